@@ -1,0 +1,270 @@
+// Package memory is the store engine of a single process: everything is kept in
+// its memory and gone with it. It suits one instance that may forget on restart,
+// tests and simulations; instances that share their targets need an engine with
+// a network between.
+//
+//	s := memory.New(memory.Options{TTL: 24 * time.Hour})
+//	defer s.Close()
+//
+// It starts no goroutine. Expired data is invisible at once and is freed bit by
+// bit by the operations that follow, whichever keys they concern.
+package memory
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"hash/maphash"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// DefaultLogLength is how many log entries are kept per key unless the options
+// say otherwise.
+const DefaultLogLength = 100
+
+// Options are the settings of a Store. The zero value keeps records for ever and
+// DefaultLogLength log entries per key.
+type Options struct {
+	// TTL is how long a record lives after its last swap, and a log after its
+	// last entry. Zero or less: for ever.
+	TTL time.Duration
+	// LogLength is how many log entries are kept per key; with many keys they
+	// take more memory than the records. Zero: DefaultLogLength. Negative: none.
+	LogLength int
+	// Clock tells the time that the TTL is measured by. Nil: time.Now. It is
+	// called concurrently.
+	Clock func() time.Time
+}
+
+const (
+	// shardCount spreads the keys over enough locks that goroutines seldom wait
+	// for each other.
+	shardCount = 256
+	// One operation in sweepEvery looks for up to sweepLimit expired records,
+	// and as many logs, in the shard whose turn it is. An operation adds one of
+	// each at most, so that what expires is freed faster than it can grow.
+	sweepEvery = 16
+	sweepLimit = 64
+	// listStep is how many keys List takes from the index at a time.
+	listStep = 256
+)
+
+// Store keeps records and logs in memory. It copies values on their way in and
+// out and shares no memory with its callers. Create it by New.
+type Store struct {
+	clock     func() time.Time // nil if nothing expires
+	epoch     time.Time        // what instants are measured from
+	logLength int
+	versions  *versions
+	seed      maphash.Seed
+	shards    []shard // shardCount of them
+	index     *index  // of the keys in all shards' records
+	ops       atomic.Uint64
+	closed    atomic.Bool
+}
+
+var (
+	_ store.Store = (*Store)(nil)
+	_ store.Log   = (*Store)(nil)
+)
+
+// New returns an empty store.
+func New(o Options) *Store {
+	s := &Store{
+		logLength: o.LogLength,
+		versions:  newVersions(),
+		seed:      maphash.MakeSeed(),
+		shards:    make([]shard, shardCount),
+		index:     new(index),
+	}
+	if s.logLength == 0 {
+		s.logLength = DefaultLogLength
+	}
+	if o.TTL > 0 {
+		s.clock = time.Now
+		if o.Clock != nil {
+			s.clock = o.Clock
+		}
+		s.epoch = s.clock()
+	}
+	for i := range s.shards {
+		s.shards[i].records = newTable[store.Record](o.TTL, s.index)
+		s.shards[i].logs = newTable[ring](o.TTL, nil)
+	}
+	return s
+}
+
+// Load implements store.Store.
+func (s *Store) Load(ctx context.Context, key store.Key) (store.Record, error) {
+	now, err := s.begin(ctx, 1)
+	if err != nil {
+		return store.Record{}, fmt.Errorf("load: %w", err)
+	}
+	return s.load(key, now), nil
+}
+
+// LoadBatch implements store.Store.
+func (s *Store) LoadBatch(ctx context.Context, keys []store.Key) ([]store.Record, error) {
+	now, err := s.begin(ctx, len(keys))
+	if err != nil {
+		return nil, fmt.Errorf("load batch of %d: %w", len(keys), err)
+	}
+	recs := make([]store.Record, len(keys))
+	for i, key := range keys {
+		recs[i] = s.load(key, now)
+	}
+	return recs, nil
+}
+
+// CompareAndSwap implements store.Store.
+func (s *Store) CompareAndSwap(ctx context.Context, swap store.Swap) (store.SwapResult, error) {
+	now, err := s.begin(ctx, 1)
+	if err != nil {
+		return store.SwapResult{}, fmt.Errorf("compare and swap: %w", err)
+	}
+	return s.compareAndSwap(swap, now), nil
+}
+
+// CompareAndSwapBatch implements store.Store.
+func (s *Store) CompareAndSwapBatch(ctx context.Context, swaps []store.Swap) ([]store.SwapResult, error) {
+	now, err := s.begin(ctx, len(swaps))
+	if err != nil {
+		return nil, fmt.Errorf("compare and swap batch of %d: %w", len(swaps), err)
+	}
+	results := make([]store.SwapResult, len(swaps))
+	for i, swap := range swaps {
+		results[i] = s.compareAndSwap(swap, now)
+	}
+	return results, nil
+}
+
+// Delete implements store.Store.
+func (s *Store) Delete(ctx context.Context, key store.Key) (bool, error) {
+	now, err := s.begin(ctx, 1)
+	if err != nil {
+		return false, fmt.Errorf("delete: %w", err)
+	}
+	return s.shard(key).delete(key, now), nil
+}
+
+// List implements store.Store. The keys that it returns are taken from the index
+// in steps, without holding up the rest of the store in between.
+func (s *Store) List(ctx context.Context, filter store.Filter, after store.Key, limit int) ([]store.Key, error) {
+	var keys []store.Key
+	for len(keys) < limit {
+		now, err := s.begin(ctx, 1)
+		if err != nil {
+			return nil, fmt.Errorf("list: %w", err)
+		}
+		want := min(limit-len(keys), listStep)
+		page := s.index.page(filter, after, want)
+		ended := len(page) < want
+		if !ended {
+			after = page[want-1]
+		}
+		page = slices.DeleteFunc(page, func(k store.Key) bool { return !s.shard(k).exists(k, now) })
+		if keys = append(keys, page...); ended {
+			break
+		}
+	}
+	return keys, nil
+}
+
+// AppendLog implements store.Log.
+func (s *Store) AppendLog(ctx context.Context, entries []store.LogEntry) error {
+	now, err := s.begin(ctx, len(entries))
+	if err != nil {
+		return fmt.Errorf("append to log: %w", err)
+	}
+	if s.logLength < 0 {
+		return nil
+	}
+	for _, entry := range entries {
+		s.shard(entry.Key).appendLog(entry.Key, bytes.Clone(entry.Value), s.logLength, now)
+	}
+	return nil
+}
+
+// ReadLog implements store.Log.
+func (s *Store) ReadLog(ctx context.Context, key store.Key, before string, limit int) ([][]byte, string, error) {
+	now, err := s.begin(ctx, 1)
+	if err != nil {
+		return nil, "", fmt.Errorf("read log: %w", err)
+	}
+	from, err := parsePosition(before)
+	if err != nil {
+		return nil, "", fmt.Errorf("read log: %w", err)
+	}
+	values, next := s.shard(key).readLog(key, from, limit, now)
+	for i, value := range values {
+		values[i] = bytes.Clone(value)
+	}
+	return values, next.String(), nil
+}
+
+// Ping implements store.Store. A store that is open can always answer.
+func (s *Store) Ping(ctx context.Context) error {
+	if _, err := s.begin(ctx, 0); err != nil {
+		return fmt.Errorf("ping: %w", err)
+	}
+	return nil
+}
+
+// Close implements store.Store. The memory is freed once nothing refers to the
+// store any more.
+func (s *Store) Close() error {
+	if s.closed.Swap(true) {
+		return fmt.Errorf("close: %w", store.ErrClosed)
+	}
+	return nil
+}
+
+// begin opens every operation: it refuses what must not start, sweeps as much as
+// an operation on n keys has to, and returns the instant that the operation
+// happens at, as the time since the epoch.
+func (s *Store) begin(ctx context.Context, n int) (now time.Duration, err error) {
+	if s.closed.Load() {
+		return 0, store.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	if s.clock == nil {
+		return 0, nil
+	}
+	now = s.clock().Sub(s.epoch)
+	s.sweep(now, n)
+	return now, nil
+}
+
+// sweep frees what has expired on behalf of n operations.
+func (s *Store) sweep(now time.Duration, n int) {
+	ops := s.ops.Add(uint64(n))
+	for turn := (ops - uint64(n)) / sweepEvery; turn < ops/sweepEvery; turn++ {
+		s.shards[turn%shardCount].sweep(now, sweepLimit)
+	}
+}
+
+func (s *Store) load(key store.Key, now time.Duration) store.Record {
+	rec := s.shard(key).load(key, now)
+	rec.Value = bytes.Clone(rec.Value)
+	return rec
+}
+
+func (s *Store) compareAndSwap(swap store.Swap, now time.Duration) store.SwapResult {
+	next := store.Record{Version: s.versions.next(), Value: bytes.Clone(swap.Value)}
+	rec, swapped := s.shard(swap.Key).compareAndSwap(swap.Key, swap.Old, next, now)
+	if swapped {
+		return store.SwapResult{Swapped: true, Record: store.Record{Version: rec.Version}}
+	}
+	rec.Value = bytes.Clone(rec.Value)
+	return store.SwapResult{Record: rec}
+}
+
+func (s *Store) shard(key store.Key) *shard {
+	return &s.shards[maphash.Comparable(s.seed, key)%shardCount]
+}

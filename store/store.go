@@ -1,0 +1,190 @@
+// Package store is the contract for where targets' histories are kept: small
+// opaque values with versions, changed by compare-and-swap. It knows nothing of
+// what the values mean; no scaling rule lives below it.
+//
+// Engines are packages of their own (store/memory, store/redis) and must pass
+// the suite in store/storetest. A caller's loop is: Load, decide,
+// CompareAndSwap, and on a lost race decide again from the record that the swap
+// returned:
+//
+//	rec, err := s.Load(ctx, key)
+//	for attempt := 0; attempt < limit; attempt++ {
+//		res, err := s.CompareAndSwap(ctx, store.Swap{Key: key, Old: rec.Version, Value: decide(rec)})
+//		if err != nil || res.Swapped {
+//			return err
+//		}
+//		rec = res.Record
+//	}
+//	return fmt.Errorf("lost %d races", limit)
+package store
+
+import (
+	"context"
+	"errors"
+	"strings"
+)
+
+// Sentinel errors of every engine, to be tested with errors.Is. An error that
+// wraps none of them, and not the context's either, is a fault of the engine or
+// its driver.
+var (
+	// ErrUnavailable says that the engine could not be reached or could not
+	// answer in time. For a swap it says nothing of whether the swap happened:
+	// load again before the next attempt.
+	ErrUnavailable = errors.New("store unavailable")
+	// ErrClosed says that Close was called.
+	ErrClosed = errors.New("store closed")
+	// ErrInvalidPosition says that the position to read a log from is not one
+	// that ReadLog gives. Positions travel through clients, so it is the
+	// caller's fault, not the engine's.
+	ErrInvalidPosition = errors.New("invalid log position")
+)
+
+// Key names one target. Its parts are not empty and contain neither '/' nor a
+// NUL byte; any other byte is allowed. Engines need not check this and may join
+// the parts: by NUL they sort bytewise as Compare orders them, by '/' they do not.
+type Key struct {
+	Cluster, Namespace, Target string
+}
+
+// String returns the target's resource name,
+// clusters/{cluster}/namespaces/{namespace}/targets/{target}.
+func (k Key) String() string {
+	return "clusters/" + k.Cluster + "/namespaces/" + k.Namespace + "/targets/" + k.Target
+}
+
+// Compare orders keys by cluster, then namespace, then target, each bytewise:
+// -1 where k comes before other, 0 where they are the same, +1 otherwise.
+func (k Key) Compare(other Key) int {
+	if c := strings.Compare(k.Cluster, other.Cluster); c != 0 {
+		return c
+	}
+	if c := strings.Compare(k.Namespace, other.Namespace); c != 0 {
+		return c
+	}
+	return strings.Compare(k.Target, other.Target)
+}
+
+// Version names one state of one key. It is opaque and comparable. A version
+// never comes back: not after a delete, an expiry or a restart, so a swap
+// against a remembered version succeeds only if nothing happened in between.
+// The zero value stands for «the key does not exist».
+type Version string
+
+// Record is what is kept under a key at one version. The zero value stands for
+// a key that does not exist.
+type Record struct {
+	// Version of the value; empty if and only if the key does not exist.
+	Version Version
+	// Value as it was swapped in; an empty one may come back nil. Belongs to the
+	// caller; engines keep no alias.
+	Value []byte
+}
+
+// Exists reports whether the record's key existed.
+func (r Record) Exists() bool { return r.Version != "" }
+
+// Swap asks to replace the value of Key by Value if its version is Old. With
+// Old empty it asks to create the key, if it does not exist. A swap that happens
+// gives the key a new version even where Value is what it had. Value remains the
+// caller's; engines keep no alias.
+type Swap struct {
+	Key   Key
+	Old   Version
+	Value []byte
+}
+
+// SwapResult is the outcome of a Swap.
+type SwapResult struct {
+	// Swapped reports whether the value was replaced.
+	Swapped bool
+	// Record is the key's state after the call. After a swap that happened its
+	// Value may be left nil (the caller has it); after one that did not it is
+	// what stands in the way, complete, so that the caller can decide again
+	// without another load (the zero Record: the key does not exist any more).
+	Record Record
+}
+
+// Filter chooses keys to list.
+type Filter struct {
+	// Cluster to list; empty: all.
+	Cluster string
+	// Namespace to list; empty: all.
+	Namespace string
+}
+
+// Matches reports whether the filter chooses the key.
+func (f Filter) Matches(k Key) bool {
+	return (f.Cluster == "" || f.Cluster == k.Cluster) && (f.Namespace == "" || f.Namespace == k.Namespace)
+}
+
+// Store keeps records. Implementations are safe for concurrent use. Every
+// method honors the context's deadline and cancellation and then returns an
+// error that wraps ctx.Err(); an error means that nothing can be said of the
+// keys concerned (see ErrUnavailable).
+//
+// Records expire some time after the last swap that happened to them (a setting
+// of the engine; zero keeps them). Neither a load nor a lost race prolongs that.
+// An expired record is as if there had never been one, except that its versions
+// do not come back.
+type Store interface {
+	// Load returns the record of the key, the zero Record if there is none.
+	Load(ctx context.Context, key Key) (Record, error)
+	// LoadBatch returns the records of the keys, in their order, each as Load
+	// would; it is not a snapshot of all of them. Engines with a network
+	// between use one round trip per shard. Without an error the result is as
+	// long as keys.
+	LoadBatch(ctx context.Context, keys []Key) ([]Record, error)
+	// CompareAndSwap performs one swap, atomically among all callers of all
+	// processes that share the engine's data.
+	CompareAndSwap(ctx context.Context, swap Swap) (SwapResult, error)
+	// CompareAndSwapBatch performs each swap as CompareAndSwap would, in their
+	// order where several name one key; together they are not a transaction.
+	// Without an error the result is as long as swaps. With one, some swaps may
+	// have happened.
+	CompareAndSwapBatch(ctx context.Context, swaps []Swap) ([]SwapResult, error)
+	// Delete removes the key's record and its log (of engines that keep one, see
+	// Log) and reports whether there was a record.
+	Delete(ctx context.Context, key Key) (bool, error)
+	// List returns up to limit keys that have a record and that the filter
+	// chooses, in the order of Key.Compare, that come after the key given (the
+	// zero Key: from the first). That key need not exist, nor be one that the
+	// filter chooses. limit is at least 1. Fewer than limit: there are no more. A
+	// key that is created or removed meanwhile may or may not be listed; all
+	// others are listed once.
+	List(ctx context.Context, filter Filter, after Key, limit int) ([]Key, error)
+	// Ping reports whether the engine can answer now.
+	Ping(ctx context.Context) error
+	// Close releases the engine's resources. Calls after it, another Close
+	// included, return an error that wraps ErrClosed; of calls that it overtakes
+	// some may, too.
+	Close() error
+}
+
+// LogEntry is one value to append to a key's log. Value remains the caller's;
+// engines keep no alias.
+type LogEntry struct {
+	Key   Key
+	Value []byte
+}
+
+// Log keeps the most recent entries per key, for people to read: best effort,
+// bounded (a setting of the engine), without a say in any decision. Engines that
+// implement Store implement it too, and what Store says of contexts, errors and
+// concurrent use holds here.
+//
+// A key's log and its record are independent of each other, except that Delete
+// removes both. A log expires as a whole, as long after its last entry as a
+// record does after its last swap.
+type Log interface {
+	// AppendLog appends the entries in their order, dropping each key's oldest
+	// past the bound. Keys need not have a record.
+	AppendLog(ctx context.Context, entries []LogEntry) error
+	// ReadLog returns up to limit values of the key, newest first, from position
+	// before on: the empty string stands for the newest. limit is at least 1. next
+	// is the position to go on from, empty when there is no more. Entries appended
+	// meanwhile do not move a position. One that the log does not hold any more
+	// continues with what is older; a string that cannot be a position is
+	// ErrInvalidPosition. The values belong to the caller.
+	ReadLog(ctx context.Context, key Key, before string, limit int) (values [][]byte, next string, err error)
+}

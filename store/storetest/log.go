@@ -1,0 +1,206 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+var logTests = []test{
+	{"MissingIsEmpty", testLogMissing},
+	{"NewestFirst", testLogOrder},
+	{"EntriesOfSeveralKeys", testLogKeys},
+	{"DropsTheOldestPastTheBound", testLogBound},
+	{"Pages", testLogPages},
+	{"PositionsStayWhenEntriesAreAppended", testLogPositionStays},
+	{"PositionsMayBeDropped", testLogPositionDropped},
+	{"InvalidPosition", testLogInvalidPosition},
+	{"IndependentOfTheRecord", testLogIndependent},
+	{"DeletedWithTheKey", testLogDeleted},
+}
+
+// entries returns the values first to last, newest first.
+func entries(last, first int) []string {
+	var values []string
+	for i := last; i >= first; i-- {
+		values = append(values, fmt.Sprintf("entry %d", i))
+	}
+	return values
+}
+
+// appendNumbered appends entries first to last, half of them one by one.
+func (f fixture) appendNumbered(key store.Key, first, last int) {
+	f.t.Helper()
+	values := entries(last, first)
+	slices.Reverse(values)
+	half := len(values) / 2
+	f.appendLog(key, values[:half]...)
+	for _, value := range values[half:] {
+		f.appendLog(key, value)
+	}
+}
+
+func testLogMissing(t *testing.T, s suite) {
+	f := s.open(t)
+	f.wantLog(key("target"))
+	f.create(key("target"), "value")
+	f.wantLog(key("target"))
+}
+
+func testLogOrder(t *testing.T, s suite) {
+	f := s.open(t)
+	k := key("target")
+	f.appendLog(k, "1")
+	f.appendLog(k, "2", "3")
+	f.appendLog(k, "3")
+	f.wantLog(k, "3", "3", "2", "1")
+}
+
+func testLogKeys(t *testing.T, s suite) {
+	f := s.open(t)
+	a, b := key("a"), key("b")
+	f.appendEntries(
+		store.LogEntry{Key: a, Value: []byte("a1")},
+		store.LogEntry{Key: b, Value: []byte("b1")},
+		store.LogEntry{Key: a, Value: []byte("a2")},
+		store.LogEntry{Key: b, Value: []byte("b2")})
+	f.wantLog(a, "a2", "a1")
+	f.wantLog(b, "b2", "b1")
+}
+
+func testLogBound(t *testing.T, s suite) {
+	f := s.open(t)
+	k, n := key("target"), s.LogLength
+	f.appendNumbered(k, 1, n)
+	f.wantLog(k, entries(n, 1)...)
+	f.appendLog(k, fmt.Sprintf("entry %d", n+1))
+	f.wantLog(k, entries(n+1, 2)...)
+	f.appendNumbered(k, n+2, 3*n)
+	f.wantLog(k, entries(3*n, 2*n+1)...)
+
+	all := entries(2*n, 1)
+	slices.Reverse(all)
+	f.appendLog(key("at once"), all...)
+	f.wantLog(key("at once"), entries(2*n, n+1)...)
+}
+
+func testLogPages(t *testing.T, s suite) {
+	f := s.open(t)
+	n := s.LogLength
+	for _, last := range []int{n - 1, n, n + n/2} { // the last one is past the bound
+		k := key(fmt.Sprint("log of ", last))
+		f.appendNumbered(k, 1, last)
+		for _, limit := range []int{1, 2, 3, n - 1, n, n + 1} {
+			f.wantPages(k, limit, entries(last, max(1, last-n+1)))
+		}
+	}
+}
+
+// wantPages checks that pages of limit entries make up the log, and that there
+// is no position past the last one.
+func (f fixture) wantPages(k store.Key, limit int, want []string) {
+	f.t.Helper()
+	var got []string
+	for before := ""; ; {
+		page, next := f.readLog(k, before, limit)
+		got = append(got, page...)
+		if next == "" {
+			break
+		}
+		if len(page) < limit || len(got) >= len(want) {
+			f.t.Fatalf("%v in pages of %d: position %q after a page of %d, %d of %d entries read",
+				k, limit, next, len(page), len(got), len(want))
+		}
+		before = next
+	}
+	if !slices.Equal(got, want) {
+		f.t.Fatalf("%v in pages of %d: %q, want %q", k, limit, got, want)
+	}
+}
+
+// mustDeleteLog deletes a key that has a log only.
+func (f fixture) mustDeleteLog(key store.Key) {
+	f.t.Helper()
+	if f.delete(key) {
+		f.t.Fatalf("Delete(%v) reports a record where there was but a log", key)
+	}
+	f.wantLog(key)
+}
+
+func testLogPositionStays(t *testing.T, s suite) {
+	f := s.open(t)
+	k := key("target")
+	f.appendNumbered(k, 1, 3)
+	page, next := f.readLog(k, "", 1)
+	if want := entries(3, 3); !slices.Equal(page, want) {
+		t.Fatalf("first page %q, want %q", page, want)
+	}
+	f.appendLog(k, "entry 4")
+	for range 2 { // a position can be used again
+		if page, last := f.readLog(k, next, 5); !slices.Equal(page, entries(2, 1)) || last != "" {
+			t.Fatalf("second page %q, position %q, want %q and none", page, last, entries(2, 1))
+		}
+	}
+}
+
+func testLogPositionDropped(t *testing.T, s suite) {
+	f := s.open(t)
+	k, n := key("target"), s.LogLength
+	f.appendNumbered(k, 1, n)
+	_, next := f.readLog(k, "", 1) // before entry n
+
+	f.appendNumbered(k, n+1, n+2)
+	if page, last := f.readLog(k, next, n); !slices.Equal(page, entries(n-1, 3)) || last != "" {
+		t.Fatalf("after two more entries: %q, position %q, want %q and none", page, last, entries(n-1, 3))
+	}
+	f.appendNumbered(k, n+3, 3*n)
+	if page, last := f.readLog(k, next, n); len(page) != 0 || last != "" {
+		t.Fatalf("after everything older was dropped: %q, position %q, want neither", page, last)
+	}
+	f.mustDeleteLog(k)
+	if page, last := f.readLog(k, next, n); len(page) != 0 || last != "" {
+		t.Fatalf("after the log was deleted: %q, position %q, want neither", page, last)
+	}
+}
+
+func testLogInvalidPosition(t *testing.T, s suite) {
+	f := s.open(t)
+	f.appendNumbered(key("target"), 1, 3)
+	for _, k := range []store.Key{key("target"), key("missing")} {
+		for _, before := range []string{"no position", " ", "\x00", "-", "(", "é", "1 OR 1"} {
+			if values, next, err := f.ReadLog(t.Context(), k, before, 1); !errors.Is(err, store.ErrInvalidPosition) {
+				t.Errorf("ReadLog(%v) from %q returned %q, %q, %v, want ErrInvalidPosition", k, before, values, next, err)
+			}
+		}
+	}
+}
+
+func testLogIndependent(t *testing.T, s suite) {
+	f := s.open(t)
+	k := key("target")
+	f.appendLog(k, "before the record")
+	f.wantMissing(k)
+	v := f.create(k, "value")
+	f.appendLog(k, "after it")
+	f.wantRecord(k, v, "value")
+	v = f.replace(k, v, "second")
+	f.wantRecord(k, v, "second")
+	f.wantLog(k, "after it", "before the record")
+}
+
+func testLogDeleted(t *testing.T, s suite) {
+	f := s.open(t)
+	k, other := key("target"), key("other")
+	f.create(k, "value")
+	f.appendLog(k, "entry")
+	f.appendLog(other, "other entry")
+	f.mustDelete(k)
+	f.wantLog(k)
+	f.wantLog(other, "other entry")
+	f.appendLog(k, "new entry")
+	f.wantLog(k, "new entry")
+	f.mustDeleteLog(k)
+}
