@@ -1,0 +1,70 @@
+package quantity
+
+import "math"
+
+// maxFastDigits bounds the digits that the fast path reads, so that the number
+// fits an int64 with room to spare.
+const maxFastDigits = 15
+
+// suffix is what a quantity's suffix does to the digits before it, in milli-units.
+type suffix struct {
+	multiply, divide int64
+}
+
+// parseFast reads what most quantities are: up to 15 digits and a suffix. exact
+// reports whether no rounding was needed; ok is false for all that it leaves to
+// the library, right or wrong.
+func parseFast(s string) (milli int64, exact, ok bool) {
+	var n int64
+	i := 0
+	for ; i < len(s) && s[i]-'0' <= 9; i++ {
+		if i == maxFastDigits {
+			return 0, false, false
+		}
+		n = n*10 + int64(s[i]-'0')
+	}
+	if i == 0 {
+		return 0, false, false
+	}
+	by, ok := suffixOf(s[i:])
+	if !ok {
+		return 0, false, false
+	}
+	if by.divide > 1 {
+		milli = n / by.divide
+		if milli*by.divide != n {
+			return milli + 1, false, true // away from zero, and n is not negative
+		}
+		return milli, true, true
+	}
+	if n > math.MaxInt64/1024/by.multiply {
+		return 0, false, false
+	}
+	return n * by.multiply, true, true
+}
+
+func suffixOf(s string) (suffix, bool) {
+	switch s {
+	case "":
+		return suffix{multiply: 1000}, true
+	case "m":
+		return suffix{multiply: 1}, true
+	case "n":
+		return suffix{divide: 1e6}, true
+	case "u":
+		return suffix{divide: 1e3}, true
+	case "k":
+		return suffix{multiply: 1e6}, true
+	case "M":
+		return suffix{multiply: 1e9}, true
+	case "G":
+		return suffix{multiply: 1e12}, true
+	case "Ki":
+		return suffix{multiply: 1000 << 10}, true
+	case "Mi":
+		return suffix{multiply: 1000 << 20}, true
+	case "Gi":
+		return suffix{multiply: 1000 << 30}, true
+	}
+	return suffix{}, false
+}

@@ -1,0 +1,120 @@
+// Package quantity reads and prints Kubernetes quantities ("450m", "1Gi",
+// "123456789n") as the HorizontalPodAutoscaler controller does: as int64
+// milli-units, rounded away from zero, overflowing silently.
+//
+// Plain integers with the common suffixes are read without allocating; all else
+// goes through k8s.io/apimachinery, whose results are the definition of right.
+package quantity
+
+import (
+	"cmp"
+	"math"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// maxExact bounds the magnitude, in milli-units, of values that are added and
+// compared as plain integers; with fewer than 1,024 of them no sum overflows.
+const maxExact = math.MaxInt64 >> 10
+
+// Quantity is an exact amount of a resource. The zero value is 0.
+type Quantity struct {
+	// milli is the amount in milli-units as the controller reads it: rounded
+	// away from zero, wrapped or 0 where it does not fit.
+	milli int64
+	// exact is the amount itself where milli is not; nil where it is.
+	exact *resource.Quantity
+}
+
+// FromMilli returns the quantity of v milli-units.
+func FromMilli(v int64) Quantity {
+	return fromLibrary(resource.NewMilliQuantity(v, resource.DecimalSI))
+}
+
+// Parse reads a quantity; see ParseLibrary for what it refuses.
+func Parse(s string) (Quantity, error) {
+	if milli, exact, ok := parseFast(s); ok && exact {
+		return Quantity{milli: milli}, nil
+	}
+	q, err := ParseLibrary(s)
+	if err != nil {
+		return Quantity{}, err
+	}
+	return fromLibrary(&q), nil
+}
+
+// ParseMilli reads a quantity as milli-units: the amount times 1,000 rounded
+// away from zero. inRange is false where that does not fit an int64; milli is
+// then what the controller makes of it (0, or wrapped).
+func ParseMilli(s string) (milli int64, inRange bool, err error) {
+	if milli, _, ok := parseFast(s); ok {
+		return milli, true, nil
+	}
+	q, err := Parse(s)
+	return q.milli, q.InRange(), err
+}
+
+func fromLibrary(q *resource.Quantity) Quantity {
+	milli := q.MilliValue()
+	if -maxExact < milli && milli < maxExact && q.Cmp(*resource.NewMilliQuantity(milli, resource.DecimalSI)) == 0 {
+		return Quantity{milli: milli}
+	}
+	return Quantity{milli: milli, exact: q}
+}
+
+// Milli returns the amount in milli-units as the controller reads it.
+func (q Quantity) Milli() int64 { return q.milli }
+
+// InRange reports whether Milli is the amount, rounded, and not what is left of
+// it after an overflow.
+func (q Quantity) InRange() bool {
+	if q.exact == nil {
+		return true
+	}
+	rounded := q.exact.DeepCopy()
+	rounded.RoundUp(resource.Milli)
+	return rounded.Cmp(*resource.NewMilliQuantity(q.milli, resource.DecimalSI)) == 0
+}
+
+// Add returns the exact sum.
+func (q Quantity) Add(other Quantity) Quantity {
+	if q.exact == nil && other.exact == nil {
+		if sum := q.milli + other.milli; -maxExact < sum && sum < maxExact {
+			return Quantity{milli: sum}
+		}
+	}
+	sum := q.library()
+	sum.Add(other.library())
+	return fromLibrary(&sum)
+}
+
+// Cmp compares the exact amounts: -1, 0 or +1.
+func (q Quantity) Cmp(other Quantity) int {
+	if q.exact == nil && other.exact == nil {
+		return cmp.Compare(q.milli, other.milli)
+	}
+	left := q.library()
+	return left.Cmp(other.library())
+}
+
+func (q Quantity) library() resource.Quantity {
+	if q.exact != nil {
+		return q.exact.DeepCopy()
+	}
+	return *resource.NewMilliQuantity(q.milli, resource.DecimalSI)
+}
+
+// ApproximateFloat reads a quantity as the controller reads a tolerance: the
+// decimal mantissa of its canonical form times a power of ten, in float64.
+func ApproximateFloat(s string) (float64, error) {
+	q, err := ParseLibrary(s)
+	if err != nil {
+		return 0, err
+	}
+	// The API server stores the canonical form and the controller reads that.
+	canonical, err := resource.ParseQuantity(q.String())
+	if err != nil {
+		return 0, err
+	}
+	return canonical.AsApproximateFloat64(), nil
+}
