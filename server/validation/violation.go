@@ -1,0 +1,35 @@
+package validation
+
+// Violation is one broken rule.
+type Violation struct {
+	// Field is the path of the field from the request on, in JSON names, for
+	// example `spec.metrics[0].resource.target.averageUtilization` or
+	// `pods[3].containers[0].requests["cpu"]`. Empty: the message as a whole.
+	Field string
+	// Description says what is wrong, without the field, for example
+	// "Invalid value: 0: must be greater than 0".
+	Description string
+}
+
+// String returns field and description as one line.
+func (v Violation) String() string {
+	if v.Field == "" {
+		return v.Description
+	}
+	return v.Field + ": " + v.Description
+}
+
+// Distinct returns the violations without repetitions, in their order, the
+// first of each kept. The API server reports some rules twice, and so does
+// Spec; a person needs to read them once.
+func Distinct(violations []Violation) []Violation {
+	seen := make(map[Violation]bool, len(violations))
+	var distinct []Violation
+	for _, v := range violations {
+		if !seen[v] {
+			seen[v] = true
+			distinct = append(distinct, v)
+		}
+	}
+	return distinct
+}
