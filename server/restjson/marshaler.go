@@ -1,0 +1,106 @@
+package restjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+)
+
+// Marshaler is the gateway's JSON. It writes fields in the order and with the
+// JSON names of the .proto files, those with default values too (zero replicas,
+// empty lists), and the same bytes for the same message in every build.
+//
+// The zero value writes compact JSON. A Marshaler is safe for concurrent use.
+type Marshaler struct {
+	// Indent, spaces or tabs, is what each level is indented by, for people who
+	// read the answer. Empty: everything stands on one line.
+	Indent string
+}
+
+var (
+	_ runtime.Marshaler = (*Marshaler)(nil)
+	_ runtime.Delimited = (*Marshaler)(nil)
+)
+
+// gatewayJSON knows the values other than messages that the gateway marshals:
+// {"result": …} and {"error": …} around the messages of a stream.
+var gatewayJSON = runtime.JSONPb{
+	MarshalOptions:   protojson.MarshalOptions{EmitDefaultValues: true},
+	UnmarshalOptions: strict,
+}
+
+// ContentType is application/json for every value.
+func (*Marshaler) ContentType(any) string { return "application/json" }
+
+// Delimiter separates the values of a stream.
+func (*Marshaler) Delimiter() []byte { return []byte("\n") }
+
+// Marshal returns v as JSON without a final newline.
+func (m *Marshaler) Marshal(v any) ([]byte, error) {
+	raw, err := gatewayJSON.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	// protojson puts in spaces that differ from build to build, lest anyone
+	// depend on its bytes. Formatting anew takes them out.
+	var out bytes.Buffer
+	out.Grow(len(raw))
+	if m.Indent == "" {
+		err = json.Compact(&out, raw)
+	} else {
+		err = json.Indent(&out, raw, "", m.Indent)
+	}
+	return out.Bytes(), err
+}
+
+// NewEncoder returns an encoder that writes a delimiter after each value.
+func (m *Marshaler) NewEncoder(w io.Writer) runtime.Encoder {
+	return runtime.EncoderFunc(func(v any) error {
+		data, err := m.Marshal(v)
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(append(data, m.Delimiter()...))
+		return err
+	})
+}
+
+// Unmarshal sets v, a pointer, to what the JSON in data says. For a message it
+// is this package's Unmarshal, for other types the gateway's own decoding.
+func (*Marshaler) Unmarshal(data []byte, v any) error {
+	if msg, ok := v.(proto.Message); ok {
+		return Unmarshal(data, msg)
+	}
+	return gatewayJSON.Unmarshal(data, v)
+}
+
+// NewDecoder returns a decoder of the one value that is all of r. Its second
+// Decode returns io.EOF. If r is a request's body and Middleware is in place,
+// DecodeError returns its error later on.
+func (m *Marshaler) NewDecoder(r io.Reader) runtime.Decoder {
+	done := false
+	return runtime.DecoderFunc(func(v any) error {
+		if done {
+			return io.EOF
+		}
+		done = true
+		err := m.decode(r, v)
+		if b, ok := r.(*body); ok {
+			b.err = err
+		}
+		return err
+	})
+}
+
+func (m *Marshaler) decode(r io.Reader, v any) error {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return fmt.Errorf("read body: %w", err)
+	}
+	return m.Unmarshal(data, v)
+}

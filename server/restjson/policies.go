@@ -1,0 +1,49 @@
+package restjson
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// An explicit empty list of scaling policies. Kubernetes refuses it, while it
+// takes an absent list for the defaults; protobuf cannot tell the two apart, so
+// the text has to be asked.
+const (
+	policiesField = "setpoint.v1.HPAScalingRules.policies"
+	// noPolicies is the Kubernetes API server's wording.
+	noPolicies = "Required value: must specify at least one Policy"
+)
+
+// emptyPolicies starts with a literal, which regexp searches for without running
+// the rest: about 2 µs for a body of 10 pods.
+var emptyPolicies = regexp.MustCompile(`"policies"[ \t\r\n]*:[ \t\r\n]*\[[ \t\r\n]*\]`)
+
+// mayHaveEmptyPolicies is false only if data, which protojson accepted, has no
+// empty list of policies. It is cheap, and true for little else.
+func mayHaveEmptyPolicies(data []byte) bool {
+	return emptyPolicies.Match(data) || hasEscapedLetter(data)
+}
+
+// hasEscapedLetter tells whether data may spell a name with \u escapes of plain
+// letters, which nobody needs to. All of "policies" are U+006x or U+007x.
+func hasEscapedLetter(data []byte) bool {
+	return bytes.Contains(data, []byte(`\u006`)) || bytes.Contains(data, []byte(`\u007`))
+}
+
+// refuseEmptyPolicies returns an error that names each empty list of policies in
+// data, which protojson accepted, or nil.
+func refuseEmptyPolicies(data []byte, msg proto.Message) error {
+	if checkText(data, msg) != nil {
+		// protojson reads a little more than JSON (the number 1e, for one).
+		// Having accepted it, it has the last word.
+		return nil
+	}
+	found := inspect(data, msg)
+	found.violations = slices.DeleteFunc(found.violations, func(v Violation) bool {
+		return v.Description != noPolicies
+	})
+	return found.err()
+}

@@ -1,0 +1,48 @@
+package restjson
+
+import "google.golang.org/protobuf/reflect/protoreflect"
+
+// quantityFields are the fields of requests that hold Kubernetes quantities:
+// strings, lists of strings, and maps with string values. Kubernetes reads a
+// JSON number there as the quantity that its digits spell, and so do we.
+var quantityFields = map[protoreflect.FullName]bool{
+	// The spec, and a previous status.
+	"setpoint.v1.MetricTarget.value":              true,
+	"setpoint.v1.MetricTarget.average_value":      true,
+	"setpoint.v1.HPAScalingRules.tolerance":       true,
+	"setpoint.v1.MetricValueStatus.value":         true,
+	"setpoint.v1.MetricValueStatus.average_value": true,
+	// What the caller sees.
+	"setpoint.v1.Container.requests":            true,
+	"setpoint.v1.InitContainer.requests":        true,
+	"setpoint.v1.ResourceRequirements.requests": true,
+	"setpoint.v1.Pod.overhead":                  true,
+	"setpoint.v1.ContainerMetrics.usage":        true,
+	"setpoint.v1.CustomMetric.value":            true,
+	"setpoint.v1.ExternalMetric.value":          true,
+	// Options and simulations.
+	"setpoint.v1.RecommendOptions.tolerance":       true,
+	"setpoint.v1.SimulatedWorkload.usage_per_load": true,
+	"setpoint.v1.SimulatedWorkload.idle_usage":     true,
+}
+
+// isQuantity tells whether a field, or what a list or map field holds, is a
+// quantity.
+func isQuantity(fd protoreflect.FieldDescriptor) bool {
+	return quantityFields[fd.FullName()]
+}
+
+// quoted is data with each of numbers, which are in the order of data, made a
+// string. The digits stay as they are: "0.10" and 1e3 are not rewritten.
+func quoted(data []byte, numbers []span) []byte {
+	result := make([]byte, 0, len(data)+2*len(numbers))
+	copied := 0
+	for _, number := range numbers {
+		result = append(result, data[copied:number.start]...)
+		result = append(result, '"')
+		result = append(result, number.of(data)...)
+		result = append(result, '"')
+		copied = number.end
+	}
+	return append(result, data[copied:]...)
+}
