@@ -1,0 +1,48 @@
+package config
+
+import (
+	"errors"
+
+	"github.com/spf13/pflag"
+)
+
+// fileFlag is the flag that names the config file.
+const fileFlag = "config"
+
+// AddFlag adds the flag --config, which names the config file. Without it Apply
+// reads no file.
+func AddFlag(flags *pflag.FlagSet) {
+	flags.String(fileFlag, "", "config `file` (YAML or JSON) with flag names as keys; the command line and the environment come before it")
+}
+
+// Apply sets the flags that were not given on the command line, which must have
+// been parsed, from environ (as os.Environ returns it) and the config file. A
+// flag that has been set is Changed; the values of weaker sources are then not
+// looked at.
+//
+// Variables that begin with SETPOINT_ and belong to no flag are errors, except
+// those in foreign, which may be there for other commands, and those that
+// Kubernetes and Docker set for a service that happens to be named setpoint.
+//
+// The error joins all problems of all sources, each a line that names its place:
+// the variable, or file, line and key. Some flags may be set even so.
+func Apply(flags *pflag.FlagSet, environ []string, foreign ...string) error {
+	// The stronger source comes first, and may name the file.
+	problems := applyEnvironment(flags, environ, foreign)
+	if file := flags.Lookup(fileFlag); file != nil && file.Value.String() != "" {
+		problems = append(problems, applyFile(flags, file.Value.String())...)
+	}
+	return errors.Join(problems...)
+}
+
+// settings returns the flags that are settings, by name. Those that cobra adds
+// are none.
+func settings(flags *pflag.FlagSet) []*pflag.Flag {
+	var found []*pflag.Flag
+	flags.VisitAll(func(flag *pflag.Flag) {
+		if flag.Name != "help" && flag.Name != "version" {
+			found = append(found, flag)
+		}
+	})
+	return found
+}

@@ -1,0 +1,74 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/setpoint-dev/setpoint/spelling"
+)
+
+// prefix begins the name of every variable.
+const prefix = "SETPOINT_"
+
+// Variable is the name of a flag's environment variable: SETPOINT_GRPC_ADDRESS
+// for grpc-address.
+func Variable(flag string) string {
+	return prefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// applyEnvironment sets the flags that are not set yet from their variables. Of
+// two entries for one variable the first counts, as it does for os.Getenv.
+func applyEnvironment(flags *pflag.FlagSet, environ, foreign []string) (problems []error) {
+	byVariable := map[string]*pflag.Flag{}
+	for _, flag := range settings(flags) {
+		byVariable[Variable(flag.Name)] = flag
+	}
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		switch flag := byVariable[name]; {
+		case !strings.HasPrefix(name, prefix):
+		case flag != nil:
+			if err := setText(flags, flag, value); err != nil {
+				problems = append(problems, fmt.Errorf("%s: %w", name, err))
+			}
+		case slices.Contains(foreign, name) || isServiceLink(name, value):
+		default:
+			problems = append(problems, unknownVariable(name, byVariable))
+		}
+	}
+	return problems
+}
+
+// unknownVariable is the error of a variable that belongs to no flag.
+func unknownVariable(name string, known map[string]*pflag.Flag) error {
+	// The prefix is alike in all; with it everything would look closer than it is.
+	var names []string
+	for variable := range known {
+		names = append(names, strings.TrimPrefix(variable, prefix))
+	}
+	slices.Sort(names) // of two names as close, always the same is the guess
+	if guess, ok := spelling.Closest(strings.TrimPrefix(name, prefix), names); ok {
+		return fmt.Errorf("%s: no such setting, did you mean %s?", name, prefix+guess)
+	}
+	return fmt.Errorf("%s: no such setting", name)
+}
+
+// serviceVariable matches the names, and servicePort the values of those named
+// …_PORT, that containers get for each service: for one named setpoint-redis
+// SETPOINT_REDIS_SERVICE_HOST=10.0.0.7, SETPOINT_REDIS_PORT=tcp://10.0.0.7:6379,
+// SETPOINT_REDIS_PORT_6379_TCP_ADDR=10.0.0.7 and so on.
+var (
+	serviceVariable = regexp.MustCompile(`^SETPOINT_(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
+	servicePort     = regexp.MustCompile(`^(tcp|udp|sctp)://`)
+)
+
+// isServiceLink tells whether a variable is one that Kubernetes or Docker sets
+// for a service whose name begins with "setpoint". A flag named port or …-port
+// would take such a variable for its own; better avoid the name.
+func isServiceLink(name, value string) bool {
+	return serviceVariable.MatchString(name) || strings.HasSuffix(name, "_PORT") && servicePort.MatchString(value)
+}
