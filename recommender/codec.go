@@ -1,0 +1,332 @@
+package recommender
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"time"
+)
+
+// The encoding of a history, format 1: the format's byte, the fields in the order
+// of AppendBinary, and a CRC-32C of all that. Integers are varints, signed ones
+// zigzag; instants in lists are differences to the one before; strings and lists
+// are preceded by their length; what comes from a small vocabulary is its index.
+// A history of twenty recommendations takes some 350 bytes.
+const historyFormat = 1
+
+// Errors of DecodeHistory, to be tested with errors.Is.
+var (
+	// ErrHistoryFormat says that the value is of a format that this version does
+	// not know: a newer version wrote it.
+	ErrHistoryFormat = errors.New("unknown history format")
+	// ErrHistoryCorrupt says that the value is no history.
+	ErrHistoryCorrupt = errors.New("corrupt history")
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Bits of the first field.
+const (
+	seenBit = 1 << iota
+	initializedBit
+	pendingBit
+	recordsEventBit
+)
+
+// AppendBinary appends the history's encoding to b.
+func (h *History) AppendBinary(b []byte) []byte {
+	start := len(b)
+	e := encoder{b: append(b, historyFormat)}
+	e.uint(h.bits())
+	e.time(h.Updated)
+	e.recommendations(h.Recommendations)
+	e.scaleEvents(h.ScaleUps)
+	e.scaleEvents(h.ScaleDowns)
+	e.status(&h.Status)
+	if h.Pending != nil {
+		e.pending(h.Pending)
+	}
+	e.uint(uint64(len(h.Settled)))
+	for i := range h.Settled {
+		e.b = append(append(e.b, h.Settled[i].ID[:]...), byte(h.Settled[i].Outcome))
+	}
+	e.object(&h.Target)
+	e.last(&h.Last)
+	e.uint(uint64(len(h.Answers)))
+	for i := range h.Answers {
+		e.answer(&h.Answers[i])
+	}
+	return binary.LittleEndian.AppendUint32(e.b, crc32.Checksum(e.b[start:], castagnoli))
+}
+
+func (h *History) bits() uint64 {
+	var bits uint64
+	set := func(bit uint64, on bool) {
+		if on {
+			bits |= bit
+		}
+	}
+	set(seenBit, h.Seen)
+	set(initializedBit, h.Initialized)
+	set(pendingBit, h.Pending != nil)
+	set(recordsEventBit, h.Pending != nil && h.Pending.RecordsEvent)
+	return bits
+}
+
+// DecodeHistory reads what AppendBinary wrote. It shares no memory with b.
+func DecodeHistory(b []byte) (History, error) {
+	if len(b) == 0 {
+		return History{}, fmt.Errorf("%w: it is empty", ErrHistoryCorrupt)
+	}
+	if b[0] != historyFormat {
+		return History{}, fmt.Errorf("%w %d: this version reads format %d", ErrHistoryFormat, b[0], historyFormat)
+	}
+	if len(b) < 5 {
+		return History{}, fmt.Errorf("%w: it is cut short at %d bytes", ErrHistoryCorrupt, len(b))
+	}
+	body, sum := b[:len(b)-4], binary.LittleEndian.Uint32(b[len(b)-4:])
+	if crc32.Checksum(body, castagnoli) != sum {
+		return History{}, fmt.Errorf("%w: its checksum is wrong", ErrHistoryCorrupt)
+	}
+	d := decoder{b: body[1:]}
+	h := d.history()
+	if d.failed || len(d.b) > 0 {
+		return History{}, fmt.Errorf("%w: its fields do not add up", ErrHistoryCorrupt)
+	}
+	return h, nil
+}
+
+func (d *decoder) history() History {
+	bits := d.uint()
+	h := History{Seen: bits&seenBit != 0, Initialized: bits&initializedBit != 0, Updated: d.time()}
+	h.Recommendations = d.recommendations()
+	h.ScaleUps = d.scaleEvents()
+	h.ScaleDowns = d.scaleEvents()
+	d.status(&h.Status)
+	if bits&pendingBit != 0 {
+		h.Pending = d.pending()
+		h.Pending.RecordsEvent = bits&recordsEventBit != 0
+	}
+	h.Settled = list(d, len(ID{})+1, func(s *Settled) {
+		s.ID, s.Outcome = d.id(), Outcome(d.index(int(Dropped)+1))
+	})
+	d.object(&h.Target)
+	d.last(&h.Last)
+	h.Answers = list(d, len(ID{})+14, d.answer)
+	return h
+}
+
+func (e *encoder) answer(a *Answer) {
+	e.string(a.RequestID)
+	e.b = append(e.b, a.ID[:]...)
+	e.int(a.At)
+	e.int(int64(a.From))
+	e.int(int64(a.To))
+	e.string(a.Reason)
+	e.string(a.Error)
+	e.status(&a.Status)
+	e.uint(uint64(len(a.Events)))
+	for _, event := range a.Events {
+		e.word(eventTypes, event.Type)
+		e.string(event.Reason)
+		e.string(event.Message)
+	}
+	e.string(string(a.Explanation))
+}
+
+func (d *decoder) answer(a *Answer) {
+	*a = Answer{
+		RequestID: d.string(), ID: d.id(), At: d.int(), From: int32(d.int()), To: int32(d.int()),
+		Reason: d.string(), Error: d.string(),
+	}
+	d.status(&a.Status)
+	a.Events = list(d, 3, func(e *Event) {
+		e.Type, e.Reason, e.Message = d.word(eventTypes), d.string(), d.string()
+	})
+	if explanation := d.string(); explanation != "" {
+		a.Explanation = []byte(explanation)
+	}
+}
+
+func (e *encoder) recommendations(slots []TimedRecommendation) {
+	e.uint(uint64(len(slots)))
+	var before TimedRecommendation
+	for _, r := range slots {
+		e.int(r.At - before.At)
+		e.int(int64(r.Replicas) - int64(before.Replicas))
+		before = r
+	}
+}
+
+func (d *decoder) recommendations() []TimedRecommendation {
+	var before TimedRecommendation
+	return list(d, 2, func(r *TimedRecommendation) {
+		r.At = before.At + d.int()
+		r.Replicas = before.Replicas + int32(d.int())
+		before = *r
+	})
+}
+
+func (e *encoder) scaleEvents(slots []ScaleEvent) {
+	e.uint(uint64(len(slots)))
+	var before int64
+	for _, s := range slots {
+		e.int(s.At - before)
+		outdated := int64(0)
+		if s.Outdated {
+			outdated = 1
+		}
+		e.int(int64(s.Change)<<1 | outdated)
+		before = s.At
+	}
+}
+
+func (d *decoder) scaleEvents() []ScaleEvent {
+	var before int64
+	return list(d, 2, func(s *ScaleEvent) {
+		s.At = before + d.int()
+		change := d.int()
+		s.Change, s.Outdated = int32(change>>1), change&1 != 0
+		before = s.At
+	})
+}
+
+func (e *encoder) pending(p *Pending) {
+	e.b = append(e.b, p.ID[:]...)
+	e.int(p.At)
+	e.int(int64(p.From))
+	e.int(int64(p.To))
+	e.int(int64(p.PreviousDesired))
+	e.int(int64(p.LongestPeriod))
+	e.b = append(e.b, byte(p.Zero))
+	e.string(p.Reason)
+}
+
+func (d *decoder) pending() *Pending {
+	return &Pending{
+		ID: d.id(), At: d.int(), From: int32(d.int()), To: int32(d.int()),
+		PreviousDesired: int32(d.int()), LongestPeriod: int32(d.int()),
+		Zero: ZeroTransition(d.index(int(ZeroFalse) + 1)), Reason: d.string(),
+	}
+}
+
+func (e *encoder) last(l *LastDecision) {
+	e.b = append(e.b, l.ID[:]...)
+	e.string(l.RequestID)
+	e.int(l.At)
+	e.int(int64(l.From))
+	e.int(int64(l.To))
+	e.string(l.Reason)
+	e.string(l.Error)
+	e.b = append(e.b, byte(l.Outcome))
+}
+
+func (d *decoder) last(l *LastDecision) {
+	*l = LastDecision{
+		ID: d.id(), RequestID: d.string(), At: d.int(), From: int32(d.int()), To: int32(d.int()),
+		Reason: d.string(), Error: d.string(), Outcome: Outcome(d.index(int(Dropped) + 1)),
+	}
+}
+
+// encoder appends to b.
+type encoder struct{ b []byte }
+
+func (e *encoder) uint(v uint64) { e.b = binary.AppendUvarint(e.b, v) }
+func (e *encoder) int(v int64)   { e.b = binary.AppendVarint(e.b, v) }
+
+func (e *encoder) string(s string) {
+	e.uint(uint64(len(s)))
+	e.b = append(e.b, s...)
+}
+
+// time appends seconds and nanoseconds, for an instant may lie before 1678.
+func (e *encoder) time(t time.Time) {
+	e.int(t.Unix())
+	e.uint(uint64(t.Nanosecond()))
+}
+
+// decoder takes from the front of b. Once something does not fit it has failed
+// and returns zeros.
+type decoder struct {
+	b      []byte
+	failed bool
+}
+
+func (d *decoder) fail() { d.failed, d.b = true, nil }
+
+func (d *decoder) uint() uint64 {
+	v, n := binary.Uvarint(d.b)
+	if n <= 0 {
+		d.fail()
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *decoder) int() int64 {
+	v, n := binary.Varint(d.b)
+	if n <= 0 {
+		d.fail()
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *decoder) take(n uint64) []byte {
+	if n > uint64(len(d.b)) {
+		d.fail()
+		return nil
+	}
+	taken := d.b[:n]
+	d.b = d.b[n:]
+	return taken
+}
+
+func (d *decoder) string() string { return string(d.take(d.uint())) }
+
+func (d *decoder) time() time.Time {
+	s, ns := d.int(), d.uint()
+	if ns >= uint64(time.Second) {
+		d.fail()
+		return time.Time{}
+	}
+	return time.Unix(s, int64(ns)).UTC()
+}
+
+func (d *decoder) id() (id ID) {
+	copy(id[:], d.take(uint64(len(id))))
+	return id
+}
+
+// index takes a byte below n.
+func (d *decoder) index(n int) int {
+	b := d.take(1)
+	if len(b) == 0 || int(b[0]) >= n {
+		d.fail()
+		return 0
+	}
+	return int(b[0])
+}
+
+// list takes a list whose elements take at least size bytes each, which bounds
+// what a wrong length can allocate. An empty list is nil.
+func list[T any](d *decoder, size int, take func(*T)) []T {
+	n := d.uint()
+	if n == 0 || n > uint64(len(d.b)/size) {
+		if n != 0 {
+			d.fail()
+		}
+		return nil
+	}
+	l := make([]T, n)
+	for i := range l {
+		if d.failed {
+			return nil
+		}
+		take(&l[i])
+	}
+	return l
+}

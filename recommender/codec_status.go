@@ -1,0 +1,235 @@
+package recommender
+
+import "strings"
+
+// The vocabularies of the encoding. An index once given must not be given to
+// anything else: append, never insert. Index 0 stands for «spelled out».
+var (
+	conditionTypes    = []string{"", AbleToScale, ScalingActive, ScalingLimited, ScaledToZero}
+	conditionStatuses = []string{"", ConditionTrue, ConditionFalse, ConditionUnknown}
+	eventTypes        = []string{"", EventNormal, EventWarning}
+	metricTypes       = []string{"", string(ResourceMetric), string(ContainerResourceMetric), string(PodsMetric), string(ObjectMetric), string(ExternalMetric)}
+	// conditionTexts are reasons and what their messages begin with; what is left
+	// of a message is stored.
+	conditionTexts = []conditionText{
+		{},
+		{"SucceededGetScale", "the HPA controller was able to get the target's current scale"},
+		{"FailedGetScale", "the HPA controller was unable to get the target's current scale: "},
+		{"ReadyForNewScale", "recommended size matches current size"},
+		{"ScaleUpStabilized", "recent recommendations were lower than current one, applying the lowest recent recommendation"},
+		{"ScaleDownStabilized", "recent recommendations were higher than current one, applying the highest recent recommendation"},
+		{"SucceededRescale", "the HPA controller was able to update the target scale to "},
+		{"FailedUpdateScale", "the HPA controller was unable to update the target scale: "},
+		{"ValidMetricFound", "the HPA was able to successfully calculate a replica count from "},
+		{"ScalingDisabled", "scaling is disabled since the replica count of the target is zero"},
+		{"FailedGetResourceMetric", "the HPA was unable to compute the replica count: "},
+		{"FailedGetContainerResourceMetric", "the HPA was unable to compute the replica count: "},
+		{"FailedGetPodsMetric", "the HPA was unable to compute the replica count: "},
+		{"FailedGetObjectMetric", "the HPA was unable to compute the replica count: "},
+		{"FailedGetExternalMetric", "the HPA was unable to compute the replica count: "},
+		{"DesiredWithinRange", "the desired count is within the acceptable range"},
+		{"ScaleUpLimit", "the desired replica count is increasing faster than the maximum scale rate"},
+		{"ScaleDownLimit", "the desired replica count is decreasing faster than the maximum scale rate"},
+		{"TooManyReplicas", "the desired replica count is more than the maximum replica count"},
+		{"TooFewReplicas", "the desired replica count is less than the minimum replica count"},
+		{"ScaledToZero", "the HPA controller scaled the workload to zero"},
+		{"NotScaledToZero", "the HPA controller did not scale the workload to zero"},
+	}
+)
+
+type conditionText struct{ reason, message string }
+
+// Bits of a metric's value.
+const (
+	valueBit = 1 << iota
+	averageValueBit
+	averageUtilizationBit
+	binaryBit
+)
+
+func (e *encoder) status(s *Status) {
+	if s.ObservedGeneration == nil {
+		e.b = append(e.b, 0)
+	} else {
+		e.b = append(e.b, 1)
+		e.int(*s.ObservedGeneration)
+	}
+	e.time(s.LastScaleTime)
+	e.int(int64(s.CurrentReplicas))
+	e.int(int64(s.DesiredReplicas))
+	e.uint(uint64(len(s.CurrentMetrics)))
+	for i := range s.CurrentMetrics {
+		e.metricStatus(&s.CurrentMetrics[i])
+	}
+	e.uint(uint64(len(s.Conditions)))
+	for i := range s.Conditions {
+		e.condition(&s.Conditions[i])
+	}
+}
+
+func (d *decoder) status(s *Status) {
+	if d.index(2) == 1 {
+		generation := d.int()
+		s.ObservedGeneration = &generation
+	}
+	s.LastScaleTime = d.time()
+	s.CurrentReplicas, s.DesiredReplicas = int32(d.int()), int32(d.int())
+	s.CurrentMetrics = list(d, 9, d.metricStatus)
+	s.Conditions = list(d, 6, d.condition)
+}
+
+func (e *encoder) condition(c *Condition) {
+	e.word(conditionTypes, c.Type)
+	e.word(conditionStatuses, c.Status)
+	e.time(c.LastTransitionTime)
+	for i := 1; i < len(conditionTexts); i++ {
+		text := &conditionTexts[i]
+		if text.reason == c.Reason && strings.HasPrefix(c.Message, text.message) {
+			e.uint(uint64(i))
+			e.string(c.Message[len(text.message):])
+			return
+		}
+	}
+	e.uint(0)
+	e.string(c.Reason)
+	e.string(c.Message)
+}
+
+func (d *decoder) condition(c *Condition) {
+	c.Type = d.word(conditionTypes)
+	c.Status = d.word(conditionStatuses)
+	c.LastTransitionTime = d.time()
+	i := d.uint()
+	switch {
+	case i == 0:
+		c.Reason, c.Message = d.string(), d.string()
+	case i < uint64(len(conditionTexts)):
+		c.Reason, c.Message = conditionTexts[i].reason, conditionTexts[i].message
+		if rest := d.string(); rest != "" {
+			c.Message += rest
+		}
+	default:
+		d.fail()
+	}
+}
+
+func (e *encoder) metricStatus(m *MetricStatus) {
+	e.word(metricTypes, string(m.Type))
+	e.string(m.Resource)
+	e.string(m.Container)
+	e.string(m.Metric.Name)
+	e.selector(m.Metric.Selector)
+	e.object(&m.DescribedObject)
+	e.metricValue(&m.Current)
+}
+
+func (d *decoder) metricStatus(m *MetricStatus) {
+	m.Type = MetricType(d.word(metricTypes))
+	m.Resource, m.Container, m.Metric.Name = d.string(), d.string(), d.string()
+	m.Metric.Selector = d.selector()
+	d.object(&m.DescribedObject)
+	d.metricValue(&m.Current)
+}
+
+func (e *encoder) metricValue(v *MetricValue) {
+	var bits byte
+	set := func(bit byte, on bool) {
+		if on {
+			bits |= bit
+		}
+	}
+	set(valueBit, v.HasValue)
+	set(averageValueBit, v.HasAverageValue)
+	set(averageUtilizationBit, v.HasAverageUtilization)
+	set(binaryBit, v.Binary)
+	e.b = append(e.b, bits)
+	if v.HasValue {
+		e.int(v.Value)
+	}
+	if v.HasAverageValue {
+		e.int(v.AverageValue)
+	}
+	if v.HasAverageUtilization {
+		e.int(int64(v.AverageUtilization))
+	}
+}
+
+func (d *decoder) metricValue(v *MetricValue) {
+	bits := d.index(binaryBit << 1)
+	v.HasValue, v.HasAverageValue = bits&valueBit != 0, bits&averageValueBit != 0
+	v.HasAverageUtilization, v.Binary = bits&averageUtilizationBit != 0, bits&binaryBit != 0
+	if v.HasValue {
+		v.Value = d.int()
+	}
+	if v.HasAverageValue {
+		v.AverageValue = d.int()
+	}
+	if v.HasAverageUtilization {
+		v.AverageUtilization = int32(d.int())
+	}
+}
+
+// selector appends 0 for none, else 1 and what it holds.
+func (e *encoder) selector(s *LabelSelector) {
+	if s == nil {
+		e.b = append(e.b, 0)
+		return
+	}
+	e.b = append(e.b, 1)
+	e.uint(uint64(len(s.MatchLabels)))
+	for _, l := range s.MatchLabels {
+		e.string(l.Key)
+		e.string(l.Value)
+	}
+	e.uint(uint64(len(s.MatchExpressions)))
+	for _, r := range s.MatchExpressions {
+		e.string(r.Key)
+		e.string(r.Operator)
+		e.uint(uint64(len(r.Values)))
+		for _, v := range r.Values {
+			e.string(v)
+		}
+	}
+}
+
+func (d *decoder) selector() *LabelSelector {
+	if d.index(2) == 0 {
+		return nil
+	}
+	return &LabelSelector{
+		MatchLabels: list(d, 2, func(l *Label) { l.Key, l.Value = d.string(), d.string() }),
+		MatchExpressions: list(d, 3, func(r *LabelRequirement) {
+			r.Key, r.Operator = d.string(), d.string()
+			r.Values = list(d, 1, func(v *string) { *v = d.string() })
+		}),
+	}
+}
+
+func (e *encoder) object(o *ObjectReference) {
+	e.string(o.Kind)
+	e.string(o.Name)
+	e.string(o.APIVersion)
+}
+
+func (d *decoder) object(o *ObjectReference) {
+	o.Kind, o.Name, o.APIVersion = d.string(), d.string(), d.string()
+}
+
+// word appends the index of a word in its vocabulary, or 0 and the word.
+func (e *encoder) word(vocabulary []string, word string) {
+	for i := 1; i < len(vocabulary); i++ {
+		if vocabulary[i] == word {
+			e.b = append(e.b, byte(i))
+			return
+		}
+	}
+	e.b = append(e.b, 0)
+	e.string(word)
+}
+
+func (d *decoder) word(vocabulary []string) string {
+	if i := d.index(len(vocabulary)); i > 0 {
+		return vocabulary[i]
+	}
+	return d.string()
+}

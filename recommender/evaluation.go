@@ -1,0 +1,92 @@
+package recommender
+
+// Calculation is the arithmetic of a metric and its target.
+type Calculation uint8
+
+// The calculations: percent of the request; average over pods; a total; a total
+// over the observed replicas.
+const (
+	NoCalculation Calculation = iota
+	UtilizationCalculation
+	AverageValueCalculation
+	ValueCalculation
+	AverageValuePerReplicaCalculation
+)
+
+// ProposalRule says how a proposal came about.
+type ProposalRule uint8
+
+// The rules. All but Proportional and Saturated propose no change.
+const (
+	NoProposal ProposalRule = iota
+	// Proportional: usage ratio times the base, rounded up.
+	Proportional
+	// Saturated: the same, beyond the range of a count.
+	Saturated
+	// WithinTolerance: the ratio is on target.
+	WithinTolerance
+	// DampenedWithinTolerance: it is once missing and unready pods are filled in.
+	DampenedWithinTolerance
+	// DampenedReversed: filling in turned the direction.
+	DampenedReversed
+	// DampenedAgainstCurrent: the count would have gone against the ratio.
+	DampenedAgainstCurrent
+)
+
+// MetricEvaluation is how one metric was computed: what decided and what explains.
+type MetricEvaluation struct {
+	Spec        *MetricSpec
+	Calculation Calculation
+	// Failure is nil if there is a proposal.
+	Failure *MetricFailure
+	// Current is the reading for the status, from the first pass only.
+	Current MetricValue
+	// TotalUsage and TotalRequests are milli-units.
+	TotalUsage, TotalRequests int64
+	// UsageRatio is of the first pass, DampenedRatio of the second.
+	UsageRatio, DampenedRatio float64
+	// Compared says that UsageRatio was computed, Dampened that DampenedRatio was.
+	Compared, Dampened bool
+	// Base is what the ratio was multiplied with, where Multiplied.
+	Base       int32
+	Multiplied bool
+	Rule       ProposalRule
+	// Proposal is the replicas it asks for.
+	Proposal int32
+	// Counts and Pods are set where pods play a part; Pods only for explanations.
+	Counts   PodCounts
+	Pods     []PodEvaluation
+	Unlisted int
+	// Series is how many values were summed.
+	Series int
+}
+
+// MetricFailure is why a metric could not be computed.
+type MetricFailure struct {
+	// Reason is the condition's, Inner its error, Outer the error of the reconcile.
+	Reason, Inner, Outer string
+}
+
+// PodEvaluation is how one pod counted.
+type PodEvaluation struct {
+	Name  string
+	Group PodGroup
+	Rule  PodRule
+	// Usage and Request are milli-units, where there are any.
+	Usage, Request, Assumed          int64
+	HasUsage, HasRequest, HasAssumed bool
+}
+
+// propose sets the proposal of a count that follows the ratio.
+func (e *MetricEvaluation) propose(count float64, base int, multiplied bool) {
+	e.Proposal, e.Rule = toInt32(count), Proportional
+	if outOfInt32(count) {
+		e.Rule = Saturated
+	}
+	e.Base, e.Multiplied = int32(base), multiplied
+}
+
+// hold sets the proposal of no change.
+func (e *MetricEvaluation) hold(replicas int32, rule ProposalRule) {
+	e.Proposal, e.Rule = replicas, rule
+}

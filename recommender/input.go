@@ -1,0 +1,209 @@
+package recommender
+
+import (
+	"time"
+
+	"github.com/setpoint-dev/setpoint/recommender/quantity"
+)
+
+// Input is all that a decision depends on besides the instant and the history.
+// Recommend only reads it.
+type Input struct {
+	// ID names the recommendation if it changes the count; unique per target.
+	ID ID
+	// Namespace is the target's, for texts.
+	Namespace string
+	Spec      Spec
+	Options   Options
+	Scale     Scale
+	// ScaleError is set when the scale could not be read; Scale then counts for
+	// nothing.
+	ScaleError *ScaleError
+	// SelectorProblem is set when the pods could not be chosen.
+	SelectorProblem *SelectorProblem
+	// Pods are all pods of the workload, names unique.
+	Pods []Pod
+	// PodMetrics are resource samples. Of two for one pod the later one counts;
+	// samples of pods that are not in Pods count too. Quickest when the pods
+	// come in the order of Pods.
+	PodMetrics []PodMetrics
+	// Readings belong to Spec.Metrics by index; missing ones are empty.
+	Readings []Readings
+	// PreviousStatus seeds a target without history; nil: none.
+	PreviousStatus *Status
+	// Explain asks for Decision.Explanation.
+	Explain bool
+	// Notes are added to the explanation's warnings.
+	Notes []string
+}
+
+// Options are the controller's flags and feature gates.
+type Options struct {
+	// Profile is the version to decide as; nil means V136.
+	Profile *Profile
+	// Tolerance of both directions where behavior sets none; upstream's is 0.1.
+	Tolerance float64
+	// CPUInitializationPeriod; upstream's is 5 minutes.
+	CPUInitializationPeriod time.Duration
+	// InitialReadinessDelay; upstream's is 30 seconds.
+	InitialReadinessDelay time.Duration
+	// DownscaleStabilization; upstream's is 5 minutes.
+	DownscaleStabilization time.Duration
+	// ScaleToZero is the HPAScaleToZero gate; off in v1.36.
+	ScaleToZero bool
+	// HistoryLimit is how many recommendations or scale events are kept before
+	// those that can't decide anything are dropped; 0 means DefaultHistoryLimit.
+	HistoryLimit int
+}
+
+// DefaultOptions returns the defaults of the controller's flags.
+func DefaultOptions() Options {
+	return Options{
+		Tolerance:               0.1,
+		CPUInitializationPeriod: 5 * time.Minute,
+		InitialReadinessDelay:   30 * time.Second,
+		DownscaleStabilization:  5 * time.Minute,
+	}
+}
+
+// Scale holds the workload's replica counts.
+type Scale struct {
+	// SpecReplicas is what is asked for now, StatusReplicas what is observed.
+	SpecReplicas, StatusReplicas int32
+}
+
+// ScaleErrorReason says which step of reading the scale failed.
+type ScaleErrorReason uint8
+
+// The steps of reading a scale.
+const (
+	ScaleGetFailed ScaleErrorReason = iota
+	ScaleInvalidAPIVersion
+	ScaleUnknownKind
+)
+
+// ScaleError says that the scale could not be read.
+type ScaleError struct {
+	Reason  ScaleErrorReason
+	Message string
+}
+
+// SelectorProblem says that the pods could not be chosen.
+type SelectorProblem struct {
+	// Reason is upstream's event reason, Message its error.
+	Reason  SelectorReason
+	Message string
+}
+
+// SelectorReason is what is wrong with a selector, in the words of upstream's events.
+type SelectorReason string
+
+// The selector problems of upstream.
+const (
+	SelectorRequired  SelectorReason = "SelectorRequired"
+	InvalidSelector   SelectorReason = "InvalidSelector"
+	AmbiguousSelector SelectorReason = "AmbiguousSelector"
+)
+
+// PodPhase is a pod's phase. The zero value, and any other that is not named
+// here, decides as running.
+type PodPhase uint8
+
+// The phases that decide something.
+const (
+	PhaseOther PodPhase = iota
+	PhasePending
+	PhaseRunning
+	PhaseFailed
+)
+
+// ReadyStatus is the status of a pod's Ready condition.
+type ReadyStatus uint8
+
+// The states of a Ready condition; NoCondition is that of a pod without one.
+const (
+	NoCondition ReadyStatus = iota
+	ReadyTrue
+	ReadyFalse
+	ReadyUnknown
+)
+
+// Pod is what decides of a pod. What most decisions read comes first, for the
+// processor's cache.
+type Pod struct {
+	Name     string
+	Phase    PodPhase
+	Deleting bool
+	Ready    ReadyStatus
+	// StartTime is zero for a pod that has none.
+	StartTime time.Time
+	// Containers and InitContainers hold requests; needed for utilization only.
+	Containers     []Container
+	InitContainers []InitContainer
+	// PodLevelRequests are spec.resources.requests; they count if one of them is
+	// of a resource that may be set at the pod's level.
+	PodLevelRequests []ResourceRequest
+	// Overhead counts only with pod-level requests.
+	Overhead []ResourceRequest
+	// ReadyTransition is when Ready last changed; the zero time is in the year 1.
+	ReadyTransition time.Time
+}
+
+// Container is a container's requests.
+type Container struct {
+	Name     string
+	Requests []ResourceRequest
+}
+
+// InitContainer is an init container's requests.
+type InitContainer struct {
+	Container
+	// Restartable marks a sidecar (restartPolicy Always).
+	Restartable bool
+}
+
+// ResourceRequest is a request of one resource.
+type ResourceRequest struct {
+	Resource string
+	Quantity quantity.Quantity
+}
+
+// PodMetrics is the resource usage of one pod.
+type PodMetrics struct {
+	Pod string
+	// Timestamp ends the interval of length Window that the usage is of.
+	Timestamp  time.Time
+	Window     time.Duration
+	Containers []ContainerMetrics
+}
+
+// ContainerMetrics is the resource usage of one container.
+type ContainerMetrics struct {
+	Name  string
+	Usage []ResourceUsage
+}
+
+// ResourceUsage is the usage of one resource in milli-units.
+type ResourceUsage struct {
+	Resource string
+	Milli    int64
+}
+
+// Readings are what was read of one metric of the spec. For Resource and
+// ContainerResource only Error counts: their samples are Input.PodMetrics.
+type Readings struct {
+	// Error is what the metrics API answered; empty: it answered with readings.
+	Error string
+	// SelectorError says that the metric's selector is malformed, and how.
+	SelectorError string
+	// Values in the order of the API's answer: one a pod for Pods, exactly one for
+	// Object, all series for External.
+	Values []Value
+}
+
+// Value is one value of a metric in milli-units.
+type Value struct {
+	// Pod that it is of; for Pods metrics.
+	Pod   string
+	Milli int64
+}

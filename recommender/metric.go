@@ -1,0 +1,231 @@
+package recommender
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// evaluate computes one metric of the spec. Upstream: computeReplicasForMetric.
+func (d *decider) evaluate(index int) MetricEvaluation {
+	spec := &d.in.Spec.Metrics[index]
+	var readings Readings
+	if index < len(d.in.Readings) {
+		readings = d.in.Readings[index]
+	}
+	e := MetricEvaluation{Spec: spec}
+	switch spec.Type {
+	case ResourceMetric:
+		d.evaluateResource(&e, &readings, "")
+	case ContainerResourceMetric:
+		d.evaluateResource(&e, &readings, spec.Container)
+	case PodsMetric:
+		d.evaluatePods(&e, &readings)
+	case ObjectMetric:
+		d.evaluateObject(&e, &readings)
+	case ExternalMetric:
+		d.evaluateExternal(&e, &readings)
+	default:
+		text := "unknown metric source type " + strconv.Quote(string(spec.Type))
+		e.Failure = &MetricFailure{Reason: "InvalidMetricSourceType", Inner: text, Outer: text}
+	}
+	return e
+}
+
+func (d *decider) evaluateResource(e *MetricEvaluation, readings *Readings, container string) {
+	spec := e.Spec
+	c := perPod{resource: spec.Resource, container: container, samples: &d.scratch.samples}
+	what := "usage"
+	switch {
+	case spec.Target.AverageValue != nil:
+		c.target, e.Calculation = *spec.Target.AverageValue, AverageValueCalculation
+	case spec.Target.AverageUtilization != nil:
+		c.target, c.utilization = int64(*spec.Target.AverageUtilization), true
+		e.Calculation, what = UtilizationCalculation, "utilization"
+	default:
+		e.Failure = resourceFailure(spec, "invalid resource metric source: neither an average utilization target nor an average value (usage) target was set")
+		return
+	}
+	// The status prints memory with binary suffixes.
+	e.Current.Binary = spec.Resource == "memory"
+	c.samples.reset(len(d.in.Pods))
+	problem := fetchProblem("resource", readings.Error)
+	if problem == "" {
+		problem = c.samples.resourceSamples(d.in, container, spec.Resource)
+	}
+	if problem != "" {
+		problem = "unable to get metrics for resource " + spec.Resource + ": " + problem
+	} else {
+		problem = c.evaluate(d, e)
+	}
+	if problem != "" {
+		e.Failure = resourceFailure(spec, "failed to get "+spec.Resource+" "+what+": "+problem)
+	}
+}
+
+func resourceFailure(spec *MetricSpec, inner string) *MetricFailure {
+	if spec.Type == ContainerResourceMetric {
+		return &MetricFailure{
+			Reason: "FailedGetContainerResourceMetric", Inner: inner,
+			Outer: "failed to get " + spec.Container + " container metric value: " + inner,
+		}
+	}
+	return &MetricFailure{
+		Reason: "FailedGetResourceMetric", Inner: inner,
+		Outer: "failed to get " + spec.Resource + " resource metric value: " + inner,
+	}
+}
+
+func (d *decider) evaluatePods(e *MetricEvaluation, readings *Readings) {
+	spec := e.Spec
+	problem := readings.SelectorError
+	if problem == "" {
+		c := perPod{samples: &d.scratch.samples}
+		if spec.Target.AverageValue != nil {
+			c.target = *spec.Target.AverageValue
+		}
+		e.Calculation = AverageValueCalculation
+		c.samples.reset(len(d.in.Pods))
+		problem = fetchProblem("custom", readings.Error)
+		if problem == "" {
+			problem = c.samples.customSamples(d.in, readings.Values)
+		}
+		if problem != "" {
+			problem = "unable to get metric " + spec.Metric.Name + ": " + problem
+		} else {
+			problem = c.evaluate(d, e)
+		}
+	}
+	if problem != "" {
+		e.Failure = &MetricFailure{
+			Reason: "FailedGetPodsMetric", Inner: problem,
+			Outer: "failed to get pods metric value: " + problem,
+		}
+	}
+}
+
+func (d *decider) evaluateObject(e *MetricEvaluation, readings *Readings) {
+	spec := e.Spec
+	target, outer := spec.Target, "failed to get object metric value: "
+	problem := ""
+	switch {
+	case target.Type == ValueTarget && target.Value != nil:
+		e.Calculation = ValueCalculation
+	case target.Type == AverageValueTarget && target.AverageValue != nil:
+		e.Calculation = AverageValuePerReplicaCalculation
+		outer += "failed to get " + spec.Metric.Name + " object metric: "
+	default:
+		problem = "invalid object metric source: neither a value target nor an average value target was set"
+	}
+	if readings.SelectorError != "" {
+		problem, outer = readings.SelectorError, "failed to get object metric value: "
+	}
+	if problem == "" {
+		problem = d.objectProblem(spec, readings)
+	}
+	if problem == "" {
+		usage := readings.Values[0].Milli
+		e.TotalUsage, e.Series = usage, 1
+		if e.Calculation == ValueCalculation {
+			problem = proposeValue(d, e, usage, *target.Value)
+			e.Current.Value, e.Current.HasValue = usage, true
+		} else {
+			e.Current.AverageValue = proposeAverageValue(d, e, usage, *target.AverageValue)
+			e.Current.HasAverageValue = true
+		}
+	}
+	if problem != "" {
+		e.Failure = &MetricFailure{Reason: "FailedGetObjectMetric", Inner: problem, Outer: outer + problem}
+	}
+}
+
+// objectProblem says why an object's metric has no value. Upstream prints the
+// parts of this text in the wrong places, and so do we.
+func (d *decider) objectProblem(spec *MetricSpec, readings *Readings) string {
+	problem := readings.Error
+	object := &spec.DescribedObject
+	switch n := len(readings.Values); {
+	case problem != "":
+	case n == 0:
+		problem = "the server could not find the metric " + spec.Metric.Name + " for " + object.Kind + " " + d.lookedUp(object)
+	case n > 1:
+		problem = "the custom metrics API server returned " + strconv.Itoa(n) + " results when we asked for exactly one"
+	default:
+		return ""
+	}
+	return "unable to get metric " + spec.Metric.Name + ": " + object.Kind + " on " + d.in.Namespace + " " +
+		object.Name + "/" + fetchProblem("custom", problem)
+}
+
+// lookedUp is the name under which upstream asks for an object: a namespace is
+// always the target's own, whatever the spec calls it.
+func (d *decider) lookedUp(object *ObjectReference) string {
+	if object.Kind == "Namespace" && !strings.Contains(object.APIVersion, "/") {
+		return d.in.Namespace
+	}
+	return object.Name
+}
+
+func (d *decider) evaluateExternal(e *MetricEvaluation, readings *Readings) {
+	spec := e.Spec
+	target, name := spec.Target, spec.Metric.Name
+	outer := "failed to get " + name + " external metric value: "
+	problem := ""
+	switch {
+	case target.AverageValue != nil:
+		e.Calculation = AverageValuePerReplicaCalculation
+		outer += "failed to get " + name + " external metric: "
+	case target.Value != nil:
+		e.Calculation = ValueCalculation
+		outer += "failed to get external metric " + name + ": "
+	default:
+		problem = "invalid external metric source: neither a value target nor an average value target was set"
+	}
+	if problem == "" {
+		problem = d.externalProblem(spec, readings)
+	}
+	if problem == "" {
+		e.Series = len(readings.Values)
+		if e.Calculation == ValueCalculation {
+			e.TotalUsage = sumForValue(readings.Values)
+			problem = proposeValue(d, e, e.TotalUsage, *target.Value)
+			e.Current.Value, e.Current.HasValue = e.TotalUsage, true
+		} else {
+			e.TotalUsage = sumForAverageValue(readings.Values)
+			e.Current.AverageValue = proposeAverageValue(d, e, e.TotalUsage, *target.AverageValue)
+			e.Current.HasAverageValue = true
+			if float64(e.TotalUsage) >= math.MaxInt64 {
+				// A sum that was capped is reported undivided.
+				e.Current.AverageValue = math.MaxInt64
+			}
+		}
+	}
+	if problem != "" {
+		e.Failure = &MetricFailure{Reason: "FailedGetExternalMetric", Inner: problem, Outer: outer + problem}
+	}
+}
+
+// externalProblem says why an external metric has no values.
+func (d *decider) externalProblem(spec *MetricSpec, readings *Readings) string {
+	problem := readings.SelectorError
+	if problem != "" {
+		return problem
+	}
+	problem = fetchProblem("external", readings.Error)
+	if problem == "" && len(readings.Values) == 0 {
+		problem = "no metrics returned from external metrics API"
+	}
+	if problem == "" {
+		return ""
+	}
+	return "unable to get external metric " + d.in.Namespace + "/" + spec.Metric.Name + "/" +
+		spec.Metric.Selector.String() + ": " + problem
+}
+
+// fetchProblem words the error of a metrics API; empty for none.
+func fetchProblem(api, problem string) string {
+	if problem == "" {
+		return ""
+	}
+	return "unable to fetch metrics from " + api + " metrics API: " + problem
+}

@@ -1,0 +1,194 @@
+package recommender
+
+import "math"
+
+// perPod is the computation of a metric that each pod has: Resource,
+// ContainerResource and Pods.
+type perPod struct {
+	// utilization compares with percent of the request, otherwise with an average.
+	utilization bool
+	// target is a percentage or an average in milli-units.
+	target int64
+	// resource and container choose the requests.
+	resource, container string
+	samples             *sampleSet
+}
+
+// pass is what one pass over the samples gives.
+type pass struct {
+	ratio           float64
+	utilization     int32
+	average         int64
+	usage, requests int64
+}
+
+// evaluate proposes a count for samples that are joined. Upstream:
+// GetResourceReplicas and calcPlainMetricReplicas.
+func (c *perPod) evaluate(d *decider, e *MetricEvaluation) (problem string) {
+	in := d.in
+	if len(in.Pods) == 0 {
+		return "no pods returned by selector while calculating replica count"
+	}
+	defer c.explain(d, e)
+	first, problem := c.group(d)
+	e.Counts, e.Unlisted = c.samples.counts, len(c.samples.unlisted)
+	switch {
+	case c.samples.count() == 0:
+		return "did not receive metrics for targeted pods (pods might be unready)"
+	case problem != "":
+		return problem
+	}
+	if problem := c.compare(&first, int(c.samples.counts.Ready)); problem != "" {
+		return problem
+	}
+	c.report(&first, e)
+	c.propose(d, e, &first)
+	return ""
+}
+
+// group sorts the pods into groups and sums up the ready ones, in one walk over
+// them. The problem is the first pod's without a request: all must have one, also
+// those that do not count. Upstream: groupPods and calculatePodRequests.
+func (c *perPod) group(d *decider) (sums pass, problem string) {
+	cpu := c.resource == "cpu"
+	counts := &c.samples.counts
+	for i := range d.in.Pods {
+		pod, s := &d.in.Pods[i], &c.samples.pods[i]
+		s.group, s.rule = d.groupOf(pod, s, cpu)
+		if c.utilization && problem == "" {
+			s.request, problem = podRequest(pod, c.container, c.resource)
+		}
+		switch s.group {
+		case PodReady:
+			counts.Ready++
+			sums.usage += s.value
+			sums.requests += s.request
+		case PodUnready:
+			counts.Unready++
+		case PodMissing:
+			counts.Missing++
+		case PodIgnored:
+			counts.Ignored++
+		}
+	}
+	return sums, problem
+}
+
+// compare computes the ratio of the sums of p, which are those of that many
+// listed pods. Everything truncates, as upstream's integers do.
+func (c *perPod) compare(p *pass, listed int) (problem string) {
+	if c.utilization {
+		if p.requests == 0 {
+			return "no metrics returned matched known pods"
+		}
+		p.utilization = int32(p.usage * 100 / p.requests)
+		p.average = p.usage / int64(max(listed, 1))
+		p.ratio = float64(p.utilization) / float64(c.target)
+		return ""
+	}
+	total := p.usage
+	for _, v := range c.samples.unlisted {
+		total += v
+	}
+	p.average = total / int64(listed+len(c.samples.unlisted))
+	p.ratio = float64(p.average) / float64(c.target)
+	return ""
+}
+
+func (c *perPod) report(first *pass, e *MetricEvaluation) {
+	e.UsageRatio, e.Compared = first.ratio, true
+	e.TotalUsage, e.TotalRequests = first.usage, first.requests
+	e.Current.AverageValue, e.Current.HasAverageValue = first.average, true
+	if c.utilization {
+		e.Current.AverageUtilization, e.Current.HasAverageUtilization = first.utilization, true
+	} else {
+		for _, v := range c.samples.unlisted {
+			e.TotalUsage += v
+		}
+	}
+}
+
+// propose turns the first pass into a proposal. Missing pods count against the
+// direction: at what keeps the ratio down (0) when it is above 1, at full load
+// when it is below; unready pods only when it is above.
+func (c *perPod) propose(d *decider, e *MetricEvaluation, first *pass) {
+	s := c.samples
+	withUnready := s.counts.Unready > 0 && first.ratio > 1
+	if !withUnready && s.counts.Missing == 0 {
+		if d.tolerances.within(first.ratio) {
+			e.hold(d.current, WithinTolerance)
+			return
+		}
+		// Not compared with the current count: a rollout's pods decide.
+		e.propose(math.Ceil(first.ratio*float64(s.counts.Ready)), int(s.counts.Ready), true)
+		return
+	}
+	second, filled := c.secondPass(first, withUnready)
+	e.DampenedRatio, e.Dampened = second.ratio, true
+	switch {
+	case d.tolerances.within(second.ratio):
+		e.hold(d.current, DampenedWithinTolerance)
+		return
+	case first.ratio < 1 && second.ratio > 1, first.ratio > 1 && second.ratio < 1:
+		e.hold(d.current, DampenedReversed)
+		return
+	}
+	base := s.count() + filled
+	e.propose(math.Ceil(second.ratio*float64(base)), base, true)
+	if second.ratio < 1 && e.Proposal > d.current || second.ratio > 1 && e.Proposal < d.current {
+		e.hold(d.current, DampenedAgainstCurrent)
+	}
+}
+
+// secondPass compares again with the missing pods, and the unready ones if asked
+// for, filled in, and says how many those are.
+func (c *perPod) secondPass(first *pass, withUnready bool) (p pass, filled int) {
+	p.usage, p.requests = first.usage, first.requests
+	for i := range c.samples.pods {
+		s := &c.samples.pods[i]
+		if assumed, ok := c.assumed(s, first.ratio, withUnready); ok {
+			p.usage += assumed
+			p.requests += s.request
+			filled++
+		}
+	}
+	// The sum of requests was not 0 on the first pass. If it wraps to 0 now,
+	// the ratio stays 0 and nothing changes.
+	c.compare(&p, int(c.samples.counts.Ready)+filled)
+	return p, filled
+}
+
+// assumed is what stands for the sample that a pod does not have.
+func (c *perPod) assumed(s *podSample, ratio float64, withUnready bool) (int64, bool) {
+	switch {
+	case s.group == PodMissing && ratio < 1 && c.utilization:
+		return s.request * max(100, c.target) / 100, true
+	case s.group == PodMissing && ratio < 1:
+		return c.target, true
+	case s.group == PodMissing && ratio > 1:
+		return 0, true
+	case s.group == PodUnready && withUnready:
+		return 0, true
+	}
+	return 0, false
+}
+
+// explain lists the pods as they counted.
+func (c *perPod) explain(d *decider, e *MetricEvaluation) {
+	if !d.in.Explain {
+		return
+	}
+	withUnready := c.samples.counts.Unready > 0 && e.UsageRatio > 1
+	e.Pods = make([]PodEvaluation, len(d.in.Pods))
+	for i := range e.Pods {
+		s, p := &c.samples.pods[i], &e.Pods[i]
+		*p = PodEvaluation{
+			Name: d.in.Pods[i].Name, Group: s.group, Rule: s.rule,
+			Usage: s.value, HasUsage: s.sampled,
+			Request: s.request, HasRequest: c.utilization && e.Compared,
+		}
+		if e.Dampened {
+			p.Assumed, p.HasAssumed = c.assumed(s, e.UsageRatio, withUnready)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package recommender
+
+import (
+	"math"
+	"time"
+)
+
+// Without behavior the count may grow by this factor at each evaluation, and in
+// any case up to this many.
+const (
+	scaleUpLimitFactor  = 2.0
+	scaleUpLimitMinimum = 4.0
+)
+
+// LimitReason is the reason of ScalingLimited, in upstream's words.
+type LimitReason string
+
+// The reasons of ScalingLimited.
+const (
+	DesiredWithinRange LimitReason = "DesiredWithinRange"
+	ScaleUpLimit       LimitReason = "ScaleUpLimit"
+	ScaleDownLimit     LimitReason = "ScaleDownLimit"
+	TooManyReplicas    LimitReason = "TooManyReplicas"
+	TooFewReplicas     LimitReason = "TooFewReplicas"
+)
+
+// message returns the sentence that goes with the reason.
+func (r LimitReason) message() string {
+	switch r {
+	case ScaleUpLimit:
+		return "the desired replica count is increasing faster than the maximum scale rate"
+	case ScaleDownLimit:
+		return "the desired replica count is decreasing faster than the maximum scale rate"
+	case TooManyReplicas:
+		return "the desired replica count is more than the maximum replica count"
+	case TooFewReplicas:
+		return "the desired replica count is less than the minimum replica count"
+	}
+	return "the desired count is within the acceptable range"
+}
+
+// RateLimit is how far the rate of change let the count go.
+type RateLimit struct {
+	Direction Direction
+	// SelectPolicy is empty without behavior.
+	SelectPolicy SelectPolicy
+	// Policies are noted for explanations only.
+	Policies []PolicyLimit
+	// Limit is the count allowed, where HasLimit.
+	Limit    int32
+	HasLimit bool
+}
+
+// PolicyLimit is what one policy allowed.
+type PolicyLimit struct {
+	Policy ScalingPolicy
+	// Up and Down are the replicas added and removed within the period, Start
+	// those at its start, Limit those allowed.
+	Up, Down, Start, Limit int32
+	// ReleasedAt is when the oldest counted change leaves the period, 0: none is
+	// counted; nanoseconds since the Unix epoch.
+	ReleasedAt int64
+	Selected   bool
+}
+
+// Bounds is what the rate limits and the bounds of the spec made of a count.
+type Bounds struct {
+	Min, Max        int32
+	Wanted, Bounded int32
+	Reason          LimitReason
+}
+
+// boundWithoutBehavior applies the spec's bounds and the growth limit of one
+// evaluation. Upstream: convertDesiredReplicasWithRules.
+func boundWithoutBehavior(spec *Spec, current, wanted int32) (RateLimit, Bounds) {
+	limit := toInt32(math.Max(scaleUpLimitFactor*float64(current), scaleUpLimitMinimum))
+	rate := RateLimit{Direction: Up, Limit: limit, HasLimit: true}
+	b := newBounds(spec, wanted)
+	ceiling, reason := spec.MaxReplicas, TooManyReplicas
+	if spec.MaxReplicas > limit {
+		ceiling, reason = limit, ScaleUpLimit
+	}
+	switch {
+	case wanted < spec.MinReplicas:
+		b.Bounded, b.Reason = spec.MinReplicas, TooFewReplicas
+	case wanted > ceiling:
+		b.Bounded, b.Reason = ceiling, reason
+	}
+	return rate, b
+}
+
+func newBounds(spec *Spec, wanted int32) Bounds {
+	return Bounds{Min: spec.MinReplicas, Max: spec.MaxReplicas, Wanted: wanted, Bounded: wanted, Reason: DesiredWithinRange}
+}
+
+// boundWithBehavior applies the policies of the direction of change and the
+// spec's bound on that side. Upstream: convertDesiredReplicasWithBehaviorRate.
+func (d *decider) boundWithBehavior(wanted int32) (RateLimit, Bounds) {
+	spec := &d.in.Spec
+	b := newBounds(spec, wanted)
+	switch {
+	case wanted > d.current:
+		rate := d.limitRate(Up, &spec.Behavior.ScaleUp)
+		rate.Limit = max(rate.Limit, d.current)
+		ceiling, reason := spec.MaxReplicas, TooManyReplicas
+		if spec.MaxReplicas > rate.Limit {
+			ceiling, reason = rate.Limit, ScaleUpLimit
+		}
+		if wanted > ceiling {
+			b.Bounded, b.Reason = ceiling, reason
+		}
+		return rate, b
+	case wanted < d.current:
+		rate := d.limitRate(Down, &spec.Behavior.ScaleDown)
+		rate.Limit = min(rate.Limit, d.current)
+		floor, reason := spec.MinReplicas, TooFewReplicas
+		if spec.MinReplicas < rate.Limit {
+			floor, reason = rate.Limit, ScaleDownLimit
+		}
+		if wanted < floor {
+			b.Bounded, b.Reason = floor, reason
+		}
+		return rate, b
+	}
+	return RateLimit{}, b
+}
+
+// limitRate selects among the counts that the policies of a direction allow.
+// Upstream: calculateScaleUpLimitWithScalingRules and its twin.
+func (d *decider) limitRate(direction Direction, rules *ScalingRules) RateLimit {
+	rate := RateLimit{Direction: direction, SelectPolicy: rules.SelectPolicy, HasLimit: true}
+	if rules.SelectPolicy == NoSelection {
+		rate.Limit = d.current
+		return rate
+	}
+	// The policy that allows most change has the highest limit upwards and the
+	// lowest downwards.
+	highest := (direction == Up) == (rules.SelectPolicy != MinChange)
+	rate.Limit = math.MaxInt32
+	if highest {
+		rate.Limit = math.MinInt32
+	}
+	selected := -1
+	for i, policy := range rules.Policies {
+		l := d.limitOf(direction, policy)
+		if highest && l.Limit >= rate.Limit || !highest && l.Limit <= rate.Limit {
+			if l.Limit != rate.Limit || selected < 0 {
+				selected = i
+			}
+			rate.Limit = l.Limit
+		}
+		if d.in.Explain {
+			rate.Policies = append(rate.Policies, l)
+		}
+	}
+	if d.in.Explain && selected >= 0 {
+		rate.Policies[selected].Selected = true
+	}
+	return rate
+}
+
+// limitOf returns the count that one policy allows: so far from the count at the
+// start of its period, which the changes of both directions since then give.
+func (d *decider) limitOf(direction Direction, policy ScalingPolicy) PolicyLimit {
+	l := PolicyLimit{Policy: policy}
+	length := int64(policy.PeriodSeconds) * int64(time.Second)
+	l.Up = changeWithin(d.next.ScaleUps, d.nowNanos-length, length, &l.ReleasedAt)
+	l.Down = changeWithin(d.next.ScaleDowns, d.nowNanos-length, length, &l.ReleasedAt)
+	l.Start = d.current - l.Up + l.Down
+	switch {
+	case policy.Type == PodsPolicy && direction == Up:
+		l.Limit = l.Start + policy.Value // wraps, as upstream's int32 does
+	case policy.Type == PodsPolicy:
+		l.Limit = l.Start - policy.Value
+	case direction == Up:
+		// Rounded up, or a small count could never grow.
+		l.Limit = toInt32(math.Ceil(float64(l.Start) * (1 + float64(policy.Value)/100)))
+	default:
+		l.Limit = toInt32(float64(l.Start) * (1 - float64(policy.Value)/100))
+	}
+	return l
+}
+
+// changeWithin sums the changes after the cutoff; one exactly as old as the
+// period is out. released becomes the first instant at which one of them is.
+func changeWithin(events []ScaleEvent, cutoff, length int64, released *int64) int32 {
+	var sum int32
+	for i := range events {
+		if e := &events[i]; e.At > cutoff {
+			sum += e.Change
+			if leaves := e.At + length; *released == 0 || leaves < *released {
+				*released = leaves
+			}
+		}
+	}
+	return sum
+}

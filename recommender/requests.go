@@ -1,0 +1,128 @@
+package recommender
+
+import (
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/recommender/quantity"
+)
+
+// podRequest returns a pod's request of a resource in milli-units: that of the
+// container named, or of the whole pod where container is empty. The problem is
+// empty if there is one. Upstream: calculatePodRequests.
+func podRequest(pod *Pod, container, resource string) (milli int64, problem string) {
+	if container == "" && hasPodLevelRequests(pod) {
+		return podLevelRequest(pod, resource)
+	}
+	return containersRequest(pod, container, resource)
+}
+
+// containersRequest sums the containers and sidecars, each rounded by itself;
+// every one of them must request the resource.
+func containersRequest(pod *Pod, container, resource string) (sum int64, problem string) {
+	named := false
+	add := func(c *Container) bool {
+		if container != "" && c.Name != container {
+			return true
+		}
+		q, ok := find(c.Requests, resource)
+		if !ok {
+			problem = "missing request for " + resource + " in container " + c.Name + " of Pod " + pod.Name
+			return false
+		}
+		sum += q.Milli()
+		named = container != ""
+		return !named
+	}
+	for i := range pod.Containers {
+		if !add(&pod.Containers[i]) {
+			return sum, problem
+		}
+	}
+	for i := range pod.InitContainers {
+		if c := &pod.InitContainers[i]; c.Restartable && !add(&c.Container) {
+			return sum, problem
+		}
+	}
+	if container != "" && !named {
+		return 0, "container " + container + " not found in Pod " + pod.Name
+	}
+	return sum, ""
+}
+
+// hasPodLevelRequests reports whether one of the requests at the pod's level is
+// of a resource that may be set there.
+func hasPodLevelRequests(pod *Pod) bool {
+	for i := range pod.PodLevelRequests {
+		if mayBePodLevel(pod.PodLevelRequests[i].Resource) {
+			return true
+		}
+	}
+	return false
+}
+
+func mayBePodLevel(resource string) bool {
+	return resource == "cpu" || resource == "memory" || strings.HasPrefix(resource, "hugepages-")
+}
+
+// podLevelRequest is the request of a pod with pod-level requests: that of the
+// pod's level, else what its containers need at most at one time, plus the
+// overhead; rounded once. So a pod-level request of memory alone changes how cpu
+// is counted. Upstream: component-helpers' PodRequests.
+func podLevelRequest(pod *Pod, resource string) (milli int64, problem string) {
+	var total quantity.Quantity
+	found := false
+	if q, ok := find(pod.PodLevelRequests, resource); ok && mayBePodLevel(resource) {
+		total, found = q, true
+	} else {
+		total, found = containersPeak(pod, resource)
+	}
+	if q, ok := find(pod.Overhead, resource); ok {
+		total, found = total.Add(q), true
+	}
+	if !found {
+		return 0, "missing pod-level request for " + resource + " in Pod " + pod.Name
+	}
+	return total.Milli(), ""
+}
+
+// containersPeak is the most that a pod's containers need at one time: all
+// containers and sidecars together, or one init container with the sidecars
+// started before it. A container without the resource adds nothing.
+func containersPeak(pod *Pod, resource string) (peak quantity.Quantity, found bool) {
+	var running quantity.Quantity
+	for i := range pod.Containers {
+		if q, ok := find(pod.Containers[i].Requests, resource); ok {
+			running, found = running.Add(q), true
+		}
+	}
+	var sidecars quantity.Quantity
+	for i := range pod.InitContainers {
+		c := &pod.InitContainers[i]
+		q, ok := find(c.Requests, resource)
+		if !ok {
+			continue
+		}
+		found = true
+		starting := sidecars.Add(q)
+		if c.Restartable {
+			running = running.Add(q)
+			sidecars = starting
+		}
+		if starting.Cmp(peak) > 0 {
+			peak = starting
+		}
+	}
+	if running.Cmp(peak) > 0 {
+		peak = running
+	}
+	return peak, found
+}
+
+func find(requests []ResourceRequest, resource string) (quantity.Quantity, bool) {
+	for i := range requests {
+		if requests[i].Resource == resource {
+			return requests[i].Quantity, true
+		}
+	}
+	return quantity.Quantity{}, false
+}

@@ -1,0 +1,48 @@
+package recommender
+
+import "strconv"
+
+// selection is what several metrics come to.
+type selection struct {
+	// replicas is the largest proposal; winner is the index of its metric, -1
+	// for none.
+	replicas int32
+	winner   int
+	// problem is set when a metric failed, also where the others decide.
+	problem string
+	// failed is the first metric that failed where that keeps any from deciding;
+	// nil otherwise.
+	failed *MetricFailure
+}
+
+// selectProposal takes the largest proposal. One failed metric keeps the others
+// from deciding when they would scale down, for it might have asked for more.
+// Upstream: computeReplicasForMetrics.
+func selectProposal(metrics []MetricEvaluation, current int32) selection {
+	s := selection{winner: -1}
+	var first *MetricFailure
+	failures := 0
+	for i := range metrics {
+		e := &metrics[i]
+		if e.Failure != nil {
+			if first == nil {
+				first = e.Failure
+			}
+			failures++
+			continue
+		}
+		// 0 counts as «none yet», so that a later proposal below it wins.
+		if s.replicas == 0 || e.Proposal > s.replicas {
+			s.replicas, s.winner = e.Proposal, i
+		}
+	}
+	if first == nil {
+		return s
+	}
+	s.problem = "invalid metrics (" + strconv.Itoa(failures) + " invalid out of " + strconv.Itoa(len(metrics)) +
+		"), first error is: " + first.Outer
+	if failures == len(metrics) || s.replicas < current {
+		s.failed = first
+	}
+	return s
+}

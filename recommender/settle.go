@@ -1,0 +1,124 @@
+package recommender
+
+import (
+	"errors"
+	"time"
+)
+
+// ErrUnknownRecommendation says that the history knows no change of that ID, or
+// none any more.
+var ErrUnknownRecommendation = errors.New("unknown recommendation")
+
+// Settlement is what Settle returns besides the history.
+type Settlement struct {
+	Status Status
+	// Events has the event of the change; empty if it had been settled before.
+	Events []Event
+	// Error is what upstream's reconcile would return; empty for none.
+	Error string
+	// Outcome is what became of the change: as reported first.
+	Outcome Outcome
+	// Changed says that the history changed.
+	Changed bool
+}
+
+// Settle takes a report: the change of that ID was Applied, or Failed with the
+// message. An applied change becomes a scale event at the instant it was
+// recommended. What was settled before stays as it was. The namespace is the
+// target's, for texts. The history given is left as it is.
+func Settle(history History, namespace string, id ID, outcome Outcome, message string) (Settlement, History, error) {
+	p := history.Pending
+	if p == nil || p.ID != id {
+		for i := range history.Settled {
+			if history.Settled[i].ID == id {
+				return Settlement{Status: history.Status, Outcome: history.Settled[i].Outcome}, history, nil
+			}
+		}
+		// A decision that changed nothing has nothing to settle.
+		if history.Last.ID == id && history.Last.Outcome == NotChanged {
+			return Settlement{Status: history.Status, Outcome: NotChanged}, history, nil
+		}
+		return Settlement{}, history, ErrUnknownRecommendation
+	}
+	next := history
+	next.Status.Conditions = append(make([]Condition, 0, len(history.Status.Conditions)+1), history.Status.Conditions...)
+	s := Settlement{Outcome: outcome, Changed: true}
+	if outcome == Applied {
+		next.apply()
+		s.Events = []Event{{EventNormal, "SuccessfulRescale", "New size: " + formatReplicas(p.To) + "; reason: " + p.Reason}}
+	} else {
+		next.fail(message)
+		s.Events = []Event{{EventWarning, "FailedRescale", "New size: " + formatReplicas(p.To) + "; reason: " + p.Reason + "; error: " + message}}
+		s.Error = "failed to rescale " + reference(&history.Target, namespace) + ": " + message
+	}
+	s.Status = next.Status
+	return s, next, nil
+}
+
+// settleBySight settles a change that nobody reported by the replicas that are
+// asked for now. h is a copy whose conditions may be changed in place.
+func (h *History) settleBySight(replicas int32) Settled {
+	p := h.Pending
+	switch {
+	case p == nil:
+		return Settled{}
+	case p.To == replicas:
+		h.apply()
+	default:
+		h.Status.DesiredReplicas = p.PreviousDesired
+		h.settled(Dropped)
+	}
+	return Settled{p.ID, h.Settled[len(h.Settled)-1].Outcome}
+}
+
+// apply makes the pending change an event of its instant.
+func (h *History) apply() {
+	p := h.Pending
+	at := time.Unix(0, p.At).UTC()
+	s := &h.Status
+	s.Conditions = setCondition(s.Conditions, at, AbleToScale, ConditionTrue, "SucceededRescale",
+		"the HPA controller was able to update the target scale to "+formatReplicas(p.To))
+	if p.RecordsEvent {
+		h.recordChange(p)
+	}
+	switch p.Zero {
+	case ZeroTrue:
+		s.Conditions = setCondition(s.Conditions, at, ScaledToZero, ConditionTrue, "ScaledToZero", "the HPA controller scaled the workload to zero")
+	case ZeroFalse:
+		s.Conditions = setCondition(s.Conditions, at, ScaledToZero, ConditionFalse, "NotScaledToZero", "the HPA controller did not scale the workload to zero")
+	default:
+		s.Conditions = removeCondition(s.Conditions, ScaledToZero)
+	}
+	s.LastScaleTime = at
+	h.settled(Applied)
+}
+
+func (h *History) recordChange(p *Pending) {
+	if p.To > p.From {
+		h.ScaleUps = recordScaleEvent(h.ScaleUps, ScaleEvent{Change: p.To - p.From, At: p.At}, p.LongestPeriod)
+	} else {
+		h.ScaleDowns = recordScaleEvent(h.ScaleDowns, ScaleEvent{Change: p.From - p.To, At: p.At}, p.LongestPeriod)
+	}
+}
+
+// fail drops the pending change.
+func (h *History) fail(message string) {
+	p, s := h.Pending, &h.Status
+	s.Conditions = setCondition(s.Conditions, time.Unix(0, p.At).UTC(), AbleToScale, ConditionFalse, "FailedUpdateScale",
+		"the HPA controller was unable to update the target scale: "+message)
+	s.DesiredReplicas = p.PreviousDesired
+	h.settled(Failed)
+}
+
+func (h *History) settled(outcome Outcome) {
+	from := 0
+	if len(h.Settled) >= MaxSettled {
+		from = len(h.Settled) - MaxSettled + 1
+	}
+	next := make([]Settled, 0, len(h.Settled)-from+1)
+	h.Settled = append(append(next, h.Settled[from:]...), Settled{h.Pending.ID, outcome})
+	if h.Last.ID == h.Pending.ID {
+		h.Last.Outcome = outcome
+	}
+	h.Pending = nil
+}

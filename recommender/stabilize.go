@@ -1,0 +1,141 @@
+package recommender
+
+import "time"
+
+// Direction is a direction of change.
+type Direction uint8
+
+// The directions.
+const (
+	NoDirection Direction = iota
+	Up
+	Down
+)
+
+// Reasons of AbleToScale after stabilization, in upstream's words.
+const (
+	readyForNewScale    = "ReadyForNewScale"
+	scaleUpStabilized   = "ScaleUpStabilized"
+	scaleDownStabilized = "ScaleDownStabilized"
+)
+
+// Stabilization is what the windows made of a proposal.
+type Stabilization struct {
+	// Proposed and Stabilized are the replicas before and after.
+	Proposed, Stabilized int32
+	// Reason is that of AbleToScale, Message its sentence.
+	Reason, Message string
+	// Windows are those that applied: the downward one, and with behavior the
+	// upward one before it.
+	Windows    [2]Window
+	WindowsLen int
+	// slot is the slot of the recommendations to reuse, -1 to append.
+	slot int
+}
+
+// Window is one stabilization window as it was searched.
+type Window struct {
+	Direction Direction
+	Length    time.Duration
+	// Counted is how many recommendations are in it.
+	Counted int32
+	// Replicas is the safest of them and of the proposal.
+	Replicas int32
+	// Held says that a recommendation is safer than the proposal. HeldSince is
+	// the newest with Replicas, ReleasedAt when that leaves the window, and
+	// FullyReleasedAt when the last one safer than the proposal does;
+	// nanoseconds since the Unix epoch.
+	Held                                   bool
+	HeldSince, ReleasedAt, FullyReleasedAt int64
+}
+
+// newWindow returns a window that holds nothing but the proposal.
+func newWindow(direction Direction, length time.Duration, proposed int32) Window {
+	return Window{Direction: direction, Length: length, Replicas: proposed}
+}
+
+// count takes a recommendation into the window, which it leaves at the instant
+// given.
+func (w *Window) count(r TimedRecommendation, proposed int32, leaves int64) {
+	w.Counted++
+	if w.Direction == Up && r.Replicas < proposed || w.Direction == Down && r.Replicas > proposed {
+		w.hold(r, leaves)
+	}
+}
+
+// hold takes a recommendation that is safer than the proposal.
+func (w *Window) hold(r TimedRecommendation, leaves int64) {
+	w.FullyReleasedAt = max(w.FullyReleasedAt, leaves)
+	safest := !w.Held || w.Direction == Up && r.Replicas < w.Replicas || w.Direction == Down && r.Replicas > w.Replicas
+	if safest || r.Replicas == w.Replicas && r.At > w.HeldSince {
+		w.Held, w.Replicas, w.HeldSince, w.ReleasedAt = true, r.Replicas, r.At, leaves
+	}
+}
+
+// stabilizeWithoutBehavior takes the highest recommendation of the downscale
+// window, which may be above the current count. An entry exactly as old as the
+// window still counts. Upstream: stabilizeRecommendation.
+func stabilizeWithoutBehavior(now int64, slots []TimedRecommendation, window time.Duration, proposed int32) Stabilization {
+	down := newWindow(Down, window, proposed)
+	slot := -1
+	cutoff := now - int64(window)
+	for i, r := range slots {
+		if r.At < cutoff {
+			slot = i
+			continue
+		}
+		down.count(r, proposed, r.At+int64(window)+1)
+	}
+	s := Stabilization{Proposed: proposed, Stabilized: down.Replicas, Windows: [2]Window{down}, WindowsLen: 1, slot: slot}
+	s.explain(Down)
+	return s
+}
+
+// stabilizeWithBehavior stays at the current count unless the lowest
+// recommendation of the upward window is above it, or the highest of the
+// downward one below. An entry exactly as old as a window does not count.
+// Upstream: stabilizeRecommendationWithBehaviors.
+func stabilizeWithBehavior(now int64, slots []TimedRecommendation, upWindow, downWindow time.Duration, current, proposed int32) Stabilization {
+	up, down := newWindow(Up, upWindow, proposed), newWindow(Down, downWindow, proposed)
+	upCutoff, downCutoff := now-int64(upWindow), now-int64(downWindow)
+	slot := -1
+	for i, r := range slots {
+		if r.At > upCutoff {
+			up.count(r, proposed, r.At+int64(upWindow))
+		}
+		if r.At > downCutoff {
+			down.count(r, proposed, r.At+int64(downWindow))
+		}
+		if r.At < upCutoff && r.At < downCutoff {
+			slot = i
+		}
+	}
+	stabilized := current
+	if stabilized < up.Replicas {
+		stabilized = up.Replicas
+	}
+	if stabilized > down.Replicas {
+		stabilized = down.Replicas
+	}
+	s := Stabilization{Proposed: proposed, Stabilized: stabilized, Windows: [2]Window{up, down}, WindowsLen: 2, slot: slot}
+	if proposed >= current {
+		s.explain(Up)
+	} else {
+		s.explain(Down)
+	}
+	return s
+}
+
+// explain sets the reason; direction is the one that was held back if one was.
+func (s *Stabilization) explain(direction Direction) {
+	switch {
+	case s.Stabilized == s.Proposed:
+		s.Reason, s.Message = readyForNewScale, "recommended size matches current size"
+	case direction == Up:
+		s.Reason = scaleUpStabilized
+		s.Message = "recent recommendations were lower than current one, applying the lowest recent recommendation"
+	default:
+		s.Reason = scaleDownStabilized
+		s.Message = "recent recommendations were higher than current one, applying the highest recent recommendation"
+	}
+}

@@ -1,0 +1,67 @@
+package recommender
+
+import "math"
+
+// proposeValue proposes for a total that is compared with a target in all.
+// Upstream: getUsageRatioReplicaCount.
+func proposeValue(d *decider, e *MetricEvaluation, usage, target int64) (problem string) {
+	ratio := float64(usage) / float64(target)
+	e.UsageRatio, e.Compared = ratio, true
+	if d.current == 0 {
+		e.propose(math.Ceil(ratio), 1, false)
+		return ""
+	}
+	if d.tolerances.within(ratio) {
+		e.hold(d.current, WithinTolerance)
+		return ""
+	}
+	if len(d.in.Pods) == 0 {
+		return "unable to calculate ready pods: no pods returned by selector while calculating replica count"
+	}
+	ready := readyRunning(d.in.Pods)
+	e.Counts.Ready = int32(ready)
+	e.propose(math.Ceil(ratio*float64(ready)), ready, true)
+	return ""
+}
+
+// proposeAverageValue proposes for a total that is divided by the observed
+// replicas, and returns that average. Within tolerance it is the observed
+// replicas that are proposed, not the current ones. Upstream:
+// GetObjectPerPodMetricReplicas and GetExternalPerPodMetricReplicas.
+func proposeAverageValue(d *decider, e *MetricEvaluation, usage, target int64) (average int64) {
+	observed := d.in.Scale.StatusReplicas
+	ratio := float64(usage) / (float64(target) * float64(observed))
+	e.UsageRatio, e.Compared = ratio, true
+	if d.tolerances.within(ratio) {
+		e.hold(observed, WithinTolerance)
+	} else {
+		e.propose(math.Ceil(float64(usage)/float64(target)), int(observed), false)
+	}
+	return toInt64(math.Ceil(float64(usage) / float64(observed)))
+}
+
+// sumForValue sums series for a target in all: past the largest integer it stays
+// there, negative totals remain.
+func sumForValue(values []Value) int64 {
+	var sum int64
+	for i := range values {
+		v := values[i].Milli
+		if v > 0 && sum > math.MaxInt64-v {
+			return math.MaxInt64
+		}
+		sum += v
+	}
+	return sum
+}
+
+// sumForAverageValue sums series for a target per replica: any sum below zero is
+// taken for an overflow, as upstream takes it, also where a series is negative.
+func sumForAverageValue(values []Value) int64 {
+	var sum int64
+	for i := range values {
+		if sum += values[i].Milli; sum < 0 {
+			return math.MaxInt64
+		}
+	}
+	return sum
+}
