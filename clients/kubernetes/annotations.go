@@ -1,0 +1,127 @@
+package kubernetes
+
+import (
+	"fmt"
+	"maps"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/objectjson"
+)
+
+// The annotations in which autoscaling/v1 keeps what it has no fields for.
+const (
+	metricsAnnotation        = "autoscaling.alpha.kubernetes.io/metrics"
+	behaviorAnnotation       = "autoscaling.alpha.kubernetes.io/behavior"
+	currentMetricsAnnotation = "autoscaling.alpha.kubernetes.io/current-metrics"
+	conditionsAnnotation     = "autoscaling.alpha.kubernetes.io/conditions"
+)
+
+// annotationReaders put the JSON of an annotation where autoscaling/v2 has it.
+var annotationReaders = map[string]func(*autoscalingv2.HorizontalPodAutoscaler, []byte) error{
+	metricsAnnotation:        readMetricsAnnotation,
+	behaviorAnnotation:       readBehaviorAnnotation,
+	currentMetricsAnnotation: readCurrentMetricsAnnotation,
+	conditionsAnnotation:     readConditionsAnnotation,
+}
+
+// applyAnnotations moves the named annotations of out into its fields. The API
+// server skips an annotation that it can't read; here that is an error, since a
+// spec that loses its metrics unnoticed helps no one.
+func applyAnnotations(out *autoscalingv2.HorizontalPodAutoscaler, names ...string) error {
+	remaining := maps.Clone(out.Annotations)
+	for _, name := range names {
+		text, ok := remaining[name]
+		if !ok {
+			continue
+		}
+		if err := annotationReaders[name](out, []byte(text)); err != nil {
+			return fmt.Errorf("metadata.annotations[%s]: %w", name, err)
+		}
+		delete(remaining, name)
+	}
+	out.Annotations = remaining
+	return nil
+}
+
+func readMetricsAnnotation(out *autoscalingv2.HorizontalPodAutoscaler, data []byte) error {
+	var metrics []autoscalingv1.MetricSpec
+	if err := objectjson.UnmarshalStrict(data, &metrics); err != nil {
+		return err
+	}
+	out.Spec.Metrics = metricSpecsFromV1(metrics)
+	return nil
+}
+
+// The behavior annotation holds the JSON of the API server's own types, which
+// have no names for JSON: Go's field names stand there.
+type (
+	annotatedBehavior struct {
+		ScaleUp   *annotatedRules
+		ScaleDown *annotatedRules
+	}
+	annotatedRules struct {
+		StabilizationWindowSeconds *int32
+		SelectPolicy               *autoscalingv2.ScalingPolicySelect
+		Policies                   []annotatedPolicy
+		Tolerance                  *resource.Quantity
+	}
+	annotatedPolicy struct {
+		Type          autoscalingv2.HPAScalingPolicyType
+		Value         int32
+		PeriodSeconds int32
+	}
+)
+
+func readBehaviorAnnotation(out *autoscalingv2.HorizontalPodAutoscaler, data []byte) error {
+	var behavior annotatedBehavior
+	if err := objectjson.UnmarshalStrict(data, &behavior); err != nil {
+		return err
+	}
+	if behavior == (annotatedBehavior{}) {
+		// To the API server behavior without directions is no behavior.
+		return nil
+	}
+	out.Spec.Behavior = &autoscalingv2.HorizontalPodAutoscalerBehavior{
+		ScaleUp: behavior.ScaleUp.toV2(), ScaleDown: behavior.ScaleDown.toV2(),
+	}
+	return nil
+}
+
+func (r *annotatedRules) toV2() *autoscalingv2.HPAScalingRules {
+	if r == nil {
+		return nil
+	}
+	out := &autoscalingv2.HPAScalingRules{
+		StabilizationWindowSeconds: r.StabilizationWindowSeconds,
+		SelectPolicy:               r.SelectPolicy,
+		Tolerance:                  r.Tolerance,
+	}
+	if r.Policies != nil {
+		out.Policies = []autoscalingv2.HPAScalingPolicy{}
+	}
+	for _, policy := range r.Policies {
+		out.Policies = append(out.Policies, autoscalingv2.HPAScalingPolicy(policy))
+	}
+	return out
+}
+
+func readCurrentMetricsAnnotation(out *autoscalingv2.HorizontalPodAutoscaler, data []byte) error {
+	var statuses []autoscalingv1.MetricStatus
+	if err := objectjson.Unmarshal(data, &statuses); err != nil {
+		return err
+	}
+	out.Status.CurrentMetrics = metricStatusesFromV1(statuses)
+	return nil
+}
+
+func readConditionsAnnotation(out *autoscalingv2.HorizontalPodAutoscaler, data []byte) error {
+	var conditions []autoscalingv2.HorizontalPodAutoscalerCondition
+	if err := objectjson.Unmarshal(data, &conditions); err != nil {
+		return err
+	}
+	out.Status.Conditions = conditions
+	return nil
+}

@@ -1,0 +1,63 @@
+package kubernetes
+
+import (
+	"io"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/objectjson"
+)
+
+// autoscalerKind is the kind of all versions.
+const autoscalerKind = "HorizontalPodAutoscaler"
+
+// decodeAutoscaler reads the JSON of one HorizontalPodAutoscaler of one version.
+type decodeAutoscaler func(data []byte) (*autoscalingv2.HorizontalPodAutoscaler, error)
+
+// autoscalerDecoders are the versions that can be read.
+var autoscalerDecoders = map[schema.GroupVersion]decodeAutoscaler{
+	{Group: "autoscaling", Version: "v2"}:      decodeV2,
+	{Group: "autoscaling", Version: "v2beta2"}: decodeV2beta2,
+	{Group: "autoscaling", Version: "v2beta1"}: decodeV2beta1,
+	{Group: "autoscaling", Version: "v1"}:      decodeV1,
+	{Group: "extensions", Version: "v1beta1"}:  decodeExtensions,
+}
+
+// openFields of an autoscaler are those where unknown fields are skipped: what
+// the API server fills in, and may add to. A typing error in spec is an error.
+var openFields = []string{"metadata", "status"}
+
+// ReadAutoscalers reads manifests: one or more HorizontalPodAutoscalers in YAML
+// documents or JSON, of autoscaling/v2, v2beta2, v2beta1, v1 (with its
+// annotations) or extensions/v1beta1, singly or in lists. All come back as
+// autoscaling/v2, converted as the API server converts them, but not defaulted;
+// see [Defaults]. One without a namespace is in "default".
+//
+// Anything else is an error, as are fields of spec that the version does not know,
+// repeated keys and what [Validate] finds. The error lists all of them, a line
+// each, with name, the document if there are several, and the field.
+func ReadAutoscalers(name string, r io.Reader) ([]*autoscalingv2.HorizontalPodAutoscaler, error) {
+	var dump Dump
+	if err := dump.Read(name, r, Autoscalers); err != nil {
+		return nil, err
+	}
+	return dump.Autoscalers, nil
+}
+
+func decodeV2(data []byte) (*autoscalingv2.HorizontalPodAutoscaler, error) {
+	out := &autoscalingv2.HorizontalPodAutoscaler{}
+	if err := objectjson.UnmarshalStrict(data, out, openFields...); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// newAutoscaler starts the autoscaling/v2 object that an older version becomes.
+func newAutoscaler(meta metav1.ObjectMeta) *autoscalingv2.HorizontalPodAutoscaler {
+	return &autoscalingv2.HorizontalPodAutoscaler{
+		TypeMeta:   metav1.TypeMeta{APIVersion: autoscalingv2.SchemeGroupVersion.String(), Kind: autoscalerKind},
+		ObjectMeta: meta,
+	}
+}

@@ -1,0 +1,88 @@
+package kubernetes
+
+import (
+	"slices"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	customv1beta2 "k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+var (
+	podKind       = schema.GroupKind{Kind: "Pod"}
+	namespaceKind = schema.GroupKind{Kind: "Namespace"}
+)
+
+// customMetrics returns the values that a Pods or Object metric may ask for, by
+// metric name and described object. Values of pods are not matched with the
+// listed pods: the API answers for pods it knows.
+func (s *Snapshot) customMetrics(spec lookups) []*setpointv1.CustomMetric {
+	var out []*setpointv1.CustomMetric
+	for i := range s.CustomMetrics {
+		value := &s.CustomMetrics[i]
+		for _, object := range s.objectsOf(value, spec) {
+			out = append(out, customMetricToProto(value, object))
+		}
+	}
+	return out
+}
+
+// objectsOf returns the described objects as which value is sent: as it says when
+// the spec asks for that; for the autoscaler's own Namespace all that a spec may
+// call it, since upstream ignores the described name of a Namespace.
+func (s *Snapshot) objectsOf(value *customv1beta2.MetricValue, spec lookups) []describedObject {
+	object := describedObject{
+		GroupKind: groupKind(value.DescribedObject.APIVersion, value.DescribedObject.Kind),
+		name:      value.DescribedObject.Name,
+	}
+	objects := spec.objects(value.Metric.Name)
+	if object.GroupKind == namespaceKind {
+		if object.name != s.Autoscaler.Namespace {
+			return nil
+		}
+		return slices.DeleteFunc(objects, func(o describedObject) bool {
+			return o.GroupKind != namespaceKind
+		})
+	}
+	if !s.inNamespace(value.DescribedObject.Namespace) {
+		return nil
+	}
+	ofPod := object.GroupKind == podKind && spec.any(autoscalingv2.PodsMetricSourceType, value.Metric.Name)
+	if ofPod || slices.Contains(objects, object) {
+		return []describedObject{object}
+	}
+	return nil
+}
+
+func customMetricToProto(value *customv1beta2.MetricValue, object describedObject) *setpointv1.CustomMetric {
+	out := &setpointv1.CustomMetric{
+		Metric: &setpointv1.MetricIdentifier{
+			Name:     value.Metric.Name,
+			Selector: selectorToProto(value.Metric.Selector),
+		},
+		DescribedObject: &setpointv1.CrossVersionObjectReference{
+			Kind:       object.Kind,
+			Name:       object.name,
+			ApiVersion: canonicalAPIVersion(value.DescribedObject.APIVersion),
+		},
+		Timestamp: instantUnlessZero(value.Timestamp.Time),
+		Value:     value.Value.String(),
+	}
+	if value.WindowSeconds != nil {
+		seconds := float64(*value.WindowSeconds)
+		out.WindowSeconds = &seconds
+	}
+	return out
+}
+
+// canonicalAPIVersion rewrites the "/v1" of some adapters as "v1"; what does not
+// parse, and so is in the core group, becomes absent.
+func canonicalAPIVersion(apiVersion string) string {
+	version, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return ""
+	}
+	return version.String()
+}

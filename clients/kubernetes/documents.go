@@ -1,0 +1,147 @@
+package kubernetes
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// MaxFileBytes bounds what is read of one file. A dump of ten thousand pods as
+// kubectl writes them is below 150 MB.
+const MaxFileBytes = 256 << 20
+
+// document is one document of a file, as JSON.
+type document struct {
+	// where it is: the file, and which document if there are several.
+	where string
+	data  []byte
+}
+
+// readDocuments reads the documents of a file of YAML or JSON. Documents without
+// content are left out. JSON may hold several values one after the other. Errors
+// name the file and, where it can be told, document and line.
+func readDocuments(name string, r io.Reader) ([]document, error) {
+	content, err := readBounded(r)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	read := yamlDocuments
+	if first := bytes.TrimSpace(content); len(first) > 0 && first[0] == '{' {
+		read = jsonDocuments
+	}
+	documents, err := read(name, content)
+	if err != nil {
+		return nil, err
+	}
+	if len(documents) == 0 {
+		return nil, fmt.Errorf("%s: is empty, expected a Kubernetes object", name)
+	}
+	return documents, nil
+}
+
+// readBounded reads r to its end, at most MaxFileBytes.
+func readBounded(r io.Reader) ([]byte, error) {
+	content, err := io.ReadAll(io.LimitReader(r, MaxFileBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(content) > MaxFileBytes {
+		return nil, fmt.Errorf("is larger than %d bytes", MaxFileBytes)
+	}
+	// What some shells write when output is redirected to a file.
+	if bytes.HasPrefix(content, []byte{0xff, 0xfe}) || bytes.HasPrefix(content, []byte{0xfe, 0xff}) {
+		return nil, errors.New("is encoded as UTF-16, expected UTF-8")
+	}
+	return bytes.TrimPrefix(content, []byte("\xef\xbb\xbf")), nil
+}
+
+// yamlDocuments splits content at its "---" lines. Keys that stand twice in one
+// object are errors.
+func yamlDocuments(name string, content []byte) ([]document, error) {
+	var raw [][]byte
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
+	for {
+		part, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		raw = append(raw, part)
+	}
+	var out []document
+	for i, part := range raw {
+		where := documentName(name, i, len(raw))
+		data, err := yaml.YAMLToJSONStrict(part)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s", where, yamlMessage(err))
+		}
+		if string(data) != "null" {
+			out = append(out, document{where: where, data: data})
+		}
+	}
+	return out, nil
+}
+
+// yamlMessage drops what the parser's messages begin with.
+func yamlMessage(err error) string {
+	message := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
+	message = strings.TrimPrefix(message, "yaml: ")
+	return strings.ReplaceAll(strings.TrimPrefix(message, "unmarshal errors:\n  "), "\n  ", "; ")
+}
+
+// jsonDocuments reads the JSON values of content.
+func jsonDocuments(name string, content []byte) ([]document, error) {
+	var raw []json.RawMessage
+	decoder := json.NewDecoder(bytes.NewReader(content))
+	for {
+		var part json.RawMessage
+		err := decoder.Decode(&part)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", documentName(name, len(raw), len(raw)+1), jsonError(content, err))
+		}
+		raw = append(raw, part)
+	}
+	var out []document
+	for i, part := range raw {
+		out = append(out, document{where: documentName(name, i, len(raw)), data: part})
+	}
+	return out, nil
+}
+
+// jsonError tells in which line of content err is.
+func jsonError(content []byte, err error) error {
+	var syntax *json.SyntaxError
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("the JSON ends too early, at line %d", lineAt(content, len(content)))
+	case errors.As(err, &syntax):
+		return fmt.Errorf("line %d: %w", lineAt(content, int(syntax.Offset)), err)
+	default:
+		return err
+	}
+}
+
+// lineAt returns the line, from 1, of the byte at offset.
+func lineAt(content []byte, offset int) int {
+	return 1 + bytes.Count(content[:min(offset, len(content))], []byte("\n"))
+}
+
+// documentName names document i of n of a file.
+func documentName(name string, i, n int) string {
+	if n == 1 {
+		return name
+	}
+	return fmt.Sprintf("%s: document %d", name, i+1)
+}

@@ -1,0 +1,107 @@
+package kubernetes
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	customv1beta2 "k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
+	externalv1beta1 "k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
+)
+
+// Dump collects what kubectl wrote to files about one or more autoscalers and the
+// workloads they scale. The zero value is an empty dump.
+type Dump struct {
+	// Namespace of autoscalers that name none, as kubectl's --namespace. Empty:
+	// "default". Set it before reading.
+	Namespace string
+
+	// What was read, in its order; the caller may add to it.
+	Autoscalers     []*autoscalingv2.HorizontalPodAutoscaler
+	Scales          []*autoscalingv1.Scale
+	Pods            []*corev1.Pod
+	PodMetrics      []metricsv1beta1.PodMetrics
+	CustomMetrics   []customv1beta2.MetricValue
+	ExternalMetrics []externalv1beta1.ExternalMetricValue
+
+	// Ignored names the objects that have no part in a snapshot, for example
+	// "dump.yaml: items[4]: Service (v1) shop/web".
+	Ignored []string
+
+	// workloads that can stand in for a scale.
+	workloads []workload
+	// seenPods tells where each pod, by namespace/name, was read.
+	seenPods map[string]string
+}
+
+// Read adds the objects of a file to the dump: single objects, a v1 List or typed
+// lists (PodList, PodMetricsList, MetricValueList, …), in JSON or in one or more
+// YAML documents. Deployments, StatefulSets, ReplicaSets and ReplicationControllers
+// are read too: each can stand in for its scale.
+//
+// With parts the file may hold nothing else, and another kind is an error. Without,
+// it may hold anything, and what is of no use goes to Ignored.
+//
+// Of autoscalers an unknown field of spec is an error, and so is what [Validate]
+// finds; of everything else unknown fields are skipped, since API servers newer
+// than this program write some. The error lists up to 20 problems, one a line,
+// each with name, document and item. Objects without a problem have been added
+// then.
+func (d *Dump) Read(name string, r io.Reader, parts ...Part) error {
+	objects, err := readObjects(name, r)
+	if err != nil {
+		return err
+	}
+	var found problems
+	for _, o := range objects {
+		found.add(o.where, d.add(o, parts))
+	}
+	return found.err()
+}
+
+// add puts one object into its part.
+func (d *Dump) add(o object, parts []Part) error {
+	route, known := routes[o.kind]
+	if len(parts) > 0 && (!known || !slices.Contains(parts, route.part)) {
+		return fmt.Errorf("expected %s, found %s", expected(parts), o.describe())
+	}
+	switch {
+	case known:
+		return route.read(d, o)
+	case o.kind.Kind == "" || o.kind.Version == "":
+		return fmt.Errorf("expected a Kubernetes object, found %s", o.describe())
+	case o.kind.Kind == autoscalerKind:
+		// Left out silently it would be missed.
+		return fmt.Errorf("expected %s, found %s", Autoscalers, o.describe())
+	default:
+		d.ignore(o)
+		return nil
+	}
+}
+
+func (d *Dump) ignore(o object) {
+	text := o.where + ": " + o.describe()
+	switch {
+	case o.namespace != "":
+		text += " " + o.namespace + "/" + o.name
+	case o.name != "":
+		text += " " + o.name
+	}
+	d.Ignored = append(d.Ignored, text)
+}
+
+// namespace returns the namespace of an autoscaler that may name none.
+func (d *Dump) namespace(named string) string {
+	switch {
+	case named != "":
+		return named
+	case d.Namespace != "":
+		return d.Namespace
+	default:
+		return "default"
+	}
+}

@@ -1,0 +1,132 @@
+package kubernetes
+
+import (
+	"fmt"
+	"strings"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+)
+
+// Snapshot returns what the dump shows of one autoscaler, "namespace/name" or,
+// where that is enough to tell, "name"; "" when the dump has only one. The scale is
+// the Scale of that namespace and name, otherwise that of the workload that the
+// autoscaler points to, otherwise nil. Autoscalers of the dump whose scales are in
+// it too count in the check for shared pods.
+//
+// A dump may hold more than the metrics APIs would have answered for this
+// autoscaler, and less. Custom values of pods that are listed but not selected are
+// left out; PodMetrics without labels, as some metrics servers give them, have
+// those of their pod.
+//
+// Errors: ErrNoAutoscaler, several autoscalers to choose from, several Scales of
+// the name.
+func (d *Dump) Snapshot(autoscaler string) (*Snapshot, error) {
+	chosen, err := d.autoscaler(autoscaler)
+	if err != nil {
+		return nil, err
+	}
+	scale, err := d.scaleOf(chosen)
+	if err != nil {
+		return nil, err
+	}
+	snapshot := &Snapshot{
+		Autoscaler: chosen,
+		Scale:      scale,
+		Pods:       d.Pods,
+		PodMetrics: d.labelledPodMetrics(),
+		Others:     d.others(chosen),
+	}
+	snapshot.CustomMetrics = d.customMetricsFor(snapshot)
+	for _, series := range d.ExternalMetrics {
+		snapshot.ExternalMetrics = append(snapshot.ExternalMetrics, ExternalMetric{ExternalMetricValue: series})
+	}
+	return snapshot, nil
+}
+
+// autoscaler finds the one that is meant.
+func (d *Dump) autoscaler(reference string) (*autoscalingv2.HorizontalPodAutoscaler, error) {
+	var found []*autoscalingv2.HorizontalPodAutoscaler
+	var keys []string
+	for _, autoscaler := range d.Autoscalers {
+		key := autoscaler.Namespace + "/" + autoscaler.Name
+		if reference == "" || reference == key || reference == autoscaler.Name {
+			found = append(found, autoscaler)
+			keys = append(keys, key)
+		}
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return nil, fmt.Errorf("several HorizontalPodAutoscalers to choose from: %s", strings.Join(keys, ", "))
+	case reference == "":
+		return nil, ErrNoAutoscaler
+	default:
+		return nil, fmt.Errorf("%w %q", ErrNoAutoscaler, reference)
+	}
+}
+
+// scaleOf finds the scale of autoscaler's target, nil if there is none: a Scale of
+// its name, a Scale without a name, as written by hand, or a workload.
+func (d *Dump) scaleOf(autoscaler *autoscalingv2.HorizontalPodAutoscaler) (*autoscalingv1.Scale, error) {
+	name := autoscaler.Spec.ScaleTargetRef.Name
+	for _, wanted := range []string{name, ""} {
+		scales := d.scalesNamed(wanted, autoscaler.Namespace)
+		switch len(scales) {
+		case 0:
+			continue
+		case 1:
+			return scales[0], nil
+		default:
+			// A Scale does not say of which kind of object it is.
+			return nil, fmt.Errorf("%d Scales could be that of %s/%s", len(scales), autoscaler.Namespace, name)
+		}
+	}
+	return d.workloadScale(autoscaler), nil
+}
+
+// scalesNamed returns the Scales of name in namespace; one may leave it out.
+func (d *Dump) scalesNamed(name, namespace string) []*autoscalingv1.Scale {
+	var out []*autoscalingv1.Scale
+	for _, scale := range d.Scales {
+		if scale.Name == name && (scale.Namespace == "" || scale.Namespace == namespace) {
+			out = append(out, scale)
+		}
+	}
+	return out
+}
+
+// workloadScale returns the scale of the workload that autoscaler points to, nil
+// when it is not in the dump.
+func (d *Dump) workloadScale(autoscaler *autoscalingv2.HorizontalPodAutoscaler) *autoscalingv1.Scale {
+	ref := autoscaler.Spec.ScaleTargetRef
+	kind := groupKind(ref.APIVersion, ref.Kind)
+	for _, workload := range d.workloads {
+		scale := workload.scale
+		if workload.kind == kind && scale.Name == ref.Name &&
+			(scale.Namespace == "" || scale.Namespace == autoscaler.Namespace) {
+			return scale
+		}
+	}
+	return nil
+}
+
+// others lists the autoscalers beside chosen of which the selector is known.
+func (d *Dump) others(chosen *autoscalingv2.HorizontalPodAutoscaler) []OtherAutoscaler {
+	var out []OtherAutoscaler
+	for _, other := range d.Autoscalers {
+		if other == chosen {
+			continue
+		}
+		scale, err := d.scaleOf(other)
+		if err != nil || scale == nil || scale.Name == "" {
+			// A Scale without a name is the chosen one's.
+			continue
+		}
+		out = append(out, OtherAutoscaler{
+			Namespace: other.Namespace, Name: other.Name, Selector: scale.Status.Selector,
+		})
+	}
+	return out
+}

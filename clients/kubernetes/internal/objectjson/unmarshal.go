@@ -1,0 +1,118 @@
+// Package objectjson reads the JSON of Kubernetes API objects into their Go
+// types, as the API server reads it: field names are case-sensitive, and a
+// strict reading names every unknown or repeated field by its path.
+//
+//	err := objectjson.UnmarshalStrict(data, &autoscaler, "metadata", "status")
+//
+// It adds two things that the plain decoders lack: an error that tells which
+// field holds a malformed quantity, and a guard against quantities whose exponent
+// would keep the parser busy for hours.
+package objectjson
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	kjson "sigs.k8s.io/json"
+)
+
+// Unmarshal reads data into the value that into points to. Unknown fields are
+// skipped, since newer API servers write more than this program knows.
+func Unmarshal(data []byte, into any) error {
+	if err := refuseHugeExponents(data); err != nil {
+		return err
+	}
+	return describe(data, kjson.UnmarshalCaseSensitivePreserveInts(data, into))
+}
+
+// UnmarshalStrict reads data into the value that into points to. Unknown and
+// repeated fields are errors, all of them joined, one a line; unknown ones at or
+// below the paths of open ("metadata", "steps[].pods") are skipped. A path names
+// no indices: "[]" stands for any.
+func UnmarshalStrict(data []byte, into any, open ...string) error {
+	if err := refuseHugeExponents(data); err != nil {
+		return err
+	}
+	violations, err := kjson.UnmarshalStrict(data, into)
+	if err != nil {
+		return describe(data, err)
+	}
+	var kept []error
+	for _, violation := range violations {
+		if !allowed(violation, open) {
+			kept = append(kept, violation)
+		}
+	}
+	return errors.Join(kept...)
+}
+
+// allowed tells whether violation is an unknown field at or below one of open.
+func allowed(violation error, open []string) bool {
+	var field kjson.FieldError
+	if !errors.As(violation, &field) || !strings.HasPrefix(violation.Error(), "unknown") {
+		return false
+	}
+	path := withoutIndices(field.FieldPath())
+	for _, prefix := range open {
+		if path == prefix || strings.HasPrefix(path, prefix+".") || strings.HasPrefix(path, prefix+"[") {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutIndices turns "steps[12].pods[3].x" into "steps[].pods[].x".
+func withoutIndices(path string) string {
+	var b strings.Builder
+	inside := false
+	for _, r := range path {
+		switch {
+		case r == '[':
+			inside = true
+			b.WriteRune(r)
+		case r == ']':
+			inside = false
+			b.WriteRune(r)
+		case !inside:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// describe words err, the decoder's error about data, by field path where that
+// can be told. A syntax error is returned as a SyntaxError.
+func describe(data []byte, err error) error {
+	if err == nil {
+		return nil
+	}
+	if is, offset := kjson.SyntaxErrorOffset(err); is {
+		return &SyntaxError{Offset: offset, Cut: err.Error() == "unexpected end of JSON input", Err: err}
+	}
+	var mismatch *json.UnmarshalTypeError
+	if errors.As(err, &mismatch) && mismatch.Field != "" {
+		return fmt.Errorf("%s: expected %s, found %s", mismatch.Field, mismatch.Type, mismatch.Value)
+	}
+	if path, value, ok := malformedQuantity(data); ok {
+		return fmt.Errorf("%s: %q is not a quantity: %w", path, value, err)
+	}
+	return err
+}
+
+// SyntaxError is data that is no JSON.
+type SyntaxError struct {
+	// Offset of the byte after the one that could not be read, from 0.
+	Offset int64
+	// Cut tells that the data ends too early, as a cut-off file does.
+	Cut bool
+	// Err is the decoder's error.
+	Err error
+}
+
+// Error gives the decoder's words.
+func (e *SyntaxError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the decoder's error.
+func (e *SyntaxError) Unwrap() error { return e.Err }

@@ -1,0 +1,66 @@
+package kubernetes
+
+import (
+	"slices"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// MetricError is a call of a metrics API that failed.
+type MetricError struct {
+	// API that was called. Required.
+	API MetricsAPI
+	// Metric that was asked for; of the resource metrics API, the resource.
+	// Empty: whatever is asked of the API fails.
+	Metric string
+	// Source narrows Metric to metrics of one source type: the custom metrics API
+	// may fail for a Pods metric and answer for an Object metric of the same
+	// name. Empty: any.
+	Source autoscalingv2.MetricSourceType
+	// Message of the error. Required.
+	Message string
+}
+
+// metricErrors returns the errors that concern one of the spec's metrics: first
+// those of one metric, which are the more precise, then those of a whole API.
+func (s *Snapshot) metricErrors(spec lookups) []*setpointv1.MetricError {
+	var single, whole []*setpointv1.MetricError
+	for _, failure := range s.MetricErrors {
+		if !slices.ContainsFunc(spec, failure.concerns) {
+			continue
+		}
+		converted := &setpointv1.MetricError{Metric: failure.subject(), Message: failure.Message}
+		if failure.Metric == "" {
+			whole = append(whole, converted)
+		} else {
+			single = append(single, converted)
+		}
+	}
+	return append(single, whole...)
+}
+
+// concerns tells whether the failed call is the one that l makes.
+func (e MetricError) concerns(l lookup) bool {
+	if e.API != l.api {
+		return false
+	}
+	if e.Metric == "" {
+		return true
+	}
+	return e.Metric == l.name && (e.Source == "" || e.Source == l.source)
+}
+
+// subject spells what failed as the service reads it. The API's group before a
+// name keeps names with colons, as Prometheus' rules have them, apart from types.
+func (e MetricError) subject() string {
+	switch {
+	case e.Metric == "":
+		return string(e.API)
+	case e.Source != "":
+		return string(e.Source) + ":" + e.Metric
+	default:
+		return string(e.API) + "/" + e.Metric
+	}
+}

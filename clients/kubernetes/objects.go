@@ -1,0 +1,165 @@
+package kubernetes
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/objectjson"
+)
+
+// object is one API object of a file, not decoded yet.
+type object struct {
+	// where it is: file, document, item.
+	where string
+	kind  schema.GroupVersionKind
+	// name and namespace, empty where there are none.
+	name, namespace string
+	data            []byte
+}
+
+// header is what is read of every object first.
+type header struct {
+	metav1.TypeMeta `json:",inline"`
+	Metadata        struct {
+		Name      string `json:"name"`
+		Namespace string `json:"namespace"`
+	} `json:"metadata"`
+	// Items of a list, which may be null; nil for anything else.
+	Items json.RawMessage `json:"items"`
+	// Message and Reason of a Status, the API server's answer to a failed call.
+	Message string `json:"message"`
+	Reason  string `json:"reason"`
+}
+
+// readObjects reads the objects of a file, those of lists one by one, in their
+// order. An item that doesn't say its kind has that of its list.
+func readObjects(name string, r io.Reader) ([]object, error) {
+	documents, err := readDocuments(name, r)
+	if err != nil {
+		return nil, err
+	}
+	var out []object
+	var problems problems
+	for _, document := range documents {
+		objects, err := expand(document)
+		problems.add(document.where, err)
+		out = append(out, objects...)
+	}
+	return out, problems.err()
+}
+
+// expand returns the object of a document or the items of its list.
+func expand(document document) ([]object, error) {
+	head, err := readHeader(document.data)
+	if err != nil {
+		return nil, err
+	}
+	if head.Items == nil {
+		return []object{head.object(document.where, document.data)}, nil
+	}
+	var items []json.RawMessage
+	if err := objectjson.Unmarshal(head.Items, &items); err != nil {
+		return nil, fmt.Errorf("items: %w", err)
+	}
+	var out []object
+	var problems problems
+	for i, data := range items {
+		where := fmt.Sprintf("items[%d]", i)
+		item, err := readHeader(data)
+		if err != nil {
+			problems.add(where, err)
+			continue
+		}
+		if item.Kind == "" && item.APIVersion == "" && head.Kind != "List" {
+			item.APIVersion, item.Kind = head.APIVersion, strings.TrimSuffix(head.Kind, "List")
+		}
+		out = append(out, item.object(document.where+": "+where, data))
+	}
+	return out, problems.err()
+}
+
+func readHeader(data []byte) (*header, error) {
+	if len(data) == 0 || data[0] != '{' {
+		return nil, fmt.Errorf("expected a Kubernetes object, found %s", excerpt(data))
+	}
+	head := &header{}
+	if err := objectjson.Unmarshal(data, head); err != nil {
+		return nil, err
+	}
+	if head.Kind == "Status" && head.APIVersion == "v1" {
+		return nil, fmt.Errorf("is the API server's answer to a call that failed: %s (%s)", head.Message, head.Reason)
+	}
+	return head, nil
+}
+
+// excerpt returns the beginning of data that is no object, such as the text of an
+// error that went into the file instead of the answer.
+func excerpt(data []byte) string {
+	const most = 80
+	if len(data) > most {
+		return strings.ToValidUTF8(string(data[:most]), "") + "…"
+	}
+	return string(data)
+}
+
+func (h *header) object(where string, data []byte) object {
+	return object{
+		where:     where,
+		kind:      schema.FromAPIVersionAndKind(h.APIVersion, h.Kind),
+		name:      h.Metadata.Name,
+		namespace: h.Metadata.Namespace,
+		data:      data,
+	}
+}
+
+// describe names kind and version for messages: "Service (v1)". What names neither
+// may be anything, and is quoted.
+func (o object) describe() string {
+	switch version := o.kind.GroupVersion().String(); {
+	case o.kind.Kind == "" && version == "":
+		return "an object without apiVersion and kind: " + excerpt(o.data)
+	case o.kind.Kind == "":
+		return fmt.Sprintf("an object of %s without kind", version)
+	case version == "":
+		return o.kind.Kind + " without apiVersion"
+	default:
+		return fmt.Sprintf("%s (%s)", o.kind.Kind, version)
+	}
+}
+
+// maxProblems bounds the problems that are listed of one file.
+const maxProblems = 20
+
+// problems collects errors, each with where it is.
+type problems struct {
+	listed  []error
+	further int
+}
+
+// add notes every line of err; nil is fine.
+func (p *problems) add(where string, err error) {
+	if err == nil {
+		return
+	}
+	for line := range strings.Lines(err.Error()) {
+		if len(p.listed) == maxProblems {
+			p.further++
+			continue
+		}
+		p.listed = append(p.listed, fmt.Errorf("%s: %s", where, strings.TrimSuffix(line, "\n")))
+	}
+}
+
+// err joins what was noted, nil when nothing was.
+func (p *problems) err() error {
+	if p.further > 0 {
+		return errors.Join(append(p.listed, fmt.Errorf("and %d more", p.further))...)
+	}
+	return errors.Join(p.listed...)
+}

@@ -1,0 +1,162 @@
+package kubernetes
+
+import (
+	"fmt"
+	"strings"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	customv1beta1 "k8s.io/metrics/pkg/apis/custom_metrics/v1beta1"
+	customv1beta2 "k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
+	externalv1beta1 "k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
+
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/objectjson"
+)
+
+// Part is a part of a dump: one sort of what a snapshot is made of. Its text says
+// what a file of the part is expected to hold.
+type Part string
+
+// The parts.
+const (
+	// Autoscalers are HorizontalPodAutoscalers of any version.
+	Autoscalers Part = "HorizontalPodAutoscaler (autoscaling/v2)"
+	// Scales are Scales, or workloads in their place.
+	Scales Part = "Scale (autoscaling/v1)"
+	// Pods are Pods.
+	Pods Part = "Pod (v1)"
+	// PodMetrics are PodMetrics of metrics.k8s.io.
+	PodMetrics Part = "PodMetrics (metrics.k8s.io/v1beta1)"
+	// CustomMetrics are MetricValues of custom.metrics.k8s.io.
+	CustomMetrics Part = "MetricValue (custom.metrics.k8s.io/v1beta2)"
+	// ExternalMetrics are ExternalMetricValues of external.metrics.k8s.io.
+	ExternalMetrics Part = "ExternalMetricValue (external.metrics.k8s.io/v1beta1)"
+)
+
+// route says to which part a kind belongs and how it is read into a dump.
+type route struct {
+	part Part
+	read func(*Dump, object) error
+}
+
+// routes are the kinds that a dump can use.
+var routes = newRoutes()
+
+func newRoutes() map[schema.GroupVersionKind]route {
+	table := map[schema.GroupVersionKind]route{
+		autoscalingv1.SchemeGroupVersion.WithKind("Scale"):                 {Scales, readScale},
+		corev1.SchemeGroupVersion.WithKind("Pod"):                          {Pods, readPod},
+		metricsv1beta1.SchemeGroupVersion.WithKind("PodMetrics"):           {PodMetrics, readPodMetrics},
+		customv1beta2.SchemeGroupVersion.WithKind("MetricValue"):           {CustomMetrics, readCustomMetric},
+		customv1beta1.SchemeGroupVersion.WithKind("MetricValue"):           {CustomMetrics, readCustomMetricV1beta1},
+		externalv1beta1.SchemeGroupVersion.WithKind("ExternalMetricValue"): {ExternalMetrics, readExternalMetric},
+	}
+	for version, decode := range autoscalerDecoders {
+		table[version.WithKind(autoscalerKind)] = route{Autoscalers, readAutoscaler(decode)}
+	}
+	for kind, decode := range workloadDecoders {
+		table[kind] = route{Scales, readWorkload(decode)}
+	}
+	return table
+}
+
+// expected lists parts for messages.
+func expected(parts []Part) string {
+	texts := make([]string, len(parts))
+	for i, part := range parts {
+		texts[i] = string(part)
+	}
+	return strings.Join(texts, " or ")
+}
+
+func readAutoscaler(decode decodeAutoscaler) func(*Dump, object) error {
+	return func(d *Dump, o object) error {
+		autoscaler, err := decode(o.data)
+		if err != nil {
+			return err
+		}
+		autoscaler.Namespace = d.namespace(autoscaler.Namespace)
+		var found problems
+		for _, violation := range Validate(autoscaler) {
+			found.add(fmt.Sprintf("%s %q", autoscalerKind, autoscaler.Name), violation)
+		}
+		if err := found.err(); err != nil {
+			return err
+		}
+		d.Autoscalers = append(d.Autoscalers, autoscaler)
+		return nil
+	}
+}
+
+func readScale(d *Dump, o object) error {
+	scale := &autoscalingv1.Scale{}
+	if err := objectjson.Unmarshal(o.data, scale); err != nil {
+		return err
+	}
+	d.Scales = append(d.Scales, scale)
+	return nil
+}
+
+// readPod refuses a pod that is listed twice: one of the two is out of date, and
+// nothing says which.
+func readPod(d *Dump, o object) error {
+	pod := &corev1.Pod{}
+	if err := objectjson.Unmarshal(o.data, pod); err != nil {
+		return err
+	}
+	key := pod.Namespace + "/" + pod.Name
+	if first, ok := d.seenPods[key]; ok {
+		return fmt.Errorf("the pod %q is listed before, at %s", key, first)
+	}
+	if d.seenPods == nil {
+		d.seenPods = map[string]string{}
+	}
+	d.seenPods[key] = o.where
+	d.Pods = append(d.Pods, pod)
+	return nil
+}
+
+func readPodMetrics(d *Dump, o object) error {
+	var metrics metricsv1beta1.PodMetrics
+	if err := objectjson.Unmarshal(o.data, &metrics); err != nil {
+		return err
+	}
+	d.PodMetrics = append(d.PodMetrics, metrics)
+	return nil
+}
+
+func readCustomMetric(d *Dump, o object) error {
+	var value customv1beta2.MetricValue
+	if err := objectjson.Unmarshal(o.data, &value); err != nil {
+		return err
+	}
+	d.CustomMetrics = append(d.CustomMetrics, value)
+	return nil
+}
+
+// readCustomMetricV1beta1 reads the older version, which some adapters still serve.
+func readCustomMetricV1beta1(d *Dump, o object) error {
+	var value customv1beta1.MetricValue
+	if err := objectjson.Unmarshal(o.data, &value); err != nil {
+		return err
+	}
+	d.CustomMetrics = append(d.CustomMetrics, customv1beta2.MetricValue{
+		DescribedObject: value.DescribedObject,
+		Metric:          customv1beta2.MetricIdentifier{Name: value.MetricName, Selector: value.Selector},
+		Timestamp:       value.Timestamp,
+		WindowSeconds:   value.WindowSeconds,
+		Value:           value.Value,
+	})
+	return nil
+}
+
+func readExternalMetric(d *Dump, o object) error {
+	var value externalv1beta1.ExternalMetricValue
+	if err := objectjson.Unmarshal(o.data, &value); err != nil {
+		return err
+	}
+	d.ExternalMetrics = append(d.ExternalMetrics, value)
+	return nil
+}

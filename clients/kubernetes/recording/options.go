@@ -1,0 +1,38 @@
+package recording
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// profile is the controller that recordings are of.
+const profile = "v1.36"
+
+// Options returns the settings as options of a request. The tolerance is written
+// so that it reads back as the same float64.
+func (c Config) Options() *setpointv1.RecommendOptions {
+	tolerance := strconv.FormatFloat(c.Tolerance, 'f', -1, 64)
+	scaleToZero := c.ScaleToZero
+	return &setpointv1.RecommendOptions{
+		Profile:                 profile,
+		Tolerance:               &tolerance,
+		CpuInitializationPeriod: seconds(c.CPUInitializationPeriodSeconds),
+		InitialReadinessDelay:   seconds(c.InitialReadinessDelaySeconds),
+		DownscaleStabilization:  seconds(c.DownscaleStabilizationSeconds),
+		ScaleToZero:             &scaleToZero,
+	}
+}
+
+// longest is a period beyond which nothing is told apart: 290 years, in seconds.
+const longest = 290 * 365 * 24 * 3600
+
+// seconds converts to a Duration, rounded to nanoseconds.
+func seconds(s float64) *durationpb.Duration {
+	s = max(-longest, min(s, longest))
+	return durationpb.New(time.Duration(math.Round(s * float64(time.Second))))
+}

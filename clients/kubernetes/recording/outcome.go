@@ -1,0 +1,40 @@
+package recording
+
+import setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+
+// Outcome is what came of a step. The zero value is that of a step without an
+// autoscaler.
+type Outcome struct {
+	// Status afterwards. Nil: an empty one.
+	Status *setpointv1.HorizontalPodAutoscalerStatus
+	// Scaled tells whether the scale was written, ScaledTo with which count.
+	Scaled   bool
+	ScaledTo int32
+	// Events sent, in order.
+	Events []*setpointv1.Event
+	// Error of the reconcile, empty when there was none.
+	Error string
+}
+
+// OutcomeOf puts together the outcome of a recommendation and of the report about
+// applying it; report is nil when there was nothing to apply, and applied tells
+// whether the count was written.
+func OutcomeOf(answer *setpointv1.RecommendResponse, report *setpointv1.ReportScaleResponse, applied bool) Outcome {
+	out := Outcome{
+		Status: answer.GetStatus(),
+		Events: answer.GetEvents(),
+		Error:  answer.GetError(),
+	}
+	if report == nil {
+		return out
+	}
+	out.Status = report.GetStatus()
+	out.Events = append(append([]*setpointv1.Event{}, out.Events...), report.GetEvents()...)
+	if report.GetError() != "" {
+		out.Error = report.GetError()
+	}
+	if applied {
+		out.Scaled, out.ScaledTo = true, answer.GetDesiredReplicas()
+	}
+	return out
+}

@@ -1,0 +1,84 @@
+package recording
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/objectjson"
+)
+
+// openFields are those of a scenario where unknown fields are skipped: the objects
+// of the API, to which newer API servers add. In the fields of a recording itself,
+// and in specs, an unknown one is an error.
+var openFields = []string{
+	"hpa.metadata", "hpa.status", "steps[].hpa.metadata", "steps[].hpa.status",
+	"steps[].scale", "steps[].pods", "steps[].podMetrics", "steps[].customMetrics", "steps[].externalMetrics",
+}
+
+// parseLine reads one scenario and checks that it can be replayed.
+func parseLine(line []byte) (*Scenario, error) {
+	scenario := &Scenario{}
+	if err := objectjson.UnmarshalStrict(line, scenario, openFields...); err != nil {
+		return nil, lineError(line, err)
+	}
+	if err := scenario.check(); err != nil {
+		return nil, err
+	}
+	return scenario, nil
+}
+
+// lineError tells a line that ends in its middle from one that is malformed.
+func lineError(line []byte, err error) error {
+	var syntax *objectjson.SyntaxError
+	switch {
+	case !errors.As(err, &syntax):
+		return err
+	case syntax.Cut:
+		return fmt.Errorf("unexpected end of line: the JSON of the scenario is cut off after %d bytes", len(line))
+	default:
+		return fmt.Errorf("byte %d: %w", syntax.Offset, err)
+	}
+}
+
+// check returns what keeps the scenario from being replayed, by field.
+func (s *Scenario) check() error {
+	switch {
+	case s.Name == "":
+		return errors.New("name: must be set")
+	case s.HPA == nil:
+		return fmt.Errorf("%s: hpa: must be set", s.Name)
+	case s.HPA.Name == "":
+		return fmt.Errorf("%s: hpa.metadata.name: must be set", s.Name)
+	case s.HPA.Namespace == "":
+		return fmt.Errorf("%s: hpa.metadata.namespace: must be set", s.Name)
+	}
+	for i := range s.Steps {
+		if err := s.checkStep(i); err != nil {
+			return fmt.Errorf("%s: steps[%d].%w", s.Name, i, err)
+		}
+	}
+	return nil
+}
+
+func (s *Scenario) checkStep(i int) error {
+	step := &s.Steps[i]
+	switch {
+	case step.Time.IsZero():
+		return errors.New("time: must be set")
+	case i > 0 && step.Time.Before(s.Steps[i-1].Time):
+		return errors.New("time: is before that of the step before")
+	case step.Scale == nil && step.ScaleGetError == "" && !step.HPADeleted:
+		return errors.New("scale: must be set, or scaleGetError")
+	}
+	for j, pod := range step.Pods {
+		if pod == nil {
+			return fmt.Errorf("pods[%d]: must not be null", j)
+		}
+	}
+	for key := range step.Errors {
+		if _, err := parseErrorKey(key); err != nil {
+			return fmt.Errorf("errors: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package recording
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+)
+
+// MaxLineBytes bounds a line, uncompressed: one scenario with all its steps.
+const MaxLineBytes = 256 << 20
+
+// Reader reads the scenarios of a file one by one.
+type Reader struct {
+	name  string
+	input *bufio.Reader
+	// opened: input is the uncompressed text.
+	opened bool
+	// line is the number of the line last read, from 1.
+	line int
+	// err ends the reading: io.EOF or an error of the input.
+	err error
+}
+
+// NewReader returns a reader of the recording that r holds, plain or compressed
+// with gzip. The name stands in errors.
+func NewReader(name string, r io.Reader) *Reader {
+	return &Reader{name: name, input: bufio.NewReaderSize(r, 64<<10)}
+}
+
+// All yields the scenarios. With an error the scenario is nil; the loop may go on
+// to the next line, if there is one.
+func (r *Reader) All() iter.Seq2[*Scenario, error] {
+	return func(yield func(*Scenario, error) bool) {
+		for {
+			scenario, err := r.Next()
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if !yield(scenario, err) || r.err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Next returns the next scenario, io.EOF after the last. Lines without text are
+// skipped. Other errors name file and line, and what in the line is wrong, by
+// field or byte. After an error of one line the next call goes on to the next;
+// after one of the input, such as a compressed file that was cut off, all further
+// calls return it again.
+func (r *Reader) Next() (*Scenario, error) {
+	for r.err == nil {
+		line, err := r.readLine()
+		if err != nil {
+			r.err = err
+		}
+		if len(line) == 0 {
+			continue
+		}
+		scenario, err := parseLine(line)
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", r.name, r.line, err)
+		}
+		return scenario, nil
+	}
+	return nil, r.err
+}
+
+// readLine returns the next line without its end and surrounding space. A last
+// line without an end comes with io.EOF.
+func (r *Reader) readLine() ([]byte, error) {
+	if err := r.open(); err != nil {
+		return nil, err
+	}
+	r.line++
+	var line []byte
+	for {
+		part, err := r.input.ReadSlice('\n')
+		if len(line)+len(part) > MaxLineBytes {
+			return nil, fmt.Errorf("%s:%d: the line is longer than %d bytes", r.name, r.line, MaxLineBytes)
+		}
+		line = append(line, part...)
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case errors.Is(err, io.EOF):
+			return bytes.TrimSpace(line), io.EOF
+		case err != nil:
+			return nil, r.inputError(err)
+		}
+		return bytes.TrimSpace(line), nil
+	}
+}
+
+// open looks whether the input is compressed, by its first bytes.
+func (r *Reader) open() error {
+	if r.opened {
+		return nil
+	}
+	r.opened = true
+	magic, err := r.input.Peek(2)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return r.inputError(err)
+	}
+	if !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		return nil
+	}
+	uncompressed, err := gzip.NewReader(r.input)
+	if err != nil {
+		return r.inputError(err)
+	}
+	r.input = bufio.NewReaderSize(uncompressed, 64<<10)
+	return nil
+}
+
+// inputError says where the input broke off.
+func (r *Reader) inputError(err error) error {
+	where := r.name
+	if r.line > 0 {
+		where = fmt.Sprintf("%s:%d", r.name, r.line)
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s: unexpected end of file: the compressed data is cut off", where)
+	}
+	return fmt.Errorf("%s: %w", where, err)
+}

@@ -1,0 +1,83 @@
+package recording
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// Writer writes scenarios, a line each. Give it a gzip.Writer for a compressed
+// file. It is not safe for concurrent use.
+type Writer struct {
+	output io.Writer
+}
+
+// NewWriter returns a writer to w. Each scenario is one call of w.Write, so that a
+// file of whole lines is left when the program stops in between.
+func NewWriter(w io.Writer) *Writer {
+	return &Writer{output: w}
+}
+
+// Write appends the scenario as one line, with sorted keys and without the fields
+// that have no value. Times of pods and metrics are written to the second, as the
+// API server writes them. A scenario that could not be read again is refused.
+func (w *Writer) Write(scenario *Scenario) error {
+	if err := scenario.check(); err != nil {
+		return err
+	}
+	line, err := encode(scenario)
+	if err != nil {
+		return fmt.Errorf("%s: %w", scenario.Name, err)
+	}
+	if len(line) > MaxLineBytes {
+		return fmt.Errorf("%s: the line is longer than %d bytes", scenario.Name, MaxLineBytes)
+	}
+	_, err = w.output.Write(append(line, '\n'))
+	return err
+}
+
+// encode writes JSON twice: Go's types put out fields in their order, and the
+// API's types some that have no value.
+func encode(scenario *Scenario) ([]byte, error) {
+	typed, err := json.Marshal(scenario)
+	if err != nil {
+		return nil, err
+	}
+	var tree map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(typed))
+	decoder.UseNumber()
+	if err := decoder.Decode(&tree); err != nil {
+		return nil, err
+	}
+	prune(tree)
+	return json.Marshal(tree)
+}
+
+// prune drops the fields below node that are null or an empty object.
+func prune(node any) {
+	switch v := node.(type) {
+	case []any:
+		for _, item := range v {
+			prune(item)
+		}
+	case map[string]any:
+		for key, child := range v {
+			prune(child)
+			if saysNothing(key, child) {
+				delete(v, key)
+			}
+		}
+	}
+}
+
+// saysNothing tells whether a field is as good as absent. A text of the outcome
+// that is null is one that isn't determined, and an empty selector prints
+// otherwise than none.
+func saysNothing(key string, value any) bool {
+	if value == nil {
+		return key != "message" && key != "error"
+	}
+	object, ok := value.(map[string]any)
+	return ok && len(object) == 0 && key != "selector"
+}

@@ -1,0 +1,69 @@
+package recording_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+)
+
+func TestWhatIsWrittenReadsTheSame(t *testing.T) {
+	same := equality.Semantic.Copy()
+	if err := same.AddFunc(time.Time.Equal); err != nil {
+		t.Fatal(err)
+	}
+	for file, every := range map[string]int{"curated.jsonl.gz": 1, "fuzz.jsonl.gz": 10} {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			for i, want := range readRecordings(t, file) {
+				if i%every != 0 {
+					continue
+				}
+				var out bytes.Buffer
+				if err := recording.NewWriter(&out).Write(want); err != nil {
+					t.Fatal(err)
+				}
+				got, err := recording.NewReader("again", &out).Next()
+				if err != nil {
+					t.Fatalf("%s: %v", want.Name, err)
+				}
+				if !same.DeepEqual(got, want) {
+					t.Errorf("%s reads otherwise", want.Name)
+				}
+			}
+		})
+	}
+}
+
+func TestWriterSortsKeysAndLeavesOutWhatSaysNothing(t *testing.T) {
+	scenario, err := recording.NewReader("r", strings.NewReader(line)).Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	scenario.Steps[0].Expect = &recording.Expect{
+		Error:  recording.Text{Undetermined: true},
+		Events: []recording.Event{{Type: "Warning", Reason: "AmbiguousSelector", Message: recording.Text{Undetermined: true}}},
+	}
+	var out bytes.Buffer
+	if err := recording.NewWriter(&out).Write(scenario); err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"config":{"cpuInitializationPeriodSeconds":0,"downscaleStabilizationSeconds":0,"initialReadinessDelaySeconds":0,"scaleToZero":false,"tolerance":0.1},` +
+		`"hpa":{"metadata":{"name":"web","namespace":"shop"},"spec":{"maxReplicas":3,"scaleTargetRef":{"kind":"","name":""}},"status":{"desiredReplicas":0}},"name":"one",` +
+		`"steps":[{"expect":{"currentReplicas":0,"desiredReplicas":0,"error":null,"events":[{"message":null,"reason":"AmbiguousSelector","type":"Warning"}],"scaled":false},` +
+		`"scale":{"spec":{"replicas":2},"status":{"replicas":2}},"time":"2026-03-02T09:00:00.000000001Z"}]}` + "\n"
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+func TestWriterRefusesWhatCouldNotBeReadAgain(t *testing.T) {
+	err := recording.NewWriter(&bytes.Buffer{}).Write(&recording.Scenario{Name: "empty"})
+	if err == nil || err.Error() != "empty: hpa: must be set" {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,26 @@
+package kubernetes
+
+import (
+	"fmt"
+	"regexp"
+)
+
+// segment is one part of a target's name.
+var segment = regexp.MustCompile(`^[A-Za-z0-9._-]{1,253}$`)
+
+// TargetName returns the resource name of the target that the autoscaler
+// namespace/name of cluster stands for. Each part must be 1 to 253 characters of
+// [A-Za-z0-9._-] and not ".", ".." or "-".
+func TargetName(cluster, namespace, name string) (string, error) {
+	for _, part := range []struct{ what, value string }{
+		{"cluster", cluster}, {"namespace", namespace}, {"name", name},
+	} {
+		switch {
+		case part.value == "." || part.value == ".." || part.value == "-":
+			return "", fmt.Errorf("%s %q: may not be %q", part.what, part.value, part.value)
+		case !segment.MatchString(part.value):
+			return "", fmt.Errorf("%s %q: must be 1 to 253 characters of [A-Za-z0-9._-]", part.what, part.value)
+		}
+	}
+	return fmt.Sprintf("clusters/%s/namespaces/%s/targets/%s", cluster, namespace, name), nil
+}
