@@ -866,9 +866,15 @@ type MetricError struct {
 	// is quoted. It comes before any reading of that metric.
 	Metric string `protobuf:"bytes,1,opt,name=metric,proto3" json:"metric,omitempty"`
 	// The error, for example "the metrics API answered 503". Required.
-	Message       string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	// Narrows to metrics whose selector means the same; an empty one to those that
+	// have none. Absent: whatever their selector.
+	Selector *LabelSelector `protobuf:"bytes,3,opt,name=selector,proto3" json:"selector,omitempty"`
+	// Narrows to Object metrics of this object (kind, name, API group). Absent: of
+	// any object.
+	DescribedObject *CrossVersionObjectReference `protobuf:"bytes,4,opt,name=described_object,json=describedObject,proto3" json:"described_object,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *MetricError) Reset() {
@@ -913,6 +919,20 @@ func (x *MetricError) GetMessage() string {
 		return x.Message
 	}
 	return ""
+}
+
+func (x *MetricError) GetSelector() *LabelSelector {
+	if x != nil {
+		return x.Selector
+	}
+	return nil
+}
+
+func (x *MetricError) GetDescribedObject() *CrossVersionObjectReference {
+	if x != nil {
+		return x.DescribedObject
+	}
+	return nil
 }
 
 var File_setpoint_v1_observation_proto protoreflect.FileDescriptor
@@ -1002,12 +1022,14 @@ const file_setpoint_v1_observation_proto_rawDesc = "" +
 	"\x05value\x18\x04 \x01(\tR\x05value\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"W\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xe4\x01\n" +
 	"\vMetricError\x12\"\n" +
 	"\x06metric\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\bR\x06metric\x12$\n" +
 	"\amessage\x18\x02 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\x80@R\amessageB\xad\x01\n" +
+	"\xbaH\ar\x05\x10\x01\x18\x80@R\amessage\x126\n" +
+	"\bselector\x18\x03 \x01(\v2\x1a.setpoint.v1.LabelSelectorR\bselector\x12S\n" +
+	"\x10described_object\x18\x04 \x01(\v2(.setpoint.v1.CrossVersionObjectReferenceR\x0fdescribedObjectB\xad\x01\n" +
 	"\x0fcom.setpoint.v1B\x10ObservationProtoP\x01Z;github.com/setpoint-dev/setpoint/api/setpoint/v1;setpointv1\xa2\x02\x03SXX\xaa\x02\vSetpoint.V1\xca\x02\vSetpoint\\V1\xe2\x02\x17Setpoint\\V1\\GPBMetadata\xea\x02\fSetpoint::V1b\x06proto3"
 
 var (
@@ -1046,6 +1068,7 @@ var file_setpoint_v1_observation_proto_goTypes = []any{
 	(*timestamppb.Timestamp)(nil),       // 19: google.protobuf.Timestamp
 	(*MetricIdentifier)(nil),            // 20: setpoint.v1.MetricIdentifier
 	(*CrossVersionObjectReference)(nil), // 21: setpoint.v1.CrossVersionObjectReference
+	(*LabelSelector)(nil),               // 22: setpoint.v1.LabelSelector
 }
 var file_setpoint_v1_observation_proto_depIdxs = []int32{
 	19, // 0: setpoint.v1.Pod.start_time:type_name -> google.protobuf.Timestamp
@@ -1067,11 +1090,13 @@ var file_setpoint_v1_observation_proto_depIdxs = []int32{
 	20, // 16: setpoint.v1.ExternalMetric.metric:type_name -> setpoint.v1.MetricIdentifier
 	18, // 17: setpoint.v1.ExternalMetric.labels:type_name -> setpoint.v1.ExternalMetric.LabelsEntry
 	19, // 18: setpoint.v1.ExternalMetric.timestamp:type_name -> google.protobuf.Timestamp
-	19, // [19:19] is the sub-list for method output_type
-	19, // [19:19] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	22, // 19: setpoint.v1.MetricError.selector:type_name -> setpoint.v1.LabelSelector
+	21, // 20: setpoint.v1.MetricError.described_object:type_name -> setpoint.v1.CrossVersionObjectReference
+	21, // [21:21] is the sub-list for method output_type
+	21, // [21:21] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_setpoint_v1_observation_proto_init() }
