@@ -1,0 +1,168 @@
+package conversion
+
+import (
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/recommender"
+)
+
+// Actions of an answer.
+const (
+	ScaleUp   = "SCALE_UP"
+	ScaleDown = "SCALE_DOWN"
+	NoAction  = "NONE"
+)
+
+// Action says in which direction a count changes.
+func Action(from, to int32) string {
+	switch {
+	case to > from:
+		return ScaleUp
+	case to < from:
+		return ScaleDown
+	}
+	return NoAction
+}
+
+// Response prints a decision. It shares no memory with it.
+func Response(d *recommender.Decision) *setpointv1.RecommendResponse {
+	return &setpointv1.RecommendResponse{
+		DesiredReplicas:  d.Desired,
+		CurrentReplicas:  d.Current,
+		Action:           Action(d.Current, d.Desired),
+		RecommendationId: d.ID.String(),
+		Reason:           d.Reason,
+		Status:           Status(&d.Status),
+		Explanation:      explanation(d),
+		Events:           Events(d.Events),
+		Error:            d.Error,
+		EvaluationTime:   timestamppb.New(d.At),
+	}
+}
+
+// Settlement prints what a report came to.
+func Settlement(s *recommender.Settlement) *setpointv1.ReportScaleResponse {
+	return &setpointv1.ReportScaleResponse{Status: Status(&s.Status), Events: Events(s.Events), Error: s.Error}
+}
+
+// Events prints events.
+func Events(events []recommender.Event) []*setpointv1.Event {
+	out := make([]*setpointv1.Event, len(events))
+	for i, e := range events {
+		out[i] = &setpointv1.Event{Type: e.Type, Reason: e.Reason, Message: e.Message}
+	}
+	return out
+}
+
+// Target prints what is kept of a target, with its history where it is wanted.
+func Target(name string, h *recommender.History, withHistory bool) *setpointv1.Target {
+	out := &setpointv1.Target{
+		Name:           name,
+		ScaleTargetRef: reference(&h.Target),
+		Status:         Status(&h.Status),
+		LastDecision:   LastDecision(h),
+		UpdateTime:     timestamp(h.Updated),
+	}
+	if withHistory {
+		out.History = history(h)
+	}
+	return out
+}
+
+// LastDecision prints the last decision that was recorded, with what is known of
+// its outcome; nil if there is none.
+func LastDecision(h *recommender.History) *setpointv1.Decision {
+	l := &h.Last
+	if l.At == 0 {
+		return nil
+	}
+	out := &setpointv1.Decision{
+		RecommendationId: l.ID.String(), RequestId: l.RequestID, Time: nanoseconds(l.At),
+		CurrentReplicas: l.From, DesiredReplicas: l.To, Action: Action(l.From, l.To),
+		Reason: l.Reason, Error: l.Error, Outcome: Outcome(l.Outcome),
+	}
+	status := Status(&h.Status)
+	out.Conditions, out.CurrentMetrics = status.GetConditions(), status.GetCurrentMetrics()
+	return out
+}
+
+// Decision prints a decision for the log.
+func Decision(d *recommender.Decision, requestID string) *setpointv1.Decision {
+	status := Status(&d.Status)
+	outcome := recommender.NotChanged
+	if d.Changes() {
+		outcome = recommender.Undecided
+	}
+	return &setpointv1.Decision{
+		RecommendationId: d.ID.String(), RequestId: requestID, Time: timestamppb.New(d.At),
+		CurrentReplicas: d.Current, DesiredReplicas: d.Desired, Action: Action(d.Current, d.Desired),
+		Reason: d.Reason, Error: d.Error, Outcome: Outcome(outcome),
+		Conditions: status.GetConditions(), CurrentMetrics: status.GetCurrentMetrics(),
+	}
+}
+
+// Outcome prints what became of a change.
+func Outcome(o recommender.Outcome) string {
+	return [...]string{
+		recommender.NotChanged: "NONE",
+		recommender.Undecided:  "PENDING",
+		recommender.Applied:    "APPLIED",
+		recommender.Failed:     "FAILED",
+		recommender.Dropped:    "DROPPED",
+	}[o]
+}
+
+func history(h *recommender.History) *setpointv1.History {
+	out := &setpointv1.History{
+		ScaleUps:   scaleEvents(h.ScaleUps),
+		ScaleDowns: scaleEvents(h.ScaleDowns),
+	}
+	for _, r := range h.Recommendations {
+		out.Recommendations = append(out.Recommendations, &setpointv1.TimedRecommendation{Replicas: r.Replicas, Time: nanoseconds(r.At)})
+	}
+	if p := h.Pending; p != nil {
+		out.Pending = &setpointv1.PendingRecommendation{
+			RecommendationId: p.ID.String(), CurrentReplicas: p.From, DesiredReplicas: p.To, Time: nanoseconds(p.At),
+		}
+	}
+	return out
+}
+
+func scaleEvents(events []recommender.ScaleEvent) []*setpointv1.ScaleEvent {
+	out := make([]*setpointv1.ScaleEvent, len(events))
+	for i, e := range events {
+		out[i] = &setpointv1.ScaleEvent{ReplicaChange: e.Change, Time: nanoseconds(e.At), Outdated: e.Outdated}
+	}
+	return out
+}
+
+// Answer prints an answer that was given before. The explanation is what
+// EncodeExplanation kept.
+func Answer(a *recommender.Answer) (*setpointv1.RecommendResponse, error) {
+	d := a.Decision()
+	out := Response(&d)
+	if len(a.Explanation) == 0 {
+		return out, nil
+	}
+	out.Explanation = &setpointv1.Explanation{}
+	return out, proto.Unmarshal(a.Explanation, out.Explanation)
+}
+
+// EncodeExplanation encodes a decision's explanation to be kept with its answer,
+// nil if it has none. One that takes more than limit bytes goes without the pods'
+// details and says so.
+func EncodeExplanation(d *recommender.Decision, limit int) ([]byte, error) {
+	e := explanation(d)
+	if e == nil {
+		return nil, nil
+	}
+	if proto.Size(e) > limit {
+		e.Truncated = true
+		for _, m := range e.GetMetrics() {
+			m.Pods = nil
+		}
+	}
+	return proto.Marshal(e)
+}

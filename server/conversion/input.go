@@ -1,0 +1,212 @@
+package conversion
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/quantity"
+	"github.com/setpoint-dev/setpoint/server/validation"
+)
+
+// Input reads a request: defaults of the API applied, quantities parsed, readings
+// joined to the metrics of the spec. options are those that hold where the
+// request sets none. The violations name all that could not be read; with any the
+// input is not to be used. The input shares strings with the request, nothing else.
+func Input(req *setpointv1.RecommendRequest, options recommender.Options) (*recommender.Input, []validation.Violation) {
+	r := &reader{noting: req.GetExplain()}
+	in := &recommender.Input{
+		Namespace: Namespace(req.GetTarget()),
+		Options:   r.options(req.GetOptions(), options),
+		Explain:   req.GetExplain(),
+	}
+	r.spec(&in.Spec, req.GetSpec())
+	if in.Spec.ScaleTargetRef == (recommender.ObjectReference{}) {
+		in.Spec.ScaleTargetRef = recommender.ObjectReference{Kind: "Target", Name: req.GetTarget()[strings.LastIndexByte(req.GetTarget(), '/')+1:]}
+	}
+	r.scale(in, req)
+	in.Pods = r.pods(req.GetPods())
+	in.PodMetrics = r.podMetrics(req.GetPodMetrics())
+	in.Readings = r.readings(in, req)
+	if req.GetPreviousStatus() != nil {
+		in.PreviousStatus = r.status(req.GetPreviousStatus())
+	}
+	in.Notes = r.notes
+	return in, r.violations
+}
+
+// Namespace returns the namespace's segment of a target's name.
+func Namespace(target string) string {
+	_, rest, _ := strings.Cut(target, "/namespaces/")
+	namespace, _, _ := strings.Cut(rest, "/")
+	return namespace
+}
+
+// reader reads messages and gathers what is wrong with them.
+type reader struct {
+	violations []validation.Violation
+	// notes are sentences for the explanation, gathered only where noting.
+	notes  []string
+	noting bool
+}
+
+func (r *reader) refuse(field, description string) {
+	r.violations = append(r.violations, validation.Violation{Field: field, Description: description})
+}
+
+// milli reads a quantity as milli-units. Here and below place names the field; it
+// is called only where something is to be said of it.
+func (r *reader) milli(s string, place func() string) int64 {
+	milli, inRange, err := quantity.ParseMilli(s)
+	switch {
+	case err != nil:
+		r.refuseQuantity(place(), s, err)
+	case !inRange:
+		r.noteRange(place(), s, milli)
+	}
+	return milli
+}
+
+func (r *reader) quantity(s string, place func() string) quantity.Quantity {
+	q, err := quantity.Parse(s)
+	switch {
+	case err != nil:
+		r.refuseQuantity(place(), s, err)
+	case !q.InRange():
+		r.noteRange(place(), s, q.Milli())
+	}
+	return q
+}
+
+func (r *reader) refuseQuantity(field, s string, err error) {
+	r.refuse(field, fmt.Sprintf("Invalid value: %q: %v", s, err))
+}
+
+// noteRange tells of a quantity that upstream reads as something else.
+func (r *reader) noteRange(field, s string, milli int64) {
+	if !r.noting {
+		return
+	}
+	r.notes = append(r.notes, fmt.Sprintf("%s: %s is beyond the range of the controller's arithmetic, which reads it as %s",
+		field, s, quantity.FormatDecimal(milli)))
+}
+
+func (r *reader) time(t *timestamppb.Timestamp, place func() string) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	if !t.IsValid() {
+		r.refuse(place(), fmt.Sprintf("Invalid value: %d s %d ns: must be between the years 1 and 9999", t.GetSeconds(), t.GetNanos()))
+		return time.Time{}
+	}
+	return t.AsTime()
+}
+
+func (r *reader) duration(d *durationpb.Duration, fallback time.Duration, path string) time.Duration {
+	switch {
+	case d == nil:
+		return fallback
+	case d.CheckValid() != nil:
+		r.refuse(path, "Invalid value: not a valid duration")
+	case d.AsDuration() < 0:
+		r.refuse(path, "Invalid value: must be greater than or equal to 0")
+	case d.AsDuration() > maxDuration:
+		r.refuse(path, "Invalid value: must be at most "+maxDuration.String())
+	}
+	return d.AsDuration()
+}
+
+// maxDuration keeps sums of instants and durations in range.
+const maxDuration = 10 * 365 * 24 * time.Hour
+
+// options reads how to decide.
+func (r *reader) options(o *setpointv1.RecommendOptions, defaults recommender.Options) recommender.Options {
+	options := defaults
+	if name := o.GetProfile(); name != "" {
+		profile, ok := recommender.ProfileByName(name)
+		if !ok {
+			r.refuse("options.profile", fmt.Sprintf("Unsupported value: %q: supported values: %q", name, recommender.ProfileNames()))
+		}
+		options.Profile = profile
+	}
+	if o != nil && o.Tolerance != nil {
+		options.Tolerance = r.toleranceOption(o.GetTolerance())
+	}
+	options.CPUInitializationPeriod = r.duration(o.GetCpuInitializationPeriod(), options.CPUInitializationPeriod, "options.cpuInitializationPeriod")
+	options.InitialReadinessDelay = r.duration(o.GetInitialReadinessDelay(), options.InitialReadinessDelay, "options.initialReadinessDelay")
+	options.DownscaleStabilization = r.duration(o.GetDownscaleStabilization(), options.DownscaleStabilization, "options.downscaleStabilization")
+	if o != nil && o.ScaleToZero != nil {
+		options.ScaleToZero = o.GetScaleToZero()
+	}
+	return options
+}
+
+// toleranceOption reads the option as the controller reads its flag, a
+// floating-point number, and otherwise as a quantity.
+func (r *reader) toleranceOption(s string) float64 {
+	tolerance, err := Tolerance(s)
+	if err != nil {
+		r.refuseQuantity("options.tolerance", s, err)
+	}
+	return tolerance
+}
+
+// Tolerance reads a tolerance as the controller's flag is read: a decimal
+// number, or else a quantity; at least 0 and finite.
+func Tolerance(s string) (float64, error) {
+	tolerance, err := strconv.ParseFloat(s, 64)
+	if err != nil || strings.ContainsAny(s, "xXpP_iI") {
+		if tolerance, err = quantity.ApproximateFloat(s); err != nil {
+			return 0, fmt.Errorf("must be a decimal number or a quantity, such as 0.1 or 100m")
+		}
+	}
+	if math.IsNaN(tolerance) || math.IsInf(tolerance, 0) || tolerance < 0 {
+		return 0, fmt.Errorf("must be greater than or equal to 0, and finite")
+	}
+	return tolerance, nil
+}
+
+// scale reads replica counts and what kept them, or the pods, from being known.
+func (r *reader) scale(in *recommender.Input, req *setpointv1.RecommendRequest) {
+	if e := req.GetScaleError(); e != nil {
+		in.ScaleError = &recommender.ScaleError{Reason: scaleErrorReasons[e.GetReason()], Message: e.GetMessage()}
+	} else if req.GetScale() == nil {
+		r.refuse("scale", "Required value: must hold the workload's replicas, unless scaleError says why they are not known")
+		return
+	}
+	s := req.GetScale()
+	in.Scale = recommender.Scale{SpecReplicas: s.GetSpecReplicas(), StatusReplicas: s.GetSpecReplicas()}
+	if s != nil && s.StatusReplicas != nil {
+		in.Scale.StatusReplicas = s.GetStatusReplicas()
+	}
+	in.SelectorProblem = selectorProblem(req)
+}
+
+var scaleErrorReasons = map[string]recommender.ScaleErrorReason{
+	"InvalidAPIVersion": recommender.ScaleInvalidAPIVersion,
+	"UnknownKind":       recommender.ScaleUnknownKind,
+}
+
+// selectorProblem returns what the caller reports, or finds in the selector it sent.
+func selectorProblem(req *setpointv1.RecommendRequest) *recommender.SelectorProblem {
+	selector := req.GetScale().GetSelector()
+	p := req.GetSelectorProblem()
+	if p == nil {
+		if err := parseSelector(selector); err != nil {
+			return &recommender.SelectorProblem{Reason: recommender.InvalidSelector, Message: err.Error()}
+		}
+		return nil
+	}
+	message := p.GetMessage()
+	if p.GetReason() == string(recommender.AmbiguousSelector) && message == "" {
+		message = fmt.Sprintf("pods by selector %s are controlled by multiple HPAs: %v", selector, p.GetAutoscalers())
+	}
+	return &recommender.SelectorProblem{Reason: recommender.SelectorReason(p.GetReason()), Message: message}
+}

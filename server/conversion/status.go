@@ -1,0 +1,191 @@
+package conversion
+
+import (
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/quantity"
+)
+
+// Status prints a status.
+func Status(s *recommender.Status) *setpointv1.HorizontalPodAutoscalerStatus {
+	out := &setpointv1.HorizontalPodAutoscalerStatus{
+		ObservedGeneration: s.ObservedGeneration,
+		LastScaleTime:      timestamp(s.LastScaleTime),
+		CurrentReplicas:    s.CurrentReplicas,
+		DesiredReplicas:    s.DesiredReplicas,
+		CurrentMetrics:     make([]*setpointv1.MetricStatus, len(s.CurrentMetrics)),
+		Conditions:         make([]*setpointv1.HorizontalPodAutoscalerCondition, len(s.Conditions)),
+	}
+	for i := range s.CurrentMetrics {
+		out.CurrentMetrics[i] = metricStatus(&s.CurrentMetrics[i])
+	}
+	for i := range s.Conditions {
+		c := &s.Conditions[i]
+		out.Conditions[i] = &setpointv1.HorizontalPodAutoscalerCondition{
+			Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message,
+			LastTransitionTime: timestamp(c.LastTransitionTime),
+		}
+	}
+	return out
+}
+
+// status reads a status that another controller left behind.
+func (r *reader) status(s *setpointv1.HorizontalPodAutoscalerStatus) *recommender.Status {
+	out := &recommender.Status{
+		ObservedGeneration: s.ObservedGeneration,
+		LastScaleTime:      r.time(s.GetLastScaleTime(), func() string { return "previousStatus.lastScaleTime" }),
+		CurrentReplicas:    s.GetCurrentReplicas(),
+		DesiredReplicas:    s.GetDesiredReplicas(),
+	}
+	for i, m := range s.GetCurrentMetrics() {
+		out.CurrentMetrics = append(out.CurrentMetrics, r.metricStatus(m, i))
+	}
+	for i, c := range s.GetConditions() {
+		out.Conditions = append(out.Conditions, recommender.Condition{
+			Type: c.GetType(), Status: c.GetStatus(), Reason: c.GetReason(), Message: c.GetMessage(),
+			LastTransitionTime: r.time(c.GetLastTransitionTime(), func() string {
+				return fmt.Sprintf("previousStatus.conditions[%d].lastTransitionTime", i)
+			}),
+		})
+	}
+	return out
+}
+
+// timestamp prints an instant; the zero time as none.
+func timestamp(t time.Time) *timestamppb.Timestamp {
+	if t.IsZero() {
+		return nil
+	}
+	return timestamppb.New(t)
+}
+
+// nanoseconds prints an instant that is kept as nanoseconds; 0 as none.
+func nanoseconds(n int64) *timestamppb.Timestamp {
+	if n == 0 {
+		return nil
+	}
+	return timestamppb.New(time.Unix(0, n))
+}
+
+// metricStatus prints a reading in the source that its type names.
+func metricStatus(m *recommender.MetricStatus) *setpointv1.MetricStatus {
+	out := &setpointv1.MetricStatus{Type: string(m.Type)}
+	current := metricValue(&m.Current)
+	switch m.Type {
+	case recommender.ResourceMetric:
+		out.Resource = &setpointv1.ResourceMetricStatus{Name: m.Resource, Current: current}
+	case recommender.ContainerResourceMetric:
+		out.ContainerResource = &setpointv1.ContainerResourceMetricStatus{Name: m.Resource, Container: m.Container, Current: current}
+	case recommender.PodsMetric:
+		out.Pods = &setpointv1.PodsMetricStatus{Metric: identifier(&m.Metric), Current: current}
+	case recommender.ObjectMetric:
+		out.Object = &setpointv1.ObjectMetricStatus{
+			Metric: identifier(&m.Metric), Current: current, DescribedObject: reference(&m.DescribedObject),
+		}
+	case recommender.ExternalMetric:
+		out.External = &setpointv1.ExternalMetricStatus{Metric: identifier(&m.Metric), Current: current}
+	}
+	return out
+}
+
+// metricStatus is its inverse.
+func (r *reader) metricStatus(m *setpointv1.MetricStatus, index int) recommender.MetricStatus {
+	out := recommender.MetricStatus{Type: recommender.MetricType(m.GetType())}
+	var current *setpointv1.MetricValueStatus
+	var source string
+	switch out.Type {
+	case recommender.ResourceMetric:
+		out.Resource = m.GetResource().GetName()
+		current, source = m.GetResource().GetCurrent(), "resource"
+	case recommender.ContainerResourceMetric:
+		out.Resource, out.Container = m.GetContainerResource().GetName(), m.GetContainerResource().GetContainer()
+		current, source = m.GetContainerResource().GetCurrent(), "containerResource"
+	case recommender.PodsMetric:
+		out.Metric = metricIdentifier(m.GetPods().GetMetric())
+		current, source = m.GetPods().GetCurrent(), "pods"
+	case recommender.ObjectMetric:
+		out.Metric = metricIdentifier(m.GetObject().GetMetric())
+		out.DescribedObject = objectReference(m.GetObject().GetDescribedObject())
+		current, source = m.GetObject().GetCurrent(), "object"
+	case recommender.ExternalMetric:
+		out.Metric = metricIdentifier(m.GetExternal().GetMetric())
+		current, source = m.GetExternal().GetCurrent(), "external"
+	}
+	place := func(field string) func() string {
+		return func() string {
+			return fmt.Sprintf("previousStatus.currentMetrics[%d].%s.current.%s", index, source, field)
+		}
+	}
+	v := &out.Current
+	v.Binary = out.Resource == "memory"
+	if current != nil && current.Value != nil {
+		v.Value, v.HasValue = r.milli(current.GetValue(), place("value")), true
+	}
+	if current != nil && current.AverageValue != nil {
+		v.AverageValue, v.HasAverageValue = r.milli(current.GetAverageValue(), place("averageValue")), true
+	}
+	if current != nil && current.AverageUtilization != nil {
+		v.AverageUtilization, v.HasAverageUtilization = current.GetAverageUtilization(), true
+	}
+	return out
+}
+
+func metricValue(v *recommender.MetricValue) *setpointv1.MetricValueStatus {
+	out := &setpointv1.MetricValueStatus{}
+	if v.HasValue {
+		s := formatMilli(v.Value, v.Binary)
+		out.Value = &s
+	}
+	if v.HasAverageValue {
+		s := formatMilli(v.AverageValue, v.Binary)
+		out.AverageValue = &s
+	}
+	if v.HasAverageUtilization {
+		utilization := v.AverageUtilization
+		out.AverageUtilization = &utilization
+	}
+	return out
+}
+
+func formatMilli(milli int64, binary bool) string {
+	if binary {
+		return quantity.FormatBinary(milli)
+	}
+	return quantity.FormatDecimal(milli)
+}
+
+func identifier(m *recommender.MetricIdentifier) *setpointv1.MetricIdentifier {
+	return &setpointv1.MetricIdentifier{Name: m.Name, Selector: selector(m.Selector)}
+}
+
+func selector(s *recommender.LabelSelector) *setpointv1.LabelSelector {
+	if s == nil {
+		return nil
+	}
+	out := &setpointv1.LabelSelector{}
+	if len(s.MatchLabels) > 0 {
+		out.MatchLabels = make(map[string]string, len(s.MatchLabels))
+	}
+	for _, l := range s.MatchLabels {
+		out.MatchLabels[l.Key] = l.Value
+	}
+	for _, e := range s.MatchExpressions {
+		out.MatchExpressions = append(out.MatchExpressions, &setpointv1.LabelSelectorRequirement{
+			Key: e.Key, Operator: e.Operator, Values: e.Values,
+		})
+	}
+	return out
+}
+
+// reference prints an object's name; none where it names nothing.
+func reference(o *recommender.ObjectReference) *setpointv1.CrossVersionObjectReference {
+	if *o == (recommender.ObjectReference{}) {
+		return nil
+	}
+	return &setpointv1.CrossVersionObjectReference{Kind: o.Kind, Name: o.Name, ApiVersion: o.APIVersion}
+}

@@ -1,0 +1,158 @@
+package server
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"google.golang.org/protobuf/proto"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+const (
+	// decisionLogBacklog bounds the entries that wait to be written; beyond it
+	// they are dropped and counted.
+	decisionLogBacklog = 8192
+	// decisionLogBatch bounds the entries of one write.
+	decisionLogBatch = 512
+	// decisionLogTimeout bounds one write.
+	decisionLogTimeout = 5 * time.Second
+)
+
+// decisionLog writes decisions to the store's log in the background: no answer
+// waits for it, and what it can't write is lost. A target's decision is written
+// once it is final: at once if it changes nothing, else when the change is settled.
+type decisionLog struct {
+	store   store.Log
+	log     *zap.Logger
+	entries chan logEntry
+	stopped chan struct{}
+
+	mu      sync.Mutex
+	closed  bool // guarded by mu
+	dropped int  // guarded by mu
+}
+
+// logEntry is decisions to write, or a marker: flushed is closed when all before
+// it is written.
+type logEntry struct {
+	key       store.Key
+	decisions []*setpointv1.Decision
+	flushed   chan<- struct{}
+}
+
+// newDecisionLog starts the writer; close stops it. A nil store drops everything.
+func newDecisionLog(s store.Log, log *zap.Logger) *decisionLog {
+	l := &decisionLog{store: s, log: log, entries: make(chan logEntry, decisionLogBacklog), stopped: make(chan struct{})}
+	go l.run()
+	return l
+}
+
+// append hands decisions to the writer.
+func (l *decisionLog) append(key store.Key, decisions []*setpointv1.Decision) {
+	if len(decisions) == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return
+	}
+	// The job that they come from uses its slice again.
+	entry := logEntry{key: key, decisions: append([]*setpointv1.Decision(nil), decisions...)}
+	select {
+	case l.entries <- entry:
+	default:
+		if l.dropped++; l.dropped&(l.dropped-1) == 0 {
+			l.log.Warn("decision log too slow, entries dropped", zap.Int("droppedSoFar", l.dropped))
+		}
+	}
+}
+
+// flush waits until what was appended before is written.
+func (l *decisionLog) flush(ctx context.Context) error {
+	done := make(chan struct{})
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return nil
+	}
+	select {
+	case l.entries <- logEntry{flushed: done}:
+		l.mu.Unlock()
+	default:
+		// So much waits that a reader had better not; the log is best effort.
+		l.mu.Unlock()
+		return nil
+	}
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// close writes what waits and stops the writer.
+func (l *decisionLog) close() {
+	l.mu.Lock()
+	if !l.closed {
+		l.closed = true
+		close(l.entries)
+	}
+	l.mu.Unlock()
+	<-l.stopped
+}
+
+func (l *decisionLog) run() {
+	defer close(l.stopped)
+	for entry := range l.entries {
+		l.write(l.gather(entry))
+	}
+}
+
+// gather takes what waits behind the entry, up to a batch.
+func (l *decisionLog) gather(first logEntry) []logEntry {
+	batch := []logEntry{first}
+	for len(batch) < decisionLogBatch {
+		select {
+		case entry, open := <-l.entries:
+			if !open {
+				return batch
+			}
+			batch = append(batch, entry)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+func (l *decisionLog) write(batch []logEntry) {
+	var values []store.LogEntry
+	for _, entry := range batch {
+		for _, d := range entry.decisions {
+			value, err := proto.Marshal(d)
+			if err != nil {
+				l.log.Warn("decision not logged", zap.Stringer("target", entry.key), zap.Error(err))
+				continue
+			}
+			values = append(values, store.LogEntry{Key: entry.key, Value: value})
+		}
+	}
+	if len(values) > 0 && l.store != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), decisionLogTimeout)
+		if err := l.store.AppendLog(ctx, values); err != nil {
+			l.log.Warn("decisions not logged", zap.Int("decisions", len(values)), zap.Error(err))
+		}
+		cancel()
+	}
+	for _, entry := range batch {
+		if entry.flushed != nil {
+			close(entry.flushed)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/validation"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// errorDomain is that of the ErrorInfo of our errors.
+const errorDomain = "setpoint.dev"
+
+// newError returns a status error with an ErrorInfo. Metadata are names and
+// values in turn.
+func newError(code codes.Code, reason setpointv1.ErrorReason, message string, metadata ...string) error {
+	return withDetails(status.New(code, message), errorInfo(reason, metadata...))
+}
+
+func errorInfo(reason setpointv1.ErrorReason, metadata ...string) *errdetails.ErrorInfo {
+	info := &errdetails.ErrorInfo{Domain: errorDomain, Reason: strings.TrimPrefix(reason.String(), "ERROR_REASON_")}
+	for i := 0; i+1 < len(metadata); i += 2 {
+		if info.Metadata == nil {
+			info.Metadata = make(map[string]string)
+		}
+		info.Metadata[metadata[i]] = metadata[i+1]
+	}
+	return info
+}
+
+func withDetails(s *status.Status, details ...protoadapt.MessageV1) error {
+	detailed, err := s.WithDetails(details...)
+	if err != nil {
+		return s.Err()
+	}
+	return detailed.Err()
+}
+
+// invalid returns INVALID_ARGUMENT with every violation; nil for none.
+func invalid(violations []validation.Violation) error {
+	violations = validation.Distinct(violations)
+	if len(violations) == 0 {
+		return nil
+	}
+	message := "invalid request: " + violations[0].String()
+	if more := len(violations) - 1; more > 0 {
+		message += fmt.Sprintf(" (and %d more)", more)
+	}
+	bad := &errdetails.BadRequest{}
+	for _, v := range violations {
+		bad.FieldViolations = append(bad.FieldViolations, &errdetails.BadRequest_FieldViolation{Field: v.Field, Description: v.Description})
+	}
+	return withDetails(status.New(codes.InvalidArgument, message), bad,
+		errorInfo(setpointv1.ErrorReason_ERROR_REASON_INVALID_REQUEST))
+}
+
+// invalidField is invalid for one field.
+func invalidField(field, description string) error {
+	return invalid([]validation.Violation{{Field: field, Description: description}})
+}
+
+func overLimit(limit string, maximum int, message string) error {
+	return newError(codes.ResourceExhausted, setpointv1.ErrorReason_ERROR_REASON_LIMIT_EXCEEDED, message,
+		"limit", limit, "value", strconv.Itoa(maximum))
+}
+
+func unknownTarget(target string) error {
+	return newError(codes.NotFound, setpointv1.ErrorReason_ERROR_REASON_TARGET_NOT_FOUND,
+		"nothing is kept of "+target+": it was never asked for, was deleted, or has expired", "target", target)
+}
+
+func unknownRecommendation(target, id string) error {
+	return newError(codes.NotFound, setpointv1.ErrorReason_ERROR_REASON_RECOMMENDATION_NOT_FOUND,
+		target+" has no recommendation "+id+", or no longer", "target", target, "recommendationId", id)
+}
+
+func contended(target string, attempts int) error {
+	return newError(codes.Aborted, setpointv1.ErrorReason_ERROR_REASON_TARGET_CONTENDED,
+		fmt.Sprintf("%s was changed by other callers %d times in a row while this one decided; retry with the same requestId", target, attempts),
+		"target", target, "attempts", strconv.Itoa(attempts))
+}
+
+func evaluationTimePast(target string, asked, newest time.Time) error {
+	return newError(codes.FailedPrecondition, setpointv1.ErrorReason_ERROR_REASON_EVALUATION_TIME_PAST,
+		fmt.Sprintf("evaluationTime %s lies before %s, the newest record of %s", asked.Format(time.RFC3339Nano), newest.Format(time.RFC3339Nano), target),
+		"target", target, "newestRecord", newest.Format(time.RFC3339Nano))
+}
+
+// storeError maps an error of the store. Its text is for the log, not for the caller.
+func storeError(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return status.FromContextError(ctx.Err()).Err()
+	case errors.Is(err, store.ErrInvalidPosition):
+		return invalidField("pageToken", "Invalid value: must be the nextPageToken of the page before")
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled),
+		errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrClosed):
+		return newError(codes.Unavailable, setpointv1.ErrorReason_ERROR_REASON_STORE_UNAVAILABLE,
+			"the history store can't be reached; hold the count and retry with the same requestId")
+	}
+	return newError(codes.Internal, setpointv1.ErrorReason_ERROR_REASON_UNSPECIFIED, "the history store failed")
+}
+
+// historyError maps an error of reading a stored history.
+func historyError(target string, err error) error {
+	message := "the stored history of " + target + " can't be read: it is damaged; delete the target to start anew"
+	if errors.Is(err, recommender.ErrHistoryFormat) {
+		message = "the stored history of " + target + " was written by a newer version; upgrade this instance"
+	}
+	return newError(codes.Internal, setpointv1.ErrorReason_ERROR_REASON_HISTORY_UNREADABLE, message, "target", target)
+}
+
+// shuttingDown is what a stop answers to what it can't finish.
+func shuttingDown() error {
+	return newError(codes.Unavailable, setpointv1.ErrorReason_ERROR_REASON_SHUTTING_DOWN, "the server is shutting down; retry elsewhere")
+}

@@ -1,0 +1,84 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/restjson"
+	"github.com/setpoint-dev/setpoint/server/validation"
+)
+
+// newGateway returns the REST side: it turns requests into calls on the
+// connection, which leads to the same server and its interceptors as gRPC's.
+func newGateway(conn *grpc.ClientConn, options *Options) (http.Handler, error) {
+	mux := runtime.NewServeMux(
+		runtime.WithMarshalerOption(runtime.MIMEWildcard, &restjson.Marshaler{}),
+		runtime.WithMiddlewares(restjson.Middleware),
+		runtime.WithErrorHandler(answerError),
+		runtime.WithRoutingErrorHandler(answerRoutingError),
+		runtime.WithDisablePathLengthFallback(),
+	)
+	ctx := context.Background()
+	for _, register := range []func(context.Context, *runtime.ServeMux, *grpc.ClientConn) error{
+		setpointv1.RegisterRecommendationServiceHandler,
+		setpointv1.RegisterTargetServiceHandler,
+		setpointv1.RegisterSimulationServiceHandler,
+	} {
+		if err := register(ctx, mux, conn); err != nil {
+			return nil, fmt.Errorf("register gateway: %w", err)
+		}
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, int64(options.MaxRequestBytes))
+		mux.ServeHTTP(w, r)
+	}), nil
+}
+
+// answerError answers an error as a google.rpc.Status. A body that could not be
+// read gets all that is wrong with it.
+func answerError(ctx context.Context, mux *runtime.ServeMux, m runtime.Marshaler, w http.ResponseWriter, r *http.Request, err error) {
+	var invalidJSON *restjson.Error
+	var tooLarge *http.MaxBytesError
+	switch decodeErr := restjson.DecodeError(r); {
+	case errors.As(decodeErr, &invalidJSON):
+		violations := make([]validation.Violation, len(invalidJSON.Violations))
+		for i, v := range invalidJSON.Violations {
+			violations[i] = validation.Violation{Field: v.Field, Description: v.Description}
+		}
+		err = invalid(violations)
+	case errors.As(decodeErr, &tooLarge):
+		err = overLimit("maxRequestBytes", int(tooLarge.Limit), fmt.Sprintf("the body is larger than %d bytes", tooLarge.Limit))
+		// The gateway's status for the code, 429, would invite a retry.
+		err = &runtime.HTTPStatusError{HTTPStatus: http.StatusRequestEntityTooLarge, Err: err}
+	case decodeErr != nil:
+		err = status.Error(codes.InvalidArgument, "the body could not be read to its end")
+	}
+	runtime.DefaultHTTPErrorHandler(ctx, mux, m, w, r, err)
+}
+
+// answerRoutingError tells of a path or method that is not served.
+func answerRoutingError(ctx context.Context, mux *runtime.ServeMux, m runtime.Marshaler, w http.ResponseWriter, r *http.Request, httpStatus int) {
+	var err error
+	switch {
+	case httpStatus == http.StatusMethodNotAllowed:
+		err = &runtime.HTTPStatusError{
+			HTTPStatus: httpStatus,
+			Err:        status.Error(codes.Unimplemented, r.Method+" is not served at "+r.URL.Path+"; see /docs"),
+		}
+	case strings.HasPrefix(r.URL.Path, "/v1/clusters/"):
+		err = invalidField("target", fmt.Sprintf("Invalid value: %q: must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, "+
+			"no segment empty or with a slash, followed by nothing, :recommend, :reportScale or /decisions; see /docs", strings.TrimPrefix(r.URL.Path, "/v1/")))
+	default:
+		err = status.Error(codes.NotFound, "nothing is served at "+r.URL.Path+"; see /docs")
+	}
+	runtime.DefaultHTTPErrorHandler(ctx, mux, m, w, r, err)
+}

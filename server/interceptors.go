@@ -1,0 +1,80 @@
+package server
+
+import (
+	"context"
+	"runtime/debug"
+	"time"
+
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// withDeadline bounds calls that come without a deadline.
+func withDeadline(timeout time.Duration) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		if _, has := ctx.Deadline(); !has {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, timeout)
+			defer cancel()
+		}
+		return handler(ctx, req)
+	}
+}
+
+// logCalls logs calls: refused ones at debug, failed ones at error, and those
+// that went well at debug, for handlers log what they did themselves.
+func logCalls(log *zap.Logger) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		start := time.Now()
+		resp, err := handler(ctx, req)
+		logCall(log, info.FullMethod, start, err)
+		return resp, err
+	}
+}
+
+func logStreams(log *zap.Logger) grpc.StreamServerInterceptor {
+	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+		start := time.Now()
+		err := handler(srv, stream)
+		logCall(log, info.FullMethod, start, err)
+		return err
+	}
+}
+
+func logCall(log *zap.Logger, method string, start time.Time, err error) {
+	code := status.Code(err)
+	level := zap.DebugLevel
+	if code == codes.Internal || code == codes.Unknown || code == codes.DataLoss {
+		level = zap.ErrorLevel
+	}
+	if entry := log.Check(level, "call"); entry != nil {
+		entry.Write(zap.String("method", method), zap.Stringer("code", code),
+			zap.Duration("duration", time.Since(start)), zap.Error(err))
+	}
+}
+
+// recoverCalls turns a panic into INTERNAL: one bad request must not end the
+// others. The stack goes to the log only.
+func recoverCalls(log *zap.Logger) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
+		defer func() { err = recovered(log, info.FullMethod, recover(), err) }()
+		return handler(ctx, req)
+	}
+}
+
+func recoverStreams(log *zap.Logger) grpc.StreamServerInterceptor {
+	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
+		defer func() { err = recovered(log, info.FullMethod, recover(), err) }()
+		return handler(srv, stream)
+	}
+}
+
+func recovered(log *zap.Logger, method string, panicked any, err error) error {
+	if panicked == nil {
+		return err
+	}
+	log.Error("panic", zap.String("method", method), zap.Any("panic", panicked), zap.ByteString("stack", debug.Stack()))
+	return status.Error(codes.Internal, "internal error")
+}

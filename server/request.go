@@ -1,0 +1,49 @@
+package server
+
+import (
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/validation"
+)
+
+// Evaluation times that fit the history's nanoseconds, with room for windows.
+var (
+	earliestEvaluation = time.Date(1970, 1, 2, 0, 0, 0, 0, time.UTC)
+	latestEvaluation   = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+// readRequest turns a request into what the recommender takes, or into
+// INVALID_ARGUMENT with everything that is wrong with it.
+func readRequest(req *setpointv1.RecommendRequest, options *Options) (*recommender.Input, error) {
+	violations := validation.Structure(req)
+	input, unreadable := conversion.Input(req, options.Recommend)
+	violations = append(violations, validation.Spec(req.GetSpec(), validation.SpecOptions{ScaleToZero: input.Options.ScaleToZero})...)
+	violations = append(violations, unreadable...)
+	violations = append(violations, evaluationTime(req, options)...)
+	return input, invalid(violations)
+}
+
+func evaluationTime(req *setpointv1.RecommendRequest, options *Options) []validation.Violation {
+	t := req.GetEvaluationTime()
+	problem := ""
+	switch {
+	case t == nil:
+		return nil
+	case !options.AllowEvaluationTime:
+		problem = "Forbidden: this server decides by its own clock (it was not started with --allow-evaluation-time)"
+	case !t.IsValid(), t.AsTime().Before(earliestEvaluation), t.AsTime().After(latestEvaluation):
+		problem = fmt.Sprintf("Invalid value: must be between %s and %s", earliestEvaluation.Format(time.RFC3339), latestEvaluation.Format(time.RFC3339))
+	default:
+		return nil
+	}
+	return []validation.Violation{{Field: "evaluationTime", Description: problem}}
+}
+
+// check validates a message of which nothing but its structure needs to be right.
+func check(msg proto.Message) error { return invalid(validation.Structure(msg)) }

@@ -1,0 +1,49 @@
+package server
+
+import (
+	"net/http"
+
+	"github.com/swaggest/swgui"
+	swaggerui "github.com/swaggest/swgui/v5emb"
+
+	"github.com/setpoint-dev/setpoint/api/openapi"
+)
+
+// Paths beside the API's own.
+const (
+	docsPath    = "/docs"
+	openapiPath = "/openapi.json"
+	livePath    = "/healthz"
+	readyPath   = "/readyz"
+)
+
+// routes puts the API's description and the health checks beside the gateway.
+func (s *Server) routes(gateway http.Handler) http.Handler {
+	docs := swaggerui.NewHandlerWithConfig(swgui.Config{
+		Title: "Setpoint", SwaggerJSON: openapiPath, BasePath: docsPath + "/", HideCurl: false,
+	})
+	mux := http.NewServeMux()
+	mux.Handle("/", gateway)
+	mux.Handle("GET "+docsPath+"/", docs)
+	mux.Handle("GET "+docsPath, http.RedirectHandler(docsPath+"/", http.StatusMovedPermanently))
+	mux.HandleFunc("GET "+openapiPath, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(openapi.Document)
+	})
+	mux.HandleFunc("GET "+livePath, func(w http.ResponseWriter, _ *http.Request) { answerHealth(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET "+readyPath, func(w http.ResponseWriter, _ *http.Request) {
+		select {
+		case <-s.draining:
+			answerHealth(w, http.StatusServiceUnavailable, "draining")
+		default:
+			answerHealth(w, http.StatusOK, "ok")
+		}
+	})
+	return mux
+}
+
+func answerHealth(w http.ResponseWriter, code int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(code)
+	_, _ = w.Write([]byte(text + "\n"))
+}

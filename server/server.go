@@ -1,0 +1,176 @@
+// Package server serves the recommender over gRPC and REST: it validates and
+// converts requests, loads and swaps histories, and answers. No scaling rule is
+// in it (package recommender has them), and no storage engine (package store).
+//
+//	s, err := server.New(engine, engine, server.DefaultOptions())
+//	…
+//	err = s.Serve(ctx, grpcListener, httpListener) // until ctx ends and calls are drained
+//
+// Errors are google.rpc.Status values with details; the codes are those of the
+// contract. The engines stay open: whoever opened them closes them.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/reflection"
+	"google.golang.org/grpc/test/bufconn"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/validation"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// Server serves one store. It may run once.
+type Server struct {
+	options  Options
+	log      *zap.Logger
+	grpc     *grpc.Server
+	http     *http.Server
+	health   *health.Server
+	recorder *decisionLog
+	service  *recommendationService
+	// gateway leads from REST to gRPC without leaving the process.
+	gateway  *bufconn.Listener
+	conn     *grpc.ClientConn
+	draining chan struct{}
+	drain    sync.Once
+}
+
+// New returns a server that does not listen yet. The log may be nil.
+func New(engine store.Store, log store.Log, options Options) (*Server, error) {
+	if options.Log == nil {
+		options.Log = zap.NewNop()
+	}
+	if options.Clock == nil {
+		options.Clock = time.Now
+	}
+	if err := validation.Warm(); err != nil {
+		return nil, fmt.Errorf("compile validation rules: %w", err)
+	}
+	s := &Server{options: options, log: options.Log, health: health.NewServer(), draining: make(chan struct{})}
+	s.recorder = newDecisionLog(log, s.log)
+	t := &targets{store: engine, log: s.log, options: &s.options, decisions: s.recorder}
+	s.service = &recommendationService{targets: t, draining: s.draining}
+	s.grpc = grpc.NewServer(
+		grpc.MaxRecvMsgSize(options.MaxRequestBytes),
+		grpc.ChainUnaryInterceptor(logCalls(s.log), recoverCalls(s.log), withDeadline(options.RequestTimeout)),
+		grpc.ChainStreamInterceptor(logStreams(s.log), recoverStreams(s.log)),
+	)
+	setpointv1.RegisterRecommendationServiceServer(s.grpc, s.service)
+	setpointv1.RegisterTargetServiceServer(s.grpc, &targetService{targets: t, log: log})
+	setpointv1.RegisterSimulationServiceServer(s.grpc, setpointv1.UnimplementedSimulationServiceServer{})
+	healthv1.RegisterHealthServer(s.grpc, s.health)
+	reflection.Register(s.grpc)
+	if err := s.connectGateway(); err != nil {
+		s.recorder.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// gatewayBuffer is the buffer of the connection between gateway and gRPC, each way.
+const gatewayBuffer = 1 << 20
+
+func (s *Server) connectGateway() error {
+	s.gateway = bufconn.Listen(gatewayBuffer)
+	conn, err := grpc.NewClient("passthrough:gateway",
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return s.gateway.DialContext(ctx) }),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxResponseBytes), grpc.MaxCallSendMsgSize(s.options.MaxRequestBytes)),
+	)
+	if err != nil {
+		return fmt.Errorf("connect gateway: %w", err)
+	}
+	s.conn = conn
+	gateway, err := newGateway(conn, &s.options)
+	if err != nil {
+		return errors.Join(err, conn.Close())
+	}
+	s.http = &http.Server{
+		Handler:           s.routes(gateway),
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       time.Minute,
+		WriteTimeout:      time.Minute,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          zap.NewStdLog(s.log),
+	}
+	return nil
+}
+
+// maxResponseBytes bounds an answer on its way to REST: an explanation of many
+// pods is larger than its request.
+const maxResponseBytes = 256 << 20
+
+// Recommendations returns the service itself, to be called in the process.
+func (s *Server) Recommendations() setpointv1.RecommendationServiceServer { return s.service }
+
+// Serve serves on the listeners until the context ends, then drains: new calls
+// are refused, those in flight finish within the drain timeout, streams are told
+// to go elsewhere. It closes the listeners. The error is nil after a drain.
+func (s *Server) Serve(ctx context.Context, grpcListener, httpListener net.Listener) error {
+	failed := make(chan error, 3)
+	var running sync.WaitGroup
+	serve := func(name string, serve func() error) {
+		running.Go(func() {
+			if err := serve(); err != nil && !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, grpc.ErrServerStopped) {
+				failed <- fmt.Errorf("serve %s: %w", name, err)
+			}
+		})
+	}
+	serve("gRPC", func() error { return s.grpc.Serve(grpcListener) })
+	serve("gateway", func() error { return s.grpc.Serve(s.gateway) })
+	serve("REST", func() error { return s.http.Serve(httpListener) })
+	s.log.Info("serving", zap.Stringer("grpc", grpcListener.Addr()), zap.Stringer("rest", httpListener.Addr()), zap.String("version", s.options.Version))
+	var err error
+	select {
+	case <-ctx.Done():
+		s.log.Info("draining")
+	case err = <-failed:
+	}
+	s.stop()
+	running.Wait()
+	s.log.Info("stopped")
+	return err
+}
+
+// Close stops a server that does not serve.
+func (s *Server) Close() { s.stop() }
+
+// stop drains: REST first, for its calls go on to gRPC.
+func (s *Server) stop() {
+	s.health.Shutdown()
+	s.drain.Do(func() { close(s.draining) })
+	ctx, cancel := context.WithTimeout(context.Background(), s.options.DrainTimeout)
+	defer cancel()
+	if err := s.http.Shutdown(ctx); err != nil {
+		s.log.Warn("REST calls cut off", zap.Error(err))
+		_ = s.http.Close()
+	}
+	_ = s.conn.Close()
+	stopped := make(chan struct{})
+	go func() {
+		s.grpc.GracefulStop()
+		close(stopped)
+	}()
+	select {
+	case <-stopped:
+	case <-ctx.Done():
+		s.log.Warn("gRPC calls cut off")
+		s.grpc.Stop()
+		<-stopped
+	}
+	s.recorder.close()
+}

@@ -1,0 +1,268 @@
+package server
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"go.uber.org/zap"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// maxStoredExplanation bounds what an explanation adds to a stored answer.
+const maxStoredExplanation = 16 << 10
+
+// targets makes decisions on targets whose histories are in a store: load,
+// decide, compare-and-swap, and on a lost race decide again from what stands in
+// the store. So any instance serves any target.
+type targets struct {
+	store   store.Store
+	log     *zap.Logger
+	options *Options
+	// decisions is the log for people; it has no say in anything.
+	decisions *decisionLog
+}
+
+// job is one request on its way to an answer.
+type job struct {
+	target    string
+	key       store.Key
+	request   *setpointv1.RecommendRequest
+	input     *recommender.Input
+	now       time.Time
+	attempts  int
+	decision  recommender.Decision
+	started   time.Time
+	concluded []*setpointv1.Decision
+
+	// One of them is set when the job is done.
+	response *setpointv1.RecommendResponse
+	err      error
+}
+
+func (j *job) done() bool { return j.response != nil || j.err != nil }
+
+// newJob validates a request. A job that is done was refused.
+func (t *targets) newJob(req *setpointv1.RecommendRequest) *job {
+	j := &job{target: req.GetTarget(), request: req, started: t.options.Clock()}
+	j.now = j.started
+	if n := len(req.GetPods()); n > t.options.MaxPods {
+		j.err = overLimit("maxPods", t.options.MaxPods, "the request has more pods than this server takes in one request")
+		return j
+	}
+	j.input, j.err = readRequest(req, t.options)
+	if j.err != nil {
+		return j
+	}
+	j.key = parseTarget(req.GetTarget())
+	j.input.ID = newID(j.now)
+	if req.GetEvaluationTime() != nil {
+		j.now = req.GetEvaluationTime().AsTime()
+	}
+	return j
+}
+
+// newID returns an id that no other recommendation has: the time, so that ids
+// sort, and 80 random bits.
+func newID(now time.Time) recommender.ID {
+	var id recommender.ID
+	ms := uint64(now.UnixMilli())
+	for i := range 6 {
+		id[i] = byte(ms >> (8 * (5 - i)))
+	}
+	random := rand.Uint64()
+	for i := range 8 {
+		id[6+i] = byte(random >> (8 * i))
+	}
+	random = rand.Uint64()
+	id[14], id[15] = byte(random), byte(random>>8)
+	return id
+}
+
+// decide decides on what is stored of the target and returns the value to store,
+// unless the job is done then.
+func (t *targets) decide(j *job, record store.Record) []byte {
+	j.attempts++
+	j.concluded = j.concluded[:0]
+	var history recommender.History
+	if record.Exists() {
+		var err error
+		if history, err = recommender.DecodeHistory(record.Value); err != nil {
+			t.log.Error("stored history unreadable", zap.String("target", j.target), zap.Error(err))
+			j.err = historyError(j.target, err)
+			return nil
+		}
+	}
+	requestID := j.request.GetRequestId()
+	if j.request.GetDryRun() {
+		requestID = ""
+	}
+	if requestID != "" {
+		if a := history.AnswerFor(requestID); a != nil {
+			j.response, j.err = conversion.Answer(a)
+			return nil
+		}
+	}
+	if j.request.GetEvaluationTime() != nil && j.now.Before(history.Updated) {
+		j.err = evaluationTimePast(j.target, j.now, history.Updated)
+		return nil
+	}
+	var next recommender.History
+	j.decision, next = recommender.Recommend(j.now, j.input, &history)
+	if j.request.GetDryRun() {
+		j.decision.ID = recommender.ID{}
+		j.response = conversion.Response(&j.decision)
+		return nil
+	}
+	t.conclude(j, &history)
+	if requestID != "" {
+		explanation, err := conversion.EncodeExplanation(&j.decision, maxStoredExplanation)
+		if err != nil {
+			t.log.Warn("explanation not kept", zap.String("target", j.target), zap.Error(err))
+		}
+		next = next.WithAnswer(recommender.NewAnswer(requestID, &j.decision, explanation), t.options.AnswerRetention, t.options.AnswerLimit)
+	}
+	return next.AppendBinary(make([]byte, 0, len(record.Value)+256))
+}
+
+// conclude notes the decisions that are final with this one: a change before it
+// that was still pending, and this one if it changes nothing.
+func (t *targets) conclude(j *job, before *recommender.History) {
+	if settled := j.decision.SettledBefore; settled.ID != (recommender.ID{}) && settled.ID == before.Last.ID {
+		last := conversion.LastDecision(before)
+		last.Outcome = conversion.Outcome(settled.Outcome)
+		j.concluded = append(j.concluded, last)
+	}
+	if !j.decision.Changes() {
+		j.concluded = append(j.concluded, conversion.Decision(&j.decision, j.request.GetRequestId()))
+	}
+}
+
+// recorded ends a job whose value is in the store.
+func (t *targets) recorded(j *job) {
+	j.response = conversion.Response(&j.decision)
+	t.decisions.append(j.key, j.concluded)
+	t.log.Info("recommended",
+		zap.String("target", j.target),
+		zap.Int32("current", j.decision.Current), zap.Int32("desired", j.decision.Desired),
+		zap.String("reason", j.decision.Reason), zap.String("error", j.decision.Error),
+		zap.Stringer("recommendation", j.decision.ID), zap.Int("attempts", j.attempts),
+		zap.Duration("duration", t.options.Clock().Sub(j.started)))
+}
+
+// recommend runs one job to its end.
+func (t *targets) recommend(ctx context.Context, j *job) {
+	if j.done() {
+		return
+	}
+	record, err := t.store.Load(ctx, j.key)
+	if err != nil {
+		j.err = t.storeFailed(ctx, "load", j.target, err)
+		return
+	}
+	for {
+		value := t.decide(j, record)
+		if j.done() {
+			return
+		}
+		result, err := t.swap(ctx, store.Swap{Key: j.key, Old: record.Version, Value: value})
+		switch {
+		case err != nil:
+			j.err = t.storeFailed(ctx, "swap", j.target, err)
+			return
+		case result.Swapped:
+			t.recorded(j)
+			return
+		case j.attempts >= t.options.MaxAttempts:
+			j.err = contended(j.target, j.attempts)
+			return
+		}
+		record = result.Record
+		pause(ctx, j.attempts)
+	}
+}
+
+// swap finishes what has begun even if the caller hangs up meanwhile, but begins
+// nothing for one that has.
+func (t *targets) swap(ctx context.Context, swap store.Swap) (store.SwapResult, error) {
+	if err := ctx.Err(); err != nil {
+		return store.SwapResult{}, err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.options.RequestTimeout)
+	defer cancel()
+	return t.store.CompareAndSwap(ctx, swap)
+}
+
+// pause lets the callers that win races finish: not after the first few losses,
+// then longer each time, at random, up to a few milliseconds.
+func pause(ctx context.Context, attempts int) {
+	if attempts < 4 {
+		return
+	}
+	timer := time.NewTimer(rand.N(time.Duration(min(attempts, 16)) * 250 * time.Microsecond))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+func (t *targets) storeFailed(ctx context.Context, operation, target string, err error) error {
+	if ctx.Err() == nil {
+		t.log.Error("store failed", zap.String("operation", operation), zap.String("target", target), zap.Error(err))
+	}
+	return storeError(ctx, err)
+}
+
+// report settles a change.
+func (t *targets) report(ctx context.Context, req *setpointv1.ReportScaleRequest) (*setpointv1.ReportScaleResponse, error) {
+	target, key := req.GetTarget(), parseTarget(req.GetTarget())
+	id, ok := recommender.ParseID(req.GetRecommendationId())
+	if !ok {
+		return nil, unknownRecommendation(target, req.GetRecommendationId())
+	}
+	outcome := recommender.Applied
+	if req.GetOutcome() == "FAILED" {
+		outcome = recommender.Failed
+	}
+	record, err := t.store.Load(ctx, key)
+	if err != nil {
+		return nil, t.storeFailed(ctx, "load", target, err)
+	}
+	for attempts := 1; ; attempts++ {
+		if !record.Exists() {
+			return nil, unknownTarget(target)
+		}
+		history, err := recommender.DecodeHistory(record.Value)
+		if err != nil {
+			t.log.Error("stored history unreadable", zap.String("target", target), zap.Error(err))
+			return nil, historyError(target, err)
+		}
+		settlement, next, err := recommender.Settle(history, key.Namespace, id, outcome, req.GetMessage())
+		if err != nil {
+			return nil, unknownRecommendation(target, req.GetRecommendationId())
+		}
+		response := conversion.Settlement(&settlement)
+		if !settlement.Changed {
+			return response, nil
+		}
+		result, err := t.swap(ctx, store.Swap{Key: key, Old: record.Version, Value: next.AppendBinary(nil)})
+		switch {
+		case err != nil:
+			return nil, t.storeFailed(ctx, "swap", target, err)
+		case result.Swapped:
+			t.decisions.append(key, []*setpointv1.Decision{conversion.LastDecision(&next)})
+			t.log.Info("scale reported", zap.String("target", target), zap.Stringer("recommendation", id),
+				zap.String("outcome", req.GetOutcome()), zap.String("message", req.GetMessage()))
+			return response, nil
+		case attempts >= t.options.MaxAttempts:
+			return nil, contended(target, attempts)
+		}
+		record = result.Record
+		pause(ctx, attempts)
+	}
+}

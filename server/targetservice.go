@@ -1,0 +1,173 @@
+package server
+
+import (
+	"context"
+	"encoding/base64"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// Sizes of a page that asks for none.
+const (
+	defaultTargetsPage   = 100
+	defaultDecisionsPage = 50
+)
+
+// targetService reads and forgets what is kept of targets.
+type targetService struct {
+	setpointv1.UnimplementedTargetServiceServer
+	targets *targets
+	log     store.Log
+}
+
+func (s *targetService) GetTarget(ctx context.Context, req *setpointv1.GetTargetRequest) (*setpointv1.GetTargetResponse, error) {
+	if err := check(req); err != nil {
+		return nil, err
+	}
+	history, err := s.targets.history(ctx, req.GetName())
+	if err != nil {
+		return nil, err
+	}
+	return &setpointv1.GetTargetResponse{Target: conversion.Target(req.GetName(), history, true)}, nil
+}
+
+// history loads a target's history; NOT_FOUND if there is none.
+func (t *targets) history(ctx context.Context, target string) (*recommender.History, error) {
+	record, err := t.store.Load(ctx, parseTarget(target))
+	switch {
+	case err != nil:
+		return nil, t.storeFailed(ctx, "load", target, err)
+	case !record.Exists():
+		return nil, unknownTarget(target)
+	}
+	history, err := recommender.DecodeHistory(record.Value)
+	if err != nil {
+		return nil, historyError(target, err)
+	}
+	return &history, nil
+}
+
+func (s *targetService) ListTargets(ctx context.Context, req *setpointv1.ListTargetsRequest) (*setpointv1.ListTargetsResponse, error) {
+	if err := check(req); err != nil {
+		return nil, err
+	}
+	after, err := readTargetsToken(req.GetPageToken())
+	if err != nil {
+		return nil, err
+	}
+	size := pageSize(req.GetPageSize(), defaultTargetsPage)
+	keys, err := s.targets.store.List(ctx, parseParent(req.GetParent()), after, size)
+	if err != nil {
+		return nil, s.targets.storeFailed(ctx, "list", req.GetParent(), err)
+	}
+	records, err := s.targets.store.LoadBatch(ctx, keys)
+	if err != nil {
+		return nil, s.targets.storeFailed(ctx, "load batch", req.GetParent(), err)
+	}
+	response := &setpointv1.ListTargetsResponse{}
+	for i, record := range records {
+		if !record.Exists() {
+			continue // forgotten since it was listed
+		}
+		target := &setpointv1.Target{Name: keys[i].String()}
+		if history, err := recommender.DecodeHistory(record.Value); err == nil {
+			target = conversion.Target(target.GetName(), &history, false)
+		}
+		response.Targets = append(response.Targets, target)
+	}
+	if len(keys) == size {
+		response.NextPageToken = targetsToken(keys[size-1])
+	}
+	return response, nil
+}
+
+func pageSize(asked int32, fallback int) int {
+	if asked == 0 {
+		return fallback
+	}
+	return int(asked)
+}
+
+// targetsToken is the last key of a page: callers must not rely on its form.
+func targetsToken(last store.Key) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(last.Cluster + "/" + last.Namespace + "/" + last.Target))
+}
+
+func readTargetsToken(token string) (store.Key, error) {
+	if token == "" {
+		return store.Key{}, nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(token)
+	parts := strings.Split(string(raw), "/")
+	if err != nil || len(parts) != 3 {
+		return store.Key{}, invalidField("pageToken", "Invalid value: must be the nextPageToken of the page before")
+	}
+	return store.Key{Cluster: parts[0], Namespace: parts[1], Target: parts[2]}, nil
+}
+
+func (s *targetService) DeleteTarget(ctx context.Context, req *setpointv1.DeleteTargetRequest) (*setpointv1.DeleteTargetResponse, error) {
+	if err := check(req); err != nil {
+		return nil, err
+	}
+	// Decisions that wait to be written would come back after the delete.
+	if err := s.targets.decisions.flush(ctx); err != nil {
+		return nil, storeError(ctx, err)
+	}
+	existed, err := s.targets.store.Delete(ctx, parseTarget(req.GetName()))
+	switch {
+	case err != nil:
+		return nil, s.targets.storeFailed(ctx, "delete", req.GetName(), err)
+	case !existed:
+		return nil, unknownTarget(req.GetName())
+	}
+	return &setpointv1.DeleteTargetResponse{}, nil
+}
+
+func (s *targetService) ListDecisions(ctx context.Context, req *setpointv1.ListDecisionsRequest) (*setpointv1.ListDecisionsResponse, error) {
+	if err := check(req); err != nil {
+		return nil, err
+	}
+	history, err := s.targets.history(ctx, req.GetParent())
+	if err != nil {
+		return nil, err
+	}
+	if err := s.targets.decisions.flush(ctx); err != nil {
+		return nil, storeError(ctx, err)
+	}
+	response := &setpointv1.ListDecisionsResponse{}
+	size := pageSize(req.GetPageSize(), defaultDecisionsPage)
+	if history.Pending != nil && req.GetPageToken() == "" {
+		// It is logged when it is settled.
+		response.Decisions = append(response.Decisions, conversion.LastDecision(history))
+		if size--; size == 0 {
+			response.NextPageToken = firstLogged
+			return response, nil
+		}
+	}
+	position := req.GetPageToken()
+	if position == firstLogged {
+		position = ""
+	}
+	values, next, err := s.log.ReadLog(ctx, parseTarget(req.GetParent()), position, size)
+	if err != nil {
+		return nil, s.targets.storeFailed(ctx, "read log", req.GetParent(), err)
+	}
+	for _, value := range values {
+		d := &setpointv1.Decision{}
+		if err := proto.Unmarshal(value, d); err == nil {
+			response.Decisions = append(response.Decisions, d)
+		}
+	}
+	response.NextPageToken = next
+	return response, nil
+}
+
+// firstLogged is the page token for the newest decision that is in the log, where
+// a page held only the pending one.
+const firstLogged = "logged"
