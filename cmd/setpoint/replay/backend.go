@@ -1,0 +1,106 @@
+package replay
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/conversion"
+)
+
+// Engine is a backend in this process without a server: the recommender alone.
+// It decides what it can read, also specs that the service would refuse.
+type Engine struct {
+	histories map[string][]byte
+	ids       uint64
+}
+
+// NewEngine returns an engine without any history.
+func NewEngine() *Engine { return &Engine{histories: make(map[string][]byte)} }
+
+// Recommend decides and keeps the history, encoded as a store would keep it.
+func (e *Engine) Recommend(_ context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
+	in, violations := conversion.Input(req, recommender.DefaultOptions())
+	if len(violations) > 0 {
+		return nil, fmt.Errorf("%s (%d problems)", violations[0], len(violations))
+	}
+	history, err := e.history(req.GetTarget())
+	if err != nil {
+		return nil, err
+	}
+	e.ids++
+	binary.BigEndian.PutUint64(in.ID[:], e.ids)
+	decision, next := recommender.Recommend(req.GetEvaluationTime().AsTime(), in, &history)
+	e.histories[req.GetTarget()] = next.AppendBinary(nil)
+	return conversion.Response(&decision), nil
+}
+
+// ReportScale settles a change.
+func (e *Engine) ReportScale(_ context.Context, req *setpointv1.ReportScaleRequest) (*setpointv1.ReportScaleResponse, error) {
+	history, err := e.history(req.GetTarget())
+	if err != nil {
+		return nil, err
+	}
+	id, _ := recommender.ParseID(req.GetRecommendationId())
+	outcome := recommender.Applied
+	if req.GetOutcome() == "FAILED" {
+		outcome = recommender.Failed
+	}
+	settlement, next, err := recommender.Settle(history, conversion.Namespace(req.GetTarget()), id, outcome, req.GetMessage())
+	if err != nil {
+		return nil, err
+	}
+	e.histories[req.GetTarget()] = next.AppendBinary(nil)
+	return conversion.Settlement(&settlement), nil
+}
+
+// Delete forgets a target.
+func (e *Engine) Delete(_ context.Context, target string) error {
+	delete(e.histories, target)
+	return nil
+}
+
+func (e *Engine) history(target string) (recommender.History, error) {
+	value, ok := e.histories[target]
+	if !ok {
+		return recommender.History{}, nil
+	}
+	return recommender.DecodeHistory(value)
+}
+
+// Server is a backend over gRPC.
+type Server struct {
+	recommendations setpointv1.RecommendationServiceClient
+	targets         setpointv1.TargetServiceClient
+}
+
+// NewServer returns a backend on the connection. The server must allow requests
+// to choose the evaluation time.
+func NewServer(conn grpc.ClientConnInterface) *Server {
+	return &Server{setpointv1.NewRecommendationServiceClient(conn), setpointv1.NewTargetServiceClient(conn)}
+}
+
+// Recommend asks the server.
+func (s *Server) Recommend(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
+	return s.recommendations.Recommend(ctx, req)
+}
+
+// ReportScale reports to the server.
+func (s *Server) ReportScale(ctx context.Context, req *setpointv1.ReportScaleRequest) (*setpointv1.ReportScaleResponse, error) {
+	return s.recommendations.ReportScale(ctx, req)
+}
+
+// Delete makes the server forget a target.
+func (s *Server) Delete(ctx context.Context, target string) error {
+	_, err := s.targets.DeleteTarget(ctx, &setpointv1.DeleteTargetRequest{Name: target})
+	if status.Code(err) == codes.NotFound {
+		return nil
+	}
+	return err
+}

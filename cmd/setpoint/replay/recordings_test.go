@@ -1,0 +1,237 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/store/memory"
+)
+
+// recorded are the files of recordings and what they hold.
+var recorded = []struct {
+	name             string
+	scenarios, steps int
+}{
+	{"curated", 427, 1897},
+	{"fuzz", 400, 7680},
+}
+
+// refused are the recorded scenarios whose specs the Kubernetes API server would
+// not take: the engine decides them, the service refuses them.
+var refused = []string{
+	"external/average-value-wins-when-both-targets-are-set",
+	"metrics/external-without-any-target",
+	"metrics/object-without-any-target",
+	"metrics/resource-without-any-target",
+	"metrics/unknown-source-type",
+	"resource/average-value-wins-when-both-targets-are-set",
+	"target/invalid-api-version",
+	"zero/feature-off-min-zero",
+	"zero/min-zero-without-object-or-external-metric",
+}
+
+func TestTheEngineDecidesEveryRecordedStepAsRecorded(t *testing.T) {
+	t.Parallel()
+	for _, file := range recorded {
+		t.Run(file.name, func(t *testing.T) {
+			t.Parallel()
+			scenarioCount, steps := 0, 0
+			runner := NewRunner(NewEngine(), Options{})
+			for scenario, err := range scenarios(t, file.name) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				scenarioCount++
+				err := runner.Run(t.Context(), scenario, func(s *Step) error {
+					steps++
+					reportDifferences(t, s)
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			if scenarioCount != file.scenarios || steps != file.steps {
+				t.Errorf("replayed %d scenarios and %d steps, want %d and %d", scenarioCount, steps, file.scenarios, file.steps)
+			}
+		})
+	}
+}
+
+func TestTheServiceDecidesEveryRecordedStepAsRecorded(t *testing.T) {
+	t.Parallel()
+	backend := NewServer(startServer(t))
+	for _, file := range recorded {
+		t.Run(file.name, func(t *testing.T) {
+			t.Parallel()
+			var refusedHere []string
+			steps := 0
+			runner := NewRunner(backend, Options{Cluster: file.name})
+			for scenario, err := range scenarios(t, file.name) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				err := runner.Run(t.Context(), scenario, func(s *Step) error {
+					steps++
+					reportDifferences(t, s)
+					return nil
+				})
+				if status.Code(errors.Unwrap(err)) == codes.InvalidArgument {
+					refusedHere = append(refusedHere, scenario.Name)
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			slices.Sort(refusedHere)
+			want := refused
+			if file.name != "curated" {
+				want = nil
+			}
+			if !slices.Equal(refusedHere, want) {
+				t.Errorf("refused %q, want %q", refusedHere, want)
+			}
+			t.Logf("%d steps compared; refused with INVALID_ARGUMENT, as the API server would: %q", steps, refusedHere)
+		})
+	}
+}
+
+func reportDifferences(t *testing.T, s *Step) {
+	t.Helper()
+	if !s.Compared {
+		t.Errorf("%s, step %d: expects nothing", s.Scenario.Name, s.Index+1)
+	}
+	for _, d := range s.Differences {
+		t.Errorf("%s, step %d: %s", s.Scenario.Name, s.Index+1, d)
+	}
+}
+
+// Where upstream leaves a conversion to the platform, numbers out of range
+// saturate: those of a status that divides by zero replicas are the largest, or 0.
+func TestReadingsOutOfRangeSaturate(t *testing.T) {
+	t.Parallel()
+	const leastOnAMD64, largest = "-9223372036854775808m", "9223372036854775807m"
+	checked := 0
+	for _, file := range recorded {
+		runner := NewRunner(NewEngine(), Options{})
+		for scenario, err := range scenarios(t, file.name) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			err := runner.Run(t.Context(), scenario, func(s *Step) error {
+				expect := scenario.Steps[s.Index]
+				if !slices.Contains(expect.PlatformDependent, "currentMetrics") {
+					return nil
+				}
+				for i := range expect.Expect.CurrentMetrics {
+					want, got := &expect.Expect.CurrentMetrics[i], s.Outcome.Status.GetCurrentMetrics()[i]
+					var recorded, average string
+					switch {
+					case want.Object != nil && want.Object.Current.AverageValue != nil:
+						recorded, average = want.Object.Current.AverageValue.String(), got.GetObject().GetCurrent().GetAverageValue()
+					case want.External != nil && want.External.Current.AverageValue != nil:
+						recorded, average = want.External.Current.AverageValue.String(), got.GetExternal().GetCurrent().GetAverageValue()
+					}
+					switch {
+					case recorded != leastOnAMD64 && recorded != average:
+						t.Errorf("%s, step %d, metric %d: got %s, want %s", scenario.Name, s.Index+1, i, average, recorded)
+					case recorded == leastOnAMD64 && average != largest && average != "0":
+						t.Errorf("%s, step %d, metric %d: got %s, want it saturated", scenario.Name, s.Index+1, i, average)
+					case recorded == leastOnAMD64:
+						checked++
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if checked < 91 {
+		t.Errorf("checked %d readings, want at least one for each of 91 steps", checked)
+	}
+}
+
+// The counts of the recorded steps in which a proposal or a limit is out of range.
+func TestCountsOutOfRangeSaturate(t *testing.T) {
+	t.Parallel()
+	want := map[string][]int32{
+		// The limit of a percent policy far beyond any count: not limited.
+		"behavior/huge-percent-value": {90000},
+		// A proposal far beyond any count, held by the limit of 4, or of twice
+		// the count, where amd64 scales down to the minimum.
+		"overflow/external-value-above-int32-from-zero": {4},
+		"overflow/object-average-value-above-int32":     {4},
+		"overflow/pods-metric-above-int32":              {4, 4},
+		// Twice 1,500,000,000 replicas.
+		"overflow/behavior-limit-of-large-counts": {2147483647},
+	}
+	for scenario, err := range scenarios(t, "curated") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Contains(scenario.Tags, "platform-dependent") {
+			continue
+		}
+		var got []int32
+		dependent := false
+		err := NewRunner(NewEngine(), Options{}).Run(t.Context(), scenario, func(s *Step) error {
+			dependent = dependent || slices.Contains(scenario.Steps[s.Index].PlatformDependent, "desiredReplicas")
+			got = append(got, s.Outcome.Status.GetDesiredReplicas())
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		if dependent && !slices.Equal(got, want[scenario.Name]) {
+			t.Errorf("%s: got %v, want %v", scenario.Name, got, want[scenario.Name])
+		}
+	}
+}
+
+// startServer serves the service on the memory store and returns a connection to it.
+func startServer(t *testing.T) *grpc.ClientConn {
+	t.Helper()
+	options := server.DefaultOptions()
+	options.AllowEvaluationTime = true
+	engine := memory.New(memory.Options{})
+	srv, err := server.New(engine, engine, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listen := func() net.Listener {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return listener
+	}
+	grpcListener, restListener := listen(), listen()
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(ctx, grpcListener, restListener) }()
+	conn, err := grpc.NewClient(grpcListener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = conn.Close()
+		cancel()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+		_ = engine.Close()
+	})
+	return conn
+}

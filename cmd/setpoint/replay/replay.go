@@ -1,0 +1,147 @@
+// Package replay runs recordings through the recommender, step by step, and
+// compares what comes of each step with what the recording expects.
+package replay
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+)
+
+// Backend is what answers: the engine in this process, or a server.
+type Backend interface {
+	Recommend(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error)
+	ReportScale(ctx context.Context, req *setpointv1.ReportScaleRequest) (*setpointv1.ReportScaleResponse, error)
+	// Delete forgets a target; it is no error if nothing is kept of it.
+	Delete(ctx context.Context, target string) error
+}
+
+// Step is what came of one step.
+type Step struct {
+	Scenario *recording.Scenario
+	// Index of the step in the scenario, from 0.
+	Index int
+	// Response and Report are nil where nothing was asked or applied.
+	Response *setpointv1.RecommendResponse
+	Report   *setpointv1.ReportScaleResponse
+	Outcome  recording.Outcome
+	// Compared says that the recording expects something, Differences where it
+	// came out otherwise.
+	Compared    bool
+	Differences []recording.Difference
+}
+
+// Options are the settings of a Runner. The zero value replays as recorded.
+type Options struct {
+	// Spec replaces that of the recordings; nothing is compared then.
+	Spec *autoscalingv2.HorizontalPodAutoscalerSpec
+	// Explain asks for explanations.
+	Explain bool
+	// Cluster is a prefix of the clusters whose targets the replay makes and
+	// deletes, one a scenario. Empty: "replay".
+	Cluster string
+}
+
+// Runner replays scenarios. Not safe for concurrent use.
+type Runner struct {
+	backend Backend
+	options Options
+	run     int
+}
+
+// NewRunner returns a runner on the backend.
+func NewRunner(backend Backend, options Options) *Runner {
+	if options.Cluster == "" {
+		options.Cluster = "replay"
+	}
+	return &Runner{backend: backend, options: options}
+}
+
+// Run replays a scenario on a target of its own, which it deletes in the end, and
+// hands each step to visit. The first error ends it: a step that can't be
+// converted, a backend that refuses it, or visit's own.
+func (r *Runner) Run(ctx context.Context, scenario *recording.Scenario, visit func(*Step) error) (err error) {
+	r.run++
+	player := recording.NewPlayer(scenario)
+	if r.options.Spec != nil {
+		player = player.WithSpec(r.options.Spec)
+	}
+	cluster := r.options.Cluster + "-" + strconv.Itoa(r.run)
+	target := ""
+	defer func() {
+		if target == "" {
+			return
+		}
+		if deleteErr := r.backend.Delete(ctx, target); err == nil {
+			err = deleteErr
+		}
+	}()
+	for i := range scenario.Steps {
+		req, err := player.Request(&scenario.Steps[i], cluster)
+		if err != nil {
+			return err
+		}
+		step := &Step{Scenario: scenario, Index: i}
+		if req == nil {
+			err = r.forget(ctx, &target)
+		} else {
+			target = req.GetTarget()
+			err = r.ask(ctx, step, req)
+		}
+		if err != nil {
+			return fmt.Errorf("%s, step %d: %w", scenario.Name, i+1, err)
+		}
+		r.compare(step)
+		if err := visit(step); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forget is a step at which the autoscaler is deleted.
+func (r *Runner) forget(ctx context.Context, target *string) error {
+	if *target == "" {
+		return nil
+	}
+	err := r.backend.Delete(ctx, *target)
+	*target = ""
+	return err
+}
+
+// ask recommends, and reports what the recording says of applying it.
+func (r *Runner) ask(ctx context.Context, step *Step, req *setpointv1.RecommendRequest) (err error) {
+	req.Explain = r.options.Explain
+	if step.Response, err = r.backend.Recommend(ctx, req); err != nil {
+		return err
+	}
+	failure := step.Scenario.Steps[step.Index].ScaleUpdateError
+	if step.Response.GetDesiredReplicas() != step.Response.GetCurrentReplicas() {
+		report := &setpointv1.ReportScaleRequest{
+			Target: req.GetTarget(), RecommendationId: step.Response.GetRecommendationId(),
+			Outcome: "APPLIED", Message: failure,
+		}
+		if failure != "" {
+			report.Outcome = "FAILED"
+		}
+		if step.Report, err = r.backend.ReportScale(ctx, report); err != nil {
+			return err
+		}
+	}
+	step.Outcome = recording.OutcomeOf(step.Response, step.Report, failure == "")
+	return nil
+}
+
+func (r *Runner) compare(step *Step) {
+	recorded := &step.Scenario.Steps[step.Index]
+	if recorded.Expect == nil || r.options.Spec != nil {
+		return
+	}
+	step.Compared = true
+	step.Differences = recorded.Differences(step.Outcome)
+}
