@@ -7,6 +7,7 @@
 package setpointv1
 
 import (
+	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
@@ -33,8 +34,8 @@ type HorizontalPodAutoscalerSpec struct {
 	MinReplicas *int32 `protobuf:"varint,2,opt,name=min_replicas,json=minReplicas,proto3,oneof" json:"min_replicas,omitempty"`
 	// Upper bound, replicas, at least 1 and at least min_replicas. Required.
 	MaxReplicas int32 `protobuf:"varint,3,opt,name=max_replicas,json=maxReplicas,proto3" json:"max_replicas,omitempty"`
-	// What is compared. The largest proposal wins. Absent: one Resource metric,
-	// cpu at 80 % average utilization.
+	// What is compared, at most 1000. The largest proposal wins. Absent: one
+	// Resource metric, cpu at 80 % average utilization.
 	Metrics []*MetricSpec `protobuf:"bytes,4,rep,name=metrics,proto3" json:"metrics,omitempty"`
 	// Rate limits and stabilization per direction. Absent is not the same as
 	// empty: absent keeps the controller's older rules (at most twice the
@@ -1630,12 +1631,12 @@ var File_setpoint_v1_autoscaling_proto protoreflect.FileDescriptor
 
 const file_setpoint_v1_autoscaling_proto_rawDesc = "" +
 	"\n" +
-	"\x1dsetpoint/v1/autoscaling.proto\x12\vsetpoint.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xca\x02\n" +
+	"\x1dsetpoint/v1/autoscaling.proto\x12\vsetpoint.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd5\x02\n" +
 	"\x1bHorizontalPodAutoscalerSpec\x12R\n" +
 	"\x10scale_target_ref\x18\x01 \x01(\v2(.setpoint.v1.CrossVersionObjectReferenceR\x0escaleTargetRef\x12&\n" +
 	"\fmin_replicas\x18\x02 \x01(\x05H\x00R\vminReplicas\x88\x01\x01\x12!\n" +
-	"\fmax_replicas\x18\x03 \x01(\x05R\vmaxReplicas\x121\n" +
-	"\ametrics\x18\x04 \x03(\v2\x17.setpoint.v1.MetricSpecR\ametrics\x12H\n" +
+	"\fmax_replicas\x18\x03 \x01(\x05R\vmaxReplicas\x12<\n" +
+	"\ametrics\x18\x04 \x03(\v2\x17.setpoint.v1.MetricSpecB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\ametrics\x12H\n" +
 	"\bbehavior\x18\x05 \x01(\v2,.setpoint.v1.HorizontalPodAutoscalerBehaviorR\bbehaviorB\x0f\n" +
 	"\r_min_replicas\"f\n" +
 	"\x1bCrossVersionObjectReference\x12\x12\n" +
@@ -1705,23 +1706,23 @@ const file_setpoint_v1_autoscaling_proto_rawDesc = "" +
 	"\x10HPAScalingPolicy\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x05R\x05value\x12%\n" +
-	"\x0eperiod_seconds\x18\x03 \x01(\x05R\rperiodSeconds\"\x9a\x03\n" +
+	"\x0eperiod_seconds\x18\x03 \x01(\x05R\rperiodSeconds\"\xc1\x03\n" +
 	"\x1dHorizontalPodAutoscalerStatus\x124\n" +
 	"\x13observed_generation\x18\x01 \x01(\x03H\x00R\x12observedGeneration\x88\x01\x01\x12B\n" +
-	"\x0flast_scale_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\rlastScaleTime\x12)\n" +
-	"\x10current_replicas\x18\x03 \x01(\x05R\x0fcurrentReplicas\x12)\n" +
-	"\x10desired_replicas\x18\x04 \x01(\x05R\x0fdesiredReplicas\x12B\n" +
-	"\x0fcurrent_metrics\x18\x05 \x03(\v2\x19.setpoint.v1.MetricStatusR\x0ecurrentMetrics\x12M\n" +
+	"\x0flast_scale_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\rlastScaleTime\x122\n" +
+	"\x10current_replicas\x18\x03 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\x0fcurrentReplicas\x122\n" +
+	"\x10desired_replicas\x18\x04 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\x0fdesiredReplicas\x12M\n" +
+	"\x0fcurrent_metrics\x18\x05 \x03(\v2\x19.setpoint.v1.MetricStatusB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\x0ecurrentMetrics\x12W\n" +
 	"\n" +
-	"conditions\x18\x06 \x03(\v2-.setpoint.v1.HorizontalPodAutoscalerConditionR\n" +
+	"conditions\x18\x06 \x03(\v2-.setpoint.v1.HorizontalPodAutoscalerConditionB\b\xbaH\x05\x92\x01\x02\x10@R\n" +
 	"conditionsB\x16\n" +
-	"\x14_observed_generation\"\xce\x01\n" +
-	" HorizontalPodAutoscalerCondition\x12\x12\n" +
-	"\x04type\x18\x01 \x01(\tR\x04type\x12\x16\n" +
-	"\x06status\x18\x02 \x01(\tR\x06status\x12L\n" +
-	"\x14last_transition_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x12lastTransitionTime\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x18\n" +
-	"\amessage\x18\x05 \x01(\tR\amessage\"\xe7\x02\n" +
+	"\x14_observed_generation\"\xf6\x01\n" +
+	" HorizontalPodAutoscalerCondition\x12\x1c\n" +
+	"\x04type\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\xbc\x02R\x04type\x12\x1f\n" +
+	"\x06status\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18\x10R\x06status\x12L\n" +
+	"\x14last_transition_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x12lastTransitionTime\x12 \n" +
+	"\x06reason\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\x06reason\x12#\n" +
+	"\amessage\x18\x05 \x01(\tB\t\xbaH\x06r\x04\x18\x80\x80\x02R\amessage\"\xe7\x02\n" +
 	"\fMetricStatus\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x127\n" +
 	"\x06object\x18\x02 \x01(\v2\x1f.setpoint.v1.ObjectMetricStatusR\x06object\x121\n" +
