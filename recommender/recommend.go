@@ -98,7 +98,6 @@ type decider struct {
 	initializing time.Time
 	current      int32
 	tolerances   Tolerances
-	reference    string
 	scratch      *scratch
 	decision     Decision
 	next         History

@@ -69,11 +69,8 @@ func mayBePodLevel(resource string) bool {
 // overhead; rounded once. So a pod-level request of memory alone changes how cpu
 // is counted. Upstream: component-helpers' PodRequests.
 func podLevelRequest(pod *Pod, resource string) (milli int64, problem string) {
-	var total quantity.Quantity
-	found := false
-	if q, ok := find(pod.PodLevelRequests, resource); ok && mayBePodLevel(resource) {
-		total, found = q, true
-	} else {
+	total, found := find(pod.PodLevelRequests, resource)
+	if !found || !mayBePodLevel(resource) {
 		total, found = containersPeak(pod, resource)
 	}
 	if q, ok := find(pod.Overhead, resource); ok {

@@ -47,22 +47,40 @@ func withDetails(s *status.Status, details ...protoadapt.MessageV1) error {
 	return detailed.Err()
 }
 
-// invalid returns INVALID_ARGUMENT with every violation; nil for none.
+// Bounds of an error's details, which travel in headers: a request that is wrong
+// throughout must not get an answer of its own size.
+const (
+	maxViolations       = 100
+	maxViolationTextLen = 1024
+)
+
+// invalid returns INVALID_ARGUMENT with every violation (of more than 100 the
+// first ones, and the message says how many there are); nil for none.
 func invalid(violations []validation.Violation) error {
 	violations = validation.Distinct(violations)
 	if len(violations) == 0 {
 		return nil
 	}
-	message := "invalid request: " + violations[0].String()
+	message := "invalid request: " + clip(violations[0].String())
 	if more := len(violations) - 1; more > 0 {
 		message += fmt.Sprintf(" (and %d more)", more)
 	}
 	bad := &errdetails.BadRequest{}
-	for _, v := range violations {
-		bad.FieldViolations = append(bad.FieldViolations, &errdetails.BadRequest_FieldViolation{Field: v.Field, Description: v.Description})
+	for _, v := range violations[:min(len(violations), maxViolations)] {
+		bad.FieldViolations = append(bad.FieldViolations, &errdetails.BadRequest_FieldViolation{
+			Field: clip(v.Field), Description: clip(v.Description),
+		})
 	}
 	return withDetails(status.New(codes.InvalidArgument, message), bad,
 		errorInfo(setpointv1.ErrorReason_ERROR_REASON_INVALID_REQUEST))
+}
+
+// clip shortens a text to what an error may hold, between characters.
+func clip(s string) string {
+	if len(s) <= maxViolationTextLen {
+		return strings.ToValidUTF8(s, "\uFFFD")
+	}
+	return strings.ToValidUTF8(s[:maxViolationTextLen], "") + "…"
 }
 
 // invalidField is invalid for one field.

@@ -31,7 +31,7 @@ func readRequest(req *setpointv1.RecommendRequest, options *Options) (*recommend
 
 func evaluationTime(req *setpointv1.RecommendRequest, options *Options) []validation.Violation {
 	t := req.GetEvaluationTime()
-	problem := ""
+	var problem string
 	switch {
 	case t == nil:
 		return nil

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -15,6 +16,10 @@ import (
 
 // maxStoredExplanation bounds what an explanation adds to a stored answer.
 const maxStoredExplanation = 16 << 10
+
+// maxHistoryBytes bounds what is stored of one target. A usual history is smaller
+// by three orders of magnitude.
+const maxHistoryBytes = 1 << 20
 
 // targets makes decisions on targets whose histories are in a store: load,
 // decide, compare-and-swap, and on a lost race decide again from what stands in
@@ -126,7 +131,12 @@ func (t *targets) decide(j *job, record store.Record) []byte {
 		}
 		next = next.WithAnswer(recommender.NewAnswer(requestID, &j.decision, explanation), t.options.AnswerRetention, t.options.AnswerLimit)
 	}
-	return next.AppendBinary(make([]byte, 0, len(record.Value)+256))
+	value := next.AppendBinary(make([]byte, 0, len(record.Value)+256))
+	if len(value) > maxHistoryBytes {
+		j.err = overLimit("maxHistoryBytes", maxHistoryBytes, fmt.Sprintf("the target's history would take %d bytes: its status quotes names or selectors of the spec that are too long", len(value)))
+		return nil
+	}
+	return value
 }
 
 // conclude notes the decisions that are final with this one: a change before it
