@@ -1,0 +1,182 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	"github.com/setpoint-dev/setpoint/cmd/setpoint/explain"
+)
+
+// explainCommand holds the flags of setpoint explain.
+type explainCommand struct {
+	files     map[kubernetes.Part]*[]string
+	dump      []string
+	name      string
+	namespace string
+	at        string
+	allPods   bool
+	options   optionFlags
+	output    *outputFlag
+}
+
+// partFlags name the files that hold one part of a dump each.
+var partFlags = []struct {
+	part       kubernetes.Part
+	flag, what string
+}{
+	{kubernetes.Autoscalers, "hpa", "HorizontalPodAutoscalers (autoscaling/v2, v2beta2, v2beta1 or v1)"},
+	{kubernetes.Scales, "scale", "the Scale, or the Deployment, StatefulSet or ReplicaSet"},
+	{kubernetes.Pods, "pods", "the pods"},
+	{kubernetes.PodMetrics, "pod-metrics", "PodMetrics of metrics.k8s.io"},
+	{kubernetes.CustomMetrics, "custom-metrics", "MetricValues of custom.metrics.k8s.io"},
+	{kubernetes.ExternalMetrics, "external-metrics", "ExternalMetricValues of external.metrics.k8s.io"},
+}
+
+func newExplain() *cobra.Command {
+	c := &explainCommand{output: newOutputFlag(asText, asJSON, asYAML)}
+	cmd := &cobra.Command{
+		Use:   "explain",
+		Short: "Explain what HPA would do, from what kubectl prints",
+		Long: `Explain what the HorizontalPodAutoscaler controller would do and why: each metric's
+arithmetic, how each pod counted, windows, policies, bounds and conditions.
+
+It takes what kubectl prints, in JSON or YAML, each kind from a file of its own or
+all from one:
+
+  kubectl get hpa web -o yaml > hpa.yaml
+  kubectl get pods -o json > pods.json
+  kubectl get --raw /apis/metrics.k8s.io/v1beta1/namespaces/shop/pods > podmetrics.json
+  kubectl get --raw /apis/apps/v1/namespaces/shop/deployments/web/scale > scale.json
+
+It decides for the instant of the newest sample, unless --at says another. The
+controller's history is not in a dump: what its windows and policies hold back can
+be more than is shown.`,
+		Example: "  setpoint explain --hpa hpa.yaml --scale scale.json --pods pods.json --pod-metrics podmetrics.json\n  setpoint explain --dump dump.yaml --name shop/web -o json",
+		Args:    cobra.NoArgs,
+		RunE:    c.run,
+	}
+	flags := cmd.Flags()
+	c.files = make(map[kubernetes.Part]*[]string)
+	for _, f := range partFlags {
+		c.files[f.part] = flags.StringArray(f.flag, nil, "`file` with "+f.what+"; repeatable, - for standard input")
+	}
+	flags.StringArrayVar(&c.dump, "dump", nil, "`file` that holds them all, as a List or several documents; repeatable")
+	flags.StringVar(&c.name, "name", "", "`[namespace/]name` of the autoscaler, where there are several")
+	flags.StringVarP(&c.namespace, "namespace", "n", "", "`namespace` of autoscalers that name none")
+	flags.StringVar(&c.at, "at", "", "`instant` to decide for, RFC 3339, in place of the newest sample's")
+	flags.BoolVar(&c.allPods, "all-pods", false, "list all pods, not only those that did not simply count")
+	flags.VarP(c.output, "output", "o", "form of the explanation: text, json or yaml")
+	c.options.bind(flags)
+	return cmd
+}
+
+func (c *explainCommand) run(cmd *cobra.Command, _ []string) error {
+	dump, err := c.read(cmd)
+	if err != nil {
+		return err
+	}
+	req, err := c.request(dump)
+	if err != nil {
+		return badInput(err)
+	}
+	resp, err := recommendHere(cmd.Context(), req)
+	if err != nil {
+		return err
+	}
+	for _, ignored := range dump.Ignored {
+		fmt.Fprintln(cmd.ErrOrStderr(), "not used: "+ignored)
+	}
+	if c.output.form != asText {
+		return writeMessage(cmd.OutOrStdout(), c.output.form, resp)
+	}
+	options := terminal(cmd.OutOrStdout())
+	options.AllPods = c.allPods
+	return explain.Write(cmd.OutOrStdout(), req, resp, options)
+}
+
+// read reads all files that were named; problems of all of them are told.
+func (c *explainCommand) read(cmd *cobra.Command) (*kubernetes.Dump, error) {
+	dump := &kubernetes.Dump{Namespace: c.namespace}
+	var problems []error
+	read := func(name string, parts ...kubernetes.Part) {
+		file, err := open(cmd, name)
+		if err == nil {
+			err = badInput(dump.Read(name, file, parts...))
+			_ = file.Close()
+		}
+		problems = append(problems, err)
+	}
+	files := len(c.dump)
+	for _, name := range c.dump {
+		read(name)
+	}
+	for _, f := range partFlags {
+		for _, name := range *c.files[f.part] {
+			files++
+			read(name, f.part)
+		}
+	}
+	if files == 0 {
+		return nil, badInput(errors.New("nothing to explain: give --hpa and the rest, or --dump; see setpoint explain --help"))
+	}
+	return dump, errors.Join(problems...)
+}
+
+func (c *explainCommand) request(dump *kubernetes.Dump) (*setpointv1.RecommendRequest, error) {
+	snapshot, err := dump.Snapshot(c.name)
+	if errors.Is(err, kubernetes.ErrNoAutoscaler) {
+		err = fmt.Errorf("%w: give --hpa, or --dump with one in it", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	req, err := snapshot.Request("local")
+	if errors.Is(err, kubernetes.ErrNoScale) {
+		err = fmt.Errorf("%w: give --scale, or the workload itself in --dump", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	at, err := c.instant(req)
+	if err != nil {
+		return nil, err
+	}
+	req.Explain, req.EvaluationTime, req.Options = true, timestamppb.New(at), c.options.message()
+	return req, nil
+}
+
+// instant is that of --at, else of the newest sample, else now.
+func (c *explainCommand) instant(req *setpointv1.RecommendRequest) (time.Time, error) {
+	if c.at != "" {
+		at, err := time.Parse(time.RFC3339Nano, c.at)
+		if err != nil {
+			return time.Time{}, fmt.Errorf("--at: %q is no instant such as 2026-01-31T03:00:00Z", c.at)
+		}
+		return at, nil
+	}
+	var newest time.Time
+	see := func(t *timestamppb.Timestamp) {
+		if t != nil && t.AsTime().After(newest) {
+			newest = t.AsTime()
+		}
+	}
+	for _, m := range req.GetPodMetrics() {
+		see(m.GetTimestamp())
+	}
+	for _, m := range req.GetCustomMetrics() {
+		see(m.GetTimestamp())
+	}
+	for _, m := range req.GetExternalMetrics() {
+		see(m.GetTimestamp())
+	}
+	if newest.IsZero() {
+		newest = time.Now()
+	}
+	return newest, nil
+}

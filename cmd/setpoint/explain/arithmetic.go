@@ -1,0 +1,250 @@
+package explain
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// ready is what a pod is that counts with its sample: only for cpu it matters
+// whether it is ready, too.
+func (m *metric) ready() string {
+	if m.unit == inCores {
+		return "ready"
+	}
+	return "sampled"
+}
+
+// readyPods is "3 ready pods".
+func (m *metric) readyPods() string { return count(m.GetPodCounts().GetReady(), m.ready()+" pod") }
+
+// usageText is what was summed and what it comes to.
+func (c *oneCase) usageText(m *metric) string {
+	switch m.GetCalculation() {
+	case utilization:
+		return m.utilizationText()
+	case averageValue:
+		return m.averageText()
+	case totalValue:
+		return m.totalText()
+	}
+	text := m.totalText()
+	if observed, ok := c.observed(); ok && observed > 0 && !m.capped() {
+		reported, _ := milli(m.GetCurrent().GetAverageValue())
+		text += " over " + count(observed, "observed replica") + ": " + m.unit.text(reported) + " per replica"
+	}
+	return text
+}
+
+// utilizationText is "1.35 cores of 1.5 cores requested by 3 ready pods = 90 %".
+func (m *metric) utilizationText() string {
+	text := m.unit.text(m.usage) + " of " + m.unit.text(m.requests) + " requested by " + m.readyPods()
+	return text + " = " + percentOf(m.usage, m.requests, m.GetCurrent().GetAverageUtilization())
+}
+
+// percentOf prints a percentage and, where that was truncated, of what. The
+// quotient is left out where it does not come to that.
+func percentOf(usage, requests int64, truncated int32) string {
+	text := percent(truncated)
+	if requests == 0 || int32(usage*100/requests) != truncated {
+		return text
+	}
+	exact := float64(usage) * 100 / float64(requests)
+	if exact == math.Trunc(exact) || int64(math.Trunc(exact)) != int64(truncated) {
+		return text
+	}
+	for n := 1; n <= someDigits; n++ {
+		// Cut, not rounded, or 54.99 would read as 55.
+		scale := math.Pow10(n)
+		cut := math.Trunc(exact*scale) / scale
+		if cut != math.Trunc(cut) {
+			return text + " (" + strconv.FormatFloat(cut, 'f', n, 64) + " truncated)"
+		}
+	}
+	return text + " (truncated)"
+}
+
+// averageText is "45 in 3 samples = 15 on average".
+func (m *metric) averageText() string {
+	samples := int64(m.GetPodCounts().GetReady()) + int64(m.GetUnlistedSamples())
+	average, _ := milli(m.GetCurrent().GetAverageValue())
+	text := m.unit.text(m.usage) + " in " + count(int32(samples), "sample")
+	if m.GetUnlistedSamples() > 0 {
+		text += " (" + number(m.GetUnlistedSamples()) + " of " + notListed(m.GetUnlistedSamples()) + ")"
+	}
+	text += " = " + m.unit.text(average) + " on average"
+	if m.unit != inBytes && samples > 0 && m.usage/samples == average && m.usage%samples != 0 {
+		text += " (truncated)"
+	}
+	return text
+}
+
+// notListed names the pods of that many unlisted samples.
+func notListed(n int32) string {
+	if n == 1 {
+		return "a pod that is not listed"
+	}
+	return "pods that are not listed"
+}
+
+// totalText is "4200 in 3 series".
+func (m *metric) totalText() string {
+	text := m.unit.text(m.usage)
+	if m.GetType() == "External" {
+		text += " in " + count(m.GetSeries(), "series")
+	}
+	if m.capped() {
+		text += ", the largest number there is: the sum is too large for the arithmetic"
+		if m.GetCalculation() == averageValuePerReplica {
+			text += ", or negative, which HPA takes for the same"
+		}
+	}
+	return text
+}
+
+// capped tells that the sum is the largest that there is.
+func (m *metric) capped() bool { return m.GetType() == "External" && m.usage == math.MaxInt64 }
+
+// ratioTerms is "90 % / 60 %".
+func (c *oneCase) ratioTerms(m *metric) string {
+	switch m.GetCalculation() {
+	case utilization:
+		return percent(m.GetCurrent().GetAverageUtilization()) + " / " + percent(int32(m.target))
+	case averageValue:
+		average, _ := milli(m.GetCurrent().GetAverageValue())
+		return m.unit.text(average) + " / " + m.unit.text(m.target)
+	case totalValue:
+		return m.unit.text(m.usage) + " / " + m.unit.text(m.target)
+	}
+	replicas := "observed replicas"
+	if observed, ok := c.observed(); ok {
+		replicas = count(observed, "observed replica")
+	}
+	return m.unit.text(m.usage) + " / (" + m.unit.text(m.target) + " × " + replicas + ")"
+}
+
+// assumed is who was filled in on the second pass and with what: "1 missing pod
+// counted at 100 % of its request". Empty: nobody was.
+func (m *metric) assumed() string {
+	c := m.GetPodCounts()
+	who, n := "", c.GetMissing()
+	if n > 0 {
+		who = count(n, "missing pod")
+	}
+	ratio := m.GetUsageRatio()
+	if ratio > 1 && c.GetUnready() > 0 {
+		n += c.GetUnready()
+		if who != "" {
+			who = number(c.GetMissing()) + " missing and "
+		}
+		who += count(c.GetUnready(), "unready pod")
+	}
+	if n == 0 || !m.dampened() || ratio == 1 {
+		return ""
+	}
+	return who + " counted at " + m.fill(n)
+}
+
+// fill is what that many pods were filled in with.
+func (m *metric) fill(n int32) string {
+	their := "its"
+	if n > 1 {
+		their = "their"
+	}
+	switch {
+	case m.GetUsageRatio() > 1:
+		return "0"
+	case m.GetCalculation() == averageValue:
+		return "the target"
+	case m.target > 100:
+		return percent(int32(m.target)) + " of " + their + " request, as the target is"
+	}
+	return percent(100) + " of " + their + " request"
+}
+
+// secondPass is "320m of 500m requested = 64 %", empty where the pods are not
+// there or the sums don't come to the ratio.
+func (m *metric) secondPass() string {
+	usage, requests, samples := m.usage, m.requests, int64(m.GetPodCounts().GetReady())+int64(m.GetUnlistedSamples())
+	for _, p := range m.GetPods() {
+		assumed, ok := milli(p.GetAssumedUsage())
+		if !ok {
+			continue
+		}
+		request, _ := milli(p.GetRequest())
+		usage, requests, samples = usage+assumed, requests+request, samples+1
+	}
+	ratio := m.GetDampenedUsageRatio()
+	if len(m.GetPods()) == 0 || m.target == 0 {
+		return ""
+	}
+	if m.GetCalculation() == averageValue {
+		if samples == 0 || float64(usage/samples)/float64(m.target) != ratio {
+			return ""
+		}
+		return m.unit.text(usage) + " in " + count(int32(samples), "sample") + " = " + m.unit.text(usage/samples)
+	}
+	if requests == 0 || float64(int32(usage*100/requests))/float64(m.target) != ratio {
+		return ""
+	}
+	return m.unit.text(usage) + " of " + m.unit.text(requests) + " requested = " + percentOf(usage, requests, int32(usage*100/requests))
+}
+
+// basePods is what the ratio was multiplied with: "5 pods (3 ready, 1 missing,
+// 1 unready)".
+func (m *metric) basePods() string {
+	base := m.GetReplicasBase()
+	switch {
+	case m.GetCalculation() == totalValue:
+		return count(base, "ready pod")
+	case !m.dampened():
+		return m.readyPods()
+	}
+	c := m.GetPodCounts()
+	parts := []string{number(c.GetReady()) + " " + m.ready()}
+	add := func(n int32, what string) {
+		if n > 0 {
+			parts = append(parts, number(n)+" "+what)
+		}
+	}
+	if m.GetUsageRatio() != 1 {
+		add(c.GetMissing(), "missing")
+	}
+	if m.GetUsageRatio() > 1 {
+		add(c.GetUnready(), "unready")
+	}
+	add(m.GetUnlistedSamples(), "not listed")
+	return count(base, "pod") + " (" + strings.Join(parts, ", ") + ")"
+}
+
+// product is "3 ready pods × 1.50 = 4.5 → 5", the count that follows the ratio.
+func (m *metric) product() string {
+	switch {
+	case m.ReplicasBase != nil:
+		exact := m.decisive() * float64(m.GetReplicasBase())
+		return m.basePods() + " × " + m.tolerance.ratioText(m.decisive()) + " = " + m.roundedUp(exact)
+	case m.GetCalculation() == averageValuePerReplica:
+		exact := float64(m.usage) / float64(m.target)
+		return m.unit.text(m.usage) + " / " + m.unit.text(m.target) + " = " + m.roundedUp(exact)
+	}
+	return "at 0 replicas the ratio itself is the count, " + m.roundedUp(m.GetUsageRatio())
+}
+
+// roundedUp is "4.5 → 5", or the number alone where it is a count.
+func (m *metric) roundedUp(exact float64) string {
+	rounded := math.Ceil(exact)
+	if math.IsNaN(exact) {
+		return "no number, which counts as " + number(m.GetProposal())
+	}
+	if m.GetRule() == saturated {
+		return magnitude(exact) + ", beyond what a count can be: " + number(m.GetProposal())
+	}
+	if exact == rounded {
+		return strconv.FormatFloat(rounded+0, 'f', 0, 64) // never -0
+	}
+	text := productText(exact) + " → " + strconv.FormatFloat(rounded+0, 'f', 0, 64)
+	if exact-math.Floor(exact) < 1e-6 {
+		text += " (HPA's floating-point arithmetic, rounded up)"
+	}
+	return text
+}

@@ -1,0 +1,69 @@
+package explain
+
+// Reasons of bounds, in the trace's words.
+const (
+	tooManyReplicas = "TooManyReplicas"
+	tooFewReplicas  = "TooFewReplicas"
+	scaleUpLimit    = "ScaleUpLimit"
+	scaleDownLimit  = "ScaleDownLimit"
+)
+
+// writeBounds tells what minReplicas and maxReplicas made of the count.
+func (c *oneCase) writeBounds(p *page) {
+	if b := c.trace.GetBounds(); b != nil {
+		p.heading("Bounds", c.boundsOutcome())
+	}
+}
+
+func (c *oneCase) boundsOutcome() string {
+	b := c.trace.GetBounds()
+	lowest, highest := "minReplicas "+number(b.GetMinReplicas()), "maxReplicas "+number(b.GetMaxReplicas())
+	wanted := number(b.GetWantedReplicas())
+	switch path := c.trace.GetPath(); {
+	case path == pathAboveMax:
+		return wanted + " is above " + highest + ", which is enforced at once: no metric, window or policy is looked at"
+	case path == pathBelowMin:
+		return wanted + " is below " + lowest + ", which is enforced at once: no metric, window or policy is looked at"
+	case c.floored():
+		return number(b.GetBoundedReplicas()) + " is below " + lowest + ", the least that a workload comes back to from zero: " + number(c.desired)
+	case b.GetReason() == tooManyReplicas && b.GetBoundedReplicas() != b.GetWantedReplicas():
+		return wanted + " is capped at " + highest
+	case b.GetReason() == tooFewReplicas && b.GetBoundedReplicas() != b.GetWantedReplicas():
+		return wanted + " is lifted to " + lowest
+	}
+	return number(b.GetBoundedReplicas()) + " is within " + lowest + " and " + highest
+}
+
+// floored tells that the count was lifted on the way back from zero.
+func (c *oneCase) floored() bool {
+	b := c.trace.GetBounds()
+	return c.trace.GetPath() == pathMetrics && c.current == 0 && c.desired != b.GetBoundedReplicas()
+}
+
+// boundText is the verdict's clause on limits and bounds, empty where they did
+// nothing.
+func (c *oneCase) boundText() string {
+	b := c.trace.GetBounds()
+	if b == nil || b.GetBoundedReplicas() == b.GetWantedReplicas() {
+		return ""
+	}
+	already := b.GetBoundedReplicas() == c.current
+	switch b.GetReason() {
+	case scaleUpLimit, scaleDownLimit:
+		return c.limitText()
+	case tooManyReplicas:
+		if already {
+			return "at maxReplicas " + number(b.GetMaxReplicas()) + " already"
+		}
+		return "capped at maxReplicas " + number(b.GetMaxReplicas())
+	case tooFewReplicas:
+		if already {
+			return "at minReplicas " + number(b.GetMinReplicas()) + " already"
+		}
+		if b.GetBoundedReplicas() > c.current {
+			return "lifted to minReplicas " + number(b.GetMinReplicas())
+		}
+		return "not below minReplicas " + number(b.GetMinReplicas())
+	}
+	return ""
+}

@@ -1,0 +1,145 @@
+package explain
+
+import (
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// Paths through the controller, in the trace's words.
+const (
+	pathMetrics          = "Metrics"
+	pathMetricsFailed    = "MetricsFailed"
+	pathSelectorFailed   = "SelectorFailed"
+	pathScaleUnavailable = "ScaleUnavailable"
+	pathScalingDisabled  = "ScalingDisabled"
+	pathAboveMax         = "AboveMax"
+	pathBelowMin         = "BelowMin"
+)
+
+// Directions, in the trace's words.
+const (
+	up   = "Up"
+	down = "Down"
+)
+
+// unknown is Condition's status False.
+const conditionFalse = "False"
+
+// oneCase is one request, its answer, and what is read out of them.
+type oneCase struct {
+	req  *setpointv1.RecommendRequest
+	resp *setpointv1.RecommendResponse
+	// trace is nil where the answer has none.
+	trace   *setpointv1.Explanation
+	clock   clock
+	metrics []*metric
+	// current and desired are the replicas before and after.
+	current, desired int32
+}
+
+func newCase(req *setpointv1.RecommendRequest, resp *setpointv1.RecommendResponse, zone *time.Location) *oneCase {
+	if zone == nil {
+		zone = time.UTC
+	}
+	at := resp.GetEvaluationTime()
+	if at == nil {
+		at = resp.GetExplanation().GetEvaluationTime()
+	}
+	c := &oneCase{
+		req: req, resp: resp, trace: resp.GetExplanation(),
+		clock:   clock{now: at.AsTime(), zone: zone},
+		current: resp.GetCurrentReplicas(), desired: resp.GetDesiredReplicas(),
+	}
+	for i := range c.trace.GetMetrics() {
+		c.metrics = append(c.metrics, c.newMetric(i))
+	}
+	c.tellApart()
+	return c
+}
+
+// target is "namespace/target", empty where there is no request.
+func (c *oneCase) target() string {
+	parts := strings.Split(c.req.GetTarget(), "/")
+	if len(parts) != 6 {
+		return clean(c.req.GetTarget())
+	}
+	return clean(parts[3] + "/" + parts[5])
+}
+
+func (c *oneCase) cluster() string {
+	parts := strings.Split(c.req.GetTarget(), "/")
+	if len(parts) != 6 {
+		return ""
+	}
+	return clean(parts[1])
+}
+
+// workload is "Deployment web", or "the workload" where that is not known.
+func (c *oneCase) workload() string {
+	ref := c.req.GetSpec().GetScaleTargetRef()
+	if ref.GetKind() == "" {
+		return "the workload"
+	}
+	return clean(ref.GetKind()) + nbsp + clean(ref.GetName())
+}
+
+// condition returns the condition of that type, nil if there is none.
+func (c *oneCase) condition(kind string) *setpointv1.HorizontalPodAutoscalerCondition {
+	for _, cond := range c.resp.GetStatus().GetConditions() {
+		if cond.GetType() == kind {
+			return cond
+		}
+	}
+	return nil
+}
+
+// winner is the metric whose proposal counts, nil if there is none.
+func (c *oneCase) winner() *metric {
+	p := c.trace.GetProposal()
+	if p == nil || p.MetricIndex == nil || int(p.GetMetricIndex()) >= len(c.metrics) {
+		return nil
+	}
+	return c.metrics[p.GetMetricIndex()]
+}
+
+// window returns the stabilization window of a direction, nil if none applied.
+func (c *oneCase) window(direction string) *setpointv1.WindowExplanation {
+	for _, w := range c.trace.GetStabilization().GetWindows() {
+		if w.GetDirection() == direction {
+			return w
+		}
+	}
+	return nil
+}
+
+// hasBehavior tells whether the spec has a behavior: then both windows apply.
+func (c *oneCase) hasBehavior() bool { return c.window(up) != nil }
+
+// observed is the number of observed replicas, if it is known.
+func (c *oneCase) observed() (replicas int32, ok bool) {
+	scale := c.req.GetScale()
+	if scale == nil {
+		return 0, false
+	}
+	if scale.StatusReplicas != nil {
+		return scale.GetStatusReplicas(), true
+	}
+	return scale.GetSpecReplicas(), true
+}
+
+// youngHistory tells that a running controller may know more than is known here.
+func (c *oneCase) youngHistory() bool { return c.trace.GetHistory().GetYoungerThanWindow() }
+
+// noHistory tells that nothing was known from before.
+func (c *oneCase) noHistory() bool {
+	h := c.trace.GetHistory()
+	return h.GetRecommendations() == 0 && h.GetScaleUps() == 0 && h.GetScaleDowns() == 0
+}
+
+func sameInstant(a, b *timestamppb.Timestamp) bool {
+	return a != nil && b != nil && a.AsTime().Equal(b.AsTime())
+}

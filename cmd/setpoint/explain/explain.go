@@ -1,0 +1,88 @@
+// Package explain tells a person what a recommendation is and why: the verdict
+// first, then each metric's arithmetic with its numbers, how the pods counted,
+// what the windows, policies and bounds made of it, and the conditions.
+//
+//	req.Explain = true
+//	resp, err := client.Recommend(ctx, req)
+//	err = explain.Write(os.Stdout, req, resp, explain.Options{})
+//
+// It decides nothing: every sentence is worded from the trace that came with the
+// answer, and arithmetic is shown only where it comes to the number in the trace.
+// For programs there is the trace itself.
+package explain
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"time"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// Options are for Write. The zero value is plain text, 100 columns wide.
+type Options struct {
+	// Color marks the text with ANSI colors.
+	Color bool
+	// Width is in columns; 0: 100, and at least 40. Words that are longer, such
+	// as names, stick out.
+	Width int
+	// AllPods lists every pod. Otherwise, of more than 20 only those that did not
+	// simply count are.
+	AllPods bool
+	// Zone is where the clock is that instants are told by. Nil: UTC.
+	Zone *time.Location
+}
+
+// Widths of the text, in columns.
+const (
+	defaultWidth = 100
+	minimumWidth = 40
+)
+
+// Write explains the answer to a request. The request may be nil: names and some
+// of the arithmetic are missing then. An answer without an explanation gives the
+// verdict and the conditions.
+func Write(w io.Writer, req *setpointv1.RecommendRequest, resp *setpointv1.RecommendResponse, opts Options) error {
+	if resp == nil {
+		return errors.New("no response to explain")
+	}
+	p := &page{width: opts.Width, color: opts.Color}
+	if p.width == 0 {
+		p.width = defaultWidth
+	}
+	p.width = max(p.width, minimumWidth)
+	c := newCase(req, resp, opts.Zone)
+	c.writeVerdict(p)
+	if c.trace != nil {
+		c.writeMetrics(p)
+		c.writePods(p, opts.AllPods)
+		c.writeStabilization(p)
+		c.writeRateLimit(p)
+		c.writeBounds(p)
+	}
+	c.writeConditions(p)
+	c.writeEvents(p)
+	if c.trace != nil {
+		c.writeHistory(p)
+		c.writeWarnings(p)
+	}
+	_, err := io.WriteString(w, p.text.String())
+	return err
+}
+
+// Summary returns the verdict in one line, without the target's name: "3 → 5
+// replicas (scale up): cpu is at 90 % of request, target 60 %: …". It is shorter
+// for an answer without an explanation.
+func Summary(resp *setpointv1.RecommendResponse) string {
+	c := newCase(nil, resp, nil)
+	v := c.verdict()
+	parts := make([]string, 0, len(v.why))
+	for _, s := range v.why {
+		parts = append(parts, s.text)
+	}
+	if len(parts) == 0 {
+		return spaces(v.head)
+	}
+	return spaces(v.head + ": " + strings.Join(parts, "; "))
+}

@@ -1,0 +1,75 @@
+package explain
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// unlistedSummary tells in a few lines of the pods that are not in the table:
+// "… and 980 ready pods between 40 % and 95 %, median 62 %".
+func (m *metric) unlistedSummary(listed []*setpointv1.PodExplanation) []string {
+	var lines []string
+	if text := m.readySummary(); text != "" {
+		lines = append(lines, text)
+	}
+	shown := make(map[*setpointv1.PodExplanation]bool, len(listed))
+	for _, pod := range listed {
+		shown[pod] = true
+	}
+	var kinds []string
+	counts := make(map[string]int)
+	for _, pod := range m.GetPods() {
+		if pod.GetGroup() == podReady || shown[pod] {
+			continue
+		}
+		kind := strings.ToLower(pod.GetGroup()) + ": " + podReason(pod.GetReason())
+		if counts[kind] == 0 {
+			kinds = append(kinds, kind)
+		}
+		counts[kind]++
+	}
+	for _, kind := range kinds {
+		lines = append(lines, "… and "+strconv.Itoa(counts[kind])+" more "+kind)
+	}
+	return lines
+}
+
+// readySummary is the range and the median of the counted pods.
+func (m *metric) readySummary() string {
+	var values []int64
+	ready := 0
+	ofRequest := false
+	for _, pod := range m.GetPods() {
+		if pod.GetGroup() != podReady {
+			continue
+		}
+		ready++
+		if n, ok := podPercentage(pod.Usage, pod); ok {
+			values, ofRequest = append(values, n), true
+		} else if n, ok := milli(pod.GetUsage()); ok && pod.Request == nil {
+			values = append(values, n)
+		}
+	}
+	if ready == 0 {
+		return ""
+	}
+	text := "… and " + count(ready, m.ready()+" pod")
+	if len(values) == 0 {
+		return text
+	}
+	slices.Sort(values)
+	show := func(n int64) string {
+		if ofRequest {
+			return strconv.FormatInt(n, 10) + nbsp + "%"
+		}
+		return m.unit.cell(n)
+	}
+	low, high := show(values[0]), show(values[len(values)-1])
+	if low == high {
+		return text + ", all at " + low
+	}
+	return text + " between " + low + " and " + high + ", median " + show(values[(len(values)-1)/2])
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/server/conversion"
+)
+
+// settings are those of setpoint serve. Each has a flag, a variable SETPOINT_… and
+// a key in the config file.
+type settings struct {
+	GRPCAddress string
+	RESTAddress string
+
+	LogLevel  string
+	LogFormat string
+
+	Profile                 string
+	Tolerance               string
+	CPUInitializationPeriod time.Duration
+	InitialReadinessDelay   time.Duration
+	DownscaleStabilization  time.Duration
+	ScaleToZero             bool
+	AllowEvaluationTime     bool
+
+	HistoryLimit      int
+	HistoryTTL        time.Duration
+	DecisionLogLength int
+	AnswerRetention   time.Duration
+	AnswerLimit       int
+
+	MaxRequestBytes   int
+	MaxPods           int
+	MaxBatch          int
+	MaxStreamInFlight int
+	MaxAttempts       int
+	RequestTimeout    time.Duration
+	DrainTimeout      time.Duration
+}
+
+// defaultSettings returns the defaults of all settings.
+func defaultSettings() settings {
+	o := server.DefaultOptions()
+	return settings{
+		GRPCAddress:             "127.0.0.1:9090",
+		RESTAddress:             "127.0.0.1:8080",
+		LogLevel:                "info",
+		LogFormat:               "json",
+		Profile:                 recommender.V136.Name(),
+		Tolerance:               "0.1",
+		CPUInitializationPeriod: o.Recommend.CPUInitializationPeriod,
+		InitialReadinessDelay:   o.Recommend.InitialReadinessDelay,
+		DownscaleStabilization:  o.Recommend.DownscaleStabilization,
+		HistoryLimit:            recommender.DefaultHistoryLimit,
+		HistoryTTL:              24 * time.Hour,
+		DecisionLogLength:       100,
+		AnswerRetention:         o.AnswerRetention,
+		AnswerLimit:             o.AnswerLimit,
+		MaxRequestBytes:         o.MaxRequestBytes,
+		MaxPods:                 o.MaxPods,
+		MaxBatch:                o.MaxBatch,
+		MaxStreamInFlight:       o.MaxStreamInFlight,
+		MaxAttempts:             o.MaxAttempts,
+		RequestTimeout:          o.RequestTimeout,
+		DrainTimeout:            o.DrainTimeout,
+	}
+}
+
+// bind adds a flag for each setting; what the settings hold is the default.
+func (s *settings) bind(flags *pflag.FlagSet) {
+	flags.StringVar(&s.GRPCAddress, "grpc-address", s.GRPCAddress, "`host:port` to serve gRPC on; an empty host means all interfaces")
+	flags.StringVar(&s.RESTAddress, "rest-address", s.RESTAddress, "`host:port` to serve REST and the API's description on; an empty host means all interfaces")
+	flags.StringVar(&s.LogLevel, "log-level", s.LogLevel, "least severe `level` that is logged: debug, info, warn or error")
+	flags.StringVar(&s.LogFormat, "log-format", s.LogFormat, "`form` of log lines: json, or console for people")
+	flags.StringVar(&s.Profile, "profile", s.Profile, "controller `version` to decide as where a request names none")
+	flags.StringVar(&s.Tolerance, "tolerance", s.Tolerance, "`ratio` around the target within which nothing changes, where neither behavior nor request sets one")
+	flags.DurationVar(&s.CPUInitializationPeriod, "cpu-initialization-period", s.CPUInitializationPeriod, "time after a pod's start in which its cpu samples count only once it is ready")
+	flags.DurationVar(&s.InitialReadinessDelay, "initial-readiness-delay", s.InitialReadinessDelay, "time after a pod's start in which becoming unready means that it was never ready")
+	flags.DurationVar(&s.DownscaleStabilization, "downscale-stabilization", s.DownscaleStabilization, "window over which the highest recommendation holds scale-downs, where behavior sets none")
+	flags.BoolVar(&s.ScaleToZero, "scale-to-zero", s.ScaleToZero, "allow minReplicas 0 and scaling from zero (the HPAScaleToZero feature)")
+	flags.BoolVar(&s.AllowEvaluationTime, "allow-evaluation-time", s.AllowEvaluationTime, "let requests choose the instant to decide for; for replays and tests")
+	flags.IntVar(&s.HistoryLimit, "history-limit", s.HistoryLimit, "recommendations, and scale events, kept per target before those without effect are dropped")
+	flags.DurationVar(&s.HistoryTTL, "history-ttl", s.HistoryTTL, "time after which a target that is not asked for is forgotten; 0 keeps it")
+	flags.IntVar(&s.DecisionLogLength, "decision-log-length", s.DecisionLogLength, "decisions kept per target for people to read; 0 keeps none")
+	flags.DurationVar(&s.AnswerRetention, "request-id-retention", s.AnswerRetention, "time for which answers are remembered by request id")
+	flags.IntVar(&s.AnswerLimit, "request-id-limit", s.AnswerLimit, "answers remembered per target")
+	flags.IntVar(&s.MaxRequestBytes, "max-request-bytes", s.MaxRequestBytes, "largest message or body, bytes")
+	flags.IntVar(&s.MaxPods, "max-pods", s.MaxPods, "most pods in one request")
+	flags.IntVar(&s.MaxBatch, "max-batch", s.MaxBatch, "most requests in one batch")
+	flags.IntVar(&s.MaxStreamInFlight, "max-stream-in-flight", s.MaxStreamInFlight, "most unanswered requests of one stream")
+	flags.IntVar(&s.MaxAttempts, "max-attempts", s.MaxAttempts, "decisions made for one request before it gives way to other callers of its target")
+	flags.DurationVar(&s.RequestTimeout, "request-timeout", s.RequestTimeout, "time for a call that comes without a deadline")
+	flags.DurationVar(&s.DrainTimeout, "drain-timeout", s.DrainTimeout, "time that a stop leaves to calls in flight")
+}
+
+// validate returns all that is wrong with the settings.
+func (s *settings) validate() error {
+	var problems []error
+	refuse := func(flag, format string, args ...any) {
+		problems = append(problems, fmt.Errorf("--"+flag+": "+format, args...))
+	}
+	if _, err := zapcore.ParseLevel(s.LogLevel); err != nil {
+		refuse("log-level", "%q is none of debug, info, warn, error", s.LogLevel)
+	}
+	if s.LogFormat != "json" && s.LogFormat != "console" {
+		refuse("log-format", "%q is neither json nor console", s.LogFormat)
+	}
+	if _, ok := recommender.ProfileByName(s.Profile); !ok {
+		refuse("profile", "%q is none of %q", s.Profile, recommender.ProfileNames())
+	}
+	if _, err := conversion.Tolerance(s.Tolerance); err != nil {
+		refuse("tolerance", "%q: %v", s.Tolerance, err)
+	}
+	for flag, d := range map[string]time.Duration{
+		"cpu-initialization-period": s.CPUInitializationPeriod,
+		"initial-readiness-delay":   s.InitialReadinessDelay,
+		"downscale-stabilization":   s.DownscaleStabilization,
+		"history-ttl":               s.HistoryTTL,
+		"request-id-retention":      s.AnswerRetention,
+	} {
+		if d < 0 {
+			refuse(flag, "%s is negative", d)
+		}
+	}
+	for flag, d := range map[string]time.Duration{"request-timeout": s.RequestTimeout, "drain-timeout": s.DrainTimeout} {
+		if d <= 0 {
+			refuse(flag, "%s is not above 0", d)
+		}
+	}
+	for flag, n := range map[string]int{
+		"history-limit": s.HistoryLimit, "request-id-limit": s.AnswerLimit,
+		"max-request-bytes": s.MaxRequestBytes, "max-pods": s.MaxPods, "max-batch": s.MaxBatch,
+		"max-stream-in-flight": s.MaxStreamInFlight, "max-attempts": s.MaxAttempts,
+	} {
+		if n <= 0 {
+			refuse(flag, "%d is not above 0", n)
+		}
+	}
+	if s.DecisionLogLength < 0 {
+		refuse("decision-log-length", "%d is negative", s.DecisionLogLength)
+	}
+	return errors.Join(problems...)
+}
+
+// options are the server's, from settings that are valid.
+func (s *settings) options() server.Options {
+	o := server.DefaultOptions()
+	o.Recommend.Profile, _ = recommender.ProfileByName(s.Profile)
+	o.Recommend.Tolerance, _ = conversion.Tolerance(s.Tolerance)
+	o.Recommend.CPUInitializationPeriod = s.CPUInitializationPeriod
+	o.Recommend.InitialReadinessDelay = s.InitialReadinessDelay
+	o.Recommend.DownscaleStabilization = s.DownscaleStabilization
+	o.Recommend.ScaleToZero = s.ScaleToZero
+	o.Recommend.HistoryLimit = s.HistoryLimit
+	o.AllowEvaluationTime = s.AllowEvaluationTime
+	o.AnswerRetention, o.AnswerLimit = s.AnswerRetention, s.AnswerLimit
+	o.MaxRequestBytes, o.MaxPods, o.MaxBatch = s.MaxRequestBytes, s.MaxPods, s.MaxBatch
+	o.MaxStreamInFlight, o.MaxAttempts = s.MaxStreamInFlight, s.MaxAttempts
+	o.RequestTimeout, o.DrainTimeout = s.RequestTimeout, s.DrainTimeout
+	o.Version = version()
+	return o
+}
