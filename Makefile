@@ -1,0 +1,81 @@
+# Setpoint. `make help` lists the targets.
+
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# Tools come as Go modules, each pinned in a module of its own.
+tool = go tool -modfile=tools/$(1)/go.mod $(1)
+BUF := $(call tool,buf)
+GOLANGCI_LINT := $(call tool,golangci-lint)
+GOTESTSUM := $(call tool,gotestsum)
+
+BIN := bin/setpoint
+FUZZTIME ?= 30s
+REST ?= http://127.0.0.1:8080
+
+.PHONY: help
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
+
+.PHONY: build
+build: ## Build bin/setpoint
+	go build -trimpath -o $(BIN) ./cmd/setpoint
+
+.PHONY: run
+run: build ## Build and serve with the embedded store: REST on :8080, gRPC on :9090
+	$(BIN) serve --log-format=console
+
+.PHONY: demo
+demo: ## Send the README's request to a running server
+	@deploy/demo/demo.sh $(REST)
+
+.PHONY: test
+test: ## Run all tests with the race detector
+	$(GOTESTSUM) --format=pkgname -- -race -timeout=15m ./...
+
+.PHONY: bench
+bench: ## Run the engine's and the service's benchmarks
+	go test -run='^$$' -bench=. -benchmem ./recommender/... ./server/...
+
+.PHONY: cover
+cover: ## Print test coverage by package
+	go test -coverpkg=./... -coverprofile=bin/cover.out ./... >/dev/null
+	go tool cover -func=bin/cover.out | grep -v '/api/' | tail -n 1
+
+.PHONY: fuzz
+fuzz: ## Run each fuzz target for FUZZTIME (30s)
+	@scripts/fuzz.sh $(FUZZTIME)
+
+.PHONY: generate
+generate: ## Generate api/ and docs/ from their sources
+	cd tools/protodeps && go run . ../../proto/third_party
+	rm -rf api/setpoint api/openapi/setpoint.swagger.json
+	$(BUF) generate
+	go run ./cmd/setpoint docs configuration > docs/configuration.md
+	go run ./cmd/setpoint docs example-config > deploy/setpoint.yaml
+
+.PHONY: check-generated
+check-generated: generate ## Fail if what is generated differs from what is committed
+	@git diff --exit-code --stat -- api proto docs deploy || { echo 'generated files are out of date: run make generate'; exit 1; }
+	@test -z "$$(git status --porcelain -- api proto docs deploy)" || { git status --short -- api proto docs deploy; echo 'generated files are not committed'; exit 1; }
+
+.PHONY: lint
+lint: ## Check formatting, vet, linters, the contract and the direction of imports
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'run gofmt'; exit 1; }
+	go vet ./...
+	$(GOLANGCI_LINT) run ./...
+	$(BUF) lint
+	scripts/imports.sh
+	go mod tidy -diff
+
+.PHONY: vuln
+vuln: ## Look for known vulnerabilities
+	scripts/vuln.sh
+
+.PHONY: check
+check: check-generated lint test ## Everything to do before a commit
+
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf bin

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Fails if a package imports what it may not: see «Layout» in CONTRIBUTING.md.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+module=github.com/setpoint-dev/setpoint
+status=0
+
+# forbid PATTERN PACKAGES... : none of the packages may depend on a match.
+forbid() {
+  local pattern=$1 package found
+  shift
+  for package in $(go list "$@"); do
+    found=$(go list -deps "$package" | grep -vxF "$package" | grep -E "$pattern" || true)
+    if [ -n "$found" ]; then
+      printf '%s must not import:\n%s\n' "$package" "$found"
+      status=1
+    fi
+  done
+}
+
+# The engine is pure: of others' code it takes the quantity parser only.
+forbid "^$module/(api|server|store|clients|cmd|simulation|web)|^google.golang.org/|^go.uber.org/|^k8s.io/api/|^net/http$" ./recommender/...
+forbid "^$module/(api|server|recommender|clients|cmd)|^google.golang.org/" ./store/...
+forbid "^$module/(server|recommender|store|cmd)" ./clients/...
+forbid "^$module/(clients|cmd|store/)|^k8s.io/api/" ./server/...
+forbid "^$module/(server|recommender|store|clients|cmd)" ./api/...
+exit $status
