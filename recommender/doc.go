@@ -17,7 +17,7 @@
 // The steps of a decision, one file each: requests of pods (requests.go), grouping
 // of pods (pods.go), one metric's proposal (resource.go, total.go, metric.go),
 // several metrics (select.go), stabilization (stabilize.go), rate limits
-// (ratelimit.go) and the whole reconciliation around them (recommend.go). Each
+// (ratelimit.go) and the reconciliation around them (reconcile.go). Each
 // returns the numbers it computed with; together they are the Explanation.
 //
 // What it does not do: validate (a spec that the Kubernetes API would refuse is

@@ -1,5 +1,82 @@
 package recommender
 
+// podSample is one pod as a metric sees it.
+type podSample struct {
+	value   int64
+	request int64
+	// metrics is the index of the PodMetrics that the sample is from, where it
+	// is from one.
+	metrics int32
+	sampled bool
+	group   PodGroup
+	rule    PodRule
+}
+
+// sampleSet is the samples of one metric joined to the pods. Its slices are
+// scratch space, used again for the next metric and the next decision.
+type sampleSet struct {
+	// pods has one entry a pod, in the input's order.
+	pods []podSample
+	// unlisted are samples of pods that the input does not list, one a name.
+	// Upstream keeps and counts them.
+	unlisted      []int64
+	unlistedNames []string
+	counts        PodCounts
+	walked        int
+	index         nameIndex
+}
+
+// reset makes the set ready for that many pods, without any sample.
+func (s *sampleSet) reset(pods int) {
+	if cap(s.pods) < pods {
+		s.pods = make([]podSample, pods)
+	}
+	s.pods = s.pods[:pods]
+	clear(s.pods)
+	s.unlisted, s.unlistedNames = s.unlisted[:0], s.unlistedNames[:0]
+	s.counts, s.walked, s.index.built = PodCounts{}, 0, false
+}
+
+// place returns where the sample of the pod of that name belongs: the index of
+// the pod, or len(pods) plus that of the unlisted sample, which is appended for a
+// name not seen before. As long as samples come in the order of pods it only
+// walks on from the one before; the first that does not makes it build an index.
+func (s *sampleSet) place(pods []Pod, name string) int {
+	if !s.index.built {
+		for i := s.walked; i < len(pods); i++ {
+			if pods[i].Name == name {
+				s.walked = i + 1
+				return i
+			}
+		}
+		s.index.build(pods)
+	}
+	return s.index.find(name, func(i int) string {
+		if i < len(pods) {
+			return pods[i].Name
+		}
+		return s.unlistedNames[i-len(pods)]
+	}, func() int {
+		s.unlisted = append(s.unlisted, 0)
+		s.unlistedNames = append(s.unlistedNames, name)
+		return len(pods) + len(s.unlisted) - 1
+	})
+}
+
+// put sets the sample of a pod; of two the later one counts.
+func (s *sampleSet) put(pods []Pod, name string, value int64, metrics int) {
+	i := s.place(pods, name)
+	if i >= len(pods) {
+		s.unlisted[i-len(pods)] = value
+		return
+	}
+	p := &s.pods[i]
+	p.value, p.metrics, p.sampled = value, int32(metrics), true
+}
+
+// count is len(metrics) of upstream once ignored and unready pods are out.
+func (s *sampleSet) count() int { return int(s.counts.Ready) + len(s.unlisted) }
+
 // resourceSamples joins the usage of a resource to the pods: of the container
 // named, or of all containers where container is empty. A pod one of whose
 // containers lacks the resource has no sample. Upstream: GetResourceMetric.
