@@ -72,7 +72,7 @@ func (m *metric) averageText() string {
 	if m.GetUnlistedSamples() > 0 {
 		text += " (" + number(m.GetUnlistedSamples()) + " of " + notListed(m.GetUnlistedSamples()) + ")"
 	}
-	text += " = " + m.unit.text(average) + " on average"
+	text += equals(m.unit.text(average)) + " on average"
 	if m.unit != inBytes && samples > 0 && m.usage/samples == average && m.usage%samples != 0 {
 		text += " (truncated)"
 	}
@@ -182,7 +182,7 @@ func (m *metric) secondPass() string {
 		if samples == 0 || float64(usage/samples)/float64(m.target) != ratio {
 			return ""
 		}
-		return m.unit.text(usage) + " in " + count(int32(samples), "sample") + " = " + m.unit.text(usage/samples)
+		return m.unit.text(usage) + " in " + count(int32(samples), "sample") + equals(m.unit.text(usage/samples))
 	}
 	if requests == 0 || float64(int32(usage*100/requests))/float64(m.target) != ratio {
 		return ""
@@ -222,10 +222,10 @@ func (m *metric) product() string {
 	switch {
 	case m.ReplicasBase != nil:
 		exact := m.decisive() * float64(m.GetReplicasBase())
-		return m.basePods() + " × " + m.tolerance.ratioText(m.decisive()) + " = " + m.roundedUp(exact)
+		return m.basePods() + " × " + m.tolerance.ratioText(m.decisive()) + equals(m.roundedUp(exact))
 	case m.GetCalculation() == averageValuePerReplica:
 		exact := float64(m.usage) / float64(m.target)
-		return m.unit.text(m.usage) + " / " + m.unit.text(m.target) + " = " + m.roundedUp(exact)
+		return m.unit.text(m.usage) + " / " + m.unit.text(m.target) + equals(m.roundedUp(exact))
 	}
 	return "at 0 replicas the ratio itself is the count, " + m.roundedUp(m.GetUsageRatio())
 }

@@ -26,9 +26,6 @@ const (
 	down = "Down"
 )
 
-// unknown is Condition's status False.
-const conditionFalse = "False"
-
 // oneCase is one request, its answer, and what is read out of them.
 type oneCase struct {
 	req  *setpointv1.RecommendRequest
@@ -78,11 +75,11 @@ func (c *oneCase) cluster() string {
 	return clean(parts[1])
 }
 
-// workload is "Deployment web", or "the workload" where that is not known.
+// workload is "Deployment web", empty where that is not known.
 func (c *oneCase) workload() string {
 	ref := c.req.GetSpec().GetScaleTargetRef()
 	if ref.GetKind() == "" {
-		return "the workload"
+		return ""
 	}
 	return clean(ref.GetKind()) + nbsp + clean(ref.GetName())
 }
@@ -132,7 +129,16 @@ func (c *oneCase) observed() (replicas int32, ok bool) {
 }
 
 // youngHistory tells that a running controller may know more than is known here.
-func (c *oneCase) youngHistory() bool { return c.trace.GetHistory().GetYoungerThanWindow() }
+// A history that is not young can look so for an evaluation, as old entries are
+// overwritten; then AbleToScale tells of earlier ones.
+func (c *oneCase) youngHistory() bool {
+	h := c.trace.GetHistory()
+	if !h.GetYoungerThanWindow() || h.GetOldestRecommendationTime() == nil {
+		return h.GetYoungerThanWindow()
+	}
+	since := c.condition("AbleToScale").GetLastTransitionTime()
+	return since == nil || !since.AsTime().Before(h.GetOldestRecommendationTime().AsTime())
+}
 
 // noHistory tells that nothing was known from before.
 func (c *oneCase) noHistory() bool {

@@ -48,9 +48,6 @@ func (c clock) relative(t time.Time) string {
 	return "now"
 }
 
-// age is how long ago it was, without more words.
-func (c clock) age(t time.Time) string { return span(max(0, c.now.Sub(t))) }
-
 // span prints a duration in its two largest units: "3d4h", "2h5m", "3m12s",
 // "45s", "1.5s".
 func span(d time.Duration) string {

@@ -7,6 +7,12 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
+// Statuses of conditions.
+const (
+	conditionTrue  = "True"
+	conditionFalse = "False"
+)
+
 // writeConditions writes the conditions of the status.
 func (c *oneCase) writeConditions(p *page) {
 	conditions := c.resp.GetStatus().GetConditions()
@@ -26,12 +32,16 @@ func (c *oneCase) writeConditions(p *page) {
 		}
 		t.add(conditionStyle(cond), clean(cond.GetType()), clean(cond.GetStatus()), since, text)
 	}
-	t.write(p, 2)
+	t.write(p)
 	if stale := c.stale(); len(stale) > 0 {
 		p.line(2, 2, dim, "Left from an earlier evaluation: "+strings.Join(stale, ", ")+".")
 	}
 	if c.desired != c.current {
-		p.line(2, 2, dim, "Once the change is applied AbleToScale reads SucceededRescale.")
+		text := "Once the change is applied AbleToScale reads SucceededRescale"
+		if c.req.GetOptions().GetScaleToZero() {
+			text += ", and ScaledToZero is set anew"
+		}
+		p.line(2, 2, dim, text+".")
 	}
 }
 
@@ -39,7 +49,7 @@ func conditionStyle(cond *setpointv1.HorizontalPodAutoscalerCondition) style {
 	switch {
 	case cond.GetStatus() == conditionFalse && (cond.GetType() == "AbleToScale" || cond.GetType() == "ScalingActive"):
 		return red
-	case cond.GetStatus() == "True" && cond.GetType() == "ScalingLimited":
+	case cond.GetStatus() == conditionTrue && cond.GetType() == "ScalingLimited":
 		return yellow
 	}
 	return plain

@@ -16,8 +16,8 @@ func (c *oneCase) writeHistory(p *page) {
 	case c.noHistory():
 		p.line(2, 2, yellow, c.noHistoryText())
 	case c.youngHistory():
-		p.line(2, 2, yellow, "That is younger than the longest stabilization window"+c.longestWindow()+
-			": the count at first sight still counts as a recommendation, and older ones are not known.")
+		p.line(2, 2, yellow, "That is less than the longest stabilization window"+c.longestWindow()+
+			": the count at first sight still counts as a recommendation, and earlier ones are not known.")
 	}
 }
 

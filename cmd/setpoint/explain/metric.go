@@ -202,9 +202,6 @@ func (m *metric) decisive() float64 {
 
 // reading is "cpu is at 90 % of request, target 60 %".
 func (m *metric) reading() string {
-	if m.capped() {
-		return m.label + " is too large for the arithmetic, or negative"
-	}
 	switch m.GetCalculation() {
 	case utilization:
 		return m.label + " is at " + percent(m.GetCurrent().GetAverageUtilization()) + " of request, target " + percent(int32(m.target))
@@ -212,11 +209,21 @@ func (m *metric) reading() string {
 		average, _ := milli(m.GetCurrent().GetAverageValue())
 		return m.label + " is at " + m.unit.text(average) + " per pod, target " + m.unit.text(m.target)
 	case totalValue:
-		return m.label + " is at " + m.unit.text(m.usage) + ", target " + m.unit.text(m.target)
+		return m.label + " is " + m.totalReading() + ", target " + m.unit.text(m.target)
 	case averageValuePerReplica:
-		return m.label + " is at " + m.unit.text(m.usage) + ", target " + m.unit.text(m.target) + " per replica"
+		return m.label + " is " + m.totalReading() + ", target " + m.unit.text(m.target) + " per replica"
 	}
 	return m.label
+}
+
+func (m *metric) totalReading() string {
+	switch {
+	case !m.capped():
+		return "at " + m.unit.text(m.usage)
+	case m.GetCalculation() == averageValuePerReplica:
+		return "too large for the arithmetic, or negative"
+	}
+	return "too large for the arithmetic"
 }
 
 func percent(n int32) string { return number(n) + nbsp + "%" }

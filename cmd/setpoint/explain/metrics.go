@@ -19,9 +19,9 @@ func (c *oneCase) writeMetrics(p *page) {
 		p.line(2, 2, s, title)
 		p.rows(4, c.metricRows(m))
 	}
-	if len(c.failedMetrics()) > 0 {
+	if text := c.failureEffect(); text != "" && len(c.failedMetrics()) > 0 {
 		p.blank()
-		p.line(2, 2, yellow, c.failureEffect())
+		p.line(2, 2, yellow, text)
 	}
 }
 
@@ -29,8 +29,10 @@ func (c *oneCase) writeMetrics(p *page) {
 func (c *oneCase) metricsOutcome() string {
 	w := c.winner()
 	switch {
+	case c.trace.GetPath() == pathMetricsFailed && c.successes() > 0:
+		return "not all can be computed, so the count is held"
 	case c.trace.GetPath() == pathMetricsFailed:
-		return "no count can be computed"
+		return "none can be computed, so the count is held"
 	case w == nil:
 		return count(c.trace.GetProposal().GetReplicas(), "replica") + " proposed"
 	case c.successes() == 1:
@@ -105,10 +107,9 @@ func (c *oneCase) failureEffect() string {
 	case c.trace.GetPath() != pathMetricsFailed:
 		return "What can't be computed makes no difference now: " + rule + ", but the proposal is not below the current " + number(c.current) + "."
 	case !any:
-		return "No metric is left to decide, so the count is held."
+		return ""
 	}
-	return "The count is held: " + rule + ", and the proposals that are left come to " + number(largest) +
-		", below the current " + number(c.current) + "."
+	return "The proposals that are left come to " + number(largest) + ", below the current " + number(c.current) + ": " + rule + "."
 }
 
 // largestProposal is the largest of the metrics that could be computed.
@@ -127,7 +128,7 @@ func (c *oneCase) ratioLine(m *metric) string {
 	if m.UsageRatio == nil {
 		return c.ratioTerms(m) + " is no number"
 	}
-	return c.ratioTerms(m) + " = " + m.tolerance.ratioText(m.GetUsageRatio())
+	return c.ratioTerms(m) + equals(m.tolerance.ratioText(m.GetUsageRatio()))
 }
 
 // leftOut tells of pods that have no part in the ratio.
@@ -194,7 +195,7 @@ func (c *oneCase) proposalText(m *metric) string {
 		return "the assumption turns the ratio from " + ratioText(m.GetUsageRatio()) + " to " +
 			ratioText(m.GetDampenedUsageRatio()) + ", to the other side of 1; " + keeps
 	case dampenedAgainstCurrent:
-		return m.product() + " would go against the ratio, as there are " + number(c.current) + " now; " + keeps
+		return m.product() + c.against(m) + "; " + keeps
 	}
 	return m.product() + c.surprise(m)
 }
@@ -206,6 +207,16 @@ func (c *oneCase) withinText(m *metric) string {
 	}
 	return "on target HPA proposes the observed replicas (scale status), " + number(m.GetProposal()) +
 		", not the " + number(c.current) + " asked for (scale spec)"
+}
+
+// against is why a product was not proposed: ", fewer than the current 8 although
+// the ratio is above 1".
+func (c *oneCase) against(m *metric) string {
+	fewer, above := "fewer", "above"
+	if m.decisive() < 1 {
+		fewer, above = "more", "below"
+	}
+	return ", " + fewer + " than the current " + number(c.current) + " although the ratio is " + above + " 1"
 }
 
 // surprise explains a proposal that one would not expect of its ratio.

@@ -183,6 +183,14 @@ func productText(f float64) string {
 	return digits(f, 0, func(printed float64) bool { return math.Ceil(printed) == math.Ceil(f) })
 }
 
+// equals is the sign and the number that follow from a calculation.
+func equals(text string) string {
+	if rounded, ok := strings.CutPrefix(text, "≈"); ok {
+		return " ≈ " + rounded
+	}
+	return " = " + text
+}
+
 // count prints a number of things: "1 pod", "3 pods".
 func count[N int | int32](n N, thing string) string {
 	text := strconv.Itoa(int(n)) + nbsp + thing

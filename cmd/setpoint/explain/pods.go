@@ -54,11 +54,10 @@ func (c *oneCase) writePodTable(p *page, m *metric, all bool) {
 	}
 	listed := m.GetPods()
 	if !all && len(listed) > maxPods {
-		listed = slices.DeleteFunc(slices.Clone(listed), func(pod *setpointv1.PodExplanation) bool { return pod.GetGroup() == podReady })
-		listed = listed[:min(len(listed), maxPods)]
+		listed = remarkable(listed)
 	}
 	if len(listed) > 0 {
-		c.podTable(m, listed).write(p, 2)
+		c.podTable(m, listed).write(p)
 	}
 	if len(listed) < len(m.GetPods()) {
 		for _, text := range m.unlistedSummary(listed) {
@@ -75,15 +74,19 @@ func (c *oneCase) writePodTable(p *page, m *metric, all bool) {
 // podTable has columns for what the pods have.
 func (c *oneCase) podTable(m *metric, pods []*setpointv1.PodExplanation) *table {
 	t := &table{header: []string{"POD", "COUNTED AS", "USAGE"}, right: []bool{false, false, true}}
-	requests := slices.ContainsFunc(pods, func(pod *setpointv1.PodExplanation) bool { return pod.Request != nil })
-	assumed := slices.ContainsFunc(pods, func(pod *setpointv1.PodExplanation) bool { return pod.AssumedUsage != nil })
+	has := func(test func(*setpointv1.PodExplanation) bool) bool { return slices.ContainsFunc(pods, test) }
+	requests := has(func(pod *setpointv1.PodExplanation) bool { return pod.Request != nil })
+	assumed := has(func(pod *setpointv1.PodExplanation) bool { return pod.AssumedUsage != nil })
+	why := has(func(pod *setpointv1.PodExplanation) bool { return pod.GetGroup() != podReady })
 	if requests {
-		t.header, t.right = append(t.header, "REQUEST", "%"), append(t.right, true, true)
+		t.header, t.right = append(t.header, "REQUEST", unitHeader), append(t.right, true, true)
 	}
 	if assumed {
 		t.header, t.right = append(t.header, "ASSUMED"), append(t.right, true)
 	}
-	t.header, t.right = append(t.header, "WHY"), append(t.right, false)
+	if why {
+		t.header, t.right = append(t.header, "WHY"), append(t.right, false)
+	}
 	for _, pod := range pods {
 		cells := []string{clean(pod.GetName()), strings.ToLower(pod.GetGroup()), m.usageCell(pod)}
 		if requests {
@@ -92,7 +95,10 @@ func (c *oneCase) podTable(m *metric, pods []*setpointv1.PodExplanation) *table 
 		if assumed {
 			cells = append(cells, m.assumedCell(pod))
 		}
-		t.add(podStyle(pod), append(cells, podReason(pod.GetReason()))...)
+		if why {
+			cells = append(cells, podReason(pod.GetReason()))
+		}
+		t.add(podStyle(pod), cells...)
 	}
 	return t
 }

@@ -8,6 +8,43 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
+// remarkable returns the pods to list where there are too many for all: those that
+// did not simply count, and of too many of these some of each kind, in their order.
+func remarkable(pods []*setpointv1.PodExplanation) []*setpointv1.PodExplanation {
+	kinds := make(map[string]int)
+	// rank is the place of each pod among those of its kind.
+	rank := make(map[*setpointv1.PodExplanation]int)
+	for _, pod := range pods {
+		if pod.GetGroup() != podReady {
+			rank[pod] = kinds[kindOf(pod)]
+			kinds[kindOf(pod)]++
+		}
+	}
+	each := 0
+	for total := 0; each < len(pods); each++ {
+		for _, n := range kinds {
+			if n > each {
+				total++
+			}
+		}
+		if total > maxPods {
+			break
+		}
+	}
+	var out []*setpointv1.PodExplanation
+	for _, pod := range pods {
+		if n, ok := rank[pod]; ok && n < each {
+			out = append(out, pod)
+		}
+	}
+	return out
+}
+
+// kindOf is why a pod did not simply count.
+func kindOf(pod *setpointv1.PodExplanation) string {
+	return strings.ToLower(pod.GetGroup()) + ": " + podReason(pod.GetReason())
+}
+
 // unlistedSummary tells in a few lines of the pods that are not in the table:
 // "… and 980 ready pods between 40 % and 95 %, median 62 %".
 func (m *metric) unlistedSummary(listed []*setpointv1.PodExplanation) []string {
@@ -25,7 +62,7 @@ func (m *metric) unlistedSummary(listed []*setpointv1.PodExplanation) []string {
 		if pod.GetGroup() == podReady || shown[pod] {
 			continue
 		}
-		kind := strings.ToLower(pod.GetGroup()) + ": " + podReason(pod.GetReason())
+		kind := kindOf(pod)
 		if counts[kind] == 0 {
 			kinds = append(kinds, kind)
 		}

@@ -17,7 +17,7 @@ func (c *oneCase) writeRateLimit(p *page) {
 	if len(r.GetPolicies()) == 0 {
 		return
 	}
-	c.policyTable(r).write(p, 2)
+	c.policyTable(r).write(p)
 	if text := c.policyNote(r); text != "" {
 		p.line(2, 2, plain, text)
 	}

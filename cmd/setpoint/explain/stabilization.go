@@ -27,7 +27,7 @@ func (c *oneCase) stabilizationOutcome(s *setpointv1.StabilizationExplanation) s
 		return proposed + " passes"
 	case s.GetStabilizedReplicas() == c.current:
 		return proposed + " is held at " + stabilized
-	case s.GetStabilizedReplicas() > c.current && s.GetProposedReplicas() <= c.current:
+	case s.GetStabilizedReplicas() > max(c.current, s.GetProposedReplicas()):
 		return proposed + " is raised to " + stabilized
 	}
 	return proposed + " is held back to " + stabilized

@@ -2,9 +2,10 @@ package explain
 
 import "strings"
 
-// Widths of tables, in columns.
+// Measures of tables, in columns.
 const (
-	gap = 2
+	gap    = 2
+	indent = 2
 	// narrowest is what a column that wraps is shrunk to at most.
 	narrowest = 20
 )
@@ -26,7 +27,7 @@ type tableRow struct {
 func (t *table) add(s style, cells ...string) { t.rows = append(t.rows, tableRow{s, cells}) }
 
 // write writes the table, as a list where it is too wide.
-func (t *table) write(p *page, indent int) {
+func (t *table) write(p *page) {
 	widths := t.widths()
 	last := len(widths) - 1
 	room := p.width - indent
@@ -34,13 +35,13 @@ func (t *table) write(p *page, indent int) {
 		room -= w + gap
 	}
 	if room < min(widths[last], narrowest) {
-		t.list(p, indent)
+		t.list(p)
 		return
 	}
 	widths[last] = min(widths[last], room)
-	t.writeRow(p, indent, widths, tableRow{dim, t.header})
+	t.writeRow(p, widths, tableRow{dim, t.header})
 	for _, r := range t.rows {
-		t.writeRow(p, indent, widths, r)
+		t.writeRow(p, widths, r)
 	}
 }
 
@@ -55,13 +56,16 @@ func (t *table) widths() []int {
 	return widths
 }
 
-func (t *table) writeRow(p *page, indent int, widths []int, r tableRow) {
+func (t *table) writeRow(p *page, widths []int, r tableRow) {
 	last := len(widths) - 1
 	start := indent
 	for _, w := range widths[:last] {
 		start += w + gap
 	}
 	for i, text := range wrap(r.cells[last], widths[last], widths[last]) {
+		if t.right[last] {
+			text = strings.Repeat(" ", max(0, widths[last]-columns(text))) + text
+		}
 		line := strings.Repeat(" ", start) + text
 		if i == 0 {
 			line = strings.Repeat(" ", indent) + t.leading(widths[:last], r.cells) + text
@@ -89,14 +93,18 @@ func (t *table) leading(widths []int, cells []string) string {
 }
 
 // list writes each row as its first cell and a line of what the others say.
-func (t *table) list(p *page, indent int) {
+func (t *table) list(p *page) {
 	for _, r := range t.rows {
 		p.line(indent, 2, r.style, r.cells[0])
 		var parts []string
 		for i, cell := range r.cells[1:] {
-			if cell != "" && cell != none {
-				parts = append(parts, strings.ToLower(t.header[i+1])+" "+cell)
+			if cell == "" || cell == none {
+				continue
 			}
+			if header := t.header[i+1]; header != unitHeader {
+				cell = strings.ToLower(header) + " " + cell
+			}
+			parts = append(parts, cell)
 		}
 		if len(parts) > 0 {
 			p.line(indent+2, 0, plain, strings.Join(parts, ", "))
@@ -106,3 +114,6 @@ func (t *table) list(p *page, indent int) {
 
 // none is the cell of a value that there is not.
 const none = "-"
+
+// unitHeader heads cells that tell their unit themselves.
+const unitHeader = "%"

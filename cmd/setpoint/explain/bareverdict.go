@@ -1,0 +1,32 @@
+package explain
+
+import "strings"
+
+// bareVerdict is that of an answer without an explanation: what its reason and
+// conditions say.
+func (c *oneCase) bareVerdict(v *verdict) {
+	able, active, limited := c.condition("AbleToScale"), c.condition("ScalingActive"), c.condition("ScalingLimited")
+	switch {
+	case able.GetStatus() == conditionFalse:
+		v.style = loud
+		v.because(red, clean(able.GetMessage()))
+		return
+	case strings.HasPrefix(c.resp.GetReason(), "Current number of replicas"):
+		v.because(plain, clean(c.resp.GetReason()))
+		return
+	case active.GetStatus() == conditionFalse:
+		v.style = loud
+		v.because(red, clean(active.GetMessage()))
+		return
+	}
+	v.because(plain, clean(c.resp.GetReason()))
+	if strings.HasSuffix(able.GetReason(), "Stabilized") {
+		v.because(yellow, clean(able.GetMessage()))
+	}
+	if limited.GetStatus() == conditionTrue {
+		v.because(yellow, clean(limited.GetMessage()))
+	}
+	if len(v.why) == 0 && c.desired == c.current {
+		v.because(plain, "the metrics ask for no change")
+	}
+}

@@ -1,0 +1,64 @@
+package explain
+
+// failures tells of the first metric that failed, which is the one that HPA's
+// conditions quote, and counts the others.
+func (c *oneCase) failures(v *verdict, remark string) {
+	failed := c.failedMetrics()
+	if len(failed) == 0 {
+		return
+	}
+	v.because(red, failed[0].label+" can't be computed"+remark+": "+clean(failed[0].GetError()))
+	if n := len(failed) - 1; n > 0 {
+		v.because(red, "nor can "+count(n, "other metric"))
+	}
+}
+
+func (c *oneCase) failedMetrics() []*metric {
+	var failed []*metric
+	for _, m := range c.metrics {
+		if m.failed() {
+			failed = append(failed, m)
+		}
+	}
+	return failed
+}
+
+// failedVerdict is that of metrics that came to no count.
+func (c *oneCase) failedVerdict(v *verdict) {
+	v.style = loud
+	c.failures(v, "")
+	largest, any := c.largestProposal()
+	switch {
+	case !any:
+		v.because(plain, "so the count is held")
+	case c.successes() == 1:
+		v.because(plain, c.onlySuccess().label+" asks for "+number(largest)+", but HPA does not scale down while a metric is unknown, so the count is held")
+	default:
+		v.because(plain, "the other metrics ask for at most "+number(largest)+", but HPA does not scale down while a metric is unknown, so the count is held")
+	}
+}
+
+func (c *oneCase) onlySuccess() *metric {
+	for _, m := range c.metrics {
+		if !m.failed() {
+			return m
+		}
+	}
+	return nil
+}
+
+// disabledVerdict is that of a workload that someone scaled to zero.
+func (c *oneCase) disabledVerdict(v *verdict) {
+	feature := c.req.GetOptions()
+	switch {
+	case feature == nil || feature.ScaleToZero == nil:
+		v.because(plain, "HPA leaves a workload at zero alone, unless scaling from zero is on (HPAScaleToZero) and it was HPA that scaled it there")
+	case !feature.GetScaleToZero():
+		v.because(plain, "HPA leaves a workload at zero alone, as scaling to and from zero (HPAScaleToZero) is off")
+	case c.condition("ScaledToZero").GetStatus() == conditionTrue:
+		v.because(plain, "HPA scaled it to zero, but without an Object or External metric in the spec nothing can tell when to come back")
+	default:
+		v.because(plain, "HPA leaves a workload at zero alone unless it was HPA that scaled it there")
+	}
+	v.because(plain, "set its replicas to 1 or more to turn scaling on again")
+}
