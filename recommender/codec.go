@@ -201,6 +201,8 @@ func (e *encoder) pending(p *Pending) {
 	e.int(int64(p.LongestPeriod))
 	e.b = append(e.b, byte(p.Zero))
 	e.string(p.Reason)
+	e.string(p.RequestID)
+	e.string(p.Error)
 }
 
 func (d *decoder) pending() *Pending {
@@ -208,6 +210,7 @@ func (d *decoder) pending() *Pending {
 		ID: d.id(), At: d.int(), From: int32(d.int()), To: int32(d.int()),
 		PreviousDesired: int32(d.int()), LongestPeriod: int32(d.int()),
 		Zero: ZeroTransition(d.index(int(ZeroFalse) + 1)), Reason: d.string(),
+		RequestID: d.string(), Error: d.string(),
 	}
 }
 

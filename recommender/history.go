@@ -89,8 +89,8 @@ type Pending struct {
 	LongestPeriod int32
 	// Zero is what becomes of the ScaledToZero condition.
 	Zero ZeroTransition
-	// Reason is why.
-	Reason string
+	// Reason is why. RequestID and Error are for display, as in LastDecision.
+	Reason, RequestID, Error string
 }
 
 // ZeroTransition is what a change makes of the ScaledToZero condition.
@@ -192,6 +192,11 @@ func (h History) WithAnswer(a Answer, retention time.Duration, limit int) Histor
 	}
 	h.Answers = kept
 	h.Last.RequestID = a.RequestID
+	if h.Pending != nil && h.Pending.ID == a.ID {
+		pending := *h.Pending
+		pending.RequestID = a.RequestID
+		h.Pending = &pending
+	}
 	return h
 }
 

@@ -247,7 +247,7 @@ func (d *decider) rescale(desired int32, reason string, statuses []MetricStatus)
 		ID: d.in.ID, At: d.nowNanos, From: d.current, To: desired,
 		PreviousDesired: d.previousDesired,
 		Zero:            d.zeroTransition(desired),
-		Reason:          reason,
+		Reason:          reason, Error: d.decision.Error,
 	}
 	if b := d.in.Spec.Behavior; b != nil {
 		rules := &b.ScaleDown
