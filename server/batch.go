@@ -99,7 +99,7 @@ func (t *targets) swapAll(ctx context.Context, swaps []store.Swap) ([]store.Swap
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.options.RequestTimeout)
+	ctx, cancel := t.detach(ctx)
 	defer cancel()
 	results, err := t.store.CompareAndSwapBatch(ctx, swaps)
 	if err == nil && len(results) != len(swaps) {

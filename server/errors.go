@@ -47,16 +47,21 @@ func withDetails(s *status.Status, details ...protoadapt.MessageV1) error {
 	return detailed.Err()
 }
 
-// Bounds of an error's details, which travel in headers: a request that is wrong
-// throughout must not get an answer of its own size.
+// Bounds of what an error tells. Over gRPC it travels in trailers, of which many
+// clients take no more than 8 KiB, base64 included; over REST in a body.
 const (
-	maxViolations       = 100
-	maxViolationTextLen = 1024
+	maxTrailerDetails = 4 << 10
+	maxBodyDetails    = 64 << 10
+	maxViolationText  = 512
 )
 
-// invalid returns INVALID_ARGUMENT with every violation (of more than 100 the
-// first ones, and the message says how many there are); nil for none.
+// invalid returns INVALID_ARGUMENT with every violation; nil for none. Of more than
+// fit, the first ones: the message says how many there are.
 func invalid(violations []validation.Violation) error {
+	return invalidWithin(violations, maxTrailerDetails)
+}
+
+func invalidWithin(violations []validation.Violation, maxBytes int) error {
 	violations = validation.Distinct(violations)
 	if len(violations) == 0 {
 		return nil
@@ -66,10 +71,12 @@ func invalid(violations []validation.Violation) error {
 		message += fmt.Sprintf(" (and %d more)", more)
 	}
 	bad := &errdetails.BadRequest{}
-	for _, v := range violations[:min(len(violations), maxViolations)] {
-		bad.FieldViolations = append(bad.FieldViolations, &errdetails.BadRequest_FieldViolation{
-			Field: clip(v.Field), Description: clip(v.Description),
-		})
+	for _, v := range violations {
+		field, description := clip(v.Field), clip(v.Description)
+		if maxBytes -= len(field) + len(description) + 8; maxBytes < 0 {
+			break
+		}
+		bad.FieldViolations = append(bad.FieldViolations, &errdetails.BadRequest_FieldViolation{Field: field, Description: description})
 	}
 	return withDetails(status.New(codes.InvalidArgument, message), bad,
 		errorInfo(setpointv1.ErrorReason_ERROR_REASON_INVALID_REQUEST))
@@ -77,10 +84,10 @@ func invalid(violations []validation.Violation) error {
 
 // clip shortens a text to what an error may hold, between characters.
 func clip(s string) string {
-	if len(s) <= maxViolationTextLen {
+	if len(s) <= maxViolationText {
 		return strings.ToValidUTF8(s, "\uFFFD")
 	}
-	return strings.ToValidUTF8(s[:maxViolationTextLen], "") + "…"
+	return strings.ToValidUTF8(s[:maxViolationText], "") + "..."
 }
 
 // invalidField is invalid for one field.
@@ -120,8 +127,6 @@ func storeError(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return status.FromContextError(ctx.Err()).Err()
-	case errors.Is(err, store.ErrInvalidPosition):
-		return invalidField("pageToken", "Invalid value: must be the nextPageToken of the page before")
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled),
 		errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrClosed):
 		return newError(codes.Unavailable, setpointv1.ErrorReason_ERROR_REASON_STORE_UNAVAILABLE,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
@@ -54,7 +55,7 @@ func answerError(ctx context.Context, mux *runtime.ServeMux, m runtime.Marshaler
 		for i, v := range invalidJSON.Violations {
 			violations[i] = validation.Violation{Field: v.Field, Description: v.Description}
 		}
-		err = invalid(violations)
+		err = invalidWithin(violations, maxBodyDetails)
 	case errors.As(decodeErr, &tooLarge):
 		err = overLimit("maxRequestBytes", int(tooLarge.Limit), fmt.Sprintf("the body is larger than %d bytes", tooLarge.Limit))
 		// The gateway's status for the code, 429, would invite a retry.
@@ -62,7 +63,37 @@ func answerError(ctx context.Context, mux *runtime.ServeMux, m runtime.Marshaler
 	case decodeErr != nil:
 		err = status.Error(codes.InvalidArgument, "the body could not be read to its end")
 	}
+	if field, problem, ok := badParameter(err); ok {
+		err = invalidField(field, problem)
+	}
 	runtime.DefaultHTTPErrorHandler(ctx, mux, m, w, r, err)
+}
+
+// unparsed is how the gateway words a parameter of the URL that it can't read.
+var unparsed = regexp.MustCompile(`^(?:parsing field|type mismatch, parameter:) "?([a-z_]+)"?[:,] (.*)$`)
+
+// badParameter finds the parameter that the gateway could not read.
+func badParameter(err error) (field, problem string, ok bool) {
+	s := status.Convert(err)
+	if s.Code() != codes.InvalidArgument || len(s.Details()) > 0 {
+		return "", "", false
+	}
+	found := unparsed.FindStringSubmatch(s.Message())
+	if found == nil {
+		return "", "", false
+	}
+	return jsonName(found[1]), "Invalid value: " + found[2], true
+}
+
+// jsonName turns a field's name into that of JSON: page_size into pageSize.
+func jsonName(name string) string {
+	words := strings.Split(name, "_")
+	for i := 1; i < len(words); i++ {
+		if words[i] != "" {
+			words[i] = strings.ToUpper(words[i][:1]) + words[i][1:]
+		}
+	}
+	return strings.Join(words, "")
 }
 
 // answerRoutingError tells of a path or method that is not served.

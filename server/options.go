@@ -52,7 +52,7 @@ func DefaultOptions() Options {
 		MaxBatch:          1000,
 		MaxStreamInFlight: 64,
 		MaxAttempts:       64,
-		AnswerRetention:   time.Minute,
+		AnswerRetention:   2 * time.Minute,
 		AnswerLimit:       32,
 		RequestTimeout:    10 * time.Second,
 		DrainTimeout:      20 * time.Second,

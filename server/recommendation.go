@@ -6,7 +6,6 @@ import (
 	"io"
 	"sync"
 
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -79,7 +78,7 @@ func (s *recommendationService) StreamRecommend(stream setpointv1.Recommendation
 			}
 			answers.add(func() *setpointv1.StreamRecommendResponse {
 				defer func() { <-places }()
-				return s.answer(stream.Context(), req)
+				return s.protected(stream.Context(), req)
 			})
 		}
 	}
@@ -104,6 +103,19 @@ func (s *recommendationService) receive(stream setpointv1.RecommendationService_
 		}
 	}()
 	return requests, failed
+}
+
+// protected answers with INTERNAL where answering panics; the stream goes on.
+func (s *recommendationService) protected(ctx context.Context, req *setpointv1.StreamRecommendRequest) (response *setpointv1.StreamRecommendResponse) {
+	defer func() {
+		if err := recovered(s.targets.log, setpointv1.RecommendationService_StreamRecommend_FullMethodName, recover(), nil); err != nil {
+			response = &setpointv1.StreamRecommendResponse{
+				Id:     req.GetId(),
+				Result: &setpointv1.StreamRecommendResponse_Error{Error: status.Convert(err).Proto()},
+			}
+		}
+	}()
+	return s.answer(ctx, req)
 }
 
 func (s *recommendationService) answer(ctx context.Context, req *setpointv1.StreamRecommendRequest) *setpointv1.StreamRecommendResponse {
@@ -139,7 +151,7 @@ type answerer struct {
 
 func (a *answerer) add(answer func() *setpointv1.StreamRecommendResponse) {
 	a.running.Go(func() {
-		response := protect(answer)
+		response := answer()
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		// A stream that has ended takes no answers; its reader knows.
@@ -148,15 +160,3 @@ func (a *answerer) add(answer func() *setpointv1.StreamRecommendResponse) {
 }
 
 func (a *answerer) wait() { a.running.Wait() }
-
-// protect turns a panic into an error that the stream ends with.
-func protect(answer func() *setpointv1.StreamRecommendResponse) (response *setpointv1.StreamRecommendResponse) {
-	defer func() {
-		if r := recover(); r != nil {
-			response = &setpointv1.StreamRecommendResponse{
-				Result: &setpointv1.StreamRecommendResponse_Error{Error: status.New(codes.Internal, "internal error").Proto()},
-			}
-		}
-	}()
-	return answer()
-}

@@ -33,7 +33,7 @@ func (s *Server) routes(gateway http.Handler) http.Handler {
 	mux.HandleFunc("GET "+livePath, func(w http.ResponseWriter, _ *http.Request) { answerHealth(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET "+readyPath, func(w http.ResponseWriter, _ *http.Request) {
 		select {
-		case <-s.draining:
+		case <-s.drain.begun:
 			answerHealth(w, http.StatusServiceUnavailable, "draining")
 		default:
 			answerHealth(w, http.StatusOK, "ok")

@@ -42,10 +42,11 @@ type Server struct {
 	recorder *decisionLog
 	service  *recommendationService
 	// gateway leads from REST to gRPC without leaving the process.
-	gateway  *bufconn.Listener
-	conn     *grpc.ClientConn
-	draining chan struct{}
-	drain    sync.Once
+	gateway *bufconn.Listener
+	conn    *grpc.ClientConn
+	drain   *drain
+	// cutOff ends what a drain can't wait for any longer.
+	cutOff context.CancelFunc
 }
 
 // New returns a server that does not listen yet. The log may be nil.
@@ -59,14 +60,16 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	if err := validation.Warm(); err != nil {
 		return nil, fmt.Errorf("compile validation rules: %w", err)
 	}
-	s := &Server{options: options, log: options.Log, health: health.NewServer(), draining: make(chan struct{})}
+	s := &Server{options: options, log: options.Log, health: health.NewServer(), drain: newDrain()}
 	s.recorder = newDecisionLog(log, s.log)
-	t := &targets{store: engine, log: s.log, options: &s.options, decisions: s.recorder}
-	s.service = &recommendationService{targets: t, draining: s.draining}
+	life, cutOff := context.WithCancel(context.Background())
+	s.cutOff = cutOff
+	t := &targets{store: engine, log: s.log, options: &s.options, decisions: s.recorder, life: life}
+	s.service = &recommendationService{targets: t, draining: s.drain.begun}
 	s.grpc = grpc.NewServer(
 		grpc.MaxRecvMsgSize(options.MaxRequestBytes),
-		grpc.ChainUnaryInterceptor(logCalls(s.log), recoverCalls(s.log), withDeadline(options.RequestTimeout)),
-		grpc.ChainStreamInterceptor(logStreams(s.log), recoverStreams(s.log)),
+		grpc.ChainUnaryInterceptor(logCalls(s.log), s.drain.unary, recoverCalls(s.log), withDeadline(options.RequestTimeout)),
+		grpc.ChainStreamInterceptor(logStreams(s.log), s.drain.stream, recoverStreams(s.log)),
 	)
 	setpointv1.RegisterRecommendationServiceServer(s.grpc, s.service)
 	setpointv1.RegisterTargetServiceServer(s.grpc, &targetService{targets: t, log: log})
@@ -149,28 +152,39 @@ func (s *Server) Serve(ctx context.Context, grpcListener, httpListener net.Liste
 // Close stops a server that does not serve.
 func (s *Server) Close() { s.stop() }
 
-// stop drains: REST first, for its calls go on to gRPC.
+// flushTime is what clients get to take the last answers once no call is left.
+const flushTime = 500 * time.Millisecond
+
+// stop drains: new calls are refused at once, REST goes before gRPC, for its calls
+// go on there.
 func (s *Server) stop() {
 	s.health.Shutdown()
-	s.drain.Do(func() { close(s.draining) })
+	s.drain.begin()
 	ctx, cancel := context.WithTimeout(context.Background(), s.options.DrainTimeout)
 	defer cancel()
 	if err := s.http.Shutdown(ctx); err != nil {
 		s.log.Warn("REST calls cut off", zap.Error(err))
 		_ = s.http.Close()
 	}
-	_ = s.conn.Close()
 	stopped := make(chan struct{})
 	go func() {
 		s.grpc.GracefulStop()
 		close(stopped)
 	}()
 	select {
-	case <-stopped:
+	case <-s.drain.wait():
 	case <-ctx.Done():
 		s.log.Warn("gRPC calls cut off")
-		s.grpc.Stop()
-		<-stopped
 	}
+	flushed, cancelFlush := context.WithTimeout(ctx, flushTime)
+	defer cancelFlush()
+	select {
+	case <-stopped:
+	case <-flushed.Done():
+	}
+	s.cutOff()
+	s.grpc.Stop()
+	<-stopped
+	_ = s.conn.Close()
 	s.recorder.close()
 }

@@ -30,6 +30,8 @@ type targets struct {
 	options *Options
 	// decisions is the log for people; it has no say in anything.
 	decisions *decisionLog
+	// life ends when a stop waits no longer.
+	life context.Context
 }
 
 // job is one request on its way to an answer.
@@ -107,7 +109,7 @@ func (t *targets) decide(j *job, record store.Record) []byte {
 		requestID = ""
 	}
 	if requestID != "" {
-		if a := history.AnswerFor(requestID); a != nil {
+		if a := history.AnswerFor(requestID); a != nil && j.now.UnixNano()-a.At <= int64(t.options.AnswerRetention) {
 			j.response, j.err = conversion.Answer(a)
 			return nil
 		}
@@ -142,10 +144,8 @@ func (t *targets) decide(j *job, record store.Record) []byte {
 // conclude notes the decisions that are final with this one: a change before it
 // that was still pending, and this one if it changes nothing.
 func (t *targets) conclude(j *job, before *recommender.History) {
-	if settled := j.decision.SettledBefore; settled.ID != (recommender.ID{}) && settled.ID == before.Last.ID {
-		last := conversion.LastDecision(before)
-		last.Outcome = conversion.Outcome(settled.Outcome)
-		j.concluded = append(j.concluded, last)
+	if settled := j.decision.SettledBefore; settled.ID != (recommender.ID{}) {
+		j.concluded = append(j.concluded, conversion.PendingDecision(before, settled.Outcome))
 	}
 	if !j.decision.Changes() {
 		j.concluded = append(j.concluded, conversion.Decision(&j.decision, j.request.GetRequestId()))
@@ -202,9 +202,17 @@ func (t *targets) swap(ctx context.Context, swap store.Swap) (store.SwapResult, 
 	if err := ctx.Err(); err != nil {
 		return store.SwapResult{}, err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.options.RequestTimeout)
+	ctx, cancel := t.detach(ctx)
 	defer cancel()
 	return t.store.CompareAndSwap(ctx, swap)
+}
+
+// detach returns a context for what is to be finished although the caller hangs
+// up: it ends with a timeout of its own, or when a stop waits no longer.
+func (t *targets) detach(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.options.RequestTimeout)
+	stop := context.AfterFunc(t.life, cancel)
+	return ctx, func() { stop(); cancel() }
 }
 
 // pause lets the callers that win races finish: not after the first few losses,
@@ -226,6 +234,15 @@ func (t *targets) storeFailed(ctx context.Context, operation, target string, err
 		t.log.Error("store failed", zap.String("operation", operation), zap.String("target", target), zap.Error(err))
 	}
 	return storeError(ctx, err)
+}
+
+// settledDecision is the log's entry for a change that was reported: the decision
+// as it was, with the status as it is now.
+func settledDecision(before, after *recommender.History, outcome recommender.Outcome) *setpointv1.Decision {
+	entry := conversion.PendingDecision(before, outcome)
+	status := conversion.Status(&after.Status)
+	entry.Conditions, entry.CurrentMetrics = status.GetConditions(), status.GetCurrentMetrics()
+	return entry
 }
 
 // report settles a change.
@@ -265,7 +282,7 @@ func (t *targets) report(ctx context.Context, req *setpointv1.ReportScaleRequest
 		case err != nil:
 			return nil, t.storeFailed(ctx, "swap", target, err)
 		case result.Swapped:
-			t.decisions.append(key, []*setpointv1.Decision{conversion.LastDecision(&next)})
+			t.decisions.append(key, []*setpointv1.Decision{settledDecision(&history, &next, outcome)})
 			t.log.Info("scale reported", zap.String("target", target), zap.Stringer("recommendation", id),
 				zap.String("outcome", req.GetOutcome()), zap.String("message", req.GetMessage()))
 			return response, nil

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -106,9 +107,13 @@ func readTargetsToken(token string) (store.Key, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(token)
 	parts := strings.Split(string(raw), "/")
 	if err != nil || len(parts) != 3 {
-		return store.Key{}, invalidField("pageToken", "Invalid value: must be the nextPageToken of the page before")
+		return store.Key{}, badPageToken()
 	}
 	return store.Key{Cluster: parts[0], Namespace: parts[1], Target: parts[2]}, nil
+}
+
+func badPageToken() error {
+	return invalidField("pageToken", "Invalid value: must be the nextPageToken of the page before")
 }
 
 func (s *targetService) DeleteTarget(ctx context.Context, req *setpointv1.DeleteTargetRequest) (*setpointv1.DeleteTargetResponse, error) {
@@ -142,32 +147,37 @@ func (s *targetService) ListDecisions(ctx context.Context, req *setpointv1.ListD
 	}
 	response := &setpointv1.ListDecisionsResponse{}
 	size := pageSize(req.GetPageSize(), defaultDecisionsPage)
-	if history.Pending != nil && req.GetPageToken() == "" {
+	position, shown := req.GetPageToken(), ""
+	if history.Pending != nil && position == "" {
 		// It is logged when it is settled.
-		response.Decisions = append(response.Decisions, conversion.LastDecision(history))
+		pending := conversion.PendingDecision(history, recommender.Undecided)
+		response.Decisions = append(response.Decisions, pending)
 		if size--; size == 0 {
-			response.NextPageToken = firstLogged
+			response.NextPageToken = afterPending + pending.GetRecommendationId()
 			return response, nil
 		}
 	}
-	position := req.GetPageToken()
-	if position == firstLogged {
-		position = ""
+	if id, ok := strings.CutPrefix(position, afterPending); ok {
+		position, shown = "", id
 	}
 	values, next, err := s.log.ReadLog(ctx, parseTarget(req.GetParent()), position, size)
+	if errors.Is(err, store.ErrInvalidPosition) {
+		return nil, badPageToken()
+	}
 	if err != nil {
 		return nil, s.targets.storeFailed(ctx, "read log", req.GetParent(), err)
 	}
 	for _, value := range values {
 		d := &setpointv1.Decision{}
-		if err := proto.Unmarshal(value, d); err == nil {
-			response.Decisions = append(response.Decisions, d)
+		if err := proto.Unmarshal(value, d); err != nil || d.GetRecommendationId() == shown {
+			continue
 		}
+		response.Decisions = append(response.Decisions, d)
 	}
 	response.NextPageToken = next
 	return response, nil
 }
 
-// firstLogged is the page token for the newest decision that is in the log, where
-// a page held only the pending one.
-const firstLogged = "logged"
+// afterPending begins the page token that follows a page with nothing but the
+// pending decision, whose id follows: it may be logged by then.
+const afterPending = "pending-"

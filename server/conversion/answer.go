@@ -88,6 +88,22 @@ func LastDecision(h *recommender.History) *setpointv1.Decision {
 	return out
 }
 
+// PendingDecision prints the decision whose change is pending, with what became
+// of it; nil if none is.
+func PendingDecision(h *recommender.History, outcome recommender.Outcome) *setpointv1.Decision {
+	p := h.Pending
+	if p == nil {
+		return nil
+	}
+	status := Status(&h.Status)
+	return &setpointv1.Decision{
+		RecommendationId: p.ID.String(), RequestId: p.RequestID, Time: nanoseconds(p.At),
+		CurrentReplicas: p.From, DesiredReplicas: p.To, Action: Action(p.From, p.To),
+		Reason: p.Reason, Error: p.Error, Outcome: Outcome(outcome),
+		Conditions: status.GetConditions(), CurrentMetrics: status.GetCurrentMetrics(),
+	}
+}
+
 // Decision prints a decision for the log.
 func Decision(d *recommender.Decision, requestID string) *setpointv1.Decision {
 	status := Status(&d.Status)
@@ -152,17 +168,26 @@ func Answer(a *recommender.Answer) (*setpointv1.RecommendResponse, error) {
 
 // EncodeExplanation encodes a decision's explanation to be kept with its answer,
 // nil if it has none. One that takes more than limit bytes goes without the pods'
-// details and says so.
+// details, if need be without warnings and metrics, and says so.
 func EncodeExplanation(d *recommender.Decision, limit int) ([]byte, error) {
 	e := explanation(d)
 	if e == nil {
 		return nil, nil
 	}
-	if proto.Size(e) > limit {
-		e.Truncated = true
-		for _, m := range e.GetMetrics() {
-			m.Pods = nil
+	for _, shorten := range []func(){
+		func() {
+			for _, m := range e.GetMetrics() {
+				m.Pods = nil
+			}
+		},
+		func() { e.Warnings = nil },
+		func() { e.Metrics = nil },
+	} {
+		if proto.Size(e) <= limit {
+			break
 		}
+		e.Truncated = true
+		shorten()
 	}
 	return proto.Marshal(e)
 }

@@ -172,6 +172,7 @@ func (r *reader) customMetrics(metrics []wanted, out []recommender.Readings, val
 	var identity selectorCache
 	for i, v := range values {
 		milli := r.milli(v.GetValue(), func() string { return fmt.Sprintf("customMetrics[%d].value", i) })
+		r.time(v.GetTimestamp(), func() string { return fmt.Sprintf("customMetrics[%d].timestamp", i) })
 		id, err := identity.of(v.GetMetric().GetSelector())
 		if err != nil {
 			r.refuse(fmt.Sprintf("customMetrics[%d].metric.selector", i), "Invalid value: "+err.Error())
@@ -227,6 +228,7 @@ func (r *reader) externalMetrics(metrics []wanted, out []recommender.Readings, s
 	var identity selectorCache
 	for i, v := range series {
 		milli := r.milli(v.GetValue(), func() string { return fmt.Sprintf("externalMetrics[%d].value", i) })
+		r.time(v.GetTimestamp(), func() string { return fmt.Sprintf("externalMetrics[%d].timestamp", i) })
 		id, err := identity.of(v.GetMetric().GetSelector())
 		if err != nil {
 			r.refuse(fmt.Sprintf("externalMetrics[%d].metric.selector", i), "Invalid value: "+err.Error())

@@ -1,0 +1,58 @@
+package server_test
+
+import (
+	"context"
+
+	"github.com/setpoint-dev/setpoint/store"
+	"github.com/setpoint-dev/setpoint/store/memory"
+)
+
+// faultyStore is a memory store with hooks around loads and swaps, of single and
+// of batch calls alike. A nil hook stands for none. A hook does the operation, if
+// at all, by the function it is given.
+type faultyStore struct {
+	*memory.Store
+	load func(ctx context.Context, key store.Key, load loadFunc) (store.Record, error)
+	swap func(ctx context.Context, swap store.Swap, compareAndSwap swapFunc) (store.SwapResult, error)
+}
+
+type (
+	loadFunc = func(context.Context, store.Key) (store.Record, error)
+	swapFunc = func(context.Context, store.Swap) (store.SwapResult, error)
+)
+
+func (f *faultyStore) Load(ctx context.Context, key store.Key) (store.Record, error) {
+	if f.load == nil {
+		return f.Store.Load(ctx, key)
+	}
+	return f.load(ctx, key, f.Store.Load)
+}
+
+func (f *faultyStore) LoadBatch(ctx context.Context, keys []store.Key) ([]store.Record, error) {
+	records := make([]store.Record, len(keys))
+	for i, key := range keys {
+		var err error
+		if records[i], err = f.Load(ctx, key); err != nil {
+			return nil, err
+		}
+	}
+	return records, nil
+}
+
+func (f *faultyStore) CompareAndSwap(ctx context.Context, swap store.Swap) (store.SwapResult, error) {
+	if f.swap == nil {
+		return f.Store.CompareAndSwap(ctx, swap)
+	}
+	return f.swap(ctx, swap, f.Store.CompareAndSwap)
+}
+
+func (f *faultyStore) CompareAndSwapBatch(ctx context.Context, swaps []store.Swap) ([]store.SwapResult, error) {
+	results := make([]store.SwapResult, len(swaps))
+	for i, swap := range swaps {
+		var err error
+		if results[i], err = f.CompareAndSwap(ctx, swap); err != nil {
+			return nil, err
+		}
+	}
+	return results, nil
+}
