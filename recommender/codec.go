@@ -40,6 +40,7 @@ func (h *History) AppendBinary(b []byte) []byte {
 	e := encoder{b: append(b, historyFormat)}
 	e.uint(h.bits())
 	e.time(h.Updated)
+	e.int(h.Since)
 	e.recommendations(h.Recommendations)
 	e.scaleEvents(h.ScaleUps)
 	e.scaleEvents(h.ScaleDowns)
@@ -99,7 +100,7 @@ func DecodeHistory(b []byte) (History, error) {
 
 func (d *decoder) history() History {
 	bits := d.uint()
-	h := History{Seen: bits&seenBit != 0, Initialized: bits&initializedBit != 0, Updated: d.time()}
+	h := History{Seen: bits&seenBit != 0, Initialized: bits&initializedBit != 0, Updated: d.time(), Since: d.int()}
 	h.Recommendations = d.recommendations()
 	h.ScaleUps = d.scaleEvents()
 	h.ScaleDowns = d.scaleEvents()

@@ -78,8 +78,9 @@ type Explanation struct {
 // HistorySummary is what a history held, in numbers.
 type HistorySummary struct {
 	Recommendations, ScaleUps, ScaleDowns int
-	// Oldest recommendation, nanoseconds since the Unix epoch.
-	Oldest int64
-	// Younger says that it is younger than the longest window that applies.
+	// Oldest recommendation, and when the first one was made, nanoseconds since the
+	// Unix epoch; 0: there is none.
+	Oldest, Since int64
+	// Younger says that the first was made within the longest window that applies.
 	Younger bool
 }

@@ -38,6 +38,8 @@ type History struct {
 	// the count at first sight makes it.
 	Recommendations []TimedRecommendation
 	Initialized     bool
+	// Since is when that was, in nanoseconds since the Unix epoch.
+	Since int64
 	// ScaleUps and ScaleDowns are upstream's slots: changes that were applied.
 	ScaleUps, ScaleDowns []ScaleEvent
 	// Status is as upstream would have stored it.

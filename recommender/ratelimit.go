@@ -150,6 +150,7 @@ func (d *decider) limitRate(direction Direction, rules *ScalingRules) RateLimit 
 			rate.Limit = l.Limit
 		}
 		if d.in.Explain {
+			d.warnOfLimit(direction, &l)
 			rate.Policies = append(rate.Policies, l)
 		}
 	}

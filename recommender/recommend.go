@@ -79,17 +79,19 @@ func (d *decider) summarize() HistorySummary {
 	s := HistorySummary{
 		Recommendations: len(d.next.Recommendations),
 		ScaleUps:        len(d.next.ScaleUps), ScaleDowns: len(d.next.ScaleDowns),
-		Oldest: d.nowNanos,
+		Since: d.next.Since,
 	}
-	for _, r := range d.next.Recommendations {
-		s.Oldest = min(s.Oldest, r.At)
+	for i, r := range d.next.Recommendations {
+		if i == 0 || r.At < s.Oldest {
+			s.Oldest = r.At
+		}
 	}
 	longest := d.in.Options.DownscaleStabilization
 	if d.in.Spec.Behavior != nil {
 		up, down := d.windows()
 		longest = max(up, down)
 	}
-	s.Younger = d.nowNanos-s.Oldest < int64(longest)
+	s.Younger = !d.next.Initialized || d.nowNanos-d.next.Since < int64(longest)
 	return s
 }
 

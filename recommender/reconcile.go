@@ -13,7 +13,7 @@ func (d *decider) reconcile() {
 	}
 	d.setCondition(AbleToScale, ConditionTrue, "SucceededGetScale", "the HPA controller was able to get the target's current scale")
 	if !d.next.Initialized {
-		d.next.Initialized = true
+		d.next.Initialized, d.next.Since = true, d.nowNanos
 		d.next.Recommendations = []TimedRecommendation{{d.current, d.nowNanos}}
 	}
 	spec := &d.in.Spec
@@ -153,6 +153,9 @@ func (d *decider) evaluateAll() []MetricEvaluation {
 	metrics := d.scratch.metrics[:0]
 	for i := range d.in.Spec.Metrics {
 		metrics = append(metrics, d.evaluate(i))
+		if d.in.Explain {
+			d.warnOf(&metrics[i])
+		}
 	}
 	d.scratch.metrics = metrics
 	if d.in.Explain {

@@ -75,9 +75,8 @@ func explanation(d *recommender.Decision) *setpointv1.Explanation {
 			YoungerThanWindow: e.History.Younger,
 		},
 	}
-	if e.History.Recommendations > 0 {
-		out.History.OldestRecommendationTime = nanoseconds(e.History.Oldest)
-	}
+	out.History.OldestRecommendationTime = nanoseconds(e.History.Oldest)
+	out.History.StartTime = nanoseconds(e.History.Since)
 	for i := range e.Metrics {
 		out.Metrics = append(out.Metrics, metricExplanation(&e.Metrics[i], e.Tolerances))
 	}

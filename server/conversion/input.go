@@ -29,7 +29,7 @@ func Input(req *setpointv1.RecommendRequest, options recommender.Options) (*reco
 	}
 	r.spec(&in.Spec, req.GetSpec())
 	if in.Spec.ScaleTargetRef == (recommender.ObjectReference{}) {
-		in.Spec.ScaleTargetRef = recommender.ObjectReference{Kind: "Target", Name: req.GetTarget()[strings.LastIndexByte(req.GetTarget(), '/')+1:]}
+		in.Spec.ScaleTargetRef = recommender.ObjectReference{Kind: unnamedKind, Name: req.GetTarget()[strings.LastIndexByte(req.GetTarget(), '/')+1:]}
 	}
 	r.scale(in, req)
 	in.Pods = r.pods(req.GetPods())
@@ -41,6 +41,10 @@ func Input(req *setpointv1.RecommendRequest, options recommender.Options) (*reco
 	in.Notes = r.notes
 	return in, r.violations
 }
+
+// unnamedKind stands for the kind of a workload that a request does not name, in
+// texts. It is shown nowhere else.
+const unnamedKind = "Target"
 
 // Namespace returns the namespace's segment of a target's name.
 func Namespace(target string) string {

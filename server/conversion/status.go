@@ -184,7 +184,7 @@ func selector(s *recommender.LabelSelector) *setpointv1.LabelSelector {
 
 // reference prints an object's name; none where it names nothing.
 func reference(o *recommender.ObjectReference) *setpointv1.CrossVersionObjectReference {
-	if *o == (recommender.ObjectReference{}) {
+	if *o == (recommender.ObjectReference{}) || o.Kind == unnamedKind && o.APIVersion == "" {
 		return nil
 	}
 	return &setpointv1.CrossVersionObjectReference{Kind: o.Kind, Name: o.Name, ApiVersion: o.APIVersion}

@@ -184,8 +184,10 @@ type HistoryExplanation struct {
 	// The history is younger than the longest window that applies: the count at
 	// first sight still holds the answer.
 	YoungerThanWindow bool `protobuf:"varint,5,opt,name=younger_than_window,json=youngerThanWindow,proto3" json:"younger_than_window,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// When the target was first evaluated. Absent: it is now.
+	StartTime     *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HistoryExplanation) Reset() {
@@ -251,6 +253,13 @@ func (x *HistoryExplanation) GetYoungerThanWindow() bool {
 		return x.YoungerThanWindow
 	}
 	return false
+}
+
+func (x *HistoryExplanation) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
 }
 
 // How one metric was computed.
@@ -597,7 +606,7 @@ type PodExplanation struct {
 	Group string `protobuf:"bytes,2,opt,name=group,proto3" json:"group,omitempty"`
 	// The rule that said so, a few words, for example "no sample".
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Its sample, a quantity. Absent: none, or not counted.
+	// Its sample, a quantity, counted or not. Absent: none.
 	Usage *string `protobuf:"bytes,4,opt,name=usage,proto3,oneof" json:"usage,omitempty"`
 	// Its request, a quantity. For Utilization.
 	Request *string `protobuf:"bytes,5,opt,name=request,proto3,oneof" json:"request,omitempty"`
@@ -1229,14 +1238,16 @@ const file_setpoint_v1_explanation_proto_rawDesc = "" +
 	"\bwarnings\x18\n" +
 	" \x03(\tR\bwarnings\x129\n" +
 	"\ahistory\x18\v \x01(\v2\x1f.setpoint.v1.HistoryExplanationR\ahistory\x12\x1c\n" +
-	"\ttruncated\x18\f \x01(\bR\ttruncated\"\x86\x02\n" +
+	"\ttruncated\x18\f \x01(\bR\ttruncated\"\xc1\x02\n" +
 	"\x12HistoryExplanation\x12(\n" +
 	"\x0frecommendations\x18\x01 \x01(\x05R\x0frecommendations\x12X\n" +
 	"\x1aoldest_recommendation_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x18oldestRecommendationTime\x12\x1b\n" +
 	"\tscale_ups\x18\x03 \x01(\x05R\bscaleUps\x12\x1f\n" +
 	"\vscale_downs\x18\x04 \x01(\x05R\n" +
 	"scaleDowns\x12.\n" +
-	"\x13younger_than_window\x18\x05 \x01(\bR\x11youngerThanWindow\"\x98\x06\n" +
+	"\x13younger_than_window\x18\x05 \x01(\bR\x11youngerThanWindow\x129\n" +
+	"\n" +
+	"start_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\"\x98\x06\n" +
 	"\x11MetricExplanation\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
@@ -1369,23 +1380,24 @@ var file_setpoint_v1_explanation_proto_depIdxs = []int32{
 	11, // 5: setpoint.v1.Explanation.bounds:type_name -> setpoint.v1.BoundsExplanation
 	1,  // 6: setpoint.v1.Explanation.history:type_name -> setpoint.v1.HistoryExplanation
 	12, // 7: setpoint.v1.HistoryExplanation.oldest_recommendation_time:type_name -> google.protobuf.Timestamp
-	13, // 8: setpoint.v1.MetricExplanation.current:type_name -> setpoint.v1.MetricValueStatus
-	14, // 9: setpoint.v1.MetricExplanation.target:type_name -> setpoint.v1.MetricTarget
-	3,  // 10: setpoint.v1.MetricExplanation.tolerance:type_name -> setpoint.v1.ToleranceExplanation
-	4,  // 11: setpoint.v1.MetricExplanation.pod_counts:type_name -> setpoint.v1.PodCounts
-	5,  // 12: setpoint.v1.MetricExplanation.pods:type_name -> setpoint.v1.PodExplanation
-	8,  // 13: setpoint.v1.StabilizationExplanation.windows:type_name -> setpoint.v1.WindowExplanation
-	12, // 14: setpoint.v1.WindowExplanation.recommendation_time:type_name -> google.protobuf.Timestamp
-	12, // 15: setpoint.v1.WindowExplanation.release_time:type_name -> google.protobuf.Timestamp
-	12, // 16: setpoint.v1.WindowExplanation.full_release_time:type_name -> google.protobuf.Timestamp
-	10, // 17: setpoint.v1.RateLimitExplanation.policies:type_name -> setpoint.v1.PolicyExplanation
-	12, // 18: setpoint.v1.PolicyExplanation.period_start:type_name -> google.protobuf.Timestamp
-	12, // 19: setpoint.v1.PolicyExplanation.release_time:type_name -> google.protobuf.Timestamp
-	20, // [20:20] is the sub-list for method output_type
-	20, // [20:20] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	12, // 8: setpoint.v1.HistoryExplanation.start_time:type_name -> google.protobuf.Timestamp
+	13, // 9: setpoint.v1.MetricExplanation.current:type_name -> setpoint.v1.MetricValueStatus
+	14, // 10: setpoint.v1.MetricExplanation.target:type_name -> setpoint.v1.MetricTarget
+	3,  // 11: setpoint.v1.MetricExplanation.tolerance:type_name -> setpoint.v1.ToleranceExplanation
+	4,  // 12: setpoint.v1.MetricExplanation.pod_counts:type_name -> setpoint.v1.PodCounts
+	5,  // 13: setpoint.v1.MetricExplanation.pods:type_name -> setpoint.v1.PodExplanation
+	8,  // 14: setpoint.v1.StabilizationExplanation.windows:type_name -> setpoint.v1.WindowExplanation
+	12, // 15: setpoint.v1.WindowExplanation.recommendation_time:type_name -> google.protobuf.Timestamp
+	12, // 16: setpoint.v1.WindowExplanation.release_time:type_name -> google.protobuf.Timestamp
+	12, // 17: setpoint.v1.WindowExplanation.full_release_time:type_name -> google.protobuf.Timestamp
+	10, // 18: setpoint.v1.RateLimitExplanation.policies:type_name -> setpoint.v1.PolicyExplanation
+	12, // 19: setpoint.v1.PolicyExplanation.period_start:type_name -> google.protobuf.Timestamp
+	12, // 20: setpoint.v1.PolicyExplanation.release_time:type_name -> google.protobuf.Timestamp
+	21, // [21:21] is the sub-list for method output_type
+	21, // [21:21] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_setpoint_v1_explanation_proto_init() }

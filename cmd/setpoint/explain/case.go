@@ -129,16 +129,7 @@ func (c *oneCase) observed() (replicas int32, ok bool) {
 }
 
 // youngHistory tells that a running controller may know more than is known here.
-// A history that is not young can look so for an evaluation, as old entries are
-// overwritten; then AbleToScale tells of earlier ones.
-func (c *oneCase) youngHistory() bool {
-	h := c.trace.GetHistory()
-	if !h.GetYoungerThanWindow() || h.GetOldestRecommendationTime() == nil {
-		return h.GetYoungerThanWindow()
-	}
-	since := c.condition("AbleToScale").GetLastTransitionTime()
-	return since == nil || !since.AsTime().Before(h.GetOldestRecommendationTime().AsTime())
-}
+func (c *oneCase) youngHistory() bool { return c.trace.GetHistory().GetYoungerThanWindow() }
 
 // noHistory tells that nothing was known from before.
 func (c *oneCase) noHistory() bool {
