@@ -202,7 +202,7 @@ func TestTheDrainTimeoutBoundsSwapsToo(t *testing.T) {
 	}()
 	<-swapping
 	s.stop()
-	<-done
+	_ = <-done
 	select {
 	case err := <-s.served:
 		s.served <- err

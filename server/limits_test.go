@@ -171,6 +171,16 @@ func TestAnswersToBadRequestsReachEveryClient(t *testing.T) {
 				r.Spec.Metrics = append(r.Spec.Metrics, &setpointv1.MetricSpec{Type: long[:1<<16]})
 			}
 		}},
+		// What is not ASCII takes three bytes for each of its own in a message.
+		{"many long words of another script", func(r *setpointv1.RecommendRequest) {
+			r.Spec.Metrics = nil
+			for range 100 {
+				r.Spec.Metrics = append(r.Spec.Metrics, &setpointv1.MetricSpec{Type: strings.Repeat("ω", 1000)})
+			}
+		}},
+		{"a long name of another script", func(r *setpointv1.RecommendRequest) {
+			r.GetPods()[0].Containers[0].Requests = map[string]string{strings.Repeat("ω", 1000): strings.Repeat("ω", 1000)}
+		}},
 		{"a thousand pods with bad quantities", func(r *setpointv1.RecommendRequest) {
 			r.Pods = nil
 			for i := range 1000 {

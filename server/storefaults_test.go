@@ -441,7 +441,7 @@ func TestNothingIsBegunForACallerThatHungUp(t *testing.T) {
 	}()
 	<-loading
 	cancel()
-	<-done
+	_ = <-done
 	<-loaded
 	s.stopAndWait(t)
 	if got := s.stored(t, web); got != nil {

@@ -59,7 +59,8 @@ func TestSumsAreExactUntilRounded(t *testing.T) {
 	if sum := big.Add(big); sum.InRange() {
 		t.Errorf("the doubled largest value is in range with %d milli", sum.Milli())
 	}
-	if FromMilli(1500).Cmp(FromMilli(1499)) != 1 || small.Cmp(FromMilli(1)) != -1 || big.Cmp(big) != 0 {
+	same := big
+	if FromMilli(1500).Cmp(FromMilli(1499)) != 1 || small.Cmp(FromMilli(1)) != -1 || big.Cmp(same) != 0 {
 		t.Error("comparison is not by the exact amounts")
 	}
 }

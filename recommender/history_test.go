@@ -1,0 +1,189 @@
+package recommender
+
+import (
+	"testing"
+	"time"
+)
+
+// §8.1: a new recommendation takes the last slot that may be reused, or a new one.
+func TestSlotsOfRecommendations(t *testing.T) {
+	const window = 10 * time.Second
+	slots := func(ages ...time.Duration) (s []TimedRecommendation) {
+		for i, age := range ages {
+			s = append(s, TimedRecommendation{int32(i), int64(time.Minute - age)})
+		}
+		return s
+	}
+	for _, tt := range []struct {
+		name                 string
+		slots                []TimedRecommendation
+		upWindow, downWindow time.Duration
+		without, with        int
+	}{
+		{"none", nil, 0, window, -1, -1},
+		{"none old enough", slots(5*time.Second, window), 0, window, -1, -1},
+		{"the last of the old ones", slots(window+1, time.Hour, window+1, 5*time.Second), 0, window, 2, 2},
+		{"also where an older one comes first", slots(time.Hour, 0, window+2, 0), 0, window, 2, 2},
+		{"with behavior both windows must be over", slots(window + 1), 2 * window, window, 0, -1},
+	} {
+		now := int64(time.Minute)
+		equal(t, tt.name+", without behavior", stabilizeWithoutBehavior(now, tt.slots, tt.downWindow, 5).slot, tt.without)
+		equal(t, tt.name+", with behavior", stabilizeWithBehavior(now, tt.slots, tt.upWindow, tt.downWindow, 5, 5).slot, tt.with)
+	}
+	before := slots(0, 1)
+	equal(t, "in a slot", recordRecommendation(before, 0, TimedRecommendation{9, 9}), []TimedRecommendation{{9, 9}, before[1]})
+	equal(t, "in a new one", recordRecommendation(before, -1, TimedRecommendation{9, 9}), append(slots(0, 1), TimedRecommendation{9, 9}))
+	equal(t, "the slots before", before, slots(0, 1))
+}
+
+// §8.6: a mark is for good, the last marked slot is taken.
+func TestSlotsOfEvents(t *testing.T) {
+	const period = 60
+	second := func(n int64) int64 { return n * int64(time.Second) }
+	event := ScaleEvent{Change: 9, At: second(100)}
+	for _, tt := range []struct {
+		name         string
+		events, want []ScaleEvent
+	}{
+		{"the first", nil, []ScaleEvent{event}},
+		{
+			"one exactly as old as the period stays",
+			[]ScaleEvent{{Change: 1, At: second(40)}}, []ScaleEvent{{Change: 1, At: second(40)}, event},
+		},
+		{"an older one is overwritten", []ScaleEvent{{Change: 1, At: second(40) - 1}}, []ScaleEvent{event}},
+		{
+			"of several the last, the others are marked",
+			[]ScaleEvent{{Change: 1, At: 1}, {Change: 2, At: 0}, {Change: 3, At: second(99)}},
+			[]ScaleEvent{{Change: 1, At: 1, Outdated: true}, event, {Change: 3, At: second(99)}},
+		},
+		{
+			"a mark stays when the period grows",
+			[]ScaleEvent{{Change: 1, At: second(99), Outdated: true}, {Change: 2, At: second(99)}}, []ScaleEvent{event, {Change: 2, At: second(99)}},
+		},
+	} {
+		equal(t, tt.name, recordScaleEvent(tt.events, event, period), tt.want)
+	}
+}
+
+// An event is kept for the longest period of its own direction, although the
+// other direction's policies count it too.
+func TestAnEventMayBeForgottenByTheOtherDirection(t *testing.T) {
+	in := wanting(10)
+	in.Spec.Behavior = behavior(policies(ScalingPolicy{PodsPolicy, 4, 10}), policies(ScalingPolicy{PodsPolicy, 2, 600}))
+	follow(t, in, []step{
+		{at: 0, wants: 14, want: 14},
+		{at: time.Second, wants: 1, want: 8},        // from 10, before the 4 that came
+		{at: 12 * time.Second, wants: 14, want: 12}, // takes the slot of those 4
+		{at: 13 * time.Second, wants: 1, want: 12},  // had it been kept: 8
+	})
+}
+
+func TestAnswersAreRememberedForAWhile(t *testing.T) {
+	var h History
+	for i := range 5 {
+		h = h.WithAnswer(Answer{RequestID: string(rune('a' + i)), At: int64(i) * 10}, 25, 4)
+	}
+	var kept []string
+	for _, a := range h.Answers {
+		kept = append(kept, a.RequestID)
+	}
+	equal(t, "those not older than 25", kept, []string{"c", "d", "e"})
+	equal(t, "the last decision's request", h.Last.RequestID, "e")
+	equal(t, "a remembered one", h.AnswerFor("d").At, int64(30))
+	equal(t, "a forgotten one", h.AnswerFor("a"), (*Answer)(nil))
+
+	next := h.WithAnswer(Answer{RequestID: "f", At: 41}, 25, 2)
+	equal(t, "at most two", len(next.Answers), 2)
+	equal(t, "the history before", len(h.Answers), 3)
+	exact := History{Answers: []Answer{{RequestID: "a"}}}.WithAnswer(Answer{RequestID: "b", At: 25}, 25, 9)
+	equal(t, "one exactly as old as the retention stays", len(exact.Answers), 2)
+}
+
+// The request's id goes to the decision's change too, and not to another's.
+func TestAnAnswerNamesTheRequestOfItsChange(t *testing.T) {
+	in := wanting(5)
+	in.Spec.Metrics = append(in.Spec.Metrics, podsAverage(unit))
+	read(in, 0, 8*unit)
+	d, decided := Recommend(t0, in, nil)
+	before := clone(&decided)
+	next := decided.WithAnswer(NewAnswer("r", &d, nil), time.Minute, 10)
+	equal(t, "the change's request", next.Pending.RequestID, "r")
+	equal(t, "the change's error", next.Pending.Error, d.Error)
+	equal(t, "the history before", &decided, before)
+	other := decided.WithAnswer(Answer{RequestID: "s", ID: ID{9}}, time.Minute, 10)
+	equal(t, "another's request", other.Pending.RequestID, "")
+}
+
+func TestAnAnswerIsTheDecisionAgain(t *testing.T) {
+	in := wanting(5)
+	in.Spec.Metrics = append(in.Spec.Metrics, podsAverage(unit))
+	read(in, 0, 8*unit)
+	d, next := Recommend(t0, in, nil)
+	next = next.WithAnswer(NewAnswer("r", &d, []byte("because")), time.Minute, 10)
+	decoded, err := DecodeHistory(next.AppendBinary(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := decoded.AnswerFor("r")
+	equal(t, "the decision", a.Decision(), d)
+	equal(t, "the explanation", string(a.Explanation), "because")
+}
+
+func TestIDs(t *testing.T) {
+	id := ID{0: 0xab, 15: 1}
+	const text = "ab000000000000000000000000000001"
+	equal(t, "its text", id.String(), text)
+	equal(t, "that of none", ID{}.String(), "")
+	if parsed, ok := ParseID(text); !ok || parsed != id {
+		t.Errorf("ParseID(%q) = %v, %t", text, parsed, ok)
+	}
+	for _, bad := range []string{"", "ab", text + "0", "AB000000000000000000000000000001", "zz000000000000000000000000000001", "00000000000000000000000000000000"} {
+		if parsed, ok := ParseID(bad); ok {
+			t.Errorf("ParseID(%q) = %v", bad, parsed)
+		}
+	}
+}
+
+func TestProfiles(t *testing.T) {
+	names := ProfileNames()
+	equal(t, "the reference", names[0], "v1.36")
+	for _, name := range names {
+		if p, ok := ProfileByName(name); !ok || p.Name() != name {
+			t.Errorf("ProfileByName(%q) = %v, %t", name, p, ok)
+		}
+	}
+	if _, ok := ProfileByName("v0"); ok {
+		t.Error("there is a profile v0")
+	}
+	equal(t, "the default", decide(wanting(1)).Explanation.Profile, "v1.36")
+}
+
+func TestDefaultsOfTheAPI(t *testing.T) {
+	equal(t, "metrics", DefaultMetrics(), []MetricSpec{cpuUtilization(80)})
+	equal(t, "scaling up", DefaultScaleUp(), ScalingRules{
+		StabilizationWindowSeconds: ptr(int32(0)), SelectPolicy: MaxChange,
+		Policies: []ScalingPolicy{{PodsPolicy, 4, 15}, {PercentPolicy, 100, 15}},
+	})
+	equal(t, "scaling down", DefaultScaleDown(), ScalingRules{SelectPolicy: MaxChange, Policies: []ScalingPolicy{{PercentPolicy, 100, 15}}})
+	equal(t, "options", DefaultOptions(), Options{
+		Tolerance: 0.1, CPUInitializationPeriod: 5 * time.Minute, InitialReadinessDelay: 30 * time.Second, DownscaleStabilization: 5 * time.Minute,
+	})
+}
+
+// Downwards the controller's window counts in whole seconds with behavior, and to
+// the nanosecond without.
+func TestTheControllersWindowWithBehavior(t *testing.T) {
+	for name, tt := range map[string]struct {
+		behavior *Behavior
+		held     time.Duration
+	}{
+		"without behavior": {nil, 1500 * time.Millisecond},
+		"with behavior":    {defaultBehavior(), time.Second - 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := wanting(10)
+			in.Spec.Behavior, in.Options.DownscaleStabilization = tt.behavior, 1500*time.Millisecond
+			follow(t, in, []step{{at: 0, wants: 3, want: 10}, {at: tt.held, wants: 3, want: 10}, {at: tt.held + 1, wants: 3, want: 3}})
+		})
+	}
+}

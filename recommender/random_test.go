@@ -1,0 +1,302 @@
+package recommender
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"time"
+)
+
+// random makes what properties are tested with; the same seed makes the same.
+type random struct{ *rand.Rand }
+
+func newRandom(seed uint64) random { return random{rand.New(rand.NewPCG(seed, 0))} }
+
+// between returns a number of [low, high].
+func (r random) between(low, high int) int { return low + r.IntN(high-low+1) }
+
+func (r random) chance(percent int) bool { return r.IntN(100) < percent }
+
+func oneOf[T any](r random, values ...T) T { return values[r.IntN(len(values))] }
+
+// input is any workload that the API would accept, pods and readings in any state.
+func (r random) input() *Input {
+	in := &Input{Namespace: "ns", Options: DefaultOptions(), Explain: r.chance(50)}
+	for i := range in.ID {
+		in.ID[i] = byte(r.IntN(256))
+	}
+	in.Options.ScaleToZero = r.chance(50)
+	if r.chance(30) {
+		in.Options.DownscaleStabilization = time.Duration(r.IntN(120)) * time.Second
+	}
+	in.Spec = Spec{ScaleTargetRef: ObjectReference{Kind: "Deployment", Name: "web"}, MinReplicas: int32(r.between(1, 6))}
+	if in.Options.ScaleToZero && r.chance(30) {
+		in.Spec.MinReplicas = 0
+	}
+	in.Spec.MaxReplicas = max(1, in.Spec.MinReplicas) + int32(r.IntN(30))
+	if r.chance(60) {
+		in.Spec.Behavior = r.behavior()
+	}
+	current := in.Spec.MinReplicas + int32(r.IntN(int(in.Spec.MaxReplicas-in.Spec.MinReplicas)+1))
+	if r.chance(15) {
+		current = int32(r.IntN(40))
+	}
+	in.Scale = Scale{SpecReplicas: current, StatusReplicas: current}
+	if r.chance(20) {
+		in.Scale.StatusReplicas = int32(r.IntN(40))
+	}
+	if r.chance(3) {
+		in.ScaleError = &ScaleError{Message: "away"}
+	}
+	if r.chance(3) {
+		in.SelectorProblem = &SelectorProblem{Reason: SelectorRequired}
+	}
+	for range r.IntN(12) {
+		in.Pods = append(in.Pods, r.pod(fmt.Sprintf("web-%d", len(in.Pods))))
+		if r.chance(85) {
+			in.PodMetrics = append(in.PodMetrics, r.podMetrics(in.Pods[len(in.Pods)-1].Name))
+		}
+	}
+	if r.chance(15) {
+		in.PodMetrics = append(in.PodMetrics, r.podMetrics("ghost"))
+	}
+	r.Shuffle(len(in.PodMetrics)*r.IntN(2), func(i, j int) {
+		in.PodMetrics[i], in.PodMetrics[j] = in.PodMetrics[j], in.PodMetrics[i]
+	})
+	for range r.between(1, 3) {
+		metric := r.metric()
+		in.Spec.Metrics = append(in.Spec.Metrics, metric)
+		in.Readings = append(in.Readings, r.readings(&metric, in.Pods))
+	}
+	if r.chance(30) {
+		in.PreviousStatus = &Status{
+			DesiredReplicas: current,
+			Conditions:      []Condition{{Type: ScaledToZero, Status: oneOf(r, ConditionTrue, ConditionFalse), LastTransitionTime: t0.Add(-time.Hour)}},
+		}
+	}
+	return in
+}
+
+func (r random) pod(name string) Pod {
+	start := t0.Add(-time.Duration(r.IntN(700)) * time.Second)
+	p := Pod{
+		Name: name, Phase: PhaseRunning, Ready: ReadyTrue, StartTime: start,
+		ReadyTransition: start.Add(time.Duration(r.IntN(60)) * time.Second),
+		Containers: []Container{
+			{"app", []ResourceRequest{{"cpu", milliQuantity(int64(r.between(1, 1000)))}, {"memory", milliQuantity(mebi)}}},
+			{"log", []ResourceRequest{{"cpu", milliQuantity(10)}, {"memory", milliQuantity(mebi)}}},
+		},
+	}
+	switch r.IntN(12) {
+	case 0:
+		p.Phase = oneOf(r, PhasePending, PhaseFailed, PhaseOther)
+	case 1:
+		p.Ready = oneOf(r, ReadyFalse, ReadyUnknown, NoCondition)
+	case 2:
+		p.Deleting = true
+	case 3:
+		p.PodLevelRequests = []ResourceRequest{{"cpu", milliQuantity(500)}}
+	case 4:
+		p.Containers[0].Requests = p.Containers[0].Requests[:1+r.IntN(2)]
+	}
+	return p
+}
+
+func (r random) podMetrics(pod string) PodMetrics {
+	return PodMetrics{
+		Pod: pod, Timestamp: t0.Add(-time.Duration(r.IntN(40)) * time.Second), Window: 30 * time.Second,
+		Containers: []ContainerMetrics{
+			{"app", []ResourceUsage{{"cpu", int64(r.IntN(1500))}, {"memory", int64(r.IntN(2 * mebi))}}},
+			{"log", []ResourceUsage{{"cpu", int64(r.IntN(20))}, {"memory", int64(r.IntN(mebi))}}},
+		},
+	}
+}
+
+func (r random) metric() MetricSpec {
+	average := int64(r.between(1, 500))
+	return oneOf(r,
+		cpuUtilization(int32(r.between(1, 200))), containerUtilization("app", int32(r.between(1, 200))),
+		resourceAverage("cpu", average), resourceAverage("memory", average*mebi/500), podsAverage(average),
+		objectValue(average), objectAverage(average), externalValue(average), externalAverage(average))
+}
+
+// readings are what a metric reads: usually something of some replicas' worth.
+func (r random) readings(metric *MetricSpec, pods []Pod) Readings {
+	if r.chance(10) {
+		return Readings{Error: "away"}
+	}
+	value := func() int64 {
+		if r.chance(3) {
+			return oneOf[int64](r, 0, -1, math.MaxInt64, math.MinInt64, math.MaxInt32)
+		}
+		return int64(r.IntN(5000))
+	}
+	var readings Readings
+	switch metric.Type {
+	case PodsMetric:
+		for i := range pods {
+			if r.chance(90) {
+				readings.Values = append(readings.Values, Value{pods[i].Name, value() / 5})
+			}
+		}
+	case ObjectMetric:
+		readings.Values = []Value{{Milli: value()}}
+	case ExternalMetric:
+		for range r.IntN(3) {
+			readings.Values = append(readings.Values, Value{Milli: value()})
+		}
+	}
+	return readings
+}
+
+func (r random) behavior() *Behavior {
+	return &Behavior{ScaleUp: r.rules(0, 30, 60), ScaleDown: r.rules(0, 60, 300)}
+}
+
+func (r random) rules(windows ...int32) ScalingRules {
+	rules := ScalingRules{SelectPolicy: oneOf(r, MaxChange, MaxChange, MinChange, NoSelection)}
+	window := oneOf(r, windows...)
+	rules.StabilizationWindowSeconds = &window
+	for range r.between(1, 3) {
+		rules.Policies = append(rules.Policies, ScalingPolicy{
+			Type: oneOf(r, PodsPolicy, PercentPolicy), Value: int32(r.between(1, 120)), PeriodSeconds: int32(r.between(1, 90)),
+		})
+		if p := &rules.Policies[len(rules.Policies)-1]; p.Type == PodsPolicy {
+			p.Value = p.Value/20 + 1
+		}
+	}
+	if r.chance(20) {
+		rules.Tolerance = ptr(float64(r.IntN(30)) / 100)
+	}
+	return rules
+}
+
+// history is any history, also such as no trace leaves behind.
+func (r random) history() History {
+	instant := func() time.Time {
+		return oneOf(r, time.Time{}, t0, t0.Add(time.Duration(r.Int64N(1e12))), time.Unix(r.Int64(), r.Int64N(1e9)).UTC())
+	}
+	id := func() (id ID) {
+		for i := range id {
+			id[i] = byte(r.IntN(256))
+		}
+		return id
+	}
+	number := func() int64 { return int64(r.Uint64()) >> r.IntN(64) }
+	text := func() string {
+		return oneOf(r, "", "x", "ä€\x00", AbleToScale, "ReadyForNewScale", fmt.Sprint(number()))
+	}
+	object := func() ObjectReference { return ObjectReference{text(), text(), text()} }
+	status := func() Status {
+		s := Status{LastScaleTime: instant(), CurrentReplicas: int32(number()), DesiredReplicas: int32(number())}
+		if r.chance(50) {
+			s.ObservedGeneration = ptr(number())
+		}
+		for range r.IntN(4) {
+			s.CurrentMetrics = append(s.CurrentMetrics, r.metricStatus(text, number))
+			known := conditionTexts[r.IntN(len(conditionTexts))]
+			s.Conditions = append(s.Conditions,
+				Condition{text(), text(), text(), text(), instant()},
+				Condition{ScalingActive, oneOf(r, ConditionTrue, "Maybe"), known.reason, known.message + text(), instant()},
+				Condition{oneOf(r, AbleToScale, "Other"), ConditionUnknown, known.reason, text(), instant()})
+		}
+		return s
+	}
+	h := History{
+		Seen: r.chance(50), Initialized: r.chance(50), Updated: instant(), Since: number(), Target: object(), Status: status(),
+		Last: LastDecision{id(), text(), number(), int32(number()), int32(number()), text(), text(), Outcome(r.IntN(5))},
+	}
+	if r.chance(50) {
+		h.Pending = &Pending{
+			ID: id(), At: number(), From: int32(number()), To: int32(number()), PreviousDesired: int32(number()),
+			RecordsEvent: r.chance(50), LongestPeriod: int32(number()), Zero: ZeroTransition(r.IntN(3)),
+			Reason: text(), RequestID: text(), Error: text(),
+		}
+	}
+	for range r.IntN(6) {
+		h.Recommendations = append(h.Recommendations, TimedRecommendation{int32(number()), number()})
+		h.ScaleUps = append(h.ScaleUps, ScaleEvent{int32(number()), r.chance(50), number()})
+		h.Settled = append(h.Settled, Settled{id(), Outcome(r.IntN(5))})
+	}
+	for range r.IntN(3) {
+		h.ScaleDowns = append(h.ScaleDowns, ScaleEvent{int32(number()), r.chance(50), number()})
+		a := Answer{
+			RequestID: text(), ID: id(), At: number(), From: int32(number()), To: int32(number()), Reason: text(), Error: text(),
+			Status: status(), Explanation: oneOf(r, nil, []byte("x\x00")),
+		}
+		for range r.IntN(3) {
+			a.Events = append(a.Events, Event{oneOf(r, EventNormal, EventWarning, "Other", ""), text(), text()})
+		}
+		h.Answers = append(h.Answers, a)
+	}
+	return h
+}
+
+func (r random) metricStatus(text func() string, number func() int64) MetricStatus {
+	m := MetricStatus{
+		Type: oneOf(r, "", ResourceMetric, ExternalMetric, "Foo"), Resource: text(), Container: text(),
+		Metric: MetricIdentifier{Name: text()}, DescribedObject: ObjectReference{text(), text(), text()},
+		Current: MetricValue{Binary: r.chance(50)},
+	}
+	if r.chance(50) {
+		m.Current.Value, m.Current.HasValue = number(), true
+	}
+	if r.chance(50) {
+		m.Current.AverageValue, m.Current.HasAverageValue = number(), true
+	}
+	if r.chance(50) {
+		m.Current.AverageUtilization, m.Current.HasAverageUtilization = int32(number()), true
+	}
+	if r.chance(50) {
+		m.Metric.Selector = &LabelSelector{}
+		for range r.IntN(3) {
+			m.Metric.Selector.MatchLabels = append(m.Metric.Selector.MatchLabels, Label{text(), text()})
+			m.Metric.Selector.MatchExpressions = append(m.Metric.Selector.MatchExpressions, LabelRequirement{text(), text(), oneOf(r, nil, []string{text(), text()})})
+		}
+	}
+	return m
+}
+
+// clone copies all that a value points to. NaN, which equals nothing, becomes a
+// number.
+func clone[T any](v *T) *T {
+	return deepCopy(reflect.ValueOf(v)).Interface().(*T)
+}
+
+func deepCopy(v reflect.Value) reflect.Value {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() {
+			return v
+		}
+		c := reflect.New(v.Type().Elem())
+		c.Elem().Set(deepCopy(v.Elem()))
+		return c
+	case reflect.Slice:
+		if v.IsNil() {
+			return v
+		}
+		c := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+		for i := range v.Len() {
+			c.Index(i).Set(deepCopy(v.Index(i)))
+		}
+		return c
+	case reflect.Struct:
+		c := reflect.New(v.Type()).Elem()
+		c.Set(v)
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				c.Field(i).Set(deepCopy(v.Field(i)))
+			}
+		}
+		return c
+	case reflect.Float64:
+		if math.IsNaN(v.Float()) {
+			return reflect.ValueOf(-12345.0)
+		}
+		return v
+	default:
+		return v
+	}
+}
