@@ -216,14 +216,14 @@ type step struct {
 type target struct {
 	in      *Input
 	history History
-	ids     byte
+	ids     uint16
 }
 
 // recommend evaluates; the history goes through its encoding.
 func (x *target) recommend(t *testing.T, at time.Duration) Decision {
 	t.Helper()
 	x.ids++
-	x.in.ID = ID{15: x.ids}
+	x.in.ID = ID{14: byte(x.ids >> 8), 15: byte(x.ids)}
 	d, next := Recommend(t0.Add(at), x.in, &x.history)
 	x.keep(t, next)
 	return d

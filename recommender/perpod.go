@@ -42,8 +42,7 @@ func (c *perPod) evaluate(d *decider, e *MetricEvaluation) (problem string) {
 		return problem
 	}
 	c.report(&first, e)
-	c.propose(d, e, &first)
-	return ""
+	return c.propose(d, e, &first)
 }
 
 // group sorts the pods into groups and sums up the ready ones, in one walk over
@@ -111,38 +110,42 @@ func (c *perPod) report(first *pass, e *MetricEvaluation) {
 // propose turns the first pass into a proposal. Missing pods count against the
 // direction: at what keeps the ratio down (0) when it is above 1, at full load
 // when it is below; unready pods only when it is above.
-func (c *perPod) propose(d *decider, e *MetricEvaluation, first *pass) {
+func (c *perPod) propose(d *decider, e *MetricEvaluation, first *pass) (problem string) {
 	s := c.samples
 	withUnready := s.counts.Unready > 0 && first.ratio > 1
 	if !withUnready && s.counts.Missing == 0 {
 		if d.tolerances.within(first.ratio) {
 			e.hold(d.current, WithinTolerance)
-			return
+			return ""
 		}
 		// Not compared with the current count: a rollout's pods decide.
 		e.propose(math.Ceil(first.ratio*float64(s.counts.Ready)), int(s.counts.Ready), true)
-		return
+		return ""
 	}
-	second, filled := c.secondPass(first, withUnready)
+	second, filled, problem := c.secondPass(first, withUnready)
+	if problem != "" {
+		return problem
+	}
 	e.DampenedRatio, e.Dampened = second.ratio, true
 	switch {
 	case d.tolerances.within(second.ratio):
 		e.hold(d.current, DampenedWithinTolerance)
-		return
+		return ""
 	case first.ratio < 1 && second.ratio > 1, first.ratio > 1 && second.ratio < 1:
 		e.hold(d.current, DampenedReversed)
-		return
+		return ""
 	}
 	base := s.count() + filled
 	e.propose(math.Ceil(second.ratio*float64(base)), base, true)
 	if second.ratio < 1 && e.Proposal > d.current || second.ratio > 1 && e.Proposal < d.current {
 		e.hold(d.current, DampenedAgainstCurrent)
 	}
+	return ""
 }
 
 // secondPass compares again with the missing pods, and the unready ones if asked
 // for, filled in, and says how many those are.
-func (c *perPod) secondPass(first *pass, withUnready bool) (p pass, filled int) {
+func (c *perPod) secondPass(first *pass, withUnready bool) (p pass, filled int, problem string) {
 	p.usage, p.requests = first.usage, first.requests
 	for i := range c.samples.pods {
 		s := &c.samples.pods[i]
@@ -152,10 +155,8 @@ func (c *perPod) secondPass(first *pass, withUnready bool) (p pass, filled int) 
 			filled++
 		}
 	}
-	// The sum of requests was not 0 on the first pass. If it wraps to 0 now,
-	// the ratio stays 0 and nothing changes.
-	c.compare(&p, int(c.samples.counts.Ready)+filled)
-	return p, filled
+	problem = c.compare(&p, int(c.samples.counts.Ready)+filled)
+	return p, filled, problem
 }
 
 // assumed is what stands for the sample that a pod does not have.

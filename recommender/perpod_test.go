@@ -45,7 +45,6 @@ func differentRequests() *Input {
 // The second pass can't come to a sum of requests of 0 but by wrapping around.
 // Upstream then fails as on the first pass.
 func TestRequestsThatWrapToNothingFail(t *testing.T) {
-	t.Skip("known bug of the engine: §4.1: Σrequest = 0 on the second pass is an error too")
 	in := workload(cpuUtilization(50), 2, 100, each(1, 10), missing(1))
 	in.Pods[1].Containers[0].Requests = []ResourceRequest{{"cpu", milliQuantity(-100)}}
 	d := decide(in)

@@ -24,7 +24,7 @@ func oneOf[T any](r random, values ...T) T { return values[r.IntN(len(values))] 
 func (r random) input() *Input {
 	in := &Input{Namespace: "ns", Options: DefaultOptions(), Explain: r.chance(50)}
 	for i := range in.ID {
-		in.ID[i] = byte(r.IntN(256))
+		in.ID[i] = byte(r.between(1, 255)) // all zeros name nothing
 	}
 	in.Options.ScaleToZero = r.chance(50)
 	if r.chance(30) {

@@ -35,7 +35,7 @@ func Settle(history History, namespace string, id ID, outcome Outcome, message s
 			}
 		}
 		// A decision that changed nothing has nothing to settle.
-		if history.Last.ID == id && history.Last.Outcome == NotChanged {
+		if id != (ID{}) && history.Last.ID == id && history.Last.Outcome == NotChanged {
 			return Settlement{Status: history.Status, Outcome: NotChanged}, history, nil
 		}
 		return Settlement{}, history, ErrUnknownRecommendation

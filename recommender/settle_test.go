@@ -169,7 +169,6 @@ func TestADecisionWithoutChangeHasNothingToSettle(t *testing.T) {
 }
 
 func TestTheZeroIDNamesNothing(t *testing.T) {
-	t.Skip("known bug of the engine: the zero ID equals that of no last decision")
 	if _, _, err := Settle(History{}, "ns", ID{}, Applied, ""); !errors.Is(err, ErrUnknownRecommendation) {
 		t.Errorf("a report on a target never seen: %v", err)
 	}

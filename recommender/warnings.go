@@ -25,6 +25,8 @@ func (d *decider) warnOf(e *MetricEvaluation) {
 	}
 	switch {
 	case e.Rule != Saturated:
+	case e.Proposal < 0:
+		d.warn("%s: the proposal is far below 0 and stays at the smallest number, as the Kubernetes controller's does", name)
 	case d.capsProposal(e):
 		d.warn("%s: the proposal is beyond the range of a count and stays at the largest, as the Kubernetes controller's does", name)
 	default:
@@ -65,9 +67,9 @@ func (d *decider) warnOfPods(e *MetricEvaluation, name string) {
 	case e.Calculation != UtilizationCalculation:
 	case outOfInt64(requests):
 		d.warn("%s: the sum of the requests is beyond 64 bits of milli-units and wrapped, as the Kubernetes controller's does", name)
-	case outOfInt64(usage * 100):
+	case e.TotalUsage > math.MaxInt64/100 || e.TotalUsage < math.MinInt64/100:
 		d.warn("%s: 100 times the usage is beyond 64 bits of milli-units and wrapped, as the Kubernetes controller's does", name)
-	case outOfInt32(math.Trunc(usage * 100 / requests)):
+	case e.TotalUsage*100/e.TotalRequests != int64(e.Current.AverageUtilization):
 		d.warn("%s: the percentage is beyond 32 bits and lost its upper ones, as the Kubernetes controller's does", name)
 	}
 }

@@ -28,10 +28,10 @@ func TestWarnings(t *testing.T) {
 		want []string
 	}{
 		{"the usual", workload(cpuUtilization(50), 5, 100, each(5, 50)), nil},
-		{"the largest usage", workload(cpuUtilization(50), 1, 1<<55, each(1, math.MaxInt64/100-1)), nil},
+		{"the largest usage", workload(cpuUtilization(50), 1, 1<<55, each(1, math.MaxInt64/100)), nil},
 		{
 			"a sum of usages", workload(podsAverage(100), 2, 0, each(2, 1<<62)),
-			[]string{pods + "the sum of the usages is beyond 64 bits of milli-units and wrapped" + controllers, pods + "the proposal is beyond the range of a count and saturates at -2147483648" + processor},
+			[]string{pods + "the sum of the usages is beyond 64 bits of milli-units and wrapped" + controllers, pods + "the proposal is far below 0 and stays at the smallest number" + controllers},
 		},
 		{
 			"a sum of usages with one of a pod not listed",
@@ -97,10 +97,8 @@ func TestWarnings(t *testing.T) {
 // A proposal far below zero is capped by nobody; upstream's conversion gives the
 // smallest number on every processor.
 func TestAProposalFarBelowZeroDoesNotStayAtTheLargest(t *testing.T) {
-	t.Skip("known bug of the engine: the warning says that the smallest proposal stays at the largest")
 	equal(t, "warnings", decide(withReady(total(externalValue(1), 4, -1<<40))).Explanation.Warnings, []string{
-		"external metric queue(nil): the proposal is beyond the range of a count and saturates at -2147483648" +
-			"; the Kubernetes controller's result depends on the processor",
+		"external metric queue(nil): the proposal is far below 0 and stays at the smallest number, as the Kubernetes controller's does",
 	})
 }
 

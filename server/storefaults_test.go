@@ -441,7 +441,9 @@ func TestNothingIsBegunForACallerThatHungUp(t *testing.T) {
 	}()
 	<-loading
 	cancel()
-	_ = <-done
+	if err := <-done; status.Code(err) != codes.Canceled {
+		t.Errorf("the call that was given up got %v", err)
+	}
 	<-loaded
 	s.stopAndWait(t)
 	if got := s.stored(t, web); got != nil {

@@ -1,6 +1,7 @@
 package conversion
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -48,9 +49,11 @@ const unnamedKind = "Target"
 
 // Namespace returns the namespace's segment of a target's name.
 func Namespace(target string) string {
-	_, rest, _ := strings.Cut(target, "/namespaces/")
-	namespace, _, _ := strings.Cut(rest, "/")
-	return namespace
+	parts := strings.Split(target, "/")
+	if len(parts) != 6 {
+		return ""
+	}
+	return parts[3]
 }
 
 // reader reads messages and gathers what is wrong with them.
@@ -168,11 +171,11 @@ func Tolerance(s string) (float64, error) {
 	tolerance, err := strconv.ParseFloat(s, 64)
 	if err != nil || strings.ContainsAny(s, "xXpP_iI") {
 		if tolerance, err = quantity.ApproximateFloat(s); err != nil {
-			return 0, fmt.Errorf("must be a decimal number or a quantity, such as 0.1 or 100m")
+			return 0, errors.New("must be a decimal number or a quantity, such as 0.1 or 100m")
 		}
 	}
 	if math.IsNaN(tolerance) || math.IsInf(tolerance, 0) || tolerance < 0 {
-		return 0, fmt.Errorf("must be greater than or equal to 0, and finite")
+		return 0, errors.New("must be greater than or equal to 0, and finite")
 	}
 	return tolerance, nil
 }

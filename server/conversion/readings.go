@@ -94,6 +94,7 @@ func selectorIdentity(s labels.Selector) string {
 	for i, q := range requirements {
 		values := q.ValuesUnsorted()
 		slices.Sort(values)
+		values = slices.Compact(values)
 		operator := q.Operator()
 		switch {
 		case len(values) == 1 && operator == selection.In:
