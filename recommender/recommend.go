@@ -56,6 +56,7 @@ func (d *decider) start(now time.Time, history *History) {
 		now = d.next.Updated
 	}
 	d.now, d.nowNanos = now, now.UnixNano()
+	d.trace.Winner = -1
 	d.initializing = now.Add(-d.in.Options.CPUInitializationPeriod)
 	// Conditions are changed in place below; with room for the four that there are.
 	conditions := make([]Condition, len(d.next.Status.Conditions), max(4, len(d.next.Status.Conditions)))

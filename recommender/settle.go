@@ -22,7 +22,7 @@ type Settlement struct {
 	Changed bool
 }
 
-// Settle takes a report: the change of that ID was Applied, or Failed with the
+// Settle takes a report: the change of that ID was Applied, or else Failed with the
 // message. An applied change becomes a scale event at the instant it was
 // recommended. What was settled before stays as it was. The namespace is the
 // target's, for texts. The history given is left as it is.
@@ -39,6 +39,9 @@ func Settle(history History, namespace string, id ID, outcome Outcome, message s
 			return Settlement{Status: history.Status, Outcome: NotChanged}, history, nil
 		}
 		return Settlement{}, history, ErrUnknownRecommendation
+	}
+	if outcome != Applied {
+		outcome = Failed
 	}
 	next := history
 	next.Status.Conditions = append(make([]Condition, 0, len(history.Status.Conditions)+1), history.Status.Conditions...)
@@ -74,7 +77,7 @@ func (h *History) settleBySight(replicas int32) Settled {
 // apply makes the pending change an event of its instant.
 func (h *History) apply() {
 	p := h.Pending
-	at := time.Unix(0, p.At).UTC()
+	at := h.settledAt()
 	s := &h.Status
 	s.Conditions = setCondition(s.Conditions, at, AbleToScale, ConditionTrue, "SucceededRescale",
 		"the HPA controller was able to update the target scale to "+formatReplicas(p.To))
@@ -89,8 +92,18 @@ func (h *History) apply() {
 	default:
 		s.Conditions = removeCondition(s.Conditions, ScaledToZero)
 	}
-	s.LastScaleTime = at
+	s.LastScaleTime = time.Unix(0, p.At).UTC()
 	h.settled(Applied)
+}
+
+// settledAt is the instant for the conditions of the pending change: that of its
+// recommendation, but not before what was recorded since.
+func (h *History) settledAt() time.Time {
+	at := time.Unix(0, h.Pending.At).UTC()
+	if h.Updated.After(at) {
+		return h.Updated
+	}
+	return at
 }
 
 func (h *History) recordChange(p *Pending) {
@@ -104,7 +117,7 @@ func (h *History) recordChange(p *Pending) {
 // fail drops the pending change.
 func (h *History) fail(message string) {
 	p, s := h.Pending, &h.Status
-	s.Conditions = setCondition(s.Conditions, time.Unix(0, p.At).UTC(), AbleToScale, ConditionFalse, "FailedUpdateScale",
+	s.Conditions = setCondition(s.Conditions, h.settledAt(), AbleToScale, ConditionFalse, "FailedUpdateScale",
 		"the HPA controller was unable to update the target scale: "+message)
 	s.DesiredReplicas = p.PreviousDesired
 	h.settled(Failed)

@@ -22,6 +22,12 @@ func TestWarnings(t *testing.T) {
 		read(in, 0, 20*unit)
 		return in
 	}
+	down := func(policy ScalingPolicy) *Input {
+		in := wanting(10)
+		in.Spec.Behavior = behavior(nil, policies(policy))
+		read(in, 0, 5*unit)
+		return in
+	}
 	for _, tt := range []struct {
 		name string
 		in   *Input
@@ -35,7 +41,7 @@ func TestWarnings(t *testing.T) {
 		},
 		{
 			"a sum of usages with one of a pod not listed",
-			withGhostOf(workload(resourceAverage("cpu", math.MaxInt64), 1, 0, each(1, math.MaxInt64)), math.MaxInt64),
+			withGhostOf(workload(resourceAverage("cpu", math.MaxInt64), 1, 0, each(1, 1<<62)), 1<<62),
 			[]string{"cpu resource: the sum of the usages is beyond 64 bits of milli-units and wrapped" + controllers},
 		},
 		{
@@ -55,6 +61,10 @@ func TestWarnings(t *testing.T) {
 			[]string{pods + "the proposal is beyond the range of a count and saturates at 2147483647" + processor},
 		},
 		{"a proposal that upstream caps", withReady(total(externalValue(1), 4, 1<<40)), []string{queue + tooMany}},
+		{
+			"one from zero that it does not", fromZero(total(externalValue(1), 0, 1<<40)),
+			[]string{queue + "the proposal is beyond the range of a count and saturates at 2147483647" + processor},
+		},
 		{"a proposal per replica that upstream caps", total(externalAverage(1), 4, 1<<40), []string{queue + tooMany}},
 		{
 			"one of an object that it does not", total(objectAverage(1), 4, 1<<40),
@@ -80,18 +90,23 @@ func TestWarnings(t *testing.T) {
 		{
 			"a policy of percent past it", up(ScalingPolicy{PercentPolicy, math.MaxInt32, 60}), nil, // 10 times 21474837 is within
 		},
+		{"a policy of the most pods down", down(ScalingPolicy{PodsPolicy, math.MaxInt32, 60}), nil},
+		{"a policy of the most percent down", down(ScalingPolicy{PercentPolicy, math.MaxInt32, 60}), nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			equal(t, "warnings", decide(tt.in).Explanation.Warnings, tt.want)
 		})
 	}
 
-	in := up(ScalingPolicy{PercentPolicy, math.MaxInt32, 60})
-	in.Scale = Scale{1000, 1000}
-	in.Spec.MaxReplicas = 5000
-	read(in, 0, 2000*unit)
-	equal(t, "a policy of percent past it from 1000", decide(in).Explanation.Warnings,
-		[]string{"policy Percent 2147483647/60s: its limit is beyond the range of a count and saturates" + processor})
+	// From 1000 the largest percentage leaves the range both ways.
+	for _, wants := range []int64{2000, 500} {
+		in := wanting(1000)
+		most := policies(ScalingPolicy{PercentPolicy, math.MaxInt32, 60})
+		in.Spec.MaxReplicas, in.Spec.Behavior = 5000, behavior(most, most)
+		read(in, 0, wants*unit)
+		equal(t, "a policy of percent past it from 1000", decide(in).Explanation.Warnings,
+			[]string{"policy Percent 2147483647/60s: its limit is beyond the range of a count and saturates" + processor})
+	}
 }
 
 // A proposal far below zero is capped by nobody; upstream's conversion gives the
