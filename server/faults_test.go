@@ -14,6 +14,8 @@ type faultyStore struct {
 	*memory.Store
 	load func(ctx context.Context, key store.Key, load loadFunc) (store.Record, error)
 	swap func(ctx context.Context, swap store.Swap, compareAndSwap swapFunc) (store.SwapResult, error)
+	// other is asked before a list or a delete, which fails if it says so.
+	other func() error
 }
 
 type (
@@ -55,4 +57,22 @@ func (f *faultyStore) CompareAndSwapBatch(ctx context.Context, swaps []store.Swa
 		}
 	}
 	return results, nil
+}
+
+func (f *faultyStore) List(ctx context.Context, filter store.Filter, after store.Key, limit int) ([]store.Key, error) {
+	if f.other != nil {
+		if err := f.other(); err != nil {
+			return nil, err
+		}
+	}
+	return f.Store.List(ctx, filter, after, limit)
+}
+
+func (f *faultyStore) Delete(ctx context.Context, key store.Key) (bool, error) {
+	if f.other != nil {
+		if err := f.other(); err != nil {
+			return false, err
+		}
+	}
+	return f.Store.Delete(ctx, key)
 }

@@ -1,8 +1,10 @@
 package server_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -153,6 +155,40 @@ func TestADrainRefusesNewCalls(t *testing.T) {
 	close(g.open)
 	<-overGRPC
 	<-overREST
+}
+
+// A REST call that was let in before the drain began is answered, though it goes on
+// to gRPC only afterwards.
+func TestADrainFinishesRequestsThatAreStillBeingSent(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.httpAddress)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", recommendPath(web), len(webBody)); err != nil {
+		t.Fatal(err)
+	}
+	answers := bufio.NewReader(conn)
+	if line, err := answers.ReadString('\n'); err != nil || line != "HTTP/1.1 100 Continue\r\n" {
+		t.Fatalf("got %q, %v, want to be told to go on", line, err)
+	}
+	if _, err := answers.ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	awaitDraining(t, s)
+	if _, err := io.WriteString(conn, webBody); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(answers, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if raw, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK {
+		t.Errorf("got HTTP %d %s, %v, want 200", resp.StatusCode, raw, err)
+	}
 }
 
 func TestTheDrainTimeoutCutsOffWhatDoesNotFinish(t *testing.T) {

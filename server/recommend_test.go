@@ -227,6 +227,31 @@ func TestReadingsAreMatchedByIdentityAndNotByPosition(t *testing.T) {
 	sameMessage(t, got.GetStatus(), ahead.GetStatus())
 }
 
+func TestReadingsThatBelongToNoMetricAreWarnedOf(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	stray := func(r *setpointv1.RecommendRequest) {
+		r.ExternalMetrics = []*setpointv1.ExternalMetric{{Metric: &setpointv1.MetricIdentifier{Name: "queue-depth"}, Value: "1"}}
+	}
+	body := s.ask(t, http.MethodPost, recommendPath(web), webRequest(t, stray, explained)).expect(t, http.StatusOK)
+	want := `externalMetrics[0]: belongs to no metric of the spec and had no effect (metric "queue-depth"; name, selector and object must agree)`
+	if got := at(body, "explanation", "warnings", 0); got != want {
+		t.Errorf("the warning is %v, want %q", got, want)
+	}
+}
+
+func TestTheWorkloadIsShownAsItWasNamed(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.recommend(t, webRequest(t))
+	if ref := s.target(t, web).GetScaleTargetRef(); ref != nil {
+		t.Errorf("a request that named none shows %v", ref)
+	}
+	want := &setpointv1.CrossVersionObjectReference{Kind: "Deployment", Name: "front", ApiVersion: "apps/v1"}
+	s.recommend(t, webRequest(t, func(r *setpointv1.RecommendRequest) { r.Spec.ScaleTargetRef = want }))
+	sameMessage(t, s.target(t, web).GetScaleTargetRef(), want)
+}
+
 func TestPreviousStatusSeedsATargetOnce(t *testing.T) {
 	t.Parallel()
 	s := start(t)

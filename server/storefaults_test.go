@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -384,7 +386,12 @@ func TestADecisionIsWrittenThoughTheCallerHangsUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			swapping, release, swapped := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+			loading := make(chan context.Context, 16)
 			s := start(t, func(su *setup) {
+				su.store.load = func(ctx context.Context, key store.Key, load loadFunc) (store.Record, error) {
+					loading <- ctx
+					return load(ctx, key)
+				}
 				su.store.swap = func(ctx context.Context, swap store.Swap, compareAndSwap swapFunc) (store.SwapResult, error) {
 					close(swapping)
 					<-release
@@ -405,6 +412,7 @@ func TestADecisionIsWrittenThoughTheCallerHangsUp(t *testing.T) {
 			if err := <-done; status.Code(err) != codes.Canceled {
 				t.Errorf("got %v, want the call cancelled", err)
 			}
+			<-(<-loading).Done() // the server knows, too
 			close(release)
 			if err := <-swapped; err != nil {
 				t.Errorf("the swap ended with %v", err)
@@ -471,6 +479,100 @@ func (brokenLog) AppendLog(context.Context, []store.LogEntry) error { return sto
 
 func (brokenLog) ReadLog(context.Context, store.Key, string, int) ([][]byte, string, error) {
 	return nil, "", store.ErrUnavailable
+}
+
+func TestListsAndDeletesFailWithTheStore(t *testing.T) {
+	t.Parallel()
+	var f faults
+	s := start(t, f.failLoads(store.ErrUnavailable), func(su *setup) {
+		su.store.other = func() error {
+			if f.on.Load() {
+				return store.ErrUnavailable
+			}
+			return nil
+		}
+	})
+	s.recommend(t, queue(web, 3, 30))
+	f.on.Store(true)
+	_, err := s.targets.ListTargets(t.Context(), &setpointv1.ListTargetsRequest{Parent: "clusters/-/namespaces/-"})
+	wantProblem(t, rpcProblem(err), codes.Unavailable, "STORE_UNAVAILABLE")
+	_, err = s.targets.DeleteTarget(t.Context(), &setpointv1.DeleteTargetRequest{Name: web})
+	wantProblem(t, rpcProblem(err), codes.Unavailable, "STORE_UNAVAILABLE")
+	f.on.Store(false)
+	s.target(t, web)
+}
+
+// A target may be forgotten between its listing and its loading.
+func TestATargetThatGoesWhileItIsListedIsLeftOut(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(su *setup) {
+		su.store.load = func(ctx context.Context, key store.Key, load loadFunc) (store.Record, error) {
+			if key.Target == "gone" {
+				return store.Record{}, nil
+			}
+			return load(ctx, key)
+		}
+	})
+	s.recommend(t, queue("clusters/demo/namespaces/shop/targets/gone", 3, 30))
+	s.recommend(t, queue(web, 3, 30))
+	list := s.ask(t, http.MethodGet, "/v1/clusters/demo/namespaces/shop/targets", nil).expect(t, http.StatusOK)
+	if got := names(list); len(got) != 1 || got[0] != web {
+		t.Errorf("listed are %v, want %s", got, web)
+	}
+}
+
+// stuckLog takes entries only once it is released.
+type stuckLog struct {
+	store.Log
+	release chan struct{}
+}
+
+func (l stuckLog) AppendLog(ctx context.Context, entries []store.LogEntry) error {
+	select {
+	case <-l.release:
+		return l.Log.AppendLog(ctx, entries)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// However many decisions wait to be logged, answers do not wait with them; what is
+// too much is dropped.
+func TestALogThatIsStuckHoldsUpNoAnswers(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	core, logs := observer.New(zap.WarnLevel)
+	s := start(t, func(su *setup) {
+		su.log = stuckLog{su.log, release}
+		su.options.Log = zap.New(core)
+	})
+	var requests []*setpointv1.RecommendRequest
+	for i := range 1000 {
+		requests = append(requests, queue(fmt.Sprintf("clusters/c/namespaces/n/targets/t%d", i), 3, 30))
+	}
+	// Who reads the log waits for what is being written, as long as the caller likes.
+	s.batch(t, requests[0])
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, err := s.targets.ListDecisions(ctx, &setpointv1.ListDecisionsRequest{Parent: requests[0].GetTarget()})
+	if status.Code(err) != codes.DeadlineExceeded {
+		t.Errorf("ListDecisions: got %v, want DEADLINE_EXCEEDED", err)
+	}
+	for range 10 { // more than may wait
+		for _, result := range s.batch(t, requests...) {
+			if result.GetError() != nil {
+				t.Fatal(result.GetError())
+			}
+		}
+	}
+	if logs.FilterMessage("decision log too slow, entries dropped").Len() == 0 {
+		t.Error("nothing was dropped, or nobody was told")
+	}
+	// Nobody waits behind so many.
+	if _, err := s.targets.ListDecisions(t.Context(), &setpointv1.ListDecisionsRequest{Parent: requests[0].GetTarget()}); err != nil {
+		t.Errorf("ListDecisions: %v", err)
+	}
+	close(release)
 }
 
 // What an error's details say must be JSON over REST whatever the message.

@@ -18,12 +18,15 @@ func TestTolerancesAreNumbersOrQuantities(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]float64{
 		"0": 0, "0.1": 0.1, ".5": 0.5, "5.": 5, "+0.1": 0.1, "-0": 0, "1e-1": 0.1, "1E-1": 0.1, "1e3": 1000, "0.30000000000000004": 0.30000000000000004,
-		"100m": 0.1, "50m": 0.05, "1k": 1000, " 100m ": 0.1, "1Ki": 1024, "10000000n": 0.01, "1E": 1e18,
+		"100m": 0.1, "50m": 0.05, "1k": 1000, "1Ki": 1024, "10000000n": 0.01, "1E": 1e18,
 	} {
 		got, err := conversion.Tolerance(text)
 		if err != nil || got != want {
 			t.Errorf("%q is %v, %v, want %v", text, got, err, want)
 		}
+	}
+	if got, err := conversion.Tolerance(" 100m "); err != nil || got != 0.1 { // as Kubernetes reads quantities
+		t.Errorf("with blanks around it a quantity is %v, %v, want 0.1", got, err)
 	}
 	for _, text := range []string{
 		"", " ", "some", "5%", "1,5", "-0.1", "-1m", "NaN", "Inf", "+Inf", "-Inf", "infinity", "0x1p-2", "1_0", "0.1.1", "--1", "1e400",
