@@ -2,14 +2,15 @@ package recommender
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/recommender/quantity"
 )
 
-// BenchmarkRecommend measures one whole decision: pods of two containers that are
-// ready, samples in the order of pods (but for «unordered»), a history of one
+// BenchmarkRecommend measures one whole decision: pods of one container (two with
+// «sidecar») that are ready, samples in the order of pods (but for «unordered»), a history of one
 // downscale window. Usage is 5 % above the target, within tolerance, as it mostly
 // is; «scaling» and «missing» change the count.
 func BenchmarkRecommend(b *testing.B) {
@@ -44,8 +45,12 @@ var benchmarkKinds = []struct {
 	{"cpu-utilization-scaling", func(in *Input) {
 		in.Spec.Metrics = []MetricSpec{{Type: ResourceMetric, Resource: "cpu", Target: MetricTarget{Type: UtilizationTarget, AverageUtilization: ptr(int32(50))}}}
 	}},
+	{"cpu-utilization-sidecar", func(in *Input) {
+		in.Spec.Metrics = []MetricSpec{{Type: ResourceMetric, Resource: "cpu", Target: MetricTarget{Type: UtilizationTarget, AverageUtilization: ptr(int32(60))}}}
+		withSidecar(in)
+	}},
 	{"cpu-average-value", func(in *Input) {
-		in.Spec.Metrics = []MetricSpec{{Type: ResourceMetric, Resource: "cpu", Target: MetricTarget{Type: AverageValueTarget, AverageValue: ptr(int64(360))}}}
+		in.Spec.Metrics = []MetricSpec{{Type: ResourceMetric, Resource: "cpu", Target: MetricTarget{Type: AverageValueTarget, AverageValue: ptr(int64(300))}}}
 	}},
 	{"cpu-utilization-unordered", func(in *Input) {
 		in.Spec.Metrics = []MetricSpec{{Type: ResourceMetric, Resource: "cpu", Target: MetricTarget{Type: UtilizationTarget, AverageUtilization: ptr(int32(60))}}}
@@ -92,32 +97,45 @@ var benchmarkKinds = []struct {
 
 func ptr[T any](v T) *T { return &v }
 
-// benchmarkInput is a workload of ready pods at 63 % of their request.
+// benchmarkInput is a workload of ready pods at 63 % of their request, laid out in
+// memory as the service lays out a request: each kind of part in one piece.
 func benchmarkInput(pods int) *Input {
 	in := &Input{
 		ID: ID{1}, Namespace: "shop", Options: DefaultOptions(),
-		Spec:  Spec{ScaleTargetRef: ObjectReference{Kind: "Deployment", Name: "web"}, MinReplicas: 1, MaxReplicas: 2 * int32(pods)},
-		Scale: Scale{SpecReplicas: int32(pods), StatusReplicas: int32(pods)},
+		Spec:       Spec{ScaleTargetRef: ObjectReference{Kind: "Deployment", Name: "web"}, MinReplicas: 1, MaxReplicas: 2 * int32(pods)},
+		Scale:      Scale{SpecReplicas: int32(pods), StatusReplicas: int32(pods)},
+		Pods:       make([]Pod, pods),
+		PodMetrics: make([]PodMetrics, pods),
 	}
+	containers, requests := make([]Container, pods), make([]ResourceRequest, 2*pods)
+	metrics, usage := make([]ContainerMetrics, pods), make([]ResourceUsage, 2*pods)
 	started := benchmarkNow.Add(-time.Hour)
 	for i := range pods {
 		name := fmt.Sprintf("web-6d4cf56db6-%05x", i*7919)
-		in.Pods = append(in.Pods, Pod{
+		requests[2*i] = ResourceRequest{"cpu", quantity.FromMilli(500)}
+		requests[2*i+1] = ResourceRequest{"memory", quantity.FromMilli(512 << 20 * 1000)}
+		containers[i] = Container{Name: "app", Requests: requests[2*i : 2*i+2]}
+		in.Pods[i] = Pod{
 			Name: name, Phase: PhaseRunning, StartTime: started, Ready: ReadyTrue, ReadyTransition: started.Add(20 * time.Second),
-			Containers: []Container{
-				{Name: "app", Requests: []ResourceRequest{{"cpu", quantity.FromMilli(500)}, {"memory", quantity.FromMilli(512 << 20 * 1000)}}},
-				{Name: "proxy", Requests: []ResourceRequest{{"cpu", quantity.FromMilli(100)}, {"memory", quantity.FromMilli(64 << 20 * 1000)}}},
-			},
-		})
-		in.PodMetrics = append(in.PodMetrics, PodMetrics{
-			Pod: name, Timestamp: benchmarkNow.Add(-10 * time.Second), Window: 30 * time.Second,
-			Containers: []ContainerMetrics{
-				{Name: "app", Usage: []ResourceUsage{{"cpu", 315}, {"memory", 300 << 20 * 1000}}},
-				{Name: "proxy", Usage: []ResourceUsage{{"cpu", 63}, {"memory", 50 << 20 * 1000}}},
-			},
-		})
+			Containers: containers[i : i+1],
+		}
+		usage[2*i] = ResourceUsage{"cpu", 315}
+		usage[2*i+1] = ResourceUsage{"memory", 300 << 20 * 1000}
+		metrics[i] = ContainerMetrics{Name: "app", Usage: usage[2*i : 2*i+2]}
+		in.PodMetrics[i] = PodMetrics{
+			Pod: strings.Clone(name), Timestamp: benchmarkNow.Add(-10 * time.Second), Window: 30 * time.Second,
+			Containers: metrics[i : i+1],
+		}
 	}
 	return in
+}
+
+// withSidecar gives each pod a second container.
+func withSidecar(in *Input) {
+	for i := range in.Pods {
+		in.Pods[i].Containers = append(in.Pods[i].Containers[:1:1], Container{Name: "proxy", Requests: []ResourceRequest{{"cpu", quantity.FromMilli(100)}, {"memory", quantity.FromMilli(64 << 20 * 1000)}}})
+		in.PodMetrics[i].Containers = append(in.PodMetrics[i].Containers[:1:1], ContainerMetrics{Name: "proxy", Usage: []ResourceUsage{{"cpu", 63}, {"memory", 50 << 20 * 1000}}})
+	}
 }
 
 // benchmarkHistory is what twenty decisions leave behind.

@@ -19,34 +19,40 @@ func podRequest(pod *Pod, container, resource string) (milli int64, problem stri
 // containersRequest sums the containers and sidecars, each rounded by itself;
 // every one of them must request the resource.
 func containersRequest(pod *Pod, container, resource string) (sum int64, problem string) {
-	named := false
-	add := func(c *Container) bool {
+	for i := range pod.Containers {
+		c := &pod.Containers[i]
 		if container != "" && c.Name != container {
-			return true
+			continue
 		}
 		q, ok := find(c.Requests, resource)
 		if !ok {
-			problem = "missing request for " + resource + " in container " + c.Name + " of Pod " + pod.Name
-			return false
+			return 0, missingRequest(pod, c, resource)
 		}
-		sum += q.Milli()
-		named = container != ""
-		return !named
-	}
-	for i := range pod.Containers {
-		if !add(&pod.Containers[i]) {
-			return sum, problem
+		if sum += q.Milli(); container != "" {
+			return sum, ""
 		}
 	}
 	for i := range pod.InitContainers {
-		if c := &pod.InitContainers[i]; c.Restartable && !add(&c.Container) {
-			return sum, problem
+		c := &pod.InitContainers[i]
+		if !c.Restartable || container != "" && c.Name != container {
+			continue
+		}
+		q, ok := find(c.Requests, resource)
+		if !ok {
+			return 0, missingRequest(pod, &c.Container, resource)
+		}
+		if sum += q.Milli(); container != "" {
+			return sum, ""
 		}
 	}
-	if container != "" && !named {
+	if container != "" {
 		return 0, "container " + container + " not found in Pod " + pod.Name
 	}
 	return sum, ""
+}
+
+func missingRequest(pod *Pod, c *Container, resource string) string {
+	return "missing request for " + resource + " in container " + c.Name + " of Pod " + pod.Name
 }
 
 // hasPodLevelRequests reports whether one of the requests at the pod's level is

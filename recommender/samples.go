@@ -65,8 +65,11 @@ func (s *sampleSet) place(pods []Pod, name string) int {
 
 // put sets the sample of a pod; of two the later one counts.
 func (s *sampleSet) put(pods []Pod, name string, value int64, metrics int) {
-	i := s.place(pods, name)
-	if i >= len(pods) {
+	// Mostly samples come in the order of pods; place knows what to do otherwise.
+	i := s.walked
+	if i < len(pods) && !s.index.built && pods[i].Name == name {
+		s.walked = i + 1
+	} else if i = s.place(pods, name); i >= len(pods) {
 		s.unlisted[i-len(pods)] = value
 		return
 	}
