@@ -54,7 +54,11 @@ func (c *perPod) group(d *decider) (sums pass, problem string) {
 	for i := range d.in.Pods {
 		pod, s := &d.in.Pods[i], &c.samples.pods[i]
 		s.group, s.rule = d.groupOf(pod, s, cpu)
-		if c.utilization && problem == "" {
+		switch {
+		case !c.utilization || problem != "":
+		case len(pod.PodLevelRequests) == 0: // as podRequest would, for most pods
+			s.request, problem = containersRequest(pod, c.container, c.resource)
+		default:
 			s.request, problem = podRequest(pod, c.container, c.resource)
 		}
 		switch s.group {

@@ -45,13 +45,19 @@ func (d *decider) groupOf(pod *Pod, sample *podSample, cpu bool) (PodGroup, PodR
 		return PodUnready, RulePending
 	case !sample.sampled:
 		return PodMissing, RuleNoSample
-	case !cpu:
+	case !cpu || d.pastInitialization(pod):
 		return PodReady, RuleSampled
 	}
 	if rule := d.startingRule(pod, sample); rule != RuleSampled {
 		return PodUnready, rule
 	}
 	return PodReady, RuleSampled
+}
+
+// pastInitialization is startingRule's answer for most pods, in short: started long ago and
+// not unready.
+func (d *decider) pastInitialization(pod *Pod) bool {
+	return pod.Ready == ReadyTrue && !pod.StartTime.IsZero() && !pod.StartTime.After(d.initializing)
 }
 
 // startingRule is the rule that keeps a starting pod's cpu sample out, and

@@ -97,6 +97,9 @@ func (s *sampleSet) resourceSamples(in *Input, container, resource string) (prob
 }
 
 func podUsage(m *PodMetrics, container, resource string) (sum int64, ok bool) {
+	if len(m.Containers) == 1 && container == "" { // most pods
+		return usageOf(m.Containers[0].Usage, resource)
+	}
 	for i := range m.Containers {
 		c := &m.Containers[i]
 		if container != "" && c.Name != container {
