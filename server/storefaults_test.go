@@ -536,6 +536,26 @@ func (l stuckLog) AppendLog(ctx context.Context, entries []store.LogEntry) error
 	}
 }
 
+// Decisions that wait to be logged must not come back after their target is gone.
+func TestADeleteWaitsForTheLog(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	s := start(t, func(su *setup) { su.log = stuckLog{su.log, release} })
+	s.recommend(t, queue(web, 3, 30))
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := s.targets.DeleteTarget(ctx, &setpointv1.DeleteTargetRequest{Name: web}); status.Code(err) != codes.DeadlineExceeded {
+		t.Errorf("while the log is stuck: got %v, want DEADLINE_EXCEEDED", err)
+	}
+	s.target(t, web)
+	close(release)
+	s.ask(t, http.MethodDelete, "/v1/"+web, nil).expect(t, http.StatusOK)
+	s.stopAndWait(t)
+	if values, _, err := s.memory.ReadLog(t.Context(), keyOf(web), "", 10); err != nil || len(values) != 0 {
+		t.Errorf("%d decisions came back, %v", len(values), err)
+	}
+}
+
 // However many decisions wait to be logged, answers do not wait with them; what is
 // too much is dropped.
 func TestALogThatIsStuckHoldsUpNoAnswers(t *testing.T) {
