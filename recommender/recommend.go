@@ -16,6 +16,7 @@ type decider struct {
 	current      int32
 	tolerances   Tolerances
 	scratch      *scratch
+	parts        *statusParts
 	decision     Decision
 	next         History
 	trace        Explanation
@@ -27,6 +28,13 @@ type decider struct {
 type scratch struct {
 	samples sampleSet
 	metrics []MetricEvaluation
+}
+
+// statusParts is what most statuses are made of, in one piece: room for all four
+// conditions and a metric.
+type statusParts struct {
+	conditions [4]Condition
+	metrics    [1]MetricStatus
 }
 
 var scratchPool = sync.Pool{New: func() any { return new(scratch) }}
@@ -58,10 +66,9 @@ func (d *decider) start(now time.Time, history *History) {
 	d.now, d.nowNanos = now, now.UnixNano()
 	d.trace.Winner = -1
 	d.initializing = now.Add(-d.in.Options.CPUInitializationPeriod)
-	// Conditions are changed in place below; with room for the four that there are.
-	conditions := make([]Condition, len(d.next.Status.Conditions), max(4, len(d.next.Status.Conditions)))
-	copy(conditions, d.next.Status.Conditions)
-	d.next.Status.Conditions = conditions
+	// Conditions are changed in place below.
+	d.parts = new(statusParts)
+	d.next.Status.Conditions = append(d.parts.conditions[:0], d.next.Status.Conditions...)
 	if d.in.ScaleError == nil {
 		d.decision.SettledBefore = d.next.settleBySight(d.in.Scale.SpecReplicas)
 	}

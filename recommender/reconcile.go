@@ -95,7 +95,10 @@ func (d *decider) followMetrics() {
 		return
 	}
 	metrics := d.evaluateAll()
-	statuses := make([]MetricStatus, len(metrics))
+	statuses := d.parts.metrics[:]
+	if len(metrics) != len(statuses) {
+		statuses = make([]MetricStatus, len(metrics))
+	}
 	for i := range metrics {
 		if f := metrics[i].Failure; f != nil {
 			d.event(f.Reason, f.Inner)
