@@ -37,7 +37,7 @@ func TestExplanationsShowEveryStep(t *testing.T) {
 				"profile": "v1.36", "path": "Metrics", "evaluationTime": "2026-01-01T00:10:00Z", "desiredReplicas": 6,
 				"metrics": [{"type": "External", "name": "external metric q(nil)", "calculation": "AverageValuePerReplica",
 					"current": {"averageValue": "18"}, "target": {"type": "AverageValue", "averageValue": "10"}, "totalUsage": "90", "usageRatio": 1.8,
-					"tolerance": {"scaleUp": 0.1, "scaleDown": 0.1}, "replicasBase": 5, "rule": "Proportional", "proposal": 9, "series": 2}],
+					"tolerance": {"scaleUp": 0.1, "scaleDown": 0.1}, "rule": "Proportional", "proposal": 9, "series": 2}],
 				"proposal": {"replicas": 9, "metric": "external metric q(nil)", "metricIndex": 0},
 				"stabilization": {"proposedReplicas": 9, "stabilizedReplicas": 9, "reason": "ReadyForNewScale", "windows": [
 					{"direction": "Up", "replicas": 9},
@@ -84,10 +84,10 @@ func TestExplanationsShowEveryStep(t *testing.T) {
 			}`,
 		},
 		{
-			// 250m of 500m is 100 % of 50 %... but of two pods one has no sample and one is pending.
+			// 90 % is far above 50 %, but with two more pods at nothing it is 30 %: neither up nor down.
 			name: "missing and unready pods that are filled in",
 			request: `{"explain": true, "scale": {"specReplicas": 3}, "spec": {"maxReplicas": 20,
-				"metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}}]},
+				"metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}}], "behavior": {}},
 				"pods": [
 					{"name": "a", "phase": "Running", "startTime": "2025-01-01T00:00:00Z", "ready": {"status": "True"}, "containers": [{"name": "app", "requests": {"cpu": "500m"}}]},
 					{"name": "b", "phase": "Running", "startTime": "2025-01-01T00:00:00Z", "ready": {"status": "True"}, "containers": [{"name": "app", "requests": {"cpu": "500m"}}]},
@@ -103,8 +103,9 @@ func TestExplanationsShowEveryStep(t *testing.T) {
 						{"name": "a", "group": "Ready", "reason": "has a sample", "usage": "450m", "request": "500m"},
 						{"name": "b", "group": "Missing", "reason": "no sample", "request": "500m", "assumedUsage": "0"},
 						{"name": "c", "group": "Unready", "reason": "phase Pending", "request": "500m", "assumedUsage": "0"}]}],
-				"proposal": {"replicas": 3},
+				"proposal": {"replicas": 3, "metric": "cpu resource utilization (percentage of request)", "metricIndex": 0},
 				"stabilization": {"proposedReplicas": 3, "stabilizedReplicas": 3, "reason": "ReadyForNewScale", "windows": [
+					{"direction": "Up", "replicas": 3},
 					{"direction": "Down", "windowSeconds": 300, "recommendations": 1, "replicas": 3}]},
 				"rateLimit": {"direction": "None"},
 				"bounds": {"minReplicas": 1, "maxReplicas": 20, "wantedReplicas": 3, "boundedReplicas": 3, "reason": "DesiredWithinRange"}
