@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
@@ -134,6 +135,50 @@ func TestBatchesOverTheLimitAreRefusedAsAWhole(t *testing.T) {
 	batch.Requests = batch.GetRequests()[:2]
 	if _, err := s.recommendations.BatchRecommend(t.Context(), batch); err != nil {
 		t.Error(err)
+	}
+}
+
+// What a request costs is in proportion to its size, whatever it holds.
+func TestRequestsCostNoMoreThanTheirSize(t *testing.T) {
+	// Not parallel: it measures memory.
+	s := start(t)
+	req := queue(web, 3, 30)
+	for i := range 999 {
+		metric := proto.CloneOf(req.GetSpec().GetMetrics()[0])
+		metric.External.Metric.Name = fmt.Sprintf("metric-%d", i)
+		req.Spec.Metrics = append(req.Spec.Metrics, metric)
+	}
+	for _, tt := range []struct {
+		name   string
+		change func(*setpointv1.RecommendRequest)
+	}{
+		{"errors that name no metric", func(r *setpointv1.RecommendRequest) {
+			for range 20_000 {
+				r.MetricErrors = append(r.MetricErrors, &setpointv1.MetricError{Metric: "none", Message: "m"})
+			}
+		}},
+		{"errors that name a metric", func(r *setpointv1.RecommendRequest) {
+			for range 20_000 {
+				r.MetricErrors = append(r.MetricErrors, &setpointv1.MetricError{Metric: "metric-7", Message: "m"})
+			}
+		}},
+		{"series of no metric", func(r *setpointv1.RecommendRequest) {
+			for range 20_000 {
+				r.ExternalMetrics = append(r.ExternalMetrics, &setpointv1.ExternalMetric{Metric: &setpointv1.MetricIdentifier{Name: "none"}, Value: "1"})
+			}
+		}},
+	} {
+		req := with(req, tt.change)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := s.recommendations.Recommend(t.Context(), req)
+		runtime.ReadMemStats(&after)
+		if code := status.Code(err); code == codes.Internal || code == codes.DeadlineExceeded {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if size, used := proto.Size(req), after.TotalAlloc-before.TotalAlloc; used > 100<<20 {
+			t.Errorf("%s: %d MiB were allocated for a request of %d KiB", tt.name, used>>20, size>>10)
+		}
 	}
 }
 

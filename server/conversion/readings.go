@@ -120,6 +120,7 @@ func parseSelector(s string) error {
 // metricErrors gives each metric the first error that names it.
 func (r *reader) metricErrors(metrics []wanted, out []recommender.Readings, errors []*setpointv1.MetricError) {
 	var identity selectorCache
+	described := describe(metrics)
 	for i, e := range errors {
 		id, err := identity.of(e.GetSelector())
 		if err != nil {
@@ -140,30 +141,49 @@ func (r *reader) metricErrors(metrics []wanted, out []recommender.Readings, erro
 		}
 		if !named {
 			r.refuse(fmt.Sprintf("metricErrors[%d].metric", i), fmt.Sprintf("Invalid value: %q: names no metric of the spec; the spec's are %s",
-				e.GetMetric(), describe(metrics)))
+				e.GetMetric(), described))
 		}
 	}
 }
 
-// isNamed reports whether a MetricError of that metric speaks of this one.
-func (w *wanted) isNamed(metric string) bool {
-	name := w.spec.Metric.Name
+// name is that of the metric or of the resource.
+func (w *wanted) name() string {
 	if w.api == resourceAPI {
-		name = w.spec.Resource
+		return w.spec.Resource
 	}
-	typed := string(w.spec.Type) + ":" + name
-	return metric == name || metric == typed || metric == w.api || metric == w.api+"/"+name ||
-		w.spec.Type == recommender.ContainerResourceMetric && metric == typed+":"+w.spec.Container
+	return w.spec.Metric.Name
 }
 
+// isNamed reports whether a MetricError of that metric speaks of this one. It makes
+// no strings, for a request may hold many errors and many metrics.
+func (w *wanted) isNamed(metric string) bool {
+	name := w.name()
+	if metric == name || metric == w.api {
+		return true
+	}
+	if rest, ok := strings.CutPrefix(metric, w.api); ok && len(rest) == len(name)+1 && rest[0] == '/' && rest[1:] == name {
+		return true
+	}
+	rest, ok := strings.CutPrefix(metric, string(w.spec.Type))
+	if !ok || rest == "" || rest[0] != ':' {
+		return false
+	}
+	rest, ok = strings.CutPrefix(rest[1:], name)
+	return ok && (rest == "" ||
+		w.spec.Type == recommender.ContainerResourceMetric && rest[0] == ':' && rest[1:] == w.spec.Container)
+}
+
+// maxDescribed bounds the metrics that an error names.
+const maxDescribed = 10
+
+// describe names the metrics of the spec, the first ones if there are many.
 func describe(metrics []wanted) string {
-	names := make([]string, len(metrics))
-	for i := range metrics {
-		name := metrics[i].spec.Metric.Name
-		if metrics[i].api == resourceAPI {
-			name = metrics[i].spec.Resource
-		}
-		names[i] = string(metrics[i].spec.Type) + ":" + name
+	var names []string
+	for i := range metrics[:min(len(metrics), maxDescribed)] {
+		names = append(names, string(metrics[i].spec.Type)+":"+metrics[i].name())
+	}
+	if more := len(metrics) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(names, ", ")
 }
