@@ -69,6 +69,9 @@ type Explanation struct {
 	Stabilization Stabilization
 	RateLimit     RateLimit
 	Bounds        Bounds
+	// Withheld is the scale-down that HoldDown kept from being asked for, nil:
+	// none. The steps above are as without it.
+	Withheld *Withheld
 	// History is what was known before this decision.
 	History HistorySummary
 	// Warnings are sentences.

@@ -15,10 +15,14 @@
 // applied. It encodes itself (History.AppendBinary, DecodeHistory).
 //
 // The steps of a decision, one file each: requests of pods (requests.go), grouping
-// of pods (pods.go), one metric's proposal (resource.go, total.go, metric.go),
+// of pods (pods.go), one metric's proposal (perpod.go, total.go, metric.go),
 // several metrics (select.go), stabilization (stabilize.go), rate limits
 // (ratelimit.go) and the reconciliation around them (reconcile.go). Each
 // returns the numbers it computed with; together they are the Explanation.
+//
+// Upstream's history is in its own memory. One that is kept elsewhere may be out of
+// reach: Input.HoldDown then withholds scale-downs (holddown.go), and Merge brings
+// together what was decided on two sides of a break (merge.go).
 //
 // What it does not do: validate (a spec that the Kubernetes API would refuse is
 // decided as the controller would decide it), read metrics, or apply anything.

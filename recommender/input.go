@@ -31,6 +31,8 @@ type Input struct {
 	Readings []Readings
 	// PreviousStatus seeds a target without history; nil: none.
 	PreviousStatus *Status
+	// HoldDown says that the history may be out of date: scale-downs are withheld.
+	HoldDown bool
 	// Explain asks for Decision.Explanation.
 	Explain bool
 	// Notes are added to the explanation's warnings.

@@ -22,6 +22,8 @@ type decider struct {
 	trace        Explanation
 	// previousDesired is the status' before this evaluation.
 	previousDesired int32
+	// unableSince is since when AbleToScale had been False; for HoldDown.
+	unableSince time.Time
 }
 
 // scratch is space that decisions use again and again.
@@ -74,6 +76,9 @@ func (d *decider) start(now time.Time, history *History) {
 	}
 	d.current = d.in.Scale.SpecReplicas
 	d.previousDesired = d.next.Status.DesiredReplicas
+	if d.in.HoldDown {
+		d.unableSince = unableSince(d.next.Status.Conditions)
+	}
 	d.tolerances = tolerancesOf(&d.in.Spec, &d.in.Options)
 	d.decision.ID, d.decision.At = d.in.ID, now
 	d.decision.Current, d.decision.Desired = d.current, d.current

@@ -246,8 +246,13 @@ func (d *decider) windows() (up, down time.Duration) {
 	return up, down
 }
 
-// rescale changes the count; the change is pending until it is settled.
+// rescale changes the count, unless the change is withheld; it is pending until it
+// is settled.
 func (d *decider) rescale(desired int32, reason string, statuses []MetricStatus) {
+	if d.withholds(desired) {
+		d.withhold(desired, reason, statuses)
+		return
+	}
 	d.decision.Desired, d.decision.Reason = desired, reason
 	d.next.Pending = &Pending{
 		ID: d.in.ID, At: d.nowNanos, From: d.current, To: desired,

@@ -62,16 +62,26 @@ func Settle(history History, namespace string, id ID, outcome Outcome, message s
 // asked for now. h is a copy whose conditions may be changed in place.
 func (h *History) settleBySight(replicas int32) Settled {
 	p := h.Pending
-	switch {
-	case p == nil:
+	if p == nil {
 		return Settled{}
-	case p.To == replicas:
-		h.apply()
-	default:
-		h.Status.DesiredReplicas = p.PreviousDesired
-		h.settled(Dropped)
 	}
-	return Settled{p.ID, h.Settled[len(h.Settled)-1].Outcome}
+	outcome := Dropped
+	if p.To == replicas {
+		outcome = Applied
+	}
+	h.settleAs(outcome)
+	return Settled{p.ID, outcome}
+}
+
+// settleAs settles the pending change without a report. h is a copy whose
+// conditions may be changed in place.
+func (h *History) settleAs(outcome Outcome) {
+	if outcome == Applied {
+		h.apply()
+		return
+	}
+	h.Status.DesiredReplicas = h.Pending.PreviousDesired
+	h.settled(outcome)
 }
 
 // apply makes the pending change an event of its instant.

@@ -1,0 +1,189 @@
+package recommender
+
+import "slices"
+
+// maxMergedAnswers is how many answers a merged history keeps even where neither
+// side had as many. Each may hold an explanation, and nothing else bounds them until
+// the next one is recorded.
+const maxMergedAnswers = 32
+
+// Merge returns the history that knows what both know: stored is what the store
+// holds, local what was decided on while it could not be reached; both descend
+// from one history. Of a history of a target that was never seen nothing counts.
+// Neither is written to; the result may share parts with both. Merging local in
+// once more changes nothing.
+//
+// What was recorded on one side only comes after what stored holds; lists may be
+// as long as both together until the next decision bounds them. If stored is still
+// what local descends from, store local instead: a merge brings back the slots
+// that local has used again.
+//
+// A decision on the merged history is the one that a single history of the same
+// records would give. At one instant it is never laxer than that on one side alone,
+// up or down: a window with more recommendations keeps the count where it is or
+// nearer to that, and a policy that counts more changes of its direction allows
+// fewer. Except where
+//   - a policy counts changes of the other direction that only the other side
+//     knew: of 10 replicas a policy of 2 pods leaves 8, but 4 if 4 of the 10 came
+//     within its period, for it counts from the 6 before;
+//   - there is no behavior: a higher recommendation in the downscale window holds
+//     the count, and may raise it;
+//   - a change was dropped on one side, or for a later one of the other side, and
+//     applied after all: no policy counts it;
+//   - one side had not seen the count yet: alone it would hold that for a window;
+//   - one side has added up changes beyond its limit: the other direction's
+//     policies may count them twice.
+func Merge(stored, local History) History {
+	switch {
+	case !stored.Seen:
+		return local
+	case !local.Seen:
+		return stored
+	}
+	for _, h := range []*History{&stored, &local} { // they are changed in place below
+		h.Status.Conditions = slices.Clone(h.Status.Conditions)
+	}
+	settleEachOther(&stored, &local)
+	merged := stored
+	if local.Updated.After(stored.Updated) {
+		merged.Updated, merged.Status, merged.Target, merged.Last = local.Updated, local.Status, local.Target, local.Last
+	}
+	merged.Status.takeLastChange(&stored.Status)
+	merged.Status.takeLastChange(&local.Status)
+	merged.Initialized = stored.Initialized || local.Initialized
+	if stored.Since == 0 || local.Since != 0 && local.Since < stored.Since {
+		merged.Since = local.Since
+	}
+	merged.Recommendations = union(stored.Recommendations, local.Recommendations,
+		func(r TimedRecommendation) TimedRecommendation { return r },
+		func(stored, _ TimedRecommendation) TimedRecommendation { return stored })
+	merged.ScaleUps = union(stored.ScaleUps, local.ScaleUps, ScaleEvent.identity, ScaleEvent.with)
+	merged.ScaleDowns = union(stored.ScaleDowns, local.ScaleDowns, ScaleEvent.identity, ScaleEvent.with)
+	if stored.Pending == nil {
+		merged.Pending = local.Pending
+	}
+	merged.Settled = mergeSettled(stored.Settled, local.Settled)
+	merged.Answers = mergeAnswers(stored.Answers, local.Answers)
+	return merged
+}
+
+// settleEachOther leaves at most one change pending, on one side or the same on
+// both; conditions are changed in place. What the other side has settled ends here
+// as it did there. Of two changes the earlier ends as it would have in one history,
+// by what the later decision saw: 5 to 8 is applied where that one began at 8, else
+// dropped.
+func settleEachOther(stored, local *History) {
+	stored.settleAsIn(local)
+	local.settleAsIn(stored)
+	switch a, b := stored.Pending, local.Pending; {
+	case a == nil || b == nil || a.ID == b.ID:
+	case a.At < b.At:
+		stored.settleBySight(b.From)
+	default:
+		local.settleBySight(a.From)
+	}
+}
+
+// settleAsIn settles the pending change if the other side knows its outcome.
+func (h *History) settleAsIn(other *History) {
+	for i := range other.Settled {
+		if h.Pending != nil && h.Pending.ID == other.Settled[i].ID {
+			h.settleAs(other.Settled[i].Outcome)
+		}
+	}
+}
+
+// takeLastChange takes what the last change of the replicas has left in the other
+// status, if that is later: its instant, and the condition ScaledToZero. Who only
+// looked on later must not undo the latter, or nothing would scale from zero again.
+// Conditions are changed in place.
+func (s *Status) takeLastChange(other *Status) {
+	if !other.LastScaleTime.After(s.LastScaleTime) {
+		return
+	}
+	s.LastScaleTime = other.LastScaleTime
+	to, from := conditionByType(s.Conditions, ScaledToZero), conditionByType(other.Conditions, ScaledToZero)
+	switch {
+	case from == nil:
+		s.Conditions = removeCondition(s.Conditions, ScaledToZero)
+	case to == nil:
+		s.Conditions = append(s.Conditions, *from)
+	default:
+		*to = *from
+	}
+}
+
+// eventIdentity is what makes two events the same one.
+type eventIdentity struct {
+	change int32
+	at     int64
+}
+
+func (e ScaleEvent) identity() eventIdentity { return eventIdentity{e.Change, e.At} }
+
+// with is the event as both sides know it: its slot may be reused if both say so.
+func (e ScaleEvent) with(other ScaleEvent) ScaleEvent {
+	e.Outdated = e.Outdated && other.Outdated
+	return e
+}
+
+// union returns stored's entries and then those of local that it lacks. Entries
+// of one identity are as many as on the side that has more of them: two changes by
+// 1 at one instant are two. both makes one entry of what both have.
+func union[T any, K comparable](stored, local []T, identity func(T) K, both func(stored, local T) T) []T {
+	merged := slices.Clone(stored)
+	places := make(map[K][]int, len(stored))
+	for i := range stored {
+		id := identity(stored[i])
+		places[id] = append(places[id], i)
+	}
+	for _, l := range local {
+		id := identity(l)
+		if known := places[id]; len(known) > 0 {
+			merged[known[0]], places[id] = both(stored[known[0]], l), known[1:]
+			continue
+		}
+		merged = append(merged, l)
+	}
+	return merged
+}
+
+// mergeSettled returns the last MaxSettled changes of both, of what both know
+// stored's outcome. What local lists before something that both know is older
+// than all of stored, which has forgotten it.
+func mergeSettled(stored, local []Settled) []Settled {
+	known := func(s Settled) bool {
+		return slices.ContainsFunc(stored, func(k Settled) bool { return k.ID == s.ID })
+	}
+	var before, after []Settled
+	for _, s := range local {
+		if known(s) {
+			before, after = append(before, after...), nil
+			continue
+		}
+		after = append(after, s)
+	}
+	merged := slices.Concat(before, stored, after)
+	return merged[max(0, len(merged)-MaxSettled):]
+}
+
+// mergeAnswers returns the answers of both by their instants, of one request that
+// both answered stored's. If there are more than either side has and more than
+// maxMergedAnswers, the newest.
+func mergeAnswers(stored, local []Answer) []Answer {
+	known := make(map[string]bool, len(stored))
+	for i := range stored {
+		known[stored[i].RequestID] = true
+	}
+	missing := slices.DeleteFunc(slices.Clone(local), func(a Answer) bool { return known[a.RequestID] })
+	var merged []Answer
+	for _, a := range stored {
+		// Of one instant local's come first, so that one left out here stays out.
+		for len(missing) > 0 && missing[0].At <= a.At {
+			merged, missing = append(merged, missing[0]), missing[1:]
+		}
+		merged = append(merged, a)
+	}
+	merged = append(merged, missing...)
+	return merged[max(0, len(merged)-max(len(stored), len(local), maxMergedAnswers)):]
+}
