@@ -21,6 +21,8 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -34,11 +36,40 @@ var (
 	ErrUnavailable = errors.New("store unavailable")
 	// ErrClosed says that Close was called.
 	ErrClosed = errors.New("store closed")
+	// ErrUnreadable says that what stands under the key is not a record that this
+	// version can read: damaged, of somebody else's making, or written by a newer
+	// version. Nothing is changed by it; Delete removes it.
+	ErrUnreadable = errors.New("stored record unreadable")
 	// ErrInvalidPosition says that the position to read a log from is not one
 	// that ReadLog gives. Positions travel through clients, so it is the
 	// caller's fault, not the engine's.
 	ErrInvalidPosition = errors.New("invalid log position")
 )
+
+// BatchError is the error of a batch of which some operations failed: as long as
+// the batch, nil where the operation succeeded and its result counts.
+type BatchError []error
+
+// Error names the first error and says how many there are.
+func (e BatchError) Error() string {
+	var first error
+	failed := 0
+	for _, err := range e {
+		if err == nil {
+			continue
+		}
+		if first == nil {
+			first = err
+		}
+		failed++
+	}
+	return fmt.Sprintf("%d of %d failed, the first: %v", failed, len(e), first)
+}
+
+// Unwrap returns the errors that are not nil.
+func (e BatchError) Unwrap() []error {
+	return slices.DeleteFunc(slices.Clone(e), func(err error) bool { return err == nil })
+}
 
 // Key names one target. Its parts are not empty and contain neither '/' nor a
 // NUL byte; any other byte is allowed. Engines need not check this and may join
@@ -118,6 +149,22 @@ func (f Filter) Matches(k Key) bool {
 	return (f.Cluster == "" || f.Cluster == k.Cluster) && (f.Namespace == "" || f.Namespace == k.Namespace)
 }
 
+// Seek returns where the first key that the filter chooses can be at or after a
+// key that it does not choose; false: there is none. So a page costs no more than
+// its length and the number of clusters, whatever lies between.
+func (f Filter) Seek(key Key) (Key, bool) {
+	next := Key{Cluster: key.Cluster, Namespace: f.Namespace}
+	switch {
+	case f.Cluster != "" && f.Cluster != key.Cluster:
+		next.Cluster = f.Cluster
+	case f.Namespace > key.Namespace:
+		// The namespace is still to come in this cluster.
+	case f.Cluster == "":
+		next.Cluster += "\x00" // the least string after it
+	}
+	return next, next.Compare(key) > 0
+}
+
 // Store keeps records. Implementations are safe for concurrent use. Every
 // method honors the context's deadline and cancellation and then returns an
 // error that wraps ctx.Err(); an error means that nothing can be said of the
@@ -133,15 +180,15 @@ type Store interface {
 	// LoadBatch returns the records of the keys, in their order, each as Load
 	// would; it is not a snapshot of all of them. Engines with a network
 	// between use one round trip per shard. Without an error the result is as
-	// long as keys.
+	// long as keys; with a BatchError too, and it counts where that is nil.
 	LoadBatch(ctx context.Context, keys []Key) ([]Record, error)
 	// CompareAndSwap performs one swap, atomically among all callers of all
 	// processes that share the engine's data.
 	CompareAndSwap(ctx context.Context, swap Swap) (SwapResult, error)
 	// CompareAndSwapBatch performs each swap as CompareAndSwap would, in their
 	// order where several name one key; together they are not a transaction.
-	// Without an error the result is as long as swaps. With one, some swaps may
-	// have happened.
+	// Without an error the result is as long as swaps; with a BatchError too, and
+	// it counts where that is nil. With any other, some swaps may have happened.
 	CompareAndSwapBatch(ctx context.Context, swaps []Swap) ([]SwapResult, error)
 	// Delete removes the key's record and its log (of engines that keep one, see
 	// Log) and reports whether there was a record.

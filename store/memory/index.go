@@ -71,29 +71,13 @@ func (x *index) page(filter store.Filter, after store.Key, limit int) []store.Ke
 			i++
 			continue
 		}
-		next, ok := skip(filter, key)
+		next, ok := filter.Seek(key)
 		if !ok {
 			break
 		}
 		c, i, _ = x.search(next)
 	}
 	return keys
-}
-
-// skip returns where the first key that the filter chooses can be after one that
-// it does not, so that a page costs no more than its length and the number of
-// clusters, whatever lies between. It returns false if there is none.
-func skip(filter store.Filter, key store.Key) (store.Key, bool) {
-	next := store.Key{Cluster: key.Cluster, Namespace: filter.Namespace}
-	switch {
-	case filter.Cluster != "" && filter.Cluster != key.Cluster:
-		next.Cluster = filter.Cluster
-	case filter.Namespace > key.Namespace:
-		// The namespace is still to come in this cluster.
-	case filter.Cluster == "":
-		next.Cluster += "\x00" // the least string after it
-	}
-	return next, next.Compare(key) > 0
 }
 
 // search returns the place of the key, or where it belongs: chunk c, position i,
