@@ -1,0 +1,33 @@
+// Package redis is the store engine that many instances share: records and logs
+// in a Redis server, behind Sentinel, or in a Redis Cluster. Any of them may answer
+// for any key, and what was swapped survives all of them, as far as the server's
+// own persistence and replication go (see docs/redis.md).
+//
+//	options, err := redis.ParseURL("redis://user:secret@10.0.0.1:6379/0")
+//	…
+//	options.TTL = 24 * time.Hour
+//	s, err := redis.New(options)
+//	…
+//	defer s.Close()
+//
+// # Layout
+//
+// Keys are spread over 256 buckets by the CRC-16 of their name. Each bucket has a
+// hash tag of its own, so that what belongs together is in one slot of a Cluster,
+// and the tags are chosen so that the buckets are spread evenly over the slots:
+//
+//	{prefix}{tag}h:{cluster}/{namespace}/{target}  string: the record
+//	{prefix}{tag}l:{cluster}/{namespace}/{target}  stream: the log, field "v"
+//	{prefix}{tag}i                                 sorted set: the bucket's keys that have a record
+//	{prefix}{tag}p                                 string: written by Ping
+//
+// A record is a format byte, a random version of 8 bytes, and the value. It is
+// swapped by a script that compares the version, writes, and enters a new key into
+// the index; the version is chosen by the caller, so that a swap whose answer was
+// lost on the way can be sent again and happens once. Records and logs expire by
+// Redis' own clock; what expired stays in the index until a listing or a sweep,
+// which new keys pay for, finds it.
+//
+// The server needs scripts and streams: Redis 6.2 or newer, or a server that is
+// compatible with it. Scripts name all their keys.
+package redis

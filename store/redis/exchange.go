@@ -1,0 +1,211 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// command is a command that go-redis sends once: what to do about a failure is
+// decided here, where it is known whether it may have been performed.
+type command struct{ *goredis.Cmd }
+
+// NoRetry implements goredis.Cmder.
+func (command) NoRetry() bool { return true }
+
+func newCommand(ctx context.Context, args ...any) command {
+	return command{goredis.NewCmd(ctx, args...)}
+}
+
+// exchange is a number of commands that are performed together: in one round trip
+// per shard, and those that failed for reasons that may pass in further ones.
+type exchange struct {
+	// operation names it in errors.
+	operation string
+	// command makes command i anew; whole asks for scripts to be sent whole.
+	command func(i int, whole bool) command
+	// take takes the reply of command i, nil for none. doubtful says that it was
+	// sent before and may have been performed then. What it refuses fails.
+	take func(i int, reply any, doubtful bool) error
+	// once says that a command that may have been performed must not be sent again.
+	once bool
+	// durable says that the writes must be acknowledged by replicas if the options
+	// ask for that.
+	durable bool
+}
+
+// Backoff between attempts, at random up to a bound that doubles.
+const (
+	firstBackoff = 10 * time.Millisecond
+	lastBackoff  = 250 * time.Millisecond
+)
+
+// perform runs the exchange over n commands. The errors are by command, nil if
+// there are none.
+func (s *Store) perform(ctx context.Context, n int, x *exchange) (errs []error) {
+	if n == 0 {
+		return nil
+	}
+	run := &run{store: s, exchange: x, pending: make([]int, n)}
+	for i := range run.pending {
+		run.pending[i] = i
+	}
+	for attempt := 1; ; attempt++ {
+		failed := run.attempt(ctx, n)
+		if len(run.pending) == 0 || !s.pause(ctx, attempt, failed) {
+			break
+		}
+		s.stats.retries.Add(uint64(len(run.pending)))
+	}
+	for _, i := range run.pending {
+		run.fail(n, i, operationError(ctx, x.operation, run.last[i]))
+	}
+	return run.errs
+}
+
+// run is an exchange that goes on.
+type run struct {
+	store    *Store
+	exchange *exchange
+	pending  []int
+	errs     []error // by command; nil until there is one
+	last     []error // by command, of the last attempt; nil until there is one
+	doubtful []bool  // by command; nil until there is one
+	whole    bool
+}
+
+func (r *run) fail(n, i int, err error) {
+	if r.errs == nil {
+		r.errs = make([]error, n)
+	}
+	r.errs[i] = err
+	r.store.stats.failures.Add(1)
+}
+
+// attempt sends what is pending and keeps what is to be sent again. The fault
+// returned is the gravest of them.
+func (r *run) attempt(ctx context.Context, n int) fault {
+	commands := make([]goredis.Cmder, len(r.pending))
+	for k, i := range r.pending {
+		commands[k] = r.exchange.command(i, r.whole)
+	}
+	r.whole = false
+	shortfall := r.store.send(ctx, commands, r.exchange.durable)
+	again := r.pending[:0]
+	var worst fault
+	for k, i := range r.pending {
+		reply, err := commands[k].(command).Result()
+		if err == goredis.Nil { //nolint:errorlint // go-redis returns it as it is.
+			reply, err = nil, nil
+		}
+		if err == nil {
+			err = r.exchange.take(i, reply, r.doubtful != nil && r.doubtful[i])
+			if err == nil {
+				err = shortfall
+			}
+		}
+		if err == nil {
+			continue
+		}
+		f := faultOf(err)
+		if f.doubtful {
+			if r.doubtful == nil {
+				r.doubtful = make([]bool, n)
+			}
+			r.doubtful[i] = true
+		}
+		if !f.again || f.doubtful && r.exchange.once {
+			r.fail(n, i, operationError(ctx, r.exchange.operation, err))
+			continue
+		}
+		if f.now {
+			// The server does not know the script; from the first that is sent whole
+			// it learns it.
+			r.whole = true
+			r.store.stats.scriptLoads.Add(1)
+		}
+		if r.last == nil {
+			r.last = make([]error, n)
+		}
+		r.last[i] = err
+		again = append(again, i)
+		if len(again) == 1 || !f.now {
+			worst = f
+		}
+	}
+	r.pending = again
+	return worst
+}
+
+// send sends the commands in one round trip per shard. What went wrong is in the
+// commands, except that they are not on enough replicas.
+func (s *Store) send(ctx context.Context, commands []goredis.Cmder, durable bool) error {
+	wait := durable && s.options.WaitReplicas > 0
+	if len(commands) == 1 && !wait {
+		_ = s.client.Process(ctx, commands[0])
+		return nil
+	}
+	pipe := s.client.Pipeline()
+	for _, c := range commands {
+		_ = pipe.Process(ctx, c)
+	}
+	if !wait {
+		_, _ = pipe.Exec(ctx)
+		return nil
+	}
+	acknowledged := newCommand(ctx, "wait", s.options.WaitReplicas, s.options.WaitTimeout.Milliseconds())
+	_ = pipe.Process(ctx, acknowledged)
+	_, _ = pipe.Exec(ctx)
+	replicas, err := acknowledged.Int()
+	if err != nil {
+		return err
+	}
+	if replicas < s.options.WaitReplicas {
+		return fmt.Errorf("%w: %d of %d", errFewReplicas, replicas, s.options.WaitReplicas)
+	}
+	return nil
+}
+
+// pause waits before the next attempt, and reports whether there is to be one.
+func (s *Store) pause(ctx context.Context, attempt int, f fault) bool {
+	switch {
+	case ctx.Err() != nil:
+		return false
+	case f.now:
+		// One attempt more, for it costs no patience.
+		return attempt <= s.options.MaxAttempts
+	case attempt >= s.options.MaxAttempts:
+		return false
+	}
+	if cluster, ok := s.client.(*goredis.ClusterClient); ok {
+		// A master that does not answer may have been replaced.
+		cluster.ReloadState(ctx)
+	}
+	timer := time.NewTimer(rand.N(min(firstBackoff<<(attempt-1), lastBackoff)))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-s.closed:
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// joined returns errors by command as one: nil, that of the only one, or a
+// store.BatchError.
+func joined(errs []error) error {
+	switch {
+	case errs == nil:
+		return nil
+	case len(errs) == 1:
+		return errs[0]
+	}
+	return store.BatchError(errs)
+}

@@ -1,0 +1,98 @@
+package redis
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+const (
+	// bucketCount spreads the keys over the shards of a Cluster, and bounds what
+	// inserting a key into the index costs. It is part of the layout.
+	bucketCount = 256
+	slotCount   = 16384
+)
+
+// bucketTags are the buckets' hash tags: that of bucket b has a slot in the b-th of
+// 256 equal ranges, so that shards with equal shares of the slots get equal shares of
+// the buckets.
+var bucketTags = spreadTags()
+
+func spreadTags() (tags [bucketCount]string) {
+	for n, missing := 0, bucketCount; missing > 0; n++ {
+		tag := strconv.FormatInt(int64(n), 36)
+		if b := slot(tag) / (slotCount / bucketCount); tags[b] == "" {
+			tags[b] = tag
+			missing--
+		}
+	}
+	return tags
+}
+
+// slot is the slot that a Cluster keeps a hash tag's keys in.
+func slot(tag string) int { return int(crc16(tag)) % slotCount }
+
+// crc16 is the CRC-16/XMODEM of Redis Cluster's specification.
+func crc16(s string) uint16 {
+	var crc uint16
+	for i := range len(s) {
+		crc = crc<<8 ^ crcTable[byte(crc>>8)^s[i]]
+	}
+	return crc
+}
+
+var crcTable = func() (table [256]uint16) {
+	for i := range table {
+		crc := uint16(i) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+		table[i] = crc
+	}
+	return table
+}()
+
+// layout names the keys in Redis.
+type layout struct {
+	// bases begin the names of each bucket's keys: prefix and hash tag.
+	bases [bucketCount]string
+}
+
+func newLayout(prefix string) *layout {
+	l := new(layout)
+	for b, tag := range bucketTags {
+		l.bases[b] = prefix + "{" + tag + "}"
+	}
+	return l
+}
+
+// place is where a key's data are.
+type place struct {
+	base, name string
+}
+
+func (l *layout) place(key store.Key) place {
+	name := key.Cluster + "/" + key.Namespace + "/" + key.Target
+	return place{l.bases[crc16(name)>>8], name}
+}
+
+func (p place) record() string { return p.base + "h:" + p.name }
+func (p place) log() string    { return p.base + "l:" + p.name }
+func (p place) index() string  { return p.base + "i" }
+
+// member is the key in the index, where bytewise order is that of Key.Compare.
+func (p place) member() string { return strings.ReplaceAll(p.name, "/", "\x00") }
+
+// memberKey is the key that a member stands for; false for what is none.
+func memberKey(member string) (store.Key, bool) {
+	parts := strings.SplitN(member, "\x00", 4)
+	if len(parts) != 3 {
+		return store.Key{}, false
+	}
+	return store.Key{Cluster: parts[0], Namespace: parts[1], Target: parts[2]}, true
+}

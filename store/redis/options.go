@@ -1,0 +1,146 @@
+package redis
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+)
+
+// Defaults of Options.
+const (
+	DefaultKeyPrefix       = "setpoint:"
+	DefaultLogLength       = 100
+	DefaultTimeout         = time.Second
+	DefaultMaxAttempts     = 4
+	DefaultWaitTimeout     = 500 * time.Millisecond
+	DefaultBreakerFailures = 5
+	DefaultBreakerPause    = time.Second
+)
+
+// Options are the settings of a Store. ParseURL fills in where the server is and who
+// asks; the zero values of the rest are defaults.
+type Options struct {
+	// Addresses are host:port: of the server, of nodes of the Cluster, or of the
+	// sentinels. Required.
+	Addresses []string
+	// Cluster says that the addresses are of a Redis Cluster.
+	Cluster bool
+	// MasterName is that of the master that the sentinels at the addresses watch.
+	// Empty: the addresses are not sentinels'.
+	MasterName string
+	// Database is the number of the database; a Cluster has 0 only.
+	Database int
+	// Username and Password are those of the server's ACL. Empty: none.
+	Username, Password string
+	// SentinelUsername and SentinelPassword are those of the sentinels. Empty: none.
+	SentinelUsername, SentinelPassword string
+	// TLS asks for connections by TLS, to sentinels too. Nil: in the clear.
+	TLS *tls.Config
+	// KeyPrefix begins all keys. It contains no braces. Empty: DefaultKeyPrefix.
+	KeyPrefix string
+	// TTL is how long a record lives after its last swap, and a log after its last
+	// entry, in milliseconds precision. Zero or less: for ever.
+	TTL time.Duration
+	// LogLength is how many log entries are kept per key; with many keys they take
+	// more memory than the records. Zero: DefaultLogLength. Negative: none.
+	LogLength int
+	// Timeout bounds each attempt: connecting, writing and reading apart. A caller's
+	// deadline counts if it is earlier; that a caller gave up is seen after the
+	// attempt. Zero: DefaultTimeout.
+	Timeout time.Duration
+	// MaxAttempts bounds how often a command is sent that failed for reasons that
+	// may pass. Zero: DefaultMaxAttempts.
+	MaxAttempts int
+	// PoolSize bounds the connections to each node. Zero: 10 per processor.
+	PoolSize int
+	// WaitReplicas is how many replicas must acknowledge a write before it counts
+	// (the command WAIT), and WaitTimeout how long to wait for them; zero:
+	// DefaultWaitTimeout, and it must be less than Timeout. Zero replicas: none, the
+	// master's word is enough. Not with a Cluster.
+	WaitReplicas int
+	WaitTimeout  time.Duration
+	// BreakerFailures is how many failures in a row open a node's circuit breaker,
+	// and BreakerPause how long it stays open before one command may try. Zero:
+	// DefaultBreakerFailures and DefaultBreakerPause.
+	BreakerFailures int
+	BreakerPause    time.Duration
+	// OnBreaker is called when the breaker of a node changes to "open", "half-open"
+	// or "closed". It must not block. Nil: nobody cares.
+	OnBreaker func(node, state string)
+}
+
+func (o Options) withDefaults() Options {
+	if o.KeyPrefix == "" {
+		o.KeyPrefix = DefaultKeyPrefix
+	}
+	if o.LogLength == 0 {
+		o.LogLength = DefaultLogLength
+	}
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
+	if o.MaxAttempts == 0 {
+		o.MaxAttempts = DefaultMaxAttempts
+	}
+	if o.WaitTimeout == 0 {
+		o.WaitTimeout = min(DefaultWaitTimeout, o.Timeout/2)
+	}
+	if o.BreakerFailures == 0 {
+		o.BreakerFailures = DefaultBreakerFailures
+	}
+	if o.BreakerPause == 0 {
+		o.BreakerPause = DefaultBreakerPause
+	}
+	return o
+}
+
+// Validate returns all that is wrong with the options.
+func (o Options) Validate() error {
+	o = o.withDefaults()
+	var problems []error
+	refuse := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	if len(o.Addresses) == 0 {
+		refuse("no address")
+	}
+	if o.Cluster && o.MasterName != "" {
+		refuse("both a cluster and a sentinels' master: a server is one or the other")
+	}
+	if o.Database < 0 || o.Cluster && o.Database != 0 {
+		refuse("database %d: must be 0 or above, and 0 for a cluster", o.Database)
+	}
+	if strings.ContainsAny(o.KeyPrefix, "{}") {
+		refuse("key prefix %q: must not contain braces, which mark hash tags", o.KeyPrefix)
+	}
+	if o.Timeout < 0 || o.MaxAttempts < 0 || o.PoolSize < 0 || o.BreakerFailures < 0 || o.BreakerPause < 0 {
+		refuse("timeout, attempts, pool size and breaker settings must not be negative")
+	}
+	switch {
+	case o.WaitReplicas < 0:
+		refuse("replicas to wait for: %d is negative", o.WaitReplicas)
+	case o.WaitReplicas > 0 && o.Cluster:
+		refuse("waiting for replicas is not possible with a cluster, where WAIT belongs to no key: set min-replicas-to-write on its nodes")
+	case o.WaitReplicas > 0 && (o.WaitTimeout <= 0 || o.WaitTimeout >= o.Timeout):
+		refuse("time to wait for replicas %s: must be above 0 and below the timeout %s", o.WaitTimeout, o.Timeout)
+	}
+	return errors.Join(problems...)
+}
+
+// universal are the options of go-redis. It retries nothing: see command.
+func (o *Options) universal() *goredis.UniversalOptions {
+	return &goredis.UniversalOptions{
+		Addrs: o.Addresses, IsClusterMode: o.Cluster, MasterName: o.MasterName, DB: o.Database,
+		Username: o.Username, Password: o.Password,
+		SentinelUsername: o.SentinelUsername, SentinelPassword: o.SentinelPassword,
+		TLSConfig: o.TLS, ClientName: "setpoint",
+		MaxRetries: -1, DialerRetries: 1,
+		DialTimeout: o.Timeout, ReadTimeout: o.Timeout, WriteTimeout: o.Timeout, PoolTimeout: o.Timeout,
+		ContextTimeoutEnabled: true,
+		PoolSize:              o.PoolSize,
+		// Nodes are asked about slots again when one fails, see Store.pause.
+		FailingTimeoutSeconds: 1,
+	}
+}

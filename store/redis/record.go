@@ -1,0 +1,46 @@
+package redis
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+const (
+	// recordFormat is the first byte of a record. A record of another format was
+	// written by another version.
+	recordFormat = 1
+	// versionLength is that of a version: the format and 8 random bytes.
+	versionLength = 9
+)
+
+// newVersion returns a version that no other swap has chosen, beyond any
+// coincidence: they are compared for one key only.
+func newVersion() store.Version {
+	var v [versionLength]byte
+	v[0] = recordFormat
+	// Seeded by the operating system; see math/rand/v2.
+	binary.BigEndian.PutUint64(v[1:], rand.Uint64())
+	return store.Version(v[:])
+}
+
+// encodeRecord returns what is stored.
+func encodeRecord(version store.Version, value []byte) []byte {
+	raw := make([]byte, 0, len(version)+len(value))
+	return append(append(raw, version...), value...)
+}
+
+// decodeRecord reads what is stored. The value shares no memory with anything.
+func decodeRecord(raw string) (store.Record, error) {
+	switch {
+	case raw == "" || raw[0] != recordFormat && len(raw) < versionLength:
+		return store.Record{}, fmt.Errorf("%w: %d bytes", store.ErrUnreadable, len(raw))
+	case raw[0] != recordFormat:
+		return store.Record{}, fmt.Errorf("%w: format %d, this version reads %d", store.ErrUnreadable, raw[0], recordFormat)
+	case len(raw) < versionLength:
+		return store.Record{}, fmt.Errorf("%w: %d bytes", store.ErrUnreadable, len(raw))
+	}
+	return store.Record{Version: store.Version(raw[:versionLength]), Value: []byte(raw[versionLength:])}, nil
+}

@@ -1,0 +1,248 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// Store keeps records and logs in Redis. It copies values on their way in and out
+// and shares no memory with its callers. Create it by New.
+type Store struct {
+	options Options
+	client  goredis.UniversalClient
+	layout  *layout
+	ttl     string // of records, milliseconds; "0": for ever
+	stats   counters
+	sweeper sweeper
+
+	closeOnce sync.Once
+	closed    chan struct{}
+}
+
+var (
+	_ store.Store = (*Store)(nil)
+	_ store.Log   = (*Store)(nil)
+)
+
+// New returns a store on the server that the options name. It does not wait for the
+// server, which may come later: Ping tells.
+func New(o Options) (*Store, error) {
+	if err := o.Validate(); err != nil {
+		return nil, fmt.Errorf("redis: %w", err)
+	}
+	o = o.withDefaults()
+	s := &Store{options: o, layout: newLayout(o.KeyPrefix), ttl: "0", closed: make(chan struct{})}
+	if o.TTL > 0 {
+		s.ttl = strconv.FormatInt(max(1, o.TTL.Milliseconds()), 10)
+	}
+	s.client = goredis.NewUniversalClient(o.universal())
+	if cluster, ok := s.client.(*goredis.ClusterClient); ok {
+		cluster.OnNewNode(func(node *goredis.Client) { node.AddHook(s.newNodeHook(node.Options().Addr)) })
+	} else {
+		s.client.AddHook(s.newNodeHook(o.Addresses[0]))
+	}
+	s.sweeper.start(s)
+	return s, nil
+}
+
+// begin reports a store that is closed and a caller that has given up.
+func (s *Store) begin(ctx context.Context, operation string) error {
+	select {
+	case <-s.closed:
+		return fmt.Errorf("%s: %w", operation, store.ErrClosed)
+	default:
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%s: %w", operation, err)
+	}
+	return nil
+}
+
+// Load implements store.Store.
+func (s *Store) Load(ctx context.Context, key store.Key) (store.Record, error) {
+	records, errs, err := s.load(ctx, []store.Key{key})
+	if err == nil {
+		err = joined(errs)
+	}
+	if err != nil {
+		return store.Record{}, err
+	}
+	return records[0], nil
+}
+
+// LoadBatch implements store.Store.
+func (s *Store) LoadBatch(ctx context.Context, keys []store.Key) ([]store.Record, error) {
+	records, errs, err := s.load(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	if errs != nil {
+		return records, store.BatchError(errs)
+	}
+	return records, nil
+}
+
+func (s *Store) load(ctx context.Context, keys []store.Key) ([]store.Record, []error, error) {
+	if err := s.begin(ctx, "load"); err != nil {
+		return nil, nil, err
+	}
+	records := make([]store.Record, len(keys))
+	errs := s.perform(ctx, len(keys), &exchange{
+		operation: "load",
+		command:   func(i int, _ bool) command { return newCommand(ctx, "get", s.layout.place(keys[i]).record()) },
+		take: func(i int, reply any, _ bool) (err error) {
+			if reply == nil {
+				return nil
+			}
+			raw, _ := reply.(string)
+			records[i], err = decodeRecord(raw)
+			return err
+		},
+	})
+	return records, errs, nil
+}
+
+// CompareAndSwap implements store.Store.
+func (s *Store) CompareAndSwap(ctx context.Context, swap store.Swap) (store.SwapResult, error) {
+	results, errs, err := s.swap(ctx, []store.Swap{swap})
+	if err == nil {
+		err = joined(errs)
+	}
+	if err != nil {
+		return store.SwapResult{}, err
+	}
+	return results[0], nil
+}
+
+// CompareAndSwapBatch implements store.Store.
+func (s *Store) CompareAndSwapBatch(ctx context.Context, swaps []store.Swap) ([]store.SwapResult, error) {
+	results, errs, err := s.swap(ctx, swaps)
+	if err != nil {
+		return nil, err
+	}
+	if errs != nil {
+		return results, store.BatchError(errs)
+	}
+	return results, nil
+}
+
+// errOvertaken says that it is not known whether a swap happened: its first answer
+// was lost, and another one has happened since.
+var errOvertaken = fmt.Errorf("%w: an answer was lost and the key has changed since", store.ErrUnavailable)
+
+func (s *Store) swap(ctx context.Context, swaps []store.Swap) ([]store.SwapResult, []error, error) {
+	if err := s.begin(ctx, "swap"); err != nil {
+		return nil, nil, err
+	}
+	results := make([]store.SwapResult, len(swaps))
+	raws := make([][]byte, len(swaps))
+	for i, swap := range swaps {
+		results[i].Record.Version = newVersion()
+		raws[i] = encodeRecord(results[i].Record.Version, swap.Value)
+	}
+	created := 0
+	errs := s.perform(ctx, len(swaps), &exchange{
+		operation: "swap",
+		durable:   true,
+		command: func(i int, whole bool) command {
+			return newCommand(ctx, s.swapArgs(s.layout.place(swaps[i].Key), swaps[i].Old, raws[i], whole)...)
+		},
+		take: func(i int, reply any, doubtful bool) (err error) {
+			if _, swapped := reply.(int64); swapped {
+				results[i].Swapped = true
+				if swaps[i].Old == "" {
+					created++
+				}
+				return nil
+			}
+			if doubtful {
+				return errOvertaken
+			}
+			s.stats.conflicts.Add(1)
+			results[i].Record = store.Record{}
+			if raw, stands := reply.(string); stands {
+				results[i].Record, err = decodeRecord(raw)
+			}
+			return err
+		},
+	})
+	s.sweeper.owe(created)
+	for i, err := range errs {
+		if err != nil {
+			results[i] = store.SwapResult{}
+		}
+	}
+	return results, errs, nil
+}
+
+func (s *Store) swapArgs(p place, old store.Version, raw []byte, whole bool) []any {
+	if old == "" {
+		return createScript.args(whole, []string{p.record(), p.index()}, "", raw, s.ttl, p.member())
+	}
+	return swapScript.args(whole, []string{p.record()}, string(old), raw, s.ttl)
+}
+
+// Delete implements store.Store.
+func (s *Store) Delete(ctx context.Context, key store.Key) (bool, error) {
+	if err := s.begin(ctx, "delete"); err != nil {
+		return false, err
+	}
+	p := s.layout.place(key)
+	existed := false
+	errs := s.perform(ctx, 1, &exchange{
+		operation: "delete",
+		durable:   true,
+		command: func(_ int, whole bool) command {
+			return newCommand(ctx, deleteScript.args(whole, []string{p.record(), p.log(), p.index()}, p.member())...)
+		},
+		take: func(_ int, reply any, doubtful bool) error {
+			existed = reply == int64(1)
+			if !existed && doubtful {
+				return errOvertaken
+			}
+			return nil
+		},
+	})
+	return existed && errs == nil, joined(errs)
+}
+
+// pingKeys is how many keys Ping writes in a Cluster, spread over the slots.
+const pingKeys = 16
+
+// Ping implements store.Store. It writes, for a server that is full, read-only or
+// without a quorum answers but can't be used.
+func (s *Store) Ping(ctx context.Context) error {
+	if err := s.begin(ctx, "ping"); err != nil {
+		return err
+	}
+	n := 1
+	if s.options.Cluster {
+		n = pingKeys
+	}
+	errs := s.perform(ctx, n, &exchange{
+		operation: "ping",
+		command: func(i int, _ bool) command {
+			return newCommand(ctx, "set", s.layout.bases[i*bucketCount/pingKeys]+"p", "", "px", 60_000)
+		},
+		take: func(int, any, bool) error { return nil },
+	})
+	return errors.Join(errs...)
+}
+
+// Close implements store.Store.
+func (s *Store) Close() error {
+	err := fmt.Errorf("close: %w", store.ErrClosed)
+	s.closeOnce.Do(func() {
+		close(s.closed)
+		s.sweeper.wait()
+		err = s.client.Close()
+	})
+	return err
+}

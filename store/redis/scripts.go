@@ -1,0 +1,66 @@
+package redis
+
+import (
+	"crypto/sha1" //nolint:gosec // Redis names scripts by it.
+	"encoding/hex"
+)
+
+// script is a Lua script that is sent by its hash, and whole only to a server that
+// does not know it. Scripts name all their keys, decide nothing of scaling, and can
+// be run twice with the effect of once.
+type script struct{ source, hash string }
+
+func newScript(source string) *script {
+	sum := sha1.Sum([]byte(source)) //nolint:gosec // as above
+	return &script{source, hex.EncodeToString(sum[:])}
+}
+
+// args are the command's arguments: by hash, or whole.
+func (s *script) args(whole bool, keys []string, argv ...any) []any {
+	args := make([]any, 0, 3+len(keys)+len(argv))
+	if whole {
+		args = append(args, "eval", s.source, len(keys))
+	} else {
+		args = append(args, "evalsha", s.hash, len(keys))
+	}
+	for _, key := range keys {
+		args = append(args, key)
+	}
+	return append(args, argv...)
+}
+
+// Scripts. The version is the first 9 bytes of a record.
+var (
+	// swapScript replaces a record whose version is ARGV[1] by ARGV[2], which
+	// lives for ARGV[3] milliseconds (0: for ever). It returns 1 if it did, now or
+	// when it was sent before, else what stands in the way, nil for nothing.
+	swapScript = newScript(`local v = redis.call('GETRANGE', KEYS[1], 0, 8)
+if v ~= ARGV[1] then
+  if v == string.sub(ARGV[2], 1, 9) then return 1 end
+  return redis.call('GET', KEYS[1])
+end
+if ARGV[3] == '0' then redis.call('SET', KEYS[1], ARGV[2]) else redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]) end
+return 1`)
+
+	// createScript is swapScript for a key that does not exist; it enters ARGV[4]
+	// into the index KEYS[2].
+	createScript = newScript(`local v = redis.call('GET', KEYS[1])
+if v then
+  if string.sub(v, 1, 9) == string.sub(ARGV[2], 1, 9) then return 1 end
+  return v
+end
+if ARGV[3] == '0' then redis.call('SET', KEYS[1], ARGV[2]) else redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]) end
+redis.call('ZADD', KEYS[2], 0, ARGV[4])
+return 1`)
+
+	// deleteScript removes the record KEYS[1], the log KEYS[2] and the entry ARGV[1]
+	// in the index KEYS[3]. It returns 1 if there was a record, else 0.
+	deleteScript = newScript(`local n = redis.call('DEL', KEYS[1])
+redis.call('DEL', KEYS[2])
+redis.call('ZREM', KEYS[3], ARGV[1])
+return n`)
+
+	// purgeScript takes ARGV[1] out of the index KEYS[2] if it has no record KEYS[1].
+	purgeScript = newScript(`if redis.call('EXISTS', KEYS[1]) == 0 then return redis.call('ZREM', KEYS[2], ARGV[1]) end
+return 0`)
+)
