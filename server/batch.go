@@ -2,38 +2,32 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
-
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
+	"slices"
 
 	"github.com/setpoint-dev/setpoint/store"
 )
 
 // recommendAll runs many jobs to their ends with few round trips: one load for
-// all targets, then one swap for all in each round. Jobs of one target are
-// decided in their order, each on what the one before it left.
+// all targets that nothing is remembered of, then one swap for all in each round.
+// Jobs of one target are decided in their order, each on what the one before it left.
 func (t *targets) recommendAll(ctx context.Context, jobs []*job) {
-	queues := queueByTarget(jobs)
-	records, err := t.loadAll(ctx, queues)
-	if err != nil {
-		failAll(queues, t.storeFailed(ctx, "load batch", "", err))
-		return
-	}
-	for i := range queues {
-		queues[i].record = records[i]
-	}
+	queues := t.withoutOutage(ctx, queueByTarget(jobs))
+	queues = t.loadAll(ctx, t.recallAll(queues), queues)
 	for len(queues) > 0 {
-		swaps, swapping := t.decideRound(queues)
-		results, err := t.swapAll(ctx, swaps)
-		if err != nil {
-			failAll(swapping, t.storeFailed(ctx, "swap batch", "", err))
-			return
-		}
+		swaps, swapping, doubtful := t.decideRound(queues)
+		rest := t.loadAll(ctx, doubtful, doubtful)
+		results, errs := t.swapAll(ctx, swaps)
 		for i, q := range swapping {
+			if errs != nil && errs[i] != nil {
+				t.failQueue(ctx, q, errs[i])
+				continue
+			}
 			t.settleRound(q, results[i], swaps[i].Value)
+			rest = append(rest, q)
 		}
-		queues = unfinished(swapping)
+		queues = unfinished(rest)
 	}
 }
 
@@ -41,6 +35,8 @@ func (t *targets) recommendAll(ctx context.Context, jobs []*job) {
 type queue struct {
 	jobs   []*job
 	record store.Record
+	// guessed says that the record is only remembered.
+	guessed bool
 }
 
 // queueByTarget sorts the jobs that are not done, targets in order of appearance.
@@ -62,63 +58,132 @@ func queueByTarget(jobs []*job) []*queue {
 	return queues
 }
 
-func (t *targets) loadAll(ctx context.Context, queues []*queue) ([]store.Record, error) {
+// withoutOutage runs the jobs of targets whose history is not in the store, one by
+// one, and returns the other queues.
+func (t *targets) withoutOutage(ctx context.Context, queues []*queue) []*queue {
+	if t.outage.pending() == 0 {
+		return queues
+	}
+	var rest []*queue
+	for _, q := range queues {
+		if !t.outage.has(q.jobs[0].key) {
+			rest = append(rest, q)
+			continue
+		}
+		for _, j := range q.jobs {
+			t.recommend(ctx, j)
+		}
+	}
+	return rest
+}
+
+// recallAll gives the queues what is remembered of their targets and returns those
+// that have to be loaded.
+func (t *targets) recallAll(queues []*queue) (unknown []*queue) {
+	for _, q := range queues {
+		if q.recall(t) {
+			t.metrics.cacheHits.Inc()
+		} else {
+			unknown = append(unknown, q)
+			t.metrics.cacheMisses.Inc()
+		}
+	}
+	return unknown
+}
+
+// recall takes what is remembered of the target, if its first job is not one that
+// asks the store.
+func (q *queue) recall(t *targets) (ok bool) {
+	if q.jobs[0].request.GetDryRun() {
+		return false
+	}
+	q.record, ok = t.cache.get(q.jobs[0].key)
+	q.guessed = ok
+	return ok
+}
+
+// loadAll loads the records of those queues, in one round trip, and returns which
+// of all can go on.
+func (t *targets) loadAll(ctx context.Context, queues, all []*queue) []*queue {
+	if len(queues) == 0 {
+		return all
+	}
 	keys := make([]store.Key, len(queues))
 	for i, q := range queues {
 		keys[i] = q.jobs[0].key
 	}
 	records, err := t.store.LoadBatch(ctx, keys)
-	if err == nil && len(records) != len(keys) {
-		err = fmt.Errorf("asked for %d records, got %d", len(keys), len(records))
+	errs := byItem(err, len(keys), len(records))
+	for i, q := range queues {
+		if errs != nil && errs[i] != nil {
+			t.failQueue(ctx, q, errs[i])
+			continue
+		}
+		q.record, q.guessed = records[i], false
 	}
-	return records, err
+	return unfinished(all)
+}
+
+// byItem returns the errors of a batch of n by item, nil for none.
+func byItem(err error, n, results int) []error {
+	var failed store.BatchError
+	switch {
+	case err == nil && results == n:
+		return nil
+	case errors.As(err, &failed) && len(failed) == n && results == n:
+		return failed
+	case err == nil:
+		err = fmt.Errorf("asked for %d results, got %d", n, results)
+	}
+	return slices.Repeat([]error{err}, n)
 }
 
 // decideRound decides the next job of each target and returns the swaps, with
-// the queue each is of. Jobs that end without a swap make way for the next.
-func (t *targets) decideRound(queues []*queue) (swaps []store.Swap, swapping []*queue) {
+// the queue each is of. Jobs that end without a swap make way for the next, unless
+// they were decided on a record that is only remembered: those are doubtful.
+func (t *targets) decideRound(queues []*queue) (swaps []store.Swap, swapping, doubtful []*queue) {
 	for _, q := range queues {
 		for len(q.jobs) > 0 {
 			j := q.jobs[0]
+			j.guessed = q.guessed
 			value := t.decide(j, q.record)
 			if !j.done() {
 				swaps = append(swaps, store.Swap{Key: j.key, Old: q.record.Version, Value: value})
 				swapping = append(swapping, q)
 				break
 			}
+			if j.doubt() {
+				doubtful = append(doubtful, q)
+				break
+			}
 			q.jobs = q.jobs[1:]
 		}
 	}
-	return swaps, swapping
+	return swaps, swapping, doubtful
 }
 
-func (t *targets) swapAll(ctx context.Context, swaps []store.Swap) ([]store.SwapResult, error) {
+// swapAll swaps in one round trip. The errors are by swap, nil for none.
+func (t *targets) swapAll(ctx context.Context, swaps []store.Swap) ([]store.SwapResult, []error) {
 	if len(swaps) == 0 {
 		return nil, nil
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return nil, byItem(err, len(swaps), 0)
 	}
 	ctx, cancel := t.detach(ctx)
 	defer cancel()
 	results, err := t.store.CompareAndSwapBatch(ctx, swaps)
-	if err == nil && len(results) != len(swaps) {
-		err = fmt.Errorf("asked for %d swaps, got %d", len(swaps), len(results))
-	}
-	return results, err
+	return results, byItem(err, len(swaps), len(results))
 }
 
 // settleRound takes the outcome of a target's swap.
 func (t *targets) settleRound(q *queue, result store.SwapResult, value []byte) {
 	j := q.jobs[0]
-	q.record = result.Record
-	switch {
-	case result.Swapped:
+	q.record, q.guessed = result.Record, false
+	if result.Swapped {
 		q.record.Value = value
-		t.recorded(j)
-		q.jobs = q.jobs[1:]
-	case j.attempts >= t.options.MaxAttempts:
-		j.err = contended(j.target, j.attempts)
+	}
+	if t.swapped(j, result, value) {
 		q.jobs = q.jobs[1:]
 	}
 }
@@ -133,15 +198,11 @@ func unfinished(queues []*queue) []*queue {
 	return rest
 }
 
-// failAll ends the jobs that are left. What was swapped may be recorded; a retry
-// with the same request id finds out.
-func failAll(queues []*queue, err error) {
-	if err == nil {
-		err = status.Error(codes.Internal, "internal error")
+// failQueue ends the jobs that are left of a target that the store failed. What was
+// swapped may be recorded; a retry with the same request id finds out.
+func (t *targets) failQueue(ctx context.Context, q *queue, err error) {
+	for _, j := range q.jobs {
+		t.withoutStore(ctx, j, err)
 	}
-	for _, q := range queues {
-		for _, j := range q.jobs {
-			j.err = err
-		}
-	}
+	q.jobs = nil
 }

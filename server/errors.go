@@ -123,10 +123,12 @@ func evaluationTimePast(target string, asked, newest time.Time) error {
 }
 
 // storeError maps an error of the store. Its text is for the log, not for the caller.
-func storeError(ctx context.Context, err error) error {
+func storeError(ctx context.Context, target string, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return status.FromContextError(ctx.Err()).Err()
+	case errors.Is(err, store.ErrUnreadable):
+		return historyError(target, err)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled),
 		errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrClosed):
 		return newError(codes.Unavailable, setpointv1.ErrorReason_ERROR_REASON_STORE_UNAVAILABLE,

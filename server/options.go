@@ -3,6 +3,7 @@ package server
 import (
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"github.com/setpoint-dev/setpoint/recommender"
@@ -35,6 +36,14 @@ type Options struct {
 	RequestTimeout time.Duration
 	// DrainTimeout bounds how long a stop waits for calls in flight.
 	DrainTimeout time.Duration
+	// HoldDown answers while the store is away, from what this instance last knew of
+	// a target: the count may rise, not fall. Else such calls are UNAVAILABLE.
+	HoldDown bool
+	// CacheBytes bounds the records that are remembered so that they need not be
+	// loaded, some 450 bytes a target. 0: none, which suits a store in this process.
+	CacheBytes int
+	// Registerer takes the server's metrics; nil: nobody reads them.
+	Registerer prometheus.Registerer
 	// Version is shown in the API's description and logs.
 	Version string
 	// Clock tells the time; nil means time.Now.

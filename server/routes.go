@@ -30,12 +30,26 @@ func (s *Server) routes(gateway http.Handler) http.Handler {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(openapi.Document)
 	})
+	health := s.Health()
+	mux.Handle("GET "+livePath, health)
+	mux.Handle("GET "+readyPath, health)
+	return mux
+}
+
+// Health serves /healthz, which tells that the process lives, and /readyz, which
+// tells whether it is to be sent calls.
+func (s *Server) Health() http.Handler {
+	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+livePath, func(w http.ResponseWriter, _ *http.Request) { answerHealth(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET "+readyPath, func(w http.ResponseWriter, _ *http.Request) {
 		select {
 		case <-s.drain.begun:
 			answerHealth(w, http.StatusServiceUnavailable, "draining")
 		default:
+			if s.watch.away.Load() {
+				answerHealth(w, http.StatusServiceUnavailable, "the history store can't be reached")
+				return
+			}
 			answerHealth(w, http.StatusOK, "ok")
 		}
 	})

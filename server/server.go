@@ -41,6 +41,7 @@ type Server struct {
 	health   *health.Server
 	recorder *decisionLog
 	service  *recommendationService
+	watch    *storeWatch
 	// gateway leads from REST to gRPC without leaving the process.
 	gateway *bufconn.Listener
 	conn    *grpc.ClientConn
@@ -61,10 +62,14 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 		return nil, fmt.Errorf("compile validation rules: %w", err)
 	}
 	s := &Server{options: options, log: options.Log, health: health.NewServer(), drain: newDrain()}
-	s.recorder = newDecisionLog(log, s.log)
 	life, cutOff := context.WithCancel(context.Background())
 	s.cutOff = cutOff
-	t := &targets{store: engine, log: s.log, options: &s.options, decisions: s.recorder, life: life}
+	t, err := s.newTargets(engine, life)
+	if err != nil {
+		return nil, err
+	}
+	s.recorder = newDecisionLog(log, s.log)
+	t.decisions = s.recorder
 	s.service = &recommendationService{targets: t, draining: s.drain.begun}
 	s.grpc = grpc.NewServer(
 		grpc.MaxRecvMsgSize(options.MaxRequestBytes),
@@ -81,6 +86,26 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// newTargets puts what decides between the store and the services.
+func (s *Server) newTargets(engine store.Store, life context.Context) (*targets, error) { //nolint:revive // life is no call's context
+	observed := observe(engine, newMetrics(), s.log)
+	t := &targets{
+		store: observed, cache: newCache(s.options.CacheBytes), metrics: observed.metrics,
+		log: s.log, options: &s.options, life: life,
+	}
+	t.outage = newOutage(t)
+	s.watch = newStoreWatch(t, s.health)
+	observed.failed = s.watch.failed
+	if s.options.Registerer != nil {
+		for _, c := range t.metrics.collectors(t.outage) {
+			if err := s.options.Registerer.Register(c); err != nil {
+				return nil, fmt.Errorf("register metrics: %w", err)
+			}
+		}
+	}
+	return t, nil
 }
 
 // gatewayBuffer is the buffer of the connection between gateway and gRPC, each way.
@@ -133,6 +158,10 @@ func (s *Server) Serve(ctx context.Context, grpcListener, httpListener net.Liste
 			}
 		})
 	}
+	watching, unwatch := context.WithCancel(context.WithoutCancel(ctx))
+	defer unwatch()
+	s.watch.check(watching, firstCheckTimeout)
+	running.Go(func() { s.watch.run(watching) })
 	serve("gRPC", func() error { return s.grpc.Serve(grpcListener) })
 	serve("gateway", func() error { return s.grpc.Serve(s.gateway) })
 	serve("REST", func() error { return s.http.Serve(httpListener) })
@@ -144,6 +173,7 @@ func (s *Server) Serve(ctx context.Context, grpcListener, httpListener net.Liste
 	case err = <-failed:
 	}
 	s.stop()
+	unwatch()
 	running.Wait()
 	s.log.Info("stopped")
 	return err
@@ -186,5 +216,7 @@ func (s *Server) stop() {
 	s.grpc.Stop()
 	<-stopped
 	_ = s.conn.Close()
+	s.service.targets.outage.finish(s.options.RequestTimeout)
 	s.recorder.close()
+	s.service.targets.cache.close()
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -21,11 +22,14 @@ const maxStoredExplanation = 16 << 10
 // by three orders of magnitude.
 const maxHistoryBytes = 1 << 20
 
-// targets makes decisions on targets whose histories are in a store: load,
-// decide, compare-and-swap, and on a lost race decide again from what stands in
-// the store. So any instance serves any target.
+// targets makes decisions on targets whose histories are in a store: take what is
+// remembered of the record or load it, decide, compare-and-swap, and on a lost race
+// decide again from what stands in the store. So any instance serves any target.
 type targets struct {
 	store   store.Store
+	cache   *cache
+	outage  *outage
+	metrics *metrics
 	log     *zap.Logger
 	options *Options
 	// decisions is the log for people; it has no say in anything.
@@ -45,6 +49,8 @@ type job struct {
 	decision  recommender.Decision
 	started   time.Time
 	concluded []*setpointv1.Decision
+	// guessed says that the decision is on a record that is only remembered.
+	guessed bool
 
 	// One of them is set when the job is done.
 	response *setpointv1.RecommendResponse
@@ -52,6 +58,16 @@ type job struct {
 }
 
 func (j *job) done() bool { return j.response != nil || j.err != nil }
+
+// doubt takes back what was decided on a record that is only remembered and ended
+// without a swap to confirm it. It reports whether there was such.
+func (j *job) doubt() bool {
+	if !j.guessed {
+		return false
+	}
+	j.response, j.err, j.guessed = nil, nil, false
+	return true
+}
 
 // newJob validates a request. A job that is done was refused.
 func (t *targets) newJob(req *setpointv1.RecommendRequest) *job {
@@ -169,31 +185,74 @@ func (t *targets) recommend(ctx context.Context, j *job) {
 	if j.done() {
 		return
 	}
-	record, err := t.store.Load(ctx, j.key)
-	if err != nil {
-		j.err = t.storeFailed(ctx, "load", j.target, err)
-		return
-	}
-	for {
-		value := t.decide(j, record)
-		if j.done() {
+	if t.outage.has(j.key) {
+		if err := t.outage.writeBack(ctx, j.key); err != nil {
+			t.withoutStore(ctx, j, err)
 			return
 		}
-		result, err := t.swap(ctx, store.Swap{Key: j.key, Old: record.Version, Value: value})
-		switch {
-		case err != nil:
-			j.err = t.storeFailed(ctx, "swap", j.target, err)
-			return
-		case result.Swapped:
-			t.recorded(j)
-			return
-		case j.attempts >= t.options.MaxAttempts:
-			j.err = contended(j.target, j.attempts)
+	}
+	record, err := t.recall(ctx, j)
+	for err == nil {
+		value := t.decide(j, record)
+		if j.done() {
+			if !j.doubt() {
+				return
+			}
+			record, err = t.store.Load(ctx, j.key)
+			continue
+		}
+		var result store.SwapResult
+		result, err = t.swap(ctx, store.Swap{Key: j.key, Old: record.Version, Value: value})
+		if err != nil {
+			break
+		}
+		if t.swapped(j, result, value) {
 			return
 		}
 		record = result.Record
 		pause(ctx, j.attempts)
 	}
+	t.withoutStore(ctx, j, err)
+}
+
+// recall returns the record to begin with: as remembered, or else as stored. What
+// decides nothing asks the store, for nothing else would tell whether it is right.
+func (t *targets) recall(ctx context.Context, j *job) (store.Record, error) {
+	if !j.request.GetDryRun() {
+		if record, ok := t.cache.get(j.key); ok {
+			t.metrics.cacheHits.Inc()
+			j.guessed = true
+			return record, nil
+		}
+		t.metrics.cacheMisses.Inc()
+	}
+	return t.store.Load(ctx, j.key)
+}
+
+// swapped takes the outcome of a job's swap, and reports whether the job is done.
+func (t *targets) swapped(j *job, result store.SwapResult, value []byte) bool {
+	j.guessed = false
+	if result.Swapped {
+		t.cache.put(j.key, store.Record{Version: result.Record.Version, Value: value})
+		t.recorded(j)
+		return true
+	}
+	t.metrics.conflicts.Inc()
+	t.cache.put(j.key, result.Record)
+	if j.attempts >= t.options.MaxAttempts {
+		j.err = contended(j.target, j.attempts)
+	}
+	return j.done()
+}
+
+// withoutStore ends a job that the store failed: with a decision on what this
+// instance last knew where that is wanted and the store is away, else by refusing.
+func (t *targets) withoutStore(ctx context.Context, j *job, err error) {
+	away := errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
+	if t.options.HoldDown && away && ctx.Err() == nil && !j.request.GetDryRun() && t.outage.decide(j) {
+		return
+	}
+	j.err = storeError(ctx, j.target, err)
 }
 
 // swap finishes what has begun even if the caller hangs up meanwhile, but begins
@@ -229,13 +288,6 @@ func pause(ctx context.Context, attempts int) {
 	}
 }
 
-func (t *targets) storeFailed(ctx context.Context, operation, target string, err error) error {
-	if ctx.Err() == nil {
-		t.log.Error("store failed", zap.String("operation", operation), zap.String("target", target), zap.Error(err))
-	}
-	return storeError(ctx, err)
-}
-
 // settledDecision is the log's entry for a change that was reported: the decision
 // as it was, with the status as it is now.
 func settledDecision(before, after *recommender.History, outcome recommender.Outcome) *setpointv1.Decision {
@@ -256,9 +308,14 @@ func (t *targets) report(ctx context.Context, req *setpointv1.ReportScaleRequest
 	if req.GetOutcome() == "FAILED" {
 		outcome = recommender.Failed
 	}
+	if t.outage.has(key) {
+		if err := t.outage.writeBack(ctx, key); err != nil {
+			return t.reportWithoutStore(ctx, req, id, outcome, err)
+		}
+	}
 	record, err := t.store.Load(ctx, key)
 	if err != nil {
-		return nil, t.storeFailed(ctx, "load", target, err)
+		return t.reportWithoutStore(ctx, req, id, outcome, err)
 	}
 	for attempts := 1; ; attempts++ {
 		if !record.Exists() {
@@ -277,11 +334,13 @@ func (t *targets) report(ctx context.Context, req *setpointv1.ReportScaleRequest
 		if !settlement.Changed {
 			return response, nil
 		}
-		result, err := t.swap(ctx, store.Swap{Key: key, Old: record.Version, Value: next.AppendBinary(nil)})
+		value := next.AppendBinary(nil)
+		result, err := t.swap(ctx, store.Swap{Key: key, Old: record.Version, Value: value})
 		switch {
 		case err != nil:
-			return nil, t.storeFailed(ctx, "swap", target, err)
+			return t.reportWithoutStore(ctx, req, id, outcome, err)
 		case result.Swapped:
+			t.cache.put(key, store.Record{Version: result.Record.Version, Value: value})
 			t.decisions.append(key, []*setpointv1.Decision{settledDecision(&history, &next, outcome)})
 			t.log.Info("scale reported", zap.String("target", target), zap.Stringer("recommendation", id),
 				zap.String("outcome", req.GetOutcome()), zap.String("message", req.GetMessage()))
@@ -292,4 +351,18 @@ func (t *targets) report(ctx context.Context, req *setpointv1.ReportScaleRequest
 		record = result.Record
 		pause(ctx, attempts)
 	}
+}
+
+// reportWithoutStore settles a change that the store could not be told of.
+func (t *targets) reportWithoutStore(ctx context.Context, req *setpointv1.ReportScaleRequest, id recommender.ID, outcome recommender.Outcome, err error) (*setpointv1.ReportScaleResponse, error) {
+	target, key := req.GetTarget(), parseTarget(req.GetTarget())
+	if t.options.HoldDown && errors.Is(err, store.ErrUnavailable) && ctx.Err() == nil {
+		if before, after, settlement, ok := t.outage.settle(key, id, outcome, req.GetMessage()); ok {
+			if settlement.Changed {
+				t.decisions.append(key, []*setpointv1.Decision{settledDecision(&before, &after, outcome)})
+			}
+			return conversion.Settlement(&settlement), nil
+		}
+	}
+	return nil, storeError(ctx, target, err)
 }

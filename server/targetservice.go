@@ -43,7 +43,7 @@ func (t *targets) history(ctx context.Context, target string) (*recommender.Hist
 	record, err := t.store.Load(ctx, parseTarget(target))
 	switch {
 	case err != nil:
-		return nil, t.storeFailed(ctx, "load", target, err)
+		return nil, storeError(ctx, target, err)
 	case !record.Exists():
 		return nil, unknownTarget(target)
 	}
@@ -65,11 +65,11 @@ func (s *targetService) ListTargets(ctx context.Context, req *setpointv1.ListTar
 	size := pageSize(req.GetPageSize(), defaultTargetsPage)
 	keys, err := s.targets.store.List(ctx, parseParent(req.GetParent()), after, size)
 	if err != nil {
-		return nil, s.targets.storeFailed(ctx, "list", req.GetParent(), err)
+		return nil, storeError(ctx, req.GetParent(), err)
 	}
 	records, err := s.targets.store.LoadBatch(ctx, keys)
 	if err != nil {
-		return nil, s.targets.storeFailed(ctx, "load batch", req.GetParent(), err)
+		return nil, storeError(ctx, req.GetParent(), err)
 	}
 	response := &setpointv1.ListTargetsResponse{}
 	for i, record := range records {
@@ -122,12 +122,13 @@ func (s *targetService) DeleteTarget(ctx context.Context, req *setpointv1.Delete
 	}
 	// Decisions that wait to be written would come back after the delete.
 	if err := s.targets.decisions.flush(ctx); err != nil {
-		return nil, storeError(ctx, err)
+		return nil, storeError(ctx, req.GetName(), err)
 	}
+	s.targets.outage.drop(parseTarget(req.GetName()))
 	existed, err := s.targets.store.Delete(ctx, parseTarget(req.GetName()))
 	switch {
 	case err != nil:
-		return nil, s.targets.storeFailed(ctx, "delete", req.GetName(), err)
+		return nil, storeError(ctx, req.GetName(), err)
 	case !existed:
 		return nil, unknownTarget(req.GetName())
 	}
@@ -143,7 +144,7 @@ func (s *targetService) ListDecisions(ctx context.Context, req *setpointv1.ListD
 		return nil, err
 	}
 	if err := s.targets.decisions.flush(ctx); err != nil {
-		return nil, storeError(ctx, err)
+		return nil, storeError(ctx, req.GetParent(), err)
 	}
 	response := &setpointv1.ListDecisionsResponse{}
 	size := pageSize(req.GetPageSize(), defaultDecisionsPage)
@@ -165,7 +166,7 @@ func (s *targetService) ListDecisions(ctx context.Context, req *setpointv1.ListD
 		return nil, badPageToken()
 	}
 	if err != nil {
-		return nil, s.targets.storeFailed(ctx, "read log", req.GetParent(), err)
+		return nil, storeError(ctx, req.GetParent(), err)
 	}
 	for _, value := range values {
 		d := &setpointv1.Decision{}

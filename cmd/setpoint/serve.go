@@ -6,12 +6,15 @@ import (
 	"net"
 	"os"
 
+	"github.com/prometheus/client_golang/prometheus"
+	goredis "github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
 	"github.com/setpoint-dev/setpoint/cmd/setpoint/config"
 	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
 
@@ -20,7 +23,8 @@ func newServe() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve recommendations over gRPC and REST",
-		Long: `Serve recommendations over gRPC and REST, with histories kept in this process.
+		Long: `Serve recommendations over gRPC and REST. Histories are kept in this process, or in
+a Redis that many instances share (--redis).
 
 Each flag can also be set by a variable (--grpc-address: SETPOINT_GRPC_ADDRESS) and
 by a key of the config file (grpc-address). The command line comes first, then the
@@ -41,6 +45,24 @@ environment, then the file. The API is described at /docs of the REST address.`,
 	return cmd
 }
 
+// engine keeps histories and decision logs.
+type engine interface {
+	store.Store
+	store.Log
+}
+
+// openStore opens the store that the settings name.
+func openStore(s *settings, log *zap.Logger, metrics prometheus.Registerer) (engine, error) {
+	if !s.Redis.used() {
+		return memory.New(memory.Options{TTL: s.HistoryTTL, LogLength: logLength(s.DecisionLogLength)}), nil
+	}
+	opened, err := s.Redis.open(s.HistoryTTL, logLength(s.DecisionLogLength), log)
+	if err != nil {
+		return nil, badInput(err)
+	}
+	return opened, metrics.Register(redisCollector{opened})
+}
+
 // serve runs until the context ends and calls are drained.
 func serve(ctx context.Context, s *settings) error {
 	log, err := newLog(s)
@@ -48,26 +70,53 @@ func serve(ctx context.Context, s *settings) error {
 		return err
 	}
 	defer func() { _ = log.Sync() }()
-	options := s.options()
-	options.Log = log
-	engine := memory.New(memory.Options{TTL: s.HistoryTTL, LogLength: logLength(s.DecisionLogLength)})
-	defer func() { _ = engine.Close() }()
-	srv, err := server.New(engine, engine, options)
+	goredis.SetLogger(driverLog{log})
+	metrics := newRegistry()
+	histories, err := openStore(s, log, metrics)
 	if err != nil {
 		return err
 	}
-	grpcListener, err := net.Listen("tcp", s.GRPCAddress)
+	defer func() { _ = histories.Close() }()
+	options := s.options()
+	options.Log, options.Registerer = log, metrics
+	srv, err := server.New(histories, histories, options)
+	if err != nil {
+		return err
+	}
+	listeners, err := listen(s)
 	if err != nil {
 		srv.Close()
-		return fmt.Errorf("--grpc-address: %w", err)
+		return err
 	}
-	restListener, err := net.Listen("tcp", s.RESTAddress)
-	if err != nil {
-		srv.Close()
-		_ = grpcListener.Close()
-		return fmt.Errorf("--rest-address: %w", err)
+	stopAdmin := serveAdmin(listeners.admin, srv, metrics, log)
+	defer stopAdmin()
+	return srv.Serve(ctx, listeners.grpc, listeners.rest)
+}
+
+// listeners are what serve listens on.
+type listeners struct{ grpc, rest, admin net.Listener }
+
+// listen opens all listeners, or none.
+func listen(s *settings) (l listeners, err error) {
+	for _, open := range []struct {
+		flag, address string
+		listener      *net.Listener
+	}{
+		{"grpc-address", s.GRPCAddress, &l.grpc}, {"rest-address", s.RESTAddress, &l.rest}, {"admin-address", s.AdminAddress, &l.admin},
+	} {
+		if open.flag == "admin-address" && open.address == "" {
+			continue
+		}
+		if *open.listener, err = net.Listen("tcp", open.address); err != nil {
+			for _, opened := range []net.Listener{l.grpc, l.rest} {
+				if opened != nil {
+					_ = opened.Close()
+				}
+			}
+			return listeners{}, fmt.Errorf("--%s: %w", open.flag, err)
+		}
 	}
-	return srv.Serve(ctx, grpcListener, restListener)
+	return l, nil
 }
 
 // logLength is the engine's form of a length: 0 would mean its default there.

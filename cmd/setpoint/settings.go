@@ -18,6 +18,8 @@ import (
 type settings struct {
 	GRPCAddress string
 	RESTAddress string
+	// AdminAddress serves metrics and health, for operators.
+	AdminAddress string
 
 	LogLevel  string
 	LogFormat string
@@ -30,6 +32,9 @@ type settings struct {
 	ScaleToZero             bool
 	AllowEvaluationTime     bool
 
+	Redis             redisSettings
+	OnStoreFailure    string
+	HistoryCacheBytes int
 	HistoryLimit      int
 	HistoryTTL        time.Duration
 	DecisionLogLength int
@@ -45,12 +50,19 @@ type settings struct {
 	DrainTimeout      time.Duration
 }
 
+// What --on-store-failure may say.
+const (
+	refuseOnFailure   = "refuse"
+	holdDownOnFailure = "hold-down"
+)
+
 // defaultSettings returns the defaults of all settings.
 func defaultSettings() settings {
 	o := server.DefaultOptions()
 	return settings{
 		GRPCAddress:             "127.0.0.1:9090",
 		RESTAddress:             "127.0.0.1:8080",
+		AdminAddress:            "127.0.0.1:9091",
 		LogLevel:                "info",
 		LogFormat:               "json",
 		Profile:                 recommender.V136.Name(),
@@ -58,6 +70,9 @@ func defaultSettings() settings {
 		CPUInitializationPeriod: o.Recommend.CPUInitializationPeriod,
 		InitialReadinessDelay:   o.Recommend.InitialReadinessDelay,
 		DownscaleStabilization:  o.Recommend.DownscaleStabilization,
+		Redis:                   defaultRedisSettings(),
+		OnStoreFailure:          refuseOnFailure,
+		HistoryCacheBytes:       128 << 20,
 		HistoryLimit:            recommender.DefaultHistoryLimit,
 		HistoryTTL:              24 * time.Hour,
 		DecisionLogLength:       100,
@@ -77,6 +92,7 @@ func defaultSettings() settings {
 func (s *settings) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&s.GRPCAddress, "grpc-address", s.GRPCAddress, "`host:port` to serve gRPC on; an empty host means all interfaces")
 	flags.StringVar(&s.RESTAddress, "rest-address", s.RESTAddress, "`host:port` to serve REST and the API's description on; an empty host means all interfaces")
+	flags.StringVar(&s.AdminAddress, "admin-address", s.AdminAddress, "`host:port` to serve /metrics, /healthz and /readyz on, in the clear; empty: not served")
 	flags.StringVar(&s.LogLevel, "log-level", s.LogLevel, "least severe `level` that is logged: debug, info, warn or error")
 	flags.StringVar(&s.LogFormat, "log-format", s.LogFormat, "`form` of log lines: json, or console for people")
 	flags.StringVar(&s.Profile, "profile", s.Profile, "controller `version` to decide as where a request names none")
@@ -86,6 +102,9 @@ func (s *settings) bind(flags *pflag.FlagSet) {
 	flags.DurationVar(&s.DownscaleStabilization, "downscale-stabilization", s.DownscaleStabilization, "window over which the highest recommendation holds scale-downs, where behavior sets none")
 	flags.BoolVar(&s.ScaleToZero, "scale-to-zero", s.ScaleToZero, "allow minReplicas 0 and scaling from zero (the HPAScaleToZero feature)")
 	flags.BoolVar(&s.AllowEvaluationTime, "allow-evaluation-time", s.AllowEvaluationTime, "let requests choose the instant to decide for; for replays and tests")
+	s.Redis.bind(flags)
+	flags.StringVar(&s.OnStoreFailure, "on-store-failure", s.OnStoreFailure, "`policy` while Redis can't be reached: refuse calls, or hold-down: answer from the history last known, up but never down")
+	flags.IntVar(&s.HistoryCacheBytes, "history-cache-bytes", s.HistoryCacheBytes, "memory for histories last seen, some 450 bytes a target, which saves loading them from Redis; 0 remembers none")
 	flags.IntVar(&s.HistoryLimit, "history-limit", s.HistoryLimit, "recommendations, and scale events, kept per target before those without effect are dropped")
 	flags.DurationVar(&s.HistoryTTL, "history-ttl", s.HistoryTTL, "time after which a target that is not asked for is forgotten; 0 keeps it")
 	flags.IntVar(&s.DecisionLogLength, "decision-log-length", s.DecisionLogLength, "decisions kept per target for people to read; 0 keeps none")
@@ -143,6 +162,13 @@ func (s *settings) validate() error {
 			refuse(flag, "%d is not above 0", n)
 		}
 	}
+	if s.OnStoreFailure != refuseOnFailure && s.OnStoreFailure != holdDownOnFailure {
+		refuse("on-store-failure", "%q is neither %s nor %s", s.OnStoreFailure, refuseOnFailure, holdDownOnFailure)
+	}
+	if s.HistoryCacheBytes < 0 {
+		refuse("history-cache-bytes", "%d is negative", s.HistoryCacheBytes)
+	}
+	s.Redis.validate(refuse)
 	if s.DecisionLogLength < 0 {
 		refuse("decision-log-length", "%d is negative", s.DecisionLogLength)
 	}
@@ -164,6 +190,9 @@ func (s *settings) options() server.Options {
 	o.MaxRequestBytes, o.MaxPods, o.MaxBatch = s.MaxRequestBytes, s.MaxPods, s.MaxBatch
 	o.MaxStreamInFlight, o.MaxAttempts = s.MaxStreamInFlight, s.MaxAttempts
 	o.RequestTimeout, o.DrainTimeout = s.RequestTimeout, s.DrainTimeout
+	if s.Redis.used() {
+		o.HoldDown, o.CacheBytes = s.OnStoreFailure == holdDownOnFailure, s.HistoryCacheBytes
+	}
 	o.Version = version()
 	return o
 }

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.uber.org/zap"
+
+	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/store/redis"
+)
+
+// newRegistry returns where metrics are gathered: those of the process to begin with.
+func newRegistry() *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return r
+}
+
+// serveAdmin serves metrics and health on the listener, nil for not at all, until the
+// function that it returns is called: after the service has drained, so that its end
+// can be watched.
+func serveAdmin(listener net.Listener, srv *server.Server, metrics *prometheus.Registry, log *zap.Logger) (stop func()) {
+	if listener == nil {
+		return func() {}
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{Registry: metrics}))
+	mux.Handle("/", srv.Health())
+	admin := &http.Server{
+		Handler:           mux,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		WriteTimeout:      30 * time.Second,
+		ErrorLog:          zap.NewStdLog(log),
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := admin.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("admin address not served", zap.Error(err))
+		}
+	}()
+	return func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if err := admin.Shutdown(ctx); err != nil {
+			_ = admin.Close()
+		}
+		<-done
+	}
+}
+
+// redisCollector turns the store's counts into metrics.
+type redisCollector struct{ store *redis.Store }
+
+// redisMetric is one of them.
+type redisMetric struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(*redis.Stats) float64
+}
+
+var redisMetrics = []redisMetric{
+	redisCounter("round_trips_total", "Requests to Redis nodes: commands or pipelines.", func(s *redis.Stats) uint64 { return s.RoundTrips }),
+	redisCounter("commands_total", "Commands sent to Redis.", func(s *redis.Stats) uint64 { return s.Commands }),
+	redisCounter("retries_total", "Commands sent to Redis again.", func(s *redis.Stats) uint64 { return s.Retries }),
+	redisCounter("conflicts_total", "Swaps that another caller came before.", func(s *redis.Stats) uint64 { return s.Conflicts }),
+	redisCounter("failures_total", "Commands given up.", func(s *redis.Stats) uint64 { return s.Failures }),
+	redisCounter("script_loads_total", "Scripts sent whole to a Redis that did not know them.", func(s *redis.Stats) uint64 { return s.ScriptLoads }),
+	redisCounter("purged_total", "Entries of expired targets taken out of the index.", func(s *redis.Stats) uint64 { return s.Purged }),
+	redisCounter("dials_total", "Attempts to connect to Redis.", func(s *redis.Stats) uint64 { return s.Dials }),
+	redisCounter("pool_timeouts_total", "Waits for a connection to Redis given up.", func(s *redis.Stats) uint64 { return s.PoolTimeouts }),
+	redisCounter("breaker_trips_total", "Times that a Redis node's circuit breaker opened.", func(s *redis.Stats) uint64 { return s.BreakerTrips }),
+	redisGauge("breakers_open", "Redis nodes whose circuit breaker is not closed.", func(s *redis.Stats) int { return s.BreakersOpen }),
+	redisGauge("connections", "Open connections to Redis.", func(s *redis.Stats) int { return s.Connections }),
+	redisGauge("connections_idle", "Open connections to Redis that wait for work.", func(s *redis.Stats) int { return s.Idle }),
+}
+
+func redisCounter(name, help string, value func(*redis.Stats) uint64) redisMetric {
+	return redisMetric{redisDesc(name, help), prometheus.CounterValue, func(s *redis.Stats) float64 { return float64(value(s)) }}
+}
+
+func redisGauge(name, help string, value func(*redis.Stats) int) redisMetric {
+	return redisMetric{redisDesc(name, help), prometheus.GaugeValue, func(s *redis.Stats) float64 { return float64(value(s)) }}
+}
+
+func redisDesc(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc("setpoint_redis_"+name, help, nil, nil)
+}
+
+// Describe implements prometheus.Collector.
+func (redisCollector) Describe(descs chan<- *prometheus.Desc) {
+	for _, m := range redisMetrics {
+		descs <- m.desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c redisCollector) Collect(metrics chan<- prometheus.Metric) {
+	stats := c.store.Stats()
+	for _, m := range redisMetrics {
+		metrics <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(&stats))
+	}
+}
+
+// driverLog takes the lines of the Redis client, which tell of connections that come
+// and go; what fails for good is told by whoever asked.
+type driverLog struct{ log *zap.Logger }
+
+// Printf implements go-redis' logger.
+func (l driverLog) Printf(_ context.Context, format string, v ...any) {
+	l.log.Sugar().Debugf("redis: "+format, v...)
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"go.uber.org/zap"
+
+	"github.com/setpoint-dev/setpoint/store/redis"
+)
+
+// redisSettings are those of the store that instances share.
+type redisSettings struct {
+	URLs            []string
+	PasswordFile    string
+	CA              string
+	Cert, Key       string
+	KeyPrefix       string
+	Timeout         time.Duration
+	MaxAttempts     int
+	PoolSize        int
+	WaitReplicas    int
+	WaitTimeout     time.Duration
+	BreakerFailures int
+	BreakerPause    time.Duration
+}
+
+func defaultRedisSettings() redisSettings {
+	return redisSettings{
+		KeyPrefix:       redis.DefaultKeyPrefix,
+		Timeout:         redis.DefaultTimeout,
+		MaxAttempts:     redis.DefaultMaxAttempts,
+		WaitTimeout:     redis.DefaultWaitTimeout,
+		BreakerFailures: redis.DefaultBreakerFailures,
+		BreakerPause:    redis.DefaultBreakerPause,
+	}
+}
+
+func (s *redisSettings) bind(flags *pflag.FlagSet) {
+	flags.StringArrayVar(&s.URLs, "redis", s.URLs, "`URL` of the Redis that keeps the histories, redis://[user:password@]host[:port][,host…][/database][?master=NAME], rediss:// for TLS; "+
+		"several hosts are a Cluster, or with master=NAME the sentinels; may be repeated for further hosts. None: histories are kept in this process")
+	flags.StringVar(&s.PasswordFile, "redis-password-file", s.PasswordFile, "`file` with the password for Redis, instead of one in the URL, where other users of the machine may see it")
+	flags.StringVar(&s.CA, "redis-tls-ca", s.CA, "`file` with the PEM certificates that sign Redis' own; none: the system's")
+	flags.StringVar(&s.Cert, "redis-tls-cert", s.Cert, "`file` with the PEM certificate to show to Redis")
+	flags.StringVar(&s.Key, "redis-tls-key", s.Key, "`file` with its key")
+	flags.StringVar(&s.KeyPrefix, "redis-key-prefix", s.KeyPrefix, "`prefix` of all keys in Redis")
+	flags.DurationVar(&s.Timeout, "redis-timeout", s.Timeout, "time for one attempt to reach Redis")
+	flags.IntVar(&s.MaxAttempts, "redis-max-attempts", s.MaxAttempts, "attempts for one operation on Redis that fails for reasons that may pass")
+	flags.IntVar(&s.PoolSize, "redis-pool-size", s.PoolSize, "most connections to each Redis node; 0: 10 per processor")
+	flags.IntVar(&s.WaitReplicas, "redis-wait-replicas", s.WaitReplicas, "replicas that must have a write before it is acknowledged (WAIT); not with a Cluster")
+	flags.DurationVar(&s.WaitTimeout, "redis-wait-timeout", s.WaitTimeout, "time to wait for them")
+	flags.IntVar(&s.BreakerFailures, "redis-breaker-failures", s.BreakerFailures, "failures in a row after which a Redis node is left alone for a while")
+	flags.DurationVar(&s.BreakerPause, "redis-breaker-pause", s.BreakerPause, "time for which it is")
+}
+
+// used reports whether there is to be a Redis.
+func (s *redisSettings) used() bool { return len(s.URLs) > 0 }
+
+func (s *redisSettings) validate(refuse func(flag, format string, args ...any)) {
+	for flag, d := range map[string]time.Duration{
+		"redis-timeout": s.Timeout, "redis-wait-timeout": s.WaitTimeout, "redis-breaker-pause": s.BreakerPause,
+	} {
+		if d <= 0 {
+			refuse(flag, "%s is not above 0", d)
+		}
+	}
+	for flag, n := range map[string]int{"redis-max-attempts": s.MaxAttempts, "redis-breaker-failures": s.BreakerFailures} {
+		if n <= 0 {
+			refuse(flag, "%d is not above 0", n)
+		}
+	}
+	for flag, n := range map[string]int{"redis-pool-size": s.PoolSize, "redis-wait-replicas": s.WaitReplicas} {
+		if n < 0 {
+			refuse(flag, "%d is negative", n)
+		}
+	}
+	if (s.Cert == "") != (s.Key == "") {
+		refuse("redis-tls-cert", "it and --redis-tls-key need each other")
+	}
+	if !s.used() {
+		return
+	}
+	if o, err := s.parse(); err != nil {
+		refuse("redis", "%v", err)
+	} else if o.TLS == nil && (s.CA != "" || s.Cert != "") {
+		refuse("redis", "certificates are given, but the URL does not ask for TLS: write rediss://")
+	}
+}
+
+func (s *redisSettings) parse() (redis.Options, error) {
+	o, err := redis.ParseURL(s.URLs[0], s.URLs[1:]...)
+	if err != nil {
+		return redis.Options{}, err
+	}
+	o.KeyPrefix, o.Timeout, o.MaxAttempts, o.PoolSize = s.KeyPrefix, s.Timeout, s.MaxAttempts, s.PoolSize
+	o.WaitReplicas, o.WaitTimeout = s.WaitReplicas, s.WaitTimeout
+	o.BreakerFailures, o.BreakerPause = s.BreakerFailures, s.BreakerPause
+	return o, o.Validate()
+}
+
+// open opens the store. It does not wait for Redis.
+func (s *redisSettings) open(ttl time.Duration, logLength int, log *zap.Logger) (*redis.Store, error) {
+	o, err := s.parse()
+	if err != nil {
+		return nil, err
+	}
+	if s.PasswordFile != "" {
+		password, err := os.ReadFile(s.PasswordFile)
+		if err != nil {
+			return nil, fmt.Errorf("--redis-password-file: %w", err)
+		}
+		o.Password = strings.TrimRight(string(password), "\r\n")
+	}
+	if err := s.certificates(o.TLS); err != nil {
+		return nil, err
+	}
+	o.TTL, o.LogLength = ttl, logLength
+	o.OnBreaker = func(node, state string) {
+		log.Warn("redis circuit breaker", zap.String("node", node), zap.String("state", state))
+	}
+	return redis.New(o)
+}
+
+func (s *redisSettings) certificates(c *tls.Config) error {
+	if s.CA != "" {
+		pem, err := os.ReadFile(s.CA)
+		if err != nil {
+			return fmt.Errorf("--redis-tls-ca: %w", err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return errors.New("--redis-tls-ca: " + s.CA + " has no PEM certificate")
+		}
+	}
+	if s.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(s.Cert, s.Key)
+		if err != nil {
+			return fmt.Errorf("--redis-tls-cert: %w", err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package server
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+const (
+	// storeCheckPeriod is how often the store is asked whether it can answer.
+	storeCheckPeriod = time.Second
+	// storeCheckTimeout bounds one such question.
+	storeCheckTimeout = 2 * time.Second
+	// firstCheckTimeout bounds the one before serving begins: a store that is well
+	// answers at once, and one that is not must not hold up the start.
+	firstCheckTimeout = 250 * time.Millisecond
+)
+
+// watched are the services whose health follows the store; "" is the server as a whole.
+var watched = []string{
+	"",
+	setpointv1.RecommendationService_ServiceDesc.ServiceName,
+	setpointv1.TargetService_ServiceDesc.ServiceName,
+}
+
+// storeWatch asks the store again and again whether it can answer, so that
+// readiness follows it, and has written what waited for it to come back.
+type storeWatch struct {
+	targets *targets
+	health  *health.Server
+	away    atomic.Bool
+	// nudge asks for a check now.
+	nudge chan struct{}
+}
+
+func newStoreWatch(t *targets, h *health.Server) *storeWatch {
+	w := &storeWatch{targets: t, health: h, nudge: make(chan struct{}, 1)}
+	w.set(true)
+	return w
+}
+
+// failed notes that an operation failed: the next check is now.
+func (w *storeWatch) failed() {
+	select {
+	case w.nudge <- struct{}{}:
+	default:
+	}
+}
+
+// check asks once.
+func (w *storeWatch) check(ctx context.Context, timeout time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	err := w.targets.store.Ping(ctx)
+	if changed := w.set(err != nil); changed {
+		if err != nil {
+			w.targets.log.Error("store away: not ready", zap.Error(err))
+		} else {
+			w.targets.log.Info("store answers: ready")
+		}
+	}
+	if err != nil {
+		return
+	}
+	if n := w.targets.outage.pending(); n > 0 {
+		if err := w.targets.outage.writeBack(ctx); err != nil {
+			w.targets.log.Warn("decisions of the outage not all written yet", zap.Int("targets", w.targets.outage.pending()), zap.Error(err))
+			return
+		}
+		w.targets.log.Info("decisions of the outage written", zap.Int("targets", n))
+	}
+}
+
+// set notes whether the store is away, and returns whether that is news.
+func (w *storeWatch) set(away bool) bool {
+	state := healthv1.HealthCheckResponse_SERVING
+	if away {
+		state = healthv1.HealthCheckResponse_NOT_SERVING
+	}
+	for _, service := range watched {
+		w.health.SetServingStatus(service, state)
+	}
+	w.targets.metrics.storeUp.Set(map[bool]float64{true: 0, false: 1}[away])
+	return w.away.Swap(away) != away
+}
+
+// run checks until the context ends.
+func (w *storeWatch) run(ctx context.Context) {
+	ticker := time.NewTicker(storeCheckPeriod)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		case <-w.nudge:
+		}
+		w.check(ctx, storeCheckTimeout)
+	}
+}

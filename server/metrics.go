@@ -1,0 +1,61 @@
+package server
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics are what the server counts of its store. All series exist from the start.
+type metrics struct {
+	storeSeconds *prometheus.HistogramVec
+	storeErrors  *prometheus.CounterVec
+	storeUp      prometheus.Gauge
+	conflicts    prometheus.Counter
+	cacheHits    prometheus.Counter
+	cacheMisses  prometheus.Counter
+	heldDown     prometheus.Counter
+}
+
+// storeOperations are the values of the label operation.
+var storeOperations = []string{"load", "load batch", "swap", "swap batch", "delete", "list", "read log"}
+
+func newMetrics() *metrics {
+	m := &metrics{
+		storeSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "setpoint_store_operation_duration_seconds", Help: "Time of operations on the history store, their retries included.",
+			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5},
+		}, []string{"operation"}),
+		storeErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "setpoint_store_errors_total", Help: "Operations on the history store that failed.",
+		}, []string{"operation"}),
+		storeUp: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "setpoint_store_up", Help: "1 while the history store answers, else 0.",
+		}),
+		conflicts: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "setpoint_store_conflicts_total", Help: "Decisions made again because another caller had changed the target's history.",
+		}),
+		cacheHits: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "setpoint_history_cache_hits_total", Help: "Decisions that could begin with the history this instance last knew.",
+		}),
+		cacheMisses: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "setpoint_history_cache_misses_total", Help: "Decisions for which the history had to be loaded.",
+		}),
+		heldDown: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "setpoint_decisions_without_store_total", Help: "Decisions made without the history store (--on-store-failure=hold-down).",
+		}),
+	}
+	for _, operation := range storeOperations {
+		m.storeSeconds.WithLabelValues(operation)
+		m.storeErrors.WithLabelValues(operation)
+	}
+	return m
+}
+
+// collectors are all of them, and the gauge of histories that are not in the store.
+func (m *metrics) collectors(o *outage) []prometheus.Collector {
+	return []prometheus.Collector{
+		m.storeSeconds, m.storeErrors, m.storeUp, m.conflicts, m.cacheHits, m.cacheMisses, m.heldDown,
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "setpoint_unwritten_targets", Help: "Targets whose latest decisions wait for the history store to come back.",
+		}, func() float64 { return float64(o.pending()) }),
+	}
+}

@@ -1,0 +1,98 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// observedStore is the store as the server uses it: each operation is timed, and one
+// that fails is counted, logged (the driver's text goes nowhere else) and reported.
+type observedStore struct {
+	store.Store
+	metrics *metrics
+	log     *zap.Logger
+	// failed is called after the store could not be reached.
+	failed func()
+}
+
+// Of lines that say the same, so many a second are logged at once, and then one of
+// so many: an outage has as many as there are calls.
+const (
+	sameLines      = 10
+	sameLinesAfter = 1000
+)
+
+func observe(s store.Store, m *metrics, log *zap.Logger) *observedStore {
+	return &observedStore{Store: s, metrics: m, failed: func() {}, log: log.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+		return zapcore.NewSamplerWithOptions(core, time.Second, sameLines, sameLinesAfter)
+	}))}
+}
+
+// done notes the outcome of an operation.
+func (o *observedStore) done(ctx context.Context, operation, target string, start time.Time, err error) {
+	o.metrics.storeSeconds.WithLabelValues(operation).Observe(time.Since(start).Seconds())
+	if err == nil {
+		return
+	}
+	o.metrics.storeErrors.WithLabelValues(operation).Inc()
+	if ctx.Err() == nil {
+		o.log.Error("store failed", zap.String("operation", operation), zap.String("target", target), zap.Error(err))
+	}
+	if errors.Is(err, store.ErrUnavailable) {
+		o.failed()
+	}
+}
+
+// Load implements store.Store, as do those below.
+func (o *observedStore) Load(ctx context.Context, key store.Key) (store.Record, error) {
+	start := time.Now()
+	record, err := o.Store.Load(ctx, key)
+	o.done(ctx, "load", key.String(), start, err)
+	return record, err
+}
+
+// LoadBatch is one operation.
+func (o *observedStore) LoadBatch(ctx context.Context, keys []store.Key) ([]store.Record, error) {
+	start := time.Now()
+	records, err := o.Store.LoadBatch(ctx, keys)
+	o.done(ctx, "load batch", "", start, err)
+	return records, err
+}
+
+// CompareAndSwap does not count lost races as failures.
+func (o *observedStore) CompareAndSwap(ctx context.Context, swap store.Swap) (store.SwapResult, error) {
+	start := time.Now()
+	result, err := o.Store.CompareAndSwap(ctx, swap)
+	o.done(ctx, "swap", swap.Key.String(), start, err)
+	return result, err
+}
+
+// CompareAndSwapBatch is one operation.
+func (o *observedStore) CompareAndSwapBatch(ctx context.Context, swaps []store.Swap) ([]store.SwapResult, error) {
+	start := time.Now()
+	results, err := o.Store.CompareAndSwapBatch(ctx, swaps)
+	o.done(ctx, "swap batch", "", start, err)
+	return results, err
+}
+
+// Delete is timed.
+func (o *observedStore) Delete(ctx context.Context, key store.Key) (bool, error) {
+	start := time.Now()
+	existed, err := o.Store.Delete(ctx, key)
+	o.done(ctx, "delete", key.String(), start, err)
+	return existed, err
+}
+
+// List is timed.
+func (o *observedStore) List(ctx context.Context, filter store.Filter, after store.Key, limit int) ([]store.Key, error) {
+	start := time.Now()
+	keys, err := o.Store.List(ctx, filter, after, limit)
+	o.done(ctx, "list", "", start, err)
+	return keys, err
+}
