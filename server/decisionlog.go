@@ -2,13 +2,16 @@ package server
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/time/rate"
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -22,6 +25,9 @@ const (
 	decisionLogTimeout = 5 * time.Second
 )
 
+// repeatsBurst is how many repeats may be logged at once beyond their rate.
+const repeatsBurst = 1000
+
 // decisionLog writes decisions to the store's log in the background: no answer
 // waits for it, and what it can't write is lost. A target's decision is written
 // once it is final: at once if it changes nothing, else when the change is settled.
@@ -30,6 +36,9 @@ type decisionLog struct {
 	log     *zap.Logger
 	entries chan logEntry
 	stopped chan struct{}
+	// repeats bounds decisions that say what the one before said: with many targets
+	// they would cost more than deciding, and keep nothing that anybody looks for.
+	repeats *rate.Limiter
 
 	mu      sync.Mutex
 	closed  bool // guarded by mu
@@ -45,10 +54,38 @@ type logEntry struct {
 }
 
 // newDecisionLog starts the writer; close stops it. A nil store drops everything.
-func newDecisionLog(s store.Log, log *zap.Logger) *decisionLog {
-	l := &decisionLog{store: s, log: log, entries: make(chan logEntry, decisionLogBacklog), stopped: make(chan struct{})}
+func newDecisionLog(s store.Log, log *zap.Logger, repeatsPerSecond int) *decisionLog {
+	l := &decisionLog{
+		store: s, log: log, entries: make(chan logEntry, decisionLogBacklog), stopped: make(chan struct{}),
+		repeats: rate.NewLimiter(rate.Limit(repeatsPerSecond), repeatsBurstOf(repeatsPerSecond)),
+	}
 	go l.run()
 	return l
+}
+
+func repeatsBurstOf(perSecond int) int {
+	if perSecond <= 0 {
+		return 0
+	}
+	return max(repeatsBurst, perSecond)
+}
+
+// takes reports whether a decision that changes nothing is to be logged.
+func (l *decisionLog) takes(d *recommender.Decision, before *recommender.History) bool {
+	return !repeats(d, before) || l.repeats.Allow()
+}
+
+// repeats reports whether a decision says what the last one said: the same counts for
+// the same reason under the same conditions. Readings and the numbers in messages may
+// differ.
+func repeats(d *recommender.Decision, before *recommender.History) bool {
+	last := &before.Last
+	if last.At == 0 || last.From != d.Current || last.To != d.Desired || last.Reason != d.Reason || last.Error != d.Error {
+		return false
+	}
+	return slices.EqualFunc(d.Status.Conditions, before.Status.Conditions, func(a, b recommender.Condition) bool {
+		return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason
+	})
 }
 
 // append hands decisions to the writer.

@@ -32,6 +32,10 @@ type Options struct {
 	// AnswerLimit how many a target.
 	AnswerRetention time.Duration
 	AnswerLimit     int
+	// LoggedRepeats is how many decisions a second are logged that say what the
+	// target's last one said; more of them are left out. What says something new is
+	// always logged.
+	LoggedRepeats int
 	// RequestTimeout bounds calls that come without a deadline.
 	RequestTimeout time.Duration
 	// DrainTimeout bounds how long a stop waits for calls in flight.
@@ -63,6 +67,7 @@ func DefaultOptions() Options {
 		MaxAttempts:       64,
 		AnswerRetention:   2 * time.Minute,
 		AnswerLimit:       32,
+		LoggedRepeats:     100,
 		RequestTimeout:    10 * time.Second,
 		DrainTimeout:      20 * time.Second,
 		Version:           "dev",

@@ -68,7 +68,7 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.recorder = newDecisionLog(log, s.log)
+	s.recorder = newDecisionLog(log, s.log, options.LoggedRepeats)
 	t.decisions = s.recorder
 	s.service = &recommendationService{targets: t, draining: s.drain.begun}
 	s.grpc = grpc.NewServer(

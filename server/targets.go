@@ -163,7 +163,7 @@ func (t *targets) conclude(j *job, before *recommender.History) {
 	if settled := j.decision.SettledBefore; settled.ID != (recommender.ID{}) {
 		j.concluded = append(j.concluded, conversion.PendingDecision(before, settled.Outcome))
 	}
-	if !j.decision.Changes() {
+	if !j.decision.Changes() && t.decisions.takes(&j.decision, before) {
 		j.concluded = append(j.concluded, conversion.Decision(&j.decision, j.request.GetRequestId()))
 	}
 }

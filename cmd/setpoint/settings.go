@@ -38,6 +38,7 @@ type settings struct {
 	HistoryLimit      int
 	HistoryTTL        time.Duration
 	DecisionLogLength int
+	LoggedRepeats     int
 	AnswerRetention   time.Duration
 	AnswerLimit       int
 
@@ -76,6 +77,7 @@ func defaultSettings() settings {
 		HistoryLimit:            recommender.DefaultHistoryLimit,
 		HistoryTTL:              24 * time.Hour,
 		DecisionLogLength:       100,
+		LoggedRepeats:           o.LoggedRepeats,
 		AnswerRetention:         o.AnswerRetention,
 		AnswerLimit:             o.AnswerLimit,
 		MaxRequestBytes:         o.MaxRequestBytes,
@@ -108,6 +110,7 @@ func (s *settings) bind(flags *pflag.FlagSet) {
 	flags.IntVar(&s.HistoryLimit, "history-limit", s.HistoryLimit, "recommendations, and scale events, kept per target before those without effect are dropped")
 	flags.DurationVar(&s.HistoryTTL, "history-ttl", s.HistoryTTL, "time after which a target that is not asked for is forgotten; 0 keeps it")
 	flags.IntVar(&s.DecisionLogLength, "decision-log-length", s.DecisionLogLength, "decisions kept per target for people to read; 0 keeps none")
+	flags.IntVar(&s.LoggedRepeats, "decision-log-repeats", s.LoggedRepeats, "decisions logged a second that say what the target's last one said; more are left out")
 	flags.DurationVar(&s.AnswerRetention, "request-id-retention", s.AnswerRetention, "time for which answers are remembered by request id")
 	flags.IntVar(&s.AnswerLimit, "request-id-limit", s.AnswerLimit, "answers remembered per target")
 	flags.IntVar(&s.MaxRequestBytes, "max-request-bytes", s.MaxRequestBytes, "largest message or body, bytes")
@@ -165,6 +168,9 @@ func (s *settings) validate() error {
 	if s.OnStoreFailure != refuseOnFailure && s.OnStoreFailure != holdDownOnFailure {
 		refuse("on-store-failure", "%q is neither %s nor %s", s.OnStoreFailure, refuseOnFailure, holdDownOnFailure)
 	}
+	if s.LoggedRepeats < 0 {
+		refuse("decision-log-repeats", "%d is negative", s.LoggedRepeats)
+	}
 	if s.HistoryCacheBytes < 0 {
 		refuse("history-cache-bytes", "%d is negative", s.HistoryCacheBytes)
 	}
@@ -186,6 +192,7 @@ func (s *settings) options() server.Options {
 	o.Recommend.ScaleToZero = s.ScaleToZero
 	o.Recommend.HistoryLimit = s.HistoryLimit
 	o.AllowEvaluationTime = s.AllowEvaluationTime
+	o.LoggedRepeats = s.LoggedRepeats
 	o.AnswerRetention, o.AnswerLimit = s.AnswerRetention, s.AnswerLimit
 	o.MaxRequestBytes, o.MaxPods, o.MaxBatch = s.MaxRequestBytes, s.MaxPods, s.MaxBatch
 	o.MaxStreamInFlight, o.MaxAttempts = s.MaxStreamInFlight, s.MaxAttempts

@@ -68,6 +68,7 @@ func explanation(d *recommender.Decision) *setpointv1.Explanation {
 		Path:            paths[d.Path],
 		EvaluationTime:  timestamppb.New(d.At),
 		DesiredReplicas: d.Desired,
+		Withheld:        withheld(e.Withheld),
 		Warnings:        e.Warnings,
 		History: &setpointv1.HistoryExplanation{
 			Recommendations: int32(e.History.Recommendations),
@@ -222,4 +223,12 @@ func rateLimit(e *recommender.Explanation, now int64) *setpointv1.RateLimitExpla
 		})
 	}
 	return out
+}
+
+// withheld prints a scale-down that was not asked for; nil where there is none.
+func withheld(w *recommender.Withheld) *setpointv1.WithheldExplanation {
+	if w == nil {
+		return nil
+	}
+	return &setpointv1.WithheldExplanation{Replicas: w.Replicas, Reason: w.Reason}
 }

@@ -48,6 +48,9 @@ func (h *nodeHook) DialHook(next goredis.DialHook) goredis.DialHook {
 // ProcessHook implements goredis.Hook.
 func (h *nodeHook) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
 	return func(ctx context.Context, cmd goredis.Cmder) error {
+		if greets(cmd) {
+			return next(ctx, cmd)
+		}
 		report, err := h.breaker.Allow()
 		if err != nil {
 			cmd.SetErr(err)
@@ -64,6 +67,9 @@ func (h *nodeHook) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
 // ProcessPipelineHook implements goredis.Hook.
 func (h *nodeHook) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []goredis.Cmder) error {
+		if greets(cmds[0]) {
+			return next(ctx, cmds)
+		}
 		report, err := h.breaker.Allow()
 		if err != nil {
 			for _, cmd := range cmds {
@@ -77,6 +83,18 @@ func (h *nodeHook) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis
 		report(transportError(err, cmds))
 		return err
 	}
+}
+
+// greets reports whether go-redis sends the command to greet the node on a new
+// connection, which passes the hooks as well. It is part of the command that needs
+// the connection: the only one that may try whether the node is back would be
+// refused its own greetings, and the breaker never close.
+func greets(cmd goredis.Cmder) bool {
+	switch cmd.Name() {
+	case "hello", "auth", "client", "select", "readonly":
+		return true
+	}
+	return false
 }
 
 // transportError finds what says that the node is not well: a pipeline returns

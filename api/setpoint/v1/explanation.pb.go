@@ -51,7 +51,10 @@ type Explanation struct {
 	// What was known from before. Absent: nothing was read.
 	History *HistoryExplanation `protobuf:"bytes,11,opt,name=history,proto3" json:"history,omitempty"`
 	// Lists of pods were left out of a stored answer to bound its size.
-	Truncated     bool `protobuf:"varint,12,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	Truncated bool `protobuf:"varint,12,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	// A scale-down that was withheld because the history store could not be reached
+	// (the condition AbleToScale=False/HistoryUnavailable). Absent: none was.
+	Withheld      *WithheldExplanation `protobuf:"bytes,13,opt,name=withheld,proto3" json:"withheld,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -170,6 +173,68 @@ func (x *Explanation) GetTruncated() bool {
 	return false
 }
 
+func (x *Explanation) GetWithheld() *WithheldExplanation {
+	if x != nil {
+		return x.Withheld
+	}
+	return nil
+}
+
+// A scale-down that was decided and not asked for.
+type WithheldExplanation struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Replicas it would have come to.
+	Replicas int32 `protobuf:"varint,1,opt,name=replicas,proto3" json:"replicas,omitempty"`
+	// Why it would have.
+	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WithheldExplanation) Reset() {
+	*x = WithheldExplanation{}
+	mi := &file_setpoint_v1_explanation_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WithheldExplanation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WithheldExplanation) ProtoMessage() {}
+
+func (x *WithheldExplanation) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_explanation_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WithheldExplanation.ProtoReflect.Descriptor instead.
+func (*WithheldExplanation) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_explanation_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *WithheldExplanation) GetReplicas() int32 {
+	if x != nil {
+		return x.Replicas
+	}
+	return 0
+}
+
+func (x *WithheldExplanation) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 // What the target's history held when the decision was made.
 type HistoryExplanation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -192,7 +257,7 @@ type HistoryExplanation struct {
 
 func (x *HistoryExplanation) Reset() {
 	*x = HistoryExplanation{}
-	mi := &file_setpoint_v1_explanation_proto_msgTypes[1]
+	mi := &file_setpoint_v1_explanation_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -204,7 +269,7 @@ func (x *HistoryExplanation) String() string {
 func (*HistoryExplanation) ProtoMessage() {}
 
 func (x *HistoryExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_explanation_proto_msgTypes[1]
+	mi := &file_setpoint_v1_explanation_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -217,7 +282,7 @@ func (x *HistoryExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryExplanation.ProtoReflect.Descriptor instead.
 func (*HistoryExplanation) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_explanation_proto_rawDescGZIP(), []int{1}
+	return file_setpoint_v1_explanation_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *HistoryExplanation) GetRecommendations() int32 {
@@ -315,7 +380,7 @@ type MetricExplanation struct {
 
 func (x *MetricExplanation) Reset() {
 	*x = MetricExplanation{}
-	mi := &file_setpoint_v1_explanation_proto_msgTypes[2]
+	mi := &file_setpoint_v1_explanation_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -327,7 +392,7 @@ func (x *MetricExplanation) String() string {
 func (*MetricExplanation) ProtoMessage() {}
 
 func (x *MetricExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_explanation_proto_msgTypes[2]
+	mi := &file_setpoint_v1_explanation_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -340,7 +405,7 @@ func (x *MetricExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MetricExplanation.ProtoReflect.Descriptor instead.
 func (*MetricExplanation) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_explanation_proto_rawDescGZIP(), []int{2}
+	return file_setpoint_v1_explanation_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *MetricExplanation) GetType() string {
@@ -482,7 +547,7 @@ type ToleranceExplanation struct {
 
 func (x *ToleranceExplanation) Reset() {
 	*x = ToleranceExplanation{}
-	mi := &file_setpoint_v1_explanation_proto_msgTypes[3]
+	mi := &file_setpoint_v1_explanation_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -494,7 +559,7 @@ func (x *ToleranceExplanation) String() string {
 func (*ToleranceExplanation) ProtoMessage() {}
 
 func (x *ToleranceExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_explanation_proto_msgTypes[3]
+	mi := &file_setpoint_v1_explanation_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -507,7 +572,7 @@ func (x *ToleranceExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToleranceExplanation.ProtoReflect.Descriptor instead.
 func (*ToleranceExplanation) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_explanation_proto_rawDescGZIP(), []int{3}
+	return file_setpoint_v1_explanation_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ToleranceExplanation) GetScaleUp() float64 {
@@ -541,7 +606,7 @@ type PodCounts struct {
 
 func (x *PodCounts) Reset() {
 	*x = PodCounts{}
-	mi := &file_setpoint_v1_explanation_proto_msgTypes[4]
+	mi := &file_setpoint_v1_explanation_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -553,7 +618,7 @@ func (x *PodCounts) String() string {
 func (*PodCounts) ProtoMessage() {}
 
 func (x *PodCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_explanation_proto_msgTypes[4]
+	mi := &file_setpoint_v1_explanation_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -566,7 +631,7 @@ func (x *PodCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PodCounts.ProtoReflect.Descriptor instead.
 func (*PodCounts) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_explanation_proto_rawDescGZIP(), []int{4}
+	return file_setpoint_v1_explanation_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *PodCounts) GetReady() int32 {
@@ -618,7 +683,7 @@ type PodExplanation struct {
 
 func (x *PodExplanation) Reset() {
 	*x = PodExplanation{}
-	mi := &file_setpoint_v1_explanation_proto_msgTypes[5]
+	mi := &file_setpoint_v1_explanation_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -630,7 +695,7 @@ func (x *PodExplanation) String() string {
 func (*PodExplanation) ProtoMessage() {}
 
 func (x *PodExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_explanation_proto_msgTypes[5]
+	mi := &file_setpoint_v1_explanation_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -643,7 +708,7 @@ func (x *PodExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PodExplanation.ProtoReflect.Descriptor instead.
 func (*PodExplanation) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_explanation_proto_rawDescGZIP(), []int{5}
+	return file_setpoint_v1_explanation_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *PodExplanation) GetName() string {
@@ -703,7 +768,7 @@ type ProposalExplanation struct {
 
 func (x *ProposalExplanation) Reset() {
 	*x = ProposalExplanation{}
-	mi := &file_setpoint_v1_explanation_proto_msgTypes[6]
+	mi := &file_setpoint_v1_explanation_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -715,7 +780,7 @@ func (x *ProposalExplanation) String() string {
 func (*ProposalExplanation) ProtoMessage() {}
 
 func (x *ProposalExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_explanation_proto_msgTypes[6]
+	mi := &file_setpoint_v1_explanation_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -728,7 +793,7 @@ func (x *ProposalExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposalExplanation.ProtoReflect.Descriptor instead.
 func (*ProposalExplanation) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_explanation_proto_rawDescGZIP(), []int{6}
+	return file_setpoint_v1_explanation_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ProposalExplanation) GetReplicas() int32 {
@@ -769,7 +834,7 @@ type StabilizationExplanation struct {
 
 func (x *StabilizationExplanation) Reset() {
 	*x = StabilizationExplanation{}
-	mi := &file_setpoint_v1_explanation_proto_msgTypes[7]
+	mi := &file_setpoint_v1_explanation_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -781,7 +846,7 @@ func (x *StabilizationExplanation) String() string {
 func (*StabilizationExplanation) ProtoMessage() {}
 
 func (x *StabilizationExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_explanation_proto_msgTypes[7]
+	mi := &file_setpoint_v1_explanation_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -794,7 +859,7 @@ func (x *StabilizationExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StabilizationExplanation.ProtoReflect.Descriptor instead.
 func (*StabilizationExplanation) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_explanation_proto_rawDescGZIP(), []int{7}
+	return file_setpoint_v1_explanation_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *StabilizationExplanation) GetProposedReplicas() int32 {
@@ -850,7 +915,7 @@ type WindowExplanation struct {
 
 func (x *WindowExplanation) Reset() {
 	*x = WindowExplanation{}
-	mi := &file_setpoint_v1_explanation_proto_msgTypes[8]
+	mi := &file_setpoint_v1_explanation_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -862,7 +927,7 @@ func (x *WindowExplanation) String() string {
 func (*WindowExplanation) ProtoMessage() {}
 
 func (x *WindowExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_explanation_proto_msgTypes[8]
+	mi := &file_setpoint_v1_explanation_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -875,7 +940,7 @@ func (x *WindowExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WindowExplanation.ProtoReflect.Descriptor instead.
 func (*WindowExplanation) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_explanation_proto_rawDescGZIP(), []int{8}
+	return file_setpoint_v1_explanation_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *WindowExplanation) GetDirection() string {
@@ -946,7 +1011,7 @@ type RateLimitExplanation struct {
 
 func (x *RateLimitExplanation) Reset() {
 	*x = RateLimitExplanation{}
-	mi := &file_setpoint_v1_explanation_proto_msgTypes[9]
+	mi := &file_setpoint_v1_explanation_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -958,7 +1023,7 @@ func (x *RateLimitExplanation) String() string {
 func (*RateLimitExplanation) ProtoMessage() {}
 
 func (x *RateLimitExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_explanation_proto_msgTypes[9]
+	mi := &file_setpoint_v1_explanation_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -971,7 +1036,7 @@ func (x *RateLimitExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RateLimitExplanation.ProtoReflect.Descriptor instead.
 func (*RateLimitExplanation) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_explanation_proto_rawDescGZIP(), []int{9}
+	return file_setpoint_v1_explanation_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RateLimitExplanation) GetDirection() string {
@@ -1038,7 +1103,7 @@ type PolicyExplanation struct {
 
 func (x *PolicyExplanation) Reset() {
 	*x = PolicyExplanation{}
-	mi := &file_setpoint_v1_explanation_proto_msgTypes[10]
+	mi := &file_setpoint_v1_explanation_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1050,7 +1115,7 @@ func (x *PolicyExplanation) String() string {
 func (*PolicyExplanation) ProtoMessage() {}
 
 func (x *PolicyExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_explanation_proto_msgTypes[10]
+	mi := &file_setpoint_v1_explanation_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1063,7 +1128,7 @@ func (x *PolicyExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyExplanation.ProtoReflect.Descriptor instead.
 func (*PolicyExplanation) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_explanation_proto_rawDescGZIP(), []int{10}
+	return file_setpoint_v1_explanation_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *PolicyExplanation) GetType() string {
@@ -1156,7 +1221,7 @@ type BoundsExplanation struct {
 
 func (x *BoundsExplanation) Reset() {
 	*x = BoundsExplanation{}
-	mi := &file_setpoint_v1_explanation_proto_msgTypes[11]
+	mi := &file_setpoint_v1_explanation_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1168,7 +1233,7 @@ func (x *BoundsExplanation) String() string {
 func (*BoundsExplanation) ProtoMessage() {}
 
 func (x *BoundsExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_explanation_proto_msgTypes[11]
+	mi := &file_setpoint_v1_explanation_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1181,7 +1246,7 @@ func (x *BoundsExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoundsExplanation.ProtoReflect.Descriptor instead.
 func (*BoundsExplanation) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_explanation_proto_rawDescGZIP(), []int{11}
+	return file_setpoint_v1_explanation_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *BoundsExplanation) GetMinReplicas() int32 {
@@ -1223,7 +1288,7 @@ var File_setpoint_v1_explanation_proto protoreflect.FileDescriptor
 
 const file_setpoint_v1_explanation_proto_rawDesc = "" +
 	"\n" +
-	"\x1dsetpoint/v1/explanation.proto\x12\vsetpoint.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dsetpoint/v1/autoscaling.proto\"\xdf\x04\n" +
+	"\x1dsetpoint/v1/explanation.proto\x12\vsetpoint.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dsetpoint/v1/autoscaling.proto\"\x9d\x05\n" +
 	"\vExplanation\x12\x18\n" +
 	"\aprofile\x18\x01 \x01(\tR\aprofile\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12C\n" +
@@ -1238,7 +1303,11 @@ const file_setpoint_v1_explanation_proto_rawDesc = "" +
 	"\bwarnings\x18\n" +
 	" \x03(\tR\bwarnings\x129\n" +
 	"\ahistory\x18\v \x01(\v2\x1f.setpoint.v1.HistoryExplanationR\ahistory\x12\x1c\n" +
-	"\ttruncated\x18\f \x01(\bR\ttruncated\"\xc1\x02\n" +
+	"\ttruncated\x18\f \x01(\bR\ttruncated\x12<\n" +
+	"\bwithheld\x18\r \x01(\v2 .setpoint.v1.WithheldExplanationR\bwithheld\"I\n" +
+	"\x13WithheldExplanation\x12\x1a\n" +
+	"\breplicas\x18\x01 \x01(\x05R\breplicas\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xc1\x02\n" +
 	"\x12HistoryExplanation\x12(\n" +
 	"\x0frecommendations\x18\x01 \x01(\x05R\x0frecommendations\x12X\n" +
 	"\x1aoldest_recommendation_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x18oldestRecommendationTime\x12\x1b\n" +
@@ -1353,51 +1422,53 @@ func file_setpoint_v1_explanation_proto_rawDescGZIP() []byte {
 	return file_setpoint_v1_explanation_proto_rawDescData
 }
 
-var file_setpoint_v1_explanation_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_setpoint_v1_explanation_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_setpoint_v1_explanation_proto_goTypes = []any{
 	(*Explanation)(nil),              // 0: setpoint.v1.Explanation
-	(*HistoryExplanation)(nil),       // 1: setpoint.v1.HistoryExplanation
-	(*MetricExplanation)(nil),        // 2: setpoint.v1.MetricExplanation
-	(*ToleranceExplanation)(nil),     // 3: setpoint.v1.ToleranceExplanation
-	(*PodCounts)(nil),                // 4: setpoint.v1.PodCounts
-	(*PodExplanation)(nil),           // 5: setpoint.v1.PodExplanation
-	(*ProposalExplanation)(nil),      // 6: setpoint.v1.ProposalExplanation
-	(*StabilizationExplanation)(nil), // 7: setpoint.v1.StabilizationExplanation
-	(*WindowExplanation)(nil),        // 8: setpoint.v1.WindowExplanation
-	(*RateLimitExplanation)(nil),     // 9: setpoint.v1.RateLimitExplanation
-	(*PolicyExplanation)(nil),        // 10: setpoint.v1.PolicyExplanation
-	(*BoundsExplanation)(nil),        // 11: setpoint.v1.BoundsExplanation
-	(*timestamppb.Timestamp)(nil),    // 12: google.protobuf.Timestamp
-	(*MetricValueStatus)(nil),        // 13: setpoint.v1.MetricValueStatus
-	(*MetricTarget)(nil),             // 14: setpoint.v1.MetricTarget
+	(*WithheldExplanation)(nil),      // 1: setpoint.v1.WithheldExplanation
+	(*HistoryExplanation)(nil),       // 2: setpoint.v1.HistoryExplanation
+	(*MetricExplanation)(nil),        // 3: setpoint.v1.MetricExplanation
+	(*ToleranceExplanation)(nil),     // 4: setpoint.v1.ToleranceExplanation
+	(*PodCounts)(nil),                // 5: setpoint.v1.PodCounts
+	(*PodExplanation)(nil),           // 6: setpoint.v1.PodExplanation
+	(*ProposalExplanation)(nil),      // 7: setpoint.v1.ProposalExplanation
+	(*StabilizationExplanation)(nil), // 8: setpoint.v1.StabilizationExplanation
+	(*WindowExplanation)(nil),        // 9: setpoint.v1.WindowExplanation
+	(*RateLimitExplanation)(nil),     // 10: setpoint.v1.RateLimitExplanation
+	(*PolicyExplanation)(nil),        // 11: setpoint.v1.PolicyExplanation
+	(*BoundsExplanation)(nil),        // 12: setpoint.v1.BoundsExplanation
+	(*timestamppb.Timestamp)(nil),    // 13: google.protobuf.Timestamp
+	(*MetricValueStatus)(nil),        // 14: setpoint.v1.MetricValueStatus
+	(*MetricTarget)(nil),             // 15: setpoint.v1.MetricTarget
 }
 var file_setpoint_v1_explanation_proto_depIdxs = []int32{
-	12, // 0: setpoint.v1.Explanation.evaluation_time:type_name -> google.protobuf.Timestamp
-	2,  // 1: setpoint.v1.Explanation.metrics:type_name -> setpoint.v1.MetricExplanation
-	6,  // 2: setpoint.v1.Explanation.proposal:type_name -> setpoint.v1.ProposalExplanation
-	7,  // 3: setpoint.v1.Explanation.stabilization:type_name -> setpoint.v1.StabilizationExplanation
-	9,  // 4: setpoint.v1.Explanation.rate_limit:type_name -> setpoint.v1.RateLimitExplanation
-	11, // 5: setpoint.v1.Explanation.bounds:type_name -> setpoint.v1.BoundsExplanation
-	1,  // 6: setpoint.v1.Explanation.history:type_name -> setpoint.v1.HistoryExplanation
-	12, // 7: setpoint.v1.HistoryExplanation.oldest_recommendation_time:type_name -> google.protobuf.Timestamp
-	12, // 8: setpoint.v1.HistoryExplanation.start_time:type_name -> google.protobuf.Timestamp
-	13, // 9: setpoint.v1.MetricExplanation.current:type_name -> setpoint.v1.MetricValueStatus
-	14, // 10: setpoint.v1.MetricExplanation.target:type_name -> setpoint.v1.MetricTarget
-	3,  // 11: setpoint.v1.MetricExplanation.tolerance:type_name -> setpoint.v1.ToleranceExplanation
-	4,  // 12: setpoint.v1.MetricExplanation.pod_counts:type_name -> setpoint.v1.PodCounts
-	5,  // 13: setpoint.v1.MetricExplanation.pods:type_name -> setpoint.v1.PodExplanation
-	8,  // 14: setpoint.v1.StabilizationExplanation.windows:type_name -> setpoint.v1.WindowExplanation
-	12, // 15: setpoint.v1.WindowExplanation.recommendation_time:type_name -> google.protobuf.Timestamp
-	12, // 16: setpoint.v1.WindowExplanation.release_time:type_name -> google.protobuf.Timestamp
-	12, // 17: setpoint.v1.WindowExplanation.full_release_time:type_name -> google.protobuf.Timestamp
-	10, // 18: setpoint.v1.RateLimitExplanation.policies:type_name -> setpoint.v1.PolicyExplanation
-	12, // 19: setpoint.v1.PolicyExplanation.period_start:type_name -> google.protobuf.Timestamp
-	12, // 20: setpoint.v1.PolicyExplanation.release_time:type_name -> google.protobuf.Timestamp
-	21, // [21:21] is the sub-list for method output_type
-	21, // [21:21] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	13, // 0: setpoint.v1.Explanation.evaluation_time:type_name -> google.protobuf.Timestamp
+	3,  // 1: setpoint.v1.Explanation.metrics:type_name -> setpoint.v1.MetricExplanation
+	7,  // 2: setpoint.v1.Explanation.proposal:type_name -> setpoint.v1.ProposalExplanation
+	8,  // 3: setpoint.v1.Explanation.stabilization:type_name -> setpoint.v1.StabilizationExplanation
+	10, // 4: setpoint.v1.Explanation.rate_limit:type_name -> setpoint.v1.RateLimitExplanation
+	12, // 5: setpoint.v1.Explanation.bounds:type_name -> setpoint.v1.BoundsExplanation
+	2,  // 6: setpoint.v1.Explanation.history:type_name -> setpoint.v1.HistoryExplanation
+	1,  // 7: setpoint.v1.Explanation.withheld:type_name -> setpoint.v1.WithheldExplanation
+	13, // 8: setpoint.v1.HistoryExplanation.oldest_recommendation_time:type_name -> google.protobuf.Timestamp
+	13, // 9: setpoint.v1.HistoryExplanation.start_time:type_name -> google.protobuf.Timestamp
+	14, // 10: setpoint.v1.MetricExplanation.current:type_name -> setpoint.v1.MetricValueStatus
+	15, // 11: setpoint.v1.MetricExplanation.target:type_name -> setpoint.v1.MetricTarget
+	4,  // 12: setpoint.v1.MetricExplanation.tolerance:type_name -> setpoint.v1.ToleranceExplanation
+	5,  // 13: setpoint.v1.MetricExplanation.pod_counts:type_name -> setpoint.v1.PodCounts
+	6,  // 14: setpoint.v1.MetricExplanation.pods:type_name -> setpoint.v1.PodExplanation
+	9,  // 15: setpoint.v1.StabilizationExplanation.windows:type_name -> setpoint.v1.WindowExplanation
+	13, // 16: setpoint.v1.WindowExplanation.recommendation_time:type_name -> google.protobuf.Timestamp
+	13, // 17: setpoint.v1.WindowExplanation.release_time:type_name -> google.protobuf.Timestamp
+	13, // 18: setpoint.v1.WindowExplanation.full_release_time:type_name -> google.protobuf.Timestamp
+	11, // 19: setpoint.v1.RateLimitExplanation.policies:type_name -> setpoint.v1.PolicyExplanation
+	13, // 20: setpoint.v1.PolicyExplanation.period_start:type_name -> google.protobuf.Timestamp
+	13, // 21: setpoint.v1.PolicyExplanation.release_time:type_name -> google.protobuf.Timestamp
+	22, // [22:22] is the sub-list for method output_type
+	22, // [22:22] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_setpoint_v1_explanation_proto_init() }
@@ -1406,17 +1477,17 @@ func file_setpoint_v1_explanation_proto_init() {
 		return
 	}
 	file_setpoint_v1_autoscaling_proto_init()
-	file_setpoint_v1_explanation_proto_msgTypes[2].OneofWrappers = []any{}
-	file_setpoint_v1_explanation_proto_msgTypes[5].OneofWrappers = []any{}
+	file_setpoint_v1_explanation_proto_msgTypes[3].OneofWrappers = []any{}
 	file_setpoint_v1_explanation_proto_msgTypes[6].OneofWrappers = []any{}
-	file_setpoint_v1_explanation_proto_msgTypes[9].OneofWrappers = []any{}
+	file_setpoint_v1_explanation_proto_msgTypes[7].OneofWrappers = []any{}
+	file_setpoint_v1_explanation_proto_msgTypes[10].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_setpoint_v1_explanation_proto_rawDesc), len(file_setpoint_v1_explanation_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   12,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

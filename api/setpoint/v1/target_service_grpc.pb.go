@@ -40,7 +40,7 @@ type TargetServiceClient interface {
 	// was deleted.
 	DeleteTarget(ctx context.Context, in *DeleteTargetRequest, opts ...grpc.CallOption) (*DeleteTargetResponse, error)
 	// Lists the recent decisions of a target, newest first. The log is bounded and
-	// best effort.
+	// best effort; of decisions that say what the one before said it may leave out some.
 	ListDecisions(ctx context.Context, in *ListDecisionsRequest, opts ...grpc.CallOption) (*ListDecisionsResponse, error)
 	// Streams decisions as they are made.
 	WatchDecisions(ctx context.Context, in *WatchDecisionsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchDecisionsResponse], error)
@@ -127,7 +127,7 @@ type TargetServiceServer interface {
 	// was deleted.
 	DeleteTarget(context.Context, *DeleteTargetRequest) (*DeleteTargetResponse, error)
 	// Lists the recent decisions of a target, newest first. The log is bounded and
-	// best effort.
+	// best effort; of decisions that say what the one before said it may leave out some.
 	ListDecisions(context.Context, *ListDecisionsRequest) (*ListDecisionsResponse, error)
 	// Streams decisions as they are made.
 	WatchDecisions(*WatchDecisionsRequest, grpc.ServerStreamingServer[WatchDecisionsResponse]) error
