@@ -565,6 +565,7 @@ func TestALogThatIsStuckHoldsUpNoAnswers(t *testing.T) {
 	s := start(t, func(su *setup) {
 		su.log = stuckLog{su.log, release}
 		su.options.Log = zap.New(core)
+		su.options.LoggedRepeats = 1 << 30
 	})
 	var requests []*setpointv1.RecommendRequest
 	for i := range 1000 {
