@@ -10,9 +10,10 @@ import (
 
 // The encoding of a history, format 1: the format's byte, the fields in the order
 // of AppendBinary, and a CRC-32C of all that. Integers are varints, signed ones
-// zigzag; instants in lists are differences to the one before; strings and lists
-// are preceded by their length; what comes from a small vocabulary is its index.
-// A history of twenty recommendations takes some 350 bytes.
+// zigzag; instants are differences to the newest record, in lists to the one before,
+// and of recommendations, which come at regular intervals, the differences of those;
+// strings and lists are preceded by their length; what comes from a small vocabulary
+// is its index. A history of twenty recommendations takes some 250 bytes.
 const historyFormat = 1
 
 // Errors of DecodeHistory, to be tested with errors.Is.
@@ -40,7 +41,8 @@ func (h *History) AppendBinary(b []byte) []byte {
 	e := encoder{b: append(b, historyFormat)}
 	e.uint(h.bits())
 	e.time(h.Updated)
-	e.int(h.Since)
+	e.base = h.Updated.UnixNano()
+	e.instant(h.Since)
 	e.recommendations(h.Recommendations)
 	e.scaleEvents(h.ScaleUps)
 	e.scaleEvents(h.ScaleDowns)
@@ -100,7 +102,9 @@ func DecodeHistory(b []byte) (History, error) {
 
 func (d *decoder) history() History {
 	bits := d.uint()
-	h := History{Seen: bits&seenBit != 0, Initialized: bits&initializedBit != 0, Updated: d.time(), Since: d.int()}
+	h := History{Seen: bits&seenBit != 0, Initialized: bits&initializedBit != 0, Updated: d.time()}
+	d.base = h.Updated.UnixNano()
+	h.Since = d.instant()
 	h.Recommendations = d.recommendations()
 	h.ScaleUps = d.scaleEvents()
 	h.ScaleDowns = d.scaleEvents()
@@ -121,7 +125,7 @@ func (d *decoder) history() History {
 func (e *encoder) answer(a *Answer) {
 	e.string(a.RequestID)
 	e.b = append(e.b, a.ID[:]...)
-	e.int(a.At)
+	e.instant(a.At)
 	e.int(int64(a.From))
 	e.int(int64(a.To))
 	e.string(a.Reason)
@@ -138,7 +142,7 @@ func (e *encoder) answer(a *Answer) {
 
 func (d *decoder) answer(a *Answer) {
 	*a = Answer{
-		RequestID: d.string(), ID: d.id(), At: d.int(), From: int32(d.int()), To: int32(d.int()),
+		RequestID: d.string(), ID: d.id(), At: d.instant(), From: int32(d.int()), To: int32(d.int()),
 		Reason: d.string(), Error: d.string(),
 	}
 	d.status(&a.Status)
@@ -152,18 +156,21 @@ func (d *decoder) answer(a *Answer) {
 
 func (e *encoder) recommendations(slots []TimedRecommendation) {
 	e.uint(uint64(len(slots)))
-	var before TimedRecommendation
+	before := TimedRecommendation{At: e.base}
+	var step int64
 	for _, r := range slots {
-		e.int(r.At - before.At)
+		e.int(r.At - before.At - step)
 		e.int(int64(r.Replicas) - int64(before.Replicas))
-		before = r
+		step, before = r.At-before.At, r
 	}
 }
 
 func (d *decoder) recommendations() []TimedRecommendation {
-	var before TimedRecommendation
+	before := TimedRecommendation{At: d.base}
+	var step int64
 	return list(d, 2, func(r *TimedRecommendation) {
-		r.At = before.At + d.int()
+		step += d.int()
+		r.At = before.At + step
 		r.Replicas = before.Replicas + int32(d.int())
 		before = *r
 	})
@@ -171,7 +178,7 @@ func (d *decoder) recommendations() []TimedRecommendation {
 
 func (e *encoder) scaleEvents(slots []ScaleEvent) {
 	e.uint(uint64(len(slots)))
-	var before int64
+	before := e.base
 	for _, s := range slots {
 		e.int(s.At - before)
 		outdated := int64(0)
@@ -184,7 +191,7 @@ func (e *encoder) scaleEvents(slots []ScaleEvent) {
 }
 
 func (d *decoder) scaleEvents() []ScaleEvent {
-	var before int64
+	before := d.base
 	return list(d, 2, func(s *ScaleEvent) {
 		s.At = before + d.int()
 		change := d.int()
@@ -195,7 +202,7 @@ func (d *decoder) scaleEvents() []ScaleEvent {
 
 func (e *encoder) pending(p *Pending) {
 	e.b = append(e.b, p.ID[:]...)
-	e.int(p.At)
+	e.instant(p.At)
 	e.int(int64(p.From))
 	e.int(int64(p.To))
 	e.int(int64(p.PreviousDesired))
@@ -208,7 +215,7 @@ func (e *encoder) pending(p *Pending) {
 
 func (d *decoder) pending() *Pending {
 	return &Pending{
-		ID: d.id(), At: d.int(), From: int32(d.int()), To: int32(d.int()),
+		ID: d.id(), At: d.instant(), From: int32(d.int()), To: int32(d.int()),
 		PreviousDesired: int32(d.int()), LongestPeriod: int32(d.int()),
 		Zero: ZeroTransition(d.index(int(ZeroFalse) + 1)), Reason: d.string(),
 		RequestID: d.string(), Error: d.string(),
@@ -218,7 +225,7 @@ func (d *decoder) pending() *Pending {
 func (e *encoder) last(l *LastDecision) {
 	e.b = append(e.b, l.ID[:]...)
 	e.string(l.RequestID)
-	e.int(l.At)
+	e.instant(l.At)
 	e.int(int64(l.From))
 	e.int(int64(l.To))
 	e.string(l.Reason)
@@ -228,13 +235,19 @@ func (e *encoder) last(l *LastDecision) {
 
 func (d *decoder) last(l *LastDecision) {
 	*l = LastDecision{
-		ID: d.id(), RequestID: d.string(), At: d.int(), From: int32(d.int()), To: int32(d.int()),
+		ID: d.id(), RequestID: d.string(), At: d.instant(), From: int32(d.int()), To: int32(d.int()),
 		Reason: d.string(), Error: d.string(), Outcome: Outcome(d.index(int(Dropped) + 1)),
 	}
 }
 
 // encoder appends to b.
-type encoder struct{ b []byte }
+type encoder struct {
+	b []byte
+	// base is what instants are measured from, in nanoseconds since the Unix epoch.
+	base int64
+	// newest is the last time that was appended.
+	newest time.Time
+}
 
 func (e *encoder) uint(v uint64) { e.b = binary.AppendUvarint(e.b, v) }
 func (e *encoder) int(v int64)   { e.b = binary.AppendVarint(e.b, v) }
@@ -244,10 +257,32 @@ func (e *encoder) string(s string) {
 	e.b = append(e.b, s...)
 }
 
-// time appends seconds and nanoseconds, for an instant may lie before 1678.
+// instant appends an instant in nanoseconds. Differences wrap around, so that any
+// number comes back.
+func (e *encoder) instant(nanos int64) { e.int(nanos - e.base) }
+
+// How a time is encoded.
+const (
+	sameTime  = iota // as the last one
+	zeroTime         // the zero time
+	otherTime        // seconds since the last one, and nanoseconds
+)
+
+// time appends seconds and nanoseconds, for an instant may lie before 1678. Many
+// are the same as the one before: conditions change together.
 func (e *encoder) time(t time.Time) {
-	e.int(t.Unix())
+	switch {
+	case t.Equal(e.newest):
+		e.b = append(e.b, sameTime)
+		return
+	case t.IsZero():
+		e.b = append(e.b, zeroTime)
+		return
+	}
+	e.b = append(e.b, otherTime)
+	e.int(t.Unix() - e.newest.Unix())
 	e.uint(uint64(t.Nanosecond()))
+	e.newest = t
 }
 
 // decoder takes from the front of b. Once something does not fit it has failed
@@ -255,6 +290,9 @@ func (e *encoder) time(t time.Time) {
 type decoder struct {
 	b      []byte
 	failed bool
+	// base and newest are the encoder's.
+	base   int64
+	newest time.Time
 }
 
 func (d *decoder) fail() { d.failed, d.b = true, nil }
@@ -291,13 +329,22 @@ func (d *decoder) take(n uint64) []byte {
 
 func (d *decoder) string() string { return string(d.take(d.uint())) }
 
+func (d *decoder) instant() int64 { return d.base + d.int() }
+
 func (d *decoder) time() time.Time {
-	s, ns := d.int(), d.uint()
+	switch d.index(otherTime + 1) {
+	case sameTime:
+		return d.newest
+	case zeroTime:
+		return time.Time{}
+	}
+	s, ns := d.newest.Unix()+d.int(), d.uint()
 	if ns >= uint64(time.Second) {
 		d.fail()
 		return time.Time{}
 	}
-	return time.Unix(s, int64(ns)).UTC()
+	d.newest = time.Unix(s, int64(ns)).UTC()
+	return d.newest
 }
 
 func (d *decoder) id() (id ID) {

@@ -9,35 +9,47 @@ var (
 	conditionStatuses = []string{"", ConditionTrue, ConditionFalse, ConditionUnknown}
 	eventTypes        = []string{"", EventNormal, EventWarning}
 	metricTypes       = []string{"", string(ResourceMetric), string(ContainerResourceMetric), string(PodsMetric), string(ObjectMetric), string(ExternalMetric)}
-	// conditionTexts are reasons and what their messages begin with; what is left
-	// of a message is stored.
+	// conditionTexts are reasons and what their messages begin and end with; what is
+	// left of a message is stored. Of several that fit the last one is taken.
 	conditionTexts = []conditionText{
 		{},
-		{"SucceededGetScale", "the HPA controller was able to get the target's current scale"},
-		{"FailedGetScale", "the HPA controller was unable to get the target's current scale: "},
-		{"ReadyForNewScale", "recommended size matches current size"},
-		{"ScaleUpStabilized", "recent recommendations were lower than current one, applying the lowest recent recommendation"},
-		{"ScaleDownStabilized", "recent recommendations were higher than current one, applying the highest recent recommendation"},
-		{"SucceededRescale", "the HPA controller was able to update the target scale to "},
-		{"FailedUpdateScale", "the HPA controller was unable to update the target scale: "},
-		{"ValidMetricFound", "the HPA was able to successfully calculate a replica count from "},
-		{"ScalingDisabled", "scaling is disabled since the replica count of the target is zero"},
-		{"FailedGetResourceMetric", "the HPA was unable to compute the replica count: "},
-		{"FailedGetContainerResourceMetric", "the HPA was unable to compute the replica count: "},
-		{"FailedGetPodsMetric", "the HPA was unable to compute the replica count: "},
-		{"FailedGetObjectMetric", "the HPA was unable to compute the replica count: "},
-		{"FailedGetExternalMetric", "the HPA was unable to compute the replica count: "},
-		{"DesiredWithinRange", "the desired count is within the acceptable range"},
-		{"ScaleUpLimit", "the desired replica count is increasing faster than the maximum scale rate"},
-		{"ScaleDownLimit", "the desired replica count is decreasing faster than the maximum scale rate"},
-		{"TooManyReplicas", "the desired replica count is more than the maximum replica count"},
-		{"TooFewReplicas", "the desired replica count is less than the minimum replica count"},
-		{"ScaledToZero", "the HPA controller scaled the workload to zero"},
-		{"NotScaledToZero", "the HPA controller did not scale the workload to zero"},
+		{"SucceededGetScale", "the HPA controller was able to get the target's current scale", ""},
+		{"FailedGetScale", "the HPA controller was unable to get the target's current scale: ", ""},
+		{"ReadyForNewScale", "recommended size matches current size", ""},
+		{"ScaleUpStabilized", "recent recommendations were lower than current one, applying the lowest recent recommendation", ""},
+		{"ScaleDownStabilized", "recent recommendations were higher than current one, applying the highest recent recommendation", ""},
+		{"SucceededRescale", "the HPA controller was able to update the target scale to ", ""},
+		{"FailedUpdateScale", "the HPA controller was unable to update the target scale: ", ""},
+		{"ValidMetricFound", "the HPA was able to successfully calculate a replica count from ", ""},
+		{"ScalingDisabled", "scaling is disabled since the replica count of the target is zero", ""},
+		{"FailedGetResourceMetric", "the HPA was unable to compute the replica count: ", ""},
+		{"FailedGetContainerResourceMetric", "the HPA was unable to compute the replica count: ", ""},
+		{"FailedGetPodsMetric", "the HPA was unable to compute the replica count: ", ""},
+		{"FailedGetObjectMetric", "the HPA was unable to compute the replica count: ", ""},
+		{"FailedGetExternalMetric", "the HPA was unable to compute the replica count: ", ""},
+		{"DesiredWithinRange", "the desired count is within the acceptable range", ""},
+		{"ScaleUpLimit", "the desired replica count is increasing faster than the maximum scale rate", ""},
+		{"ScaleDownLimit", "the desired replica count is decreasing faster than the maximum scale rate", ""},
+		{"TooManyReplicas", "the desired replica count is more than the maximum replica count", ""},
+		{"TooFewReplicas", "the desired replica count is less than the minimum replica count", ""},
+		{"ScaledToZero", "the HPA controller scaled the workload to zero", ""},
+		{"NotScaledToZero", "the HPA controller did not scale the workload to zero", ""},
+		{"ValidMetricFound", "the HPA was able to successfully calculate a replica count from ", " resource utilization (percentage of request)"},
+		{"ValidMetricFound", "the HPA was able to successfully calculate a replica count from ", " container resource utilization (percentage of request)"},
+		{"HistoryUnavailable", "the history store can't be reached; a scale-down from ", " is withheld until it answers"},
 	}
 )
 
-type conditionText struct{ reason, message string }
+type conditionText struct{ reason, begin, end string }
+
+// rest returns what of a message is not in the text; false if it does not fit.
+func (t *conditionText) rest(message string) (string, bool) {
+	rest, fits := strings.CutPrefix(message, t.begin)
+	if !fits {
+		return "", false
+	}
+	return strings.CutSuffix(rest, t.end)
+}
 
 // Bits of a metric's value.
 const (
@@ -82,11 +94,14 @@ func (e *encoder) condition(c *Condition) {
 	e.word(conditionTypes, c.Type)
 	e.word(conditionStatuses, c.Status)
 	e.time(c.LastTransitionTime)
-	for i := 1; i < len(conditionTexts); i++ {
+	for i := len(conditionTexts) - 1; i > 0; i-- {
 		text := &conditionTexts[i]
-		if text.reason == c.Reason && strings.HasPrefix(c.Message, text.message) {
+		if text.reason != c.Reason {
+			continue
+		}
+		if rest, fits := text.rest(c.Message); fits {
 			e.uint(uint64(i))
-			e.string(c.Message[len(text.message):])
+			e.string(rest)
 			return
 		}
 	}
@@ -104,9 +119,10 @@ func (d *decoder) condition(c *Condition) {
 	case i == 0:
 		c.Reason, c.Message = d.string(), d.string()
 	case i < uint64(len(conditionTexts)):
-		c.Reason, c.Message = conditionTexts[i].reason, conditionTexts[i].message
-		if rest := d.string(); rest != "" {
-			c.Message += rest
+		text := &conditionTexts[i]
+		c.Reason, c.Message = text.reason, text.begin
+		if rest := d.string(); rest != "" || text.end != "" {
+			c.Message += rest + text.end
 		}
 	default:
 		d.fail()

@@ -198,7 +198,7 @@ func (r random) history() History {
 			known := conditionTexts[r.IntN(len(conditionTexts))]
 			s.Conditions = append(s.Conditions,
 				Condition{text(), text(), text(), text(), instant()},
-				Condition{ScalingActive, oneOf(r, ConditionTrue, "Maybe"), known.reason, known.message + text(), instant()},
+				Condition{ScalingActive, oneOf(r, ConditionTrue, "Maybe"), known.reason, known.begin + text() + known.end, instant()},
 				Condition{oneOf(r, AbleToScale, "Other"), ConditionUnknown, known.reason, text(), instant()})
 		}
 		return s
