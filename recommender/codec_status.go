@@ -87,7 +87,7 @@ func (d *decoder) status(s *Status) {
 	s.LastScaleTime = d.time()
 	s.CurrentReplicas, s.DesiredReplicas = int32(d.int()), int32(d.int())
 	s.CurrentMetrics = list(d, 9, d.metricStatus)
-	s.Conditions = list(d, 6, d.condition)
+	s.Conditions = list(d, 5, d.condition)
 }
 
 func (e *encoder) condition(c *Condition) {

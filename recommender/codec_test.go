@@ -257,3 +257,20 @@ func FuzzDecodeHistory(f *testing.F) {
 		}
 	})
 }
+
+// The shortest elements of lists must not look longer than they are: many conditions
+// that changed at one time, with nothing left of their messages.
+func TestTheShortestConditionsComeBack(t *testing.T) {
+	t.Parallel()
+	h := History{Seen: true, Updated: t0}
+	for range 200 {
+		h.Status.Conditions = append(h.Status.Conditions, Condition{AbleToScale, ConditionTrue, "ReadyForNewScale", "recommended size matches current size", t0})
+	}
+	back, err := DecodeHistory(h.AppendBinary(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(back.Status.Conditions) != len(h.Status.Conditions) {
+		t.Errorf("%d conditions come back of %d", len(back.Status.Conditions), len(h.Status.Conditions))
+	}
+}

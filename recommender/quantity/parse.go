@@ -14,7 +14,7 @@ type suffix struct {
 // parseFast reads what most quantities are: up to 15 digits and a suffix. exact
 // reports whether no rounding was needed; ok is false for all that it leaves to
 // the library, right or wrong.
-func parseFast(s string) (milli int64, exact, ok bool) {
+func parseFast[T string | []byte](s T) (milli int64, exact, ok bool) {
 	var n int64
 	i := 0
 	for ; i < len(s) && s[i]-'0' <= 9; i++ {
@@ -26,7 +26,7 @@ func parseFast(s string) (milli int64, exact, ok bool) {
 	if i == 0 {
 		return 0, false, false
 	}
-	by, ok := suffixOf(s[i:])
+	by, ok := suffixOf(string(s[i:]))
 	if !ok {
 		return 0, false, false
 	}

@@ -43,6 +43,23 @@ func Parse(s string) (Quantity, error) {
 	return fromLibrary(&q), nil
 }
 
+// ParseBytes is Parse of text that is no string yet. Mostly it need not become one.
+func ParseBytes(b []byte) (Quantity, error) {
+	if milli, exact, ok := parseFast(b); ok && exact {
+		return Quantity{milli: milli}, nil
+	}
+	return Parse(string(b))
+}
+
+// ParseMilliBytes is ParseMilli of text that is no string yet. Mostly it need not
+// become one.
+func ParseMilliBytes(b []byte) (milli int64, inRange bool, err error) {
+	if milli, _, ok := parseFast(b); ok {
+		return milli, true, nil
+	}
+	return ParseMilli(string(b))
+}
+
 // ParseMilli reads a quantity as milli-units: the amount times 1,000 rounded
 // away from zero. inRange is false where that does not fit an int64; milli is
 // then what the controller makes of it (0, or wrapped).

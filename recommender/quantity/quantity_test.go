@@ -33,6 +33,10 @@ func TestMilliRoundsAwayFromZeroAndOverflowsSilently(t *testing.T) {
 		{"16Ei", -1000, false},
 	} {
 		milli, inRange, err := ParseMilli(tt.in)
+		bytesMilli, bytesInRange, bytesErr := ParseMilliBytes([]byte(tt.in))
+		if bytesMilli != milli || bytesInRange != inRange || bytesErr != nil {
+			t.Errorf("ParseMilliBytes(%q) = %d, %t, %v; ParseMilli: %d, %t", tt.in, bytesMilli, bytesInRange, bytesErr, milli, inRange)
+		}
 		if err != nil || milli != tt.milli || inRange != tt.inRange {
 			t.Errorf("ParseMilli(%q) = %d, %t, %v; want %d, %t", tt.in, milli, inRange, err, tt.milli, tt.inRange)
 		}
@@ -110,6 +114,12 @@ func FuzzParse(f *testing.F) {
 		milli, _, milliErr := ParseMilli(s)
 		if (err == nil) != (wantErr == nil) || (milliErr == nil) != (wantErr == nil) {
 			t.Fatalf("%q: errors %v, %v; the library's is %v", s, err, milliErr, wantErr)
+		}
+		fromBytes, bytesErr := ParseBytes([]byte(s))
+		milliFromBytes, _, milliBytesErr := ParseMilliBytes([]byte(s))
+		if (bytesErr == nil) != (err == nil) || (milliBytesErr == nil) != (err == nil) ||
+			fromBytes.Cmp(got) != 0 || fromBytes.Milli() != got.Milli() || milliFromBytes != milli {
+			t.Fatalf("%q is read as %v, %v, and from bytes as %v, %v", s, got, err, fromBytes, bytesErr)
 		}
 		if err != nil {
 			return
