@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/sony/gobreaker/v2"
@@ -59,7 +61,7 @@ func (h *nodeHook) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
 		h.stats.roundTrips.Add(1)
 		h.stats.commands.Add(1)
 		err = next(ctx, cmd)
-		report(err)
+		report(outcome(ctx, err))
 		return err
 	}
 }
@@ -80,7 +82,8 @@ func (h *nodeHook) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis
 		h.stats.roundTrips.Add(1)
 		h.stats.commands.Add(uint64(len(cmds)))
 		err = next(ctx, cmds)
-		report(transportError(err, cmds))
+		failUnsent(cmds, err)
+		report(outcome(ctx, transportError(err, cmds)))
 		return err
 	}
 }
@@ -95,6 +98,29 @@ func greets(cmd goredis.Cmder) bool {
 		return true
 	}
 	return false
+}
+
+// failUnsent gives the commands of a pipeline the error that it ended with if none
+// has one. Of a new connection whose greetings are answered by an error, which the
+// driver takes for that of a command, they would know nothing and seem to have been
+// answered by nil.
+func failUnsent(cmds []goredis.Cmder, err error) {
+	if err == nil || slices.ContainsFunc(cmds, func(c goredis.Cmder) bool { return c.Err() != nil }) {
+		return
+	}
+	for _, c := range cmds {
+		c.SetErr(err)
+	}
+}
+
+// outcome is what the breaker is told. A caller whose time is up is one that gave up,
+// though the driver says of both that reading took too long.
+func outcome(ctx context.Context, err error) error {
+	deadline, has := ctx.Deadline()
+	if err != nil && (ctx.Err() != nil || has && !time.Now().Before(deadline)) {
+		return context.Canceled
+	}
+	return err
 }
 
 // transportError finds what says that the node is not well: a pipeline returns

@@ -79,6 +79,9 @@ func replyFault(text string) fault {
 		return fault{again: true, kind: store.ErrUnavailable}
 	case strings.HasPrefix(text, "ERR AUTH"), strings.HasPrefix(text, "ERR invalid password"):
 		return fault{kind: store.ErrUnavailable}
+	case strings.HasPrefix(text, "ERR The user executing the script"), strings.HasPrefix(text, "ERR ACL failure in script"), strings.Contains(text, "-NOPERM "):
+		// Redis 7.0, 7.2 and 6 word like this what a script's user may not do.
+		return fault{kind: store.ErrUnavailable}
 	case strings.Contains(text, "-OOM "):
 		// Redis 6 words the errors of a script's commands like this.
 		return fault{kind: store.ErrUnavailable}
@@ -91,7 +94,7 @@ func replyFault(text string) fault {
 // operationError wraps what a command failed with.
 func operationError(ctx context.Context, operation string, err error) error {
 	if ctxErr := ctx.Err(); ctxErr != nil {
-		return fmt.Errorf("%s: %w: %w (%v)", operation, store.ErrUnavailable, ctxErr, err)
+		return fmt.Errorf("%s: %w: %w (%w)", operation, store.ErrUnavailable, ctxErr, err)
 	}
 	kind := faultOf(err).kind
 	if kind == nil || errors.Is(err, kind) {

@@ -78,8 +78,15 @@ type place struct {
 
 func (l *layout) place(key store.Key) place {
 	name := key.Cluster + "/" + key.Namespace + "/" + key.Target
-	return place{l.bases[crc16(name)>>8], name}
+	return place{l.bases[bucketOf(name)], name}
 }
+
+// bucket returns the key's.
+func (l *layout) bucket(key store.Key) int {
+	return bucketOf(key.Cluster + "/" + key.Namespace + "/" + key.Target)
+}
+
+func bucketOf(name string) int { return int(crc16(name) >> 8) }
 
 func (p place) record() string { return p.base + "h:" + p.name }
 func (p place) log() string    { return p.base + "l:" + p.name }

@@ -140,6 +140,9 @@ func (o *Options) universal() *goredis.UniversalOptions {
 		DialTimeout: o.Timeout, ReadTimeout: o.Timeout, WriteTimeout: o.Timeout, PoolTimeout: o.Timeout,
 		ContextTimeoutEnabled: true,
 		PoolSize:              o.PoolSize,
+		// A pool apart for pipelines would come on top of PoolSize, and a node that
+		// does not greet would be tried on both in each attempt.
+		PipelinePoolSize: -1,
 		// Nodes are asked about slots again when one fails, see Store.pause.
 		FailingTimeoutSeconds: 1,
 	}

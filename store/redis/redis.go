@@ -21,6 +21,8 @@ type Store struct {
 	ttl     string // of records, milliseconds; "0": for ever
 	stats   counters
 	sweeper sweeper
+	// coalescers share the buckets in equal ranges.
+	coalescers []coalescer
 
 	closeOnce sync.Once
 	closed    chan struct{}
@@ -38,7 +40,10 @@ func New(o Options) (*Store, error) {
 		return nil, fmt.Errorf("redis: %w", err)
 	}
 	o = o.withDefaults()
-	s := &Store{options: o, layout: newLayout(o.KeyPrefix), ttl: "0", closed: make(chan struct{})}
+	s := &Store{options: o, layout: newLayout(o.KeyPrefix), ttl: "0", closed: make(chan struct{}), coalescers: make([]coalescer, 1)}
+	if o.Cluster {
+		s.coalescers = make([]coalescer, clusterCoalescers)
+	}
 	if o.TTL > 0 {
 		s.ttl = strconv.FormatInt(max(1, o.TTL.Milliseconds()), 10)
 	}
@@ -107,86 +112,6 @@ func (s *Store) load(ctx context.Context, keys []store.Key) ([]store.Record, []e
 		},
 	})
 	return records, errs, nil
-}
-
-// CompareAndSwap implements store.Store.
-func (s *Store) CompareAndSwap(ctx context.Context, swap store.Swap) (store.SwapResult, error) {
-	results, errs, err := s.swap(ctx, []store.Swap{swap})
-	if err == nil {
-		err = joined(errs)
-	}
-	if err != nil {
-		return store.SwapResult{}, err
-	}
-	return results[0], nil
-}
-
-// CompareAndSwapBatch implements store.Store.
-func (s *Store) CompareAndSwapBatch(ctx context.Context, swaps []store.Swap) ([]store.SwapResult, error) {
-	results, errs, err := s.swap(ctx, swaps)
-	if err != nil {
-		return nil, err
-	}
-	if errs != nil {
-		return results, store.BatchError(errs)
-	}
-	return results, nil
-}
-
-// errOvertaken says that it is not known whether a swap happened: its first answer
-// was lost, and another one has happened since.
-var errOvertaken = fmt.Errorf("%w: an answer was lost and the key has changed since", store.ErrUnavailable)
-
-func (s *Store) swap(ctx context.Context, swaps []store.Swap) ([]store.SwapResult, []error, error) {
-	if err := s.begin(ctx, "swap"); err != nil {
-		return nil, nil, err
-	}
-	results := make([]store.SwapResult, len(swaps))
-	raws := make([][]byte, len(swaps))
-	for i, swap := range swaps {
-		results[i].Record.Version = newVersion()
-		raws[i] = encodeRecord(results[i].Record.Version, swap.Value)
-	}
-	created := 0
-	errs := s.perform(ctx, len(swaps), &exchange{
-		operation: "swap",
-		durable:   true,
-		command: func(i int, whole bool) command {
-			return newCommand(ctx, s.swapArgs(s.layout.place(swaps[i].Key), swaps[i].Old, raws[i], whole)...)
-		},
-		take: func(i int, reply any, doubtful bool) (err error) {
-			if _, swapped := reply.(int64); swapped {
-				results[i].Swapped = true
-				if swaps[i].Old == "" {
-					created++
-				}
-				return nil
-			}
-			if doubtful {
-				return errOvertaken
-			}
-			s.stats.conflicts.Add(1)
-			results[i].Record = store.Record{}
-			if raw, stands := reply.(string); stands {
-				results[i].Record, err = decodeRecord(raw)
-			}
-			return err
-		},
-	})
-	s.sweeper.owe(created)
-	for i, err := range errs {
-		if err != nil {
-			results[i] = store.SwapResult{}
-		}
-	}
-	return results, errs, nil
-}
-
-func (s *Store) swapArgs(p place, old store.Version, raw []byte, whole bool) []any {
-	if old == "" {
-		return createScript.args(whole, []string{p.record(), p.index()}, "", raw, s.ttl, p.member())
-	}
-	return swapScript.args(whole, []string{p.record()}, string(old), raw, s.ttl)
 }
 
 // Delete implements store.Store.

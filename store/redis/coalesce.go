@@ -1,0 +1,83 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+const (
+	// maxFlights is how many round trips of a coalescer may be on their way at a
+	// time: while they are, the next one gathers.
+	maxFlights = 2
+	// maxCoalesced bounds the swaps of one round trip.
+	maxCoalesced = 256
+	// clusterCoalescers is how many coalescers share the slots of a Cluster, so that
+	// a shard that does not answer holds up those of its slots only.
+	clusterCoalescers = 16
+)
+
+// coalescer sends swaps of concurrent callers together: those that come while others
+// are on their way share the next round trip. A lone caller waits for nobody. What
+// that saves are system calls, which cost more than the swaps.
+type coalescer struct {
+	mu      sync.Mutex
+	waiting []*pendingSwap // guarded by mu
+	flights int            // guarded by mu
+}
+
+// coalescerOf returns the coalescer for a bucket.
+func (s *Store) coalescerOf(bucket int) *coalescer {
+	return &s.coalescers[bucket*len(s.coalescers)/bucketCount]
+}
+
+// coalesce performs a swap together with others.
+func (s *Store) coalesce(ctx context.Context, swap *store.Swap) (store.SwapResult, error) {
+	p := newPendingSwap(swap)
+	p.done = make(chan struct{})
+	c := s.coalescerOf(s.layout.bucket(swap.Key))
+	c.mu.Lock()
+	c.waiting = append(c.waiting, p)
+	fly := c.flights < maxFlights
+	if fly {
+		c.flights++
+	}
+	c.mu.Unlock()
+	if fly {
+		s.fly(ctx, c)
+	}
+	select {
+	case <-p.done:
+		return p.result, p.err
+	case <-ctx.Done():
+		return store.SwapResult{}, fmt.Errorf("swap: %w: %w", store.ErrUnavailable, ctx.Err())
+	}
+}
+
+// fly performs the swaps that wait, and sees that those are that come meanwhile.
+func (s *Store) fly(ctx context.Context, c *coalescer) {
+	c.mu.Lock()
+	n := min(len(c.waiting), maxCoalesced)
+	flight := c.waiting[:n:n]
+	c.waiting = c.waiting[n:]
+	c.mu.Unlock()
+	if n > 1 {
+		// It is not one caller's alone to give up.
+		ctx = context.WithoutCancel(ctx)
+	}
+	s.performSwaps(ctx, flight)
+	for _, p := range flight {
+		close(p.done)
+	}
+	c.mu.Lock()
+	more := len(c.waiting) > 0
+	if !more {
+		c.flights--
+	}
+	c.mu.Unlock()
+	if more {
+		go s.fly(context.WithoutCancel(ctx), c)
+	}
+}

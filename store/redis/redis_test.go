@@ -1,0 +1,214 @@
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/setpoint-dev/setpoint/store"
+	"github.com/setpoint-dev/setpoint/store/redis"
+	"github.com/setpoint-dev/setpoint/store/redis/redistest"
+)
+
+// open opens a store on the Redis, closed with the test.
+func open(t *testing.T, url, prefix string, change func(*redis.Options)) *redis.Store {
+	t.Helper()
+	o := &opener{url: url}
+	s := o.open(t, prefix, change)
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil && !errors.Is(err, store.ErrClosed) {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func numbered(from, to int) (swaps []store.Swap) {
+	for i := from; i < to; i++ {
+		swaps = append(swaps, store.Swap{Key: store.Key{Cluster: "c", Namespace: "n", Target: fmt.Sprintf("t%05d", i)}, Value: []byte("value")})
+	}
+	return swaps
+}
+
+func create(t *testing.T, s *redis.Store, swaps []store.Swap) {
+	t.Helper()
+	results, err := s.CompareAndSwapBatch(t.Context(), swaps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range results {
+		if !r.Swapped {
+			t.Fatalf("%v was not created", swaps[i].Key)
+		}
+	}
+}
+
+// indexed counts the entries of all buckets' indexes.
+func indexed(t *testing.T, c *goredis.Client, prefix string) (n int64) {
+	t.Helper()
+	keys := c.Scan(t.Context(), 0, prefix+"*}i", 1000).Iterator()
+	for keys.Next(t.Context()) {
+		members, err := c.ZCard(t.Context(), keys.Val()).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += members
+	}
+	return n
+}
+
+// Nobody has to list anything: new keys pay for finding those that have expired.
+func TestExpiredKeysLeaveTheIndexAsNewOnesCome(t *testing.T) {
+	t.Parallel()
+	server := redistest.Shared(t)
+	prefix, admin := redistest.Prefix(t), server.Client(t)
+	expiring := func(o *redis.Options) { o.TTL = time.Hour }
+	const old, fresh = 3000, 3000
+	before := open(t, server.URL(), prefix, expiring)
+	create(t, before, numbered(0, old))
+	if err := before.Close(); err != nil { // and with it its sweeps
+		t.Fatal(err)
+	}
+	if err := age(t.Context(), admin, prefix, 2*time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if n := indexed(t, admin, prefix); n != old {
+		t.Fatalf("%d entries before, want %d", n, old)
+	}
+	s := open(t, server.URL(), prefix, expiring)
+	deadline := time.Now().Add(20 * time.Second)
+	for from := old; ; from += fresh {
+		create(t, s, numbered(from, from+fresh))
+		for range 20 {
+			if n := indexed(t, admin, prefix); n <= int64(from+fresh-old)+old/10 {
+				if s.Stats().Purged == 0 {
+					t.Error("the statistics know of nothing that was purged")
+				}
+				return
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d expired keys are still in the index", indexed(t, admin, prefix)-int64(from+fresh-old))
+		}
+	}
+}
+
+func TestConcurrentSwapsShareRoundTrips(t *testing.T) {
+	t.Parallel()
+	s := open(t, redistest.Shared(t).URL(), redistest.Prefix(t), nil)
+	if err := s.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const callers, swaps = 64, 50
+	before := s.Stats()
+	var running sync.WaitGroup
+	for c := range callers {
+		running.Go(func() {
+			key := store.Key{Cluster: "c", Namespace: "n", Target: fmt.Sprint(c)}
+			var version store.Version
+			for range swaps {
+				result, err := s.CompareAndSwap(t.Context(), store.Swap{Key: key, Old: version, Value: []byte("value")})
+				if err != nil || !result.Swapped {
+					t.Errorf("%v: %v", result, err)
+					return
+				}
+				version = result.Record.Version
+			}
+		})
+	}
+	running.Wait()
+	after := s.Stats()
+	trips, commands := after.RoundTrips-before.RoundTrips, after.Commands-before.Commands
+	t.Logf("%d commands in %d round trips", commands, trips)
+	if commands < callers*swaps {
+		t.Errorf("%d commands, want %d at least", commands, callers*swaps)
+	}
+	if trips > callers*swaps/2 {
+		t.Errorf("%d swaps took %d round trips", callers*swaps, trips)
+	}
+}
+
+// A caller that gives up takes nobody along whose swap shares the round trip.
+func TestACallerThatGivesUpIsAlone(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Config{})
+	s := open(t, server.URL(), redistest.Prefix(t), nil)
+	if err := s.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	server.Pause()
+	ctx, cancel := context.WithCancel(t.Context())
+	errs := make([]error, 40)
+	var running sync.WaitGroup
+	for i := range errs {
+		running.Go(func() {
+			ctx := ctx
+			if i%2 == 0 {
+				ctx = t.Context()
+			}
+			_, errs[i] = s.CompareAndSwap(ctx, numbered(i, i+1)[0])
+		})
+	}
+	time.Sleep(20 * time.Millisecond) // lets them get on their way; the test holds without
+	cancel()
+	server.Resume()
+	running.Wait()
+	for i, err := range errs {
+		if i%2 == 0 && err != nil {
+			t.Errorf("caller %d: %v", i, err)
+		}
+		if i%2 != 0 && err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("caller %d: %v, want it to be canceled, or served", i, err)
+		}
+	}
+}
+
+// With WaitReplicas a write counts once so many replicas have it.
+func TestWritesWaitForReplicas(t *testing.T) {
+	t.Parallel()
+	sentinel := redistest.StartSentinel(t, 1, 1, redistest.Config{})
+	patient := func(replicas int) func(*redis.Options) {
+		return func(o *redis.Options) {
+			o.WaitReplicas, o.WaitTimeout, o.MaxAttempts = replicas, 100*time.Millisecond, 1
+		}
+	}
+	enough := open(t, sentinel.URL(), redistest.Prefix(t), patient(1))
+	create(t, enough, numbered(0, 10))
+	if _, err := enough.CompareAndSwap(t.Context(), numbered(10, 11)[0]); err != nil {
+		t.Error(err)
+	}
+	tooMany := open(t, sentinel.URL(), redistest.Prefix(t), patient(2))
+	if _, err := tooMany.CompareAndSwap(t.Context(), numbered(0, 1)[0]); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("with a replica too few: %v, want ErrUnavailable", err)
+	}
+	results, err := tooMany.CompareAndSwapBatch(t.Context(), numbered(1, 3))
+	var failed store.BatchError
+	if !errors.As(err, &failed) || len(failed) != 2 || !errors.Is(failed[1], store.ErrUnavailable) || results[0].Swapped {
+		t.Errorf("in a batch: %v, %v", results, err)
+	}
+}
+
+// A server that has forgotten the scripts, as after a restart, is told them again.
+func TestForgottenScriptsAreToldAgain(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Config{})
+	admin := server.Client(t)
+	s := open(t, server.URL(), redistest.Prefix(t), nil)
+	create(t, s, numbered(0, 300))
+	for round := range 3 {
+		if err := admin.ScriptFlush(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		create(t, s, numbered(300*(round+1), 300*(round+2)))
+	}
+	stats := s.Stats()
+	if stats.ScriptLoads == 0 || stats.Failures != 0 || stats.Conflicts != 0 {
+		t.Errorf("%+v", stats)
+	}
+}

@@ -1,0 +1,239 @@
+//go:build unix
+
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const slotCount = 16384
+
+// Cluster is a Redis Cluster.
+type Cluster struct {
+	t       testing.TB
+	servers []*Server
+}
+
+// StartCluster starts a cluster in which the masters have equal shares of the
+// slots and replicas that are in step. It takes the 2 s that Redis has a new
+// master wait. A master that is away for a second is failed over if masters
+// enough are left, which a directive "cluster-node-timeout MILLISECONDS" in cfg
+// changes.
+func StartCluster(t testing.TB, masters, replicasPerMaster int, cfg Config) *Cluster {
+	t.Helper()
+	Require(t)
+	instances, err := formCluster(masters, replicasPerMaster, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Cluster{t: t, servers: each(t, instances, own)}
+}
+
+// Addrs returns the addresses of all servers, host and port each.
+func (c *Cluster) Addrs() []string { return addrs(c.servers) }
+
+// URL returns the URL of the cluster with all its servers.
+func (c *Cluster) URL() string {
+	return clientURL(c.servers[0].in.Config, c.servers...) + "?cluster=true"
+}
+
+// Servers returns all servers, those first that were the masters at the start, in
+// the order of their slots.
+func (c *Cluster) Servers() []*Server { return slices.Clone(c.servers) }
+
+// Masters returns the masters now, in the order of Servers: those that run and say
+// they are. A former master that comes back says so until it hears of the other.
+func (c *Cluster) Masters() []*Server {
+	c.t.Helper()
+	return withRole(c.servers, "master")
+}
+
+// Replicas returns the replicas now, on the terms of Masters.
+func (c *Cluster) Replicas() []*Server {
+	c.t.Helper()
+	return withRole(c.servers, "slave")
+}
+
+// MasterForKey returns the server that the key belongs to now.
+func (c *Cluster) MasterForKey(key string) *Server {
+	c.t.Helper()
+	client := redis.NewClusterClient(c.options())
+	defer client.Close()
+	master, err := client.MasterForKey(c.t.Context(), key)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	i := slices.Index(c.Addrs(), master.Options().Addr)
+	if i < 0 {
+		c.t.Fatalf("%q belongs to %s, which is none of %v", key, master.Options().Addr, c.Addrs())
+	}
+	return c.servers[i]
+}
+
+// Client returns a client of the whole cluster that may do everything, whatever
+// the Config says of users and passwords. It is closed when t ends.
+func (c *Cluster) Client(t testing.TB) *redis.ClusterClient {
+	t.Helper()
+	client := redis.NewClusterClient(c.options())
+	t.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			t.Errorf("Close of the client of the cluster: %v", err)
+		}
+	})
+	return client
+}
+
+func (c *Cluster) options() *redis.ClusterOptions {
+	node := c.servers[0].in.options()
+	return &redis.ClusterOptions{
+		Addrs:         c.Addrs(),
+		Username:      node.Username,
+		Password:      node.Password,
+		TLSConfig:     node.TLSConfig,
+		DialerRetries: node.DialerRetries,
+		// Left to itself a client stays for a minute with a master that is gone.
+		ClusterStateReloadInterval: 100 * time.Millisecond,
+		ContextTimeoutEnabled:      true,
+		DisableIdentity:            true,
+		MaintNotificationsConfig:   node.MaintNotificationsConfig,
+	}
+}
+
+// node is a server that becomes part of a cluster.
+type node struct {
+	*instance
+	client *redis.Client
+}
+
+// formCluster starts the masters and then the replicas of the first, the second and
+// so on.
+func formCluster(masters, replicasPerMaster int, cfg Config) ([]*instance, error) {
+	specs := make([]spec, masters*(1+replicasPerMaster))
+	for i := range specs {
+		specs[i] = spec{Config: cfg, cluster: true, lines: []string{"cluster-node-timeout 1000"}}
+	}
+	instances, err := startAll(specs)
+	if err != nil {
+		return nil, err
+	}
+	nodes := make([]node, len(instances))
+	for i, in := range instances {
+		nodes[i] = node{instance: in, client: redis.NewClient(in.options())}
+		defer nodes[i].client.Close()
+	}
+	if err := join(nodes, masters, replicasPerMaster); err != nil {
+		err = fmt.Errorf("forming a cluster of %d: %w\n%s", len(nodes), err, instances[0].log(0))
+		removeAll(instances)
+		return nil, err
+	}
+	return instances, nil
+}
+
+// join makes a cluster of nodes of which none knows another.
+func join(nodes []node, masters, replicasPerMaster int) error {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	for i, n := range nodes {
+		// Different epochs from the start leave nothing to agree on.
+		if err := n.cluster(ctx, "SET-CONFIG-EPOCH", i+1); err != nil {
+			return err
+		}
+		if i < masters {
+			if err := n.cluster(ctx, "ADDSLOTSRANGE", slotCount*i/masters, slotCount*(i+1)/masters-1); err != nil {
+				return err
+			}
+		}
+	}
+	for i, n := range nodes {
+		// Gossip would take a second or two to spread what all are told here.
+		for _, other := range nodes[:i] {
+			if err := n.cluster(ctx, "MEET", host, other.port, other.busPort); err != nil {
+				return err
+			}
+		}
+	}
+	errs := make([]error, len(nodes))
+	var wg sync.WaitGroup
+	for i, n := range nodes[masters:] {
+		master := nodes[i/replicasPerMaster]
+		wg.Go(func() { errs[i] = n.replicate(ctx, master) })
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	for _, n := range nodes {
+		err := eventually(func(ctx context.Context) error { return n.settled(ctx, len(nodes), masters) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cluster sends a CLUSTER command.
+func (n node) cluster(ctx context.Context, args ...any) error {
+	if err := n.client.Do(ctx, append([]any{"CLUSTER"}, args...)...).Err(); err != nil {
+		return fmt.Errorf("CLUSTER %v on %s: %w", args, n.addr(), err)
+	}
+	return nil
+}
+
+// replicate makes the node a replica once it knows the master.
+func (n node) replicate(ctx context.Context, master node) error {
+	id, err := master.client.ClusterMyID(ctx).Result()
+	if err != nil {
+		return err
+	}
+	return eventually(func(ctx context.Context) error { return n.cluster(ctx, "REPLICATE", id) })
+}
+
+// settled returns nil if the node serves, reaches the others, which have their
+// roles, and has its master's data if it is a replica.
+func (n node) settled(ctx context.Context, size, masters int) error {
+	state, err := n.client.ClusterInfo(ctx).Result()
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(state, "cluster_state:ok\r\n") {
+		return fmt.Errorf("%s:\n%s", n.addr(), state)
+	}
+	shards, err := n.client.ClusterShards(ctx).Result()
+	if err != nil {
+		return err
+	}
+	online := make(map[string]int) // nodes by role
+	for _, shard := range shards {
+		for _, member := range shard.Nodes {
+			if member.Health == "online" {
+				online[member.Role]++
+			}
+		}
+	}
+	if online["master"] != masters || online["replica"] != size-masters {
+		return fmt.Errorf("%s reaches %v, not all %d: %+v", n.addr(), online, size, shards)
+	}
+	return linked(ctx, n.client)
+}
+
+// linked returns nil if the server has its master's data, or is one.
+func linked(ctx context.Context, client *redis.Client) error {
+	fields, err := info(ctx, client, "replication")
+	if err != nil {
+		return err
+	}
+	if fields["role"] == "slave" && fields["master_link_status"] != "up" {
+		return fmt.Errorf("%s has no link to its master", client.Options().Addr)
+	}
+	return nil
+}

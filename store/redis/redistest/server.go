@@ -1,0 +1,182 @@
+//go:build unix
+
+package redistest
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Config is what a test wants of its servers. With the zero Config they keep
+// nothing on disk and let everybody in.
+type Config struct {
+	// Directives are lines of redis.conf, like "maxmemory 2mb" or "user app on
+	// >secret ~app:* +@all". They win over the package's own; port and bind belong
+	// to the package.
+	Directives []string
+	// Password is that of the default user, which needs none if this is empty.
+	Password string
+	// SentinelPassword is the same for the sentinels of StartSentinel.
+	SentinelPassword string
+	// TLS closes the plain port. All servers use the same files.
+	TLS *TLS
+}
+
+// Server is one Redis server. Its address and its files stay the same while it
+// comes and goes.
+type Server struct {
+	t  testing.TB
+	in *instance
+}
+
+// Start starts a server, which ends with the test.
+func Start(t testing.TB, cfg Config) *Server {
+	t.Helper()
+	Require(t)
+	in, err := newInstance(spec{Config: cfg})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return own(t, in)
+}
+
+// own returns the Server of an instance that ends with the test.
+func own(t testing.TB, in *instance) *Server {
+	t.Cleanup(in.remove)
+	return borrow(t, in)
+}
+
+// borrow returns the Server of an instance that outlives the test.
+func borrow(t testing.TB, in *instance) *Server {
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("log of redis-server %s:\n%s", in.addr(), in.log(0))
+		}
+	})
+	return &Server{t: t, in: in}
+}
+
+// each makes Servers of instances, by own or borrow.
+func each(t testing.TB, instances []*instance, server func(testing.TB, *instance) *Server) []*Server {
+	servers := make([]*Server, len(instances))
+	for i, in := range instances {
+		servers[i] = server(t, in)
+	}
+	return servers
+}
+
+// Addr returns host and port.
+func (s *Server) Addr() string { return s.in.addr() }
+
+// URL returns the server's URL, rediss: with TLS, with the Password.
+func (s *Server) URL() string { return clientURL(s.in.Config, s) }
+
+// clientURL returns a URL with the addresses of all servers.
+func clientURL(cfg Config, servers ...*Server) string {
+	u := url.URL{Scheme: "redis", Host: strings.Join(addrs(servers), ",")}
+	if cfg.TLS != nil {
+		u.Scheme = "rediss"
+	}
+	if cfg.Password != "" {
+		u.User = url.UserPassword("", cfg.Password)
+	}
+	return u.String()
+}
+
+func addrs(servers []*Server) []string {
+	list := make([]string, len(servers))
+	for i, s := range servers {
+		list[i] = s.Addr()
+	}
+	return list
+}
+
+// Client returns a client that may do everything, whatever the Config says of
+// users and passwords. It tries once, and is closed when t ends.
+func (s *Server) Client(t testing.TB) *redis.Client {
+	t.Helper()
+	client := redis.NewClient(s.in.options())
+	t.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			t.Errorf("Close of the client of %s: %v", s.Addr(), err)
+		}
+	})
+	return client
+}
+
+// Kill ends the server by SIGKILL, like a crash, and waits for that. A server that
+// does not run stays as it is.
+func (s *Server) Kill() { s.in.kill() }
+
+// Stop ends the server by SHUTDOWN, which saves what it is configured to save.
+func (s *Server) Stop() {
+	s.t.Helper()
+	s.check(s.in.stop())
+}
+
+// Restart starts the server again where it was, and stops it first if it runs. It
+// returns once the server answers with its data loaded.
+func (s *Server) Restart() {
+	s.t.Helper()
+	s.check(s.in.stop())
+	s.check(s.in.start())
+}
+
+// Pause suspends the process: connections stay open and get no answer. Kill, Stop
+// and Restart work on a paused server.
+func (s *Server) Pause() {
+	s.t.Helper()
+	s.check(s.in.pause())
+}
+
+// Resume ends a Pause.
+func (s *Server) Resume() {
+	s.t.Helper()
+	s.check(s.in.resume())
+}
+
+// Dir returns the server's working directory, where its data files are.
+func (s *Server) Dir() string { return s.in.dir }
+
+// Pid returns the process ID, 0 if the server does not run.
+func (s *Server) Pid() int { return s.in.pid() }
+
+// role returns "master" or "slave", or "" of a server that does not answer.
+func (s *Server) role() string {
+	s.t.Helper()
+	if !s.in.answers() {
+		return ""
+	}
+	client := redis.NewClient(s.in.options())
+	defer client.Close()
+	var role string
+	// A server that a sentinel gives another role closes its connections.
+	s.check(eventually(func(ctx context.Context) error {
+		fields, err := info(ctx, client, "replication")
+		role = fields["role"]
+		return err
+	}))
+	return role
+}
+
+// withRole returns the servers that answer and say that they have the role.
+func withRole(servers []*Server, role string) []*Server {
+	var found []*Server
+	for _, s := range servers {
+		if s.role() == role {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+func (s *Server) check(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}

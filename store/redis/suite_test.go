@@ -1,0 +1,154 @@
+package redis_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/setpoint-dev/setpoint/store/redis"
+	"github.com/setpoint-dev/setpoint/store/redis/redistest"
+	"github.com/setpoint-dev/setpoint/store/storetest"
+)
+
+const (
+	logLength = 8
+	// expiry is that of records where time is only told to have passed, slept where
+	// it really passes: much longer than a few operations take.
+	expiry, slept = time.Hour, 2 * time.Second
+)
+
+func TestMain(m *testing.M) {
+	goredis.SetLogger(quiet{})
+	goleak.VerifyTestMain(m)
+}
+
+// quiet drops the driver's lines about connections that come and go.
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {}
+
+// opener opens engines on one Redis and remembers their prefixes, so that peers can
+// be opened over the same data.
+type opener struct {
+	url      string
+	mu       sync.Mutex
+	prefixes map[storetest.Engine]string // guarded by mu
+}
+
+func (o *opener) open(t testing.TB, prefix string, change func(*redis.Options)) *redis.Store {
+	t.Helper()
+	options, err := redis.ParseURL(o.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options.KeyPrefix, options.LogLength = prefix, logLength
+	// Other tests may keep both processors busy for a while.
+	options.Timeout = 5 * time.Second
+	if change != nil {
+		change(&options)
+	}
+	s, err := redis.New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.prefixes == nil {
+		o.prefixes = make(map[storetest.Engine]string)
+	}
+	o.prefixes[s] = prefix
+	return s
+}
+
+func (o *opener) prefix(e storetest.Engine) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.prefixes[e]
+}
+
+// suite runs the suite of all engines on the Redis. each calls a function for each
+// of its masters, to tell them that time has passed; nil: it is let pass.
+func suite(t *testing.T, url string, each func(ctx context.Context, f func(context.Context, *goredis.Client) error) error) {
+	o := &opener{url: url}
+	storetest.Run(t,
+		func(t testing.TB) storetest.Engine { return o.open(t, redistest.Prefix(t), nil) },
+		storetest.Options{
+			LogLength: logLength,
+			Expiring: func(t testing.TB) (storetest.Engine, time.Duration, func(time.Duration)) {
+				prefix, ttl, pass := redistest.Prefix(t), slept, time.Sleep
+				if each != nil {
+					ttl, pass = expiry, func(d time.Duration) {
+						if err := each(t.Context(), func(ctx context.Context, c *goredis.Client) error { return age(ctx, c, prefix, d) }); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				return o.open(t, prefix, func(options *redis.Options) { options.TTL = ttl }), ttl, pass
+			},
+			Peer: func(t testing.TB, e storetest.Engine) storetest.Engine { return o.open(t, o.prefix(e), nil) },
+		})
+}
+
+// age takes the duration off what is left of the lives of all keys of the prefix.
+func age(ctx context.Context, c *goredis.Client, prefix string, d time.Duration) error {
+	keys := c.Scan(ctx, 0, prefix+"*", 1000).Iterator()
+	for keys.Next(ctx) {
+		left, err := c.PTTL(ctx, keys.Val()).Result()
+		if err != nil {
+			return err
+		}
+		if left < 0 {
+			continue // lives for ever
+		}
+		if err := c.PExpire(ctx, keys.Val(), left-d).Err(); err != nil {
+			return err
+		}
+	}
+	return keys.Err()
+}
+
+// only is the each of a Redis with one master.
+func only(c *goredis.Client) func(context.Context, func(context.Context, *goredis.Client) error) error {
+	return func(ctx context.Context, f func(context.Context, *goredis.Client) error) error { return f(ctx, c) }
+}
+
+func TestSuiteOnASingleServer(t *testing.T) {
+	t.Parallel()
+	suite(t, redistest.Shared(t).URL(), nil)
+}
+
+func TestSuiteOnACluster(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.SharedCluster(t)
+	suite(t, cluster.URL(), cluster.Client(t).ForEachMaster)
+}
+
+func TestSuiteBehindSentinel(t *testing.T) {
+	t.Parallel()
+	sentinel := redistest.StartSentinel(t, 1, 3, redistest.Config{})
+	suite(t, sentinel.URL(), only(sentinel.Master().Client(t)))
+}
+
+// A user with no more rights than the documentation asks for can do everything.
+func TestSuiteWithFewRights(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Config{})
+	admin := server.Client(t)
+	rules := append([]any{"acl", "setuser", "setpoint", "on", ">secret", "~*", "-@all"}, rights...)
+	if err := admin.Do(t.Context(), rules...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	suite(t, fmt.Sprintf("redis://setpoint:secret@%s", server.Addr()), only(admin))
+}
+
+// rights are the commands that the engine uses: docs/redis.md lists them.
+var rights = []any{
+	"+eval", "+evalsha", "+get", "+set", "+getrange", "+exists", "+del", "+pexpire",
+	"+zadd", "+zrange", "+zrem", "+xadd", "+xrevrange",
+	"+hello", "+auth", "+client", "+select", "+ping", "+wait",
+}
