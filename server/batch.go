@@ -12,7 +12,7 @@ import (
 // recommendAll runs many jobs to their ends with few round trips: one load for
 // all targets that nothing is remembered of, then one swap for all in each round.
 // Jobs of one target are decided in their order, each on what the one before it left.
-func (t *targets) recommendAll(ctx context.Context, jobs []*job) {
+func (t *targets) recommendAll(ctx context.Context, jobs []job) {
 	queues := t.withoutOutage(ctx, queueByTarget(jobs))
 	queues = t.loadAll(ctx, t.recallAll(queues), queues)
 	for len(queues) > 0 {
@@ -37,19 +37,25 @@ type queue struct {
 	record store.Record
 	// guessed says that the record is only remembered.
 	guessed bool
+	// first is room for the one job that most targets have.
+	first [1]*job
 }
 
 // queueByTarget sorts the jobs that are not done, targets in order of appearance.
-func queueByTarget(jobs []*job) []*queue {
+func queueByTarget(jobs []job) []*queue {
 	byKey := make(map[store.Key]*queue, len(jobs))
-	var queues []*queue
-	for _, j := range jobs {
+	slab := make([]queue, 0, len(jobs))
+	queues := make([]*queue, 0, len(jobs))
+	for i := range jobs {
+		j := &jobs[i]
 		if j.done() {
 			continue
 		}
 		q := byKey[j.key]
 		if q == nil {
-			q = &queue{}
+			slab = append(slab, queue{})
+			q = &slab[len(slab)-1]
+			q.jobs = q.first[:0]
 			byKey[j.key] = q
 			queues = append(queues, q)
 		}
@@ -80,26 +86,30 @@ func (t *targets) withoutOutage(ctx context.Context, queues []*queue) []*queue {
 // recallAll gives the queues what is remembered of their targets and returns those
 // that have to be loaded.
 func (t *targets) recallAll(queues []*queue) (unknown []*queue) {
+	var records []byte
+	if t.cache.entries != nil {
+		records = make([]byte, 0, len(queues)*usualRecord)
+	}
 	for _, q := range queues {
-		if q.recall(t) {
-			t.metrics.cacheHits.Inc()
-		} else {
+		if records = q.recall(t, records); !q.guessed {
 			unknown = append(unknown, q)
-			t.metrics.cacheMisses.Inc()
 		}
 	}
+	t.metrics.cacheMisses.Add(float64(len(unknown)))
+	t.metrics.cacheHits.Add(float64(len(queues) - len(unknown)))
 	return unknown
 }
 
+// usualRecord is about what a record takes, in bytes.
+const usualRecord = 384
+
 // recall takes what is remembered of the target, if its first job is not one that
-// asks the store.
-func (q *queue) recall(t *targets) (ok bool) {
-	if q.jobs[0].request.GetDryRun() {
-		return false
+// asks the store. The record is appended to those given.
+func (q *queue) recall(t *targets, records []byte) []byte {
+	if !q.jobs[0].dryRun {
+		q.record, records, q.guessed = t.cache.appendTo(records, q.jobs[0].key)
 	}
-	q.record, ok = t.cache.get(q.jobs[0].key)
-	q.guessed = ok
-	return ok
+	return records
 }
 
 // loadAll loads the records of those queues, in one round trip, and returns which
@@ -142,6 +152,7 @@ func byItem(err error, n, results int) []error {
 // the queue each is of. Jobs that end without a swap make way for the next, unless
 // they were decided on a record that is only remembered: those are doubtful.
 func (t *targets) decideRound(queues []*queue) (swaps []store.Swap, swapping, doubtful []*queue) {
+	swaps, swapping = make([]store.Swap, 0, len(queues)), make([]*queue, 0, len(queues))
 	for _, q := range queues {
 		for len(q.jobs) > 0 {
 			j := q.jobs[0]

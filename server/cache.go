@@ -36,15 +36,24 @@ func cacheKey(key store.Key) []byte {
 
 // get returns a record that existed.
 func (c *cache) get(key store.Key) (store.Record, bool) {
+	record, _, ok := c.appendTo(nil, key)
+	return record, ok
+}
+
+// appendTo is get with the value appended to b, which is returned: where many records
+// are taken, they lie together.
+func (c *cache) appendTo(b []byte, key store.Key) (record store.Record, all []byte, ok bool) {
 	if c.entries == nil {
-		return store.Record{}, false
+		return store.Record{}, b, false
 	}
-	b := c.entries.Get(make([]byte, 0, 512), cacheKey(key))
-	if len(b) == 0 || int(b[0]) >= len(b) {
-		return store.Record{}, false
+	before := len(b)
+	b = c.entries.Get(b, cacheKey(key))
+	found := b[before:len(b):len(b)]
+	if len(found) == 0 || int(found[0]) >= len(found) {
+		return store.Record{}, b[:before], false
 	}
-	end := 1 + int(b[0])
-	return store.Record{Version: store.Version(b[1:end]), Value: b[end:]}, true
+	end := 1 + int(found[0])
+	return store.Record{Version: store.Version(found[1:end]), Value: found[end:]}, b, true
 }
 
 // put remembers a record, or forgets the key if there is none.
@@ -57,7 +66,8 @@ func (c *cache) put(key store.Key, r store.Record) {
 		c.entries.Del(cacheKey(key))
 		return
 	}
-	b := append(make([]byte, 0, 1+n+len(r.Value)), byte(n))
+	var room [1024]byte
+	b := append(room[:0], byte(n))
 	c.entries.Set(cacheKey(key), append(append(b, r.Version...), r.Value...))
 }
 

@@ -140,8 +140,11 @@ func storeError(ctx context.Context, target string, err error) error {
 // historyError maps an error of reading a stored history.
 func historyError(target string, err error) error {
 	message := "the stored history of " + target + " can't be read: it is damaged; delete the target to start anew"
-	if errors.Is(err, recommender.ErrHistoryFormat) {
+	switch {
+	case errors.Is(err, recommender.ErrHistoryFormat):
 		message = "the stored history of " + target + " was written by a newer version; upgrade this instance"
+	case errors.Is(err, store.ErrUnreadable):
+		message = "the stored history of " + target + " can't be read: a newer version wrote it, or it is damaged; upgrade this instance, or delete the target to start anew"
 	}
 	return newError(codes.Internal, setpointv1.ErrorReason_ERROR_REASON_HISTORY_UNREADABLE, message, "target", target)
 }

@@ -35,6 +35,8 @@ type storeWatch struct {
 	targets *targets
 	health  *health.Server
 	away    atomic.Bool
+	// told says that the log tells whether the store is away.
+	told bool
 	// nudge asks for a check now.
 	nudge chan struct{}
 }
@@ -58,7 +60,8 @@ func (w *storeWatch) check(ctx context.Context, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	err := w.targets.store.Ping(ctx)
-	if changed := w.set(err != nil); changed {
+	if changed := w.set(err != nil); changed || !w.told {
+		w.told = true
 		if err != nil {
 			w.targets.log.Error("store away: not ready", zap.Error(err))
 		} else {

@@ -381,7 +381,6 @@ func TestBadBodiesAreRefusedAndRecordNothing(t *testing.T) {
 	}
 }
 
-// gRPC answers what is no message itself, with INTERNAL, before any handler sees it.
 func TestWhatIsNoMessageIsRefusedOverGRPC(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -392,8 +391,8 @@ func TestWhatIsNoMessageIsRefusedOverGRPC(t *testing.T) {
 	bad := []byte(strings.ReplaceAll(string(raw), "web-a", "web-\xff"))
 	for name, body := range map[string][]byte{"invalid UTF-8": bad, "a message that is cut off": raw[:len(raw)/2], "no message": []byte("\xff\xff\xff")} {
 		_, err := s.callRaw(t, "/setpoint.v1.RecommendationService/Recommend", body)
-		if got := rpcProblem(err); got.code != codes.Internal || !strings.Contains(got.message, "unmarshal") {
-			t.Errorf("%s: got %v, want gRPC's own INTERNAL: %s", name, got.code, got.message)
+		if got := rpcProblem(err); got.code != codes.InvalidArgument || !strings.Contains(got.message, "protobuf") {
+			t.Errorf("%s: got %v, want INVALID_ARGUMENT: %s", name, got.code, got.message)
 		}
 	}
 	s.ask(t, http.MethodGet, "/v1/"+web, nil).expect(t, http.StatusNotFound)

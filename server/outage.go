@@ -92,13 +92,24 @@ func (o *outage) forget(key store.Key, u *unwritten) {
 	}
 }
 
-// drop drops the key's history.
-func (o *outage) drop(key store.Key) {
+// drop drops the key's history and returns it; nil: there was none.
+func (o *outage) drop(key store.Key) *unwritten {
 	o.mu.Lock()
 	u := o.unwritten[key]
 	o.mu.Unlock()
 	if u != nil {
 		o.forget(key, u)
+	}
+	return u
+}
+
+// restore undoes drop, unless there is another history by now.
+func (o *outage) restore(key store.Key, u *unwritten) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if u != nil && o.unwritten[key] == nil {
+		o.bytes += len(u.record.Value) + unwrittenOverhead
+		o.unwritten[key] = u
 	}
 }
 

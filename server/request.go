@@ -37,13 +37,16 @@ func evaluationTime(req *setpointv1.RecommendRequest, options *Options) []valida
 		return nil
 	case !options.AllowEvaluationTime:
 		problem = "Forbidden: this server decides by its own clock (it was not started with --allow-evaluation-time)"
-	case !t.IsValid(), t.AsTime().Before(earliestEvaluation), t.AsTime().After(latestEvaluation):
+	case !t.IsValid(), !fits(t.AsTime()):
 		problem = fmt.Sprintf("Invalid value: must be between %s and %s", earliestEvaluation.Format(time.RFC3339), latestEvaluation.Format(time.RFC3339))
 	default:
 		return nil
 	}
 	return []validation.Violation{{Field: "evaluationTime", Description: problem}}
 }
+
+// fits reports whether an evaluation time is one that a history can hold.
+func fits(t time.Time) bool { return !t.Before(earliestEvaluation) && !t.After(latestEvaluation) }
 
 // check validates a message of which nothing but its structure needs to be right.
 func check(msg proto.Message) error { return invalid(validation.Structure(msg)) }

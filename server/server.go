@@ -29,6 +29,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/validation"
+	"github.com/setpoint-dev/setpoint/server/wire"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -72,11 +73,12 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	t.decisions = s.recorder
 	s.service = &recommendationService{targets: t, draining: s.drain.begun}
 	s.grpc = grpc.NewServer(
+		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(options.MaxRequestBytes),
 		grpc.ChainUnaryInterceptor(logCalls(s.log), s.drain.unary, recoverCalls(s.log), withDeadline(options.RequestTimeout)),
 		grpc.ChainStreamInterceptor(logStreams(s.log), s.drain.stream, recoverStreams(s.log)),
 	)
-	setpointv1.RegisterRecommendationServiceServer(s.grpc, s.service)
+	s.grpc.RegisterService(encodedService(), s.service)
 	setpointv1.RegisterTargetServiceServer(s.grpc, &targetService{targets: t, log: log})
 	setpointv1.RegisterSimulationServiceServer(s.grpc, setpointv1.UnimplementedSimulationServiceServer{})
 	healthv1.RegisterHealthServer(s.grpc, s.health)
@@ -89,11 +91,11 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 }
 
 // newTargets puts what decides between the store and the services.
-func (s *Server) newTargets(engine store.Store, life context.Context) (*targets, error) { //nolint:revive // life is no call's context
+func (s *Server) newTargets(engine store.Store, life context.Context) (*targets, error) {
 	observed := observe(engine, newMetrics(), s.log)
 	t := &targets{
 		store: observed, cache: newCache(s.options.CacheBytes), metrics: observed.metrics,
-		log: s.log, options: &s.options, life: life,
+		log: s.log, options: &s.options, life: life, decoder: wire.NewDecoder(s.options.Recommend),
 	}
 	t.outage = newOutage(t)
 	s.watch = newStoreWatch(t, s.health)

@@ -12,6 +12,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/wire"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -32,61 +33,11 @@ type targets struct {
 	metrics *metrics
 	log     *zap.Logger
 	options *Options
+	decoder *wire.Decoder
 	// decisions is the log for people; it has no say in anything.
 	decisions *decisionLog
 	// life ends when a stop waits no longer.
 	life context.Context
-}
-
-// job is one request on its way to an answer.
-type job struct {
-	target    string
-	key       store.Key
-	request   *setpointv1.RecommendRequest
-	input     *recommender.Input
-	now       time.Time
-	attempts  int
-	decision  recommender.Decision
-	started   time.Time
-	concluded []*setpointv1.Decision
-	// guessed says that the decision is on a record that is only remembered.
-	guessed bool
-
-	// One of them is set when the job is done.
-	response *setpointv1.RecommendResponse
-	err      error
-}
-
-func (j *job) done() bool { return j.response != nil || j.err != nil }
-
-// doubt takes back what was decided on a record that is only remembered and ended
-// without a swap to confirm it. It reports whether there was such.
-func (j *job) doubt() bool {
-	if !j.guessed {
-		return false
-	}
-	j.response, j.err, j.guessed = nil, nil, false
-	return true
-}
-
-// newJob validates a request. A job that is done was refused.
-func (t *targets) newJob(req *setpointv1.RecommendRequest) *job {
-	j := &job{target: req.GetTarget(), request: req, started: t.options.Clock()}
-	j.now = j.started
-	if n := len(req.GetPods()); n > t.options.MaxPods {
-		j.err = overLimit("maxPods", t.options.MaxPods, "the request has more pods than this server takes in one request")
-		return j
-	}
-	j.input, j.err = readRequest(req, t.options)
-	if j.err != nil {
-		return j
-	}
-	j.key = parseTarget(req.GetTarget())
-	j.input.ID = newID(j.now)
-	if req.GetEvaluationTime() != nil {
-		j.now = req.GetEvaluationTime().AsTime()
-	}
-	return j
 }
 
 // newID returns an id that no other recommendation has: the time, so that ids
@@ -120,8 +71,8 @@ func (t *targets) decide(j *job, record store.Record) []byte {
 			return nil
 		}
 	}
-	requestID := j.request.GetRequestId()
-	if j.request.GetDryRun() {
+	requestID := j.requestID
+	if j.dryRun {
 		requestID = ""
 	}
 	if requestID != "" {
@@ -130,15 +81,15 @@ func (t *targets) decide(j *job, record store.Record) []byte {
 			return nil
 		}
 	}
-	if j.request.GetEvaluationTime() != nil && j.now.Before(history.Updated) {
+	if j.timed && j.now.Before(history.Updated) {
 		j.err = evaluationTimePast(j.target, j.now, history.Updated)
 		return nil
 	}
 	var next recommender.History
 	j.decision, next = recommender.Recommend(j.now, j.input, &history)
-	if j.request.GetDryRun() {
+	if j.dryRun {
 		j.decision.ID = recommender.ID{}
-		j.response = conversion.Response(&j.decision)
+		j.decided = true
 		return nil
 	}
 	t.conclude(j, &history)
@@ -164,15 +115,19 @@ func (t *targets) conclude(j *job, before *recommender.History) {
 		j.concluded = append(j.concluded, conversion.PendingDecision(before, settled.Outcome))
 	}
 	if !j.decision.Changes() && t.decisions.takes(&j.decision, before) {
-		j.concluded = append(j.concluded, conversion.Decision(&j.decision, j.request.GetRequestId()))
+		j.concluded = append(j.concluded, conversion.Decision(&j.decision, j.requestID))
 	}
 }
 
 // recorded ends a job whose value is in the store.
 func (t *targets) recorded(j *job) {
-	j.response = conversion.Response(&j.decision)
+	j.decided = true
 	t.decisions.append(j.key, j.concluded)
-	t.log.Info("recommended",
+	line := t.log.Check(zap.InfoLevel, "recommended")
+	if line == nil {
+		return
+	}
+	line.Write(
 		zap.String("target", j.target),
 		zap.Int32("current", j.decision.Current), zap.Int32("desired", j.decision.Desired),
 		zap.String("reason", j.decision.Reason), zap.String("error", j.decision.Error),
@@ -218,7 +173,7 @@ func (t *targets) recommend(ctx context.Context, j *job) {
 // recall returns the record to begin with: as remembered, or else as stored. What
 // decides nothing asks the store, for nothing else would tell whether it is right.
 func (t *targets) recall(ctx context.Context, j *job) (store.Record, error) {
-	if !j.request.GetDryRun() {
+	if !j.dryRun {
 		if record, ok := t.cache.get(j.key); ok {
 			t.metrics.cacheHits.Inc()
 			j.guessed = true
@@ -249,7 +204,7 @@ func (t *targets) swapped(j *job, result store.SwapResult, value []byte) bool {
 // instance last knew where that is wanted and the store is away, else by refusing.
 func (t *targets) withoutStore(ctx context.Context, j *job, err error) {
 	away := errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
-	if t.options.HoldDown && away && ctx.Err() == nil && !j.request.GetDryRun() && t.outage.decide(j) {
+	if t.options.HoldDown && away && ctx.Err() == nil && !j.dryRun && t.outage.decide(j) {
 		return
 	}
 	j.err = storeError(ctx, j.target, err)

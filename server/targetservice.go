@@ -68,16 +68,21 @@ func (s *targetService) ListTargets(ctx context.Context, req *setpointv1.ListTar
 		return nil, storeError(ctx, req.GetParent(), err)
 	}
 	records, err := s.targets.store.LoadBatch(ctx, keys)
-	if err != nil {
-		return nil, storeError(ctx, req.GetParent(), err)
-	}
+	errs := byItem(err, len(keys), len(records))
 	response := &setpointv1.ListTargetsResponse{}
-	for i, record := range records {
-		if !record.Exists() {
+	for i, key := range keys {
+		target := &setpointv1.Target{Name: key.String()}
+		switch {
+		case errs != nil && errors.Is(errs[i], store.ErrUnreadable):
+			// It is listed by its name, so that it can be deleted.
+			response.Targets = append(response.Targets, target)
+			continue
+		case errs != nil && errs[i] != nil:
+			return nil, storeError(ctx, req.GetParent(), errs[i])
+		case !records[i].Exists():
 			continue // forgotten since it was listed
 		}
-		target := &setpointv1.Target{Name: keys[i].String()}
-		if history, err := recommender.DecodeHistory(record.Value); err == nil {
+		if history, err := recommender.DecodeHistory(records[i].Value); err == nil {
 			target = conversion.Target(target.GetName(), &history, false)
 		}
 		response.Targets = append(response.Targets, target)
@@ -124,10 +129,12 @@ func (s *targetService) DeleteTarget(ctx context.Context, req *setpointv1.Delete
 	if err := s.targets.decisions.flush(ctx); err != nil {
 		return nil, storeError(ctx, req.GetName(), err)
 	}
-	s.targets.outage.drop(parseTarget(req.GetName()))
-	existed, err := s.targets.store.Delete(ctx, parseTarget(req.GetName()))
+	key := parseTarget(req.GetName())
+	unwritten := s.targets.outage.drop(key)
+	existed, err := s.targets.store.Delete(ctx, key)
 	switch {
 	case err != nil:
+		s.targets.outage.restore(key, unwritten)
 		return nil, storeError(ctx, req.GetName(), err)
 	case !existed:
 		return nil, unknownTarget(req.GetName())

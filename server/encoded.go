@@ -1,0 +1,125 @@
+package server
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/encoding"
+	encodingproto "google.golang.org/grpc/encoding/proto"
+	"google.golang.org/grpc/mem"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// message is a message that stays encoded on its way between gRPC and a handler,
+// which reads it the short way where it can (see package wire).
+type message struct {
+	data   []byte
+	buffer mem.Buffer // of data, where it is gRPC's
+}
+
+// free gives the buffer back. The data must not be used any more.
+func (m *message) free() {
+	if m.buffer != nil {
+		m.buffer.Free()
+		m.buffer, m.data = nil, nil
+	}
+}
+
+// codec is that of protobuf, but leaves messages as they are.
+type codec struct{ encoding.CodecV2 }
+
+func newCodec() codec { return codec{encoding.GetCodecV2(encodingproto.Name)} }
+
+// Marshal implements encoding.CodecV2.
+func (c codec) Marshal(v any) (mem.BufferSlice, error) {
+	if m, ok := v.(*message); ok {
+		return mem.BufferSlice{mem.SliceBuffer(m.data)}, nil
+	}
+	return c.CodecV2.Marshal(v)
+}
+
+// Unmarshal implements encoding.CodecV2.
+func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
+	if m, ok := v.(*message); ok {
+		m.buffer = data.MaterializeToBuffer(mem.DefaultBufferPool())
+		m.data = m.buffer.ReadOnlyData()
+		return nil
+	}
+	return c.CodecV2.Unmarshal(data, v)
+}
+
+// encodedService is the service as gRPC serves it: its recommendations take and
+// return encoded messages.
+func encodedService() *grpc.ServiceDesc {
+	desc := setpointv1.RecommendationService_ServiceDesc
+	desc.Methods = append([]grpc.MethodDesc(nil), desc.Methods...)
+	for i := range desc.Methods {
+		switch desc.Methods[i].MethodName {
+		case "Recommend":
+			desc.Methods[i].Handler = encodedHandler(setpointv1.RecommendationService_Recommend_FullMethodName, (*recommendationService).recommendEncoded)
+		case "BatchRecommend":
+			desc.Methods[i].Handler = encodedHandler(setpointv1.RecommendationService_BatchRecommend_FullMethodName, (*recommendationService).batchEncoded)
+		}
+	}
+	desc.Streams = append([]grpc.StreamDesc(nil), desc.Streams...)
+	for i := range desc.Streams {
+		if desc.Streams[i].StreamName == "StreamRecommend" {
+			desc.Streams[i].Handler = func(srv any, stream grpc.ServerStream) error {
+				return srv.(*recommendationService).streamEncoded(stream)
+			}
+		}
+	}
+	return &desc
+}
+
+// encodedHandler is what protoc-gen-go-grpc generates, for encoded messages.
+func encodedHandler(method string, call func(*recommendationService, context.Context, []byte) ([]byte, error)) grpc.MethodHandler {
+	return func(srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
+		in := new(message)
+		if err := decode(in); err != nil {
+			return nil, err
+		}
+		defer in.free()
+		handle := func(ctx context.Context, req any) (any, error) {
+			answer, err := call(srv.(*recommendationService), ctx, req.(*message).data)
+			if err != nil {
+				return nil, err
+			}
+			return &message{data: answer}, nil
+		}
+		return interceptor(ctx, in, &grpc.UnaryServerInfo{Server: srv, FullMethod: method}, handle)
+	}
+}
+
+func (s *recommendationService) recommendEncoded(ctx context.Context, data []byte) ([]byte, error) {
+	var j job
+	s.targets.readEncoded(&j, data)
+	defer j.release()
+	s.targets.recommend(ctx, &j)
+	return j.encode(nil)
+}
+
+func (s *recommendationService) batchEncoded(ctx context.Context, data []byte) ([]byte, error) {
+	requests, ok := findRequests(data)
+	if !ok {
+		return nil, undecodable()
+	}
+	if err := s.checkBatch(len(requests)); err != nil {
+		return nil, err
+	}
+	jobs := make([]job, len(requests))
+	for i := range jobs {
+		s.targets.readEncoded(&jobs[i], requests[i])
+	}
+	s.targets.recommendAll(ctx, jobs)
+	var answer []byte
+	for i := range jobs {
+		if answer = jobs[i].result(answer); i == 0 {
+			// Answers of one batch are of much the same size.
+			answer = append(make([]byte, 0, (len(answer)+64)*len(jobs)), answer...)
+		}
+		jobs[i].release()
+	}
+	return answer, nil
+}

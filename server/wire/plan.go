@@ -1,0 +1,151 @@
+package wire
+
+import (
+	"google.golang.org/protobuf/proto"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/validation"
+)
+
+// maxRemembered bounds what is read the long way once and remembered, bytes. It
+// also keeps messages from being nested as deeply as the long way would refuse.
+const maxRemembered = 8 << 10
+
+// plan is what the long way made of the part of a request that repeats: the spec,
+// the options, and what keeps the scale, the pods or metrics from being known. It
+// is shared: nothing writes to it.
+type plan struct {
+	id uint64
+	// data is that part, an encoded request, without a target mostly.
+	data []byte
+	// refused says that the long way found something wrong.
+	refused bool
+	// input has all notes that an explanation would get.
+	input recommender.Input
+	// hasPodObject says that the spec has an Object metric that describes a pod.
+	hasPodObject bool
+}
+
+// Names that stand for those of a target, where they decide nothing.
+const (
+	anyCluster   = "c"
+	anyNamespace = "n"
+	anyTarget    = "t"
+)
+
+// follow finds the plan of the request and takes over what is in it.
+func (r *Request) follow() bool {
+	p := r.decoder.planOf(r.planKey())
+	if p == nil || p.refused {
+		return false
+	}
+	scale, problem := r.Input.Scale, p.input.SelectorProblem
+	if !r.found.seen.has(5) {
+		var ok bool
+		if problem, ok = r.selectorProblem(); !ok {
+			return false
+		}
+	}
+	r.Input = p.input
+	in := &r.Input
+	in.Namespace, in.Scale, in.SelectorProblem = r.Namespace, scale, problem
+	in.Spec.MinReplicas, in.Spec.MaxReplicas = r.found.spec.min, r.found.spec.max
+	in.Spec.ScaleTargetRef.Name = r.found.spec.name
+	r.readings.plan = p
+	return true
+}
+
+// planKey returns what the plan is remembered by: an encoded request.
+func (r *Request) planKey() []byte {
+	f := &r.found
+	key := r.scratch.key[:0]
+	if f.hasMetricErrors {
+		// An error may be of the namespace's own object.
+		key = appendTarget(key, r.Namespace)
+	}
+	key = append(key, r.scratch.rare...)
+	switch {
+	case f.seen.has(3) && f.seen.has(5):
+		// What is wrong with a selector may quote it.
+		key = appendScale(key, r.b[f.selector.from:f.selector.to])
+	case f.seen.has(3):
+		key = appendScale(key, nil)
+	}
+	key = appendField(key, 2, r.scratch.body)
+	r.scratch.key = key
+	return key
+}
+
+// selectorProblem returns what is wrong with the selector of the scale; nil for
+// nothing.
+func (r *Request) selectorProblem() (*recommender.SelectorProblem, bool) {
+	selector := r.found.selector
+	if isPlainSelector(r.b[selector.from:selector.to]) {
+		return nil, true
+	}
+	key := appendField(r.scratch.key[:0], 2, anyBounds)
+	key = appendScale(key, r.b[selector.from:selector.to])
+	r.scratch.key = key
+	p := r.decoder.planOf(key)
+	if p == nil || p.refused {
+		return nil, false
+	}
+	return p.input.SelectorProblem, true
+}
+
+// planOf returns the plan of an encoded request; nil if it is too long.
+func (d *Decoder) planOf(key []byte) *plan {
+	if len(key) > maxRemembered {
+		return nil
+	}
+	if p := d.plans.get(key); p != nil {
+		return p
+	}
+	p := &plan{id: d.lastPlan.Add(1), data: append([]byte(nil), key...)}
+	if in := d.long(p.data); in != nil {
+		p.input = *in
+	} else {
+		p.refused = true
+	}
+	for i := range p.input.Spec.Metrics {
+		m := &p.input.Spec.Metrics[i]
+		p.hasPodObject = p.hasPodObject || m.Type == recommender.ObjectMetric && m.DescribedObject.Kind == "Pod"
+	}
+	d.plans.put(key, p)
+	return p
+}
+
+// long reads an encoded request the long way, with any target if it has none, and
+// with all notes. It returns nil if it is refused.
+func (d *Decoder) long(data []byte) *recommender.Input {
+	whole := make([]byte, 0, len(data)+64)
+	whole = appendTarget(whole, anyNamespace)
+	whole = append(whole, data...)
+	whole = append(whole, requestExplain, 1)
+	request := &setpointv1.RecommendRequest{}
+	if err := proto.Unmarshal(whole, request); err != nil {
+		return nil
+	}
+	in, violations := conversion.Input(request, d.options)
+	if len(violations) > 0 || len(validation.Structure(request)) > 0 ||
+		len(validation.Spec(request.GetSpec(), validation.SpecOptions{ScaleToZero: in.Options.ScaleToZero})) > 0 {
+		return nil
+	}
+	return in
+}
+
+// appendTarget appends the field of a target of that namespace.
+func appendTarget(b []byte, namespace string) []byte {
+	return appendField(b, 1, []byte("clusters/"+anyCluster+"/namespaces/"+namespace+"/targets/"+anyTarget))
+}
+
+// appendScale appends the field of a scale without replicas.
+func appendScale(b, selector []byte) []byte {
+	if len(selector) == 0 {
+		return append(b, requestScale, 0)
+	}
+	b = appendHead(b, 3, headSize(len(selector))+len(selector))
+	return appendField(b, 3, selector)
+}

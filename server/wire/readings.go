@@ -1,0 +1,230 @@
+package wire
+
+import (
+	"bytes"
+
+	"github.com/setpoint-dev/setpoint/recommender"
+)
+
+// readings are the values of a request's metrics.
+type readings struct {
+	plan *plan
+	// byMetric are the readings of each metric, their values in slices that are used
+	// again.
+	byMetric []recommender.Readings
+	// metric and version are those of the custom metric before, if that is a pod's;
+	// last is where it belongs.
+	metric, version place
+	last            *match
+}
+
+// match says to which of the spec's metrics a reading belongs.
+type match struct {
+	// refused says that the long way found something wrong with it.
+	refused bool
+	metrics []int
+}
+
+func (v *readings) drop() {
+	for i := range v.byMetric {
+		drop(&v.byMetric[i].Values)
+		v.byMetric[i].Error, v.byMetric[i].SelectorError = "", ""
+	}
+	*v = readings{byMetric: v.byMetric[:0]}
+}
+
+// large reports whether the values are too many to be kept in memory.
+func (v *readings) large() bool {
+	n := 0
+	for _, m := range v.byMetric[:cap(v.byMetric)] {
+		n += cap(m.Values)
+	}
+	return n > maxParts
+}
+
+// join reads what was found of readings and joins it to the metrics of the spec.
+func (r *Request) join() bool {
+	known := r.readings.plan.input.Readings
+	for i := range known {
+		out := grow(&r.readings.byMetric)
+		out.Error, out.SelectorError = known[i].Error, known[i].SelectorError
+	}
+	for _, p := range r.found.custom {
+		if !r.customMetric(p.from, p.to) {
+			return false
+		}
+	}
+	for _, p := range r.found.external {
+		if !r.externalMetric(p.from, p.to) {
+			return false
+		}
+	}
+	r.Input.Readings = r.readings.byMetric
+	return true
+}
+
+// Tags of CustomMetric and ExternalMetric.
+const (
+	customMetric    = 1<<3 | isBytes
+	customObject    = 2<<3 | isBytes
+	customTimestamp = 3<<3 | isBytes
+	customValue     = 4<<3 | isBytes
+	customWindow    = 5<<3 | isFixed64
+
+	externalMetric    = 1<<3 | isBytes
+	externalLabels    = 2<<3 | isBytes
+	externalTimestamp = 3<<3 | isBytes
+	externalValue     = 4<<3 | isBytes
+)
+
+// customMetric reads a value of a pod or an object.
+func (r *Request) customMetric(from, to int) bool {
+	var metric, kind, name, version place
+	var milli int64
+	var seen fields
+	for i := from; i < to; {
+		tag, at, end := next(r.b, i, to)
+		if end == 0 {
+			return false
+		}
+		ok := false
+		switch tag {
+		case customMetric:
+			metric, ok = place{at, end}, seen.first(1)
+		case customObject:
+			kind, name, version, ok = reference(r.b, at, end)
+			ok = ok && seen.first(2)
+		case customTimestamp:
+			_, ok = r.instant(at, end)
+			ok = ok && seen.first(3)
+		case customValue:
+			milli, ok = r.milli(at, end)
+			ok = ok && seen.first(4)
+		case customWindow:
+			_, ok = r.window(at)
+			ok = ok && seen.first(5)
+		}
+		if !ok {
+			return false
+		}
+		i = end
+	}
+	if !seen.has(1) || !seen.has(2) || !seen.has(4) {
+		return false
+	}
+	pod, ok := r.podAgain(&r.valued, name.from, name.to, name.to-name.from)
+	return ok && r.put(r.customMatch(metric, kind, name, version), recommender.Value{Pod: pod, Milli: milli})
+}
+
+// customMatch returns where a custom metric belongs. For a pod's it does not depend
+// on which pod that is, unless there are objects that are pods.
+func (r *Request) customMatch(metric, kind, name, version place) *match {
+	v := &r.readings
+	ofPod := string(r.b[kind.from:kind.to]) == "Pod" && !v.plan.hasPodObject
+	if ofPod && v.last != nil && r.same(metric, v.metric) && r.same(version, v.version) {
+		return v.last
+	}
+	if metric.to-metric.from+kind.to-kind.from+name.to-name.from+version.to-version.from > maxRemembered {
+		return nil
+	}
+	object := r.b[name.from:name.to]
+	if ofPod {
+		object = anyName
+	}
+	b := r.scratch.body[:0]
+	b = appendField(b, 1, r.b[metric.from:metric.to])
+	b = appendReference(b, 2, r.b[kind.from:kind.to], object, r.b[version.from:version.to])
+	b = appendField(b, 4, anyValue)
+	r.scratch.body = b
+	m := r.matchOf(8, b, string(r.b[kind.from:kind.to]) == "Namespace")
+	if ofPod {
+		v.metric, v.version, v.last = metric, version, m
+	} else {
+		v.last = nil
+	}
+	return m
+}
+
+// anyValue stands for the value of a metric.
+var anyValue = []byte("1")
+
+func (r *Request) same(a, b place) bool {
+	return bytes.Equal(r.b[a.from:a.to], r.b[b.from:b.to])
+}
+
+// externalMetric reads a series.
+func (r *Request) externalMetric(from, to int) bool {
+	b := r.scratch.body[:0]
+	var milli int64
+	var seen fields
+	for i := from; i < to; {
+		tag, at, end := next(r.b, i, to)
+		if end == 0 {
+			return false
+		}
+		ok := false
+		switch tag {
+		case externalMetric:
+			ok = seen.first(1)
+		case externalLabels:
+			ok = true
+		case externalTimestamp:
+			_, ok = r.instant(at, end)
+			ok = ok && seen.first(3)
+		case externalValue:
+			milli, ok = r.milli(at, end)
+			ok = ok && seen.first(4)
+		}
+		if !ok || len(b)+end-i > maxRemembered {
+			return false
+		}
+		if tag == externalMetric || tag == externalLabels {
+			b = append(b, r.b[i:end]...)
+		}
+		i = end
+	}
+	b = appendField(b, 4, anyValue)
+	r.scratch.body = b
+	return seen.has(1) && seen.has(4) && r.put(r.matchOf(9, b, false), recommender.Value{Milli: milli})
+}
+
+// put adds a value to the metrics that it belongs to.
+func (r *Request) put(m *match, value recommender.Value) bool {
+	if m == nil || m.refused {
+		return false
+	}
+	r.noted = r.noted || len(m.metrics) == 0
+	for _, i := range m.metrics {
+		*grow(&r.readings.byMetric[i].Values) = value
+	}
+	return true
+}
+
+// matchOf returns where a reading belongs. It is one field of a request, which
+// holds nothing but what decides that. For a namespace's metric it depends on the
+// target's own.
+func (r *Request) matchOf(field int, reading []byte, ofNamespace bool) *match {
+	p := r.readings.plan
+	key := appendNumber(r.scratch.key[:0], p.id)
+	at := len(key)
+	if ofNamespace {
+		key = appendTarget(key, r.Namespace)
+	}
+	key = appendField(key, field, reading)
+	r.scratch.key = key
+	d := r.decoder
+	if m := d.matches.get(key); m != nil {
+		return m
+	}
+	m := &match{refused: true}
+	if in := d.long(append(append([]byte(nil), p.data...), key[at:]...)); in != nil {
+		m.refused = false
+		for i := range in.Readings {
+			if len(in.Readings[i].Values) > 0 {
+				m.metrics = append(m.metrics, i)
+			}
+		}
+	}
+	d.matches.put(key, m)
+	return m
+}

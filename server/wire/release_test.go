@@ -1,0 +1,115 @@
+package wire_test
+
+import (
+	"bytes"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/wire"
+)
+
+// What a decision and its history hold stays what it was when the request's memory is
+// used again, and deciding changes nothing that later requests share.
+func TestDecisionsOutliveTheirRequests(t *testing.T) {
+	t.Parallel()
+	decoder := wire.NewDecoder(defaults)
+	r := maker{newRandom(31)}
+	type kept struct {
+		decision recommender.Decision
+		history  recommender.History
+		encoded  []byte
+		target   string
+	}
+	encoding := func(k *kept) []byte {
+		b, ok := wire.AppendResponse(nil, &k.decision)
+		if !ok {
+			t.Fatalf("not encoded: %+v", k.decision)
+		}
+		return k.history.AppendBinary(append(b, k.target...))
+	}
+	var all []*kept
+	var history *recommender.History
+	for i := range 1500 {
+		data := encode(t, r.request())
+		request, ok := decoder.Decode(data)
+		if !ok {
+			continue
+		}
+		k := &kept{target: request.Target + request.RequestID + request.Cluster + request.Name}
+		request.Input.ID = recommender.ID{1, byte(i)}
+		k.decision, k.history = recommender.Recommend(t0.Add(time.Duration(i)*time.Second), &request.Input, history)
+		// Behind the backs of decision and history.
+		in := &request.Input
+		clear(in.Pods)
+		clear(in.PodMetrics)
+		for j := range in.Readings {
+			clear(in.Readings[j].Values)
+		}
+		clear(in.Readings)
+		request.Release()
+		for j := range data {
+			data[j] = 0xff
+		}
+		k.encoded = encoding(k)
+		all = append(all, k)
+		if history = &k.history; i%5 == 0 {
+			history = nil
+		}
+	}
+	for i, k := range all {
+		if !bytes.Equal(encoding(k), k.encoded) {
+			t.Fatalf("decision %d has changed: %+v", i, k.decision)
+		}
+	}
+	again := maker{newRandom(31)}
+	for range 500 {
+		new(soundness).check(t, decoder, encode(t, again.request()), defaults)
+	}
+}
+
+// A request that is used again has nothing of the one before.
+func TestReleasedRequestsAreEmpty(t *testing.T) {
+	t.Parallel()
+	decoder := wire.NewDecoder(defaults)
+	whole, small := full(), podsRequest(0, true)
+	whole.Explain, small.RequestId, small.Spec.ScaleTargetRef = false, "", nil
+	for range 20 {
+		request, ok := decoder.Decode(encode(t, whole))
+		if !ok {
+			t.Fatal("not taken")
+		}
+		request.Release()
+		if request, ok = decoder.Decode(encode(t, small)); !ok {
+			t.Fatal("not taken")
+		}
+		if request.DryRun || request.HasEvaluationTime || request.RequestID != "" || !request.EvaluationTime.IsZero() || request.Input.PreviousStatus != nil ||
+			!reflect.DeepEqual(request.Input.SelectorProblem, (*recommender.SelectorProblem)(nil)) || request.Input.ScaleError != nil || len(request.Input.Pods) > 0 {
+			t.Fatalf("%+v", request)
+		}
+		request.Release()
+	}
+}
+
+// Requests are read without allocating by the pod, the sample or the value.
+func TestDecodingAllocatesNothingPerPod(t *testing.T) {
+	decoder := wire.NewDecoder(defaults)
+	for _, pods := range []int{10, 1000} {
+		for _, small := range []bool{true, false} {
+			data := encode(t, podsRequest(pods, small))
+			allocs := testing.AllocsPerRun(50, func() {
+				request, ok := decoder.Decode(data)
+				if !ok {
+					t.Fatal("not taken")
+				}
+				request.Release()
+			})
+			// The names of the request and those of the pods; a collection may empty the pool,
+			// and the race detector does.
+			if allocs > 10+float64(pods)/20 {
+				t.Errorf("%d pods: %v allocations", pods, allocs)
+			}
+		}
+	}
+}

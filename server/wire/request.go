@@ -1,0 +1,263 @@
+package wire
+
+import (
+	"time"
+
+	"github.com/setpoint-dev/setpoint/recommender"
+)
+
+// Request is what a RecommendRequest asks for.
+type Request struct {
+	// Target is the target's name, and Cluster, Namespace and Name are its parts.
+	Target, Cluster, Namespace, Name string
+	// RequestID is empty where the request has none.
+	RequestID string
+	DryRun    bool
+	// EvaluationTime is the instant to decide for, where HasEvaluationTime.
+	EvaluationTime    time.Time
+	HasEvaluationTime bool
+	// Input is all that the recommender needs but the ID.
+	Input recommender.Input
+
+	decoder *Decoder
+	reader
+	found    found
+	scratch  scratch
+	readings readings
+}
+
+// place is where a value lies in the message; to is 0 for none.
+type place struct{ from, to int }
+
+// found is what a request's own fields hold, before anything is made of it.
+type found struct {
+	seen                                        fields
+	target, requestID, selector, previousStatus place
+	spec                                        spec
+	custom, external                            []place
+	explain, hasMetricErrors                    bool
+}
+
+// scratch is space that is used again.
+type scratch struct {
+	// rare are the fields that are mostly the same, or not there, as they came.
+	rare []byte
+	// body is the spec as it is looked up, key what a plan or a match is looked up by.
+	body, key []byte
+	head      []byte
+}
+
+// maxPooled bounds the pods of requests whose memory is used again, and maxParts
+// the parts of all pods.
+const (
+	maxPooled = 4096
+	maxParts  = 8 * maxPooled
+)
+
+// Release gives the request's memory back. After it neither the request nor any
+// slice of its Input may be used. What Recommend returned may: decisions and
+// histories keep texts of the input, parts of its spec and of its previous status,
+// none of which are used again, and nothing else of it. The names of pods and
+// containers lie together in a few pieces; whoever keeps one of them keeps such a
+// piece. Target with its parts and RequestID lie by themselves.
+func (r *Request) Release() {
+	d := r.decoder
+	r.drop()
+	r.readings.drop()
+	if cap(r.pods) > maxPooled || cap(r.podMetrics) > maxPooled || r.readings.large() ||
+		max(cap(r.found.custom), cap(r.found.external), cap(r.containers), cap(r.inits), cap(r.requests), cap(r.overheads), cap(r.samples), cap(r.usages)) > maxParts {
+		return
+	}
+	*r = Request{
+		reader:   reader{slabs: r.slabs, names: r.names},
+		found:    found{custom: r.found.custom[:0], external: r.found.external[:0]},
+		scratch:  r.scratch,
+		readings: r.readings,
+	}
+	d.pool.Put(r)
+}
+
+// Tags of RecommendRequest. The last one takes two bytes.
+const (
+	requestTarget          = 1<<3 | isBytes
+	requestSpec            = 2<<3 | isBytes
+	requestScale           = 3<<3 | isBytes
+	requestScaleError      = 4<<3 | isBytes
+	requestSelectorProblem = 5<<3 | isBytes
+	requestPods            = 6<<3 | isBytes
+	requestPodMetrics      = 7<<3 | isBytes
+	requestCustomMetrics   = 8<<3 | isBytes
+	requestExternalMetrics = 9<<3 | isBytes
+	requestMetricErrors    = 10<<3 | isBytes
+	requestOptions         = 11<<3 | isBytes
+	requestEvaluationTime  = 12<<3 | isBytes
+	requestRequestID       = 13<<3 | isBytes
+	requestDryRun          = 14<<3 | isVarint
+	requestExplain         = 15<<3 | isVarint
+	requestPreviousStatus  = 16<<3 | isBytes
+)
+
+// scan reads the pods and their samples, and finds all else.
+func (r *Request) scan() bool {
+	b, to := r.b, len(r.b)
+	f := &r.found
+	r.scratch.rare = r.scratch.rare[:0]
+	for i := 0; i < to; {
+		if b[i] >= 0x80 {
+			end := r.findStatus(i)
+			if end == 0 {
+				return false
+			}
+			i = end
+			continue
+		}
+		tag, at, end := next(b, i, to)
+		if end == 0 {
+			return false
+		}
+		ok := false
+		switch tag {
+		case requestPods:
+			ok = r.pod(at, end)
+		case requestPodMetrics:
+			ok = r.podMetric(at, end)
+		case requestCustomMetrics:
+			f.custom, ok = append(f.custom, place{at, end}), true
+		case requestExternalMetrics:
+			f.external, ok = append(f.external, place{at, end}), true
+		case requestTarget:
+			f.target, ok = place{at, end}, f.seen.first(1)
+		case requestSpec:
+			ok = f.seen.first(2) && r.spec(at, end)
+		case requestScale:
+			ok = f.seen.first(3) && r.scale(at, end)
+		case requestScaleError:
+			ok = f.seen.first(4) && r.rare(i, end)
+		case requestSelectorProblem:
+			ok = f.seen.first(5) && r.rare(i, end)
+		case requestMetricErrors:
+			f.hasMetricErrors, ok = true, r.rare(i, end)
+		case requestOptions:
+			ok = f.seen.first(11) && r.rare(i, end)
+		case requestEvaluationTime:
+			r.EvaluationTime, ok = r.instant(at, end)
+			r.HasEvaluationTime = true
+			ok = ok && f.seen.first(12)
+		case requestRequestID:
+			f.requestID, ok = place{at, end}, f.seen.first(13)
+		case requestDryRun:
+			r.DryRun, ok = number(b, at, end) != 0, f.seen.first(14)
+		case requestExplain:
+			f.explain, ok = number(b, at, end) != 0, f.seen.first(15)
+		}
+		if !ok {
+			return false
+		}
+		i = end
+	}
+	return true
+}
+
+// rare keeps a field for the long way.
+func (r *Request) rare(from, to int) bool {
+	if len(r.scratch.rare)+to-from > maxRemembered {
+		return false
+	}
+	r.scratch.rare = append(r.scratch.rare, r.b[from:to]...)
+	return true
+}
+
+// findStatus finds the field of the previous status and returns where it ends, 0 if
+// that is not what begins at i.
+func (r *Request) findStatus(i int) int {
+	const lower, upper = requestPreviousStatus&0x7f | 0x80, requestPreviousStatus >> 7
+	if len(r.b)-i < 3 || r.b[i] != lower || r.b[i+1] != upper || !r.found.seen.first(16) {
+		return 0
+	}
+	from, to := span(r.b, i+2, len(r.b))
+	if to != 0 {
+		r.found.previousStatus = place{from, to}
+	}
+	return to
+}
+
+// Tags of Scale.
+const (
+	scaleSpecReplicas   = 1<<3 | isVarint
+	scaleStatusReplicas = 2<<3 | isVarint
+	scaleSelector       = 3<<3 | isBytes
+)
+
+func (r *Request) scale(from, to int) bool {
+	s := &r.Input.Scale
+	var seen fields
+	for i := from; i < to; {
+		tag, at, end := next(r.b, i, to)
+		if end == 0 {
+			return false
+		}
+		ok := false
+		switch tag {
+		case scaleSpecReplicas:
+			s.SpecReplicas = int32(number(r.b, at, end))
+			ok = seen.first(1) && s.SpecReplicas >= 0
+		case scaleStatusReplicas:
+			s.StatusReplicas = int32(number(r.b, at, end))
+			ok = seen.first(2) && s.StatusReplicas >= 0
+		case scaleSelector:
+			r.found.selector, ok = place{at, end}, seen.first(3) && end-at <= maxSelector
+		}
+		if !ok {
+			return false
+		}
+		i = end
+	}
+	if !seen.has(2) {
+		s.StatusReplicas = s.SpecReplicas
+	}
+	return true
+}
+
+// maxRequestID bounds request ids.
+const maxRequestID = 128
+
+// identify reads the names that outlive the request. They are copied, so as not to
+// hold on to the message.
+func (r *Request) identify() bool {
+	target, id, ref := r.found.target, r.found.requestID, r.found.spec.refName
+	if !r.found.seen.has(2) || target.to-target.from > maxTarget || id.to-id.from > maxRequestID || !isText(r.b[id.from:id.to]) {
+		return false
+	}
+	head := r.scratch.head[:0]
+	for _, p := range [...]place{target, id, ref} {
+		head = append(head, r.b[p.from:p.to]...)
+	}
+	r.scratch.head = head
+	s := string(head)
+	var ok bool
+	r.Target, s = s[:target.to-target.from], s[target.to-target.from:]
+	r.RequestID, s = s[:id.to-id.from], s[id.to-id.from:]
+	r.Cluster, r.Namespace, r.Name, ok = splitTarget(r.Target)
+	if r.found.spec.hasRef {
+		r.found.spec.name = s
+		return ok && isText(r.b[ref.from:ref.to]) && isPathSegment(s)
+	}
+	r.found.spec.name = r.Name
+	return ok
+}
+
+// finish completes the input.
+func (r *Request) finish() bool {
+	in := &r.Input
+	in.Pods, in.PodMetrics, in.Explain = r.pods, r.podMetrics, r.found.explain
+	if at := r.found.previousStatus; at.to != 0 {
+		var ok bool
+		if in.PreviousStatus, ok = r.previous(at.from, at.to); !ok {
+			return false
+		}
+	}
+	if !in.Explain {
+		in.Notes = nil
+	}
+	return !in.Explain || !r.noted
+}
