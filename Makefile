@@ -26,17 +26,34 @@ build: ## Build bin/setpoint
 run: build ## Build and serve with the embedded store: REST on :8080, gRPC on :9090
 	$(BIN) serve --log-format=console
 
+.PHONY: run-redis
+run-redis: build ## The same with histories in a Redis on this machine, started if none is there
+	scripts/run-redis.sh $(BIN) serve --log-format=console
+
 .PHONY: demo
 demo: ## Send the README's request to a running server
 	@deploy/demo/demo.sh $(REST)
 
 .PHONY: test
-test: ## Run all tests with the race detector
+test: ## Run all tests with the race detector; installs Redis where it is missing
+	@scripts/redis.sh || test -z "$${CI:-}"
 	$(GOTESTSUM) --format=pkgname -- -race -timeout=15m ./...
+
+.PHONY: e2e
+e2e: ## Run the tests of whole processes: instances killed, Redis killed, failovers, faults
+	@scripts/redis.sh
+	cd test/e2e && go tool -modfile=../../tools/gotestsum/go.mod gotestsum --format=standard-verbose -- -race -timeout=20m -p=1 ./...
 
 .PHONY: bench
 bench: ## Run the engine's and the service's benchmarks
 	go test -run='^$$' -bench=. -benchmem ./recommender/... ./server/...
+
+.PHONY: bench-store
+bench-store: ## Compare the service on Redis with the least that one could do, and measure both engines
+	@scripts/redis.sh
+	go test -run='^$$' -bench=OnRedis -benchtime=7x -timeout=10m ./cmd/setpoint
+	go test -run='TestMemoryOfATarget' -v -count=1 ./cmd/setpoint | grep 'bytes a target'
+	go test -run='^$$' -bench=Store -benchtime=1s -timeout=10m ./store/...
 
 .PHONY: cover
 cover: ## Print test coverage by package

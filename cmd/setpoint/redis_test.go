@@ -1,0 +1,253 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/store/redis/redistest"
+)
+
+// onRedis is a service with the defaults of setpoint serve, on a Redis.
+type onRedis struct {
+	setpointv1.RecommendationServiceClient
+	address string
+	prefix  string
+}
+
+// serveOnRedis starts a service whose keys have a prefix of their own, with the
+// settings changed. It stops with the test.
+func serveOnRedis(tb testing.TB, url string, change func(*settings)) *onRedis {
+	tb.Helper()
+	s := defaultSettings()
+	s.Redis.URLs, s.Redis.KeyPrefix = []string{url}, redistest.Prefix(tb)
+	s.LogLevel, s.AllowEvaluationTime = "error", true
+	if change != nil {
+		change(&s)
+	}
+	if err := s.validate(); err != nil {
+		tb.Fatal(err)
+	}
+	log, err := newLog(&s)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	histories, err := openStore(&s, log, newRegistry())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	options := s.options()
+	options.Log = log
+	srv, err := server.New(histories, histories, options)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	listen := func() net.Listener {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			tb.Fatal(err)
+		}
+		return listener
+	}
+	grpcListener, restListener := listen(), listen()
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(ctx, grpcListener, restListener) }()
+	tb.Cleanup(func() {
+		cancel()
+		if err := <-served; err != nil {
+			tb.Error(err)
+		}
+		if err := histories.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	conn, err := grpc.NewClient(grpcListener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = conn.Close() })
+	return &onRedis{setpointv1.NewRecommendationServiceClient(conn), grpcListener.Addr().String(), s.Redis.KeyPrefix}
+}
+
+// web returns the resource name of a target.
+func web(i int) string { return fmt.Sprintf("clusters/prod/namespaces/shop/targets/web-%05d", i) }
+
+// tenPods is what the usual caller sends: a cpu utilization target and ten pods of
+// one container, sampled now.
+func tenPods(target string, now time.Time) *setpointv1.RecommendRequest {
+	const pods = 10
+	req := &setpointv1.RecommendRequest{Target: target, Scale: &setpointv1.Scale{SpecReplicas: pods}}
+	req.Spec = &setpointv1.HorizontalPodAutoscalerSpec{
+		ScaleTargetRef: &setpointv1.CrossVersionObjectReference{Kind: "Deployment", Name: "web", ApiVersion: "apps/v1"},
+		MinReplicas:    new(int32(2)), MaxReplicas: 100,
+		Metrics: []*setpointv1.MetricSpec{{Type: "Resource", Resource: &setpointv1.ResourceMetricSource{
+			Name: "cpu", Target: &setpointv1.MetricTarget{Type: "Utilization", AverageUtilization: new(int32(60))},
+		}}},
+	}
+	started := timestamppb.New(now.Add(-time.Hour))
+	for i := range pods {
+		name := fmt.Sprintf("web-7d9c5b8f6d-%05d", i)
+		req.Pods = append(req.Pods, &setpointv1.Pod{
+			Name: name, Phase: "Running", StartTime: started,
+			Ready:      &setpointv1.PodReadyCondition{Status: "True", LastTransitionTime: started},
+			Containers: []*setpointv1.Container{{Name: "app", Requests: map[string]string{"cpu": "500m"}}},
+		})
+		req.PodMetrics = append(req.PodMetrics, &setpointv1.PodMetrics{
+			Pod: name, Timestamp: timestamppb.New(now), WindowSeconds: 30,
+			Containers: []*setpointv1.ContainerMetrics{{Name: "app", Usage: map[string]string{"cpu": "300123456n"}}},
+		})
+	}
+	return req
+}
+
+// mustRecommend asks once.
+func (s *onRedis) mustRecommend(tb testing.TB, req *setpointv1.RecommendRequest) {
+	tb.Helper()
+	if _, err := s.Recommend(tb.Context(), req); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// mustBatch asks for all at once; none may fail.
+func (s *onRedis) mustBatch(tb testing.TB, requests ...*setpointv1.RecommendRequest) {
+	tb.Helper()
+	resp, err := s.BatchRecommend(tb.Context(), &setpointv1.BatchRecommendRequest{Requests: requests})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for i, r := range resp.GetResults() {
+		if r.GetError() != nil {
+			tb.Fatalf("item %d: %v", i, r.GetError())
+		}
+	}
+}
+
+// In the steady state a recommendation is one command, and a batch one round trip to
+// each shard: counted by the servers.
+func TestSteadyStateIsOneRoundTrip(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Config{})
+	admin := server.Client(t)
+	// Decisions that say nothing new are written to the log apart, some 100 a second.
+	service := serveOnRedis(t, server.URL(), func(s *settings) { s.LoggedRepeats = 0 })
+	now := time.Now()
+	var requests []*setpointv1.RecommendRequest
+	for i := range 100 {
+		requests = append(requests, tenPods(web(i), now))
+	}
+	service.mustBatch(t, requests...)
+	service.mustBatch(t, requests...)
+	count := func(what string, calls int64, do func()) {
+		t.Helper()
+		before := redistest.CommandStats(t, admin)
+		do()
+		after := redistest.CommandStats(t, admin)
+		for _, command := range []string{"evalsha", "eval", "get", "xadd"} {
+			want := int64(0)
+			if command == "evalsha" {
+				want = calls
+			}
+			if got := after[command] - before[command]; got != want {
+				t.Errorf("%s: %d calls of %s, want %d", what, got, command, want)
+			}
+		}
+	}
+	count("100 unary recommendations", 100, func() {
+		for _, req := range requests {
+			service.mustRecommend(t, req)
+		}
+	})
+	count("three batches of 100", 300, func() {
+		for range 3 {
+			service.mustBatch(t, requests...)
+		}
+	})
+}
+
+// What a target takes in Redis by MEMORY USAGE of its record and its share of the index,
+// asked for every 15 s until its history is as long as it gets. The decision log, which
+// is for people and has a length of its own, is told apart.
+func TestMemoryOfATarget(t *testing.T) {
+	t.Parallel()
+	const targets = 100
+	for _, tc := range []struct {
+		name    string
+		window  int32 // seconds; 0: the default behavior
+		periods int
+		limit   float64 // bytes
+	}{
+		{"default behavior", 0, 25, 600},
+		{"a window of an hour", 3600, 245, 2048},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			redis := redistest.Start(t, redistest.Config{})
+			admin := redis.Client(t)
+			service := serveOnRedis(t, redis.URL(), func(s *settings) { s.MaxBatch = targets })
+			start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+			// Nobody asks on the nanosecond.
+			random := rand.New(rand.NewPCG(1, 1))
+			for p := range tc.periods {
+				now := start.Add(time.Duration(p) * 15 * time.Second)
+				var requests []*setpointv1.RecommendRequest
+				for i := range targets {
+					req := tenPods(web(i), now)
+					req.EvaluationTime = timestamppb.New(now.Add(time.Duration(random.Int64N(int64(100 * time.Millisecond)))))
+					if tc.window > 0 {
+						req.Spec.Behavior = &setpointv1.HorizontalPodAutoscalerBehavior{
+							ScaleDown: &setpointv1.HPAScalingRules{StabilizationWindowSeconds: &tc.window},
+						}
+					}
+					requests = append(requests, req)
+				}
+				service.mustBatch(t, requests...)
+			}
+			records, index, logs := memoryOf(t, admin, service.prefix)
+			perTarget := float64(records+index) / targets
+			t.Logf("%s: %.0f bytes a target (record %.0f, index %.0f), and a decision log of %.0f",
+				tc.name, perTarget, float64(records)/targets, float64(index)/targets, float64(logs)/targets)
+			if perTarget > tc.limit {
+				t.Errorf("%.0f bytes a target, at most %.0f", perTarget, tc.limit)
+			}
+		})
+	}
+}
+
+// memoryOf sums MEMORY USAGE of all keys of the prefix by kind, in bytes.
+func memoryOf(t *testing.T, c *goredis.Client, prefix string) (records, index, logs int64) {
+	t.Helper()
+	keys := c.Scan(t.Context(), 0, prefix+"*", 1000).Iterator()
+	for keys.Next(t.Context()) {
+		key := keys.Val()
+		// Of a nested value all parts are to be sampled.
+		n, err := c.MemoryUsage(t.Context(), key, 0).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch kind := key[strings.IndexByte(key, '}')+1:]; kind[0] {
+		case 'h':
+			records += n
+		case 'i':
+			index += n
+		case 'l':
+			logs += n
+		}
+	}
+	if err := keys.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return records, index, logs
+}
