@@ -33,8 +33,11 @@ func (s *Store) newNodeHook(name string) *nodeHook {
 			}
 		},
 		IsSuccessful: func(err error) bool { return !isTransport(err) },
-		// A caller that gave up says nothing of the node.
-		IsExcluded: func(err error) bool { return errors.Is(err, context.Canceled) },
+		// A caller that gave up says nothing of the node, nor do more callers than there
+		// are connections.
+		IsExcluded: func(err error) bool {
+			return errors.Is(err, context.Canceled) || errors.Is(err, goredis.ErrPoolTimeout)
+		},
 	})
 	return h
 }

@@ -35,8 +35,8 @@ func (s *Store) coalescerOf(bucket int) *coalescer {
 
 // coalesce performs a swap together with others.
 func (s *Store) coalesce(ctx context.Context, swap *store.Swap) (store.SwapResult, error) {
-	p := newPendingSwap(swap)
-	p.done = make(chan struct{})
+	p := &pendingSwap{done: make(chan struct{})}
+	p.begin(swap, make([]byte, 0, versionLength+len(swap.Value)))
 	c := s.coalescerOf(s.layout.bucket(swap.Key))
 	c.mu.Lock()
 	c.waiting = append(c.waiting, p)

@@ -26,12 +26,6 @@ func newVersion() store.Version {
 	return store.Version(v[:])
 }
 
-// encodeRecord returns what is stored.
-func encodeRecord(version store.Version, value []byte) []byte {
-	raw := make([]byte, 0, len(version)+len(value))
-	return append(append(raw, version...), value...)
-}
-
 // decodeRecord reads what is stored. The value shares no memory with anything.
 func decodeRecord(raw string) (store.Record, error) {
 	switch {

@@ -18,7 +18,7 @@ type Store struct {
 	options Options
 	client  goredis.UniversalClient
 	layout  *layout
-	ttl     string // of records, milliseconds; "0": for ever
+	ttl     any // of records, a string, milliseconds; "0": for ever
 	stats   counters
 	sweeper sweeper
 	// coalescers share the buckets in equal ranges.

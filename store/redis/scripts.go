@@ -8,7 +8,11 @@ import (
 // script is a Lua script that is sent by its hash, and whole only to a server that
 // does not know it. Scripts name all their keys, decide nothing of scaling, and can
 // be run twice with the effect of once.
-type script struct{ source, hash string }
+type script struct {
+	source string
+	// hash is a string, made an argument once and for all.
+	hash any
+}
 
 func newScript(source string) *script {
 	sum := sha1.Sum([]byte(source)) //nolint:gosec // as above

@@ -20,11 +20,13 @@ type pendingSwap struct {
 	done chan struct{}
 }
 
-func newPendingSwap(swap *store.Swap) *pendingSwap {
-	p := &pendingSwap{key: swap.Key, old: swap.Old}
-	p.result.Record.Version = newVersion()
-	p.raw = encodeRecord(p.result.Record.Version, swap.Value)
-	return p
+// begin takes a swap. The record to write is appended to b, which is returned.
+func (p *pendingSwap) begin(swap *store.Swap, b []byte) []byte {
+	p.key, p.old, p.result.Record.Version = swap.Key, swap.Old, newVersion()
+	before := len(b)
+	b = append(append(b, p.result.Record.Version...), swap.Value...)
+	p.raw = b[before:len(b):len(b)]
+	return b
 }
 
 // CompareAndSwap implements store.Store. Swaps of concurrent callers share round trips.
@@ -40,9 +42,15 @@ func (s *Store) CompareAndSwapBatch(ctx context.Context, swaps []store.Swap) ([]
 	if err := s.begin(ctx, "swap"); err != nil {
 		return nil, err
 	}
+	size := 0
+	for i := range swaps {
+		size += versionLength + len(swaps[i].Value)
+	}
+	slab, raw := make([]pendingSwap, len(swaps)), make([]byte, 0, size)
 	pending := make([]*pendingSwap, len(swaps))
 	for i := range swaps {
-		pending[i] = newPendingSwap(&swaps[i])
+		raw = slab[i].begin(&swaps[i], raw)
+		pending[i] = &slab[i]
 	}
 	failed := s.performSwaps(ctx, pending)
 	results := make([]store.SwapResult, len(swaps))
