@@ -121,8 +121,12 @@ func (s *redisSettings) open(ttl time.Duration, logLength int, log *zap.Logger) 
 		return nil, err
 	}
 	o.TTL, o.LogLength = ttl, logLength
-	o.OnBreaker = func(node, state string) {
-		log.Warn("redis circuit breaker", zap.String("node", node), zap.String("state", state))
+	o.OnBreaker = func(node string, open bool) {
+		if open {
+			log.Warn("redis node left alone until it answers", zap.String("node", node))
+		} else {
+			log.Info("redis node answers", zap.String("node", node))
+		}
 	}
 	return redis.New(o)
 }

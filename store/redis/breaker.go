@@ -28,8 +28,8 @@ func (s *Store) newNodeHook(name string) *nodeHook {
 		ReadyToTrip: func(c gobreaker.Counts) bool { return int(c.ConsecutiveFailures) >= s.options.BreakerFailures },
 		OnStateChange: func(name string, from, to gobreaker.State) {
 			s.stats.breakerChanged(from, to)
-			if s.options.OnBreaker != nil {
-				s.options.OnBreaker(name, to.String())
+			if s.options.OnBreaker != nil && (from == gobreaker.StateClosed || to == gobreaker.StateClosed) {
+				s.options.OnBreaker(name, to != gobreaker.StateClosed)
 			}
 		},
 		IsSuccessful: func(err error) bool { return !isTransport(err) },

@@ -68,9 +68,9 @@ type Options struct {
 	// DefaultBreakerFailures and DefaultBreakerPause.
 	BreakerFailures int
 	BreakerPause    time.Duration
-	// OnBreaker is called when the breaker of a node changes to "open", "half-open"
-	// or "closed". It must not block. Nil: nobody cares.
-	OnBreaker func(node, state string)
+	// OnBreaker is called when the breaker of a node opens, and when the node is back
+	// and it closes. It must not block. Nil: nobody cares.
+	OnBreaker func(node string, open bool)
 }
 
 func (o Options) withDefaults() Options {
