@@ -11,7 +11,9 @@ const (
 
 // BatchRequests finds the encoded requests in an encoded BatchRecommendRequest and
 // appends them to those given. They are parts of the data. ok is false for a batch
-// that is to be read the long way.
+// that is to be read the long way. So is the whole batch if one of its requests is
+// not taken and turns out to be no message at all: for the long way the batch is
+// none, either.
 func BatchRequests(data []byte, requests [][]byte) (all [][]byte, ok bool) {
 	before := requests
 	for i := 0; i < len(data); {
@@ -30,7 +32,7 @@ const maxStreamID = 128
 
 // StreamRequest finds the encoded request in an encoded StreamRecommendRequest, of
 // which it is a part, and its id. ok is false for a message that is to be read the
-// long way.
+// long way, as is one whose request turns out to be no message at all.
 func StreamRequest(data []byte) (id string, request []byte, ok bool) {
 	var seen fields
 	for i := 0; i < len(data); {

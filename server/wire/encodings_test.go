@@ -9,7 +9,6 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/wire"
@@ -275,13 +274,36 @@ func TestPreviousStatuses(t *testing.T) {
 	if seen.taken < 1000 || seen.refused < 100 {
 		t.Errorf("this tries little: %+v", seen)
 	}
-	for i := range 5 {
-		s := &setpointv1.HorizontalPodAutoscalerStatus{LastScaleTime: timestamppb.New(t0)}
-		source := &setpointv1.ResourceMetricStatus{Name: "memory"}
-		s.CurrentMetrics = []*setpointv1.MetricStatus{
-			{Type: "Resource"}, {Resource: source}, {Type: "External", Resource: source}, {Type: "Other"}, {Type: "Resource", Resource: source, Pods: &setpointv1.PodsMetricStatus{}},
-		}[i : i+1]
-		data := message(encode(t, podsRequest(1, true)), bytesField(16, encode(t, s)))
-		new(soundness).check(t, decoder, data, defaults)
+}
+
+// A status names the one source that its type does; what else is in it need not even
+// be readable.
+func TestSourcesOfStatuses(t *testing.T) {
+	t.Parallel()
+	decoder := wire.NewDecoder(defaults)
+	base := encode(t, podsRequest(1, true))
+	current := bytesField(2, textField(2, "1"))
+	broken := textField(1, "\xff")
+	types := []string{"", "Object", "Pods", "Resource", "ContainerResource", "External", "Other"}
+	fields := []protowire.Number{0, 2, 3, 4, 5, 6}
+	for _, of := range types {
+		for _, number := range fields {
+			for what, source := range map[string][]byte{
+				"usual": message(textField(1, "x"), current), "broken": broken, "empty": nil, "twice": message(current, bytesField(2, textField(1, "2"))),
+				"third": message(current, textField(3, "x")), "metric": bytesField(1, textField(1, "qps")), "memory": textField(1, "memory"),
+			} {
+				metric := textField(1, of)
+				if of == "" {
+					metric = nil
+				}
+				if number > 0 {
+					metric = message(metric, bytesField(number, source))
+				}
+				taken := new(soundness).check(t, decoder, message(base, bytesField(16, bytesField(5, metric))), defaults)
+				if usual := number > 0 && int(number) == slices.Index(types, of)+1 && what == "usual" && number > 3 && number < 6; usual && !taken {
+					t.Errorf("%s, field %d, %s: not taken", of, number, what)
+				}
+			}
+		}
 	}
 }

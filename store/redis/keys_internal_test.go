@@ -110,7 +110,7 @@ func TestRecordsAreWhatTheyWere(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{"", "x", "\x00\xff", string(make([]byte, 1<<16))} {
 		version := newVersion()
-		r, err := decodeRecord(string(version)+value)
+		r, err := decodeRecord(string(version) + value)
 		if err != nil || r.Version != version || string(r.Value) != value {
 			t.Errorf("%d bytes: %v, version %q, want %q", len(value), err, r.Version, version)
 		}
