@@ -13,10 +13,16 @@ type metrics struct {
 	cacheHits    prometheus.Counter
 	cacheMisses  prometheus.Counter
 	heldDown     prometheus.Counter
+
+	load, loadBatch, swap, swapBatch, delete, list operation
 }
 
-// storeOperations are the values of the label operation.
-var storeOperations = []string{"load", "load batch", "swap", "swap batch", "delete", "list", "read log"}
+// operation is what is counted of one kind of operation on the store.
+type operation struct {
+	name    string
+	seconds prometheus.Observer
+	errors  prometheus.Counter
+}
 
 func newMetrics() *metrics {
 	m := &metrics{
@@ -43,9 +49,10 @@ func newMetrics() *metrics {
 			Name: "setpoint_decisions_without_store_total", Help: "Decisions made without the history store (--on-store-failure=hold-down).",
 		}),
 	}
-	for _, operation := range storeOperations {
-		m.storeSeconds.WithLabelValues(operation)
-		m.storeErrors.WithLabelValues(operation)
+	for name, op := range map[string]*operation{
+		"load": &m.load, "load_batch": &m.loadBatch, "swap": &m.swap, "swap_batch": &m.swapBatch, "delete": &m.delete, "list": &m.list,
+	} {
+		*op = operation{name, m.storeSeconds.WithLabelValues(name), m.storeErrors.WithLabelValues(name)}
 	}
 	return m
 }

@@ -34,15 +34,19 @@ func observe(s store.Store, m *metrics, log *zap.Logger) *observedStore {
 	}))}
 }
 
-// done notes the outcome of an operation.
-func (o *observedStore) done(ctx context.Context, operation, target string, start time.Time, err error) {
-	o.metrics.storeSeconds.WithLabelValues(operation).Observe(time.Since(start).Seconds())
+// done notes the outcome of an operation, on the key if it is on one.
+func (o *observedStore) done(ctx context.Context, op *operation, key *store.Key, start time.Time, err error) {
+	op.seconds.Observe(time.Since(start).Seconds())
 	if err == nil {
 		return
 	}
-	o.metrics.storeErrors.WithLabelValues(operation).Inc()
+	op.errors.Inc()
 	if ctx.Err() == nil {
-		o.log.Error("store failed", zap.String("operation", operation), zap.String("target", target), zap.Error(err))
+		var target string
+		if key != nil {
+			target = key.String()
+		}
+		o.log.Error("store failed", zap.String("operation", op.name), zap.String("target", target), zap.Error(err))
 	}
 	if errors.Is(err, store.ErrUnavailable) {
 		o.failed()
@@ -53,7 +57,7 @@ func (o *observedStore) done(ctx context.Context, operation, target string, star
 func (o *observedStore) Load(ctx context.Context, key store.Key) (store.Record, error) {
 	start := time.Now()
 	record, err := o.Store.Load(ctx, key)
-	o.done(ctx, "load", key.String(), start, err)
+	o.done(ctx, &o.metrics.load, &key, start, err)
 	return record, err
 }
 
@@ -61,7 +65,7 @@ func (o *observedStore) Load(ctx context.Context, key store.Key) (store.Record, 
 func (o *observedStore) LoadBatch(ctx context.Context, keys []store.Key) ([]store.Record, error) {
 	start := time.Now()
 	records, err := o.Store.LoadBatch(ctx, keys)
-	o.done(ctx, "load batch", "", start, err)
+	o.done(ctx, &o.metrics.loadBatch, nil, start, err)
 	return records, err
 }
 
@@ -69,7 +73,7 @@ func (o *observedStore) LoadBatch(ctx context.Context, keys []store.Key) ([]stor
 func (o *observedStore) CompareAndSwap(ctx context.Context, swap store.Swap) (store.SwapResult, error) {
 	start := time.Now()
 	result, err := o.Store.CompareAndSwap(ctx, swap)
-	o.done(ctx, "swap", swap.Key.String(), start, err)
+	o.done(ctx, &o.metrics.swap, &swap.Key, start, err)
 	return result, err
 }
 
@@ -77,7 +81,7 @@ func (o *observedStore) CompareAndSwap(ctx context.Context, swap store.Swap) (st
 func (o *observedStore) CompareAndSwapBatch(ctx context.Context, swaps []store.Swap) ([]store.SwapResult, error) {
 	start := time.Now()
 	results, err := o.Store.CompareAndSwapBatch(ctx, swaps)
-	o.done(ctx, "swap batch", "", start, err)
+	o.done(ctx, &o.metrics.swapBatch, nil, start, err)
 	return results, err
 }
 
@@ -85,7 +89,7 @@ func (o *observedStore) CompareAndSwapBatch(ctx context.Context, swaps []store.S
 func (o *observedStore) Delete(ctx context.Context, key store.Key) (bool, error) {
 	start := time.Now()
 	existed, err := o.Store.Delete(ctx, key)
-	o.done(ctx, "delete", key.String(), start, err)
+	o.done(ctx, &o.metrics.delete, &key, start, err)
 	return existed, err
 }
 
@@ -93,6 +97,6 @@ func (o *observedStore) Delete(ctx context.Context, key store.Key) (bool, error)
 func (o *observedStore) List(ctx context.Context, filter store.Filter, after store.Key, limit int) ([]store.Key, error) {
 	start := time.Now()
 	keys, err := o.Store.List(ctx, filter, after, limit)
-	o.done(ctx, "list", "", start, err)
+	o.done(ctx, &o.metrics.list, nil, start, err)
 	return keys, err
 }
