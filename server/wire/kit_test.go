@@ -47,7 +47,8 @@ func long(data []byte, options recommender.Options) (*setpointv1.RecommendReques
 	return req, in, append(violations, unreadable...)
 }
 
-// soundness is what was seen of requests.
+// soundness is what was seen of requests: how many the short way took and left, and
+// how many of those that it left the long way refuses, of every eighth.
 type soundness struct{ taken, left, refused int }
 
 // check reads the data both ways. Whatever the short way takes the long way must
@@ -59,15 +60,16 @@ func (s *soundness) check(t *testing.T, decoder *wire.Decoder, data []byte, opti
 	if !slices.Equal(given, data) {
 		t.Fatalf("the data was written to")
 	}
-	req, in, violations := long(data, options)
-	if len(violations) > 0 {
-		s.refused++
-	}
 	if !ok {
-		s.left++
+		if s.left++; s.left%8 == 0 {
+			if _, _, violations := long(data, options); len(violations) > 0 {
+				s.refused++
+			}
+		}
 		return false
 	}
 	s.taken++
+	req, in, violations := long(data, options)
 	// Nothing may be left of what the data holds.
 	for i := range data {
 		data[i] = 0xa5

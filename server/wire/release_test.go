@@ -105,9 +105,9 @@ func TestDecodingAllocatesNothingPerPod(t *testing.T) {
 				}
 				request.Release()
 			})
-			// The names of the request and those of the pods; a collection may empty the pool,
-			// and the race detector does.
-			if allocs > 10+float64(pods)/20 {
+			// The names of the request and those of the pods. More where a collection empties
+			// the pool, as the race detector does.
+			if allocs > 30 {
 				t.Errorf("%d pods: %v allocations", pods, allocs)
 			}
 		}

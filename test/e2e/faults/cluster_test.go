@@ -1,0 +1,212 @@
+package faults
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/store/redis/redistest"
+)
+
+// shards is how many masters a cluster has.
+const shards = 3
+
+// clusterRig is a Redis Cluster, and a way to look into each of its nodes.
+type clusterRig struct {
+	cluster *redistest.Cluster
+	nodes   []*goredis.Client
+	prefix  string
+}
+
+// newClusterRig starts a cluster that keeps its data over a crash.
+func newClusterRig(t *testing.T, lines ...string) *clusterRig {
+	t.Helper()
+	config := redistest.Config{Directives: append([]string{"appendonly yes", "appendfsync always"}, lines...)}
+	r := &clusterRig{cluster: redistest.StartCluster(t, shards, 0, config), prefix: redistest.Prefix(t)}
+	for _, server := range r.cluster.Servers() {
+		r.nodes = append(r.nodes, server.Client(t))
+	}
+	return r
+}
+
+// shard returns the number of the node that has the target, -1 if none has.
+func (r *clusterRig) shard(t *testing.T, target string) int {
+	t.Helper()
+	return slices.IndexFunc(r.nodes, func(node *goredis.Client) bool { return recordKey(t, node, r.prefix, target) != "" })
+}
+
+func (r *clusterRig) history(t testing.TB, target string) *recommender.History {
+	t.Helper()
+	for _, node := range r.nodes {
+		if key := recordKey(t, node, r.prefix, target); key != "" {
+			raw, err := node.Get(t.Context(), key).Result()
+			must(t, err)
+			return decodeRecord(t, raw)
+		}
+	}
+	return &recommender.History{}
+}
+
+// shardAways are ways that one shard is away, and its return.
+var shardAways = []struct {
+	name  string
+	begin func(*redistest.Server) (end func())
+}{
+	{"killed", func(s *redistest.Server) func() { s.Kill(); return s.Restart }},
+	{"hanging", func(s *redistest.Server) func() { s.Pause(); return s.Resume }},
+}
+
+// partial leaves the other shards of a cluster alone when one is away.
+const partial = "cluster-require-full-coverage no"
+
+func TestAShardThatIsAwayFailsItsItemsOnly(t *testing.T) {
+	t.Parallel()
+	for _, away := range shardAways {
+		t.Run(away.name, func(t *testing.T) {
+			t.Parallel()
+			r := newClusterRig(t, partial)
+			s := startService(t, r.cluster.URL(), r.prefix)
+			s.awaitReady(t)
+			b := newBook()
+			var known, unknown []string
+			for i := range 40 {
+				known = append(known, target(fmt.Sprint("known-", i)))
+				unknown = append(unknown, target(fmt.Sprint("unknown-", i)))
+			}
+			must(t, s.batch(t.Context(), b, b.requests(known...))...)
+			must(t, s.batch(t.Context(), b, b.requests(known...))...)
+			const lost = 1
+			end := away.begin(r.cluster.Servers()[lost])
+			shardOf := make(map[string]int)
+			for round := range 2 {
+				for _, a := range askings[1:] {
+					targets := known
+					if round == 1 {
+						targets = append(slices.Clone(known), unknown...)
+					}
+					asked := b.requests(targets...)
+					start := time.Now()
+					errs := a.ask(t.Context(), s, b, asked)
+					took := time.Since(start)
+					failed := 0
+					for i, err := range errs {
+						if err == nil {
+							shardOf[targets[i]] |= 1
+							continue
+						}
+						failed++
+						shardOf[targets[i]] |= 2
+						if problem := refusal(err, unavailable); problem != nil {
+							t.Errorf("%s of %s: %v", a.name, targets[i], problem)
+						}
+					}
+					t.Logf("%s: %d of %d refused in %v", a.name, failed, len(errs), brief(took))
+					if failed == 0 || failed > len(errs)*2/3 {
+						t.Errorf("%s: %d of %d are refused", a.name, failed, len(errs))
+					}
+					if bound := 2 * patience; took > bound {
+						t.Errorf("%s took %v", a.name, took)
+					}
+				}
+			}
+			eventually(t, notice, "not ready", func() error { return s.readiness(t, false) })
+			end()
+			works := eventually(t, notice, "all shards answer", func() error {
+				for _, name := range known {
+					if err := s.recommend(t.Context(), b, b.request(name)); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			t.Logf("calls succeed after %v, ready after %v", brief(works), brief(works+s.awaitReady(t)))
+			b.retryAll(t, s)
+			b.check(t, r)
+			for name, outcomes := range shardOf {
+				if want := map[bool]int{true: 2, false: 1}[r.shard(t, name) == lost]; outcomes != want {
+					t.Errorf("%s is on shard %d and its calls succeeded and failed by %b", name, r.shard(t, name), outcomes)
+				}
+			}
+			if stats := s.store.Stats(); stats.BreakersOpen != 0 {
+				t.Errorf("%+v", stats)
+			}
+			if t.Failed() {
+				for _, line := range s.logs.FilterMessage("store failed").All() {
+					t.Log(line.Time, line.ContextMap())
+				}
+			}
+		})
+	}
+}
+
+// A cluster that needs all shards refuses everything once it has noticed.
+func TestAClusterThatIsDownIsRefusedAndRecoversAlone(t *testing.T) {
+	t.Parallel()
+	r := newClusterRig(t)
+	s := startService(t, r.cluster.URL(), r.prefix)
+	s.awaitReady(t)
+	b := newBook()
+	var names []string
+	for i := range 10 {
+		names = append(names, target(fmt.Sprint("known-", i)))
+	}
+	must(t, s.batch(t.Context(), b, b.requests(names...))...)
+	lost := r.cluster.Servers()[0]
+	lost.Kill()
+	eventually(t, notice, "the cluster is down", func() error {
+		for i, err := range s.batch(t.Context(), b, b.requests(names...)) {
+			if problem := refusal(err, unavailable); problem != nil {
+				return fmt.Errorf("%s: %w", names[i], problem)
+			}
+		}
+		return nil
+	})
+	lost.Restart()
+	works := eventually(t, notice, "calls succeed again", func() error {
+		for _, err := range s.batch(t.Context(), b, b.requests(names...)) {
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	t.Logf("calls succeed after %v, ready after %v", brief(works), brief(works+s.awaitReady(t)))
+	b.retryAll(t, s)
+	b.check(t, r)
+}
+
+// Only the targets of the shard that is away are held down.
+func TestAShardThatIsAwayIsHeldDownAlone(t *testing.T) {
+	t.Parallel()
+	r := newClusterRig(t, partial)
+	s := startService(t, r.cluster.URL(), r.prefix, holdDown)
+	s.awaitReady(t)
+	b := newBook()
+	var names []string
+	for i := range 30 {
+		names = append(names, target(fmt.Sprint("known-", i)))
+	}
+	must(t, s.batch(t.Context(), b, b.requests(names...))...)
+	const lost = 2
+	held := 0
+	for _, name := range names {
+		if r.shard(t, name) == lost {
+			held++
+		}
+	}
+	r.cluster.Servers()[lost].Kill()
+	for _, a := range askings {
+		must(t, a.ask(t.Context(), s, b, b.requests(names...))...)
+		if got := s.metric(t, "setpoint_unwritten_targets"); got != float64(held) || held == 0 {
+			t.Errorf("%v targets are not written, want the %d of the shard", got, held)
+		}
+	}
+	r.cluster.Servers()[lost].Restart()
+	t.Logf("written after %v", brief(s.awaitWritten(t)))
+	b.retryAll(t, s)
+	b.check(t, r)
+}

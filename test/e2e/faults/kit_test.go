@@ -1,0 +1,81 @@
+package faults
+
+import (
+	"context"
+	"flag"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+)
+
+// parallel is how many tests run at once: they wait most of the time.
+const parallel = "6"
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	chosen := slices.ContainsFunc(os.Args, func(arg string) bool {
+		return strings.HasPrefix(strings.TrimLeft(arg, "-"), "test.parallel")
+	})
+	if !chosen {
+		if err := flag.Set("test.parallel", parallel); err != nil {
+			panic(err)
+		}
+	}
+	goredis.SetLogger(quiet{})
+	zerolog.SetGlobalLevel(zerolog.Disabled) // what toxics say
+	goleak.VerifyTestMain(m,
+		// A connection that a toxic has closed keeps those that feed it.
+		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*NoopToxic).Pipe"),
+		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).read"),
+	)
+}
+
+// quiet drops the driver's lines about connections that come and go.
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {}
+
+// pollInterval is how often what is waited for is looked at.
+const pollInterval = 5 * time.Millisecond
+
+// eventually calls f until it returns nil, and returns how long that took. The test
+// ends with f's last error if it takes longer than the bound.
+func eventually(t testing.TB, bound time.Duration, what string, f func() error) time.Duration {
+	t.Helper()
+	start := time.Now()
+	for {
+		err := f()
+		if err == nil {
+			return time.Since(start)
+		}
+		if time.Since(start) > bound {
+			t.Fatalf("%s: not within %v: %v", what, bound, err)
+		}
+		<-time.After(pollInterval)
+	}
+}
+
+// knownBug marks a test that fails for a reason that is known and to be decided on.
+func knownBug(t *testing.T, what string) {
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("KNOWN BUG: %s", what)
+			return
+		}
+		t.Logf("no longer a bug: take the mark off: %s", what)
+	})
+}
+
+// brief rounds a duration for people.
+func brief(d time.Duration) time.Duration {
+	if d > 10*time.Millisecond {
+		return d.Round(time.Millisecond)
+	}
+	return d.Round(10 * time.Microsecond)
+}

@@ -1,0 +1,155 @@
+package faults
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/Shopify/toxiproxy/v2"
+	"github.com/Shopify/toxiproxy/v2/toxics"
+	"github.com/rs/zerolog"
+)
+
+// toxiproxies is the server that all proxies belong to. Its HTTP side is not served:
+// tests are in the same process.
+var toxiproxies = toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
+
+// proxy is a toxiproxy before one Redis server.
+type proxy struct {
+	*toxiproxy.Proxy
+	address string
+}
+
+// newProxy starts a proxy, which ends with the test.
+func newProxy(t testing.TB, upstream string) *proxy {
+	t.Helper()
+	for range 100 {
+		// Below those of redistest and of outgoing connections, so that nobody takes
+		// the port while the proxy is disabled.
+		listen := fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(10000))
+		probe, err := net.Listen("tcp", listen)
+		if err != nil {
+			continue
+		}
+		_ = probe.Close()
+		p := &proxy{toxiproxy.NewProxy(toxiproxies, t.Name()+" "+listen, listen, upstream), listen}
+		if err := p.Start(); err != nil {
+			continue
+		}
+		t.Cleanup(p.Stop)
+		return p
+	}
+	t.Fatal("found no free port for a proxy")
+	return nil
+}
+
+// disable closes all connections and lets no new ones in.
+func (p *proxy) disable() { p.Stop() }
+
+// accepts reports whether somebody listens.
+func (p *proxy) accepts() bool {
+	conn, err := net.Dial("tcp", p.address)
+	if err == nil {
+		_ = conn.Close()
+	}
+	return err == nil
+}
+
+// enable undoes disable.
+func (p *proxy) enable(t testing.TB) {
+	t.Helper()
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// attributes are a toxic's settings.
+type attributes map[string]any
+
+// add adds a toxic to all connections, those to come too; upstream is towards Redis,
+// downstream from there.
+func (p *proxy) add(t testing.TB, kind, stream string, a attributes) {
+	t.Helper()
+	text, err := json.Marshal(map[string]any{"type": kind, "stream": stream, "attributes": a})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Toxics.AddToxicJson(bytes.NewReader(text)); err != nil {
+		t.Fatalf("toxic %s: %v", text, err)
+	}
+}
+
+// clear removes all toxics.
+func (p *proxy) clear(t testing.TB) { p.Toxics.ResetToxics(t.Context()) }
+
+// loss says which replies are lost on their way from Redis, with their connection.
+type loss struct {
+	// prefix is what they begin with, as they come from the network.
+	prefix string
+	// keep is how many bytes of such a reply still arrive.
+	keep int
+	// times is how many are lost, the rest arrives.
+	times int64
+	// meanwhile is called after Redis has answered and before the connection
+	// breaks. Nil: nothing happens then.
+	meanwhile func()
+
+	lost atomic.Int64
+}
+
+// lose loses replies from now on.
+func (p *proxy) lose(t testing.TB, l *loss) {
+	t.Helper()
+	losses.Store(t.Name(), l)
+	t.Cleanup(func() { losses.Delete(t.Name()) })
+	p.add(t, "lose_reply", "downstream", attributes{"loss": t.Name()})
+}
+
+// swapped begins Redis' reply to a swap that happened.
+const swapped = ":1\r\n"
+
+var losses sync.Map // string → *loss
+
+func init() { toxics.Register("lose_reply", new(loseReply)) }
+
+// loseReply is the toxic that loses replies. It is known by name in losses, for
+// toxics are made from JSON.
+type loseReply struct {
+	Loss string `json:"loss"`
+}
+
+// Pipe implements toxics.Toxic.
+func (l *loseReply) Pipe(stub *toxics.ToxicStub) {
+	known, _ := losses.Load(l.Loss)
+	plan, _ := known.(*loss)
+	for {
+		select {
+		case <-stub.Interrupt:
+			return
+		case chunk := <-stub.Input:
+			if chunk == nil {
+				stub.Close()
+				return
+			}
+			if plan == nil || !bytes.HasPrefix(chunk.Data, []byte(plan.prefix)) || plan.lost.Add(1) > plan.times {
+				stub.Output <- chunk
+				continue
+			}
+			if chunk.Data = chunk.Data[:min(plan.keep, len(chunk.Data))]; len(chunk.Data) > 0 {
+				stub.Output <- chunk
+			}
+			if plan.meanwhile != nil {
+				plan.meanwhile()
+			}
+			stub.Close()
+			for range stub.Input { // until the other side has closed, too
+			}
+			return
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package faults
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/store/redis"
+)
+
+// asByDefault takes the times that users have: what is slow is not to fail because
+// other tests keep the machine busy.
+func asByDefault(su *setup) {
+	su.redis.Timeout, su.redis.BreakerPause = redis.DefaultTimeout, redis.DefaultBreakerPause
+	su.options.RequestTimeout = server.DefaultOptions().RequestTimeout
+}
+
+// withoutLog keeps the decision log from using connections.
+func withoutLog(su *setup) { su.redis.LogLength = -1 }
+
+// A network that is slow but within the timeout costs its latency once a decision.
+func TestLatencyBelowTheTimeoutIsPaidOnce(t *testing.T) {
+	t.Parallel()
+	const latency = redis.DefaultTimeout / 4
+	r := sharedRig(t)
+	s := r.start(t, asByDefault, withoutLog)
+	b := newBook()
+	names := []string{target("one"), target("two"), target("three")}
+	var fresh []string
+	for i := range 10 {
+		fresh = append(fresh, target(fmt.Sprint("fresh-", i)))
+	}
+	for range 2 { // connections, scripts, and what is remembered
+		must(t, s.stream(t.Context(), b, b.requests(append(fresh, names...)...))...)
+	}
+	r.proxy.add(t, "latency", "downstream", attributes{"latency": latency.Milliseconds()})
+	for _, a := range askings {
+		asked := b.requests(names...)
+		if a.name == "Recommend" {
+			asked = asked[:1]
+		}
+		before, start := s.store.Stats(), time.Now()
+		must(t, a.ask(t.Context(), s, b, asked)...)
+		took, after := time.Since(start), s.store.Stats()
+		t.Logf("%s takes %v", a.name, brief(took))
+		// Of a stream those share a round trip that come while others are on their way.
+		bound := 2 * latency
+		if a.name == "StreamRecommend" {
+			bound = 3 * latency
+		}
+		if took < latency || took > bound {
+			t.Errorf("%s took %v with a latency of %v", a.name, took, latency)
+		}
+		if after.Retries != before.Retries {
+			t.Errorf("%s sent %d commands again", a.name, after.Retries-before.Retries)
+		}
+	}
+	must(t, s.readiness(t, true))
+	r.proxy.clear(t)
+	b.retryAll(t, s)
+	b.check(t, r)
+}
+
+// The decision log aside, whose writes nobody waits for.
+func TestADecisionOnAKnownTargetIsOneRoundTrip(t *testing.T) {
+	t.Parallel()
+	r := sharedRig(t)
+	s := r.start(t, withoutLog)
+	b := newBook()
+	name := target("known")
+	must(t, s.recommend(t.Context(), b, b.request(name)), s.recommend(t.Context(), b, b.request(name)))
+	const n = 20
+	before, start := s.store.Stats(), time.Now()
+	for range n {
+		must(t, s.recommend(t.Context(), b, b.request(name)))
+	}
+	after := s.store.Stats()
+	// Once a second the store is asked whether it is well.
+	checks := 1 + uint64(time.Since(start)/time.Second)
+	if got := after.RoundTrips - before.RoundTrips; got < n || got > n+checks {
+		t.Errorf("%d decisions took %d round trips", n, got)
+	}
+	if after.Retries != before.Retries || after.ScriptLoads != before.ScriptLoads || after.Conflicts != before.Conflicts {
+		t.Errorf("before %+v, after %+v", before, after)
+	}
+}
+
+func TestJitterAndLittleBandwidthOnlyTakeTime(t *testing.T) {
+	t.Parallel()
+	r := sharedRig(t)
+	s := r.start(t, asByDefault)
+	b := newBook()
+	r.proxy.add(t, "latency", "downstream", attributes{"latency": 20, "jitter": 15})
+	r.proxy.add(t, "latency", "upstream", attributes{"latency": 20, "jitter": 15})
+	r.proxy.add(t, "bandwidth", "upstream", attributes{"rate": 400}) // KB/s
+	r.proxy.add(t, "bandwidth", "downstream", attributes{"rate": 400})
+	var names []string
+	for i := range 40 {
+		names = append(names, target(fmt.Sprint("many-", i)))
+	}
+	for _, a := range askings {
+		start := time.Now()
+		must(t, a.ask(t.Context(), s, b, b.requests(names...))...)
+		t.Logf("%s of %d takes %v", a.name, len(names), brief(time.Since(start)))
+	}
+	must(t, s.readiness(t, true))
+	if stats := s.store.Stats(); stats.Failures != 0 || stats.BreakerTrips != 0 {
+		t.Errorf("%+v", stats)
+	}
+	r.proxy.clear(t)
+	b.retryAll(t, s)
+	b.check(t, r)
+}
+
+// A batch that the network can't take in time is refused item by item, and what of
+// it has arrived is found by the retry.
+func TestABatchThatIsTooLargeForTheNetworkIsRecordedOnceByRetries(t *testing.T) {
+	t.Parallel()
+	r := sharedRig(t)
+	s := r.start(t)
+	b := newBook()
+	var names []string
+	for i := range 300 {
+		names = append(names, target(fmt.Sprint("many-", i)))
+	}
+	must(t, s.batch(t.Context(), b, b.requests(names...))...)
+	r.proxy.add(t, "bandwidth", "upstream", attributes{"rate": 100}) // KB/s, a tenth of what is needed
+	refused(t, unavailable, s.batch(t.Context(), b, b.requests(names...))...)
+	r.proxy.clear(t)
+	eventually(t, notice, "calls succeed again", func() error { return s.recommend(t.Context(), b, b.request(probe)) })
+	b.retryAll(t, s)
+	b.check(t, r)
+}
+
+// More calls at once than connections can take wait for one, and some too long. That
+// says nothing of Redis: there are too few connections, or too many calls.
+func TestABurstBeyondThePoolDoesNotOpenTheBreaker(t *testing.T) {
+	t.Parallel()
+	r := sharedRig(t)
+	s := r.start(t, func(su *setup) { su.redis.PoolSize = 2 })
+	b := newBook()
+	must(t, s.recommend(t.Context(), b, b.request(probe)), s.recommend(t.Context(), b, b.request(probe)))
+	r.proxy.add(t, "latency", "downstream", attributes{"latency": timeout.Milliseconds() / 2})
+	var names []string
+	for i := range 60 {
+		names = append(names, target(fmt.Sprint("burst-", i)))
+	}
+	refusals := 0
+	for _, err := range s.stream(t.Context(), b, b.requests(names...)) {
+		if err != nil {
+			refused(t, unavailable, err)
+			refusals++
+		}
+	}
+	stats := s.store.Stats()
+	t.Logf("%d of %d calls refused, %d waits for a connection given up", refusals, len(names), stats.PoolTimeouts)
+	if stats.BreakerTrips != 0 {
+		t.Errorf("the breaker opened: %+v", stats)
+	}
+	must(t, s.recommend(t.Context(), b, b.request(probe)))
+	r.proxy.clear(t)
+	b.retryAll(t, s)
+	b.check(t, r)
+}

@@ -1,0 +1,122 @@
+package faults
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/status"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/store/redis/redistest"
+)
+
+// Nobody calls: readiness follows Redis all the same.
+func TestAnIdleServiceNoticesByItself(t *testing.T) {
+	t.Parallel()
+	for _, f := range aways {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			r := f.rig(t)
+			s := r.start(t)
+			end := f.begin(t, r)
+			noticed := eventually(t, notice, "not ready", func() error { return s.readiness(t, false) })
+			end()
+			t.Logf("not ready after %v, ready after %v", brief(noticed), brief(s.awaitReady(t)))
+			if !s.logged("store away: not ready") || !s.logged("store answers: ready") {
+				t.Errorf("logged is %v", s.logs.All())
+			}
+		})
+	}
+}
+
+// A stream lives through an outage: its items are refused, then answered again.
+func TestAStreamOutlivesAnOutage(t *testing.T) {
+	t.Parallel()
+	for _, f := range aways {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			r := f.rig(t)
+			s := r.start(t)
+			b := newBook()
+			stream, err := s.recommendations.StreamRecommend(t.Context())
+			must(t, err)
+			n := 0
+			ask := func() error {
+				n++
+				e := b.request(probe)
+				must(t, stream.Send(&setpointv1.StreamRecommendRequest{Id: fmt.Sprint(n), Request: e.request}))
+				answer, err := stream.Recv()
+				must(t, err)
+				if answer.GetError() != nil {
+					return status.ErrorProto(answer.GetError())
+				}
+				return b.told(e, answer.GetResponse())
+			}
+			must(t, ask())
+			end := f.begin(t, r)
+			for range 3 {
+				refused(t, unavailable, ask())
+			}
+			end()
+			t.Logf("answered again after %v", brief(eventually(t, notice, "answered again", ask)))
+			must(t, stream.CloseSend())
+			s.awaitReady(t)
+			b.retryAll(t, s)
+			b.check(t, r)
+		})
+	}
+}
+
+// A Redis that takes no more clients serves those it has.
+func TestOpenConnectionsAreServedByAFullRedis(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, redistest.Config{})
+	s := r.start(t, func(su *setup) { su.redis.PoolSize = 1 })
+	b := newBook()
+	must(t, s.recommend(t.Context(), b, b.request(probe)))
+	r.do(t, "CONFIG", "SET", "maxclients", 1)
+	eventually(t, notice, "Redis takes nobody", func() error { return refusesClients(r.redis.Addr()) })
+	for range 5 {
+		must(t, s.recommend(t.Context(), b, b.request(probe)))
+	}
+	must(t, s.readiness(t, true))
+	b.check(t, r)
+}
+
+// Writes are to be on a replica, and it hangs. They happen, and count once it has them.
+func TestAWriteThatNoReplicaHasIsRefusedAndFoundLater(t *testing.T) {
+	t.Parallel()
+	for _, a := range askings {
+		t.Run(a.name, func(t *testing.T) {
+			t.Parallel()
+			r, replica := newRig(t, redistest.Config{}), newRig(t, redistest.Config{})
+			replica.prefix = r.prefix
+			host, port, err := net.SplitHostPort(r.redis.Addr())
+			must(t, err)
+			replica.do(t, "REPLICAOF", host, port)
+			eventually(t, notice, "the replica follows", func() error {
+				if state := replica.info(t, "replication", "master_link_status"); state != "up" {
+					return errors.New(state)
+				}
+				return nil
+			})
+			s := r.start(t, func(su *setup) { su.redis.WaitReplicas, su.redis.WaitTimeout = 1, timeout/2 })
+			b := newBook()
+			names := []string{target("one"), target("two")}
+			must(t, a.ask(t.Context(), s, b, b.requests(names...))...)
+			replica.redis.Pause()
+			start := time.Now()
+			refused(t, unavailable, a.ask(t.Context(), s, b, b.requests(names...))...)
+			took := time.Since(start)
+			replica.redis.Resume()
+			works := eventually(t, notice, "calls succeed again", func() error { return s.recommend(t.Context(), b, b.request(names[0])) })
+			t.Logf("refused after %v, calls succeed after %v", brief(took), brief(works))
+			b.retryAll(t, s)
+			b.check(t, r)
+			b.check(t, replica)
+		})
+	}
+}

@@ -1,0 +1,397 @@
+//go:build linux
+
+// Package service runs setpoint serve as users do, as processes, for tests: built
+// once for each test binary, on free loopback ports, to be killed and started again.
+//
+//	s := service.Start(t, "--redis", url)
+//	answer, err := s.Recommendations().Recommend(ctx, request)
+//	s.Kill()    // as a crash would
+//	s.Restart() // on the same ports
+//
+// An instance ends with its test, by SIGTERM, and must then exit with 0. One that
+// exits by itself, panics or meets a data race fails the test. Of a test that failed
+// the end of each log is shown. Nothing outlives the test process, however that ends.
+//
+// With SETPOINT_E2E_RACE set the service is built with the race detector.
+//
+// Methods that can fail end the test that the instance was started for, so they are
+// called on that test's goroutine; the clients may be used on any.
+package service
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials/insecure"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+const (
+	// readyTimeout bounds a start, stopTimeout a stop: more than a service needs to
+	// drain, on a machine that is busy.
+	readyTimeout = 30 * time.Second
+	stopTimeout  = 40 * time.Second
+	pollInterval = 5 * time.Millisecond
+	// shownLog is how much of a log is shown of a test that failed, bytes.
+	shownLog = 4 << 10
+)
+
+// Instance is one service. Its addresses and flags stay the same while its process
+// comes and goes.
+type Instance struct {
+	t        testing.TB
+	flags    []string
+	ports    *ports
+	logName  string
+	conn     *grpc.ClientConn
+	client   *http.Client
+	process  *process // nil: none was started yet, or it was killed or stopped
+	starting time.Duration
+}
+
+// process is one run of the service.
+type process struct {
+	cmd *exec.Cmd
+	// ended is closed when it has, with the error of Wait.
+	ended chan struct{}
+	err   error
+}
+
+// Start starts a service with the flags given, which win over the kit's own, and
+// waits until it is ready.
+func Start(t testing.TB, flags ...string) *Instance {
+	t.Helper()
+	return StartAll(t, 1, flags...)[0]
+}
+
+// StartAll starts n services with the same flags, all at once.
+func StartAll(t testing.TB, n int, flags ...string) []*Instance {
+	t.Helper()
+	instances := make([]*Instance, n)
+	for i := range instances {
+		instances[i] = newInstance(t, flags)
+	}
+	RestartAll(instances)
+	return instances
+}
+
+// RestartAll starts all of them at once, each after a Stop if it runs.
+func RestartAll(instances []*Instance) {
+	if len(instances) == 0 {
+		return
+	}
+	instances[0].t.Helper()
+	errs := make([]error, len(instances))
+	var wg sync.WaitGroup
+	for i, s := range instances {
+		wg.Go(func() { errs[i] = s.restart() })
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		instances[0].t.Fatal(err)
+	}
+}
+
+func newInstance(t testing.TB, flags []string) *Instance {
+	t.Helper()
+	log, err := os.CreateTemp(t.TempDir(), "setpoint-*.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s := &Instance{t: t, flags: flags, logName: log.Name(), client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
+	if s.ports, err = reservePorts(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.ports.release)
+	// A service that was away is to be tried again soon, not after the usual second
+	// and more.
+	s.conn, err = grpc.NewClient(s.GRPCAddr(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.5, Jitter: 0.2, MaxDelay: 200 * time.Millisecond},
+			MinConnectTimeout: time.Second,
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.end)
+	return s
+}
+
+// end is that of the test.
+func (s *Instance) end() {
+	_ = s.conn.Close()
+	if err := s.stop(); err != nil {
+		s.t.Error(err)
+	}
+	text, err := os.ReadFile(s.logName)
+	if err != nil {
+		s.t.Error(err)
+		return
+	}
+	for _, sign := range []string{"WARNING: DATA RACE", "panic: ", "fatal error: "} {
+		if at := bytes.Index(text, []byte(sign)); at >= 0 {
+			s.t.Errorf("the service on %s logged:\n%s", s.GRPCAddr(), text[at:min(len(text), at+shownLog)])
+		}
+	}
+	if s.t.Failed() {
+		s.t.Logf("log of the service on %s:\n%s", s.GRPCAddr(), tail(text))
+	}
+}
+
+// Conn returns a connection, which stays usable when the process comes back.
+func (s *Instance) Conn() *grpc.ClientConn { return s.conn }
+
+// Recommendations returns a client of the service's recommendations.
+func (s *Instance) Recommendations() setpointv1.RecommendationServiceClient {
+	return setpointv1.NewRecommendationServiceClient(s.conn)
+}
+
+// Targets returns a client of what it keeps.
+func (s *Instance) Targets() setpointv1.TargetServiceClient {
+	return setpointv1.NewTargetServiceClient(s.conn)
+}
+
+// GRPCAddr returns host and port of gRPC.
+func (s *Instance) GRPCAddr() string { return s.ports.address(0) }
+
+// RESTAddr returns host and port of REST.
+func (s *Instance) RESTAddr() string { return s.ports.address(1) }
+
+// AdminAddr returns host and port of metrics and health.
+func (s *Instance) AdminAddr() string { return s.ports.address(2) }
+
+// StartTime returns how long the last start took until the service was ready.
+func (s *Instance) StartTime() time.Duration { return s.starting }
+
+// Kill ends the process by SIGKILL, as a crash would, and waits for that. Without a
+// process it does nothing.
+func (s *Instance) Kill() {
+	if s.process == nil {
+		return
+	}
+	_ = s.process.cmd.Process.Kill() // fails only for one that is gone
+	<-s.process.ended
+	s.process = nil
+}
+
+// Stop ends the process by SIGTERM. It must exit with 0.
+func (s *Instance) Stop() {
+	s.t.Helper()
+	if err := s.stop(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *Instance) stop() error {
+	p := s.process
+	if p == nil {
+		return nil
+	}
+	s.process = nil
+	select {
+	case <-p.ended:
+		return fmt.Errorf("the service on %s exited by itself: %w\n%s", s.GRPCAddr(), p.err, s.log())
+	default:
+	}
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	select {
+	case <-p.ended:
+	case <-time.After(stopTimeout):
+		_ = p.cmd.Process.Kill()
+		<-p.ended
+		return fmt.Errorf("the service on %s was still running %v after SIGTERM\n%s", s.GRPCAddr(), stopTimeout, s.log())
+	}
+	if p.err != nil {
+		return fmt.Errorf("the service on %s after SIGTERM: %w\n%s", s.GRPCAddr(), p.err, s.log())
+	}
+	return nil
+}
+
+// Restart starts the process again on the same ports, after a Stop if it runs, and
+// waits until it is ready.
+func (s *Instance) Restart() {
+	s.t.Helper()
+	if err := s.restart(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *Instance) restart() error {
+	if err := s.stop(); err != nil {
+		return err
+	}
+	started := time.Now()
+	if err := s.start(); err != nil {
+		return err
+	}
+	if err := s.awaitReady(true); err != nil {
+		return err
+	}
+	s.starting = time.Since(started)
+	return nil
+}
+
+func (s *Instance) start() error {
+	program, err := built()
+	if err != nil {
+		return err
+	}
+	log, err := os.OpenFile(s.logName, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.Command(program)
+	cmd.Args = append([]string{
+		"setpoint", "serve", "--log-level=warn",
+		"--grpc-address=" + s.GRPCAddr(), "--rest-address=" + s.RESTAddr(), "--admin-address=" + s.AdminAddr(),
+	}, s.flags...)
+	cmd.Env = append(withoutSettings(os.Environ()), "GORACE=halt_on_error=1")
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	p := &process{cmd: cmd, ended: make(chan struct{})}
+	go func() {
+		p.err = cmd.Wait()
+		close(p.ended)
+	}()
+	s.process = p
+	return nil
+}
+
+// withoutSettings leaves the tester's own settings of the service out.
+func withoutSettings(environment []string) []string {
+	var kept []string
+	for _, variable := range environment {
+		if !strings.HasPrefix(variable, "SETPOINT_") {
+			kept = append(kept, variable)
+		}
+	}
+	return kept
+}
+
+// AwaitReady waits until the service is ready.
+func (s *Instance) AwaitReady() {
+	s.t.Helper()
+	if err := s.awaitReady(true); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// AwaitUnready waits until the service says that it is not ready.
+func (s *Instance) AwaitUnready() {
+	s.t.Helper()
+	if err := s.awaitReady(false); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *Instance) awaitReady(want bool) error {
+	if s.process == nil {
+		return fmt.Errorf("the service on %s does not run", s.GRPCAddr())
+	}
+	deadline := time.Now().Add(readyTimeout)
+	for {
+		if ready, err := s.ready(); err == nil && ready == want {
+			return nil
+		}
+		select {
+		case <-s.process.ended:
+			return fmt.Errorf("the service on %s exited: %w\n%s", s.GRPCAddr(), s.process.err, s.log())
+		case <-time.After(pollInterval):
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("ready did not become %v on %s within %v\n%s", want, s.GRPCAddr(), readyTimeout, s.log())
+		}
+	}
+}
+
+// Ready reports whether the service says that it is ready; false where it does not
+// answer.
+func (s *Instance) Ready() bool {
+	ready, err := s.ready()
+	return err == nil && ready
+}
+
+func (s *Instance) ready() (bool, error) {
+	code, _, err := s.get("/readyz")
+	return code == http.StatusOK, err
+}
+
+// Metric returns the sum of the series of a metric, 0 where there is none or the
+// service does not answer.
+func (s *Instance) Metric(name string) float64 {
+	_, body, err := s.get("/metrics")
+	if err != nil {
+		return 0
+	}
+	var sum float64
+	lines := bufio.NewScanner(bytes.NewReader(body))
+	for lines.Scan() {
+		series, value, _ := strings.Cut(lines.Text(), " ")
+		if labels, ok := strings.CutPrefix(series, name); !ok || labels != "" && labels[0] != '{' {
+			continue
+		}
+		if v, err := strconv.ParseFloat(value, 64); err == nil {
+			sum += v
+		}
+	}
+	return sum
+}
+
+// get asks the admin address.
+func (s *Instance) get(path string) (code int, body []byte, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.AdminAddr()+path, nil)
+	if err != nil {
+		return 0, nil, err
+	}
+	response, err := s.client.Do(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer response.Body.Close()
+	body, err = io.ReadAll(response.Body)
+	return response.StatusCode, body, err
+}
+
+// log returns the end of the log.
+func (s *Instance) log() []byte {
+	text, err := os.ReadFile(s.logName)
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return tail(text)
+}
+
+func tail(text []byte) []byte {
+	if len(text) > shownLog {
+		return append([]byte("…"), text[len(text)-shownLog:]...)
+	}
+	return text
+}
