@@ -73,6 +73,11 @@ func Merge(stored, local History) History {
 // by what the later decision saw: 5 to 8 is applied where that one began at 8, else
 // dropped.
 func settleEachOther(stored, local *History) {
+	if p := stored.Pending; p != nil && local.Last.ID == p.ID && local.Last.Outcome == NotChanged {
+		// One decision: recorded, and, as nobody learned of that, made again with its
+		// scale-down withheld. The caller knows the latter.
+		stored.settleAs(Dropped)
+	}
 	stored.settleAsIn(local)
 	local.settleAsIn(stored)
 	switch a, b := stored.Pending, local.Pending; {
@@ -168,14 +173,24 @@ func mergeSettled(stored, local []Settled) []Settled {
 }
 
 // mergeAnswers returns the answers of both by their instants, of one request that
-// both answered stored's. If there are more than either side has and more than
+// both answered stored's, unless both are of one decision: that stored's was recorded
+// nobody learned, or it would not have been made again. If there are more than either side has and more than
 // maxMergedAnswers, the newest.
 func mergeAnswers(stored, local []Answer) []Answer {
-	known := make(map[string]bool, len(stored))
+	stored = slices.Clone(stored)
+	known := make(map[string]int, len(stored))
 	for i := range stored {
-		known[stored[i].RequestID] = true
+		known[stored[i].RequestID] = i
 	}
-	missing := slices.DeleteFunc(slices.Clone(local), func(a Answer) bool { return known[a.RequestID] })
+	missing := slices.DeleteFunc(slices.Clone(local), func(a Answer) bool {
+		i, twice := known[a.RequestID]
+		if twice && a.ID != (ID{}) && stored[i].ID == a.ID {
+			at := stored[i].At
+			stored[i] = a
+			stored[i].At = at // and with it the order
+		}
+		return twice
+	})
 	var merged []Answer
 	for _, a := range stored {
 		// Of one instant local's come first, so that one left out here stays out.

@@ -721,3 +721,35 @@ func (c *comparison) apart(h History, holdDown bool) History {
 	c.now = c.now.Add(1 + time.Duration(c.between(0, 40))*time.Second/2)
 	return next
 }
+
+// A swap happened and its answer was lost; the decision was made again without the
+// store, which withheld the scale-down. The caller was told the latter.
+func TestADecisionToldAsWithheldIsMergedAsTold(t *testing.T) {
+	t.Parallel()
+	id := ID{1}
+	base := History{Seen: true, Initialized: true, Updated: t0, Status: Status{DesiredReplicas: 5}}
+	stored, local := base, base
+	stored.Updated, local.Updated = t0.Add(time.Second), t0.Add(time.Second)
+	stored.Pending = &Pending{ID: id, At: stored.Updated.UnixNano(), From: 5, To: 3, PreviousDesired: 5}
+	stored.Last = LastDecision{ID: id, At: stored.Updated.UnixNano(), From: 5, To: 3, Outcome: Undecided}
+	stored.Status.DesiredReplicas = 3
+	stored.Answers = []Answer{{RequestID: "r", ID: id, At: 1, From: 5, To: 3}}
+	local.Last = LastDecision{ID: id, At: local.Updated.UnixNano(), From: 5, To: 5, Outcome: NotChanged}
+	local.Answers = []Answer{{RequestID: "r", ID: id, At: 1, From: 5, To: 5}}
+	merged := Merge(stored, local)
+	if merged.Pending != nil {
+		t.Errorf("pending is %+v, which nobody was told", merged.Pending)
+	}
+	if len(merged.Answers) != 1 || merged.Answers[0].To != 5 {
+		t.Errorf("answers are %+v", merged.Answers)
+	}
+	if merged.Status.DesiredReplicas != 5 {
+		t.Errorf("desired are %d", merged.Status.DesiredReplicas)
+	}
+	if again := Merge(merged, local); !reflect.DeepEqual(again, merged) {
+		t.Error("merged once more it is another")
+	}
+	if stored.Pending == nil || stored.Answers[0].To != 3 {
+		t.Error("the stored history was written to")
+	}
+}

@@ -125,8 +125,8 @@ func evaluationTimePast(target string, asked, newest time.Time) error {
 // storeError maps an error of the store. Its text is for the log, not for the caller.
 func storeError(ctx context.Context, target string, err error) error {
 	switch {
-	case ctx.Err() != nil:
-		return status.FromContextError(ctx.Err()).Err()
+	case callerGone(ctx) != nil:
+		return status.FromContextError(callerGone(ctx)).Err()
 	case errors.Is(err, store.ErrUnreadable):
 		return historyError(target, err)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled),

@@ -41,7 +41,7 @@ func (o *observedStore) done(ctx context.Context, op *operation, key *store.Key,
 		return
 	}
 	op.errors.Inc()
-	if ctx.Err() == nil {
+	if callerGone(ctx) == nil {
 		var target string
 		if key != nil {
 			target = key.String()

@@ -267,14 +267,28 @@ func mergeHistories(stored, local store.Record) ([]byte, error) {
 	return merged.AppendBinary(nil), nil
 }
 
-// finish writes what it can before a stop.
-func (o *outage) finish(timeout time.Duration) {
-	if o.pending() == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+const (
+	// finishTime bounds how long a stop tries to write what an outage has left.
+	finishTime = 3 * time.Second
+	// finishPause is the time between two tries.
+	finishPause = 100 * time.Millisecond
+)
+
+// finish writes what it can before a stop: a store that has just come back may not
+// answer at once.
+func (o *outage) finish() {
+	ctx, cancel := context.WithTimeout(context.Background(), finishTime)
 	defer cancel()
-	if err := o.writeBack(ctx); err != nil {
-		o.targets.log.Error("decisions of an outage are lost with this instance", zap.Int("targets", o.pending()), zap.Error(err))
+	for o.pending() > 0 {
+		err := o.writeBack(ctx)
+		if err == nil {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			o.targets.log.Error("decisions of an outage are lost with this instance", zap.Int("targets", o.pending()), zap.Error(err))
+			return
+		case <-time.After(finishPause):
+		}
 	}
 }

@@ -218,7 +218,7 @@ func (s *Server) stop() {
 	s.grpc.Stop()
 	<-stopped
 	_ = s.conn.Close()
-	s.service.targets.outage.finish(s.options.RequestTimeout)
+	s.service.targets.outage.finish()
 	s.recorder.close()
 	s.service.targets.cache.close()
 }

@@ -88,7 +88,7 @@ func (s *recommendationService) answerStreamed(ctx context.Context, data []byte,
 	var request []byte
 	*id, request, j.err = readStreamed(data)
 	if j.err == nil {
-		ctx, cancel := context.WithTimeout(ctx, s.targets.options.RequestTimeout)
+		ctx, cancel := withOwnDeadline(ctx, s.targets.options.RequestTimeout)
 		defer cancel()
 		s.targets.readEncoded(&j, request)
 		defer j.release()

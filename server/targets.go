@@ -204,7 +204,7 @@ func (t *targets) swapped(j *job, result store.SwapResult, value []byte) bool {
 // instance last knew where that is wanted and the store is away, else by refusing.
 func (t *targets) withoutStore(ctx context.Context, j *job, err error) {
 	away := errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
-	if t.options.HoldDown && away && ctx.Err() == nil && !j.dryRun && t.outage.decide(j) {
+	if t.options.HoldDown && away && callerGone(ctx) == nil && !j.dryRun && t.outage.decide(j) {
 		return
 	}
 	j.err = storeError(ctx, j.target, err)
@@ -311,7 +311,7 @@ func (t *targets) report(ctx context.Context, req *setpointv1.ReportScaleRequest
 // reportWithoutStore settles a change that the store could not be told of.
 func (t *targets) reportWithoutStore(ctx context.Context, req *setpointv1.ReportScaleRequest, id recommender.ID, outcome recommender.Outcome, err error) (*setpointv1.ReportScaleResponse, error) {
 	target, key := req.GetTarget(), parseTarget(req.GetTarget())
-	if t.options.HoldDown && errors.Is(err, store.ErrUnavailable) && ctx.Err() == nil {
+	if t.options.HoldDown && errors.Is(err, store.ErrUnavailable) && callerGone(ctx) == nil {
 		if before, after, settlement, ok := t.outage.settle(key, id, outcome, req.GetMessage()); ok {
 			if settlement.Changed {
 				t.decisions.append(key, []*setpointv1.Decision{settledDecision(&before, &after, outcome)})

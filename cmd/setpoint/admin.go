@@ -78,7 +78,7 @@ var redisMetrics = []redisMetric{
 	redisCounter("dials_total", "Attempts to connect to Redis.", func(s *redis.Stats) uint64 { return s.Dials }),
 	redisCounter("pool_timeouts_total", "Waits for a connection to Redis given up.", func(s *redis.Stats) uint64 { return s.PoolTimeouts }),
 	redisCounter("breaker_trips_total", "Times that a Redis node's circuit breaker opened.", func(s *redis.Stats) uint64 { return s.BreakerTrips }),
-	redisGauge("breakers_open", "Redis nodes whose circuit breaker is not closed.", func(s *redis.Stats) int { return s.BreakersOpen }),
+	redisGauge("breakers_open", "Redis nodes whose circuit breaker is open.", func(s *redis.Stats) int { return s.BreakersOpen }),
 	redisGauge("connections", "Open connections to Redis.", func(s *redis.Stats) int { return s.Connections }),
 	redisGauge("connections_idle", "Open connections to Redis that wait for work.", func(s *redis.Stats) int { return s.Idle }),
 }

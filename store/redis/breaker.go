@@ -27,7 +27,9 @@ func (s *Store) newNodeHook(name string) *nodeHook {
 		Timeout:     s.options.BreakerPause,
 		ReadyToTrip: func(c gobreaker.Counts) bool { return int(c.ConsecutiveFailures) >= s.options.BreakerFailures },
 		OnStateChange: func(name string, from, to gobreaker.State) {
-			s.stats.breakerChanged(from, to)
+			if to == gobreaker.StateOpen {
+				s.stats.breakerTrips.Add(1)
+			}
 			if s.options.OnBreaker != nil && (from == gobreaker.StateClosed || to == gobreaker.StateClosed) {
 				s.options.OnBreaker(name, to != gobreaker.StateClosed)
 			}
@@ -39,6 +41,9 @@ func (s *Store) newNodeHook(name string) *nodeHook {
 			return errors.Is(err, context.Canceled) || errors.Is(err, goredis.ErrPoolTimeout)
 		},
 	})
+	s.breakersMu.Lock()
+	defer s.breakersMu.Unlock()
+	s.breakers[name] = h.breaker
 	return h
 }
 

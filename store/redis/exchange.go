@@ -34,8 +34,8 @@ type exchange struct {
 	take func(i int, reply any, doubtful bool) error
 	// once says that a command that may have been performed must not be sent again.
 	once bool
-	// durable says that the writes must be acknowledged by replicas if the options
-	// ask for that.
+	// durable says that what is written, or was and is read now, must be acknowledged
+	// by replicas if the options ask for that.
 	durable bool
 }
 
@@ -61,6 +61,12 @@ func (s *Store) perform(ctx context.Context, n int, x *exchange) (errs []error) 
 			break
 		}
 		s.stats.retries.Add(uint64(len(run.pending)))
+		if run.failed {
+			s.reconsider(ctx)
+		}
+	}
+	if run.failed {
+		s.reconsider(ctx)
 	}
 	for _, i := range run.pending {
 		run.fail(n, i, operationError(ctx, x.operation, run.last[i]))
@@ -77,6 +83,8 @@ type run struct {
 	last     []error // by command, of the last attempt; nil until there is one
 	doubtful []bool  // by command; nil until there is one
 	whole    bool
+	// failed says that a server did not do its part.
+	failed bool
 }
 
 func (r *run) fail(n, i int, err error) {
@@ -113,6 +121,7 @@ func (r *run) attempt(ctx context.Context, n int) fault {
 			continue
 		}
 		f := faultOf(err)
+		r.failed = r.failed || f.kind == store.ErrUnavailable && !f.now //nolint:errorlint // it is the sentinel itself
 		if f.doubtful {
 			if r.doubtful == nil {
 				r.doubtful = make([]bool, n)
@@ -158,6 +167,9 @@ func (s *Store) send(ctx context.Context, commands []goredis.Cmder, durable bool
 		_, _ = pipe.Exec(ctx)
 		return nil
 	}
+	// Since Redis 7.2 WAIT waits for what its connection wrote last, which a load, or a
+	// swap that had happened before, did not: so something is written in any case.
+	_ = pipe.Process(ctx, newCommand(ctx, "set", s.layout.bases[0]+"p", "", "px", 60_000))
 	acknowledged := newCommand(ctx, "wait", s.options.WaitReplicas, s.options.WaitTimeout.Milliseconds())
 	_ = pipe.Process(ctx, acknowledged)
 	_, _ = pipe.Exec(ctx)
@@ -182,10 +194,6 @@ func (s *Store) pause(ctx context.Context, attempt int, f fault) bool {
 	case attempt >= s.options.MaxAttempts:
 		return false
 	}
-	if cluster, ok := s.client.(*goredis.ClusterClient); ok {
-		// A master that does not answer may have been replaced.
-		cluster.ReloadState(ctx)
-	}
 	timer := time.NewTimer(rand.N(min(firstBackoff<<(attempt-1), lastBackoff)))
 	defer timer.Stop()
 	select {
@@ -195,6 +203,14 @@ func (s *Store) pause(ctx context.Context, attempt int, f fault) bool {
 		return false
 	case <-timer.C:
 		return true
+	}
+}
+
+// reconsider has a Cluster's slots asked for anew: a master that does not answer may
+// have been replaced, also while its breaker is open.
+func (s *Store) reconsider(ctx context.Context) {
+	if cluster, ok := s.client.(*goredis.ClusterClient); ok {
+		cluster.ReloadState(ctx)
 	}
 }
 

@@ -2,12 +2,13 @@ package redis
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 
 	goredis "github.com/redis/go-redis/v9"
+	"github.com/sony/gobreaker/v2"
 
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -23,6 +24,9 @@ type Store struct {
 	sweeper sweeper
 	// coalescers share the buckets in equal ranges.
 	coalescers []coalescer
+
+	breakersMu sync.Mutex
+	breakers   map[string]*gobreaker.TwoStepCircuitBreaker[struct{}] // by node, guarded by breakersMu
 
 	closeOnce sync.Once
 	closed    chan struct{}
@@ -41,6 +45,7 @@ func New(o Options) (*Store, error) {
 	}
 	o = o.withDefaults()
 	s := &Store{options: o, layout: newLayout(o.KeyPrefix), ttl: "0", closed: make(chan struct{}), coalescers: make([]coalescer, 1)}
+	s.breakers = make(map[string]*gobreaker.TwoStepCircuitBreaker[struct{}])
 	if o.Cluster {
 		s.coalescers = make([]coalescer, clusterCoalescers)
 	}
@@ -101,6 +106,7 @@ func (s *Store) load(ctx context.Context, keys []store.Key) ([]store.Record, []e
 	records := make([]store.Record, len(keys))
 	errs := s.perform(ctx, len(keys), &exchange{
 		operation: "load",
+		durable:   true, // or an answer that is not could be given again
 		command:   func(i int, _ bool) command { return newCommand(ctx, "get", s.layout.place(keys[i]).record()) },
 		take: func(i int, reply any, _ bool) (err error) {
 			if reply == nil {
@@ -142,7 +148,8 @@ func (s *Store) Delete(ctx context.Context, key store.Key) (bool, error) {
 const pingKeys = 16
 
 // Ping implements store.Store. It writes, for a server that is full, read-only or
-// without a quorum answers but can't be used.
+// without a quorum answers but can't be used. A Cluster answers as long as any of its
+// shards does: an instance is of use to the targets of the others.
 func (s *Store) Ping(ctx context.Context) error {
 	if err := s.begin(ctx, "ping"); err != nil {
 		return err
@@ -153,12 +160,16 @@ func (s *Store) Ping(ctx context.Context) error {
 	}
 	errs := s.perform(ctx, n, &exchange{
 		operation: "ping",
-		command: func(i int, _ bool) command {
-			return newCommand(ctx, "set", s.layout.bases[i*bucketCount/pingKeys]+"p", "", "px", 60_000)
+		durable:   true,
+		command: func(i int, whole bool) command {
+			return newCommand(ctx, pingScript.args(whole, []string{s.layout.bases[i*bucketCount/pingKeys] + "p"})...)
 		},
 		take: func(int, any, bool) error { return nil },
 	})
-	return errors.Join(errs...)
+	if slices.Contains(errs, nil) {
+		return nil
+	}
+	return joined(errs)
 }
 
 // Close implements store.Store.

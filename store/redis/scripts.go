@@ -64,6 +64,11 @@ redis.call('DEL', KEYS[2])
 redis.call('ZREM', KEYS[3], ARGV[1])
 return n`)
 
+	// pingScript writes KEYS[1], which lives for a minute. A script, for a server that
+	// runs none is of no use.
+	pingScript = newScript(`redis.call('SET', KEYS[1], '', 'PX', 60000)
+return 1`)
+
 	// purgeScript takes ARGV[1] out of the index KEYS[2] if it has no record KEYS[1].
 	purgeScript = newScript(`if redis.call('EXISTS', KEYS[1]) == 0 then return redis.call('ZREM', KEYS[2], ARGV[1]) end
 return 0`)

@@ -24,7 +24,7 @@ type Stats struct {
 	// Dials are attempts to connect.
 	Dials uint64
 	// BreakerTrips counts how often a circuit breaker opened, BreakersOpen how many
-	// are not closed now: one stands before each node.
+	// are open now: one stands before each node.
 	BreakerTrips uint64
 	BreakersOpen int
 	// Connections are open ones, Idle those of them that wait for work.
@@ -36,21 +36,19 @@ type Stats struct {
 type counters struct {
 	roundTrips, commands, retries, conflicts, failures atomic.Uint64
 	scriptLoads, purged, dials, breakerTrips           atomic.Uint64
-	breakersOpen                                       atomic.Int64
 }
 
-// breakerChanged follows the breakers. One that tries whether its node is back is
-// still not closed.
-func (c *counters) breakerChanged(from, to gobreaker.State) {
-	if to == gobreaker.StateOpen {
-		c.breakerTrips.Add(1)
+// breakersOpen counts the breakers that are open. That of a node which nobody asks any
+// more, for it has been replaced, does not stay so.
+func (s *Store) breakersOpen() (n int) {
+	s.breakersMu.Lock()
+	defer s.breakersMu.Unlock()
+	for _, b := range s.breakers {
+		if b.State() == gobreaker.StateOpen {
+			n++
+		}
 	}
-	switch {
-	case from == gobreaker.StateClosed:
-		c.breakersOpen.Add(1)
-	case to == gobreaker.StateClosed:
-		c.breakersOpen.Add(-1)
-	}
+	return n
 }
 
 // Stats returns the counts.
@@ -61,7 +59,7 @@ func (s *Store) Stats() Stats {
 		RoundTrips: c.roundTrips.Load(), Commands: c.commands.Load(), Retries: c.retries.Load(),
 		Conflicts: c.conflicts.Load(), Failures: c.failures.Load(), ScriptLoads: c.scriptLoads.Load(),
 		Purged: c.purged.Load(), Dials: c.dials.Load(),
-		BreakerTrips: c.breakerTrips.Load(), BreakersOpen: int(c.breakersOpen.Load()),
+		BreakerTrips: c.breakerTrips.Load(), BreakersOpen: s.breakersOpen(),
 		Connections: int(pool.TotalConns), Idle: int(pool.IdleConns), PoolTimeouts: uint64(pool.Timeouts),
 	}
 }

@@ -78,8 +78,6 @@ func TestAUserWithoutScriptsIsRefused(t *testing.T) {
 
 func TestAUserWithoutScriptsIsNotReady(t *testing.T) {
 	t.Parallel()
-	knownBug(t, `store/redis Ping: it writes by SET, which a user without EVAL and EVALSHA may do. Every recommendation is
-refused, and readiness sends callers there all the same. Ping should write by a script.`)
 	r := newRig(t, *directives("user " + user + " on >" + password + " ~* &* +@all -eval -evalsha"))
 	s := startService(t, r.url(), r.prefix, func(su *setup) { su.redis.Username, su.redis.Password = user, password })
 	b := newBook()

@@ -126,7 +126,7 @@ func (b *book) check(t testing.TB, r historian) {
 
 // checkKept fails the test unless everything that was answered is recorded, and
 // nothing else is. It is for long outages that are held down: answers are only kept
-// as far as a merge keeps them, and TestADecisionMadeAgainWithoutTheStoreIsRecordedOnce
+// as far as a merge keeps them, and TestADecisionMadeAgainWithoutTheStoreIsAnsweredOnce
 // tells what is recorded twice.
 func (b *book) checkKept(t testing.TB, r historian) {
 	t.Helper()

@@ -33,8 +33,6 @@ func TestTheServersDeadlineIsNotTheCallers(t *testing.T) {
 	for _, w := range ways {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
-			knownBug(t, `server/errors.go storeError: a context that ended is DEADLINE_EXCEEDED, also where the deadline is the
-server's own (interceptors.go withDeadline, stream.go). It should be STORE_UNAVAILABLE, told apart by context.Cause.`)
 			r := sharedRig(t)
 			c := newCase(t, r, r.start(t, func(su *setup) { su.options.RequestTimeout = timeout / 2 }))
 			r.proxy.add(t, "timeout", "upstream", attributes{"timeout": 0})

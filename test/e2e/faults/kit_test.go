@@ -61,17 +61,6 @@ func eventually(t testing.TB, bound time.Duration, what string, f func() error) 
 	}
 }
 
-// knownBug marks a test that fails for a reason that is known and to be decided on.
-func knownBug(t *testing.T, what string) {
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("KNOWN BUG: %s", what)
-			return
-		}
-		t.Logf("no longer a bug: take the mark off: %s", what)
-	})
-}
-
 // brief rounds a duration for people.
 func brief(d time.Duration) time.Duration {
 	if d > 10*time.Millisecond {

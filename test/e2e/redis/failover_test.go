@@ -27,7 +27,7 @@ import (
 // fail with UNAVAILABLE in between. Replication does not wait: what the old master alone
 // had is gone, though it was answered. That is counted. What survives must be whole:
 // its replay explains every answer that survived, nothing is doubled, and nothing that
-// was answered by the new master is lost. With --redis-wait-replicas=1 an answer means
+// was called after the last recovery is lost. With --redis-wait-replicas=1 an answer means
 // that a replica has the record; then nothing that was answered may be lost at all.
 func TestServicesFollowSentinelsToANewMaster(t *testing.T) {
 	t.Run("asynchronous", func(t *testing.T) { failOver(t, false) })
