@@ -299,6 +299,12 @@ func TestSourcesOfStatuses(t *testing.T) {
 				if number > 0 {
 					metric = message(metric, bytesField(number, source))
 				}
+				for _, other := range []protowire.Number{number, 2 + number%5} {
+					// One more before it.
+					for _, more := range [][]byte{broken, current} {
+						new(soundness).check(t, decoder, message(base, bytesField(16, bytesField(5, bytesField(max(2, other), more), metric))), defaults)
+					}
+				}
 				taken := new(soundness).check(t, decoder, message(base, bytesField(16, bytesField(5, metric))), defaults)
 				if usual := number > 0 && int(number) == slices.Index(types, of)+1 && what == "usual" && number > 3 && number < 6; usual && !taken {
 					t.Errorf("%s, field %d, %s: not taken", of, number, what)
