@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -201,7 +202,8 @@ func (o *outage) writeBackBatch(ctx context.Context, keys []store.Key) error {
 			return err
 		}
 	}
-	return errors.New("lost to other callers each time")
+	// Others write all the time: the next check, or the caller, tries again.
+	return fmt.Errorf("%w: lost to other callers each time", store.ErrUnavailable)
 }
 
 // giveUpUnreadable drops what can't be written because what stands in the store
