@@ -46,21 +46,21 @@ func TestToleranceEdges(t *testing.T) {
 		ratio      float64
 		want       bool
 	}{
-		{"exactly above", Tolerances{0.1, 0.1}, 1.1, true},
-		{"a hair above that", Tolerances{0.1, 0.1}, math.Nextafter(1.1, 2), false},
-		{"exactly below", Tolerances{0.1, 0.1}, 0.9, true},
-		{"a hair below that", Tolerances{0.1, 0.1}, math.Nextafter(0.9, 0), false},
-		{"none, on target", Tolerances{0, 0}, 1, true},
-		{"none, a hair above", Tolerances{0, 0}, math.Nextafter(1, 2), false},
-		{"none, a hair below", Tolerances{0, 0}, math.Nextafter(1, 0), false},
+		{"exactly above", Tolerances{ScaleUp: 0.1, ScaleDown: 0.1}, 1.1, true},
+		{"a hair above that", Tolerances{ScaleUp: 0.1, ScaleDown: 0.1}, math.Nextafter(1.1, 2), false},
+		{"exactly below", Tolerances{ScaleUp: 0.1, ScaleDown: 0.1}, 0.9, true},
+		{"a hair below that", Tolerances{ScaleUp: 0.1, ScaleDown: 0.1}, math.Nextafter(0.9, 0), false},
+		{"none, on target", Tolerances{ScaleUp: 0, ScaleDown: 0}, 1, true},
+		{"none, a hair above", Tolerances{ScaleUp: 0, ScaleDown: 0}, math.Nextafter(1, 2), false},
+		{"none, a hair below", Tolerances{ScaleUp: 0, ScaleDown: 0}, math.Nextafter(1, 0), false},
 		{"up alone", Tolerances{ScaleUp: 0.5}, 1.5, true},
 		{"up alone, below", Tolerances{ScaleUp: 0.5}, 0.99, false},
 		{"down alone", Tolerances{ScaleDown: 0.5}, 0.5, true},
 		{"down alone, above", Tolerances{ScaleDown: 0.5}, 1.01, false},
-		{"all of it, idle", Tolerances{1, 1}, 0, true},
-		{"NaN", Tolerances{1e9, 1e9}, math.NaN(), false},
-		{"+Inf", Tolerances{1e9, 1e9}, math.Inf(1), false},
-		{"-Inf", Tolerances{1e9, 1e9}, math.Inf(-1), false},
+		{"all of it, idle", Tolerances{ScaleUp: 1, ScaleDown: 1}, 0, true},
+		{"NaN", Tolerances{ScaleUp: 1e9, ScaleDown: 1e9}, math.NaN(), false},
+		{"+Inf", Tolerances{ScaleUp: 1e9, ScaleDown: 1e9}, math.Inf(1), false},
+		{"-Inf", Tolerances{ScaleUp: 1e9, ScaleDown: 1e9}, math.Inf(-1), false},
 	} {
 		if got := tt.tolerances.within(tt.ratio); got != tt.want {
 			t.Errorf("%s: %v within %+v is %t", tt.name, tt.ratio, tt.tolerances, got)
@@ -76,13 +76,13 @@ func TestToleranceOfBehaviorReplacesTheOption(t *testing.T) {
 		behavior *Behavior
 		want     Tolerances
 	}{
-		{"no behavior", nil, Tolerances{0.1, 0.1}},
-		{"behavior without", &Behavior{}, Tolerances{0.1, 0.1}},
-		{"up", &Behavior{ScaleUp: rules(ptr(0.02))}, Tolerances{0.02, 0.1}},
-		{"down", &Behavior{ScaleDown: rules(ptr(0.3))}, Tolerances{0.1, 0.3}},
-		{"0 counts", &Behavior{rules(ptr(0.0)), rules(ptr(0.0))}, Tolerances{0, 0}},
+		{"no behavior", nil, Tolerances{ScaleUp: 0.1, ScaleDown: 0.1}},
+		{"behavior without", &Behavior{}, Tolerances{ScaleUp: 0.1, ScaleDown: 0.1}},
+		{"up", &Behavior{ScaleUp: rules(ptr(0.02))}, Tolerances{ScaleUp: 0.02, ScaleDown: 0.1}},
+		{"down", &Behavior{ScaleDown: rules(ptr(0.3))}, Tolerances{ScaleUp: 0.1, ScaleDown: 0.3}},
+		{"0 counts", &Behavior{rules(ptr(0.0)), rules(ptr(0.0))}, Tolerances{ScaleUp: 0, ScaleDown: 0}},
 	} {
-		equal(t, tt.name, tolerancesOf(&Spec{Behavior: tt.behavior}, &options), tt.want)
+		equal(t, tt.name, tolerancesOf(tt.behavior, &options, &V136), tt.want)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestSelectionAmongProposals(t *testing.T) {
 				}
 				metrics = append(metrics, MetricEvaluation{Proposal: p})
 			}
-			s := selectProposal(metrics, tt.current)
+			s := selectProposal(metrics, tt.current, &V136)
 			equal(t, "replicas", int(s.replicas), tt.replicas)
 			equal(t, "winner", s.winner, tt.winner)
 			equal(t, "blocked", s.failed != nil, tt.blocked)

@@ -33,6 +33,8 @@ const (
 	initializedBit
 	pendingBit
 	recordsEventBit
+	keepsMetricsBit
+	bareBit
 )
 
 // AppendBinary appends the history's encoding to b.
@@ -49,6 +51,9 @@ func (h *History) AppendBinary(b []byte) []byte {
 	e.status(&h.Status)
 	if h.Pending != nil {
 		e.pending(h.Pending)
+		if h.Pending.KeepsMetrics {
+			e.metricStatuses(h.Pending.PreviousMetrics)
+		}
 	}
 	e.uint(uint64(len(h.Settled)))
 	for i := range h.Settled {
@@ -73,7 +78,11 @@ func (h *History) bits() uint64 {
 	set(seenBit, h.Seen)
 	set(initializedBit, h.Initialized)
 	set(pendingBit, h.Pending != nil)
-	set(recordsEventBit, h.Pending != nil && h.Pending.RecordsEvent)
+	if p := h.Pending; p != nil {
+		set(recordsEventBit, p.RecordsEvent)
+		set(keepsMetricsBit, p.KeepsMetrics)
+		set(bareBit, p.Bare)
+	}
 	return bits
 }
 
@@ -111,7 +120,10 @@ func (d *decoder) history() History {
 	d.status(&h.Status)
 	if bits&pendingBit != 0 {
 		h.Pending = d.pending()
-		h.Pending.RecordsEvent = bits&recordsEventBit != 0
+		h.Pending.RecordsEvent, h.Pending.Bare = bits&recordsEventBit != 0, bits&bareBit != 0
+		if h.Pending.KeepsMetrics = bits&keepsMetricsBit != 0; h.Pending.KeepsMetrics {
+			h.Pending.PreviousMetrics = d.metricStatuses()
+		}
 	}
 	h.Settled = list(d, len(ID{})+1, func(s *Settled) {
 		s.ID, s.Outcome = d.id(), Outcome(d.index(int(Dropped)+1))
@@ -217,7 +229,7 @@ func (d *decoder) pending() *Pending {
 	return &Pending{
 		ID: d.id(), At: d.instant(), From: int32(d.int()), To: int32(d.int()),
 		PreviousDesired: int32(d.int()), LongestPeriod: int32(d.int()),
-		Zero: ZeroTransition(d.index(int(ZeroFalse) + 1)), Reason: d.string(),
+		Zero: ZeroTransition(d.index(int(ZeroUnknown) + 1)), Reason: d.string(),
 		RequestID: d.string(), Error: d.string(),
 	}
 }

@@ -69,10 +69,7 @@ func (e *encoder) status(s *Status) {
 	e.time(s.LastScaleTime)
 	e.int(int64(s.CurrentReplicas))
 	e.int(int64(s.DesiredReplicas))
-	e.uint(uint64(len(s.CurrentMetrics)))
-	for i := range s.CurrentMetrics {
-		e.metricStatus(&s.CurrentMetrics[i])
-	}
+	e.metricStatuses(s.CurrentMetrics)
 	e.uint(uint64(len(s.Conditions)))
 	for i := range s.Conditions {
 		e.condition(&s.Conditions[i])
@@ -86,7 +83,7 @@ func (d *decoder) status(s *Status) {
 	}
 	s.LastScaleTime = d.time()
 	s.CurrentReplicas, s.DesiredReplicas = int32(d.int()), int32(d.int())
-	s.CurrentMetrics = list(d, 9, d.metricStatus)
+	s.CurrentMetrics = d.metricStatuses()
 	s.Conditions = list(d, 5, d.condition)
 }
 
@@ -128,6 +125,15 @@ func (d *decoder) condition(c *Condition) {
 		d.fail()
 	}
 }
+
+func (e *encoder) metricStatuses(statuses []MetricStatus) {
+	e.uint(uint64(len(statuses)))
+	for i := range statuses {
+		e.metricStatus(&statuses[i])
+	}
+}
+
+func (d *decoder) metricStatuses() []MetricStatus { return list(d, 9, d.metricStatus) }
 
 func (e *encoder) metricStatus(m *MetricStatus) {
 	e.word(metricTypes, string(m.Type))

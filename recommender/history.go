@@ -91,6 +91,13 @@ type Pending struct {
 	LongestPeriod int32
 	// Zero is what becomes of the ScaledToZero condition.
 	Zero ZeroTransition
+	// Bare says that neither conditions nor events tell of reasons: the design of
+	// 2015 had none.
+	Bare bool
+	// KeepsMetrics says that the status goes back to PreviousMetrics if the change
+	// fails.
+	KeepsMetrics    bool
+	PreviousMetrics []MetricStatus
 	// Reason is why. RequestID and Error are for display, as in LastDecision.
 	Reason, RequestID, Error string
 }
@@ -98,11 +105,13 @@ type Pending struct {
 // ZeroTransition is what a change makes of the ScaledToZero condition.
 type ZeroTransition uint8
 
-// The transitions: without the scale-to-zero option the condition goes.
+// The transitions: without the scale-to-zero option the condition goes; versions that
+// do not know it leave it as it is.
 const (
 	ZeroRemoved ZeroTransition = iota
 	ZeroTrue
 	ZeroFalse
+	ZeroUnknown
 )
 
 // Outcome is what became of a recommended change.

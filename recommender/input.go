@@ -92,9 +92,13 @@ type ScaleError struct {
 
 // SelectorProblem says that the pods could not be chosen.
 type SelectorProblem struct {
-	// Reason is upstream's event reason, Message its error.
-	Reason  SelectorReason
-	Message string
+	// Reason is upstream's event reason, Message its error. That of an ambiguous
+	// selector may be left out: it is put together from Selector and Autoscalers
+	// then, which are namespace/name.
+	Reason      SelectorReason
+	Message     string
+	Selector    string
+	Autoscalers []string
 }
 
 // SelectorReason is what is wrong with a selector, in the words of upstream's events.
@@ -198,9 +202,20 @@ type Readings struct {
 	Error string
 	// SelectorError says that the metric's selector is malformed, and how.
 	SelectorError string
+	// Timestamp is that of the first of Values. It decides with the profile
+	// "cooldown" only; zero: unknown.
+	Timestamp time.Time
 	// Values in the order of the API's answer: one a pod for Pods, exactly one for
 	// Object, all series for External.
 	Values []Value
+}
+
+// Add adds a value that was taken at that instant, the zero time if it is unknown.
+func (r *Readings) Add(taken time.Time, v Value) {
+	if len(r.Values) == 0 {
+		r.Timestamp = taken
+	}
+	r.Values = append(r.Values, v)
 }
 
 // Value is one value of a metric in milli-units.

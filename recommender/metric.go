@@ -18,6 +18,10 @@ func (d *decider) evaluate(index int) MetricEvaluation {
 	case ResourceMetric:
 		d.evaluateResource(&e, &readings, "")
 	case ContainerResourceMetric:
+		if d.profile.noContainerResource {
+			d.unknownType(&e)
+			break
+		}
 		d.evaluateResource(&e, &readings, spec.Container)
 	case PodsMetric:
 		d.evaluatePods(&e, &readings)
@@ -26,15 +30,19 @@ func (d *decider) evaluate(index int) MetricEvaluation {
 	case ExternalMetric:
 		d.evaluateExternal(&e, &readings)
 	default:
-		text := "unknown metric source type " + strconv.Quote(string(spec.Type))
-		e.Failure = &MetricFailure{Reason: "InvalidMetricSourceType", Inner: text, Outer: text}
+		d.unknownType(&e)
 	}
 	return e
 }
 
+func (d *decider) unknownType(e *MetricEvaluation) {
+	text := "unknown metric source type " + strconv.Quote(string(e.Spec.Type))
+	e.Failure = &MetricFailure{Reason: "InvalidMetricSourceType", Inner: text, Outer: text}
+}
+
 func (d *decider) evaluateResource(e *MetricEvaluation, readings *Readings, container string) {
 	spec := e.Spec
-	c := perPod{resource: spec.Resource, container: container, samples: &d.scratch.samples}
+	c := perPod{resource: spec.Resource, container: container, samples: &d.scratch.samples, profile: d.profile}
 	what := "usage"
 	switch {
 	case spec.Target.AverageValue != nil:
@@ -43,22 +51,34 @@ func (d *decider) evaluateResource(e *MetricEvaluation, readings *Readings, cont
 		c.target, c.utilization = int64(*spec.Target.AverageUtilization), true
 		e.Calculation, what = UtilizationCalculation, "utilization"
 	default:
-		e.Failure = resourceFailure(spec, "invalid resource metric source: neither an average utilization target nor an average value (usage) target was set")
+		text := "invalid resource metric source: neither an average utilization target nor an average value (usage) target was set"
+		e.Failure = resourceFailure(spec, text)
+		if d.profile.texts.bareSources {
+			text = "invalid resource metric source: neither a utilization target nor a value target was set"
+			e.Failure = &MetricFailure{Reason: "FailedGetResourceMetric", Inner: text, Outer: text}
+		}
 		return
 	}
 	// The status prints memory with binary suffixes.
-	e.Current.Binary = spec.Resource == "memory"
+	e.Current.Binary = spec.Resource == "memory" && !d.profile.decimalMemory
 	c.samples.reset(len(d.in.Pods))
 	problem := fetchProblem("resource", readings.Error)
 	if problem == "" {
-		problem = c.samples.resourceSamples(d.in, container, spec.Resource)
+		problem = c.samples.resourceSamples(d.in, d.profile, container, spec.Resource)
 	}
 	if problem != "" {
 		problem = "unable to get metrics for resource " + spec.Resource + ": " + problem
 	} else {
 		problem = c.evaluate(d, e)
 	}
-	if problem != "" {
+	switch {
+	case problem == "":
+	case d.profile.texts.bareSources:
+		e.Failure = &MetricFailure{
+			Reason: "FailedGetResourceMetric", Inner: problem,
+			Outer: "failed to get " + spec.Resource + " utilization: " + problem,
+		}
+	default:
 		e.Failure = resourceFailure(spec, "failed to get "+spec.Resource+" "+what+": "+problem)
 	}
 }
@@ -80,7 +100,7 @@ func (d *decider) evaluatePods(e *MetricEvaluation, readings *Readings) {
 	spec := e.Spec
 	problem := readings.SelectorError
 	if problem == "" {
-		c := perPod{samples: &d.scratch.samples}
+		c := perPod{samples: &d.scratch.samples, profile: d.profile}
 		if spec.Target.AverageValue != nil {
 			c.target = *spec.Target.AverageValue
 		}
@@ -97,10 +117,11 @@ func (d *decider) evaluatePods(e *MetricEvaluation, readings *Readings) {
 		}
 	}
 	if problem != "" {
-		e.Failure = &MetricFailure{
-			Reason: "FailedGetPodsMetric", Inner: problem,
-			Outer: "failed to get pods metric value: " + problem,
+		outer := "failed to get pods metric value: "
+		if d.profile.texts.podsAsObjects {
+			outer = "failed to get object metric value: "
 		}
+		e.Failure = &MetricFailure{Reason: "FailedGetPodsMetric", Inner: problem, Outer: outer + problem}
 	}
 }
 
@@ -139,8 +160,8 @@ func (d *decider) evaluateObject(e *MetricEvaluation, readings *Readings) {
 	}
 }
 
-// objectProblem says why an object's metric has no value. Upstream prints the
-// parts of this text in the wrong places, and so do we.
+// objectProblem says why an object's metric has no value. Up to v1.36 upstream
+// prints the parts of this text in the wrong places, and so do we.
 func (d *decider) objectProblem(spec *MetricSpec, readings *Readings) string {
 	problem := readings.Error
 	object := &spec.DescribedObject
@@ -153,8 +174,11 @@ func (d *decider) objectProblem(spec *MetricSpec, readings *Readings) string {
 	default:
 		return ""
 	}
-	return "unable to get metric " + spec.Metric.Name + ": " + object.Kind + " on " + d.in.Namespace + " " +
-		object.Name + "/" + fetchProblem("custom", problem)
+	problem = fetchProblem("custom", problem)
+	if d.profile.texts.repairedObjectErrors {
+		return "unable to get metric " + spec.Metric.Name + " on " + object.Kind + " " + d.in.Namespace + "/" + object.Name + ": " + problem
+	}
+	return "unable to get metric " + spec.Metric.Name + ": " + object.Kind + " on " + d.in.Namespace + " " + object.Name + "/" + problem
 }
 
 // lookedUp is the name under which upstream asks for an object: a namespace is
@@ -170,6 +194,9 @@ func (d *decider) evaluateExternal(e *MetricEvaluation, readings *Readings) {
 	spec := e.Spec
 	target, name := spec.Target, spec.Metric.Name
 	outer := "failed to get " + name + " external metric value: "
+	if d.profile.texts.bareSources {
+		outer = ""
+	}
 	problem := ""
 	switch {
 	case target.AverageValue != nil:
@@ -187,14 +214,14 @@ func (d *decider) evaluateExternal(e *MetricEvaluation, readings *Readings) {
 	if problem == "" {
 		e.Series = len(readings.Values)
 		if e.Calculation == ValueCalculation {
-			e.TotalUsage = sumForValue(readings.Values)
+			e.TotalUsage = sumForValue(readings.Values, d.profile.uncappedSums)
 			problem = proposeValue(d, e, e.TotalUsage, *target.Value)
 			e.Current.Value, e.Current.HasValue = e.TotalUsage, true
 		} else {
-			e.TotalUsage = sumForAverageValue(readings.Values)
+			e.TotalUsage = sumForAverageValue(readings.Values, d.profile.uncappedSums)
 			e.Current.AverageValue = proposeAverageValue(d, e, e.TotalUsage, *target.AverageValue)
 			e.Current.HasAverageValue = true
-			if float64(e.TotalUsage) >= math.MaxInt64 {
+			if float64(e.TotalUsage) >= math.MaxInt64 && !d.profile.uncappedSums {
 				// A sum that was capped is reported undivided.
 				e.Current.AverageValue = math.MaxInt64
 			}

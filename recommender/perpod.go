@@ -12,6 +12,7 @@ type perPod struct {
 	// resource and container choose the requests.
 	resource, container string
 	samples             *sampleSet
+	profile             *Profile
 }
 
 // pass is what one pass over the samples gives.
@@ -33,12 +34,16 @@ func (c *perPod) evaluate(d *decider, e *MetricEvaluation) (problem string) {
 	first, problem := c.group(d)
 	e.Counts, e.Unlisted = c.samples.counts, len(c.samples.unlisted)
 	switch {
+	case problem != "" && d.profile.requestsFirst:
+		return problem
+	case c.samples.count() == 0 && d.profile.texts.anyReadyPods:
+		return "did not receive metrics for any ready pods"
 	case c.samples.count() == 0:
 		return "did not receive metrics for targeted pods (pods might be unready)"
 	case problem != "":
 		return problem
 	}
-	if problem := c.compare(&first, int(c.samples.counts.Ready)); problem != "" {
+	if problem := c.compare(&first, c.samples.listed()); problem != "" {
 		return problem
 	}
 	c.report(&first, e)
@@ -56,6 +61,8 @@ func (c *perPod) group(d *decider) (sums pass, problem string) {
 		s.group, s.rule = d.groupOf(pod, s, cpu)
 		switch {
 		case !c.utilization || problem != "":
+		case d.profile.containersOnly:
+			s.request, problem = plainContainersRequest(pod, c.container, c.resource, &d.profile.texts)
 		case len(pod.PodLevelRequests) == 0: // as podRequest would, for most pods
 			s.request, problem = containersRequest(pod, c.container, c.resource)
 		default:
@@ -72,6 +79,11 @@ func (c *perPod) group(d *decider) (sums pass, problem string) {
 			counts.Missing++
 		case PodIgnored:
 			counts.Ignored++
+			if d.profile.ignoredPodsCount && s.sampled {
+				c.samples.ignoredCounted++
+				sums.usage += s.value
+				sums.requests += s.request
+			}
 		}
 	}
 	return sums, problem
@@ -141,7 +153,7 @@ func (c *perPod) propose(d *decider, e *MetricEvaluation, first *pass) (problem 
 	}
 	base := s.count() + filled
 	e.propose(math.Ceil(second.ratio*float64(base)), base, true)
-	if second.ratio < 1 && e.Proposal > d.current || second.ratio > 1 && e.Proposal < d.current {
+	if d.profile.guards(c.utilization) && (second.ratio < 1 && e.Proposal > d.current || second.ratio > 1 && e.Proposal < d.current) {
 		e.hold(d.current, DampenedAgainstCurrent)
 	}
 	return ""
@@ -159,18 +171,20 @@ func (c *perPod) secondPass(first *pass, withUnready bool) (p pass, filled int, 
 			filled++
 		}
 	}
-	problem = c.compare(&p, int(c.samples.counts.Ready)+filled)
+	problem = c.compare(&p, c.samples.listed()+filled)
 	return p, filled, problem
 }
 
 // assumed is what stands for the sample that a pod does not have.
 func (c *perPod) assumed(s *podSample, ratio float64, withUnready bool) (int64, bool) {
 	switch {
+	case s.group == PodMissing && ratio < 1 && c.utilization && c.profile.missingAtRequest:
+		return s.request, true
 	case s.group == PodMissing && ratio < 1 && c.utilization:
 		return s.request * max(100, c.target) / 100, true
 	case s.group == PodMissing && ratio < 1:
 		return c.target, true
-	case s.group == PodMissing && ratio > 1:
+	case s.group == PodMissing && (ratio > 1 || c.profile.missingOnTarget && !c.utilization):
 		return 0, true
 	case s.group == PodUnready && withUnready:
 		return 0, true

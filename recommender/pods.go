@@ -41,7 +41,7 @@ func (d *decider) groupOf(pod *Pod, sample *podSample, cpu bool) (PodGroup, PodR
 		return PodIgnored, RuleDeleting
 	case pod.Phase == PhaseFailed:
 		return PodIgnored, RuleFailed
-	case pod.Phase == PhasePending:
+	case pod.Phase == PhasePending && !d.profile.pendingPodsCount:
 		return PodUnready, RulePending
 	case !sample.sampled:
 		return PodMissing, RuleNoSample

@@ -72,21 +72,33 @@ type Bounds struct {
 
 // boundWithoutBehavior applies the spec's bounds and the growth limit of one
 // evaluation. Upstream: convertDesiredReplicasWithRules.
-func boundWithoutBehavior(spec *Spec, current, wanted int32) (RateLimit, Bounds) {
-	limit := toInt32(math.Max(scaleUpLimitFactor*float64(current), scaleUpLimitMinimum))
-	rate := RateLimit{Direction: Up, Limit: limit, HasLimit: true}
+func boundWithoutBehavior(spec *Spec, current, wanted int32, profile *Profile) (RateLimit, Bounds) {
+	rate := RateLimit{Direction: Up, Limit: growthLimit(current), HasLimit: true}
 	b := newBounds(spec, wanted)
-	ceiling, reason := spec.MaxReplicas, TooManyReplicas
-	if spec.MaxReplicas > limit {
-		ceiling, reason = limit, ScaleUpLimit
+	ceiling, reason := ceilingWithoutBehavior(spec, current)
+	if profile.floorOfOne {
+		b.Min = max(1, b.Min)
 	}
 	switch {
-	case wanted < spec.MinReplicas:
-		b.Bounded, b.Reason = spec.MinReplicas, TooFewReplicas
+	case wanted < b.Min:
+		b.Bounded, b.Reason = b.Min, TooFewReplicas
 	case wanted > ceiling:
 		b.Bounded, b.Reason = ceiling, reason
 	}
 	return rate, b
+}
+
+// growthLimit is how far a count may grow in one evaluation without behavior.
+func growthLimit(current int32) int32 {
+	return toInt32(math.Max(scaleUpLimitFactor*float64(current), scaleUpLimitMinimum))
+}
+
+// ceilingWithoutBehavior is that, or the maximum, and why.
+func ceilingWithoutBehavior(spec *Spec, current int32) (int32, LimitReason) {
+	if limit := growthLimit(current); spec.MaxReplicas > limit {
+		return limit, ScaleUpLimit
+	}
+	return spec.MaxReplicas, TooManyReplicas
 }
 
 func newBounds(spec *Spec, wanted int32) Bounds {
@@ -100,7 +112,7 @@ func (d *decider) boundWithBehavior(wanted int32) (RateLimit, Bounds) {
 	b := newBounds(spec, wanted)
 	switch {
 	case wanted > d.current:
-		rate := d.limitRate(Up, &spec.Behavior.ScaleUp)
+		rate := d.limitRate(Up, &d.behavior.ScaleUp)
 		rate.Limit = max(rate.Limit, d.current)
 		ceiling, reason := spec.MaxReplicas, TooManyReplicas
 		if spec.MaxReplicas > rate.Limit {
@@ -111,7 +123,7 @@ func (d *decider) boundWithBehavior(wanted int32) (RateLimit, Bounds) {
 		}
 		return rate, b
 	case wanted < d.current:
-		rate := d.limitRate(Down, &spec.Behavior.ScaleDown)
+		rate := d.limitRate(Down, &d.behavior.ScaleDown)
 		rate.Limit = min(rate.Limit, d.current)
 		floor, reason := spec.MinReplicas, TooFewReplicas
 		if spec.MinReplicas < rate.Limit {
@@ -140,6 +152,13 @@ func (d *decider) limitRate(direction Direction, rules *ScalingRules) RateLimit 
 	if highest {
 		rate.Limit = math.MinInt32
 	}
+	if d.profile.minSelectionBlocks {
+		// It begins with these whichever the selection is, which Min then keeps.
+		rate.Limit = 0
+		if direction == Down {
+			rate.Limit = math.MaxInt32
+		}
+	}
 	selected := -1
 	for i, policy := range rules.Policies {
 		l := d.limitOf(direction, policy)
@@ -161,12 +180,16 @@ func (d *decider) limitRate(direction Direction, rules *ScalingRules) RateLimit 
 }
 
 // limitOf returns the count that one policy allows: so far from the count at the
-// start of its period, which the changes of both directions since then give.
+// start of its period, which the changes since then give.
 func (d *decider) limitOf(direction Direction, policy ScalingPolicy) PolicyLimit {
 	l := PolicyLimit{Policy: policy}
 	length := int64(policy.PeriodSeconds) * int64(time.Second)
-	l.Up = changeWithin(d.next.ScaleUps, d.nowNanos-length, length, &l.ReleasedAt)
-	l.Down = changeWithin(d.next.ScaleDowns, d.nowNanos-length, length, &l.ReleasedAt)
+	if direction == Up || !d.profile.ownEventsOnly {
+		l.Up = changeWithin(d.next.ScaleUps, d.nowNanos-length, length, &l.ReleasedAt)
+	}
+	if direction == Down || !d.profile.ownEventsOnly {
+		l.Down = changeWithin(d.next.ScaleDowns, d.nowNanos-length, length, &l.ReleasedAt)
+	}
 	l.Start = d.current - l.Up + l.Down
 	switch {
 	case policy.Type == PodsPolicy && direction == Up:

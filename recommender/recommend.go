@@ -8,7 +8,10 @@ import (
 
 // decider is the state of one decision.
 type decider struct {
-	in       *Input
+	in      *Input
+	profile *Profile
+	// behavior is the spec's, nil also where the profile knows none.
+	behavior *Behavior
 	now      time.Time
 	nowNanos int64
 	// initializing is the start time after which a pod is initializing.
@@ -66,6 +69,10 @@ func (d *decider) start(now time.Time, history *History) {
 		now = d.next.Updated
 	}
 	d.now, d.nowNanos = now, now.UnixNano()
+	d.profile = d.in.Options.profile()
+	if !d.profile.noBehavior {
+		d.behavior = d.in.Spec.Behavior
+	}
 	d.trace.Winner = -1
 	d.initializing = now.Add(-d.in.Options.CPUInitializationPeriod)
 	// Conditions are changed in place below.
@@ -79,7 +86,7 @@ func (d *decider) start(now time.Time, history *History) {
 	if d.in.HoldDown {
 		d.unableSince = unableSince(d.next.Status.Conditions)
 	}
-	d.tolerances = tolerancesOf(&d.in.Spec, &d.in.Options)
+	d.tolerances = tolerancesOf(d.behavior, &d.in.Options, d.profile)
 	d.decision.ID, d.decision.At = d.in.ID, now
 	d.decision.Current, d.decision.Desired = d.current, d.current
 	if d.in.Explain {
@@ -100,7 +107,7 @@ func (d *decider) summarize() HistorySummary {
 		}
 	}
 	longest := d.in.Options.DownscaleStabilization
-	if d.in.Spec.Behavior != nil {
+	if d.behavior != nil {
 		up, down := d.windows()
 		longest = max(up, down)
 	}
@@ -131,7 +138,7 @@ func (d *decider) finish() {
 func (d *decider) explain() {
 	t := d.trace
 	t.Tolerances = d.tolerances
-	t.Profile = d.in.Options.profile().Name()
+	t.Profile = d.profile.Name()
 	t.Warnings = append(t.Warnings, d.in.Notes...)
 	d.decision.Explanation = &t
 }

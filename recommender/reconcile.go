@@ -1,12 +1,24 @@
 package recommender
 
 import (
+	"fmt"
 	"strings"
 	"time"
 )
 
 // reconcile takes one of upstream's ways. Upstream: reconcileAutoscaler.
 func (d *decider) reconcile() {
+	switch d.profile.algorithm {
+	case cooldownAlgorithm:
+		d.reconcileWithCooldown()
+	case designAlgorithm:
+		d.reconcileByDesign()
+	default:
+		d.reconcileByController()
+	}
+}
+
+func (d *decider) reconcileByController() {
 	if d.in.ScaleError != nil {
 		d.scaleUnavailable(d.in.ScaleError)
 		return
@@ -18,7 +30,7 @@ func (d *decider) reconcile() {
 	}
 	spec := &d.in.Spec
 	switch {
-	case d.current == 0 && !d.scalesFromZero():
+	case d.current == 0 && d.leftAlone():
 		d.scalingDisabled()
 	case d.current == 0:
 		d.followMetrics()
@@ -31,6 +43,17 @@ func (d *decider) reconcile() {
 	}
 }
 
+// leftAlone reports whether a workload without replicas is to stay so.
+func (d *decider) leftAlone() bool {
+	switch d.profile.zero {
+	case zeroByMinimum:
+		return d.in.Spec.MinReplicas != 0
+	case zeroAlways:
+		return true
+	}
+	return !d.scalesFromZero()
+}
+
 // scalesFromZero reports whether it was the autoscaler that scaled to zero, and
 // may scale up again.
 func (d *decider) scalesFromZero() bool {
@@ -39,7 +62,7 @@ func (d *decider) scalesFromZero() bool {
 
 func (d *decider) scaledToZero() bool {
 	c := conditionByType(d.next.Status.Conditions, ScaledToZero)
-	return d.in.Options.ScaleToZero && c != nil && c.Status == ConditionTrue
+	return d.in.Options.ScaleToZero && d.profile.zero == zeroByCondition && c != nil && c.Status == ConditionTrue
 }
 
 // hasTotalMetric reports whether a metric can be read without pods.
@@ -71,10 +94,10 @@ func (d *decider) scaleUnavailable(e *ScaleError) {
 func (d *decider) scalingDisabled() {
 	d.decision.Path = PathScalingDisabled
 	d.setCondition(ScalingActive, ConditionFalse, "ScalingDisabled", "scaling is disabled since the replica count of the target is zero")
-	if !d.in.Options.ScaleToZero {
+	if !d.in.Options.ScaleToZero && d.profile.zero == zeroByCondition {
 		d.next.Status.Conditions = removeCondition(d.next.Status.Conditions, ScaledToZero)
 	}
-	d.setStatus(0, nil)
+	d.setStatus(d.current, nil)
 }
 
 // enforceBound moves to a bound at once: no stabilization, no policy, no metric.
@@ -90,42 +113,15 @@ func (d *decider) enforceBound(path Path, bound int32, reason string) {
 
 // followMetrics is the usual way.
 func (d *decider) followMetrics() {
-	if p := d.in.SelectorProblem; p != nil {
-		d.selectorFailed(p)
-		return
-	}
-	metrics := d.evaluateAll()
-	statuses := d.parts.metrics[:]
-	if len(metrics) != len(statuses) {
-		statuses = make([]MetricStatus, len(metrics))
-	}
-	for i := range metrics {
-		if f := metrics[i].Failure; f != nil {
-			d.event(f.Reason, f.Inner)
-			continue
-		}
-		statuses[i] = metrics[i].status()
-	}
-	s := selectProposal(metrics, d.current)
-	if s.failed != nil {
-		d.metricsFailed(&s, statuses)
+	metrics, statuses, s, ok := d.readMetrics()
+	if !ok {
 		return
 	}
 	d.decision.Error = s.problem
-	name := ""
-	if s.winner >= 0 {
-		name = metrics[s.winner].Spec.Name()
-	}
+	name := winnerName(metrics, s.winner)
 	d.setCondition(ScalingActive, ConditionTrue, "ValidMetricFound", d.validMetricMessage(name))
-	proposal := max(0, s.replicas)
-	reason := ""
-	switch {
-	case proposal > d.current:
-		reason = name + " above target"
-	case proposal < d.current:
-		reason = "All metrics below target"
-	}
-	d.trace.Decided, d.trace.Proposal, d.trace.Winner = true, proposal, s.winner
+	proposal := d.decideFor(&s)
+	reason := rescaleReason(name, proposal, d.current)
 	desired := d.normalize(proposal)
 	// What was scaled to zero comes back to a minimum that has been raised since.
 	if spec := &d.in.Spec; d.current == 0 && spec.MinReplicas != 0 && d.scaledToZero() && desired < spec.MinReplicas {
@@ -139,6 +135,61 @@ func (d *decider) followMetrics() {
 		return
 	}
 	d.rescale(desired, reason, statuses)
+}
+
+// readMetrics evaluates the metrics of the spec and what they come to together. If
+// that is nothing the evaluation is at its end, and ok false.
+func (d *decider) readMetrics() (metrics []MetricEvaluation, statuses []MetricStatus, s selection, ok bool) {
+	if p := d.in.SelectorProblem; p != nil && (p.Reason != AmbiguousSelector || !d.profile.sharedPods) {
+		d.selectorFailed(p)
+		return nil, nil, s, false
+	}
+	metrics = d.evaluateAll()
+	statuses = d.parts.metrics[:]
+	if len(metrics) != len(statuses) {
+		statuses = make([]MetricStatus, len(metrics))
+	}
+	for i := range metrics {
+		if f := metrics[i].Failure; f != nil {
+			d.event(f.Reason, f.Inner)
+			if d.profile.partialFailure == lastFailureBlocksDown {
+				// That version sets the condition for each, so that it is new in the end.
+				d.setCondition(ScalingActive, ConditionFalse, f.Reason, failureMessage(f))
+			}
+			continue
+		}
+		statuses[i] = metrics[i].status(d.profile)
+	}
+	s = selectProposal(metrics, d.current, d.profile)
+	if s.failed != nil {
+		d.metricsFailed(&s, statuses)
+		return nil, nil, s, false
+	}
+	return metrics, statuses, s, true
+}
+
+func winnerName(metrics []MetricEvaluation, winner int) string {
+	if winner < 0 {
+		return ""
+	}
+	return metrics[winner].Spec.Name()
+}
+
+// decideFor notes what the metrics ask for, and returns it.
+func (d *decider) decideFor(s *selection) int32 {
+	proposal := max(0, s.replicas)
+	d.trace.Decided, d.trace.Proposal, d.trace.Winner = true, proposal, s.winner
+	return proposal
+}
+
+func rescaleReason(metric string, proposal, current int32) string {
+	switch {
+	case proposal > current:
+		return metric + " above target"
+	case proposal < current:
+		return "All metrics below target"
+	}
+	return ""
 }
 
 // validMetricMessage is the sentence of ValidMetricFound. Mostly it is the one
@@ -159,6 +210,9 @@ func (d *decider) evaluateAll() []MetricEvaluation {
 		if d.in.Explain {
 			d.warnOf(&metrics[i])
 		}
+		if metrics[i].Failure != nil && d.profile.partialFailure == failureAborts {
+			break
+		}
 	}
 	d.scratch.metrics = metrics
 	if d.in.Explain {
@@ -168,33 +222,60 @@ func (d *decider) evaluateAll() []MetricEvaluation {
 }
 
 // status is the reading as the status shows it.
-func (e *MetricEvaluation) status() MetricStatus {
-	return MetricStatus{
+func (e *MetricEvaluation) status(profile *Profile) MetricStatus {
+	s := MetricStatus{
 		Type: e.Spec.Type, Resource: e.Spec.Resource, Container: e.Spec.Container,
 		Metric: e.Spec.Metric, DescribedObject: e.Spec.DescribedObject, Current: e.Current,
 	}
+	if profile.bareObjectAverages && e.Current.HasAverageValue {
+		s.DescribedObject = ObjectReference{}
+	}
+	return s
 }
 
 func (d *decider) selectorFailed(p *SelectorProblem) {
 	d.decision.Path = PathSelectorFailed
-	text, conditionReason := p.Message, string(p.Reason)
+	text := p.Message
 	switch p.Reason {
 	case SelectorRequired:
-		text, conditionReason = "selector is required", string(InvalidSelector)
-		d.setCondition(ScalingActive, ConditionFalse, conditionReason, "the HPA target's scale is missing a selector")
+		text = "selector is required"
+		d.setCondition(ScalingActive, ConditionFalse, string(InvalidSelector), "the HPA target's scale is missing a selector")
 	case InvalidSelector:
 		text = "couldn't convert selector into a corresponding internal selector object: " + p.Message
-		d.setCondition(ScalingActive, ConditionFalse, conditionReason, text)
+		d.setCondition(ScalingActive, ConditionFalse, string(p.Reason), d.asFormat(text))
 	default:
-		d.setCondition(ScalingActive, ConditionFalse, conditionReason, text)
+		if text == "" {
+			text = p.ambiguity(&d.profile.texts)
+		}
+		d.setCondition(ScalingActive, ConditionFalse, string(p.Reason), d.asFormat(text))
 	}
 	d.event(string(p.Reason), text)
-	d.holdCount(text, nil)
+	d.holdCount(d.asFormat(text), nil)
+}
+
+// ambiguity is upstream's sentence about pods that several autoscalers select.
+func (p *SelectorProblem) ambiguity(texts *texts) string {
+	if texts.oneOtherAutoscaler {
+		return fmt.Sprintf("pods by selector %s are controlled by more than one HPA (e.g. %v)", p.Selector, p.Autoscalers[:min(2, len(p.Autoscalers))])
+	}
+	return fmt.Sprintf("pods by selector %s are controlled by multiple HPAs: %v", p.Selector, p.Autoscalers)
+}
+
+// asFormat is what becomes of a text that is printed as a format without arguments.
+func (d *decider) asFormat(text string) string {
+	if !d.profile.messagesAreFormats || !strings.Contains(text, "%") {
+		return text
+	}
+	return fmt.Sprintf(text, []any(nil)...)
 }
 
 func (d *decider) metricsFailed(s *selection, statuses []MetricStatus) {
 	d.decision.Path = PathMetricsFailed
-	d.setCondition(ScalingActive, ConditionFalse, s.failed.Reason, failureMessage(s.failed))
+	message := failureMessage(s.failed)
+	if d.profile.partialFailure == failureBlocksDown || d.profile.partialFailure == failureIgnored {
+		message = d.asFormat(message) // the older ones print it as an argument
+	}
+	d.setCondition(ScalingActive, ConditionFalse, s.failed.Reason, message)
 	d.holdCount(s.problem, statuses)
 }
 
@@ -207,6 +288,9 @@ func failureMessage(f *MetricFailure) string {
 func (d *decider) holdCount(problem string, statuses []MetricStatus) {
 	d.event("FailedComputeMetricsReplicas", problem)
 	d.decision.Error = "failed to compute desired number of replicas based on listed metrics for " + d.ref() + ": " + problem
+	if d.profile.keepsMetrics {
+		statuses = d.next.Status.CurrentMetrics
+	}
 	d.setStatus(d.previousDesired, statuses)
 }
 
@@ -214,28 +298,45 @@ func (d *decider) holdCount(problem string, statuses []MetricStatus) {
 // records it. Upstream: normalizeDesiredReplicas and its twin with behaviors.
 func (d *decider) normalize(proposal int32) int32 {
 	t := &d.trace
-	if d.in.Spec.Behavior == nil {
+	switch {
+	case d.behavior == nil:
 		t.Stabilization = stabilizeWithoutBehavior(d.nowNanos, d.next.Recommendations, d.in.Options.DownscaleStabilization, proposal)
-		t.RateLimit, t.Bounds = boundWithoutBehavior(&d.in.Spec, d.current, t.Stabilization.Stabilized)
-	} else {
+		t.RateLimit, t.Bounds = boundWithoutBehavior(&d.in.Spec, d.current, t.Stabilization.Stabilized, d.profile)
+	case d.profile.oneSidedWindows:
+		up, down := d.windows()
+		t.Stabilization = stabilizeOneSided(d.nowNanos, d.next.Recommendations, up, down, d.current, proposal)
+		t.RateLimit, t.Bounds = d.boundWithBehavior(t.Stabilization.Stabilized)
+	default:
 		up, down := d.windows()
 		t.Stabilization = stabilizeWithBehavior(d.nowNanos, d.next.Recommendations, up, down, d.current, proposal)
 		t.RateLimit, t.Bounds = d.boundWithBehavior(t.Stabilization.Stabilized)
 	}
 	d.next.Recommendations = recordRecommendation(d.next.Recommendations, t.Stabilization.slot, TimedRecommendation{proposal, d.nowNanos})
 	d.setCondition(AbleToScale, ConditionTrue, t.Stabilization.Reason, t.Stabilization.Message)
+	d.reportBounds()
+	return t.Bounds.Bounded
+}
+
+// reportBounds sets ScalingLimited.
+func (d *decider) reportBounds() {
+	b := &d.trace.Bounds
 	limited := ConditionFalse
-	if t.Bounds.Bounded != t.Bounds.Wanted {
+	if b.Bounded != b.Wanted {
 		limited = ConditionTrue
 	}
-	d.setCondition(ScalingLimited, limited, string(t.Bounds.Reason), t.Bounds.Reason.message())
-	return t.Bounds.Bounded
+	message := b.Reason.message()
+	if d.profile.floorOfOne && b.Reason == TooFewReplicas {
+		// A mistake of that version: it lost the sentence on its way.
+		_, ceiling := ceilingWithoutBehavior(&d.in.Spec, d.current)
+		message = ceiling.message()
+	}
+	d.setCondition(ScalingLimited, limited, string(b.Reason), message)
 }
 
 // windows returns the stabilization windows of a spec with behavior. The
 // controller's own window counts in whole seconds there.
 func (d *decider) windows() (up, down time.Duration) {
-	b := d.in.Spec.Behavior
+	b := d.behavior
 	if s := b.ScaleUp.StabilizationWindowSeconds; s != nil {
 		up = time.Duration(*s) * time.Second
 	}
@@ -260,7 +361,11 @@ func (d *decider) rescale(desired int32, reason string, statuses []MetricStatus)
 		Zero:            d.zeroTransition(desired),
 		Reason:          reason, Error: d.decision.Error,
 	}
-	if b := d.in.Spec.Behavior; b != nil {
+	d.next.Pending.Bare = d.profile.algorithm == designAlgorithm
+	if d.profile.keepsMetrics {
+		d.next.Pending.KeepsMetrics, d.next.Pending.PreviousMetrics = true, d.next.Status.CurrentMetrics
+	}
+	if b := d.behavior; b != nil {
 		rules := &b.ScaleDown
 		if desired > d.current {
 			rules = &b.ScaleUp
@@ -280,6 +385,8 @@ func longestPeriod(rules *ScalingRules) int32 {
 
 func (d *decider) zeroTransition(desired int32) ZeroTransition {
 	switch {
+	case d.profile.zero != zeroByCondition:
+		return ZeroUnknown
 	case !d.in.Options.ScaleToZero:
 		return ZeroRemoved
 	case d.current > 0 && desired == 0 && d.in.Spec.MinReplicas == 0 && d.hasTotalMetric():

@@ -51,6 +51,27 @@ func containersRequest(pod *Pod, container, resource string) (sum int64, problem
 	return sum, ""
 }
 
+// plainContainersRequest is the same in versions that know neither sidecars nor
+// requests at the pod's level: a container that is not there requests nothing.
+func plainContainersRequest(pod *Pod, container, resource string, texts *texts) (sum int64, problem string) {
+	for i := range pod.Containers {
+		c := &pod.Containers[i]
+		if container != "" && c.Name != container {
+			continue
+		}
+		q, ok := find(c.Requests, resource)
+		switch {
+		case ok:
+			sum += q.Milli()
+		case texts.shortRequests:
+			return 0, "missing request for " + resource
+		default:
+			return 0, missingRequest(pod, c, resource)
+		}
+	}
+	return sum, ""
+}
+
 func missingRequest(pod *Pod, c *Container, resource string) string {
 	return "missing request for " + resource + " in container " + c.Name + " of Pod " + pod.Name
 }

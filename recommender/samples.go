@@ -22,8 +22,11 @@ type sampleSet struct {
 	unlisted      []int64
 	unlistedNames []string
 	counts        PodCounts
-	walked        int
-	index         nameIndex
+	// ignoredCounted is how many of the ignored pods have samples that count all the
+	// same: see Profile.ignoredPodsCount.
+	ignoredCounted int32
+	walked         int
+	index          nameIndex
 }
 
 // reset makes the set ready for that many pods, without any sample.
@@ -34,7 +37,7 @@ func (s *sampleSet) reset(pods int) {
 	s.pods = s.pods[:pods]
 	clear(s.pods)
 	s.unlisted, s.unlistedNames = s.unlisted[:0], s.unlistedNames[:0]
-	s.counts, s.walked, s.index.built = PodCounts{}, 0, false
+	s.counts, s.ignoredCounted, s.walked, s.index.built = PodCounts{}, 0, 0, false
 }
 
 // place returns where the sample of the pod of that name belongs: the index of
@@ -78,17 +81,23 @@ func (s *sampleSet) put(pods []Pod, name string, value int64, metrics int) {
 }
 
 // count is len(metrics) of upstream once ignored and unready pods are out.
-func (s *sampleSet) count() int { return int(s.counts.Ready) + len(s.unlisted) }
+func (s *sampleSet) count() int { return s.listed() + len(s.unlisted) }
+
+// listed is how many of those are of pods that the input lists.
+func (s *sampleSet) listed() int { return int(s.counts.Ready + s.ignoredCounted) }
 
 // resourceSamples joins the usage of a resource to the pods: of the container
 // named, or of all containers where container is empty. A pod one of whose
 // containers lacks the resource has no sample. Upstream: GetResourceMetric.
-func (s *sampleSet) resourceSamples(in *Input, container, resource string) (problem string) {
+func (s *sampleSet) resourceSamples(in *Input, profile *Profile, container, resource string) (problem string) {
 	if len(in.PodMetrics) == 0 {
 		return "no metrics returned from resource metrics API"
 	}
 	for i := range in.PodMetrics {
 		m := &in.PodMetrics[i]
+		if profile.strictContainers && container != "" && !hasContainer(m, container) {
+			return "failed to get container metrics: container " + container + " not present in metrics for pod " + in.Namespace + "/" + m.Pod
+		}
 		if value, ok := podUsage(m, container, resource); ok {
 			s.put(in.Pods, m.Pod, value, i)
 		}
@@ -115,6 +124,15 @@ func podUsage(m *PodMetrics, container, resource string) (sum int64, ok bool) {
 		}
 	}
 	return sum, ok
+}
+
+func hasContainer(m *PodMetrics, container string) bool {
+	for i := range m.Containers {
+		if m.Containers[i].Name == container {
+			return true
+		}
+	}
+	return false
 }
 
 func usageOf(usage []ResourceUsage, resource string) (int64, bool) {

@@ -18,9 +18,9 @@ type selection struct {
 // selectProposal takes the largest proposal. One failed metric keeps the others
 // from deciding when they would scale down, for it might have asked for more.
 // Upstream: computeReplicasForMetrics.
-func selectProposal(metrics []MetricEvaluation, current int32) selection {
+func selectProposal(metrics []MetricEvaluation, current int32, profile *Profile) selection {
 	s := selection{winner: -1}
-	var first *MetricFailure
+	var first, last *MetricFailure
 	failures := 0
 	for i := range metrics {
 		e := &metrics[i]
@@ -28,6 +28,7 @@ func selectProposal(metrics []MetricEvaluation, current int32) selection {
 			if first == nil {
 				first = e.Failure
 			}
+			last = e.Failure
 			failures++
 			continue
 		}
@@ -39,10 +40,24 @@ func selectProposal(metrics []MetricEvaluation, current int32) selection {
 	if first == nil {
 		return s
 	}
-	s.problem = "invalid metrics (" + strconv.Itoa(failures) + " invalid out of " + strconv.Itoa(len(metrics)) +
-		"), first error is: " + first.Outer
-	if failures == len(metrics) || s.replicas < current {
-		s.failed = first
+	counts := strconv.Itoa(failures) + " invalid out of " + strconv.Itoa(len(metrics)) + ")"
+	blocked := failures == len(metrics) || s.replicas < current
+	switch profile.partialFailure {
+	case failureBlocksDown:
+		s.problem = "invalid metrics (" + counts + ", first error is: " + first.Outer
+		if blocked {
+			s.failed = first
+		}
+	case failureIgnored:
+		if failures == len(metrics) {
+			s.problem, s.failed = "invalid metrics ("+counts+", first error is: "+first.Outer, first
+		}
+	case lastFailureBlocksDown:
+		if blocked {
+			s.problem, s.failed = "Invalid metrics ("+counts+", last error was: "+last.Outer, last
+		}
+	case failureAborts:
+		s.problem, s.failed = first.Outer, first
 	}
 	return s
 }

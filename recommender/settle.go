@@ -48,14 +48,22 @@ func Settle(history History, namespace string, id ID, outcome Outcome, message s
 	s := Settlement{Outcome: outcome, Changed: true}
 	if outcome == Applied {
 		next.apply()
-		s.Events = []Event{{EventNormal, "SuccessfulRescale", "New size: " + formatReplicas(p.To) + "; reason: " + p.Reason}}
+		s.Events = []Event{{EventNormal, "SuccessfulRescale", p.sentence()}}
 	} else {
 		next.fail(message)
-		s.Events = []Event{{EventWarning, "FailedRescale", "New size: " + formatReplicas(p.To) + "; reason: " + p.Reason + "; error: " + message}}
+		s.Events = []Event{{EventWarning, "FailedRescale", p.sentence() + "; error: " + message}}
 		s.Error = "failed to rescale " + reference(&history.Target, namespace) + ": " + message
 	}
 	s.Status = next.Status
 	return s, next, nil
+}
+
+// sentence is what an event says of the change.
+func (p *Pending) sentence() string {
+	if p.Bare {
+		return "New size: " + formatReplicas(p.To)
+	}
+	return "New size: " + formatReplicas(p.To) + "; reason: " + p.Reason
 }
 
 // settleBySight settles a change that nobody reported by the replicas that are
@@ -89,8 +97,10 @@ func (h *History) apply() {
 	p := h.Pending
 	at := h.settledAt()
 	s := &h.Status
-	s.Conditions = setCondition(s.Conditions, at, AbleToScale, ConditionTrue, "SucceededRescale",
-		"the HPA controller was able to update the target scale to "+formatReplicas(p.To))
+	if !p.Bare {
+		s.Conditions = setCondition(s.Conditions, at, AbleToScale, ConditionTrue, "SucceededRescale",
+			"the HPA controller was able to update the target scale to "+formatReplicas(p.To))
+	}
 	if p.RecordsEvent {
 		h.recordChange(p)
 	}
@@ -99,7 +109,7 @@ func (h *History) apply() {
 		s.Conditions = setCondition(s.Conditions, at, ScaledToZero, ConditionTrue, "ScaledToZero", "the HPA controller scaled the workload to zero")
 	case ZeroFalse:
 		s.Conditions = setCondition(s.Conditions, at, ScaledToZero, ConditionFalse, "NotScaledToZero", "the HPA controller did not scale the workload to zero")
-	default:
+	case ZeroRemoved:
 		s.Conditions = removeCondition(s.Conditions, ScaledToZero)
 	}
 	s.LastScaleTime = time.Unix(0, p.At).UTC()
@@ -127,9 +137,14 @@ func (h *History) recordChange(p *Pending) {
 // fail drops the pending change.
 func (h *History) fail(message string) {
 	p, s := h.Pending, &h.Status
-	s.Conditions = setCondition(s.Conditions, h.settledAt(), AbleToScale, ConditionFalse, "FailedUpdateScale",
-		"the HPA controller was unable to update the target scale: "+message)
+	if !p.Bare {
+		s.Conditions = setCondition(s.Conditions, h.settledAt(), AbleToScale, ConditionFalse, "FailedUpdateScale",
+			"the HPA controller was unable to update the target scale: "+message)
+	}
 	s.DesiredReplicas = p.PreviousDesired
+	if p.KeepsMetrics {
+		s.CurrentMetrics = p.PreviousMetrics
+	}
 	h.settled(Failed)
 }
 

@@ -126,6 +126,31 @@ func stabilizeWithBehavior(now int64, slots []TimedRecommendation, upWindow, dow
 	return s
 }
 
+// stabilizeOneSided takes the lowest recommendation of the upward window on a way
+// up, the highest of the downward one on a way down, also where that is on the other
+// side of the current count. Upstream: stabilizeRecommendationWithBehaviors up to
+// v1.20.
+func stabilizeOneSided(now int64, slots []TimedRecommendation, upWindow, downWindow time.Duration, current, proposed int32) Stabilization {
+	direction, length := Up, upWindow
+	if proposed < current {
+		direction, length = Down, downWindow
+	}
+	window := newWindow(direction, length, proposed)
+	cutoff, obsolete := now-int64(length), now-int64(max(upWindow, downWindow))
+	slot := -1
+	for i, r := range slots {
+		if r.At > cutoff {
+			window.count(r, proposed, r.At+int64(length))
+		}
+		if r.At < obsolete {
+			slot = i
+		}
+	}
+	s := Stabilization{Proposed: proposed, Stabilized: window.Replicas, Windows: [2]Window{window}, WindowsLen: 1, slot: slot}
+	s.explain(direction)
+	return s
+}
+
 // explain sets the reason; direction is the one that was held back if one was.
 func (s *Stabilization) explain(direction Direction) {
 	switch {

@@ -121,7 +121,7 @@ func TestTextsOfConditions(t *testing.T) {
 }
 
 func selectorProblem(reason SelectorReason, message string) *Input {
-	return changed(wanting(5), func(in *Input) { in.SelectorProblem = &SelectorProblem{reason, message} })
+	return changed(wanting(5), func(in *Input) { in.SelectorProblem = &SelectorProblem{Reason: reason, Message: message} })
 }
 
 // §14.2 and §7.5: events in their order, and the error of the reconcile.

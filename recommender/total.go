@@ -11,12 +11,15 @@ func proposeValue(d *decider, e *MetricEvaluation, usage, target int64) (problem
 		e.propose(math.Ceil(ratio), 1, false)
 		return ""
 	}
-	if d.tolerances.within(ratio) {
+	noPods := len(d.in.Pods) == 0
+	onTarget := d.tolerances.within(ratio)
+	demandsPods := d.profile.podsBeforeTolerance && e.Spec.Type == ExternalMetric
+	switch {
+	case noPods && (!onTarget || demandsPods):
+		return "unable to calculate ready pods: no pods returned by selector while calculating replica count"
+	case onTarget:
 		e.hold(d.current, WithinTolerance)
 		return ""
-	}
-	if len(d.in.Pods) == 0 {
-		return "unable to calculate ready pods: no pods returned by selector while calculating replica count"
 	}
 	ready := readyRunning(d.in.Pods)
 	e.Counts.Ready = int32(ready)
@@ -42,11 +45,11 @@ func proposeAverageValue(d *decider, e *MetricEvaluation, usage, target int64) (
 
 // sumForValue sums series for a target in all: past the largest integer it stays
 // there, negative totals remain.
-func sumForValue(values []Value) int64 {
+func sumForValue(values []Value, uncapped bool) int64 {
 	var sum int64
 	for i := range values {
 		v := values[i].Milli
-		if v > 0 && sum > math.MaxInt64-v {
+		if v > 0 && sum > math.MaxInt64-v && !uncapped {
 			return math.MaxInt64
 		}
 		sum += v
@@ -56,10 +59,10 @@ func sumForValue(values []Value) int64 {
 
 // sumForAverageValue sums series for a target per replica: any sum below zero is
 // taken for an overflow, as upstream takes it, also where a series is negative.
-func sumForAverageValue(values []Value) int64 {
+func sumForAverageValue(values []Value, uncapped bool) int64 {
 	var sum int64
 	for i := range values {
-		if sum += values[i].Milli; sum < 0 {
+		if sum += values[i].Milli; sum < 0 && !uncapped {
 			return math.MaxInt64
 		}
 	}

@@ -62,7 +62,7 @@ func trapTwoCounts(t *testing.T) {
 }
 
 func trapToleranceBounds(t *testing.T) {
-	tolerances := Tolerances{0.1, 0.1}
+	tolerances := Tolerances{ScaleUp: 0.1, ScaleDown: 0.1}
 	if ratio := 1.1; !tolerances.within(ratio) || math.Abs(1-ratio) <= 0.1 {
 		t.Errorf("1.1 is within 1-t <= r <= 1+t, though not within abs(1-r) <= t")
 	}
@@ -99,7 +99,7 @@ func trapNoEpsilon(t *testing.T) {
 		}
 	}
 	limit := func(direction Direction, percent, current int32) int32 {
-		d := decider{in: &Input{}, current: current}
+		d := decider{in: &Input{}, profile: &V136, current: current}
 		return d.limitOf(direction, ScalingPolicy{PercentPolicy, percent, 60}).Limit
 	}
 	equal(t, "10 % up from 100", limit(Up, 10, 100), int32(111))
@@ -312,8 +312,8 @@ func trapNegative(t *testing.T) {
 	_, next := Recommend(t0, withReady(total(externalValue(10*unit), 4, -600*unit)), longKnown())
 	equal(t, "what is stored is not below zero", next.Recommendations, []TimedRecommendation{{0, t0.UnixNano()}})
 	equal(t, "its sum", value.Status.CurrentMetrics[0].Current.Value, int64(-595*unit))
-	equal(t, "sum past the largest", sumForValue([]Value{{Milli: math.MaxInt64}, {Milli: 1}, {Milli: -5}}), int64(math.MaxInt64))
-	equal(t, "a running sum below zero", sumForAverageValue([]Value{{Milli: 1}, {Milli: -2}, {Milli: 5}}), int64(math.MaxInt64))
+	equal(t, "sum past the largest", sumForValue([]Value{{Milli: math.MaxInt64}, {Milli: 1}, {Milli: -5}}, false), int64(math.MaxInt64))
+	equal(t, "a running sum below zero", sumForAverageValue([]Value{{Milli: 1}, {Milli: -2}, {Milli: 5}}, false), int64(math.MaxInt64))
 }
 
 func trapPartialFailure(t *testing.T) {

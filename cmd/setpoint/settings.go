@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -97,12 +98,12 @@ func (s *settings) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&s.AdminAddress, "admin-address", s.AdminAddress, "`host:port` to serve /metrics, /healthz and /readyz on, in the clear; empty: not served")
 	flags.StringVar(&s.LogLevel, "log-level", s.LogLevel, "least severe `level` that is logged: debug, info, warn or error")
 	flags.StringVar(&s.LogFormat, "log-format", s.LogFormat, "`form` of log lines: json, or console for people")
-	flags.StringVar(&s.Profile, "profile", s.Profile, "controller `version` to decide as where a request names none")
+	flags.StringVar(&s.Profile, "profile", s.Profile, "controller `version` to decide as where a request names none: "+strings.Join(recommender.ProfileNames(), ", "))
 	flags.StringVar(&s.Tolerance, "tolerance", s.Tolerance, "`ratio` around the target within which nothing changes, where neither behavior nor request sets one")
 	flags.DurationVar(&s.CPUInitializationPeriod, "cpu-initialization-period", s.CPUInitializationPeriod, "time after a pod's start in which its cpu samples count only once it is ready")
 	flags.DurationVar(&s.InitialReadinessDelay, "initial-readiness-delay", s.InitialReadinessDelay, "time after a pod's start in which becoming unready means that it was never ready")
 	flags.DurationVar(&s.DownscaleStabilization, "downscale-stabilization", s.DownscaleStabilization, "window over which the highest recommendation holds scale-downs, where behavior sets none")
-	flags.BoolVar(&s.ScaleToZero, "scale-to-zero", s.ScaleToZero, "allow minReplicas 0 and scaling from zero (the HPAScaleToZero feature)")
+	flags.BoolVar(&s.ScaleToZero, "scale-to-zero", s.ScaleToZero, "allow minReplicas 0 and scaling from zero (the HPAScaleToZero feature; the profile v1.37 has it on)")
 	flags.BoolVar(&s.AllowEvaluationTime, "allow-evaluation-time", s.AllowEvaluationTime, "let requests choose the instant to decide for; for replays and tests")
 	s.Redis.bind(flags)
 	flags.StringVar(&s.OnStoreFailure, "on-store-failure", s.OnStoreFailure, "`policy` while Redis can't be reached: refuse calls, or hold-down: answer from the history last known, up but never down")

@@ -143,6 +143,9 @@ func (r *reader) options(o *setpointv1.RecommendOptions, defaults recommender.Op
 		}
 		options.Profile = profile
 	}
+	if p := options.Profile; p != nil && p.ScaleToZero() {
+		options.ScaleToZero = true
+	}
 	if o != nil && o.Tolerance != nil {
 		options.Tolerance = r.toleranceOption(o.GetTolerance())
 	}
@@ -211,9 +214,8 @@ func selectorProblem(req *setpointv1.RecommendRequest) *recommender.SelectorProb
 		}
 		return nil
 	}
-	message := p.GetMessage()
-	if p.GetReason() == string(recommender.AmbiguousSelector) && message == "" {
-		message = fmt.Sprintf("pods by selector %s are controlled by multiple HPAs: %v", selector, p.GetAutoscalers())
+	return &recommender.SelectorProblem{
+		Reason: recommender.SelectorReason(p.GetReason()), Message: p.GetMessage(),
+		Selector: selector, Autoscalers: p.GetAutoscalers(),
 	}
-	return &recommender.SelectorProblem{Reason: recommender.SelectorReason(p.GetReason()), Message: message}
 }

@@ -197,8 +197,8 @@ func TestSelectorProblemsAreReportedOrFound(t *testing.T) {
 		{"required", `"scale": {}, "selectorProblem": {"reason": "SelectorRequired"}`, &recommender.SelectorProblem{Reason: recommender.SelectorRequired}},
 		{"invalid", `"scale": {}, "selectorProblem": {"reason": "InvalidSelector", "message": "m"}`, &recommender.SelectorProblem{Reason: recommender.InvalidSelector, Message: "m"}},
 		{"ambiguous", `"scale": {"selector": "a=b"}, "selectorProblem": {"reason": "AmbiguousSelector", "autoscalers": ["shop/web", "shop/api"]}`,
-			&recommender.SelectorProblem{Reason: recommender.AmbiguousSelector, Message: "pods by selector a=b are controlled by multiple HPAs: [shop/web shop/api]"}},
-		{"reported rather than found", `"scale": {"selector": "app in"}, "selectorProblem": {"reason": "SelectorRequired"}`, &recommender.SelectorProblem{Reason: recommender.SelectorRequired}},
+			&recommender.SelectorProblem{Reason: recommender.AmbiguousSelector, Selector: "a=b", Autoscalers: []string{"shop/web", "shop/api"}}},
+		{"reported rather than found", `"scale": {"selector": "app in"}, "selectorProblem": {"reason": "SelectorRequired"}`, &recommender.SelectorProblem{Reason: recommender.SelectorRequired, Selector: "app in"}},
 	} {
 		if got := input(t, request(t, `{"spec": {}, `+tt.request+`}`)).SelectorProblem; !reflect.DeepEqual(got, tt.want) {
 			t.Errorf("%s: got %+v, want %+v", tt.name, got, tt.want)

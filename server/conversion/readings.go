@@ -193,7 +193,7 @@ func (r *reader) customMetrics(metrics []wanted, out []recommender.Readings, val
 	var identity selectorCache
 	for i, v := range values {
 		milli := r.milli(v.GetValue(), func() string { return fmt.Sprintf("customMetrics[%d].value", i) })
-		r.time(v.GetTimestamp(), func() string { return fmt.Sprintf("customMetrics[%d].timestamp", i) })
+		taken := r.time(v.GetTimestamp(), func() string { return fmt.Sprintf("customMetrics[%d].timestamp", i) })
 		id, err := identity.of(v.GetMetric().GetSelector())
 		if err != nil {
 			r.refuse(fmt.Sprintf("customMetrics[%d].metric.selector", i), "Invalid value: "+err.Error())
@@ -202,7 +202,7 @@ func (r *reader) customMetrics(metrics []wanted, out []recommender.Readings, val
 		matched := false
 		for m := range metrics {
 			if metrics[m].takesCustom(v, id) {
-				out[m].Values = append(out[m].Values, recommender.Value{Pod: v.GetDescribedObject().GetName(), Milli: milli})
+				out[m].Add(taken, recommender.Value{Pod: v.GetDescribedObject().GetName(), Milli: milli})
 				matched = true
 			}
 		}
@@ -249,7 +249,7 @@ func (r *reader) externalMetrics(metrics []wanted, out []recommender.Readings, s
 	var identity selectorCache
 	for i, v := range series {
 		milli := r.milli(v.GetValue(), func() string { return fmt.Sprintf("externalMetrics[%d].value", i) })
-		r.time(v.GetTimestamp(), func() string { return fmt.Sprintf("externalMetrics[%d].timestamp", i) })
+		taken := r.time(v.GetTimestamp(), func() string { return fmt.Sprintf("externalMetrics[%d].timestamp", i) })
 		id, err := identity.of(v.GetMetric().GetSelector())
 		if err != nil {
 			r.refuse(fmt.Sprintf("externalMetrics[%d].metric.selector", i), "Invalid value: "+err.Error())
@@ -258,7 +258,7 @@ func (r *reader) externalMetrics(metrics []wanted, out []recommender.Readings, s
 		matched := false
 		for m := range metrics {
 			if metrics[m].takesExternal(v, id) {
-				out[m].Values = append(out[m].Values, recommender.Value{Milli: milli})
+				out[m].Add(taken, recommender.Value{Milli: milli})
 				matched = true
 			}
 		}

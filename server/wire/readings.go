@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/recommender"
 )
@@ -28,7 +29,7 @@ type match struct {
 func (v *readings) drop() {
 	for i := range v.byMetric {
 		drop(&v.byMetric[i].Values)
-		v.byMetric[i].Error, v.byMetric[i].SelectorError = "", ""
+		v.byMetric[i].Error, v.byMetric[i].SelectorError, v.byMetric[i].Timestamp = "", "", time.Time{}
 	}
 	*v = readings{byMetric: v.byMetric[:0]}
 }
@@ -47,7 +48,7 @@ func (r *Request) join() bool {
 	known := r.readings.plan.input.Readings
 	for i := range known {
 		out := grow(&r.readings.byMetric)
-		out.Error, out.SelectorError = known[i].Error, known[i].SelectorError
+		out.Error, out.SelectorError, out.Timestamp = known[i].Error, known[i].SelectorError, time.Time{}
 	}
 	for _, p := range r.found.custom {
 		if !r.customMetric(p.from, p.to) {
@@ -81,6 +82,7 @@ const (
 func (r *Request) customMetric(from, to int) bool {
 	var metric, kind, name, version place
 	var milli int64
+	var taken time.Time
 	var seen fields
 	for i := from; i < to; {
 		tag, at, end := next(r.b, i, to)
@@ -95,7 +97,7 @@ func (r *Request) customMetric(from, to int) bool {
 			kind, name, version, ok = reference(r.b, at, end)
 			ok = ok && seen.first(2)
 		case customTimestamp:
-			_, ok = r.instant(at, end)
+			taken, ok = r.instant(at, end)
 			ok = ok && seen.first(3)
 		case customValue:
 			milli, ok = r.milli(at, end)
@@ -113,7 +115,7 @@ func (r *Request) customMetric(from, to int) bool {
 		return false
 	}
 	pod, ok := r.podAgain(&r.valued, name.from, name.to, name.to-name.from)
-	return ok && r.put(r.customMatch(metric, kind, name, version), recommender.Value{Pod: pod, Milli: milli})
+	return ok && r.put(r.customMatch(metric, kind, name, version), taken, recommender.Value{Pod: pod, Milli: milli})
 }
 
 // customMatch returns where a custom metric belongs. For a pod's it does not depend
@@ -156,6 +158,7 @@ func (r *Request) same(a, b place) bool {
 func (r *Request) externalMetric(from, to int) bool {
 	b := r.scratch.body[:0]
 	var milli int64
+	var taken time.Time
 	var seen fields
 	for i := from; i < to; {
 		tag, at, end := next(r.b, i, to)
@@ -169,7 +172,7 @@ func (r *Request) externalMetric(from, to int) bool {
 		case externalLabels:
 			ok = true
 		case externalTimestamp:
-			_, ok = r.instant(at, end)
+			taken, ok = r.instant(at, end)
 			ok = ok && seen.first(3)
 		case externalValue:
 			milli, ok = r.milli(at, end)
@@ -185,17 +188,17 @@ func (r *Request) externalMetric(from, to int) bool {
 	}
 	b = appendField(b, 4, anyValue)
 	r.scratch.body = b
-	return seen.has(1) && seen.has(4) && r.put(r.matchOf(9, b, false), recommender.Value{Milli: milli})
+	return seen.has(1) && seen.has(4) && r.put(r.matchOf(9, b, false), taken, recommender.Value{Milli: milli})
 }
 
-// put adds a value to the metrics that it belongs to.
-func (r *Request) put(m *match, value recommender.Value) bool {
+// put adds a value, and when it was taken, to the metrics that it belongs to.
+func (r *Request) put(m *match, taken time.Time, value recommender.Value) bool {
 	if m == nil || m.refused {
 		return false
 	}
 	r.noted = r.noted || len(m.metrics) == 0
 	for _, i := range m.metrics {
-		*grow(&r.readings.byMetric[i].Values) = value
+		r.readings.byMetric[i].Add(taken, value)
 	}
 	return true
 }

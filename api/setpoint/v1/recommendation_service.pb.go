@@ -216,7 +216,9 @@ func (x *RecommendRequest) GetPreviousStatus() *HorizontalPodAutoscalerStatus {
 // How to decide: the Kubernetes controller's flags.
 type RecommendOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Controller version to decide as: "v1.36". Absent: the server's default.
+	// Controller version to decide as: "v1.36", "v1.37", "v1.28", "v1.19", "v1.15",
+	// "cooldown" (v1.6 to v1.11: delays after each change) or "design-2015" (the
+	// design proposal). Absent: the server's default ("v1.36").
 	Profile string `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`
 	// Tolerance of both directions where the spec's behavior sets none: a decimal
 	// number or quantity, at least 0. Absent: the server's default ("0.1").
@@ -231,7 +233,8 @@ type RecommendOptions struct {
 	// spec's behavior sets none. Absent: the server's default (300 s).
 	DownscaleStabilization *durationpb.Duration `protobuf:"bytes,5,opt,name=downscale_stabilization,json=downscaleStabilization,proto3" json:"downscale_stabilization,omitempty"`
 	// Allow min_replicas 0 and scaling from zero (the HPAScaleToZero feature).
-	// Absent: the server's default (false).
+	// Absent: the server's default (false), or true with a profile of which that is
+	// the default ("v1.37").
 	ScaleToZero   *bool `protobuf:"varint,6,opt,name=scale_to_zero,json=scaleToZero,proto3,oneof" json:"scale_to_zero,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

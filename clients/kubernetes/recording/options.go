@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 	"time"
@@ -10,8 +11,8 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// profile is the controller that recordings are of.
-const profile = "v1.36"
+// defaultProfile is the controller that recordings are of which name none.
+const defaultProfile = "v1.36"
 
 // Options returns the settings as options of a request. The tolerance is written
 // so that it reads back as the same float64.
@@ -19,7 +20,7 @@ func (c Config) Options() *setpointv1.RecommendOptions {
 	tolerance := strconv.FormatFloat(c.Tolerance, 'f', -1, 64)
 	scaleToZero := c.ScaleToZero
 	return &setpointv1.RecommendOptions{
-		Profile:                 profile,
+		Profile:                 cmp.Or(c.Profile, defaultProfile),
 		Tolerance:               &tolerance,
 		CpuInitializationPeriod: seconds(c.CPUInitializationPeriodSeconds),
 		InitialReadinessDelay:   seconds(c.InitialReadinessDelaySeconds),

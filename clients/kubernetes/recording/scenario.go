@@ -33,6 +33,8 @@ type Scenario struct {
 
 // Config holds the settings of a controller.
 type Config struct {
+	// Profile is the version of the controller. Empty: "v1.36".
+	Profile string `json:"profile,omitempty"`
 	// Tolerance, 0.1 for 10 %.
 	Tolerance float64 `json:"tolerance"`
 	// CPUInitializationPeriodSeconds is the controller's CPU initialization period.

@@ -1,0 +1,122 @@
+package recommender
+
+import "time"
+
+// The delays of the cooldown profile: how long after a change, of either direction,
+// there is none upwards and none downwards.
+const (
+	upscaleDelay   = 3 * time.Minute
+	downscaleDelay = 5 * time.Minute
+)
+
+// reconcileWithCooldown is the controller of v1.6 to v1.11, which counts from the
+// replicas that are observed, not from those asked for. Upstream: reconcileAutoscaler
+// of v1.11.
+func (d *decider) reconcileWithCooldown() {
+	if d.in.ScaleError != nil {
+		d.scaleUnavailable(d.in.ScaleError)
+		return
+	}
+	d.countObserved()
+	d.setCondition(AbleToScale, ConditionTrue, "SucceededGetScale", "the HPA controller was able to get the target's current scale")
+	spec := &d.in.Spec
+	switch {
+	case d.in.Scale.SpecReplicas == 0:
+		d.scalingDisabled()
+	case d.current > spec.MaxReplicas:
+		d.enforceBound(PathAboveMax, spec.MaxReplicas, "Current number of replicas above Spec.MaxReplicas")
+	case d.current < spec.MinReplicas:
+		d.enforceBound(PathBelowMin, spec.MinReplicas, "Current number of replicas below Spec.MinReplicas")
+	case d.current == 0:
+		d.enforceBound(PathBelowMin, 1, "Current number of replicas must be greater than 0")
+	default:
+		d.followMetricsWithCooldown()
+	}
+}
+
+// countObserved makes the observed replicas those that the decision is about.
+func (d *decider) countObserved() {
+	d.current = d.in.Scale.StatusReplicas
+	d.decision.Current, d.decision.Desired = d.current, d.current
+}
+
+func (d *decider) followMetricsWithCooldown() {
+	metrics, statuses, s, ok := d.readMetrics()
+	if !ok {
+		return
+	}
+	name := winnerName(metrics, s.winner)
+	d.setCondition(ScalingActive, ConditionTrue, "ValidMetricFound", d.validMetricMessage(name))
+	proposal := d.decideFor(&s)
+	t := &d.trace
+	t.RateLimit, t.Bounds = boundWithoutBehavior(&d.in.Spec, d.current, proposal, d.profile)
+	d.reportBounds()
+	read := d.now
+	if proposal > 0 {
+		read = d.readAt(s.winner)
+	}
+	t.Stabilization = coolDown(d.next.Status.LastScaleTime, read, d.current, t.Bounds.Bounded)
+	able := ConditionTrue
+	if t.Stabilization.Reason != readyForNewScale {
+		able = ConditionFalse
+	}
+	d.setCondition(AbleToScale, able, t.Stabilization.Reason, t.Stabilization.Message)
+	desired := t.Stabilization.Stabilized
+	if desired == d.current {
+		d.setStatus(desired, statuses)
+		return
+	}
+	d.rescale(desired, rescaleReason(name, proposal, d.current), statuses)
+}
+
+// readAt is the instant of a metric's reading, now where that is not known.
+func (d *decider) readAt(metric int) time.Time {
+	var at time.Time
+	switch d.in.Spec.Metrics[metric].Type {
+	case ResourceMetric, ContainerResourceMetric:
+		at = d.in.PodMetrics[0].Timestamp
+	default:
+		at = d.in.Readings[metric].Timestamp
+	}
+	if at.IsZero() {
+		return d.now
+	}
+	return at
+}
+
+// coolDown keeps the count for a while after the change before. The delays run to
+// the instant of the reading; exactly as long is not long enough.
+func coolDown(last, read time.Time, current, wanted int32) Stabilization {
+	up, down := newWindow(Up, upscaleDelay, current), newWindow(Down, downscaleDelay, current)
+	s := Stabilization{Proposed: wanted, Stabilized: wanted, WindowsLen: 2, slot: -1}
+	if !last.IsZero() {
+		up.coolDown(last, read)
+		down.coolDown(last, read)
+	}
+	s.Windows = [2]Window{up, down}
+	if wanted > current && up.Held || wanted < current && down.Held {
+		s.Stabilized = current
+	}
+	switch {
+	case up.Held && down.Held:
+		s.Reason = "BackoffBoth"
+		s.Message = "the time since the previous scale is still within both the downscale and upscale forbidden windows"
+	case down.Held:
+		s.Reason, s.Message = "BackoffDownscale", "the time since the previous scale is still within the downscale forbidden window"
+	case up.Held:
+		s.Reason, s.Message = "BackoffUpscale", "the time since the previous scale is still within the upscale forbidden window"
+	default:
+		s.Reason, s.Message = readyForNewScale, "the last scale time was sufficiently old as to warrant a new scale"
+	}
+	return s
+}
+
+// coolDown holds the window if the last change is in it.
+func (w *Window) coolDown(last, read time.Time) {
+	over := last.Add(w.Length)
+	if over.Before(read) {
+		return
+	}
+	released := over.UnixNano() + 1
+	w.Counted, w.Held, w.HeldSince, w.ReleasedAt, w.FullyReleasedAt = 1, true, last.UnixNano(), released, released
+}

@@ -1,0 +1,207 @@
+package recommender
+
+import (
+	"math/big"
+	"strconv"
+	"time"
+)
+
+// What the design of 2015 waits after a change of either direction before it goes
+// up, and before it goes down.
+const (
+	designUpscaleWindow   = 3 * time.Minute
+	designDownscaleWindow = 5 * time.Minute
+)
+
+// designTarget is the percentage where a spec names none.
+const designTarget = 80
+
+// reconcileByDesign is the algorithm of the design proposal of 2015: the utilization
+// of all pods is added up and divided by the target. It knows one metric, no
+// readiness, no stabilization and no conditions; exact fractions, as on paper.
+func (d *decider) reconcileByDesign() {
+	if e := d.in.ScaleError; e != nil {
+		d.decision.Path = PathScaleUnavailable
+		d.event("FailedGetScale", e.Message)
+		d.decision.Error = "failed to query scale subresource for " + d.ref() + ": " + e.Message
+		d.current = d.next.Status.CurrentReplicas
+		d.decision.Current, d.decision.Desired = d.current, d.current
+		return
+	}
+	d.countObserved()
+	spec := &d.in.Spec
+	switch {
+	case d.current > spec.MaxReplicas:
+		d.enforceBound(PathAboveMax, spec.MaxReplicas, "Current number of replicas above Spec.MaxReplicas")
+	case d.current < spec.MinReplicas:
+		d.enforceBound(PathBelowMin, spec.MinReplicas, "Current number of replicas below Spec.MinReplicas")
+	case d.current == 0:
+		d.enforceBound(PathBelowMin, 1, "Current number of replicas must be greater than 0")
+	default:
+		d.followDesign()
+	}
+}
+
+func (d *decider) followDesign() {
+	e := MetricEvaluation{Spec: d.designMetric(), Calculation: UtilizationCalculation}
+	var u utilizationSum
+	problem, event := d.designProblem(), "FailedGetMetrics"
+	if p := d.in.SelectorProblem; p != nil && p.Reason != AmbiguousSelector {
+		problem, event = p.Message, string(p.Reason)
+		if p.Reason == SelectorRequired {
+			problem = "selector is required"
+		}
+	}
+	if problem == "" {
+		problem = u.add(d)
+	}
+	if problem != "" {
+		d.decision.Path = PathMetricsFailed
+		d.event(event, problem)
+		d.decision.Error = "failed to compute desired number of replicas based on CPU utilization for " + d.ref() + ": " + problem
+		d.setStatus(d.previousDesired, d.next.Status.CurrentMetrics)
+		return
+	}
+	target := big.NewRat(designTarget, 100)
+	if t := e.Spec.Target.AverageUtilization; t != nil {
+		target.SetFrac64(int64(*t), 100)
+	}
+	wanted := new(big.Rat).Quo(&u.sum, target)
+	ratio := new(big.Rat).Quo(wanted, big.NewRat(int64(u.pods), 1))
+	proposal := ceiling(wanted)
+	e.Counts.Ready, e.TotalUsage, e.TotalRequests = int32(u.pods), u.usage, u.requests
+	e.UsageRatio, _ = ratio.Float64()
+	e.Compared, e.Rule, e.Proposal, e.Base, e.Multiplied = true, Proportional, proposal, int32(u.pods), true
+	e.Current = MetricValue{
+		AverageUtilization: u.percent(), HasAverageUtilization: true,
+		AverageValue: u.usage / int64(u.pods), HasAverageValue: true,
+	}
+	d.trace.Decided, d.trace.Proposal, d.trace.Winner = true, proposal, 0
+	if d.in.Explain {
+		d.trace.Metrics = []MetricEvaluation{e}
+	}
+	d.trace.Bounds = newBounds(&d.in.Spec, proposal)
+	b := &d.trace.Bounds
+	switch b.Min = max(1, b.Min); {
+	case proposal > b.Max:
+		b.Bounded, b.Reason = b.Max, TooManyReplicas
+	case proposal < b.Min:
+		b.Bounded, b.Reason = b.Min, TooFewReplicas
+	}
+	d.trace.Stabilization = waitByDesign(d.next.Status.LastScaleTime, d.now, d.current, b.Bounded, d.aboveOrBelow(ratio))
+	statuses := []MetricStatus{e.status(d.profile)}
+	desired := d.trace.Stabilization.Stabilized
+	if desired == d.current {
+		d.setStatus(desired, statuses)
+		return
+	}
+	d.rescale(desired, rescaleReason("CPU utilization", desired, d.current), statuses)
+}
+
+// designMetric is the metric of the spec.
+func (d *decider) designMetric() *MetricSpec {
+	if len(d.in.Spec.Metrics) == 0 {
+		return &MetricSpec{Type: ResourceMetric, Resource: "cpu"}
+	}
+	return &d.in.Spec.Metrics[0]
+}
+
+// designProblem says why the spec is not one that the design knows.
+func (d *decider) designProblem() string {
+	m := d.designMetric()
+	if len(d.in.Spec.Metrics) > 1 || m.Type != ResourceMetric || m.Resource != "cpu" || m.Target.AverageUtilization == nil && m.Target.AverageValue != nil {
+		return "the profile " + d.profile.name + " knows one metric: the cpu utilization of the pods"
+	}
+	if len(d.in.Readings) > 0 && d.in.Readings[0].Error != "" {
+		return fetchProblem("resource", d.in.Readings[0].Error)
+	}
+	return ""
+}
+
+// utilizationSum adds up the utilization of pods.
+type utilizationSum struct {
+	sum             big.Rat
+	usage, requests int64
+	pods            int
+}
+
+// add adds all pods; one without usage or request is a problem.
+func (u *utilizationSum) add(d *decider) (problem string) {
+	if len(d.in.Pods) == 0 {
+		return "no pods returned by selector while calculating replica count"
+	}
+	samples := &d.scratch.samples
+	samples.reset(len(d.in.Pods))
+	if problem := samples.resourceSamples(d.in, d.profile, "", "cpu"); problem != "" {
+		return problem
+	}
+	sampled := 0
+	for i := range d.in.Pods {
+		if samples.pods[i].sampled {
+			sampled++
+		}
+	}
+	if sampled < len(d.in.Pods) {
+		return "metrics obtained for " + strconv.Itoa(sampled) + "/" + strconv.Itoa(len(d.in.Pods)) + " of pods"
+	}
+	for i := range d.in.Pods {
+		request, problem := plainContainersRequest(&d.in.Pods[i], "", "cpu", &d.profile.texts)
+		if problem != "" || request == 0 {
+			return "some pods do not have request for cpu"
+		}
+		usage := samples.pods[i].value
+		u.sum.Add(&u.sum, big.NewRat(usage, request))
+		u.usage += usage
+		u.requests += request
+		u.pods++
+	}
+	return ""
+}
+
+// percent is the average utilization, truncated as a status shows it.
+func (u *utilizationSum) percent() int32 {
+	percent := new(big.Rat).Mul(&u.sum, big.NewRat(100, int64(u.pods)))
+	whole := new(big.Int).Quo(percent.Num(), percent.Denom())
+	f, _ := new(big.Float).SetInt(whole).Float64()
+	return toInt32(f)
+}
+
+// ceiling rounds up to a count.
+func ceiling(r *big.Rat) int32 {
+	whole, rest := new(big.Int).QuoRem(r.Num(), r.Denom(), new(big.Int))
+	if rest.Sign() > 0 {
+		whole.Add(whole, big.NewInt(1))
+	}
+	f, _ := new(big.Float).SetInt(whole).Float64()
+	return toInt32(f)
+}
+
+// aboveOrBelow is the direction in which a ratio is out of tolerance.
+func (d *decider) aboveOrBelow(ratio *big.Rat) Direction {
+	// The decimal that was meant, not the nearest binary fraction.
+	tolerance, _ := new(big.Rat).SetString(strconv.FormatFloat(d.in.Options.Tolerance, 'f', -1, 64))
+	one := big.NewRat(1, 1)
+	switch {
+	case ratio.Cmp(new(big.Rat).Add(one, tolerance)) > 0:
+		return Up
+	case ratio.Cmp(new(big.Rat).Sub(one, tolerance)) < 0:
+		return Down
+	}
+	return NoDirection
+}
+
+// waitByDesign keeps the count unless the ratio is out of tolerance in the direction
+// of the change, and the last change long enough ago; exactly as long is not.
+func waitByDesign(last, now time.Time, current, wanted int32, direction Direction) Stabilization {
+	up, down := newWindow(Up, designUpscaleWindow, current), newWindow(Down, designDownscaleWindow, current)
+	s := Stabilization{Proposed: wanted, Stabilized: current, WindowsLen: 2, slot: -1}
+	if !last.IsZero() {
+		up.coolDown(last, now)
+		down.coolDown(last, now)
+	}
+	if wanted > current && direction == Up && !up.Held || wanted < current && direction == Down && !down.Held {
+		s.Stabilized = wanted
+	}
+	s.Windows = [2]Window{up, down}
+	return s
+}

@@ -1,0 +1,102 @@
+package recommender
+
+// The profiles. What each changed was read in that version's sources and is
+// compared with its real controller, where it still builds, by the conformance
+// module; hpa-semantics §12 has the list.
+
+// V136 is Kubernetes v1.36, the reference.
+var V136 = Profile{name: "v1.36"}
+
+// V137 is Kubernetes v1.37: scaling to zero is on, and two errors are worded
+// otherwise.
+var V137 = Profile{
+	name:        "v1.37",
+	scaleToZero: true,
+	texts:       texts{repairedObjectErrors: true, oneOtherAutoscaler: true},
+}
+
+// V128 is Kubernetes v1.28.
+var V128 = Profile{
+	name:                "v1.28",
+	containersOnly:      true,
+	strictContainers:    true,
+	toleranceByDistance: true,
+	uncappedSums:        true,
+	zero:                zeroByMinimum,
+	keepsMetrics:        true,
+	decimalMemory:       true,
+	bareObjectAverages:  true,
+	messagesAreFormats:  true,
+}
+
+// V119 is Kubernetes v1.19 as it came out: two of its mistakes, ignoredPodsCount
+// and minSelectionBlocks, were mended in its later patch releases.
+var V119 = Profile{
+	name:                "v1.19",
+	ignoredPodsCount:    true,
+	containersOnly:      true,
+	requestsFirst:       true,
+	noContainerResource: true,
+	toleranceByDistance: true,
+	missingAtRequest:    true,
+	missingOnTarget:     true,
+	guard:               guardUtilization,
+	uncappedSums:        true,
+	partialFailure:      failureIgnored,
+	zero:                zeroByMinimum,
+	oneSidedWindows:     true,
+	ownEventsOnly:       true,
+	minSelectionBlocks:  true,
+	keepsMetrics:        true,
+	decimalMemory:       true,
+	bareObjectAverages:  true,
+	sharedPods:          true,
+	messagesAreFormats:  true,
+	texts:               texts{shortRequests: true, bareSources: true, anyReadyPods: true},
+}
+
+// V115 is Kubernetes v1.15, before behavior. The guard that v1.15.10 got is not
+// there.
+var V115 = Profile{
+	name:                "v1.15",
+	pendingPodsCount:    true,
+	ignoredPodsCount:    true,
+	containersOnly:      true,
+	requestsFirst:       true,
+	noContainerResource: true,
+	toleranceByDistance: true,
+	missingAtRequest:    true,
+	missingOnTarget:     true,
+	guard:               guardNone,
+	uncappedSums:        true,
+	podsBeforeTolerance: true,
+	partialFailure:      lastFailureBlocksDown,
+	zero:                zeroAlways,
+	noBehavior:          true,
+	floorOfOne:          true,
+	keepsMetrics:        true,
+	decimalMemory:       true,
+	bareObjectAverages:  true,
+	sharedPods:          true,
+	messagesAreFormats:  true,
+	texts:               texts{shortRequests: true, bareSources: true, anyReadyPods: true, podsAsObjects: true},
+}
+
+// Cooldown is the controller of v1.6 to v1.11, which forbade a change for a while
+// after the one before, with what V115 makes of metrics. What those versions made of
+// pods differs and is not reproduced.
+var Cooldown = cooldown()
+
+func cooldown() Profile {
+	p := V115
+	p.name = "cooldown"
+	p.algorithm = cooldownAlgorithm
+	p.partialFailure = failureAborts
+	return p
+}
+
+// Design2015 is the algorithm of the design proposal that the first controller was
+// built on.
+var Design2015 = Profile{name: "design-2015", algorithm: designAlgorithm, sharedPods: true, keepsMetrics: true, noBehavior: true, zero: zeroAlways}
+
+var profiles = []*Profile{&V136, &V137, &V128, &V119, &V115, &Cooldown, &Design2015}
