@@ -44,6 +44,20 @@ e2e: ## Run the tests of whole processes: instances killed, Redis killed, failov
 	@scripts/redis.sh
 	cd test/e2e && go tool -modfile=../../tools/gotestsum/go.mod gotestsum --format=standard-verbose -- -race -timeout=20m -p=1 ./...
 
+.PHONY: conformance
+conformance: ## Compare 100,000 steps with each real controller, and write conformance/REPORT.md
+	cd conformance && go run . compare -steps=100000 -coverage -benchmarks -report=REPORT.md
+
+.PHONY: conformance-quick
+conformance-quick: ## Compare a few thousand steps with each real controller, from a fresh seed
+	cd conformance && go test -timeout=15m ./...
+	for version in v1.37 v1.28 v1.19 v1.15; do (cd conformance/$$version && go test -timeout=15m ./...); done
+	cd conformance && go run . compare -steps=3000
+
+.PHONY: recordings
+recordings: ## Record the real controllers again: the recordings in clients/kubernetes/recording/testdata
+	cd conformance && go run . record
+
 .PHONY: bench
 bench: ## Run the engine's and the service's benchmarks
 	go test -run='^$$' -bench=. -benchmem ./recommender/... ./server/...

@@ -45,7 +45,7 @@ func (d *decider) followMetricsWithCooldown() {
 	if !ok {
 		return
 	}
-	name := winnerName(metrics, s.winner)
+	name := d.winnerName(metrics, s.winner)
 	d.setCondition(ScalingActive, ConditionTrue, "ValidMetricFound", d.validMetricMessage(name))
 	proposal := d.decideFor(&s)
 	t := &d.trace

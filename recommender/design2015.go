@@ -63,7 +63,7 @@ func (d *decider) followDesign() {
 		return
 	}
 	target := big.NewRat(designTarget, 100)
-	if t := e.Spec.Target.AverageUtilization; t != nil {
+	if t := e.Spec.Target.AverageUtilization; t != nil && *t != 0 {
 		target.SetFrac64(int64(*t), 100)
 	}
 	wanted := new(big.Rat).Quo(&u.sum, target)
@@ -179,9 +179,10 @@ func ceiling(r *big.Rat) int32 {
 // aboveOrBelow is the direction in which a ratio is out of tolerance.
 func (d *decider) aboveOrBelow(ratio *big.Rat) Direction {
 	// The decimal that was meant, not the nearest binary fraction.
-	tolerance, _ := new(big.Rat).SetString(strconv.FormatFloat(d.in.Options.Tolerance, 'f', -1, 64))
+	tolerance, finite := new(big.Rat).SetString(strconv.FormatFloat(d.in.Options.Tolerance, 'f', -1, 64))
 	one := big.NewRat(1, 1)
 	switch {
+	case !finite:
 	case ratio.Cmp(new(big.Rat).Add(one, tolerance)) > 0:
 		return Up
 	case ratio.Cmp(new(big.Rat).Sub(one, tolerance)) < 0:

@@ -37,6 +37,9 @@ func (d *decider) evaluate(index int) MetricEvaluation {
 
 func (d *decider) unknownType(e *MetricEvaluation) {
 	text := "unknown metric source type " + strconv.Quote(string(e.Spec.Type))
+	if d.profile.texts.bareSources {
+		text = d.asFormat(text)
+	}
 	e.Failure = &MetricFailure{Reason: "InvalidMetricSourceType", Inner: text, Outer: text}
 }
 
@@ -118,7 +121,7 @@ func (d *decider) evaluatePods(e *MetricEvaluation, readings *Readings) {
 	}
 	if problem != "" {
 		outer := "failed to get pods metric value: "
-		if d.profile.texts.podsAsObjects {
+		if d.profile.texts.podsAsObjects && readings.SelectorError == "" {
 			outer = "failed to get object metric value: "
 		}
 		e.Failure = &MetricFailure{Reason: "FailedGetPodsMetric", Inner: problem, Outer: outer + problem}
@@ -246,7 +249,7 @@ func (d *decider) externalProblem(spec *MetricSpec, readings *Readings) string {
 		return ""
 	}
 	return "unable to get external metric " + d.in.Namespace + "/" + spec.Metric.Name + "/" +
-		spec.Metric.Selector.String() + ": " + problem
+		spec.Metric.Selector.text(&d.profile.texts) + ": " + problem
 }
 
 // fetchProblem words the error of a metrics API; empty for none.

@@ -4,7 +4,10 @@ import "strings"
 
 // Name returns the metric in upstream's words, as they stand in reasons and
 // conditions.
-func (m *MetricSpec) Name() string {
+func (m *MetricSpec) Name() string { return m.name(&V136.texts) }
+
+// name is the same in the words of a version.
+func (m *MetricSpec) name(texts *texts) string {
 	switch m.Type {
 	case ResourceMetric, ContainerResourceMetric:
 		return m.resourceName()
@@ -15,9 +18,9 @@ func (m *MetricSpec) Name() string {
 			return m.DescribedObject.Kind + " metric " + m.Metric.Name
 		}
 		// Upstream names an object's average «external».
-		return m.externalName()
+		return m.externalName(texts)
 	case ExternalMetric:
-		return m.externalName()
+		return m.externalName(texts)
 	}
 	return ""
 }
@@ -34,13 +37,16 @@ func (m *MetricSpec) resourceName() string {
 	return m.Resource + " resource utilization (percentage of request)"
 }
 
-func (m *MetricSpec) externalName() string {
-	return "external metric " + m.Metric.Name + "(" + m.Metric.Selector.String() + ")"
+func (m *MetricSpec) externalName(texts *texts) string {
+	return "external metric " + m.Metric.Name + "(" + m.Metric.Selector.text(texts) + ")"
 }
 
 // String prints a selector as Go's generated Kubernetes code does, for it stands
 // in upstream's texts: "nil", or &LabelSelector{…}.
-func (s *LabelSelector) String() string {
+func (s *LabelSelector) String() string { return s.text(&V136.texts) }
+
+// text is the same in the words of a version.
+func (s *LabelSelector) text(texts *texts) string {
 	if s == nil {
 		return "nil"
 	}
@@ -48,6 +54,17 @@ func (s *LabelSelector) String() string {
 	b.WriteString("&LabelSelector{MatchLabels:map[string]string{")
 	for _, l := range s.MatchLabels {
 		b.WriteString(l.Key + ": " + l.Value + ",")
+	}
+	if texts.plainExpressions {
+		b.WriteString("},MatchExpressions:[")
+		for i, r := range s.MatchExpressions {
+			if i > 0 {
+				b.WriteByte(' ')
+			}
+			b.WriteString("{" + r.Key + " " + r.Operator + " [" + strings.Join(r.Values, " ") + "]}")
+		}
+		b.WriteString("],}")
+		return b.String()
 	}
 	b.WriteString("},MatchExpressions:[]LabelSelectorRequirement{")
 	for _, r := range s.MatchExpressions {

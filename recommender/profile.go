@@ -55,6 +55,9 @@ type Profile struct {
 	partialFailure partialFailure
 	// zero says when a workload without replicas is left alone.
 	zero zeroRule
+	// storedAsV1 keeps specs and statuses as autoscaling/v1, which changes the order
+	// of metrics and shows averages with a total of 0: see Input.asStored.
+	storedAsV1 bool
 	// noBehavior does not know spec.behavior.
 	noBehavior bool
 	// oneSidedWindows searches only the window of the direction of the proposal, and
@@ -148,6 +151,8 @@ type texts struct {
 	bareSources bool
 	// anyReadyPods is how a lack of samples was put.
 	anyReadyPods bool
+	// plainExpressions prints the expressions of a selector as Go does by itself.
+	plainExpressions bool
 	// podsAsObjects calls a Pods metric that fails an object metric.
 	podsAsObjects bool
 }

@@ -44,6 +44,7 @@ var V119 = Profile{
 	uncappedSums:        true,
 	partialFailure:      failureIgnored,
 	zero:                zeroByMinimum,
+	storedAsV1:          true,
 	oneSidedWindows:     true,
 	ownEventsOnly:       true,
 	minSelectionBlocks:  true,
@@ -72,6 +73,7 @@ var V115 = Profile{
 	podsBeforeTolerance: true,
 	partialFailure:      lastFailureBlocksDown,
 	zero:                zeroAlways,
+	storedAsV1:          true,
 	noBehavior:          true,
 	floorOfOne:          true,
 	keepsMetrics:        true,
@@ -79,7 +81,7 @@ var V115 = Profile{
 	bareObjectAverages:  true,
 	sharedPods:          true,
 	messagesAreFormats:  true,
-	texts:               texts{shortRequests: true, bareSources: true, anyReadyPods: true, podsAsObjects: true},
+	texts:               texts{shortRequests: true, bareSources: true, anyReadyPods: true, podsAsObjects: true, plainExpressions: true},
 }
 
 // Cooldown is the controller of v1.6 to v1.11, which forbade a change for a while
@@ -92,6 +94,7 @@ func cooldown() Profile {
 	p.name = "cooldown"
 	p.algorithm = cooldownAlgorithm
 	p.partialFailure = failureAborts
+	p.texts.podsAsObjects = false // which is v1.15's alone
 	return p
 }
 

@@ -210,8 +210,11 @@ func (r random) history() History {
 	if r.chance(50) {
 		h.Pending = &Pending{
 			ID: id(), At: number(), From: int32(number()), To: int32(number()), PreviousDesired: int32(number()),
-			RecordsEvent: r.chance(50), LongestPeriod: int32(number()), Zero: ZeroTransition(r.IntN(3)),
-			Reason: text(), RequestID: text(), Error: text(),
+			RecordsEvent: r.chance(50), LongestPeriod: int32(number()), Zero: ZeroTransition(r.IntN(int(ZeroUnknown) + 1)), Bare: r.chance(50),
+			KeepsMetrics: r.chance(50), Reason: text(), RequestID: text(), Error: text(),
+		}
+		if h.Pending.KeepsMetrics {
+			h.Pending.PreviousMetrics = status().CurrentMetrics
 		}
 	}
 	for range r.IntN(6) {

@@ -49,6 +49,9 @@ var scratchPool = sync.Pool{New: func() any { return new(scratch) }}
 // the decision is to count. The history given is left as it is; nil means that
 // there is none.
 func Recommend(now time.Time, in *Input, history *History) (Decision, History) {
+	if in.Options.profile().storedAsV1 {
+		in = in.asStored()
+	}
 	d := decider{in: in, scratch: scratchPool.Get().(*scratch)}
 	d.start(now, history)
 	d.reconcile()
@@ -129,6 +132,9 @@ func (d *decider) finish() {
 		Reason: d.decision.Reason, Error: d.decision.Error, Outcome: outcome,
 	}
 	n.compact(d.nowNanos, d.in)
+	if len(n.Status.Conditions) == 0 {
+		n.Status.Conditions = nil // as its encoding gives it back: design-2015 has none
+	}
 	d.decision.Status = n.Status
 	if d.in.Explain {
 		d.explain()

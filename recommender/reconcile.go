@@ -13,7 +13,7 @@ func (d *decider) reconcile() {
 		d.reconcileWithCooldown()
 	case designAlgorithm:
 		d.reconcileByDesign()
-	default:
+	case controllerAlgorithm:
 		d.reconcileByController()
 	}
 }
@@ -118,7 +118,7 @@ func (d *decider) followMetrics() {
 		return
 	}
 	d.decision.Error = s.problem
-	name := winnerName(metrics, s.winner)
+	name := d.winnerName(metrics, s.winner)
 	d.setCondition(ScalingActive, ConditionTrue, "ValidMetricFound", d.validMetricMessage(name))
 	proposal := d.decideFor(&s)
 	reason := rescaleReason(name, proposal, d.current)
@@ -168,11 +168,11 @@ func (d *decider) readMetrics() (metrics []MetricEvaluation, statuses []MetricSt
 	return metrics, statuses, s, true
 }
 
-func winnerName(metrics []MetricEvaluation, winner int) string {
+func (d *decider) winnerName(metrics []MetricEvaluation, winner int) string {
 	if winner < 0 {
 		return ""
 	}
-	return metrics[winner].Spec.Name()
+	return metrics[winner].Spec.name(&d.profile.texts)
 }
 
 // decideFor notes what the metrics ask for, and returns it.
@@ -229,6 +229,9 @@ func (e *MetricEvaluation) status(profile *Profile) MetricStatus {
 	}
 	if profile.bareObjectAverages && e.Current.HasAverageValue {
 		s.DescribedObject = ObjectReference{}
+	}
+	if profile.storedAsV1 && (s.Type == ObjectMetric || s.Type == ExternalMetric) {
+		s.Current.HasValue = true
 	}
 	return s
 }

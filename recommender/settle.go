@@ -44,7 +44,9 @@ func Settle(history History, namespace string, id ID, outcome Outcome, message s
 		outcome = Failed
 	}
 	next := history
-	next.Status.Conditions = append(make([]Condition, 0, len(history.Status.Conditions)+1), history.Status.Conditions...)
+	if conditions := history.Status.Conditions; conditions != nil {
+		next.Status.Conditions = append(make([]Condition, 0, len(conditions)+1), conditions...)
+	}
 	s := Settlement{Outcome: outcome, Changed: true}
 	if outcome == Applied {
 		next.apply()

@@ -35,8 +35,8 @@ func proposeAverageValue(d *decider, e *MetricEvaluation, usage, target int64) (
 	observed := d.in.Scale.StatusReplicas
 	ratio := float64(usage) / (float64(target) * float64(observed))
 	e.UsageRatio, e.Compared = ratio, true
-	if d.tolerances.within(ratio) {
-		e.hold(observed, WithinTolerance)
+	if d.tolerances.within(ratio) || d.tolerances.byDistance && math.IsNaN(ratio) {
+		e.hold(observed, WithinTolerance) // NaN is at no distance from anything
 	} else {
 		e.propose(math.Ceil(float64(usage)/float64(target)), int(observed), false)
 	}

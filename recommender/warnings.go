@@ -36,6 +36,9 @@ func (d *decider) warnOf(e *MetricEvaluation) {
 
 // capsProposal reports whether upstream itself caps the proposal of a metric.
 func (d *decider) capsProposal(e *MetricEvaluation) bool {
+	if d.profile.uncappedSums {
+		return false
+	}
 	switch e.Calculation {
 	case ValueCalculation:
 		return d.current != 0
@@ -78,7 +81,7 @@ func (d *decider) warnOfTotal(e *MetricEvaluation, name string) {
 	if e.Compared && e.Calculation == AverageValuePerReplicaCalculation && d.in.Scale.StatusReplicas == 0 {
 		d.warn("%s: no replicas are observed, so the average shown is that of a division by 0", name)
 	}
-	if e.Spec.Type != ExternalMetric || e.TotalUsage != math.MaxInt64 {
+	if e.Spec.Type != ExternalMetric || e.TotalUsage != math.MaxInt64 || d.profile.uncappedSums {
 		return
 	}
 	if e.Calculation == AverageValuePerReplicaCalculation {

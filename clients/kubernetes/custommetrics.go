@@ -22,49 +22,42 @@ func (s *Snapshot) customMetrics(spec lookups) []*setpointv1.CustomMetric {
 	var out []*setpointv1.CustomMetric
 	for i := range s.CustomMetrics {
 		value := &s.CustomMetrics[i]
-		for _, object := range s.objectsOf(value, spec) {
-			out = append(out, customMetricToProto(value, object))
+		if s.wanted(value, spec) {
+			out = append(out, customMetricToProto(value))
 		}
 	}
 	return out
 }
 
-// objectsOf returns the described objects as which value is sent: as it says when
-// the spec asks for that; for the autoscaler's own Namespace all that a spec may
-// call it, since upstream ignores the described name of a Namespace.
-func (s *Snapshot) objectsOf(value *customv1beta2.MetricValue, spec lookups) []describedObject {
+// wanted reports whether the spec asks for a value. One of the autoscaler's own
+// Namespace is asked for whatever a spec calls that, since upstream ignores the
+// described name of a Namespace, and so does the service.
+func (s *Snapshot) wanted(value *customv1beta2.MetricValue, spec lookups) bool {
 	object := describedObject{
 		GroupKind: groupKind(value.DescribedObject.APIVersion, value.DescribedObject.Kind),
 		name:      value.DescribedObject.Name,
 	}
 	objects := spec.objects(value.Metric.Name)
 	if object.GroupKind == namespaceKind {
-		if object.name != s.Autoscaler.Namespace {
-			return nil
-		}
-		return slices.DeleteFunc(objects, func(o describedObject) bool {
-			return o.GroupKind != namespaceKind
-		})
+		return object.name == s.Autoscaler.Namespace &&
+			slices.ContainsFunc(objects, func(o describedObject) bool { return o.GroupKind == namespaceKind })
 	}
 	if !s.inNamespace(value.DescribedObject.Namespace) {
-		return nil
+		return false
 	}
 	ofPod := object.GroupKind == podKind && spec.any(autoscalingv2.PodsMetricSourceType, value.Metric.Name)
-	if ofPod || slices.Contains(objects, object) {
-		return []describedObject{object}
-	}
-	return nil
+	return ofPod || slices.Contains(objects, object)
 }
 
-func customMetricToProto(value *customv1beta2.MetricValue, object describedObject) *setpointv1.CustomMetric {
+func customMetricToProto(value *customv1beta2.MetricValue) *setpointv1.CustomMetric {
 	out := &setpointv1.CustomMetric{
 		Metric: &setpointv1.MetricIdentifier{
 			Name:     value.Metric.Name,
 			Selector: selectorToProto(value.Metric.Selector),
 		},
 		DescribedObject: &setpointv1.CrossVersionObjectReference{
-			Kind:       object.Kind,
-			Name:       object.name,
+			Kind:       value.DescribedObject.Kind,
+			Name:       value.DescribedObject.Name,
 			ApiVersion: canonicalAPIVersion(value.DescribedObject.APIVersion),
 		},
 		Timestamp: instantUnlessZero(value.Timestamp.Time),

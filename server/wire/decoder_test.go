@@ -51,7 +51,7 @@ func TestUsualRequestsAreTaken(t *testing.T) {
 // What an adapter for Kubernetes sends is taken.
 func TestRecordedRequestsAreTaken(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"curated", "fuzz"} {
+	for _, name := range []string{"curated", "fuzz", "v1.28", "v1.15"} {
 		file, err := os.Open("../../clients/kubernetes/recording/testdata/" + name + ".jsonl.gz")
 		if err != nil {
 			t.Fatal(err)

@@ -20,6 +20,9 @@ func Kinds(kind schema.GroupKind) error {
 	if scaleTargets[kind] {
 		return nil
 	}
+	if kind.Group != "apps" && kind.Group != "" {
+		return &meta.NoKindMatchError{GroupKind: kind}
+	}
 	return &meta.NoResourceMatchError{
 		PartialResource: schema.GroupVersionResource{Group: kind.Group, Resource: kind.Kind},
 	}

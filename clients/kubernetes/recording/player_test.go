@@ -86,8 +86,8 @@ func TestTheClusterAnswersAsTheAPIsDo(t *testing.T) {
 		{"pods-metric/unknown-pod", "values of Pods metrics may be of no pod", 0, func(r *setpointv1.RecommendRequest) bool {
 			return len(r.GetCustomMetrics()) > len(r.GetPods())
 		}},
-		{"object-value/namespace", "a Namespace is the autoscaler's, whatever its name", 0, func(r *setpointv1.RecommendRequest) bool {
-			return r.GetCustomMetrics()[0].GetDescribedObject().GetName() == "ignored"
+		{"object-value/namespace", "a Namespace is the autoscaler's, whatever the spec calls it", 0, func(r *setpointv1.RecommendRequest) bool {
+			return len(r.GetCustomMetrics()) == 1 && r.GetCustomMetrics()[0].GetDescribedObject().GetName() == "default"
 		}},
 		{"object-value/not-found", "nothing stands for an object's value that is not there", 0, func(r *setpointv1.RecommendRequest) bool {
 			return len(r.GetCustomMetrics()) == 0 && len(r.GetMetricErrors()) == 0

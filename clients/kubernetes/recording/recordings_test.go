@@ -15,6 +15,7 @@ import (
 var files = map[string]func() ([]*recording.Scenario, error){
 	"curated.jsonl.gz": sync.OnceValues(func() ([]*recording.Scenario, error) { return readFile("curated.jsonl.gz") }),
 	"fuzz.jsonl.gz":    sync.OnceValues(func() ([]*recording.Scenario, error) { return readFile("fuzz.jsonl.gz") }),
+	"v1.28.jsonl.gz":   sync.OnceValues(func() ([]*recording.Scenario, error) { return readFile("v1.28.jsonl.gz") }),
 }
 
 func readFile(file string) ([]*recording.Scenario, error) {
@@ -50,6 +51,7 @@ func TestEveryRecordingBecomesRequests(t *testing.T) {
 	}{
 		{"curated.jsonl.gz", 427, 1897},
 		{"fuzz.jsonl.gz", 400, 7680},
+		{"v1.28.jsonl.gz", 112, 1354},
 	} {
 		t.Run(test.file, func(t *testing.T) {
 			t.Parallel()

@@ -16,13 +16,18 @@ import (
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
 
-// recorded are the files of recordings and what they hold.
+// recorded are the files of recordings and what they hold: of the reference, and of
+// the profiles.
 var recorded = []struct {
 	name             string
 	scenarios, steps int
 }{
 	{"curated", 427, 1897},
 	{"fuzz", 400, 7680},
+	{"v1.37", 120, 1467},
+	{"v1.28", 112, 1354},
+	{"v1.19", 110, 1420},
+	{"v1.15", 113, 1484},
 }
 
 // refused are the recorded scenarios whose specs the Kubernetes API server would

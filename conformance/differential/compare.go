@@ -1,0 +1,173 @@
+package differential
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/conformance/generate"
+	"github.com/setpoint-dev/setpoint/conformance/shrink"
+)
+
+// How often the oracle runs a scenario: usually, and where a text came out otherwise,
+// to be sure that it is determined.
+const (
+	usualRuns   = 2
+	doubtedRuns = 24
+)
+
+// Comparer compares a version's controller with Setpoint. It is not safe for
+// concurrent use; several may share a service.
+type Comparer struct {
+	version Version
+	service *Service
+	oracle  *Oracle
+	census  *Census
+}
+
+// NewComparer returns a comparer that notes in the census what it compared.
+func NewComparer(version Version, service *Service, oracle *Oracle, census *Census) *Comparer {
+	return &Comparer{version, service, oracle, census}
+}
+
+// Finding is a step that came out otherwise than with the real controller.
+type Finding struct {
+	// Scenario ends with the step, and has the controller's outcomes.
+	Scenario *recording.Scenario
+	// Differences of the step.
+	Differences []recording.Difference
+}
+
+// Random makes the scenario of a seed and compares it. Nil: all steps are the same.
+func (c *Comparer) Random(ctx context.Context, seed uint64) (*Finding, error) {
+	// Explanations take another way through the service; so half are without.
+	play := c.service.NewPlay(ctx, c.version.Profile, seed%2 == 0)
+	scenario, err := generate.Scenario(seed, generate.DefaultParameters(c.version.Profile), play)
+	if endErr := play.End(); err == nil {
+		err = endErr
+	}
+	if errors.Is(err, ErrRefused) {
+		c.census.refused(seed, err)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.compare(ctx, scenario, play)
+}
+
+// Known compares a scenario that is there already.
+func (c *Comparer) Known(ctx context.Context, scenario *recording.Scenario) (*Finding, error) {
+	scenario = bare(scenario)
+	play := c.service.NewPlay(ctx, c.version.Profile, true)
+	if err := play.Run(scenario); err != nil {
+		return nil, fmt.Errorf("%s: %w", scenario.Name, err)
+	}
+	return c.compare(ctx, scenario, play)
+}
+
+// bare returns the scenario without what came of its steps.
+func bare(scenario *recording.Scenario) *recording.Scenario {
+	s := *scenario
+	s.Steps = slices.Clone(s.Steps)
+	for i := range s.Steps {
+		s.Steps[i].Expect, s.Steps[i].PlatformDependent = nil, nil
+	}
+	return &s
+}
+
+// compare compares what a play came to.
+func (c *Comparer) compare(ctx context.Context, scenario *recording.Scenario, play *Play) (*Finding, error) {
+	at, differences, expects, err := c.differ(ctx, scenario, play)
+	switch {
+	case errors.Is(err, ErrUndetermined):
+		c.census.undetermined(scenario.Name, err)
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", scenario.Name, err)
+	}
+	c.census.add(scenario, expects, at)
+	if differences == nil {
+		return nil, nil
+	}
+	for i := range expects {
+		scenario.Steps[i].Expect = &expects[i]
+	}
+	scenario.Steps = scenario.Steps[:at+1]
+	return &Finding{scenario, differences}, nil
+}
+
+// differ returns the first step that differs and how; where the outcome depends on the
+// platform from some step on, that step without differences; else the number of steps.
+func (c *Comparer) differ(ctx context.Context, scenario *recording.Scenario, play *Play) (int, []recording.Difference, []recording.Expect, error) {
+	expects, err := c.oracle.Ask(scenario, usualRuns)
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	at, differences := c.firstDifference(expects, play.Outcomes)
+	if differences == nil {
+		return at, nil, expects, nil
+	}
+	// Something is different. It may be a text that depends on the order of a map.
+	if expects, err = c.oracle.Ask(scenario, doubtedRuns); err != nil {
+		return 0, nil, nil, err
+	}
+	if at, differences = c.firstDifference(expects, play.Outcomes); differences == nil {
+		return at, nil, expects, nil
+	}
+	// Or a number out of range, which an explanation tells of.
+	if !play.explain {
+		again := c.service.NewPlay(ctx, c.version.Profile, true)
+		if err := again.Run(scenario); err != nil {
+			return 0, nil, nil, err
+		}
+		play = again
+	}
+	if play.Platform >= 0 && play.Platform <= at {
+		return play.Platform, nil, expects, nil
+	}
+	return at, differences, expects, nil
+}
+
+func (c *Comparer) firstDifference(expects []recording.Expect, outcomes []recording.Outcome) (int, []recording.Difference) {
+	expects, outcomes = c.version.sameWords(expects, outcomes)
+	for i := range expects {
+		if differences := expects[i].Differences(outcomes[i], nil); len(differences) > 0 {
+			return i, differences
+		}
+	}
+	return len(expects), nil
+}
+
+// How often, and how long, a smaller scenario is tried.
+const (
+	shrinkCalls = 2000
+	shrinkTime  = time.Minute
+)
+
+// Shrink makes a finding small: the smallest scenario found whose last step differs in
+// one of the same fields.
+func (c *Comparer) Shrink(ctx context.Context, f *Finding) (*Finding, error) {
+	fields := map[string]bool{}
+	for _, d := range f.Differences {
+		fields[d.Field] = true
+	}
+	best := f
+	silent := *c
+	silent.census = NewCensus()
+	shrink.Scenario(bare(f.Scenario), func(candidate *recording.Scenario) bool {
+		found, err := silent.Known(ctx, candidate)
+		if err != nil || found == nil || !slices.ContainsFunc(found.Differences, func(d recording.Difference) bool { return fields[d.Field] }) {
+			return false
+		}
+		best = found
+		return true
+	}, shrink.Budget{Calls: shrinkCalls, Time: shrinkTime})
+	if len(best.Scenario.Steps) == 0 {
+		return nil, errors.New("nothing is left of the scenario")
+	}
+	return best, nil
+}

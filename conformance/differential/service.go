@@ -1,0 +1,182 @@
+package differential
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/cmd/setpoint/replay"
+	"github.com/setpoint-dev/setpoint/conformance/generate"
+	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/store/memory"
+)
+
+// Service is Setpoint in this process, asked over gRPC on the loopback interface.
+// It is safe for concurrent use.
+type Service struct {
+	backend *replay.Server
+	played  atomic.Int64
+	stop    func() error
+}
+
+// StartService starts a service. It is to be closed.
+func StartService() (*Service, error) {
+	options := server.DefaultOptions()
+	options.AllowEvaluationTime = true
+	s, err := server.New(memory.New(memory.Options{}), nil, options)
+	if err != nil {
+		return nil, fmt.Errorf("make the service: %w", err)
+	}
+	grpcListener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	httpListener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ctx, grpcListener, httpListener) }()
+	conn, err := grpc.NewClient(grpcListener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		cancel()
+		return nil, errors.Join(err, <-served)
+	}
+	return &Service{
+		backend: replay.NewServer(conn),
+		stop: func() error {
+			err := conn.Close()
+			cancel()
+			return errors.Join(err, <-served)
+		},
+	}, nil
+}
+
+// Close stops the service.
+func (s *Service) Close() error { return s.stop() }
+
+// Play is a scenario as Setpoint plays it: it decides step by step, and keeps what
+// came of each. It implements generate.Decider.
+type Play struct {
+	ctx     context.Context
+	service *Service
+	profile string
+	explain bool
+	player  *recording.Player
+	cluster string
+	target  string
+
+	// Outcomes has one entry a step.
+	Outcomes []recording.Outcome
+	// Platform has the index of the first step whose outcome depends on the
+	// processor that upstream's controller runs on, -1: none. Known only with
+	// explanations.
+	Platform int
+}
+
+// ErrRefused says that the service refused a step.
+var ErrRefused = errors.New("refused by the service")
+
+// NewPlay returns a play with decisions of the profile. With explain the decisions are
+// explained, which takes longer.
+func (s *Service) NewPlay(ctx context.Context, profile string, explain bool) *Play {
+	return &Play{ctx: ctx, service: s, profile: profile, explain: explain, Platform: -1}
+}
+
+// Run plays a scenario that is there already.
+func (p *Play) Run(scenario *recording.Scenario) error {
+	if err := p.Start(scenario); err != nil {
+		return err
+	}
+	for i := range scenario.Steps {
+		if _, err := p.Decide(&scenario.Steps[i]); err != nil {
+			return fmt.Errorf("step %d: %w", i, err)
+		}
+	}
+	return p.End()
+}
+
+// Start begins with the scenario, which is marked as one of the profile.
+func (p *Play) Start(scenario *recording.Scenario) error {
+	scenario.Config.Profile = p.profile
+	if p.profile == reference {
+		scenario.Config.Profile = ""
+	}
+	p.player = recording.NewPlayer(scenario)
+	p.cluster = "play-" + strconv.FormatInt(p.service.played.Add(1), 10)
+	return nil
+}
+
+// Decide plays one step.
+func (p *Play) Decide(step *recording.Step) (generate.Decision, error) {
+	request, err := p.player.Request(step, p.cluster)
+	if err != nil {
+		return generate.Decision{}, err
+	}
+	if request == nil {
+		p.Outcomes = append(p.Outcomes, recording.Outcome{})
+		return generate.Decision{}, p.End()
+	}
+	request.Explain = p.explain
+	p.target = request.GetTarget()
+	answer, err := p.service.backend.Recommend(p.ctx, request)
+	if err != nil {
+		return generate.Decision{}, refused(err)
+	}
+	if p.Platform < 0 && slices.ContainsFunc(answer.GetExplanation().GetWarnings(), dependsOnPlatform) {
+		p.Platform = len(p.Outcomes)
+	}
+	var report *setpointv1.ReportScaleResponse
+	if answer.GetDesiredReplicas() != answer.GetCurrentReplicas() {
+		outcome := "APPLIED"
+		if step.ScaleUpdateError != "" {
+			outcome = "FAILED"
+		}
+		report, err = p.service.backend.ReportScale(p.ctx, &setpointv1.ReportScaleRequest{
+			Target: p.target, RecommendationId: answer.GetRecommendationId(), Outcome: outcome, Message: step.ScaleUpdateError,
+		})
+		if err != nil {
+			return generate.Decision{}, refused(err)
+		}
+	}
+	out := recording.OutcomeOf(answer, report, step.ScaleUpdateError == "")
+	p.Outcomes = append(p.Outcomes, out)
+	return generate.Decision{Scaled: out.Scaled, Replicas: out.ScaledTo}, nil
+}
+
+// End makes the service forget the play.
+func (p *Play) End() error {
+	if p.target == "" {
+		return nil
+	}
+	target := p.target
+	p.target = ""
+	return p.service.backend.Delete(p.ctx, target)
+}
+
+func refused(err error) error {
+	if status.Code(err) == codes.InvalidArgument {
+		return fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	return err
+}
+
+// dependsOnPlatform reports whether a warning says that the outcome depends on the
+// processor of the controller: numbers out of range saturate in Setpoint, as they do
+// on arm64; on amd64 they become the least one.
+func dependsOnPlatform(warning string) bool {
+	return strings.Contains(warning, "depends on the processor") || strings.Contains(warning, "that of a division by 0")
+}

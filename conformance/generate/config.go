@@ -1,0 +1,43 @@
+package generate
+
+import "github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+
+// defaultConfig holds the controller's defaults.
+var defaultConfig = recording.Config{
+	Tolerance:                      0.1,
+	CPUInitializationPeriodSeconds: 300,
+	InitialReadinessDelaySeconds:   30,
+	DownscaleStabilizationSeconds:  300,
+}
+
+// otherConfigs are a fixed few, each with and without scaling to zero: who runs
+// scenarios through a real controller may keep one for each.
+var otherConfigs = []recording.Config{
+	{Tolerance: 0, CPUInitializationPeriodSeconds: 300, InitialReadinessDelaySeconds: 30, DownscaleStabilizationSeconds: 300},
+	{Tolerance: 0.05, CPUInitializationPeriodSeconds: 300, InitialReadinessDelaySeconds: 30, DownscaleStabilizationSeconds: 300},
+	{Tolerance: 0.2, CPUInitializationPeriodSeconds: 300, InitialReadinessDelaySeconds: 30, DownscaleStabilizationSeconds: 300},
+	{Tolerance: 1.5, CPUInitializationPeriodSeconds: 300, InitialReadinessDelaySeconds: 30, DownscaleStabilizationSeconds: 60},
+	{Tolerance: 0.1, CPUInitializationPeriodSeconds: 0, InitialReadinessDelaySeconds: 30, DownscaleStabilizationSeconds: 300},
+	{Tolerance: 0.1, CPUInitializationPeriodSeconds: 60, InitialReadinessDelaySeconds: 30, DownscaleStabilizationSeconds: 300},
+	{Tolerance: 0.1, CPUInitializationPeriodSeconds: 90.5, InitialReadinessDelaySeconds: 30, DownscaleStabilizationSeconds: 0},
+	{Tolerance: 0.1, CPUInitializationPeriodSeconds: 300, InitialReadinessDelaySeconds: 0, DownscaleStabilizationSeconds: 300},
+	{Tolerance: 0.1, CPUInitializationPeriodSeconds: 60, InitialReadinessDelaySeconds: 90, DownscaleStabilizationSeconds: 300},
+	{Tolerance: 0.1, CPUInitializationPeriodSeconds: 300, InitialReadinessDelaySeconds: 30, DownscaleStabilizationSeconds: 0},
+	{Tolerance: 0.1, CPUInitializationPeriodSeconds: 300, InitialReadinessDelaySeconds: 30, DownscaleStabilizationSeconds: 15},
+	{Tolerance: 0.1, CPUInitializationPeriodSeconds: 300, InitialReadinessDelaySeconds: 30, DownscaleStabilizationSeconds: 60},
+	{Tolerance: 0.1, CPUInitializationPeriodSeconds: 300, InitialReadinessDelaySeconds: 30, DownscaleStabilizationSeconds: 90.5},
+	{Tolerance: 0.1, CPUInitializationPeriodSeconds: 300, InitialReadinessDelaySeconds: 30, DownscaleStabilizationSeconds: 3600},
+	{Tolerance: 0.02, CPUInitializationPeriodSeconds: 15, InitialReadinessDelaySeconds: 15, DownscaleStabilizationSeconds: 0.5},
+	{Tolerance: 0, CPUInitializationPeriodSeconds: 0, InitialReadinessDelaySeconds: 0, DownscaleStabilizationSeconds: 0},
+}
+
+// config returns the settings of a scenario's controller. The defaults are what
+// most run with, and what has to be right first.
+func (r random) config(v *version) recording.Config {
+	config := defaultConfig
+	if r.chance(0.5) {
+		config = oneOf(r, otherConfigs...)
+	}
+	config.ScaleToZero = r.chance(v.scaleToZero)
+	return config
+}

@@ -1,0 +1,193 @@
+package generate
+
+import (
+	"slices"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+)
+
+// person changes the spec and the workload between steps.
+type person struct {
+	// rate is the share of steps before which they do something.
+	rate float64
+	// gone counts the steps for which the autoscaler stays deleted; deleted tells
+	// that it is.
+	gone    int
+	deleted bool
+}
+
+func (g *generator) newPerson() person {
+	return person{rate: oneOf(g.random, 0, 0.03, 0.1, 0.3)}
+}
+
+// intervene lets people act before a step.
+func (g *generator) intervene(step *recording.Step) {
+	if g.person.deleted {
+		g.remake(step)
+		return
+	}
+	if g.cluster.follows == loosely && g.chance(0.2) {
+		g.cluster.replicas = g.startingReplicas()
+	}
+	if g.cluster.replicas == 0 && !g.scenario.Config.ScaleToZero && g.chance(0.1) {
+		// Else workloads that are disabled would stay so.
+		g.cluster.replicas = g.spec.MaxReplicas/2%50 + 1
+	}
+	if !g.chance(g.person.rate) {
+		return
+	}
+	pick(g.random, []weighted[func(*recording.Step)]{
+		{3, g.setReplicas},
+		{2, g.moveBounds},
+		{2, g.editMetric},
+		{1.5, g.editTarget},
+		{3, g.editBehavior},
+		{0.5, g.editScaleTarget},
+		{0.5, g.touch},
+		{0.8, g.rollOut},
+		{1, g.deleteAutoscaler},
+	})(step)
+}
+
+// edited tells the step of the spec as it stands.
+func (g *generator) edited(step *recording.Step) {
+	g.keepZeroValid()
+	stored(&g.spec.HorizontalPodAutoscalerSpec)
+	step.HPA = g.autoscaler()
+}
+
+// setReplicas is somebody who scales the workload.
+func (g *generator) setReplicas(*recording.Step) {
+	least, most := int(g.spec.min()), int(min(g.spec.MaxReplicas, 100000))
+	g.cluster.replicas = int32(pick(g.random, []weighted[int]{
+		{5, g.between(least, most)},
+		{1, max(0, least-g.between(1, 3))},
+		{1, most + g.between(1, 5)},
+		{1.5, 0},
+	}))
+	if g.extreme && g.chance(0.3) {
+		g.cluster.replicas = int32(g.between(1<<29, 1<<31-1))
+	}
+}
+
+func (g *generator) moveBounds(step *recording.Step) {
+	least, most := g.bounds(true)
+	if g.chance(0.5) {
+		// Around the present count, where it matters.
+		most = max(1, least, g.cluster.replicas+int32(g.between(-3, 3)))
+	}
+	g.spec.MinReplicas, g.spec.MaxReplicas = &least, most
+	g.edited(step)
+}
+
+// editMetric adds, removes or switches one.
+func (g *generator) editMetric(step *recording.Step) {
+	i, n := g.IntN(len(g.spec.Metrics)), len(g.spec.Metrics)
+	switch {
+	case n < 5 && g.chance(0.4):
+		g.addMetric()
+	case n > 1 && g.chance(0.5):
+		g.spec.Metrics, g.spec.loads = slices.Delete(g.spec.Metrics, i, i+1), slices.Delete(g.spec.loads, i, i+1)
+	default:
+		g.setMetric(i, g.metric())
+	}
+	g.edited(step)
+}
+
+// editTarget sets another target on a metric that stays.
+func (g *generator) editTarget(step *recording.Step) {
+	switch m := &g.spec.Metrics[g.IntN(len(g.spec.Metrics))]; {
+	case m.Resource != nil:
+		m.Resource.Target = g.resourceTarget(m.Resource.Name)
+	case m.ContainerResource != nil:
+		m.ContainerResource.Target = g.resourceTarget(m.ContainerResource.Name)
+	case m.Pods != nil:
+		average := g.targetQuantity(m.Pods.Metric.Name, valueUnits)
+		m.Pods.Target.AverageValue = &average
+	case m.Object != nil:
+		m.Object.Target = g.totalTarget(m.Object.Metric.Name)
+	case m.External != nil:
+		m.External.Target = g.totalTarget(m.External.Metric.Name)
+	}
+	g.edited(step)
+}
+
+// editBehavior puts other rules in place, or other windows and periods, in which
+// old entries of the history come back into view.
+func (g *generator) editBehavior(step *recording.Step) {
+	b := g.spec.Behavior
+	if b == nil || g.chance(0.4) {
+		g.spec.Behavior = g.behavior()
+		g.edited(step)
+		return
+	}
+	b = b.DeepCopy()
+	for _, rules := range directions(b) {
+		if g.chance(0.5) {
+			window := oneOf[int32](g.random, 0, 0, 15, 60, 300, 3600)
+			rules.StabilizationWindowSeconds = &window
+		}
+		if len(rules.Policies) > 0 && g.chance(0.5) {
+			rules.Policies[g.IntN(len(rules.Policies))].PeriodSeconds = oneOf[int32](g.random, 1, 15, 60, 300, 1800)
+		}
+	}
+	g.spec.Behavior = b
+	g.edited(step)
+}
+
+func (g *generator) editScaleTarget(step *recording.Step) {
+	g.spec.ScaleTargetRef = g.scaleTarget()
+	g.edited(step)
+}
+
+// touch writes the autoscaler without a change.
+func (g *generator) touch(step *recording.Step) { g.edited(step) }
+
+// rollOut gives the workload another template and selector; the old pods stay
+// until they go.
+func (g *generator) rollOut(*recording.Step) {
+	g.cluster.template = g.template()
+	for _, p := range g.cluster.pods {
+		if g.chance(0.5) && !p.going() {
+			p.deleted, p.grace = g.clock.now, g.seconds(0, 30)
+		}
+	}
+}
+
+// deleteAutoscaler is followed by some steps without one, then it is made again.
+func (g *generator) deleteAutoscaler(step *recording.Step) {
+	g.person.deleted, g.person.gone = true, g.between(0, 2)
+	step.HPADeleted = true
+}
+
+func (g *generator) remake(step *recording.Step) {
+	if g.person.gone > 0 {
+		g.person.gone--
+		step.HPADeleted = true
+		return
+	}
+	g.person.deleted = false
+	if g.chance(0.5) {
+		g.spec.Behavior = g.behavior()
+	}
+	g.edited(step)
+}
+
+// spoil makes the spec one that the API server would not take, for this step and
+// those until the next edit.
+func (g *generator) spoil(step *recording.Step) {
+	if step.HPADeleted {
+		return
+	}
+	ref := g.spec.ScaleTargetRef
+	switch g.IntN(2) {
+	case 0:
+		g.spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1/beta", Kind: ref.Kind, Name: ref.Name}
+	case 1:
+		g.spec.Metrics = append(g.spec.Metrics, autoscalingv2.MetricSpec{Type: "Odd"})
+		g.spec.loads = append(g.spec.loads, load{})
+	}
+	step.HPA = g.autoscaler()
+}

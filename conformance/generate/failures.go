@@ -1,0 +1,89 @@
+package generate
+
+import (
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+)
+
+// failures are what goes wrong in the cluster beside its pods.
+type failures struct {
+	// rate is the share of steps at which something begins to fail.
+	rate float64
+	// keys of metrics APIs that fail, and for how many steps more.
+	keys  []string
+	steps int
+}
+
+// newFailures makes most scenarios go without any.
+func (g *generator) newFailures() failures {
+	return failures{rate: oneOf(g.random, 0, 0, 0, 0.05, 0.15, 0.4)}
+}
+
+// fail lets calls of a step fail: APIs and metrics for some steps on end, the scale
+// and its selector for one.
+func (g *generator) fail(step *recording.Step) {
+	f := &g.failures
+	if f.steps--; f.steps < 0 {
+		f.keys = nil
+	}
+	if g.chance(f.rate) {
+		g.pickFailure(step)
+	}
+	for _, key := range f.keys {
+		if step.Errors == nil {
+			step.Errors = map[string]string{}
+		}
+		step.Errors[key] = "the server is currently unable to handle the request (get " + key + ")"
+	}
+}
+
+func (g *generator) pickFailure(step *recording.Step) {
+	switch g.IntN(11) {
+	case 0, 1:
+		g.failures.keys, g.failures.steps = []string{oneOf(g.random, "resource", "custom", "external")}, g.between(0, 4)
+	case 2, 3:
+		g.failures.keys, g.failures.steps = some(g.random, g.metricKeys()), g.between(0, 4)
+	case 4:
+		step.ScaleGetError = oneOf(g.random, `deployments.apps "web" not found`, "context deadline exceeded")
+		if g.chance(0.5) {
+			step.Scale = nil
+		}
+	case 5, 6, 7:
+		step.ScaleUpdateError = "Operation cannot be fulfilled: admission webhook denied the request"
+	case 8:
+		step.Scale.Status.Selector = oneOf(g.random, "", "app in (web", "app=web,=", "!")
+	case 9, 10:
+		g.losePart(step)
+	}
+}
+
+// metricKeys returns the keys by which metrics of the spec fail one by one.
+func (g *generator) metricKeys() []string {
+	keys := []string{"external:absent"}
+	for i := range g.spec.Metrics {
+		switch m := &g.spec.Metrics[i]; {
+		case m.Pods != nil:
+			keys = append(keys, "custom:"+m.Pods.Metric.Name)
+		case m.Object != nil:
+			keys = append(keys, "custom:"+m.Object.Metric.Name)
+		case m.External != nil:
+			keys = append(keys, "external:"+m.External.Metric.Name)
+		default:
+			keys = append(keys, "resource")
+		}
+	}
+	return keys
+}
+
+// losePart leaves out pods or readings.
+func (g *generator) losePart(step *recording.Step) {
+	switch g.IntN(4) {
+	case 0:
+		step.Pods = nil
+	case 1:
+		step.PodMetrics = nil
+	case 2:
+		step.CustomMetrics = nil
+	case 3:
+		step.ExternalMetrics = nil
+	}
+}

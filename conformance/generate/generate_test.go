@@ -1,0 +1,286 @@
+package generate_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/conformance/generate"
+)
+
+// line returns the scenario as a file has it.
+func line(t *testing.T, s *recording.Scenario) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := recording.NewWriter(&out).Write(s); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestTheSameSeedMakesTheSameScenario(t *testing.T) {
+	t.Parallel()
+	for _, version := range generate.Versions() {
+		different := 0
+		previous := ""
+		for seed := range uint64(25) {
+			var lines [2]string
+			for i := range lines {
+				s, err := generate.Scenario(seed, generate.DefaultParameters(version), &follower{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				lines[i] = line(t, s)
+			}
+			if lines[0] != lines[1] {
+				t.Fatalf("%s, seed %d: another scenario:\n%s%s", version, seed, lines[0], lines[1])
+			}
+			if lines[0] != previous {
+				different++
+			}
+			previous = lines[0]
+		}
+		if different < 25 {
+			t.Errorf("%s: only %d of 25 seeds make a scenario of their own", version, different)
+		}
+	}
+}
+
+func TestScenariosReadBackAsTheyWereWritten(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(400) {
+		version := generate.Versions()[seed%uint64(len(generate.Versions()))]
+		parameters := generate.DefaultParameters(version)
+		parameters.Extreme = 0.2
+		s, err := generate.Scenario(seed, parameters, &follower{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := fmt.Sprintf("random/%s/%d", version, seed); s.Name != want {
+			t.Errorf("name %q, want %q", s.Name, want)
+		}
+		written := line(t, s)
+		read, err := recording.NewReader("r", strings.NewReader(written)).Next()
+		if err != nil {
+			t.Fatalf("%s: %v", s.Name, err)
+		}
+		if again := line(t, read); again != written {
+			t.Errorf("%s: reads back otherwise:\n%s%s", s.Name, written, again)
+		}
+		times(t, s)
+		values(t, s)
+	}
+}
+
+// times checks those of the steps, and that those of pods and samples are such as
+// the API can write.
+func times(t *testing.T, s *recording.Scenario) {
+	t.Helper()
+	for i := range s.Steps {
+		step := &s.Steps[i]
+		if i > 0 && step.Time.Before(s.Steps[i-1].Time) {
+			t.Errorf("%s, step %d: goes back in time", s.Name, i+1)
+		}
+		check := func(what string, at time.Time) {
+			if at.Nanosecond() != 0 {
+				t.Errorf("%s, step %d: %s is at %s, which is no whole second", s.Name, i+1, what, at)
+			}
+		}
+		for _, p := range step.Pods {
+			if p.Status.StartTime != nil {
+				check("start of "+p.Name, p.Status.StartTime.Time)
+			}
+			if p.DeletionTimestamp != nil {
+				check("deletion of "+p.Name, p.DeletionTimestamp.Time)
+			}
+			for _, c := range p.Status.Conditions {
+				check("condition of "+p.Name, c.LastTransitionTime.Time)
+			}
+		}
+		for j := range step.PodMetrics {
+			check("sample", step.PodMetrics[j].Timestamp.Time)
+		}
+		for j := range step.CustomMetrics {
+			check("value", step.CustomMetrics[j].Timestamp.Time)
+		}
+	}
+}
+
+// values checks that the custom metrics API has one value of an object, a metric and
+// a selector: two would be an error of the API.
+func values(t *testing.T, s *recording.Scenario) {
+	t.Helper()
+	for i := range s.Steps {
+		seen := map[string]bool{}
+		for j := range s.Steps[i].CustomMetrics {
+			v := &s.Steps[i].CustomMetrics[j]
+			of := &v.DescribedObject
+			if of.Kind == "Pod" {
+				continue // two of a pod are allowed, the later one counts
+			}
+			key := fmt.Sprint(of.Kind, of.Name, v.Metric.Name, metav1.FormatLabelSelector(v.Metric.Selector))
+			if v.Metric.Selector == nil {
+				key = fmt.Sprint(of.Kind, of.Name, v.Metric.Name, metav1.FormatLabelSelector(&metav1.LabelSelector{}))
+			}
+			if seen[key] {
+				t.Errorf("%s, step %d: two values of %s", s.Name, i+1, key)
+			}
+			seen[key] = true
+		}
+	}
+}
+
+// The service refuses specs that the API server would refuse, and what can't be.
+func TestTheServiceTakesNearlyAllScenarios(t *testing.T) {
+	t.Parallel()
+	s := startService(t)
+	began := time.Now()
+	scenarios, steps, refused, extreme := 0, 0, 0, 0
+	for _, version := range generate.Versions() {
+		parameters := generate.DefaultParameters(version)
+		for seed := range uint64(250) {
+			scenario, err := generate.Scenario(seed, parameters, &decider{service: s, context: t.Context(), cluster: fmt.Sprintf("c%s-%d", version, seed)})
+			switch {
+			case status.Code(errors.Unwrap(err)) == codes.InvalidArgument:
+				refused++
+				t.Log(err)
+			case err != nil:
+				t.Fatal(err)
+			}
+			scenarios++
+			steps += len(scenario.Steps)
+			extreme += len(scenario.Tags)
+		}
+	}
+	took := time.Since(began)
+	t.Logf("%d scenarios with %d steps in %v: %.0f scenarios/s; %d refused, %d extreme", scenarios, steps, took.Round(time.Millisecond),
+		float64(scenarios)/took.Seconds(), refused, extreme)
+	if refused*1000 > scenarios {
+		t.Errorf("%d of %d are refused, want at most one in a thousand", refused, scenarios)
+	}
+	if average := float64(steps) / float64(scenarios); math.Abs(average-12) > 2 {
+		t.Errorf("%.1f steps a scenario, want about 12", average)
+	}
+	if share := float64(extreme) / float64(scenarios); share > 0.02 || extreme == 0 {
+		t.Errorf("%.3f of the scenarios are extreme, want 0.01", share)
+	}
+}
+
+func TestInvalidScenariosAreRefused(t *testing.T) {
+	t.Parallel()
+	s := startService(t)
+	parameters := generate.DefaultParameters("v1.36")
+	parameters.Invalid = 1
+	refused := 0
+	for seed := range uint64(100) {
+		_, err := generate.Scenario(seed, parameters, &decider{service: s, context: t.Context(), cluster: fmt.Sprint("c", seed)})
+		if status.Code(errors.Unwrap(err)) == codes.InvalidArgument {
+			refused++
+		} else if err != nil {
+			t.Error(err)
+		}
+	}
+	if refused < 60 {
+		t.Errorf("%d of 100 are refused", refused)
+	}
+}
+
+func TestFewDistinctSettings(t *testing.T) {
+	t.Parallel()
+	distinct := map[recording.Config]bool{}
+	for _, version := range generate.Versions() {
+		for seed := range uint64(1500) {
+			parameters := generate.DefaultParameters(version)
+			parameters.MaxSteps = 1
+			s, err := generate.Scenario(seed, parameters, &follower{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			distinct[s.Config] = true
+		}
+	}
+	if len(distinct) > 100 || len(distinct) < 20 {
+		t.Errorf("%d distinct settings", len(distinct))
+	}
+}
+
+func TestParametersThatMakeNoSense(t *testing.T) {
+	t.Parallel()
+	for _, change := range []func(*generate.Parameters){
+		func(p *generate.Parameters) { p.Version = "v1.1" },
+		func(p *generate.Parameters) { p.MaxSteps = 0 },
+		func(p *generate.Parameters) { p.MaxSteps = 1001 },
+		func(p *generate.Parameters) { p.MaxPods = 0 },
+		func(p *generate.Parameters) { p.MaxPods = 1001 },
+	} {
+		parameters := generate.DefaultParameters(generate.DefaultVersion)
+		change(&parameters)
+		if s, err := generate.Scenario(1, parameters, &follower{}); err == nil || s != nil {
+			t.Errorf("%+v: got %v, %v", parameters, s, err)
+		}
+	}
+}
+
+func TestLimitsOfParametersHold(t *testing.T) {
+	t.Parallel()
+	parameters := generate.DefaultParameters("v1.36")
+	parameters.MaxSteps, parameters.MaxPods = 3, 2
+	for seed := range uint64(200) {
+		s, err := generate.Scenario(seed, parameters, &follower{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(s.Steps) > 3 {
+			t.Errorf("%s: %d steps", s.Name, len(s.Steps))
+		}
+		for i := range s.Steps {
+			staying := 0
+			for _, p := range s.Steps[i].Pods {
+				if p.DeletionTimestamp == nil && strings.HasPrefix(p.Name, "web-") && p.Namespace == "" {
+					staying++
+				}
+			}
+			if staying > 2 {
+				t.Errorf("%s, step %d: %d pods", s.Name, i+1, staying)
+			}
+		}
+	}
+}
+
+// broken fails at its third step.
+type broken struct{ follower }
+
+var errBroken = errors.New("broken")
+
+func (b *broken) Decide(step *recording.Step) (generate.Decision, error) {
+	if b.steps == 2 {
+		return generate.Decision{}, errBroken
+	}
+	return b.follower.Decide(step)
+}
+
+func TestErrorsComeWithTheScenarioSoFar(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(50) {
+		whole, err := generate.Scenario(seed, generate.DefaultParameters("v1.36"), &follower{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		part, err := generate.Scenario(seed, generate.DefaultParameters("v1.36"), &broken{})
+		if len(whole.Steps) < 3 {
+			continue
+		}
+		if !errors.Is(err, errBroken) || len(part.Steps) != 3 {
+			t.Errorf("seed %d: %v with %d steps", seed, err, len(part.Steps))
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package generate
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// template is what the pods of a workload are made after. Templates are shared by
+// pods and never change.
+type template struct {
+	containers, inits  []corev1.Container
+	overhead, podLevel corev1.ResourceList
+	// sampled are the containers that the resource metrics API reports, in order.
+	sampled []string
+}
+
+// requestable are the resources that metrics are about.
+var requestable = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, "example.com/gpu"}
+
+// template returns what the pods of a scenario look like: one container, at times
+// more, sidecars, init containers, overhead and pod-level requests.
+func (g *generator) template() template {
+	t := template{containers: []corev1.Container{g.container("app")}}
+	if g.chance(0.3) {
+		t.containers = append(t.containers, g.container("log"))
+	}
+	if g.chance(g.version.sidecars) {
+		proxy := g.container("proxy")
+		always := corev1.ContainerRestartPolicyAlways
+		proxy.RestartPolicy = &always
+		t.inits = append(t.inits, proxy)
+	} else if g.chance(0.1) {
+		t.containers = append(t.containers, g.container("proxy"))
+	}
+	if g.chance(0.2) {
+		t.inits = append(t.inits, g.container("setup"))
+	}
+	if g.chance(0.5) && len(t.inits) > 1 {
+		t.inits[0], t.inits[1] = t.inits[1], t.inits[0]
+	}
+	if g.chance(0.15) {
+		t.overhead = corev1.ResourceList{
+			corev1.ResourceCPU: parse(oneOf(g.random, "10m", "250m")), corev1.ResourceMemory: parse("120Mi"),
+		}
+	}
+	if g.chance(g.version.podLevel) {
+		t.podLevel = corev1.ResourceList{}
+		for _, name := range some(g.random, []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}) {
+			t.podLevel[name] = g.request(name)
+		}
+	}
+	for _, c := range t.containers {
+		t.sampled = append(t.sampled, c.Name)
+	}
+	for _, c := range t.inits {
+		if c.RestartPolicy != nil && g.chance(0.9) {
+			t.sampled = append(t.sampled, c.Name)
+		}
+	}
+	return t
+}
+
+func (g *generator) container(container string) corev1.Container {
+	requests := corev1.ResourceList{}
+	for _, name := range requestable {
+		if name == corev1.ResourceCPU || name == corev1.ResourceMemory || g.chance(0.3) {
+			requests[name] = g.request(name)
+		}
+	}
+	if g.chance(0.02) {
+		delete(requests, oneOf(g.random, requestable...))
+	}
+	if g.chance(0.02) {
+		requests[oneOf(g.random, corev1.ResourceCPU, corev1.ResourceMemory)] = parse("0")
+	}
+	c := corev1.Container{Name: container}
+	c.Resources.Requests = requests
+	return c
+}
+
+// request returns a plausible one of a resource, seldom so small that it is
+// rounded up.
+func (g *generator) request(name corev1.ResourceName) resource.Quantity {
+	switch name {
+	case corev1.ResourceCPU:
+		return parse(oneOf(g.random, "100m", "250m", "500m", "1", "1.5", "2000m", "0.1001", "100100u", "33m"))
+	case corev1.ResourceMemory:
+		return parse(oneOf(g.random, "128Mi", "256Mi", "1Gi", "0.5Gi", "100M", "1e8", "200000000001m"))
+	case corev1.ResourceEphemeralStorage:
+		return parse("2Gi")
+	}
+	return parse("1")
+}
+
+// fill puts the template's copy into a pod's spec.
+func (t *template) fill(spec *corev1.PodSpec) {
+	for i := range t.containers {
+		spec.Containers = append(spec.Containers, *t.containers[i].DeepCopy())
+	}
+	for i := range t.inits {
+		spec.InitContainers = append(spec.InitContainers, *t.inits[i].DeepCopy())
+	}
+	spec.Overhead = t.overhead.DeepCopy()
+	if t.podLevel != nil {
+		spec.Resources = &corev1.ResourceRequirements{Requests: t.podLevel.DeepCopy()}
+	}
+}
+
+// request returns about what the controller takes for the request of a pod, or of
+// one of its containers, in milli-units: near enough for readings to lie around
+// their targets.
+func (t *template) request(name corev1.ResourceName, container string) int64 {
+	if q, ok := t.podLevel[name]; ok && container == "" {
+		overhead := t.overhead[name]
+		return q.MilliValue() + overhead.MilliValue()
+	}
+	var sum int64
+	for _, list := range [][]corev1.Container{t.containers, t.inits} {
+		for i := range list {
+			c := &list[i]
+			if container != "" && c.Name != container || c.Name == "setup" {
+				continue
+			}
+			q := c.Resources.Requests[name]
+			sum += q.MilliValue()
+		}
+	}
+	return sum
+}

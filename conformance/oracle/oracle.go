@@ -1,0 +1,244 @@
+// Package oracle lets the test binary of one Kubernetes version answer what its
+// real HorizontalController makes of scenarios.
+//
+// Each version is a Go module of its own, for two versions can't be linked into one
+// program. Its test binary calls Serve, and the harness runs that binary as a
+// process: one Request a line goes in, one Answer a line comes out. Nothing here
+// depends on Kubernetes or on Setpoint, so what a version answers is its own.
+package oracle
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Request asks for the outcome of a scenario.
+type Request struct {
+	// Runs is how often to run it. Texts that differ between runs depend on the
+	// order of a map, and are answered as null. At least 1.
+	Runs int `json:"runs"`
+	// Scenario in the format of recordings.
+	Scenario json.RawMessage `json:"scenario"`
+}
+
+// Answer is the outcome of a scenario.
+type Answer struct {
+	// Steps has one outcome a step; empty when Error is set.
+	Steps []Outcome `json:"steps,omitempty"`
+	// Error says why there is no outcome, a panic of the controller included.
+	Error string `json:"error,omitempty"`
+}
+
+// Outcome is what came of a step, as recordings have it under "expect".
+type Outcome struct {
+	DesiredReplicas int32             `json:"desiredReplicas"`
+	CurrentReplicas int32             `json:"currentReplicas"`
+	Scaled          bool              `json:"scaled"`
+	ScaledTo        int32             `json:"scaledTo,omitempty"`
+	Conditions      []Condition       `json:"conditions"`
+	CurrentMetrics  []json.RawMessage `json:"currentMetrics"`
+	Events          []Event           `json:"events"`
+	// Error that the reconcile returned, nil for none.
+	Error *Text `json:"error,omitempty"`
+}
+
+// UnmarshalJSON reads what MarshalJSON writes; an error of null is one that nothing
+// determines, which a pointer alone would take for none.
+func (o *Outcome) UnmarshalJSON(data []byte) error {
+	type plain Outcome
+	outcome := struct {
+		*plain
+		Error json.RawMessage `json:"error"`
+	}{plain: (*plain)(o)}
+	*o = Outcome{}
+	if err := json.Unmarshal(data, &outcome); err != nil {
+		return err
+	}
+	if outcome.Error == nil {
+		return nil
+	}
+	o.Error = &Text{}
+	return o.Error.UnmarshalJSON(outcome.Error)
+}
+
+// Condition is a condition of the status.
+type Condition struct {
+	Type    string `json:"type"`
+	Status  string `json:"status"`
+	Reason  string `json:"reason"`
+	Message Text   `json:"message"`
+}
+
+// Event is an event that was sent.
+type Event struct {
+	Type    string `json:"type"`
+	Reason  string `json:"reason"`
+	Message Text   `json:"message"`
+}
+
+// Text is a text, or one that nothing determines: null in JSON.
+type Text struct {
+	Value        string
+	Undetermined bool
+}
+
+// MarshalJSON writes a string or null.
+func (t Text) MarshalJSON() ([]byte, error) {
+	if t.Undetermined {
+		return []byte("null"), nil
+	}
+	return json.Marshal(t.Value)
+}
+
+// UnmarshalJSON reads a string or null.
+func (t *Text) UnmarshalJSON(data []byte) error {
+	*t = Text{}
+	if bytes.Equal(data, []byte("null")) {
+		t.Undetermined = true
+		return nil
+	}
+	return json.Unmarshal(data, &t.Value)
+}
+
+// Driver runs a scenario through a real controller.
+type Driver interface {
+	// Prepare makes a controller for the scenario. It is called outside the bubble
+	// of time, so what it starts may go on.
+	Prepare(scenario []byte) (Run, error)
+}
+
+// Run is a scenario that is ready to run.
+type Run interface {
+	// Steps runs all steps, from an empty history on, and forgets it. It is called
+	// in a bubble of time: it starts no goroutine that outlives it, and calls
+	// SleepUntil before each step.
+	Steps() ([]Outcome, error)
+}
+
+// SleepUntil sets the clock of the bubble. It can't go back.
+func SleepUntil(instant time.Time) error {
+	if d := time.Until(instant); d >= 0 {
+		time.Sleep(d)
+		return nil
+	}
+	return fmt.Errorf("%s is before %s, the instant of the clock", instant, time.Now().UTC())
+}
+
+// Serve answers requests, one a line, until in ends.
+func Serve(t *testing.T, driver Driver, in io.Reader, out io.Writer) error {
+	requests := bufio.NewReaderSize(in, 1<<20)
+	answers := json.NewEncoder(out)
+	answers.SetEscapeHTML(false)
+	for {
+		line, err := requests.ReadBytes('\n')
+		if len(bytes.TrimSpace(line)) > 0 {
+			if err := answers.Encode(answer(t, driver, line)); err != nil {
+				return fmt.Errorf("write the answer: %w", err)
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("read a request: %w", err)
+		}
+	}
+}
+
+func answer(t *testing.T, driver Driver, line []byte) Answer {
+	var request Request
+	if err := json.Unmarshal(line, &request); err != nil {
+		return Answer{Error: "malformed request: " + err.Error()}
+	}
+	var merged []Outcome
+	for i := range max(request.Runs, 1) {
+		steps, err := once(t, driver, request.Scenario)
+		if err != nil {
+			return Answer{Error: err.Error()}
+		}
+		if i == 0 {
+			merged = steps
+		} else if err := merge(merged, steps); err != nil {
+			return Answer{Error: err.Error()}
+		}
+	}
+	return Answer{Steps: merged}
+}
+
+// once runs the scenario one time in a bubble of its own.
+func once(t *testing.T, driver Driver, scenario []byte) (steps []Outcome, err error) {
+	run, err := driver.Prepare(scenario)
+	if err != nil {
+		return nil, fmt.Errorf("prepare: %w", err)
+	}
+	synctest.Test(t, func(*testing.T) {
+		defer func() {
+			if r := recover(); r != nil {
+				err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
+			}
+		}()
+		steps, err = run.Steps()
+	})
+	return steps, err
+}
+
+// merge marks the texts of into that differ in other. Nothing else may differ.
+func merge(into, other []Outcome) error {
+	if len(into) != len(other) {
+		return fmt.Errorf("two runs have %d and %d steps", len(into), len(other))
+	}
+	for i := range into {
+		if err := into[i].merge(&other[i]); err != nil {
+			return fmt.Errorf("step %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func (o *Outcome) merge(other *Outcome) error {
+	switch {
+	case o.DesiredReplicas != other.DesiredReplicas, o.CurrentReplicas != other.CurrentReplicas,
+		o.Scaled != other.Scaled, o.ScaledTo != other.ScaledTo:
+		return errors.New("two runs come to different counts")
+	case len(o.Conditions) != len(other.Conditions), len(o.Events) != len(other.Events),
+		len(o.CurrentMetrics) != len(other.CurrentMetrics), (o.Error == nil) != (other.Error == nil):
+		return errors.New("two runs have different numbers of conditions, events, metrics or errors")
+	}
+	for i := range o.CurrentMetrics {
+		if !bytes.Equal(o.CurrentMetrics[i], other.CurrentMetrics[i]) {
+			return fmt.Errorf("two runs read metric %d differently", i)
+		}
+	}
+	for i := range o.Conditions {
+		a, b := &o.Conditions[i], &other.Conditions[i]
+		if a.Type != b.Type || a.Status != b.Status || a.Reason != b.Reason {
+			return fmt.Errorf("two runs set condition %d differently", i)
+		}
+		a.Message.merge(b.Message)
+	}
+	for i := range o.Events {
+		a, b := &o.Events[i], &other.Events[i]
+		if a.Type != b.Type || a.Reason != b.Reason {
+			return fmt.Errorf("two runs send different events at %d", i)
+		}
+		a.Message.merge(b.Message)
+	}
+	if o.Error != nil {
+		o.Error.merge(*other.Error)
+	}
+	return nil
+}
+
+func (t *Text) merge(other Text) {
+	if t.Undetermined || other.Undetermined || t.Value != other.Value {
+		*t = Text{Undetermined: true}
+	}
+}

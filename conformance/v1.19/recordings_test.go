@@ -1,0 +1,54 @@
+package v119
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestRecordings answers for all recordings. They are of a later version, so only
+// that there are answers says something.
+func TestRecordings(t *testing.T) {
+	files, err := filepath.Glob("../../clients/kubernetes/recording/testdata/*.jsonl.gz")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no recordings: %v", err)
+	}
+	scenarios, steps := 0, 0
+	for _, file := range files {
+		for _, line := range lines(t, file) {
+			scenarios++
+			steps += len(answer(t, json.RawMessage(line)).Steps)
+		}
+	}
+	if scenarios != 827 || steps != 9577 {
+		t.Errorf("%d scenarios with %d steps, want 827 with 9577", scenarios, steps)
+	}
+}
+
+// lines of a gzip-compressed file.
+func lines(t *testing.T, file string) [][]byte {
+	t.Helper()
+	data, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = data.Close() }()
+	unzipped, err := gzip.NewReader(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found [][]byte
+	scanner := bufio.NewScanner(unzipped)
+	scanner.Buffer(nil, 16<<20)
+	for scanner.Scan() {
+		found = append(found, bytes.Clone(scanner.Bytes()))
+	}
+	if err := scanner.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return found
+}

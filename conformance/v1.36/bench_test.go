@@ -1,0 +1,570 @@
+package v136
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+	_ "unsafe" // for go:linkname
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	autoscalingclient "k8s.io/client-go/kubernetes/typed/autoscaling/v2"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/scale"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/controller/podautoscaler"
+	"k8s.io/kubernetes/pkg/controller/podautoscaler/metrics"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
+	resourceclient "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
+
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/quantity"
+)
+
+// The benchmarks put upstream's code and Setpoint's engine side by side. Both have
+// the same pods and samples in memory, in their own types: what it takes to read them
+// from an API or a request is not measured on either side.
+
+// benchmarkConfig has the controller's defaults, but for the stabilization window.
+// Upstream takes the time from the clock, which hardly moves here: with a window the
+// recommendations to search would be as many as there were iterations.
+var benchmarkConfig = config{Tolerance: 0.1, CPUInitializationPeriodSeconds: 300, InitialReadinessDelaySeconds: 30}
+
+var benchmarkSizes = []int{10, 100, 1000, 10000}
+
+// workload is what both sides see: pods of one container that are ready for an hour,
+// and use 63 % of the cpu they request, or nearly so.
+type workload struct {
+	pods    []*corev1.Pod
+	samples *metricsv1beta1.PodMetricsList
+	// input is all of that and the options, laid out in memory as the service lays out
+	// a request: each kind of part in one piece.
+	input recommender.Input
+}
+
+const (
+	benchmarkNamespace = "shop"
+	benchmarkSelector  = "app=web"
+)
+
+func newWorkload(pods int) *workload {
+	now := time.Now()
+	started := now.Add(-time.Hour).Truncate(time.Second)
+	ready, sampled := started.Add(20*time.Second), now.Add(-10*time.Second).Truncate(time.Second)
+	w := &workload{
+		pods:    make([]*corev1.Pod, pods),
+		samples: &metricsv1beta1.PodMetricsList{Items: make([]metricsv1beta1.PodMetrics, pods)},
+		input: recommender.Input{
+			ID: recommender.ID{1}, Namespace: benchmarkNamespace, Options: recommender.DefaultOptions(),
+			Spec: recommender.Spec{
+				ScaleTargetRef: recommender.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"},
+				MinReplicas:    1, MaxReplicas: 2 * int32(pods),
+			},
+			Scale: recommender.Scale{SpecReplicas: int32(pods), StatusReplicas: int32(pods)},
+			Pods:  make([]recommender.Pod, pods), PodMetrics: make([]recommender.PodMetrics, pods),
+		},
+	}
+	w.input.Options.DownscaleStabilization = seconds(benchmarkConfig.DownscaleStabilizationSeconds)
+	containers, requests := make([]recommender.Container, pods), make([]recommender.ResourceRequest, 2*pods)
+	used, usage := make([]recommender.ContainerMetrics, pods), make([]recommender.ResourceUsage, 2*pods)
+	for i := range pods {
+		const requestedCPU, requestedMemory, usedMemory = 500, 512 << 20, 300 << 20
+		usedCPU := int64(310 + i%11)
+		name := fmt.Sprintf("web-6d4cf56db6-%05x", i*7919)
+		w.pods[i] = benchmarkPod(name, started, ready, resources(requestedCPU, requestedMemory))
+		w.samples.Items[i] = metricsv1beta1.PodMetrics{
+			ObjectMeta: metav1.ObjectMeta{Namespace: benchmarkNamespace, Name: name, Labels: w.pods[i].Labels},
+			Timestamp:  metav1.NewTime(sampled), Window: metav1.Duration{Duration: 30 * time.Second},
+			Containers: []metricsv1beta1.ContainerMetrics{{Name: "app", Usage: resources(usedCPU, usedMemory)}},
+		}
+
+		requests[2*i] = recommender.ResourceRequest{Resource: "cpu", Quantity: quantity.FromMilli(requestedCPU)}
+		requests[2*i+1] = recommender.ResourceRequest{Resource: "memory", Quantity: quantity.FromMilli(requestedMemory * 1000)}
+		containers[i] = recommender.Container{Name: "app", Requests: requests[2*i : 2*i+2]}
+		w.input.Pods[i] = recommender.Pod{
+			Name: name, Phase: recommender.PhaseRunning, StartTime: started,
+			Ready: recommender.ReadyTrue, ReadyTransition: ready, Containers: containers[i : i+1],
+		}
+		usage[2*i] = recommender.ResourceUsage{Resource: "cpu", Milli: usedCPU}
+		usage[2*i+1] = recommender.ResourceUsage{Resource: "memory", Milli: usedMemory * 1000}
+		used[i] = recommender.ContainerMetrics{Name: "app", Usage: usage[2*i : 2*i+2]}
+		w.input.PodMetrics[i] = recommender.PodMetrics{
+			Pod: string([]byte(name)), Timestamp: sampled, Window: 30 * time.Second, Containers: used[i : i+1],
+		}
+	}
+	return w
+}
+
+func benchmarkPod(name string, started, ready time.Time, requests corev1.ResourceList) *corev1.Pod {
+	condition := func(kind corev1.PodConditionType, since time.Time) corev1.PodCondition {
+		return corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(since)}
+	}
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: benchmarkNamespace, Name: name,
+			Labels: map[string]string{"app": "web", "pod-template-hash": "6d4cf56db6"},
+		},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Resources: corev1.ResourceRequirements{Requests: requests}}}},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodRunning, StartTime: &metav1.Time{Time: started},
+			Conditions: []corev1.PodCondition{
+				condition(corev1.PodReadyToStartContainers, started), condition(corev1.PodInitialized, started),
+				condition(corev1.PodReady, ready), condition(corev1.ContainersReady, ready), condition(corev1.PodScheduled, started),
+			},
+		},
+	}
+}
+
+func resources(milliCPU, memory int64) corev1.ResourceList {
+	return corev1.ResourceList{
+		corev1.ResourceCPU:    *resource.NewMilliQuantity(milliCPU, resource.DecimalSI),
+		corev1.ResourceMemory: *resource.NewQuantity(memory, resource.BinarySI),
+	}
+}
+
+// lose takes the samples of every tenth pod.
+func (w *workload) lose() {
+	w.samples.Items = everyTenthLost(w.samples.Items)
+	w.input.PodMetrics = everyTenthLost(w.input.PodMetrics)
+}
+
+func everyTenthLost[T any](all []T) []T {
+	var kept []T
+	for i := range all {
+		if i%10 != 0 {
+			kept = append(kept, all[i])
+		}
+	}
+	return kept
+}
+
+// reverse has samples come in another order than pods.
+func (w *workload) reverse() {
+	slices.Reverse(w.samples.Items)
+	slices.Reverse(w.input.PodMetrics)
+}
+
+// calmHistory is what twenty decisions leave behind that changed nothing.
+func (w *workload) calmHistory(now time.Time) recommender.History {
+	in := w.input
+	in.Options.Tolerance, in.Options.DownscaleStabilization = 10, recommender.DefaultOptions().DownscaleStabilization
+	var history recommender.History
+	for i := range 20 {
+		_, history = recommender.Recommend(now.Add(time.Duration(i-20)*15*time.Second), &in, &history)
+	}
+	return history
+}
+
+// store puts pods into the cache of an informer.
+func (w *workload) store(pods cache.Indexer) corelisters.PodLister {
+	for _, pod := range w.pods {
+		if err := pods.Add(pod); err != nil {
+			panic(err)
+		}
+	}
+	return corelisters.NewPodLister(pods)
+}
+
+// readyMetrics is a metrics client that has its answers ready. Where samples are
+// missing the calculator writes what it assumes into the map it gets: each call gets
+// another one then, until restore makes all of them as they were.
+type readyMetrics struct {
+	metrics.MetricsClient
+	samples []metrics.PodMetricsInfo
+	next    int
+	missing []string
+	value   int64
+	series  []int64
+}
+
+func newReadyMetrics(w *workload, value int64) *readyMetrics {
+	rest := metrics.NewRESTMetricsClient(readyPodMetrics{list: w.samples}, nil, nil)
+	ready := func() metrics.PodMetricsInfo {
+		samples, _, _ := rest.GetResourceMetric(context.Background(), corev1.ResourceCPU, benchmarkNamespace, labels.Everything(), "")
+		return samples
+	}
+	m := &readyMetrics{samples: []metrics.PodMetricsInfo{ready()}, value: value, series: []int64{value}}
+	for _, pod := range w.pods {
+		if _, sampled := m.samples[0][pod.Name]; !sampled {
+			m.missing = append(m.missing, pod.Name)
+		}
+	}
+	// So many that the timer seldom stops, and that they stay in the processor's cache.
+	for len(m.missing) > 0 && len(m.samples)*len(w.pods) < 10000 {
+		m.samples = append(m.samples, ready())
+	}
+	return m
+}
+
+func (m *readyMetrics) restore() {
+	m.next = 0
+	for _, samples := range m.samples {
+		for _, name := range m.missing {
+			delete(samples, name)
+		}
+	}
+}
+
+func (m *readyMetrics) GetResourceMetric(context.Context, corev1.ResourceName, string, labels.Selector, string) (metrics.PodMetricsInfo, time.Time, error) {
+	samples := m.samples[m.next]
+	if len(m.missing) > 0 {
+		m.next++
+	}
+	return samples, time.Time{}, nil
+}
+
+func (m *readyMetrics) GetObjectMetric(string, string, *autoscalingv2.CrossVersionObjectReference, labels.Selector) (int64, time.Time, error) {
+	return m.value, time.Time{}, nil
+}
+
+func (m *readyMetrics) GetExternalMetric(string, string, labels.Selector) ([]int64, time.Time, error) {
+	return m.series, time.Time{}, nil
+}
+
+//go:linkname tolerancesForHpa k8s.io/kubernetes/pkg/controller/podautoscaler.(*HorizontalController).tolerancesForHpa
+func tolerancesForHpa(c *podautoscaler.HorizontalController, hpa *autoscalingv2.HorizontalPodAutoscaler) podautoscaler.Tolerances
+
+// question is what upstream's calculator is asked besides the metric's target.
+type question struct {
+	*podautoscaler.ReplicaCalculator
+	replicas   int32
+	tolerances podautoscaler.Tolerances
+	selector   labels.Selector
+}
+
+// calculation is one of the calculator's, with a target that changes the count.
+type calculation struct {
+	name    string
+	sizes   []int
+	arrange func(*workload)
+	metric  recommender.MetricSpec
+	// value is the reading of a metric that pods don't have.
+	value int64
+	// upstream returns the count and what was read.
+	upstream func(*question) (replicas int32, reading int64, err error)
+}
+
+func utilization(q *question) (replicas int32, reading int64, err error) {
+	replicas, _, reading, _, err = q.GetResourceReplicas(context.Background(), q.replicas, 50, corev1.ResourceCPU, q.tolerances, benchmarkNamespace, q.selector, "")
+	return replicas, reading, err
+}
+
+func averageValue(q *question) (replicas int32, reading int64, err error) {
+	replicas, reading, _, err = q.GetRawResourceReplicas(context.Background(), q.replicas, 250, corev1.ResourceCPU, q.tolerances, benchmarkNamespace, q.selector, "")
+	return replicas, reading, err
+}
+
+func objectValue(q *question) (replicas int32, reading int64, err error) {
+	replicas, reading, _, err = q.GetObjectMetricReplicas(q.replicas, 1000, "rps", q.tolerances, benchmarkNamespace,
+		&autoscalingv2.CrossVersionObjectReference{APIVersion: "v1", Kind: "Service", Name: "web"}, q.selector, labels.Everything())
+	return replicas, reading, err
+}
+
+func externalValue(q *question) (replicas int32, reading int64, err error) {
+	replicas, reading, _, err = q.GetExternalMetricReplicas(q.replicas, 1000, "depth", q.tolerances, benchmarkNamespace, nil, q.selector)
+	return replicas, reading, err
+}
+
+func cpuMetricSpec(target recommender.MetricTarget) recommender.MetricSpec {
+	return recommender.MetricSpec{Type: recommender.ResourceMetric, Resource: "cpu", Target: target}
+}
+
+func utilizationTarget(percent int32) recommender.MetricTarget {
+	return recommender.MetricTarget{Type: recommender.UtilizationTarget, AverageUtilization: &percent}
+}
+
+var calculations = []calculation{
+	{name: "utilization", sizes: benchmarkSizes, metric: cpuMetricSpec(utilizationTarget(50)), upstream: utilization},
+	{
+		name: "average_value", sizes: benchmarkSizes, upstream: averageValue,
+		metric: cpuMetricSpec(recommender.MetricTarget{Type: recommender.AverageValueTarget, AverageValue: new(int64(250))}),
+	},
+	{name: "missing_samples", sizes: benchmarkSizes, arrange: (*workload).lose, metric: cpuMetricSpec(utilizationTarget(50)), upstream: utilization},
+	{name: "samples_in_another_order", sizes: []int{1000}, arrange: (*workload).reverse, metric: cpuMetricSpec(utilizationTarget(50)), upstream: utilization},
+	{
+		name: "object_value", sizes: []int{1000}, value: 1300, upstream: objectValue,
+		metric: recommender.MetricSpec{
+			Type: recommender.ObjectMetric, Metric: recommender.MetricIdentifier{Name: "rps"},
+			DescribedObject: recommender.ObjectReference{APIVersion: "v1", Kind: "Service", Name: "web"},
+			Target:          recommender.MetricTarget{Type: recommender.ValueTarget, Value: new(int64(1000))},
+		},
+	},
+	{
+		name: "external_value", sizes: []int{1000}, value: 1300, upstream: externalValue,
+		metric: recommender.MetricSpec{
+			Type: recommender.ExternalMetric, Metric: recommender.MetricIdentifier{Name: "depth"},
+			Target: recommender.MetricTarget{Type: recommender.ValueTarget, Value: new(int64(1000))},
+		},
+	},
+}
+
+// BenchmarkCalculator measures one proposal of upstream's calculator, which gets
+// samples that are added up for each pod and in a map by its name already: no metrics
+// client can be quicker. Setpoint's side is a whole decision from samples of
+// containers in a list: with stabilization, limits, status and history.
+func BenchmarkCalculator(b *testing.B) {
+	klog.SetLogger(klog.Logger{})
+	tolerances := tolerancesForHpa(newController(benchmarkConfig).real, &autoscalingv2.HorizontalPodAutoscaler{})
+	for _, c := range calculations {
+		for _, pods := range c.sizes {
+			b.Run(fmt.Sprintf("%s/%d_pods", c.name, pods), func(b *testing.B) { c.run(b, pods, tolerances) })
+		}
+	}
+}
+
+func (c *calculation) run(b *testing.B, pods int, tolerances podautoscaler.Tolerances) {
+	w := newWorkload(pods)
+	if c.arrange != nil {
+		c.arrange(w)
+	}
+	w.input.Spec.Metrics = []recommender.MetricSpec{c.metric}
+	if c.value != 0 {
+		w.input.Readings = []recommender.Readings{{Values: []recommender.Value{{Milli: c.value}}}}
+	}
+	client := newReadyMetrics(w, c.value)
+	selector, err := labels.Parse(benchmarkSelector)
+	if err != nil {
+		b.Fatal(err)
+	}
+	q := &question{
+		ReplicaCalculator: podautoscaler.NewReplicaCalculator(client, w.store(newCluster().pods.GetIndexer()),
+			seconds(benchmarkConfig.CPUInitializationPeriodSeconds), seconds(benchmarkConfig.InitialReadinessDelaySeconds)),
+		replicas: int32(pods), tolerances: tolerances, selector: selector,
+	}
+	now := time.Now()
+	history := w.calmHistory(now)
+
+	replicas, reading, err := c.upstream(q)
+	d, _ := recommender.Recommend(now, &w.input, &history)
+	if err != nil || d.Error != "" || replicas == int32(pods) || replicas != d.Desired {
+		b.Fatalf("upstream comes from %d to %d replicas (%v), Setpoint to %d (%s)", pods, replicas, err, d.Desired, d.Error)
+	}
+	if current := d.Status.CurrentMetrics[0].Current; reading != current.AverageValue+current.Value {
+		b.Fatalf("upstream reads %d, Setpoint %+v", reading, current)
+	}
+	b.Run("upstream", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if client.next == len(client.samples) {
+				b.StopTimer()
+				client.restore()
+				b.StartTimer()
+			}
+			if _, _, err := c.upstream(q); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("setpoint", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if d, _ := recommender.Recommend(now, &w.input, &history); d.Path != recommender.PathMetrics {
+				b.Fatal(d.Error)
+			}
+		}
+	})
+}
+
+// BenchmarkReconcile measures whole decisions on cpu utilization. Upstream's side is a
+// reconcile of the real controller with its real metrics client; the API clients
+// answer with what is there already and take what is written as it is, and events are
+// dropped. Setpoint's side is what the service does for a request: it decodes the
+// target's history, decides, and encodes the history; of a decision that changes the
+// count it then takes the report, with the history decoded and encoded once more.
+//
+// Where the count changes the scale is afterwards as it was before, so that each
+// iteration is like the others.
+func BenchmarkReconcile(b *testing.B) {
+	klog.SetLogger(klog.Logger{})
+	for _, kind := range []struct {
+		name   string
+		target int32
+	}{{"no_change", 60}, {"change", 50}} {
+		for _, pods := range benchmarkSizes {
+			b.Run(fmt.Sprintf("%s/%d_pods", kind.name, pods), func(b *testing.B) {
+				w := newWorkload(pods)
+				upstream, setpoint := newReconciler(w, kind.target), newDecider(w, kind.target)
+				for range 2 * recommender.MaxSettled {
+					if err := upstream.decide(); err != nil {
+						b.Fatal(err)
+					}
+					if err := setpoint.decide(); err != nil {
+						b.Fatal(err)
+					}
+				}
+				up, err := upstream.outcome()
+				if err != nil || up != setpoint.last || (up.replicas == int32(pods)) != (kind.name == "no_change") {
+					b.Fatalf("upstream comes from %d replicas to %+v (%v), Setpoint to %+v", pods, up, err, setpoint.last)
+				}
+				b.Run("upstream", func(b *testing.B) { repeat(b, upstream.decide) })
+				b.Run("setpoint", func(b *testing.B) { repeat(b, setpoint.decide) })
+			})
+		}
+	}
+}
+
+func repeat(b *testing.B, decide func() error) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := decide(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// outcome is what is compared of a decision: the count, and percent of the request.
+type outcome struct{ replicas, utilization int32 }
+
+// reconciler is upstream's real controller with API clients that take no time.
+type reconciler struct {
+	*controller
+	hpa *autoscalingv2.HorizontalPodAutoscaler
+}
+
+func newReconciler(w *workload, target int32) *reconciler {
+	c := newController(benchmarkConfig)
+	lister := w.store(c.pods.GetIndexer())
+	*field[corelisters.PodLister](c.real, "podLister") = lister
+	*field[*podautoscaler.ReplicaCalculator](c.real, "replicaCalc") = podautoscaler.NewReplicaCalculator(
+		metrics.NewRESTMetricsClient(readyPodMetrics{list: w.samples}, customMetrics{c.cluster}, externalMetrics{c.cluster}), lister,
+		seconds(benchmarkConfig.CPUInitializationPeriodSeconds), seconds(benchmarkConfig.InitialReadinessDelaySeconds))
+	*field[scale.ScalesGetter](c.real, "scaleNamespacer") = &readyScale{scale: autoscalingv1.Scale{
+		ObjectMeta: metav1.ObjectMeta{Namespace: benchmarkNamespace, Name: "web"},
+		Spec:       autoscalingv1.ScaleSpec{Replicas: int32(len(w.pods))},
+		Status:     autoscalingv1.ScaleStatus{Replicas: int32(len(w.pods)), Selector: benchmarkSelector},
+	}}
+	*field[autoscalingclient.HorizontalPodAutoscalersGetter](c.real, "hpaNamespacer") = keptStatus{cluster: c.cluster}
+	*field[record.EventRecorder](c.real, "eventRecorder") = &record.FakeRecorder{} // without a channel it drops them
+	hpa := &autoscalingv2.HorizontalPodAutoscaler{
+		ObjectMeta: metav1.ObjectMeta{Namespace: benchmarkNamespace, Name: "web"},
+		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"},
+			MinReplicas:    new(int32(1)), MaxReplicas: 2 * int32(len(w.pods)),
+			Metrics: []autoscalingv2.MetricSpec{{
+				Type: autoscalingv2.ResourceMetricSourceType,
+				Resource: &autoscalingv2.ResourceMetricSource{
+					Name:   corev1.ResourceCPU,
+					Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: &target},
+				},
+			}},
+		},
+	}
+	if err := c.put(hpa); err != nil {
+		panic(err)
+	}
+	c.know(hpa, "")
+	return &reconciler{controller: c, hpa: hpa}
+}
+
+func (r *reconciler) decide() error {
+	_, err := r.reconcile(r.hpa)
+	return err
+}
+
+// outcome is that of the last decision.
+func (r *reconciler) outcome() (outcome, error) {
+	hpa, err := r.cluster.hpa(r.hpa.Namespace, r.hpa.Name)
+	if err != nil {
+		return outcome{}, err
+	}
+	return outcome{hpa.Status.DesiredReplicas, *hpa.Status.CurrentMetrics[0].Resource.Current.AverageUtilization}, nil
+}
+
+// readyPodMetrics is the API metrics.k8s.io that has its answer ready.
+type readyPodMetrics struct {
+	resourceclient.PodMetricsInterface
+	list *metricsv1beta1.PodMetricsList
+}
+
+func (m readyPodMetrics) PodMetricses(string) resourceclient.PodMetricsInterface { return m }
+
+func (m readyPodMetrics) List(context.Context, metav1.ListOptions) (*metricsv1beta1.PodMetricsList, error) {
+	return m.list, nil
+}
+
+// readyScale is a scale that stays as it is.
+type readyScale struct {
+	scale.ScaleInterface
+	scale autoscalingv1.Scale
+}
+
+func (s *readyScale) Scales(string) scale.ScaleInterface { return s }
+
+func (s *readyScale) Get(context.Context, schema.GroupResource, string, metav1.GetOptions) (*autoscalingv1.Scale, error) {
+	answer := s.scale // the controller writes into it
+	return &answer, nil
+}
+
+func (s *readyScale) Update(_ context.Context, _ schema.GroupResource, updated *autoscalingv1.Scale, _ metav1.UpdateOptions) (*autoscalingv1.Scale, error) {
+	return updated, nil
+}
+
+// keptStatus takes statuses into the controller's cache.
+type keptStatus struct {
+	autoscalingclient.HorizontalPodAutoscalerInterface
+	*cluster
+}
+
+func (s keptStatus) HorizontalPodAutoscalers(string) autoscalingclient.HorizontalPodAutoscalerInterface {
+	return s
+}
+
+func (s keptStatus) UpdateStatus(_ context.Context, hpa *autoscalingv2.HorizontalPodAutoscaler, _ metav1.UpdateOptions) (*autoscalingv2.HorizontalPodAutoscaler, error) {
+	return hpa, s.hpas.GetIndexer().Update(hpa)
+}
+
+// decider is what the service does at its core for one target.
+type decider struct {
+	input     recommender.Input
+	history   []byte
+	decisions uint64
+	last      outcome
+}
+
+func newDecider(w *workload, target int32) *decider {
+	d := &decider{input: w.input}
+	d.input.Spec.Metrics = []recommender.MetricSpec{cpuMetricSpec(utilizationTarget(target))}
+	d.keep(&recommender.History{})
+	return d
+}
+
+func (d *decider) keep(history *recommender.History) {
+	d.history = history.AppendBinary(make([]byte, 0, len(d.history)+256))
+}
+
+func (d *decider) decide() error {
+	d.decisions++
+	binary.BigEndian.PutUint64(d.input.ID[:], d.decisions)
+	history, err := recommender.DecodeHistory(d.history)
+	if err != nil {
+		return err
+	}
+	decision, history := recommender.Recommend(time.Now(), &d.input, &history)
+	d.keep(&history)
+	d.last = outcome{decision.Desired, decision.Status.CurrentMetrics[0].Current.AverageUtilization}
+	if decision.Changes() {
+		return d.report(decision.ID)
+	}
+	return nil
+}
+
+// report takes the report that the change was applied.
+func (d *decider) report(id recommender.ID) error {
+	history, err := recommender.DecodeHistory(d.history)
+	if err != nil {
+		return err
+	}
+	_, history, err = recommender.Settle(history, benchmarkNamespace, id, recommender.Applied, "")
+	d.keep(&history)
+	return err
+}

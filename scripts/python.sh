@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Makes sure that the system's Python can speak gRPC and that stubs for it can be
+# generated, for examples/python, which the tests run. Installs Debian's packages where
+# apt can, as root; otherwise says what is missing. examples/python/run.sh does without
+# them where pip reaches a package index.
+set -euo pipefail
+
+packages=(python3 python3-grpcio python3-protobuf protobuf-compiler protobuf-compiler-grpc libprotobuf-dev)
+
+# missing prints what is not there, and nothing if all is. A python3 of another origin
+# may come first; the packages are the system's.
+missing() {
+  local python has=
+  for python in python3 /usr/bin/python3; do
+    if "$python" -c 'import grpc, google.protobuf' 2>/dev/null; then
+      has=$python
+      break
+    fi
+  done
+  test -n "$has" || echo 'grpc and protobuf for python3'
+  if [ -n "$has" ] && "$has" -c 'import grpc_tools' 2>/dev/null; then
+    return
+  fi
+  command -v protoc >/dev/null || echo 'protoc'
+  command -v grpc_python_plugin >/dev/null || echo 'grpc_python_plugin'
+  test -e /usr/include/google/protobuf/descriptor.proto || echo '/usr/include/google/protobuf'
+}
+
+# give_up REASON : says what is missing and what follows from that.
+give_up() {
+  printf '%s\nMissing:\n' "$1"
+  missing | sed 's/^/  /'
+  echo 'The test of examples/python is SKIPPED, or fails where CI is set.'
+  exit 1
+}
+
+test -n "$(missing)" || exit 0
+if ! command -v apt-get >/dev/null; then
+  give_up 'Python has no gRPC, and there is no apt-get to install it with: run pip install grpcio-tools.'
+elif [ "$(id -u)" -ne 0 ]; then
+  give_up "Python has no gRPC, and there is no right to install it: run sudo apt-get install ${packages[*]}."
+fi
+apt-get update || give_up 'Python has no gRPC, and there is no list of packages to be had.'
+DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${packages[@]}" ||
+  give_up 'gRPC for Python could not be installed.'
+test -z "$(missing)" || give_up 'gRPC for Python was installed, and something is still missing.'
