@@ -85,6 +85,7 @@ generate: ## Generate api/ and docs/ from their sources
 	$(BUF) generate
 	go run ./cmd/setpoint docs configuration > docs/configuration.md
 	go run ./cmd/setpoint docs example-config > deploy/setpoint.yaml
+	go run ./cmd/setpoint docs metrics > docs/metrics.md
 
 .PHONY: check-generated
 check-generated: generate ## Fail if what is generated differs from what is committed

@@ -50,6 +50,7 @@ func (d *decider) followMetricsWithCooldown() {
 	proposal := d.decideFor(&s)
 	t := &d.trace
 	t.RateLimit, t.Bounds = boundWithoutBehavior(&d.in.Spec, d.current, proposal, d.profile)
+	d.warnOfGrowth()
 	d.reportBounds()
 	read := d.now
 	if proposal > 0 {

@@ -100,6 +100,6 @@ func cooldown() Profile {
 
 // Design2015 is the algorithm of the design proposal that the first controller was
 // built on.
-var Design2015 = Profile{name: "design-2015", algorithm: designAlgorithm, sharedPods: true, keepsMetrics: true, noBehavior: true, zero: zeroAlways}
+var Design2015 = Profile{name: "design-2015", algorithm: designAlgorithm, keepsMetrics: true, noBehavior: true, zero: zeroAlways}
 
 var profiles = []*Profile{&V136, &V137, &V128, &V119, &V115, &Cooldown, &Design2015}

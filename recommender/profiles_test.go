@@ -192,6 +192,17 @@ func TestProfilesOfPods(t *testing.T) {
 			want:    int32(25), others: others(upTo128, int32(100)),
 		},
 		{
+			name: "containersOnly: all containers' requests add up",
+			outcome: percent(changed(workload(cpuUtilization(50), 2, 100, each(2, 100)), func(in *Input) {
+				for i := range in.Pods {
+					request := in.Pods[i].Containers[0].Requests
+					in.Pods[i].Containers = append(in.Pods[i].Containers, Container{"log", request})
+					in.Pods[i].InitContainers = []InitContainer{{Container{"side", request}, true}}
+				}
+			})),
+			want: int32(33), others: others(upTo128, int32(50)),
+		},
+		{
 			name: "containersOnly: a container that a pod lacks requests nothing",
 			outcome: proposal(changed(workload(containerUtilization("app", 50), 2, 100, each(2, 50)), func(in *Input) {
 				in.Pods[1].Containers[0].Name = "other"
@@ -568,6 +579,36 @@ func TestProfilesOfCounts(t *testing.T) {
 		},
 	} {
 		c.run(t)
+	}
+}
+
+// A recommendation is kept for the longer one of the windows, whichever is searched; of
+// the edges a window's is out, and that of being kept is in.
+func TestProfilesOfOneSidedWindows(t *testing.T) {
+	const up, down = 60 * time.Second, 300 * time.Second
+	aged := func(age time.Duration, current, proposed int32) Stabilization {
+		return stabilizeOneSided(int64(age), []TimedRecommendation{{5, 0}}, up, down, current, proposed)
+	}
+	for _, tt := range []struct {
+		name              string
+		age               time.Duration
+		current, proposed int32
+		stabilized        int32
+		slot              int
+	}{
+		{"up, within the window", up - 1, 6, 8, 5, -1},
+		{"up, at its edge", up, 6, 8, 8, -1},
+		{"up, still within the other one", down - 1, 6, 8, 8, -1},
+		{"up, at the edge of that", down, 6, 8, 8, -1},
+		{"up, past both", down + 1, 6, 8, 8, 0},
+		{"down, within the window", down - 1, 4, 3, 5, -1},
+		{"down, at its edge", down, 4, 3, 3, -1},
+		{"down, past it", down + 1, 4, 3, 3, 0},
+	} {
+		s := aged(tt.age, tt.current, tt.proposed)
+		equal(t, tt.name, s.Stabilized, tt.stabilized)
+		equal(t, tt.name+": the slot", s.slot, tt.slot)
+		equal(t, tt.name+": windows", s.WindowsLen, 1)
 	}
 }
 
@@ -1074,6 +1115,10 @@ func TestProfilesOfStatus(t *testing.T) {
 		c.run(t)
 	}
 	for _, p := range controllers {
+		equal(t, p.Name()+": a resource's reading", reading(workload(resourceAverage("cpu", 100), 3, 100, each(3, 100)))(t, p),
+			any(MetricValue{AverageValue: 100, HasAverageValue: true}))
+		equal(t, p.Name()+": a Pods metric's", reading(workload(podsAverage(100), 3, 0, each(3, 100)))(t, p),
+			any(MetricValue{AverageValue: 100, HasAverageValue: true}))
 		equal(t, p.Name()+": the object of a total", object(objectValue(unit))(t, p), any(service))
 		equal(t, p.Name()+": the readings once a change is applied", readings(wants(5, 8), Applied)(t, p).([]MetricStatus)[0].Current.AverageValue, int64(1600))
 	}
@@ -1108,6 +1153,8 @@ func TestProfilesOfStoredSpecs(t *testing.T) {
 	objectByValue.Target.AverageValue = ptr(int64(4 * unit))
 	objectByNothing := objectAverage(2 * unit)
 	objectByNothing.Target.Type = ""
+	objectByNoValue := objectValue(unit)
+	objectByNoValue.Target.Value = nil
 	external := externalAverage(unit)
 	for _, c := range []comparedWith136{
 		{
@@ -1135,6 +1182,20 @@ func TestProfilesOfStoredSpecs(t *testing.T) {
 				{[]*Profile{&V119, &Cooldown}, [2]string{"FailedGetExternalMetric", "False FailedGetExternalMetric"}},
 				{[]*Profile{&V115}, [2]string{"FailedGetExternalMetric", "False FailedGetResourceMetric"}}, // the last one's
 			},
+		},
+		{
+			name: "storedAsV1: and its failure is its own",
+			outcome: func(_ *testing.T, p *Profile) any {
+				in := spec(external, cpuUtilization(50), external)
+				in.Readings[1] = Readings{Error: "away"}
+				var events []string
+				for _, e := range by(p, in).Events {
+					events = append(events, e.Reason)
+				}
+				return strings.Join(events, " ")
+			},
+			want:   "FailedGetResourceMetric",
+			others: others([]*Profile{&Cooldown}, "FailedGetResourceMetric FailedComputeMetricsReplicas"),
 		},
 		{
 			name:    "storedAsV1: a second one is lost",
@@ -1167,6 +1228,12 @@ func TestProfilesOfStoredSpecs(t *testing.T) {
 			outcome: proposal(spec(objectByNothing)),
 			want:    "invalid object metric source: neither a value target nor an average value target was set",
 			others:  others(upTo119, int32(4)),
+		},
+		{
+			name:    "storedAsV1: without any it is held to a total of 0",
+			outcome: proposal(spec(objectByNoValue)),
+			want:    "invalid object metric source: neither a value target nor an average value target was set",
+			others:  others(upTo119, int32(math.MaxInt32)),
 		},
 		{
 			name: "plainExpressions: a selector's expressions as Go prints them",

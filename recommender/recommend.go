@@ -114,7 +114,8 @@ func (d *decider) summarize() HistorySummary {
 		up, down := d.windows()
 		longest = max(up, down)
 	}
-	s.Younger = !d.next.Initialized || d.nowNanos-d.next.Since < int64(longest)
+	// Only windows look at what came before this history.
+	s.Younger = d.profile.algorithm == controllerAlgorithm && (!d.next.Initialized || d.nowNanos-d.next.Since < int64(longest))
 	return s
 }
 

@@ -305,6 +305,7 @@ func (d *decider) normalize(proposal int32) int32 {
 	case d.behavior == nil:
 		t.Stabilization = stabilizeWithoutBehavior(d.nowNanos, d.next.Recommendations, d.in.Options.DownscaleStabilization, proposal)
 		t.RateLimit, t.Bounds = boundWithoutBehavior(&d.in.Spec, d.current, t.Stabilization.Stabilized, d.profile)
+		d.warnOfGrowth()
 	case d.profile.oneSidedWindows:
 		up, down := d.windows()
 		t.Stabilization = stabilizeOneSided(d.nowNanos, d.next.Recommendations, up, down, d.current, proposal)

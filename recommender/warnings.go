@@ -36,7 +36,7 @@ func (d *decider) warnOf(e *MetricEvaluation) {
 
 // capsProposal reports whether upstream itself caps the proposal of a metric.
 func (d *decider) capsProposal(e *MetricEvaluation) bool {
-	if d.profile.uncappedSums {
+	if d.profile.uncappedSums || math.IsNaN(e.UsageRatio) {
 		return false
 	}
 	switch e.Calculation {
@@ -89,6 +89,13 @@ func (d *decider) warnOfTotal(e *MetricEvaluation, name string) {
 		return
 	}
 	d.warn("%s: the sum of the series is beyond 64 bits of milli-units and stays at the largest number, as the Kubernetes controller's does", name)
+}
+
+// warnOfGrowth tells of a growth limit that left the range of a count.
+func (d *decider) warnOfGrowth() {
+	if d.in.Explain && outOfInt32(scaleUpLimitFactor*float64(d.current)) {
+		d.warn("the limit of growth is beyond the range of a count and saturates; the Kubernetes controller's result depends on the processor")
+	}
 }
 
 // warnOfLimit tells of a policy whose limit left the range of a count.

@@ -2,6 +2,7 @@ package recommender
 
 import (
 	"math"
+	"strings"
 	"testing"
 )
 
@@ -120,4 +121,20 @@ func TestAProposalFarBelowZeroDoesNotStayAtTheLargest(t *testing.T) {
 func withGhostOf(in *Input, milli int64) *Input {
 	in.PodMetrics = append(in.PodMetrics, podMetrics("ghost", "cpu", milli))
 	return in
+}
+
+// What the controller makes of these depends on the processor it runs on.
+func TestWarningsOfWhatDependsOnTheProcessor(t *testing.T) {
+	const depends = "the Kubernetes controller's result depends on the processor"
+	for name, in := range map[string]*Input{
+		"a total of 0 against a target of 0": withReady(total(externalValue(0), 4, 0)),
+		"twice a count beyond half the largest": changed(wanting(5), func(in *Input) {
+			in.Scale, in.Spec.MaxReplicas = Scale{SpecReplicas: 1 << 30, StatusReplicas: 1 << 30}, math.MaxInt32
+		}),
+	} {
+		warnings := strings.Join(decide(in).Explanation.Warnings, "; ")
+		if !strings.Contains(warnings, depends) {
+			t.Errorf("%s: %q", name, warnings)
+		}
+	}
 }

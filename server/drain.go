@@ -94,5 +94,5 @@ func (d *drain) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServe
 // isFromGateway reports whether a call comes from REST, in this process.
 func isFromGateway(ctx context.Context) bool {
 	p, ok := peer.FromContext(ctx)
-	return ok && p.Addr.Network() == "bufconn"
+	return ok && p.Addr.Network() == gatewayNetwork
 }

@@ -94,9 +94,12 @@ func encodedHandler(method string, call func(*recommendationService, context.Con
 
 func (s *recommendationService) recommendEncoded(ctx context.Context, data []byte) ([]byte, error) {
 	var j job
-	s.targets.readEncoded(&j, data)
+	s.targets.readEncoded(ctx, &j, data)
 	defer j.release()
+	noteTarget(ctx, j.target)
+	s.targets.trace(ctx, &j)
 	s.targets.recommend(ctx, &j)
+	s.targets.answered(ctx, &j)
 	return j.encode(nil)
 }
 
@@ -108,11 +111,16 @@ func (s *recommendationService) batchEncoded(ctx context.Context, data []byte) (
 	if err := s.checkBatch(len(requests)); err != nil {
 		return nil, err
 	}
+	if err := identified(ctx, len(requests)); err != nil {
+		return nil, err
+	}
 	jobs := make([]job, len(requests))
 	for i := range jobs {
-		s.targets.readEncoded(&jobs[i], requests[i])
+		s.targets.readEncoded(ctx, &jobs[i], requests[i])
 	}
+	s.targets.traceAll(ctx, jobs)
 	s.targets.recommendAll(ctx, jobs)
+	s.targets.answeredAll(ctx, jobs)
 	var answer []byte
 	for i := range jobs {
 		if answer = jobs[i].result(answer); i == 0 {

@@ -20,13 +20,15 @@ import (
 
 // newGateway returns the REST side: it turns requests into calls on the
 // connection, which leads to the same server and its interceptors as gRPC's.
-func newGateway(conn *grpc.ClientConn, options *Options) (http.Handler, error) {
+func (s *Server) newGateway(conn *grpc.ClientConn) (http.Handler, error) {
 	mux := runtime.NewServeMux(
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, &restjson.Marshaler{}),
 		runtime.WithMiddlewares(restjson.Middleware),
 		runtime.WithErrorHandler(answerError),
 		runtime.WithRoutingErrorHandler(answerRoutingError),
 		runtime.WithDisablePathLengthFallback(),
+		runtime.WithIncomingHeaderMatcher(forwardedHeader),
+		runtime.WithMetadata(callerMetadata),
 	)
 	ctx := context.Background()
 	for _, register := range []func(context.Context, *runtime.ServeMux, *grpc.ClientConn) error{
@@ -38,10 +40,10 @@ func newGateway(conn *grpc.ClientConn, options *Options) (http.Handler, error) {
 			return nil, fmt.Errorf("register gateway: %w", err)
 		}
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Body = http.MaxBytesReader(w, r.Body, int64(options.MaxRequestBytes))
+	return s.limitREST(mux, s.authenticated(mux, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, int64(s.options.MaxRequestBytes))
 		mux.ServeHTTP(w, r)
-	}), nil
+	}))), nil
 }
 
 // answerError answers an error as a google.rpc.Status. A body that could not be

@@ -42,38 +42,6 @@ func withDeadline(timeout time.Duration) grpc.UnaryServerInterceptor {
 	}
 }
 
-// logCalls logs calls: refused ones at debug, failed ones at error, and those
-// that went well at debug, for handlers log what they did themselves.
-func logCalls(log *zap.Logger) grpc.UnaryServerInterceptor {
-	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-		start := time.Now()
-		resp, err := handler(ctx, req)
-		logCall(log, info.FullMethod, start, err)
-		return resp, err
-	}
-}
-
-func logStreams(log *zap.Logger) grpc.StreamServerInterceptor {
-	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-		start := time.Now()
-		err := handler(srv, stream)
-		logCall(log, info.FullMethod, start, err)
-		return err
-	}
-}
-
-func logCall(log *zap.Logger, method string, start time.Time, err error) {
-	code := status.Code(err)
-	level := zap.DebugLevel
-	if code == codes.Internal || code == codes.Unknown || code == codes.DataLoss {
-		level = zap.ErrorLevel
-	}
-	if entry := log.Check(level, "call"); entry != nil {
-		entry.Write(zap.String("method", method), zap.Stringer("code", code),
-			zap.Duration("duration", time.Since(start)), zap.Error(err))
-	}
-}
-
 // recoverCalls turns a panic into INTERNAL: one bad request must not end the
 // others. The stack goes to the log only.
 func recoverCalls(log *zap.Logger) grpc.UnaryServerInterceptor {

@@ -1,14 +1,17 @@
 package server
 
 import (
+	"context"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/validation"
 	"github.com/setpoint-dev/setpoint/server/wire"
@@ -26,6 +29,7 @@ type job struct {
 	input *recommender.Input
 	// encoded is what input is part of, where the request was read the short way.
 	encoded   *wire.Request
+	caller    *caller
 	now       time.Time
 	attempts  int
 	decision  recommender.Decision
@@ -33,6 +37,11 @@ type job struct {
 	concluded []*setpointv1.Decision
 	// guessed says that the decision is on a record that is only remembered.
 	guessed bool
+	// span is told what the job comes to, nil: nobody traces it. ownSpan says that it
+	// is of this job alone. steps are the decision's, where there is a span.
+	span    trace.Span
+	ownSpan bool
+	steps   *recommender.Explanation
 
 	// One of them is set when the job is done: the decision is the answer, or the
 	// answer was given before, or there is none.
@@ -62,8 +71,8 @@ func (j *job) release() {
 }
 
 // newJob validates a request. A job that is done was refused.
-func (t *targets) newJob(req *setpointv1.RecommendRequest) *job {
-	j := &job{started: t.options.Clock()}
+func (t *targets) newJob(ctx context.Context, req *setpointv1.RecommendRequest) *job {
+	j := &job{started: t.options.Clock(), caller: callerOf(ctx)}
 	t.read(j, req)
 	return j
 }
@@ -71,31 +80,47 @@ func (t *targets) newJob(req *setpointv1.RecommendRequest) *job {
 // read reads a request the long way, with the words for all that is wrong with it.
 func (t *targets) read(j *job, req *setpointv1.RecommendRequest) {
 	j.now, j.target, j.requestID, j.dryRun = j.started, req.GetTarget(), req.GetRequestId(), req.GetDryRun()
-	if t.tooManyPods(j, len(req.GetPods())) {
+	if t.tooMuch(j, len(req.GetPods()), len(req.GetSpec().GetMetrics())) {
 		return
 	}
-	if j.input, j.err = readRequest(req, t.options); j.err != nil {
+	options := t.options
+	var notes []string
+	if j.caller.configured() {
+		options, notes = j.configure(req, options)
+	}
+	if j.input, j.err = readRequest(req, options); j.err != nil {
 		return
 	}
 	j.key = parseTarget(req.GetTarget())
+	if j.err = j.caller.check(policy.Recommend, j.key); j.err != nil {
+		return
+	}
+	j.input.Notes = append(j.input.Notes, notes...)
 	j.input.ID = newID(j.now)
 	if req.GetEvaluationTime() != nil {
 		j.now, j.timed = req.GetEvaluationTime().AsTime(), true
 	}
 }
 
-func (t *targets) tooManyPods(j *job, pods int) bool {
-	if pods > t.options.MaxPods {
+func (t *targets) tooMuch(j *job, pods, metrics int) bool {
+	switch {
+	case pods > t.options.MaxPods:
 		j.err = overLimit("maxPods", t.options.MaxPods, "the request has more pods than this server takes in one request")
+	case metrics > t.options.MaxMetrics:
+		j.err = overLimit("maxMetrics", t.options.MaxMetrics, "the spec has more metrics than this server takes")
 	}
 	return j.err != nil
 }
 
 // readEncoded reads an encoded request: the short way, which takes what is usual, or
 // else the long way.
-func (t *targets) readEncoded(j *job, data []byte) {
-	j.started = t.options.Clock()
-	r, ok := t.decoder.Decode(data)
+func (t *targets) readEncoded(ctx context.Context, j *job, data []byte) {
+	j.started, j.caller = t.options.Clock(), callerOf(ctx)
+	var r *wire.Request
+	ok := false
+	if !j.caller.configured() { // else the target decides how to read
+		r, ok = t.decoder.Decode(data)
+	}
 	if ok && r.HasEvaluationTime && (!t.options.AllowEvaluationTime || !fits(r.EvaluationTime)) {
 		r.Release()
 		ok = false
@@ -111,10 +136,13 @@ func (t *targets) readEncoded(j *job, data []byte) {
 	}
 	j.now, j.target, j.requestID, j.dryRun = j.started, r.Target, r.RequestID, r.DryRun
 	j.encoded, j.input = r, &r.Input
-	if t.tooManyPods(j, len(r.Input.Pods)) {
+	if t.tooMuch(j, len(r.Input.Pods), len(r.Input.Spec.Metrics)) {
 		return
 	}
 	j.key = store.Key{Cluster: r.Cluster, Namespace: r.Namespace, Target: r.Name}
+	if j.err = j.caller.check(policy.Recommend, j.key); j.err != nil {
+		return
+	}
 	j.input.ID = newID(j.now)
 	if r.HasEvaluationTime {
 		j.now, j.timed = r.EvaluationTime, true

@@ -327,3 +327,6 @@ func keyOf(name string) store.Key {
 	parts := strings.Split(name, "/")
 	return store.Key{Cluster: parts[1], Namespace: parts[3], Target: parts[5]}
 }
+
+// marshalJSON is JSON as the contract names it.
+func marshalJSON(m proto.Message) ([]byte, error) { return protojson.Marshal(m) }

@@ -122,6 +122,17 @@ func TestPodsOverTheLimitAreRefused(t *testing.T) {
 	s.recommend(t, webRequest(t, func(r *setpointv1.RecommendRequest) { r.Pods = r.GetPods()[:2] }))
 }
 
+func TestSpecsWithTooManyMetricsAreRefused(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(su *setup) { su.options.MaxMetrics = 1 })
+	two := func(r *setpointv1.RecommendRequest) { r.Spec.Metrics = append(r.Spec.Metrics, r.Spec.Metrics[0]) }
+	_, err := s.recommendations.Recommend(t.Context(), webRequest(t, two))
+	overLimit(t, rpcProblem(err), "maxMetrics", "1")
+	_, err = s.recommendations.Recommend(t.Context(), webRequest(t, two, func(r *setpointv1.RecommendRequest) { r.Explain = true }))
+	overLimit(t, rpcProblem(err), "maxMetrics", "1")
+	s.recommend(t, webRequest(t))
+}
+
 func TestBatchesOverTheLimitAreRefusedAsAWhole(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(su *setup) { su.options.MaxBatch = 2 })
@@ -190,7 +201,7 @@ const smallTrailers = 8 << 10
 // that no client takes.
 func TestAnswersToBadRequestsReachEveryClient(t *testing.T) {
 	t.Parallel()
-	s := start(t)
+	s := start(t, func(su *setup) { su.options.MaxMetrics = 1000 })
 	client := setpointv1.NewRecommendationServiceClient(s.dial(t, grpc.WithMaxHeaderListSize(smallTrailers)))
 	metric := func(i int) *setpointv1.MetricSpec {
 		return &setpointv1.MetricSpec{Type: "External", External: &setpointv1.ExternalMetricSource{

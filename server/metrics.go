@@ -2,10 +2,22 @@ package server
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/reflection"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/telemetry"
 )
 
-// metrics are what the server counts of its store. All series exist from the start.
+// metrics are what the server counts. All series exist from the start, but for those
+// of single targets.
 type metrics struct {
+	calls     *telemetry.Calls
+	decisions *telemetry.Decisions
+	targets   *telemetry.Targets // nil: there are none
+
 	storeSeconds *prometheus.HistogramVec
 	storeErrors  *prometheus.CounterVec
 	storeUp      prometheus.Gauge
@@ -20,12 +32,14 @@ type metrics struct {
 // operation is what is counted of one kind of operation on the store.
 type operation struct {
 	name    string
+	span    string
 	seconds prometheus.Observer
 	errors  prometheus.Counter
 }
 
-func newMetrics() *metrics {
+func newMetrics(options *Options) *metrics {
 	m := &metrics{
+		calls: telemetry.NewCalls(methods()...), decisions: telemetry.NewDecisions(),
 		storeSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "setpoint_store_operation_duration_seconds", Help: "Time of operations on the history store, their retries included.",
 			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5},
@@ -52,17 +66,36 @@ func newMetrics() *metrics {
 	for name, op := range map[string]*operation{
 		"load": &m.load, "load_batch": &m.loadBatch, "swap": &m.swap, "swap_batch": &m.swapBatch, "delete": &m.delete, "list": &m.list,
 	} {
-		*op = operation{name, m.storeSeconds.WithLabelValues(name), m.storeErrors.WithLabelValues(name)}
+		*op = operation{name, "store " + name, m.storeSeconds.WithLabelValues(name), m.storeErrors.WithLabelValues(name)}
+	}
+	if options.TargetMetrics > 0 {
+		m.targets = telemetry.NewTargets(options.TargetMetrics, options.Clock)
 	}
 	return m
 }
 
+// methods are those that are counted one by one: all that the server serves.
+func methods() []telemetry.MethodInfo {
+	served := grpc.NewServer()
+	defer served.Stop()
+	setpointv1.RegisterRecommendationServiceServer(served, setpointv1.UnimplementedRecommendationServiceServer{})
+	setpointv1.RegisterTargetServiceServer(served, setpointv1.UnimplementedTargetServiceServer{})
+	setpointv1.RegisterSimulationServiceServer(served, setpointv1.UnimplementedSimulationServiceServer{})
+	healthv1.RegisterHealthServer(served, health.NewServer())
+	reflection.Register(served)
+	return telemetry.MethodsOf(served.GetServiceInfo())
+}
+
 // collectors are all of them, and the gauge of histories that are not in the store.
 func (m *metrics) collectors(o *outage) []prometheus.Collector {
-	return []prometheus.Collector{
+	all := append(m.calls.Collectors(), m.decisions.Collectors()...)
+	if m.targets != nil {
+		all = append(all, m.targets.Collectors()...)
+	}
+	return append(all,
 		m.storeSeconds, m.storeErrors, m.storeUp, m.conflicts, m.cacheHits, m.cacheMisses, m.heldDown,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "setpoint_unwritten_targets", Help: "Targets whose latest decisions wait for the history store to come back.",
 		}, func() float64 { return float64(o.pending()) }),
-	}
+	)
 }

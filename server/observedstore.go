@@ -5,9 +5,11 @@ import (
 	"errors"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/setpoint-dev/setpoint/server/tracing"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -17,6 +19,8 @@ type observedStore struct {
 	store.Store
 	metrics *metrics
 	log     *zap.Logger
+	// tracing makes spans of operations; nil: there are none.
+	tracing *tracing.Tracing
 	// failed is called after the store could not be reached.
 	failed func()
 }
@@ -35,7 +39,8 @@ func observe(s store.Store, m *metrics, log *zap.Logger) *observedStore {
 }
 
 // done notes the outcome of an operation, on the key if it is on one.
-func (o *observedStore) done(ctx context.Context, op *operation, key *store.Key, start time.Time, err error) {
+func (o *observedStore) done(ctx context.Context, op *operation, key *store.Key, start time.Time, span trace.Span, err error) {
+	tracing.Finish(span, err)
 	op.seconds.Observe(time.Since(start).Seconds())
 	if err == nil {
 		return
@@ -56,47 +61,53 @@ func (o *observedStore) done(ctx context.Context, op *operation, key *store.Key,
 // Load implements store.Store, as do those below.
 func (o *observedStore) Load(ctx context.Context, key store.Key) (store.Record, error) {
 	start := time.Now()
+	ctx, span := o.tracing.Child(ctx, o.metrics.load.span)
 	record, err := o.Store.Load(ctx, key)
-	o.done(ctx, &o.metrics.load, &key, start, err)
+	o.done(ctx, &o.metrics.load, &key, start, span, err)
 	return record, err
 }
 
 // LoadBatch is one operation.
 func (o *observedStore) LoadBatch(ctx context.Context, keys []store.Key) ([]store.Record, error) {
 	start := time.Now()
+	ctx, span := o.tracing.Child(ctx, o.metrics.loadBatch.span)
 	records, err := o.Store.LoadBatch(ctx, keys)
-	o.done(ctx, &o.metrics.loadBatch, nil, start, err)
+	o.done(ctx, &o.metrics.loadBatch, nil, start, span, err)
 	return records, err
 }
 
 // CompareAndSwap does not count lost races as failures.
 func (o *observedStore) CompareAndSwap(ctx context.Context, swap store.Swap) (store.SwapResult, error) {
 	start := time.Now()
+	ctx, span := o.tracing.Child(ctx, o.metrics.swap.span)
 	result, err := o.Store.CompareAndSwap(ctx, swap)
-	o.done(ctx, &o.metrics.swap, &swap.Key, start, err)
+	o.done(ctx, &o.metrics.swap, &swap.Key, start, span, err)
 	return result, err
 }
 
 // CompareAndSwapBatch is one operation.
 func (o *observedStore) CompareAndSwapBatch(ctx context.Context, swaps []store.Swap) ([]store.SwapResult, error) {
 	start := time.Now()
+	ctx, span := o.tracing.Child(ctx, o.metrics.swapBatch.span)
 	results, err := o.Store.CompareAndSwapBatch(ctx, swaps)
-	o.done(ctx, &o.metrics.swapBatch, nil, start, err)
+	o.done(ctx, &o.metrics.swapBatch, nil, start, span, err)
 	return results, err
 }
 
 // Delete is timed.
 func (o *observedStore) Delete(ctx context.Context, key store.Key) (bool, error) {
 	start := time.Now()
+	ctx, span := o.tracing.Child(ctx, o.metrics.delete.span)
 	existed, err := o.Store.Delete(ctx, key)
-	o.done(ctx, &o.metrics.delete, &key, start, err)
+	o.done(ctx, &o.metrics.delete, &key, start, span, err)
 	return existed, err
 }
 
 // List is timed.
 func (o *observedStore) List(ctx context.Context, filter store.Filter, after store.Key, limit int) ([]store.Key, error) {
 	start := time.Now()
+	ctx, span := o.tracing.Child(ctx, o.metrics.list.span)
 	keys, err := o.Store.List(ctx, filter, after, limit)
-	o.done(ctx, &o.metrics.list, nil, start, err)
+	o.done(ctx, &o.metrics.list, nil, start, span, err)
 	return keys, err
 }

@@ -6,20 +6,25 @@ import (
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/auth/policy"
+	"github.com/setpoint-dev/setpoint/server/limit"
 )
 
 // recommendationService answers the calls of callers that scale.
 type recommendationService struct {
 	setpointv1.UnimplementedRecommendationServiceServer
 	targets *targets
+	limiter *limit.Limiter // nil: there are no limits
 	// draining is closed when the server begins to stop.
 	draining <-chan struct{}
 }
 
 // Recommend answers a caller in the process; over gRPC see recommendEncoded.
 func (s *recommendationService) Recommend(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
-	j := s.targets.newJob(req)
+	j := s.targets.newJob(ctx, req)
+	s.targets.trace(ctx, j)
 	s.targets.recommend(ctx, j)
+	s.targets.answered(ctx, j)
 	return j.answer()
 }
 
@@ -27,7 +32,18 @@ func (s *recommendationService) ReportScale(ctx context.Context, req *setpointv1
 	if err := check(req); err != nil {
 		return nil, err
 	}
+	if err := callerOf(ctx).check(policy.Recommend, parseTarget(req.GetTarget())); err != nil {
+		return nil, err
+	}
 	return s.targets.report(ctx, req)
+}
+
+// admit lets a message of a stream in, which is a call of its own.
+func (s *recommendationService) admit(ticket *limit.Ticket, caller string) error {
+	if s.limiter == nil {
+		return nil
+	}
+	return s.limiter.Admit(ticket, caller, 1).Err()
 }
 
 // checkBatch refuses batches that are too long.
@@ -45,9 +61,11 @@ func (s *recommendationService) BatchRecommend(ctx context.Context, req *setpoin
 	}
 	jobs := make([]job, len(req.GetRequests()))
 	for i, r := range req.GetRequests() {
-		jobs[i] = *s.targets.newJob(r)
+		jobs[i] = *s.targets.newJob(ctx, r)
 	}
+	s.targets.traceAll(ctx, jobs)
 	s.targets.recommendAll(ctx, jobs)
+	s.targets.answeredAll(ctx, jobs)
 	response := &setpointv1.BatchRecommendResponse{Results: make([]*setpointv1.BatchRecommendResult, len(jobs))}
 	for i := range jobs {
 		result := &setpointv1.BatchRecommendResult{}

@@ -23,7 +23,7 @@ func (s *Server) routes(gateway http.Handler) http.Handler {
 		Title: "Setpoint", SwaggerJSON: openapiPath, BasePath: docsPath + "/", HideCurl: false,
 	})
 	mux := http.NewServeMux()
-	mux.Handle("/", gateway)
+	mux.Handle("/", s.observer.rest(gateway))
 	mux.Handle("GET "+docsPath+"/", docs)
 	mux.Handle("GET "+docsPath, http.RedirectHandler(docsPath+"/", http.StatusMovedPermanently))
 	mux.HandleFunc("GET "+openapiPath, func(w http.ResponseWriter, _ *http.Request) {

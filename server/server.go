@@ -28,6 +28,8 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/auth/bounded"
+	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/validation"
 	"github.com/setpoint-dev/setpoint/server/wire"
 	"github.com/setpoint-dev/setpoint/store"
@@ -40,6 +42,7 @@ type Server struct {
 	grpc     *grpc.Server
 	http     *http.Server
 	health   *health.Server
+	observer *observer
 	recorder *decisionLog
 	service  *recommendationService
 	watch    *storeWatch
@@ -47,6 +50,9 @@ type Server struct {
 	gateway *bufconn.Listener
 	conn    *grpc.ClientConn
 	drain   *drain
+	// limiter is nil where there are no limits.
+	limiter      *limit.Limiter
+	callerLimits *bounded.Map[string, limit.Limits]
 	// cutOff ends what a drain can't wait for any longer.
 	cutOff context.CancelFunc
 }
@@ -69,18 +75,30 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.newLimiter(); err != nil {
+		return nil, err
+	}
 	s.recorder = newDecisionLog(log, s.log, options.LoggedRepeats)
 	t.decisions = s.recorder
-	s.service = &recommendationService{targets: t, draining: s.drain.begun}
-	s.grpc = grpc.NewServer(
+	s.service = &recommendationService{targets: t, limiter: s.limiter, draining: s.drain.begun}
+	s.observer = newObserver(t.metrics.calls, &s.options)
+	t.observer = s.observer
+	grpcOptions := []grpc.ServerOption{
+		grpc.Creds(newEdgeCredentials(options.TLS)),
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(options.MaxRequestBytes),
-		grpc.ChainUnaryInterceptor(logCalls(s.log), s.drain.unary, recoverCalls(s.log), withDeadline(options.RequestTimeout)),
-		grpc.ChainStreamInterceptor(logStreams(s.log), s.drain.stream, recoverStreams(s.log)),
-	)
-	s.grpc.RegisterService(encodedService(), s.service)
-	setpointv1.RegisterTargetServiceServer(s.grpc, &targetService{targets: t, log: log})
-	setpointv1.RegisterSimulationServiceServer(s.grpc, setpointv1.UnimplementedSimulationServiceServer{})
+		grpc.ChainUnaryInterceptor(s.observer.unary, s.drain.unary, recoverCalls(s.log), withDeadline(options.RequestTimeout), s.authenticateCalls, s.limitCalls),
+		grpc.ChainStreamInterceptor(s.observer.stream, s.drain.stream, recoverStreams(s.log), s.authenticateStreams, s.limitStreams),
+	}
+	grpcOptions = append(grpcOptions, connectionOptions(&options)...)
+	grpcOptions = append(grpcOptions, s.observer.serverOptions()...)
+	if s.limiter != nil {
+		grpcOptions = append(grpcOptions, grpc.InTapHandle(s.enter))
+	}
+	s.grpc = grpc.NewServer(grpcOptions...)
+	s.grpc.RegisterService(limited(encodedService()), s.service)
+	s.grpc.RegisterService(limited(&setpointv1.TargetService_ServiceDesc), &targetService{targets: t, log: log})
+	s.grpc.RegisterService(limited(&setpointv1.SimulationService_ServiceDesc), setpointv1.UnimplementedSimulationServiceServer{})
 	healthv1.RegisterHealthServer(s.grpc, s.health)
 	reflection.Register(s.grpc)
 	if err := s.connectGateway(); err != nil {
@@ -92,7 +110,8 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 
 // newTargets puts what decides between the store and the services.
 func (s *Server) newTargets(engine store.Store, life context.Context) (*targets, error) {
-	observed := observe(engine, newMetrics(), s.log)
+	observed := observe(engine, newMetrics(&s.options), s.log)
+	observed.tracing = s.options.Tracing
 	t := &targets{
 		store: observed, cache: newCache(s.options.CacheBytes), metrics: observed.metrics,
 		log: s.log, options: &s.options, life: life, decoder: wire.NewDecoder(s.options.Recommend),
@@ -115,16 +134,16 @@ const gatewayBuffer = 1 << 20
 
 func (s *Server) connectGateway() error {
 	s.gateway = bufconn.Listen(gatewayBuffer)
-	conn, err := grpc.NewClient("passthrough:gateway",
+	conn, err := grpc.NewClient("passthrough:gateway", append(s.observer.clientOptions(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return s.gateway.DialContext(ctx) }),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxResponseBytes), grpc.MaxCallSendMsgSize(s.options.MaxRequestBytes)),
-	)
+	)...)
 	if err != nil {
 		return fmt.Errorf("connect gateway: %w", err)
 	}
 	s.conn = conn
-	gateway, err := newGateway(conn, &s.options)
+	gateway, err := s.newGateway(conn)
 	if err != nil {
 		return errors.Join(err, conn.Close())
 	}
@@ -134,7 +153,8 @@ func (s *Server) connectGateway() error {
 		ReadTimeout:       time.Minute,
 		WriteTimeout:      time.Minute,
 		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
+		MaxHeaderBytes:    s.options.MaxHeaderBytes,
+		TLSConfig:         s.options.TLS,
 		ErrorLog:          zap.NewStdLog(s.log),
 	}
 	return nil
@@ -166,7 +186,7 @@ func (s *Server) Serve(ctx context.Context, grpcListener, httpListener net.Liste
 	running.Go(func() { s.watch.run(watching) })
 	serve("gRPC", func() error { return s.grpc.Serve(grpcListener) })
 	serve("gateway", func() error { return s.grpc.Serve(s.gateway) })
-	serve("REST", func() error { return s.http.Serve(httpListener) })
+	serve("REST", func() error { return s.serveREST(httpListener) })
 	s.log.Info("serving", zap.Stringer("grpc", grpcListener.Addr()), zap.Stringer("rest", httpListener.Addr()), zap.String("version", s.options.Version))
 	var err error
 	select {

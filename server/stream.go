@@ -5,12 +5,15 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/wire"
 )
 
@@ -74,6 +77,7 @@ func (s *recommendationService) protected(ctx context.Context, data []byte) (ans
 	var id string
 	defer func() {
 		if err := recovered(s.targets.log, setpointv1.RecommendationService_StreamRecommend_FullMethodName, recover(), nil); err != nil {
+			s.targets.metrics.decisions.Refused(codes.Internal)
 			failed := job{err: err}
 			answer = failed.streamed(nil, id)
 		}
@@ -86,14 +90,25 @@ func (s *recommendationService) protected(ctx context.Context, data []byte) (ans
 func (s *recommendationService) answerStreamed(ctx context.Context, data []byte, id *string) []byte {
 	var j job
 	var request []byte
+	start := time.Now()
+	ctx = s.targets.traceMessage(ctx, &j)
+	defer j.abandonTrace()
 	*id, request, j.err = readStreamed(data)
 	if j.err == nil {
 		ctx, cancel := withOwnDeadline(ctx, s.targets.options.RequestTimeout)
 		defer cancel()
-		s.targets.readEncoded(&j, request)
-		defer j.release()
-		s.targets.recommend(ctx, &j)
+		var ticket limit.Ticket
+		defer ticket.Release()
+		if j.err = callerOf(ctx).renew(ctx, s.targets.options.Clock()); j.err == nil {
+			j.err = s.admit(&ticket, callerOf(ctx).name())
+		}
+		if j.err == nil {
+			s.targets.readEncoded(ctx, &j, request)
+			defer j.release()
+			s.targets.recommend(ctx, &j)
+		}
 	}
+	s.targets.messageAnswered(ctx, &j, start)
 	return j.streamed(nil, *id)
 }
 

@@ -31,9 +31,11 @@ type targets struct {
 	cache   *cache
 	outage  *outage
 	metrics *metrics
-	log     *zap.Logger
-	options *Options
-	decoder *wire.Decoder
+	// observer logs what is asked over streams.
+	observer *observer
+	log      *zap.Logger
+	options  *Options
+	decoder  *wire.Decoder
 	// decisions is the log for people; it has no say in anything.
 	decisions *decisionLog
 	// life ends when a stop waits no longer.
@@ -85,8 +87,7 @@ func (t *targets) decide(j *job, record store.Record) []byte {
 		j.err = evaluationTimePast(j.target, j.now, history.Updated)
 		return nil
 	}
-	var next recommender.History
-	j.decision, next = recommender.Recommend(j.now, j.input, &history)
+	next := j.evaluate(&history)
 	if j.dryRun {
 		j.decision.ID = recommender.ID{}
 		j.decided = true
@@ -123,16 +124,6 @@ func (t *targets) conclude(j *job, before *recommender.History) {
 func (t *targets) recorded(j *job) {
 	j.decided = true
 	t.decisions.append(j.key, j.concluded)
-	line := t.log.Check(zap.InfoLevel, "recommended")
-	if line == nil {
-		return
-	}
-	line.Write(
-		zap.String("target", j.target),
-		zap.Int32("current", j.decision.Current), zap.Int32("desired", j.decision.Desired),
-		zap.String("reason", j.decision.Reason), zap.String("error", j.decision.Error),
-		zap.Stringer("recommendation", j.decision.ID), zap.Int("attempts", j.attempts),
-		zap.Duration("duration", t.options.Clock().Sub(j.started)))
 }
 
 // recommend runs one job to its end.
@@ -192,7 +183,7 @@ func (t *targets) swapped(j *job, result store.SwapResult, value []byte) bool {
 		t.recorded(j)
 		return true
 	}
-	t.metrics.conflicts.Inc()
+	t.conflicted(j)
 	t.cache.put(j.key, result.Record)
 	if j.attempts >= t.options.MaxAttempts {
 		j.err = contended(j.target, j.attempts)

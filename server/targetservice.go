@@ -4,12 +4,15 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"slices"
 	"strings"
 
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -29,6 +32,9 @@ type targetService struct {
 
 func (s *targetService) GetTarget(ctx context.Context, req *setpointv1.GetTargetRequest) (*setpointv1.GetTargetResponse, error) {
 	if err := check(req); err != nil {
+		return nil, err
+	}
+	if err := callerOf(ctx).check(policy.Read, parseTarget(req.GetName())); err != nil {
 		return nil, err
 	}
 	history, err := s.targets.history(ctx, req.GetName())
@@ -63,13 +69,25 @@ func (s *targetService) ListTargets(ctx context.Context, req *setpointv1.ListTar
 		return nil, err
 	}
 	size := pageSize(req.GetPageSize(), defaultTargetsPage)
-	keys, err := s.targets.store.List(ctx, parseParent(req.GetParent()), after, size)
+	filter := parseParent(req.GetParent())
+	scope, err := callerOf(ctx).within(policy.Read, filter)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := s.targets.store.List(ctx, filter, after, size)
 	if err != nil {
 		return nil, storeError(ctx, req.GetParent(), err)
 	}
+	response := &setpointv1.ListTargetsResponse{}
+	if len(keys) == size {
+		response.NextPageToken = targetsToken(keys[size-1])
+	}
+	if scope != nil {
+		// Of another's targets not even the names; so a page may be short, or empty.
+		keys = slices.DeleteFunc(keys, func(k store.Key) bool { return !scope.Contains(k.Cluster, k.Namespace) })
+	}
 	records, err := s.targets.store.LoadBatch(ctx, keys)
 	errs := byItem(err, len(keys), len(records))
-	response := &setpointv1.ListTargetsResponse{}
 	for i, key := range keys {
 		target := &setpointv1.Target{Name: key.String()}
 		switch {
@@ -86,9 +104,6 @@ func (s *targetService) ListTargets(ctx context.Context, req *setpointv1.ListTar
 			target = conversion.Target(target.GetName(), &history, false)
 		}
 		response.Targets = append(response.Targets, target)
-	}
-	if len(keys) == size {
-		response.NextPageToken = targetsToken(keys[size-1])
 	}
 	return response, nil
 }
@@ -125,6 +140,9 @@ func (s *targetService) DeleteTarget(ctx context.Context, req *setpointv1.Delete
 	if err := check(req); err != nil {
 		return nil, err
 	}
+	if err := callerOf(ctx).check(policy.Delete, parseTarget(req.GetName())); err != nil {
+		return nil, err
+	}
 	// Decisions that wait to be written would come back after the delete.
 	if err := s.targets.decisions.flush(ctx); err != nil {
 		return nil, storeError(ctx, req.GetName(), err)
@@ -139,11 +157,17 @@ func (s *targetService) DeleteTarget(ctx context.Context, req *setpointv1.Delete
 	case !existed:
 		return nil, unknownTarget(req.GetName())
 	}
+	if s.targets.metrics.targets != nil {
+		s.targets.metrics.targets.Forget(key)
+	}
 	return &setpointv1.DeleteTargetResponse{}, nil
 }
 
 func (s *targetService) ListDecisions(ctx context.Context, req *setpointv1.ListDecisionsRequest) (*setpointv1.ListDecisionsResponse, error) {
 	if err := check(req); err != nil {
+		return nil, err
+	}
+	if err := callerOf(ctx).check(policy.Read, parseTarget(req.GetParent())); err != nil {
 		return nil, err
 	}
 	history, err := s.targets.history(ctx, req.GetParent())
@@ -189,3 +213,14 @@ func (s *targetService) ListDecisions(ctx context.Context, req *setpointv1.ListD
 // afterPending begins the page token that follows a page with nothing but the
 // pending decision, whose id follows: it may be logged by then.
 const afterPending = "pending-"
+
+// WatchDecisions is not served yet; who may not is told that first.
+func (s *targetService) WatchDecisions(req *setpointv1.WatchDecisionsRequest, stream grpc.ServerStreamingServer[setpointv1.WatchDecisionsResponse]) error {
+	if err := check(req); err != nil {
+		return err
+	}
+	if err := callerOf(stream.Context()).check(policy.Read, parseTarget(req.GetParent())); err != nil {
+		return err
+	}
+	return s.UnimplementedTargetServiceServer.WatchDecisions(req, stream)
+}

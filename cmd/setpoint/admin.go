@@ -9,7 +9,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.uber.org/zap"
 
 	"github.com/setpoint-dev/setpoint/server"
@@ -19,7 +18,7 @@ import (
 // newRegistry returns where metrics are gathered: those of the process to begin with.
 func newRegistry() *prometheus.Registry {
 	r := prometheus.NewRegistry()
-	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewBuildInfoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return r
 }
 
@@ -30,11 +29,8 @@ func serveAdmin(listener net.Listener, srv *server.Server, metrics *prometheus.R
 	if listener == nil {
 		return func() {}
 	}
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{Registry: metrics}))
-	mux.Handle("/", srv.Health())
 	admin := &http.Server{
-		Handler:           mux,
+		Handler:           adminRoutes(srv.Health(), metrics),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		WriteTimeout:      30 * time.Second,

@@ -31,7 +31,7 @@ the input is not right.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return badInput(errors.New(err.Error() + "; see " + cmd.CommandPath() + " --help"))
 	})
-	root.AddCommand(newServe(), newRecommend(), newExplain(), newReplay(), newTargets(), newVersion(), newDocs())
+	root.AddCommand(newServe(), newRecommend(), newExplain(), newReplay(), newTargets(), newToken(), newVersion(), newDocs())
 	for _, cmd := range append(root.Commands(), root) {
 		cmd.Args = usageArgs(cmd.Args)
 	}

@@ -21,6 +21,7 @@ import (
 
 func newServe() *cobra.Command {
 	s := defaultSettings()
+	check := false
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve recommendations over gRPC and REST",
@@ -38,11 +39,15 @@ environment, then the file. The API is described at /docs of the REST address.`,
 			if err := s.validate(); err != nil {
 				return badInput(err)
 			}
+			if check {
+				return checkOnly(cmd, &s)
+			}
 			return serve(cmd.Context(), &s)
 		},
 	}
 	s.bind(cmd.Flags())
 	config.AddFlag(cmd.Flags())
+	config.AddCheck(cmd.Flags(), &check)
 	return cmd
 }
 
@@ -81,6 +86,18 @@ func serve(ctx context.Context, s *settings) error {
 	defer func() { _ = histories.Close() }()
 	options := s.options()
 	options.Log, options.Registerer = log, metrics
+	edge, err := s.Edge.open(log)
+	if err != nil {
+		return badInput(err)
+	}
+	defer edge.close()
+	options.Access, options.TLS = edge.access, edge.tls
+	traces, stopTracing, err := s.Observe.openTracing(ctx, log)
+	if err != nil {
+		return badInput(err)
+	}
+	defer stopTracing()
+	options.Tracing = traces
 	srv, err := server.New(histories, histories, options)
 	if err != nil {
 		return err
@@ -92,6 +109,7 @@ func serve(ctx context.Context, s *settings) error {
 	}
 	stopAdmin := serveAdmin(listeners.admin, srv, metrics, log)
 	defer stopAdmin()
+	defer tellSupervisor(ctx, log)()
 	return srv.Serve(ctx, listeners.grpc, listeners.rest)
 }
 

@@ -33,6 +33,10 @@ type settings struct {
 	ScaleToZero             bool
 	AllowEvaluationTime     bool
 
+	Edge    edgeSettings
+	Observe observeSettings
+	Limits  limitSettings
+
 	Redis             redisSettings
 	OnStoreFailure    string
 	HistoryCacheBytes int
@@ -45,6 +49,7 @@ type settings struct {
 
 	MaxRequestBytes   int
 	MaxPods           int
+	MaxMetrics        int
 	MaxBatch          int
 	MaxStreamInFlight int
 	MaxAttempts       int
@@ -67,11 +72,13 @@ func defaultSettings() settings {
 		AdminAddress:            "127.0.0.1:9091",
 		LogLevel:                "info",
 		LogFormat:               "json",
+		Observe:                 defaultObserveSettings(),
 		Profile:                 recommender.V136.Name(),
 		Tolerance:               "0.1",
 		CPUInitializationPeriod: o.Recommend.CPUInitializationPeriod,
 		InitialReadinessDelay:   o.Recommend.InitialReadinessDelay,
 		DownscaleStabilization:  o.Recommend.DownscaleStabilization,
+		Limits:                  defaultLimitSettings(),
 		Redis:                   defaultRedisSettings(),
 		OnStoreFailure:          refuseOnFailure,
 		HistoryCacheBytes:       128 << 20,
@@ -83,6 +90,7 @@ func defaultSettings() settings {
 		AnswerLimit:             o.AnswerLimit,
 		MaxRequestBytes:         o.MaxRequestBytes,
 		MaxPods:                 o.MaxPods,
+		MaxMetrics:              o.MaxMetrics,
 		MaxBatch:                o.MaxBatch,
 		MaxStreamInFlight:       o.MaxStreamInFlight,
 		MaxAttempts:             o.MaxAttempts,
@@ -95,7 +103,7 @@ func defaultSettings() settings {
 func (s *settings) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&s.GRPCAddress, "grpc-address", s.GRPCAddress, "`host:port` to serve gRPC on; an empty host means all interfaces")
 	flags.StringVar(&s.RESTAddress, "rest-address", s.RESTAddress, "`host:port` to serve REST and the API's description on; an empty host means all interfaces")
-	flags.StringVar(&s.AdminAddress, "admin-address", s.AdminAddress, "`host:port` to serve /metrics, /healthz and /readyz on, in the clear; empty: not served")
+	flags.StringVar(&s.AdminAddress, "admin-address", s.AdminAddress, "`host:port` to serve /metrics, /healthz, /readyz, /debug/buildinfo and /debug/pprof/ on, in the clear, to whoever reaches it; empty: not served")
 	flags.StringVar(&s.LogLevel, "log-level", s.LogLevel, "least severe `level` that is logged: debug, info, warn or error")
 	flags.StringVar(&s.LogFormat, "log-format", s.LogFormat, "`form` of log lines: json, or console for people")
 	flags.StringVar(&s.Profile, "profile", s.Profile, "controller `version` to decide as where a request names none: "+strings.Join(recommender.ProfileNames(), ", "))
@@ -105,6 +113,9 @@ func (s *settings) bind(flags *pflag.FlagSet) {
 	flags.DurationVar(&s.DownscaleStabilization, "downscale-stabilization", s.DownscaleStabilization, "window over which the highest recommendation holds scale-downs, where behavior sets none")
 	flags.BoolVar(&s.ScaleToZero, "scale-to-zero", s.ScaleToZero, "allow minReplicas 0 and scaling from zero (the HPAScaleToZero feature; the profile v1.37 has it on)")
 	flags.BoolVar(&s.AllowEvaluationTime, "allow-evaluation-time", s.AllowEvaluationTime, "let requests choose the instant to decide for; for replays and tests")
+	s.Edge.bind(flags)
+	s.Observe.bind(flags)
+	s.Limits.bind(flags)
 	s.Redis.bind(flags)
 	flags.StringVar(&s.OnStoreFailure, "on-store-failure", s.OnStoreFailure, "`policy` while Redis can't be reached: refuse calls, or hold-down: answer from the history last known, up but never down")
 	flags.IntVar(&s.HistoryCacheBytes, "history-cache-bytes", s.HistoryCacheBytes, "memory for histories last seen, some 450 bytes a target, which saves loading them from Redis; 0 remembers none")
@@ -116,6 +127,7 @@ func (s *settings) bind(flags *pflag.FlagSet) {
 	flags.IntVar(&s.AnswerLimit, "request-id-limit", s.AnswerLimit, "answers remembered per target")
 	flags.IntVar(&s.MaxRequestBytes, "max-request-bytes", s.MaxRequestBytes, "largest message or body, bytes")
 	flags.IntVar(&s.MaxPods, "max-pods", s.MaxPods, "most pods in one request")
+	flags.IntVar(&s.MaxMetrics, "max-metrics", s.MaxMetrics, "metrics in one spec")
 	flags.IntVar(&s.MaxBatch, "max-batch", s.MaxBatch, "most requests in one batch")
 	flags.IntVar(&s.MaxStreamInFlight, "max-stream-in-flight", s.MaxStreamInFlight, "most unanswered requests of one stream")
 	flags.IntVar(&s.MaxAttempts, "max-attempts", s.MaxAttempts, "decisions made for one request before it gives way to other callers of its target")
@@ -159,7 +171,7 @@ func (s *settings) validate() error {
 	}
 	for flag, n := range map[string]int{
 		"history-limit": s.HistoryLimit, "request-id-limit": s.AnswerLimit,
-		"max-request-bytes": s.MaxRequestBytes, "max-pods": s.MaxPods, "max-batch": s.MaxBatch,
+		"max-request-bytes": s.MaxRequestBytes, "max-pods": s.MaxPods, "max-metrics": s.MaxMetrics, "max-batch": s.MaxBatch,
 		"max-stream-in-flight": s.MaxStreamInFlight, "max-attempts": s.MaxAttempts,
 	} {
 		if n <= 0 {
@@ -176,6 +188,9 @@ func (s *settings) validate() error {
 		refuse("history-cache-bytes", "%d is negative", s.HistoryCacheBytes)
 	}
 	s.Redis.validate(refuse)
+	s.Limits.validate(refuse)
+	s.Observe.validate(refuse)
+	s.Edge.validate(refuse, map[string]string{"grpc-address": s.GRPCAddress, "rest-address": s.RESTAddress})
 	if s.DecisionLogLength < 0 {
 		refuse("decision-log-length", "%d is negative", s.DecisionLogLength)
 	}
@@ -197,10 +212,14 @@ func (s *settings) options() server.Options {
 	o.AnswerRetention, o.AnswerLimit = s.AnswerRetention, s.AnswerLimit
 	o.MaxRequestBytes, o.MaxPods, o.MaxBatch = s.MaxRequestBytes, s.MaxPods, s.MaxBatch
 	o.MaxStreamInFlight, o.MaxAttempts = s.MaxStreamInFlight, s.MaxAttempts
+	o.MaxMetrics = s.MaxMetrics
 	o.RequestTimeout, o.DrainTimeout = s.RequestTimeout, s.DrainTimeout
+	o.Limits = s.Limits.options()
+	o.MaxConnectionAge, o.MaxCallsPerConnection, o.MaxHeaderBytes = s.Limits.MaxConnectionAge, s.Limits.CallsPerConn, s.Limits.HeaderBytes
 	if s.Redis.used() {
 		o.HoldDown, o.CacheBytes = s.OnStoreFailure == holdDownOnFailure, s.HistoryCacheBytes
 	}
+	s.Observe.apply(&o)
 	o.Version = version()
 	return o
 }

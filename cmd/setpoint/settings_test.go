@@ -68,6 +68,7 @@ func TestGeneratedDocumentsAreUpToDate(t *testing.T) {
 	for document, path := range map[string]string{
 		"configuration":  "../../docs/configuration.md",
 		"example-config": "../../deploy/setpoint.yaml",
+		"metrics":        "../../docs/metrics.md",
 	} {
 		committed, err := os.ReadFile(path)
 		if err != nil {

@@ -49,21 +49,29 @@ const (
 	ErrorReason_ERROR_REASON_SHUTTING_DOWN ErrorReason = 8
 	// INTERNAL: the target's stored value can't be read. Metadata: "target".
 	ErrorReason_ERROR_REASON_HISTORY_UNREADABLE ErrorReason = 9
+	// UNAUTHENTICATED: there are no credentials, or they are not accepted. Metadata:
+	// "cause", for example "expired". UNAVAILABLE: they could not be judged.
+	ErrorReason_ERROR_REASON_UNAUTHENTICATED ErrorReason = 10
+	// PERMISSION_DENIED: the caller may not do that there. Metadata: "identity",
+	// "verb".
+	ErrorReason_ERROR_REASON_PERMISSION_DENIED ErrorReason = 11
 )
 
 // Enum value maps for ErrorReason.
 var (
 	ErrorReason_name = map[int32]string{
-		0: "ERROR_REASON_UNSPECIFIED",
-		1: "ERROR_REASON_INVALID_REQUEST",
-		2: "ERROR_REASON_TARGET_NOT_FOUND",
-		3: "ERROR_REASON_RECOMMENDATION_NOT_FOUND",
-		4: "ERROR_REASON_TARGET_CONTENDED",
-		5: "ERROR_REASON_EVALUATION_TIME_PAST",
-		6: "ERROR_REASON_LIMIT_EXCEEDED",
-		7: "ERROR_REASON_STORE_UNAVAILABLE",
-		8: "ERROR_REASON_SHUTTING_DOWN",
-		9: "ERROR_REASON_HISTORY_UNREADABLE",
+		0:  "ERROR_REASON_UNSPECIFIED",
+		1:  "ERROR_REASON_INVALID_REQUEST",
+		2:  "ERROR_REASON_TARGET_NOT_FOUND",
+		3:  "ERROR_REASON_RECOMMENDATION_NOT_FOUND",
+		4:  "ERROR_REASON_TARGET_CONTENDED",
+		5:  "ERROR_REASON_EVALUATION_TIME_PAST",
+		6:  "ERROR_REASON_LIMIT_EXCEEDED",
+		7:  "ERROR_REASON_STORE_UNAVAILABLE",
+		8:  "ERROR_REASON_SHUTTING_DOWN",
+		9:  "ERROR_REASON_HISTORY_UNREADABLE",
+		10: "ERROR_REASON_UNAUTHENTICATED",
+		11: "ERROR_REASON_PERMISSION_DENIED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":              0,
@@ -76,6 +84,8 @@ var (
 		"ERROR_REASON_STORE_UNAVAILABLE":        7,
 		"ERROR_REASON_SHUTTING_DOWN":            8,
 		"ERROR_REASON_HISTORY_UNREADABLE":       9,
+		"ERROR_REASON_UNAUTHENTICATED":          10,
+		"ERROR_REASON_PERMISSION_DENIED":        11,
 	}
 )
 
@@ -110,7 +120,7 @@ var File_setpoint_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_setpoint_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x1esetpoint/v1/error_reason.proto\x12\vsetpoint.v1*\xef\x02\n" +
+	"\x1esetpoint/v1/error_reason.proto\x12\vsetpoint.v1*\xb5\x03\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12!\n" +
@@ -121,7 +131,10 @@ const file_setpoint_v1_error_reason_proto_rawDesc = "" +
 	"\x1bERROR_REASON_LIMIT_EXCEEDED\x10\x06\x12\"\n" +
 	"\x1eERROR_REASON_STORE_UNAVAILABLE\x10\a\x12\x1e\n" +
 	"\x1aERROR_REASON_SHUTTING_DOWN\x10\b\x12#\n" +
-	"\x1fERROR_REASON_HISTORY_UNREADABLE\x10\tB\xad\x01\n" +
+	"\x1fERROR_REASON_HISTORY_UNREADABLE\x10\t\x12 \n" +
+	"\x1cERROR_REASON_UNAUTHENTICATED\x10\n" +
+	"\x12\"\n" +
+	"\x1eERROR_REASON_PERMISSION_DENIED\x10\vB\xad\x01\n" +
 	"\x0fcom.setpoint.v1B\x10ErrorReasonProtoP\x01Z;github.com/setpoint-dev/setpoint/api/setpoint/v1;setpointv1\xa2\x02\x03SXX\xaa\x02\vSetpoint.V1\xca\x02\vSetpoint\\V1\xe2\x02\x17Setpoint\\V1\\GPBMetadata\xea\x02\fSetpoint::V1b\x06proto3"
 
 var (

@@ -15,6 +15,15 @@ func AddFlag(flags *pflag.FlagSet) {
 	flags.String(fileFlag, "", "config `file` (YAML or JSON) with flag names as keys; the command line and the environment come before it")
 }
 
+// checkFlag is the flag that looks at the settings only.
+const checkFlag = "check"
+
+// AddCheck adds the flag --check, which is no setting: it can be given on the command
+// line only.
+func AddCheck(flags *pflag.FlagSet, check *bool) {
+	flags.BoolVar(check, checkFlag, false, "look at the settings and the files they name, print the settings with secrets masked, and serve nothing")
+}
+
 // Apply sets the flags that were not given on the command line, which must have
 // been parsed, from environ (as os.Environ returns it) and the config file. A
 // flag that has been set is Changed; the values of weaker sources are then not
@@ -40,7 +49,7 @@ func Apply(flags *pflag.FlagSet, environ []string, foreign ...string) error {
 func settings(flags *pflag.FlagSet) []*pflag.Flag {
 	var found []*pflag.Flag
 	flags.VisitAll(func(flag *pflag.Flag) {
-		if flag.Name != "help" && flag.Name != "version" {
+		if flag.Name != "help" && flag.Name != "version" && flag.Name != checkFlag {
 			found = append(found, flag)
 		}
 	})

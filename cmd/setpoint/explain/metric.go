@@ -61,11 +61,15 @@ func (c *oneCase) newMetric(index int) *metric {
 	return m
 }
 
+// reorders are the profiles that evaluate metrics in another order than the spec's, for
+// those controllers stored specs so.
+var reorders = map[string]bool{"v1.19": true, "v1.15": true, "cooldown": true}
+
 // label names the metric by the request's spec, else by the answer's status, else
 // by the controller's name for it.
 func (c *oneCase) label(index int) string {
 	e := c.trace.GetMetrics()[index]
-	if specs := c.req.GetSpec().GetMetrics(); len(specs) == len(c.trace.GetMetrics()) {
+	if specs := c.req.GetSpec().GetMetrics(); len(specs) == len(c.trace.GetMetrics()) && !reorders[c.trace.GetProfile()] {
 		return specLabel(specs[index], e)
 	}
 	if s := c.resp.GetStatus().GetCurrentMetrics(); len(s) == len(c.trace.GetMetrics()) && s[index].GetType() != "" {

@@ -1,0 +1,157 @@
+package setpoint_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/setpoint"
+)
+
+// batches is a fake that answers each request of a batch with its replicas, or with the
+// error that fail gives it. It notes the requests of each call.
+func batches(calls *[]string, fail func(call int, target string) error) *fake {
+	return &fake{batch: func(_ context.Context, req *setpointv1.BatchRecommendRequest) (*setpointv1.BatchRecommendResponse, error) {
+		var names []string
+		response := &setpointv1.BatchRecommendResponse{}
+		for _, r := range req.GetRequests() {
+			names = append(names, fmt.Sprintf("%s%d", r.GetTarget(), r.GetScale().GetSpecReplicas()))
+			result := &setpointv1.BatchRecommendResult{}
+			if err := fail(len(*calls)+1, names[len(names)-1]); err != nil {
+				result.Result = &setpointv1.BatchRecommendResult_Error{Error: status.Convert(err).Proto()}
+			} else {
+				result.Result = &setpointv1.BatchRecommendResult_Response{Response: &setpointv1.RecommendResponse{
+					DesiredReplicas: r.GetScale().GetSpecReplicas(), RecommendationId: r.GetRequestId(),
+				}}
+			}
+			response.Results = append(response.Results, result)
+		}
+		*calls = append(*calls, strings.Join(names, " "))
+		return response, nil
+	}}
+}
+
+func TestBatches(t *testing.T) {
+	away, contended := problem(codes.Unavailable), problem(codes.Aborted)
+	bad := problem(codes.InvalidArgument)
+	for _, tt := range []struct {
+		name     string
+		requests string
+		options  []setpoint.Option
+		fail     func(call int, request string) error
+		calls    string
+		results  string
+	}{
+		{"in one call if they fit", "a1 b2 c3", nil, nil, "a1 b2 c3", "OK OK OK"},
+		{"none without requests", "", nil, nil, "", ""},
+		{"in several calls, in order, if they are too many", "a1 b2 c3 a4 b5", []setpoint.Option{setpoint.WithMaxBatch(2)}, nil, "a1 b2, c3 a4, b5", "OK OK OK OK OK"},
+		{"or too large", "a1 b2 c3 a4 b5", []setpoint.Option{setpoint.WithMaxMessageBytes(420, 1<<20)}, nil, "a1 b2, c3 a4, b5", "OK OK OK OK OK"},
+		{
+			"a bad one fails alone, once", "a1 b2 c3", nil,
+			func(_ int, request string) error { return map[string]error{"b2": bad}[request] },
+			"a1 b2 c3", "OK InvalidArgument OK",
+		},
+		{
+			"what may pass is sent again, alone", "a1 b2 c3", nil,
+			func(call int, request string) error {
+				return map[string]error{"1b2": contended}[fmt.Sprint(call, request)]
+			},
+			"a1 b2 c3, b2", "OK OK OK",
+		},
+		{
+			"in order", "a1 b2 a3", nil,
+			func(call int, request string) error {
+				return map[string]error{"1a1": away, "1a3": away, "2a3": away}[fmt.Sprint(call, request)]
+			},
+			"a1 b2 a3, a1 a3, a3", "OK OK OK",
+		},
+		{
+			"but not if a later one of its target was answered", "a1 a2 b3", nil,
+			func(call int, request string) error {
+				return map[string]error{"1a1": away, "1b3": away}[fmt.Sprint(call, request)]
+			},
+			"a1 a2 b3, b3", "Unavailable OK OK",
+		},
+		{
+			"no more often than a call", "a1 b2", nil,
+			func(_ int, request string) error { return map[string]error{"a1": away}[request] },
+			"a1 b2, a1, a1, a1", "Unavailable OK",
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var calls []string
+				if tt.fail == nil {
+					tt.fail = func(int, string) error { return nil }
+				}
+				client := batches(&calls, tt.fail).serve(t, two, tt.options...)
+				var requests []*setpointv1.RecommendRequest
+				for _, name := range strings.Fields(tt.requests) {
+					requests = append(requests, queue(name[:1], int32(name[1]-'0'), 50))
+				}
+				ids := map[string]bool{}
+				var results []string
+				for i, result := range client.BatchRecommend(t.Context(), requests) {
+					results = append(results, status.Code(result.Err).String())
+					if result.Err != nil {
+						continue
+					}
+					if got := result.Response.GetDesiredReplicas(); got != requests[i].GetScale().GetSpecReplicas() {
+						t.Errorf("result %d is that of request %d", i, got)
+					}
+					if id := result.Response.GetRecommendationId(); id == "" || ids[id] {
+						t.Errorf("result %d has the request id %q", i, id)
+					} else {
+						ids[id] = true
+					}
+				}
+				if got := strings.Join(results, " "); got != tt.results {
+					t.Errorf("results are %s, want %s", got, tt.results)
+				}
+				if got := strings.Join(calls, ", "); got != tt.calls {
+					t.Errorf("calls are %s, want %s", got, tt.calls)
+				}
+			})
+		})
+	}
+}
+
+func TestABatchThatCannotBeSentFailsAsAWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		attempts := 0
+		f := &fake{batch: func(context.Context, *setpointv1.BatchRecommendRequest) (*setpointv1.BatchRecommendResponse, error) {
+			attempts++
+			return nil, problem(codes.Unavailable)
+		}}
+		client := f.serve(t, two)
+		for _, result := range client.BatchRecommend(t.Context(), []*setpointv1.RecommendRequest{queue("a", 1, 50), queue("b", 1, 50)}) {
+			wantCode(t, result.Err, codes.Unavailable)
+		}
+		// Retries of the call and of its requests do not multiply.
+		if attempts != 4 || time.Since(f.begun) != 700*ms {
+			t.Errorf("%d attempts took %v", attempts, time.Since(f.begun))
+		}
+	})
+}
+
+func TestABatchWithTooFewResultsIsAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{batch: func(context.Context, *setpointv1.BatchRecommendRequest) (*setpointv1.BatchRecommendResponse, error) {
+			return &setpointv1.BatchRecommendResponse{Results: []*setpointv1.BatchRecommendResult{{}}}, nil
+		}}
+		client := f.serve(t, two)
+		for n := range 3 {
+			requests := []*setpointv1.RecommendRequest{queue("a", 1, 50), queue("b", 1, 50)}[:n]
+			for _, result := range client.BatchRecommend(t.Context(), requests) {
+				wantCode(t, result.Err, codes.Internal)
+			}
+		}
+	})
+}

@@ -1,0 +1,28 @@
+package setpoint
+
+import "sync"
+
+// budget bounds what is sent beyond the first attempts, over all calls of a client.
+type budget struct {
+	mu          sync.Mutex
+	tokens      float64 // guarded by mu
+	most, ratio float64
+}
+
+// deposit notes a call.
+func (b *budget) deposit() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.tokens = min(b.tokens+b.ratio, b.most)
+}
+
+// withdraw reports whether one more attempt may be made.
+func (b *budget) withdraw() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.tokens < 1 {
+		return false
+	}
+	b.tokens--
+	return true
+}

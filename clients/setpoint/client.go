@@ -1,0 +1,148 @@
+// Package setpoint is the client of a Setpoint service.
+//
+//	client, err := setpoint.New("setpoint-0:9090,setpoint-1:9090",
+//		setpoint.WithTLS(setpoint.TLS{CAFile: "/etc/setpoint/ca.pem"}),
+//		setpoint.WithTokenFile("/var/run/secrets/setpoint/token"))
+//	// …
+//	defer client.Close()
+//	answer, err := client.Recommend(ctx, &setpointv1.RecommendRequest{
+//		Target: "clusters/demo/namespaces/shop/targets/web",
+//		Spec:   spec,
+//		Scale:  &setpointv1.Scale{SpecReplicas: 3},
+//	})
+//	if err != nil {
+//		return err // hold the count; what could be retried was
+//	}
+//	if answer.GetAction() != "NONE" {
+//		// apply answer.GetDesiredReplicas(), then client.ReportScale
+//	}
+//
+// Calls are spread over all addresses. One that fails for a reason that may pass is
+// tried again, on another connection where there is one, with the same request id: so
+// it counts once, whatever became of the first attempt. [Retry] says how often and
+// when; [WithHedging] sends a second attempt before the first has failed. Errors are
+// gRPC statuses; [Violations], [RetryDelay] and [Reason] read their details.
+//
+// The client decides nothing about scaling and does not apply anything.
+package setpoint
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// Client calls a service. It is safe for concurrent use; one is enough for a program.
+type Client struct {
+	conn            *grpc.ClientConn
+	recommendations setpointv1.RecommendationServiceClient
+	targets         setpointv1.TargetServiceClient
+	config          *config
+	retries         *retrier
+
+	// life ends with Close, and with it the streams that are running.
+	life    context.Context
+	end     context.CancelFunc
+	running sync.WaitGroup
+}
+
+// New returns a client. It connects when it is first used; an address that can't be
+// reached is no error here.
+//
+// The target is one of:
+//   - "host:port", all of whose addresses are used; the port is 9090 if none is given;
+//   - several of those, separated by commas;
+//   - what gRPC calls a target, for example "dns:///setpoint.example.org:9090" or
+//     "unix:///run/setpoint.sock".
+//
+// The transport is TLS, trusting what the system trusts, unless an option says
+// otherwise.
+func New(target string, options ...Option) (*Client, error) {
+	cfg := defaultConfig()
+	for _, option := range options {
+		option(cfg)
+	}
+	dialTarget, addresses, err := readTarget(target)
+	if err != nil {
+		return nil, err
+	}
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	transport, err := cfg.credentials()
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{config: cfg, retries: newRetrier(cfg.retry)}
+	dial := []grpc.DialOption{
+		grpc.WithTransportCredentials(transport),
+		// The policy of this client is the only one: what DNS says of retries would
+		// multiply with its own.
+		grpc.WithDisableServiceConfig(),
+		grpc.WithDisableRetry(),
+		grpc.WithDefaultServiceConfig(serviceConfig),
+		grpc.WithKeepaliveParams(cfg.keepalive),
+		grpc.WithConnectParams(connectParams),
+		grpc.WithUserAgent(cfg.userAgent),
+		grpc.WithDefaultCallOptions(
+			grpc.WaitForReady(false),
+			grpc.MaxCallSendMsgSize(cfg.maxSendBytes),
+			grpc.MaxCallRecvMsgSize(cfg.maxReceiveBytes)),
+		grpc.WithChainUnaryInterceptor(c.interceptors()...),
+	}
+	if len(addresses) > 0 {
+		dial = append(dial, grpc.WithResolvers(addressList(addresses)))
+	}
+	if name := cfg.serverName(); name != "" {
+		dial = append(dial, grpc.WithAuthority(name)) // that is what gRPC goes by
+	}
+	if cfg.token != nil {
+		dial = append(dial, grpc.WithPerRPCCredentials(bearer{token: cfg.token, anywhere: cfg.tokenAnywhere}))
+	}
+	if c.conn, err = grpc.NewClient(dialTarget, append(dial, cfg.dial...)...); err != nil {
+		return nil, fmt.Errorf("setpoint: %w", err)
+	}
+	c.recommendations = setpointv1.NewRecommendationServiceClient(c.conn)
+	c.targets = setpointv1.NewTargetServiceClient(c.conn)
+	c.life, c.end = context.WithCancel(context.Background())
+	return c, nil
+}
+
+// interceptors returns what a unary call goes through, the outermost first.
+func (c *Client) interceptors() []grpc.UnaryClientInterceptor {
+	chain := []grpc.UnaryClientInterceptor{
+		withDefaultTimeout(c.config.timeout),
+		identifyCalls,
+		c.retries.unary,
+	}
+	if c.config.hedges > 1 {
+		h := &hedger{delay: c.config.hedgeDelay, max: c.config.hedges, budget: &c.retries.budget}
+		chain = append(chain, h.unary)
+	}
+	return append(chain, withAttemptTimeout(c.config.retry.AttemptTimeout))
+}
+
+// connectParams bound how long a service that comes back may go unnoticed: gRPC's own
+// would come to two minutes.
+var connectParams = grpc.ConnectParams{
+	Backoff:           backoff.Config{BaseDelay: 250 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 5 * time.Second},
+	MinConnectTimeout: 5 * time.Second,
+}
+
+// Conn returns the connection, for generated clients of what this package has no
+// method for. Unary calls over it are retried as its own are.
+func (c *Client) Conn() *grpc.ClientConn { return c.conn }
+
+// Close ends streams and calls that are running with CANCELED, and closes all
+// connections.
+func (c *Client) Close() error {
+	c.end()
+	c.running.Wait()
+	return c.conn.Close()
+}

@@ -1,0 +1,211 @@
+package setpoint
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// run opens a stream whenever there is something to send and none is open.
+func (s *Stream) run() {
+	defer close(s.ended)
+	defer s.failAll(true, errClosed)
+	failures := 0 // one after the other
+	ctx := spread(s.life)
+	for s.await() {
+		answered, err := s.converse(ctx)
+		if s.life.Err() != nil {
+			return
+		}
+		if answered {
+			failures = 0
+			usedBy(ctx).keepLast()
+		}
+		failures++
+		least, ok := mayPass(err)
+		if !ok {
+			failures = 0
+			s.failAll(false, err)
+			continue
+		}
+		if !s.again(err) {
+			failures = 0 // the next request has had none
+		} else if !s.client.retries.wait(s.life, failures, least) {
+			s.failAll(false, err)
+		}
+	}
+}
+
+// await waits until there is something to send; false: the stream is closed.
+func (s *Stream) await() bool {
+	for {
+		s.mu.Lock()
+		n := len(s.queue)
+		s.mu.Unlock()
+		if n > 0 {
+			return s.life.Err() == nil
+		}
+		select {
+		case <-s.wake:
+		case <-s.life.Done():
+			return false
+		}
+	}
+}
+
+// errSilent is the cause of the end of a stream on which no answer came in time.
+var errSilent = status.Error(codes.Unavailable, "the server did not answer in time on a stream")
+
+// converse opens a stream, sends what there is to send and takes what comes, until the
+// stream ends. It returns whether anything came, and why it ended.
+func (s *Stream) converse(ctx context.Context) (answered bool, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stream, err := s.client.recommendations.StreamRecommend(ctx)
+	if err != nil {
+		s.tried()
+		return false, err
+	}
+	silence := newSilence(s.client.config.retry.AttemptTimeout, func() { cancel(errSilent) })
+	defer silence.stop()
+	var sending sync.WaitGroup
+	defer sending.Wait()
+	defer cancel(nil)
+	sending.Go(func() { s.send(ctx, stream, silence) })
+	for {
+		response, err := stream.Recv()
+		switch {
+		case err == nil:
+			answered = true
+			silence.answered()
+			s.take(response)
+		case errors.Is(context.Cause(ctx), errSilent):
+			return answered, errSilent
+		case errors.Is(err, io.EOF):
+			return answered, status.Error(codes.Unavailable, "the server ended the stream")
+		default:
+			return answered, err
+		}
+	}
+}
+
+// send sends until the stream ends. What a failure leaves unsent is sent on the next
+// stream; the receiving side knows why this one ended.
+func (s *Stream) send(ctx context.Context, stream setpointv1.RecommendationService_StreamRecommendClient, silence *silence) {
+	for {
+		call := s.next()
+		if call == nil {
+			select {
+			case <-s.wake:
+				continue
+			case <-ctx.Done():
+				return
+			}
+		}
+		silence.asked()
+		if stream.Send(call.message) != nil {
+			return
+		}
+	}
+}
+
+// tried notes an attempt of all that waits: no stream could be opened.
+func (s *Stream) tried() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, call := range s.waiting {
+		if !call.delayed {
+			call.attempts++
+		}
+	}
+}
+
+// again puts what is unanswered in the queue, in the order in which it came, but for
+// what was sent as often as it may be, which fails with the error that ended the
+// stream. It reports whether there is anything.
+func (s *Stream) again(err error) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue = nil
+	for _, call := range s.waiting {
+		switch {
+		case call.delayed: // it comes by itself
+		case call.attempts >= s.client.retries.policy.MaxAttempts:
+			s.settleLocked(call, Result{Err: err})
+		default:
+			s.enqueueLocked(call)
+		}
+	}
+	slices.SortFunc(s.queue, func(a, b *streamCall) int { return cmp.Compare(a.number, b.number) })
+	return len(s.queue) > 0
+}
+
+// failAll ends what waits with an error; for good if the stream is closed.
+func (s *Stream) failAll(closed bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = s.closed || closed
+	for _, call := range s.waiting {
+		s.settleLocked(call, Result{Err: err})
+	}
+	s.queue = nil
+}
+
+// silence watches for a stream on which requests are unanswered and no answer comes.
+type silence struct {
+	limit time.Duration
+
+	mu    sync.Mutex
+	open  int         // guarded by mu; requests without an answer
+	timer *time.Timer // guarded by mu; nil: there is no limit
+}
+
+func newSilence(limit time.Duration, tooLong func()) *silence {
+	w := &silence{limit: limit}
+	if limit > 0 {
+		w.timer = time.AfterFunc(limit, tooLong)
+		w.timer.Stop()
+	}
+	return w
+}
+
+// asked notes that a request is sent: the time begins with the first one.
+func (w *silence) asked() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.open++; w.open == 1 && w.timer != nil {
+		w.timer.Reset(w.limit)
+	}
+}
+
+// answered notes an answer: the time begins anew, if more are to come.
+func (w *silence) answered() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.open--
+	if w.timer == nil {
+		return
+	}
+	if w.open > 0 {
+		w.timer.Reset(w.limit)
+	} else {
+		w.timer.Stop()
+	}
+}
+
+func (w *silence) stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+}

@@ -1,0 +1,361 @@
+package setpoint_test
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/setpoint"
+	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/store/memory"
+)
+
+// fleet is real servers on one store, as instances on one Redis are. They listen on
+// loopback, each time on another port; their names stay.
+type fleet struct {
+	directory
+	tb      testing.TB
+	options server.Options
+	tls     *tls.Config // nil: without
+	store   *memory.Store
+
+	names   []string
+	running map[string]*instance
+}
+
+type instance struct {
+	listener *severed
+	stop     context.CancelFunc
+	served   chan error
+	// killed says that its listener was closed under it.
+	killed bool
+}
+
+// severed is a listener whose connections can be cut, as those of a killed process are.
+type severed struct {
+	net.Listener
+	mu    sync.Mutex
+	conns []net.Conn // guarded by mu
+}
+
+func (s *severed) Accept() (net.Conn, error) {
+	conn, err := s.Listener.Accept()
+	if err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.conns = append(s.conns, conn)
+	}
+	return conn, err
+}
+
+func (s *severed) sever() {
+	_ = s.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, conn := range s.conns {
+		_ = conn.(*net.TCPConn).SetLinger(0)
+		_ = conn.Close()
+	}
+}
+
+// startFleet starts n servers, which stop with the test.
+func startFleet(tb testing.TB, n int, changes ...func(*fleet)) *fleet {
+	tb.Helper()
+	f := &fleet{tb: tb, options: server.DefaultOptions(), store: memory.New(memory.Options{}), running: make(map[string]*instance)}
+	f.options.DrainTimeout = 5 * time.Second
+	for _, change := range changes {
+		change(f)
+	}
+	for i := range n {
+		f.names = append(f.names, fmt.Sprintf("i%d.test:9090", i))
+		f.start(f.names[i])
+	}
+	tb.Cleanup(func() {
+		for name := range f.running {
+			f.drain(name)
+		}
+	})
+	return f
+}
+
+func (f *fleet) start(name string) {
+	f.tb.Helper()
+	s, err := server.New(f.store, f.store, f.options)
+	if err != nil {
+		f.tb.Fatal(err)
+	}
+	i := &instance{listener: &severed{Listener: listen(f.tb)}, served: make(chan error, 1)}
+	var ctx context.Context
+	ctx, i.stop = context.WithCancel(context.Background())
+	var listener net.Listener = i.listener
+	if f.tls != nil {
+		listener = tls.NewListener(listener, f.tls)
+	}
+	rest := listen(f.tb)
+	go func() { i.served <- s.Serve(ctx, listener, rest) }()
+	address := i.listener.Addr().String()
+	f.set(name, func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", address) })
+	f.running[name] = i
+}
+
+func listen(tb testing.TB) net.Listener {
+	tb.Helper()
+	l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return l
+}
+
+// kill cuts all connections at once and lets nothing in any more.
+func (f *fleet) kill(name string) {
+	i := f.running[name]
+	i.killed = true
+	i.listener.sever()
+	f.drain(name)
+}
+
+// drain stops a server as SIGTERM does.
+func (f *fleet) drain(name string) {
+	i := f.running[name]
+	i.stop()
+	if err := <-i.served; err != nil && !i.killed {
+		f.tb.Errorf("Serve: %v", err)
+	}
+	delete(f.running, name)
+}
+
+// client returns a client of all servers. Delays are drawn, as they are for users.
+func (f *fleet) client(options ...setpoint.Option) *setpoint.Client {
+	f.tb.Helper()
+	if f.tls == nil {
+		options = append(options, setpoint.WithInsecure())
+	}
+	return f.directory.client(f.tb, f.names, options...)
+}
+
+// recorded returns how many recommendations the target's history holds.
+func (f *fleet) recorded(client *setpoint.Client, target string) int {
+	f.tb.Helper()
+	got, err := client.GetTarget(f.tb.Context(), target)
+	if err != nil {
+		f.tb.Fatal(err)
+	}
+	// One stands for the count before the first.
+	return len(got.GetHistory().GetRecommendations()) - 1
+}
+
+// patient is for callers who want an answer however often servers come and go.
+var patient = setpoint.WithRetry(setpoint.Retry{MaxAttempts: 12, BaseDelay: 20 * ms, MaxDelay: 100 * ms, BudgetReserve: 100000})
+
+// reconnecting is for servers that are away for moments only, again and again.
+var reconnecting = setpoint.WithDialOptions(grpc.WithConnectParams(grpc.ConnectParams{
+	Backoff:           backoff.Config{BaseDelay: 10 * ms, Multiplier: 1.5, Jitter: 0.2, MaxDelay: 50 * ms},
+	MinConnectTimeout: time.Second,
+}))
+
+func TestServersThatComeAndGoLoseAndDoubleNothing(t *testing.T) {
+	const workers, each = 8, 60
+	type asker func(client *setpoint.Client) func(context.Context, *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error)
+	single := func(c *setpoint.Client) func(context.Context, *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
+		return c.Recommend
+	}
+	for _, tt := range []struct {
+		name    string
+		options []setpoint.Option
+		ask     asker
+	}{
+		{"with calls", nil, single},
+		{"with hedged calls", []setpoint.Option{setpoint.WithHedging(time.Millisecond, 3)}, single},
+		{"on a stream", nil, func(c *setpoint.Client) func(context.Context, *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
+			return c.Stream(0).Recommend
+		}},
+		{"in batches", nil, func(c *setpoint.Client) func(context.Context, *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
+			return func(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
+				other := queue("clusters/demo/namespaces/other/targets/other", 1, 10)
+				other.DryRun = true
+				result := c.BatchRecommend(ctx, []*setpointv1.RecommendRequest{other, req})[1]
+				return result.Response, result.Err
+			}
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f := startFleet(t, 3)
+			client := f.client(append(tt.options, patient, reconnecting, setpoint.WithTimeout(30*time.Second))...)
+			ask := tt.ask(client)
+			var asking sync.WaitGroup
+			done := make(chan struct{})
+			for w := range workers {
+				asking.Go(func() {
+					for i := range each {
+						answer, err := ask(t.Context(), queue(fmt.Sprint(web, w), 3, int32(10*(i+4))))
+						if err != nil || answer.GetDesiredReplicas() != int32(i+4) {
+							t.Errorf("request %d of %d: %v, %v", i, w, answer.GetDesiredReplicas(), err)
+							return
+						}
+						time.Sleep(5 * ms)
+					}
+				})
+			}
+			go func() { asking.Wait(); close(done) }()
+			for i := 0; ; i++ {
+				select {
+				case <-done:
+					for w := range workers {
+						if got := f.recorded(client, fmt.Sprint(web, w)); got != each {
+							t.Errorf("target %d has %d recommendations recorded, want %d", w, got, each)
+						}
+					}
+					if i < 3 {
+						t.Errorf("only %d servers came and went", i)
+					}
+					return
+				default:
+				}
+				name := f.names[i%len(f.names)]
+				if i%2 == 0 {
+					f.kill(name)
+				} else {
+					f.drain(name)
+				}
+				time.Sleep(20 * ms)
+				f.start(name)
+				time.Sleep(50 * ms)
+			}
+		})
+	}
+}
+
+// The duties of a caller, with a client, from first to last.
+func TestTheLoopOfACaller(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, 2)
+	client := f.client()
+	ctx := t.Context()
+	answer, err := client.Recommend(ctx, queue(web, 3, 50))
+	if err != nil || answer.GetDesiredReplicas() != 5 {
+		t.Fatalf("got %v, %v, want 5 replicas", answer, err)
+	}
+	report := &setpointv1.ReportScaleRequest{Target: web, RecommendationId: answer.GetRecommendationId(), Outcome: "APPLIED"}
+	for range 2 { // reporting twice is harmless
+		settled, err := client.ReportScale(ctx, report)
+		if err != nil || settled.GetStatus().GetLastScaleTime() == nil {
+			t.Fatalf("got %v, %v", settled, err)
+		}
+	}
+	target, err := client.GetTarget(ctx, web)
+	if err != nil || target.GetName() != web || len(target.GetHistory().GetScaleUps()) != 1 {
+		t.Errorf("got %v, %v", target, err)
+	}
+	if err := client.DeleteTarget(ctx, web); err != nil {
+		t.Error(err)
+	}
+	_, err = client.GetTarget(ctx, web)
+	wantCode(t, err, codes.NotFound)
+	if got := setpoint.Reason(err); got != "TARGET_NOT_FOUND" {
+		t.Errorf("the reason is %q", got)
+	}
+	wantCode(t, client.DeleteTarget(ctx, web), codes.NotFound)
+	bad := queue(web, 3, 50)
+	bad.Spec.MaxReplicas, bad.Spec.MinReplicas = 0, new(int32(-1))
+	_, err = client.Recommend(ctx, bad)
+	wantCode(t, err, codes.InvalidArgument)
+	if got := setpoint.Violations(err); len(got) < 2 {
+		t.Errorf("the violations are %v", got)
+	}
+}
+
+func TestTargetsAreListedOverPages(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, 1)
+	client := f.client()
+	const n = 250 // a page has 100
+	var requests []*setpointv1.RecommendRequest
+	for i := range n {
+		requests = append(requests, queue(fmt.Sprintf("clusters/demo/namespaces/shop/targets/t%03d", i), 3, 50))
+	}
+	for i, result := range client.BatchRecommend(t.Context(), requests) {
+		if result.Err != nil {
+			t.Fatalf("request %d: %v", i, result.Err)
+		}
+	}
+	var names []string
+	for target, err := range client.ListTargets(t.Context(), "clusters/demo/namespaces/-") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, target.GetName())
+	}
+	for i, name := range names {
+		if name != requests[i].GetTarget() {
+			t.Errorf("target %d is %s", i, name)
+		}
+	}
+	if len(names) != n {
+		t.Errorf("%d targets are listed, want %d", len(names), n)
+	}
+	for target, err := range client.ListTargets(t.Context(), "clusters/demo/namespaces/-") {
+		if err != nil || target.GetName() != names[0] {
+			t.Errorf("got %v, %v", target, err)
+		}
+		break
+	}
+	ends := 0
+	for _, err := range client.ListTargets(t.Context(), "nowhere") {
+		wantCode(t, err, codes.InvalidArgument)
+		ends++
+	}
+	if ends != 1 {
+		t.Errorf("an error came %d times", ends)
+	}
+}
+
+// A server that shuts down answers what is in flight and refuses the rest; with
+// another one nobody notices.
+func TestADrainIsNotNoticed(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, 2)
+	client := f.client(reconnecting)
+	stream := client.Stream(0)
+	for round := range 6 {
+		name := f.names[round%2]
+		drained := make(chan struct{})
+		go func() { f.drain(name); close(drained) }()
+		for i := range 20 {
+			target := fmt.Sprintf("%s%d-%d", web, round, i)
+			for how, ask := range map[string]func(context.Context, *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error){
+				"call": client.Recommend, "stream": stream.Recommend,
+			} {
+				if answer, err := ask(t.Context(), queue(target, 3, 50)); err != nil || answer.GetDesiredReplicas() != 5 {
+					t.Errorf("%s %d of round %d: %v, %v", how, i, round, answer, err)
+				}
+			}
+		}
+		<-drained
+		f.start(name)
+		// Until it is noticed the other one must stay.
+		for tries := 0; ; tries++ {
+			used := map[string]bool{}
+			for range 8 {
+				used[peerOf(t, client)] = true
+			}
+			if len(used) == 2 {
+				break
+			}
+			if tries == 1000 {
+				t.Fatalf("%s is never used again", name)
+			}
+			time.Sleep(10 * ms)
+		}
+	}
+}

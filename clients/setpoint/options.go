@@ -1,0 +1,153 @@
+package setpoint
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+)
+
+// Option changes a client's settings.
+type Option func(*config)
+
+// config is the settings of a client.
+type config struct {
+	insecure  bool
+	tls       *TLS
+	tlsConfig *tls.Config
+
+	token         TokenSource
+	tokenAnywhere bool
+
+	timeout    time.Duration
+	retry      Retry
+	hedgeDelay time.Duration
+	hedges     int
+
+	keepalive       keepalive.ClientParameters
+	maxSendBytes    int
+	maxReceiveBytes int
+	maxBatch        int
+	userAgent       string
+	dial            []grpc.DialOption
+
+	err error // of options that can't be
+}
+
+func defaultConfig() *config {
+	return &config{
+		timeout:         10 * time.Second,
+		keepalive:       DefaultKeepalive(),
+		maxSendBytes:    16 << 20,
+		maxReceiveBytes: 256 << 20,
+		maxBatch:        1000,
+		userAgent:       "setpoint-client",
+	}
+}
+
+// validate reports settings that contradict each other, and fills in defaults.
+func (c *config) validate() error {
+	if c.err != nil {
+		return c.err
+	}
+	if c.token != nil && c.insecure && !c.tokenAnywhere {
+		return errors.New("setpoint: a token would travel unencrypted: use TLS, or WithTokenOverInsecure where nobody listens")
+	}
+	c.retry = c.retry.withDefaults()
+	return nil
+}
+
+// DefaultKeepalive returns the keepalive parameters of a client: after six minutes
+// without a word, while calls are running, it asks whether the other side is there,
+// and it gives up a connection that leaves what was sent unacknowledged for ten
+// seconds. gRPC servers that are not told otherwise close connections that ask more
+// often than every five minutes, or without a call.
+func DefaultKeepalive() keepalive.ClientParameters {
+	return keepalive.ClientParameters{Time: 6 * time.Minute, Timeout: 10 * time.Second}
+}
+
+// WithInsecure does without TLS.
+func WithInsecure() Option { return func(c *config) { c.insecure = true } }
+
+// WithTLS says what to trust and who to be.
+func WithTLS(t TLS) Option { return func(c *config) { c.tls = &t } }
+
+// WithTLSConfig is WithTLS for all that TLS does not have.
+func WithTLSConfig(t *tls.Config) Option { return func(c *config) { c.tlsConfig = t.Clone() } }
+
+// WithToken sends a bearer token with each call.
+func WithToken(token string) Option {
+	return WithTokenSource(func(context.Context) (string, error) { return token, nil })
+}
+
+// WithTokenFile sends the content of a file, without the space around it, as bearer
+// token. It is read again when it has changed. While it can't be read, or is empty,
+// the token read last is sent.
+func WithTokenFile(name string) Option { return WithTokenSource((&tokenFile{name: name}).token) }
+
+// WithTokenSource asks for the bearer token at each attempt of a call. Where the
+// source fails the call fails with UNAUTHENTICATED.
+func WithTokenSource(source TokenSource) Option { return func(c *config) { c.token = source } }
+
+// WithTokenOverInsecure allows a token together with WithInsecure.
+func WithTokenOverInsecure() Option { return func(c *config) { c.tokenAnywhere = true } }
+
+// WithTimeout bounds calls whose context has no deadline, all attempts together.
+// 0: nothing does. Default: 10 s.
+func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = d } }
+
+// WithRetry says when calls are tried again.
+func WithRetry(r Retry) Option { return func(c *config) { c.retry = r } }
+
+// WithHedging sends another attempt, on another connection where there is one, each
+// time an attempt has gone unanswered for the delay, up to max attempts at once. The
+// first answer wins, the other attempts are cancelled. What is sent ahead is taken
+// from the budget of the retries. Off by default.
+//
+// It is safe: attempts of one call have one request id, so they count once. It is for
+// callers that prefer load to latency: take about the 95th percentile as the delay.
+func WithHedging(delay time.Duration, maxAttempts int) Option {
+	return func(c *config) {
+		if delay <= 0 || maxAttempts < 2 {
+			c.err = errors.New("setpoint: hedging takes a delay above 0 and at least 2 attempts")
+		}
+		c.hedgeDelay, c.hedges = delay, maxAttempts
+	}
+}
+
+// WithKeepalive replaces DefaultKeepalive, for a server that allows more.
+func WithKeepalive(p keepalive.ClientParameters) Option { return func(c *config) { c.keepalive = p } }
+
+// WithMaxMessageBytes bounds requests and answers. Defaults: 16 MiB, which is what a
+// server takes if it is not told otherwise, and 256 MiB.
+func WithMaxMessageBytes(request, answer int) Option {
+	return func(c *config) {
+		if request <= 0 || answer <= 0 {
+			c.err = errors.New("setpoint: message sizes must be above 0")
+		}
+		c.maxSendBytes, c.maxReceiveBytes = request, answer
+	}
+}
+
+// WithMaxBatch says how many requests go into one call of BatchRecommend at most.
+// Default: 1000, which is what a server takes if it is not told otherwise.
+func WithMaxBatch(n int) Option {
+	return func(c *config) {
+		if n <= 0 {
+			c.err = errors.New("setpoint: a batch must hold at least one request")
+		}
+		c.maxBatch = n
+	}
+}
+
+// WithUserAgent says who calls, for example "my-controller/1.2".
+func WithUserAgent(name string) Option { return func(c *config) { c.userAgent = name } }
+
+// WithDialOptions adds options of gRPC, after those of this package: for statistics,
+// a dialer, or interceptors, which then see each attempt of a call.
+func WithDialOptions(options ...grpc.DialOption) Option {
+	return func(c *config) { c.dial = append(c.dial, options...) }
+}

@@ -1,0 +1,170 @@
+package setpoint
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// Retry says when a call is tried again. A field that is 0 has its default.
+//
+// Tried again are UNAVAILABLE, ABORTED, an attempt that ran out of its own time, and
+// RESOURCE_EXHAUSTED where the server says when to come back: without that waiting
+// does not help. Nothing else is, and nothing once the call's context is done.
+//
+// The delay before attempt n+1 is random between 0 and min(MaxDelay, BaseDelay·2ⁿ⁻¹),
+// for example at most 100, 200 and 400 ms before the second, third and fourth; where
+// the server says when to come back, that much later. A delay that would outlast the
+// call's deadline is not waited for: the call ends with the error it has.
+type Retry struct {
+	// MaxAttempts bounds the attempts of a call, the first included; 1: nothing is
+	// tried again. Default: 4.
+	MaxAttempts int
+	// BaseDelay is the longest delay before the second attempt. Default: 100 ms.
+	BaseDelay time.Duration
+	// MaxDelay is the longest delay at all, before what the server asks for.
+	// Default: 2 s.
+	MaxDelay time.Duration
+	// AttemptTimeout bounds each attempt; on a stream, how long it may be silent while
+	// requests are unanswered. Below 0: nothing does. Default: 4 s.
+	AttemptTimeout time.Duration
+	// BudgetReserve is how many attempts beyond the first ones the client may make at
+	// once, over all calls; each call adds BudgetRatio of one, up to the reserve. So a
+	// service in trouble gets no multiple of its load. Defaults: 100 and 0.2.
+	BudgetReserve int
+	BudgetRatio   float64
+}
+
+func (r Retry) withDefaults() Retry {
+	setDefault(&r.MaxAttempts, 4)
+	setDefault(&r.BaseDelay, 100*time.Millisecond)
+	setDefault(&r.MaxDelay, 2*time.Second)
+	setDefault(&r.AttemptTimeout, 4*time.Second)
+	setDefault(&r.BudgetReserve, 100)
+	setDefault(&r.BudgetRatio, 0.2)
+	return r
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// retrier tries calls again.
+//
+// gRPC's own retries (retryPolicy of the service config) would not do: they know
+// codes only, so that a request that is too large would be sent as often as one that
+// came too soon; they do not read RetryInfo, which is how this service says when to
+// come back; they have no time limit for an attempt, so that a connection that is
+// silent costs the whole call; and they don't leave the connection that failed.
+type retrier struct {
+	policy Retry
+	budget budget
+	// random returns something between 0 and the duration given.
+	random func(time.Duration) time.Duration
+}
+
+func newRetrier(policy Retry) *retrier {
+	return &retrier{
+		policy: policy,
+		budget: budget{tokens: float64(policy.BudgetReserve), most: float64(policy.BudgetReserve), ratio: policy.BudgetRatio},
+		random: func(most time.Duration) time.Duration { return rand.N(most + 1) },
+	}
+}
+
+// repeatable are the methods of which a second attempt does no harm: they change
+// nothing, or have a request id, or are idempotent as they are.
+var repeatable = map[string]bool{
+	setpointv1.RecommendationService_Recommend_FullMethodName:      true,
+	setpointv1.RecommendationService_BatchRecommend_FullMethodName: true,
+	setpointv1.RecommendationService_ReportScale_FullMethodName:    true,
+	setpointv1.TargetService_GetTarget_FullMethodName:              true,
+	setpointv1.TargetService_ListTargets_FullMethodName:            true,
+	setpointv1.TargetService_DeleteTarget_FullMethodName:           true,
+	setpointv1.TargetService_ListDecisions_FullMethodName:          true,
+}
+
+// unary is the interceptor.
+func (r *retrier) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+	if !repeatable[method] {
+		return invoke(ctx, method, req, reply, cc, options...)
+	}
+	r.budget.deposit()
+	ctx = spread(ctx)
+	for attempt := 1; ; attempt++ {
+		err := invoke(ctx, method, req, reply, cc, options...)
+		if attempt > 1 && method == setpointv1.TargetService_DeleteTarget_FullMethodName && status.Code(err) == codes.NotFound {
+			return nil
+		}
+		if err == nil || !r.again(ctx, attempt, err) {
+			return err
+		}
+	}
+}
+
+// again waits for the next attempt after one that failed, and reports whether there
+// is to be one.
+func (r *retrier) again(ctx context.Context, attempt int, err error) bool {
+	least, ok := r.mayRepeat(ctx, attempt, err)
+	return ok && r.wait(ctx, attempt, least)
+}
+
+// mayRepeat reports whether there may be another attempt, and how long to wait for it
+// at least.
+func (r *retrier) mayRepeat(ctx context.Context, attempt int, err error) (least time.Duration, ok bool) {
+	if ctx.Err() != nil || attempt >= r.policy.MaxAttempts {
+		return 0, false
+	}
+	return mayPass(err)
+}
+
+// wait waits for the attempt after the one given, if there is time and budget.
+func (r *retrier) wait(ctx context.Context, attempt int, least time.Duration) bool {
+	delay := least + r.random(r.longest(attempt))
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= delay {
+		return false
+	}
+	return r.budget.withdraw() && sleep(ctx, delay)
+}
+
+// longest is the longest delay after that attempt, before what the server asks for.
+func (r *retrier) longest(attempt int) time.Duration {
+	d := r.policy.BaseDelay
+	for ; attempt > 1 && d < r.policy.MaxDelay; attempt-- {
+		d *= 2
+	}
+	return min(d, r.policy.MaxDelay)
+}
+
+// mayPass reports whether an error may be gone the next time, and after what time at
+// the soonest. The call's own deadline is not asked for here.
+func mayPass(err error) (least time.Duration, ok bool) {
+	least, told := RetryDelay(err)
+	switch status.Code(err) {
+	case codes.Unavailable, codes.Aborted, codes.DeadlineExceeded:
+		return least, true
+	case codes.ResourceExhausted:
+		return least, told
+	}
+	return 0, false
+}
+
+// sleep reports whether the context lasted so long.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

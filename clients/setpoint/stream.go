@@ -1,0 +1,200 @@
+package setpoint
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// DefaultInFlight is how many requests of a stream may be unanswered: as many as a
+// server takes of one stream if it is not told otherwise.
+const DefaultInFlight = 64
+
+// Stream asks over one stream, which costs both sides less than a call for each
+// request. It is safe for concurrent use: so many goroutines, so many requests in
+// flight.
+//
+// It opens the stream with the first request, and again when it broke off, when the
+// server was silent for an attempt's time, or when a server that shuts down sent it
+// elsewhere: on another connection where there is one. What was unanswered is sent
+// again then, under the same request ids, in the order in which it came.
+type Stream struct {
+	client *Client
+	places chan struct{}
+	life   context.Context
+	end    context.CancelFunc
+	// ended is closed when nothing of it runs any more.
+	ended chan struct{}
+	// wake says that something is to be sent; one such word is enough.
+	wake chan struct{}
+
+	mu      sync.Mutex
+	closed  bool                   // guarded by mu
+	number  uint64                 // guarded by mu; of the last request
+	waiting map[string]*streamCall // guarded by mu; those that are not answered
+	queue   []*streamCall          // guarded by mu; those to be sent, the next one first
+}
+
+// streamCall is a request on its way to its answer.
+type streamCall struct {
+	number uint64
+	id     string
+	// message is sent; it shares nothing with the caller's request.
+	message  *setpointv1.StreamRecommendRequest
+	attempts int         // guarded by Stream.mu
+	delayed  bool        // guarded by Stream.mu; it is not its time to be sent
+	answer   chan Result // takes one
+}
+
+// Stream returns a stream for at most so many unanswered requests; further ones wait.
+// 0: DefaultInFlight. It ends with Close or with the client.
+func (c *Client) Stream(maxInFlight int) *Stream {
+	if maxInFlight <= 0 {
+		maxInFlight = DefaultInFlight
+	}
+	s := &Stream{
+		client: c, places: make(chan struct{}, maxInFlight),
+		ended: make(chan struct{}), wake: make(chan struct{}, 1), waiting: make(map[string]*streamCall),
+	}
+	s.life, s.end = context.WithCancel(c.life)
+	c.running.Go(s.run)
+	return s
+}
+
+// Recommend is Client.Recommend over the stream.
+func (s *Stream) Recommend(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
+	ctx, cancel := bounded(ctx, s.client.config.timeout)
+	defer cancel()
+	select {
+	case s.places <- struct{}{}:
+		defer func() { <-s.places }()
+	case <-ctx.Done():
+		return nil, status.FromContextError(ctx.Err()).Err()
+	case <-s.life.Done():
+		return nil, errClosed
+	}
+	call, err := s.add(req)
+	if err != nil {
+		return nil, err
+	}
+	s.client.retries.budget.deposit()
+	select {
+	case result := <-call.answer:
+		return result.Response, result.Err
+	case <-ctx.Done():
+		s.forget(call)
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}
+}
+
+// Close ends the stream. Requests that are not answered fail with CANCELED.
+func (s *Stream) Close() {
+	s.end()
+	<-s.ended
+}
+
+var errClosed = status.Error(codes.Canceled, "the stream is closed")
+
+// add takes a request in.
+func (s *Stream) add(req *setpointv1.RecommendRequest) (*streamCall, error) {
+	message, err := encoded(identified(req))
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errClosed
+	}
+	s.number++
+	call := &streamCall{number: s.number, id: strconv.FormatUint(s.number, 10), message: message, answer: make(chan Result, 1)}
+	message.Id = call.id
+	s.waiting[call.id] = call
+	s.enqueueLocked(call)
+	return call, nil
+}
+
+// requestField is the number of StreamRecommendRequest.request.
+const requestField = 2
+
+// encoded returns a message that holds the request as it is now: encoded, as a field
+// of which this side knows nothing. It may be sent late, and more than once, while the
+// caller, who waits no longer, writes into the request.
+func encoded(req *setpointv1.RecommendRequest) (*setpointv1.StreamRecommendRequest, error) {
+	data, err := proto.Marshal(req)
+	if err != nil {
+		return nil, status.Errorf(codes.Internal, "encode the request: %v", err)
+	}
+	field := protowire.AppendTag(make([]byte, 0, len(data)+8), requestField, protowire.BytesType)
+	message := &setpointv1.StreamRecommendRequest{}
+	message.ProtoReflect().SetUnknown(protowire.AppendBytes(field, data))
+	return message, nil
+}
+
+func (s *Stream) enqueueLocked(call *streamCall) {
+	s.queue = append(s.queue, call)
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// next returns the next request to send; nil: there is none.
+func (s *Stream) next() *streamCall {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.queue) > 0 {
+		call := s.queue[0]
+		s.queue[0] = nil
+		s.queue = s.queue[1:]
+		if s.waiting[call.id] == call {
+			call.attempts++
+			return call
+		}
+	}
+	return nil
+}
+
+// forget drops a request whose caller is gone.
+func (s *Stream) forget(call *streamCall) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.waiting, call.id)
+}
+
+// take takes an answer, or an error of one request: that is sent again if it may pass.
+func (s *Stream) take(response *setpointv1.StreamRecommendResponse) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	call := s.waiting[response.GetId()]
+	if call == nil {
+		return // its caller is gone
+	}
+	result, retries := resultOf(response), s.client.retries
+	least, again := retries.mayRepeat(s.life, call.attempts, result.Err)
+	if !again || !retries.budget.withdraw() {
+		s.settleLocked(call, result)
+		return
+	}
+	call.delayed = true
+	time.AfterFunc(least+retries.random(retries.longest(call.attempts)), func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if call.delayed = false; s.waiting[call.id] == call {
+			s.enqueueLocked(call)
+		}
+	})
+}
+
+func (s *Stream) settleLocked(call *streamCall, result Result) {
+	delete(s.waiting, call.id)
+	call.answer <- result
+}

@@ -1,0 +1,488 @@
+package setpoint_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/setpoint"
+)
+
+type recommendStream = setpointv1.RecommendationService_StreamRecommendServer
+
+// script runs a server's side of each stream in turn, the last one again and again,
+// and notes when and where streams began.
+type script struct {
+	mu      sync.Mutex
+	begun   time.Time
+	streams []string
+}
+
+func (s *script) play(parts ...func(recommendStream) error) *fake {
+	s.begun = time.Now()
+	return &fake{stream: func(stream recommendStream) error {
+		s.mu.Lock()
+		name, _ := stream.Context().Value(serverKey{}).(string)
+		s.streams = append(s.streams, fmt.Sprintf("%s after %v", name, time.Since(s.begun)))
+		part := parts[min(len(s.streams), len(parts))-1]
+		s.mu.Unlock()
+		return part(stream)
+	}}
+}
+
+// received is what a server took of a stream.
+func received(stream recommendStream, n int) (all []*setpointv1.StreamRecommendRequest, err error) {
+	for range n {
+		req, err := stream.Recv()
+		if err != nil {
+			return all, err
+		}
+		all = append(all, req)
+	}
+	return all, nil
+}
+
+// ask asks n times at once, for as many replicas as the number of the request, and
+// returns the outcomes.
+func ask(t *testing.T, s *setpoint.Stream, n int) []setpoint.Result {
+	t.Helper()
+	results := make([]setpoint.Result, n)
+	var asking sync.WaitGroup
+	for i := range n {
+		asking.Go(func() {
+			results[i].Response, results[i].Err = s.Recommend(t.Context(), queue(web, int32(i), 50))
+		})
+		synctest.Wait() // in order
+	}
+	asking.Wait()
+	return results
+}
+
+func wantAnswers(t *testing.T, results []setpoint.Result) {
+	t.Helper()
+	for i, r := range results {
+		if r.Err != nil || r.Response.GetDesiredReplicas() != int32(i) {
+			t.Errorf("request %d got %v, %v", i, r.Response, r.Err)
+		}
+	}
+}
+
+func refuse(code codes.Code) func(recommendStream) error {
+	return func(recommendStream) error { return problem(code) }
+}
+
+func TestAnswersOfAStreamAreMatchedInAnyOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s script
+		client := s.play(func(stream recommendStream) error {
+			all, err := received(stream, 10)
+			slices.Reverse(all)
+			for _, req := range all {
+				if err := stream.Send(answerTo(req)); err != nil {
+					return err
+				}
+			}
+			if err != nil {
+				return err
+			}
+			return echo(stream)
+		}).serve(t, two)
+		wantAnswers(t, ask(t, client.Stream(0), 10))
+		if len(s.streams) != 1 {
+			t.Errorf("streams began at %v, want one", s.streams)
+		}
+	})
+}
+
+func TestAStreamSendsNoMoreThanItMay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s script
+		var open, most, all int
+		client := s.play(func(stream recommendStream) error {
+			for {
+				req, err := stream.Recv()
+				if err != nil {
+					return err
+				}
+				s.mu.Lock()
+				open, all = open+1, all+1
+				most = max(most, open)
+				s.mu.Unlock()
+				go func() {
+					time.Sleep(time.Second)
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					open--
+					_ = stream.Send(answerTo(req))
+				}()
+			}
+		}).serve(t, two)
+		stream := client.Stream(3)
+		begun := time.Now()
+		wantAnswers(t, ask(t, stream, 9))
+		if most != 3 || all != 9 || time.Since(begun) != 3*time.Second {
+			t.Errorf("%d of %d requests were in flight, and it took %v; want 3 of 9 in 3 s", most, all, time.Since(begun))
+		}
+		// One that waits for its turn does not wait for longer than its caller.
+		var asking sync.WaitGroup
+		for range 3 {
+			asking.Go(func() { _, _ = stream.Recommend(t.Context(), queue(web, 1, 50)) })
+		}
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), 100*ms)
+		defer cancel()
+		_, err := stream.Recommend(ctx, queue(web, 1, 50))
+		wantCode(t, err, codes.DeadlineExceeded)
+		asking.Wait()
+		if all != 12 {
+			t.Errorf("%d requests were sent, want not the one whose caller left", all)
+		}
+	})
+}
+
+// What is unanswered when a stream ends goes on another one, in its order and under
+// its request ids; what was answered does not.
+func TestWhatIsUnansweredIsSentAgain(t *testing.T) {
+	for name, end := range map[string]func(recommendStream) error{
+		"when the server goes away":    refuse(codes.Unavailable),
+		"when it just ends the stream": func(recommendStream) error { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var s script
+				var first, second []*setpointv1.StreamRecommendRequest
+				f := s.play(func(stream recommendStream) error {
+					var err error
+					if first, err = received(stream, 6); err != nil {
+						return err
+					}
+					for _, i := range []int{4, 1} {
+						if err := stream.Send(answerTo(first[i])); err != nil {
+							return err
+						}
+					}
+					return end(stream)
+				}, func(stream recommendStream) error {
+					var err error
+					if second, err = received(stream, 4); err != nil {
+						return err
+					}
+					for _, req := range second {
+						if err := stream.Send(answerTo(req)); err != nil {
+							return err
+						}
+					}
+					return echo(stream)
+				})
+				client := f.serve(t, two)
+				connect(t, client, f, 2)
+				s.begun = time.Now()
+				f.recommend = silentOn(func(*fakeCall) bool { return false })
+				time.AfterFunc(50*ms, func() { // after which it would be the first one's turn again
+					if _, err := client.Recommend(t.Context(), queue(web, 3, 50)); err != nil {
+						t.Error(err)
+					}
+				})
+				wantAnswers(t, ask(t, client.Stream(0), 6))
+				var got []int32
+				for i, req := range second {
+					n := req.GetRequest().GetScale().GetSpecReplicas()
+					got = append(got, n)
+					if id := req.GetRequest().GetRequestId(); id == "" || id != first[n].GetRequest().GetRequestId() {
+						t.Errorf("request %d was sent again under the id %q", i, id)
+					}
+				}
+				if !slices.Equal(got, []int32{0, 2, 3, 5}) {
+					t.Errorf("sent again are %v", got)
+				}
+				if len(s.streams) != 2 || !strings.HasSuffix(s.streams[1], "after 100ms") || s.streams[0][0] == s.streams[1][0] {
+					t.Errorf("streams began at %v, want the second after a delay and elsewhere", s.streams)
+				}
+			})
+		})
+	}
+}
+
+// What is to be sent again later is sent once, when its time has come, whether or not
+// its stream lasts until then; what nobody waits for is not sent at all.
+func TestWhatIsDelayedWhenAStreamEndsIsSentOnce(t *testing.T) {
+	for name, after := range map[string]time.Duration{"until the next stream": 0, "for longer": time.Second} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var s script
+				var sent []string
+				client := s.play(func(stream recommendStream) error {
+					all, err := received(stream, 3)
+					if err != nil {
+						return err
+					}
+					if err := stream.Send(&setpointv1.StreamRecommendResponse{Id: all[0].GetId(), Result: &setpointv1.StreamRecommendResponse_Error{
+						Error: status.Convert(problem(codes.Aborted, comeBack(after))).Proto(),
+					}}); err != nil {
+						return err
+					}
+					time.Sleep(50 * ms)
+					return problem(codes.Unavailable)
+				}, func(stream recommendStream) error {
+					for {
+						req, err := stream.Recv()
+						if err != nil {
+							return err
+						}
+						sent = append(sent, fmt.Sprintf("%d after %v", req.GetRequest().GetScale().GetSpecReplicas(), time.Since(s.begun)))
+						time.AfterFunc(3*time.Second, func() { _ = stream.Send(answerTo(req)) })
+					}
+				}).serve(t, two)
+				stream := client.Stream(0)
+				results := make([]setpoint.Result, 2)
+				var asking sync.WaitGroup
+				for i := range results {
+					asking.Go(func() { results[i].Response, results[i].Err = stream.Recommend(t.Context(), queue(web, int32(i), 50)) })
+					synctest.Wait()
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 10*ms)
+				defer cancel()
+				_, err := stream.Recommend(ctx, queue(web, 2, 50))
+				wantCode(t, err, codes.DeadlineExceeded)
+				asking.Wait()
+				wantAnswers(t, results)
+				want := []string{"1 after 150ms", "0 after 150ms"}
+				if after > 0 {
+					want = []string{"1 after 150ms", "0 after 1.1s"}
+				}
+				if !slices.Equal(sent, want) {
+					t.Errorf("sent again were %v, want %v", sent, want)
+				}
+			})
+		})
+	}
+}
+
+// When a call has returned the request is the caller's: nothing reads it any more.
+func TestRequestsAreTheCallersAgain(t *testing.T) {
+	f := &fake{
+		stream: echo,
+		recommend: func(_ context.Context, call *fakeCall) (*setpointv1.RecommendResponse, error) {
+			time.Sleep(time.Duration(call.number%5) * 100 * time.Microsecond)
+			return &setpointv1.RecommendResponse{}, nil
+		},
+	}
+	client := f.serve(t, two, setpoint.WithHedging(50*time.Microsecond, 3), setpoint.WithRetry(setpoint.Retry{BudgetReserve: 1 << 20}))
+	stream := client.Stream(0)
+	names := []string{"pod-a", "pod-bb", "pod-ccc"}
+	for name, ask := range map[string]func(context.Context, *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error){
+		"hedged calls": client.Recommend, "a stream": stream.Recommend,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var asking sync.WaitGroup
+			for range 8 {
+				asking.Go(func() {
+					req := queue(web, 3, 50)
+					for i := range 300 {
+						req.Pods = append(req.Pods, &setpointv1.Pod{Name: names[i%len(names)]})
+					}
+					for i := range 100 {
+						// Some callers leave, others get their answer.
+						ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i*i)*2*time.Microsecond)
+						_, _ = ask(ctx, req)
+						for n, pod := range req.GetPods() {
+							pod.Name = names[(i+n)%len(names)]
+						}
+						cancel()
+					}
+				})
+			}
+			asking.Wait()
+		})
+	}
+}
+
+func TestAStreamThatIsSilentIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s script
+		f := s.play(func(stream recommendStream) error {
+			all, err := received(stream, 3)
+			if err != nil {
+				return err
+			}
+			time.Sleep(3 * time.Second)
+			if err := stream.Send(answerTo(all[0])); err != nil {
+				return err
+			}
+			<-stream.Context().Done()
+			return nil
+		}, echo)
+		client := f.serve(t, two)
+		connect(t, client, f, 2)
+		s.begun = time.Now()
+		stream := client.Stream(0)
+		wantAnswers(t, ask(t, stream, 3))
+		// Three seconds to the first answer, four more in silence.
+		if len(s.streams) != 2 || !strings.HasSuffix(s.streams[1], "after 7.1s") || s.streams[0][0] == s.streams[1][0] {
+			t.Errorf("streams began at %v", s.streams)
+		}
+		// Where nothing is asked silence is no fault.
+		time.Sleep(time.Hour)
+		wantAnswers(t, ask(t, stream, 3))
+		if len(s.streams) != 2 {
+			t.Errorf("streams began at %v", s.streams)
+		}
+	})
+}
+
+func TestAStreamThatCannotBeOpened(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		code    codes.Code
+		streams int
+		took    time.Duration
+	}{
+		{"is tried again where that may help", codes.Unavailable, 4, 700 * ms},
+		{"is given up where it does not", codes.Unauthenticated, 1, 0},
+		{"such as with a service that has none", codes.Unimplemented, 1, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var s script
+				client := s.play(refuse(tt.code)).serve(t, two)
+				stream := client.Stream(0)
+				for range 2 { // a stream that failed can be used again
+					before, begun := len(s.streams), time.Now()
+					_, err := stream.Recommend(t.Context(), queue(web, 3, 50))
+					wantCode(t, err, tt.code)
+					if got, took := len(s.streams)-before, time.Since(begun); got != tt.streams || took != tt.took {
+						t.Errorf("it was tried %d times in %v, want %d times in %v", got, took, tt.streams, tt.took)
+					}
+					time.Sleep(time.Minute)
+				}
+			})
+		})
+	}
+	t.Run("because nobody listens is unavailable", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var nowhere directory
+			_, err := nowhere.client(t, two, setpoint.WithInsecure()).Stream(0).Recommend(t.Context(), queue(web, 3, 50))
+			wantCode(t, err, codes.Unavailable)
+		})
+	})
+}
+
+func TestErrorsOfRequestsOfAStream(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		err      error
+		attempts int
+		took     time.Duration
+	}{
+		{"that may pass are tried again on it", problem(codes.Aborted), 4, 700 * ms},
+		{"when the server says so", problem(codes.ResourceExhausted, comeBack(time.Second)), 4, 3700 * ms},
+		{"others are not", problem(codes.InvalidArgument), 1, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var s script
+				attempts := map[string]int{}
+				client := s.play(func(stream recommendStream) error {
+					for {
+						req, err := stream.Recv()
+						if err != nil {
+							return err
+						}
+						attempts[req.GetRequest().GetRequestId()]++
+						answer := answerTo(req)
+						if req.GetRequest().GetScale().GetSpecReplicas() == 1 {
+							answer.Result = &setpointv1.StreamRecommendResponse_Error{Error: status.Convert(tt.err).Proto()}
+						}
+						if err := stream.Send(answer); err != nil {
+							return err
+						}
+					}
+				}).serve(t, two)
+				begun := time.Now()
+				results := ask(t, client.Stream(0), 3)
+				if results[1].Err == nil || results[1].Err.Error() != tt.err.Error() || time.Since(begun) != tt.took {
+					t.Errorf("got %v after %v, want it after %v", results[1].Err, time.Since(begun), tt.took)
+				}
+				results[1] = setpoint.Result{Response: &setpointv1.RecommendResponse{DesiredReplicas: 1}}
+				wantAnswers(t, results)
+				most := 0
+				for _, n := range attempts {
+					most = max(most, n)
+				}
+				if len(attempts) != 3 || most != tt.attempts || len(s.streams) != 1 {
+					t.Errorf("attempts by id: %v, on streams %v", attempts, s.streams)
+				}
+			})
+		})
+	}
+}
+
+// A caller that leaves takes its request back: the memory is its own again, and
+// nobody gets the answer.
+func TestACallerMayLeaveAStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s script
+		client := s.play(func(stream recommendStream) error {
+			all, err := received(stream, 1)
+			if err != nil {
+				return err
+			}
+			time.Sleep(2 * time.Second)
+			if err := stream.Send(answerTo(all[0])); err != nil {
+				return err
+			}
+			return echo(stream)
+		}).serve(t, two)
+		stream := client.Stream(1)
+		req := queue(web, 7, 50)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := stream.Recommend(ctx, req)
+		wantCode(t, err, codes.DeadlineExceeded)
+		req.Scale.SpecReplicas = 8
+		answer, err := stream.Recommend(t.Context(), req)
+		if err != nil || answer.GetDesiredReplicas() != 8 {
+			t.Errorf("got %v, %v", answer, err)
+		}
+	})
+}
+
+func TestClosing(t *testing.T) {
+	for name, closing := range map[string]func(*setpoint.Client, *setpoint.Stream){
+		"a stream":        func(_ *setpoint.Client, s *setpoint.Stream) { s.Close() },
+		"a stream twice":  func(_ *setpoint.Client, s *setpoint.Stream) { s.Close(); s.Close() },
+		"its client":      func(c *setpoint.Client, _ *setpoint.Stream) { _ = c.Close() },
+		"both, one first": func(c *setpoint.Client, s *setpoint.Stream) { _ = c.Close(); s.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var s script
+				client := s.play(func(stream recommendStream) error { <-stream.Context().Done(); return nil }).serve(t, two)
+				stream := client.Stream(2)
+				var asking sync.WaitGroup
+				for range 3 { // two are sent, one waits for its turn
+					asking.Go(func() {
+						_, err := stream.Recommend(t.Context(), queue(web, 3, 50))
+						if status.Code(err) != codes.Canceled {
+							t.Errorf("got %v", err)
+						}
+					})
+				}
+				synctest.Wait()
+				closing(client, stream)
+				asking.Wait()
+				_, err := stream.Recommend(t.Context(), queue(web, 3, 50))
+				wantCode(t, err, codes.Canceled)
+			})
+		})
+	}
+}

@@ -1,0 +1,37 @@
+package setpoint
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc"
+)
+
+// withDefaultTimeout bounds calls without a deadline; 0: it does not.
+func withDefaultTimeout(timeout time.Duration) grpc.UnaryClientInterceptor {
+	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+		ctx, cancel := bounded(ctx, timeout)
+		defer cancel()
+		return invoke(ctx, method, req, reply, cc, options...)
+	}
+}
+
+// bounded gives a context that has none a deadline; a timeout of 0 does not.
+func bounded(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if _, has := ctx.Deadline(); has || timeout <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, timeout)
+}
+
+// withAttemptTimeout bounds each attempt of a repeatable call; below 0 it does not.
+func withAttemptTimeout(timeout time.Duration) grpc.UnaryClientInterceptor {
+	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+		if timeout > 0 && repeatable[method] {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, timeout)
+			defer cancel()
+		}
+		return invoke(ctx, method, req, reply, cc, options...)
+	}
+}

@@ -1,0 +1,264 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/spf13/pflag"
+	"go.uber.org/zap"
+
+	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/server/auth"
+	"github.com/setpoint-dev/setpoint/server/auth/policy"
+	"github.com/setpoint-dev/setpoint/server/auth/watched"
+	"github.com/setpoint-dev/setpoint/server/certs"
+	"github.com/setpoint-dev/setpoint/server/limit"
+)
+
+// edgeSettings say who may reach the service, and how.
+type edgeSettings struct {
+	TLSCert, TLSKey string
+	TLSClientCA     string
+	TLSClientCRL    string
+	TLSClientAuth   string
+	TokensFile      string
+	OIDCFile        string
+	PolicyFile      string
+	AllowAnonymous  bool
+	Insecure        bool
+}
+
+func (s *edgeSettings) bind(flags *pflag.FlagSet) {
+	flags.StringVar(&s.TLSCert, "tls-cert-file", s.TLSCert, "`file` with the PEM certificate of gRPC and REST, intermediate ones after it; read again when it changes. None: they are served in the clear")
+	flags.StringVar(&s.TLSKey, "tls-key-file", s.TLSKey, "`file` with its key")
+	flags.StringVar(&s.TLSClientCA, "tls-client-ca-file", s.TLSClientCA, "`file` with the PEM certificates of the CAs whose client certificates are credentials")
+	flags.StringVar(&s.TLSClientCRL, "tls-client-crl-file", s.TLSClientCRL, "`file` with PEM revocation lists of those CAs")
+	flags.StringVar(&s.TLSClientAuth, "tls-client-auth", s.TLSClientAuth, "client certificates: none, optional or require; empty: optional if there are CAs, else none")
+	flags.StringVar(&s.TokensFile, "auth-tokens-file", s.TokensFile, "`file` with the SHA-256 of bearer tokens and whose they are; read again when it changes")
+	flags.StringVar(&s.OIDCFile, "auth-oidc-file", s.OIDCFile, "`file` with the OpenID Connect issuers whose JWTs are accepted as bearer tokens; read again when it changes")
+	flags.BoolVar(&s.AllowAnonymous, "auth-allow-anonymous", s.AllowAnonymous, "let callers without credentials in, as \"anonymous\", for the policy to judge")
+	flags.StringVar(&s.PolicyFile, "policy-file", s.PolicyFile, "`file` that says what callers may do, and with which limits and options; read again when it changes. None: everybody who is known may do everything")
+	flags.BoolVar(&s.Insecure, "insecure", s.Insecure, "serve beyond this machine although callers are not asked who they are, or in the clear")
+}
+
+// limitSettings bound what callers may take.
+type limitSettings struct {
+	InFlight          int
+	InFlightPerCaller int
+	RatePerCaller     float64
+	BurstPerCaller    int
+	StreamsPerCaller  int
+	Shedding          bool
+	MaxConnectionAge  time.Duration
+	CallsPerConn      int
+	HeaderBytes       int
+}
+
+func defaultLimitSettings() limitSettings {
+	o := server.DefaultOptions()
+	return limitSettings{
+		InFlight: o.Limits.InFlight, Shedding: !o.Limits.Shedding.Off,
+		MaxConnectionAge: o.MaxConnectionAge, CallsPerConn: o.MaxCallsPerConnection, HeaderBytes: o.MaxHeaderBytes,
+	}
+}
+
+func (s *limitSettings) bind(flags *pflag.FlagSet) {
+	flags.IntVar(&s.InFlight, "max-in-flight", s.InFlight, "calls in flight, of all callers; a batch counts as its requests")
+	flags.IntVar(&s.InFlightPerCaller, "max-in-flight-per-caller", s.InFlightPerCaller, "calls in flight of one caller, unless the policy file says otherwise; 0: no limit")
+	flags.Float64Var(&s.RatePerCaller, "max-rate-per-caller", s.RatePerCaller, "requests a second of one caller, unless the policy file says otherwise; 0: no limit")
+	flags.IntVar(&s.BurstPerCaller, "max-burst-per-caller", s.BurstPerCaller, "requests of one caller at once, where there is a rate; 0: a second's worth")
+	flags.IntVar(&s.StreamsPerCaller, "max-streams-per-caller", s.StreamsPerCaller, "open streams of one caller, unless the policy file says otherwise; 0: no limit")
+	flags.BoolVar(&s.Shedding, "shed-load", s.Shedding, "refuse calls while more come than the processors can do, so that those that are taken are quick")
+	flags.DurationVar(&s.MaxConnectionAge, "max-connection-age", s.MaxConnectionAge, "age at which a gRPC connection makes way for a new one, so that callers spread over instances; 0: connections stay")
+	flags.IntVar(&s.CallsPerConn, "max-calls-per-connection", s.CallsPerConn, "calls in flight on one HTTP/2 connection")
+	flags.IntVar(&s.HeaderBytes, "max-header-bytes", s.HeaderBytes, "size of the headers of one call")
+}
+
+func (s *limitSettings) options() limit.Options {
+	o := limit.DefaultOptions()
+	o.InFlight = s.InFlight
+	o.Identity = limit.Limits{InFlight: s.InFlightPerCaller, Rate: s.RatePerCaller, Burst: s.BurstPerCaller, Streams: s.StreamsPerCaller}
+	o.Shedding.Off = !s.Shedding
+	return o
+}
+
+func (s *limitSettings) validate(refuse func(flag, format string, args ...any)) {
+	if err := s.options().Validate(); err != nil {
+		refuse("max-in-flight", "%v", err)
+	}
+	for flag, n := range map[string]int{"max-calls-per-connection": s.CallsPerConn, "max-header-bytes": s.HeaderBytes} {
+		if n <= 0 {
+			refuse(flag, "%d is not above 0", n)
+		}
+	}
+	if s.MaxConnectionAge < 0 {
+		refuse("max-connection-age", "%s is negative", s.MaxConnectionAge)
+	}
+}
+
+// asks reports whether callers are asked who they are.
+func (s *edgeSettings) asks() bool {
+	return s.TokensFile != "" || s.OIDCFile != "" || s.clientAuth() != string(certs.None)
+}
+
+func (s *edgeSettings) clientAuth() string {
+	switch {
+	case s.TLSClientAuth != "":
+		return s.TLSClientAuth
+	case s.TLSClientCA != "":
+		return string(certs.Optional)
+	}
+	return string(certs.None)
+}
+
+func (s *edgeSettings) certOptions() certs.Options {
+	return certs.Options{
+		CertFile: s.TLSCert, KeyFile: s.TLSKey, CAFile: s.TLSClientCA, CRLFile: s.TLSClientCRL,
+		ClientAuth: certs.ClientAuth(s.clientAuth()),
+	}
+}
+
+// validate says what is wrong with the settings; addresses are those of gRPC and REST,
+// by their flags.
+func (s *edgeSettings) validate(refuse func(flag, format string, args ...any), addresses map[string]string) {
+	if err := s.certOptions().Validate(); err != nil {
+		refuse("tls-cert-file", "%v", err)
+	}
+	if s.TLSCert == "" && (s.TLSClientCA != "" || s.clientAuth() != string(certs.None)) {
+		refuse("tls-client-ca-file", "client certificates need TLS: give --tls-cert-file and --tls-key-file")
+	}
+	if s.AllowAnonymous && !s.asks() {
+		refuse("auth-allow-anonymous", "nobody is asked for credentials: give --auth-tokens-file, --auth-oidc-file or --tls-client-ca-file")
+	}
+	if s.AllowAnonymous && s.PolicyFile == "" {
+		refuse("auth-allow-anonymous", "say in --policy-file what anonymous callers may do")
+	}
+	if s.PolicyFile != "" && !s.asks() {
+		refuse("policy-file", "nobody is asked for credentials: give --auth-tokens-file, --auth-oidc-file or --tls-client-ca-file")
+	}
+	if s.Insecure {
+		return
+	}
+	for flag, address := range addresses {
+		if isLoopback(address) {
+			continue
+		}
+		if !s.asks() {
+			refuse(flag, "%s is reachable from other machines, and callers are not asked who they are: give --auth-tokens-file, --auth-oidc-file or --tls-client-ca-file, or say --insecure", address)
+		}
+		if s.TLSCert == "" {
+			refuse(flag, "%s is reachable from other machines, and served in the clear: give --tls-cert-file and --tls-key-file, or say --insecure", address)
+		}
+	}
+}
+
+// isLoopback reports whether an address is reachable from this machine only. One that
+// is not clear is not.
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// edge is what the settings come to, while the service runs.
+type edge struct {
+	access *server.Access
+	tls    *tls.Config
+	source *certs.Source
+	stop   context.CancelFunc
+	done   sync.WaitGroup
+}
+
+// open reads the files. It is to be closed.
+func (s *edgeSettings) open(log *zap.Logger) (*edge, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	e := &edge{stop: cancel}
+	if err := errors.Join(s.openTLS(ctx, e, log), s.openAccess(ctx, e, log)); err != nil {
+		e.close()
+		return nil, err
+	}
+	return e, nil
+}
+
+func (s *edgeSettings) openTLS(ctx context.Context, e *edge, log *zap.Logger) error {
+	if s.TLSCert == "" {
+		return nil
+	}
+	o := s.certOptions()
+	o.OnChange = func(err error) {
+		if err != nil {
+			log.Error("certificates not taken; those of before stay in use", zap.Error(err))
+			return
+		}
+		log.Info("certificates taken")
+	}
+	o.OnExpiring = func(notAfter time.Time) {
+		log.Warn("the certificate expires soon", zap.Time("notAfter", notAfter))
+	}
+	var err error
+	if e.source, err = certs.New(o); err != nil {
+		return fmt.Errorf("--tls-cert-file: %w", err)
+	}
+	if e.tls, err = e.source.ServerConfig(); err != nil {
+		return fmt.Errorf("--tls-cert-file: %w", err)
+	}
+	e.done.Go(func() { e.source.Run(ctx) })
+	return nil
+}
+
+func (s *edgeSettings) openAccess(ctx context.Context, e *edge, log *zap.Logger) error {
+	if !s.asks() {
+		return nil
+	}
+	files := watched.Options{OnChange: func(event watched.Event) {
+		if event.Err != nil {
+			log.Error("file not taken; what it said before stays in use", zap.Strings("files", event.Paths), zap.Error(event.Err))
+			return
+		}
+		log.Info("file taken", zap.Strings("files", event.Paths))
+	}}
+	authenticator, err := auth.New(auth.Options{
+		Certificates: s.clientAuth() != string(certs.None),
+		TokensFile:   s.TokensFile, OIDCFile: s.OIDCFile, AllowAnonymous: s.AllowAnonymous, Files: files,
+		OnIssuer: func(issuer string, err error) {
+			if err != nil {
+				log.Warn("an issuer's keys can't be fetched", zap.String("issuer", issuer), zap.Error(err))
+				return
+			}
+			log.Info("an issuer's keys are known", zap.String("issuer", issuer))
+		},
+	})
+	if err != nil {
+		return err
+	}
+	e.access = &server.Access{Authenticator: authenticator, Policy: watched.Fixed(policy.Default(false))}
+	if s.PolicyFile == "" {
+		return nil
+	}
+	p, err := policy.Open(s.PolicyFile, files)
+	if err != nil {
+		return err
+	}
+	e.access.Policy = p
+	e.done.Go(func() { p.Run(ctx) })
+	return nil
+}
+
+func (e *edge) close() {
+	e.stop()
+	e.done.Wait()
+	if e.access != nil {
+		e.access.Authenticator.Close()
+	}
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+func TestServingBeyondThisMachineTakesCredentialsAndTLS(t *testing.T) {
+	t.Parallel()
+	tls := func(s *settings) { s.Edge.TLSCert, s.Edge.TLSKey = "cert.pem", "key.pem" }
+	tokens := func(s *settings) { s.Edge.TokensFile = "tokens.yaml" }
+	everywhere := func(s *settings) { s.GRPCAddress = ":9090" }
+	for _, tt := range []struct {
+		name    string
+		change  []func(*settings)
+		problem string
+	}{
+		{"the defaults", nil, ""},
+		{"all interfaces", []func(*settings){everywhere}, "--grpc-address: :9090 is reachable from other machines, and callers are not asked who they are"},
+		{"all interfaces with tokens", []func(*settings){everywhere, tokens}, "--grpc-address: :9090 is reachable from other machines, and served in the clear"},
+		{"all interfaces with TLS", []func(*settings){everywhere, tls}, "callers are not asked who they are"},
+		{"all interfaces with both", []func(*settings){everywhere, tls, tokens}, ""},
+		{"all interfaces, insecure", []func(*settings){everywhere, func(s *settings) { s.Edge.Insecure = true }}, ""},
+		{"REST counts, too", []func(*settings){func(s *settings) { s.RESTAddress = "0.0.0.0:8080" }}, "--rest-address: 0.0.0.0:8080 is reachable"},
+		{"an address of the network", []func(*settings){func(s *settings) { s.RESTAddress = "192.0.2.1:8080" }}, "--rest-address"},
+		{"a name", []func(*settings){func(s *settings) { s.RESTAddress = "setpoint.example:8080" }}, "--rest-address"},
+		{"IPv6 loopback", []func(*settings){func(s *settings) { s.RESTAddress = "[::1]:8080" }}, ""},
+		{"localhost", []func(*settings){func(s *settings) { s.RESTAddress = "localhost:8080" }}, ""},
+		{"a certificate without its key", []func(*settings){func(s *settings) { s.Edge.TLSCert = "cert.pem" }}, "a certificate needs its key"},
+		{"client certificates in the clear", []func(*settings){func(s *settings) { s.Edge.TLSClientCA = "ca.pem" }}, "client certificates need TLS"},
+		{"client certificates of unknown CAs", []func(*settings){tls, func(s *settings) { s.Edge.TLSClientAuth = "require" }}, "need the CAs"},
+		{"client certificates in an odd way", []func(*settings){tls, func(s *settings) { s.Edge.TLSClientAuth = "maybe" }}, "maybe"},
+		{"a policy for nobody", []func(*settings){func(s *settings) { s.Edge.PolicyFile = "policy.yaml" }}, "--policy-file: nobody is asked"},
+		{"anonymous callers without a policy", []func(*settings){tokens, func(s *settings) { s.Edge.AllowAnonymous = true }}, "what anonymous callers may do"},
+		{"a burst without a rate", []func(*settings){func(s *settings) { s.Limits.BurstPerCaller = 3 }}, "--max-in-flight: limits of an identity: burst 3 without a rate"},
+		{"no calls at all", []func(*settings){func(s *settings) { s.Limits.InFlight = 0 }}, "--max-in-flight"},
+		{"no headers", []func(*settings){func(s *settings) { s.Limits.HeaderBytes = 0 }}, "--max-header-bytes: 0 is not above 0"},
+	} {
+		s := defaultSettings()
+		for _, change := range tt.change {
+			change(&s)
+		}
+		err := s.validate()
+		switch {
+		case tt.problem == "" && err != nil:
+			t.Errorf("%s: %v", tt.name, err)
+		case tt.problem != "" && (err == nil || !strings.Contains(err.Error(), tt.problem)):
+			t.Errorf("%s: got %v, want one with %q", tt.name, err, tt.problem)
+		}
+	}
+}
+
+func TestCheckPrintsTheSettingsWithoutSecrets(t *testing.T) {
+	t.Parallel()
+	got := run(t, "", "serve", "--check", "--redis", "redis://user:s3cret@redis.example:6379,other.example:6379", "--max-pods=7")
+	if got.code != 0 || !strings.Contains(got.stdout, "max-pods: 7 # set") || !strings.Contains(got.stdout, "redis.example") {
+		t.Errorf("exit code %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	if strings.Contains(got.stdout+got.stderr, "s3cret") {
+		t.Errorf("it tells the password:\n%s%s", got.stdout, got.stderr)
+	}
+	tokens := filepath.Join(t.TempDir(), "tokens.yaml")
+	if err := os.WriteFile(tokens, []byte("tokens:\n  - {identity: a, sha256: nothing}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bad := run(t, "", "serve", "--check", "--auth-tokens-file", tokens)
+	if bad.code != exitUsage || !strings.Contains(bad.stderr, "tokens.yaml:2") {
+		t.Errorf("a file with a mistake: exit code %d\n%s%s", bad.code, bad.stdout, bad.stderr)
+	}
+	missing := run(t, "", "serve", "--check", "--tls-cert-file=/nowhere/cert.pem", "--tls-key-file=/nowhere/key.pem")
+	if missing.code != exitUsage || !strings.Contains(missing.stderr, "--tls-cert-file") {
+		t.Errorf("a file that is not there: exit code %d\n%s", missing.code, missing.stderr)
+	}
+}
+
+func TestATokenIsShownOnceAndItsEntryDoesNotGiveItAway(t *testing.T) {
+	t.Parallel()
+	got := run(t, "", "token", "agent-shop", "--lifetime=24h", "--description=the agent")
+	token := strings.TrimSpace(got.stdout)
+	sum := sha256.Sum256([]byte(token))
+	if got.code != 0 || !strings.HasPrefix(token, "sp_") || strings.Contains(got.stderr, token) ||
+		!strings.Contains(got.stderr, hex.EncodeToString(sum[:])) || !strings.Contains(got.stderr, "expires:") {
+		t.Fatalf("exit code %d\n%s\n%s", got.code, got.stdout, got.stderr)
+	}
+	tokens := filepath.Join(t.TempDir(), "tokens.yaml")
+	if err := os.WriteFile(tokens, []byte("tokens:\n"+got.stderr), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if check := run(t, "", "serve", "--check", "--auth-tokens-file", tokens); check.code != 0 {
+		t.Errorf("the entry is not one of the file: %s", check.stderr)
+	}
+	if bad := run(t, "", "token", "not a name"); bad.code != exitUsage {
+		t.Errorf("an identity with blanks: exit code %d", bad.code)
+	}
+}
+
+func TestTheSupervisorIsTold(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "notify")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	t.Setenv("NOTIFY_SOCKET", socket)
+	told := func() string {
+		b := make([]byte, 100)
+		if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		n, err := conn.Read(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b[:n])
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	defer tellSupervisor(ctx, zap.NewNop())()
+	if got := told(); got != "READY=1" {
+		t.Errorf("got %q", got)
+	}
+	stop()
+	if got := told(); got != "STOPPING=1" {
+		t.Errorf("got %q", got)
+	}
+}

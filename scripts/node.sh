@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Makes sure that Node.js 18 or later and npm are there, for examples/node, which the
+# tests run. Installs them where apt can, as root; otherwise says what is missing.
+set -euo pipefail
+
+# missing prints what is not there, and nothing if all is.
+missing() {
+  local version
+  command -v npm >/dev/null || echo 'npm'
+  if ! command -v node >/dev/null; then
+    echo 'node'
+    return
+  fi
+  version=$(node --version)
+  version=${version#v}
+  test "${version%%.*}" -ge 18 || echo "node 18 or later, there is $version"
+}
+
+# give_up REASON : says what is missing and what follows from that.
+give_up() {
+  printf '%s\nMissing:\n' "$1"
+  missing | sed 's/^/  /'
+  echo 'The test of examples/node is SKIPPED, or fails where CI is set.'
+  exit 1
+}
+
+test -n "$(missing)" || exit 0
+if command -v brew >/dev/null; then
+  give_up 'There is no Node.js: run brew install node.'
+elif ! command -v apt-get >/dev/null; then
+  give_up 'There is no Node.js, and no apt-get to install it with: install nodejs and npm.'
+elif [ "$(id -u)" -ne 0 ]; then
+  give_up 'There is no Node.js, and no right to install it: run sudo apt-get install nodejs npm.'
+fi
+apt-get update || give_up 'There is no Node.js, and no list of packages to be had.'
+DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends nodejs npm ||
+  give_up 'Node.js could not be installed.'
+test -z "$(missing)" || give_up 'Node.js was installed, and something is still missing.'
+node --version

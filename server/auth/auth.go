@@ -1,0 +1,371 @@
+package auth
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	jose "github.com/go-jose/go-jose/v4"
+
+	"github.com/setpoint-dev/setpoint/server/auth/bounded"
+	"github.com/setpoint-dev/setpoint/server/auth/watched"
+)
+
+// MaxTokenBytes bounds a bearer token. Longer ones are not looked at.
+const MaxTokenBytes = 16 << 10
+
+// DefaultCachedTokens is the default of Options.CachedTokens.
+const DefaultCachedTokens = 10000
+
+// Options are the settings of an Authenticator. The zero value is one that takes
+// everybody for Anonymous.
+type Options struct {
+	// Certificates says that verified client certificates are credentials.
+	Certificates bool
+	// CertificateNames are the kinds of names that a certificate may name its holder by:
+	// the first kind that it has any of. Nil: URIName, DNSName, CommonName.
+	CertificateNames []NameKind
+	// TokensFile and OIDCFile are the files of tokens and issuers. "": none.
+	TokensFile, OIDCFile string
+	// AllowAnonymous takes callers without credentials for Anonymous, rather than
+	// refusing them. Bad credentials are refused all the same.
+	AllowAnonymous bool
+	// CachedTokens bounds the JWTs that are remembered so that they need not be verified
+	// again, about 500 bytes each. Zero: DefaultCachedTokens.
+	CachedTokens int
+	// Files says how the files are watched. Its OnChange is told of both.
+	Files watched.Options
+	// OnIssuer is told when an issuer's keys could not be fetched, and why, and when they
+	// could for the first time or again (nil). It must not block. Nil: nobody cares.
+	OnIssuer func(issuer string, err error)
+}
+
+// Authenticator finds out who calls. It is safe for concurrent use.
+type Authenticator struct {
+	options      Options
+	certificates *certificates                 // nil: not accepted
+	tokens       *watched.File[tokens]         // nil: there are none
+	oidc         *watched.File[[]IssuerConfig] // nil: JWTs are not accepted
+	issuers      atomic.Pointer[issuerSet]     // what oidc says, at work
+	ctx          context.Context               // of all goroutines
+	stop         context.CancelFunc
+	running      sync.WaitGroup
+	hits, misses atomic.Uint64 // of the cache of JWTs
+}
+
+// issuerSet is the issuers of one state of the file, with what they have verified.
+type issuerSet struct {
+	byURL map[string]*runningIssuer
+	cache *bounded.Map[[sha256.Size]byte, verified]
+}
+
+type runningIssuer struct {
+	*issuer
+	stop context.CancelFunc
+}
+
+// New returns an Authenticator. An error is all that is wrong with the files; that an
+// issuer can't be reached is none. It must be closed.
+func New(o Options) (*Authenticator, error) {
+	if o.CertificateNames == nil {
+		o.CertificateNames = []NameKind{URIName, DNSName, CommonName}
+	}
+	if o.CachedTokens == 0 {
+		o.CachedTokens = DefaultCachedTokens
+	}
+	if o.OnIssuer == nil {
+		o.OnIssuer = func(string, error) {}
+	}
+	a := &Authenticator{options: o}
+	if o.Certificates {
+		a.certificates = &certificates{kinds: o.CertificateNames}
+	}
+	if err := a.open(); err != nil {
+		return nil, err
+	}
+	a.ctx, a.stop = context.WithCancel(context.Background())
+	if a.tokens != nil {
+		a.running.Go(func() { a.tokens.Run(a.ctx) })
+	}
+	if a.oidc != nil {
+		a.useIssuers(a.oidc.Load())
+		a.running.Go(func() { a.oidc.Run(a.ctx) })
+	}
+	return a, nil
+}
+
+// open reads the files, and checks the options.
+func (a *Authenticator) open() error {
+	var problems []error
+	o := &a.options
+	for _, kind := range o.CertificateNames {
+		if !slices.Contains([]NameKind{URIName, DNSName, CommonName}, kind) {
+			problems = append(problems, fmt.Errorf("certificate name %q: must be one of uri, dns, cn", kind))
+		}
+	}
+	var err error
+	if o.TokensFile != "" {
+		a.tokens, err = watched.Open(func(contents [][]byte) (tokens, error) {
+			return parseTokens(o.TokensFile, contents[0])
+		}, o.Files, o.TokensFile)
+		problems = append(problems, err)
+	}
+	if o.OIDCFile != "" {
+		files := o.Files
+		files.OnChange = a.issuersChanged
+		a.oidc, err = watched.Open(func(contents [][]byte) ([]IssuerConfig, error) {
+			return parseIssuers(o.OIDCFile, filepath.Dir(o.OIDCFile), contents[0])
+		}, files, o.OIDCFile)
+		problems = append(problems, err)
+	}
+	return errors.Join(problems...)
+}
+
+// Close stops all goroutines and waits for them. JWTs can't be verified any more.
+func (a *Authenticator) Close() {
+	a.stop()
+	a.running.Wait()
+}
+
+// Reload reads the files now, whether or not they seem to have changed. The error is
+// all that is wrong with them; of a file that is wrong, what it said before stays.
+func (a *Authenticator) Reload() error {
+	var problems []error
+	if a.tokens != nil {
+		problems = append(problems, a.tokens.Reload())
+	}
+	if a.oidc != nil {
+		problems = append(problems, a.oidc.Reload())
+	}
+	return errors.Join(problems...)
+}
+
+// issuersChanged puts the issuers of a changed file to work.
+func (a *Authenticator) issuersChanged(e watched.Event) {
+	if e.Err == nil {
+		a.useIssuers(a.oidc.Load())
+	}
+	if a.options.Files.OnChange != nil {
+		a.options.Files.OnChange(e)
+	}
+}
+
+// useIssuers puts issuers to work. Those that have not changed keep their keys. Callers
+// are of one goroutine at a time.
+func (a *Authenticator) useIssuers(configs []IssuerConfig) {
+	last := a.issuers.Load()
+	next := &issuerSet{
+		byURL: make(map[string]*runningIssuer, len(configs)),
+		cache: bounded.New[[sha256.Size]byte, verified](a.options.CachedTokens),
+	}
+	for _, c := range configs {
+		if last != nil && last.byURL[c.Issuer] != nil && reflect.DeepEqual(last.byURL[c.Issuer].config, c) {
+			next.byURL[c.Issuer] = last.byURL[c.Issuer]
+		} else {
+			next.byURL[c.Issuer] = a.start(c)
+		}
+	}
+	a.issuers.Store(next)
+	if last == nil {
+		return
+	}
+	for url, old := range last.byURL {
+		if next.byURL[url] != old {
+			old.stop()
+		}
+	}
+}
+
+// start lets an issuer's keys be fetched.
+func (a *Authenticator) start(c IssuerConfig) *runningIssuer {
+	var before error
+	first := true
+	report := func(err error) {
+		if first || (err == nil) != (before == nil) {
+			a.options.OnIssuer(c.Issuer, err)
+		}
+		first, before = false, err
+	}
+	keys := newKeySet(func(ctx context.Context) ([]jose.JSONWebKey, error) { return fetchKeys(ctx, c) }, report)
+	ctx, stop := context.WithCancel(a.ctx)
+	a.running.Go(func() {
+		defer stop()
+		keys.run(ctx)
+	})
+	return &runningIssuer{issuer: &issuer{config: c, keys: keys}, stop: stop}
+}
+
+// Credentials are what came with a call.
+type Credentials struct {
+	// Authorization are the values of the header, or of gRPC's metadata, of that name.
+	Authorization []string
+	// TLS is the state of the caller's connection; nil: it is in the clear.
+	TLS *tls.ConnectionState
+}
+
+// Authenticate returns who calls, or an *Error. It asks the network only for keys that
+// it does not have, and then for as long as ctx allows.
+//
+// For streams: it is cheap enough to be asked again for every message, so that a token
+// that was revoked stops there, too.
+func (a *Authenticator) Authenticate(ctx context.Context, c Credentials) (*Identity, error) {
+	identity, failure := a.authenticate(ctx, c, time.Now())
+	if failure != nil {
+		return nil, failure
+	}
+	return identity, nil
+}
+
+func (a *Authenticator) authenticate(ctx context.Context, c Credentials, now time.Time) (*Identity, *Error) {
+	// Nobody is asked who they are: what they send is of no interest.
+	if a.certificates == nil && a.tokens == nil && a.oidc == nil {
+		return Anonymous, nil
+	}
+	takesTokens := a.tokens != nil || a.oidc != nil
+	if takesTokens && len(c.Authorization) > 0 {
+		return a.bearer(ctx, c.Authorization, now)
+	}
+	if a.certificates != nil {
+		if identity, failure := a.certificates.authenticate(c.TLS, now); identity != nil || failure != nil {
+			return identity, failure
+		}
+	}
+	switch {
+	case a.options.AllowAnonymous:
+		return Anonymous, nil
+	case !takesTokens:
+		return nil, refuse(ReasonMissing, "a client certificate is needed", nil)
+	case a.certificates == nil:
+		return nil, refuse(ReasonMissing, "a bearer token is needed: authorization: Bearer TOKEN", nil)
+	}
+	return nil, refuse(ReasonMissing, "credentials are needed: a bearer token (authorization: Bearer TOKEN) or a client certificate", nil)
+}
+
+// bearer authenticates by a bearer token.
+func (a *Authenticator) bearer(ctx context.Context, authorization []string, now time.Time) (*Identity, *Error) {
+	token, failure := bearerToken(authorization)
+	if failure != nil {
+		return nil, failure
+	}
+	digest := sha256.Sum256([]byte(token))
+	if a.tokens != nil {
+		if identity, failure := a.tokens.Load().authenticate(digest, now); identity != nil || failure != nil {
+			return identity, failure
+		}
+	}
+	if a.oidc != nil && looksLikeJWT(token) {
+		return a.jwt(ctx, token, digest, now)
+	}
+	var detail error
+	if a.tokens != nil && a.tokens.Load().withLineBreak(token) {
+		detail = errors.New("the file has the SHA-256 of the token and a line break: use printf %s, not echo")
+	}
+	return nil, refuse(ReasonUnknownToken, "unknown token: it was never valid here, or has been revoked", detail)
+}
+
+// bearerToken takes the token out of the header.
+func bearerToken(authorization []string) (string, *Error) {
+	if len(authorization) > 1 {
+		return "", refuse(ReasonMalformed, "the authorization header is there more than once", nil)
+	}
+	value := authorization[0]
+	if len(value) > MaxTokenBytes+len("Bearer ") {
+		return "", refuse(ReasonTooLarge, fmt.Sprintf("the bearer token is longer than %d bytes", MaxTokenBytes), nil)
+	}
+	scheme, token, _ := strings.Cut(value, " ")
+	token = strings.Trim(token, " ")
+	if !strings.EqualFold(scheme, "Bearer") || token == "" || strings.ContainsAny(token, " \t\r\n") {
+		return "", refuse(ReasonMalformed, "the authorization header must be of the form: Bearer TOKEN", nil)
+	}
+	return token, nil
+}
+
+// jwt authenticates by a JWT, which is verified unless it was before.
+func (a *Authenticator) jwt(ctx context.Context, token string, digest [sha256.Size]byte, now time.Time) (*Identity, *Error) {
+	set := a.issuers.Load()
+	if known, ok := set.cache.Get(digest); ok {
+		if known.counts(now) {
+			a.hits.Add(1)
+			return known.identity, nil
+		}
+		set.cache.Delete(digest)
+	}
+	a.misses.Add(1)
+	name, err := claimedIssuer(token)
+	if err != nil {
+		return nil, refuse(ReasonMalformed, "the bearer token is not a JWT that can be read", err)
+	}
+	from, trusted := set.byURL[name]
+	if !trusted {
+		return nil, wrongIssuer()
+	}
+	result, failure := from.verify(ctx, token, now)
+	if failure != nil {
+		return nil, failure
+	}
+	set.cache.Put(digest, result)
+	return result.identity, nil
+}
+
+// counts reports whether what was verified would be found right again: the token has not
+// ended, and the issuer's keys are those it was verified with.
+func (v *verified) counts(now time.Time) bool {
+	state := v.issuer.keys.state.Load()
+	return !now.After(v.until) && state.generation == v.generation && state.unusable(now) == nil
+}
+
+// Stats are what an Authenticator has counted, for metrics.
+type Stats struct {
+	// Tokens and OIDC are of the files; the zero value without a file.
+	Tokens, OIDC watched.Stats
+	// CacheHits and CacheMisses count JWTs that were remembered and that were not;
+	// Cached is how many are now.
+	CacheHits, CacheMisses uint64
+	Cached                 int
+	// Issuers are in order of their URLs.
+	Issuers []IssuerStats
+}
+
+// IssuerStats are of one issuer.
+type IssuerStats struct {
+	Issuer string
+	// Fetches and Failures count how often the keys were asked for.
+	Fetches, Failures uint64
+	// Fetched is when the keys were last had; zero: never.
+	Fetched time.Time
+	// Err is why the last fetch failed; nil: it did not, or none has ended yet.
+	Err error
+}
+
+// Stats returns what was counted so far. What is counted of an issuer begins anew when
+// its entry in the file changes.
+func (a *Authenticator) Stats() Stats {
+	s := Stats{CacheHits: a.hits.Load(), CacheMisses: a.misses.Load()}
+	if a.tokens != nil {
+		s.Tokens = a.tokens.Stats()
+	}
+	if a.oidc == nil {
+		return s
+	}
+	s.OIDC = a.oidc.Stats()
+	set := a.issuers.Load()
+	s.Cached = set.cache.Len()
+	for url, i := range set.byURL {
+		one := IssuerStats{Issuer: url, Fetches: i.keys.fetches.Load(), Failures: i.keys.failures.Load()}
+		if state := i.keys.state.Load(); state != nil {
+			one.Fetched, one.Err = state.fetched, state.err
+		}
+		s.Issuers = append(s.Issuers, one)
+	}
+	slices.SortFunc(s.Issuers, func(a, b IssuerStats) int { return strings.Compare(a.Issuer, b.Issuer) })
+	return s
+}

@@ -1,0 +1,301 @@
+package document
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/setpoint-dev/setpoint/spelling"
+)
+
+const (
+	boolTag   = "!!bool"
+	floatTag  = "!!float"
+	intTag    = "!!int"
+	nullTag   = "!!null"
+	stringTag = "!!str"
+	timeTag   = "!!timestamp"
+)
+
+// Value is a value in a file, with its place. Its methods return false, or nothing,
+// for a value that is not as wanted, which they have then noted as a problem.
+type Value struct {
+	node   *yaml.Node
+	path   string
+	reader *reader
+}
+
+// Path is the value's place in the file: grants[0].verbs[1].
+func (v Value) Path() string { return v.path }
+
+// Refuse notes a problem with the value. The text must not quote what may be secret.
+func (v Value) Refuse(format string, args ...any) {
+	v.reader.refuse(v.node.Line, v.path, fmt.Sprintf(format, args...))
+}
+
+// Field is an entry that a map may have.
+type Field struct {
+	key      string
+	required bool
+	hidden   bool
+	read     func(Value)
+}
+
+// Required is an entry that must be there.
+func Required(key string, read func(Value)) Field { return Field{key: key, required: true, read: read} }
+
+// Optional is an entry that may be there.
+func Optional(key string, read func(Value)) Field { return Field{key: key, read: read} }
+
+// Never is an entry that must not be there, and why.
+func Never(key, why string) Field {
+	return Field{key: key, hidden: true, read: func(v Value) { v.Refuse("%s", why) }}
+}
+
+// Map reads a map. Fields are read in the file's order. It returns false if the
+// value is no map, or some entry is unknown, missing or there twice.
+func (v Value) Map(fields ...Field) bool {
+	if v.node.Kind != yaml.MappingNode {
+		v.mustBe("a map")
+		return false
+	}
+	right := true
+	lines := make(map[string]int, len(fields))
+	for i := 0; i+1 < len(v.node.Content); i += 2 {
+		right = v.entry(v.node.Content[i], v.node.Content[i+1], fields, lines) && right
+	}
+	for _, f := range fields {
+		if _, there := lines[f.key]; f.required && !there {
+			v.Refuse("%s is missing", f.key)
+			right = false
+		}
+	}
+	return right
+}
+
+// entry reads one entry of a map. lines are those of the keys so far.
+func (v Value) entry(key, value *yaml.Node, fields []Field, lines map[string]int) bool {
+	at := Value{node: key, path: v.path, reader: v.reader}
+	if key.Kind != yaml.ScalarNode {
+		at.Refuse("a key must be a name, is %s", describe(key))
+		return false
+	}
+	i := slices.IndexFunc(fields, func(f Field) bool { return f.key == key.Value })
+	if i < 0 {
+		at.Refuse("%s", unknownKey(key.Value, fields))
+		return false
+	}
+	if first, twice := lines[key.Value]; twice {
+		at.Refuse("%s is there twice, first in line %d", key.Value, first)
+		return false
+	}
+	lines[key.Value] = key.Line
+	inner := Value{node: value, path: strings.TrimPrefix(v.path+"."+key.Value, "."), reader: v.reader}
+	if value.Kind == yaml.ScalarNode && value.Value == "" && value.ShortTag() == nullTag {
+		inner.node = &yaml.Node{Kind: yaml.ScalarNode, Tag: nullTag, Line: key.Line}
+	}
+	fields[i].read(inner)
+	return true
+}
+
+// nameLike is what may be quoted of unknown keys: tokens and digests are longer.
+var nameLike = regexp.MustCompile(`^[A-Za-z][A-Za-z_-]{0,30}$`)
+
+func unknownKey(key string, fields []Field) string {
+	var known []string
+	for _, f := range fields {
+		if !f.hidden {
+			known = append(known, f.key)
+		}
+	}
+	text := "there is a key that is not known here"
+	if nameLike.MatchString(key) {
+		text = "unknown key " + key
+		if guess, ok := spelling.Closest(key, known); ok {
+			return text + ", did you mean " + guess + "?"
+		}
+	}
+	return text + "; known are " + strings.Join(known, ", ")
+}
+
+// List reads a list of at least one element.
+func (v Value) List(read func(i int, element Value)) {
+	if v.node.Kind == yaml.SequenceNode && len(v.node.Content) == 0 {
+		v.Refuse("must have at least one element")
+		return
+	}
+	v.ListOrNone(read)
+}
+
+// ListOrNone reads a list.
+func (v Value) ListOrNone(read func(i int, element Value)) {
+	if v.node.Kind != yaml.SequenceNode {
+		v.mustBe("a list")
+		return
+	}
+	for i, node := range v.node.Content {
+		read(i, Value{node: node, path: fmt.Sprintf("%s[%d]", v.path, i), reader: v.reader})
+	}
+}
+
+// Texts reads a list of at least one string.
+func (v Value) Texts() []string {
+	var texts []string
+	v.List(func(_ int, element Value) {
+		if text, ok := element.Text(); ok {
+			texts = append(texts, text)
+		}
+	})
+	return texts
+}
+
+// Text reads a string that is not empty.
+func (v Value) Text() (string, bool) {
+	if !v.scalar("a string", stringTag) {
+		return "", false
+	}
+	if v.node.Value == "" {
+		v.Refuse("must not be empty")
+		return "", false
+	}
+	return v.node.Value, true
+}
+
+// TextOrEmpty reads a string.
+func (v Value) TextOrEmpty() (string, bool) {
+	if !v.scalar("a string", stringTag) {
+		return "", false
+	}
+	return v.node.Value, true
+}
+
+// Raw reads any single value as it is written, be it a string, a number or a time.
+func (v Value) Raw() (string, bool) {
+	if v.node.Kind != yaml.ScalarNode || v.node.ShortTag() == nullTag {
+		v.mustBe("a single value")
+		return "", false
+	}
+	return v.node.Value, true
+}
+
+// Is reports whether the value is a certain string. That it is not is no problem.
+func (v Value) Is(text string) bool {
+	return v.node.Kind == yaml.ScalarNode && v.node.ShortTag() == stringTag && v.node.Value == text
+}
+
+// Bool reads true or false.
+func (v Value) Bool() (bool, bool) {
+	if !v.scalar("true or false", boolTag) {
+		return false, false
+	}
+	var b bool
+	if v.node.Decode(&b) != nil {
+		v.mustBe("true or false")
+		return false, false
+	}
+	return b, true
+}
+
+// Int reads a whole number between minimum and maximum.
+func (v Value) Int(minimum, maximum int64) (int64, bool) {
+	if !v.scalar("a whole number", intTag) {
+		return 0, false
+	}
+	var n int64
+	if v.node.Decode(&n) != nil || n < minimum || n > maximum {
+		v.Refuse("must be a whole number between %d and %d", minimum, maximum)
+		return 0, false
+	}
+	return n, true
+}
+
+// Positive reads a number above 0 and up to maximum.
+func (v Value) Positive(maximum float64) (float64, bool) {
+	if !v.scalar("a number", intTag, floatTag) {
+		return 0, false
+	}
+	var f float64
+	if v.node.Decode(&f) != nil || !(f > 0 && f <= maximum) {
+		v.Refuse("must be a number above 0, at most %g", maximum)
+		return 0, false
+	}
+	return f, true
+}
+
+// Duration reads a duration of at least 0 and up to maximum.
+func (v Value) Duration(maximum time.Duration) (time.Duration, bool) {
+	const want = `a duration such as "30s"`
+	if !v.scalar(want, stringTag) {
+		return 0, false
+	}
+	d, err := time.ParseDuration(v.node.Value)
+	switch {
+	case err != nil:
+		v.Refuse("must be %s", want)
+	case d < 0 || d > maximum:
+		v.Refuse("is %s, must be between 0s and %s", d, maximum)
+	default:
+		return d, true
+	}
+	return 0, false
+}
+
+// Time reads an instant.
+func (v Value) Time() (time.Time, bool) {
+	const want = "an instant such as 2027-01-31T00:00:00Z"
+	if !v.scalar(want, timeTag, stringTag) {
+		return time.Time{}, false
+	}
+	t, err := time.Parse(time.RFC3339, v.node.Value)
+	if err != nil {
+		v.Refuse("must be %s", want)
+		return time.Time{}, false
+	}
+	return t.UTC(), true
+}
+
+// scalar reports whether the value is a single one of the given types.
+func (v Value) scalar(want string, tags ...string) bool {
+	if v.node.Kind == yaml.ScalarNode && slices.Contains(tags, v.node.ShortTag()) {
+		return true
+	}
+	v.mustBe(want)
+	return false
+}
+
+func (v Value) mustBe(want string) {
+	hint := ""
+	if want == "a string" && v.node.Kind == yaml.ScalarNode && v.node.ShortTag() != nullTag {
+		hint = "; put it in quotes"
+	}
+	v.Refuse("must be %s, is %s%s", want, describe(v.node), hint)
+}
+
+// describe names the type of a value, and quotes nothing of it.
+func describe(node *yaml.Node) string {
+	switch node.Kind {
+	case yaml.MappingNode:
+		return "a map"
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.AliasNode:
+		return "an alias, which are not allowed here"
+	}
+	switch node.ShortTag() {
+	case nullTag:
+		return "empty"
+	case boolTag:
+		return "a boolean"
+	case intTag, floatTag:
+		return "a number"
+	case stringTag:
+		return "a string"
+	case timeTag:
+		return "a time"
+	}
+	return "something else"
+}

@@ -1,0 +1,73 @@
+package auth
+
+import "errors"
+
+// Reason is why a caller was not authenticated, for logs and metrics.
+type Reason string
+
+// The reasons.
+const (
+	// ReasonMissing: there are no credentials.
+	ReasonMissing Reason = "missing_credentials"
+	// ReasonMalformed: what there is can't be read.
+	ReasonMalformed Reason = "malformed"
+	// ReasonTooLarge: the token is longer than MaxTokenBytes.
+	ReasonTooLarge Reason = "too_large"
+	// ReasonUnknownToken: the token is none of the file's, and no JWT, or JWTs are not
+	// accepted.
+	ReasonUnknownToken Reason = "unknown_token"
+	// ReasonExpired and ReasonNotYetValid: the credentials are known, but not for now.
+	ReasonExpired     Reason = "expired"
+	ReasonNotYetValid Reason = "not_yet_valid"
+	// ReasonWrongIssuer: the JWT is of an issuer that is not trusted.
+	ReasonWrongIssuer Reason = "wrong_issuer"
+	// ReasonWrongAlgorithm: the JWT is signed in a way that is not accepted.
+	ReasonWrongAlgorithm Reason = "wrong_algorithm"
+	// ReasonWrongKey: the JWT's signature is by none of the issuer's keys.
+	ReasonWrongKey Reason = "wrong_key"
+	// ReasonWrongAudience: the JWT is meant for others.
+	ReasonWrongAudience Reason = "wrong_audience"
+	// ReasonWrongClaims: the JWT lacks a name, or has one that is none.
+	ReasonWrongClaims Reason = "wrong_claims"
+	// ReasonIssuerUnreachable: the issuer's keys could not be had. The token may be
+	// right; retrying may help.
+	ReasonIssuerUnreachable Reason = "issuer_unreachable"
+	// ReasonUnverified: there is a client certificate, but nobody has verified it.
+	ReasonUnverified Reason = "unverified_certificate"
+	// ReasonUnnamed: the client certificate holds no name that is accepted.
+	ReasonUnnamed Reason = "unnamed_certificate"
+)
+
+// Error is why a caller was not authenticated. Neither its text nor its detail hold
+// anything of a token.
+type Error struct {
+	Reason Reason
+	// Message is for the caller: what is wrong, and how to mend it.
+	Message string
+	// Detail is for logs; nil: there is none. It may name the issuer's addresses.
+	Detail error
+}
+
+// Error is the message for the caller.
+func (e *Error) Error() string { return e.Message }
+
+// Unwrap returns the detail for logs.
+func (e *Error) Unwrap() error { return e.Detail }
+
+// Unavailable reports whether the credentials could not be judged, which may pass:
+// for gRPC that is UNAVAILABLE rather than UNAUTHENTICATED.
+func (e *Error) Unavailable() bool { return e.Reason == ReasonIssuerUnreachable }
+
+// ReasonOf returns the reason of an error of Authenticate, or "".
+func ReasonOf(err error) Reason {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Reason
+	}
+	return ""
+}
+
+// refuse returns an error. detail may be nil.
+func refuse(reason Reason, message string, detail error) *Error {
+	return &Error{Reason: reason, Message: message, Detail: detail}
+}

@@ -1,0 +1,215 @@
+package auth
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	jose "github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+)
+
+// issuer verifies the JWTs of an issuer. go-oidc's verifier would do, but does not say
+// by type what is wrong with a token, nor lets the clock skew be chosen; what it is
+// made of, go-jose, does both.
+type issuer struct {
+	config IssuerConfig
+	keys   *keySet
+}
+
+// verified is what a JWT said, once it was found to be right.
+type verified struct {
+	identity *Identity
+	// until is when the token ends, clock skew included.
+	until time.Time
+	// issuer's keys were of this generation.
+	issuer     *issuer
+	generation uint64
+}
+
+// looksLikeJWT reports whether a token has the three parts of a signed JWT.
+func looksLikeJWT(token string) bool {
+	return strings.Count(token, ".") == 2
+}
+
+// claimedIssuer is the issuer that a JWT says it is of, which only tells whose keys to
+// try; "": none is said. It reads "iss" as it is spelt, as the verification does.
+func claimedIssuer(token string) (string, error) {
+	_, rest, _ := strings.Cut(token, ".")
+	payload, _, _ := strings.Cut(rest, ".")
+	data, err := base64.RawURLEncoding.DecodeString(payload)
+	if err != nil {
+		return "", errors.New("payload is not base64url")
+	}
+	var claims map[string]json.RawMessage
+	if json.Unmarshal(data, &claims) != nil {
+		return "", errors.New("payload is not a JSON object")
+	}
+	var name string
+	if raw, there := claims["iss"]; there && json.Unmarshal(raw, &name) != nil {
+		return "", errors.New("iss is not a string")
+	}
+	return name, nil
+}
+
+// verify checks a JWT that says it is of this issuer.
+func (i *issuer) verify(ctx context.Context, token string, now time.Time) (verified, *Error) {
+	parsed, err := jwt.ParseSigned(token, i.config.Algorithms)
+	var wrongAlgorithm *jose.ErrUnexpectedSignatureAlgorithm
+	switch {
+	case errors.As(err, &wrongAlgorithm):
+		return verified{}, refuse(ReasonWrongAlgorithm, "the bearer token is signed with an algorithm that is not accepted; accepted are "+joinAlgorithms(i.config.Algorithms), i.detail("algorithm"))
+	case err != nil:
+		return verified{}, refuse(ReasonMalformed, "the bearer token is not a JWT that can be read", i.detail("not a signed JWT"))
+	}
+	var claims map[string]json.RawMessage
+	state, failure := i.verifySignature(ctx, parsed, &claims)
+	if failure != nil {
+		return verified{}, failure
+	}
+	var registered jwt.Claims
+	if parsed.UnsafeClaimsWithoutVerification(&registered) != nil { // They were verified above.
+		return verified{}, refuse(ReasonWrongClaims, "the bearer token has a registered claim of the wrong type", i.detail("types of claims"))
+	}
+	if failure := i.checkRegistered(&registered, now); failure != nil {
+		return verified{}, failure
+	}
+	identity, failure := i.identity(claims)
+	if failure != nil {
+		return verified{}, failure
+	}
+	until := registered.Expiry.Time().Add(i.config.ClockSkew)
+	identity.Expires = until
+	return verified{identity: identity, until: until, issuer: i, generation: state.generation}, nil
+}
+
+// verifySignature finds the key that has signed the token, and reads the claims. It
+// returns the keys that it used.
+func (i *issuer) verifySignature(ctx context.Context, parsed *jwt.JSONWebToken, claims *map[string]json.RawMessage) (*keyState, *Error) {
+	state, err := i.keys.current(ctx)
+	if err != nil {
+		return nil, i.unreachable(err)
+	}
+	header := parsed.Headers[0]
+	signed, known := trySignature(parsed, state.keys, claims)
+	// A token without a key id may be by a key that is new, too.
+	if !signed && (!known || header.KeyID == "") && i.keys.refetch(ctx) {
+		if state, err = i.keys.current(ctx); err != nil {
+			return nil, i.unreachable(err)
+		}
+		signed, known = trySignature(parsed, state.keys, claims)
+	}
+	switch {
+	case signed:
+		return state, nil
+	case !known && state.err != nil:
+		// The key may be one that the issuer could tell of.
+		return nil, i.unreachable(state.err)
+	case known:
+		return nil, refuse(ReasonWrongKey, "the bearer token's signature is not its issuer's", i.detail("signature"))
+	}
+	return nil, refuse(ReasonWrongKey, "the bearer token is signed with a key that its issuer does not publish, or no longer", i.detail("unknown key"))
+}
+
+// trySignature reports whether one of the keys has signed the token, and whether any of
+// them has its key id.
+func trySignature(parsed *jwt.JSONWebToken, keys []jose.JSONWebKey, claims *map[string]json.RawMessage) (signed, known bool) {
+	header := parsed.Headers[0]
+	for k := range keys {
+		key := &keys[k]
+		if header.KeyID != "" && key.KeyID != header.KeyID {
+			continue
+		}
+		known = true
+		if key.Algorithm != "" && key.Algorithm != header.Algorithm {
+			continue
+		}
+		if parsed.Claims(key.Key, claims) == nil {
+			return true, true
+		}
+	}
+	return false, known
+}
+
+// checkRegistered checks the claims that all tokens have.
+func (i *issuer) checkRegistered(claims *jwt.Claims, now time.Time) *Error {
+	if claims.Expiry == nil {
+		return refuse(ReasonWrongClaims, "the bearer token has no expiry (exp)", i.detail("no exp"))
+	}
+	err := claims.ValidateWithLeeway(jwt.Expected{Issuer: i.config.Issuer, AnyAudience: i.config.Audiences, Time: now}, i.config.ClockSkew)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, jwt.ErrInvalidIssuer):
+		return wrongIssuer()
+	case errors.Is(err, jwt.ErrInvalidAudience):
+		return refuse(ReasonWrongAudience, fmt.Sprintf("the bearer token is not meant for this service: its audience (aud) must have one of %q", i.config.Audiences), i.detail("audience"))
+	case errors.Is(err, jwt.ErrExpired):
+		return refuse(ReasonExpired, "the bearer token expired at "+claims.Expiry.Time().UTC().Format(time.RFC3339), i.detail("exp"))
+	case errors.Is(err, jwt.ErrNotValidYet), errors.Is(err, jwt.ErrIssuedInTheFuture):
+		return refuse(ReasonNotYetValid, "the bearer token is not valid yet: is the clock of its issuer, or of this service, wrong?", i.detail("nbf or iat"))
+	}
+	return refuse(ReasonWrongClaims, "the bearer token's claims are not as they must be", i.detail("claims"))
+}
+
+func wrongIssuer() *Error {
+	return refuse(ReasonWrongIssuer, "the bearer token is of an issuer (iss) that this service does not trust", nil)
+}
+
+// identity reads who the claims speak of.
+func (i *issuer) identity(claims map[string]json.RawMessage) (*Identity, *Error) {
+	refused := func(claim, what string) (*Identity, *Error) {
+		return nil, refuse(ReasonWrongClaims, fmt.Sprintf("the bearer token's claim %s %s", claim, what), i.detail("claim "+claim))
+	}
+	prefix := string(MethodOIDC) + ":" + i.config.Prefix
+	var username string
+	if json.Unmarshal(claims[i.config.UsernameClaim], &username) != nil || !validName(username) {
+		return refused(i.config.UsernameClaim, "must be a name: printable text")
+	}
+	// An address that nobody has verified is anybody's.
+	if verified, there := claims["email_verified"]; i.config.UsernameClaim == "email" && there && string(verified) != "true" {
+		return refused("email_verified", "must be true")
+	}
+	groups, ok := readGroups(claims[i.config.GroupsClaim], prefix)
+	if !ok {
+		return refused(i.config.GroupsClaim, "must be a list of names of groups")
+	}
+	return &Identity{Name: prefix + username, Method: MethodOIDC, Groups: groups}, nil
+}
+
+// readGroups reads a list of groups, or a single one; raw may be missing.
+func readGroups(raw json.RawMessage, prefix string) (Groups, bool) {
+	if raw == nil || string(raw) == "null" {
+		return Groups{}, true
+	}
+	var names []string
+	if json.Unmarshal(raw, &names) != nil {
+		var name string
+		if json.Unmarshal(raw, &name) != nil {
+			return Groups{}, false
+		}
+		names = []string{name}
+	}
+	if slices.ContainsFunc(names, func(name string) bool { return !validName(name) }) {
+		return Groups{}, false
+	}
+	for n := range names {
+		names[n] = prefix + names[n]
+	}
+	return NewGroups(names...), true
+}
+
+// detail says for logs whose token it was, and what of it was looked at.
+func (i *issuer) detail(what string) error {
+	return fmt.Errorf("JWT of %s: %s", i.config.Issuer, what)
+}
+
+// unreachable is what callers are told while the keys can't be had.
+func (i *issuer) unreachable(err error) *Error {
+	return refuse(ReasonIssuerUnreachable, "the bearer token can't be checked now: its issuer does not answer; try again later", fmt.Errorf("keys of %s: %w", i.config.Issuer, err))
+}

@@ -1,0 +1,221 @@
+package auth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	jose "github.com/go-jose/go-jose/v4"
+)
+
+const (
+	// keysRefresh is how often keys are fetched, and so how long a key counts after the
+	// issuer has withdrawn it.
+	keysRefresh = 5 * time.Minute
+	// refetchInterval is the least time between fetches that tokens with unknown keys
+	// cause, and so how long a key may be unknown after the issuer has published it.
+	refetchInterval = 10 * time.Second
+	// keysMaxAge is how long keys count while the issuer can't be reached.
+	keysMaxAge = 24 * time.Hour
+	// firstRetry doubles with each failure up to lastRetry.
+	firstRetry = time.Second
+	lastRetry  = 30 * time.Second
+)
+
+var errClosed = errors.New("the server stops")
+
+// keySet holds an issuer's keys. One goroutine fetches them: at once, then every
+// keysRefresh, sooner after failures, and when a token has an unknown key. So an
+// issuer that is away keeps nobody from starting, and is asked again until it answers.
+//
+// go-oidc has such a set, too, but it asks the issuer for each token that it can't
+// verify, and never again for a key that it has.
+type keySet struct {
+	fetch func(context.Context) ([]jose.JSONWebKey, error)
+	// report is told of every fetch.
+	report func(error)
+	wake   chan struct{}
+	// state is what the last fetches have brought; nil: none has ended yet.
+	state atomic.Pointer[keyState]
+
+	mu sync.Mutex
+	// pending is closed when the fetch that is under way, or asked for, has ended; nil:
+	// there is none.
+	pending chan struct{}
+	started time.Time // of the last fetch
+	closed  bool      // nobody fetches any more
+
+	fetches, failures atomic.Uint64
+}
+
+// keyState is never changed.
+type keyState struct {
+	keys []jose.JSONWebKey
+	// generation counts changes of the keys.
+	generation uint64
+	// fetched is when the keys were; zero: never.
+	fetched time.Time
+	// err is why the last fetch failed; nil: it did not.
+	err error
+}
+
+func newKeySet(fetch func(context.Context) ([]jose.JSONWebKey, error), report func(error)) *keySet {
+	return &keySet{fetch: fetch, report: report, wake: make(chan struct{}, 1), pending: make(chan struct{})}
+}
+
+// run fetches until ctx is done.
+func (s *keySet) run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	failed := 0
+	for {
+		select {
+		case <-ctx.Done():
+			s.close()
+			return
+		case <-timer.C:
+		case <-s.wake:
+		}
+		s.begin()
+		keys, err := s.fetch(ctx)
+		if ctx.Err() != nil {
+			s.close()
+			return
+		}
+		s.finish(keys, err)
+		s.report(err)
+		if err == nil {
+			failed = 0
+			timer.Reset(keysRefresh)
+			continue
+		}
+		timer.Reset(retryAfter(failed))
+		failed++
+	}
+}
+
+// retryAfter spreads retries, for issuers that come back to many instances.
+func retryAfter(failed int) time.Duration {
+	pause := min(firstRetry<<min(failed, 10), lastRetry)
+	return pause/2 + rand.N(pause/2)
+}
+
+func (s *keySet) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// Who has asked waits for this fetch: it needs no other.
+	select {
+	case <-s.wake:
+	default:
+	}
+	if s.pending == nil {
+		s.pending = make(chan struct{})
+	}
+	s.started = time.Now()
+	s.fetches.Add(1)
+}
+
+// close ends all waiting.
+func (s *keySet) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.finish(nil, errClosed)
+}
+
+// finish keeps what a fetch has brought. The keys stay if it failed.
+func (s *keySet) finish(keys []jose.JSONWebKey, err error) {
+	next := keyState{err: err}
+	if last := s.state.Load(); last != nil {
+		next = *last
+		next.err = err
+	}
+	if err != nil {
+		s.failures.Add(1)
+	} else {
+		if !sameKeys(next.keys, keys) {
+			next.keys = keys
+			next.generation++
+		}
+		next.fetched = time.Now()
+	}
+	s.state.Store(&next)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pending != nil {
+		close(s.pending)
+		s.pending = nil
+	}
+}
+
+func sameKeys(a, b []jose.JSONWebKey) bool {
+	first, err := json.Marshal(a)
+	if err != nil {
+		return false
+	}
+	second, err := json.Marshal(b)
+	return err == nil && string(first) == string(second)
+}
+
+// current returns the keys. Before the first fetch has ended it waits for that.
+func (s *keySet) current(ctx context.Context) (*keyState, error) {
+	state := s.state.Load()
+	if state == nil {
+		s.mu.Lock()
+		pending := s.pending
+		s.mu.Unlock()
+		if pending != nil {
+			select {
+			case <-pending:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		state = s.state.Load()
+	}
+	if err := state.unusable(time.Now()); err != nil {
+		return nil, err
+	}
+	return state, nil
+}
+
+// unusable says why the keys must not be used, for they are too old or were never
+// there; nil: they may be.
+func (s *keyState) unusable(now time.Time) error {
+	switch {
+	case s.err == nil:
+		return nil
+	case errors.Is(s.err, errClosed), now.Sub(s.fetched) > keysMaxAge:
+		return s.err
+	}
+	return nil
+}
+
+// refetch waits for keys that are newer than the caller's, and reports whether there
+// may be any: they are not fetched again too soon.
+func (s *keySet) refetch(ctx context.Context) bool {
+	s.mu.Lock()
+	if s.pending == nil {
+		if s.closed || time.Since(s.started) < refetchInterval {
+			s.mu.Unlock()
+			return false
+		}
+		s.pending = make(chan struct{})
+		select {
+		case s.wake <- struct{}{}:
+		default:
+		}
+	}
+	pending := s.pending
+	s.mu.Unlock()
+	select {
+	case <-pending:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

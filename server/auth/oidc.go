@@ -1,0 +1,186 @@
+package auth
+
+import (
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	jose "github.com/go-jose/go-jose/v4"
+
+	"github.com/setpoint-dev/setpoint/server/auth/document"
+)
+
+// DefaultClockSkew is how much the clocks of issuers may differ from ours.
+const DefaultClockSkew = 30 * time.Second
+
+const maxClockSkew = 10 * time.Minute
+
+// asymmetric are the algorithms that may be allowed. With a symmetric one whoever can
+// verify a token can make one, and the key is not public.
+var asymmetric = []jose.SignatureAlgorithm{
+	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512,
+	jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
+}
+
+// IssuerConfig is an entry of the file of issuers.
+type IssuerConfig struct {
+	// Issuer is the issuer's URL, as its tokens and its discovery document have it.
+	Issuer string
+	// Audiences are those of which a token must have one.
+	Audiences []string
+	// UsernameClaim is the claim that names the caller, and GroupsClaim the one that
+	// lists the caller's groups; "": none does.
+	UsernameClaim, GroupsClaim string
+	// Prefix comes before names of callers and groups, after "oidc:".
+	Prefix string
+	// Algorithms are those that tokens may be signed with.
+	Algorithms []jose.SignatureAlgorithm
+	// ClockSkew is how much the issuer's clock may differ from ours.
+	ClockSkew time.Duration
+	// CAFile has the certificates to trust for the issuer's server, PEM; "": the
+	// system's. It is read whenever keys are fetched.
+	CAFile string
+	// Insecure allows plain HTTP, to any host.
+	Insecure bool
+}
+
+// parseIssuers reads a file of issuers. Relative paths in it are relative to folder.
+func parseIssuers(name, folder string, data []byte) ([]IssuerConfig, error) {
+	var issuers []IssuerConfig
+	err := document.Read(name, data, func(root document.Value) {
+		root.Map(document.Required("issuers", func(list document.Value) {
+			list.List(func(_ int, v document.Value) {
+				issuer := readIssuer(v, folder)
+				for _, other := range issuers {
+					refuseSame(v, issuer, other)
+				}
+				issuers = append(issuers, issuer)
+			})
+		}))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return issuers, nil
+}
+
+// refuseSame notes where callers of one issuer could pass for those of another.
+func refuseSame(v document.Value, issuer, other IssuerConfig) {
+	switch {
+	case issuer.Issuer == other.Issuer:
+		v.Refuse("is there twice: %s", issuer.Issuer)
+	case strings.HasPrefix(issuer.Prefix, other.Prefix), strings.HasPrefix(other.Prefix, issuer.Prefix):
+		v.Refuse("prefix %q and prefix %q of %s: neither may begin with the other, or callers of one issuer could pass for those of the other", issuer.Prefix, other.Prefix, other.Issuer)
+	}
+}
+
+// readIssuer reads an entry. What is wrong with it has been noted.
+func readIssuer(v document.Value, folder string) IssuerConfig {
+	c := IssuerConfig{UsernameClaim: "sub", Algorithms: asymmetric, ClockSkew: DefaultClockSkew}
+	prefixed := false
+	text := func(into *string) func(document.Value) {
+		return func(v document.Value) { *into, _ = v.Text() }
+	}
+	v.Map(
+		document.Required("issuer", text(&c.Issuer)),
+		document.Required("audiences", func(v document.Value) { c.Audiences = v.Texts() }),
+		document.Optional("usernameClaim", text(&c.UsernameClaim)),
+		document.Optional("groupsClaim", text(&c.GroupsClaim)),
+		document.Optional("prefix", func(v document.Value) {
+			c.Prefix, prefixed = v.TextOrEmpty()
+			if c.Prefix != "" && !validName(c.Prefix) {
+				v.Refuse("must be printable text of at most %d bytes", maxName)
+			}
+		}),
+		document.Optional("algorithms", func(v document.Value) { c.Algorithms = readAlgorithms(v) }),
+		document.Optional("clockSkew", func(v document.Value) { c.ClockSkew, _ = v.Duration(maxClockSkew) }),
+		document.Optional("caFile", func(v document.Value) { c.CAFile = readCAFile(v, folder) }),
+		document.Optional("insecure", func(v document.Value) { c.Insecure, _ = v.Bool() }),
+	)
+	if !prefixed {
+		c.Prefix = c.Issuer + "#"
+	}
+	if c.Issuer != "" {
+		if problem := checkURL(c.Issuer, c.Insecure); problem != "" {
+			v.Refuse("issuer: %s", problem)
+		}
+	}
+	return c
+}
+
+func readAlgorithms(v document.Value) []jose.SignatureAlgorithm {
+	var algorithms []jose.SignatureAlgorithm
+	v.List(func(_ int, v document.Value) {
+		text, ok := v.Text()
+		algorithm := jose.SignatureAlgorithm(text)
+		switch {
+		case !ok:
+		case slices.Contains(asymmetric, algorithm):
+			algorithms = append(algorithms, algorithm)
+		default:
+			v.Refuse("must be one of %s (asymmetric algorithms only)", joinAlgorithms(asymmetric))
+		}
+	})
+	return algorithms
+}
+
+func joinAlgorithms(algorithms []jose.SignatureAlgorithm) string {
+	names := make([]string, len(algorithms))
+	for i, algorithm := range algorithms {
+		names[i] = string(algorithm)
+	}
+	return strings.Join(names, ", ")
+}
+
+func readCAFile(v document.Value, folder string) string {
+	path, ok := v.Text()
+	if !ok {
+		return ""
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(folder, path)
+	}
+	if _, err := loadCAs(path); err != nil {
+		v.Refuse("%v", err)
+	}
+	return path
+}
+
+// loadCAs reads the certificates of a PEM file.
+func loadCAs(path string) (*x509.CertPool, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(data) {
+		return nil, fmt.Errorf("%s: no certificate in it (PEM is wanted)", path)
+	}
+	return pool, nil
+}
+
+// checkURL says what is wrong with the address of an issuer or of its keys; "":
+// nothing.
+func checkURL(text string, insecure bool) string {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil, u.Host == "", u.Scheme != "https" && u.Scheme != "http":
+		return "must be a URL such as https://login.example.com"
+	case u.User != nil, u.RawQuery != "", u.Fragment != "":
+		return "must be a URL without user, query and fragment"
+	case u.Scheme == "http" && !insecure && !loopback(u.Hostname()):
+		return "must be an https URL: over plain http anybody between could put in keys (insecure: true allows it)"
+	}
+	return ""
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,115 @@
+package policy
+
+// Grants are what a policy says of one caller. They are safe for concurrent use, and
+// never change: after a reload there are others, so that long streams should ask the
+// policy again now and then.
+type Grants struct {
+	identity string
+	grants   []*grant
+	options  []*optionsRule
+	limits   Limits
+}
+
+// Allow reports whether the caller may do something in a namespace of a cluster; of a
+// set of verbs, all of them by one grant. Neither may stand for all: see Within.
+func (g *Grants) Allow(verb Verb, cluster, namespace string) bool {
+	for _, granted := range g.grants {
+		if granted.allows(verb) && granted.clusters.match(cluster) && granted.namespaces.match(namespace) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *grant) allows(verb Verb) bool { return verb != 0 && r.verbs&verb == verb }
+
+// Check is Allow with a *DeniedError.
+func (g *Grants) Check(verb Verb, cluster, namespace string) error {
+	if g.Allow(verb, cluster, namespace) {
+		return nil
+	}
+	return &DeniedError{Identity: g.identity, Verb: verb, Cluster: cluster, Namespace: namespace}
+}
+
+// CheckAnywhere returns a *DeniedError unless there may be a place where the caller may
+// do something: for calls that concern no cluster, such as simulations.
+func (g *Grants) CheckAnywhere(verb Verb) error {
+	if g.Within(verb, "", "").None() {
+		return &DeniedError{Identity: g.identity, Verb: verb}
+	}
+	return nil
+}
+
+// HasOptions reports whether the policy sets options for some of the caller's targets.
+func (g *Grants) HasOptions() bool { return len(g.options) > 0 }
+
+// Limits are the caller's own.
+func (g *Grants) Limits() Limits { return g.limits }
+
+// Options are what the policy sets for the caller's requests about a target.
+func (g *Grants) Options(cluster, namespace, target string) Options {
+	var o Options
+	for _, rule := range g.options {
+		if rule.clusters.match(cluster) && rule.namespaces.match(namespace) && rule.targets.match(target) {
+			o = o.or(&rule.options)
+		}
+	}
+	return o.bounded()
+}
+
+// isAll reports whether a name of a cluster or namespace stands for all.
+func isAll(name string) bool { return name == "" || name == "-" }
+
+// Scope is what a caller may do something with, within a cluster, a namespace, or all of
+// either. The zero value is nothing.
+type Scope struct {
+	verb   Verb
+	grants *Grants
+	all    bool
+}
+
+// Within returns where the caller may do something, for calls about many targets:
+// cluster and namespace are names, or "-" or "" for all.
+//
+//	scope := grants.Within(policy.Read, cluster, namespace)
+//	if scope.None() { // PERMISSION_DENIED
+//	list what is in cluster and namespace, and if !scope.All() what scope.Contains
+func (g *Grants) Within(verb Verb, cluster, namespace string) Scope {
+	var s Scope
+	for _, granted := range g.grants {
+		if !granted.allows(verb) || !granted.clusters.touches(cluster) || !granted.namespaces.touches(namespace) {
+			continue
+		}
+		s.verb, s.grants = verb, g
+		s.all = s.all || granted.clusters.covers(cluster) && granted.namespaces.covers(namespace)
+	}
+	return s
+}
+
+// None reports whether nothing can be in the scope.
+func (s Scope) None() bool { return s.grants == nil }
+
+// All reports whether everything that was asked for is in the scope. It may be false
+// where several grants together cover everything.
+func (s Scope) All() bool { return s.all }
+
+// Contains reports whether a namespace that was asked for is in the scope.
+func (s Scope) Contains(cluster, namespace string) bool {
+	return s.all || s.grants != nil && s.grants.Allow(s.verb, cluster, namespace)
+}
+
+// touches reports whether some name that is asked for may match.
+func (n *names) touches(asked string) bool {
+	if isAll(asked) {
+		return n.any || len(n.few)+len(n.many)+len(n.patterns) > 0
+	}
+	return n.match(asked)
+}
+
+// covers reports whether all names that are asked for match.
+func (n *names) covers(asked string) bool {
+	if isAll(asked) {
+		return n.any
+	}
+	return n.match(asked)
+}

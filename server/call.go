@@ -1,0 +1,168 @@
+package server
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/protobuf/proto"
+)
+
+const (
+	// requestIDKey is the metadata, and the header, with a call's id.
+	requestIDKey = "x-request-id"
+	// maxRequestIDBytes bounds it.
+	maxRequestIDBytes = 128
+)
+
+// call is what is known of a call while it lasts. It is the context of the call, so
+// that keeping it costs one piece of memory.
+type call struct {
+	context.Context
+	// requestID is the caller's name for the call, or ours; see id.
+	requestID string
+	// identity is who calls, and target what the call is about, once they are known.
+	// They are set by the goroutine of the call; of streams only the identity is.
+	identity, target string
+	// items are the requests of a batch, failed those of them that failed.
+	items, failed int
+}
+
+type callKey struct{}
+
+// Value implements context.Context.
+func (c *call) Value(key any) any {
+	if key == (callKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
+// callOf returns the call of a context; nil: it is none over gRPC or REST.
+func callOf(ctx context.Context) *call {
+	c, _ := ctx.Value(callKey{}).(*call)
+	return c
+}
+
+// newCall returns the call that comes with the context.
+func newCall(ctx context.Context) *call {
+	c := &call{Context: ctx}
+	if sent := metadata.ValueFromIncomingContext(ctx, requestIDKey); len(sent) > 0 && isRequestID(sent[0]) {
+		c.requestID = sent[0]
+	}
+	return c
+}
+
+// noteIdentity notes who makes the call, as soon as that is known.
+func noteIdentity(ctx context.Context, name string) {
+	if c := callOf(ctx); c != nil {
+		c.identity = name
+	}
+}
+
+// noteTarget notes what a call is about that is no message with a name for it.
+func noteTarget(ctx context.Context, target string) {
+	if c := callOf(ctx); c != nil {
+		c.target = target
+	}
+}
+
+// id is the request's id; empty for calls in the process. A call that came without gets
+// one as soon as somebody wants to know: to send one back that nothing was logged under
+// would cost more than all else that is observed of a call. Not for use by several
+// goroutines at once until it was called.
+func (c *call) id() string {
+	if c == nil {
+		return ""
+	}
+	if c.requestID == "" {
+		c.requestID = newRequestID()
+	}
+	return c.requestID
+}
+
+// isRequestID reports whether a request's id may be logged and sent back as it is.
+func isRequestID(id string) bool {
+	if id == "" || len(id) > maxRequestIDBytes {
+		return false
+	}
+	for i := range len(id) {
+		if id[i] <= ' ' || id[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// newRequestID returns an id for a request that came with none, or with none that can
+// be used.
+func newRequestID() string {
+	var random [16]byte
+	binary.LittleEndian.PutUint64(random[:], rand.Uint64())
+	binary.LittleEndian.PutUint64(random[8:], rand.Uint64())
+	var digits [32]byte
+	hex.Encode(digits[:], random[:])
+	return string(digits[:])
+}
+
+// targetOf returns what a call is about: noted, or named by its message.
+func targetOf(c *call, req any) string {
+	if c.target != "" {
+		return c.target
+	}
+	switch m := req.(type) {
+	case interface{ GetTarget() string }:
+		return m.GetTarget()
+	case interface{ GetName() string }:
+		return m.GetName()
+	case interface{ GetParent() string }:
+		return m.GetParent()
+	}
+	return ""
+}
+
+// messageBytes is the length of a message as it is encoded.
+func messageBytes(m any) int {
+	switch m := m.(type) {
+	case *message:
+		if m != nil {
+			return len(m.data)
+		}
+	case proto.Message:
+		return proto.Size(m)
+	}
+	return 0
+}
+
+// peerOf returns where a call comes from: for one from the gateway, where REST's did.
+func peerOf(ctx context.Context) string {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return ""
+	}
+	if p.Addr.Network() != gatewayNetwork {
+		return p.Addr.String()
+	}
+	// The gateway adds the address to those that proxies have told.
+	if told := metadata.ValueFromIncomingContext(ctx, "x-forwarded-for"); len(told) > 0 {
+		all := told[len(told)-1]
+		return strings.TrimSpace(all[strings.LastIndexByte(all, ',')+1:])
+	}
+	return ""
+}
+
+// requestIDOf returns the id of a REST call, and sees to it that the gateway passes on
+// no other.
+func requestIDOf(r *http.Request) string {
+	id := r.Header.Get(requestIDKey)
+	if !isRequestID(id) {
+		id = newRequestID()
+	}
+	r.Header.Set(requestIDKey, id)
+	return id
+}

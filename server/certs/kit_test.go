@@ -1,0 +1,258 @@
+package certs_test
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"io"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/server/certs"
+)
+
+// authority is a CA.
+type authority struct {
+	t      testing.TB
+	cert   *x509.Certificate
+	key    *ecdsa.PrivateKey
+	serial atomic.Int64
+}
+
+func newAuthority(t testing.TB, name string) *authority {
+	a := &authority{t: t}
+	var err error
+	if a.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * 365 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, a.key.Public(), a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.cert, err = x509.ParseCertificate(der); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func (a *authority) pem() []byte { return encode("CERTIFICATE", a.cert.Raw) }
+
+// pair is a certificate and its key, in PEM.
+type pair struct {
+	cert, key []byte
+	leaf      *x509.Certificate
+}
+
+func (p *pair) tls(t testing.TB) tls.Certificate {
+	c, err := tls.X509KeyPair(p.cert, p.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// issue issues a certificate for localhost and 127.0.0.1.
+func (a *authority) issue(name string, change ...func(*x509.Certificate)) *pair {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1 + a.serial.Add(1)), Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(30 * 24 * time.Hour),
+		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	for _, c := range change {
+		c(template)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return &pair{encode("CERTIFICATE", der), encode("PRIVATE KEY", keyDER), leaf}
+}
+
+// revoke returns a revocation list.
+func (a *authority) revoke(nextUpdate time.Time, pairs ...*pair) []byte {
+	template := &x509.RevocationList{Number: big.NewInt(a.serial.Add(1)), ThisUpdate: time.Now().Add(-48 * time.Hour), NextUpdate: nextUpdate}
+	for _, p := range pairs {
+		template.RevokedCertificateEntries = append(template.RevokedCertificateEntries,
+			x509.RevocationListEntry{SerialNumber: p.leaf.SerialNumber, RevocationTime: time.Now()})
+	}
+	der, err := x509.CreateRevocationList(rand.Reader, template, a.cert, a.key)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return encode("X509 CRL", der)
+}
+
+func encode(blockType string, der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: blockType, Bytes: der})
+}
+
+// files are those of a Source.
+type files struct {
+	t                  testing.TB
+	cert, key, ca, crl string
+}
+
+func newFiles(t testing.TB) *files {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	return &files{t, in("tls.crt"), in("tls.key"), in("ca.crt"), in("ca.crl")}
+}
+
+func (f *files) write(name string, parts ...[]byte) {
+	f.t.Helper()
+	if err := os.WriteFile(name, bytes.Join(parts, nil), 0o600); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *files) writePair(p *pair) {
+	f.t.Helper()
+	f.write(f.cert, p.cert)
+	f.write(f.key, p.key)
+}
+
+// options are those with the certificate; with CAs too if clients are looked at.
+func (f *files) options(mode certs.ClientAuth) certs.Options {
+	o := certs.Options{CertFile: f.cert, KeyFile: f.key, ClientAuth: mode}
+	if mode != certs.None {
+		o.CAFile = f.ca
+	}
+	return o
+}
+
+func newSource(t testing.TB, o certs.Options) *certs.Source {
+	t.Helper()
+	s, err := certs.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func check(t testing.TB, s *certs.Source) {
+	t.Helper()
+	if err := s.Check(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// echo serves an echo over TLS and returns its address. Handshakes that fail are sent to
+// the channel, if there is one.
+func echo(t testing.TB, s *certs.Source, failed chan<- error) string {
+	t.Helper()
+	config, err := s.ServerConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() {
+				server := tls.Server(conn, config)
+				defer func() { _ = server.Close() }()
+				if err := server.Handshake(); err != nil {
+					if failed != nil {
+						failed <- err
+					}
+					return
+				}
+				_, _ = io.Copy(server, server)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		serving.Wait()
+	})
+	return listener.Addr().String()
+}
+
+// client is a client's configuration which trusts a CA.
+func client(ca *authority, own ...*pair) *tls.Config {
+	config := &tls.Config{RootCAs: x509.NewCertPool(), ServerName: "localhost"}
+	config.RootCAs.AddCert(ca.cert)
+	for _, p := range own {
+		// Sent whether the server says that it knows the CA or not.
+		c := p.tls(ca.t)
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &c, nil }
+	}
+	return config
+}
+
+// dial connects and exchanges something: with TLS 1.3 a client is done before the server
+// has looked at its certificate.
+func dial(t testing.TB, address string, config *tls.Config) (*tls.Conn, error) {
+	t.Helper()
+	conn, err := tls.Dial("tcp", address, config)
+	if err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn, exchange(conn)
+}
+
+func exchange(conn *tls.Conn) error {
+	if _, err := conn.Write([]byte("hello")); err != nil {
+		return err
+	}
+	got := make([]byte, 5)
+	if _, err := io.ReadFull(conn, got); err != nil {
+		return err
+	}
+	if string(got) != "hello" {
+		return errors.New("got " + string(got))
+	}
+	return nil
+}
+
+func mustDial(t testing.TB, address string, config *tls.Config) *tls.Conn {
+	t.Helper()
+	conn, err := dial(t, address, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// served is the name in the certificate that a server shows.
+func served(conn *tls.Conn) string {
+	return conn.ConnectionState().PeerCertificates[0].Subject.CommonName
+}

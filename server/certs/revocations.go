@@ -1,0 +1,84 @@
+package certs
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// revocations are serial numbers that are revoked, by their issuer's name (DER).
+type revocations map[string]*revocationList
+
+type revocationList struct {
+	issuer     string
+	nextUpdate time.Time
+	serials    map[string]bool
+}
+
+// parseRevocations reads lists and checks that one of the CAs signed each.
+func parseRevocations(data []byte, cas []*x509.Certificate) (revocations, error) {
+	revoked := revocations{}
+	err := eachBlock(data, "X509 CRL", func(der []byte) error {
+		list, err := x509.ParseRevocationList(der)
+		if err != nil {
+			return err
+		}
+		if !signedByOneOf(list, cas) {
+			return fmt.Errorf("list of %s: none of the CAs signed it", list.Issuer)
+		}
+		l := &revocationList{list.Issuer.String(), list.NextUpdate, map[string]bool{}}
+		for i := range list.RevokedCertificateEntries {
+			l.serials[list.RevokedCertificateEntries[i].SerialNumber.String()] = true
+		}
+		if other := revoked[string(list.RawIssuer)]; other != nil {
+			return fmt.Errorf("a second list of %s", list.Issuer)
+		}
+		revoked[string(list.RawIssuer)] = l
+		return nil
+	})
+	return revoked, err
+}
+
+func signedByOneOf(list *x509.RevocationList, cas []*x509.Certificate) bool {
+	for _, ca := range cas {
+		if string(ca.RawSubject) == string(list.RawIssuer) && list.CheckSignatureFrom(ca) == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// outdated returns what is wrong with lists whose CA should have given out newer ones.
+// They are used nevertheless.
+func (r revocations) outdated(now time.Time) error {
+	var problems []error
+	for _, list := range r {
+		if !list.nextUpdate.IsZero() && now.After(list.nextUpdate) {
+			problems = append(problems, fmt.Errorf("the revocation list of %s is out of date since %s", list.issuer, list.nextUpdate.Format(time.RFC3339)))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// check returns an error if each of the chains has a certificate that is revoked.
+func (r revocations) check(chains [][]*x509.Certificate) error {
+	var err error
+	for _, chain := range chains {
+		chainErr := r.checkChain(chain)
+		if chainErr == nil {
+			return nil
+		}
+		err = chainErr
+	}
+	return err
+}
+
+func (r revocations) checkChain(chain []*x509.Certificate) error {
+	for _, c := range chain {
+		if list := r[string(c.RawIssuer)]; list != nil && list.serials[c.SerialNumber.String()] {
+			return fmt.Errorf("certificate %s of %s is revoked", c.SerialNumber, c.Subject)
+		}
+	}
+	return nil
+}

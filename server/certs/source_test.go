@@ -1,0 +1,637 @@
+package certs_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/setpoint-dev/setpoint/server/certs"
+)
+
+func TestReplacedCertificateMeetsNewConnections(t *testing.T) {
+	ca, f := newAuthority(t, "ca"), newFiles(t)
+	f.writePair(ca.issue("first"))
+	var changes []error
+	o := f.options(certs.None)
+	o.OnChange = func(err error) { changes = append(changes, err) }
+	s := newSource(t, o)
+	address := echo(t, s, nil)
+	old := mustDial(t, address, client(ca))
+
+	second := ca.issue("second", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(90 * 24 * time.Hour) })
+	f.writePair(second)
+	if got := served(mustDial(t, address, client(ca))); got != "first" {
+		t.Errorf("%s is served before anybody looked", got)
+	}
+	check(t, s)
+	if got := served(mustDial(t, address, client(ca))); got != "second" {
+		t.Errorf("%s is served", got)
+	}
+	if err := exchange(old); err != nil || served(old) != "first" {
+		t.Errorf("the old connection: %v, of %s", err, served(old))
+	}
+	check(t, s)
+	if got := s.Status(); got.Reloads != 1 || got.Failures != 0 || got.Err != nil || !got.NotAfter.Equal(second.leaf.NotAfter) {
+		t.Errorf("%+v", got)
+	}
+	if len(changes) != 1 || changes[0] != nil {
+		t.Errorf("told %v", changes)
+	}
+}
+
+func TestBrokenFilesChangeNothing(t *testing.T) {
+	ca, other := newAuthority(t, "ca"), newAuthority(t, "other")
+	second := ca.issue("second")
+	for _, test := range []struct {
+		name  string
+		spoil func(*files)
+		want  string
+	}{
+		{"key of another one", func(f *files) { f.write(f.cert, second.cert) }, "private key does not match"},
+		{"half a certificate", func(f *files) { f.write(f.cert, second.cert[:len(second.cert)/2]); f.write(f.key, second.key) }, "failed to find any PEM data"},
+		{"empty", func(f *files) { f.write(f.cert); f.write(f.key) }, "failed to find any PEM data"},
+		{"no key", func(f *files) { _ = os.Remove(f.key) }, "no such file"},
+		{"expired", func(f *files) {
+			f.writePair(ca.issue("second", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }))
+		}, "has expired"},
+		{"not valid yet", func(f *files) {
+			f.writePair(ca.issue("second", func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Hour) }))
+		}, "is not valid before"},
+		{"no CAs", func(f *files) { f.writePair(second); f.write(f.ca, []byte("nothing\n")) }, `no PEM block "CERTIFICATE"`},
+		{"half a bundle", func(f *files) {
+			f.writePair(second)
+			f.write(f.ca, ca.pem(), other.pem()[:len(other.pem())-40])
+		}, "block 2 can't be read"},
+		{"a key among the CAs", func(f *files) { f.writePair(second); f.write(f.ca, ca.pem(), second.key) }, `block 2 is "PRIVATE KEY"`},
+		{"no certificate among the CAs", func(f *files) { f.write(f.ca, encode("CERTIFICATE", []byte("x"))) }, "block 1"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := newFiles(t)
+			f.writePair(ca.issue("first"))
+			f.write(f.ca, ca.pem())
+			var changes []error
+			o := f.options(certs.Optional)
+			o.OnChange = func(err error) { changes = append(changes, err) }
+			s := newSource(t, o)
+			address := echo(t, s, nil)
+			test.spoil(f)
+			for range 3 {
+				if err := s.Check(); err == nil || !strings.Contains(err.Error(), test.want) {
+					t.Fatalf("error %v", err)
+				}
+			}
+			if got := served(mustDial(t, address, client(ca, ca.issue("client")))); got != "first" {
+				t.Errorf("%s is served", got)
+			}
+			if len(changes) != 1 || changes[0] == nil {
+				t.Errorf("told %v", changes)
+			}
+			if got := s.Status(); got.Err == nil || got.Failures != 3 || got.Reloads != 0 {
+				t.Errorf("%+v", got)
+			}
+			if _, err := certs.New(o); err == nil {
+				t.Error("one could begin with that")
+			}
+			f.writePair(second)
+			f.write(f.ca, ca.pem())
+			check(t, s)
+			if got := served(mustDial(t, address, client(ca, ca.issue("client")))); got != "second" {
+				t.Errorf("%s is served once all is well", got)
+			}
+			if len(changes) != 2 || changes[1] != nil || s.Status().Err != nil {
+				t.Errorf("told %v", changes)
+			}
+		})
+	}
+}
+
+// A broken file that is put back as it was is no reload, but the problem is over.
+func TestBrokenAndPutBack(t *testing.T) {
+	ca, f := newAuthority(t, "ca"), newFiles(t)
+	first := ca.issue("first")
+	f.writePair(first)
+	var changes []error
+	o := f.options(certs.None)
+	o.OnChange = func(err error) { changes = append(changes, err) }
+	s := newSource(t, o)
+	f.write(f.key)
+	_ = s.Check()
+	f.write(f.key, first.key)
+	check(t, s)
+	if len(changes) != 2 || changes[0] == nil || changes[1] != nil || s.Status().Reloads != 0 || s.Status().Err != nil {
+		t.Errorf("told %v, %+v", changes, s.Status())
+	}
+}
+
+// Kubernetes puts a new folder beside the old one and swaps a link to it.
+func TestSecretWhoseLinksAreSwapped(t *testing.T) {
+	ca, dir := newAuthority(t, "ca"), t.TempDir()
+	swap := func(folder string, p *pair) {
+		if err := os.Mkdir(filepath.Join(dir, folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		f := &files{t: t}
+		f.write(filepath.Join(dir, folder, "tls.crt"), p.cert)
+		f.write(filepath.Join(dir, folder, "tls.key"), p.key)
+		if err := os.Symlink(folder, filepath.Join(dir, "..tmp")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(dir, "..tmp"), filepath.Join(dir, "..data")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	swap("..2026_01", ca.issue("first"))
+	for _, name := range []string{"tls.crt", "tls.key"} {
+		if err := os.Symlink(filepath.Join("..data", name), filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := newSource(t, certs.Options{CertFile: filepath.Join(dir, "tls.crt"), KeyFile: filepath.Join(dir, "tls.key")})
+	address := echo(t, s, nil)
+	swap("..2026_02", ca.issue("second"))
+	if err := os.RemoveAll(filepath.Join(dir, "..2026_01")); err != nil {
+		t.Fatal(err)
+	}
+	check(t, s)
+	if got := served(mustDial(t, address, client(ca))); got != "second" {
+		t.Errorf("%s is served", got)
+	}
+}
+
+func TestClientCertificates(t *testing.T) {
+	ca, other := newAuthority(t, "ca"), newAuthority(t, "ca") // of the same name
+	good, wrong := ca.issue("good"), other.issue("wrong")
+	expired := ca.issue("expired", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) })
+	early := ca.issue("early", func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Hour) })
+	server := ca.issue("server only", func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} })
+	clients := map[string][]*pair{"no certificate": nil, "good": {good}, "wrong CA": {wrong}, "expired": {expired}, "not valid yet": {early}, "not for clients": {server}}
+	for mode, accepted := range map[certs.ClientAuth]map[string]bool{
+		certs.None:     {"no certificate": true, "good": true, "wrong CA": true, "expired": true, "not valid yet": true, "not for clients": true},
+		certs.Optional: {"no certificate": true, "good": true},
+		certs.Require:  {"good": true},
+	} {
+		f := newFiles(t)
+		f.writePair(ca.issue("server"))
+		f.write(f.ca, ca.pem())
+		failed := make(chan error, 1)
+		address := echo(t, newSource(t, f.options(mode)), failed)
+		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+			for name, own := range clients {
+				t.Run(fmt.Sprintf("%s/%s/%s", mode, tls.VersionName(version), name), func(t *testing.T) {
+					config := client(ca, own...)
+					config.MaxVersion = version
+					_, err := dial(t, address, config)
+					if accepted[name] {
+						if err != nil {
+							t.Fatal(err)
+						}
+						return
+					}
+					if err == nil {
+						t.Fatal("accepted")
+					}
+					t.Log(<-failed)
+				})
+			}
+		}
+	}
+}
+
+func TestReplacedCAs(t *testing.T) {
+	ca, first, second := newAuthority(t, "ca"), newAuthority(t, "first"), newAuthority(t, "second")
+	f := newFiles(t)
+	f.writePair(ca.issue("server"))
+	f.write(f.ca, first.pem())
+	s := newSource(t, f.options(certs.Require))
+	address := echo(t, s, nil)
+	ofFirst, ofSecond := client(ca, first.issue("a")), client(ca, second.issue("b"))
+	open := mustDial(t, address, ofFirst)
+	if _, err := dial(t, address, ofSecond); err == nil {
+		t.Error("a client of the second CA is accepted")
+	}
+	f.write(f.ca, first.pem(), second.pem())
+	check(t, s)
+	mustDial(t, address, ofFirst)
+	mustDial(t, address, ofSecond)
+	f.write(f.ca, second.pem())
+	check(t, s)
+	mustDial(t, address, ofSecond)
+	if _, err := dial(t, address, ofFirst); err == nil {
+		t.Error("a client of the first CA is accepted")
+	}
+	if err := exchange(open); err != nil {
+		t.Errorf("its open connection: %v", err)
+	}
+}
+
+// A client must not get around what has changed by resuming a session.
+func TestSessionsAreNotResumed(t *testing.T) {
+	ca, first, second := newAuthority(t, "ca"), newAuthority(t, "first"), newAuthority(t, "second")
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		for _, mode := range []certs.ClientAuth{certs.None, certs.Optional, certs.Require} {
+			t.Run(tls.VersionName(version)+"/"+string(mode), func(t *testing.T) {
+				f := newFiles(t)
+				f.writePair(ca.issue("server"))
+				f.write(f.ca, first.pem())
+				s := newSource(t, f.options(mode))
+				address := echo(t, s, nil)
+				config := client(ca, first.issue("a"))
+				config.ClientSessionCache = tls.NewLRUClientSessionCache(8)
+				config.MaxVersion = version
+				for range 3 {
+					mustDial(t, address, config)
+				}
+				// The sessions of clients that are not looked at may be resumed.
+				if got := mustDial(t, address, config).ConnectionState().DidResume; got != (mode == certs.None) {
+					t.Errorf("resumed: %v", got)
+				}
+				f.write(f.ca, second.pem())
+				check(t, s)
+				if _, err := dial(t, address, config); (err == nil) != (mode == certs.None) {
+					t.Errorf("with its CA gone: %v", err)
+				}
+			})
+		}
+	}
+}
+
+func TestRevokedCertificates(t *testing.T) {
+	ca := newAuthority(t, "ca")
+	good, bad, server := ca.issue("good"), ca.issue("bad"), ca.issue("server")
+	f := newFiles(t)
+	f.writePair(server)
+	f.write(f.ca, ca.pem())
+	tomorrow := time.Now().Add(24 * time.Hour)
+	f.write(f.crl, ca.revoke(tomorrow))
+	o := f.options(certs.Require)
+	o.CRLFile = f.crl
+	var changes []error
+	o.OnChange = func(err error) { changes = append(changes, err) }
+	s := newSource(t, o)
+	address := echo(t, s, nil)
+	mustDial(t, address, client(ca, bad))
+	f.write(f.crl, ca.revoke(tomorrow, bad))
+	check(t, s)
+	mustDial(t, address, client(ca, good))
+	if _, err := dial(t, address, client(ca, bad)); err == nil {
+		t.Error("a revoked certificate is accepted")
+	}
+
+	t.Run("a list of another CA changes nothing", func(t *testing.T) {
+		f.write(f.crl, newAuthority(t, "ca").revoke(tomorrow))
+		if err := s.Check(); err == nil || !strings.Contains(err.Error(), "none of the CAs signed it") {
+			t.Errorf("error %v", err)
+		}
+		if _, err := dial(t, address, client(ca, bad)); err == nil {
+			t.Error("a revoked certificate is accepted")
+		}
+	})
+	t.Run("two lists of one CA", func(t *testing.T) {
+		f.write(f.crl, ca.revoke(tomorrow, bad), ca.revoke(tomorrow))
+		if err := s.Check(); err == nil || !strings.Contains(err.Error(), "a second list") {
+			t.Errorf("error %v", err)
+		}
+	})
+	t.Run("a list out of date is used, and told of", func(t *testing.T) {
+		f.write(f.crl, ca.revoke(time.Now().Add(-time.Hour), bad))
+		changes = nil
+		for range 2 {
+			if err := s.Check(); err == nil || !strings.Contains(err.Error(), "out of date") {
+				t.Errorf("error %v", err)
+			}
+		}
+		if _, err := dial(t, address, client(ca, bad)); err == nil {
+			t.Error("a revoked certificate is accepted")
+		}
+		mustDial(t, address, client(ca, good))
+		if len(changes) != 2 || changes[0] != nil || changes[1] == nil {
+			t.Errorf("told %v", changes)
+		}
+	})
+	t.Run("clients look at the server's", func(t *testing.T) {
+		c := newSource(t, certs.Options{CAFile: f.ca, CRLFile: f.crl, CertFile: f.cert, KeyFile: f.key})
+		mustDial(t, address, c.ClientConfig("localhost"))
+		f.write(f.crl, ca.revoke(tomorrow, server))
+		check(t, c)
+		if _, err := dial(t, address, c.ClientConfig("localhost")); err == nil || !strings.Contains(err.Error(), "is revoked") {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+func TestVersionsAndProtocols(t *testing.T) {
+	ca, f := newAuthority(t, "ca"), newFiles(t)
+	f.writePair(ca.issue("server"))
+	f.write(f.ca, ca.pem())
+	for _, mode := range []certs.ClientAuth{certs.None, certs.Require} {
+		address := echo(t, newSource(t, f.options(mode)), nil)
+		config := client(ca, ca.issue("client"))
+		if got := mustDial(t, address, config).ConnectionState().Version; got != tls.VersionTLS13 {
+			t.Errorf("%s: spoke %s", mode, tls.VersionName(got))
+		}
+		old := config.Clone()
+		old.MinVersion, old.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
+		if _, err := dial(t, address, old); err == nil {
+			t.Errorf("%s: spoke TLS 1.1", mode)
+		}
+		for offer, want := range map[string]string{"h2": "h2", "http/1.1": "http/1.1", "": ""} {
+			c := config.Clone()
+			if offer != "" {
+				c.NextProtos = []string{offer}
+			}
+			if got := mustDial(t, address, c).ConnectionState().NegotiatedProtocol; got != want {
+				t.Errorf("%s: %q for %q", mode, got, offer)
+			}
+		}
+		c := config.Clone()
+		c.NextProtos = []string{"spdy"}
+		if _, err := dial(t, address, c); err == nil {
+			t.Errorf("%s: spoke SPDY", mode)
+		}
+	}
+}
+
+// Whatever name a client asks for, it gets the one certificate.
+func TestServerNameIsIrrelevant(t *testing.T) {
+	ca, f := newAuthority(t, "ca"), newFiles(t)
+	f.writePair(ca.issue("server"))
+	address := echo(t, newSource(t, f.options(certs.None)), nil)
+	for _, name := range []string{"localhost", "127.0.0.1", "elsewhere.example", ""} {
+		config := client(ca)
+		config.ServerName = name
+		config.InsecureSkipVerify = true
+		if got := served(mustDial(t, address, config)); got != "server" {
+			t.Errorf("%q: %s is served", name, got)
+		}
+	}
+}
+
+func TestClientConfig(t *testing.T) {
+	ca, other := newAuthority(t, "ca"), newAuthority(t, "other")
+	serverFiles, f := newFiles(t), newFiles(t)
+	serverFiles.writePair(ca.issue("server"))
+	serverFiles.write(serverFiles.ca, ca.pem())
+	server := newSource(t, serverFiles.options(certs.Require))
+	address := echo(t, server, nil)
+	_, port, _ := net.SplitHostPort(address)
+
+	f.writePair(ca.issue("client"))
+	f.write(f.ca, ca.pem())
+	c := newSource(t, certs.Options{CertFile: f.cert, KeyFile: f.key, CAFile: f.ca})
+	for _, name := range []string{"localhost", "127.0.0.1"} {
+		if got := mustDial(t, address, c.ClientConfig(name)).ConnectionState(); got.NegotiatedProtocol != "h2" || got.Version != tls.VersionTLS13 {
+			t.Errorf("%s: %q over %s", name, got.NegotiatedProtocol, tls.VersionName(got.Version))
+		}
+	}
+	mustDial(t, "localhost:"+port, c.ClientConfig(""))
+	if _, err := dial(t, address, c.ClientConfig("elsewhere.example")); err == nil {
+		t.Error("any server is taken for elsewhere.example")
+	}
+	if _, err := dial(t, address, c.ClientConfig("")); err == nil || !strings.Contains(err.Error(), "IP address") {
+		t.Errorf("an address without a name: %v", err)
+	}
+	old := c.ClientConfig("localhost")
+	old.MaxVersion, old.MinVersion = tls.VersionTLS11, 0
+	if _, err := dial(t, address, old); err == nil {
+		t.Error("spoke TLS 1.1")
+	}
+
+	config := c.ClientConfig("localhost") // follows the files
+	f.write(f.ca, other.pem())
+	check(t, c)
+	var unknown x509.UnknownAuthorityError
+	if _, err := dial(t, address, config); !errors.As(err, &unknown) {
+		t.Errorf("a server of an unknown CA: %v", err)
+	}
+	f.write(f.ca, ca.pem())
+	f.writePair(other.issue("client"))
+	check(t, c)
+	if _, err := dial(t, address, config); err == nil {
+		t.Error("the new certificate is not shown")
+	}
+
+	without := newSource(t, certs.Options{CAFile: f.ca})
+	if _, err := dial(t, address, without.ClientConfig("localhost")); err == nil {
+		t.Error("accepted without a certificate")
+	}
+	if _, err := without.ServerConfig(); err == nil {
+		t.Error("a server without a certificate")
+	}
+}
+
+// A resumed session is verified as well.
+func TestClientsVerifyResumedSessions(t *testing.T) {
+	ca, other := newAuthority(t, "ca"), newAuthority(t, "other")
+	serverFiles, f := newFiles(t), newFiles(t)
+	serverFiles.writePair(ca.issue("server"))
+	address := echo(t, newSource(t, serverFiles.options(certs.None)), nil)
+	f.write(f.ca, ca.pem())
+	c := newSource(t, certs.Options{CAFile: f.ca})
+	config := c.ClientConfig("localhost")
+	config.ClientSessionCache = tls.NewLRUClientSessionCache(8)
+	mustDial(t, address, config)
+	if !mustDial(t, address, config).ConnectionState().DidResume {
+		t.Fatal("not resumed")
+	}
+	f.write(f.ca, other.pem())
+	check(t, c)
+	if _, err := dial(t, address, config); err == nil {
+		t.Error("a server of an unknown CA is accepted")
+	}
+}
+
+func TestGRPC(t *testing.T) {
+	ca, f := newAuthority(t, "ca"), newFiles(t)
+	f.writePair(ca.issue("server"))
+	f.write(f.ca, ca.pem())
+	s := newSource(t, f.options(certs.Require))
+	config, err := s.ServerConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(config)))
+	healthv1.RegisterHealthServer(server, health.NewServer())
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+	call := func() error {
+		conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(credentials.NewTLS(s.ClientConfig("localhost"))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		_, err = healthv1.NewHealthClient(conn).Check(t.Context(), &healthv1.HealthCheckRequest{})
+		return err
+	}
+	if err := call(); err != nil {
+		t.Fatal(err)
+	}
+	f.writePair(ca.issue("second"))
+	check(t, s)
+	if err := call(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWarnsBeforeExpiry(t *testing.T) {
+	ca, f := newAuthority(t, "ca"), newFiles(t)
+	first := ca.issue("first")
+	f.writePair(first)
+	now := time.Now()
+	var warned []time.Time
+	o := f.options(certs.None)
+	o.Clock = func() time.Time { return now }
+	o.OnExpiring = func(notAfter time.Time) { warned = append(warned, notAfter) }
+	s := newSource(t, o)
+	at := func(when time.Time, want int) {
+		t.Helper()
+		now = when
+		check(t, s)
+		if len(warned) != want {
+			t.Fatalf("warned %d times, not %d", len(warned), want)
+		}
+	}
+	expiry := first.leaf.NotAfter
+	at(expiry.Add(-8*24*time.Hour), 0)
+	at(expiry.Add(-7*24*time.Hour), 1)
+	at(expiry.Add(-7*24*time.Hour+time.Hour), 1)
+	at(expiry.Add(-6*24*time.Hour), 2)
+	at(expiry.Add(time.Hour), 3) // it is used all the same: there is no better one
+	if !warned[0].Equal(expiry) {
+		t.Errorf("warned of %v", warned[0])
+	}
+	at(expiry.Add(-time.Hour), 3)
+	f.writePair(ca.issue("second", func(c *x509.Certificate) { c.NotAfter = expiry.Add(10 * 24 * time.Hour) }))
+	at(expiry.Add(-time.Minute), 3)
+	f.writePair(ca.issue("third", func(c *x509.Certificate) { c.NotAfter = expiry.Add(time.Hour) }))
+	at(expiry.Add(-time.Minute), 4)
+}
+
+// The chain is as good as its first certificate to expire.
+func TestNotAfterOfAChain(t *testing.T) {
+	ca, f := newAuthority(t, "ca"), newFiles(t)
+	leaf := ca.issue("leaf")
+	soon := ca.issue("intermediate", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(time.Hour) })
+	f.write(f.cert, leaf.cert, soon.cert)
+	f.write(f.key, leaf.key)
+	if got := newSource(t, f.options(certs.None)).Status().NotAfter; !got.Equal(soon.leaf.NotAfter) {
+		t.Errorf("%v, not %v", got, soon.leaf.NotAfter)
+	}
+}
+
+func TestRunLooksAtIntervals(t *testing.T) {
+	ca, f := newAuthority(t, "ca"), newFiles(t)
+	first, second := ca.issue("first"), ca.issue("second")
+	synctest.Test(t, func(t *testing.T) {
+		f.writePair(first)
+		o := f.options(certs.None)
+		o.Interval = time.Minute
+		o.Clock = func() time.Time { return first.leaf.NotBefore.Add(2 * time.Hour) }
+		s := newSource(t, o)
+		ctx, cancel := context.WithCancel(t.Context())
+		stopped := make(chan struct{})
+		go func() {
+			defer close(stopped)
+			s.Run(ctx)
+		}()
+		f.writePair(second)
+		time.Sleep(time.Minute - 1)
+		synctest.Wait()
+		if s.Status().Reloads != 0 {
+			t.Error("looked too early")
+		}
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		if s.Status().Reloads != 1 {
+			t.Error("did not look")
+		}
+		cancel()
+		<-stopped
+	})
+}
+
+// Connections and reloads at once: every connection meets a certificate that fits its key.
+func TestReloadsWhileConnecting(t *testing.T) {
+	ca, f := newAuthority(t, "ca"), newFiles(t)
+	f.write(f.ca, ca.pem())
+	pairs := []*pair{ca.issue("0"), ca.issue("1"), ca.issue("2")}
+	f.writePair(pairs[0])
+	s := newSource(t, f.options(certs.Require))
+	address := echo(t, s, nil)
+	var done atomic.Bool
+	var running sync.WaitGroup
+	for range 2 {
+		running.Go(func() {
+			for !done.Load() {
+				_ = s.Check() // may meet half a change
+				s.Status()
+			}
+		})
+	}
+	running.Go(func() {
+		for i := 0; !done.Load(); i++ {
+			f.writePair(pairs[i%len(pairs)])
+		}
+	})
+	var dialling sync.WaitGroup
+	for range 4 {
+		dialling.Go(func() {
+			config := client(ca, pairs[0])
+			for range 50 {
+				if _, err := dial(t, address, config); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	dialling.Wait()
+	done.Store(true)
+	running.Wait()
+	if s.Status().Reloads == 0 {
+		t.Error("nothing was reloaded")
+	}
+}
+
+func TestBadOptions(t *testing.T) {
+	for name, o := range map[string]certs.Options{
+		"certificate without key":    {CertFile: "a"},
+		"key without certificate":    {KeyFile: "a"},
+		"clients without CAs":        {CertFile: "a", KeyFile: "b", ClientAuth: certs.Require},
+		"unknown mode":               {ClientAuth: "sometimes"},
+		"revocations without CAs":    {CRLFile: "a"},
+		"negative interval":          {Interval: -1},
+		"files that are not there":   {CAFile: filepath.Join(t.TempDir(), "none")},
+		"negative warning of expiry": {ExpiryWarning: -1},
+	} {
+		if _, err := certs.New(o); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	for _, mode := range []certs.ClientAuth{certs.None, certs.Optional, certs.Require} {
+		if got, err := certs.ParseClientAuth(string(mode)); got != mode || err != nil {
+			t.Errorf("%s: %v, %v", mode, got, err)
+		}
+	}
+	if _, err := certs.ParseClientAuth(""); err == nil {
+		t.Error("an empty mode was read")
+	}
+}

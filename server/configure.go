@@ -1,0 +1,50 @@
+package server
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// configure applies what the operator has set for the target of a request: it may
+// change the request, and returns the options to read it with, and sentences about what
+// it changed.
+func (j *job) configure(req *setpointv1.RecommendRequest, options *Options) (*Options, []string) {
+	key := parseTarget(req.GetTarget())
+	set := j.caller.grants.Load().Options(key.Cluster, key.Namespace, key.Target)
+	configured := *options
+	configured.Recommend = set.Over(options.Recommend)
+	if set.AllowEvaluationTime != nil {
+		configured.AllowEvaluationTime = *set.AllowEvaluationTime
+	}
+	var notes []string
+	if set.DryRunOnly != nil && *set.DryRunOnly && !req.GetDryRun() {
+		j.dryRun = true
+		notes = append(notes, "the operator's policy allows dry runs only: nothing is recorded")
+	}
+	spec := req.GetSpec()
+	if spec == nil {
+		return &configured, notes
+	}
+	if limit := set.MaxReplicas; limit != nil && spec.GetMaxReplicas() > *limit {
+		notes = append(notes, fmt.Sprintf("maxReplicas is %d instead of %d, by the operator's policy", *limit, spec.GetMaxReplicas()))
+		spec.MaxReplicas = *limit
+		if spec.GetMinReplicas() > *limit {
+			notes = append(notes, fmt.Sprintf("minReplicas is %d instead of %d, by the operator's policy", *limit, spec.GetMinReplicas()))
+			spec.MinReplicas = proto.Int32(*limit)
+		}
+	}
+	if floor := set.MinReplicas; floor != nil {
+		asked := int32(1)
+		if spec.MinReplicas != nil {
+			asked = spec.GetMinReplicas()
+		}
+		if least := min(*floor, spec.GetMaxReplicas()); asked < least {
+			notes = append(notes, fmt.Sprintf("minReplicas is %d instead of %d, by the operator's policy", least, asked))
+			spec.MinReplicas = proto.Int32(least)
+		}
+	}
+	return &configured, notes
+}

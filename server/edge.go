@@ -1,0 +1,85 @@
+package server
+
+import (
+	"crypto/tls"
+	"math"
+	"net"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+)
+
+// gatewayNetwork is the network of connections within the process.
+const gatewayNetwork = "bufconn"
+
+// edgeCredentials secure connections from outside, and leave those of the gateway alone,
+// which do not leave the process.
+type edgeCredentials struct {
+	credentials.TransportCredentials
+	inside credentials.TransportCredentials
+}
+
+func newEdgeCredentials(config *tls.Config) credentials.TransportCredentials {
+	if config == nil {
+		return insecure.NewCredentials()
+	}
+	return edgeCredentials{credentials.NewTLS(config), insecure.NewCredentials()}
+}
+
+// ServerHandshake implements credentials.TransportCredentials.
+func (c edgeCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	if conn.RemoteAddr().Network() == gatewayNetwork {
+		return c.inside.ServerHandshake(conn)
+	}
+	return c.TransportCredentials.ServerHandshake(conn)
+}
+
+// Clone implements credentials.TransportCredentials.
+func (c edgeCredentials) Clone() credentials.TransportCredentials {
+	return edgeCredentials{c.TransportCredentials.Clone(), c.inside.Clone()}
+}
+
+// serveREST serves REST, with TLS if that is configured.
+func (s *Server) serveREST(listener net.Listener) error {
+	if s.options.TLS == nil {
+		return s.http.Serve(listener)
+	}
+	return s.http.ServeTLS(listener, "", "")
+}
+
+// Keepalive of gRPC connections.
+const (
+	// handshakeTimeout is for a new connection to become one of HTTP/2.
+	handshakeTimeout = 10 * time.Second
+	// pingAfter is how long a connection may be silent before it is asked whether it
+	// lives, and pingTimeout how long it has to answer.
+	pingAfter   = time.Minute
+	pingTimeout = 20 * time.Second
+	// leastPingInterval is how often clients may ask, also while they call nothing.
+	leastPingInterval = 10 * time.Second
+	// idleTimeout is when a connection without calls is closed.
+	idleTimeout = 15 * time.Minute
+)
+
+// connectionOptions bound what a gRPC connection may take.
+func connectionOptions(o *Options) []grpc.ServerOption {
+	parameters := keepalive.ServerParameters{
+		MaxConnectionIdle: idleTimeout, Time: pingAfter, Timeout: pingTimeout,
+		MaxConnectionAge: o.MaxConnectionAge, MaxConnectionAgeGrace: o.ConnectionGrace,
+	}
+	options := []grpc.ServerOption{
+		grpc.ConnectionTimeout(handshakeTimeout),
+		grpc.KeepaliveParams(parameters),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: leastPingInterval, PermitWithoutStream: true}),
+	}
+	if n := o.MaxCallsPerConnection; n > 0 && n <= math.MaxUint32 {
+		options = append(options, grpc.MaxConcurrentStreams(uint32(n)))
+	}
+	if n := o.MaxHeaderBytes; n > 0 && n <= math.MaxUint32 {
+		options = append(options, grpc.MaxHeaderListSize(uint32(n)))
+	}
+	return options
+}

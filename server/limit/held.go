@@ -1,0 +1,20 @@
+package limit
+
+import "sync/atomic"
+
+// amount is what calls hold: in the upper half what runs, in the lower the units.
+type amount uint64
+
+func newAmount(units, running uint32) amount { return amount(running)<<32 | amount(units) }
+
+func (a amount) units() int64   { return int64(uint32(a)) }
+func (a amount) running() int64 { return int64(a >> 32) }
+
+// held is what all calls hold, so that both parts are bounded in one step.
+type held struct{ v atomic.Uint64 }
+
+func (h *held) load() amount { return amount(h.v.Load()) }
+func (h *held) swap(before, after amount) bool {
+	return h.v.CompareAndSwap(uint64(before), uint64(after))
+}
+func (h *held) sub(a amount) { h.v.Add(-uint64(a)) }

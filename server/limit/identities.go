@@ -1,0 +1,206 @@
+package limit
+
+import (
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// identityShards is how many locks the identities are spread over.
+const identityShards = 64
+
+// identities are those that are remembered.
+type identities struct {
+	options    *Options
+	seed       maphash.Seed
+	shards     []identityShard
+	perShard   int
+	generation atomic.Uint64
+	// active is how many identities called in the last epoch, met how many did so far in
+	// this one.
+	active, met atomic.Int64
+	epoch       atomic.Int64
+}
+
+type identityShard struct {
+	mu     sync.Mutex
+	byName map[string]*identity // guarded by mu
+	// shared is for those there is no room for.
+	shared *identity // guarded by mu
+	met    uint64    // guarded by mu; how often one was
+	_      [32]byte  // a cache line each
+}
+
+// identity is one caller.
+type identity struct {
+	shard *identityShard
+
+	// The rest is guarded by shard.mu.
+
+	generation              uint64
+	limits                  Limits
+	bucket                  *rate.Limiter // nil: no rate
+	units, running, streams int64
+	// epoch is when it was last met, lastMet how often others of the shard had been.
+	epoch   int64
+	lastMet uint64
+}
+
+func (id *identity) busy() bool { return id.units > 0 || id.streams > 0 }
+
+func newIdentities(o *Options) *identities {
+	shards := max(1, min(identityShards, o.MaxIdentities/8))
+	ids := &identities{options: o, seed: maphash.MakeSeed(), shards: make([]identityShard, shards), perShard: o.MaxIdentities / shards}
+	ids.epoch.Store(1)
+	for i := range ids.shards {
+		s := &ids.shards[i]
+		s.byName = make(map[string]*identity)
+		s.shared = &identity{shard: s}
+	}
+	return ids
+}
+
+// find returns an identity, its shard locked.
+func (ids *identities) find(name string) *identity {
+	s := &ids.shards[maphash.String(ids.seed, name)%uint64(len(ids.shards))]
+	s.mu.Lock()
+	id := s.byName[name]
+	if id == nil {
+		id = ids.meet(s, name)
+	}
+	s.met++
+	id.lastMet = s.met
+	if generation := ids.generation.Load(); id.generation != generation+1 {
+		ids.settle(id, name, generation+1)
+	}
+	if epoch := ids.epoch.Load(); id.epoch != epoch {
+		id.epoch = epoch
+		ids.met.Add(1)
+	}
+	return id
+}
+
+// meet makes room for a new identity. The shard is locked.
+func (ids *identities) meet(s *identityShard, name string) *identity {
+	if len(s.byName) >= ids.perShard && !s.forget() {
+		return s.shared
+	}
+	id := &identity{shard: s}
+	s.byName[name] = id
+	return id
+}
+
+// forgetTries is how many idle identities are compared to forget the one that was idle
+// longest, and busyTries how many busy ones may be met on the way.
+const (
+	forgetTries = 8
+	busyTries   = 64
+)
+
+// forget forgets an identity that is idle, and reports whether there was one.
+func (s *identityShard) forget() bool {
+	oldest, found := "", (*identity)(nil)
+	idle, busy := 0, 0
+	for name, id := range s.byName {
+		if id.busy() {
+			if busy++; busy == busyTries {
+				break
+			}
+			continue
+		}
+		if found == nil || id.lastMet < found.lastMet {
+			oldest, found = name, id
+		}
+		if idle++; idle == forgetTries {
+			break
+		}
+	}
+	if found != nil {
+		delete(s.byName, oldest)
+	}
+	return found != nil
+}
+
+// settle takes the limits that an identity has by now.
+func (ids *identities) settle(id *identity, name string, generation uint64) {
+	limits := ids.options.Identity
+	if ids.options.Limits != nil && id != id.shard.shared {
+		if own, has := ids.options.Limits(name); has && own.Validate() == nil {
+			limits = own
+		}
+	}
+	limits = limits.withDefaults()
+	id.generation, id.limits = generation, limits
+	switch {
+	case limits.Rate == 0:
+		id.bucket = nil
+	case id.bucket == nil:
+		id.bucket = rate.NewLimiter(rate.Limit(limits.Rate), limits.Burst)
+	default:
+		now := ids.options.Clock()
+		id.bucket.SetLimitAt(now, rate.Limit(limits.Rate))
+		id.bucket.SetBurstAt(now, limits.Burst)
+	}
+}
+
+// take charges an identity, or says why not. Of what runs it may have no more than its
+// share; 0: any.
+func (ids *identities) take(name string, units, running uint32, share int64) (*identity, uint32, Refusal) {
+	id := ids.find(name)
+	defer id.shard.mu.Unlock()
+	if id.limits.InFlight > 0 {
+		units = uint32(min(int64(units), int64(id.limits.InFlight)))
+		if id.units+int64(units) > int64(id.limits.InFlight) {
+			return nil, 0, Refusal{Reason: IdentityInFlight}
+		}
+	}
+	if share > 0 && id.running+int64(running) > share {
+		return nil, 0, Refusal{Reason: Overload}
+	}
+	if id.bucket != nil {
+		tokens, now := min(int(units), id.limits.Burst), ids.options.Clock()
+		if !id.bucket.AllowN(now, tokens) {
+			return nil, 0, Refusal{IdentityRate, untilTokens(id.bucket, now, tokens)}
+		}
+	}
+	id.units += int64(units)
+	id.running += int64(running)
+	return id, units, Refusal{}
+}
+
+// untilTokens returns how long it takes a bucket to have so many tokens.
+func untilTokens(bucket *rate.Limiter, now time.Time, tokens int) time.Duration {
+	missing := float64(tokens) - bucket.TokensAt(now)
+	seconds := max(missing, 0) / float64(bucket.Limit())
+	return time.Duration(min(seconds, maxRetry.Seconds())*float64(time.Second)) + 1
+}
+
+// maxRetry bounds what callers are told to wait.
+const maxRetry = time.Minute
+
+func (ids *identities) giveBack(id *identity, units, running uint32) {
+	id.shard.mu.Lock()
+	defer id.shard.mu.Unlock()
+	id.units -= int64(units)
+	id.running -= int64(running)
+}
+
+// nextEpoch begins to count anew who calls.
+func (ids *identities) nextEpoch() {
+	ids.active.Store(ids.met.Swap(0))
+	ids.epoch.Add(1)
+}
+
+func (ids *identities) len() int {
+	n := 0
+	for i := range ids.shards {
+		s := &ids.shards[i]
+		s.mu.Lock()
+		n += len(s.byName)
+		s.mu.Unlock()
+	}
+	return n
+}

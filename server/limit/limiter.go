@@ -1,0 +1,213 @@
+package limit
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// Limiter says which calls may run. It has no goroutine and needs no closing. Its
+// methods may be called concurrently.
+type Limiter struct {
+	options    Options
+	start      time.Time
+	identities *identities
+	shedder    shedder
+	early      *rate.Limiter
+	// held is what is in flight, so that all of it is bounded in one step.
+	held    held
+	refused [reasonCount]atomic.Uint64
+}
+
+// New returns a Limiter.
+func New(options Options) (*Limiter, error) {
+	if err := options.Validate(); err != nil {
+		return nil, fmt.Errorf("limits: %w", err)
+	}
+	if options.Clock == nil {
+		options.Clock = time.Now
+	}
+	options.Shedding = options.Shedding.withDefaults()
+	l := &Limiter{options: options, start: options.Clock()}
+	l.identities = newIdentities(&l.options)
+	l.early = rate.NewLimiter(rate.Limit(options.EarlyMemory/2), options.EarlyMemory/2)
+	l.shedder.init(&l.options, l.identities.nextEpoch)
+	return l, nil
+}
+
+// now returns nanoseconds since the start, never 0.
+func (l *Limiter) now() int64 { return int64(l.options.Clock().Sub(l.start)) + 1 }
+
+// Enter lets a call of one unit in, of which no more is known, or refuses it: for
+// GlobalInFlight or Overload. The ticket must hold nothing; refused, it still does.
+func (l *Limiter) Enter(t *Ticket) Refusal {
+	if reason := l.take(newAmount(1, 1)); reason != 0 {
+		return l.refuse(reason, 0)
+	}
+	t.limiter, t.identity, t.voided = l, nil, false
+	t.units, t.running, t.identityUnits = 1, 1, 0
+	t.state.Store(entered)
+	if l.shedder.counted() {
+		l.shedder.look(l.now(), l.held.load().running(), l.refused[Overload].Load()+l.refused[GlobalInFlight].Load())
+	}
+	return Refusal{}
+}
+
+// take takes an amount, or returns why not.
+func (l *Limiter) take(a amount) Reason {
+	mayRun := l.shedder.mayRun.Load()
+	for {
+		before := l.held.load()
+		after := before + a
+		switch {
+		case after.units() > int64(l.options.InFlight):
+			return GlobalInFlight
+		case after.running() > mayRun:
+			return Overload
+		case l.held.swap(before, after):
+			return 0
+		}
+	}
+}
+
+// Identify charges a call to the identity that makes it, and says its weight, 1 or
+// above: of a batch more than of one call. A call that is heavier than a bound is taken
+// to be as heavy as the bound. Refused, the ticket holds what it held before and is still
+// to be released. To be called once after Enter.
+func (t *Ticket) Identify(name string, weight int) Refusal {
+	if t.state.Load() == empty {
+		return Refusal{}
+	}
+	l := t.limiter
+	units := uint32(max(1, min(weight, l.options.InFlight)))
+	mayRun := l.shedder.mayRun.Load()
+	// However heavy, it has one goroutine, and leaves room for others.
+	heaviest := min(mayRun/4, int64(l.options.Shedding.MinRunning))
+	running := uint32(max(1, min(int64(units), heaviest)))
+	// It was let in, and what makes it heavier is not refused for overload.
+	more := newAmount(units-min(units, t.units), running-min(running, t.running))
+	if more != 0 && !l.takeMore(more) {
+		return t.refuse(GlobalInFlight, 0)
+	}
+	id, identityUnits, refusal := l.identities.take(name, units, running, l.share(mayRun))
+	if refusal.Refused() {
+		l.held.sub(more)
+		return t.refuse(refusal.Reason, refusal.RetryAfter)
+	}
+	t.units, t.running = t.units+uint32(more.units()), t.running+uint32(more.running())
+	t.identity, t.identityUnits = id, identityUnits
+	return Refusal{}
+}
+
+// takeMore takes an amount for a call that was let in.
+func (l *Limiter) takeMore(a amount) bool {
+	for {
+		before := l.held.load()
+		if (before + a).units() > int64(l.options.InFlight) {
+			return false
+		}
+		if l.held.swap(before, before+a) {
+			return true
+		}
+	}
+}
+
+// refuse refuses a call that was let in.
+func (t *Ticket) refuse(reason Reason, retryAfter time.Duration) Refusal {
+	if !t.voided {
+		t.voided = true
+		t.limiter.shedder.voided.Add(1)
+	}
+	return t.limiter.refuse(reason, retryAfter)
+}
+
+// Admit is Enter and Identify in one, where it is known at once who calls. Refused, the
+// ticket holds nothing.
+func (l *Limiter) Admit(t *Ticket, identity string, weight int) Refusal {
+	refusal := l.Enter(t)
+	if refusal.Refused() {
+		return refusal
+	}
+	if refusal = t.Identify(identity, weight); refusal.Refused() {
+		t.Release()
+	}
+	return refusal
+}
+
+// share is what an identity may run at once while calls are refused for overload and
+// others call too: beyond an equal part it leaves a quarter to them. 0: there is no bound.
+func (l *Limiter) share(mayRun int64) int64 {
+	active := l.identities.active.Load()
+	if active < 2 || !l.shedder.shedding.Load() || l.held.load().running() <= mayRun-mayRun/4 {
+		return 0
+	}
+	return max(1, mayRun/active)
+}
+
+func (l *Limiter) refuse(reason Reason, retryAfter time.Duration) Refusal {
+	l.refused[reason].Add(1)
+	if retryAfter == 0 {
+		// Spread, so that not all come back at once.
+		usual := retryUsual[reason]
+		retryAfter = usual/2 + rand.N(usual)
+	}
+	return Refusal{reason, retryAfter}
+}
+
+var retryUsual = [reasonCount]time.Duration{
+	GlobalInFlight: time.Second, Overload: time.Second,
+	IdentityInFlight: 200 * time.Millisecond, IdentityStreams: 5 * time.Second,
+}
+
+// earlyBytes is what gRPC-Go keeps of a call that is answered early.
+const earlyBytes = 450
+
+// AnswerEarly reports whether a refused call may be answered where its headers are read
+// (grpc.InTapHandle), which is the cheapest; else let its goroutine do it, before it reads
+// the body. For what is answered so, gRPC-Go (v1.84 at least) never cancels the context
+// that it made, and keeps it until the call's deadline, which the caller chooses. That is
+// bounded by Options.EarlyMemory.
+func (l *Limiter) AnswerEarly(ctx context.Context) bool {
+	deadline, has := ctx.Deadline()
+	if !has {
+		return true
+	}
+	now := l.options.Clock()
+	byteSeconds := earlyBytes * max(0, deadline.Sub(now).Seconds())
+	return byteSeconds <= float64(l.options.EarlyMemory) && l.early.AllowN(now, int(byteSeconds))
+}
+
+// Reload has the limits of all identities asked for again.
+func (l *Limiter) Reload() { l.identities.generation.Add(1) }
+
+// Admitted returns how many calls were let in and not refused later.
+func (l *Limiter) Admitted() uint64 {
+	voided := l.shedder.voided.Load() // first: it never passes the other
+	return l.shedder.admitted.Load() - voided
+}
+
+// Refused returns how many calls were refused for a reason.
+func (l *Limiter) Refused(reason Reason) uint64 { return l.refused[reason].Load() }
+
+// InFlight returns the units in flight.
+func (l *Limiter) InFlight() int { return int(l.held.load().units()) }
+
+// Running returns how many calls run. A heavy one counts as some, up to a quarter of MayRun.
+func (l *Limiter) Running() int { return int(l.held.load().running()) }
+
+// MayRun returns how many calls may run at once: Options.InFlight, or less when the
+// processors can't keep up.
+func (l *Limiter) MayRun() int {
+	return int(min(l.shedder.mayRun.Load(), int64(l.options.InFlight)))
+}
+
+// Shedding reports whether calls are refused because for some time the processors could not
+// keep up.
+func (l *Limiter) Shedding() bool { return l.shedder.shedding.Load() }
+
+// Identities returns how many identities are remembered.
+func (l *Limiter) Identities() int { return l.identities.len() }

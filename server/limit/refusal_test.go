@@ -1,0 +1,61 @@
+package limit_test
+
+import (
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/setpoint-dev/setpoint/server/limit"
+)
+
+func TestRefusalsAsErrors(t *testing.T) {
+	for _, reason := range limit.Reasons() {
+		for _, after := range []time.Duration{
+			0, 1, time.Millisecond, 1001 * time.Microsecond, 7 * time.Millisecond, 100 * time.Millisecond, 333 * time.Millisecond,
+			time.Second, 1999 * time.Millisecond, 5 * time.Second, time.Minute,
+		} {
+			refusal := limit.Refusal{Reason: reason, RetryAfter: after}
+			s := status.Convert(refusal.Err())
+			if s.Code() != codes.ResourceExhausted || s.Message() == "" || refusal.Status().Code() != s.Code() {
+				t.Fatalf("%v: %v", reason, s)
+			}
+			if len(s.Details()) != 2 {
+				t.Fatalf("%v: details %v", reason, s.Details())
+			}
+			told := s.Details()[0].(*errdetails.RetryInfo).GetRetryDelay().AsDuration()
+			if told < after || told > max(time.Millisecond, after+after/4) {
+				t.Errorf("%v: told to wait %v for %v", reason, told, after)
+			}
+			info := s.Details()[1].(*errdetails.ErrorInfo)
+			if info.GetDomain() != "setpoint.dev" || info.GetReason() != "LIMIT_EXCEEDED" || info.GetMetadata()["limit"] != reason.String() {
+				t.Errorf("%v: %v", reason, info)
+			}
+		}
+		if got := status.Convert(limit.Refusal{Reason: reason, RetryAfter: 1 << 62}.Err()); got.Code() != codes.ResourceExhausted {
+			t.Errorf("%v: %v", reason, got)
+		}
+	}
+	if err := (limit.Refusal{}).Err(); err != nil || (limit.Refusal{}).Refused() || (limit.Refusal{}).Status() != nil {
+		t.Error("no refusal is an error", err)
+	}
+}
+
+// Who is refused for overload is told different times, so that not all come back at once.
+func TestRetriesAreSpread(t *testing.T) {
+	l := newLimiter(t, with(limit.Limits{}, func(o *limit.Options) { o.InFlight = 1 }))
+	l.Enter(new(limit.Ticket))
+	seen := map[time.Duration]bool{}
+	for range 200 {
+		refusal := l.Enter(new(limit.Ticket))
+		if refusal.RetryAfter < 500*time.Millisecond || refusal.RetryAfter > 1500*time.Millisecond {
+			t.Fatalf("told to wait %v", refusal.RetryAfter)
+		}
+		seen[status.Convert(refusal.Err()).Details()[0].(*errdetails.RetryInfo).GetRetryDelay().AsDuration()] = true
+	}
+	if len(seen) < 5 {
+		t.Errorf("only told %v", seen)
+	}
+}

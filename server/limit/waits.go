@@ -1,0 +1,50 @@
+package limit
+
+import (
+	"math"
+	"runtime/metrics"
+	"time"
+)
+
+// schedulerMetric is how long goroutines that could run waited for a processor.
+const schedulerMetric = "/sched/latencies:seconds"
+
+// schedulerSamples is how many of these waits there are for each one that the runtime
+// looks at (gTrackingPeriod of its source; a test holds it against the runtime). Of a
+// goroutine's first waits it looks at up to twice as many.
+const schedulerSamples = 8
+
+// schedulerWaits tells from Go's scheduler how long goroutines waited for a processor.
+type schedulerWaits struct{ samples [1]metrics.Sample }
+
+func newSchedulerWaits() *schedulerWaits {
+	return &schedulerWaits{[1]metrics.Sample{{Name: schedulerMetric}}}
+}
+
+// total returns about how long goroutines have waited so far, all together. It takes some
+// microseconds.
+func (w *schedulerWaits) total() time.Duration {
+	metrics.Read(w.samples[:])
+	if w.samples[0].Value.Kind() != metrics.KindFloat64Histogram {
+		return 0
+	}
+	h := w.samples[0].Value.Float64Histogram()
+	var seconds float64
+	for i, n := range h.Counts {
+		if n > 0 {
+			seconds += float64(n) * middle(h.Buckets[i], h.Buckets[i+1])
+		}
+	}
+	return time.Duration(schedulerSamples * seconds * float64(time.Second))
+}
+
+// middle returns the middle of a bucket; of the outermost ones, the end that there is.
+func middle(low, high float64) float64 {
+	switch {
+	case math.IsInf(low, -1):
+		return max(0, high)
+	case math.IsInf(high, 1):
+		return low
+	}
+	return (low + high) / 2
+}

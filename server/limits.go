@@ -1,0 +1,249 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/auth/bounded"
+	"github.com/setpoint-dev/setpoint/server/auth/policy"
+	"github.com/setpoint-dev/setpoint/server/limit"
+)
+
+// admitted is the context of a call that was looked at when its headers were read, before
+// it has a goroutine.
+type admitted struct {
+	context.Context
+	ticket  limit.Ticket
+	refusal limit.Refusal
+}
+
+type admittedKey struct{}
+
+// Value implements context.Context.
+func (a *admitted) Value(key any) any {
+	if key == (admittedKey{}) {
+		return a
+	}
+	return a.Context.Value(key)
+}
+
+func admittedOf(ctx context.Context) *admitted {
+	a, _ := ctx.Value(admittedKey{}).(*admitted)
+	return a
+}
+
+// enter lets calls in as their headers are read, or refuses them there, which is the
+// cheapest. A REST call is let in twice, there and here, where it is known who calls.
+func (s *Server) enter(ctx context.Context, info *tap.Info) (context.Context, error) {
+	l := s.limiter
+	if limit.Exempt(info.FullMethodName) {
+		return ctx, nil
+	}
+	a := &admitted{Context: ctx}
+	if a.refusal = l.Enter(&a.ticket); a.refusal.Refused() {
+		s.observer.calls.Of(info.FullMethodName).Refused(codes.ResourceExhausted)
+		if l.AnswerEarly(ctx) {
+			return ctx, a.refusal.Err()
+		}
+		return a, nil
+	}
+	// A call may end before its goroutine runs.
+	context.AfterFunc(ctx, a.ticket.Abandon)
+	return a, nil
+}
+
+// begin begins a call that was let in. It is called before the body is read.
+func begin(ctx context.Context) (*limit.Ticket, error) {
+	a := admittedOf(ctx)
+	if a == nil {
+		return nil, nil
+	}
+	if a.refusal.Refused() {
+		return nil, a.refusal.Err()
+	}
+	if !a.ticket.Begin() {
+		return nil, status.FromContextError(context.Canceled).Err()
+	}
+	return &a.ticket, nil
+}
+
+// identified charges a call to who makes it. The weight of a batch is the number of its
+// requests.
+func identified(ctx context.Context, weight int) error {
+	a := admittedOf(ctx)
+	if a == nil {
+		return nil
+	}
+	return a.ticket.Identify(callerOf(ctx).name(), weight).Err()
+}
+
+// limited are the methods of services with limits: each call is begun before its body is
+// read, and its ticket given back at its end.
+func limited(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
+	wrapped := *desc
+	wrapped.Methods = append([]grpc.MethodDesc(nil), desc.Methods...)
+	for i := range wrapped.Methods {
+		handler := wrapped.Methods[i].Handler
+		wrapped.Methods[i].Handler = func(srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
+			ticket, err := begin(ctx)
+			if err != nil {
+				return nil, err
+			}
+			if ticket != nil {
+				defer ticket.Release()
+			}
+			return handler(srv, ctx, decode, interceptor)
+		}
+	}
+	return &wrapped
+}
+
+// limitStreams bounds how many streams a caller has open. A stream runs nothing by
+// itself; its messages are let in each.
+func (s *Server) limitStreams(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	if s.limiter == nil || limit.Exempt(info.FullMethod) {
+		return handler(srv, stream)
+	}
+	ticket, err := begin(stream.Context())
+	if err != nil {
+		return err
+	}
+	if ticket != nil {
+		ticket.Release()
+	}
+	var open limit.Stream
+	if err := s.limiter.Open(&open, callerOf(stream.Context()).name()).Err(); err != nil {
+		return err
+	}
+	defer open.Close()
+	return handler(srv, stream)
+}
+
+// limitCalls charges calls that weigh as much as any.
+func (s *Server) limitCalls(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	if info.FullMethod != setpointv1.RecommendationService_BatchRecommend_FullMethodName {
+		if err := identified(ctx, 1); err != nil {
+			return nil, err
+		}
+	}
+	return handler(ctx, req)
+}
+
+// limitREST lets REST calls in, before their bodies are read.
+func (s *Server) limitREST(mux *runtime.ServeMux, next http.Handler) http.Handler {
+	if s.limiter == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var ticket limit.Ticket
+		if refusal := s.limiter.Enter(&ticket); refusal.Refused() {
+			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(refusal.RetryAfter.Seconds()))))
+			answerStatus(mux, w, r, refusal.Status())
+			return
+		}
+		defer ticket.Release()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// limitsOf are the limits that the policy sets for a caller.
+func (s *Server) limitsOf(identity string) (limit.Limits, bool) { return s.callerLimits.Get(identity) }
+
+// noteLimits remembers the limits that the policy sets for a caller, so that the limiter
+// can ask for them.
+func (s *Server) noteLimits(c *caller) {
+	if s.limiter == nil {
+		return
+	}
+	own := c.grants.Load().Limits()
+	limits := s.options.Limits.Identity
+	replace := func(into *int, value int) {
+		switch value {
+		case 0:
+		case policy.Unlimited:
+			*into = 0
+		default:
+			*into = value
+		}
+	}
+	replace(&limits.InFlight, own.InFlight)
+	replace(&limits.Streams, own.Streams)
+	switch {
+	case math.IsInf(own.RequestsPerSecond, 1):
+		limits.Rate, limits.Burst = 0, 0
+	case own.RequestsPerSecond > 0:
+		limits.Rate, limits.Burst = own.RequestsPerSecond, own.Burst
+	case own.Burst > 0 && limits.Rate > 0:
+		limits.Burst = own.Burst
+	}
+	before, known := s.callerLimits.Get(c.identity.Name)
+	if limits == s.options.Limits.Identity && !known || known && before == limits {
+		return
+	}
+	s.callerLimits.Put(c.identity.Name, limits)
+	s.limiter.Reload()
+}
+
+// limitMetrics shows what the limiter does.
+type limitMetrics struct{ limiter *limit.Limiter }
+
+var (
+	limitRefused = prometheus.NewDesc("setpoint_calls_refused_total", "Calls refused by a limit.", []string{"limit"}, nil)
+	limitGauges  = []struct {
+		desc  *prometheus.Desc
+		value func(*limit.Limiter) int
+	}{
+		{prometheus.NewDesc("setpoint_calls_in_flight", "Calls in flight; a batch counts as its requests.", nil, nil), (*limit.Limiter).InFlight},
+		{prometheus.NewDesc("setpoint_calls_may_run", "Calls that may run at once: less than the limit while the processors can't keep up.", nil, nil), (*limit.Limiter).MayRun},
+		{prometheus.NewDesc("setpoint_identities", "Callers whose limits are remembered.", nil, nil), (*limit.Limiter).Identities},
+	}
+)
+
+// Describe implements prometheus.Collector.
+func (limitMetrics) Describe(descs chan<- *prometheus.Desc) {
+	descs <- limitRefused
+	for _, g := range limitGauges {
+		descs <- g.desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m limitMetrics) Collect(metrics chan<- prometheus.Metric) {
+	for _, reason := range limit.Reasons() {
+		metrics <- prometheus.MustNewConstMetric(limitRefused, prometheus.CounterValue, float64(m.limiter.Refused(reason)), reason.String())
+	}
+	for _, g := range limitGauges {
+		metrics <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, float64(g.value(m.limiter)))
+	}
+}
+
+// newLimiter makes the limiter that the options ask for.
+func (s *Server) newLimiter() error {
+	if s.options.Limits.InFlight == 0 {
+		return nil
+	}
+	options := s.options.Limits
+	options.Limits = s.limitsOf
+	s.callerLimits = bounded.New[string, limit.Limits](options.MaxIdentities)
+	var err error
+	if s.limiter, err = limit.New(options); err != nil {
+		return err
+	}
+	if s.options.Registerer != nil {
+		if err := s.options.Registerer.Register(limitMetrics{s.limiter}); err != nil {
+			return fmt.Errorf("register metrics: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package server
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/time/rate"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/setpoint-dev/setpoint/server/telemetry"
+	"github.com/setpoint-dev/setpoint/server/tracing"
+)
+
+// observer sees each call from outside: it names, counts and logs them, refused ones
+// too. Its interceptors come first.
+type observer struct {
+	calls   *telemetry.Calls
+	log     *zap.Logger
+	which   CallLog
+	tracing *tracing.Tracing // nil: off
+	// failures bounds the lines of calls that failed by their caller's fault, or by the
+	// store's: an outage has as many as there are calls. suppressed are those left out
+	// since the last line.
+	failures   *rate.Limiter
+	suppressed atomic.Uint64
+}
+
+// failureLines is how many such lines a second there may be.
+const failureLines = 100
+
+func newObserver(calls *telemetry.Calls, options *Options) *observer {
+	return &observer{
+		calls: calls, log: options.Log, which: options.LogCalls, tracing: options.Tracing,
+		failures: rate.NewLimiter(failureLines, failureLines),
+	}
+}
+
+// serverOptions are those of the gRPC server.
+func (o *observer) serverOptions() []grpc.ServerOption {
+	if o.tracing == nil {
+		return nil
+	}
+	return []grpc.ServerOption{grpc.StatsHandler(o.tracing.ServerHandler())}
+}
+
+// unary observes a call.
+func (o *observer) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	start := time.Now()
+	method := o.calls.Of(info.FullMethod)
+	method.Begin()
+	c := newCall(ctx)
+	resp, err := handler(c, req)
+	took, code := time.Since(start), codeOf(err)
+	method.End(code, took)
+	if line := o.line(method, code); line != nil {
+		fields := append(o.fields(c, method, code, took, err),
+			zap.String("target", clip(targetOf(c, req))), zap.Int("requestBytes", messageBytes(req)), zap.Int("responseBytes", messageBytes(resp)))
+		if c.items > 0 {
+			fields = append(fields, zap.Int("items", c.items), zap.Int("failedItems", c.failed))
+		}
+		line.Write(fields...)
+	}
+	if err != nil {
+		_ = c.id()
+	}
+	if c.requestID != "" && !isFromGateway(ctx) { // REST tells it by itself
+		_ = grpc.SetHeader(ctx, metadata.MD{requestIDKey: []string{c.requestID}})
+	}
+	return resp, err
+}
+
+// stream observes a stream from its begin to its end.
+func (o *observer) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	start := time.Now()
+	method := o.calls.Of(info.FullMethod)
+	method.Begin()
+	c := newCall(stream.Context())
+	observed := &observedStream{ServerStream: stream, call: c, method: method}
+	if !isFromGateway(c) {
+		_ = stream.SetHeader(metadata.MD{requestIDKey: []string{c.id()}})
+	}
+	err := handler(srv, observed)
+	took, code := time.Since(start), codeOf(err)
+	method.End(code, took)
+	if line := o.line(method, code); line != nil {
+		line.Write(append(o.fields(c, method, code, took, err),
+			zap.Uint64("messagesReceived", observed.received.Load()), zap.Uint64("messagesSent", observed.sent.Load()),
+			zap.Uint64("requestBytes", observed.receivedBytes.Load()), zap.Uint64("responseBytes", observed.sentBytes.Load()))...)
+	}
+	return err
+}
+
+// observedStream counts a stream's messages.
+type observedStream struct {
+	grpc.ServerStream
+	call                                     *call
+	method                                   *telemetry.Method
+	received, sent, receivedBytes, sentBytes atomic.Uint64
+}
+
+// Context implements grpc.ServerStream, as do those below.
+func (s *observedStream) Context() context.Context { return s.call }
+
+// RecvMsg counts what came.
+func (s *observedStream) RecvMsg(m any) error {
+	err := s.ServerStream.RecvMsg(m)
+	if err == nil {
+		s.method.Received()
+		s.received.Add(1)
+		s.receivedBytes.Add(uint64(messageBytes(m)))
+	}
+	return err
+}
+
+// SendMsg counts what was sent.
+func (s *observedStream) SendMsg(m any) error {
+	n := messageBytes(m)
+	err := s.ServerStream.SendMsg(m)
+	if err == nil {
+		s.method.Sent()
+		s.sent.Add(1)
+		s.sentBytes.Add(uint64(n))
+	}
+	return err
+}
+
+// codeOf is the code that gRPC answers to an error.
+func codeOf(err error) codes.Code {
+	if err == nil {
+		return codes.OK
+	}
+	s, ok := status.FromError(err)
+	if !ok {
+		s = status.FromContextError(err)
+	}
+	return s.Code()
+}

@@ -1,0 +1,101 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+)
+
+// restCall is a REST call while it lasts.
+type restCall struct {
+	// isRPC says that it became a call over gRPC, which is logged there.
+	isRPC atomic.Bool
+}
+
+type restCallKey struct{}
+
+// rest observes REST calls: each gets an id, is counted by its HTTP code, and is logged
+// here if it never becomes a call over gRPC.
+func (o *observer) rest(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		start := time.Now()
+		id := requestIDOf(r)
+		w.Header().Set(requestIDKey, id)
+		c := &restCall{}
+		answer := &restAnswer{ResponseWriter: w, code: http.StatusOK}
+		next.ServeHTTP(answer, r.WithContext(context.WithValue(r.Context(), restCallKey{}, c)))
+		o.calls.REST(answer.code)
+		if c.isRPC.Load() {
+			return
+		}
+		if line := o.check(o.level(codeOfHTTP(answer.code), false)); line != nil {
+			line.Write(o.rare(r.Context(), []zap.Field{
+				zap.String("requestId", id), zap.String("transport", "rest"), zap.String("method", r.Method+" "+clip(r.URL.Path)),
+				zap.String("peer", r.RemoteAddr), zap.Int("httpCode", answer.code), zap.Duration("duration", time.Since(start)),
+				zap.Int64("requestBytes", max(0, r.ContentLength)), zap.Int("responseBytes", answer.bytes),
+			}, nil)...)
+		}
+	})
+}
+
+// codeOfHTTP is the code that the level of a line goes by.
+func codeOfHTTP(code int) codes.Code {
+	switch {
+	case code >= 500 && code != http.StatusServiceUnavailable:
+		return codes.Internal
+	case code >= 400:
+		return codes.InvalidArgument
+	}
+	return codes.OK
+}
+
+// clientOptions are those of the gateway's connection.
+func (o *observer) clientOptions() []grpc.DialOption {
+	mark := func(ctx context.Context) {
+		if c, ok := ctx.Value(restCallKey{}).(*restCall); ok {
+			c.isRPC.Store(true)
+		}
+	}
+	return []grpc.DialOption{
+		grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+			mark(ctx)
+			return invoke(ctx, method, req, reply, conn, options...)
+		}),
+		grpc.WithStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
+			mark(ctx)
+			return open(ctx, desc, conn, method, options...)
+		}),
+	}
+}
+
+// restAnswer notes what is answered.
+type restAnswer struct {
+	http.ResponseWriter
+	code, bytes int
+}
+
+// WriteHeader implements http.ResponseWriter, as does Write.
+func (a *restAnswer) WriteHeader(code int) {
+	if code >= http.StatusOK {
+		a.code = code
+	}
+	a.ResponseWriter.WriteHeader(code)
+}
+
+// Write counts what is written.
+func (a *restAnswer) Write(b []byte) (int, error) {
+	n, err := a.ResponseWriter.Write(b)
+	a.bytes += n
+	return n, err
+}
+
+// Flush implements http.Flusher, which the gateway asks for.
+func (a *restAnswer) Flush() { _ = http.NewResponseController(a.ResponseWriter).Flush() }
+
+// Unwrap is for http.ResponseController.
+func (a *restAnswer) Unwrap() http.ResponseWriter { return a.ResponseWriter }

@@ -1,0 +1,178 @@
+package telemetry
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+)
+
+// lastCode is the last of gRPC's codes.
+const lastCode = codes.Unauthenticated
+
+// durations are the buckets of what takes from some hundred microseconds to the time
+// that the server leaves to a call.
+var durations = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
+
+// OtherMethod is the label of calls to methods that were not named to NewCalls.
+const OtherMethod = "other"
+
+// MethodInfo names a method.
+type MethodInfo struct {
+	// FullMethod is gRPC's name of it, /package.Service/Method.
+	FullMethod string
+	// Stream says that it is one.
+	Stream bool
+}
+
+// MethodsOf returns the methods of all services, by name.
+func MethodsOf(services map[string]grpc.ServiceInfo) []MethodInfo {
+	var methods []MethodInfo
+	for _, service := range slices.Sorted(maps.Keys(services)) {
+		for _, m := range services[service].Methods {
+			methods = append(methods, MethodInfo{"/" + service + "/" + m.Name, m.IsClientStream || m.IsServerStream})
+		}
+	}
+	return methods
+}
+
+// Calls counts calls by method.
+type Calls struct {
+	requests, messages *prometheus.CounterVec
+	seconds            *prometheus.HistogramVec
+	inFlight, streams  *prometheus.GaugeVec
+	messageSeconds     prometheus.Histogram
+	rest               *prometheus.CounterVec
+
+	methods map[string]*Method // by full name
+	other   *Method
+	classes [6]prometheus.Counter // of HTTP's codes, by their first digit
+}
+
+// Method counts the calls of one method.
+type Method struct {
+	// Name is the label: the full name without its first slash.
+	Name   string
+	stream bool
+	codes  [lastCode + 1]prometheus.Counter
+	// open are calls in flight, or open streams.
+	open prometheus.Gauge
+	// seconds is nil for streams, received and sent for all others.
+	seconds        prometheus.Observer
+	received, sent prometheus.Counter
+}
+
+// NewCalls returns counters of the methods, and of others together.
+func NewCalls(methods ...MethodInfo) *Calls {
+	c := &Calls{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "setpoint_requests_total", Help: "Calls answered over gRPC and REST, streams when they end. Not those that were refused before their method was known.",
+		}, []string{"method", "code"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "setpoint_request_duration_seconds", Help: "Time of calls in the server. Streams are not among them.",
+			Buckets: durations,
+		}, []string{"method"}),
+		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "setpoint_requests_in_flight", Help: "Calls that are not answered yet. Streams are not among them.",
+		}, []string{"method"}),
+		streams: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "setpoint_streams_open", Help: "Streams that are open.",
+		}, []string{"method"}),
+		messages: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "setpoint_stream_messages_total", Help: "Messages on streams, received and sent.",
+		}, []string{"method", "direction"}),
+		messageSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "setpoint_stream_message_duration_seconds", Help: "Time from reading a request of StreamRecommend to its answer.",
+			Buckets: durations,
+		}),
+		rest: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "setpoint_rest_requests_total", Help: "REST calls answered, by the class of the HTTP code. Those that became RPCs are among setpoint_requests_total too.",
+		}, []string{"code"}),
+		methods: make(map[string]*Method, len(methods)),
+	}
+	for _, m := range methods {
+		c.methods[m.FullMethod] = c.method(strings.TrimPrefix(m.FullMethod, "/"), m.Stream)
+	}
+	c.other = c.method(OtherMethod, false)
+	for digit, class := range map[int]string{1: "1xx", 2: "2xx", 3: "3xx", 4: "4xx", 5: "5xx"} {
+		c.classes[digit] = c.rest.WithLabelValues(class)
+	}
+	return c
+}
+
+func (c *Calls) method(name string, stream bool) *Method {
+	m := &Method{Name: name, stream: stream}
+	for code := range m.codes {
+		m.codes[code] = c.requests.WithLabelValues(name, codes.Code(code).String())
+	}
+	if stream {
+		m.open = c.streams.WithLabelValues(name)
+		m.received, m.sent = c.messages.WithLabelValues(name, "received"), c.messages.WithLabelValues(name, "sent")
+	} else {
+		m.open, m.seconds = c.inFlight.WithLabelValues(name), c.seconds.WithLabelValues(name)
+	}
+	return m
+}
+
+// Of returns the counters of a method, by its full name.
+func (c *Calls) Of(fullMethod string) *Method {
+	if m := c.methods[fullMethod]; m != nil {
+		return m
+	}
+	return c.other
+}
+
+// Begin counts a call, or a stream, that begins.
+func (m *Method) Begin() { m.open.Inc() }
+
+// End counts its end.
+func (m *Method) End(code codes.Code, took time.Duration) {
+	m.open.Dec()
+	m.codes[known(code)].Inc()
+	if m.seconds != nil {
+		m.seconds.Observe(took.Seconds())
+	}
+}
+
+// Refused counts a call that was refused before it began.
+func (m *Method) Refused(code codes.Code) { m.codes[known(code)].Inc() }
+
+func known(code codes.Code) codes.Code {
+	if code > lastCode {
+		return codes.Unknown
+	}
+	return code
+}
+
+// Received counts a message that came on a stream.
+func (m *Method) Received() {
+	if m.received != nil {
+		m.received.Inc()
+	}
+}
+
+// Sent counts a message that was sent on one.
+func (m *Method) Sent() {
+	if m.sent != nil {
+		m.sent.Inc()
+	}
+}
+
+// Message counts a streamed request that was answered.
+func (c *Calls) Message(took time.Duration) { c.messageSeconds.Observe(took.Seconds()) }
+
+// REST counts a REST call by its HTTP code.
+func (c *Calls) REST(httpCode int) {
+	if class := httpCode / 100; class >= 1 && class < len(c.classes) {
+		c.classes[class].Inc()
+	}
+}
+
+// Collectors are what is to be registered.
+func (c *Calls) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{c.requests, c.seconds, c.inFlight, c.streams, c.messages, c.messageSeconds, c.rest}
+}

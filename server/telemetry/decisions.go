@@ -1,0 +1,237 @@
+package telemetry
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/codes"
+
+	"github.com/setpoint-dev/setpoint/recommender"
+)
+
+// Outcome is how a recommendation that was asked for was answered.
+type Outcome uint8
+
+// The outcomes.
+const (
+	// Decided: a decision was made and recorded.
+	Decided Outcome = iota
+	// DryRun: one was made and not recorded.
+	DryRun
+	// Replayed: the answer was the one given before under the same request id.
+	Replayed
+	// Failed: there is no answer.
+	Failed
+)
+
+// Labels, by what they stand for. Those of paths and actions are the API's words.
+var (
+	outcomes = [...]string{Decided: "decided", DryRun: "dry_run", Replayed: "replayed", Failed: "failed"}
+	paths    = [...]string{
+		recommender.PathMetrics:          "Metrics",
+		recommender.PathMetricsFailed:    "MetricsFailed",
+		recommender.PathSelectorFailed:   "SelectorFailed",
+		recommender.PathScaleUnavailable: "ScaleUnavailable",
+		recommender.PathScalingDisabled:  "ScalingDisabled",
+		recommender.PathAboveMax:         "AboveMax",
+		recommender.PathBelowMin:         "BelowMin",
+	}
+	actions = [...]string{none: "NONE", up: "SCALE_UP", down: "SCALE_DOWN"}
+	limits  = [...]string{
+		scaleUpLimit: string(recommender.ScaleUpLimit), scaleDownLimit: string(recommender.ScaleDownLimit),
+		tooMany: string(recommender.TooManyReplicas), tooFew: string(recommender.TooFewReplicas),
+	}
+	holds = [...]string{
+		holdUp: "ScaleUpStabilized", holdDown: "ScaleDownStabilized",
+		backoffUp: "BackoffUpscale", backoffDown: "BackoffDownscale", backoffBoth: "BackoffBoth",
+		withheld: "HistoryUnavailable",
+	}
+	failures = [...]string{
+		resource: string(recommender.ResourceMetric), containerResource: string(recommender.ContainerResourceMetric),
+		pods: string(recommender.PodsMetric), object: string(recommender.ObjectMetric), external: string(recommender.ExternalMetric),
+		unknown: "unknown",
+	}
+)
+
+const (
+	none = iota
+	up
+	down
+)
+
+const (
+	scaleUpLimit = iota
+	scaleDownLimit
+	tooMany
+	tooFew
+)
+
+const (
+	holdUp = iota
+	holdDown
+	backoffUp
+	backoffDown
+	backoffBoth
+	withheld
+)
+
+const (
+	resource = iota
+	containerResource
+	pods
+	object
+	external
+	unknown
+)
+
+// Decisions counts recommendations that were asked for, one by one, however they came:
+// alone, in a batch or on a stream.
+type Decisions struct {
+	vectors  []prometheus.Collector
+	outcomes [len(outcomes)]prometheus.Counter
+	errors   [lastCode + 1]prometheus.Counter // none for OK
+	actions  [len(actions)]prometheus.Counter
+	paths    [len(paths)]prometheus.Counter
+	limits   [len(limits)]prometheus.Counter
+	holds    [len(holds)]prometheus.Counter
+	failures [len(failures)]prometheus.Counter
+}
+
+// NewDecisions returns counters that are all 0.
+func NewDecisions() *Decisions {
+	d := &Decisions{}
+	d.counters("setpoint_recommendations_total", "Recommendations asked for, alone, in a batch or on a stream, by how they were answered.",
+		"outcome", outcomes[:], d.outcomes[:])
+	errors := make([]string, 0, lastCode)
+	for code := codes.OK + 1; code <= lastCode; code++ {
+		errors = append(errors, code.String())
+	}
+	d.counters("setpoint_recommendation_errors_total", "Recommendations that could not be given, by the code of their status; what refuses a whole call is not among them.",
+		"code", errors, d.errors[1:])
+	d.counters("setpoint_decisions_total", "Decisions recorded, by whether they change the count.",
+		"action", actions[:], d.actions[:])
+	d.counters("setpoint_decision_paths_total", "Decisions recorded, by the way they took through the controller.",
+		"path", paths[:], d.paths[:])
+	d.counters("setpoint_decisions_limited_total", "Decisions recorded whose count a policy or a bound limited, by the reason of ScalingLimited.",
+		"reason", limits[:], d.limits[:])
+	d.counters("setpoint_decisions_held_total", "Decisions recorded that what was decided before held back, by the reason of AbleToScale.",
+		"reason", holds[:], d.holds[:])
+	d.counters("setpoint_metric_failures_total", "Metrics that could not be computed in decisions recorded, by their type.",
+		"type", failures[:], d.failures[:])
+	return d
+}
+
+// counters makes the counters of a name, one a value of its label.
+func (d *Decisions) counters(name, help, label string, values []string, into []prometheus.Counter) {
+	vector := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
+	d.vectors = append(d.vectors, vector)
+	for i, value := range values {
+		into[i] = vector.WithLabelValues(value)
+	}
+}
+
+// Collectors are what is to be registered.
+func (d *Decisions) Collectors() []prometheus.Collector { return d.vectors }
+
+// Answered counts an answer that is no decision recorded.
+func (d *Decisions) Answered(o Outcome) { d.outcomes[o].Inc() }
+
+// Refused counts a recommendation that could not be given.
+func (d *Decisions) Refused(code codes.Code) {
+	d.outcomes[Failed].Inc()
+	if code = known(code); code != codes.OK {
+		d.errors[code].Inc()
+	}
+}
+
+// Recorded counts a decision that was recorded, by what stands in its status anyway.
+func (d *Decisions) Recorded(r *recommender.Decision) {
+	d.outcomes[Decided].Inc()
+	switch {
+	case r.Desired > r.Current:
+		d.actions[up].Inc()
+	case r.Desired < r.Current:
+		d.actions[down].Inc()
+	default:
+		d.actions[none].Inc()
+	}
+	d.paths[r.Path].Inc()
+	for i := range r.Events {
+		if kind, ok := failureOf(r.Events[i].Reason); ok {
+			d.failures[kind].Inc()
+		}
+	}
+	d.conditions(r)
+}
+
+// conditions counts what holds a decision back. On paths that ask no metric the
+// conditions are those of a decision before, but for AbleToScale, which each path sets.
+func (d *Decisions) conditions(r *recommender.Decision) {
+	for i := range r.Status.Conditions {
+		c := &r.Status.Conditions[i]
+		switch c.Type {
+		case recommender.AbleToScale:
+			if hold, ok := holdOf(c.Reason); ok {
+				d.holds[hold].Inc()
+			}
+		case recommender.ScalingLimited:
+			if r.Path != recommender.PathMetrics || c.Status != recommender.ConditionTrue {
+				continue
+			}
+			if limit, ok := limitOf(recommender.LimitReason(c.Reason)); ok {
+				d.limits[limit].Inc()
+			}
+		}
+	}
+}
+
+func limitOf(reason recommender.LimitReason) (int, bool) {
+	switch reason {
+	case recommender.ScaleUpLimit:
+		return scaleUpLimit, true
+	case recommender.ScaleDownLimit:
+		return scaleDownLimit, true
+	case recommender.TooManyReplicas:
+		return tooMany, true
+	case recommender.TooFewReplicas:
+		return tooFew, true
+	}
+	return 0, false
+}
+
+func holdOf(reason string) (int, bool) {
+	switch reason {
+	case "ReadyForNewScale": // mostly
+		return 0, false
+	case holds[holdUp]:
+		return holdUp, true
+	case holds[holdDown]:
+		return holdDown, true
+	case holds[backoffUp]:
+		return backoffUp, true
+	case holds[backoffDown]:
+		return backoffDown, true
+	case holds[backoffBoth]:
+		return backoffBoth, true
+	case holds[withheld]:
+		return withheld, true
+	}
+	return 0, false
+}
+
+// failureOf finds the type of metric that an event of a decision is about.
+func failureOf(reason string) (int, bool) {
+	switch reason {
+	case "FailedGetResourceMetric", "FailedGetMetrics": // design-2015 knows cpu only
+		return resource, true
+	case "FailedGetContainerResourceMetric":
+		return containerResource, true
+	case "FailedGetPodsMetric":
+		return pods, true
+	case "FailedGetObjectMetric":
+		return object, true
+	case "FailedGetExternalMetric":
+		return external, true
+	case "InvalidMetricSourceType":
+		return unknown, true
+	}
+	return 0, false
+}

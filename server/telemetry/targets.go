@@ -1,0 +1,139 @@
+package telemetry
+
+import (
+	"container/list"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// DefaultMaxTargets is how many targets Targets takes unless it is told otherwise.
+const DefaultMaxTargets = 10_000
+
+// TargetLifetime is how long a target is shown after its last decision here.
+const TargetLifetime = time.Hour
+
+// Targets shows the replicas of single targets, as this instance decided last. It takes
+// so many targets; further ones are counted and left out until there is room. It does
+// not make room by dropping those that have been quiet longest: with more targets than
+// room each scrape would show others, and all of them would be new series each time.
+// It is safe for concurrent use.
+type Targets struct {
+	limit   int
+	now     func() time.Time
+	dropped prometheus.Counter
+
+	mu      sync.Mutex
+	entries map[store.Key]*list.Element // guarded by mu; of *targetEntry
+	order   *list.List                  // guarded by mu; the longest quiet first
+}
+
+type targetEntry struct {
+	key              store.Key
+	current, desired int32
+	at               time.Time
+}
+
+// NewTargets returns one of that many targets.
+func NewTargets(limit int, now func() time.Time) *Targets {
+	return &Targets{
+		limit: limit, now: now, entries: make(map[store.Key]*list.Element), order: list.New(),
+		dropped: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "setpoint_target_metrics_dropped_total",
+			Help: "Decisions of targets that have no series of their own because there are too many targets.",
+		}),
+	}
+}
+
+// Decided notes a decision on a target.
+func (t *Targets) Decided(key store.Key, current, desired int32) {
+	now := t.now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if element := t.entries[key]; element != nil {
+		entry := element.Value.(*targetEntry)
+		entry.current, entry.desired, entry.at = current, desired, now
+		t.order.MoveToBack(element)
+		return
+	}
+	if len(t.entries) >= t.limit {
+		t.expire(now)
+	}
+	if len(t.entries) >= t.limit {
+		t.dropped.Inc()
+		return
+	}
+	t.entries[key] = t.order.PushBack(&targetEntry{key, current, desired, now})
+}
+
+// Forget drops a target that was deleted.
+func (t *Targets) Forget(key store.Key) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if element := t.entries[key]; element != nil {
+		t.remove(element)
+	}
+}
+
+// expire drops those that have not been decided on for long. mu is held.
+func (t *Targets) expire(now time.Time) {
+	for element := t.order.Front(); element != nil; element = t.order.Front() {
+		if now.Sub(element.Value.(*targetEntry).at) < TargetLifetime {
+			return
+		}
+		t.remove(element)
+	}
+}
+
+// remove drops a target. mu is held.
+func (t *Targets) remove(element *list.Element) {
+	t.order.Remove(element)
+	delete(t.entries, element.Value.(*targetEntry).key)
+}
+
+// Collectors are what is to be registered.
+func (t *Targets) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{targetCollector{t}, t.dropped}
+}
+
+var (
+	targetLabels  = []string{"cluster", "namespace", "target"}
+	targetCurrent = prometheus.NewDesc("setpoint_target_current_replicas", "Replicas that the target had at its last decision of this instance (--target-metrics).", targetLabels, nil)
+	targetDesired = prometheus.NewDesc("setpoint_target_desired_replicas", "Replicas that the last decision of this instance asked for (--target-metrics).", targetLabels, nil)
+	targetDecided = prometheus.NewDesc("setpoint_target_last_decision_timestamp_seconds", "When that was: of several instances the latest is right (--target-metrics).", targetLabels, nil)
+)
+
+// targetCollector makes metrics of what Targets holds.
+type targetCollector struct{ targets *Targets }
+
+// Describe implements prometheus.Collector.
+func (targetCollector) Describe(descs chan<- *prometheus.Desc) {
+	descs <- targetCurrent
+	descs <- targetDesired
+	descs <- targetDecided
+}
+
+// Collect implements prometheus.Collector.
+func (c targetCollector) Collect(metrics chan<- prometheus.Metric) {
+	for _, e := range c.targets.snapshot() {
+		labels := []string{e.key.Cluster, e.key.Namespace, e.key.Target}
+		metrics <- prometheus.MustNewConstMetric(targetCurrent, prometheus.GaugeValue, float64(e.current), labels...)
+		metrics <- prometheus.MustNewConstMetric(targetDesired, prometheus.GaugeValue, float64(e.desired), labels...)
+		metrics <- prometheus.MustNewConstMetric(targetDecided, prometheus.GaugeValue, float64(e.at.UnixMilli())/1000, labels...)
+	}
+}
+
+// snapshot copies what is not too old, so that no decision waits for a scrape.
+func (t *Targets) snapshot() []targetEntry {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.expire(t.now())
+	entries := make([]targetEntry, 0, len(t.entries))
+	for element := t.order.Front(); element != nil; element = element.Next() {
+		entries = append(entries, *element.Value.(*targetEntry))
+	}
+	return entries
+}

@@ -1,0 +1,130 @@
+package telemetry_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/setpoint-dev/setpoint/server/telemetry"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+var t0 = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func key(i int) store.Key {
+	return store.Key{Cluster: "c", Namespace: "n", Target: fmt.Sprintf("t%d", i)}
+}
+
+// shown gathers the desired replicas by target, and how many decisions were dropped.
+func shown(t *testing.T, r *prometheus.Registry) (desired map[string]float64, dropped float64) {
+	t.Helper()
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	desired = map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			switch f.GetName() {
+			case "setpoint_target_desired_replicas":
+				for _, l := range m.GetLabel() {
+					if l.GetName() == "target" {
+						desired[l.GetValue()] = m.GetGauge().GetValue()
+					}
+				}
+			case "setpoint_target_metrics_dropped_total":
+				dropped = m.GetCounter().GetValue()
+			}
+		}
+	}
+	return desired, dropped
+}
+
+func newTargets(t *testing.T, limit int) (*telemetry.Targets, *prometheus.Registry, *time.Time) {
+	t.Helper()
+	now := t0
+	targets := telemetry.NewTargets(limit, func() time.Time { return now })
+	r := prometheus.NewRegistry()
+	r.MustRegister(targets.Collectors()...)
+	return targets, r, &now
+}
+
+func TestATargetShowsItsLastDecision(t *testing.T) {
+	t.Parallel()
+	targets, r, _ := newTargets(t, 10)
+	targets.Decided(key(1), 3, 5)
+	targets.Decided(key(1), 5, 4)
+	targets.Decided(key(2), 1, 1)
+	if desired, dropped := shown(t, r); len(desired) != 2 || desired["t1"] != 4 || desired["t2"] != 1 || dropped != 0 {
+		t.Errorf("got %v, %v dropped", desired, dropped)
+	}
+	if n := testutil.CollectAndCount(r, "setpoint_target_current_replicas", "setpoint_target_last_decision_timestamp_seconds"); n != 4 {
+		t.Errorf("%d other series, want 4", n)
+	}
+}
+
+// The series stay the same however many targets there are: that is what the limit is for.
+func TestMoreTargetsThanRoomAreDropped(t *testing.T) {
+	t.Parallel()
+	targets, r, _ := newTargets(t, 100)
+	for round := range 3 {
+		for i := range 150 {
+			targets.Decided(key(i), 1, int32(round))
+		}
+	}
+	desired, dropped := shown(t, r)
+	if len(desired) != 100 || dropped != 150 {
+		t.Errorf("%d series, %v dropped, want 100 and 150", len(desired), dropped)
+	}
+	for i := range 100 {
+		if desired[key(i).Target] != 2 {
+			t.Fatalf("%s is %v, want 2", key(i).Target, desired[key(i).Target])
+		}
+	}
+}
+
+func TestATargetGoesWhenItIsDeletedOrForAnHourQuiet(t *testing.T) {
+	t.Parallel()
+	targets, r, now := newTargets(t, 2)
+	targets.Decided(key(1), 1, 1)
+	*now = now.Add(telemetry.TargetLifetime / 2)
+	targets.Decided(key(2), 1, 1)
+	targets.Decided(key(3), 1, 1) // no room
+	*now = now.Add(telemetry.TargetLifetime / 2)
+	if desired, _ := shown(t, r); len(desired) != 1 || desired["t2"] != 1 {
+		t.Errorf("after an hour there are %v, want t2", desired)
+	}
+	targets.Decided(key(3), 1, 7)
+	targets.Forget(key(2))
+	targets.Forget(key(9))
+	if desired, dropped := shown(t, r); len(desired) != 1 || desired["t3"] != 7 || dropped != 1 {
+		t.Errorf("got %v, %v dropped, want t3 and 1", desired, dropped)
+	}
+}
+
+// Room is made when it is needed, although nobody scrapes.
+func TestRoomIsMadeWithoutAScrape(t *testing.T) {
+	t.Parallel()
+	targets, r, now := newTargets(t, 1)
+	targets.Decided(key(1), 1, 1)
+	*now = now.Add(telemetry.TargetLifetime)
+	targets.Decided(key(2), 1, 1)
+	if desired, dropped := shown(t, r); len(desired) != 1 || desired["t2"] != 1 || dropped != 0 {
+		t.Errorf("got %v, %v dropped", desired, dropped)
+	}
+}
+
+func BenchmarkTargets(b *testing.B) {
+	targets := telemetry.NewTargets(telemetry.DefaultMaxTargets, time.Now)
+	keys := make([]store.Key, telemetry.DefaultMaxTargets)
+	for i := range keys {
+		keys[i] = key(i)
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		targets.Decided(keys[i%len(keys)], 1, 2)
+	}
+}

@@ -1,0 +1,185 @@
+package tracing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc/stats"
+)
+
+// DefaultRatio is the share of traces that is kept unless something else is said.
+const DefaultRatio = 0.01
+
+// scope names the spans of this program.
+const scope = "github.com/setpoint-dev/setpoint/server"
+
+// Options say where traces go. The variables OTEL_… count where nothing is said here,
+// as the library reads them: headers, certificates, timeouts, batching, limits,
+// resource attributes. OTEL_TRACES_SAMPLER comes before Ratio.
+type Options struct {
+	// Endpoint is the collector's host:port, or its URL: http:// for clear text,
+	// https:// for TLS.
+	Endpoint string
+	// Insecure sends in clear text to a host:port.
+	Insecure bool
+	// Ratio is the share of traces to keep, from 0 to 1, of those whose caller has not
+	// decided.
+	Ratio float64
+	// Version of the program.
+	Version string
+}
+
+// ValidateRatio returns what is wrong with a ratio.
+func ValidateRatio(ratio float64) error {
+	if ratio >= 0 && ratio <= 1 {
+		return nil
+	}
+	return fmt.Errorf("%v is not between 0 and 1", ratio)
+}
+
+// ValidateEndpoint returns what is wrong with the endpoint.
+func (o *Options) ValidateEndpoint() error {
+	_, err := o.destination()
+	return err
+}
+
+// destination is the exporter's options for the endpoint.
+func (o *Options) destination() ([]otlptracegrpc.Option, error) {
+	if !strings.Contains(o.Endpoint, "://") {
+		if _, port, err := net.SplitHostPort(o.Endpoint); err != nil || port == "" {
+			return nil, fmt.Errorf("%q is neither host:port nor a URL", o.Endpoint)
+		}
+		options := []otlptracegrpc.Option{otlptracegrpc.WithEndpoint(o.Endpoint)}
+		if o.Insecure {
+			options = append(options, otlptracegrpc.WithInsecure())
+		}
+		return options, nil
+	}
+	u, err := url.Parse(o.Endpoint)
+	switch {
+	case err != nil:
+		return nil, errors.New("it is not a URL")
+	case u.Scheme != "http" && u.Scheme != "https", u.Host == "", u.User != nil:
+		return nil, errors.New("it must be http://host:port or https://host:port; credentials go into OTEL_EXPORTER_OTLP_HEADERS")
+	case u.Scheme == "https" && o.Insecure:
+		return nil, errors.New("it asks for TLS, but clear text is asked for too")
+	}
+	return []otlptracegrpc.Option{otlptracegrpc.WithEndpointURL(o.Endpoint)}, nil
+}
+
+// Tracing sends traces.
+type Tracing struct {
+	provider *sdktrace.TracerProvider
+	tracer   trace.Tracer
+}
+
+// Open begins to trace. It does not wait for the collector; what can't be sent is
+// dropped, and told to otel's error handler.
+func Open(ctx context.Context, o Options) (*Tracing, error) {
+	if err := ValidateRatio(o.Ratio); err != nil {
+		return nil, fmt.Errorf("ratio: %w", err)
+	}
+	destination, err := o.destination()
+	if err != nil {
+		return nil, fmt.Errorf("endpoint: %w", err)
+	}
+	about, err := resource.New(ctx,
+		resource.WithAttributes(attribute.String("service.name", "setpoint"), attribute.String("service.version", o.Version)),
+		resource.WithHost(), resource.WithTelemetrySDK(), resource.WithFromEnv())
+	if err != nil {
+		return nil, fmt.Errorf("describe this process: %w", err)
+	}
+	exporter, err := otlptracegrpc.New(ctx, destination...)
+	if err != nil {
+		return nil, err
+	}
+	options := []sdktrace.TracerProviderOption{sdktrace.WithBatcher(exporter), sdktrace.WithResource(about)}
+	if os.Getenv("OTEL_TRACES_SAMPLER") == "" {
+		options = append(options, sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(o.Ratio))))
+	}
+	provider := sdktrace.NewTracerProvider(options...)
+	return &Tracing{provider: provider, tracer: provider.Tracer(scope, trace.WithInstrumentationVersion(o.Version))}, nil
+}
+
+// Close sends what is left, until the context ends.
+func (t *Tracing) Close(ctx context.Context) error { return t.provider.Shutdown(ctx) }
+
+// ServerHandler makes a span of each call to our services.
+func (t *Tracing) ServerHandler() stats.Handler {
+	return otelgrpc.NewServerHandler(
+		otelgrpc.WithTracerProvider(t.provider),
+		otelgrpc.WithPropagators(propagation.TraceContext{}),
+		otelgrpc.WithMeterProvider(noop.NewMeterProvider()),
+		otelgrpc.WithFilter(func(info *stats.RPCTagInfo) bool { return !strings.HasPrefix(info.FullMethodName, "/grpc.") }),
+	)
+}
+
+// Recording returns the context's span if it will be sent; else nil.
+func (t *Tracing) Recording(ctx context.Context) trace.Span {
+	if t == nil {
+		return nil
+	}
+	if span := trace.SpanFromContext(ctx); span.IsRecording() {
+		return span
+	}
+	return nil
+}
+
+// Child begins a span within the context's if that will be sent; else the span is nil.
+func (t *Tracing) Child(ctx context.Context, name string) (context.Context, trace.Span) {
+	if t.Recording(ctx) == nil {
+		return ctx, nil
+	}
+	return t.tracer.Start(ctx, name)
+}
+
+// Message begins a trace of one message of a stream: a stream lives on for hours, and
+// whether the stream is sampled says nothing of its messages. The trace has a link to
+// that of the stream. The span is nil if it won't be sent.
+func (t *Tracing) Message(ctx context.Context, name string) (context.Context, trace.Span) {
+	if t == nil {
+		return ctx, nil
+	}
+	options := []trace.SpanStartOption{trace.WithNewRoot(), trace.WithSpanKind(trace.SpanKindServer)}
+	if stream := trace.SpanContextFromContext(ctx); stream.IsValid() {
+		options = append(options, trace.WithLinks(trace.Link{SpanContext: stream}))
+	}
+	ctx, span := t.tracer.Start(ctx, name, options...)
+	if !span.IsRecording() {
+		return ctx, nil
+	}
+	return ctx, span
+}
+
+// Finish ends a span that may be nil.
+func Finish(span trace.Span, err error) {
+	if span == nil {
+		return
+	}
+	if err != nil {
+		span.SetStatus(codes.Error, clip(err.Error()))
+	}
+	span.End()
+}
+
+// ID returns the id of the context's trace if it will be sent; else it is empty.
+func (t *Tracing) ID(ctx context.Context) string {
+	if span := t.Recording(ctx); span != nil {
+		return span.SpanContext().TraceID().String()
+	}
+	return ""
+}
