@@ -3,6 +3,7 @@ package setpoint_test
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -38,6 +39,26 @@ type instance struct {
 	served   chan error
 	// killed says that its listener was closed under it.
 	killed bool
+
+	mu   sync.Mutex
+	gone bool // guarded by mu
+}
+
+// dial connects to it, if it is still there: when it is not its port may be another
+// server's, of another test, which must not get this one's requests.
+func (i *instance) dial(ctx context.Context) (net.Conn, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.gone {
+		return nil, errors.New("nobody listens")
+	}
+	return new(net.Dialer).DialContext(ctx, "tcp", i.listener.Addr().String())
+}
+
+func (i *instance) leave() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.gone = true
 }
 
 // severed is a listener whose connections can be cut, as those of a killed process are.
@@ -102,8 +123,7 @@ func (f *fleet) start(name string) {
 	}
 	rest := listen(f.tb)
 	go func() { i.served <- s.Serve(ctx, listener, rest) }()
-	address := i.listener.Addr().String()
-	f.set(name, func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", address) })
+	f.set(name, i.dial)
 	f.running[name] = i
 }
 
@@ -120,6 +140,7 @@ func listen(tb testing.TB) net.Listener {
 func (f *fleet) kill(name string) {
 	i := f.running[name]
 	i.killed = true
+	i.leave()
 	i.listener.sever()
 	f.drain(name)
 }
@@ -127,6 +148,7 @@ func (f *fleet) kill(name string) {
 // drain stops a server as SIGTERM does.
 func (f *fleet) drain(name string) {
 	i := f.running[name]
+	i.leave()
 	i.stop()
 	if err := <-i.served; err != nil && !i.killed {
 		f.tb.Errorf("Serve: %v", err)
