@@ -35,8 +35,10 @@ demo: ## Send the README's request to a running server
 	@deploy/demo/demo.sh $(REST)
 
 .PHONY: test
-test: ## Run all tests with the race detector; installs Redis where it is missing
+test: ## Run all tests with the race detector; installs Redis, Node.js and Python's gRPC where they are missing
 	@scripts/redis.sh || test -z "$${CI:-}"
+	@scripts/node.sh || test -z "$${CI:-}"
+	@scripts/python.sh || test -z "$${CI:-}"
 	$(GOTESTSUM) --format=pkgname -- -race -timeout=15m ./...
 
 .PHONY: e2e

@@ -52,8 +52,10 @@ func callOf(ctx context.Context) *call {
 // newCall returns the call that comes with the context.
 func newCall(ctx context.Context) *call {
 	c := &call{Context: ctx}
-	if sent := metadata.ValueFromIncomingContext(ctx, requestIDKey); len(sent) > 0 && isRequestID(sent[0]) {
-		c.requestID = sent[0]
+	if sent := metadata.ValueFromIncomingContext(ctx, requestIDKey); len(sent) > 0 {
+		if c.requestID = sent[0]; !isRequestID(sent[0]) {
+			c.requestID = newRequestID()
+		}
 	}
 	return c
 }
@@ -72,8 +74,8 @@ func noteTarget(ctx context.Context, target string) {
 	}
 }
 
-// id is the request's id; empty for calls in the process. A call that came without gets
-// one as soon as somebody wants to know: to send one back that nothing was logged under
+// id is the request's id; empty for calls in the process. A call that came without one gets
+// it as soon as somebody wants to know: to send one back that nothing was logged under
 // would cost more than all else that is observed of a call. Not for use by several
 // goroutines at once until it was called.
 func (c *call) id() string {

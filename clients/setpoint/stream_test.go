@@ -284,15 +284,15 @@ func TestRequestsAreTheCallersAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var asking sync.WaitGroup
-			for range 8 {
+			for range 4 {
 				asking.Go(func() {
 					req := queue(web, 3, 50)
 					for i := range 300 {
 						req.Pods = append(req.Pods, &setpointv1.Pod{Name: names[i%len(names)]})
 					}
-					for i := range 100 {
+					for i := range 60 {
 						// Some callers leave, others get their answer.
-						ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i*i)*2*time.Microsecond)
+						ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i*i)*10*time.Microsecond)
 						_, _ = ask(ctx, req)
 						for n, pod := range req.GetPods() {
 							pod.Name = names[(i+n)%len(names)]

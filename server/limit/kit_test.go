@@ -20,6 +20,8 @@ type simulated struct {
 	// service returns how long a call occupies a processor.
 	service func() time.Duration
 	random  *rand.Rand
+	// store is how long calls take that occupies no processor.
+	store time.Duration
 	// elsewhere is how long each call waits for a processor that others have, which takes
 	// no time here.
 	elsewhere atomic.Int64
@@ -98,7 +100,7 @@ func (s *simulated) call(caller string) {
 	s.mu.Lock()
 	o := s.of(caller)
 	o.offered++
-	service := s.service()
+	service, store := s.service(), s.store
 	s.mu.Unlock()
 	ticket, entered := new(limit.Ticket), time.Now()
 	if refusal := s.limiter.Admit(ticket, caller, 1); refusal.Refused() {
@@ -110,6 +112,7 @@ func (s *simulated) call(caller string) {
 	}
 	go func() {
 		s.occupy(service)
+		time.Sleep(store)
 		ticket.Release()
 		s.mu.Lock()
 		defer s.mu.Unlock()

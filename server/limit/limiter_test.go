@@ -85,6 +85,25 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// A batch has one goroutine: however heavy, it takes few of the places of those that run.
+func TestHeavyCallsRunAsFew(t *testing.T) {
+	l := newLimiter(t, with(limit.Limits{}, func(o *limit.Options) { o.Shedding.MinRunning = 8 }))
+	var light, heavy limit.Ticket
+	l.Admit(&light, "a", 3)
+	if l.Running() != 3 || l.InFlight() != 3 {
+		t.Errorf("%d running of %d units", l.Running(), l.InFlight())
+	}
+	l.Admit(&heavy, "a", 500)
+	if l.Running() != 3+8 || l.InFlight() != 503 {
+		t.Errorf("%d running of %d units", l.Running(), l.InFlight())
+	}
+	heavy.Release()
+	light.Release()
+	if l.Running() != 0 || l.InFlight() != 0 {
+		t.Errorf("%d running of %d units", l.Running(), l.InFlight())
+	}
+}
+
 func TestIdentitiesAreApart(t *testing.T) {
 	l := newLimiter(t, with(limit.Limits{InFlight: 3}))
 	calls(l, "a", 1)

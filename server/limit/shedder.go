@@ -31,8 +31,13 @@ const (
 	// For how many seconds the highest rate is remembered, and how many calls came.
 	peakMemory    = 20
 	offeredMemory = .15
-	// fits is how much of what can be done at most may be asked for without overload.
-	fits = .9
+	// fits is how much of what can be done at most may be asked for without overload, and
+	// seldom which share of calls may be refused nevertheless, for they come in no order.
+	fits   = .9
+	seldom = .1
+	// heldUp is how many times more calls come than are done if something else than
+	// processors holds them up, so that many have waited for these and are not done.
+	heldUp = 16
 	// workFactor is how many times its own work a call may wait in the mean, floorFactor how
 	// many times what it waits anyhow.
 	workFactor  = 2
@@ -47,9 +52,9 @@ const (
 
 // shedder bounds how many calls run at once, if the processors don't keep up.
 //
-// It goes by how long goroutines that could run wait for a processor, by call: for a
-// reading of its frames, for its handler after each time that this has waited for
-// something else, for the writing. That grows without end when more calls come than can
+// It goes by how long goroutines that could run wait for a processor, by call: for the
+// reading of its frames, for its handler, also after each time that this has waited for
+// something else, and for the writing. That grows without end when more calls come than can
 // be done, and tells it from all else that makes calls take longer. How long a call takes
 // altogether, which gradient limiters go by, can't tell processors that are busy from a
 // store that got slow; and the wait before its handler begins is short, for it is later,
@@ -83,6 +88,7 @@ type shedder struct {
 	peak        float64 // calls done a second, at most
 	floor       float64 // how long calls wait anyhow, in nanoseconds
 	offered     float64 // calls that came a second, in the mean of some windows
+	refusing    float64 // share that was refused, in the mean of some windows
 	lastRunning float64 // calls, in the mean of the last window
 	overloaded  int     // windows
 	quietSince  int64   // 0: it is not quiet
@@ -116,12 +122,12 @@ func (s *shedder) look(now, running int64, refused uint64) {
 	defer s.mu.Unlock()
 	s.runningSum += running
 	s.looks++
-	elapsed := now - s.began
-	done := s.released.Load() - s.at.released
+	elapsed, released := now-s.began, s.released.Load()
+	done := released - s.at.released
 	if elapsed < int64(window) || done < enoughCalls && elapsed < int64(longestWindow) {
 		return
 	}
-	at := counts{s.admitted.Load(), s.released.Load(), s.voided.Load(), refused, s.waited()}
+	at := counts{s.admitted.Load(), released, s.voided.Load(), refused, s.waited()}
 	seconds := float64(elapsed) / 1e9
 	w := measured{
 		seconds: seconds,
@@ -130,8 +136,15 @@ func (s *shedder) look(now, running int64, refused uint64) {
 		running: float64(s.runningSum) / float64(s.looks),
 		refused: at.refused > s.at.refused,
 	}
-	if done > 0 {
-		w.wait = float64(at.waited-s.at.waited) / float64(done)
+	if w.refused {
+		w.refusing = float64(at.refused-s.at.refused) / (float64(at.refused-s.at.refused) + float64(at.admitted-s.at.admitted))
+	}
+	calls := done
+	if came := at.admitted - s.at.admitted; done < came/heldUp {
+		calls = came
+	}
+	if calls > 0 {
+		w.wait = float64(at.waited-s.at.waited) / float64(calls)
 	}
 	s.lookAgain(float64(at.admitted-s.at.admitted) / seconds)
 	if !s.options.Shedding.Off {
@@ -159,14 +172,17 @@ type measured struct {
 	rate    float64 // calls done a second
 	offered float64 // calls that came a second; also those refused, but for limits of identities
 	running float64 // when calls entered, in the mean
-	wait    float64 // for processors, in nanoseconds a call; 0 if none was done
+	wait    float64 // for processors, in nanoseconds a call; 0 if there was none
 	refused bool
+	// refusing is which share was refused.
+	refusing float64
 }
 
 // judge decides how many may run from now on.
 func (s *shedder) judge(now int64, w measured) {
 	s.peak = max(w.rate, s.peak*math.Exp(-w.seconds/peakMemory))
 	s.offered += (w.offered - s.offered) * min(1, w.seconds/offeredMemory)
+	s.refusing += (w.refusing - s.refusing) * min(1, w.seconds/offeredMemory)
 	s.learnFloor(w)
 	switch shedding := s.shedding.Load(); {
 	case !shedding && s.isOverloaded(w):
@@ -228,9 +244,9 @@ func (s *shedder) backlog(w measured) int64 {
 }
 
 // isOverloaded reports whether windows in which calls waited too long show overload. If
-// ever fewer run and none was refused, a burst is being worked off.
+// ever fewer run, a burst is being worked off.
 func (s *shedder) isOverloaded(w measured) bool {
-	falling := w.running < .97*s.lastRunning && !w.refused
+	falling := w.running < .97*s.lastRunning
 	if s.waitTooLong(w) && !falling {
 		s.overloaded++
 	} else {
@@ -239,10 +255,9 @@ func (s *shedder) isOverloaded(w measured) bool {
 	return s.overloaded >= overloadedWindows
 }
 
-// isOver reports whether overload has ended: no more calls come than can be done. Some of
-// them may be refused nevertheless, for they come in no order.
+// isOver reports whether overload has ended: no more calls come than can be done.
 func (s *shedder) isOver(now int64, w measured) bool {
-	if w.refused && s.offered > fits*s.peak {
+	if w.refused && (s.offered > fits*s.peak || s.refusing > seldom) {
 		s.quietSince = 0
 		return false
 	}
@@ -258,6 +273,8 @@ func (s *shedder) correct(w measured) {
 	switch {
 	case w.wait > 1.25*target:
 		s.cut(mayRun * max(.8, target/w.wait))
+	case w.wait < target/4 && w.refused: // the processors are all but idle
+		s.mayRun.Store(s.bounded(2 * mayRun))
 	case w.wait < target && w.refused:
 		s.mayRun.Store(s.bounded(mayRun + max(1, mayRun/8)))
 	}

@@ -127,24 +127,21 @@ func TestSlowStoreIsNoOverload(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newSimulated(t, nil)
 		for _, delay := range []time.Duration{time.Millisecond, 300 * time.Millisecond, time.Millisecond} {
-			var refused int
-			for range 20000 {
-				time.Sleep(time.Second / 1600)
-				ticket := new(limit.Ticket)
-				if s.limiter.Admit(ticket, "", 1).Refused() {
-					refused++
-					continue
-				}
-				go func() {
-					s.occupy(time.Millisecond)
-					time.Sleep(delay)
-					ticket.Release()
-				}()
-			}
-			if refused > 0 || s.limiter.Shedding() {
-				t.Errorf("%v: %d refused, %d may run", delay, refused, s.limiter.MayRun())
-			}
+			s.store = delay
+			s.run(t, phase{what: "80 % with a store that takes " + delay.String(), calls: 1600, d: 20 * time.Second})
 		}
+	})
+}
+
+// If the store hangs in the middle of overload, many more calls may run at once than
+// before.
+func TestStoreGetsSlowInOverload(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newSimulated(t, nil)
+		s.run(t, phase{what: "five times", calls: 5 * capacity, d: 10 * time.Second, refused: .81, shedding: true})
+		s.store = time.Second
+		s.run(t, phase{what: "a fifth, the store hangs", calls: 400, d: 10 * time.Second, refused: 1})
+		s.run(t, phase{what: "a fifth, the store hangs", calls: 400, d: 20 * time.Second})
 	})
 }
 
@@ -161,6 +158,34 @@ func TestOthersOnTheMachineAreNoOverload(t *testing.T) {
 		s.elsewhere.Store(0)
 		s.run(t, phase{what: "five times, others have gone", calls: 5 * capacity, d: 10 * time.Second, refused: .82, answered: .95 * capacity, shedding: true})
 		s.run(t, phase{what: "five times", calls: 5 * capacity, d: time.Minute, refused: .82, answered: .98 * capacity, p99: 3 * unloadedP99, shedding: true})
+	})
+}
+
+// Who is refused for its own limits does not keep the server from recovering.
+func TestFloodOfOneIdentityIsNoOverload(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newSimulated(t, func(o *limit.Options) {
+			o.Limits = func(identity string) (limit.Limits, bool) { return limit.Limits{Rate: 1}, identity == "flood" }
+		})
+		s.service = s.exponential
+		s.run(t, phase{what: "five times", calls: 5 * capacity, d: 10 * time.Second, refused: .82, shedding: true})
+		go s.offer("flood", 2*capacity, 13*time.Second)
+		s.run(t, phase{what: "80 % and a flood: recovering", calls: 1600, d: 2 * time.Second, refused: .1})
+		s.run(t, phase{what: "80 % and a flood", calls: 1600, d: 10 * time.Second})
+	})
+}
+
+// What calls are work may change, and with it how many can be done.
+func TestCallsGetHeavier(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newSimulated(t, nil)
+		s.run(t, phase{what: "much", calls: 1800, d: 10 * time.Second})
+		s.service = func() time.Duration { return 5 * s.uniform() }
+		s.run(t, phase{what: "heavier, twice what can be done", calls: 800, d: time.Minute,
+			refused: .55, answered: .92 * capacity / 5, p99: 3 * 5 * unloadedP99, shedding: true})
+		s.service = s.uniform
+		s.run(t, phase{what: "as before: recovering", calls: 1600, d: 2 * time.Second, refused: .2})
+		s.run(t, phase{what: "as before", calls: 1600, d: 20 * time.Second})
 	})
 }
 

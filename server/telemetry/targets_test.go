@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/setpoint-dev/setpoint/server/telemetry"
 	"github.com/setpoint-dev/setpoint/store"
@@ -61,7 +60,7 @@ func TestATargetShowsItsLastDecision(t *testing.T) {
 	if desired, dropped := shown(t, r); len(desired) != 2 || desired["t1"] != 4 || desired["t2"] != 1 || dropped != 0 {
 		t.Errorf("got %v, %v dropped", desired, dropped)
 	}
-	if n := testutil.CollectAndCount(r, "setpoint_target_current_replicas", "setpoint_target_last_decision_timestamp_seconds"); n != 4 {
+	if n := series(t, r, "setpoint_target_current_replicas", "setpoint_target_last_decision_timestamp_seconds"); n != 4 {
 		t.Errorf("%d other series, want 4", n)
 	}
 }

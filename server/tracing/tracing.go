@@ -8,10 +8,12 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/propagation"
@@ -83,6 +85,7 @@ func (o *Options) destination() ([]otlptracegrpc.Option, error) {
 
 // Tracing sends traces.
 type Tracing struct {
+	exporter *otlptrace.Exporter
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
 }
@@ -112,11 +115,23 @@ func Open(ctx context.Context, o Options) (*Tracing, error) {
 		options = append(options, sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(o.Ratio))))
 	}
 	provider := sdktrace.NewTracerProvider(options...)
-	return &Tracing{provider: provider, tracer: provider.Tracer(scope, trace.WithInstrumentationVersion(o.Version))}, nil
+	return &Tracing{exporter: exporter, provider: provider, tracer: provider.Tracer(scope, trace.WithInstrumentationVersion(o.Version))}, nil
 }
 
+// cutOffTime is what ending an attempt to send may take.
+const cutOffTime = time.Second
+
 // Close sends what is left, until the context ends.
-func (t *Tracing) Close(ctx context.Context) error { return t.provider.Shutdown(ctx) }
+func (t *Tracing) Close(ctx context.Context) error {
+	err := t.provider.Shutdown(ctx)
+	if err == nil {
+		return nil
+	}
+	// It has given up waiting for the exporter, which would try on and on.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cutOffTime)
+	defer cancel()
+	return errors.Join(err, t.exporter.Shutdown(ctx))
+}
 
 // ServerHandler makes a span of each call to our services.
 func (t *Tracing) ServerHandler() stats.Handler {

@@ -1,0 +1,449 @@
+package server_test
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	collectorv1 "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	commonv1 "go.opentelemetry.io/proto/otlp/common/v1"
+	tracev1 "go.opentelemetry.io/proto/otlp/trace/v1"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+	"google.golang.org/grpc"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/server/tracing"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// collector takes traces, as an OpenTelemetry collector does.
+type collector struct {
+	collectorv1.UnimplementedTraceServiceServer
+	address string
+	tracing *tracing.Tracing
+
+	mu       sync.Mutex
+	spans    []*tracev1.Span      // guarded by mu
+	resource []*commonv1.KeyValue // guarded by mu
+}
+
+// Export implements the collector's service.
+func (c *collector) Export(_ context.Context, req *collectorv1.ExportTraceServiceRequest) (*collectorv1.ExportTraceServiceResponse, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range req.GetResourceSpans() {
+		c.resource = r.GetResource().GetAttributes()
+		for _, scope := range r.GetScopeSpans() {
+			c.spans = append(c.spans, scope.GetSpans()...)
+		}
+	}
+	return &collectorv1.ExportTraceServiceResponse{}, nil
+}
+
+// traced starts a service that sends traces.
+func traced(t testing.TB, ratio float64, changes ...func(*setup)) (*service, *collector) {
+	t.Helper()
+	c := &collector{}
+	listener := listen(t)
+	c.address = listener.Addr().String()
+	srv := grpc.NewServer()
+	collectorv1.RegisterTraceServiceServer(srv, c)
+	go func() { _ = srv.Serve(listener) }()
+	t.Cleanup(srv.Stop)
+	var err error
+	c.tracing, err = tracing.Open(t.Context(), tracing.Options{Endpoint: c.address, Insecure: true, Ratio: ratio, Version: "v1.2.3"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.tracing.Close(context.Background()) })
+	return start(t, append(changes, func(su *setup) { su.options.Tracing = c.tracing })...), c
+}
+
+// received stops the service and returns what the collector got, in order of begin.
+func (c *collector) received(t *testing.T, s *service) []*tracev1.Span {
+	t.Helper()
+	s.stopAndWait(t)
+	if err := c.tracing.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	slices.SortStableFunc(c.spans, func(a, b *tracev1.Span) int { return int(a.GetStartTimeUnixNano()) - int(b.GetStartTimeUnixNano()) })
+	return c.spans
+}
+
+// spansNamed are those of a name.
+func spansNamed(spans []*tracev1.Span, name string) []*tracev1.Span {
+	var found []*tracev1.Span
+	for _, span := range spans {
+		if span.GetName() == name {
+			found = append(found, span)
+		}
+	}
+	return found
+}
+
+// only is the one span of a name.
+func only(t *testing.T, spans []*tracev1.Span, name string) *tracev1.Span {
+	t.Helper()
+	found := spansNamed(spans, name)
+	if len(found) != 1 {
+		names := make([]string, len(spans))
+		for i, span := range spans {
+			names[i] = span.GetName()
+		}
+		t.Fatalf("%d spans %q, want 1; there are %q", len(found), name, names)
+	}
+	return found[0]
+}
+
+// text prints an event or attributes: name{key=value …}.
+func text(name string, attributes []*commonv1.KeyValue) string {
+	parts := make([]string, len(attributes))
+	for i, a := range attributes {
+		v := a.GetValue()
+		value := v.GetStringValue()
+		switch v.GetValue().(type) {
+		case *commonv1.AnyValue_IntValue:
+			value = fmt.Sprint(v.GetIntValue())
+		case *commonv1.AnyValue_DoubleValue:
+			value = fmt.Sprint(v.GetDoubleValue())
+		case *commonv1.AnyValue_BoolValue:
+			value = fmt.Sprint(v.GetBoolValue())
+		}
+		parts[i] = strings.TrimPrefix(a.GetKey(), "setpoint.") + "=" + value
+	}
+	return name + "{" + strings.Join(parts, ", ") + "}"
+}
+
+func events(span *tracev1.Span) []string {
+	all := make([]string, len(span.GetEvents()))
+	for i, e := range span.GetEvents() {
+		all[i] = text(e.GetName(), e.GetAttributes())
+	}
+	return all
+}
+
+func attribute(span *tracev1.Span, key string) string {
+	for _, a := range span.GetAttributes() {
+		if a.GetKey() == key {
+			return strings.TrimSuffix(strings.TrimPrefix(text("", []*commonv1.KeyValue{a}), "{"+strings.TrimPrefix(key, "setpoint.")+"="), "}")
+		}
+	}
+	return ""
+}
+
+func expectEvents(t *testing.T, span *tracev1.Span, want ...string) {
+	t.Helper()
+	if got := events(span); !slices.Equal(got, want) {
+		t.Errorf("events of %s\n got %s\nwant %s", span.GetName(), strings.Join(got, "\n     "), strings.Join(want, "\n     "))
+	}
+}
+
+func TestACallIsTracedWithTheStepsOfItsDecision(t *testing.T) {
+	t.Parallel()
+	s, c := traced(t, 1)
+	plain := start(t)
+	req := queueBehavior(500, &setpointv1.HorizontalPodAutoscalerBehavior{ScaleUp: rules(0, 3), ScaleDown: rules(0, 2)})
+	got := s.recommend(t, req)
+	if got.GetExplanation() != nil {
+		t.Error("the answer has an explanation that nobody asked for")
+	}
+	sameMessage(t, withoutID(got), withoutID(plain.recommend(t, req)))
+	spans := c.received(t, s)
+	call := only(t, spans, recommendMethod)
+	expectEvents(t, call,
+		"metric{name=external metric queue-depth(nil), type=External, proposal=50, ratio=5}",
+		"proposal{from=10, to=50, metric=external metric queue-depth(nil)}",
+		"stabilized{from=50, to=50, reason=ReadyForNewScale}",
+		"rate limit{limit=13, select_policy=Max}",
+		"bounds{from=50, to=13, min=1, max=1000, reason=ScaleUpLimit}",
+		"decided{from=10, to=13, reason=external metric queue-depth(nil) above target, error=}")
+	for key, want := range map[string]string{
+		"setpoint.target": web, "setpoint.recommendation": got.GetRecommendationId(), "setpoint.attempts": "1",
+		"setpoint.dry_run": "false", "setpoint.replayed": "false",
+	} {
+		if got := attribute(call, key); got != want {
+			t.Errorf("%s is %q, want %q", key, got, want)
+		}
+	}
+	for _, name := range []string{"store load", "store swap"} {
+		child := only(t, spans, name)
+		if string(child.GetParentSpanId()) != string(call.GetSpanId()) || string(child.GetTraceId()) != string(call.GetTraceId()) {
+			t.Errorf("%s is not within the call", name)
+		}
+	}
+	if about := text("", c.resource); !strings.Contains(about, "service.name=setpoint") || !strings.Contains(about, "service.version=v1.2.3") {
+		t.Errorf("the resource is %s", about)
+	}
+}
+
+// The steps of all kinds of decisions have explanations inside, and none outside.
+func TestTracingChangesNoAnswer(t *testing.T) {
+	t.Parallel()
+	s, _ := traced(t, 1)
+	plain := start(t)
+	for i, req := range []*setpointv1.RecommendRequest{
+		webRequest(t), webRequest(t, explained), webRequest(t, dryRun), webRequest(t, withID("a")), webRequest(t, withID("a"), explained),
+		webRequest(t, withID("b"), explained), webRequest(t, withID("b")),
+		with(queue(web, 10, 100), bounded(1, 5)), with(queue(web, 10, 100), func(r *setpointv1.RecommendRequest) { r.ExternalMetrics = nil }),
+		{Target: web}, {},
+	} {
+		got, err := s.recommendations.Recommend(t.Context(), req)
+		want, wantErr := plain.recommendations.Recommend(t.Context(), req)
+		if fmt.Sprint(err) != fmt.Sprint(wantErr) {
+			t.Errorf("%d: %v, want %v", i, err, wantErr)
+		}
+		if err == nil {
+			sameMessage(t, withoutID(got), withoutID(want))
+		}
+		batch, plainBatch := s.batch(t, req)[0], plain.batch(t, req)[0]
+		if got, want := batch.GetResponse(), plainBatch.GetResponse(); got != nil && want != nil {
+			sameMessage(t, withoutID(got), withoutID(want))
+		} else if (got == nil) != (want == nil) {
+			t.Errorf("%d: batch answers %v, want %v", i, batch, plainBatch)
+		}
+		stream, plainStream := s.stream(t), plain.stream(t)
+		send(t, stream, "1", req)
+		send(t, plainStream, "1", req)
+		if got, want := receive(t, stream).GetResponse(), receive(t, plainStream).GetResponse(); got != nil && want != nil {
+			sameMessage(t, withoutID(got), withoutID(want))
+		} else if (got == nil) != (want == nil) {
+			t.Errorf("%d: stream answers %v, want %v", i, got, want)
+		}
+	}
+}
+
+func TestATraceIsContinuedFromItsCaller(t *testing.T) {
+	t.Parallel()
+	const trace, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+	for _, tt := range []struct {
+		name string
+		ask  func(*testing.T, *service, string)
+	}{
+		{"gRPC", func(t *testing.T, s *service, header string) {
+			_, err := s.recommendations.Recommend(metadata.AppendToOutgoingContext(t.Context(), "traceparent", header), queue(web, 3, 50))
+			if err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"REST", func(t *testing.T, s *service, header string) {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+recommendPath(web), reader(t, queue(web, 3, 50)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Traceparent", header)
+			a, err := s.send(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a.expect(t, http.StatusOK)
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s, c := traced(t, 0) // only the caller wants it
+			tt.ask(t, s, "00-"+trace+"-"+parent+"-01")
+			s.recommend(t, queue(web, 3, 50))
+			span := only(t, c.received(t, s), recommendMethod)
+			if hex.EncodeToString(span.GetTraceId()) != trace || hex.EncodeToString(span.GetParentSpanId()) != parent {
+				t.Errorf("trace %x, parent %x", span.GetTraceId(), span.GetParentSpanId())
+			}
+			s, c = traced(t, 1) // the caller does not want it
+			tt.ask(t, s, "00-"+trace+"-"+parent+"-00")
+			if spans := c.received(t, s); len(spans) != 0 {
+				t.Errorf("%d spans of a trace that is not sampled", len(spans))
+			}
+		})
+	}
+}
+
+func TestRequestsOfABatchHaveSpans(t *testing.T) {
+	t.Parallel()
+	s, c := traced(t, 1)
+	requests := []*setpointv1.RecommendRequest{{Target: web}}
+	for i := range 99 {
+		requests = append(requests, queue(fmt.Sprintf("clusters/c/namespaces/n/targets/t%d", i), 3, 50))
+	}
+	s.batch(t, requests...)
+	spans := c.received(t, s)
+	call, items := only(t, spans, batchMethod), spansNamed(spans, "decide")
+	if len(items) != 64 {
+		t.Fatalf("%d spans, want those of the first 64", len(items))
+	}
+	for _, item := range items {
+		if string(item.GetParentSpanId()) != string(call.GetSpanId()) {
+			t.Fatal("one is not within the call")
+		}
+		failed := attribute(item, "setpoint.target") == web
+		if got := item.GetStatus().GetCode() == tracev1.Status_STATUS_CODE_ERROR; got != failed {
+			t.Errorf("%s: failed %v, want %v", attribute(item, "setpoint.target"), got, failed)
+		}
+		if n := len(item.GetEvents()); !failed && n != 6 {
+			t.Errorf("%d events, want 6", n)
+		}
+	}
+	only(t, spans, "store load_batch")
+	only(t, spans, "store swap_batch")
+}
+
+func TestMessagesOfAStreamAreTracesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	s, c := traced(t, 1)
+	stream := s.stream(t)
+	for i := range 3 {
+		send(t, stream, fmt.Sprint(i), queue(web, 3, 50))
+		receive(t, stream)
+	}
+	send(t, stream, "bad", &setpointv1.RecommendRequest{Target: web})
+	receive(t, stream)
+	if err := stream.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = receiveAll(t, stream)
+	spans := c.received(t, s)
+	call, messages := only(t, spans, streamedMethod), spansNamed(spans, streamedMethod+" message")
+	if len(messages) != 4 {
+		t.Fatalf("%d messages, want 4", len(messages))
+	}
+	traces := map[string]bool{string(call.GetTraceId()): true}
+	for i, m := range messages {
+		traces[string(m.GetTraceId())] = true
+		if links := m.GetLinks(); len(links) != 1 || string(links[0].GetSpanId()) != string(call.GetSpanId()) {
+			t.Errorf("message %d has no link to its stream", i)
+		}
+		if got, want := m.GetStatus().GetCode() == tracev1.Status_STATUS_CODE_ERROR, i == 3; got != want {
+			t.Errorf("message %d failed: %v, want %v", i, got, want)
+		}
+	}
+	if len(traces) != 5 {
+		t.Errorf("%d traces, want 5", len(traces))
+	}
+	if n := len(spansNamed(spans, "store swap")); n != 3 {
+		t.Errorf("%d swaps, want 3", n)
+	}
+}
+
+func TestAConflictIsTraced(t *testing.T) {
+	t.Parallel()
+	var done atomic.Bool
+	s, c := traced(t, 1, func(su *setup) {
+		su.store.swap = func(ctx context.Context, swap store.Swap, compareAndSwap swapFunc) (store.SwapResult, error) {
+			if done.CompareAndSwap(false, true) {
+				if _, err := compareAndSwap(ctx, swap); err != nil {
+					return store.SwapResult{}, err
+				}
+			}
+			return compareAndSwap(ctx, swap)
+		}
+	})
+	s.recommend(t, queue(web, 3, 30))
+	spans := c.received(t, s)
+	call := only(t, spans, recommendMethod)
+	if got := events(call); len(got) == 0 || got[0] != "conflict{attempt=1}" || attribute(call, "setpoint.attempts") != "2" {
+		t.Errorf("events %q, attempts %s", got, attribute(call, "setpoint.attempts"))
+	}
+	if n := len(spansNamed(spans, "store swap")); n != 2 {
+		t.Errorf("%d swaps, want 2", n)
+	}
+}
+
+func TestAStoreThatFailsIsTraced(t *testing.T) {
+	t.Parallel()
+	f := &faults{}
+	f.on.Store(true)
+	s, c := traced(t, 1, f.failLoads(fmt.Errorf("gone: %w", store.ErrUnavailable)))
+	_, _ = s.recommendations.Recommend(t.Context(), queue(web, 3, 30))
+	spans := c.received(t, s)
+	for _, name := range []string{"store load", recommendMethod} {
+		if code := only(t, spans, name).GetStatus().GetCode(); code != tracev1.Status_STATUS_CODE_ERROR {
+			t.Errorf("%s: %v", name, code)
+		}
+	}
+}
+
+func TestProbesAreNotTraced(t *testing.T) {
+	t.Parallel()
+	s, c := traced(t, 1)
+	if _, err := healthv1.NewHealthClient(s.conn).Check(t.Context(), &healthv1.HealthCheckRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	if spans := c.received(t, s); len(spans) != 0 {
+		t.Errorf("%d spans", len(spans))
+	}
+}
+
+func TestLinesNameTheirTrace(t *testing.T) {
+	t.Parallel()
+	var logs *observer.ObservedLogs
+	s, c := traced(t, 1, logged(zap.InfoLevel, server.LogAllCalls, &logs))
+	s.recommend(t, queue(web, 3, 50))
+	want := hex.EncodeToString(only(t, c.received(t, s), recommendMethod).GetTraceId())
+	for _, message := range []string{"scaled", "call"} {
+		for _, line := range lines(logs, message) {
+			if line["trace"] != want {
+				t.Errorf("%s names the trace %v, want %s", message, line["trace"], want)
+			}
+		}
+	}
+}
+
+// A collector that is away costs traces, no calls.
+func TestACollectorThatIsAwayHoldsUpNothing(t *testing.T) {
+	t.Parallel()
+	listener := listen(t)
+	address := listener.Addr().String()
+	_ = listener.Close()
+	away, err := tracing.Open(t.Context(), tracing.Options{Endpoint: "http://" + address, Ratio: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, func(su *setup) { su.options.Tracing = away })
+	begun := time.Now()
+	for range 100 {
+		s.recommend(t, queue(web, 3, 50))
+	}
+	if took := time.Since(begun); took > 20*time.Second {
+		t.Errorf("100 calls took %s", took)
+	}
+	s.stopAndWait(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := away.Close(ctx); err == nil {
+		t.Error("nobody says that traces are lost")
+	}
+}
+
+// BenchmarkTracing measures calls that are not traced, might be and are.
+func BenchmarkTracing(b *testing.B) {
+	req := podsRequest(10)
+	b.Run("off", func(b *testing.B) {
+		s := start(b)
+		b.ReportAllocs()
+		for b.Loop() {
+			s.clock.Advance(period)
+			s.recommend(b, req)
+		}
+	})
+	for name, ratio := range map[string]float64{"not sampled": 0, "sampled": 1} {
+		b.Run(name, func(b *testing.B) {
+			s, _ := traced(b, ratio)
+			b.ReportAllocs()
+			for b.Loop() {
+				s.clock.Advance(period)
+				s.recommend(b, req)
+			}
+		})
+	}
+}
