@@ -46,6 +46,10 @@ e2e: ## Run the tests of whole processes: instances killed, Redis killed, failov
 	@scripts/redis.sh
 	cd test/e2e && go tool -modfile=../../tools/gotestsum/go.mod gotestsum --format=standard-verbose -- -race -timeout=20m -p=1 ./...
 
+.PHONY: e2e-edge
+e2e-edge: ## Attack and overload a server; not yet part of CI
+	cd test/e2e && go test -tags=edge -timeout=20m -v ./edge
+
 .PHONY: conformance
 conformance: ## Compare 100,000 steps with each real controller, and write conformance/REPORT.md
 	cd conformance && go run . compare -steps=100000 -coverage -benchmarks -report=REPORT.md

@@ -14,7 +14,7 @@
 //		return refusal.Err()
 //	}
 //
-// Four things bound a call:
+// Three things bound a call:
 //
 //   - Units in flight, of all callers. A call is one unit, or as many as its weight.
 //   - Units in flight, units a second, and streams, of each identity.

@@ -77,7 +77,8 @@ func (l *Limiter) take(a amount) Reason {
 // Identify charges a call to the identity that makes it, and says its weight, 1 or
 // above: of a batch more than of one call. A call that is heavier than a bound is taken
 // to be as heavy as the bound. Refused, the ticket holds what it held before and is still
-// to be released. To be called once after Enter.
+// to be released. To be called once, by the call's goroutine after Begin, or before Abandon
+// can be called.
 func (t *Ticket) Identify(name string, weight int) Refusal {
 	if t.state.Load() == empty {
 		return Refusal{}
@@ -164,7 +165,7 @@ var retryUsual = [reasonCount]time.Duration{
 }
 
 // earlyBytes is what gRPC-Go keeps of a call that is answered early.
-const earlyBytes = 450
+const earlyBytes = 600
 
 // AnswerEarly reports whether a refused call may be answered where its headers are read
 // (grpc.InTapHandle), which is the cheapest; else let its goroutine do it, before it reads

@@ -495,7 +495,7 @@ func TestAnswerEarlyIsBounded(t *testing.T) {
 				most = max(most, len(kept))
 			}
 		}
-		if bytes := most * 450; bytes > 1<<20 || bytes < 1<<18 {
+		if bytes := most * 600; bytes > 1<<20 || bytes < 1<<18 {
 			t.Errorf("%d bytes kept", bytes)
 		}
 		if !l.AnswerEarly(t.Context()) {

@@ -34,11 +34,11 @@ func TestShedding(t *testing.T) {
 	}{
 		{"nothing is refused below what can be done", false, []phase{
 			{what: "little", calls: 100, d: 10 * time.Second, p99: unloadedP99},
-			{what: "80 %", calls: 1600, d: 5 * time.Minute, answered: 1590},
+			{what: "80 %", calls: 1600, d: 2 * time.Minute, answered: 1590},
 			{what: "little again", calls: 100, d: 10 * time.Second, p99: unloadedP99},
 		}},
 		{"nor if some calls take much longer than others", true, []phase{
-			{what: "80 %", calls: 1600, d: 5 * time.Minute, answered: 1590},
+			{what: "80 %", calls: 1600, d: 2 * time.Minute, answered: 1590},
 		}},
 		{"bursts of twice as much for 100 ms pass", false, []phase{
 			{what: "half", calls: 1000, d: 2 * time.Second},
@@ -77,7 +77,7 @@ func TestShedding(t *testing.T) {
 			{what: "little", calls: 100, d: time.Second},
 		}},
 		{"a little too much", false, []phase{
-			{what: "120 %", calls: 2400, d: 5 * time.Minute, refused: .2, answered: 1900, p99: 3 * unloadedP99, shedding: true},
+			{what: "120 %", calls: 2400, d: 2 * time.Minute, refused: .2, answered: 1900, p99: 3 * unloadedP99, shedding: true},
 		}},
 		{"overload of uneven calls", true, []phase{
 			{what: "five times", calls: 5 * capacity, d: time.Minute, refused: .81, answered: .96 * capacity, p99: 10 * time.Millisecond, shedding: true},

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What the page for operators names exists.
+func TestThePageForOperatorsIsUpToDate(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/observability.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	families, err := allMetrics()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range families {
+		names = append(names, f.GetName())
+	}
+	for _, name := range regexp.MustCompile(`setpoint_[a-z_]+`).FindAllString(string(page), -1) {
+		if !slices.Contains(names, name) {
+			t.Errorf("there is no metric %s", name)
+		}
+	}
+	flags := newServe().Flags()
+	for _, flag := range regexp.MustCompile("--([a-z][a-z-]+)").FindAllStringSubmatch(string(page), -1) {
+		if flags.Lookup(flag[1]) == nil {
+			t.Errorf("there is no flag --%s", flag[1])
+		}
+	}
+	for _, p := range adminPages(nil, newRegistry()) {
+		if strings.Count(p.Path, "/") < 3 || strings.HasSuffix(p.Path, "/") { // each of pprof's is too much
+			if !strings.Contains(string(page), "`"+p.Path+"`") {
+				t.Errorf("nothing is said of %s", p.Path)
+			}
+		}
+	}
+}

@@ -1,0 +1,595 @@
+//go:build linux
+
+package edge
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/net/http2"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+const recommendMethod = setpointv1.RecommendationService_Recommend_FullMethodName
+
+func attacks() []*attack {
+	gzipBomb() // making it is work
+	return []*attack{
+		// Connections and calls that are begun and not gone on with.
+		{name: "silence", sends: "500 connections to REST, a byte a second of headers each, and 500 silent ones to gRPC", run: silence, settle: 1, seconds: 11, check: met("closed by the server", 900)},
+		{name: "half a frame", sends: "500 connections with half of a frame", run: halfFrames, settle: 1},
+		{name: "slow bodies", sends: "500 REST calls, a byte a second each", run: slowBodies(500), settle: 1},
+		{name: "very many slow bodies", sends: "5000 REST calls, a byte a second each", run: slowBodies(5000), settle: 3},
+		{name: "calls without bodies", sends: "5 connections, 1000 calls each", run: callsWithoutBodies(""), settle: 1},
+		{name: "idle streams", sends: "2000 StreamRecommend, 2000 Health/Watch, 1000 connections", run: idleStreams, settle: 3, check: met("stream OK", 2000)},
+		// Floods of frames.
+		{name: "rapid reset", sends: "5 connections, 1000 calls and resets a second each", run: rapidReset, share: .5},
+		{name: "CONTINUATION flood", sends: "20 connections, 100 frames a second each", run: continuations, check: met("closed by the server", 20)},
+		{name: "PING flood", sends: "20 connections, 100 a second each", run: pings, check: met("GOAWAY ENHANCE_YOUR_CALM", 20)},
+		{name: "SETTINGS flood", sends: "5 connections, 500 a second each", run: settings},
+		{name: "RST_STREAM flood", sends: "5 connections, 500 a second each, of streams that are not", run: resets},
+		{name: "huge metadata", sends: "20/s of 1 MiB over gRPC, 50/s of 64 KiB over REST", run: hugeHeaders, check: met("431 Request Header Fields Too Large", 20)},
+		{name: "HPACK bomb", sends: "20/s of 42 MB in 16 KiB", run: hpackBomb, check: met("RST_STREAM FRAME_SIZE_ERROR", 10)},
+		// Bodies that can't be meant.
+		{name: "deep JSON", sends: "5/s, 100,000 levels", run: rest(5, deepJSON), check: only("InvalidArgument")},
+		{name: "invalid UTF-8", sends: "100/s over gRPC, 200/s over REST", run: invalidUTF8, share: .6, check: only("InvalidArgument")},
+		{name: "gzip bomb over gRPC", sends: "2/s of 1 GiB of zeros in 1 MiB", run: gzipOverGRPC, check: only("Unimplemented")},
+		{name: "gzip bomb over REST", sends: "2/s of 1 GiB of zeros in 1 MiB", run: rest(2, gzipBomb, "Content-Encoding", "gzip"), check: only("InvalidArgument")},
+		// Work. Who is let in may have it done; what is asserted is that others are served.
+		{name: "many labels", sends: "2/s of 100,000 labels on a series", run: manyLabels, share: .5, check: only("OK", "ResourceExhausted", "InvalidArgument")},
+		{name: "series × metrics, within limits", sends: "one after the other: 100,000 series, 100 metrics", run: manySeries(100_000, 100), share: .2},
+		{name: "series × metrics", sends: "one after the other: 100,000 series, 1,000 metrics", run: manySeries(100_000, 1000), share: .3},
+		{name: "giant JSON", sends: "5/s of 17 MiB", run: rest(5, giantJSON), share: .6, check: only("ResourceExhausted")},
+		{name: "giant but allowed JSON", sends: "1/s of 15 MiB, 170,000 pods", run: rest(1, allowedJSON), share: .15, check: only("ResourceExhausted")},
+		// Memory.
+		{name: "withheld giants over REST", sends: "60 connections, 15 of 16 MiB each, then nothing", run: withheldREST, settle: 3, share: .5},
+		{name: "withheld giants over gRPC", sends: "60 connections, 15 of 16 MiB each, then nothing", run: withheldGRPC, settle: 3, share: .5},
+	}
+}
+
+// met wants at least so many of something.
+func met(what string, least int) func(*tally) error {
+	return func(y *tally) error {
+		if n := y.of(what); n < least {
+			return fmt.Errorf("%d %s, want at least %d", n, what, least)
+		}
+		return nil
+	}
+}
+
+// only wants nothing but these, and one of them at least.
+func only(whats ...string) func(*tally) error {
+	return func(y *tally) error {
+		y.mu.Lock()
+		defer y.mu.Unlock()
+		known := 0
+		for _, what := range whats {
+			known += y.counts[what]
+		}
+		for _, n := range y.counts {
+			known -= n
+		}
+		if known != 0 || len(y.counts) == 0 {
+			return fmt.Errorf("want nothing but %v", whats)
+		}
+		return nil
+	}
+}
+
+// connections opens connections, has each said something, then speaks as often as is
+// said, and counts those that the server closes.
+func connections(ctx context.Context, address string, n int, begin, again string, every time.Duration, seen *tally) {
+	var running sync.WaitGroup
+	for range n {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			seen.add("not connected")
+			continue
+		}
+		running.Go(func() {
+			defer conn.Close()
+			go func() {
+				if _, err := io.Copy(io.Discard, conn); err == nil || ctx.Err() == nil {
+					seen.add("closed by the server")
+				}
+			}()
+			_, _ = conn.Write([]byte(begin))
+			paced(ctx, 1/every.Seconds(), func() { _, _ = conn.Write([]byte(again)) })
+		})
+	}
+	running.Wait()
+}
+
+func silence(ctx context.Context, p *process, seen *tally) {
+	var running sync.WaitGroup
+	running.Go(func() {
+		connections(ctx, p.rest, 500, "POST /v1/x HTTP/1.1\r\nHost: a\r\nX-Slow: ", "a", time.Second, seen)
+	})
+	running.Go(func() { connections(ctx, p.grpc, 500, "", "", time.Hour, seen) })
+	running.Wait()
+}
+
+func slowBodies(n int) func(context.Context, *process, *tally) {
+	return func(ctx context.Context, p *process, seen *tally) {
+		connections(ctx, p.rest, n, "POST /v1/"+targetIn("slow")+":recommend HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{", " ", time.Second, seen)
+	}
+}
+
+func halfFrames(ctx context.Context, p *process, seen *tally) {
+	connections(ctx, p.grpc, 500, http2.ClientPreface+"\x00\x00\x00\x04\x00\x00\x00\x00\x00"+"\x00\x40\x00\x01\x04\x00\x00\x00\x01abc", "a", time.Second, seen)
+}
+
+// callsWithoutBodies begins as many calls as one may, and sends no message on them. The
+// token may be empty.
+func callsWithoutBodies(token string) func(context.Context, *process, *tally) {
+	return func(ctx context.Context, p *process, seen *tally) {
+		var more []string
+		if token != "" {
+			more = []string{"authorization", "Bearer " + token}
+		}
+		for range 5 {
+			f, err := dialFrames(p.grpc, seen)
+			if err != nil {
+				seen.add(err.Error())
+				return
+			}
+			defer f.conn.Close()
+			for range 1000 {
+				if _, err := f.begin(recommendMethod, more...); err != nil {
+					seen.add("broken")
+					break
+				}
+			}
+		}
+		<-ctx.Done()
+	}
+}
+
+// unknownStreams begins streams and does not speak on them.
+func unknownStreams(ctx context.Context, p *process, seen *tally) {
+	for range 5 {
+		f, err := dialFrames(p.grpc, seen)
+		if err != nil {
+			seen.add(err.Error())
+			return
+		}
+		defer f.conn.Close()
+		for range 1000 {
+			if _, err := f.begin(setpointv1.RecommendationService_StreamRecommend_FullMethodName); err != nil {
+				break
+			}
+		}
+	}
+	<-ctx.Done()
+}
+
+// withheldREST sends most of bodies that are as large as they may be.
+func withheldREST(ctx context.Context, p *process, seen *tally) {
+	const size, sent = 16 << 20, 15 << 20
+	connections(ctx, p.rest, 60, fmt.Sprintf("POST /v1/%s:recommend HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n{%s", targetIn("giant"), size, strings.Repeat(" ", sent)), "", time.Hour, seen)
+}
+
+// withheldGRPC does the same over gRPC.
+func withheldGRPC(ctx context.Context, p *process, seen *tally) {
+	var running sync.WaitGroup
+	for range 60 {
+		running.Go(func() {
+			conn, err := grpc.NewClient(p.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(stingy(15<<20)))
+			if err != nil {
+				seen.add(err.Error())
+				return
+			}
+			defer conn.Close()
+			_ = conn.Invoke(ctx, recommendMethod, &raw{make([]byte, 16<<20-100)}, &raw{}, grpc.ForceCodec(rawCodec{}))
+		})
+	}
+	running.Wait()
+}
+
+// stingy dials connections that send so many bytes, and then as if they did.
+func stingy(most int) func(context.Context, string) (net.Conn, error) {
+	return func(ctx context.Context, address string) (net.Conn, error) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		return &stingyConn{Conn: conn, left: most}, err
+	}
+}
+
+type stingyConn struct {
+	net.Conn
+	left int
+}
+
+// Write implements net.Conn.
+func (c *stingyConn) Write(data []byte) (int, error) {
+	if c.left -= len(data); c.left < 0 {
+		return len(data), nil
+	}
+	return c.Conn.Write(data)
+}
+
+// rest makes REST calls, so many begun a second, and counts the codes.
+func rest(perSecond float64, body func() []byte, headers ...string) func(context.Context, *process, *tally) {
+	return func(ctx context.Context, p *process, seen *tally) {
+		client := &http.Client{Timeout: 30 * time.Second}
+		defer client.CloseIdleConnections()
+		text := body()
+		var running sync.WaitGroup
+		paced(ctx, perSecond, func() {
+			running.Go(func() {
+				c := &caller{http: client, url: "http://" + p.rest}
+				_, err := c.callIn(context.WithoutCancel(ctx), http.MethodPost, "/v1/"+targetIn("hostile")+":recommend", text, headers...)
+				seen.add(codeName(err))
+			})
+		})
+		running.Wait()
+	}
+}
+
+// codeName names an error's code; one that is no status, by its text.
+func codeName(err error) string {
+	if s, ok := status.FromError(err); ok {
+		if s.Code() == codes.Unavailable {
+			return "Unavailable: " + s.Message()
+		}
+		return s.Code().String()
+	}
+	return err.Error()
+}
+
+func giantJSON() []byte {
+	return []byte(`{"requestId":"` + strings.Repeat("a", 17<<20) + `"}`)
+}
+
+func allowedJSON() []byte {
+	var b bytes.Buffer
+	b.WriteString(`{"spec":{"maxReplicas":10},"scale":{"specReplicas":3},"pods":[`)
+	for i := 0; b.Len() < 15<<20; i++ {
+		if i > 0 {
+			b.WriteString(",")
+		}
+		fmt.Fprintf(&b, `{"name":"web-%d","phase":"Running","startTime":"2026-01-01T00:00:00Z","ready":{}}`, i)
+	}
+	b.WriteString("]}")
+	return b.Bytes()
+}
+
+func deepJSON() []byte {
+	const levels = 100_000
+	return []byte(strings.Repeat(`{"spec":`, levels) + "1" + strings.Repeat("}", levels))
+}
+
+// gzipBomb is a GiB of zeros.
+var gzipBomb = sync.OnceValue(func() []byte {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	zeros := make([]byte, 1<<20)
+	for range 1 << 10 {
+		_, _ = w.Write(zeros)
+	}
+	_ = w.Close()
+	return b.Bytes()
+})
+
+// bomber sends a bomb, whatever it is to compress.
+type bomber struct{}
+
+func init() { encoding.RegisterCompressor(bomber{}) }
+
+// Name implements encoding.Compressor.
+func (bomber) Name() string { return "gzip" }
+
+// Compress implements encoding.Compressor.
+func (bomber) Compress(w io.Writer) (io.WriteCloser, error) { return bombWriter{w}, nil }
+
+// Decompress implements encoding.Compressor.
+func (bomber) Decompress(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }
+
+type bombWriter struct{ w io.Writer }
+
+// Write implements io.Writer.
+func (bombWriter) Write(data []byte) (int, error) { return len(data), nil }
+
+// Close implements io.Closer.
+func (b bombWriter) Close() error {
+	_, err := b.w.Write(gzipBomb())
+	return err
+}
+
+func gzipOverGRPC(ctx context.Context, p *process, seen *tally) {
+	conn, err := grpc.NewClient(p.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		seen.add(err.Error())
+		return
+	}
+	defer conn.Close()
+	paced(ctx, 2, func() {
+		seen.add(codeName(conn.Invoke(context.WithoutCancel(ctx), recommendMethod, &raw{[]byte("a")}, &raw{}, grpc.ForceCodec(rawCodec{}), grpc.UseCompressor("gzip"))))
+	})
+}
+
+// onFrames keeps connections on which it does something at a rate; those that the server
+// closes it opens again, once a second at most.
+func onFrames(ctx context.Context, p *process, n int, perSecond float64, seen *tally, do func(*frames) error) {
+	var running sync.WaitGroup
+	for range n {
+		running.Go(func() {
+			paced(ctx, 1, func() {
+				f, err := dialFrames(p.grpc, seen)
+				if err != nil {
+					seen.add("not connected")
+					return
+				}
+				defer f.conn.Close()
+				on, cancel := context.WithCancel(ctx)
+				defer cancel()
+				paced(on, perSecond, func() {
+					if err := do(f); err != nil || f.gone() {
+						seen.add("closed by the server")
+						cancel()
+					}
+				})
+			})
+		})
+	}
+	running.Wait()
+}
+
+func rapidReset(ctx context.Context, p *process, seen *tally) {
+	onFrames(ctx, p, 5, 1000, seen, func(f *frames) error {
+		stream, err := f.begin(recommendMethod)
+		if err != nil {
+			return err
+		}
+		return f.framer.WriteRSTStream(stream, http2.ErrCodeCancel)
+	})
+}
+
+func continuations(ctx context.Context, p *process, seen *tally) {
+	onFrames(ctx, p, 20, 100, seen, func(f *frames) error {
+		if f.next == 1 {
+			f.next = 3
+			return f.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: f.headers(recommendMethod)})
+		}
+		return f.framer.WriteContinuation(1, false, f.headers(recommendMethod, "x-more", strings.Repeat("a", 1000)))
+	})
+}
+
+func pings(ctx context.Context, p *process, seen *tally) {
+	onFrames(ctx, p, 20, 100, seen, func(f *frames) error { return f.framer.WritePing(false, [8]byte{}) })
+}
+
+func settings(ctx context.Context, p *process, seen *tally) {
+	onFrames(ctx, p, 5, 500, seen, func(f *frames) error {
+		return f.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 16})
+	})
+}
+
+func resets(ctx context.Context, p *process, seen *tally) {
+	onFrames(ctx, p, 5, 500, seen, func(f *frames) error {
+		f.next += 2
+		return f.framer.WriteRSTStream(f.next, http2.ErrCodeCancel)
+	})
+}
+
+func idleStreams(ctx context.Context, p *process, seen *tally) {
+	for range 4 {
+		conn, err := grpc.NewClient(p.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			seen.add(err.Error())
+			return
+		}
+		defer conn.Close()
+		for range 500 {
+			talk, err := setpointv1.NewRecommendationServiceClient(conn).StreamRecommend(ctx)
+			if err == nil {
+				err = talk.Send(&setpointv1.StreamRecommendRequest{Id: "1", Request: requestFor(targetIn("idle"))})
+			}
+			if err == nil {
+				_, err = talk.Recv()
+			}
+			seen.add("stream " + codeName(err))
+			watch, err := healthv1.NewHealthClient(conn).Watch(ctx, &healthv1.HealthCheckRequest{})
+			if err == nil {
+				_, err = watch.Recv()
+			}
+			seen.add("watch " + codeName(err))
+			if ctx.Err() != nil {
+				return
+			}
+		}
+	}
+	connections(ctx, p.rest, 1000, "", "", time.Hour, seen)
+}
+
+func invalidUTF8(ctx context.Context, p *process, seen *tally) {
+	conn, err := grpc.NewClient(p.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		seen.add(err.Error())
+		return
+	}
+	defer conn.Close()
+	// As raw bytes, for Go's own encoder refuses them.
+	request := requestFor(targetIn("utf8"))
+	request.RequestId = "SWAP-ME-1"
+	request.ExternalMetrics[0].Metric.Name = "SWAP-ME-2"
+	data, _ := proto.Marshal(request)
+	over := [][]byte{bytes.Replace(data, []byte("SWAP-ME-1"), []byte("\xff\xfeAP-ME-1"), 1), bytes.Replace(data, []byte("SWAP-ME-2"), []byte("\xc0\x80AP-ME-2"), 1)}
+	text, _ := protojson.Marshal(request)
+	rests := [][]byte{bytes.Replace(text, []byte("SWAP-ME-1"), []byte("\xff\xfe"), 1), bytes.Replace(text, []byte(`"spec"`), []byte("\"\xffspec\""), 1), []byte("\xff\xff")}
+	client := &http.Client{Timeout: 10 * time.Second}
+	defer client.CloseIdleConnections()
+	c := &caller{http: client, url: "http://" + p.rest}
+	n := 0
+	paced(ctx, 100, func() {
+		n++
+		during := context.WithoutCancel(ctx)
+		err := conn.Invoke(during, recommendMethod, &raw{over[n%len(over)]}, &raw{}, grpc.ForceCodec(rawCodec{}))
+		seen.add(codeName(err))
+		_, err = c.callIn(during, http.MethodPost, "/v1/"+targetIn("utf8")+":recommend", rests[n%len(rests)])
+		seen.add(codeName(err))
+		_, err = c.callIn(during, http.MethodGet, "/v1/clusters/%ff/namespaces/%c0%80/targets/web", nil)
+		seen.add(codeName(err))
+	})
+}
+
+// raw is a message that is encoded already.
+type raw struct{ data []byte }
+
+type rawCodec struct{}
+
+// Marshal implements encoding.Codec.
+func (rawCodec) Marshal(v any) ([]byte, error) { return v.(*raw).data, nil }
+
+// Unmarshal implements encoding.Codec.
+func (rawCodec) Unmarshal(data []byte, v any) error {
+	v.(*raw).data = bytes.Clone(data)
+	return nil
+}
+
+// Name implements encoding.Codec.
+func (rawCodec) Name() string { return "proto" }
+
+func hugeHeaders(ctx context.Context, p *process, seen *tally) {
+	var running sync.WaitGroup
+	running.Go(func() {
+		var more []string
+		for i := range 1000 {
+			more = append(more, "x-big", fmt.Sprint(i)+strings.Repeat("a", 1000))
+		}
+		oversized(ctx, p, 20, more, seen)
+	})
+	running.Go(func() {
+		client := &http.Client{Timeout: 10 * time.Second}
+		defer client.CloseIdleConnections()
+		big := strings.Repeat("a", 64<<10)
+		paced(ctx, 50, func() {
+			request, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodGet, "http://"+p.rest+"/v1/x", nil)
+			if err != nil {
+				return
+			}
+			request.Header.Set("X-Big", big)
+			response, err := client.Do(request)
+			if err != nil {
+				seen.add(err.Error())
+				return
+			}
+			_ = response.Body.Close()
+			seen.add(response.Status)
+		})
+	})
+	running.Wait()
+}
+
+// oversized sends headers that are larger than is allowed.
+func oversized(ctx context.Context, p *process, perSecond float64, more []string, seen *tally) {
+	const frame = 16 << 10
+	paced(ctx, perSecond, func() {
+		f, err := dialFrames(p.grpc, seen)
+		if err != nil {
+			return
+		}
+		defer f.conn.Close()
+		block := f.headers(recommendMethod, more...)
+		first := min(len(block), frame)
+		err = f.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block[:first], EndHeaders: first == len(block)})
+		for at := first; at < len(block) && err == nil; at += frame {
+			err = f.framer.WriteContinuation(1, at+frame >= len(block), block[at:min(len(block), at+frame)])
+		}
+		time.Sleep(10 * time.Millisecond)
+	})
+}
+
+// hpackBomb refers to one long field as often as fits a frame, a byte each time.
+func hpackBomb(ctx context.Context, p *process, seen *tally) {
+	var more []string
+	for range 12_000 {
+		more = append(more, "x-big", strings.Repeat("a", 3500))
+	}
+	oversized(ctx, p, 20, more, seen)
+}
+
+// manySeries asks for a lot of work with few bytes.
+func manySeries(series, metrics int) func(context.Context, *process, *tally) {
+	return func(ctx context.Context, p *process, seen *tally) {
+		request := requestFor(targetIn("hostile"))
+		one := request.Spec.Metrics[0]
+		request.Spec.Metrics = nil
+		for i := range metrics {
+			metric := proto.CloneOf(one)
+			metric.External.Metric.Name = fmt.Sprint("m", i)
+			request.Spec.Metrics = append(request.Spec.Metrics, metric)
+		}
+		request.ExternalMetrics = nil
+		for i := range series {
+			request.ExternalMetrics = append(request.ExternalMetrics, &setpointv1.ExternalMetric{
+				Metric: &setpointv1.MetricIdentifier{Name: fmt.Sprint("m", i%metrics)}, Value: "1",
+			})
+		}
+		oneByOne(ctx, p, request, seen)
+	}
+}
+
+// oneByOne calls as soon as the last call is answered, and counts by code and tenths of
+// a second.
+func oneByOne(ctx context.Context, p *process, request *setpointv1.RecommendRequest, seen *tally) {
+	conn, err := grpc.NewClient(p.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(256<<20)))
+	if err != nil {
+		seen.add(err.Error())
+		return
+	}
+	defer conn.Close()
+	data, err := proto.Marshal(request)
+	if err != nil {
+		seen.add(err.Error())
+		return
+	}
+	var longest time.Duration
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := conn.Invoke(context.WithoutCancel(ctx), recommendMethod, &raw{data}, &raw{}, grpc.ForceCodec(rawCodec{}))
+		took := time.Since(began)
+		longest = max(longest, took)
+		seen.add(codeName(err))
+		if err != nil {
+			time.Sleep(max(0, 50*time.Millisecond-took)) // no faster than 20 a second
+		}
+	}
+	seen.addAll("ms at most", int(longest.Milliseconds()))
+	seen.addAll("KiB each", len(data)>>10)
+}
+
+func manyLabels(ctx context.Context, p *process, seen *tally) {
+	request := requestFor(targetIn("hostile"))
+	labels := make(map[string]string)
+	for i := range 100_000 {
+		labels[fmt.Sprint("label", i)] = "value"
+	}
+	request.ExternalMetrics[0].Labels = labels
+	data, _ := proto.Marshal(request)
+	conn, err := grpc.NewClient(p.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		seen.add(err.Error())
+		return
+	}
+	defer conn.Close()
+	paced(ctx, 2, func() {
+		seen.add(codeName(conn.Invoke(context.WithoutCancel(ctx), recommendMethod, &raw{data}, &raw{}, grpc.ForceCodec(rawCodec{}))))
+	})
+}

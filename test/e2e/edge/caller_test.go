@@ -1,0 +1,263 @@
+//go:build linux
+
+package edge
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// callTimeout is for one call on a busy machine.
+const callTimeout = 15 * time.Second
+
+// caller calls a service over both transports, each with a connection of its own.
+type caller struct {
+	t               testing.TB
+	token           string // "": none is sent
+	conn            *grpc.ClientConn
+	recommendations setpointv1.RecommendationServiceClient
+	targets         setpointv1.TargetServiceClient
+	http            *http.Client
+	url             string
+}
+
+// newCaller returns a caller that trusts and shows what the configuration says; nil: it
+// calls in the clear.
+func newCaller(t testing.TB, p *process, config *tls.Config, token string) *caller {
+	t.Helper()
+	transport, scheme := insecure.NewCredentials(), "http"
+	if config != nil {
+		transport, scheme = credentials.NewTLS(config.Clone()), "https"
+	}
+	conn, err := grpc.NewClient(p.grpc, grpc.WithTransportCredentials(transport), grpc.WithDisableServiceConfig(),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.5, Jitter: 0.2, MaxDelay: 200 * time.Millisecond},
+			MinConnectTimeout: 5 * time.Second,
+		}))
+	must(t, err)
+	over := &http.Transport{TLSClientConfig: config.Clone(), ForceAttemptHTTP2: config != nil}
+	c := &caller{
+		t: t, token: token, conn: conn,
+		recommendations: setpointv1.NewRecommendationServiceClient(conn), targets: setpointv1.NewTargetServiceClient(conn),
+		http: &http.Client{Transport: over, Timeout: callTimeout}, url: scheme + "://" + p.rest,
+	}
+	t.Cleanup(func() {
+		_ = conn.Close()
+		over.CloseIdleConnections()
+	})
+	return c
+}
+
+// with returns the caller with another token, on the same connections.
+func (c *caller) with(token string) *caller {
+	other := *c
+	other.token = token
+	return &other
+}
+
+// context returns one for a call.
+func (c *caller) context() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(c.t.Context(), callTimeout)
+	if c.token != "" {
+		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+c.token)
+	}
+	return ctx, cancel
+}
+
+// recommend asks over gRPC.
+func (c *caller) recommend(request *setpointv1.RecommendRequest) error {
+	ctx, cancel := c.context()
+	defer cancel()
+	_, err := c.recommendations.Recommend(ctx, request)
+	return err
+}
+
+// recommendREST asks over REST. The error is a status, as over gRPC.
+func (c *caller) recommendREST(request *setpointv1.RecommendRequest) error {
+	request = proto.CloneOf(request)
+	path := "/v1/" + request.GetTarget() + ":recommend"
+	request.Target = ""
+	body, err := protojson.Marshal(request)
+	if err != nil {
+		return err
+	}
+	_, err = c.call(http.MethodPost, path, body)
+	return err
+}
+
+// call makes a REST call. The error is a status, as over gRPC.
+func (c *caller) call(method, path string, body []byte, headers ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(c.t.Context(), callTimeout)
+	defer cancel()
+	return c.callIn(ctx, method, path, body, headers...)
+}
+
+// callIn is call within the context.
+func (c *caller) callIn(ctx context.Context, method, path string, body []byte, headers ...string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, method, c.url+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, status.Error(codes.Unavailable, err.Error()) // as gRPC says it
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode == http.StatusOK {
+		return text, err
+	}
+	var answered struct {
+		Code    codes.Code
+		Message string
+	}
+	if err := json.Unmarshal(text, &answered); err != nil || answered.Code == codes.OK {
+		return text, fmt.Errorf("%s with a body that is no status: %q", response.Status, text)
+	}
+	return text, status.Error(answered.Code, answered.Message)
+}
+
+// both asks over gRPC and REST, which must agree, and returns the code.
+func (c *caller) both(target string) codes.Code {
+	c.t.Helper()
+	overGRPC, overREST := c.recommend(requestFor(target)), c.recommendREST(requestFor(target))
+	code := status.Code(overGRPC)
+	if code != status.Code(overREST) {
+		c.t.Errorf("%s over gRPC: %v; over REST: %v", target, overGRPC, overREST)
+	}
+	return code
+}
+
+// expect asks over gRPC and REST, both of which must answer that.
+func (c *caller) expect(want codes.Code, target, what string) {
+	c.t.Helper()
+	if got := c.both(target); got != want {
+		c.t.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+// cause returns why a caller is not known, as an error's details say it.
+func cause(err error) string {
+	for _, detail := range status.Convert(err).Details() {
+		if info, ok := detail.(*errdetails.ErrorInfo); ok {
+			return info.GetMetadata()["cause"]
+		}
+	}
+	return ""
+}
+
+// talk is a stream that is kept open.
+type talk struct {
+	stream setpointv1.RecommendationService_StreamRecommendClient
+	n      int
+}
+
+func (c *caller) talk() *talk {
+	c.t.Helper()
+	ctx := c.t.Context()
+	if c.token != "" {
+		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+c.token)
+	}
+	stream, err := c.recommendations.StreamRecommend(ctx)
+	must(c.t, err)
+	return &talk{stream: stream}
+}
+
+// ask asks and waits for the answer. broken is the error of the stream itself.
+func (s *talk) ask(request *setpointv1.RecommendRequest) (item, broken error) {
+	s.n++
+	if err := s.stream.Send(&setpointv1.StreamRecommendRequest{Id: fmt.Sprint(s.n), Request: request}); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	answer, err := s.stream.Recv()
+	if err != nil {
+		return nil, err
+	}
+	return status.ErrorProto(answer.GetError()), nil
+}
+
+func targetIn(cluster string) string { return "clusters/" + cluster + "/namespaces/shop/targets/web" }
+
+// requestFor returns a small request: a queue of ten for each of three replicas, and a
+// few more.
+func requestFor(target string) *setpointv1.RecommendRequest { return wants(target, "", 5) }
+
+// wants returns a request that asks for so many replicas. Scale-downs are stabilized for
+// an hour, so that the history keeps every recommendation.
+func wants(target, id string, replicas int32) *setpointv1.RecommendRequest {
+	policy := []*setpointv1.HPAScalingPolicy{{Type: "Pods", Value: 1_000_000, PeriodSeconds: 1800}}
+	return &setpointv1.RecommendRequest{
+		Target: target, RequestId: id,
+		Spec: &setpointv1.HorizontalPodAutoscalerSpec{
+			MinReplicas: new(int32(1)), MaxReplicas: 1_000_000,
+			Metrics: []*setpointv1.MetricSpec{{Type: "External", External: &setpointv1.ExternalMetricSource{
+				Metric: &setpointv1.MetricIdentifier{Name: "queue-depth"},
+				Target: &setpointv1.MetricTarget{Type: "AverageValue", AverageValue: new("10")},
+			}}},
+			Behavior: &setpointv1.HorizontalPodAutoscalerBehavior{
+				ScaleUp:   &setpointv1.HPAScalingRules{Policies: policy},
+				ScaleDown: &setpointv1.HPAScalingRules{StabilizationWindowSeconds: new(int32(3600)), Policies: policy},
+			},
+		},
+		Scale: &setpointv1.Scale{SpecReplicas: current},
+		ExternalMetrics: []*setpointv1.ExternalMetric{{
+			Metric: &setpointv1.MetricIdentifier{Name: "queue-depth"}, Value: fmt.Sprint(10 * replicas),
+		}},
+	}
+}
+
+// current is how many replicas requests say there are.
+const current = 3
+
+// logged reports whether a line of the log has all of the texts.
+func (p *process) logged(texts ...string) bool {
+	for line := range strings.Lines(p.output()) {
+		found := true
+		for _, text := range texts {
+			found = found && strings.Contains(line, text)
+		}
+		if found {
+			return true
+		}
+	}
+	return false
+}
+
+func jsonOf(t testing.TB, m proto.Message) []byte {
+	t.Helper()
+	text, err := protojson.Marshal(m)
+	must(t, err)
+	return text
+}
+
+// grpcPeer tells who has answered a call.
+func grpcPeer(p *peer.Peer) grpc.CallOption { return grpc.Peer(p) }

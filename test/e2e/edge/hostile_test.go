@@ -1,0 +1,205 @@
+//go:build linux
+
+package edge
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/setpoint-dev/setpoint/test/e2e/edge/load"
+)
+
+// Bounds of what attacks may do.
+const (
+	// mostMemory is in MiB.
+	mostMemory = 600
+	// leastShare is what honest callers keep of their throughput, where the attack is
+	// not work that the service does as it is asked to.
+	leastShare = .8
+	// attackTries: the machine may be busy with something else.
+	attackTries = 3
+)
+
+// attack is what a hostile caller does.
+type attack struct {
+	name string
+	// sends says how much.
+	sends string
+	// run attacks until ctx is done.
+	run func(ctx context.Context, p *process, met *tally)
+	// seconds is how long it takes at least before it is measured, and while it is.
+	settle, seconds float64
+	// share is what honest callers must keep; 0: leastShare.
+	share float64
+	// check looks at what the attack met.
+	check func(met *tally) error
+}
+
+// honestErrors are what an honest caller may get besides answers. It is told to come back
+// while the processors can't keep up with both.
+var honestErrors = []codes.Code{codes.ResourceExhausted}
+
+// Each attack has the same process, with default settings.
+func TestHostileCallers(t *testing.T) {
+	p := startAs(t, launch{cpu: -1, measured: true})
+	config := load.Config{Address: p.grpc, Connections: 2, TimeoutMillis: 10_000, Phases: []load.Phase{{Name: "honest", Workers: 4}}}
+	for i := range 100 {
+		config.Requests = append(config.Requests, encode(t, requestFor(fmt.Sprintf("clusters/honest/namespaces/shop/targets/t%d", i)))...)
+	}
+	honest := startCallers(t, -1, config)
+	time.Sleep(time.Second) // until both are warm
+	rows := table{{"attack", "sends", "before/s", "during/s", "share", "p99 before", "p99 during", "MiB before", "peak MiB", "honest errors", "met"}}
+	defer func() { t.Logf("on %d processors:\n%s", runtime.NumCPU(), rows) }()
+	for _, a := range attacks() {
+		t.Run(a.name, func(t *testing.T) {
+			for try := 1; ; try++ {
+				row, share := a.measure(t, p, honest)
+				enough := share >= a.leastShare()
+				if enough || try == attackTries || t.Failed() {
+					rows = append(rows, row)
+					if !enough {
+						t.Errorf("in %d tries honest callers kept %.0f %% of their throughput, want %.0f %%", try, 100*share, 100*a.leastShare())
+					}
+					return
+				}
+				t.Logf("%.0f %% kept; once more", 100*share)
+			}
+		})
+	}
+	if !p.alive() {
+		t.Fatal("the service is gone")
+	}
+	if rest := p.memory(); rest > mostMemory {
+		t.Errorf("%.0f MiB after all attacks", rest)
+	}
+}
+
+func (a *attack) leastShare() float64 {
+	if a.share > 0 {
+		return a.share
+	}
+	return leastShare
+}
+
+// measure attacks once.
+func (a *attack) measure(t *testing.T, p *process, honest *callers) (row []string, share float64) {
+	t.Helper()
+	const baseline = time.Second
+	began, memory := time.Now(), p.memory()
+	time.Sleep(baseline)
+	before := honest.between(began, time.Now())
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	met := newTally()
+	var attacking sync.WaitGroup
+	attacking.Go(func() { a.run(ctx, p, met) })
+	var peak atomic.Int64
+	attacking.Go(func() {
+		for ctx.Err() == nil {
+			peak.Store(max(peak.Load(), int64(p.memory())))
+			time.Sleep(10 * time.Millisecond)
+		}
+	})
+	settle, seconds := a.settle, a.seconds
+	if settle == 0 {
+		settle = .5
+	}
+	if seconds == 0 {
+		seconds = 1.5
+	}
+	time.Sleep(time.Duration(settle * float64(time.Second)))
+	began = time.Now()
+	time.Sleep(time.Duration(seconds * float64(time.Second)))
+	during := honest.between(began, time.Now())
+	cancel()
+	attacking.Wait()
+
+	share = during.rate() / before.rate()
+	row = []string{
+		a.name, a.sends, fmt.Sprintf("%.0f", before.rate()), fmt.Sprintf("%.0f", during.rate()), fmt.Sprintf("%.0f %%", 100*share),
+		brief(before.quantile(.99)), brief(during.quantile(.99)), fmt.Sprintf("%.0f", memory), fmt.Sprint(peak.Load()), during.unsuccessful(), met.String(),
+	}
+	if !p.alive() {
+		t.Fatal("the service is gone")
+	}
+	if peak.Load() > mostMemory {
+		t.Errorf("%d MiB of memory, want at most %d", peak.Load(), mostMemory)
+	}
+	if other := during.unsuccessful(honestErrors...); other != "" {
+		t.Errorf("honest callers got %s", other)
+	}
+	if a.check != nil {
+		if err := a.check(met); err != nil {
+			t.Errorf("%v; the attack met %s", err, met)
+		}
+	}
+	// Back to how it was, before the next one.
+	eventually(t, 30*time.Second, "honest callers as before", func() error {
+		since := time.Now()
+		time.Sleep(300 * time.Millisecond)
+		if after := honest.between(since, time.Now()); after.rate() < before.rate()/4 {
+			return fmt.Errorf("%.0f calls a second, was %.0f", after.rate(), before.rate())
+		}
+		return nil
+	})
+	return row, share
+}
+
+// brief is a duration for people.
+func brief(d time.Duration) string {
+	if d > 10*time.Millisecond {
+		return d.Round(time.Millisecond).String()
+	}
+	return d.Round(10 * time.Microsecond).String()
+}
+
+// Who has no credentials takes nothing from those who have some: no place of a call that
+// waits for its body, and no memory for one.
+func TestUnknownCallersTakeNothing(t *testing.T) {
+	f := newFolder(t)
+	token, entry := newToken(t, "honest")
+	for _, attack := range []struct {
+		name string
+		run  func(context.Context, *process, *tally)
+	}{
+		{"calls without bodies", callsWithoutBodies("")},
+		{"calls without bodies with a wrong token", callsWithoutBodies("sp_unknown")},
+		{"streams that nobody speaks on", unknownStreams},
+		{"very many slow bodies", slowBodies(5000)},
+		{"withheld giants over REST", withheldREST},
+		{"withheld giants over gRPC", withheldGRPC},
+	} {
+		t.Run(attack.name, func(t *testing.T) {
+			p := start(t, "--auth-tokens-file="+f.write("tokens.yaml", []byte("tokens:\n"+entry)))
+			c := newCaller(t, p, nil, token)
+			c.expect(codes.OK, targetIn("honest"), "before")
+			memory := p.memory()
+			ctx, cancel := context.WithCancel(t.Context())
+			met := newTally()
+			var attacking sync.WaitGroup
+			attacking.Go(func() { attack.run(ctx, p, met) })
+			time.Sleep(2 * time.Second)
+			for range 20 {
+				if got := c.both(targetIn("honest")); got != codes.OK {
+					t.Errorf("an honest caller got %v", got)
+					break
+				}
+			}
+			grown := p.memory() - memory
+			if grown > 200 {
+				t.Errorf("%.0f MiB more memory", grown)
+			}
+			cancel()
+			attacking.Wait()
+			t.Logf("%.0f MiB more memory; the attack met %s", grown, met)
+		})
+	}
+}

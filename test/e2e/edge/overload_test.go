@@ -1,0 +1,223 @@
+//go:build linux
+
+package edge
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/test/e2e/edge/load"
+)
+
+const (
+	// overloadFactor is how many times the calls that can be done come.
+	overloadFactor = 5
+	overloadTime   = 60 * time.Second
+	// leastGoodput is the share of the peak that is done nevertheless, mostSlowdown how
+	// many times the unloaded p99 accepted calls take.
+	leastGoodput   = .8
+	mostSlowdown   = 3
+	recoveryWithin = 2 * time.Second
+	// quiet is the share of the time up to which other processes may keep the service or
+	// its callers from running, for how long calls take to mean anything.
+	quiet = .1
+	// The service has one processor, and those who call another one.
+	serverCPU, callersCPU = 0, 1
+)
+
+// heavyRequests take the service long enough, and the callers little enough, that one
+// processor can ask for far more than another can do.
+func heavyRequests(t *testing.T) [][]byte {
+	t.Helper()
+	var all []*setpointv1.RecommendRequest
+	for i := range 100 {
+		request := requestFor(fmt.Sprintf("clusters/load/namespaces/shop/targets/t%d", i))
+		request.Explain = true
+		request.Spec.Metrics, request.ExternalMetrics = nil, nil
+		for m := range heavyMetrics {
+			name := fmt.Sprint("m", m)
+			metric := requestFor("").Spec.Metrics[0]
+			metric.External.Metric.Name = name
+			request.Spec.Metrics = append(request.Spec.Metrics, metric)
+			for range heavySeries {
+				request.ExternalMetrics = append(request.ExternalMetrics, &setpointv1.ExternalMetric{Metric: &setpointv1.MetricIdentifier{Name: name}, Value: "5"})
+			}
+		}
+		all = append(all, request)
+	}
+	return encode(t, all...)
+}
+
+const heavyMetrics, heavySeries = 100, 10
+
+// measuredLoad are phases of calls, each over 8 connections.
+func measuredLoad(p *process, requests [][]byte, phases ...load.Phase) load.Config {
+	return load.Config{Address: p.grpc, Connections: 8, Requests: requests, TimeoutMillis: 4000, Phases: phases}
+}
+
+// Five times as many calls come as can be done, for a minute. How much is done is
+// compared by what the system lets the service run, which other processes change. How
+// long calls take can't be, and is compared only if those are quiet; what was left out is
+// said.
+func TestOverload(t *testing.T) {
+	needsTwoProcessors(t)
+	p := startAs(t, launch{cpu: serverCPU, measured: true, flags: overloadFlags})
+	service := watch(t, p.cmd.Process.Pid)
+	requests := heavyRequests(t)
+	unloaded, peak := findPeak(t, p, service, requests)
+	flood := overloadFactor * service.capacity(peak)
+	c := startCallers(t, callersCPU, measuredLoad(p, requests,
+		load.Phase{Name: "flood", Rate: flood, Seconds: overloadTime.Seconds()},
+		load.Phase{Name: "after", Workers: 1, Seconds: 5}))
+	calling := watch(t, c.pid)
+	<-c.ended
+	during := c.phase("flood")
+	recovered := recovery(c, mostSlowdown*unloaded.quantile(.99))
+	share := service.capacity(during) / service.capacity(peak)
+	slowdown := float64(during.quantile(.99)) / float64(unloaded.quantile(.99))
+	offered := 0
+	for _, n := range during.codes {
+		offered += n
+	}
+	came := float64(offered) / during.seconds
+	row := func(name, calls string, o *outcome) []string {
+		ran, held := service.between(o.from, o.to)
+		return []string{name, calls, fmt.Sprintf("%.0f", o.rate()), brief(o.quantile(.5)), brief(o.quantile(.99)), fmt.Sprintf("%.0f %%", 100*ran), fmt.Sprintf("%.0f %%", 100*held), fmt.Sprintf("%.0f", service.capacity(o)), o.unsuccessful()}
+	}
+	t.Logf("the service on one processor, callers on another:\n%sgoodput %.0f %% of the peak, p99 %.1f times the unloaded one, as before %v after the flood", table{
+		{"", "calls/s", "OK/s", "p50", "p99", "ran", "held back", "OK/s if not", "other"},
+		row("unloaded", "", unloaded), row("peak", "", peak), row("flood", fmt.Sprintf("%.0f", came), during),
+	}, 100*share, slowdown, recovered)
+
+	if other := during.unsuccessful(codes.ResourceExhausted, codes.DeadlineExceeded); other != "" {
+		t.Errorf("callers got %s", other)
+	}
+	if share < leastGoodput {
+		t.Errorf("goodput %.0f %% of the peak, want %.0f %%", 100*share, 100*leastGoodput)
+	}
+	for _, busy := range []struct {
+		who string
+		*watched
+		*outcome
+	}{{"service", service, unloaded}, {"service", service, during}, {"callers", calling, during}} {
+		if _, held := busy.between(busy.from, busy.to); held > quiet {
+			t.Logf("NOT CHECKED: p99 of accepted calls, deadlines, recovery: other processes held the %s back for %.0f %% of the time", busy.who, 100*held)
+			return
+		}
+	}
+	if came < .9*flood {
+		t.Errorf("only %.0f of %.0f calls a second were made", came, flood)
+	}
+	if other := during.unsuccessful(codes.ResourceExhausted); other != "" {
+		t.Errorf("callers got %s", other)
+	}
+	if slowdown > mostSlowdown {
+		t.Errorf("the p99 of accepted calls is %.1f times the unloaded one, want %d times", slowdown, mostSlowdown)
+	}
+	if recovered > recoveryWithin {
+		t.Errorf("as before %v after the flood, want %v", recovered, recoveryWithin)
+	}
+}
+
+// capacity is how many calls a second would have succeeded, had other processes not kept
+// the service from running.
+func (w *watched) capacity(o *outcome) float64 {
+	_, held := w.between(o.from, o.to)
+	return o.rate() / max(.05, 1-held)
+}
+
+// overloadFlags are for trying the test: with --shed-load=false it fails.
+var overloadFlags []string
+
+// findPeak has more and more callers call, each as soon as it is answered, and returns
+// what became of one, and of as many as got most done.
+func findPeak(t *testing.T, p *process, service *watched, requests [][]byte) (unloaded, peak *outcome) {
+	t.Helper()
+	phases := []load.Phase{{Name: "warm", Workers: 4, Seconds: 2}, {Name: "1", Workers: 1, Seconds: 3}}
+	for workers := 2; workers <= 32; workers *= 2 {
+		phases = append(phases, load.Phase{Name: fmt.Sprint(workers), Workers: workers, Seconds: 1.5})
+	}
+	c := startCallers(t, callersCPU, measuredLoad(p, requests, phases...))
+	<-c.ended
+	rows := table{{"callers", "OK/s", "p50", "p99", "ran", "held back", "OK/s if not", "other"}}
+	for _, phase := range phases[1:] {
+		o := c.phase(phase.Name)
+		ran, held := service.between(o.from, o.to)
+		rows = append(rows, []string{phase.Name, fmt.Sprintf("%.0f", o.rate()), brief(o.quantile(.5)), brief(o.quantile(.99)), fmt.Sprintf("%.0f %%", 100*ran), fmt.Sprintf("%.0f %%", 100*held), fmt.Sprintf("%.0f", service.capacity(o)), o.unsuccessful()})
+		if unloaded == nil {
+			unloaded = o
+		}
+		if peak == nil || service.capacity(o) > service.capacity(peak) {
+			peak = o
+		}
+	}
+	t.Logf("closed loops:\n%s", rows)
+	return unloaded, peak
+}
+
+// recovery returns how long after the flood all calls of half a second succeed, as fast
+// as before.
+func recovery(c *callers, p99 time.Duration) time.Duration {
+	const window = 500 * time.Millisecond
+	c.mu.Lock()
+	var began int64
+	for i := range c.buckets {
+		if c.buckets[i].Phase == "after" {
+			began = c.buckets[i].Ended - int64(load.BucketLength)
+			break
+		}
+	}
+	c.mu.Unlock()
+	for at := time.Duration(0); at < 4*time.Second; at += load.BucketLength {
+		from := time.Unix(0, began).Add(at)
+		if o := c.between(from, from.Add(window)); len(o.micros) > 0 && o.unsuccessful() == "" && o.quantile(.99) <= p99 {
+			return at
+		}
+	}
+	return time.Hour
+}
+
+// Calls that wait for what is not processor time, here their own bodies, keep nobody from
+// being served again when a short overload is over.
+func TestOverloadEndsAlthoughSomeCallsWait(t *testing.T) {
+	needsTwoProcessors(t)
+	p := startAs(t, launch{cpu: serverCPU, measured: true})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var waiting sync.WaitGroup
+	waiting.Go(func() { slowBodies(20)(ctx, p, newTally()) })
+	requests := heavyRequests(t)
+	c := startCallers(t, callersCPU, measuredLoad(p, requests,
+		load.Phase{Name: "before", Rate: 50, Seconds: 1}, load.Phase{Name: "flood", Rate: 8000, Seconds: 4},
+		load.Phase{Name: "after", Rate: 50, Seconds: 4}))
+	<-c.ended
+	cancel()
+	waiting.Wait()
+	before, during := c.phase("before"), c.phase("flood")
+	t.Logf("before %.0f calls/s, in the flood %.0f (and %s)", before.rate(), during.rate(), during.unsuccessful())
+	if during.codes[codes.ResourceExhausted.String()] == 0 {
+		t.Error("nothing was refused: there was no overload")
+	}
+	last := c.outcome(func(b *load.Bucket) bool { return b.Phase == "after" && b.Ended > c.end()-int64(2*time.Second) })
+	if last.rate() < 40 || last.unsuccessful() != "" {
+		t.Errorf("2 s after the flood %.0f of 50 calls a second succeed: %s", last.rate(), last.unsuccessful())
+	}
+	if during.rate() < 100 {
+		t.Errorf("in the flood only %.0f calls a second succeed", during.rate())
+	}
+	for line := range strings.Lines(p.metrics()) {
+		if strings.HasPrefix(line, "setpoint_calls_") {
+			t.Log(strings.TrimSpace(line))
+		}
+	}
+}
+
+// end is when the last bucket ended.
+func (c *callers) end() int64 { return c.buckets[len(c.buckets)-1].Ended }
