@@ -79,6 +79,7 @@ func start(tb testing.TB, changes ...func(*setup)) *service {
 	su := &setup{options: server.DefaultOptions(), store: &faultyStore{Store: s.memory}, log: s.memory}
 	su.options.AllowEvaluationTime = true
 	su.options.Clock = s.clock.Now
+	su.options.Limits.Shedding.Off = true // the machine of a test may be busy
 	for _, change := range changes {
 		change(su)
 	}

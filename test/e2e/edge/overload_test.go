@@ -39,23 +39,23 @@ func heavyRequests(t *testing.T) [][]byte {
 	var all []*setpointv1.RecommendRequest
 	for i := range 100 {
 		request := requestFor(fmt.Sprintf("clusters/load/namespaces/shop/targets/t%d", i))
-		request.Explain = true
 		request.Spec.Metrics, request.ExternalMetrics = nil, nil
-		for m := range heavyMetrics {
-			name := fmt.Sprint("m", m)
-			metric := requestFor("").Spec.Metrics[0]
-			metric.External.Metric.Name = name
-			request.Spec.Metrics = append(request.Spec.Metrics, metric)
-			for range heavySeries {
-				request.ExternalMetrics = append(request.ExternalMetrics, &setpointv1.ExternalMetric{Metric: &setpointv1.MetricIdentifier{Name: name}, Value: "5"})
-			}
+		for range heavyMetrics {
+			request.Spec.Metrics = append(request.Spec.Metrics, &setpointv1.MetricSpec{Type: "Resource", Resource: &setpointv1.ResourceMetricSource{
+				Name: "cpu", Target: &setpointv1.MetricTarget{Type: "AverageValue", AverageValue: new("500m")},
+			}})
+		}
+		for n := range heavyPods {
+			name := fmt.Sprint("p", n)
+			request.Pods = append(request.Pods, &setpointv1.Pod{Name: name, Phase: "Running"})
+			request.PodMetrics = append(request.PodMetrics, &setpointv1.PodMetrics{Pod: name, Containers: []*setpointv1.ContainerMetrics{{Name: "app", Usage: map[string]string{"cpu": "700m"}}}})
 		}
 		all = append(all, request)
 	}
 	return encode(t, all...)
 }
 
-const heavyMetrics, heavySeries = 100, 10
+const heavyMetrics, heavyPods = 200, 150
 
 // measuredLoad are phases of calls, each over 8 connections.
 func measuredLoad(p *process, requests [][]byte, phases ...load.Phase) load.Config {
@@ -133,8 +133,8 @@ func (w *watched) capacity(o *outcome) float64 {
 	return o.rate() / max(.05, 1-held)
 }
 
-// overloadFlags are for trying the test: with --shed-load=false it fails.
-var overloadFlags []string
+// overloadFlags allow the heavy requests. With --shed-load=false TestOverload fails.
+var overloadFlags = []string{fmt.Sprint("--max-metrics=", heavyMetrics)}
 
 // findPeak has more and more callers call, each as soon as it is answered, and returns
 // what became of one, and of as many as got most done.
@@ -188,14 +188,14 @@ func recovery(c *callers, p99 time.Duration) time.Duration {
 // being served again when a short overload is over.
 func TestOverloadEndsAlthoughSomeCallsWait(t *testing.T) {
 	needsTwoProcessors(t)
-	p := startAs(t, launch{cpu: serverCPU, measured: true})
+	p := startAs(t, launch{cpu: serverCPU, measured: true, flags: overloadFlags})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var waiting sync.WaitGroup
 	waiting.Go(func() { slowBodies(20)(ctx, p, newTally()) })
 	requests := heavyRequests(t)
 	c := startCallers(t, callersCPU, measuredLoad(p, requests,
-		load.Phase{Name: "before", Rate: 50, Seconds: 1}, load.Phase{Name: "flood", Rate: 8000, Seconds: 4},
+		load.Phase{Name: "before", Rate: 50, Seconds: 1}, load.Phase{Name: "flood", Rate: 5000, Seconds: 4},
 		load.Phase{Name: "after", Rate: 50, Seconds: 4}))
 	<-c.ended
 	cancel()

@@ -265,7 +265,7 @@ func (s *Instance) start() error {
 	defer log.Close()
 	cmd := exec.Command(program)
 	cmd.Args = append([]string{
-		"setpoint", "serve", "--log-level=warn",
+		"setpoint", "serve", "--log-level=warn", "--shed-load=false",
 		"--grpc-address=" + s.GRPCAddr(), "--rest-address=" + s.RESTAddr(), "--admin-address=" + s.AdminAddr(),
 	}, s.flags...)
 	cmd.Env = append(withoutSettings(os.Environ()), "GORACE=halt_on_error=1")
