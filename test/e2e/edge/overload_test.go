@@ -32,35 +32,37 @@ const (
 	serverCPU, callersCPU = 0, 1
 )
 
-// heavyRequests take the service long enough, and the callers little enough, that one
-// processor can ask for far more than another can do.
-func heavyRequests(t *testing.T) [][]byte {
+// heavyTargets are enough that each is asked for every few seconds, as it is in use: a
+// history of many changes is work, too, and more so as the test goes on.
+const heavyTargets = 5000
+
+// heavyLoad is phases of requests that take the service long enough, and the callers
+// little enough, that one processor can ask for far more than another can do.
+func heavyLoad(t *testing.T, p *process, phases ...load.Phase) load.Config {
 	t.Helper()
-	var all []*setpointv1.RecommendRequest
-	for i := range 100 {
-		request := requestFor(fmt.Sprintf("clusters/load/namespaces/shop/targets/t%d", i))
-		request.Spec.Metrics, request.ExternalMetrics = nil, nil
-		for range heavyMetrics {
-			request.Spec.Metrics = append(request.Spec.Metrics, &setpointv1.MetricSpec{Type: "Resource", Resource: &setpointv1.ResourceMetricSource{
-				Name: "cpu", Target: &setpointv1.MetricTarget{Type: "AverageValue", AverageValue: new("500m")},
-			}})
-		}
-		for n := range heavyPods {
-			name := fmt.Sprint("p", n)
-			request.Pods = append(request.Pods, &setpointv1.Pod{Name: name, Phase: "Running"})
-			request.PodMetrics = append(request.PodMetrics, &setpointv1.PodMetrics{Pod: name, Containers: []*setpointv1.ContainerMetrics{{Name: "app", Usage: map[string]string{"cpu": "700m"}}}})
-		}
-		all = append(all, request)
+	config := load.Config{Address: p.grpc, Connections: 8, TimeoutMillis: 4000, Phases: phases}
+	for i := range heavyTargets {
+		name := &setpointv1.RecommendRequest{Target: fmt.Sprintf("clusters/load/namespaces/shop/targets/t%d", i)}
+		config.Requests = append(config.Requests, encode(t, name)...)
 	}
-	return encode(t, all...)
+	request := requestFor("")
+	request.Explain = true
+	request.Spec.Metrics, request.ExternalMetrics = nil, nil
+	for range heavyMetrics {
+		request.Spec.Metrics = append(request.Spec.Metrics, &setpointv1.MetricSpec{Type: "Resource", Resource: &setpointv1.ResourceMetricSource{
+			Name: "cpu", Target: &setpointv1.MetricTarget{Type: "AverageValue", AverageValue: new("500m")},
+		}})
+	}
+	for n := range heavyPods {
+		name := fmt.Sprint("p", n)
+		request.Pods = append(request.Pods, &setpointv1.Pod{Name: name, Phase: "Running"})
+		request.PodMetrics = append(request.PodMetrics, &setpointv1.PodMetrics{Pod: name, Containers: []*setpointv1.ContainerMetrics{{Name: "app", Usage: map[string]string{"cpu": "700m"}}}})
+	}
+	config.Rest = encode(t, request)[0]
+	return config
 }
 
-const heavyMetrics, heavyPods = 200, 150
-
-// measuredLoad are phases of calls, each over 8 connections.
-func measuredLoad(p *process, requests [][]byte, phases ...load.Phase) load.Config {
-	return load.Config{Address: p.grpc, Connections: 8, Requests: requests, TimeoutMillis: 4000, Phases: phases}
-}
+const heavyMetrics, heavyPods = 40, 60
 
 // Five times as many calls come as can be done, for a minute. How much is done is
 // compared by what the system lets the service run, which other processes change. How
@@ -70,10 +72,9 @@ func TestOverload(t *testing.T) {
 	needsTwoProcessors(t)
 	p := startAs(t, launch{cpu: serverCPU, measured: true, flags: overloadFlags})
 	service := watch(t, p.cmd.Process.Pid)
-	requests := heavyRequests(t)
-	unloaded, peak := findPeak(t, p, service, requests)
+	unloaded, peak := findPeak(t, p, service)
 	flood := overloadFactor * service.capacity(peak)
-	c := startCallers(t, callersCPU, measuredLoad(p, requests,
+	c := startCallers(t, callersCPU, heavyLoad(t, p,
 		load.Phase{Name: "flood", Rate: flood, Seconds: overloadTime.Seconds()},
 		load.Phase{Name: "after", Workers: 1, Seconds: 5}))
 	calling := watch(t, c.pid)
@@ -91,9 +92,11 @@ func TestOverload(t *testing.T) {
 		ran, held := service.between(o.from, o.to)
 		return []string{name, calls, fmt.Sprintf("%.0f", o.rate()), brief(o.quantile(.5)), brief(o.quantile(.99)), fmt.Sprintf("%.0f %%", 100*ran), fmt.Sprintf("%.0f %%", 100*held), fmt.Sprintf("%.0f", service.capacity(o)), o.unsuccessful()}
 	}
+	callersRan, callersHeld := calling.between(during.from, during.to)
 	t.Logf("the service on one processor, callers on another:\n%sgoodput %.0f %% of the peak, p99 %.1f times the unloaded one, as before %v after the flood", table{
 		{"", "calls/s", "OK/s", "p50", "p99", "ran", "held back", "OK/s if not", "other"},
 		row("unloaded", "", unloaded), row("peak", "", peak), row("flood", fmt.Sprintf("%.0f", came), during),
+		{"its callers", "", "", "", "", fmt.Sprintf("%.0f %%", 100*callersRan), fmt.Sprintf("%.0f %%", 100*callersHeld)},
 	}, 100*share, slowdown, recovered)
 
 	if other := during.unsuccessful(codes.ResourceExhausted, codes.DeadlineExceeded); other != "" {
@@ -138,13 +141,13 @@ var overloadFlags = []string{fmt.Sprint("--max-metrics=", heavyMetrics)}
 
 // findPeak has more and more callers call, each as soon as it is answered, and returns
 // what became of one, and of as many as got most done.
-func findPeak(t *testing.T, p *process, service *watched, requests [][]byte) (unloaded, peak *outcome) {
+func findPeak(t *testing.T, p *process, service *watched) (unloaded, peak *outcome) {
 	t.Helper()
 	phases := []load.Phase{{Name: "warm", Workers: 4, Seconds: 2}, {Name: "1", Workers: 1, Seconds: 3}}
 	for workers := 2; workers <= 32; workers *= 2 {
 		phases = append(phases, load.Phase{Name: fmt.Sprint(workers), Workers: workers, Seconds: 1.5})
 	}
-	c := startCallers(t, callersCPU, measuredLoad(p, requests, phases...))
+	c := startCallers(t, callersCPU, heavyLoad(t, p, phases...))
 	<-c.ended
 	rows := table{{"callers", "OK/s", "p50", "p99", "ran", "held back", "OK/s if not", "other"}}
 	for _, phase := range phases[1:] {
@@ -193,8 +196,7 @@ func TestOverloadEndsAlthoughSomeCallsWait(t *testing.T) {
 	defer cancel()
 	var waiting sync.WaitGroup
 	waiting.Go(func() { slowBodies(20)(ctx, p, newTally()) })
-	requests := heavyRequests(t)
-	c := startCallers(t, callersCPU, measuredLoad(p, requests,
+	c := startCallers(t, callersCPU, heavyLoad(t, p,
 		load.Phase{Name: "before", Rate: 50, Seconds: 1}, load.Phase{Name: "flood", Rate: 5000, Seconds: 4},
 		load.Phase{Name: "after", Rate: 50, Seconds: 4}))
 	<-c.ended

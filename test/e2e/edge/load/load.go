@@ -11,6 +11,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,8 +29,10 @@ import (
 type Config struct {
 	Address     string
 	Connections int
-	// Requests are encoded RecommendRequests, sent in turn.
+	// Requests are encoded RecommendRequests, sent in turn. Each is followed by Rest,
+	// which they have in common.
 	Requests [][]byte
+	Rest     []byte
 	// TimeoutMillis is each call's deadline.
 	TimeoutMillis int
 	Phases        []Phase
@@ -63,6 +66,9 @@ const BucketLength = 100 * time.Millisecond
 // Run runs the phases, one after the other. One without an end lasts until ctx is done.
 func Run(ctx context.Context, config Config, out io.Writer) error {
 	g := &generator{config: config, codes: make(map[string]int)}
+	for i, request := range config.Requests {
+		g.config.Requests[i] = slices.Concat(request, config.Rest)
+	}
 	for range config.Connections {
 		conn, err := grpc.NewClient(config.Address, grpc.WithTransportCredentials(insecure.NewCredentials()),
 			grpc.WithDisableRetry(), grpc.WithDefaultCallOptions(grpc.ForceCodecV2(raw{}), grpc.WaitForReady(true)))
