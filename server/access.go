@@ -132,39 +132,51 @@ func (c *caller) renew(ctx context.Context, now time.Time) error {
 	return nil
 }
 
+// identified is what was found out of who makes a call: who it is, unless nobody is
+// asked or nobody is known, and why they may not make such calls at all.
+type identified struct {
+	caller *caller
+	err    error
+}
+
 // identify finds out who makes a call, and whether they may make such calls at all.
-func (s *Server) identify(ctx context.Context, method string) (context.Context, error) {
+func (s *Server) identify(ctx context.Context, method string) (who identified) {
 	access := s.options.Access
 	if access == nil || openCalls[method] {
-		return ctx, nil
+		return identified{}
 	}
 	c := &caller{access: access}
 	if isFromGateway(ctx) {
 		identity, ok := identityFromGateway(ctx)
 		if !ok {
-			return nil, newError(codes.Internal, setpointv1.ErrorReason_ERROR_REASON_UNSPECIFIED, "internal error")
+			return identified{err: newError(codes.Internal, setpointv1.ErrorReason_ERROR_REASON_UNSPECIFIED, "internal error")}
 		}
 		c.identity = identity
 	} else {
 		c.creds = credentialsOf(ctx)
 		identity, err := access.Authenticator.Authenticate(ctx, c.creds)
 		if err != nil {
-			return nil, s.refuseUnknown(method, err)
+			return identified{err: s.refuseUnknown(method, err)}
 		}
 		c.identity = identity
 	}
-	noteIdentity(ctx, c.identity.Name)
 	c.grants.Store(access.Policy.Load().For(c.identity))
 	c.checked.Store(s.options.Clock().UnixNano())
-	noteIdentity(ctx, c.identity.Name)
 	s.noteLimits(c)
-	if !knownCalls[method] {
-		// Of an unknown method the verb is 0, which nobody is allowed.
-		if err := c.grants.Load().CheckAnywhere(verbs[method]); err != nil {
-			return nil, denied(err)
-		}
+	if knownCalls[method] {
+		return identified{caller: c}
 	}
-	return context.WithValue(ctx, callerKey{}, c), nil
+	// Of an unknown method the verb is 0, which nobody is allowed.
+	return identified{c, denied(c.grants.Load().CheckAnywhere(verbs[method]))}
+}
+
+// allow returns the context of a call by whom was found, or why it may not be made.
+func (who identified) allow(ctx context.Context) (context.Context, error) {
+	if who.caller != nil {
+		noteIdentity(ctx, who.caller.identity.Name)
+		ctx = context.WithValue(ctx, callerKey{}, who.caller)
+	}
+	return ctx, who.err
 }
 
 // credentialsOf returns what came with a call over gRPC.
@@ -179,7 +191,11 @@ func credentialsOf(ctx context.Context) auth.Credentials {
 }
 
 func (s *Server) authenticateCalls(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-	ctx, err := s.identify(ctx, info.FullMethod)
+	who, early := identifiedEarly(ctx)
+	if !early {
+		who = s.identify(ctx, info.FullMethod)
+	}
+	ctx, err := who.allow(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +203,7 @@ func (s *Server) authenticateCalls(ctx context.Context, req any, info *grpc.Unar
 }
 
 func (s *Server) authenticateStreams(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	ctx, err := s.identify(stream.Context(), info.FullMethod)
+	ctx, err := s.identify(stream.Context(), info.FullMethod).allow(stream.Context())
 	if err != nil {
 		return err
 	}

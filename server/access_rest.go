@@ -32,6 +32,9 @@ func (s *Server) authenticated(mux *runtime.ServeMux, next http.Handler) http.Ha
 		})
 		if err != nil {
 			err = s.refuseUnknown(r.Method+" "+r.URL.Path, err)
+			if r.ContentLength != 0 {
+				hangUp(w)
+			}
 			answerStatus(mux, w, r, status.Convert(err))
 			return
 		}
@@ -107,13 +110,14 @@ func forwardedHeader(name string) (string, bool) {
 	return "", false
 }
 
-// logRefusal logs that a caller is not known, and why; never what it sent.
+// logRefusal logs that a caller is not known, and why; never what it sent. The line of the
+// call itself says as much in short.
 func (s *Server) logRefusal(where string, err error) {
 	fields := []zap.Field{zap.String("call", where), zap.String("cause", string(auth.ReasonOf(err))), zap.Error(err)}
 	if detail := unwrap(err); detail != nil {
 		fields = append(fields, zap.NamedError("detail", detail))
 	}
-	s.log.Info("caller refused", fields...)
+	s.log.Debug("caller refused", fields...)
 }
 
 func unwrap(err error) error {

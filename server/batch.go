@@ -27,7 +27,7 @@ func (t *targets) recommendAll(ctx context.Context, jobs []job) {
 			t.settleRound(q, results[i], swaps[i].Value)
 			rest = append(rest, q)
 		}
-		queues = unfinished(rest)
+		queues = undecided(rest)
 	}
 }
 
@@ -131,7 +131,7 @@ func (t *targets) loadAll(ctx context.Context, queues, all []*queue) []*queue {
 		}
 		q.record, q.guessed = records[i], false
 	}
-	return unfinished(all)
+	return undecided(all)
 }
 
 // byItem returns the errors of a batch of n by item, nil for none.
@@ -199,7 +199,7 @@ func (t *targets) settleRound(q *queue, result store.SwapResult, value []byte) {
 	}
 }
 
-func unfinished(queues []*queue) []*queue {
+func undecided(queues []*queue) []*queue {
 	var rest []*queue
 	for _, q := range queues {
 		if len(q.jobs) > 0 {

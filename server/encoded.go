@@ -26,6 +26,12 @@ func (m *message) free() {
 	}
 }
 
+// parsed is a message that is decoded, or why it could not be.
+type parsed struct {
+	into any
+	err  error
+}
+
 // codec is that of protobuf, but leaves messages as they are.
 type codec struct{ encoding.CodecV2 }
 
@@ -44,6 +50,10 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if m, ok := v.(*message); ok {
 		m.buffer = data.MaterializeToBuffer(mem.DefaultBufferPool())
 		m.data = m.buffer.ReadOnlyData()
+		return nil
+	}
+	if p, ok := v.(*parsed); ok {
+		p.err = c.CodecV2.Unmarshal(data, p.into)
 		return nil
 	}
 	return c.CodecV2.Unmarshal(data, v)
@@ -111,7 +121,7 @@ func (s *recommendationService) batchEncoded(ctx context.Context, data []byte) (
 	if err := s.checkBatch(len(requests)); err != nil {
 		return nil, err
 	}
-	if err := identified(ctx, len(requests)); err != nil {
+	if err := charge(ctx, len(requests)); err != nil {
 		return nil, err
 	}
 	jobs := make([]job, len(requests))

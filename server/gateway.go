@@ -40,10 +40,7 @@ func (s *Server) newGateway(conn *grpc.ClientConn) (http.Handler, error) {
 			return nil, fmt.Errorf("register gateway: %w", err)
 		}
 	}
-	return s.limitREST(mux, s.authenticated(mux, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Body = http.MaxBytesReader(w, r.Body, int64(s.options.MaxRequestBytes))
-		mux.ServeHTTP(w, r)
-	}))), nil
+	return s.limitREST(mux, s.authenticated(mux, s.received(mux))), nil
 }
 
 // answerError answers an error as a google.rpc.Status. A body that could not be

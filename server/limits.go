@@ -26,6 +26,9 @@ type admitted struct {
 	context.Context
 	ticket  limit.Ticket
 	refusal limit.Refusal
+	// who makes the call, if looked is true.
+	who    identified
+	looked bool
 }
 
 type admittedKey struct{}
@@ -43,6 +46,14 @@ func admittedOf(ctx context.Context) *admitted {
 	return a
 }
 
+// identifiedEarly returns what was found out of a caller before the message was read.
+func identifiedEarly(ctx context.Context) (who identified, early bool) {
+	if a := admittedOf(ctx); a != nil {
+		return a.who, a.looked
+	}
+	return identified{}, false
+}
+
 // enter lets calls in as their headers are read, or refuses them there, which is the
 // cheapest. A REST call is let in twice, there and here, where it is known who calls.
 func (s *Server) enter(ctx context.Context, info *tap.Info) (context.Context, error) {
@@ -51,7 +62,12 @@ func (s *Server) enter(ctx context.Context, info *tap.Info) (context.Context, er
 		return ctx, nil
 	}
 	a := &admitted{Context: ctx}
-	if a.refusal = l.Enter(&a.ticket); a.refusal.Refused() {
+	if s.withholds(ctx) {
+		a.refusal = l.Refuse()
+	} else {
+		a.refusal = l.Enter(&a.ticket)
+	}
+	if a.refusal.Refused() {
 		s.observer.calls.Of(info.FullMethodName).Refused(codes.ResourceExhausted)
 		if l.AnswerEarly(ctx) {
 			return ctx, a.refusal.Err()
@@ -78,9 +94,9 @@ func begin(ctx context.Context) (*limit.Ticket, error) {
 	return &a.ticket, nil
 }
 
-// identified charges a call to who makes it. The weight of a batch is the number of its
+// charge charges a call to who makes it. The weight of a batch is the number of its
 // requests.
-func identified(ctx context.Context, weight int) error {
+func charge(ctx context.Context, weight int) error {
 	a := admittedOf(ctx)
 	if a == nil {
 		return nil
@@ -88,25 +104,36 @@ func identified(ctx context.Context, weight int) error {
 	return a.ticket.Identify(callerOf(ctx).name(), weight).Err()
 }
 
-// limited are the methods of services with limits: each call is begun before its body is
-// read, and its ticket given back at its end.
-func limited(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
+// limited are the methods of services with limits: each call is begun, and its caller
+// known, before its message is read, and its ticket given back at its end.
+func (s *Server) limited(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 	wrapped := *desc
 	wrapped.Methods = append([]grpc.MethodDesc(nil), desc.Methods...)
 	for i := range wrapped.Methods {
 		handler := wrapped.Methods[i].Handler
+		method := "/" + desc.ServiceName + "/" + wrapped.Methods[i].MethodName
 		wrapped.Methods[i].Handler = func(srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
 			ticket, err := begin(ctx)
 			if err != nil {
 				return nil, err
 			}
-			if ticket != nil {
-				defer ticket.Release()
+			if ticket == nil {
+				return handler(srv, ctx, s.receiving(ctx, nil, decode), interceptor)
 			}
-			return handler(srv, ctx, decode, interceptor)
+			defer ticket.Release()
+			a := admittedOf(ctx)
+			if a.who, a.looked = s.identify(ctx, method), true; a.who.err != nil && a.who.caller == nil {
+				// Of whom nobody knows nothing is read. The interceptors refuse it.
+				return interceptor(ctx, nil, &grpc.UnaryServerInfo{Server: srv, FullMethod: method}, notReached)
+			}
+			return handler(srv, ctx, s.receiving(ctx, ticket, decode), interceptor)
 		}
 	}
 	return &wrapped
+}
+
+func notReached(context.Context, any) (any, error) {
+	return nil, status.Error(codes.Internal, "internal error")
 }
 
 // limitStreams bounds how many streams a caller has open. A stream runs nothing by
@@ -127,13 +154,13 @@ func (s *Server) limitStreams(srv any, stream grpc.ServerStream, info *grpc.Stre
 		return err
 	}
 	defer open.Close()
-	return handler(srv, stream)
+	return handler(srv, counting(stream))
 }
 
 // limitCalls charges calls that weigh as much as any.
 func (s *Server) limitCalls(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	if info.FullMethod != setpointv1.RecommendationService_BatchRecommend_FullMethodName {
-		if err := identified(ctx, 1); err != nil {
+		if err := charge(ctx, 1); err != nil {
 			return nil, err
 		}
 	}
@@ -146,15 +173,22 @@ func (s *Server) limitREST(mux *runtime.ServeMux, next http.Handler) http.Handle
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var ticket limit.Ticket
-		if refusal := s.limiter.Enter(&ticket); refusal.Refused() {
-			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(refusal.RetryAfter.Seconds()))))
-			answerStatus(mux, w, r, refusal.Status())
+		ticket := new(limit.Ticket)
+		if refusal := s.limiter.Enter(ticket); refusal.Refused() {
+			answerRefusal(mux, w, r, refusal)
 			return
 		}
+		ticket.Begin()
 		defer ticket.Release()
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), restTicketKey{}, ticket)))
 	})
+}
+
+type restTicketKey struct{}
+
+func answerRefusal(mux *runtime.ServeMux, w http.ResponseWriter, r *http.Request, refusal limit.Refusal) {
+	w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(refusal.RetryAfter.Seconds()))))
+	answerStatus(mux, w, r, refusal.Status())
 }
 
 // limitsOf are the limits that the policy sets for a caller.
@@ -205,6 +239,7 @@ var (
 		value func(*limit.Limiter) int
 	}{
 		{prometheus.NewDesc("setpoint_calls_in_flight", "Calls in flight; a batch counts as its requests.", nil, nil), (*limit.Limiter).InFlight},
+		{prometheus.NewDesc("setpoint_calls_waiting", "Calls that wait for their message.", nil, nil), (*limit.Limiter).Waiting},
 		{prometheus.NewDesc("setpoint_calls_may_run", "Calls that may run at once: less than the limit while the processors can't keep up.", nil, nil), (*limit.Limiter).MayRun},
 		{prometheus.NewDesc("setpoint_identities", "Callers whose limits are remembered.", nil, nil), (*limit.Limiter).Identities},
 	}

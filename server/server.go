@@ -30,6 +30,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/auth/bounded"
 	"github.com/setpoint-dev/setpoint/server/limit"
+	"github.com/setpoint-dev/setpoint/server/unfinished"
 	"github.com/setpoint-dev/setpoint/server/validation"
 	"github.com/setpoint-dev/setpoint/server/wire"
 	"github.com/setpoint-dev/setpoint/store"
@@ -52,6 +53,7 @@ type Server struct {
 	drain   *drain
 	// limiter is nil where there are no limits.
 	limiter      *limit.Limiter
+	unfinished   *unfinished.Meter
 	callerLimits *bounded.Map[string, limit.Limits]
 	// cutOff ends what a drain can't wait for any longer.
 	cutOff context.CancelFunc
@@ -78,6 +80,7 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	if err := s.newLimiter(); err != nil {
 		return nil, err
 	}
+	s.newUnfinished()
 	s.recorder = newDecisionLog(log, s.log, options.LoggedRepeats)
 	t.decisions = s.recorder
 	s.service = &recommendationService{targets: t, limiter: s.limiter, draining: s.drain.begun}
@@ -96,9 +99,9 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 		grpcOptions = append(grpcOptions, grpc.InTapHandle(s.enter))
 	}
 	s.grpc = grpc.NewServer(grpcOptions...)
-	s.grpc.RegisterService(limited(encodedService()), s.service)
-	s.grpc.RegisterService(limited(&setpointv1.TargetService_ServiceDesc), &targetService{targets: t, log: log})
-	s.grpc.RegisterService(limited(&setpointv1.SimulationService_ServiceDesc), setpointv1.UnimplementedSimulationServiceServer{})
+	s.grpc.RegisterService(s.limited(encodedService()), s.service)
+	s.grpc.RegisterService(s.limited(&setpointv1.TargetService_ServiceDesc), &targetService{targets: t, log: log})
+	s.grpc.RegisterService(s.limited(&setpointv1.SimulationService_ServiceDesc), setpointv1.UnimplementedSimulationServiceServer{})
 	healthv1.RegisterHealthServer(s.grpc, s.health)
 	reflection.Register(s.grpc)
 	if err := s.connectGateway(); err != nil {
@@ -184,7 +187,7 @@ func (s *Server) Serve(ctx context.Context, grpcListener, httpListener net.Liste
 	defer unwatch()
 	s.watch.check(watching, firstCheckTimeout)
 	running.Go(func() { s.watch.run(watching) })
-	serve("gRPC", func() error { return s.grpc.Serve(grpcListener) })
+	serve("gRPC", func() error { return s.grpc.Serve(s.unfinished.Listen(grpcListener)) })
 	serve("gateway", func() error { return s.grpc.Serve(s.gateway) })
 	serve("REST", func() error { return s.serveREST(httpListener) })
 	s.log.Info("serving", zap.Stringer("grpc", grpcListener.Addr()), zap.Stringer("rest", httpListener.Addr()), zap.String("version", s.options.Version))

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"runtime/debug"
 
 	"github.com/prometheus/client_golang/prometheus"
 	goredis "github.com/redis/go-redis/v9"
@@ -137,18 +136,6 @@ func listen(s *settings) (l listeners, err error) {
 		}
 	}
 	return l, nil
-}
-
-// collectAt is how much the heap grows, in percent, before garbage is collected. What
-// lives is little and what a request leaves behind is much, so that collecting half
-// as often saves more time than it takes memory.
-const collectAt = 400
-
-// tuneCollector sets how often garbage is collected, unless the user has said so.
-func tuneCollector() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(collectAt)
-	}
 }
 
 // logLength is the engine's form of a length: 0 would mean its default there.

@@ -10,6 +10,10 @@
 //	}
 //	defer ticket.Release()
 //	ticket.Begin() // where the call's goroutine runs
+//	ticket.Wait()  // it reads the call's message, which may take long
+//	if refusal := ticket.Arrived(); refusal.Refused() {
+//		return refusal.Err()
+//	}
 //	if refusal := ticket.Identify("agent-7", 1); refusal.Refused() { // it is known who calls
 //		return refusal.Err()
 //	}

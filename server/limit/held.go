@@ -17,4 +17,5 @@ func (h *held) load() amount { return amount(h.v.Load()) }
 func (h *held) swap(before, after amount) bool {
 	return h.v.CompareAndSwap(uint64(before), uint64(after))
 }
+func (h *held) add(a amount) { h.v.Add(uint64(a)) }
 func (h *held) sub(a amount) { h.v.Add(-uint64(a)) }

@@ -19,7 +19,9 @@ type Limiter struct {
 	shedder    shedder
 	early      *rate.Limiter
 	// held is what is in flight, so that all of it is bounded in one step.
-	held    held
+	held held
+	// waiting are calls that wait for their message.
+	waiting atomic.Int64
 	refused [reasonCount]atomic.Uint64
 }
 
@@ -149,6 +151,9 @@ func (l *Limiter) share(mayRun int64) int64 {
 	return max(1, mayRun/active)
 }
 
+// Refuse counts and returns the refusal of a call whose message took too long.
+func (l *Limiter) Refuse() Refusal { return l.refuse(Unfinished, 0) }
+
 func (l *Limiter) refuse(reason Reason, retryAfter time.Duration) Refusal {
 	l.refused[reason].Add(1)
 	if retryAfter == 0 {
@@ -162,6 +167,7 @@ func (l *Limiter) refuse(reason Reason, retryAfter time.Duration) Refusal {
 var retryUsual = [reasonCount]time.Duration{
 	GlobalInFlight: time.Second, Overload: time.Second,
 	IdentityInFlight: 200 * time.Millisecond, IdentityStreams: 5 * time.Second,
+	Unfinished: time.Second,
 }
 
 // earlyBytes is what gRPC-Go keeps of a call that is answered early.
@@ -199,6 +205,9 @@ func (l *Limiter) InFlight() int { return int(l.held.load().units()) }
 
 // Running returns how many calls run. A heavy one counts as some, up to a quarter of MayRun.
 func (l *Limiter) Running() int { return int(l.held.load().running()) }
+
+// Waiting returns how many calls wait for their message.
+func (l *Limiter) Waiting() int { return int(l.waiting.Load()) }
 
 // MayRun returns how many calls may run at once: Options.InFlight, or less when the
 // processors can't keep up.

@@ -25,15 +25,17 @@ const (
 	IdentityRate
 	// IdentityStreams says: too many open streams of this identity.
 	IdentityStreams
+	// Unfinished says: the call waited for its message, and others need what it took.
+	Unfinished
 
 	reasonCount
 )
 
-var reasonNames = [reasonCount]string{"", "global_in_flight", "overload", "identity_in_flight", "identity_rate", "streams"}
+var reasonNames = [reasonCount]string{"", "global_in_flight", "overload", "identity_in_flight", "identity_rate", "streams", "unfinished"}
 
 // Reasons returns all reasons, in order.
 func Reasons() []Reason {
-	return []Reason{GlobalInFlight, Overload, IdentityInFlight, IdentityRate, IdentityStreams}
+	return []Reason{GlobalInFlight, Overload, IdentityInFlight, IdentityRate, IdentityStreams, Unfinished}
 }
 
 // String returns the reason's name in metrics and errors; "" for none.
@@ -45,6 +47,7 @@ var reasonMessages = [reasonCount]string{
 	IdentityInFlight: "this caller has too many calls in flight; wait for answers before asking on",
 	IdentityRate:     "this caller asks too often; retry later",
 	IdentityStreams:  "this caller has too many open streams; use those it has",
+	Unfinished:       "too many messages have been begun and not sent to their end; send this one anew, without pauses",
 }
 
 // Refusal says why a call may not run, and when to try again. The zero value: it may.

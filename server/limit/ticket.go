@@ -1,6 +1,9 @@
 package limit
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // Ticket is a call's right to run. The zero value is one that holds nothing. It must
 // not be copied once it was given to a Limiter. Release and Abandon may be called
@@ -13,24 +16,68 @@ type Ticket struct {
 	// units are held of all callers' bound, identityUnits of the identity's, running of
 	// what may run at once.
 	units, identityUnits, running uint32
+	// waitsSince is when Wait was called, as Limiter.now tells the time.
+	waitsSince int64
 }
 
-// States of a Ticket. Who changes it from entered or begun to empty gives back what it
-// holds.
+// States of a Ticket. Who changes it from entered or begun to another one that holds
+// nothing gives back what it holds.
 const (
 	empty = iota
 	entered
 	begun
+	waiting
 )
+
+// soon is for how long a call may wait for its message and go on as if it had not waited.
+const soon = 10 * time.Millisecond
 
 // Begin notes that the call's goroutine runs, and will release the ticket: from now on
 // Abandon does nothing. It returns false if the ticket was abandoned before: the caller
 // has gone.
 func (t *Ticket) Begin() bool { return t.state.CompareAndSwap(entered, begun) }
 
+// Wait gives back what a call holds that begins to wait for its message: a caller who is
+// slow, or never sends it, takes no place from others. To be called after Begin and before
+// Identify, by the call's goroutine.
+func (t *Ticket) Wait() {
+	if t.state.Load() != begun {
+		return
+	}
+	l := t.limiter
+	t.waitsSince = l.now()
+	t.state.Store(waiting)
+	l.held.sub(newAmount(t.units, t.running))
+	l.waiting.Add(1)
+}
+
+// Arrived takes it again: the message is there. A call that waited for more than a moment
+// is let in anew, or refused, and is then still to be released.
+func (t *Ticket) Arrived() Refusal {
+	if t.state.Load() != waiting {
+		return Refusal{}
+	}
+	l := t.limiter
+	amount := newAmount(t.units, t.running)
+	if reason := l.take(amount); reason != 0 {
+		if l.now()-t.waitsSince > int64(soon) {
+			return t.refuse(reason, 0)
+		}
+		l.held.add(amount)
+	}
+	l.waiting.Add(-1)
+	t.state.Store(begun)
+	return Refusal{}
+}
+
 // Release gives back what the ticket holds, and does nothing if it holds nothing.
 func (t *Ticket) Release() {
-	if t.state.Swap(empty) != empty {
+	switch t.state.Swap(empty) {
+	case empty:
+	case waiting:
+		t.limiter.waiting.Add(-1)
+		t.ended()
+	default:
 		t.giveBack()
 	}
 }
@@ -50,7 +97,11 @@ func (t *Ticket) giveBack() {
 		t.identity = nil
 	}
 	l.held.sub(newAmount(t.units, t.running))
+	t.ended()
+}
+
+func (t *Ticket) ended() {
 	if !t.voided {
-		l.shedder.released.Add(1)
+		t.limiter.shedder.released.Add(1)
 	}
 }

@@ -98,7 +98,7 @@ func (m *Marshaler) NewDecoder(r io.Reader) runtime.Decoder {
 }
 
 func (m *Marshaler) decode(r io.Reader, v any) error {
-	data, err := io.ReadAll(r)
+	data, err := readAll(r)
 	if err != nil {
 		return fmt.Errorf("read body: %w", err)
 	}

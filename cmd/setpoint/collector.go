@@ -1,0 +1,64 @@
+package main
+
+import (
+	"os"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"sync"
+)
+
+// The heap may grow by headroom before garbage is collected, and by no less and no more
+// than these shares of what lives, in percent. What lives is little and what a request
+// leaves behind is much, so that collecting seldom saves more time than it takes memory;
+// but when much lives, as under attack, the same share would be far too much.
+const (
+	headroom     = 160 << 20
+	leastPercent = 50
+	mostPercent  = 400
+)
+
+var tuneOnce sync.Once
+
+// tuneCollector sets how often garbage is collected, now and after each collection,
+// unless the user has said so.
+func tuneCollector() {
+	if os.Getenv("GOGC") != "" {
+		return
+	}
+	tuneOnce.Do(func() {
+		debug.SetGCPercent(mostPercent)
+		tuneAgain(&tuner{percent: mostPercent})
+	})
+}
+
+// tuner is tuned again when it is found to be garbage: after a collection.
+type tuner struct {
+	percent int
+	next    *tuner // never set: with a pointer it is no part of a block with others
+}
+
+func tuneAgain(t *tuner) {
+	runtime.AddCleanup(t, func(percent int) {
+		if want := percentFor(liveBytes()); want != percent {
+			debug.SetGCPercent(want)
+			percent = want
+		}
+		tuneAgain(&tuner{percent: percent})
+	}, t.percent)
+}
+
+// percentFor is by how much a heap may grow of which so much lives.
+func percentFor(live uint64) int {
+	return int(min(mostPercent, max(leastPercent, 100*headroom/max(live, 1))))
+}
+
+// liveBytes is what the last collection found to live.
+func liveBytes() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(sample)
+	if sample[0].Value.Kind() != metrics.KindUint64 {
+		return 0
+	}
+	return sample[0].Value.Uint64()
+}

@@ -1,0 +1,20 @@
+package main
+
+import "testing"
+
+func TestTheHeapGrowsByAboutAsMuch(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		live uint64
+		want int
+	}{
+		{0, 400}, {10 << 20, 400}, {40 << 20, 400}, {80 << 20, 200}, {160 << 20, 100}, {320 << 20, 50}, {2 << 30, 50},
+	} {
+		if got := percentFor(test.live); got != test.want {
+			t.Errorf("of %d MiB: %d %%, want %d %%", test.live>>20, got, test.want)
+		}
+	}
+	if liveBytes() == 0 {
+		t.Error("it is not known how much lives")
+	}
+}

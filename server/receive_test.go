@@ -1,0 +1,145 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// withheld begins a call over gRPC and sends no message on it.
+func (s *service) withheld(ctx context.Context, tb testing.TB, method string) grpc.ClientStream {
+	tb.Helper()
+	ctx, cancel := context.WithCancel(ctx)
+	tb.Cleanup(cancel)
+	stream, err := s.conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, method)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return stream
+}
+
+// withheldBody begins a REST call and sends the beginning of its body.
+func (s *service) withheldBody(tb testing.TB, announced int, begin, token string) net.Conn {
+	tb.Helper()
+	conn, err := new(net.Dialer).DialContext(tb.Context(), "tcp", s.httpAddress)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", recommendPath(web), token, announced, begin); err != nil {
+		tb.Fatal(err)
+	}
+	return conn
+}
+
+// Callers that withhold their messages take no place from those that send theirs.
+func TestWithheldMessagesTakeNoPlace(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(su *setup) { su.options.Limits.InFlight = 2 })
+	for range 4 {
+		s.withheld(t.Context(), t, setpointv1.RecommendationService_Recommend_FullMethodName)
+		s.withheld(t.Context(), t, setpointv1.TargetService_GetTarget_FullMethodName)
+		s.withheldBody(t, 1000, "{", "")
+	}
+	time.Sleep(50 * time.Millisecond) // so that they are there; more would show no less
+	for range 5 {
+		if _, err := s.recommendations.Recommend(t.Context(), queue(web, 3, 50)); err != nil {
+			t.Fatalf("over gRPC: %v", err)
+		}
+		s.ask(t, http.MethodPost, recommendPath(web), reader(t, queue(web, 3, 50))).expect(t, http.StatusOK)
+	}
+}
+
+// Nothing is read of whom nobody knows; whoever may not do what the call asks for is
+// told so when it is known what that is.
+func TestNothingIsReadOfUnknownCallers(t *testing.T) {
+	t.Parallel()
+	s := guarded(t)
+	for _, token := range []string{"", unknownToken} {
+		stream := s.withheld(as(t.Context(), token), t, setpointv1.RecommendationService_Recommend_FullMethodName)
+		if err := stream.RecvMsg(new(setpointv1.RecommendResponse)); status.Code(err) != codes.Unauthenticated {
+			t.Errorf("token %q over gRPC: %v", token, err)
+		}
+		conn := s.withheldBody(t, 1000, "{", token)
+		answer := make([]byte, 100)
+		if n, err := conn.Read(answer); err != nil || !strings.HasPrefix(string(answer[:n]), "HTTP/1.1 401 ") {
+			t.Errorf("token %q over REST: %q, %v", token, answer[:n], err)
+		}
+	}
+	stream := s.withheld(as(t.Context(), nobodyToken), t, setpointv1.RecommendationService_Recommend_FullMethodName)
+	if err := stream.SendMsg(queue(web, 3, 50)); err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.RecvMsg(new(setpointv1.RecommendResponse)); status.Code(err) != codes.PermissionDenied {
+		t.Errorf("who is known and may not: %v", err)
+	}
+}
+
+// Who withholds the rest of much makes way, whoever else is there.
+func TestWithheldGiantsMakeWay(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(su *setup) { su.options.MaxRequestBytes = 16 << 20 })
+	const size, sent = 16 << 20, 15 << 20
+	begin := "{" + strings.Repeat(" ", sent)
+	var all []net.Conn
+	for range 6 { // of 64 MiB four have room
+		all = append(all, s.withheldBody(t, size, begin, ""))
+		if _, err := s.recommendations.Recommend(t.Context(), queue(web, 3, 50)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused := 0
+	deadline := time.Now().Add(10 * time.Second)
+	for refused < 2 && time.Now().Before(deadline) {
+		refused = 0
+		for _, conn := range all {
+			answer := make([]byte, 100)
+			_ = conn.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
+			if n, err := conn.Read(answer); n > 0 && strings.HasPrefix(string(answer), "HTTP/1.1 429 ") || n == 0 && err != nil && !strings.Contains(err.Error(), "timeout") {
+				refused++
+			}
+		}
+	}
+	if refused < 2 {
+		t.Errorf("%d of %d calls that withhold 15 MiB each had to make way, want 2", refused, len(all))
+	}
+}
+
+func TestTextThatIsNotUTF8IsRefused(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	for _, path := range []string{"/v1/clusters/%ff/namespaces/a/targets/web", "/v1/targets?pageToken=%ff", "/v1/targets?%c0%80=1"} {
+		s.ask(t, http.MethodGet, path, nil).expect(t, http.StatusBadRequest)
+	}
+	for _, method := range []string{setpointv1.RecommendationService_Recommend_FullMethodName, setpointv1.TargetService_GetTarget_FullMethodName} {
+		// Field 1, two bytes that are no text.
+		err := s.conn.Invoke(t.Context(), method, []byte("\x0a\x02\xff\xfe"), new([]byte), grpc.ForceCodec(bytesCodec{}))
+		if status.Code(err) != codes.InvalidArgument {
+			t.Errorf("%s: %v", method, err)
+		}
+	}
+}
+
+// bytesCodec is for messages that are encoded already.
+type bytesCodec struct{}
+
+func (bytesCodec) Marshal(v any) ([]byte, error) { return v.([]byte), nil }
+func (bytesCodec) Unmarshal(data []byte, v any) error {
+	*v.(*[]byte) = append([]byte(nil), data...)
+	return nil
+}
+func (bytesCodec) Name() string { return "proto" }
