@@ -62,8 +62,8 @@ func (s *Server) enter(ctx context.Context, info *tap.Info) (context.Context, er
 		return ctx, nil
 	}
 	a := &admitted{Context: ctx}
-	if s.withholds(ctx) {
-		a.refusal = l.Refuse()
+	if reason := s.clogged(ctx); reason != 0 {
+		a.refusal = l.Refuse(reason)
 	} else {
 		a.refusal = l.Enter(&a.ticket)
 	}
@@ -126,7 +126,11 @@ func (s *Server) limited(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 				// Of whom nobody knows nothing is read. The interceptors refuse it.
 				return interceptor(ctx, nil, &grpc.UnaryServerInfo{Server: srv, FullMethod: method}, notReached)
 			}
-			return handler(srv, ctx, s.receiving(ctx, ticket, decode), interceptor)
+			resp, err := handler(srv, ctx, s.receiving(ctx, ticket, decode), interceptor)
+			if conn := connOf(ctx); conn != nil && err == nil {
+				conn.Answered(messageBytes(resp))
+			}
+			return resp, err
 		}
 	}
 	return &wrapped

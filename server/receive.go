@@ -28,6 +28,10 @@ const (
 	// flight; beyond them a connection may have fairWaiting of them.
 	waitingFactor = 2
 	fairWaiting   = 16
+	// Who has more answers to read than mostUnsent, in bytes, may not ask on; while calls are
+	// refused for overload, than fewUnsent: those that can't be sent in time are in vain.
+	mostUnsent = 16 << 20
+	fewUnsent  = 256 << 10
 	// firstBody is what is made room for before any of a REST call's body has come, in bytes.
 	firstBody = 4 << 10
 )
@@ -48,14 +52,20 @@ func connOf(ctx context.Context) *unfinished.Conn {
 	return nil
 }
 
-// withholds reports whether too many calls wait for their messages, and many of them on
-// the connection of this one.
-func (s *Server) withholds(ctx context.Context) bool {
-	if s.limiter.Waiting() < waitingFactor*s.options.Limits.InFlight {
-		return false
-	}
+// clogged says why no more calls are taken from a connection: too many calls wait for their
+// messages, and many of them on this one, or it has too many answers that nobody reads.
+func (s *Server) clogged(ctx context.Context) limit.Reason {
 	conn := connOf(ctx)
-	return conn != nil && conn.Waiting() >= fairWaiting
+	if conn == nil {
+		return 0
+	}
+	switch unsent := conn.Unsent(); {
+	case unsent > mostUnsent, unsent > fewUnsent && s.limiter.Shedding():
+		return limit.Unread
+	case s.limiter.Waiting() >= waitingFactor*s.options.Limits.InFlight && conn.Waiting() >= fairWaiting:
+		return limit.Unfinished
+	}
+	return 0
 }
 
 // receiving reads a call's message. While it waits for it, it holds nothing; the ticket
@@ -118,6 +128,12 @@ type countedStream struct {
 	conn *unfinished.Conn
 }
 
+// SendMsg implements grpc.ServerStream.
+func (s countedStream) SendMsg(m any) error {
+	s.conn.Answered(messageBytes(m))
+	return s.ServerStream.SendMsg(m)
+}
+
 // RecvMsg implements grpc.ServerStream.
 func (s countedStream) RecvMsg(m any) error {
 	err := s.ServerStream.RecvMsg(m)
@@ -149,7 +165,7 @@ func (s *Server) received(next *runtime.ServeMux) http.Handler {
 			r.Body = restjson.Whole(data)
 		case errors.Is(err, errCut) && s.limiter != nil:
 			hangUp(w)
-			answerRefusal(next, w, r, s.limiter.Refuse())
+			answerRefusal(next, w, r, s.limiter.Refuse(limit.Unfinished))
 			return
 		default:
 			r.Body = io.NopCloser(failing{err}) // the answer to it is made where JSON is read

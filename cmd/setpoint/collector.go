@@ -35,7 +35,7 @@ func tuneCollector() {
 // tuner is tuned again when it is found to be garbage: after a collection.
 type tuner struct {
 	percent int
-	next    *tuner // never set: with a pointer it is no part of a block with others
+	_       *tuner // with a pointer it is no part of a block with others
 }
 
 func tuneAgain(t *tuner) {

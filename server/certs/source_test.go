@@ -590,13 +590,14 @@ func TestReloadsWhileConnecting(t *testing.T) {
 	running.Go(func() {
 		for i := 0; !done.Load(); i++ {
 			f.writePair(pairs[i%len(pairs)])
+			time.Sleep(time.Millisecond) // or it is hardly ever whole
 		}
 	})
 	var dialling sync.WaitGroup
 	for range 4 {
 		dialling.Go(func() {
 			config := client(ca, pairs[0])
-			for range 50 {
+			for i := 0; i < 50 || i < 10_000 && s.Status().Reloads == 0; i++ {
 				if _, err := dial(t, address, config); err != nil {
 					t.Error(err)
 				}

@@ -151,8 +151,9 @@ func (l *Limiter) share(mayRun int64) int64 {
 	return max(1, mayRun/active)
 }
 
-// Refuse counts and returns the refusal of a call whose message took too long.
-func (l *Limiter) Refuse() Refusal { return l.refuse(Unfinished, 0) }
+// Refuse counts and returns a refusal for a reason that the limiter does not know of:
+// Unfinished or Unread.
+func (l *Limiter) Refuse(reason Reason) Refusal { return l.refuse(reason, 0) }
 
 func (l *Limiter) refuse(reason Reason, retryAfter time.Duration) Refusal {
 	l.refused[reason].Add(1)
@@ -167,7 +168,7 @@ func (l *Limiter) refuse(reason Reason, retryAfter time.Duration) Refusal {
 var retryUsual = [reasonCount]time.Duration{
 	GlobalInFlight: time.Second, Overload: time.Second,
 	IdentityInFlight: 200 * time.Millisecond, IdentityStreams: 5 * time.Second,
-	Unfinished: time.Second,
+	Unfinished: time.Second, Unread: time.Second,
 }
 
 // earlyBytes is what gRPC-Go keeps of a call that is answered early.

@@ -27,15 +27,17 @@ const (
 	IdentityStreams
 	// Unfinished says: the call waited for its message, and others need what it took.
 	Unfinished
+	// Unread says: the caller has too many answers that it does not read.
+	Unread
 
 	reasonCount
 )
 
-var reasonNames = [reasonCount]string{"", "global_in_flight", "overload", "identity_in_flight", "identity_rate", "streams", "unfinished"}
+var reasonNames = [reasonCount]string{"", "global_in_flight", "overload", "identity_in_flight", "identity_rate", "streams", "unfinished", "unread"}
 
 // Reasons returns all reasons, in order.
 func Reasons() []Reason {
-	return []Reason{GlobalInFlight, Overload, IdentityInFlight, IdentityRate, IdentityStreams, Unfinished}
+	return []Reason{GlobalInFlight, Overload, IdentityInFlight, IdentityRate, IdentityStreams, Unfinished, Unread}
 }
 
 // String returns the reason's name in metrics and errors; "" for none.
@@ -48,6 +50,7 @@ var reasonMessages = [reasonCount]string{
 	IdentityRate:     "this caller asks too often; retry later",
 	IdentityStreams:  "this caller has too many open streams; use those it has",
 	Unfinished:       "too many messages have been begun and not sent to their end; send this one anew, without pauses",
+	Unread:           "this connection has many answers that were not read; read them before asking on",
 }
 
 // Refusal says why a call may not run, and when to try again. The zero value: it may.

@@ -1,6 +1,7 @@
 package unfinished
 
 import (
+	"math"
 	"net"
 	"sync/atomic"
 )
@@ -30,14 +31,19 @@ type Conn struct {
 	net.Conn
 	Holder
 	waiting atomic.Int64
+	unsent  atomic.Int64
 }
 
 // Wait notes that a call on it waits for its message.
 func (c *Conn) Wait() { c.waiting.Add(1) }
 
 // Arrived notes that it waits no more: its message came, of so many bytes, or none will.
+// If none waits, what came beyond that was of calls that were refused or given up.
 func (c *Conn) Arrived(bytes int) {
-	c.waiting.Add(-1)
+	if c.waiting.Add(-1) == 0 {
+		c.Holder.Finished(math.MaxInt32)
+		return
+	}
 	c.Finished(bytes)
 }
 
@@ -59,6 +65,22 @@ func (c *Conn) Read(b []byte) (int, error) {
 	}
 	return n, err
 }
+
+// Write implements net.Conn.
+func (c *Conn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	if left := c.unsent.Add(-int64(n)); left < 0 {
+		c.unsent.CompareAndSwap(left, 0) // frames and headers are no answers
+	}
+	return n, err
+}
+
+// Answered notes that an answer of so many bytes is to be sent.
+func (c *Conn) Answered(bytes int) { c.unsent.Add(int64(bytes)) }
+
+// Unsent returns how many bytes of answers are not sent yet: more than a few, if the
+// caller does not read them as fast as it asks.
+func (c *Conn) Unsent() int64 { return c.unsent.Load() }
 
 // Close implements net.Conn.
 func (c *Conn) Close() error {
