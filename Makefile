@@ -7,10 +7,12 @@ SHELL := /usr/bin/env bash
 # Tools come as Go modules, each pinned in a module of its own.
 tool = go tool -modfile=tools/$(1)/go.mod $(1)
 BUF := $(call tool,buf)
+CONTROLLER_GEN := $(call tool,controller-gen)
 GOLANGCI_LINT := $(call tool,golangci-lint)
 GOTESTSUM := $(call tool,gotestsum)
 
 BIN := bin/setpoint
+GENERATED := api proto docs deploy clients/kubernetes/autoscaling
 FUZZTIME ?= 30s
 REST ?= http://127.0.0.1:8080
 
@@ -21,6 +23,10 @@ help: ## List the targets
 .PHONY: build
 build: ## Build bin/setpoint
 	go build -trimpath -o $(BIN) ./cmd/setpoint
+
+.PHONY: image
+image: ## Build the image setpoint:dev, of a static binary on scratch, with the docker that is there
+	scripts/image.sh setpoint:dev
 
 .PHONY: run
 run: build ## Build and serve with the embedded store: REST on :8080, gRPC on :9090
@@ -44,11 +50,19 @@ test: ## Run all tests with the race detector; installs Redis, Node.js and Pytho
 .PHONY: e2e
 e2e: ## Run the tests of whole processes: instances killed, Redis killed, failovers, faults
 	@scripts/redis.sh
-	cd test/e2e && go tool -modfile=../../tools/gotestsum/go.mod gotestsum --format=standard-verbose -- -race -timeout=20m -p=1 ./...
+	@scripts/docker.sh || test -z "$${CI:-}"
+	cd test/e2e && go tool -modfile=../../tools/gotestsum/go.mod gotestsum --format=standard-verbose -- -race -timeout=20m -p=1 ./edge ./faults ./redis ./service
 
-.PHONY: e2e-edge
-e2e-edge: ## Attack and overload a server; not yet part of CI
-	cd test/e2e && go test -tags=edge -timeout=20m -v ./edge
+.PHONY: e2e-kubernetes
+e2e-kubernetes: ## Run the agent beside a real API server and controller manager, which it builds; not yet part of CI
+	@scripts/etcd.sh
+	@scripts/kubernetes.sh
+	cd test/e2e && go test -timeout=40m ./kubernetes/...
+
+.PHONY: e2e-deploy
+e2e-deploy: ## Build and run the image and what is in deploy/ with a real dockerd; not yet part of CI
+	@scripts/docker.sh
+	cd test/e2e && go test -timeout=30m ./deploy/...
 
 .PHONY: conformance
 conformance: ## Compare 100,000 steps with each real controller, and write conformance/REPORT.md
@@ -85,18 +99,20 @@ fuzz: ## Run each fuzz target for FUZZTIME (30s)
 	@scripts/fuzz.sh $(FUZZTIME)
 
 .PHONY: generate
-generate: ## Generate api/ and docs/ from their sources
+generate: ## Generate api/, docs/ and the CustomResourceDefinition from their sources
 	cd tools/protodeps && go run . ../../proto/third_party
 	rm -rf api/setpoint api/openapi/setpoint.swagger.json
 	$(BUF) generate
+	$(CONTROLLER_GEN) object paths=./clients/kubernetes/autoscaling/...
+	$(CONTROLLER_GEN) crd paths=./clients/kubernetes/autoscaling/... output:stdout | (cd tools/controller-gen && go run ./crd) > deploy/kustomize/crd/autoscalers.yaml
 	go run ./cmd/setpoint docs configuration > docs/configuration.md
 	go run ./cmd/setpoint docs example-config > deploy/setpoint.yaml
 	go run ./cmd/setpoint docs metrics > docs/metrics.md
 
 .PHONY: check-generated
 check-generated: generate ## Fail if what is generated differs from what is committed
-	@git diff --exit-code --stat -- api proto docs deploy || { echo 'generated files are out of date: run make generate'; exit 1; }
-	@test -z "$$(git status --porcelain -- api proto docs deploy)" || { git status --short -- api proto docs deploy; echo 'generated files are not committed'; exit 1; }
+	@git diff --exit-code --stat -- $(GENERATED) || { echo 'generated files are out of date: run make generate'; exit 1; }
+	@test -z "$$(git status --porcelain -- $(GENERATED))" || { git status --short -- $(GENERATED); echo 'generated files are not committed'; exit 1; }
 
 .PHONY: lint
 lint: ## Check formatting, vet, linters, the contract and the direction of imports

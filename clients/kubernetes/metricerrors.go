@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
@@ -19,6 +20,12 @@ type MetricError struct {
 	// may fail for a Pods metric and answer for an Object metric of the same
 	// name. Empty: any.
 	Source autoscalingv2.MetricSourceType
+	// Selector narrows Metric to metrics of the custom or external metrics API whose
+	// selector means the same as this, which must be that of a metric of the spec;
+	// an empty one to those without. Nil: any.
+	Selector *metav1.LabelSelector
+	// Object narrows Metric to Object metrics of this object. Nil: any.
+	Object *autoscalingv2.CrossVersionObjectReference
 	// Message of the error. Required.
 	Message string
 }
@@ -31,7 +38,7 @@ func (s *Snapshot) metricErrors(spec lookups) []*setpointv1.MetricError {
 		if !slices.ContainsFunc(spec, failure.concerns) {
 			continue
 		}
-		converted := &setpointv1.MetricError{Metric: failure.subject(), Message: failure.Message}
+		converted := failure.toProto()
 		if failure.Metric == "" {
 			whole = append(whole, converted)
 		} else {
@@ -49,7 +56,20 @@ func (e MetricError) concerns(l lookup) bool {
 	if e.Metric == "" {
 		return true
 	}
+	if e.Object != nil && (l.source != autoscalingv2.ObjectMetricSourceType || l.object != describedObject{groupKind(e.Object.APIVersion, e.Object.Kind), e.Object.Name}) {
+		return false
+	}
 	return e.Metric == l.name && (e.Source == "" || e.Source == l.source)
+}
+
+func (e MetricError) toProto() *setpointv1.MetricError {
+	out := &setpointv1.MetricError{
+		Metric: e.subject(), Message: e.Message, Selector: selectorToProto(e.Selector),
+	}
+	if e.Object != nil {
+		out.DescribedObject = referenceToProto(*e.Object)
+	}
+	return out
 }
 
 // subject spells what failed as the service reads it. The API's group before a

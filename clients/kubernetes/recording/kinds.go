@@ -1,6 +1,8 @@
 package recording
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -11,6 +13,14 @@ var scaleTargets = map[schema.GroupKind]bool{
 	{Group: "apps", Kind: "StatefulSet"}:       true,
 	{Group: "apps", Kind: "ReplicaSet"}:        true,
 	{Group: "", Kind: "ReplicationController"}: true,
+}
+
+// knows is Kinds, with the scenario's own.
+func (s *Scenario) knows(kind schema.GroupKind) error {
+	if slices.Contains(s.Kinds, kind.String()) {
+		return nil
+	}
+	return Kinds(kind)
 }
 
 // Kinds returns nil for the scale targets that the cluster of a recording knows,

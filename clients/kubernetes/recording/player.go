@@ -71,7 +71,7 @@ func (p *Player) Snapshot(step *Step) (*kubernetes.Snapshot, error) {
 	snapshot := &kubernetes.Snapshot{
 		Autoscaler:    p.autoscaler,
 		Scale:         step.Scale,
-		Kinds:         Kinds,
+		Kinds:         p.scenario.knows,
 		Pods:          step.Pods,
 		PodMetrics:    step.PodMetrics,
 		CustomMetrics: step.CustomMetrics,

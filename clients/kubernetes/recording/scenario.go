@@ -11,8 +11,7 @@ import (
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 )
 
-// Scenario is one autoscaler, its target and a row of evaluations. The history of
-// recommendations and scale events is empty at its start.
+// Scenario is one autoscaler, its target and a row of evaluations.
 type Scenario struct {
 	// Name is unique in its file. Required.
 	Name string `json:"name"`
@@ -25,6 +24,11 @@ type Scenario struct {
 	// HPA is the autoscaler as stored, with the API's defaults; its status is the
 	// one before the first step. Required, with name and namespace.
 	HPA *autoscalingv2.HorizontalPodAutoscaler `json:"hpa"`
+	// History is what the target has before the first step. Nil: nothing.
+	History *History `json:"history,omitempty"`
+	// Kinds are scale targets that the cluster knows besides the usual ones, each
+	// "Kind.group".
+	Kinds []string `json:"kinds,omitempty"`
 	// OtherHPAs are other autoscalers that the controller knows.
 	OtherHPAs []OtherHPA `json:"otherHpas,omitempty"`
 	// Steps are the evaluations, in order of time.

@@ -1,0 +1,287 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/shadow"
+	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
+)
+
+// Agent scales what the autoscalers of a cluster name, as the service recommends.
+type Agent struct {
+	config      *rest.Config
+	recommender Recommender
+	stream      Stream
+	redial      func()
+	options     Options
+	metrics     *metrics
+	requests    *requestCounter
+	savings     *savings
+
+	shadows *shadow.Ledger
+
+	ready atomic.Bool
+}
+
+// Service is how the agent reaches the recommender.
+type Service struct {
+	// Calls are made for all but questions. Required.
+	Calls Recommender
+	// Stream is asked. Nil: Calls are.
+	Stream Stream
+	// Redial makes broken connections try again at once. May be nil.
+	Redial func()
+}
+
+// New returns an agent for the cluster that config leads to. It connects to nothing.
+func New(config *rest.Config, service Service, options Options) (*Agent, error) {
+	options, err := options.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if service.Calls == nil {
+		return nil, errors.New("no recommender")
+	}
+	a := &Agent{recommender: service.Calls, stream: service.Stream, redial: service.Redial, options: options, shadows: shadow.NewLedger()}
+	if a.metrics, err = newMetrics(options.Registerer); err != nil {
+		return nil, err
+	}
+	if a.requests, err = newRequestCounter(options.Registerer); err != nil {
+		return nil, err
+	}
+	if a.savings, err = newSavings(options.Registerer); err != nil {
+		return nil, err
+	}
+	a.config = rest.CopyConfig(config)
+	a.config.Wrap(a.requests.wrap)
+	return a, nil
+}
+
+// Ready tells whether the agent has seen the cluster; nil: it has. Whether it is the
+// one that acts does not matter.
+func (a *Agent) Ready() error {
+	if !a.ready.Load() {
+		return errors.New("the cluster has not been read yet")
+	}
+	return nil
+}
+
+// Shadows reports how the decisions of shadows agree with what the controllers in charge
+// want.
+func (a *Agent) Shadows() *shadow.Report { return a.shadows.Report(time.Now().UTC()) }
+
+// Run serves until the context ends and rounds in flight are done. Losing the
+// leadership is an error.
+func (a *Agent) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w, err := a.wire(ctx)
+	if err != nil {
+		return err
+	}
+	defer w.events.stop()
+	defer a.ready.Store(false)
+	return w.manager.Start(ctx)
+}
+
+// newScheme knows what the agent reads and writes.
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	return scheme, errors.Join(clientscheme.AddToScheme(scheme), v1.AddToScheme(scheme))
+}
+
+// wiring is what a run consists of.
+type wiring struct {
+	manager manager.Manager
+	events  *events
+}
+
+// wire puts everything together. What it starts ends with the context.
+func (a *Agent) wire(ctx context.Context) (*wiring, error) {
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	connections, err := rest.HTTPClientFor(a.config)
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect to the cluster: %w", err)
+	}
+	clients, err := cluster.NewClients(a.config)
+	if err != nil {
+		return nil, err
+	}
+	mgr, err := a.newManager(ctx, scheme, clients.Mapper())
+	if err != nil {
+		return nil, err
+	}
+	pods, err := newPodCaches(a.config, connections, a.options.Namespaces)
+	if err != nil {
+		return nil, err
+	}
+	events, err := newEvents(a.config, connections, scheme)
+	if err != nil {
+		return nil, err
+	}
+	l := a.newLoop(mgr, events)
+	sources := cluster.Sources{
+		Mapper: clients.Mapper(), Pods: pods, Metrics: clients,
+		Scales: cluster.NewScaleCache(clients, cluster.NewMetadataVersions(ctx, clients.Metadata(), clients.Mapper())),
+	}
+	acting := cluster.NewReader(sources, cluster.Options{Timeout: a.options.RequestTimeout})
+	shadowing := cluster.NewReader(sources, cluster.Options{Timeout: a.options.RequestTimeout})
+	l.reader, l.shadowing = acting, shadowing
+	l.setMaxAge = func(d time.Duration) {
+		acting.SetMaxAge(d)
+		shadowing.SetMaxAge(d)
+	}
+	a.savings.of(acting, shadowing)
+	if err := a.addRunnables(ctx, mgr, l, pods); err != nil {
+		events.stop()
+		return nil, err
+	}
+	return &wiring{manager: mgr, events: events}, nil
+}
+
+func (a *Agent) newManager(ctx context.Context, scheme *runtime.Scheme, mapper meta.RESTMapper) (manager.Manager, error) {
+	skip := true
+	o := manager.Options{
+		Scheme:         scheme,
+		Logger:         newManagerLogger(ctx, a.options.Log),
+		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mapper, nil },
+		Metrics:        metricsserver.Options{BindAddress: "0"},
+		Cache: cache.Options{
+			DefaultTransform:  cache.TransformStripManagedFields(),
+			DefaultNamespaces: map[string]cache.Config{},
+		},
+		GracefulShutdownTimeout: &a.options.DrainTimeout,
+	}
+	o.Controller.SkipNameValidation = &skip // several agents in one process are fine
+	for _, namespace := range a.options.Namespaces {
+		o.Cache.DefaultNamespaces[namespace] = cache.Config{}
+	}
+	if e := a.options.Election; e != nil {
+		o.LeaderElection, o.LeaderElectionReleaseOnCancel = true, true
+		o.LeaderElectionNamespace, o.LeaderElectionID = e.Namespace, e.Name
+		o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = &e.LeaseDuration, &e.RenewDeadline, &e.RetryPeriod
+		// Renewing must not wait in line with reads.
+		o.LeaderElectionConfig = rest.CopyConfig(a.config)
+		o.LeaderElectionConfig.RateLimiter, o.LeaderElectionConfig.QPS = nil, -1
+	}
+	return manager.New(a.config, o)
+}
+
+func (a *Agent) newLoop(mgr manager.Manager, events *events) *loop {
+	sources := map[Source]bool{}
+	for _, s := range a.options.Sources {
+		sources[s] = true
+	}
+	l := &loop{
+		cluster: a.options.Cluster,
+		objects: &store{
+			client: mgr.GetClient(), sources: sources,
+			settings: settings{period: a.options.SyncPeriod, shadow: a.options.Shadow},
+		},
+		recommender: a.recommender,
+		asker:       &asker{stream: a.stream, calls: a.recommender, timeout: a.options.RequestTimeout, metrics: a.metrics},
+		states:      newStates(a.metrics),
+		events:      events.recorder,
+		metrics:     a.metrics,
+		observers:   a.options.Observers,
+		shadows:     a.shadows,
+		syncPeriod:  a.options.SyncPeriod,
+		log:         a.options.Log,
+		timeout:     a.options.RequestTimeout,
+	}
+	return l
+}
+
+// addRunnables adds what runs to the manager.
+func (a *Agent) addRunnables(ctx context.Context, mgr manager.Manager, l *loop, pods *podCaches) error {
+	queue := &wakeable{}
+	l.presence = newPresence(func(keys ...Key) {
+		l.states.hurry(keys)
+		queue.add(keys...)
+	}, a.redial, a.metrics)
+	if err := mgr.Add(pods); err != nil {
+		return err
+	}
+	indexes := mgr.GetFieldIndexer()
+	if err := indexes.IndexField(ctx, &autoscalingv2.HorizontalPodAutoscaler{}, targetIndex, indexHPA); err != nil {
+		return fmt.Errorf("watch HorizontalPodAutoscalers: %w", err)
+	}
+	warm := true
+	c, err := controller.NewTyped("setpoint", mgr, controller.TypedOptions[Key]{
+		MaxConcurrentReconciles: a.options.Workers,
+		Reconciler:              l,
+		EnableWarmup:            &warm,
+	})
+	if err != nil {
+		return err
+	}
+	if err := a.watch(ctx, mgr, c, pods, queue); err != nil {
+		return err
+	}
+	return errors.Join(
+		mgr.Add(always(func(ctx context.Context) error { l.presence.run(ctx); return nil })),
+		mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+			a.metrics.leading.Set(1)
+			<-ctx.Done()
+			a.metrics.leading.Set(0)
+			return nil
+		})),
+		mgr.Add(always(func(ctx context.Context) error {
+			if mgr.GetCache().WaitForCacheSync(ctx) && pods.wait(ctx) {
+				a.ready.Store(true)
+			}
+			return nil
+		})),
+	)
+}
+
+// watch has the controller look at the sources.
+func (a *Agent) watch(ctx context.Context, mgr manager.Manager, c controller.TypedController[Key], pods *podCaches, queue *wakeable) error {
+	if err := c.Watch(queue); err != nil {
+		return err
+	}
+	if err := c.Watch(podSource{pods}); err != nil {
+		return err
+	}
+	if slices.Contains(a.options.Sources, HPA) {
+		if err := c.Watch(watchHPAs(mgr.GetCache())); err != nil {
+			return err
+		}
+	}
+	if !slices.Contains(a.options.Sources, Autoscaler) {
+		return nil
+	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1.Autoscaler{}, targetIndex, indexAutoscaler); err != nil {
+		return fmt.Errorf("watch Autoscalers (is the CustomResourceDefinition installed?): %w", err)
+	}
+	return c.Watch(watchAutoscalers(mgr.GetCache()))
+}
+
+// always is a runnable of those that stand by, too.
+type always func(context.Context) error
+
+// Start implements manager.Runnable.
+func (f always) Start(ctx context.Context) error { return f(ctx) }
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (always) NeedLeaderElection() bool { return false }

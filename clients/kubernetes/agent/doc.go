@@ -1,0 +1,17 @@
+// Package agent scales the autoscalers of a Kubernetes cluster as a Setpoint service
+// recommends: it reads what an autoscaler goes by, asks, writes the count, reports what
+// became of it, and writes the status and sends the events that the upstream controller
+// would. It decides nothing itself: while the service is away it changes no count.
+//
+//	client, err := setpoint.New("setpoint:9090", setpoint.WithTokenFile(file))
+//	// …
+//	agent, err := agent.New(config, agent.Service{Calls: client, Stream: client.Stream(0)},
+//		agent.Options{Cluster: "demo", Election: &agent.Election{Namespace: "setpoint", Name: "setpoint-agent"}})
+//	// …
+//	err = agent.Run(ctx) // until the context ends, or the leadership is lost
+//
+// It serves HorizontalPodAutoscalers, in place of the built-in controller, which must be
+// switched off then; Autoscalers of its own API group, beside it; and shadows of either,
+// for which it decides and applies nothing. Several agents of a cluster elect the one
+// that acts.
+package agent

@@ -1,0 +1,30 @@
+package agent
+
+import (
+	"fmt"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// explanation says in a sentence why the count of an Autoscaler is what it is.
+func explanation(e *evaluation, status *autoscalingv2.HorizontalPodAutoscalerStatus) string {
+	from, to := e.answer.GetCurrentReplicas(), e.answer.GetDesiredReplicas()
+	able := conditionOf(status, autoscalingv2.AbleToScale)
+	active := conditionOf(status, autoscalingv2.ScalingActive)
+	switch {
+	case from != to && e.applyErr != nil:
+		return fmt.Sprintf("Could not scale from %d to %d: %v.", from, to, e.applyErr)
+	case from != to && e.answer.GetReason() == "":
+		return fmt.Sprintf("Scaled from %d to %d.", from, to)
+	case from != to:
+		return fmt.Sprintf("Scaled from %d to %d: %s.", from, to, e.answer.GetReason())
+	case able != nil && able.Status == corev1.ConditionFalse:
+		return fmt.Sprintf("Not scaled: %s.", able.Message)
+	case active != nil && active.Status == corev1.ConditionFalse:
+		return fmt.Sprintf("Kept at %d: %s.", to, active.Message)
+	case able != nil:
+		return fmt.Sprintf("Kept at %d: %s.", to, able.Message)
+	}
+	return fmt.Sprintf("Kept at %d.", to)
+}

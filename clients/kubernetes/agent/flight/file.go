@@ -1,0 +1,115 @@
+package flight
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// file is a file that makes room for a new one when it is large. Each Write is kept
+// together, and is readable whatever happens afterwards: of a compressed file each is a
+// part that is complete. It implements io.Writer.
+type file struct {
+	name     string
+	maxBytes int64
+	maxFiles int
+	open     *os.File
+	size     int64
+}
+
+func openFile(name string, maxBytes int64, maxFiles int) (*file, error) {
+	f := &file{name: name, maxBytes: maxBytes, maxFiles: maxFiles}
+	return f, f.reopen()
+}
+
+func (f *file) reopen() error {
+	opened, err := os.OpenFile(f.name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	info, err := opened.Stat()
+	if err != nil {
+		_ = opened.Close()
+		return err
+	}
+	f.open, f.size = opened, info.Size()
+	return nil
+}
+
+// Write implements io.Writer.
+func (f *file) Write(line []byte) (int, error) {
+	data, err := f.encoded(line)
+	if err != nil {
+		return 0, err
+	}
+	if f.open == nil {
+		// Rotating failed half way; it may work now.
+		if err := f.reopen(); err != nil {
+			return 0, err
+		}
+	}
+	if f.size > 0 && f.size+int64(len(data)) > f.maxBytes {
+		if err := f.rotate(); err != nil {
+			return 0, err
+		}
+	}
+	n, err := f.open.Write(data)
+	f.size += int64(n)
+	if err != nil {
+		return 0, err
+	}
+	return len(line), nil
+}
+
+func (f *file) encoded(line []byte) ([]byte, error) {
+	if !strings.HasSuffix(f.name, ".gz") {
+		return line, nil
+	}
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := w.Write(line); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// rotate gives the file another name, and begins a new one.
+func (f *file) rotate() error {
+	if err := f.close(); err != nil {
+		return err
+	}
+	if f.maxFiles == 1 {
+		if err := os.Remove(f.name); err != nil {
+			return err
+		}
+		return f.reopen()
+	}
+	for i := f.maxFiles - 1; i >= 1; i-- {
+		if err := os.Rename(f.numbered(i-1), f.numbered(i)); err != nil && !os.IsNotExist(err) {
+			return err
+		}
+	}
+	return f.reopen()
+}
+
+// numbered is the file's name after so many rotations.
+func (f *file) numbered(n int) string {
+	if n == 0 {
+		return f.name
+	}
+	return fmt.Sprintf("%s.%d", f.name, n)
+}
+
+func (f *file) close() error {
+	if f.open == nil {
+		return nil
+	}
+	err := f.open.Close()
+	f.open = nil
+	return err
+}

@@ -1,0 +1,68 @@
+package flight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// Targets tells what the service has of a target, as package setpoint's Client does.
+type Targets interface {
+	// GetTarget returns what is kept of a target.
+	GetTarget(ctx context.Context, name string) (*setpointv1.Target, error)
+}
+
+// Options are the settings of a recorder.
+type Options struct {
+	// File is written to, at its end; compressed if its name ends in ".gz". Required.
+	File string
+	// MaxBytes is the size at which the file becomes File.1, File.1 becomes File.2, and
+	// so on; bytes. Default: 100 MiB.
+	MaxBytes int64
+	// MaxFiles is how many files there are at most, File included. Default: 5.
+	MaxFiles int
+	// MaxSteps is how many rounds a scenario has at most. Default: 40.
+	MaxSteps int
+	// Memory bounds what is kept of scenarios that are not complete, bytes, roughly.
+	// Default: 32 MiB.
+	Memory int
+	// Queue is how many decisions may wait to be taken in. Default: 2048.
+	Queue int
+	// Targets is asked for the history that a scenario begins with. Nil: only objects
+	// that are new are recorded.
+	Targets Targets
+	// Registerer takes the metrics. Nil: there are none.
+	Registerer prometheus.Registerer
+	// Log takes the lines. Nil: nobody does.
+	Log *zap.Logger
+}
+
+func (o Options) withDefaults() (Options, error) {
+	setDefault(&o.MaxBytes, 100<<20)
+	setDefault(&o.MaxFiles, 5)
+	setDefault(&o.MaxSteps, 40)
+	setDefault(&o.Memory, 32<<20)
+	setDefault(&o.Queue, 2048)
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	if o.File == "" {
+		return o, errors.New("no file to record to")
+	}
+	if o.MaxBytes < 0 || o.MaxFiles < 0 || o.MaxSteps < 0 || o.Memory < 0 || o.Queue < 0 {
+		return o, fmt.Errorf("record to %s: sizes must be above 0", o.File)
+	}
+	return o, nil
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

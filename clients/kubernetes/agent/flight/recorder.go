@@ -1,0 +1,226 @@
+package flight
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+
+	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+)
+
+// historyTimeout bounds a question for a target's history.
+const historyTimeout = 2 * time.Second
+
+// Recorder is an agent.Observer that writes recordings.
+type Recorder struct {
+	options Options
+	file    *file
+	writer  *recording.Writer
+	notes   chan note
+	ended   chan struct{}
+	steps   *prometheus.CounterVec
+
+	mu     sync.Mutex
+	closed bool // guarded by mu
+	// gaps are objects of which something was dropped. Guarded by mu.
+	gaps map[agent.Key]bool
+
+	// What follows is the writing goroutine's own.
+	open  map[agent.Key]*scenario
+	bytes int
+}
+
+var _ agent.Observer = (*Recorder)(nil)
+
+// note is something to be taken in: a decision, or the end of an object's scenario.
+type note struct {
+	key      agent.Key
+	decision *agent.Decision
+}
+
+// Open opens the file and starts to record.
+func Open(options Options) (*Recorder, error) {
+	r, err := newRecorder(options)
+	if err != nil {
+		return nil, err
+	}
+	go r.run()
+	return r, nil
+}
+
+// newRecorder returns a recorder that takes nothing in yet.
+func newRecorder(options Options) (*Recorder, error) {
+	options, err := options.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	r := &Recorder{
+		options: options, notes: make(chan note, options.Queue), ended: make(chan struct{}),
+		gaps: map[agent.Key]bool{}, open: map[agent.Key]*scenario{},
+		steps: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "setpoint_agent_flight_steps_total",
+			Help: "Rounds for the flight recorder: written, left out as they can't be replayed or their history is not known, dropped as there were too many at once, or failed to be written.",
+		}, []string{"result"}),
+	}
+	for _, result := range []string{"written", "left_out", "dropped", "failed"} {
+		r.steps.WithLabelValues(result)
+	}
+	if options.Registerer != nil {
+		if err := options.Registerer.Register(r.steps); err != nil {
+			return nil, err
+		}
+	}
+	if r.file, err = openFile(options.File, options.MaxBytes, options.MaxFiles); err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
+	r.writer = recording.NewWriter(r.file)
+	return r, nil
+}
+
+// Observe implements agent.Observer.
+func (r *Recorder) Observe(d *agent.Decision) { r.put(note{d.Key, d}) }
+
+// Lost implements agent.Observer.
+func (r *Recorder) Lost(key agent.Key) { r.put(note{key: key}) }
+
+// Forget implements agent.Observer.
+func (r *Recorder) Forget(key agent.Key) { r.put(note{key: key}) }
+
+// put hands over without waiting.
+func (r *Recorder) put(n note) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return
+	}
+	select {
+	case r.notes <- n:
+	default:
+		r.gaps[n.key] = true
+		if n.decision != nil {
+			r.steps.WithLabelValues("dropped").Inc()
+		}
+	}
+}
+
+// Close writes what is in memory, and closes the file. What is observed afterwards is
+// passed over.
+func (r *Recorder) Close() error {
+	r.mu.Lock()
+	if !r.closed {
+		r.closed = true
+		close(r.notes)
+	}
+	r.mu.Unlock()
+	<-r.ended
+	return r.file.close()
+}
+
+func (r *Recorder) run() {
+	defer close(r.ended)
+	for n := range r.notes {
+		r.take(n)
+	}
+	for _, key := range r.keys() {
+		r.finish(key)
+	}
+}
+
+// keys are the objects with an open scenario, in a steady order.
+func (r *Recorder) keys() []agent.Key {
+	return slices.SortedFunc(maps.Keys(r.open), func(a, b agent.Key) int {
+		return cmp.Compare(a.String(), b.String())
+	})
+}
+
+// take takes a note in.
+func (r *Recorder) take(n note) {
+	r.mu.Lock()
+	gap := r.gaps[n.key]
+	delete(r.gaps, n.key)
+	r.mu.Unlock()
+	if gap {
+		r.finish(n.key)
+	}
+	d := n.decision
+	switch {
+	case d == nil:
+		r.finish(n.key)
+		return
+	case d.New:
+		r.finish(n.key)
+		r.open[n.key] = begin(&autoscalingv2.HorizontalPodAutoscalerStatus{}, nil)
+	}
+	r.record(n.key, d)
+	if s := r.open[n.key]; s == nil || len(s.Steps) >= r.options.MaxSteps || r.bytes > r.options.Memory {
+		r.finish(n.key)
+		r.anchor(n.key, d)
+	}
+}
+
+// record adds a decision to the object's scenario, or ends that if it does not fit.
+func (r *Recorder) record(key agent.Key, d *agent.Decision) {
+	s := r.open[key]
+	if s == nil || d.Unsettled {
+		r.steps.WithLabelValues("left_out").Inc()
+		r.finish(key)
+		return
+	}
+	before := s.bytes
+	if err := s.add(d); err != nil {
+		r.options.Log.Debug("round not recorded", zap.Stringer("object", key), zap.Error(err))
+		r.steps.WithLabelValues("left_out").Inc()
+		r.finish(key)
+		return
+	}
+	r.bytes += s.bytes - before
+}
+
+// anchor begins a scenario after a decision, with the history that the service has then.
+// If that can't be had, or the next decision was quicker, it is tried after the next.
+func (r *Recorder) anchor(key agent.Key, d *agent.Decision) {
+	if r.options.Targets == nil || d.Unsettled {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), historyTimeout)
+	defer cancel()
+	target, err := r.options.Targets.GetTarget(ctx, d.Request.GetTarget())
+	if err != nil || target.GetHistory() == nil || target.GetHistory().GetPending() != nil ||
+		target.GetLastDecision().GetRecommendationId() != d.Answer.GetRecommendationId() {
+		return
+	}
+	status, err := kubernetes.StatusFromProto(target.GetStatus())
+	if err != nil {
+		return
+	}
+	r.open[key] = begin(status, historyOf(target.GetHistory()))
+}
+
+// finish writes the object's scenario, if it has one.
+func (r *Recorder) finish(key agent.Key) {
+	s := r.open[key]
+	if s == nil {
+		return
+	}
+	delete(r.open, key)
+	r.bytes -= s.bytes
+	if len(s.Steps) == 0 {
+		return
+	}
+	result := "written"
+	if err := r.writer.Write(s.Scenario); err != nil {
+		result = "failed"
+		r.options.Log.Error("recording not written", zap.String("scenario", s.Name), zap.Error(err))
+	}
+	r.steps.WithLabelValues(result).Add(float64(len(s.Steps)))
+}

@@ -1,0 +1,203 @@
+package flight
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+)
+
+// errUnlike says that a step would not replay as it was.
+var errUnlike = errors.New("the step would not be asked about as it was")
+
+// apiNames are the metrics APIs as recordings name them.
+var apiNames = map[kubernetes.MetricsAPI]string{
+	kubernetes.ResourceMetricsAPI: "resource",
+	kubernetes.CustomMetricsAPI:   "custom",
+	kubernetes.ExternalMetricsAPI: "external",
+}
+
+// stepOf turns a decision into a step.
+func stepOf(d *agent.Decision) (*recording.Step, error) {
+	s := d.Snapshot
+	step := &recording.Step{
+		Time: d.At, Scale: s.Scale, Pods: s.Pods, PodMetrics: labelled(s),
+		CustomMetrics: s.CustomMetrics, Expect: expectOf(d),
+	}
+	if s.ScaleError != nil {
+		step.ScaleGetError, step.Scale = s.ScaleError.Message, nil
+	}
+	if d.ApplyError != nil {
+		step.ScaleUpdateError = d.ApplyError.Error()
+	}
+	for _, series := range s.ExternalMetrics {
+		step.ExternalMetrics = append(step.ExternalMetrics, series.ExternalMetricValue)
+	}
+	for _, failure := range s.MetricErrors {
+		key, err := errorKey(&failure, s.Autoscaler.Spec.Metrics)
+		if err != nil {
+			return nil, err
+		}
+		if step.Errors == nil {
+			step.Errors = map[string]string{}
+		}
+		step.Errors[key] = failure.Message
+	}
+	return step, nil
+}
+
+// errorKey is a failure as recordings name it: they know no more than a metric's name.
+func errorKey(failure *kubernetes.MetricError, metrics []autoscalingv2.MetricSpec) (string, error) {
+	key := apiNames[failure.API]
+	if failure.Metric == "" || failure.API == kubernetes.ResourceMetricsAPI {
+		return key, nil
+	}
+	namesakes := 0
+	for i := range metrics {
+		if metricName(&metrics[i]) == failure.Metric {
+			namesakes++
+		}
+	}
+	if namesakes > 1 {
+		return "", fmt.Errorf("%w: one of several metrics %s failed", errUnlike, failure.Metric)
+	}
+	return key + ":" + failure.Metric, nil
+}
+
+func metricName(m *autoscalingv2.MetricSpec) string {
+	switch {
+	case m.Pods != nil:
+		return m.Pods.Metric.Name
+	case m.Object != nil:
+		return m.Object.Metric.Name
+	case m.External != nil:
+		return m.External.Metric.Name
+	}
+	return ""
+}
+
+// labelled returns the usage with labels that the selector matches: a recording is
+// asked as the API is, and an answer for a selector may come without.
+func labelled(s *kubernetes.Snapshot) []metricsv1beta1.PodMetrics {
+	if !s.PodMetricsSelected || s.Scale == nil || len(s.PodMetrics) == 0 {
+		return s.PodMetrics
+	}
+	selector, err := labels.Parse(s.Scale.Status.Selector)
+	if err != nil {
+		return s.PodMetrics
+	}
+	out := slices.Clone(s.PodMetrics)
+	for i := range out {
+		if out[i].Namespace == "" {
+			out[i].Namespace = s.Autoscaler.Namespace
+		}
+		if !selector.Matches(labels.Set(out[i].Labels)) {
+			out[i].Labels = matching(selector, out[i].Name, s.Pods)
+		}
+	}
+	return out
+}
+
+// matching returns labels of a pod that the selector matches: its own, or made-up ones.
+func matching(selector labels.Selector, name string, pods []*corev1.Pod) map[string]string {
+	for _, pod := range pods {
+		if pod.Name == name {
+			return pod.Labels
+		}
+	}
+	made := map[string]string{}
+	requirements, _ := selector.Requirements()
+	for _, r := range requirements {
+		switch r.Operator() {
+		case selection.Equals, selection.DoubleEquals, selection.In:
+			made[r.Key()] = slices.Sorted(maps.Keys(r.Values()))[0]
+		case selection.Exists:
+			made[r.Key()] = ""
+		}
+	}
+	return made
+}
+
+// expectOf is the outcome.
+func expectOf(d *agent.Decision) *recording.Expect {
+	o := recording.OutcomeOf(d.Answer, d.Report, d.Applied)
+	e := &recording.Expect{
+		DesiredReplicas: o.Status.GetDesiredReplicas(), CurrentReplicas: o.Status.GetCurrentReplicas(),
+		Scaled: o.Scaled, ScaledTo: o.ScaledTo, Error: recording.Text{Value: o.Error},
+		Conditions: []recording.Condition{}, CurrentMetrics: []autoscalingv2.MetricStatus{}, Events: []recording.Event{},
+	}
+	if status, err := kubernetes.StatusFromProto(o.Status); err == nil {
+		e.CurrentMetrics = append(e.CurrentMetrics, status.CurrentMetrics...)
+	}
+	for _, c := range o.Status.GetConditions() {
+		e.Conditions = append(e.Conditions, recording.Condition{Type: c.GetType(), Status: c.GetStatus(), Reason: c.GetReason(), Message: recording.Text{Value: c.GetMessage()}})
+	}
+	for _, event := range o.Events {
+		e.Events = append(e.Events, recording.Event{Type: event.GetType(), Reason: event.GetReason(), Message: recording.Text{Value: event.GetMessage()}})
+	}
+	return e
+}
+
+// verify plays a step as a replay does, and compares what would be asked with what was.
+func verify(scenario *recording.Scenario, step *recording.Step, d *agent.Decision) error {
+	alone := *scenario
+	alone.HPA = d.Snapshot.Autoscaler
+	request, err := recording.NewPlayer(&alone).Request(step, "c")
+	if err != nil {
+		return err
+	}
+	if !proto.Equal(relevant(request), relevant(d.Request)) {
+		return errUnlike
+	}
+	return nil
+}
+
+// relevant is what a request says of the cluster. Errors of metrics are left out:
+// they are named otherwise, and mean the same.
+func relevant(r *setpointv1.RecommendRequest) *setpointv1.RecommendRequest {
+	return &setpointv1.RecommendRequest{
+		Spec: r.GetSpec(), Scale: r.GetScale(), ScaleError: r.GetScaleError(), SelectorProblem: r.GetSelectorProblem(),
+		Pods: r.GetPods(), PodMetrics: r.GetPodMetrics(), CustomMetrics: r.GetCustomMetrics(), ExternalMetrics: r.GetExternalMetrics(),
+	}
+}
+
+// kindOf is the kind of a scale target as Scenario.Kinds has it.
+func kindOf(a *autoscalingv2.HorizontalPodAutoscaler) string {
+	version, err := schema.ParseGroupVersion(a.Spec.ScaleTargetRef.APIVersion)
+	if err != nil {
+		return ""
+	}
+	return schema.GroupKind{Group: version.Group, Kind: a.Spec.ScaleTargetRef.Kind}.String()
+}
+
+// rivals are the other autoscalers whose pods are among those of the snapshot, for the
+// check that none has two.
+func rivals(s *kubernetes.Snapshot) []recording.OtherHPA {
+	var found []recording.OtherHPA
+	for _, other := range s.Others {
+		if other.Namespace != "" && other.Namespace != s.Autoscaler.Namespace || other.Name == s.Autoscaler.Name {
+			continue
+		}
+		selector, err := labels.Parse(other.Selector)
+		if err != nil || other.Selector == "" {
+			continue
+		}
+		if slices.ContainsFunc(s.Pods, func(pod *corev1.Pod) bool { return selector.Matches(labels.Set(pod.Labels)) }) {
+			found = append(found, recording.OtherHPA{Name: other.Name, Namespace: other.Namespace, Selector: other.Selector})
+		}
+	}
+	return found
+}

@@ -1,0 +1,434 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/shadow"
+	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
+	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/store/memory"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world is a cluster in memory, the recommender itself, and the loop between them. All
+// workloads scale on a queue, ten entries a replica. It lives in a bubble.
+type world struct {
+	t     *testing.T
+	loop  *loop
+	queue workqueue.TypedRateLimitingInterface[Key]
+	stop  func()
+
+	mu       sync.Mutex
+	settings settings
+	objects  map[Key]client.Object
+	version  int
+	replicas map[string]int32 // by namespace/name of the workload
+	load     map[string]int64 // likewise
+	rivals   map[Key]string
+	// statusErr, applyErr, readErr and fault are what calls meet, nil: nothing.
+	statusErr, applyErr, readErr error
+	fault                        func(call string, attempt int) error
+	applyHook                    func()
+	service                      setpointv1.RecommendationServiceServer
+	log                          []string // of calls that change something
+	asked                        []time.Time
+	requests                     []*setpointv1.RecommendRequest
+	told                         []string // events
+	statuses, reads              int
+	// cached are objects as the cache still has them.
+	cached map[Key]client.Object
+}
+
+// newWorld is to be called in a bubble; period is the loop's own.
+func newWorld(t *testing.T, period time.Duration) *world {
+	t.Helper()
+	engine := memory.New(memory.Options{})
+	srv, err := server.New(engine, engine, server.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := newMetrics(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{
+		t: t, settings: settings{period: period}, objects: map[Key]client.Object{}, replicas: map[string]int32{},
+		load: map[string]int64{}, rivals: map[Key]string{}, service: srv.Recommendations(),
+		queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[Key]()),
+	}
+	w.loop = &loop{
+		cluster: "demo", objects: w, reader: w, shadowing: w, recommender: w, timeout: 10 * time.Second,
+		asker: &asker{calls: w, timeout: 10 * time.Second, metrics: m}, states: newStates(m), events: w.recorder(), metrics: m,
+		log: testLog(t), shadows: shadow.NewLedger(), syncPeriod: period,
+	}
+	w.loop.presence = newPresence(func(keys ...Key) {
+		w.loop.states.hurry(keys)
+		for _, key := range keys {
+			w.queue.Add(key)
+		}
+	}, nil, m)
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { w.loop.presence.run(ctx) })
+	for range 4 {
+		running.Go(func() { w.work(ctx) })
+	}
+	w.stop = func() {
+		w.queue.ShutDown()
+		cancel()
+		running.Wait()
+		srv.Close()
+		_ = engine.Close()
+	}
+	t.Cleanup(func() { w.stop() })
+	return w
+}
+
+// work is what the controller does with the queue.
+func (w *world) work(ctx context.Context) {
+	for {
+		key, end := w.queue.Get()
+		if end {
+			return
+		}
+		result, err := w.loop.Reconcile(ctx, key)
+		if err != nil {
+			w.t.Error(err)
+		}
+		if result.RequeueAfter > 0 {
+			w.queue.AddAfter(key, result.RequeueAfter)
+		}
+		w.queue.Done(key)
+	}
+}
+
+// add puts an object into the cluster, and has it looked at.
+func (w *world) add(o client.Object) Key {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	key := Key{HPA, o.GetNamespace(), o.GetName()}
+	if _, ok := o.(*v1.Autoscaler); ok {
+		key.Source = Autoscaler
+	}
+	w.version++
+	o.SetResourceVersion(strconv.Itoa(w.version))
+	if o.GetUID() == "" {
+		o.SetUID(types.UID(fmt.Sprintf("uid-%d", w.version)))
+		o.SetCreationTimestamp(metav1.Now().Rfc3339Copy())
+	}
+	w.objects[key] = o
+	w.queue.Add(key)
+	return key
+}
+
+// change changes an object as a user does.
+func (w *world) change(key Key, change func(*autoscalingv2.HorizontalPodAutoscaler)) {
+	w.mu.Lock()
+	changed := w.objects[key].(*autoscalingv2.HorizontalPodAutoscaler).DeepCopy()
+	w.mu.Unlock()
+	change(changed)
+	w.add(changed)
+}
+
+func (w *world) remove(key Key) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.objects, key)
+	w.queue.Add(key)
+}
+
+// with changes what the world is like.
+func (w *world) with(change func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change()
+}
+
+func (w *world) hpa(key Key) *autoscalingv2.HorizontalPodAutoscaler {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.objects[key].(*autoscalingv2.HorizontalPodAutoscaler)
+}
+
+func (w *world) autoscaler(key Key) *v1.Autoscaler {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.objects[key].(*v1.Autoscaler)
+}
+
+// workload puts a workload into the cluster.
+func (w *world) workload(name string, replicas int32, load int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.replicas[name], w.load[name] = replicas, load
+}
+
+// written returns how many statuses were written.
+func (w *world) written() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.statuses
+}
+
+func (w *world) readsSoFar() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.reads
+}
+
+// questions returns when was asked, and what.
+func (w *world) questions() ([]time.Time, []*setpointv1.RecommendRequest) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.asked), slices.Clone(w.requests)
+}
+
+// able is the object's condition AbleToScale: status, reason.
+func (w *world) able(key Key) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := conditionOf(statusOf(w.objects[key]), autoscalingv2.AbleToScale)
+	if c == nil {
+		return "none"
+	}
+	return string(c.Status) + " " + c.Reason
+}
+
+func (w *world) count(workload string) int32 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.replicas[workload]
+}
+
+// askedSince returns how often was asked from that time on.
+func (w *world) askedSince(at time.Time) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := 0
+	for _, asked := range w.asked {
+		if !asked.Before(at) {
+			n++
+		}
+	}
+	return n
+}
+
+// calls returns what was logged, and forgets it.
+func (w *world) calls() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	log := w.log
+	w.log = nil
+	return log
+}
+
+func (w *world) events() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.told)
+}
+
+func (w *world) note(format string, args ...any) { w.log = append(w.log, fmt.Sprintf(format, args...)) }
+
+// The objects.
+
+func (w *world) get(_ context.Context, key Key) (*object, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	found := w.objects[key]
+	if old := w.cached[key]; old != nil {
+		found = old
+	}
+	switch o := found.(type) {
+	case *autoscalingv2.HorizontalPodAutoscaler:
+		return objectOfHPA(o, w.settings), nil
+	case *v1.Autoscaler:
+		return objectOfAutoscaler(o, w.settings), nil
+	}
+	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "autoscalers"}, key.Name)
+}
+
+func (w *world) writeStatus(_ context.Context, over client.Object, update *statusUpdate) (client.Object, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.statusErr != nil {
+		return nil, w.statusErr
+	}
+	next := withStatus(over, update)
+	key := Key{HPA, over.GetNamespace(), over.GetName()}
+	if _, ok := over.(*v1.Autoscaler); ok {
+		key.Source = Autoscaler
+	}
+	if stored := w.objects[key]; stored == nil || stored.GetResourceVersion() != over.GetResourceVersion() {
+		return nil, apierrors.NewConflict(schema.GroupResource{Resource: "autoscalers"}, over.GetName(), fmt.Errorf("the object has been modified"))
+	}
+	w.version++
+	next.SetResourceVersion(strconv.Itoa(w.version))
+	w.objects[key] = next
+	w.statuses++
+	return next, nil
+}
+
+func (w *world) rival(_ context.Context, o *object) (string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.rivals[o.key], nil
+}
+
+func (w *world) native(_ context.Context, o *object) (*autoscalingv2.HorizontalPodAutoscaler, error) {
+	if o.key.Source == HPA {
+		return o.autoscaler, nil
+	}
+	return nil, nil
+}
+
+// The reader.
+
+func (w *world) Snapshot(_ context.Context, a *autoscalingv2.HorizontalPodAutoscaler) (*kubernetes.Snapshot, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.reads++
+	workload := a.Namespace + "/" + a.Spec.ScaleTargetRef.Name
+	snapshot := &kubernetes.Snapshot{Autoscaler: a}
+	replicas, ok := w.replicas[workload]
+	if !ok {
+		snapshot.ScaleError = &kubernetes.ScaleError{Message: fmt.Sprintf("deployments.apps %q not found", a.Spec.ScaleTargetRef.Name)}
+		return snapshot, w.readErr
+	}
+	snapshot.Scale = &autoscalingv1.Scale{
+		Spec:   autoscalingv1.ScaleSpec{Replicas: replicas},
+		Status: autoscalingv1.ScaleStatus{Replicas: replicas, Selector: "app=" + a.Spec.ScaleTargetRef.Name},
+	}
+	snapshot.ExternalMetrics = []kubernetes.ExternalMetric{{
+		ExternalMetricValue: v1beta1.ExternalMetricValue{MetricName: "queue", Timestamp: metav1.Now(), Value: *resource.NewQuantity(w.load[workload], resource.DecimalSI)},
+		Selector:            &metav1.LabelSelector{},
+	}}
+	return snapshot, w.readErr
+}
+
+func (w *world) Apply(_ context.Context, snapshot *kubernetes.Snapshot, replicas int32) (*autoscalingv1.Scale, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if hook := w.applyHook; hook != nil {
+		w.applyHook = nil
+		hook()
+	}
+	if w.applyErr != nil {
+		return nil, w.applyErr
+	}
+	workload := snapshot.Autoscaler.Namespace + "/" + snapshot.Autoscaler.Spec.ScaleTargetRef.Name
+	w.note("scale %s %d", workload, replicas)
+	w.replicas[workload] = replicas
+	return nil, nil
+}
+
+func (w *world) Forget(string, string) {}
+
+// The service.
+
+func (w *world) failure(call string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.fault == nil {
+		return nil
+	}
+	return w.fault(call, len(w.asked))
+}
+
+func (w *world) Recommend(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
+	w.with(func() { w.asked, w.requests = append(w.asked, time.Now()), append(w.requests, req) })
+	if err := w.failure("recommend"); err != nil {
+		return nil, err
+	}
+	return w.service.Recommend(ctx, req)
+}
+
+func (w *world) ReportScale(ctx context.Context, req *setpointv1.ReportScaleRequest) (*setpointv1.ReportScaleResponse, error) {
+	if err := w.failure("report"); err != nil {
+		return nil, err
+	}
+	w.with(func() { w.note("report %s", req.GetOutcome()) })
+	return w.service.ReportScale(ctx, req)
+}
+
+func (w *world) DeleteTarget(_ context.Context, name string) error {
+	if err := w.failure("delete"); err != nil {
+		return err
+	}
+	w.with(func() { w.note("delete %s", name) })
+	return status.Error(codes.NotFound, "no such target")
+}
+
+// The events.
+
+type eventLog struct {
+	record.FakeRecorder
+	w *world
+}
+
+func (w *world) recorder() record.EventRecorder { return &eventLog{w: w} }
+
+// Event implements record.EventRecorder.
+func (e *eventLog) Event(_ runtime.Object, kind, reason, message string) {
+	e.w.with(func() { e.w.told = append(e.w.told, kind+" "+reason+" "+message) })
+}
+
+// newHPA scales namespace/name on its queue, from 1 to 100, at once in both directions.
+func newHPA(namespace, name string) *autoscalingv2.HorizontalPodAutoscaler {
+	zero, maxPolicy := int32(0), autoscalingv2.MaxChangePolicySelect
+	rules := func() *autoscalingv2.HPAScalingRules {
+		return &autoscalingv2.HPAScalingRules{
+			StabilizationWindowSeconds: &zero, SelectPolicy: &maxPolicy,
+			Policies: []autoscalingv2.HPAScalingPolicy{{Type: autoscalingv2.PodsScalingPolicy, Value: 100, PeriodSeconds: 1}},
+		}
+	}
+	hpa := &autoscalingv2.HorizontalPodAutoscaler{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: map[string]string{}},
+		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: name},
+			MaxReplicas:    100,
+			Metrics: []autoscalingv2.MetricSpec{{Type: autoscalingv2.ExternalMetricSourceType, External: &autoscalingv2.ExternalMetricSource{
+				Metric: autoscalingv2.MetricIdentifier{Name: "queue"},
+				Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: resource.NewQuantity(10, resource.DecimalSI)},
+			}}},
+			Behavior: &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: rules(), ScaleDown: rules()},
+		},
+	}
+	kubernetes.Defaults(hpa)
+	return hpa
+}
+
+// evaluatedHPA is one that was evaluated before.
+func evaluatedHPA(namespace, name string) *autoscalingv2.HorizontalPodAutoscaler {
+	hpa := newHPA(namespace, name)
+	hpa.Status = autoscalingv2.HorizontalPodAutoscalerStatus{CurrentReplicas: 3, DesiredReplicas: 3, Conditions: []autoscalingv2.HorizontalPodAutoscalerCondition{
+		{Type: autoscalingv2.AbleToScale, Status: "True", Reason: "ReadyForNewScale", Message: "recommended size matches current size", LastTransitionTime: metav1.Now().Rfc3339Copy()},
+		{Type: autoscalingv2.ScalingActive, Status: "True", Reason: "ValidMetricFound", Message: "the HPA was able to successfully calculate a replica count from external metric queue(nil)", LastTransitionTime: metav1.Now().Rfc3339Copy()},
+	}}
+	return hpa
+}

@@ -1,0 +1,529 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
+)
+
+func testLog(t *testing.T) *zap.Logger { return zaptest.NewLogger(t, zaptest.Level(zap.ErrorLevel)) }
+
+const period = 10 * time.Second
+
+var errAway = status.Error(codes.Unavailable, "away")
+
+// settle waits until rounds that are due at once are done.
+func settle() {
+	time.Sleep(time.Millisecond)
+	synctest.Wait()
+}
+
+func want[T comparable](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+func TestARoundAppliesReportsAndTells(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, period)
+		w.workload("shop/web", 3, 50)
+		key := w.add(newHPA("shop", "web"))
+		settle()
+		want(t, "replicas", w.count("shop/web"), 5)
+		want(t, "calls", fmt.Sprint(w.calls()), "[delete clusters/demo/namespaces/shop/targets/web scale shop/web 5 report APPLIED]")
+		want(t, "events", fmt.Sprint(w.events()), "[Normal SuccessfulRescale New size: 5; reason: external metric queue(nil) above target]")
+		s := w.hpa(key).Status
+		want(t, "condition", w.able(key), "True SucceededRescale")
+		want(t, "desired replicas", s.DesiredReplicas, 5)
+		want(t, "whole seconds", s.LastScaleTime.Nanosecond(), 0)
+		time.Sleep(2 * period)
+		want(t, "condition", w.able(key), "True ReadyForNewScale")
+		written := w.written()
+		time.Sleep(5 * period)
+		want(t, "statuses written while nothing changes", w.written(), written)
+		want(t, "calls while nothing changes", len(w.calls()), 0)
+	})
+}
+
+func TestRoundsComeAtTheirPace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, period)
+		w.workload("shop/web", 3, 30)
+		key := w.add(newHPA("shop", "web"))
+		time.Sleep(10 * period)
+		if n := w.askedSince(time.Time{}); n < 10 || n > 11 {
+			t.Errorf("%d rounds in ten periods", n)
+		}
+		times, requests := w.questions()
+		want(t, "a request has an id", requests[0].GetRequestId() != "", true)
+		want(t, "two requests have one id", requests[0].GetRequestId() == requests[1].GetRequestId(), false)
+		for i, at := range times[1:] {
+			if shift := time.Duration(at.UnixNano() % int64(period)); shift != shiftOf("shop", period) {
+				t.Errorf("round %d is %s after a multiple of the period, want %s", i+1, shift, shiftOf("shop", period))
+			}
+		}
+		changed := time.Now()
+		w.change(key, func(hpa *autoscalingv2.HorizontalPodAutoscaler) {
+			hpa.Annotations[SyncPeriodAnnotation] = "1s"
+		})
+		settle()
+		want(t, "rounds at once after a change", w.askedSince(changed), 1)
+		time.Sleep(20 * time.Second)
+		if n := w.askedSince(changed); n < 20 || n > 22 {
+			t.Errorf("%d rounds in 20 s, a second apart", n)
+		}
+		changed = time.Now()
+		w.queue.Add(key)
+		settle()
+		want(t, "rounds out of turn without a change", w.askedSince(changed), 0)
+	})
+}
+
+func TestTheRecommenderIsAway(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, period)
+		const n = 20
+		var keys []Key
+		for i := range n {
+			name := fmt.Sprintf("web-%02d", i)
+			w.workload("shop/"+name, 3, 30)
+			keys = append(keys, w.add(evaluatedHPA("shop", name)))
+		}
+		time.Sleep(3 * period)
+		before := w.hpa(keys[0]).Status
+		written := w.written()
+		w.with(func() {
+			w.fault = func(string, int) error {
+				return status.Error(codes.Unavailable, `connection error: desc = "transport: authentication handshake failed: tls: failed to verify certificate"`)
+			}
+			for _, key := range keys {
+				w.load["shop/"+key.Name] = 80
+			}
+		})
+		away := time.Now()
+		time.Sleep(10 * period)
+		for _, key := range keys {
+			want(t, "condition", w.able(key), "False "+ReasonRecommenderUnavailable)
+			want(t, "replicas", w.count("shop/"+key.Name), 3)
+		}
+		want(t, "statuses written while away", w.written()-written, n)
+		if asked := w.askedSince(away); asked > n+105 {
+			t.Errorf("asked %d times in 100 s, want about one a second", asked)
+		}
+		held := w.hpa(keys[0]).Status
+		c := conditionOf(&held, autoscalingv2.AbleToScale)
+		since := "the recommender has been unavailable since " + c.LastTransitionTime.UTC().Format(time.RFC3339) + ": authentication handshake failed: tls: failed to verify certificate"
+		want(t, "message", c.Message, since)
+		if c.LastTransitionTime.Sub(away) > period+time.Second {
+			t.Errorf("since %s, was away from %s", c.LastTransitionTime, away)
+		}
+		want(t, "other condition", held.Conditions[1], before.Conditions[1])
+		w.with(func() { w.fault = nil })
+		time.Sleep(1100 * time.Millisecond)
+		synctest.Wait()
+		for _, key := range keys {
+			want(t, "replicas of "+key.Name+" a second after its return", w.count("shop/"+key.Name), 8)
+			want(t, "condition of "+key.Name, w.able(key), "True SucceededRescale")
+			if at := conditionOf(&w.hpa(key).Status, autoscalingv2.AbleToScale).LastTransitionTime; time.Since(at.Time) > 3*time.Second {
+				t.Errorf("%s: last transition was at %s, before its return", key.Name, at)
+			}
+		}
+		written = w.written()
+		time.Sleep(period)
+		want(t, "statuses in the next round", w.written()-written, n) // ReadyForNewScale
+		time.Sleep(5 * period)
+		want(t, "statuses after that", w.written()-written, n)
+	})
+}
+
+// One object that the service does not answer does not keep the others waiting.
+func TestTheRecommenderIsAwayForOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, period)
+		w.service = &onlyGood{RecommendationServiceServer: w.service}
+		// The bank's are asked about at other instants than the shop's.
+		for _, key := range []Key{{HPA, "shop", "good"}, {HPA, "shop", "bad"}, {HPA, "bank", "bad"}} {
+			w.workload(key.Namespace+"/"+key.Name, 3, 30)
+			w.add(evaluatedHPA(key.Namespace, key.Name))
+		}
+		time.Sleep(10 * period)
+		began, written := time.Now(), w.written()
+		time.Sleep(10 * period)
+		want(t, "statuses written", w.written()-written, 0)
+		good := 0
+		times, requests := w.questions()
+		for i, at := range times {
+			if !at.Before(began) && strings.HasSuffix(requests[i].GetTarget(), "/good") {
+				good++
+			}
+		}
+		if good < 10 {
+			t.Errorf("%d rounds of the good one in ten periods", good)
+		}
+		want(t, "condition of the good one", w.able(Key{HPA, "shop", "good"}), "True ReadyForNewScale")
+		want(t, "condition of the bad one", w.able(Key{HPA, "shop", "bad"}), "False "+ReasonRecommenderUnavailable)
+	})
+}
+
+func TestTheRecommenderRefuses(t *testing.T) {
+	t.Parallel()
+	violations, err := status.New(codes.InvalidArgument, "invalid").WithDetails(&errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{
+		{Field: "spec.maxReplicas", Description: "must be greater than 0"}, {Field: "spec.metrics", Description: "too many"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name    string
+		err     error
+		message string
+	}{
+		{"all violations are named", violations.Err(), "the recommender refused to decide: spec.maxReplicas: must be greater than 0; spec.metrics: too many"},
+		{"no permission", status.Error(codes.PermissionDenied, "not your cluster"), "the recommender refused to decide: not your cluster"},
+		{"no credentials", status.Error(codes.Unauthenticated, "who are you"), "the recommender refused to decide: who are you"},
+		{"too large, and waiting does not help", status.Error(codes.ResourceExhausted, "too many pods"), "the recommender refused to decide: too many pods"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, period)
+				w.workload("shop/web", 3, 50)
+				w.fault = func(call string, _ int) error {
+					if call == "recommend" {
+						return tt.err
+					}
+					return nil
+				}
+				key := w.add(newHPA("shop", "web"))
+				settle()
+				c := conditionOf(&w.hpa(key).Status, autoscalingv2.AbleToScale)
+				want(t, "condition", w.able(key), "False "+ReasonRecommendationRefused)
+				want(t, "message", c.Message, tt.message)
+				asked := w.askedSince(time.Time{})
+				time.Sleep(5 * period)
+				if n := w.askedSince(time.Time{}) - asked; n < 4 || n > 5 {
+					t.Errorf("asked %d times in five periods", n)
+				}
+				want(t, "statuses written", w.written(), 1)
+				w.with(func() { w.fault = nil })
+				time.Sleep(2 * period)
+				want(t, "replicas", w.count("shop/web"), 5)
+			})
+		})
+	}
+}
+
+func TestARivalIsNotFought(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, period)
+		w.workload("shop/web", 3, 50)
+		hpa := newHPA("shop", "web")
+		w.rivals[Key{Autoscaler, "shop", "web"}] = "HorizontalPodAutoscaler shop/other scales Deployment shop/web"
+		a := &v1.Autoscaler{ObjectMeta: hpa.ObjectMeta, Spec: v1.AutoscalerSpec{HorizontalPodAutoscalerSpec: hpa.Spec}}
+		key := w.add(a)
+		time.Sleep(3 * period)
+		want(t, "asked", w.askedSince(time.Time{}), 0)
+		want(t, "replicas", w.count("shop/web"), 3)
+		want(t, "condition", w.able(key), "False "+ReasonConflictingAutoscaler)
+		stored := w.autoscaler(key)
+		want(t, "explanation", stored.Status.Explanation, "Not scaled: HorizontalPodAutoscaler shop/other scales Deployment shop/web.")
+		w.with(func() { delete(w.rivals, key) })
+		time.Sleep(2 * period)
+		want(t, "replicas", w.count("shop/web"), 5)
+		stored = w.autoscaler(key)
+		want(t, "explanation", stored.Status.Explanation, "Kept at 5: recommended size matches current size.")
+		if stored.Status.RecommendationID == "" {
+			t.Error("no recommendation id")
+		}
+	})
+}
+
+func TestObjectsComeAndGo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, period)
+		w.workload("shop/web", 3, 30)
+		key := w.add(evaluatedHPA("shop", "web"))
+		time.Sleep(period)
+		want(t, "calls for one that was evaluated before", fmt.Sprint(w.calls()), "[]")
+		w.remove(key)
+		settle()
+		const forgotten = "[delete clusters/demo/namespaces/shop/targets/web]"
+		want(t, "calls for one that went", fmt.Sprint(w.calls()), forgotten)
+		asked := w.askedSince(time.Time{})
+		time.Sleep(5 * period)
+		want(t, "asked for one that went", w.askedSince(time.Time{})-asked, 0)
+		w.add(evaluatedHPA("shop", "web"))
+		settle()
+		w.calls()
+		w.add(newHPA("shop", "web")) // another one, before the agent saw the first go
+		settle()
+		want(t, "calls for a namesake", fmt.Sprint(w.calls()), "[delete clusters/demo/namespaces/shop/targets/web delete clusters/demo/namespaces/shop/targets/web]")
+	})
+}
+
+// A report that does not arrive is sent before the next question.
+func TestALostReportIsSentAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, period)
+		w.workload("shop/web", 3, 50)
+		w.fault = func(call string, _ int) error {
+			if call == "report" {
+				return errAway
+			}
+			return nil
+		}
+		w.add(evaluatedHPA("shop", "web"))
+		settle()
+		want(t, "calls", fmt.Sprint(w.calls()), "[scale shop/web 5]")
+		want(t, "events", len(w.events()), 0)
+		w.with(func() { w.fault = nil })
+		time.Sleep(2 * period)
+		want(t, "calls", fmt.Sprint(w.calls()), "[report APPLIED]")
+		want(t, "events", fmt.Sprint(w.events()), "[Normal SuccessfulRescale New size: 5; reason: external metric queue(nil) above target]")
+	})
+}
+
+func TestTheCountCantBeWritten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, period)
+		w.workload("shop/web", 3, 50)
+		w.applyErr = errors.New("deployments.apps is forbidden")
+		key := w.add(evaluatedHPA("shop", "web"))
+		settle()
+		want(t, "condition", w.able(key), "False FailedUpdateScale")
+		want(t, "events", fmt.Sprint(w.events()), "[Warning FailedRescale New size: 5; reason: external metric queue(nil) above target; error: deployments.apps is forbidden]")
+		want(t, "calls", fmt.Sprint(w.calls()), "[report FAILED]")
+		want(t, "asked before the next round", w.askedSince(time.Time{}), 1)
+	})
+}
+
+// Others change the count between the read and the write: it is decided again.
+func TestTheCountMoves(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, period)
+		w.workload("shop/web", 3, 50)
+		w.applyErr = &cluster.MovedError{Name: "web", Was: 3, Now: 7}
+		w.applyHook = func() { w.replicas["shop/web"] = 7 }
+		w.add(evaluatedHPA("shop", "web"))
+		settle()
+		want(t, "questions", w.askedSince(time.Time{}), maxDecisions)
+		want(t, "events", len(w.events()), 0)
+		want(t, "replicas", w.count("shop/web"), 7)
+		w.with(func() { w.applyErr = nil })
+		time.Sleep(2 * period)
+		want(t, "replicas", w.count("shop/web"), 5)
+	})
+}
+
+// As upstream: an event, and the next round.
+func TestTheStatusCantBeWritten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, period)
+		w.workload("shop/web", 3, 50)
+		w.statusErr = apierrors.NewConflict(schema.GroupResource{Group: "autoscaling", Resource: "horizontalpodautoscalers"}, "web", errors.New("modified"))
+		key := w.add(evaluatedHPA("shop", "web"))
+		settle()
+		want(t, "asked before the next round", w.askedSince(time.Time{}), 1)
+		if !slices.Contains(w.events(), "Warning FailedUpdateStatus "+w.statusErr.Error()) {
+			t.Errorf("events: %q", w.events())
+		}
+		w.with(func() { w.statusErr = nil })
+		time.Sleep(2 * period)
+		want(t, "condition", w.able(key), "True ReadyForNewScale")
+	})
+}
+
+// The informers' cache lags behind what the agent itself wrote.
+func TestTheCacheIsBehind(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, period)
+		w.workload("shop/web", 3, 50)
+		old := evaluatedHPA("shop", "web")
+		key := w.add(old)
+		w.with(func() { w.cached = map[Key]client.Object{key: old} })
+		time.Sleep(3 * period)
+		want(t, "condition", w.able(key), "True ReadyForNewScale")
+		want(t, "statuses written", w.written(), 2)
+		want(t, "events", len(w.events()), 1)
+	})
+}
+
+// An object is new once, also while its status can't be written.
+func TestANamesakesHistoryIsDeletedOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, period)
+		w.workload("shop/web", 3, 30)
+		w.statusErr = errors.New("no")
+		w.add(newHPA("shop", "web"))
+		time.Sleep(5 * period)
+		want(t, "calls", fmt.Sprint(w.calls()), "[delete clusters/demo/namespaces/shop/targets/web]")
+	})
+}
+
+// What wakes an object while its round is in flight is not lost.
+func TestAnObjectIsHurried(t *testing.T) {
+	t.Parallel()
+	m, err := newMetrics(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStates(m)
+	key, later := Key{HPA, "shop", "web"}, time.Now().Add(time.Hour)
+	st := s.of(key)
+	s.begin(st)
+	s.hurry([]Key{key})
+	want(t, "due after a round that was hurried", s.end(st, later), time.Time{})
+	s.begin(st)
+	want(t, "due after a round that was not", s.end(st, later), later)
+}
+
+// The cluster can't be read: sooner than in the next round it is tried again, less and
+// less often.
+func TestAFailedReadBacksOff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, time.Minute)
+		w.workload("shop/web", 3, 50)
+		w.readErr = errors.New("no")
+		w.add(evaluatedHPA("shop", "web"))
+		time.Sleep(5 * time.Minute)
+		want(t, "asked", w.askedSince(time.Time{}), 0)
+		// After 1, 2, 4, … s, and with each round.
+		if n := w.readsSoFar(); n < 8 || n > 14 {
+			t.Errorf("%d reads in five minutes", n)
+		}
+		w.with(func() { w.readErr = nil })
+		time.Sleep(time.Minute)
+		want(t, "replicas", w.count("shop/web"), 5)
+	})
+}
+
+func TestAnObjectThatCantBeRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, period)
+		w.workload("shop/web", 3, 50)
+		hpa := evaluatedHPA("shop", "web")
+		hpa.Annotations[ShadowAnnotation] = "yes, please"
+		key := w.add(hpa)
+		time.Sleep(2 * period)
+		want(t, "condition", w.able(key), "False "+ReasonInvalidObject)
+		want(t, "replicas", w.count("shop/web"), 3)
+		w.change(key, func(hpa *autoscalingv2.HorizontalPodAutoscaler) {
+			hpa.Annotations = map[string]string{SyncPeriodAnnotation: "1ms"}
+		})
+		time.Sleep(3 * period)
+		want(t, "replicas", w.count("shop/web"), 5)
+		warnings := 0
+		for _, e := range w.events() {
+			if strings.HasPrefix(e, "Warning InvalidObject annotation autoscaling.setpoint.dev/sync-period") {
+				warnings++
+			}
+		}
+		want(t, "warnings", warnings, 1)
+	})
+}
+
+func TestPrepareKeepsTransitionTimesGoingForward(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	at := func(ago time.Duration) metav1.Time { return metav1.NewTime(now.Add(-ago)).Rfc3339Copy() }
+	for _, tt := range []struct {
+		name         string
+		stored, next autoscalingv2.HorizontalPodAutoscalerCondition
+		want         metav1.Time
+	}{
+		{"the service's when it is later", able("True", at(time.Hour)), able("True", at(time.Minute)), at(time.Minute)},
+		{"the stored one when that is later", able("True", at(time.Minute)), able("True", at(time.Hour)), at(time.Minute)},
+		{"now when the status is another and the service's lies before", able("False", at(time.Minute)), able("True", at(time.Hour)), at(0)},
+		{"the service's when the status is another", able("False", at(time.Hour)), able("True", at(time.Minute)), at(time.Minute)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			stored := &autoscalingv2.HorizontalPodAutoscalerStatus{Conditions: []autoscalingv2.HorizontalPodAutoscalerCondition{tt.stored}}
+			next := &autoscalingv2.HorizontalPodAutoscalerStatus{Conditions: []autoscalingv2.HorizontalPodAutoscalerCondition{tt.next}}
+			prepare(next, stored)
+			if got := next.Conditions[0].LastTransitionTime; got.Sub(tt.want.Time).Abs() > time.Second {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func able(status string, at metav1.Time) autoscalingv2.HorizontalPodAutoscalerCondition {
+	return autoscalingv2.HorizontalPodAutoscalerCondition{Type: autoscalingv2.AbleToScale, Status: corev1.ConditionStatus(status), LastTransitionTime: at}
+}
+
+// onlyGood answers for the target good only.
+type onlyGood struct {
+	setpointv1.RecommendationServiceServer
+}
+
+func (s *onlyGood) Recommend(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
+	if !strings.HasSuffix(req.GetTarget(), "/good") {
+		return nil, status.Error(codes.Unavailable, "not for you")
+	}
+	return s.RecommendationServiceServer.Recommend(ctx, req)
+}
+
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		change func(*Options)
+		want   string
+	}{
+		{"defaults do", func(*Options) {}, ""},
+		{"no cluster", func(o *Options) { o.Cluster = "" }, `cluster ""`},
+		{"a cluster that is a path", func(o *Options) { o.Cluster = "a/b" }, `cluster "a/b"`},
+		{"a source that there is not", func(o *Options) { o.Sources = []Source{"cronjob"} }, `source "cronjob"`},
+		{"an empty namespace", func(o *Options) { o.Namespaces = []string{""} }, "namespaces"},
+		{"a period that is too short", func(o *Options) { o.SyncPeriod = time.Millisecond }, "sync period"},
+		{"a period that is too long", func(o *Options) { o.SyncPeriod = 2 * time.Hour }, "sync period"},
+		{"a Lease without a name", func(o *Options) { o.Election = &Election{} }, "needs a name"},
+		{"times in the wrong order", func(o *Options) { o.Election = &Election{Name: "x", LeaseDuration: time.Second} }, "in this order"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o := Options{Cluster: "demo"}
+			tt.change(&o)
+			_, err := o.withDefaults()
+			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+}

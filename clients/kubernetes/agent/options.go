@@ -1,0 +1,115 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+)
+
+// Options are the settings of an agent. The zero value of a field is its default where
+// one is named.
+type Options struct {
+	// Cluster is the cluster's name at the service. Required.
+	Cluster string
+	// Sources are the kinds of objects that are served. Default: HPA.
+	Sources []Source
+	// Namespaces are those that are served. Default: all.
+	Namespaces []string
+	// SyncPeriod is the time between two rounds of an object that sets none. 1 s to 1 h.
+	// Default: 15 s.
+	SyncPeriod time.Duration
+	// Workers is how many rounds run at once. Default: 32.
+	Workers int
+	// RequestTimeout bounds a call of the service or of the cluster. Default: 10 s.
+	RequestTimeout time.Duration
+	// DrainTimeout bounds what a stop leaves to rounds in flight. Default: 20 s.
+	DrainTimeout time.Duration
+	// Shadow makes a shadow of every object: nothing is applied or written.
+	Shadow bool
+	// Election is how agents of one cluster agree on the one that acts. Nil: this one
+	// acts.
+	Election *Election
+	// Observers are told of decisions.
+	Observers []Observer
+	// Registerer takes the metrics. Nil: there are none.
+	Registerer prometheus.Registerer
+	// Log takes the lines. Nil: nobody does.
+	Log *zap.Logger
+}
+
+// Election is a leader election by a Lease.
+type Election struct {
+	// Namespace and Name of the Lease. Required, the namespace unless the agent runs in
+	// a pod, whose own is the default.
+	Namespace, Name string
+	// LeaseDuration is how long others wait for a leader that is silent, RenewDeadline
+	// how long a leader tries to renew before it gives up, RetryPeriod the time between
+	// attempts. Defaults: 15 s, 10 s, 2 s.
+	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+}
+
+// withDefaults fills in defaults and returns what is wrong.
+func (o Options) withDefaults() (Options, error) {
+	setDefault(&o.SyncPeriod, 15*time.Second)
+	setDefault(&o.Workers, 32)
+	setDefault(&o.RequestTimeout, 10*time.Second)
+	setDefault(&o.DrainTimeout, 20*time.Second)
+	if len(o.Sources) == 0 {
+		o.Sources = []Source{HPA}
+	}
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	if o.Election != nil {
+		e := *o.Election
+		setDefault(&e.LeaseDuration, 15*time.Second)
+		setDefault(&e.RenewDeadline, 10*time.Second)
+		setDefault(&e.RetryPeriod, 2*time.Second)
+		o.Election = &e
+	}
+	return o, o.validate()
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+func (o *Options) validate() error {
+	var problems []error
+	refuse := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	if _, err := kubernetes.TargetName(o.Cluster, "n", "n"); err != nil {
+		problems = append(problems, err)
+	}
+	for _, s := range o.Sources {
+		if s != HPA && s != Autoscaler {
+			refuse("source %q: is none of %q", s, []Source{HPA, Autoscaler})
+		}
+	}
+	if slices.Contains(o.Namespaces, "") {
+		refuse("namespaces: one is empty")
+	}
+	if o.SyncPeriod < minSyncPeriod || o.SyncPeriod > maxSyncPeriod {
+		refuse("sync period: %s is not from %s to %s", o.SyncPeriod, minSyncPeriod, maxSyncPeriod)
+	}
+	if o.Workers < 0 || o.RequestTimeout < 0 || o.DrainTimeout < 0 {
+		refuse("workers and timeouts must be above 0")
+	}
+	if e := o.Election; e != nil {
+		if e.Name == "" {
+			refuse("leader election: the Lease needs a name")
+		}
+		if e.RenewDeadline >= e.LeaseDuration || e.RetryPeriod >= e.RenewDeadline || e.RetryPeriod < 0 {
+			refuse("leader election: retry period %s, renew deadline %s and lease duration %s must be in this order", e.RetryPeriod, e.RenewDeadline, e.LeaseDuration)
+		}
+	}
+	return errors.Join(problems...)
+}

@@ -1,0 +1,97 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
+)
+
+// podCaches are informers of pods, one a namespace or one for all.
+type podCaches struct {
+	informers map[string]toolscache.SharedIndexInformer
+	pods      map[string]*cluster.InformerPods
+}
+
+func newPodCaches(config *rest.Config, connections *http.Client, namespaces []string) (*podCaches, error) {
+	// Pods are most of what is read: as JSON they would take several times the memory
+	// and time to decode.
+	config = rest.CopyConfig(config)
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	core, err := corev1client.NewForConfigAndClient(config, connections)
+	if err != nil {
+		return nil, err
+	}
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	c := &podCaches{informers: map[string]toolscache.SharedIndexInformer{}, pods: map[string]*cluster.InformerPods{}}
+	for _, namespace := range namespaces {
+		watched := toolscache.NewListWatchFromClient(core.RESTClient(), "pods", namespace, fields.Everything())
+		informer := toolscache.NewSharedIndexInformer(watched, &corev1.Pod{}, 0,
+			toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
+		if err := informer.SetTransform(cluster.StripPod); err != nil {
+			return nil, err
+		}
+		if c.pods[namespace], err = cluster.NewInformerPods(informer.GetIndexer()); err != nil {
+			return nil, err
+		}
+		c.informers[namespace] = informer
+	}
+	return c, nil
+}
+
+// of returns the pods of a namespace, nil if it is not watched.
+func (c *podCaches) of(namespace string) *cluster.InformerPods {
+	if pods := c.pods[namespace]; pods != nil {
+		return pods
+	}
+	return c.pods[metav1.NamespaceAll]
+}
+
+// Pods implements cluster.Pods.
+func (c *podCaches) Pods(ctx context.Context, namespace string, selector labels.Selector) ([]*corev1.Pod, error) {
+	pods := c.of(namespace)
+	if pods == nil {
+		return nil, errors.New("pods of namespace " + namespace + " are not watched")
+	}
+	return pods.Pods(ctx, namespace, selector)
+}
+
+// CountPods implements cluster.PodCounter.
+func (c *podCaches) CountPods(namespace string) int {
+	if pods := c.of(namespace); pods != nil {
+		return pods.CountPods(namespace)
+	}
+	return 0
+}
+
+// Start implements manager.Runnable: it runs the informers until the context ends.
+func (c *podCaches) Start(ctx context.Context) error {
+	done := make(chan struct{}, len(c.informers))
+	for _, informer := range c.informers {
+		go func() {
+			defer func() { done <- struct{}{} }()
+			informer.RunWithContext(ctx)
+		}()
+	}
+	for range c.informers {
+		<-done
+	}
+	return nil
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: who stands by keeps
+// its caches warm.
+func (c *podCaches) NeedLeaderElection() bool { return false }

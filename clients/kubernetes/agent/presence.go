@@ -1,0 +1,172 @@
+package agent
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// probeInterval is how often a service that is away is asked.
+const probeInterval = time.Second
+
+// presence knows whether the service is there. While it is away one object a second
+// asks, as a probe, and the others wait; its first answer wakes them.
+type presence struct {
+	// wake has objects evaluated at once.
+	wake func(...Key)
+	// redial makes connections try again without waiting out their delay. May be nil.
+	redial  func()
+	metrics *metrics
+
+	mu sync.Mutex
+	// absence is nil while the service is there. Guarded by mu.
+	absence *absence
+	// lastAnswer is when the service answered last. Guarded by mu.
+	lastAnswer time.Time
+	// suspects are objects that were not answered while others were: that they are not
+	// says nothing of the service. Guarded by mu.
+	suspects map[Key]bool
+	// began says that an absence begins; one such word is enough.
+	began chan struct{}
+}
+
+// absence is a time without answers.
+type absence struct {
+	since  time.Time
+	reason string
+	// cause is the object that was not answered first.
+	cause Key
+	// waiting are the objects that wait for its end.
+	waiting map[Key]bool
+	// probe is the object that may ask; none: the empty key.
+	probe Key
+}
+
+func newPresence(wake func(...Key), redial func(), m *metrics) *presence {
+	m.recommender(time.Time{})
+	return &presence{wake: wake, redial: redial, metrics: m, suspects: map[Key]bool{}, began: make(chan struct{}, 1)}
+}
+
+// admit tells whether the object may ask; otherwise it waits, and how long the service
+// has been away and why is returned.
+func (p *presence) admit(key Key) (ok bool, since time.Time, reason string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	a := p.absence
+	if a == nil {
+		return true, time.Time{}, ""
+	}
+	if a.probe == key {
+		a.probe = Key{}
+		return true, time.Time{}, ""
+	}
+	a.waiting[key] = true
+	return false, a.since, a.reason
+}
+
+// answered notes an answer about an object.
+func (p *presence) answered(key Key) {
+	p.mu.Lock()
+	p.lastAnswer = time.Now()
+	a := p.absence
+	p.absence = nil
+	if a != nil && a.cause != key {
+		p.suspects[a.cause] = true
+	}
+	delete(p.suspects, key)
+	p.mu.Unlock()
+	if a == nil {
+		return
+	}
+	p.metrics.recommender(time.Time{})
+	woken := make([]Key, 0, len(a.waiting))
+	for key := range a.waiting {
+		woken = append(woken, key)
+	}
+	slices.SortFunc(woken, compareKeys) // namespace by namespace, as they share readings
+	p.wake(woken...)
+}
+
+// failed notes a question, asked at that time, that was not answered. It returns since
+// when the service is away, and why; false: it answered others meanwhile, so it is
+// there.
+func (p *presence) failed(key Key, asked time.Time, reason string) (since time.Time, first string, away bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.absence == nil {
+		if !p.lastAnswer.Before(asked) || p.suspects[key] {
+			p.suspects[key] = true
+			return asked, reason, false
+		}
+		p.absence = &absence{since: asked, reason: reason, cause: key, waiting: map[Key]bool{}}
+		p.metrics.recommender(asked)
+		select {
+		case p.began <- struct{}{}:
+		default:
+		}
+	}
+	p.absence.waiting[key] = true
+	return p.absence.since, p.absence.reason, true
+}
+
+// forget drops an object that is no more.
+func (p *presence) forget(key Key) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.suspects, key)
+	if p.absence != nil {
+		delete(p.absence.waiting, key)
+	}
+}
+
+// run sends probes while the service is away, until the context ends.
+func (p *presence) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.began:
+		}
+		ticker := time.NewTicker(probeInterval)
+		for away := true; away; {
+			select {
+			case <-ctx.Done():
+				away = false
+			case <-ticker.C:
+				away = p.sendProbe()
+			}
+		}
+		ticker.Stop()
+	}
+}
+
+// sendProbe lets one of those that wait ask; false: the service is back.
+func (p *presence) sendProbe() bool {
+	p.mu.Lock()
+	a := p.absence
+	if a == nil {
+		p.mu.Unlock()
+		return false
+	}
+	// A random one: what one object asks may be the very thing that fails.
+	var probe Key
+	for probe = range a.waiting {
+		if !p.suspects[probe] {
+			break
+		}
+	}
+	if probe != (Key{}) {
+		a.probe = probe
+		delete(a.waiting, probe)
+	}
+	p.mu.Unlock()
+	if probe == (Key{}) {
+		return true
+	}
+	if p.redial != nil {
+		p.redial()
+	}
+	p.wake(probe)
+	return true
+}

@@ -1,0 +1,104 @@
+package agent
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// Recommender is the service, as package setpoint's Client has it.
+type Recommender interface {
+	// Recommend asks for a replica count.
+	Recommend(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error)
+	// ReportScale tells what became of one.
+	ReportScale(ctx context.Context, req *setpointv1.ReportScaleRequest) (*setpointv1.ReportScaleResponse, error)
+	// DeleteTarget forgets a target; NOT_FOUND says that there was none.
+	DeleteTarget(ctx context.Context, name string) error
+}
+
+// Stream is a stream of the service, as package setpoint's Stream is one.
+type Stream interface {
+	// Recommend asks for a replica count.
+	Recommend(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error)
+}
+
+// How long calls take the place of a stream that can't be used: where the service or
+// what lies before it does not know streams, and where a stream failed and a call did
+// not.
+const (
+	withoutStreams   = 10 * time.Minute
+	withoutTheStream = 15 * time.Second
+)
+
+// asker asks over the stream, and with calls while that can't be used.
+type asker struct {
+	stream Stream // nil: calls only
+	calls  Recommender
+	// timeout bounds a question, the attempt over the stream to half of it.
+	timeout time.Duration
+	metrics *metrics
+
+	mu sync.Mutex
+	// callsUntil is when the stream is tried again. Guarded by mu.
+	callsUntil time.Time
+}
+
+// recommend asks. The request has an id, so that it counts once, whichever way its
+// answer comes.
+func (a *asker) recommend(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
+	if !a.streams() {
+		a.metrics.asked("unary")
+		return a.calls.Recommend(ctx, req)
+	}
+	a.metrics.asked("stream")
+	answer, err := a.overStream(ctx, req)
+	if err == nil || !streamFault(err) || ctx.Err() != nil {
+		return answer, err
+	}
+	a.metrics.asked("unary")
+	answer, callErr := a.calls.Recommend(ctx, req)
+	switch {
+	case status.Code(err) == codes.Unimplemented:
+		a.avoidStream(withoutStreams)
+	case answered(callErr):
+		a.avoidStream(withoutTheStream)
+	}
+	return answer, callErr
+}
+
+func (a *asker) overStream(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, a.timeout/2)
+	defer cancel()
+	return a.stream.Recommend(ctx, req)
+}
+
+func (a *asker) streams() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.stream != nil && !time.Now().Before(a.callsUntil)
+}
+
+func (a *asker) avoidStream(d time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.callsUntil = time.Now().Add(d)
+}
+
+// streamFault tells whether an error may be one of the stream and not of the request.
+func streamFault(err error) bool {
+	switch status.Code(err) {
+	case codes.Unimplemented, codes.Unavailable, codes.DeadlineExceeded, codes.Internal, codes.Unknown, codes.Canceled:
+		return true
+	}
+	return false
+}
+
+// answered tells whether the service took the request in, be it to refuse it.
+func answered(err error) bool { return err == nil || refused(err) }

@@ -1,0 +1,81 @@
+package agent
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/setpoint-dev/setpoint/clients/setpoint"
+)
+
+// refused tells whether the service refused the request for what it is: asking again
+// will not help. Everything else may pass.
+func refused(err error) bool {
+	switch status.Code(err) {
+	case codes.InvalidArgument, codes.PermissionDenied, codes.Unauthenticated,
+		codes.FailedPrecondition, codes.OutOfRange, codes.NotFound:
+		return true
+	case codes.ResourceExhausted:
+		// Waiting helps only where the service says how long.
+		_, told := setpoint.RetryDelay(err)
+		return !told
+	}
+	return false
+}
+
+// maxReason bounds a reason in a condition, bytes.
+const maxReason = 1024
+
+// transportError is what gRPC puts around the error of a connection; the innermost
+// text is what tells a person something.
+var transportError = regexp.MustCompile(`desc = ("(?:[^"\\]|\\.)*")`)
+
+// plainReason is an error of the service, or of the way to it, for people.
+func plainReason(err error) string {
+	if violations := setpoint.Violations(err); len(violations) > 0 {
+		texts := make([]string, 0, len(violations))
+		for _, v := range violations {
+			texts = append(texts, v.Field+": "+v.Description)
+		}
+		return shorten(strings.Join(texts, "; "))
+	}
+	text := err.Error()
+	if s, ok := status.FromError(err); ok {
+		text = s.Message()
+	}
+	for range 4 {
+		inner := transportError.FindStringSubmatch(text)
+		if inner == nil {
+			break
+		}
+		unquoted, err := strconv.Unquote(inner[1])
+		if err != nil {
+			break
+		}
+		text = unquoted
+	}
+	text = strings.TrimPrefix(text, "transport: ")
+	if text == "" {
+		text = status.Code(err).String()
+	}
+	return shorten(text)
+}
+
+func shorten(text string) string {
+	if len(text) <= maxReason {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxReason], "") + fmt.Sprintf("… (%d bytes more)", len(text)-maxReason)
+}
+
+// cut bounds a text, bytes.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "")
+}

@@ -1,0 +1,53 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// maxMessage bounds what a report says of an error, bytes: what the service takes.
+const maxMessage = 8192
+
+// report tells the service what became of the change. If it can't be told, it is told
+// before the object's next question; the count is right in any case, as that question
+// shows it.
+func (r *round) report(ctx context.Context, e *evaluation) {
+	req := &setpointv1.ReportScaleRequest{
+		Target: e.request.GetTarget(), RecommendationId: e.answer.GetRecommendationId(), Outcome: "APPLIED",
+	}
+	if e.applyErr != nil {
+		req.Outcome, req.Message = "FAILED", cut(e.applyErr.Error(), maxMessage)
+	}
+	var err error
+	if e.report, err = r.send(ctx, req); err != nil {
+		r.log.Warn("recommender not told what became of its recommendation, will be before the next one", zap.Error(err))
+		r.st.unreported = req
+	}
+}
+
+// reportAgain sends the report that did not reach the service, and the events that come
+// of it.
+func (r *round) reportAgain(ctx context.Context) error {
+	req := r.st.unreported
+	if req == nil {
+		return nil
+	}
+	answer, err := r.send(ctx, req)
+	if err != nil && !refused(err) {
+		return err
+	}
+	r.st.unreported = nil // one that is refused would be refused again
+	r.emit(answer.GetEvents())
+	return nil
+}
+
+func (r *round) send(ctx context.Context, req *setpointv1.ReportScaleRequest) (*setpointv1.ReportScaleResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	defer r.metrics.took(partReport, time.Now())
+	return r.recommender.ReportScale(ctx, req)
+}

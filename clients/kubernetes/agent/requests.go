@@ -1,0 +1,89 @@
+package agent
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// requestCounter counts requests to the API server, by verb and resource.
+type requestCounter struct{ counts *prometheus.CounterVec }
+
+func newRequestCounter(r prometheus.Registerer) (*requestCounter, error) {
+	c := &requestCounter{prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "setpoint_agent_api_requests_total", Help: "Requests to the API server, by verb and resource.",
+	}, []string{"verb", "resource"})}
+	if r == nil {
+		return c, nil
+	}
+	return c, r.Register(c.counts)
+}
+
+// wrap counts what goes over a transport.
+func (c *requestCounter) wrap(next http.RoundTripper) http.RoundTripper {
+	return countingTransport{c, next}
+}
+
+type countingTransport struct {
+	*requestCounter
+	next http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t countingTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	verb, resource := describe(req)
+	t.counts.WithLabelValues(verb, resource).Inc()
+	return t.next.RoundTrip(req)
+}
+
+// WrappedRoundTripper lets client-go find what lies beneath.
+func (t countingTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
+
+// describe returns the verb as RBAC has it and the resource with its group, for example
+// "deployments.apps/scale"; of the metrics APIs, whose resources are without number,
+// only the API.
+func describe(req *http.Request) (verb, resource string) {
+	segments := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
+	group := ""
+	switch {
+	case len(segments) > 2 && segments[0] == "api":
+		segments = segments[2:]
+	case len(segments) > 3 && segments[0] == "apis":
+		group, segments = segments[1], segments[3:]
+	default:
+		return strings.ToLower(req.Method), "discovery"
+	}
+	if len(segments) > 2 && segments[0] == "namespaces" {
+		segments = segments[2:]
+	}
+	if group == "custom.metrics.k8s.io" || group == "external.metrics.k8s.io" {
+		return "get", group
+	}
+	resource = segments[0]
+	if group != "" {
+		resource += "." + group
+	}
+	if len(segments) > 2 {
+		resource += "/" + segments[2]
+	}
+	return verbOf(req, len(segments) > 1), resource
+}
+
+func verbOf(req *http.Request, named bool) string {
+	switch req.Method {
+	case http.MethodGet:
+		if strings.Contains(req.URL.RawQuery, "watch=true") || strings.Contains(req.URL.RawQuery, "watch=1") {
+			return "watch"
+		}
+		if named {
+			return "get"
+		}
+		return "list"
+	case http.MethodPost:
+		return "create"
+	case http.MethodPut:
+		return "update"
+	}
+	return strings.ToLower(req.Method)
+}

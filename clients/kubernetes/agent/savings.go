@@ -1,0 +1,57 @@
+package agent
+
+import (
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
+)
+
+// savings tells how many reads were answered without a request of their own. It
+// implements prometheus.Collector.
+type savings struct {
+	mu      sync.Mutex
+	readers []*cluster.Reader // guarded by mu
+}
+
+var savedReads = prometheus.NewDesc("setpoint_agent_reads_total",
+	"Reads of the cluster, by what was read and whether a request was sent, failed, or saved as the answer was there.",
+	[]string{"call", "result"}, nil)
+
+func newSavings(r prometheus.Registerer) (*savings, error) {
+	s := &savings{}
+	if r == nil {
+		return s, nil
+	}
+	return s, r.Register(s)
+}
+
+func (s *savings) of(readers ...*cluster.Reader) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.readers = readers
+}
+
+// Describe implements prometheus.Collector.
+func (*savings) Describe(descs chan<- *prometheus.Desc) { descs <- savedReads }
+
+// Collect implements prometheus.Collector.
+func (s *savings) Collect(out chan<- prometheus.Metric) {
+	s.mu.Lock()
+	readers := s.readers
+	s.mu.Unlock()
+	sums := map[cluster.Call]cluster.Count{}
+	for _, reader := range readers {
+		for call, count := range reader.Counts() {
+			sum := sums[call]
+			sum.Requests, sum.Failed, sum.Saved = sum.Requests+count.Requests, sum.Failed+count.Failed, sum.Saved+count.Saved
+			sums[call] = sum
+		}
+	}
+	for call, sum := range sums {
+		for result, n := range map[string]uint64{"sent": sum.Requests - sum.Failed, "failed": sum.Failed, "saved": sum.Saved} {
+			out <- prometheus.MustNewConstMetric(savedReads, prometheus.CounterValue, float64(n), string(call), result)
+		}
+	}
+}

@@ -1,0 +1,14 @@
+// Package shadow keeps account of how the decisions of a shadow agree with what the
+// controller in charge wants, round by round. It is pure: it reads neither clock nor
+// cluster.
+//
+//	ledger := shadow.NewLedger()
+//	change := ledger.Note(key, against, shadow.Round{At: now, Period: period, Ours: ours, Theirs: theirs})
+//	if change.Began {
+//		// the two have come apart
+//	}
+//	report := ledger.Report(now)
+//
+// A difference is judged only when both have had the time for a round: one that is gone
+// within two periods is one of timing, and counts as agreement.
+package shadow

@@ -1,0 +1,107 @@
+package shadow
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Key names an object.
+type Key struct {
+	// Kind, Namespace and Name of the object.
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+// Ledger has an account of each object. It is safe for concurrent use.
+type Ledger struct {
+	mu       sync.Mutex
+	accounts map[Key]*account // guarded by mu
+}
+
+// NewLedger returns an empty ledger.
+func NewLedger() *Ledger { return &Ledger{accounts: map[Key]*account{}} }
+
+// Note takes a round of an object in. Against is what it is compared with, for people.
+func (l *Ledger) Note(key Key, against string, r Round) Change {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a := l.accounts[key]
+	if a == nil {
+		a = &account{}
+		l.accounts[key] = a
+	}
+	a.against = against
+	return a.note(r)
+}
+
+// Forget drops an object's account.
+func (l *Ledger) Forget(key Key) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.accounts, key)
+}
+
+// Divergent returns how many objects differ now.
+func (l *Ledger) Divergent() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, a := range l.accounts {
+		if a.running() != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// Report is what the ledger knows, at an instant.
+type Report struct {
+	At time.Time `json:"at"`
+	// Objects by namespace, name and kind.
+	Objects []Object `json:"objects"`
+}
+
+// Object is the account of an object.
+type Object struct {
+	Key
+	// Against is what it is compared with.
+	Against string `json:"against"`
+	// Since is its first round, Last its last one, whose sides Ours and Theirs are.
+	Since  time.Time `json:"since"`
+	Last   time.Time `json:"last"`
+	Ours   Side      `json:"ours"`
+	Theirs Side      `json:"theirs"`
+	// Agrees says that no divergence goes on.
+	Agrees bool `json:"agrees"`
+	// Agreed and Diverged are rounds; those of the last two periods are not judged yet.
+	Agreed   int `json:"agreed"`
+	Diverged int `json:"diverged"`
+	// Worst is the largest difference there was, replicas.
+	Worst int32 `json:"worst"`
+	// Timeline is agreement over time, 24 spans at most, all of one length.
+	Timeline []Span `json:"timeline"`
+	// Divergences are the last 20, oldest first; Dropped are those before.
+	Divergences []Divergence `json:"divergences,omitempty"`
+	Dropped     int          `json:"dropped,omitempty"`
+}
+
+// Report returns a copy of what is known.
+func (l *Ledger) Report(now time.Time) *Report {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	report := &Report{At: now, Objects: make([]Object, 0, len(l.accounts))}
+	for key, a := range l.accounts {
+		report.Objects = append(report.Objects, Object{
+			Key: key, Against: a.against, Since: a.since, Last: a.last.At, Ours: a.last.Ours, Theirs: a.last.Theirs,
+			Agrees: a.running() == nil, Agreed: a.agreed, Diverged: a.diverged, Worst: a.worst,
+			Timeline: slices.Clone(a.timeline.spans), Divergences: slices.Clone(a.divergences), Dropped: a.dropped,
+		})
+	}
+	slices.SortFunc(report.Objects, func(a, b Object) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind))
+	})
+	return report
+}

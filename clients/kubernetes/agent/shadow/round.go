@@ -1,0 +1,52 @@
+package shadow
+
+import "time"
+
+// Round is what both sides wanted at an instant.
+type Round struct {
+	// At is the instant; rounds of an object come in the order of time.
+	At time.Time
+	// Period is the time between rounds, of the one of both that has fewer. Above 0.
+	Period time.Duration
+	// Ours is the shadow's side, Theirs that of the controller in charge.
+	Ours, Theirs Side
+}
+
+// Side is what one of both wanted, and why.
+type Side struct {
+	// Replicas that were wanted.
+	Replicas int32 `json:"replicas"`
+	// Conditions by their type: status and reason, for example "True ReadyForNewScale".
+	// Empty: not known.
+	Conditions map[string]string `json:"conditions,omitempty"`
+	// Metrics are the values that were read, for example "cpu 63%". Empty: not known.
+	Metrics []string `json:"metrics,omitempty"`
+	// Limits are what held the count: windows, policies, bounds. Sentences without
+	// their stop. Empty: nothing did, or not known.
+	Limits []string `json:"limits,omitempty"`
+}
+
+// patience is how many periods a difference may last that is one of timing.
+const patience = 2
+
+// gap is by how many replicas the two differ.
+func (r *Round) gap() int32 {
+	d := r.Ours.Replicas - r.Theirs.Replicas
+	if d < 0 {
+		return -d
+	}
+	return d
+}
+
+// due tells whether the round can be judged by now.
+func (r *Round) due(now time.Time) bool { return now.Sub(r.At) > patience*r.Period }
+
+// settledBy tells whether a later round shows that a difference was one of timing: one
+// of both has come to where the other was, or both to the same.
+func (r *Round) settledBy(later *Round) bool {
+	if later.At.Sub(r.At) > patience*r.Period {
+		return false
+	}
+	return later.Ours.Replicas == later.Theirs.Replicas ||
+		later.Ours.Replicas == r.Theirs.Replicas || later.Theirs.Replicas == r.Ours.Replicas
+}

@@ -1,0 +1,63 @@
+package shadow
+
+import "time"
+
+// The timeline of an object has so many spans at most, the first of which are so long;
+// when they are full two become one.
+const (
+	maxSpans  = 24
+	firstSpan = time.Minute
+)
+
+// Span is the agreement in a part of the time.
+type Span struct {
+	From     time.Time `json:"from"`
+	To       time.Time `json:"to"`
+	Agreed   int       `json:"agreed"`
+	Diverged int       `json:"diverged"`
+}
+
+// timeline is agreement over time, in spans of one length. The zero value is empty.
+type timeline struct {
+	length time.Duration
+	spans  []Span
+}
+
+// add counts a round, which is not before those counted.
+func (t *timeline) add(at time.Time, agreed bool) {
+	if t.length == 0 {
+		t.length = firstSpan
+	}
+	n := len(t.spans)
+	for n > 0 && n == maxSpans && !at.Before(t.spans[n-1].To) {
+		t.halve()
+		n = len(t.spans)
+	}
+	if n == 0 || !at.Before(t.spans[n-1].To) {
+		from := at.Truncate(t.length)
+		t.spans = append(t.spans, Span{From: from, To: from.Add(t.length)})
+		n++
+	}
+	if agreed {
+		t.spans[n-1].Agreed++
+	} else {
+		t.spans[n-1].Diverged++
+	}
+}
+
+// halve doubles the length and joins what falls together.
+func (t *timeline) halve() {
+	t.length *= 2
+	joined := t.spans[:0]
+	for _, s := range t.spans {
+		from := s.From.Truncate(t.length)
+		if n := len(joined); n > 0 && joined[n-1].From.Equal(from) {
+			joined[n-1].Agreed += s.Agreed
+			joined[n-1].Diverged += s.Diverged
+			continue
+		}
+		s.From, s.To = from, from.Add(t.length)
+		joined = append(joined, s)
+	}
+	t.spans = joined
+}

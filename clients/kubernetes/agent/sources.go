@@ -1,0 +1,99 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
+)
+
+type queue = workqueue.TypedRateLimitingInterface[Key]
+
+// watchHPAs has rounds of HorizontalPodAutoscalers that came, changed or went.
+func watchHPAs(c cache.Cache) source.TypedSyncingSource[Key] {
+	return source.TypedKind(c, &autoscalingv2.HorizontalPodAutoscaler{}, handlerOf(HPA, func(was, is *autoscalingv2.HorizontalPodAutoscaler) bool {
+		// What is read does not depend on the settings of the agent, only on the object.
+		return !objectOfHPA(is, settings{}).sameAs(objectOfHPA(was, settings{}))
+	}))
+}
+
+// watchAutoscalers has rounds of Autoscalers that came, changed or went.
+func watchAutoscalers(c cache.Cache) source.TypedSyncingSource[Key] {
+	return source.TypedKind(c, &v1.Autoscaler{}, handlerOf(Autoscaler, func(was, is *v1.Autoscaler) bool {
+		return !objectOfAutoscaler(is, settings{}).sameAs(objectOfAutoscaler(was, settings{}))
+	}))
+}
+
+// handlerOf puts objects in the queue. Writes of a status change nothing.
+func handlerOf[T client.Object](s Source, changed func(was, is T) bool) handler.TypedEventHandler[T, Key] {
+	key := func(o T) Key { return Key{s, o.GetNamespace(), o.GetName()} }
+	return handler.TypedFuncs[T, Key]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[T], q queue) { q.Add(key(e.Object)) },
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[T], q queue) {
+			if changed(e.ObjectOld, e.ObjectNew) {
+				q.Add(key(e.ObjectNew))
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[T], q queue) { q.Add(key(e.Object)) },
+	}
+}
+
+// wakeable is a source of rounds out of turn. It implements source.TypedSource.
+type wakeable struct {
+	mu    sync.Mutex
+	queue queue // guarded by mu; nil before the controller runs
+}
+
+// Start implements source.TypedSource.
+func (w *wakeable) Start(_ context.Context, q queue) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.queue = q
+	return nil
+}
+
+func (w *wakeable) add(keys ...Key) {
+	w.mu.Lock()
+	q := w.queue
+	w.mu.Unlock()
+	if q == nil {
+		return
+	}
+	for _, key := range keys {
+		q.Add(key)
+	}
+}
+
+// podSource makes the controller wait for the pods. It implements
+// source.TypedSyncingSource.
+type podSource struct{ pods *podCaches }
+
+// Start implements source.TypedSource.
+func (podSource) Start(context.Context, queue) error { return nil }
+
+// WaitForSync implements source.TypedSyncingSource.
+func (s podSource) WaitForSync(ctx context.Context) error {
+	if !s.pods.wait(ctx) {
+		return errors.New("the pods of the cluster could not be listed in time; is the agent allowed to list and watch them?")
+	}
+	return nil
+}
+
+// wait waits until all pods there are have been seen; false: the context ended first.
+func (c *podCaches) wait(ctx context.Context) bool {
+	synced := make([]toolscache.InformerSynced, 0, len(c.informers))
+	for _, informer := range c.informers {
+		synced = append(synced, informer.HasSynced)
+	}
+	return toolscache.WaitForCacheSync(ctx.Done(), synced...)
+}

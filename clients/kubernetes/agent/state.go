@@ -1,0 +1,137 @@
+package agent
+
+import (
+	"strconv"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// state is what the agent keeps of an object from round to round. Rounds of an object
+// never overlap, so that only due needs a lock.
+type state struct {
+	// seen is the object of the last round, nil before the first.
+	seen *object
+	// begun says that the service knows of the object, or was told to forget a namesake.
+	begun bool
+	// failures in a row that were worth trying again before the next round.
+	failures int
+	// written is the object that the last write of a status returned, and over which
+	// resourceVersion; while the cache still has that one it is the newer one.
+	written client.Object
+	over    string
+	// unreported is a report that did not reach the service.
+	unreported *setpointv1.ReportScaleRequest
+	// targets are the names under which the service knows the object.
+	targets map[string]bool
+	// diverged says that an event has told of a divergence.
+	diverged bool
+	// held is the reason for which the object is not scaled, "" if it is.
+	held string
+	// warned is the warning that an event has told of.
+	warned string
+
+	due     time.Time // guarded by states.mu; zero: at once
+	hurried bool      // guarded by states.mu; due does not wait for the round in flight to say so
+}
+
+// states are the states of all objects.
+type states struct {
+	metrics *metrics
+
+	mu  sync.Mutex
+	all map[Key]*state // guarded by mu
+}
+
+func newStates(m *metrics) *states { return &states{metrics: m, all: map[Key]*state{}} }
+
+// of returns the object's state, a new one if it has none.
+func (s *states) of(key Key) *state {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := s.all[key]
+	if found == nil {
+		found = &state{targets: map[string]bool{}}
+		s.all[key] = found
+	}
+	return found
+}
+
+// find returns the object's state, nil if it has none.
+func (s *states) find(key Key) *state {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all[key]
+}
+
+func (s *states) drop(key Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if found := s.all[key]; found != nil && found.seen != nil {
+		s.count(found.seen, -1)
+	}
+	delete(s.all, key)
+}
+
+// saw notes the object of a round, and tells whether its period is another one now.
+func (s *states) saw(st *state, o *object) (otherPeriod bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	otherPeriod = st.seen == nil || st.seen.period != o.period
+	if st.seen != nil {
+		s.count(st.seen, -1)
+	}
+	s.count(o, 1)
+	st.seen = o
+	return otherPeriod
+}
+
+func (s *states) count(o *object, n float64) {
+	s.metrics.objects.WithLabelValues(string(o.key.Source), strconv.FormatBool(o.shadow)).Add(n)
+}
+
+// hurry makes the next rounds of the objects due at once.
+func (s *states) hurry(keys []Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, key := range keys {
+		if found := s.all[key]; found != nil {
+			found.due, found.hurried = time.Time{}, true
+		}
+	}
+}
+
+// begin returns when the round that begins was due.
+func (s *states) begin(st *state) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st.hurried = false
+	return st.due
+}
+
+// end sets when the next round is due, and returns it: at once if the object was
+// hurried while its round was in flight.
+func (s *states) end(st *state, due time.Time) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !st.hurried {
+		st.due = due
+	}
+	return st.due
+}
+
+// shortestPeriod is that of all objects; none: the one given.
+func (s *states) shortestPeriod(none time.Duration) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	shortest := none
+	for _, st := range s.all {
+		if st.seen != nil {
+			shortest = min(shortest, st.seen.period)
+		}
+	}
+	return shortest
+}

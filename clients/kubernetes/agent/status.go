@@ -1,0 +1,70 @@
+package agent
+
+import (
+	"time"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Reasons of the condition AbleToScale that are the agent's own.
+const (
+	// ReasonRecommenderUnavailable says that the service does not answer.
+	ReasonRecommenderUnavailable = "RecommenderUnavailable"
+	// ReasonRecommendationRefused says that it refused to decide.
+	ReasonRecommendationRefused = "RecommendationRefused"
+	// ReasonConflictingAutoscaler says that another autoscaler has the workload.
+	ReasonConflictingAutoscaler = "ConflictingAutoscaler"
+	// ReasonInvalidObject says that something in the object can't be read.
+	ReasonInvalidObject = "InvalidObject"
+)
+
+// prepare makes a status of the service one to be stored: times are whole seconds, as
+// the API keeps them, and no condition's last transition is before the one that is
+// stored, which the agent itself may have brought about.
+func prepare(next, stored *autoscalingv2.HorizontalPodAutoscalerStatus) {
+	if next.LastScaleTime != nil {
+		at := next.LastScaleTime.Rfc3339Copy()
+		next.LastScaleTime = &at
+	}
+	now := metav1.Now().Rfc3339Copy()
+	for i := range next.Conditions {
+		c := &next.Conditions[i]
+		c.LastTransitionTime = c.LastTransitionTime.Rfc3339Copy()
+		had := conditionOf(stored, c.Type)
+		if had == nil || !c.LastTransitionTime.Before(&had.LastTransitionTime) {
+			continue
+		}
+		c.LastTransitionTime = had.LastTransitionTime
+		if had.Status != c.Status {
+			c.LastTransitionTime = now
+		}
+	}
+}
+
+// conditionOf returns the condition of that type, nil if there is none.
+func conditionOf(status *autoscalingv2.HorizontalPodAutoscalerStatus, kind autoscalingv2.HorizontalPodAutoscalerConditionType) *autoscalingv2.HorizontalPodAutoscalerCondition {
+	for i := range status.Conditions {
+		if status.Conditions[i].Type == kind {
+			return &status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// withHold returns the status with AbleToScale=False for that reason since that time,
+// and all else as it is.
+func withHold(status *autoscalingv2.HorizontalPodAutoscalerStatus, reason, message string, since time.Time) *autoscalingv2.HorizontalPodAutoscalerStatus {
+	next := status.DeepCopy()
+	c := conditionOf(next, autoscalingv2.AbleToScale)
+	if c == nil {
+		next.Conditions = append(next.Conditions, autoscalingv2.HorizontalPodAutoscalerCondition{Type: autoscalingv2.AbleToScale})
+		c = &next.Conditions[len(next.Conditions)-1]
+	}
+	if c.Status != corev1.ConditionFalse {
+		c.Status, c.LastTransitionTime = corev1.ConditionFalse, metav1.NewTime(since).Rfc3339Copy()
+	}
+	c.Reason, c.Message = reason, message
+	return next
+}

@@ -1,0 +1,185 @@
+package agent
+
+import (
+	"context"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
+)
+
+// objects are the autoscalers of the cluster.
+type objects interface {
+	// get returns an object; the error of one that is not there is NotFound.
+	get(ctx context.Context, key Key) (*object, error)
+	// writeStatus writes the status of an object and returns the object as it is then.
+	writeStatus(ctx context.Context, over client.Object, status *statusUpdate) (client.Object, error)
+	// rival returns the autoscaler that keeps the object from being scaled, none: "".
+	rival(ctx context.Context, o *object) (string, error)
+	// native returns the HorizontalPodAutoscaler that scales what a shadow watches, nil
+	// if none does.
+	native(ctx context.Context, o *object) (*autoscalingv2.HorizontalPodAutoscaler, error)
+}
+
+// statusUpdate is a status to be written.
+type statusUpdate struct {
+	status *autoscalingv2.HorizontalPodAutoscalerStatus
+	// explanation and recommendation are kept by Autoscalers only.
+	explanation, recommendation string
+}
+
+// store reads objects from the informers' cache and writes to the API.
+type store struct {
+	client   client.Client
+	settings settings
+	sources  map[Source]bool
+}
+
+// targetIndex finds autoscalers by what they scale.
+const targetIndex = "setpoint.scaleTargetRef"
+
+// scaleTarget is what a reference of autoscaling/v2 names, for the index: which version
+// of a group it says makes no difference.
+func scaleTarget(ref autoscalingv2.CrossVersionObjectReference) string {
+	group := ref.APIVersion
+	if gv, err := schema.ParseGroupVersion(ref.APIVersion); err == nil {
+		group = gv.Group
+	}
+	return group + "/" + ref.Kind + "/" + ref.Name
+}
+
+func indexHPA(o client.Object) []string {
+	if hpa, ok := o.(*autoscalingv2.HorizontalPodAutoscaler); ok {
+		return []string{scaleTarget(hpa.Spec.ScaleTargetRef)}
+	}
+	return nil
+}
+
+func indexAutoscaler(o client.Object) []string {
+	if a, ok := o.(*v1.Autoscaler); ok {
+		return []string{scaleTarget(a.Spec.ScaleTargetRef)}
+	}
+	return nil
+}
+
+// get implements objects.
+func (s *store) get(ctx context.Context, key Key) (*object, error) {
+	if key.Source == Autoscaler {
+		stored := &v1.Autoscaler{}
+		if err := s.client.Get(ctx, key.name(), stored); err != nil {
+			return nil, err
+		}
+		return objectOfAutoscaler(stored, s.settings), nil
+	}
+	stored := &autoscalingv2.HorizontalPodAutoscaler{}
+	if err := s.client.Get(ctx, key.name(), stored); err != nil {
+		return nil, err
+	}
+	return objectOfHPA(stored, s.settings), nil
+}
+
+// writeStatus implements objects.
+func (s *store) writeStatus(ctx context.Context, over client.Object, update *statusUpdate) (client.Object, error) {
+	next := withStatus(over, update)
+	return next, s.client.Status().Update(ctx, next)
+}
+
+// withStatus returns a copy of a stored object with another status.
+func withStatus(over client.Object, update *statusUpdate) client.Object {
+	switch over := over.(type) {
+	case *v1.Autoscaler:
+		next := over.DeepCopy()
+		next.SetHorizontalPodAutoscalerStatus(update.status)
+		next.Status.Explanation, next.Status.RecommendationID = update.explanation, update.recommendation
+		return next
+	case *autoscalingv2.HorizontalPodAutoscaler:
+		next := over.DeepCopy()
+		next.Status = *update.status.DeepCopy()
+		return next
+	}
+	return over
+}
+
+// statusOf returns the part of a stored object's status that autoscaling/v2 has.
+func statusOf(stored client.Object) *autoscalingv2.HorizontalPodAutoscalerStatus {
+	switch stored := stored.(type) {
+	case *v1.Autoscaler:
+		return &stored.Status.HorizontalPodAutoscalerStatus
+	case *autoscalingv2.HorizontalPodAutoscaler:
+		return &stored.Status
+	}
+	return &autoscalingv2.HorizontalPodAutoscalerStatus{}
+}
+
+// rival implements objects. A HorizontalPodAutoscaler has none: the built-in
+// controller, or this agent, goes by it whatever we think. An Autoscaler gives way to
+// one, and to an older Autoscaler.
+func (s *store) rival(ctx context.Context, o *object) (string, error) {
+	if o.key.Source != Autoscaler {
+		return "", nil
+	}
+	namesake := Key{HPA, o.key.Namespace, o.key.Name}
+	err := s.client.Get(ctx, namesake.name(), &autoscalingv2.HorizontalPodAutoscaler{})
+	if err == nil {
+		return namesake.String() + " has its name", nil
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return "", err
+	}
+	hpa, err := s.native(ctx, o)
+	if err != nil {
+		return "", err
+	}
+	if hpa != nil {
+		return Key{HPA, hpa.Namespace, hpa.Name}.String() + " scales " + referenceOf(o), nil
+	}
+	return s.olderAutoscaler(ctx, o)
+}
+
+// native implements objects.
+func (s *store) native(ctx context.Context, o *object) (*autoscalingv2.HorizontalPodAutoscaler, error) {
+	if o.key.Source == HPA {
+		return o.autoscaler, nil
+	}
+	var list autoscalingv2.HorizontalPodAutoscalerList
+	err := s.client.List(ctx, &list, client.InNamespace(o.key.Namespace),
+		client.MatchingFields{targetIndex: scaleTarget(o.autoscaler.Spec.ScaleTargetRef)}, client.UnsafeDisableDeepCopy)
+	if err != nil || len(list.Items) == 0 {
+		return nil, err
+	}
+	return &list.Items[0], nil
+}
+
+func (s *store) olderAutoscaler(ctx context.Context, o *object) (string, error) {
+	var list v1.AutoscalerList
+	err := s.client.List(ctx, &list, client.InNamespace(o.key.Namespace),
+		client.MatchingFields{targetIndex: scaleTarget(o.autoscaler.Spec.ScaleTargetRef)}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return "", err
+	}
+	for i := range list.Items {
+		other := &list.Items[i]
+		if other.UID == o.autoscaler.UID || other.Spec.Shadow || s.settings.shadow || !isOlder(other, o.autoscaler) {
+			continue
+		}
+		return Key{Autoscaler, other.Namespace, other.Name}.String() + ", which is older, scales " + referenceOf(o), nil
+	}
+	return "", nil
+}
+
+// isOlder orders objects by age, and those of one second by name.
+func isOlder(a, b client.Object) bool {
+	at, bt := a.GetCreationTimestamp(), b.GetCreationTimestamp()
+	if at.Equal(&bt) {
+		return a.GetName() < b.GetName()
+	}
+	return at.Before(&bt)
+}
+
+// referenceOf is what an object scales, for messages.
+func referenceOf(o *object) string {
+	ref := o.autoscaler.Spec.ScaleTargetRef
+	return ref.Kind + " " + o.key.Namespace + "/" + ref.Name
+}

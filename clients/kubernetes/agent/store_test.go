@@ -1,0 +1,125 @@
+package agent
+
+import (
+	"testing"
+	"time"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
+)
+
+// autoscaler scales the Deployment target; it is the older the more minutes.
+func autoscaler(name, target string, minutes int) *v1.Autoscaler {
+	a := &v1.Autoscaler{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: name, UID: types.UID(name),
+		CreationTimestamp: metav1.NewTime(time.Unix(1_700_000_000, 0).Add(-time.Duration(minutes) * time.Minute)),
+	}}
+	a.Spec.HorizontalPodAutoscalerSpec = newHPA("shop", target).Spec
+	return a
+}
+
+func TestRivals(t *testing.T) {
+	t.Parallel()
+	hpa := func(name, target string) *autoscalingv2.HorizontalPodAutoscaler {
+		hpa := newHPA("shop", name)
+		hpa.Spec.ScaleTargetRef.Name = target
+		return hpa
+	}
+	otherNamespace := hpa("web", "web")
+	otherNamespace.Namespace = "bank"
+	otherKind := hpa("set", "web")
+	otherKind.Spec.ScaleTargetRef.Kind = "StatefulSet"
+	otherVersion := hpa("old", "web")
+	otherVersion.Spec.ScaleTargetRef.APIVersion = "apps/v1beta1"
+	shadowing := autoscaler("older", "web", 9)
+	shadowing.Spec.Shadow = true
+	for _, tt := range []struct {
+		name   string
+		others []client.Object
+		want   string
+	}{
+		{"none", nil, ""},
+		{"an HPA of the same workload", []client.Object{hpa("hpa", "web")}, "HorizontalPodAutoscaler shop/hpa scales Deployment shop/web"},
+		{"by another version of its API", []client.Object{otherVersion}, "HorizontalPodAutoscaler shop/old scales Deployment shop/web"},
+		{"an HPA of the same name", []client.Object{hpa("mine", "api")}, "HorizontalPodAutoscaler shop/mine has its name"},
+		{"an HPA of another workload", []client.Object{hpa("hpa", "api")}, ""},
+		{"of another namespace", []client.Object{otherNamespace}, ""},
+		{"of another kind", []client.Object{otherKind}, ""},
+		{"an older Autoscaler", []client.Object{autoscaler("older", "web", 9)}, "Autoscaler shop/older, which is older, scales Deployment shop/web"},
+		{"of the same second and an earlier name", []client.Object{autoscaler("ab", "web", 5)}, "Autoscaler shop/ab, which is older, scales Deployment shop/web"},
+		{"a younger Autoscaler", []client.Object{autoscaler("younger", "web", 1)}, ""},
+		{"an older one that is a shadow", []client.Object{shadowing}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			scheme, err := newScheme()
+			if err != nil {
+				t.Fatal(err)
+			}
+			mine := autoscaler("mine", "web", 5)
+			cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(tt.others, mine)...).
+				WithIndex(&autoscalingv2.HorizontalPodAutoscaler{}, targetIndex, indexHPA).
+				WithIndex(&v1.Autoscaler{}, targetIndex, indexAutoscaler).Build()
+			s := &store{client: cluster, settings: settings{period: period}}
+			o, err := s.get(t.Context(), Key{Autoscaler, "shop", "mine"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := s.rival(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want(t, "rival", got, tt.want)
+		})
+	}
+}
+
+func TestSettingsOfObjects(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name             string
+		annotations      map[string]string
+		shadowed         bool
+		period           time.Duration
+		shadow           bool
+		warning, problem bool
+	}{
+		{"none", nil, false, period, false, false, false},
+		{"a period", map[string]string{SyncPeriodAnnotation: "1s"}, false, time.Second, false, false, false},
+		{"the longest period", map[string]string{SyncPeriodAnnotation: "1h"}, false, time.Hour, false, false, false},
+		{"a period that is too short", map[string]string{SyncPeriodAnnotation: "999ms"}, false, period, false, true, false},
+		{"a period that is too long", map[string]string{SyncPeriodAnnotation: "1h1s"}, false, period, false, true, false},
+		{"no period", map[string]string{SyncPeriodAnnotation: "5"}, false, period, false, true, false},
+		{"a shadow", map[string]string{ShadowAnnotation: "true"}, false, period, true, false, false},
+		{"no shadow", map[string]string{ShadowAnnotation: "false"}, false, period, false, false, false},
+		{"no shadow where all are", map[string]string{ShadowAnnotation: "false"}, true, period, true, false, false},
+		{"who knows", map[string]string{ShadowAnnotation: ""}, false, period, false, false, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			hpa := newHPA("shop", "web")
+			hpa.Annotations = tt.annotations
+			o := objectOfHPA(hpa, settings{period: period, shadow: tt.shadowed})
+			want(t, "period", o.period, tt.period)
+			want(t, "shadow", o.shadow, tt.shadow)
+			want(t, "warning", o.warning != nil, tt.warning)
+			want(t, "problem", o.problem != nil, tt.problem)
+		})
+	}
+	seconds := int32(5)
+	a := autoscaler("mine", "web", 5)
+	a.Spec.SyncPeriodSeconds = &seconds
+	want(t, "period of an Autoscaler", objectOfAutoscaler(a, settings{period: period}).period, 5*time.Second)
+	a.Spec.ScaleTargetRef.Kind = ""
+	want(t, "problem of one without a kind", objectOfAutoscaler(a, settings{period: period}).problem != nil, true)
+	// A write of the status must not be taken for a change.
+	was, is := newHPA("shop", "web"), newHPA("shop", "web")
+	is.Status.DesiredReplicas, is.ResourceVersion, is.Annotations = 7, "9", map[string]string{"x": "y"}
+	want(t, "a status is a change", !objectOfHPA(is, settings{}).sameAs(objectOfHPA(was, settings{})), false)
+	is.Spec.MaxReplicas++
+	want(t, "a spec is a change", !objectOfHPA(is, settings{}).sameAs(objectOfHPA(was, settings{})), true)
+}

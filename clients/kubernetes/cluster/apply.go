@@ -1,0 +1,101 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+)
+
+const (
+	// maxWrites bounds the attempts to write a scale, and writePause is the time
+	// between two: upstream's retry.DefaultRetry.
+	maxWrites  = 5
+	writePause = 10 * time.Millisecond
+)
+
+// MovedError tells that the replicas of a target were changed by someone else after
+// they were read, so that a decision about them no longer holds. Nothing was
+// written; the autoscaler is to be evaluated again.
+type MovedError struct {
+	// Resource and Name of the target.
+	Resource schema.GroupResource
+	Name     string
+	// Was is spec.replicas as the decision found it, Now as it is.
+	Was, Now int32
+}
+
+// Error names the target and both counts.
+func (e *MovedError) Error() string {
+	return fmt.Sprintf("spec.replicas of %s %q was changed from %d to %d since it was read", e.Resource, e.Name, e.Was, e.Now)
+}
+
+// Apply writes replicas to the scale of a snapshot and returns the scale as the API
+// server then has it. It writes with the resource version that was read. When that
+// is out of date, the scale is read again and written again as long as its
+// spec.replicas are those of the snapshot, five times at most.
+//
+// Errors: *MovedError when they are not; otherwise the API's own, upstream's words
+// for a failed update.
+func (r *Reader) Apply(ctx context.Context, snapshot *kubernetes.Snapshot, replicas int32) (*autoscalingv1.Scale, error) {
+	resource, err := r.resourceOf(snapshot)
+	if err != nil {
+		return nil, err
+	}
+	scale := snapshot.Scale
+	for attempt := 1; ; attempt++ {
+		updated, err := r.updateScale(ctx, resource, scale, replicas)
+		if err == nil || !apierrors.IsConflict(err) || attempt == maxWrites {
+			return updated, err
+		}
+		if latest, getErr := r.getScale(ctx, resource, scale.Namespace, scale.Name); getErr == nil {
+			scale = latest
+		}
+		if was := snapshot.Scale.Spec.Replicas; scale.Spec.Replicas != was {
+			return nil, &MovedError{Resource: resource, Name: scale.Name, Was: was, Now: scale.Spec.Replicas}
+		}
+		select {
+		case <-time.After(writePause):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// resourceOf returns what the snapshot's target was found as.
+func (r *Reader) resourceOf(snapshot *kubernetes.Snapshot) (schema.GroupResource, error) {
+	autoscaler := snapshot.Autoscaler
+	switch {
+	case autoscaler == nil:
+		return schema.GroupResource{}, kubernetes.ErrNoAutoscaler
+	case snapshot.Scale == nil:
+		return schema.GroupResource{}, kubernetes.ErrNoScale
+	}
+	if resource, ok := r.known.resource(autoscalerKey{autoscaler.Namespace, autoscaler.Name}); ok {
+		return resource, nil
+	}
+	resources, problem := r.resources(autoscaler.Spec.ScaleTargetRef)
+	switch {
+	case problem != nil:
+		return schema.GroupResource{}, fmt.Errorf("%s", problem.Message)
+	case len(resources) == 0:
+		return schema.GroupResource{}, errUnrecognized
+	}
+	return resources[0], nil
+}
+
+// updateScale writes a scale with other replicas, within the timeout.
+func (r *Reader) updateScale(ctx context.Context, resource schema.GroupResource, scale *autoscalingv1.Scale, replicas int32) (*autoscalingv1.Scale, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	wanted := scale.DeepCopy()
+	wanted.Spec.Replicas = replicas
+	updated, err := r.sources.Scales.Update(ctx, resource, wanted)
+	r.tally.made(ScaleUpdate, err)
+	return updated, err
+}

@@ -1,0 +1,133 @@
+package cluster
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/scale"
+	"k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
+	externalv1beta1 "k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
+	resourceclient "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
+	customscheme "k8s.io/metrics/pkg/client/custom_metrics/scheme"
+)
+
+// discoveryTimeout bounds a request of discovery, whose client takes no context.
+const discoveryTimeout = 30 * time.Second
+
+// Clients reads and writes a cluster, each call a request of its own over one pool
+// of connections. It is safe for concurrent use and implements Scales, Pods and
+// Metrics.
+type Clients struct {
+	discovered *discovered
+	metadata   metadata.Interface
+	scales     scale.ScalesGetter
+	core       corev1client.CoreV1Interface
+	resource   resourceclient.MetricsV1beta1Interface
+	custom     rest.Interface
+	external   rest.Interface
+}
+
+var (
+	_ Scales  = (*Clients)(nil)
+	_ Pods    = (*Clients)(nil)
+	_ Metrics = (*Clients)(nil)
+)
+
+// NewClients returns clients for the cluster of config, which it only reads. A QPS
+// of 0 in config means that requests are not held back here.
+func NewClients(config *rest.Config) (*Clients, error) {
+	config = rest.CopyConfig(config)
+	if config.QPS == 0 {
+		config.QPS = -1
+	}
+	if config.UserAgent == "" {
+		config.UserAgent = rest.DefaultKubernetesUserAgent()
+	}
+	pool, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect to the cluster: %w", err)
+	}
+	b := &clientBuilder{config: config, pool: pool}
+	clients := b.build()
+	if b.err != nil {
+		return nil, fmt.Errorf("cannot connect to the cluster: %w", b.err)
+	}
+	return clients, nil
+}
+
+// Mapper finds resources by kind in what the API server says it serves. It looks
+// again for a kind that is not there, though not more often than every ten
+// seconds.
+func (c *Clients) Mapper() meta.RESTMapper { return c.discovered }
+
+// Metadata reads the metadata of objects of any kind.
+func (c *Clients) Metadata() metadata.Interface { return c.metadata }
+
+// clientBuilder makes clients over one pool and keeps the first error.
+type clientBuilder struct {
+	config *rest.Config
+	pool   *http.Client
+	err    error
+}
+
+func (b *clientBuilder) build() *Clients {
+	bounded := *b.pool
+	bounded.Timeout = discoveryTimeout
+	discoveryClient, err := discovery.NewDiscoveryClientForConfigAndClient(b.config, &bounded)
+	b.note(err)
+	metadataClient, err := metadata.NewForConfigAndClient(metadata.ConfigFor(b.config), b.pool)
+	b.note(err)
+	core, err := corev1client.NewForConfigAndClient(b.preferring(runtime.ContentTypeProtobuf), b.pool)
+	b.note(err)
+	resource, err := resourceclient.NewForConfigAndClient(b.preferring(runtime.ContentTypeProtobuf), b.pool)
+	b.note(err)
+	c := &Clients{metadata: metadataClient, core: core, resource: resource}
+	c.custom = b.rest(v1beta2.SchemeGroupVersion, customscheme.Codecs.WithoutConversion())
+	c.external = b.rest(externalv1beta1.SchemeGroupVersion, clientscheme.Codecs.WithoutConversion())
+	scales := b.rest(schema.GroupVersion{}, scale.NewScaleConverter().Codecs().WithoutConversion())
+	if b.err != nil {
+		return nil
+	}
+	c.discovered = newDiscovered(discoveryClient)
+	// The resolver keeps what it found.
+	c.scales = scale.New(scales, c.discovered, dynamic.LegacyAPIPathResolverFunc,
+		scale.NewDiscoveryScaleKindResolver(discoveryClient))
+	return c
+}
+
+func (b *clientBuilder) note(err error) {
+	if b.err == nil {
+		b.err = err
+	}
+}
+
+// preferring asks for answers of a content type and takes JSON as well: lists of
+// many pods are a fraction as large, but not every API server can.
+func (b *clientBuilder) preferring(contentType string) *rest.Config {
+	config := rest.CopyConfig(b.config)
+	config.AcceptContentTypes = contentType + "," + runtime.ContentTypeJSON
+	config.ContentType = runtime.ContentTypeJSON
+	return config
+}
+
+// rest returns a client of one API group that speaks JSON.
+func (b *clientBuilder) rest(version schema.GroupVersion, serializer runtime.NegotiatedSerializer) rest.Interface {
+	config := rest.CopyConfig(b.config)
+	config.APIPath = "/apis"
+	config.GroupVersion = &version
+	config.NegotiatedSerializer = serializer
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	client, err := rest.RESTClientForConfigAndClient(config, b.pool)
+	b.note(err)
+	return client
+}

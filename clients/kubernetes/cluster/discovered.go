@@ -1,0 +1,119 @@
+package cluster
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/metrics/pkg/apis/custom_metrics"
+	metricsclient "k8s.io/metrics/pkg/client/custom_metrics"
+)
+
+const (
+	// missAge is how old discovery must be to be repeated for something that is
+	// not in it: a kind that was added since is found soon, and a reference to one
+	// that never was costs little.
+	missAge = 10 * time.Second
+	// discoveryAge is how old discovery gets at most.
+	discoveryAge = 10 * time.Minute
+)
+
+// discovered maps kinds to resources from what the API server says it serves. It
+// reports misses in the words of upstream's mapper.
+type discovered struct {
+	*restmapper.DeferredDiscoveryRESTMapper
+	groups discovery.CachedDiscoveryInterface
+	now    func() time.Time
+
+	mu sync.Mutex
+	// since is when the present discovery began. Guarded by mu.
+	since time.Time
+}
+
+var _ meta.RESTMapper = (*discovered)(nil)
+
+func newDiscovered(client discovery.DiscoveryInterface) *discovered {
+	groups := memory.NewMemCacheClient(client)
+	return &discovered{
+		DeferredDiscoveryRESTMapper: restmapper.NewDeferredDiscoveryRESTMapper(groups),
+		groups:                      groups,
+		now:                         time.Now,
+		since:                       time.Now(),
+	}
+}
+
+// renew forgets what was discovered if that is longer ago than age, and tells
+// whether it did.
+func (d *discovered) renew(age time.Duration) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.now().Sub(d.since) < age {
+		return false
+	}
+	d.since = d.now()
+	d.Reset()
+	return true
+}
+
+// RESTMappings returns the resources of a kind, looking again when there are none.
+func (d *discovered) RESTMappings(kind schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
+	d.renew(discoveryAge)
+	mappings, err := d.DeferredDiscoveryRESTMapper.RESTMappings(kind, versions...)
+	if meta.IsNoMatchError(err) && d.renew(missAge) {
+		return d.DeferredDiscoveryRESTMapper.RESTMappings(kind, versions...)
+	}
+	return mappings, err
+}
+
+// RESTMapping returns the preferred resource of a kind, looking again when there
+// is none.
+func (d *discovered) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	d.renew(discoveryAge)
+	mapping, err := d.DeferredDiscoveryRESTMapper.RESTMapping(kind, versions...)
+	if meta.IsNoMatchError(err) && d.renew(missAge) {
+		return d.DeferredDiscoveryRESTMapper.RESTMapping(kind, versions...)
+	}
+	return mapping, err
+}
+
+// customMetricsVersion returns the version of the custom metrics API to ask, in
+// upstream's order and words.
+func (d *discovered) customMetricsVersion() (schema.GroupVersion, error) {
+	d.renew(discoveryAge)
+	version, err := preferredVersion(d.groups)
+	if err != nil && d.renew(missAge) {
+		return preferredVersion(d.groups)
+	}
+	return version, err
+}
+
+func preferredVersion(client discovery.ServerGroupsInterface) (schema.GroupVersion, error) {
+	groups, err := client.ServerGroups()
+	if err != nil {
+		return schema.GroupVersion{}, err
+	}
+	for i := range groups.Groups {
+		group := &groups.Groups[i]
+		if group.Name != custom_metrics.GroupName {
+			continue
+		}
+		candidates := []string{group.PreferredVersion.GroupVersion}
+		for _, version := range group.Versions {
+			candidates = append(candidates, version.GroupVersion)
+		}
+		for _, candidate := range candidates {
+			for _, known := range metricsclient.MetricVersions {
+				if candidate == known.String() {
+					return known, nil
+				}
+			}
+		}
+		return schema.GroupVersion{}, fmt.Errorf("no known available metric versions found")
+	}
+	return schema.GroupVersion{}, fmt.Errorf("no custom metrics API (%s) registered", custom_metrics.GroupName)
+}

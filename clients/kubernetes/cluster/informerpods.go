@@ -1,0 +1,108 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/tools/cache"
+)
+
+// labelIndex is the name of the index of pods by namespace and label.
+const labelIndex = "setpoint.dev/label"
+
+// perPod are labels that each pod has a value of its own for: indexing them takes
+// memory, and no workload selects by them alone.
+var perPod = map[string]bool{
+	"statefulset.kubernetes.io/pod-name":       true,
+	"apps.kubernetes.io/pod-index":             true,
+	"batch.kubernetes.io/job-completion-index": true,
+}
+
+// InformerPods lists the pods that an informer holds. It is safe for concurrent use.
+type InformerPods struct {
+	indexer cache.Indexer
+}
+
+var (
+	_ Pods       = (*InformerPods)(nil)
+	_ PodCounter = (*InformerPods)(nil)
+)
+
+// NewInformerPods returns the pods of an informer's indexer, which has an index by
+// namespace (cache.NamespaceIndex), and adds one by label to it. The informer
+// should have synced before pods are listed. An indexer takes only one
+// InformerPods.
+func NewInformerPods(indexer cache.Indexer) (*InformerPods, error) {
+	indexers := cache.Indexers{labelIndex: labelIndexValues}
+	if indexer.GetIndexers()[cache.NamespaceIndex] == nil {
+		indexers[cache.NamespaceIndex] = cache.MetaNamespaceIndexFunc
+	}
+	if err := indexer.AddIndexers(indexers); err != nil {
+		return nil, fmt.Errorf("indexing pods by label: %w", err)
+	}
+	return &InformerPods{indexer: indexer}, nil
+}
+
+func labelIndexValues(obj any) ([]string, error) {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return nil, nil
+	}
+	var out []string
+	for key, value := range pod.Labels {
+		if !perPod[key] {
+			out = append(out, labelIndexValue(pod.Namespace, pair{key, value}))
+		}
+	}
+	return out, nil
+}
+
+func labelIndexValue(namespace string, label pair) string {
+	return namespace + "/" + label.key + "=" + label.value
+}
+
+// CountPods returns the number of a namespace's pods.
+func (p *InformerPods) CountPods(namespace string) int {
+	keys, err := p.indexer.IndexKeys(cache.NamespaceIndex, namespace)
+	if err != nil {
+		return 0
+	}
+	return len(keys)
+}
+
+// Pods returns the pods of a namespace that selector matches, by name.
+func (p *InformerPods) Pods(_ context.Context, namespace string, selector labels.Selector) ([]*corev1.Pod, error) {
+	candidates, err := p.candidates(namespace, selector)
+	if err != nil {
+		return nil, err
+	}
+	var out []*corev1.Pod
+	for _, candidate := range candidates {
+		pod, ok := candidate.(*corev1.Pod)
+		if ok && selector.Matches(labels.Set(pod.Labels)) {
+			out = append(out, pod)
+		}
+	}
+	sortPods(out)
+	return out, nil
+}
+
+// candidates returns the fewest pods that an index leaves over.
+func (p *InformerPods) candidates(namespace string, selector labels.Selector) ([]any, error) {
+	index, value, fewest := cache.NamespaceIndex, namespace, -1
+	for _, label := range requiredPairs(selector) {
+		if perPod[label.key] {
+			continue
+		}
+		keys, err := p.indexer.IndexKeys(labelIndex, labelIndexValue(namespace, label))
+		if err != nil {
+			return nil, err
+		}
+		if fewest < 0 || len(keys) < fewest {
+			index, value, fewest = labelIndex, labelIndexValue(namespace, label), len(keys)
+		}
+	}
+	return p.indexer.ByIndex(index, value)
+}

@@ -1,0 +1,141 @@
+package cluster
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+)
+
+// autoscalerKey identifies an autoscaler.
+type autoscalerKey struct{ namespace, name string }
+
+// known holds of every autoscaler the selector last found on its scale, so that
+// those that share pods are found. As upstream it keeps a selector while the scale
+// can't be read.
+type known struct {
+	mu sync.Mutex
+	// autoscalers by name. Guarded by mu.
+	autoscalers map[autoscalerKey]*knownAutoscaler
+	// buckets holds them by namespace and a label that their selector requires, or
+	// by no label if it requires none. Guarded by mu.
+	buckets map[bucketKey]map[autoscalerKey]*knownAutoscaler
+}
+
+type bucketKey struct {
+	namespace string
+	pair
+}
+
+type knownAutoscaler struct {
+	// text of the selector.
+	text     string
+	selector labels.Selector
+	bucket   bucketKey
+	// resource that its target was found as.
+	resource schema.GroupResource
+}
+
+func newKnown() *known {
+	return &known{
+		autoscalers: map[autoscalerKey]*knownAutoscaler{},
+		buckets:     map[bucketKey]map[autoscalerKey]*knownAutoscaler{},
+	}
+}
+
+// note remembers the selector of an autoscaler and what its target was found as.
+func (k *known) note(key autoscalerKey, text string, selector labels.Selector, resource schema.GroupResource) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if old := k.autoscalers[key]; old != nil && old.text == text {
+		old.resource = resource
+		return
+	}
+	k.remove(key)
+	entry := &knownAutoscaler{text: text, selector: selector, resource: resource}
+	entry.bucket = k.smallestBucket(key.namespace, selector)
+	k.autoscalers[key] = entry
+	if k.buckets[entry.bucket] == nil {
+		k.buckets[entry.bucket] = map[autoscalerKey]*knownAutoscaler{}
+	}
+	k.buckets[entry.bucket][key] = entry
+}
+
+// smallestBucket spreads autoscalers whose selectors have labels in common.
+func (k *known) smallestBucket(namespace string, selector labels.Selector) bucketKey {
+	smallest := bucketKey{namespace: namespace}
+	for i, pair := range requiredPairs(selector) {
+		candidate := bucketKey{namespace, pair}
+		if i == 0 || len(k.buckets[candidate]) < len(k.buckets[smallest]) {
+			smallest = candidate
+		}
+	}
+	return smallest
+}
+
+// forget drops an autoscaler.
+func (k *known) forget(key autoscalerKey) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.remove(key)
+}
+
+// remove drops an autoscaler. k.mu is held.
+func (k *known) remove(key autoscalerKey) {
+	entry := k.autoscalers[key]
+	if entry == nil {
+		return
+	}
+	delete(k.autoscalers, key)
+	delete(k.buckets[entry.bucket], key)
+	if len(k.buckets[entry.bucket]) == 0 {
+		delete(k.buckets, entry.bucket)
+	}
+}
+
+// resource returns what the target of an autoscaler was found as.
+func (k *known) resource(key autoscalerKey) (schema.GroupResource, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	entry := k.autoscalers[key]
+	if entry == nil || entry.resource.Empty() {
+		return schema.GroupResource{}, false
+	}
+	return entry.resource, true
+}
+
+// sharing returns the other autoscalers of the namespace that select one of pods,
+// by name.
+func (k *known) sharing(key autoscalerKey, pods []*corev1.Pod) []kubernetes.OtherAutoscaler {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	found := map[autoscalerKey]*knownAutoscaler{}
+	for _, pod := range pods {
+		k.match(bucketKey{namespace: key.namespace}, pod.Labels, found)
+		for label, value := range pod.Labels {
+			k.match(bucketKey{key.namespace, pair{label, value}}, pod.Labels, found)
+		}
+	}
+	var out []kubernetes.OtherAutoscaler
+	for other, entry := range found {
+		if other != key {
+			out = append(out, kubernetes.OtherAutoscaler{Namespace: other.namespace, Name: other.name, Selector: entry.text})
+		}
+	}
+	slices.SortFunc(out, func(a, b kubernetes.OtherAutoscaler) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// match adds the autoscalers of a bucket that select labels. k.mu is held.
+func (k *known) match(bucket bucketKey, of labels.Set, found map[autoscalerKey]*knownAutoscaler) {
+	for key, entry := range k.buckets[bucket] {
+		if found[key] == nil && entry.selector.Matches(of) {
+			found[key] = entry
+		}
+	}
+}

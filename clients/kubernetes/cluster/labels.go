@@ -1,0 +1,59 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+)
+
+// pair is a label, or the requirement of one.
+type pair struct{ key, value string }
+
+// requiredPairs returns labels that an object must have for selector to match it,
+// in the selector's order; none if it asks for no exact label.
+func requiredPairs(selector labels.Selector) []pair {
+	requirements, _ := selector.Requirements()
+	var out []pair
+	for i := range requirements {
+		if value, ok := exactValue(&requirements[i]); ok {
+			out = append(out, pair{requirements[i].Key(), value})
+		}
+	}
+	return out
+}
+
+// exactValue returns the only value a requirement allows.
+func exactValue(requirement *labels.Requirement) (string, bool) {
+	switch requirement.Operator() {
+	case selection.Equals, selection.DoubleEquals, selection.In:
+		if values := requirement.ValuesUnsorted(); len(values) == 1 {
+			return values[0], true
+		}
+	}
+	return "", false
+}
+
+// meaning prints a selector so that selectors that mean the same print the same,
+// as the service compares them: requirements sorted, those of one value alike.
+func meaning(selector labels.Selector) string {
+	requirements, _ := selector.Requirements()
+	parts := make([]string, len(requirements))
+	for i, requirement := range requirements {
+		values := requirement.ValuesUnsorted()
+		slices.Sort(values)
+		values = slices.Compact(values)
+		operator := requirement.Operator()
+		switch {
+		case len(values) == 1 && operator == selection.In:
+			operator = selection.Equals
+		case len(values) == 1 && operator == selection.NotIn:
+			operator = selection.NotEquals
+		}
+		parts[i] = fmt.Sprintf("%s %s %q", requirement.Key(), operator, values)
+	}
+	slices.Sort(parts)
+	return strings.Join(slices.Compact(parts), ",")
+}

@@ -1,0 +1,16 @@
+package cluster
+
+import "strings"
+
+// maxMessage bounds the text of an error, in bytes: an API behind a proxy may
+// answer with a page of HTML, and a request takes 8192 characters.
+const maxMessage = 4096
+
+// messageOf returns the text of an error as a request can carry it.
+func messageOf(err error) string {
+	text := strings.ToValidUTF8(err.Error(), "�")
+	if len(text) > maxMessage {
+		text = strings.ToValidUTF8(text[:maxMessage], "") + "…"
+	}
+	return text
+}

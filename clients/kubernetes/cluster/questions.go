@@ -1,0 +1,146 @@
+package cluster
+
+import (
+	"context"
+	"sync"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	customv1beta2 "k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
+
+	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+)
+
+// question is what one or more metrics of a spec ask a metrics API for.
+type question struct {
+	// identity is the same for questions that have the same answer.
+	identity string
+	ask      func(context.Context, *asker) answer
+}
+
+// answer is what a question brought: readings, or why there are none.
+type answer struct {
+	podMetrics []metricsv1beta1.PodMetrics
+	custom     []customv1beta2.MetricValue
+	external   []kubernetes.ExternalMetric
+	failure    *kubernetes.MetricError
+}
+
+// maxAtOnce bounds the questions of one evaluation that are asked at a time.
+const maxAtOnce = 8
+
+// read asks for the spec's metrics and adds the answers, in their order, to the
+// snapshot.
+func (r *Reader) read(ctx context.Context, snapshot *kubernetes.Snapshot, selector labels.Selector) {
+	autoscaler := snapshot.Autoscaler
+	by := &asker{autoscalerKey{autoscaler.Namespace, autoscaler.Name}, selector, snapshot.Pods}
+	snapshot.PodMetricsSelected = true
+	for _, answer := range askAll(ctx, r.questions(autoscaler.Spec.Metrics), by) {
+		snapshot.PodMetrics = append(snapshot.PodMetrics, answer.podMetrics...)
+		snapshot.CustomMetrics = appendNew(snapshot.CustomMetrics, answer.custom)
+		snapshot.ExternalMetrics = append(snapshot.ExternalMetrics, answer.external...)
+		if answer.failure != nil {
+			snapshot.MetricErrors = append(snapshot.MetricErrors, *answer.failure)
+		}
+	}
+}
+
+// askAll asks several questions at a time and returns the answers in their order.
+func askAll(ctx context.Context, questions []question, by *asker) []answer {
+	answers := make([]answer, len(questions))
+	if len(questions) == 1 {
+		answers[0] = questions[0].ask(ctx, by)
+		return answers
+	}
+	slots := make(chan struct{}, maxAtOnce)
+	var all sync.WaitGroup
+	for i := range questions {
+		slots <- struct{}{}
+		all.Go(func() {
+			answers[i] = questions[i].ask(ctx, by)
+			<-slots
+		})
+	}
+	all.Wait()
+	return answers
+}
+
+// questions returns what metrics ask for, each once. No metrics at all ask for what
+// the API server's default metric does. A metric that upstream would not ask for,
+// as its selector is not valid, asks nothing.
+func (r *Reader) questions(metrics []autoscalingv2.MetricSpec) []question {
+	if len(metrics) == 0 {
+		return []question{r.usageQuestion()}
+	}
+	var out []question
+	asked := map[string]bool{}
+	for i := range metrics {
+		question, ok := r.questionOf(&metrics[i])
+		if ok && !asked[question.identity] {
+			asked[question.identity] = true
+			out = append(out, question)
+		}
+	}
+	return out
+}
+
+// questionOf returns what one metric asks for; not ok: nothing.
+func (r *Reader) questionOf(metric *autoscalingv2.MetricSpec) (q question, ok bool) {
+	switch {
+	case metric.Type == autoscalingv2.ResourceMetricSourceType && metric.Resource != nil,
+		metric.Type == autoscalingv2.ContainerResourceMetricSourceType && metric.ContainerResource != nil:
+		return r.usageQuestion(), true
+	case metric.Type == autoscalingv2.PodsMetricSourceType && metric.Pods != nil:
+		metric, ok := identified(&metric.Pods.Metric)
+		return r.podsQuestion(metric), ok
+	case metric.Type == autoscalingv2.ObjectMetricSourceType && metric.Object != nil:
+		described := metric.Object.DescribedObject
+		metric, ok := identified(&metric.Object.Metric)
+		return r.objectQuestion(metric, described), ok
+	case metric.Type == autoscalingv2.ExternalMetricSourceType && metric.External != nil:
+		metric, ok := identified(&metric.External.Metric)
+		return r.externalQuestion(metric), ok
+	default:
+		return question{}, false
+	}
+}
+
+// identifiedMetric is a metric of the custom or external metrics API as a spec
+// names it.
+type identifiedMetric struct {
+	Metric
+	// spelled is the spec's own selector, not nil: empty for none.
+	spelled *metav1.LabelSelector
+	// meaning is the same for selectors that mean the same.
+	meaning string
+}
+
+// identified reads a spec's metric; not ok: the selector is not valid.
+func identified(metric *autoscalingv2.MetricIdentifier) (m identifiedMetric, ok bool) {
+	m = identifiedMetric{Metric{metric.Name, labels.Everything()}, &metav1.LabelSelector{}, ""}
+	if metric.Selector == nil {
+		return m, true
+	}
+	selector, err := metav1.LabelSelectorAsSelector(metric.Selector)
+	if err != nil {
+		return m, false
+	}
+	m.Selector, m.spelled, m.meaning = selector, metric.Selector, meaning(selector)
+	return m, true
+}
+
+// objectOf reads a spec's described object. Of a Namespace upstream takes the
+// autoscaler's own, whatever the spec names.
+func objectOf(described autoscalingv2.CrossVersionObjectReference, namespace string) Object {
+	object := Object{
+		Kind: schema.FromAPIVersionAndKind(described.APIVersion, described.Kind).GroupKind(),
+		Name: described.Name,
+	}
+	if object.isNamespace() {
+		object.Name = namespace
+	}
+	return object
+}

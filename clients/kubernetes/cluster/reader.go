@@ -1,0 +1,159 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	customv1beta2 "k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
+	externalv1beta1 "k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
+
+	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+)
+
+// Options are settings of a Reader. The zero value is ready to use.
+type Options struct {
+	// MaxAge of a reading of metrics that is used again for another autoscaler. It
+	// should be at most half of the shortest time between two evaluations of one.
+	// 0: one second.
+	MaxAge time.Duration
+	// Timeout of one request for a scale or to a metrics API. 0: ten seconds.
+	Timeout time.Duration
+}
+
+const (
+	defaultMaxAge  = time.Second
+	defaultTimeout = 10 * time.Second
+)
+
+// Reader reads what evaluations of autoscalers see of their cluster. It is safe for
+// concurrent use. It remembers of each autoscaler that was read the selector of its
+// target, until [Reader.Forget].
+type Reader struct {
+	sources Sources
+	timeout time.Duration
+	tally   tally
+	known   *known
+	crowds  *crowds
+
+	// Readings that are shared, by API.
+	usage    *sharing[*usage]
+	custom   *sharing[[]customv1beta2.MetricValue]
+	external *sharing[[]externalv1beta1.ExternalMetricValue]
+}
+
+// NewReader returns a reader of sources.
+func NewReader(sources Sources, options Options) *Reader {
+	if options.MaxAge <= 0 {
+		options.MaxAge = defaultMaxAge
+	}
+	if options.Timeout <= 0 {
+		options.Timeout = defaultTimeout
+	}
+	tally := newTally()
+	return &Reader{
+		sources:  sources,
+		timeout:  options.Timeout,
+		tally:    tally,
+		known:    newKnown(),
+		crowds:   newCrowds(options.MaxAge),
+		usage:    newSharing[*usage](tally, options.MaxAge),
+		custom:   newSharing[[]customv1beta2.MetricValue](tally, options.MaxAge),
+		external: newSharing[[]externalv1beta1.ExternalMetricValue](tally, options.MaxAge),
+	}
+}
+
+// Snapshot reads what one evaluation of an autoscaler sees. What fails in the
+// cluster stands in the snapshot: a scale that can't be read as its ScaleError, a
+// metric as one of MetricErrors, both as upstream words them. The autoscaler is
+// kept in the snapshot and not changed.
+//
+// It returns an error when there is no autoscaler, when pods can't be listed, for
+// which upstream has no words as it takes them from memory, and when ctx ends.
+func (r *Reader) Snapshot(ctx context.Context, autoscaler *autoscalingv2.HorizontalPodAutoscaler) (*kubernetes.Snapshot, error) {
+	if autoscaler == nil {
+		return nil, kubernetes.ErrNoAutoscaler
+	}
+	snapshot := &kubernetes.Snapshot{Autoscaler: autoscaler}
+	target, problem := r.target(ctx, autoscaler)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if problem != nil {
+		snapshot.ScaleError = problem
+		return snapshot, nil
+	}
+	snapshot.Scale = target.scale
+	text := target.scale.Status.Selector
+	selector, err := labels.Parse(text)
+	if text == "" || err != nil {
+		// The snapshot says so; without a selector upstream reads nothing further.
+		return snapshot, nil
+	}
+	key := autoscalerKey{autoscaler.Namespace, autoscaler.Name}
+	r.known.note(key, text, selector, target.resource)
+	if snapshot.Pods, err = r.sources.Pods.Pods(ctx, key.namespace, selector); err != nil {
+		return nil, fmt.Errorf("listing the pods of namespace %s: %w", key.namespace, err)
+	}
+	if snapshot.Others = r.known.sharing(key, snapshot.Pods); len(snapshot.Others) > 0 {
+		return snapshot, nil
+	}
+	r.read(ctx, snapshot, selector)
+	return snapshot, ctx.Err()
+}
+
+// Forget drops what is remembered of an autoscaler. It is to be called for one that
+// was deleted or is not evaluated any more: its selector counts no longer.
+func (r *Reader) Forget(namespace, name string) {
+	r.known.forget(autoscalerKey{namespace, name})
+}
+
+// NoteSelector remembers the selector of an autoscaler that is not read itself, for
+// the check that no pod belongs to two. One that does not parse is left out.
+func (r *Reader) NoteSelector(namespace, name, text string) {
+	selector, err := labels.Parse(text)
+	if text == "" || err != nil {
+		return
+	}
+	key := autoscalerKey{namespace, name}
+	resource, _ := r.known.resource(key)
+	r.known.note(key, text, selector, resource)
+}
+
+// Learn reads the selector of an autoscaler that is not evaluated, for the check that
+// no pod belongs to two. One whose scale can't be read is left as it was known.
+func (r *Reader) Learn(ctx context.Context, autoscaler *autoscalingv2.HorizontalPodAutoscaler) {
+	if target, problem := r.target(ctx, autoscaler); problem == nil {
+		r.NoteSelector(autoscaler.Namespace, autoscaler.Name, target.scale.Status.Selector)
+	}
+}
+
+// SetMaxAge changes Options.MaxAge; 0 is one second.
+func (r *Reader) SetMaxAge(age time.Duration) {
+	if age <= 0 {
+		age = defaultMaxAge
+	}
+	r.crowds.setMaxAge(age)
+	r.usage.setMaxAge(age)
+	r.custom.setMaxAge(age)
+	r.external.setMaxAge(age)
+}
+
+// Counts returns how often the cluster was asked, and how often that was spared.
+func (r *Reader) Counts() map[Call]Count {
+	out := map[Call]Count{}
+	for call := range r.tally {
+		out[call] = r.tally.count(call)
+	}
+	return out
+}
+
+// asker is an autoscaler on whose behalf metrics are read.
+type asker struct {
+	key      autoscalerKey
+	selector labels.Selector
+	pods     []*corev1.Pod
+}

@@ -1,0 +1,141 @@
+package cluster
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const (
+	// scaleAge is how long a scale is used at most, should a watch have died without
+	// anyone noticing.
+	scaleAge = 5 * time.Minute
+	// scaleSweep is how often scales are dropped that are too old to be used.
+	scaleSweep = time.Minute
+)
+
+// Versions tells the resource versions of objects as they were last watched. It
+// must be safe for concurrent use.
+type Versions interface {
+	// ResourceVersion of an object. Not ok: it is not watched, or was not seen.
+	ResourceVersion(resource schema.GroupResource, namespace, name string) (version string, ok bool)
+}
+
+// ScaleCache reads a scale again only when its object has changed since: a scale's
+// resource version is that of its object. What it returns is as old as the watch
+// is behind; a write with a version that is out of date is refused by the API
+// server. It is safe for concurrent use.
+type ScaleCache struct {
+	live     Scales
+	versions Versions
+
+	mu sync.Mutex
+	// scales by object. Guarded by mu.
+	scales map[objectKey]cachedScale
+	// swept is when old ones were last dropped. Guarded by mu.
+	swept time.Time
+}
+
+var _ Scales = (*ScaleCache)(nil)
+
+type objectKey struct {
+	resource        schema.GroupResource
+	namespace, name string
+}
+
+type cachedScale struct {
+	scale *autoscalingv1.Scale
+	// watched is the version of the object that was known when the scale was read
+	// or written. While that does not change, the scale is the newer of the two.
+	watched string
+	read    time.Time
+}
+
+// NewScaleCache returns a cache of live's scales.
+func NewScaleCache(live Scales, versions Versions) *ScaleCache {
+	return &ScaleCache{
+		live: live, versions: versions,
+		scales: map[objectKey]cachedScale{}, swept: time.Now(),
+	}
+}
+
+// Get returns the scale of an object.
+func (c *ScaleCache) Get(ctx context.Context, resource schema.GroupResource, namespace, name string) (*autoscalingv1.Scale, error) {
+	scale, _, err := c.get(ctx, resource, namespace, name)
+	return scale, err
+}
+
+// get returns the scale of an object, and whether that took no request.
+func (c *ScaleCache) get(ctx context.Context, resource schema.GroupResource, namespace, name string) (scale *autoscalingv1.Scale, saved bool, err error) {
+	key := objectKey{resource, namespace, name}
+	version, watched := c.versions.ResourceVersion(resource, namespace, name)
+	if watched {
+		if scale := c.current(key, version); scale != nil {
+			return scale, true, nil
+		}
+	}
+	scale, err = c.live.Get(ctx, resource, namespace, name)
+	if err != nil || !watched {
+		c.drop(key)
+		return scale, false, err
+	}
+	c.put(key, scale, version)
+	return scale, false, nil
+}
+
+// Update writes a scale and keeps what the API server made of it.
+func (c *ScaleCache) Update(ctx context.Context, resource schema.GroupResource, scale *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
+	key := objectKey{resource, scale.Namespace, scale.Name}
+	version, watched := c.versions.ResourceVersion(resource, scale.Namespace, scale.Name)
+	updated, err := c.live.Update(ctx, resource, scale)
+	if err != nil || !watched {
+		// Whatever the reason, what is kept may be out of date.
+		c.drop(key)
+		return updated, err
+	}
+	c.put(key, updated, version)
+	return updated, nil
+}
+
+// current returns the scale that is kept, nil if the object has changed since.
+func (c *ScaleCache) current(key objectKey, version string) *autoscalingv1.Scale {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	kept, ok := c.scales[key]
+	if !ok || time.Since(kept.read) >= scaleAge {
+		return nil
+	}
+	if version != kept.scale.ResourceVersion && version != kept.watched {
+		return nil
+	}
+	return kept.scale
+}
+
+func (c *ScaleCache) put(key objectKey, scale *autoscalingv1.Scale, watched string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sweep()
+	c.scales[key] = cachedScale{scale: scale, watched: watched, read: time.Now()}
+}
+
+func (c *ScaleCache) drop(key objectKey) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.scales, key)
+}
+
+// sweep drops what is too old. c.mu is held.
+func (c *ScaleCache) sweep() {
+	if time.Since(c.swept) < scaleSweep {
+		return
+	}
+	c.swept = time.Now()
+	for key, kept := range c.scales {
+		if time.Since(kept.read) >= scaleAge {
+			delete(c.scales, key)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package cluster
+
+import (
+	"context"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	customv1beta2 "k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
+	externalv1beta1 "k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
+)
+
+// Sources are what a Reader reads from. All are required and must be safe for
+// concurrent use. Objects they return are shared: nobody changes them.
+type Sources struct {
+	// Mapper finds the resources of a kind.
+	Mapper meta.RESTMapper
+	// Scales reads and writes scale subresources.
+	Scales Scales
+	// Pods lists pods.
+	Pods Pods
+	// Metrics asks the metrics APIs.
+	Metrics Metrics
+}
+
+// Scales reads and writes scale subresources. Errors are the API's own.
+type Scales interface {
+	// Get returns the scale of an object.
+	Get(ctx context.Context, resource schema.GroupResource, namespace, name string) (*autoscalingv1.Scale, error)
+	// Update writes a scale, with the resource version it was read at, and returns
+	// it as the API server then has it.
+	Update(ctx context.Context, resource schema.GroupResource, scale *autoscalingv1.Scale) (*autoscalingv1.Scale, error)
+}
+
+// Pods lists pods.
+type Pods interface {
+	// Pods returns the pods of a namespace that selector matches, by name.
+	Pods(ctx context.Context, namespace string, selector labels.Selector) ([]*corev1.Pod, error)
+}
+
+// PodCounter is a source of pods that can tell cheaply how many there are. Without
+// it the usage of a namespace's pods is never read as a whole.
+type PodCounter interface {
+	// CountPods returns the number of a namespace's pods.
+	CountPods(namespace string) int
+}
+
+// Metrics asks the metrics APIs. Errors are the API's own, without the words that
+// the upstream controller puts before them.
+type Metrics interface {
+	// PodMetrics lists resource usage of the pods of a namespace that selector
+	// matches.
+	PodMetrics(ctx context.Context, namespace string, selector labels.Selector) ([]metricsv1beta1.PodMetrics, error)
+	// PodsMetric lists values of a metric of the pods that selector matches.
+	PodsMetric(ctx context.Context, namespace string, selector labels.Selector, metric Metric) ([]customv1beta2.MetricValue, error)
+	// ObjectMetric lists values of a metric of one object; there should be one. Of
+	// a Namespace the name is that of the namespace.
+	ObjectMetric(ctx context.Context, namespace string, object Object, metric Metric) ([]customv1beta2.MetricValue, error)
+	// ExternalMetric lists the series of a metric.
+	ExternalMetric(ctx context.Context, namespace string, metric Metric) ([]externalv1beta1.ExternalMetricValue, error)
+}
+
+// Metric names what is asked of the custom or external metrics API.
+type Metric struct {
+	// Name of the metric. Required.
+	Name string
+	// Selector of its series. Required; labels.Everything() for all.
+	Selector labels.Selector
+}
+
+// Object identifies an object that a metric describes.
+type Object struct {
+	// Kind of the object.
+	Kind schema.GroupKind
+	// Name of the object.
+	Name string
+}
+
+// isNamespace tells whether the object is a Namespace, which the custom metrics
+// API serves in a way of its own.
+func (o Object) isNamespace() bool { return o.Kind == schema.GroupKind{Kind: "Namespace"} }

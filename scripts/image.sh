@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Builds the image of setpoint, NAME (setpoint:dev), with the docker that is there: a static
+# binary on scratch. CA_CERTIFICATES names the bundle of certificates to put in.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+name=${1:-setpoint:dev}
+version=${VERSION:-dev}
+revision=$(git rev-parse HEAD 2>/dev/null || echo unknown)
+created=$(git show -s --format=%cI HEAD 2>/dev/null || echo 1970-01-01T00:00:00Z)
+
+certificates=${CA_CERTIFICATES:-}
+for file in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem; do
+  test -n "$certificates" || { test ! -s $file || certificates=$file; }
+done
+test -s "$certificates" || { echo 'there is no bundle of CA certificates: set CA_CERTIFICATES'; exit 1; }
+
+# A folder of its own is the context: docker sees nothing else.
+context=bin/image
+rm -rf $context
+mkdir -p $context
+CGO_ENABLED=0 GOOS=linux GOARCH="${GOARCH:-$(go env GOARCH)}" \
+  go build -trimpath -ldflags="-s -w -X main.release=$version" -o $context/setpoint ./cmd/setpoint
+install -m 0644 "$certificates" $context/ca-certificates.crt
+# The commit's time, so that the same source makes the same image.
+touch -d "$created" $context/*
+test -z "${CONTEXT_ONLY:-}" || exit 0
+docker build --quiet --tag "$name" --file deploy/Dockerfile \
+  --build-arg VERSION="$version" --build-arg REVISION="$revision" --build-arg CREATED="$created" $context
