@@ -26,11 +26,16 @@ func newRegistry() *prometheus.Registry {
 // function that it returns is called: after the service has drained, so that its end
 // can be watched.
 func serveAdmin(listener net.Listener, srv *server.Server, metrics *prometheus.Registry, log *zap.Logger) (stop func()) {
+	return servePages(listener, adminRoutes(srv.Health(), metrics), log)
+}
+
+// servePages serves what operators look at.
+func servePages(listener net.Listener, pages http.Handler, log *zap.Logger) (stop func()) {
 	if listener == nil {
 		return func() {}
 	}
 	admin := &http.Server{
-		Handler:           adminRoutes(srv.Health(), metrics),
+		Handler:           pages,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		WriteTimeout:      30 * time.Second,

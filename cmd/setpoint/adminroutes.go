@@ -20,10 +20,16 @@ type adminPage struct {
 // adminPages are all but the index. Of pprof's pages the command line is not served: it
 // may hold the password of a Redis URL.
 func adminPages(health http.Handler, metrics *prometheus.Registry) []adminPage {
-	return []adminPage{
+	return append([]adminPage{
 		{"/metrics", "metrics for Prometheus", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{Registry: metrics})},
 		{"/healthz", "whether the process lives", health},
 		{"/readyz", "whether it is to be sent calls", health},
+	}, debugPages()...)
+}
+
+// debugPages are those that every process has.
+func debugPages() []adminPage {
+	return []adminPage{
 		{"/debug/buildinfo", "what the process was built from", http.HandlerFunc(answerBuildInfo)},
 		{"/debug/pprof/", "profiles, for go tool pprof", http.HandlerFunc(pprof.Index)},
 		{"/debug/pprof/profile", "what the processors do for ?seconds=30", http.HandlerFunc(pprof.Profile)},
@@ -34,8 +40,12 @@ func adminPages(health http.Handler, metrics *prometheus.Registry) []adminPage {
 
 // adminRoutes serves them, and an index at /.
 func adminRoutes(health http.Handler, metrics *prometheus.Registry) http.Handler {
+	return routes(adminPages(health, metrics))
+}
+
+// routes serves pages, and an index of them at /.
+func routes(pages []adminPage) http.Handler {
 	mux := http.NewServeMux()
-	pages := adminPages(health, metrics)
 	for _, page := range pages {
 		mux.Handle("GET "+page.Path, page.handler)
 	}

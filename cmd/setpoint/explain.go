@@ -21,6 +21,7 @@ type explainCommand struct {
 	namespace string
 	at        string
 	allPods   bool
+	live      liveFlags
 	options   optionFlags
 	output    *outputFlag
 }
@@ -42,22 +43,27 @@ func newExplain() *cobra.Command {
 	c := &explainCommand{output: newOutputFlag(asText, asJSON, asYAML)}
 	cmd := &cobra.Command{
 		Use:   "explain",
-		Short: "Explain what HPA would do, from what kubectl prints",
+		Short: "Explain what HPA would do, from a cluster or from what kubectl prints",
 		Long: `Explain what the HorizontalPodAutoscaler controller would do and why: each metric's
 arithmetic, how each pod counted, windows, policies, bounds and conditions.
 
-It takes what kubectl prints, in JSON or YAML, each kind from a file of its own or
-all from one:
+With --live it reads all of that from the cluster that kubectl would ask, with the
+user's permissions, and changes nothing there:
+
+  setpoint explain --live hpa/web -n shop
+
+Otherwise it takes what kubectl prints, in JSON or YAML, each kind from a file of its
+own or all from one:
 
   kubectl get hpa web -o yaml > hpa.yaml
   kubectl get pods -o json > pods.json
   kubectl get --raw /apis/metrics.k8s.io/v1beta1/namespaces/shop/pods > podmetrics.json
   kubectl get --raw /apis/apps/v1/namespaces/shop/deployments/web/scale > scale.json
 
-It decides for the instant of the newest sample, unless --at says another. The
-controller's history is not in a dump: what its windows and policies hold back can
-be more than is shown.`,
-		Example: "  setpoint explain --hpa hpa.yaml --scale scale.json --pods pods.json --pod-metrics podmetrics.json\n  setpoint explain --dump dump.yaml --name shop/web -o json",
+It decides for the instant of the newest sample, or with --live for now, unless --at
+says another. The controller's history is not to be had: what its windows and
+policies hold back can be more than is shown.`,
+		Example: "  setpoint explain --live hpa/web -n shop\n  setpoint explain --hpa hpa.yaml --scale scale.json --pods pods.json --pod-metrics podmetrics.json\n  setpoint explain --dump dump.yaml --name shop/web -o json",
 		Args:    cobra.NoArgs,
 		RunE:    c.run,
 	}
@@ -72,25 +78,22 @@ be more than is shown.`,
 	flags.StringVar(&c.at, "at", "", "`instant` to decide for, RFC 3339, in place of the newest sample's")
 	flags.BoolVar(&c.allPods, "all-pods", false, "list all pods, not only those that did not simply count")
 	flags.VarP(c.output, "output", "o", "form of the explanation: text, json or yaml")
+	c.live.bind(flags)
 	c.options.bind(flags)
 	return cmd
 }
 
 func (c *explainCommand) run(cmd *cobra.Command, _ []string) error {
-	dump, err := c.read(cmd)
+	req, ignored, err := c.gather(cmd)
 	if err != nil {
 		return err
-	}
-	req, err := c.request(dump)
-	if err != nil {
-		return badInput(err)
 	}
 	resp, err := recommendHere(cmd.Context(), req)
 	if err != nil {
 		return err
 	}
-	for _, ignored := range dump.Ignored {
-		fmt.Fprintln(cmd.ErrOrStderr(), "not used: "+ignored)
+	for _, what := range ignored {
+		fmt.Fprintln(cmd.ErrOrStderr(), "not used: "+what)
 	}
 	if c.output.form != asText {
 		return writeMessage(cmd.OutOrStdout(), c.output.form, resp)
@@ -98,6 +101,24 @@ func (c *explainCommand) run(cmd *cobra.Command, _ []string) error {
 	options := terminal(cmd.OutOrStdout())
 	options.AllPods = c.allPods
 	return explain.Write(cmd.OutOrStdout(), req, resp, options)
+}
+
+// gather makes the request from the cluster or from files, and names what of the
+// files is of no use.
+func (c *explainCommand) gather(cmd *cobra.Command) (*setpointv1.RecommendRequest, []string, error) {
+	if c.live.reference != "" {
+		if err := c.onlyLive(); err != nil {
+			return nil, nil, badInput(err)
+		}
+		req, err := c.readLive(cmd)
+		return req, nil, err
+	}
+	dump, err := c.read(cmd)
+	if err != nil {
+		return nil, nil, err
+	}
+	req, err := c.request(dump)
+	return req, dump.Ignored, badInput(err)
 }
 
 // read reads all files that were named; problems of all of them are told.
@@ -123,7 +144,7 @@ func (c *explainCommand) read(cmd *cobra.Command) (*kubernetes.Dump, error) {
 		}
 	}
 	if files == 0 {
-		return nil, badInput(errors.New("nothing to explain: give --hpa and the rest, or --dump; see setpoint explain --help"))
+		return nil, badInput(errors.New("nothing to explain: give --live, or --hpa and the rest, or --dump; see " + cmd.CommandPath() + " --help"))
 	}
 	return dump, errors.Join(problems...)
 }

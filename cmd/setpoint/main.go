@@ -24,7 +24,7 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	err := newRoot().ExecuteContext(ctx)
+	err := calledAs(newRoot(), os.Args[0]).ExecuteContext(ctx)
 	stop()
 	if message := failure(err); message != "" {
 		fmt.Fprintln(os.Stderr, message)

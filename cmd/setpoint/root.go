@@ -20,9 +20,9 @@ Exit codes: 0 all right; 1 it failed, or the answer is no; 2 the command line or
 the input is not right.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("unknown command %q; see setpoint --help", args[0])
+				return fmt.Errorf("unknown command %q; see %s --help", args[0], cmd.CommandPath())
 			}
 			return nil
 		},
@@ -31,7 +31,7 @@ the input is not right.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return badInput(errors.New(err.Error() + "; see " + cmd.CommandPath() + " --help"))
 	})
-	root.AddCommand(newServe(), newRecommend(), newExplain(), newReplay(), newTargets(), newToken(), newVersion(), newDocs())
+	root.AddCommand(newServe(), newRecommend(), newExplain(), newReplay(), newTargets(), newToken(), newAgent(), newHealth(), newVersion(), newDocs())
 	for _, cmd := range append(root.Commands(), root) {
 		cmd.Args = usageArgs(cmd.Args)
 	}

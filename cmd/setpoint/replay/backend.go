@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 )
@@ -58,6 +59,24 @@ func (e *Engine) ReportScale(_ context.Context, req *setpointv1.ReportScaleReque
 	}
 	e.histories[req.GetTarget()] = next.AppendBinary(nil)
 	return conversion.Settlement(&settlement), nil
+}
+
+// Begin implements Beginner.
+func (e *Engine) Begin(target string, with *recording.History) {
+	history := recommender.History{Initialized: len(with.Recommendations) > 0}
+	for _, r := range with.Recommendations {
+		history.Recommendations = append(history.Recommendations, recommender.TimedRecommendation{Replicas: r.Replicas, At: r.Time.UnixNano()})
+	}
+	history.ScaleUps, history.ScaleDowns = scaleEvents(with.ScaleUps), scaleEvents(with.ScaleDowns)
+	e.histories[target] = history.AppendBinary(nil)
+}
+
+func scaleEvents(events []recording.ScaleEvent) []recommender.ScaleEvent {
+	var out []recommender.ScaleEvent
+	for _, e := range events {
+		out = append(out, recommender.ScaleEvent{Change: e.Change, At: e.Time.UnixNano(), Outdated: e.Outdated})
+	}
+	return out
 }
 
 // Delete forgets a target.

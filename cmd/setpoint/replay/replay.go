@@ -4,6 +4,7 @@ package replay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -20,6 +21,16 @@ type Backend interface {
 	// Delete forgets a target; it is no error if nothing is kept of it.
 	Delete(ctx context.Context, target string) error
 }
+
+// Beginner is a backend that can be given what a target had before.
+type Beginner interface {
+	// Begin gives a target that was never asked about a history.
+	Begin(target string, history *recording.History)
+}
+
+// ErrHistory is wrapped in the error for a scenario that begins with a history, which
+// the backend can't be given.
+var ErrHistory = errors.New("the scenario begins with a history, which a server can't be given; replay it without a server")
 
 // Step is what came of one step.
 type Step struct {
@@ -90,8 +101,12 @@ func (r *Runner) Run(ctx context.Context, scenario *recording.Scenario, visit fu
 		if req == nil {
 			err = r.forget(ctx, &target)
 		} else {
-			target = req.GetTarget()
-			err = r.ask(ctx, step, req)
+			if i == 0 {
+				err = r.begin(req.GetTarget(), scenario)
+			}
+			if target = req.GetTarget(); err == nil {
+				err = r.ask(ctx, step, req)
+			}
 		}
 		if err != nil {
 			return fmt.Errorf("%s, step %d: %w", scenario.Name, i+1, err)
@@ -101,6 +116,19 @@ func (r *Runner) Run(ctx context.Context, scenario *recording.Scenario, visit fu
 			return err
 		}
 	}
+	return nil
+}
+
+// begin gives the target the history that the scenario begins with.
+func (r *Runner) begin(target string, scenario *recording.Scenario) error {
+	if scenario.History == nil {
+		return nil
+	}
+	backend, ok := r.backend.(Beginner)
+	if !ok {
+		return ErrHistory
+	}
+	backend.Begin(target, scenario.History)
 	return nil
 }
 

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
+	"go.uber.org/zap"
+
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/flight"
+)
+
+// recordSettings say what the flight recorder writes.
+type recordSettings struct {
+	File     string
+	MaxBytes int64
+	MaxFiles int
+}
+
+func defaultRecordSettings() recordSettings { return recordSettings{MaxBytes: 100 << 20, MaxFiles: 5} }
+
+func (s *recordSettings) bind(flags *pflag.FlagSet) {
+	flags.StringVar(&s.File, "record", s.File, "`file` that all that is seen and decided is recorded to, for setpoint replay; compressed if its name ends in .gz. Empty: nothing is")
+	flags.Int64Var(&s.MaxBytes, "record-max-bytes", s.MaxBytes, "size at which that file becomes FILE.1, FILE.1 becomes FILE.2, and so on; bytes")
+	flags.IntVar(&s.MaxFiles, "record-max-files", s.MaxFiles, "how many of these files there are at most")
+}
+
+func (s *recordSettings) validate(refuse func(flag, format string, args ...any)) {
+	if s.MaxBytes <= 0 {
+		refuse("record-max-bytes", "%d is not above 0", s.MaxBytes)
+	}
+	if s.MaxFiles <= 0 {
+		refuse("record-max-files", "%d is not above 0", s.MaxFiles)
+	}
+}
+
+// open begins to record, nil if that is not wanted, until the function that it returns
+// is called.
+func (s *recordSettings) open(targets flight.Targets, metrics prometheus.Registerer, log *zap.Logger) (agent.Observer, func(), error) {
+	if s.File == "" {
+		return nil, func() {}, nil
+	}
+	recorder, err := flight.Open(flight.Options{
+		File: s.File, MaxBytes: s.MaxBytes, MaxFiles: s.MaxFiles, Targets: targets, Registerer: metrics, Log: log,
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("--record: %w", err)
+	}
+	return recorder, func() {
+		if err := recorder.Close(); err != nil {
+			log.Error("recording not closed", zap.Error(err))
+		}
+	}, nil
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+func TestHealthIsWhatTheAdminAddressSays(t *testing.T) {
+	t.Parallel()
+	_, admin := startWithAdmin(t)
+	address := strings.TrimPrefix(admin, "http://")
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	away := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/readyz" {
+			http.Error(w, "the store is away", http.StatusServiceUnavailable)
+		}
+	}))
+	t.Cleanup(away.Close)
+	unready := strings.TrimPrefix(away.URL, "http://")
+	for _, tt := range []struct {
+		name string
+		args []string
+		code int
+		want string
+	}{
+		{"ready", []string{"--admin-address", address}, 0, ""},
+		{"all interfaces are asked on one", []string{"--admin-address", ":" + port}, 0, ""},
+		{"also when they are written out", []string{"--admin-address", "0.0.0.0:" + port}, 0, ""},
+		{"not ready", []string{"--admin-address", unready}, exitFailed, "/readyz: 503 Service Unavailable: the store is away"},
+		{"but alive", []string{"--live", "--admin-address", unready}, 0, ""},
+		{"nobody there", []string{"--admin-address", "127.0.0.1:1"}, exitFailed, "connection refused"},
+		{"no address", []string{"--admin-address", "here"}, exitUsage, "--admin-address: address here: missing port"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got := run(t, "", append([]string{"health"}, tt.args...)...)
+			if got.code != tt.code || !strings.Contains(got.stderr, tt.want) {
+				t.Errorf("exit code %d, stderr %q, stdout %q; want %d and %q", got.code, got.stderr, got.stdout, tt.code, tt.want)
+			}
+		})
+	}
+}
+
+func TestHealthGoesByTheVariableOfWhomItAsks(t *testing.T) {
+	_, admin := startWithAdmin(t)
+	t.Setenv("SETPOINT_ADMIN_ADDRESS", strings.TrimPrefix(admin, "http://"))
+	if got := run(t, "", "health"); got.code != 0 {
+		t.Errorf("exit code %d: %s", got.code, got.stderr)
+	}
+}
