@@ -11,6 +11,10 @@ import (
 	"sync"
 )
 
+// Program returns a path to setpoint, built from the working tree once for each test
+// binary. It works for as long as this process lives.
+func Program() (string, error) { return built() }
+
 // built returns a path to the service's program, for as long as this process lives.
 // The file has no name any more, so that nothing needs to be removed: the path is
 // that of a file which this process keeps open.

@@ -40,6 +40,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/test/e2e/ports"
 )
 
 const (
@@ -57,7 +58,7 @@ const (
 type Instance struct {
 	t        testing.TB
 	flags    []string
-	ports    *ports
+	ports    *ports.Ports
 	logName  string
 	conn     *grpc.ClientConn
 	client   *http.Client
@@ -118,10 +119,10 @@ func newInstance(t testing.TB, flags []string) *Instance {
 		t.Fatal(err)
 	}
 	s := &Instance{t: t, flags: flags, logName: log.Name(), client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
-	if s.ports, err = reservePorts(); err != nil {
+	if s.ports, err = ports.Reserve(3); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.ports.release)
+	t.Cleanup(s.ports.Release)
 	// A service that was away is to be tried again soon, not after the usual second
 	// and more.
 	s.conn, err = grpc.NewClient(s.GRPCAddr(),
@@ -172,13 +173,13 @@ func (s *Instance) Targets() setpointv1.TargetServiceClient {
 }
 
 // GRPCAddr returns host and port of gRPC.
-func (s *Instance) GRPCAddr() string { return s.ports.address(0) }
+func (s *Instance) GRPCAddr() string { return s.ports.Address(0) }
 
 // RESTAddr returns host and port of REST.
-func (s *Instance) RESTAddr() string { return s.ports.address(1) }
+func (s *Instance) RESTAddr() string { return s.ports.Address(1) }
 
 // AdminAddr returns host and port of metrics and health.
-func (s *Instance) AdminAddr() string { return s.ports.address(2) }
+func (s *Instance) AdminAddr() string { return s.ports.Address(2) }
 
 // StartTime returns how long the last start took until the service was ready.
 func (s *Instance) StartTime() time.Duration { return s.starting }

@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# Makes what a deployment keeps secret: a certificate for the service from a CA made for it, a
+# token for the agent, a password for Redis.
+#
+#   deploy/secrets.sh --kubernetes | kubectl apply --server-side -f -   # for kustomize/base
+#   deploy/secrets.sh deploy/secrets                                    # files, for compose.yaml
+#
+# Run it once, as each run makes others. NAMES (none) are further DNS names of the service,
+# separated by commas; NAMESPACE (setpoint) is where the Secrets go. Certificates are good for a
+# year, and the key of the CA is kept nowhere. With cert-manager leave the first two Secrets to a
+# Certificate with secretName setpoint-tls and these names, and to a copy of its ca.crt.
+set -euo pipefail
+umask 077
+destination=${1:-}
+case $destination in
+'' | --help | -h) sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' "$0"; exit 2 ;;
+--kubernetes) ;;
+*) mkdir -p "$destination"; destination=$(cd "$destination" && pwd) ;;
+esac
+namespace=${NAMESPACE:-setpoint}
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+
+names=DNS:localhost,IP:127.0.0.1
+for service in setpoint setpoint-grpc; do
+  for name in $service $service.$namespace $service.$namespace.svc $service.$namespace.svc.cluster.local; do
+    names+=,DNS:$name
+  done
+done
+for name in $(tr , ' ' <<<"${NAMES:-}"); do names+=,DNS:$name; done
+
+quiet() { "$@" 2>errors || { cat errors >&2; exit 1; }; }
+quiet openssl ecparam -name prime256v1 -genkey -noout -out ca.key
+quiet openssl req -x509 -new -key ca.key -sha256 -days 366 -subj '/CN=setpoint CA' -out ca.crt \
+  -addext 'basicConstraints=critical,CA:TRUE,pathlen:0' -addext 'keyUsage=critical,keyCertSign,cRLSign'
+quiet openssl ecparam -name prime256v1 -genkey -noout -out tls.key
+quiet openssl req -new -key tls.key -subj '/CN=setpoint' -out tls.csr
+printf 'subjectAltName=%s\nkeyUsage=critical,digitalSignature\nextendedKeyUsage=serverAuth\nbasicConstraints=critical,CA:FALSE\n' "$names" >extensions
+quiet openssl x509 -req -in tls.csr -CA ca.crt -CAkey ca.key -CAcreateserial -sha256 -days 365 -extfile extensions -out tls.crt
+token=sp_$(openssl rand -hex 32)
+digest=$(printf %s "$token" | openssl dgst -sha256 -r | cut -d' ' -f1)
+password=$(openssl rand -hex 32)
+
+printf 'tokens:\n- identity: agent-default\n  sha256: "%s"\n' "$digest" >tokens.yaml
+printf %s "$token" >token
+printf %s "$password" >password
+printf 'requirepass %s\n' "$password" >redis.conf
+
+# Files: who may enter the folder may read them, as in containers they are another user's.
+if [ "$destination" != --kubernetes ]; then
+  for file in tls.pem ca.crt tokens.yaml token password redis.conf; do
+    test ! -e "$destination/$file" || { echo "$destination/$file is there already"; exit 1; }
+  done
+  chmod 0700 "$destination"
+  cat tls.crt tls.key >tls.pem
+  install -m 0644 tls.pem ca.crt tokens.yaml token password redis.conf "$destination"
+  exit
+fi
+
+# secret NAME TYPE : the head of a Secret.
+secret() {
+  printf -- '---\napiVersion: v1\nkind: Secret\nmetadata:\n  name: %s\n  namespace: %s\ntype: %s\ndata:\n' "$1" "$namespace" "$2"
+}
+# entry KEY : an entry, of standard input.
+entry() { printf '  %s: %s\n' "$1" "$(openssl base64 -A)"; }
+
+secret setpoint-tls kubernetes.io/tls
+entry tls.crt <tls.crt
+entry tls.key <tls.key
+secret setpoint-ca Opaque
+entry ca.crt <ca.crt
+secret setpoint-tokens Opaque
+entry tokens.yaml <tokens.yaml
+secret setpoint-agent Opaque
+entry token <token
+secret setpoint-redis Opaque
+entry password <password
+entry redis.conf <redis.conf

@@ -1,0 +1,207 @@
+//go:build linux
+
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/test/e2e/ports"
+)
+
+// standIn makes an image of a program of this machine, and of the libraries it needs,
+// under the name that the compose file has. No registry is asked.
+func standIn(t *testing.T, d *daemon, name, program, more string) {
+	t.Helper()
+	if _, err := d.run("docker", "image", "inspect", name); err == nil {
+		return
+	}
+	folder := t.TempDir()
+	path, err := exec.LookPath(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	libraries, err := exec.Command("ldd", path).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{path: "/usr/bin/" + program}
+	for _, field := range strings.Fields(string(libraries)) {
+		if strings.HasPrefix(field, "/") {
+			files[field] = field
+		}
+	}
+	for from, to := range files {
+		data, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to = filepath.Join(folder, "root", to)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, data, 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dockerfile := "FROM scratch\nENV PATH=/usr/bin\nCOPY root /\n" + more
+	if err := errors.Join(os.Mkdir(filepath.Join(folder, "data"), 0o755), os.WriteFile(filepath.Join(folder, "Dockerfile"), []byte(dockerfile), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	d.must(t, "docker", "build", "--quiet", "--tag="+name, folder)
+}
+
+// composition is the compose file, running.
+type composition struct {
+	*daemon
+	t      *testing.T
+	env    []string
+	caller caller
+}
+
+func (c *composition) compose(args ...string) string {
+	c.t.Helper()
+	output, err := c.runWith(c.env, "docker-compose", append([]string{"--file=deploy/compose.yaml", "--project-name=setpoint-e2e"}, args...)...)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return output
+}
+
+func startComposition(t *testing.T) *composition {
+	t.Helper()
+	d := docker(t)
+	standIn(t, d, "redis:7.2", "redis-server", "COPY --chown=999:999 data /data\n")
+	standIn(t, d, "haproxy:3.0", "haproxy", "")
+	secrets := filepath.Join(t.TempDir(), "secrets")
+	d.must(t, "deploy/secrets.sh", secrets)
+	p, err := ports.Reserve(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Release)
+	c := &composition{daemon: d, t: t, env: []string{
+		"SETPOINT_IMAGE=" + image(t, d), "SETPOINT_SECRETS=" + secrets,
+		"SETPOINT_REST=" + p.Address(0), "SETPOINT_GRPC=" + p.Address(1),
+	}, caller: caller{rest: p.Address(0), grpc: p.Address(1), ca: read(t, secrets, "ca.crt"), token: read(t, secrets, "token")}}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(c.compose("logs", "--no-color", "--tail=40"))
+		}
+		c.compose("down", "--volumes", "--timeout=30")
+	})
+	c.up()
+	return c
+}
+
+const composeTarget = "clusters/default/namespaces/shop/targets/web"
+
+// up starts everything, and waits until both instances are behind the balancer.
+func (c *composition) up() {
+	c.t.Helper()
+	c.compose("up", "--detach", "--no-build", "--quiet-pull")
+	conn := c.caller.connect(c.t)
+	await(c.t, "answering", 60*time.Second, func() error {
+		_, err := c.caller.ask(c.t, conn, composeTarget, "")
+		return err
+	})
+}
+
+// answeredBy makes a call and returns an error if another instance answers it.
+func (c *composition) answeredBy(conn *grpc.ClientConn, instance string) error {
+	var header metadata.MD
+	ctx, cancel := context.WithTimeout(c.caller.withToken(c.t.Context()), 5*time.Second)
+	defer cancel()
+	_, err := setpointv1.NewRecommendationServiceClient(conn).Recommend(ctx, request(composeTarget, ""), grpc.Header(&header))
+	if by := header.Get("x-setpoint-instance"); err == nil && !slices.Equal(by, []string{instance}) {
+		err = fmt.Errorf("answered by %q", by)
+	}
+	return err
+}
+
+func TestCompose(t *testing.T) {
+	c := startComposition(t)
+	conn := c.caller.connect(t)
+
+	if code, desired, err := c.caller.overREST(t, composeTarget); err != nil || code != 200 || desired == 0 {
+		t.Errorf("over REST: %d, desired %d, %v", code, desired, err)
+	}
+	nobody := c.caller
+	nobody.token = ""
+	if code, _, err := nobody.overREST(t, composeTarget); err != nil || code != 401 {
+		t.Errorf("without a token, over REST: %d, %v", code, err)
+	}
+	if _, err := nobody.ask(t, conn, composeTarget, ""); status.Code(err) != codes.Unauthenticated {
+		t.Errorf("without a token, over gRPC: %v", err)
+	}
+	if _, err := c.caller.ask(t, conn, "clusters/other/namespaces/shop/targets/web", ""); status.Code(err) != codes.PermissionDenied {
+		t.Errorf("another cluster: %v", err)
+	}
+
+	t.Run("either instance answers for the other", func(t *testing.T) {
+		for _, instance := range []string{"setpoint-1", "setpoint-2"} {
+			c.compose("stop", "--timeout=30", instance)
+			if code := c.must(t, "docker", "inspect", "--format={{.State.ExitCode}}", "setpoint-e2e_"+instance+"_1"); code != "0" {
+				t.Errorf("%s: exit code %s", instance, code)
+			}
+			for i := range 20 {
+				if _, err := c.caller.ask(t, conn, composeTarget, ""); err != nil {
+					t.Errorf("call %d without %s: %v", i, instance, err)
+				}
+			}
+			c.compose("start", instance)
+			await(t, "behind the balancer again", 60*time.Second, func() error { return c.answeredBy(conn, instance) })
+		}
+	})
+
+	t.Run("instances are healthy by their own word", func(t *testing.T) {
+		for _, instance := range []string{"setpoint-1", "setpoint-2"} {
+			await(t, "healthy", 60*time.Second, func() error {
+				health, err := c.run("docker", "inspect", "--format={{.State.Health.Status}}", "setpoint-e2e_"+instance+"_1")
+				if err == nil && health != "healthy" {
+					err = errors.New(health)
+				}
+				return err
+			})
+		}
+	})
+
+	t.Run("histories outlive everything", func(t *testing.T) {
+		before, err := c.caller.ask(t, conn, composeTarget, "once")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.compose("down", "--timeout=30")
+		c.up()
+		after, err := c.caller.ask(t, c.caller.connect(t), composeTarget, "once")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if before.GetRecommendationId() == "" || after.GetRecommendationId() != before.GetRecommendationId() {
+			t.Errorf("the same request was decided as %q, and afterwards as %q", before.GetRecommendationId(), after.GetRecommendationId())
+		}
+	})
+
+	t.Run("nothing runs as root or may write", func(t *testing.T) {
+		for _, service := range []string{"setpoint-1", "setpoint-2", "redis", "balancer"} {
+			name := "setpoint-e2e_" + service + "_1"
+			if users := c.users(t, name); slices.Contains(users, "0") {
+				t.Errorf("%s runs as %q", service, users)
+			}
+			if is := c.must(t, "docker", "inspect", "--format={{.HostConfig.ReadonlyRootfs}} {{.HostConfig.CapDrop}}", name); is != "true [ALL]" {
+				t.Errorf("%s: %s", service, is)
+			}
+		}
+	})
+}

@@ -1,0 +1,213 @@
+//go:build linux
+
+package deploy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// daemon is a dockerd with everything it has in a folder. It is the first process of a
+// PID namespace and has a mount namespace, so that containers, shims and mounts end with
+// it, and it with the test process, however that ends.
+type daemon struct {
+	folder string
+	cmd    *exec.Cmd
+	log    *os.File
+	ended  chan struct{}
+}
+
+// programs are what the tests run.
+var programs = []string{"dockerd", "docker", "docker-compose", "containerd", "runc", "redis-server", "haproxy"}
+
+var shared struct {
+	sync.Mutex
+	daemon *daemon
+	err    error
+}
+
+func TestMain(m *testing.M) {
+	os.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin:/sbin") // where Debian has daemons
+	code := m.Run()
+	if shared.daemon != nil {
+		if err := shared.daemon.stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
+		}
+	}
+	os.Exit(code)
+}
+
+// docker returns the daemon that the tests share.
+func docker(t *testing.T) *daemon {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("dockerd needs root")
+	}
+	for _, program := range programs {
+		if _, err := exec.LookPath(program); err != nil {
+			if os.Getenv("CI") != "" {
+				t.Fatalf("%v; run scripts/docker.sh", err)
+			}
+			t.Skipf("%v; run scripts/docker.sh", err)
+		}
+	}
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.daemon == nil && shared.err == nil {
+		shared.daemon, shared.err = startDaemon()
+	}
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	return shared.daemon
+}
+
+func startDaemon() (*daemon, error) {
+	folder, err := os.MkdirTemp("", "setpoint-docker-")
+	if err != nil {
+		return nil, err
+	}
+	d := &daemon{folder: folder, ended: make(chan struct{})}
+	if d.log, err = os.Create(d.path("dockerd.log")); err != nil {
+		return nil, err
+	}
+	d.cmd = exec.Command("sh", "-c", `mount --make-rprivate / && mount -t proc proc /proc && exec dockerd "$@"`, "dockerd",
+		"--data-root="+d.path("data"), "--exec-root="+d.path("exec"), "--pidfile="+d.path("pid"),
+		"--host="+d.host(), "--cgroup-parent="+d.cgroup(),
+		"--bridge=none", "--iptables=false", "--ip6tables=false", "--storage-driver=vfs")
+	d.cmd.Stdout, d.cmd.Stderr = d.log, d.log
+	d.cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS,
+		Pdeathsig:  syscall.SIGKILL,
+		Setpgid:    true, // so that an interrupt of the tests lets them stop it
+	}
+	if err := d.cmd.Start(); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(folder))
+	}
+	go func() {
+		_ = d.cmd.Wait() // what it says is in the log
+		close(d.ended)
+	}()
+	if err := d.await(30 * time.Second); err != nil {
+		return nil, errors.Join(err, d.stop())
+	}
+	return d, nil
+}
+
+func (d *daemon) path(name string) string { return filepath.Join(d.folder, name) }
+
+func (d *daemon) host() string { return "unix://" + d.path("docker.sock") }
+
+// cgroup is where its containers are, so that nothing of them stays there.
+func (d *daemon) cgroup() string { return "/" + filepath.Base(d.folder) }
+
+func (d *daemon) await(within time.Duration) error {
+	for deadline := time.Now().Add(within); ; {
+		if _, err := d.run("docker", "version"); err == nil {
+			return nil
+		}
+		select {
+		case <-d.ended:
+			return fmt.Errorf("dockerd ended\n%s", d.logs())
+		case <-time.After(50 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("dockerd was not ready within %v\n%s", within, d.logs())
+		}
+	}
+}
+
+func (d *daemon) logs() string {
+	text, err := os.ReadFile(d.log.Name())
+	if err != nil {
+		return err.Error()
+	}
+	return string(text[max(0, len(text)-4<<10):])
+}
+
+// stop ends the daemon and removes what it had.
+func (d *daemon) stop() error {
+	defer d.log.Close()
+	err := d.cmd.Process.Signal(syscall.SIGTERM)
+	if errors.Is(err, os.ErrProcessDone) {
+		err = nil
+	}
+	select {
+	case <-d.ended:
+	case <-time.After(30 * time.Second):
+		err = errors.Join(err, errors.New("dockerd was still running 30 s after SIGTERM"), d.cmd.Process.Kill())
+		<-d.ended
+	}
+	return errors.Join(err, d.removeCgroups(), os.RemoveAll(d.folder))
+}
+
+// removeCgroups removes the groups of the containers, which are empty.
+func (d *daemon) removeCgroups() error {
+	var groups []string
+	err := filepath.WalkDir("/sys/fs/cgroup", func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // others come and go
+		}
+		if err == nil && entry.IsDir() && strings.Contains(path+"/", d.cgroup()+"/") {
+			groups = append(groups, path)
+		}
+		return err
+	})
+	for i := len(groups) - 1; i >= 0; i-- {
+		err = errors.Join(err, syscall.Rmdir(groups[i]))
+	}
+	return err
+}
+
+// run runs a program for this daemon, in the repository, and returns what it prints.
+func (d *daemon) run(name string, args ...string) (string, error) {
+	return d.runWith(nil, name, args...)
+}
+
+func (d *daemon) runWith(env []string, name string, args ...string) (string, error) {
+	cmd := exec.Command(name, args...)
+	cmd.Dir = repository
+	cmd.Env = append(os.Environ(), "DOCKER_HOST="+d.host(), "DOCKER_CONFIG="+d.path("config"), "DOCKER_BUILDKIT=0")
+	cmd.Env = append(cmd.Env, env...)
+	var output, complaints bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &complaints
+	if err := cmd.Run(); err != nil {
+		return output.String(), fmt.Errorf("%s %s: %w\n%s%s", name, strings.Join(args, " "), err, output.String(), complaints.String())
+	}
+	return strings.TrimSpace(output.String()), nil
+}
+
+// must is run whose failure ends the test.
+func (d *daemon) must(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	output, err := d.run(name, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return output
+}
+
+// users returns the user ids of a container's processes, at least one.
+func (d *daemon) users(t *testing.T, container string) []string {
+	t.Helper()
+	lines := strings.Split(d.must(t, "docker", "top", container, "-eo", "pid,uid"), "\n")
+	var users []string
+	for _, line := range lines[1:] {
+		users = append(users, strings.Fields(line)[1])
+	}
+	if len(users) == 0 {
+		t.Fatalf("nothing runs in %s", container)
+	}
+	return users
+}

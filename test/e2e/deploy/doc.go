@@ -1,0 +1,9 @@
+// Package deploy tests what deploy/ has for users, with the real programs: the image is
+// built and run by a dockerd of the tests' own, the compose file by docker-compose, and
+// the manifests are applied to an API server.
+//
+// dockerd needs root, and what scripts/docker.sh installs. Without root these tests are
+// skipped; without the programs too, or they fail where CI is set. No registry is asked
+// for anything: Redis and the load balancer run from images made of this machine's own
+// programs.
+package deploy

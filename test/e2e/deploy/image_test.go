@@ -1,0 +1,130 @@
+//go:build linux
+
+package deploy
+
+import (
+	"debug/elf"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/setpoint-dev/setpoint/test/e2e/ports"
+)
+
+const mebibyte = 1 << 20
+
+func TestImageHasTheProgramAndCertificatesOnly(t *testing.T) {
+	d := docker(t)
+	name := image(t, d)
+	var inspected []struct {
+		Size   int64
+		Config struct {
+			User       string
+			Labels     map[string]string
+			Entrypoint []string
+		}
+	}
+	if err := json.Unmarshal([]byte(d.must(t, "docker", "image", "inspect", name)), &inspected); err != nil {
+		t.Fatal(err)
+	}
+	is := inspected[0]
+	t.Logf("the image takes %.1f MiB", float64(is.Size)/mebibyte)
+	if is.Size > 100*mebibyte {
+		t.Errorf("the image takes %d bytes", is.Size)
+	}
+	if is.Config.User != "65532:65532" {
+		t.Errorf("it runs as %q", is.Config.User)
+	}
+	for _, label := range []string{"title", "version", "revision", "created", "licenses", "source"} {
+		if is.Config.Labels["org.opencontainers.image."+label] == "" {
+			t.Errorf("no label %s", label)
+		}
+	}
+	container := d.must(t, "docker", "create", name)
+	defer d.must(t, "docker", "rm", container)
+	if _, err := d.run("sh", "-c", "docker export "+container+" >"+d.path("image.tar")); err != nil {
+		t.Fatal(err)
+	}
+	files := strings.Fields(d.must(t, "tar", "-tf", d.path("image.tar")))
+	// Docker puts mount points into every container.
+	files = slices.DeleteFunc(files, func(file string) bool {
+		return strings.HasSuffix(file, "/") || slices.Contains([]string{
+			".dockerenv", "dev/console", "etc/hostname", "etc/hosts", "etc/mtab", "etc/resolv.conf",
+		}, file)
+	})
+	slices.Sort(files)
+	if want := []string{"etc/ssl/certs/ca-certificates.crt", "setpoint"}; !slices.Equal(files, want) {
+		t.Errorf("it has %q, want %q", files, want)
+	}
+}
+
+func TestProgramOfTheImageNeedsNoLibraries(t *testing.T) {
+	image(t, docker(t))
+	file, err := elf.Open(repository + "/bin/image/setpoint")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for _, segment := range file.Progs {
+		if segment.Type == elf.PT_INTERP {
+			t.Error("it asks for a loader")
+		}
+	}
+}
+
+// The image serves as it is meant to run: read-only, without rights, as nobody.
+func TestContainerServesAndStopsCleanly(t *testing.T) {
+	d := docker(t)
+	p, err := ports.Reserve(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Release()
+	container := d.must(t, "docker", "run", "--detach", "--network=host", "--read-only", "--cap-drop=ALL",
+		"--security-opt=no-new-privileges", "--health-interval=200ms",
+		"--env=SETPOINT_GRPC_ADDRESS="+p.Address(0), "--env=SETPOINT_REST_ADDRESS="+p.Address(1), "--env=SETPOINT_ADMIN_ADDRESS="+p.Address(2),
+		image(t, d))
+	t.Cleanup(func() { d.must(t, "docker", "rm", "--force", container) })
+	await(t, "healthy", 30*time.Second, func() error {
+		health, err := d.run("docker", "inspect", "--format={{.State.Health.Status}}", container)
+		if err == nil && health != "healthy" {
+			err = errors.New(health)
+		}
+		return err
+	})
+	const target = "clusters/demo/namespaces/shop/targets/web"
+	c := caller{grpc: p.Address(0), rest: p.Address(1)}
+	if code, desired, err := c.overREST(t, target); err != nil || code != 200 || desired == 0 {
+		t.Errorf("over REST: %d, desired %d, %v", code, desired, err)
+	}
+	conn := c.connect(t, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if answer, err := c.ask(t, conn, target, ""); err != nil || answer.GetDesiredReplicas() != 5 {
+		t.Errorf("over gRPC: %v, %v", answer, err)
+	}
+	for _, user := range d.users(t, container) {
+		if user != "65532" {
+			t.Errorf("it runs as %s", user)
+		}
+	}
+	began := time.Now()
+	d.must(t, "docker", "stop", "--time=30", container)
+	if code := d.must(t, "docker", "inspect", "--format={{.State.ExitCode}}", container); code != "0" {
+		t.Errorf("exit code %s after SIGTERM\n%s", code, d.must(t, "docker", "logs", container))
+	}
+	t.Logf("stopped in %v", time.Since(began))
+}
+
+func TestContainerServesNobodyElseUnlessTold(t *testing.T) {
+	d := docker(t)
+	output, err := d.run("docker", "run", "--rm", "--network=none", "--env=SETPOINT_GRPC_ADDRESS=:9090", image(t, d))
+	if err == nil || !strings.Contains(fmt.Sprint(err), "exit status 2") || !strings.Contains(fmt.Sprint(err), "is reachable from other machines") {
+		t.Errorf("%v, %s", err, output)
+	}
+}

@@ -1,0 +1,152 @@
+//go:build linux
+
+package deploy
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// repository is its root.
+const repository = "../../.."
+
+// imageName is what the image is built as.
+const imageName = "setpoint:e2e"
+
+var buildImage = sync.OnceValue(func() error {
+	_, err := shared.daemon.run("scripts/image.sh", imageName)
+	return err
+})
+
+// image builds the image once.
+func image(t *testing.T, d *daemon) string {
+	t.Helper()
+	if err := buildImage(); err != nil {
+		t.Fatal(err)
+	}
+	return imageName
+}
+
+// read returns a file's text.
+func read(t *testing.T, elements ...string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(elements...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// await polls until done returns nil.
+func await(t *testing.T, what string, within time.Duration, done func() error) {
+	t.Helper()
+	deadline := time.Now().Add(within)
+	for {
+		err := done()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not %s within %v: %v", what, within, err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// caller calls a service, over TLS if there is a CA, with a token if there is one.
+type caller struct {
+	rest, grpc string
+	ca, token  string
+}
+
+func (c *caller) tls(t *testing.T) *tls.Config {
+	t.Helper()
+	if c.ca == "" {
+		return nil
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM([]byte(c.ca)) {
+		t.Fatal("no certificate")
+	}
+	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+}
+
+// overREST asks about the demo's target and returns the code and the desired replicas.
+func (c *caller) overREST(t *testing.T, target string) (code int, desired int32, err error) {
+	t.Helper()
+	scheme, config := "http", c.tls(t)
+	if config != nil {
+		scheme = "https"
+	}
+	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
+	body := read(t, repository, "deploy/demo/request.json")
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, scheme+"://"+c.rest+"/v1/"+target+":recommend", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer response.Body.Close()
+	var answer struct{ DesiredReplicas int32 }
+	err = json.NewDecoder(response.Body).Decode(&answer)
+	return response.StatusCode, answer.DesiredReplicas, err
+}
+
+// connect opens a connection for gRPC.
+func (c *caller) connect(t *testing.T, options ...grpc.DialOption) *grpc.ClientConn {
+	t.Helper()
+	if config := c.tls(t); config != nil {
+		options = append(options, grpc.WithTransportCredentials(credentials.NewTLS(config)))
+	}
+	conn, err := grpc.NewClient(c.grpc, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// withToken adds the token to calls.
+func (c *caller) withToken(ctx context.Context) context.Context {
+	if c.token == "" {
+		return ctx
+	}
+	return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+c.token)
+}
+
+// ask asks over gRPC about a target that has no metrics to go by.
+func (c *caller) ask(t *testing.T, conn *grpc.ClientConn, target, requestID string) (*setpointv1.RecommendResponse, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(c.withToken(t.Context()), 10*time.Second)
+	defer cancel()
+	return setpointv1.NewRecommendationServiceClient(conn).Recommend(ctx, request(target, requestID))
+}
+
+func request(target, requestID string) *setpointv1.RecommendRequest {
+	return &setpointv1.RecommendRequest{
+		Target: target, RequestId: requestID,
+		Spec:  &setpointv1.HorizontalPodAutoscalerSpec{MaxReplicas: 5},
+		Scale: &setpointv1.Scale{SpecReplicas: 7, StatusReplicas: proto.Int32(7)},
+	}
+}

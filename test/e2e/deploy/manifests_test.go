@@ -1,0 +1,315 @@
+//go:build linux
+
+package deploy
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
+	"github.com/setpoint-dev/setpoint/test/e2e/service"
+)
+
+const (
+	namespace = "setpoint"
+	account   = "system:serviceaccount:setpoint:setpoint-agent"
+)
+
+// variants are what users deploy: kustomizations in files of their own, as they would
+// write them.
+var variants = map[string]string{
+	"base":   "resources: [BASE]",
+	"hpa":    "resources: [BASE]\ncomponents: [COMPONENTS/hpa]",
+	"shadow": "resources: [BASE]\ncomponents: [COMPONENTS/shadow]",
+}
+
+// build renders a variant with the real kubectl.
+func build(t *testing.T, c *kubetest.Cluster, variant string) string {
+	t.Helper()
+	root, err := filepath.Abs(repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	relative, err := filepath.Rel(folder, filepath.Join(root, "deploy/kustomize"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.NewReplacer("BASE", relative+"/base", "COMPONENTS", relative+"/components").Replace(variants[variant])
+	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return c.Kubectl(t, "kustomize", folder)
+}
+
+// A cluster takes all manifests, also where pods must be restricted, and runs them.
+func TestManifests(t *testing.T) {
+	c := kubetest.Start(t, kubetest.Config{})
+	secrets, err := exec.Command(filepath.Join(repository, "deploy/secrets.sh"), "--kubernetes").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := build(t, c, "base")
+	c.Apply(t, base)
+	c.Apply(t, string(secrets))
+	c.Apply(t, base) // again: nothing is in the way of an update
+
+	t.Run("pods run", func(t *testing.T) { podsRun(t, c) })
+	t.Run("programs take their settings", func(t *testing.T) { settingsAreGood(t, c, base, string(secrets)) })
+	t.Run("the agent has the least rights", func(t *testing.T) {
+		rights(t, c, map[string]bool{
+			"list autoscalers.autoscaling.setpoint.dev": true, "update autoscalers.autoscaling.setpoint.dev/status": true,
+			"update autoscalers.autoscaling.setpoint.dev": false, "delete autoscalers.autoscaling.setpoint.dev": false,
+			"update deployments.apps/scale": true, "update horizontalpodautoscalers.autoscaling/status": false,
+		})
+	})
+	t.Run("kubectl shows an Autoscaler as a HorizontalPodAutoscaler", func(t *testing.T) { columns(t, c) })
+	t.Run("an invalid Autoscaler is refused", func(t *testing.T) { refusals(t, c) })
+	for variant, want := range map[string]map[string]bool{
+		"hpa": {
+			"update horizontalpodautoscalers.autoscaling/status": true, "update deployments.apps/scale": true,
+			"list autoscalers.autoscaling.setpoint.dev": false,
+		},
+		"shadow": {
+			"update horizontalpodautoscalers.autoscaling/status": false, "update deployments.apps/scale": false,
+			"get deployments.apps/scale": true, "list autoscalers.autoscaling.setpoint.dev": false,
+		},
+	} {
+		t.Run(variant, func(t *testing.T) {
+			manifests := build(t, c, variant)
+			c.Kubectl(t, "delete", "clusterrole,clusterrolebinding", "--selector=app.kubernetes.io/part-of=setpoint")
+			c.Apply(t, manifests)
+			rights(t, c, want)
+			settingsAreGood(t, c, manifests, string(secrets))
+		})
+	}
+}
+
+// podsRun checks that the pods of everything are let into the namespace.
+func podsRun(t *testing.T, c *kubetest.Cluster) {
+	want := map[string]int{"setpoint": 2, "setpoint-agent": 2, "redis": 1}
+	await(t, "running", 60*time.Second, func() error {
+		pods, err := c.Client().CoreV1().Pods(namespace).List(context.Background(), metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		got := map[string]int{}
+		for _, pod := range pods.Items {
+			if pod.Status.Phase == corev1.PodRunning {
+				got[pod.Labels["app.kubernetes.io/name"]]++
+			}
+		}
+		for name, count := range want {
+			if got[name] != count {
+				return fmt.Errorf("%v, want %v: %s", got, want, c.Kubectl(t, "get", "events", "--namespace="+namespace))
+			}
+		}
+		return nil
+	})
+}
+
+// rights checks what the agent may do, besides what it may in all variants.
+func rights(t *testing.T, c *kubetest.Cluster, want map[string]bool) {
+	t.Helper()
+	for right, allowed := range map[string]bool{
+		"list pods": true, "watch pods": true, "get secrets": false, "delete pods": false, "create pods": false,
+		"get deployments.apps/scale": true, "list deployments.apps": true, "update deployments.apps": false,
+		"list horizontalpodautoscalers.autoscaling": true, "update horizontalpodautoscalers.autoscaling": false,
+		"create events": true, "delete events": false, "list pods.metrics.k8s.io": true,
+		"update leases.coordination.k8s.io/setpoint-agent --namespace=" + namespace: true,
+		"update leases.coordination.k8s.io/other --namespace=" + namespace:          false,
+		"update leases.coordination.k8s.io/setpoint-agent --namespace=default":      false,
+	} {
+		may(t, c, right, allowed)
+	}
+	for right, allowed := range want {
+		may(t, c, right, allowed)
+	}
+}
+
+// may asks the API server: "verb resource[/subresource]", and further arguments.
+func may(t *testing.T, c *kubetest.Cluster, right string, want bool) {
+	t.Helper()
+	args := strings.Fields(right)
+	// kubectl takes a slash for a name.
+	if resource, subresource, ok := strings.Cut(args[1], "/"); ok && (subresource == "scale" || subresource == "status") {
+		args[1] = resource
+		args = append(args, "--subresource="+subresource)
+	}
+	output, _ := c.TryKubectl("", append([]string{"auth", "can-i", "--as=" + account}, args...)...)
+	if got := strings.TrimSpace(output); got != map[bool]string{true: "yes", false: "no"}[want] {
+		t.Errorf("%s: %s", right, got)
+	}
+}
+
+// columns compares what kubectl prints of an Autoscaler and of a HorizontalPodAutoscaler
+// with the same spec and status.
+func columns(t *testing.T, c *kubetest.Cluster) {
+	in := c.Namespace(t, "columns")
+	const spec = "spec: {maxReplicas: 9, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}"
+	const status = `{"status":{"currentReplicas":3,"desiredReplicas":4,"currentMetrics":[{"type":"Resource","resource":{"name":"cpu","current":{"averageUtilization":63}}}]`
+	c.Apply(t, "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\n"+spec, "--namespace="+in)
+	c.Apply(t, "apiVersion: autoscaling.setpoint.dev/v1\nkind: Autoscaler\nmetadata: {name: web}\n"+spec, "--namespace="+in)
+	c.Kubectl(t, "patch", "hpa", "web", "--namespace="+in, "--subresource=status", "--type=merge", "--patch="+status+"}}")
+	c.Kubectl(t, "patch", "asr", "web", "--namespace="+in, "--subresource=status", "--type=merge",
+		"--patch="+status+`,"reference":"Deployment/web","targets":"cpu: 63%/80%","explanation":"Because."}}`)
+	// The ages differ by moments.
+	shown := func(kind string) [][]string {
+		var rows [][]string
+		for line := range strings.Lines(c.Kubectl(t, "get", kind, "--namespace="+in)) {
+			fields := strings.Fields(line)
+			rows = append(rows, fields[:len(fields)-1])
+		}
+		return rows
+	}
+	if asr, hpa := fmt.Sprint(shown("asr")), fmt.Sprint(shown("hpa")); asr != hpa {
+		t.Errorf("kubectl get asr\n%s\nkubectl get hpa\n%s", asr, hpa)
+	}
+	if all := c.Kubectl(t, "get", "all", "--namespace="+in); !strings.Contains(all, "autoscaler.autoscaling.setpoint.dev/web") {
+		t.Errorf("kubectl get all\n%s", all)
+	}
+	if wide := c.Kubectl(t, "get", "asr", "--output=wide", "--namespace="+in); !strings.Contains(wide, "Because.") {
+		t.Errorf("kubectl get asr -o wide\n%s", wide)
+	}
+	if text := c.Kubectl(t, "explain", "asr.spec.options.tolerance"); !strings.Contains(text, "without a change") {
+		t.Errorf("kubectl explain\n%s", text)
+	}
+}
+
+// refusals are of rules of each sort: of the schema, of a field, and between fields.
+func refusals(t *testing.T, c *kubetest.Cluster) {
+	in := c.Namespace(t, "refusals")
+	for fields, want := range map[string]string{
+		"maxReplicas: 3, syncPeriodSeconds: 0":                               "spec.syncPeriodSeconds",
+		"maxReplicas: 0":                                                     "spec.maxReplicas: Required value: must be set and greater than 0",
+		"maxReplicas: 3, minReplicas: 4":                                     "spec.maxReplicas: Invalid value: must be greater than or equal to `minReplicas`",
+		"maxReplicas: 3, metrics: [{type: Pods}]":                            "spec.metrics[0].pods: Required value: must populate information for the given metric source",
+		"maxReplicas: 3, behavior: {scaleUp: {tolerance: '-1'}}":             "spec.behavior.scaleUp.tolerance: Invalid value: \"-1\": must be greater than or equal to 0",
+		"maxReplicas: 3, behavior: {scaleDown: {selectPolicy: Most}}":        `spec.behavior.scaleDown.selectPolicy: Unsupported value: "Most": supported values: "Disabled", "Max", "Min"`,
+		"maxReplicas: 3, metricz: []":                                        `unknown field "spec.metricz"`,
+		"maxReplicas: 3, minReplicas: 0, options: {scaleToZero: true}":       "spec.metrics: Forbidden: must specify at least one Object or External metric to support scaling to zero replicas",
+		"maxReplicas: 3, metrics: [{type: Resource, resource: {name: cpu}}]": "spec.metrics[0].resource.target: Required value",
+	} {
+		manifest := "{apiVersion: autoscaling.setpoint.dev/v1, kind: Autoscaler, metadata: {name: web}, " +
+			"spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, " + fields + "}}"
+		_, err := c.TryKubectl(manifest, "create", "--validate=strict", "--namespace="+in, "-f", "-")
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v\nwant %s", fields, err, want)
+		}
+	}
+}
+
+// settingsAreGood runs the program with --check and the settings and files that the
+// manifests give to containers.
+func settingsAreGood(t *testing.T, c *kubetest.Cluster, manifests, secrets string) {
+	t.Helper()
+	program, err := service.Program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := filesOf(t, manifests+"\n---\n"+secrets)
+	checked := 0
+	for _, manifest := range strings.Split(manifests, "\n---\n") {
+		var deployment appsv1.Deployment
+		if err := utilyaml.Unmarshal([]byte(manifest), &deployment); err != nil {
+			t.Fatal(err)
+		}
+		if deployment.Kind != "Deployment" {
+			continue
+		}
+		checked++
+		pod := deployment.Spec.Template.Spec
+		container, folder := pod.Containers[0], t.TempDir()
+		if err := mount(folder, &pod, files); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(program, append(container.Args, "--check")...)
+		cmd.Env = []string{"KUBECONFIG=" + c.Kubeconfig()}
+		for _, variable := range container.Env {
+			if variable.ValueFrom == nil {
+				cmd.Env = append(cmd.Env, variable.Name+"="+strings.ReplaceAll(variable.Value, "/etc/setpoint", folder+"/etc/setpoint"))
+			}
+		}
+		output, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Errorf("%s: %v\n%s", deployment.Name, err, output)
+		}
+	}
+	if checked != 2 {
+		t.Errorf("%d Deployments", checked)
+	}
+}
+
+// filesOf returns the contents of Secrets and ConfigMaps.
+func filesOf(t *testing.T, manifests string) map[string]map[string]string {
+	t.Helper()
+	files := map[string]map[string]string{}
+	for _, manifest := range strings.Split(manifests, "---\n") {
+		var object struct {
+			metav1.TypeMeta   `json:",inline"`
+			metav1.ObjectMeta `json:"metadata"`
+			Data              map[string]string `json:"data"`
+		}
+		if err := utilyaml.Unmarshal([]byte(manifest), &object); err != nil || object.Kind != "Secret" && object.Kind != "ConfigMap" {
+			continue
+		}
+		for key, value := range object.Data {
+			if object.Kind == "Secret" {
+				decoded, err := base64.StdEncoding.DecodeString(value)
+				if err != nil {
+					t.Fatalf("%s: %s: %v", object.Name, key, err)
+				}
+				object.Data[key] = string(decoded)
+			}
+		}
+		files[object.Name] = object.Data
+	}
+	return files
+}
+
+// mount writes what the pod's first container has mounted below folder.
+func mount(folder string, pod *corev1.PodSpec, files map[string]map[string]string) error {
+	for _, mounted := range pod.Containers[0].VolumeMounts {
+		for _, volume := range pod.Volumes {
+			if volume.Name != mounted.Name {
+				continue
+			}
+			name, items := "", []corev1.KeyToPath(nil)
+			switch {
+			case volume.Secret != nil:
+				name, items = volume.Secret.SecretName, volume.Secret.Items
+			case volume.ConfigMap != nil:
+				name, items = volume.ConfigMap.Name, volume.ConfigMap.Items
+			}
+			contents, ok := files[name]
+			if !ok {
+				return fmt.Errorf("volume %s: there is no %q", volume.Name, name)
+			}
+			if items == nil {
+				for key := range contents {
+					items = append(items, corev1.KeyToPath{Key: key, Path: key})
+				}
+			}
+			for _, item := range items {
+				path := filepath.Join(folder, mounted.MountPath, item.Path)
+				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(contents[item.Key]), 0o600)); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+//go:build linux
+
+package kubernetes
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
+	"github.com/setpoint-dev/setpoint/test/e2e/service"
+)
+
+// Two clusters, one recommender: each agent may speak for its own cluster alone.
+func TestClustersShareARecommenderAndNothingElse(t *testing.T) {
+	t.Parallel()
+	cert, key := kubetest.Certificate(t)
+	const east, west = "sp_east", "sp_west"
+	s := service.Start(t, "--tls-cert-file="+cert, "--tls-key-file="+key,
+		"--auth-tokens-file="+tokensFile(t, map[string]string{"east": east, "west": west}), "--policy-file="+textFile(t, `grants:
+- {identities: ["token:east"], clusters: [east], verbs: [recommend, delete]}
+- {identities: ["token:west"], clusters: [west], verbs: [recommend, delete]}
+`))
+	// The same names of everything in both.
+	eastern := newPlace(t, withAutoscalers(t, kubetest.Shared(t)), autoscalers, "two")
+	western := &place{t: t, c: kubetest.SharedWithoutNative(t), kind: hpas, namespace: eastern.namespace}
+	western.c.Kubectl(t, "create", "namespace", western.namespace)
+	for p, load := range map[*place]int64{eastern: 300, western: 500} {
+		p.c.Deployment(t, p.namespace, app, 2)
+		cpu(load, 0).do(p, app)
+		p.awaitReplicas(app, 2)
+		p.add(app, basic(app))
+	}
+	start := func(p *place, cluster, token string) *agent {
+		a := newAgent(t, p.c, p.namespace, s, "--source="+p.kind.source(), "--cluster="+cluster, "--tls-ca-file="+cert, "--token-file="+textFile(t, token))
+		a.command.Args = slices.DeleteFunc(a.command.Args, func(arg string) bool { return arg == "--insecure" })
+		a.start()
+		a.awaitReady()
+		return a
+	}
+	start(eastern, "east", east)
+	eastern.awaitReplicas(app, 6)
+	eastern.awaitCondition(app, "AbleToScale=True/ReadyForNewScale")
+
+	// With the other's token, and as the other cluster with its own.
+	for _, wrong := range []struct{ cluster, token string }{{"west", east}, {"east", west}} {
+		mark := western.c.Mark(t)
+		a := start(western, wrong.cluster, wrong.token)
+		western.awaitCondition(app, "AbleToScale=False/RecommendationRefused")
+		if got := western.condition(app, "AbleToScale"); !strings.Contains(got, "may not") {
+			t.Errorf("what the condition says of a refusal: %s", got)
+		}
+		a.stop()
+		if n := western.c.Since(t, mark).Of(a.account.User).Counts()["update deployments/scale"]; n != 0 {
+			t.Errorf("%d scales were written without a recommendation", n)
+		}
+	}
+
+	a := start(western, "west", west)
+	western.awaitReplicas(app, 10)
+	western.awaitCondition(app, "AbleToScale=True/ReadyForNewScale")
+	// What goes in one cluster stays in the other.
+	a.stop()
+	western.c.Kubectl(t, "delete", "hpa", app, "-n", western.namespace)
+	cpu(400, 8).do(eastern, app)
+	eastern.awaitReplicas(app, 8)
+	if got := western.replicas(app); got != 10 {
+		t.Errorf("%d replicas in the west, want 10", got)
+	}
+}
+
+func textFile(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(name, []byte(text), 0o600))
+	return name
+}
+
+func tokensFile(t *testing.T, tokens map[string]string) string {
+	t.Helper()
+	text := "tokens:\n"
+	for identity, token := range tokens {
+		text += fmt.Sprintf("- {identity: %s, sha256: \"%x\"}\n", identity, sha256.Sum256([]byte(token)))
+	}
+	return textFile(t, text)
+}

@@ -1,0 +1,312 @@
+//go:build linux
+
+package kubernetes
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/store/redis/redistest"
+	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
+	"github.com/setpoint-dev/setpoint/test/e2e/service"
+)
+
+// What goes away comes back: meanwhile nothing is scaled, afterwards it goes on by
+// itself, and no history is lost.
+
+// recovery is how soon an autoscaler is looked at again, with room for a busy machine.
+const recovery = 20 * time.Second
+
+const app = "web"
+
+// persistent is a Redis that has lost nothing when it comes back.
+var persistent = redistest.Config{Directives: []string{"appendonly yes", "appendfsync always"}}
+
+// world is one autoscaler under an agent that is alone in its namespace.
+type world struct {
+	*place
+	agent *agent
+	sizes *history
+}
+
+// newWorld has a Deployment of 6 pods, as the load of 300 thousandths wants it.
+func newWorld(t *testing.T, c *kubetest.Cluster, k kind, s *service.Instance, flags ...string) *world {
+	t.Helper()
+	p := newPlace(t, c, k, "faults")
+	c.Deployment(t, p.namespace, app, 6)
+	cpu(300, 6).do(p, app)
+	p.awaitReplicas(app, 6)
+	w := &world{place: p, sizes: p.watchAll(t, deployments, wantedReplicas)}
+	p.add(app, basic(app))
+	w.agent = startAgent(t, c, p.namespace, s, append([]string{"--source=" + k.source()}, flags...)...)
+	p.awaitCondition(app, "AbleToScale=True/ReadyForNewScale")
+	return w
+}
+
+// source is the kind's name for --source.
+func (k kind) source() string {
+	if k == hpas {
+		return "hpa"
+	}
+	return "autoscaler"
+}
+
+// went checks the replicas over time.
+func (w *world) went(t *testing.T, want ...string) {
+	t.Helper()
+	if d := difference(want, w.sizes.all(t, app)); d != "" {
+		t.Errorf("replicas over time %s", d)
+	}
+}
+
+// scaleWrites is how often an agent wrote a scale after the mark.
+func (w *world) scaleWrites(t *testing.T, a *agent, mark kubetest.Mark) int {
+	t.Helper()
+	return w.c.Since(t, mark).Of(a.account.User).Counts()["update deployments/scale"]
+}
+
+// holdsWhileAway changes the load while the recommender is away, and checks that the
+// condition says so and no scale is written.
+func (w *world) holdsWhileAway(t *testing.T, since time.Time) {
+	t.Helper()
+	mark := w.c.Mark(t)
+	cpu(700, 14).do(w.place, app)
+	w.awaitCondition(app, "AbleToScale=False/RecommenderUnavailable")
+	var said string
+	for _, c := range w.status(app).Conditions {
+		if c.Type == "AbleToScale" {
+			said = c.Message
+			if away := c.LastTransitionTime.Sub(since); away < -2*time.Second || away > 30*time.Second {
+				t.Errorf("the condition is of %v, the recommender was gone at %v", c.LastTransitionTime, since)
+			}
+		}
+	}
+	if !strings.HasPrefix(said, "the recommender has been unavailable since 20") {
+		t.Errorf("the condition says %q", said)
+	}
+	// Three rounds more.
+	time.Sleep(3 * syncPeriod)
+	if n := w.scaleWrites(t, w.agent, mark); n != 0 {
+		t.Errorf("%d writes of the scale while the recommender was away", n)
+	}
+	if !strings.HasPrefix(w.condition(app, "AbleToScale"), "AbleToScale=False/RecommenderUnavailable") {
+		t.Errorf("while the recommender is away: %s", w.condition(app, "AbleToScale"))
+	}
+	if got := w.condition(app, "ScalingActive"); !strings.HasPrefix(got, "ScalingActive=True/ValidMetricFound") {
+		t.Errorf("while the recommender is away: %s", got)
+	}
+}
+
+// awaitRounds waits for so many more rounds of the agent.
+func (w *world) awaitRounds(t *testing.T, n float64) {
+	t.Helper()
+	n += w.agent.value("setpoint_agent_rounds_total")
+	await(t, "rounds", func() string {
+		if got := w.agent.value("setpoint_agent_rounds_total"); got < n {
+			return fmt.Sprintf("%v, want %v", got, n)
+		}
+		return ""
+	})
+}
+
+// recovers waits until the replicas are right again.
+func (w *world) recovers(t *testing.T, want int32) {
+	t.Helper()
+	began := time.Now()
+	w.awaitReplicas(app, want)
+	w.awaitCondition(app, "AbleToScale=True")
+	if took := time.Since(began); took > recovery {
+		t.Errorf("recovered after %v, want at most %v", took, recovery)
+	} else {
+		t.Logf("recovered after %v", took)
+	}
+}
+
+func TestFaultsTheServiceIsKilledAndComesBack(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t, persistent)
+	s := service.Start(t, "--redis", redis.URL())
+	w := newWorld(t, withAutoscalers(t, kubetest.Shared(t)), autoscalers, s)
+	since := time.Now()
+	s.Kill()
+	w.holdsWhileAway(t, since)
+	s.Restart()
+	w.recovers(t, 14)
+	w.went(t, "6", "14")
+
+	// What was recommended before counts on: it holds the replicas for five minutes.
+	w.patch(app, `{"spec":{"behavior":{"scaleDown":{"stabilizationWindowSeconds":300}}}}`)
+	w.awaitRounds(t, 2)
+	s.Kill()
+	cpu(100, 14).do(w.place, app)
+	s.Restart()
+	w.awaitCondition(app, "AbleToScale=True/ScaleDownStabilized")
+	w.awaitRounds(t, 2)
+	w.went(t, "6", "14")
+}
+
+func TestFaultsRedisIsKilledAndComesBack(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t, persistent)
+	s := service.Start(t, "--redis", redis.URL())
+	w := newWorld(t, kubetest.SharedWithoutNative(t), hpas, s)
+	since := time.Now()
+	redis.Kill()
+	w.holdsWhileAway(t, since)
+	redis.Restart()
+	w.recovers(t, 14)
+	w.went(t, "6", "14")
+}
+
+func TestFaultsTheAPIServerIsKilledAndComesBack(t *testing.T) {
+	t.Parallel()
+	c := kubetest.Start(t, kubetest.Config{})
+	s := service.Start(t)
+	w := newWorld(t, c, hpas, s)
+	c.KillAPIServer()
+	cpu(700, 14).do(w.place, app)
+	time.Sleep(3 * syncPeriod)
+	select {
+	case <-w.agent.Ended():
+		t.Fatal("the agent ended when the API server was gone")
+	default:
+	}
+	mark := kubetest.Mark(0)
+	must(t, c.StartAPIServer())
+	w.recovers(t, 14)
+	if n := w.scaleWrites(t, w.agent, mark); n != 1 {
+		t.Errorf("%d writes of the scale, want 1", n)
+	}
+	if got := w.replicas(app); got != 14 {
+		t.Errorf("%d replicas", got)
+	}
+}
+
+// The agent is killed right when it has written the scale, again and again: what was
+// written is neither written twice nor undone, and rate limits hold over the restart.
+func TestFaultsTheAgentIsKilledWhileItApplies(t *testing.T) {
+	t.Parallel()
+	s := service.Start(t)
+	w := newWorld(t, withAutoscalers(t, kubetest.Shared(t)), autoscalers, s)
+	want := []string{"6"}
+	for i, load := range []int64{500, 200, 800, 100, 400, 900} {
+		mark := w.c.Mark(t)
+		replicas := load / 50
+		cpu(load, 0).do(w.place, app)
+		// Not at the same instant each time: before the report, before the status, after.
+		awaitQuickly(t, "the scale is written", func() bool { return w.scaleWrites(t, w.agent, mark) > 0 })
+		time.Sleep(time.Duration(i) * 3 * time.Millisecond)
+		w.agent.kill()
+		want = append(want, fmt.Sprint(replicas))
+		w.agent.start()
+		w.agent.awaitReady()
+		w.awaitReplicas(app, int32(replicas))
+		w.awaitCondition(app, "AbleToScale=True/ReadyForNewScale")
+		if n := w.scaleWrites(t, w.agent, mark); n != 1 {
+			t.Errorf("load %d: %d writes of the scale, want 1", load, n)
+		}
+	}
+	w.went(t, want...)
+}
+
+func TestFaultsALeaderIsKilledAndAnotherTakesOver(t *testing.T) {
+	t.Parallel()
+	election := []string{"--leader-elect", "--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=500ms"}
+	c := kubetest.SharedWithoutNative(t)
+	s := service.Start(t)
+	p := newPlace(t, c, hpas, "leaders")
+	election = append(election, "--leader-elect-namespace="+p.namespace, "--source=hpa")
+	c.Deployment(t, p.namespace, app, 6)
+	cpu(300, 6).do(p, app)
+	p.awaitReplicas(app, 6)
+	sizes := p.watchAll(t, deployments, wantedReplicas)
+	p.add(app, basic(app))
+	w := &world{place: p, sizes: sizes}
+	agents := []*agent{newAgent(t, c, p.namespace, s, election...), newAgent(t, c, p.namespace, s, election...)}
+	agents[0].start()
+	agents[0].awaitReady()
+	p.awaitCondition(app, "AbleToScale=True/ReadyForNewScale")
+	agents[1].start()
+	agents[1].awaitReady()
+
+	replicas := int64(6)
+	want := []string{"6"}
+	for i := range 4 {
+		leader, other := agents[i%2], agents[(i+1)%2]
+		if leading := leader.value("setpoint_agent_leading"); leading != 1 {
+			t.Fatalf("turn %d: the leader says %v", i, leading)
+		}
+		mark := c.Mark(t)
+		// Killed, or told to stop: then it hands over at once.
+		if killed := i < 2; killed {
+			leader.kill()
+		} else {
+			leader.stop()
+		}
+		replicas += 3
+		cpu(50*replicas, 0).do(p, app)
+		began := time.Now()
+		p.awaitReplicas(app, int32(replicas))
+		t.Logf("turn %d: scaled %v after the leader was gone", i, time.Since(began).Round(10*time.Millisecond))
+		want = append(want, fmt.Sprint(replicas))
+		if own, others := w.scaleWrites(t, leader, mark), w.scaleWrites(t, other, mark); own != 0 || others != 1 {
+			t.Errorf("turn %d: the old leader wrote %d scales, the new one %d", i, own, others)
+		}
+		leader.start()
+		leader.awaitReady()
+	}
+	w.went(t, want...)
+}
+
+// A leader that hangs must not act once another leads: it finds out when it goes on.
+func TestFaultsALeaderThatHungDoesNotActAgain(t *testing.T) {
+	t.Parallel()
+	election := []string{"--source=hpa", "--leader-elect", "--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=500ms"}
+	c := kubetest.SharedWithoutNative(t)
+	s := service.Start(t)
+	p := newPlace(t, c, hpas, "hung")
+	election = append(election, "--leader-elect-namespace="+p.namespace)
+	c.Deployment(t, p.namespace, app, 6)
+	cpu(300, 6).do(p, app)
+	p.awaitReplicas(app, 6)
+	w := &world{place: p, sizes: p.watchAll(t, deployments, wantedReplicas)}
+	p.add(app, basic(app))
+	first, second := newAgent(t, c, p.namespace, s, election...), newAgent(t, c, p.namespace, s, election...)
+	first.start()
+	first.awaitReady()
+	p.awaitCondition(app, "AbleToScale=True/ReadyForNewScale")
+	second.start()
+	second.awaitReady()
+	hung := first.Process
+	must(t, hung.Signal(syscall.SIGSTOP))
+	t.Cleanup(func() { _ = hung.Signal(syscall.SIGCONT) }) // fails only for one that is gone
+	cpu(500, 0).do(p, app)
+	p.awaitReplicas(app, 10)
+	mark := c.Mark(t)
+	must(t, hung.Signal(syscall.SIGCONT))
+	select {
+	case <-hung.Ended(): // as it must: it can't know what it missed
+	case <-time.After(within):
+		t.Error("the leader that hung goes on")
+	}
+	first.Process = nil
+	cpu(200, 0).do(p, app)
+	p.awaitReplicas(app, 4)
+	if n := w.scaleWrites(t, first, mark); n != 0 {
+		t.Errorf("the leader that hung wrote %d scales", n)
+	}
+	w.went(t, "6", "10", "4")
+}
+
+// awaitQuickly looks as often as it can.
+func awaitQuickly(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(within); !done(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within %v", what, within)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+//go:build linux
+
+package kubernetes
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
+)
+
+func TestMain(m *testing.M) { kubetest.Main(m) }
+
+const (
+	// syncPeriod is that of both controllers.
+	syncPeriod = kubetest.DefaultSyncPeriod
+	// within is the longest that something may take that takes a round or two, on a
+	// machine that is busy.
+	within = 60 * time.Second
+	poll   = 50 * time.Millisecond
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// await waits until problem returns "".
+func await(t testing.TB, what string, problem func() string) {
+	t.Helper()
+	last := ""
+	for deadline := time.Now().Add(within); ; time.Sleep(poll) {
+		if last = problem(); last == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within %v: %s", what, within, last)
+		}
+	}
+}
+
+// repository is the folder of the module that this one tests.
+var repository = sync.OnceValues(func() (string, error) {
+	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/setpoint-dev/setpoint").Output()
+	return strings.TrimSpace(string(root)), err
+})
+
+// file reads one of the repository.
+func file(t testing.TB, path ...string) string {
+	t.Helper()
+	root, err := repository()
+	must(t, err)
+	content, err := os.ReadFile(filepath.Join(append([]string{root}, path...)...))
+	must(t, err)
+	return string(content)
+}
+
+// withAutoscalers makes sure that the cluster knows Autoscalers.
+func withAutoscalers(t testing.TB, c *kubetest.Cluster) *kubetest.Cluster {
+	t.Helper()
+	c.Apply(t, file(t, "deploy", "kustomize", "crd", "autoscalers.yaml"))
+	c.Kubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "crd/autoscalers.autoscaling.setpoint.dev")
+	return c
+}

@@ -1,0 +1,77 @@
+//go:build linux
+
+package kubetest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+)
+
+// Account is a service account with a token.
+type Account struct {
+	Namespace, Name string
+	// User is what the API server calls it.
+	User string
+	// Kubeconfig names a kubeconfig with its token.
+	Kubeconfig string
+	// Config is a client configuration with its token.
+	Config *rest.Config
+}
+
+// Account makes a service account, which may do nothing, or takes the one that is
+// there, and asks for a token of an hour.
+func (c *Cluster) Account(t testing.TB, namespace, name string) *Account {
+	t.Helper()
+	ctx := context.Background()
+	accounts := c.client.CoreV1().ServiceAccounts(namespace)
+	_, err := accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+	seconds := int64(time.Hour / time.Second)
+	token, err := accounts.CreateToken(ctx, name, &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &Account{Namespace: namespace, Name: name, User: fmt.Sprintf("system:serviceaccount:%s:%s", namespace, name)}
+	if a.Kubeconfig, err = c.files.kubeconfig(namespace+"-"+name, c.URL(), token.Status.Token); err != nil {
+		t.Fatal(err)
+	}
+	if a.Config, err = clientConfig(a.Kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// Grant lets the account do what the rules say in all namespaces, and nothing else
+// that an earlier Grant allowed.
+func (c *Cluster) Grant(t testing.TB, a *Account, rules ...rbacv1.PolicyRule) {
+	t.Helper()
+	ctx := context.Background()
+	name := "kubetest:" + a.Namespace + ":" + a.Name
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
+	_, err := c.client.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		_, err = c.client.RbacV1().ClusterRoles().Update(ctx, role, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: a.Namespace, Name: a.Name}},
+	}, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,41 @@
+//go:build linux
+
+package kubetest
+
+import (
+	"bytes"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// Kubectl runs the real kubectl as one who may do everything, and returns what it
+// prints. Its failure ends the test.
+func (c *Cluster) Kubectl(t testing.TB, args ...string) string {
+	t.Helper()
+	output, err := c.TryKubectl("", args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return output
+}
+
+// Apply applies manifests, YAML, as the API server's server-side apply does.
+func (c *Cluster) Apply(t testing.TB, manifests string, args ...string) {
+	t.Helper()
+	if _, err := c.TryKubectl(manifests, append([]string{"apply", "--server-side", "--force-conflicts", "-f", "-"}, args...)...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TryKubectl runs kubectl with an input. The error has what it complained of.
+func (c *Cluster) TryKubectl(input string, args ...string) (string, error) {
+	cmd := exec.Command(c.programs.path("kubectl"), append([]string{"--kubeconfig=" + c.kubeconfig}, args...)...)
+	var output, complaints bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &output, &complaints
+	if err := cmd.Run(); err != nil {
+		return output.String(), fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(complaints.String()))
+	}
+	return output.String(), nil
+}

@@ -1,0 +1,177 @@
+//go:build linux
+
+package kubernetes
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
+	"github.com/setpoint-dev/setpoint/test/e2e/service"
+)
+
+// The same workloads twice, one under the native controller, one under the agent,
+// driven through the same load: same replicas, same statuses, same events.
+
+func TestSideBySideTheAgentDoesWhatTheNativeControllerDoes(t *testing.T) {
+	t.Parallel()
+	c := withAutoscalers(t, kubetest.Shared(t))
+	s := service.Start(t)
+	play(t, newPair(t, c, s), scenes)
+}
+
+func TestSideBySideMetricsThatFail(t *testing.T) {
+	t.Parallel()
+	c := withAutoscalers(t, kubetest.Shared(t))
+	s := service.Start(t)
+	for _, one := range failingScenes {
+		t.Run(one.name, func(t *testing.T) {
+			t.Parallel()
+			play(t, newPair(t, c, s), []scene{one})
+		})
+	}
+}
+
+// readingAge is how old a reading may be that the agent shares between autoscalers.
+const readingAge = time.Second
+
+// pair are two places, the first under the native controller, the second under the agent.
+type pair struct {
+	places  [2]*place
+	sizes   [2]*history
+	courses [2]*history
+}
+
+func newPair(t *testing.T, c *kubetest.Cluster, s *service.Instance) *pair {
+	t.Helper()
+	pair := &pair{}
+	for i, k := range []kind{hpas, autoscalers} {
+		p := newPlace(t, c, k, []string{"native", "setpoint"}[i])
+		c.Kubelet.Decide(p.namespace, fate)
+		pair.places[i] = p
+		pair.sizes[i] = p.watchAll(t, deployments, wantedReplicas)
+		pair.courses[i] = p.watchAll(t, k.resource, p.course)
+	}
+	startAgent(t, c, pair.places[1].namespace, s, "--source=autoscaler")
+	return pair
+}
+
+// course is what of a status must come in the same order: the reasons of conditions.
+func (p *place) course(object *unstructured.Unstructured) string {
+	var reasons []string
+	for _, condition := range p.statusOf(object).Conditions {
+		reasons = append(reasons, fmt.Sprintf("%s=%s/%s", condition.Type, condition.Status, condition.Reason))
+	}
+	return strings.Join(reasons, " ")
+}
+
+func play(t *testing.T, pair *pair, scenes []scene) {
+	for _, scene := range scenes {
+		for _, p := range pair.places {
+			p.c.Deployment(t, p.namespace, scene.name, scene.replicas)
+		}
+	}
+	for _, scene := range scenes {
+		for _, p := range pair.places {
+			p.awaitPods(scene.name, scene.replicas, readyOf(scene))
+		}
+	}
+	t.Run("scenes", func(t *testing.T) {
+		for _, scene := range scenes {
+			t.Run(scene.name, func(t *testing.T) {
+				t.Parallel()
+				pair.play(t, scene)
+			})
+		}
+	})
+}
+
+func (both *pair) play(t *testing.T, scene scene) {
+	native, ours := both.places[0].in(t), both.places[1].in(t)
+	for i, step := range scene.steps {
+		step.do(native, scene.name)
+		step.do(ours, scene.name)
+		if i == 0 {
+			// What is decided before the first load is a matter of chance.
+			time.Sleep(readingAge)
+			native.add(scene.name, scene.spec(scene.name))
+			ours.add(scene.name, scene.spec(scene.name))
+		}
+		for _, p := range []*place{native, ours} {
+			p.awaitStep(scene, step, fmt.Sprintf("step %d, under %s", i+1, p.kind.name))
+		}
+		await(t, fmt.Sprintf("the same status after step %d", i+1), func() string {
+			was, is := native.settled(scene.name), ours.settled(scene.name)
+			for _, words := range [][]string{was, is} {
+				// It passes with the next round: the course would be a matter of chance.
+				if text := strings.Join(words, "\n"); strings.Contains(text, "/SucceededRescale") {
+					return "still scaled by the last round: " + text
+				}
+			}
+			return difference(was, is)
+		})
+	}
+	if d := difference(both.sizes[0].all(t, scene.name), both.sizes[1].all(t, scene.name)); d != "" {
+		t.Errorf("replicas over time: %s", d)
+	}
+	if d := difference(both.courses[0].all(t, scene.name), both.courses[1].all(t, scene.name)); d != "" {
+		t.Errorf("conditions over time: %s", d)
+	}
+	await(t, "the same events", func() string { return difference(native.events(scene.name), ours.events(scene.name)) })
+}
+
+func (p *place) awaitStep(scene scene, step step, what string) {
+	p.t.Helper()
+	await(p.t, what, func() string {
+		if got := p.replicas(scene.name); got != step.replicas {
+			return fmt.Sprintf("%d replicas, want %d; %s", got, step.replicas, strings.Join(p.settled(scene.name), "\n"))
+		}
+		if step.condition == "" {
+			return ""
+		}
+		of, _, _ := strings.Cut(step.condition, "=")
+		if got := p.condition(scene.name, autoscalingv2.HorizontalPodAutoscalerConditionType(of)); !strings.HasPrefix(got, step.condition) {
+			return fmt.Sprintf("condition %q, want %q", got, step.condition)
+		}
+		return ""
+	})
+}
+
+// settled is a status in words, less its times and what passes with the next round.
+func (p *place) settled(name string) []string {
+	p.t.Helper()
+	status := p.status(name)
+	current, err := json.Marshal(status.CurrentMetrics)
+	must(p.t, err)
+	words := []string{
+		fmt.Sprintf("%d current, %d desired replicas, scaled before: %v", status.CurrentReplicas, status.DesiredReplicas, status.LastScaleTime != nil),
+		"metrics: " + p.neutral(string(current)),
+	}
+	for _, condition := range status.Conditions {
+		words = append(words, p.words(condition))
+	}
+	return words
+}
+
+// difference tells two lists apart line by line, "" if they are the same.
+func difference(native, ours []string) string {
+	if slices.Equal(native, ours) {
+		return ""
+	}
+	return fmt.Sprintf("differ:\nnative:\n\t%s\nagent:\n\t%s", strings.Join(native, "\n\t"), strings.Join(ours, "\n\t"))
+}
+
+// readyOf is how many replicas are ready at the start.
+func readyOf(s scene) int32 {
+	if s.name == unready {
+		return 0
+	}
+	return s.replicas
+}

@@ -1,0 +1,80 @@
+//go:build linux
+
+// Package ports finds ports of loopback for servers that come and go.
+package ports
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+)
+
+// Ports are of an instance, its own also while it is down: a UDP socket on the same
+// number keeps other tests of other processes away, which ask for one before they
+// take a port.
+type Ports struct {
+	numbers []int
+	held    []net.PacketConn
+}
+
+// Ports are below those that systems give to outgoing connections, one of which
+// would keep a service from coming back to its port.
+const (
+	first = 30000
+	count = 2700
+)
+
+// Reserve finds n ports, which are to be released.
+func Reserve(n int) (*Ports, error) {
+	p := &Ports{numbers: make([]int, n)}
+	for i := range p.numbers {
+		if err := p.reserve(i); err != nil {
+			p.Release()
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+func (p *Ports) reserve(i int) error {
+	for range 1000 {
+		p.numbers[i] = first + rand.IntN(count)
+		held, err := net.ListenPacket("udp", p.Address(i))
+		if err != nil {
+			continue
+		}
+		free, err := net.Listen("tcp", p.Address(i))
+		if err = errors.Join(err, closed(free)); err != nil {
+			_ = held.Close()
+			continue
+		}
+		p.held = append(p.held, held)
+		return nil
+	}
+	return fmt.Errorf("found no free port from %d to %d", first, first+count-1)
+}
+
+func closed(l net.Listener) error {
+	if l == nil {
+		return nil
+	}
+	return l.Close()
+}
+
+// Address returns host and port of the ith.
+func (p *Ports) Address(i int) string {
+	return net.JoinHostPort("127.0.0.1", p.Number(i))
+}
+
+// Number returns the ith port alone.
+func (p *Ports) Number(i int) string { return strconv.Itoa(p.numbers[i]) }
+
+// Release lets others have them.
+func (p *Ports) Release() {
+	for _, held := range p.held {
+		_ = held.Close()
+	}
+	p.held = nil
+}
