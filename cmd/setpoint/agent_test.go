@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -80,7 +81,9 @@ func TestShadowReport(t *testing.T) {
 	go func() { served <- admin.Serve(listener) }()
 	t.Cleanup(func() {
 		_ = admin.Close()
-		<-served
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			t.Errorf("the stand-in for a server: %v", err)
+		}
 	})
 	report := func(args ...string) result {
 		return run(t, "", append([]string{"agent", "kubernetes", "--shadow", "--report", fmt.Sprint("--admin-address=", listener.Addr())}, args...)...)

@@ -137,15 +137,15 @@ spec:
 
 // invalidSpecs got past the API server; each is nobody's fault but its own.
 var invalidSpecs = map[string]string{
-	"no-target":        `{maxReplicas: 5, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]}`,
-	"no-maximum":       `{scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}`,
-	"negative":         `{scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, minReplicas: -5, maxReplicas: -2}`,
-	"min-above-max":    `{scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, minReplicas: 7, maxReplicas: 3}`,
-	"unknown-metric":   `{scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, maxReplicas: 5, metrics: [{type: Moon}]}`,
-	"metric-without":   `{scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, maxReplicas: 5, metrics: [{type: Resource}]}`,
-	"not-a-number":     `{scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, maxReplicas: many}`,
-	"not-a-quantity":   `{scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, maxReplicas: 5, metrics: [{type: External, external: {metric: {name: q}, target: {type: Value, value: lots}}}]}`,
-	"list-for-object":  `{scaleTargetRef: [web], maxReplicas: 5}`,
+	"no-target":       `{maxReplicas: 5, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]}`,
+	"no-maximum":      `{scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}`,
+	"negative":        `{scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, minReplicas: -5, maxReplicas: -2}`,
+	"min-above-max":   `{scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, minReplicas: 7, maxReplicas: 3}`,
+	"unknown-metric":  `{scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, maxReplicas: 5, metrics: [{type: Moon}]}`,
+	"metric-without":  `{scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, maxReplicas: 5, metrics: [{type: Resource}]}`,
+	"not-a-number":    `{scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, maxReplicas: many}`,
+	"not-a-quantity":  `{scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, maxReplicas: 5, metrics: [{type: External, external: {metric: {name: q}, target: {type: Value, value: lots}}}]}`,
+	"list-for-object": `{scaleTargetRef: [web], maxReplicas: 5}`,
 }
 
 func TestBadInputObjectsThatGotPastTheAPIServer(t *testing.T) {
