@@ -50,7 +50,6 @@ test: ## Run all tests with the race detector; installs Redis, Node.js and Pytho
 .PHONY: e2e
 e2e: ## Run the tests of whole processes: instances killed, Redis killed, failovers, faults
 	@scripts/redis.sh
-	@scripts/docker.sh || test -z "$${CI:-}"
 	cd test/e2e && go tool -modfile=../../tools/gotestsum/go.mod gotestsum --format=standard-verbose -- -race -timeout=20m -p=1 ./edge ./faults ./redis ./service
 
 .PHONY: e2e-kubernetes
