@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes sure that dockerd, docker, docker-compose and haproxy are there, for the tests of deploy/, which start a
-# daemon of their own. Installs them where apt can, and leaves the package's service off;
-# otherwise says what is missing.
+# Makes sure that dockerd, docker, docker-compose and haproxy are there, for the tests of
+# deploy/, which start a daemon of their own. Installs them where apt can, and leaves the
+# packages' services off; otherwise says what is missing.
 set -euo pipefail
 PATH=$PATH:/usr/sbin:/sbin
 

@@ -91,6 +91,9 @@ func (c *explainCommand) readLive(cmd *cobra.Command) (*setpointv1.RecommendRequ
 		if err := saveSnapshot(c.live.save, snapshot); err != nil {
 			return nil, err
 		}
+		if len(snapshot.Others) > 0 || len(snapshot.MetricErrors) > 0 || snapshot.ScaleError != nil {
+			fmt.Fprintln(cmd.ErrOrStderr(), "not saved: what could not be read, and why; --dump explains what is there")
+		}
 	}
 	req, err := snapshot.Request("local")
 	if err != nil {

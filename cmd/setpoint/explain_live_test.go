@@ -167,6 +167,15 @@ func TestExplainSaves(t *testing.T) {
 	if err != nil || strings.Contains(string(text), "hunter2") || strings.Contains(string(text), "managedFields") {
 		t.Errorf("%v\n%s", err, text)
 	}
+	if ran.stderr != "" {
+		t.Errorf("got %s", ran.stderr)
+	}
+	answers := liveShop()
+	delete(answers, "/apis/metrics.k8s.io/v1beta1/namespaces/shop/pods")
+	troubled, _ := serveLive(t, answers)
+	if _, ran := explainLive(t, troubled, "--live", "hpa/web", "--save", saved); !strings.HasPrefix(ran.stderr, "not saved: what could not be read") {
+		t.Errorf("got %s", ran.stderr)
+	}
 	if got := run(t, "", "explain", "--kubeconfig", kubeconfig, "--live", "hpa/web", "--save", filepath.Join(saved, "x")); got.code != exitFailed || !strings.Contains(got.stderr, "--save: ") {
 		t.Errorf("exit code %d\n%s", got.code, got.stderr)
 	}

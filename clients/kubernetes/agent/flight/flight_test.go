@@ -320,6 +320,33 @@ func TestTheLoopIsNeverHeldUp(t *testing.T) {
 	}
 }
 
+// A scenario does not go on over what was dropped.
+func TestWhatIsDroppedEndsAScenario(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	name := filepath.Join(t.TempDir(), "flight.jsonl")
+	r, err := newRecorder(Options{File: name, Targets: s, Queue: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := func() *agent.Decision { return decisionAt(t, s, "web", time.Now(), nil) }
+	first := next()
+	first.New = true
+	r.take(decided(first))
+	second, third := next(), next()
+	r.Observe(second)
+	r.Observe(third) // is dropped
+	r.take(<-r.notes)
+	r.take(decided(next()))
+	for _, key := range r.keys() {
+		r.finish(key)
+	}
+	_ = r.file.close()
+	if _, _, steps, mismatches := replayed(t, name); steps != 1 || len(mismatches) > 0 {
+		t.Errorf("%d steps, %q: want the one before what was dropped", steps, mismatches)
+	}
+}
+
 func TestFilesRotate(t *testing.T) {
 	t.Parallel()
 	for _, ending := range []string{"", ".gz"} {
