@@ -126,9 +126,6 @@ func (r random) rules() object {
 // or by a copy of another one's neighbour. It says what it did.
 func (r random) change(spec object) string {
 	places := placesOf(spec, "spec")
-	if len(places) == 0 {
-		return "nothing is left"
-	}
 	at := places[r.IntN(len(places))]
 	switch {
 	case at.in != nil && r.chance(0.15):
