@@ -83,6 +83,9 @@ func startService(t testing.TB, url, prefix string, changes ...func(*setup)) *se
 	su.options.RequestTimeout = requestTimeout
 	su.options.AnswerLimit = 1000
 	su.options.CacheBytes = 32 << 20
+	// It goes by how long the goroutines of a process wait for a processor, and all
+	// tests, their services and callers are one process.
+	su.options.Limits.Shedding.Off = true
 	for _, change := range changes {
 		change(su)
 	}
