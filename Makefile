@@ -53,10 +53,10 @@ e2e: ## Run the tests of whole processes: instances killed, Redis killed, failov
 	cd test/e2e && go tool -modfile=../../tools/gotestsum/go.mod gotestsum --format=standard-verbose -- -race -timeout=20m -p=1 ./edge ./faults ./redis ./service
 
 .PHONY: e2e-kubernetes
-e2e-kubernetes: ## Run the agent beside a real API server and controller manager, which it builds; not yet part of CI
+e2e-kubernetes: ## Run the agent beside a real API server and controller manager, which it builds, and measure it; not yet part of CI
 	@scripts/etcd.sh
 	@scripts/kubernetes.sh
-	cd test/e2e && go test -timeout=40m ./kubernetes/...
+	cd test/e2e && go tool -modfile=../../tools/gotestsum/go.mod gotestsum --format=standard-verbose -- -timeout=20m -p=1 ./kubernetes/...
 
 .PHONY: e2e-deploy
 e2e-deploy: ## Build and run the image and what is in deploy/ with a real dockerd; not yet part of CI
@@ -78,8 +78,18 @@ recordings: ## Record the real controllers again: the recordings in clients/kube
 	cd conformance && go run . record
 
 .PHONY: bench
-bench: ## Run the engine's and the service's benchmarks
+bench: ## Measure the service beside bare handlers, and write the tables in docs/performance.md; takes a quarter of an hour
+	@scripts/redis.sh
+	@mkdir -p bin
+	cd bench && go run . -update=../docs/performance.md -json=../bin/bench.json
+
+.PHONY: bench-micro
+bench-micro: ## Run the engine's and the service's benchmarks
 	go test -run='^$$' -bench=. -benchmem ./recommender/... ./server/...
+
+.PHONY: bench-edge
+bench-edge: ## Measure what attacks and overload do to honest callers; fails where goals are missed
+	cd test/e2e && go test -count=1 -v -timeout=20m -run='TestHostileCallers|TestOverload$$' ./edge -goals
 
 .PHONY: bench-store
 bench-store: ## Compare the service on Redis with the least that one could do, and measure both engines

@@ -3,11 +3,9 @@
 package edge
 
 import (
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -32,16 +30,6 @@ const (
 	revokedWithin      = 10 * time.Second
 	certificatesWithin = 15 * time.Second
 )
-
-// tokensFile is a file of tokens, by identity.
-func tokensFile(tokens map[string]string) []byte {
-	text := "tokens:\n"
-	for identity, token := range tokens {
-		sum := sha256.Sum256([]byte(token))
-		text += fmt.Sprintf("  - {identity: %s, sha256: %q}\n", identity, hex.EncodeToString(sum[:]))
-	}
-	return []byte(text)
-}
 
 // newToken has the program make a token, and returns it with its entry for the file.
 func newToken(t *testing.T, identity string) (token, entry string) {
