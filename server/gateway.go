@@ -100,10 +100,8 @@ func answerRoutingError(ctx context.Context, mux *runtime.ServeMux, m runtime.Ma
 	var err error
 	switch {
 	case httpStatus == http.StatusMethodNotAllowed:
-		err = &runtime.HTTPStatusError{
-			HTTPStatus: httpStatus,
-			Err:        status.Error(codes.Unimplemented, r.Method+" is not served at "+r.URL.Path+"; see /docs"),
-		}
+		w.Header().Set("Allow", allowedAt(r.URL.Path))
+		err = &runtime.HTTPStatusError{HTTPStatus: httpStatus, Err: notServed(r)}
 	case strings.HasPrefix(r.URL.Path, "/v1/clusters/"):
 		err = invalidField("target", fmt.Sprintf("Invalid value: %q: must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, "+
 			"no segment empty or with a slash, followed by nothing, :recommend, :reportScale or /decisions; see /docs", strings.TrimPrefix(r.URL.Path, "/v1/")))

@@ -24,7 +24,7 @@ import (
 // it has a goroutine.
 type admitted struct {
 	context.Context
-	ticket  limit.Ticket
+	ticket  *limit.Ticket
 	refusal limit.Refusal
 	// who makes the call, if looked is true.
 	who    identified
@@ -55,28 +55,33 @@ func identifiedEarly(ctx context.Context) (who identified, early bool) {
 }
 
 // enter lets calls in as their headers are read, or refuses them there, which is the
-// cheapest. A REST call is let in twice, there and here, where it is known who calls.
+// cheapest. A REST call that goes over the gateway is let in twice, there and here, where it
+// is known who calls.
 func (s *Server) enter(ctx context.Context, info *tap.Info) (context.Context, error) {
 	l := s.limiter
 	if limit.Exempt(info.FullMethodName) {
 		return ctx, nil
 	}
-	a := &admitted{Context: ctx}
+	a := &struct {
+		admitted
+		own limit.Ticket
+	}{admitted: admitted{Context: ctx}}
+	a.ticket = &a.own
 	if reason := s.clogged(ctx); reason != 0 {
 		a.refusal = l.Refuse(reason)
 	} else {
-		a.refusal = l.Enter(&a.ticket)
+		a.refusal = l.Enter(a.ticket)
 	}
 	if a.refusal.Refused() {
-		s.observer.calls.Of(info.FullMethodName).Refused(codes.ResourceExhausted)
 		if l.AnswerEarly(ctx) {
+			s.observer.calls.Of(info.FullMethodName).Refused(codes.ResourceExhausted)
 			return ctx, a.refusal.Err()
 		}
-		return a, nil
+		return &a.admitted, nil
 	}
 	// A call may end before its goroutine runs.
 	context.AfterFunc(ctx, a.ticket.Abandon)
-	return a, nil
+	return &a.admitted, nil
 }
 
 // begin begins a call that was let in. It is called before the body is read.
@@ -91,7 +96,7 @@ func begin(ctx context.Context) (*limit.Ticket, error) {
 	if !a.ticket.Begin() {
 		return nil, status.FromContextError(context.Canceled).Err()
 	}
-	return &a.ticket, nil
+	return a.ticket, nil
 }
 
 // charge charges a call to who makes it. The weight of a batch is the number of its

@@ -54,20 +54,22 @@ func codeOfHTTP(code int) codes.Code {
 	return codes.OK
 }
 
+// noteRPC notes that a REST call became one of those that are logged as gRPC's are.
+func noteRPC(ctx context.Context) {
+	if c, ok := ctx.Value(restCallKey{}).(*restCall); ok {
+		c.isRPC.Store(true)
+	}
+}
+
 // clientOptions are those of the gateway's connection.
 func (o *observer) clientOptions() []grpc.DialOption {
-	mark := func(ctx context.Context) {
-		if c, ok := ctx.Value(restCallKey{}).(*restCall); ok {
-			c.isRPC.Store(true)
-		}
-	}
 	return []grpc.DialOption{
 		grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
-			mark(ctx)
+			noteRPC(ctx)
 			return invoke(ctx, method, req, reply, conn, options...)
 		}),
 		grpc.WithStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
-			mark(ctx)
+			noteRPC(ctx)
 			return open(ctx, desc, conn, method, options...)
 		}),
 	}

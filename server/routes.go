@@ -33,6 +33,9 @@ func (s *Server) routes(gateway http.Handler) http.Handler {
 	health := s.Health()
 	mux.Handle("GET "+livePath, health)
 	mux.Handle("GET "+readyPath, health)
+	for _, path := range []string{docsPath, docsPath + "/", openapiPath, livePath, readyPath} {
+		mux.Handle(path, s.observer.rest(http.HandlerFunc(refuseMethod)))
+	}
 	return mux
 }
 

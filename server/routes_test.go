@@ -167,20 +167,31 @@ func TestUnknownPathsAndMethodsAreAnsweredInJSON(t *testing.T) {
 		method, path string
 		code         int
 		rpc          codes.Code
+		allow        string
 	}{
-		{"GET", "/", 404, codes.NotFound},
-		{"GET", "/nowhere", 404, codes.NotFound},
-		{"GET", "/v2/" + web, 404, codes.NotFound},
-		{"POST", "/v1/targets:recommend", 404, codes.NotFound},
-		{"PUT", "/v1/" + web, 405, codes.Unimplemented},
-		{"POST", "/v1/" + web, 405, codes.Unimplemented},
-		{"PATCH", "/v1/" + web + ":recommend", 405, codes.Unimplemented},
-		{"GET", "/v1/targets:batchRecommend", 405, codes.Unimplemented},
-		{"DELETE", "/v1/clusters/demo/namespaces/shop/targets", 405, codes.Unimplemented},
-		{"POST", "/v1/" + web + "/decisions", 405, codes.Unimplemented},
-		{"GET", "/v1/simulations:run", 405, codes.Unimplemented},
+		{"GET", "/", 404, codes.NotFound, ""},
+		{"GET", "/nowhere", 404, codes.NotFound, ""},
+		{"GET", "/v2/" + web, 404, codes.NotFound, ""},
+		{"POST", "/v1/targets:recommend", 404, codes.NotFound, ""},
+		{"PUT", "/v1/" + web, 405, codes.Unimplemented, "DELETE, GET"},
+		{"POST", "/v1/" + web, 405, codes.Unimplemented, "DELETE, GET"},
+		{"PATCH", "/v1/" + web + ":recommend", 405, codes.Unimplemented, "POST"},
+		{"GET", "/v1/targets:batchRecommend", 405, codes.Unimplemented, "POST"},
+		{"DELETE", "/v1/clusters/demo/namespaces/shop/targets", 405, codes.Unimplemented, "GET"},
+		{"POST", "/v1/" + web + "/decisions", 405, codes.Unimplemented, "GET"},
+		{"GET", "/v1/simulations:run", 405, codes.Unimplemented, "POST"},
+		{"POST", "/v1/" + web + "/decisions:watch", 405, codes.Unimplemented, "GET"},
+		{"POST", "/docs", 405, codes.Unimplemented, "GET, HEAD"},
+		{"DELETE", "/docs/", 405, codes.Unimplemented, "GET, HEAD"},
+		{"POST", "/docs/swagger-ui.css", 405, codes.Unimplemented, "GET, HEAD"},
+		{"PUT", "/openapi.json", 405, codes.Unimplemented, "GET, HEAD"},
+		{"POST", "/healthz", 405, codes.Unimplemented, "GET, HEAD"},
+		{"POST", "/readyz", 405, codes.Unimplemented, "GET, HEAD"},
 	} {
 		a := s.ask(t, tt.method, tt.path, nil)
+		if got := a.header.Get("Allow"); got != tt.allow {
+			t.Errorf("%s %s: allowed are %q, want %q", tt.method, tt.path, got, tt.allow)
+		}
 		if a.code != tt.code || at(a.body, "code") != float64(tt.rpc) || a.header.Get("Content-Type") != "application/json" {
 			t.Errorf("%s %s: got HTTP %d %s %s, want %d and the code %d in JSON", tt.method, tt.path, a.code, a.header.Get("Content-Type"), a.raw, tt.code, tt.rpc)
 		}

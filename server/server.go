@@ -52,8 +52,10 @@ type Server struct {
 	conn    *grpc.ClientConn
 	drain   *drain
 	// limiter is nil where there are no limits.
-	limiter      *limit.Limiter
-	unfinished   *unfinished.Meter
+	limiter    *limit.Limiter
+	unfinished *unfinished.Meter
+	// unary are the interceptors of calls, the outermost first.
+	unary        []grpc.UnaryServerInterceptor
 	callerLimits *bounded.Map[string, limit.Limits]
 	// cutOff ends what a drain can't wait for any longer.
 	cutOff context.CancelFunc
@@ -86,12 +88,14 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	s.service = &recommendationService{targets: t, limiter: s.limiter, draining: s.drain.begun}
 	s.observer = newObserver(t.metrics.calls, &s.options)
 	t.observer = s.observer
+	s.unary = []grpc.UnaryServerInterceptor{s.observer.unary, s.drain.unary, recoverCalls(s.log), withDeadline(options.RequestTimeout), s.authenticateCalls, s.limitCalls}
 	grpcOptions := []grpc.ServerOption{
 		grpc.Creds(newEdgeCredentials(options.TLS)),
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(options.MaxRequestBytes),
-		grpc.ChainUnaryInterceptor(s.observer.unary, s.drain.unary, recoverCalls(s.log), withDeadline(options.RequestTimeout), s.authenticateCalls, s.limitCalls),
-		grpc.ChainStreamInterceptor(s.observer.stream, s.drain.stream, recoverStreams(s.log), s.authenticateStreams, s.limitStreams),
+		grpc.ChainUnaryInterceptor(s.unary...),
+		grpc.UnknownServiceHandler(unknownMethods),
+		grpc.ChainStreamInterceptor(s.observer.stream, answerUnknown, s.drain.stream, recoverStreams(s.log), s.authenticateStreams, s.limitStreams),
 	}
 	grpcOptions = append(grpcOptions, connectionOptions(&options)...)
 	grpcOptions = append(grpcOptions, s.observer.serverOptions()...)
@@ -99,11 +103,12 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 		grpcOptions = append(grpcOptions, grpc.InTapHandle(s.enter))
 	}
 	s.grpc = grpc.NewServer(grpcOptions...)
-	s.grpc.RegisterService(s.limited(encodedService()), s.service)
-	s.grpc.RegisterService(s.limited(&setpointv1.TargetService_ServiceDesc), &targetService{targets: t, log: log})
-	s.grpc.RegisterService(s.limited(&setpointv1.SimulationService_ServiceDesc), setpointv1.UnimplementedSimulationServiceServer{})
-	healthv1.RegisterHealthServer(s.grpc, s.health)
-	reflection.Register(s.grpc)
+	services := registrar{s.grpc, s.observer}
+	services.RegisterService(s.limited(encodedService()), s.service)
+	services.RegisterService(s.limited(&setpointv1.TargetService_ServiceDesc), &targetService{targets: t, log: log})
+	services.RegisterService(s.limited(&setpointv1.SimulationService_ServiceDesc), setpointv1.UnimplementedSimulationServiceServer{})
+	healthv1.RegisterHealthServer(services, s.health)
+	reflection.Register(services)
 	if err := s.connectGateway(); err != nil {
 		s.recorder.close()
 		return nil, err
@@ -157,7 +162,7 @@ func (s *Server) connectGateway() error {
 		WriteTimeout:      time.Minute,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    s.options.MaxHeaderBytes,
-		TLSConfig:         s.options.TLS,
+		TLSConfig:         s.options.TLS.Clone(), // net/http changes it
 		ErrorLog:          zap.NewStdLog(s.log),
 	}
 	return nil

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/grpclog"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/protoadapt"
@@ -130,6 +131,8 @@ type fake struct {
 	batch     func(ctx context.Context, req *setpointv1.BatchRecommendRequest) (*setpointv1.BatchRecommendResponse, error)
 	stream    func(stream setpointv1.RecommendationService_StreamRecommendServer) error
 	remove    func(attempt int) error
+	// strict closes connections that ask more often than gRPC has it, if it is not told.
+	strict bool
 
 	begun time.Time
 
@@ -191,7 +194,12 @@ func (f *fake) serve(t testing.TB, names []string, options ...setpoint.Option) *
 	var all directory
 	for _, name := range names {
 		listener := bufconn.Listen(1 << 20)
+		allowed := keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true} // as the real one does
+		if f.strict {
+			allowed = keepalive.EnforcementPolicy{}
+		}
 		server := grpc.NewServer(
+			grpc.KeepaliveEnforcementPolicy(allowed),
 			grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 				return handle(context.WithValue(ctx, serverKey{}, name), req)
 			}),

@@ -60,13 +60,15 @@ func (c *config) validate() error {
 	return nil
 }
 
-// DefaultKeepalive returns the keepalive parameters of a client: after six minutes
-// without a word, while calls are running, it asks whether the other side is there,
-// and it gives up a connection that leaves what was sent unacknowledged for ten
-// seconds. gRPC servers that are not told otherwise close connections that ask more
-// often than every five minutes, or without a call.
+// DefaultKeepalive returns the keepalive parameters of a client: after 30 seconds without
+// a word, while calls or streams are open, it asks whether the other side is there, and it
+// gives up a connection that leaves what was sent unacknowledged for ten seconds.
+//
+// A Setpoint server allows that, and as much as every ten seconds. Another gRPC server or
+// proxy before it, if it is not told otherwise, closes connections that ask more often than
+// every five minutes: take WithKeepalive there.
 func DefaultKeepalive() keepalive.ClientParameters {
-	return keepalive.ClientParameters{Time: 6 * time.Minute, Timeout: 10 * time.Second}
+	return keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}
 }
 
 // WithInsecure does without TLS.
@@ -118,7 +120,7 @@ func WithHedging(delay time.Duration, maxAttempts int) Option {
 	}
 }
 
-// WithKeepalive replaces DefaultKeepalive, for a server that allows more.
+// WithKeepalive replaces DefaultKeepalive, for a server that allows more or less.
 func WithKeepalive(p keepalive.ClientParameters) Option { return func(c *config) { c.keepalive = p } }
 
 // WithMaxMessageBytes bounds requests and answers. Defaults: 16 MiB, which is what a

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -418,38 +417,5 @@ func TestCopiesOfRequestsAreComplete(t *testing.T) {
 		if !message.Has(fields.Get(i)) {
 			t.Errorf("the test leaves out %s", fields.Get(i).Name())
 		}
-	}
-}
-
-// Keepalive that asks too often has a server close the connection, and with it every
-// call on it.
-func TestKeepaliveIsWhatServersAllow(t *testing.T) {
-	for _, tt := range []struct {
-		name    string
-		options []setpoint.Option
-		streams int32
-	}{
-		{"as it is by default", nil, 1},
-		{"not if it asks every minute, which proves the test", []setpoint.Option{setpoint.WithKeepalive(keepaliveEvery(time.Minute))}, 2},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var streams atomic.Int32
-				f := &fake{stream: func(stream setpointv1.RecommendationService_StreamRecommendServer) error {
-					streams.Add(1)
-					return echo(stream)
-				}}
-				s := f.serve(t, []string{"a:1"}, tt.options...).Stream(0)
-				for range 2 {
-					if _, err := s.Recommend(t.Context(), queue(web, 3, 50)); err != nil {
-						t.Fatal(err)
-					}
-					time.Sleep(24 * time.Hour)
-				}
-				if got := streams.Load(); got != tt.streams {
-					t.Errorf("%d streams were needed, want %d", got, tt.streams)
-				}
-			})
-		})
 	}
 }

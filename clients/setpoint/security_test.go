@@ -134,7 +134,7 @@ func peerOf(tb testing.TB, client *setpoint.Client) string {
 	tb.Helper()
 	var p peer.Peer
 	_, err := setpointv1.NewTargetServiceClient(client.Conn()).GetTarget(tb.Context(),
-		&setpointv1.GetTargetRequest{Name: "clusters/a/namespaces/b/targets/nothing"}, grpc.Peer(&p))
+		&setpointv1.GetTargetRequest{Name: "clusters/demo/namespaces/b/targets/nothing"}, grpc.Peer(&p))
 	wantCode(tb, err, codes.NotFound)
 	return p.Addr.String()
 }

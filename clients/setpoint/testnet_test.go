@@ -3,16 +3,9 @@ package setpoint_test
 import (
 	"errors"
 	"io"
-	"time"
-
-	"google.golang.org/grpc/keepalive"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
-
-func keepaliveEvery(d time.Duration) keepalive.ClientParameters {
-	return keepalive.ClientParameters{Time: d, Timeout: 10 * time.Second}
-}
 
 // echo answers each request of a stream with its replicas.
 func echo(stream setpointv1.RecommendationService_StreamRecommendServer) error {

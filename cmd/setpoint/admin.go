@@ -24,13 +24,25 @@ func newRegistry() *prometheus.Registry {
 
 // serveAdmin serves metrics and health on the listener, nil for not at all, until the
 // function that it returns is called: after the service has drained, so that its end
-// can be watched.
-func serveAdmin(listener net.Listener, srv *server.Server, metrics *prometheus.Registry, log *zap.Logger) (stop func()) {
-	return servePages(listener, adminRoutes(srv.Health(), metrics), log)
+// can be watched. Profiles are served wherever the listener is if that is wanted.
+func serveAdmin(listener net.Listener, srv *server.Server, metrics *prometheus.Registry, profiles bool, log *zap.Logger) (stop func()) {
+	pages := adminRoutes(srv.Health(), metrics)
+	if profiles {
+		return serveHandler(listener, pages, log)
+	}
+	return servePages(listener, pages, log)
 }
 
-// servePages serves what operators look at.
+// servePages serves what operators look at, profiles only where no other machine reaches
+// the listener.
 func servePages(listener net.Listener, pages http.Handler, log *zap.Logger) (stop func()) {
+	if listener != nil && !isLoopback(listener.Addr().String()) {
+		pages = withoutProfiles(pages)
+	}
+	return serveHandler(listener, pages, log)
+}
+
+func serveHandler(listener net.Listener, pages http.Handler, log *zap.Logger) (stop func()) {
 	if listener == nil {
 		return func() {}
 	}

@@ -61,6 +61,17 @@ func routes(pages []adminPage) http.Handler {
 	return mux
 }
 
+// withoutProfiles serves all pages but those that look into the process: whoever reads them
+// learns names of callers and targets, and can keep a processor busy.
+func withoutProfiles(pages http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", pages)
+	mux.HandleFunc("/debug/pprof/", func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "profiles are not served on an address that other machines reach, unless setpoint serve is told --admin-profiles", http.StatusForbidden)
+	})
+	return mux
+}
+
 var adminIndex = template.Must(template.New("index").Parse(`<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Setpoint</title>
 <h1>Setpoint {{.Version}}</h1>

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"sync"
 	"time"
@@ -178,6 +179,8 @@ type edge struct {
 	source *certs.Source
 	stop   context.CancelFunc
 	done   sync.WaitGroup
+	// counts is what metrics are made of.
+	counts edgeCollector
 }
 
 // open reads the files. It is to be closed.
@@ -213,6 +216,7 @@ func (s *edgeSettings) openTLS(ctx context.Context, e *edge, log *zap.Logger) er
 	if e.tls, err = e.source.ServerConfig(); err != nil {
 		return fmt.Errorf("--tls-cert-file: %w", err)
 	}
+	e.counts.certs = e.source.Status
 	e.done.Go(func() { e.source.Run(ctx) })
 	return nil
 }
@@ -240,19 +244,44 @@ func (s *edgeSettings) openAccess(ctx context.Context, e *edge, log *zap.Logger)
 		},
 	})
 	if err != nil {
-		return err
+		return s.withFlags(err)
 	}
+	e.counts.auth, e.counts.tokens, e.counts.issuers = authenticator.Stats, s.TokensFile != "", s.OIDCFile != ""
 	e.access = &server.Access{Authenticator: authenticator, Policy: watched.Fixed(policy.Default(false))}
 	if s.PolicyFile == "" {
 		return nil
 	}
 	p, err := policy.Open(s.PolicyFile, files)
 	if err != nil {
-		return err
+		return s.withFlags(err)
 	}
-	e.access.Policy = p
+	e.access.Policy, e.counts.policy = p, p.Stats
 	e.done.Go(func() { p.Run(ctx) })
 	return nil
+}
+
+// withFlags puts the flag that named it before the error of a file that can't be read; what
+// is wrong within one has its path and line.
+func (s *edgeSettings) withFlags(err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []error
+		for _, each := range joined.Unwrap() {
+			all = append(all, s.withFlags(each))
+		}
+		return errors.Join(all...)
+	}
+	var unread *fs.PathError
+	if !errors.As(err, &unread) {
+		return err
+	}
+	for _, named := range []struct{ flag, path string }{
+		{"auth-tokens-file", s.TokensFile}, {"auth-oidc-file", s.OIDCFile}, {"policy-file", s.PolicyFile},
+	} {
+		if named.path == unread.Path {
+			return fmt.Errorf("--%s: %w", named.flag, err)
+		}
+	}
+	return err
 }
 
 func (e *edge) close() {

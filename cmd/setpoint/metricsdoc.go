@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
@@ -13,6 +14,9 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/server/auth"
+	"github.com/setpoint-dev/setpoint/server/auth/watched"
+	"github.com/setpoint-dev/setpoint/server/certs"
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
 
@@ -38,6 +42,22 @@ func metricsDocument() (string, error) {
 	return b.String(), nil
 }
 
+// anEdge has all that is counted of certificates and credentials.
+var anEdge = edgeCollector{
+	certs: func() certs.Status { return certs.Status{CAsNotAfter: time.Unix(1, 0), CRLNextUpdate: time.Unix(1, 0)} },
+	auth: func() auth.Stats {
+		all := auth.Stats{Refused: map[auth.Reason]uint64{}, Issuers: []auth.IssuerStats{{Issuer: "https://issuer.example"}}}
+		for _, reason := range auth.Reasons() {
+			all.Refused[reason] = 0
+		}
+		return all
+	},
+	policy: func() watched.Stats { return watched.Stats{} }, tokens: true, issuers: true,
+}
+
+// ofOperators are labels whose values operators choose.
+var ofOperators = []string{"issuer"}
+
 // allMetrics gathers our own metrics of such a server, by name.
 func allMetrics() ([]*dto.MetricFamily, error) {
 	registry := prometheus.NewRegistry()
@@ -48,6 +68,9 @@ func allMetrics() ([]*dto.MetricFamily, error) {
 		return nil, err
 	}
 	defer func() { _ = unused.Close() }()
+	if err := registry.Register(anEdge); err != nil {
+		return nil, err
+	}
 	s.Redis.URLs, s.Observe.TargetMetrics = nil, true
 	options := s.options()
 	options.Registerer = registry
@@ -82,7 +105,7 @@ func labelsOf(f *dto.MetricFamily) string {
 	labels := make([]string, 0, len(values))
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		label := "`" + name + "`"
-		if len(values[name]) <= maxListedValues && !strings.HasPrefix(f.GetName(), "setpoint_target_") {
+		if len(values[name]) <= maxListedValues && !slices.Contains(ofOperators, name) && !strings.HasPrefix(f.GetName(), "setpoint_target_") {
 			label += ": " + strings.Join(slices.Sorted(maps.Keys(values[name])), ", ")
 		}
 		labels = append(labels, label)

@@ -73,8 +73,9 @@ func (s *observeSettings) tracing() tracing.Options {
 	return tracing.Options{Endpoint: s.OTLPEndpoint, Insecure: s.OTLPInsecure, Ratio: s.TraceRatio, Version: version()}
 }
 
-// traceFlush is what a stop leaves to the last traces.
-const traceFlush = 3 * time.Second
+// traceFlush is what a stop leaves to the last traces: with what ending takes no more than a
+// second, so that a collector that is away holds up nobody who waits for the process.
+const traceFlush = 700 * time.Millisecond
 
 // openTracing begins to trace, nil if that is not wanted, until the function that it
 // returns is called.

@@ -84,6 +84,11 @@ func (s *redisSettings) validate(refuse func(flag, format string, args ...any)) 
 		refuse("redis-tls-cert", "it and --redis-tls-key need each other")
 	}
 	if !s.used() {
+		for flag, value := range map[string]string{"redis-password-file": s.PasswordFile, "redis-tls-ca": s.CA, "redis-tls-cert": s.Cert, "redis-tls-key": s.Key} {
+			if value != "" {
+				refuse(flag, "it is for a Redis, and none is named: give --redis")
+			}
+		}
 		return
 	}
 	if o, err := s.parse(); err != nil {

@@ -90,6 +90,9 @@ func serve(ctx context.Context, s *settings) error {
 		return badInput(err)
 	}
 	defer edge.close()
+	if err := metrics.Register(edge.counts); err != nil {
+		return err
+	}
 	options.Access, options.TLS = edge.access, edge.tls
 	traces, stopTracing, err := s.Observe.openTracing(ctx, log)
 	if err != nil {
@@ -106,7 +109,7 @@ func serve(ctx context.Context, s *settings) error {
 		srv.Close()
 		return err
 	}
-	stopAdmin := serveAdmin(listeners.admin, srv, metrics, log)
+	stopAdmin := serveAdmin(listeners.admin, srv, metrics, s.AdminProfiles, log)
 	defer stopAdmin()
 	defer tellSupervisor(ctx, log)()
 	return srv.Serve(ctx, listeners.grpc, listeners.rest)

@@ -21,6 +21,8 @@ type settings struct {
 	RESTAddress string
 	// AdminAddress serves metrics and health, for operators.
 	AdminAddress string
+	// AdminProfiles serves profiles there also if other machines reach it.
+	AdminProfiles bool
 
 	LogLevel  string
 	LogFormat string
@@ -103,7 +105,8 @@ func defaultSettings() settings {
 func (s *settings) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&s.GRPCAddress, "grpc-address", s.GRPCAddress, "`host:port` to serve gRPC on; an empty host means all interfaces")
 	flags.StringVar(&s.RESTAddress, "rest-address", s.RESTAddress, "`host:port` to serve REST and the API's description on; an empty host means all interfaces")
-	flags.StringVar(&s.AdminAddress, "admin-address", s.AdminAddress, "`host:port` to serve /metrics, /healthz, /readyz, /debug/buildinfo and /debug/pprof/ on, in the clear, to whoever reaches it; empty: not served")
+	flags.StringVar(&s.AdminAddress, "admin-address", s.AdminAddress, "`host:port` to serve /metrics, /healthz, /readyz, /debug/buildinfo and, on loopback, /debug/pprof/ on, in the clear, to whoever reaches it; empty: not served")
+	flags.BoolVar(&s.AdminProfiles, "admin-profiles", s.AdminProfiles, "serve /debug/pprof/ also if other machines reach the admin address")
 	flags.StringVar(&s.LogLevel, "log-level", s.LogLevel, "least severe `level` that is logged: debug, info, warn or error")
 	flags.StringVar(&s.LogFormat, "log-format", s.LogFormat, "`form` of log lines: json, or console for people")
 	flags.StringVar(&s.Profile, "profile", s.Profile, "controller `version` to decide as where a request names none: "+strings.Join(recommender.ProfileNames(), ", "))
@@ -190,7 +193,11 @@ func (s *settings) validate() error {
 	s.Redis.validate(refuse)
 	s.Limits.validate(refuse)
 	s.Observe.validate(refuse)
-	s.Edge.validate(refuse, map[string]string{"grpc-address": s.GRPCAddress, "rest-address": s.RESTAddress})
+	reached := map[string]string{"grpc-address": s.GRPCAddress, "rest-address": s.RESTAddress}
+	if !s.validateAddresses(refuse) {
+		reached = nil // who reaches what is no address is a question for later
+	}
+	s.Edge.validate(refuse, reached)
 	if s.DecisionLogLength < 0 {
 		refuse("decision-log-length", "%d is negative", s.DecisionLogLength)
 	}

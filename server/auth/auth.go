@@ -60,6 +60,7 @@ type Authenticator struct {
 	stop         context.CancelFunc
 	running      sync.WaitGroup
 	hits, misses atomic.Uint64 // of the cache of JWTs
+	refused      [len(reasons)]atomic.Uint64
 }
 
 // issuerSet is the issuers of one state of the file, with what they have verified.
@@ -220,6 +221,7 @@ type Credentials struct {
 func (a *Authenticator) Authenticate(ctx context.Context, c Credentials) (*Identity, error) {
 	identity, failure := a.authenticate(ctx, c, time.Now())
 	if failure != nil {
+		a.countRefused(failure.Reason)
 		return nil, failure
 	}
 	return identity, nil
@@ -321,51 +323,4 @@ func (a *Authenticator) jwt(ctx context.Context, token string, digest [sha256.Si
 func (v *verified) counts(now time.Time) bool {
 	state := v.issuer.keys.state.Load()
 	return !now.After(v.until) && state.generation == v.generation && state.unusable(now) == nil
-}
-
-// Stats are what an Authenticator has counted, for metrics.
-type Stats struct {
-	// Tokens and OIDC are of the files; the zero value without a file.
-	Tokens, OIDC watched.Stats
-	// CacheHits and CacheMisses count JWTs that were remembered and that were not;
-	// Cached is how many are now.
-	CacheHits, CacheMisses uint64
-	Cached                 int
-	// Issuers are in order of their URLs.
-	Issuers []IssuerStats
-}
-
-// IssuerStats are of one issuer.
-type IssuerStats struct {
-	Issuer string
-	// Fetches and Failures count how often the keys were asked for.
-	Fetches, Failures uint64
-	// Fetched is when the keys were last had; zero: never.
-	Fetched time.Time
-	// Err is why the last fetch failed; nil: it did not, or none has ended yet.
-	Err error
-}
-
-// Stats returns what was counted so far. What is counted of an issuer begins anew when
-// its entry in the file changes.
-func (a *Authenticator) Stats() Stats {
-	s := Stats{CacheHits: a.hits.Load(), CacheMisses: a.misses.Load()}
-	if a.tokens != nil {
-		s.Tokens = a.tokens.Stats()
-	}
-	if a.oidc == nil {
-		return s
-	}
-	s.OIDC = a.oidc.Stats()
-	set := a.issuers.Load()
-	s.Cached = set.cache.Len()
-	for url, i := range set.byURL {
-		one := IssuerStats{Issuer: url, Fetches: i.keys.fetches.Load(), Failures: i.keys.failures.Load()}
-		if state := i.keys.state.Load(); state != nil {
-			one.Fetched, one.Err = state.fetched, state.err
-		}
-		s.Issuers = append(s.Issuers, one)
-	}
-	slices.SortFunc(s.Issuers, func(a, b IssuerStats) int { return strings.Compare(a.Issuer, b.Issuer) })
-	return s
 }

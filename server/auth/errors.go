@@ -1,6 +1,9 @@
 package auth
 
-import "errors"
+import (
+	"errors"
+	"slices"
+)
 
 // Reason is why a caller was not authenticated, for logs and metrics.
 type Reason string
@@ -37,6 +40,15 @@ const (
 	// ReasonUnnamed: the client certificate holds no name that is accepted.
 	ReasonUnnamed Reason = "unnamed_certificate"
 )
+
+var reasons = [...]Reason{
+	ReasonMissing, ReasonMalformed, ReasonTooLarge, ReasonUnknownToken, ReasonExpired, ReasonNotYetValid,
+	ReasonWrongIssuer, ReasonWrongAlgorithm, ReasonWrongKey, ReasonWrongAudience, ReasonWrongClaims,
+	ReasonIssuerUnreachable, ReasonUnverified, ReasonUnnamed,
+}
+
+// Reasons returns all reasons.
+func Reasons() []Reason { return slices.Clone(reasons[:]) }
 
 // Error is why a caller was not authenticated. Neither its text nor its detail hold
 // anything of a token.

@@ -92,10 +92,14 @@ func wantReason(t testing.TB, a *auth.Authenticator, c auth.Credentials, want au
 // refusal is wantReason, and returns the error.
 func refusal(t testing.TB, a *auth.Authenticator, c auth.Credentials, want auth.Reason) *auth.Error {
 	t.Helper()
+	before := a.Stats().Refused[want]
 	identity, err := a.Authenticate(t.Context(), c)
 	if err == nil {
 		t.Errorf("let in as %q, want %s", identity.Name, want)
 		return &auth.Error{}
+	}
+	if a.Stats().Refused[want] == before {
+		t.Errorf("%s is not counted", want)
 	}
 	var failure *auth.Error
 	if !errors.As(err, &failure) {

@@ -314,7 +314,7 @@ func TestIssuerDownThenUp(t *testing.T) {
 			t.Errorf("told %s", got)
 		}
 		stats := a.Stats()
-		if len(stats.Issuers) != 1 || stats.Issuers[0].Err != nil || stats.Issuers[0].Fetched.IsZero() || stats.Issuers[0].Failures == 0 {
+		if len(stats.Issuers) != 1 || stats.Issuers[0].Err != nil || stats.Issuers[0].Fetched.IsZero() || stats.Issuers[0].Failures == 0 || stats.Issuers[0].Keys != 1 {
 			t.Errorf("stats %+v", stats.Issuers)
 		}
 	})

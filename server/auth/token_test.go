@@ -153,8 +153,12 @@ func TestRevokedTokens(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		wantName(t, a, bearer("sp_new"), "token:new")
-		if err := a.Stats().Tokens.Err; err == nil || !strings.Contains(err.Error(), "sha256 is missing") {
+		stats := a.Stats()
+		if err := stats.Tokens.Err; err == nil || !strings.Contains(err.Error(), "sha256 is missing") {
 			t.Errorf("the error is %v", err)
+		}
+		if stats.KnownTokens != 1 || stats.Tokens.Successes != 2 || stats.Tokens.Failures != 1 {
+			t.Errorf("counted %+v", stats)
 		}
 		mu.Lock()
 		if len(events) != 2 || events[0] != nil || events[1] == nil {

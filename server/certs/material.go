@@ -61,11 +61,12 @@ func (o *Options) readOnce() (*contents, error) {
 
 // material is what the files say.
 type material struct {
-	contents *contents
-	cert     *tls.Certificate // nil: none
-	notAfter time.Time        // of cert and its intermediates, the earliest; zero without one
-	cas      *x509.CertPool   // nil: the system's
-	revoked  revocations
+	contents    *contents
+	cert        *tls.Certificate // nil: none
+	notAfter    time.Time        // of cert and its intermediates, the earliest; zero without one
+	cas         *x509.CertPool   // nil: the system's
+	casNotAfter time.Time        // of cas, the earliest; zero without them
+	revoked     revocations
 }
 
 // parse reads what files say, and refuses what can't be used now.
@@ -86,6 +87,7 @@ func (o *Options) parse(c *contents, now time.Time) (*material, error) {
 	m.cas = x509.NewCertPool()
 	for _, ca := range cas {
 		m.cas.AddCert(ca)
+		m.casNotAfter = earlier(m.casNotAfter, ca.NotAfter)
 	}
 	if o.CRLFile != "" {
 		if m.revoked, err = parseRevocations(c[3], cas); err != nil {
@@ -110,12 +112,18 @@ func (m *material) parsePair(certPEM, keyPEM []byte, now time.Time) error {
 		case now.Before(c.NotBefore):
 			return fmt.Errorf("certificate %d (%s) is not valid before %s", i+1, c.Subject, c.NotBefore.Format(time.RFC3339))
 		}
-		if m.notAfter.IsZero() || c.NotAfter.Before(m.notAfter) {
-			m.notAfter = c.NotAfter
-		}
+		m.notAfter = earlier(m.notAfter, c.NotAfter)
 	}
 	m.cert = &cert
 	return nil
+}
+
+// earlier returns the earlier time; the zero value is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // parseCertificates reads at least one certificate, and no file in which something else

@@ -29,7 +29,7 @@ func ParseClientAuth(s string) (ClientAuth, error) {
 
 // Defaults of Options.
 const (
-	DefaultInterval       = 10 * time.Second
+	DefaultInterval       = 5 * time.Second
 	DefaultExpiryWarning  = 7 * 24 * time.Hour
 	expiryWarningInterval = 24 * time.Hour
 )

@@ -61,6 +61,14 @@ func (r revocations) outdated(now time.Time) error {
 	return errors.Join(problems...)
 }
 
+// nextUpdate returns when the first list is out of date; zero if none says.
+func (r revocations) nextUpdate() (first time.Time) {
+	for _, list := range r {
+		first = earlier(first, list.nextUpdate)
+	}
+	return first
+}
+
 // check returns an error if each of the chains has a certificate that is revoked.
 func (r revocations) check(chains [][]*x509.Certificate) error {
 	var err error

@@ -20,6 +20,7 @@ type Source struct {
 
 	mu       sync.Mutex
 	err      error     // guarded by mu; what is wrong with the files
+	loaded   time.Time // guarded by mu; when what is used was loaded
 	reloads  uint64    // guarded by mu
 	failures uint64    // guarded by mu
 	warned   time.Time // guarded by mu; when OnExpiring was called last
@@ -42,9 +43,9 @@ func New(options Options) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("certificates: %w", err)
 	}
-	s.use(m)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.use(m)
 	s.report(m.revoked.outdated(s.options.Clock()))
 	s.warn()
 	return s, nil
@@ -79,7 +80,7 @@ func (s *Source) Check() error {
 			s.err, s.warned = nil, time.Time{}
 			s.options.OnChange(nil)
 		}
-	} else {
+	} else if s.err == nil || s.err.Error() != err.Error() {
 		s.failures++
 	}
 	s.report(err)
@@ -120,13 +121,14 @@ func (s *Source) warn() {
 	}
 }
 
-// use has new connections use what files say.
+// use has new connections use what files say. It needs mu.
 func (s *Source) use(m *material) {
 	g := &generation{material: m}
 	if m.cert != nil {
 		g.server = s.serverConfig(m)
 	}
 	s.used.Store(g)
+	s.loaded = s.options.Clock()
 }
 
 // protocols are what ALPN offers.
@@ -206,23 +208,4 @@ func (s *Source) verifyServer(name string, state tls.ConnectionState) error {
 		return &tls.CertificateVerificationError{UnverifiedCertificates: state.PeerCertificates, Err: err}
 	}
 	return used.revoked.check(chains)
-}
-
-// Status is the state of a Source.
-type Status struct {
-	// NotAfter is when the own certificate, or an intermediate one with it, expires. Zero:
-	// there is none.
-	NotAfter time.Time
-	// Err is what is wrong with the files; nil if nothing is.
-	Err error
-	// Reloads is how often other files were loaded, Failures how often files that were
-	// wrong were looked at.
-	Reloads, Failures uint64
-}
-
-// Status returns the state.
-func (s *Source) Status() Status {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return Status{s.used.Load().notAfter, s.err, s.reloads, s.failures}
 }

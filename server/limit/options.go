@@ -48,6 +48,8 @@ func (l Limits) Validate() error {
 type Shedding struct {
 	// Off leaves it to the other bounds.
 	Off bool
+	// Processors is how many calls can run at once. Zero: GOMAXPROCS.
+	Processors int
 	// MinRunning is the least number of calls that may run at once, so that no
 	// processor idles. Zero: 2 a processor.
 	MinRunning int
@@ -64,8 +66,11 @@ type Shedding struct {
 }
 
 func (s Shedding) withDefaults() Shedding {
+	if s.Processors == 0 {
+		s.Processors = runtime.GOMAXPROCS(0)
+	}
 	if s.MinRunning == 0 {
-		s.MinRunning = 2 * runtime.GOMAXPROCS(0)
+		s.MinRunning = 2 * s.Processors
 	}
 	if s.TargetWait == 0 {
 		s.TargetWait = 500 * time.Microsecond
@@ -121,8 +126,8 @@ func (o Options) Validate() error {
 		refuse("memory of calls answered early %d: must not be negative", o.EarlyMemory)
 	}
 	s := o.Shedding
-	if s.MinRunning < 0 || s.TargetWait < 0 || s.MaxBacklog < 0 {
-		refuse("shedding: least running calls, target wait and backlog must not be negative")
+	if s.Processors < 0 || s.MinRunning < 0 || s.TargetWait < 0 || s.MaxBacklog < 0 {
+		refuse("shedding: processors, least running calls, target wait and backlog must not be negative")
 	}
 	return errors.Join(problems...)
 }

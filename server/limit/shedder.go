@@ -2,7 +2,6 @@ package limit
 
 import (
 	"math"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -226,7 +225,7 @@ func (s *shedder) targetWait() float64 { return max(s.workWait(), floorFactor*s.
 // workWait is targetWait as far as it goes by the calls' own work, which is told by how
 // many the processors can do.
 func (s *shedder) workWait() float64 {
-	work := float64(runtime.GOMAXPROCS(0)) / s.peak * 1e9
+	work := float64(s.options.Shedding.Processors) / s.peak * 1e9
 	return max(float64(s.options.Shedding.TargetWait), workFactor*work)
 }
 

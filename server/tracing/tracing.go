@@ -119,9 +119,9 @@ func Open(ctx context.Context, o Options) (*Tracing, error) {
 }
 
 // cutOffTime is what ending an attempt to send may take.
-const cutOffTime = time.Second
+const cutOffTime = 250 * time.Millisecond
 
-// Close sends what is left, until the context ends.
+// Close sends what is left, until the context ends, and takes 250 ms more at most.
 func (t *Tracing) Close(ctx context.Context) error {
 	err := t.provider.Shutdown(ctx)
 	if err == nil {

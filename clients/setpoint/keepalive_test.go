@@ -1,0 +1,97 @@
+package setpoint_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/test/bufconn"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/setpoint"
+	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/store/memory"
+)
+
+// inMemory is a listener whose connections seem to come from elsewhere, so that in a
+// bubble a real server takes them for a caller's. It counts them.
+type inMemory struct {
+	*bufconn.Listener
+	conns atomic.Int32
+}
+
+func (l *inMemory) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	l.conns.Add(1)
+	return fromElsewhere{conn}, nil
+}
+
+type fromElsewhere struct{ net.Conn }
+
+func (fromElsewhere) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 7} }
+
+// A stream that is silent for hours outlives them on its connection: the server allows
+// what the client asks by default.
+func TestKeepaliveIsWhatTheServerAllows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		options := server.DefaultOptions()
+		options.MaxConnectionAge = 0 // connections stay
+		engine := memory.New(memory.Options{})
+		s, err := server.New(engine, engine, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		grpcListener, restListener := &inMemory{Listener: bufconn.Listen(1 << 20)}, bufconn.Listen(1<<10)
+		ctx, stop := context.WithCancel(t.Context())
+		served := make(chan error, 1)
+		go func() { served <- s.Serve(ctx, grpcListener, restListener) }()
+		var all directory
+		all.set("a:1", grpcListener.DialContext)
+		client := all.client(t, []string{"a:1"}, setpoint.WithInsecure())
+		stream := client.Stream(0)
+		for range 2 {
+			if _, err := stream.Recommend(t.Context(), queue(web, 3, 50)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(3 * time.Hour)
+		}
+		if got := grpcListener.conns.Load(); got != 1 {
+			t.Errorf("%d connections were needed, want 1", got)
+		}
+		_ = client.Close()
+		stop()
+		if err := <-served; err != nil && !errors.Is(err, net.ErrClosed) {
+			t.Errorf("Serve: %v", err)
+		}
+		_ = engine.Close()
+	})
+}
+
+// A server that is not told what clients of this package ask closes the connection, and
+// with it every call on it: that proves the test above.
+func TestKeepaliveThatIsNotAllowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var streams atomic.Int32
+		f := &fake{strict: true, stream: func(stream setpointv1.RecommendationService_StreamRecommendServer) error {
+			streams.Add(1)
+			return echo(stream)
+		}}
+		s := f.serve(t, []string{"a:1"}).Stream(0)
+		for range 2 {
+			if _, err := s.Recommend(t.Context(), queue(web, 3, 50)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(3 * time.Hour)
+		}
+		if got := streams.Load(); got != 2 {
+			t.Errorf("%d streams were needed, want 2", got)
+		}
+	})
+}

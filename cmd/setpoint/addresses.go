@@ -1,0 +1,55 @@
+package main
+
+import (
+	"net"
+	"strconv"
+)
+
+// addresses are what serve listens on, by flag; an admin address that is empty is none.
+func (s *settings) addresses() []flagAddress {
+	all := []flagAddress{{"grpc-address", s.GRPCAddress}, {"rest-address", s.RESTAddress}}
+	if s.AdminAddress != "" {
+		all = append(all, flagAddress{"admin-address", s.AdminAddress})
+	}
+	return all
+}
+
+type flagAddress struct{ flag, address string }
+
+// validateAddresses says which addresses nobody can listen on, and reports whether all are
+// right.
+func (s *settings) validateAddresses(refuse func(flag, format string, args ...any)) (right bool) {
+	right = true
+	taken := map[string]string{}
+	for _, a := range s.addresses() {
+		host, port, err := net.SplitHostPort(a.address)
+		number, numberErr := strconv.ParseUint(port, 10, 16)
+		switch other := taken[a.address]; {
+		case err != nil:
+			refuse(a.flag, "%q is not host:port, such as 127.0.0.1:9090, or :9090 for all interfaces", a.address)
+		case numberErr != nil:
+			refuse(a.flag, "%q: the port must be a number from 0 to 65535", a.address)
+		case host != "" && net.ParseIP(host) == nil && !isHostName(host):
+			refuse(a.flag, "%q: %q is neither an IP address nor the name of a host", a.address, host)
+		case other != "" && number != 0:
+			refuse(a.flag, "%s is that of --%s, too: each needs its own", a.address, other)
+		default:
+			taken[a.address] = a.flag
+			continue
+		}
+		right = false
+	}
+	return right
+}
+
+// isHostName reports whether a name could be that of a host, whether or not there is one.
+func isHostName(name string) bool {
+	for _, c := range []byte(name) {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '.', c == '-', c == '_', c == '%', c == ':':
+		default:
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/setpoint-dev/setpoint/server/auth"
+	"github.com/setpoint-dev/setpoint/server/auth/watched"
+	"github.com/setpoint-dev/setpoint/server/certs"
+)
+
+// edgeCollector turns what is known of certificates, credentials and the policy into
+// metrics. A part that is nil is not used, and has no series.
+type edgeCollector struct {
+	certs  func() certs.Status
+	auth   func() auth.Stats
+	policy func() watched.Stats
+	// tokens and issuers say that there are files of them.
+	tokens, issuers bool
+}
+
+var (
+	certificateExpiry = prometheus.NewDesc("setpoint_certificate_expiry_timestamp_seconds", "When the server's certificate, or the first of the CAs of client certificates, expires.", []string{"certificate"}, nil)
+	crlNextUpdate     = prometheus.NewDesc("setpoint_crl_next_update_timestamp_seconds", "When the first of the revocation lists of client certificates is out of date.", nil, nil)
+
+	fileReloads     = prometheus.NewDesc("setpoint_file_reloads_total", "Changes of files that are read again, by whether what they say was taken.", []string{"file", "outcome"}, nil)
+	fileReloadTime  = prometheus.NewDesc("setpoint_file_last_reload_success_timestamp_seconds", "When what is in force of a file was taken.", []string{"file"}, nil)
+	fileReloadRight = prometheus.NewDesc("setpoint_file_last_reload_successful", "1 while nothing is wrong with a file, else 0: what it said before stays in force, and the log says what is wrong.", []string{"file"}, nil)
+
+	authFailures    = prometheus.NewDesc("setpoint_auth_failures_total", "Callers that were not authenticated, by the reason that the log has too.", []string{"reason"}, nil)
+	authTokens      = prometheus.NewDesc("setpoint_auth_tokens", "Tokens in the file of tokens, expired ones included.", nil, nil)
+	authHits        = prometheus.NewDesc("setpoint_auth_jwt_cache_hits_total", "JWTs that had been verified before.", nil, nil)
+	authMisses      = prometheus.NewDesc("setpoint_auth_jwt_cache_misses_total", "JWTs that had to be verified.", nil, nil)
+	authCached      = prometheus.NewDesc("setpoint_auth_jwt_cache_entries", "JWTs that are remembered.", nil, nil)
+	issuerFetches   = prometheus.NewDesc("setpoint_auth_issuer_fetches_total", "Times that an issuer was asked for its keys.", []string{"issuer"}, nil)
+	issuerFailures  = prometheus.NewDesc("setpoint_auth_issuer_fetch_failures_total", "Times that an issuer did not give its keys.", []string{"issuer"}, nil)
+	issuerFetchTime = prometheus.NewDesc("setpoint_auth_issuer_last_fetch_success_timestamp_seconds", "When an issuer last gave its keys; 0: not yet.", []string{"issuer"}, nil)
+	issuerKeys      = prometheus.NewDesc("setpoint_auth_issuer_keys", "Keys of an issuer that are known.", []string{"issuer"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (edgeCollector) Describe(descs chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		certificateExpiry, crlNextUpdate, fileReloads, fileReloadTime, fileReloadRight, authFailures, authTokens,
+		authHits, authMisses, authCached, issuerFetches, issuerFailures, issuerFetchTime, issuerKeys,
+	} {
+		descs <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c edgeCollector) Collect(metrics chan<- prometheus.Metric) {
+	m := edgeMetrics(metrics)
+	if c.certs != nil {
+		m.certs(c.certs())
+	}
+	if c.policy != nil {
+		m.file("policy", c.policy())
+	}
+	if c.auth == nil {
+		return
+	}
+	stats := c.auth()
+	for reason, n := range stats.Refused {
+		m.counter(authFailures, n, string(reason))
+	}
+	if c.tokens {
+		m.file("tokens", stats.Tokens)
+		m.gauge(authTokens, float64(stats.KnownTokens))
+	}
+	if c.issuers {
+		m.file("issuers", stats.OIDC)
+		m.issuers(&stats)
+	}
+}
+
+// edgeMetrics is where metrics go.
+type edgeMetrics chan<- prometheus.Metric
+
+func (m edgeMetrics) counter(desc *prometheus.Desc, n uint64, labels ...string) {
+	m <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(n), labels...)
+}
+
+func (m edgeMetrics) gauge(desc *prometheus.Desc, value float64, labels ...string) {
+	m <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+}
+
+func (m edgeMetrics) certs(s certs.Status) {
+	m.gauge(certificateExpiry, seconds(s.NotAfter), "server")
+	if !s.CAsNotAfter.IsZero() {
+		m.gauge(certificateExpiry, seconds(s.CAsNotAfter), "client_ca")
+	}
+	if !s.CRLNextUpdate.IsZero() {
+		m.gauge(crlNextUpdate, seconds(s.CRLNextUpdate))
+	}
+	m.reloads("certificates", s.Reloads, s.Failures, s.Loaded, s.Err)
+}
+
+func (m edgeMetrics) file(name string, s watched.Stats) {
+	m.reloads(name, max(1, s.Successes)-1, s.Failures, s.LastSuccess, s.Err) // the first was the start
+}
+
+func (m edgeMetrics) reloads(name string, successes, failures uint64, last time.Time, err error) {
+	m.counter(fileReloads, successes, name, "success")
+	m.counter(fileReloads, failures, name, "failure")
+	m.gauge(fileReloadTime, seconds(last), name)
+	right := 1.0
+	if err != nil {
+		right = 0
+	}
+	m.gauge(fileReloadRight, right, name)
+}
+
+// issuers has a label that the operator chooses: there are as many values as the file has
+// issuers.
+func (m edgeMetrics) issuers(s *auth.Stats) {
+	m.counter(authHits, s.CacheHits)
+	m.counter(authMisses, s.CacheMisses)
+	m.gauge(authCached, float64(s.Cached))
+	for _, i := range s.Issuers {
+		m.counter(issuerFetches, i.Fetches, i.Issuer)
+		m.counter(issuerFailures, i.Failures, i.Issuer)
+		m.gauge(issuerFetchTime, seconds(i.Fetched), i.Issuer)
+		m.gauge(issuerKeys, float64(i.Keys), i.Issuer)
+	}
+}
+
+// seconds is a time as Prometheus has it; 0: there is none.
+func seconds(t time.Time) float64 {
+	if t.IsZero() {
+		return 0
+	}
+	return float64(t.UnixMilli()) / 1000
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/setpoint-dev/setpoint/server/auth"
+	"github.com/setpoint-dev/setpoint/server/auth/watched"
+	"github.com/setpoint-dev/setpoint/server/certs"
+)
+
+// certificate writes a certificate for 127.0.0.1, which is its own CA, and its key.
+func certificate(t *testing.T, folder string, notAfter time.Time) (certFile, keyFile string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: notAfter,
+		DNSNames: []string{"localhost"}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certFile, keyFile = filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")
+	for name, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "PRIVATE KEY", Bytes: keyDER}} {
+		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return certFile, keyFile
+}
+
+// gathered returns what an edge exports: values by name and labels, name{label=value,…}.
+func gathered(t *testing.T, c prometheus.Collector) map[string]float64 {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(c)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, l.GetName()+"="+l.GetValue())
+			}
+			name := f.GetName()
+			if labels != nil {
+				slices.Sort(labels)
+				name += "{" + strings.Join(labels, ",") + "}"
+			}
+			values[name] = m.GetCounter().GetValue() + m.GetGauge().GetValue()
+		}
+	}
+	return values
+}
+
+const aPolicy = "grants:\n  - {identities: [\"token:*\"], clusters: [\"*\"], verbs: [\"*\"]}\n"
+
+func TestTheEdgeIsCounted(t *testing.T) {
+	t.Parallel()
+	notAfter := time.Now().Add(24 * time.Hour).Truncate(time.Second)
+	var s edgeSettings
+	s.TLSCert, s.TLSKey = certificate(t, t.TempDir(), notAfter)
+	s.TLSClientCA = s.TLSCert
+	s.TokensFile = file(t, "tokens.yaml", "tokens:\n  - {identity: a, sha256: "+strings.Repeat("0f", 32)+"}\n")
+	s.OIDCFile = file(t, "oidc.yaml", "issuers:\n  - {issuer: \"http://127.0.0.1:1\", audiences: [setpoint]}\n")
+	s.PolicyFile = file(t, "policy.yaml", aPolicy)
+	began := time.Now()
+	edge, err := s.open(zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer edge.close()
+	for range 3 {
+		if _, err := edge.access.Authenticator.Authenticate(t.Context(), auth.Credentials{Authorization: []string{"Bearer sp_wrong"}}); err == nil {
+			t.Fatal("a token that nobody knows is let in")
+		}
+	}
+	if err := os.WriteFile(s.PolicyFile, []byte("grants: 7\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := edge.access.Policy.Reload(); err == nil {
+		t.Fatal("a broken policy is taken")
+	}
+	got := gathered(t, edge.counts)
+	for name, want := range map[string]float64{
+		"setpoint_certificate_expiry_timestamp_seconds{certificate=server}":    float64(notAfter.Unix()),
+		"setpoint_certificate_expiry_timestamp_seconds{certificate=client_ca}": float64(notAfter.Unix()),
+		"setpoint_auth_tokens":                                                                 1,
+		"setpoint_auth_failures_total{reason=unknown_token}":                                   3,
+		"setpoint_auth_failures_total{reason=expired}":                                         0,
+		"setpoint_auth_issuer_keys{issuer=http://127.0.0.1:1}":                                 0,
+		"setpoint_file_reloads_total{file=policy,outcome=failure}":                             1,
+		"setpoint_file_reloads_total{file=policy,outcome=success}":                             0,
+		"setpoint_file_reloads_total{file=tokens,outcome=success}":                             0,
+		"setpoint_file_reloads_total{file=certificates,outcome=failure}":                       0,
+		"setpoint_file_last_reload_successful{file=policy}":                                    0,
+		"setpoint_file_last_reload_successful{file=tokens}":                                    1,
+		"setpoint_file_last_reload_successful{file=issuers}":                                   1,
+		"setpoint_file_last_reload_successful{file=certificates}":                              1,
+		"setpoint_auth_issuer_last_fetch_success_timestamp_seconds{issuer=http://127.0.0.1:1}": 0,
+	} {
+		if value, there := got[name]; !there || value != want {
+			t.Errorf("%s is %v (there: %v), want %v", name, value, there, want)
+		}
+	}
+	for _, name := range []string{"policy", "tokens", "issuers", "certificates"} {
+		if at := got["setpoint_file_last_reload_success_timestamp_seconds{file="+name+"}"]; at < float64(began.Unix()) || at > float64(time.Now().Unix()+1) {
+			t.Errorf("%s was taken at %v", name, at)
+		}
+	}
+	if err := os.WriteFile(s.PolicyFile, []byte(aPolicy+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := edge.access.Policy.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	got = gathered(t, edge.counts)
+	if got["setpoint_file_last_reload_successful{file=policy}"] != 1 || got["setpoint_file_reloads_total{file=policy,outcome=success}"] != 1 {
+		t.Errorf("the mended policy is not told: %v", got)
+	}
+}
+
+// What is not used has no series: an alert on a certificate that is not there would
+// never end.
+func TestAnEdgeThatIsNotUsedIsNotCounted(t *testing.T) {
+	t.Parallel()
+	var s edgeSettings
+	edge, err := s.open(zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer edge.close()
+	if got := gathered(t, edge.counts); len(got) != 0 {
+		t.Errorf("got %v", got)
+	}
+	s.TokensFile = file(t, "tokens.yaml", "tokens: []\n")
+	tokensOnly, err := s.open(zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tokensOnly.close()
+	for name := range gathered(t, tokensOnly.counts) {
+		if !strings.HasPrefix(name, "setpoint_auth_failures_total{") && !strings.Contains(name, "{file=tokens") && name != "setpoint_auth_tokens" {
+			t.Errorf("%s is there", name)
+		}
+	}
+}
+
+// The files are looked at as often as the page on security says.
+func TestTheFilesAreLookedAtAsOftenAsIsSaid(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, interval := range map[string]time.Duration{"certificates": certs.DefaultInterval, "other files": watched.DefaultInterval} {
+		if interval != 5*time.Second || !strings.Contains(string(page), "looked at every 5 seconds") {
+			t.Errorf("%s are looked at every %s", what, interval)
+		}
+	}
+}

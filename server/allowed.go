@@ -1,0 +1,90 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"google.golang.org/genproto/googleapis/api/annotations"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// restRoute is a method and the paths of the contract that it is served at.
+type restRoute struct {
+	method string
+	path   *regexp.Regexp
+}
+
+// restRoutes are those of the contract: the gateway knows them, but does not tell.
+var restRoutes = sync.OnceValue(func() (routes []restRoute) {
+	for _, file := range []protoreflect.FileDescriptor{
+		setpointv1.File_setpoint_v1_recommendation_service_proto,
+		setpointv1.File_setpoint_v1_target_service_proto,
+		setpointv1.File_setpoint_v1_simulation_service_proto,
+	} {
+		for i := range file.Services().Len() {
+			methods := file.Services().Get(i).Methods()
+			for j := range methods.Len() {
+				rule, _ := proto.GetExtension(methods.Get(j).Options(), annotations.E_Http).(*annotations.HttpRule)
+				switch pattern := rule.GetPattern().(type) {
+				case *annotations.HttpRule_Get:
+					routes = append(routes, restRoute{http.MethodGet, pathPattern(pattern.Get)})
+				case *annotations.HttpRule_Post:
+					routes = append(routes, restRoute{http.MethodPost, pathPattern(pattern.Post)})
+				case *annotations.HttpRule_Delete:
+					routes = append(routes, restRoute{http.MethodDelete, pathPattern(pattern.Delete)})
+				}
+			}
+		}
+	}
+	return routes
+})
+
+// variables are the parts of a template that name what matches, as in {name=a/*}.
+var variables = regexp.MustCompile(`\{\w+=([^}]*)\}`)
+
+// pathPattern turns a template of google.api.http into an expression. What follows a colon
+// in the last segment is a verb.
+func pathPattern(template string) *regexp.Regexp {
+	template = regexp.QuoteMeta(variables.ReplaceAllString(template, "$1"))
+	if start, ok := strings.CutSuffix(template, `\*`); ok {
+		template = start + `[^/:]+`
+	}
+	return regexp.MustCompile("^" + strings.ReplaceAll(template, `\*`, `[^/]+`) + "$")
+}
+
+// allowedAt lists the methods that are served at a path of the contract.
+func allowedAt(path string) string {
+	var methods []string
+	for _, r := range restRoutes() {
+		if r.path.MatchString(path) {
+			methods = append(methods, r.method)
+		}
+	}
+	slices.Sort(methods)
+	return strings.Join(slices.Compact(methods), ", ")
+}
+
+// notServed is why a method is refused.
+func notServed(r *http.Request) error {
+	return status.Error(codes.Unimplemented, fmt.Sprintf("%s is not served at %s; see /docs", clip(r.Method), clip(r.URL.Path)))
+}
+
+// refuseMethod answers what is not served at paths that are only read.
+func refuseMethod(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Allow", "GET, HEAD")
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusMethodNotAllowed)
+	if body, err := protojson.Marshal(status.Convert(notServed(r)).Proto()); err == nil {
+		_, _ = w.Write(body)
+	}
+}

@@ -1,0 +1,74 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/setpoint-dev/setpoint/server/telemetry"
+)
+
+// registrar registers services whose calls are observed also if they end before the
+// interceptors: their message is too large, can't be read, or never comes.
+type registrar struct {
+	*grpc.Server
+	observer *observer
+}
+
+// RegisterService implements grpc.ServiceRegistrar.
+func (r registrar) RegisterService(desc *grpc.ServiceDesc, impl any) {
+	r.Server.RegisterService(r.observer.reaching(desc), impl)
+}
+
+// reaching are the methods of a service, whose calls are observed if they never reach the
+// interceptors. Those of streams do in any case.
+func (o *observer) reaching(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
+	wrapped := *desc
+	wrapped.Methods = slices.Clone(desc.Methods)
+	for i := range wrapped.Methods {
+		handler := wrapped.Methods[i].Handler
+		method := o.calls.Of("/" + desc.ServiceName + "/" + wrapped.Methods[i].MethodName)
+		wrapped.Methods[i].Handler = func(srv any, ctx context.Context, decode func(any) error, next grpc.UnaryServerInterceptor) (any, error) {
+			start, reached := time.Now(), false
+			resp, err := handler(srv, ctx, decode, func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+				reached = true
+				return next(ctx, req, info, handle)
+			})
+			if err != nil && !reached {
+				o.unreached(ctx, method, time.Since(start), err)
+			}
+			return resp, err
+		}
+	}
+	return &wrapped
+}
+
+// unreached counts and logs a call that ended before the interceptors.
+func (o *observer) unreached(ctx context.Context, method *telemetry.Method, took time.Duration, err error) {
+	code := codeOf(err)
+	method.Refused(code)
+	if line := o.line(method, code); line != nil {
+		line.Write(append(o.fields(newCall(ctx), method, code, took, err), zap.String("target", ""), zap.Int("requestBytes", 0), zap.Int("responseBytes", 0))...)
+	}
+}
+
+// unknownMethods has gRPC take calls to methods that there are not for streams, so that
+// they are observed, and answers them.
+func unknownMethods(_ any, stream grpc.ServerStream) error {
+	method, _ := grpc.MethodFromServerStream(stream)
+	return status.Error(codes.Unimplemented, "unknown method "+clip(method))
+}
+
+// answerUnknown answers such calls before anybody asks who makes them: gRPC by itself
+// would ask nobody either.
+func answerUnknown(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	if srv == nil { // it is of no service
+		return unknownMethods(nil, stream)
+	}
+	return next(srv, stream)
+}

@@ -1,0 +1,129 @@
+package server_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server"
+)
+
+// Calls that no handler gets to see are counted, and logged, like all that fail.
+func TestCallsThatReachNoHandlerAreCountedOnce(t *testing.T) {
+	t.Parallel()
+	var logs *observer.ObservedLogs
+	s, r := measured(t, logged(zap.InfoLevel, server.LogFailedCalls, &logs), func(su *setup) { su.options.MaxRequestBytes = 1 << 10 })
+	giant := make([]byte, 10<<10)
+	for _, tt := range []struct {
+		name, method string
+		body         []byte
+		code         codes.Code
+		label        string
+		timed        bool // it is as long as a call with a handler
+	}{
+		{"a giant message", recommendMethod, giant, codes.ResourceExhausted, recommendMethod, false},
+		{"a giant message to another service", "grpc.health.v1.Health/Check", giant, codes.ResourceExhausted, "grpc.health.v1.Health/Check", false},
+		{"a message that can't be read", "setpoint.v1.TargetService/GetTarget", []byte("\x0a\x02\xff\xfe"), codes.InvalidArgument, "setpoint.v1.TargetService/GetTarget", false},
+		{"an unknown method", "setpoint.v1.TargetService/Nothing", nil, codes.Unimplemented, "other", true},
+		{"an unknown service", "nothing.v1.Nothing/Nothing", nil, codes.Unimplemented, "other", true},
+		{"a giant message to it", "nothing.v1.Nothing/Nothing", giant, codes.Unimplemented, "other", true},
+	} {
+		before, lined := read(t, r), len(lines(logs, "call"))
+		if _, err := s.callRaw(t, "/"+tt.method, tt.body); status.Code(err) != tt.code {
+			t.Errorf("%s: got %v, want %s", tt.name, err, tt.code)
+		}
+		want := reading{"requests_total{code=" + tt.code.String() + ",method=" + tt.label + "}": 1}
+		if tt.timed {
+			want["request_duration_seconds{method="+tt.label+"}"] = 1
+		}
+		settled := func() reading { return read(t, r).since(before, "requests_", "request_", "rest_") }
+		settled().expect(t, want)
+		if all := lines(logs, "call"); len(all) != lined+1 || all[lined]["code"] != tt.code.String() || all[lined]["method"] != tt.label {
+			t.Errorf("%s: the lines are %v", tt.name, all[lined:])
+		}
+	}
+}
+
+// A call without its message is counted when it ends.
+func TestACallWithoutItsMessageIsCounted(t *testing.T) {
+	t.Parallel()
+	s, r := measured(t)
+	before := read(t, r)
+	stream, err := s.conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, "/"+recommendMethod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	err = stream.RecvMsg(new(setpointv1.RecommendResponse))
+	if status.Code(err) == codes.OK {
+		t.Error("it is answered")
+	}
+	read(t, r).since(before, "requests_", "request_").expect(t, reading{
+		"requests_total{code=" + status.Code(err).String() + ",method=" + recommendMethod + "}": 1,
+	})
+}
+
+// Who asks for what there is not is not asked for credentials, and learns nothing else.
+func TestUnknownMethodsAreAnsweredAlikeToEverybody(t *testing.T) {
+	t.Parallel()
+	s := guarded(t)
+	for _, token := range []string{"", unknownToken, scalerToken, adminToken} {
+		ctx := t.Context()
+		if token != "" {
+			ctx = as(ctx, token)
+		}
+		err := s.conn.Invoke(ctx, "/nothing.v1.Nothing/"+strings.Repeat("x", 5000), requestFor(shopTarget), &setpointv1.RecommendResponse{})
+		if status.Code(err) != codes.Unimplemented || len(status.Convert(err).Message()) > 1000 {
+			t.Errorf("with the token %q: %.200v", token, err)
+		}
+	}
+}
+
+// A call that a limit refuses is one call, wherever that is answered: at once, or, if its
+// deadline is far, by its goroutine.
+func TestACallThatALimitRefusesIsCountedOnce(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	s, r := measured(t, func(su *setup) { su.store.load, su.options.Limits.InFlight = g.load, 1 })
+	answered := make(chan outcome, 1)
+	go func() {
+		resp, err := s.recommendations.Recommend(t.Context(), queue(slow, 3, 50))
+		answered <- outcome{resp.GetDesiredReplicas(), err}
+	}()
+	<-g.held
+	far, cancel := context.WithTimeout(t.Context(), 1000*time.Hour)
+	defer cancel()
+	for name, ctx := range map[string]context.Context{"answered at once": t.Context(), "answered later": far} {
+		before := read(t, r)
+		if _, err := s.recommendations.Recommend(ctx, queue(web, 3, 50)); status.Code(err) != codes.ResourceExhausted {
+			t.Fatalf("%s: got %v", name, err)
+		}
+		stream, err := s.recommendations.StreamRecommend(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := stream.Recv(); status.Code(err) != codes.ResourceExhausted {
+			t.Fatalf("%s: of the stream got %v", name, err)
+		}
+		t.Log(name)
+		read(t, r).since(before, "requests_", "calls_refused").expect(t, reading{
+			"requests_total{code=ResourceExhausted,method=" + recommendMethod + "}": 1,
+			"requests_total{code=ResourceExhausted,method=" + streamedMethod + "}":  1,
+			"calls_refused_total{limit=global_in_flight}":                           2,
+		})
+	}
+	close(g.open)
+	if got := <-answered; got.err != nil || got.replicas != 5 {
+		t.Errorf("the call in flight: %+v", got)
+	}
+}
