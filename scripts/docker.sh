@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# Makes sure that dockerd, docker, docker-compose and haproxy are there, for the tests of
-# deploy/, which start a daemon of their own. Installs them where apt can, and leaves the
+# Makes sure that dockerd, docker, docker-compose, haproxy and what else the tests of deploy/
+# run are there; they start a daemon of their own. Installs them where apt can, and leaves the
 # packages' services off; otherwise says what is missing.
 set -euo pipefail
+cd "$(dirname "$0")"
 PATH=$PATH:/usr/sbin:/sbin
+./redis.sh || true # what is missing is said below
 
 # missing prints what is not there, and nothing if all is.
 missing() {
   local program
-  for program in dockerd docker docker-compose containerd runc haproxy; do
+  for program in dockerd docker docker-compose containerd runc haproxy redis-server openssl ip; do
     command -v $program >/dev/null || echo $program
   done
 }
@@ -35,7 +37,10 @@ if [ ! -e $policy ]; then
   "${root[@]}" chmod 755 $policy
 fi
 "${root[@]}" apt-get update || give_up 'There is no Docker, and no list of packages to be had.'
-"${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends docker.io docker-compose haproxy ||
+packages=(docker.io docker-compose haproxy openssl iproute2)
+# Since Debian 13 the client comes by itself.
+if apt-cache show docker-cli >/dev/null 2>&1; then packages+=(docker-cli); fi
+"${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${packages[@]}" ||
   give_up 'Docker could not be installed.'
 if [ -d /run/systemd/system ]; then
   "${root[@]}" systemctl disable docker.service docker.socket containerd.service haproxy.service # or they start when the machine does

@@ -62,12 +62,33 @@ func standIn(t *testing.T, d *daemon, name, program, more string) {
 	d.must(t, "docker", "build", "--quiet", "--tag="+name, folder)
 }
 
+func standInForRedis(t *testing.T, d *daemon) {
+	t.Helper()
+	standIn(t, d, "redis:7.2", "redis-server", "COPY --chown=999:999 data /data\n")
+}
+
 // composition is the compose file, running.
 type composition struct {
 	*daemon
 	t      *testing.T
 	env    []string
 	caller caller
+}
+
+// container returns the id of a service's container, running or not.
+func (c *composition) container(service string) string {
+	c.t.Helper()
+	id := c.compose("ps", "--all", "--quiet", service)
+	if id == "" || strings.ContainsAny(id, "\n ") {
+		c.t.Fatalf("containers of %s: %q", service, id)
+	}
+	return id
+}
+
+// inspect returns what a template makes of a service's container.
+func (c *composition) inspect(service, format string) string {
+	c.t.Helper()
+	return c.must(c.t, "docker", "inspect", "--format="+format, c.container(service))
 }
 
 func (c *composition) compose(args ...string) string {
@@ -82,7 +103,7 @@ func (c *composition) compose(args ...string) string {
 func startComposition(t *testing.T) *composition {
 	t.Helper()
 	d := docker(t)
-	standIn(t, d, "redis:7.2", "redis-server", "COPY --chown=999:999 data /data\n")
+	standInForRedis(t, d)
 	standIn(t, d, "haproxy:3.0", "haproxy", "")
 	secrets := filepath.Join(t.TempDir(), "secrets")
 	d.must(t, "deploy/secrets.sh", secrets)
@@ -152,7 +173,7 @@ func TestCompose(t *testing.T) {
 	t.Run("either instance answers for the other", func(t *testing.T) {
 		for _, instance := range []string{"setpoint-1", "setpoint-2"} {
 			c.compose("stop", "--timeout=30", instance)
-			if code := c.must(t, "docker", "inspect", "--format={{.State.ExitCode}}", "setpoint-e2e_"+instance+"_1"); code != "0" {
+			if code := c.inspect(instance, "{{.State.ExitCode}}"); code != "0" {
 				t.Errorf("%s: exit code %s", instance, code)
 			}
 			for i := range 20 {
@@ -165,14 +186,15 @@ func TestCompose(t *testing.T) {
 		}
 	})
 
+	t.Run("a crash is survived", func(t *testing.T) { crashes(t, c, conn) })
+
 	t.Run("instances are healthy by their own word", func(t *testing.T) {
 		for _, instance := range []string{"setpoint-1", "setpoint-2"} {
 			await(t, "healthy", 60*time.Second, func() error {
-				health, err := c.run("docker", "inspect", "--format={{.State.Health.Status}}", "setpoint-e2e_"+instance+"_1")
-				if err == nil && health != "healthy" {
-					err = errors.New(health)
+				if health := c.inspect(instance, "{{.State.Health.Status}}"); health != "healthy" {
+					return errors.New(health)
 				}
-				return err
+				return nil
 			})
 		}
 	})
@@ -195,12 +217,11 @@ func TestCompose(t *testing.T) {
 
 	t.Run("nothing runs as root or may write", func(t *testing.T) {
 		for _, service := range []string{"setpoint-1", "setpoint-2", "redis", "balancer"} {
-			name := "setpoint-e2e_" + service + "_1"
-			if users := c.users(t, name); slices.Contains(users, "0") {
+			if users := c.users(t, c.container(service)); slices.Contains(users, "0") {
 				t.Errorf("%s runs as %q", service, users)
 			}
-			if is := c.must(t, "docker", "inspect", "--format={{.HostConfig.ReadonlyRootfs}} {{.HostConfig.CapDrop}}", name); is != "true [ALL]" {
-				t.Errorf("%s: %s", service, is)
+			if is := c.inspect(service, "{{.HostConfig.ReadonlyRootfs}} {{.HostConfig.CapDrop}}"); is != "true [ALL]" {
+				t.Errorf("%s: read-only, and capabilities dropped: %s", service, is)
 			}
 		}
 	})

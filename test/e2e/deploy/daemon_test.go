@@ -6,9 +6,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -22,13 +22,14 @@ import (
 // it, and it with the test process, however that ends.
 type daemon struct {
 	folder string
+	lock   *os.File
 	cmd    *exec.Cmd
 	log    *os.File
 	ended  chan struct{}
 }
 
 // programs are what the tests run.
-var programs = []string{"dockerd", "docker", "docker-compose", "containerd", "runc", "redis-server", "haproxy"}
+var programs = []string{"dockerd", "docker", "docker-compose", "containerd", "runc", "redis-server", "haproxy", "openssl", "ip"}
 
 var shared struct {
 	sync.Mutex
@@ -38,7 +39,18 @@ var shared struct {
 
 func TestMain(m *testing.M) {
 	os.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin:/sbin") // where Debian has daemons
-	code := m.Run()
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-interrupted
+		end(1)
+	}()
+	end(m.Run())
+}
+
+// end stops the daemon and exits.
+func end(code int) {
+	shared.Lock() // for good: nobody starts another
 	if shared.daemon != nil {
 		if err := shared.daemon.stop(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -74,18 +86,24 @@ func docker(t *testing.T) *daemon {
 }
 
 func startDaemon() (*daemon, error) {
-	folder, err := os.MkdirTemp("", "setpoint-docker-")
+	if err := removeLeftovers(); err != nil {
+		return nil, err
+	}
+	folder, err := os.MkdirTemp("", folders)
 	if err != nil {
 		return nil, err
 	}
 	d := &daemon{folder: folder, ended: make(chan struct{})}
+	if d.lock, err = lock(folder); err != nil {
+		return nil, err
+	}
 	if d.log, err = os.Create(d.path("dockerd.log")); err != nil {
 		return nil, err
 	}
 	d.cmd = exec.Command("sh", "-c", `mount --make-rprivate / && mount -t proc proc /proc && exec dockerd "$@"`, "dockerd",
 		"--data-root="+d.path("data"), "--exec-root="+d.path("exec"), "--pidfile="+d.path("pid"),
 		"--host="+d.host(), "--cgroup-parent="+d.cgroup(),
-		"--bridge=none", "--iptables=false", "--ip6tables=false", "--storage-driver=vfs")
+		"--bridge=none", "--iptables=false", "--ip6tables=false", "--ip-forward=false", "--storage-driver=vfs")
 	d.cmd.Stdout, d.cmd.Stderr = d.log, d.log
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS,
@@ -109,7 +127,7 @@ func (d *daemon) path(name string) string { return filepath.Join(d.folder, name)
 
 func (d *daemon) host() string { return "unix://" + d.path("docker.sock") }
 
-// cgroup is where its containers are, so that nothing of them stays there.
+// cgroup is where its containers are, so that nothing of them stays elsewhere.
 func (d *daemon) cgroup() string { return "/" + filepath.Base(d.folder) }
 
 func (d *daemon) await(within time.Duration) error {
@@ -138,6 +156,7 @@ func (d *daemon) logs() string {
 
 // stop ends the daemon and removes what it had.
 func (d *daemon) stop() error {
+	defer d.lock.Close()
 	defer d.log.Close()
 	err := d.cmd.Process.Signal(syscall.SIGTERM)
 	if errors.Is(err, os.ErrProcessDone) {
@@ -149,25 +168,7 @@ func (d *daemon) stop() error {
 		err = errors.Join(err, errors.New("dockerd was still running 30 s after SIGTERM"), d.cmd.Process.Kill())
 		<-d.ended
 	}
-	return errors.Join(err, d.removeCgroups(), os.RemoveAll(d.folder))
-}
-
-// removeCgroups removes the groups of the containers, which are empty.
-func (d *daemon) removeCgroups() error {
-	var groups []string
-	err := filepath.WalkDir("/sys/fs/cgroup", func(path string, entry fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // others come and go
-		}
-		if err == nil && entry.IsDir() && strings.Contains(path+"/", d.cgroup()+"/") {
-			groups = append(groups, path)
-		}
-		return err
-	})
-	for i := len(groups) - 1; i >= 0; i-- {
-		err = errors.Join(err, syscall.Rmdir(groups[i]))
-	}
-	return err
+	return errors.Join(err, removeFolder(d.folder))
 }
 
 // run runs a program for this daemon, in the repository, and returns what it prints.

@@ -68,6 +68,7 @@ func TestManifests(t *testing.T) {
 	c.Apply(t, base) // again: nothing is in the way of an update
 
 	t.Run("pods run", func(t *testing.T) { podsRun(t, c) })
+	t.Run("pods may do the least", func(t *testing.T) { podsMayDoLeast(t, base) })
 	t.Run("programs take their settings", func(t *testing.T) { settingsAreGood(t, c, base, string(secrets)) })
 	t.Run("the agent has the least rights", func(t *testing.T) {
 		rights(t, c, map[string]bool{
@@ -221,16 +222,9 @@ func settingsAreGood(t *testing.T, c *kubetest.Cluster, manifests, secrets strin
 		t.Fatal(err)
 	}
 	files := filesOf(t, manifests+"\n---\n"+secrets)
-	checked := 0
-	for _, manifest := range strings.Split(manifests, "\n---\n") {
-		var deployment appsv1.Deployment
-		if err := utilyaml.Unmarshal([]byte(manifest), &deployment); err != nil {
-			t.Fatal(err)
-		}
-		if deployment.Kind != "Deployment" {
-			continue
-		}
-		checked++
+	deployments := objects[appsv1.Deployment](t, manifests, "Deployment")
+	for i := range deployments {
+		deployment := &deployments[i]
 		pod := deployment.Spec.Template.Spec
 		container, folder := pod.Containers[0], t.TempDir()
 		if err := mount(folder, &pod, files); err != nil {
@@ -248,9 +242,30 @@ func settingsAreGood(t *testing.T, c *kubetest.Cluster, manifests, secrets strin
 			t.Errorf("%s: %v\n%s", deployment.Name, err, output)
 		}
 	}
-	if checked != 2 {
-		t.Errorf("%d Deployments", checked)
+	if len(deployments) != 2 {
+		t.Errorf("%d Deployments", len(deployments))
 	}
+}
+
+// objects returns the manifests' objects of a kind.
+func objects[T any](t *testing.T, manifests, kind string) []T {
+	t.Helper()
+	var found []T
+	for _, manifest := range strings.Split(manifests, "\n---\n") {
+		var is metav1.TypeMeta
+		if err := utilyaml.Unmarshal([]byte(manifest), &is); err != nil {
+			t.Fatal(err)
+		}
+		if is.Kind != kind {
+			continue
+		}
+		var object T
+		if err := utilyaml.Unmarshal([]byte(manifest), &object); err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, object)
+	}
+	return found
 }
 
 // filesOf returns the contents of Secrets and ConfigMaps.

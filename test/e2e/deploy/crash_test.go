@@ -1,0 +1,67 @@
+//go:build linux
+
+package deploy
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+)
+
+// crash kills the program of a service without a word to docker, which is to start it
+// again by itself.
+func (c *composition) crash(service string) {
+	c.t.Helper()
+	pid := c.inspect(service, "{{.State.Pid}}") // as the daemon counts
+	c.must(c.t, "nsenter", "--target="+strconv.Itoa(c.cmd.Process.Pid), "--pid", "--mount", "kill", "-KILL", pid)
+}
+
+// restarted returns an error unless docker started the service again so many times.
+func (c *composition) restarted(service string, times int) error {
+	if got := c.inspect(service, "{{.RestartCount}}"); got != strconv.Itoa(times) {
+		return fmt.Errorf("%s was started again %s times", service, got)
+	}
+	return nil
+}
+
+// crashes kills each part in turn: whatever was decided stays decided, and while an
+// instance is gone the other one answers.
+func crashes(t *testing.T, c *composition, conn *grpc.ClientConn) {
+	for _, instance := range []string{"setpoint-1", "setpoint-2"} {
+		remembered := c.decided(t, conn, "before "+instance)
+		c.crash(instance)
+		for i := range 20 {
+			if err := remembered(conn); err != nil {
+				t.Errorf("call %d after the crash of %s: %v", i, instance, err)
+			}
+		}
+		await(t, "started again", 60*time.Second, func() error { return c.restarted(instance, 1) })
+		await(t, "behind the balancer again", 60*time.Second, func() error { return c.answeredBy(conn, instance) })
+	}
+	for _, part := range []string{"redis", "balancer"} {
+		remembered := c.decided(t, conn, "before "+part)
+		c.crash(part)
+		await(t, "started again", 60*time.Second, func() error { return c.restarted(part, 1) })
+		// A connection that was lost may wait a while before it dials again.
+		await(t, "answering as before", 60*time.Second, func() error { return remembered(c.caller.connect(t)) })
+	}
+}
+
+// decided has a request decided and returns the check that this stays so.
+func (c *composition) decided(t *testing.T, conn *grpc.ClientConn, requestID string) func(*grpc.ClientConn) error {
+	t.Helper()
+	before, err := c.caller.ask(t, conn, composeTarget, requestID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(conn *grpc.ClientConn) error {
+		after, err := c.caller.ask(t, conn, composeTarget, requestID)
+		if err == nil && after.GetRecommendationId() != before.GetRecommendationId() {
+			err = fmt.Errorf("the same request was decided as %q, and now as %q", before.GetRecommendationId(), after.GetRecommendationId())
+		}
+		return err
+	}
+}
