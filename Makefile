@@ -50,18 +50,18 @@ test: ## Run all tests with the race detector; installs Redis, Node.js and Pytho
 .PHONY: e2e
 e2e: ## Run the tests of whole processes: instances killed, Redis killed, failovers, faults
 	@scripts/redis.sh
-	cd test/e2e && go tool -modfile=../../tools/gotestsum/go.mod gotestsum --format=standard-verbose -- -race -timeout=20m -p=1 ./edge ./faults ./redis ./service
+	cd test/e2e && go tool -modfile=../../tools/gotestsum/go.mod gotestsum --format=standard-verbose -- -count=1 -race -timeout=20m -p=1 ./edge ./faults ./redis ./service
 
 .PHONY: e2e-kubernetes
-e2e-kubernetes: ## Run the agent beside a real API server and controller manager, which it builds, and measure it; not yet part of CI
+e2e-kubernetes: ## Run the agent beside a real API server and controller manager, which it builds, and measure it
 	@scripts/etcd.sh
 	@scripts/kubernetes.sh
-	cd test/e2e && go tool -modfile=../../tools/gotestsum/go.mod gotestsum --format=standard-verbose -- -timeout=20m -p=1 ./kubernetes/...
+	cd test/e2e && go tool -modfile=../../tools/gotestsum/go.mod gotestsum --format=standard-verbose -- -count=1 -timeout=20m -p=1 ./kubernetes/...
 
 .PHONY: e2e-deploy
-e2e-deploy: ## Build and run the image and what is in deploy/ with a real dockerd; not yet part of CI
+e2e-deploy: ## Build and run the image and what is in deploy/ with a real dockerd
 	@scripts/docker.sh
-	cd test/e2e && go test -timeout=30m ./deploy/...
+	cd test/e2e && go tool -modfile=../../tools/gotestsum/go.mod gotestsum --format=standard-verbose -- -count=1 -timeout=15m ./deploy/...
 
 .PHONY: conformance
 conformance: ## Compare 100,000 steps with each real controller, and write conformance/REPORT.md

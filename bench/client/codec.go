@@ -1,0 +1,37 @@
+// Package client calls services with requests that are encoded already and looks at
+// answers no further than it takes to see that they are none of failure, so that callers
+// take little of the processors that they share with what is measured.
+package client
+
+import (
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/mem"
+)
+
+// encoded is a codec that leaves messages as they are. It reads into a *[]byte whose
+// memory it uses again, or just measures into an *int.
+type encoded struct{}
+
+var _ encoding.CodecV2 = encoded{}
+
+// Marshal implements encoding.CodecV2.
+func (encoded) Marshal(v any) (mem.BufferSlice, error) {
+	return mem.BufferSlice{mem.SliceBuffer(*v.(*[]byte))}, nil
+}
+
+// Unmarshal implements encoding.CodecV2.
+func (encoded) Unmarshal(data mem.BufferSlice, v any) error {
+	if size, ok := v.(*int); ok {
+		*size = data.Len()
+		return nil
+	}
+	to := v.(*[]byte)
+	*to = (*to)[:0]
+	for _, part := range data {
+		*to = append(*to, part.ReadOnlyData()...)
+	}
+	return nil
+}
+
+// Name implements encoding.CodecV2.
+func (encoded) Name() string { return "proto" }

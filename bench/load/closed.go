@@ -1,0 +1,45 @@
+package load
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Call makes one call, for the caller of that number, from 0. It must be safe for
+// concurrent use by different callers.
+type Call func(ctx context.Context, caller int) error
+
+// Closed has that many callers call, each one call after the other, for the duration.
+// Calls that have begun by then are waited for and count.
+func Closed(ctx context.Context, callers int, duration time.Duration, call Call) *Result {
+	began := time.Now()
+	return Callers(callers, func(caller int, r *Result) {
+		for ctx.Err() == nil {
+			start := time.Now()
+			if start.Sub(began) >= duration {
+				return
+			}
+			err := call(ctx, caller)
+			r.Record(time.Since(start), err)
+		}
+	})
+}
+
+// Callers runs so many loops and returns what they did together.
+func Callers(callers int, loop func(caller int, r *Result)) *Result {
+	results := make([]*Result, callers)
+	began := time.Now()
+	var running sync.WaitGroup
+	for caller := range callers {
+		results[caller] = NewResult()
+		running.Go(func() { loop(caller, results[caller]) })
+	}
+	running.Wait()
+	total := NewResult()
+	for _, r := range results {
+		total.merge(r)
+	}
+	total.Elapsed = time.Since(began)
+	return total
+}

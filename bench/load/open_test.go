@@ -1,0 +1,112 @@
+package load_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/bench/load"
+)
+
+// stalling answers at once, but for one time of that length in which nobody is answered.
+type stalling struct {
+	mu     sync.Mutex
+	after  int
+	calls  int
+	length time.Duration
+}
+
+func (s *stalling) call(context.Context, int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.calls++; s.calls == s.after {
+		time.Sleep(s.length)
+	}
+	return nil
+}
+
+// Of 500 calls in half a second some hundred are due while the service stalls for a
+// fifth of it. A generator that leaves them out, or times them from when it came round
+// to sending them, sees one slow call.
+func TestOpenChargesAStallToAllThatItKeepsWaiting(t *testing.T) {
+	t.Parallel()
+	for name, inFlight := range map[string]int{"one call at a time": 1, "many calls at a time": 1000} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &stalling{after: 150, length: 100 * time.Millisecond}
+			r := load.Open(t.Context(), load.Plan{Rate: 1000, Duration: 500 * time.Millisecond, InFlight: inFlight}, s.call)
+			if r.Done != 500 || r.Failed != 0 {
+				t.Fatalf("%d calls were answered and %d failed (%v), want 500 and 0", r.Done, r.Failed, r.Err)
+			}
+			if p99 := r.Quantile(.99); p99 < 80*time.Millisecond {
+				t.Errorf("p99 is %v although a fifth of the calls were due in a stall of %v", p99, s.length)
+			}
+			if p85 := r.Quantile(.85); p85 < 10*time.Millisecond {
+				t.Errorf("p85 is %v although a fifth of the calls were due in a stall of %v", p85, s.length)
+			}
+		})
+	}
+}
+
+// The same stall is one call of a closed loop: its percentiles are no latencies.
+func TestClosedLeavesOutWhatWasNotAsked(t *testing.T) {
+	t.Parallel()
+	s := &stalling{after: 50, length: 100 * time.Millisecond}
+	r := load.Closed(t.Context(), 1, 400*time.Millisecond, func(ctx context.Context, caller int) error {
+		time.Sleep(100 * time.Microsecond)
+		return s.call(ctx, caller)
+	})
+	if r.Done < 50 {
+		t.Skipf("NOT CHECKED: only %d calls on this busy machine", r.Done)
+	}
+	if slowest := r.Quantile(1); slowest < s.length {
+		t.Errorf("the slowest call took %v, want at least the stall's %v", slowest, s.length)
+	}
+	if r.Elapsed < 400*time.Millisecond {
+		t.Errorf("took %v, want 400 ms", r.Elapsed)
+	}
+}
+
+func TestOpenKeepsItsRate(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	r := load.Open(t.Context(), load.Plan{Rate: 2000, Duration: 300 * time.Millisecond, InFlight: 64}, func(context.Context, int) error { return nil })
+	if took := time.Since(began); took < 299*time.Millisecond {
+		t.Errorf("600 calls at 2,000/s took %v: they were sent before they were due", took)
+	}
+	if r.Done != 600 {
+		t.Errorf("%d calls, want 600", r.Done)
+	}
+}
+
+func TestOpenBoundsCallsInFlight(t *testing.T) {
+	t.Parallel()
+	var inFlight, most atomic.Int64
+	load.Open(t.Context(), load.Plan{Rate: 5000, Duration: 100 * time.Millisecond, InFlight: 3}, func(_ context.Context, place int) error {
+		if place < 0 || place >= 3 {
+			t.Errorf("place %d of 3", place)
+		}
+		if now := inFlight.Add(1); now > most.Load() {
+			most.Store(now)
+		}
+		time.Sleep(time.Millisecond)
+		inFlight.Add(-1)
+		return nil
+	})
+	if most.Load() > 3 {
+		t.Errorf("%d calls in flight, at most 3 were allowed", most.Load())
+	}
+}
+
+func TestOpenEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	r := load.Open(ctx, load.Plan{Rate: 1000, Duration: time.Hour, InFlight: 10}, func(context.Context, int) error { return errors.New("no") })
+	if r.Done != 0 || r.Failed == 0 || r.Err == nil {
+		t.Errorf("%d calls done, %d failed with %v; want failures only", r.Done, r.Failed, r.Err)
+	}
+}

@@ -1,0 +1,96 @@
+// Package report holds what was measured and writes it down, as JSON for programs and as
+// Markdown for people.
+package report
+
+import (
+	"encoding/json"
+	"slices"
+)
+
+// Report is what one run of the tool found.
+type Report struct {
+	Machine   Machine    `json:"machine"`
+	Settings  Settings   `json:"settings"`
+	Scenarios []Scenario `json:"scenarios"`
+}
+
+// Settings are those that figures depend on.
+type Settings struct {
+	Runs            int     `json:"runs"`
+	DurationSeconds float64 `json:"durationSeconds"`
+	SliceSeconds    float64 `json:"sliceSeconds"`
+	Callers         int     `json:"callers"`
+	Connections     int     `json:"connections"`
+	Targets         int     `json:"targets"`
+	Stored          int     `json:"stored"`
+	Command         string  `json:"command"`
+}
+
+// Scenario is one thing that was measured.
+type Scenario struct {
+	Name  string `json:"name"`
+	Title string `json:"title"`
+	// Note says how, in a sentence or two.
+	Note    string   `json:"note"`
+	Figures []Figure `json:"figures"`
+	// OthersPercent is how much of the machine's processor time was taken by what is no
+	// part of the measurement meanwhile, and StolenPercent what the hypervisor took.
+	OthersPercent float64 `json:"othersPercent"`
+	StolenPercent float64 `json:"stolenPercent"`
+	Seconds       float64 `json:"seconds"`
+}
+
+// Figure is one number, of each run.
+type Figure struct {
+	Name string `json:"name"`
+	// Unit is how it is written: "/s", "%", "×", "µs", "ms", "MiB", "" for plain numbers.
+	Unit string    `json:"unit"`
+	Runs []float64 `json:"runs"`
+	Goal *Goal     `json:"goal,omitempty"`
+}
+
+// Goal is what a figure should be. Exactly one bound is set.
+type Goal struct {
+	AtLeast *float64 `json:"atLeast,omitempty"`
+	AtMost  *float64 `json:"atMost,omitempty"`
+}
+
+// AtLeast returns a goal.
+func AtLeast(x float64) *Goal { return &Goal{AtLeast: &x} }
+
+// AtMost returns a goal.
+func AtMost(x float64) *Goal { return &Goal{AtMost: &x} }
+
+// Reached reports whether a median is as it should be.
+func (g *Goal) Reached(median float64) bool {
+	if g.AtLeast != nil {
+		return median >= *g.AtLeast
+	}
+	return g.AtMost == nil || median <= *g.AtMost
+}
+
+// Median returns the median of the runs; of an even number the lower of the two in the
+// middle, which was measured. 0 for none.
+func (f *Figure) Median() float64 {
+	if len(f.Runs) == 0 {
+		return 0
+	}
+	return slices.Sorted(slices.Values(f.Runs))[(len(f.Runs)-1)/2]
+}
+
+// Spread returns the least and the greatest of the runs; 0 for none.
+func (f *Figure) Spread() (least, most float64) {
+	if len(f.Runs) == 0 {
+		return 0, 0
+	}
+	return slices.Min(f.Runs), slices.Max(f.Runs)
+}
+
+// MarshalJSON writes the median besides what was measured.
+func (f Figure) MarshalJSON() ([]byte, error) {
+	type plain Figure
+	return json.Marshal(struct {
+		plain
+		Median float64 `json:"median"`
+	}{plain(f), f.Median()})
+}

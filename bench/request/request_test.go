@@ -1,0 +1,175 @@
+package request_test
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/bench/request"
+)
+
+func newSet(t *testing.T, targets int, bodies bool) *request.Set {
+	t.Helper()
+	set, err := request.NewSet(0, targets, 10, bodies)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+func decode(t *testing.T, data []byte, into proto.Message) {
+	t.Helper()
+	if err := proto.Unmarshal(data, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTargetsAreAskedForEachPeriod(t *testing.T) {
+	t.Parallel()
+	part := newSet(t, 3, false).Part(0, 1)
+	asked := map[string]time.Time{}
+	for n := range 9 {
+		req := &setpointv1.RecommendRequest{}
+		decode(t, part.Append(nil), req)
+		if want := request.Name(n % 3); req.GetTarget() != want {
+			t.Fatalf("request %d is for %s, want %s", n, req.GetTarget(), want)
+		}
+		at := req.GetEvaluationTime().AsTime()
+		if before, again := asked[req.GetTarget()]; again && at.Sub(before) != 15*time.Second {
+			t.Errorf("request %d comes %v after the one before for its target, want 15 s", n, at.Sub(before))
+		}
+		asked[req.GetTarget()] = at
+		if at.After(time.Now()) || len(req.GetPods()) != 10 || len(req.GetPodMetrics()) != 10 {
+			t.Errorf("request %d is for %v, with %d pods and %d samples", n, at, len(req.GetPods()), len(req.GetPodMetrics()))
+		}
+	}
+}
+
+func TestPartsShareTheTargets(t *testing.T) {
+	t.Parallel()
+	set := newSet(t, 7, false)
+	count := map[string]int{}
+	for i := range 3 {
+		part := set.Part(i, 3)
+		for range 3 {
+			req := &setpointv1.RecommendRequest{}
+			decode(t, part.Append(nil), req)
+			count[req.GetTarget()] |= 1 << i
+		}
+	}
+	for name, parts := range count {
+		if parts&(parts-1) != 0 {
+			t.Errorf("%s belongs to parts %b, want one", name, parts)
+		}
+	}
+	if len(count) != 7 {
+		t.Errorf("parts have %d targets, want 7", len(count))
+	}
+}
+
+func TestAnewBeginsAgain(t *testing.T) {
+	t.Parallel()
+	set := newSet(t, 1, false)
+	first := set.Part(0, 1).Append(nil)
+	if second := set.Part(0, 1).Append(nil); bytes.Equal(first, second) {
+		t.Error("another part of the same set asks for the same instant again")
+	}
+	if again := set.Anew().Part(0, 1).Append(nil); !bytes.Equal(first, again) {
+		t.Error("the set made anew does not begin where the first did")
+	}
+}
+
+func TestNoTwoRequestsAreAlike(t *testing.T) {
+	t.Parallel()
+	part := newSet(t, 2, false).Part(0, 1)
+	a, b := &setpointv1.RecommendRequest{}, &setpointv1.RecommendRequest{}
+	decode(t, part.Append(nil), a)
+	decode(t, part.Append(nil), b)
+	if proto.Equal(a.GetSpec(), b.GetSpec()) || a.GetPods()[0].GetName() == b.GetPods()[0].GetName() ||
+		proto.Equal(a.GetPodMetrics()[0].GetContainers()[0], b.GetPodMetrics()[0].GetContainers()[0]) {
+		t.Error("two targets share a spec, a pod's name or a sample")
+	}
+}
+
+func TestBatchesAndStreams(t *testing.T) {
+	t.Parallel()
+	set := newSet(t, 3, false)
+	single, batch, streamed := &setpointv1.RecommendRequest{}, &setpointv1.BatchRecommendRequest{}, &setpointv1.StreamRecommendRequest{}
+	decode(t, set.Anew().Part(0, 1).Append(nil), single)
+	decode(t, set.Anew().Part(0, 1).AppendBatch(nil, 4), batch)
+	decode(t, set.Anew().Part(0, 1).AppendStreamed(nil, "17"), streamed)
+	if len(batch.GetRequests()) != 4 || !proto.Equal(batch.GetRequests()[0], single) {
+		t.Errorf("a batch of 4 has %d requests, or its first is not the set's", len(batch.GetRequests()))
+	}
+	if streamed.GetId() != "17" || !proto.Equal(streamed.GetRequest(), single) {
+		t.Errorf("a stream's request has the id %q, or is not the set's", streamed.GetId())
+	}
+}
+
+func TestHTTP(t *testing.T) {
+	t.Parallel()
+	set := newSet(t, 2, true)
+	want := &setpointv1.RecommendRequest{}
+	decode(t, set.Anew().Part(0, 1).Append(nil), want)
+	rest := bufio.NewReader(bytes.NewReader(append(set.Part(0, 1).AppendHTTP(nil), "the next"...)))
+	call, err := http.ReadRequest(rest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(call.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := &setpointv1.RecommendRequest{}
+	if err := protojson.Unmarshal(body, got); err != nil {
+		t.Fatalf("%v in %s", err, body)
+	}
+	got.Target = strings.TrimSuffix(strings.TrimPrefix(call.URL.Path, "/v1/"), ":recommend")
+	if !proto.Equal(got, want) {
+		t.Errorf("over HTTP it is\n%v\nwant\n%v", got, want)
+	}
+	if left, _ := io.ReadAll(rest); string(left) != "the next" {
+		t.Errorf("%q is left behind the body, whose length is wrong", left)
+	}
+}
+
+func TestAnswersAreLookedAt(t *testing.T) {
+	t.Parallel()
+	refusal := &rpcstatus.Status{Code: 3, Message: "no"}
+	batch, err := proto.Marshal(&setpointv1.BatchRecommendResponse{Results: []*setpointv1.BatchRecommendResult{
+		{Result: &setpointv1.BatchRecommendResult_Response{Response: &setpointv1.RecommendResponse{DesiredReplicas: 3}}},
+		{Result: &setpointv1.BatchRecommendResult_Error{Error: refusal}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if refused, results := request.Refused(batch); refused != 1 || results != 2 {
+		t.Errorf("%d of %d refused, want 1 of 2", refused, results)
+	}
+	for want, result := range map[bool]*setpointv1.StreamRecommendResponse{
+		false: {Id: "5", Result: &setpointv1.StreamRecommendResponse_Response{Response: &setpointv1.RecommendResponse{}}},
+		true:  {Id: "5", Result: &setpointv1.StreamRecommendResponse_Error{Error: refusal}},
+	} {
+		data, err := proto.Marshal(result)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id, refused := request.Answered(data); string(id) != "5" || refused != want {
+			t.Errorf("id %q, refused %v; want 5 and %v", id, refused, want)
+		}
+	}
+	for _, broken := range [][]byte{nil, {0xff}, {0x0a, 0x7f}} {
+		if _, refused := request.Answered(broken); !refused {
+			t.Errorf("%x counts as an answer", broken)
+		}
+	}
+}

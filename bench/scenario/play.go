@@ -1,0 +1,51 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/bench/process"
+	"github.com/setpoint-dev/setpoint/bench/report"
+)
+
+// Scenario is something to measure.
+type Scenario struct {
+	Name, Title, Note string
+	play              func(*stage) ([]report.Figure, error)
+}
+
+// All are the scenarios, in the order of the report.
+var All = []Scenario{engine, unaryMemory, unaryRedis, rest, streamRedis, batchRedis, latency, million, pods, start, garbageScenario}
+
+// Play measures a scenario.
+func (s *Scenario) Play(ctx context.Context, settings Settings) (report.Scenario, error) {
+	played := report.Scenario{Name: s.Name, Title: s.Title, Note: s.Note}
+	st := &stage{Settings: settings, ctx: ctx, name: s.Name}
+	defer st.end()
+	began := time.Now()
+	busy, stolen := process.Busy()
+	own := st.cpu()
+	var err error
+	if played.Figures, err = s.play(st); err != nil {
+		return played, fmt.Errorf("%s: %w", s.Name, err)
+	}
+	took := time.Since(began)
+	busyNow, stolenNow := process.Busy()
+	whole := took.Seconds() * float64(processors())
+	played.Seconds = took.Seconds()
+	played.OthersPercent = max(0, 100*((busyNow-busy)-(st.cpu()-own)).Seconds()/whole)
+	played.StolenPercent = 100 * (stolenNow - stolen).Seconds() / whole
+	return played, nil
+}
+
+// cpu returns the processor time that the measurement has had so far: of this process,
+// of those that it waited for, and of those that it has started.
+func (s *stage) cpu() time.Duration {
+	own := process.CPU(os.Getpid()) + process.CPUOfChildren()
+	for _, pid := range s.pids {
+		own += process.CPU(pid)
+	}
+	return own
+}

@@ -1,0 +1,158 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/bench/bare"
+	"github.com/setpoint-dev/setpoint/bench/process"
+	"github.com/setpoint-dev/setpoint/bench/report"
+)
+
+// bareCommand has the test's program serve the bare handlers.
+const bareCommand = "bare"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == bareCommand {
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		defer stop()
+		if err := bare.Serve(ctx, os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// settings are the least that all scenarios can be played with.
+func settings(t *testing.T) Settings {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts the service many times")
+	}
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		if os.Getenv("CI") != "" || os.Getenv("SETPOINT_REQUIRE_REDIS") != "" {
+			t.Fatal(err)
+		}
+		t.Skipf("NOT CHECKED: %v; scripts/redis.sh installs it", err)
+	}
+	root, err := process.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	program, err := process.Build(root, folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Settings{
+		Runs: 1, Duration: 100 * time.Millisecond, Slice: 50 * time.Millisecond, Callers: 4, Connections: 1,
+		Targets: LeastTargets, Stored: 2000, Rounds: 2, Root: root, Program: program, Folder: folder, Bare: []string{self, bareCommand}, Log: t.Logf,
+	}
+}
+
+// TestEachScenarioCanBePlayed plays all but the engine's, which builds Kubernetes: its
+// figures come from TestEngineFigures. It looks at what they hold, not at how fast it is.
+func TestEachScenarioCanBePlayed(t *testing.T) {
+	s := settings(t)
+	s.Profiles = filepath.Join(s.Folder, "profiles")
+	if err := os.Mkdir(s.Profiles, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	profiled = time.Second
+	for i := range All {
+		scenario := &All[i]
+		if scenario.Name == engine.Name {
+			continue
+		}
+		t.Run(scenario.Name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			played, err := scenario.Play(ctx, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			check(t, &played)
+		})
+	}
+	for _, name := range []string{"unary-memory.service", "unary-redis.service", "rest.REST", "stream-redis.service", "batch-redis.service"} {
+		file := filepath.Join(s.Profiles, name+".cpu.pprof")
+		if info, err := os.Stat(file); err != nil || info.Size() == 0 {
+			t.Errorf("no profile %s: %v", name, err)
+		}
+	}
+}
+
+func check(t *testing.T, played *report.Scenario) {
+	t.Helper()
+	goals := 0
+	for i := range played.Figures {
+		f := &played.Figures[i]
+		if f.Goal != nil {
+			goals++
+		}
+		if len(f.Runs) == 0 {
+			t.Errorf("%q was not measured", f.Name)
+		}
+		if f.Unit == "/s" && slices.Min(f.Runs) <= 0 {
+			t.Errorf("%q: %v/s", f.Name, f.Runs)
+		}
+		if f.Name == "Redis memory" && f.Median() <= 0 {
+			t.Errorf("%q: %v", f.Name, f.Runs)
+		}
+	}
+	if goals == 0 || played.Seconds <= 0 {
+		t.Errorf("%d figures have a goal, in %v s", goals, played.Seconds)
+	}
+}
+
+func TestAScenarioWhoseServiceRefusesFails(t *testing.T) {
+	s := settings(t)
+	script := filepath.Join(s.Folder, "refusing")
+	// It takes no evaluation time: the later flag wins.
+	text := fmt.Sprintf("#!/bin/sh\nexec %s \"$@\" --allow-evaluation-time=false\n", s.Program)
+	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s.Program = script
+	if _, err := unaryMemory.Play(t.Context(), s); err == nil {
+		t.Error("a service that refuses all requests was measured")
+	}
+}
+
+func TestEngineFigures(t *testing.T) {
+	t.Parallel()
+	const out = `goos: linux
+cpu: A processor
+BenchmarkCalculator/utilization/1000_pods/upstream-2         	     100	   1000000 ns/op	  700 B/op	     30 allocs/op
+BenchmarkCalculator/utilization/1000_pods/upstream-2         	     100	   2000000 ns/op	  700 B/op	     30 allocs/op
+BenchmarkCalculator/utilization/1000_pods/setpoint-2         	    3000	   40000.5 ns/op	   70 B/op	      2 allocs/op
+BenchmarkCalculator/utilization/1000_pods/setpoint-2         	    3000	   40000 ns/op	   70 B/op	      3 allocs/op
+PASS
+`
+	figures, err := engineFigures(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := figures[0]; len(f.Runs) != 2 || f.Runs[1] != 50 || f.Runs[0] >= 25 {
+		t.Errorf("%s: %v, want 25 × and 50 ×", f.Name, f.Runs)
+	}
+	if f := figures[1]; !slices.Equal(f.Runs, []float64{2, 3}) {
+		t.Errorf("%s: %v, want 2 and 3", f.Name, f.Runs)
+	}
+	if _, err := engineFigures("PASS\n"); err == nil {
+		t.Error("nothing was measured, and that is no error")
+	}
+}

@@ -1,0 +1,142 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/bench/load"
+	"github.com/setpoint-dev/setpoint/bench/process"
+)
+
+// side is one of those that are compared.
+type side struct {
+	name string
+	// recommendations are those of one call.
+	recommendations int
+	drive           func(ctx context.Context, duration time.Duration) *load.Result
+	// parts are processes by name, whose processor time is of interest besides that of
+	// the client, which is this one.
+	parts map[string]int
+	// service is nil for what is none.
+	service *process.Service
+}
+
+const clientPart = "client"
+
+// run is what a side did in one run.
+type run struct {
+	*load.Result
+	// rate is that of recommendations a second.
+	rate float64
+	// micros is the processor time of a recommendation by part, in microseconds.
+	micros map[string]float64
+	// Of the service: allocations of a recommendation, and the share of its processor
+	// time, from 0 to 1, that garbage collection took.
+	mallocs, collecting float64
+}
+
+// compare measures the sides in turns, so that what else the machine does harms all of
+// them, and in an order that changes. It returns the runs by side.
+func (s *stage) compare(sides []side, slice time.Duration) ([][]run, error) {
+	all := make([][]run, len(sides))
+	for n := range s.Runs {
+		measuring := make([]*measuring, len(sides))
+		for i := range sides {
+			measuring[i] = begin(&sides[i])
+		}
+		slices := max(1, int(s.Duration/slice))
+		for turn := range slices {
+			for k := range sides {
+				i := k
+				if (turn+n)%2 == 1 {
+					i = len(sides) - 1 - k
+				}
+				measuring[i].drive(s.ctx, min(slice, s.Duration))
+			}
+		}
+		for i := range sides {
+			r, err := measuring[i].end()
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", sides[i].name, err)
+			}
+			all[i] = append(all[i], r)
+			s.Log("%s: run %d: %-32s %9.0f/s, p99 %v", s.name, n+1, sides[i].name, r.rate, r.Quantile(.99))
+		}
+		if err := s.ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// measuring is a run of a side that is not over yet.
+type measuring struct {
+	side   *side
+	total  *load.Result
+	cpu    map[string]time.Duration
+	before garbage
+}
+
+// garbage is what the service has made and collected so far.
+type garbage struct {
+	mallocs         float64
+	collecting, cpu time.Duration
+	err             error
+}
+
+func garbageOf(service *process.Service) (g garbage) {
+	if service != nil {
+		g.mallocs, g.err = service.Mallocs()
+		g.collecting, _ = service.Collecting()
+		g.cpu = process.CPU(service.PID)
+	}
+	return g
+}
+
+func begin(s *side) *measuring {
+	return &measuring{side: s, total: load.NewResult(), cpu: map[string]time.Duration{}, before: garbageOf(s.service)}
+}
+
+// used returns the processor time of all parts so far.
+func (m *measuring) used() map[string]time.Duration {
+	used := map[string]time.Duration{clientPart: process.CPU(os.Getpid())}
+	for part, pid := range m.side.parts {
+		used[part] = process.CPU(pid)
+	}
+	return used
+}
+
+func (m *measuring) drive(ctx context.Context, slice time.Duration) {
+	before := m.used()
+	m.total.Add(m.side.drive(ctx, slice))
+	for part, used := range m.used() {
+		m.cpu[part] += used - before[part]
+	}
+}
+
+// Calls that may fail before nothing is measured: some, for a machine that is busy with
+// other things makes the service refuse calls, and a share.
+const someFailures, allowedFailures = 5, .01
+
+func (m *measuring) end() (run, error) {
+	r := run{Result: m.total, micros: map[string]float64{}}
+	if m.total.Done == 0 || float64(m.total.Failed) > max(someFailures, allowedFailures*float64(m.total.Done)) {
+		return r, fmt.Errorf("%d calls failed and %d did not, the first with: %w", m.total.Failed, m.total.Done, m.total.Err)
+	}
+	recommendations := float64(m.total.Done * m.side.recommendations)
+	r.rate = m.total.Rate() * float64(m.side.recommendations)
+	for part, used := range m.cpu {
+		r.micros[part] = float64(used.Nanoseconds()) / 1e3 / recommendations
+	}
+	after := garbageOf(m.side.service)
+	if after.err != nil {
+		return r, after.err
+	}
+	r.mallocs = (after.mallocs - m.before.mallocs) / recommendations
+	if cpu := after.cpu - m.before.cpu; cpu > 0 {
+		r.collecting = float64(after.collecting-m.before.collecting) / float64(cpu)
+	}
+	return r, nil
+}

@@ -1,0 +1,154 @@
+// Package scenario holds what is measured: each scenario starts the programs that it
+// needs, puts load on them, and returns figures.
+//
+// The service is the real program with the flags that a user gets, and two more: the
+// addresses, and leave for callers to choose the evaluation time. By that a target is
+// asked for every 15 s of its own time, however fast calls come, so that its history is
+// as long as it is in production.
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/bench/bare"
+	"github.com/setpoint-dev/setpoint/bench/client"
+	"github.com/setpoint-dev/setpoint/bench/load"
+	"github.com/setpoint-dev/setpoint/bench/process"
+	"github.com/setpoint-dev/setpoint/bench/request"
+)
+
+// Settings say how to measure.
+type Settings struct {
+	// Runs is how often each figure is measured, and Duration how long each side of a
+	// comparison takes in one of them, in turns of Slice.
+	Runs            int
+	Duration, Slice time.Duration
+	// Callers call one after the other each, over so many Connections.
+	Callers, Connections int
+	// Targets are asked for in turn, LeastTargets or more. Stored is how many there are where that matters, and
+	// Rounds how often each is asked for before anything is measured.
+	Targets, Stored, Rounds int
+	// Profiles is a folder for profiles of the service; empty: none are taken.
+	Profiles string
+	// Root is the service's module, Program the service's, and Bare the command of
+	// package bare. Folder is for what need not be kept.
+	Root, Program, Folder string
+	Bare                  []string
+	// Log is told what is being done.
+	Log func(format string, args ...any)
+}
+
+// LeastTargets is how many calls are in flight at most: none of them is for another's target.
+const LeastTargets = max(openInFlight, streams*streamInFlight)
+
+// stage is where a scenario is played: all that it has started ends with it.
+type stage struct {
+	Settings
+	ctx    context.Context
+	name   string
+	pids   []int
+	ending []func()
+}
+
+func (s *stage) onEnd(f func()) { s.ending = append(s.ending, f) }
+
+func (s *stage) end() {
+	for _, f := range slices.Backward(s.ending) {
+		f()
+	}
+}
+
+// stopping has a process stopped with the stage.
+func (s *stage) stopping(p *process.Process, stop func() error) {
+	s.pids = append(s.pids, p.PID)
+	s.onEnd(func() {
+		if err := stop(); err != nil {
+			s.Log("%s: %v", s.name, err)
+		}
+	})
+}
+
+func (s *stage) redis() (*process.Redis, error) {
+	r, err := process.StartRedis(s.ctx, s.Folder)
+	if err != nil {
+		return nil, err
+	}
+	s.stopping(r.Process, r.Stop)
+	return r, nil
+}
+
+// service starts the service; redis may be nil, for histories in its memory.
+func (s *stage) service(redis *process.Redis) (*process.Service, error) {
+	flags := []string{"--allow-evaluation-time"}
+	if redis != nil {
+		flags = append(flags, "--redis="+redis.URL())
+	}
+	service, err := process.StartService(s.Program, s.Folder, flags...)
+	if err != nil {
+		return nil, err
+	}
+	s.stopping(service.Process, service.Stop)
+	return service, nil
+}
+
+func (s *stage) bare(config bare.Config) (*process.Bare, error) {
+	b, err := process.StartBare(s.Bare, s.Folder, config)
+	if err != nil {
+		return nil, err
+	}
+	s.stopping(b.Process, b.Stop)
+	return b, nil
+}
+
+func (s *stage) dial(address string) (*client.Client, error) {
+	c, err := client.Dial(address, s.Connections)
+	if err != nil {
+		return nil, err
+	}
+	s.onEnd(c.Close)
+	return c, nil
+}
+
+// warmBatch is how many requests a batch has that fills histories.
+const warmBatch, warmCallers = 500, 3
+
+// usualPods is how many pods a target has where nothing else is said.
+const usualPods = 10
+
+// warm asks for each target of the set so often that histories are as long as they get,
+// and returns an answer, encoded.
+func (s *stage) warm(c *client.Client, set *request.Set) ([]byte, error) {
+	if err := s.fill(c, set, s.Rounds); err != nil {
+		return nil, err
+	}
+	answer := &setpointv1.RecommendResponse{}
+	req := request.For(0, usualPods, time.Now())
+	req.DryRun = true
+	if err := c.Ask(s.ctx, setpointv1.RecommendationService_Recommend_FullMethodName, req, answer); err != nil {
+		return nil, fmt.Errorf("ask once: %w", err)
+	}
+	return proto.Marshal(answer)
+}
+
+// fill asks for all targets of the set about that often.
+func (s *stage) fill(c *client.Client, set *request.Set, rounds int) error {
+	batch := max(1, min(warmBatch, set.Targets()/warmCallers))
+	call := c.Batch(set, warmCallers, batch)
+	batches := rounds * set.Targets() / batch / warmCallers
+	r := load.Callers(warmCallers, func(caller int, r *load.Result) {
+		for n := 0; n < batches && s.ctx.Err() == nil; n++ {
+			start := time.Now()
+			r.Record(time.Since(start), call(s.ctx, caller))
+		}
+	})
+	if r.Failed > 0 {
+		return fmt.Errorf("fill histories: %d of %d batches failed, the first with: %w", r.Failed, r.Failed+r.Done, r.Err)
+	}
+	return s.ctx.Err()
+}
