@@ -22,7 +22,7 @@ help: ## List the targets
 
 .PHONY: build
 build: ## Build bin/setpoint
-	go build -trimpath -o $(BIN) ./cmd/setpoint
+	scripts/build.sh $(BIN)
 
 .PHONY: image
 image: ## Build the image setpoint:dev, of a static binary on scratch, with the docker that is there

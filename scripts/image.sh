@@ -18,8 +18,7 @@ test -s "$certificates" || { echo 'there is no bundle of CA certificates: set CA
 context=bin/image
 rm -rf $context
 mkdir -p $context
-CGO_ENABLED=0 GOOS=linux GOARCH="${GOARCH:-$(go env GOARCH)}" \
-  go build -trimpath -ldflags="-s -w -X main.release=$version" -o $context/setpoint ./cmd/setpoint
+RELEASE="$version" GOOS=linux GOARCH="${GOARCH:-$(go env GOARCH)}" scripts/build.sh $context/setpoint
 install -m 0644 "$certificates" $context/ca-certificates.crt
 # The commit's time, so that the same source makes the same image.
 touch -d "$created" $context/*

@@ -3,9 +3,6 @@ package server
 import (
 	"net/http"
 
-	"github.com/swaggest/swgui"
-	swaggerui "github.com/swaggest/swgui/v5emb"
-
 	"github.com/setpoint-dev/setpoint/api/openapi"
 )
 
@@ -19,12 +16,9 @@ const (
 
 // routes puts the API's description and the health checks beside the gateway.
 func (s *Server) routes(gateway http.Handler) http.Handler {
-	docs := swaggerui.NewHandlerWithConfig(swgui.Config{
-		Title: "Setpoint", SwaggerJSON: openapiPath, BasePath: docsPath + "/", HideCurl: false,
-	})
 	mux := http.NewServeMux()
 	mux.Handle("/", s.observer.rest(gateway))
-	mux.Handle("GET "+docsPath+"/", docs)
+	mux.Handle("GET "+docsPath+"/", docs())
 	mux.Handle("GET "+docsPath, http.RedirectHandler(docsPath+"/", http.StatusMovedPermanently))
 	mux.HandleFunc("GET "+openapiPath, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

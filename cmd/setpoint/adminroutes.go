@@ -2,10 +2,13 @@ package main
 
 import (
 	"encoding/json"
-	"html/template"
+	"fmt"
+	"html"
+	"io"
 	"net/http"
 	"net/http/pprof"
 	"runtime/debug"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -53,10 +56,7 @@ func routes(pages []adminPage) http.Handler {
 	mux.Handle("GET /debug/pprof/cmdline", http.NotFoundHandler())
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_ = adminIndex.Execute(w, struct {
-			Version string
-			Pages   []adminPage
-		}{version(), pages})
+		_, _ = io.WriteString(w, indexPage(pages))
 	})
 	return mux
 }
@@ -72,13 +72,22 @@ func withoutProfiles(pages http.Handler) http.Handler {
 	return mux
 }
 
-var adminIndex = template.Must(template.New("index").Parse(`<!doctype html>
+// indexPage lists the pages. It fills in no template, for the reason of the server's page
+// of documentation.
+func indexPage(pages []adminPage) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, `<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Setpoint</title>
-<h1>Setpoint {{.Version}}</h1>
+<h1>Setpoint %s</h1>
 <ul>
-{{range .Pages}}<li><a href="{{.Path}}">{{.Path}}</a>: {{.About}}
-{{end}}</ul></html>
-`))
+`, html.EscapeString(version()))
+	for _, p := range pages {
+		path := html.EscapeString(p.Path)
+		fmt.Fprintf(&text, "<li><a href=%q>%s</a>: %s\n", path, path, html.EscapeString(p.About))
+	}
+	text.WriteString("</ul></html>\n")
+	return text.String()
+}
 
 // buildInfo is what /debug/buildinfo answers.
 type buildInfo struct {
