@@ -64,6 +64,10 @@ const (
 	idleTimeout = 15 * time.Minute
 )
 
+// workers is how many goroutines take one call after the other. One that is made for a call
+// has a small stack, and more time would go by in making that larger than in deciding.
+const workers = 128
+
 // connectionOptions bound what a gRPC connection may take.
 func connectionOptions(o *Options) []grpc.ServerOption {
 	parameters := keepalive.ServerParameters{
@@ -71,6 +75,7 @@ func connectionOptions(o *Options) []grpc.ServerOption {
 		MaxConnectionAge: o.MaxConnectionAge, MaxConnectionAgeGrace: o.ConnectionGrace,
 	}
 	options := []grpc.ServerOption{
+		grpc.NumStreamWorkers(workers),
 		grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.KeepaliveParams(parameters),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: leastPingInterval, PermitWithoutStream: true}),
