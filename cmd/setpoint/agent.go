@@ -115,7 +115,7 @@ func runAgent(ctx context.Context, s *agentSettings) error {
 // collectOftenAt is how much the agent's heap grows, in percent, before garbage is
 // collected: unlike a server's most of it lives, as the cluster's pods do, so that room
 // for garbage costs much memory and saves little time.
-const collectOftenAt = 50
+const collectOftenAt = 35
 
 // collectOften sets how often garbage is collected, unless the user has said so.
 func collectOften() {

@@ -86,6 +86,10 @@ func ourSide(e *evaluation) shadow.Side {
 		side = sideOf(status)
 	}
 	side.Limits = limitsOf(e.answer.GetExplanation())
+	if reason := e.answer.GetReason(); reason != "" && e.answer.GetExplanation().GetProposal() == nil {
+		// No metric was looked at, as for a count that is below the minimum.
+		side.Limits = append(side.Limits, "here: "+reason)
+	}
 	return side
 }
 

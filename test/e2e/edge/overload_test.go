@@ -42,7 +42,7 @@ func overloadGoals() overload {
 	if *goals {
 		return overload{seconds: 60, leastGoodput: .8, mostSlowdown: 3}
 	}
-	return overload{seconds: 15, leastGoodput: .3, mostSlowdown: 100}
+	return overload{seconds: 12, leastGoodput: .3, mostSlowdown: 100}
 }
 
 // heavyTargets are enough that each is asked for every few seconds, as it is in use: a

@@ -62,7 +62,7 @@ func builder(module, folder string, race bool) func() (string, error) {
 		if err := file.Close(); err != nil {
 			return "", err
 		}
-		args := []string{"build", "-o", file.Name()}
+		args := []string{"build", "-tags=grpcnotrace", "-o", file.Name()}
 		if race {
 			args = append(args, "-race")
 		}
@@ -210,7 +210,6 @@ func (p *process) begin() error {
 	environment := append(withoutSettings(os.Environ()), "GORACE=halt_on_error=1")
 	if p.launch.cpu >= 0 {
 		args = append([]string{"taskset", "-c", strconv.Itoa(p.launch.cpu)}, args...)
-		environment = append(environment, "GOMAXPROCS=1")
 	}
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env = append(environment, p.launch.environment...)
@@ -358,8 +357,8 @@ func watch(t testing.TB, pid int) *watched {
 	return w
 }
 
-// between returns the shares of the time in which one thread of the process ran, and in
-// which it could have run but for other processes.
+// between returns the shares of the time in which a process on one processor ran, and in
+// which it could have run but for other processes. Its threads wait for each other, too.
 func (w *watched) between(from, to time.Time) (ran, heldBack float64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -373,7 +372,8 @@ func (w *watched) between(from, to time.Time) (ran, heldBack float64) {
 		}
 	}
 	if wall := float64(last.at.Sub(first.at)); wall > 0 {
-		return float64(last.ran-first.ran) / wall, float64(last.waiting-first.waiting) / wall
+		ran = float64(last.ran-first.ran) / wall
+		return ran, max(0, min(float64(last.waiting-first.waiting)/wall, 1-ran))
 	}
 	return 0, 0
 }

@@ -5,6 +5,7 @@ package kubernetes
 import (
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -128,7 +129,7 @@ func (a *agent) end() {
 }
 
 func (a *agent) get(path string) (code int, body []byte, err error) {
-	client := http.Client{Timeout: 5 * time.Second}
+	client := http.Client{Timeout: 20 * time.Second}
 	response, err := client.Get("http://" + a.admin + path)
 	if err != nil {
 		return 0, nil, err
@@ -177,4 +178,24 @@ func hasLabels(metric *dto.Metric, labels []string) bool {
 		}
 	}
 	return true
+}
+
+// quantile of a histogram of seconds, as Prometheus estimates it within a bucket.
+func (a *agent) quantile(metric string, q float64) time.Duration {
+	a.t.Helper()
+	family, ok := a.metrics()[metric]
+	if !ok || len(family.GetMetric()) != 1 {
+		a.t.Fatalf("the agent has no histogram %s", metric)
+	}
+	h := family.GetMetric()[0].GetHistogram()
+	rank, below, from := q*float64(h.GetSampleCount()), 0.0, 0.0
+	for _, bucket := range h.GetBucket() {
+		count, bound := float64(bucket.GetCumulativeCount()), bucket.GetUpperBound()
+		if count >= rank && !math.IsInf(bound, 1) {
+			seconds := from + (bound-from)*(rank-below)/max(count-below, 1)
+			return time.Duration(seconds * float64(time.Second)).Round(time.Millisecond / 10)
+		}
+		below, from = count, bound
+	}
+	return math.MaxInt64
 }

@@ -21,7 +21,7 @@ const (
 	syncPeriod = kubetest.DefaultSyncPeriod
 	// within is the longest that something may take that takes a round or two, on a
 	// machine that is busy.
-	within = 60 * time.Second
+	within = 2 * time.Minute
 	poll   = 50 * time.Millisecond
 )
 
@@ -35,9 +35,15 @@ func must(t testing.TB, err error) {
 // await waits until problem returns "".
 func await(t testing.TB, what string, problem func() string) {
 	t.Helper()
-	last := ""
+	awaitFor(t, within, what, problem)
+}
+
+// awaitFor is await with another bound.
+func awaitFor(t testing.TB, within time.Duration, what string, problem func() string) {
+	t.Helper()
 	for deadline := time.Now().Add(within); ; time.Sleep(poll) {
-		if last = problem(); last == "" {
+		last := problem()
+		if last == "" {
 			return
 		}
 		if time.Now().After(deadline) {
@@ -65,7 +71,21 @@ func file(t testing.TB, path ...string) string {
 // withAutoscalers makes sure that the cluster knows Autoscalers.
 func withAutoscalers(t testing.TB, c *kubetest.Cluster) *kubetest.Cluster {
 	t.Helper()
-	c.Apply(t, file(t, "deploy", "kustomize", "crd", "autoscalers.yaml"))
-	c.Kubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "crd/autoscalers.autoscaling.setpoint.dev")
+	once, _ := definitions.LoadOrStore(c, sync.OnceValue(func() error {
+		root, err := repository()
+		if err != nil {
+			return err
+		}
+		name := filepath.Join(root, "deploy", "kustomize", "crd", "autoscalers.yaml")
+		if _, err = c.TryKubectl("", "apply", "--server-side", "--force-conflicts", "-f", name); err != nil {
+			return err
+		}
+		_, err = c.TryKubectl("", "wait", "--for=condition=Established", "--timeout=60s", "crd/autoscalers.autoscaling.setpoint.dev")
+		return err
+	}))
+	must(t, once.(func() error)())
 	return c
 }
+
+// definitions are those of clusters, which tests that share one need once.
+var definitions sync.Map

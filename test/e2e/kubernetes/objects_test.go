@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -175,11 +174,3 @@ func (p *place) awaitPods(deployment string, want, ready int32) {
 		return ""
 	})
 }
-
-// event makes an event's words to compare with.
-func event(kind, reason, message string) string { return kind + " " + reason + ": " + message }
-
-var (
-	normal  = corev1.EventTypeNormal
-	warning = corev1.EventTypeWarning
-)

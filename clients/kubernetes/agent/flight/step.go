@@ -159,18 +159,26 @@ func verify(scenario *recording.Scenario, step *recording.Step, d *agent.Decisio
 	if err != nil {
 		return err
 	}
-	if !proto.Equal(relevant(request), relevant(d.Request)) {
+	if !toldApart(d.Snapshot) || !proto.Equal(relevant(request), relevant(d.Request)) {
 		return errUnlike
 	}
 	return nil
 }
 
 // relevant is what a request says of the cluster. Errors of metrics are left out:
-// they are named otherwise, and mean the same.
+// they are named otherwise, and mean the same; so are the selectors that series of
+// external metrics were asked for with, see toldApart.
 func relevant(r *setpointv1.RecommendRequest) *setpointv1.RecommendRequest {
+	series := make([]*setpointv1.ExternalMetric, len(r.GetExternalMetrics()))
+	for i, one := range r.GetExternalMetrics() {
+		series[i] = &setpointv1.ExternalMetric{
+			Metric: &setpointv1.MetricIdentifier{Name: one.GetMetric().GetName()},
+			Labels: one.GetLabels(), Timestamp: one.GetTimestamp(), Value: one.GetValue(),
+		}
+	}
 	return &setpointv1.RecommendRequest{
 		Spec: r.GetSpec(), Scale: r.GetScale(), ScaleError: r.GetScaleError(), SelectorProblem: r.GetSelectorProblem(),
-		Pods: r.GetPods(), PodMetrics: r.GetPodMetrics(), CustomMetrics: r.GetCustomMetrics(), ExternalMetrics: r.GetExternalMetrics(),
+		Pods: r.GetPods(), PodMetrics: r.GetPodMetrics(), CustomMetrics: r.GetCustomMetrics(), ExternalMetrics: series,
 	}
 }
 

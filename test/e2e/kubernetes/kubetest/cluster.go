@@ -83,10 +83,16 @@ func Start(t testing.TB, config Config) *Cluster {
 	return c
 }
 
+// starts lets one cluster start at a time: several at once would all take longer than
+// the first does alone, on few processors longer than any has patience for.
+var starts sync.Mutex
+
 // start starts a cluster with its files in the folder. After an error nothing runs.
 func start(folder string, config Config) (c *Cluster, err error) {
 	c = &Cluster{}
 	silence()
+	starts.Lock()
+	defer starts.Unlock()
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.close())

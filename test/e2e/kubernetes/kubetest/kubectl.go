@@ -31,11 +31,16 @@ func (c *Cluster) Apply(t testing.TB, manifests string, args ...string) {
 
 // TryKubectl runs kubectl with an input. The error has what it complained of.
 func (c *Cluster) TryKubectl(input string, args ...string) (string, error) {
-	cmd := exec.Command(c.programs.path("kubectl"), append([]string{"--kubeconfig=" + c.kubeconfig}, args...)...)
+	cmd := c.KubectlCommand(append([]string{"--kubeconfig=" + c.kubeconfig}, args...)...)
 	var output, complaints bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &output, &complaints
 	if err := cmd.Run(); err != nil {
 		return output.String(), fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(complaints.String()))
 	}
 	return output.String(), nil
+}
+
+// KubectlCommand is the real kubectl, not run yet, as nobody.
+func (c *Cluster) KubectlCommand(args ...string) *exec.Cmd {
+	return exec.Command(c.programs.path("kubectl"), args...)
 }

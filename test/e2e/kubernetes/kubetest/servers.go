@@ -12,11 +12,8 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/process"
 )
 
-const (
-	// startTimeout bounds a start, stopTimeout a stop, on a machine that is busy.
-	startTimeout = 90 * time.Second
-	stopTimeout  = 30 * time.Second
-)
+// startTimeout bounds the start of a server, on a machine that is busy.
+const startTimeout = 3 * time.Minute
 
 // Ports of a cluster.
 const (

@@ -1,0 +1,150 @@
+//go:build linux
+
+package kubernetes
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
+	"github.com/setpoint-dev/setpoint/test/e2e/service"
+)
+
+// traffic is what a controller asked of the API server.
+type traffic struct {
+	counts map[string]int
+	rounds float64 // of all objects
+	took   time.Duration
+}
+
+func (y traffic) total() int {
+	sum := 0
+	for _, n := range y.counts {
+		sum += n
+	}
+	return sum
+}
+
+func (y traffic) perRound() float64 { return float64(y.total()) / y.rounds }
+
+// both are the counts of two, a line each.
+func both(native, ours map[string]int) string {
+	what := slices.Collect(maps.Keys(native))
+	for w := range ours {
+		if _, ok := native[w]; !ok {
+			what = append(what, w)
+		}
+	}
+	slices.Sort(what)
+	var lines strings.Builder
+	for _, w := range what {
+		fmt.Fprintf(&lines, "\n    %-36s%12d%10d", w, native[w], ours[w])
+	}
+	return lines.String()
+}
+
+// nativeRound lets the native controller look at everything, twice at rest.
+func (w *manyWorld) nativeRound(t *testing.T) traffic {
+	t.Helper()
+	must(t, w.c.StartControllers(kubetest.Config{WithoutWorkloads: true, Native: true, SyncPeriod: manyPeriod}))
+	mark := w.c.Mark(t)
+	evaluated := func(n int) {
+		t.Helper()
+		awaitFor(t, manyWithin, fmt.Sprintf("%d evaluations of the native controller", n), func() string {
+			if got := w.c.Since(t, mark).Of(kubetest.NativeUser).Counts()["get deployments/scale"]; got < n {
+				return fmt.Sprint(got)
+			}
+			return ""
+		})
+	}
+	evaluated(2 * manyObjects) // the first of each writes a status
+	mark = w.c.Mark(t)
+	evaluated(2 * manyObjects)
+	counts := w.c.Since(t, mark).Of(kubetest.NativeUser).Counts()
+	w.c.StopControllers()
+	return traffic{counts: counts, rounds: float64(counts["get deployments/scale"]) / manyObjects}
+}
+
+func newAgentForAll(t *testing.T, c *kubetest.Cluster, s *service.Instance) *agent {
+	t.Helper()
+	a := newAgent(t, c, "default", s, "--source=hpa", "--sync-period="+manyPeriod.String(), "--log-level=warn")
+	a.command.Args = slices.DeleteFunc(a.command.Args, func(arg string) bool { return strings.HasPrefix(arg, "--namespace=") })
+	return a
+}
+
+// awaitRounds waits until there were so many rounds, and returns how long that took.
+func (w *manyWorld) awaitRounds(t *testing.T, a *agent, n float64) time.Duration {
+	t.Helper()
+	began := time.Now()
+	awaitFor(t, manyWithin, fmt.Sprintf("%v rounds", n), func() string {
+		if got := a.value("setpoint_agent_rounds_total"); got < n {
+			return fmt.Sprint(got)
+		}
+		return ""
+	})
+	return time.Since(began)
+}
+
+// steadyRounds are two rounds of everything in which nothing changes, and how late
+// rounds begin.
+func (w *manyWorld) steadyRounds(t *testing.T, a *agent) (traffic, time.Duration) {
+	t.Helper()
+	w.awaitRounds(t, a, 2*manyObjects)
+	mark, before := w.c.Mark(t), a.value("setpoint_agent_rounds_total")
+	w.awaitRounds(t, a, before+2*manyObjects)
+	requests := w.c.Since(t, mark).Of(a.account.User)
+	after := a.value("setpoint_agent_rounds_total")
+	// Rounds go on between the two readings.
+	if unchanged := a.value("setpoint_agent_rounds_total", "outcome=unchanged"); unchanged < after {
+		t.Errorf("%v of %v rounds changed nothing, want all", unchanged, after)
+	}
+	return traffic{counts: requests.Counts(), rounds: (after - before) / manyObjects}, a.quantile("setpoint_agent_schedule_lag_seconds", 0.99)
+}
+
+// scaleAll changes the load of everything.
+func (w *manyWorld) scaleAll(t *testing.T, a *agent, milli int64, replicas int32) traffic {
+	t.Helper()
+	mark, began := w.c.Mark(t), time.Now()
+	for _, p := range w.places {
+		for i := range manyEach {
+			w.c.Metrics.SetCPU(p.namespace, manyName(i), milli)
+		}
+	}
+	var requests kubetest.Requests
+	awaitFor(t, manyWithin, "all are scaled", func() string {
+		requests = w.c.Since(t, mark).Of(a.account.User)
+		if n := requests.Counts()["update deployments/scale"]; n < manyObjects {
+			return fmt.Sprint(n)
+		}
+		return ""
+	})
+	last := began
+	for _, request := range requests {
+		if request.What() == "update deployments/scale" {
+			last = request.Received
+		}
+	}
+	// What belongs to it still comes.
+	awaitFor(t, manyWithin, "all events are sent", func() string {
+		requests = w.c.Since(t, mark).Of(a.account.User)
+		if n := requests.Counts()["create events"]; n < manyObjects {
+			return fmt.Sprint(n)
+		}
+		return ""
+	})
+	for _, p := range w.places {
+		for i := range manyEach {
+			if got := p.replicas(manyName(i)); got != replicas {
+				t.Errorf("%s/%s has %d replicas, want %d", p.namespace, manyName(i), got, replicas)
+			}
+		}
+	}
+	if n := requests.Counts()["update deployments/scale"]; n != manyObjects {
+		t.Errorf("%d writes of scales, want %d", n, manyObjects)
+	}
+	return traffic{counts: requests.Counts(), rounds: 1, took: last.Sub(began)}
+}

@@ -1,0 +1,190 @@
+//go:build linux
+
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/shadow"
+	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
+	"github.com/setpoint-dev/setpoint/test/e2e/service"
+)
+
+// report is what setpoint agent kubernetes --shadow --report says of an object.
+func (a *agent) report(t *testing.T, kind, name string) (of shadow.Object, ok bool) {
+	t.Helper()
+	var report shadow.Report
+	must(t, json.Unmarshal(a.reportAs(t, "json"), &report))
+	i := slices.IndexFunc(report.Objects, func(o shadow.Object) bool { return o.Kind == kind && o.Name == name })
+	if i < 0 {
+		return of, false
+	}
+	return report.Objects[i], true
+}
+
+func (a *agent) reportAs(t *testing.T, form string) []byte {
+	t.Helper()
+	output, err := exec.Command(a.command.Program, "agent", "kubernetes", "--shadow", "--report", "--admin-address="+a.admin, "-o="+form).Output()
+	must(t, err)
+	return output
+}
+
+// awaitJudged waits until so many more rounds of an object were judged.
+func (a *agent) awaitJudged(t *testing.T, kind, name string, more int) shadow.Object {
+	t.Helper()
+	before, _ := a.report(t, kind, name)
+	var now shadow.Object
+	await(t, "rounds are judged", func() string {
+		now, _ = a.report(t, kind, name)
+		if n := now.Agreed + now.Diverged - before.Agreed - before.Diverged; n < more {
+			return fmt.Sprintf("%d of %d", n, more)
+		}
+		return ""
+	})
+	return now
+}
+
+// writes are what an agent asked the API server to change.
+func (a *agent) writes(t *testing.T, c *kubetest.Cluster, mark kubetest.Mark) map[string]int {
+	t.Helper()
+	changes := map[string]int{}
+	for what, n := range c.Since(t, mark).Of(a.account.User).Counts() {
+		switch verb, _, _ := strings.Cut(what, " "); verb {
+		case "get", "list", "watch":
+		default:
+			changes[what] = n
+		}
+	}
+	return changes
+}
+
+// targets are the names under which the service knows a namespace's objects.
+func targets(t *testing.T, s *service.Instance, namespace string) []string {
+	t.Helper()
+	list, err := s.Targets().ListTargets(context.Background(), &setpointv1.ListTargetsRequest{Parent: "clusters/test/namespaces/" + namespace})
+	must(t, err)
+	var names []string
+	for _, target := range list.GetTargets() {
+		_, name, _ := strings.Cut(target.GetName(), "/targets/")
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// A shadow sees what the native controller sees, and decides alike; the cluster does
+// not notice.
+func TestShadowAgreesWithTheNativeControllerAndWritesNothing(t *testing.T) {
+	t.Parallel()
+	c := kubetest.Shared(t)
+	p := newPlace(t, c, hpas, "shadow")
+	s := service.Start(t)
+	c.Deployment(t, p.namespace, app, 2)
+	cpu(300, 6).do(p, app)
+	p.add(app, basic(app))
+	p.awaitReplicas(app, 6)
+	mark := c.Mark(t)
+	a := startAgent(t, c, p.namespace, s, "--source=hpa", "--shadow")
+	for _, step := range []step{cpu(700, 14), cpu(250, 5), cpu(400, 8)} {
+		step.do(p, app)
+		p.awaitReplicas(app, step.replicas)
+		a.awaitJudged(t, hpas.name, app, 4)
+	}
+	var now shadow.Object
+	await(t, "the shadow agrees", func() string {
+		if now, _ = a.report(t, hpas.name, app); !now.Agrees || now.Ours.Replicas != 8 || now.Theirs.Replicas != 8 || now.Against != "the built-in controller" {
+			return fmt.Sprintf("the report: %+v", now)
+		}
+		return ""
+	})
+	if now.Agreed <= now.Diverged {
+		t.Errorf("%d rounds agreed, %d did not", now.Agreed, now.Diverged)
+	}
+	changes := a.writes(t, c, mark)
+	if now.Diverged > 0 {
+		// Where processors are busy the native controller may be late by some rounds.
+		delete(changes, "create events")
+	}
+	if len(changes) != 0 {
+		t.Errorf("a shadow that agrees wrote %v", changes)
+	}
+	if names := targets(t, s, p.namespace); !slices.Equal(names, []string{"web_shadow"}) {
+		t.Errorf("the service knows %v, want web_shadow", names)
+	}
+	t.Logf("report:\n%s", a.reportAs(t, "text"))
+}
+
+// An object that is a shadow by itself, beside one that is acted for: what it decides
+// otherwise is told in one event, and explained in the report.
+func TestShadowDivergesBesideAnObjectThatActs(t *testing.T) {
+	t.Parallel()
+	c := withAutoscalers(t, kubetest.Shared(t))
+	native := newPlace(t, c, hpas, "diverge")
+	ours := &place{t: t, c: c, kind: autoscalers, namespace: native.namespace}
+	s := service.Start(t)
+	for _, name := range []string{app, "acts"} {
+		c.Deployment(t, native.namespace, name, 6)
+		cpu(300, 0).do(native, name)
+		native.awaitReplicas(name, 6)
+	}
+	native.add(app, basic(app))
+	ours.add("watches", basic(app), "shadow=true")
+	ours.add("acts", basic("acts"))
+	native.awaitCondition(app, "AbleToScale=True/ReadyForNewScale")
+	mark := c.Mark(t)
+	a := startAgent(t, c, native.namespace, s, "--source=autoscaler")
+	if now := a.awaitJudged(t, autoscalers.name, "watches", 3); now.Diverged != 0 {
+		t.Errorf("with the same spec: %+v", now)
+	}
+	cpu(500, 0).do(native, "acts")
+	native.awaitReplicas("acts", 10)
+	ours.patch("watches", `{"spec":{"minReplicas":9}}`)
+	await(t, "the shadow diverges", func() string {
+		if now, ok := a.report(t, autoscalers.name, "watches"); !ok || now.Diverged < 3 || now.Agrees {
+			return fmt.Sprintf("%+v", now)
+		}
+		return ""
+	})
+	now, _ := a.report(t, autoscalers.name, "watches")
+	t.Logf("report:\n%s", a.reportAs(t, "text"))
+	if last := now.Divergences[len(now.Divergences)-1]; !strings.HasPrefix(last.Explanation, "9 here, 6 there; ") ||
+		!strings.HasSuffix(last.Explanation, "; here: Current number of replicas below Spec.MinReplicas") {
+		t.Errorf("the divergence: %+v", last)
+	}
+	await(t, "an event", func() string {
+		events := ours.events("watches")
+		if len(events) != 1 || !strings.HasPrefix(events[0], "Normal ShadowDiverged: ") {
+			return fmt.Sprint(events)
+		}
+		return ""
+	})
+	ours.patch("watches", `{"spec":{"minReplicas":1}}`)
+	await(t, "the shadow agrees again", func() string {
+		if now, _ = a.report(t, autoscalers.name, "watches"); !now.Agrees {
+			return fmt.Sprintf("%+v", now)
+		}
+		return ""
+	})
+	if len(now.Divergences) != 1 || !now.Divergences[0].Ended || now.Worst != 3 {
+		t.Errorf("afterwards: %+v", now)
+	}
+	if conditions := ours.status("watches").Conditions; len(conditions) != 0 {
+		t.Errorf("a shadow has the conditions %v", conditions)
+	}
+	requests := c.Since(t, mark).Of(a.account.User)
+	for _, request := range requests {
+		if strings.HasPrefix(request.Verb, "update") && request.Name != "acts" {
+			t.Errorf("it wrote: %s %s", request.What(), request.Name)
+		}
+	}
+	if n := requests.Counts()["update deployments/scale"]; n != 1 {
+		t.Errorf("%d writes of scales, want that of acts", n)
+	}
+}
