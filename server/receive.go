@@ -28,6 +28,9 @@ const (
 	// flight; beyond them a connection may have fairWaiting of them.
 	waitingFactor = 2
 	fairWaiting   = 16
+	// busyWaiting is how many a connection may have while calls are refused for overload. What
+	// more of them send would lie before the bodies of those that are let in.
+	busyWaiting = 4
 	// Who has more answers to read than mostUnsent, in bytes, may not ask on; while calls are
 	// refused for overload, than fewUnsent: those that can't be sent in time are in vain.
 	mostUnsent = 16 << 20
@@ -62,6 +65,8 @@ func (s *Server) clogged(ctx context.Context) limit.Reason {
 	switch unsent := conn.Unsent(); {
 	case unsent > mostUnsent, unsent > fewUnsent && s.limiter.Shedding():
 		return limit.Unread
+	case conn.Waiting() >= busyWaiting && s.limiter.Shedding():
+		return limit.Overload
 	case s.limiter.Waiting() >= waitingFactor*s.options.Limits.InFlight && conn.Waiting() >= fairWaiting:
 		return limit.Unfinished
 	}

@@ -220,5 +220,16 @@ func (l *Limiter) MayRun() int {
 // keep up.
 func (l *Limiter) Shedding() bool { return l.shedder.shedding.Load() }
 
+// giveWay lets connections be read before a call begins its work, while the processors
+// can't keep up: the readers let calls in, and refuse them.
+func (l *Limiter) giveWay() {
+	if !l.Shedding() {
+		return
+	}
+	began := l.now()
+	yield()
+	l.shedder.yielded.Add(l.now() - began)
+}
+
 // Identities returns how many identities are remembered.
 func (l *Limiter) Identities() int { return l.identities.len() }

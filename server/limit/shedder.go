@@ -74,6 +74,8 @@ type shedder struct {
 	// admitted and released count calls, voided those of admitted that were refused later.
 	// If none of the bits of mask are in a call's number, the time is looked at.
 	admitted, released, voided, mask atomic.Uint64
+	// yielded is for how long calls let others go first, in nanoseconds.
+	yielded atomic.Int64
 
 	mu sync.Mutex
 	// Guarded by mu: the window's beginning.
@@ -126,7 +128,7 @@ func (s *shedder) look(now, running int64, refused uint64) {
 	if elapsed < int64(window) || done < enoughCalls && elapsed < int64(longestWindow) {
 		return
 	}
-	at := counts{s.admitted.Load(), released, s.voided.Load(), refused, s.waited()}
+	at := counts{s.admitted.Load(), released, s.voided.Load(), refused, s.waited() + time.Duration(s.yielded.Load())}
 	seconds := float64(elapsed) / 1e9
 	w := measured{
 		seconds: seconds,

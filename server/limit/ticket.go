@@ -67,6 +67,7 @@ func (t *Ticket) Arrived() Refusal {
 	}
 	l.waiting.Add(-1)
 	t.state.Store(begun)
+	l.giveWay()
 	return Refusal{}
 }
 

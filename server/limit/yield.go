@@ -1,0 +1,6 @@
+//go:build !linux
+
+package limit
+
+// yield is for Linux only.
+func yield() {}
