@@ -13,7 +13,7 @@ import (
 // scheduler was not without work.
 func TestYieldHasConnectionsReadFirst(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	yield() // the first one makes the file
+	yield()                      // the first one makes the file
 	const rounds, most = 200, 60 // now and then the reader does not wait yet
 	early := 0
 	for range rounds {
