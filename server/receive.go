@@ -151,6 +151,7 @@ func (s countedStream) RecvMsg(m any) error {
 // received reads the body of a REST call before anything is done with it. While it waits
 // for it, the call takes no place from others.
 func (s *Server) received(next *runtime.ServeMux) http.Handler {
+	short := s.newShortWay(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if field, bad := badText(r.URL); bad {
 			answerStatus(next, w, r, status.Convert(invalidField(field, "Invalid value: is not UTF-8")))
@@ -182,7 +183,9 @@ func (s *Server) received(next *runtime.ServeMux) http.Handler {
 				return
 			}
 		}
-		next.ServeHTTP(w, r)
+		if err != nil || !short.answer(w, r, data) {
+			next.ServeHTTP(w, r)
+		}
 	})
 }
 

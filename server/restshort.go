@@ -1,0 +1,247 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/limit"
+	"github.com/setpoint-dev/setpoint/server/restjson"
+	"github.com/setpoint-dev/setpoint/server/transcode"
+)
+
+// shortWay answers recommendations over REST without the gateway: JSON becomes an encoded
+// message, which goes through the interceptors as those of gRPC do, and its encoded answer
+// becomes JSON. What it does not take goes over the gateway, which defines what a REST call
+// means.
+type shortWay struct {
+	server           *Server
+	mux              *runtime.ServeMux
+	recommend, batch shortCall
+}
+
+// shortCall is one of the calls that can go the short way.
+type shortCall struct {
+	method            string
+	handle            func(*recommendationService, context.Context, []byte) ([]byte, error)
+	request, response *transcode.Message
+	answer            func() proto.Message
+}
+
+func (s *Server) newShortWay(mux *runtime.ServeMux) *shortWay {
+	return &shortWay{
+		server: s, mux: mux,
+		recommend: newShortCall(setpointv1.RecommendationService_Recommend_FullMethodName, (*recommendationService).recommendEncoded,
+			&setpointv1.RecommendRequest{}, &setpointv1.RecommendResponse{}),
+		batch: newShortCall(setpointv1.RecommendationService_BatchRecommend_FullMethodName, (*recommendationService).batchEncoded,
+			&setpointv1.BatchRecommendRequest{}, &setpointv1.BatchRecommendResponse{}),
+	}
+}
+
+func newShortCall(method string, handle func(*recommendationService, context.Context, []byte) ([]byte, error), request, response proto.Message) shortCall {
+	return shortCall{
+		method: method, handle: handle,
+		request:  transcode.Of(request.ProtoReflect().Descriptor()),
+		response: transcode.Of(response.ProtoReflect().Descriptor()),
+		answer:   func() proto.Message { return response.ProtoReflect().New().Interface() },
+	}
+}
+
+// Paths of the calls, as the contract has them.
+const (
+	restPrefix    = "/v1/"
+	recommendVerb = ":recommend"
+	batchURL      = "/v1/targets:batchRecommend"
+)
+
+// find returns the call that a request is, and the target that its path names.
+func (w *shortWay) find(r *http.Request) (call *shortCall, target string) {
+	u := r.URL
+	switch {
+	case r.Method != http.MethodPost, u.RawPath != "", u.RawQuery != "", r.Header.Get("Grpc-Timeout") != "":
+		return nil, ""
+	case u.Path == batchURL:
+		return &w.batch, ""
+	}
+	rest, prefixed := strings.CutPrefix(u.Path, restPrefix)
+	name, verbed := strings.CutSuffix(rest, recommendVerb)
+	if !prefixed || !verbed || !isTargetPath(name) {
+		return nil, ""
+	}
+	return &w.recommend, name
+}
+
+// isTargetPath tells whether a path is clusters/*/namespaces/*/targets/*.
+func isTargetPath(path string) bool {
+	for _, collection := range [...]string{"clusters/", "namespaces/", "targets/"} {
+		rest, ok := strings.CutPrefix(path, collection)
+		if !ok {
+			return false
+		}
+		name, after, more := strings.Cut(rest, "/")
+		if !isPlainName(name) || more == (collection == "targets/") {
+			return false
+		}
+		path = after
+	}
+	return true
+}
+
+// isPlainName tells whether a segment is of letters and the like only: others may be
+// escaped in one way or another.
+func isPlainName(segment string) bool {
+	for i := range len(segment) {
+		switch b := segment[i]; {
+		case 'a' <= b && b <= 'z', 'A' <= b && b <= 'Z', '0' <= b && b <= '9', b == '-', b == '.', b == '_':
+		default:
+			return false
+		}
+	}
+	return segment != ""
+}
+
+// buffers are those of requests and answers while a call lasts.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// mostKept is the size of the largest buffer that is kept, in bytes.
+const mostKept = 1 << 20
+
+func giveBack(buffer *[]byte) {
+	if cap(*buffer) <= mostKept {
+		buffers.Put(buffer)
+	}
+}
+
+// answer answers a request with that body; false: it is not one that can go the short
+// way, and nothing was done.
+func (w *shortWay) answer(out http.ResponseWriter, r *http.Request, body []byte) bool {
+	if w.server.options.Tracing != nil { // which sees calls between gateway and gRPC
+		return false
+	}
+	call, target := w.find(r)
+	if call == nil {
+		return false
+	}
+	buffer := buffers.Get().(*[]byte)
+	defer giveBack(buffer)
+	data, ok := call.encode((*buffer)[:0], target, body)
+	*buffer = data
+	if !ok || len(data) > w.server.options.MaxRequestBytes {
+		return false
+	}
+	ctx, err := runtime.AnnotateIncomingContext(r.Context(), w.mux, r, call.method)
+	if err != nil {
+		return false
+	}
+	noteRPC(ctx)
+	encoded, err := w.invoke(ctx, call, data)
+	if err != nil {
+		w.refuse(ctx, out, r, err)
+		return true
+	}
+	w.write(ctx, out, r, call, encoded)
+	return true
+}
+
+// encode appends the encoded request. The name of the target comes from the path; a body
+// that has one too is for the gateway.
+func (c *shortCall) encode(b []byte, target string, body []byte) ([]byte, bool) {
+	if target == "" {
+		return c.request.AppendWire(b, body)
+	}
+	b = protowire.AppendTag(b, targetField, protowire.BytesType)
+	b = protowire.AppendString(b, target)
+	begin := len(b)
+	b, ok := c.request.AppendWire(b, body)
+	return b, ok && !hasField(b[begin:], targetField)
+}
+
+// targetField is RecommendRequest.target.
+const targetField protowire.Number = 1
+
+// hasField tells whether an encoded message has a field.
+func hasField(data []byte, field protowire.Number) bool {
+	for len(data) > 0 {
+		number, _, n := protowire.ConsumeField(data)
+		if number == field || n < 0 {
+			return true
+		}
+		data = data[n:]
+	}
+	return false
+}
+
+// insidePeer is where calls within the process come from.
+var insidePeer = peer.Peer{Addr: bufconn.Listen(0).Addr()}
+
+// invoke makes the call as gRPC does.
+func (w *shortWay) invoke(ctx context.Context, call *shortCall, data []byte) (encoded []byte, err error) {
+	ctx = peer.NewContext(ctx, &insidePeer)
+	if ticket, ok := ctx.Value(restTicketKey{}).(*limit.Ticket); ok {
+		ctx = &admitted{Context: ctx, ticket: ticket}
+	}
+	info := &grpc.UnaryServerInfo{Server: w.server.service, FullMethod: call.method}
+	answer, err := w.chain(0, info, call)(ctx, &message{data: data})
+	if err != nil {
+		return nil, err
+	}
+	return answer.(*message).data, nil
+}
+
+// chain is the handler with the interceptors from the nth on.
+func (w *shortWay) chain(n int, info *grpc.UnaryServerInfo, call *shortCall) grpc.UnaryHandler {
+	if n == len(w.server.unary) {
+		return func(ctx context.Context, req any) (any, error) {
+			answer, err := call.handle(w.server.service, ctx, req.(*message).data)
+			if err != nil {
+				return nil, err
+			}
+			return &message{data: answer}, nil
+		}
+	}
+	return func(ctx context.Context, req any) (any, error) {
+		return w.server.unary[n](ctx, req, info, w.chain(n+1, info, call))
+	}
+}
+
+// refuse answers an error as the gateway does.
+func (w *shortWay) refuse(ctx context.Context, out http.ResponseWriter, r *http.Request, err error) {
+	s, ok := status.FromError(err)
+	if !ok {
+		s = status.FromContextError(err)
+	}
+	_, marshaler := runtime.MarshalerForRequest(w.mux, r)
+	ctx = runtime.NewServerMetadataContext(ctx, runtime.ServerMetadata{})
+	runtime.HTTPError(ctx, w.mux, marshaler, out, r, s.Err())
+}
+
+// write answers with a message.
+func (w *shortWay) write(ctx context.Context, out http.ResponseWriter, r *http.Request, call *shortCall, encoded []byte) {
+	buffer := buffers.Get().(*[]byte)
+	defer giveBack(buffer)
+	text, ok := call.response.AppendJSON((*buffer)[:0], encoded)
+	*buffer = text
+	if !ok {
+		answer := call.answer()
+		err := proto.Unmarshal(encoded, answer)
+		if err == nil {
+			text, err = new(restjson.Marshaler).Marshal(answer)
+		}
+		if err != nil {
+			w.refuse(ctx, out, r, err)
+			return
+		}
+	}
+	out.Header().Set("Content-Type", "application/json")
+	_, _ = out.Write(text)
+}

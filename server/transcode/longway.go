@@ -1,0 +1,46 @@
+package transcode
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/dynamicpb"
+
+	"github.com/setpoint-dev/setpoint/server/restjson"
+)
+
+// What is particular to the API's JSON the tables learn by asking the long way, so
+// that the two can't differ.
+
+// takesNumber reports whether a number may stand where a field of texts has one.
+func takesNumber(fd protoreflect.FieldDescriptor) bool {
+	switch {
+	case fd.IsMap():
+		return longWayTakes(fd, `{"":1}`)
+	case fd.IsList():
+		return longWayTakes(fd, `[1]`)
+	}
+	return longWayTakes(fd, `1`)
+}
+
+// takesEmpty reports whether a list may be there without elements.
+func takesEmpty(fd protoreflect.FieldDescriptor) bool { return longWayTakes(fd, `[]`) }
+
+func longWayTakes(fd protoreflect.FieldDescriptor, value string) bool {
+	text := []byte(`{"` + fd.JSONName() + `":` + value + `}`)
+	return restjson.Unmarshal(text, dynamicpb.NewMessage(fd.ContainingMessage())) == nil
+}
+
+// defaultOf returns what the long way writes for a field that is absent, "" if
+// nothing.
+func defaultOf(fd protoreflect.FieldDescriptor) string {
+	var members map[string]json.RawMessage
+	var empty proto.Message = dynamicpb.NewMessage(fd.ContainingMessage())
+	out, err := new(restjson.Marshaler).Marshal(empty)
+	if err != nil || json.Unmarshal(out, &members) != nil {
+		return ""
+	}
+	return string(bytes.TrimSpace(members[fd.JSONName()]))
+}

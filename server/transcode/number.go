@@ -1,0 +1,158 @@
+package transcode
+
+import (
+	"math"
+	"strconv"
+)
+
+// integer reads a whole number without fraction and exponent, with or without
+// quotes.
+func (c *cursor) integer(i int) (n int64, after int) {
+	if c.at(i) != '"' {
+		return c.digits(i)
+	}
+	if n, i = c.digits(i + 1); i == no || c.at(i) != '"' {
+		return 0, no
+	}
+	return n, i + 1
+}
+
+// digits reads a whole number.
+func (c *cursor) digits(i int) (n int64, after int) {
+	negative := c.at(i) == '-'
+	if negative {
+		i++
+	}
+	from := i
+	var size uint64
+	for ; isDigit(c.at(i)); i++ {
+		if size > (math.MaxInt64-9)/10 {
+			return 0, no // Nearly too large. The long way knows.
+		}
+		size = 10*size + uint64(c.text[i]-'0')
+	}
+	if i == from || i > from+1 && c.text[from] == '0' {
+		return 0, no
+	}
+	if negative {
+		return -int64(size), i
+	}
+	return int64(size), i
+}
+
+func isDigit(b byte) bool { return b-'0' <= 9 }
+
+// isNumber tells whether a value that begins so is a number.
+func isNumber(b byte) bool { return isDigit(b) || b == '-' }
+
+// number steps over a number.
+func (c *cursor) number(i int) int {
+	if c.at(i) == '-' {
+		i++
+	}
+	from := i
+	if i = c.run(i); i == no || i > from+1 && c.text[from] == '0' {
+		return no
+	}
+	if c.at(i) == '.' {
+		if i = c.run(i + 1); i == no {
+			return no
+		}
+	}
+	if c.at(i)|0x20 == 'e' {
+		if i++; c.at(i) == '+' || c.at(i) == '-' {
+			i++
+		}
+		return c.run(i)
+	}
+	return i
+}
+
+// run steps over one digit or more.
+func (c *cursor) run(i int) int {
+	from := i
+	for isDigit(c.at(i)) {
+		i++
+	}
+	if i == from {
+		return no
+	}
+	return i
+}
+
+// float reads a number, or one of the words that stand for what is no number.
+func (c *cursor) float(i int) (n float64, after int) {
+	if c.at(i) == '"' {
+		return c.word(i)
+	}
+	end := c.number(i)
+	if end == no {
+		return 0, no
+	}
+	if n, ok := exact(c.text[i:end]); ok {
+		return n, end
+	}
+	n, err := strconv.ParseFloat(string(c.text[i:end]), 64)
+	if err != nil {
+		return 0, no
+	}
+	return n, end
+}
+
+func (c *cursor) word(i int) (n float64, after int) {
+	if after = c.literal(i, `"NaN"`); after != no {
+		return math.NaN(), after
+	}
+	if after = c.literal(i, `"Infinity"`); after != no {
+		return math.Inf(1), after
+	}
+	return math.Inf(-1), c.literal(i, `"-Infinity"`)
+}
+
+// powers are those of ten that a float64 holds exactly, as far as needed.
+var powers = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
+
+// exact reads a number of so few digits that one division of exact numbers gives
+// it, rounded right.
+func exact(number []byte) (n float64, ok bool) {
+	if len(number) > len(powers) || number[0] == '-' {
+		return 0, false
+	}
+	var digits uint64
+	fraction := 0
+	for i, b := range number {
+		switch {
+		case isDigit(b):
+			digits = 10*digits + uint64(b-'0')
+		case b == '.':
+			fraction = len(number) - 1 - i
+		default:
+			return 0, false
+		}
+	}
+	return float64(digits) / powers[fraction], true
+}
+
+// appendFloat appends a number as the long way writes it.
+func appendFloat(out []byte, n float64) []byte {
+	size := math.Abs(n)
+	switch {
+	case size == math.Trunc(size) && size < 1e15 && size != 0:
+		return strconv.AppendInt(out, int64(n), 10)
+	case math.IsNaN(n):
+		return append(out, `"NaN"`...)
+	case math.IsInf(n, 1):
+		return append(out, `"Infinity"`...)
+	case math.IsInf(n, -1):
+		return append(out, `"-Infinity"`...)
+	case size == 0 || size >= 1e-6 && size < 1e21:
+		return strconv.AppendFloat(out, n, 'f', -1, 64)
+	}
+	out = strconv.AppendFloat(out, n, 'e', -1, 64)
+	// e-09 is written e-9.
+	if end := len(out) - 4; string(out[end:end+3]) == "e-0" {
+		out[end+2] = out[end+3]
+		out = out[:end+3]
+	}
+	return out
+}

@@ -1,0 +1,111 @@
+package transcode
+
+// AppendJSON appends the JSON of an encoded message. ok is false for what is not
+// taken: the long way then writes it, or finds it broken. dst is returned as it was,
+// except for what may lie beyond its length, which wire must not.
+func (m *Message) AppendJSON(dst, wire []byte) (out []byte, ok bool) {
+	p := printer{wire: wire, out: dst}
+	if !p.content(m, 0, len(wire), 0) {
+		return dst, false
+	}
+	return p.out, true
+}
+
+// printer writes an encoded message as JSON. Its methods take where something
+// begins and where what it is part of ends, and return where it ends, or no.
+type printer struct {
+	wire, out []byte
+}
+
+// content writes a message, which takes up all from i to end.
+func (p *printer) content(m *Message, i, end, depth int) (ok bool) {
+	switch m.form {
+	case object:
+		return p.object(m, i, end, depth)
+	case timestamp:
+		if seconds, nanos, ok := p.instant(i, end); ok {
+			p.out, ok = appendTimestamp(p.out, seconds, nanos)
+			return ok
+		}
+	case duration:
+		if seconds, nanos, ok := p.instant(i, end); ok {
+			p.out, ok = appendDuration(p.out, seconds, nanos)
+			return ok
+		}
+	}
+	return false
+}
+
+// object writes the fields of a message, which come in the order of their
+// declaration.
+func (p *printer) object(m *Message, i, end, depth int) bool {
+	if depth == maxDepth {
+		return false
+	}
+	first := len(p.out)
+	var seen uint64
+	next := 0
+	for i < end {
+		tag, value := p.uvarint(i, end)
+		if value == no {
+			return false
+		}
+		for ; next < len(m.fields) && m.fields[next].tag != tag; next++ {
+			p.out = append(p.out, m.fields[next].absent...)
+		}
+		if next == len(m.fields) || m.fields[next].kind == unusual || seen&m.fields[next].excludes != 0 {
+			return false
+		}
+		f := &m.fields[next]
+		next++
+		seen |= 1 << f.index
+		p.out = append(p.out, f.key...)
+		if i = p.field(f, value, end, depth+1); i == no {
+			return false
+		}
+	}
+	for ; next < len(m.fields); next++ {
+		p.out = append(p.out, m.fields[next].absent...)
+	}
+	p.enclose(first, '{', '}')
+	return true
+}
+
+// enclose puts brackets around what was written from first on, each part of it with
+// a comma before. The first one is replaced.
+func (p *printer) enclose(first int, open, end byte) {
+	if len(p.out) == first {
+		p.out = append(p.out, open, end)
+		return
+	}
+	p.out[first] = open
+	p.out = append(p.out, end)
+}
+
+func (p *printer) field(f *field, i, end, depth int) int {
+	switch f.shape {
+	case list:
+		return p.list(f, i, end, depth)
+	case mapped:
+		return p.entries(f, i, end, depth)
+	}
+	return p.value(f, i, end, depth)
+}
+
+// list writes the elements of a list, the first of which is at i, all others behind
+// their tags.
+func (p *printer) list(f *field, i, end, depth int) int {
+	first := len(p.out)
+	for {
+		p.out = append(p.out, ',')
+		if i = p.value(f, i, end, depth); i == no {
+			return no
+		}
+		next := p.again(f.tag, i, end)
+		if next == no {
+			p.enclose(first, '[', ']')
+			return i
+		}
+		i = next
+	}
+}
