@@ -47,6 +47,11 @@ test: ## Run all tests with the race detector; installs Redis, Node.js and Pytho
 	@scripts/python.sh || test -z "$${CI:-}"
 	$(GOTESTSUM) --format=pkgname -- -race -timeout=15m ./...
 
+.PHONY: guard
+guard: ## Fail if a recommendation allocates more, or takes more system calls, or more of Redis, than it may
+	@scripts/redis.sh
+	go test -count=1 -v -timeout=5m ./test/guard
+
 .PHONY: e2e
 e2e: ## Run the tests of whole processes: instances killed, Redis killed, failovers, faults
 	@scripts/redis.sh

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/bench/bare"
+	"github.com/setpoint-dev/setpoint/bench/capacity"
 	"github.com/setpoint-dev/setpoint/bench/process"
 	"github.com/setpoint-dev/setpoint/bench/report"
 	"github.com/setpoint-dev/setpoint/bench/scenario"
@@ -46,6 +47,9 @@ func main() {
 func run(ctx context.Context, args []string) error {
 	if len(args) == 1 && args[0] == bareCommand {
 		return bare.Serve(ctx, os.Stdin, os.Stdout)
+	}
+	if len(args) > 0 && args[0] == capacity.Command {
+		return capacity.Run(ctx, args[1:], os.Stdout)
 	}
 	o, err := parse(args)
 	if errors.Is(err, flag.ErrHelp) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"strings"
 	"time"
 )
 
@@ -101,7 +102,8 @@ func DecodeHistory(b []byte) (History, error) {
 	if crc32.Checksum(body, castagnoli) != sum {
 		return History{}, fmt.Errorf("%w: its checksum is wrong", ErrHistoryCorrupt)
 	}
-	d := decoder{b: body[1:]}
+	parts := new(historyParts)
+	d := decoder{b: body[1:], freeSlots: parts.slots[:], freeConditions: parts.conditions[:], freeMetrics: parts.metrics[:]}
 	h := d.history()
 	if d.failed || len(d.b) > 0 {
 		return History{}, fmt.Errorf("%w: its fields do not add up", ErrHistoryCorrupt)
@@ -180,7 +182,7 @@ func (e *encoder) recommendations(slots []TimedRecommendation) {
 func (d *decoder) recommendations() []TimedRecommendation {
 	before := TimedRecommendation{At: d.base}
 	var step int64
-	return list(d, 2, func(r *TimedRecommendation) {
+	return listIn(d, 2, &d.freeSlots, func(r *TimedRecommendation) {
 		step += d.int()
 		r.At = before.At + step
 		r.Replicas = before.Replicas + int32(d.int())
@@ -297,11 +299,24 @@ func (e *encoder) time(t time.Time) {
 	e.newest = t
 }
 
+// historyParts is room for what most histories have, in one piece: recommendations of
+// one downscale window, the conditions, and one metric.
+type historyParts struct {
+	slots      [24]TimedRecommendation
+	conditions [4]Condition
+	metrics    [1]MetricStatus
+}
+
 // decoder takes from the front of b. Once something does not fit it has failed
 // and returns zeros.
 type decoder struct {
 	b      []byte
 	failed bool
+	// Room for lists, nil where it is taken, and where strings are copied to.
+	freeSlots      []TimedRecommendation
+	freeConditions []Condition
+	freeMetrics    []MetricStatus
+	texts          strings.Builder
 	// base and newest are the encoder's.
 	base   int64
 	newest time.Time
@@ -339,7 +354,41 @@ func (d *decoder) take(n uint64) []byte {
 	return taken
 }
 
-func (d *decoder) string() string { return string(d.take(d.uint())) }
+func (d *decoder) string() string {
+	b := d.take(d.uint())
+	if len(b) == 0 {
+		return ""
+	}
+	from := d.room(len(b))
+	d.texts.Write(b)
+	return d.texts.String()[from:]
+}
+
+// usualMessages is about what a history's messages take beyond what of them is stored.
+const usualMessages = 160
+
+// room makes room for a text of that length and returns where it will begin. Texts lie
+// in few pieces, which are never written to again where they have been.
+func (d *decoder) room(n int) (from int) {
+	if d.texts.Cap()-d.texts.Len() < n {
+		d.texts = strings.Builder{}
+		d.texts.Grow(n + len(d.b) + usualMessages)
+	}
+	return d.texts.Len()
+}
+
+// around returns the text that a string is in the middle of, both of them stored in short.
+func (d *decoder) around(begin, end string) string {
+	b := d.take(d.uint())
+	if len(b) == 0 && end == "" {
+		return begin
+	}
+	from := d.room(len(begin) + len(b) + len(end))
+	d.texts.WriteString(begin)
+	d.texts.Write(b)
+	d.texts.WriteString(end)
+	return d.texts.String()[from:]
+}
 
 func (d *decoder) instant() int64 { return d.base + d.int() }
 
@@ -376,7 +425,10 @@ func (d *decoder) index(n int) int {
 
 // list takes a list whose elements take at least size bytes each, which bounds
 // what a wrong length can allocate. An empty list is nil.
-func list[T any](d *decoder, size int, take func(*T)) []T {
+func list[T any](d *decoder, size int, take func(*T)) []T { return listIn(d, size, new([]T), take) }
+
+// listIn is list with room for a list that is not longer than that, which it takes.
+func listIn[T any](d *decoder, size int, room *[]T, take func(*T)) []T {
 	n := d.uint()
 	if n == 0 || n > uint64(len(d.b)/size) {
 		if n != 0 {
@@ -384,7 +436,12 @@ func list[T any](d *decoder, size int, take func(*T)) []T {
 		}
 		return nil
 	}
-	l := make([]T, n)
+	l := *room
+	if n <= uint64(len(l)) {
+		l, *room = l[:n:n], nil
+	} else {
+		l = make([]T, n)
+	}
 	for i := range l {
 		if d.failed {
 			return nil

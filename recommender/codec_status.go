@@ -84,7 +84,7 @@ func (d *decoder) status(s *Status) {
 	s.LastScaleTime = d.time()
 	s.CurrentReplicas, s.DesiredReplicas = int32(d.int()), int32(d.int())
 	s.CurrentMetrics = d.metricStatuses()
-	s.Conditions = list(d, 5, d.condition)
+	s.Conditions = listIn(d, 5, &d.freeConditions, d.condition)
 }
 
 func (e *encoder) condition(c *Condition) {
@@ -117,10 +117,7 @@ func (d *decoder) condition(c *Condition) {
 		c.Reason, c.Message = d.string(), d.string()
 	case i < uint64(len(conditionTexts)):
 		text := &conditionTexts[i]
-		c.Reason, c.Message = text.reason, text.begin
-		if rest := d.string(); rest != "" || text.end != "" {
-			c.Message += rest + text.end
-		}
+		c.Reason, c.Message = text.reason, d.around(text.begin, text.end)
 	default:
 		d.fail()
 	}
@@ -133,7 +130,9 @@ func (e *encoder) metricStatuses(statuses []MetricStatus) {
 	}
 }
 
-func (d *decoder) metricStatuses() []MetricStatus { return list(d, 9, d.metricStatus) }
+func (d *decoder) metricStatuses() []MetricStatus {
+	return listIn(d, 9, &d.freeMetrics, d.metricStatus)
+}
 
 func (e *encoder) metricStatus(m *MetricStatus) {
 	e.word(metricTypes, string(m.Type))

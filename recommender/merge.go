@@ -44,6 +44,7 @@ func Merge(stored, local History) History {
 		h.Status.Conditions = slices.Clone(h.Status.Conditions)
 	}
 	settleEachOther(&stored, &local)
+	stored.forgetTwins(&local)
 	merged := stored
 	if local.Updated.After(stored.Updated) {
 		merged.Updated, merged.Status, merged.Target, merged.Last = local.Updated, local.Status, local.Target, local.Last
@@ -172,6 +173,31 @@ func mergeSettled(stored, local []Settled) []Settled {
 	return merged[max(0, len(merged)-MaxSettled):]
 }
 
+// forgetTwins drops what is recorded of decisions that the other side made again, for a later
+// instant, since others came between: that they were recorded nobody learned, or they would not have been, and the caller was told of the
+// later one. Which these are is known of those with request ids.
+func (h *History) forgetTwins(other *History) {
+	told := make(map[string]*Answer, len(other.Answers))
+	for i := range other.Answers {
+		told[other.Answers[i].RequestID] = &other.Answers[i]
+	}
+	forgotten := make(map[int64]bool)
+	kept := make([]Answer, 0, len(h.Answers))
+	for i := range h.Answers {
+		a := &h.Answers[i]
+		if again := told[a.RequestID]; again != nil && a.ID != (ID{}) && again.ID == a.ID && again.At != a.At {
+			forgotten[a.At] = true
+			continue
+		}
+		kept = append(kept, *a)
+	}
+	if len(kept) == len(h.Answers) {
+		return
+	}
+	h.Answers = kept
+	h.Recommendations = slices.DeleteFunc(slices.Clone(h.Recommendations), func(r TimedRecommendation) bool { return forgotten[r.At] })
+}
+
 // mergeAnswers returns the answers of both by their instants, of one request that
 // both answered stored's, unless both are of one decision: that stored's was recorded
 // nobody learned, or it would not have been made again. If there are more than either side has and more than
@@ -184,10 +210,8 @@ func mergeAnswers(stored, local []Answer) []Answer {
 	}
 	missing := slices.DeleteFunc(slices.Clone(local), func(a Answer) bool {
 		i, twice := known[a.RequestID]
-		if twice && a.ID != (ID{}) && stored[i].ID == a.ID {
-			at := stored[i].At
+		if twice && a.ID != (ID{}) && stored[i].ID == a.ID && stored[i].At == a.At {
 			stored[i] = a
-			stored[i].At = at // and with it the order
 		}
 		return twice
 	})

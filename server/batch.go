@@ -86,12 +86,13 @@ func (t *targets) withoutOutage(ctx context.Context, queues []*queue) []*queue {
 // recallAll gives the queues what is remembered of their targets and returns those
 // that have to be loaded.
 func (t *targets) recallAll(queues []*queue) (unknown []*queue) {
-	var records []byte
+	var to recalled
 	if t.cache.entries != nil {
-		records = make([]byte, 0, len(queues)*usualRecord)
+		to.values = make([]byte, 0, len(queues)*usualRecord)
+		to.versions.Grow(len(queues) * usualVersion)
 	}
 	for _, q := range queues {
-		if records = q.recall(t, records); !q.guessed {
+		if q.recall(t, &to); !q.guessed {
 			unknown = append(unknown, q)
 		}
 	}
@@ -100,16 +101,18 @@ func (t *targets) recallAll(queues []*queue) (unknown []*queue) {
 	return unknown
 }
 
-// usualRecord is about what a record takes, in bytes.
-const usualRecord = 384
+// About what a record and its version take, in bytes.
+const (
+	usualRecord  = 384
+	usualVersion = 12
+)
 
 // recall takes what is remembered of the target, if its first job is not one that
-// asks the store. The record is appended to those given.
-func (q *queue) recall(t *targets, records []byte) []byte {
+// asks the store.
+func (q *queue) recall(t *targets, to *recalled) {
 	if !q.jobs[0].dryRun {
-		q.record, records, q.guessed = t.cache.appendTo(records, q.jobs[0].key)
+		q.record, q.guessed = t.cache.recall(to, q.jobs[0].key)
 	}
-	return records
 }
 
 // loadAll loads the records of those queues, in one round trip, and returns which
@@ -153,12 +156,14 @@ func byItem(err error, n, results int) []error {
 // they were decided on a record that is only remembered: those are doubtful.
 func (t *targets) decideRound(queues []*queue) (swaps []store.Swap, swapping, doubtful []*queue) {
 	swaps, swapping = make([]store.Swap, 0, len(queues)), make([]*queue, 0, len(queues))
+	room := make([]byte, (len(queues)+1)*usualRecord)
 	for _, q := range queues {
 		for len(q.jobs) > 0 {
 			j := q.jobs[0]
 			j.guessed = q.guessed
-			value := t.decide(j, q.record)
+			value := t.decide(j, q.record, room)
 			if !j.done() {
+				room = room[min(len(value), len(room)):]
 				swaps = append(swaps, store.Swap{Key: j.key, Old: q.record.Version, Value: value})
 				swapping = append(swapping, q)
 				break

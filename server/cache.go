@@ -1,6 +1,8 @@
 package server
 
 import (
+	"strings"
+
 	"github.com/VictoriaMetrics/fastcache"
 
 	"github.com/setpoint-dev/setpoint/store"
@@ -36,24 +38,31 @@ func cacheKey(key store.Key) []byte {
 
 // get returns a record that existed.
 func (c *cache) get(key store.Key) (store.Record, bool) {
-	record, _, ok := c.appendTo(nil, key)
-	return record, ok
+	var to recalled
+	return c.recall(&to, key)
 }
 
-// appendTo is get with the value appended to b, which is returned: where many records
-// are taken, they lie together.
-func (c *cache) appendTo(b []byte, key store.Key) (record store.Record, all []byte, ok bool) {
+// recalled is where records lie that were asked for together.
+type recalled struct {
+	values   []byte
+	versions strings.Builder
+}
+
+// recall is get with the record added to others.
+func (c *cache) recall(to *recalled, key store.Key) (store.Record, bool) {
 	if c.entries == nil {
-		return store.Record{}, b, false
+		return store.Record{}, false
 	}
-	before := len(b)
-	b = c.entries.Get(b, cacheKey(key))
-	found := b[before:len(b):len(b)]
+	before := len(to.values)
+	to.values = c.entries.Get(to.values, cacheKey(key))
+	found := to.values[before:len(to.values):len(to.values)]
 	if len(found) == 0 || int(found[0]) >= len(found) {
-		return store.Record{}, b[:before], false
+		to.values = to.values[:before]
+		return store.Record{}, false
 	}
-	end := 1 + int(found[0])
-	return store.Record{Version: store.Version(found[1:end]), Value: found[end:]}, b, true
+	end, from := 1+int(found[0]), to.versions.Len()
+	to.versions.Write(found[1:end])
+	return store.Record{Version: store.Version(to.versions.String()[from:]), Value: found[end:]}, true
 }
 
 // put remembers a record, or forgets the key if there is none.

@@ -7,10 +7,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	"golang.org/x/time/rate"
-	"google.golang.org/protobuf/proto"
 
-	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -25,20 +22,17 @@ const (
 	decisionLogTimeout = 5 * time.Second
 )
 
-// repeatsBurst is how many repeats may be logged at once beyond their rate.
-const repeatsBurst = 1000
-
 // decisionLog writes decisions to the store's log in the background: no answer
 // waits for it, and what it can't write is lost. A target's decision is written
 // once it is final: at once if it changes nothing, else when the change is settled.
+// What says nothing new is written only while there is room; the target's last decision
+// is in its record anyway.
 type decisionLog struct {
 	store   store.Log
 	log     *zap.Logger
 	entries chan logEntry
 	stopped chan struct{}
-	// repeats bounds decisions that say what the one before said: with many targets
-	// they would cost more than deciding, and keep nothing that anybody looks for.
-	repeats *rate.Limiter
+	repeats repeatsRoom
 
 	mu      sync.Mutex
 	closed  bool // guarded by mu
@@ -49,7 +43,7 @@ type decisionLog struct {
 // it is written.
 type logEntry struct {
 	key       store.Key
-	decisions []*setpointv1.Decision
+	decisions []logged
 	flushed   chan<- struct{}
 }
 
@@ -57,39 +51,20 @@ type logEntry struct {
 func newDecisionLog(s store.Log, log *zap.Logger, repeatsPerSecond int) *decisionLog {
 	l := &decisionLog{
 		store: s, log: log, entries: make(chan logEntry, decisionLogBacklog), stopped: make(chan struct{}),
-		repeats: rate.NewLimiter(rate.Limit(repeatsPerSecond), repeatsBurstOf(repeatsPerSecond)),
+		repeats: repeatsRoom{most: repeatsPerSecond * int(repeatsPeriod/time.Second)},
 	}
 	go l.run()
 	return l
 }
 
-func repeatsBurstOf(perSecond int) int {
-	if perSecond <= 0 {
-		return 0
-	}
-	return max(repeatsBurst, perSecond)
-}
-
-// takes reports whether a decision that changes nothing is to be logged.
-func (l *decisionLog) takes(d *recommender.Decision, before *recommender.History) bool {
-	return !repeats(d, before) || l.repeats.Allow()
-}
-
-// repeats reports whether a decision says what the last one said: the same counts for
-// the same reason under the same conditions. Readings and the numbers in messages may
-// differ.
-func repeats(d *recommender.Decision, before *recommender.History) bool {
-	last := &before.Last
-	if last.At == 0 || last.From != d.Current || last.To != d.Desired || last.Reason != d.Reason || last.Error != d.Error {
-		return false
-	}
-	return slices.EqualFunc(d.Status.Conditions, before.Status.Conditions, func(a, b recommender.Condition) bool {
-		return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason
-	})
+// takes reports whether a decision that changes nothing is to be logged. The first of a
+// target is in its record until there is another to log, see targets.conclude.
+func (l *decisionLog) takes(before *recommender.History, repeated bool) bool {
+	return !repeated && before.Last.At != 0 || l.repeats.takes(time.Now())
 }
 
 // append hands decisions to the writer.
-func (l *decisionLog) append(key store.Key, decisions []*setpointv1.Decision) {
+func (l *decisionLog) append(key store.Key, decisions ...logged) {
 	if len(decisions) == 0 {
 		return
 	}
@@ -99,7 +74,7 @@ func (l *decisionLog) append(key store.Key, decisions []*setpointv1.Decision) {
 		return
 	}
 	// The job that they come from uses its slice again.
-	entry := logEntry{key: key, decisions: append([]*setpointv1.Decision(nil), decisions...)}
+	entry := logEntry{key: key, decisions: slices.Clone(decisions)}
 	select {
 	case l.entries <- entry:
 	default:
@@ -172,12 +147,7 @@ func (l *decisionLog) write(batch []logEntry) {
 	var values []store.LogEntry
 	for _, entry := range batch {
 		for _, d := range entry.decisions {
-			value, err := proto.Marshal(d)
-			if err != nil {
-				l.log.Warn("decision not logged", zap.Stringer("target", entry.key), zap.Error(err))
-				continue
-			}
-			values = append(values, store.LogEntry{Key: entry.key, Value: value})
+			values = append(values, store.LogEntry{Key: entry.key, Value: d.value, First: d.first})
 		}
 	}
 	if len(values) > 0 && l.store != nil {

@@ -110,8 +110,11 @@ func (s *recommendationService) recommendEncoded(ctx context.Context, data []byt
 	s.targets.trace(ctx, &j)
 	s.targets.recommend(ctx, &j)
 	s.targets.answered(ctx, &j)
-	return j.encode(nil)
+	return j.encode(make([]byte, 0, usualAnswer))
 }
+
+// usualAnswer is what most answers fit into, in bytes.
+const usualAnswer = 1 << 10
 
 func (s *recommendationService) batchEncoded(ctx context.Context, data []byte) ([]byte, error) {
 	requests, ok := findRequests(data)

@@ -34,7 +34,7 @@ type job struct {
 	attempts  int
 	decision  recommender.Decision
 	started   time.Time
-	concluded []*setpointv1.Decision
+	concluded []logged
 	// guessed says that the decision is on a record that is only remembered.
 	guessed bool
 	// span is told what the job comes to, nil: nobody traces it. ownSpan says that it

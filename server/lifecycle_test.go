@@ -15,9 +15,9 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
@@ -317,9 +317,9 @@ func TestDecisionsThatWaitAreLoggedBeforeTheServerStops(t *testing.T) {
 	if err != nil || len(values) != 20 {
 		t.Fatalf("%d decisions are in the log, %v, want 20", len(values), err)
 	}
-	d := &setpointv1.Decision{}
-	if err := proto.Unmarshal(values[0], d); err != nil || d.GetOutcome() != "NONE" {
-		t.Errorf("the newest is %v, %v", d, err)
+	h, err := recommender.DecodeHistory(values[0])
+	if err != nil || h.Last.From != 3 || h.Last.To != 3 || len(h.Status.Conditions) == 0 {
+		t.Errorf("the newest is %+v, %v", h.Last, err)
 	}
 }
 

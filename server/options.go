@@ -50,9 +50,9 @@ type Options struct {
 	// AnswerLimit how many a target.
 	AnswerRetention time.Duration
 	AnswerLimit     int
-	// LoggedRepeats is how many decisions a second are logged that say what the
-	// target's last one said; more of them are left out. What says something new is
-	// always logged.
+	// LoggedRepeats is how many decisions a second that say what the target's last one
+	// said are logged; of more, none are. What says something new is always logged, and
+	// the last decision is known in any case.
 	LoggedRepeats int
 	// RequestTimeout bounds calls that come without a deadline.
 	RequestTimeout time.Duration

@@ -124,7 +124,7 @@ func (o *outage) decide(j *job) bool {
 		return false
 	}
 	j.input.HoldDown = true
-	value := o.targets.decide(j, known)
+	value := o.targets.decide(j, known, nil)
 	j.input.HoldDown = false
 	if j.done() {
 		return true

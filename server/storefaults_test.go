@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -529,26 +530,31 @@ func TestATargetThatGoesWhileItIsListedIsLeftOut(t *testing.T) {
 	}
 }
 
-// stuckLog takes entries only once it is released.
+// stuckLog takes entries only once it is released, however long that is.
 type stuckLog struct {
 	store.Log
-	release chan struct{}
+	released <-chan struct{}
+}
+
+// newStuckLog returns what to wrap a log with, and what releases it, which the test's end
+// does too.
+func newStuckLog(t *testing.T) (wrap func(store.Log) store.Log, release func()) {
+	t.Helper()
+	released := make(chan struct{})
+	return func(l store.Log) store.Log { return stuckLog{l, released} }, sync.OnceFunc(func() { close(released) })
 }
 
 func (l stuckLog) AppendLog(ctx context.Context, entries []store.LogEntry) error {
-	select {
-	case <-l.release:
-		return l.Log.AppendLog(ctx, entries)
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	<-l.released
+	return l.Log.AppendLog(context.WithoutCancel(ctx), entries)
 }
 
 // Decisions that wait to be logged must not come back after their target is gone.
 func TestADeleteWaitsForTheLog(t *testing.T) {
 	t.Parallel()
-	release := make(chan struct{})
-	s := start(t, func(su *setup) { su.log = stuckLog{su.log, release} })
+	stuck, release := newStuckLog(t)
+	s := start(t, func(su *setup) { su.log = stuck(su.log) })
+	t.Cleanup(release) // before the server stops
 	s.recommend(t, queue(web, 3, 30))
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
@@ -556,7 +562,7 @@ func TestADeleteWaitsForTheLog(t *testing.T) {
 		t.Errorf("while the log is stuck: got %v, want DEADLINE_EXCEEDED", err)
 	}
 	s.target(t, web)
-	close(release)
+	release()
 	s.ask(t, http.MethodDelete, "/v1/"+web, nil).expect(t, http.StatusOK)
 	s.stopAndWait(t)
 	if values, _, err := s.memory.ReadLog(t.Context(), keyOf(web), "", 10); err != nil || len(values) != 0 {
@@ -568,13 +574,14 @@ func TestADeleteWaitsForTheLog(t *testing.T) {
 // too much is dropped.
 func TestALogThatIsStuckHoldsUpNoAnswers(t *testing.T) {
 	t.Parallel()
-	release := make(chan struct{})
+	stuck, release := newStuckLog(t)
 	core, logs := observer.New(zap.WarnLevel)
 	s := start(t, func(su *setup) {
-		su.log = stuckLog{su.log, release}
+		su.log = stuck(su.log)
 		su.options.Log = zap.New(core)
 		su.options.LoggedRepeats = 1 << 30
 	})
+	t.Cleanup(release) // before the server stops
 	var requests []*setpointv1.RecommendRequest
 	for i := range 1000 {
 		requests = append(requests, queue(fmt.Sprintf("clusters/c/namespaces/n/targets/t%d", i), 3, 30))
@@ -601,7 +608,6 @@ func TestALogThatIsStuckHoldsUpNoAnswers(t *testing.T) {
 	if _, err := s.targets.ListDecisions(t.Context(), &setpointv1.ListDecisionsRequest{Parent: requests[0].GetTarget()}); err != nil {
 		t.Errorf("ListDecisions: %v", err)
 	}
-	close(release)
 }
 
 // What an error's details say must be JSON over REST whatever the message.

@@ -109,7 +109,7 @@ func (s *recommendationService) answerStreamed(ctx context.Context, data []byte,
 		}
 	}
 	s.targets.messageAnswered(ctx, &j, start)
-	return j.streamed(nil, *id)
+	return j.streamed(make([]byte, 0, usualAnswer), *id)
 }
 
 // readStreamed reads an encoded StreamRecommendRequest: its id and the encoded request.

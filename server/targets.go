@@ -59,9 +59,12 @@ func newID(now time.Time) recommender.ID {
 	return id
 }
 
+// usualGrowth is how much longer a value may well be than the one before it, in bytes.
+const usualGrowth = 256
+
 // decide decides on what is stored of the target and returns the value to store,
-// unless the job is done then.
-func (t *targets) decide(j *job, record store.Record) []byte {
+// unless the job is done then. The value begins where the room does, if there is enough.
+func (t *targets) decide(j *job, record store.Record, room []byte) []byte {
 	j.attempts++
 	j.concluded = j.concluded[:0]
 	var history recommender.History
@@ -101,7 +104,10 @@ func (t *targets) decide(j *job, record store.Record) []byte {
 		}
 		next = next.WithAnswer(recommender.NewAnswer(requestID, &j.decision, explanation), t.options.AnswerRetention, t.options.AnswerLimit)
 	}
-	value := next.AppendBinary(make([]byte, 0, len(record.Value)+256))
+	if usual := len(record.Value) + usualGrowth; len(room) < usual {
+		room = make([]byte, usual)
+	}
+	value := next.AppendBinary(room[:0])
 	if len(value) > maxHistoryBytes {
 		j.err = overLimit("maxHistoryBytes", maxHistoryBytes, fmt.Sprintf("the target's history would take %d bytes: its status quotes names or selectors of the spec that are too long", len(value)))
 		return nil
@@ -110,20 +116,25 @@ func (t *targets) decide(j *job, record store.Record) []byte {
 }
 
 // conclude notes the decisions that are final with this one: a change before it
-// that was still pending, and this one if it changes nothing.
+// that was still pending, and this one if it changes nothing. Where it says something
+// new, the log must show what was said before.
 func (t *targets) conclude(j *job, before *recommender.History) {
-	if settled := j.decision.SettledBefore; settled.ID != (recommender.ID{}) {
-		j.concluded = append(j.concluded, conversion.PendingDecision(before, settled.Outcome))
+	repeated := repeats(&j.decision, before)
+	if !repeated && before.Last.At != 0 && before.Last.Outcome == recommender.NotChanged {
+		j.concluded = append(j.concluded, logFirst(before))
 	}
-	if !j.decision.Changes() && t.decisions.takes(&j.decision, before) {
-		j.concluded = append(j.concluded, conversion.Decision(&j.decision, j.requestID))
+	if settled := j.decision.SettledBefore; settled.ID != (recommender.ID{}) {
+		j.concluded = append(j.concluded, logSettled(before, &before.Status, settled.Outcome))
+	}
+	if !j.decision.Changes() && t.decisions.takes(before, repeated) {
+		j.concluded = append(j.concluded, logNew(&j.decision, j.requestID))
 	}
 }
 
 // recorded ends a job whose value is in the store.
 func (t *targets) recorded(j *job) {
 	j.decided = true
-	t.decisions.append(j.key, j.concluded)
+	t.decisions.append(j.key, j.concluded...)
 }
 
 // recommend runs one job to its end.
@@ -139,7 +150,7 @@ func (t *targets) recommend(ctx context.Context, j *job) {
 	}
 	record, err := t.recall(ctx, j)
 	for err == nil {
-		value := t.decide(j, record)
+		value := t.decide(j, record, nil)
 		if j.done() {
 			if !j.doubt() {
 				return
@@ -215,9 +226,23 @@ func (t *targets) swap(ctx context.Context, swap store.Swap) (store.SwapResult, 
 // detach returns a context for what is to be finished although the caller hangs
 // up: it ends with a timeout of its own, or when a stop waits no longer.
 func (t *targets) detach(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.options.RequestTimeout)
-	stop := context.AfterFunc(t.life, cancel)
-	return ctx, func() { stop(); cancel() }
+	life, cancel := context.WithTimeout(t.life, t.options.RequestTimeout)
+	return &detached{life, ctx}, cancel
+}
+
+// detached is a context with the values of another one.
+type detached struct {
+	context.Context
+	values context.Context
+}
+
+// Value implements context.Context. Package context finds out by it what its own
+// contexts descend from.
+func (d *detached) Value(key any) any {
+	if v := d.Context.Value(key); v != nil {
+		return v
+	}
+	return d.values.Value(key)
 }
 
 // pause lets the callers that win races finish: not after the first few losses,
@@ -234,16 +259,7 @@ func pause(ctx context.Context, attempts int) {
 	}
 }
 
-// settledDecision is the log's entry for a change that was reported: the decision
-// as it was, with the status as it is now.
-func settledDecision(before, after *recommender.History, outcome recommender.Outcome) *setpointv1.Decision {
-	entry := conversion.PendingDecision(before, outcome)
-	status := conversion.Status(&after.Status)
-	entry.Conditions, entry.CurrentMetrics = status.GetConditions(), status.GetCurrentMetrics()
-	return entry
-}
-
-// report settles a change.
+// report settles a change. It is logged with the status as it is then.
 func (t *targets) report(ctx context.Context, req *setpointv1.ReportScaleRequest) (*setpointv1.ReportScaleResponse, error) {
 	target, key := req.GetTarget(), parseTarget(req.GetTarget())
 	id, ok := recommender.ParseID(req.GetRecommendationId())
@@ -287,7 +303,7 @@ func (t *targets) report(ctx context.Context, req *setpointv1.ReportScaleRequest
 			return t.reportWithoutStore(ctx, req, id, outcome, err)
 		case result.Swapped:
 			t.cache.put(key, store.Record{Version: result.Record.Version, Value: value})
-			t.decisions.append(key, []*setpointv1.Decision{settledDecision(&history, &next, outcome)})
+			t.decisions.append(key, logSettled(&history, &next.Status, outcome))
 			t.log.Info("scale reported", zap.String("target", target), zap.Stringer("recommendation", id),
 				zap.String("outcome", req.GetOutcome()), zap.String("message", req.GetMessage()))
 			return response, nil
@@ -305,7 +321,7 @@ func (t *targets) reportWithoutStore(ctx context.Context, req *setpointv1.Report
 	if t.options.HoldDown && errors.Is(err, store.ErrUnavailable) && callerGone(ctx) == nil {
 		if before, after, settlement, ok := t.outage.settle(key, id, outcome, req.GetMessage()); ok {
 			if settlement.Changed {
-				t.decisions.append(key, []*setpointv1.Decision{settledDecision(&before, &after, outcome)})
+				t.decisions.append(key, logSettled(&before, &after.Status, outcome))
 			}
 			return conversion.Settlement(&settlement), nil
 		}

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
@@ -162,57 +161,6 @@ func (s *targetService) DeleteTarget(ctx context.Context, req *setpointv1.Delete
 	}
 	return &setpointv1.DeleteTargetResponse{}, nil
 }
-
-func (s *targetService) ListDecisions(ctx context.Context, req *setpointv1.ListDecisionsRequest) (*setpointv1.ListDecisionsResponse, error) {
-	if err := check(req); err != nil {
-		return nil, err
-	}
-	if err := callerOf(ctx).check(policy.Read, parseTarget(req.GetParent())); err != nil {
-		return nil, err
-	}
-	history, err := s.targets.history(ctx, req.GetParent())
-	if err != nil {
-		return nil, err
-	}
-	if err := s.targets.decisions.flush(ctx); err != nil {
-		return nil, storeError(ctx, req.GetParent(), err)
-	}
-	response := &setpointv1.ListDecisionsResponse{}
-	size := pageSize(req.GetPageSize(), defaultDecisionsPage)
-	position, shown := req.GetPageToken(), ""
-	if history.Pending != nil && position == "" {
-		// It is logged when it is settled.
-		pending := conversion.PendingDecision(history, recommender.Undecided)
-		response.Decisions = append(response.Decisions, pending)
-		if size--; size == 0 {
-			response.NextPageToken = afterPending + pending.GetRecommendationId()
-			return response, nil
-		}
-	}
-	if id, ok := strings.CutPrefix(position, afterPending); ok {
-		position, shown = "", id
-	}
-	values, next, err := s.log.ReadLog(ctx, parseTarget(req.GetParent()), position, size)
-	if errors.Is(err, store.ErrInvalidPosition) {
-		return nil, badPageToken()
-	}
-	if err != nil {
-		return nil, storeError(ctx, req.GetParent(), err)
-	}
-	for _, value := range values {
-		d := &setpointv1.Decision{}
-		if err := proto.Unmarshal(value, d); err != nil || d.GetRecommendationId() == shown {
-			continue
-		}
-		response.Decisions = append(response.Decisions, d)
-	}
-	response.NextPageToken = next
-	return response, nil
-}
-
-// afterPending begins the page token that follows a page with nothing but the
-// pending decision, whose id follows: it may be logged by then.
-const afterPending = "pending-"
 
 // WatchDecisions is not served yet; who may not is told that first.
 func (s *targetService) WatchDecisions(req *setpointv1.WatchDecisionsRequest, stream grpc.ServerStreamingServer[setpointv1.WatchDecisionsResponse]) error {

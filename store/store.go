@@ -213,6 +213,9 @@ type Store interface {
 type LogEntry struct {
 	Key   Key
 	Value []byte
+	// First says that the value begins a log: it is appended only if the key has
+	// none, or an empty one.
+	First bool
 }
 
 // Log keeps the most recent entries per key, for people to read: best effort,

@@ -65,7 +65,7 @@ func (s *stage) million() ([]report.Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	logs, err := redis.MemoryOf(s.ctx, "stream")
+	logs, err := redis.MemoryOf(s.ctx, "list")
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 // leaves behind is much, so that collecting seldom saves more time than it takes memory;
 // but when much lives, as under attack, the same share would be far too much.
 const (
-	headroom     = 160 << 20
+	headroom     = 96 << 20
 	leastPercent = 50
 	mostPercent  = 400
 )

@@ -83,7 +83,7 @@ func defaultSettings() settings {
 		Limits:                  defaultLimitSettings(),
 		Redis:                   defaultRedisSettings(),
 		OnStoreFailure:          refuseOnFailure,
-		HistoryCacheBytes:       128 << 20,
+		HistoryCacheBytes:       64 << 20,
 		HistoryLimit:            recommender.DefaultHistoryLimit,
 		HistoryTTL:              24 * time.Hour,
 		DecisionLogLength:       100,
@@ -125,7 +125,7 @@ func (s *settings) bind(flags *pflag.FlagSet) {
 	flags.IntVar(&s.HistoryLimit, "history-limit", s.HistoryLimit, "recommendations, and scale events, kept per target before those without effect are dropped")
 	flags.DurationVar(&s.HistoryTTL, "history-ttl", s.HistoryTTL, "time after which a target that is not asked for is forgotten; 0 keeps it")
 	flags.IntVar(&s.DecisionLogLength, "decision-log-length", s.DecisionLogLength, "decisions kept per target for people to read; 0 keeps none")
-	flags.IntVar(&s.LoggedRepeats, "decision-log-repeats", s.LoggedRepeats, "decisions logged a second that say what the target's last one said; more are left out")
+	flags.IntVar(&s.LoggedRepeats, "decision-log-repeats", s.LoggedRepeats, "decisions a second that say what the target's last one said and are logged; of more, none are")
 	flags.DurationVar(&s.AnswerRetention, "request-id-retention", s.AnswerRetention, "time for which answers are remembered by request id")
 	flags.IntVar(&s.AnswerLimit, "request-id-limit", s.AnswerLimit, "answers remembered per target")
 	flags.IntVar(&s.MaxRequestBytes, "max-request-bytes", s.MaxRequestBytes, "largest message or body, bytes")

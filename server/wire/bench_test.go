@@ -60,7 +60,7 @@ func podsRequest(pods int, small bool) *setpointv1.RecommendRequest {
 
 func BenchmarkDecode(b *testing.B) {
 	for _, shape := range []string{"small", "usual"} {
-		for _, pods := range []int{10, 100, 1000} {
+		for _, pods := range []int{10, 100, 1000, 10_000} {
 			// As clients in Go do it: maps in no order.
 			data, err := proto.Marshal(podsRequest(pods, shape == "small"))
 			if err != nil {

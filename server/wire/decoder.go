@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"sync"
 	"sync/atomic"
 
 	"github.com/setpoint-dev/setpoint/recommender"
@@ -18,8 +17,7 @@ const (
 type Decoder struct {
 	// options hold where a request sets none.
 	options recommender.Options
-	// pool holds *Request.
-	pool sync.Pool
+	pools   pools
 	// plans by what a request asks for, matches by what a reading is of.
 	plans   memo[plan]
 	matches memo[match]
@@ -32,7 +30,6 @@ type Decoder struct {
 func NewDecoder(options recommender.Options) *Decoder {
 	return &Decoder{
 		options: options,
-		pool:    sync.Pool{New: func() any { return new(Request) }},
 		plans:   memo[plan]{limit: planMemory},
 		matches: memo[match]{limit: matchMemory},
 	}
@@ -46,8 +43,8 @@ func NewDecoder(options recommender.Options) *Decoder {
 // The data may be used again after the call. Release the request once the decision
 // is made.
 func (d *Decoder) Decode(data []byte) (request *Request, ok bool) {
-	r := d.pool.Get().(*Request)
-	r.decoder = d
+	r := d.pools.get(len(data))
+	r.decoder, r.size = d, len(data)
 	// About the part of a message that names take.
 	r.b, r.texts.size = data, len(data)/6
 	ok = r.scan() && r.namesAreUnique() && r.identify() && r.follow() && r.join() && r.finish()

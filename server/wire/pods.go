@@ -42,9 +42,9 @@ const (
 	initContainerRequests = 3<<3 | isBytes
 )
 
-// pod reads one pod.
-func (r *reader) pod(from, to int) bool {
-	p := grow(&r.pods)
+// pod reads one pod, the field of which begins there.
+func (r *reader) pod(begin, from, to int) bool {
+	p := growField(r, &r.pods, requestPods, begin)
 	containers := list[recommender.Container]{tag: podContainers, slab: &r.containers, same: &r.sameContainers}
 	inits := list[recommender.InitContainer]{tag: podInitContainers, slab: &r.inits, same: &r.sameInits}
 	firstOverhead := len(r.overheads)
@@ -166,7 +166,7 @@ func (r *reader) requirements(from, to int) ([]recommender.ResourceRequest, bool
 }
 
 func (r *reader) container(from, to int) bool {
-	c := grow(&r.containers)
+	c := growPart(r, &r.containers, from)
 	for i := range r.variants {
 		if v := &r.variants[i]; v.to-v.from == to-from && bytes.Equal(r.b[v.from:v.to], r.b[from:to]) {
 			*c = v.container
@@ -207,7 +207,7 @@ type variant struct {
 }
 
 func (r *reader) initContainer(from, to int) bool {
-	c := grow(&r.inits)
+	c := growPart(r, &r.inits, from)
 	first := len(r.requests)
 	var seen fields
 	for i := from; i < to; {
@@ -251,7 +251,7 @@ func (r *reader) request(slab *[]recommender.ResourceRequest, first, from, to in
 			return false
 		}
 	}
-	out := grow(slab)
+	out := growPart(r, slab, from)
 	out.Resource = resource
 	out.Quantity, ok = r.quantity(value, to)
 	return ok

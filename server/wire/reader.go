@@ -32,6 +32,7 @@ type reader struct {
 	sampled, valued int
 	// lastSamples are those of the pod before.
 	lastSamples []recommender.ContainerMetrics
+	section     section
 }
 
 // texts is where texts are copied to: many into one piece, which is never written
@@ -77,6 +78,34 @@ func grow[T any](slab *[]T) *T {
 		*slab = append(*slab, zero)
 	}
 	return &(*slab)[n]
+}
+
+// growPart is grow for parts of the fields of a section, the next of which lies there.
+func growPart[T any](r *reader, slab *[]T, at int) *T {
+	if n := len(*slab); n == cap(*slab) && n >= fewParts {
+		reserve(slab, r.section.parts(r.b, n, at))
+	}
+	return grow(slab)
+}
+
+// growField is grow for the fields of a section themselves, the next of which begins
+// there.
+func growField[T any](r *reader, slab *[]T, tag byte, at int) *T {
+	n := len(*slab)
+	r.section.enter(tag, at, n)
+	if n == cap(*slab) && n >= fewParts {
+		r.section.look(r.b)
+		reserve(slab, r.section.fields)
+	}
+	return grow(slab)
+}
+
+// reserve makes room for so many in all, but for no fewer than twice as many as there
+// are, so that it is seldom needed.
+func reserve[T any](slab *[]T, all int) {
+	larger := make([]T, len(*slab), max(all, 2*len(*slab)))
+	copy(larger, *slab)
+	*slab = larger
 }
 
 // part returns what lies in a slab from first on. It can't grow into what comes

@@ -34,15 +34,6 @@ func (v *readings) drop() {
 	*v = readings{byMetric: v.byMetric[:0]}
 }
 
-// large reports whether the values are too many to be kept in memory.
-func (v *readings) large() bool {
-	n := 0
-	for _, m := range v.byMetric[:cap(v.byMetric)] {
-		n += cap(m.Values)
-	}
-	return n > maxParts
-}
-
 // join reads what was found of readings and joins it to the metrics of the spec.
 func (r *Request) join() bool {
 	known := r.readings.plan.input.Readings

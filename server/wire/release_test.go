@@ -2,7 +2,9 @@ package wire_test
 
 import (
 	"bytes"
+	"fmt"
 	"reflect"
+	"strconv"
 	"testing"
 	"time"
 
@@ -110,6 +112,57 @@ func TestDecodingAllocatesNothingPerPod(t *testing.T) {
 			if allocs > 30 {
 				t.Errorf("%d pods: %v allocations", pods, allocs)
 			}
+		}
+	}
+}
+
+// Large requests are read as others are, whatever their parts are like and in which order
+// they come, and so are those that use their memory again.
+func TestLargeRequests(t *testing.T) {
+	t.Parallel()
+	decoder := wire.NewDecoder(defaults)
+	container := func(i int) []byte {
+		return bytesField(7, textField(1, string(rune('a'+i%26))), bytesField(2, textField(1, "cpu"), textField(2, strconv.Itoa(1+i))))
+	}
+	sample := func(i int) []byte {
+		return bytesField(4, textField(1, string(rune('a'+i%26))), bytesField(2, textField(1, "cpu"), textField(2, strconv.Itoa(1+i))))
+	}
+	parts := func(pod, each int, part func(int) []byte) (all []byte) {
+		for i := range each {
+			all = append(all, part(pod+i)...)
+		}
+		return all
+	}
+	for _, tt := range []struct {
+		what string
+		// containers and samples are how many a pod has, by its number.
+		containers, samples func(pod int) int
+		// run is how many pods come in a row before as many of their samples.
+		run int
+	}{
+		{"alike", func(int) int { return 1 }, func(int) int { return 2 }, 500},
+		{"none", func(int) int { return 0 }, func(int) int { return 0 }, 500},
+		{"the first many", func(pod int) int { return max(0, 300-pod*100) }, func(pod int) int { return max(0, 300-pod*100) }, 500},
+		{"the last many", func(pod int) int { return max(0, pod-450) }, func(pod int) int { return max(0, pod-450) }, 500},
+		{"in turns", func(pod int) int { return 1 + pod%3 }, func(pod int) int { return 1 + pod%3 }, 1},
+		{"in several runs", func(pod int) int { return 1 + pod%3 }, func(pod int) int { return 1 + pod%3 }, 100},
+	} {
+		data := encode(t, podsRequest(0, true))
+		for first := 0; first < 500; first += tt.run {
+			for pod := first; pod < first+tt.run; pod++ {
+				data = message(data, bytesField(6, textField(1, fmt.Sprintf("p%04d", pod)), parts(pod, tt.containers(pod), container)))
+			}
+			for pod := first; pod < first+tt.run; pod++ {
+				data = message(data, bytesField(7, textField(1, fmt.Sprintf("p%04d", pod)), parts(pod, tt.samples(pod), sample)))
+			}
+		}
+		for range 3 {
+			if !new(soundness).check(t, decoder, data, defaults) {
+				t.Errorf("%s: not taken", tt.what)
+			}
+		}
+		if new(soundness).check(t, decoder, data[:len(data)-1], defaults) {
+			t.Errorf("%s: taken although it is cut off", tt.what)
 		}
 	}
 }

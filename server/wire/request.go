@@ -20,6 +20,8 @@ type Request struct {
 	Input recommender.Input
 
 	decoder *Decoder
+	// size is that of the message.
+	size int
 	reader
 	found    found
 	scratch  scratch
@@ -47,13 +49,6 @@ type scratch struct {
 	head      []byte
 }
 
-// maxPooled bounds the pods of requests whose memory is used again, and maxParts
-// the parts of all pods.
-const (
-	maxPooled = 4096
-	maxParts  = 8 * maxPooled
-)
-
 // Release gives the request's memory back. After it neither the request nor any
 // slice of its Input may be used. What Recommend returned may: decisions and
 // histories keep texts of the input, parts of its spec and of its previous status,
@@ -61,20 +56,16 @@ const (
 // containers lie together in a few pieces; whoever keeps one of them keeps such a
 // piece. Target with its parts and RequestID lie by themselves.
 func (r *Request) Release() {
-	d := r.decoder
+	d, size := r.decoder, r.size
 	r.drop()
 	r.readings.drop()
-	if cap(r.pods) > maxPooled || cap(r.podMetrics) > maxPooled || r.readings.large() ||
-		max(cap(r.found.custom), cap(r.found.external), cap(r.containers), cap(r.inits), cap(r.requests), cap(r.overheads), cap(r.samples), cap(r.usages)) > maxParts {
-		return
-	}
 	*r = Request{
 		reader:   reader{slabs: r.slabs, names: r.names},
 		found:    found{custom: r.found.custom[:0], external: r.found.external[:0]},
 		scratch:  r.scratch,
 		readings: r.readings,
 	}
-	d.pool.Put(r)
+	d.pools.put(r, size)
 }
 
 // Tags of RecommendRequest. The last one takes two bytes.
@@ -118,9 +109,9 @@ func (r *Request) scan() bool {
 		ok := false
 		switch tag {
 		case requestPods:
-			ok = r.pod(at, end)
+			ok = r.pod(i, at, end)
 		case requestPodMetrics:
-			ok = r.podMetric(at, end)
+			ok = r.podMetric(i, at, end)
 		case requestCustomMetrics:
 			f.custom, ok = append(f.custom, place{at, end}), true
 		case requestExternalMetrics:

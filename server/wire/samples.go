@@ -10,9 +10,9 @@ const (
 	usageUsage        = 2<<3 | isBytes
 )
 
-// podMetric reads the resource samples of one pod.
-func (r *reader) podMetric(from, to int) bool {
-	m := grow(&r.podMetrics)
+// podMetric reads the resource samples of one pod, the field of which begins there.
+func (r *reader) podMetric(begin, from, to int) bool {
+	m := growField(r, &r.podMetrics, requestPodMetrics, begin)
 	first := len(r.samples)
 	var seen fields
 	for i := from; i < to; {
@@ -68,7 +68,7 @@ func (r *reader) sample(index, from, to int) bool {
 	if index < len(r.lastSamples) {
 		likely = r.lastSamples[index].Name
 	}
-	c := grow(&r.samples)
+	c := growPart(r, &r.samples, from)
 	first := len(r.usages)
 	var seen fields
 	for i := from; i < to; {
@@ -108,7 +108,7 @@ func (r *reader) usage(first, from, to int) bool {
 			return false
 		}
 	}
-	out := grow(&r.usages)
+	out := growPart(r, &r.usages, from)
 	out.Resource = resource
 	out.Milli, ok = r.milli(value, to)
 	return ok

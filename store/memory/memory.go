@@ -184,7 +184,8 @@ func (s *Store) AppendLog(ctx context.Context, entries []store.LogEntry) error {
 		return nil
 	}
 	for _, entry := range entries {
-		s.shard(entry.Key).appendLog(entry.Key, bytes.Clone(entry.Value), s.logLength, now)
+		entry.Value = bytes.Clone(entry.Value)
+		s.shard(entry.Key).appendLog(entry, s.logLength, now)
 	}
 	return nil
 }

@@ -65,16 +65,19 @@ func (sh *shard) delete(key store.Key, now time.Duration) bool {
 	return true
 }
 
-func (sh *shard) appendLog(key store.Key, value []byte, bound int, now time.Duration) {
+func (sh *shard) appendLog(entry store.LogEntry, bound int, now time.Duration) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	it := sh.logs.get(key, now)
+	it := sh.logs.get(entry.Key, now)
+	if it != nil && entry.First {
+		return
+	}
 	if it == nil {
-		it = sh.logs.add(key, now)
+		it = sh.logs.add(entry.Key, now)
 		// A log that replaces another one begins past all positions of that.
 		it.value.origin = position(sh.appended)
 	}
-	it.value.push(value, bound)
+	it.value.push(entry.Value, bound)
 	it.touched = now
 	sh.appended++
 }

@@ -33,10 +33,16 @@ func (s *Store) coalescerOf(bucket int) *coalescer {
 	return &s.coalescers[bucket*len(s.coalescers)/bucketCount]
 }
 
+// swapPool holds *pendingSwap that nobody knows any more: neither who waited, nor who
+// performed it. One whose caller gave up waiting does not come back.
+var swapPool = sync.Pool{New: func() any { return &pendingSwap{done: make(chan struct{}, 1)} }}
+
 // coalesce performs a swap together with others.
 func (s *Store) coalesce(ctx context.Context, swap *store.Swap) (store.SwapResult, error) {
-	p := &pendingSwap{done: make(chan struct{})}
-	p.begin(swap, make([]byte, 0, versionLength+len(swap.Value)))
+	p := swapPool.Get().(*pendingSwap)
+	var to texts
+	to.Grow(s.layout.size(swap))
+	p.begin(s.layout, swap, &to)
 	c := s.coalescerOf(s.layout.bucket(swap.Key))
 	c.mu.Lock()
 	c.waiting = append(c.waiting, p)
@@ -50,7 +56,10 @@ func (s *Store) coalesce(ctx context.Context, swap *store.Swap) (store.SwapResul
 	}
 	select {
 	case <-p.done:
-		return p.result, p.err
+		result, err := p.result, p.err
+		*p = pendingSwap{done: p.done}
+		swapPool.Put(p)
+		return result, err
 	case <-ctx.Done():
 		return store.SwapResult{}, fmt.Errorf("swap: %w: %w", store.ErrUnavailable, ctx.Err())
 	}
@@ -69,7 +78,7 @@ func (s *Store) fly(ctx context.Context, c *coalescer) {
 	}
 	s.performSwaps(ctx, flight)
 	for _, p := range flight {
-		close(p.done)
+		p.done <- struct{}{}
 	}
 	c.mu.Lock()
 	more := len(c.waiting) > 0

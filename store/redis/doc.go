@@ -17,7 +17,7 @@
 // and the tags are chosen so that the buckets are spread evenly over the slots:
 //
 //	{prefix}{tag}h:{cluster}/{namespace}/{target}  string: the record
-//	{prefix}{tag}l:{cluster}/{namespace}/{target}  stream: the log, field "v"
+//	{prefix}{tag}l:{cluster}/{namespace}/{target}  list: the log
 //	{prefix}{tag}i                                 sorted set: the bucket's keys that have a record
 //	{prefix}{tag}p                                 string: written by Ping
 //
@@ -28,6 +28,9 @@
 // Redis' own clock; what expired stays in the index until a listing or a sweep,
 // which new keys pay for, finds it.
 //
-// The server needs scripts and streams: Redis 6.2 or newer, or a server that is
-// compatible with it. Scripts name all their keys.
+// An element of a log is a format byte, a number of seven bytes by which pages are
+// found, and the value.
+//
+// The server needs scripts: Redis 6.2 or newer, or a server that is compatible with it.
+// Scripts name all their keys.
 package redis

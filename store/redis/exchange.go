@@ -27,8 +27,9 @@ func newCommand(ctx context.Context, args ...any) command {
 type exchange struct {
 	// operation names it in errors.
 	operation string
-	// command makes command i anew; whole asks for scripts to be sent whole.
-	command func(i int, whole bool) command
+	// args are the arguments of command i; whole asks for scripts to be sent whole.
+	// Once it has been performed they may be used again.
+	args func(i int, whole bool) []any
 	// take takes the reply of command i, nil for none. doubtful says that it was
 	// sent before and may have been performed then. What it refuses fails.
 	take func(i int, reply any, doubtful bool) error
@@ -51,7 +52,11 @@ func (s *Store) perform(ctx context.Context, n int, x *exchange) (errs []error) 
 	if n == 0 {
 		return nil
 	}
-	run := &run{store: s, exchange: x, pending: make([]int, n)}
+	run := &run{store: s, exchange: x}
+	run.pending = run.first[:]
+	if n > len(run.first) {
+		run.pending = make([]int, n)
+	}
 	for i := range run.pending {
 		run.pending[i] = i
 	}
@@ -82,7 +87,9 @@ type run struct {
 	errs     []error // by command; nil until there is one
 	last     []error // by command, of the last attempt; nil until there is one
 	doubtful []bool  // by command; nil until there is one
-	whole    bool
+	// first is room for the one command that most runs are of.
+	first [1]int
+	whole bool
 	// failed says that a server did not do its part.
 	failed bool
 }
@@ -98,9 +105,10 @@ func (r *run) fail(n, i int, err error) {
 // attempt sends what is pending and keeps what is to be sent again. The fault
 // returned is the gravest of them.
 func (r *run) attempt(ctx context.Context, n int) fault {
-	commands := make([]goredis.Cmder, len(r.pending))
+	commands, slab := make([]goredis.Cmder, len(r.pending)), make([]goredis.Cmd, len(r.pending))
 	for k, i := range r.pending {
-		commands[k] = r.exchange.command(i, r.whole)
+		slab[k] = *goredis.NewCmd(ctx, r.exchange.args(i, r.whole)...)
+		commands[k] = command{&slab[k]}
 	}
 	r.whole = false
 	shortfall := r.store.send(ctx, commands, r.exchange.durable)

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"io"
 	"strconv"
 	"strings"
 
@@ -34,8 +35,10 @@ func spreadTags() (tags [bucketCount]string) {
 func slot(tag string) int { return int(crc16(tag)) % slotCount }
 
 // crc16 is the CRC-16/XMODEM of Redis Cluster's specification.
-func crc16(s string) uint16 {
-	var crc uint16
+func crc16(s string) uint16 { return crc16After(0, s) }
+
+// crc16After is the CRC of a text that goes on with s after one with that CRC.
+func crc16After(crc uint16, s string) uint16 {
 	for i := range len(s) {
 		crc = crc<<8 ^ crcTable[byte(crc>>8)^s[i]]
 	}
@@ -61,12 +64,15 @@ var crcTable = func() (table [256]uint16) {
 type layout struct {
 	// bases begin the names of each bucket's keys: prefix and hash tag.
 	bases [bucketCount]string
+	// longest is the length of the longest of them.
+	longest int
 }
 
 func newLayout(prefix string) *layout {
 	l := new(layout)
 	for b, tag := range bucketTags {
 		l.bases[b] = prefix + "{" + tag + "}"
+		l.longest = max(l.longest, len(l.bases[b]))
 	}
 	return l
 }
@@ -78,15 +84,22 @@ type place struct {
 
 func (l *layout) place(key store.Key) place {
 	name := key.Cluster + "/" + key.Namespace + "/" + key.Target
-	return place{l.bases[bucketOf(name)], name}
+	return place{l.bases[l.bucket(key)], name}
+}
+
+// writeRecord writes the name of the key's record.
+func (l *layout) writeRecord(to io.StringWriter, key store.Key) {
+	for _, part := range [...]string{l.bases[l.bucket(key)], "h:", key.Cluster, "/", key.Namespace, "/", key.Target} {
+		_, _ = to.WriteString(part)
+	}
 }
 
 // bucket returns the key's.
 func (l *layout) bucket(key store.Key) int {
-	return bucketOf(key.Cluster + "/" + key.Namespace + "/" + key.Target)
+	crc := crc16After(crc16After(0, key.Cluster), "/")
+	crc = crc16After(crc16After(crc, key.Namespace), "/")
+	return int(crc16After(crc, key.Target) >> 8)
 }
-
-func bucketOf(name string) int { return int(crc16(name) >> 8) }
 
 func (p place) record() string { return p.base + "h:" + p.name }
 func (p place) log() string    { return p.base + "l:" + p.name }

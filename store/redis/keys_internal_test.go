@@ -109,7 +109,8 @@ func TestMembersSortAsKeysDo(t *testing.T) {
 func TestRecordsAreWhatTheyWere(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{"", "x", "\x00\xff", string(make([]byte, 1<<16))} {
-		version := newVersion()
+		random := newVersion()
+		version := store.Version(random[:])
 		r, err := decodeRecord(string(version) + value)
 		if err != nil || r.Version != version || string(r.Value) != value {
 			t.Errorf("%d bytes: %v, version %q, want %q", len(value), err, r.Version, version)

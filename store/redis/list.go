@@ -59,7 +59,7 @@ func (s *Store) exist(ctx context.Context, keys []store.Key) ([]bool, error) {
 	alive := make([]bool, len(keys))
 	errs := s.perform(ctx, len(keys), &exchange{
 		operation: "list",
-		command:   func(i int, _ bool) command { return newCommand(ctx, "exists", s.layout.place(keys[i]).record()) },
+		args:      func(i int, _ bool) []any { return []any{"exists", s.layout.place(keys[i]).record()} },
 		take: func(i int, reply any, _ bool) error {
 			alive[i] = reply == int64(1)
 			return nil
@@ -76,9 +76,9 @@ func (s *Store) purge(ctx context.Context, keys []store.Key) {
 	}
 	s.perform(ctx, len(keys), &exchange{
 		operation: "purge",
-		command: func(i int, whole bool) command {
+		args: func(i int, whole bool) []any {
 			p := s.layout.place(keys[i])
-			return newCommand(ctx, purgeScript.args(whole, []string{p.record(), p.index()}, p.member())...)
+			return purgeScript.args(whole, []string{p.record(), p.index()}, p.member())
 		},
 		take: func(_ int, reply any, _ bool) error {
 			if reply == int64(1) {
@@ -211,9 +211,9 @@ func (m *merge) feed(ctx context.Context) error {
 	step := min(max(m.wanted*2/bucketCount, 2)+2, maxListStep)
 	errs := m.store.perform(ctx, len(m.hungry), &exchange{
 		operation: "list",
-		command: func(i int, _ bool) command {
+		args: func(i int, _ bool) []any {
 			c := m.hungry[i]
-			return newCommand(ctx, "zrange", c.index, c.from, m.to, "bylex", "limit", 0, step)
+			return []any{"zrange", c.index, c.from, m.to, "bylex", "limit", 0, step}
 		},
 		take: func(i int, reply any, _ bool) error {
 			c := m.hungry[i]

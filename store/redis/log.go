@@ -2,15 +2,25 @@ package redis
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"strconv"
-	"strings"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// logField is the field of a stream's entries that holds the value.
-const logField = "v"
+// A log is a list whose elements are the format's byte, the entry's number in seven
+// bytes, and the value. A list takes hardly more than its elements, where a stream
+// takes some kilobytes for its first entry.
+//
+// The numbers of a log are consecutive, so that an element is found by the first
+// one's number. The first number of all is the time, in microseconds: it is past those
+// of a log that was deleted.
+const (
+	logFormat = 1
+	logHeader = 8
+)
 
 // AppendLog implements store.Log. It uses one round trip per shard. An entry whose
 // answer was lost is not sent again.
@@ -18,36 +28,26 @@ func (s *Store) AppendLog(ctx context.Context, entries []store.LogEntry) error {
 	if err := s.begin(ctx, "append log"); err != nil {
 		return err
 	}
-	if s.options.LogLength < 0 || len(entries) == 0 {
+	if s.options.LogLength < 0 {
 		return nil
 	}
-	type action struct {
-		key   string
-		value []byte // nil: prolong the log's life
-	}
-	actions := make([]action, 0, 2*len(entries))
-	last := make(map[store.Key]int, len(entries))
-	for i, e := range entries {
-		last[e.Key] = i
-	}
-	for i, e := range entries {
-		key := s.layout.place(e.Key).log()
-		actions = append(actions, action{key, append([]byte{}, e.Value...)})
-		if s.ttl != "0" && last[e.Key] == i {
-			actions = append(actions, action{key: key})
-		}
-	}
-	errs := s.perform(ctx, len(actions), &exchange{
+	length, now := strconv.Itoa(s.options.LogLength), strconv.FormatInt(time.Now().UnixMicro(), 10)
+	errs := s.perform(ctx, len(entries), &exchange{
 		operation: "append log",
 		once:      true,
-		command: func(i int, _ bool) command {
-			a := actions[i]
-			if a.value == nil {
-				return newCommand(ctx, "pexpire", a.key, s.ttl)
+		args: func(i int, whole bool) []any {
+			e, first := &entries[i], "0"
+			if e.First {
+				first = "1"
 			}
-			return newCommand(ctx, "xadd", a.key, "maxlen", "=", s.options.LogLength, "*", logField, a.value)
+			return appendScript.args(whole, []string{s.layout.place(e.Key).log()}, e.Value, length, s.ttl, now, first)
 		},
-		take: func(int, any, bool) error { return nil },
+		take: func(_ int, reply any, _ bool) error {
+			if reply != "OK" {
+				return errForeignLog
+			}
+			return nil
+		},
 	})
 	if errs == nil {
 		return nil
@@ -55,29 +55,26 @@ func (s *Store) AppendLog(ctx context.Context, entries []store.LogEntry) error {
 	return store.BatchError(errs)
 }
 
-// ReadLog implements store.Log. A position is the stream id of the entry before it.
+// ReadLog implements store.Log. A position is the number of the entry before it.
 func (s *Store) ReadLog(ctx context.Context, key store.Key, before string, limit int) ([][]byte, string, error) {
 	if err := s.begin(ctx, "read log"); err != nil {
 		return nil, "", err
 	}
-	end := "+"
-	if before != "" {
-		if !validPosition(before) {
-			return nil, "", fmt.Errorf("read log: %w: %q", store.ErrInvalidPosition, before)
-		}
-		end = "(" + before
+	end, ok := parsePosition(before)
+	if !ok {
+		return nil, "", fmt.Errorf("read log: %w: %q", store.ErrInvalidPosition, before)
 	}
 	limit = min(limit, maxPage)
 	var values [][]byte
 	var next string
 	errs := s.perform(ctx, 1, &exchange{
 		operation: "read log",
-		command: func(int, bool) command {
+		args: func(_ int, whole bool) []any {
 			// One more tells whether there is more.
-			return newCommand(ctx, "xrevrange", s.layout.place(key).log(), end, "-", "count", limit+1)
+			return readScript.args(whole, []string{s.layout.place(key).log()}, before, limit+1)
 		},
 		take: func(_ int, reply any, _ bool) (err error) {
-			values, next, err = logPage(reply, limit)
+			values, next, err = logPage(reply, end, limit)
 			return err
 		},
 	})
@@ -87,47 +84,47 @@ func (s *Store) ReadLog(ctx context.Context, key store.Key, before string, limit
 // maxPage bounds what is asked for at once.
 const maxPage = 1 << 16
 
-// logPage reads XREVRANGE's reply: pairs of an id and the fields.
-func logPage(reply any, limit int) (values [][]byte, next string, err error) {
-	entries, _ := reply.([]any)
-	more := len(entries) > limit
-	if more {
-		entries = entries[:limit]
+// logPage reads what readScript returns: elements, oldest first, one more than the limit
+// if there is more. None of them may be at or past the end.
+func logPage(reply any, end uint64, limit int) (values [][]byte, next string, err error) {
+	elements, ok := reply.([]any)
+	if !ok {
+		return nil, "", errForeignLog
 	}
-	var id string
-	for _, entry := range entries {
-		pair, _ := entry.([]any)
-		if len(pair) != 2 {
+	for i := len(elements) - 1; i >= 0 && len(values) < limit; i-- {
+		text, _ := elements[i].(string)
+		number, value, ok := decodeLogged(text)
+		if !ok || number >= end {
 			return nil, "", errForeignLog
 		}
-		fields, _ := pair[1].([]any)
-		id, _ = pair[0].(string)
-		if len(fields) != 2 || fields[0] != logField {
-			return nil, "", errForeignLog
-		}
-		value, _ := fields[1].(string)
+		end = number
 		values = append(values, []byte(value))
 	}
-	if more {
-		next = id
+	if len(elements) > limit {
+		next = strconv.FormatUint(end, 10)
 	}
 	return values, next, nil
 }
 
-var errForeignLog = fmt.Errorf("%w: a log entry without field %q", store.ErrUnreadable, logField)
+// decodeLogged reads an element of a log; false: it is none.
+func decodeLogged(element string) (number uint64, value string, ok bool) {
+	if len(element) < logHeader || element[0] != logFormat {
+		return 0, "", false
+	}
+	number = binary.BigEndian.Uint64([]byte(element[:logHeader])) & (1<<56 - 1)
+	return number, element[logHeader:], true
+}
 
-// validPosition reports whether the string is a stream id, in the form that Redis
-// writes, that something can come before.
-func validPosition(s string) bool {
-	ms, seq, ok := strings.Cut(s, "-")
-	if !ok || s == "0-0" {
-		return false
+var errForeignLog = fmt.Errorf("%w: not a log of format %d; delete the target, or the log alone", store.ErrUnreadable, logFormat)
+
+// maxPosition is past all numbers. Scripts calculate with them, exactly up to here.
+const maxPosition = 1 << 53
+
+// parsePosition reads a position, in the form that ReadLog writes it.
+func parsePosition(s string) (end uint64, ok bool) {
+	if s == "" {
+		return maxPosition, true
 	}
-	for _, part := range []string{ms, seq} {
-		n, err := strconv.ParseUint(part, 10, 64)
-		if err != nil || strconv.FormatUint(n, 10) != part {
-			return false
-		}
-	}
-	return true
+	n, err := strconv.ParseUint(s, 10, 64)
+	return n, err == nil && n > 0 && n < maxPosition && strconv.FormatUint(n, 10) == s
 }

@@ -18,12 +18,11 @@ const (
 
 // newVersion returns a version that no other swap has chosen, beyond any
 // coincidence: they are compared for one key only.
-func newVersion() store.Version {
-	var v [versionLength]byte
+func newVersion() (v [versionLength]byte) {
 	v[0] = recordFormat
 	// Seeded by the operating system; see math/rand/v2.
 	binary.BigEndian.PutUint64(v[1:], rand.Uint64())
-	return store.Version(v[:])
+	return v
 }
 
 // decodeRecord reads what is stored. The value shares no memory with anything.

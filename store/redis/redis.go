@@ -107,7 +107,7 @@ func (s *Store) load(ctx context.Context, keys []store.Key) ([]store.Record, []e
 	errs := s.perform(ctx, len(keys), &exchange{
 		operation: "load",
 		durable:   true, // or an answer that is not could be given again
-		command:   func(i int, _ bool) command { return newCommand(ctx, "get", s.layout.place(keys[i]).record()) },
+		args:      func(i int, _ bool) []any { return []any{"get", s.layout.place(keys[i]).record()} },
 		take: func(i int, reply any, _ bool) (err error) {
 			if reply == nil {
 				return nil
@@ -130,8 +130,8 @@ func (s *Store) Delete(ctx context.Context, key store.Key) (bool, error) {
 	errs := s.perform(ctx, 1, &exchange{
 		operation: "delete",
 		durable:   true,
-		command: func(_ int, whole bool) command {
-			return newCommand(ctx, deleteScript.args(whole, []string{p.record(), p.log(), p.index()}, p.member())...)
+		args: func(_ int, whole bool) []any {
+			return deleteScript.args(whole, []string{p.record(), p.log(), p.index()}, p.member())
 		},
 		take: func(_ int, reply any, doubtful bool) error {
 			existed = reply == int64(1)
@@ -161,8 +161,8 @@ func (s *Store) Ping(ctx context.Context) error {
 	errs := s.perform(ctx, n, &exchange{
 		operation: "ping",
 		durable:   true,
-		command: func(i int, whole bool) command {
-			return newCommand(ctx, pingScript.args(whole, []string{s.layout.bases[i*bucketCount/pingKeys] + "p"})...)
+		args: func(i int, whole bool) []any {
+			return pingScript.args(whole, []string{s.layout.bases[i*bucketCount/pingKeys] + "p"})
 		},
 		take: func(int, any, bool) error { return nil },
 	})

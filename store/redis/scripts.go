@@ -7,7 +7,7 @@ import (
 
 // script is a Lua script that is sent by its hash, and whole only to a server that
 // does not know it. Scripts name all their keys, decide nothing of scaling, and can
-// be run twice with the effect of once.
+// be run twice with the effect of once, except for appendScript.
 type script struct {
 	source string
 	// hash is a string, made an argument once and for all.
@@ -21,16 +21,19 @@ func newScript(source string) *script {
 
 // args are the command's arguments: by hash, or whole.
 func (s *script) args(whole bool, keys []string, argv ...any) []any {
-	args := make([]any, 0, 3+len(keys)+len(argv))
-	if whole {
-		args = append(args, "eval", s.source, len(keys))
-	} else {
-		args = append(args, "evalsha", s.hash, len(keys))
-	}
+	args := s.appendHead(make([]any, 0, 3+len(keys)+len(argv)), whole, len(keys))
 	for _, key := range keys {
 		args = append(args, key)
 	}
 	return append(args, argv...)
+}
+
+// appendHead appends what comes before the keys, of which there are so many.
+func (s *script) appendHead(args []any, whole bool, keys int) []any {
+	if whole {
+		return append(args, "eval", s.source, keys)
+	}
+	return append(args, "evalsha", s.hash, keys)
 }
 
 // Scripts. The version is the first 9 bytes of a record.
@@ -63,6 +66,36 @@ return 1`)
 redis.call('DEL', KEYS[2])
 redis.call('ZREM', KEYS[3], ARGV[1])
 return n`)
+
+	// appendScript appends ARGV[1] to the log KEYS[1], which keeps ARGV[2] entries, and
+	// lives for ARGV[3] milliseconds from now on (0: for ever). A log begins with the
+	// number ARGV[4]. With ARGV[5] '1' only an empty log is appended to. It returns OK,
+	// but 0 if the log is not one that it can append to.
+	appendScript = newScript(`local last, number = redis.call('LINDEX', KEYS[1], -1), tonumber(ARGV[4])
+if last then
+  if #last < 8 or string.byte(last) ~= 1 then return 0 end
+  if ARGV[5] == '1' then return redis.status_reply('OK') end
+  number = struct.unpack('>I7', last, 2) + 1
+end
+local length = redis.call('RPUSH', KEYS[1], string.char(1) .. struct.pack('>I7', number) .. ARGV[1])
+if length > tonumber(ARGV[2]) then redis.call('LTRIM', KEYS[1], '-' .. ARGV[2], -1) end
+if ARGV[3] ~= '0' then redis.call('PEXPIRE', KEYS[1], ARGV[3]) end
+return redis.status_reply('OK')`)
+
+	// readScript returns up to ARGV[2] elements of the log KEYS[1], the last of those
+	// before the number ARGV[1], or of all if that is empty, in their order. It returns 0
+	// if the log is none.
+	readScript = newScript(`local last = -1
+if ARGV[1] ~= '' then
+  local first = redis.call('LINDEX', KEYS[1], 0)
+  if not first then return {} end
+  if #first < 8 or string.byte(first) ~= 1 then return 0 end
+  last = math.min(tonumber(ARGV[1]) - struct.unpack('>I7', first, 2), redis.call('LLEN', KEYS[1])) - 1
+  if last < 0 then return {} end
+end
+local from = last - ARGV[2] + 1
+if last >= 0 and from < 0 then from = 0 end
+return redis.call('LRANGE', KEYS[1], from, last)`)
 
 	// pingScript writes KEYS[1], which lives for a minute. A script, for a server that
 	// runs none is of no use.

@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -10,23 +11,44 @@ import (
 // pendingSwap is a swap on its way.
 type pendingSwap struct {
 	key store.Key
-	old store.Version
-	// raw is the record to write.
-	raw []byte
+	// old is the version to replace, record the name of the record, and raw what to
+	// write there: arguments are pointers to them, which take no memory of their own.
+	old, record, raw string
+	args             [maxSwapArgs]any
 	// result counts unless there is an err.
 	result store.SwapResult
 	err    error
-	// done is closed when it is, for a swap that somebody waits for.
+	// done takes a value when it is, for a swap that somebody waits for.
 	done chan struct{}
 }
 
-// begin takes a swap. The record to write is appended to b, which is returned.
-func (p *pendingSwap) begin(swap *store.Swap, b []byte) []byte {
-	p.key, p.old, p.result.Record.Version = swap.Key, swap.Old, newVersion()
-	before := len(b)
-	b = append(append(b, p.result.Record.Version...), swap.Value...)
-	p.raw = b[before:len(b):len(b)]
-	return b
+// maxSwapArgs is how many arguments a swap's command has: one that creates has the most.
+const maxSwapArgs = 9
+
+// texts is where the arguments of swaps are written to, one after the other.
+type texts struct{ strings.Builder }
+
+// since returns what was written from there on.
+func (t *texts) since(from int) string { return t.String()[from:] }
+
+// size is about how much room a swap needs there.
+func (l *layout) size(swap *store.Swap) int {
+	const separators = len("h://")
+	return versionLength + len(swap.Value) + l.longest + separators + len(swap.Key.Cluster) + len(swap.Key.Namespace) + len(swap.Key.Target)
+}
+
+// begin takes a swap.
+func (p *pendingSwap) begin(l *layout, swap *store.Swap, to *texts) {
+	from := to.Len()
+	version := newVersion()
+	to.Write(version[:])
+	to.Write(swap.Value)
+	p.raw = to.since(from)
+	p.key, p.old = swap.Key, string(swap.Old)
+	p.result = store.SwapResult{Record: store.Record{Version: store.Version(p.raw[:versionLength])}}
+	from = to.Len()
+	l.writeRecord(to, swap.Key)
+	p.record = to.since(from)
 }
 
 // CompareAndSwap implements store.Store. Swaps of concurrent callers share round trips.
@@ -44,12 +66,13 @@ func (s *Store) CompareAndSwapBatch(ctx context.Context, swaps []store.Swap) ([]
 	}
 	size := 0
 	for i := range swaps {
-		size += versionLength + len(swaps[i].Value)
+		size += s.layout.size(&swaps[i])
 	}
-	slab, raw := make([]pendingSwap, len(swaps)), make([]byte, 0, size)
-	pending := make([]*pendingSwap, len(swaps))
+	var to texts
+	to.Grow(size)
+	slab, pending := make([]pendingSwap, len(swaps)), make([]*pendingSwap, len(swaps))
 	for i := range swaps {
-		raw = slab[i].begin(&swaps[i], raw)
+		slab[i].begin(s.layout, &swaps[i], &to)
 		pending[i] = &slab[i]
 	}
 	failed := s.performSwaps(ctx, pending)
@@ -78,9 +101,7 @@ func (s *Store) performSwaps(ctx context.Context, swaps []*pendingSwap) (failed 
 	errs := s.perform(ctx, len(swaps), &exchange{
 		operation: "swap",
 		durable:   true,
-		command: func(i int, whole bool) command {
-			return newCommand(ctx, s.swapArgs(swaps[i], whole)...)
-		},
+		args:      func(i int, whole bool) []any { return s.swapArgs(swaps[i], whole) },
 		take: func(i int, reply any, doubtful bool) error {
 			if _, swapped := reply.(int64); !swapped {
 				return s.lost(swaps[i], reply, doubtful)
@@ -115,9 +136,10 @@ func (s *Store) lost(p *pendingSwap, reply any, doubtful bool) (err error) {
 }
 
 func (s *Store) swapArgs(p *pendingSwap, whole bool) []any {
-	at := s.layout.place(p.key)
-	if p.old == "" {
-		return createScript.args(whole, []string{at.record(), at.index()}, "", p.raw, s.ttl, at.member())
+	args := p.args[:0]
+	if p.old != "" {
+		return append(swapScript.appendHead(args, whole, 1), &p.record, &p.old, &p.raw, s.ttl)
 	}
-	return swapScript.args(whole, []string{at.record()}, string(p.old), p.raw, s.ttl)
+	at := s.layout.place(p.key)
+	return append(createScript.appendHead(args, whole, 2), &p.record, at.index(), "", &p.raw, s.ttl, at.member())
 }

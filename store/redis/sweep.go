@@ -101,8 +101,8 @@ func (w *sweeper) sweep(ctx context.Context) {
 func (w *sweeper) members(ctx context.Context, n int) (keys []store.Key, ended bool, err error) {
 	errs := w.store.perform(ctx, 1, &exchange{
 		operation: "sweep",
-		command: func(int, bool) command {
-			return newCommand(ctx, "zrange", w.store.layout.bases[w.bucket]+"i", w.from, "+", "bylex", "limit", 0, n)
+		args: func(int, bool) []any {
+			return []any{"zrange", w.store.layout.bases[w.bucket] + "i", w.from, "+", "bylex", "limit", 0, n}
 		},
 		take: func(_ int, reply any, _ bool) error {
 			members, _ := reply.([]any)

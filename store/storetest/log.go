@@ -18,6 +18,7 @@ var logTests = []test{
 	{"PositionsStayWhenEntriesAreAppended", testLogPositionStays},
 	{"PositionsMayBeDropped", testLogPositionDropped},
 	{"InvalidPosition", testLogInvalidPosition},
+	{"FirstEntriesBeginLogsOnly", testLogFirst},
 	{"IndependentOfTheRecord", testLogIndependent},
 	{"DeletedWithTheKey", testLogDeleted},
 }
@@ -176,6 +177,22 @@ func testLogInvalidPosition(t *testing.T, s suite) {
 			}
 		}
 	}
+}
+
+func testLogFirst(t *testing.T, s suite) {
+	f := s.open(t)
+	k, other := key("target"), key("other")
+	first := func(k store.Key, value string) store.LogEntry {
+		return store.LogEntry{Key: k, Value: []byte(value), First: true}
+	}
+	f.appendEntries(first(k, "1"), first(k, "not the first"), store.LogEntry{Key: k, Value: []byte("2")}, first(other, "1"))
+	f.appendEntries(first(k, "nor this one"))
+	f.wantLog(k, "2", "1")
+	f.wantLog(other, "1")
+	f.mustDeleteLog(k)
+	f.appendEntries(first(k, "1 again"))
+	f.appendLog(k, "2 again")
+	f.wantLog(k, "2 again", "1 again")
 }
 
 func testLogIndependent(t *testing.T, s suite) {

@@ -68,7 +68,7 @@ func TestAUserWithoutScriptsIsRefused(t *testing.T) {
 	s := r.start(t, func(su *setup) { su.redis.Username, su.redis.Password = user, password })
 	c := newCase(t, r, s)
 	end := rights([]any{"-eval", "-evalsha"}, []any{"+@all"})(t, r)
-	f := fault{reads: true}
+	f := fault{reads: true, noScripts: true}
 	f.refusesAll(t, c)
 	end()
 	f.recovers(t, c)

@@ -213,12 +213,12 @@ func TestALogEntryWhoseReplyIsLostIsNotWrittenTwice(t *testing.T) {
 	name := target("logged")
 	_, err := s.recommendations.Recommend(t.Context(), wants(name, "", current))
 	must(t, err)
-	_, err = s.decisions(t.Context(), name)
-	must(t, err)
-	l := &loss{prefix: "$", times: 1} // the id of a stream's entry
-	r.proxy.lose(t, l)
 	_, err = s.recommendations.Recommend(t.Context(), wants(name, "", 2*current))
 	must(t, err)
+	_, err = s.decisions(t.Context(), name)
+	must(t, err)
+	l := &loss{prefix: "+OK", times: 1} // an entry is appended
+	r.proxy.lose(t, l)
 	_, err = s.recommendations.Recommend(t.Context(), wants(name, "", 3*current))
 	must(t, err)
 	logged, err := s.decisions(t.Context(), name)

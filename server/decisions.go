@@ -1,0 +1,104 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/auth/policy"
+	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+func (s *targetService) ListDecisions(ctx context.Context, req *setpointv1.ListDecisionsRequest) (*setpointv1.ListDecisionsResponse, error) {
+	if err := check(req); err != nil {
+		return nil, err
+	}
+	if err := callerOf(ctx).check(policy.Read, parseTarget(req.GetParent())); err != nil {
+		return nil, err
+	}
+	// Before the record is read: what this instance has logged is not newer then.
+	if err := s.targets.decisions.flush(ctx); err != nil {
+		return nil, storeError(ctx, req.GetParent(), err)
+	}
+	history, err := s.targets.history(ctx, req.GetParent())
+	if err != nil {
+		return nil, err
+	}
+	size := pageSize(req.GetPageSize(), defaultDecisionsPage)
+	position, shown := req.GetPageToken(), ""
+	if id, ok := strings.CutPrefix(position, afterRecord); ok {
+		position, shown = "", id
+	}
+	page, err := s.logPage(ctx, req.GetParent(), position, size)
+	if err != nil {
+		return nil, err
+	}
+	if req.GetPageToken() == "" {
+		return s.withRecord(ctx, req.GetParent(), history, page, size)
+	}
+	page.Decisions = slices.DeleteFunc(page.GetDecisions(), func(d *setpointv1.Decision) bool { return d.GetRecommendationId() == shown })
+	return page, nil
+}
+
+// afterRecord begins the page token that follows a page with nothing but the decision
+// in the record, whose id follows: it may be logged by then.
+const afterRecord = "pending-"
+
+// logPage reads a page of the log. What is there and is no decision is left out.
+func (s *targetService) logPage(ctx context.Context, target, position string, size int) (*setpointv1.ListDecisionsResponse, error) {
+	values, next, err := s.log.ReadLog(ctx, parseTarget(target), position, size)
+	if errors.Is(err, store.ErrInvalidPosition) {
+		return nil, badPageToken()
+	}
+	if err != nil {
+		return nil, storeError(ctx, target, err)
+	}
+	page := &setpointv1.ListDecisionsResponse{NextPageToken: next}
+	for _, value := range values {
+		if d := (logged{value: value}).decision(); d != nil {
+			page.Decisions = append(page.Decisions, d)
+		}
+	}
+	return page, nil
+}
+
+// withRecord puts the decision that is in the record in front of the first page of the
+// log, unless it is there: a change is logged when it is settled, and what says nothing
+// new only while there is room for it.
+func (s *targetService) withRecord(ctx context.Context, target string, history *recommender.History, page *setpointv1.ListDecisionsResponse, size int) (*setpointv1.ListDecisionsResponse, error) {
+	last := conversion.PendingDecision(history, recommender.Undecided)
+	pending := last != nil
+	if !pending {
+		last = conversion.LastDecision(history)
+	}
+	if last == nil || !leads(last, page.GetDecisions(), pending) {
+		return page, nil
+	}
+	front := []*setpointv1.Decision{last}
+	if size == 1 {
+		return &setpointv1.ListDecisionsResponse{Decisions: front, NextPageToken: afterRecord + last.GetRecommendationId()}, nil
+	}
+	if len(page.GetDecisions()) == size {
+		var err error
+		if page, err = s.logPage(ctx, target, "", size-1); err != nil {
+			return nil, err
+		}
+	}
+	page.Decisions = slices.Concat([]*setpointv1.Decision{last}, page.GetDecisions())
+	return page, nil
+}
+
+// leads reports whether a decision comes before those that are logged, newest first: it
+// is none of them, and pending or no older. Other instances may have logged since.
+func leads(last *setpointv1.Decision, newest []*setpointv1.Decision, pending bool) bool {
+	for _, d := range newest {
+		if d.GetRecommendationId() == last.GetRecommendationId() {
+			return false
+		}
+	}
+	return pending || len(newest) == 0 || !newest[0].GetTime().AsTime().After(last.GetTime().AsTime())
+}

@@ -1,0 +1,68 @@
+package server
+
+import (
+	"slices"
+	"time"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/conversion"
+)
+
+// logged is a decision as the log keeps it: encoded like the history of a target of
+// which nothing is known but its last decision, and so as small, checked and of a format
+// that can change. As an API message it would take four times as much.
+type logged struct {
+	value []byte
+	// first says that it is of interest only where the log has no other.
+	first bool
+}
+
+func logDecision(status *recommender.Status, decision *recommender.LastDecision) logged {
+	h := recommender.History{Updated: time.Unix(0, decision.At).UTC(), Status: *status, Last: *decision}
+	return logged{value: h.AppendBinary(nil)}
+}
+
+// logNew is for a decision that has just been made.
+func logNew(d *recommender.Decision, requestID string) logged {
+	return logDecision(&d.Status, &recommender.LastDecision{
+		ID: d.ID, RequestID: requestID, At: d.At.UnixNano(), From: d.Current, To: d.Desired, Reason: d.Reason, Error: d.Error,
+	})
+}
+
+// logSettled is for a change that was pending before, with the status given.
+func logSettled(before *recommender.History, status *recommender.Status, outcome recommender.Outcome) logged {
+	p := before.Pending
+	return logDecision(status, &recommender.LastDecision{
+		ID: p.ID, RequestID: p.RequestID, At: p.At, From: p.From, To: p.To, Reason: p.Reason, Error: p.Error, Outcome: outcome,
+	})
+}
+
+// logFirst is for the last decision of a history, which may never have been logged.
+func logFirst(before *recommender.History) logged {
+	l := logDecision(&before.Status, &before.Last)
+	l.first = true
+	return l
+}
+
+// decision returns what is to be shown of it; nil for what is none.
+func (l logged) decision() *setpointv1.Decision {
+	h, err := recommender.DecodeHistory(l.value)
+	if err != nil {
+		return nil
+	}
+	return conversion.LastDecision(&h)
+}
+
+// repeats reports whether a decision says what the last one said: the same counts for
+// the same reason under the same conditions. Readings and the numbers in messages may
+// differ.
+func repeats(d *recommender.Decision, before *recommender.History) bool {
+	last := &before.Last
+	if last.At == 0 || last.From != d.Current || last.To != d.Desired || last.Reason != d.Reason || last.Error != d.Error {
+		return false
+	}
+	return slices.EqualFunc(d.Status.Conditions, before.Status.Conditions, func(a, b recommender.Condition) bool {
+		return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason
+	})
+}

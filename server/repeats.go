@@ -1,0 +1,37 @@
+package server
+
+import (
+	"sync"
+	"time"
+)
+
+// repeatsPeriod is how often targets are usually asked for.
+const repeatsPeriod = 15 * time.Second
+
+// repeatsRoom says whether decisions are logged that say nothing new: all of them, or,
+// where there are too many, none. A share of them would tell nobody anything, and with
+// many targets fill the store in the course of a day.
+type repeatsRoom struct {
+	// most is how many there may be in a period.
+	most int
+
+	mu    sync.Mutex
+	ends  time.Time // of the period; guarded by mu
+	count int       // of this period so far; guarded by mu
+	full  bool      // the period before had too many; guarded by mu
+}
+
+// takes counts one more and reports whether it is to be logged.
+func (r *repeatsRoom) takes(now time.Time) bool {
+	if r.most <= 0 {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if since := now.Sub(r.ends); since >= 0 {
+		r.full = since < repeatsPeriod && r.count > r.most
+		r.count, r.ends = 0, now.Add(repeatsPeriod)
+	}
+	r.count++
+	return !r.full && r.count <= r.most
+}

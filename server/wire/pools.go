@@ -1,0 +1,62 @@
+package wire
+
+import (
+	"sync"
+	"unsafe"
+
+	"github.com/setpoint-dev/setpoint/recommender"
+)
+
+// pools hold requests whose memory is used again, by the size of the message that they
+// were read from: so those of a few pods never hold the memory of one with thousands,
+// however many calls there are, and those of thousands find enough.
+type pools [len(poolLimits)]sync.Pool
+
+// poolLimits are up to which size messages share a pool, bytes. What is larger, some
+// 25,000 pods, is left to the garbage collector. The parts of a message may take
+// poolFactor times its size: usually they take twice.
+var poolLimits = [...]int{16 << 10, 256 << 10, 4 << 20}
+
+const poolFactor = 8
+
+// get returns a request for a message of that size.
+func (p *pools) get(size int) *Request {
+	for i, limit := range poolLimits {
+		if size <= limit {
+			if r, ok := p[i].Get().(*Request); ok {
+				return r
+			}
+			break
+		}
+	}
+	return new(Request)
+}
+
+// put takes a request that was read from a message of that size, unless it holds much
+// more than such messages do.
+func (p *pools) put(r *Request, size int) {
+	for i, limit := range poolLimits {
+		if size <= limit {
+			if r.held() <= poolFactor*limit {
+				p[i].Put(r)
+			}
+			return
+		}
+	}
+}
+
+// held is about how much memory is used again, bytes.
+func (r *Request) held() int {
+	held := room(r.pods) + room(r.containers) + room(r.inits) + room(r.requests) + room(r.overheads) +
+		room(r.podMetrics) + room(r.samples) + room(r.usages) + room(r.names) + room(r.found.custom) + room(r.found.external)
+	all := r.readings.byMetric[:cap(r.readings.byMetric)]
+	for i := range all {
+		held += int(unsafe.Sizeof(recommender.Readings{})) + room(all[i].Values)
+	}
+	return held
+}
+
+func room[T any](slab []T) int {
+	var part T
+	return cap(slab) * int(unsafe.Sizeof(part))
+}

@@ -1,0 +1,142 @@
+package redis_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/store"
+	"github.com/setpoint-dev/setpoint/store/redis"
+	"github.com/setpoint-dev/setpoint/store/redis/redistest"
+)
+
+// logged returns a store with a log of three entries, and the log's name in Redis.
+func logged(t *testing.T) (s *redis.Store, key store.Key, name string) {
+	t.Helper()
+	server := redistest.Shared(t)
+	prefix := redistest.Prefix(t)
+	s = (&opener{url: server.URL()}).open(t, prefix, nil)
+	t.Cleanup(func() { _ = s.Close() })
+	key = store.Key{Cluster: "c", Namespace: "n", Target: "t"}
+	for _, value := range []string{"1", "2", "3"} {
+		if err := s.AppendLog(t.Context(), []store.LogEntry{{Key: key, Value: []byte(value)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names, err := server.Client(t).Keys(t.Context(), prefix+"*}l:c/n/t").Result()
+	if err != nil || len(names) != 1 {
+		t.Fatalf("the log is one of %v, %v", names, err)
+	}
+	return s, key, names[0]
+}
+
+// What is under a log's name and is no log is told, neither read nor written to, and
+// goes with the target.
+func TestForeignLogsAreUnreadable(t *testing.T) {
+	t.Parallel()
+	for name, commands := range map[string][][]any{
+		"a stream":             {{"del"}, {"xadd", "*", "v", "entry"}},
+		"a string":             {{"set", "entry"}},
+		"an element too short": {{"rpush", "\x01"}},
+		"an empty element":     {{"rpush", ""}},
+		"another format":       {{"rpush", "\x02\x00\x00\x00\x00\x00\x00\x01entry"}},
+		"a list of something":  {{"del"}, {"rpush", "something"}},
+		"a damaged element":    {{"lset", -1, "\x02"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, key, log := logged(t)
+			admin := redistest.Shared(t).Client(t)
+			for _, c := range commands {
+				if err := admin.Do(t.Context(), append([]any{c[0], log}, c[1:]...)...).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before, err := admin.Dump(t.Context(), log).Result()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if values, _, err := s.ReadLog(t.Context(), key, "", 10); !errors.Is(err, store.ErrUnreadable) {
+				t.Errorf("ReadLog returned %q, %v, want ErrUnreadable", values, err)
+			}
+			if err := s.AppendLog(t.Context(), []store.LogEntry{{Key: key, Value: []byte("4")}}); !errors.Is(err, store.ErrUnreadable) {
+				t.Errorf("AppendLog returned %v, want ErrUnreadable", err)
+			}
+			if after, err := admin.Dump(t.Context(), log).Result(); err != nil || after != before {
+				t.Errorf("it was changed: %q, now %q, %v", before, after, err)
+			}
+			if _, err := s.Delete(t.Context(), key); err != nil {
+				t.Fatal(err)
+			}
+			if values, _, err := s.ReadLog(t.Context(), key, "", 10); err != nil || len(values) > 0 {
+				t.Errorf("after Delete: %q, %v", values, err)
+			}
+		})
+	}
+}
+
+// Where somebody has removed elements, positions are wrong, but pages end.
+func TestPagesEndWhereElementsAreMissing(t *testing.T) {
+	t.Parallel()
+	s, key, log := logged(t)
+	_, next, err := s.ReadLog(t.Context(), key, "", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin := redistest.Shared(t).Client(t)
+	elements, err := admin.LRange(t.Context(), log, 0, -1).Result()
+	if err != nil || len(elements) != 3 {
+		t.Fatalf("%q, %v", elements, err)
+	}
+	if err := admin.LRem(t.Context(), log, 1, elements[1]).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if values, _, err := s.ReadLog(t.Context(), key, next, 1); !errors.Is(err, store.ErrUnreadable) {
+		t.Errorf("from where elements are missing: %q, %v, want ErrUnreadable", values, err)
+	}
+}
+
+// A position is of use however long after: when what it was given for is gone, when
+// the log is another one, and when the log has lost its end, as in a failover.
+func TestPositionsOfOtherTimes(t *testing.T) {
+	t.Parallel()
+	s, key, log := logged(t)
+	_, next, err := s.ReadLog(t.Context(), key, "", 1)
+	if err != nil || strings.Trim(next, "0123456789") != "" {
+		t.Fatalf("position %q, %v", next, err)
+	}
+	admin := redistest.Shared(t).Client(t)
+	if err := admin.LTrim(t.Context(), log, 0, 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		position string
+		want     []string
+	}{
+		{next, []string{"1"}}, {"1", nil}, {"9007199254740991", []string{"1"}},
+	} {
+		var got []string
+		values, more, err := s.ReadLog(t.Context(), key, tc.position, 5)
+		for _, value := range values {
+			got = append(got, string(value))
+		}
+		if err != nil || more != "" || !slices.Equal(got, tc.want) {
+			t.Errorf("from %s: %q, %q, %v, want %q", tc.position, got, more, err, tc.want)
+		}
+	}
+	for _, position := range []string{"9007199254740992", "0", "01", "+1", "1.0", "0x1", "1e3", "18446744073709551616"} {
+		if _, _, err := s.ReadLog(t.Context(), key, position, 5); !errors.Is(err, store.ErrInvalidPosition) {
+			t.Errorf("from %s: %v, want ErrInvalidPosition", position, err)
+		}
+	}
+	if _, err := s.Delete(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.AppendLog(t.Context(), []store.LogEntry{{Key: key, Value: []byte("new")}}); err != nil {
+		t.Fatal(err)
+	}
+	if values, _, err := s.ReadLog(t.Context(), key, next, 5); err != nil || len(values) > 0 {
+		t.Errorf("of a log that is gone: %q, %v, want nothing", values, err)
+	}
+}

@@ -1,0 +1,83 @@
+package guard_test
+
+import "testing"
+
+// cost is what one operation costs.
+type cost struct {
+	// allocs and bytes are what it allocates.
+	allocs, bytes float64
+	// reads and writes are the system calls of the service's process, on all its sockets.
+	reads, writes float64
+	// commands are those that Redis gets, and redisBytes what they take on the wire.
+	commands, redisBytes float64
+}
+
+// bounds are what operations may cost at most; 0: not bounded. Where a measurement says
+// «bare» it is of a gRPC handler that does nothing but answer as much; the others on gRPC
+// have it in them.
+//
+// To change them: `make guard` prints what was counted. Bounds are some 15 % above that,
+// and half an object at least, for what happens seldom: a buffer that grows, a timer. If
+// an operation has become cheaper lower its bound with the change that made it so. If it
+// must cost more raise it, and say in the commit why that is worth it.
+var bounds = map[string]cost{
+	// The steps by themselves.
+	"decode, 10 pods":         {allocs: 2.5, bytes: 450},
+	"decode, 1000 pods":       {allocs: 2.5, bytes: 32_000},
+	"decode, 10000 pods":      {allocs: 2.5, bytes: 310_000},
+	"decode anew, 10 pods":    {allocs: 41, bytes: 15_000},
+	"decode anew, 1000 pods":  {allocs: 55, bytes: 445_000},
+	"decode anew, 10000 pods": {allocs: 55, bytes: 3_900_000},
+	"decide, 10 pods":         {allocs: 2.5, bytes: 1050},
+	"decide, 1000 pods":       {allocs: 2.5, bytes: 1050},
+	"decide, 10000 pods":      {allocs: 2.5, bytes: 1050},
+	"encode answer":           {allocs: 1.5, bytes: 64},
+	"encode history":          {allocs: .5, bytes: 64},
+	"decode history":          {allocs: 2.5, bytes: 1350},
+	"swap":                    {allocs: 15, bytes: 1000},
+	"swap in a batch":         {allocs: .8, bytes: 1050},
+
+	// Recommendations over gRPC, those on Redis by one command each.
+	"bare unary, 10 pods":  {allocs: 65, bytes: 4100, reads: 3, writes: 2},
+	"bare unary, 100 pods": {allocs: 65, bytes: 4100, reads: 3, writes: 2},
+	"unary, 10 pods":       {allocs: 111, bytes: 11_000, reads: 3, writes: 2},
+	"unary, 100 pods":      {allocs: 111, bytes: 13_800, reads: 3, writes: 2},
+	"unary, each pod":      {allocs: .05, bytes: 40},
+	"unary, 10,000 pods":   {allocs: 300, bytes: 700_000},
+	"stream, 10 pods":      {allocs: 44, bytes: 6100, reads: 3, writes: 2},
+	"batch, 10 pods":       {allocs: 13, bytes: 5750, reads: .3, writes: .15},
+	"unary, Redis":         {allocs: 126, bytes: 11_900, reads: 8, writes: 5, commands: 1.05, redisBytes: 390},
+	"stream, Redis":        {allocs: 59, bytes: 6900, reads: 8, writes: 5, commands: 1.05},
+	"batch, Redis":         {allocs: 10, bytes: 6500, reads: .4, writes: .25, commands: 1.05},
+}
+
+// check prints a cost and compares it with its bound.
+func check(t *testing.T, name string, got cost) {
+	t.Helper()
+	bound, ok := bounds[name]
+	if !ok {
+		t.Errorf("%s: no bound", name)
+	}
+	t.Logf("%-24s %8.1f objects %10.0f bytes %5.2f reads %5.2f writes %5.2f commands %6.0f bytes to Redis",
+		name, got.allocs, got.bytes, got.reads, got.writes, got.commands, got.redisBytes)
+	for _, c := range []struct {
+		what       string
+		got, bound float64
+	}{
+		{"objects", got.allocs, bound.allocs}, {"bytes", got.bytes, bound.bytes},
+		{"reads", got.reads, bound.reads}, {"writes", got.writes, bound.writes},
+		{"commands", got.commands, bound.commands}, {"bytes to Redis", got.redisBytes, bound.redisBytes},
+	} {
+		if c.bound > 0 && c.got > c.bound {
+			t.Errorf("%s: %.2f %s, bound %.2f", name, c.got, c.what, c.bound)
+		}
+	}
+}
+
+// counted skips a test where allocations are not those of the program alone.
+func counted(t *testing.T) {
+	t.Helper()
+	if underRace {
+		t.Skip("the race detector allocates, too: make guard counts without it")
+	}
+}

@@ -1,0 +1,28 @@
+package guard_test
+
+import (
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/mem"
+)
+
+// encoded is a codec that leaves messages as they are: it sends a *[]byte, and reads the
+// length of what comes into an *int.
+type encoded struct{}
+
+var codec encoded
+
+var _ encoding.CodecV2 = encoded{}
+
+// Marshal implements encoding.CodecV2.
+func (encoded) Marshal(v any) (mem.BufferSlice, error) {
+	return mem.BufferSlice{mem.SliceBuffer(*v.(*[]byte))}, nil
+}
+
+// Unmarshal implements encoding.CodecV2.
+func (encoded) Unmarshal(data mem.BufferSlice, v any) error {
+	*v.(*int) = data.Len()
+	return nil
+}
+
+// Name implements encoding.CodecV2.
+func (encoded) Name() string { return "proto" }

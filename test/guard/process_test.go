@@ -1,0 +1,118 @@
+package guard_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+// process is one that serves.
+type process struct {
+	t       *testing.T
+	conn    *grpc.ClientConn
+	input   io.WriteCloser
+	answers *bufio.Reader
+}
+
+// start starts a process, which ends with the test.
+func start(t *testing.T, s settings) *process {
+	t.Helper()
+	encoded, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	// One processor, so that there is one of each of the runtime's caches and pools.
+	cmd.Env = append(os.Environ(), serveKey+"="+string(encoded), "GOMAXPROCS=1")
+	cmd.Stderr = os.Stderr
+	p := &process{t: t}
+	output, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.input, err = cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.answers = bufio.NewReader(output)
+	address := p.line()
+	if p.conn, err = grpc.NewClient("passthrough:"+address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(codec))); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = p.conn.Close()
+		_ = p.input.Close()
+		_ = cmd.Wait()
+	})
+	return p
+}
+
+func (p *process) line() string {
+	p.t.Helper()
+	line, err := p.answers.ReadString('\n')
+	if err != nil {
+		p.t.Fatalf("the process that serves is gone: %v", err)
+	}
+	return strings.TrimSpace(line)
+}
+
+// counts asks for what was used so far.
+func (p *process) counts() (c counts) {
+	p.t.Helper()
+	if _, err := io.WriteString(p.input, "\n"); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(p.line()), &c); err != nil {
+		p.t.Fatal(err)
+	}
+	return c
+}
+
+// rounds is how often something is counted: what is least was disturbed least.
+const rounds = 4
+
+// measure returns what an operation costs, of n in a row. The first ones are not counted:
+// after them histories are full, and buffers as large as they get.
+func (p *process) measure(n int, operation func()) cost {
+	p.t.Helper()
+	for range n {
+		operation()
+	}
+	var least cost
+	for i := range rounds {
+		_ = p.counts()
+		before := p.counts()
+		empty := p.counts() // what asking takes
+		for range n {
+			operation()
+		}
+		after := p.counts()
+		of := func(of func(counts) uint64) float64 {
+			took := float64(of(after)-of(empty)) - float64(of(empty)-of(before))
+			return max(0, took) / float64(n)
+		}
+		c := cost{
+			allocs: of(func(c counts) uint64 { return c.Allocs }), bytes: of(func(c counts) uint64 { return c.Bytes }),
+			reads: of(func(c counts) uint64 { return c.Reads }), writes: of(func(c counts) uint64 { return c.Writes }),
+			commands: of(func(c counts) uint64 { return c.Commands }),
+		}
+		if i == 0 {
+			least = c
+		}
+		least = cost{
+			allocs: min(least.allocs, c.allocs), bytes: min(least.bytes, c.bytes), reads: min(least.reads, c.reads),
+			writes: min(least.writes, c.writes), commands: min(least.commands, c.commands),
+		}
+	}
+	return least
+}

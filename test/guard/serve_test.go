@@ -1,0 +1,152 @@
+package guard_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/store"
+	"github.com/setpoint-dev/setpoint/store/memory"
+	"github.com/setpoint-dev/setpoint/store/redis"
+)
+
+// settings are those of the process that serves.
+type settings struct {
+	// Redis is the URL of the store, empty: histories are in memory.
+	Redis string
+	// Bare asks for a handler that does nothing.
+	Bare bool
+}
+
+// counts are what the process has used so far. Those of system calls and of Redis are 0
+// where there are none.
+type counts struct {
+	Allocs, Bytes, Reads, Writes, Commands uint64
+}
+
+// serve serves until the standard input ends, as it does when the test's process does.
+// It first tells its address, and its counts for each line that it reads.
+func serve(encoded string) error {
+	var s settings
+	if err := json.Unmarshal([]byte(encoded), &s); err != nil {
+		return err
+	}
+	// A collection empties pools, at times that depend on the machine.
+	debug.SetGCPercent(-1)
+	debug.SetMemoryLimit(2 << 30)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	var engine *redis.Store
+	if s.Redis != "" {
+		if engine, err = openRedis(s.Redis); err != nil {
+			return err
+		}
+	}
+	if s.Bare {
+		go serveBare(listener)
+	} else if err := serveSetpoint(listener, engine); err != nil {
+		return err
+	}
+	fmt.Println(listener.Addr())
+	answers := json.NewEncoder(os.Stdout)
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		if err := answers.Encode(count(engine)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func openRedis(url string) (*redis.Store, error) {
+	options, err := redis.ParseURL(url)
+	if err != nil {
+		return nil, err
+	}
+	return redis.New(options)
+}
+
+// serveSetpoint serves with the defaults of a user, as far as they are the same each time.
+func serveSetpoint(listener net.Listener, engine *redis.Store) error {
+	options := server.DefaultOptions()
+	options.AllowEvaluationTime = true
+	options.Registerer = prometheus.NewRegistry()
+	options.LoggedRepeats = 0          // else some are logged, depending on the time
+	options.Limits.Shedding.Off = true // the machine may be busy
+	histories := memory.New(memory.Options{})
+	var log store.Log = histories
+	var records store.Store = histories
+	if engine != nil {
+		records, log = engine, engine
+		options.CacheBytes = 32 << 20
+	}
+	srv, err := server.New(records, log, options)
+	if err != nil {
+		return err
+	}
+	rest, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	go func() { _ = srv.Serve(context.Background(), listener, rest) }()
+	return nil
+}
+
+// bareAnswer is about as long as an answer.
+var bareAnswer = make([]byte, 640)
+
+// serveBare answers each call alike.
+func serveBare(listener net.Listener) {
+	s := grpc.NewServer(grpc.ForceServerCodecV2(encoded{}))
+	s.RegisterService(&grpc.ServiceDesc{
+		ServiceName: setpointv1.RecommendationService_ServiceDesc.ServiceName,
+		HandlerType: (*any)(nil),
+		Methods: []grpc.MethodDesc{{
+			MethodName: "Recommend",
+			Handler: func(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+				size := 0
+				if err := decode(&size); err != nil {
+					return nil, err
+				}
+				return &bareAnswer, nil
+			},
+		}},
+	}, nil)
+	_ = s.Serve(listener)
+}
+
+func count(engine *redis.Store) (c counts) {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	c.Allocs, c.Bytes = m.Mallocs, m.TotalAlloc
+	if engine != nil {
+		c.Commands = engine.Stats().Commands
+	}
+	c.Reads, c.Writes, _ = systemCalls()
+	return c
+}
+
+// systemCalls returns how often the process has read and written.
+func systemCalls() (reads, writes uint64, err error) {
+	data, err := os.ReadFile("/proc/self/io")
+	if err != nil {
+		return 0, 0, err
+	}
+	var characters [2]uint64
+	if n, _ := fmt.Sscanf(string(data), "rchar: %d\nwchar: %d\nsyscr: %d\nsyscw: %d", &characters[0], &characters[1], &reads, &writes); n != 4 {
+		return 0, 0, errors.New("/proc/self/io is in another format")
+	}
+	return reads, writes, nil
+}
