@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/setpoint-dev/setpoint v0.0.0
+	github.com/setpoint-dev/setpoint/conformance/cluster v0.0.0
 	github.com/setpoint-dev/setpoint/conformance/oracle v0.0.0
 	google.golang.org/grpc v1.84.0
 	google.golang.org/protobuf v1.36.12
@@ -124,6 +125,7 @@ require (
 
 replace (
 	github.com/setpoint-dev/setpoint => ../
+	github.com/setpoint-dev/setpoint/conformance/cluster => ./cluster
 	github.com/setpoint-dev/setpoint/conformance/oracle => ./oracle
 	k8s.io/api => k8s.io/api v0.36.3
 	k8s.io/apiextensions-apiserver => k8s.io/apiextensions-apiserver v0.36.3

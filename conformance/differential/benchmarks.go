@@ -20,7 +20,7 @@ const benchmarkRuns = 5
 // named BenchmarkX/case/upstream and BenchmarkX/case/setpoint.
 func RunBenchmarks(ctx context.Context, root string) (string, error) {
 	bench := exec.CommandContext(ctx, "go", "test", "-run=^$", "-bench=.", "-benchmem", "-benchtime=300ms", "-count="+strconv.Itoa(benchmarkRuns), "-timeout=30m", ".")
-	bench.Dir = filepath.Join(root, reference)
+	bench.Dir = filepath.Join(root, "controller")
 	var complaints bytes.Buffer
 	bench.Stderr = &complaints
 	out, err := bench.Output()

@@ -2,7 +2,7 @@
 // real HorizontalController makes of scenarios.
 //
 // Each version is a Go module of its own, for two versions can't be linked into one
-// program. Its test binary calls Serve, and the harness runs that binary as a
+// program. Its test binary calls ServeProcess, and the harness runs that binary as a
 // process: one Request a line goes in, one Answer a line comes out. Nothing here
 // depends on Kubernetes or on Setpoint, so what a version answers is its own.
 package oracle
@@ -67,6 +67,24 @@ func (o *Outcome) UnmarshalJSON(data []byte) error {
 	}
 	o.Error = &Text{}
 	return o.Error.UnmarshalJSON(outcome.Error)
+}
+
+// Undetermine marks the texts that nothing determines.
+func (o *Outcome) Undetermine(undetermined func(text string) bool) {
+	mark := func(t *Text) {
+		if undetermined(t.Value) {
+			*t = Text{Undetermined: true}
+		}
+	}
+	for i := range o.Conditions {
+		mark(&o.Conditions[i].Message)
+	}
+	for i := range o.Events {
+		mark(&o.Events[i].Message)
+	}
+	if o.Error != nil {
+		mark(o.Error)
+	}
 }
 
 // Condition is a condition of the status.

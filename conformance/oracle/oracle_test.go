@@ -120,3 +120,19 @@ func TestReplayRewordsAndCountsRecordings(t *testing.T) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
+
+func TestUndetermineMarksTextsWhereverTheyAre(t *testing.T) {
+	outcome := oracle.Outcome{
+		Conditions: []oracle.Condition{{Message: oracle.Text{Value: "a list"}}, {Message: oracle.Text{Value: "no such"}}},
+		Events:     []oracle.Event{{Message: oracle.Text{Value: "a list"}}, {Message: oracle.Text{Value: "no such"}}},
+		Error:      &oracle.Text{Value: "a list"},
+	}
+	outcome.Undetermine(func(text string) bool { return strings.Contains(text, "list") })
+	unknown, kept := oracle.Text{Undetermined: true}, oracle.Text{Value: "no such"}
+	if outcome.Conditions[0].Message != unknown || outcome.Events[0].Message != unknown || *outcome.Error != unknown {
+		t.Errorf("a list is left in %+v", outcome)
+	}
+	if outcome.Conditions[1].Message != kept || outcome.Events[1].Message != kept {
+		t.Errorf("too much is marked in %+v", outcome)
+	}
+}

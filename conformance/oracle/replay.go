@@ -32,31 +32,51 @@ type Recorded struct {
 // Known, unless nil, gives the words that this version has for a recorded text.
 func Replay(t *testing.T, driver Driver, pattern string, known func(text string) string) (total Recorded) {
 	t.Helper()
+	reported := 0
+	eachLine(t, pattern, func(line []byte) {
+		name, steps, problem := replay(t, driver, line, known)
+		total.Scenarios++
+		total.Steps += steps
+		if problem != nil && reported < maxReported {
+			t.Errorf("%s: %v", name, problem)
+			reported++
+		}
+	})
+	return total
+}
+
+// AnswerRecordings asks for the outcome of every scenario of the recordings that match
+// pattern, and fails the test where there is none. The outcomes are not compared: it is
+// for recordings of another version.
+func AnswerRecordings(t *testing.T, driver Driver, pattern string) (total Recorded) {
+	t.Helper()
+	eachLine(t, pattern, func(line []byte) {
+		total.Scenarios++
+		answer, err := Ask(t, driver, line, replayRuns)
+		if err != nil {
+			t.Fatalf("scenario %d: %v", total.Scenarios, err)
+		}
+		total.Steps += len(answer)
+	})
+	return total
+}
+
+// eachLine calls f with each line of the gzip-compressed files that match pattern.
+func eachLine(t *testing.T, pattern string, f func(line []byte)) {
+	t.Helper()
 	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no recordings match %s: %v", pattern, err)
 	}
-	reported := 0
 	for _, file := range files {
-		err := lines(file, func(line []byte) error {
-			name, steps, problem := replay(t, driver, line, known)
-			total.Scenarios++
-			total.Steps += steps
-			if problem != nil && reported < maxReported {
-				t.Errorf("%s: %v", name, problem)
-				reported++
-			}
-			return nil
-		})
-		if err != nil {
+		if err := lines(file, f); err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
 	}
-	return total
 }
 
 // lines calls f with each line of a gzip-compressed file.
-func lines(file string, f func(line []byte) error) error {
+func lines(file string, f func(line []byte)) error {
 	in, err := os.Open(file)
 	if err != nil {
 		return err
@@ -70,9 +90,7 @@ func lines(file string, f func(line []byte) error) error {
 	for {
 		line, err := reader.ReadBytes('\n')
 		if len(bytes.TrimSpace(line)) > 0 {
-			if err := f(line); err != nil {
-				return err
-			}
+			f(line)
 		}
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -83,7 +101,29 @@ func lines(file string, f func(line []byte) error) error {
 	}
 }
 
-// replay compares one scenario, by way of what a harness would send and read.
+// Ask returns the outcome of each step of a scenario that runs so many times, by way of
+// what a harness would send and read. The error is that of the answer, if it has one.
+func Ask(t *testing.T, driver Driver, scenario []byte, runs int) ([]Outcome, error) {
+	t.Helper()
+	request, err := json.Marshal(Request{Runs: runs, Scenario: scenario})
+	if err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	if err := Serve(t, driver, bytes.NewReader(request), &text); err != nil {
+		return nil, err
+	}
+	var answer Answer
+	if err := json.Unmarshal(text.Bytes(), &answer); err != nil {
+		return nil, err
+	}
+	if answer.Error != "" {
+		return nil, errors.New(answer.Error)
+	}
+	return answer.Steps, nil
+}
+
+// replay compares one scenario with what was recorded of it.
 func replay(t *testing.T, driver Driver, line []byte, known func(string) string) (name string, steps int, problem error) {
 	var recorded struct {
 		Name  string `json:"name"`
@@ -94,28 +134,17 @@ func replay(t *testing.T, driver Driver, line []byte, known func(string) string)
 	if err := json.Unmarshal(line, &recorded); err != nil {
 		return "", 0, err
 	}
-	request, err := json.Marshal(Request{Runs: replayRuns, Scenario: line})
-	if err != nil {
-		return recorded.Name, 0, err
-	}
-	var text bytes.Buffer
-	if err := Serve(t, driver, bytes.NewReader(request), &text); err != nil {
-		return recorded.Name, 0, err
-	}
-	var answer Answer
-	if err := json.Unmarshal(text.Bytes(), &answer); err != nil {
-		return recorded.Name, 0, err
-	}
+	answered, err := Ask(t, driver, line, replayRuns)
 	switch {
-	case answer.Error != "":
-		return recorded.Name, 0, errors.New(answer.Error)
-	case len(answer.Steps) != len(recorded.Steps):
-		return recorded.Name, 0, fmt.Errorf("%d steps, recorded are %d", len(answer.Steps), len(recorded.Steps))
+	case err != nil:
+		return recorded.Name, 0, err
+	case len(answered) != len(recorded.Steps):
+		return recorded.Name, 0, fmt.Errorf("%d steps, recorded are %d", len(answered), len(recorded.Steps))
 	}
 	for i := range recorded.Steps {
 		want := &recorded.Steps[i].Expect
 		want.reword(known)
-		if err := want.compare(&answer.Steps[i]); err != nil {
+		if err := want.compare(&answered[i]); err != nil {
 			return recorded.Name, i, fmt.Errorf("step %d: %w", i, err)
 		}
 	}

@@ -1,8 +1,10 @@
-module github.com/setpoint-dev/setpoint/conformance/v1.15
+// ../v1.19 requires this module, and a path that ends in v1.15 can not be required.
+module github.com/setpoint-dev/setpoint/conformance/v1-15
 
 go 1.26.0
 
 require (
+	github.com/setpoint-dev/setpoint/conformance/cluster v0.0.0
 	github.com/setpoint-dev/setpoint/conformance/oracle v0.0.0
 	k8s.io/api v0.15.12
 	k8s.io/apimachinery v0.15.12
@@ -46,7 +48,10 @@ require (
 	sigs.k8s.io/yaml v1.1.0 // indirect
 )
 
-replace github.com/setpoint-dev/setpoint/conformance/oracle => ../oracle
+replace (
+	github.com/setpoint-dev/setpoint/conformance/cluster => ../cluster
+	github.com/setpoint-dev/setpoint/conformance/oracle => ../oracle
+)
 
 replace (
 	k8s.io/api => k8s.io/api v0.15.12

@@ -3,7 +3,9 @@ module github.com/setpoint-dev/setpoint/conformance/v1.19
 go 1.26.0
 
 require (
+	github.com/setpoint-dev/setpoint/conformance/cluster v0.0.0
 	github.com/setpoint-dev/setpoint/conformance/oracle v0.0.0
+	github.com/setpoint-dev/setpoint/conformance/v1-15 v0.0.0
 	k8s.io/api v0.19.0
 	k8s.io/apimachinery v0.19.0
 	k8s.io/client-go v0.19.0
@@ -58,7 +60,11 @@ require (
 	sigs.k8s.io/yaml v1.2.0 // indirect
 )
 
-replace github.com/setpoint-dev/setpoint/conformance/oracle => ../oracle
+replace (
+	github.com/setpoint-dev/setpoint/conformance/cluster => ../cluster
+	github.com/setpoint-dev/setpoint/conformance/oracle => ../oracle
+	github.com/setpoint-dev/setpoint/conformance/v1-15 => ../v1.15
+)
 
 replace (
 	k8s.io/api => k8s.io/api v0.19.0

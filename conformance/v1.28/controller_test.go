@@ -1,21 +1,19 @@
 package v128
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"strings"
 	"time"
-	"unsafe"
+	_ "unsafe" // for go:linkname
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/informers"
-	coreinformers "k8s.io/client-go/informers/core/v1"
-	corelisters "k8s.io/client-go/listers/core/v1"
+	autoscalingclient "k8s.io/client-go/kubernetes/typed/autoscaling/v2"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
@@ -24,6 +22,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/podautoscaler/metrics"
 	"k8s.io/kubernetes/pkg/controller/util/selectors"
 
+	"github.com/setpoint-dev/setpoint/conformance/cluster"
 	"github.com/setpoint-dev/setpoint/conformance/oracle"
 )
 
@@ -32,198 +31,140 @@ import (
 //go:linkname reconcileKey k8s.io/kubernetes/pkg/controller/podautoscaler.(*HorizontalController).reconcileKey
 func reconcileKey(controller *podautoscaler.HorizontalController, ctx context.Context, key string) (deleted bool, err error)
 
-// driver makes a controller for each run, so none has a history at its start.
-type driver struct {
-	// last is the scenario of the run before.
-	last      []byte
-	backwards bool
-}
-
-func newDriver() *driver {
-	// Logs are of no use, and one of the handlers of errors sleeps.
-	klog.SetLogger(klog.Logger{})
-	utilruntime.ErrorHandlers = nil
-	return &driver{}
-}
-
-// run is a scenario with the controller that is to run it.
-type run struct {
-	*cluster
-	scenario   *scenario
-	controller *podautoscaler.HorizontalController
-	// listed holds the autoscaler that the controller finds.
-	listed cache.Indexer
-	// selectors by autoscaler, as the controller keeps them.
+// controller is a real controller that was made for one run, so it has no history.
+type controller struct {
+	*cluster.Cluster
+	real     *podautoscaler.HorizontalController
+	scenario *cluster.Scenario[autoscalingv2.HorizontalPodAutoscaler]
+	// cache holds the HPA that the controller finds.
+	cache cache.Indexer
+	// hpa as it is stored, nil while there is none.
+	hpa *autoscalingv2.HorizontalPodAutoscaler
+	// selectors by HPA, as the controller keeps them.
 	selectors *selectors.BiMultimap
 }
 
-// Prepare makes a controller. Every other run of a scenario lists its pods backwards:
-// a text which names one of several pods then differs.
-func (d *driver) Prepare(data []byte) (oracle.Run, error) {
-	s, err := parse(data)
-	if err != nil {
-		return nil, err
-	}
-	d.backwards = bytes.Equal(data, d.last) && !d.backwards
-	d.last = append(d.last[:0], data...)
-	c := &cluster{backwards: d.backwards, hpa: s.HPA}
+func newDriver() oracle.Driver {
+	// Logs are of no use, and one of the handlers of errors sleeps.
+	klog.SetLogger(klog.Logger{})
+	utilruntime.ErrorHandlers = nil
+	return cluster.NewDriver(newController)
+}
 
+func newController(s *cluster.Scenario[autoscalingv2.HorizontalPodAutoscaler]) (cluster.Controller[autoscalingv2.HorizontalPodAutoscaler], error) {
+	shown := &cluster.Cluster{}
 	factory := informers.NewSharedInformerFactory(nil, 0)
-	hpaInformer := factory.Autoscaling().V2().HorizontalPodAutoscalers()
-	controller := podautoscaler.NewHorizontalController(
-		noEvents{},
-		scales{cluster: c},
-		hpas{cluster: c},
-		restMapper(),
-		metrics.NewRESTMetricsClient(resourceMetrics{cluster: c}, customMetrics{c}, externalMetrics{c}),
-		hpaInformer,
-		podInformer{factory.Core().V1().Pods(), c},
-		15*time.Second,
-		seconds(s.Config.DownscaleStabilizationSeconds),
+	informer := factory.Autoscaling().V2().HorizontalPodAutoscalers()
+	c := &controller{Cluster: shown, scenario: s, cache: informer.Informer().GetIndexer()}
+	c.real = podautoscaler.NewHorizontalController(
+		cluster.NoEvents{},
+		scales{Cluster: shown},
+		hpas{controller: c},
+		cluster.NewMapper(),
+		metrics.NewRESTMetricsClient(podMetrics{Cluster: shown}, cluster.CustomMetrics{Cluster: shown}, cluster.ExternalMetrics{Cluster: shown}),
+		informer,
+		cluster.PodInformer{PodInformer: factory.Core().V1().Pods(), Cluster: shown},
+		15*time.Second, // the resync period, which only the queue and running informers look at
+		s.Config.DownscaleStabilization.Duration(),
 		s.Config.Tolerance,
-		seconds(s.Config.CPUInitializationPeriodSeconds),
-		seconds(s.Config.InitialReadinessDelaySeconds),
+		s.Config.CPUInitializationPeriod.Duration(),
+		s.Config.InitialReadinessDelay.Duration(),
 		true, // HPAContainerMetrics is on unless it is turned off.
 	)
+	c.selectors = *cluster.Field[*selectors.BiMultimap](c.real, "hpaSelectors")
 	// What the constructor starts is of no use here, and would go on for ever.
-	events := field[record.EventRecorder](controller, "eventRecorder")
+	events := cluster.Field[record.EventRecorder](c.real, "eventRecorder")
 	(*events).(interface{ Shutdown() }).Shutdown()
-	*events = recorder{c}
-	(*field[workqueue.RateLimitingInterface](controller, "queue")).ShutDown()
-
-	return &run{
-		cluster:    c,
-		scenario:   s,
-		controller: controller,
-		listed:     hpaInformer.Informer().GetIndexer(),
-		selectors:  *field[*selectors.BiMultimap](controller, "hpaSelectors"),
-	}, nil
+	*events = cluster.Recorder{Cluster: shown}
+	(*cluster.Field[workqueue.RateLimitingInterface](c.real, "queue")).ShutDown()
+	return c, nil
 }
 
-// podInformer is an informer with the lister of the cluster.
-type podInformer struct {
-	coreinformers.PodInformer
-	*cluster
-}
-
-func (i podInformer) Lister() corelisters.PodLister { return pods{i.cluster} }
-
-// field of the controller that it does not export.
-func field[T any](controller *podautoscaler.HorizontalController, name string) *T {
-	f := reflect.ValueOf(controller).Elem().FieldByName(name)
-	if want := reflect.TypeFor[T](); !f.IsValid() || f.Type() != want {
-		panic(fmt.Sprintf("the controller has no field %s of type %s", name, want))
-	}
-	return (*T)(unsafe.Pointer(f.UnsafeAddr()))
-}
-
-// Steps reconciles once a step. The controller is new, so its history is empty.
-func (r *run) Steps() ([]oracle.Outcome, error) {
-	for _, other := range r.scenario.OtherHPAs {
-		// An autoscaler whose selector is not known yet selects nothing.
+// Start implements cluster.Controller, as the other methods do.
+func (c *controller) Start() error {
+	for _, other := range c.scenario.OtherHPAs {
+		// One whose selector is not known yet selects nothing.
 		selector, err := labels.Parse(other.Selector)
 		if err != nil || other.Selector == "" {
 			selector = labels.Nothing()
 		}
-		r.selectors.PutSelector(selectors.Key{Namespace: other.Namespace, Name: other.Name}, selector)
+		c.selectors.PutSelector(selectors.Key{Namespace: other.Namespace, Name: other.Name}, selector)
 	}
-	r.appear()
-	outcomes := make([]oracle.Outcome, 0, len(r.scenario.Steps))
-	for i := range r.scenario.Steps {
-		outcome, err := r.reconcile(&r.scenario.Steps[i])
-		if err != nil {
-			return nil, fmt.Errorf("step %d: %w", i, err)
-		}
-		outcomes = append(outcomes, outcome)
-	}
-	return outcomes, nil
-}
-
-// reconcile runs one step.
-func (r *run) reconcile(step *step) (oracle.Outcome, error) {
-	if err := oracle.SleepUntil(step.Time); err != nil {
-		return oracle.Outcome{}, err
-	}
-	r.step, r.scaledTo, r.events = step, nil, []oracle.Event{}
-	if err := r.change(step); err != nil {
-		return oracle.Outcome{}, err
-	}
-	if r.hpa != nil {
-		// The status goes on in r.hpa, the controller may change its own copy.
-		if err := r.listed.Replace([]any{r.hpa.DeepCopy()}, ""); err != nil {
-			return oracle.Outcome{}, fmt.Errorf("list the hpa: %w", err)
-		}
-	}
-	_, err := reconcileKey(r.controller, context.Background(), r.key().String())
-	return r.outcome(err)
-}
-
-// change does to the autoscaler what the step does.
-func (r *run) change(step *step) error {
-	switch {
-	case step.HPADeleted:
-		r.hpa = nil
-		r.selectors.DeleteSelector(r.key())
-		return r.listed.Replace(nil, "")
-	case step.HPA != nil && r.hpa == nil:
-		r.hpa = &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: r.scenario.HPA.ObjectMeta, Spec: step.HPA.Spec}
-		r.appear()
-	case step.HPA != nil:
-		r.hpa.Spec = step.HPA.Spec
-	}
+	c.appear(c.scenario.HPA.DeepCopy())
 	return nil
 }
 
-// appear makes the autoscaler known, as the controller's handler of new ones does:
-// it selects nothing until it is reconciled.
-func (r *run) appear() { r.selectors.PutSelector(r.key(), labels.Nothing()) }
-
-func (r *run) key() selectors.Key {
-	return selectors.Key{Namespace: r.scenario.HPA.Namespace, Name: r.scenario.HPA.Name}
+// appear makes the HPA known, as the controller's handler of new ones does: it selects
+// nothing until it is reconciled.
+func (c *controller) appear(hpa *autoscalingv2.HorizontalPodAutoscaler) {
+	c.hpa = hpa
+	c.selectors.PutSelector(c.key(), labels.Nothing())
 }
 
-// outcome of a step whose reconcile returned the error.
-func (r *run) outcome(reconciled error) (oracle.Outcome, error) {
-	outcome := oracle.Outcome{
-		Conditions:     []oracle.Condition{},
-		CurrentMetrics: []json.RawMessage{},
-		Events:         r.events,
+func (c *controller) Apply(changed *autoscalingv2.HorizontalPodAutoscaler) error {
+	if c.hpa == nil {
+		c.appear(&autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: *c.scenario.HPA.ObjectMeta.DeepCopy()})
 	}
-	if r.scaledTo != nil {
-		outcome.Scaled, outcome.ScaledTo = true, *r.scaledTo
-	}
-	if reconciled != nil {
-		message := text(reconciled.Error())
-		outcome.Error = &message
-	}
-	if r.hpa == nil {
-		return outcome, nil
-	}
-	status := &r.hpa.Status
-	outcome.DesiredReplicas, outcome.CurrentReplicas = status.DesiredReplicas, status.CurrentReplicas
-	for _, condition := range status.Conditions {
-		outcome.Conditions = append(outcome.Conditions, oracle.Condition{
-			Type:    string(condition.Type),
-			Status:  string(condition.Status),
-			Reason:  condition.Reason,
-			Message: text(condition.Message),
-		})
-	}
-	for i := range status.CurrentMetrics {
-		metric, err := json.Marshal(&status.CurrentMetrics[i])
-		if err != nil {
-			return oracle.Outcome{}, fmt.Errorf("marshal metric %d: %w", i, err)
+	changed.Spec.DeepCopyInto(&c.hpa.Spec)
+	return nil
+}
+
+func (c *controller) Delete() error {
+	c.hpa = nil
+	c.selectors.DeleteSelector(c.key())
+	return c.cache.Replace(nil, "")
+}
+
+func (c *controller) Reconcile() (failure, err error) {
+	if c.hpa != nil {
+		// The status goes on in c.hpa, the controller may change its own copy.
+		if err := c.cache.Replace([]any{c.hpa.DeepCopy()}, ""); err != nil {
+			return nil, fmt.Errorf("store the HPA: %w", err)
 		}
-		outcome.CurrentMetrics = append(outcome.CurrentMetrics, metric)
 	}
-	return outcome, nil
+	_, failure = reconcileKey(c.real, context.Background(), c.key().String())
+	return failure, nil
 }
 
-// text is a message of the controller. A list of autoscalers comes in the order of
-// a map, which two runs may agree on by chance.
-func text(message string) oracle.Text {
-	if strings.Contains(message, " are controlled by multiple HPAs: [") {
-		return oracle.Text{Undetermined: true}
+func (c *controller) key() selectors.Key {
+	return selectors.Key{Namespace: c.scenario.HPA.Namespace, Name: c.scenario.HPA.Name}
+}
+
+func (c *controller) Status() any {
+	if c.hpa == nil {
+		return nil
 	}
-	return oracle.Text{Value: message}
+	return &c.hpa.Status
+}
+
+// Finish marks the texts with a list of HPAs. It comes in the order of a map, which two
+// runs may agree on by chance.
+func (*controller) Finish(outcome *oracle.Outcome) {
+	outcome.Undetermine(func(text string) bool {
+		return strings.Contains(text, " are controlled by multiple HPAs: [")
+	})
+}
+
+func (*controller) End() error { return nil }
+
+// hpas writes HPAs. The controller writes nothing but their status.
+type hpas struct {
+	autoscalingclient.HorizontalPodAutoscalerInterface
+	controller *controller
+}
+
+func (c hpas) HorizontalPodAutoscalers(string) autoscalingclient.HorizontalPodAutoscalerInterface {
+	return c
+}
+
+// UpdateStatus keeps the status as it comes back from an API server: through JSON,
+// which has quantities in their canonical form.
+func (c hpas) UpdateStatus(_ context.Context, hpa *autoscalingv2.HorizontalPodAutoscaler, _ metav1.UpdateOptions) (*autoscalingv2.HorizontalPodAutoscaler, error) {
+	data, err := json.Marshal(&hpa.Status)
+	if err != nil {
+		return nil, err
+	}
+	status := &c.controller.hpa.Status
+	*status = autoscalingv2.HorizontalPodAutoscalerStatus{}
+	return hpa, json.Unmarshal(data, status)
 }

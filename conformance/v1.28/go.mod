@@ -3,6 +3,7 @@ module github.com/setpoint-dev/setpoint/conformance/v1.28
 go 1.26.0
 
 require (
+	github.com/setpoint-dev/setpoint/conformance/cluster v0.0.0
 	github.com/setpoint-dev/setpoint/conformance/oracle v0.0.0
 	k8s.io/api v0.28.15
 	k8s.io/apimachinery v0.28.15
@@ -112,7 +113,10 @@ require (
 	sigs.k8s.io/yaml v1.3.0 // indirect
 )
 
-replace github.com/setpoint-dev/setpoint/conformance/oracle => ../oracle
+replace (
+	github.com/setpoint-dev/setpoint/conformance/cluster => ../cluster
+	github.com/setpoint-dev/setpoint/conformance/oracle => ../oracle
+)
 
 replace (
 	k8s.io/api => k8s.io/api v0.28.15

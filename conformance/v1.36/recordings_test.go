@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/conformance/controller"
 	"github.com/setpoint-dev/setpoint/conformance/oracle"
 )
 
@@ -14,7 +15,7 @@ func TestRecordings(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("recorded on amd64; numbers out of range come out otherwise here")
 	}
-	got := oracle.Replay(t, newDriver(), recordings, nil)
+	got := oracle.Replay(t, controller.NewDriver(), recordings, nil)
 	if want := (oracle.Recorded{Scenarios: 827, Steps: 9577}); got != want {
 		t.Errorf("%+v came out as recorded, want %+v", got, want)
 	}

@@ -1,12 +1,8 @@
-// Package v137 drives the real HorizontalController of Kubernetes v1.37 through
-// scenarios, in the format of recordings.
+// Package v137 is the oracle of Kubernetes v1.37, of which ../controller drives the
+// real HorizontalController through scenarios, in the format of recordings.
 //
-// It is a module of its own, for two versions of Kubernetes can't be in one. Its code
-// is that of ../v1.36, but for recordings_test.go, which knows the texts that v1.37
-// words in another way. What the version has beside those is in the controller, and
-// the driver suits both: resource versions and generations grow as an API server has
-// them grow, so no reconcile is skipped for a stale cache, and HPAs are registered
-// and forgotten by the controller's own handlers, whichever store it keeps them in.
+// It is a module of its own, for two versions of Kubernetes can't be in one. It takes
+// ../controller, which drives v1.36, too, and compiles it with the code of v1.37.
 //
 // A harness runs the test binary as
 //

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/conformance/controller"
 	"github.com/setpoint-dev/setpoint/conformance/oracle"
 )
 
@@ -27,7 +28,7 @@ func TestRecordings(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("recorded on amd64; numbers out of range come out otherwise here")
 	}
-	got := oracle.Replay(t, newDriver(), recordings, reworded)
+	got := oracle.Replay(t, controller.NewDriver(), recordings, reworded)
 	if want := (oracle.Recorded{Scenarios: 827, Steps: 9577}); got != want {
 		t.Errorf("%+v came out as recorded, want %+v", got, want)
 	}
@@ -38,7 +39,7 @@ func TestOwnRecordings(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("recorded on amd64; numbers out of range come out otherwise here")
 	}
-	got := oracle.Replay(t, newDriver(), "../../clients/kubernetes/recording/testdata/v1.37.jsonl.gz", nil)
+	got := oracle.Replay(t, controller.NewDriver(), "../../clients/kubernetes/recording/testdata/v1.37.jsonl.gz", nil)
 	if want := (oracle.Recorded{Scenarios: 120, Steps: 1467}); got != want {
 		t.Errorf("%+v came out as recorded, want %+v", got, want)
 	}

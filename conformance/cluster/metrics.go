@@ -1,7 +1,6 @@
-package v136
+package cluster
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,37 +13,24 @@ import (
 	customv1beta2 "k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
 	externalv1beta1 "k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
-	resourceclient "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
 	customclient "k8s.io/metrics/pkg/client/custom_metrics"
 	externalclient "k8s.io/metrics/pkg/client/external_metrics"
 )
 
 // failure is the error that the step has a metrics API answer with. That of a metric
 // comes before that of the API.
-func (c *cluster) failure(keys ...string) error {
+func (c *Cluster) failure(keys ...string) error {
 	for _, key := range keys {
-		if message, fails := c.step.Errors[key]; fails {
+		if message, fails := c.state.Errors[key]; fails {
 			return errors.New(message)
 		}
 	}
 	return nil
 }
 
-// resourceMetrics is the API metrics.k8s.io.
-type resourceMetrics struct{ *cluster }
-
-func (m resourceMetrics) PodMetricses(namespace string) resourceclient.PodMetricsInterface {
-	return podMetrics{cluster: m.cluster, namespace: namespace}
-}
-
-type podMetrics struct {
-	resourceclient.PodMetricsInterface
-	*cluster
-	namespace string
-}
-
-func (m podMetrics) List(_ context.Context, options metav1.ListOptions) (*metricsv1beta1.PodMetricsList, error) {
-	if err := m.failure("resource"); err != nil {
+// PodMetrics answers for the API metrics.k8s.io.
+func (c *Cluster) PodMetrics(namespace string, options metav1.ListOptions) (*metricsv1beta1.PodMetricsList, error) {
+	if err := c.failure("resource"); err != nil {
 		return nil, err
 	}
 	selector, err := labels.Parse(options.LabelSelector)
@@ -52,23 +38,26 @@ func (m podMetrics) List(_ context.Context, options metav1.ListOptions) (*metric
 		return nil, err
 	}
 	list := &metricsv1beta1.PodMetricsList{}
-	for _, item := range m.step.PodMetrics {
-		if (item.Namespace == "" || item.Namespace == m.namespace) && selector.Matches(labels.Set(item.Labels)) {
-			list.Items = append(list.Items, item)
+	for _, item := range c.state.PodMetrics {
+		if item.Namespace == namespace && selector.Matches(labels.Set(item.Labels)) {
+			list.Items = append(list.Items, *item.DeepCopy())
 		}
 	}
 	return list, nil
 }
 
-// customMetrics is the API custom.metrics.k8s.io. A namespace is asked for without a
+// CustomMetrics is the API custom.metrics.k8s.io. A namespace is asked for without a
 // namespace around it, all else in that of the HPA, of which the scenario's values are.
-type customMetrics struct{ *cluster }
+type CustomMetrics struct{ *Cluster }
 
-func (m customMetrics) RootScopedMetrics() customclient.MetricsInterface { return m }
+// RootScopedMetrics returns the API itself.
+func (m CustomMetrics) RootScopedMetrics() customclient.MetricsInterface { return m }
 
-func (m customMetrics) NamespacedMetrics(string) customclient.MetricsInterface { return m }
+// NamespacedMetrics returns the API itself.
+func (m CustomMetrics) NamespacedMetrics(string) customclient.MetricsInterface { return m }
 
-func (m customMetrics) GetForObject(kind schema.GroupKind, name, metric string, selector labels.Selector) (*customv1beta2.MetricValue, error) {
+// GetForObject answers in the words of the real client if there is not one value.
+func (m CustomMetrics) GetForObject(kind schema.GroupKind, name, metric string, selector labels.Selector) (*customv1beta2.MetricValue, error) {
 	if err := m.failure("custom:"+metric, "custom"); err != nil {
 		return nil, err
 	}
@@ -78,14 +67,14 @@ func (m customMetrics) GetForObject(kind schema.GroupKind, name, metric string, 
 		return nil, fmt.Errorf("the server could not find the metric %s for %s %s", metric, kind.Kind, name)
 	case 1:
 		return &values[0], nil
-	default: // in the words of the real client
+	default:
 		return nil, fmt.Errorf("the custom metrics API server returned %d results when we asked for exactly one", len(values))
 	}
 }
 
 // GetForObjects answers for all pods that have a value: whether there is such a pod,
 // and the selector of the scale matches it, is not looked at.
-func (m customMetrics) GetForObjects(kind schema.GroupKind, _ labels.Selector, metric string, selector labels.Selector) (*customv1beta2.MetricValueList, error) {
+func (m CustomMetrics) GetForObjects(kind schema.GroupKind, _ labels.Selector, metric string, selector labels.Selector) (*customv1beta2.MetricValueList, error) {
 	if err := m.failure("custom:"+metric, "custom"); err != nil {
 		return nil, err
 	}
@@ -94,9 +83,9 @@ func (m customMetrics) GetForObjects(kind schema.GroupKind, _ labels.Selector, m
 }
 
 // values are those of a metric, with a selector that means the same.
-func (m customMetrics) values(kind schema.GroupKind, metric string, selector labels.Selector, named func(string) bool) []customv1beta2.MetricValue {
+func (m CustomMetrics) values(kind schema.GroupKind, metric string, selector labels.Selector, named func(string) bool) []customv1beta2.MetricValue {
 	var values []customv1beta2.MetricValue
-	for _, value := range m.step.CustomMetrics {
+	for _, value := range m.state.CustomMetrics {
 		object := value.DescribedObject
 		if value.Metric.Name != metric || !named(object.Name) ||
 			schema.FromAPIVersionAndKind(object.APIVersion, object.Kind).GroupKind() != kind {
@@ -104,7 +93,7 @@ func (m customMetrics) values(kind schema.GroupKind, metric string, selector lab
 		}
 		own, err := metav1.LabelSelectorAsSelector(value.Metric.Selector)
 		if err == nil && slices.Equal(meaning(own), meaning(selector)) {
-			values = append(values, value)
+			values = append(values, *value.DeepCopy())
 		}
 	}
 	return values
@@ -114,15 +103,14 @@ func (m customMetrics) values(kind schema.GroupKind, metric string, selector lab
 // the same labels have the same list. None and an empty one require nothing.
 func meaning(selector labels.Selector) []string {
 	requirements, _ := selector.Requirements()
-	var all []string
-	for _, r := range requirements {
-		operator, values := r.Operator(), r.ValuesUnsorted()
-		slices.Sort(values)
-		values = slices.Compact(values)
-		if len(values) == 1 && operator == selection.In {
+	all := make([]string, 0, len(requirements))
+	for i := range requirements {
+		r := &requirements[i]
+		operator, values := r.Operator(), r.Values().List()
+		switch {
+		case len(values) == 1 && operator == selection.In:
 			operator = selection.Equals
-		}
-		if len(values) == 1 && operator == selection.NotIn {
+		case len(values) == 1 && operator == selection.NotIn:
 			operator = selection.NotEquals
 		}
 		all = append(all, r.Key()+" "+string(operator)+" "+strings.Join(values, ","))
@@ -131,12 +119,14 @@ func meaning(selector labels.Selector) []string {
 	return slices.Compact(all)
 }
 
-// externalMetrics is the API external.metrics.k8s.io.
-type externalMetrics struct{ *cluster }
+// ExternalMetrics is the API external.metrics.k8s.io.
+type ExternalMetrics struct{ *Cluster }
 
-func (m externalMetrics) NamespacedMetrics(string) externalclient.MetricsInterface { return m }
+// NamespacedMetrics returns the API itself.
+func (m ExternalMetrics) NamespacedMetrics(string) externalclient.MetricsInterface { return m }
 
-func (m externalMetrics) List(metric string, selector labels.Selector) (*externalv1beta1.ExternalMetricValueList, error) {
+// List answers with the series that a selector selects.
+func (m ExternalMetrics) List(metric string, selector labels.Selector) (*externalv1beta1.ExternalMetricValueList, error) {
 	if err := m.failure("external:"+metric, "external"); err != nil {
 		return nil, err
 	}
@@ -147,9 +137,9 @@ func (m externalMetrics) List(metric string, selector labels.Selector) (*externa
 		return nil, err
 	}
 	list := &externalv1beta1.ExternalMetricValueList{}
-	for _, value := range m.step.ExternalMetrics {
+	for _, value := range m.state.ExternalMetrics {
 		if value.MetricName == metric && selector.Matches(labels.Set(value.MetricLabels)) {
-			list.Items = append(list.Items, value)
+			list.Items = append(list.Items, *value.DeepCopy())
 		}
 	}
 	return list, nil

@@ -1,7 +1,7 @@
-package v136
+// Package clustertest tests what controllers read of the cluster around them.
+package clustertest
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -12,9 +12,9 @@ import (
 	"github.com/setpoint-dev/setpoint/conformance/oracle"
 )
 
-// ask serves one scenario of one step: an HPA with the metric, two pods with the label
-// app=web, and what the metrics APIs hold.
-func ask(t *testing.T, driver *driver, metric, held string) oracle.Answer {
+// Ask returns the outcome of a scenario of one step: an HPA with the metric, two pods
+// with the label app=web, and what the metrics APIs hold.
+func Ask(t *testing.T, driver oracle.Driver, metric, held string) (oracle.Outcome, error) {
 	t.Helper()
 	const pod = `{"metadata":{"name":"web-%d","labels":{"app":"web"}},"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"1"}}}]},
 		"status":{"phase":"Running","startTime":"2026-01-01T00:00:00Z","conditions":[{"type":"Ready","status":"True","lastTransitionTime":"2026-01-01T00:01:00Z"}]}}`
@@ -23,30 +23,26 @@ func ask(t *testing.T, driver *driver, metric, held string) oracle.Answer {
 			"minReplicas":1,"maxReplicas":100,"metrics":[` + metric + `]}},
 		"steps":[{"time":"2026-01-02T00:00:00Z","scale":{"spec":{"replicas":2},"status":{"replicas":2,"selector":"app=web"}},
 			"pods":[` + fmt.Sprintf(pod, 0) + `,` + fmt.Sprintf(pod, 1) + `],` + held + `}]}`
-	request, err := json.Marshal(oracle.Request{Runs: 2, Scenario: json.RawMessage(scenario)})
+	outcomes, err := oracle.Ask(t, driver, []byte(scenario), 2)
 	if err != nil {
-		t.Fatal(err)
+		return oracle.Outcome{}, err
 	}
-	var out bytes.Buffer
-	if err := oracle.Serve(t, driver, bytes.NewReader(request), &out); err != nil {
-		t.Fatal(err)
-	}
-	var answer oracle.Answer
-	if err := json.Unmarshal(out.Bytes(), &answer); err != nil {
-		t.Fatal(err)
-	}
-	return answer
+	return outcomes[0], nil
 }
 
+// ExternalMetric is the spec of a metric of the external metrics API, named depth.
+const ExternalMetric = `{"type":"External","external":{"metric":{"name":"depth"},"target":{"type":"Value","value":"10"}}}`
+
 const (
-	cpuMetric      = `{"type":"Resource","resource":{"name":"cpu","target":{"type":"AverageValue","averageValue":"100m"}}}`
-	podsMetric     = `{"type":"Pods","pods":{"metric":{"name":"rps","selector":{"matchLabels":{"verb":"GET"}}},"target":{"type":"AverageValue","averageValue":"10"}}}`
-	objectMetric   = `{"type":"Object","object":{"describedObject":{"apiVersion":"v1","kind":"Service","name":"web"},"metric":{"name":"rps"},"target":{"type":"Value","value":"10"}}}`
-	externalMetric = `{"type":"External","external":{"metric":{"name":"depth"},"target":{"type":"Value","value":"10"}}}`
+	cpuMetric    = `{"type":"Resource","resource":{"name":"cpu","target":{"type":"AverageValue","averageValue":"100m"}}}`
+	podsMetric   = `{"type":"Pods","pods":{"metric":{"name":"rps","selector":{"matchLabels":{"verb":"GET"}}},"target":{"type":"AverageValue","averageValue":"10"}}}`
+	objectMetric = `{"type":"Object","object":{"describedObject":{"apiVersion":"v1","kind":"Service","name":"web"},"metric":{"name":"rps"},"target":{"type":"Value","value":"10"}}}`
 )
 
-// What recordings show of the metrics APIs leaves room for mistakes; this does not.
-func TestMetricsAPIs(t *testing.T) {
+// Run tests what a controller reads of the metrics APIs. What recordings show of them
+// leaves room for mistakes; this does not.
+func Run(t *testing.T, driver oracle.Driver) {
+	t.Helper()
 	for _, test := range []struct {
 		name, metric, held string
 		// current is what the metric was read as; empty: it failed with failure.
@@ -73,18 +69,17 @@ func TestMetricsAPIs(t *testing.T) {
 			{"describedObject":{"kind":"Service","name":"web","apiVersion":"v1"},"metric":{"name":"rps"},"value":"30"},
 			{"describedObject":{"kind":"Service","name":"web","apiVersion":"v1"},"metric":{"name":"rps"},"value":"30"}]`,
 			"", "the custom metrics API server returned 2 results when we asked for exactly one"},
-		{"no selector selects all series", externalMetric, `"externalMetrics":[
+		{"no selector selects all series", ExternalMetric, `"externalMetrics":[
 			{"metricName":"depth","metricLabels":{"queue":"a"},"value":"20"},{"metricName":"depth","value":"5"},{"metricName":"width","value":"900"}]`,
 			"25", ""},
-		{"the error of a metric comes before that of the API", externalMetric,
+		{"the error of a metric comes before that of the API", ExternalMetric,
 			`"errors":{"external":"all down","external:depth":"one down","custom":"not asked"}`, "", "one down"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			answer := ask(t, newDriver(), test.metric, test.held)
-			if answer.Error != "" {
-				t.Fatal(answer.Error)
+			step, err := Ask(t, driver, test.metric, test.held)
+			if err != nil {
+				t.Fatal(err)
 			}
-			step := answer.Steps[0]
 			if test.failure != "" {
 				if step.Error == nil || !strings.HasSuffix(step.Error.Value, test.failure) {
 					t.Errorf("the reconcile fails with %+v, want %s", step.Error, test.failure)
@@ -122,20 +117,4 @@ func current(t *testing.T, metric json.RawMessage) resource.Quantity {
 	}
 	t.Fatalf("%s has no reading", metric)
 	return resource.Quantity{}
-}
-
-// The controller trusts that the API server has validated the spec.
-func TestAPanicIsAnsweredAndLeavesNothingBehind(t *testing.T) {
-	driver := newDriver()
-	const held = `"customMetrics":[{"describedObject":{"kind":"Pod","name":"web-0"},"metric":{"name":"rps"},"value":"20"}]`
-	answer := ask(t, driver, `{"type":"Pods","pods":{"metric":{"name":"rps"},"target":{"type":"AverageValue"}}}`, held)
-	if !strings.HasPrefix(answer.Error, "panic: ") {
-		t.Errorf("got %+v, want a panic", answer)
-	}
-	if len(driver.controllers) != 0 {
-		t.Error("the controller that panicked is used again")
-	}
-	if answer := ask(t, driver, externalMetric, `"externalMetrics":[{"metricName":"depth","value":"20"}]`); answer.Error != "" {
-		t.Error(answer.Error)
-	}
 }

@@ -1,21 +1,20 @@
-package v136
+package controller
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"reflect"
 	_ "unsafe" // for go:linkname
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/kubernetes/pkg/controller/podautoscaler"
 	"k8s.io/kubernetes/pkg/controller/podautoscaler/metrics"
 	"k8s.io/kubernetes/pkg/features"
+
+	"github.com/setpoint-dev/setpoint/conformance/cluster"
 )
 
 // The real controller's functions that its queue and its informers call.
@@ -32,46 +31,41 @@ func deleteHPA(c *podautoscaler.HorizontalController, obj any)
 //go:linkname validateAndParseSelector k8s.io/kubernetes/pkg/controller/podautoscaler.(*HorizontalController).validateAndParseSelector
 func validateAndParseSelector(c *podautoscaler.HorizontalController, hpa *autoscalingv2.HorizontalPodAutoscaler, selector string) (labels.Selector, error)
 
-// controller is a real controller and the cluster it talks to.
+// controller is a real controller and the cluster it talks to. Scenarios of the same
+// config use it in turn.
 type controller struct {
-	*cluster
+	*cluster.Cluster
+	*hpas
 	real *podautoscaler.HorizontalController
 }
 
 // newController calls the real constructor. What that starts, a queue and a sender of
 // events, is stopped again, for the queue is not used and events are kept as they are
 // sent.
-func newController(config config) *controller {
+func newController(config cluster.Config) *controller {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	cluster := newCluster()
-	c := &controller{cluster: cluster, real: podautoscaler.NewHorizontalController(
+	// The informers never run: what they have seen is put into their caches.
+	factory := informers.NewSharedInformerFactory(nil, 0)
+	shown, hpas := &cluster.Cluster{}, &hpas{informer: factory.Autoscaling().V2().HorizontalPodAutoscalers()}
+	c := &controller{Cluster: shown, hpas: hpas, real: podautoscaler.NewHorizontalController(
 		ctx,
-		noEvents{},
-		cluster,
-		cluster,
-		newMapper(),
-		metrics.NewRESTMetricsClient(resourceMetrics{cluster}, customMetrics{cluster}, externalMetrics{cluster}),
-		hpaInformer{cluster},
-		podInformer{cluster},
+		cluster.NoEvents{},
+		scales{Cluster: shown},
+		hpaClient{hpas: hpas},
+		cluster.NewMapper(),
+		metrics.NewRESTMetricsClient(podMetrics{Cluster: shown}, cluster.CustomMetrics{Cluster: shown}, cluster.ExternalMetrics{Cluster: shown}),
+		hpas.informer,
+		cluster.PodInformer{PodInformer: factory.Core().V1().Pods(), Cluster: shown},
 		0, // the resync period, which only the queue and running informers look at
-		seconds(config.DownscaleStabilizationSeconds),
+		config.DownscaleStabilization.Duration(),
 		config.Tolerance,
-		seconds(config.CPUInitializationPeriodSeconds),
-		seconds(config.InitialReadinessDelaySeconds),
+		config.CPUInitializationPeriod.Duration(),
+		config.InitialReadinessDelay.Duration(),
 	)}
-	*field[record.EventRecorder](c.real, "eventRecorder") = recorder{cluster}
-	(*field[workqueue.TypedRateLimitingInterface[string]](c.real, "queue")).ShutDown()
+	*cluster.Field[record.EventRecorder](c.real, "eventRecorder") = cluster.Recorder{Cluster: shown}
+	(*cluster.Field[workqueue.TypedRateLimitingInterface[string]](c.real, "queue")).ShutDown()
 	return c
-}
-
-// field gives access to an unexported field of a controller.
-func field[T any](c *podautoscaler.HorizontalController, name string) *T {
-	f := reflect.ValueOf(c).Elem().FieldByName(name)
-	if f.Type() != reflect.TypeFor[T]() {
-		panic(fmt.Sprintf("the controller's %s is a %s", name, f.Type()))
-	}
-	return (*T)(f.Addr().UnsafePointer())
 }
 
 // know registers an HPA as its informer does, with the selector that a reconcile of
@@ -83,17 +77,6 @@ func (c *controller) know(hpa *autoscalingv2.HorizontalPodAutoscaler, selector s
 	}
 }
 
-// forget drops what the controller knows of an HPA, as its informer and then its
-// queue do when it was deleted.
-func (c *controller) forget(hpa *autoscalingv2.HorizontalPodAutoscaler) error {
-	deleteHPA(c.real, hpa)
-	deleted, err := c.reconcile(hpa)
-	if err == nil && !deleted {
-		err = errors.New("the HPA is still there")
-	}
-	return err
-}
-
 // reconcile has the controller reconcile the HPA, and tells whether it was deleted.
 func (c *controller) reconcile(hpa *autoscalingv2.HorizontalPodAutoscaler) (deleted bool, err error) {
 	return reconcileKey(c.real, context.Background(), hpa.Namespace+"/"+hpa.Name)
@@ -101,14 +84,9 @@ func (c *controller) reconcile(hpa *autoscalingv2.HorizontalPodAutoscaler) (dele
 
 // setGates switches the feature gate that scenarios switch. The others keep the
 // defaults of the version.
-func setGates(config config) error {
+func setGates(config cluster.Config) error {
 	if utilfeature.DefaultFeatureGate.Enabled(features.HPAScaleToZero) == config.ScaleToZero {
 		return nil
 	}
 	return utilfeature.DefaultMutableFeatureGate.SetFromMap(map[string]bool{string(features.HPAScaleToZero): config.ScaleToZero})
-}
-
-// named is another HPA, of which the controller looks at the name only.
-func named(other otherHPA) *autoscalingv2.HorizontalPodAutoscaler {
-	return &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: other.Name, Namespace: other.Namespace}}
 }

@@ -1,4 +1,4 @@
-package v136
+package controller
 
 import (
 	"context"
@@ -27,6 +27,7 @@ import (
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 	resourceclient "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
 
+	"github.com/setpoint-dev/setpoint/conformance/cluster"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/recommender/quantity"
 )
@@ -38,7 +39,7 @@ import (
 // benchmarkConfig has the controller's defaults, but for the stabilization window.
 // Upstream takes the time from the clock, which hardly moves here: with a window the
 // recommendations to search would be as many as there were iterations.
-var benchmarkConfig = config{Tolerance: 0.1, CPUInitializationPeriodSeconds: 300, InitialReadinessDelaySeconds: 30}
+var benchmarkConfig = cluster.Config{Tolerance: 0.1, CPUInitializationPeriod: 300, InitialReadinessDelay: 30}
 
 var benchmarkSizes = []int{10, 100, 1000, 10000}
 
@@ -74,7 +75,7 @@ func newWorkload(pods int) *workload {
 			Pods:  make([]recommender.Pod, pods), PodMetrics: make([]recommender.PodMetrics, pods),
 		},
 	}
-	w.input.Options.DownscaleStabilization = seconds(benchmarkConfig.DownscaleStabilizationSeconds)
+	w.input.Options.DownscaleStabilization = benchmarkConfig.DownscaleStabilization.Duration()
 	containers, requests := make([]recommender.Container, pods), make([]recommender.ResourceRequest, 2*pods)
 	used, usage := make([]recommender.ContainerMetrics, pods), make([]recommender.ResourceUsage, 2*pods)
 	for i := range pods {
@@ -165,8 +166,9 @@ func (w *workload) calmHistory(now time.Time) recommender.History {
 	return history
 }
 
-// store puts pods into the cache of an informer.
-func (w *workload) store(pods cache.Indexer) corelisters.PodLister {
+// store puts pods into a cache as informers have it.
+func (w *workload) store() corelisters.PodLister {
+	pods := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	for _, pod := range w.pods {
 		if err := pods.Add(pod); err != nil {
 			panic(err)
@@ -337,8 +339,8 @@ func (c *calculation) run(b *testing.B, pods int, tolerances podautoscaler.Toler
 		b.Fatal(err)
 	}
 	q := &question{
-		ReplicaCalculator: podautoscaler.NewReplicaCalculator(client, w.store(newCluster().pods.GetIndexer()),
-			seconds(benchmarkConfig.CPUInitializationPeriodSeconds), seconds(benchmarkConfig.InitialReadinessDelaySeconds)),
+		ReplicaCalculator: podautoscaler.NewReplicaCalculator(client, w.store(),
+			benchmarkConfig.CPUInitializationPeriod.Duration(), benchmarkConfig.InitialReadinessDelay.Duration()),
 		replicas: int32(pods), tolerances: tolerances, selector: selector,
 	}
 	now := time.Now()
@@ -433,18 +435,18 @@ type reconciler struct {
 
 func newReconciler(w *workload, target int32) *reconciler {
 	c := newController(benchmarkConfig)
-	lister := w.store(c.pods.GetIndexer())
-	*field[corelisters.PodLister](c.real, "podLister") = lister
-	*field[*podautoscaler.ReplicaCalculator](c.real, "replicaCalc") = podautoscaler.NewReplicaCalculator(
-		metrics.NewRESTMetricsClient(readyPodMetrics{list: w.samples}, customMetrics{c.cluster}, externalMetrics{c.cluster}), lister,
-		seconds(benchmarkConfig.CPUInitializationPeriodSeconds), seconds(benchmarkConfig.InitialReadinessDelaySeconds))
-	*field[scale.ScalesGetter](c.real, "scaleNamespacer") = &readyScale{scale: autoscalingv1.Scale{
+	lister := w.store()
+	*cluster.Field[corelisters.PodLister](c.real, "podLister") = lister
+	*cluster.Field[*podautoscaler.ReplicaCalculator](c.real, "replicaCalc") = podautoscaler.NewReplicaCalculator(
+		metrics.NewRESTMetricsClient(readyPodMetrics{list: w.samples}, cluster.CustomMetrics{Cluster: c.Cluster}, cluster.ExternalMetrics{Cluster: c.Cluster}), lister,
+		benchmarkConfig.CPUInitializationPeriod.Duration(), benchmarkConfig.InitialReadinessDelay.Duration())
+	*cluster.Field[scale.ScalesGetter](c.real, "scaleNamespacer") = &readyScale{scale: autoscalingv1.Scale{
 		ObjectMeta: metav1.ObjectMeta{Namespace: benchmarkNamespace, Name: "web"},
 		Spec:       autoscalingv1.ScaleSpec{Replicas: int32(len(w.pods))},
 		Status:     autoscalingv1.ScaleStatus{Replicas: int32(len(w.pods)), Selector: benchmarkSelector},
 	}}
-	*field[autoscalingclient.HorizontalPodAutoscalersGetter](c.real, "hpaNamespacer") = keptStatus{cluster: c.cluster}
-	*field[record.EventRecorder](c.real, "eventRecorder") = &record.FakeRecorder{} // without a channel it drops them
+	*cluster.Field[autoscalingclient.HorizontalPodAutoscalersGetter](c.real, "hpaNamespacer") = keptStatus{hpas: c.hpas}
+	*cluster.Field[record.EventRecorder](c.real, "eventRecorder") = &record.FakeRecorder{} // without a channel it drops them
 	hpa := &autoscalingv2.HorizontalPodAutoscaler{
 		ObjectMeta: metav1.ObjectMeta{Namespace: benchmarkNamespace, Name: "web"},
 		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
@@ -473,7 +475,7 @@ func (r *reconciler) decide() error {
 
 // outcome is that of the last decision.
 func (r *reconciler) outcome() (outcome, error) {
-	hpa, err := r.cluster.hpa(r.hpa.Namespace, r.hpa.Name)
+	hpa, err := r.get(r.hpa.Namespace, r.hpa.Name)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -512,7 +514,7 @@ func (s *readyScale) Update(_ context.Context, _ schema.GroupResource, updated *
 // keptStatus takes statuses into the controller's cache.
 type keptStatus struct {
 	autoscalingclient.HorizontalPodAutoscalerInterface
-	*cluster
+	*hpas
 }
 
 func (s keptStatus) HorizontalPodAutoscalers(string) autoscalingclient.HorizontalPodAutoscalerInterface {
@@ -520,7 +522,7 @@ func (s keptStatus) HorizontalPodAutoscalers(string) autoscalingclient.Horizonta
 }
 
 func (s keptStatus) UpdateStatus(_ context.Context, hpa *autoscalingv2.HorizontalPodAutoscaler, _ metav1.UpdateOptions) (*autoscalingv2.HorizontalPodAutoscaler, error) {
-	return hpa, s.hpas.GetIndexer().Update(hpa)
+	return hpa, s.cache().Update(hpa)
 }
 
 // decider is what the service does at its core for one target.

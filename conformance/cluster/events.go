@@ -1,0 +1,41 @@
+package cluster
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/setpoint-dev/setpoint/conformance/oracle"
+)
+
+// Recorder keeps events as they are sent. The real one sends them later, and counts
+// up those that resemble each other.
+type Recorder struct{ *Cluster }
+
+// Event keeps an event.
+func (r Recorder) Event(_ runtime.Object, eventType, reason, message string) {
+	r.events = append(r.events, oracle.Event{Type: eventType, Reason: reason, Message: oracle.Text{Value: message}})
+}
+
+// Eventf keeps an event.
+func (r Recorder) Eventf(object runtime.Object, eventType, reason, format string, args ...any) {
+	r.Event(object, eventType, reason, fmt.Sprintf(format, args...))
+}
+
+// AnnotatedEventf keeps an event without its annotations.
+func (r Recorder) AnnotatedEventf(object runtime.Object, _ map[string]string, eventType, reason, format string, args ...any) {
+	r.Eventf(object, eventType, reason, format, args...)
+}
+
+// PastEventf keeps an event. Only recorders of v1.15 have it.
+func (r Recorder) PastEventf(object runtime.Object, _ metav1.Time, eventType, reason, format string, args ...any) {
+	r.Eventf(object, eventType, reason, format, args...)
+}
+
+// NoEvents is where the recorder that the controller makes for itself would write.
+type NoEvents struct{}
+
+// Events returns no client.
+func (NoEvents) Events(string) coreclient.EventInterface { return nil }

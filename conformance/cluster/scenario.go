@@ -1,0 +1,125 @@
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	customv1beta2 "k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
+	externalv1beta1 "k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
+)
+
+// Scenario is one HPA, one scale target and a row of reconciles, as recordings have
+// them. It is only read once it is parsed, for it may run several times.
+//
+// HPA is the version's own type, of autoscaling/v2 or of the v2beta2 before it, which
+// is written the same. Fields that a version does not know are dropped when they are
+// decoded, as its API server would.
+type Scenario[HPA any] struct {
+	Config    Config      `json:"config"`
+	HPA       *HPA        `json:"hpa"`
+	OtherHPAs []OtherHPA  `json:"otherHpas"`
+	Steps     []Step[HPA] `json:"steps"`
+}
+
+// Config is what the controller is made with, and the feature gate that scenarios
+// switch. Versions before v1.36 don't look at the gate.
+type Config struct {
+	Tolerance               float64 `json:"tolerance"`
+	CPUInitializationPeriod Seconds `json:"cpuInitializationPeriodSeconds"`
+	InitialReadinessDelay   Seconds `json:"initialReadinessDelaySeconds"`
+	DownscaleStabilization  Seconds `json:"downscaleStabilizationSeconds"`
+	ScaleToZero             bool    `json:"scaleToZero"`
+}
+
+// Seconds is a duration in seconds.
+type Seconds float64
+
+// Duration returns it to the nanosecond.
+func (s Seconds) Duration() time.Duration {
+	return time.Duration(math.Round(float64(s) * float64(time.Second)))
+}
+
+// OtherHPA is another HPA that the controller knows. Versions before v1.28 don't look
+// at others.
+type OtherHPA struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
+	Selector  string `json:"selector"`
+}
+
+// Step is one reconcile: when it is, what happens to the HPA before, and what the
+// controller sees.
+type Step[HPA any] struct {
+	Time       time.Time `json:"time"`
+	HPA        *HPA      `json:"hpa"`
+	HPADeleted bool      `json:"hpaDeleted"`
+	State
+}
+
+// State is what the APIs hold at a step.
+type State struct {
+	Scale            *autoscalingv1.Scale                  `json:"scale"`
+	Pods             []*corev1.Pod                         `json:"pods"`
+	PodMetrics       []metricsv1beta1.PodMetrics           `json:"podMetrics"`
+	CustomMetrics    []customv1beta2.MetricValue           `json:"customMetrics"`
+	ExternalMetrics  []externalv1beta1.ExternalMetricValue `json:"externalMetrics"`
+	Errors           map[string]string                     `json:"errors"`
+	ScaleGetError    string                                `json:"scaleGetError"`
+	ScaleUpdateError string                                `json:"scaleUpdateError"`
+}
+
+// Object is an HPA by its metadata.
+type Object[HPA any] interface {
+	*HPA
+	metav1.Object
+}
+
+// Parse reads a scenario and fills in the namespaces it leaves out.
+func Parse[HPA any, Pointer Object[HPA]](text []byte) (*Scenario[HPA], error) {
+	s := &Scenario[HPA]{}
+	if err := json.Unmarshal(text, s); err != nil {
+		return nil, err
+	}
+	if s.HPA == nil || Pointer(s.HPA).GetName() == "" || Pointer(s.HPA).GetNamespace() == "" {
+		return nil, errors.New("the HPA must have a name and a namespace")
+	}
+	namespace := Pointer(s.HPA).GetNamespace()
+	for i := range s.OtherHPAs {
+		complete(&s.OtherHPAs[i].Namespace, namespace)
+	}
+	for i := range s.Steps {
+		if err := s.Steps[i].complete(namespace); err != nil {
+			return nil, fmt.Errorf("step %d: %w", i, err)
+		}
+	}
+	return s, nil
+}
+
+func (s *Step[HPA]) complete(namespace string) error {
+	if s.Scale == nil && s.ScaleGetError == "" && !s.HPADeleted {
+		return errors.New("there is neither a scale nor an error of reading it")
+	}
+	for i, pod := range s.Pods {
+		if pod == nil {
+			return fmt.Errorf("pod %d is null", i)
+		}
+		complete(&pod.Namespace, namespace)
+	}
+	for i := range s.PodMetrics {
+		complete(&s.PodMetrics[i].Namespace, namespace)
+	}
+	return nil
+}
+
+func complete(namespace *string, of string) {
+	if *namespace == "" {
+		*namespace = of
+	}
+}

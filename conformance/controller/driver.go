@@ -1,0 +1,169 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/klog/v2"
+
+	"github.com/setpoint-dev/setpoint/conformance/cluster"
+	"github.com/setpoint-dev/setpoint/conformance/oracle"
+)
+
+// maxControllers limits the memory that controllers take; one is made for each config.
+const maxControllers = 500
+
+// controllers are those that no scenario uses, by their config.
+type controllers map[cluster.Config]*controller
+
+// NewDriver makes a driver. It turns the logs of Kubernetes off, for the whole program.
+func NewDriver() oracle.Driver { return controllers{}.driver() }
+
+func (cs controllers) driver() oracle.Driver {
+	klog.SetLogger(klog.Logger{})
+	// One of the handlers sleeps, and the clock has to stand still.
+	utilruntime.ErrorHandlers = nil
+	return cluster.NewDriver(cs.take)
+}
+
+// take takes a controller for a scenario. One that fails leaves its controller in an
+// unknown state, even with locks held. It comes back when it has ended well.
+func (cs controllers) take(s *cluster.Scenario[autoscalingv2.HorizontalPodAutoscaler]) (cluster.Controller[autoscalingv2.HorizontalPodAutoscaler], error) {
+	if err := setGates(s.Config); err != nil {
+		return nil, err
+	}
+	c, made := cs[s.Config]
+	if !made {
+		if len(cs) >= maxControllers {
+			clear(cs)
+		}
+		c = newController(s.Config)
+	}
+	delete(cs, s.Config)
+	return &run{controller: c, scenario: s, free: cs}, nil
+}
+
+// run is one run of a scenario.
+type run struct {
+	*controller
+	scenario *cluster.Scenario[autoscalingv2.HorizontalPodAutoscaler]
+	// created counts how often the HPA was made.
+	created int
+	free    controllers
+}
+
+// Start implements cluster.Controller, as the other methods do.
+func (r *run) Start() error {
+	for _, other := range r.scenario.OtherHPAs {
+		r.know(named(other), other.Selector)
+	}
+	return r.create(&r.scenario.HPA.Spec, &r.scenario.HPA.Status)
+}
+
+// named is another HPA, of which the controller looks at the name only.
+func named(other cluster.OtherHPA) *autoscalingv2.HorizontalPodAutoscaler {
+	return &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: other.Name, Namespace: other.Namespace}}
+}
+
+// create makes the HPA.
+func (r *run) create(spec *autoscalingv2.HorizontalPodAutoscalerSpec, status *autoscalingv2.HorizontalPodAutoscalerStatus) error {
+	r.created++
+	hpa := r.scenario.HPA.DeepCopy()
+	hpa.UID, hpa.Generation = types.UID(fmt.Sprint(r.created)), 1
+	spec.DeepCopyInto(&hpa.Spec)
+	status.DeepCopyInto(&hpa.Status)
+	if err := r.put(hpa); err != nil {
+		return err
+	}
+	r.know(hpa, "")
+	return nil
+}
+
+// stored is the HPA, nil while there is none.
+func (r *run) stored() *autoscalingv2.HorizontalPodAutoscaler {
+	hpa, _ := r.get(r.scenario.HPA.Namespace, r.scenario.HPA.Name)
+	return hpa
+}
+
+func (r *run) Apply(changed *autoscalingv2.HorizontalPodAutoscaler) error {
+	hpa := r.stored()
+	if hpa == nil {
+		return r.create(&changed.Spec, &autoscalingv2.HorizontalPodAutoscalerStatus{})
+	}
+	hpa = hpa.DeepCopy()
+	hpa.Generation++
+	changed.Spec.DeepCopyInto(&hpa.Spec)
+	return r.put(hpa)
+}
+
+func (r *run) Delete() error {
+	hpa := r.stored()
+	if hpa == nil {
+		return nil
+	}
+	deleteHPA(r.real, hpa) // the reconcile drops the history
+	return r.remove()
+}
+
+func (r *run) Reconcile() (failure, err error) {
+	_, failure = r.reconcile(r.scenario.HPA)
+	return failure, nil
+}
+
+func (r *run) Status() any {
+	if hpa := r.stored(); hpa != nil {
+		return &hpa.Status
+	}
+	return nil
+}
+
+// End makes the controller forget the scenario.
+func (r *run) End() error {
+	r.Begin(nil)
+	if err := r.remove(); err != nil {
+		return err
+	}
+	for _, other := range r.scenario.OtherHPAs {
+		if err := r.forget(named(other)); err != nil {
+			return err
+		}
+	}
+	if err := r.forget(r.scenario.HPA); err != nil {
+		return err
+	}
+	r.free[r.scenario.Config] = r.controller
+	return nil
+}
+
+// forget drops what the controller knows of an HPA, as its informer and then its
+// queue do when it was deleted.
+func (r *run) forget(hpa *autoscalingv2.HorizontalPodAutoscaler) error {
+	deleteHPA(r.real, hpa)
+	deleted, err := r.reconcile(hpa)
+	if err == nil && !deleted {
+		err = errors.New("the HPA is still there")
+	}
+	return err
+}
+
+// Finish marks the texts that list the HPAs which select the same pods. They come in
+// the order of a map, which two runs may well have in common.
+func (*run) Finish(out *oracle.Outcome) {
+	const reason = "AmbiguousSelector"
+	if i := slices.IndexFunc(out.Events, func(e oracle.Event) bool { return e.Reason == reason }); i >= 0 {
+		list := out.Events[i].Message.Value
+		out.Undetermine(func(text string) bool { return list != "" && strings.Contains(text, list) })
+	}
+	for i := range out.Conditions {
+		// A condition may be left from a step before.
+		if out.Conditions[i].Reason == reason {
+			out.Conditions[i].Message = oracle.Text{Undetermined: true}
+		}
+	}
+}
