@@ -68,6 +68,11 @@ e2e-deploy: ## Build and run the image and what is in deploy/ with a real docker
 	@scripts/docker.sh
 	cd test/e2e && go tool -modfile=../../tools/gotestsum/go.mod gotestsum --format=standard-verbose -- -count=1 -timeout=15m ./deploy/...
 
+.PHONY: test-modules
+test-modules: ## Run the tests of the modules beside the main one that no other target runs
+	@scripts/redis.sh
+	for module in bench conformance/oracle conformance/cluster; do (cd $$module && go test -timeout=15m ./...); done
+
 .PHONY: conformance
 conformance: ## Compare 100,000 steps with each real controller, and write conformance/REPORT.md
 	cd conformance && go run . compare -steps=100000 -coverage -benchmarks -report=REPORT.md

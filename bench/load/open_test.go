@@ -54,14 +54,11 @@ func TestOpenChargesAStallToAllThatItKeepsWaiting(t *testing.T) {
 // The same stall is one call of a closed loop: its percentiles are no latencies.
 func TestClosedLeavesOutWhatWasNotAsked(t *testing.T) {
 	t.Parallel()
-	s := &stalling{after: 50, length: 100 * time.Millisecond}
+	s := &stalling{after: 1, length: 100 * time.Millisecond}
 	r := load.Closed(t.Context(), 1, 400*time.Millisecond, func(ctx context.Context, caller int) error {
 		time.Sleep(100 * time.Microsecond)
 		return s.call(ctx, caller)
 	})
-	if r.Done < 50 {
-		t.Skipf("NOT CHECKED: only %d calls on this busy machine", r.Done)
-	}
 	if slowest := r.Quantile(1); slowest < s.length {
 		t.Errorf("the slowest call took %v, want at least the stall's %v", slowest, s.length)
 	}

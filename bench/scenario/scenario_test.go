@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/bench/bare"
 	"github.com/setpoint-dev/setpoint/bench/process"
 	"github.com/setpoint-dev/setpoint/bench/report"
+	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
 
 // bareCommand has the test's program serve the bare handlers.
@@ -35,15 +35,7 @@ func TestMain(m *testing.M) {
 // settings are the least that all scenarios can be played with.
 func settings(t *testing.T) Settings {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("starts the service many times")
-	}
-	if _, err := exec.LookPath("redis-server"); err != nil {
-		if os.Getenv("CI") != "" || os.Getenv("SETPOINT_REQUIRE_REDIS") != "" {
-			t.Fatal(err)
-		}
-		t.Skipf("NOT CHECKED: %v; scripts/redis.sh installs it", err)
-	}
+	redistest.Require(t)
 	root, err := process.Root()
 	if err != nil {
 		t.Fatal(err)
