@@ -104,21 +104,6 @@ func PendingDecision(h *recommender.History, outcome recommender.Outcome) *setpo
 	}
 }
 
-// Decision prints a decision for the log.
-func Decision(d *recommender.Decision, requestID string) *setpointv1.Decision {
-	status := Status(&d.Status)
-	outcome := recommender.NotChanged
-	if d.Changes() {
-		outcome = recommender.Undecided
-	}
-	return &setpointv1.Decision{
-		RecommendationId: d.ID.String(), RequestId: requestID, Time: timestamppb.New(d.At),
-		CurrentReplicas: d.Current, DesiredReplicas: d.Desired, Action: Action(d.Current, d.Desired),
-		Reason: d.Reason, Error: d.Error, Outcome: Outcome(outcome),
-		Conditions: status.GetConditions(), CurrentMetrics: status.GetCurrentMetrics(),
-	}
-}
-
 // Outcome prints what became of a change.
 func Outcome(o recommender.Outcome) string {
 	return [...]string{

@@ -19,28 +19,6 @@ func AppendResponse(b []byte, d *recommender.Decision) (out []byte, ok bool) {
 	return w.end(b)
 }
 
-// AppendLogEntry appends the encoding of conversion.Decision(d, requestID), as
-// AppendResponse does.
-func AppendLogEntry(b []byte, d *recommender.Decision, requestID string) (out []byte, ok bool) {
-	w := writer{b: b}
-	outcome := recommender.NotChanged
-	if d.Changes() {
-		outcome = recommender.Undecided
-	}
-	w.id(1, d.ID)
-	w.string(2, requestID)
-	w.time(3, d.At)
-	w.int32(4, d.Current)
-	w.int32(5, d.Desired)
-	w.string(6, conversion.Action(d.Current, d.Desired))
-	w.string(7, d.Reason)
-	w.conditions(8, d.Status.Conditions)
-	w.metrics(9, d.Status.CurrentMetrics)
-	w.string(10, d.Error)
-	w.string(11, conversion.Outcome(outcome))
-	return w.end(b)
-}
-
 func (w *writer) response(d *recommender.Decision) {
 	w.int32(1, d.Desired)
 	w.int32(2, d.Current)

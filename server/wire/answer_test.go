@@ -24,7 +24,6 @@ import (
 func checkAnswer(t *testing.T, d *recommender.Decision) bool {
 	t.Helper()
 	response := conversion.Response(d)
-	entry := conversion.Decision(d, "r-1")
 	results := &setpointv1.BatchRecommendResponse{Results: []*setpointv1.BatchRecommendResult{
 		{Result: &setpointv1.BatchRecommendResult_Error{Error: &status.Status{Code: 3}}},
 		{Result: &setpointv1.BatchRecommendResult_Response{Response: response}},
@@ -38,7 +37,6 @@ func checkAnswer(t *testing.T, d *recommender.Decision) bool {
 		append func([]byte) ([]byte, bool)
 	}{
 		{response, nil, func(b []byte) ([]byte, bool) { return wire.AppendResponse(b, d) }},
-		{entry, nil, func(b []byte) ([]byte, bool) { return wire.AppendLogEntry(b, d, "r-1") }},
 		{results, before, func(b []byte) ([]byte, bool) { return wire.AppendBatchDecision(b, d) }},
 		{answer, nil, func(b []byte) ([]byte, bool) { return wire.AppendStreamDecision(b, "s-1", d) }},
 	} {
