@@ -13,7 +13,7 @@ import (
 
 var engine = Scenario{
 	Name: "engine", Title: "Engine beside upstream's calculator",
-	Note: "One whole decision on 1,000 pods with a cpu utilization target, beside one proposal of Kubernetes' own calculator: `BenchmarkCalculator` in `conformance/v1.36`, nothing of the service around them.",
+	Note: "One whole decision on 1,000 pods with a cpu utilization target, beside one proposal of Kubernetes' own calculator: `BenchmarkCalculator` in `conformance/controller`, nothing of the service around them.",
 	play: (*stage).engine,
 }
 
@@ -23,7 +23,7 @@ const engineBenchmark = "^BenchmarkCalculator$/^utilization$/^1000_pods$"
 func (s *stage) engine() ([]report.Figure, error) {
 	bench := exec.CommandContext(s.ctx, "go", "test", "-run=^$", "-bench="+engineBenchmark, "-benchmem",
 		"-benchtime="+(s.Duration/4).String(), "-count="+strconv.Itoa(s.Runs), "-timeout=30m", ".")
-	bench.Dir = filepath.Join(s.Root, "conformance", "v1.36")
+	bench.Dir = filepath.Join(s.Root, "conformance", "controller")
 	var complaints bytes.Buffer
 	bench.Stderr = &complaints
 	out, err := bench.Output()

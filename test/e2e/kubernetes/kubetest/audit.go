@@ -4,6 +4,7 @@ package kubetest
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -69,20 +70,43 @@ func (all Requests) Counts() map[string]int {
 // NativeUser is the native controller of HorizontalPodAutoscalers.
 const NativeUser = "system:serviceaccount:kube-system:horizontal-pod-autoscaler"
 
-// Mark is a place in the log of requests.
+// Mark is a place in the log of requests, the beginning of a line.
 type Mark int64
 
-// Mark returns the end of the log of requests, to read on from.
+// longestLine is more than a line of the log has.
+const longestLine = 1 << 20
+
+// Mark returns the end of the log of requests, to read on from. A line that is being
+// written counts as after it: a file's size can be seen to grow in the midst of one.
 func (c *Cluster) Mark(t testing.TB) Mark {
 	t.Helper()
-	info, err := os.Stat(c.files.path("audit.log"))
-	if errors.Is(err, os.ErrNotExist) {
-		return 0
-	}
+	end, err := endOfLines(c.files.path("audit.log"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Mark(info.Size())
+	return Mark(end)
+}
+
+// endOfLines returns the offset after a file's last whole line, 0 of no file.
+func endOfLines(name string) (int64, error) {
+	file, err := os.Open(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	size, err := file.Seek(0, io.SeekEnd)
+	if err != nil {
+		return 0, err
+	}
+	from := max(0, size-longestLine)
+	tail := make([]byte, size-from)
+	if _, err := file.ReadAt(tail, from); err != nil {
+		return 0, err
+	}
+	return from + int64(bytes.LastIndexByte(tail, '\n')) + 1, nil
 }
 
 // Since returns the requests that were answered after the mark. It is exact: the API
