@@ -20,6 +20,7 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -29,10 +30,11 @@ import (
 	"github.com/setpoint-dev/setpoint/bench/process"
 	"github.com/setpoint-dev/setpoint/bench/report"
 	"github.com/setpoint-dev/setpoint/bench/scenario"
+	"github.com/setpoint-dev/setpoint/bench/still"
 )
 
-// bareCommand is the argument that has this program serve package bare's handlers.
-const bareCommand = "bare"
+// Arguments that have this program do what packages bare and still do.
+const bareCommand, stillCommand = "bare", "still"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -44,13 +46,21 @@ func main() {
 	}
 }
 
+// collectorPercent keeps the generator's own garbage out of what is measured: by default
+// it would be collected several times a second, on the processors that the service needs.
+const collectorPercent = 1000
+
 func run(ctx context.Context, args []string) error {
 	if len(args) == 1 && args[0] == bareCommand {
 		return bare.Serve(ctx, os.Stdin, os.Stdout)
 	}
+	if len(args) == 1 && args[0] == stillCommand {
+		return still.Serve(ctx, os.Stdout)
+	}
 	if len(args) > 0 && args[0] == capacity.Command {
 		return capacity.Run(ctx, args[1:], os.Stdout)
 	}
+	debug.SetGCPercent(collectorPercent)
 	o, err := parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		return nil
@@ -148,7 +158,7 @@ func (o *options) prepare(folder string) (err error) {
 	if err != nil {
 		return err
 	}
-	o.Bare = []string{self, bareCommand}
+	o.Bare, o.Still = []string{self, bareCommand}, []string{self, stillCommand}
 	if o.Profiles != "" {
 		return os.MkdirAll(o.Profiles, 0o755)
 	}

@@ -16,13 +16,43 @@ import (
 type message struct {
 	data   []byte
 	buffer mem.Buffer // of data, where it is gRPC's
+	lent   *[]byte    // of the pool, where data was begun in it
 }
 
-// free gives the buffer back. The data must not be used any more.
+// newAnswer returns an empty message to append an answer to. Its memory is used again
+// when the answer has been sent.
+func newAnswer() *message {
+	lent := mem.DefaultBufferPool().Get(usualAnswer)
+	return &message{data: (*lent)[:0], lent: lent}
+}
+
+// usualAnswer is what most answers fit into, in bytes.
+const usualAnswer = 1 << 10
+
+// sent returns the data as gRPC sends it, and the memory with it.
+func (m *message) sent() mem.Buffer {
+	lent := m.lent
+	if lent == nil {
+		return mem.SliceBuffer(m.data)
+	}
+	m.lent = nil
+	if cap(m.data) != cap(*lent) { // it has outgrown the pool's
+		mem.DefaultBufferPool().Put(lent)
+		return mem.SliceBuffer(m.data)
+	}
+	*lent = m.data
+	return mem.NewBuffer(lent, mem.DefaultBufferPool())
+}
+
+// free gives memory back that is another's. The data must not be used any more.
 func (m *message) free() {
 	if m.buffer != nil {
 		m.buffer.Free()
 		m.buffer, m.data = nil, nil
+	}
+	if m.lent != nil {
+		mem.DefaultBufferPool().Put(m.lent)
+		m.lent, m.data = nil, nil
 	}
 }
 
@@ -40,7 +70,7 @@ func newCodec() codec { return codec{encoding.GetCodecV2(encodingproto.Name)} }
 // Marshal implements encoding.CodecV2.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	if m, ok := v.(*message); ok {
-		return mem.BufferSlice{mem.SliceBuffer(m.data)}, nil
+		return mem.BufferSlice{m.sent()}, nil
 	}
 	return c.CodecV2.Marshal(v)
 }
@@ -84,7 +114,7 @@ func encodedService() *grpc.ServiceDesc {
 }
 
 // encodedHandler is what protoc-gen-go-grpc generates, for encoded messages.
-func encodedHandler(method string, call func(*recommendationService, context.Context, []byte) ([]byte, error)) grpc.MethodHandler {
+func encodedHandler(method string, call func(*recommendationService, context.Context, []byte) (*message, error)) grpc.MethodHandler {
 	return func(srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
 		in := new(message)
 		if err := decode(in); err != nil {
@@ -96,13 +126,13 @@ func encodedHandler(method string, call func(*recommendationService, context.Con
 			if err != nil {
 				return nil, err
 			}
-			return &message{data: answer}, nil
+			return answer, nil
 		}
 		return interceptor(ctx, in, &grpc.UnaryServerInfo{Server: srv, FullMethod: method}, handle)
 	}
 }
 
-func (s *recommendationService) recommendEncoded(ctx context.Context, data []byte) ([]byte, error) {
+func (s *recommendationService) recommendEncoded(ctx context.Context, data []byte) (*message, error) {
 	var j job
 	s.targets.readEncoded(ctx, &j, data)
 	defer j.release()
@@ -110,13 +140,16 @@ func (s *recommendationService) recommendEncoded(ctx context.Context, data []byt
 	s.targets.trace(ctx, &j)
 	s.targets.recommend(ctx, &j)
 	s.targets.answered(ctx, &j)
-	return j.encode(make([]byte, 0, usualAnswer))
+	answer := newAnswer()
+	var err error
+	if answer.data, err = j.encode(answer.data); err != nil {
+		answer.free()
+		return nil, err
+	}
+	return answer, nil
 }
 
-// usualAnswer is what most answers fit into, in bytes.
-const usualAnswer = 1 << 10
-
-func (s *recommendationService) batchEncoded(ctx context.Context, data []byte) ([]byte, error) {
+func (s *recommendationService) batchEncoded(ctx context.Context, data []byte) (*message, error) {
 	requests, ok := findRequests(data)
 	if !ok {
 		return nil, undecodable()
@@ -142,5 +175,5 @@ func (s *recommendationService) batchEncoded(ctx context.Context, data []byte) (
 		}
 		jobs[i].release()
 	}
-	return answer, nil
+	return &message{data: answer}, nil
 }

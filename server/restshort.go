@@ -33,7 +33,7 @@ type shortWay struct {
 // shortCall is one of the calls that can go the short way.
 type shortCall struct {
 	method            string
-	handle            func(*recommendationService, context.Context, []byte) ([]byte, error)
+	handle            func(*recommendationService, context.Context, []byte) (*message, error)
 	request, response *transcode.Message
 	answer            func() proto.Message
 }
@@ -48,7 +48,7 @@ func (s *Server) newShortWay(mux *runtime.ServeMux) *shortWay {
 	}
 }
 
-func newShortCall(method string, handle func(*recommendationService, context.Context, []byte) ([]byte, error), request, response proto.Message) shortCall {
+func newShortCall(method string, handle func(*recommendationService, context.Context, []byte) (*message, error), request, response proto.Message) shortCall {
 	return shortCall{
 		method: method, handle: handle,
 		request:  transcode.Of(request.ProtoReflect().Descriptor()),
@@ -144,12 +144,13 @@ func (w *shortWay) answer(out http.ResponseWriter, r *http.Request, body []byte)
 		return false
 	}
 	noteRPC(ctx)
-	encoded, err := w.invoke(ctx, call, data)
+	answer, err := w.invoke(ctx, call, data)
 	if err != nil {
 		w.refuse(ctx, out, r, err)
 		return true
 	}
-	w.write(ctx, out, r, call, encoded)
+	defer answer.free()
+	w.write(ctx, out, r, call, answer.data)
 	return true
 }
 
@@ -185,7 +186,7 @@ func hasField(data []byte, field protowire.Number) bool {
 var insidePeer = peer.Peer{Addr: bufconn.Listen(0).Addr()}
 
 // invoke makes the call as gRPC does.
-func (w *shortWay) invoke(ctx context.Context, call *shortCall, data []byte) (encoded []byte, err error) {
+func (w *shortWay) invoke(ctx context.Context, call *shortCall, data []byte) (*message, error) {
 	ctx = peer.NewContext(ctx, &insidePeer)
 	if ticket, ok := ctx.Value(restTicketKey{}).(*limit.Ticket); ok {
 		ctx = &admitted{Context: ctx, ticket: ticket}
@@ -195,7 +196,7 @@ func (w *shortWay) invoke(ctx context.Context, call *shortCall, data []byte) (en
 	if err != nil {
 		return nil, err
 	}
-	return answer.(*message).data, nil
+	return answer.(*message), nil
 }
 
 // chain is the handler with the interceptors from the nth on.
@@ -206,7 +207,7 @@ func (w *shortWay) chain(n int, info *grpc.UnaryServerInfo, call *shortCall) grp
 			if err != nil {
 				return nil, err
 			}
-			return &message{data: answer}, nil
+			return answer, nil
 		}
 	}
 	return func(ctx context.Context, req any) (any, error) {

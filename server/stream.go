@@ -41,7 +41,7 @@ func (s *recommendationService) streamEncoded(stream grpc.ServerStream) error {
 				req.free()
 				return status.FromContextError(stream.Context().Err()).Err()
 			}
-			answers.add(func() []byte {
+			answers.add(func() *message {
 				defer func() { <-places }()
 				defer req.free()
 				return s.protected(stream.Context(), req.data)
@@ -73,13 +73,13 @@ func (s *recommendationService) receive(stream grpc.ServerStream) (<-chan *messa
 }
 
 // protected answers with INTERNAL where answering panics; the stream goes on.
-func (s *recommendationService) protected(ctx context.Context, data []byte) (answer []byte) {
+func (s *recommendationService) protected(ctx context.Context, data []byte) (answer *message) {
 	var id string
 	defer func() {
 		if err := recovered(s.targets.log, setpointv1.RecommendationService_StreamRecommend_FullMethodName, recover(), nil); err != nil {
 			s.targets.metrics.decisions.Refused(codes.Internal)
 			failed := job{err: err}
-			answer = failed.streamed(nil, id)
+			answer = &message{data: failed.streamed(nil, id)}
 		}
 	}()
 	return s.answerStreamed(ctx, data, &id)
@@ -87,7 +87,7 @@ func (s *recommendationService) protected(ctx context.Context, data []byte) (ans
 
 // answerStreamed answers one message of a stream. It tells the request's id as soon
 // as it is known.
-func (s *recommendationService) answerStreamed(ctx context.Context, data []byte, id *string) []byte {
+func (s *recommendationService) answerStreamed(ctx context.Context, data []byte, id *string) *message {
 	var j job
 	var request []byte
 	start := time.Now()
@@ -109,7 +109,9 @@ func (s *recommendationService) answerStreamed(ctx context.Context, data []byte,
 		}
 	}
 	s.targets.messageAnswered(ctx, &j, start)
-	return j.streamed(make([]byte, 0, usualAnswer), *id)
+	answer := newAnswer()
+	answer.data = j.streamed(answer.data, *id)
+	return answer
 }
 
 // readStreamed reads an encoded StreamRecommendRequest: its id and the encoded request.
@@ -158,13 +160,14 @@ type answerer struct {
 	mu      sync.Mutex // guards stream.SendMsg
 }
 
-func (a *answerer) add(answer func() []byte) {
+func (a *answerer) add(answer func() *message) {
 	a.running.Go(func() {
-		data := answer()
+		m := answer()
+		defer m.free()
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		// A stream that has ended takes no answers; its reader knows.
-		_ = a.stream.SendMsg(&message{data: data})
+		_ = a.stream.SendMsg(m)
 	})
 }
 

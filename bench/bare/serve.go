@@ -30,7 +30,7 @@ type Config struct {
 type Addresses struct{ GRPC, REST string }
 
 // collectorPercent is the service's, while little lives.
-const collectorPercent = 400
+const collectorPercent = 1000
 
 // Serve reads a Config from in, writes Addresses to out, both as JSON, and serves until
 // the context ends.

@@ -37,7 +37,11 @@ type Scenario struct {
 	// part of the measurement meanwhile, and StolenPercent what the hypervisor took.
 	OthersPercent float64 `json:"othersPercent"`
 	StolenPercent float64 `json:"stolenPercent"`
-	Seconds       float64 `json:"seconds"`
+	// StoodSeconds is for how long processors stood still meanwhile, as package still
+	// finds out, nil where nothing told. Again is how many slices were measured again for that.
+	StoodSeconds *float64 `json:"stoodSeconds,omitempty"`
+	Again        int      `json:"again,omitempty"`
+	Seconds      float64  `json:"seconds"`
 }
 
 // Figure is one number, of each run.

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"runtime"
 	"strconv"
 	"strings"
 )
@@ -45,13 +46,24 @@ func (f *Figure) goal() string {
 }
 
 func (s *Scenario) write(b *strings.Builder) {
-	fmt.Fprintf(b, "\n### %s\n\n%s Others took %.0f %% of the machine meanwhile.\n\n", s.Title, s.Note, s.OthersPercent+s.StolenPercent)
+	fmt.Fprintf(b, "\n### %s\n\n%s Others took %.0f %% of the machine meanwhile%s.\n\n", s.Title, s.Note, s.OthersPercent+s.StolenPercent, s.standstills())
 	b.WriteString("| | Median | Least … greatest |\n|---|---:|---:|\n")
 	for i := range s.Figures {
 		f := &s.Figures[i]
 		least, most := f.Spread()
 		fmt.Fprintf(b, "| %s | %s | %s … %s |\n", f.Name, f.written(f.Median()), f.written(least), f.written(most))
 	}
+}
+
+func (s *Scenario) standstills() string {
+	var text string
+	if s.StoodSeconds != nil && s.Seconds > 0 {
+		text = fmt.Sprintf(", which stood still for %.1f of %.0f processor seconds", *s.StoodSeconds, s.Seconds*float64(runtime.NumCPU()))
+	}
+	if s.Again > 0 {
+		text += fmt.Sprintf("; %d slices were measured again", s.Again)
+	}
+	return text
 }
 
 // measured is the median with the spread.

@@ -14,22 +14,26 @@ import (
 	"github.com/setpoint-dev/setpoint/bench/bare"
 	"github.com/setpoint-dev/setpoint/bench/process"
 	"github.com/setpoint-dev/setpoint/bench/report"
+	"github.com/setpoint-dev/setpoint/bench/still"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
 
-// bareCommand has the test's program serve the bare handlers.
-const bareCommand = "bare"
+// Arguments that have the test's program do what those packages do.
+const bareCommand, stillCommand = "bare", "still"
 
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == bareCommand {
-		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-		defer stop()
-		if err := bare.Serve(ctx, os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
-		return
+	serve := map[string]func(context.Context) error{
+		bareCommand:  func(ctx context.Context) error { return bare.Serve(ctx, os.Stdin, os.Stdout) },
+		stillCommand: func(ctx context.Context) error { return still.Serve(ctx, os.Stdout) },
+	}[os.Args[len(os.Args)-1]]
+	if serve == nil {
+		os.Exit(m.Run())
 	}
-	os.Exit(m.Run())
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	if err := serve(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
 }
 
 // settings are the least that all scenarios can be played with.
@@ -51,7 +55,40 @@ func settings(t *testing.T) Settings {
 	}
 	return Settings{
 		Runs: 1, Duration: 100 * time.Millisecond, Slice: 50 * time.Millisecond, Callers: 4, Connections: 1,
-		Targets: LeastTargets, Stored: 2000, Rounds: 2, Root: root, Program: program, Folder: folder, Bare: []string{self, bareCommand}, Log: t.Logf,
+		Targets: LeastTargets, Stored: 2000, Rounds: 2, Root: root, Program: program, Folder: folder, Log: t.Logf,
+		Bare: []string{self, bareCommand}, Still: []string{self, stillCommand},
+	}
+}
+
+// A process that is stopped for a while sees what it would see if the machine was.
+func TestStandstillsAreTold(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	watch, err := process.StartStill([]string{self, stillCommand}, t.TempDir())
+	if err != nil {
+		if os.Geteuid() == 0 {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	defer func() {
+		if err := watch.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	const stopped = 50 * time.Millisecond
+	before := watch.Stood()
+	for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT} {
+		if err := syscall.Kill(watch.PID, signal); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(stopped)
+	}
+	if stood := watch.Stood() - before; stood < stopped/2 {
+		t.Errorf("stood still for %v, want about %v for each processor", stood, stopped)
 	}
 }
 

@@ -36,10 +36,10 @@ type Settings struct {
 	Targets, Stored, Rounds int
 	// Profiles is a folder for profiles of the service; empty: none are taken.
 	Profiles string
-	// Root is the service's module, Program the service's, and Bare the command of
-	// package bare. Folder is for what need not be kept.
+	// Root is the service's module, Program the service's, Bare and Still the commands of
+	// those packages. Folder is for what need not be kept.
 	Root, Program, Folder string
-	Bare                  []string
+	Bare, Still           []string
 	// Log is told what is being done.
 	Log func(format string, args ...any)
 }
@@ -54,6 +54,11 @@ type stage struct {
 	name   string
 	pids   []int
 	ending []func()
+	still  *process.Still // nil: nothing tells
+	// undisturbed is whether slices in which the machine stood still are measured again,
+	// and again how many were.
+	undisturbed bool
+	again       int
 }
 
 func (s *stage) onEnd(f func()) { s.ending = append(s.ending, f) }
@@ -72,6 +77,25 @@ func (s *stage) stopping(p *process.Process, stop func() error) {
 			s.Log("%s: %v", s.name, err)
 		}
 	})
+}
+
+// watch has it told when the machine stands still, where that can be.
+func (s *stage) watch() {
+	still, err := process.StartStill(s.Still, s.Folder)
+	if err != nil {
+		s.Log("%s: %v", s.name, err)
+		return
+	}
+	s.still = still
+	s.stopping(still.Process, still.Stop)
+}
+
+// stood is for how long processors have stood still so far.
+func (s *stage) stood() time.Duration {
+	if s.still == nil {
+		return 0
+	}
+	return s.still.Stood()
 }
 
 func (s *stage) redis() (*process.Redis, error) {

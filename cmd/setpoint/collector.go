@@ -13,9 +13,9 @@ import (
 // leaves behind is much, so that collecting seldom saves more time than it takes memory;
 // but when much lives, as under attack, the same share would be far too much.
 const (
-	headroom     = 96 << 20
+	headroom     = 128 << 20
 	leastPercent = 50
-	mostPercent  = 400
+	mostPercent  = 1000
 )
 
 var tuneOnce sync.Once

@@ -8,7 +8,7 @@ func TestTheHeapGrowsByAboutAsMuch(t *testing.T) {
 		live uint64
 		want int
 	}{
-		{0, 400}, {10 << 20, 400}, {24 << 20, 400}, {48 << 20, 200}, {96 << 20, 100}, {320 << 20, 50}, {2 << 30, 50},
+		{0, 1000}, {10 << 20, 1000}, {24 << 20, 533}, {48 << 20, 266}, {96 << 20, 133}, {320 << 20, 50}, {2 << 30, 50},
 	} {
 		if got := percentFor(test.live); got != test.want {
 			t.Errorf("of %d MiB: %d %%, want %d %%", test.live>>20, got, test.want)
