@@ -38,12 +38,13 @@ func (s *recommendationService) ReportScale(ctx context.Context, req *setpointv1
 	return s.targets.report(ctx, req)
 }
 
-// admit lets a message of a stream in, which is a call of its own.
-func (s *recommendationService) admit(ticket *limit.Ticket, caller string) error {
+// admit lets a message of a stream in, which is a call of its own. The stream is read no
+// further meanwhile.
+func (s *recommendationService) admit(ctx context.Context, ticket *limit.Ticket, caller string) error {
 	if s.limiter == nil {
 		return nil
 	}
-	return s.limiter.Admit(ticket, caller, 1).Err()
+	return s.limiter.AdmitQueued(ctx, s.draining, ticket, caller).Err()
 }
 
 // checkBatch refuses batches that are too long.

@@ -41,23 +41,32 @@ func (s *recommendationService) streamEncoded(stream grpc.ServerStream) error {
 				req.free()
 				return status.FromContextError(stream.Context().Err()).Err()
 			}
+			req.refused = s.admit(stream.Context(), &req.ticket, callerOf(stream.Context()).name())
 			answers.add(func() *message {
 				defer func() { <-places }()
 				defer req.free()
-				return s.protected(stream.Context(), req.data)
+				defer req.ticket.Release()
+				return s.protected(stream.Context(), req)
 			})
 		}
 	}
 }
 
+// streamed is a message of a stream, and its right to run or why it has none.
+type streamed struct {
+	message
+	ticket  limit.Ticket
+	refused error
+}
+
 // receive reads the stream until it ends, in a goroutine that the stream's
 // context ends, so that a stop need not wait for the next request.
-func (s *recommendationService) receive(stream grpc.ServerStream) (<-chan *message, <-chan error) {
-	requests, failed := make(chan *message), make(chan error, 1)
+func (s *recommendationService) receive(stream grpc.ServerStream) (<-chan *streamed, <-chan error) {
+	requests, failed := make(chan *streamed), make(chan error, 1)
 	go func() {
 		for {
-			req := new(message)
-			if err := stream.RecvMsg(req); err != nil {
+			req := new(streamed)
+			if err := stream.RecvMsg(&req.message); err != nil {
 				failed <- err
 				return
 			}
@@ -73,7 +82,7 @@ func (s *recommendationService) receive(stream grpc.ServerStream) (<-chan *messa
 }
 
 // protected answers with INTERNAL where answering panics; the stream goes on.
-func (s *recommendationService) protected(ctx context.Context, data []byte) (answer *message) {
+func (s *recommendationService) protected(ctx context.Context, req *streamed) (answer *message) {
 	var id string
 	defer func() {
 		if err := recovered(s.targets.log, setpointv1.RecommendationService_StreamRecommend_FullMethodName, recover(), nil); err != nil {
@@ -82,25 +91,23 @@ func (s *recommendationService) protected(ctx context.Context, data []byte) (ans
 			answer = &message{data: failed.streamed(nil, id)}
 		}
 	}()
-	return s.answerStreamed(ctx, data, &id)
+	return s.answerStreamed(ctx, req, &id)
 }
 
 // answerStreamed answers one message of a stream. It tells the request's id as soon
 // as it is known.
-func (s *recommendationService) answerStreamed(ctx context.Context, data []byte, id *string) *message {
+func (s *recommendationService) answerStreamed(ctx context.Context, req *streamed, id *string) *message {
 	var j job
 	var request []byte
 	start := time.Now()
 	ctx = s.targets.traceMessage(ctx, &j)
 	defer j.abandonTrace()
-	*id, request, j.err = readStreamed(data)
+	*id, request, j.err = readStreamed(req.data)
 	if j.err == nil {
 		ctx, cancel := withOwnDeadline(ctx, s.targets.options.RequestTimeout)
 		defer cancel()
-		var ticket limit.Ticket
-		defer ticket.Release()
 		if j.err = callerOf(ctx).renew(ctx, s.targets.options.Clock()); j.err == nil {
-			j.err = s.admit(&ticket, callerOf(ctx).name())
+			j.err = req.refused
 		}
 		if j.err == nil {
 			s.targets.readEncoded(ctx, &j, request)

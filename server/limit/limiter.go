@@ -141,6 +141,49 @@ func (l *Limiter) Admit(t *Ticket, identity string, weight int) Refusal {
 	return refusal
 }
 
+const (
+	// queuedTime is for how long a message of a stream may wait to be let in, and
+	// queuedPause after how long it is tried again.
+	queuedTime  = time.Second
+	queuedPause = 2 * time.Millisecond
+)
+
+// AdmitQueued is Admit, with a weight of one, for a message of a stream that is read no
+// further meanwhile. It need not be refused for Overload at once, as calls must that come
+// however many there are already, but waits until there is room: for queuedTime at most,
+// or until the context ends or hurry is closed. Who is refused sends the next message, and
+// refusing one costs a good part of what answering it does.
+func (l *Limiter) AdmitQueued(ctx context.Context, hurry <-chan struct{}, t *Ticket, identity string) Refusal {
+	if l.hasRoom() {
+		if refusal := l.Admit(t, identity, 1); refusal.Reason != Overload {
+			return refusal
+		}
+	}
+	end := l.now() + int64(queuedTime)
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for l.now() < end {
+		// Spread, so that not all streams come at once.
+		pause.Reset(queuedPause/2 + rand.N(queuedPause))
+		select {
+		case <-pause.C:
+		case <-hurry:
+			return l.Admit(t, identity, 1)
+		case <-ctx.Done():
+			return l.Admit(t, identity, 1)
+		}
+		if l.hasRoom() {
+			if refusal := l.Admit(t, identity, 1); refusal.Reason != Overload {
+				return refusal
+			}
+		}
+	}
+	return l.Admit(t, identity, 1)
+}
+
+// hasRoom reports whether a call would not be refused for Overload now.
+func (l *Limiter) hasRoom() bool { return l.held.load().running() < l.shedder.mayRun.Load() }
+
 // share is what an identity may run at once while calls are refused for overload and
 // others call too: beyond an equal part it leaves a quarter to them. 0: there is no bound.
 func (l *Limiter) share(mayRun int64) int64 {

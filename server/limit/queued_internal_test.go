@@ -1,0 +1,59 @@
+package limit
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A message of a stream waits until there is room, and no longer than it should.
+func TestAdmitQueued(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name string
+		// Times after which the call before it ends, the context does, and a stop comes.
+		ends, cancelled, hurried time.Duration
+		refused                  bool
+		least, most              time.Duration
+	}{
+		{"there is room soon", 100 * time.Millisecond, time.Hour, time.Hour, false, 100 * time.Millisecond, 100*time.Millisecond + 2*queuedPause},
+		{"there is none for long", time.Hour, time.Hour, time.Hour, true, queuedTime, queuedTime + 2*queuedPause},
+		{"the stream ends", time.Hour, 50 * time.Millisecond, time.Hour, true, 50 * time.Millisecond, 50 * time.Millisecond},
+		{"the server stops", time.Hour, time.Hour, 50 * time.Millisecond, true, 50 * time.Millisecond, 50 * time.Millisecond},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				options := DefaultOptions()
+				options.Shedding.Off = true // the test says how many may run
+				l, err := New(options)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var running, queued Ticket
+				if refusal := l.AdmitQueued(t.Context(), nil, &running, "first"); refusal.Refused() {
+					t.Fatalf("with room: %v", refusal.Reason)
+				}
+				l.shedder.mayRun.Store(1)
+				time.AfterFunc(test.ends, running.Release)
+				ctx, cancel := context.WithTimeout(t.Context(), test.cancelled)
+				defer cancel()
+				hurry := make(chan struct{})
+				time.AfterFunc(test.hurried, func() { close(hurry) })
+				began := time.Now()
+				refusal := l.AdmitQueued(ctx, hurry, &queued, "second")
+				if waited := time.Since(began); waited < test.least || waited > test.most {
+					t.Errorf("waited %v, want %v to %v", waited, test.least, test.most)
+				}
+				if refusal.Refused() != test.refused || test.refused && refusal.Reason != Overload {
+					t.Errorf("refused: %v, for %v", refusal.Refused(), refusal.Reason)
+				}
+				queued.Release()
+				if running.Release(); l.InFlight() != 0 {
+					t.Errorf("%d in flight at the end", l.InFlight())
+				}
+			})
+		})
+	}
+}
