@@ -173,9 +173,10 @@ func mergeSettled(stored, local []Settled) []Settled {
 	return merged[max(0, len(merged)-MaxSettled):]
 }
 
-// forgetTwins drops what is recorded of decisions that the other side made again, for a later
-// instant, since others came between: that they were recorded nobody learned, or they would not have been, and the caller was told of the
-// later one. Which these are is known of those with request ids.
+// forgetTwins drops what is recorded of decisions that the other side made again, for a
+// later instant, since others came between: nobody learned that they were recorded, or
+// they would not have been made again, and the caller was told of the later one. Which
+// these are is known of those with request ids.
 func (h *History) forgetTwins(other *History) {
 	told := make(map[string]*Answer, len(other.Answers))
 	for i := range other.Answers {

@@ -164,6 +164,7 @@ func (t *targets) decideRound(queues []*queue) (swaps []store.Swap, swapping, do
 			value := t.decide(j, q.record, room)
 			if !j.done() {
 				room = room[min(len(value), len(room)):]
+				value = value[:len(value):len(value)] // what follows is another's
 				swaps = append(swaps, store.Swap{Key: j.key, Old: q.record.Version, Value: value})
 				swapping = append(swapping, q)
 				break

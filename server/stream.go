@@ -41,6 +41,7 @@ func (s *recommendationService) streamEncoded(stream grpc.ServerStream) error {
 				req.free()
 				return status.FromContextError(stream.Context().Err()).Err()
 			}
+			req.began = time.Now()
 			req.refused = s.admit(stream.Context(), &req.ticket, callerOf(stream.Context()).name())
 			answers.add(func() *message {
 				defer func() { <-places }()
@@ -55,6 +56,7 @@ func (s *recommendationService) streamEncoded(stream grpc.ServerStream) error {
 // streamed is a message of a stream, and its right to run or why it has none.
 type streamed struct {
 	message
+	began   time.Time // it may have waited since
 	ticket  limit.Ticket
 	refused error
 }
@@ -99,7 +101,6 @@ func (s *recommendationService) protected(ctx context.Context, req *streamed) (a
 func (s *recommendationService) answerStreamed(ctx context.Context, req *streamed, id *string) *message {
 	var j job
 	var request []byte
-	start := time.Now()
 	ctx = s.targets.traceMessage(ctx, &j)
 	defer j.abandonTrace()
 	*id, request, j.err = readStreamed(req.data)
@@ -115,7 +116,7 @@ func (s *recommendationService) answerStreamed(ctx context.Context, req *streame
 			s.targets.recommend(ctx, &j)
 		}
 	}
-	s.targets.messageAnswered(ctx, &j, start)
+	s.targets.messageAnswered(ctx, &j, req.began)
 	answer := newAnswer()
 	answer.data = j.streamed(answer.data, *id)
 	return answer

@@ -69,10 +69,10 @@ func TestStandstillsAreTold(t *testing.T) {
 	}
 	watch, err := process.StartStill([]string{self, stillCommand}, t.TempDir())
 	if err != nil {
-		if os.Geteuid() == 0 {
-			t.Fatal(err)
+		if os.Getenv("CI") != "" {
+			t.Fatalf("%v (fails instead of being skipped because CI is set)", err)
 		}
-		t.Skip(err)
+		t.Skipf("NOT CHECKED: %v", err)
 	}
 	defer func() {
 		if err := watch.Stop(); err != nil {

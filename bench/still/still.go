@@ -31,7 +31,11 @@ const (
 // then one for each standstill, in nanoseconds. It fails where it may not go before other
 // threads.
 func Serve(ctx context.Context, out io.Writer) error {
-	cpus := runtime.NumCPU()
+	var allowed unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &allowed); err != nil {
+		return fmt.Errorf("find the processors: %w", err)
+	}
+	cpus := allowed.Count()
 	runtime.GOMAXPROCS(cpus + 1) // for no thread to wait for another's place
 	var writing sync.Mutex
 	write := func(stood time.Duration) error {
@@ -41,8 +45,11 @@ func Serve(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	ready := make(chan error, cpus)
-	for cpu := range cpus {
-		go watch(cpu, ready, func(stood time.Duration) { _ = write(stood) })
+	for cpu, found := 0, 0; found < cpus; cpu++ {
+		if allowed.IsSet(cpu) {
+			found++
+			go watch(cpu, ready, func(stood time.Duration) { _ = write(stood) })
+		}
 	}
 	for range cpus {
 		if err := <-ready; err != nil {
