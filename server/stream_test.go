@@ -9,11 +9,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -280,4 +282,45 @@ func TestAStreamThatIsCancelledEnds(t *testing.T) {
 	}
 	// The leak check sees to it that nothing of it is left.
 	s.stopAndWait(t)
+}
+
+// A stream is held back where calls would be refused for overload.
+func TestStreamsWaitUnderOverload(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(su *setup) {
+		su.options.Limits = limit.DefaultOptions()
+		began := time.Now()
+		su.options.Limits.Shedding = limit.Shedding{
+			Processors: 1, MinRunning: 1,
+			// Ever more goroutines wait: a hundred at a time.
+			Waited: func() time.Duration { return 100 * time.Since(began) },
+		}
+	})
+	stream := s.stream(t)
+	var sent atomic.Int64
+	go func() {
+		defer func() { _ = stream.CloseSend() }()
+		for began := time.Now(); time.Since(began) < time.Second; sent.Add(1) {
+			if stream.Send(&setpointv1.StreamRecommendRequest{Id: "m", Request: queue(web, 3, 30)}) != nil {
+				return
+			}
+		}
+	}()
+	var answered int64
+	for {
+		resp, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		answered++
+		if failed := resp.GetError(); failed != nil && codes.Code(failed.GetCode()) == codes.ResourceExhausted {
+			t.Fatalf("refused after %d: %v", answered, failed)
+		}
+	}
+	if answered == 0 || answered != sent.Load() {
+		t.Errorf("%d answered of %d", answered, sent.Load())
+	}
 }
