@@ -617,9 +617,9 @@ func (x *MetricIdentifier) GetSelector() *LabelSelector {
 // A Kubernetes label selector: every label and every expression must match.
 type LabelSelector struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Labels that must be there with exactly this value.
+	// Labels that must be there with exactly this value, at most 100.
 	MatchLabels map[string]string `protobuf:"bytes,1,rep,name=match_labels,json=matchLabels,proto3" json:"match_labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Further requirements.
+	// Further requirements, at most 100.
 	MatchExpressions []*LabelSelectorRequirement `protobuf:"bytes,2,rep,name=match_expressions,json=matchExpressions,proto3" json:"match_expressions,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -676,7 +676,7 @@ type LabelSelectorRequirement struct {
 	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	// "In", "NotIn", "Exists" or "DoesNotExist".
 	Operator string `protobuf:"bytes,2,opt,name=operator,proto3" json:"operator,omitempty"`
-	// Values, for In and NotIn only.
+	// Values, for In and NotIn only, at most 1000.
 	Values        []string `protobuf:"bytes,3,rep,name=values,proto3" json:"values,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -871,7 +871,7 @@ type HPAScalingRules struct {
 	// "Max" (the policy that allows most change), "Min" or "Disabled" (never in
 	// this direction). Absent: "Max".
 	SelectPolicy *string `protobuf:"bytes,2,opt,name=select_policy,json=selectPolicy,proto3,oneof" json:"select_policy,omitempty"`
-	// Rate limits. Absent: the direction's defaults.
+	// Rate limits, at most 100. Absent: the direction's defaults.
 	Policies []*HPAScalingPolicy `protobuf:"bytes,3,rep,name=policies,proto3" json:"policies,omitempty"`
 	// No change while 1 - tolerance <= usage ratio <= 1 + tolerance in this
 	// direction; a quantity, at least 0, for example "0.05". Absent: the
@@ -1006,8 +1006,9 @@ func (x *HPAScalingPolicy) GetPeriodSeconds() int32 {
 // What is: a HorizontalPodAutoscalerStatus of autoscaling/v2.
 type HorizontalPodAutoscalerStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Generation of the spec that was evaluated. Never set by this service, as
-	// by Kubernetes 1.36; kept when it comes in a previous status.
+	// Generation of the spec that was evaluated last, as of the request's generation.
+	// Profiles before "v1.37" drop it, as those controllers do; each keeps the one there
+	// was while the scale can't be read.
 	ObservedGeneration *int64 `protobuf:"varint,1,opt,name=observed_generation,json=observedGeneration,proto3,oneof" json:"observed_generation,omitempty"`
 	// When the replicas were last changed on our answer. Absent: never.
 	LastScaleTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=last_scale_time,json=lastScaleTime,proto3" json:"last_scale_time,omitempty"`
@@ -1671,17 +1672,17 @@ const file_setpoint_v1_autoscaling_proto_rawDesc = "" +
 	"\x06target\x18\x02 \x01(\v2\x19.setpoint.v1.MetricTargetR\x06target\"^\n" +
 	"\x10MetricIdentifier\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x126\n" +
-	"\bselector\x18\x02 \x01(\v2\x1a.setpoint.v1.LabelSelectorR\bselector\"\xf3\x01\n" +
-	"\rLabelSelector\x12N\n" +
-	"\fmatch_labels\x18\x01 \x03(\v2+.setpoint.v1.LabelSelector.MatchLabelsEntryR\vmatchLabels\x12R\n" +
-	"\x11match_expressions\x18\x02 \x03(\v2%.setpoint.v1.LabelSelectorRequirementR\x10matchExpressions\x1a>\n" +
+	"\bselector\x18\x02 \x01(\v2\x1a.setpoint.v1.LabelSelectorR\bselector\"\x87\x02\n" +
+	"\rLabelSelector\x12X\n" +
+	"\fmatch_labels\x18\x01 \x03(\v2+.setpoint.v1.LabelSelector.MatchLabelsEntryB\b\xbaH\x05\x9a\x01\x02\x10dR\vmatchLabels\x12\\\n" +
+	"\x11match_expressions\x18\x02 \x03(\v2%.setpoint.v1.LabelSelectorRequirementB\b\xbaH\x05\x92\x01\x02\x10dR\x10matchExpressions\x1a>\n" +
 	"\x10MatchLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"`\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"k\n" +
 	"\x18LabelSelectorRequirement\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x1a\n" +
-	"\boperator\x18\x02 \x01(\tR\boperator\x12\x16\n" +
-	"\x06values\x18\x03 \x03(\tR\x06values\"\xd1\x01\n" +
+	"\boperator\x18\x02 \x01(\tR\boperator\x12!\n" +
+	"\x06values\x18\x03 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\x06values\"\xd1\x01\n" +
 	"\fMetricTarget\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x19\n" +
 	"\x05value\x18\x02 \x01(\tH\x00R\x05value\x88\x01\x01\x12(\n" +
@@ -1693,11 +1694,11 @@ const file_setpoint_v1_autoscaling_proto_rawDesc = "" +
 	"\x1fHorizontalPodAutoscalerBehavior\x127\n" +
 	"\bscale_up\x18\x01 \x01(\v2\x1c.setpoint.v1.HPAScalingRulesR\ascaleUp\x12;\n" +
 	"\n" +
-	"scale_down\x18\x02 \x01(\v2\x1c.setpoint.v1.HPAScalingRulesR\tscaleDown\"\xa1\x02\n" +
+	"scale_down\x18\x02 \x01(\v2\x1c.setpoint.v1.HPAScalingRulesR\tscaleDown\"\xab\x02\n" +
 	"\x0fHPAScalingRules\x12E\n" +
 	"\x1cstabilization_window_seconds\x18\x01 \x01(\x05H\x00R\x1astabilizationWindowSeconds\x88\x01\x01\x12(\n" +
-	"\rselect_policy\x18\x02 \x01(\tH\x01R\fselectPolicy\x88\x01\x01\x129\n" +
-	"\bpolicies\x18\x03 \x03(\v2\x1d.setpoint.v1.HPAScalingPolicyR\bpolicies\x12!\n" +
+	"\rselect_policy\x18\x02 \x01(\tH\x01R\fselectPolicy\x88\x01\x01\x12C\n" +
+	"\bpolicies\x18\x03 \x03(\v2\x1d.setpoint.v1.HPAScalingPolicyB\b\xbaH\x05\x92\x01\x02\x10dR\bpolicies\x12!\n" +
 	"\ttolerance\x18\x04 \x01(\tH\x02R\ttolerance\x88\x01\x01B\x1f\n" +
 	"\x1d_stabilization_window_secondsB\x10\n" +
 	"\x0e_select_policyB\f\n" +

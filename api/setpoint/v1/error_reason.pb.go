@@ -55,6 +55,12 @@ const (
 	// PERMISSION_DENIED: the caller may not do that there. Metadata: "identity",
 	// "verb".
 	ErrorReason_ERROR_REASON_PERMISSION_DENIED ErrorReason = 11
+	// UNAVAILABLE: this instance's clock is too far from the store's for it to decide
+	// anything. Retry elsewhere, with the same requestId.
+	ErrorReason_ERROR_REASON_CLOCK_SKEWED ErrorReason = 12
+	// FAILED_PRECONDITION: another cluster, by its clusterUid, has the target: two use one
+	// name. Metadata: "target".
+	ErrorReason_ERROR_REASON_OTHER_CLUSTER ErrorReason = 13
 )
 
 // Enum value maps for ErrorReason.
@@ -72,6 +78,8 @@ var (
 		9:  "ERROR_REASON_HISTORY_UNREADABLE",
 		10: "ERROR_REASON_UNAUTHENTICATED",
 		11: "ERROR_REASON_PERMISSION_DENIED",
+		12: "ERROR_REASON_CLOCK_SKEWED",
+		13: "ERROR_REASON_OTHER_CLUSTER",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":              0,
@@ -86,6 +94,8 @@ var (
 		"ERROR_REASON_HISTORY_UNREADABLE":       9,
 		"ERROR_REASON_UNAUTHENTICATED":          10,
 		"ERROR_REASON_PERMISSION_DENIED":        11,
+		"ERROR_REASON_CLOCK_SKEWED":             12,
+		"ERROR_REASON_OTHER_CLUSTER":            13,
 	}
 )
 
@@ -120,7 +130,7 @@ var File_setpoint_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_setpoint_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x1esetpoint/v1/error_reason.proto\x12\vsetpoint.v1*\xb5\x03\n" +
+	"\x1esetpoint/v1/error_reason.proto\x12\vsetpoint.v1*\xf4\x03\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12!\n" +
@@ -134,7 +144,9 @@ const file_setpoint_v1_error_reason_proto_rawDesc = "" +
 	"\x1fERROR_REASON_HISTORY_UNREADABLE\x10\t\x12 \n" +
 	"\x1cERROR_REASON_UNAUTHENTICATED\x10\n" +
 	"\x12\"\n" +
-	"\x1eERROR_REASON_PERMISSION_DENIED\x10\vB\xad\x01\n" +
+	"\x1eERROR_REASON_PERMISSION_DENIED\x10\v\x12\x1d\n" +
+	"\x19ERROR_REASON_CLOCK_SKEWED\x10\f\x12\x1e\n" +
+	"\x1aERROR_REASON_OTHER_CLUSTER\x10\rB\xad\x01\n" +
 	"\x0fcom.setpoint.v1B\x10ErrorReasonProtoP\x01Z;github.com/setpoint-dev/setpoint/api/setpoint/v1;setpointv1\xa2\x02\x03SXX\xaa\x02\vSetpoint.V1\xca\x02\vSetpoint\\V1\xe2\x02\x17Setpoint\\V1\\GPBMetadata\xea\x02\fSetpoint::V1b\x06proto3"
 
 var (

@@ -368,12 +368,16 @@ type MetricExplanation struct {
 	Proposal *int32 `protobuf:"varint,14,opt,name=proposal,proto3,oneof" json:"proposal,omitempty"`
 	// How many pods counted in which way. Absent: no pods play a part.
 	PodCounts *PodCounts `protobuf:"bytes,15,opt,name=pod_counts,json=podCounts,proto3" json:"pod_counts,omitempty"`
-	// Every pod and how it counted. Empty: no pods play a part.
+	// Every pod and how it counted, but for left_out_pods. Empty: no pods play a part.
 	Pods []*PodExplanation `protobuf:"bytes,16,rep,name=pods,proto3" json:"pods,omitempty"`
 	// Samples of pods that are not listed; they count in averages.
 	UnlistedSamples int32 `protobuf:"varint,17,opt,name=unlisted_samples,json=unlistedSamples,proto3" json:"unlisted_samples,omitempty"`
 	// Series that were summed. For External.
-	Series        int32 `protobuf:"varint,18,opt,name=series,proto3" json:"series,omitempty"`
+	Series int32 `protobuf:"varint,18,opt,name=series,proto3" json:"series,omitempty"`
+	// Pods that counted but are not listed in pods, to bound the answer: the metrics of
+	// one request list 20,000 in all, those of a batch together, and more the more bytes
+	// it has. The pods that come first in the request are listed.
+	LeftOutPods   int32 `protobuf:"varint,19,opt,name=left_out_pods,json=leftOutPods,proto3" json:"left_out_pods,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -530,6 +534,13 @@ func (x *MetricExplanation) GetUnlistedSamples() int32 {
 func (x *MetricExplanation) GetSeries() int32 {
 	if x != nil {
 		return x.Series
+	}
+	return 0
+}
+
+func (x *MetricExplanation) GetLeftOutPods() int32 {
+	if x != nil {
+		return x.LeftOutPods
 	}
 	return 0
 }
@@ -1316,7 +1327,7 @@ const file_setpoint_v1_explanation_proto_rawDesc = "" +
 	"scaleDowns\x12.\n" +
 	"\x13younger_than_window\x18\x05 \x01(\bR\x11youngerThanWindow\x129\n" +
 	"\n" +
-	"start_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\"\x98\x06\n" +
+	"start_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\"\xbc\x06\n" +
 	"\x11MetricExplanation\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
@@ -1339,7 +1350,8 @@ const file_setpoint_v1_explanation_proto_rawDesc = "" +
 	"pod_counts\x18\x0f \x01(\v2\x16.setpoint.v1.PodCountsR\tpodCounts\x12/\n" +
 	"\x04pods\x18\x10 \x03(\v2\x1b.setpoint.v1.PodExplanationR\x04pods\x12)\n" +
 	"\x10unlisted_samples\x18\x11 \x01(\x05R\x0funlistedSamples\x12\x16\n" +
-	"\x06series\x18\x12 \x01(\x05R\x06seriesB\x0e\n" +
+	"\x06series\x18\x12 \x01(\x05R\x06series\x12\"\n" +
+	"\rleft_out_pods\x18\x13 \x01(\x05R\vleftOutPodsB\x0e\n" +
 	"\f_usage_ratioB\x17\n" +
 	"\x15_dampened_usage_ratioB\x10\n" +
 	"\x0e_replicas_baseB\v\n" +

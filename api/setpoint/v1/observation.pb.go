@@ -566,13 +566,16 @@ func (x *InitContainer) GetRequests() map[string]string {
 // for one pod the later one counts.
 type PodMetrics struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Name of the pod. Required. A pod that is not listed is counted, as
-	// Kubernetes counts it.
+	// Name of the pod. A pod that is not listed is counted, as Kubernetes counts it;
+	// so is a sample whose pod a metrics API leaves empty.
 	Pod string `protobuf:"bytes,1,opt,name=pod,proto3" json:"pod,omitempty"`
 	// End of the interval the usage was taken over. Absent: the zero time
 	// (year 1), older than anything.
 	Timestamp *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=timestamp,proto3" json:"timestamp,omitempty"`
-	// Length of that interval, seconds, at least 0. Absent: 0.
+	// Length of that interval, seconds. Absent: 0. A metrics API may give a negative one,
+	// which counts as Kubernetes counts it: such a sample is too old for a pod that
+	// starts only if it ends so long before the pod became ready. One of more than
+	// 9223372036 seconds (292 years), the longest that Kubernetes knows, counts as that.
 	WindowSeconds float64 `protobuf:"fixed64,3,opt,name=window_seconds,json=windowSeconds,proto3" json:"window_seconds,omitempty"`
 	// Usage by container. A pod without any, or one of whose containers lacks the
 	// metric's resource, has no sample.
@@ -786,7 +789,7 @@ type ExternalMetric struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The metric, and the selector it was asked for with. Required.
 	Metric *MetricIdentifier `protobuf:"bytes,1,opt,name=metric,proto3" json:"metric,omitempty"`
-	// Labels of the series.
+	// Labels of the series, at most 256.
 	Labels map[string]string `protobuf:"bytes,2,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// When it was taken. For display; its age decides nothing.
 	Timestamp *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=timestamp,proto3" json:"timestamp,omitempty"`
@@ -953,7 +956,7 @@ const file_setpoint_v1_observation_proto_rawDesc = "" +
 	"\x0fSelectorProblem\x12S\n" +
 	"\x06reason\x18\x01 \x01(\tB;\xbaH8r6R\x10SelectorRequiredR\x0fInvalidSelectorR\x11AmbiguousSelectorR\x06reason\x12\"\n" +
 	"\amessage\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80@R\amessage\x12+\n" +
-	"\vautoscalers\x18\x03 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\vautoscalers\"\xcc\x04\n" +
+	"\vautoscalers\x18\x03 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\vautoscalers\"\xd7\x04\n" +
 	"\x03Pod\x12\x1e\n" +
 	"\x04name\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x12K\n" +
@@ -966,58 +969,57 @@ const file_setpoint_v1_observation_proto_rawDesc = "" +
 	"\n" +
 	"containers\x18\a \x03(\v2\x16.setpoint.v1.ContainerB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\n" +
 	"containers\x12N\n" +
-	"\x0finit_containers\x18\b \x03(\v2\x1a.setpoint.v1.InitContainerB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\x0einitContainers\x12:\n" +
-	"\boverhead\x18\t \x03(\v2\x1e.setpoint.v1.Pod.OverheadEntryR\boverhead\x1a;\n" +
+	"\x0finit_containers\x18\b \x03(\v2\x1a.setpoint.v1.InitContainerB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\x0einitContainers\x12E\n" +
+	"\boverhead\x18\t \x03(\v2\x1e.setpoint.v1.Pod.OverheadEntryB\t\xbaH\x06\x9a\x01\x03\x10\x80\x02R\boverhead\x1a;\n" +
 	"\rOverheadEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x96\x01\n" +
 	"\x11PodReadyCondition\x123\n" +
 	"\x06status\x18\x01 \x01(\tB\x1b\xbaH\x18r\x16R\x04TrueR\x05FalseR\aUnknownR\x06status\x12L\n" +
-	"\x14last_transition_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x12lastTransitionTime\"\xa0\x01\n" +
-	"\x14ResourceRequirements\x12K\n" +
-	"\brequests\x18\x01 \x03(\v2/.setpoint.v1.ResourceRequirements.RequestsEntryR\brequests\x1a;\n" +
+	"\x14last_transition_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x12lastTransitionTime\"\xab\x01\n" +
+	"\x14ResourceRequirements\x12V\n" +
+	"\brequests\x18\x01 \x03(\v2/.setpoint.v1.ResourceRequirements.RequestsEntryB\t\xbaH\x06\x9a\x01\x03\x10\x80\x02R\brequests\x1a;\n" +
 	"\rRequestsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa8\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb3\x01\n" +
 	"\tContainer\x12\x1c\n" +
-	"\x04name\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\xfd\x01R\x04name\x12@\n" +
-	"\brequests\x18\x02 \x03(\v2$.setpoint.v1.Container.RequestsEntryR\brequests\x1a;\n" +
+	"\x04name\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\xfd\x01R\x04name\x12K\n" +
+	"\brequests\x18\x02 \x03(\v2$.setpoint.v1.Container.RequestsEntryB\t\xbaH\x06\x9a\x01\x03\x10\x80\x02R\brequests\x1a;\n" +
 	"\rRequestsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xd2\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xdd\x01\n" +
 	"\rInitContainer\x12\x1c\n" +
 	"\x04name\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\xfd\x01R\x04name\x12 \n" +
-	"\vrestartable\x18\x02 \x01(\bR\vrestartable\x12D\n" +
-	"\brequests\x18\x03 \x03(\v2(.setpoint.v1.InitContainer.RequestsEntryR\brequests\x1a;\n" +
+	"\vrestartable\x18\x02 \x01(\bR\vrestartable\x12O\n" +
+	"\brequests\x18\x03 \x03(\v2(.setpoint.v1.InitContainer.RequestsEntryB\t\xbaH\x06\x9a\x01\x03\x10\x80\x02R\brequests\x1a;\n" +
 	"\rRequestsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xf0\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xdc\x01\n" +
 	"\n" +
-	"PodMetrics\x12\x1c\n" +
-	"\x03pod\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x03pod\x128\n" +
-	"\ttimestamp\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\ttimestamp\x12@\n" +
-	"\x0ewindow_seconds\x18\x03 \x01(\x01B\x19\xbaH\x16\x12\x14@\x01\x19\x00\x00\x00\xc0NϲA)\x00\x00\x00\x00\x00\x00\x00\x00R\rwindowSeconds\x12H\n" +
+	"PodMetrics\x12\x1a\n" +
+	"\x03pod\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\xfd\x01R\x03pod\x128\n" +
+	"\ttimestamp\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\ttimestamp\x12.\n" +
+	"\x0ewindow_seconds\x18\x03 \x01(\x01B\a\xbaH\x04\x12\x02@\x01R\rwindowSeconds\x12H\n" +
 	"\n" +
 	"containers\x18\x04 \x03(\v2\x1d.setpoint.v1.ContainerMetricsB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\n" +
-	"containers\"\xaa\x01\n" +
+	"containers\"\xb5\x01\n" +
 	"\x10ContainerMetrics\x12\x1c\n" +
-	"\x04name\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\xfd\x01R\x04name\x12>\n" +
-	"\x05usage\x18\x02 \x03(\v2(.setpoint.v1.ContainerMetrics.UsageEntryR\x05usage\x1a8\n" +
+	"\x04name\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\xfd\x01R\x04name\x12I\n" +
+	"\x05usage\x18\x02 \x03(\v2(.setpoint.v1.ContainerMetrics.UsageEntryB\t\xbaH\x06\x9a\x01\x03\x10\x80\x02R\x05usage\x1a8\n" +
 	"\n" +
 	"UsageEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xd4\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xc2\x02\n" +
 	"\fCustomMetric\x12=\n" +
 	"\x06metric\x18\x01 \x01(\v2\x1d.setpoint.v1.MetricIdentifierB\x06\xbaH\x03\xc8\x01\x01R\x06metric\x12[\n" +
 	"\x10described_object\x18\x02 \x01(\v2(.setpoint.v1.CrossVersionObjectReferenceB\x06\xbaH\x03\xc8\x01\x01R\x0fdescribedObject\x128\n" +
 	"\ttimestamp\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\ttimestamp\x12\x14\n" +
-	"\x05value\x18\x04 \x01(\tR\x05value\x12E\n" +
-	"\x0ewindow_seconds\x18\x05 \x01(\x01B\x19\xbaH\x16\x12\x14@\x01\x19\x00\x00\x00\xc0NϲA)\x00\x00\x00\x00\x00\x00\x00\x00H\x00R\rwindowSeconds\x88\x01\x01B\x11\n" +
-	"\x0f_window_seconds\"\x9b\x02\n" +
+	"\x05value\x18\x04 \x01(\tR\x05value\x123\n" +
+	"\x0ewindow_seconds\x18\x05 \x01(\x01B\a\xbaH\x04\x12\x02@\x01H\x00R\rwindowSeconds\x88\x01\x01B\x11\n" +
+	"\x0f_window_seconds\"\xa6\x02\n" +
 	"\x0eExternalMetric\x12=\n" +
-	"\x06metric\x18\x01 \x01(\v2\x1d.setpoint.v1.MetricIdentifierB\x06\xbaH\x03\xc8\x01\x01R\x06metric\x12?\n" +
-	"\x06labels\x18\x02 \x03(\v2'.setpoint.v1.ExternalMetric.LabelsEntryR\x06labels\x128\n" +
+	"\x06metric\x18\x01 \x01(\v2\x1d.setpoint.v1.MetricIdentifierB\x06\xbaH\x03\xc8\x01\x01R\x06metric\x12J\n" +
+	"\x06labels\x18\x02 \x03(\v2'.setpoint.v1.ExternalMetric.LabelsEntryB\t\xbaH\x06\x9a\x01\x03\x10\x80\x02R\x06labels\x128\n" +
 	"\ttimestamp\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\ttimestamp\x12\x14\n" +
 	"\x05value\x18\x04 \x01(\tR\x05value\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +

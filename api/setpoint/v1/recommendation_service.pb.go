@@ -40,15 +40,17 @@ type RecommendRequest struct {
 	ScaleError *ScaleError `protobuf:"bytes,4,opt,name=scale_error,json=scaleError,proto3" json:"scale_error,omitempty"`
 	// The pods could not be chosen. Absent: they could.
 	SelectorProblem *SelectorProblem `protobuf:"bytes,5,opt,name=selector_problem,json=selectorProblem,proto3" json:"selector_problem,omitempty"`
-	// All pods of the workload, whatever their state. Names are unique.
+	// All pods of the workload, whatever their state, at most as many as the server's
+	// limit. Names are unique.
 	Pods []*Pod `protobuf:"bytes,6,rep,name=pods,proto3" json:"pods,omitempty"`
-	// Resource usage by pod, for Resource and ContainerResource metrics.
+	// Resource usage by pod, for Resource and ContainerResource metrics; at most twice as
+	// many as there may be pods.
 	PodMetrics []*PodMetrics `protobuf:"bytes,7,rep,name=pod_metrics,json=podMetrics,proto3" json:"pod_metrics,omitempty"`
-	// Values for Pods and Object metrics.
+	// Values for Pods and Object metrics, at most 200,000.
 	CustomMetrics []*CustomMetric `protobuf:"bytes,8,rep,name=custom_metrics,json=customMetrics,proto3" json:"custom_metrics,omitempty"`
-	// Series for External metrics.
+	// Series for External metrics, at most 200,000.
 	ExternalMetrics []*ExternalMetric `protobuf:"bytes,9,rep,name=external_metrics,json=externalMetrics,proto3" json:"external_metrics,omitempty"`
-	// Metrics that could not be read.
+	// Metrics that could not be read, at most 1000.
 	MetricErrors []*MetricError `protobuf:"bytes,10,rep,name=metric_errors,json=metricErrors,proto3" json:"metric_errors,omitempty"`
 	// How to decide. Absent: the server's defaults, Kubernetes' own unless its
 	// operator set others.
@@ -62,13 +64,33 @@ type RecommendRequest struct {
 	RequestId string `protobuf:"bytes,13,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// Decide, but record nothing. Absent: record.
 	DryRun bool `protobuf:"varint,14,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
-	// Fill in explanation. Absent: leave it out.
+	// Fill in explanation. Absent: leave it out. One of very many pods lists the first
+	// ones only and says how many it leaves out.
 	Explain bool `protobuf:"varint,15,opt,name=explain,proto3" json:"explain,omitempty"`
 	// A status of the same autoscaler, from the controller that ran it before;
 	// seeds a target that has no history yet, and is ignored once there is one.
+	// Whatever is stored may be sent. What is odd is left out: negative counts, instants
+	// that are none, quantities that don't parse, the readings if they are more than 1000
+	// or 64 KiB, conditions after the 16th. A reason is clipped to 1 KiB, a message to
+	// 32 KiB.
 	PreviousStatus *HorizontalPodAutoscalerStatus `protobuf:"bytes,16,opt,name=previous_status,json=previousStatus,proto3" json:"previous_status,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Which incarnation of the target asks, for example the Kubernetes object's UID.
+	// A target that was deleted and made again has another one: what is kept of the
+	// one before then counts no more. Absent: the target is the one that is known.
+	TargetUid string `protobuf:"bytes,17,opt,name=target_uid,json=targetUid,proto3" json:"target_uid,omitempty"`
+	// The generation of the spec: the Kubernetes object's metadata.generation, which
+	// grows with each change of its spec. It decides nothing: the profile "v1.37" shows it
+	// as status.observed_generation, the other ones don't. Absent: it is not known, and
+	// the status shows none.
+	Generation *int64 `protobuf:"varint,18,opt,name=generation,proto3,oneof" json:"generation,omitempty"`
+	// Which cluster asks: what no other one has, whatever it is called, for example the
+	// UID of Kubernetes' namespace kube-system; at most 64 characters of [A-Za-z0-9._-].
+	// The first one that says so has the target: another one is refused, FAILED_PRECONDITION
+	// with OTHER_CLUSTER, until the target is deleted. Absent: it is not told, and never
+	// refused.
+	ClusterUid    string `protobuf:"bytes,19,opt,name=cluster_uid,json=clusterUid,proto3" json:"cluster_uid,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RecommendRequest) Reset() {
@@ -213,7 +235,29 @@ func (x *RecommendRequest) GetPreviousStatus() *HorizontalPodAutoscalerStatus {
 	return nil
 }
 
-// How to decide: the Kubernetes controller's flags.
+func (x *RecommendRequest) GetTargetUid() string {
+	if x != nil {
+		return x.TargetUid
+	}
+	return ""
+}
+
+func (x *RecommendRequest) GetGeneration() int64 {
+	if x != nil && x.Generation != nil {
+		return *x.Generation
+	}
+	return 0
+}
+
+func (x *RecommendRequest) GetClusterUid() string {
+	if x != nil {
+		return x.ClusterUid
+	}
+	return ""
+}
+
+// How to decide: the Kubernetes controller's flags. The warnings of an explanation say
+// which of those that are set the profile ignores.
 type RecommendOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Controller version to decide as: "v1.36", "v1.37", "v1.28", "v1.19", "v1.15",
@@ -235,9 +279,15 @@ type RecommendOptions struct {
 	// Allow min_replicas 0 and scaling from zero (the HPAScaleToZero feature).
 	// Absent: the server's default (false), or true with a profile of which that is
 	// the default ("v1.37").
-	ScaleToZero   *bool `protobuf:"varint,6,opt,name=scale_to_zero,json=scaleToZero,proto3,oneof" json:"scale_to_zero,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	ScaleToZero *bool `protobuf:"varint,6,opt,name=scale_to_zero,json=scaleToZero,proto3,oneof" json:"scale_to_zero,omitempty"`
+	// How long after a change, of either direction, there is none upwards: with the
+	// profiles "cooldown" and "design-2015", ignored by the others. Absent: the server's
+	// default (180 s).
+	UpscaleDelay *durationpb.Duration `protobuf:"bytes,7,opt,name=upscale_delay,json=upscaleDelay,proto3" json:"upscale_delay,omitempty"`
+	// The same downwards. Absent: the server's default (300 s).
+	DownscaleDelay *durationpb.Duration `protobuf:"bytes,8,opt,name=downscale_delay,json=downscaleDelay,proto3" json:"downscale_delay,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *RecommendOptions) Reset() {
@@ -312,6 +362,20 @@ func (x *RecommendOptions) GetScaleToZero() bool {
 	return false
 }
 
+func (x *RecommendOptions) GetUpscaleDelay() *durationpb.Duration {
+	if x != nil {
+		return x.UpscaleDelay
+	}
+	return nil
+}
+
+func (x *RecommendOptions) GetDownscaleDelay() *durationpb.Duration {
+	if x != nil {
+		return x.DownscaleDelay
+	}
+	return nil
+}
+
 // The answer.
 type RecommendResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -340,8 +404,11 @@ type RecommendResponse struct {
 	Error string `protobuf:"bytes,9,opt,name=error,proto3" json:"error,omitempty"`
 	// The instant that was decided for.
 	EvaluationTime *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=evaluation_time,json=evaluationTime,proto3" json:"evaluation_time,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The request's request_id, by which a caller of many targets sees that the answer
+	// is to its question and not to another one. Absent: the request had none.
+	RequestId     *string `protobuf:"bytes,11,opt,name=request_id,json=requestId,proto3,oneof" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RecommendResponse) Reset() {
@@ -442,6 +509,13 @@ func (x *RecommendResponse) GetEvaluationTime() *timestamppb.Timestamp {
 		return x.EvaluationTime
 	}
 	return nil
+}
+
+func (x *RecommendResponse) GetRequestId() string {
+	if x != nil && x.RequestId != nil {
+		return *x.RequestId
+	}
+	return ""
 }
 
 // An event as the Kubernetes controller sends it.
@@ -982,7 +1056,7 @@ var File_setpoint_v1_recommendation_service_proto protoreflect.FileDescriptor
 
 const file_setpoint_v1_recommendation_service_proto_rawDesc = "" +
 	"\n" +
-	"(setpoint/v1/recommendation_service.proto\x12\vsetpoint.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a\x1dsetpoint/v1/autoscaling.proto\x1a\x1dsetpoint/v1/explanation.proto\x1a\x1dsetpoint/v1/observation.proto\"\xbb\t\n" +
+	"(setpoint/v1/recommendation_service.proto\x12\vsetpoint.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a\x1dsetpoint/v1/autoscaling.proto\x1a\x1dsetpoint/v1/explanation.proto\x1a\x1dsetpoint/v1/observation.proto\"\x89\v\n" +
 	"\x10RecommendRequest\x12\xdb\x02\n" +
 	"\x06target\x18\x01 \x01(\tB\xc2\x02\xbaH\xbe\x02\xba\x01\xba\x02\n" +
 	"\vtarget.name\x12\x8f\x01must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, each segment 1 to 253 characters of [A-Za-z0-9._-] and not \".\", \"..\" or \"-\"\x1a\x98\x01this.matches('^clusters/[A-Za-z0-9._-]{1,253}/namespaces/[A-Za-z0-9._-]{1,253}/targets/[A-Za-z0-9._-]{1,253}$') && !this.matches('/([.]|[.][.]|-)(/|$)')R\x06target\x12D\n" +
@@ -993,28 +1067,40 @@ const file_setpoint_v1_recommendation_service_proto_rawDesc = "" +
 	"\x10selector_problem\x18\x05 \x01(\v2\x1c.setpoint.v1.SelectorProblemR\x0fselectorProblem\x12$\n" +
 	"\x04pods\x18\x06 \x03(\v2\x10.setpoint.v1.PodR\x04pods\x128\n" +
 	"\vpod_metrics\x18\a \x03(\v2\x17.setpoint.v1.PodMetricsR\n" +
-	"podMetrics\x12@\n" +
-	"\x0ecustom_metrics\x18\b \x03(\v2\x19.setpoint.v1.CustomMetricR\rcustomMetrics\x12F\n" +
-	"\x10external_metrics\x18\t \x03(\v2\x1b.setpoint.v1.ExternalMetricR\x0fexternalMetrics\x12=\n" +
+	"podMetrics\x12L\n" +
+	"\x0ecustom_metrics\x18\b \x03(\v2\x19.setpoint.v1.CustomMetricB\n" +
+	"\xbaH\a\x92\x01\x04\x10\xc0\x9a\fR\rcustomMetrics\x12R\n" +
+	"\x10external_metrics\x18\t \x03(\v2\x1b.setpoint.v1.ExternalMetricB\n" +
+	"\xbaH\a\x92\x01\x04\x10\xc0\x9a\fR\x0fexternalMetrics\x12H\n" +
 	"\rmetric_errors\x18\n" +
-	" \x03(\v2\x18.setpoint.v1.MetricErrorR\fmetricErrors\x127\n" +
+	" \x03(\v2\x18.setpoint.v1.MetricErrorB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\fmetricErrors\x127\n" +
 	"\aoptions\x18\v \x01(\v2\x1d.setpoint.v1.RecommendOptionsR\aoptions\x12C\n" +
 	"\x0fevaluation_time\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\x0eevaluationTime\x12'\n" +
 	"\n" +
 	"request_id\x18\r \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\trequestId\x12\x17\n" +
 	"\adry_run\x18\x0e \x01(\bR\x06dryRun\x12\x18\n" +
-	"\aexplain\x18\x0f \x01(\bR\aexplain\x12S\n" +
-	"\x0fprevious_status\x18\x10 \x01(\v2*.setpoint.v1.HorizontalPodAutoscalerStatusR\x0epreviousStatus\"\xc6\x03\n" +
+	"\aexplain\x18\x0f \x01(\bR\aexplain\x12[\n" +
+	"\x0fprevious_status\x18\x10 \x01(\v2*.setpoint.v1.HorizontalPodAutoscalerStatusB\x06\xbaH\x03\xd8\x01\x03R\x0epreviousStatus\x12'\n" +
+	"\n" +
+	"target_uid\x18\x11 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\ttargetUid\x12,\n" +
+	"\n" +
+	"generation\x18\x12 \x01(\x03B\a\xbaH\x04\"\x02(\x00H\x00R\n" +
+	"generation\x88\x01\x01\x12;\n" +
+	"\vcluster_uid\x18\x13 \x01(\tB\x1a\xbaH\x17r\x15\x18@2\x11^[A-Za-z0-9._-]*$R\n" +
+	"clusterUidB\r\n" +
+	"\v_generation\"\xde\x04\n" +
 	"\x10RecommendOptions\x12!\n" +
 	"\aprofile\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x18@R\aprofile\x12*\n" +
 	"\ttolerance\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@H\x00R\ttolerance\x88\x01\x01\x12_\n" +
 	"\x19cpu_initialization_period\x18\x03 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x022\x00R\x17cpuInitializationPeriod\x12[\n" +
 	"\x17initial_readiness_delay\x18\x04 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x022\x00R\x15initialReadinessDelay\x12\\\n" +
 	"\x17downscale_stabilization\x18\x05 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x022\x00R\x16downscaleStabilization\x12'\n" +
-	"\rscale_to_zero\x18\x06 \x01(\bH\x01R\vscaleToZero\x88\x01\x01B\f\n" +
+	"\rscale_to_zero\x18\x06 \x01(\bH\x01R\vscaleToZero\x88\x01\x01\x12H\n" +
+	"\rupscale_delay\x18\a \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x022\x00R\fupscaleDelay\x12L\n" +
+	"\x0fdownscale_delay\x18\b \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x022\x00R\x0edownscaleDelayB\f\n" +
 	"\n" +
 	"_toleranceB\x10\n" +
-	"\x0e_scale_to_zero\"\xcd\x03\n" +
+	"\x0e_scale_to_zero\"\x80\x04\n" +
 	"\x11RecommendResponse\x12)\n" +
 	"\x10desired_replicas\x18\x01 \x01(\x05R\x0fdesiredReplicas\x12)\n" +
 	"\x10current_replicas\x18\x02 \x01(\x05R\x0fcurrentReplicas\x12\x16\n" +
@@ -1026,7 +1112,10 @@ const file_setpoint_v1_recommendation_service_proto_rawDesc = "" +
 	"\x06events\x18\b \x03(\v2\x12.setpoint.v1.EventR\x06events\x12\x14\n" +
 	"\x05error\x18\t \x01(\tR\x05error\x12C\n" +
 	"\x0fevaluation_time\x18\n" +
-	" \x01(\v2\x1a.google.protobuf.TimestampR\x0eevaluationTime\"M\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\x0eevaluationTime\x12\"\n" +
+	"\n" +
+	"request_id\x18\v \x01(\tH\x00R\trequestId\x88\x01\x01B\r\n" +
+	"\v_request_id\"M\n" +
 	"\x05Event\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x18\n" +
@@ -1122,32 +1211,34 @@ var file_setpoint_v1_recommendation_service_proto_depIdxs = []int32{
 	22, // 12: setpoint.v1.RecommendOptions.cpu_initialization_period:type_name -> google.protobuf.Duration
 	22, // 13: setpoint.v1.RecommendOptions.initial_readiness_delay:type_name -> google.protobuf.Duration
 	22, // 14: setpoint.v1.RecommendOptions.downscale_stabilization:type_name -> google.protobuf.Duration
-	21, // 15: setpoint.v1.RecommendResponse.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
-	23, // 16: setpoint.v1.RecommendResponse.explanation:type_name -> setpoint.v1.Explanation
-	3,  // 17: setpoint.v1.RecommendResponse.events:type_name -> setpoint.v1.Event
-	20, // 18: setpoint.v1.RecommendResponse.evaluation_time:type_name -> google.protobuf.Timestamp
-	0,  // 19: setpoint.v1.BatchRecommendRequest.requests:type_name -> setpoint.v1.RecommendRequest
-	6,  // 20: setpoint.v1.BatchRecommendResponse.results:type_name -> setpoint.v1.BatchRecommendResult
-	2,  // 21: setpoint.v1.BatchRecommendResult.response:type_name -> setpoint.v1.RecommendResponse
-	24, // 22: setpoint.v1.BatchRecommendResult.error:type_name -> google.rpc.Status
-	0,  // 23: setpoint.v1.StreamRecommendRequest.request:type_name -> setpoint.v1.RecommendRequest
-	2,  // 24: setpoint.v1.StreamRecommendResponse.response:type_name -> setpoint.v1.RecommendResponse
-	24, // 25: setpoint.v1.StreamRecommendResponse.error:type_name -> google.rpc.Status
-	21, // 26: setpoint.v1.ReportScaleResponse.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
-	3,  // 27: setpoint.v1.ReportScaleResponse.events:type_name -> setpoint.v1.Event
-	0,  // 28: setpoint.v1.RecommendationService.Recommend:input_type -> setpoint.v1.RecommendRequest
-	4,  // 29: setpoint.v1.RecommendationService.BatchRecommend:input_type -> setpoint.v1.BatchRecommendRequest
-	7,  // 30: setpoint.v1.RecommendationService.StreamRecommend:input_type -> setpoint.v1.StreamRecommendRequest
-	9,  // 31: setpoint.v1.RecommendationService.ReportScale:input_type -> setpoint.v1.ReportScaleRequest
-	2,  // 32: setpoint.v1.RecommendationService.Recommend:output_type -> setpoint.v1.RecommendResponse
-	5,  // 33: setpoint.v1.RecommendationService.BatchRecommend:output_type -> setpoint.v1.BatchRecommendResponse
-	8,  // 34: setpoint.v1.RecommendationService.StreamRecommend:output_type -> setpoint.v1.StreamRecommendResponse
-	10, // 35: setpoint.v1.RecommendationService.ReportScale:output_type -> setpoint.v1.ReportScaleResponse
-	32, // [32:36] is the sub-list for method output_type
-	28, // [28:32] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	22, // 15: setpoint.v1.RecommendOptions.upscale_delay:type_name -> google.protobuf.Duration
+	22, // 16: setpoint.v1.RecommendOptions.downscale_delay:type_name -> google.protobuf.Duration
+	21, // 17: setpoint.v1.RecommendResponse.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
+	23, // 18: setpoint.v1.RecommendResponse.explanation:type_name -> setpoint.v1.Explanation
+	3,  // 19: setpoint.v1.RecommendResponse.events:type_name -> setpoint.v1.Event
+	20, // 20: setpoint.v1.RecommendResponse.evaluation_time:type_name -> google.protobuf.Timestamp
+	0,  // 21: setpoint.v1.BatchRecommendRequest.requests:type_name -> setpoint.v1.RecommendRequest
+	6,  // 22: setpoint.v1.BatchRecommendResponse.results:type_name -> setpoint.v1.BatchRecommendResult
+	2,  // 23: setpoint.v1.BatchRecommendResult.response:type_name -> setpoint.v1.RecommendResponse
+	24, // 24: setpoint.v1.BatchRecommendResult.error:type_name -> google.rpc.Status
+	0,  // 25: setpoint.v1.StreamRecommendRequest.request:type_name -> setpoint.v1.RecommendRequest
+	2,  // 26: setpoint.v1.StreamRecommendResponse.response:type_name -> setpoint.v1.RecommendResponse
+	24, // 27: setpoint.v1.StreamRecommendResponse.error:type_name -> google.rpc.Status
+	21, // 28: setpoint.v1.ReportScaleResponse.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
+	3,  // 29: setpoint.v1.ReportScaleResponse.events:type_name -> setpoint.v1.Event
+	0,  // 30: setpoint.v1.RecommendationService.Recommend:input_type -> setpoint.v1.RecommendRequest
+	4,  // 31: setpoint.v1.RecommendationService.BatchRecommend:input_type -> setpoint.v1.BatchRecommendRequest
+	7,  // 32: setpoint.v1.RecommendationService.StreamRecommend:input_type -> setpoint.v1.StreamRecommendRequest
+	9,  // 33: setpoint.v1.RecommendationService.ReportScale:input_type -> setpoint.v1.ReportScaleRequest
+	2,  // 34: setpoint.v1.RecommendationService.Recommend:output_type -> setpoint.v1.RecommendResponse
+	5,  // 35: setpoint.v1.RecommendationService.BatchRecommend:output_type -> setpoint.v1.BatchRecommendResponse
+	8,  // 36: setpoint.v1.RecommendationService.StreamRecommend:output_type -> setpoint.v1.StreamRecommendResponse
+	10, // 37: setpoint.v1.RecommendationService.ReportScale:output_type -> setpoint.v1.ReportScaleResponse
+	34, // [34:38] is the sub-list for method output_type
+	30, // [30:34] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_setpoint_v1_recommendation_service_proto_init() }
@@ -1158,7 +1249,9 @@ func file_setpoint_v1_recommendation_service_proto_init() {
 	file_setpoint_v1_autoscaling_proto_init()
 	file_setpoint_v1_explanation_proto_init()
 	file_setpoint_v1_observation_proto_init()
+	file_setpoint_v1_recommendation_service_proto_msgTypes[0].OneofWrappers = []any{}
 	file_setpoint_v1_recommendation_service_proto_msgTypes[1].OneofWrappers = []any{}
+	file_setpoint_v1_recommendation_service_proto_msgTypes[2].OneofWrappers = []any{}
 	file_setpoint_v1_recommendation_service_proto_msgTypes[6].OneofWrappers = []any{
 		(*BatchRecommendResult_Response)(nil),
 		(*BatchRecommendResult_Error)(nil),

@@ -407,14 +407,14 @@ const file_setpoint_v1_simulation_service_proto_rawDesc = "" +
 	"syncPeriod\x129\n" +
 	"\n" +
 	"start_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x12\x18\n" +
-	"\aexplain\x18\b \x01(\bR\aexplain\"\xed\x02\n" +
+	"\aexplain\x18\b \x01(\bR\aexplain\"\x83\x03\n" +
 	"\x11SimulatedWorkload\x127\n" +
 	"\x10initial_replicas\x18\x01 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00H\x00R\x0finitialReplicas\x88\x01\x01\x123\n" +
 	"\fpod_template\x18\x02 \x01(\v2\x10.setpoint.v1.PodR\vpodTemplate\x12H\n" +
-	"\rstartup_delay\x18\x03 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x022\x00R\fstartupDelay\x12$\n" +
-	"\x0eusage_per_load\x18\x04 \x03(\tR\fusagePerLoad\x12\x1d\n" +
+	"\rstartup_delay\x18\x03 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x022\x00R\fstartupDelay\x12/\n" +
+	"\x0eusage_per_load\x18\x04 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\fusagePerLoad\x12(\n" +
 	"\n" +
-	"idle_usage\x18\x05 \x03(\tR\tidleUsage\x12F\n" +
+	"idle_usage\x18\x05 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\tidleUsage\x12F\n" +
 	"\fmetric_delay\x18\x06 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x022\x00R\vmetricDelayB\x13\n" +
 	"\x11_initial_replicas\"p\n" +
 	"\tLoadPoint\x12;\n" +
