@@ -24,6 +24,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Sentinel errors of every engine, to be tested with errors.Is. An error that
@@ -208,6 +209,40 @@ type Store interface {
 	Close() error
 }
 
+// Deletions is what engines know of keys that were deleted, for as long as a record
+// lives, or a day where records live for ever. Engines that several instances share
+// implement it: one that could not reach the engine meanwhile must not bring back what
+// another has deleted.
+type Deletions interface {
+	// DeletedAt returns when the record of each key was last deleted, by the clock of
+	// whoever did; the zero time: it was not, or too long ago. That there is a record
+	// again does not change it. It uses one round trip per shard.
+	DeletedAt(ctx context.Context, keys []Key) ([]time.Time, error)
+}
+
+// Clock is the clock of an engine that several instances share, by which they may find
+// out whether theirs are right. Engines in the same process have none.
+type Clock interface {
+	// Time returns the engine's time, of a Cluster that of any of its nodes.
+	Time(ctx context.Context) (time.Time, error)
+}
+
+// Usage is what the records of some keys take.
+type Usage struct {
+	// Keys is how many there are, and Bytes what their values take together.
+	Keys, Bytes int64
+}
+
+// Usages is implemented by engines that can tell what a cluster's records take.
+type Usages interface {
+	// Usage returns what the records of a cluster take; of all for "". Bytes are an
+	// estimate by some records chosen at random, and so is how many of the keys have
+	// expired and are not counted; without expired ones, Keys are exact. It costs some
+	// hundred small operations, and does not read all keys. Of parts of the engine that do not answer nothing is counted; it fails
+	// where none does.
+	Usage(ctx context.Context, cluster string) (Usage, error)
+}
+
 // LogEntry is one value to append to a key's log. Value remains the caller's;
 // engines keep no alias.
 type LogEntry struct {
@@ -237,4 +272,14 @@ type Log interface {
 	// continues with what is older; a string that cannot be a position is
 	// ErrInvalidPosition. The values belong to the caller.
 	ReadLog(ctx context.Context, key Key, before string, limit int) (values [][]byte, next string, err error)
+}
+
+// Secrets is implemented by engines whose data several instances share, so that they
+// can agree on a secret.
+type Secrets interface {
+	// Secret returns the secret of a name, the same for all who share the engine's
+	// data. Where there is none, proposal becomes it. It does not expire, and is no
+	// record: List does not know it. The name is of letters and '-'; neither it nor the
+	// proposal may be empty.
+	Secret(ctx context.Context, name string, proposal []byte) ([]byte, error)
 }

@@ -18,6 +18,7 @@
 //
 //	{prefix}{tag}h:{cluster}/{namespace}/{target}  string: the record
 //	{prefix}{tag}l:{cluster}/{namespace}/{target}  list: the log
+//	{prefix}{tag}d:{cluster}/{namespace}/{target}  string: when the record was deleted
 //	{prefix}{tag}i                                 sorted set: the bucket's keys that have a record
 //	{prefix}{tag}p                                 string: written by Ping
 //

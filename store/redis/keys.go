@@ -101,9 +101,10 @@ func (l *layout) bucket(key store.Key) int {
 	return int(crc16After(crc, key.Target) >> 8)
 }
 
-func (p place) record() string { return p.base + "h:" + p.name }
-func (p place) log() string    { return p.base + "l:" + p.name }
-func (p place) index() string  { return p.base + "i" }
+func (p place) record() string   { return p.base + "h:" + p.name }
+func (p place) log() string      { return p.base + "l:" + p.name }
+func (p place) deletion() string { return p.base + "d:" + p.name }
+func (p place) index() string    { return p.base + "i" }
 
 // member is the key in the index, where bytewise order is that of Key.Compare.
 func (p place) member() string { return strings.ReplaceAll(p.name, "/", "\x00") }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/sony/gobreaker/v2"
@@ -35,6 +36,10 @@ type Store struct {
 var (
 	_ store.Store = (*Store)(nil)
 	_ store.Log   = (*Store)(nil)
+
+	_ store.Secrets   = (*Store)(nil)
+	_ store.Deletions = (*Store)(nil)
+	_ store.Clock     = (*Store)(nil)
 )
 
 // New returns a store on the server that the options name. It does not wait for the
@@ -126,12 +131,13 @@ func (s *Store) Delete(ctx context.Context, key store.Key) (bool, error) {
 		return false, err
 	}
 	p := s.layout.place(key)
-	existed := false
+	existed, now := false, strconv.FormatInt(time.Now().UnixNano(), 10)
 	errs := s.perform(ctx, 1, &exchange{
 		operation: "delete",
 		durable:   true,
 		args: func(_ int, whole bool) []any {
-			return deleteScript.args(whole, []string{p.record(), p.log(), p.index()}, p.member())
+			keys := []string{p.record(), p.log(), p.index(), p.deletion()}
+			return deleteScript.args(whole, keys, p.member(), now, s.deletionTTL())
 		},
 		take: func(_ int, reply any, doubtful bool) error {
 			existed = reply == int64(1)
@@ -142,6 +148,49 @@ func (s *Store) Delete(ctx context.Context, key store.Key) (bool, error) {
 		},
 	})
 	return existed && errs == nil, joined(errs)
+}
+
+// endlessDeletionTTL is how long deletions are known where records live for ever.
+const endlessDeletionTTL = 24 * time.Hour
+
+func (s *Store) deletionTTL() any {
+	if s.options.TTL > 0 {
+		return s.ttl
+	}
+	return endlessDeletionTTL.Milliseconds()
+}
+
+// DeletedAt implements store.Deletions.
+func (s *Store) DeletedAt(ctx context.Context, keys []store.Key) ([]time.Time, error) {
+	if err := s.begin(ctx, "load deletions"); err != nil {
+		return nil, err
+	}
+	at := make([]time.Time, len(keys))
+	errs := s.perform(ctx, len(keys), &exchange{
+		operation: "load deletions",
+		args:      func(i int, _ bool) []any { return []any{"get", s.layout.place(keys[i]).deletion()} },
+		take: func(i int, reply any, _ bool) error {
+			if text, deleted := reply.(string); deleted {
+				if nanos, err := strconv.ParseInt(text, 10, 64); err == nil { // else somebody else's
+					at[i] = time.Unix(0, nanos).UTC()
+				}
+			}
+			return nil
+		},
+	})
+	return at, joined(errs)
+}
+
+// Time implements store.Clock.
+func (s *Store) Time(ctx context.Context) (time.Time, error) {
+	if err := s.begin(ctx, "time"); err != nil {
+		return time.Time{}, err
+	}
+	now, err := s.client.Time(ctx).Result()
+	if err != nil {
+		return time.Time{}, operationError(ctx, "time", err)
+	}
+	return now, nil
 }
 
 // pingKeys is how many keys Ping writes in a Cluster, spread over the slots.

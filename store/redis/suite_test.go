@@ -148,7 +148,7 @@ func TestSuiteWithFewRights(t *testing.T) {
 
 // rights are the commands that the engine uses: docs/redis.md lists them.
 var rights = []any{
-	"+eval", "+evalsha", "+get", "+set", "+getrange", "+exists", "+del", "+pexpire",
-	"+zadd", "+zrange", "+zrem", "+rpush", "+ltrim", "+lindex", "+llen", "+lrange",
+	"+eval", "+evalsha", "+time", "+get", "+set", "+getrange", "+exists", "+del", "+pexpire",
+	"+zadd", "+zrange", "+zlexcount", "+zrem", "+strlen", "+rpush", "+ltrim", "+lindex", "+llen", "+lrange",
 	"+hello", "+auth", "+client", "+select", "+ping", "+wait",
 }

@@ -23,8 +23,9 @@ import (
 //	sentinelUser=USER    who asks the sentinels, with sentinelPassword=PASSWORD
 //	addr=host[:port]     a further host; may be repeated
 //
-// Further URLs add hosts and nothing else; they may go without the scheme. Ports default to 6379, those of sentinels to 26379. What is special in a URL is
-// to be percent-encoded in user and password. An error never quotes the password.
+// Further URLs add hosts and nothing else; they may go without the scheme. Ports default to
+// 6379, those of sentinels to 26379. What is special in a URL is to be percent-encoded in user
+// and password. An error never quotes the password, nor a part of it.
 func ParseURL(text string, further ...string) (Options, error) {
 	var o Options
 	scheme, rest, ok := strings.Cut(text, "://")
@@ -45,13 +46,6 @@ func ParseURL(text string, further ...string) (Options, error) {
 		}
 		authority = authority[i+1:]
 	}
-	u, err := url.Parse(tail)
-	if err != nil || u.Fragment != "" {
-		return Options{}, errors.New("what follows the hosts must be /database?parameters")
-	}
-	if err := o.parseDatabase(u.Path); err != nil {
-		return Options{}, err
-	}
 	hosts := strings.Split(authority, ",")
 	for _, more := range further {
 		more = strings.TrimPrefix(more, scheme+"://")
@@ -60,14 +54,33 @@ func ParseURL(text string, further ...string) (Options, error) {
 		}
 		hosts = append(hosts, strings.Split(more, ",")...)
 	}
+	if err := o.parseRest(hosts, tail); err != nil {
+		if strings.Contains(tail, "@") {
+			// The error may quote part of a password that has such a sign.
+			return Options{}, errors.New("must be redis://user:password@host:port/database?parameters, with / ? # and @ percent-encoded in user, password and parameters")
+		}
+		return Options{}, err
+	}
+	return o, nil
+}
+
+// parseRest reads what follows the hosts, and them.
+func (o *Options) parseRest(hosts []string, tail string) error {
+	u, err := url.Parse(tail)
+	if err != nil || u.Fragment != "" {
+		return errors.New("what follows the hosts must be /database?parameters")
+	}
+	if err := o.parseDatabase(u.Path); err != nil {
+		return err
+	}
 	more, err := o.parseParameters(u.RawQuery)
 	if err != nil {
-		return Options{}, err
+		return err
 	}
 	if err := o.addHosts(append(hosts, more...)); err != nil {
-		return Options{}, err
+		return err
 	}
-	return o, o.validateURL()
+	return o.validateURL()
 }
 
 func (o *Options) parseUser(userinfo string) error {
@@ -106,7 +119,9 @@ func (o *Options) parseParameters(query string) (hosts []string, err error) {
 				return nil, fmt.Errorf("parameter cluster: %q is neither true nor false", v[0])
 			}
 		case "master":
-			o.MasterName = v[0]
+			if o.MasterName = v[0]; strings.Contains(v[0], "@") {
+				return nil, errors.New("parameter master: no name has an @")
+			}
 		case "sentinelUser":
 			o.SentinelUsername = v[0]
 		case "sentinelPassword":
@@ -115,7 +130,8 @@ func (o *Options) parseParameters(query string) (hosts []string, err error) {
 			hosts = v
 			continue
 		default:
-			return nil, fmt.Errorf("parameter %q is none of addr, cluster, master, sentinelPassword, sentinelUser", name)
+			// It is not quoted: it may be a password that lost its name.
+			return nil, errors.New("a parameter is none of addr, cluster, master, sentinelPassword, sentinelUser")
 		}
 		if len(v) > 1 {
 			return nil, fmt.Errorf("parameter %s is given twice", name)
@@ -146,8 +162,11 @@ func (o *Options) addHosts(hosts []string) error {
 
 // withPort adds the port to a host that names none.
 func withPort(host, port string) (string, error) {
-	if host == "" {
+	switch {
+	case host == "":
 		return "", errors.New("a host is missing")
+	case strings.Contains(host, "@"):
+		return "", errors.New("a host has an @: user and password stand before the first one, once")
 	}
 	if strings.Count(host, ":") > 1 && !strings.HasPrefix(host, "[") {
 		return "", fmt.Errorf("host %q: an IPv6 address must stand in brackets", host)

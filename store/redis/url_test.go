@@ -70,7 +70,7 @@ func TestParseURLSaysWhatIsWrong(t *testing.T) {
 		{"redis://a,b/1", "database 0 only"},
 		{"redis://h?cluster=perhaps", "true nor false"},
 		{"redis://h?cluster=true&master=m", "exclude"},
-		{"redis://h?db=1", `"db"`},
+		{"redis://h?db=1", "none of addr, cluster"},
 		{"redis://h?master=a&master=b", "twice"},
 		{"redis://h?sentinelPassword=x", "need master"},
 		{"redis://u:top%secret@h", "percent"},
@@ -86,6 +86,38 @@ func TestParseURLSaysWhatIsWrong(t *testing.T) {
 	}
 	if _, err := redis.ParseURL("redis://a", "redis://u:p@b"); err == nil {
 		t.Error("a further URL with credentials is taken")
+	}
+}
+
+// A password with a sign that should have been encoded is taken for a host, a port, a
+// database or a parameter; what is said of those tells nothing of it.
+func TestNoPartOfAPasswordIsInAnError(t *testing.T) {
+	t.Parallel()
+	const secret = "s3cret"
+	for _, text := range []string{
+		"redis://user:s3cret/x@h", "redis://user:x/s3cret@h", "redis://user:x/s3cret/s3cret@h:1", "redis://user:1/s3cret@h",
+		"redis://user:s3cret?x@h", "redis://user:x?s3cret@h", "redis://user:x?s3cret=x@h", "redis://user:x?x=s3cret@h",
+		"redis://user:s3cret#x@h", "redis://user:x#s3cret@h", "redis://user:1#s3cret@h", "redis://s3cret#x@h",
+		"redis://user:s3cret?master=x@h", "redis://user:6379?master=s3cret@h", "redis://user:x?cluster=s3cret@h",
+		"redis://user:x/s3cret?master=m@h", "redis://us@er:s3cret/x@h", "redis://user:s3cret%@h", "redis://user:s3cret%zz@h",
+		"redis://h?addr=user:s3cret@n2", "redis://h?addr=s3cret@n2", "redis://h?s3cret", "redis://h?s3cret=1", "redis://h?sentinelpassword=s3cret",
+		"redis://h?master=m&sentinelPassword=s3cret&sentinelPassword=s3cret", "redis://h?sentinelPassword=s3cret",
+		"redis://h?master=m&sentinelPassword=s3cret;x", "redis://h?master=m&sentinelPassword=s3cret%", "redis://h/x?master=m&sentinelPassword=s3cret",
+		"http://user:s3cret@h", "user:s3cret@h:6379", "redis:user:s3cret@h", "redis:/user:s3cret@h",
+	} {
+		_, err := redis.ParseURL(text)
+		if err == nil {
+			t.Errorf("%s is taken", text)
+		} else if strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: the error tells of the password: %v", text, err)
+		}
+		if _, err := redis.ParseURL("redis://h", text); err == nil || strings.Contains(err.Error(), secret) {
+			t.Errorf("%s as a further one: %v", text, err)
+		}
+	}
+	got, err := redis.ParseURL("redis://h?master=m&sentinelPassword=a@b")
+	if err != nil || got.SentinelPassword != "a@b" {
+		t.Errorf("a password with an @ in a parameter: %q, %v", got.SentinelPassword, err)
 	}
 }
 

@@ -78,6 +78,7 @@ func groups() []group {
 		{"Expiry", expiryTests},
 		{"Concurrency", concurrencyTests},
 		{"Peers", peerTests},
+		{"Usage", usageTests},
 		{"Lifecycle", lifecycleTests},
 	}
 }

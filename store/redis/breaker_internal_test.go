@@ -1,0 +1,179 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/sony/gobreaker/v2"
+)
+
+// hookedNode is a node's hook with a node behind it that answers as the test says.
+type hookedNode struct {
+	*nodeHook
+	store *Store
+	calls int
+	fails error
+	told  []bool // what OnBreaker was told
+}
+
+func newHookedNode() *hookedNode {
+	n := &hookedNode{}
+	n.store = &Store{breakers: map[string]*gobreaker.TwoStepCircuitBreaker[struct{}]{}}
+	n.store.options.BreakerFailures, n.store.options.BreakerPause = 3, time.Second
+	n.store.options.OnBreaker = func(_ string, open bool) { n.told = append(n.told, open) }
+	n.nodeHook = n.store.newNodeHook("node")
+	return n
+}
+
+func (n *hookedNode) command(ctx context.Context) error {
+	return n.ProcessHook(func(context.Context, goredis.Cmder) error { n.calls++; return n.fails })(ctx, goredis.NewCmd(ctx, "get", "x"))
+}
+
+func (n *hookedNode) pipeline(ctx context.Context) []goredis.Cmder {
+	cmds := []goredis.Cmder{goredis.NewCmd(ctx, "get", "x"), goredis.NewCmd(ctx, "get", "y")}
+	_ = n.ProcessPipelineHook(func(context.Context, []goredis.Cmder) error { n.calls++; return n.fails })(ctx, cmds)
+	return cmds
+}
+
+// A node that fails so many times in a row is not asked for a while; then one caller tries
+// it, and all may when that was answered. Who watches is told once of each.
+func TestTheBreakerOpensAndCloses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newHookedNode()
+		n.fails = io.EOF
+		for range 2 {
+			_ = n.command(t.Context())
+		}
+		n.fails = nil
+		_ = n.command(t.Context()) // the count begins anew
+		n.fails = io.EOF
+		_ = n.command(t.Context())
+		_ = n.pipeline(t.Context())
+		if n.breaker.State() != gobreaker.StateClosed {
+			t.Fatal("open after two failures in a row, want three")
+		}
+		_ = n.command(t.Context())
+		if calls := n.calls; n.breaker.State() != gobreaker.StateOpen || n.command(t.Context()) == nil || n.calls != calls {
+			t.Fatal("asked though it failed three times in a row")
+		}
+		for _, cmd := range n.pipeline(t.Context()) {
+			if cmd.Err() == nil {
+				t.Error("a command that was not sent has no error")
+			}
+		}
+		time.Sleep(time.Second + 1)
+		_ = n.command(t.Context()) // half open, and it fails
+		if n.breaker.State() != gobreaker.StateOpen || !slices.Equal(n.told, []bool{true}) {
+			t.Errorf("%v, told %v", n.breaker.State(), n.told)
+		}
+		time.Sleep(time.Second + 1)
+		n.fails = nil
+		if err := n.command(t.Context()); err != nil || n.breaker.State() != gobreaker.StateClosed || !slices.Equal(n.told, []bool{true, false}) {
+			t.Errorf("%v, %v, told %v", err, n.breaker.State(), n.told)
+		}
+		if trips := n.store.stats.breakerTrips.Load(); trips != 2 {
+			t.Errorf("%d trips, want 2", trips)
+		}
+	})
+}
+
+// Only what tells that the node is not well counts, not callers who gave up, nor answers.
+func TestWhatTheBreakerIsTold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		late, end := context.WithDeadline(t.Context(), time.Now())
+		defer end()
+		soon, stop := context.WithTimeout(t.Context(), time.Hour)
+		defer stop()
+		for _, test := range []struct {
+			name  string
+			ctx   context.Context
+			err   error
+			opens bool
+		}{
+			{"the connection breaks", t.Context(), io.EOF, true},
+			{"before the deadline", soon, io.EOF, true},
+			{"the caller has gone", gone, io.EOF, false},
+			{"the caller's time is up", late, io.EOF, false},
+			{"more callers than connections", t.Context(), goredis.ErrPoolTimeout, false},
+			{"an answer", t.Context(), goredis.Nil, false},
+			{"an answer that is an error", t.Context(), reply("ERR wrong"), false},
+			{"it is loading", t.Context(), reply("LOADING soon"), true},
+			{"nothing is wrong", gone, nil, false},
+		} {
+			n := newHookedNode()
+			n.fails = test.err
+			for range 3 {
+				_ = n.command(test.ctx)
+			}
+			if open := n.breaker.State() == gobreaker.StateOpen; open != test.opens {
+				t.Errorf("%s: open: %t, want %t", test.name, open, test.opens)
+			}
+		}
+	})
+}
+
+// reply is an error that Redis answers.
+type reply string
+
+func (r reply) Error() string { return string(r) }
+func (reply) RedisError()     {}
+
+// A pipeline's error is its first command's; what tells of the node may be the last one's.
+// And what was not sent has an error, without taking any other's.
+func TestErrorsOfPipelines(t *testing.T) {
+	t.Parallel()
+	answered := reply("ERR wrong")
+	cmds := func(errs ...error) (all []goredis.Cmder) {
+		for _, err := range errs {
+			cmd := goredis.NewCmd(context.Background(), "get", "x")
+			if err != nil {
+				cmd.SetErr(err)
+			}
+			all = append(all, cmd)
+		}
+		return all
+	}
+	for _, test := range []struct {
+		name string
+		err  error
+		cmds []goredis.Cmder
+		want error
+	}{
+		{"none", nil, cmds(nil, nil), nil},
+		{"of the connection", io.EOF, cmds(nil, nil), io.EOF},
+		{"an answer", answered, cmds(answered, nil), nil},
+		{"an answer, then the connection broke", answered, cmds(answered, io.EOF), io.EOF},
+		{"an answer of the last one", answered, cmds(nil, answered), nil},
+	} {
+		if got := transportError(test.err, test.cmds); !errors.Is(got, test.want) || test.want == nil && got != nil {
+			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
+	}
+	for _, test := range []struct {
+		name string
+		err  error
+		cmds []goredis.Cmder
+		want []error
+	}{
+		{"nothing is wrong", nil, cmds(nil, nil), []error{nil, nil}},
+		{"none was sent", io.EOF, cmds(nil, nil), []error{io.EOF, io.EOF}},
+		{"one was answered", answered, cmds(nil, answered), []error{nil, answered}},
+	} {
+		failUnsent(test.cmds, test.err)
+		for i, want := range test.want {
+			if got := test.cmds[i].Err(); !errors.Is(got, want) || want == nil && got != nil {
+				t.Errorf("%s: command %d: %v, want %v", test.name, i, got, want)
+			}
+		}
+	}
+}
