@@ -14,8 +14,16 @@ import (
 // zigzag; instants are differences to the newest record, in lists to the one before,
 // and of recommendations, which come at regular intervals, the differences of those;
 // strings and lists are preceded by their length; what comes from a small vocabulary
-// is its index. A history of twenty recommendations takes some 250 bytes.
-const historyFormat = 1
+// is its index. A history of twenty recommendations takes some 250 bytes. Texts are
+// for people, and what of them is longer than MaxStoredText is left out.
+//
+// Format 2 is that of a history whose lists have once passed the limit: it has the
+// instant up to which recommendations last, and the spans of scale events. All others
+// are written in format 1, which older versions read.
+const (
+	historyFormat = 1
+	limitedFormat = 2
+)
 
 // Errors of DecodeHistory, to be tested with errors.Is.
 var (
@@ -36,16 +44,32 @@ const (
 	recordsEventBit
 	keepsMetricsBit
 	bareBit
+	incarnationBit
+	recommendationsLimitedBit // of format 2 only
+	eventsLimitedBit          // of format 2 only
 )
+
+// clusterShift is where the cluster lies in the first field, above its bits: versions
+// that do not know it leave it out.
+const clusterShift = 10
 
 // AppendBinary appends the history's encoding to b.
 func (h *History) AppendBinary(b []byte) []byte {
 	start := len(b)
-	e := encoder{b: append(b, historyFormat)}
+	e := encoder{b: append(b, historyFormat), limited: h.limited()}
+	if e.limited {
+		e.b[start] = limitedFormat
+	}
 	e.uint(h.bits())
+	if h.Incarnation != 0 {
+		e.b = binary.LittleEndian.AppendUint64(e.b, h.Incarnation)
+	}
 	e.time(h.Updated)
 	e.base = h.Updated.UnixNano()
 	e.instant(h.Since)
+	if e.limited {
+		e.instant(h.LastingUntil)
+	}
 	e.recommendations(h.Recommendations)
 	e.scaleEvents(h.ScaleUps)
 	e.scaleEvents(h.ScaleDowns)
@@ -69,6 +93,9 @@ func (h *History) AppendBinary(b []byte) []byte {
 	return binary.LittleEndian.AppendUint32(e.b, crc32.Checksum(e.b[start:], castagnoli))
 }
 
+// limited reports whether the history is more than upstream's slots.
+func (h *History) limited() bool { return h.RecommendationsLimited || h.EventsLimited }
+
 func (h *History) bits() uint64 {
 	var bits uint64
 	set := func(bit uint64, on bool) {
@@ -78,13 +105,16 @@ func (h *History) bits() uint64 {
 	}
 	set(seenBit, h.Seen)
 	set(initializedBit, h.Initialized)
+	set(recommendationsLimitedBit, h.RecommendationsLimited)
+	set(eventsLimitedBit, h.EventsLimited)
 	set(pendingBit, h.Pending != nil)
+	set(incarnationBit, h.Incarnation != 0)
 	if p := h.Pending; p != nil {
 		set(recordsEventBit, p.RecordsEvent)
 		set(keepsMetricsBit, p.KeepsMetrics)
 		set(bareBit, p.Bare)
 	}
-	return bits
+	return bits | uint64(h.Cluster)<<clusterShift
 }
 
 // DecodeHistory reads what AppendBinary wrote. It shares no memory with b.
@@ -92,8 +122,8 @@ func DecodeHistory(b []byte) (History, error) {
 	if len(b) == 0 {
 		return History{}, fmt.Errorf("%w: it is empty", ErrHistoryCorrupt)
 	}
-	if b[0] != historyFormat {
-		return History{}, fmt.Errorf("%w %d: this version reads format %d", ErrHistoryFormat, b[0], historyFormat)
+	if b[0] != historyFormat && b[0] != limitedFormat {
+		return History{}, fmt.Errorf("%w %d: this version reads formats %d and %d", ErrHistoryFormat, b[0], historyFormat, limitedFormat)
 	}
 	if len(b) < 5 {
 		return History{}, fmt.Errorf("%w: it is cut short at %d bytes", ErrHistoryCorrupt, len(b))
@@ -103,7 +133,7 @@ func DecodeHistory(b []byte) (History, error) {
 		return History{}, fmt.Errorf("%w: its checksum is wrong", ErrHistoryCorrupt)
 	}
 	parts := new(historyParts)
-	d := decoder{b: body[1:], freeSlots: parts.slots[:], freeConditions: parts.conditions[:], freeMetrics: parts.metrics[:]}
+	d := decoder{b: body[1:], freeSlots: parts.slots[:], freeConditions: parts.conditions[:], freeMetrics: parts.metrics[:], limited: b[0] == limitedFormat}
 	h := d.history()
 	if d.failed || len(d.b) > 0 {
 		return History{}, fmt.Errorf("%w: its fields do not add up", ErrHistoryCorrupt)
@@ -113,9 +143,20 @@ func DecodeHistory(b []byte) (History, error) {
 
 func (d *decoder) history() History {
 	bits := d.uint()
-	h := History{Seen: bits&seenBit != 0, Initialized: bits&initializedBit != 0, Updated: d.time()}
+	h := History{Seen: bits&seenBit != 0, Initialized: bits&initializedBit != 0, Cluster: uint32(bits >> clusterShift)}
+	if bits&incarnationBit != 0 {
+		h.Incarnation = d.incarnation()
+	}
+	h.Updated = d.time()
 	d.base = h.Updated.UnixNano()
 	h.Since = d.instant()
+	if d.limited {
+		h.RecommendationsLimited, h.EventsLimited = bits&recommendationsLimitedBit != 0, bits&eventsLimitedBit != 0
+		h.LastingUntil = d.instant()
+		if !h.limited() {
+			d.fail() // it would be written in format 1
+		}
+	}
 	h.Recommendations = d.recommendations()
 	h.ScaleUps = d.scaleEvents()
 	h.ScaleDowns = d.scaleEvents()
@@ -151,7 +192,8 @@ func (e *encoder) answer(a *Answer) {
 		e.string(event.Reason)
 		e.string(event.Message)
 	}
-	e.string(string(a.Explanation))
+	e.uint(uint64(len(a.Explanation)))
+	e.b = append(e.b, a.Explanation...)
 }
 
 func (d *decoder) answer(a *Answer) {
@@ -168,48 +210,102 @@ func (d *decoder) answer(a *Answer) {
 	}
 }
 
+// The recommendations may be thousands, so their numbers are written and read here, not
+// one by one through the encoder and the decoder.
 func (e *encoder) recommendations(slots []TimedRecommendation) {
 	e.uint(uint64(len(slots)))
-	before := TimedRecommendation{At: e.base}
-	var step int64
-	for _, r := range slots {
-		e.int(r.At - before.At - step)
-		e.int(int64(r.Replicas) - int64(before.Replicas))
-		step, before = r.At-before.At, r
+	b, at, step, replicas := e.b, e.base, int64(0), int64(0)
+	for i := range slots {
+		r := &slots[i]
+		next := r.At - at
+		b = appendVarint(appendVarint(b, next-step), int64(r.Replicas)-replicas)
+		at, step, replicas = r.At, next, int64(r.Replicas)
 	}
+	e.b = b
+}
+
+// appendVarint is binary.AppendVarint, quicker for the numbers of lists.
+func appendVarint(b []byte, v int64) []byte {
+	u := uint64(v)<<1 ^ uint64(v>>63)
+	for u >= 0x80 {
+		b = append(b, byte(u)|0x80)
+		u >>= 7
+	}
+	return append(b, byte(u))
 }
 
 func (d *decoder) recommendations() []TimedRecommendation {
-	before := TimedRecommendation{At: d.base}
-	var step int64
-	return listIn(d, 2, &d.freeSlots, func(r *TimedRecommendation) {
-		step += d.int()
-		r.At = before.At + step
-		r.Replicas = before.Replicas + int32(d.int())
-		before = *r
-	})
+	slots := makeList(d, 2, &d.freeSlots)
+	at, step, replicas := d.base, int64(0), int32(0)
+	b := d.b
+	for i := range slots {
+		var numbers [2]int64
+		for j := range numbers {
+			var u uint64
+			n := 0
+			for shift := 0; ; shift += 7 {
+				if n == len(b) || n == binary.MaxVarintLen64 {
+					d.fail()
+					return nil
+				}
+				u |= uint64(b[n]&0x7f) << shift
+				if n++; b[n-1] < 0x80 {
+					break
+				}
+			}
+			numbers[j] = int64(u>>1) ^ -int64(u&1)
+			b = b[n:]
+		}
+		step += numbers[0]
+		at += step
+		replicas += int32(numbers[1])
+		slots[i] = TimedRecommendation{replicas, at}
+	}
+	d.b = b
+	return slots
 }
+
+// Bits beside a change.
+const (
+	outdatedBit = 1
+	spanBit     = 2 // of format 2 only: the span follows
+)
 
 func (e *encoder) scaleEvents(slots []ScaleEvent) {
 	e.uint(uint64(len(slots)))
 	before := e.base
 	for _, s := range slots {
 		e.int(s.At - before)
-		outdated := int64(0)
+		bits, width := int64(0), 1
 		if s.Outdated {
-			outdated = 1
+			bits |= outdatedBit
 		}
-		e.int(int64(s.Change)<<1 | outdated)
+		if e.limited {
+			width = 2
+			if s.Span != 0 {
+				bits |= spanBit
+			}
+		}
+		e.int(int64(s.Change)<<width | bits)
+		if bits&spanBit != 0 {
+			e.int(s.Span)
+		}
 		before = s.At
 	}
 }
 
 func (d *decoder) scaleEvents() []ScaleEvent {
-	before := d.base
+	before, width := d.base, 1
+	if d.limited {
+		width = 2
+	}
 	return list(d, 2, func(s *ScaleEvent) {
 		s.At = before + d.int()
 		change := d.int()
-		s.Change, s.Outdated = int32(change>>1), change&1 != 0
+		s.Change, s.Outdated = int32(change>>width), change&outdatedBit != 0
+		if d.limited && change&spanBit != 0 {
+			s.Span = d.int()
+		}
 		before = s.At
 	})
 }
@@ -261,12 +357,19 @@ type encoder struct {
 	base int64
 	// newest is the last time that was appended.
 	newest time.Time
+	// limited says that the format is 2.
+	limited bool
 }
 
 func (e *encoder) uint(v uint64) { e.b = binary.AppendUvarint(e.b, v) }
 func (e *encoder) int(v int64)   { e.b = binary.AppendVarint(e.b, v) }
 
+// string appends a text, of one that is too long its beginning and how much that leaves
+// out.
 func (e *encoder) string(s string) {
+	if len(s) > MaxStoredText {
+		s = clipStored(s)
+	}
 	e.uint(uint64(len(s)))
 	e.b = append(e.b, s...)
 }
@@ -317,9 +420,10 @@ type decoder struct {
 	freeConditions []Condition
 	freeMetrics    []MetricStatus
 	texts          strings.Builder
-	// base and newest are the encoder's.
-	base   int64
-	newest time.Time
+	// base, newest and limited are the encoder's.
+	base    int64
+	newest  time.Time
+	limited bool
 }
 
 func (d *decoder) fail() { d.failed, d.b = true, nil }
@@ -413,6 +517,18 @@ func (d *decoder) id() (id ID) {
 	return id
 }
 
+func (d *decoder) incarnation() uint64 {
+	b := d.take(8)
+	if len(b) == 0 {
+		return 0
+	}
+	incarnation := binary.LittleEndian.Uint64(b)
+	if incarnation == 0 {
+		d.fail() // there is one where the bit is set
+	}
+	return incarnation
+}
+
 // index takes a byte below n.
 func (d *decoder) index(n int) int {
 	b := d.take(1)
@@ -428,20 +544,8 @@ func (d *decoder) index(n int) int {
 func list[T any](d *decoder, size int, take func(*T)) []T { return listIn(d, size, new([]T), take) }
 
 // listIn is list with room for a list that is not longer than that, which it takes.
-func listIn[T any](d *decoder, size int, room *[]T, take func(*T)) []T {
-	n := d.uint()
-	if n == 0 || n > uint64(len(d.b)/size) {
-		if n != 0 {
-			d.fail()
-		}
-		return nil
-	}
-	l := *room
-	if n <= uint64(len(l)) {
-		l, *room = l[:n:n], nil
-	} else {
-		l = make([]T, n)
-	}
+func listIn[T any](d *decoder, size int, free *[]T, take func(*T)) []T {
+	l := makeList(d, size, free)
 	for i := range l {
 		if d.failed {
 			return nil
@@ -449,4 +553,21 @@ func listIn[T any](d *decoder, size int, room *[]T, take func(*T)) []T {
 		take(&l[i])
 	}
 	return l
+}
+
+// makeList takes the length of a list and makes room for it, nil for none.
+func makeList[T any](d *decoder, size int, free *[]T) []T {
+	n := d.uint()
+	if n == 0 || n > uint64(len(d.b)/size) {
+		if n != 0 {
+			d.fail()
+		}
+		return nil
+	}
+	l := *free
+	if n <= uint64(len(l)) {
+		l, *free = l[:n:n], nil
+		return l
+	}
+	return make([]T, n)
 }

@@ -190,12 +190,13 @@ func (d *decoder) metricValue(v *MetricValue) {
 	}
 }
 
-// selector appends 0 for none, else 1 and what it holds.
+// selector appends 0 for none, else 1 and what it holds, as far as that is not too long.
 func (e *encoder) selector(s *LabelSelector) {
 	if s == nil {
 		e.b = append(e.b, 0)
 		return
 	}
+	s = clipSelector(s)
 	e.b = append(e.b, 1)
 	e.uint(uint64(len(s.MatchLabels)))
 	for _, l := range s.MatchLabels {

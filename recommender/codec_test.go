@@ -76,12 +76,12 @@ func TestEveryDamageIsAnError(t *testing.T) {
 
 func TestAnotherFormatIsNamed(t *testing.T) {
 	encoded := (&History{Seen: true}).AppendBinary(nil)
-	encoded[0] = 2
+	encoded[0] = 3
 	_, err := DecodeHistory(encoded)
-	if !errors.Is(err, ErrHistoryFormat) || errors.Is(err, ErrHistoryCorrupt) || err.Error() != "unknown history format 2: this version reads format 1" {
+	if !errors.Is(err, ErrHistoryFormat) || errors.Is(err, ErrHistoryCorrupt) || err.Error() != "unknown history format 3: this version reads formats 1 and 2" {
 		t.Error(err)
 	}
-	if _, err := DecodeHistory([]byte{2}); !errors.Is(err, ErrHistoryFormat) {
+	if _, err := DecodeHistory([]byte{3}); !errors.Is(err, ErrHistoryFormat) {
 		t.Errorf("the format alone: %v", err)
 	}
 }
@@ -102,6 +102,7 @@ func TestFieldsThatDoNotAddUp(t *testing.T) {
 		"a byte left over":             append(withoutChecksum(&History{}), 0),
 		"a wrong outcome":              append(append(withoutChecksum(&History{})[:len(withoutChecksum(&History{}))-2], 5), 0),
 		"all zeros":                    append(body(1), make([]byte, 9)...),
+		"format 2 without a limit":     append(body(2, 0, 0, 0, 0), withoutChecksum(&History{})[4:]...),
 	} {
 		if _, err := DecodeHistory(withChecksum(b)); !errors.Is(err, ErrHistoryCorrupt) {
 			t.Errorf("%s: %v", name, err)
@@ -218,8 +219,8 @@ func historyOfFormat1() History {
 	return History{
 		Seen: true, Initialized: true, Updated: t0, Since: at - 3600e9,
 		Recommendations: []TimedRecommendation{{5, at - 30e9}, {8, at}, {6, at - 15e9}},
-		ScaleUps:        []ScaleEvent{{3, false, at}, {1, true, at - 60e9}},
-		ScaleDowns:      []ScaleEvent{{2, false, at - 5}},
+		ScaleUps:        []ScaleEvent{{Change: 3, Outdated: false, At: at}, {Change: 1, Outdated: true, At: at - 60e9}},
+		ScaleDowns:      []ScaleEvent{{Change: 2, At: at - 5}},
 		Status:          status,
 		Pending: &Pending{
 			ID: ID{1}, At: at, From: 5, To: 8, PreviousDesired: 4, RecordsEvent: true, LongestPeriod: 60, Zero: ZeroTrue,
@@ -240,6 +241,7 @@ func FuzzDecodeHistory(f *testing.F) {
 	f.Add(withoutChecksum(&History{}))
 	for range 20 {
 		h := random.history()
+		h.Cluster = random.Uint32()
 		f.Add(withoutChecksum(&h))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {

@@ -7,8 +7,19 @@ import (
 )
 
 // DefaultHistoryLimit is how many recommendations, and how many scale events of
-// each direction, are kept before those that can't decide anything are dropped.
-const DefaultHistoryLimit = 1024
+// each direction, are kept as upstream keeps them: enough for one evaluation a
+// second, with some jitter, under the longest windows.
+const DefaultHistoryLimit = 4096
+
+// What a limit can be.
+const (
+	// LeastHistoryLimit is the least that a limit comes to: what any window needs is
+	// the newest, the lowest and the highest recommendation.
+	LeastHistoryLimit = 8
+	// MostHistoryLimit is for services, whose histories go to a store at each call: one
+	// of so many recommendations takes some 200 kB.
+	MostHistoryLimit = 1 << 15
+)
 
 // The longest window and period that the API allows.
 const (
@@ -16,79 +27,162 @@ const (
 	longestPolicyPeriod = 1800 * time.Second
 )
 
-// compact bounds the history. It changes no answer while windows and periods
-// stay as they are.
-func (h *History) compact(now int64, in *Input) {
-	limit := in.Options.HistoryLimit
-	if limit <= 0 {
-		limit = DefaultHistoryLimit
-	}
+// compact bounds the history.
+//
+// Up to the limit the lists are upstream's slots, and every answer is upstream's.
+// A list that has passed it is never again one of upstream's slots. From then on it
+// has what was recorded within the longest window or period that can be, whatever
+// windows apply now, but for
+//   - recommendations that no trailing window can need: for the largest value older
+//     ones that are not above a newer one, for the smallest those that are not below;
+//   - if the others are still more than the limit, those that a neighbor in time
+//     stands for: the higher of two high ones, or the lower of two low ones, at the
+//     instant of the newer. That is done first to those that are in no window now.
+//
+// Of scale events beyond it one stands for the sum of several.
+//
+// So beyond the limit an answer is still upstream's unless windows were lengthened
+// or something was thinned. Where it is not, a recommendation or a change counts for
+// longer: it holds the count where upstream would let it go, never the other way.
+func (d *decider) compact() {
+	h, limit := &d.next, d.in.Options.historyLimit()
 	if len(h.Recommendations) > limit {
-		window := max(longestWindow, in.Options.DownscaleStabilization)
-		h.Recommendations = compactRecommendations(h.Recommendations, now-int64(window), limit)
+		h.RecommendationsLimited = true
+		var thinned int64
+		h.Recommendations, thinned = compactRecommendations(h.Recommendations, d.nowNanos-int64(d.longestWindow()), d.nowNanos-int64(d.windowsNow()), limit)
+		h.LastingUntil = max(h.LastingUntil, thinned)
 	}
-	if len(h.ScaleUps) > limit {
-		h.ScaleUps = compactEvents(h.ScaleUps, now-int64(longestPolicyPeriod), limit)
-	}
-	if len(h.ScaleDowns) > limit {
-		h.ScaleDowns = compactEvents(h.ScaleDowns, now-int64(longestPolicyPeriod), limit)
+	for _, events := range []*[]ScaleEvent{&h.ScaleUps, &h.ScaleDowns} {
+		if len(*events) > limit {
+			h.EventsLimited = true
+			*events = compactEvents(*events, d.nowNanos-int64(longestPolicyPeriod), limit)
+		}
 	}
 }
 
-// compactRecommendations drops what no trailing window can need: for the largest
-// value an older entry that is not above a newer one, for the smallest one that
-// is not below. Then, if that is not enough, what is older than any window, and
-// in the end the oldest. The slots that stay keep their order.
-func compactRecommendations(slots []TimedRecommendation, cutoff int64, limit int) []TimedRecommendation {
-	byAge := make([]int, len(slots))
-	for i := range byAge {
-		byAge[i] = i
+func (o *Options) historyLimit() int {
+	if o.HistoryLimit <= 0 {
+		return DefaultHistoryLimit
 	}
-	slices.SortStableFunc(byAge, func(a, b int) int { return cmp.Compare(slots[b].At, slots[a].At) })
-	needed := make([]bool, len(slots))
-	highest, lowest := slots[byAge[0]].Replicas, slots[byAge[0]].Replicas
-	for rank, i := range byAge {
-		r := slots[i].Replicas
-		needed[i] = rank == 0 || r > highest || r < lowest
-		highest, lowest = max(highest, r), min(lowest, r)
+	return max(o.HistoryLimit, LeastHistoryLimit)
+}
+
+// longestWindow is the longest that may apply now or after a change of the spec.
+func (d *decider) longestWindow() time.Duration {
+	return max(longestWindow, d.in.Options.DownscaleStabilization, d.windowsNow())
+}
+
+// windowsNow is the longer of the windows that apply now.
+func (d *decider) windowsNow() time.Duration {
+	if d.behavior == nil {
+		return d.in.Options.DownscaleStabilization
 	}
-	kept := keep(slots, func(i int) bool { return needed[i] })
-	if len(kept) > limit {
-		kept = keep(kept, func(i int) bool { return kept[i].At >= cutoff })
-	}
-	for len(kept) > limit {
-		oldest := 0
-		for i := range kept {
-			if kept[i].At < kept[oldest].At {
-				oldest = i
-			}
+	up, down := d.windows()
+	return max(up, down)
+}
+
+// afterThinning leaves room, so that the work is not done again at the next call.
+func afterThinning(limit int) int { return limit - limit/8 }
+
+// compactRecommendations drops what is older than the cutoff and what no trailing
+// window can need; if that is not enough, it thins what is left: first what is older
+// than the windows that apply now, which is before obsolete. It returns what it keeps,
+// oldest first, and the newest instant of those that stand for others, 0: there are
+// none.
+func compactRecommendations(slots []TimedRecommendation, cutoff, obsolete int64, limit int) (kept []TimedRecommendation, thinned int64) {
+	byAge := sorted(slices.Clone(slots))
+	last := len(byAge) - 1
+	newest := byAge[last]
+	highest, lowest, first := newest.Replicas, newest.Replicas, last
+	for i := last - 1; i >= 0 && byAge[i].At >= cutoff; i-- {
+		if r := byAge[i]; r.Replicas > highest || r.Replicas < lowest {
+			first--
+			byAge[first] = r
+			highest, lowest = max(highest, r.Replicas), min(lowest, r.Replicas)
 		}
-		kept = slices.Delete(kept, oldest, oldest+1)
+	}
+	byAge = byAge[first:]
+	if len(byAge) <= limit {
+		return byAge, 0
+	}
+	// Seen from the newest back, those above it rise and those below it fall.
+	inWindows, _ := slices.BinarySearchFunc(byAge, obsolete, func(r TimedRecommendation, at int64) int { return cmp.Compare(r.At, at) })
+	inWindows = min(inWindows, len(byAge)-1)
+	var before []TimedRecommendation // those in no window
+	for shift := range 64 {
+		before, thinned = thinRecommendations(byAge[:inWindows], newest.Replicas, shift)
+		if len(before)+len(byAge)-inWindows <= afterThinning(limit) {
+			break
+		}
+	}
+	kept = slices.Concat(before, byAge[inWindows:])
+	for shift := 0; len(kept) > limit || shift > 0 && len(kept) > afterThinning(limit); shift++ {
+		var within []TimedRecommendation
+		within, thinned = thinRecommendations(byAge[inWindows:last-first], newest.Replicas, shift)
+		kept = append(append(before[:len(before):len(before)], within...), newest)
+	}
+	return sorted(kept), thinned
+}
+
+// sorted sorts recommendations in place, the oldest first.
+func sorted(slots []TimedRecommendation) []TimedRecommendation {
+	older := func(a, b TimedRecommendation) int { return cmp.Compare(a.At, b.At) }
+	if !slices.IsSortedFunc(slots, older) {
+		slices.SortStableFunc(slots, older)
+	}
+	return slots
+}
+
+// thinRecommendations makes one of the high recommendations, and one of the low ones,
+// of each 1<<shift nanoseconds: the oldest, which is the highest or the lowest, at the
+// instant of the newest. As these spans of time are the same at each call, and those of
+// one shift lie within those of the next, thinning again and again makes none last
+// longer than one span. High is what is above the newest recommendation of all.
+func thinRecommendations(byAge []TimedRecommendation, newest int32, shift int) (kept []TimedRecommendation, thinned int64) {
+	kept = make([]TimedRecommendation, 0, len(byAge)+1)
+	at := [2]int{-1, -1} // where the last high and the last low one are
+	for _, r := range byAge {
+		side := 0
+		if r.Replicas < newest {
+			side = 1
+		}
+		if i := at[side]; i >= 0 && kept[i].At>>shift == r.At>>shift {
+			kept[i].At = r.At
+			thinned = max(thinned, r.At)
+			continue
+		}
+		at[side] = len(kept)
+		kept = append(kept, r)
+	}
+	return kept, thinned
+}
+
+// compactEvents drops events older than the cutoff. If that is not enough, one event
+// stands for the sum of those of each 1<<shift nanoseconds, with the least shift that
+// leaves few enough.
+func compactEvents(events []ScaleEvent, cutoff int64, limit int) []ScaleEvent {
+	byAge := slices.DeleteFunc(slices.Clone(events), func(e ScaleEvent) bool { return e.At < cutoff })
+	slices.SortStableFunc(byAge, func(a, b ScaleEvent) int { return cmp.Compare(a.At, b.At) })
+	kept := byAge
+	for shift := 0; len(kept) > limit || shift > 0 && len(kept) > afterThinning(limit); shift++ {
+		kept = addUpEvents(byAge, shift)
 	}
 	return kept
 }
 
-// compactEvents drops events older than any period. If that is not enough the
-// oldest are added up into the newest of them, so that no change is forgotten.
-func compactEvents(events []ScaleEvent, cutoff int64, limit int) []ScaleEvent {
-	kept := keep(events, func(i int) bool { return events[i].At >= cutoff })
-	excess := len(kept) - limit
-	if excess <= 0 {
-		return kept
-	}
-	slices.SortStableFunc(kept, func(a, b ScaleEvent) int { return cmp.Compare(a.At, b.At) })
-	for i := range excess {
-		kept[excess].Change += kept[i].Change
-	}
-	return kept[excess:]
-}
-
-func keep[T any](s []T, wanted func(int) bool) []T {
-	kept := make([]T, 0, len(s))
-	for i := range s {
-		if wanted(i) {
-			kept = append(kept, s[i])
+func addUpEvents(byAge []ScaleEvent, shift int) []ScaleEvent {
+	kept := make([]ScaleEvent, 0, len(byAge))
+	for _, e := range byAge {
+		i := len(kept) - 1
+		if i < 0 || kept[i].At>>shift != e.At>>shift {
+			kept = append(kept, e)
+			continue
 		}
+		sum := &kept[i]
+		first := min(sum.At-sum.Span, e.At-e.Span)
+		sum.Change += e.Change
+		sum.Outdated = sum.Outdated || e.Outdated
+		sum.At, sum.Span = e.At, e.At-first
 	}
 	return kept
 }

@@ -1,6 +1,7 @@
 package recommender
 
 import (
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -45,14 +46,14 @@ func TestPropertyCompactionChangesNoAnswer(t *testing.T) {
 	compared, compacted := 0, 0
 	for range 250 {
 		c := newComparison(random)
-		limit := c.between(5, 14)
+		limit := c.between(8, 14)
 		c.in.Options.HistoryLimit = limit
 		unbounded := &target{in: clone(c.in)}
 		unbounded.in.Options.HistoryLimit = 1 << 30
 		for range 120 {
 			now := c.now.UnixNano()
-			if c.needed(now) >= limit || recent(c.plain.ups, now) >= limit || recent(c.plain.downs, now) >= limit {
-				break // one more may be too many
+			if c.needed(now) >= limit-2 || recent(c.plain.ups, now) >= limit || recent(c.plain.downs, now) >= limit {
+				break // one more, and two that are in no window, may be too many
 			}
 			at, scale := c.now, c.in.Scale
 			c.step(t) // compares with everything that happened
@@ -81,12 +82,13 @@ func TestPropertyCompactionChangesNoAnswer(t *testing.T) {
 // Whatever comes, the limit bounds the history.
 func TestTheLimitBoundsTheHistory(t *testing.T) {
 	random := newRandom(9)
-	for _, limit := range []int{1, 2, 3, 10} {
+	for _, asked := range []int{1, 8, 9, 10} {
+		limit := max(8, asked)
 		in := wanting(100)
 		in.Spec.MaxReplicas, in.Spec.Behavior = 1000, behavior(nil, nil)
 		in.Spec.Behavior.ScaleUp.Policies[0].PeriodSeconds = 1800
 		in.Spec.Behavior.ScaleDown.StabilizationWindowSeconds = ptr(int32(3600))
-		in.Options.HistoryLimit = limit
+		in.Options.HistoryLimit = asked
 		x := &target{in: in}
 		for i := range 300 {
 			wants := int64(50 + random.IntN(100))
@@ -118,42 +120,113 @@ func TestCompactionOfRecommendations(t *testing.T) {
 		}
 		return s
 	}
-	replicas := func(slots []TimedRecommendation) (n []int32) {
-		for _, r := range slots {
-			n = append(n, r.Replicas)
-		}
-		return n
-	}
 	for _, tt := range []struct {
-		name   string
-		slots  []TimedRecommendation
-		cutoff int64
-		limit  int
-		want   []int32
+		name     string
+		slots    []TimedRecommendation
+		cutoff   int64
+		limit    int
+		want     []TimedRecommendation
+		thinned  int64
+		obsolete int64
 	}{
-		{"equal ones: the newest", slots(5, 5, 5, 5), 0, 3, []int32{5}},
-		{"rising: the newest is highest, older ones are lower and lower", slots(1, 2, 3, 4), 0, 4, []int32{1, 2, 3, 4}},
-		{"what lies between newer ones goes", slots(9, 5, 7, 1, 8, 6), 0, 5, []int32{9, 1, 8, 6}},
-		{"an older equal one goes", slots(8, 1, 8, 1), 0, 3, []int32{8, 1}},
-		{"past the cutoff next", slots(1, 2, 3, 4, 5), 2, 4, []int32{3, 4, 5}},
-		{"the oldest in the end", slots(1, 2, 3, 4, 5), 0, 2, []int32{4, 5}},
+		{"equal ones: the newest", slots(5, 5, 5, 5), 0, 8, []TimedRecommendation{{5, 3}}, 0, 0},
+		{"rising: older ones are lower and lower", slots(1, 2, 3, 4), 0, 8, slots(1, 2, 3, 4), 0, 0},
+		{"what lies between newer ones goes", slots(9, 5, 7, 1, 8, 6), 0, 8, []TimedRecommendation{{9, 0}, {1, 3}, {8, 4}, {6, 5}}, 0, 0},
+		{"an older equal one goes", slots(8, 1, 8, 1), 0, 8, []TimedRecommendation{{8, 2}, {1, 3}}, 0, 0},
+		{"past the cutoff too", slots(1, 2, 3, 4, 5), 2, 8, []TimedRecommendation{{3, 2}, {4, 3}, {5, 4}}, 0, 0},
+		{"but not the newest", slots(1, 2), 9, 8, []TimedRecommendation{{2, 1}}, 0, 0},
 		{
 			"age is by instant, not by slot",
-			[]TimedRecommendation{{6, 50}, {9, 10}, {7, 30}, {8, 20}, {7, 40}}, 0, 4, []int32{6, 9, 8, 7},
+			[]TimedRecommendation{{6, 50}, {9, 10}, {7, 30}, {8, 20}, {7, 40}}, 0, 8,
+			[]TimedRecommendation{{9, 10}, {8, 20}, {7, 40}, {6, 50}}, 0, 0,
+		},
+		{
+			"falling, thinned: the older of two lasts as long as the newer",
+			slots(19, 18, 17, 16, 15, 14, 13, 12, 11, 10), 0, 8,
+			[]TimedRecommendation{{19, 1}, {17, 3}, {15, 5}, {13, 7}, {11, 8}, {10, 9}}, 7, 0,
+		},
+		{
+			"low ones and high ones apart",
+			[]TimedRecommendation{{19, 0}, {1, 1}, {18, 2}, {2, 3}, {17, 4}, {3, 5}, {16, 6}, {4, 7}, {10, 9}}, 0, 8,
+			[]TimedRecommendation{{19, 2}, {1, 3}, {17, 6}, {3, 7}, {10, 9}}, 7, 0,
+		},
+		{
+			"what is in no window now is thinned first",
+			slots(19, 18, 17, 16, 15, 14, 13, 12, 11, 10), 0, 8,
+			[]TimedRecommendation{{19, 3}, {15, 4}, {14, 5}, {13, 6}, {12, 7}, {11, 8}, {10, 9}}, 3, 5,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			before := slices.Clone(tt.slots)
-			equal(t, "kept", replicas(compactRecommendations(tt.slots, tt.cutoff, tt.limit)), tt.want)
+			kept, thinned := compactRecommendations(tt.slots, tt.cutoff, tt.obsolete, tt.limit)
+			equal(t, "kept", kept, tt.want)
+			equal(t, "thinned", thinned, tt.thinned)
 			equal(t, "the slots given", tt.slots, before)
 		})
+	}
+}
+
+// extremes are the highest and the lowest of the recommendations after an instant.
+func extremes(slots []TimedRecommendation, after int64) (highest, lowest int32) {
+	highest, lowest = math.MinInt32, math.MaxInt32
+	for _, r := range slots {
+		if r.At > after {
+			highest, lowest = max(highest, r.Replicas), min(lowest, r.Replicas)
+		}
+	}
+	return highest, lowest
+}
+
+// For every window, what is kept has the highest and the lowest recommendation of all,
+// as long as nothing had to be thinned. Where something was, the highest and the lowest
+// are those of that window or of one that is longer by a span at most, the span that
+// leaves few enough.
+func TestPropertyCompactionKeepsTheExtremesOfEveryWindow(t *testing.T) {
+	random, exact, thinned := newRandom(17), 0, 0
+	for range 4000 {
+		n, limit := random.between(1, 60), random.between(8, 24)
+		slots := make([]TimedRecommendation, n)
+		trend := random.between(-2, 2)
+		for i := range slots {
+			slots[i] = TimedRecommendation{int32(500 + trend*i*3 + random.IntN(20)), int64(i*8 + random.IntN(8))}
+		}
+		random.Shuffle(n*random.IntN(2), func(i, j int) { slots[i], slots[j] = slots[j], slots[i] })
+		kept, until := compactRecommendations(slots, -1, -1, limit)
+		if len(kept) > limit {
+			t.Fatalf("%d of %d kept, the limit is %d", len(kept), n, limit)
+		}
+		span := int64(0)
+		if until > 0 {
+			thinned++
+			// Each span keeps two at most: the least that can be too long for the limit.
+			span = 4 * (int64(n)*8 + 8) / int64(limit/4)
+		} else {
+			exact++
+		}
+		for after := int64(-1); after < int64(n*8); after++ {
+			high, low := extremes(slots, after)
+			highOfLonger, lowOfLonger := extremes(slots, after-span)
+			keptHigh, keptLow := extremes(kept, after)
+			if keptHigh < high || keptLow > low || keptHigh > highOfLonger || keptLow < lowOfLonger {
+				t.Fatalf("after %d: %d to %d kept of %d to %d (%d to %d in %d more)\n%v\n%v", after, keptLow, keptHigh, low, high, lowOfLonger, highOfLonger, span, slots, kept)
+			}
+			if after >= until && (keptHigh != high || keptLow != low) {
+				t.Fatalf("after %d, and nothing thinned after %d: %d to %d of %d to %d", after, until, keptLow, keptHigh, low, high)
+			}
+		}
+	}
+	if exact < 1000 || thinned < 300 {
+		t.Errorf("%d compactions exact, %d thinned", exact, thinned)
 	}
 }
 
 func TestCompactionOfEvents(t *testing.T) {
 	events := []ScaleEvent{{Change: 1, At: 30}, {Change: 2, At: 10, Outdated: true}, {Change: 4, At: 20}, {Change: 8, At: 40}}
 	before := slices.Clone(events)
-	equal(t, "past any period first", compactEvents(events, 20, 3), []ScaleEvent{{Change: 1, At: 30}, {Change: 4, At: 20}, {Change: 8, At: 40}})
-	equal(t, "then the oldest count as newer than they are", compactEvents(events, 0, 2), []ScaleEvent{{Change: 7, At: 30}, {Change: 8, At: 40}})
+	equal(t, "past any period first", compactEvents(events, 20, 3), []ScaleEvent{{Change: 4, At: 20}, {Change: 1, At: 30}, {Change: 8, At: 40}})
+	equal(t, "then neighbors are added up", compactEvents(events, 0, 2), []ScaleEvent{{Change: 7, At: 30, Span: 20, Outdated: true}, {Change: 8, At: 40}})
+	equal(t, "a sum with an outdated one is outdated",
+		compactEvents([]ScaleEvent{{Change: 1, At: 1, Outdated: true}, {Change: 2, At: 3, Span: 3}}, 0, 1),
+		[]ScaleEvent{{Change: 3, At: 3, Span: 3, Outdated: true}})
 	equal(t, "the events given", events, before)
 }

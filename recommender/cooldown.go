@@ -2,13 +2,6 @@ package recommender
 
 import "time"
 
-// The delays of the cooldown profile: how long after a change, of either direction,
-// there is none upwards and none downwards.
-const (
-	upscaleDelay   = 3 * time.Minute
-	downscaleDelay = 5 * time.Minute
-)
-
 // reconcileWithCooldown is the controller of v1.6 to v1.11, which counts from the
 // replicas that are observed, not from those asked for. Upstream: reconcileAutoscaler
 // of v1.11.
@@ -56,7 +49,7 @@ func (d *decider) followMetricsWithCooldown() {
 	if proposal > 0 {
 		read = d.readAt(s.winner)
 	}
-	t.Stabilization = coolDown(d.next.Status.LastScaleTime, read, d.current, t.Bounds.Bounded)
+	t.Stabilization = coolDown(&d.in.Options, d.next.Status.LastScaleTime, read, d.current, t.Bounds.Bounded)
 	able := ConditionTrue
 	if t.Stabilization.Reason != readyForNewScale {
 		able = ConditionFalse
@@ -87,13 +80,9 @@ func (d *decider) readAt(metric int) time.Time {
 
 // coolDown keeps the count for a while after the change before. The delays run to
 // the instant of the reading; exactly as long is not long enough.
-func coolDown(last, read time.Time, current, wanted int32) Stabilization {
-	up, down := newWindow(Up, upscaleDelay, current), newWindow(Down, downscaleDelay, current)
+func coolDown(o *Options, last, read time.Time, current, wanted int32) Stabilization {
+	up, down := delays(o, last, read, current)
 	s := Stabilization{Proposed: wanted, Stabilized: wanted, WindowsLen: 2, slot: -1}
-	if !last.IsZero() {
-		up.coolDown(last, read)
-		down.coolDown(last, read)
-	}
 	s.Windows = [2]Window{up, down}
 	if wanted > current && up.Held || wanted < current && down.Held {
 		s.Stabilized = current
@@ -110,6 +99,16 @@ func coolDown(last, read time.Time, current, wanted int32) Stabilization {
 		s.Reason, s.Message = readyForNewScale, "the last scale time was sufficiently old as to warrant a new scale"
 	}
 	return s
+}
+
+// delays returns those of both directions as they are at an instant.
+func delays(o *Options, last, at time.Time, current int32) (up, down Window) {
+	up, down = newWindow(Up, o.UpscaleDelay, current), newWindow(Down, o.DownscaleDelay, current)
+	if !last.IsZero() {
+		up.coolDown(last, at)
+		down.coolDown(last, at)
+	}
+	return up, down
 }
 
 // coolDown holds the window if the last change is in it.

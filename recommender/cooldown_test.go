@@ -73,10 +73,10 @@ func TestCooldownDelays(t *testing.T) {
 	}
 }
 
-// Of the four reasons BackoffUpscale can't come up: the delay upwards is the shorter one
-// and both begin with the same change.
+// Of the four reasons BackoffUpscale can't come up with the usual delays: the
+// one upwards is shorter, and both begin with the same change.
 func TestCooldownReasons(t *testing.T) {
-	read := t0
+	read, usual := t0, DefaultOptions()
 	for _, tt := range []struct {
 		name string
 		last time.Time
@@ -87,8 +87,10 @@ func TestCooldownReasons(t *testing.T) {
 		{"a while ago", read.Add(-4 * time.Minute), "BackoffDownscale"},
 		{"long ago", read.Add(-6 * time.Minute), "ReadyForNewScale"},
 	} {
-		equal(t, tt.name, coolDown(tt.last, read, 10, 10).Reason, tt.want)
+		equal(t, tt.name, coolDown(&usual, tt.last, read, 10, 10).Reason, tt.want)
 	}
+	turned := Options{UpscaleDelay: 5 * time.Minute, DownscaleDelay: time.Minute}
+	equal(t, "a longer delay upwards", coolDown(&turned, read.Add(-4*time.Minute), read, 10, 10).Reason, "BackoffUpscale")
 }
 
 // It is the metric that wins whose reading's instant counts: here that of a minute

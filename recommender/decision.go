@@ -27,6 +27,8 @@ const (
 type Decision struct {
 	// ID is the input's, and names the change in Settle.
 	ID ID
+	// RequestID is the request's, for the answer to say. Nothing is decided by it.
+	RequestID string
 	// At is the instant decided for: the one asked for, or the newest record's if
 	// that is later.
 	At   time.Time
@@ -46,6 +48,9 @@ type Decision struct {
 	Events []Event
 	// SettledBefore is what became of a change that was still pending.
 	SettledBefore Settled
+	// HistoryLimited says that the limit of the history may have held the count where
+	// upstream would have changed it.
+	HistoryLimited bool
 	// Explanation is nil unless it was asked for.
 	Explanation *Explanation
 }

@@ -1,16 +1,10 @@
 package recommender
 
 import (
+	"math"
 	"math/big"
 	"strconv"
 	"time"
-)
-
-// What the design of 2015 waits after a change of either direction before it goes
-// up, and before it goes down.
-const (
-	designUpscaleWindow   = 3 * time.Minute
-	designDownscaleWindow = 5 * time.Minute
 )
 
 // designTarget is the percentage where a spec names none.
@@ -56,6 +50,8 @@ func (d *decider) followDesign() {
 		problem = u.add(d)
 	}
 	if problem != "" {
+		e.Failure = &MetricFailure{Reason: event, Inner: problem}
+		d.explainMetric(&e)
 		d.decision.Path = PathMetricsFailed
 		d.event(event, problem)
 		d.decision.Error = "failed to compute desired number of replicas based on CPU utilization for " + d.ref() + ": " + problem
@@ -72,14 +68,16 @@ func (d *decider) followDesign() {
 	e.Counts.Ready, e.TotalUsage, e.TotalRequests = int32(u.pods), u.usage, u.requests
 	e.UsageRatio, _ = ratio.Float64()
 	e.Compared, e.Rule, e.Proposal, e.Base, e.Multiplied = true, Proportional, proposal, int32(u.pods), true
+	if wanted.Cmp(big.NewRat(math.MaxInt32, 1)) > 0 {
+		e.Rule = Saturated
+	}
 	e.Current = MetricValue{
 		AverageUtilization: u.percent(), HasAverageUtilization: true,
 		AverageValue: u.usage / int64(u.pods), HasAverageValue: true,
 	}
 	d.trace.Decided, d.trace.Proposal, d.trace.Winner = true, proposal, 0
-	if d.in.Explain {
-		d.trace.Metrics = []MetricEvaluation{e}
-	}
+	d.listPods(&e)
+	d.explainMetric(&e)
 	d.trace.Bounds = newBounds(&d.in.Spec, proposal)
 	b := &d.trace.Bounds
 	switch b.Min = max(1, b.Min); {
@@ -88,7 +86,7 @@ func (d *decider) followDesign() {
 	case proposal < b.Min:
 		b.Bounded, b.Reason = b.Min, TooFewReplicas
 	}
-	d.trace.Stabilization = waitByDesign(d.next.Status.LastScaleTime, d.now, d.current, b.Bounded, d.aboveOrBelow(ratio))
+	d.trace.Stabilization = waitByDesign(&d.in.Options, d.next.Status.LastScaleTime, d.now, d.current, b.Bounded, d.aboveOrBelow(ratio))
 	statuses := []MetricStatus{e.status(d.profile)}
 	desired := d.trace.Stabilization.Stabilized
 	if desired == d.current {
@@ -96,6 +94,31 @@ func (d *decider) followDesign() {
 		return
 	}
 	d.rescale(desired, rescaleReason("CPU utilization", desired, d.current), statuses)
+}
+
+// explainMetric notes the metric, for explanations only.
+func (d *decider) explainMetric(e *MetricEvaluation) {
+	if d.in.Explain {
+		d.trace.Metrics = []MetricEvaluation{*e}
+	}
+}
+
+// listPods lists the pods, all of which count with their sample, for explanations only.
+func (d *decider) listPods(e *MetricEvaluation) {
+	if !d.in.Explain {
+		return
+	}
+	listed := min(len(d.in.Pods), d.explainable)
+	d.explainable -= listed
+	e.LeftOut = len(d.in.Pods) - listed
+	e.Pods = make([]PodEvaluation, listed)
+	for i := range e.Pods {
+		s := &d.scratch.samples.pods[i]
+		e.Pods[i] = PodEvaluation{
+			Name: d.in.Pods[i].Name, Group: PodReady, Rule: RuleSampled,
+			Usage: s.value, HasUsage: true, Request: s.request, HasRequest: true,
+		}
+	}
 }
 
 // designMetric is the metric of the spec.
@@ -149,6 +172,7 @@ func (u *utilizationSum) add(d *decider) (problem string) {
 		if problem != "" || request == 0 {
 			return "some pods do not have request for cpu"
 		}
+		samples.pods[i].request = request
 		usage := samples.pods[i].value
 		u.sum.Add(&u.sum, big.NewRat(usage, request))
 		u.usage += usage
@@ -193,13 +217,9 @@ func (d *decider) aboveOrBelow(ratio *big.Rat) Direction {
 
 // waitByDesign keeps the count unless the ratio is out of tolerance in the direction
 // of the change, and the last change long enough ago; exactly as long is not.
-func waitByDesign(last, now time.Time, current, wanted int32, direction Direction) Stabilization {
-	up, down := newWindow(Up, designUpscaleWindow, current), newWindow(Down, designDownscaleWindow, current)
+func waitByDesign(o *Options, last, now time.Time, current, wanted int32, direction Direction) Stabilization {
+	up, down := delays(o, last, now, current)
 	s := Stabilization{Proposed: wanted, Stabilized: current, WindowsLen: 2, slot: -1}
-	if !last.IsZero() {
-		up.coolDown(last, now)
-		down.coolDown(last, now)
-	}
 	if wanted > current && direction == Up && !up.Held || wanted < current && direction == Down && !down.Held {
 		s.Stabilized = wanted
 	}

@@ -363,3 +363,10 @@ func TestDesignOfStrangeNumbers(t *testing.T) {
 	in.Spec.Metrics[0] = cpuUtilization(0)
 	equal(t, "replicas with a target of 0", decide(in).Desired, int32(4))
 }
+
+// Resource metrics come with the pods; no reading is needed beside them.
+func TestDesignNeedsNoReading(t *testing.T) {
+	in := utilized(4, alike(4, 89)...)
+	in.Readings = nil
+	equal(t, "replicas without a reading", decide(in).Desired, int32(5))
+}

@@ -57,6 +57,8 @@ type MetricEvaluation struct {
 	Counts   PodCounts
 	Pods     []PodEvaluation
 	Unlisted int
+	// LeftOut is how many pods are not in Pods because there are too many.
+	LeftOut int
 	// Series is how many values were summed.
 	Series int
 }

@@ -117,7 +117,7 @@ func FuzzRecommend(f *testing.F) {
 			if d.Desired != d.Current && (d.Desired < in.Spec.MinReplicas || d.Desired > in.Spec.MaxReplicas) {
 				t.Fatalf("%d to %d replicas of %d to %d", d.Current, d.Desired, in.Spec.MinReplicas, in.Spec.MaxReplicas)
 			}
-			if limit := in.Options.HistoryLimit; limit > 0 && (len(next.Recommendations) > limit || len(next.ScaleUps) > limit || len(next.ScaleDowns) > limit) {
+			if limit := in.Options.historyLimit(); len(next.Recommendations) > limit || len(next.ScaleUps) > limit || len(next.ScaleDowns) > limit {
 				t.Fatalf("a history of %d, %d, %d with a limit of %d", len(next.Recommendations), len(next.ScaleUps), len(next.ScaleDowns), limit)
 			}
 			decoded, err := DecodeHistory(next.AppendBinary(nil))

@@ -2,6 +2,7 @@ package recommender
 
 import (
 	"encoding/hex"
+	"slices"
 	"time"
 )
 
@@ -31,6 +32,12 @@ func ParseID(s string) (id ID, ok bool) {
 type History struct {
 	// Seen says that the target has been evaluated: an initial status counts no more.
 	Seen bool
+	// Incarnation is whose history it is, as the last request that said so had it; 0:
+	// none did.
+	Incarnation uint64
+	// Cluster is which cluster has the target, as the first request that said so had it;
+	// 0: none did.
+	Cluster uint32
 	// Updated is the instant of the newest record. Nothing is recorded before it.
 	Updated time.Time
 	// Recommendations are upstream's slots: what metrics asked for, before
@@ -40,8 +47,15 @@ type History struct {
 	Initialized     bool
 	// Since is when that was, in nanoseconds since the Unix epoch.
 	Since int64
+	// RecommendationsLimited says that they were once more than the limit: they are
+	// not upstream's slots any more. Those up to LastingUntil, in nanoseconds since the
+	// Unix epoch, may count for longer than upstream's.
+	RecommendationsLimited bool
+	LastingUntil           int64
 	// ScaleUps and ScaleDowns are upstream's slots: changes that were applied.
+	// EventsLimited says that they were once more than the limit, and are that no more.
 	ScaleUps, ScaleDowns []ScaleEvent
+	EventsLimited        bool
 	// Status is as upstream would have stored it.
 	Status Status
 	// Pending is a change that is not yet known to be applied, nil: there is none.
@@ -55,6 +69,10 @@ type History struct {
 	// Answers are the last answers that were given under a request id, oldest first.
 	Answers []Answer
 }
+
+// LongestWindow is the longest stabilization window that the API allows: what a history
+// must be kept for at least.
+const LongestWindow = longestWindow
 
 // MaxSettled bounds History.Settled.
 const MaxSettled = 16
@@ -74,6 +92,9 @@ type ScaleEvent struct {
 	Outdated bool
 	// At is in nanoseconds since the Unix epoch.
 	At int64
+	// Span is how long before At the first of the changes was that this one is the sum
+	// of, in nanoseconds; 0: it is one change.
+	Span int64
 }
 
 // Pending is a change that was recommended and not yet reported.
@@ -188,27 +209,94 @@ func (h *History) AnswerFor(requestID string) *Answer {
 	return nil
 }
 
-// WithAnswer returns the history with an answer added, and without those that
-// are older than the retention or more than the limit.
-func (h History) WithAnswer(a Answer, retention time.Duration, limit int) History {
-	kept := make([]Answer, 0, len(h.Answers)+1)
-	for _, old := range h.Answers {
-		if a.At-old.At <= int64(retention) {
-			kept = append(kept, old)
-		}
-	}
-	kept = append(kept, a)
-	if len(kept) > limit {
-		kept = kept[len(kept)-limit:]
-	}
-	h.Answers = kept
+// AnswerLimits bound the answers that a history remembers.
+type AnswerLimits struct {
+	// Retention is how long an answer is remembered.
+	Retention time.Duration
+	// Count is how many are.
+	Count int
+	// Bytes is what they may take together. The newest stays in any case.
+	Bytes int
+}
+
+// WithAnswer returns the history with an answer added, within the limits.
+func (h History) WithAnswer(a Answer, limits AnswerLimits) History {
+	h.Answers = append(h.Answers[:len(h.Answers):len(h.Answers)], a)
 	h.Last.RequestID = a.RequestID
 	if h.Pending != nil && h.Pending.ID == a.ID {
 		pending := *h.Pending
 		pending.RequestID = a.RequestID
 		h.Pending = &pending
 	}
+	return h.WithinLimits(a.At, limits)
+}
+
+// WithinLimits returns the history without the answers whose retention is over at the
+// instant given, in nanoseconds since the Unix epoch, and without the oldest of those
+// that are too many or too large: those lose their explanations first, for a retry can
+// do without that.
+func (h History) WithinLimits(now int64, limits AnswerLimits) History {
+	first := max(0, len(h.Answers)-limits.Count)
+	kept := h.Answers[first:]
+	if slices.ContainsFunc(kept, func(a Answer) bool { return a.over(now, limits.Retention) }) {
+		kept = slices.DeleteFunc(slices.Clone(kept), func(a Answer) bool { return a.over(now, limits.Retention) })
+	}
+	if excess := sizeOf(kept) - limits.Bytes; excess > 0 && len(kept) > 0 {
+		kept = shed(slices.Clone(kept), excess)
+	}
+	if h.Answers = kept; len(kept) == 0 {
+		h.Answers = nil
+	}
 	return h
+}
+
+func (a *Answer) over(now int64, retention time.Duration) bool { return now-a.At > int64(retention) }
+
+// sizeOf is about what the answers take in the encoding: it may be less there, where
+// most messages are abbreviated.
+func sizeOf(answers []Answer) (bytes int) {
+	for i := range answers {
+		bytes += answers[i].size()
+	}
+	return bytes
+}
+
+func (a *Answer) size() int {
+	const fields = 64 // about what all that is no text takes
+	n := fields + len(a.RequestID) + len(a.Reason) + len(a.Error) + len(a.Explanation)
+	for i := range a.Events {
+		n += len(a.Events[i].Reason) + len(a.Events[i].Message) + 4
+	}
+	for i := range a.Status.Conditions {
+		n += len(a.Status.Conditions[i].Message) + 16
+	}
+	for i := range a.Status.CurrentMetrics {
+		n += a.Status.CurrentMetrics[i].size()
+	}
+	return n
+}
+
+func (m *MetricStatus) size() int {
+	o := &m.DescribedObject
+	n := 32 + len(m.Resource) + len(m.Container) + len(m.Metric.Name) + len(o.Kind) + len(o.Name) + len(o.APIVersion)
+	if m.Metric.Selector != nil {
+		n += m.Metric.Selector.size()
+	}
+	return n
+}
+
+// shed takes so many bytes from the answers, which it may change in place: explanations
+// first, oldest first.
+func shed(answers []Answer, excess int) []Answer {
+	for i := 0; i < len(answers)-1 && excess > 0; i++ {
+		excess -= len(answers[i].Explanation)
+		answers[i].Explanation = nil
+	}
+	for len(answers) > 1 && excess > 0 {
+		excess -= answers[0].size()
+		answers = answers[1:]
+	}
+	return answers
 }
 
 // recordRecommendation returns the slots with a new recommendation in the slot
@@ -223,23 +311,40 @@ func recordRecommendation(slots []TimedRecommendation, slot int, r TimedRecommen
 	return next
 }
 
+// recordBeyondLimit returns the recommendations with a new one, without those before
+// the cutoff.
+func recordBeyondLimit(slots []TimedRecommendation, cutoff int64, r TimedRecommendation) []TimedRecommendation {
+	next := make([]TimedRecommendation, 0, len(slots)+1)
+	for _, old := range slots {
+		if old.At >= cutoff {
+			next = append(next, old)
+		}
+	}
+	return append(next, r)
+}
+
 // recordScaleEvent returns the slots with a new event, as upstream's
 // storeScaleEvent does: what is older than the longest period is marked for
-// good, and the last marked slot is overwritten.
-func recordScaleEvent(slots []ScaleEvent, e ScaleEvent, longestPeriod int32) []ScaleEvent {
+// good, and the last marked slot is overwritten. Beyond the limit none is: events stay
+// until no period that the API allows can count them.
+func recordScaleEvent(slots []ScaleEvent, e ScaleEvent, longestPeriod int32, limited bool) []ScaleEvent {
 	next := make([]ScaleEvent, len(slots), len(slots)+1)
 	copy(next, slots)
 	cutoff := e.At - int64(longestPeriod)*int64(time.Second)
 	reusable := -1
 	for i := range next {
-		if next[i].At < cutoff {
+		if next[i].At-next[i].Span < cutoff {
 			next[i].Outdated = true
 		}
 		if next[i].Outdated {
 			reusable = i
 		}
 	}
-	if reusable < 0 {
+	switch {
+	case limited:
+		next = slices.DeleteFunc(next, func(old ScaleEvent) bool { return old.At < e.At-int64(longestPolicyPeriod) })
+		return append(next, e)
+	case reusable < 0:
 		return append(next, e)
 	}
 	next[reusable] = e

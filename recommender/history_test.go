@@ -61,7 +61,7 @@ func TestSlotsOfEvents(t *testing.T) {
 			[]ScaleEvent{{Change: 1, At: second(99), Outdated: true}, {Change: 2, At: second(99)}}, []ScaleEvent{event, {Change: 2, At: second(99)}},
 		},
 	} {
-		equal(t, tt.name, recordScaleEvent(tt.events, event, period), tt.want)
+		equal(t, tt.name, recordScaleEvent(tt.events, event, period, false), tt.want)
 	}
 }
 
@@ -81,7 +81,7 @@ func TestAnEventMayBeForgottenByTheOtherDirection(t *testing.T) {
 func TestAnswersAreRememberedForAWhile(t *testing.T) {
 	var h History
 	for i := range 5 {
-		h = h.WithAnswer(Answer{RequestID: string(rune('a' + i)), At: int64(i) * 10}, 25, 4)
+		h = h.WithAnswer(Answer{RequestID: string(rune('a' + i)), At: int64(i) * 10}, AnswerLimits{25, 4, 1 << 20})
 	}
 	var kept []string
 	for _, a := range h.Answers {
@@ -92,10 +92,10 @@ func TestAnswersAreRememberedForAWhile(t *testing.T) {
 	equal(t, "a remembered one", h.AnswerFor("d").At, int64(30))
 	equal(t, "a forgotten one", h.AnswerFor("a"), (*Answer)(nil))
 
-	next := h.WithAnswer(Answer{RequestID: "f", At: 41}, 25, 2)
+	next := h.WithAnswer(Answer{RequestID: "f", At: 41}, AnswerLimits{25, 2, 1 << 20})
 	equal(t, "at most two", len(next.Answers), 2)
 	equal(t, "the history before", len(h.Answers), 3)
-	exact := History{Answers: []Answer{{RequestID: "a"}}}.WithAnswer(Answer{RequestID: "b", At: 25}, 25, 9)
+	exact := History{Answers: []Answer{{RequestID: "a"}}}.WithAnswer(Answer{RequestID: "b", At: 25}, AnswerLimits{25, 9, 1 << 20})
 	equal(t, "one exactly as old as the retention stays", len(exact.Answers), 2)
 }
 
@@ -106,11 +106,11 @@ func TestAnAnswerNamesTheRequestOfItsChange(t *testing.T) {
 	read(in, 0, 8*unit)
 	d, decided := Recommend(t0, in, nil)
 	before := clone(&decided)
-	next := decided.WithAnswer(NewAnswer("r", &d, nil), time.Minute, 10)
+	next := decided.WithAnswer(NewAnswer("r", &d, nil), AnswerLimits{time.Minute, 10, 1 << 20})
 	equal(t, "the change's request", next.Pending.RequestID, "r")
 	equal(t, "the change's error", next.Pending.Error, d.Error)
 	equal(t, "the history before", &decided, before)
-	other := decided.WithAnswer(Answer{RequestID: "s", ID: ID{9}}, time.Minute, 10)
+	other := decided.WithAnswer(Answer{RequestID: "s", ID: ID{9}}, AnswerLimits{time.Minute, 10, 1 << 20})
 	equal(t, "another's request", other.Pending.RequestID, "")
 }
 
@@ -119,7 +119,7 @@ func TestAnAnswerIsTheDecisionAgain(t *testing.T) {
 	in.Spec.Metrics = append(in.Spec.Metrics, podsAverage(unit))
 	read(in, 0, 8*unit)
 	d, next := Recommend(t0, in, nil)
-	next = next.WithAnswer(NewAnswer("r", &d, []byte("because")), time.Minute, 10)
+	next = next.WithAnswer(NewAnswer("r", &d, []byte("because")), AnswerLimits{time.Minute, 10, 1 << 20})
 	decoded, err := DecodeHistory(next.AppendBinary(nil))
 	if err != nil {
 		t.Fatal(err)
@@ -167,6 +167,7 @@ func TestDefaultsOfTheAPI(t *testing.T) {
 	equal(t, "scaling down", DefaultScaleDown(), ScalingRules{SelectPolicy: MaxChange, Policies: []ScalingPolicy{{PercentPolicy, 100, 15}}})
 	equal(t, "options", DefaultOptions(), Options{
 		Tolerance: 0.1, CPUInitializationPeriod: 5 * time.Minute, InitialReadinessDelay: 30 * time.Second, DownscaleStabilization: 5 * time.Minute,
+		UpscaleDelay: 3 * time.Minute, DownscaleDelay: 5 * time.Minute,
 	})
 }
 

@@ -29,15 +29,37 @@ type Input struct {
 	PodMetrics []PodMetrics
 	// Readings belong to Spec.Metrics by index; missing ones are empty.
 	Readings []Readings
+	// Incarnation is which of the things that had the target's name one after the other
+	// this is; 0: the request does not say. The caller gives the history Of it.
+	Incarnation uint64
+	// Cluster is which cluster asks; 0: the request does not say. The caller refuses one
+	// that the history is not of.
+	Cluster uint32
+	// Generation is that of the spec, which the status shows as observed; at least 0.
+	// It decides nothing and counts only if HasGeneration.
+	Generation    int64
+	HasGeneration bool
 	// PreviousStatus seeds a target without history; nil: none.
 	PreviousStatus *Status
 	// HoldDown says that the history may be out of date: scale-downs are withheld.
 	HoldDown bool
+	// Again says that the same decision was made for that instant before, and that it
+	// may have been recorded: it keeps the instant also if there is a newer record.
+	Again bool
 	// Explain asks for Decision.Explanation.
 	Explain bool
+	// ExplainLimit bounds the pods that the explanation lists, those of all metrics
+	// together; 0 means DefaultExplainLimit, ExplainNoPods none.
+	ExplainLimit int
 	// Notes are added to the explanation's warnings.
 	Notes []string
 }
+
+// Limits of what an explanation lists.
+const (
+	DefaultExplainLimit = 20_000
+	ExplainNoPods       = -1
+)
 
 // Options are the controller's flags and feature gates.
 type Options struct {
@@ -51,11 +73,20 @@ type Options struct {
 	InitialReadinessDelay time.Duration
 	// DownscaleStabilization; upstream's is 5 minutes.
 	DownscaleStabilization time.Duration
+	// UpscaleDelay and DownscaleDelay are how long after a change, of either direction,
+	// there is none upwards and none downwards; upstream's were 3 and 5 minutes. They
+	// count with the profiles "cooldown" and "design-2015" only.
+	UpscaleDelay, DownscaleDelay time.Duration
 	// ScaleToZero is the HPAScaleToZero gate; off in v1.36.
 	ScaleToZero bool
-	// HistoryLimit is how many recommendations or scale events are kept before
-	// those that can't decide anything are dropped; 0 means DefaultHistoryLimit.
+	// HistoryLimit is how many recommendations, and how many scale events of each
+	// direction, are kept as upstream keeps them; of more those that can't decide
+	// anything are dropped, and then others stand for those that can. 0 means
+	// DefaultHistoryLimit, and less than 8 means 8.
 	HistoryLimit int
+	// Named are the options that a request names itself: of those that its profile
+	// ignores the explanation warns, whatever their value.
+	Named OptionSet
 }
 
 // DefaultOptions returns the defaults of the controller's flags.
@@ -65,6 +96,8 @@ func DefaultOptions() Options {
 		CPUInitializationPeriod: 5 * time.Minute,
 		InitialReadinessDelay:   30 * time.Second,
 		DownscaleStabilization:  5 * time.Minute,
+		UpscaleDelay:            3 * time.Minute,
+		DownscaleDelay:          5 * time.Minute,
 	}
 }
 

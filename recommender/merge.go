@@ -39,13 +39,28 @@ func Merge(stored, local History) History {
 		return local
 	case !local.Seen:
 		return stored
+	case !stored.IsOfCluster(local.Cluster):
+		// Two clusters that have one name: the one in the store was told that it has the
+		// target, and all others see that.
+		return stored
+	case !stored.IsOf(local.Incarnation):
+		// Two things that had one name: the later one's is the history.
+		cluster := max(stored.Cluster, local.Cluster)
+		if local.Updated.After(stored.Updated) {
+			stored = local
+		}
+		stored.Cluster = cluster
+		return stored
 	}
 	for _, h := range []*History{&stored, &local} { // they are changed in place below
 		h.Status.Conditions = slices.Clone(h.Status.Conditions)
 	}
 	settleEachOther(&stored, &local)
-	stored.forgetTwins(&local)
 	merged := stored
+	if merged.Incarnation == 0 {
+		merged.Incarnation = local.Incarnation
+	}
+	merged.Cluster = max(stored.Cluster, local.Cluster) // one of them, or 0 and that
 	if local.Updated.After(stored.Updated) {
 		merged.Updated, merged.Status, merged.Target, merged.Last = local.Updated, local.Status, local.Target, local.Last
 	}
@@ -58,6 +73,9 @@ func Merge(stored, local History) History {
 	merged.Recommendations = union(stored.Recommendations, local.Recommendations,
 		func(r TimedRecommendation) TimedRecommendation { return r },
 		func(stored, _ TimedRecommendation) TimedRecommendation { return stored })
+	merged.RecommendationsLimited = stored.RecommendationsLimited || local.RecommendationsLimited
+	merged.LastingUntil = max(stored.LastingUntil, local.LastingUntil)
+	merged.EventsLimited = stored.EventsLimited || local.EventsLimited
 	merged.ScaleUps = union(stored.ScaleUps, local.ScaleUps, ScaleEvent.identity, ScaleEvent.with)
 	merged.ScaleDowns = union(stored.ScaleDowns, local.ScaleDowns, ScaleEvent.identity, ScaleEvent.with)
 	if stored.Pending == nil {
@@ -173,36 +191,10 @@ func mergeSettled(stored, local []Settled) []Settled {
 	return merged[max(0, len(merged)-MaxSettled):]
 }
 
-// forgetTwins drops what is recorded of decisions that the other side made again, for a
-// later instant, since others came between: nobody learned that they were recorded, or
-// they would not have been made again, and the caller was told of the later one. Which
-// these are is known of those with request ids.
-func (h *History) forgetTwins(other *History) {
-	told := make(map[string]*Answer, len(other.Answers))
-	for i := range other.Answers {
-		told[other.Answers[i].RequestID] = &other.Answers[i]
-	}
-	forgotten := make(map[int64]bool)
-	kept := make([]Answer, 0, len(h.Answers))
-	for i := range h.Answers {
-		a := &h.Answers[i]
-		if again := told[a.RequestID]; again != nil && a.ID != (ID{}) && again.ID == a.ID && again.At != a.At {
-			forgotten[a.At] = true
-			continue
-		}
-		kept = append(kept, *a)
-	}
-	if len(kept) == len(h.Answers) {
-		return
-	}
-	h.Answers = kept
-	h.Recommendations = slices.DeleteFunc(slices.Clone(h.Recommendations), func(r TimedRecommendation) bool { return forgotten[r.At] })
-}
-
 // mergeAnswers returns the answers of both by their instants, of one request that
 // both answered stored's, unless both are of one decision: that stored's was recorded
-// nobody learned, or it would not have been made again. If there are more than either side has and more than
-// maxMergedAnswers, the newest.
+// nobody learned, or it would not have been made again. If there are more than either
+// side has and more than maxMergedAnswers, the newest.
 func mergeAnswers(stored, local []Answer) []Answer {
 	stored = slices.Clone(stored)
 	known := make(map[string]int, len(stored))

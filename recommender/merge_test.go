@@ -116,19 +116,19 @@ func TestMergingRules(t *testing.T) {
 		},
 		{
 			"events: those of both sides, each once",
-			seen(9, ups(ScaleEvent{3, false, second(1)}, ScaleEvent{1, false, second(2)})), seen(9, ups(ScaleEvent{3, false, second(1)}, ScaleEvent{2, false, second(2)})),
-			scaleUps, events{{3, false, second(1)}, {1, false, second(2)}, {2, false, second(2)}},
+			seen(9, ups(ScaleEvent{Change: 3, Outdated: false, At: second(1)}, ScaleEvent{Change: 1, Outdated: false, At: second(2)})), seen(9, ups(ScaleEvent{Change: 3, Outdated: false, At: second(1)}, ScaleEvent{Change: 2, Outdated: false, At: second(2)})),
+			scaleUps, events{{Change: 3, Outdated: false, At: second(1)}, {Change: 1, Outdated: false, At: second(2)}, {Change: 2, Outdated: false, At: second(2)}},
 		},
 		{
 			"events: two changes by 1 at one instant are two",
-			seen(9, downs(ScaleEvent{1, false, second(1)})), seen(9, downs(ScaleEvent{1, false, second(1)}, ScaleEvent{1, false, second(1)})),
-			scaleDowns, events{{1, false, second(1)}, {1, false, second(1)}},
+			seen(9, downs(ScaleEvent{Change: 1, Outdated: false, At: second(1)})), seen(9, downs(ScaleEvent{Change: 1, Outdated: false, At: second(1)}, ScaleEvent{Change: 1, Outdated: false, At: second(1)})),
+			scaleDowns, events{{Change: 1, Outdated: false, At: second(1)}, {Change: 1, Outdated: false, At: second(1)}},
 		},
 		{
 			"events: a slot may be reused if both say so",
-			seen(9, downs(ScaleEvent{1, true, second(1)}, ScaleEvent{2, true, second(2)}, ScaleEvent{3, false, second(3)}, ScaleEvent{4, false, second(4)})),
-			seen(9, downs(ScaleEvent{1, true, second(1)}, ScaleEvent{2, false, second(2)}, ScaleEvent{3, true, second(3)}, ScaleEvent{4, false, second(4)}, ScaleEvent{5, true, second(5)})),
-			scaleDowns, events{{1, true, second(1)}, {2, false, second(2)}, {3, false, second(3)}, {4, false, second(4)}, {5, true, second(5)}},
+			seen(9, downs(ScaleEvent{Change: 1, Outdated: true, At: second(1)}, ScaleEvent{Change: 2, Outdated: true, At: second(2)}, ScaleEvent{Change: 3, Outdated: false, At: second(3)}, ScaleEvent{Change: 4, Outdated: false, At: second(4)})),
+			seen(9, downs(ScaleEvent{Change: 1, Outdated: true, At: second(1)}, ScaleEvent{Change: 2, Outdated: false, At: second(2)}, ScaleEvent{Change: 3, Outdated: true, At: second(3)}, ScaleEvent{Change: 4, Outdated: false, At: second(4)}, ScaleEvent{Change: 5, Outdated: true, At: second(5)})),
+			scaleDowns, events{{Change: 1, Outdated: true, At: second(1)}, {Change: 2, Outdated: false, At: second(2)}, {Change: 3, Outdated: false, At: second(3)}, {Change: 4, Outdated: false, At: second(4)}, {Change: 5, Outdated: true, At: second(5)}},
 		},
 		{
 			"the earlier first sight",
@@ -194,25 +194,25 @@ func TestMergingRules(t *testing.T) {
 			"pending: it is applied where the later did, and is an event",
 			seen(1, pending(1, 1, 5, 8)), seen(2, pending(2, 2, 8, 9)),
 			func(h *History) any { return []any{h.Settled, h.ScaleUps, h.Status.LastScaleTime} },
-			[]any{[]Settled{{ID{1}, Applied}}, events{{3, false, second(1)}}, at(1)},
+			[]any{[]Settled{{ID{1}, Applied}}, events{{Change: 3, Outdated: false, At: second(1)}}, at(1)},
 		},
 		{
 			"pending: also where the earlier is local's",
 			seen(2, pending(2, 2, 8, 9)), seen(1, pending(1, 1, 5, 8)),
 			func(h *History) any { return []any{h.Settled, h.ScaleUps, h.Status.LastScaleTime} },
-			[]any{[]Settled{{ID{1}, Applied}}, events{{3, false, second(1)}}, at(1)},
+			[]any{[]Settled{{ID{1}, Applied}}, events{{Change: 3, Outdated: false, At: second(1)}}, at(1)},
 		},
 		{
 			"pending: what local knows as applied is applied",
 			seen(2, pending(1, 1, 5, 8)), seen(1, settled(Settled{ID{1}, Applied})),
 			func(h *History) any { return []any{h.Settled, h.ScaleUps, h.Last.Outcome, h.Status.LastScaleTime} },
-			[]any{[]Settled{{ID{1}, Applied}}, events{{3, false, second(1)}}, Applied, at(1)},
+			[]any{[]Settled{{ID{1}, Applied}}, events{{Change: 3, Outdated: false, At: second(1)}}, Applied, at(1)},
 		},
 		{
 			"pending: what the other side knows as applied is one event",
-			seen(2, all(settled(Settled{ID{1}, Applied}), ups(ScaleEvent{3, false, second(1)}))), seen(1, pending(1, 1, 5, 8)),
+			seen(2, all(settled(Settled{ID{1}, Applied}), ups(ScaleEvent{Change: 3, Outdated: false, At: second(1)}))), seen(1, pending(1, 1, 5, 8)),
 			func(h *History) any { return []any{h.Settled, h.ScaleUps} },
-			[]any{[]Settled{{ID{1}, Applied}}, events{{3, false, second(1)}}},
+			[]any{[]Settled{{ID{1}, Applied}}, events{{Change: 3, Outdated: false, At: second(1)}}},
 		},
 		{
 			"pending: a status that awaits what the other side has dropped goes back",
@@ -436,7 +436,7 @@ func (p *parting) evaluate(h History) History {
 	}
 	d, next := Recommend(p.now, &in, &h)
 	if p.chance(30) {
-		next = next.WithAnswer(NewAnswer(in.ID.String(), &d, nil), time.Minute, 10)
+		next = next.WithAnswer(NewAnswer(in.ID.String(), &d, nil), AnswerLimits{time.Minute, 10, 1 << 20})
 	}
 	switch {
 	case !d.Changes():

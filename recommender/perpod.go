@@ -198,7 +198,10 @@ func (c *perPod) explain(d *decider, e *MetricEvaluation) {
 		return
 	}
 	withUnready := c.samples.counts.Unready > 0 && e.UsageRatio > 1
-	e.Pods = make([]PodEvaluation, len(d.in.Pods))
+	listed := min(len(d.in.Pods), d.explainable)
+	d.explainable -= listed
+	e.LeftOut = len(d.in.Pods) - listed
+	e.Pods = make([]PodEvaluation, listed)
 	for i := range e.Pods {
 		s, p := &c.samples.pods[i], &e.Pods[i]
 		*p = PodEvaluation{

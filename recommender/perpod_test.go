@@ -50,3 +50,21 @@ func TestRequestsThatWrapToNothingFail(t *testing.T) {
 	d := decide(in)
 	equal(t, "path", d.Path, PathMetricsFailed)
 }
+
+// Ignored pods are counted as such, and as nothing else.
+func TestIgnoredPodsAreCounted(t *testing.T) {
+	in := workload(cpuUtilization(50), 4, 100, each(4, 50), missing(1))
+	in.Pods[0].Phase, in.Pods[1].Phase = PhaseFailed, PhaseFailed
+	equal(t, "counts", decide(in).Explanation.Metrics[0].Counts, PodCounts{Ready: 2, Missing: 1, Ignored: 2})
+}
+
+// A proposal of exactly what a policy or the maximum allows is not limited.
+func TestExactlyTheLimitIsNotLimited(t *testing.T) {
+	for name, maximum := range map[string]int32{"the policy's limit": 100, "both": 8} {
+		in := workload(cpuUtilization(50), 4, 100, each(4, 100))
+		in.Spec.MaxReplicas, in.Spec.Behavior = maximum, behavior(policies(ScalingPolicy{PodsPolicy, 4, 60}), nil)
+		d := decide(in)
+		equal(t, name, d.Desired, int32(8))
+		equal(t, name, reasonOf(d.Status.Conditions, ScalingLimited), "False DesiredWithinRange")
+	}
+}

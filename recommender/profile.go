@@ -1,5 +1,7 @@
 package recommender
 
+import "time"
+
 // Profile is a version of the controller to decide as: a set of switches, each read
 // by the one step that it concerns. The zero value of every switch is what
 // Kubernetes v1.36 does, so a profile names what differs from it. The profiles are
@@ -77,6 +79,8 @@ type Profile struct {
 	// keepsMetrics leaves the status' metrics as they were where no count could be
 	// computed or applied.
 	keepsMetrics bool
+	// observesGeneration shows the generation of the spec that was evaluated.
+	observesGeneration bool
 	// decimalMemory shows memory without binary suffixes.
 	decimalMemory bool
 	// bareObjectAverages shows averages of Object metrics without the object.
@@ -163,6 +167,16 @@ func (p *Profile) Name() string { return p.name }
 // ScaleToZero reports whether that version has the HPAScaleToZero feature on
 // unless it is turned off.
 func (p *Profile) ScaleToZero() bool { return p.scaleToZero }
+
+// SyncPeriod is how long that version waits between two evaluations of an object unless
+// it is told otherwise: v1.12 came down from 30 s to 15 s. Decisions don't depend on it;
+// it is for those who ask.
+func (p *Profile) SyncPeriod() time.Duration {
+	if p.algorithm == controllerAlgorithm {
+		return 15 * time.Second
+	}
+	return 30 * time.Second
+}
 
 // ProfileByName returns the profile of that name and whether there is one.
 func ProfileByName(name string) (*Profile, bool) {

@@ -7,12 +7,13 @@ package recommender
 // V136 is Kubernetes v1.36, the reference.
 var V136 = Profile{name: "v1.36"}
 
-// V137 is Kubernetes v1.37: scaling to zero is on, and two errors are worded
-// otherwise.
+// V137 is Kubernetes v1.37: scaling to zero is on, the status shows the generation of
+// the spec, and two errors are worded otherwise.
 var V137 = Profile{
-	name:        "v1.37",
-	scaleToZero: true,
-	texts:       texts{repairedObjectErrors: true, oneOtherAutoscaler: true},
+	name:               "v1.37",
+	scaleToZero:        true,
+	observesGeneration: true,
+	texts:              texts{repairedObjectErrors: true, oneOtherAutoscaler: true},
 }
 
 // V128 is Kubernetes v1.28.

@@ -219,11 +219,18 @@ func (r random) history() History {
 	}
 	for range r.IntN(6) {
 		h.Recommendations = append(h.Recommendations, TimedRecommendation{int32(number()), number()})
-		h.ScaleUps = append(h.ScaleUps, ScaleEvent{int32(number()), r.chance(50), number()})
+		h.ScaleUps = append(h.ScaleUps, ScaleEvent{Change: int32(number()), Outdated: r.chance(50), At: number()})
 		h.Settled = append(h.Settled, Settled{id(), Outcome(r.IntN(5))})
 	}
+	if r.chance(30) {
+		h.RecommendationsLimited, h.EventsLimited = true, r.chance(50)
+		h.LastingUntil = number()
+		for i := range h.ScaleUps {
+			h.ScaleUps[i].Span = oneOf(r, 0, number())
+		}
+	}
 	for range r.IntN(3) {
-		h.ScaleDowns = append(h.ScaleDowns, ScaleEvent{int32(number()), r.chance(50), number()})
+		h.ScaleDowns = append(h.ScaleDowns, ScaleEvent{Change: int32(number()), Outdated: r.chance(50), At: number()})
 		a := Answer{
 			RequestID: text(), ID: id(), At: number(), From: int32(number()), To: int32(number()), Reason: text(), Error: text(),
 			Status: status(), Explanation: oneOf(r, nil, []byte("x\x00")),

@@ -185,10 +185,10 @@ func (d *decider) limitOf(direction Direction, policy ScalingPolicy) PolicyLimit
 	l := PolicyLimit{Policy: policy}
 	length := int64(policy.PeriodSeconds) * int64(time.Second)
 	if direction == Up || !d.profile.ownEventsOnly {
-		l.Up = changeWithin(d.next.ScaleUps, d.nowNanos-length, length, &l.ReleasedAt)
+		l.Up = d.changeOf(d.next.ScaleUps, direction == Up, length, &l.ReleasedAt)
 	}
 	if direction == Down || !d.profile.ownEventsOnly {
-		l.Down = changeWithin(d.next.ScaleDowns, d.nowNanos-length, length, &l.ReleasedAt)
+		l.Down = d.changeOf(d.next.ScaleDowns, direction == Down, length, &l.ReleasedAt)
 	}
 	l.Start = d.current - l.Up + l.Down
 	switch {
@@ -218,4 +218,29 @@ func changeWithin(events []ScaleEvent, cutoff, length int64, released *int64) in
 		}
 	}
 	return sum
+}
+
+// changeOf sums the changes of the last length nanoseconds, for a policy of their own
+// direction or of the other one.
+//
+// Beyond the history's limit it is not known of an outdated change whether upstream has
+// used its slot again, nor of a sum that began before the period how much of it counts.
+// Either counts for its own direction, whose policies then allow less, and not for the
+// other one, whose policies would allow more.
+func (d *decider) changeOf(events []ScaleEvent, own bool, length int64, released *int64) int32 {
+	cutoff := d.nowNanos - length
+	if !d.next.EventsLimited {
+		return changeWithin(events, cutoff, length, released)
+	}
+	counted := make([]ScaleEvent, 0, len(events))
+	for _, e := range events {
+		if e.At > cutoff && (e.Outdated || e.At-e.Span <= cutoff) {
+			d.changesLast = true
+			if !own {
+				continue
+			}
+		}
+		counted = append(counted, e)
+	}
+	return changeWithin(counted, cutoff, length, released)
 }

@@ -23,8 +23,13 @@ type decider struct {
 	decision     Decision
 	next         History
 	trace        Explanation
+	// explainable is how many pods the explanation may still list.
+	explainable int
 	// previousDesired is the status' before this evaluation.
 	previousDesired int32
+	// changesLast says that policies counted changes that may count for longer than
+	// upstream's.
+	changesLast bool
 	// unableSince is since when AbleToScale had been False; for HoldDown.
 	unableSince time.Time
 }
@@ -45,17 +50,22 @@ type statusParts struct {
 var scratchPool = sync.Pool{New: func() any { return new(scratch) }}
 
 // Recommend decides for the instant now, which is lifted to the history's newest
-// record if it lies before it. It returns the decision and the history to keep if
-// the decision is to count. The history given is left as it is; nil means that
+// record if it lies before it, but for Input.Again: then records of later instants play no part,
+// and stay. It returns the decision and the history to keep if the decision is to count. The history given is left as it is; nil means that
 // there is none.
 func Recommend(now time.Time, in *Input, history *History) (Decision, History) {
 	if in.Options.profile().storedAsV1 {
 		in = in.asStored()
 	}
+	var later laterRecords
+	if in.Again && history != nil && now.Before(history.Updated) {
+		history, later = history.until(now.UnixNano())
+	}
 	d := decider{in: in, scratch: scratchPool.Get().(*scratch)}
 	d.start(now, history)
 	d.reconcile()
 	d.finish()
+	d.next.take(later)
 	clear(d.scratch.metrics) // holds on to nothing of the input
 	scratchPool.Put(d.scratch)
 	return d.decision, d.next
@@ -65,11 +75,11 @@ func (d *decider) start(now time.Time, history *History) {
 	if history != nil {
 		d.next = *history
 	}
-	if !d.next.Seen && d.in.PreviousStatus != nil {
-		d.next.Status = *d.in.PreviousStatus
-	}
-	if now.Before(d.next.Updated) {
+	if now.Before(d.next.Updated) && !d.in.Again {
 		now = d.next.Updated
+	}
+	if !d.next.Seen && d.in.PreviousStatus != nil {
+		d.next.Status = d.in.PreviousStatus.present(now)
 	}
 	d.now, d.nowNanos = now, now.UnixNano()
 	d.profile = d.in.Options.profile()
@@ -93,6 +103,9 @@ func (d *decider) start(now time.Time, history *History) {
 	d.decision.ID, d.decision.At = d.in.ID, now
 	d.decision.Current, d.decision.Desired = d.current, d.current
 	if d.in.Explain {
+		if d.explainable = max(0, d.in.ExplainLimit); d.in.ExplainLimit == 0 {
+			d.explainable = DefaultExplainLimit
+		}
 		d.trace.History = d.summarize()
 	}
 }
@@ -122,7 +135,15 @@ func (d *decider) summarize() HistorySummary {
 // finish completes the decision and the history after it.
 func (d *decider) finish() {
 	n := &d.next
-	n.Seen, n.Updated = true, d.now
+	if n.Seen = true; n.Updated.Before(d.now) {
+		n.Updated = d.now
+	}
+	if d.in.Incarnation != 0 {
+		n.Incarnation = d.in.Incarnation
+	}
+	if d.in.Cluster != 0 {
+		n.Cluster = d.in.Cluster
+	}
 	n.Target = d.in.Spec.ScaleTargetRef
 	outcome := NotChanged
 	if d.decision.Changes() {
@@ -132,7 +153,7 @@ func (d *decider) finish() {
 		ID: d.in.ID, At: d.nowNanos, From: d.decision.Current, To: d.decision.Desired,
 		Reason: d.decision.Reason, Error: d.decision.Error, Outcome: outcome,
 	}
-	n.compact(d.nowNanos, d.in)
+	d.compact()
 	if len(n.Status.Conditions) == 0 {
 		n.Status.Conditions = nil // as its encoding gives it back: design-2015 has none
 	}
@@ -146,7 +167,7 @@ func (d *decider) explain() {
 	t := d.trace
 	t.Tolerances = d.tolerances
 	t.Profile = d.profile.Name()
-	t.Warnings = append(t.Warnings, d.in.Notes...)
+	t.Warnings = append(append(t.Warnings, d.ignored()...), d.in.Notes...)
 	d.decision.Explanation = &t
 }
 

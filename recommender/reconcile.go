@@ -315,10 +315,41 @@ func (d *decider) normalize(proposal int32) int32 {
 		t.Stabilization = stabilizeWithBehavior(d.nowNanos, d.next.Recommendations, up, down, d.current, proposal)
 		t.RateLimit, t.Bounds = d.boundWithBehavior(t.Stabilization.Stabilized)
 	}
-	d.next.Recommendations = recordRecommendation(d.next.Recommendations, t.Stabilization.slot, TimedRecommendation{proposal, d.nowNanos})
+	d.noteHistoryLimit()
+	d.record(TimedRecommendation{proposal, d.nowNanos})
 	d.setCondition(AbleToScale, ConditionTrue, t.Stabilization.Reason, t.Stabilization.Message)
 	d.reportBounds()
 	return t.Bounds.Bounded
+}
+
+// record adds a recommendation, in a slot that stabilization has found.
+func (d *decider) record(r TimedRecommendation) {
+	s := &d.trace.Stabilization
+	if !d.next.RecommendationsLimited {
+		d.next.Recommendations = recordRecommendation(d.next.Recommendations, s.slot, r)
+		return
+	}
+	// Upstream would have used the slots again of some that are in no window now.
+	d.next.LastingUntil = max(d.next.LastingUntil, s.obsolete-1)
+	d.next.Recommendations = recordBeyondLimit(d.next.Recommendations, d.nowNanos-int64(d.longestWindow()), r)
+}
+
+// noteHistoryLimit notes where the limit of the history may have decided: where what
+// holds the count may count for longer than upstream's.
+func (d *decider) noteHistoryLimit() {
+	s, b := &d.trace.Stabilization, &d.trace.Bounds
+	if d.next.RecommendationsLimited && s.Stabilized != s.Proposed {
+		for _, w := range s.Windows[:s.WindowsLen] {
+			if w.Held && w.HeldSince <= d.next.LastingUntil {
+				d.decision.HistoryLimited = true
+				d.warnOfHistoryLimit("recommendations", "the recommendation of "+formatReplicas(w.Replicas)+" replicas")
+			}
+		}
+	}
+	if d.changesLast && (b.Reason == ScaleUpLimit || b.Reason == ScaleDownLimit) {
+		d.decision.HistoryLimited = true
+		d.warnOfHistoryLimit("scale events", "a change that a policy counts")
+	}
 }
 
 // reportBounds sets ScalingLimited.
@@ -399,10 +430,16 @@ func (d *decider) zeroTransition(desired int32) ZeroTransition {
 	return ZeroFalse
 }
 
-// setStatus is upstream's full rebuild of a status, which drops the observed
-// generation.
+// setStatus is upstream's full rebuild of a status, which sets the observed generation
+// or drops it.
 func (d *decider) setStatus(desired int32, metrics []MetricStatus) {
 	s := &d.next.Status
-	s.ObservedGeneration = nil
+	switch {
+	case !d.profile.observesGeneration || !d.in.HasGeneration:
+		s.ObservedGeneration = nil
+	case s.ObservedGeneration == nil || *s.ObservedGeneration != d.in.Generation:
+		generation := d.in.Generation // the history before this one keeps its own
+		s.ObservedGeneration = &generation
+	}
 	s.CurrentReplicas, s.DesiredReplicas, s.CurrentMetrics = d.current, desired, metrics
 }

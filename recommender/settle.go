@@ -130,9 +130,9 @@ func (h *History) settledAt() time.Time {
 
 func (h *History) recordChange(p *Pending) {
 	if p.To > p.From {
-		h.ScaleUps = recordScaleEvent(h.ScaleUps, ScaleEvent{Change: p.To - p.From, At: p.At}, p.LongestPeriod)
+		h.ScaleUps = recordScaleEvent(h.ScaleUps, ScaleEvent{Change: p.To - p.From, At: p.At}, p.LongestPeriod, h.EventsLimited)
 	} else {
-		h.ScaleDowns = recordScaleEvent(h.ScaleDowns, ScaleEvent{Change: p.From - p.To, At: p.At}, p.LongestPeriod)
+		h.ScaleDowns = recordScaleEvent(h.ScaleDowns, ScaleEvent{Change: p.From - p.To, At: p.At}, p.LongestPeriod, h.EventsLimited)
 	}
 }
 

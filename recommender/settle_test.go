@@ -117,6 +117,49 @@ func TestAnUnreadableScaleSettlesNothing(t *testing.T) {
 	equal(t, "scale-ups", x.history.ScaleUps, []ScaleEvent{{Change: 3, At: t0.UnixNano()}})
 }
 
+// A condition does not change before what it was changed from: a report that comes late
+// changes it at the instant of what was recorded since.
+func TestALateReportDoesNotRewriteThePast(t *testing.T) {
+	t.Parallel()
+	const later = 15 * time.Second
+	changed := func(s Status) (string, time.Duration) {
+		for _, c := range s.Conditions {
+			if c.Type == AbleToScale {
+				return c.Reason, c.LastTransitionTime.Sub(t0)
+			}
+		}
+		return "", -1
+	}
+	for name, c := range map[string]struct {
+		away    bool // the scale could not be read meanwhile
+		outcome Outcome
+		reason  string
+		at      time.Duration
+	}{
+		"applied, still true":             {false, Applied, "SucceededRescale", 0},
+		"failed, as it was recommended":   {false, Failed, "FailedUpdateScale", 0},
+		"applied, false meanwhile":        {true, Applied, "SucceededRescale", later},
+		"failed, false meanwhile already": {true, Failed, "FailedUpdateScale", later},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x, d := scalingUp(t, defaultBehavior())
+			if c.away {
+				x.in.ScaleError = &ScaleError{Message: "away"}
+				x.recommend(t, later)
+			}
+			s, _, err := Settle(x.history, "ns", d.ID, c.outcome, "conflict")
+			if err != nil {
+				t.Fatal(err)
+			}
+			reason, at := changed(s.Status)
+			equal(t, "AbleToScale's reason", reason, c.reason)
+			equal(t, "and since when", at, c.at)
+			equal(t, "scaled at", s.Status.LastScaleTime.Equal(t0), c.outcome == Applied)
+		})
+	}
+}
+
 func TestReportingTwiceIsHarmless(t *testing.T) {
 	for _, first := range []Outcome{Applied, Failed} {
 		x, d := scalingUp(t, defaultBehavior())

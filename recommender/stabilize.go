@@ -29,8 +29,10 @@ type Stabilization struct {
 	// upward one before it.
 	Windows    [2]Window
 	WindowsLen int
-	// slot is the slot of the recommendations to reuse, -1 to append.
-	slot int
+	// slot is the slot of the recommendations to reuse, -1 to append; those before
+	// obsolete are in no window.
+	slot     int
+	obsolete int64
 }
 
 // Window is one stabilization window as it was searched.
@@ -86,7 +88,7 @@ func stabilizeWithoutBehavior(now int64, slots []TimedRecommendation, window tim
 		}
 		down.count(r, proposed, r.At+int64(window)+1)
 	}
-	s := Stabilization{Proposed: proposed, Stabilized: down.Replicas, Windows: [2]Window{down}, WindowsLen: 1, slot: slot}
+	s := Stabilization{Proposed: proposed, Stabilized: down.Replicas, Windows: [2]Window{down}, WindowsLen: 1, slot: slot, obsolete: cutoff}
 	s.explain(Down)
 	return s
 }
@@ -117,7 +119,7 @@ func stabilizeWithBehavior(now int64, slots []TimedRecommendation, upWindow, dow
 	if stabilized > down.Replicas {
 		stabilized = down.Replicas
 	}
-	s := Stabilization{Proposed: proposed, Stabilized: stabilized, Windows: [2]Window{up, down}, WindowsLen: 2, slot: slot}
+	s := Stabilization{Proposed: proposed, Stabilized: stabilized, Windows: [2]Window{up, down}, WindowsLen: 2, slot: slot, obsolete: min(upCutoff, downCutoff)}
 	if proposed >= current {
 		s.explain(Up)
 	} else {
@@ -146,7 +148,7 @@ func stabilizeOneSided(now int64, slots []TimedRecommendation, upWindow, downWin
 			slot = i
 		}
 	}
-	s := Stabilization{Proposed: proposed, Stabilized: window.Replicas, Windows: [2]Window{window}, WindowsLen: 1, slot: slot}
+	s := Stabilization{Proposed: proposed, Stabilized: window.Replicas, Windows: [2]Window{window}, WindowsLen: 1, slot: slot, obsolete: obsolete}
 	s.explain(direction)
 	return s
 }

@@ -4,8 +4,8 @@ import "time"
 
 // Status is a HorizontalPodAutoscalerStatus.
 type Status struct {
-	// ObservedGeneration is nil from the first full evaluation on, as upstream
-	// leaves it.
+	// ObservedGeneration is that of the spec that was evaluated last, nil where the
+	// profile does not observe it or the request does not say; never written to.
 	ObservedGeneration *int64
 	// LastScaleTime is zero when the replicas were never changed.
 	LastScaleTime   time.Time

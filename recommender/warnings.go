@@ -91,6 +91,15 @@ func (d *decider) warnOfTotal(e *MetricEvaluation, name string) {
 	d.warn("%s: the sum of the series is beyond 64 bits of milli-units and stays at the largest number, as the Kubernetes controller's does", name)
 }
 
+// warnOfHistoryLimit tells of what may count for longer since a list of the history
+// passed its limit.
+func (d *decider) warnOfHistoryLimit(list, holder string) {
+	if d.in.Explain {
+		d.warn("more %s than the history's limit of %d came within the longest window: %s may hold the count for longer than in the Kubernetes controller",
+			list, d.in.Options.historyLimit(), holder)
+	}
+}
+
 // warnOfGrowth tells of a growth limit that left the range of a count.
 func (d *decider) warnOfGrowth() {
 	if d.in.Explain && outOfInt32(scaleUpLimitFactor*float64(d.current)) {

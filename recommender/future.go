@@ -1,0 +1,78 @@
+package recommender
+
+import (
+	"slices"
+	"time"
+)
+
+// WithoutFuture returns the history as it is to be taken at an instant where it has
+// records of later ones, which a clock that was wrong has made. What they are of did
+// happen, nobody knows when:
+//   - of recommendations the highest counts as one of now, so that no scale-down comes
+//     too early; lower ones are dropped, or they would hold scale-ups. A scale-up is
+//     held for one window more at most.
+//   - changes count as changes of now: policies allow no more because of them.
+//   - the last change of the replicas, conditions, and answers are of now.
+//
+// A history that has no such records is returned as it is.
+func (h History) WithoutFuture(now time.Time) History {
+	if !h.Updated.After(now) {
+		return h
+	}
+	nanos := now.UnixNano()
+	h.Updated, h.Since = now, min(h.Since, nanos)
+	h.LastingUntil = min(h.LastingUntil, nanos)
+	h.Recommendations = presentRecommendations(h.Recommendations, nanos)
+	h.ScaleUps, h.ScaleDowns = presentEvents(h.ScaleUps, nanos), presentEvents(h.ScaleDowns, nanos)
+	h.Status = h.Status.present(now)
+	if h.Pending != nil {
+		pending := *h.Pending
+		pending.At = min(pending.At, nanos)
+		h.Pending = &pending
+	}
+	h.Last.At = min(h.Last.At, nanos)
+	h.Answers = slices.Clone(h.Answers)
+	for i := range h.Answers {
+		a := &h.Answers[i]
+		a.At, a.Status = min(a.At, nanos), a.Status.present(now)
+	}
+	return h
+}
+
+func presentRecommendations(slots []TimedRecommendation, now int64) []TimedRecommendation {
+	highest := -1
+	for i, r := range slots {
+		if r.At > now && (highest < 0 || r.Replicas > slots[highest].Replicas) {
+			highest = i
+		}
+	}
+	kept := make([]TimedRecommendation, 0, len(slots))
+	for i, r := range slots {
+		if i == highest || r.At <= now {
+			r.At = min(r.At, now)
+			kept = append(kept, r)
+		}
+	}
+	return kept
+}
+
+func presentEvents(events []ScaleEvent, now int64) []ScaleEvent {
+	events = slices.Clone(events)
+	for i := range events {
+		events[i].At = min(events[i].At, now)
+	}
+	return events
+}
+
+func (s Status) present(now time.Time) Status {
+	if s.LastScaleTime.After(now) {
+		s.LastScaleTime = now
+	}
+	s.Conditions = slices.Clone(s.Conditions)
+	for i := range s.Conditions {
+		if c := &s.Conditions[i]; c.LastTransitionTime.After(now) {
+			c.LastTransitionTime = now
+		}
+	}
+	return s
+}

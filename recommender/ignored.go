@@ -1,0 +1,96 @@
+package recommender
+
+import (
+	"fmt"
+	"time"
+)
+
+// OptionSet is a set of options.
+type OptionSet uint8
+
+// The options that some profiles ignore.
+const (
+	CPUInitializationPeriodOption OptionSet = 1 << iota
+	InitialReadinessDelayOption
+	DownscaleStabilizationOption
+	UpscaleDelayOption
+	DownscaleDelayOption
+)
+
+// Ignores returns the options that make no difference to a decision of the profile.
+func (p *Profile) Ignores() OptionSet {
+	switch p.algorithm {
+	case cooldownAlgorithm:
+		return DownscaleStabilizationOption
+	case designAlgorithm:
+		return DownscaleStabilizationOption | CPUInitializationPeriodOption | InitialReadinessDelayOption
+	case controllerAlgorithm:
+	}
+	return UpscaleDelayOption | DownscaleDelayOption
+}
+
+// ignored tells what of the input the profile ignores: nobody is to wonder why a setting
+// does nothing. An option is worth a word where the request names it, or where it is not
+// upstream's default.
+func (d *decider) ignored() []string {
+	var warnings []string
+	warn := func(what, why string, args ...any) {
+		warnings = append(warnings, what+" is ignored: the profile "+d.profile.name+" "+fmt.Sprintf(why, args...))
+	}
+	p, spec := d.profile, &d.in.Spec
+	if b := spec.Behavior; b != nil {
+		for _, rules := range []struct {
+			field     string
+			tolerance *float64
+		}{{"scaleUp", b.ScaleUp.Tolerance}, {"scaleDown", b.ScaleDown.Tolerance}} {
+			if rules.tolerance != nil && p.toleranceByDistance && !p.noBehavior {
+				warn("spec.behavior."+rules.field+".tolerance", "has one tolerance for both directions, options.tolerance")
+			}
+		}
+		if p.noBehavior {
+			warn("spec.behavior", "does not know it")
+		}
+	}
+	if p.keepsOne() && spec.MinReplicas == 0 {
+		warn("spec.minReplicas 0", "keeps at least one replica")
+	}
+	if p.keepsOne() && d.in.Options.ScaleToZero {
+		warn("options.scaleToZero", "scales neither to nor from zero")
+	}
+	if s := d.in.SelectorProblem; s != nil && s.Reason == AmbiguousSelector && (p.sharedPods || p.algorithm == designAlgorithm) {
+		warn("the selector problem "+string(AmbiguousSelector), "does not mind if another autoscaler selects the same pods")
+	}
+	for _, o := range d.ignoredOptions() {
+		warn("options."+o.name, "%s", o.why)
+	}
+	return warnings
+}
+
+// keepsOne reports whether there is never a count below 1.
+func (p *Profile) keepsOne() bool { return p.floorOfOne || p.algorithm == designAlgorithm }
+
+// ignoredOption is an option that is ignored, and why.
+type ignoredOption struct{ name, why string }
+
+func (d *decider) ignoredOptions() []ignoredOption {
+	const noDelays, noReadiness = "has no delays after a change", "counts every pod, ready or not"
+	o, upstream := &d.in.Options, DefaultOptions()
+	var options []ignoredOption
+	for _, option := range []struct {
+		of           OptionSet
+		name         string
+		value, usual time.Duration
+		why          string
+	}{
+		{CPUInitializationPeriodOption, "cpuInitializationPeriod", o.CPUInitializationPeriod, upstream.CPUInitializationPeriod, noReadiness},
+		{InitialReadinessDelayOption, "initialReadinessDelay", o.InitialReadinessDelay, upstream.InitialReadinessDelay, noReadiness},
+		{DownscaleStabilizationOption, "downscaleStabilization", o.DownscaleStabilization, upstream.DownscaleStabilization, "has delays in its place, options.upscaleDelay and options.downscaleDelay"},
+		{UpscaleDelayOption, "upscaleDelay", o.UpscaleDelay, upstream.UpscaleDelay, noDelays},
+		{DownscaleDelayOption, "downscaleDelay", o.DownscaleDelay, upstream.DownscaleDelay, noDelays},
+	} {
+		if d.profile.Ignores()&option.of != 0 && (o.Named&option.of != 0 || option.value != option.usual) {
+			options = append(options, ignoredOption{option.name, option.why})
+		}
+	}
+	return options
+}

@@ -1,0 +1,150 @@
+package recommender
+
+import (
+	"encoding/binary"
+	"testing"
+	"time"
+)
+
+func TestIncarnation(t *testing.T) {
+	t.Parallel()
+	equal(t, "of nothing", Incarnation(""), uint64(0))
+	equal(t, "of the published value of FNV-1a", Incarnation("foobar"), uint64(0x85944171f73967e8))
+	equal(t, "of bytes", Incarnation([]byte("foobar")), Incarnation("foobar"))
+}
+
+func TestTheHistoryOfANamesake(t *testing.T) {
+	t.Parallel()
+	h := History{Seen: true, Updated: t0, Status: Status{DesiredReplicas: 7}, Answers: []Answer{{RequestID: "a"}}}
+	h.Incarnation = 1
+	equal(t, "its own", h.Of(1), h)
+	equal(t, "of somebody who does not say", h.Of(0), h)
+	equal(t, "another's", h.Of(2), History{Updated: t0})
+	h.Cluster = 3
+	equal(t, "another's of the same cluster, which keeps the name", h.Of(2), History{Updated: t0, Cluster: 3})
+	h.Incarnation = 0
+	equal(t, "of nobody known", h.Of(2), h)
+}
+
+func TestADecisionRemembersWhoItWasFor(t *testing.T) {
+	t.Parallel()
+	in := &Input{Spec: Spec{MinReplicas: 1, MaxReplicas: 9}, Scale: Scale{SpecReplicas: 3}, Options: DefaultOptions()}
+	_, h := Recommend(t0, in, nil)
+	equal(t, "of nobody", h.Incarnation, uint64(0))
+	in.Incarnation = 7
+	_, h = Recommend(t0, in, &h)
+	equal(t, "of somebody", h.Incarnation, uint64(7))
+	in.Incarnation = 0
+	_, h = Recommend(t0, in, &h)
+	equal(t, "of the one before, who asks without saying so", h.Incarnation, uint64(7))
+}
+
+func TestAHistoryIsKeptWithItsIncarnation(t *testing.T) {
+	t.Parallel()
+	h := History{Seen: true, Updated: t0, Incarnation: Incarnation("6f3f7e0e")}
+	encoded := h.AppendBinary(nil)
+	decoded, err := DecodeHistory(encoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "as it is read", decoded, h)
+	h.Incarnation = 0
+	equal(t, "bytes that it takes", len(encoded)-len(h.AppendBinary(nil)), 8)
+}
+
+// Two instances met two things of one name while the store was away.
+func TestMergeOfNamesakes(t *testing.T) {
+	t.Parallel()
+	first := History{Seen: true, Updated: t0, Incarnation: 1, Recommendations: []TimedRecommendation{{9, 1}}}
+	second := History{Seen: true, Updated: t0.Add(time.Second), Incarnation: 2, Recommendations: []TimedRecommendation{{2, 2}}}
+	equal(t, "the later one is local", Merge(first, second), second)
+	equal(t, "the later one is stored", Merge(second, first), second)
+	unknown := second
+	unknown.Incarnation = 0
+	equal(t, "who it is only one knows", Merge(first, unknown).Incarnation, uint64(1))
+	equal(t, "who it is only the other one knows", Merge(unknown, first).Incarnation, uint64(1))
+}
+
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	equal(t, "of nothing", Cluster(""), uint32(0))
+	equal(t, "of the published value of FNV-1a", Cluster("foobar"), uint32(0xbf9cf968))
+	equal(t, "of bytes", Cluster([]byte("foobar")), Cluster("foobar"))
+}
+
+func TestWhoseHistoryItMayBe(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name       string
+		known, ask uint32
+		want       bool
+	}{
+		{"nobody's, of nobody", 0, 0, true},
+		{"nobody's, of somebody", 0, 1, true},
+		{"somebody's, of one who does not say", 1, 0, true},
+		{"somebody's own", 1, 1, true},
+		{"another's", 1, 2, false},
+	} {
+		h := History{Cluster: tt.known}
+		equal(t, tt.name, h.IsOfCluster(tt.ask), tt.want)
+	}
+}
+
+func TestADecisionRemembersTheCluster(t *testing.T) {
+	t.Parallel()
+	in := &Input{Spec: Spec{MinReplicas: 1, MaxReplicas: 9}, Scale: Scale{SpecReplicas: 3}, Options: DefaultOptions()}
+	_, h := Recommend(t0, in, nil)
+	equal(t, "of nobody", h.Cluster, uint32(0))
+	in.Cluster = 7
+	_, h = Recommend(t0, in, &h)
+	equal(t, "of the first one that says so", h.Cluster, uint32(7))
+	in.Cluster = 0
+	_, h = Recommend(t0, in, &h)
+	equal(t, "of the one before, which asks without saying so", h.Cluster, uint32(7))
+}
+
+// Whatever the hash, it comes back, beside all bits of both formats, and takes no room
+// where there is none. Versions that do not know it read the rest as before: it lies
+// above the bits that they look at.
+func TestAHistoryIsKeptWithItsCluster(t *testing.T) {
+	t.Parallel()
+	random := newRandom(42)
+	for _, cluster := range []uint32{0, 1, 0x3ff, 1 << 31, 1<<32 - 1} {
+		for range 100 {
+			h := random.history()
+			h.Cluster = 0
+			without := h.AppendBinary(nil)
+			h.Cluster = cluster
+			encoded := h.AppendBinary(nil)
+			decoded, err := DecodeHistory(encoded)
+			if err != nil {
+				t.Fatal(err)
+			}
+			equal(t, "as it is read", decoded, h)
+			equal(t, "format", encoded[0], without[0])
+			if more := len(encoded) - len(without); more > 5 || cluster == 0 && more != 0 {
+				t.Errorf("%x takes %d bytes", cluster, more)
+			}
+			bits, n := binary.Uvarint(encoded[1:])
+			known, m := binary.Uvarint(without[1:])
+			equal(t, "the bits of older versions", bits&(1<<clusterShift-1), known)
+			equal(t, "what follows", encoded[1+n:len(encoded)-4], without[1+m:len(without)-4])
+		}
+	}
+}
+
+// Two clusters of one name met two instances while the store was away.
+func TestMergeOfTwoClusters(t *testing.T) {
+	t.Parallel()
+	stored := History{Seen: true, Updated: t0, Cluster: 1, Recommendations: []TimedRecommendation{{9, 1}}}
+	local := History{Seen: true, Updated: t0.Add(time.Second), Cluster: 2, Recommendations: []TimedRecommendation{{2, 2}}}
+	equal(t, "the one in the store has it, although it is older", Merge(stored, local), stored)
+	equal(t, "also if it is the later one", Merge(local, stored), local)
+	stored.Incarnation, local.Incarnation = 1, 2
+	equal(t, "also of things that differ", Merge(stored, local), stored)
+	local.Cluster = 0
+	equal(t, "whose the later thing is only the earlier one knows", Merge(stored, local).Cluster, uint32(1))
+	stored.Incarnation, local.Incarnation = 1, 1
+	equal(t, "whose it is only the store knows", Merge(stored, local).Cluster, uint32(1))
+	equal(t, "whose it is only this instance knows", Merge(local, stored).Cluster, uint32(1))
+}

@@ -1,0 +1,56 @@
+package recommender
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// longHistory is what evaluations at one a second leave behind under a window of an
+// hour: instants of a real clock, counts that go up and down.
+func longHistory(entries int) History {
+	random := rand.New(rand.NewPCG(1, 2))
+	h := benchmarkHistory(benchmarkInput(10))
+	h.Recommendations = nil
+	for i := range entries {
+		at := benchmarkNow.Add(time.Duration(i-entries)*time.Second + time.Duration(random.Int64N(int64(5*time.Millisecond))))
+		h.Recommendations = append(h.Recommendations, TimedRecommendation{Replicas: int32(10 + random.IntN(20)), At: at.UnixNano()})
+	}
+	return h
+}
+
+// BenchmarkHistoryLength measures a call by the recommendations in its record: decode,
+// decide and encode, as the service does it.
+func BenchmarkHistoryLength(b *testing.B) {
+	for _, entries := range []int{20, 240, 3600} {
+		h := longHistory(entries)
+		in := benchmarkInput(10)
+		in.Spec.Metrics = []MetricSpec{{Type: ResourceMetric, Resource: "cpu", Target: MetricTarget{Type: UtilizationTarget, AverageUtilization: ptr(int32(60))}}}
+		in.Options.DownscaleStabilization = time.Hour
+		value := h.AppendBinary(nil)
+		name := fmt.Sprintf("recommendations=%d", entries)
+		b.Run("decode/"+name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := DecodeHistory(value); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run("decide/"+name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				Recommend(benchmarkNow, in, &h)
+			}
+		})
+		b.Run("encode/"+name, func(b *testing.B) {
+			room := make([]byte, 0, 2*len(value))
+			b.ReportAllocs()
+			for b.Loop() {
+				room = h.AppendBinary(room[:0])
+			}
+			b.ReportMetric(float64(len(room)), "bytes")
+		})
+	}
+}
