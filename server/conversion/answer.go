@@ -28,7 +28,7 @@ func Action(from, to int32) string {
 
 // Response prints a decision. It shares no memory with it.
 func Response(d *recommender.Decision) *setpointv1.RecommendResponse {
-	return &setpointv1.RecommendResponse{
+	response := &setpointv1.RecommendResponse{
 		DesiredReplicas:  d.Desired,
 		CurrentReplicas:  d.Current,
 		Action:           Action(d.Current, d.Desired),
@@ -40,6 +40,10 @@ func Response(d *recommender.Decision) *setpointv1.RecommendResponse {
 		Error:            d.Error,
 		EvaluationTime:   timestamppb.New(d.At),
 	}
+	if d.RequestID != "" {
+		response.RequestId = new(d.RequestID)
+	}
+	return response
 }
 
 // Settlement prints what a report came to.

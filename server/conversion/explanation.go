@@ -106,6 +106,7 @@ func metricExplanation(m *recommender.MetricEvaluation, t recommender.Tolerances
 		Rule:            proposalRules[m.Rule],
 		UnlistedSamples: int32(m.Unlisted),
 		Series:          int32(m.Series),
+		LeftOutPods:     int32(m.LeftOut),
 	}
 	if m.Failure != nil {
 		out.Error = m.Failure.Inner

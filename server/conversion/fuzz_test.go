@@ -99,7 +99,7 @@ func checkAnswer(t *testing.T, decision *recommender.Decision, next *recommender
 	if err != nil {
 		t.Errorf("the explanation can't be kept: %v", err)
 	}
-	kept := next.WithAnswer(recommender.NewAnswer("r", decision, explanation), time.Minute, 1)
+	kept := next.WithAnswer(recommender.NewAnswer("r", decision, explanation), recommender.AnswerLimits{Retention: time.Minute, Count: 1, Bytes: 1 << 20})
 	decoded, err := recommender.DecodeHistory(kept.AppendBinary(nil))
 	if err != nil {
 		t.Fatalf("the history can't be read again: %v", err)

@@ -1,6 +1,7 @@
 package conversion
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -14,6 +15,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/recommender/quantity"
+	"github.com/setpoint-dev/setpoint/server/cost"
 	"github.com/setpoint-dev/setpoint/server/validation"
 )
 
@@ -22,11 +24,35 @@ import (
 // request sets none. The violations name all that could not be read; with any the
 // input is not to be used. The input shares strings with the request, nothing else.
 func Input(req *setpointv1.RecommendRequest, options recommender.Options) (*recommender.Input, []validation.Violation) {
-	r := &reader{noting: req.GetExplain()}
+	in, violations, _ := InputWithin(context.Background(), req, options, nil)
+	return in, violations
+}
+
+// TooMuch is what a request has too much of to be read, 0: nothing.
+type TooMuch uint8
+
+const (
+	// SelectorTerms says that selectors have too many requirements and values, in all, or there
+	// are too many series to be compared with them.
+	SelectorTerms TooMuch = iota + 1
+	// Copies says that too many readings belong to several metrics each.
+	Copies
+)
+
+// InputWithin is Input for a request that is read for as long as the context lasts and
+// within a budget. If tooMuch is set, or the context is at its end, the input is not to
+// be used.
+func InputWithin(ctx context.Context, req *setpointv1.RecommendRequest, options recommender.Options, budget *cost.Budget) (*recommender.Input, []validation.Violation, TooMuch) {
+	r := &reader{noting: req.GetExplain(), budget: budget, ctx: ctx}
 	in := &recommender.Input{
 		Namespace: Namespace(req.GetTarget()),
 		Options:   r.options(req.GetOptions(), options),
 		Explain:   req.GetExplain(),
+
+		Incarnation:   recommender.Incarnation(req.GetTargetUid()),
+		Cluster:       recommender.Cluster(req.GetClusterUid()),
+		Generation:    req.GetGeneration(),
+		HasGeneration: req != nil && req.Generation != nil,
 	}
 	r.spec(&in.Spec, req.GetSpec())
 	if in.Spec.ScaleTargetRef == (recommender.ObjectReference{}) {
@@ -35,12 +61,18 @@ func Input(req *setpointv1.RecommendRequest, options recommender.Options) (*reco
 	r.scale(in, req)
 	in.Pods = r.pods(req.GetPods())
 	in.PodMetrics = r.podMetrics(req.GetPodMetrics())
+	if r.ended() {
+		return in, r.violations, 0
+	}
 	in.Readings = r.readings(in, req)
 	if req.GetPreviousStatus() != nil {
 		in.PreviousStatus = r.status(req.GetPreviousStatus())
 	}
+	if r.unnoted > 0 {
+		r.notes = append(r.notes, fmt.Sprintf("there are %d more remarks like these, left out", r.unnoted))
+	}
 	in.Notes = r.notes
-	return in, r.violations
+	return in, r.violations, r.tooMuch
 }
 
 // unnamedKind stands for the kind of a workload that a request does not name, in
@@ -59,13 +91,56 @@ func Namespace(target string) string {
 // reader reads messages and gathers what is wrong with them.
 type reader struct {
 	violations []validation.Violation
-	// notes are sentences for the explanation, gathered only where noting.
-	notes  []string
-	noting bool
+	// notes are sentences for the explanation, gathered only where noting, and unnoted
+	// is how many more there would be.
+	notes   []string
+	unnoted int
+	noting  bool
+	// budget is what reading may still cost, nil: anything; tooMuch is what there was too
+	// much of for it.
+	budget  *cost.Budget
+	tooMuch TooMuch
+	// ctx is that of the caller who waits for this reader.
+	ctx context.Context
+}
+
+// ended reports whether nobody waits for the request any more.
+func (r *reader) ended() bool { return r.ctx.Err() != nil }
+
+// maxNotes bounds the sentences for the explanation: a request may be odd in every
+// element.
+const maxNotes = 100
+
+// note keeps a sentence for the explanation.
+func (r *reader) note(sentence func() string) {
+	switch {
+	case !r.noting:
+	case len(r.notes) == maxNotes:
+		r.unnoted++
+	default:
+		r.notes = append(r.notes, sentence())
+	}
+}
+
+// maxQuoted bounds what a sentence quotes of a name, bytes.
+const maxQuoted = 253
+
+// clip shortens a name to what a sentence quotes of it.
+func clip(s string) string {
+	if len(s) <= maxQuoted {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxQuoted], "") + "…"
 }
 
 func (r *reader) refuse(field, description string) {
-	r.violations = append(r.violations, validation.Violation{Field: field, Description: description})
+	switch n := len(r.violations); {
+	case n > validation.MostViolations:
+	case n == validation.MostViolations:
+		r.violations = append(r.violations, validation.More)
+	default:
+		r.violations = append(r.violations, validation.Violation{Field: field, Description: description})
+	}
 }
 
 // milli reads a quantity as milli-units. Here and below place names the field; it
@@ -98,11 +173,10 @@ func (r *reader) refuseQuantity(field, s string, err error) {
 
 // noteRange tells of a quantity that upstream reads as something else.
 func (r *reader) noteRange(field, s string, milli int64) {
-	if !r.noting {
-		return
-	}
-	r.notes = append(r.notes, fmt.Sprintf("%s: %s is beyond the range of the controller's arithmetic, which reads it as %s",
-		field, s, quantity.FormatDecimal(milli)))
+	r.note(func() string {
+		return fmt.Sprintf("%s: %s is beyond the range of the controller's arithmetic, which reads it as %s",
+			field, s, quantity.FormatDecimal(milli))
+	})
 }
 
 func (r *reader) time(t *timestamppb.Timestamp, place func() string) time.Time {
@@ -152,10 +226,29 @@ func (r *reader) options(o *setpointv1.RecommendOptions, defaults recommender.Op
 	options.CPUInitializationPeriod = r.duration(o.GetCpuInitializationPeriod(), options.CPUInitializationPeriod, "options.cpuInitializationPeriod")
 	options.InitialReadinessDelay = r.duration(o.GetInitialReadinessDelay(), options.InitialReadinessDelay, "options.initialReadinessDelay")
 	options.DownscaleStabilization = r.duration(o.GetDownscaleStabilization(), options.DownscaleStabilization, "options.downscaleStabilization")
+	options.UpscaleDelay = r.duration(o.GetUpscaleDelay(), options.UpscaleDelay, "options.upscaleDelay")
+	options.DownscaleDelay = r.duration(o.GetDownscaleDelay(), options.DownscaleDelay, "options.downscaleDelay")
 	if o != nil && o.ScaleToZero != nil {
 		options.ScaleToZero = o.GetScaleToZero()
 	}
+	options.Named = named(o)
 	return options
+}
+
+// named are the options that a request sets, among those that profiles may ignore.
+func named(o *setpointv1.RecommendOptions) recommender.OptionSet {
+	var set recommender.OptionSet
+	add := func(option recommender.OptionSet, value *durationpb.Duration) {
+		if value != nil {
+			set |= option
+		}
+	}
+	add(recommender.CPUInitializationPeriodOption, o.GetCpuInitializationPeriod())
+	add(recommender.InitialReadinessDelayOption, o.GetInitialReadinessDelay())
+	add(recommender.DownscaleStabilizationOption, o.GetDownscaleStabilization())
+	add(recommender.UpscaleDelayOption, o.GetUpscaleDelay())
+	add(recommender.DownscaleDelayOption, o.GetDownscaleDelay())
+	return set
 }
 
 // toleranceOption reads the option as the controller reads its flag, a

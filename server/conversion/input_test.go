@@ -81,14 +81,14 @@ func TestTheAPIsDefaultsApply(t *testing.T) {
 	t.Run("of zero, which is not absent", func(t *testing.T) {
 		t.Parallel()
 		in := input(t, request(t, `{"scale": {"specReplicas": 3, "statusReplicas": 0}, "spec": {"minReplicas": 0, "behavior": {"scaleDown": {"stabilizationWindowSeconds": 0}}},
-			"options": {"tolerance": "0", "cpuInitializationPeriod": "0s", "initialReadinessDelay": "0s", "downscaleStabilization": "0s", "scaleToZero": false}}`))
+			"options": {"tolerance": "0", "cpuInitializationPeriod": "0s", "initialReadinessDelay": "0s", "downscaleStabilization": "0s", "upscaleDelay": "0s", "downscaleDelay": "0s", "scaleToZero": false}}`))
 		if in.Spec.MinReplicas != 0 || in.Scale.StatusReplicas != 0 {
 			t.Errorf("min is %d, status replicas %d, want 0", in.Spec.MinReplicas, in.Scale.StatusReplicas)
 		}
 		if s := in.Spec.Behavior.ScaleDown.StabilizationWindowSeconds; s == nil || *s != 0 {
 			t.Errorf("the window is %v, want 0", s)
 		}
-		if want := (recommender.Options{}); !reflect.DeepEqual(in.Options, want) {
+		if want := (recommender.Options{Named: in.Options.Named}); !reflect.DeepEqual(in.Options, want) {
 			t.Errorf("options are %+v, want zeros", in.Options)
 		}
 	})
@@ -99,6 +99,7 @@ func TestOptionsThatAreNotSetAreTheServers(t *testing.T) {
 	defaults := recommender.Options{
 		Profile: &recommender.V136, Tolerance: 0.2, CPUInitializationPeriod: time.Hour, InitialReadinessDelay: time.Minute,
 		DownscaleStabilization: time.Second, ScaleToZero: true, HistoryLimit: 7,
+		UpscaleDelay: 3 * time.Second, DownscaleDelay: 4 * time.Second,
 	}
 	req := request(t, `{"scale": {}, "spec": {}}`)
 	in, violations := conversion.Input(req, defaults)
@@ -108,6 +109,18 @@ func TestOptionsThatAreNotSetAreTheServers(t *testing.T) {
 	req.Options = &setpointv1.RecommendOptions{Profile: "v1.36", Tolerance: new("0.3"), DownscaleStabilization: durationpb.New(2 * time.Second), ScaleToZero: new(false)}
 	want := defaults
 	want.Tolerance, want.DownscaleStabilization, want.ScaleToZero = 0.3, 2*time.Second, false
+	want.Named = recommender.DownscaleStabilizationOption
+	if in, violations = conversion.Input(req, defaults); len(violations) > 0 || !reflect.DeepEqual(in.Options, want) {
+		t.Errorf("options are %+v, %v, want %+v", in.Options, violations, want)
+	}
+	req.Options = &setpointv1.RecommendOptions{
+		CpuInitializationPeriod: durationpb.New(1), InitialReadinessDelay: durationpb.New(2), DownscaleStabilization: durationpb.New(3),
+		UpscaleDelay: durationpb.New(4), DownscaleDelay: durationpb.New(0),
+	}
+	want = defaults
+	want.CPUInitializationPeriod, want.InitialReadinessDelay, want.DownscaleStabilization, want.UpscaleDelay, want.DownscaleDelay = 1, 2, 3, 4, 0
+	want.Named = recommender.CPUInitializationPeriodOption | recommender.InitialReadinessDelayOption | recommender.DownscaleStabilizationOption |
+		recommender.UpscaleDelayOption | recommender.DownscaleDelayOption
 	if in, violations = conversion.Input(req, defaults); len(violations) > 0 || !reflect.DeepEqual(in.Options, want) {
 		t.Errorf("options are %+v, %v, want %+v", in.Options, violations, want)
 	}

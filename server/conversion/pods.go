@@ -136,7 +136,7 @@ func (r *reader) podMetrics(metrics []*setpointv1.PodMetrics) []recommender.PodM
 		out[i] = recommender.PodMetrics{
 			Pod:       m.GetPod(),
 			Timestamp: r.time(m.GetTimestamp(), func() string { return fmt.Sprintf("podMetrics[%d].timestamp", i) }),
-			Window:    seconds(m.GetWindowSeconds()),
+			Window:    Window(m.GetWindowSeconds()),
 		}
 		firstContainer := len(containerSlab)
 		for j, c := range m.GetContainers() {
@@ -158,7 +158,15 @@ func (r *reader) podMetrics(metrics []*setpointv1.PodMetrics) []recommender.PodM
 	return out
 }
 
-// seconds turns seconds into a duration, to the nanosecond.
-func seconds(s float64) time.Duration {
-	return time.Duration(math.Round(s * float64(time.Second)))
+// Window turns a number of seconds into a duration, to the nanosecond. One that is
+// longer than any duration becomes the longest of its sign.
+func Window(seconds float64) time.Duration {
+	nanos := math.Round(seconds * float64(time.Second))
+	switch {
+	case nanos >= math.MaxInt64: // which is 2^63 as a floating point number
+		return math.MaxInt64
+	case nanos < math.MinInt64:
+		return math.MinInt64
+	}
+	return time.Duration(nanos)
 }

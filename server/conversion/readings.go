@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
-	"google.golang.org/protobuf/proto"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
@@ -23,47 +23,67 @@ const (
 
 // wanted is a metric of the spec as readings are matched to it.
 type wanted struct {
-	spec *recommender.MetricSpec
-	api  string
-	// namespace is the target's.
-	namespace string
-	selector  labels.Selector
+	spec     *recommender.MetricSpec
+	api      string
+	selector labels.Selector
 	// identity is the selector in a form that is the same for all that mean the same.
 	identity string
+	// terms are the selector's requirements and values.
+	terms int
 }
+
+// lookEvery is after how many readings the caller is looked after.
+const lookEvery = 1 << 10
 
 // readings joins what was read to the metrics of the spec, by identity.
 func (r *reader) readings(in *recommender.Input, req *setpointv1.RecommendRequest) []recommender.Readings {
 	out := make([]recommender.Readings, len(in.Spec.Metrics))
-	metrics := make([]wanted, len(in.Spec.Metrics))
-	for i := range metrics {
-		metrics[i] = newWanted(&in.Spec.Metrics[i], in.Namespace, &out[i])
+	matcher, problems := NewMatcher(&in.Spec, r.budget)
+	if matcher == nil {
+		r.tooMuch = SelectorTerms
+		return out
 	}
-	r.metricErrors(metrics, out, req.GetMetricErrors())
-	r.customMetrics(metrics, out, req.GetCustomMetrics())
-	r.externalMetrics(metrics, out, req.GetExternalMetrics())
+	for i := range out {
+		out[i].SelectorError = problems[i]
+	}
+	j := joiner{reader: r, matcher: matcher, out: out, namespace: in.Namespace, selectors: selectorCache{budget: r.budget}}
+	j.metricErrors(req.GetMetricErrors())
+	j.customMetrics(req.GetCustomMetrics())
+	j.externalMetrics(req.GetExternalMetrics())
 	return out
 }
 
-func newWanted(spec *recommender.MetricSpec, namespace string, out *recommender.Readings) wanted {
-	w := wanted{spec: spec, namespace: namespace, selector: labels.Everything()}
+// joiner joins readings to metrics.
+type joiner struct {
+	*reader
+	matcher   *Matcher
+	out       []recommender.Readings
+	namespace string
+	selectors selectorCache
+	// found are the metrics of the reading at hand.
+	found []int
+}
+
+// newWanted returns how readings are matched to a metric, and what is wrong with its
+// selector.
+func newWanted(spec *recommender.MetricSpec, selectors *selectorCache) (w wanted, problem string) {
+	w = wanted{spec: spec, selector: labels.Everything()}
 	switch spec.Type {
 	case recommender.ResourceMetric, recommender.ContainerResourceMetric:
 		w.api = resourceAPI
-		return w
+		return w, ""
 	case recommender.PodsMetric, recommender.ObjectMetric:
 		w.api = customAPI
 	case recommender.ExternalMetric:
 		w.api = externalAPI
 	}
-	selector, err := metricSelector(spec.Metric.Selector)
-	if err != nil {
-		out.SelectorError = err.Error()
+	got := selectors.parse(spec.Metric.Selector)
+	if got.err != nil {
 		w.selector = labels.Nothing()
-		return w
+		return w, got.err.Error()
 	}
-	w.selector, w.identity = selector, selectorIdentity(selector)
-	return w
+	w.selector, w.identity, w.terms = got.selector, got.identity, termsOf(spec.Metric.Selector)
+	return w, ""
 }
 
 // metricSelector makes a selector of the spec's; none and an empty one select all.
@@ -118,31 +138,58 @@ func parseSelector(s string) error {
 }
 
 // metricErrors gives each metric the first error that names it.
-func (r *reader) metricErrors(metrics []wanted, out []recommender.Readings, errors []*setpointv1.MetricError) {
-	var identity selectorCache
-	described := describe(metrics)
+func (j *joiner) metricErrors(errors []*setpointv1.MetricError) {
+	described := ""
 	for i, e := range errors {
-		id, err := identity.of(e.GetSelector())
+		if j.ended() {
+			return
+		}
+		selector, err := j.selectors.of(e.GetSelector())
+		if j.over() {
+			return
+		}
 		if err != nil {
-			r.refuse(fmt.Sprintf("metricErrors[%d].selector", i), "Invalid value: "+err.Error())
+			j.refuse(fmt.Sprintf("metricErrors[%d].selector", i), "Invalid value: "+err.Error())
 			continue
 		}
 		named := false
-		for m := range metrics {
-			w := &metrics[m]
-			if !w.isNamed(e.GetMetric()) || e.GetSelector() != nil && w.identity != id ||
-				e.GetDescribedObject() != nil && !w.describes(e.GetDescribedObject()) {
+		for m := range j.matcher.metrics {
+			w := &j.matcher.metrics[m]
+			if !w.isNamed(e.GetMetric()) || e.GetSelector() != nil && w.identity != selector.identity ||
+				e.GetDescribedObject() != nil && !w.describes(e.GetDescribedObject(), j.namespace) {
 				continue
 			}
 			named = true
-			if out[m].Error == "" {
-				out[m].Error = e.GetMessage()
+			if j.out[m].Error == "" {
+				j.out[m].Error = e.GetMessage()
 			}
 		}
 		if !named {
-			r.refuse(fmt.Sprintf("metricErrors[%d].metric", i), fmt.Sprintf("Invalid value: %q: names no metric of the spec; the spec's are %s",
+			if described == "" {
+				described = describe(j.matcher.metrics)
+			}
+			j.refuse(fmt.Sprintf("metricErrors[%d].metric", i), fmt.Sprintf("Invalid value: %q: names no metric of the spec; the spec's are %s",
 				e.GetMetric(), described))
 		}
+	}
+}
+
+// over notes that there is more to compare than the budget has.
+func (j *joiner) over() bool {
+	if j.selectors.spent {
+		j.tooMuch = SelectorTerms
+	}
+	return j.tooMuch != 0
+}
+
+// add adds a value to the metrics that were found for it, of which there may be many.
+func (j *joiner) add(taken time.Time, v recommender.Value) {
+	if n := len(j.found) - 1; n > 0 && !j.budget.Copies(n) {
+		j.tooMuch = Copies
+		return
+	}
+	for _, m := range j.found {
+		j.out[m].Add(taken, v)
 	}
 }
 
@@ -189,49 +236,49 @@ func describe(metrics []wanted) string {
 }
 
 // customMetrics joins values of pods and objects.
-func (r *reader) customMetrics(metrics []wanted, out []recommender.Readings, values []*setpointv1.CustomMetric) {
-	var identity selectorCache
+func (j *joiner) customMetrics(values []*setpointv1.CustomMetric) {
 	for i, v := range values {
-		milli := r.milli(v.GetValue(), func() string { return fmt.Sprintf("customMetrics[%d].value", i) })
-		taken := r.time(v.GetTimestamp(), func() string { return fmt.Sprintf("customMetrics[%d].timestamp", i) })
-		id, err := identity.of(v.GetMetric().GetSelector())
-		if err != nil {
-			r.refuse(fmt.Sprintf("customMetrics[%d].metric.selector", i), "Invalid value: "+err.Error())
+		if i%lookEvery == 0 && j.ended() {
+			return
+		}
+		milli := j.milli(v.GetValue(), func() string { return fmt.Sprintf("customMetrics[%d].value", i) })
+		taken := j.time(v.GetTimestamp(), func() string { return fmt.Sprintf("customMetrics[%d].timestamp", i) })
+		var err error
+		if j.found, err = j.matcher.Custom(j.found[:0], v, j.namespace, &j.selectors); err != nil {
+			j.refuse(fmt.Sprintf("customMetrics[%d].metric.selector", i), "Invalid value: "+err.Error())
 			continue
 		}
-		matched := false
-		for m := range metrics {
-			if metrics[m].takesCustom(v, id) {
-				out[m].Add(taken, recommender.Value{Pod: v.GetDescribedObject().GetName(), Milli: milli})
-				matched = true
-			}
+		if len(j.found) == 0 {
+			j.noteUnmatched(i, "customMetrics", v.GetMetric().GetName())
 		}
-		if !matched {
-			r.noteUnmatched(i, "customMetrics", v.GetMetric().GetName())
+		j.add(taken, recommender.Value{Pod: v.GetDescribedObject().GetName(), Milli: milli})
+		if j.over() {
+			return
 		}
 	}
 }
 
-func (w *wanted) takesCustom(v *setpointv1.CustomMetric, identity string) bool {
-	if w.api != customAPI || w.spec.Metric.Name != v.GetMetric().GetName() || w.identity != identity {
+func (w *wanted) takesCustom(v *setpointv1.CustomMetric, identity, namespace string) bool {
+	if w.identity != identity {
 		return false
 	}
 	object := v.GetDescribedObject()
 	if w.spec.Type == recommender.PodsMetric {
 		return object.GetKind() == "Pod" && apiGroup(object.GetApiVersion()) == ""
 	}
-	return w.describes(object)
+	return w.describes(object, namespace)
 }
 
-// describes reports whether the object is that of an Object metric.
-func (w *wanted) describes(object *setpointv1.CrossVersionObjectReference) bool {
+// describes reports whether the object is that of an Object metric, for a target in that
+// namespace.
+func (w *wanted) describes(object *setpointv1.CrossVersionObjectReference, namespace string) bool {
 	want := &w.spec.DescribedObject
 	if object.GetKind() != want.Kind || apiGroup(object.GetApiVersion()) != apiGroup(want.APIVersion) {
 		return false
 	}
 	// Kubernetes looks a namespace's metric up by the target's own, whatever name
 	// the spec gives.
-	ownNamespace := want.Kind == "Namespace" && apiGroup(want.APIVersion) == "" && object.GetName() == w.namespace
+	ownNamespace := want.Kind == "Namespace" && apiGroup(want.APIVersion) == "" && object.GetName() == namespace
 	return object.GetName() == want.Name || ownNamespace
 }
 
@@ -245,25 +292,26 @@ func apiGroup(apiVersion string) string {
 }
 
 // externalMetrics joins series.
-func (r *reader) externalMetrics(metrics []wanted, out []recommender.Readings, series []*setpointv1.ExternalMetric) {
-	var identity selectorCache
+func (j *joiner) externalMetrics(series []*setpointv1.ExternalMetric) {
 	for i, v := range series {
-		milli := r.milli(v.GetValue(), func() string { return fmt.Sprintf("externalMetrics[%d].value", i) })
-		taken := r.time(v.GetTimestamp(), func() string { return fmt.Sprintf("externalMetrics[%d].timestamp", i) })
-		id, err := identity.of(v.GetMetric().GetSelector())
-		if err != nil {
-			r.refuse(fmt.Sprintf("externalMetrics[%d].metric.selector", i), "Invalid value: "+err.Error())
+		if i%lookEvery == 0 && j.ended() {
+			return
+		}
+		milli := j.milli(v.GetValue(), func() string { return fmt.Sprintf("externalMetrics[%d].value", i) })
+		taken := j.time(v.GetTimestamp(), func() string { return fmt.Sprintf("externalMetrics[%d].timestamp", i) })
+		var err error
+		if j.found, err = j.matcher.External(j.found[:0], v, &j.selectors); err != nil {
+			j.refuse(fmt.Sprintf("externalMetrics[%d].metric.selector", i), "Invalid value: "+err.Error())
 			continue
 		}
-		matched := false
-		for m := range metrics {
-			if metrics[m].takesExternal(v, id) {
-				out[m].Add(taken, recommender.Value{Milli: milli})
-				matched = true
-			}
+		if j.over() {
+			return
 		}
-		if !matched {
-			r.noteUnmatched(i, "externalMetrics", v.GetMetric().GetName())
+		if len(j.found) == 0 {
+			j.noteUnmatched(i, "externalMetrics", v.GetMetric().GetName())
+		}
+		if j.add(taken, recommender.Value{Milli: milli}); j.over() {
+			return
 		}
 	}
 }
@@ -271,9 +319,6 @@ func (r *reader) externalMetrics(metrics []wanted, out []recommender.Readings, s
 // takesExternal compares what the series was asked for with, where that is told,
 // and otherwise its labels.
 func (w *wanted) takesExternal(v *setpointv1.ExternalMetric, identity string) bool {
-	if w.api != externalAPI || w.spec.Metric.Name != v.GetMetric().GetName() {
-		return false
-	}
 	if v.GetMetric().GetSelector() != nil {
 		return w.identity == identity
 	}
@@ -281,32 +326,7 @@ func (w *wanted) takesExternal(v *setpointv1.ExternalMetric, identity string) bo
 }
 
 func (r *reader) noteUnmatched(index int, list, name string) {
-	if !r.noting {
-		return
-	}
-	field := fmt.Sprintf("%s[%d]", list, index)
-	r.notes = append(r.notes, fmt.Sprintf("%s: belongs to no metric of the spec and had no effect (metric %q; name, selector and object must agree)", field, name))
-}
-
-// selectorCache spares reading the selector of every value again, for they are
-// mostly the same.
-type selectorCache struct {
-	last     *setpointv1.LabelSelector
-	identity string
-	err      error
-}
-
-func (c *selectorCache) of(s *setpointv1.LabelSelector) (string, error) {
-	if s == nil {
-		return "", nil
-	}
-	if c.last != nil && proto.Equal(c.last, s) {
-		return c.identity, c.err
-	}
-	selector, err := metricSelector(labelSelector(s))
-	c.last, c.err, c.identity = s, err, ""
-	if err == nil {
-		c.identity = selectorIdentity(selector)
-	}
-	return c.identity, err
+	r.note(func() string {
+		return fmt.Sprintf("%s[%d]: belongs to no metric of the spec and had no effect (metric %q; name, selector and object must agree)", list, index, clip(name))
+	})
 }

@@ -1,7 +1,6 @@
 package conversion
 
 import (
-	"fmt"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -30,28 +29,6 @@ func Status(s *recommender.Status) *setpointv1.HorizontalPodAutoscalerStatus {
 			Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message,
 			LastTransitionTime: timestamp(c.LastTransitionTime),
 		}
-	}
-	return out
-}
-
-// status reads a status that another controller left behind.
-func (r *reader) status(s *setpointv1.HorizontalPodAutoscalerStatus) *recommender.Status {
-	out := &recommender.Status{
-		ObservedGeneration: s.ObservedGeneration,
-		LastScaleTime:      r.time(s.GetLastScaleTime(), func() string { return "previousStatus.lastScaleTime" }),
-		CurrentReplicas:    s.GetCurrentReplicas(),
-		DesiredReplicas:    s.GetDesiredReplicas(),
-	}
-	for i, m := range s.GetCurrentMetrics() {
-		out.CurrentMetrics = append(out.CurrentMetrics, r.metricStatus(m, i))
-	}
-	for i, c := range s.GetConditions() {
-		out.Conditions = append(out.Conditions, recommender.Condition{
-			Type: c.GetType(), Status: c.GetStatus(), Reason: c.GetReason(), Message: c.GetMessage(),
-			LastTransitionTime: r.time(c.GetLastTransitionTime(), func() string {
-				return fmt.Sprintf("previousStatus.conditions[%d].lastTransitionTime", i)
-			}),
-		})
 	}
 	return out
 }
@@ -89,48 +66,6 @@ func metricStatus(m *recommender.MetricStatus) *setpointv1.MetricStatus {
 		}
 	case recommender.ExternalMetric:
 		out.External = &setpointv1.ExternalMetricStatus{Metric: identifier(&m.Metric), Current: current}
-	}
-	return out
-}
-
-// metricStatus is its inverse.
-func (r *reader) metricStatus(m *setpointv1.MetricStatus, index int) recommender.MetricStatus {
-	out := recommender.MetricStatus{Type: recommender.MetricType(m.GetType())}
-	var current *setpointv1.MetricValueStatus
-	var source string
-	switch out.Type {
-	case recommender.ResourceMetric:
-		out.Resource = m.GetResource().GetName()
-		current, source = m.GetResource().GetCurrent(), "resource"
-	case recommender.ContainerResourceMetric:
-		out.Resource, out.Container = m.GetContainerResource().GetName(), m.GetContainerResource().GetContainer()
-		current, source = m.GetContainerResource().GetCurrent(), "containerResource"
-	case recommender.PodsMetric:
-		out.Metric = metricIdentifier(m.GetPods().GetMetric())
-		current, source = m.GetPods().GetCurrent(), "pods"
-	case recommender.ObjectMetric:
-		out.Metric = metricIdentifier(m.GetObject().GetMetric())
-		out.DescribedObject = objectReference(m.GetObject().GetDescribedObject())
-		current, source = m.GetObject().GetCurrent(), "object"
-	case recommender.ExternalMetric:
-		out.Metric = metricIdentifier(m.GetExternal().GetMetric())
-		current, source = m.GetExternal().GetCurrent(), "external"
-	}
-	place := func(field string) func() string {
-		return func() string {
-			return fmt.Sprintf("previousStatus.currentMetrics[%d].%s.current.%s", index, source, field)
-		}
-	}
-	v := &out.Current
-	v.Binary = out.Resource == "memory"
-	if current != nil && current.Value != nil {
-		v.Value, v.HasValue = r.milli(current.GetValue(), place("value")), true
-	}
-	if current != nil && current.AverageValue != nil {
-		v.AverageValue, v.HasAverageValue = r.milli(current.GetAverageValue(), place("averageValue")), true
-	}
-	if current != nil && current.AverageUtilization != nil {
-		v.AverageUtilization, v.HasAverageUtilization = current.GetAverageUtilization(), true
 	}
 	return out
 }

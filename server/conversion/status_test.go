@@ -73,7 +73,7 @@ func TestAStatusIsReadAsItWasPrinted(t *testing.T) {
 func randomStatus(r *rand.Rand) *recommender.Status {
 	s := &recommender.Status{CurrentReplicas: randomInt32(r), DesiredReplicas: randomInt32(r), LastScaleTime: randomTime(r)}
 	if r.IntN(4) == 0 {
-		s.ObservedGeneration = new(r.Int64() - r.Int64())
+		s.ObservedGeneration = new(r.Int64())
 	}
 	for range r.IntN(4) {
 		s.CurrentMetrics = append(s.CurrentMetrics, randomMetric(r))

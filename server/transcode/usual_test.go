@@ -104,7 +104,7 @@ func metricsRequest() *setpointv1.RecommendRequest {
 // answer decides on a request and returns the encoded response.
 func answer(tb testing.TB, req *setpointv1.RecommendRequest) []byte {
 	tb.Helper()
-	request, ok := wire.NewDecoder(recommender.DefaultOptions()).Decode(encode(tb, req))
+	request, ok := wire.NewDecoder(recommender.DefaultOptions()).Decode(encode(tb, req), nil)
 	if !ok {
 		tb.Fatal("the request was not decoded")
 	}
@@ -190,7 +190,7 @@ func TestUsualRequestsAreDecoded(t *testing.T) {
 		if !ok {
 			t.Fatalf("not taken: %s", text)
 		}
-		request, ok := decoder.Decode(out)
+		request, ok := decoder.Decode(out, nil)
 		if !ok {
 			t.Fatalf("not decoded: %s", text)
 		}

@@ -35,9 +35,13 @@ func (c *checker) violations() []Violation {
 	if len(c.errs) == 0 {
 		return nil
 	}
-	violations := make([]Violation, len(c.errs))
-	for i, err := range c.errs {
+	listed := c.errs[:min(len(c.errs), MostViolations)]
+	violations := make([]Violation, len(listed))
+	for i, err := range listed {
 		violations[i] = Violation{Field: err.Field, Description: err.ErrorBody()}
+	}
+	if len(listed) < len(c.errs) {
+		violations = append(violations, More)
 	}
 	return violations
 }

@@ -11,6 +11,13 @@ type Violation struct {
 	Description string
 }
 
+// MostViolations bounds what is gathered of one request. Nobody reads more, and a
+// request may be wrong in every element.
+const MostViolations = 100
+
+// More stands after MostViolations violations for those that were left out.
+var More = Violation{Description: "there is more that is wrong; only the first violations are listed"}
+
 // String returns field and description as one line.
 func (v Violation) String() string {
 	if v.Field == "" {

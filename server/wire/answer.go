@@ -39,6 +39,7 @@ func (w *writer) response(d *recommender.Decision) {
 	}
 	w.string(9, d.Error)
 	w.time(10, d.At)
+	w.string(11, d.RequestID)
 }
 
 // explanation encodes the trace the long way. It is large and seldom asked for.

@@ -74,6 +74,9 @@ func TestAnswersAreThoseOfTheLongWay(t *testing.T) {
 			in.ID = recommender.ID{}
 		}
 		decision, next := recommender.Recommend(t0.Add(time.Duration(i)*time.Second), in, history)
+		if i%3 == 0 {
+			decision.RequestID = strings.Repeat("r", i%200)
+		}
 		if !checkAnswer(t, &decision) {
 			t.Fatalf("not encoded: %+v", decision)
 		}

@@ -1,6 +1,10 @@
 package wire
 
-import "github.com/setpoint-dev/setpoint/recommender"
+import (
+	"unicode/utf8"
+
+	"github.com/setpoint-dev/setpoint/recommender"
+)
 
 // Tags of the messages that requests come in.
 const (
@@ -9,17 +13,14 @@ const (
 	streamRequest = 2<<3 | isBytes
 )
 
-// BatchRequests finds the encoded requests in an encoded BatchRecommendRequest and
-// appends them to those given. They are parts of the data. ok is false for a batch
-// that is to be read the long way. So is the whole batch if one of its requests is
-// not taken and turns out to be no message at all: for the long way the batch is
-// none, either.
-func BatchRequests(data []byte, requests [][]byte) (all [][]byte, ok bool) {
-	before := requests
-	for i := 0; i < len(data); {
+// BatchRequests finds the encoded requests in an encoded BatchRecommendRequest, of which
+// they are parts. Of more than most it returns one more and leaves the rest unread. ok is
+// false for a batch that is to be read the long way.
+func BatchRequests(data []byte, most int) (requests [][]byte, ok bool) {
+	for i := 0; i < len(data) && len(requests) <= most; {
 		tag, from, to := next(data, i, len(data))
 		if to == 0 || tag != batchRequests {
-			return before, false
+			return nil, false
 		}
 		requests = append(requests, data[from:to:to])
 		i = to
@@ -27,7 +28,7 @@ func BatchRequests(data []byte, requests [][]byte) (all [][]byte, ok bool) {
 	return requests, true
 }
 
-// maxStreamID bounds the ids of a stream's requests.
+// maxStreamID bounds the ids of a stream's requests, characters.
 const maxStreamID = 128
 
 // StreamRequest finds the encoded request in an encoded StreamRecommendRequest, of
@@ -49,7 +50,7 @@ func StreamRequest(data []byte) (id string, request []byte, ok bool) {
 		}
 		i = to
 	}
-	if id == "" || len(id) > maxStreamID || !seen.has(2) {
+	if id == "" || utf8.RuneCountInString(id) > maxStreamID || !seen.has(2) {
 		return "", nil, false
 	}
 	return id, request, true

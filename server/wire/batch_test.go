@@ -19,22 +19,25 @@ func TestBatchRequests(t *testing.T) {
 	r := maker{newRandom(21)}
 	for n := range 6 {
 		batch := &setpointv1.BatchRecommendRequest{}
-		want := [][]byte{[]byte("before")}
+		var want [][]byte
 		for range n {
 			req := r.request()
 			batch.Requests = append(batch.Requests, req)
 			want = append(want, encode(t, req))
 		}
 		if n == 5 {
-			batch.Requests[2], want[3] = &setpointv1.RecommendRequest{}, nil
+			batch.Requests[2], want[2] = &setpointv1.RecommendRequest{}, nil
 		}
-		got, ok := wire.BatchRequests(encode(t, batch), [][]byte{[]byte("before")})
+		got, ok := wire.BatchRequests(encode(t, batch), 5)
 		if !ok || !slices.EqualFunc(got, want, bytes.Equal) {
 			t.Errorf("a batch of %d is split into %q, %t", n, got, ok)
 		}
 	}
+	if got, ok := wire.BatchRequests(bytes.Repeat([]byte{0x0a, 0}, 1000), 10); !ok || len(got) != 11 {
+		t.Errorf("of 1000 requests %d are found, want one more than the 10 that there may be", len(got))
+	}
 	for _, data := range []string{"\x0a", "\x0a\x02a", "\x08\x01", "\x12\x00", "\x0a\x00\x12\x00", "\x0b\x0c", "\x0a\x80\x80\x80\x80\x80\x00"} {
-		if got, ok := wire.BatchRequests([]byte(data), nil); ok || len(got) > 0 {
+		if got, ok := wire.BatchRequests([]byte(data), 5); ok || len(got) > 0 {
 			t.Errorf("%q is split into %q", data, got)
 		}
 	}

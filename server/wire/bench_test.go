@@ -72,7 +72,7 @@ func BenchmarkDecode(b *testing.B) {
 				b.SetBytes(int64(len(data)))
 				b.ReportAllocs()
 				for b.Loop() {
-					request, ok := decoder.Decode(data)
+					request, ok := decoder.Decode(data, nil)
 					if !ok {
 						b.Fatal("not taken")
 					}
@@ -148,7 +148,7 @@ func BenchmarkDecodeParts(b *testing.B) {
 				if i++; i%1024 == 0 && part.name == "newSpec" {
 					decoder = wire.NewDecoder(defaults)
 				}
-				request, ok := decoder.Decode(all[i%1024])
+				request, ok := decoder.Decode(all[i%1024], nil)
 				if !ok {
 					b.Fatal("not taken")
 				}

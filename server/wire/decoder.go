@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/cost"
 )
 
 // Weights up to which plans and matches are remembered, one generation of each;
@@ -40,11 +41,14 @@ func NewDecoder(options recommender.Options) *Decoder {
 // left to the caller to check whether an evaluation time is allowed and lies where
 // it may, and how many pods are too many.
 //
+// What the request takes comes out of the budget, nil: it may take anything. ok is false
+// also where that is not enough, for as long as the long way finds it to be so, too.
+//
 // The data may be used again after the call. Release the request once the decision
 // is made.
-func (d *Decoder) Decode(data []byte) (request *Request, ok bool) {
+func (d *Decoder) Decode(data []byte, budget *cost.Budget) (request *Request, ok bool) {
 	r := d.pools.get(len(data))
-	r.decoder, r.size = d, len(data)
+	r.decoder, r.size, r.budget = d, len(data), budget
 	// About the part of a message that names take.
 	r.b, r.texts.size = data, len(data)/6
 	ok = r.scan() && r.namesAreUnique() && r.identify() && r.follow() && r.join() && r.finish()

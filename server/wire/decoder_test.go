@@ -1,12 +1,14 @@
 package wire_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -389,6 +391,41 @@ func TestBoundsAndNames(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A metrics API may give any window, and samples of no pod: both ways take them, as the
+// controller does.
+func TestOddSamplesAreTaken(t *testing.T) {
+	t.Parallel()
+	decoder := wire.NewDecoder(defaults)
+	taken := func(t *testing.T, change func(*setpointv1.PodMetrics)) recommender.PodMetrics {
+		t.Helper()
+		req := podsRequest(1, true)
+		change(req.PodMetrics[0])
+		data := encode(t, req)
+		_, in, violations := long(data, defaults)
+		if len(violations) > 0 {
+			t.Fatalf("the long way: %v", violations)
+		}
+		if !new(soundness).check(t, decoder, data, defaults) { // which compares what they read
+			t.Error("not taken the short way")
+		}
+		return in.PodMetrics[0]
+	}
+	for seconds, want := range map[float64]time.Duration{
+		-30: -30 * time.Second, -0.5: -500 * time.Millisecond, 315576001: 315576001 * time.Second,
+		9223372036: 9223372036 * time.Second, -9223372036: -9223372036 * time.Second,
+		// The longest that Kubernetes knows is no floating point number.
+		time.Duration(math.MaxInt64).Seconds(): math.MaxInt64, time.Duration(math.MinInt64).Seconds(): math.MinInt64,
+		9.3e9: math.MaxInt64, -9.3e9: math.MinInt64, math.MaxFloat64: math.MaxInt64, -math.MaxFloat64: math.MinInt64,
+	} {
+		if got := taken(t, func(m *setpointv1.PodMetrics) { m.WindowSeconds = seconds }).Window; got != want {
+			t.Errorf("%v s are %v, want %v", seconds, got, want)
+		}
+	}
+	if got := taken(t, func(m *setpointv1.PodMetrics) { m.Pod = "" }).Pod; got != "" {
+		t.Errorf("no pod is %q", got)
 	}
 }
 

@@ -10,7 +10,7 @@
 //
 //	decoder := wire.NewDecoder(options)
 //	...
-//	request, ok := decoder.Decode(data)
+//	request, ok := decoder.Decode(data, nil)
 //	if !ok {
 //		... // proto.Unmarshal, validation, conversion
 //	}

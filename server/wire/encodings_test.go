@@ -95,7 +95,12 @@ func TestLengths(t *testing.T) {
 		{"a group", message(base, []byte{6<<3 | 3, 6<<3 | 4}), false},
 		{"field 0", message(base, []byte{2, 1, 'x'}), false},
 		{"a tag of two bytes", message(base, []byte{6<<3 | 2 | 0x80, 0, 3, 1<<3 | 2, 1, 'x'}), false},
-		{"an unknown field of two bytes", message(base, textField(17, "x")), false},
+		{"an unknown field of two bytes", message(base, textField(31, "x")), false},
+		{"the uid of a target", message(base, textField(17, "x")), true},
+		{"the uid of a target twice", message(base, textField(17, "x"), textField(17, "x")), false},
+		{"the uid of a target that is no text", message(base, textField(17, "\xff")), false},
+		{"the uid of a target that is too long", message(base, textField(17, strings.Repeat("u", 129))), false},
+		{"the tag of a uid that is a number", message(base, numberField(17, 1)), false},
 		{"the tag of a previous status that is no message", message(base, numberField(16, 1)), false},
 		{"field 144", message(base, bytesField(144)), false},
 	} {
@@ -249,7 +254,7 @@ func TestPreviousStatuses(t *testing.T) {
 	decoder := wire.NewDecoder(defaults)
 	r := maker{newRandom(53)}
 	var seen soundness
-	for i := range 1500 {
+	for i := range 3000 {
 		status := r.status()
 		if i%3 > 0 {
 			wrapped := &setpointv1.RecommendRequest{PreviousStatus: status}

@@ -64,7 +64,7 @@ func FuzzSplit(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if parts, ok := wire.BatchRequests(data, nil); ok {
+		if parts, ok := wire.BatchRequests(data, len(data)); ok {
 			batch := &setpointv1.BatchRecommendRequest{}
 			err := proto.Unmarshal(data, batch)
 			if err == nil && len(parts) != len(batch.GetRequests()) {

@@ -56,7 +56,7 @@ type soundness struct{ taken, left, refused int }
 func (s *soundness) check(t *testing.T, decoder *wire.Decoder, data []byte, options recommender.Options) bool {
 	t.Helper()
 	given := slices.Clone(data)
-	got, ok := decoder.Decode(data)
+	got, ok := decoder.Decode(data, nil)
 	if !slices.Equal(given, data) {
 		t.Fatalf("the data was written to")
 	}

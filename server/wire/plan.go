@@ -24,6 +24,10 @@ type plan struct {
 	refused bool
 	// input has all notes that an explanation would get.
 	input recommender.Input
+	// matcher says which metrics readings belong to; nil where there are none.
+	matcher *conversion.Matcher
+	// weight is about what decoding and reading it takes, bytes.
+	weight int
 	// hasPodObject says that the spec has an Object metric that describes a pod.
 	hasPodObject bool
 }
@@ -38,7 +42,7 @@ const (
 // follow finds the plan of the request and takes over what is in it.
 func (r *Request) follow() bool {
 	p := r.decoder.planOf(r.planKey())
-	if p == nil || p.refused {
+	if p == nil || p.refused || !r.budget.Memory(p.weight) {
 		return false
 	}
 	scale, problem := r.Input.Scale, p.input.SelectorProblem
@@ -105,7 +109,8 @@ func (d *Decoder) planOf(key []byte) *plan {
 	}
 	p := &plan{id: d.lastPlan.Add(1), data: append([]byte(nil), key...)}
 	if in := d.long(p.data); in != nil {
-		p.input = *in
+		p.input, p.weight = *in, conversion.Weight(in)
+		p.matcher, _ = conversion.NewMatcher(&in.Spec, nil)
 	} else {
 		p.refused = true
 	}

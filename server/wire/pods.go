@@ -45,6 +45,9 @@ const (
 // pod reads one pod, the field of which begins there.
 func (r *reader) pod(begin, from, to int) bool {
 	p := growField(r, &r.pods, requestPods, begin)
+	if r.spent {
+		return false
+	}
 	containers := list[recommender.Container]{tag: podContainers, slab: &r.containers, same: &r.sameContainers}
 	inits := list[recommender.InitContainer]{tag: podInitContainers, slab: &r.inits, same: &r.sameInits}
 	firstOverhead := len(r.overheads)
@@ -167,6 +170,9 @@ func (r *reader) requirements(from, to int) ([]recommender.ResourceRequest, bool
 
 func (r *reader) container(from, to int) bool {
 	c := growPart(r, &r.containers, from)
+	if r.spent {
+		return false
+	}
 	for i := range r.variants {
 		if v := &r.variants[i]; v.to-v.from == to-from && bytes.Equal(r.b[v.from:v.to], r.b[from:to]) {
 			*c = v.container
@@ -208,6 +214,9 @@ type variant struct {
 
 func (r *reader) initContainer(from, to int) bool {
 	c := growPart(r, &r.inits, from)
+	if r.spent {
+		return false
+	}
 	first := len(r.requests)
 	var seen fields
 	for i := from; i < to; {
@@ -254,7 +263,7 @@ func (r *reader) request(slab *[]recommender.ResourceRequest, first, from, to in
 	out := growPart(r, slab, from)
 	out.Resource = resource
 	out.Quantity, ok = r.quantity(value, to)
-	return ok
+	return ok && !r.spent
 }
 
 // list is a list of a pod that is being read: its parts lie in a slab, one after

@@ -1,16 +1,8 @@
 package wire
 
-import "github.com/setpoint-dev/setpoint/recommender"
-
-// Limits of a status, set by the .proto files. Those of texts count characters
-// there; here bytes, of which there are no fewer.
-const (
-	maxStatusMetrics   = 1000
-	maxConditions      = 64
-	maxConditionType   = 316
-	maxConditionStatus = 16
-	maxReason          = 1024
-	maxMessage         = 32768
+import (
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/conversion"
 )
 
 // Tags of HorizontalPodAutoscalerStatus and HorizontalPodAutoscalerCondition.
@@ -29,10 +21,11 @@ const (
 	conditionMessage    = 5<<3 | isBytes
 )
 
-// previous reads a previous status. It may become part of a history, so none of its
-// memory is used again.
+// previous reads a previous status of which all is taken as it is: the long way leaves
+// out and clips. It may become part of a history, so none of its memory is used again.
 func (r *Request) previous(from, to int) (*recommender.Status, bool) {
 	s := &recommender.Status{}
+	metricBytes := 0
 	var seen fields
 	for i := from; i < to; {
 		tag, at, end := next(r.b, i, to)
@@ -43,7 +36,7 @@ func (r *Request) previous(from, to int) (*recommender.Status, bool) {
 		switch tag {
 		case statusGeneration:
 			generation := int64(number(r.b, at, end))
-			s.ObservedGeneration, ok = &generation, seen.first(1)
+			s.ObservedGeneration, ok = &generation, seen.first(1) && generation >= 0
 		case statusLastScaleTime:
 			s.LastScaleTime, ok = r.instant(at, end)
 			ok = ok && seen.first(2)
@@ -55,14 +48,16 @@ func (r *Request) previous(from, to int) (*recommender.Status, bool) {
 			ok = seen.first(4) && s.DesiredReplicas >= 0
 		case statusMetrics:
 			if s.CurrentMetrics == nil {
-				s.CurrentMetrics = make([]recommender.MetricStatus, 0, r.count(tag, i, to))
+				s.CurrentMetrics = make([]recommender.MetricStatus, 0, min(r.count(tag, i, to), conversion.MaxSeedMetrics))
 			}
-			ok = len(s.CurrentMetrics) < maxStatusMetrics && r.metricStatus(grow(&s.CurrentMetrics), at, end)
+			metricBytes += end - at
+			ok = len(s.CurrentMetrics) < conversion.MaxSeedMetrics && metricBytes <= conversion.MaxSeedMetricBytes &&
+				r.metricStatus(grow(&s.CurrentMetrics), at, end)
 		case statusConditions:
 			if s.Conditions == nil {
-				s.Conditions = make([]recommender.Condition, 0, r.count(tag, i, to))
+				s.Conditions = make([]recommender.Condition, 0, min(r.count(tag, i, to), conversion.MaxSeedConditions))
 			}
-			ok = len(s.Conditions) < maxConditions && r.condition(grow(&s.Conditions), at, end)
+			ok = len(s.Conditions) < conversion.MaxSeedConditions && r.condition(grow(&s.Conditions), at, end)
 		}
 		if !ok {
 			return nil, false
@@ -97,19 +92,19 @@ func (r *reader) condition(c *recommender.Condition, from, to int) bool {
 		ok := false
 		switch tag {
 		case conditionType:
-			c.Type, ok = r.string(at, end, maxConditionType)
+			c.Type, ok = r.string(at, end, conversion.MaxSeedType)
 			ok = ok && seen.first(1)
 		case conditionStatus:
-			c.Status, ok = r.string(at, end, maxConditionStatus)
+			c.Status, ok = r.string(at, end, conversion.MaxSeedStatus)
 			ok = ok && seen.first(2)
 		case conditionTransition:
 			c.LastTransitionTime, ok = r.instant(at, end)
 			ok = ok && seen.first(3)
 		case conditionReason:
-			c.Reason, ok = r.string(at, end, maxReason)
+			c.Reason, ok = r.string(at, end, conversion.MaxSeedReason)
 			ok = ok && seen.first(4)
 		case conditionMessage:
-			c.Message, ok = r.string(at, end, maxMessage)
+			c.Message, ok = r.string(at, end, conversion.MaxSeedMessage)
 			ok = ok && seen.first(5)
 		}
 		if !ok {
@@ -285,7 +280,7 @@ func (r *Request) identifier(from, to int) (recommender.MetricIdentifier, bool) 
 	key = appendField(key, 1, r.b[from:to])
 	r.scratch.key = key
 	p := r.decoder.planOf(key)
-	if p == nil || p.refused {
+	if p == nil || p.refused || p.input.PreviousStatus.CurrentMetrics == nil {
 		return recommender.MetricIdentifier{}, false
 	}
 	return p.input.PreviousStatus.CurrentMetrics[0].Metric, true

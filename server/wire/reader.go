@@ -5,9 +5,12 @@ import (
 	"math"
 	"strings"
 	"time"
+	"unsafe"
 
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/recommender/quantity"
+	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/cost"
 )
 
 // reader reads the parts of one request.
@@ -15,6 +18,9 @@ type reader struct {
 	// b is the message, texts the copies of what is kept of it.
 	b     []byte
 	texts texts
+	// budget is what may be made of the message; spent says that it was not enough.
+	budget *cost.Budget
+	spent  bool
 	slabs
 	sameContainers run[recommender.Container]
 	sameInits      run[recommender.InitContainer]
@@ -81,9 +87,10 @@ func grow[T any](slab *[]T) *T {
 }
 
 // growPart is grow for parts of the fields of a section, the next of which lies there.
+// Once the budget is spent it makes parts that belong nowhere.
 func growPart[T any](r *reader, slab *[]T, at int) *T {
-	if n := len(*slab); n == cap(*slab) && n >= fewParts {
-		reserve(slab, r.section.parts(r.b, n, at))
+	if n := len(*slab); n == cap(*slab) && n >= fewParts && !reserve(r, slab, r.section.parts(r.b, n, at)) {
+		return new(T)
 	}
 	return grow(slab)
 }
@@ -95,17 +102,25 @@ func growField[T any](r *reader, slab *[]T, tag byte, at int) *T {
 	r.section.enter(tag, at, n)
 	if n == cap(*slab) && n >= fewParts {
 		r.section.look(r.b)
-		reserve(slab, r.section.fields)
+		if !reserve(r, slab, r.section.fields) {
+			return new(T)
+		}
 	}
 	return grow(slab)
 }
 
 // reserve makes room for so many in all, but for no fewer than twice as many as there
-// are, so that it is seldom needed.
-func reserve[T any](slab *[]T, all int) {
-	larger := make([]T, len(*slab), max(all, 2*len(*slab)))
+// are, so that it is seldom needed. False: there may not be so many.
+func reserve[T any](r *reader, slab *[]T, all int) bool {
+	all = max(all, 2*len(*slab))
+	var zero T
+	if r.spent = r.spent || !r.budget.Memory(all*int(unsafe.Sizeof(zero))); r.spent {
+		return false
+	}
+	larger := make([]T, len(*slab), all)
 	copy(larger, *slab)
 	*slab = larger
+	return true
 }
 
 // part returns what lies in a slab from first on. It can't grow into what comes
@@ -260,14 +275,11 @@ func wholeSeconds(b []byte) (int64, bool) {
 	return int64(b[1]&0x7f) | int64(b[2]&0x7f)<<7 | int64(b[3]&0x7f)<<14 | int64(b[4]&0x7f)<<21 | int64(b[5])<<28, true
 }
 
-// longestWindow bounds the windows of samples, seconds.
-const longestWindow = 315576000
-
 // window reads a number of seconds.
 func (r *reader) window(from int) (time.Duration, bool) {
 	seconds := math.Float64frombits(binary.LittleEndian.Uint64(r.b[from:]))
-	if !(seconds >= 0 && seconds <= longestWindow) { // nor is NaN
+	if !(math.Abs(seconds) <= math.MaxFloat64) { // nor is NaN
 		return 0, false
 	}
-	return time.Duration(math.Round(seconds * float64(time.Second))), true
+	return conversion.Window(seconds), true
 }

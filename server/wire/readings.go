@@ -4,7 +4,12 @@ import (
 	"bytes"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/validation"
 )
 
 // readings are the values of a request's metrics.
@@ -17,6 +22,8 @@ type readings struct {
 	// last is where it belongs.
 	metric, version place
 	last            *match
+	// matched is how many matches were made.
+	matched int
 }
 
 // match says to which of the spec's metrics a reading belongs.
@@ -188,6 +195,9 @@ func (r *Request) put(m *match, taken time.Time, value recommender.Value) bool {
 		return false
 	}
 	r.noted = r.noted || len(m.metrics) == 0
+	if n := len(m.metrics) - 1; n > 0 && !r.budget.Copies(n) {
+		return false
+	}
 	for _, i := range m.metrics {
 		r.readings.byMetric[i].Add(taken, value)
 	}
@@ -210,15 +220,48 @@ func (r *Request) matchOf(field int, reading []byte, ofNamespace bool) *match {
 	if m := d.matches.get(key); m != nil {
 		return m
 	}
-	m := &match{refused: true}
-	if in := d.long(append(append([]byte(nil), p.data...), key[at:]...)); in != nil {
-		m.refused = false
-		for i := range in.Readings {
-			if len(in.Readings[i].Values) > 0 {
-				m.metrics = append(m.metrics, i)
-			}
-		}
+	m := r.newMatch(key[at:], ofNamespace)
+	// One request with very many that differ must not make others forget theirs.
+	if r.readings.matched++; m != nil && r.readings.matched <= maxMatched {
+		d.matches.put(key, m)
 	}
-	d.matches.put(key, m)
+	return m
+}
+
+// maxMatched is how many matches of one request are remembered. simpleSeries is how long
+// a series is, bytes, that has too few of anything to break a rule, if it has no selector.
+const (
+	maxMatched   = 1000
+	simpleSeries = 1 << 10
+)
+
+// newMatch finds out where a reading belongs the long way, nil if that is too much for
+// the budget. The reading is a field of a request.
+func (r *Request) newMatch(field []byte, ofNamespace bool) *match {
+	request := &setpointv1.RecommendRequest{}
+	if err := proto.Unmarshal(field, request); err != nil {
+		return &match{refused: true}
+	}
+	namespace := anyNamespace
+	if ofNamespace {
+		namespace = r.Namespace
+	}
+	m, matcher := &match{}, r.readings.plan.matcher
+	selectors := conversion.NewSelectors(r.budget)
+	var err error
+	for _, v := range request.GetCustomMetrics() {
+		m.refused = m.refused || len(validation.Structure(v)) > 0
+		m.metrics, err = matcher.Custom(m.metrics, v, namespace, selectors)
+		m.refused = m.refused || err != nil
+	}
+	for _, v := range request.GetExternalMetrics() {
+		simple := len(field) <= simpleSeries && v.GetMetric() != nil && v.GetMetric().GetSelector() == nil
+		m.refused = m.refused || !simple && len(validation.Structure(v)) > 0
+		m.metrics, err = matcher.External(m.metrics, v, selectors)
+		m.refused = m.refused || err != nil
+	}
+	if selectors.Spent() {
+		return nil
+	}
 	return m
 }

@@ -35,7 +35,7 @@ func TestDecisionsOutliveTheirRequests(t *testing.T) {
 	var history *recommender.History
 	for i := range 1500 {
 		data := encode(t, r.request())
-		request, ok := decoder.Decode(data)
+		request, ok := decoder.Decode(data, nil)
 		if !ok {
 			continue
 		}
@@ -78,12 +78,12 @@ func TestReleasedRequestsAreEmpty(t *testing.T) {
 	whole, small := full(), podsRequest(0, true)
 	whole.Explain, small.RequestId, small.Spec.ScaleTargetRef = false, "", nil
 	for range 20 {
-		request, ok := decoder.Decode(encode(t, whole))
+		request, ok := decoder.Decode(encode(t, whole), nil)
 		if !ok {
 			t.Fatal("not taken")
 		}
 		request.Release()
-		if request, ok = decoder.Decode(encode(t, small)); !ok {
+		if request, ok = decoder.Decode(encode(t, small), nil); !ok {
 			t.Fatal("not taken")
 		}
 		if request.DryRun || request.HasEvaluationTime || request.RequestID != "" || !request.EvaluationTime.IsZero() || request.Input.PreviousStatus != nil ||
@@ -101,7 +101,7 @@ func TestDecodingAllocatesNothingPerPod(t *testing.T) {
 		for _, small := range []bool{true, false} {
 			data := encode(t, podsRequest(pods, small))
 			allocs := testing.AllocsPerRun(50, func() {
-				request, ok := decoder.Decode(data)
+				request, ok := decoder.Decode(data, nil)
 				if !ok {
 					t.Fatal("not taken")
 				}

@@ -38,6 +38,9 @@ type found struct {
 	spec                                        spec
 	custom, external                            []place
 	explain, hasMetricErrors                    bool
+	incarnation                                 uint64
+	cluster                                     uint32
+	generation                                  int64
 }
 
 // scratch is space that is used again.
@@ -68,7 +71,7 @@ func (r *Request) Release() {
 	d.pools.put(r, size)
 }
 
-// Tags of RecommendRequest. The last one takes two bytes.
+// Tags of RecommendRequest. The last four take two bytes.
 const (
 	requestTarget          = 1<<3 | isBytes
 	requestSpec            = 2<<3 | isBytes
@@ -86,7 +89,13 @@ const (
 	requestDryRun          = 14<<3 | isVarint
 	requestExplain         = 15<<3 | isVarint
 	requestPreviousStatus  = 16<<3 | isBytes
+	requestTargetUID       = 17<<3 | isBytes
+	requestGeneration      = 18<<3 | isVarint
+	requestClusterUID      = 19<<3 | isBytes
 )
+
+// maxReadings bounds the custom and the external metrics of a request, each.
+const maxReadings = 200_000
 
 // scan reads the pods and their samples, and finds all else.
 func (r *Request) scan() bool {
@@ -95,7 +104,7 @@ func (r *Request) scan() bool {
 	r.scratch.rare = r.scratch.rare[:0]
 	for i := 0; i < to; {
 		if b[i] >= 0x80 {
-			end := r.findStatus(i)
+			end := r.wide(i)
 			if end == 0 {
 				return false
 			}
@@ -113,9 +122,9 @@ func (r *Request) scan() bool {
 		case requestPodMetrics:
 			ok = r.podMetric(i, at, end)
 		case requestCustomMetrics:
-			f.custom, ok = append(f.custom, place{at, end}), true
+			f.custom, ok = append(f.custom, place{at, end}), len(f.custom) < maxReadings
 		case requestExternalMetrics:
-			f.external, ok = append(f.external, place{at, end}), true
+			f.external, ok = append(f.external, place{at, end}), len(f.external) < maxReadings
 		case requestTarget:
 			f.target, ok = place{at, end}, f.seen.first(1)
 		case requestSpec:
@@ -158,16 +167,44 @@ func (r *Request) rare(from, to int) bool {
 	return true
 }
 
-// findStatus finds the field of the previous status and returns where it ends, 0 if
-// that is not what begins at i.
-func (r *Request) findStatus(i int) int {
-	const lower, upper = requestPreviousStatus&0x7f | 0x80, requestPreviousStatus >> 7
-	if len(r.b)-i < 3 || r.b[i] != lower || r.b[i+1] != upper || !r.found.seen.first(16) {
+// wide reads a field whose tag takes two bytes and returns where it ends, 0 if none of
+// them is what begins at i.
+func (r *Request) wide(i int) int {
+	const upper = requestPreviousStatus >> 7 // of all
+	if len(r.b)-i < 3 || r.b[i+1] != upper {
 		return 0
 	}
+	tag, f := r.b[i], &r.found
+	if tag == requestGeneration&0x7f|0x80 {
+		from, to := i+2, endOfNumber(r.b, i+2, len(r.b))
+		if to == 0 {
+			return 0
+		}
+		f.generation = int64(number(r.b, from, to))
+		if f.generation < 0 || !f.seen.first(18) {
+			return 0
+		}
+		return to
+	}
 	from, to := span(r.b, i+2, len(r.b))
-	if to != 0 {
-		r.found.previousStatus = place{from, to}
+	if to == 0 {
+		return 0
+	}
+	ok := false
+	switch tag {
+	case requestPreviousStatus&0x7f | 0x80:
+		f.previousStatus, ok = place{from, to}, f.seen.first(16)
+	case requestTargetUID&0x7f | 0x80:
+		uid := r.b[from:to]
+		f.incarnation = recommender.Incarnation(uid)
+		ok = f.seen.first(17) && len(uid) <= maxTargetUID && isText(uid)
+	case requestClusterUID&0x7f | 0x80:
+		uid := r.b[from:to]
+		f.cluster = recommender.Cluster(uid)
+		ok = f.seen.first(19) && len(uid) <= maxClusterUID && isOfSegment(uid)
+	}
+	if !ok {
+		return 0
 	}
 	return to
 }
@@ -209,8 +246,12 @@ func (r *Request) scale(from, to int) bool {
 	return true
 }
 
-// maxRequestID bounds request ids.
-const maxRequestID = 128
+// Bounds of ids, bytes.
+const (
+	maxRequestID  = 128
+	maxTargetUID  = 128
+	maxClusterUID = 64
+)
 
 // identify reads the names that outlive the request. They are copied, so as not to
 // hold on to the message.
@@ -241,6 +282,8 @@ func (r *Request) identify() bool {
 func (r *Request) finish() bool {
 	in := &r.Input
 	in.Pods, in.PodMetrics, in.Explain = r.pods, r.podMetrics, r.found.explain
+	in.Incarnation, in.Cluster = r.found.incarnation, r.found.cluster
+	in.Generation, in.HasGeneration = r.found.generation, r.found.seen.has(18)
 	if at := r.found.previousStatus; at.to != 0 {
 		var ok bool
 		if in.PreviousStatus, ok = r.previous(at.from, at.to); !ok {

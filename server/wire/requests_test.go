@@ -2,7 +2,9 @@ package wire_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -37,7 +39,7 @@ func (r maker) request() *setpointv1.RecommendRequest {
 		}
 	}
 	if r.chance(20) {
-		req.PodMetrics = append(req.PodMetrics, r.podMetrics("ghost"), r.podMetrics("web-00000"))
+		req.PodMetrics = append(req.PodMetrics, r.podMetrics(oneOf(r.Rand, "ghost", "")), r.podMetrics("web-00000"))
 	}
 	r.readings(req)
 	if r.chance(20) {
@@ -48,6 +50,15 @@ func (r maker) request() *setpointv1.RecommendRequest {
 	}
 	if r.chance(50) {
 		req.RequestId = oneOf(r.Rand, "1", "0b8f7c1e-41f5", "ä€😀")
+	}
+	if r.chance(3) {
+		req.TargetUid = oneOf(r.Rand, "1", "6f3f7e0e-6f0f-4f0e-9d4e-2f1a0b9c8d7e", "ä€😀", strings.Repeat("u", 128))
+	}
+	if r.chance(20) {
+		req.ClusterUid = oneOf(r.Rand, "1", "6f3f7e0e-6f0f-4f0e-9d4e-2f1a0b9c8d7e", strings.Repeat("u", 64))
+	}
+	if r.chance(20) {
+		req.Generation = new(oneOf(r.Rand, 0, 1, 200, int64(math.MaxInt64)))
 	}
 	req.DryRun, req.Explain = r.chance(10), r.chance(10)
 	if r.chance(15) {
@@ -124,7 +135,7 @@ func (r maker) pod(i int) *setpointv1.Pod {
 }
 
 func (r maker) podMetrics(pod string) *setpointv1.PodMetrics {
-	m := &setpointv1.PodMetrics{Pod: pod, WindowSeconds: oneOf(r.Rand, 0, 15, 30.5, 1e-9, 315576000, 0.1234567891)}
+	m := &setpointv1.PodMetrics{Pod: pod, WindowSeconds: oneOf(r.Rand, 0, 15, 30.5, 1e-9, 315576000, 0.1234567891, -15, -0.1234567891, 1e10, -math.MaxFloat64)}
 	if r.chance(90) {
 		m.Timestamp = r.instant()
 	}
@@ -277,6 +288,9 @@ func (r maker) options() *setpointv1.RecommendOptions {
 	}
 	if r.chance(50) {
 		o.CpuInitializationPeriod, o.InitialReadinessDelay = durationpb.New(time.Minute), durationpb.New(0)
+	}
+	if r.chance(20) {
+		o.UpscaleDelay, o.DownscaleDelay = durationpb.New(time.Minute), durationpb.New(0)
 	}
 	if r.chance(50) {
 		o.ScaleToZero = new(r.chance(50))

@@ -13,6 +13,9 @@ const (
 // podMetric reads the resource samples of one pod, the field of which begins there.
 func (r *reader) podMetric(begin, from, to int) bool {
 	m := growField(r, &r.podMetrics, requestPodMetrics, begin)
+	if r.spent {
+		return false
+	}
 	first := len(r.samples)
 	var seen fields
 	for i := from; i < to; {
@@ -41,7 +44,7 @@ func (r *reader) podMetric(begin, from, to int) bool {
 	}
 	m.Containers = part(r.samples, first)
 	r.lastSamples = m.Containers
-	return m.Pod != "" && len(m.Containers) <= maxContainers
+	return len(m.Containers) <= maxContainers
 }
 
 // podAgain reads the name of a pod. Mostly it is the one that comes next in the
@@ -69,6 +72,9 @@ func (r *reader) sample(index, from, to int) bool {
 		likely = r.lastSamples[index].Name
 	}
 	c := growPart(r, &r.samples, from)
+	if r.spent {
+		return false
+	}
 	first := len(r.usages)
 	var seen fields
 	for i := from; i < to; {
@@ -111,5 +117,5 @@ func (r *reader) usage(first, from, to int) bool {
 	out := growPart(r, &r.usages, from)
 	out.Resource = resource
 	out.Milli, ok = r.milli(value, to)
-	return ok
+	return ok && !r.spent
 }

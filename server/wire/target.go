@@ -44,6 +44,16 @@ func segment(s, then string) (first, rest string, ok bool) {
 // inSegment are the characters of a segment.
 var inSegment = characters("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 
+// isOfSegment tells whether a text has only such characters.
+func isOfSegment(b []byte) bool {
+	for _, c := range b {
+		if !inSegment[c] {
+			return false
+		}
+	}
+	return true
+}
+
 // characters makes a set of them.
 func characters(s string) (set [256]bool) {
 	for i := range len(s) {

@@ -1,0 +1,147 @@
+package conversion
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/quantity"
+)
+
+// Bounds of what is taken of a previous status. Those of texts are bytes.
+const (
+	// MaxSeedMetrics bounds the readings, and MaxSeedMetricBytes their encodings. Of more
+	// none is taken.
+	MaxSeedMetrics = 1000
+	// MaxSeedMetricBytes is a bound of readings in all.
+	MaxSeedMetricBytes = 64 << 10
+	// MaxSeedConditions bounds the conditions; those after them are left out.
+	MaxSeedConditions = 16
+	// MaxSeedType bounds a condition's type. One of a longer type is left out.
+	MaxSeedType = 316
+	// MaxSeedStatus bounds a condition's status likewise.
+	MaxSeedStatus = 16
+	// MaxSeedReason bounds a reason. A longer one is clipped.
+	MaxSeedReason = 1024
+	// MaxSeedMessage bounds a message likewise.
+	MaxSeedMessage = 32 << 10
+)
+
+// status reads a status that another controller left behind. Whoever may write the
+// status of an object can write anything into it, and must not thereby have the object's
+// requests refused: what no evaluation would have written is left out or clipped.
+func (r *reader) status(s *setpointv1.HorizontalPodAutoscalerStatus) *recommender.Status {
+	out := &recommender.Status{
+		LastScaleTime:   instantOrNone(s.GetLastScaleTime()),
+		CurrentReplicas: max(0, s.GetCurrentReplicas()),
+		DesiredReplicas: max(0, s.GetDesiredReplicas()),
+	}
+	if s.GetObservedGeneration() >= 0 {
+		out.ObservedGeneration = s.ObservedGeneration
+	}
+	if fitMetrics(s.GetCurrentMetrics()) {
+		for i, m := range s.GetCurrentMetrics() {
+			out.CurrentMetrics = append(out.CurrentMetrics, r.metricStatus(m, i))
+		}
+	}
+	for _, c := range s.GetConditions() {
+		if len(out.Conditions) == MaxSeedConditions {
+			break
+		}
+		if len(c.GetType()) > MaxSeedType || len(c.GetStatus()) > MaxSeedStatus {
+			continue
+		}
+		out.Conditions = append(out.Conditions, recommender.Condition{
+			Type: c.GetType(), Status: c.GetStatus(),
+			Reason: cut(c.GetReason(), MaxSeedReason), Message: cut(c.GetMessage(), MaxSeedMessage),
+			LastTransitionTime: instantOrNone(c.GetLastTransitionTime()),
+		})
+	}
+	return out
+}
+
+// cut shortens a text, and then does not hold on to the whole.
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(strings.Clone(s[:most]), "")
+}
+
+// instantOrNone reads an instant, none of what is none.
+func instantOrNone(t *timestamppb.Timestamp) time.Time {
+	if t == nil || !t.IsValid() {
+		return time.Time{}
+	}
+	return t.AsTime()
+}
+
+// fitMetrics tells whether readings are within their bounds.
+func fitMetrics(metrics []*setpointv1.MetricStatus) bool {
+	if len(metrics) > MaxSeedMetrics {
+		return false
+	}
+	size := 0
+	for _, m := range metrics {
+		size += proto.Size(m)
+	}
+	return size <= MaxSeedMetricBytes
+}
+
+// metricStatus reads a reading. One that is none is that of a metric that could not be
+// computed.
+func (r *reader) metricStatus(m *setpointv1.MetricStatus, index int) recommender.MetricStatus {
+	out := recommender.MetricStatus{Type: recommender.MetricType(m.GetType())}
+	var current *setpointv1.MetricValueStatus
+	var source string
+	switch out.Type {
+	case recommender.ResourceMetric:
+		out.Resource = m.GetResource().GetName()
+		current, source = m.GetResource().GetCurrent(), "resource"
+	case recommender.ContainerResourceMetric:
+		out.Resource, out.Container = m.GetContainerResource().GetName(), m.GetContainerResource().GetContainer()
+		current, source = m.GetContainerResource().GetCurrent(), "containerResource"
+	case recommender.PodsMetric:
+		out.Metric = metricIdentifier(m.GetPods().GetMetric())
+		current, source = m.GetPods().GetCurrent(), "pods"
+	case recommender.ObjectMetric:
+		out.Metric = metricIdentifier(m.GetObject().GetMetric())
+		out.DescribedObject = objectReference(m.GetObject().GetDescribedObject())
+		current, source = m.GetObject().GetCurrent(), "object"
+	case recommender.ExternalMetric:
+		out.Metric = metricIdentifier(m.GetExternal().GetMetric())
+		current, source = m.GetExternal().GetCurrent(), "external"
+	default:
+		return recommender.MetricStatus{}
+	}
+	v, sound := &out.Current, true
+	v.Binary = out.Resource == "memory"
+	read := func(text, field string) int64 {
+		milli, inRange, err := quantity.ParseMilli(text)
+		switch {
+		case err != nil:
+			sound = false
+		case !inRange:
+			r.noteRange(fmt.Sprintf("previousStatus.currentMetrics[%d].%s.current.%s", index, source, field), text, milli)
+		}
+		return milli
+	}
+	if current != nil && current.Value != nil {
+		v.Value, v.HasValue = read(current.GetValue(), "value"), true
+	}
+	if current != nil && current.AverageValue != nil {
+		v.AverageValue, v.HasAverageValue = read(current.GetAverageValue(), "averageValue"), true
+	}
+	if current != nil && current.AverageUtilization != nil {
+		v.AverageUtilization, v.HasAverageUtilization = current.GetAverageUtilization(), true
+	}
+	if !sound {
+		return recommender.MetricStatus{}
+	}
+	return out
+}

@@ -1,0 +1,220 @@
+package cost
+
+import (
+	"reflect"
+	"sync"
+
+	"buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	"buf.build/go/protovalidate"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+)
+
+// Message has the tables of a message. It is safe for concurrent use.
+type Message struct {
+	// size is about what an empty one takes as a Go value, bytes.
+	size int
+	// fields are by their numbers, nil where there is none.
+	fields []*field
+	// named are the same by the names that JSON may have.
+	named map[string]*field
+}
+
+// field has the tables of a field.
+type field struct {
+	// name is the JSON name.
+	name string
+	// tag is what it begins with, encoded.
+	tag   uint64
+	shape shape
+	// isText says that values, or those of a map, are texts.
+	isText bool
+	// each is what a value takes beside its content, bytes.
+	each int
+	// most is how many there may be, 0: any number; setting is what bounds them
+	// instead.
+	most    int
+	setting setting
+	// clipped says that no list in it is bounded.
+	clipped bool
+	// count is its place among the counters of its message's lists.
+	count int
+	// message is that of the values, also of the entries' of a map.
+	message *Message
+}
+
+type shape uint8
+
+const (
+	single shape = iota
+	list
+	mapped
+)
+
+// setting is a setting of the server that bounds a list.
+type setting uint8
+
+const (
+	none setting = iota
+	byPods
+	bySamples
+	byMetrics
+	byBatch
+)
+
+// settings are the lists that are bounded by settings.
+var settings = map[protoreflect.FullName]setting{
+	"setpoint.v1.RecommendRequest.pods":               byPods,
+	"setpoint.v1.RecommendRequest.pod_metrics":        bySamples,
+	"setpoint.v1.HorizontalPodAutoscalerSpec.metrics": byMetrics,
+	"setpoint.v1.BatchRecommendRequest.requests":      byBatch,
+}
+
+// clipped are messages of which what is too much is left out when they are read, and not
+// refused: their bytes alone bound them.
+var clipped = map[protoreflect.FullName]bool{"setpoint.v1.RecommendRequest.previous_status": true}
+
+// Limits are the settings that bound lists.
+type Limits struct {
+	// Pods bounds the pods of a request. Twice as many may have samples.
+	Pods int
+	// Metrics bounds the metrics of a spec, Batch the requests of a batch.
+	Metrics, Batch int
+}
+
+// samplesPerPod is how many samples a request may have for each pod that it may have:
+// some may be of pods that are gone, or new.
+const samplesPerPod = 2
+
+// of returns the bound and its name, 0: none.
+func (l *Limits) of(f *field) (most int, name string) {
+	switch f.setting {
+	case byPods:
+		return l.Pods, "maxPods"
+	case bySamples:
+		return samplesPerPod * l.Pods, "maxPods"
+	case byMetrics:
+		return l.Metrics, "maxMetrics"
+	case byBatch:
+		return l.Batch, "maxBatch"
+	}
+	return f.most, ""
+}
+
+// What values take, bytes, about: what the allocator rounds up and what a list that
+// grows leaves behind included.
+const (
+	pointerSize  = 16  // of an element of a list of messages
+	textSize     = 16  // of a text beside its bytes
+	listTextSize = 64  // of one in a list
+	scalarSize   = 16  // of an optional number or text
+	mapSize      = 352 // of a map and of its first eight entries
+	entrySize    = 160 // of each further one
+	smallMap     = 8
+)
+
+// maxLists is how many lists a message may have.
+const maxLists = 8
+
+var tables struct {
+	sync.Mutex
+	of map[protoreflect.FullName]*Message
+}
+
+// Of returns the tables of a message and of all those in it. It panics if a message
+// has more lists than it has counters for, which a test would find.
+func Of(md protoreflect.MessageDescriptor) *Message {
+	tables.Lock()
+	defer tables.Unlock()
+	if tables.of == nil {
+		tables.of = make(map[protoreflect.FullName]*Message)
+	}
+	return compile(md)
+}
+
+func compile(md protoreflect.MessageDescriptor) *Message {
+	if m := tables.of[md.FullName()]; m != nil {
+		return m
+	}
+	m := &Message{size: sizeOf(md), named: make(map[string]*field)}
+	tables.of[md.FullName()] = m
+	lists := 0
+	for i := range md.Fields().Len() {
+		fd := md.Fields().Get(i)
+		f := compileField(fd)
+		if f.shape != single {
+			f.count = lists
+			lists++
+		}
+		for len(m.fields) <= int(fd.Number()) {
+			m.fields = append(m.fields, nil)
+		}
+		m.fields[fd.Number()] = f
+		m.named[fd.JSONName()], m.named[fd.TextName()] = f, f
+	}
+	if lists > maxLists {
+		panic("cost: too many lists in " + string(md.FullName()))
+	}
+	return m
+}
+
+func compileField(fd protoreflect.FieldDescriptor) *field {
+	f := &field{name: fd.JSONName(), most: most(fd), setting: settings[fd.FullName()], clipped: clipped[fd.FullName()]}
+	value := fd
+	switch {
+	case fd.IsMap():
+		f.shape, value = mapped, fd.MapValue()
+	case fd.IsList():
+		f.shape = list
+	}
+	f.isText = value.Kind() == protoreflect.StringKind || value.Kind() == protoreflect.BytesKind
+	if value.Message() != nil {
+		f.message = compile(value.Message())
+		f.each = f.message.size
+	}
+	wire := protowire.VarintType
+	switch {
+	case f.message != nil || f.isText || fd.IsMap():
+		wire = protowire.BytesType
+	case fd.Kind() == protoreflect.DoubleKind:
+		wire = protowire.Fixed64Type
+	}
+	f.tag = protowire.EncodeTag(fd.Number(), wire)
+	switch {
+	case f.shape == list && f.message != nil:
+		f.each += pointerSize
+	case f.shape == list:
+		f.each += listTextSize
+	case f.isText && f.shape != mapped: // those of a map are told when it is
+		f.each += textSize
+	}
+	if fd.HasOptionalKeyword() {
+		f.each += scalarSize
+	}
+	return f
+}
+
+// most is how many elements a list may have, by the rules of the .proto files.
+func most(fd protoreflect.FieldDescriptor) int {
+	rules, err := protovalidate.ResolveFieldRules(fd)
+	if err != nil || rules == nil {
+		return 0
+	}
+	switch rules.WhichType() {
+	case validate.FieldRules_Repeated_case:
+		return int(rules.GetRepeated().GetMaxItems())
+	case validate.FieldRules_Map_case:
+		return int(rules.GetMap().GetMaxPairs())
+	}
+	return 0
+}
+
+// sizeOf is what an empty message takes as a Go value.
+func sizeOf(md protoreflect.MessageDescriptor) int {
+	size := 64 + 24*md.Fields().Len()
+	if t, err := protoregistry.GlobalTypes.FindMessageByName(md.FullName()); err == nil {
+		size = int(reflect.TypeOf(t.Zero().Interface()).Elem().Size())
+	}
+	return size + size/8 // what the allocator rounds up
+}

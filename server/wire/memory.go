@@ -1,0 +1,49 @@
+package wire
+
+import (
+	"bytes"
+	"unsafe"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// explainField is RecommendRequest.explain.
+const explainField protowire.Number = 15
+
+// Explains reports whether an encoded setpoint.v1.RecommendRequest asks for an explanation.
+// What is no message does not, as far as it can be read.
+func Explains(data []byte) bool {
+	tag := byte(protowire.EncodeTag(explainField, protowire.VarintType))
+	if bytes.IndexByte(data, tag) < 0 {
+		return false
+	}
+	for len(data) > 0 {
+		number, kind, n := protowire.ConsumeTag(data)
+		if n < 0 {
+			return false
+		}
+		if number == explainField && kind == protowire.VarintType {
+			if on, length := protowire.ConsumeVarint(data[n:]); length > 0 && on != 0 {
+				return true
+			}
+		}
+		length := protowire.ConsumeFieldValue(number, kind, data[n:])
+		if length < 0 {
+			return false
+		}
+		data = data[n+length:]
+	}
+	return false
+}
+
+// Memory returns what the parts of the request lie in, in bytes, what is kept for the next
+// one included.
+func (r *Request) Memory() int {
+	return size(r.pods) + size(r.containers) + size(r.inits) + size(r.requests) + size(r.overheads) +
+		size(r.podMetrics) + size(r.samples) + size(r.usages)
+}
+
+func size[T any](slab []T) int {
+	var zero T
+	return cap(slab) * int(unsafe.Sizeof(zero))
+}
