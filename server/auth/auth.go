@@ -31,6 +31,9 @@ const DefaultCachedTokens = 10000
 type Options struct {
 	// Certificates says that verified client certificates are credentials.
 	Certificates bool
+	// Clients looks at client certificates again with every call. Nil: what the handshake
+	// has found goes on to count as long as it is valid.
+	Clients Clients
 	// CertificateNames are the kinds of names that a certificate may name its holder by:
 	// the first kind that it has any of. Nil: URIName, DNSName, CommonName.
 	CertificateNames []NameKind
@@ -49,6 +52,15 @@ type Options struct {
 	OnIssuer func(issuer string, err error)
 }
 
+// Clients knows which client certificates count now; see certs.Source.
+type Clients interface {
+	// CheckClient returns why the certificate of a connection no longer counts, which was
+	// verified in its handshake. It must be quick: it is asked with every call.
+	CheckClient(state *tls.ConnectionState) error
+	// Generation grows when its answers may change.
+	Generation() uint64
+}
+
 // Authenticator finds out who calls. It is safe for concurrent use.
 type Authenticator struct {
 	options      Options
@@ -60,6 +72,7 @@ type Authenticator struct {
 	stop         context.CancelFunc
 	running      sync.WaitGroup
 	hits, misses atomic.Uint64 // of the cache of JWTs
+	changes      atomic.Uint64 // of files and issuers' keys
 	refused      [len(reasons)]atomic.Uint64
 }
 
@@ -115,9 +128,11 @@ func (a *Authenticator) open() error {
 	}
 	var err error
 	if o.TokensFile != "" {
+		files := o.Files
+		files.OnChange = a.fileChanged
 		a.tokens, err = watched.Open(func(contents [][]byte) (tokens, error) {
 			return parseTokens(o.TokensFile, contents[0])
-		}, o.Files, o.TokensFile)
+		}, files, o.TokensFile)
 		problems = append(problems, err)
 	}
 	if o.OIDCFile != "" {
@@ -130,6 +145,9 @@ func (a *Authenticator) open() error {
 	}
 	return errors.Join(problems...)
 }
+
+// AllowsAnonymous reports whether callers without credentials are taken for Anonymous.
+func (a *Authenticator) AllowsAnonymous() bool { return a.options.AllowAnonymous }
 
 // Close stops all goroutines and waits for them. JWTs can't be verified any more.
 func (a *Authenticator) Close() {
@@ -155,9 +173,28 @@ func (a *Authenticator) issuersChanged(e watched.Event) {
 	if e.Err == nil {
 		a.useIssuers(a.oidc.Load())
 	}
+	a.fileChanged(e)
+}
+
+// fileChanged notes and tells of a file that was read again.
+func (a *Authenticator) fileChanged(e watched.Event) {
+	a.changes.Add(1)
 	if a.options.Files.OnChange != nil {
 		a.options.Files.OnChange(e)
 	}
+}
+
+// Generation grows whenever callers may have to be looked at again: a file, an issuer's
+// keys, or what is known of client certificates has changed. Whom Authenticate has named
+// after Generation was asked is named so as long as it says the same and Identity.Expires
+// is to come, but for issuers that can't be reached: their keys end a day after they were
+// fetched.
+func (a *Authenticator) Generation() uint64 {
+	n := a.changes.Load()
+	if a.options.Clients != nil {
+		n += a.options.Clients.Generation()
+	}
+	return n
 }
 
 // useIssuers puts issuers to work. Those that have not changed keep their keys. Callers
@@ -191,13 +228,17 @@ func (a *Authenticator) start(c IssuerConfig) *runningIssuer {
 	var before error
 	first := true
 	report := func(err error) {
+		a.changes.Add(1)
 		if first || (err == nil) != (before == nil) {
 			a.options.OnIssuer(c.Issuer, err)
 		}
 		first, before = false, err
 	}
-	keys := newKeySet(func(ctx context.Context) ([]jose.JSONWebKey, error) { return fetchKeys(ctx, c) }, report)
+	authorities := a.authorities(c)
+	keys := newKeySet(func(ctx context.Context) ([]jose.JSONWebKey, error) { return fetchKeys(ctx, c, authorities.pool) }, report)
+	authorities.changed = keys.fetchNow
 	ctx, stop := context.WithCancel(a.ctx)
+	a.running.Go(func() { authorities.run(ctx) })
 	a.running.Go(func() {
 		defer stop()
 		keys.run(ctx)
@@ -211,12 +252,15 @@ type Credentials struct {
 	Authorization []string
 	// TLS is the state of the caller's connection; nil: it is in the clear.
 	TLS *tls.ConnectionState
+	// Waits, unless it is nil, is called once or more before Authenticate waits for an issuer,
+	// so that the call holds nothing meanwhile that others need.
+	Waits func()
 }
 
 // Authenticate returns who calls, or an *Error. It asks the network only for keys that
 // it does not have, and then for as long as ctx allows.
 //
-// For streams: it is cheap enough to be asked again for every message, so that a token
+// For streams: ask again before each message when Generation has changed, so that a token
 // that was revoked stops there, too.
 func (a *Authenticator) Authenticate(ctx context.Context, c Credentials) (*Identity, error) {
 	identity, failure := a.authenticate(ctx, c, time.Now())
@@ -232,9 +276,15 @@ func (a *Authenticator) authenticate(ctx context.Context, c Credentials, now tim
 	if a.certificates == nil && a.tokens == nil && a.oidc == nil {
 		return Anonymous, nil
 	}
+	// A connection that could not be made any more is of no use, whatever comes on it.
+	if a.options.Clients != nil && c.TLS != nil && len(c.TLS.PeerCertificates) > 0 {
+		if err := a.options.Clients.CheckClient(c.TLS); err != nil {
+			return nil, refuse(ReasonRevoked, "the client certificate no longer counts: it was revoked, or its CA is not trusted any more; connect again with another one", err)
+		}
+	}
 	takesTokens := a.tokens != nil || a.oidc != nil
 	if takesTokens && len(c.Authorization) > 0 {
-		return a.bearer(ctx, c.Authorization, now)
+		return a.bearer(ctx, c, now)
 	}
 	if a.certificates != nil {
 		if identity, failure := a.certificates.authenticate(c.TLS, now); identity != nil || failure != nil {
@@ -253,8 +303,8 @@ func (a *Authenticator) authenticate(ctx context.Context, c Credentials, now tim
 }
 
 // bearer authenticates by a bearer token.
-func (a *Authenticator) bearer(ctx context.Context, authorization []string, now time.Time) (*Identity, *Error) {
-	token, failure := bearerToken(authorization)
+func (a *Authenticator) bearer(ctx context.Context, c Credentials, now time.Time) (*Identity, *Error) {
+	token, failure := bearerToken(c.Authorization)
 	if failure != nil {
 		return nil, failure
 	}
@@ -265,7 +315,7 @@ func (a *Authenticator) bearer(ctx context.Context, authorization []string, now 
 		}
 	}
 	if a.oidc != nil && looksLikeJWT(token) {
-		return a.jwt(ctx, token, digest, now)
+		return a.jwt(ctx, token, digest, now, c.Waits)
 	}
 	var detail error
 	if a.tokens != nil && a.tokens.Load().withLineBreak(token) {
@@ -292,7 +342,7 @@ func bearerToken(authorization []string) (string, *Error) {
 }
 
 // jwt authenticates by a JWT, which is verified unless it was before.
-func (a *Authenticator) jwt(ctx context.Context, token string, digest [sha256.Size]byte, now time.Time) (*Identity, *Error) {
+func (a *Authenticator) jwt(ctx context.Context, token string, digest [sha256.Size]byte, now time.Time, waits func()) (*Identity, *Error) {
 	set := a.issuers.Load()
 	if known, ok := set.cache.Get(digest); ok {
 		if known.counts(now) {
@@ -310,7 +360,7 @@ func (a *Authenticator) jwt(ctx context.Context, token string, digest [sha256.Si
 	if !trusted {
 		return nil, wrongIssuer()
 	}
-	result, failure := from.verify(ctx, token, now)
+	result, failure := from.verify(ctx, token, now, waits)
 	if failure != nil {
 		return nil, failure
 	}

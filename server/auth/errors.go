@@ -39,12 +39,15 @@ const (
 	ReasonUnverified Reason = "unverified_certificate"
 	// ReasonUnnamed: the client certificate holds no name that is accepted.
 	ReasonUnnamed Reason = "unnamed_certificate"
+	// ReasonRevoked: the client certificate was revoked, or its CA taken away, after the
+	// connection was made.
+	ReasonRevoked Reason = "revoked_certificate"
 )
 
 var reasons = [...]Reason{
 	ReasonMissing, ReasonMalformed, ReasonTooLarge, ReasonUnknownToken, ReasonExpired, ReasonNotYetValid,
 	ReasonWrongIssuer, ReasonWrongAlgorithm, ReasonWrongKey, ReasonWrongAudience, ReasonWrongClaims,
-	ReasonIssuerUnreachable, ReasonUnverified, ReasonUnnamed,
+	ReasonIssuerUnreachable, ReasonUnverified, ReasonUnnamed, ReasonRevoked,
 }
 
 // Reasons returns all reasons.

@@ -6,6 +6,7 @@ import (
 	"crypto/ed25519"
 	"crypto/rsa"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,16 +28,18 @@ const (
 	// maxRedirects and minRSABits are what others use, too.
 	maxRedirects = 5
 	minRSABits   = 2048
+	// maxKeys bounds the keys of an issuer: a token that names none is tried with each.
+	maxKeys = 100
 	// maxDetail bounds what is logged of an error, which may hold an answer.
 	maxDetail = 300
 )
 
 // fetchKeys asks the issuer where its keys are, and then for them. Both is done every
 // time, for the address may change as well.
-func fetchKeys(ctx context.Context, c IssuerConfig) ([]jose.JSONWebKey, error) {
+func fetchKeys(ctx context.Context, c IssuerConfig, authorities func() (*x509.CertPool, error)) ([]jose.JSONWebKey, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
-	client, err := newClient(c)
+	client, err := newClient(c, authorities)
 	if err != nil {
 		return nil, err
 	}
@@ -67,17 +70,14 @@ func checkKeysURL(text string, insecure bool) string {
 	return checkURL(address, insecure)
 }
 
-// newClient returns a client for one fetch: fetches are rare, and the CA file may have
-// changed since the last.
-func newClient(c IssuerConfig) (*http.Client, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if c.CAFile != "" {
-		pool, err := loadCAs(c.CAFile)
-		if err != nil {
-			return nil, err
-		}
-		config.RootCAs = pool
+// newClient returns a client for one fetch: fetches are rare, and the CAs may have changed
+// since the last.
+func newClient(c IssuerConfig, authorities func() (*x509.CertPool, error)) (*http.Client, error) {
+	pool, err := authorities()
+	if err != nil {
+		return nil, err
 	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, DisableKeepAlives: true,
 		TLSHandshakeTimeout: fetchTimeout / 2, ResponseHeaderTimeout: fetchTimeout / 2,
@@ -147,7 +147,10 @@ func parseKeys(body []byte) ([]jose.JSONWebKey, error) {
 			keys = append(keys, key)
 		}
 	}
-	if len(keys) == 0 {
+	switch {
+	case len(keys) > maxKeys:
+		return nil, fmt.Errorf("keys: more than %d", maxKeys)
+	case len(keys) == 0:
 		return nil, fmt.Errorf("keys: none of %d keys can verify signatures", len(set.Keys))
 	}
 	return keys, nil

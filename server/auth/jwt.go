@@ -57,8 +57,9 @@ func claimedIssuer(token string) (string, error) {
 	return name, nil
 }
 
-// verify checks a JWT that says it is of this issuer.
-func (i *issuer) verify(ctx context.Context, token string, now time.Time) (verified, *Error) {
+// verify checks a JWT that says it is of this issuer. It calls waits before it waits for the
+// issuer.
+func (i *issuer) verify(ctx context.Context, token string, now time.Time, waits func()) (verified, *Error) {
 	parsed, err := jwt.ParseSigned(token, i.config.Algorithms)
 	var wrongAlgorithm *jose.ErrUnexpectedSignatureAlgorithm
 	switch {
@@ -68,7 +69,7 @@ func (i *issuer) verify(ctx context.Context, token string, now time.Time) (verif
 		return verified{}, refuse(ReasonMalformed, "the bearer token is not a JWT that can be read", i.detail("not a signed JWT"))
 	}
 	var claims map[string]json.RawMessage
-	state, failure := i.verifySignature(ctx, parsed, &claims)
+	state, failure := i.verifySignature(ctx, parsed, &claims, waits)
 	if failure != nil {
 		return verified{}, failure
 	}
@@ -90,19 +91,25 @@ func (i *issuer) verify(ctx context.Context, token string, now time.Time) (verif
 
 // verifySignature finds the key that has signed the token, and reads the claims. It
 // returns the keys that it used.
-func (i *issuer) verifySignature(ctx context.Context, parsed *jwt.JSONWebToken, claims *map[string]json.RawMessage) (*keyState, *Error) {
-	state, err := i.keys.current(ctx)
+func (i *issuer) verifySignature(ctx context.Context, parsed *jwt.JSONWebToken, claims *map[string]json.RawMessage, waits func()) (*keyState, *Error) {
+	state, err := i.keys.current(ctx, waits)
 	if err != nil {
 		return nil, i.unreachable(err)
 	}
 	header := parsed.Headers[0]
 	signed, known := trySignature(parsed, state.keys, claims)
 	// A token without a key id may be by a key that is new, too.
-	if !signed && (!known || header.KeyID == "") && i.keys.refetch(ctx) {
-		if state, err = i.keys.current(ctx); err != nil {
+	if !signed && (!known || header.KeyID == "") {
+		newer, err := i.keys.refetch(ctx, waits)
+		if err != nil {
 			return nil, i.unreachable(err)
 		}
-		signed, known = trySignature(parsed, state.keys, claims)
+		if newer {
+			if state, err = i.keys.current(ctx, waits); err != nil {
+				return nil, i.unreachable(err)
+			}
+			signed, known = trySignature(parsed, state.keys, claims)
+		}
 	}
 	switch {
 	case signed:

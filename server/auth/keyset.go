@@ -24,9 +24,15 @@ const (
 	// firstRetry doubles with each failure up to lastRetry.
 	firstRetry = time.Second
 	lastRetry  = 30 * time.Second
+	// maxWaiters is how many calls may wait for one issuer at once. Whoever makes up the id of
+	// a key has a call wait, so beyond them callers are told at once to try again.
+	maxWaiters = 64
 )
 
-var errClosed = errors.New("the server stops")
+var (
+	errClosed  = errors.New("the server stops")
+	errCrowded = errors.New("too many calls wait for the issuer's answer")
+)
 
 // keySet holds an issuer's keys. One goroutine fetches them: at once, then every
 // keysRefresh, sooner after failures, and when a token has an unknown key. So an
@@ -46,6 +52,7 @@ type keySet struct {
 	// pending is closed when the fetch that is under way, or asked for, has ended; nil:
 	// there is none.
 	pending chan struct{}
+	waiting int       // how many calls wait for pending
 	started time.Time // of the last fetch
 	closed  bool      // nobody fetches any more
 
@@ -161,18 +168,42 @@ func sameKeys(a, b []jose.JSONWebKey) bool {
 	return err == nil && string(first) == string(second)
 }
 
-// current returns the keys. Before the first fetch has ended it waits for that.
-func (s *keySet) current(ctx context.Context) (*keyState, error) {
+// await waits until a fetch has ended. It calls waits, unless that is nil, before it does. An
+// error says why it does not wait, or no longer: too many wait already, or ctx has ended.
+func (s *keySet) await(ctx context.Context, pending <-chan struct{}, waits func()) error {
+	s.mu.Lock()
+	if s.waiting >= maxWaiters {
+		s.mu.Unlock()
+		return errCrowded
+	}
+	s.waiting++
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.waiting--
+	}()
+	if waits != nil {
+		waits()
+	}
+	select {
+	case <-pending:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// current returns the keys. Before the first fetch has ended it waits for that; see await.
+func (s *keySet) current(ctx context.Context, waits func()) (*keyState, error) {
 	state := s.state.Load()
 	if state == nil {
 		s.mu.Lock()
 		pending := s.pending
 		s.mu.Unlock()
 		if pending != nil {
-			select {
-			case <-pending:
-			case <-ctx.Done():
-				return nil, ctx.Err()
+			if err := s.await(ctx, pending, waits); err != nil {
+				return nil, err
 			}
 		}
 		state = s.state.Load()
@@ -195,14 +226,23 @@ func (s *keyState) unusable(now time.Time) error {
 	return nil
 }
 
+// fetchNow has the keys fetched, however short ago they were.
+func (s *keySet) fetchNow() {
+	select {
+	case s.wake <- struct{}{}:
+	default: // it will be
+	}
+}
+
 // refetch waits for keys that are newer than the caller's, and reports whether there
-// may be any: they are not fetched again too soon.
-func (s *keySet) refetch(ctx context.Context) bool {
+// may be any: they are not fetched again too soon. An error says that it could not wait for
+// them; see await.
+func (s *keySet) refetch(ctx context.Context, waits func()) (newer bool, err error) {
 	s.mu.Lock()
 	if s.pending == nil {
 		if s.closed || time.Since(s.started) < refetchInterval {
 			s.mu.Unlock()
-			return false
+			return false, nil
 		}
 		s.pending = make(chan struct{})
 		select {
@@ -212,10 +252,6 @@ func (s *keySet) refetch(ctx context.Context) bool {
 	}
 	pending := s.pending
 	s.mu.Unlock()
-	select {
-	case <-pending:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	err = s.await(ctx, pending, waits)
+	return err == nil, err
 }

@@ -36,22 +36,22 @@ func TestKeysCountForADayWithoutTheirIssuer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var down atomic.Bool
 		s, _ := fakeKeys(t, &down)
-		if _, err := s.current(t.Context()); err != nil {
+		if _, err := s.current(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 		down.Store(true)
 		time.Sleep(keysMaxAge)
-		if _, err := s.current(t.Context()); err != nil {
+		if _, err := s.current(t.Context(), nil); err != nil {
 			t.Errorf("after a day: %v", err)
 		}
 		time.Sleep(keysRefresh + time.Second)
-		if _, err := s.current(t.Context()); err == nil {
+		if _, err := s.current(t.Context(), nil); err == nil {
 			t.Error("a day and a refresh later: the keys still count")
 		}
 		down.Store(false)
 		time.Sleep(lastRetry)
 		synctest.Wait()
-		if _, err := s.current(t.Context()); err != nil {
+		if _, err := s.current(t.Context(), nil); err != nil {
 			t.Errorf("the issuer is back: %v", err)
 		}
 	})
@@ -64,14 +64,14 @@ func TestManyAskForKeysOnce(t *testing.T) {
 		var down atomic.Bool
 		s, fetches := fakeKeys(t, &down)
 		synctest.Wait()
-		if s.refetch(t.Context()) {
+		if newer, _ := s.refetch(t.Context(), nil); newer {
 			t.Error("fetched again at once")
 		}
 		time.Sleep(refetchInterval)
 		var told atomic.Int64
 		for range 100 {
 			go func() {
-				if s.refetch(t.Context()) {
+				if newer, _ := s.refetch(t.Context(), nil); newer {
 					told.Add(1)
 				}
 			}()
@@ -98,7 +98,7 @@ func TestNobodyWaitsForASetThatIsClosed(t *testing.T) {
 		go s.run(ctx)
 		waiting := make(chan error)
 		go func() {
-			_, err := s.current(context.WithoutCancel(ctx))
+			_, err := s.current(context.WithoutCancel(ctx), nil)
 			waiting <- err
 		}()
 		synctest.Wait()
@@ -107,7 +107,7 @@ func TestNobodyWaitsForASetThatIsClosed(t *testing.T) {
 			t.Errorf("got %v, want that it is closed", err)
 		}
 		time.Sleep(refetchInterval)
-		if s.refetch(context.WithoutCancel(ctx)) {
+		if newer, _ := s.refetch(context.WithoutCancel(ctx), nil); newer {
 			t.Error("a closed set is said to have been fetched")
 		}
 	})
@@ -121,7 +121,7 @@ func TestAFetchThatIsUnderWayIsAnswerEnough(t *testing.T) {
 		s.begin()
 		s.finish(nil, nil)
 		time.Sleep(refetchInterval)
-		go s.refetch(t.Context())
+		go func() { _, _ = s.refetch(t.Context(), nil) }()
 		synctest.Wait()
 		s.begin()
 		if len(s.wake) != 0 {
@@ -148,4 +148,59 @@ func TestParseKeys(t *testing.T) {
 			t.Errorf("%q has keys", body)
 		}
 	}
+}
+
+// TestFewWaitForAnIssuerThatHangs checks that callers with keys that nobody knows are told at
+// once to try again where many wait already, that each that waits says so before, and that
+// places are free again when the issuer has answered.
+func TestFewWaitForAnIssuerThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answer := make(chan struct{})
+		s := newKeySet(func(ctx context.Context) ([]jose.JSONWebKey, error) {
+			select {
+			case <-answer:
+				return nil, nil
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}, func(error) {})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go s.run(ctx)
+		synctest.Wait()
+		var said, crowded, served atomic.Int64
+		for range 10 * maxWaiters {
+			go func() {
+				switch _, err := s.current(ctx, func() { said.Add(1) }); {
+				case err == nil:
+					served.Add(1)
+				case errors.Is(err, errCrowded):
+					crowded.Add(1)
+				}
+			}()
+		}
+		synctest.Wait()
+		if said.Load() != maxWaiters || crowded.Load() != 9*maxWaiters {
+			t.Errorf("%d wait and %d were refused at once, want %d and %d", said.Load(), crowded.Load(), maxWaiters, 9*maxWaiters)
+		}
+		close(answer)
+		synctest.Wait()
+		if served.Load() != maxWaiters || s.waiting != 0 {
+			t.Errorf("%d of them were served, %d still wait", served.Load(), s.waiting)
+		}
+		// The same for keys that are asked for anew.
+		answer = make(chan struct{})
+		time.Sleep(refetchInterval)
+		for range 10 * maxWaiters {
+			go func() {
+				if _, err := s.refetch(ctx, nil); errors.Is(err, errCrowded) {
+					crowded.Add(1)
+				}
+			}()
+		}
+		synctest.Wait()
+		if crowded.Load() != 18*maxWaiters {
+			t.Errorf("%d were refused at once, want %d", crowded.Load(), 18*maxWaiters)
+		}
+	})
 }

@@ -44,7 +44,7 @@ type IssuerConfig struct {
 	// ClockSkew is how much the issuer's clock may differ from ours.
 	ClockSkew time.Duration
 	// CAFile has the certificates to trust for the issuer's server, PEM; "": the
-	// system's. It is read whenever keys are fetched.
+	// system's. It is watched, as the files of tokens and issuers are.
 	CAFile string
 	// Insecure allows plain HTTP, to any host.
 	Insecure bool
@@ -158,6 +158,10 @@ func loadCAs(path string) (*x509.CertPool, error) {
 	if err != nil {
 		return nil, err
 	}
+	return parseCAs(path, data)
+}
+
+func parseCAs(path string, data []byte) (*x509.CertPool, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(data) {
 		return nil, fmt.Errorf("%s: no certificate in it (PEM is wanted)", path)

@@ -167,7 +167,9 @@ func TestIdentityOfAJWT(t *testing.T) {
 	}
 	t.Run("an address that is not verified is nobody's", func(t *testing.T) {
 		a := start(t, auth.Options{OIDCFile: i.file(t, "usernameClaim: email")})
-		wantReason(t, a, bearer(k.sign(t, i.claims("email", "a@b.c", "email_verified", false))), auth.ReasonWrongClaims)
+		for _, verified := range []any{false, "true", "false", "yes", 1, 0, []bool{true}, map[string]any{}, json.RawMessage("null")} {
+			wantReason(t, a, bearer(k.sign(t, i.claims("email", "a@b.c", "email_verified", verified))), auth.ReasonWrongClaims)
+		}
 	})
 	t.Run("algorithms may be fewer", func(t *testing.T) {
 		a := start(t, auth.Options{OIDCFile: i.file(t, "algorithms: [RS256]")})

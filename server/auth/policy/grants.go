@@ -1,5 +1,12 @@
 package policy
 
+import (
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+)
+
 // Grants are what a policy says of one caller. They are safe for concurrent use, and
 // never change: after a reload there are others, so that long streams should ask the
 // policy again now and then.
@@ -96,6 +103,81 @@ func (s Scope) All() bool { return s.all }
 // Contains reports whether a namespace that was asked for is in the scope.
 func (s Scope) Contains(cluster, namespace string) bool {
 	return s.all || s.grants != nil && s.grants.Allow(s.verb, cluster, namespace)
+}
+
+// After returns where the first namespace after one that is not in the scope can be that
+// is: a name of a cluster and one of a namespace, "" for the cluster's first, that come no
+// later. false: there is none.
+func (s Scope) After(cluster, namespace string) (nextCluster, nextNamespace string, more bool) {
+	if s.grants == nil {
+		return "", "", false
+	}
+	for _, granted := range s.grants.grants {
+		if !granted.allows(s.verb) {
+			continue
+		}
+		c, n, ok := granted.after(cluster, namespace)
+		if ok && (!more || c < nextCluster || c == nextCluster && n < nextNamespace) {
+			nextCluster, nextNamespace, more = c, n, true
+		}
+	}
+	return nextCluster, nextNamespace, more
+}
+
+func (r *grant) after(cluster, namespace string) (nextCluster, nextNamespace string, more bool) {
+	if r.clusters.match(cluster) {
+		if next, ok := r.namespaces.after(namespace); ok {
+			return cluster, next, true
+		}
+	}
+	next, ok := r.clusters.after(cluster)
+	return next, "", ok
+}
+
+// after returns what no name that matches and comes after the given one comes before. As
+// the least of them it takes the name and a byte that is in no name.
+func (n *names) after(name string) (next string, more bool) {
+	if n.any || len(n.patterns) > 0 {
+		return name + "\x01", true
+	}
+	consider := func(text string) {
+		if text > name && (!more || text < next) {
+			next, more = text, true
+		}
+	}
+	for _, text := range n.few {
+		consider(text)
+	}
+	for text := range n.many {
+		consider(text)
+	}
+	return next, more
+}
+
+// Fingerprint stands for what the scope is made of: that of a caller stays the same as long
+// as the policy's grants for it do, whatever else changes in the policy.
+func (s Scope) Fingerprint() string {
+	sum := sha256.New()
+	if s.grants != nil {
+		for _, granted := range s.grants.grants {
+			if granted.allows(s.verb) {
+				sum.Write(granted.clusters.digest())
+				sum.Write(granted.namespaces.digest())
+			}
+		}
+	}
+	return string(sum.Sum(nil))
+}
+
+// digest is one of the names, whatever their order.
+func (n *names) digest() []byte {
+	texts := append(slices.Clone(n.few), slices.Collect(maps.Keys(n.many))...)
+	for i := range n.patterns {
+		texts = append(texts, n.patterns[i].text)
+	}
+	slices.Sort(texts)
+	sum := sha256.Sum256(fmt.Appendf(nil, "%t %q", n.any, slices.Compact(texts)))
+	return sum[:]
 }
 
 // touches reports whether some name that is asked for may match.

@@ -17,6 +17,8 @@ type Options struct {
 	CPUInitializationPeriod *time.Duration
 	InitialReadinessDelay   *time.Duration
 	DownscaleStabilization  *time.Duration
+	UpscaleDelay            *time.Duration
+	DownscaleDelay          *time.Duration
 	ScaleToZero             *bool
 
 	// MaxReplicas is the most that spec.maxReplicas may ask for: above it, it is taken for
@@ -38,6 +40,8 @@ func (o Options) or(next *Options) Options {
 		CPUInitializationPeriod: cmp.Or(o.CPUInitializationPeriod, next.CPUInitializationPeriod),
 		InitialReadinessDelay:   cmp.Or(o.InitialReadinessDelay, next.InitialReadinessDelay),
 		DownscaleStabilization:  cmp.Or(o.DownscaleStabilization, next.DownscaleStabilization),
+		UpscaleDelay:            cmp.Or(o.UpscaleDelay, next.UpscaleDelay),
+		DownscaleDelay:          cmp.Or(o.DownscaleDelay, next.DownscaleDelay),
 		ScaleToZero:             cmp.Or(o.ScaleToZero, next.ScaleToZero),
 		MaxReplicas:             cmp.Or(o.MaxReplicas, next.MaxReplicas),
 		MinReplicas:             cmp.Or(o.MinReplicas, next.MinReplicas),
@@ -63,6 +67,8 @@ func (o Options) Over(server recommender.Options) recommender.Options {
 	set(&server.CPUInitializationPeriod, o.CPUInitializationPeriod)
 	set(&server.InitialReadinessDelay, o.InitialReadinessDelay)
 	set(&server.DownscaleStabilization, o.DownscaleStabilization)
+	set(&server.UpscaleDelay, o.UpscaleDelay)
+	set(&server.DownscaleDelay, o.DownscaleDelay)
 	set(&server.ScaleToZero, o.ScaleToZero)
 	return server
 }
@@ -85,6 +91,9 @@ type Limits struct {
 	Burst             int
 	// InFlight is how many calls may be unanswered, and Streams how many streams open.
 	InFlight, Streams int
+	// ClusterTargets and ClusterBytes are how many targets a cluster may have, and what is
+	// kept of them may take, if the caller is to add another one.
+	ClusterTargets, ClusterBytes int
 }
 
 // or returns the limits with what they leave open taken from next.
@@ -94,5 +103,7 @@ func (l Limits) or(next Limits) Limits {
 		Burst:             cmp.Or(l.Burst, next.Burst),
 		InFlight:          cmp.Or(l.InFlight, next.InFlight),
 		Streams:           cmp.Or(l.Streams, next.Streams),
+		ClusterTargets:    cmp.Or(l.ClusterTargets, next.ClusterTargets),
+		ClusterBytes:      cmp.Or(l.ClusterBytes, next.ClusterBytes),
 	}
 }

@@ -19,11 +19,16 @@ const (
 	maxDuration = 24 * time.Hour
 	maxRate     = 1e9
 	maxCount    = 1e9
+	maxBytes    = 1e15
 )
 
 // Parse reads a policy. name is the file's, for problems; the error is all of them, a
 // line each.
-func Parse(name string, data []byte) (*Policy, error) {
+func Parse(name string, data []byte) (*Policy, error) { return ParseWithin(name, data, 0) }
+
+// ParseWithin is Parse for a server that keeps histories for some time only: no window
+// may be longer. 0: for ever.
+func ParseWithin(name string, data []byte, kept time.Duration) (*Policy, error) {
 	p := newPolicy()
 	err := document.Read(name, data, func(root document.Value) {
 		root.Map(
@@ -31,7 +36,7 @@ func Parse(name string, data []byte) (*Policy, error) {
 				list.ListOrNone(func(_ int, v document.Value) { p.grants = append(p.grants, readGrant(v)) })
 			}),
 			document.Optional("options", func(list document.Value) {
-				list.ListOrNone(func(_ int, v document.Value) { p.options = append(p.options, readOptionsRule(v)) })
+				list.ListOrNone(func(_ int, v document.Value) { p.options = append(p.options, readOptionsRule(v, kept)) })
 			}),
 			document.Optional("limits", func(list document.Value) {
 				list.ListOrNone(func(_ int, v document.Value) { p.limits = append(p.limits, readLimitsRule(v)) })
@@ -91,7 +96,7 @@ func readVerbs(v document.Value) Verb {
 	return verbs
 }
 
-func readOptionsRule(v document.Value) optionsRule {
+func readOptionsRule(v document.Value, kept time.Duration) optionsRule {
 	r := optionsRule{clusters: allNames, namespaces: allNames, targets: allNames}
 	segments := func(into *names) func(document.Value) {
 		return func(v document.Value) { *into = readPatterns(v, checkSegment) }
@@ -101,7 +106,7 @@ func readOptionsRule(v document.Value) optionsRule {
 		document.Optional("clusters", segments(&r.clusters)),
 		document.Optional("namespaces", segments(&r.namespaces)),
 		document.Optional("targets", segments(&r.targets)),
-		document.Optional("defaults", func(v document.Value) { sets = true; readDefaults(v, &r.options) }),
+		document.Optional("defaults", func(v document.Value) { sets = true; readDefaults(v, &r.options, kept) }),
 		document.Optional("caps", func(v document.Value) { sets = true; readCaps(v, &r.options) }),
 		document.Optional("dryRunOnly", func(v document.Value) { sets = true; keep(&r.options.DryRunOnly)(v.Bool()) }),
 		document.Optional("allowEvaluationTime", func(v document.Value) { sets = true; keep(&r.options.AllowEvaluationTime)(v.Bool()) }),
@@ -112,16 +117,27 @@ func readOptionsRule(v document.Value) optionsRule {
 	return r
 }
 
-func readDefaults(v document.Value, o *Options) {
+func readDefaults(v document.Value, o *Options, kept time.Duration) {
 	duration := func(into **time.Duration) func(document.Value) {
 		return func(v document.Value) { keep(into)(v.Duration(maxDuration)) }
+	}
+	remembered := func(into **time.Duration) func(document.Value) {
+		return func(v document.Value) {
+			window, ok := v.Duration(maxDuration)
+			if ok && kept > 0 && window > kept {
+				v.Refuse("%s is longer than histories are kept (--history-ttl, %s): a target would be forgotten while its history still decides", window, kept)
+			}
+			keep(into)(window, ok)
+		}
 	}
 	v.Map(
 		document.Optional("profile", func(v document.Value) { o.Profile = readProfile(v) }),
 		document.Optional("tolerance", func(v document.Value) { keep(&o.Tolerance)(readTolerance(v)) }),
 		document.Optional("cpuInitializationPeriod", duration(&o.CPUInitializationPeriod)),
 		document.Optional("initialReadinessDelay", duration(&o.InitialReadinessDelay)),
-		document.Optional("downscaleStabilization", duration(&o.DownscaleStabilization)),
+		document.Optional("downscaleStabilization", remembered(&o.DownscaleStabilization)),
+		document.Optional("upscaleDelay", remembered(&o.UpscaleDelay)),
+		document.Optional("downscaleDelay", remembered(&o.DownscaleDelay)),
 		document.Optional("scaleToZero", func(v document.Value) { keep(&o.ScaleToZero)(v.Bool()) }),
 	)
 }
@@ -181,11 +197,11 @@ const unlimited = "unlimited"
 func readLimitsRule(v document.Value) limitsRule {
 	var r limitsRule
 	sets := false
-	count := func(into *int) func(document.Value) {
+	count := func(into *int, maximum int64) func(document.Value) {
 		return func(v document.Value) {
 			sets = true
 			if *into = Unlimited; !v.Is(unlimited) {
-				n, _ := v.Int(1, maxCount)
+				n, _ := v.Int(1, maximum)
 				*into = int(n)
 			}
 		}
@@ -197,12 +213,14 @@ func readLimitsRule(v document.Value) limitsRule {
 				r.limits.RequestsPerSecond, _ = v.Positive(maxRate)
 			}
 		}),
-		document.Optional("burst", count(&r.limits.Burst)),
-		document.Optional("inFlight", count(&r.limits.InFlight)),
-		document.Optional("streams", count(&r.limits.Streams)),
+		document.Optional("burst", count(&r.limits.Burst, maxCount)),
+		document.Optional("inFlight", count(&r.limits.InFlight, maxCount)),
+		document.Optional("streams", count(&r.limits.Streams, maxCount)),
+		document.Optional("clusterTargets", count(&r.limits.ClusterTargets, maxCount)),
+		document.Optional("clusterBytes", count(&r.limits.ClusterBytes, maxBytes)),
 	)...)
 	if right && !sets {
-		v.Refuse("sets nothing: it needs requestsPerSecond, burst, inFlight or streams")
+		v.Refuse("sets nothing: it needs requestsPerSecond, burst, inFlight, streams, clusterTargets or clusterBytes")
 	}
 	return r
 }

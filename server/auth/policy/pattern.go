@@ -4,6 +4,7 @@ import "strings"
 
 // pattern is text in which * stands for any characters, or none.
 type pattern struct {
+	text string
 	// head and tail are what is before the first * and after the last, and middle what
 	// is between others. Of a pattern without *, head is all of it.
 	head, tail string
@@ -14,9 +15,9 @@ type pattern struct {
 func compile(text string) pattern {
 	parts := strings.Split(text, "*")
 	if len(parts) == 1 {
-		return pattern{head: text, exact: true}
+		return pattern{text: text, head: text, exact: true}
 	}
-	p := pattern{head: parts[0], tail: parts[len(parts)-1]}
+	p := pattern{text: text, head: parts[0], tail: parts[len(parts)-1]}
 	for _, part := range parts[1 : len(parts)-1] {
 		if part != "" {
 			p.middle = append(p.middle, part)

@@ -120,7 +120,7 @@ func TestDenials(t *testing.T) {
 		err  error
 		want string
 	}{
-		{g.Check(policy.Delete, "prod-eu", "shop"), `token:agent-shop may not delete in cluster "prod-eu", namespace "shop"`},
+		{g.Check(policy.Read, "prod-eu", "shop"), `token:agent-shop may not read in cluster "prod-eu", namespace "shop"`},
 		{g.Check(policy.Read, "prod-eu", "-"), `token:agent-shop may not read in cluster "prod-eu"`},
 		{g.Check(policy.Read, "-", "-"), `token:agent-shop may not read in any cluster`},
 		{g.CheckAnywhere(policy.Simulate), `token:agent-shop may not simulate`},
@@ -266,7 +266,7 @@ options:
   - {targets: [a], dryRunOnly: false, caps: {minReplicas: 0}}
   - {targets: [b], caps: {minReplicas: 30}}
   - {dryRunOnly: true, allowEvaluationTime: false, caps: {maxReplicas: 20, minReplicas: 1}}
-  - defaults: {profile: cooldown, tolerance: 250m, cpuInitializationPeriod: 1m, initialReadinessDelay: 0s, downscaleStabilization: 1h, scaleToZero: true}
+  - defaults: {profile: cooldown, tolerance: 250m, cpuInitializationPeriod: 1m, initialReadinessDelay: 0s, downscaleStabilization: 1h, upscaleDelay: 2m, downscaleDelay: 0s, scaleToZero: true}
 `)
 	g := p.For(who("token:x"))
 	a, b := g.Options("c", "n", "a"), g.Options("c", "n", "b")
@@ -284,7 +284,7 @@ options:
 	profile, _ := recommender.ProfileByName("cooldown")
 	want := recommender.Options{
 		Profile: profile, Tolerance: 0.25, CPUInitializationPeriod: time.Minute, DownscaleStabilization: time.Hour,
-		ScaleToZero: true, HistoryLimit: 7,
+		UpscaleDelay: 2 * time.Minute, ScaleToZero: true, HistoryLimit: 7,
 	}
 	if got := a.Over(server); got != want {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -294,13 +294,32 @@ options:
 	}
 }
 
+// A window longer than histories are kept would be forgotten while it still decides.
+func TestAWindowIsNoLongerThanHistoriesAreKept(t *testing.T) {
+	for _, name := range []string{"downscaleStabilization", "upscaleDelay", "downscaleDelay"} {
+		file := "grants: []\noptions:\n  - defaults: {" + name + ": 3h}\n"
+		for _, tt := range []struct {
+			kept    time.Duration
+			refused bool
+		}{{0, false}, {3 * time.Hour, false}, {3*time.Hour - 1, true}, {time.Hour, true}} {
+			_, err := policy.ParseWithin("policy.yaml", []byte(file), tt.kept)
+			if (err != nil) != tt.refused {
+				t.Errorf("kept for %s: %v", tt.kept, err)
+			}
+			if tt.refused && !strings.Contains(fmt.Sprint(err), "policy.yaml:3: options[0].defaults."+name+": 3h0m0s is longer than histories are kept (--history-ttl, ") {
+				t.Errorf("kept for %s: %v", tt.kept, err)
+			}
+		}
+	}
+}
+
 func TestExampleLimits(t *testing.T) {
 	p := example(t)
 	tests := []struct {
 		identity string
 		want     policy.Limits
 	}{
-		{"token:agent-shop", policy.Limits{RequestsPerSecond: 500, Burst: 1000, InFlight: 200, Streams: 10}},
+		{"token:agent-shop", policy.Limits{RequestsPerSecond: 500, Burst: 1000, InFlight: 200, Streams: 10, ClusterTargets: 20000, ClusterBytes: 100_000_000}},
 		{"certificate:cn:x", policy.Limits{RequestsPerSecond: math.Inf(1)}},
 		{"token:x", policy.Limits{RequestsPerSecond: 50}},
 		{"anonymous", policy.Limits{RequestsPerSecond: 50}},
@@ -404,7 +423,7 @@ limits:
 			"policy.yaml:23: limits[0].burst: must be a whole number, is a number",
 			"policy.yaml:24: limits[0].inFlight: must be a whole number, is a string",
 			"policy.yaml:25: limits[0].streams: must be a whole number between 1 and 1000000000",
-			"policy.yaml:26: limits[1]: sets nothing: it needs requestsPerSecond, burst, inFlight or streams",
+			"policy.yaml:26: limits[1]: sets nothing: it needs requestsPerSecond, burst, inFlight, streams, clusterTargets or clusterBytes",
 		}},
 		{"patterns of identities", `grants: [{identities: ["*", "tok*", "token:", "token*", "cert*:dns:*", "certificate:x", "anonymous", "anon*", "oidc:corp:*"], clusters: [a], verbs: [read]}]`, []string{
 			"policy.yaml:1: grants[0].identities[2]: no identity has such a name: " + kinds,

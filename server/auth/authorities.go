@@ -1,0 +1,59 @@
+package auth
+
+import (
+	"context"
+	"crypto/x509"
+
+	"github.com/setpoint-dev/setpoint/server/auth/watched"
+)
+
+// authorities are the CAs to trust for an issuer's server, which follow their file.
+type authorities struct {
+	path string
+	file *watched.File[*x509.CertPool] // nil: there is none, or it could not be read
+	// changed is called when there are others.
+	changed func()
+}
+
+// authorities opens the issuer's file.
+func (a *Authenticator) authorities(c IssuerConfig) *authorities {
+	all := &authorities{path: c.CAFile, changed: func() {}}
+	if c.CAFile == "" {
+		return all
+	}
+	files := a.options.Files
+	files.OnChange = func(e watched.Event) {
+		if e.Err == nil {
+			all.changed()
+		}
+		a.fileChanged(e)
+	}
+	var err error
+	all.file, err = watched.Open(func(contents [][]byte) (*x509.CertPool, error) {
+		return parseCAs(c.CAFile, contents[0])
+	}, files, c.CAFile)
+	if err != nil {
+		// It was right when the file of issuers was read, a moment ago.
+		a.fileChanged(watched.Event{Paths: []string{c.CAFile}, Err: err})
+		all.file = nil
+	}
+	return all
+}
+
+// run watches the file until ctx is done.
+func (a *authorities) run(ctx context.Context) {
+	if a.file != nil {
+		a.file.Run(ctx)
+	}
+}
+
+// pool returns the CAs; nil: the system's.
+func (a *authorities) pool() (*x509.CertPool, error) {
+	switch {
+	case a.file != nil:
+		return a.file.Load(), nil
+	case a.path != "":
+		return loadCAs(a.path)
+	}
+	return nil, nil
+}

@@ -1,0 +1,65 @@
+package auth_test
+
+import (
+	"encoding/pem"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	jose "github.com/go-jose/go-jose/v4"
+
+	"github.com/setpoint-dev/setpoint/server/auth"
+	"github.com/setpoint-dev/setpoint/server/auth/watched"
+)
+
+// An issuer's CAs follow their file, and what is wrong with it is told.
+func TestCAFilesAreWatched(t *testing.T) {
+	k := newKey(t, "1", jose.ES256)
+	i := newIssuer(t, k)
+	right := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: i.Certificate().Raw})
+	ca := write(t, "ca.pem", string(right))
+	file := write(t, "oidc.yaml", fmt.Sprintf("issuers: [{issuer: %q, audiences: [setpoint], prefix: \"\", caFile: %q}]", i.URL, ca))
+	var mu sync.Mutex
+	var events []watched.Event
+	a := start(t, auth.Options{OIDCFile: file, Files: watched.Options{Interval: time.Millisecond, Settle: time.Millisecond, OnChange: func(e watched.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		events = append(events, e)
+	}}})
+	wantName(t, a, bearer(k.sign(t, i.claims())), "oidc:alice")
+	until := func(what string, done func() bool) {
+		t.Helper()
+		ctx, cancel := contextUntil(t, 10*time.Second)
+		defer cancel()
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for !done() {
+			select {
+			case <-ctx.Done():
+				t.Fatal("in vain: ", what)
+			case <-tick.C:
+			}
+		}
+	}
+	// Keys are fetched anew at once, not within minutes.
+	before := i.discoveries.Load()
+	other := newIssuer(t, k)
+	rewrite(t, ca, string(right)+string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: other.Certificate().Raw})))
+	until("the keys are fetched with the new CAs", func() bool { return i.discoveries.Load() > before })
+	told := func(err bool) func() bool {
+		return func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.ContainsFunc(events, func(e watched.Event) bool { return e.Paths[0] == ca && (e.Err != nil) == err })
+		}
+	}
+	until("the change is told of", told(false))
+	if err := os.WriteFile(ca, []byte("nothing"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	until("a file with no certificate is told of", told(true))
+	wantName(t, a, bearer(k.sign(t, i.claims("jti", "2"))), "oidc:alice")
+}
