@@ -147,8 +147,9 @@ func (ids *identities) settle(id *identity, name string, generation uint64) {
 }
 
 // take charges an identity, or says why not. Of what runs it may have no more than its
-// share; 0: any.
-func (ids *identities) take(name string, units, running uint32, share int64) (*identity, uint32, Refusal) {
+// share, and of the units, if it has some and no limit of its own, no more than its part; 0:
+// any.
+func (ids *identities) take(name string, units, running uint32, share, part int64) (*identity, uint32, Refusal) {
 	id := ids.find(name)
 	defer id.shard.mu.Unlock()
 	if id.limits.InFlight > 0 {
@@ -156,6 +157,9 @@ func (ids *identities) take(name string, units, running uint32, share int64) (*i
 		if id.units+int64(units) > int64(id.limits.InFlight) {
 			return nil, 0, Refusal{Reason: IdentityInFlight}
 		}
+	}
+	if part > 0 && id.limits.InFlight == 0 && id.units > 0 && id.units+int64(units) > part {
+		return nil, 0, Refusal{Reason: IdentityInFlight}
 	}
 	if share > 0 && id.running+int64(running) > share {
 		return nil, 0, Refusal{Reason: Overload}

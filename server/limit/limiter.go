@@ -22,6 +22,8 @@ type Limiter struct {
 	held held
 	// waiting are calls that wait for their message.
 	waiting atomic.Int64
+	// streams are open.
+	streams atomic.Int64
 	refused [reasonCount]atomic.Uint64
 }
 
@@ -50,7 +52,7 @@ func (l *Limiter) Enter(t *Ticket) Refusal {
 	if reason := l.take(newAmount(1, 1)); reason != 0 {
 		return l.refuse(reason, 0)
 	}
-	t.limiter, t.identity, t.voided = l, nil, false
+	t.limiter, t.identity, t.voided, t.queued = l, nil, false, false
 	t.units, t.running, t.identityUnits = 1, 1, 0
 	t.state.Store(entered)
 	if l.shedder.counted() {
@@ -91,12 +93,15 @@ func (t *Ticket) Identify(name string, weight int) Refusal {
 	// However heavy, it has one goroutine, and leaves room for others.
 	heaviest := min(mayRun/4, int64(l.options.Shedding.MinRunning))
 	running := uint32(max(1, min(int64(units), heaviest)))
+	if t.queued {
+		running = 0
+	}
 	// It was let in, and what makes it heavier is not refused for overload.
 	more := newAmount(units-min(units, t.units), running-min(running, t.running))
 	if more != 0 && !l.takeMore(more) {
 		return t.refuse(GlobalInFlight, 0)
 	}
-	id, identityUnits, refusal := l.identities.take(name, units, running, l.share(mayRun))
+	id, identityUnits, refusal := l.identities.take(name, units, running, l.share(mayRun), l.part(name))
 	if refusal.Refused() {
 		l.held.sub(more)
 		return t.refuse(refusal.Reason, refusal.RetryAfter)
@@ -181,8 +186,12 @@ func (l *Limiter) AdmitQueued(ctx context.Context, hurry <-chan struct{}, t *Tic
 	return l.Admit(t, identity, 1)
 }
 
-// hasRoom reports whether a call would not be refused for Overload now.
-func (l *Limiter) hasRoom() bool { return l.held.load().running() < l.shedder.mayRun.Load() }
+// hasRoom reports whether a message that can wait may go on. A quarter is left to calls that
+// can't, for those who wait would be there whenever there is room.
+func (l *Limiter) hasRoom() bool {
+	mayRun := l.shedder.mayRun.Load()
+	return l.held.load().running() < mayRun-mayRun/4
+}
 
 // share is what an identity may run at once while calls are refused for overload and
 // others call too: beyond an equal part it leaves a quarter to them. 0: there is no bound.
@@ -194,8 +203,22 @@ func (l *Limiter) share(mayRun int64) int64 {
 	return max(1, mayRun/active)
 }
 
-// Refuse counts and returns a refusal for a reason that the limiter does not know of:
-// Unfinished or Unread.
+// part is how many units an identity may hold while more than three quarters are held: those,
+// if it calls alone, else an equal part of all, one of them for whoever comes next. So no
+// caller takes all. 0: there is no bound, for there is room, or nobody knows who calls.
+func (l *Limiter) part(name string) int64 {
+	most := 3 * int64(l.options.InFlight) / 4
+	if name == "" || l.held.load().units() <= most {
+		return 0
+	}
+	if active := l.identities.active.Load(); active > 1 {
+		most = int64(l.options.InFlight) / (active + 1)
+	}
+	return max(1, most)
+}
+
+// Refuse counts and returns a refusal for a reason that the limiter does not know of, such as
+// Unfinished, Unread or ExemptCalls.
 func (l *Limiter) Refuse(reason Reason) Refusal { return l.refuse(reason, 0) }
 
 func (l *Limiter) refuse(reason Reason, retryAfter time.Duration) Refusal {
@@ -211,7 +234,8 @@ func (l *Limiter) refuse(reason Reason, retryAfter time.Duration) Refusal {
 var retryUsual = [reasonCount]time.Duration{
 	GlobalInFlight: time.Second, Overload: time.Second,
 	IdentityInFlight: 200 * time.Millisecond, IdentityStreams: 5 * time.Second,
-	Unfinished: time.Second, Unread: time.Second,
+	Unfinished: time.Second, Unread: time.Second, ExemptCalls: 5 * time.Second, Streams: 5 * time.Second,
+	ClusterTargets: time.Minute, ClusterBytes: time.Minute, LargeRequests: time.Second,
 }
 
 // earlyBytes is what gRPC-Go keeps of a call that is answered early.

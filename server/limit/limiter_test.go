@@ -61,7 +61,11 @@ func TestBounds(t *testing.T) {
 			now := time.Now()
 			test.options.Clock = func() time.Time { return now }
 			l := newLimiter(t, test.options)
-			tickets, refusal := calls(l, "a", test.weight)
+			identity := "a"
+			if test.reason == limit.GlobalInFlight {
+				identity = "" // nobody who is known takes all
+			}
+			tickets, refusal := calls(l, identity, test.weight)
 			if len(tickets) != test.want || refusal.Reason != test.reason {
 				t.Fatalf("%d calls let in, then %v", len(tickets), refusal)
 			}
@@ -78,7 +82,7 @@ func TestBounds(t *testing.T) {
 				t.Errorf("%d units, %d running after all were released", l.InFlight(), l.Running())
 			}
 			now = now.Add(time.Hour)
-			if again, _ := calls(l, "a", test.weight); len(again) != test.want {
+			if again, _ := calls(l, identity, test.weight); len(again) != test.want {
 				t.Errorf("%d calls let in again", len(again))
 			}
 		})
@@ -101,6 +105,37 @@ func TestHeavyCallsRunAsFew(t *testing.T) {
 	light.Release()
 	if l.Running() != 0 || l.InFlight() != 0 {
 		t.Errorf("%d running of %d units", l.Running(), l.InFlight())
+	}
+}
+
+// Who waits in a queue that lets few through is not in others' way.
+func TestQueuedCallsDoNotRun(t *testing.T) {
+	l := newLimiter(t, with(limit.Limits{InFlight: 5}))
+	var before, queued, heavy limit.Ticket
+	l.Enter(&before) // and only then is it known who calls
+	before.Begin()
+	before.Queued()
+	before.Identify("a", 1)
+	l.Admit(&queued, "a", 1)
+	l.Admit(&heavy, "a", 3)
+	for range 2 {
+		queued.Queued()
+		heavy.Queued()
+	}
+	if l.Running() != 0 || l.InFlight() != 5 {
+		t.Errorf("%d running of %d units, want 0 of 5", l.Running(), l.InFlight())
+	}
+	for _, ticket := range []*limit.Ticket{&before, &queued, &heavy} {
+		ticket.Release()
+		ticket.Queued()
+	}
+	var none *limit.Ticket
+	none.Queued()
+	if l.Running() != 0 || l.InFlight() != 0 {
+		t.Errorf("%d running of %d units at the end", l.Running(), l.InFlight())
+	}
+	if got, _ := calls(l, "a", 1); len(got) != 5 {
+		t.Errorf("then %d calls were let in, want 5", len(got))
 	}
 }
 
@@ -177,12 +212,12 @@ func TestRefusedIdentify(t *testing.T) {
 func TestIdentifyOfWhatIsTooHeavyForAll(t *testing.T) {
 	l := newLimiter(t, with(limit.Limits{}, func(o *limit.Options) { o.InFlight = 10 }))
 	var first, second limit.Ticket
-	l.Admit(&first, "a", 8)
+	l.Admit(&first, "", 8)
 	l.Enter(&second)
-	if refusal := second.Identify("a", 3); refusal.Reason != limit.GlobalInFlight {
+	if refusal := second.Identify("", 3); refusal.Reason != limit.GlobalInFlight {
 		t.Fatal(refusal)
 	}
-	if refusal := second.Identify("a", 2); refusal.Refused() || l.InFlight() != 10 {
+	if refusal := second.Identify("", 2); refusal.Refused() || l.InFlight() != 10 {
 		t.Fatal(refusal, l.InFlight())
 	}
 	first.Release()
@@ -216,7 +251,7 @@ func TestOwnLimitsAndReload(t *testing.T) {
 	}
 	allowed("other", 2)
 	allowed("big", 20)
-	allowed("free", 100)
+	allowed("free", 75) // a quarter is for others
 	allowed("wrong", 2)
 	own["big"], own["other"] = limit.Limits{InFlight: 5}, limit.Limits{Rate: 1, Burst: 3}
 	allowed("big", 20)
@@ -231,6 +266,55 @@ func TestOwnLimitsAndReload(t *testing.T) {
 	delete(own, "other")
 	l.Reload()
 	allowed("other", 2)
+}
+
+// Without limits of its own a caller who is known leaves a quarter of all to others, in
+// flight and of streams; one that nobody knows need not, for that is everybody.
+func TestNoCallerTakesAll(t *testing.T) {
+	now := time.Now()
+	options := with(limit.Limits{}, func(o *limit.Options) {
+		o.InFlight, o.Streams = 4000, 40
+		o.Shedding.Off = true
+		o.Clock = func() time.Time { return now }
+	})
+	l := newLimiter(t, options)
+	greedy, refusal := calls(l, "greedy", 1000)
+	if len(greedy) != 3 || refusal.Reason != limit.IdentityInFlight {
+		t.Errorf("%d batches of 1,000 let in, then %v", len(greedy), refusal)
+	}
+	if others, refusal := calls(l, "other", 1); len(others) != 1000 || refusal.Reason != limit.GlobalInFlight {
+		t.Errorf("%d calls of another caller, then %v", len(others), refusal)
+	}
+	open := func(l *limit.Limiter, name string) (streams []*limit.Stream, reason limit.Reason) {
+		for reason == 0 && len(streams) < 100 {
+			s := new(limit.Stream)
+			if reason = l.Open(s, name).Reason; reason == 0 {
+				streams = append(streams, s)
+			}
+		}
+		return streams, reason
+	}
+	streams, reason := open(l, "greedy")
+	if len(streams) != 30 || reason != limit.IdentityStreams {
+		t.Errorf("%d streams, then %v", len(streams), reason)
+	}
+	if others, reason := open(l, "other"); len(others) != 10 || reason != limit.Streams {
+		t.Errorf("%d streams of another caller, then %v", len(others), reason)
+	}
+	for _, s := range streams {
+		s.Close()
+		s.Close()
+	}
+	if again, _ := open(l, "third"); len(again) != 30 {
+		t.Errorf("%d streams after those have ended", len(again))
+	}
+	l = newLimiter(t, options)
+	if all, refusal := calls(l, "", 1000); len(all) != 4 || refusal.Reason != limit.GlobalInFlight {
+		t.Errorf("%d batches of callers whom nobody asks, then %v", len(all), refusal)
+	}
+	if all, _ := open(l, ""); len(all) != 40 {
+		t.Errorf("%d streams of callers whom nobody asks", len(all))
+	}
 }
 
 func TestStreams(t *testing.T) {

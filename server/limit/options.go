@@ -83,7 +83,9 @@ func (s Shedding) withDefaults() Shedding {
 
 // Options are the settings of a Limiter. Start from DefaultOptions.
 type Options struct {
-	// InFlight bounds the units in flight of all callers together.
+	// InFlight bounds the units in flight of all callers together. While more than three
+	// quarters are taken, callers who are known have an equal part of it at most, one part
+	// being kept for whoever comes next.
 	InFlight int
 	// Identity holds the limits of identities that have none of their own.
 	Identity Limits
@@ -91,6 +93,9 @@ type Options struct {
 	// called when an identity is met, and again after Reload; it must not block. In the
 	// place of limits that are not valid stand those of Identity.
 	Limits func(identity string) (Limits, bool)
+	// Streams bounds the open streams of all callers together. Of one that is known three
+	// quarters at most. 0: there is no bound.
+	Streams int
 	// MaxIdentities bounds how many identities are remembered, some 250 bytes and the
 	// name each. Beyond them the one that was idle longest (of a few) is forgotten. If
 	// all are busy, those that come share the limits of one.
@@ -104,9 +109,9 @@ type Options struct {
 	Clock func() time.Time
 }
 
-// DefaultOptions returns the defaults of all settings: no limits of identities.
+// DefaultOptions returns the defaults of all settings: no limits of identities but their parts.
 func DefaultOptions() Options {
-	return Options{InFlight: 4096, MaxIdentities: 10000, EarlyMemory: 32 << 20}
+	return Options{InFlight: 4096, Streams: 4096, MaxIdentities: 10000, EarlyMemory: 32 << 20}
 }
 
 // Validate returns all that is wrong with the options.
@@ -115,6 +120,9 @@ func (o Options) Validate() error {
 	refuse := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	if o.InFlight < 1 || o.InFlight > math.MaxInt32 {
 		refuse("in flight %d: must be 1 to %d", o.InFlight, math.MaxInt32)
+	}
+	if o.Streams < 0 {
+		refuse("streams %d: must not be negative", o.Streams)
 	}
 	if o.MaxIdentities < 1 {
 		refuse("identities %d: must be 1 or above", o.MaxIdentities)

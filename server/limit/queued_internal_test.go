@@ -57,3 +57,41 @@ func TestAdmitQueued(t *testing.T) {
 		})
 	}
 }
+
+// Messages that wait are there whenever there is room: they leave some to calls.
+func TestThoseWhoWaitLeaveRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		options := DefaultOptions()
+		options.Shedding.Off = true
+		l, err := New(options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.shedder.mayRun.Store(4)
+		var tickets [4]Ticket
+		for i := range 3 {
+			if refusal := l.AdmitQueued(t.Context(), nil, &tickets[i], "streams"); refusal.Refused() {
+				t.Fatalf("message %d: %v", i, refusal.Reason)
+			}
+		}
+		waits, stop := context.WithCancel(t.Context())
+		go func() {
+			time.Sleep(queuedTime / 2)
+			var call Ticket
+			if refusal := l.Admit(&call, "calls", 1); refusal.Refused() {
+				t.Errorf("a call: %v", refusal.Reason)
+			}
+			call.Release()
+			stop()
+		}()
+		began := time.Now()
+		_ = l.AdmitQueued(waits, nil, &tickets[3], "streams")
+		if time.Since(began) < queuedTime/2 {
+			t.Error("a message took the last place")
+		}
+		for i := range tickets {
+			tickets[i].Release()
+		}
+	})
+}

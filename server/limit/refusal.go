@@ -29,15 +29,26 @@ const (
 	Unfinished
 	// Unread says: the caller has too many answers that it does not read.
 	Unread
+	// ExemptCalls says: too many calls that no other limit bounds, such as health checks, on one
+	// connection.
+	ExemptCalls
+	// Streams says: too many open streams, of all callers.
+	Streams
+	// ClusterTargets says: as many targets are kept of the cluster as may be.
+	ClusterTargets
+	// ClusterBytes says: what is kept of the cluster's targets takes as much as it may.
+	ClusterBytes
+	// LargeRequests says: the large messages that are worked on take as much memory as they may.
+	LargeRequests
 
 	reasonCount
 )
 
-var reasonNames = [reasonCount]string{"", "global_in_flight", "overload", "identity_in_flight", "identity_rate", "streams", "unfinished", "unread"}
+var reasonNames = [reasonCount]string{"", "global_in_flight", "overload", "identity_in_flight", "identity_rate", "streams", "unfinished", "unread", "exempt_calls", "global_streams", "cluster_targets", "cluster_bytes", "large_requests"}
 
 // Reasons returns all reasons, in order.
 func Reasons() []Reason {
-	return []Reason{GlobalInFlight, Overload, IdentityInFlight, IdentityRate, IdentityStreams, Unfinished, Unread}
+	return []Reason{GlobalInFlight, Overload, IdentityInFlight, IdentityRate, IdentityStreams, Unfinished, Unread, ExemptCalls, Streams, ClusterTargets, ClusterBytes, LargeRequests}
 }
 
 // String returns the reason's name in metrics and errors; "" for none.
@@ -51,6 +62,11 @@ var reasonMessages = [reasonCount]string{
 	IdentityStreams:  "this caller has too many open streams; use those it has",
 	Unfinished:       "too many messages have been begun and not sent to their end; send this one anew, without pauses",
 	Unread:           "this connection has many answers that were not read; read them before asking on",
+	ExemptCalls:      "this connection has too many open health checks and reflections; use those it has",
+	Streams:          "too many open streams; retry later",
+	ClusterTargets:   "as many targets are kept of this cluster as may be; delete some, or wait until some expire",
+	LargeRequests:    "as many large requests are worked on as there is memory for; retry later, or ask without explain",
+	ClusterBytes:     "what is kept of this cluster's targets takes as much as it may; delete some, or wait until some expire",
 }
 
 // Refusal says why a call may not run, and when to try again. The zero value: it may.

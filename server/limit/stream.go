@@ -5,21 +5,31 @@ import "sync"
 // Stream is an open stream of an identity. The zero value is one that is closed.
 type Stream struct {
 	mu       sync.Mutex
+	limiter  *Limiter
 	identity *identity // guarded by mu
 }
 
 // Open opens a stream, which runs nothing by itself: its messages are calls, to be let in
-// each. It is refused for IdentityStreams.
+// each. It is refused for Streams or IdentityStreams.
 func (l *Limiter) Open(s *Stream, name string) Refusal {
+	if !l.openStream() {
+		return l.refuse(Streams, 0)
+	}
 	id := l.identities.find(name)
 	if id.limits.Streams > 0 && id.streams >= int64(id.limits.Streams) {
 		id.shard.mu.Unlock()
+		l.streams.Add(-1)
+		return l.refuse(IdentityStreams, 0)
+	}
+	if part := 3 * int64(l.options.Streams) / 4; part > 0 && name != "" && id.streams >= part {
+		id.shard.mu.Unlock()
+		l.streams.Add(-1)
 		return l.refuse(IdentityStreams, 0)
 	}
 	id.streams++
 	id.shard.mu.Unlock()
 	s.mu.Lock()
-	s.identity = id
+	s.limiter, s.identity = l, id
 	s.mu.Unlock()
 	return Refusal{}
 }
@@ -35,4 +45,14 @@ func (s *Stream) Close() {
 	s.identity.streams--
 	s.identity.shard.mu.Unlock()
 	s.identity = nil
+	s.limiter.streams.Add(-1)
+}
+
+// openStream takes one of all callers' streams, if there is one.
+func (l *Limiter) openStream() bool {
+	if n := l.streams.Add(1); l.options.Streams > 0 && n > int64(l.options.Streams) {
+		l.streams.Add(-1)
+		return false
+	}
+	return true
 }

@@ -11,6 +11,7 @@ import (
 type Ticket struct {
 	state    atomic.Uint32
 	voided   bool // refused after it was let in
+	queued   bool // it does not count among those that run
 	limiter  *Limiter
 	identity *identity // whose units it holds
 	// units are held of all callers' bound, identityUnits of the identity's, running of
@@ -69,6 +70,23 @@ func (t *Ticket) Arrived() Refusal {
 	t.state.Store(begun)
 	l.giveWay()
 	return Refusal{}
+}
+
+// Queued has a call not count among those that run any more: it has waited, or will wait,
+// in a queue of its own that lets few through at once. If it counted, the calls of such a
+// queue would have others refused for Overload that are not in their way. To be called by
+// the call's goroutine.
+func (t *Ticket) Queued() {
+	if t == nil || t.queued || t.state.Load() != begun && t.state.Load() != entered {
+		return
+	}
+	t.queued = true
+	l := t.limiter
+	if t.identity != nil {
+		l.identities.giveBack(t.identity, 0, t.running)
+	}
+	l.held.sub(newAmount(0, t.running))
+	t.running = 0
 }
 
 // Release gives back what the ticket holds, and does nothing if it holds nothing.

@@ -3,7 +3,8 @@
 //
 //	m := unfinished.New(unfinished.Options{Bytes: 64 << 20, Bodies: 8192})
 //	listener = m.Listen(listener)           // connections count what is read from them
-//	unfinished.ConnOf(addr).Finished(bytes) // a message of one of them is complete
+//	conn = unfinished.ConnOf(addr).Frames(conn) // what is held of messages on one of them
+//	unfinished.ConnOf(addr).Answers().Begin(bytes) // and of answers, until they are sent
 //
 //	body := m.Begin(cut)                    // or one message by itself
 //	defer body.End()

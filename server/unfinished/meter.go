@@ -2,18 +2,28 @@ package unfinished
 
 import (
 	"container/list"
+	"math"
 	"sync"
 	"sync/atomic"
 )
 
-// small is what each may hold without being counted: what HTTP/2 lets a caller send of a
-// message before it is read.
-const small = 64 << 10
+// small is what each may hold without being counted, so that small messages, which are most,
+// need not be counted with those of all others. It is counted in full once it is more.
+const small = 16 << 10
+
+// DefaultStreams is how many streams a connection may have that the server has not ended.
+const DefaultStreams = 10_000
 
 // Options are the bounds of a Meter.
 type Options struct {
-	// Bytes bounds what all hold together beyond 64 KiB each.
+	// Bytes bounds what all hold together that hold more than 16 KiB.
 	Bytes int64
+	// Answers bounds the same of answers that were not sent, where more than one holds them; 0:
+	// nothing does.
+	Answers int64
+	// Streams is how many streams a connection may have that the server has not ended; 0:
+	// DefaultStreams.
+	Streams int
 	// Bodies bounds how many messages are begun by themselves and not ended; 0: any number.
 	Bodies int
 }
@@ -22,6 +32,10 @@ type Options struct {
 type Meter struct {
 	options Options
 	cut     atomic.Uint64
+	// answers counts those that were not sent; nil in itself.
+	answers *Meter
+	// lone lets one that holds much alone hold more than the bound: an answer may be larger.
+	lone bool
 
 	mu     sync.Mutex
 	bytes  int64                // guarded by mu; of those that hold much
@@ -31,13 +45,24 @@ type Meter struct {
 
 // New returns a Meter.
 func New(options Options) *Meter {
-	return &Meter{options: options, much: make(map[*Holder]struct{})}
+	if options.Streams == 0 {
+		options.Streams = DefaultStreams
+	}
+	m := &Meter{options: options, much: make(map[*Holder]struct{})}
+	m.answers = &Meter{options: Options{Bytes: options.Answers}, much: make(map[*Holder]struct{}), lone: true}
+	if options.Answers == 0 {
+		m.answers.options.Bytes = math.MaxInt64
+	}
+	return m
 }
+
+// Answers returns the Meter of answers that were not sent.
+func (m *Meter) Answers() *Meter { return m.answers }
 
 // Cut returns how many were cut.
 func (m *Meter) Cut() uint64 { return m.cut.Load() }
 
-// Bytes returns what those hold together that hold more than 64 KiB.
+// Bytes returns what those hold together that hold more than 16 KiB.
 func (m *Meter) Bytes() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -96,6 +121,13 @@ func (h *Holder) Finished(bytes int) {
 	h.count()
 }
 
+// Held returns how many bytes it holds.
+func (h *Holder) Held() int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.held
+}
+
 // End ends the counting.
 func (h *Holder) End() {
 	h.mu.Lock()
@@ -132,7 +164,7 @@ func (h *Holder) count() *Holder {
 		return nil
 	}
 	m.much[h] = struct{}{}
-	if m.bytes <= m.options.Bytes {
+	if m.bytes <= m.options.Bytes || m.lone && len(m.much) == 1 {
 		return nil
 	}
 	return m.mostLocked()

@@ -1,8 +1,10 @@
 package unfinished_test
 
 import (
-	"io"
+	"encoding/binary"
+	"errors"
 	"net"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -39,11 +41,11 @@ func TestWhoHoldsTheMostMakesWay(t *testing.T) {
 	if got := cut(); len(got) != 0 || m.Bytes() != 1000<<10 {
 		t.Fatalf("at the bound %v were cut, %d bytes", got, m.Bytes())
 	}
-	all[3].Add(60 << 10) // too little to be counted
+	all[3].Add(10 << 10) // too little to be counted
 	if got := cut(); len(got) != 0 {
 		t.Fatalf("for little %v were cut", got)
 	}
-	all[3].Add(60 << 10)
+	all[3].Add(110 << 10)
 	if got := cut(); !slices.Equal(got, []int{1}) || m.Bytes() != 720<<10 || m.Cut() != 1 {
 		t.Fatalf("beyond the bound %v were cut, %d bytes are left", got, m.Bytes())
 	}
@@ -95,67 +97,252 @@ func TestTheOldestMakesWay(t *testing.T) {
 	}
 }
 
-// A connection that withholds the rest of much is closed, one that sends much and
-// finishes it goes on.
-func TestConnections(t *testing.T) {
-	t.Parallel()
-	m := unfinished.New(unfinished.Options{Bytes: 1 << 20})
+// preface is what a client says first.
+const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+// frame is a frame of HTTP/2.
+func frame(kind, flags byte, stream uint32, payload []byte) []byte {
+	n := len(payload)
+	b := append([]byte{byte(n >> 16), byte(n >> 8), byte(n), kind, flags}, binary.BigEndian.AppendUint32(nil, stream)...)
+	return append(b, payload...)
+}
+
+// message is a message of gRPC with so many bytes, of which so many come.
+func message(size, come int) []byte {
+	b := append([]byte{0}, binary.BigEndian.AppendUint32(nil, uint32(size))...)
+	return append(b, make([]byte, come)...)
+}
+
+// data is a message in frames of a stream.
+func data(stream uint32, last byte, message []byte) (frames []byte) {
+	for len(message) > 16<<10 {
+		frames = append(frames, frame(0, 0, stream, message[:16<<10])...)
+		message = message[16<<10:]
+	}
+	return append(frames, frame(0, last, stream, message)...)
+}
+
+func headers(stream uint32) []byte { return frame(1, 4, stream, []byte("abc")) }
+
+// peer is a connection and the server's end of it.
+type peer struct {
+	t               *testing.T
+	outside, inside net.Conn // inside reads and writes frames
+	raw             *unfinished.Conn
+	pieces          int // of how many bytes it is read
+}
+
+func newPeer(t *testing.T, m *unfinished.Meter, pieces int) *peer {
+	t.Helper()
 	plain, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer plain.Close()
 	listener := m.Listen(plain)
-	defer listener.Close()
-	dial := func() (outside, inside net.Conn) {
-		outside, err := net.Dial("tcp", listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = outside.Close() })
-		if inside, err = listener.Accept(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = inside.Close() })
-		return outside, inside
-	}
-	send := func(outside, inside net.Conn, bytes int) error {
-		go func() { _, _ = outside.Write(make([]byte, bytes)) }()
-		_, err := io.ReadFull(inside, make([]byte, bytes))
-		return err
-	}
-	honestOutside, honest := dial()
-	for range 20 {
-		if err := send(honestOutside, honest, 300<<10); err != nil {
-			t.Fatal(err)
-		}
-		unfinished.ConnOf(honest.RemoteAddr()).Finished(300 << 10)
-	}
-	badOutside, bad := dial()
-	if err := send(badOutside, bad, 900<<10); err != nil {
+	p := &peer{t: t, pieces: pieces}
+	if p.outside, err = net.Dial("tcp", plain.Addr().String()); err != nil {
 		t.Fatal(err)
 	}
-	if err := send(honestOutside, honest, 300<<10); err != nil {
+	inside, err := listener.Accept()
+	if err != nil {
 		t.Fatal(err)
 	}
-	_ = badOutside.SetReadDeadline(time.Now().Add(10 * time.Second))
-	if _, err := badOutside.Read(make([]byte, 1)); err == nil || m.Cut() != 1 {
-		t.Errorf("the connection that holds the most was not closed: %v, %d cut", err, m.Cut())
-	}
-	unfinished.ConnOf(honest.RemoteAddr()).Finished(300 << 10)
-	if err := send(honestOutside, honest, 1000); err != nil {
-		t.Errorf("the other one was closed, too: %v", err)
-	}
-	if unfinished.ConnOf(badOutside.RemoteAddr()) != nil {
-		t.Error("a connection of somebody else is taken for one of the meter's")
-	}
-	if honest.RemoteAddr().String() != honestOutside.LocalAddr().String() || honest.RemoteAddr().Network() != "tcp" {
-		t.Errorf("the address %v does not read as it should", honest.RemoteAddr())
-	}
-	_, _ = bad.Close(), honest.Close()
-	if m.Bytes() != 0 {
-		t.Errorf("%d bytes after all ended", m.Bytes())
+	p.raw = unfinished.ConnOf(inside.RemoteAddr())
+	p.inside = p.raw.Frames(inside)
+	t.Cleanup(func() { _, _ = p.inside.Close(), p.outside.Close() })
+	p.send([]byte(preface))
+	return p
+}
+
+// send has the server read something.
+func (p *peer) send(b []byte) {
+	p.t.Helper()
+	go func() { _, _ = p.outside.Write(b) }()
+	into := make([]byte, p.pieces)
+	for left := len(b); left > 0; {
+		n, err := p.inside.Read(into[:min(left, p.pieces)])
+		if left -= n; err != nil && left > 0 {
+			p.t.Fatal(err)
+		}
 	}
 }
+
+// answer has the server write something.
+func (p *peer) answer(b []byte) {
+	p.t.Helper()
+	for len(b) > 0 {
+		n := min(len(b), p.pieces)
+		if _, err := p.inside.Write(b[:n]); err != nil {
+			p.t.Fatal(err)
+		}
+		b = b[n:]
+	}
+}
+
+func (p *peer) expect(what string, held int64) {
+	p.t.Helper()
+	if got := p.raw.Held(); got != held {
+		p.t.Errorf("%s: %d bytes are held, want %d", what, got, held)
+	}
+}
+
+// What is held of each stream is counted, whatever comes on others of the connection, and
+// however frames are cut.
+func TestWhatStreamsHold(t *testing.T) {
+	t.Parallel()
+	for _, pieces := range []int{1 << 20, 1000, 7, 1} {
+		m := unfinished.New(unfinished.Options{Bytes: 1 << 30})
+		p := newPeer(t, m, pieces)
+		p.answer(frame(4, 0, 0, []byte{0, 4, 0, 1, 0, 0})) // windows of 64 KiB
+		p.send(headers(1))
+		p.send(data(1, 0, message(1<<20, 50_000)))
+		p.expect("a message of which 50,000 bytes came", 50_005)
+		for stream := uint32(3); stream < 40; stream += 2 {
+			p.send(headers(stream))
+			p.send(data(stream, 1, message(1000, 1000)))
+			p.answer(frame(1, 4, stream, []byte("abc")))
+			p.answer(frame(0, 0, stream, message(3000, 3000)))
+			p.answer(frame(1, 5, stream, []byte("abc")))
+		}
+		p.expect("small calls on the same connection", 50_005)
+		p.send(headers(41))
+		p.send(frame(0, 8, 41, append(append([]byte{9}, message(100, 50)...), make([]byte, 9)...))) // padded
+		p.expect("a second one", 50_060)
+		p.send(frame(0, 0, 41, make([]byte, 50)))
+		p.expect("it is complete", 50_005)
+		p.answer(frame(3, 0, 1, []byte{0, 0, 0, 8}))
+		p.expect("the server has reset the first", 0)
+		p.send(data(1, 0, make([]byte, 10_000)))
+		p.expect("what comes on it later", 0)
+		p.send(headers(43))
+		p.send(data(43, 0, message(1<<20, 20_000)))
+		p.send(frame(3, 0, 43, []byte{0, 0, 0, 8}))
+		p.expect("the caller has reset one", 0)
+		p.send(data(51, 0, message(1<<20, 20_000)))
+		p.expect("a stream that was never opened", 0)
+		if pieces == 1 {
+			continue // the rest takes long
+		}
+		p.send(headers(53))
+		for range 60 {
+			p.send(data(53, 0, message(995, 995)))
+		}
+		p.expect("60 messages that the server does not take", 60_000-16<<10)
+		p.answer(frame(8, 0, 53, []byte{0, 0, 0xea, 0x60}))
+		p.expect("it has taken them", 0)
+		_ = p.inside.Close()
+		if m.Bytes() != 0 {
+			t.Errorf("%d bytes after all ended", m.Bytes())
+		}
+	}
+}
+
+// A connection that withholds the rest of much is closed, one that sends much and
+// finishes it goes on, and so does one that is small.
+func TestConnections(t *testing.T) {
+	t.Parallel()
+	m := unfinished.New(unfinished.Options{Bytes: 1 << 20})
+	honest, bad := newPeer(t, m, 1<<20), newPeer(t, m, 1<<20)
+	honest.send(headers(1))
+	for range 20 {
+		honest.send(data(1, 0, message(300<<10, 300<<10)))
+		honest.answer(frame(8, 0, 1, []byte{0, 4, 0xb0, 5}))
+	}
+	bad.send(headers(1))
+	bad.send(data(1, 0, message(1<<20, 900<<10)))
+	honest.send(data(1, 0, message(300<<10, 200<<10)))
+	_ = bad.outside.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if _, err := bad.outside.Read(make([]byte, 1)); err == nil || m.Cut() != 1 {
+		t.Errorf("the connection that holds the most was not closed: %v, %d cut", err, m.Cut())
+	}
+	honest.send(data(1, 0, make([]byte, 100<<10)))
+	if unfinished.ConnOf(bad.outside.RemoteAddr()) != nil {
+		t.Error("a connection of somebody else is taken for one of the meter's")
+	}
+	if address := honest.inside.RemoteAddr(); address.String() != honest.outside.LocalAddr().String() || address.Network() != "tcp" {
+		t.Errorf("the address %v does not read as it should", address)
+	}
+}
+
+// Of answers that nobody reads those of the connection go that has the most.
+func TestAnswersThatNobodyReads(t *testing.T) {
+	t.Parallel()
+	m := unfinished.New(unfinished.Options{Bytes: 1 << 20, Answers: 1 << 20})
+	a, b := newPeer(t, m, 1<<20), newPeer(t, m, 1<<20)
+	a.raw.Answers().Begin(600 << 10)
+	b.raw.Answers().Begin(400 << 10)
+	for range 100 {
+		b.raw.Answers().Begin(20 << 10)
+		b.raw.Answers().End(20 << 10)
+	}
+	if n := m.Answers().Cut(); n != 0 || a.raw.Unsent() != 600<<10 {
+		t.Fatalf("%d were cut, the first has %d bytes", n, a.raw.Unsent())
+	}
+	b.raw.Answers().Begin(100 << 10)
+	_ = a.outside.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if _, err := a.outside.Read(make([]byte, 1)); err == nil || m.Answers().Cut() != 1 || m.Cut() != 0 {
+		t.Errorf("the connection that has the most was not closed: %v", err)
+	}
+}
+
+// A connection on which streams are begun without end, which no server would have, is closed.
+func TestStreamsWithoutEnd(t *testing.T) {
+	t.Parallel()
+	m := unfinished.New(unfinished.Options{Bytes: 1 << 20, Streams: 100})
+	p := newPeer(t, m, 1<<20)
+	for stream := uint32(1); stream < 2*101; stream += 2 {
+		p.send(headers(stream))
+	}
+	_ = p.outside.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if _, err := p.outside.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("it is still open: %v", err)
+	}
+}
+
+func BenchmarkFrames(b *testing.B) {
+	m := unfinished.New(unfinished.Options{Bytes: 1 << 20})
+	plain, _ := net.Listen("tcp", "127.0.0.1:0")
+	defer plain.Close()
+	outside, err := net.Dial("tcp", plain.Addr().String())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer outside.Close()
+	conn, err := m.Listen(plain).Accept()
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer conn.Close()
+	memory := &inMemory{Conn: conn}
+	framed := unfinished.ConnOf(conn.RemoteAddr()).Frames(memory)
+	memory.next = []byte(preface)
+	into := make([]byte, 32<<10)
+	_, _ = framed.Read(into)
+	call := append(headers(1), data(1, 1, message(3000, 3000))...)
+	answer := append(append(frame(1, 4, 1, make([]byte, 10)), frame(0, 0, 1, message(1000, 1000))...), frame(1, 5, 1, make([]byte, 10))...)
+	stream := uint32(1)
+	b.ReportAllocs()
+	for b.Loop() {
+		for _, at := range []int{5, 9 + 3 + 5} {
+			binary.BigEndian.PutUint32(call[at:], stream)
+		}
+		binary.BigEndian.PutUint32(answer[len(answer)-14:], stream)
+		stream += 2
+		memory.next = call
+		_, _ = framed.Read(into)
+		_, _ = framed.Write(answer)
+	}
+}
+
+// inMemory is a connection that reads what it is told, and writes nothing.
+type inMemory struct {
+	net.Conn
+	next []byte
+}
+
+func (m *inMemory) Read(b []byte) (int, error)  { return copy(b, m.next), nil }
+func (m *inMemory) Write(b []byte) (int, error) { return len(b), nil }
 
 func BenchmarkConn(b *testing.B) {
 	m := unfinished.New(unfinished.Options{Bytes: 1 << 20})
@@ -165,4 +352,23 @@ func BenchmarkConn(b *testing.B) {
 		h.Add(1000)
 		h.Finished(1000)
 	}
+}
+
+// An answer that is larger than the bound is sent, if nobody else has many.
+func TestALargeAnswer(t *testing.T) {
+	t.Parallel()
+	m := unfinished.New(unfinished.Options{Bytes: 1 << 20, Answers: 1 << 20})
+	cut := 0
+	large := m.Answers().Begin(func() { cut++ })
+	large.Add(5 << 20)
+	if cut != 0 {
+		t.Error("a large answer was cut though it is the only one")
+	}
+	other := m.Answers().Begin(func() {})
+	other.Add(1 << 20)
+	if cut != 1 {
+		t.Error("a large answer was not cut though others need memory")
+	}
+	large.End()
+	other.End()
 }

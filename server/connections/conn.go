@@ -1,0 +1,147 @@
+package connections
+
+import (
+	"container/list"
+	"net"
+	"sync/atomic"
+)
+
+// Conn is a connection that is counted. The methods of a nil one do nothing.
+type Conn struct {
+	net.Conn
+	set *Set
+	// calls are in flight on it, used says that something came since it was last asked.
+	calls atomic.Int64
+	used  atomic.Bool
+	// known says that somebody was heard out on it. It changes under set.mu.
+	known atomic.Bool
+
+	// The rest is guarded by set.mu.
+
+	place  *list.Element // in set.unknown or set.known
+	held   *list.Element // in set.holders
+	exempt int
+	gone   bool
+}
+
+// Know notes that somebody was heard out on it who may call.
+func (c *Conn) Know() {
+	if c == nil || c.known.Load() {
+		return
+	}
+	s := c.set
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.gone || c.known.Load() {
+		return
+	}
+	s.unknown.Remove(c.place)
+	c.place = s.known.PushBack(c)
+	c.known.Store(true)
+}
+
+// Begin notes that a call is in flight on it, until End.
+func (c *Conn) Begin() {
+	if c != nil {
+		c.calls.Add(1)
+	}
+}
+
+// End notes that it is no more.
+func (c *Conn) End() {
+	if c != nil {
+		c.calls.Add(-1)
+	}
+}
+
+// BeginExempt counts a call that no other limit bounds, until EndExempt, and reports false if
+// the connection has too many. If all have, another one makes way.
+func (c *Conn) BeginExempt() bool {
+	if c == nil {
+		return true
+	}
+	s := c.set
+	s.mu.Lock()
+	if c.gone || s.options.ExemptEach > 0 && c.exempt >= s.options.ExemptEach {
+		s.mu.Unlock()
+		return false
+	}
+	var victim *Conn
+	if s.options.Exempt > 0 && s.exempt >= s.options.Exempt {
+		if victim = s.holderLocked(c); victim == nil {
+			s.mu.Unlock()
+			return false
+		}
+		s.removeLocked(victim)
+	}
+	c.exempt++
+	s.exempt++
+	if c.held == nil {
+		c.held = s.holders.PushBack(c)
+	}
+	s.mu.Unlock()
+	s.makeWay(victim)
+	return true
+}
+
+// EndExempt notes that such a call has ended.
+func (c *Conn) EndExempt() {
+	if c == nil {
+		return
+	}
+	s := c.set
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.gone {
+		return
+	}
+	c.exempt--
+	s.exempt--
+	if c.exempt == 0 {
+		s.holders.Remove(c.held)
+		c.held = nil
+	}
+}
+
+// Read implements net.Conn.
+func (c *Conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 && !c.used.Load() {
+		c.used.Store(true)
+	}
+	return n, err
+}
+
+// Close implements net.Conn.
+func (c *Conn) Close() error {
+	c.set.mu.Lock()
+	c.set.removeLocked(c)
+	c.set.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// RemoteAddr implements net.Conn. Of finds the connection by it.
+func (c *Conn) RemoteAddr() net.Addr { return address{c.Conn.RemoteAddr(), c} }
+
+// address is the address of a peer that knows the connection to it: all that gRPC tells
+// of a call's connection is its address.
+type address struct {
+	net.Addr
+	conn *Conn
+}
+
+// Of returns the connection of a peer's address, nil if it is not one of Listen's. The address
+// may be wrapped by one that has an Unwrap.
+func Of(addr net.Addr) *Conn {
+	for addr != nil {
+		switch a := addr.(type) {
+		case address:
+			return a.conn
+		case interface{ Unwrap() net.Addr }:
+			addr = a.Unwrap()
+		default:
+			return nil
+		}
+	}
+	return nil
+}
