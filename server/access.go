@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/auth"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	files "github.com/setpoint-dev/setpoint/server/auth/watched"
+	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -56,23 +57,42 @@ var (
 	}
 )
 
-// caller is who makes a call. Nil is whoever calls in the process, or anybody where
-// nobody is asked: they may do everything.
+// caller is who makes a call, and what the policy says of them. It never changes. Nil is
+// whoever calls in the process, or anybody where nobody is asked: they may do everything.
 type caller struct {
-	access   *Access
-	creds    auth.Credentials
 	identity *auth.Identity
-	// grants are those of the policy at checked, in nanoseconds since the Unix epoch.
-	grants  atomic.Pointer[policy.Grants]
-	checked atomic.Int64
+	grants   *policy.Grants
+	// policy is what grants are of, and generation the authenticator's when it was asked.
+	policy     *policy.Policy
+	generation uint64
+	// checked is when, in nanoseconds since the Unix epoch.
+	checked int64
+}
+
+// session is a call, or a stream, by one who was asked for credentials.
+type session struct {
+	access *Access
+	method string
+	creds  auth.Credentials
+	// first is who it was at the beginning, and now who it is, as of the last look.
+	first caller
+	now   atomic.Pointer[caller]
 }
 
 type callerKey struct{}
 
+// sessionOf returns the session of a call, nil if nobody was asked.
+func sessionOf(ctx context.Context) *session {
+	s, _ := ctx.Value(callerKey{}).(*session)
+	return s
+}
+
 // callerOf returns who makes a call, nil for everybody.
 func callerOf(ctx context.Context) *caller {
-	c, _ := ctx.Value(callerKey{}).(*caller)
-	return c
+	if s := sessionOf(ctx); s != nil {
+		return s.now.Load()
+	}
+	return nil
 }
 
 func (c *caller) name() string {
@@ -87,7 +107,22 @@ func (c *caller) check(verb policy.Verb, key store.Key) error {
 	if c == nil {
 		return nil
 	}
-	return denied(c.grants.Load().Check(verb, key.Cluster, key.Namespace))
+	return denied(c.grants.Check(verb, key.Cluster, key.Namespace))
+}
+
+// checkChange returns PERMISSION_DENIED to callers of whose calls about a target nothing
+// may be recorded: what they may not write they may neither settle nor delete.
+func (c *caller) checkChange(verb policy.Verb, key store.Key) error {
+	if c == nil || !c.grants.HasOptions() {
+		return nil
+	}
+	set := c.grants.Options(key.Cluster, key.Namespace, key.Target)
+	if set.DryRunOnly == nil || !*set.DryRunOnly {
+		return nil
+	}
+	return newError(codes.PermissionDenied, setpointv1.ErrorReason_ERROR_REASON_PERMISSION_DENIED,
+		c.identity.Name+" may do nothing about "+clip(key.String())+" that is recorded: the policy allows dry runs only (dryRunOnly)",
+		"identity", c.identity.Name, "verb", verb.String())
 }
 
 // within returns what of a listing the caller may see; nil: everything.
@@ -95,7 +130,7 @@ func (c *caller) within(verb policy.Verb, filter store.Filter) (*policy.Scope, e
 	if c == nil {
 		return nil, nil
 	}
-	scope := c.grants.Load().Within(verb, filter.Cluster, filter.Namespace)
+	scope := c.grants.Within(verb, filter.Cluster, filter.Namespace)
 	if scope.None() {
 		return nil, denied(&policy.DeniedError{Identity: c.identity.Name, Verb: verb, Cluster: orAll(filter.Cluster), Namespace: orAll(filter.Namespace)})
 	}
@@ -111,70 +146,108 @@ func orAll(name string) string {
 
 // configured reports whether the operator has set options for some of the caller's
 // targets.
-func (c *caller) configured() bool { return c != nil && c.grants.Load().HasOptions() }
+func (c *caller) configured() bool { return c != nil && c.grants.HasOptions() }
 
-// renewAfter is how long a stream goes on before its caller is looked at again.
+// renewAfter is how long a caller may count without being looked at again, though no file
+// and no key has changed meanwhile: keys that can't be fetched end by time.
 const renewAfter = time.Second
 
-// renew looks at a stream's caller again: a token may have been revoked, the policy
-// may have changed.
-func (c *caller) renew(ctx context.Context, now time.Time) error {
-	if c == nil || now.UnixNano()-c.checked.Load() < int64(renewAfter) {
+// renew looks at a stream's caller again, before a message is taken or sent: a token may
+// have been revoked or have ended, a certificate too; groups and policy may have changed.
+// While nothing has, that takes some loads and no memory. Nil, nil: nobody is asked.
+func (s *Server) renew(ctx context.Context, open *session) (*caller, error) {
+	if open == nil {
+		return nil, nil
+	}
+	c := open.now.Load()
+	if s.counts(c) {
+		return c, nil
+	}
+	next := &caller{}
+	if err := s.establish(ctx, open, next, nil); err != nil {
+		return nil, err
+	}
+	open.now.Store(next)
+	return next, nil
+}
+
+// counts reports whether nothing can have changed of what is known of a caller.
+func (s *Server) counts(c *caller) bool {
+	access := s.options.Access
+	now := time.Now()
+	return c.generation == access.Authenticator.Generation() && c.policy == access.Policy.Load() &&
+		now.UnixNano()-c.checked < int64(renewAfter) && (c.identity.Expires.IsZero() || now.Before(c.identity.Expires))
+}
+
+// establish finds out who a session is by, unless that is known, and whether they may make
+// such calls at all. waits may be nil; see auth.Credentials.
+func (s *Server) establish(ctx context.Context, open *session, c *caller, waits func()) error {
+	// Before the credentials are looked at: what changes meanwhile is seen next time.
+	c.generation, c.checked = open.access.Authenticator.Generation(), time.Now().UnixNano()
+	if c.identity == nil {
+		asked := open.creds
+		asked.Waits = waits
+		identity, err := open.access.Authenticator.Authenticate(ctx, asked)
+		if err != nil {
+			return s.refuseUnknown(open.method, err)
+		}
+		c.identity = identity
+	}
+	c.policy = open.access.Policy.Load()
+	c.grants = c.policy.For(c.identity)
+	s.noteLimits(c)
+	if knownCalls[open.method] {
 		return nil
 	}
-	if c.creds.Authorization != nil || c.creds.TLS != nil {
-		if _, err := c.access.Authenticator.Authenticate(ctx, c.creds); err != nil {
-			return unauthenticated(err)
-		}
-	}
-	c.grants.Store(c.access.Policy.Load().For(c.identity))
-	c.checked.Store(now.UnixNano())
-	return nil
+	// Of an unknown method the verb is 0, which nobody is allowed.
+	return denied(c.grants.CheckAnywhere(verbs[open.method]))
 }
 
 // identified is what was found out of who makes a call: who it is, unless nobody is
 // asked or nobody is known, and why they may not make such calls at all.
 type identified struct {
-	caller *caller
-	err    error
+	session *session
+	err     error
 }
 
-// identify finds out who makes a call, and whether they may make such calls at all.
-func (s *Server) identify(ctx context.Context, method string) (who identified) {
+// identify finds out who makes a call, and whether they may make such calls at all. Where
+// that takes an answer of an issuer, the call gives its place back meanwhile; the ticket may
+// be nil.
+func (s *Server) identify(ctx context.Context, method string, ticket *limit.Ticket) (who identified) {
 	access := s.options.Access
 	if access == nil || openCalls[method] {
 		return identified{}
 	}
-	c := &caller{access: access}
+	open := &session{access: access, method: method}
 	if isFromGateway(ctx) {
-		identity, ok := identityFromGateway(ctx)
-		if !ok {
+		rest := s.restCallerOf(ctx)
+		if rest == nil {
 			return identified{err: newError(codes.Internal, setpointv1.ErrorReason_ERROR_REASON_UNSPECIFIED, "internal error")}
 		}
-		c.identity = identity
-	} else {
-		c.creds = credentialsOf(ctx)
-		identity, err := access.Authenticator.Authenticate(ctx, c.creds)
-		if err != nil {
-			return identified{err: s.refuseUnknown(method, err)}
+		open.creds = rest.creds
+		if rest.generation == access.Authenticator.Generation() { // else while the body came something changed
+			open.first.identity = rest.identity
 		}
-		c.identity = identity
+	} else {
+		open.creds = credentialsOf(ctx)
 	}
-	c.grants.Store(access.Policy.Load().For(c.identity))
-	c.checked.Store(s.options.Clock().UnixNano())
-	s.noteLimits(c)
-	if knownCalls[method] {
-		return identified{caller: c}
+	var waits func()
+	if ticket != nil {
+		waits = ticket.Wait
 	}
-	// Of an unknown method the verb is 0, which nobody is allowed.
-	return identified{c, denied(c.grants.Load().CheckAnywhere(verbs[method]))}
+	err := s.establish(ctx, open, &open.first, waits)
+	if open.first.identity == nil {
+		return identified{err: err}
+	}
+	open.now.Store(&open.first)
+	return identified{open, err}
 }
 
 // allow returns the context of a call by whom was found, or why it may not be made.
 func (who identified) allow(ctx context.Context) (context.Context, error) {
-	if who.caller != nil {
-		noteIdentity(ctx, who.caller.identity.Name)
-		ctx = context.WithValue(ctx, callerKey{}, who.caller)
+	if who.session != nil {
+		noteIdentity(ctx, who.session.first.identity.Name)
+		ctx = context.WithValue(ctx, callerKey{}, who.session)
 	}
 	return ctx, who.err
 }
@@ -193,7 +266,7 @@ func credentialsOf(ctx context.Context) auth.Credentials {
 func (s *Server) authenticateCalls(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	who, early := identifiedEarly(ctx)
 	if !early {
-		who = s.identify(ctx, info.FullMethod)
+		who = s.identify(ctx, info.FullMethod, nil)
 	}
 	ctx, err := who.allow(ctx)
 	if err != nil {
@@ -203,11 +276,24 @@ func (s *Server) authenticateCalls(ctx context.Context, req any, info *grpc.Unar
 }
 
 func (s *Server) authenticateStreams(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	ctx, err := s.identify(stream.Context(), info.FullMethod).allow(stream.Context())
+	// A stream runs nothing by itself; its messages are let in each.
+	ticket, err := begin(stream.Context())
 	if err != nil {
 		return err
 	}
-	return handler(srv, streamOf{stream, ctx})
+	who := s.identify(stream.Context(), info.FullMethod, ticket)
+	if ticket != nil {
+		ticket.Release()
+	}
+	ctx, err := who.allow(stream.Context())
+	if err != nil {
+		return err
+	}
+	in := streamOf{stream, ctx}
+	if who.session == nil || info.FullMethod == streamMethod { // which looks at each message by itself
+		return handler(srv, in)
+	}
+	return handler(srv, renewedStream{in, s, who.session})
 }
 
 // streamOf is a stream with another context.
@@ -218,6 +304,30 @@ type streamOf struct {
 
 // Context implements grpc.ServerStream.
 func (s streamOf) Context() context.Context { return s.ctx }
+
+// renewedStream ends once its caller may not make such calls any more.
+type renewedStream struct {
+	streamOf
+	server  *Server
+	session *session
+}
+
+// RecvMsg implements grpc.ServerStream, as does SendMsg.
+func (s renewedStream) RecvMsg(m any) error {
+	if err := s.streamOf.RecvMsg(m); err != nil {
+		return err
+	}
+	_, err := s.server.renew(s.ctx, s.session)
+	return err
+}
+
+// SendMsg sends nothing to those who may not know.
+func (s renewedStream) SendMsg(m any) error {
+	if _, err := s.server.renew(s.ctx, s.session); err != nil {
+		return err
+	}
+	return s.streamOf.SendMsg(m)
+}
 
 // refuseUnknown logs and returns why a caller is not known.
 func (s *Server) refuseUnknown(where string, err error) error {

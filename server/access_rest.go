@@ -2,10 +2,11 @@ package server
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"net/http"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"go.uber.org/zap"
@@ -16,21 +17,46 @@ import (
 	"github.com/setpoint-dev/setpoint/server/auth"
 )
 
-// gatewayCaller is the metadata in which the gateway tells who calls. It counts only
-// on the connection within the process.
+// gatewayCaller is the metadata in which the gateway tells which of the REST calls that
+// are going on a call is. It counts only on the connection within the process. Identities
+// themselves can be longer than headers may be: groups are as many as an issuer likes.
 const gatewayCaller = "setpoint-gateway-caller"
+
+// restCaller is who makes a REST call, while it lasts.
+type restCaller struct {
+	identity *auth.Identity
+	creds    auth.Credentials
+	// generation is the authenticator's when it said who it is.
+	generation uint64
+	// handle is what the gateway names the call by; empty unless it has to.
+	handle string
+}
+
+// restCallers are those of calls that go over the gateway.
+type restCallers struct {
+	last  atomic.Uint64
+	calls sync.Map // of *restCaller by handle
+}
 
 // authenticated lets REST calls pass whose caller is known, before their bodies are
 // read, and tells gRPC who it is.
 func (s *Server) authenticated(mux *runtime.ServeMux, next http.Handler) http.Handler {
 	if s.options.Access == nil {
-		return next
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			trimHeaders(r)
+			next.ServeHTTP(w, r)
+		})
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		identity, err := s.options.Access.Authenticator.Authenticate(r.Context(), auth.Credentials{
-			Authorization: r.Header.Values("Authorization"), TLS: r.TLS,
-		})
-		if err != nil {
+		c := &restCaller{creds: auth.Credentials{Authorization: r.Header.Values("Authorization"), TLS: r.TLS}}
+		c.generation = s.options.Access.Authenticator.Generation()
+		asked := c.creds
+		ticket := restTicketOf(r.Context())
+		if ticket != nil {
+			asked.Waits = ticket.Wait
+		}
+		var err error
+		if c.identity, err = s.options.Access.Authenticator.Authenticate(r.Context(), asked); err != nil {
 			err = s.refuseUnknown(r.Method+" "+r.URL.Path, err)
 			if r.ContentLength != 0 {
 				hangUp(w)
@@ -38,13 +64,28 @@ func (s *Server) authenticated(mux *runtime.ServeMux, next http.Handler) http.Ha
 			answerStatus(mux, w, r, status.Convert(err))
 			return
 		}
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), restCallerKey{}, identity)))
+		noteRESTCaller(r.Context(), c.identity.Name)
+		if ticket != nil { // it may have given its place back
+			if refusal := ticket.Arrived(); refusal.Refused() {
+				hangUp(w)
+				answerRefusal(mux, w, r, refusal)
+				return
+			}
+		}
+		trimHeaders(r)
+		defer func() {
+			if c.handle != "" {
+				s.restCallers.calls.Delete(c.handle)
+			}
+		}()
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), restCallerKey{}, c)))
 	})
 }
 
 // answerStatus answers as the gateway does, but for the header that says how to
 // authenticate, in which the gateway would put the message.
 func answerStatus(mux *runtime.ServeMux, w http.ResponseWriter, r *http.Request, s *status.Status) {
+	noteRESTError(r.Context(), s.Err())
 	_, marshaler := runtime.MarshalerForRequest(mux, r)
 	w.Header().Set("Content-Type", marshaler.ContentType(s.Proto()))
 	if s.Code() == codes.Unauthenticated {
@@ -61,41 +102,64 @@ func answerStatus(mux *runtime.ServeMux, w http.ResponseWriter, r *http.Request,
 
 type restCallerKey struct{}
 
+// restNameOf returns who makes a REST call, as far as that is known before its message is read.
+func restNameOf(ctx context.Context) string {
+	if c, ok := ctx.Value(restCallerKey{}).(*restCaller); ok {
+		return c.identity.Name
+	}
+	return ""
+}
+
 // callerMetadata is what the gateway tells gRPC of a call.
-func callerMetadata(ctx context.Context, _ *http.Request) metadata.MD {
-	identity, ok := ctx.Value(restCallerKey{}).(*auth.Identity)
+func (s *Server) callerMetadata(ctx context.Context, _ *http.Request) metadata.MD {
+	c, ok := ctx.Value(restCallerKey{}).(*restCaller)
 	if !ok {
 		return nil
 	}
-	text, err := json.Marshal(gatewayIdentity{identity.Name, identity.Method, identity.Groups.Names()})
-	if err != nil {
+	if c.handle == "" {
+		c.handle = strconv.FormatUint(s.restCallers.last.Add(1), 36)
+		s.restCallers.calls.Store(c.handle, c)
+	}
+	return metadata.Pairs(gatewayCaller, c.handle)
+}
+
+// restCallerOf returns who makes a call that comes from REST; nil: nobody knows.
+func (s *Server) restCallerOf(ctx context.Context) *restCaller {
+	// The short way has not left the call's context.
+	if c, ok := ctx.Value(restCallerKey{}).(*restCaller); ok {
+		return c
+	}
+	handles := metadata.ValueFromIncomingContext(ctx, gatewayCaller)
+	if len(handles) != 1 {
 		return nil
 	}
-	return metadata.Pairs(gatewayCaller, base64.StdEncoding.EncodeToString(text))
+	c, _ := s.restCallers.calls.Load(handles[0])
+	known, _ := c.(*restCaller)
+	return known
 }
 
-// gatewayIdentity is an identity on its way from the gateway.
-type gatewayIdentity struct {
-	Name   string
-	Method auth.Method
-	Groups []string
+// Bounds of headers that the gateway passes on, in bytes: together they must be less than a
+// call over gRPC may have.
+var maxForwarded = map[string]int{
+	"Traceparent": 256, "Tracestate": 512, "X-Forwarded-For": 1024, "X-Forwarded-Host": maxHost, "User-Agent": 256,
 }
 
-// identityFromGateway reads what callerMetadata wrote.
-func identityFromGateway(ctx context.Context) (*auth.Identity, bool) {
-	values := metadata.ValueFromIncomingContext(ctx, gatewayCaller)
-	if len(values) != 1 {
-		return nil, false
+const maxHost = 512
+
+// trimHeaders takes out what REST allows and gRPC would not, and credentials, which are known
+// by then.
+func trimHeaders(r *http.Request) {
+	r.Header.Del("Authorization")
+	for name, most := range maxForwarded {
+		length := 0
+		for _, value := range r.Header[name] {
+			length += len(value)
+		}
+		if length > most {
+			r.Header.Del(name)
+		}
 	}
-	text, err := base64.StdEncoding.DecodeString(values[0])
-	if err != nil {
-		return nil, false
-	}
-	var g gatewayIdentity
-	if err := json.Unmarshal(text, &g); err != nil || g.Name == "" {
-		return nil, false
-	}
-	return &auth.Identity{Name: g.Name, Method: g.Method, Groups: auth.NewGroups(g.Groups...)}, true
+	r.Host = r.Host[:min(len(r.Host), maxHost)]
 }
 
 // forwardedHeader says which headers of a REST call gRPC gets to see, and as what.

@@ -295,6 +295,37 @@ func TestEveryRouteAsksWhoCallsAndWhatTheyMay(t *testing.T) {
 	}
 }
 
+// What a caller is told who may not know tells nothing of what there is: the same of a target
+// that others have, and of one that nobody has.
+func TestRefusalsDoNotTellWhatThereIs(t *testing.T) {
+	t.Parallel()
+	s := guarded(t)
+	const nowhere = "clusters/prod/namespaces/shop/targets/abc"
+	if _, err := s.recommendations.Recommend(as(t.Context(), adminToken), requestFor(otherTarget)); err != nil {
+		t.Fatal(err)
+	}
+	about := func(target string, err error) string {
+		return strings.ReplaceAll(fmt.Sprint(status.Convert(err).Proto()), target, "TARGET")
+	}
+	for _, r := range rpcs() {
+		for who, token := range map[string]string{"scaler": scalerToken, "reader": readerToken, "nobody": nobodyToken, "stranger": ""} {
+			there, not := r.call(as(t.Context(), token), t, s, otherTarget), r.call(as(t.Context(), token), t, s, nowhere)
+			if there == nil || about(otherTarget, there) != about(nowhere, not) {
+				t.Errorf("%s as %s: of a target that is there %v, of one that is not %v", r.full, who, there, not)
+			}
+			rule, _ := proto.GetExtension(r.method.Options(), annotations.E_Http).(*annotations.HttpRule)
+			if rule == nil {
+				continue
+			}
+			code, body := s.route(t, r, rule, token, "prod")
+			codeNot, bodyNot := s.route(t, r, rule, token, "nil")
+			if code != codeNot || strings.ReplaceAll(body, "prod", "CLUSTER") != strings.ReplaceAll(bodyNot, "nil", "CLUSTER") {
+				t.Errorf("%s as %s over REST: of a target that is there %d %s, of one that is not %d %s", r.full, who, code, body, codeNot, bodyNot)
+			}
+		}
+	}
+}
+
 // route makes the call of a route.
 func (s *service) route(t *testing.T, r rpc, rule *annotations.HttpRule, token, cluster string) (int, string) {
 	t.Helper()

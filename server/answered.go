@@ -81,15 +81,15 @@ func (t *targets) decisionFields(ctx context.Context, j *job) []zapcore.Field {
 	fields := append(make([]zapcore.Field, 0, 20),
 		zap.String("target", j.target), zap.Int32("from", d.Current), zap.Int32("to", d.Desired),
 		zap.String("action", conversion.Action(d.Current, d.Desired)),
-		zap.String("reason", d.Reason), zap.Stringer("recommendation", d.ID),
+		zap.String("reason", clipMarked(d.Reason)), zap.Stringer("recommendation", d.ID),
 		zap.String("requestId", callOf(ctx).id()), zap.String("identity", j.caller.name()),
 		zap.String("profile", profile.Name()), zap.Bool("dryRun", false),
 		zap.Int("attempts", j.attempts), zap.Duration("duration", t.options.Clock().Sub(j.started)))
 	if d.Error != "" {
-		fields = append(fields, zap.String("error", clip(d.Error)))
+		fields = append(fields, zap.String("error", clipMarked(d.Error)))
 	}
 	if j.requestID != "" {
-		fields = append(fields, zap.String("bodyRequestId", j.requestID))
+		fields = append(fields, zap.String("bodyRequestId", clipMarked(j.requestID)))
 	}
 	if trace := t.options.Tracing.ID(ctx); trace != "" {
 		fields = append(fields, zap.String("trace", trace))

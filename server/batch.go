@@ -6,28 +6,50 @@ import (
 	"fmt"
 	"slices"
 
+	"google.golang.org/grpc/status"
+
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// recommendAll runs many jobs to their ends with few round trips: one load for
-// all targets that nothing is remembered of, then one swap for all in each round.
+// recommendAll runs many jobs to their ends with few round trips: one load for each
+// decidedAtOnce targets that nothing is remembered of, then one swap for them in each round.
 // Jobs of one target are decided in their order, each on what the one before it left.
 func (t *targets) recommendAll(ctx context.Context, jobs []job) {
 	queues := t.withoutOutage(ctx, queueByTarget(jobs))
+	parts := (len(queues) + decidedAtOnce - 1) / decidedAtOnce
+	for ; parts > 0; parts-- { // of about the same size, for each takes round trips
+		n := (len(queues) + parts - 1) / parts
+		t.decideAll(ctx, queues[:n])
+		queues = queues[n:]
+	}
+}
+
+// decidedAtOnce is how many targets of a batch are decided at once: each has its record in
+// memory meanwhile, as stored, decoded and as it is to be stored, and records may be some
+// hundred times as large as usual ones.
+const decidedAtOnce = 250
+
+func (t *targets) decideAll(ctx context.Context, queues []*queue) {
 	queues = t.loadAll(ctx, t.recallAll(queues), queues)
 	for len(queues) > 0 {
-		swaps, swapping, doubtful := t.decideRound(queues)
+		swaps, swapping, doubtful := t.decideRound(ctx, queues)
 		rest := t.loadAll(ctx, doubtful, doubtful)
 		results, errs := t.swapAll(ctx, swaps)
+		lost := 0 // of the races of one job, the most
 		for i, q := range swapping {
 			if errs != nil && errs[i] != nil {
+				q.jobs[0].doubtful = true
 				t.failQueue(ctx, q, errs[i])
 				continue
 			}
-			t.settleRound(q, results[i], swaps[i].Value)
+			if t.settleRound(q, results[i], swaps[i].Value); !results[i].Swapped && len(q.jobs) > 0 {
+				lost = max(lost, q.jobs[0].attempts)
+			}
 			rest = append(rest, q)
 		}
-		queues = undecided(rest)
+		if queues = undecided(rest); lost > 0 {
+			pause(ctx, lost)
+		}
 	}
 }
 
@@ -153,13 +175,20 @@ func byItem(err error, n, results int) []error {
 
 // decideRound decides the next job of each target and returns the swaps, with
 // the queue each is of. Jobs that end without a swap make way for the next, unless
-// they were decided on a record that is only remembered: those are doubtful.
-func (t *targets) decideRound(queues []*queue) (swaps []store.Swap, swapping, doubtful []*queue) {
+// they were decided on a record that is only remembered: those are doubtful. Nothing is
+// decided for a caller who is gone. Where the server's own time is up the store says so.
+func (t *targets) decideRound(ctx context.Context, queues []*queue) (swaps []store.Swap, swapping, doubtful []*queue) {
 	swaps, swapping = make([]store.Swap, 0, len(queues)), make([]*queue, 0, len(queues))
 	room := make([]byte, (len(queues)+1)*usualRecord)
+	var tidy []store.Swap
 	for _, q := range queues {
 		for len(q.jobs) > 0 {
 			j := q.jobs[0]
+			if gone := callerGone(ctx); gone != nil {
+				j.err = status.FromContextError(gone).Err()
+				q.jobs = q.jobs[1:]
+				continue
+			}
 			j.guessed = q.guessed
 			value := t.decide(j, q.record, room)
 			if !j.done() {
@@ -173,9 +202,12 @@ func (t *targets) decideRound(queues []*queue) (swaps []store.Swap, swapping, do
 				doubtful = append(doubtful, q)
 				break
 			}
-			q.jobs = q.jobs[1:]
+			if q.jobs = q.jobs[1:]; value != nil && len(q.jobs) == 0 {
+				tidy = append(tidy, store.Swap{Key: j.key, Old: q.record.Version, Value: value})
+			}
 		}
 	}
+	t.tidy(ctx, tidy...)
 	return swaps, swapping, doubtful
 }
 

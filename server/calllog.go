@@ -76,7 +76,7 @@ func (o *observer) fields(c *call, method *telemetry.Method, code codes.Code, to
 // rare adds the fields that most lines don't have.
 func (o *observer) rare(ctx context.Context, fields []zap.Field, err error) []zap.Field {
 	if err != nil {
-		fields = append(fields, zap.String("error", clip(status.Convert(err).Message())))
+		fields = append(fields, zap.String("error", clipMarked(status.Convert(err).Message())))
 	}
 	if trace := o.tracing.ID(ctx); trace != "" {
 		fields = append(fields, zap.String("trace", trace))

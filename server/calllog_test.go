@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server"
@@ -147,6 +148,55 @@ func TestWhichCallsAreLogged(t *testing.T) {
 				t.Errorf("a path that is not served is logged: %v, want %v", got, tt.bad)
 			}
 		})
+	}
+}
+
+// Why a caller is refused is logged at one level, whichever way it came, and with one code.
+func TestRefusalsAreLoggedAlikeOverBothTransports(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, token, target, code string
+	}{
+		{"without credentials", "", shopTarget, "Unauthenticated"},
+		{"with an unknown token", unknownToken, shopTarget, "Unauthenticated"},
+		{"who may do nothing", nobodyToken, shopTarget, "PermissionDenied"},
+		{"who may recommend elsewhere", scalerToken, otherTarget, "PermissionDenied"},
+	} {
+		for _, which := range server.CallLogs() {
+			t.Run(fmt.Sprintf("%s, of %s", tt.name, which), func(t *testing.T) {
+				t.Parallel()
+				var logs *observer.ObservedLogs
+				s := guarded(t, logged(zap.DebugLevel, which, &logs))
+				_, err := s.recommendations.Recommend(as(t.Context(), tt.token), requestFor(tt.target))
+				if got := status.Code(err).String(); got != tt.code {
+					t.Fatalf("refused as %s", got)
+				}
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+recommendPath(tt.target), strings.NewReader(webBody))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if tt.token != "" {
+					req.Header.Set("Authorization", "Bearer "+tt.token)
+				}
+				if _, err := s.send(req); err != nil {
+					t.Fatal(err)
+				}
+				calls := lines(logs, "call")
+				if len(calls) != 2 {
+					t.Fatalf("%d lines, want one of each: %v", len(calls), calls)
+				}
+				want := "info"
+				if which == server.LogNoCalls {
+					want = "debug"
+				}
+				for i, transport := range []string{"grpc", "rest"} {
+					expectFields(t, calls[i], map[string]any{"level": want, "transport": transport, "code": tt.code, "error": calls[0]["error"]})
+				}
+				if text, _ := calls[0]["error"].(string); text == "" {
+					t.Error("the lines don't say why")
+				}
+			})
+		}
 	}
 }
 

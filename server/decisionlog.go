@@ -16,6 +16,12 @@ const (
 	// decisionLogBacklog bounds the entries that wait to be written; beyond it
 	// they are dropped and counted.
 	decisionLogBacklog = 8192
+	// decisionLogBytes bounds what these entries take: where nothing is written, they are
+	// dropped and counted as well.
+	decisionLogBytes = 16 << 20
+	// maxLoggedBytes bounds one decision: what is longer goes without readings and with
+	// the beginnings of its texts.
+	maxLoggedBytes = 8 << 10
 	// decisionLogBatch bounds the entries of one write.
 	decisionLogBatch = 512
 	// decisionLogTimeout bounds one write.
@@ -37,6 +43,7 @@ type decisionLog struct {
 	mu      sync.Mutex
 	closed  bool // guarded by mu
 	dropped int  // guarded by mu
+	bytes   int  // of the entries that wait or are being written, guarded by mu
 }
 
 // logEntry is decisions to write, or a marker: flushed is closed when all before
@@ -75,13 +82,27 @@ func (l *decisionLog) append(key store.Key, decisions ...logged) {
 	}
 	// The job that they come from uses its slice again.
 	entry := logEntry{key: key, decisions: slices.Clone(decisions)}
-	select {
-	case l.entries <- entry:
-	default:
-		if l.dropped++; l.dropped&(l.dropped-1) == 0 {
-			l.log.Warn("decision log too slow, entries dropped", zap.Int("droppedSoFar", l.dropped))
+	if size := entry.size(); l.bytes+size <= decisionLogBytes {
+		select {
+		case l.entries <- entry:
+			l.bytes += size
+			return
+		default:
 		}
 	}
+	if l.dropped++; l.dropped&(l.dropped-1) == 0 {
+		l.log.Warn("decision log too slow, entries dropped", zap.Int("droppedSoFar", l.dropped))
+	}
+}
+
+// size is about what the entry takes, in bytes.
+func (e *logEntry) size() int {
+	const overhead = 128
+	n := overhead + len(e.key.Cluster) + len(e.key.Namespace) + len(e.key.Target)
+	for i := range e.decisions {
+		n += len(e.decisions[i].value)
+	}
+	return n
 }
 
 // flush waits until what was appended before is written.
@@ -157,9 +178,15 @@ func (l *decisionLog) write(batch []logEntry) {
 		}
 		cancel()
 	}
+	written := 0
 	for _, entry := range batch {
 		if entry.flushed != nil {
 			close(entry.flushed)
+			continue
 		}
+		written += entry.size()
 	}
+	l.mu.Lock()
+	l.bytes -= written
+	l.mu.Unlock()
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 
@@ -10,7 +9,6 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/conversion"
-	"github.com/setpoint-dev/setpoint/store"
 )
 
 func (s *targetService) ListDecisions(ctx context.Context, req *setpointv1.ListDecisionsRequest) (*setpointv1.ListDecisionsResponse, error) {
@@ -20,6 +18,22 @@ func (s *targetService) ListDecisions(ctx context.Context, req *setpointv1.ListD
 	if err := callerOf(ctx).check(policy.Read, parseTarget(req.GetParent())); err != nil {
 		return nil, err
 	}
+	list := listOf(ctx, listDecisionsMethod, req.GetParent(), nil)
+	position, err := s.pages.position(ctx, list, req.GetPageToken())
+	if err != nil {
+		return nil, err
+	}
+	page, err := s.listDecisions(ctx, req, position)
+	if err != nil {
+		return nil, err
+	}
+	page.NextPageToken, err = s.pages.next(ctx, list, page.GetNextPageToken())
+	return page, err
+}
+
+// listDecisions returns the page at a position, "" for the first, with the position of the
+// next instead of its token.
+func (s *targetService) listDecisions(ctx context.Context, req *setpointv1.ListDecisionsRequest, position string) (*setpointv1.ListDecisionsResponse, error) {
 	// Before the record is read: what this instance has logged is not newer then.
 	if err := s.targets.decisions.flush(ctx); err != nil {
 		return nil, storeError(ctx, req.GetParent(), err)
@@ -29,7 +43,7 @@ func (s *targetService) ListDecisions(ctx context.Context, req *setpointv1.ListD
 		return nil, err
 	}
 	size := pageSize(req.GetPageSize(), defaultDecisionsPage)
-	position, shown := req.GetPageToken(), ""
+	first, shown := position == "", ""
 	if id, ok := strings.CutPrefix(position, afterRecord); ok {
 		position, shown = "", id
 	}
@@ -37,25 +51,22 @@ func (s *targetService) ListDecisions(ctx context.Context, req *setpointv1.ListD
 	if err != nil {
 		return nil, err
 	}
-	if req.GetPageToken() == "" {
+	if first {
 		return s.withRecord(ctx, req.GetParent(), history, page, size)
 	}
 	page.Decisions = slices.DeleteFunc(page.GetDecisions(), func(d *setpointv1.Decision) bool { return d.GetRecommendationId() == shown })
 	return page, nil
 }
 
-// afterRecord begins the page token that follows a page with nothing but the decision
+// afterRecord begins the position that follows a page with nothing but the decision
 // in the record, whose id follows: it may be logged by then.
 const afterRecord = "pending-"
 
 // logPage reads a page of the log. What is there and is no decision is left out.
 func (s *targetService) logPage(ctx context.Context, target, position string, size int) (*setpointv1.ListDecisionsResponse, error) {
-	values, next, err := s.log.ReadLog(ctx, parseTarget(target), position, size)
-	if errors.Is(err, store.ErrInvalidPosition) {
-		return nil, badPageToken()
-	}
+	values, next, err := s.decisionsPage(ctx, target, position, size)
 	if err != nil {
-		return nil, storeError(ctx, target, err)
+		return nil, err
 	}
 	page := &setpointv1.ListDecisionsResponse{NextPageToken: next}
 	for _, value := range values {

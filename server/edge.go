@@ -4,19 +4,22 @@ import (
 	"crypto/tls"
 	"math"
 	"net"
+	"net/http"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
+
+	"github.com/setpoint-dev/setpoint/server/unfinished"
 )
 
 // gatewayNetwork is the network of connections within the process.
 const gatewayNetwork = "bufconn"
 
-// edgeCredentials secure connections from outside, and leave those of the gateway alone,
-// which do not leave the process.
+// edgeCredentials secure connections from outside, if that is configured, and have what comes
+// on them looked at. They leave those of the gateway alone, which do not leave the process.
 type edgeCredentials struct {
 	credentials.TransportCredentials
 	inside credentials.TransportCredentials
@@ -24,7 +27,7 @@ type edgeCredentials struct {
 
 func newEdgeCredentials(config *tls.Config) credentials.TransportCredentials {
 	if config == nil {
-		return insecure.NewCredentials()
+		return edgeCredentials{insecure.NewCredentials(), insecure.NewCredentials()}
 	}
 	return edgeCredentials{credentials.NewTLS(config), insecure.NewCredentials()}
 }
@@ -34,7 +37,11 @@ func (c edgeCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.A
 	if conn.RemoteAddr().Network() == gatewayNetwork {
 		return c.inside.ServerHandshake(conn)
 	}
-	return c.TransportCredentials.ServerHandshake(conn)
+	clear, info, err := c.TransportCredentials.ServerHandshake(conn)
+	if counted := unfinished.ConnOf(conn.RemoteAddr()); counted != nil && err == nil {
+		clear = counted.Frames(clear)
+	}
+	return clear, info, err
 }
 
 // Clone implements credentials.TransportCredentials.
@@ -44,6 +51,10 @@ func (c edgeCredentials) Clone() credentials.TransportCredentials {
 
 // serveREST serves REST, with TLS if that is configured.
 func (s *Server) serveREST(listener net.Listener) error {
+	if access := s.options.Access; s.options.TLS == nil && (access == nil || access.Authenticator.AllowsAnonymous()) {
+		// Else a browser finds no certificate for the name, or has no credentials.
+		s.http.Handler = guardHost(listener.Addr(), s.options.AllowedHosts, s.http.Handler, s.observer.rest(http.HandlerFunc(refuseHost)))
+	}
 	if s.options.TLS == nil {
 		return s.http.Serve(listener)
 	}

@@ -9,6 +9,8 @@ import (
 	"google.golang.org/grpc/mem"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/gate"
+	"github.com/setpoint-dev/setpoint/server/unfinished"
 )
 
 // message is a message that stays encoded on its way between gRPC and a handler,
@@ -17,6 +19,12 @@ type message struct {
 	data   []byte
 	buffer mem.Buffer // of data, where it is gRPC's
 	lent   *[]byte    // of the pool, where data was begun in it
+	// unsent counts an answer until it is sent; nil: nothing does. counted says that it does
+	// so already.
+	unsent  *unfinished.Answers
+	counted bool
+	// pass is a request's place among those that are worked on, see readEncoded.
+	pass gate.Pass
 }
 
 // newAnswer returns an empty message to append an answer to. Its memory is used again
@@ -31,21 +39,34 @@ const usualAnswer = 1 << 10
 
 // sent returns the data as gRPC sends it, and the memory with it.
 func (m *message) sent() mem.Buffer {
-	lent := m.lent
-	if lent == nil {
-		return mem.SliceBuffer(m.data)
-	}
-	m.lent = nil
-	if cap(m.data) != cap(*lent) { // it has outgrown the pool's
+	lent, counted := m.lent, m.counted
+	m.lent, m.counted = nil, false
+	switch {
+	case lent == nil:
+		return countedBuffer(&m.data, nil, m.unsent, counted)
+	case cap(m.data) != cap(*lent): // it has outgrown the pool's
 		mem.DefaultBufferPool().Put(lent)
-		return mem.SliceBuffer(m.data)
+		return countedBuffer(&m.data, nil, m.unsent, counted)
 	}
 	*lent = m.data
-	return mem.NewBuffer(lent, mem.DefaultBufferPool())
+	return countedBuffer(lent, mem.DefaultBufferPool(), m.unsent, counted)
+}
+
+// count has an answer that is complete counted from now on, before gRPC gets it.
+func (m *message) count(answers *unfinished.Answers) {
+	if cap(m.data) >= leastCounted {
+		m.unsent, m.counted = answers, true
+		answers.Begin(len(m.data))
+	}
 }
 
 // free gives memory back that is another's. The data must not be used any more.
 func (m *message) free() {
+	m.pass.Leave()
+	if m.counted {
+		m.unsent.End(len(m.data))
+		m.counted = false
+	}
 	if m.buffer != nil {
 		m.buffer.Free()
 		m.buffer, m.data = nil, nil
@@ -71,6 +92,9 @@ func newCodec() codec { return codec{encoding.GetCodecV2(encodingproto.Name)} }
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	if m, ok := v.(*message); ok {
 		return mem.BufferSlice{m.sent()}, nil
+	}
+	if a, ok := v.(*countedAnswer); ok {
+		return a.marshal(c.CodecV2)
 	}
 	return c.CodecV2.Marshal(v)
 }
@@ -114,7 +138,7 @@ func encodedService() *grpc.ServiceDesc {
 }
 
 // encodedHandler is what protoc-gen-go-grpc generates, for encoded messages.
-func encodedHandler(method string, call func(*recommendationService, context.Context, []byte) (*message, error)) grpc.MethodHandler {
+func encodedHandler(method string, call func(*recommendationService, context.Context, *message) (*message, error)) grpc.MethodHandler {
 	return func(srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
 		in := new(message)
 		if err := decode(in); err != nil {
@@ -122,7 +146,7 @@ func encodedHandler(method string, call func(*recommendationService, context.Con
 		}
 		defer in.free()
 		handle := func(ctx context.Context, req any) (any, error) {
-			answer, err := call(srv.(*recommendationService), ctx, req.(*message).data)
+			answer, err := call(srv.(*recommendationService), ctx, req.(*message))
 			if err != nil {
 				return nil, err
 			}
@@ -132,9 +156,9 @@ func encodedHandler(method string, call func(*recommendationService, context.Con
 	}
 }
 
-func (s *recommendationService) recommendEncoded(ctx context.Context, data []byte) (*message, error) {
+func (s *recommendationService) recommendEncoded(ctx context.Context, req *message) (*message, error) {
 	var j job
-	s.targets.readEncoded(ctx, &j, data)
+	s.targets.readEncoded(ctx, callerOf(ctx), &j, req.data, ticketOf(ctx), &req.pass)
 	defer j.release()
 	noteTarget(ctx, j.target)
 	s.targets.trace(ctx, &j)
@@ -149,8 +173,8 @@ func (s *recommendationService) recommendEncoded(ctx context.Context, data []byt
 	return answer, nil
 }
 
-func (s *recommendationService) batchEncoded(ctx context.Context, data []byte) (*message, error) {
-	requests, ok := findRequests(data)
+func (s *recommendationService) batchEncoded(ctx context.Context, req *message) (*message, error) {
+	requests, ok := findRequests(req.data, s.targets.options.MaxBatch)
 	if !ok {
 		return nil, undecodable()
 	}
@@ -161,8 +185,8 @@ func (s *recommendationService) batchEncoded(ctx context.Context, data []byte) (
 		return nil, err
 	}
 	jobs := make([]job, len(requests))
-	for i := range jobs {
-		s.targets.readEncoded(ctx, &jobs[i], requests[i])
+	if err := s.targets.readBatch(ctx, jobs, requests, len(req.data), &req.pass); err != nil {
+		return nil, err
 	}
 	s.targets.traceAll(ctx, jobs)
 	s.targets.recommendAll(ctx, jobs)

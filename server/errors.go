@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -66,9 +67,14 @@ func invalidWithin(violations []validation.Violation, maxBytes int) error {
 	if len(violations) == 0 {
 		return nil
 	}
+	atLeast := ""
+	if i := slices.Index(violations, validation.More); i >= 0 {
+		// It says that there are more, wherever that was.
+		violations, atLeast = append(violations[:i], violations[i+1:]...), "at least "
+	}
 	message := "invalid request: " + clip(violations[0].String())
 	if more := len(violations) - 1; more > 0 {
-		message += fmt.Sprintf(" (and %d more)", more)
+		message += fmt.Sprintf(" (and %s%d more)", atLeast, more)
 	}
 	bad := &errdetails.BadRequest{}
 	for _, v := range violations {
@@ -88,6 +94,15 @@ func clip(s string) string {
 		return strings.ToValidUTF8(s, "\uFFFD")
 	}
 	return strings.ToValidUTF8(s[:maxViolationText], "") + "..."
+}
+
+// clipMarked is clip for what is logged: it says how much is left out.
+func clipMarked(s string) string {
+	if len(s) <= maxViolationText {
+		return s
+	}
+	clipped := clip(s)
+	return clipped + " (" + strconv.Itoa(len(s)-len(clipped)+len("...")) + " bytes more)"
 }
 
 // invalidField is invalid for one field.
@@ -120,6 +135,12 @@ func evaluationTimePast(target string, asked, newest time.Time) error {
 	return newError(codes.FailedPrecondition, setpointv1.ErrorReason_ERROR_REASON_EVALUATION_TIME_PAST,
 		fmt.Sprintf("evaluationTime %s lies before %s, the newest record of %s", asked.Format(time.RFC3339Nano), newest.Format(time.RFC3339Nano), target),
 		"target", target, "newestRecord", newest.Format(time.RFC3339Nano))
+}
+
+func otherCluster(target string) error {
+	return newError(codes.FailedPrecondition, setpointv1.ErrorReason_ERROR_REASON_OTHER_CLUSTER,
+		target+" belongs to another cluster that reports under the same cluster name (its clusterUid is another one); give one of the two a cluster name of its own, or, if the other one is gone, delete the target to hand it over",
+		"target", target)
 }
 
 // storeError maps an error of the store. Its text is for the log, not for the caller.

@@ -2,6 +2,9 @@ package server_test
 
 import (
 	"context"
+	"errors"
+	"sync"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
@@ -14,6 +17,12 @@ type faultyStore struct {
 	*memory.Store
 	load func(ctx context.Context, key store.Key, load loadFunc) (store.Record, error)
 	swap func(ctx context.Context, swap store.Swap, compareAndSwap swapFunc) (store.SwapResult, error)
+	// deleted is when keys were deleted, as engines know that several instances share.
+	deleted sync.Map
+	// time is the store's clock; nil: it does not tell.
+	time func() time.Time
+	// usage is asked before what is kept is counted, which fails if it says so.
+	usage func() error
 	// other is asked before a list or a delete, which fails if it says so.
 	other func() error
 }
@@ -74,5 +83,38 @@ func (f *faultyStore) Delete(ctx context.Context, key store.Key) (bool, error) {
 			return false, err
 		}
 	}
-	return f.Store.Delete(ctx, key)
+	existed, err := f.Store.Delete(ctx, key)
+	if existed {
+		f.deleted.Store(key, time.Now())
+	}
+	return existed, err
+}
+
+// Time implements store.Clock.
+func (f *faultyStore) Time(context.Context) (time.Time, error) {
+	if f.time == nil {
+		return time.Time{}, errors.ErrUnsupported
+	}
+	return f.time(), nil
+}
+
+// Usage implements store.Usages.
+func (f *faultyStore) Usage(ctx context.Context, cluster string) (store.Usage, error) {
+	if f.usage != nil {
+		if err := f.usage(); err != nil {
+			return store.Usage{}, err
+		}
+	}
+	return f.Store.Usage(ctx, cluster)
+}
+
+// DeletedAt implements store.Deletions.
+func (f *faultyStore) DeletedAt(_ context.Context, keys []store.Key) ([]time.Time, error) {
+	at := make([]time.Time, len(keys))
+	for i, key := range keys {
+		if t, ok := f.deleted.Load(key); ok {
+			at[i] = t.(time.Time)
+		}
+	}
+	return at, nil
 }

@@ -22,13 +22,13 @@ import (
 // connection, which leads to the same server and its interceptors as gRPC's.
 func (s *Server) newGateway(conn *grpc.ClientConn) (http.Handler, error) {
 	mux := runtime.NewServeMux(
-		runtime.WithMarshalerOption(runtime.MIMEWildcard, &restjson.Marshaler{}),
+		runtime.WithMarshalerOption(runtime.MIMEWildcard, &restjson.Marshaler{Check: checkJSON}),
 		runtime.WithMiddlewares(restjson.Middleware),
 		runtime.WithErrorHandler(answerError),
 		runtime.WithRoutingErrorHandler(answerRoutingError),
 		runtime.WithDisablePathLengthFallback(),
 		runtime.WithIncomingHeaderMatcher(forwardedHeader),
-		runtime.WithMetadata(callerMetadata),
+		runtime.WithMetadata(s.callerMetadata),
 	)
 	ctx := context.Background()
 	for _, register := range []func(context.Context, *runtime.ServeMux, *grpc.ClientConn) error{
@@ -59,12 +59,15 @@ func answerError(ctx context.Context, mux *runtime.ServeMux, m runtime.Marshaler
 		err = overLimit("maxRequestBytes", int(tooLarge.Limit), fmt.Sprintf("the body is larger than %d bytes", tooLarge.Limit))
 		// The gateway's status for the code, 429, would invite a retry.
 		err = &runtime.HTTPStatusError{HTTPStatus: http.StatusRequestEntityTooLarge, Err: err}
+	case isRefusal(decodeErr):
+		err = decodeErr
 	case decodeErr != nil:
 		err = status.Error(codes.InvalidArgument, "the body could not be read to its end")
 	}
 	if field, problem, ok := badParameter(err); ok {
 		err = invalidField(field, problem)
 	}
+	noteRESTError(r.Context(), err)
 	runtime.DefaultHTTPErrorHandler(ctx, mux, m, w, r, err)
 }
 
@@ -106,7 +109,8 @@ func answerRoutingError(ctx context.Context, mux *runtime.ServeMux, m runtime.Ma
 		err = invalidField("target", fmt.Sprintf("Invalid value: %q: must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, "+
 			"no segment empty or with a slash, followed by nothing, :recommend, :reportScale or /decisions; see /docs", strings.TrimPrefix(r.URL.Path, "/v1/")))
 	default:
-		err = status.Error(codes.NotFound, "nothing is served at "+r.URL.Path+"; see /docs")
+		err = status.Error(codes.NotFound, "nothing is served at "+clip(r.URL.Path)+"; see /docs")
 	}
+	noteRESTError(r.Context(), err)
 	runtime.DefaultHTTPErrorHandler(ctx, mux, m, w, r, err)
 }

@@ -60,6 +60,9 @@ func (w *storeWatch) check(ctx context.Context, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	err := w.targets.store.Ping(ctx)
+	if err == nil {
+		w.targets.clock.measure(ctx)
+	}
 	if changed := w.set(err != nil); changed || !w.told {
 		w.told = true
 		if err != nil {
@@ -83,7 +86,7 @@ func (w *storeWatch) check(ctx context.Context, timeout time.Duration) {
 // set notes whether the store is away, and returns whether that is news.
 func (w *storeWatch) set(away bool) bool {
 	state := healthv1.HealthCheckResponse_SERVING
-	if away {
+	if away || w.targets.clock.wrong.Load() {
 		state = healthv1.HealthCheckResponse_NOT_SERVING
 	}
 	for _, service := range watched {

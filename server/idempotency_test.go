@@ -221,6 +221,34 @@ func TestDryRunsIgnoreRequestIDs(t *testing.T) {
 	}
 }
 
+// Whichever way an answer takes, and also one that was given before, it says to which
+// request it is: who asks for many targets sees one that went astray.
+func TestAnswersSayToWhichRequest(t *testing.T) {
+	t.Parallel()
+	for way, ask := range waysToAsk {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			for _, tt := range []struct {
+				name string
+				req  *setpointv1.RecommendRequest
+				want *string
+			}{
+				{"of a request", with(queue(web, 3, 60), withID("a")), new("a")},
+				{"of the same one", with(queue(web, 3, 60), withID("a")), new("a")},
+				{"of another one", with(queue(web, 3, 60), withID("b")), new("b")},
+				{"of a dry run", with(queue(web, 3, 60), withID("c"), dryRun), new("c")},
+				{"of one that has none", queue(web, 3, 60), nil},
+			} {
+				got := ask(t, s, tt.req).RequestId
+				if (got == nil) != (tt.want == nil) || got != nil && *got != *tt.want {
+					t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+				}
+			}
+		})
+	}
+}
+
 func TestRequestIDsOfOtherTargetsAreIndependent(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -146,13 +146,12 @@ func badRequests() []badRequest {
 		{"pods without what they must have", func(r *setpointv1.RecommendRequest) {
 			r.Pods[0].Name, r.Pods[1].Phase, r.Pods[2].Ready.Status = "", "Runing", "Yes"
 		}, []string{"pods[0].name", "pods[1].phase", "pods[2].ready.status"}},
-		{"a sample of no pod", func(r *setpointv1.RecommendRequest) { r.PodMetrics[0].Pod = "" }, []string{"podMetrics[0].pod"}},
 		{"windows of no length", func(r *setpointv1.RecommendRequest) {
 			r.PodMetrics[0].WindowSeconds = math.NaN()
 			r.PodMetrics[1].WindowSeconds = math.Inf(1)
-			r.PodMetrics[2].WindowSeconds = -1
+			r.PodMetrics[2].WindowSeconds = math.Inf(-1)
 		}, []string{"podMetrics[0].windowSeconds", "podMetrics[1].windowSeconds", "podMetrics[2].windowSeconds"}},
-		{"windows longer than any", func(r *setpointv1.RecommendRequest) { r.PodMetrics[0].WindowSeconds = math.MaxFloat64 }, []string{"podMetrics[0].windowSeconds"}},
+		{"a negative generation", func(r *setpointv1.RecommendRequest) { r.Generation = new(int64(-1)) }, []string{"generation"}},
 		{"errors that name no metric of the spec", func(r *setpointv1.RecommendRequest) {
 			r.MetricErrors = []*setpointv1.MetricError{{Metric: "cpu", Message: "m"}, {Metric: "memory", Message: "m"}, {Metric: "external.metrics.k8s.io", Message: "m"}}
 		}, []string{"metricErrors[1].metric", "metricErrors[2].metric"}},
@@ -171,7 +170,11 @@ func badRequests() []badRequest {
 			options(r).CpuInitializationPeriod = durationpb.New(-time.Second)
 			options(r).InitialReadinessDelay = durationpb.New(-1)
 			options(r).DownscaleStabilization = durationpb.New(-time.Hour)
-		}, []string{"options.cpuInitializationPeriod", "options.initialReadinessDelay", "options.downscaleStabilization"}},
+			options(r).UpscaleDelay, options(r).DownscaleDelay = durationpb.New(-1), durationpb.New(-time.Minute)
+		}, []string{
+			"options.cpuInitializationPeriod", "options.initialReadinessDelay", "options.downscaleStabilization",
+			"options.upscaleDelay", "options.downscaleDelay",
+		}},
 		{"durations longer than any", func(r *setpointv1.RecommendRequest) {
 			options(r).CpuInitializationPeriod = &durationpb.Duration{Seconds: 315576000000}
 		}, []string{"options.cpuInitializationPeriod"}},
@@ -182,19 +185,6 @@ func badRequests() []badRequest {
 		{"an instant after all", func(r *setpointv1.RecommendRequest) {
 			r.EvaluationTime = timestamppb.New(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))
 		}, []string{"evaluationTime"}},
-
-		{"a previous status of garbage", func(r *setpointv1.RecommendRequest) {
-			r.PreviousStatus = &setpointv1.HorizontalPodAutoscalerStatus{
-				CurrentReplicas: -1, DesiredReplicas: -2,
-				CurrentMetrics: []*setpointv1.MetricStatus{
-					{Type: "Resource", Resource: &setpointv1.ResourceMetricStatus{Name: "cpu", Current: &setpointv1.MetricValueStatus{AverageValue: new("much")}}},
-					{Type: "External", External: &setpointv1.ExternalMetricStatus{Current: &setpointv1.MetricValueStatus{Value: new("")}}},
-				},
-			}
-		}, []string{
-			"previousStatus.currentReplicas", "previousStatus.desiredReplicas",
-			"previousStatus.currentMetrics[0].resource.current.averageValue", "previousStatus.currentMetrics[1].external.current.value",
-		}},
 
 		{"many things at once", func(r *setpointv1.RecommendRequest) {
 			r.Target = "nowhere"
@@ -222,12 +212,8 @@ func onlyGRPC() []badRequest {
 			r.Pods[0].StartTime, r.Pods[1].Ready.LastTransitionTime = outOfRange, &timestamppb.Timestamp{Nanos: -1}
 			r.PodMetrics[0].Timestamp = &timestamppb.Timestamp{Seconds: math.MinInt64}
 			r.EvaluationTime = outOfRange
-			r.PreviousStatus = &setpointv1.HorizontalPodAutoscalerStatus{
-				LastScaleTime: outOfRange, Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{{Type: "AbleToScale", Status: "True", LastTransitionTime: outOfRange}},
-			}
 		}, []string{
 			"pods[0].startTime", "pods[1].ready.lastTransitionTime", "podMetrics[0].timestamp", "evaluationTime",
-			"previousStatus.lastScaleTime", "previousStatus.conditions[0].lastTransitionTime",
 		}},
 		badRequest{"durations out of range", func(r *setpointv1.RecommendRequest) {
 			options(r).CpuInitializationPeriod = &durationpb.Duration{Seconds: 1 << 62}

@@ -2,6 +2,9 @@ package server
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -13,6 +16,9 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/cost"
+	"github.com/setpoint-dev/setpoint/server/gate"
+	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/validation"
 	"github.com/setpoint-dev/setpoint/server/wire"
 	"github.com/setpoint-dev/setpoint/store"
@@ -24,19 +30,28 @@ type job struct {
 	key       store.Key
 	requestID string
 	dryRun    bool
-	// timed says that the request chose the instant to decide for.
-	timed bool
-	input *recommender.Input
+	// timed says that the request chose the instant to decide for, anyTime that it may.
+	timed, anyTime bool
+	input          *recommender.Input
 	// encoded is what input is part of, where the request was read the short way.
-	encoded   *wire.Request
-	caller    *caller
-	now       time.Time
+	encoded *wire.Request
+	caller  *caller
+	now     time.Time
+	// budget is what reading and deciding may still cost, shared with the other requests
+	// of a batch; own is that of a request that came alone.
+	budget    *cost.Budget
+	own       cost.Budget
 	attempts  int
 	decision  recommender.Decision
 	started   time.Time
 	concluded []logged
 	// guessed says that the decision is on a record that is only remembered.
 	guessed bool
+	// doubtful says that the decision may have been recorded: nobody knows.
+	doubtful bool
+	// placed is the length of the first history of a target that is new, while that is on
+	// its way to the store; else 0.
+	placed int
 	// span is told what the job comes to, nil: nobody traces it. ownSpan says that it
 	// is of this job alone. steps are the decision's, where there is a span.
 	span    trace.Span
@@ -51,6 +66,20 @@ type job struct {
 }
 
 func (j *job) done() bool { return j.decided || j.response != nil || j.err != nil }
+
+// answerID is what the job's answer is remembered by; empty: by nothing. Where the operator
+// has set options for the caller, its answers are its own: another's were made with other
+// options, by which it must not get around its own.
+func (j *job) answerID() string {
+	switch {
+	case j.dryRun || j.requestID == "":
+		return ""
+	case !j.caller.configured():
+		return j.requestID
+	}
+	sum := sha256.Sum256([]byte(j.caller.name()))
+	return j.requestID + " " + hex.EncodeToString(sum[:8])
+}
 
 // doubt takes back what was decided on a record that is only remembered and ended
 // without a swap to confirm it. It reports whether there was such.
@@ -73,12 +102,12 @@ func (j *job) release() {
 // newJob validates a request. A job that is done was refused.
 func (t *targets) newJob(ctx context.Context, req *setpointv1.RecommendRequest) *job {
 	j := &job{started: t.options.Clock(), caller: callerOf(ctx)}
-	t.read(j, req)
+	t.read(ctx, j, req)
 	return j
 }
 
 // read reads a request the long way, with the words for all that is wrong with it.
-func (t *targets) read(j *job, req *setpointv1.RecommendRequest) {
+func (t *targets) read(ctx context.Context, j *job, req *setpointv1.RecommendRequest) {
 	j.now, j.target, j.requestID, j.dryRun = j.started, req.GetTarget(), req.GetRequestId(), req.GetDryRun()
 	if t.tooMuch(j, len(req.GetPods()), len(req.GetSpec().GetMetrics())) {
 		return
@@ -88,7 +117,11 @@ func (t *targets) read(j *job, req *setpointv1.RecommendRequest) {
 	if j.caller.configured() {
 		options, notes = j.configure(req, options)
 	}
-	if j.input, j.err = readRequest(req, options); j.err != nil {
+	j.anyTime = options.AllowEvaluationTime
+	if j.input, j.err = readRequest(ctx, req, options, j.budget); j.err != nil {
+		return
+	}
+	if t.tooDear(j) {
 		return
 	}
 	j.key = parseTarget(req.GetTarget())
@@ -102,6 +135,22 @@ func (t *targets) read(j *job, req *setpointv1.RecommendRequest) {
 	}
 }
 
+// tooDear refuses what would take too long to decide, and grants an explanation its pods.
+func (t *targets) tooDear(j *job) bool {
+	in := j.input
+	if !j.budget.Cells(conversion.Cells(in)) {
+		j.err = tooManyEvaluations()
+		return true
+	}
+	if in.Explain {
+		in.ExplainLimit = recommender.ExplainNoPods
+		if granted := j.budget.Pods(len(in.Pods) * len(in.Spec.Metrics)); granted > 0 {
+			in.ExplainLimit = granted
+		}
+	}
+	return false
+}
+
 func (t *targets) tooMuch(j *job, pods, metrics int) bool {
 	switch {
 	case pods > t.options.MaxPods:
@@ -112,35 +161,87 @@ func (t *targets) tooMuch(j *job, pods, metrics int) bool {
 	return j.err != nil
 }
 
-// readEncoded reads an encoded request: the short way, which takes what is usual, or
-// else the long way.
-func (t *targets) readEncoded(ctx context.Context, j *job, data []byte) {
-	j.started, j.caller = t.options.Clock(), callerOf(ctx)
+// readEncoded reads an encoded request that came alone. It waits until that may be begun,
+// and the pass is the request's place until its answer is made.
+func (t *targets) readEncoded(ctx context.Context, c *caller, j *job, data []byte, ticket *limit.Ticket, pass *gate.Pass) {
+	j.caller = c
+	if !pass.Entered() {
+		j.err = t.enter(ctx, ticket, c.name(), pass, isLarge(data))
+	}
+	if j.started = t.options.Clock(); j.err != nil {
+		return
+	}
+	j.own.Reset(len(data))
+	j.budget = &j.own
+	if t.readWithin(ctx, j, data); !pass.Read(int64(j.own.Made()+j.made())) && j.err == nil {
+		j.err = t.refuse(limit.LargeRequests)
+	}
+}
+
+// readBatch reads the requests of a batch of that size as readEncoded does one. They share a
+// budget and a place.
+func (t *targets) readBatch(ctx context.Context, jobs []job, requests [][]byte, size int, pass *gate.Pass) error {
+	c, budget, bytes := callerOf(ctx), cost.BudgetOf(size), 0
+	if !pass.Entered() {
+		if err := t.enter(ctx, ticketOf(ctx), c.name(), pass, size > mostSmall || slices.ContainsFunc(requests, isLarge)); err != nil {
+			return err
+		}
+	}
+	for i := range jobs {
+		j := &jobs[i]
+		j.started, j.caller, j.budget = t.options.Clock(), c, budget
+		t.readWithin(ctx, j, requests[i])
+		bytes += j.made()
+	}
+	if pass.Read(int64(budget.Made() + bytes)) {
+		return nil
+	}
+	for i := range jobs {
+		jobs[i].release()
+	}
+	return t.refuse(limit.LargeRequests)
+}
+
+// readWithin reads an encoded request: the short way, which takes what is usual, or else the
+// long way. What that may cost is bounded by the job's budget.
+func (t *targets) readWithin(ctx context.Context, j *job, data []byte) {
+	before := *j.budget
+	if j.err = waitedFor(ctx); j.err != nil {
+		return
+	}
 	var r *wire.Request
 	ok := false
 	if !j.caller.configured() { // else the target decides how to read
-		r, ok = t.decoder.Decode(data)
+		r, ok = t.decoder.Decode(data, j.budget)
 	}
 	if ok && r.HasEvaluationTime && (!t.options.AllowEvaluationTime || !fits(r.EvaluationTime)) {
 		r.Release()
 		ok = false
 	}
 	if !ok {
+		*j.budget = before // that way starts again
+		if excess := recommendTables.Wire(data, t.options.costLimits(), j.budget); excess != nil {
+			j.err = excessive(excess)
+			return
+		}
 		req := &setpointv1.RecommendRequest{}
 		if err := proto.Unmarshal(data, req); err != nil {
 			j.err = undecodable()
 			return
 		}
-		t.read(j, req)
+		t.read(ctx, j, req)
 		return
 	}
 	j.now, j.target, j.requestID, j.dryRun = j.started, r.Target, r.RequestID, r.DryRun
-	j.encoded, j.input = r, &r.Input
+	j.encoded, j.input, j.anyTime = r, &r.Input, t.options.AllowEvaluationTime
 	if t.tooMuch(j, len(r.Input.Pods), len(r.Input.Spec.Metrics)) {
 		return
 	}
 	j.key = store.Key{Cluster: r.Cluster, Namespace: r.Namespace, Target: r.Name}
 	if j.err = j.caller.check(policy.Recommend, j.key); j.err != nil {
+		return
+	}
+	if t.tooDear(j) {
 		return
 	}
 	j.input.ID = newID(j.now)

@@ -49,6 +49,8 @@ type setup struct {
 	options server.Options
 	store   *faultyStore
 	log     store.Log
+	// engine is what keeps records instead of the store; nil: the store.
+	engine store.Store
 }
 
 // service is a server that listens, with clients of both transports.
@@ -83,7 +85,10 @@ func start(tb testing.TB, changes ...func(*setup)) *service {
 	for _, change := range changes {
 		change(su)
 	}
-	srv, err := server.New(su.store, su.log, su.options)
+	if su.engine == nil {
+		su.engine = su.store
+	}
+	srv, err := server.New(su.engine, su.log, su.options)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -46,6 +47,14 @@ func admittedOf(ctx context.Context) *admitted {
 	return a
 }
 
+// ticketOf returns the ticket of a call, nil if it has none.
+func ticketOf(ctx context.Context) *limit.Ticket {
+	if a := admittedOf(ctx); a != nil {
+		return a.ticket
+	}
+	return nil
+}
+
 // identifiedEarly returns what was found out of a caller before the message was read.
 func identifiedEarly(ctx context.Context) (who identified, early bool) {
 	if a := admittedOf(ctx); a != nil {
@@ -60,7 +69,7 @@ func identifiedEarly(ctx context.Context) (who identified, early bool) {
 func (s *Server) enter(ctx context.Context, info *tap.Info) (context.Context, error) {
 	l := s.limiter
 	if limit.Exempt(info.FullMethodName) {
-		return ctx, nil
+		return s.enterExempt(ctx, info)
 	}
 	a := &struct {
 		admitted
@@ -84,6 +93,24 @@ func (s *Server) enter(ctx context.Context, info *tap.Info) (context.Context, er
 	return &a.admitted, nil
 }
 
+// enterExempt lets a call in that must be answered however great the load. Of one connection
+// only so many may be open: who goes on after it was told so has the connection closed.
+func (s *Server) enterExempt(ctx context.Context, info *tap.Info) (context.Context, error) {
+	conn := connectionOf(ctx)
+	if conn == nil {
+		return ctx, nil
+	}
+	if conn.BeginExempt() {
+		context.AfterFunc(ctx, conn.EndExempt)
+		return ctx, nil
+	}
+	if !s.limiter.AnswerEarly(ctx) {
+		_ = conn.Close()
+	}
+	s.observer.calls.Of(info.FullMethodName).Refused(codes.ResourceExhausted)
+	return ctx, s.limiter.Refuse(limit.ExemptCalls).Err()
+}
+
 // begin begins a call that was let in. It is called before the body is read.
 func begin(ctx context.Context) (*limit.Ticket, error) {
 	a := admittedOf(ctx)
@@ -94,6 +121,9 @@ func begin(ctx context.Context) (*limit.Ticket, error) {
 		return nil, a.refusal.Err()
 	}
 	if !a.ticket.Begin() {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) { // which the caller may not know yet
+			return nil, waitedFor(ctx)
+		}
 		return nil, status.FromContextError(context.Canceled).Err()
 	}
 	return a.ticket, nil
@@ -122,18 +152,21 @@ func (s *Server) limited(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 			if err != nil {
 				return nil, err
 			}
+			conn := connectionOf(ctx)
+			conn.Begin()
+			defer conn.End()
 			if ticket == nil {
 				return handler(srv, ctx, s.receiving(ctx, nil, decode), interceptor)
 			}
 			defer ticket.Release()
 			a := admittedOf(ctx)
-			if a.who, a.looked = s.identify(ctx, method), true; a.who.err != nil && a.who.caller == nil {
+			if a.who, a.looked = s.identify(ctx, method, ticket), true; a.who.err != nil && a.who.session == nil {
 				// Of whom nobody knows nothing is read. The interceptors refuse it.
 				return interceptor(ctx, nil, &grpc.UnaryServerInfo{Server: srv, FullMethod: method}, notReached)
 			}
 			resp, err := handler(srv, ctx, s.receiving(ctx, ticket, decode), interceptor)
-			if conn := connOf(ctx); conn != nil && err == nil {
-				conn.Answered(messageBytes(resp))
+			if counting := connOf(ctx); counting != nil && err == nil {
+				resp = answered(counting, resp)
 			}
 			return resp, err
 		}
@@ -145,24 +178,19 @@ func notReached(context.Context, any) (any, error) {
 	return nil, status.Error(codes.Internal, "internal error")
 }
 
-// limitStreams bounds how many streams a caller has open. A stream runs nothing by
-// itself; its messages are let in each.
+// limitStreams bounds how many streams a caller has open.
 func (s *Server) limitStreams(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	if s.limiter == nil || limit.Exempt(info.FullMethod) {
 		return handler(srv, stream)
-	}
-	ticket, err := begin(stream.Context())
-	if err != nil {
-		return err
-	}
-	if ticket != nil {
-		ticket.Release()
 	}
 	var open limit.Stream
 	if err := s.limiter.Open(&open, callerOf(stream.Context()).name()).Err(); err != nil {
 		return err
 	}
 	defer open.Close()
+	conn := connectionOf(stream.Context())
+	conn.Begin()
+	defer conn.End()
 	return handler(srv, counting(stream))
 }
 
@@ -195,6 +223,12 @@ func (s *Server) limitREST(mux *runtime.ServeMux, next http.Handler) http.Handle
 
 type restTicketKey struct{}
 
+// restTicketOf returns the ticket of a REST call, nil if it has none.
+func restTicketOf(ctx context.Context) *limit.Ticket {
+	ticket, _ := ctx.Value(restTicketKey{}).(*limit.Ticket)
+	return ticket
+}
+
 func answerRefusal(mux *runtime.ServeMux, w http.ResponseWriter, r *http.Request, refusal limit.Refusal) {
 	w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(refusal.RetryAfter.Seconds()))))
 	answerStatus(mux, w, r, refusal.Status())
@@ -209,7 +243,7 @@ func (s *Server) noteLimits(c *caller) {
 	if s.limiter == nil {
 		return
 	}
-	own := c.grants.Load().Limits()
+	own := c.grants.Limits()
 	limits := s.options.Limits.Identity
 	replace := func(into *int, value int) {
 		switch value {

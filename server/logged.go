@@ -20,7 +20,18 @@ type logged struct {
 
 func logDecision(status *recommender.Status, decision *recommender.LastDecision) logged {
 	h := recommender.History{Updated: time.Unix(0, decision.At).UTC(), Status: *status, Last: *decision}
-	return logged{value: h.AppendBinary(nil)}
+	value := h.AppendBinary(nil)
+	if len(value) > maxLoggedBytes {
+		h.Status.CurrentMetrics = nil
+		h.Status.Conditions = slices.Clone(h.Status.Conditions)
+		for i := range h.Status.Conditions {
+			c := &h.Status.Conditions[i]
+			c.Reason, c.Message = clipMarked(c.Reason), clipMarked(c.Message)
+		}
+		h.Last.Reason, h.Last.Error = clipMarked(h.Last.Reason), clipMarked(h.Last.Error)
+		value = h.AppendBinary(value[:0])
+	}
+	return logged{value: value}
 }
 
 // logNew is for a decision that has just been made.

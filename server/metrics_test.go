@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -504,5 +505,43 @@ func waitingLoad(reached chan<- struct{}, release <-chan struct{}) func(context.
 		reached <- struct{}{}
 		<-release
 		return load(ctx, key)
+	}
+}
+
+// Beyond the limit of a history the oldest of falling recommendations stand for others:
+// the answer says so, and so does a metric.
+func TestADecisionThatTheHistoryLimitMayHaveHeldIsCounted(t *testing.T) {
+	t.Parallel()
+	s, r := measured(t, func(su *setup) { su.options.Recommend.HistoryLimit = recommender.LeastHistoryLimit })
+	falling := func(length int32) *setpointv1.RecommendRequest {
+		req := queueBehavior(length, &setpointv1.HorizontalPodAutoscalerBehavior{ScaleDown: rules(3600, 2)})
+		req.Explain = true
+		return req
+	}
+	says := func(resp *setpointv1.RecommendResponse) bool {
+		return slices.ContainsFunc(resp.GetExplanation().GetWarnings(), func(w string) bool { return strings.Contains(w, "than the history's limit of 8 came") })
+	}
+	for i := range int32(recommender.LeastHistoryLimit) {
+		if says(s.recommend(t, falling(10*(80-i*5)))) {
+			t.Fatalf("a limit of 8 is passed with %d recommendations", i+2)
+		}
+		s.clock.Advance(time.Minute)
+		if i == recommender.LeastHistoryLimit-2 {
+			break
+		}
+	}
+	if n := read(t, r)["decisions_history_limited_total"]; n != 0 {
+		t.Fatalf("%v decisions counted within the limit", n)
+	}
+	for i := range int32(20) {
+		s.recommend(t, falling(10*(40-i)))
+		s.clock.Advance(time.Minute)
+	}
+	s.clock.Advance(35 * time.Minute) // what is left of the first ones holds the count still
+	if resp := s.recommend(t, falling(10)); !says(resp) || resp.GetAction() != "NONE" {
+		t.Errorf("%s, warnings %q", resp.GetAction(), resp.GetExplanation().GetWarnings())
+	}
+	if n := read(t, r)["decisions_history_limited_total"]; n < 1 {
+		t.Errorf("%v decisions counted", n)
 	}
 }

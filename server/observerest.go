@@ -15,6 +15,10 @@ import (
 type restCall struct {
 	// isRPC says that it became a call over gRPC, which is logged there.
 	isRPC atomic.Bool
+	// identity is who makes it, and err why it is refused, once they are known. They are
+	// set by the goroutine of the call.
+	identity string
+	err      error
 }
 
 type restCallKey struct{}
@@ -33,12 +37,19 @@ func (o *observer) rest(next http.Handler) http.Handler {
 		if c.isRPC.Load() {
 			return
 		}
-		if line := o.check(o.level(codeOfHTTP(answer.code), false)); line != nil {
-			line.Write(o.rare(r.Context(), []zap.Field{
+		code := codeOfHTTP(answer.code)
+		if c.err != nil {
+			code = codeOf(c.err)
+		}
+		if line := o.check(o.level(code, false)); line != nil {
+			fields := append(make([]zap.Field, 0, 16),
 				zap.String("requestId", id), zap.String("transport", "rest"), zap.String("method", r.Method+" "+clip(r.URL.Path)),
-				zap.String("peer", r.RemoteAddr), zap.Int("httpCode", answer.code), zap.Duration("duration", time.Since(start)),
-				zap.Int64("requestBytes", max(0, r.ContentLength)), zap.Int("responseBytes", answer.bytes),
-			}, nil)...)
+				zap.String("peer", r.RemoteAddr), zap.String("identity", c.identity), zap.Int("httpCode", answer.code), zap.Duration("duration", time.Since(start)),
+				zap.Int64("requestBytes", max(0, r.ContentLength)), zap.Int("responseBytes", answer.bytes))
+			if c.err != nil {
+				fields = append(fields, zap.Stringer("code", code))
+			}
+			line.Write(o.rare(r.Context(), fields, c.err)...)
 		}
 	})
 }
@@ -58,6 +69,20 @@ func codeOfHTTP(code int) codes.Code {
 func noteRPC(ctx context.Context) {
 	if c, ok := ctx.Value(restCallKey{}).(*restCall); ok {
 		c.isRPC.Store(true)
+	}
+}
+
+// noteRESTCaller notes who makes a REST call, as soon as that is known.
+func noteRESTCaller(ctx context.Context, name string) {
+	if c, ok := ctx.Value(restCallKey{}).(*restCall); ok {
+		c.identity = name
+	}
+}
+
+// noteRESTError notes why a REST call is refused that never becomes one over gRPC.
+func noteRESTError(ctx context.Context, err error) {
+	if c, ok := ctx.Value(restCallKey{}).(*restCall); ok {
+		c.err = err
 	}
 }
 

@@ -24,11 +24,18 @@ type Options struct {
 	// MaxConnectionAge is when a gRPC connection is to make way for a new one, which may
 	// lead elsewhere; calls in flight get ConnectionGrace to end. 0: connections stay.
 	MaxConnectionAge, ConnectionGrace time.Duration
+	// MaxConnections bounds the connections of gRPC and REST together, and with them the calls
+	// that no other limit bounds, such as health checks. Beyond it those that nobody needs make
+	// way. 0: any number.
+	MaxConnections int
 	// MaxCallsPerConnection bounds the calls in flight on one HTTP/2 connection, MaxHeaderBytes
 	// the headers of a call, over gRPC and REST.
 	MaxCallsPerConnection, MaxHeaderBytes int
 	// TLS secures gRPC and REST. Nil: they are served in the clear. It must offer h2.
 	TLS *tls.Config
+	// AllowedHosts are names by which REST may be asked where it is on loopback without TLS
+	// and callers need no credentials, beside localhost and IP addresses. See GuardHost.
+	AllowedHosts []string
 	// AllowEvaluationTime lets requests choose the instant to decide for. For
 	// replays and tests: a caller could write history ahead of time.
 	AllowEvaluationTime bool
@@ -46,14 +53,27 @@ type Options struct {
 	// MaxAttempts bounds how often a decision is made again because another
 	// caller changed the target meanwhile.
 	MaxAttempts int
-	// AnswerRetention is how long answers are remembered by request id, and
-	// AnswerLimit how many a target.
+	// AnswerRetention is how long answers are remembered by request id, AnswerLimit how
+	// many a target, and AnswerBytes how much they may take; the newest is remembered in
+	// any case.
 	AnswerRetention time.Duration
 	AnswerLimit     int
+	AnswerBytes     int
+	// ClusterTargets is how many targets a cluster may have, and ClusterBytes what their
+	// histories may take together, about, before new ones are refused; those that are there
+	// go on, each up to 512 KiB. What instances add within a few seconds comes on top. The
+	// policy may say otherwise of a caller. 0: any.
+	ClusterTargets int
+	ClusterBytes   int
 	// LoggedRepeats is how many decisions a second that say what the target's last one
 	// said are logged; of more, none are. What says something new is always logged, and
 	// the last decision is known in any case.
 	LoggedRepeats int
+	// MaxClockSkew is how far the clock may be from that of the store that instances
+	// share. Beyond it an instance is not ready and decides nothing, and records that lie
+	// twice as far in the future are corrected. 0: any. Where requests choose their
+	// instants, records may lie anywhere.
+	MaxClockSkew time.Duration
 	// RequestTimeout bounds calls that come without a deadline.
 	RequestTimeout time.Duration
 	// DrainTimeout bounds how long a stop waits for calls in flight.
@@ -88,6 +108,7 @@ func DefaultOptions() Options {
 		MaxConnectionAge: 30 * time.Minute,
 		ConnectionGrace:  time.Minute,
 
+		MaxConnections:        4096,
 		MaxCallsPerConnection: 1000,
 		MaxHeaderBytes:        16 << 10,
 
@@ -99,10 +120,18 @@ func DefaultOptions() Options {
 		MaxAttempts:       64,
 		AnswerRetention:   2 * time.Minute,
 		AnswerLimit:       32,
+		AnswerBytes:       64 << 10,
+		ClusterTargets:    2_000_000,
+		ClusterBytes:      16 << 30,
 		LoggedRepeats:     100,
+		MaxClockSkew:      30 * time.Second,
 		LogCalls:          LogFailedCalls,
 		RequestTimeout:    10 * time.Second,
 		DrainTimeout:      20 * time.Second,
 		Version:           "dev",
 	}
+}
+
+func (o *Options) answers() recommender.AnswerLimits {
+	return recommender.AnswerLimits{Retention: o.AnswerRetention, Count: o.AnswerLimit, Bytes: o.AnswerBytes}
 }

@@ -104,6 +104,16 @@ func (o *outage) drop(key store.Key) *unwritten {
 	return u
 }
 
+// valueOf returns the key's history that is not in the store, nil if there is none.
+func (o *outage) valueOf(key store.Key) []byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if u := o.unwritten[key]; u != nil {
+		return u.record.Value
+	}
+	return nil
+}
+
 // restore undoes drop, unless there is another history by now.
 func (o *outage) restore(key store.Key, u *unwritten) {
 	o.mu.Lock()
@@ -123,9 +133,13 @@ func (o *outage) decide(j *job) bool {
 	if !ok {
 		return false
 	}
-	j.input.HoldDown = true
+	now := j.now
+	if j.input.HoldDown = true; j.doubtful {
+		// One that was recorded is to be the same one, at no other instant.
+		j.now, j.input.Again = j.decision.At, true
+	}
 	value := o.targets.decide(j, known, nil)
-	j.input.HoldDown = false
+	j.input.HoldDown, j.input.Again, j.now = false, false, now
 	if j.done() {
 		return true
 	}
@@ -179,31 +193,64 @@ func (o *outage) writeBack(ctx context.Context, keys ...store.Key) error {
 // writeBackBatch writes the keys' histories, merged with what others wrote meanwhile.
 func (o *outage) writeBackBatch(ctx context.Context, keys []store.Key) error {
 	for range maxWriteBacks {
-		var locals []*unwritten
-		var left []store.Key
-		o.mu.Lock()
-		for _, key := range keys {
-			if u := o.unwritten[key]; u != nil {
-				left, locals = append(left, key), append(locals, u)
-			}
-		}
-		o.mu.Unlock()
+		left, _ := o.unwrittenOf(keys)
 		if len(left) == 0 {
 			return nil
 		}
 		records, err := o.targets.store.LoadBatch(ctx, left)
+		// What is merged is what is known now that the store answers: a decision that was made
+		// again meanwhile has taken back what was decided since.
+		known, locals := o.unwrittenOf(left)
+		if len(known) < len(left) {
+			continue // some were written, or deleted
+		}
 		if err != nil {
 			if o.giveUpUnreadable(left, locals, err) {
 				continue
 			}
 			return err
 		}
-		if err := o.swapBatch(ctx, left, locals, records); err != nil {
+		deleted, err := o.deletedAt(ctx, left)
+		if err != nil {
+			return err
+		}
+		if err := o.swapBatch(ctx, left, locals, records, deleted); err != nil {
 			return err
 		}
 	}
 	// Others write all the time: the next check, or the caller, tries again.
 	return fmt.Errorf("%w: lost to other callers each time", store.ErrUnavailable)
+}
+
+// unwrittenOf returns those of the keys whose histories are not in the store, and these.
+func (o *outage) unwrittenOf(keys []store.Key) (left []store.Key, locals []*unwritten) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, key := range keys {
+		if u := o.unwritten[key]; u != nil {
+			left, locals = append(left, key), append(locals, u)
+		}
+	}
+	return left, locals
+}
+
+// deletedAt returns when the keys were deleted, nil where the store does not know. It is
+// asked after their records were loaded: a delete that comes later makes the swap fail.
+func (o *outage) deletedAt(ctx context.Context, keys []store.Key) ([]time.Time, error) {
+	if deletions := o.targets.deletions; deletions != nil {
+		return deletions.DeletedAt(ctx, keys)
+	}
+	return make([]time.Time, len(keys)), nil
+}
+
+// wasDeleted reports whether the history is that of a target that was deleted since: it
+// must not come back, whether or not there is a new one of that name.
+func wasDeleted(local store.Record, deleted time.Time) bool {
+	if deleted.IsZero() {
+		return false
+	}
+	h, err := recommender.DecodeHistory(local.Value)
+	return err == nil && h.Since <= deleted.UnixNano()
 }
 
 // giveUpUnreadable drops what can't be written because what stands in the store
@@ -225,10 +272,16 @@ func (o *outage) giveUpUnreadable(keys []store.Key, locals []*unwritten, err err
 }
 
 // swapBatch swaps what could be loaded.
-func (o *outage) swapBatch(ctx context.Context, keys []store.Key, locals []*unwritten, records []store.Record) error {
+func (o *outage) swapBatch(ctx context.Context, keys []store.Key, locals []*unwritten, records []store.Record, deleted []time.Time) error {
 	var swaps []store.Swap
 	var swapped []*unwritten
 	for i, key := range keys {
+		if wasDeleted(locals[i].record, deleted[i]) {
+			o.targets.log.Info("decisions of an outage dropped: their target was deleted meanwhile", zap.Stringer("target", key))
+			o.targets.cache.put(key, store.Record{})
+			o.forget(key, locals[i])
+			continue
+		}
 		value, err := mergeHistories(records[i], locals[i].record)
 		if err != nil {
 			o.targets.log.Error("decisions of an outage not written", zap.Stringer("target", key), zap.Error(err))

@@ -42,7 +42,7 @@ func TestRacingCallersAreEachRecordedOnce(t *testing.T) {
 			s := start(t, func(su *setup) {
 				su.store.swap = tt.swap
 				su.options.MaxAttempts = 10_000
-				su.options.AnswerLimit = callers * rounds
+				su.options.AnswerLimit, su.options.AnswerBytes = callers*rounds, 1<<20
 			})
 			var mu sync.Mutex
 			answers := map[string]*setpointv1.RecommendResponse{} // by request id

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
+	"github.com/setpoint-dev/setpoint/server/connections"
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/restjson"
 	"github.com/setpoint-dev/setpoint/server/unfinished"
@@ -35,12 +36,19 @@ const (
 	// refused for overload, than fewUnsent: those that can't be sent in time are in vain.
 	mostUnsent = 16 << 20
 	fewUnsent  = 256 << 10
+	// leastUnread bounds what all callers together have to read of answers, in bytes, where the
+	// largest message is smaller than half of it. Beyond it the connection goes that has the most.
+	leastUnread = 32 << 20
 	// firstBody is what is made room for before any of a REST call's body has come, in bytes.
 	firstBody = 4 << 10
 )
 
 func (s *Server) newUnfinished() {
-	options := unfinished.Options{Bytes: max(leastUnfinished, 4*int64(s.options.MaxRequestBytes))}
+	options := unfinished.Options{
+		Bytes:   max(leastUnfinished, 4*int64(s.options.MaxRequestBytes)),
+		Answers: max(leastUnread, 2*int64(s.options.MaxRequestBytes)),
+		Streams: max(unfinished.DefaultStreams, 2*s.options.MaxCallsPerConnection),
+	}
 	if s.limiter != nil {
 		options.Bodies = waitingFactor * s.options.Limits.InFlight
 	}
@@ -86,7 +94,7 @@ func (s *Server) receiving(ctx context.Context, ticket *limit.Ticket, decode fun
 		}
 		err := decodeInto(v, decode)
 		if conn != nil {
-			conn.Arrived(messageBytes(v))
+			conn.Arrived()
 		}
 		if err != nil {
 			return err
@@ -94,6 +102,7 @@ func (s *Server) receiving(ctx context.Context, ticket *limit.Ticket, decode fun
 		if ticket == nil {
 			return nil
 		}
+		connectionOf(ctx).Know()
 		if refusal := ticket.Arrived(); refusal.Refused() {
 			if m, ok := v.(*message); ok {
 				m.free()
@@ -120,30 +129,31 @@ func decodeInto(v any, decode func(any) error) error {
 	return nil
 }
 
-// counting is a stream whose messages are known to be complete when they are read.
+// counting is a stream whose caller is known to have been heard out, and whose answers are
+// counted until they are sent.
 func counting(stream grpc.ServerStream) grpc.ServerStream {
 	if conn := connOf(stream.Context()); conn != nil {
-		return countedStream{stream, conn}
+		return countedStream{stream, conn, connectionOf(stream.Context())}
 	}
 	return stream
 }
 
 type countedStream struct {
 	grpc.ServerStream
-	conn *unfinished.Conn
+	conn       *unfinished.Conn
+	connection *connections.Conn
 }
 
 // SendMsg implements grpc.ServerStream.
 func (s countedStream) SendMsg(m any) error {
-	s.conn.Answered(messageBytes(m))
-	return s.ServerStream.SendMsg(m)
+	return s.ServerStream.SendMsg(answered(s.conn, m))
 }
 
 // RecvMsg implements grpc.ServerStream.
 func (s countedStream) RecvMsg(m any) error {
 	err := s.ServerStream.RecvMsg(m)
 	if err == nil {
-		s.conn.Finished(messageBytes(m))
+		s.connection.Know()
 	}
 	return err
 }
@@ -158,16 +168,18 @@ func (s *Server) received(next *runtime.ServeMux) http.Handler {
 			return
 		}
 		if r.Body == nil || r.Body == http.NoBody {
-			next.ServeHTTP(w, r)
+			restConnectionOf(r).Know()
+			s.translations.serve(next, w, r, 0)
 			return
 		}
-		ticket, _ := r.Context().Value(restTicketKey{}).(*limit.Ticket)
+		ticket := restTicketOf(r.Context())
 		if ticket != nil {
 			ticket.Wait()
 		}
 		data, err := s.readBody(w, r)
 		switch {
 		case err == nil:
+			restConnectionOf(r).Know()
 			r.Body = restjson.Whole(data)
 		case errors.Is(err, errCut) && s.limiter != nil:
 			hangUp(w)
@@ -184,7 +196,7 @@ func (s *Server) received(next *runtime.ServeMux) http.Handler {
 			}
 		}
 		if err != nil || !short.answer(w, r, data) {
-			next.ServeHTTP(w, r)
+			s.translations.serve(next, w, r, len(data))
 		}
 	})
 }

@@ -15,6 +15,10 @@ type recommendationService struct {
 	setpointv1.UnimplementedRecommendationServiceServer
 	targets *targets
 	limiter *limit.Limiter // nil: there are no limits
+	// renew looks at the caller of a stream again.
+	renew func(context.Context, *session) (*caller, error)
+	// counts reports whether that would bring nothing new.
+	counts func(*caller) bool
 	// draining is closed when the server begins to stop.
 	draining <-chan struct{}
 }
@@ -33,6 +37,9 @@ func (s *recommendationService) ReportScale(ctx context.Context, req *setpointv1
 		return nil, err
 	}
 	if err := callerOf(ctx).check(policy.Recommend, parseTarget(req.GetTarget())); err != nil {
+		return nil, err
+	}
+	if err := callerOf(ctx).checkChange(policy.Recommend, parseTarget(req.GetTarget())); err != nil {
 		return nil, err
 	}
 	return s.targets.report(ctx, req)

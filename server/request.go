@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/cost"
 	"github.com/setpoint-dev/setpoint/server/validation"
 )
 
@@ -20,13 +22,28 @@ var (
 
 // readRequest turns a request into what the recommender takes, or into
 // INVALID_ARGUMENT with everything that is wrong with it.
-func readRequest(req *setpointv1.RecommendRequest, options *Options) (*recommender.Input, error) {
+func readRequest(ctx context.Context, req *setpointv1.RecommendRequest, options *Options, budget *cost.Budget) (*recommender.Input, error) {
 	violations := validation.Structure(req)
-	input, unreadable := conversion.Input(req, options.Recommend)
+	if err := waitedFor(ctx); err != nil {
+		return nil, err
+	}
+	input, unreadable, tooMuch := conversion.InputWithin(ctx, req, options.Recommend, budget)
+	if err := waitedFor(ctx); err != nil {
+		return nil, err
+	}
+	if err := overBudget(tooMuch); err != nil {
+		return nil, err
+	}
 	violations = append(violations, validation.Spec(req.GetSpec(), validation.SpecOptions{ScaleToZero: input.Options.ScaleToZero})...)
 	violations = append(violations, unreadable...)
 	violations = append(violations, evaluationTime(req, options)...)
-	return input, invalid(violations)
+	if err := invalid(violations); err != nil {
+		return nil, err
+	}
+	if !budget.Memory(conversion.Weight(input)) {
+		return nil, overMemory("spec")
+	}
+	return input, nil
 }
 
 func evaluationTime(req *setpointv1.RecommendRequest, options *Options) []validation.Violation {

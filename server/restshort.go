@@ -15,7 +15,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/restjson"
 	"github.com/setpoint-dev/setpoint/server/transcode"
 )
@@ -33,7 +32,7 @@ type shortWay struct {
 // shortCall is one of the calls that can go the short way.
 type shortCall struct {
 	method            string
-	handle            func(*recommendationService, context.Context, []byte) (*message, error)
+	handle            func(*recommendationService, context.Context, *message) (*message, error)
 	request, response *transcode.Message
 	answer            func() proto.Message
 }
@@ -48,7 +47,7 @@ func (s *Server) newShortWay(mux *runtime.ServeMux) *shortWay {
 	}
 }
 
-func newShortCall(method string, handle func(*recommendationService, context.Context, []byte) (*message, error), request, response proto.Message) shortCall {
+func newShortCall(method string, handle func(*recommendationService, context.Context, *message) (*message, error), request, response proto.Message) shortCall {
 	return shortCall{
 		method: method, handle: handle,
 		request:  transcode.Of(request.ProtoReflect().Descriptor()),
@@ -132,6 +131,14 @@ func (w *shortWay) answer(out http.ResponseWriter, r *http.Request, body []byte)
 	if call == nil {
 		return false
 	}
+	req := new(message)
+	defer req.free()
+	if isLargeJSON(body) {
+		if err := w.server.service.targets.enter(r.Context(), restTicketOf(r.Context()), restNameOf(r.Context()), &req.pass, true); err != nil {
+			w.refuse(r.Context(), out, r, err)
+			return true
+		}
+	}
 	buffer := buffers.Get().(*[]byte)
 	defer giveBack(buffer)
 	data, ok := call.encode((*buffer)[:0], target, body)
@@ -139,18 +146,19 @@ func (w *shortWay) answer(out http.ResponseWriter, r *http.Request, body []byte)
 	if !ok || len(data) > w.server.options.MaxRequestBytes {
 		return false
 	}
+	req.data = data
 	ctx, err := runtime.AnnotateIncomingContext(r.Context(), w.mux, r, call.method)
 	if err != nil {
 		return false
 	}
 	noteRPC(ctx)
-	answer, err := w.invoke(ctx, call, data)
+	answer, err := w.invoke(ctx, call, req)
 	if err != nil {
 		w.refuse(ctx, out, r, err)
 		return true
 	}
 	defer answer.free()
-	w.write(ctx, out, r, call, answer.data)
+	w.write(ctx, out, r, call, req, answer.data)
 	return true
 }
 
@@ -186,13 +194,13 @@ func hasField(data []byte, field protowire.Number) bool {
 var insidePeer = peer.Peer{Addr: bufconn.Listen(0).Addr()}
 
 // invoke makes the call as gRPC does.
-func (w *shortWay) invoke(ctx context.Context, call *shortCall, data []byte) (*message, error) {
+func (w *shortWay) invoke(ctx context.Context, call *shortCall, req *message) (*message, error) {
 	ctx = peer.NewContext(ctx, &insidePeer)
-	if ticket, ok := ctx.Value(restTicketKey{}).(*limit.Ticket); ok {
+	if ticket := restTicketOf(ctx); ticket != nil {
 		ctx = &admitted{Context: ctx, ticket: ticket}
 	}
 	info := &grpc.UnaryServerInfo{Server: w.server.service, FullMethod: call.method}
-	answer, err := w.chain(0, info, call)(ctx, &message{data: data})
+	answer, err := w.chain(0, info, call)(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +211,7 @@ func (w *shortWay) invoke(ctx context.Context, call *shortCall, data []byte) (*m
 func (w *shortWay) chain(n int, info *grpc.UnaryServerInfo, call *shortCall) grpc.UnaryHandler {
 	if n == len(w.server.unary) {
 		return func(ctx context.Context, req any) (any, error) {
-			answer, err := call.handle(w.server.service, ctx, req.(*message).data)
+			answer, err := call.handle(w.server.service, ctx, req.(*message))
 			if err != nil {
 				return nil, err
 			}
@@ -226,8 +234,8 @@ func (w *shortWay) refuse(ctx context.Context, out http.ResponseWriter, r *http.
 	runtime.HTTPError(ctx, w.mux, marshaler, out, r, s.Err())
 }
 
-// write answers with a message.
-func (w *shortWay) write(ctx context.Context, out http.ResponseWriter, r *http.Request, call *shortCall, encoded []byte) {
+// write answers a request with a message.
+func (w *shortWay) write(ctx context.Context, out http.ResponseWriter, r *http.Request, call *shortCall, req *message, encoded []byte) {
 	buffer := buffers.Get().(*[]byte)
 	defer giveBack(buffer)
 	text, ok := call.response.AppendJSON((*buffer)[:0], encoded)
@@ -243,6 +251,7 @@ func (w *shortWay) write(ctx context.Context, out http.ResponseWriter, r *http.R
 			return
 		}
 	}
+	req.pass.Leave() // the text is counted while it is written
 	out.Header().Set("Content-Type", "application/json")
 	_, _ = out.Write(text)
 }

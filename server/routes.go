@@ -17,7 +17,7 @@ const (
 // routes puts the API's description and the health checks beside the gateway.
 func (s *Server) routes(gateway http.Handler) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/", s.observer.rest(gateway))
+	mux.Handle("/", s.observer.rest(withoutWebsites(gateway)))
 	mux.Handle("GET "+docsPath+"/", docs())
 	mux.Handle("GET "+docsPath, http.RedirectHandler(docsPath+"/", http.StatusMovedPermanently))
 	mux.HandleFunc("GET "+openapiPath, func(w http.ResponseWriter, _ *http.Request) {

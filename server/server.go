@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"runtime"
 	"sync"
 	"time"
 
@@ -29,6 +30,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/auth/bounded"
+	"github.com/setpoint-dev/setpoint/server/connections"
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/unfinished"
 	"github.com/setpoint-dev/setpoint/server/validation"
@@ -54,9 +56,13 @@ type Server struct {
 	// limiter is nil where there are no limits.
 	limiter    *limit.Limiter
 	unfinished *unfinished.Meter
+	// connections are those of gRPC and REST together.
+	connections  *connections.Set
+	translations translations
 	// unary are the interceptors of calls, the outermost first.
 	unary        []grpc.UnaryServerInterceptor
 	callerLimits *bounded.Map[string, limit.Limits]
+	restCallers  restCallers
 	// cutOff ends what a drain can't wait for any longer.
 	cutOff context.CancelFunc
 }
@@ -66,26 +72,32 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	if options.Log == nil {
 		options.Log = zap.NewNop()
 	}
-	if options.Clock == nil {
-		options.Clock = time.Now
-	}
+	clock := newClock(engine, &options)
+	options.Clock = clock.now
 	if err := validation.Warm(); err != nil {
 		return nil, fmt.Errorf("compile validation rules: %w", err)
 	}
-	s := &Server{options: options, log: options.Log, health: health.NewServer(), drain: newDrain()}
+	s := &Server{options: options, log: options.Log, health: health.NewServer(), drain: newDrain(), translations: newTranslations()}
 	life, cutOff := context.WithCancel(context.Background())
 	s.cutOff = cutOff
-	t, err := s.newTargets(engine, life)
+	t, err := s.newTargets(engine, clock, life)
 	if err != nil {
 		return nil, err
 	}
 	if err := s.newLimiter(); err != nil {
 		return nil, err
 	}
+	t.limiter = s.limiter
+	if err := s.showRoom(t.gate); err != nil {
+		return nil, err
+	}
 	s.newUnfinished()
+	if err := s.newConnections(); err != nil {
+		return nil, err
+	}
 	s.recorder = newDecisionLog(log, s.log, options.LoggedRepeats)
 	t.decisions = s.recorder
-	s.service = &recommendationService{targets: t, limiter: s.limiter, draining: s.drain.begun}
+	s.service = &recommendationService{targets: t, limiter: s.limiter, draining: s.drain.begun, renew: s.renew, counts: s.counts}
 	s.observer = newObserver(t.metrics.calls, &s.options)
 	t.observer = s.observer
 	s.unary = []grpc.UnaryServerInterceptor{s.observer.unary, s.drain.unary, recoverCalls(s.log), withDeadline(options.RequestTimeout), s.authenticateCalls, s.limitCalls}
@@ -105,7 +117,7 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	s.grpc = grpc.NewServer(grpcOptions...)
 	services := registrar{s.grpc, s.observer}
 	services.RegisterService(s.limited(encodedService()), s.service)
-	services.RegisterService(s.limited(&setpointv1.TargetService_ServiceDesc), &targetService{targets: t, log: log})
+	services.RegisterService(s.limited(&setpointv1.TargetService_ServiceDesc), &targetService{targets: t, log: log, pages: newPageTokens(engine)})
 	services.RegisterService(s.limited(&setpointv1.SimulationService_ServiceDesc), setpointv1.UnimplementedSimulationServiceServer{})
 	healthv1.RegisterHealthServer(services, s.health)
 	reflection.Register(services)
@@ -117,18 +129,25 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 }
 
 // newTargets puts what decides between the store and the services.
-func (s *Server) newTargets(engine store.Store, life context.Context) (*targets, error) {
+func (s *Server) newTargets(engine store.Store, clock *clock, life context.Context) (*targets, error) {
 	observed := observe(engine, newMetrics(&s.options), s.log)
 	observed.tracing = s.options.Tracing
 	t := &targets{
 		store: observed, cache: newCache(s.options.CacheBytes), metrics: observed.metrics,
-		log: s.log, options: &s.options, life: life, decoder: wire.NewDecoder(s.options.Recommend),
+		log: s.log, options: &s.options, life: life, clock: clock, decoder: wire.NewDecoder(s.options.Recommend),
+		gate: newGate(), lists: make(chan struct{}, listsAtOnce*runtime.GOMAXPROCS(0)),
 	}
+	t.deletions, _ = engine.(store.Deletions)
 	t.outage = newOutage(t)
+	t.shares = newShares(engine, &s.options, func(reason limit.Reason) {
+		if s.limiter != nil {
+			s.limiter.Refuse(reason)
+		}
+	})
 	s.watch = newStoreWatch(t, s.health)
 	observed.failed = s.watch.failed
 	if s.options.Registerer != nil {
-		for _, c := range t.metrics.collectors(t.outage) {
+		for _, c := range append(t.metrics.collectors(t.outage), clock.skew, clock.future) {
 			if err := s.options.Registerer.Register(c); err != nil {
 				return nil, fmt.Errorf("register metrics: %w", err)
 			}
@@ -156,7 +175,8 @@ func (s *Server) connectGateway() error {
 		return errors.Join(err, conn.Close())
 	}
 	s.http = &http.Server{
-		Handler:           s.routes(gateway),
+		Handler:           counted(s.unreadREST(s.routes(gateway))),
+		ConnContext:       withConnection,
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       time.Minute,
 		WriteTimeout:      time.Minute,
@@ -192,9 +212,9 @@ func (s *Server) Serve(ctx context.Context, grpcListener, httpListener net.Liste
 	defer unwatch()
 	s.watch.check(watching, firstCheckTimeout)
 	running.Go(func() { s.watch.run(watching) })
-	serve("gRPC", func() error { return s.grpc.Serve(s.unfinished.Listen(grpcListener)) })
+	serve("gRPC", func() error { return s.grpc.Serve(s.unfinished.Listen(s.connections.Listen(grpcListener))) })
 	serve("gateway", func() error { return s.grpc.Serve(s.gateway) })
-	serve("REST", func() error { return s.serveREST(httpListener) })
+	serve("REST", func() error { return s.serveREST(s.connections.Listen(httpListener)) })
 	s.log.Info("serving", zap.Stringer("grpc", grpcListener.Addr()), zap.Stringer("rest", httpListener.Addr()), zap.String("version", s.options.Version))
 	var err error
 	select {

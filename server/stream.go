@@ -4,16 +4,20 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/limit"
+	"github.com/setpoint-dev/setpoint/server/unfinished"
+	"github.com/setpoint-dev/setpoint/server/validation"
 	"github.com/setpoint-dev/setpoint/server/wire"
 )
 
@@ -22,13 +26,15 @@ import (
 // block.
 func (s *recommendationService) streamEncoded(stream grpc.ServerStream) error {
 	requests, failed := s.receive(stream)
-	answers := answerer{stream: stream}
+	answers := answerer{stream: stream, conn: connOf(stream.Context())}
 	places := make(chan struct{}, s.targets.options.MaxStreamInFlight)
 	defer answers.wait()
 	for {
 		select {
 		case <-s.draining:
 			return shuttingDown()
+		case <-stream.Context().Done(): // receive may have ended without a word
+			return status.FromContextError(stream.Context().Err()).Err()
 		case err := <-failed:
 			if errors.Is(err, io.EOF) {
 				return nil
@@ -41,8 +47,12 @@ func (s *recommendationService) streamEncoded(stream grpc.ServerStream) error {
 				req.free()
 				return status.FromContextError(stream.Context().Err()).Err()
 			}
+			if err := answers.caughtUp(); err != nil {
+				req.free()
+				return status.FromContextError(err).Err()
+			}
 			req.began = time.Now()
-			req.refused = s.admit(stream.Context(), &req.ticket, callerOf(stream.Context()).name())
+			s.admitStreamed(stream.Context(), req)
 			answers.add(func() *message {
 				defer func() { <-places }()
 				defer req.free()
@@ -57,8 +67,29 @@ func (s *recommendationService) streamEncoded(stream grpc.ServerStream) error {
 type streamed struct {
 	message
 	began   time.Time // it may have waited since
+	caller  *caller   // as of this message
 	ticket  limit.Ticket
 	refused error
+}
+
+// admitStreamed looks at who sends a message, and lets it in. It holds no place while an
+// issuer is asked.
+func (s *recommendationService) admitStreamed(ctx context.Context, req *streamed) {
+	if open := sessionOf(ctx); open != nil {
+		if req.caller, req.refused = s.renewed(ctx, open); req.refused != nil {
+			return
+		}
+	}
+	req.refused = s.admit(ctx, &req.ticket, req.caller.name())
+}
+
+func (s *recommendationService) renewed(ctx context.Context, open *session) (*caller, error) {
+	if c := open.now.Load(); s.counts(c) {
+		return c, nil // without a context of its own, which takes memory
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.targets.options.RequestTimeout)
+	defer cancel()
+	return s.renew(ctx, open)
 }
 
 // receive reads the stream until it ends, in a goroutine that the stream's
@@ -107,11 +138,11 @@ func (s *recommendationService) answerStreamed(ctx context.Context, req *streame
 	if j.err == nil {
 		ctx, cancel := withOwnDeadline(ctx, s.targets.options.RequestTimeout)
 		defer cancel()
-		if j.err = callerOf(ctx).renew(ctx, s.targets.options.Clock()); j.err == nil {
-			j.err = req.refused
+		if j.err = req.refused; j.err == nil && unsent(ctx) > 2*mostUnsent {
+			j.err = s.targets.refuse(limit.Unread)
 		}
 		if j.err == nil {
-			s.targets.readEncoded(ctx, &j, request)
+			s.targets.readEncoded(ctx, req.caller, &j, request, &req.ticket, &req.pass)
 			defer j.release()
 			s.targets.recommend(ctx, &j)
 		}
@@ -122,48 +153,80 @@ func (s *recommendationService) answerStreamed(ctx context.Context, req *streame
 	return answer
 }
 
-// readStreamed reads an encoded StreamRecommendRequest: its id and the encoded request.
+// readStreamed reads an encoded StreamRecommendRequest: its id and the encoded request,
+// of which nothing is made.
 func readStreamed(data []byte) (id string, request []byte, err error) {
 	if id, request, ok := wire.StreamRequest(data); ok {
 		return id, request, nil
 	}
-	req := &setpointv1.StreamRecommendRequest{}
-	switch err := proto.Unmarshal(data, req); {
-	case err != nil:
+	const idField, requestField = 1, 2
+	parts := 0
+	ok := eachField(data, func(number protowire.Number, value []byte) bool {
+		switch number {
+		case idField:
+			id = string(value)
+		case requestField:
+			// Of several, the fields of all count, as in any message.
+			if parts++; parts == 1 {
+				request = value // can't grow into what comes after it
+			} else {
+				request = append(request, value...)
+			}
+		}
+		return number != idField || utf8.Valid(value)
+	})
+	if !ok {
 		return "", nil, undecodable()
-	case req.GetId() == "":
-		return "", nil, invalidField("id", "Required value: answers are matched to requests by it")
-	case len(req.GetId()) > 128:
-		return req.GetId(), nil, invalidField("id", "Too long: must have at most 128 bytes")
-	case req.GetRequest() == nil:
-		return req.GetId(), nil, invalidField("request", "Required value")
 	}
-	request, err = proto.Marshal(req.GetRequest())
-	return req.GetId(), request, err
+	// The rules of its own fields only: those of the request are looked at later.
+	broken := validation.Structure(&setpointv1.StreamRecommendRequest{Id: id})
+	broken = slices.DeleteFunc(broken, func(v validation.Violation) bool { return v.Field == "request" && parts > 0 })
+	return id, request, invalid(broken)
 }
 
-// findRequests finds the encoded requests of an encoded BatchRecommendRequest.
-func findRequests(data []byte) ([][]byte, bool) {
-	if requests, ok := wire.BatchRequests(data, nil); ok {
+// findRequests finds the encoded requests of an encoded BatchRecommendRequest, of which
+// nothing is made. Of more than most it returns one more.
+func findRequests(data []byte, most int) ([][]byte, bool) {
+	if requests, ok := wire.BatchRequests(data, most); ok {
 		return requests, true
 	}
-	batch := &setpointv1.BatchRecommendRequest{}
-	if err := proto.Unmarshal(data, batch); err != nil {
-		return nil, false
-	}
-	requests := make([][]byte, len(batch.GetRequests()))
-	for i, req := range batch.GetRequests() {
-		var err error
-		if requests[i], err = proto.Marshal(req); err != nil {
-			return nil, false
+	var requests [][]byte
+	ok := eachField(data, func(number protowire.Number, value []byte) bool {
+		if number == 1 && len(requests) <= most {
+			requests = append(requests, value)
 		}
+		return true
+	})
+	return requests, ok
+}
+
+// eachField visits the fields of an encoded message that have a length. False: it is
+// none, or the visit ended.
+func eachField(data []byte, visit func(protowire.Number, []byte) bool) bool {
+	for len(data) > 0 {
+		number, kind, n := protowire.ConsumeTag(data)
+		if n < 0 {
+			return false
+		}
+		length := protowire.ConsumeFieldValue(number, kind, data[n:])
+		if length < 0 {
+			return false
+		}
+		if value := data[n : n+length]; kind == protowire.BytesType {
+			value, _ = protowire.ConsumeBytes(value)
+			if !visit(number, value[:len(value):len(value)]) {
+				return false
+			}
+		}
+		data = data[n+length:]
 	}
-	return requests, true
+	return true
 }
 
 // answerer sends answers on a stream as they get ready, one at a time.
 type answerer struct {
 	stream  grpc.ServerStream
+	conn    *unfinished.Conn // nil: nobody counts
 	running sync.WaitGroup
 	mu      sync.Mutex // guards stream.SendMsg
 }
@@ -172,6 +235,9 @@ func (a *answerer) add(answer func() *message) {
 	a.running.Go(func() {
 		m := answer()
 		defer m.free()
+		if a.conn != nil { // before its turn to be sent comes
+			m.count(a.conn.Answers())
+		}
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		// A stream that has ended takes no answers; its reader knows.
@@ -180,3 +246,20 @@ func (a *answerer) add(answer func() *message) {
 }
 
 func (a *answerer) wait() { a.running.Wait() }
+
+// caughtUp waits until the caller has read most of what it was answered: who does not read
+// is read no further.
+func (a *answerer) caughtUp() error {
+	if a.conn == nil {
+		return nil
+	}
+	return a.conn.Answers().Below(a.stream.Context(), mostUnsent)
+}
+
+// unsent returns how many bytes of answers a call's connection has to send.
+func unsent(ctx context.Context) int64 {
+	if conn := connOf(ctx); conn != nil {
+		return conn.Unsent()
+	}
+	return 0
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -12,6 +13,8 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/gate"
+	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/wire"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -21,21 +24,32 @@ const maxStoredExplanation = 16 << 10
 
 // maxHistoryBytes bounds what is stored of one target. A usual history is smaller
 // by three orders of magnitude.
-const maxHistoryBytes = 1 << 20
+const maxHistoryBytes = 512 << 10
 
 // targets makes decisions on targets whose histories are in a store: take what is
 // remembered of the record or load it, decide, compare-and-swap, and on a lost race
 // decide again from what stands in the store. So any instance serves any target.
 type targets struct {
-	store   store.Store
-	cache   *cache
-	outage  *outage
+	store store.Store
+	// deletions are those that the store knows of, nil: it does not.
+	deletions store.Deletions
+	clock     *clock
+	cache     *cache
+	outage    *outage
+	// shares bound what clusters may take of the store.
+	shares  *shares
 	metrics *metrics
 	// observer logs what is asked over streams.
 	observer *observer
 	log      *zap.Logger
 	options  *Options
 	decoder  *wire.Decoder
+	// gate bounds the memory of requests that are worked on; limiter counts what it refuses,
+	// nil: nobody does.
+	gate    *gate.Gate
+	limiter *limit.Limiter
+	// lists has a place for each part of a list that is loaded.
+	lists chan struct{}
 	// decisions is the log for people; it has no say in anything.
 	decisions *decisionLog
 	// life ends when a stop waits no longer.
@@ -76,25 +90,45 @@ func (t *targets) decide(j *job, record store.Record, room []byte) []byte {
 			return nil
 		}
 	}
-	requestID := j.requestID
-	if j.dryRun {
-		requestID = ""
+	if !history.IsOfCluster(j.input.Cluster) {
+		j.err = otherCluster(j.target)
+		return nil
 	}
+	// Of a namesake that was deleted nothing counts, its answers included.
+	history = history.Of(j.input.Incarnation)
+	if j.err = t.clock.problem(); j.err != nil {
+		return nil
+	}
+	if t.fromTheFuture(j, &history) {
+		if err := t.clock.judges(t.life, j.now); err != nil {
+			if j.err = t.clock.problem(); j.err == nil {
+				j.err = storeError(t.life, j.target, err)
+			}
+			return nil
+		}
+		t.clock.future.Inc()
+		t.log.Error("records from the future corrected: a clock was wrong", zap.String("target", j.target), zap.Time("newest", history.Updated))
+		history = history.WithoutFuture(j.now)
+	}
+	requestID := j.answerID()
 	if requestID != "" {
 		if a := history.AnswerFor(requestID); a != nil && j.now.UnixNano()-a.At <= int64(t.options.AnswerRetention) {
-			j.response, j.err = conversion.Answer(a)
+			if j.response, j.err = conversion.Answer(a); j.err == nil {
+				j.response.RequestId = new(j.requestID) // a's may be the caller's own, see answerID
+			}
 			return nil
 		}
 	}
-	if j.timed && j.now.Before(history.Updated) {
+	if j.timed && !j.input.Again && j.now.Before(history.Updated) {
 		j.err = evaluationTimePast(j.target, j.now, history.Updated)
 		return nil
 	}
 	next := j.evaluate(&history)
+	j.decision.RequestID = j.requestID
 	if j.dryRun {
 		j.decision.ID = recommender.ID{}
 		j.decided = true
-		return nil
+		return t.tidied(j, &history)
 	}
 	t.conclude(j, &history)
 	if requestID != "" {
@@ -102,17 +136,43 @@ func (t *targets) decide(j *job, record store.Record, room []byte) []byte {
 		if err != nil {
 			t.log.Warn("explanation not kept", zap.String("target", j.target), zap.Error(err))
 		}
-		next = next.WithAnswer(recommender.NewAnswer(requestID, &j.decision, explanation), t.options.AnswerRetention, t.options.AnswerLimit)
+		next = next.WithAnswer(recommender.NewAnswer(requestID, &j.decision, explanation), t.options.answers())
+	} else {
+		next = next.WithinLimits(j.decision.At.UnixNano(), t.options.answers())
 	}
 	if usual := len(record.Value) + usualGrowth; len(room) < usual {
 		room = make([]byte, usual)
 	}
 	value := next.AppendBinary(room[:0])
 	if len(value) > maxHistoryBytes {
-		j.err = overLimit("maxHistoryBytes", maxHistoryBytes, fmt.Sprintf("the target's history would take %d bytes: its status quotes names or selectors of the spec that are too long", len(value)))
+		j.err = overLimit("maxHistoryBytes", maxHistoryBytes, fmt.Sprintf("the target's history would take %d bytes: its status quotes too many names or selectors of the spec that are too long", len(value)))
 		return nil
 	}
+	if !record.Exists() && j.placed == 0 {
+		if j.err = t.shares.place(t.life, j.key.Cluster, len(value), j.caller); j.err != nil {
+			return nil
+		}
+		j.placed = len(value)
+	}
 	return value
+}
+
+// fromTheFuture reports whether the history has records that only a wrong clock can
+// have made. Where requests choose their instants, it may have them on purpose.
+func (t *targets) fromTheFuture(j *job, history *recommender.History) bool {
+	lead := t.clock.lead()
+	return lead > 0 && !j.anyTime && !j.input.Again && history.Updated.After(j.now.Add(lead))
+}
+
+// tidied returns the value of a history without answers that it need not remember any
+// more, nil if it has none such. It is all that a dry run may write: nothing of its own,
+// and for its sake nobody moves what is of no use to anybody.
+func (t *targets) tidied(j *job, history *recommender.History) []byte {
+	tidy := history.WithinLimits(j.now.UnixNano(), t.options.answers())
+	if j.timed || len(tidy.Answers) == len(history.Answers) {
+		return nil
+	}
+	return tidy.AppendBinary(nil)
 }
 
 // conclude notes the decisions that are final with this one: a change before it
@@ -153,6 +213,7 @@ func (t *targets) recommend(ctx context.Context, j *job) {
 		value := t.decide(j, record, nil)
 		if j.done() {
 			if !j.doubt() {
+				t.tidy(ctx, store.Swap{Key: j.key, Old: record.Version, Value: value})
 				return
 			}
 			record, err = t.store.Load(ctx, j.key)
@@ -161,6 +222,7 @@ func (t *targets) recommend(ctx context.Context, j *job) {
 		var result store.SwapResult
 		result, err = t.swap(ctx, store.Swap{Key: j.key, Old: record.Version, Value: value})
 		if err != nil {
+			j.doubtful = true
 			break
 		}
 		if t.swapped(j, result, value) {
@@ -170,6 +232,13 @@ func (t *targets) recommend(ctx context.Context, j *job) {
 		pause(ctx, j.attempts)
 	}
 	t.withoutStore(ctx, j, err)
+}
+
+// tidy makes the swaps of dry runs that have a value. Whether one happens is of no
+// consequence: the next touch of the target does it.
+func (t *targets) tidy(ctx context.Context, swaps ...store.Swap) {
+	swaps = slices.DeleteFunc(swaps, func(s store.Swap) bool { return s.Value == nil })
+	_, _ = t.swapAll(ctx, swaps)
 }
 
 // recall returns the record to begin with: as remembered, or else as stored. What
@@ -189,6 +258,7 @@ func (t *targets) recall(ctx context.Context, j *job) (store.Record, error) {
 // swapped takes the outcome of a job's swap, and reports whether the job is done.
 func (t *targets) swapped(j *job, result store.SwapResult, value []byte) bool {
 	j.guessed = false
+	t.unplaced(j, result.Swapped)
 	if result.Swapped {
 		t.cache.put(j.key, store.Record{Version: result.Record.Version, Value: value})
 		t.recorded(j)
@@ -202,9 +272,18 @@ func (t *targets) swapped(j *job, result store.SwapResult, value []byte) bool {
 	return j.done()
 }
 
+// unplaced ends what there was to make room for.
+func (t *targets) unplaced(j *job, stored bool) {
+	if j.placed > 0 {
+		t.shares.settle(j.key.Cluster, j.placed, stored)
+		j.placed = 0
+	}
+}
+
 // withoutStore ends a job that the store failed: with a decision on what this
 // instance last knew where that is wanted and the store is away, else by refusing.
 func (t *targets) withoutStore(ctx context.Context, j *job, err error) {
+	t.unplaced(j, true) // it may be stored: the next count tells
 	away := errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
 	if t.options.HoldDown && away && callerGone(ctx) == nil && !j.dryRun && t.outage.decide(j) {
 		return
@@ -296,6 +375,7 @@ func (t *targets) report(ctx context.Context, req *setpointv1.ReportScaleRequest
 		if !settlement.Changed {
 			return response, nil
 		}
+		next = next.WithinLimits(max(t.options.Clock().UnixNano(), next.Updated.UnixNano()), t.options.answers())
 		value := next.AppendBinary(nil)
 		result, err := t.swap(ctx, store.Swap{Key: key, Old: record.Version, Value: value})
 		switch {
@@ -305,7 +385,7 @@ func (t *targets) report(ctx context.Context, req *setpointv1.ReportScaleRequest
 			t.cache.put(key, store.Record{Version: result.Record.Version, Value: value})
 			t.decisions.append(key, logSettled(&history, &next.Status, outcome))
 			t.log.Info("scale reported", zap.String("target", target), zap.Stringer("recommendation", id),
-				zap.String("outcome", req.GetOutcome()), zap.String("message", req.GetMessage()))
+				zap.String("outcome", req.GetOutcome()), zap.String("message", clipMarked(req.GetMessage())))
 			return response, nil
 		case attempts >= t.options.MaxAttempts:
 			return nil, contended(target, attempts)

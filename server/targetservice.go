@@ -2,10 +2,8 @@ package server
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"slices"
-	"strings"
 
 	"google.golang.org/grpc"
 
@@ -27,6 +25,7 @@ type targetService struct {
 	setpointv1.UnimplementedTargetServiceServer
 	targets *targets
 	log     store.Log
+	pages   *pageTokens
 }
 
 func (s *targetService) GetTarget(ctx context.Context, req *setpointv1.GetTargetRequest) (*setpointv1.GetTargetResponse, error) {
@@ -59,12 +58,35 @@ func (t *targets) history(ctx context.Context, target string) (*recommender.Hist
 	return &history, nil
 }
 
+// mayDelete is NOT_FOUND where what is known of a target is another incarnation's, and
+// OTHER_CLUSTER where it is another cluster's. Between this and what is done then another
+// one may come; it has no history yet that is worth a lock. A history that can't be read
+// is nobody's.
+func (t *targets) mayDelete(ctx context.Context, req *setpointv1.DeleteTargetRequest) error {
+	incarnation, cluster := recommender.Incarnation(req.GetTargetUid()), recommender.Cluster(req.GetClusterUid())
+	if incarnation == 0 && cluster == 0 {
+		return nil
+	}
+	target, key := req.GetName(), parseTarget(req.GetName())
+	record, err := t.store.Load(ctx, key)
+	if err != nil && !errors.Is(err, store.ErrUnreadable) {
+		return storeError(ctx, target, err)
+	}
+	for _, value := range [][]byte{record.Value, t.outage.valueOf(key)} {
+		history, err := recommender.DecodeHistory(value)
+		switch {
+		case err != nil:
+		case !history.IsOfCluster(cluster):
+			return otherCluster(target)
+		case !history.IsOf(incarnation):
+			return unknownTarget(target)
+		}
+	}
+	return nil
+}
+
 func (s *targetService) ListTargets(ctx context.Context, req *setpointv1.ListTargetsRequest) (*setpointv1.ListTargetsResponse, error) {
 	if err := check(req); err != nil {
-		return nil, err
-	}
-	after, err := readTargetsToken(req.GetPageToken())
-	if err != nil {
 		return nil, err
 	}
 	size := pageSize(req.GetPageSize(), defaultTargetsPage)
@@ -73,17 +95,45 @@ func (s *targetService) ListTargets(ctx context.Context, req *setpointv1.ListTar
 	if err != nil {
 		return nil, err
 	}
-	keys, err := s.targets.store.List(ctx, filter, after, size)
+	list := listOf(ctx, listTargetsMethod, req.GetParent(), scope)
+	position, err := s.pages.position(ctx, list, req.GetPageToken())
+	if err != nil {
+		return nil, err
+	}
+	after, err := keyAt(position)
+	if err != nil {
+		return nil, err
+	}
+	keys, next, err := s.targets.visible(ctx, filter, scope, after, size)
 	if err != nil {
 		return nil, storeError(ctx, req.GetParent(), err)
 	}
 	response := &setpointv1.ListTargetsResponse{}
-	if len(keys) == size {
-		response.NextPageToken = targetsToken(keys[size-1])
+	if next != (store.Key{}) {
+		if response.NextPageToken, err = s.pages.next(ctx, list, positionOf(next)); err != nil {
+			return nil, err
+		}
 	}
-	if scope != nil {
-		// Of another's targets not even the names; so a page may be short, or empty.
-		keys = slices.DeleteFunc(keys, func(k store.Key) bool { return !scope.Contains(k.Cluster, k.Namespace) })
+	for some := range slices.Chunk(keys, listedAtOnce) {
+		if err := s.appendTargets(ctx, response, req.GetParent(), some); err != nil {
+			return nil, err
+		}
+	}
+	return response, nil
+}
+
+// listedAtOnce is how many records are loaded at once for a list, and listsAtOnce, for each
+// processor, how often that is done at a time: records may be a thousand times as large as
+// what a list says of them.
+const listedAtOnce, listsAtOnce = 50, 2
+
+// appendTargets adds those that exist to a list of a parent's.
+func (s *targetService) appendTargets(ctx context.Context, response *setpointv1.ListTargetsResponse, parent string, keys []store.Key) error {
+	select {
+	case s.targets.lists <- struct{}{}:
+		defer func() { <-s.targets.lists }()
+	case <-ctx.Done():
+		return waitedFor(ctx)
 	}
 	records, err := s.targets.store.LoadBatch(ctx, keys)
 	errs := byItem(err, len(keys), len(records))
@@ -95,7 +145,7 @@ func (s *targetService) ListTargets(ctx context.Context, req *setpointv1.ListTar
 			response.Targets = append(response.Targets, target)
 			continue
 		case errs != nil && errs[i] != nil:
-			return nil, storeError(ctx, req.GetParent(), errs[i])
+			return storeError(ctx, parent, errs[i])
 		case !records[i].Exists():
 			continue // forgotten since it was listed
 		}
@@ -104,7 +154,7 @@ func (s *targetService) ListTargets(ctx context.Context, req *setpointv1.ListTar
 		}
 		response.Targets = append(response.Targets, target)
 	}
-	return response, nil
+	return nil
 }
 
 func pageSize(asked int32, fallback int) int {
@@ -114,27 +164,6 @@ func pageSize(asked int32, fallback int) int {
 	return int(asked)
 }
 
-// targetsToken is the last key of a page: callers must not rely on its form.
-func targetsToken(last store.Key) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(last.Cluster + "/" + last.Namespace + "/" + last.Target))
-}
-
-func readTargetsToken(token string) (store.Key, error) {
-	if token == "" {
-		return store.Key{}, nil
-	}
-	raw, err := base64.RawURLEncoding.DecodeString(token)
-	parts := strings.Split(string(raw), "/")
-	if err != nil || len(parts) != 3 {
-		return store.Key{}, badPageToken()
-	}
-	return store.Key{Cluster: parts[0], Namespace: parts[1], Target: parts[2]}, nil
-}
-
-func badPageToken() error {
-	return invalidField("pageToken", "Invalid value: must be the nextPageToken of the page before")
-}
-
 func (s *targetService) DeleteTarget(ctx context.Context, req *setpointv1.DeleteTargetRequest) (*setpointv1.DeleteTargetResponse, error) {
 	if err := check(req); err != nil {
 		return nil, err
@@ -142,11 +171,17 @@ func (s *targetService) DeleteTarget(ctx context.Context, req *setpointv1.Delete
 	if err := callerOf(ctx).check(policy.Delete, parseTarget(req.GetName())); err != nil {
 		return nil, err
 	}
+	if err := callerOf(ctx).checkChange(policy.Delete, parseTarget(req.GetName())); err != nil {
+		return nil, err
+	}
 	// Decisions that wait to be written would come back after the delete.
 	if err := s.targets.decisions.flush(ctx); err != nil {
 		return nil, storeError(ctx, req.GetName(), err)
 	}
 	key := parseTarget(req.GetName())
+	if err := s.targets.mayDelete(ctx, req); err != nil {
+		return nil, err
+	}
 	unwritten := s.targets.outage.drop(key)
 	existed, err := s.targets.store.Delete(ctx, key)
 	switch {
@@ -156,6 +191,7 @@ func (s *targetService) DeleteTarget(ctx context.Context, req *setpointv1.Delete
 	case !existed:
 		return nil, unknownTarget(req.GetName())
 	}
+	s.targets.shares.leave(key.Cluster)
 	if s.targets.metrics.targets != nil {
 		s.targets.metrics.targets.Forget(key)
 	}

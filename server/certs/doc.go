@@ -12,7 +12,8 @@
 //	grpc.NewServer(grpc.Creds(credentials.NewTLS(config)))
 //
 // New connections meet what the files say; open ones go on with what they began with, also
-// if the certificate of the other side expires or is revoked meanwhile. Files that are
+// if the certificate of the other side expires or is revoked meanwhile, unless their user
+// asks Source.CheckClient with each call. Files that are
 // broken, or do not fit each other, change nothing: what was loaded before stays, and
 // OnChange and Status tell what is wrong.
 //

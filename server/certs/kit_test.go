@@ -141,9 +141,10 @@ func (f *files) writePair(p *pair) {
 	f.write(f.key, p.key)
 }
 
-// options are those with the certificate; with CAs too if clients are looked at.
+// options are those with the certificate; with CAs too if clients are looked at. Files need
+// not settle: tests write them whole.
 func (f *files) options(mode certs.ClientAuth) certs.Options {
-	o := certs.Options{CertFile: f.cert, KeyFile: f.key, ClientAuth: mode}
+	o := certs.Options{CertFile: f.cert, KeyFile: f.key, ClientAuth: mode, Settle: time.Nanosecond}
 	if mode != certs.None {
 		o.CAFile = f.ca
 	}
@@ -255,4 +256,36 @@ func mustDial(t testing.TB, address string, config *tls.Config) *tls.Conn {
 // served is the name in the certificate that a server shows.
 func served(conn *tls.Conn) string {
 	return conn.ConnectionState().PeerCertificates[0].Subject.CommonName
+}
+
+// renew returns another certificate of the CA's name and key.
+func (a *authority) renew() []byte {
+	template := *a.cert
+	template.SerialNumber = big.NewInt(1 + a.serial.Add(1))
+	template.NotAfter = template.NotAfter.Add(24 * time.Hour)
+	der, err := x509.CreateCertificate(rand.Reader, &template, &template, a.key.Public(), a.key)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return encode("CERTIFICATE", der)
+}
+
+// serverState is what a server knows of a connection.
+func serverState(t testing.TB, s *certs.Source, config *tls.Config) *tls.ConnectionState {
+	t.Helper()
+	own, err := s.ServerConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	near, far := net.Pipe()
+	server := tls.Server(near, own)
+	var shaking sync.WaitGroup
+	shaking.Go(func() { _ = tls.Client(far, config).Handshake() })
+	if err := server.Handshake(); err != nil {
+		t.Fatal(err)
+	}
+	shaking.Wait()
+	state := server.ConnectionState()
+	_ = near.Close()
+	return &state
 }

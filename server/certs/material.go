@@ -2,6 +2,7 @@ package certs
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -25,17 +26,32 @@ func (c *contents) equal(other *contents) bool {
 }
 
 // readTries bounds how often files are read that change meanwhile.
-const readTries = 3
+const readTries = 4
 
-// read reads the files until it meets them the same twice: of a Secret whose links are
-// swapped in between, the certificate might be an old one and the key a new one. They
-// are read whole, for neither times nor sizes show every change.
-func (o *Options) read() (*contents, error) {
+// read reads the files until two looks in a row, Settle apart, have met them the same: of a
+// Secret whose links are swapped in between, the certificate might be an old one and the key
+// a new one, and of a file that is written in place one sees the first half, which may be
+// right and say something else. What is known is settled. They are read whole, for neither
+// times nor sizes show every change.
+func (o *Options) read(ctx context.Context, known *contents) (*contents, error) {
 	last, err := o.readOnce()
 	for range readTries {
+		if last != nil && known != nil && last.equal(known) {
+			return last, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(o.Settle):
+		}
+		lastErr := err
 		var c *contents
-		if c, err = o.readOnce(); err == nil && last != nil && c.equal(last) {
+		c, err = o.readOnce()
+		switch {
+		case err == nil && last != nil && c.equal(last):
 			return c, nil
+		case err != nil && lastErr != nil && err.Error() == lastErr.Error():
+			return nil, err
 		}
 		last = c
 	}
@@ -65,6 +81,7 @@ type material struct {
 	cert        *tls.Certificate // nil: none
 	notAfter    time.Time        // of cert and its intermediates, the earliest; zero without one
 	cas         *x509.CertPool   // nil: the system's
+	trusted     map[string]bool  // the certificates of cas, DER
 	casNotAfter time.Time        // of cas, the earliest; zero without them
 	revoked     revocations
 }
@@ -84,9 +101,10 @@ func (o *Options) parse(c *contents, now time.Time) (*material, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.CAFile, err)
 	}
-	m.cas = x509.NewCertPool()
+	m.cas, m.trusted = x509.NewCertPool(), make(map[string]bool, len(cas))
 	for _, ca := range cas {
 		m.cas.AddCert(ca)
+		m.trusted[string(ca.Raw)] = true
 		m.casNotAfter = earlier(m.casNotAfter, ca.NotAfter)
 	}
 	if o.CRLFile != "" {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/server/auth/watched"
 )
 
 // ClientAuth says whether a server looks at clients' certificates.
@@ -49,6 +51,9 @@ type Options struct {
 	ClientAuth ClientAuth
 	// Interval is how often Run looks at the files. Zero: DefaultInterval.
 	Interval time.Duration
+	// Settle is how long the files must stay the same before they are used, at the start
+	// too. Zero: that of other files that are watched.
+	Settle time.Duration
 	// ExpiryWarning is how long before the own certificate expires OnExpiring is called,
 	// once a day. Zero: DefaultExpiryWarning.
 	ExpiryWarning time.Duration
@@ -67,6 +72,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Interval == 0 {
 		o.Interval = DefaultInterval
+	}
+	if o.Settle == 0 {
+		o.Settle = watched.DefaultSettle
 	}
 	if o.ExpiryWarning == 0 {
 		o.ExpiryWarning = DefaultExpiryWarning
@@ -98,8 +106,8 @@ func (o Options) Validate() error {
 	if o.CRLFile != "" && o.CAFile == "" {
 		problems = append(problems, errors.New("revocation lists need the CAs that signed them"))
 	}
-	if o.Interval < 0 || o.ExpiryWarning < 0 {
-		problems = append(problems, errors.New("interval and expiry warning must not be negative"))
+	if o.Interval < 0 || o.Settle < 0 || o.ExpiryWarning < 0 {
+		problems = append(problems, errors.New("interval, settling and expiry warning must not be negative"))
 	}
 	return errors.Join(problems...)
 }

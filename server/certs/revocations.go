@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"math/big"
 	"time"
 )
 
@@ -14,6 +15,19 @@ type revocationList struct {
 	issuer     string
 	nextUpdate time.Time
 	serials    map[string]bool
+}
+
+// maxSerial is the length of serial numbers that are looked for without taking memory; by
+// RFC 5280 they have 20 bytes at most.
+const maxSerial = 32
+
+// has reports whether a serial number is revoked. The list has them as bytes.
+func (l *revocationList) has(serial *big.Int) bool {
+	if serial.BitLen() > 8*maxSerial {
+		return l.serials[string(serial.Bytes())]
+	}
+	var room [maxSerial]byte
+	return l.serials[string(serial.FillBytes(room[:])[maxSerial-(serial.BitLen()+7)/8:])]
 }
 
 // parseRevocations reads lists and checks that one of the CAs signed each.
@@ -29,7 +43,7 @@ func parseRevocations(data []byte, cas []*x509.Certificate) (revocations, error)
 		}
 		l := &revocationList{list.Issuer.String(), list.NextUpdate, map[string]bool{}}
 		for i := range list.RevokedCertificateEntries {
-			l.serials[list.RevokedCertificateEntries[i].SerialNumber.String()] = true
+			l.serials[string(list.RevokedCertificateEntries[i].SerialNumber.Bytes())] = true
 		}
 		if other := revoked[string(list.RawIssuer)]; other != nil {
 			return fmt.Errorf("a second list of %s", list.Issuer)
@@ -83,8 +97,11 @@ func (r revocations) check(chains [][]*x509.Certificate) error {
 }
 
 func (r revocations) checkChain(chain []*x509.Certificate) error {
+	if len(r) == 0 {
+		return nil
+	}
 	for _, c := range chain {
-		if list := r[string(c.RawIssuer)]; list != nil && list.serials[c.SerialNumber.String()] {
+		if list := r[string(c.RawIssuer)]; list != nil && list.has(c.SerialNumber) {
 			return fmt.Errorf("certificate %s of %s is revoked", c.SerialNumber, c.Subject)
 		}
 	}

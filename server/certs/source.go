@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/server/auth/bounded"
 )
 
 // Source makes TLS configurations that follow the files. Its methods may be called
@@ -16,8 +18,10 @@ import (
 type Source struct {
 	options Options
 	// used is what new connections use.
-	used atomic.Pointer[generation]
+	used        atomic.Pointer[generation]
+	generations atomic.Uint64
 
+	looking  sync.Mutex // held while the files are looked at
 	mu       sync.Mutex
 	err      error     // guarded by mu; what is wrong with the files
 	loaded   time.Time // guarded by mu; when what is used was loaded
@@ -31,15 +35,22 @@ type Source struct {
 type generation struct {
 	*material
 	server *tls.Config
+	// verified is what was found of connections that older CAs had let in, by the address
+	// of the list of their certificates.
+	verified *bounded.Map[**x509.Certificate, error]
 }
 
-// New loads the files, which all must be right.
+// maxVerified bounds the connections that are remembered so.
+const maxVerified = 4096
+
+// New loads the files, which all must be right. It waits until they have settled, for a
+// second at most.
 func New(options Options) (*Source, error) {
 	if err := options.Validate(); err != nil {
 		return nil, fmt.Errorf("certificates: %w", err)
 	}
 	s := &Source{options: options.withDefaults()}
-	m, err := s.load(nil)
+	m, err := s.load(context.Background(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("certificates: %w", err)
 	}
@@ -60,18 +71,25 @@ func (s *Source) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			_ = s.Check()
+			_ = s.check(ctx)
 		}
 	}
 }
 
-// Check looks at the files now, and uses what they say. It returns what is wrong with
-// them; then what was used before still is.
-func (s *Source) Check() error {
+// Check looks at the files now, waits until they have settled, and uses what they say. It
+// returns what is wrong with them; then what was used before still is.
+func (s *Source) Check() error { return s.check(context.Background()) }
+
+func (s *Source) check(ctx context.Context) error {
+	s.looking.Lock()
+	defer s.looking.Unlock()
+	used := s.used.Load().material
+	m, err := s.load(ctx, used)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	used := s.used.Load().material
-	m, err := s.load(used)
 	if err == nil {
 		err = m.revoked.outdated(s.options.Clock())
 		if m != used {
@@ -89,12 +107,16 @@ func (s *Source) Check() error {
 }
 
 // load returns what the files say, which is what is used if they are the same.
-func (s *Source) load(used *material) (*material, error) {
-	c, err := s.options.read()
+func (s *Source) load(ctx context.Context, used *material) (*material, error) {
+	var known *contents
+	if used != nil {
+		known = used.contents
+	}
+	c, err := s.options.read(ctx, known)
 	if err != nil {
 		return nil, err
 	}
-	if used != nil && c.equal(used.contents) {
+	if known != nil && c.equal(known) {
 		return used, nil
 	}
 	return s.options.parse(c, s.options.Clock())
@@ -123,12 +145,61 @@ func (s *Source) warn() {
 
 // use has new connections use what files say. It needs mu.
 func (s *Source) use(m *material) {
-	g := &generation{material: m}
+	g := &generation{material: m, verified: bounded.New[**x509.Certificate, error](maxVerified)}
 	if m.cert != nil {
 		g.server = s.serverConfig(m)
 	}
 	s.used.Store(g)
+	s.generations.Add(1)
 	s.loaded = s.options.Clock()
+}
+
+// Generation counts what was taken from the files, New's included.
+func (s *Source) Generation() uint64 { return s.generations.Load() }
+
+// CheckClient returns why the certificate of an open connection does not count any more
+// that was right in its handshake: it is revoked, or none of its CAs is trusted. That a
+// certificate has expired is for others to see. It takes no memory unless the CAs have
+// changed since.
+func (s *Source) CheckClient(state *tls.ConnectionState) error {
+	used := s.used.Load()
+	if used.cas == nil || len(state.VerifiedChains) == 0 {
+		return nil
+	}
+	var revoked error
+	for _, chain := range state.VerifiedChains {
+		if !used.trusted[string(chain[len(chain)-1].Raw)] {
+			continue
+		}
+		if revoked = used.revoked.checkChain(chain); revoked == nil {
+			return nil
+		}
+	}
+	if revoked != nil {
+		return revoked
+	}
+	return used.verifyClient(state, s.options.Clock())
+}
+
+// verifyClient does what the handshake did, once for each connection: its CA may be another
+// certificate of the same key.
+func (g *generation) verifyClient(state *tls.ConnectionState, now time.Time) error {
+	connection := &state.PeerCertificates[0] // each has a list of its own
+	if err, known := g.verified.Get(connection); known {
+		return err
+	}
+	options := x509.VerifyOptions{
+		Roots: g.cas, CurrentTime: now, Intermediates: x509.NewCertPool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	for _, c := range state.PeerCertificates[1:] {
+		options.Intermediates.AddCert(c)
+	}
+	chains, err := state.PeerCertificates[0].Verify(options)
+	if err == nil {
+		err = g.revoked.check(chains)
+	}
+	g.verified.Put(connection, err)
+	return err
 }
 
 // protocols are what ALPN offers.

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
+	"github.com/setpoint-dev/setpoint/server/auth/watched"
 	"github.com/setpoint-dev/setpoint/server/certs"
 )
 
@@ -567,13 +568,15 @@ func TestStatusTellsWhatExpires(t *testing.T) {
 	}
 }
 
-func TestRunLooksAtIntervals(t *testing.T) {
+// watching runs a test of a Source of a pair, whose files are watched in a bubble. It is told
+// what is served.
+func watching(t *testing.T, test func(t *testing.T, f *files, second *pair, reloads func() uint64)) {
 	ca, f := newAuthority(t, "ca"), newFiles(t)
 	first, second := ca.issue("first"), ca.issue("second")
 	synctest.Test(t, func(t *testing.T) {
 		f.writePair(first)
 		o := f.options(certs.None)
-		o.Interval = time.Minute
+		o.Interval, o.Settle = time.Minute, 0
 		o.Clock = func() time.Time { return first.leaf.NotBefore.Add(2 * time.Hour) }
 		s := newSource(t, o)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -582,19 +585,76 @@ func TestRunLooksAtIntervals(t *testing.T) {
 			defer close(stopped)
 			s.Run(ctx)
 		}()
-		f.writePair(second)
-		time.Sleep(time.Minute - 1)
-		synctest.Wait()
-		if s.Status().Reloads != 0 {
-			t.Error("looked too early")
-		}
-		time.Sleep(time.Nanosecond)
-		synctest.Wait()
-		if s.Status().Reloads != 1 {
-			t.Error("did not look")
-		}
+		test(t, f, second, func() uint64 {
+			synctest.Wait()
+			if status := s.Status(); status.Err != nil || status.Failures != 0 {
+				t.Errorf("%+v", status)
+			}
+			return s.Status().Reloads
+		})
 		cancel()
 		<-stopped
+	})
+}
+
+func TestRunLooksAtIntervals(t *testing.T) {
+	watching(t, func(t *testing.T, f *files, second *pair, reloads func() uint64) {
+		f.writePair(second)
+		time.Sleep(time.Minute + watched.DefaultSettle - 1)
+		if reloads() != 0 {
+			t.Error("looked too early, or once only")
+		}
+		time.Sleep(time.Nanosecond)
+		if reloads() != 1 {
+			t.Error("did not look")
+		}
+	})
+}
+
+// A pair that is half written at a look is no mistake, nor are files that change between two.
+func TestFilesAreLookedAtUntilTheyHaveSettled(t *testing.T) {
+	watching(t, func(t *testing.T, f *files, second *pair, reloads func() uint64) {
+		f.write(f.cert, second.cert[:len(second.cert)/2])
+		time.Sleep(time.Minute + watched.DefaultSettle/2)
+		f.write(f.cert, second.cert) // after the first look
+		time.Sleep(watched.DefaultSettle)
+		f.write(f.key, second.key) // after the second
+		time.Sleep(3*watched.DefaultSettle/2 - 1)
+		if reloads() != 0 {
+			t.Error("not settled, and taken")
+		}
+		time.Sleep(time.Nanosecond)
+		if reloads() != 1 {
+			t.Error("not taken")
+		}
+	})
+}
+
+// Half a bundle of CAs is right, and lacks those that trust the caller.
+func TestABundleThatIsHalfWrittenAtTheStart(t *testing.T) {
+	ca, other, f := newAuthority(t, "ca"), newAuthority(t, "other"), newFiles(t)
+	pair := ca.issue("server")
+	synctest.Test(t, func(t *testing.T) {
+		f.write(f.cert, pair.cert)
+		f.write(f.key)
+		f.write(f.ca, ca.pem())
+		o := f.options(certs.Require)
+		o.Settle = 0
+		o.Clock = func() time.Time { return pair.leaf.NotBefore.Add(2 * time.Hour) }
+		var s *certs.Source
+		var err error
+		var opening sync.WaitGroup
+		opening.Go(func() { s, err = certs.New(o) })
+		time.Sleep(watched.DefaultSettle / 2)
+		f.write(f.key, pair.key)
+		f.write(f.ca, ca.pem(), other.pem())
+		opening.Wait()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Check(); err != nil || s.Status().Reloads != 0 {
+			t.Errorf("it began with half the files: %v, %+v", err, s.Status())
+		}
 	})
 }
 

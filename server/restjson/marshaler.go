@@ -9,6 +9,7 @@ import (
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // Marshaler is the gateway's JSON. It writes fields in the order and with the
@@ -20,6 +21,9 @@ type Marshaler struct {
 	// Indent, spaces or tabs, is what each level is indented by, for people who
 	// read the answer. Empty: everything stands on one line.
 	Indent string
+	// Check looks at the JSON of a message before it is read. Its error ends the reading,
+	// and is DecodeError's. Nil: nothing looks.
+	Check func(data []byte, message protoreflect.MessageDescriptor) error
 }
 
 var (
@@ -72,8 +76,13 @@ func (m *Marshaler) NewEncoder(w io.Writer) runtime.Encoder {
 
 // Unmarshal sets v, a pointer, to what the JSON in data says. For a message it
 // is this package's Unmarshal, for other types the gateway's own decoding.
-func (*Marshaler) Unmarshal(data []byte, v any) error {
+func (m *Marshaler) Unmarshal(data []byte, v any) error {
 	if msg, ok := v.(proto.Message); ok {
+		if m.Check != nil {
+			if err := m.Check(data, msg.ProtoReflect().Descriptor()); err != nil {
+				return err
+			}
+		}
 		return Unmarshal(data, msg)
 	}
 	return gatewayJSON.Unmarshal(data, v)

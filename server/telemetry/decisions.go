@@ -93,6 +93,8 @@ type Decisions struct {
 	limits   [len(limits)]prometheus.Counter
 	holds    [len(holds)]prometheus.Counter
 	failures [len(failures)]prometheus.Counter
+	// historyLimited are those that the history's limit may have held.
+	historyLimited prometheus.Counter
 }
 
 // NewDecisions returns counters that are all 0.
@@ -116,6 +118,11 @@ func NewDecisions() *Decisions {
 		"reason", holds[:], d.holds[:])
 	d.counters("setpoint_metric_failures_total", "Metrics that could not be computed in decisions recorded, by their type.",
 		"type", failures[:], d.failures[:])
+	d.historyLimited = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "setpoint_decisions_history_limited_total",
+		Help: "Decisions recorded that may hold the count longer than the Kubernetes controller would, because the target has more history than --history-limit.",
+	})
+	d.vectors = append(d.vectors, d.historyLimited)
 	return d
 }
 
@@ -154,6 +161,9 @@ func (d *Decisions) Recorded(r *recommender.Decision) {
 		d.actions[none].Inc()
 	}
 	d.paths[r.Path].Inc()
+	if r.HistoryLimited {
+		d.historyLimited.Inc()
+	}
 	for i := range r.Events {
 		if kind, ok := failureOf(r.Events[i].Reason); ok {
 			d.failures[kind].Inc()

@@ -62,6 +62,9 @@ func (o *Options) ValidateEndpoint() error {
 // destination is the exporter's options for the endpoint.
 func (o *Options) destination() ([]otlptracegrpc.Option, error) {
 	if !strings.Contains(o.Endpoint, "://") {
+		if strings.Contains(o.Endpoint, "@") {
+			return nil, errors.New("it is neither host:port nor a URL; credentials go into OTEL_EXPORTER_OTLP_HEADERS")
+		}
 		if _, port, err := net.SplitHostPort(o.Endpoint); err != nil || port == "" {
 			return nil, fmt.Errorf("%q is neither host:port nor a URL", o.Endpoint)
 		}
@@ -75,7 +78,7 @@ func (o *Options) destination() ([]otlptracegrpc.Option, error) {
 	switch {
 	case err != nil:
 		return nil, errors.New("it is not a URL")
-	case u.Scheme != "http" && u.Scheme != "https", u.Host == "", u.User != nil:
+	case u.Scheme != "http" && u.Scheme != "https", u.Host == "", u.User != nil, strings.ContainsAny(o.Endpoint, "@?#"):
 		return nil, errors.New("it must be http://host:port or https://host:port; credentials go into OTEL_EXPORTER_OTLP_HEADERS")
 	case u.Scheme == "https" && o.Insecure:
 		return nil, errors.New("it asks for TLS, but clear text is asked for too")

@@ -1,0 +1,52 @@
+package server
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/store"
+	"github.com/setpoint-dev/setpoint/store/memory"
+)
+
+// contendedStore loses every race.
+type contendedStore struct{ store.Store }
+
+func (contendedStore) CompareAndSwap(context.Context, store.Swap) (store.SwapResult, error) {
+	return store.SwapResult{}, nil
+}
+
+func (contendedStore) CompareAndSwapBatch(_ context.Context, swaps []store.Swap) ([]store.SwapResult, error) {
+	return make([]store.SwapResult, len(swaps)), nil
+}
+
+// Who loses race after race lets the others finish, in a batch as in a single call.
+func TestLostRacesAreBackedOff(t *testing.T) {
+	for _, batch := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			options := DefaultOptions()
+			options.Clock, options.Log = time.Now, zap.NewNop()
+			targets := &targets{
+				store: contendedStore{memory.New(memory.Options{})}, cache: newCache(0), metrics: newMetrics(&options), log: options.Log,
+				options: &options, life: t.Context(), decisions: newDecisionLog(nil, options.Log, 0),
+			}
+			defer targets.decisions.close()
+			targets.outage, targets.clock = newOutage(targets), newClock(targets.store, &options)
+			targets.shares = newShares(targets.store, &options, nil)
+			jobs := []job{{key: store.Key{Cluster: "c", Namespace: "n", Target: "t"}, now: time.Now(), input: &recommender.Input{Options: recommender.DefaultOptions()}}}
+			begun := time.Now()
+			if batch {
+				targets.recommendAll(t.Context(), jobs)
+			} else {
+				targets.recommend(t.Context(), &jobs[0])
+			}
+			if took := time.Since(begun); jobs[0].attempts != options.MaxAttempts || took == 0 {
+				t.Errorf("batch %v: %d attempts took %s", batch, jobs[0].attempts, took)
+			}
+		})
+	}
+}

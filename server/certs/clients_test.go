@@ -1,0 +1,234 @@
+package certs_test
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/pem"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/server/auth"
+	"github.com/setpoint-dev/setpoint/server/auth/policy"
+	"github.com/setpoint-dev/setpoint/server/auth/watched"
+	"github.com/setpoint-dev/setpoint/server/certs"
+	"github.com/setpoint-dev/setpoint/store/memory"
+)
+
+// guardedService serves with client certificates.
+func guardedService(t *testing.T, source *certs.Source) (grpcAddress, restAddress string) {
+	t.Helper()
+	config, err := source.ServerConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	authenticator, err := auth.New(auth.Options{Certificates: true, CertificateNames: []auth.NameKind{auth.CommonName}, Clients: source})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(authenticator.Close)
+	engine := memory.New(memory.Options{})
+	options := server.DefaultOptions()
+	options.TLS = config
+	options.Limits.Shedding.Off = true
+	options.Access = &server.Access{Authenticator: authenticator, Policy: watched.Fixed(policy.Default(false))}
+	s, err := server.New(engine, engine, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listeners := make([]net.Listener, 2)
+	for i := range listeners {
+		if listeners[i], err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ctx, listeners[0], listeners[1]) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return listeners[0].Addr().String(), listeners[1].Addr().String()
+}
+
+// openConnections calls over connections of each kind: "" is that the call was let in, else
+// it is what was answered.
+func openConnections(t *testing.T, source *certs.Source, config *tls.Config) map[string]func() string {
+	t.Helper()
+	grpcAddress, restAddress := guardedService(t, source)
+	const parent = "clusters/-/namespaces/-"
+	conn, err := grpc.NewClient("passthrough:///"+grpcAddress, grpc.WithTransportCredentials(credentials.NewTLS(config)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	calls := map[string]func() string{
+		"gRPC": func() string {
+			_, err := setpointv1.NewTargetServiceClient(conn).ListTargets(t.Context(), &setpointv1.ListTargetsRequest{Parent: parent})
+			if err != nil && status.Code(err) != codes.Unauthenticated {
+				t.Errorf("gRPC: %v", err)
+			}
+			return status.Convert(err).Message()
+		},
+	}
+	stream, err := setpointv1.NewRecommendationServiceClient(conn).StreamRecommend(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls["a stream"] = func() string {
+		if err := stream.Send(&setpointv1.StreamRecommendRequest{Id: "1", Request: &setpointv1.RecommendRequest{}}); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := stream.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if codes.Code(answer.GetError().GetCode()) == codes.InvalidArgument { // its caller may ask, if better
+			return ""
+		}
+		return answer.GetError().GetMessage()
+	}
+	for name, protocol := range map[string]string{"REST": "HTTP/1.1", "REST over HTTP/2": "HTTP/2.0"} {
+		own := config.Clone()
+		transport := &http.Transport{TLSClientConfig: own, ForceAttemptHTTP2: protocol == "HTTP/2.0"}
+		t.Cleanup(transport.CloseIdleConnections)
+		client := &http.Client{Transport: transport}
+		begun := false
+		calls[name] = func() string {
+			reused := false
+			ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused }})
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+restAddress+"/v1/"+parent+"/targets", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = resp.Body.Close() }()
+			body, err := io.ReadAll(resp.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if resp.Proto != protocol || reused != begun {
+				t.Errorf("%s: by %s, reused %v", name, resp.Proto, reused)
+			}
+			begun = true
+			switch resp.StatusCode {
+			case http.StatusOK:
+				return ""
+			case http.StatusUnauthorized:
+			default:
+				t.Errorf("%s: %s", name, resp.Status)
+			}
+			return string(body)
+		}
+	}
+	return calls
+}
+
+// What is revoked ends with the next call on connections that are open, of each kind.
+func TestRevokedOnOpenConnections(t *testing.T) {
+	t.Parallel()
+	ca, old, other := newAuthority(t, "ca"), newAuthority(t, "clients"), newAuthority(t, "others")
+	f := newFiles(t)
+	f.writePair(ca.issue("server"))
+	f.write(f.ca, old.pem())
+	tomorrow := time.Now().Add(24 * time.Hour)
+	f.write(f.crl, old.revoke(tomorrow))
+	o := f.options(certs.Require)
+	o.CRLFile = f.crl
+	source := newSource(t, o)
+	mine := old.issue("mine")
+	calls := openConnections(t, source, client(ca, mine))
+	expect := func(when string, refused bool) {
+		t.Helper()
+		for name, call := range calls {
+			message := call()
+			if (message != "") != refused || refused && !strings.Contains(message, "no longer counts") {
+				t.Errorf("%s, over %s: %q", when, name, message)
+			}
+		}
+	}
+	expect("at first", false)
+	expect("again", false)
+	f.write(f.crl, old.revoke(tomorrow, old.issue("another")))
+	check(t, source)
+	expect("another's is revoked", false)
+	f.write(f.crl, old.revoke(tomorrow, mine))
+	check(t, source)
+	expect("revoked", true)
+	f.write(f.crl, old.revoke(tomorrow))
+	check(t, source)
+	expect("no longer revoked", false)
+	f.write(f.crl)
+	f.write(f.crl, other.revoke(tomorrow))
+	f.write(f.ca, other.pem())
+	check(t, source)
+	expect("its CA is gone", true)
+	f.write(f.ca, other.pem(), old.pem())
+	check(t, source)
+	expect("its CA is back", false)
+}
+
+// A CA whose certificate is replaced by one of the same name and key is the same.
+func TestRenewedCAOnOpenConnections(t *testing.T) {
+	t.Parallel()
+	ca, clients := newAuthority(t, "ca"), newAuthority(t, "clients")
+	f := newFiles(t)
+	f.writePair(ca.issue("server"))
+	f.write(f.ca, clients.pem())
+	source := newSource(t, f.options(certs.Require))
+	calls := openConnections(t, source, client(ca, clients.issue("mine")))
+	for name, call := range calls {
+		if message := call(); message != "" {
+			t.Errorf("at first, over %s: %s", name, message)
+		}
+	}
+	renewed := clients.renew()
+	if block, _ := pem.Decode(renewed); block == nil || string(block.Bytes) == string(clients.cert.Raw) {
+		t.Fatal("it is the same certificate")
+	}
+	f.write(f.ca, renewed)
+	check(t, source)
+	for range 2 {
+		for name, call := range calls {
+			if message := call(); message != "" {
+				t.Errorf("with its CA renewed, over %s: %s", name, message)
+			}
+		}
+	}
+}
+
+func TestCheckingAClientTakesNoMemory(t *testing.T) {
+	ca, clients := newAuthority(t, "ca"), newAuthority(t, "clients")
+	f := newFiles(t)
+	f.writePair(ca.issue("server"))
+	f.write(f.ca, clients.pem())
+	mine := clients.issue("mine")
+	f.write(f.crl, clients.revoke(time.Now().Add(time.Hour), clients.issue("another")))
+	o := f.options(certs.Require)
+	o.CRLFile = f.crl
+	source := newSource(t, o)
+	state := serverState(t, source, client(ca, mine))
+	if err := source.CheckClient(state); err != nil {
+		t.Fatal(err)
+	}
+	if n := testing.AllocsPerRun(100, func() { _ = source.CheckClient(state) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -1,0 +1,190 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"io"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/proto"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// What a message may cost: the property that the service promises.
+const (
+	memoryFloor, memoryPerByte = 32 << 20, 10
+	timeFloor                  = 50 * time.Millisecond
+	timePerMessage             = 2 * time.Second // of 16 MiB
+)
+
+// spentBy measures what is allocated, bytes in all, and the processor time of the whole
+// process while f runs: no peak is higher than that. Nothing else may run.
+func spentBy(f func()) (allocated uint64, took time.Duration) {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	before, began := sample[0].Value.Uint64(), processorTime()
+	f()
+	took = processorTime() - began
+	metrics.Read(sample)
+	return sample[0].Value.Uint64() - before, took
+}
+
+func processorTime() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		panic(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// peakOf measures how much more memory there is in use at most while f runs, bytes, what
+// is to be collected hardly counting.
+func peakOf(f func()) (peak uint64) {
+	defer debug.SetGCPercent(debug.SetGCPercent(10))
+	runtime.GC()
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	before := sample[0].Value.Uint64()
+	done, ended := make(chan struct{}), make(chan uint64)
+	go func() {
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for highest := before; ; {
+			select {
+			case <-done:
+				ended <- highest - before
+				return
+			case <-tick.C:
+				metrics.Read(sample)
+				highest = max(highest, sample[0].Value.Uint64())
+			}
+		}
+	}()
+	f()
+	close(done)
+	return <-ended
+}
+
+// slowdown is how much longer everything may take: where processors are shared the same
+// work takes up to some three times as long. What is not proportional takes far longer.
+const slowdown = 4
+
+// skipUnderRace skips what measures: the race detector makes everything much longer.
+func skipUnderRace(tb testing.TB) {
+	tb.Helper()
+	if raceDetected {
+		tb.Skip("costs are measured without the race detector, by make guard")
+	}
+}
+
+// tries is how often a cost is measured that is too high: other processes disturb.
+const tries = 5
+
+// refusedSlack is how much more time what is refused may take: saying what is wrong takes
+// longer than deciding, and the bound is that of what is accepted.
+const refusedSlack = 2
+
+// coverageSlowdown is how much longer code takes that counts its branches for a fuzzer,
+// on processors that its workers share.
+const coverageSlowdown = 5
+
+// checkCost fails where f, which sends a message of that size and says whether it was
+// accepted, costs more than it may.
+func checkCost(t *testing.T, size int, send func() (accepted bool)) {
+	t.Helper()
+	mayTake := slowdown * (timeFloor + timePerMessage*time.Duration(size)/(16<<20))
+	if fuzzed := flag.Lookup("test.fuzz"); fuzzed != nil && fuzzed.Value.String() != "" {
+		mayTake *= coverageSlowdown
+	}
+	mayUse := uint64(memoryFloor + memoryPerByte*size)
+	accepted := true
+	f := func() { accepted = send() }
+	runtime.GC()
+	used, took := spentBy(f) // what is allocated in all is never less than the peak
+	if !accepted {
+		mayTake *= refusedSlack
+	}
+	for n := 1; n < tries && took > mayTake; n++ {
+		runtime.GC()
+		_, again := spentBy(f)
+		took = min(took, again)
+	}
+	for n := 1; n < tries && used > mayUse; n++ {
+		used = peakOf(f)
+	}
+	if took > mayTake || used > mayUse {
+		t.Errorf("%d bytes take %v, may take %v; use %d bytes of memory, may use %d", size, took, mayTake, used, mayUse)
+	}
+}
+
+// plainCodec sends and receives bytes as they are.
+type plainCodec struct{}
+
+func (plainCodec) Marshal(v any) (mem.BufferSlice, error) {
+	return mem.BufferSlice{mem.SliceBuffer(*v.(*[]byte))}, nil
+}
+
+func (plainCodec) Unmarshal(data mem.BufferSlice, v any) error {
+	*v.(*[]byte) = data.Materialize()
+	return nil
+}
+
+func (plainCodec) Name() string { return "proto" }
+
+// sendRaw calls a method with an encoded message.
+func (s *service) sendRaw(ctx context.Context, method string, data []byte) (answer []byte, err error) {
+	err = s.conn.Invoke(ctx, method, &data, &answer, grpc.ForceCodecV2(plainCodec{}), grpc.MaxCallRecvMsgSize(256<<20))
+	return answer, err
+}
+
+// streamRaw sends one encoded message on a stream and takes the answer.
+func (s *service) streamRaw(ctx context.Context, data []byte) (answer []byte, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := s.conn.NewStream(ctx, &setpointv1.RecommendationService_ServiceDesc.Streams[0],
+		setpointv1.RecommendationService_StreamRecommend_FullMethodName, grpc.ForceCodecV2(plainCodec{}), grpc.MaxCallRecvMsgSize(256<<20))
+	if err != nil {
+		return nil, err
+	}
+	if err := stream.SendMsg(&data); err != nil {
+		return nil, err
+	}
+	return answer, stream.RecvMsg(&answer)
+}
+
+// postRaw posts a body and drops the answer.
+func (s *service) postRaw(tb testing.TB, path string, body []byte) (code int) {
+	resp, err := s.http.Post(s.url+path, "application/json", bytes.NewReader(body))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		tb.Fatal(err)
+	}
+	return resp.StatusCode
+}
+
+// unaryMethod and batchedMethod are those of gRPC.
+const (
+	unaryMethod   = setpointv1.RecommendationService_Recommend_FullMethodName
+	batchedMethod = setpointv1.RecommendationService_BatchRecommend_FullMethodName
+)
+
+func encoded(tb testing.TB, m proto.Message) []byte {
+	tb.Helper()
+	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return data
+}

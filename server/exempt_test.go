@@ -1,0 +1,126 @@
+package server_test
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
+	"google.golang.org/grpc/status"
+)
+
+// opened is how many streams one connection gets to open before it is told that there are too
+// many.
+func opened(t *testing.T, open func() (grpc.ClientStream, error)) (n int) {
+	t.Helper()
+	for ; n < 200; n++ {
+		stream, err := open()
+		if err == nil {
+			err = stream.RecvMsg(new(healthv1.HealthCheckResponse))
+		}
+		if code := status.Code(err); code == codes.ResourceExhausted || code == codes.Unavailable {
+			break
+		}
+	}
+	return n
+}
+
+// Calls that no other limit bounds are bounded for each connection, and a health check on a
+// connection of its own is answered meanwhile.
+func TestExemptCallsAreFewOnAConnection(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	conn := s.dial(t)
+	n := opened(t, func() (grpc.ClientStream, error) {
+		return healthv1.NewHealthClient(conn).Watch(t.Context(), &healthv1.HealthCheckRequest{})
+	})
+	if n != 64 {
+		t.Errorf("%d Health/Watch were let in, want 64", n)
+	}
+	conn = s.dial(t)
+	n = opened(t, func() (grpc.ClientStream, error) {
+		stream, err := reflectionv1.NewServerReflectionClient(conn).ServerReflectionInfo(t.Context())
+		if err == nil {
+			err = stream.Send(&reflectionv1.ServerReflectionRequest{MessageRequest: &reflectionv1.ServerReflectionRequest_ListServices{}})
+		}
+		return stream, err
+	})
+	if n != 64 {
+		t.Errorf("%d reflections were let in, want 64", n)
+	}
+	if _, err := healthv1.NewHealthClient(s.dial(t)).Check(t.Context(), &healthv1.HealthCheckRequest{}); err != nil {
+		t.Errorf("a health check meanwhile: %v", err)
+	}
+}
+
+// Watches that are closed make room for others.
+func TestExemptCallsThatEndCountNoMore(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	health := healthv1.NewHealthClient(s.dial(t))
+	served := 0
+	for range 500 {
+		ctx, cancel := context.WithCancel(t.Context())
+		watch, err := health.Watch(ctx, &healthv1.HealthCheckRequest{})
+		if err == nil {
+			_, err = watch.Recv()
+		}
+		cancel()
+		switch {
+		case err == nil:
+			served++
+		case status.Code(err) != codes.ResourceExhausted: // the end of those before may be on its way
+			t.Fatal(err)
+		}
+	}
+	if served < 100 {
+		t.Errorf("%d of 500 were served", served)
+	}
+	for range 300 {
+		if _, err := health.Check(t.Context(), &healthv1.HealthCheckRequest{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// However many connections are held open to gRPC and REST, callers and health checks are
+// served on new ones, and who is known keeps theirs.
+func TestConnectionsMakeWay(t *testing.T) {
+	t.Parallel()
+	const most = 40
+	s := start(t, func(su *setup) { su.options.MaxConnections = most })
+	s.recommend(t, webRequest(t)) // on the connection of the tests, which is known now
+	var held []net.Conn
+	for n := range 3 * most {
+		address := s.grpcAddress
+		if n%2 == 0 {
+			address = s.url[len("http://"):]
+		}
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		held = append(held, conn)
+	}
+	if _, err := healthv1.NewHealthClient(s.dial(t)).Check(t.Context(), &healthv1.HealthCheckRequest{}); err != nil {
+		t.Errorf("a health check: %v", err)
+	}
+	s.ask(t, http.MethodGet, "/readyz", nil).expect(t, http.StatusOK)
+	s.recommend(t, webRequest(t))
+	_ = held[0].SetReadDeadline(time.Now().Add(20 * time.Second))
+	if _, err := held[0].Read(make([]byte, 100)); err == nil {
+		// gRPC says its settings first.
+		_, err = held[0].Read(make([]byte, 100))
+		if err == nil {
+			t.Error("the first of those that were held open still is")
+		}
+	} else if timeout, ok := err.(net.Error); ok && timeout.Timeout() {
+		t.Error("the first of those that were held open still is")
+	}
+}

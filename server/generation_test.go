@@ -1,0 +1,109 @@
+package server_test
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// longWay has a request read the long way: no encoder gives a field twice.
+func longWay(r *setpointv1.RecommendRequest) {
+	r.ProtoReflect().SetUnknown([]byte{15 << 3, 0, 15 << 3, 0})
+}
+
+// postOver asks by REST, over the gateway or not, which has to work.
+func postOver(t *testing.T, s *service, gateway bool, req *setpointv1.RecommendRequest) any {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+recommendPath(web), strings.NewReader(jsonOf(t, req)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if gateway {
+		r.Header.Set(overGateway, "30S")
+	}
+	answer, err := s.send(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.expect(t, http.StatusOK)
+}
+
+// The generation comes back with v1.37, by gRPC and REST, the short way and the long one.
+func TestObservedGenerationIsAnswered(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		profile string
+		given   *int64
+		want    string
+	}{
+		{"v1.37", new(int64(7)), "7"}, {"v1.37", new(int64(0)), "0"}, {"v1.37", new(int64(math.MaxInt64)), "9223372036854775807"},
+		{"v1.37", nil, ""}, {"v1.36", new(int64(7)), ""},
+	} {
+		req := with(queue(web, 3, 30), func(r *setpointv1.RecommendRequest) {
+			r.Generation, r.Options = tt.given, &setpointv1.RecommendOptions{Profile: tt.profile}
+		})
+		t.Run(fmt.Sprintf("%s gives %q", tt.profile, tt.want), func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			for way, changes := range map[string][]func(*setpointv1.RecommendRequest){"short": nil, "long": {longWay}} {
+				got := ""
+				if status := s.recommend(t, with(req, changes...)).GetStatus(); status.ObservedGeneration != nil {
+					got = fmt.Sprint(status.GetObservedGeneration())
+				}
+				if got != tt.want {
+					t.Errorf("gRPC, the %s way: %q, want %q", way, got, tt.want)
+				}
+			}
+			for _, gateway := range []bool{false, true} {
+				got := ""
+				answer := postOver(t, s, gateway, req)
+				status, _ := at(answer, "status").(map[string]any)
+				if generation, there := status["observedGeneration"]; there {
+					got = fmt.Sprint(generation)
+				}
+				if got != tt.want {
+					t.Errorf("REST, gateway %t: %q, want %q", gateway, got, tt.want)
+				}
+			}
+		})
+	}
+}
+
+// Samples such as no kubelet gives are counted as the controller counts them, and don't
+// have the request refused: by gRPC and REST, the short way and the long one.
+func TestOddSamplesAreCounted(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(m *setpointv1.PodMetrics){
+		"a negative window":                 func(m *setpointv1.PodMetrics) { m.WindowSeconds = -30 },
+		"eleven years":                      func(m *setpointv1.PodMetrics) { m.WindowSeconds = (11 * 366 * 24 * time.Hour).Seconds() },
+		"the longest window of Kubernetes":  func(m *setpointv1.PodMetrics) { m.WindowSeconds = time.Duration(math.MaxInt64).Seconds() },
+		"the longest window there is":       func(m *setpointv1.PodMetrics) { m.WindowSeconds = math.MaxFloat64 },
+		"the longest negative one there is": func(m *setpointv1.PodMetrics) { m.WindowSeconds = -math.MaxFloat64 },
+		"no name of a pod":                  func(m *setpointv1.PodMetrics) { m.Pod = "" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			req := webRequest(t, func(r *setpointv1.RecommendRequest) {
+				r.DryRun = true
+				change(r.PodMetrics[0])
+			})
+			want := s.recommend(t, req)
+			if condition := want.GetStatus().GetConditions()[1]; condition.GetStatus() != "True" {
+				t.Errorf("the metric is not read: %v", condition)
+			}
+			sameMessage(t, s.recommend(t, with(req, longWay)), want)
+			for _, gateway := range []bool{false, true} {
+				answer := postOver(t, s, gateway, req)
+				if got := at(answer, "desiredReplicas"); got != float64(want.GetDesiredReplicas()) {
+					t.Errorf("REST, gateway %t: %v, want %d", gateway, got, want.GetDesiredReplicas())
+				}
+			}
+		})
+	}
+}

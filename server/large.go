@@ -1,0 +1,105 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/setpoint-dev/setpoint/server/gate"
+	"github.com/setpoint-dev/setpoint/server/limit"
+	"github.com/setpoint-dev/setpoint/server/wire"
+)
+
+const (
+	// mostSmall is the size of the largest request that is small, in bytes, unless it is to be
+	// explained.
+	mostSmall = 16 << 10
+	// Requests that are worked on may take roomPerProcessor each, but no more than a twelfth of
+	// the memory limit that the collector keeps to and no less than leastRoom, in bytes.
+	roomPerProcessor, leastRoom = 32 << 20, 16 << 20
+	partOfMemory                = 12
+	// mostWaiting bounds the large requests that wait for room. Each keeps its place among the
+	// calls in flight, of which most must be left to others.
+	mostWaiting = 512
+	// explainedPod is what a pod that an explanation lists takes beside what the budget has for
+	// it: its part of the message that the answer is made of, and of the answer, in bytes.
+	explainedPod = 400
+)
+
+// newGate returns the gate that all recommendations pass.
+func newGate() *gate.Gate {
+	processors := runtime.GOMAXPROCS(0)
+	room := int64(roomPerProcessor) * int64(processors)
+	if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 {
+		room = max(leastRoom, min(room, limit/partOfMemory))
+	}
+	return gate.New(gate.Options{Bytes: room, Readers: processors, Waiting: mostWaiting})
+}
+
+// showRoom shows what the gate holds as a metric.
+func (s *Server) showRoom(g *gate.Gate) error {
+	if s.options.Registerer == nil {
+		return nil
+	}
+	held := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "setpoint_large_requests_bytes",
+		Help: "About what large requests take that are worked on, in bytes; others wait while it is a twelfth of what the collector keeps to, or more.",
+	}, func() float64 { return float64(g.Held()) })
+	if err := s.options.Registerer.Register(held); err != nil {
+		return fmt.Errorf("register metrics: %w", err)
+	}
+	return nil
+}
+
+// isLarge reports whether an encoded request waits for room with the large ones.
+func isLarge(data []byte) bool { return len(data) > mostSmall || wire.Explains(data) }
+
+// isLargeJSON is the same of JSON, before it is read: a little more is large.
+func isLargeJSON(body []byte) bool {
+	return len(body) > 2*mostSmall || bytes.Contains(body, []byte(`"explain"`))
+}
+
+// enter waits until a message may be read. The call of one that has to wait does not count
+// among those that run, so that small ones are not refused because many large ones wait.
+func (t *targets) enter(ctx context.Context, ticket *limit.Ticket, caller string, pass *gate.Pass, large bool) error {
+	if t.gate.TryEnter(pass, large) {
+		return nil
+	}
+	ticket.Queued()
+	err := t.gate.Enter(ctx, pass, caller, large)
+	if errors.Is(err, gate.ErrFull) {
+		return t.refuse(limit.LargeRequests)
+	}
+	if err != nil {
+		return waitedFor(ctx)
+	}
+	return nil
+}
+
+// refuse refuses a message for what others take.
+func (t *targets) refuse(reason limit.Reason) error {
+	if t.limiter == nil {
+		return limit.Refusal{Reason: reason, RetryAfter: time.Second}.Err()
+	}
+	return t.limiter.Refuse(reason).Err()
+}
+
+// made is about what was made of a request that was read and will be of its answer, beside
+// what its budget counts, in bytes.
+func (j *job) made() int {
+	bytes := 0
+	if j.encoded != nil {
+		bytes = j.encoded.Memory()
+	}
+	if j.input != nil && j.input.Explain {
+		bytes += explainedPod * max(0, j.input.ExplainLimit)
+	}
+	return bytes
+}

@@ -1,0 +1,212 @@
+package server_test
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// kept is a request of web whose recommendations are all kept for a while.
+func kept(replicas, length int32) *setpointv1.RecommendRequest {
+	return with(queue(web, replicas, length), func(r *setpointv1.RecommendRequest) {
+		r.Spec.Behavior.ScaleDown.StabilizationWindowSeconds = new(int32(600))
+	})
+}
+
+// holdingDown lets a service answer without its store, from what it remembers.
+func holdingDown(su *setup) { su.options.HoldDown, su.options.CacheBytes = true, 32<<20 }
+
+func TestWithoutHoldDownCallsAreRefusedWhileTheStoreIsAway(t *testing.T) {
+	t.Parallel()
+	for _, held := range []bool{false, true} {
+		var f faults
+		s := start(t, holdingDown, f.failSwaps(store.ErrUnavailable, false), func(su *setup) { su.options.HoldDown = held })
+		change := s.recommend(t, kept(2, 30))
+		f.on.Store(true)
+		_, reportErr := s.recommendations.ReportScale(t.Context(), &setpointv1.ReportScaleRequest{
+			Target: web, RecommendationId: change.GetRecommendationId(), Outcome: "APPLIED",
+		})
+		if held != (reportErr == nil) {
+			t.Errorf("hold-down %v: a report: %v", held, reportErr)
+		}
+		resp, err := s.recommendations.Recommend(t.Context(), kept(3, 50))
+		item := s.batch(t, kept(3, 50))[0]
+		if held {
+			if err != nil || resp.GetDesiredReplicas() != 5 || item.GetResponse().GetDesiredReplicas() != 5 {
+				t.Errorf("with hold-down: %v, %v, %v", resp, err, item)
+			}
+		} else {
+			wantProblem(t, rpcProblem(reportErr), codes.Unavailable, "STORE_UNAVAILABLE")
+			wantProblem(t, rpcProblem(err), codes.Unavailable, "STORE_UNAVAILABLE")
+			wantProblem(t, problemOf(item.GetError()), codes.Unavailable, "STORE_UNAVAILABLE")
+		}
+		f.on.Store(false)
+		s.recommend(t, kept(3, 30))
+	}
+}
+
+// away has the store fail, and gives another instance's hand.
+func away(t *testing.T, change func(*setup)) (*service, *atomic.Bool) {
+	t.Helper()
+	var f faults
+	return start(t, holdingDown, f.failSwaps(store.ErrUnavailable, false), f.failLoads(store.ErrUnavailable), func(su *setup) {
+		if change != nil {
+			change(su)
+		}
+	}), &f.on
+}
+
+// replicas are those that are recommended in a history, sorted.
+func replicas(h recommender.History) (all []int32) {
+	for _, r := range h.Recommendations {
+		all = append(all, r.Replicas)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// What another instance wrote meanwhile and what was decided here are one history.
+func TestWhatWasDecidedWithoutTheStoreIsMergedWithWhatOthersWrote(t *testing.T) {
+	t.Parallel()
+	s, on := away(t, nil)
+	s.recommend(t, kept(3, 30))
+	on.Store(true)
+	s.clock.Advance(time.Second)
+	s.recommend(t, kept(3, 50))
+	// The other instance goes on from what both knew.
+	h := s.history(t, web)
+	at := t0.Add(500 * time.Millisecond)
+	h.Recommendations = append(h.Recommendations, recommender.TimedRecommendation{Replicas: 9, At: at.UnixNano()})
+	h.Updated = at
+	s.put(t, web, h.AppendBinary(nil))
+	on.Store(false)
+	s.clock.Advance(time.Second)
+	s.recommend(t, kept(3, 70))
+	if got, want := replicas(s.history(t, web)), []int32{3, 3, 5, 7, 9}; !slices.Equal(got, want) {
+		t.Errorf("recommended are %v, want %v", got, want)
+	}
+}
+
+// A target that another instance deleted during an outage stays deleted.
+func TestADeletedTargetDoesNotComeBackAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		// meanwhile is what others do while this instance can't reach the store.
+		meanwhile func(t *testing.T, su *setup, s *service)
+		want      []int32
+	}{
+		{"deleted", func(t *testing.T, su *setup, _ *service) {
+			if existed, err := su.store.Delete(t.Context(), keyOf(web)); err != nil || !existed {
+				t.Fatal(existed, err)
+			}
+		}, []int32{3, 7}},
+		{"deleted and made again", func(t *testing.T, su *setup, s *service) {
+			_, _ = su.store.Delete(t.Context(), keyOf(web))
+			s.put(t, web, (&recommender.History{
+				Seen: true, Initialized: true, Since: time.Now().Add(time.Second).UnixNano(), Updated: t0,
+				Recommendations: []recommender.TimedRecommendation{{Replicas: 4, At: t0.UnixNano()}},
+			}).AppendBinary(nil))
+		}, []int32{4, 7}},
+		{"lost, not deleted", func(t *testing.T, _ *setup, s *service) {
+			if _, err := s.memory.Delete(t.Context(), keyOf(web)); err != nil {
+				t.Fatal(err)
+			}
+		}, []int32{3, 3, 5, 7}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var made *setup
+			s, on := away(t, func(su *setup) { made = su })
+			s.recommend(t, kept(3, 30))
+			on.Store(true)
+			s.recommend(t, kept(3, 50))
+			tt.meanwhile(t, made, s)
+			on.Store(false)
+			s.clock.Advance(time.Second)
+			s.recommend(t, kept(3, 70))
+			if got := replicas(s.history(t, web)); !slices.Equal(got, tt.want) {
+				t.Errorf("recommended are %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+// A swap happened, its answer was lost, and meanwhile another decision was made without
+// the store. Made again, it keeps its instant: one recommendation is recorded once, and
+// one change is one event. No request has an id.
+func TestADecisionMadeAgainKeepsTheInstantOfTheDoubtfulSwap(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		ask  func(t *testing.T, s *service, req *setpointv1.RecommendRequest) *setpointv1.RecommendResponse
+	}{
+		{"Recommend", func(t *testing.T, s *service, req *setpointv1.RecommendRequest) *setpointv1.RecommendResponse {
+			return s.recommend(t, req)
+		}},
+		{"BatchRecommend", func(t *testing.T, s *service, req *setpointv1.RecommendRequest) *setpointv1.RecommendResponse {
+			return s.batch(t, req)[0].GetResponse()
+		}},
+		{"Recommend at an instant", func(t *testing.T, s *service, req *setpointv1.RecommendRequest) *setpointv1.RecommendResponse {
+			return s.recommend(t, with(req, evaluatedAt(t0.Add(time.Second))))
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var on, lost atomic.Bool
+			var between func()
+			s := start(t, holdingDown, func(su *setup) {
+				su.store.load = func(ctx context.Context, key store.Key, load loadFunc) (store.Record, error) {
+					if on.Load() {
+						return store.Record{}, store.ErrUnavailable
+					}
+					return load(ctx, key)
+				}
+				su.store.swap = func(ctx context.Context, swap store.Swap, compareAndSwap swapFunc) (store.SwapResult, error) {
+					switch {
+					case !on.Load():
+						return compareAndSwap(ctx, swap)
+					case lost.CompareAndSwap(false, true):
+						if result, err := compareAndSwap(ctx, swap); err != nil || !result.Swapped {
+							t.Errorf("the swap did not happen: %v, %v", result, err)
+						}
+						between()
+					}
+					return store.SwapResult{}, store.ErrUnavailable
+				}
+			})
+			s.recommend(t, kept(3, 30))
+			s.clock.Advance(time.Second)
+			between = func() {
+				s.clock.Advance(time.Second)
+				s.recommend(t, kept(3, 70))
+			}
+			on.Store(true)
+			doubtful := tt.ask(t, s, kept(3, 50))
+			on.Store(false)
+			if got := doubtful.GetEvaluationTime().AsTime(); doubtful.GetDesiredReplicas() != 5 || !got.Equal(t0.Add(time.Second)) {
+				t.Errorf("answered is %d for %s", doubtful.GetDesiredReplicas(), got)
+			}
+			s.clock.Advance(time.Second)
+			s.recommend(t, kept(5, 50)) // the change was applied, as is seen here
+			h := s.history(t, web)
+			if got, want := replicas(h), []int32{3, 3, 5, 5, 7}; !slices.Equal(got, want) {
+				t.Errorf("recommended are %v, want %v", got, want)
+			}
+			if len(h.ScaleUps) != 1 || h.ScaleUps[0].At != t0.Add(time.Second).UnixNano() {
+				t.Errorf("scale-ups are %v, want one of %s", h.ScaleUps, t0.Add(time.Second))
+			}
+			if !h.Updated.Equal(t0.Add(3 * time.Second)) {
+				t.Errorf("the newest record is of %s", h.Updated)
+			}
+		})
+	}
+}

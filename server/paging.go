@@ -1,0 +1,164 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"strings"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/auth/policy"
+	"github.com/setpoint-dev/setpoint/server/pagetoken"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// pageTokens makes the page tokens of lists.
+type pageTokens struct {
+	// secrets are where instances share the key; nil: they share no data, and no key.
+	secrets store.Secrets
+	own     pagetoken.Key
+}
+
+func newPageTokens(engine store.Store) *pageTokens {
+	secrets, _ := engine.(store.Secrets)
+	return &pageTokens{secrets: secrets, own: pagetoken.NewKey()}
+}
+
+// key returns the key of all instances. The store is asked each time, one round trip beside
+// the many of a list: who remembered it would go on with another than the others after a
+// Redis has lost it.
+func (p *pageTokens) key(ctx context.Context) (pagetoken.Key, error) {
+	if p.secrets == nil {
+		return p.own, nil
+	}
+	secret, err := p.secrets.Secret(ctx, "page-tokens", p.own[:])
+	return sha256.Sum256(secret), err
+}
+
+// listOf is the list that a call asks for, as its caller may see it; scope nil: all of it.
+func listOf(ctx context.Context, method, parent string, scope *policy.Scope) pagetoken.List {
+	list := pagetoken.List{Method: method, Parent: parent, Caller: callerOf(ctx).name()}
+	if scope != nil {
+		list.Scope = scope.Fingerprint()
+	}
+	return list
+}
+
+// next returns the token of a position; "" for "", which is no position.
+func (p *pageTokens) next(ctx context.Context, list pagetoken.List, position string) (string, error) {
+	if position == "" {
+		return "", nil
+	}
+	key, err := p.key(ctx)
+	if err != nil {
+		return "", storeError(ctx, list.Parent, err)
+	}
+	return pagetoken.Seal(key, list, position), nil
+}
+
+// position returns that of a token; "" for "", the first page.
+func (p *pageTokens) position(ctx context.Context, list pagetoken.List, token string) (string, error) {
+	if token == "" {
+		return "", nil
+	}
+	key, err := p.key(ctx)
+	if err != nil {
+		return "", storeError(ctx, list.Parent, err)
+	}
+	position, ok := pagetoken.Open(key, list, token)
+	if !ok || position == "" {
+		return "", badPageToken()
+	}
+	return position, nil
+}
+
+func badPageToken() error {
+	return invalidField("pageToken", "Invalid value: must be the nextPageToken of the page before, of the same list and caller, "+
+		"who must still have the same grants; else begin with the first page")
+}
+
+// positionOf is a key as a position, and keyAt what it leads back to.
+func positionOf(key store.Key) string {
+	return key.Cluster + "/" + key.Namespace + "/" + key.Target
+}
+
+func keyAt(position string) (store.Key, error) {
+	if position == "" {
+		return store.Key{}, nil
+	}
+	parts := strings.Split(position, "/")
+	if len(parts) != 3 {
+		return store.Key{}, badPageToken()
+	}
+	return store.Key{Cluster: parts[0], Namespace: parts[1], Target: parts[2]}, nil
+}
+
+const (
+	// maxListSteps bounds how often the store is asked for one page. Each step but the
+	// first passes over what the caller may not read, a namespace at least.
+	maxListSteps = 32
+	// probe is how many keys are asked for after one that the caller may not read.
+	probe = 16
+)
+
+// visible lists targets that the caller may read, after a key and size at most, and where
+// to go on; the zero key: there are no more. A page may be short although there are more:
+// what others have is passed over, and a call takes no more steps for it than so many.
+func (t *targets) visible(ctx context.Context, filter store.Filter, scope *policy.Scope, after store.Key, size int) (keys []store.Key, next store.Key, err error) {
+	if scope == nil || scope.All() {
+		keys, err = t.store.List(ctx, filter, after, size)
+		if len(keys) == size {
+			next = keys[size-1]
+		}
+		return keys, next, err
+	}
+	for step, limit := 0, size; step < maxListSteps; step++ {
+		found, err := t.store.List(ctx, filter, after, limit)
+		if err != nil {
+			return nil, store.Key{}, err
+		}
+		foreign := false
+		for _, key := range found {
+			after = key
+			if foreign = !scope.Contains(key.Cluster, key.Namespace); foreign {
+				break
+			}
+			keys = append(keys, key)
+		}
+		if len(keys) == size {
+			return keys, after, nil
+		}
+		if !foreign {
+			if len(found) < limit {
+				return keys, store.Key{}, nil
+			}
+			limit = size - len(keys)
+			continue
+		}
+		cluster, namespace, more := scope.After(after.Cluster, after.Namespace)
+		if !more {
+			return keys, store.Key{}, nil
+		}
+		after = store.Key{Cluster: cluster, Namespace: namespace}
+		limit = min(size-len(keys), probe)
+	}
+	return keys, after, nil
+}
+
+// decisionsPage reads a page of the decisions of a target from a position.
+func (s *targetService) decisionsPage(ctx context.Context, target, position string, size int) (values [][]byte, next string, err error) {
+	values, next, err = s.log.ReadLog(ctx, parseTarget(target), position, size)
+	if errors.Is(err, store.ErrInvalidPosition) {
+		return nil, "", badPageToken()
+	}
+	if err != nil {
+		return nil, "", storeError(ctx, target, err)
+	}
+	return values, next, nil
+}
+
+// Methods of lists, as their tokens are bound to them.
+const (
+	listTargetsMethod   = setpointv1.TargetService_ListTargets_FullMethodName
+	listDecisionsMethod = setpointv1.TargetService_ListDecisions_FullMethodName
+)

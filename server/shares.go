@@ -1,0 +1,216 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"google.golang.org/grpc/codes"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/auth/bounded"
+	"github.com/setpoint-dev/setpoint/server/auth/policy"
+	"github.com/setpoint-dev/setpoint/server/limit"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+const (
+	// recountAfter is how old a count may be; of a cluster that is full, recountFull, so
+	// that what is deleted or expires makes room soon.
+	recountAfter = 5 * time.Second
+	recountFull  = time.Second
+	// countTimeout bounds one count.
+	countTimeout = time.Second
+	// countedClusters bounds the clusters whose counts are remembered.
+	countedClusters = 4096
+)
+
+// shares bound what each cluster may take of the store. The store is asked now and then,
+// when a new target comes, and in between this instance counts what it adds itself.
+type shares struct {
+	engine  store.Usages // nil: nothing is bounded
+	options *Options
+	// refused counts refusals.
+	refused func(limit.Reason)
+
+	// all is what all clusters take together. While that is less than one of them may,
+	// none of them needs to be counted.
+	all      share
+	mu       sync.Mutex
+	clusters *bounded.Map[string, *share] // guarded by mu
+}
+
+// share is what a cluster takes.
+type share struct {
+	mu   sync.Mutex
+	used store.Usage // guarded by mu
+	// under is what of it is on its way to the store, which may not count it yet.
+	under store.Usage // guarded by mu
+	at    time.Time   // of the count, guarded by mu; zero: there was none
+}
+
+func newShares(engine store.Store, o *Options, refused func(limit.Reason)) *shares {
+	s := &shares{options: o, refused: refused, clusters: bounded.New[string, *share](countedClusters)}
+	s.engine, _ = engine.(store.Usages)
+	return s
+}
+
+// bounds are what a cluster may take, 0: anything.
+type bounds struct{ keys, bytes int64 }
+
+// boundsFor are those that count for what the caller adds.
+func (s *shares) boundsFor(c *caller) bounds {
+	var own policy.Limits
+	if c != nil {
+		own = c.grants.Limits()
+	}
+	pick := func(own, server int) int64 {
+		switch own {
+		case 0:
+			return int64(server)
+		case policy.Unlimited:
+			return 0
+		}
+		return int64(own)
+	}
+	return bounds{pick(own.ClusterTargets, s.options.ClusterTargets), pick(own.ClusterBytes, s.options.ClusterBytes)}
+}
+
+// exceeds says which bound one target more would exceed, 0: none.
+func (b bounds) exceeds(used store.Usage, bytes int) limit.Reason {
+	switch {
+	case b.keys > 0 && used.Keys >= b.keys:
+		return limit.ClusterTargets
+	case b.bytes > 0 && used.Bytes+int64(bytes) > b.bytes:
+		return limit.ClusterBytes
+	}
+	return 0
+}
+
+// place takes room for one more target of a cluster, whose history takes so many bytes,
+// or refuses it. It may ask the store, in one exchange or two.
+func (s *shares) place(ctx context.Context, cluster string, bytes int, c *caller) error {
+	b := s.boundsFor(c)
+	if s.engine == nil || b == (bounds{}) {
+		return nil
+	}
+	own := s.of(cluster, true)
+	if s.take(ctx, &s.all, "", bytes, b) == 0 {
+		own.begin(bytes)
+		return nil
+	}
+	reason := s.take(ctx, own, cluster, bytes, b)
+	if reason == 0 {
+		s.all.begin(bytes)
+		return nil
+	}
+	s.refused(reason)
+	return crowded(reason, cluster, b)
+}
+
+// settle ends what place began: the target's first history is in the store, or is not.
+func (s *shares) settle(cluster string, bytes int, stored bool) {
+	s.all.end(bytes, stored)
+	s.of(cluster, false).end(bytes, stored)
+}
+
+// leave notes that a target of the cluster was deleted.
+func (s *shares) leave(cluster string) {
+	s.all.leave()
+	s.of(cluster, false).leave()
+}
+
+// of returns what is known of a cluster; nil if nothing is and nothing is to be created.
+func (s *shares) of(cluster string, create bool) *share {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	own, ok := s.clusters.Get(cluster)
+	if !ok && create {
+		own = &share{}
+		s.clusters.Put(cluster, own)
+	}
+	return own
+}
+
+func (h *share) begin(bytes int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.place(bytes)
+}
+
+// place counts a target that is on its way. h.mu is held.
+func (h *share) place(bytes int) {
+	h.used = plus(h.used, 1, bytes)
+	h.under = plus(h.under, 1, bytes)
+}
+
+func (h *share) end(bytes int, stored bool) {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.under = plus(h.under, -1, -bytes)
+	if !stored {
+		h.used = plus(h.used, -1, -bytes)
+	}
+}
+
+func (h *share) leave() {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.used = plus(h.used, -1, 0)
+}
+
+func plus(u store.Usage, keys, bytes int) store.Usage {
+	return store.Usage{Keys: max(0, u.Keys+int64(keys)), Bytes: max(0, u.Bytes+int64(bytes))}
+}
+
+// take takes room of the share, or says which bound forbids it. Whoever else adds to the
+// cluster waits meanwhile, so that together they do not go beyond.
+func (s *shares) take(ctx context.Context, h *share, cluster string, bytes int, b bounds) limit.Reason {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := s.options.Clock()
+	age := now.Sub(h.at)
+	reason := b.exceeds(h.used, bytes)
+	if h.at.IsZero() || age < 0 || age >= recountAfter || reason != 0 && age >= recountFull {
+		s.count(ctx, h, cluster, now)
+		reason = b.exceeds(h.used, bytes)
+	}
+	if reason == 0 {
+		h.place(bytes)
+	}
+	return reason
+}
+
+// count asks the store. Where it does not answer what was known counts on: no target is
+// refused because nobody knows how many there are. h.mu is held.
+func (s *shares) count(ctx context.Context, h *share, cluster string, now time.Time) {
+	ctx, cancel := context.WithTimeout(ctx, countTimeout)
+	defer cancel()
+	h.at = now
+	used, err := s.engine.Usage(ctx, cluster)
+	if err != nil {
+		s.options.Log.Warn("a cluster's targets are not counted", zap.String("cluster", cluster), zap.Error(err))
+		return
+	}
+	h.used = store.Usage{Keys: used.Keys + h.under.Keys, Bytes: used.Bytes + h.under.Bytes}
+}
+
+// crowded is what is answered to a new target that there is no room for.
+func crowded(reason limit.Reason, cluster string, b bounds) error {
+	value, kept := b.keys, fmt.Sprintf("%d targets are kept of the cluster %s", b.keys, cluster)
+	if reason == limit.ClusterBytes {
+		value, kept = b.bytes, fmt.Sprintf("what is kept of the targets of the cluster %s takes %d bytes", cluster, b.bytes)
+	}
+	return newError(codes.ResourceExhausted, setpointv1.ErrorReason_ERROR_REASON_LIMIT_EXCEEDED,
+		kept+", which is as much as may be: new ones are refused, those that are there go on; delete some, wait until some expire, or have the limit raised",
+		"limit", reason.String(), "value", strconv.FormatInt(value, 10), "cluster", cluster)
+}

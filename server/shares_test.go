@@ -1,0 +1,265 @@
+package server_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/codes"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/store"
+	"github.com/setpoint-dev/setpoint/store/redis"
+	"github.com/setpoint-dev/setpoint/store/redis/redistest"
+)
+
+// onRedis opens an engine on a real Redis; each call one more on the same data.
+func onRedis(t *testing.T) func() store.Store {
+	t.Helper()
+	options, err := redis.ParseURL(redistest.Start(t, redistest.Config{}).URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	options.Timeout = 5 * time.Second // other tests may keep the processors busy
+	return func() store.Store {
+		engine, err := redis.New(options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = engine.Close() })
+		return engine
+	}
+}
+
+// onEngines runs a test of both engines.
+func onEngines(t *testing.T, test func(t *testing.T, start func(changes ...func(*setup)) *service)) {
+	t.Run("memory", func(t *testing.T) {
+		t.Parallel()
+		test(t, func(changes ...func(*setup)) *service { return start(t, changes...) })
+	})
+	t.Run("Redis", func(t *testing.T) {
+		t.Parallel()
+		open := onRedis(t)
+		test(t, func(changes ...func(*setup)) *service {
+			return start(t, append([]func(*setup){func(su *setup) {
+				su.engine, su.options.MaxClockSkew = open(), 0 // the service's clock is a test's
+			}}, changes...)...)
+		})
+	})
+}
+
+func targetIn(cluster string, n int) string {
+	return fmt.Sprintf("clusters/%s/namespaces/n/targets/t%d", cluster, n)
+}
+
+func sharing(targets, bytes int) func(*setup) {
+	return func(su *setup) { su.options.ClusterTargets, su.options.ClusterBytes = targets, bytes }
+}
+
+// wantCrowded fails unless that is what new targets of a full cluster are told.
+func wantCrowded(t *testing.T, p problem, limit string) {
+	t.Helper()
+	wantProblem(t, p, codes.ResourceExhausted, "LIMIT_EXCEEDED")
+	if p.metadata["limit"] != limit || p.metadata["cluster"] != "red" || !strings.Contains(p.message, "cluster red") {
+		t.Errorf("told %q, %v", p.message, p.metadata)
+	}
+}
+
+// A cluster that has as many targets as it may have gets no new ones. Those that it has go
+// on, and so does everybody else.
+func TestAClusterAtItsBoundGetsNoNewTargets(t *testing.T) {
+	t.Parallel()
+	const bound = 5
+	onEngines(t, func(t *testing.T, start func(...func(*setup)) *service) {
+		registry := prometheus.NewRegistry()
+		s := start(sharing(bound, 0), func(su *setup) { su.options.Registerer = registry })
+		for n := range bound {
+			s.recommend(t, queue(targetIn("red", n), 3, 50))
+			s.recommend(t, queue(targetIn("blue", n), 3, 50))
+			s.recommend(t, queue(targetIn("redder", n), 3, 50))
+		}
+		refused := queue(targetIn("red", 99), 3, 50)
+
+		_, err := s.recommendations.Recommend(t.Context(), refused)
+		wantCrowded(t, rpcProblem(err), "cluster_targets")
+		wantCrowded(t, s.ask(t, "POST", recommendPath(refused.GetTarget()), refused).problem(t), "cluster_targets")
+		results := s.batch(t, queue(targetIn("red", 0), 3, 50), refused, queue(targetIn("green", 1), 3, 50), queue(targetIn("red", 4), 3, 50))
+		wantCrowded(t, problemOf(results[1].GetError()), "cluster_targets")
+		for _, i := range []int{0, 2, 3} {
+			if results[i].GetError() != nil {
+				t.Errorf("item %d of the batch failed with another: %v", i, results[i].GetError())
+			}
+		}
+		stream, err := s.recommendations.StreamRecommend(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, req := range []*setpointv1.RecommendRequest{refused, queue(targetIn("red", 1), 3, 50)} {
+			if err := stream.Send(&setpointv1.StreamRecommendRequest{Id: fmt.Sprint(i), Request: req}); err != nil {
+				t.Fatal(err)
+			}
+			answer, err := stream.Recv()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i == 0 {
+				wantCrowded(t, problemOf(answer.GetError()), "cluster_targets")
+			} else if answer.GetError() != nil {
+				t.Errorf("a target that is there is refused: %v", answer.GetError())
+			}
+		}
+		if err := stream.CloseSend(); err != nil {
+			t.Fatal(err)
+		}
+		s.recommend(t, with(refused, dryRun))
+		if got := read(t, registry)["calls_refused_total{limit=cluster_targets}"]; got != 4 {
+			t.Errorf("%v refusals are counted, want 4", got)
+		}
+
+		// What is deleted makes room at once, for one.
+		if _, err := s.targets.DeleteTarget(t.Context(), &setpointv1.DeleteTargetRequest{Name: targetIn("red", 2)}); err != nil {
+			t.Fatal(err)
+		}
+		s.recommend(t, with(queue(refused.GetTarget(), 3, 50)))
+		_, err = s.recommendations.Recommend(t.Context(), queue(targetIn("red", 100), 3, 50))
+		wantCrowded(t, rpcProblem(err), "cluster_targets")
+	})
+}
+
+// One batch, and one instance that has just been started, stay within the bound.
+func TestTheBoundHoldsWithinABatchAndForANewInstance(t *testing.T) {
+	t.Parallel()
+	const bound = 7
+	onEngines(t, func(t *testing.T, start func(...func(*setup)) *service) {
+		s := start(sharing(bound, 0))
+		var requests []*setpointv1.RecommendRequest
+		for n := range 3 * bound {
+			requests = append(requests, queue(targetIn("red", n), 3, 50))
+		}
+		placed := 0
+		for _, result := range s.batch(t, requests...) {
+			if result.GetError() == nil {
+				placed++
+				continue
+			}
+			wantCrowded(t, problemOf(result.GetError()), "cluster_targets")
+		}
+		if placed != bound {
+			t.Errorf("%d targets of one batch are taken, want %d", placed, bound)
+		}
+		if !strings.HasSuffix(t.Name(), "Redis") {
+			return // its data are its own
+		}
+		another := start(sharing(bound, 0))
+		_, err := another.recommendations.Recommend(t.Context(), queue(targetIn("red", 99), 3, 50))
+		wantCrowded(t, rpcProblem(err), "cluster_targets")
+		another.recommend(t, queue(targetIn("red", 0), 3, 50))
+		another.recommend(t, queue(targetIn("blue", 0), 3, 50))
+	})
+}
+
+func TestAClusterWhoseHistoriesTakeTooMuchGetsNoNewTargets(t *testing.T) {
+	t.Parallel()
+	onEngines(t, func(t *testing.T, start func(...func(*setup)) *service) {
+		s := start(sharing(0, 2000))
+		placed := 0
+		var err error
+		for n := 0; n < 100 && err == nil; n++ {
+			if _, err = s.recommendations.Recommend(t.Context(), queue(targetIn("red", n), 3, 50)); err == nil {
+				placed++
+			}
+		}
+		wantCrowded(t, rpcProblem(err), "cluster_bytes")
+		if placed == 0 {
+			t.Error("no target is taken")
+		}
+		s.recommend(t, queue(targetIn("red", 0), 3, 50))
+		s.recommend(t, queue(targetIn("blue", 0), 3, 50))
+	})
+}
+
+// What a policy says of a caller counts for what that caller adds.
+func TestThePolicyMayBoundAClusterOtherwise(t *testing.T) {
+	t.Parallel()
+	y := newTenancy(t, map[string]string{"sp_many": "many", "sp_few": "few", "sp_bytes": "bytes", "sp_any": "any"}, `
+grants:
+  - {identities: ["token:*"], clusters: ["*"], verbs: ["*"]}
+limits:
+  - {identities: ["token:few"], clusterTargets: 2}
+  - {identities: ["token:bytes"], clusterBytes: 1}
+  - {identities: ["token:any"], clusterTargets: unlimited}
+`, sharing(4, 0))
+	add := func(token string, n int) error {
+		_, err := y.recommendations.Recommend(as(t.Context(), token), queue(targetIn("red", n), 3, 50))
+		return err
+	}
+	for i, step := range []struct{ token, limit string }{
+		{"sp_bytes", "cluster_bytes"}, {"sp_few", ""}, {"sp_few", ""}, {"sp_few", "cluster_targets"},
+		{"sp_many", ""}, {"sp_many", ""}, {"sp_many", "cluster_targets"}, {"sp_any", ""}, {"sp_any", ""},
+	} {
+		err := add(step.token, i)
+		if step.limit != "" {
+			wantCrowded(t, rpcProblem(err), step.limit)
+		} else if err != nil {
+			t.Errorf("step %d: %v", i, err)
+		}
+	}
+}
+
+// Targets that are there cost no count, new ones one in some seconds. Where nobody can
+// tell, nothing is refused.
+func TestCountsAreRareAndMayFail(t *testing.T) {
+	t.Parallel()
+	var counts atomic.Int32
+	var failing atomic.Bool
+	s := start(t, sharing(100, 0), func(su *setup) {
+		su.store.usage = func() error {
+			counts.Add(1)
+			if failing.Load() {
+				return errors.New("away")
+			}
+			return nil
+		}
+	})
+	wantCounts := func(what string, want int32) {
+		t.Helper()
+		if got := counts.Swap(0); got != want {
+			t.Errorf("%s: %d counts, want %d", what, got, want)
+		}
+	}
+	for n := range 90 {
+		s.recommend(t, queue(targetIn("red", n), 3, 50))
+	}
+	wantCounts("90 new targets at once", 1)
+	s.clock.Advance(time.Minute)
+	s.recommend(t, queue(targetIn("red", 0), 3, 50))
+	s.recommend(t, with(queue(targetIn("red", 300), 3, 50), dryRun))
+	wantCounts("a target that is there, and a dry run", 0)
+	failing.Store(true)
+	s.recommend(t, queue(targetIn("red", 200), 3, 50))
+	wantCounts("a new target later", 1)
+	failing.Store(false)
+	// Others have filled the cluster meanwhile, and then left it.
+	for n := range 9 {
+		s.put(t, targetIn("red", 400+n), s.stored(t, targetIn("red", 0)))
+	}
+	s.recommend(t, queue(targetIn("blue", 1), 3, 50))
+	s.clock.Advance(5 * time.Second)
+	_, err := s.recommendations.Recommend(t.Context(), queue(targetIn("red", 201), 3, 50))
+	wantCrowded(t, rpcProblem(err), "cluster_targets")
+	counts.Store(0)
+	for n := range 9 {
+		if _, err := s.memory.Delete(t.Context(), keyOf(targetIn("red", 400+n))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err = s.recommendations.Recommend(t.Context(), queue(targetIn("red", 201), 3, 50))
+	wantCrowded(t, rpcProblem(err), "cluster_targets")
+	wantCounts("a full cluster within a second", 0)
+	s.clock.Advance(time.Second)
+	s.recommend(t, queue(targetIn("red", 201), 3, 50))
+}

@@ -1,0 +1,77 @@
+package server
+
+import (
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+
+	grpcruntime "github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"google.golang.org/grpc/status"
+)
+
+// translations bounds the REST calls that the gateway turns into calls over gRPC, and their
+// answers into JSON, at once: what it makes of them takes several times their bytes.
+type translations struct {
+	// small and large have a place for each.
+	small, large chan struct{}
+}
+
+const (
+	// smallBody is the size of the largest body that is small, in bytes.
+	smallBody = 4 << 10
+	// smallTranslations and, for each processor, largeTranslations are those at once.
+	smallTranslations, largeTranslations = 256, 4
+)
+
+func newTranslations() translations {
+	return translations{
+		small: make(chan struct{}, smallTranslations),
+		large: make(chan struct{}, largeTranslations*runtime.GOMAXPROCS(0)),
+	}
+}
+
+// serve has a call with a body of that size answered by the gateway, when its turn comes.
+func (t *translations) serve(gateway *grpcruntime.ServeMux, w http.ResponseWriter, r *http.Request, size int) {
+	places := t.small
+	if size > smallBody || isList(r) {
+		places = t.large
+	}
+	select {
+	case places <- struct{}{}: // also for a call that has been given up: who has half closed the connection reads on
+	default:
+		select {
+		case places <- struct{}{}:
+		case <-r.Context().Done():
+			answerStatus(gateway, w, r, status.FromContextError(r.Context().Err()))
+			return
+		}
+	}
+	leave := sync.OnceFunc(func() { <-places })
+	defer leave()
+	gateway.ServeHTTP(&translated{w, leave}, r)
+}
+
+// isList reports whether the answer may be large though the call is not.
+func isList(r *http.Request) bool {
+	return strings.HasSuffix(r.URL.Path, "/targets") || strings.HasSuffix(r.URL.Path, "/decisions")
+}
+
+// translated is the writer of an answer, which is complete when its first byte is written: it
+// takes no place from then on, however slowly it is read.
+type translated struct {
+	http.ResponseWriter
+	leave func()
+}
+
+// Write implements http.ResponseWriter.
+func (t *translated) Write(b []byte) (int, error) {
+	t.leave()
+	return t.ResponseWriter.Write(b)
+}
+
+// Unwrap is for http.ResponseController.
+func (t *translated) Unwrap() http.ResponseWriter { return t.ResponseWriter }
+
+// Flush implements http.Flusher, which the gateway asks for.
+func (t *translated) Flush() { _ = http.NewResponseController(t.ResponseWriter).Flush() }

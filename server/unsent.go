@@ -1,0 +1,110 @@
+package server
+
+import (
+	"net/http"
+	"time"
+
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/mem"
+
+	"github.com/setpoint-dev/setpoint/server/unfinished"
+)
+
+// leastCounted is the size of the smallest answer that is counted until it is sent, in bytes.
+// gRPC does not tell of smaller ones when they were.
+const leastCounted = 1<<10 + 1
+
+// unsentAnswers counts the answers of a connection until gRPC frees their memory: they were
+// sent then, or given up. It is a pool, for pools are told.
+type unsentAnswers struct {
+	mem.BufferPool // where memory goes; nil: nowhere
+	answers        *unfinished.Answers
+}
+
+// Put implements mem.BufferPool.
+func (u *unsentAnswers) Put(b *[]byte) {
+	u.answers.End(len(*b))
+	if u.BufferPool != nil {
+		u.BufferPool.Put(b)
+	}
+}
+
+// answered has an answer counted until it is sent.
+func answered(conn *unfinished.Conn, answer any) any {
+	if m, ok := answer.(*message); ok {
+		if m != nil && cap(m.data) >= leastCounted && !m.counted {
+			m.unsent = conn.Answers()
+		}
+		return answer
+	}
+	return &countedAnswer{answer, conn.Answers()}
+}
+
+// countedBuffer is data that is counted until it is freed, if answers is not nil, and goes to
+// the pool then. It may have been counted before.
+func countedBuffer(data *[]byte, pool mem.BufferPool, answers *unfinished.Answers, counted bool) mem.Buffer {
+	if answers != nil && cap(*data) >= leastCounted {
+		if !counted {
+			answers.Begin(len(*data))
+		}
+		pool = &unsentAnswers{pool, answers}
+	}
+	if pool == nil {
+		return mem.SliceBuffer(*data)
+	}
+	return mem.NewBuffer(data, pool)
+}
+
+// countedAnswer is an answer that is not encoded yet.
+type countedAnswer struct {
+	answer  any
+	answers *unfinished.Answers
+}
+
+func (a *countedAnswer) marshal(codec encoding.CodecV2) (mem.BufferSlice, error) {
+	data, err := codec.Marshal(a.answer)
+	if err != nil || data.Len() < leastCounted {
+		return data, err
+	}
+	whole := data.Materialize()
+	data.Free()
+	return mem.BufferSlice{countedBuffer(&whole, nil, a.answers, false)}, nil
+}
+
+// unreadREST counts answers over REST while they are written: callers who do not read them
+// have the connection cut when others need the memory.
+func (s *Server) unreadREST(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(&unreadWriter{ResponseWriter: w, meter: s.unfinished.Answers()}, r)
+	})
+}
+
+type unreadWriter struct {
+	http.ResponseWriter
+	meter *unfinished.Meter
+}
+
+// restCopies is how often an answer is held while its text is written: once as it was encoded.
+const restCopies = 2
+
+// quickly is the size of answers that are with the system as soon as they are written, in bytes.
+const quickly = 16 << 10
+
+// Write implements http.ResponseWriter.
+func (u *unreadWriter) Write(b []byte) (int, error) {
+	if len(b) <= quickly {
+		return u.ResponseWriter.Write(b)
+	}
+	holder := u.meter.Begin(func() {
+		_ = http.NewResponseController(u.ResponseWriter).SetWriteDeadline(time.Unix(1, 0))
+	})
+	defer holder.End()
+	holder.Add(restCopies * len(b))
+	return u.ResponseWriter.Write(b)
+}
+
+// Unwrap is for http.ResponseController.
+func (u *unreadWriter) Unwrap() http.ResponseWriter { return u.ResponseWriter }
+
+// Flush implements http.Flusher, which the gateway asks for.
+func (u *unreadWriter) Flush() { _ = http.NewResponseController(u.ResponseWriter).Flush() }

@@ -1,0 +1,83 @@
+package server
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// withoutWebsites refuses calls that a page of another web site has a browser make, whose
+// user may have a client certificate, or the service on this machine: what changes nothing
+// may be asked, for the page doesn't get to see the answer. Who is no browser sends neither
+// Sec-Fetch-Site nor Origin, and is not asked.
+func withoutWebsites(next http.Handler) http.Handler {
+	protection := http.NewCrossOriginProtection()
+	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		refusePage(w, r, "a page of another web site may not ask this; use the page at "+docsPath+", or a client that is no browser (which sends neither Sec-Fetch-Site nor Origin)")
+	}))
+	return protection.Handler(next)
+}
+
+// AnyHost as a name of GuardHost's stands for all.
+const AnyHost = "*"
+
+// GuardHost refuses calls to an address on loopback that name another host than this machine:
+// a page of a web site whose name leads to 127.0.0.1 (DNS rebinding) would be of the same
+// origin as the service. Further names are those by which a proxy asks. Addresses that other
+// machines reach are not guarded.
+func GuardHost(address net.Addr, names []string, next http.Handler) http.Handler {
+	return guardHost(address, names, next, http.HandlerFunc(refuseHost))
+}
+
+func guardHost(address net.Addr, names []string, next, refuse http.Handler) http.Handler {
+	tcp, ok := address.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsLoopback() || slices.Contains(names, AnyHost) {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if isThisMachine(r.Host, names) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		refuse.ServeHTTP(w, r)
+	})
+}
+
+func refuseHost(w http.ResponseWriter, r *http.Request) {
+	refusePage(w, r, fmt.Sprintf("this address is on loopback and is not %q: ask by localhost or an IP address, or name the host in --allowed-hosts", clip(r.Host)))
+}
+
+// isThisMachine reports whether a request's host may be asked for: an IP address, which no
+// name server can turn into another, localhost, a name without a dot, which is no web site's,
+// or one of the names.
+func isThisMachine(host string, names []string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+	address, _, _ := strings.Cut(host, "%")
+	return !strings.Contains(host, ".") || strings.HasSuffix(host, ".localhost") || net.ParseIP(address) != nil ||
+		slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, host) })
+}
+
+// refusePage answers PERMISSION_DENIED.
+func refusePage(w http.ResponseWriter, r *http.Request, message string) {
+	err := newError(codes.PermissionDenied, setpointv1.ErrorReason_ERROR_REASON_PERMISSION_DENIED, message)
+	noteRESTError(r.Context(), err)
+	w.Header().Set("Content-Type", "application/json")
+	if r.ContentLength != 0 {
+		hangUp(w)
+	}
+	w.WriteHeader(http.StatusForbidden)
+	if body, err := protojson.Marshal(status.Convert(err).Proto()); err == nil {
+		_, _ = w.Write(body)
+	}
+}

@@ -1,0 +1,182 @@
+package server_test
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+	"google.golang.org/grpc/codes"
+
+	"github.com/setpoint-dev/setpoint/server"
+)
+
+// browse makes a call with headers as a browser sends them.
+func (s *service) browse(t *testing.T, method, path, host string, headers ...string) *answer {
+	t.Helper()
+	var body any
+	if method == http.MethodPost {
+		body = webBody
+	}
+	req, err := http.NewRequestWithContext(t.Context(), method, s.url+path, reader(t, body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host = host
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	a, err := s.send(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// What a browser is made to send by a page of another web site is refused before anything is
+// decided; our own page, and callers that are no browser, go on as ever.
+func TestPagesOfOtherSitesMayNotCall(t *testing.T) {
+	t.Parallel()
+	const form, text, json = "application/x-www-form-urlencoded", "text/plain", "application/json"
+	const evil = "https://evil.example"
+	for _, tt := range []struct {
+		name    string
+		refused bool
+		headers []string
+	}{
+		{"the README's curl", false, []string{"Content-Type", form}},
+		{"a client of JSON", false, []string{"Content-Type", json}},
+		{"the page at /docs", false, []string{"Content-Type", json, "Origin", "OWN", "Sec-Fetch-Site", "same-origin"}},
+		{"the page at /docs in an old browser", false, []string{"Content-Type", json, "Origin", "OWN"}},
+		{"an address that was typed", false, []string{"Sec-Fetch-Site", "none"}},
+		{"a form of another site", true, []string{"Content-Type", form, "Origin", evil, "Sec-Fetch-Site", "cross-site"}},
+		{"text of another site", true, []string{"Content-Type", text, "Origin", evil, "Sec-Fetch-Site", "cross-site"}},
+		{"JSON of another site", true, []string{"Content-Type", json, "Origin", evil, "Sec-Fetch-Site", "cross-site"}},
+		{"a site beside ours", true, []string{"Content-Type", text, "Origin", "https://wiki.example", "Sec-Fetch-Site", "same-site"}},
+		{"another port of this machine", true, []string{"Content-Type", text, "Origin", "http://127.0.0.1:1", "Sec-Fetch-Site", "same-site"}},
+		{"an old browser", true, []string{"Content-Type", text, "Origin", evil}},
+		{"a sandboxed frame", true, []string{"Content-Type", text, "Origin", "null"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var logs *observer.ObservedLogs
+			s := start(t, logged(zap.InfoLevel, server.LogFailedCalls, &logs))
+			for i, h := range tt.headers {
+				if h == "OWN" {
+					tt.headers[i] = s.url
+				}
+			}
+			for _, method := range []string{http.MethodPost, http.MethodDelete} {
+				path := recommendPath(web)
+				if method == http.MethodDelete {
+					path = "/v1/" + web
+				}
+				a := s.browse(t, method, path, "", tt.headers...)
+				for name := range a.header {
+					if strings.HasPrefix(name, "Access-Control-") {
+						t.Errorf("%s: pages of other sites may see the answer: %s", method, name)
+					}
+				}
+				if !tt.refused {
+					a.expect(t, http.StatusOK)
+					continue
+				}
+				a.expect(t, http.StatusForbidden)
+				if message, _ := a.body["message"].(string); a.body["code"] != float64(codes.PermissionDenied) ||
+					at(a.body, "details", 0, "reason") != "PERMISSION_DENIED" || !strings.Contains(message, "another web site") {
+					t.Errorf("%s: told %s", method, a.raw)
+				}
+			}
+			if tt.refused {
+				if s.stored(t, web) != nil {
+					t.Error("it was decided all the same")
+				}
+				if calls := lines(logs, "call"); len(calls) != 2 || calls[0]["code"] != "PermissionDenied" || calls[0]["httpCode"] == nil {
+					t.Errorf("logged %v", calls)
+				}
+			}
+			// A page may ask whether it may: it is given no leave.
+			leave := s.browse(t, http.MethodOptions, recommendPath(web), "", "Origin", evil, "Access-Control-Request-Method", "POST")
+			if leave.code < 400 || leave.header.Get("Access-Control-Allow-Origin") != "" {
+				t.Errorf("OPTIONS: %d %v", leave.code, leave.header)
+			}
+		})
+	}
+}
+
+// A name that somebody's name server leads to 127.0.0.1 makes a page of that name one of the
+// service's own origin, as far as the browser can see.
+func TestOnLoopbackNoNameButItsOwnIsServed(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		names []string
+		host  string
+		ok    bool
+	}{
+		{nil, "", true}, // the address
+		{nil, "localhost:8080", true},
+		{nil, "LOCALHOST", true},
+		{nil, "localhost.", true},
+		{nil, "setpoint.localhost:1", true},
+		{nil, "127.0.0.1", true},
+		{nil, "127.8.9.10:8080", true},
+		{nil, "[::1]:8080", true},
+		{nil, "10.1.2.3", true}, // of an address nobody can lead a browser elsewhere
+		{nil, "setpoint:8080", true},
+		{nil, "evil.example", false},
+		{nil, "evil.example.", false},
+		{nil, "evil.example:8080", false},
+		{nil, "localhost.evil.example", false},
+		{nil, "127.0.0.1.evil.example", false},
+		{[]string{"setpoint.example"}, "setpoint.example:443", true},
+		{[]string{"Setpoint.Example"}, "setpoint.example", true},
+		{[]string{"setpoint.example"}, "evil.example", false},
+		{[]string{server.AnyHost}, "evil.example", true},
+	} {
+		t.Run(tt.host, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, func(su *setup) { su.options.AllowedHosts = tt.names })
+			for _, path := range []string{recommendPath(web), "/v1/" + web, "/docs/", "/openapi.json", "/healthz"} {
+				method := http.MethodGet
+				if strings.HasSuffix(path, ":recommend") {
+					method = http.MethodPost
+				}
+				// Of the same origin, as the browser sees it.
+				a := s.browse(t, method, path, tt.host, "Origin", "http://"+tt.host, "Sec-Fetch-Site", "same-origin")
+				if want := map[bool]int{true: http.StatusOK, false: http.StatusForbidden}[tt.ok]; a.code != want {
+					t.Errorf("%s: HTTP %d %s, want %d", path, a.code, a.raw, want)
+				}
+				if message, _ := a.body["message"].(string); !tt.ok && !strings.Contains(message, "--allowed-hosts") {
+					t.Errorf("%s: told %s", path, a.raw)
+				}
+			}
+		})
+	}
+}
+
+// Beyond this machine names are what proxies and name servers make them.
+func TestAddressesOfTheNetworkTakeAnyName(t *testing.T) {
+	t.Parallel()
+	pages := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
+	for address, guarded := range map[string]bool{"127.0.0.1": true, "127.1.2.3": true, "::1": true, "0.0.0.0": false, "::": false, "10.0.0.1": false} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://setpoint.example/metrics", nil)
+		w := httptest.NewRecorder()
+		server.GuardHost(&net.TCPAddr{IP: net.ParseIP(address), Port: 1}, nil, pages).ServeHTTP(w, r)
+		if want := map[bool]int{true: http.StatusForbidden, false: http.StatusTeapot}[guarded]; w.Code != want {
+			t.Errorf("%s: HTTP %d, want %d", address, w.Code, want)
+		}
+	}
+}
+
+// Who must show credentials that no browser has by itself may come by any name.
+func TestCallersWithCredentialsComeByAnyName(t *testing.T) {
+	t.Parallel()
+	s := guarded(t)
+	a := s.browse(t, http.MethodPost, recommendPath(shopTarget), "setpoint.example", "Authorization", "Bearer "+scalerToken)
+	a.expect(t, http.StatusOK)
+	a = s.browse(t, http.MethodPost, recommendPath(shopTarget), "setpoint.example", "Authorization", "Bearer "+scalerToken, "Origin", "https://evil.example")
+	a.expect(t, http.StatusForbidden)
+}
