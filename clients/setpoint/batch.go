@@ -100,7 +100,43 @@ func (c *Client) recommendOnce(ctx context.Context, requests []*setpointv1.Recom
 		}
 		results[i] = resultOf(response.GetResults()[n])
 	}
+	if err == nil {
+		refuseShared(requests, results, send)
+		refuseOthers(requests, results, send)
+	}
 	return err == nil
+}
+
+// refuseShared refuses recommendations that came for several targets: at most one of
+// them is right, and nobody knows which.
+func refuseShared(requests []*setpointv1.RecommendRequest, results []Result, sent []int) {
+	first := make(map[string]int, len(sent)) // where an id came first
+	shared := make(map[string]bool)
+	for _, i := range sent {
+		id := results[i].Response.GetRecommendationId()
+		if id == "" {
+			continue
+		}
+		if before, ok := first[id]; !ok {
+			first[id] = i
+		} else if requests[before].GetTarget() != requests[i].GetTarget() {
+			shared[id] = true
+		}
+	}
+	for _, i := range sent {
+		if id := results[i].Response.GetRecommendationId(); shared[id] {
+			results[i] = Result{Err: status.Errorf(codes.Internal, "recommendation %.64q came for several targets", id)}
+		}
+	}
+}
+
+// refuseOthers refuses answers that say that they are to another request.
+func refuseOthers(requests []*setpointv1.RecommendRequest, results []Result, sent []int) {
+	for _, i := range sent {
+		if got, want := results[i].Response.GetRequestId(), requests[i].GetRequestId(); got != "" && got != want {
+			results[i] = Result{Err: status.Errorf(codes.Internal, "the answer to request %.64q came for request %.64q", got, want)}
+		}
+	}
 }
 
 // unsettled returns the requests to be sent again, in order, and how long to wait

@@ -155,3 +155,77 @@ func TestABatchWithTooFewResultsIsAnError(t *testing.T) {
 		}
 	})
 }
+
+// One answer in two places: nobody knows whose it is. For one target it is an answer
+// that was given before.
+func TestABatchThatIsMixedUp(t *testing.T) {
+	t.Parallel()
+	f := &fake{batch: func(_ context.Context, req *setpointv1.BatchRecommendRequest) (*setpointv1.BatchRecommendResponse, error) {
+		response := &setpointv1.BatchRecommendResponse{}
+		for _, id := range []string{"1", "2", "1", "3", "3", "", ""} {
+			response.Results = append(response.Results, &setpointv1.BatchRecommendResult{Result: &setpointv1.BatchRecommendResult_Response{
+				Response: &setpointv1.RecommendResponse{RecommendationId: id},
+			}})
+		}
+		return response, nil
+	}}
+	var requests []*setpointv1.RecommendRequest
+	for _, target := range []string{"a", "b", "c", "d", "d", "e", "f"} {
+		requests = append(requests, queue(target, 1, 10))
+	}
+	synctest.Test(t, func(t *testing.T) {
+		client := f.serve(t, two)
+		var codesOf []string
+		for _, r := range client.BatchRecommend(t.Context(), requests) {
+			codesOf = append(codesOf, status.Code(r.Err).String())
+		}
+		if got, want := strings.Join(codesOf, " "), "Internal OK Internal OK OK OK OK"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+}
+
+// Answers of two requests in each other's places, which their request ids tell.
+func TestABatchWhoseAnswersAreSwapped(t *testing.T) {
+	t.Parallel()
+	f := &fake{batch: func(_ context.Context, req *setpointv1.BatchRecommendRequest) (*setpointv1.BatchRecommendResponse, error) {
+		response := &setpointv1.BatchRecommendResponse{}
+		for i, r := range req.GetRequests() {
+			answer := &setpointv1.RecommendResponse{RecommendationId: fmt.Sprint(i), RequestId: new(r.GetRequestId())}
+			if r.GetRequestId() == "" {
+				answer.RequestId = nil
+			}
+			response.Results = append(response.Results, &setpointv1.BatchRecommendResult{Result: &setpointv1.BatchRecommendResult_Response{Response: answer}})
+		}
+		results := response.GetResults()
+		results[1], results[2] = results[2], results[1]
+		return response, nil
+	}}
+	for _, tt := range []struct {
+		name   string
+		change func(*setpointv1.RecommendRequest)
+		want   string
+	}{
+		{"with ids of the client's", func(*setpointv1.RecommendRequest) {}, "OK Internal Internal OK"},
+		{"with ids of the caller's", func(r *setpointv1.RecommendRequest) { r.RequestId = "of " + r.GetTarget() }, "OK Internal Internal OK"},
+		{"without ids, of dry runs", func(r *setpointv1.RecommendRequest) { r.DryRun = true }, "OK OK OK OK"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var requests []*setpointv1.RecommendRequest
+				for _, target := range []string{"a", "b", "c", "d"} {
+					r := queue(target, 1, 10)
+					tt.change(r)
+					requests = append(requests, r)
+				}
+				var codesOf []string
+				for _, r := range f.serve(t, two).BatchRecommend(t.Context(), requests) {
+					codesOf = append(codesOf, status.Code(r.Err).String())
+				}
+				if got := strings.Join(codesOf, " "); got != tt.want {
+					t.Errorf("got %s, want %s", got, tt.want)
+				}
+			})
+		})
+	}
+}

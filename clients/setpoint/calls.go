@@ -57,6 +57,14 @@ func (c *Client) ListTargets(ctx context.Context, parent string) iter.Seq2[*setp
 // DeleteTarget forgets a target. NOT_FOUND says that there was none; it is taken for
 // success when an earlier attempt of this call failed, for that may have deleted it.
 func (c *Client) DeleteTarget(ctx context.Context, name string) error {
-	_, err := c.targets.DeleteTarget(ctx, &setpointv1.DeleteTargetRequest{Name: name})
+	return c.DeleteIncarnation(ctx, &setpointv1.DeleteTargetRequest{Name: name})
+}
+
+// DeleteIncarnation is DeleteTarget for the incarnation and the cluster of the request's
+// uids, as requests for recommendations named them: what is kept of a later one of the
+// same name stays, and is NOT_FOUND; another cluster's stays, too, and is
+// FAILED_PRECONDITION with the reason OTHER_CLUSTER.
+func (c *Client) DeleteIncarnation(ctx context.Context, req *setpointv1.DeleteTargetRequest) error {
+	_, err := c.targets.DeleteTarget(ctx, req)
 	return err
 }

@@ -5,17 +5,27 @@
 //		setpoint.WithTokenFile("/var/run/secrets/setpoint/token"))
 //	// …
 //	defer client.Close()
-//	answer, err := client.Recommend(ctx, &setpointv1.RecommendRequest{
+//	request := &setpointv1.RecommendRequest{
 //		Target: "clusters/demo/namespaces/shop/targets/web",
 //		Spec:   spec,
 //		Scale:  &setpointv1.Scale{SpecReplicas: 3},
-//	})
+//	}
+//	answer, err := client.Recommend(ctx, request)
 //	if err != nil {
 //		return err // hold the count; what could be retried was
+//	}
+//	if err := setpoint.CheckAnswer(setpoint.Asked{Request: request}, answer); err != nil {
+//		return err // hold the count: this is no answer to that
 //	}
 //	if answer.GetAction() != "NONE" {
 //		// apply answer.GetDesiredReplicas(), then client.ReportScale
 //	}
+//	time.Sleep(15 * time.Second) // and again
+//
+// A caller waits for a period after it has applied and reported an answer, and does not
+// ask on the ticks of a clock: the policies of a behavior count what changed within
+// their period, which is that of the rounds in most specs. A round that comes a moment
+// less than a period after the last one is held back by it, and a step takes two.
 //
 // Calls are spread over all addresses. One that fails for a reason that may pass is
 // tried again, on another connection where there is one, with the same request id: so

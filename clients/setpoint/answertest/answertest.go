@@ -1,0 +1,92 @@
+// Package answertest has answers that no honest service gives, for tests of callers.
+package answertest
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// Change changes an answer on its way.
+type Change = func(*setpointv1.RecommendResponse)
+
+// A Tampering makes of an answer one that can't be to what was asked.
+type Tampering struct {
+	Name string
+	// Field is the path of the field that is wrong, as an AnswerError names it.
+	Field  string
+	Change Change
+}
+
+// Tamperings are of an answer about 4 replicas of 2 to 10, of which 5 are wanted because
+// of one metric, of type Resource or External.
+func Tamperings() []Tampering {
+	desired := func(n int32, action string) Change {
+		return func(a *setpointv1.RecommendResponse) {
+			a.DesiredReplicas, a.Action = n, action
+			a.Status.DesiredReplicas = n
+		}
+	}
+	current := func(n int32) Change {
+		return func(a *setpointv1.RecommendResponse) { a.CurrentReplicas, a.Status.CurrentReplicas = n, n }
+	}
+	action := func(s string) Change { return func(a *setpointv1.RecommendResponse) { a.Action = s } }
+	at := func(d time.Duration) Change {
+		return func(a *setpointv1.RecommendResponse) { a.EvaluationTime = timestamppb.New(time.Now().Add(d)) }
+	}
+	condition := func(change func(*setpointv1.HorizontalPodAutoscalerCondition)) Change {
+		return func(a *setpointv1.RecommendResponse) { change(a.Status.Conditions[0]) }
+	}
+	return []Tampering{
+		{"0 replicas", "desiredReplicas", desired(0, "SCALE_DOWN")},
+		{"fewer than the minimum", "desiredReplicas", desired(1, "SCALE_DOWN")},
+		{"more than the maximum", "desiredReplicas", desired(15, "SCALE_UP")},
+		{"as many as there may be", "desiredReplicas", desired(math.MaxInt32, "SCALE_UP")},
+		{"fewer than none", "desiredReplicas", desired(-5, "SCALE_DOWN")},
+		{"a count that is lost", "desiredReplicas", func(a *setpointv1.RecommendResponse) { a.DesiredReplicas = 0 }},
+		{"no action", "action", action("NONE")},
+		{"the other action", "action", action("SCALE_DOWN")},
+		{"an action that there is not", "action", action("EXPLODE")},
+		{"an action that is lost", "action", action("")},
+		{"another current count", "currentReplicas", current(3)},
+		{"a current count that is lost", "currentReplicas", current(0)},
+		{"another target's, with the same counts", "requestId", func(a *setpointv1.RecommendResponse) { a.RequestId = new("another's") }},
+		{"no id", "recommendationId", func(a *setpointv1.RecommendResponse) { a.RecommendationId = "" }},
+		{"a day old", "evaluationTime", at(-24 * time.Hour)},
+		{"of tomorrow", "evaluationTime", at(24 * time.Hour)},
+		{"no instant", "evaluationTime", func(a *setpointv1.RecommendResponse) { a.EvaluationTime = nil }},
+		{"an instant that is none", "evaluationTime", func(a *setpointv1.RecommendResponse) { a.EvaluationTime.Nanos = -1 }},
+		{"no status", "status", func(a *setpointv1.RecommendResponse) { a.Status = nil }},
+		{"an empty status", "status.currentReplicas", func(a *setpointv1.RecommendResponse) {
+			a.Status = &setpointv1.HorizontalPodAutoscalerStatus{}
+		}},
+		{"a status of another count", "status.desiredReplicas", func(a *setpointv1.RecommendResponse) { a.Status.DesiredReplicas = 9 }},
+		{"a condition of no type", "status.conditions[0]", condition(func(c *setpointv1.HorizontalPodAutoscalerCondition) { c.Type = "" })},
+		{"a condition that is neither", "status.conditions[0]", condition(func(c *setpointv1.HorizontalPodAutoscalerCondition) { c.Status = "Maybe" })},
+		{"a reason of a megabyte", "status.conditions[0]", condition(func(c *setpointv1.HorizontalPodAutoscalerCondition) { c.Reason = strings.Repeat("x", 1<<20) })},
+		{"a message of a megabyte", "status.conditions[0]", condition(func(c *setpointv1.HorizontalPodAutoscalerCondition) { c.Message = strings.Repeat("x", 1<<20) })},
+		{"a condition twice", "status.conditions[1]", func(a *setpointv1.RecommendResponse) {
+			a.Status.Conditions[1] = proto.CloneOf(a.Status.Conditions[0])
+		}},
+		{"a reading that is none", "status", func(a *setpointv1.RecommendResponse) {
+			current := a.GetStatus().GetCurrentMetrics()[0].GetExternal().GetCurrent()
+			if current == nil {
+				current = a.GetStatus().GetCurrentMetrics()[0].GetResource().GetCurrent()
+			}
+			current.AverageValue = new("ten")
+		}},
+		{"a thousand events", "events", func(a *setpointv1.RecommendResponse) {
+			for range 1000 {
+				a.Events = append(a.Events, &setpointv1.Event{Type: "Normal", Reason: "x"})
+			}
+		}},
+		{"an event of no type", "events[0]", func(a *setpointv1.RecommendResponse) {
+			a.Events = []*setpointv1.Event{{Reason: "x"}}
+		}},
+	}
+}

@@ -1,0 +1,371 @@
+package setpoint
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// MaxClockSkew is how far the instant of an answer may be from the caller's clock where
+// [Asked] says nothing else: what a service remembers of answers, two minutes by
+// default, and room for clocks that differ.
+const MaxClockSkew = 10 * time.Minute
+
+// Bounds of what an answer says. Texts are in bytes.
+const (
+	maxAnswerConditions = 8
+	maxAnswerMetrics    = 1000
+	maxAnswerWord       = 1024
+	maxAnswerText       = 32 << 10
+	// instancesDiffer is how much the clocks of a service's instances may.
+	instancesDiffer = time.Second
+)
+
+// An AnswerError says that an answer can't be one to what was asked. Hold the count: do
+// not apply the answer, nor report it.
+type AnswerError struct {
+	// Field is the path of the first field that is wrong, as in JSON, for example
+	// "desiredReplicas"; empty: there is no answer.
+	Field string
+	// Problem says what is wrong with it.
+	Problem string
+}
+
+// Error is the field and what is wrong with it.
+func (e *AnswerError) Error() string {
+	if e.Field == "" {
+		return e.Problem
+	}
+	return e.Field + ": " + e.Problem
+}
+
+// Asked is what an answer is held against.
+type Asked struct {
+	// Request is what was sent. Required.
+	Request *setpointv1.RecommendRequest
+	// Now is the caller's clock. Zero: the system's.
+	Now time.Time
+	// MaxSkew is how far the answer's instant may be from Now, or from the request's
+	// evaluation_time. Zero: MaxClockSkew.
+	MaxSkew time.Duration
+	// Previous is the last answer for this target that was taken. Nil: none was.
+	Previous *setpointv1.RecommendResponse
+	// Unrecorded says that nothing will be applied, so that the answer of a caller who
+	// may only have dry runs will do: it has no recommendation_id.
+	Unrecorded bool
+}
+
+// CheckAnswer returns an [AnswerError] where the answer can't be one to the request:
+//
+//   - current_replicas are those that were sent;
+//   - desired_replicas are those, or from min_replicas to max_replicas. That is how far
+//     any decision goes: stabilization, policies and failures of metrics may leave a
+//     count where it is, also outside; whatever moves it moves it into the bounds;
+//   - it says no other request_id than the request's;
+//   - action is what the two say, and a change has a recommendation_id of its own;
+//   - evaluation_time is near now and not before that of the answer before;
+//   - there is a status, it says the same, and nothing in it is beyond what a
+//     HorizontalPodAutoscaler may hold.
+//
+// A field that is lost on the way reads as zero: so does a count. Call it before an
+// answer is applied, reported, or written down.
+func CheckAnswer(asked Asked, answer *setpointv1.RecommendResponse) error {
+	c := answerChecker{asked: asked, answer: answer}
+	if answer == nil {
+		return &AnswerError{Problem: "there is no answer"}
+	}
+	for _, check := range []func() error{c.question, c.counts, c.action, c.instant, c.status, c.texts} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckReport returns an [AnswerError] where the answer to a report can't be one: to the
+// report of what became of the recommendation in that answer, which CheckAnswer has
+// passed. A nil answer is one that is no longer known.
+func CheckReport(asked Asked, answer *setpointv1.RecommendResponse, report *setpointv1.ReportScaleRequest, response *setpointv1.ReportScaleResponse) error {
+	if response == nil {
+		return &AnswerError{Problem: "there is no answer"}
+	}
+	c := answerChecker{asked: asked, answer: answer}
+	status := response.GetStatus()
+	if status == nil {
+		return wrong("status", "there is none")
+	}
+	if answer != nil {
+		if status.GetCurrentReplicas() != answer.GetCurrentReplicas() {
+			return wrong("status.currentReplicas", "%d, but %d were reported on", status.GetCurrentReplicas(), answer.GetCurrentReplicas())
+		}
+		failed := report.GetOutcome() == "FAILED"
+		if got := status.GetDesiredReplicas(); got != answer.GetDesiredReplicas() && (!failed || !c.wasDesired(got)) {
+			return wrong("status.desiredReplicas", "%d, but %d were reported on", got, answer.GetDesiredReplicas())
+		}
+	}
+	if err := c.form(status); err != nil {
+		return err
+	}
+	return c.says(response.GetEvents(), response.GetError())
+}
+
+// answerChecker checks one answer.
+type answerChecker struct {
+	asked  Asked
+	answer *setpointv1.RecommendResponse
+}
+
+func wrong(field, format string, args ...any) error {
+	return &AnswerError{Field: field, Problem: fmt.Sprintf(format, args...)}
+}
+
+// bounds are those of the spec.
+func (c *answerChecker) bounds() (least, most int32) {
+	spec := c.asked.Request.GetSpec()
+	least, most = 1, spec.GetMaxReplicas()
+	if spec.MinReplicas != nil {
+		least = spec.GetMinReplicas()
+	}
+	return least, most
+}
+
+// question checks that the answer is not to another request: of another target, for all
+// that is known. A service of before does not say to which it is.
+func (c *answerChecker) question() error {
+	got, want := c.answer.GetRequestId(), c.asked.Request.GetRequestId()
+	if got != "" && want != "" && got != want {
+		return wrong("requestId", "%.64q, but %.64q was asked: an answer to another request", got, want)
+	}
+	return nil
+}
+
+func (c *answerChecker) counts() error {
+	current, desired := c.answer.GetCurrentReplicas(), c.answer.GetDesiredReplicas()
+	scale := c.asked.Request.GetScale()
+	if scale == nil || c.asked.Request.GetScaleError() != nil {
+		// Nobody knows the current count: it is the last one that the service knew.
+		if current < 0 || desired != current {
+			return wrong("desiredReplicas", "%d of %d, although the scale could not be read", desired, current)
+		}
+		return nil
+	}
+	if current != scale.GetSpecReplicas() && !c.observed() {
+		return wrong("currentReplicas", "%d, but %d were sent", current, scale.GetSpecReplicas())
+	}
+	least, most := c.bounds()
+	if desired != current && (desired < least || desired > most) {
+		return wrong("desiredReplicas", "%d, neither from %d to %d nor the current %d", desired, least, most, current)
+	}
+	return nil
+}
+
+// observed tells whether the answer may go by the replicas that are observed, as two old
+// versions of the controller do. Where the request does not say that it is one of them
+// the count must not change by it.
+func (c *answerChecker) observed() bool {
+	scale := c.asked.Request.GetScale()
+	if scale.StatusReplicas == nil || c.answer.GetCurrentReplicas() != scale.GetStatusReplicas() {
+		return false
+	}
+	switch c.asked.Request.GetOptions().GetProfile() {
+	case "cooldown", "design-2015":
+		return true
+	case "":
+		return c.answer.GetDesiredReplicas() == c.answer.GetCurrentReplicas()
+	}
+	return false
+}
+
+func (c *answerChecker) changes() bool {
+	return c.answer.GetDesiredReplicas() != c.answer.GetCurrentReplicas()
+}
+
+func (c *answerChecker) action() error {
+	want := "NONE"
+	switch current, desired := c.answer.GetCurrentReplicas(), c.answer.GetDesiredReplicas(); {
+	case desired > current:
+		want = "SCALE_UP"
+	case desired < current:
+		want = "SCALE_DOWN"
+	}
+	if got := c.answer.GetAction(); got != want {
+		return wrong("action", "%.32q, but the counts say %q", got, want)
+	}
+	id := c.answer.GetRecommendationId()
+	unrecorded := c.asked.Unrecorded || c.asked.Request.GetDryRun()
+	switch {
+	case c.changes() && id == "" && !unrecorded:
+		return wrong("recommendationId", "there is none, although the count changes")
+	case len(id) > maxAnswerWord:
+		return wrong("recommendationId", "%d bytes long", len(id))
+	case id != "" && id == c.asked.Previous.GetRecommendationId():
+		return wrong("recommendationId", "that of the answer before")
+	}
+	return nil
+}
+
+// instant checks when the answer was made. Its words do not change with time.
+func (c *answerChecker) instant() error {
+	const field = "evaluationTime"
+	at := c.answer.GetEvaluationTime()
+	if at == nil {
+		return wrong(field, "there is none")
+	}
+	if !at.IsValid() {
+		return wrong(field, "no instant")
+	}
+	near, limit := c.asked.Now, c.asked.MaxSkew
+	if near.IsZero() {
+		near = time.Now()
+	}
+	if chosen := c.asked.Request.GetEvaluationTime(); chosen != nil {
+		near = chosen.AsTime()
+	}
+	if limit == 0 {
+		limit = MaxClockSkew
+	}
+	if off := at.AsTime().Sub(near); off > limit || off < -limit {
+		return wrong(field, "more than %s from now: an old answer, or a clock is wrong", limit)
+	}
+	before := c.asked.Previous.GetEvaluationTime()
+	if before != nil && at.AsTime().Before(before.AsTime().Add(-instancesDiffer)) {
+		return wrong(field, "before that of the answer before")
+	}
+	return nil
+}
+
+func (c *answerChecker) status() error {
+	status := c.answer.GetStatus()
+	if status == nil {
+		return wrong("status", "there is none")
+	}
+	if got, want := status.GetCurrentReplicas(), c.answer.GetCurrentReplicas(); got != want {
+		return wrong("status.currentReplicas", "%d, but currentReplicas is %d", got, want)
+	}
+	got, want := status.GetDesiredReplicas(), c.answer.GetDesiredReplicas()
+	// What came to no count keeps the one of before, and says why it came to none.
+	kept := !c.changes() && c.answer.GetError() != "" && c.wasDesired(got)
+	if got != want && !kept {
+		return wrong("status.desiredReplicas", "%d, but desiredReplicas is %d", got, want)
+	}
+	if len(status.GetConditions()) == 0 && c.hadConditions() {
+		return wrong("status.conditions", "there are none, but there were")
+	}
+	// Only what could not be evaluated keeps the one of before, and says what was wrong.
+	if asked := c.asked.Request.Generation; status.ObservedGeneration != nil && asked != nil &&
+		c.answer.GetError() == "" && status.GetObservedGeneration() != *asked {
+		return wrong("status.observedGeneration", "%d, but generation %d was asked about", status.GetObservedGeneration(), *asked)
+	}
+	return c.form(status)
+}
+
+// hadConditions tells whether an evaluation has left conditions, which stay from then on.
+// ScalingActive is its alone: AbleToScale callers may have set themselves. The design of
+// 2015, which knows none, leaves them, too.
+func (c *answerChecker) hadConditions() bool {
+	return slices.ContainsFunc(c.asked.Request.GetPreviousStatus().GetConditions(), func(had *setpointv1.HorizontalPodAutoscalerCondition) bool {
+		return had.GetType() == "ScalingActive"
+	})
+}
+
+// wasDesired tells whether a count may be what an evaluation before came to.
+func (c *answerChecker) wasDesired(n int32) bool {
+	_, most := c.bounds()
+	for _, known := range []int32{
+		c.answer.GetCurrentReplicas(), c.asked.Request.GetPreviousStatus().GetDesiredReplicas(),
+		c.asked.Previous.GetStatus().GetDesiredReplicas(),
+	} {
+		most = max(most, known)
+	}
+	return n >= 0 && n <= most
+}
+
+// word is what a reason is, as the Kubernetes API has it.
+var word = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
+
+func isWord(s string) bool { return len(s) <= maxAnswerWord && word.MatchString(s) }
+
+func isText(s string) bool { return len(s) <= maxAnswerText && utf8.ValidString(s) }
+
+// form checks what a status holds besides counts.
+func (c *answerChecker) form(status *setpointv1.HorizontalPodAutoscalerStatus) error {
+	if status.ObservedGeneration != nil && status.GetObservedGeneration() < 0 {
+		return wrong("status.observedGeneration", "negative")
+	}
+	if !isInstant(status.GetLastScaleTime()) {
+		return wrong("status.lastScaleTime", "no instant")
+	}
+	if n := len(status.GetCurrentMetrics()); n > maxAnswerMetrics {
+		return wrong("status.currentMetrics", "%d of them", n)
+	}
+	if n := len(status.GetConditions()); n > maxAnswerConditions {
+		return wrong("status.conditions", "%d of them", n)
+	}
+	seen := map[string]bool{}
+	for i, condition := range status.GetConditions() {
+		if problem := conditionProblem(condition, seen); problem != "" {
+			return wrong(fmt.Sprintf("status.conditions[%d]", i), "%s", problem)
+		}
+	}
+	return nil
+}
+
+// conditionProblem says what is wrong with a condition; seen are the types before it.
+func conditionProblem(c *setpointv1.HorizontalPodAutoscalerCondition, seen map[string]bool) string {
+	switch c.GetType() {
+	case "AbleToScale", "ScalingActive", "ScalingLimited", "ScaledToZero":
+	default:
+		return fmt.Sprintf("type %.64q is none of a HorizontalPodAutoscaler's", c.GetType())
+	}
+	if seen[c.GetType()] {
+		return "type " + c.GetType() + " was there before"
+	}
+	seen[c.GetType()] = true
+	switch c.GetStatus() {
+	case "True", "False", "Unknown":
+	default:
+		return fmt.Sprintf("status %.32q is none of a condition's", c.GetStatus())
+	}
+	switch {
+	case !isWord(c.GetReason()):
+		return fmt.Sprintf("reason %.64q is no word", c.GetReason())
+	case !isText(c.GetMessage()):
+		return "message is no text, or too long"
+	case !isInstant(c.GetLastTransitionTime()):
+		return "lastTransitionTime is no instant"
+	}
+	return ""
+}
+
+// isInstant tells whether a time is one, or absent.
+func isInstant(t *timestamppb.Timestamp) bool { return t == nil || t.IsValid() }
+
+func (c *answerChecker) texts() error {
+	if !isText(c.answer.GetReason()) {
+		return wrong("reason", "no text, or too long")
+	}
+	return c.says(c.answer.GetEvents(), c.answer.GetError())
+}
+
+// says checks events and an error.
+func (c *answerChecker) says(events []*setpointv1.Event, problem string) error {
+	if !isText(problem) {
+		return wrong("error", "no text, or too long")
+	}
+	// One a metric, and some about the whole.
+	if n := len(events); n > len(c.asked.Request.GetSpec().GetMetrics())+8 {
+		return wrong("events", "%d of them", n)
+	}
+	for i, e := range events {
+		if e.GetType() != "Normal" && e.GetType() != "Warning" || !isWord(e.GetReason()) || !isText(e.GetMessage()) {
+			return wrong(fmt.Sprintf("events[%d]", i), "type %.32q, reason %.64q and %d bytes of message are none of an event's", e.GetType(), e.GetReason(), len(e.GetMessage()))
+		}
+	}
+	return nil
+}

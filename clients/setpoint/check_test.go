@@ -1,0 +1,303 @@
+package setpoint_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/setpoint"
+	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/store/memory"
+)
+
+var checkedAt = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// asked is a question about 4 replicas of 2 to 10, and fitting an answer to it: 5.
+func asked() setpoint.Asked {
+	return setpoint.Asked{Now: checkedAt, Request: &setpointv1.RecommendRequest{
+		Spec:  &setpointv1.HorizontalPodAutoscalerSpec{MinReplicas: new(int32(2)), MaxReplicas: 10},
+		Scale: &setpointv1.Scale{SpecReplicas: 4, StatusReplicas: new(int32(4))},
+	}}
+}
+
+func fitting() *setpointv1.RecommendResponse {
+	return &setpointv1.RecommendResponse{
+		CurrentReplicas: 4, DesiredReplicas: 5, Action: "SCALE_UP", RecommendationId: "1", EvaluationTime: timestamppb.New(checkedAt),
+		Status: &setpointv1.HorizontalPodAutoscalerStatus{CurrentReplicas: 4, DesiredReplicas: 5},
+	}
+}
+
+// counts sets those of an answer, and all that says the same.
+func counts(current, desired int32) func(*setpoint.Asked, *setpointv1.RecommendResponse) {
+	return func(_ *setpoint.Asked, a *setpointv1.RecommendResponse) {
+		a.CurrentReplicas, a.DesiredReplicas = current, desired
+		a.Status.CurrentReplicas, a.Status.DesiredReplicas = current, desired
+		switch {
+		case desired > current:
+			a.Action = "SCALE_UP"
+		case desired < current:
+			a.Action = "SCALE_DOWN"
+		default:
+			a.Action = "NONE"
+		}
+	}
+}
+
+func TestCheckAnswer(t *testing.T) {
+	t.Parallel()
+	type change = func(*setpoint.Asked, *setpointv1.RecommendResponse)
+	all := func(changes ...change) change {
+		return func(q *setpoint.Asked, a *setpointv1.RecommendResponse) {
+			for _, c := range changes {
+				c(q, a)
+			}
+		}
+	}
+	scale := func(spec, observed int32) change {
+		return func(q *setpoint.Asked, _ *setpointv1.RecommendResponse) {
+			q.Request.Scale = &setpointv1.Scale{SpecReplicas: spec, StatusReplicas: &observed}
+		}
+	}
+	profile := func(name string) change {
+		return func(q *setpoint.Asked, _ *setpointv1.RecommendResponse) {
+			q.Request.Options = &setpointv1.RecommendOptions{Profile: name}
+		}
+	}
+	noScale := func(q *setpoint.Asked, _ *setpointv1.RecommendResponse) {
+		q.Request.Scale, q.Request.ScaleError = nil, &setpointv1.ScaleError{Message: "gone"}
+	}
+	at := func(d time.Duration) change {
+		return func(_ *setpoint.Asked, a *setpointv1.RecommendResponse) {
+			a.EvaluationTime = timestamppb.New(checkedAt.Add(d))
+		}
+	}
+	before := func(id string, d time.Duration) change {
+		return func(q *setpoint.Asked, _ *setpointv1.RecommendResponse) {
+			q.Previous = &setpointv1.RecommendResponse{RecommendationId: id, EvaluationTime: timestamppb.New(checkedAt.Add(d))}
+		}
+	}
+	failed := func(desired int32) change {
+		return func(_ *setpoint.Asked, a *setpointv1.RecommendResponse) {
+			a.Error, a.Status.DesiredReplicas = "no metrics", desired
+		}
+	}
+	generations := func(given, observed int64) change {
+		return func(q *setpoint.Asked, a *setpointv1.RecommendResponse) {
+			q.Request.Generation, a.Status.ObservedGeneration = &given, &observed
+		}
+	}
+	ids := func(asked, answered string) change {
+		return func(q *setpoint.Asked, a *setpointv1.RecommendResponse) {
+			if q.Request.RequestId = asked; answered != "" {
+				a.RequestId = &answered
+			}
+		}
+	}
+	for _, tt := range []struct {
+		name   string
+		change change
+		field  string // "": it is one
+	}{
+		{"the generation that was asked about", generations(7, 7), ""},
+		{"another generation", generations(7, 6), "status.observedGeneration"},
+		{"a generation of before, kept where nothing could be evaluated", all(counts(4, 4), failed(4), generations(7, 6)), ""},
+		{"a generation, where none was asked about", func(_ *setpoint.Asked, a *setpointv1.RecommendResponse) { a.Status.ObservedGeneration = new(int64(6)) }, ""},
+		{"an answer", all(), ""},
+		{"an answer to this request", ids("1", "1"), ""},
+		{"an answer to another request, with the same counts", ids("1", "2"), "requestId"},
+		{"an answer of a service that does not say to which request", ids("1", ""), ""},
+		{"an answer to the client's own id, where the caller gave none", ids("", "2"), ""},
+		{"the minimum", counts(4, 2), ""},
+		{"the maximum", counts(4, 10), ""},
+		{"less than the minimum", counts(4, 1), "desiredReplicas"},
+		{"more than the maximum", counts(4, 11), "desiredReplicas"},
+		{"held above the maximum, for a while", all(scale(12, 12), counts(12, 12)), ""},
+		{"towards the maximum, but not there", all(scale(12, 12), counts(12, 11)), "desiredReplicas"},
+		{"disabled", all(scale(0, 0), counts(0, 0)), ""},
+		{"from zero to the minimum", all(scale(0, 0), counts(0, 2)), ""},
+		{"zero, which is not allowed", counts(4, 0), "desiredReplicas"},
+		{"zero, which is", all(counts(4, 0), func(q *setpoint.Asked, _ *setpointv1.RecommendResponse) { q.Request.Spec.MinReplicas = new(int32(0)) }), ""},
+		{"one, where no minimum is set", all(counts(4, 1), func(q *setpoint.Asked, _ *setpointv1.RecommendResponse) { q.Request.Spec.MinReplicas = nil }), ""},
+		{"the observed count, as old versions go by it", all(scale(4, 6), counts(6, 7), profile("cooldown")), ""},
+		{"the observed count, held by who does not say which version", all(scale(4, 6), counts(6, 6)), ""},
+		{"the observed count, by another version", all(scale(4, 6), counts(6, 6), profile("v1.36")), "currentReplicas"},
+		{"a change by the observed count", all(scale(4, 6), counts(6, 7)), "currentReplicas"},
+		{"no scale, the last count", all(noScale, counts(3, 3)), ""},
+		{"no scale, and a change", all(noScale, counts(3, 4)), "desiredReplicas"},
+		{"an hour old", at(-time.Hour), "evaluationTime"},
+		{"two minutes old, as remembered ones are", at(-2 * time.Minute), ""},
+		{"of a chosen instant", all(at(-time.Hour), func(q *setpoint.Asked, _ *setpointv1.RecommendResponse) {
+			q.Request.EvaluationTime = timestamppb.New(checkedAt.Add(-time.Hour))
+		}), ""},
+		{"of another than the chosen instant", func(q *setpoint.Asked, _ *setpointv1.RecommendResponse) {
+			q.Request.EvaluationTime = timestamppb.New(checkedAt.Add(-time.Hour))
+		}, "evaluationTime"},
+		{"an hour old, where that is allowed", all(at(-time.Hour), func(q *setpoint.Asked, _ *setpointv1.RecommendResponse) { q.MaxSkew = 2 * time.Hour }), ""},
+		{"after the one before", before("0", -time.Second), ""},
+		{"before the one before", before("0", 5*time.Second), "evaluationTime"},
+		{"the one before", before("1", 0), "recommendationId"},
+		{"a change without a name", func(_ *setpoint.Asked, a *setpointv1.RecommendResponse) { a.RecommendationId = "" }, "recommendationId"},
+		{"a dry run without a name", func(q *setpoint.Asked, a *setpointv1.RecommendResponse) {
+			q.Request.DryRun, a.RecommendationId = true, ""
+		}, ""},
+		{"what is only watched", func(q *setpoint.Asked, a *setpointv1.RecommendResponse) { q.Unrecorded, a.RecommendationId = true, "" }, ""},
+		{"no metrics, desired as before", all(counts(4, 4), failed(7)), ""},
+		{"no metrics, desired as never", all(counts(4, 4), failed(11)), "status.desiredReplicas"},
+		{"metrics, desired as before", all(counts(4, 4), failed(7), func(_ *setpoint.Asked, a *setpointv1.RecommendResponse) { a.Error = "" }), "status.desiredReplicas"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			q, a := asked(), fitting()
+			tt.change(&q, a)
+			var wrong *setpoint.AnswerError
+			if err := setpoint.CheckAnswer(q, a); (err != nil) != (tt.field != "") || err != nil && (!errors.As(err, &wrong) || wrong.Field != tt.field) {
+				t.Errorf("got %v, want that of %q", err, tt.field)
+			}
+		})
+	}
+	if err := setpoint.CheckAnswer(asked(), nil); err == nil {
+		t.Error("no answer is none")
+	}
+}
+
+// Whatever the service decides is an answer: of any profile, at any count, with bounds
+// that change, metrics that fail and changes that do.
+func TestWhatTheServiceDecidesPasses(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(40) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			r := rand.New(rand.NewPCG(seed, 1))
+			engine := memory.New(memory.Options{})
+			defer func() { _ = engine.Close() }()
+			options := server.DefaultOptions()
+			options.AllowEvaluationTime = true
+			s, err := server.New(engine, engine, options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			now, count := checkedAt, r.Int32N(15)
+			profile := []string{"", "v1.36", "v1.37", "v1.28", "v1.19", "v1.15", "cooldown", "design-2015"}[r.IntN(8)]
+			var previous *setpointv1.RecommendResponse
+			var status *setpointv1.HorizontalPodAutoscalerStatus
+			for step := range 60 {
+				now = now.Add(time.Duration(1+r.IntN(60)) * time.Second)
+				req := randomQuestion(r, now, count, profile)
+				req.PreviousStatus = setpoint.Seed(status)
+				answer, err := s.Recommendations().Recommend(t.Context(), req)
+				if err != nil {
+					t.Fatalf("step %d: %v", step, err)
+				}
+				q := setpoint.Asked{Request: req, Previous: previous}
+				if err := setpoint.CheckAnswer(q, answer); err != nil {
+					t.Fatalf("step %d: %v\nasked %v\nanswered %v", step, err, req, answer)
+				}
+				previous, status = answer, answer.GetStatus()
+				if answer.GetAction() == "NONE" {
+					continue
+				}
+				report := &setpointv1.ReportScaleRequest{Target: req.GetTarget(), RecommendationId: answer.GetRecommendationId(), Outcome: "APPLIED"}
+				if r.IntN(4) == 0 {
+					report.Outcome = "FAILED"
+				} else {
+					count = answer.GetDesiredReplicas()
+				}
+				response, err := s.Recommendations().ReportScale(t.Context(), report)
+				if err != nil {
+					t.Fatalf("step %d: %v", step, err)
+				}
+				if err := setpoint.CheckReport(q, answer, report, response); err != nil {
+					t.Fatalf("step %d, report: %v\nasked %v\nanswered %v", step, err, report, response)
+				}
+				status = response.GetStatus()
+			}
+		})
+	}
+}
+
+func randomQuestion(r *rand.Rand, now time.Time, count int32, profile string) *setpointv1.RecommendRequest {
+	least := 1 + r.Int32N(5)
+	req := &setpointv1.RecommendRequest{
+		Target: "clusters/demo/namespaces/shop/targets/web", EvaluationTime: timestamppb.New(now),
+		Options: &setpointv1.RecommendOptions{Profile: profile},
+		Spec: &setpointv1.HorizontalPodAutoscalerSpec{
+			MinReplicas: &least, MaxReplicas: least + r.Int32N(12),
+			Metrics: []*setpointv1.MetricSpec{{Type: "External", External: &setpointv1.ExternalMetricSource{
+				Metric: &setpointv1.MetricIdentifier{Name: "queue"},
+				Target: &setpointv1.MetricTarget{Type: "AverageValue", AverageValue: new("10")},
+			}}},
+		},
+		Scale: &setpointv1.Scale{SpecReplicas: count, StatusReplicas: new(count), Selector: "app=web"},
+		ExternalMetrics: []*setpointv1.ExternalMetric{{
+			Metric: &setpointv1.MetricIdentifier{Name: "queue"}, Value: fmt.Sprint(r.IntN(300)), Timestamp: timestamppb.New(now),
+		}},
+	}
+	if profile == "cooldown" || profile == "design-2015" {
+		req.Scale.StatusReplicas = new(max(0, count+r.Int32N(3)-1))
+	}
+	if r.IntN(3) == 0 {
+		rules := func() *setpointv1.HPAScalingRules {
+			return &setpointv1.HPAScalingRules{
+				StabilizationWindowSeconds: new(r.Int32N(60)), SelectPolicy: new([]string{"Min", "Max", "Disabled"}[r.IntN(3)]),
+				Policies: []*setpointv1.HPAScalingPolicy{{Type: []string{"Pods", "Percent"}[r.IntN(2)], Value: 1 + r.Int32N(5), PeriodSeconds: 15}},
+			}
+		}
+		req.Spec.Behavior = &setpointv1.HorizontalPodAutoscalerBehavior{ScaleUp: rules(), ScaleDown: rules()}
+	}
+	if r.IntN(4) > 0 {
+		req.Generation = new(r.Int64N(3))
+	}
+	switch r.IntN(10) {
+	case 0:
+		req.ExternalMetrics, req.MetricErrors = nil, []*setpointv1.MetricError{{Metric: "queue", Message: "away"}}
+	case 1:
+		req.Scale, req.ScaleError = nil, &setpointv1.ScaleError{Message: "gone"}
+	case 2:
+		req.Scale.Selector, req.SelectorProblem = "", &setpointv1.SelectorProblem{Reason: "SelectorRequired"}
+	}
+	return req
+}
+
+func TestSeed(t *testing.T) {
+	t.Parallel()
+	if setpoint.Seed(nil) != nil {
+		t.Error("something of nothing")
+	}
+	good := &setpointv1.HorizontalPodAutoscalerStatus{
+		ObservedGeneration: new(int64(3)), LastScaleTime: timestamppb.New(checkedAt), CurrentReplicas: 4, DesiredReplicas: 5,
+		CurrentMetrics: []*setpointv1.MetricStatus{{Type: "Resource", Resource: &setpointv1.ResourceMetricStatus{Name: "cpu"}}},
+		Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{
+			{Type: "AbleToScale", Status: "True", Reason: "ReadyForNewScale", Message: "m", LastTransitionTime: timestamppb.New(checkedAt)},
+			{Type: "ScaledToZero", Status: "True", Reason: "ScaledToZero"},
+		},
+	}
+	if seed := setpoint.Seed(good); !proto.Equal(seed, good) {
+		t.Errorf("of a good one %v is left", seed)
+	}
+	bad := proto.CloneOf(good)
+	bad.ObservedGeneration, bad.LastScaleTime.Nanos, bad.CurrentReplicas, bad.DesiredReplicas = new(int64(-1)), -1, -1, -1
+	for range 101 {
+		bad.CurrentMetrics = append(bad.CurrentMetrics, bad.GetCurrentMetrics()[0])
+	}
+	bad.Conditions[0].Message = strings.Repeat("ä", 100_000)
+	bad.Conditions[0].LastTransitionTime.Nanos = -1
+	bad.Conditions = append(bad.Conditions, []*setpointv1.HorizontalPodAutoscalerCondition{
+		{Type: "AbleToScale", Status: "True", Reason: "Twice"}, {Type: "Foo", Status: "True", Reason: "Foo"},
+		{Type: "ScalingActive", Status: "Maybe", Reason: "x"}, {Type: "ScalingLimited", Status: "True", Reason: strings.Repeat("x", 2000)},
+	}...)
+	want := &setpointv1.HorizontalPodAutoscalerStatus{Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{
+		{Type: "AbleToScale", Status: "True", Reason: "ReadyForNewScale", Message: strings.Repeat("ä", 16384)},
+		good.GetConditions()[1],
+	}}
+	if seed := setpoint.Seed(bad); !proto.Equal(seed, want) {
+		t.Errorf("of a bad one %.500s is left", fmt.Sprint(seed))
+	}
+}

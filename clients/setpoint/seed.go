@@ -1,0 +1,64 @@
+package setpoint
+
+import (
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// Bounds of the readings in a status that is sent along, by their number and in bytes.
+const (
+	maxSeedMetrics     = 100
+	maxSeedMetricBytes = 16 << 10
+)
+
+// Seed returns of an autoscaler's stored status what a first evaluation needs, as
+// previous_status of a request. Whoever may write a status can write anything into it:
+// what no evaluation would write is left out, and texts are clipped, so that it can
+// neither have requests refused nor come back in an answer that CheckAnswer refuses.
+// The status given stays as it is; of nil it is nil.
+func Seed(status *setpointv1.HorizontalPodAutoscalerStatus) *setpointv1.HorizontalPodAutoscalerStatus {
+	if status == nil {
+		return nil
+	}
+	seed := &setpointv1.HorizontalPodAutoscalerStatus{
+		CurrentReplicas: max(0, status.GetCurrentReplicas()),
+		DesiredReplicas: max(0, status.GetDesiredReplicas()),
+	}
+	if status.ObservedGeneration != nil && status.GetObservedGeneration() >= 0 {
+		seed.ObservedGeneration = status.ObservedGeneration
+	}
+	if isInstant(status.GetLastScaleTime()) {
+		seed.LastScaleTime = status.GetLastScaleTime()
+	}
+	size := 0
+	for _, m := range status.GetCurrentMetrics() {
+		size += proto.Size(m)
+	}
+	if len(status.GetCurrentMetrics()) <= maxSeedMetrics && size <= maxSeedMetricBytes {
+		seed.CurrentMetrics = status.GetCurrentMetrics()
+	}
+	seen := map[string]bool{}
+	for _, c := range status.GetConditions() {
+		clipped := &setpointv1.HorizontalPodAutoscalerCondition{
+			Type: c.GetType(), Status: c.GetStatus(), Reason: c.GetReason(), Message: clip(c.GetMessage()),
+		}
+		if isInstant(c.GetLastTransitionTime()) {
+			clipped.LastTransitionTime = c.GetLastTransitionTime()
+		}
+		if conditionProblem(clipped, seen) == "" {
+			seed.Conditions = append(seed.Conditions, clipped)
+		}
+	}
+	return seed
+}
+
+// clip bounds a text.
+func clip(text string) string {
+	if len(text) > maxAnswerText {
+		text = text[:maxAnswerText]
+	}
+	return strings.ToValidUTF8(text, "")
+}
