@@ -19,12 +19,21 @@ const (
 	conditionsAnnotation     = "autoscaling.alpha.kubernetes.io/conditions"
 )
 
+// The annotations in which Kubernetes v1.2 to v1.5 kept custom metrics, which were averages
+// of the pods.
+const (
+	customTargetsAnnotation  = "alpha/target.custom-metrics.podautoscaler.kubernetes.io"
+	customStatusesAnnotation = "alpha/status.custom-metrics.podautoscaler.kubernetes.io"
+)
+
 // annotationReaders put the JSON of an annotation where autoscaling/v2 has it.
 var annotationReaders = map[string]func(*autoscalingv2.HorizontalPodAutoscaler, []byte) error{
 	metricsAnnotation:        readMetricsAnnotation,
 	behaviorAnnotation:       readBehaviorAnnotation,
 	currentMetricsAnnotation: readCurrentMetricsAnnotation,
 	conditionsAnnotation:     readConditionsAnnotation,
+	customTargetsAnnotation:  readCustomTargetsAnnotation,
+	customStatusesAnnotation: readCustomStatusesAnnotation,
 }
 
 // applyAnnotations moves the named annotations of out into its fields. The API
@@ -123,5 +132,55 @@ func readConditionsAnnotation(out *autoscalingv2.HorizontalPodAutoscaler, data [
 		return err
 	}
 	out.Status.Conditions = conditions
+	return nil
+}
+
+// customMetrics is what the annotations of v1.2 hold.
+type customMetrics struct {
+	Items []struct {
+		Name  string            `json:"name"`
+		Value resource.Quantity `json:"value"`
+	} `json:"items"`
+}
+
+// readCustomTargetsAnnotation adds a Pods metric for each target of v1.2. The metrics
+// annotation, which came later, is the newer word: with it these are left alone.
+func readCustomTargetsAnnotation(out *autoscalingv2.HorizontalPodAutoscaler, data []byte) error {
+	if len(out.Spec.Metrics) > 0 {
+		return nil
+	}
+	var targets customMetrics
+	if err := objectjson.UnmarshalStrict(data, &targets); err != nil {
+		return err
+	}
+	for _, target := range targets.Items {
+		value := target.Value
+		out.Spec.Metrics = append(out.Spec.Metrics, autoscalingv2.MetricSpec{
+			Type: autoscalingv2.PodsMetricSourceType,
+			Pods: &autoscalingv2.PodsMetricSource{
+				Metric: autoscalingv2.MetricIdentifier{Name: target.Name},
+				Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: &value},
+			},
+		})
+	}
+	return nil
+}
+
+// readCustomStatusesAnnotation adds the readings of those metrics to the status.
+func readCustomStatusesAnnotation(out *autoscalingv2.HorizontalPodAutoscaler, data []byte) error {
+	var readings customMetrics
+	if err := objectjson.Unmarshal(data, &readings); err != nil {
+		return err
+	}
+	for _, reading := range readings.Items {
+		value := reading.Value
+		out.Status.CurrentMetrics = append(out.Status.CurrentMetrics, autoscalingv2.MetricStatus{
+			Type: autoscalingv2.PodsMetricSourceType,
+			Pods: &autoscalingv2.PodsMetricStatus{
+				Metric:  autoscalingv2.MetricIdentifier{Name: reading.Name},
+				Current: autoscalingv2.MetricValueStatus{AverageValue: &value},
+			},
+		})
+	}
 	return nil
 }

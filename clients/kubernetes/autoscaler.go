@@ -33,7 +33,8 @@ var openFields = []string{"metadata", "status"}
 // documents or JSON, of autoscaling/v2, v2beta2, v2beta1, v1 (with its
 // annotations) or extensions/v1beta1, singly or in lists. All come back as
 // autoscaling/v2, converted as the API server converts them, but not defaulted;
-// see [Defaults]. One without a namespace is in "default".
+// see [Defaults]. The custom metrics of v1.2, in an annotation of autoscaling/v1 and
+// extensions/v1beta1, are Pods metrics; later API servers skip them. One without a namespace is in "default".
 //
 // Anything else is an error, as are fields of spec that the version does not know,
 // repeated keys and what [Validate] finds. The error lists all of them, a line

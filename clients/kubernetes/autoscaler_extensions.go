@@ -57,7 +57,6 @@ func decodeExtensions(data []byte) (*autoscalingv2.HorizontalPodAutoscaler, erro
 		},
 		MinReplicas: in.Spec.MinReplicas,
 		MaxReplicas: in.Spec.MaxReplicas,
-		Metrics:     withCPUTarget(nil, percent),
 	}
 	out.Status = autoscalingv2.HorizontalPodAutoscalerStatus{
 		ObservedGeneration: in.Status.ObservedGeneration,
@@ -66,5 +65,9 @@ func decodeExtensions(data []byte) (*autoscalingv2.HorizontalPodAutoscaler, erro
 		DesiredReplicas:    in.Status.DesiredReplicas,
 		CurrentMetrics:     cpuStatus(in.Status.CurrentCPUUtilizationPercentage),
 	}
+	if err := applyAnnotations(out, customTargetsAnnotation, customStatusesAnnotation); err != nil {
+		return nil, err
+	}
+	out.Spec.Metrics = withCPUTarget(out.Spec.Metrics, percent)
 	return out, nil
 }

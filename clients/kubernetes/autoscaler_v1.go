@@ -28,7 +28,8 @@ func decodeV1(data []byte) (*autoscalingv2.HorizontalPodAutoscaler, error) {
 		DesiredReplicas:    in.Status.DesiredReplicas,
 		CurrentMetrics:     cpuStatus(in.Status.CurrentCPUUtilizationPercentage),
 	}
-	err := applyAnnotations(out, metricsAnnotation, behaviorAnnotation, currentMetricsAnnotation, conditionsAnnotation)
+	err := applyAnnotations(out, metricsAnnotation, behaviorAnnotation, currentMetricsAnnotation, conditionsAnnotation,
+		customTargetsAnnotation, customStatusesAnnotation)
 	if err != nil {
 		return nil, err
 	}

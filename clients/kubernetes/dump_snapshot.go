@@ -104,7 +104,7 @@ func (d *Dump) workloadScale(autoscaler *autoscalingv2.HorizontalPodAutoscaler) 
 	kind := groupKind(ref.APIVersion, ref.Kind)
 	for _, workload := range d.workloads {
 		scale := workload.scale
-		if workload.kind == kind && scale.Name == ref.Name &&
+		if sameKind(workload.kind, kind) && scale.Name == ref.Name &&
 			(scale.Namespace == "" || scale.Namespace == autoscaler.Namespace) {
 			return scale
 		}

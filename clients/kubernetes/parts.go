@@ -56,6 +56,9 @@ func newRoutes() map[schema.GroupVersionKind]route {
 	for version, decode := range autoscalerDecoders {
 		table[version.WithKind(autoscalerKind)] = route{Autoscalers, readAutoscaler(decode)}
 	}
+	for _, version := range oldScales {
+		table[version.WithKind("Scale")] = route{Scales, readOldScale}
+	}
 	for kind, decode := range workloadDecoders {
 		table[kind] = route{Scales, readWorkload(decode)}
 	}

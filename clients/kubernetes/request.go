@@ -39,6 +39,9 @@ func (s *Snapshot) Request(cluster string) (*setpointv1.RecommendRequest, error)
 		Spec:           specToProto(&s.Autoscaler.Spec),
 		PreviousStatus: previousStatus(&s.Autoscaler.Status),
 	}
+	if generation := s.Autoscaler.Generation; generation >= 0 { // which API servers see to
+		request.Generation = &generation
+	}
 	if request.ScaleError = s.scaleError(); request.ScaleError != nil {
 		return request, nil
 	}

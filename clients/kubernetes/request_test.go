@@ -42,6 +42,18 @@ func TestRequestNamesTheTarget(t *testing.T) {
 	}
 }
 
+// The request carries the object's generation, also where the scale can't be read.
+func TestRequestCarriesTheGeneration(t *testing.T) {
+	for _, failure := range []*kubernetes.ScaleError{nil, {Message: "away"}} {
+		snapshot := snapshotOf(t, noMetrics)
+		snapshot.Autoscaler.Generation, snapshot.ScaleError = 7, failure
+		got, err := snapshot.Request("demo")
+		if err != nil || got.Generation == nil || got.GetGeneration() != 7 {
+			t.Errorf("got %v, %v, want 7", got.GetGeneration(), err)
+		}
+	}
+}
+
 func TestRequestNeedsAnAutoscalerAndItsScale(t *testing.T) {
 	if _, err := (&kubernetes.Snapshot{}).Request("demo"); !errors.Is(err, kubernetes.ErrNoAutoscaler) {
 		t.Errorf("got %v, want ErrNoAutoscaler", err)

@@ -1,9 +1,15 @@
 package kubernetes
 
 import (
+	"encoding/json"
+	"fmt"
+
 	appsv1 "k8s.io/api/apps/v1"
+	appsv1beta1 "k8s.io/api/apps/v1beta1"
+	appsv1beta2 "k8s.io/api/apps/v1beta2"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
+	extensionsv1beta1 "k8s.io/api/extensions/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -27,6 +33,59 @@ var workloadDecoders = map[schema.GroupVersionKind]decodeWorkload{
 	appsv1.SchemeGroupVersion.WithKind("StatefulSet"):           decodeSelectorWorkload,
 	appsv1.SchemeGroupVersion.WithKind("ReplicaSet"):            decodeSelectorWorkload,
 	corev1.SchemeGroupVersion.WithKind("ReplicationController"): decodeReplicationController,
+
+	appsv1beta2.SchemeGroupVersion.WithKind("Deployment"):       decodeSelectorWorkload,
+	appsv1beta2.SchemeGroupVersion.WithKind("StatefulSet"):      decodeSelectorWorkload,
+	appsv1beta2.SchemeGroupVersion.WithKind("ReplicaSet"):       decodeSelectorWorkload,
+	appsv1beta1.SchemeGroupVersion.WithKind("Deployment"):       decodeDefaultedWorkload,
+	appsv1beta1.SchemeGroupVersion.WithKind("StatefulSet"):      decodeDefaultedWorkload,
+	extensionsv1beta1.SchemeGroupVersion.WithKind("Deployment"): decodeDefaultedWorkload,
+	extensionsv1beta1.SchemeGroupVersion.WithKind("ReplicaSet"): decodeDefaultedWorkload,
+}
+
+// sameKind tells that two names are of one kind: Deployments and ReplicaSets were in the
+// group extensions before they were in apps, and a cluster had both names for each.
+func sameKind(a, b schema.GroupKind) bool { return inApps(a) == inApps(b) }
+
+func inApps(kind schema.GroupKind) schema.GroupKind {
+	if kind.Group == extensionsv1beta1.GroupName && (kind.Kind == "Deployment" || kind.Kind == "ReplicaSet") {
+		kind.Group = appsv1.GroupName
+	}
+	return kind
+}
+
+// oldScale is the Scale of the workloads' own groups, before autoscaling/v1 had it for
+// all: its selector is a map, or a string in another field where a map won't do.
+type oldScale struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Replicas int32 `json:"replicas"`
+	} `json:"spec"`
+	Status struct {
+		Replicas       int32             `json:"replicas"`
+		Selector       map[string]string `json:"selector"`
+		TargetSelector string            `json:"targetSelector"`
+	} `json:"status"`
+}
+
+// oldScales are the versions of oldScale.
+var oldScales = []schema.GroupVersion{appsv1beta1.SchemeGroupVersion, appsv1beta2.SchemeGroupVersion, extensionsv1beta1.SchemeGroupVersion}
+
+func readOldScale(d *Dump, o object) error {
+	var in oldScale
+	if err := objectjson.Unmarshal(o.data, &in); err != nil {
+		return err
+	}
+	scale := &autoscalingv1.Scale{
+		ObjectMeta: in.ObjectMeta,
+		Spec:       autoscalingv1.ScaleSpec{Replicas: in.Spec.Replicas},
+		Status:     autoscalingv1.ScaleStatus{Replicas: in.Status.Replicas, Selector: in.Status.TargetSelector},
+	}
+	if scale.Status.Selector == "" && len(in.Status.Selector) > 0 {
+		scale.Status.Selector = labels.SelectorFromSet(in.Status.Selector).String()
+	}
+	d.Scales = append(d.Scales, scale)
+	return nil
 }
 
 func readWorkload(decode decodeWorkload) func(*Dump, object) error {
@@ -47,6 +106,11 @@ type replicated[Selector any] struct {
 	Spec              struct {
 		Replicas *int32   `json:"replicas"`
 		Selector Selector `json:"selector"`
+		Template struct {
+			Metadata struct {
+				Labels map[string]string `json:"labels"`
+			} `json:"metadata"`
+		} `json:"template"`
 	} `json:"spec"`
 	Status struct {
 		Replicas int32 `json:"replicas"`
@@ -75,6 +139,22 @@ func decodeSelectorWorkload(data []byte) (*autoscalingv1.Scale, error) {
 		return nil, err
 	}
 	return in.scale(selector), nil
+}
+
+// decodeDefaultedWorkload is decodeSelectorWorkload for versions in which a workload
+// without a selector has that of its template's labels.
+func decodeDefaultedWorkload(data []byte) (*autoscalingv1.Scale, error) {
+	var in replicated[json.RawMessage]
+	if err := objectjson.Unmarshal(data, &in); err != nil {
+		return nil, err
+	}
+	if len(in.Spec.Selector) > 0 && string(in.Spec.Selector) != "null" {
+		return decodeSelectorWorkload(data)
+	}
+	if len(in.Spec.Template.Metadata.Labels) == 0 {
+		return nil, fmt.Errorf("spec.selector: Required value: there are no labels of spec.template to take in its place")
+	}
+	return in.scale(labels.SelectorFromSet(in.Spec.Template.Metadata.Labels)), nil
 }
 
 func decodeReplicationController(data []byte) (*autoscalingv1.Scale, error) {

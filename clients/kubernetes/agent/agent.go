@@ -9,12 +9,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.uber.org/zap"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -34,6 +36,7 @@ type Agent struct {
 	metrics     *metrics
 	requests    *requestCounter
 	savings     *savings
+	outage      *outage
 
 	shadows *shadow.Ledger
 
@@ -71,6 +74,8 @@ func New(config *rest.Config, service Service, options Options) (*Agent, error) 
 	}
 	a.config = rest.CopyConfig(config)
 	a.config.Wrap(a.requests.wrap)
+	a.outage = &outage{log: options.Log}
+	a.config.Wrap(a.outage.wrap)
 	return a, nil
 }
 
@@ -87,19 +92,37 @@ func (a *Agent) Ready() error {
 // want.
 func (a *Agent) Shadows() *shadow.Report { return a.shadows.Report(time.Now().UTC()) }
 
-// Run serves until the context ends and rounds in flight are done. Losing the
-// leadership is an error.
+// Run serves until the context ends and rounds in flight are done. It waits for an API
+// server that does not answer yet. Losing the leadership is an error: another agent may
+// act, so that this one must not go on.
 func (a *Agent) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if err := awaitServer(ctx, a.config); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
 	w, err := a.wire(ctx)
 	if err != nil {
 		return err
 	}
 	defer w.events.stop()
 	defer a.ready.Store(false)
-	return w.manager.Start(ctx)
+	if e := a.options.Election; e != nil {
+		a.options.Log.Info("standing by until elected", zap.String("lease", e.Name), zap.Duration("maxFailover", e.MaxFailover()))
+	}
+	err = w.manager.Start(ctx)
+	if err != nil && err.Error() == leadershipLost {
+		e := a.options.Election
+		return fmt.Errorf("leadership lost: the Lease %s could not be renewed within %s, so that another agent may act; this one has to be started anew", e.Name, e.RenewDeadline)
+	}
+	return err
 }
+
+// leadershipLost is the manager's error for that.
+const leadershipLost = "leader election lost"
 
 // newScheme knows what the agent reads and writes.
 func newScheme() (*runtime.Scheme, error) {
@@ -135,14 +158,18 @@ func (a *Agent) wire(ctx context.Context) (*wiring, error) {
 	if err != nil {
 		return nil, err
 	}
-	events, err := newEvents(a.config, connections, scheme)
+	events, err := newEvents(a.config, connections, scheme, a.options.Log)
 	if err != nil {
 		return nil, err
 	}
 	l := a.newLoop(mgr, events)
+	l.clusterUID = a.identify(ctx, clients.UID)
+	versions := cluster.NewMetadataVersions(ctx, clients.Metadata(), clients.Mapper(), cluster.VersionOptions{
+		Namespaces: a.options.Namespaces, Access: clients,
+	})
 	sources := cluster.Sources{
 		Mapper: clients.Mapper(), Pods: pods, Metrics: clients,
-		Scales: cluster.NewScaleCache(clients, cluster.NewMetadataVersions(ctx, clients.Metadata(), clients.Mapper())),
+		Scales: cluster.NewScaleCache(clients, versions),
 	}
 	acting := cluster.NewReader(sources, cluster.Options{Timeout: a.options.RequestTimeout})
 	shadowing := cluster.NewReader(sources, cluster.Options{Timeout: a.options.RequestTimeout})
@@ -168,6 +195,7 @@ func (a *Agent) newManager(ctx context.Context, scheme *runtime.Scheme, mapper m
 		Metrics:        metricsserver.Options{BindAddress: "0"},
 		Cache: cache.Options{
 			DefaultTransform:  cache.TransformStripManagedFields(),
+			ByObject:          map[client.Object]cache.ByObject{&autoscalingv2.HorizontalPodAutoscaler{}: {Transform: keepStatusWriters}},
 			DefaultNamespaces: map[string]cache.Config{},
 		},
 		GracefulShutdownTimeout: &a.options.DrainTimeout,
@@ -196,7 +224,7 @@ func (a *Agent) newLoop(mgr manager.Manager, events *events) *loop {
 		cluster: a.options.Cluster,
 		objects: &store{
 			client: mgr.GetClient(), sources: sources,
-			settings: settings{period: a.options.SyncPeriod, shadow: a.options.Shadow},
+			settings: settings{period: a.options.SyncPeriod, periods: a.options.ProfilePeriods, shadow: a.options.Shadow},
 		},
 		recommender: a.recommender,
 		asker:       &asker{stream: a.stream, calls: a.recommender, timeout: a.options.RequestTimeout, metrics: a.metrics},
@@ -205,8 +233,11 @@ func (a *Agent) newLoop(mgr manager.Manager, events *events) *loop {
 		metrics:     a.metrics,
 		observers:   a.options.Observers,
 		shadows:     a.shadows,
+		rivals:      &rivals{metrics: a.metrics, log: a.options.Log, keepOn: a.options.KeepOn},
 		syncPeriod:  a.options.SyncPeriod,
+		firstWait:   maxFirstWait,
 		log:         a.options.Log,
+		outage:      a.outage,
 		timeout:     a.options.RequestTimeout,
 	}
 	return l

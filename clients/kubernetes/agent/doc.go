@@ -6,12 +6,12 @@
 //	client, err := setpoint.New("setpoint:9090", setpoint.WithTokenFile(file))
 //	// …
 //	agent, err := agent.New(config, agent.Service{Calls: client, Stream: client.Stream(0)},
-//		agent.Options{Cluster: "demo", Election: &agent.Election{Namespace: "setpoint", Name: "setpoint-agent"}})
+//		agent.Options{Cluster: "demo", Sources: []agent.Source{agent.Autoscaler}, Election: &agent.Election{Namespace: "setpoint", Name: "setpoint-agent"}})
 //	// …
 //	err = agent.Run(ctx) // until the context ends, or the leadership is lost
 //
 // It serves HorizontalPodAutoscalers, in place of the built-in controller, which must be
-// switched off then; Autoscalers of its own API group, beside it; and shadows of either,
+// switched off then (where it is not, the agent gives way to it); Autoscalers of its own API group, beside it; and shadows of either,
 // for which it decides and applies nothing. Several agents of a cluster elect the one
 // that acts.
 package agent

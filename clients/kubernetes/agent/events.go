@@ -1,13 +1,18 @@
 package agent
 
 import (
+	"context"
 	"net/http"
+	"sync/atomic"
 
+	"github.com/go-logr/logr"
+	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
 )
 
 // eventComponent is who events come from: the name of the upstream controller, so that
@@ -18,19 +23,51 @@ const eventComponent = "horizontal-pod-autoscaler"
 type events struct {
 	broadcaster record.EventBroadcaster
 	recorder    record.EventRecorder
+	stopped     atomic.Bool
 }
 
-func newEvents(config *rest.Config, connections *http.Client, scheme *runtime.Scheme) (*events, error) {
+func newEvents(config *rest.Config, connections *http.Client, scheme *runtime.Scheme, log *zap.Logger) (*events, error) {
 	core, err := corev1client.NewForConfigAndClient(config, connections)
 	if err != nil {
 		return nil, err
 	}
-	broadcaster := record.NewBroadcaster()
+	lines := logr.New(eventSink{logSink{log.Named("kubernetes")}})
+	broadcaster := record.NewBroadcaster(record.WithContext(klog.NewContext(context.Background(), lines)))
 	broadcaster.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: core.Events("")})
-	return &events{
-		broadcaster: broadcaster,
-		recorder:    broadcaster.NewRecorder(scheme, corev1.EventSource{Component: eventComponent}),
-	}, nil
+	e := &events{broadcaster: broadcaster}
+	e.recorder = &untilStopped{EventRecorder: broadcaster.NewRecorder(scheme, corev1.EventSource{Component: eventComponent}), events: e}
+	return e, nil
 }
 
-func (e *events) stop() { e.broadcaster.Shutdown() }
+// eventSink implements logr.LogSink for the library that sends events. What it has to say
+// without an error is that it gave up, because the API server was away or this agent
+// stops.
+type eventSink struct{ logSink }
+
+// Error implements logr.LogSink.
+func (s eventSink) Error(err error, message string, keysAndValues ...any) {
+	if err == nil {
+		s.Info(1, message, keysAndValues...)
+		return
+	}
+	s.logSink.Error(err, message, keysAndValues...)
+}
+
+func (e *events) stop() {
+	e.stopped.Store(true)
+	e.broadcaster.Shutdown()
+}
+
+// untilStopped sends no events once they are stopped: rounds in flight of an agent that
+// lost the leadership still have some.
+type untilStopped struct {
+	record.EventRecorder
+	events *events
+}
+
+// Event implements record.EventRecorder.
+func (u *untilStopped) Event(object runtime.Object, kind, reason, message string) {
+	if !u.events.stopped.Load() {
+		u.EventRecorder.Event(object, kind, reason, message)
+	}
+}

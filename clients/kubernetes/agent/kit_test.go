@@ -3,15 +3,20 @@ package agent
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"go.uber.org/goleak"
+	"go.uber.org/zap"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
 	"k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -33,7 +39,42 @@ import (
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	klog.SetLogger(logr.New(librarySink{}))
+	code := m.Run()
+	if code == 0 {
+		if err := goleak.Find(leftBehind...); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// libraryLog takes what Kubernetes' libraries log; nil: nobody does. They have one logger
+// for all, which must not be set while they run.
+var libraryLog atomic.Pointer[zap.Logger]
+
+// librarySink implements logr.LogSink.
+type librarySink struct{}
+
+func (s librarySink) sink() logr.LogSink {
+	if log := libraryLog.Load(); log != nil {
+		return logSink{log}
+	}
+	return logSink{zap.NewNop()}
+}
+
+func (librarySink) Init(logr.RuntimeInfo)                    {}
+func (s librarySink) Enabled(level int) bool                 { return s.sink().Enabled(level) }
+func (s librarySink) Info(level int, msg string, kv ...any)  { s.sink().Info(level, msg, kv...) }
+func (s librarySink) Error(err error, msg string, kv ...any) { s.sink().Error(err, msg, kv...) }
+func (s librarySink) WithValues(...any) logr.LogSink         { return s }
+func (s librarySink) WithName(string) logr.LogSink           { return s }
+
+// leftBehind are goroutines that a manager leaves when it loses the leadership, which is
+// when a process ends.
+var leftBehind []goleak.Option
 
 // world is a cluster in memory, the recommender itself, and the loop between them. All
 // workloads scale on a queue, ten entries a replica. It lives in a bubble.
@@ -50,16 +91,26 @@ type world struct {
 	replicas map[string]int32 // by namespace/name of the workload
 	load     map[string]int64 // likewise
 	rivals   map[Key]string
+	// unread says that no metric can be read.
+	unread bool
 	// statusErr, applyErr, readErr and fault are what calls meet, nil: nothing.
 	statusErr, applyErr, readErr error
 	fault                        func(call string, attempt int) error
 	applyHook                    func()
-	service                      setpointv1.RecommendationServiceServer
-	log                          []string // of calls that change something
-	asked                        []time.Time
-	requests                     []*setpointv1.RecommendRequest
-	told                         []string // events
-	statuses, reads              int
+	// delay is how long a call takes. May be nil.
+	delay   func(call string) time.Duration
+	service setpointv1.RecommendationServiceServer
+	// tamper and tamperReport change answers on their way. May be nil.
+	tamper          func(*setpointv1.RecommendResponse)
+	tamperReport    func(*setpointv1.ReportScaleResponse)
+	log             []string // of calls that change something
+	asked           []time.Time
+	requests        []*setpointv1.RecommendRequest
+	deletes         []*setpointv1.DeleteTargetRequest
+	told            []string // events
+	statuses, reads int
+	readAt          []time.Time            // when reads began
+	scaledAt        map[string][]time.Time // by namespace/name of the workload
 	// cached are objects as the cache still has them.
 	cached map[Key]client.Object
 }
@@ -78,13 +129,13 @@ func newWorld(t *testing.T, period time.Duration) *world {
 	}
 	w := &world{
 		t: t, settings: settings{period: period}, objects: map[Key]client.Object{}, replicas: map[string]int32{},
-		load: map[string]int64{}, rivals: map[Key]string{}, service: srv.Recommendations(),
+		load: map[string]int64{}, scaledAt: map[string][]time.Time{}, rivals: map[Key]string{}, service: srv.Recommendations(),
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[Key]()),
 	}
 	w.loop = &loop{
 		cluster: "demo", objects: w, reader: w, shadowing: w, recommender: w, timeout: 10 * time.Second,
 		asker: &asker{calls: w, timeout: 10 * time.Second, metrics: m}, states: newStates(m), events: w.recorder(), metrics: m,
-		log: testLog(t), shadows: shadow.NewLedger(), syncPeriod: period,
+		log: testLog(t), shadows: shadow.NewLedger(), syncPeriod: period, rivals: &rivals{metrics: m, log: testLog(t)},
 	}
 	w.loop.presence = newPresence(func(keys ...Key) {
 		w.loop.states.hurry(keys)
@@ -95,7 +146,7 @@ func newWorld(t *testing.T, period time.Duration) *world {
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { w.loop.presence.run(ctx) })
-	for range 4 {
+	for range 32 {
 		running.Go(func() { w.work(ctx) })
 	}
 	w.stop = func() {
@@ -274,6 +325,7 @@ func (w *world) get(_ context.Context, key Key) (*object, error) {
 }
 
 func (w *world) writeStatus(_ context.Context, over client.Object, update *statusUpdate) (client.Object, error) {
+	w.take("status")
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.statusErr != nil {
@@ -289,9 +341,21 @@ func (w *world) writeStatus(_ context.Context, over client.Object, update *statu
 	}
 	w.version++
 	next.SetResourceVersion(strconv.Itoa(w.version))
+	next.SetManagedFields(wroteStatus(w.objects[key].GetManagedFields(), fieldManager))
 	w.objects[key] = next
 	w.statuses++
 	return next, nil
+}
+
+// wroteStatus is what the API server makes of entries when a manager writes a status.
+func wroteStatus(entries []metav1.ManagedFieldsEntry, manager string) []metav1.ManagedFieldsEntry {
+	others := slices.DeleteFunc(slices.Clone(entries), func(f metav1.ManagedFieldsEntry) bool { return f.Manager == manager })
+	return append(others, statusEntry(manager, time.Now()))
+}
+
+func statusEntry(manager string, at time.Time) metav1.ManagedFieldsEntry {
+	wrote := metav1.NewTime(at).Rfc3339Copy()
+	return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, Time: &wrote, Subresource: "status"}
 }
 
 func (w *world) rival(_ context.Context, o *object) (string, error) {
@@ -310,9 +374,12 @@ func (w *world) native(_ context.Context, o *object) (*autoscalingv2.HorizontalP
 // The reader.
 
 func (w *world) Snapshot(_ context.Context, a *autoscalingv2.HorizontalPodAutoscaler) (*kubernetes.Snapshot, error) {
+	began := time.Now()
+	w.take("read")
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.reads++
+	w.readAt = append(w.readAt, began)
 	workload := a.Namespace + "/" + a.Spec.ScaleTargetRef.Name
 	snapshot := &kubernetes.Snapshot{Autoscaler: a}
 	replicas, ok := w.replicas[workload]
@@ -324,6 +391,9 @@ func (w *world) Snapshot(_ context.Context, a *autoscalingv2.HorizontalPodAutosc
 		Spec:   autoscalingv1.ScaleSpec{Replicas: replicas},
 		Status: autoscalingv1.ScaleStatus{Replicas: replicas, Selector: "app=" + a.Spec.ScaleTargetRef.Name},
 	}
+	if w.unread {
+		return snapshot, w.readErr
+	}
 	snapshot.ExternalMetrics = []kubernetes.ExternalMetric{{
 		ExternalMetricValue: v1beta1.ExternalMetricValue{MetricName: "queue", Timestamp: metav1.Now(), Value: *resource.NewQuantity(w.load[workload], resource.DecimalSI)},
 		Selector:            &metav1.LabelSelector{},
@@ -332,6 +402,7 @@ func (w *world) Snapshot(_ context.Context, a *autoscalingv2.HorizontalPodAutosc
 }
 
 func (w *world) Apply(_ context.Context, snapshot *kubernetes.Snapshot, replicas int32) (*autoscalingv1.Scale, error) {
+	w.take("apply")
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if hook := w.applyHook; hook != nil {
@@ -344,10 +415,21 @@ func (w *world) Apply(_ context.Context, snapshot *kubernetes.Snapshot, replicas
 	workload := snapshot.Autoscaler.Namespace + "/" + snapshot.Autoscaler.Spec.ScaleTargetRef.Name
 	w.note("scale %s %d", workload, replicas)
 	w.replicas[workload] = replicas
+	w.scaledAt[workload] = append(w.scaledAt[workload], time.Now())
 	return nil, nil
 }
 
 func (w *world) Forget(string, string) {}
+
+// take lets the time pass that a call takes.
+func (w *world) take(call string) {
+	w.mu.Lock()
+	delay := w.delay
+	w.mu.Unlock()
+	if delay != nil {
+		time.Sleep(delay(call))
+	}
+}
 
 // The service.
 
@@ -365,22 +447,39 @@ func (w *world) Recommend(ctx context.Context, req *setpointv1.RecommendRequest)
 	if err := w.failure("recommend"); err != nil {
 		return nil, err
 	}
-	return w.service.Recommend(ctx, req)
+	w.take("ask")
+	answer, err := w.service.Recommend(ctx, req)
+	w.take("answer")
+	return tampered(w, answer, func() func(*setpointv1.RecommendResponse) { return w.tamper }), err
+}
+
+// tampered is an answer as it arrives.
+func tampered[T proto.Message](w *world, answer T, tamper func() func(T)) T {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if change := tamper(); change != nil && answer.ProtoReflect().IsValid() {
+		answer = proto.CloneOf(answer)
+		change(answer)
+	}
+	return answer
 }
 
 func (w *world) ReportScale(ctx context.Context, req *setpointv1.ReportScaleRequest) (*setpointv1.ReportScaleResponse, error) {
 	if err := w.failure("report"); err != nil {
 		return nil, err
 	}
+	w.take("report")
 	w.with(func() { w.note("report %s", req.GetOutcome()) })
-	return w.service.ReportScale(ctx, req)
+	answer, err := w.service.ReportScale(ctx, req)
+	return tampered(w, answer, func() func(*setpointv1.ReportScaleResponse) { return w.tamperReport }), err
 }
 
-func (w *world) DeleteTarget(_ context.Context, name string) error {
+func (w *world) DeleteIncarnation(_ context.Context, req *setpointv1.DeleteTargetRequest) error {
+	w.with(func() { w.deletes = append(w.deletes, req) })
 	if err := w.failure("delete"); err != nil {
 		return err
 	}
-	w.with(func() { w.note("delete %s", name) })
+	w.with(func() { w.note("delete %s", req.GetName()) })
 	return status.Error(codes.NotFound, "no such target")
 }
 

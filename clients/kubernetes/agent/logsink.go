@@ -33,8 +33,13 @@ func (s logSink) Info(level int, message string, keysAndValues ...any) {
 	s.log.Log(levelOf(level), message, zapFields(keysAndValues)...)
 }
 
-// Error implements logr.LogSink.
+// Error implements logr.LogSink. That the API server does not answer is told once, and
+// not by everything that asks it.
 func (s logSink) Error(err error, message string, keysAndValues ...any) {
+	if unreached(err) {
+		s.log.Debug(message, append(zapFields(keysAndValues), zap.Error(err))...)
+		return
+	}
 	s.log.Error(message, append(zapFields(keysAndValues), zap.Error(err))...)
 }
 

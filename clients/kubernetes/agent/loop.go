@@ -16,6 +16,7 @@ import (
 // doing.
 type loop struct {
 	cluster     string
+	clusterUID  string // "": it is not known
 	objects     objects
 	reader      reader
 	shadowing   reader // of shadows, which must not count as rivals of those that act
@@ -27,9 +28,14 @@ type loop struct {
 	metrics     *metrics
 	observers   []Observer
 	shadows     *shadow.Ledger
+	rivals      *rivals
 	// syncPeriod is that of objects that set none.
 	syncPeriod time.Duration
-	log        *zap.Logger
+	// firstWait is how long a new object waits for its first round at most; 0: it does not.
+	firstWait time.Duration
+	log       *zap.Logger
+	// outage knows whether the API server answers. Nil: it does.
+	outage *outage
 	// timeout bounds a call of the recommender, and a third of a round.
 	timeout time.Duration
 	// setMaxAge says how old a reading may be that rounds share. May be nil.
@@ -55,26 +61,50 @@ func (l *loop) Reconcile(ctx context.Context, key Key) (reconcile.Result, error)
 		return reconcile.Result{RequeueAfter: firstBackoff}, nil
 	}
 	now, st := time.Now(), l.states.of(key)
+	if st.seen != nil && st.seen.autoscaler.UID != o.autoscaler.UID {
+		// Another object of the same name: what was kept is its namesake's.
+		l.forget(ctx, key, st)
+		st = l.states.replace(key, st)
+	}
+	l.rivals.notice(st, o)
+	if wait := l.awaitFirst(st, o, now); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
 	due := l.states.begin(st)
 	if wait := due.Sub(now); wait > 0 && o.sameAs(st.seen) {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	if !due.IsZero() && !now.Before(due) {
+	if due.IsZero() || now.Before(due) {
+		st.astray = true
+	} else {
 		l.metrics.lag.Observe(now.Sub(due).Seconds())
-	}
-	if st.seen != nil && st.seen.autoscaler.UID != o.autoscaler.UID {
-		// Another object of the same name: what was kept is its namesake's.
-		l.forget(ctx, key, st)
-		st = l.states.of(key)
 	}
 	if !o.shadow && st.seen != nil && st.seen.shadow {
 		l.shadows.Forget(shadowKey(key))
-		st.diverged = false
 	}
 	next := l.round(ctx, o, st)
 	// The clock is read again: a round that took long is not followed by one at once.
 	wait := max(time.Millisecond, time.Until(l.states.end(st, next)))
 	return reconcile.Result{RequeueAfter: wait}, nil
+}
+
+// awaitFirst returns how long an object that nobody has evaluated yet waits for its
+// first round: a period from when it was first seen, as with the built-in controller,
+// for its workload may have been made with it, and have no pods or metrics yet. A change
+// of its spec does not shorten that.
+func (l *loop) awaitFirst(st *state, o *object, now time.Time) time.Duration {
+	if st.seen != nil || l.firstWait == 0 || !o.isNew(now) {
+		return 0
+	}
+	if st.sighted.IsZero() {
+		st.sighted = now
+	}
+	due, stray := nextRound(st.sighted, min(o.period, l.firstWait), o.key.Namespace, true)
+	st.astray = stray
+	if wait := l.states.end(st, due).Sub(now); wait > 0 {
+		return wait
+	}
+	return 0
 }
 
 // round has one round and returns when the next is due.
@@ -90,10 +120,16 @@ func (l *loop) round(ctx context.Context, o *object, st *state) time.Time {
 	}
 	if r.retry {
 		st.failures++
+		st.astray = true
 		return retryAt(time.Now(), st.failures, o.period, o.key.Namespace)
 	}
 	st.failures = 0
-	return nextRound(began, o.period, o.key.Namespace)
+	if r.settled.IsZero() {
+		r.settled = time.Now()
+	}
+	var next time.Time
+	next, st.astray = nextRound(r.settled, o.period, o.key.Namespace, st.astray)
+	return next
 }
 
 // maxForgetAttempts bounds how often the service is told that an object is gone; after
@@ -122,16 +158,16 @@ func (l *loop) forget(ctx context.Context, key Key, st *state) bool {
 	l.reader.Forget(key.Namespace, key.Name)
 	l.shadowing.Forget(key.Namespace, key.Name)
 	l.presence.forget(key)
+	l.rivals.forget(st)
 	l.shadows.Forget(shadowKey(key))
 	for _, observer := range l.observers {
 		observer.Forget(key)
 	}
-	for target := range st.targets {
-		if err := l.deleteTarget(ctx, target); err != nil {
+	for _, gone := range []map[string]string{st.stale, st.targets} {
+		if err := l.deleteTargets(ctx, gone); err != nil {
 			l.log.Warn("recommender not told that an object is gone", zap.Stringer("object", key), zap.Error(err))
 			return false
 		}
-		delete(st.targets, target)
 	}
 	l.states.drop(key)
 	return true

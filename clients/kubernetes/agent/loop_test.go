@@ -76,15 +76,19 @@ func TestRoundsComeAtTheirPace(t *testing.T) {
 		w.workload("shop/web", 3, 30)
 		key := w.add(newHPA("shop", "web"))
 		time.Sleep(10 * period)
-		if n := w.askedSince(time.Time{}); n < 10 || n > 11 {
+		if n := w.askedSince(time.Time{}); n < 9 || n > 10 {
 			t.Errorf("%d rounds in ten periods", n)
 		}
 		times, requests := w.questions()
 		want(t, "a request has an id", requests[0].GetRequestId() != "", true)
 		want(t, "two requests have one id", requests[0].GetRequestId() == requests[1].GetRequestId(), false)
 		for i, at := range times[1:] {
-			if shift := time.Duration(at.UnixNano() % int64(period)); shift != shiftOf("shop", period) {
-				t.Errorf("round %d is %s after a multiple of the period, want %s", i+1, shift, shiftOf("shop", period))
+			if wait := at.Sub(times[i]); wait < period || wait > period+max(period/8, slackOf(period)) {
+				t.Errorf("round %d is %s after the one before", i+1, wait)
+			}
+			// The first is out of turn. What is most far off is back after seven more.
+			if off := untilBeat(at, period+slackOf(period), "shop"); i >= 8 && off != 0 {
+				t.Errorf("round %d is %s before a beat", i+1, off)
 			}
 		}
 		changed := time.Now()
@@ -94,8 +98,8 @@ func TestRoundsComeAtTheirPace(t *testing.T) {
 		settle()
 		want(t, "rounds at once after a change", w.askedSince(changed), 1)
 		time.Sleep(20 * time.Second)
-		if n := w.askedSince(changed); n < 20 || n > 22 {
-			t.Errorf("%d rounds in 20 s, a second apart", n)
+		if n := w.askedSince(changed); n < 18 || n > 21 {
+			t.Errorf("%d rounds in 20 s, a second and up to its slack apart", n)
 		}
 		changed = time.Now()
 		w.queue.Add(key)
@@ -155,7 +159,7 @@ func TestTheRecommenderIsAway(t *testing.T) {
 			}
 		}
 		written = w.written()
-		time.Sleep(period)
+		time.Sleep(3 * period / 2)
 		want(t, "statuses in the next round", w.written()-written, n) // ReadyForNewScale
 		time.Sleep(5 * period)
 		want(t, "statuses after that", w.written()-written, n)
@@ -508,6 +512,8 @@ func TestOptions(t *testing.T) {
 		want   string
 	}{
 		{"defaults do", func(*Options) {}, ""},
+		{"no source", func(o *Options) { o.Sources = nil }, "sources: none is named"},
+		{"no source for shadows", func(o *Options) { o.Sources, o.Shadow = nil, true }, ""},
 		{"no cluster", func(o *Options) { o.Cluster = "" }, `cluster ""`},
 		{"a cluster that is a path", func(o *Options) { o.Cluster = "a/b" }, `cluster "a/b"`},
 		{"a source that there is not", func(o *Options) { o.Sources = []Source{"cronjob"} }, `source "cronjob"`},
@@ -518,7 +524,7 @@ func TestOptions(t *testing.T) {
 		{"times in the wrong order", func(o *Options) { o.Election = &Election{Name: "x", LeaseDuration: time.Second} }, "in this order"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			o := Options{Cluster: "demo"}
+			o := Options{Cluster: "demo", Sources: []Source{HPA}}
 			tt.change(&o)
 			_, err := o.withDefaults()
 			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {

@@ -15,14 +15,18 @@ const (
 	outcomeShadow    = "shadow"       // decided, and compared
 	outcomeAway      = "recommender_unavailable"
 	outcomeRefused   = "recommendation_refused"
-	outcomeConflict  = "conflicting_autoscaler"
+	// the answer can't be one to what was asked
+	outcomeDistrusted = "answer_refused"
+	outcomeConflict   = "conflicting_autoscaler"
+	// another controller acts on the object
+	outcomeGaveWay   = "conflicting_controller"
 	outcomeInvalid   = "invalid"
 	outcomeReadError = "read_failed"
 )
 
 var outcomes = []string{
 	outcomeUnchanged, outcomeScaled, outcomeFailed, outcomeMoved, outcomeShadow,
-	outcomeAway, outcomeRefused, outcomeConflict, outcomeInvalid, outcomeReadError,
+	outcomeAway, outcomeRefused, outcomeDistrusted, outcomeConflict, outcomeGaveWay, outcomeInvalid, outcomeReadError,
 }
 
 // Parts of a round.
@@ -46,13 +50,17 @@ type metrics struct {
 	applied      *prometheus.CounterVec
 	appliedAfter prometheus.Histogram
 	questions    *prometheus.CounterVec
-	statusWrites *prometheus.CounterVec
-	objects      *prometheus.GaugeVec
-	up           prometheus.Gauge
-	awaySince    prometheus.Gauge
-	leading      prometheus.Gauge
-	shadowRounds *prometheus.CounterVec
-	divergent    prometheus.Gauge
+	// answersRefused are by the field that was wrong.
+	answersRefused *prometheus.CounterVec
+	statusWrites   *prometheus.CounterVec
+	objects        *prometheus.GaugeVec
+	up             prometheus.Gauge
+	awaySince      prometheus.Gauge
+	leading        prometheus.Gauge
+	shadowRounds   *prometheus.CounterVec
+	divergent      prometheus.Gauge
+	rivalWrites    prometheus.Counter
+	rivalObjects   prometheus.Gauge
 }
 
 // Buckets from a millisecond to a quarter of a minute.
@@ -75,27 +83,34 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		partTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "setpoint_agent_part_duration_seconds", Help: "Time of the parts of a round.", Buckets: timeBuckets,
 		}, []string{"part"}),
-		lag:          histogram("schedule_lag_seconds", "Time between when a round was due and when it began."),
-		applied:      counter("scales_applied_total", "Counts written, by direction.", "direction"),
-		appliedAfter: histogram("decision_to_applied_seconds", "Time from the answer of the recommender to the written count."),
-		questions:    counter("questions_total", "Questions to the recommender, by how they were sent.", "transport"),
-		statusWrites: counter("status_writes_total", "Statuses of objects, by what became of them: unchanged ones are not written.", "result"),
+		lag:            histogram("schedule_lag_seconds", "Time between when a round was due and when it began."),
+		applied:        counter("scales_applied_total", "Counts written, by direction.", "direction"),
+		appliedAfter:   histogram("decision_to_applied_seconds", "Time from the answer of the recommender to the written count."),
+		questions:      counter("questions_total", "Questions to the recommender, by how they were sent.", "transport"),
+		answersRefused: counter("answers_refused_total", "Answers of the recommender that can't be ones to what was asked and were not followed, by the field that is wrong.", "field"),
+		statusWrites:   counter("status_writes_total", "Statuses of objects, by what became of them: unchanged ones are not written.", "result"),
 		objects: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "setpoint_agent_objects", Help: "Objects that had a round, by source and whether they are only watched.",
 		}, []string{"source", "shadow"}),
 		up:           gauge("recommender_up", "1 while the recommender answers."),
 		awaySince:    gauge("recommender_away_since_timestamp_seconds", "Since when the recommender has been away; 0: it is not."),
 		leading:      gauge("leading", "1 while this agent is the one that acts."),
-		shadowRounds: counter("shadow_rounds_total", "Rounds of shadows, by whether the count was that of the controller in charge.", "verdict"),
+		shadowRounds: counter("shadow_rounds_total", "Rounds of shadows, by whether the count was that of the controller in charge, or one of both came to none.", "verdict"),
 		divergent:    gauge("shadow_divergent_objects", "Shadows whose count is not that of the controller in charge."),
 	}
+	m.rivalWrites = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "setpoint_agent_rival_status_writes_total",
+		Help: "Statuses of HorizontalPodAutoscalers that this agent acts on and another wrote between its rounds.",
+	})
+	m.rivalObjects = gauge("rival_objects", "HorizontalPodAutoscalers that another controller acts on, too; more than 0 is worth an alert.")
 	m.preset()
 	if r == nil {
 		return m, nil
 	}
 	for _, c := range []prometheus.Collector{
-		m.rounds, m.roundTime, m.partTime, m.lag, m.applied, m.appliedAfter, m.questions, m.statusWrites,
+		m.rounds, m.roundTime, m.partTime, m.lag, m.applied, m.appliedAfter, m.questions, m.answersRefused, m.statusWrites,
 		m.objects, m.up, m.awaySince, m.leading, m.shadowRounds, m.divergent,
+		m.rivalWrites, m.rivalObjects,
 	} {
 		if err := r.Register(c); err != nil {
 			return nil, err
@@ -118,10 +133,13 @@ func (m *metrics) preset() {
 	for _, t := range []string{"stream", "unary"} {
 		m.questions.WithLabelValues(t)
 	}
+	for _, f := range []string{"answer", "requestId", "currentReplicas", "desiredReplicas", "action", "recommendationId", "evaluationTime", "status"} {
+		m.answersRefused.WithLabelValues(f)
+	}
 	for _, r := range []string{"written", "unchanged", "conflict", "failed"} {
 		m.statusWrites.WithLabelValues(r)
 	}
-	for _, v := range []string{"agreed", "diverged"} {
+	for _, v := range []string{"agreed", "diverged", "no_opinion"} {
 		m.shadowRounds.WithLabelValues(v)
 	}
 	for _, s := range []Source{HPA, Autoscaler} {

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -30,9 +31,12 @@ type object struct {
 	// status. Shared with the cache: not to be changed.
 	autoscaler *autoscalingv2.HorizontalPodAutoscaler
 	// stored is the object as it is in the API. Shared with the cache.
-	stored  client.Object
-	period  time.Duration
-	shadow  bool
+	stored client.Object
+	period time.Duration
+	shadow bool
+	// own says that nobody but this agent looks after the object, although it is a
+	// shadow: an Autoscaler that says itself that it is one.
+	own     bool
 	options *setpointv1.RecommendOptions
 	// warning is something that is wrong with the object and kept from nothing; problem
 	// keeps it from being scaled.
@@ -46,10 +50,32 @@ func (o *object) sameAs(other *object) bool {
 		equality.Semantic.DeepEqual(&o.autoscaler.Spec, &other.autoscaler.Spec)
 }
 
+// isNew tells whether the object was never evaluated. What is written to a shadow, if
+// anything, does not say, so that only its age tells.
+func (o *object) isNew(now time.Time) bool {
+	if o.shadow {
+		return now.Sub(o.autoscaler.CreationTimestamp.Time) < 2*o.period
+	}
+	s := &o.autoscaler.Status
+	// What this agent writes while the service is away tells of no evaluation.
+	unheld := slices.DeleteFunc(slices.Clone(s.Conditions), func(c autoscalingv2.HorizontalPodAutoscalerCondition) bool { return isHold(c.Reason) })
+	return len(unheld) == 0 && s.LastScaleTime == nil && s.DesiredReplicas == 0 && len(s.CurrentMetrics) == 0
+}
+
 // settings are an agent's that an object may set itself.
 type settings struct {
 	period time.Duration
-	shadow bool
+	// periods are those of objects that name a profile.
+	periods map[string]time.Duration
+	shadow  bool
+}
+
+// periodBy is the period of objects that name a profile and set no period.
+func (s *settings) periodBy(profile string) time.Duration {
+	if period, ok := s.periods[profile]; ok {
+		return period
+	}
+	return s.period
 }
 
 // objectOfHPA reads a HorizontalPodAutoscaler.
@@ -88,10 +114,14 @@ func readPeriod(text string) (time.Duration, error) {
 }
 
 // target is the object's name at the service. Kubernetes names have no underscore, so
-// that a shadow never meets an object.
+// that a shadow never meets an object. Of two objects of one name and of both kinds one
+// gives way; but two shadows have no rivals, and need two names.
 func (o *object) target(cluster string) string {
 	name := o.key.Name
-	if o.shadow {
+	switch {
+	case o.shadow && o.key.Source == Autoscaler:
+		name += "_autoscaler_shadow"
+	case o.shadow:
 		name += "_shadow"
 	}
 	return "clusters/" + cluster + "/namespaces/" + o.key.Namespace + "/targets/" + name
@@ -100,13 +130,17 @@ func (o *object) target(cluster string) string {
 // objectOfAutoscaler reads an Autoscaler. What the API server should have refused, but
 // did not, is the object's problem.
 func objectOfAutoscaler(a *v1.Autoscaler, s settings) *object {
+	usual := s.period
+	if a.Spec.Options != nil {
+		usual = s.periodBy(a.Spec.Options.Profile)
+	}
 	o := &object{
 		key: Key{Autoscaler, a.Namespace, a.Name}, autoscaler: a.HorizontalPodAutoscaler(), stored: a,
-		period: a.Spec.SyncPeriod(s.period), shadow: s.shadow || a.Spec.Shadow,
+		period: a.Spec.SyncPeriod(usual), shadow: s.shadow || a.Spec.Shadow, own: a.Spec.Shadow && !s.shadow,
 	}
 	if o.period < minSyncPeriod || o.period > maxSyncPeriod {
-		o.warning = fmt.Errorf("spec.syncPeriodSeconds: %s is not from %s to %s; the agent's own of %s is used", o.period, minSyncPeriod, maxSyncPeriod, s.period)
-		o.period = s.period
+		o.warning = fmt.Errorf("spec.syncPeriodSeconds: %s is not from %s to %s; the agent's own of %s is used", o.period, minSyncPeriod, maxSyncPeriod, usual)
+		o.period = usual
 	}
 	o.options = a.Spec.Options.ToProto()
 	if a.Spec.Unreadable != "" {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+	"k8s.io/client-go/tools/leaderelection"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 )
@@ -17,13 +18,18 @@ import (
 type Options struct {
 	// Cluster is the cluster's name at the service. Required.
 	Cluster string
-	// Sources are the kinds of objects that are served. Default: HPA.
+	// Sources are the kinds of objects that are served. Required, as what belongs to the
+	// built-in controller is not to be written by default; but of an agent of shadows,
+	// which writes nothing, the default is HPA.
 	Sources []Source
 	// Namespaces are those that are served. Default: all.
 	Namespaces []string
 	// SyncPeriod is the time between two rounds of an object that sets none. 1 s to 1 h.
 	// Default: 15 s.
 	SyncPeriod time.Duration
+	// ProfilePeriods are the periods of Autoscalers that set none, by the profile that their
+	// options name. Default: SyncPeriod.
+	ProfilePeriods map[string]time.Duration
 	// Workers is how many rounds run at once. Default: 32.
 	Workers int
 	// RequestTimeout bounds a call of the service or of the cluster. Default: 10 s.
@@ -32,6 +38,9 @@ type Options struct {
 	DrainTimeout time.Duration
 	// Shadow makes a shadow of every object: nothing is applied or written.
 	Shadow bool
+	// KeepOn makes the agent act on HorizontalPodAutoscalers although another controller
+	// writes their status, too. Otherwise it gives way.
+	KeepOn bool
 	// Election is how agents of one cluster agree on the one that acts. Nil: this one
 	// acts.
 	Election *Election
@@ -54,13 +63,21 @@ type Election struct {
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
+// MaxFailover is how long nobody acts after a leader was killed, at most, while the API
+// server answers at once: who stands by sees the last renewal up to a pause after it was
+// made, waits for the Lease to end, and tries again up to a pause after that.
+func (e *Election) MaxFailover() time.Duration {
+	pause := e.RetryPeriod + time.Duration(leaderelection.JitterFactor*float64(e.RetryPeriod))
+	return e.LeaseDuration + 2*pause
+}
+
 // withDefaults fills in defaults and returns what is wrong.
 func (o Options) withDefaults() (Options, error) {
 	setDefault(&o.SyncPeriod, 15*time.Second)
 	setDefault(&o.Workers, 32)
 	setDefault(&o.RequestTimeout, 10*time.Second)
 	setDefault(&o.DrainTimeout, 20*time.Second)
-	if len(o.Sources) == 0 {
+	if len(o.Sources) == 0 && o.Shadow {
 		o.Sources = []Source{HPA}
 	}
 	if o.Log == nil {
@@ -89,6 +106,9 @@ func (o *Options) validate() error {
 	if _, err := kubernetes.TargetName(o.Cluster, "n", "n"); err != nil {
 		problems = append(problems, err)
 	}
+	if len(o.Sources) == 0 {
+		refuse("sources: none is named; %q are HorizontalPodAutoscalers, in place of the built-in controller, %q are Autoscalers, beside it", HPA, Autoscaler)
+	}
 	for _, s := range o.Sources {
 		if s != HPA && s != Autoscaler {
 			refuse("source %q: is none of %q", s, []Source{HPA, Autoscaler})
@@ -99,6 +119,11 @@ func (o *Options) validate() error {
 	}
 	if o.SyncPeriod < minSyncPeriod || o.SyncPeriod > maxSyncPeriod {
 		refuse("sync period: %s is not from %s to %s", o.SyncPeriod, minSyncPeriod, maxSyncPeriod)
+	}
+	for profile, period := range o.ProfilePeriods {
+		if period < minSyncPeriod || period > maxSyncPeriod {
+			refuse("sync period of the profile %s: %s is not from %s to %s", profile, period, minSyncPeriod, maxSyncPeriod)
+		}
 	}
 	if o.Workers < 0 || o.RequestTimeout < 0 || o.DrainTimeout < 0 {
 		refuse("workers and timeouts must be above 0")

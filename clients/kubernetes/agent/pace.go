@@ -14,23 +14,67 @@ const (
 // firstBackoff is the wait after a first failure; it doubles with each further one.
 const firstBackoff = time.Second
 
-// nextRound returns the instant of the round after one at now: a multiple of the
-// period, shifted for the namespace, so that the objects of a namespace come together
-// and share what they read, and namespaces don't. It is half a period to one and a half
-// away: a round out of turn, after a change, takes the place of the one that comes
-// right after it, since without behavior the count may double with every round.
-func nextRound(now time.Time, period time.Duration, namespace string) time.Time {
-	shift := shiftOf(namespace, period)
-	earliest := now.Add(period / 2).UnixNano()
-	n := (earliest-int64(shift))/int64(period) + 1
-	return time.Unix(0, n*int64(period)+int64(shift)).UTC()
+// maxFirstWait bounds how long a new object waits for its first round.
+const maxFirstWait = time.Minute
+
+// The bounds of the slack of a period, which is a hundredth of it.
+const (
+	minSlack = 50 * time.Millisecond
+	maxSlack = time.Second
+)
+
+// slackOf returns how much later than a period a round may come, so that the objects of
+// a namespace stay together although their rounds don't take equally long.
+func slackOf(period time.Duration) time.Duration {
+	return min(max(period/100, minSlack), maxSlack)
 }
 
-// shiftOf spreads namespaces over the period.
-func shiftOf(namespace string, period time.Duration) time.Duration {
+// nextRound returns the instant of the round after one that was settled at that
+// instant, which is when its answer came: the service decided before. It is never less
+// than a period later, as with the built-in controller: a change that the round made is
+// then older than a policy's period of the same length, and does not hold back the next
+// one for another period.
+//
+// The objects of a namespace have a beat, which is slower than the period by its slack,
+// and namespaces have different ones. An object that would miss the beat by no more
+// than the slack waits for it, so that the objects of a namespace come together and
+// share what they read. One whose round took longer than the slack comes after the
+// beat, a period after its answer, and is back as soon as its rounds are faster again:
+// by the slack, less what a round takes, with each.
+//
+// One that is astray, after a round out of turn, may be anywhere between two beats. It
+// waits up to an eighth of a period longer than it would have to, until it has met the
+// beat. stray says that it has not yet.
+func nextRound(settled time.Time, period time.Duration, namespace string, astray bool) (next time.Time, stray bool) {
+	slack := slackOf(period)
+	// The beat goes by the wall's clock, the wait does not: a clock that is set makes
+	// nobody wait longer.
+	earliest := settled.Add(period)
+	wait := untilBeat(earliest, period+slack, namespace)
+	late, most := period+slack-wait, period/8
+	switch {
+	case wait <= slack:
+		return earliest.Add(wait), false
+	case astray && late > most:
+		return earliest.Add(min(wait, most)), wait > most
+	}
+	return earliest, astray
+}
+
+// untilBeat returns how long after now the next beat of a namespace is; 0: now.
+func untilBeat(now time.Time, spacing time.Duration, namespace string) time.Duration {
+	after := time.Duration(now.UnixNano()-int64(shiftOf(namespace, spacing))) % spacing
+	if after < 0 {
+		after += spacing
+	}
+	return (spacing - after) % spacing
+}
+
+// shiftOf spreads namespaces over the time between two beats.
+func shiftOf(namespace string, spacing time.Duration) time.Duration {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(namespace))
-	return time.Duration(h.Sum64() % uint64(period))
+	return time.Duration(h.Sum64() % uint64(spacing))
 }
 
 // retryAt returns when to try again after so many failures in a row, at least one: not
@@ -40,7 +84,7 @@ func retryAt(now time.Time, failures int, period time.Duration, namespace string
 	for ; failures > 1 && wait < period; failures-- {
 		wait *= 2
 	}
-	next := nextRound(now, period, namespace)
+	next, _ := nextRound(now, period, namespace, false)
 	if at := now.Add(wait); at.Before(next) {
 		return at
 	}

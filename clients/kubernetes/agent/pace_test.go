@@ -3,24 +3,262 @@ package agent
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 )
 
 func TestNextRound(t *testing.T) {
 	t.Parallel()
 	for range 2000 {
 		period := time.Duration(1+rand.IntN(3600)) * time.Second
-		now := time.Unix(1_700_000_000+rand.Int64N(1e8), rand.Int64N(1e9))
+		settled := time.Unix(1_700_000_000+rand.Int64N(1e8), rand.Int64N(1e9))
 		namespace := fmt.Sprint("ns-", rand.IntN(50))
-		next := nextRound(now, period, namespace)
-		if wait := next.Sub(now); wait <= period/2 || wait > period+period/2 {
-			t.Fatalf("%s after %s, period %s", wait, now, period)
+		slack := slackOf(period)
+		next, stray := nextRound(settled, period, namespace, false)
+		if wait := next.Sub(settled); wait < period || wait > period+slack || stray {
+			t.Fatalf("%s after %s, period %s, astray: %v", wait, settled, period, stray)
 		}
-		if other := nextRound(next.Add(time.Duration(rand.Int64N(int64(period/2)))), period, namespace); !other.Equal(next.Add(period)) {
-			t.Fatalf("a round that begins late is followed at %s, want %s", other, next.Add(period))
+		next, stray = nextRound(settled, period, namespace, true)
+		if wait := next.Sub(settled); wait < period || wait > period+max(period/8, slack) {
+			t.Fatalf("%s after %s, period %s, where it is astray", wait, settled, period)
+		}
+		if onBeat := untilBeat(next, period+slack, namespace) == 0; onBeat == stray {
+			t.Fatalf("on the beat: %v, astray: %v, %s after %s, period %s", onBeat, stray, next, settled, period)
 		}
 	}
+}
+
+// Objects that were seen at any instants come together, and stay so while their rounds
+// take less than the slack.
+func TestObjectsMeetTheBeat(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(14, 1))
+	for _, period := range []time.Duration{time.Second, 3 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute, 10 * time.Minute, time.Hour} {
+		slack := slackOf(period)
+		start := time.Unix(1_700_000_000, 0)
+		for object := range 200 {
+			at, stray := start.Add(time.Duration(random.Int64N(int64(period)))), true
+			took := func() time.Duration { return time.Duration(random.Int64N(int64(slack) * 3 / 4)) }
+			for round := 0; ; round++ {
+				if !stray && untilBeat(at, period+slack, "shop") == 0 {
+					break
+				}
+				// From an eighth of a period after the beat it comes back by a quarter of
+				// the slack with each round, at least.
+				if round > 8+int(period/8/(slack/4)) {
+					t.Fatalf("period %s, object %d: not on the beat after %d rounds", period, object, round)
+				}
+				at, stray = nextRound(at.Add(took()), period, "shop", stray)
+			}
+			for range 100 {
+				before := at
+				if at, stray = nextRound(at.Add(took()), period, "shop", stray); at.Sub(before) != period+slack || stray {
+					t.Fatalf("period %s, object %d: off the beat again, %s after the round before", period, object, at.Sub(before))
+				}
+			}
+			// One round that takes long is made up for, and costs no further time.
+			before := at
+			if at, stray = nextRound(at.Add(slack+slack/2), period, "shop", stray); at.Sub(before) != period+slack+slack/2 || stray {
+				t.Fatalf("period %s, object %d: %s after a round that took %s", period, object, at.Sub(before), slack+slack/2)
+			}
+			for range 2 {
+				at, stray = nextRound(at.Add(slack/8), period, "shop", stray)
+			}
+			if off := untilBeat(at, period+slack, "shop"); off != 0 {
+				t.Fatalf("period %s, object %d: %s before the beat after a round that took long", period, object, off)
+			}
+		}
+	}
+}
+
+// limitedHPA has the policies for scaling up that an HPA has by default: as many again
+// in 15 s, or four.
+func limitedHPA(name string, periodSeconds int32) *autoscalingv2.HorizontalPodAutoscaler {
+	hpa := evaluatedHPA("shop", name)
+	hpa.Spec.Behavior.ScaleUp.Policies = []autoscalingv2.HPAScalingPolicy{
+		{Type: autoscalingv2.PercentScalingPolicy, Value: 100, PeriodSeconds: periodSeconds},
+		{Type: autoscalingv2.PodsScalingPolicy, Value: 4, PeriodSeconds: periodSeconds},
+	}
+	return hpa
+}
+
+// latency is how long calls take.
+type latency struct {
+	// read and call bound a reading, which all share that begin within a second, and any
+	// other call.
+	read, call time.Duration
+
+	mu          sync.Mutex
+	random      *rand.Rand
+	began, ends time.Time     // of the last reading
+	spent       time.Duration // by all calls that delay the next question
+}
+
+func (l *latency) of(call string) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	upTo := func(most time.Duration) time.Duration { return time.Duration(l.random.Int64N(int64(most) + 1)) }
+	d := upTo(l.call)
+	if call == "read" {
+		now := time.Now()
+		if now.Sub(l.began) >= maxReadingAge {
+			l.began, l.ends = now, now.Add(upTo(l.read))
+		}
+		d = max(0, l.ends.Sub(now))
+	}
+	l.spent += d
+	return d
+}
+
+// The built-in controller's round comes a period after the end of the one before, when
+// what that one did is out of a policy's period of the same length. So it is here,
+// however long calls take: no step takes two periods, the pace is no slower than the
+// built-in controller's and the slack, and objects still share what they read.
+func TestNoStepTakesTwoPeriods(t *testing.T) {
+	t.Parallel()
+	const (
+		objects = 30
+		most    = 100 // replicas
+	)
+	for _, tt := range []struct {
+		name       string
+		period     time.Duration
+		read, call time.Duration
+		// readings a round, at most: times at which some object reads that can't use
+		// what another one read.
+		readings float64
+	}{
+		{"calls take no time", 15 * time.Second, 0, 0, 1.2},
+		{"calls take what they usually do", 15 * time.Second, 30 * time.Millisecond, 30 * time.Millisecond, 1.2},
+		{"metrics take a second", 15 * time.Second, 2 * time.Second, 30 * time.Millisecond, 2.5},
+		{"all calls take longer than the slack", 15 * time.Second, 400 * time.Millisecond, 400 * time.Millisecond, 10},
+		{"all calls take seconds", 15 * time.Second, 3 * time.Second, 3 * time.Second, 15},
+		{"a short period", 3 * time.Second, 50 * time.Millisecond, 50 * time.Millisecond, 1.5},
+		{"a minute", time.Minute, 300 * time.Millisecond, 300 * time.Millisecond, 1.5},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, tt.period)
+				l := &latency{read: tt.read, call: tt.call, random: rand.New(rand.NewPCG(14, uint64(tt.call)))}
+				w.delay = l.of
+				var names []string
+				for i := range objects {
+					name := fmt.Sprintf("web-%02d", i)
+					names = append(names, "shop/"+name)
+					w.workload("shop/"+name, 1, 10)
+					w.add(limitedHPA(name, int32(tt.period/time.Second)))
+				}
+				time.Sleep(10 * tt.period)
+				for _, name := range names {
+					w.workload(name, 1, 10*most)
+				}
+				time.Sleep(14 * tt.period)
+				steps, longest := 0, time.Duration(0)
+				for _, name := range names {
+					want(t, "replicas of "+name, w.count(name), most)
+					at := w.scaledAt[name]
+					want(t, "steps of "+name, len(at), 6) // 5, 10, 20, 40, 80, 100
+					for i := range at[1:] {
+						steps, longest = steps+1, max(longest, at[i+1].Sub(at[i]))
+					}
+				}
+				// A step ends when the count is written: apart from the period and the
+				// slack there are a reading and four calls between one and the next.
+				if bound := tt.period + slackOf(tt.period) + tt.read + 4*tt.call; longest > bound {
+					t.Errorf("the longest of %d steps took %s, want at most %s", steps, longest, bound)
+				}
+
+				before, began := w.readsSoFar(), time.Now()
+				l.mu.Lock()
+				l.spent = 0
+				l.mu.Unlock()
+				time.Sleep(25 * tt.period)
+				rounds := float64(w.readsSoFar()-before) / objects
+				l.mu.Lock()
+				mean := time.Duration(float64(l.spent) / rounds / objects)
+				l.mu.Unlock()
+				pace := time.Duration(float64(time.Since(began)) / rounds)
+				// At either end a part of a round is counted as a whole one, or as none.
+				if bound := tt.period + max(slackOf(tt.period), mean) + tt.period/20; pace > bound || pace < tt.period-tt.period/20 {
+					t.Errorf("a round every %s, want at most %s: a round takes %s", pace, bound, mean)
+				}
+				readings := float64(readingsSince(w, began)) / rounds
+				if readings > tt.readings {
+					t.Errorf("%.2f readings a round of %d objects, want at most %v", readings, objects, tt.readings)
+				}
+				t.Logf("the longest of %d steps: %s; a round every %s, which takes %s; %.2f readings a round", steps, longest, pace, mean, readings)
+			})
+		})
+	}
+}
+
+// readingsSince returns how many readings all have done with that share one for a second.
+func readingsSince(w *world, began time.Time) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at := slices.Clone(w.readAt)
+	slices.SortFunc(at, time.Time.Compare)
+	n, last := 0, time.Time{}
+	for _, read := range at {
+		if read.Before(began) || read.Sub(last) < maxReadingAge {
+			continue
+		}
+		n, last = n+1, read
+	}
+	return n
+}
+
+// A new object waits a period, as with the built-in controller, and a change of its spec
+// does not shorten that; one that was evaluated before, by whom ever, does not.
+func TestFirstRounds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, period)
+		w.loop.firstWait = maxFirstWait
+		w.workload("shop/old", 3, 50)
+		w.workload("shop/new", 3, 50)
+		w.workload("shop/slow", 3, 50)
+		w.add(evaluatedHPA("shop", "old"))
+		began := time.Now()
+		key := w.add(newHPA("shop", "new"))
+		slow := newHPA("shop", "slow")
+		slow.Annotations[SyncPeriodAnnotation] = "1h"
+		w.add(slow)
+		settle()
+		want(t, "replicas of one that was evaluated before", w.count("shop/old"), 5)
+		w.with(func() {
+			w.fault = func(string, int) error { t.Error("asked within the first period"); return nil }
+		})
+		time.Sleep(period / 2)
+		w.change(key, func(hpa *autoscalingv2.HorizontalPodAutoscaler) { hpa.Spec.MaxReplicas = 4 })
+		time.Sleep(period/2 - 2*time.Millisecond)
+		w.with(func() { w.fault = nil })
+		time.Sleep(period/8 + time.Second)
+		want(t, "replicas after the first round", w.count("shop/new"), 4)
+		want(t, "replicas before the first round", w.count("shop/slow"), 3)
+		time.Sleep(time.Until(began.Add(maxFirstWait + maxFirstWait/8 + time.Second)))
+		want(t, "replicas of one with a long period", w.count("shop/slow"), 5)
+
+		// A namesake is new.
+		asked := w.askedSince(time.Time{})
+		other := newHPA("shop", "slow")
+		other.Annotations[SyncPeriodAnnotation] = "1h"
+		w.workload("shop/slow", 3, 70)
+		w.add(other)
+		time.Sleep(time.Second)
+		want(t, "replicas while a namesake waits", w.count("shop/slow"), 3)
+		time.Sleep(maxFirstWait + maxFirstWait/8)
+		want(t, "replicas after a namesake's first round", w.count("shop/slow"), 7)
+		if w.askedSince(time.Time{}) == asked {
+			t.Error("nobody asked")
+		}
+	})
 }
 
 func TestNamespacesAreSpread(t *testing.T) {
@@ -46,7 +284,8 @@ func TestRetryAt(t *testing.T) {
 		}
 	}
 	for _, failures := range []int{6, 60, 6000} {
-		if got, next := retryAt(now, failures, 20*time.Second, "shop"), nextRound(now, 20*time.Second, "shop"); got.After(next) {
+		next, _ := nextRound(now, 20*time.Second, "shop", false)
+		if got := retryAt(now, failures, 20*time.Second, "shop"); got.After(next) {
 			t.Errorf("after %d failures at %s, later than the next round at %s", failures, got, next)
 		}
 	}

@@ -17,8 +17,9 @@ type Recommender interface {
 	Recommend(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error)
 	// ReportScale tells what became of one.
 	ReportScale(ctx context.Context, req *setpointv1.ReportScaleRequest) (*setpointv1.ReportScaleResponse, error)
-	// DeleteTarget forgets a target; NOT_FOUND says that there was none.
-	DeleteTarget(ctx context.Context, name string) error
+	// DeleteIncarnation forgets a target, if it is the incarnation and the cluster's that
+	// the request says; NOT_FOUND says that there was none.
+	DeleteIncarnation(ctx context.Context, req *setpointv1.DeleteTargetRequest) error
 }
 
 // Stream is a stream of the service, as package setpoint's Stream is one.

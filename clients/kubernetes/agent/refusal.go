@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
 )
 
@@ -25,6 +26,12 @@ func refused(err error) bool {
 		return !told
 	}
 	return false
+}
+
+// isOtherCluster tells whether the service refused because another cluster of the same name
+// has the target.
+func isOtherCluster(err error) bool {
+	return setpoint.Reason(err) == strings.TrimPrefix(setpointv1.ErrorReason_ERROR_REASON_OTHER_CLUSTER.String(), "ERROR_REASON_")
 }
 
 // maxReason bounds a reason in a condition, bytes.

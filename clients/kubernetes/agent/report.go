@@ -2,11 +2,13 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"go.uber.org/zap"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/setpoint"
 )
 
 // maxMessage bounds what a report says of an error, bytes: what the service takes.
@@ -26,6 +28,11 @@ func (r *round) report(ctx context.Context, e *evaluation) {
 	if e.report, err = r.send(ctx, req); err != nil {
 		r.log.Warn("recommender not told what became of its recommendation, will be before the next one", zap.Error(err))
 		r.st.unreported = req
+		return
+	}
+	if err := r.checkReport(e, req, e.report); errors.As(err, &e.distrusted) {
+		e.report = nil
+		r.tellDistrust(e.distrusted)
 	}
 }
 
@@ -41,6 +48,14 @@ func (r *round) reportAgain(ctx context.Context) error {
 		return err
 	}
 	r.st.unreported = nil // one that is refused would be refused again
+	if err != nil {
+		return nil
+	}
+	var distrusted *setpoint.AnswerError
+	if errors.As(setpoint.CheckReport(setpoint.Asked{}, nil, req, answer), &distrusted) {
+		r.tellDistrust(distrusted)
+		return nil
+	}
 	r.emit(answer.GetEvents())
 	return nil
 }

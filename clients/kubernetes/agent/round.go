@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
+	"github.com/setpoint-dev/setpoint/clients/setpoint"
 )
 
 // round is one round of one object: read, ask, apply, report, tell.
@@ -26,6 +28,8 @@ type round struct {
 	// did not come to a decision is: a second decision right after a first one might
 	// double the count once more.
 	retry bool
+	// settled is when the last answer came, zero: none did.
+	settled time.Time
 	// fresh says that the service was just told to forget what it has of the object.
 	fresh bool
 }
@@ -40,6 +44,9 @@ func (r *round) run(ctx context.Context) string {
 		return r.hold(ctx, outcomeInvalid, ReasonInvalidObject, r.o.problem.Error(), time.Now())
 	}
 	if outcome := r.yield(ctx); outcome != "" {
+		return outcome
+	}
+	if outcome := r.giveWay(ctx); outcome != "" {
 		return outcome
 	}
 	if ok, since, reason := r.presence.admit(r.o.key); !ok {
@@ -79,11 +86,10 @@ func (r *round) warn() {
 	r.st.warned = text
 }
 
-// yield gives way to another autoscaler of the same workload, "" if there is none. A
-// shadow has no rivals: it is there to watch one.
+// yield gives way to another autoscaler of the same workload, "" if there is none.
 func (r *round) yield(ctx context.Context) string {
 	if r.o.shadow {
-		return ""
+		return "" // and has no rivals
 	}
 	rival, err := r.objects.rival(ctx, r.o)
 	switch {
@@ -101,34 +107,40 @@ func (r *round) yield(ctx context.Context) string {
 // begin settles with the service what went before: that an object it may know from a
 // namesake is new, and what became of the last decision.
 func (r *round) begin(ctx context.Context) error {
+	if err := r.deleteTargets(ctx, r.st.stale); err != nil {
+		return err
+	}
 	target := r.o.target(r.cluster)
-	if !r.st.begun && r.isNew() {
-		if err := r.deleteTarget(ctx, target); err != nil {
+	if !r.st.begun && r.o.isNew(time.Now()) {
+		// Whose history it is the service may not know: an older agent did not say.
+		if err := r.deleteTarget(ctx, target, ""); err != nil {
 			return err
 		}
 		r.fresh = true
 	}
 	r.st.begun = true
-	r.st.targets[target] = true
+	r.st.targets[target] = string(r.o.autoscaler.UID)
 	return r.reportAgain(ctx)
 }
 
-// isNew tells whether the object was never evaluated. Nothing is ever written to a
-// shadow, so that only its age tells.
-func (r *round) isNew() bool {
-	if r.o.shadow {
-		return time.Since(r.o.autoscaler.CreationTimestamp.Time) < 2*r.o.period
+// deleteTargets has the service forget targets, with their uids, and takes out what it
+// has forgotten.
+func (l *loop) deleteTargets(ctx context.Context, gone map[string]string) error {
+	for target, uid := range gone {
+		if err := l.deleteTarget(ctx, target, uid); err != nil {
+			return err
+		}
+		delete(gone, target)
 	}
-	s := &r.o.autoscaler.Status
-	return len(s.Conditions) == 0 && s.LastScaleTime == nil && s.DesiredReplicas == 0 && len(s.CurrentMetrics) == 0
+	return nil
 }
 
-func (l *loop) deleteTarget(ctx context.Context, target string) error {
+func (l *loop) deleteTarget(ctx context.Context, target, uid string) error {
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
-	err := l.recommender.DeleteTarget(ctx, target)
-	if status.Code(err) == codes.NotFound {
-		return nil
+	err := l.recommender.DeleteIncarnation(ctx, &setpointv1.DeleteTargetRequest{Name: target, TargetUid: uid, ClusterUid: l.clusterUID})
+	if status.Code(err) == codes.NotFound || isOtherCluster(err) {
+		return nil // nothing of this cluster's is there
 	}
 	return err
 }
@@ -145,6 +157,8 @@ type evaluation struct {
 	report   *setpointv1.ReportScaleResponse
 	applied  bool
 	applyErr error
+	// distrusted is why the answer to the report does not count, nil: it does.
+	distrusted *setpoint.AnswerError
 }
 
 // errRead wraps what keeps a question from being put together.
@@ -163,7 +177,8 @@ func (r *round) decide(ctx context.Context) (*evaluation, error) {
 	if e.request, err = e.snapshot.Request(r.cluster); err != nil {
 		return e, errRead{err}
 	}
-	e.request.Target = r.o.target(r.cluster)
+	e.request.Target, e.request.TargetUid, e.request.ClusterUid = r.o.target(r.cluster), string(r.o.autoscaler.UID), r.clusterUID
+	e.request.PreviousStatus = setpoint.Seed(e.request.GetPreviousStatus())
 	e.request.Options = r.o.options
 	e.request.RequestId = newRequestID()
 	e.request.Explain = r.o.shadow
@@ -173,7 +188,11 @@ func (r *round) decide(ctx context.Context) (*evaluation, error) {
 	e.answered = time.Now()
 	r.metrics.took(partAsk, began)
 	if answered(err) {
+		r.settled = e.answered
 		r.presence.answered(r.o.key)
+	}
+	if err == nil {
+		err = r.check(e)
 	}
 	return e, err
 }
@@ -198,9 +217,13 @@ func newRequestID() string {
 func (r *round) failed(ctx context.Context, e *evaluation, err error) string {
 	var read errRead
 	if errors.As(err, &read) {
-		r.log.Error("cluster not read", zap.Error(err))
+		r.log.Log(r.outage.level(zapcore.ErrorLevel, err), "cluster not read", zap.Error(err))
 		r.retry = true
 		return outcomeReadError
+	}
+	var distrusted *setpoint.AnswerError
+	if errors.As(err, &distrusted) {
+		return r.distrust(ctx, distrusted)
 	}
 	if refused(err) {
 		return r.hold(ctx, outcomeRefused, ReasonRecommendationRefused, "the recommender refused to decide: "+plainReason(err), time.Now())
@@ -227,6 +250,7 @@ func (r *round) carryOut(ctx context.Context, e *evaluation) (moved bool, outcom
 	case r.o.shadow:
 		r.compare(ctx, e)
 		r.observe(e)
+		r.show(ctx, e)
 		return false, outcomeShadow
 	case e.answer.GetDesiredReplicas() != e.answer.GetCurrentReplicas():
 		e.applyErr = r.apply(ctx, e)
@@ -253,7 +277,7 @@ func (r *round) apply(ctx context.Context, e *evaluation) error {
 	log := r.log.With(zap.Int32("current", e.answer.GetCurrentReplicas()), zap.Int32("desired", e.answer.GetDesiredReplicas()),
 		zap.String("reason", e.answer.GetReason()), zap.String("recommendation", e.answer.GetRecommendationId()))
 	if err != nil {
-		log.Warn("count not written", zap.Error(err))
+		log.Log(r.outage.level(zapcore.WarnLevel, err), "count not written", zap.Error(err))
 		return err
 	}
 	r.metrics.appliedAfter.Observe(time.Since(e.answered).Seconds())

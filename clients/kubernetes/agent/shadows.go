@@ -12,10 +12,12 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/shadow"
+	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 )
 
 // ReasonShadowDiverged is the reason of the event that tells that a shadow decided
-// otherwise than the controller in charge, for the first time.
+// otherwise than the controller in charge, for the first time, or for the first time
+// since one of both had no opinion.
 const ReasonShadowDiverged = "ShadowDiverged"
 
 // shadowKey is the object's in the ledger.
@@ -23,51 +25,97 @@ func shadowKey(key Key) shadow.Key {
 	return shadow.Key{Kind: key.Source.Kind(), Namespace: key.Namespace, Name: key.Name}
 }
 
+// show has `kubectl get` tell of an Autoscaler that is a shadow by itself what it would
+// scale, by what, and to what count. It leaves the part of autoscaling/v2 alone: that is
+// of what was done, which is nothing. All other shadows have a status that is another's.
+func (r *round) show(ctx context.Context, e *evaluation) {
+	over, ok := r.stored().(*v1.Autoscaler)
+	if !ok || !r.o.own {
+		return
+	}
+	next, err := kubernetes.StatusFromProto(e.answer.GetStatus())
+	if err != nil {
+		r.log.Error("status of the recommender not understood", zap.Error(err))
+		return
+	}
+	text := fmt.Sprintf("A shadow, which would have %d replicas.", e.answer.GetDesiredReplicas())
+	if why := ourSide(e).NoOpinion; why != "" {
+		text = fmt.Sprintf("A shadow, which can't decide: %s.", why)
+	}
+	r.write(ctx, &statusUpdate{
+		status: statusOf(over), explanation: text, recommendation: over.Status.RecommendationID,
+		shown: true, readings: next.CurrentMetrics,
+	})
+}
+
 // compare compares the decision of a shadow with what the controller in charge wants.
-// Nothing but an event of a first divergence comes of it.
+// Nothing but an event of a divergence comes of it.
 func (r *round) compare(ctx context.Context, e *evaluation) {
 	native, err := r.objects.native(ctx, r.o)
 	if err != nil {
 		r.log.Error("the autoscaler in charge not read", zap.Error(err))
 		return
 	}
-	against, theirs, ok := sideInCharge(native, e, r.o)
-	if !ok {
-		return
-	}
+	against, theirs := sideInCharge(native, e, r.o)
 	change := r.shadows.Note(shadowKey(r.o.key), against, shadow.Round{
 		// The controller in charge may have fewer rounds than a shadow in a hurry.
 		At: e.at, Period: max(r.o.period, r.syncPeriod), Ours: ourSide(e), Theirs: theirs,
 	})
 	r.metrics.shadowRounds.WithLabelValues("agreed").Add(float64(change.Agreed))
 	r.metrics.shadowRounds.WithLabelValues("diverged").Add(float64(change.Diverged))
-	if !change.Began && !change.Ended {
-		return
+	if change.NoOpinion != "" {
+		r.metrics.shadowRounds.WithLabelValues("no_opinion").Inc()
 	}
-	r.metrics.divergent.Set(float64(r.shadows.Divergent()))
+	if change.Paused {
+		r.log.Info("shadow can't be compared", zap.String("reason", change.NoOpinion))
+	}
+	if change.Began || change.Ended {
+		r.metrics.divergent.Set(float64(r.shadows.Divergent()))
+	}
 	if change.Began {
 		r.log.Info("shadow diverged", zap.String("explanation", change.Explanation))
-		if !r.st.diverged {
-			r.events.Event(r.o.stored, corev1.EventTypeNormal, ReasonShadowDiverged, change.Explanation)
-		}
-		r.st.diverged = true
+	}
+	if change.First {
+		r.events.Event(r.o.stored, corev1.EventTypeNormal, ReasonShadowDiverged, change.Explanation)
 	}
 }
 
 // sideInCharge is what the built-in controller wants, or, where it does not serve the
-// workload, the count there is. ok is false before it has decided.
-func sideInCharge(native *autoscalingv2.HorizontalPodAutoscaler, e *evaluation, o *object) (against string, side shadow.Side, ok bool) {
-	if native == nil {
-		if e.snapshot.Scale == nil {
-			return "", side, false
-		}
-		return "the count of " + referenceOf(o), shadow.Side{Replicas: e.snapshot.Scale.Spec.Replicas}, true
+// workload, the count there is.
+func sideInCharge(native *autoscalingv2.HorizontalPodAutoscaler, e *evaluation, o *object) (against string, side shadow.Side) {
+	switch {
+	case native == nil && e.snapshot.Scale == nil:
+		return "the count of " + referenceOf(o), shadow.Side{NoOpinion: "the count is not known"}
+	case native == nil:
+		return "the count of " + referenceOf(o), shadow.Side{Replicas: e.snapshot.Scale.Spec.Replicas}
+	case len(native.Status.Conditions) == 0:
+		return "the built-in controller", shadow.Side{NoOpinion: "it has not decided yet"}
 	}
-	return "the built-in controller", sideOf(&native.Status), len(native.Status.Conditions) > 0
+	return "the built-in controller", sideOf(&native.Status)
+}
+
+// noOpinion is why an evaluation came to no count, "" if it came to one. The count in
+// its status is then that of an earlier one, or 0.
+func noOpinion(status *autoscalingv2.HorizontalPodAutoscalerStatus) string {
+	able, active := conditionOf(status, autoscalingv2.AbleToScale), conditionOf(status, autoscalingv2.ScalingActive)
+	switch {
+	case isFalse(able) && (able.Reason == "FailedGetScale" || able.Reason == "FailedUpdateScale" || isHold(able.Reason)):
+		return shorten(able.Reason + ": " + able.Message)
+	case !isFalse(active), active.Reason == "ScalingDisabled":
+		return ""
+	case able != nil && able.Reason == "SucceededRescale":
+		// To a bound, for which no metric is read: what was wrong with them is from before.
+		return ""
+	}
+	return shorten(active.Reason + ": " + active.Message)
+}
+
+func isFalse(c *autoscalingv2.HorizontalPodAutoscalerCondition) bool {
+	return c != nil && c.Status == corev1.ConditionFalse
 }
 
 func sideOf(status *autoscalingv2.HorizontalPodAutoscalerStatus) shadow.Side {
-	side := shadow.Side{Replicas: status.DesiredReplicas, Conditions: map[string]string{}}
+	side := shadow.Side{Replicas: status.DesiredReplicas, NoOpinion: noOpinion(status), Conditions: map[string]string{}}
 	for _, c := range status.Conditions {
 		side.Conditions[string(c.Type)] = string(c.Status) + " " + c.Reason
 	}
@@ -84,6 +132,12 @@ func ourSide(e *evaluation) shadow.Side {
 	side := shadow.Side{Replicas: e.answer.GetDesiredReplicas()}
 	if status, err := kubernetes.StatusFromProto(e.answer.GetStatus()); err == nil {
 		side = sideOf(status)
+	}
+	switch {
+	case e.answer.GetError() == "" || e.answer.GetExplanation().GetProposal() != nil:
+		side.NoOpinion = ""
+	case side.NoOpinion == "": // the design of 2015 has no conditions to tell
+		side.NoOpinion = shorten(e.answer.GetError())
 	}
 	side.Limits = limitsOf(e.answer.GetExplanation())
 	if reason := e.answer.GetReason(); reason != "" && e.answer.GetExplanation().GetProposal() == nil {

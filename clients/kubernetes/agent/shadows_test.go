@@ -7,7 +7,12 @@ import (
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/shadow"
+	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 )
 
 // A shadow follows the controller in charge, which the test plays, and touches nothing.
@@ -68,6 +73,133 @@ func TestAShadow(t *testing.T) {
 		want(t, "replicas when it is no shadow any more", w.count("shop/web"), 7)
 		want(t, "accounts", len(w.loop.shadows.Report(time.Now()).Objects), 0)
 	})
+}
+
+// newAutoscaler is newHPA as an Autoscaler.
+func newAutoscaler(namespace, name string) *v1.Autoscaler {
+	return &v1.Autoscaler{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       v1.AutoscalerSpec{HorizontalPodAutoscalerSpec: newHPA(namespace, name).Spec},
+	}
+}
+
+// A shadow that can't read its metric wants nothing, rather than 0 replicas; what it
+// wants otherwise once it can is told, and so it is after the next such time.
+func TestAShadowThatCannotReadHasNoOpinion(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, period)
+		w.workload("shop/web", 3, 50)
+		w.unread = true
+		a := newAutoscaler("shop", "web")
+		a.Spec.Shadow = true
+		key := w.add(a)
+		rounds := func(n int) { time.Sleep(time.Duration(n)*period + time.Second) }
+		report := func() shadow.Object { return w.loop.shadows.Report(time.Now()).Objects[0] }
+		rounds(8)
+		o := report()
+		want(t, "rounds judged without the metric", o.Agreed+o.Diverged, 0)
+		if o.Unjudged < 7 || !strings.HasPrefix(o.NoOpinion, "here: FailedGetExternalMetric: ") {
+			t.Errorf("%d not judged: %s", o.Unjudged, o.NoOpinion)
+		}
+		want(t, "events without the metric", len(w.events()), 0)
+		want(t, "explanation", strings.HasPrefix(w.autoscaler(key).Status.Explanation, "A shadow, which can't decide: FailedGetExternalMetric: "), true)
+		w.with(func() { w.unread = false })
+		rounds(6)
+		want(t, "events of the first difference", len(w.events()), 1)
+		want(t, "agrees", report().Agrees, false)
+		w.with(func() { w.unread = true })
+		rounds(3)
+		want(t, "agrees while there is no opinion", report().Agrees, true)
+		w.with(func() { w.unread = false })
+		rounds(6)
+		want(t, "events of the first difference after that", len(w.events()), 2)
+		for _, e := range w.events() {
+			if !strings.HasPrefix(e, "Normal ShadowDiverged 5 here, 3 there; ") {
+				t.Error(e)
+			}
+		}
+		want(t, "the worst", report().Worst, 2)
+	})
+}
+
+// What the controller in charge could not decide is no difference either.
+func TestTheOpinionOfAStatus(t *testing.T) {
+	t.Parallel()
+	status := func(able, active string) *autoscalingv2.HorizontalPodAutoscalerStatus {
+		s := &autoscalingv2.HorizontalPodAutoscalerStatus{}
+		for kind, text := range map[autoscalingv2.HorizontalPodAutoscalerConditionType]string{autoscalingv2.AbleToScale: able, autoscalingv2.ScalingActive: active} {
+			if is, reason, ok := strings.Cut(text, " "); ok {
+				s.Conditions = append(s.Conditions, autoscalingv2.HorizontalPodAutoscalerCondition{Type: kind, Status: corev1.ConditionStatus(is), Reason: reason, Message: "m"})
+			}
+		}
+		return s
+	}
+	for _, tt := range []struct{ name, able, active, want string }{
+		{"a decision", "True ReadyForNewScale", "True ValidMetricFound", ""},
+		{"a metric that can't be read", "True SucceededGetScale", "False FailedGetResourceMetric", "FailedGetResourceMetric: m"},
+		{"no scale", "False FailedGetScale", "True ValidMetricFound", "FailedGetScale: m"},
+		{"a count that could not be written is not in the status", "False FailedUpdateScale", "True ValidMetricFound", "FailedUpdateScale: m"},
+		{"held by an agent", "False RecommenderUnavailable", "True ValidMetricFound", "RecommenderUnavailable: m"},
+		{"a forbidden window is a decision", "False BackoffBoth", "True ValidMetricFound", ""},
+		{"switched off is a decision", "True SucceededGetScale", "False ScalingDisabled", ""},
+		{"to a bound it goes without metrics", "True SucceededRescale", "False FailedGetResourceMetric", ""},
+		{"nothing is known", "", "", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			want(t, "no opinion", noOpinion(status(tt.able, tt.active)), tt.want)
+		})
+	}
+	o := &object{autoscaler: newHPA("shop", "web")}
+	_, side := sideInCharge(o.autoscaler, &evaluation{}, o)
+	want(t, "a controller that has not decided", side.NoOpinion, "it has not decided yet")
+	_, side = sideInCharge(nil, &evaluation{snapshot: &kubernetes.Snapshot{}}, o)
+	want(t, "a count that is not known", side.NoOpinion, "the count is not known")
+}
+
+// kubectl shows an Autoscaler that is a shadow by itself; one that another agent may act
+// for is not touched.
+func TestAShadowIsShown(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name           string
+		shadow, all    bool
+		shown, targets string
+	}{
+		{"a shadow by its spec", true, false, "Deployment/web, A shadow, which would have 5 replicas.", "16667m/10 (avg)"},
+		{"all are shadows", false, true, ", ", ""},
+		{"one of its own under an agent of shadows", true, true, ", ", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, period)
+				w.settings.shadow = tt.all
+				w.workload("shop/web", 3, 50)
+				a := newAutoscaler("shop", "web")
+				a.Spec.Shadow = tt.shadow
+				key := w.add(a)
+				settle()
+				s := w.autoscaler(key).Status
+				want(t, "shown", s.Reference+", "+s.Explanation, tt.shown)
+				want(t, "targets", s.Targets, tt.targets)
+				want(t, "conditions", len(s.Conditions), 0)
+				want(t, "desired replicas", s.DesiredReplicas, 0)
+				want(t, "replicas", w.count("shop/web"), 3)
+				written := w.written()
+				time.Sleep(3 * period)
+				want(t, "statuses written while nothing changes", w.written(), written)
+				if tt.targets == "" {
+					want(t, "statuses written", written, 0)
+					return
+				}
+				w.with(func() { w.load["shop/web"] = 45 })
+				time.Sleep(2 * period)
+				want(t, "targets of another load", w.autoscaler(key).Status.Targets, "15/10 (avg)")
+			})
+		})
+	}
 }
 
 // While the recommender is away, or refuses, nothing is written to a shadow either.

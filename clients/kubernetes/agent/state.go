@@ -13,8 +13,13 @@ import (
 // state is what the agent keeps of an object from round to round. Rounds of an object
 // never overlap, so that only due needs a lock.
 type state struct {
+	// sighted is when an object was seen first that was new then.
+	sighted time.Time
 	// seen is the object of the last round, nil before the first.
 	seen *object
+	// astray says that the object has not met the beat of its namespace since a round
+	// out of turn.
+	astray bool
 	// begun says that the service knows of the object, or was told to forget a namesake.
 	begun bool
 	// failures in a row that were worth trying again before the next round.
@@ -25,12 +30,24 @@ type state struct {
 	over    string
 	// unreported is a report that did not reach the service.
 	unreported *setpointv1.ReportScaleRequest
-	// targets are the names under which the service knows the object.
-	targets map[string]bool
-	// diverged says that an event has told of a divergence.
-	diverged bool
+	// targets are the names under which the service knows the object, with its uid; stale
+	// are those of objects that had its name before, which the service could not be told
+	// to forget.
+	targets, stale map[string]string
+	// taken is the last answer that passed its check, without what is large.
+	taken *setpointv1.RecommendResponse
+	// distrusted says that an event has told of answers that did not.
+	distrusted bool
+	// rivalry is what is known of another who writes the object's status.
+	rivalry rivalry
 	// held is the reason for which the object is not scaled, "" if it is.
 	held string
+	// told is the reason for which the recommender does not decide that an event has told
+	// of, "": it decides; nil: this agent does not know yet. toldAt is when.
+	told   *string
+	toldAt time.Time
+	// fault is the error of the last decision.
+	fault string
 	// warned is the warning that an event has told of.
 	warned string
 
@@ -54,10 +71,25 @@ func (s *states) of(key Key) *state {
 	defer s.mu.Unlock()
 	found := s.all[key]
 	if found == nil {
-		found = &state{targets: map[string]bool{}}
+		found = newState()
 		s.all[key] = found
 	}
 	return found
+}
+
+func newState() *state { return &state{targets: map[string]string{}, stale: map[string]string{}} }
+
+// replace gives the object a new state: of the one that had its name before nothing
+// counts, but what the service is still to forget.
+func (s *states) replace(key Key, old *state) *state {
+	s.drop(key)
+	next := s.of(key)
+	for _, left := range []map[string]string{old.stale, old.targets} {
+		for target, uid := range left {
+			next.stale[target] = uid
+		}
+	}
+	return next
 }
 
 // find returns the object's state, nil if it has none.

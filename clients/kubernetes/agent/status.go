@@ -8,17 +8,36 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Reasons of the condition AbleToScale that are the agent's own.
+// ConflictingController is the type of a condition that says that another controller
+// acts on the object, too. It is one of its own since the built-in controller writes its
+// own conditions each round, and leaves others alone.
+const ConflictingController autoscalingv2.HorizontalPodAutoscalerConditionType = "ConflictingController"
+
+// Reasons that are the agent's own; but for the one that says otherwise they are of the
+// condition AbleToScale.
 const (
 	// ReasonRecommenderUnavailable says that the service does not answer.
 	ReasonRecommenderUnavailable = "RecommenderUnavailable"
 	// ReasonRecommendationRefused says that it refused to decide.
 	ReasonRecommendationRefused = "RecommendationRefused"
+	// ReasonAnswerRefused says that its answer can't be one to what was asked.
+	ReasonAnswerRefused = "AnswerRefused"
 	// ReasonConflictingAutoscaler says that another autoscaler has the workload.
 	ReasonConflictingAutoscaler = "ConflictingAutoscaler"
+	// ReasonStatusWrittenByAnother is the one of the condition ConflictingController.
+	ReasonStatusWrittenByAnother = "StatusWrittenByAnother"
 	// ReasonInvalidObject says that something in the object can't be read.
 	ReasonInvalidObject = "InvalidObject"
 )
+
+// isHold tells whether a reason is one of the agent's own.
+func isHold(reason string) bool {
+	switch reason {
+	case ReasonRecommenderUnavailable, ReasonRecommendationRefused, ReasonAnswerRefused, ReasonConflictingAutoscaler, ReasonStatusWrittenByAnother, ReasonInvalidObject:
+		return true
+	}
+	return false
+}
 
 // prepare makes a status of the service one to be stored: times are whole seconds, as
 // the API keeps them, and no condition's last transition is before the one that is
@@ -33,6 +52,9 @@ func prepare(next, stored *autoscalingv2.HorizontalPodAutoscalerStatus) {
 		c := &next.Conditions[i]
 		c.LastTransitionTime = c.LastTransitionTime.Rfc3339Copy()
 		had := conditionOf(stored, c.Type)
+		if had == nil && c.LastTransitionTime.IsZero() {
+			c.LastTransitionTime = now
+		}
 		if had == nil || !c.LastTransitionTime.Before(&had.LastTransitionTime) {
 			continue
 		}

@@ -28,6 +28,10 @@ type statusUpdate struct {
 	status *autoscalingv2.HorizontalPodAutoscalerStatus
 	// explanation and recommendation are kept by Autoscalers only.
 	explanation, recommendation string
+	// readings are what `kubectl get` shows of an Autoscaler in place of the status' own,
+	// if shown.
+	shown    bool
+	readings []autoscalingv2.MetricStatus
 }
 
 // store reads objects from the informers' cache and writes to the API.
@@ -83,7 +87,7 @@ func (s *store) get(ctx context.Context, key Key) (*object, error) {
 // writeStatus implements objects.
 func (s *store) writeStatus(ctx context.Context, over client.Object, update *statusUpdate) (client.Object, error) {
 	next := withStatus(over, update)
-	return next, s.client.Status().Update(ctx, next)
+	return next, s.client.Status().Update(ctx, next, client.FieldOwner(fieldManager))
 }
 
 // withStatus returns a copy of a stored object with another status.
@@ -92,10 +96,14 @@ func withStatus(over client.Object, update *statusUpdate) client.Object {
 	case *v1.Autoscaler:
 		next := over.DeepCopy()
 		next.SetHorizontalPodAutoscalerStatus(update.status)
+		if update.shown {
+			next.Status.Targets = v1.Targets(next.Spec.Metrics, update.readings)
+		}
 		next.Status.Explanation, next.Status.RecommendationID = update.explanation, update.recommendation
 		return next
 	case *autoscalingv2.HorizontalPodAutoscaler:
 		next := over.DeepCopy()
+		next.ManagedFields = nil // of which the cache has a part; the API server keeps the whole
 		next.Status = *update.status.DeepCopy()
 		return next
 	}
@@ -113,29 +121,31 @@ func statusOf(stored client.Object) *autoscalingv2.HorizontalPodAutoscalerStatus
 	return &autoscalingv2.HorizontalPodAutoscalerStatus{}
 }
 
-// rival implements objects. A HorizontalPodAutoscaler has none: the built-in
-// controller, or this agent, goes by it whatever we think. An Autoscaler gives way to
-// one, and to an older Autoscaler.
+// rival implements objects.
 func (s *store) rival(ctx context.Context, o *object) (string, error) {
 	if o.key.Source != Autoscaler {
 		return "", nil
 	}
-	namesake := Key{HPA, o.key.Namespace, o.key.Name}
-	err := s.client.Get(ctx, namesake.name(), &autoscalingv2.HorizontalPodAutoscaler{})
-	if err == nil {
-		return namesake.String() + " has its name", nil
+	ofTarget := []client.ListOption{
+		client.InNamespace(o.key.Namespace),
+		client.MatchingFields{targetIndex: scaleTarget(o.autoscaler.Spec.ScaleTargetRef)}, client.UnsafeDisableDeepCopy,
 	}
-	if client.IgnoreNotFound(err) != nil {
+	var hpas autoscalingv2.HorizontalPodAutoscalerList
+	if err := s.client.List(ctx, &hpas, ofTarget...); err != nil {
 		return "", err
 	}
-	hpa, err := s.native(ctx, o)
-	if err != nil {
+	var namesake autoscalingv2.HorizontalPodAutoscaler
+	switch err := s.client.Get(ctx, Key{HPA, o.key.Namespace, o.key.Name}.name(), &namesake); {
+	case err == nil:
+		hpas.Items = append(hpas.Items, namesake)
+	case client.IgnoreNotFound(err) != nil:
 		return "", err
 	}
-	if hpa != nil {
-		return Key{HPA, hpa.Namespace, hpa.Name}.String() + " scales " + referenceOf(o), nil
+	var autoscalers v1.AutoscalerList
+	if err := s.client.List(ctx, &autoscalers, ofTarget...); err != nil {
+		return "", err
 	}
-	return s.olderAutoscaler(ctx, o)
+	return rivalOf(o, hpas.Items, autoscalers.Items, s.settings.shadow), nil
 }
 
 // native implements objects.
@@ -150,23 +160,6 @@ func (s *store) native(ctx context.Context, o *object) (*autoscalingv2.Horizonta
 		return nil, err
 	}
 	return &list.Items[0], nil
-}
-
-func (s *store) olderAutoscaler(ctx context.Context, o *object) (string, error) {
-	var list v1.AutoscalerList
-	err := s.client.List(ctx, &list, client.InNamespace(o.key.Namespace),
-		client.MatchingFields{targetIndex: scaleTarget(o.autoscaler.Spec.ScaleTargetRef)}, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return "", err
-	}
-	for i := range list.Items {
-		other := &list.Items[i]
-		if other.UID == o.autoscaler.UID || other.Spec.Shadow || s.settings.shadow || !isOlder(other, o.autoscaler) {
-			continue
-		}
-		return Key{Autoscaler, other.Namespace, other.Name}.String() + ", which is older, scales " + referenceOf(o), nil
-	}
-	return "", nil
 }
 
 // isOlder orders objects by age, and those of one second by name.

@@ -1,10 +1,12 @@
 package agent
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -114,6 +116,14 @@ func TestSettingsOfObjects(t *testing.T) {
 	a := autoscaler("mine", "web", 5)
 	a.Spec.SyncPeriodSeconds = &seconds
 	want(t, "period of an Autoscaler", objectOfAutoscaler(a, settings{period: period}).period, 5*time.Second)
+	old := &v1.Autoscaler{Spec: v1.AutoscalerSpec{Options: &v1.Options{Profile: "cooldown"}}}
+	byProfile := settings{period: period, periods: map[string]time.Duration{"cooldown": 30 * time.Second}}
+	want(t, "period by its profile", objectOfAutoscaler(old, byProfile).period, 30*time.Second)
+	want(t, "period where profiles have none", objectOfAutoscaler(old, settings{period: period}).period, period)
+	old.Spec.Options.Profile = "v1.36"
+	want(t, "period by another profile", objectOfAutoscaler(old, byProfile).period, period)
+	old.Spec.Options.Profile, old.Spec.SyncPeriodSeconds = "cooldown", &seconds
+	want(t, "period of its own although it has a profile", objectOfAutoscaler(old, byProfile).period, 5*time.Second)
 	a.Spec.ScaleTargetRef.Kind = ""
 	want(t, "problem of one without a kind", objectOfAutoscaler(a, settings{period: period}).problem != nil, true)
 	// A write of the status must not be taken for a change.
@@ -122,4 +132,73 @@ func TestSettingsOfObjects(t *testing.T) {
 	want(t, "a status is a change", !objectOfHPA(is, settings{}).sameAs(objectOfHPA(was, settings{})), false)
 	is.Spec.MaxReplicas++
 	want(t, "a spec is a change", !objectOfHPA(is, settings{}).sameAs(objectOfHPA(was, settings{})), true)
+}
+
+// Whose pods count is told by one function for the agent and for setpoint explain. What
+// the agent makes of it is tested in test/e2e/kubernetes.
+func TestStandings(t *testing.T) {
+	t.Parallel()
+	hpa := func(name, target string, annotations ...string) autoscalingv2.HorizontalPodAutoscaler {
+		hpa := newHPA("shop", name)
+		hpa.Spec.ScaleTargetRef.Name = target
+		if len(annotations) > 0 {
+			hpa.Annotations[ShadowAnnotation] = annotations[0]
+		}
+		return *hpa
+	}
+	own := func(name, target string, minutes int) v1.Autoscaler { return *autoscaler(name, target, minutes) }
+	shadow := own("shadow", "web", 7)
+	shadow.Spec.Shadow = true
+	shadowOfOther := own("other", "api", 7)
+	shadowOfOther.Spec.Shadow = true
+	broken := own("broken", "api", 1)
+	broken.Spec.Unreadable = "metrics: what is this"
+	for _, tt := range []struct {
+		name        string
+		of          client.Object
+		hpas        []autoscalingv2.HorizontalPodAutoscaler
+		autoscalers []v1.Autoscaler
+		waits       string
+		counted     string
+	}{
+		{"an HPA beside an Autoscaler that waits", new(hpa("web", "web")), []autoscalingv2.HorizontalPodAutoscaler{hpa("web", "web")}, []v1.Autoscaler{own("mine", "web", 5)}, "", ""},
+		{"that Autoscaler", new(own("mine", "web", 5)), []autoscalingv2.HorizontalPodAutoscaler{hpa("web", "web")}, []v1.Autoscaler{own("mine", "web", 5)}, "HorizontalPodAutoscaler shop/web scales Deployment shop/web", ""},
+		{"one of the HPA's name", new(own("web", "web", 5)), []autoscalingv2.HorizontalPodAutoscaler{hpa("web", "web")}, []v1.Autoscaler{own("web", "web", 5)}, "HorizontalPodAutoscaler shop/web has its name", ""},
+		{"an HPA beside a shadow", new(hpa("web", "web")), []autoscalingv2.HorizontalPodAutoscaler{hpa("web", "web")}, []v1.Autoscaler{shadow}, "", ""},
+		{"that shadow", &shadow, []autoscalingv2.HorizontalPodAutoscaler{hpa("web", "web")}, []v1.Autoscaler{shadow}, "", ""},
+		{"a shadow beside shadows", &shadow, []autoscalingv2.HorizontalPodAutoscaler{hpa("web", "web"), hpa("annotated", "api", "true")}, []v1.Autoscaler{shadow, shadowOfOther}, "", "[annotated other]"},
+		{"an HPA beside one that is a shadow", new(hpa("web", "web")), []autoscalingv2.HorizontalPodAutoscaler{hpa("web", "web"), hpa("annotated", "web", "true")}, nil, "", ""},
+		{"an HPA beside another one", new(hpa("web", "web")), []autoscalingv2.HorizontalPodAutoscaler{hpa("web", "web"), hpa("two", "web")}, nil, "", "[two]"},
+		{"an HPA beside Autoscalers that act", new(hpa("web", "web")), []autoscalingv2.HorizontalPodAutoscaler{hpa("web", "web")}, []v1.Autoscaler{own("api", "api", 5), own("younger", "api", 2), broken}, "", "[api]"},
+		{"an Autoscaler beside a younger one", new(own("mine", "web", 5)), nil, []v1.Autoscaler{own("mine", "web", 5), own("younger", "web", 2)}, "", ""},
+		{"the younger one", new(own("younger", "web", 2)), []autoscalingv2.HorizontalPodAutoscaler{hpa("api", "api")}, []v1.Autoscaler{own("mine", "web", 5), own("younger", "web", 2)}, "Autoscaler shop/mine, which is older, scales Deployment shop/web", "[api]"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got := StandingOf(tt.of, tt.hpas, tt.autoscalers)
+			want(t, "waits", got.Waits, tt.waits)
+			var names []string
+			for _, other := range got.Counted {
+				names = append(names, other.Name)
+			}
+			counted := ""
+			if len(names) > 0 {
+				counted = fmt.Sprint(names)
+			}
+			want(t, "counted", counted, tt.counted)
+		})
+	}
+}
+
+// What an agent wrote that did not know ready is written anew, once.
+func TestAStatusWithoutReadyIsWrittenAnew(t *testing.T) {
+	t.Parallel()
+	over := autoscaler("mine", "web", 5)
+	over.Status.Conditions = []autoscalingv2.HorizontalPodAutoscalerCondition{
+		{Type: autoscalingv2.AbleToScale, Status: corev1.ConditionTrue}, {Type: autoscalingv2.ScalingActive, Status: corev1.ConditionTrue},
+	}
+	update := &statusUpdate{status: statusOf(over).DeepCopy()}
+	want(t, "unchanged without ready", unchanged(over, update), false)
+	written := withStatus(over, update)
+	want(t, "unchanged once it is written", unchanged(written, update), true)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -20,7 +21,13 @@ import (
 // tell writes the status and sends the events of a decision, as the upstream controller
 // does: events first.
 func (r *round) tell(ctx context.Context, e *evaluation) {
+	if e.distrusted != nil {
+		// The count is written. What to say of it nobody knows.
+		r.hold(ctx, outcomeDistrusted, ReasonAnswerRefused, distrustMessage(e.distrusted), time.Now())
+		return
+	}
 	r.st.held = ""
+	r.tellDecided()
 	answered := e.answer.GetStatus()
 	r.emit(e.answer.GetEvents())
 	fault := e.answer.GetError()
@@ -31,9 +38,10 @@ func (r *round) tell(ctx context.Context, e *evaluation) {
 			fault = e.report.GetError()
 		}
 	}
-	if fault != "" {
-		r.log.Warn("evaluated with an error", zap.String("error", fault))
+	if fault != "" && fault != r.st.fault { // and not in every round
+		r.log.Log(r.outage.level(zapcore.WarnLevel, nil), "evaluated with an error", zap.String("error", fault))
 	}
+	r.st.fault = fault
 	next, err := kubernetes.StatusFromProto(answered)
 	if err != nil {
 		r.log.Error("status of the recommender not understood", zap.Error(err))
@@ -53,6 +61,7 @@ func (r *round) hold(ctx context.Context, outcome, reason, message string, since
 	if r.o.shadow {
 		return outcome
 	}
+	r.tellHold(reason, message)
 	next := withHold(statusOf(stored), reason, message, since)
 	update := &statusUpdate{status: next, explanation: "Not scaled: " + message + "."}
 	if a, ok := stored.(*v1.Autoscaler); ok {
@@ -65,11 +74,12 @@ func (r *round) hold(ctx context.Context, outcome, reason, message string, since
 // holdAway is hold while the service is away. What is there already stays: other
 // reasons that come up meanwhile are not worth a write.
 func (r *round) holdAway(ctx context.Context, since time.Time, reason string) string {
+	message := fmt.Sprintf("the recommender has been unavailable since %s: %s", since.UTC().Format(time.RFC3339), reason)
 	c := conditionOf(statusOf(r.stored()), autoscalingv2.AbleToScale)
 	if c != nil && c.Status == corev1.ConditionFalse && c.Reason == ReasonRecommenderUnavailable {
+		r.tellHold(ReasonRecommenderUnavailable, message)
 		return outcomeAway
 	}
-	message := fmt.Sprintf("the recommender has been unavailable since %s: %s", since.UTC().Format(time.RFC3339), reason)
 	return r.hold(ctx, outcomeAway, ReasonRecommenderUnavailable, message, since)
 }
 
@@ -87,6 +97,9 @@ func (r *round) stored() client.Object {
 // round.
 func (r *round) write(ctx context.Context, update *statusUpdate) {
 	over := r.stored()
+	if r.o.key.Source == HPA {
+		update.status = r.withRivalry(update.status)
+	}
 	if unchanged(over, update) {
 		r.metrics.statusWrites.WithLabelValues("unchanged").Inc()
 		return
@@ -107,14 +120,18 @@ func (r *round) write(ctx context.Context, update *statusUpdate) {
 		r.metrics.statusWrites.WithLabelValues("failed").Inc()
 		r.events.Event(r.o.stored, corev1.EventTypeWarning, "FailedUpdateStatus", err.Error())
 	}
-	r.log.Warn("status not written", zap.Error(err))
+	r.log.Log(r.outage.level(zapcore.WarnLevel, err), "status not written", zap.Error(err))
 }
 
 // unchanged tells whether nothing would change but the id of the decision, for which
 // alone nothing is written.
 func unchanged(over client.Object, update *statusUpdate) bool {
-	if a, ok := over.(*v1.Autoscaler); ok && a.Status.Explanation != update.explanation {
-		return false
+	if a, ok := over.(*v1.Autoscaler); ok &&
+		(a.Status.Explanation != update.explanation || a.Status.Ready != string(v1.Ready(update.status.Conditions))) {
+		return false // also where an agent wrote it that did not know ready
+	}
+	if update.shown {
+		return equality.Semantic.DeepEqual(over, withStatus(over, update))
 	}
 	return equality.Semantic.DeepEqual(statusOf(over), update.status)
 }

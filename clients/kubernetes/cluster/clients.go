@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -30,6 +31,7 @@ const discoveryTimeout = 30 * time.Second
 type Clients struct {
 	discovered *discovered
 	metadata   metadata.Interface
+	reviews    authorizationclient.SelfSubjectAccessReviewInterface
 	scales     scale.ScalesGetter
 	core       corev1client.CoreV1Interface
 	resource   resourceclient.MetricsV1beta1Interface
@@ -89,6 +91,8 @@ func (b *clientBuilder) build() *Clients {
 	b.note(err)
 	core, err := corev1client.NewForConfigAndClient(b.preferring(runtime.ContentTypeProtobuf), b.pool)
 	b.note(err)
+	authorization, err := authorizationclient.NewForConfigAndClient(b.preferring(runtime.ContentTypeJSON), b.pool)
+	b.note(err)
 	resource, err := resourceclient.NewForConfigAndClient(b.preferring(runtime.ContentTypeProtobuf), b.pool)
 	b.note(err)
 	c := &Clients{metadata: metadataClient, core: core, resource: resource}
@@ -98,6 +102,7 @@ func (b *clientBuilder) build() *Clients {
 	if b.err != nil {
 		return nil
 	}
+	c.reviews = authorization.SelfSubjectAccessReviews()
 	c.discovered = newDiscovered(discoveryClient)
 	// The resolver keeps what it found.
 	c.scales = scale.New(scales, c.discovered, dynamic.LegacyAPIPathResolverFunc,

@@ -6,11 +6,15 @@ import "strings"
 // answer with a page of HTML, and a request takes 8192 characters.
 const maxMessage = 4096
 
-// messageOf returns the text of an error as a request can carry it.
+// messageOf returns the text of an error as a request can carry it; never none, which a
+// request must not have.
 func messageOf(err error) string {
 	text := strings.ToValidUTF8(err.Error(), "�")
 	if len(text) > maxMessage {
 		text = strings.ToValidUTF8(text[:maxMessage], "") + "…"
+	}
+	if text == "" {
+		return "the API server gave no reason"
 	}
 	return text
 }

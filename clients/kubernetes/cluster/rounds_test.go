@@ -201,6 +201,7 @@ func TestMessageOf(t *testing.T) {
 	}
 	for _, test := range []struct{ text, want string }{
 		{"plain", "plain"},
+		{"", "the API server gave no reason"},
 		{"not \xff text", "not � text"},
 		{string(long), string(long[:maxMessage-1]) + "…"},
 	} {

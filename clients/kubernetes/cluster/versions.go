@@ -3,47 +3,66 @@ package cluster
 import (
 	"context"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/metadata/metadatainformer"
-	"k8s.io/client-go/tools/cache"
 )
 
-// distrust is how long what is watched of a resource is not used after its watch
-// failed: longer than an informer pauses between two attempts.
-const distrust = time.Minute
+// VersionOptions say what is watched.
+type VersionOptions struct {
+	// Namespaces are watched, each by a watch of its own. Empty: all, by one.
+	Namespaces []string
+	// Access tells what may be watched. Nil: it is tried.
+	Access Access
+}
+
+// Access tells whether the caller may list and watch the objects of a resource in a
+// namespace, or with "" in all of them. An error says that it is not known. It must be
+// safe for concurrent use.
+type Access interface {
+	MayWatch(ctx context.Context, resource schema.GroupVersionResource, namespace string) (bool, error)
+}
 
 // MetadataVersions watches the metadata of the objects of each resource that it is
-// asked for, in all namespaces. Where it may not, it knows nothing, and tries again
-// at intervals. It is safe for concurrent use.
+// asked for. Where it may not, it knows nothing, and asks again whether it may, at
+// intervals that grow to an hour. It is safe for concurrent use.
 type MetadataVersions struct {
-	ctx    context.Context
-	client metadata.Interface
-	mapper meta.RESTMapper
+	ctx     context.Context
+	client  metadata.Interface
+	mapper  meta.RESTMapper
+	options VersionOptions
 
 	mu sync.Mutex
-	// watches by resource. Guarded by mu.
-	watches map[schema.GroupResource]*metadataWatch
+	// watches by what they are of. Guarded by mu.
+	watches map[watched]*metadataWatch
+}
+
+// watched is what a watch is of: a resource in a namespace, or with "" in all.
+type watched struct {
+	resource  schema.GroupResource
+	namespace string
 }
 
 var _ Versions = (*MetadataVersions)(nil)
 
 // NewMetadataVersions returns versions that are watched until ctx ends.
-func NewMetadataVersions(ctx context.Context, client metadata.Interface, mapper meta.RESTMapper) *MetadataVersions {
-	return &MetadataVersions{ctx: ctx, client: client, mapper: mapper, watches: map[schema.GroupResource]*metadataWatch{}}
+func NewMetadataVersions(ctx context.Context, client metadata.Interface, mapper meta.RESTMapper, options VersionOptions) *MetadataVersions {
+	return &MetadataVersions{ctx: ctx, client: client, mapper: mapper, options: options, watches: map[watched]*metadataWatch{}}
 }
 
 // ResourceVersion of an object as last watched.
 func (v *MetadataVersions) ResourceVersion(resource schema.GroupResource, namespace, name string) (string, bool) {
-	watch := v.watch(resource)
-	if watch == nil || !watch.informer.HasSynced() || watch.distrusted() {
+	watch := v.watch(resource, namespace)
+	if watch == nil {
 		return "", false
 	}
-	object, found, err := watch.informer.GetIndexer().GetByKey(namespace + "/" + name)
+	objects := watch.trusted()
+	if objects == nil {
+		return "", false
+	}
+	object, found, err := objects.GetByKey(namespace + "/" + name)
 	if err != nil || !found {
 		return "", false
 	}
@@ -66,10 +85,11 @@ func (v *MetadataVersions) Wait() {
 
 // watch returns the watch of a resource, begun now if there was none; nil when
 // there can't be one.
-func (v *MetadataVersions) watch(resource schema.GroupResource) *metadataWatch {
+func (v *MetadataVersions) watch(resource schema.GroupResource, namespace string) *metadataWatch {
+	of := watched{resource: resource, namespace: v.scope(namespace)}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if watch := v.watches[resource]; watch != nil {
+	if watch := v.watches[of]; watch != nil {
 		return watch
 	}
 	if v.ctx.Err() != nil {
@@ -79,57 +99,16 @@ func (v *MetadataVersions) watch(resource schema.GroupResource) *metadataWatch {
 	if err != nil {
 		return nil
 	}
-	watch := newMetadataWatch(v.client, version)
-	v.watches[resource] = watch
+	watch := &metadataWatch{client: v.client, access: v.options.Access, resource: version, namespace: of.namespace, ended: make(chan struct{})}
+	v.watches[of] = watch
 	go watch.run(v.ctx)
 	return watch
 }
 
-// metadataWatch watches the objects of one resource.
-type metadataWatch struct {
-	informer cache.SharedIndexInformer
-	// ended is closed when the watch has.
-	ended chan struct{}
-
-	mu sync.Mutex
-	// failed is when the watch last failed. Guarded by mu.
-	failed time.Time
-}
-
-func newMetadataWatch(client metadata.Interface, version schema.GroupVersionResource) *metadataWatch {
-	w := &metadataWatch{
-		informer: metadatainformer.NewFilteredMetadataInformer(client, version, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer(),
-		ended:    make(chan struct{}),
+// scope is the namespace that a watch for objects of this one is of.
+func (v *MetadataVersions) scope(namespace string) string {
+	if len(v.options.Namespaces) == 0 {
+		return metav1.NamespaceAll
 	}
-	// Both fail only for an informer that was started.
-	_ = w.informer.SetTransform(onlyVersion)
-	_ = w.informer.SetWatchErrorHandler(func(*cache.Reflector, error) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.failed = time.Now()
-	})
-	return w
-}
-
-func (w *metadataWatch) run(ctx context.Context) {
-	defer close(w.ended)
-	w.informer.RunWithContext(ctx)
-}
-
-// distrusted tells whether the watch failed lately.
-func (w *metadataWatch) distrusted() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return !w.failed.IsZero() && time.Since(w.failed) < distrust
-}
-
-// onlyVersion keeps what ResourceVersion looks for.
-func onlyVersion(object any) (any, error) {
-	full, ok := object.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return object, nil
-	}
-	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Name: full.Name, Namespace: full.Namespace, ResourceVersion: full.ResourceVersion,
-	}}, nil
+	return namespace
 }

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -34,7 +35,7 @@ func watching(t *testing.T, arrange func(*fake.FakeMetadataClient)) (*cluster.Me
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)
 	ctx, cancel := context.WithCancel(context.Background())
-	versions := cluster.NewMetadataVersions(ctx, client, mapper)
+	versions := cluster.NewMetadataVersions(ctx, client, mapper, cluster.VersionOptions{})
 	t.Cleanup(func() {
 		cancel()
 		versions.Wait()
@@ -89,22 +90,6 @@ func TestVersionsFollowTheWatch(t *testing.T) {
 	eventually(t, versions, "")
 }
 
-func TestVersionsWithoutPermission(t *testing.T) {
-	t.Parallel()
-	tried := make(chan struct{}, 100)
-	versions, _ := watching(t, func(client *fake.FakeMetadataClient) {
-		client.PrependReactor("list", "deployments", func(k8stesting.Action) (bool, runtime.Object, error) {
-			tried <- struct{}{}
-			return true, nil, apierrors.NewForbidden(deployments, "", nil)
-		})
-	})
-	versions.ResourceVersion(deployments, "shop", "web")
-	<-tried
-	if version, ok := versions.ResourceVersion(deployments, "shop", "web"); ok {
-		t.Errorf("got %s", version)
-	}
-}
-
 func TestVersionsOfAnUnknownResource(t *testing.T) {
 	t.Parallel()
 	versions, _ := watching(t, nil)
@@ -123,7 +108,7 @@ func TestVersionsWhoseWatchFails(t *testing.T) {
 			return false, nil, nil
 		})
 		client.PrependWatchReactor("deployments", func(k8stesting.Action) (bool, watch.Interface, error) {
-			return true, nil, apierrors.NewForbidden(deployments, "", nil)
+			return true, nil, apierrors.NewInternalError(errors.New("oops"))
 		})
 	})
 	versions.ResourceVersion(deployments, "shop", "web")

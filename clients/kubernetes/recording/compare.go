@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"google.golang.org/protobuf/types/known/timestamppb"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -24,6 +26,20 @@ type Difference struct {
 // String puts the difference in one line.
 func (d Difference) String() string {
 	return fmt.Sprintf("%s: want %s, got %s", d.Field, d.Want, d.Got)
+}
+
+// fields are those of Expect, which PlatformDependent may name.
+var fields = []string{
+	"desiredReplicas", "currentReplicas", "scaled", "scaledTo", "lastScaleTime", "observedGeneration",
+	"conditions", "currentMetrics", "events", "error",
+}
+
+// Compares tells whether the step expects anything that Differences looks at.
+func (s *Step) Compares() bool {
+	return s.Expect != nil && slices.ContainsFunc(fields, func(field string) bool {
+		return !slices.Contains(s.PlatformDependent, field) && (field != "lastScaleTime" || s.Expect.LastScaleTime.Known) &&
+			(field != "observedGeneration" || s.Expect.ObservedGeneration.Known) && (field != "scaledTo" || s.Expect.Scaled)
+	})
 }
 
 // Differences compares the outcome with what the step expects, in the order of the
@@ -46,6 +62,14 @@ func (e *Expect) Differences(got Outcome, except []string) []Difference {
 	c.text("scaled", strconv.FormatBool(e.Scaled), strconv.FormatBool(got.Scaled))
 	if e.Scaled && got.Scaled {
 		c.number("scaledTo", e.ScaledTo, got.ScaledTo)
+	}
+	c.instant("lastScaleTime", e.LastScaleTime, got.Status.GetLastScaleTime())
+	if e.ObservedGeneration.Known {
+		var generation *int64
+		if got.Status != nil {
+			generation = got.Status.ObservedGeneration
+		}
+		c.text("observedGeneration", generationOf(e.ObservedGeneration.Value), generationOf(generation))
 	}
 	if c.wanted("conditions") {
 		c.conditions(e.Conditions, got.Status.GetConditions())
@@ -84,6 +108,18 @@ func (c *comparison) number(field string, want, got int32) {
 	c.text(field, strconv.Itoa(int(want)), strconv.Itoa(int(got)))
 }
 
+// instant compares a time where it is known.
+func (c *comparison) instant(field string, want Instant, got *timestamppb.Timestamp) {
+	if !want.Known {
+		return
+	}
+	var at time.Time
+	if got != nil {
+		at = got.AsTime()
+	}
+	c.text(field, secondsOf(want.Time), secondsOf(at))
+}
+
 // conditions compares by position; the order of conditions is that of their first
 // appearance, and so part of the outcome.
 func (c *comparison) conditions(want []Condition, got []*setpointv1.HorizontalPodAutoscalerCondition) {
@@ -101,6 +137,7 @@ func (c *comparison) conditions(want []Condition, got []*setpointv1.HorizontalPo
 		if !w.Message.matches(got[i].GetMessage()) {
 			c.add(at+".message", w.Message.String(), quote(got[i].GetMessage()))
 		}
+		c.instant(at+".lastTransitionTime", w.LastTransitionTime, got[i].GetLastTransitionTime())
 	}
 }
 

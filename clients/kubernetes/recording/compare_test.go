@@ -2,9 +2,12 @@ package recording_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"google.golang.org/protobuf/types/known/timestamppb"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -182,5 +185,99 @@ func TestOutcomeOf(t *testing.T) {
 	}
 	if len(answer.Events) != 1 {
 		t.Error("the answer was changed")
+	}
+}
+
+// Times are compared where they are known, to the second; no time is one that is known.
+func TestTimesAreComparedWhereTheyAreKnown(t *testing.T) {
+	at := time.Date(2026, 3, 2, 9, 0, 0, 500, time.UTC)
+	got := recording.Outcome{Status: &setpointv1.HorizontalPodAutoscalerStatus{
+		LastScaleTime: timestamppb.New(at),
+		Conditions:    []*setpointv1.HorizontalPodAutoscalerCondition{{Type: "AbleToScale", LastTransitionTime: timestamppb.New(at)}},
+	}}
+	for _, test := range []struct {
+		name, scaled, changed string
+		want                  []string
+	}{
+		{"not known", "", "", nil},
+		{"the same to the second", `"lastScaleTime":"2026-03-02T09:00:00Z",`, `,"lastTransitionTime":"2026-03-02T09:00:00Z"`, nil},
+		{"others", `"lastScaleTime":"2026-03-02T09:00:01Z",`, `,"lastTransitionTime":"2026-03-02T08:59:59Z"`, []string{
+			"lastScaleTime: want 2026-03-02T09:00:01Z, got 2026-03-02T09:00:00Z",
+			"conditions[0].lastTransitionTime: want 2026-03-02T08:59:59Z, got 2026-03-02T09:00:00Z",
+		}},
+		{"none", `"lastScaleTime":null,`, `,"lastTransitionTime":null`, []string{
+			"lastScaleTime: want none, got 2026-03-02T09:00:00Z", "conditions[0].lastTransitionTime: want none, got 2026-03-02T09:00:00Z",
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var e recording.Expect
+			text := `{` + test.scaled + `"conditions":[{"type":"AbleToScale","status":"","reason":"","message":""` + test.changed + `}]}`
+			if err := json.Unmarshal([]byte(text), &e); err != nil {
+				t.Fatal(err)
+			}
+			var differences []string
+			for _, d := range e.Differences(got, nil) {
+				differences = append(differences, d.String())
+			}
+			if !slices.Equal(differences, test.want) {
+				t.Errorf("got %q, want %q", differences, test.want)
+			}
+		})
+	}
+}
+
+// The observed generation is compared where it is known; none is one that is known.
+func TestGenerationsAreComparedWhereTheyAreKnown(t *testing.T) {
+	for _, test := range []struct {
+		expect string
+		got    *int64
+		want   string
+	}{
+		{`{}`, new(int64(3)), ""}, {`{}`, nil, ""},
+		{`{"observedGeneration":3}`, new(int64(3)), ""}, {`{"observedGeneration":0}`, new(int64(0)), ""}, {`{"observedGeneration":null}`, nil, ""},
+		{`{"observedGeneration":3}`, new(int64(4)), "observedGeneration: want 3, got 4"},
+		{`{"observedGeneration":0}`, nil, "observedGeneration: want 0, got none"},
+		{`{"observedGeneration":null}`, new(int64(0)), "observedGeneration: want none, got 0"},
+	} {
+		var e recording.Expect
+		if err := json.Unmarshal([]byte(test.expect), &e); err != nil {
+			t.Fatal(err)
+		}
+		var differences []string
+		for _, d := range e.Differences(recording.Outcome{Status: &setpointv1.HorizontalPodAutoscalerStatus{ObservedGeneration: test.got}}, nil) {
+			differences = append(differences, d.String())
+		}
+		if strings.Join(differences, "; ") != test.want {
+			t.Errorf("%s: got %q, want %q", test.expect, differences, test.want)
+		}
+		again, err := json.Marshal(e)
+		if known := strings.Contains(string(again), test.expect[1:len(test.expect)-1]); err != nil || !known {
+			t.Errorf("%s is written as %s, %v", test.expect, again, err)
+		}
+	}
+	// Nothing but an unknown generation leaves nothing to be compared.
+	if e := (recording.Expect{ObservedGeneration: recording.Generation{Known: true}}); len(e.Differences(recording.Outcome{}, nil)) != 0 {
+		t.Error("no status has a generation")
+	}
+}
+
+// The controller lists the autoscalers that select the same pods in the order of a map.
+func TestNamesOfAnAmbiguousSelectorAreASet(t *testing.T) {
+	const text = "pods by selector app=web are controlled by multiple HPAs: "
+	for _, test := range []struct {
+		want, got string
+		same      bool
+	}{
+		{text + "[ns/a ns/b ns/c]", text + "[ns/c ns/a ns/b]", true},
+		{"failed: " + text + "[ns/a ns/b] and more", "failed: " + text + "[ns/b ns/a] and more", true},
+		{text + "[ns/a ns/b]", text + "[ns/a ns/c]", false},
+		{text + "[ns/a ns/b]", text + "[ns/a]", false},
+		{text + "[ns/a ns/b", text + "[ns/b ns/a", false},
+		{"these [b a]", "these [a b]", false},
+	} {
+		e := recording.Expect{Error: recording.Text{Value: test.want}}
+		if differences := e.Differences(recording.Outcome{Error: test.got}, nil); (len(differences) == 0) != test.same {
+			t.Errorf("%q and %q: got %v", test.want, test.got, differences)
+		}
 	}
 }

@@ -3,6 +3,10 @@ package recording
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 )
@@ -17,6 +21,11 @@ type Expect struct {
 	Scaled bool `json:"scaled"`
 	// ScaledTo is the count written, when Scaled.
 	ScaledTo int32 `json:"scaledTo,omitempty"`
+	// LastScaleTime is status.lastScaleTime afterwards; the zero value: not known.
+	LastScaleTime Instant `json:"lastScaleTime,omitzero"`
+	// ObservedGeneration is status.observedGeneration afterwards; the zero value: not
+	// known.
+	ObservedGeneration Generation `json:"observedGeneration,omitzero"`
 	// Conditions of the status afterwards, in their order.
 	Conditions []Condition `json:"conditions"`
 	// CurrentMetrics is status.currentMetrics afterwards. A metric that failed has
@@ -28,12 +37,14 @@ type Expect struct {
 	Error Text `json:"error,omitzero"`
 }
 
-// Condition is a condition of the status, without its time.
+// Condition is a condition of the status.
 type Condition struct {
 	Type    string `json:"type"`
 	Status  string `json:"status"`
 	Reason  string `json:"reason"`
 	Message Text   `json:"message"`
+	// LastTransitionTime is when the status last changed; the zero value: not known.
+	LastTransitionTime Instant `json:"lastTransitionTime,omitzero"`
 }
 
 // Event is an event that the controller sends.
@@ -70,12 +81,29 @@ func (t Text) MarshalJSON() ([]byte, error) {
 	return json.Marshal(t.Value)
 }
 
-// matches tells whether got is the text.
+// matches tells whether got is the text. The autoscalers that a text about an ambiguous
+// selector names are a set: the controller lists them in the order of a map.
 func (t Text) matches(got string) bool {
 	if t.Undetermined {
 		return got != ""
 	}
-	return got == t.Value
+	return got == t.Value || sortNames(got) == sortNames(t.Value)
+}
+
+// namesBegin is what stands before the names of autoscalers that select the same pods.
+const namesBegin = " are controlled by multiple HPAs: ["
+
+// sortNames sorts the names in a text about an ambiguous selector, and leaves others as
+// they are.
+func sortNames(text string) string {
+	before, rest, found := strings.Cut(text, namesBegin)
+	names, after, closed := strings.Cut(rest, "]")
+	if !found || !closed {
+		return text
+	}
+	sorted := strings.Split(names, " ")
+	slices.Sort(sorted)
+	return before + namesBegin + strings.Join(sorted, " ") + "]" + after
 }
 
 // String returns the text in quotes, or what stands for it.
@@ -84,4 +112,65 @@ func (t Text) String() string {
 		return "some text"
 	}
 	return quote(t.Value)
+}
+
+// Instant is a time of the outcome: one that is known, null in JSON for one that is
+// known not to be set, or, the zero value, one that nothing is known of. Instants are
+// compared to the second, as the API server keeps them.
+type Instant struct {
+	// Known tells whether the time is to be compared.
+	Known bool
+	// Time is zero where there is none.
+	Time time.Time
+}
+
+// UnmarshalJSON reads an instant in RFC 3339, or null.
+func (i *Instant) UnmarshalJSON(data []byte) error {
+	*i = Instant{Known: true}
+	if bytes.Equal(data, []byte("null")) {
+		return nil
+	}
+	return json.Unmarshal(data, &i.Time)
+}
+
+// MarshalJSON writes an instant in RFC 3339, or null.
+func (i Instant) MarshalJSON() ([]byte, error) {
+	if i.Time.IsZero() {
+		return []byte("null"), nil
+	}
+	return json.Marshal(i.Time)
+}
+
+// Generation is a generation of the outcome: one that is known, null in JSON for one that
+// is known not to be set, or, the zero value, one that nothing is known of.
+type Generation struct {
+	// Known tells whether the generation is to be compared.
+	Known bool
+	// Value is nil where there is none.
+	Value *int64
+}
+
+// UnmarshalJSON reads a number or null.
+func (g *Generation) UnmarshalJSON(data []byte) error {
+	*g = Generation{Known: true}
+	return json.Unmarshal(data, &g.Value)
+}
+
+// MarshalJSON writes a number or null.
+func (g Generation) MarshalJSON() ([]byte, error) { return json.Marshal(g.Value) }
+
+// generationOf is a generation in words.
+func generationOf(generation *int64) string {
+	if generation == nil {
+		return "none"
+	}
+	return strconv.FormatInt(*generation, 10)
+}
+
+// secondsOf is an instant to the second, in words.
+func secondsOf(at time.Time) string {
+	if at.IsZero() {
+		return "none"
+	}
+	return at.UTC().Truncate(time.Second).Format(time.RFC3339)
 }

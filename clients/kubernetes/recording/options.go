@@ -19,7 +19,7 @@ const defaultProfile = "v1.36"
 func (c Config) Options() *setpointv1.RecommendOptions {
 	tolerance := strconv.FormatFloat(c.Tolerance, 'f', -1, 64)
 	scaleToZero := c.ScaleToZero
-	return &setpointv1.RecommendOptions{
+	options := &setpointv1.RecommendOptions{
 		Profile:                 cmp.Or(c.Profile, defaultProfile),
 		Tolerance:               &tolerance,
 		CpuInitializationPeriod: seconds(c.CPUInitializationPeriodSeconds),
@@ -27,6 +27,13 @@ func (c Config) Options() *setpointv1.RecommendOptions {
 		DownscaleStabilization:  seconds(c.DownscaleStabilizationSeconds),
 		ScaleToZero:             &scaleToZero,
 	}
+	if c.UpscaleDelaySeconds != nil {
+		options.UpscaleDelay = seconds(*c.UpscaleDelaySeconds)
+	}
+	if c.DownscaleDelaySeconds != nil {
+		options.DownscaleDelay = seconds(*c.DownscaleDelaySeconds)
+	}
+	return options
 }
 
 // longest is a period beyond which nothing is told apart: 290 years, in seconds.

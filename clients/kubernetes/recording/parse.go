@@ -3,6 +3,8 @@ package recording
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/objectjson"
 )
@@ -69,6 +71,11 @@ func (s *Scenario) checkStep(i int) error {
 		return errors.New("time: is before that of the step before")
 	case step.Scale == nil && step.ScaleGetError == "" && !step.HPADeleted:
 		return errors.New("scale: must be set, or scaleGetError")
+	}
+	for j, field := range step.PlatformDependent {
+		if !slices.Contains(fields, field) {
+			return fmt.Errorf("platformDependent[%d]: %q is no field of expect; must be one of %s", j, field, strings.Join(fields, ", "))
+		}
 	}
 	for j, pod := range step.Pods {
 		if pod == nil {

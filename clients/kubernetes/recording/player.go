@@ -108,4 +108,5 @@ func (p *Player) advance(step *Step) {
 		spec = p.spec
 	}
 	p.autoscaler.Spec = *spec.DeepCopy()
+	p.autoscaler.Generation = step.HPA.Generation
 }

@@ -239,3 +239,16 @@ func TestOptions(t *testing.T) {
 		})
 	}
 }
+
+// The delays of a controller that has none are not said, so that nothing warns of them.
+func TestDelaysOfARecording(t *testing.T) {
+	t.Parallel()
+	if o := (recording.Config{}).Options(); o.GetUpscaleDelay() != nil || o.GetDownscaleDelay() != nil {
+		t.Errorf("delays of none: %v", o)
+	}
+	up, down := 7.5, 0.0
+	o := recording.Config{UpscaleDelaySeconds: &up, DownscaleDelaySeconds: &down}.Options()
+	if o.GetUpscaleDelay().AsDuration() != 7500*time.Millisecond || o.GetDownscaleDelay() == nil || o.GetDownscaleDelay().AsDuration() != 0 {
+		t.Errorf("delays of 7.5 s and 0: %v", o)
+	}
+}

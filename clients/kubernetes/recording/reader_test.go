@@ -90,6 +90,9 @@ func TestReaderNamesWhatIsWrong(t *testing.T) {
 		{"a pod that is null", replaced(`"scale":{`, `"pods":[null],"scale":{`), "r.jsonl:1: one: steps[0].pods[0]: must not be null"},
 		{"an error of no API", replaced(`"scale":{`, `"errors":{"pods":"down"},"scale":{`), `r.jsonl:1: one: steps[0].errors: "pods": must be resource, custom, external, custom:<metric> or external:<metric>`},
 		{"an error of one resource", replaced(`"scale":{`, `"errors":{"resource:cpu":"down"},"scale":{`), `r.jsonl:1: one: steps[0].errors: "resource:cpu": must be`},
+		{"an unknown name of the platform's", replaced(`"scale":{`, `"platformDependent":["events","replicas"],"scale":{`), `r.jsonl:1: one: steps[0].platformDependent[1]: "replicas" is no field of expect; must be one of desiredReplicas,`},
+		{"a part of a field of the platform's", replaced(`"scale":{`, `"platformDependent":["conditions[0].message"],"scale":{`), `r.jsonl:1: one: steps[0].platformDependent[0]: "conditions[0].message" is no field`},
+		{"fields of the platform's", replaced(`"scale":{`, `"platformDependent":["scaled","error","lastScaleTime"],"scale":{`), ""},
 		{"an error of a metric with colons", replaced(`"scale":{`, `"errors":{"external:job:rps":"down"},"scale":{`), ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {

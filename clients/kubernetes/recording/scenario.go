@@ -47,6 +47,10 @@ type Config struct {
 	InitialReadinessDelaySeconds float64 `json:"initialReadinessDelaySeconds"`
 	// DownscaleStabilizationSeconds is its downscale stabilization window.
 	DownscaleStabilizationSeconds float64 `json:"downscaleStabilizationSeconds"`
+	// UpscaleDelaySeconds and DownscaleDelaySeconds are the delays after a change of a
+	// controller that has them. Nil: 180 and 300.
+	UpscaleDelaySeconds   *float64 `json:"upscaleDelaySeconds,omitempty"`
+	DownscaleDelaySeconds *float64 `json:"downscaleDelaySeconds,omitempty"`
 	// ScaleToZero tells whether its HPAScaleToZero feature is on.
 	ScaleToZero bool `json:"scaleToZero"`
 }
@@ -65,8 +69,8 @@ type OtherHPA struct {
 type Step struct {
 	// Time of the evaluation. Not before that of the step before. Required.
 	Time time.Time `json:"time"`
-	// HPA holds the spec from this step on; nil: as before. The status goes on,
-	// unless the autoscaler had been deleted.
+	// HPA holds the spec and its generation from this step on; nil: as before. The
+	// status goes on, unless the autoscaler had been deleted.
 	HPA *autoscalingv2.HorizontalPodAutoscaler `json:"hpa,omitempty"`
 	// HPADeleted: there is no autoscaler at this step, its history is dropped. A
 	// later step with HPA makes it again.
@@ -91,7 +95,7 @@ type Step struct {
 	// message; empty: it does not.
 	ScaleUpdateError string `json:"scaleUpdateError,omitempty"`
 	// PlatformDependent names the fields of Expect that come out otherwise where
-	// numbers out of range saturate.
+	// numbers out of range saturate. Other names are refused.
 	PlatformDependent []string `json:"platformDependent,omitempty"`
 	// Expect is the outcome. Nil: nothing is known of it.
 	Expect *Expect `json:"expect,omitempty"`

@@ -50,33 +50,40 @@ func encode(scenario *Scenario) ([]byte, error) {
 	if err := decoder.Decode(&tree); err != nil {
 		return nil, err
 	}
-	prune(tree)
+	prune(tree, false)
 	return json.Marshal(tree)
 }
 
-// prune drops the fields below node that are null or an empty object.
-func prune(node any) {
+// prune drops the fields below node that are null or an empty object. In the outcome
+// some are null for a reason.
+func prune(node any, outcome bool) {
 	switch v := node.(type) {
 	case []any:
 		for _, item := range v {
-			prune(item)
+			prune(item, outcome)
 		}
 	case map[string]any:
 		for key, child := range v {
-			prune(child)
-			if saysNothing(key, child) {
+			prune(child, outcome || key == "expect")
+			if saysNothing(key, child, outcome) {
 				delete(v, key)
 			}
 		}
 	}
 }
 
-// saysNothing tells whether a field is as good as absent. A text of the outcome
-// that is null is one that isn't determined, and an empty selector prints
-// otherwise than none.
-func saysNothing(key string, value any) bool {
+// saysNothing tells whether a field is as good as absent. A text that is null is one that
+// isn't determined, a time or generation of the outcome that is null one that isn't set,
+// and an empty selector prints otherwise than none.
+func saysNothing(key string, value any, outcome bool) bool {
 	if value == nil {
-		return key != "message" && key != "error"
+		switch key {
+		case "message", "error":
+			return false
+		case "lastScaleTime", "lastTransitionTime", "observedGeneration":
+			return !outcome
+		}
+		return true
 	}
 	object, ok := value.(map[string]any)
 	return ok && len(object) == 0 && key != "selector"

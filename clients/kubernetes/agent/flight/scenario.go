@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,7 +43,7 @@ func (s *scenario) add(d *agent.Decision) error {
 	}
 	a := d.Snapshot.Autoscaler
 	config, others, kinds := configOf(d.Request.GetOptions()), rivals(d.Snapshot), kindsOf(d)
-	if len(s.Steps) > 0 && (config != s.Config || !slices.Equal(others, s.OtherHPAs) || !slices.Equal(kinds, s.Kinds)) {
+	if len(s.Steps) > 0 && (!equality.Semantic.DeepEqual(config, s.Config) || !slices.Equal(others, s.OtherHPAs) || !slices.Equal(kinds, s.Kinds)) {
 		return errUnlike
 	}
 	alone := *s.Scenario
@@ -98,10 +99,20 @@ func configOf(o *setpointv1.RecommendOptions) recording.Config {
 	if o.GetDownscaleStabilization() != nil {
 		c.DownscaleStabilizationSeconds = o.GetDownscaleStabilization().AsDuration().Seconds()
 	}
+	c.UpscaleDelaySeconds, c.DownscaleDelaySeconds = delayOf(o.GetUpscaleDelay()), delayOf(o.GetDownscaleDelay())
 	if o != nil && o.ScaleToZero != nil {
 		c.ScaleToZero = o.GetScaleToZero()
 	}
 	return c
+}
+
+// delayOf is a delay in seconds, nil for none that is named.
+func delayOf(d *durationpb.Duration) *float64 {
+	if d == nil {
+		return nil
+	}
+	delay := d.AsDuration().Seconds()
+	return &delay
 }
 
 // historyOf is what the service has of a target.

@@ -14,7 +14,7 @@ type Divergence struct {
 	// From is the first round that differed, To the last one.
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
-	// Ended says that they agreed again.
+	// Ended says that it is over: they agreed again, or one had no opinion any more.
 	Ended bool `json:"ended"`
 	// Rounds that differed.
 	Rounds int `json:"rounds"`
@@ -38,22 +38,40 @@ type account struct {
 	divergences      []Divergence
 	dropped          int
 	timeline         timeline
+	// unjudged are the rounds without an opinion, why the reason of the last one.
+	unjudged int
+	why      string
+	// told says that a divergence began since the last round without an opinion.
+	told bool
 }
 
 // Change is what a round made of an object's account.
 type Change struct {
 	// Agreed and Diverged are the rounds that were judged.
 	Agreed, Diverged int
-	// Began says that the two have come apart, Ended that they agree again.
+	// Began says that the two have come apart, Ended that this is over.
 	Began, Ended bool
+	// First says that what began is the first divergence of the object, or the first
+	// since one of both had no opinion.
+	First bool
 	// Explanation of the divergence that began.
 	Explanation string
+	// NoOpinion is why the round is not compared, "" if it is; Paused says that the one
+	// before was, or that there was none.
+	NoOpinion string
+	Paused    bool
 }
 
 // note takes a round in and judges those that can be.
 func (a *account) note(r Round) (change Change) {
 	if a.since.IsZero() {
 		a.since = r.At
+	}
+	if change.NoOpinion = r.noOpinion(); change.NoOpinion != "" {
+		change.Paused = a.last.At.IsZero() || a.last.noOpinion() == ""
+		a.last, a.why = r, change.NoOpinion
+		a.pause(r.At, &change)
+		return change
 	}
 	a.last = r
 	a.open = append(a.open, r)
@@ -65,28 +83,58 @@ func (a *account) note(r Round) (change Change) {
 	return change
 }
 
-// judge counts a round, knowing those after it.
-func (a *account) judge(r *Round, later []Round, change *Change) {
+// pause takes in a round without an opinion. Rounds that would have had to wait for what
+// comes now are neither agreement nor difference, and what was one does not go on.
+func (a *account) pause(now time.Time, change *Change) {
+	for i := range a.open {
+		if r, later := &a.open[i], a.open[i+1:]; r.due(now) || settled(r, later) {
+			a.judge(r, later, change)
+		}
+	}
+	clear(a.open)
+	a.open = a.open[:0]
+	a.end(change)
+	a.unjudged++
+	a.told = false
+}
+
+// settled tells whether a round is one of agreement, knowing those after it.
+func settled(r *Round, later []Round) bool {
 	agrees := r.gap() == 0
 	for i := 0; i < len(later) && !agrees; i++ {
 		agrees = r.settledBy(&later[i])
 	}
-	a.timeline.add(r.At, agrees)
-	if agrees {
-		a.agreed++
-		change.Agreed++
-		if d := a.running(); d != nil {
-			d.Ended, change.Ended = true, true
-		}
+	return agrees
+}
+
+func (a *account) agree(r *Round, change *Change) {
+	a.timeline.add(r.At, true)
+	a.agreed++
+	change.Agreed++
+	a.end(change)
+}
+
+// end ends the divergence that goes on.
+func (a *account) end(change *Change) {
+	if d := a.running(); d != nil {
+		d.Ended, change.Ended = true, true
+	}
+}
+
+// judge counts a round, knowing those after it.
+func (a *account) judge(r *Round, later []Round, change *Change) {
+	if settled(r, later) {
+		a.agree(r, change)
 		return
 	}
+	a.timeline.add(r.At, false)
 	a.diverged++
 	change.Diverged++
 	a.worst = max(a.worst, r.gap())
 	d := a.running()
 	if d == nil {
 		d = a.begin(r.At)
-		change.Began = true
+		change.Began, change.First, a.told = true, !a.told, true
 	}
 	d.To, d.Rounds = r.At, d.Rounds+1
 	if r.gap() > d.Worst {

@@ -10,5 +10,7 @@
 //	report := ledger.Report(now)
 //
 // A difference is judged only when both have had the time for a round: one that is gone
-// within two periods is one of timing, and counts as agreement.
+// within two periods is one of timing, and counts as agreement. A round in which one of
+// both could not decide, for example because a metric could not be read, is neither
+// agreement nor difference.
 package shadow

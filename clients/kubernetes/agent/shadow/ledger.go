@@ -74,11 +74,15 @@ type Object struct {
 	Last   time.Time `json:"last"`
 	Ours   Side      `json:"ours"`
 	Theirs Side      `json:"theirs"`
-	// Agrees says that no divergence goes on.
+	// Agrees says that no divergence goes on. Where a side has no opinion, none does.
 	Agrees bool `json:"agrees"`
 	// Agreed and Diverged are rounds; those of the last two periods are not judged yet.
 	Agreed   int `json:"agreed"`
 	Diverged int `json:"diverged"`
+	// Unjudged are rounds in which one of both had no opinion, NoOpinion why the last of
+	// them had none.
+	Unjudged  int    `json:"unjudged,omitempty"`
+	NoOpinion string `json:"noOpinion,omitempty"`
 	// Worst is the largest difference there was, replicas.
 	Worst int32 `json:"worst"`
 	// Timeline is agreement over time, 24 spans at most, all of one length.
@@ -97,11 +101,14 @@ func (l *Ledger) Report(now time.Time) *Report {
 		report.Objects = append(report.Objects, Object{
 			Key: key, Against: a.against, Since: a.since, Last: a.last.At, Ours: a.last.Ours, Theirs: a.last.Theirs,
 			Agrees: a.running() == nil, Agreed: a.agreed, Diverged: a.diverged, Worst: a.worst,
+			Unjudged: a.unjudged, NoOpinion: a.why,
 			Timeline: slices.Clone(a.timeline.spans), Divergences: slices.Clone(a.divergences), Dropped: a.dropped,
 		})
 	}
-	slices.SortFunc(report.Objects, func(a, b Object) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind))
-	})
+	slices.SortFunc(report.Objects, func(a, b Object) int { return compareKeys(&a.Key, &b.Key) })
 	return report
+}
+
+func compareKeys(a, b *Key) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind))
 }

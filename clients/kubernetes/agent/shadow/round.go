@@ -14,8 +14,11 @@ type Round struct {
 
 // Side is what one of both wanted, and why.
 type Side struct {
-	// Replicas that were wanted.
+	// Replicas that were wanted. They say nothing where there is no opinion.
 	Replicas int32 `json:"replicas"`
+	// NoOpinion is why no count was wanted, for example a metric that could not be
+	// read. Empty: one was.
+	NoOpinion string `json:"noOpinion,omitempty"`
 	// Conditions by their type: status and reason, for example "True ReadyForNewScale".
 	// Empty: not known.
 	Conditions map[string]string `json:"conditions,omitempty"`
@@ -36,6 +39,21 @@ func (r *Round) gap() int32 {
 		return -d
 	}
 	return d
+}
+
+// noOpinion is why there is nothing to compare, "" if there is.
+func (r *Round) noOpinion() string {
+	switch ours, theirs := r.Ours.NoOpinion, r.Theirs.NoOpinion; {
+	case ours != "" && ours == theirs:
+		return "here and there: " + ours
+	case ours != "" && theirs != "":
+		return "here: " + ours + "; there: " + theirs
+	case ours != "":
+		return "here: " + ours
+	case theirs != "":
+		return "there: " + theirs
+	}
+	return ""
 }
 
 // due tells whether the round can be judged by now.

@@ -13,13 +13,21 @@ var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 const period = 15 * time.Second
 
-// play notes rounds a period apart: "5" is both, "5/4" ours and theirs.
+// play notes rounds a period apart: "5" is both, "5/4" ours and theirs, "?" says that we
+// have no opinion, "!" that they have none.
 func play(l *Ledger, key Key, begin time.Time, rounds string) (changes []Change) {
 	for i, text := range strings.Fields(rounds) {
 		r := Round{At: begin.Add(time.Duration(i) * period), Period: period}
+		switch text {
+		case "?":
+			r.Ours.NoOpinion, r.Theirs.Replicas = "no metric", 3
+		case "!":
+			r.Ours.Replicas, r.Theirs.NoOpinion = 3, "no scale"
+		}
 		if _, err := fmt.Sscanf(text, "%d/%d", &r.Ours.Replicas, &r.Theirs.Replicas); err != nil {
-			_, _ = fmt.Sscanf(text, "%d", &r.Ours.Replicas)
-			r.Theirs.Replicas = r.Ours.Replicas
+			if n, _ := fmt.Sscanf(text, "%d", &r.Ours.Replicas); n == 1 {
+				r.Theirs.Replicas = r.Ours.Replicas
+			}
 		}
 		changes = append(changes, l.Note(key, "x", r))
 	}
@@ -47,6 +55,12 @@ func TestRoundsAreJudged(t *testing.T) {
 		{"they never come", "3 3/4 3/4 3/4 3/4 3/4 3/4 3/4", 1, 4, 1, 1, false},
 		{"they overshoot for long and come back", "3 3/9 3/9 3/9 3/9 3/9 3 3 3", 6, 3, 6, 1, true},
 		{"twice", "3 3/9 3/9 3/9 3/9 3 3 3 8/3 8/3 8/3 8/3 3 3 3", 11, 4, 6, 2, true},
+		{"no opinion is no difference", "? ? ? ? ? ! ! ! ! !", 0, 0, 0, 0, true},
+		{"what was not judged before it is not judged after it", "3 3/5 3/5 ? ? ? ? ?", 1, 0, 0, 0, true},
+		{"what could be judged without it is", "3 3/5 3/5 3/5 ? ? ? 3", 2, 1, 2, 1, true},
+		{"timing is settled before it", "3 3/5 5 ? 5", 4, 0, 0, 0, true},
+		{"what comes after it does not settle what was before", "3/5 ? 5 5 5 5", 4, 0, 0, 0, true},
+		{"a difference ends with it, and begins anew", "3/5 3/5 3/5 3/5 3/5 ? 3/9 3/9 3/9 3/9", 0, 4, 6, 2, false},
 		{"both changing, and never the same", "1/5 2/6 3/7 4/8 9/20 10/30 11/40 12/50", 0, 5, 11, 1, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -78,6 +92,80 @@ func TestRoundsAreJudged(t *testing.T) {
 				t.Errorf("%d divergent", divergent)
 			}
 		})
+	}
+}
+
+// Of an object one divergence is told, and one after each time without an opinion.
+func TestTheFirstDivergenceIsTold(t *testing.T) {
+	t.Parallel()
+	const differ = "3/5 3/5 3/5 3/5 "
+	for _, tt := range []struct {
+		name, rounds string
+		first        int
+	}{
+		{"at once", differ, 1},
+		{"a second one is not", differ + "3 3 3 3 " + differ, 1},
+		{"no opinion at first is none", "? ? ? ? " + differ, 1},
+		{"one after a time without an opinion is", differ + "3 3 3 3 ? 3 3 " + differ, 2},
+		{"one that there was before, too", differ + "! " + differ, 2},
+		{"but not two", differ + "? " + differ + "3 3 3 3 " + differ, 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			first, paused, was := 0, 0, ""
+			for i, c := range play(NewLedger(), Key{"HorizontalPodAutoscaler", "shop", "web"}, start, tt.rounds) {
+				if c.First {
+					first++
+				}
+				if c.Paused {
+					paused++
+				}
+				if c.Paused != (c.NoOpinion != "" && was == "") {
+					t.Errorf("round %d: %+v", i, c)
+				}
+				was = c.NoOpinion
+			}
+			if first != tt.first {
+				t.Errorf("%d were told, want %d", first, tt.first)
+			}
+		})
+	}
+}
+
+func TestOnlyWhatDiffersIsReported(t *testing.T) {
+	t.Parallel()
+	l := NewLedger()
+	for name, rounds := range map[string]string{
+		"calm": "3 3 3 3", "mute": "? ? ?", "slight": "3/4 3/4 3/4 3/4", "long": "3/5 3/5 3/5 3/5 3/5 3/5", "past": "3/9 3/9 3/9 3/9 3 3 3",
+		"brief": "3/5 3/5 3/5 3/5", "muted": "3/6 3/6 3/6 3/6 !",
+	} {
+		play(l, Key{"HorizontalPodAutoscaler", "shop", name}, start, rounds)
+	}
+	var names []string
+	for _, o := range l.Report(start).Differing().Objects {
+		names = append(names, o.Name)
+	}
+	if got := strings.Join(names, " "); got != "past muted long brief slight" {
+		t.Errorf("got %s", got)
+	}
+	var text bytes.Buffer
+	if err := l.Report(start).WriteDiffering(&text); err != nil {
+		t.Fatal(err)
+	}
+	const unknown = "; nothing that is known of both differs: they may have read at different instants, or remember different recommendations\n"
+	const want = "OBJECT                               AGREES      NOW     BY  ROUNDS  WHY\n" +
+		"HorizontalPodAutoscaler shop/past    yes         3 vs 3  6   2 of 7  3 here, 9 there" + unknown +
+		"HorizontalPodAutoscaler shop/muted   no opinion  3 vs -  3   2 of 2  3 here, 6 there" + unknown +
+		"HorizontalPodAutoscaler shop/long    no          3 vs 5  2   3 of 3  3 here, 5 there" + unknown +
+		"HorizontalPodAutoscaler shop/brief   no          3 vs 5  2   1 of 1  3 here, 5 there" + unknown +
+		"HorizontalPodAutoscaler shop/slight  no          3 vs 4  1   1 of 1  3 here, 4 there" + unknown +
+		"5 of 7 shadows differ or did. 2 can't be compared now.\n"
+	if text.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", text.String(), want)
+	}
+	text.Reset()
+	if err := NewLedger().Report(start).WriteDiffering(&text); err != nil || text.String() != "0 of 0 shadows differ or did. 0 can't be compared now.\n" {
+		t.Errorf("%v %q", err, text.String())
 	}
 }
 
@@ -162,13 +250,18 @@ func TestReportAsText(t *testing.T) {
 	}
 	play(l, Key{"HorizontalPodAutoscaler", "shop", "web"}, start, "3 3/9 3/9 3/9 3/9 3 3 3 4/5 4/5 4/5 4/5")
 	play(l, Key{"Autoscaler", "shop", "api"}, start, "3 3 3")
+	play(l, Key{"Autoscaler", "shop", "new"}, start, "3 ? ?")
 	var text bytes.Buffer
 	if err := l.Report(start).WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
-	const want = `OBJECT                            AGAINST  AGREES  NOW     ROUNDS  AGREED  WORST  SINCE                 OVER TIME
-Autoscaler shop/api               x        yes     3 vs 3  3       100%    0      2026-01-01T00:00:00Z  .
-HorizontalPodAutoscaler shop/web  x        no      4 vs 5  9       66%     6      2026-01-01T00:00:00Z  5.X
+	const want = `OBJECT                            AGAINST  AGREES      NOW     ROUNDS  AGREED  WORST  SINCE                 OVER TIME
+Autoscaler shop/api               x        yes         3 vs 3  3       100%    0      2026-01-01T00:00:00Z  .
+Autoscaler shop/new               x        no opinion  - vs 3  1       100%    0      2026-01-01T00:00:00Z  .
+HorizontalPodAutoscaler shop/web  x        no          4 vs 5  9       66%     6      2026-01-01T00:00:00Z  5.X
+
+Autoscaler shop/new:
+  2 rounds not compared for want of an opinion, the last one here: no metric
 
 HorizontalPodAutoscaler shop/web:
   from 2026-01-01T00:00:15Z to 2026-01-01T00:00:30Z, 2 rounds, by up to 6: 3 here, 9 there; nothing that is known of both differs: they may have read at different instants, or remember different recommendations
@@ -182,7 +275,7 @@ HorizontalPodAutoscaler shop/web:
 		t.Fatal(err)
 	}
 	var back Report
-	if err := json.Unmarshal(data, &back); err != nil || len(back.Objects) != 2 || back.Objects[1].Name != "web" {
+	if err := json.Unmarshal(data, &back); err != nil || len(back.Objects) != 3 || back.Objects[2].Name != "web" || back.Objects[1].Ours.NoOpinion != "no metric" {
 		t.Errorf("%v %s", err, data)
 	}
 }

@@ -1,8 +1,11 @@
 package shadow
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -19,26 +22,100 @@ func (r *Report) WriteText(w io.Writer) error {
 	fmt.Fprintln(table, "OBJECT\tAGAINST\tAGREES\tNOW\tROUNDS\tAGREED\tWORST\tSINCE\tOVER TIME")
 	for i := range r.Objects {
 		o := &r.Objects[i]
-		fmt.Fprintf(table, "%s %s/%s\t%s\t%s\t%d vs %d\t%d\t%s\t%d\t%s\t%s\n", o.Kind, o.Namespace, o.Name, o.Against, yesNo(o.Agrees),
-			o.Ours.Replicas, o.Theirs.Replicas, o.Agreed+o.Diverged, percent(o.Agreed, o.Diverged), o.Worst, o.Since.UTC().Format(time.RFC3339), bar(o.Timeline))
+		fmt.Fprintf(table, "%s %s/%s\t%s\t%s\t%s\t%d\t%s\t%d\t%s\t%s\n", o.Kind, o.Namespace, o.Name, o.Against, o.agrees(),
+			o.now(), o.Agreed+o.Diverged, percent(o.Agreed, o.Diverged), o.Worst, o.Since.UTC().Format(time.RFC3339), bar(o.Timeline))
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
 	for i := range r.Objects {
-		if err := r.Objects[i].writeDivergences(w); err != nil {
+		if err := r.Objects[i].writeDetails(w); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (o *Object) writeDivergences(w io.Writer) error {
+// Differing returns the part of the report that tells of differences: the objects that
+// differ or did, those first that did by most replicas, and of as many those that did in
+// most rounds.
+func (r *Report) Differing() *Report {
+	part := &Report{At: r.At, Objects: []Object{}}
+	for i := range r.Objects {
+		if r.Objects[i].Diverged > 0 {
+			part.Objects = append(part.Objects, r.Objects[i])
+		}
+	}
+	slices.SortFunc(part.Objects, func(a, b Object) int {
+		return cmp.Or(cmp.Compare(b.Worst, a.Worst), cmp.Compare(b.Diverged, a.Diverged), compareKeys(&a.Key, &b.Key))
+	})
+	return part
+}
+
+// WriteDiffering writes what Differing returns for people, an object a line.
+func (r *Report) WriteDiffering(w io.Writer) error {
+	part := r.Differing()
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if len(part.Objects) > 0 {
+		fmt.Fprintln(table, "OBJECT\tAGREES\tNOW\tBY\tROUNDS\tWHY")
+	}
+	for i := range part.Objects {
+		o := &part.Objects[i]
+		fmt.Fprintf(table, "%s %s/%s\t%s\t%s\t%d\t%d of %d\t%s\n", o.Kind, o.Namespace, o.Name, o.agrees(), o.now(),
+			o.Worst, o.Diverged, o.Agreed+o.Diverged, o.why())
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	unjudged := 0
+	for i := range r.Objects {
+		if r.Objects[i].silent() {
+			unjudged++
+		}
+	}
+	_, err := fmt.Fprintf(w, "%d of %d shadows differ or did. %d can't be compared now.\n", len(part.Objects), len(r.Objects), unjudged)
+	return err
+}
+
+// why is the explanation of the largest difference that is known of.
+func (o *Object) why() string {
 	if len(o.Divergences) == 0 {
+		return ""
+	}
+	return slices.MaxFunc(o.Divergences, func(a, b Divergence) int { return cmp.Compare(a.Worst, b.Worst) }).Explanation
+}
+
+// silent tells whether one of both has no opinion now.
+func (o *Object) silent() bool { return o.Ours.NoOpinion != "" || o.Theirs.NoOpinion != "" }
+
+func (o *Object) agrees() string {
+	if o.silent() {
+		return "no opinion"
+	}
+	return yesNo(o.Agrees)
+}
+
+func (o *Object) now() string { return o.Ours.text() + " vs " + o.Theirs.text() }
+
+func (s *Side) text() string {
+	if s.NoOpinion != "" {
+		return "-"
+	}
+	return strconv.Itoa(int(s.Replicas))
+}
+
+// writeDetails writes what the table has no room for.
+func (o *Object) writeDetails(w io.Writer) error {
+	if len(o.Divergences) == 0 && o.Unjudged == 0 {
 		return nil
 	}
 	if _, err := fmt.Fprintf(w, "\n%s %s/%s:\n", o.Kind, o.Namespace, o.Name); err != nil {
 		return err
+	}
+	if o.Unjudged > 0 {
+		if _, err := fmt.Fprintf(w, "  %d rounds not compared for want of an opinion, the last one %s\n", o.Unjudged, o.NoOpinion); err != nil {
+			return err
+		}
 	}
 	if o.Dropped > 0 {
 		if _, err := fmt.Fprintf(w, "  %d earlier ones are not kept\n", o.Dropped); err != nil {

@@ -21,7 +21,11 @@ import (
 // +kubebuilder:printcolumn:name="MinPods",type=string,JSONPath=`.spec.minReplicas`,description="Fewest replicas."
 // +kubebuilder:printcolumn:name="MaxPods",type=string,JSONPath=`.spec.maxReplicas`,description="Most replicas."
 // +kubebuilder:printcolumn:name="Replicas",type=string,JSONPath=`.status.currentReplicas`,description="Replicas last seen."
+// +kubebuilder:printcolumn:name="Desired",type=string,JSONPath=`.status.desiredReplicas`,description="Replicas last decided."
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.ready`,description="Whether it can scale and metrics say to what: AbleToScale and ScalingActive are True."
+// +kubebuilder:printcolumn:name="Limited",type=string,JSONPath=`.status.conditions[?(@.type=="ScalingLimited")].status`,description="Whether minReplicas, maxReplicas or behavior hold it back: ScalingLimited."
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since creation."
+// +kubebuilder:printcolumn:name="Shadow",type=boolean,priority=1,JSONPath=`.spec.shadow`,description="Whether it is only compared, and scales nothing."
 // +kubebuilder:printcolumn:name="Explanation",type=string,priority=1,JSONPath=`.status.explanation`,description="Why the replicas are what they are."
 type Autoscaler struct {
 	metav1.TypeMeta `json:",inline"`
@@ -58,7 +62,8 @@ type AutoscalerSpec struct {
 	// +kubebuilder:validation:Maximum=3600
 	SyncPeriodSeconds *int32 `json:"syncPeriodSeconds,omitempty"`
 	// shadow makes the agent decide, with a history of its own, but apply nothing: it
-	// compares with what the workload's replicas really are.
+	// compares with what the workload's replicas really are. The status then has
+	// reference, targets and explanation only.
 	// +optional
 	Shadow bool `json:"shadow,omitempty"`
 	// options are what the flags of a controller manager are to a
@@ -81,6 +86,11 @@ type AutoscalerStatus struct {
 	// shows them: "cpu: 63%/80%, 12/20".
 	// +optional
 	Targets string `json:"targets,omitempty"`
+	// ready is what `kubectl get` shows of the conditions AbleToScale and ScalingActive:
+	// "True" if both are, "False" if one of them is, otherwise "Unknown"; nothing
+	// before they are there.
+	// +optional
+	Ready string `json:"ready,omitempty"`
 	// explanation says in a sentence why the replicas are what they are.
 	// +optional
 	Explanation string `json:"explanation,omitempty"`

@@ -25,7 +25,7 @@ const manifest = `{
     "syncPeriodSeconds": 5, "shadow": true,
     "options": {
       "profile": "v1.28", "tolerance": "50m", "cpuInitializationPeriodSeconds": 1, "initialReadinessDelaySeconds": 0,
-      "downscaleStabilizationSeconds": 60, "scaleToZero": false
+      "downscaleStabilizationSeconds": 60, "upscaleDelaySeconds": 70, "downscaleDelaySeconds": 80, "scaleToZero": false
     }
   },
   "status": {
@@ -111,6 +111,36 @@ func TestAStatusBringsWhatKubectlShows(t *testing.T) {
 	percent = 1
 	if *a.Status.CurrentMetrics[0].Resource.Current.AverageUtilization != 63 {
 		t.Error("a change of the one changed the other")
+	}
+}
+
+func TestReadyIsWhatBothConditionsSay(t *testing.T) {
+	t.Parallel()
+	const able, active, limited = autoscalingv2.AbleToScale, autoscalingv2.ScalingActive, autoscalingv2.ScalingLimited
+	type conditions map[autoscalingv2.HorizontalPodAutoscalerConditionType]corev1.ConditionStatus
+	for _, tt := range []struct {
+		rule string
+		are  conditions
+		want string
+	}{
+		{"it can scale, and metrics say to what", conditions{able: "True", active: "True"}, "True"},
+		{"that it is limited makes no difference", conditions{able: "True", active: "True", limited: "True"}, "True"},
+		{"no metric could be read", conditions{able: "True", active: "False"}, "False"},
+		{"the recommender is away", conditions{able: "False", active: "True"}, "False"},
+		{"one that is false is enough", conditions{able: "Unknown", active: "False"}, "False"},
+		{"nobody knows", conditions{able: "True", active: "Unknown"}, "Unknown"},
+		{"one is missing", conditions{able: "True", limited: "True"}, "Unknown"},
+		{"nothing was decided yet", nil, ""},
+	} {
+		var status autoscalingv2.HorizontalPodAutoscalerStatus
+		for kind, is := range tt.are {
+			status.Conditions = append(status.Conditions, autoscalingv2.HorizontalPodAutoscalerCondition{Type: kind, Status: is})
+		}
+		a := read(t)
+		a.SetHorizontalPodAutoscalerStatus(&status)
+		if a.Status.Ready != tt.want {
+			t.Errorf("%s: %s, want %s", tt.rule, a.Status.Ready, tt.want)
+		}
 	}
 }
 

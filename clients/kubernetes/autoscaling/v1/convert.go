@@ -4,6 +4,7 @@ import (
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -24,13 +25,40 @@ func (a *Autoscaler) HorizontalPodAutoscaler() *autoscalingv2.HorizontalPodAutos
 
 // SetHorizontalPodAutoscalerStatus takes over the status of the object that
 // [Autoscaler.HorizontalPodAutoscaler] returned, and sets what `kubectl get` shows,
-// reference and targets, for the spec as it is. Explanation and recommendation id are
+// reference, targets and ready, for the spec as it is. Explanation and recommendation id are
 // left as they are. It shares nothing with status.
 func (a *Autoscaler) SetHorizontalPodAutoscalerStatus(status *autoscalingv2.HorizontalPodAutoscalerStatus) {
 	a.Status.HorizontalPodAutoscalerStatus = *status.DeepCopy()
 	ref := a.Spec.ScaleTargetRef
 	a.Status.Reference = ref.Kind + "/" + ref.Name
 	a.Status.Targets = Targets(a.Spec.Metrics, status.CurrentMetrics)
+	a.Status.Ready = string(Ready(status.Conditions))
+}
+
+// Ready tells whether conditions say that the workload is scaled: it can be
+// (AbleToScale), and metrics say to what (ScalingActive). Before anything was decided, and
+// of a shadow, there are no conditions and nothing to tell: "".
+func Ready(conditions []autoscalingv2.HorizontalPodAutoscalerCondition) corev1.ConditionStatus {
+	if len(conditions) == 0 {
+		return ""
+	}
+	met := 0
+	for i := range conditions {
+		c := &conditions[i]
+		if c.Type != autoscalingv2.AbleToScale && c.Type != autoscalingv2.ScalingActive {
+			continue
+		}
+		switch c.Status {
+		case corev1.ConditionFalse:
+			return corev1.ConditionFalse
+		case corev1.ConditionTrue:
+			met++
+		}
+	}
+	if met == 2 {
+		return corev1.ConditionTrue
+	}
+	return corev1.ConditionUnknown
 }
 
 // SyncPeriod returns how often the agent decides anew, or else where the spec does not

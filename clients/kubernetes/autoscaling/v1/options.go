@@ -12,13 +12,14 @@ import (
 // Options are what a controller manager has flags for, per object. Each that is absent
 // is the service's setting.
 type Options struct {
-	// profile is the controller version to decide as, such as "v1.36", "v1.37",
-	// "v1.28", "v1.19", "v1.15", "cooldown" or "design-2015".
+	// profile is the controller version to decide as: "v1.36", "v1.37", "v1.28",
+	// "v1.19", "v1.15", "cooldown" or "design-2015".
 	// +optional
-	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Enum="";"v1.36";"v1.37";"v1.28";"v1.19";"v1.15";"cooldown";"design-2015"
 	Profile string `json:"profile,omitempty"`
 	// tolerance is how far the usage may be from its target without a change, in both
-	// directions where behavior sets none: "0.1" is 10 %.
+	// directions where behavior sets none. It is written in quotes: tolerance: "0.1" is
+	// 10 %.
 	// +optional
 	Tolerance *resource.Quantity `json:"tolerance,omitempty"`
 	// cpuInitializationPeriodSeconds is how long after its start a pod's cpu sample
@@ -36,6 +37,15 @@ type Options struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	DownscaleStabilizationSeconds *int32 `json:"downscaleStabilizationSeconds,omitempty"`
+	// upscaleDelaySeconds is how long after a change, of either direction, there is none
+	// upwards: with the profiles "cooldown" and "design-2015", ignored by the others.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	UpscaleDelaySeconds *int32 `json:"upscaleDelaySeconds,omitempty"`
+	// downscaleDelaySeconds is the same downwards.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	DownscaleDelaySeconds *int32 `json:"downscaleDelaySeconds,omitempty"`
 	// scaleToZero allows minReplicas 0, as the feature HPAScaleToZero does. Here it has
 	// to be said, also where the service or the profile allows it by default.
 	// +optional
@@ -53,6 +63,8 @@ func (o *Options) ToProto() *setpointv1.RecommendOptions {
 		CpuInitializationPeriod: seconds(o.CPUInitializationPeriodSeconds),
 		InitialReadinessDelay:   seconds(o.InitialReadinessDelaySeconds),
 		DownscaleStabilization:  seconds(o.DownscaleStabilizationSeconds),
+		UpscaleDelay:            seconds(o.UpscaleDelaySeconds),
+		DownscaleDelay:          seconds(o.DownscaleDelaySeconds),
 	}
 	if o.Tolerance != nil {
 		tolerance := o.Tolerance.String()

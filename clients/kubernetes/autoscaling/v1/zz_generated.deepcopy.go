@@ -132,6 +132,16 @@ func (in *Options) DeepCopyInto(out *Options) {
 		*out = new(int32)
 		**out = **in
 	}
+	if in.UpscaleDelaySeconds != nil {
+		in, out := &in.UpscaleDelaySeconds, &out.UpscaleDelaySeconds
+		*out = new(int32)
+		**out = **in
+	}
+	if in.DownscaleDelaySeconds != nil {
+		in, out := &in.DownscaleDelaySeconds, &out.DownscaleDelaySeconds
+		*out = new(int32)
+		**out = **in
+	}
 	if in.ScaleToZero != nil {
 		in, out := &in.ScaleToZero, &out.ScaleToZero
 		*out = new(bool)

@@ -1,0 +1,293 @@
+package agent
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"go.uber.org/zap"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"k8s.io/apimachinery/pkg/types"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/setpoint/answertest"
+)
+
+// newTampered is a world of 4 replicas of 2 to 10, of which the service wants 5, and in
+// which what it answers is changed on its way. What the log says of it is as it should be.
+func newTampered(t *testing.T, tamper answertest.Change) (*world, Key) {
+	t.Helper()
+	w := newWorld(t, period)
+	w.loop.log = zap.NewNop()
+	w.workload("shop/web", 4, 50)
+	hpa := evaluatedHPA("shop", "web")
+	hpa.Spec.MinReplicas, hpa.Spec.MaxReplicas = new(int32(2)), 10
+	w.with(func() { w.tamper = tamper })
+	return w, w.add(hpa)
+}
+
+func TestAnswersThatCantBeOnesAreNotFollowed(t *testing.T) {
+	t.Parallel()
+	for _, tt := range answertest.Tamperings() {
+		t.Run(tt.Name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w, key := newTampered(t, tt.Change)
+				before := w.hpa(key).Status
+				time.Sleep(2 * period)
+				want(t, "calls", fmt.Sprint(w.calls()), "[]")
+				want(t, "replicas", w.count("shop/web"), 4)
+				want(t, "condition", w.able(key), "False "+ReasonAnswerRefused)
+				status := w.hpa(key).Status
+				want(t, "desired in the status", status.DesiredReplicas, before.DesiredReplicas)
+				want(t, "other conditions", len(status.Conditions), len(before.Conditions))
+				events := w.events()
+				want(t, "events", len(events), 1) // in several rounds
+				if !strings.HasPrefix(events[0], "Warning "+ReasonAnswerRefused+" ") || !strings.Contains(events[0], tt.Field+": ") {
+					t.Errorf("told %q, want that of %s", events[0], tt.Field)
+				}
+				if n := valueOf(t, w.loop.metrics.answersRefused.WithLabelValues(fieldLabel(tt.Field))); n < 2 {
+					t.Errorf("%v answers counted as refused for %s", n, tt.Field)
+				}
+				// And once it is right again all is well.
+				w.with(func() { w.tamper = nil })
+				time.Sleep(2 * period)
+				want(t, "replicas in the end", w.count("shop/web"), 5)
+				want(t, "condition in the end", w.able(key), "True ReadyForNewScale")
+			})
+		})
+	}
+}
+
+// Whichever field of an answer is lost or another one, the count is what it was or what
+// was really recommended.
+func TestNoFieldScalesWhenItIsLostOrFlipped(t *testing.T) {
+	t.Parallel()
+	var paths []string
+	collect(&paths, "", (&setpointv1.RecommendResponse{}).ProtoReflect().Descriptor(), 3)
+	if len(paths) < 30 {
+		t.Fatalf("only %d fields: %v", len(paths), paths)
+	}
+	for _, path := range paths {
+		for _, flip := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/flip=%t", path, flip), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					w, key := newTampered(t, func(a *setpointv1.RecommendResponse) {
+						harm(a.ProtoReflect(), strings.Split(path, "."), flip)
+					})
+					before := w.hpa(key).Status
+					time.Sleep(3 * period)
+					if n := w.count("shop/web"); n != 4 && n != 5 {
+						t.Errorf("scaled to %d", n)
+					}
+					status := w.hpa(key).Status
+					if n := status.DesiredReplicas; n != before.DesiredReplicas && n != 4 && n != 5 {
+						t.Errorf("the status wants %d", n)
+					}
+					if len(status.Conditions) < len(before.Conditions) {
+						t.Errorf("conditions are lost: %v", status.Conditions)
+					}
+				})
+			})
+		}
+	}
+}
+
+func collect(paths *[]string, prefix string, md protoreflect.MessageDescriptor, depth int) {
+	for i := range md.Fields().Len() {
+		fd := md.Fields().Get(i)
+		path := prefix + string(fd.Name())
+		*paths = append(*paths, path)
+		if fd.Message() != nil && depth > 1 && fd.Name() != "explanation" {
+			collect(paths, path+".", fd.Message(), depth-1)
+		}
+	}
+}
+
+// harm clears the field at the path, or makes another value of it; of lists, that of
+// the first element.
+func harm(m protoreflect.Message, path []string, flip bool) {
+	fd := m.Descriptor().Fields().ByName(protoreflect.Name(path[0]))
+	if len(path) > 1 {
+		switch {
+		case !m.Has(fd):
+		case fd.IsList():
+			harm(m.Mutable(fd).List().Get(0).Message(), path[1:], flip)
+		default:
+			harm(m.Mutable(fd).Message(), path[1:], flip)
+		}
+		return
+	}
+	if !flip || fd.IsList() || fd.IsMap() || fd.Message() != nil {
+		m.Clear(fd)
+		return
+	}
+	switch fd.Kind() {
+	case protoreflect.Int32Kind:
+		m.Set(fd, protoreflect.ValueOfInt32(int32(m.Get(fd).Int())+7))
+	case protoreflect.Int64Kind:
+		m.Set(fd, protoreflect.ValueOfInt64(-m.Get(fd).Int()-1))
+	case protoreflect.StringKind:
+		m.Set(fd, protoreflect.ValueOfString("\u00e4 "+m.Get(fd).String()))
+	default:
+		m.Clear(fd)
+	}
+}
+
+// An answer that was right for the question before is not for the next one.
+func TestAnAnswerCountsOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var first *setpointv1.RecommendResponse
+		w, key := newTampered(t, func(a *setpointv1.RecommendResponse) {
+			if first == nil {
+				first = proto.CloneOf(a)
+			}
+			proto.Reset(a)
+			proto.Merge(a, first)
+		})
+		settle()
+		want(t, "replicas", w.count("shop/web"), 5)
+		w.workload("shop/web", 4, 50) // as they were: the answer fits
+		time.Sleep(2 * period)
+		want(t, "replicas", w.count("shop/web"), 4)
+		want(t, "condition", w.able(key), "False "+ReasonAnswerRefused)
+	})
+}
+
+// What the service says of a report is checked as well, before it is a status.
+func TestReportsThatCantBeAnsweredSo(t *testing.T) {
+	t.Parallel()
+	for name, tamper := range map[string]func(*setpointv1.ReportScaleResponse){
+		"no status":     func(r *setpointv1.ReportScaleResponse) { r.Status = nil },
+		"another count": func(r *setpointv1.ReportScaleResponse) { r.Status.DesiredReplicas = 9 },
+		"what was none": func(r *setpointv1.ReportScaleResponse) { r.Status.CurrentReplicas = 9 },
+		"no reason":     func(r *setpointv1.ReportScaleResponse) { r.Status.Conditions[0].Reason = "" },
+		"no event":      func(r *setpointv1.ReportScaleResponse) { r.Events[0].Type = "" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w, key := newTampered(t, nil)
+				w.with(func() { w.tamperReport = tamper })
+				settle()
+				want(t, "calls", fmt.Sprint(w.calls()), "[scale shop/web 5 report APPLIED]")
+				want(t, "condition", w.able(key), "False "+ReasonAnswerRefused)
+				want(t, "desired in the status", w.hpa(key).Status.DesiredReplicas, 3)
+				want(t, "events", len(w.events()), 1)
+				time.Sleep(2 * period)
+				want(t, "condition in the next round", w.able(key), "True ReadyForNewScale")
+			})
+		})
+	}
+}
+
+// The service was away while an object was made again: neither its namesake's history,
+// nor the report that it is owed, nor its state are the new one's.
+func TestAnObjectIsMadeAgainWhileTheServiceIsAway(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, period)
+		w.loop.log = zap.NewNop()
+		w.workload("shop/web", 3, 50)
+		w.fault = func(call string, _ int) error {
+			if call == "report" {
+				return errAway
+			}
+			return nil
+		}
+		again := newHPA("shop", "web")
+		again.Spec.Behavior = nil // the downscale window holds what was recommended in it
+		first := again.DeepCopy()
+		w.add(first)
+		settle()
+		want(t, "replicas", w.count("shop/web"), 5)
+		w.with(func() { w.fault = func(string, int) error { return errAway } })
+		w.workload("shop/web", 2, 20)
+		key := w.add(again)
+		time.Sleep(2 * period)
+		w.calls()
+		told := len(w.events())
+		w.with(func() { w.fault = nil })
+		time.Sleep(2 * period)
+		want(t, "calls", fmt.Sprint(w.calls()), "[delete clusters/demo/namespaces/shop/targets/web delete clusters/demo/namespaces/shop/targets/web]")
+		want(t, "replicas, which its namesake's recommendation of 5 would raise", w.count("shop/web"), 2)
+		want(t, "events", strings.Join(w.events()[told:], "; "), "Normal RecommenderAvailable the recommender answers again")
+		want(t, "condition", w.able(key), "True ReadyForNewScale")
+	})
+}
+
+// An agent that has just started knows of no namesake; the service does.
+func TestAnObjectIsMadeAgainWhileTheAgentIsAway(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, period)
+		w.workload("shop/web", 3, 50)
+		hpa := evaluatedHPA("shop", "web")
+		hpa.Spec.Behavior = nil
+		hpa.UID = types.UID("first")
+		again := hpa.DeepCopy()
+		again.UID = types.UID("second")
+		key := w.add(hpa)
+		settle()
+		want(t, "replicas", w.count("shop/web"), 5)
+		w.loop.states.drop(key) // which is what a restart does
+		w.workload("shop/web", 2, 20)
+		w.add(again)
+		settle()
+		want(t, "replicas", w.count("shop/web"), 2)
+		_, requests := w.questions()
+		want(t, "uid that is asked with", requests[len(requests)-1].GetTargetUid(), "second")
+	})
+}
+
+// Whoever may write a status can't lock its object out.
+func TestABadStatusIsTaken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, period)
+		w.workload("shop/web", 4, 50)
+		hpa := evaluatedHPA("shop", "web")
+		conditions := hpa.Status.Conditions
+		conditions[0].Message = strings.Repeat("ä", 100_000)
+		conditions[1].Reason = strings.Repeat("x", 100_000)
+		for range 1000 {
+			hpa.Status.Conditions = append(hpa.Status.Conditions, conditions[0], conditions[1])
+			hpa.Status.Conditions[len(hpa.Status.Conditions)-1].Type = "Foo"
+		}
+		hpa.Status.CurrentReplicas, hpa.Status.DesiredReplicas = -1, -7
+		key := w.add(hpa)
+		time.Sleep(2 * period)
+		want(t, "replicas", w.count("shop/web"), 5)
+		want(t, "condition", w.able(key), "True ReadyForNewScale")
+		want(t, "conditions", len(w.hpa(key).Status.Conditions), 3)
+	})
+}
+
+func valueOf(t *testing.T, counter prometheus.Counter) float64 {
+	t.Helper()
+	var m dto.Metric
+	if err := counter.Write(&m); err != nil {
+		t.Fatal(err)
+	}
+	return m.GetCounter().GetValue()
+}
+
+// Two objects of one name and of both kinds have histories of their own while both are
+// only watched.
+func TestShadowsOfOneName(t *testing.T) {
+	t.Parallel()
+	names := map[string]bool{}
+	for _, source := range []Source{HPA, Autoscaler} {
+		for _, shadow := range []bool{true, false} {
+			names[(&object{key: Key{source, "shop", "web"}, shadow: shadow}).target("demo")] = true
+		}
+	}
+	want(t, "names", len(names), 3)
+}

@@ -1,0 +1,130 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// lease is a Lease in memory.
+type lease struct {
+	mu      sync.Mutex
+	record  *resourcelock.LeaderElectionRecord
+	version int
+}
+
+// candidate implements resourcelock.Interface for one of those who want the Lease.
+type candidate struct {
+	*lease
+	name string
+	seen int
+	dead bool // guarded by mu
+}
+
+func (c *candidate) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.dead:
+		return nil, nil, errors.New("killed")
+	case c.record == nil:
+		return nil, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "leases"}, "l")
+	}
+	c.seen = c.version
+	record := *c.record
+	raw, err := json.Marshal(record)
+	return &record, raw, err
+}
+
+func (c *candidate) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return c.Update(ctx, record)
+}
+
+func (c *candidate) Update(_ context.Context, record resourcelock.LeaderElectionRecord) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.dead || c.seen != c.version {
+		return errors.New("conflict")
+	}
+	c.version++
+	c.seen, c.record = c.version, &record
+	return nil
+}
+
+func (c *candidate) RecordEvent(string) {}
+func (c *candidate) Identity() string   { return c.name }
+func (c *candidate) Describe() string   { return c.name }
+
+// run takes part in the election until the context ends, and sends the name once elected.
+func (c *candidate) run(ctx context.Context, t *testing.T, e *Election, elected chan<- string) {
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: c, LeaseDuration: e.LeaseDuration, RenewDeadline: e.RenewDeadline, RetryPeriod: e.RetryPeriod,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(context.Context) { elected <- c.name }, OnStoppedLeading: func() {},
+		},
+	})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	elector.Run(ctx)
+}
+
+// Whenever a leader is killed, another one leads within what is promised.
+func TestFailoverIsWithinWhatIsPromised(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		election Election
+		promised time.Duration
+	}{
+		{"by default", Election{Name: "l"}, 23800 * time.Millisecond},
+		{"soon", Election{Name: "l", LeaseDuration: 8 * time.Second, RenewDeadline: 6 * time.Second, RetryPeriod: time.Second}, 12400 * time.Millisecond},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			options, err := Options{Cluster: "demo", Sources: []Source{HPA}, Election: &tt.election}.withDefaults()
+			if err != nil {
+				t.Fatal(err)
+			}
+			e := options.Election
+			want(t, "promise", e.MaxFailover(), tt.promised)
+			const turns = 300
+			var longest, sum time.Duration
+			for range turns {
+				synctest.Test(t, func(t *testing.T) {
+					l, elected := &lease{}, make(chan string, 2)
+					ctx, cancel := context.WithCancel(t.Context())
+					leader := &candidate{lease: l, name: "a"}
+					go leader.run(ctx, t, e, elected)
+					<-elected
+					go (&candidate{lease: l, name: "b"}).run(ctx, t, e, elected)
+					time.Sleep(time.Duration(rand.Int64N(int64(time.Minute))) + time.Minute)
+					l.mu.Lock()
+					leader.dead = true
+					l.mu.Unlock()
+					killed := time.Now()
+					want(t, "leader", <-elected, "b")
+					took := time.Since(killed)
+					longest, sum = max(longest, took), sum+took
+					cancel()
+				})
+			}
+			t.Logf("%s on average, %s at most, %s promised", sum/turns, longest, tt.promised)
+			if longest > tt.promised {
+				t.Errorf("a failover took %s, at most %s are promised", longest, tt.promised)
+			}
+			if longest < tt.promised-e.RetryPeriod-e.LeaseDuration/4 {
+				t.Errorf("no failover took longer than %s: the promise of %s says little", longest, tt.promised)
+			}
+		})
+	}
+}

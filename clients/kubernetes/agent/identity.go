@@ -1,0 +1,51 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"time"
+
+	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// identityTries is how often the cluster's UID is asked for at the start, startRetry apart.
+const identityTries = 3
+
+// isClusterUID matches what the service takes.
+var isClusterUID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// identify asks for the cluster's UID, by which the service notices that another cluster
+// uses the name of this one. "" if it is not to be had: the agent does without, and the
+// log says so.
+func (a *Agent) identify(ctx context.Context, ask func(context.Context) (string, error)) string {
+	for tried := 1; ; tried++ {
+		uid, err := ask(ctx)
+		if err == nil && !isClusterUID.MatchString(uid) {
+			err = fmt.Errorf("%q is no UID", uid)
+		} else if err == nil {
+			return uid
+		}
+		if tried < identityTries && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) && pause(ctx, startRetry) {
+			continue
+		}
+		if ctx.Err() == nil {
+			a.options.Log.Warn("the UID of the namespace kube-system can't be read: that another cluster uses the name of this one will not be noticed; does the agent have the right to get it?",
+				zap.String("cluster", a.options.Cluster), zap.Error(err))
+		}
+		return ""
+	}
+}
+
+// pause waits; false: the context ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

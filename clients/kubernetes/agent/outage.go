@@ -1,0 +1,165 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"k8s.io/client-go/rest"
+)
+
+// outage knows whether the API server answers, by what becomes of requests to it, and
+// logs when it no longer does and when it does again: once each, instead of what each
+// watch, round and renewal says.
+type outage struct {
+	log *zap.Logger
+
+	mu sync.Mutex
+	// since is when the first of those requests failed that were not answered since the
+	// last answer; zero: none. Guarded by mu.
+	since time.Time
+	// told says that the log has it. Guarded by mu.
+	told bool
+}
+
+// outageAfter is how long requests go without any answer before the log says so: one that
+// fails is nothing.
+const outageAfter = time.Second
+
+// wrap watches a transport.
+func (o *outage) wrap(next http.RoundTripper) http.RoundTripper { return outageTransport{o, next} }
+
+type outageTransport struct {
+	*outage
+	next http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t outageTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	began := time.Now()
+	response, err := t.next.RoundTrip(req)
+	switch {
+	case err == nil:
+		t.answered()
+	case !errors.Is(err, context.Canceled):
+		t.failed(began, err)
+	}
+	return response, err
+}
+
+// WrappedRoundTripper lets client-go find what lies beneath.
+func (t outageTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
+
+func (o *outage) failed(began time.Time, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.since.IsZero() {
+		o.since = began
+	}
+	if o.told || time.Since(o.since) < outageAfter {
+		return
+	}
+	o.told = true
+	o.log.Warn("the API server does not answer; nothing is scaled until it does", zap.Time("since", o.since), zap.Error(err))
+}
+
+func (o *outage) answered() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.told {
+		o.log.Info("the API server answers again", zap.Duration("after", time.Since(o.since)))
+	}
+	o.since, o.told = time.Time{}, false
+}
+
+// unreached tells whether an error says that the API server did not answer, which the
+// outage tells of, or that nobody waited for it to.
+func unreached(err error) bool {
+	var request *url.Error
+	var network net.Error
+	return errors.As(err, &request) || errors.As(err, &network) ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+}
+
+// level is the level at which the log has what goes wrong with an object: for debugging
+// while the API server is away, since that is told, and where it did not answer this once.
+func (o *outage) level(level zapcore.Level, err error) zapcore.Level {
+	if o == nil {
+		return level
+	}
+	if unreached(err) {
+		return zapcore.DebugLevel
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.since.IsZero() {
+		return level
+	}
+	return zapcore.DebugLevel
+}
+
+// How an agent that starts waits for the API server: so an outage does not end it again
+// and again, with ever longer pauses in between.
+const (
+	startRetry = time.Second
+	startWait  = 10 * time.Minute
+)
+
+// awaitServer waits until the API server answers anything, for a bounded time. What does
+// not pass by itself, such as a certificate that is not trusted, ends it at once.
+func awaitServer(ctx context.Context, config *rest.Config) error {
+	connections, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return fmt.Errorf("cannot connect to the cluster: %w", err)
+	}
+	server, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return fmt.Errorf("cannot connect to the cluster: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, startWait)
+	defer cancel()
+	for {
+		err := ping(ctx, connections, server.JoinPath("version").String())
+		if err == nil {
+			return nil
+		}
+		if !passes(err) {
+			return fmt.Errorf("cannot connect to the cluster: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("cannot connect to the cluster: %w", err)
+		case <-time.After(startRetry):
+		}
+	}
+}
+
+// ping asks and does not care for what is answered.
+func ping(ctx context.Context, connections *http.Client, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return err
+	}
+	response, err := connections.Do(req)
+	if err != nil {
+		return err
+	}
+	return response.Body.Close()
+}
+
+// passes tells whether an error is one of a server or a network that is away.
+func passes(err error) bool {
+	var connection *net.OpError
+	var network net.Error
+	return errors.As(err, &connection) || errors.As(err, &network) && network.Timeout() || errors.Is(err, io.EOF)
+}

@@ -1,0 +1,313 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	stdlog "log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/store/memory"
+)
+
+// apiServer serves HorizontalPodAutoscalers with their scales, no pods, and Leases, as
+// an API server does.
+type apiServer struct {
+	*httptest.Server
+	// away has each request end without an answer.
+	away atomic.Bool
+
+	mu       sync.Mutex
+	hpas     []autoscalingv2.HorizontalPodAutoscaler
+	leases   map[string]*coordinationv1.Lease
+	version  int
+	statuses int
+}
+
+func newAPIServer(t *testing.T, objects int) *apiServer {
+	t.Helper()
+	s := &apiServer{leases: map[string]*coordinationv1.Lease{}}
+	for i := range objects {
+		hpa := evaluatedHPA("shop", fmt.Sprintf("web-%02d", i))
+		hpa.UID, hpa.ResourceVersion = "u", "1"
+		s.hpas = append(s.hpas, *hpa)
+	}
+	s.Server = httptest.NewServer(s)
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return s
+}
+
+// vanish ends all connections and answers no more, or answers again.
+func (s *apiServer) vanish(away bool) {
+	s.away.Store(away)
+	s.CloseClientConnections()
+}
+
+func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.away.Load() {
+		panic(http.ErrAbortHandler)
+	}
+	if r.URL.Query().Get("sendInitialEvents") != "" { // as servers of before do
+		http.Error(w, "", http.StatusUnprocessableEntity)
+		return
+	}
+	s.mu.Lock()
+	answer, code := s.answer(r)
+	s.mu.Unlock()
+	if r.URL.Query().Get("watch") != "" {
+		w.WriteHeader(http.StatusOK)
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+func (s *apiServer) answer(r *http.Request) (any, int) {
+	path := r.URL.Path
+	last := path[strings.LastIndexByte(path, '/')+1:]
+	resources := func(version string, all ...metav1.APIResource) (any, int) {
+		return metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: version, APIResources: all}, 200
+	}
+	switch {
+	case path == "/api":
+		return metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}}, 200
+	case path == "/apis":
+		list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
+		for _, version := range []string{"apps/v1", "autoscaling/v2"} {
+			v := metav1.GroupVersionForDiscovery{GroupVersion: version, Version: version[strings.IndexByte(version, '/')+1:]}
+			list.Groups = append(list.Groups, metav1.APIGroup{Name: version[:strings.IndexByte(version, '/')], Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v})
+		}
+		return list, 200
+	case path == "/api/v1":
+		return resources("v1", metav1.APIResource{Name: "pods", Kind: "Pod", Namespaced: true, Verbs: metav1.Verbs{"list", "watch"}})
+	case path == "/apis/apps/v1":
+		return resources("apps/v1", metav1.APIResource{Name: "deployments", Kind: "Deployment", Namespaced: true, Verbs: metav1.Verbs{"get", "list", "watch"}},
+			metav1.APIResource{Name: "deployments/scale", Group: "autoscaling", Version: "v1", Kind: "Scale", Namespaced: true, Verbs: metav1.Verbs{"get", "update"}})
+	case path == "/apis/autoscaling/v2":
+		return resources("autoscaling/v2", metav1.APIResource{Name: "horizontalpodautoscalers", Kind: "HorizontalPodAutoscaler", Namespaced: true, Verbs: metav1.Verbs{"get", "list", "watch"}})
+	case path == "/api/v1/namespaces/kube-system":
+		return metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{Kind: "PartialObjectMetadata", APIVersion: "meta.k8s.io/v1"},
+			ObjectMeta: metav1.ObjectMeta{Name: last, UID: "uid-of-the-cluster"}}, 200
+	case last == "pods":
+		return map[string]any{"kind": "PodList", "apiVersion": "v1", "metadata": map[string]string{"resourceVersion": "1"}, "items": []any{}}, 200
+	case last == "horizontalpodautoscalers":
+		return autoscalingv2.HorizontalPodAutoscalerList{TypeMeta: metav1.TypeMeta{Kind: "HorizontalPodAutoscalerList", APIVersion: "autoscaling/v2"}, ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: s.hpas}, 200
+	case last == "scale":
+		return autoscalingv1.Scale{
+			TypeMeta: metav1.TypeMeta{Kind: "Scale", APIVersion: "autoscaling/v1"}, ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: strings.Split(path, "/")[6], ResourceVersion: "1"},
+			Spec: autoscalingv1.ScaleSpec{Replicas: 3}, Status: autoscalingv1.ScaleStatus{Replicas: 3, Selector: "app=web"},
+		}, 200
+	case last == "status":
+		s.statuses++
+		for _, hpa := range s.hpas {
+			if strings.Contains(path, "/"+hpa.Name+"/") {
+				hpa.TypeMeta = metav1.TypeMeta{Kind: "HorizontalPodAutoscaler", APIVersion: "autoscaling/v2"}
+				return hpa, 200
+			}
+		}
+	case last == "events":
+		return corev1.Event{TypeMeta: metav1.TypeMeta{Kind: "Event", APIVersion: "v1"}}, 201
+	case strings.HasPrefix(path, "/apis/external.metrics.k8s.io/"):
+		return v1beta1.ExternalMetricValueList{TypeMeta: metav1.TypeMeta{Kind: "ExternalMetricValueList", APIVersion: "external.metrics.k8s.io/v1beta1"},
+			Items: []v1beta1.ExternalMetricValue{{MetricName: "queue", Value: resource.MustParse("30")}}}, 200
+	case strings.Contains(path, "/leases"):
+		return s.lease(r, last)
+	}
+	return metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Message: "not found", Code: 404}, 404
+}
+
+func (s *apiServer) lease(r *http.Request, name string) (any, int) {
+	s.version++
+	lease := &coordinationv1.Lease{}
+	switch r.Method {
+	case http.MethodGet:
+		if lease = s.leases[name]; lease == nil {
+			return metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: 404}, 404
+		}
+	case http.MethodPost, http.MethodPut:
+		_ = json.NewDecoder(r.Body).Decode(lease)
+		lease.ResourceVersion = fmt.Sprint(s.version)
+		s.leases[lease.Name] = lease
+	}
+	lease.TypeMeta = metav1.TypeMeta{Kind: "Lease", APIVersion: "coordination.k8s.io/v1"}
+	return lease, 200
+}
+
+// direct is a service without a network.
+type direct struct {
+	service setpointv1.RecommendationServiceServer
+	asked   atomic.Int64
+	// cluster is the UID with which was asked last.
+	cluster atomic.Value
+}
+
+func (d *direct) Recommend(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
+	d.cluster.Store(req.GetClusterUid())
+	d.asked.Add(1)
+	// However busy the machine is, it is not taken for away.
+	return d.service.Recommend(context.WithoutCancel(ctx), req)
+}
+
+func (d *direct) ReportScale(ctx context.Context, req *setpointv1.ReportScaleRequest) (*setpointv1.ReportScaleResponse, error) {
+	return d.service.ReportScale(ctx, req)
+}
+
+func (d *direct) DeleteIncarnation(context.Context, *setpointv1.DeleteTargetRequest) error {
+	return nil
+}
+
+func newDirect(t *testing.T) *direct {
+	t.Helper()
+	engine := memory.New(memory.Options{})
+	srv, err := server.New(engine, engine, server.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		srv.Close()
+		_ = engine.Close()
+	})
+	return &direct{service: srv.Recommendations()}
+}
+
+// await waits for something that takes real time.
+func await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within two minutes: %s", what)
+		}
+	}
+}
+
+// run runs an agent with a log until the test ends, and returns what ends with it.
+func runAgent(t *testing.T, s *apiServer, service *direct, election *Election) (logged *observer.ObservedLogs, ended chan error) {
+	t.Helper()
+	core, logged := observer.New(zapcore.InfoLevel)
+	log := zap.New(core)
+	libraryLog.Store(log.Named("kubernetes"))
+	a, err := New(&rest.Config{Host: s.URL, QPS: -1}, Service{Calls: service}, Options{
+		Sources: []Source{HPA},
+		Cluster: "demo", SyncPeriod: time.Second, RequestTimeout: 5 * time.Second, Log: log, Election: election,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended, done := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(done)
+		ended <- a.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+		if t.Failed() {
+			for _, line := range logged.All() {
+				t.Log(line.Level, line.Message, line.ContextMap())
+			}
+		}
+		libraryLog.Store(nil)
+	})
+	return logged, ended
+}
+
+// quiet asks that the log has nothing but those lines, in that order.
+func quiet(t *testing.T, logged *observer.ObservedLogs, wanted ...string) {
+	t.Helper()
+	var lines []string
+	for _, line := range logged.All() {
+		if line.Level >= zapcore.WarnLevel || strings.Contains(line.Message, "API server") {
+			lines = append(lines, line.Level.String()+" "+line.Message)
+			t.Log(line.Message, line.ContextMap())
+		}
+	}
+	if strings.Join(lines, "\n") != strings.Join(wanted, "\n") {
+		t.Errorf("the log has\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(wanted, "\n"))
+	}
+}
+
+const (
+	lineAway = "warn the API server does not answer; nothing is scaled until it does"
+	lineBack = "info the API server answers again"
+)
+
+// While the API server is away a leader gives up its Lease and ends, and says so; and
+// the log is not full of what everything that asks has to say.
+func TestTheAPIServerIsAwayLongerThanTheLease(t *testing.T) {
+	s, service := newAPIServer(t, 20), newDirect(t)
+	logged, ended := runAgent(t, s, service, &Election{
+		Namespace: "shop", Name: "agents", LeaseDuration: 12 * time.Second, RenewDeadline: 8 * time.Second, RetryPeriod: 500 * time.Millisecond,
+	})
+	await(t, "all are asked about twice", func() bool { return service.asked.Load() > 40 })
+	logged.TakeAll()
+	s.vanish(true)
+	err := <-ended
+	want(t, "error", fmt.Sprint(err), "leadership lost: the Lease agents could not be renewed within 8s, so that another agent may act; this one has to be started anew")
+	quiet(t, logged, lineAway)
+	leftBehind = append(leftBehind, goleak.IgnoreCurrent())
+}
+
+// An agent without an election goes on when the API server is back, and one that starts
+// waits for it.
+func TestTheAPIServerComesBack(t *testing.T) {
+	s, service := newAPIServer(t, 20), newDirect(t)
+	s.vanish(true)
+	logged, ended := runAgent(t, s, service, nil)
+	await(t, "told", func() bool { return logged.Len() > 0 })
+	s.vanish(false)
+	await(t, "all are asked about twice", func() bool { return service.asked.Load() > 40 })
+	quiet(t, logged, lineAway, lineBack)
+	logged.TakeAll()
+	s.vanish(true)
+	await(t, "told again", func() bool { return logged.Len() > 0 })
+	time.Sleep(3 * time.Second)
+	s.vanish(false)
+	asked := service.asked.Load()
+	await(t, "all are asked about again", func() bool { return service.asked.Load() > asked+40 })
+	quiet(t, logged, lineAway, lineBack)
+	select {
+	case err := <-ended:
+		t.Errorf("it ended: %v", err)
+	default:
+	}
+}
+
+// What waiting does not help with ends a start at once.
+func TestAStartDoesNotWaitForWhatDoesNotPass(t *testing.T) {
+	s := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(s.Close)
+	s.Config.ErrorLog = stdlog.New(io.Discard, "", 0)
+	err := awaitServer(t.Context(), &rest.Config{Host: s.URL})
+	if err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("got %v, want that the certificate is not trusted", err)
+	}
+}

@@ -1,0 +1,97 @@
+package agent
+
+import (
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
+)
+
+// Standing is how an agent that serves both sources takes an autoscaler, beside the
+// others of its namespace.
+type Standing struct {
+	// Waits is why the agent leaves the workload alone, "" if it does not: another
+	// autoscaler has it.
+	Waits string
+	// Counted are the other autoscalers that must not have pods of this one: those that
+	// act for one that acts, shadows for a shadow. For one that waits they are those that
+	// would count if it did not.
+	Counted []*autoscalingv2.HorizontalPodAutoscaler
+}
+
+// StandingOf returns the standing of a HorizontalPodAutoscaler or an Autoscaler among
+// those of its namespace, which may include itself.
+func StandingOf(stored client.Object, hpas []autoscalingv2.HorizontalPodAutoscaler, autoscalers []v1.Autoscaler) Standing {
+	all := make([]*object, 0, len(hpas)+len(autoscalers))
+	for i := range hpas {
+		all = append(all, objectOfHPA(&hpas[i], settings{}))
+	}
+	for i := range autoscalers {
+		all = append(all, objectOfAutoscaler(&autoscalers[i], settings{period: minSyncPeriod}))
+	}
+	o := objectOf(stored)
+	if o == nil {
+		return Standing{}
+	}
+	standing := Standing{Waits: rivalOf(o, hpas, autoscalers, false)}
+	for _, other := range all {
+		switch {
+		case other.key.Namespace != o.key.Namespace || other.key.Name == o.key.Name:
+		case other.shadow != o.shadow || other.problem != nil || rivalOf(other, hpas, autoscalers, false) != "":
+			// It is not evaluated, or not with the same reader.
+		case standing.Waits != "" && scalesSame(other, o):
+		default:
+			standing.Counted = append(standing.Counted, other.autoscaler)
+		}
+	}
+	return standing
+}
+
+func objectOf(stored client.Object) *object {
+	switch stored := stored.(type) {
+	case *v1.Autoscaler:
+		return objectOfAutoscaler(stored, settings{period: minSyncPeriod})
+	case *autoscalingv2.HorizontalPodAutoscaler:
+		return objectOfHPA(stored, settings{})
+	}
+	return nil
+}
+
+// rivalOf returns the autoscaler of the namespace that keeps the object from being
+// scaled, none: "". A shadow has no rivals: it is there to watch one. Nor has a
+// HorizontalPodAutoscaler: the built-in controller, or this agent, goes by it whatever we
+// think. An Autoscaler gives way to one, and to an older Autoscaler. allShadows says that
+// no Autoscaler acts.
+func rivalOf(o *object, hpas []autoscalingv2.HorizontalPodAutoscaler, autoscalers []v1.Autoscaler, allShadows bool) string {
+	if o.shadow || o.key.Source != Autoscaler {
+		return ""
+	}
+	target := scaleTarget(o.autoscaler.Spec.ScaleTargetRef)
+	scales := ""
+	for i := range hpas {
+		hpa := &hpas[i]
+		key := Key{HPA, hpa.Namespace, hpa.Name}
+		switch {
+		case hpa.Namespace != o.key.Namespace:
+		case hpa.Name == o.key.Name:
+			return key.String() + " has its name"
+		case scales == "" && scaleTarget(hpa.Spec.ScaleTargetRef) == target:
+			scales = key.String() + " scales " + referenceOf(o)
+		}
+	}
+	if scales != "" || allShadows {
+		return scales
+	}
+	for i := range autoscalers {
+		other := &autoscalers[i]
+		if other.Namespace == o.key.Namespace && other.Name != o.key.Name && !other.Spec.Shadow &&
+			scaleTarget(other.Spec.ScaleTargetRef) == target && isOlder(other, o.autoscaler) {
+			return Key{Autoscaler, other.Namespace, other.Name}.String() + ", which is older, scales " + referenceOf(o)
+		}
+	}
+	return ""
+}
+
+func scalesSame(a, b *object) bool {
+	return scaleTarget(a.autoscaler.Spec.ScaleTargetRef) == scaleTarget(b.autoscaler.Spec.ScaleTargetRef)
+}

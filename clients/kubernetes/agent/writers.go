@@ -1,0 +1,220 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Names under which the API server keeps who wrote a field.
+const (
+	// fieldManager is every agent's.
+	fieldManager = "setpoint-agent"
+	// builtInManager is the built-in controller's, as a part of its controller manager.
+	builtInManager = "kube-controller-manager"
+	// oldManagers are those of which there are too many to keep them apart.
+	oldManagers = "ancient-changes"
+)
+
+// rivalQuiet is how long nobody else must have written a status before the agent acts
+// on an object again; two rounds of the object if that is longer.
+const rivalQuiet = 5 * time.Minute
+
+// rivalWarnings is the time between two warnings in the log, of all objects together.
+const rivalWarnings = 5 * time.Minute
+
+// keepStatusWriters leaves of the managed fields of a HorizontalPodAutoscaler who wrote
+// its status and when: what is in each is most of an object's size. It is a transform of
+// the cache.
+func keepStatusWriters(stored any) (any, error) {
+	hpa, ok := stored.(*autoscalingv2.HorizontalPodAutoscaler)
+	if !ok {
+		return stored, nil
+	}
+	var kept []metav1.ManagedFieldsEntry
+	for _, f := range hpa.ManagedFields {
+		if f.Subresource == "status" {
+			kept = append(kept, metav1.ManagedFieldsEntry{Manager: f.Manager, Operation: f.Operation, Time: f.Time, Subresource: f.Subresource})
+		}
+	}
+	hpa.ManagedFields = kept
+	return hpa, nil
+}
+
+// lastWriter returns who but an agent wrote a status last, and when by the API server's
+// clock; nobody: "".
+func lastWriter(hpa *autoscalingv2.HorizontalPodAutoscaler) (manager string, at time.Time) {
+	for i := range hpa.ManagedFields {
+		f := &hpa.ManagedFields[i]
+		if f.Subresource != "status" || f.Manager == fieldManager || f.Manager == oldManagers || f.Time == nil {
+			continue
+		}
+		if manager == "" || f.Time.After(at) || f.Time.Time.Equal(at) && f.Manager == builtInManager {
+			manager, at = f.Manager, f.Time.Time
+		}
+	}
+	return manager, at
+}
+
+// rivalry is what is known of another who writes the status of an object.
+type rivalry struct {
+	// looked says that there was a first look: who wrote before it may have gone.
+	looked bool
+	// wrote is when another wrote last, by the API server's clock.
+	wrote time.Time
+	// manager is who wrote since the first look, noticed when that was seen, by ours.
+	manager string
+	noticed time.Time
+	// certain says that it is a controller: the built-in one by its name, any other by
+	// coming again. A person, or whoever clears a status, writes once.
+	certain bool
+}
+
+// quietOf is how long nobody else must have written the status of an object of that
+// period.
+func quietOf(period time.Duration) time.Duration { return max(rivalQuiet, 2*period) }
+
+// look takes in an object as it is now, and tells whether another has written its status
+// since the last look.
+func (v *rivalry) look(now time.Time, o *object) (written bool) {
+	hpa, ok := o.stored.(*autoscalingv2.HorizontalPodAutoscaler)
+	if !ok || o.shadow {
+		// Nobody else writes to an Autoscaler; of a shadow it is what others should do.
+		*v = rivalry{}
+		return false
+	}
+	quiet := quietOf(o.period)
+	if v.certain && now.Sub(v.noticed) >= quiet {
+		v.certain = false
+	}
+	manager, at := lastWriter(hpa)
+	first := !v.looked
+	v.looked = true
+	if !at.After(v.wrote) {
+		return false
+	}
+	v.wrote = at
+	if first {
+		return false
+	}
+	again := !v.noticed.IsZero() && now.Sub(v.noticed) < quiet
+	v.manager, v.noticed = manager, now
+	v.certain = v.certain || again || manager == builtInManager
+	return true
+}
+
+// rivals tells of the rivals of all objects.
+type rivals struct {
+	metrics *metrics
+	log     *zap.Logger
+	// keepOn makes the agent act nevertheless.
+	keepOn bool
+
+	mu      sync.Mutex
+	objects int       // that have one; guarded by mu
+	warned  time.Time // guarded by mu
+}
+
+// notice looks at an object before its round.
+func (l *rivals) notice(st *state, o *object) {
+	now, was := time.Now(), st.rivalry.certain
+	if st.rivalry.look(now, o) {
+		l.metrics.rivalWrites.Inc()
+		if st.rivalry.certain {
+			defer l.warn(now, st, o)
+		}
+	}
+	if is := st.rivalry.certain; is != was {
+		l.count(is)
+		if !is {
+			l.log.Info("nobody else has written the status for a while, acting again", zap.Stringer("object", o.key))
+		}
+	}
+}
+
+// forget drops what is known of an object.
+func (l *rivals) forget(st *state) {
+	if st.rivalry.certain {
+		l.count(false)
+	}
+	st.rivalry = rivalry{}
+}
+
+func (l *rivals) count(more bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if more {
+		l.objects++
+	} else {
+		l.objects--
+	}
+	l.metrics.rivalObjects.Set(float64(l.objects))
+}
+
+// warn writes to the log, now and then: there may be as many rivals as objects.
+func (l *rivals) warn(now time.Time, st *state, o *object) {
+	l.mu.Lock()
+	objects, soon := l.objects, !l.warned.IsZero() && now.Sub(l.warned) < rivalWarnings
+	if !soon {
+		l.warned = now
+	}
+	l.mu.Unlock()
+	if soon {
+		return
+	}
+	l.log.Warn("another controller writes the status of HorizontalPodAutoscalers that this agent acts on; is the built-in controller still on (kube-controller-manager --controllers=*,-horizontal-pod-autoscaler-controller switches it off)?",
+		zap.String("manager", st.rivalry.manager), zap.Stringer("object", o.key), zap.Int("objects", objects), zap.Bool("givesWay", !l.keepOn))
+}
+
+// giveWay leaves an object to another controller that acts on it, "" if there is none.
+// Nothing but the condition is written: what else the status says is the other's.
+func (r *round) giveWay(ctx context.Context) string {
+	if !r.st.rivalry.certain || r.rivals.keepOn {
+		return ""
+	}
+	r.reader.Forget(r.o.key.Namespace, r.o.key.Name)
+	r.write(ctx, &statusUpdate{status: statusOf(r.stored())})
+	return outcomeGaveWay
+}
+
+// withRivalry returns the status of a HorizontalPodAutoscaler with the condition
+// ConflictingController if it has a rival, without it if it has none. The status given is
+// not changed.
+func (r *round) withRivalry(status *autoscalingv2.HorizontalPodAutoscalerStatus) *autoscalingv2.HorizontalPodAutoscalerStatus {
+	had := conditionOf(statusOf(r.stored()), ConflictingController)
+	is := r.st.rivalry.certain
+	if !is && conditionOf(status, ConflictingController) == nil {
+		return status
+	}
+	next := status.DeepCopy()
+	next.Conditions = slices.DeleteFunc(next.Conditions, func(c autoscalingv2.HorizontalPodAutoscalerCondition) bool {
+		return c.Type == ConflictingController
+	})
+	if !is {
+		return next
+	}
+	since := metav1.NewTime(r.st.rivalry.noticed).Rfc3339Copy()
+	if had != nil && had.Status == corev1.ConditionTrue {
+		since = had.LastTransitionTime
+	}
+	next.Conditions = append(next.Conditions, autoscalingv2.HorizontalPodAutoscalerCondition{
+		Type: ConflictingController, Status: corev1.ConditionTrue, Reason: ReasonStatusWrittenByAnother,
+		Message: r.rivalryMessage(), LastTransitionTime: since,
+	})
+	return next
+}
+
+func (r *round) rivalryMessage() string {
+	text := fmt.Sprintf("%q writes the status of this object, too; is the built-in controller still on? ", r.st.rivalry.manager)
+	if r.rivals.keepOn {
+		return text + "Setpoint goes on nevertheless, as --on-rival says"
+	}
+	return text + fmt.Sprintf("Setpoint gives way, and acts again when nobody else has written it for %s", quietOf(r.o.period))
+}

@@ -1,0 +1,37 @@
+package cluster
+
+import (
+	"context"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// reviewTimeout bounds a question about rights.
+const reviewTimeout = 15 * time.Second
+
+var _ Access = (*Clients)(nil)
+
+// MayWatch implements Access: it asks the API server, which lets every account ask about
+// itself, by SelfSubjectAccessReviews.
+func (c *Clients) MayWatch(ctx context.Context, resource schema.GroupVersionResource, namespace string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
+	defer cancel()
+	for _, verb := range []string{"list", "watch"} {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: namespace, Verb: verb, Group: resource.Group, Version: resource.Version, Resource: resource.Resource,
+			},
+		}}
+		answer, err := c.reviews.Create(ctx, review, metav1.CreateOptions{})
+		if err != nil {
+			return false, err
+		}
+		if !answer.Status.Allowed {
+			return false, nil
+		}
+	}
+	return true, nil
+}

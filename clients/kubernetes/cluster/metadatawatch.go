@@ -1,0 +1,122 @@
+package cluster
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/tools/cache"
+)
+
+const (
+	// distrust is how long what is watched of a resource is not used after its watch
+	// failed: longer than an informer pauses between two attempts.
+	distrust = time.Minute
+	// firstRefusal and lastRefusal are how long nothing is asked after a refusal: it
+	// doubles with each.
+	firstRefusal = time.Minute
+	lastRefusal  = time.Hour
+)
+
+// metadataWatch watches the objects of one resource while the caller may.
+type metadataWatch struct {
+	client    metadata.Interface
+	access    Access // may be nil
+	resource  schema.GroupVersionResource
+	namespace string
+	// ended is closed when the watch has.
+	ended chan struct{}
+
+	mu sync.Mutex
+	// informer is nil while nothing is watched. Guarded by mu.
+	informer cache.SharedIndexInformer
+	// failed is when the watch last failed. Guarded by mu.
+	failed time.Time
+}
+
+// run watches until the context ends. An informer that is refused would ask on for ever,
+// several times a minute: it is ended, and begun anew after a pause.
+func (w *metadataWatch) run(ctx context.Context) {
+	defer close(w.ended)
+	for pause := firstRefusal; ; pause = min(2*pause, lastRefusal) {
+		if w.mayWatch(ctx) {
+			began := time.Now()
+			w.watch(ctx)
+			if time.Since(began) > lastRefusal {
+				pause = firstRefusal
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// mayWatch tells whether it is worth trying: it is where nobody can tell.
+func (w *metadataWatch) mayWatch(ctx context.Context) bool {
+	if w.access == nil {
+		return true
+	}
+	may, err := w.access.MayWatch(ctx, w.resource, w.namespace)
+	return may || err != nil
+}
+
+// watch runs an informer until it is refused or the context ends.
+func (w *metadataWatch) watch(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	informer := metadatainformer.NewFilteredMetadataInformer(w.client, w.resource, w.namespace, 0, cache.Indexers{}, nil).Informer()
+	// Both fail only for an informer that was started.
+	_ = informer.SetTransform(onlyVersion)
+	_ = informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.failed = time.Now()
+		if refuses(err) {
+			cancel()
+		}
+	})
+	w.use(informer)
+	defer w.use(nil)
+	informer.RunWithContext(ctx)
+}
+
+func (w *metadataWatch) use(informer cache.SharedIndexInformer) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.informer = informer
+}
+
+// refuses tells whether a resource can't be watched, rather than not just now.
+func refuses(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
+}
+
+// trusted returns what is watched, nil if it can't be relied on: it has not been read yet,
+// or the watch failed lately.
+func (w *metadataWatch) trusted() cache.Indexer {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.informer == nil || !w.informer.HasSynced() || !w.failed.IsZero() && time.Since(w.failed) < distrust {
+		return nil
+	}
+	return w.informer.GetIndexer()
+}
+
+// onlyVersion keeps what ResourceVersion looks for.
+func onlyVersion(object any) (any, error) {
+	full, ok := object.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return object, nil
+	}
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Name: full.Name, Namespace: full.Namespace, ResourceVersion: full.ResourceVersion,
+	}}, nil
+}

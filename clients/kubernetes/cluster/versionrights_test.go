@@ -1,0 +1,270 @@
+package cluster_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata/fake"
+	k8stesting "k8s.io/client-go/testing"
+
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
+)
+
+// rights are an account's, as it asks about them and as it meets them.
+type rights struct {
+	mu sync.Mutex
+	// may is whether it may list and watch. Guarded by mu.
+	may bool
+	// unknown is what it is told in place of that when it asks. Guarded by mu.
+	unknown error
+	// asked and listed are the namespaces that it was about. Guarded by mu.
+	asked, listed []string
+	// watches that were begun. Guarded by mu.
+	watches []*watch.RaceFreeFakeWatcher
+}
+
+// MayWatch implements cluster.Access.
+func (r *rights) MayWatch(_ context.Context, _ schema.GroupVersionResource, namespace string) (bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asked = append(r.asked, namespace)
+	return r.may && r.unknown == nil, r.unknown
+}
+
+// meet refuses or lets through what the client asks.
+func (r *rights) meet(action k8stesting.Action) (bool, runtime.Object, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.listed = append(r.listed, action.GetNamespace())
+	if !r.may {
+		return true, nil, apierrors.NewForbidden(deployments, "", errors.New("no rights"))
+	}
+	return false, nil, nil
+}
+
+// watch begins a watch of nothing, or refuses it.
+func (r *rights) watch(k8stesting.Action) (bool, watch.Interface, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.may {
+		return true, nil, apierrors.NewForbidden(deployments, "", errors.New("no rights"))
+	}
+	w := watch.NewRaceFreeFake()
+	r.watches = append(r.watches, w)
+	return true, w, nil
+}
+
+// withdraw takes the rights away; watches end, as they do after some minutes.
+func (r *rights) withdraw() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.may = false
+	for _, w := range r.watches {
+		w.Stop()
+	}
+}
+
+func (r *rights) allow(may bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.may = may
+}
+
+func (r *rights) counts() (asked, listed int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.asked), len(r.listed)
+}
+
+// within runs a test in a bubble with versions that are watched by an account of these
+// rights, and one deployment, shop/web.
+func (r *rights) within(t *testing.T, namespaces []string, test func(t *testing.T, versions *cluster.MetadataVersions)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		scheme := fake.NewTestScheme()
+		if err := metav1.AddMetaToScheme(scheme); err != nil {
+			t.Fatal(err)
+		}
+		client := fake.NewSimpleMetadataClient(scheme, deployment("7"))
+		client.PrependReactor("list", "deployments", r.meet)
+		client.PrependWatchReactor("deployments", r.watch)
+		mapper := meta.NewDefaultRESTMapper(nil)
+		mapper.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)
+		ctx, cancel := context.WithCancel(context.Background())
+		versions := cluster.NewMetadataVersions(ctx, client, mapper, cluster.VersionOptions{Namespaces: namespaces, Access: r})
+		defer func() {
+			cancel()
+			versions.Wait()
+		}()
+		test(t, versions)
+	})
+}
+
+// after lets time pass, with a question every round as a cache of scales has one, and
+// returns whether the last one had an answer.
+func after(versions *cluster.MetadataVersions, d time.Duration) bool {
+	for range int(d / (15 * time.Second)) {
+		versions.ResourceVersion(deployments, "shop", "web")
+		time.Sleep(15 * time.Second)
+		synctest.Wait()
+	}
+	_, ok := versions.ResourceVersion(deployments, "shop", "web")
+	return ok
+}
+
+func TestNothingIsWatchedWithoutRights(t *testing.T) {
+	t.Parallel()
+	r := &rights{}
+	r.within(t, nil, func(t *testing.T, versions *cluster.MetadataVersions) {
+		if after(versions, 24*time.Hour) {
+			t.Error("it knows a version that it can't have read")
+		}
+		asked, listed := r.counts()
+		if listed > 0 {
+			t.Errorf("%d lists that are refused", listed)
+		}
+		// Pauses of 1, 2, 4 … 60 minutes.
+		if asked < 20 || asked > 32 {
+			t.Errorf("asked %d times in a day whether it may", asked)
+		}
+		r.allow(true)
+		if !after(versions, time.Hour+time.Minute) {
+			t.Error("rights that were given are not used after an hour")
+		}
+	})
+}
+
+// Where an account can't ask about itself it tries, but not for ever several times a minute.
+func TestRefusedListsGetFewer(t *testing.T) {
+	t.Parallel()
+	r := &rights{unknown: errors.New("no reviews here")}
+	r.within(t, nil, func(t *testing.T, versions *cluster.MetadataVersions) {
+		if after(versions, 24*time.Hour) {
+			t.Error("it knows a version that it can't have read")
+		}
+		_, first := r.counts()
+		if first == 0 || first > 64 {
+			t.Errorf("%d refused lists in a day", first)
+		}
+		after(versions, 24*time.Hour)
+		if _, second := r.counts(); second-first > 48 {
+			t.Errorf("%d refused lists on the second day", second-first)
+		}
+	})
+}
+
+func TestRightsThatAreWithdrawnEndAWatch(t *testing.T) {
+	t.Parallel()
+	r := &rights{may: true}
+	r.within(t, []string{"shop"}, func(t *testing.T, versions *cluster.MetadataVersions) {
+		if !after(versions, time.Minute) {
+			t.Error("what it may watch is not known")
+		}
+		if _, listed := r.counts(); listed != 1 {
+			t.Errorf("listed %d times", listed)
+		}
+		r.withdraw()
+		if after(versions, time.Minute) {
+			t.Error("what is watched no more is known")
+		}
+		after(versions, 24*time.Hour)
+		if _, listed := r.counts(); listed > 2 {
+			t.Errorf("listed %d times", listed)
+		}
+		r.allow(true)
+		if !after(versions, time.Hour+2*time.Minute) {
+			t.Error("rights that were given again are not used after an hour")
+		}
+	})
+}
+
+// An agent of some namespaces has rights in these only.
+func TestOnlyTheNamespacesNamedAreWatched(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		rule       string
+		namespaces []string
+		want       []string
+	}{
+		{"none named: all at once", nil, []string{""}},
+		{"named: each by itself", []string{"shop", "bank"}, []string{"bank", "shop"}},
+	} {
+		r := &rights{may: true}
+		r.within(t, tt.namespaces, func(t *testing.T, versions *cluster.MetadataVersions) {
+			if !after(versions, time.Minute) {
+				t.Errorf("%s: the version is not known", tt.rule)
+			}
+			versions.ResourceVersion(deployments, "bank", "web")
+			synctest.Wait()
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			slices.Sort(r.listed)
+			slices.Sort(r.asked)
+			if !slices.Equal(r.listed, tt.want) || !slices.Equal(r.asked, tt.want) {
+				t.Errorf("%s: asked about %q, listed %q, want %q", tt.rule, r.asked, r.listed, tt.want)
+			}
+		})
+	}
+}
+
+// Clients ask the API server about list and watch, and can tell a refusal from a failure.
+func TestClientsAskWhatTheyMayWatch(t *testing.T) {
+	t.Parallel()
+	resource := deployments.WithVersion("v1")
+	for _, tt := range []struct {
+		rule    string
+		allowed []string
+		code    int
+		want    bool
+		fails   bool
+	}{
+		{"both are allowed", []string{"list", "watch"}, http.StatusCreated, true, false},
+		{"only list", []string{"list"}, http.StatusCreated, false, false},
+		{"only watch", []string{"watch"}, http.StatusCreated, false, false},
+		{"reviews are refused", nil, http.StatusForbidden, false, true},
+	} {
+		t.Run(tt.rule, func(t *testing.T) {
+			t.Parallel()
+			server := newAPIServer(t)
+			server.answer(func(w http.ResponseWriter, req *http.Request) bool {
+				if req.Method != http.MethodPost || req.URL.Path != "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews" {
+					return false
+				}
+				var review authorizationv1.SelfSubjectAccessReview
+				if err := json.NewDecoder(req.Body).Decode(&review); err != nil {
+					t.Error(err)
+				}
+				is := review.Spec.ResourceAttributes
+				if is == nil || is.Group != "apps" || is.Resource != "deployments" || is.Namespace != "shop" {
+					t.Errorf("asked about %+v", is)
+					return false
+				}
+				review.Status.Allowed = slices.Contains(tt.allowed, is.Verb)
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(tt.code)
+				if err := json.NewEncoder(w).Encode(&review); err != nil {
+					t.Error(err)
+				}
+				return true
+			})
+			may, err := server.clients(t).MayWatch(t.Context(), resource, "shop")
+			if may != tt.want || (err != nil) != tt.fails {
+				t.Errorf("got %v, %v, want %v", may, err, tt.want)
+			}
+		})
+	}
+}
