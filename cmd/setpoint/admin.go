@@ -2,15 +2,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/http"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"go.uber.org/zap"
 
+	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/store/redis"
 )
@@ -25,49 +24,21 @@ func newRegistry() *prometheus.Registry {
 // serveAdmin serves metrics and health on the listener, nil for not at all, until the
 // function that it returns is called: after the service has drained, so that its end
 // can be watched. Profiles are served wherever the listener is if that is wanted.
-func serveAdmin(listener net.Listener, srv *server.Server, metrics *prometheus.Registry, profiles bool, log *zap.Logger) (stop func()) {
-	pages := adminRoutes(srv.Health(), metrics)
+func serveAdmin(listener net.Listener, srv *server.Server, metrics *prometheus.Registry, profiles bool, hosts []string, log *zap.Logger) (stop func()) {
+	pages := daemon.Routes(adminPages(srv.Health(), metrics))
 	if profiles {
-		return serveHandler(listener, pages, log)
+		return daemon.ServeProfiles(listener, pages, hosts, log)
 	}
-	return servePages(listener, pages, log)
+	return daemon.ServePages(listener, pages, hosts, log)
 }
 
-// servePages serves what operators look at, profiles only where no other machine reaches
-// the listener.
-func servePages(listener net.Listener, pages http.Handler, log *zap.Logger) (stop func()) {
-	if listener != nil && !isLoopback(listener.Addr().String()) {
-		pages = withoutProfiles(pages)
-	}
-	return serveHandler(listener, pages, log)
-}
-
-func serveHandler(listener net.Listener, pages http.Handler, log *zap.Logger) (stop func()) {
-	if listener == nil {
-		return func() {}
-	}
-	admin := &http.Server{
-		Handler:           pages,
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       10 * time.Second,
-		WriteTimeout:      30 * time.Second,
-		ErrorLog:          zap.NewStdLog(log),
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := admin.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			log.Error("admin address not served", zap.Error(err))
-		}
-	}()
-	return func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		if err := admin.Shutdown(ctx); err != nil {
-			_ = admin.Close()
-		}
-		<-done
-	}
+// adminPages are all but the index.
+func adminPages(health http.Handler, metrics *prometheus.Registry) []daemon.Page {
+	return append([]daemon.Page{
+		daemon.MetricsPage(metrics, metrics),
+		{Path: "/healthz", About: "whether the process lives", Handler: health},
+		{Path: "/readyz", About: "whether it is to be sent calls", Handler: health},
+	}, daemon.DebugPages()...)
 }
 
 // redisCollector turns the store's counts into metrics.

@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
@@ -39,7 +40,7 @@ func startWithAdmin(t *testing.T, changes ...func(*settings, *listeners)) (rest,
 	for _, change := range changes {
 		change(&s, &l)
 	}
-	stopAdmin := serveAdmin(l.admin, srv, metrics, s.AdminProfiles, zap.NewNop())
+	stopAdmin := serveAdmin(l.admin, srv, metrics, s.AdminProfiles, s.AllowedHosts, zap.NewNop())
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(ctx, l.grpc, l.rest) }()
@@ -96,7 +97,7 @@ func TestAdminPages(t *testing.T) {
 		})
 	}
 	code, body := get(t, http.MethodGet, admin+"/debug/buildinfo")
-	var info buildInfo
+	var info daemon.BuildInfo
 	if err := json.Unmarshal([]byte(body), &info); err != nil || code != http.StatusOK || info.Version == "" || info.GoVersion == "" {
 		t.Errorf("build info: %d %s (%v)", code, body, err)
 	}
@@ -284,5 +285,29 @@ func TestACollectorThatIsAwayHoldsUpNoStop(t *testing.T) {
 				t.Errorf("it took %s", took)
 			}
 		})
+	}
+}
+
+// A page of a web site whose name leads to this machine must not read what operators look at.
+func TestAdminPagesOnLoopbackAreForThisMachine(t *testing.T) {
+	t.Parallel()
+	_, admin := startWithAdmin(t, func(s *settings, _ *listeners) { s.AllowedHosts = []string{"proxy.example"} })
+	for host, want := range map[string]int{"": 200, "localhost:9091": 200, "proxy.example": 200, "evil.example": 403} {
+		for _, path := range []string{"/metrics", "/healthz", "/debug/buildinfo", "/debug/pprof/heap"} {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, admin+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Host = host
+			client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+			resp, err := client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			if resp.StatusCode != want {
+				t.Errorf("%s by the name %q: HTTP %d, want %d", path, host, resp.StatusCode, want)
+			}
+		}
 	}
 }

@@ -3,14 +3,20 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 )
 
 // What an operator may get wrong is told with the place and what to do, before anything is
 // served, with exit code 2, and without secrets.
 func TestConfigurationsThatCannotBe(t *testing.T) {
 	t.Parallel()
-	config := func(text string) string { return "--config=" + file(t, "setpoint.yaml", text) }
-	notPEM := file(t, "not.pem", "nothing")
+	config := func(text string) string { return "--config=" + clitest.File(t, "setpoint.yaml", text) }
+	notPEM := clitest.File(t, "not.pem", "nothing")
 	for _, tt := range []struct {
 		name string
 		args []string
@@ -37,15 +43,15 @@ func TestConfigurationsThatCannotBe(t *testing.T) {
 		{"a key without its certificate", []string{"--tls-key-file=" + notPEM}, "a certificate needs its key, and a key its certificate"},
 		{"tokens that are a folder", []string{"--auth-tokens-file=/etc"}, "--auth-tokens-file: read /etc: is not a regular file"},
 		{"issuers that are not there", []string{"--auth-oidc-file=/nowhere"}, "--auth-oidc-file: stat /nowhere: no such file"},
-		{"a policy that is not there", []string{"--auth-tokens-file=" + file(t, "tokens.yaml", "tokens: []"), "--policy-file=/nowhere"}, "--policy-file: stat /nowhere: no such file"},
+		{"a policy that is not there", []string{"--auth-tokens-file=" + clitest.File(t, "tokens.yaml", "tokens: []"), "--policy-file=/nowhere"}, "--policy-file: stat /nowhere: no such file"},
 		{"an argument", []string{"now"}, `unknown command "now" for "setpoint serve"`},
 	} {
 		got := run(t, "", append([]string{"serve", "--check"}, tt.args...)...)
-		if got.code != exitUsage || !strings.Contains(got.stderr, tt.want) || got.stdout != "" {
-			t.Errorf("%s: exit code %d, want 2 and %q:\n%s%s", tt.name, got.code, tt.want, got.stdout, got.stderr)
+		if got.Code != cli.ExitUsage || !strings.Contains(got.Stderr, tt.want) || got.Stdout != "" {
+			t.Errorf("%s: exit code %d, want 2 and %q:\n%s%s", tt.name, got.Code, tt.want, got.Stdout, got.Stderr)
 		}
-		if strings.Contains(got.stderr, "s3cret") {
-			t.Errorf("%s: it tells the password: %s", tt.name, got.stderr)
+		if strings.Contains(got.Stderr, "s3cret") {
+			t.Errorf("%s: it tells the password: %s", tt.name, got.Stderr)
 		}
 	}
 }
@@ -54,10 +60,82 @@ func TestConfigurationsThatCannotBe(t *testing.T) {
 func TestWhatCheckPrintsIsAConfigFile(t *testing.T) {
 	t.Parallel()
 	first := run(t, "", "serve", "--check", "--max-pods=7", "--admin-address=", "--drain-timeout=90s")
-	path := file(t, "setpoint.yaml", first.stdout)
+	path := clitest.File(t, "setpoint.yaml", first.Stdout)
 	second := run(t, "", "serve", "--check", "--config", path)
 	values := func(text string) string { return strings.ReplaceAll(text, " # set", "") }
-	if first.code != 0 || second.code != 0 || values(first.stdout) != values(second.stdout) {
-		t.Errorf("exit codes %d and %d\n%s\n%s%s", first.code, second.code, first.stdout, second.stdout, second.stderr)
+	if first.Code != 0 || second.Code != 0 || values(first.Stdout) != values(second.Stdout) {
+		t.Errorf("exit codes %d and %d\n%s\n%s%s", first.Code, second.Code, first.Stdout, second.Stdout, second.Stderr)
+	}
+}
+
+// What an operator should have put into a file, and put into a URL: whatever setting it is of,
+// neither what --check prints nor an error tells it.
+func TestCheckTellsNoSecret(t *testing.T) {
+	t.Parallel()
+	const secret = "s3cret"
+	urls := []string{
+		"redis://:s3cret@h", "redis://s3cret@h", "redis://user:s3cret@h:1/2", "rediss://user:s3cret@a,b:1", "redis://us%40er:s3cret%2F@h",
+		"redis://h?master=m&sentinelPassword=s3cret", "redis://h?master=m&sentinelUser=s3cret&sentinelPassword=s3cret", "redis://h?master=m&sentinelPassword=x%26s3cret",
+		"redis://user:s3cret@h?master=m&sentinelPassword=x@s3cret", "redis://h?sentinelpassword=s3cret", "redis://h?s3cret", "redis://h?s3cret@x",
+		"redis://user:s3cret/x@h", "redis://user:x/s3cret@h", "redis://user:x?s3cret@h", "redis://user:x?x=s3cret@h", "redis://user:x#s3cret@h",
+		"redis://user:1?master=s3cret@h", "redis://h?addr=user:s3cret@n2",
+		"http://user:s3cret@h:4317", "https://s3cret@h", "https://h?token=s3cret", "https://h:4317/?s3cret", "https://h#s3cret", "https://user:s3/s3cret@h",
+		"user:s3cret@h:4317", "s3cret@h:4317",
+	}
+	for _, u := range urls {
+		for _, command := range [][]string{
+			{"serve", "--check", "--redis=" + u},
+			{"serve", "--check", "--redis=redis://h", "--redis=" + u},
+			{"serve", "--check", "--otlp-endpoint=" + u},
+			{"serve", "--check", "--config=" + clitest.File(t, "setpoint.yaml", "redis: ["+yamlString(u)+"]\notlp-endpoint: "+yamlString(u))},
+			{"agent", "--check", "--server=" + u},
+		} {
+			got := run(t, "", command...)
+			if strings.Contains(got.Stdout+got.Stderr, secret) {
+				t.Errorf("%s: exit code %d, told\n%s%s", command, got.Code, got.Stdout, got.Stderr)
+			}
+			if got.Code != 0 && got.Stderr == "" {
+				t.Errorf("%s: exit code %d, and nothing is told", command, got.Code)
+			}
+		}
+	}
+	// Of all settings, those that come some day too, no URL is printed as it is.
+	for _, command := range newRoot().Commands() {
+		command.Flags().VisitAll(func(flag *pflag.Flag) {
+			if kind := flag.Value.Type(); kind != "string" && kind != "stringSlice" && kind != "stringArray" {
+				return
+			}
+			for _, u := range urls {
+				if !strings.Contains(u, "://") {
+					continue // no setting takes such: see above
+				}
+				if text := config.Mask(flag.Name, u); strings.Contains(text, secret) {
+					t.Errorf("%s --%s: %s is shown as %s", command.Name(), flag.Name, u, text)
+				}
+			}
+		})
+	}
+}
+
+func yamlString(text string) string { return "'" + text + "'" }
+
+// What is no secret is shown, so that an operator sees what is in force.
+func TestCheckShowsWhatIsNoSecret(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]string{
+		"redis://user:s3cret@a:1,b/2?master=m&addr=c:3&sentinelUser=u": "redis://xxxxx@a:1,b/2?master=m&addr=c:3&sentinelUser=xxxxx",
+		"redis://a,b":            "redis://a,b",
+		"redis://a?cluster=true": "redis://a?cluster=true",
+		"http://collector:4317":  "http://collector:4317",
+		"collector:4317":         "collector:4317",
+		"/etc/a@b/tls.crt":       "/etc/a@b/tls.crt",
+	} {
+		if got := config.Mask("", value); got != want {
+			t.Errorf("%s is shown as %s, want %s", value, got, want)
+		}
+	}
+	got := run(t, "", "serve", "--check", "--redis=redis://user:s3cret@h:1/2?master=m&sentinelPassword=s3cret")
+	if want := "redis://xxxxx@h:1/2?master=m&sentinelPassword=xxxxx"; got.Code != 0 || !strings.Contains(got.Stdout, want) {
+		t.Errorf("exit code %d, want %s:\n%s%s", got.Code, want, got.Stdout, got.Stderr)
 	}
 }

@@ -1,35 +1,35 @@
 package main
 
 import (
-	"os"
+	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/setpoint-dev/setpoint/clients/setpoint"
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
 )
 
-// serverVariable gives the client commands' --server.
-const serverVariable = "SETPOINT_SERVER"
-
-// clientVariables are those of the client commands, which serve lets be.
-var clientVariables = []string{serverVariable}
-
-// maxAnswerBytes bounds an answer: an explanation of many pods is large.
-const maxAnswerBytes = 256 << 20
-
-// addServerFlag adds --server. Without a fallback the command can do without.
-func addServerFlag(cmd *cobra.Command, fallback, usage string) *string {
-	if address := os.Getenv(serverVariable); address != "" {
-		fallback = address
-	}
-	return cmd.PersistentFlags().String("server", fallback, "gRPC `host:port` of "+usage+" ("+serverVariable+")")
+// addServerFlags adds --server and what goes with it. Without a fallback the command can do
+// without.
+func addServerFlags(cmd *cobra.Command, fallback, of string) *connection.Settings {
+	s := &connection.Settings{Server: fallback, ClearOnLoopback: true}
+	s.FromEnvironment()
+	s.Bind(cmd.PersistentFlags(), of)
+	return s
 }
 
-// dial connects to a server; nothing is sent before the first call.
-func dial(address string) (*grpc.ClientConn, error) {
-	conn, err := grpc.NewClient(address,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswerBytes)),
-	)
-	return conn, badInput(err)
+// openServer returns a client of the server; nothing is sent before the first call. A person
+// waits: what takes long is not given up, and they interrupt it when they like.
+func openServer(s *connection.Settings) (*setpoint.Client, error) {
+	var problems []error
+	s.Validate(func(flag, format string, args ...any) {
+		problems = append(problems, fmt.Errorf("--"+flag+": "+format, args...))
+	})
+	if len(problems) > 0 {
+		return nil, cli.BadInput(errors.Join(problems...))
+	}
+	client, err := s.Open("setpoint", setpoint.WithTimeout(0))
+	return client, cli.BadInput(err)
 }

@@ -18,6 +18,9 @@ const (
 	mostPercent  = 1000
 )
 
+// serveMemoryShare is the share of a memory limit that the service's collector keeps to.
+const serveMemoryShare = 75
+
 var tuneOnce sync.Once
 
 // tuneCollector sets how often garbage is collected, now and after each collection,

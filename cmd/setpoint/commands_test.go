@@ -3,10 +3,15 @@ package main
 import (
 	"compress/gzip"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 )
 
 const (
@@ -47,6 +52,7 @@ func TestBadInputIsToldWithItsPlace(t *testing.T) {
 		{"recording that is none", "hello\n", []string{"replay", "-"}, "-:1: "},
 		{"recording with a spec of the wrong kind", "", []string{"replay", "--spec", demoRequest, recordings}, demoRequest + ": expected HorizontalPodAutoscaler (autoscaling/v2)"},
 		{"target's name with a slash too many", "", []string{"targets", "get", demoTarget + "/x"}, "name: must be clusters/{cluster}"},
+		{"a limit below 0", "", []string{"targets", "list", "--limit=-1"}, "--limit: -1 is negative; 0 lists all"},
 		{"get without a target", "", []string{"targets", "get"}, "accepts 1 arg(s), received 0"},
 		{"tolerance that is none", "", []string{"serve", "--tolerance", "much"}, `--tolerance: "much": must be a decimal number or a quantity`},
 		{"limits that are none", "", []string{"serve", "--max-pods", "0", "--max-batch", "-1"}, "--max-pods: 0 is not above 0"},
@@ -58,8 +64,8 @@ func TestBadInputIsToldWithItsPlace(t *testing.T) {
 				tt.args = append(tt.args, "--server", startServer(t))
 			}
 			got := run(t, tt.stdin, tt.args...)
-			if got.code != exitUsage || !strings.Contains(got.stderr, tt.want) {
-				t.Errorf("exit code %d, stderr:\n%s\nstdout:\n%s\nwant 2 and %q", got.code, got.stderr, got.stdout, tt.want)
+			if got.Code != cli.ExitUsage || !strings.Contains(got.Stderr, tt.want) {
+				t.Errorf("exit code %d, stderr:\n%s\nstdout:\n%s\nwant 2 and %q", got.Code, got.Stderr, got.Stdout, tt.want)
 			}
 		})
 	}
@@ -86,13 +92,13 @@ func TestRecommendDecidesHereAndOnAServerAlike(t *testing.T) {
 	t.Parallel()
 	here := run(t, "", "recommend", "-f", demoRequest, "-o", "json")
 	there := run(t, "", "recommend", "-f", demoRequest, "-o", "json", "--server", startServer(t), "--target", demoTarget)
-	for name, got := range map[string]result{"here": here, "on a server": there} {
+	for name, got := range map[string]clitest.Result{"here": here, "on a server": there} {
 		var answer struct {
 			DesiredReplicas, CurrentReplicas int
 			Action, Reason                   string
 		}
-		if err := json.Unmarshal([]byte(got.stdout), &answer); err != nil || got.code != 0 {
-			t.Fatalf("%s: exit code %d, %v\n%s", name, got.code, err, got.stderr)
+		if err := json.Unmarshal([]byte(got.Stdout), &answer); err != nil || got.Code != 0 {
+			t.Fatalf("%s: exit code %d, %v\n%s", name, got.Code, err, got.Stderr)
 		}
 		if answer.DesiredReplicas != 5 || answer.CurrentReplicas != 3 || answer.Action != "SCALE_UP" ||
 			answer.Reason != "cpu resource utilization (percentage of request) above target" {
@@ -103,11 +109,11 @@ func TestRecommendDecidesHereAndOnAServerAlike(t *testing.T) {
 
 func TestRecommendPrintsTextAndYAML(t *testing.T) {
 	t.Parallel()
-	if got := run(t, "", "recommend", "-f", demoRequest); got.code != 0 || !strings.Contains(got.stdout, "5") {
-		t.Errorf("text: exit code %d\n%s%s", got.code, got.stdout, got.stderr)
+	if got := run(t, "", "recommend", "-f", demoRequest); got.Code != 0 || !strings.Contains(got.Stdout, "5") {
+		t.Errorf("text: exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
-	if got := run(t, "", "recommend", "-f", demoRequest, "-o", "yaml"); got.code != 0 || !strings.Contains(got.stdout, "\ndesiredReplicas: 5\n") {
-		t.Errorf("yaml: exit code %d\n%s%s", got.code, got.stdout, got.stderr)
+	if got := run(t, "", "recommend", "-f", demoRequest, "-o", "yaml"); got.Code != 0 || !strings.Contains(got.Stdout, "\ndesiredReplicas: 5\n") {
+		t.Errorf("yaml: exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
 }
 
@@ -125,8 +131,8 @@ func TestExplainTellsOfADump(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal([]byte(got.stdout), &answer); err != nil || got.code != 0 {
-		t.Fatalf("exit code %d, %v\n%s", got.code, err, got.stderr)
+	if err := json.Unmarshal([]byte(got.Stdout), &answer); err != nil || got.Code != 0 {
+		t.Fatalf("exit code %d, %v\n%s", got.Code, err, got.Stderr)
 	}
 	if answer.DesiredReplicas != 4 || answer.Explanation.Path != "Metrics" || answer.EvaluationTime != "2026-03-02T09:00:00Z" {
 		t.Errorf("got %+v", answer)
@@ -134,11 +140,11 @@ func TestExplainTellsOfADump(t *testing.T) {
 	if len(answer.Explanation.Metrics) != 1 || len(answer.Explanation.Metrics[0].Pods) != 2 {
 		t.Errorf("metrics: %+v", answer.Explanation.Metrics)
 	}
-	if !strings.Contains(got.stderr, "not used: "+hpaDump) {
-		t.Errorf("the Service of the dump is not named: %q", got.stderr)
+	if !strings.Contains(got.Stderr, "not used: "+hpaDump) {
+		t.Errorf("the Service of the dump is not named: %q", got.Stderr)
 	}
-	if got := run(t, "", "explain", "--dump", hpaDump); got.code != 0 || !strings.Contains(got.stdout, "shop/web") {
-		t.Errorf("text: exit code %d\n%s%s", got.code, got.stdout, got.stderr)
+	if got := run(t, "", "explain", "--dump", hpaDump); got.Code != 0 || !strings.Contains(got.Stdout, "shop/web") {
+		t.Errorf("text: exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
 }
 
@@ -146,18 +152,19 @@ func TestReplayEndsWithASummary(t *testing.T) {
 	t.Parallel()
 	for name, extra := range map[string][]string{"here": nil, "on a server": {"--server", startServer(t)}} {
 		got := run(t, "", append([]string{"replay", "-o", "json", recordings}, extra...)...)
-		lines := strings.Split(strings.TrimSpace(got.stdout), "\n")
+		lines := strings.Split(strings.TrimSpace(got.Stdout), "\n")
 		last := lines[len(lines)-1]
 		if name == "here" {
-			if got.code != 0 || last != `{"scenarios":427,"steps":1897,"mismatchedSteps":0}` || len(lines) != 1898 {
-				t.Errorf("%s: exit code %d, %d lines, the last %s\n%s", name, got.code, len(lines), last, got.stderr)
+			if got.Code != 0 || last != `{"scenarios":427,"steps":1897,"mismatchedSteps":0,"comparedSteps":1897,"skippedSteps":0,`+
+				`"skippedScenarios":0,"refusedScenarios":0,"failedScenarios":0,"unreadableLines":0}` || len(lines) != 1898 {
+				t.Errorf("%s: exit code %d, %d lines, the last %s\n%s", name, got.Code, len(lines), last, got.Stderr)
 			}
 			continue
 		}
 		// The service refuses the specs that the API server would, and says which.
-		if got.code != exitUsage || !strings.Contains(last, `"mismatchedSteps":0`) ||
-			strings.Count(got.stderr, "refused: ") != 9 || !strings.Contains(got.stderr, "9 scenarios were refused") {
-			t.Errorf("%s: exit code %d, the last line %s\n%s", name, got.code, last, got.stderr)
+		if got.Code != cli.ExitUsage || !strings.Contains(last, `"mismatchedSteps":0`) ||
+			strings.Count(got.Stderr, "refused: ") != 9 || !strings.Contains(got.Stderr, "9 scenarios were refused") {
+			t.Errorf("%s: exit code %d, the last line %s\n%s", name, got.Code, last, got.Stderr)
 		}
 	}
 }
@@ -167,30 +174,30 @@ func TestReplayFailsOnAMismatch(t *testing.T) {
 	line, _, _ := strings.Cut(firstBytes(20000), "\n")
 	wrong := strings.Replace(line, `"desiredReplicas":5`, `"desiredReplicas":6`, 1)
 	got := run(t, wrong+"\n", "replay", "-")
-	if got.code != exitFailed || !strings.Contains(got.stdout, "DIFFERS desiredReplicas: want 6, got 5") ||
-		!strings.HasSuffix(got.stdout, "1 scenarios, 1 steps, 1 mismatched\n") || got.stderr != "" {
-		t.Errorf("exit code %d\n%s\n%s", got.code, got.stdout, got.stderr)
+	if got.Code != cli.ExitFailed || !strings.Contains(got.Stdout, "DIFFERS desiredReplicas: want 6, got 5") ||
+		!strings.HasSuffix(got.Stdout, "1 scenarios, 1 steps, 1 compared, 0 skipped, 1 mismatched\n") || got.Stderr != "" {
+		t.Errorf("exit code %d\n%s\n%s", got.Code, got.Stdout, got.Stderr)
 	}
 }
 
 func TestReplayTriesAnotherSpec(t *testing.T) {
 	t.Parallel()
 	line, _, _ := strings.Cut(firstBytes(20000), "\n")
-	spec := file(t, "hpa.yaml", `apiVersion: autoscaling/v1
+	spec := clitest.File(t, "hpa.yaml", `apiVersion: autoscaling/v1
 kind: HorizontalPodAutoscaler
 metadata: {name: web}
 spec: {scaleTargetRef: {kind: Deployment, name: web, apiVersion: apps/v1}, maxReplicas: 4, targetCPUUtilizationPercentage: 50}`)
 	got := run(t, line+"\n", "replay", "-o", "json", "--spec", spec, "-")
-	if got.code != 0 || !strings.Contains(got.stdout, `"desiredReplicas":4`) || !strings.Contains(got.stdout, `"compared":false`) {
-		t.Errorf("exit code %d\n%s\n%s", got.code, got.stdout, got.stderr)
+	if got.Code != 0 || !strings.Contains(got.Stdout, `"desiredReplicas":4`) || !strings.Contains(got.Stdout, `"compared":false`) {
+		t.Errorf("exit code %d\n%s\n%s", got.Code, got.Stdout, got.Stderr)
 	}
 }
 
 func TestTargetsAreListedShownAndForgotten(t *testing.T) {
 	t.Parallel()
 	address := startServer(t)
-	if got := run(t, "", "recommend", "-f", demoRequest, "--server", address, "--target", demoTarget); got.code != 0 {
-		t.Fatal(got.stderr)
+	if got := run(t, "", "recommend", "-f", demoRequest, "--server", address, "--target", demoTarget); got.Code != 0 {
+		t.Fatal(got.Stderr)
 	}
 	for _, tt := range []struct {
 		name string
@@ -205,12 +212,63 @@ func TestTargetsAreListedShownAndForgotten(t *testing.T) {
 		{"get as YAML", []string{"get", demoTarget, "-o", "yaml"}, 0, "name: " + demoTarget},
 		{"decisions", []string{"decisions", demoTarget}, 0, "PENDING"},
 		{"delete", []string{"delete", demoTarget}, 0, demoTarget + " forgotten"},
-		{"get what is gone", []string{"get", demoTarget}, exitFailed, "nothing is kept of " + demoTarget},
-		{"delete what is gone", []string{"delete", demoTarget}, exitFailed, "(NotFound)"},
+		{"get what is gone", []string{"get", demoTarget}, cli.ExitFailed, "nothing is kept of " + demoTarget},
+		{"delete what is gone", []string{"delete", demoTarget}, cli.ExitFailed, "(NotFound)"},
 	} {
 		got := run(t, "", append(append([]string{"targets"}, tt.args...), "--server", address)...)
-		if got.code != tt.code || !strings.Contains(got.stdout+got.stderr, tt.want) {
-			t.Errorf("%s: exit code %d\n%s%s\nwant %q", tt.name, got.code, got.stdout, got.stderr, tt.want)
+		if got.Code != tt.code || !strings.Contains(got.Stdout+got.Stderr, tt.want) {
+			t.Errorf("%s: exit code %d\n%s%s\nwant %q", tt.name, got.Code, got.Stdout, got.Stderr, tt.want)
+		}
+	}
+}
+
+// Each list has a limit of its own, whose default is what its help says, and says on
+// standard error when it ends there.
+func TestListsSayWhatTheyLeaveOut(t *testing.T) {
+	t.Parallel()
+	address := startServer(t)
+	const targets, decisions = 120, 3
+	ask := func(name string, times int) {
+		t.Helper()
+		for range times {
+			if got := run(t, "", "recommend", "-f", demoRequest, "--server", address, "--target", "clusters/demo/namespaces/shop/targets/"+name); got.Code != 0 {
+				t.Fatal(got.Stderr)
+			}
+		}
+	}
+	for i := range targets - 1 {
+		ask(fmt.Sprintf("t%03d", i), 1)
+	}
+	ask("web", decisions)
+	for _, tt := range []struct {
+		rule string
+		args []string
+		rows int
+		said string
+	}{
+		{"all targets are listed by default", []string{"list"}, targets, ""},
+		{"all of them with 0", []string{"list", "--limit=0"}, targets, ""},
+		{"fewer are said to be", []string{"list", "--limit=50"}, 50, "listed 50 targets, and there are more: --limit=0 lists all\n"},
+		{"one less is, too", []string{"list", "--limit=119"}, 119, "listed 119 targets, and there are more: --limit=0 lists all\n"},
+		{"as many as there are is all", []string{"list", "--limit=120"}, targets, ""},
+		{"what is said is not in the list", []string{"list", "--limit=1", "-o", "json"}, 1, "listed 1 targets, and there are more: --limit=0 lists all\n"},
+		{"decisions", []string{"decisions", demoTarget}, decisions, ""},
+		{"fewer decisions", []string{"decisions", demoTarget, "--limit=1"}, 1, "listed 1 decisions, and there are more: --limit=0 lists all\n"},
+		{"all decisions there are", []string{"decisions", demoTarget, "--limit=3"}, decisions, ""},
+	} {
+		got := run(t, "", append(append([]string{"targets"}, tt.args...), "--server", address)...)
+		rows := strings.Count(got.Stdout, "\n") - 1
+		if slices.Contains(tt.args, "json") {
+			rows = strings.Count(got.Stdout, demoTarget[:len(demoTarget)-len("web")])
+		}
+		if got.Code != 0 || rows != tt.rows || got.Stderr != tt.said {
+			t.Errorf("%s: exit code %d, %d rows, want %d, stderr %q, want %q", tt.rule, got.Code, rows, tt.rows, got.Stderr, tt.said)
+		}
+	}
+	// The default of --limit, as the help has it, is what counts.
+	for _, tt := range []struct{ list, want string }{{"list", "(default 1000)"}, {"decisions", "(default 50)"}} {
+		if help := run(t, "", "targets", tt.list, "--help"); !strings.Contains(help.Stdout, tt.want) {
+			t.Errorf("targets %s --help: want %s\n%s", tt.list, tt.want, help.Stdout)
 		}
 	}
 }
@@ -218,11 +276,11 @@ func TestTargetsAreListedShownAndForgotten(t *testing.T) {
 func TestCompletionAndVersion(t *testing.T) {
 	t.Parallel()
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
-		if got := run(t, "", "completion", shell); got.code != 0 || !strings.Contains(got.stdout, "setpoint") {
-			t.Errorf("%s: exit code %d, %s", shell, got.code, got.stderr)
+		if got := run(t, "", "completion", shell); got.Code != 0 || !strings.Contains(got.Stdout, "setpoint") {
+			t.Errorf("%s: exit code %d, %s", shell, got.Code, got.Stderr)
 		}
 	}
-	if got := run(t, "", "version"); got.code != 0 || !strings.HasPrefix(got.stdout, "setpoint ") {
+	if got := run(t, "", "version"); got.Code != 0 || !strings.HasPrefix(got.Stdout, "setpoint ") {
 		t.Errorf("version: %+v", got)
 	}
 }

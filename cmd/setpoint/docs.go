@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/setpoint-dev/setpoint/cmd/setpoint/config"
+	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 )
 
 // documents are what `setpoint docs` prints of serve.

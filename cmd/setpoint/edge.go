@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 
+	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/auth"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
@@ -54,35 +54,44 @@ type limitSettings struct {
 	RatePerCaller     float64
 	BurstPerCaller    int
 	StreamsPerCaller  int
+	Streams           int
 	Shedding          bool
 	MaxConnectionAge  time.Duration
+	Connections       int
 	CallsPerConn      int
 	HeaderBytes       int
+	ClusterTargets    int
+	ClusterBytes      int
 }
 
 func defaultLimitSettings() limitSettings {
 	o := server.DefaultOptions()
 	return limitSettings{
-		InFlight: o.Limits.InFlight, Shedding: !o.Limits.Shedding.Off,
-		MaxConnectionAge: o.MaxConnectionAge, CallsPerConn: o.MaxCallsPerConnection, HeaderBytes: o.MaxHeaderBytes,
+		InFlight: o.Limits.InFlight, Streams: o.Limits.Streams, Shedding: !o.Limits.Shedding.Off,
+		MaxConnectionAge: o.MaxConnectionAge, Connections: o.MaxConnections, CallsPerConn: o.MaxCallsPerConnection, HeaderBytes: o.MaxHeaderBytes,
+		ClusterTargets: o.ClusterTargets, ClusterBytes: o.ClusterBytes,
 	}
 }
 
 func (s *limitSettings) bind(flags *pflag.FlagSet) {
 	flags.IntVar(&s.InFlight, "max-in-flight", s.InFlight, "calls in flight, of all callers; a batch counts as its requests")
-	flags.IntVar(&s.InFlightPerCaller, "max-in-flight-per-caller", s.InFlightPerCaller, "calls in flight of one caller, unless the policy file says otherwise; 0: no limit")
+	flags.IntVar(&s.InFlightPerCaller, "max-in-flight-per-caller", s.InFlightPerCaller, "calls in flight of one caller, unless the policy file says otherwise; 0: none but that, while more than three quarters of --max-in-flight are taken, callers who are known share equally")
 	flags.Float64Var(&s.RatePerCaller, "max-rate-per-caller", s.RatePerCaller, "requests a second of one caller, unless the policy file says otherwise; 0: no limit")
 	flags.IntVar(&s.BurstPerCaller, "max-burst-per-caller", s.BurstPerCaller, "requests of one caller at once, where there is a rate; 0: a second's worth")
+	flags.IntVar(&s.Streams, "max-streams", s.Streams, "open streams, of all callers, and three quarters of them of one who is known; 0: no limit")
 	flags.IntVar(&s.StreamsPerCaller, "max-streams-per-caller", s.StreamsPerCaller, "open streams of one caller, unless the policy file says otherwise; 0: no limit")
 	flags.BoolVar(&s.Shedding, "shed-load", s.Shedding, "refuse calls while more come than the processors can do, so that those that are taken are quick")
 	flags.DurationVar(&s.MaxConnectionAge, "max-connection-age", s.MaxConnectionAge, "age at which a gRPC connection makes way for a new one, so that callers spread over instances; 0: connections stay")
+	flags.IntVar(&s.Connections, "max-connections", s.Connections, "open connections of gRPC and REST together, and health checks open on them; beyond it those that nobody needs make way")
 	flags.IntVar(&s.CallsPerConn, "max-calls-per-connection", s.CallsPerConn, "calls in flight on one HTTP/2 connection")
 	flags.IntVar(&s.HeaderBytes, "max-header-bytes", s.HeaderBytes, "size of the headers of one call")
+	flags.IntVar(&s.ClusterTargets, "max-targets-per-cluster", s.ClusterTargets, "targets of one cluster at which new ones are refused, unless the policy file says otherwise; 0: no limit")
+	flags.IntVar(&s.ClusterBytes, "max-bytes-per-cluster", s.ClusterBytes, "bytes of the histories of one cluster's targets, measured by a sample, at which new targets are refused, unless the policy file says otherwise; 0: no limit")
 }
 
 func (s *limitSettings) options() limit.Options {
 	o := limit.DefaultOptions()
-	o.InFlight = s.InFlight
+	o.InFlight, o.Streams = s.InFlight, s.Streams
 	o.Identity = limit.Limits{InFlight: s.InFlightPerCaller, Rate: s.RatePerCaller, Burst: s.BurstPerCaller, Streams: s.StreamsPerCaller}
 	o.Shedding.Off = !s.Shedding
 	return o
@@ -92,9 +101,14 @@ func (s *limitSettings) validate(refuse func(flag, format string, args ...any)) 
 	if err := s.options().Validate(); err != nil {
 		refuse("max-in-flight", "%v", err)
 	}
-	for flag, n := range map[string]int{"max-calls-per-connection": s.CallsPerConn, "max-header-bytes": s.HeaderBytes} {
+	for flag, n := range map[string]int{"max-connections": s.Connections, "max-calls-per-connection": s.CallsPerConn, "max-header-bytes": s.HeaderBytes} {
 		if n <= 0 {
 			refuse(flag, "%d is not above 0", n)
+		}
+	}
+	for flag, n := range map[string]int{"max-targets-per-cluster": s.ClusterTargets, "max-bytes-per-cluster": s.ClusterBytes} {
+		if n < 0 {
+			refuse(flag, "%d is negative", n)
 		}
 	}
 	if s.MaxConnectionAge < 0 {
@@ -146,7 +160,7 @@ func (s *edgeSettings) validate(refuse func(flag, format string, args ...any), a
 		return
 	}
 	for flag, address := range addresses {
-		if isLoopback(address) {
+		if daemon.IsLoopback(address) {
 			continue
 		}
 		if !s.asks() {
@@ -156,20 +170,6 @@ func (s *edgeSettings) validate(refuse func(flag, format string, args ...any), a
 			refuse(flag, "%s is reachable from other machines, and served in the clear: give --tls-cert-file and --tls-key-file, or say --insecure", address)
 		}
 	}
-}
-
-// isLoopback reports whether an address is reachable from this machine only. One that
-// is not clear is not.
-func isLoopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
-	if host == "localhost" {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
 }
 
 // edge is what the settings come to, while the service runs.
@@ -183,11 +183,11 @@ type edge struct {
 	counts edgeCollector
 }
 
-// open reads the files. It is to be closed.
-func (s *edgeSettings) open(log *zap.Logger) (*edge, error) {
+// open reads the files; histories are kept for so long, for ever if 0. It is to be closed.
+func (s *edgeSettings) open(log *zap.Logger, kept time.Duration) (*edge, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	e := &edge{stop: cancel}
-	if err := errors.Join(s.openTLS(ctx, e, log), s.openAccess(ctx, e, log)); err != nil {
+	if err := errors.Join(s.openTLS(ctx, e, log), s.openAccess(ctx, e, log, kept)); err != nil {
 		e.close()
 		return nil, err
 	}
@@ -221,7 +221,7 @@ func (s *edgeSettings) openTLS(ctx context.Context, e *edge, log *zap.Logger) er
 	return nil
 }
 
-func (s *edgeSettings) openAccess(ctx context.Context, e *edge, log *zap.Logger) error {
+func (s *edgeSettings) openAccess(ctx context.Context, e *edge, log *zap.Logger, kept time.Duration) error {
 	if !s.asks() {
 		return nil
 	}
@@ -232,7 +232,7 @@ func (s *edgeSettings) openAccess(ctx context.Context, e *edge, log *zap.Logger)
 		}
 		log.Info("file taken", zap.Strings("files", event.Paths))
 	}}
-	authenticator, err := auth.New(auth.Options{
+	options := auth.Options{
 		Certificates: s.clientAuth() != string(certs.None),
 		TokensFile:   s.TokensFile, OIDCFile: s.OIDCFile, AllowAnonymous: s.AllowAnonymous, Files: files,
 		OnIssuer: func(issuer string, err error) {
@@ -242,7 +242,11 @@ func (s *edgeSettings) openAccess(ctx context.Context, e *edge, log *zap.Logger)
 			}
 			log.Info("an issuer's keys are known", zap.String("issuer", issuer))
 		},
-	})
+	}
+	if e.source != nil && options.Certificates {
+		options.Clients = e.source
+	}
+	authenticator, err := auth.New(options)
 	if err != nil {
 		return s.withFlags(err)
 	}
@@ -251,7 +255,7 @@ func (s *edgeSettings) openAccess(ctx context.Context, e *edge, log *zap.Logger)
 	if s.PolicyFile == "" {
 		return nil
 	}
-	p, err := policy.Open(s.PolicyFile, files)
+	p, err := policy.OpenWithin(s.PolicyFile, kept, files)
 	if err != nil {
 		return s.withFlags(err)
 	}

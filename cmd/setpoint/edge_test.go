@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
 )
 
 func TestServingBeyondThisMachineTakesCredentialsAndTLS(t *testing.T) {
@@ -62,44 +65,55 @@ func TestServingBeyondThisMachineTakesCredentialsAndTLS(t *testing.T) {
 func TestCheckPrintsTheSettingsWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	got := run(t, "", "serve", "--check", "--redis", "redis://user:s3cret@redis.example:6379,other.example:6379", "--max-pods=7")
-	if got.code != 0 || !strings.Contains(got.stdout, "max-pods: 7 # set") || !strings.Contains(got.stdout, "redis.example") {
-		t.Errorf("exit code %d\n%s%s", got.code, got.stdout, got.stderr)
+	if got.Code != 0 || !strings.Contains(got.Stdout, "max-pods: 7 # set") || !strings.Contains(got.Stdout, "redis.example") {
+		t.Errorf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
-	if strings.Contains(got.stdout+got.stderr, "s3cret") {
-		t.Errorf("it tells the password:\n%s%s", got.stdout, got.stderr)
+	if strings.Contains(got.Stdout+got.Stderr, "s3cret") {
+		t.Errorf("it tells the password:\n%s%s", got.Stdout, got.Stderr)
 	}
 	tokens := filepath.Join(t.TempDir(), "tokens.yaml")
 	if err := os.WriteFile(tokens, []byte("tokens:\n  - {identity: a, sha256: nothing}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	bad := run(t, "", "serve", "--check", "--auth-tokens-file", tokens)
-	if bad.code != exitUsage || !strings.Contains(bad.stderr, "tokens.yaml:2") {
-		t.Errorf("a file with a mistake: exit code %d\n%s%s", bad.code, bad.stdout, bad.stderr)
+	if bad.Code != cli.ExitUsage || !strings.Contains(bad.Stderr, "tokens.yaml:2") {
+		t.Errorf("a file with a mistake: exit code %d\n%s%s", bad.Code, bad.Stdout, bad.Stderr)
+	}
+	policy := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(tokens, []byte("tokens: []\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(policy, []byte("grants: []\noptions:\n  - defaults: {downscaleStabilization: 3h}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	long := run(t, "", "serve", "--check", "--auth-tokens-file", tokens, "--policy-file", policy, "--history-ttl=2h")
+	if long.Code != cli.ExitUsage || !strings.Contains(long.Stderr, "policy.yaml:3: options[0].defaults.downscaleStabilization: 3h0m0s is longer than histories are kept") {
+		t.Errorf("a window longer than histories are kept: exit code %d\n%s%s", long.Code, long.Stdout, long.Stderr)
 	}
 	missing := run(t, "", "serve", "--check", "--tls-cert-file=/nowhere/cert.pem", "--tls-key-file=/nowhere/key.pem")
-	if missing.code != exitUsage || !strings.Contains(missing.stderr, "--tls-cert-file") {
-		t.Errorf("a file that is not there: exit code %d\n%s", missing.code, missing.stderr)
+	if missing.Code != cli.ExitUsage || !strings.Contains(missing.Stderr, "--tls-cert-file") {
+		t.Errorf("a file that is not there: exit code %d\n%s", missing.Code, missing.Stderr)
 	}
 }
 
 func TestATokenIsShownOnceAndItsEntryDoesNotGiveItAway(t *testing.T) {
 	t.Parallel()
 	got := run(t, "", "token", "agent-shop", "--lifetime=24h", "--description=the agent")
-	token := strings.TrimSpace(got.stdout)
+	token := strings.TrimSpace(got.Stdout)
 	sum := sha256.Sum256([]byte(token))
-	if got.code != 0 || !strings.HasPrefix(token, "sp_") || strings.Contains(got.stderr, token) ||
-		!strings.Contains(got.stderr, hex.EncodeToString(sum[:])) || !strings.Contains(got.stderr, "expires:") {
-		t.Fatalf("exit code %d\n%s\n%s", got.code, got.stdout, got.stderr)
+	if got.Code != 0 || !strings.HasPrefix(token, "sp_") || strings.Contains(got.Stderr, token) ||
+		!strings.Contains(got.Stderr, hex.EncodeToString(sum[:])) || !strings.Contains(got.Stderr, "expires:") {
+		t.Fatalf("exit code %d\n%s\n%s", got.Code, got.Stdout, got.Stderr)
 	}
 	tokens := filepath.Join(t.TempDir(), "tokens.yaml")
-	if err := os.WriteFile(tokens, []byte("tokens:\n"+got.stderr), 0o600); err != nil {
+	if err := os.WriteFile(tokens, []byte("tokens:\n"+got.Stderr), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if check := run(t, "", "serve", "--check", "--auth-tokens-file", tokens); check.code != 0 {
-		t.Errorf("the entry is not one of the file: %s", check.stderr)
+	if check := run(t, "", "serve", "--check", "--auth-tokens-file", tokens); check.Code != 0 {
+		t.Errorf("the entry is not one of the file: %s", check.Stderr)
 	}
-	if bad := run(t, "", "token", "not a name"); bad.code != exitUsage {
-		t.Errorf("an identity with blanks: exit code %d", bad.code)
+	if bad := run(t, "", "token", "not a name"); bad.Code != cli.ExitUsage {
+		t.Errorf("an identity with blanks: exit code %d", bad.Code)
 	}
 }
 
@@ -124,7 +138,7 @@ func TestTheSupervisorIsTold(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	defer tellSupervisor(ctx, zap.NewNop())()
+	defer daemon.TellSupervisor(ctx, zap.NewNop())()
 	if got := told(); got != "READY=1" {
 		t.Errorf("got %q", got)
 	}

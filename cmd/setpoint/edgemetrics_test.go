@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 	"github.com/setpoint-dev/setpoint/server/auth"
 	"github.com/setpoint-dev/setpoint/server/auth/watched"
 	"github.com/setpoint-dev/setpoint/server/certs"
@@ -85,11 +86,11 @@ func TestTheEdgeIsCounted(t *testing.T) {
 	var s edgeSettings
 	s.TLSCert, s.TLSKey = certificate(t, t.TempDir(), notAfter)
 	s.TLSClientCA = s.TLSCert
-	s.TokensFile = file(t, "tokens.yaml", "tokens:\n  - {identity: a, sha256: "+strings.Repeat("0f", 32)+"}\n")
-	s.OIDCFile = file(t, "oidc.yaml", "issuers:\n  - {issuer: \"http://127.0.0.1:1\", audiences: [setpoint]}\n")
-	s.PolicyFile = file(t, "policy.yaml", aPolicy)
+	s.TokensFile = clitest.File(t, "tokens.yaml", "tokens:\n  - {identity: a, sha256: "+strings.Repeat("0f", 32)+"}\n")
+	s.OIDCFile = clitest.File(t, "oidc.yaml", "issuers:\n  - {issuer: \"http://127.0.0.1:1\", audiences: [setpoint]}\n")
+	s.PolicyFile = clitest.File(t, "policy.yaml", aPolicy)
 	began := time.Now()
-	edge, err := s.open(zap.NewNop())
+	edge, err := s.open(zap.NewNop(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +150,7 @@ func TestTheEdgeIsCounted(t *testing.T) {
 func TestAnEdgeThatIsNotUsedIsNotCounted(t *testing.T) {
 	t.Parallel()
 	var s edgeSettings
-	edge, err := s.open(zap.NewNop())
+	edge, err := s.open(zap.NewNop(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,8 +158,8 @@ func TestAnEdgeThatIsNotUsedIsNotCounted(t *testing.T) {
 	if got := gathered(t, edge.counts); len(got) != 0 {
 		t.Errorf("got %v", got)
 	}
-	s.TokensFile = file(t, "tokens.yaml", "tokens: []\n")
-	tokensOnly, err := s.open(zap.NewNop())
+	s.TokensFile = clitest.File(t, "tokens.yaml", "tokens: []\n")
+	tokensOnly, err := s.open(zap.NewNop(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/setpoint-dev/setpoint/cmd/setpoint/config"
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 )
 
 // newHealth asks a process on this machine, for images that have nothing else to ask
@@ -54,14 +55,14 @@ SETPOINT_ADMIN_ADDRESS counts here as it does for whom it asks.`,
 func askHealth(ctx context.Context, out io.Writer, address, page string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return badInput(fmt.Errorf("--admin-address: %w", err))
+		return cli.BadInput(fmt.Errorf("--admin-address: %w", err))
 	}
 	if ip := net.ParseIP(host); host == "" || ip.IsUnspecified() {
 		host = "127.0.0.1" // all interfaces, of which this is one
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+page, http.NoBody)
 	if err != nil {
-		return badInput(fmt.Errorf("--admin-address: %w", err))
+		return cli.BadInput(fmt.Errorf("--admin-address: %w", err))
 	}
 	// No proxy: it is this machine.
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}

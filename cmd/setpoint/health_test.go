@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 )
 
 func TestHealthIsWhatTheAdminAddressSays(t *testing.T) {
@@ -32,16 +34,16 @@ func TestHealthIsWhatTheAdminAddressSays(t *testing.T) {
 		{"ready", []string{"--admin-address", address}, 0, ""},
 		{"all interfaces are asked on one", []string{"--admin-address", ":" + port}, 0, ""},
 		{"also when they are written out", []string{"--admin-address", "0.0.0.0:" + port}, 0, ""},
-		{"not ready", []string{"--admin-address", unready}, exitFailed, "/readyz: 503 Service Unavailable: the store is away"},
+		{"not ready", []string{"--admin-address", unready}, cli.ExitFailed, "/readyz: 503 Service Unavailable: the store is away"},
 		{"but alive", []string{"--live", "--admin-address", unready}, 0, ""},
-		{"nobody there", []string{"--admin-address", "127.0.0.1:1"}, exitFailed, "connection refused"},
-		{"no address", []string{"--admin-address", "here"}, exitUsage, "--admin-address: address here: missing port"},
+		{"nobody there", []string{"--admin-address", "127.0.0.1:1"}, cli.ExitFailed, "connection refused"},
+		{"no address", []string{"--admin-address", "here"}, cli.ExitUsage, "--admin-address: address here: missing port"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			got := run(t, "", append([]string{"health"}, tt.args...)...)
-			if got.code != tt.code || !strings.Contains(got.stderr, tt.want) {
-				t.Errorf("exit code %d, stderr %q, stdout %q; want %d and %q", got.code, got.stderr, got.stdout, tt.code, tt.want)
+			if got.Code != tt.code || !strings.Contains(got.Stderr, tt.want) {
+				t.Errorf("exit code %d, stderr %q, stdout %q; want %d and %q", got.Code, got.Stderr, got.Stdout, tt.code, tt.want)
 			}
 		})
 	}
@@ -50,7 +52,7 @@ func TestHealthIsWhatTheAdminAddressSays(t *testing.T) {
 func TestHealthGoesByTheVariableOfWhomItAsks(t *testing.T) {
 	_, admin := startWithAdmin(t)
 	t.Setenv("SETPOINT_ADMIN_ADDRESS", strings.TrimPrefix(admin, "http://"))
-	if got := run(t, "", "health"); got.code != 0 {
-		t.Errorf("exit code %d: %s", got.code, got.stderr)
+	if got := run(t, "", "health"); got.Code != 0 {
+		t.Errorf("exit code %d: %s", got.Code, got.Stderr)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel"
 	"go.uber.org/zap"
 
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/telemetry"
 	"github.com/setpoint-dev/setpoint/server/tracing"
@@ -70,7 +71,7 @@ func (s *observeSettings) apply(o *server.Options) {
 }
 
 func (s *observeSettings) tracing() tracing.Options {
-	return tracing.Options{Endpoint: s.OTLPEndpoint, Insecure: s.OTLPInsecure, Ratio: s.TraceRatio, Version: version()}
+	return tracing.Options{Endpoint: s.OTLPEndpoint, Insecure: s.OTLPInsecure, Ratio: s.TraceRatio, Version: cli.Version()}
 }
 
 // traceFlush is what a stop leaves to the last traces: with what ending takes no more than a

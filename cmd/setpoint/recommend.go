@@ -12,21 +12,19 @@ import (
 	"sigs.k8s.io/yaml"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
+	"github.com/setpoint-dev/setpoint/cmd/internal/explaincmd"
 	"github.com/setpoint-dev/setpoint/cmd/setpoint/explain"
-	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/restjson"
-	"github.com/setpoint-dev/setpoint/store/memory"
 )
-
-// localTarget names the target of a request that names none and goes nowhere.
-const localTarget = "clusters/local/namespaces/default/targets/request"
 
 // maxRequestFile bounds a request that is read from a file.
 const maxRequestFile = 256 << 20
 
 func newRecommend() *cobra.Command {
 	var file, target string
-	output := newOutputFlag(asText, asJSON, asYAML)
+	output := cli.NewOutputFlag(cli.AsText, cli.AsJSON, cli.AsYAML)
 	cmd := &cobra.Command{
 		Use:   "recommend -f FILE",
 		Short: "Recommend for one request, here or on a server",
@@ -36,13 +34,13 @@ request's previousStatus.`,
 		Example: "  setpoint recommend -f request.yaml\n  setpoint recommend -f - -o json --server 127.0.0.1:9090 --target clusters/demo/namespaces/shop/targets/web < request.json",
 		Args:    cobra.NoArgs,
 	}
-	address := addServerFlag(cmd, "", "a server that answers; without one it is decided here")
+	server := addServerFlags(cmd, "", "a server that answers (without one it is decided here)")
 	cmd.Flags().StringVarP(&file, "file", "f", "", "`file` of the request, - for standard input (required)")
 	cmd.Flags().StringVar(&target, "target", "", "`name` of the target, in place of the request's: clusters/…/namespaces/…/targets/…")
 	cmd.Flags().VarP(output, "output", "o", "form of the answer: text, json or yaml")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if file == "" {
-			return badInput(fmt.Errorf("--file is required; see setpoint recommend --help"))
+			return cli.BadInput(fmt.Errorf("--file is required; see setpoint recommend --help"))
 		}
 		req, err := readRequest(cmd, file)
 		if err != nil {
@@ -51,24 +49,24 @@ request's previousStatus.`,
 		if target != "" {
 			req.Target = target
 		}
-		if output.form == asText {
+		if output.Form == cli.AsText {
 			req.Explain = true
 		}
-		resp, err := recommendOnce(cmd.Context(), *address, req)
+		resp, err := recommendOnce(cmd.Context(), server, req)
 		if err != nil {
 			return err
 		}
-		if output.form == asText {
-			return explain.Write(cmd.OutOrStdout(), req, resp, terminal(cmd.OutOrStdout()))
+		if output.Form == cli.AsText {
+			return explain.Write(cmd.OutOrStdout(), req, resp, cli.Terminal(cmd.OutOrStdout()))
 		}
-		return writeMessage(cmd.OutOrStdout(), output.form, resp)
+		return cli.WriteMessage(cmd.OutOrStdout(), output.Form, resp)
 	}
 	return cmd
 }
 
 // readRequest reads a request in YAML or JSON, which is YAML too.
 func readRequest(cmd *cobra.Command, name string) (*setpointv1.RecommendRequest, error) {
-	file, err := open(cmd, name)
+	file, err := cli.Open(cmd, name)
 	if err != nil {
 		return nil, err
 	}
@@ -76,13 +74,13 @@ func readRequest(cmd *cobra.Command, name string) (*setpointv1.RecommendRequest,
 	text, err := io.ReadAll(io.LimitReader(file, maxRequestFile+1))
 	switch {
 	case err != nil:
-		return nil, badInput(fmt.Errorf("%s: %w", name, err))
+		return nil, cli.BadInput(fmt.Errorf("%s: %w", name, err))
 	case len(text) > maxRequestFile:
-		return nil, badInput(fmt.Errorf("%s: larger than %d bytes", name, maxRequestFile))
+		return nil, cli.BadInput(fmt.Errorf("%s: larger than %d bytes", name, maxRequestFile))
 	}
 	req := &setpointv1.RecommendRequest{}
 	if err := unmarshal(text, req); err != nil {
-		return nil, badInput(fmt.Errorf("%s: %w", name, err))
+		return nil, cli.BadInput(fmt.Errorf("%s: %w", name, err))
 	}
 	return req, nil
 }
@@ -106,31 +104,14 @@ func unmarshal(text []byte, msg proto.Message) error {
 }
 
 // recommendOnce asks the server, or decides here where there is none.
-func recommendOnce(ctx context.Context, address string, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
-	if address == "" {
-		return recommendHere(ctx, req)
+func recommendOnce(ctx context.Context, server *connection.Settings, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
+	if server.Server == "" {
+		return explaincmd.Decide(ctx, req)
 	}
-	conn, err := dial(address)
+	client, err := openServer(server)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = conn.Close() }()
-	return setpointv1.NewRecommendationServiceClient(conn).Recommend(ctx, req)
-}
-
-// recommendHere decides with the service itself, on a store that ends with it.
-func recommendHere(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
-	if req.GetTarget() == "" {
-		req.Target = localTarget
-	}
-	options := server.DefaultOptions()
-	options.AllowEvaluationTime = true
-	engine := memory.New(memory.Options{})
-	defer func() { _ = engine.Close() }()
-	srv, err := server.New(engine, engine, options)
-	if err != nil {
-		return nil, err
-	}
-	defer srv.Close()
-	return srv.Recommendations().Recommend(ctx, req)
+	defer func() { _ = client.Close() }()
+	return client.Recommend(ctx, req)
 }

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
@@ -39,7 +40,7 @@ func serveOnRedis(tb testing.TB, url string, change func(*settings)) *onRedis {
 	if err := s.validate(); err != nil {
 		tb.Fatal(err)
 	}
-	log, err := newLog(&s)
+	log, err := daemon.NewLog(s.LogLevel, s.LogFormat)
 	if err != nil {
 		tb.Fatal(err)
 	}

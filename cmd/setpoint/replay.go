@@ -17,6 +17,8 @@ import (
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
 	"github.com/setpoint-dev/setpoint/cmd/setpoint/explain"
 	"github.com/setpoint-dev/setpoint/cmd/setpoint/replay"
 	"github.com/setpoint-dev/setpoint/server/restjson"
@@ -24,22 +26,36 @@ import (
 
 // replayCommand holds the flags of setpoint replay and what came of it.
 type replayCommand struct {
-	address *string
-	spec    string
-	quiet   bool
-	output  *outputFlag
+	server    *connection.Settings
+	spec      string
+	quiet     bool
+	noCompare bool
+	strict    bool
+	output    *cli.OutputFlag
 
 	summary replaySummary
-	// refused scenarios, which no step came of.
-	refused int
 	bar     *progressbar.ProgressBar
 }
 
-// replaySummary is the last line of -o json.
+// replaySummary is the last line of -o json. Steps is ComparedSteps and SkippedSteps
+// together: a step that nothing is expected of is skipped.
 type replaySummary struct {
-	Scenarios       int `json:"scenarios"`
+	// Scenarios that were read, those that failed and those without steps included.
+	Scenarios int `json:"scenarios"`
+	// Steps that were decided.
 	Steps           int `json:"steps"`
 	MismatchedSteps int `json:"mismatchedSteps"`
+	ComparedSteps   int `json:"comparedSteps"`
+	SkippedSteps    int `json:"skippedSteps"`
+	// SkippedScenarios have no steps.
+	SkippedScenarios int `json:"skippedScenarios"`
+	// RefusedScenarios are those that a server did not take, with INVALID_ARGUMENT,
+	// FailedScenarios those that could not be replayed to their end otherwise.
+	RefusedScenarios int `json:"refusedScenarios"`
+	FailedScenarios  int `json:"failedScenarios"`
+	// UnreadableLines are no scenarios; a file that breaks off has one, and so has one
+	// without any scenario.
+	UnreadableLines int `json:"unreadableLines"`
 }
 
 // replayLine is a line of -o json: one step.
@@ -54,12 +70,19 @@ type replayLine struct {
 }
 
 func newReplay() *cobra.Command {
-	c := &replayCommand{output: newOutputFlag(asText, asJSON)}
+	c := &replayCommand{output: cli.NewOutputFlag(cli.AsText, cli.AsJSON)}
 	cmd := &cobra.Command{
 		Use:   "replay FILE...",
 		Short: "Replay recordings and compare with what they expect",
 		Long: `Replay recordings step by step, print each decision, and compare it with what the
-recording expects. Exits with 1 if a step came out otherwise.
+recording expects. A step that nothing is expected of is skipped: decided and
+printed, but not compared. What can't be read or replayed is told, and the rest
+goes on.
+
+Exits with 1 if a step came out otherwise, a scenario failed, or nothing at all was
+compared (unless --no-compare or --spec asks for that); with 2 if only the input was
+not right: a line that is no scenario, a file that is cut off or empty, a scenario
+that the server refuses.
 
 Without a server the recommender itself decides, also for specs that the service
 would refuse. A server must have been started with --allow-evaluation-time; each
@@ -68,15 +91,19 @@ scenario gets a target of its own there, which is deleted afterwards.`,
 		Args:    cobra.MinimumNArgs(1),
 		RunE:    c.run,
 	}
-	c.address = addServerFlag(cmd, "", "a server that answers; without one it is decided here")
+	c.server = addServerFlags(cmd, "", "a server that answers (without one it is decided here)")
 	cmd.Flags().StringVar(&c.spec, "spec", "", "`file` of a HorizontalPodAutoscaler whose spec replaces the recorded ones; nothing is compared then")
+	cmd.Flags().BoolVar(&c.noCompare, "no-compare", false, "only decide and print: what the recordings expect is not looked at")
+	cmd.Flags().BoolVar(&c.strict, "strict", false, "exit with 1 also if a step or a scenario was skipped, so that all of a recording was compared")
+	cmd.MarkFlagsMutuallyExclusive("no-compare", "strict")
+	cmd.MarkFlagsMutuallyExclusive("spec", "strict")
 	cmd.Flags().BoolVarP(&c.quiet, "quiet", "q", false, "print only steps that came out otherwise, and the summary")
 	cmd.Flags().VarP(c.output, "output", "o", "form of the output: text or json (lines)")
 	return cmd
 }
 
 func (c *replayCommand) run(cmd *cobra.Command, files []string) error {
-	options := replay.Options{}
+	options := replay.Options{NoCompare: c.noCompare}
 	if c.spec != "" {
 		spec, err := readSpec(cmd, c.spec)
 		if err != nil {
@@ -85,13 +112,13 @@ func (c *replayCommand) run(cmd *cobra.Command, files []string) error {
 		options.Spec = spec
 	}
 	var backend replay.Backend = replay.NewEngine()
-	if *c.address != "" {
-		conn, err := dial(*c.address)
+	if c.server.Server != "" {
+		client, err := openServer(c.server)
 		if err != nil {
 			return err
 		}
-		defer func() { _ = conn.Close() }()
-		backend = replay.NewServer(conn)
+		defer func() { _ = client.Close() }()
+		backend = replay.NewServer(client.Conn())
 		// Two replays on one server must not meet.
 		options.Cluster = fmt.Sprintf("replay-%d-%d", os.Getpid(), time.Now().UnixNano())
 	}
@@ -108,46 +135,80 @@ func (c *replayCommand) run(cmd *cobra.Command, files []string) error {
 
 // readSpec reads the one autoscaler of a manifest.
 func readSpec(cmd *cobra.Command, name string) (*autoscalingv2.HorizontalPodAutoscalerSpec, error) {
-	file, err := open(cmd, name)
+	file, err := cli.Open(cmd, name)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }()
 	autoscalers, err := kubernetes.ReadAutoscalers(name, file)
 	if err != nil {
-		return nil, badInput(err)
+		return nil, cli.BadInput(err)
 	}
 	if len(autoscalers) != 1 {
-		return nil, badInput(fmt.Errorf("%s: holds %d HorizontalPodAutoscalers, not one", name, len(autoscalers)))
+		return nil, cli.BadInput(fmt.Errorf("%s: holds %d HorizontalPodAutoscalers, not one", name, len(autoscalers)))
 	}
 	kubernetes.Defaults(autoscalers[0])
 	return &autoscalers[0].Spec, nil
 }
 
-// file replays the scenarios of one file.
+// file replays the scenarios of one file. The error is one that ends all; what is wrong
+// with a line or a scenario is told, and the next one is tried.
 func (c *replayCommand) file(cmd *cobra.Command, runner *replay.Runner, name string) error {
-	file, err := open(cmd, name)
+	file, err := cli.Open(cmd, name)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = file.Close() }()
 	in := c.watch(cmd, file, name)
+	tell := func(format string, args ...any) {
+		c.clearBar()
+		fmt.Fprintf(cmd.ErrOrStderr(), "setpoint: "+format+"\n", args...)
+	}
+	seen := make(map[string]bool)
+	read := false
 	for scenario, err := range recording.NewReader(name, in).All() {
+		read = true
 		if err != nil {
-			return badInput(err)
-		}
-		c.summary.Scenarios++
-		err := runner.Run(cmd.Context(), scenario, func(step *replay.Step) error { return c.step(cmd.OutOrStdout(), step) })
-		if status.Code(errors.Unwrap(err)) == codes.InvalidArgument {
-			// One spec that is refused does not keep the others from being replayed.
-			c.refused++
-			c.clearBar()
-			fmt.Fprintf(cmd.ErrOrStderr(), "setpoint: %s: refused: %v\n", name, err)
+			c.summary.UnreadableLines++
+			tell("%v", err)
 			continue
 		}
-		if err != nil {
+		c.summary.Scenarios++
+		switch {
+		case seen[scenario.Name]:
+			c.summary.FailedScenarios++
+			tell("%s: failed: %s: the name must be unique in the file", name, scenario.Name)
+			continue
+		case len(scenario.Steps) == 0:
+			c.summary.SkippedScenarios++
+			tell("%s: skipped: %s: has no steps", name, scenario.Name)
+		}
+		seen[scenario.Name] = true
+		if err := c.scenario(cmd, runner, scenario, name, tell); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
+	}
+	if !read {
+		c.summary.UnreadableLines++
+		tell("%s: holds no scenario", name)
+	}
+	return nil
+}
+
+// scenario replays a scenario. One that fails does not keep the others from being
+// replayed.
+func (c *replayCommand) scenario(cmd *cobra.Command, runner *replay.Runner, scenario *recording.Scenario, name string, tell func(string, ...any)) error {
+	err := runner.Run(cmd.Context(), scenario, func(step *replay.Step) error { return c.step(cmd.OutOrStdout(), step) })
+	switch {
+	case err == nil:
+	case replay.EndsAll(err):
+		return err
+	case status.Code(errors.Unwrap(err)) == codes.InvalidArgument:
+		c.summary.RefusedScenarios++
+		tell("%s: refused: %v", name, err)
+	default:
+		c.summary.FailedScenarios++
+		tell("%s: failed: %v", name, err)
 	}
 	return nil
 }
@@ -183,13 +244,18 @@ func (c *replayCommand) clearBar() {
 // step counts and prints one step.
 func (c *replayCommand) step(w io.Writer, step *replay.Step) error {
 	c.summary.Steps++
+	if step.Compared {
+		c.summary.ComparedSteps++
+	} else {
+		c.summary.SkippedSteps++
+	}
 	if len(step.Differences) > 0 {
 		c.summary.MismatchedSteps++
 	} else if c.quiet {
 		return nil
 	}
 	c.clearBar()
-	if c.output.form == asJSON {
+	if c.output.Form == cli.AsJSON {
 		return c.stepJSON(w, step)
 	}
 	return c.stepText(w, step)
@@ -223,6 +289,9 @@ func (c *replayCommand) stepText(w io.Writer, step *replay.Step) error {
 	if step.Report != nil && recorded.ScaleUpdateError != "" {
 		verdict += " (not applied: " + recorded.ScaleUpdateError + ")"
 	}
+	if !step.Compared && c.compares() {
+		verdict += " (skipped: nothing is expected)"
+	}
 	_, err := fmt.Fprintf(w, "%s #%d %s  %s\n", step.Scenario.Name, step.Index+1, recorded.Time.UTC().Format(time.RFC3339Nano), verdict)
 	for _, d := range step.Differences {
 		if _, e := fmt.Fprintf(w, "    DIFFERS %s\n", d); err == nil {
@@ -232,21 +301,51 @@ func (c *replayCommand) stepText(w io.Writer, step *replay.Step) error {
 	return err
 }
 
-// finish prints the summary; a mismatch is a failure.
+// compares tells whether steps are to be compared.
+func (c *replayCommand) compares() bool { return !c.noCompare && c.spec == "" }
+
+// finish prints the summary; a mismatch is a failure, and so is a replay that compared
+// nothing though it was to.
 func (c *replayCommand) finish(w io.Writer) error {
-	if c.output.form == asJSON {
-		if err := json.NewEncoder(w).Encode(c.summary); err != nil {
+	s := &c.summary
+	if c.output.Form == cli.AsJSON {
+		if err := json.NewEncoder(w).Encode(s); err != nil {
 			return err
 		}
-	} else if _, err := fmt.Fprintf(w, "%d scenarios, %d steps, %d mismatched\n",
-		c.summary.Scenarios, c.summary.Steps, c.summary.MismatchedSteps); err != nil {
+	} else if _, err := fmt.Fprintln(w, s); err != nil {
 		return err
 	}
-	if c.summary.MismatchedSteps > 0 {
-		return errQuiet
-	}
-	if c.refused > 0 {
-		return badInput(fmt.Errorf("%d scenarios were refused", c.refused))
+	switch {
+	case s.FailedScenarios > 0:
+		return fmt.Errorf("%d scenarios failed", s.FailedScenarios)
+	case s.MismatchedSteps > 0:
+		return cli.ErrQuiet
+	case c.strict && s.SkippedSteps+s.SkippedScenarios > 0:
+		return fmt.Errorf("--strict: %d steps and %d scenarios without steps were skipped", s.SkippedSteps, s.SkippedScenarios)
+	case s.UnreadableLines > 0:
+		return cli.BadInput(fmt.Errorf("%d lines or files hold no scenario that can be read", s.UnreadableLines))
+	case s.RefusedScenarios > 0:
+		return cli.BadInput(fmt.Errorf("%d scenarios were refused", s.RefusedScenarios))
+	case c.compares() && s.ComparedSteps == 0:
+		return errors.New("nothing was compared, for no step of the recordings expects anything; --no-compare is for that")
 	}
 	return nil
+}
+
+// String is the summary in a line, what went well in short.
+func (s *replaySummary) String() string {
+	text := fmt.Sprintf("%d scenarios, %d steps, %d compared, %d skipped, %d mismatched",
+		s.Scenarios, s.Steps, s.ComparedSteps, s.SkippedSteps, s.MismatchedSteps)
+	for _, more := range []struct {
+		n    int
+		what string
+	}{
+		{s.SkippedScenarios, "scenarios without steps"}, {s.RefusedScenarios, "scenarios refused"},
+		{s.FailedScenarios, "scenarios failed"}, {s.UnreadableLines, "unreadable"},
+	} {
+		if more.n > 0 {
+			text += fmt.Sprintf(", %d %s", more.n, more.what)
+		}
+	}
+	return text
 }

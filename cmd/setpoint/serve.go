@@ -10,9 +10,12 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
-	"github.com/setpoint-dev/setpoint/cmd/setpoint/config"
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/config"
+	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
+	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
+	"github.com/setpoint-dev/setpoint/cmd/internal/managerflags"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
@@ -29,16 +32,20 @@ a Redis that many instances share (--redis).
 
 Each flag can also be set by a variable (--grpc-address: SETPOINT_GRPC_ADDRESS) and
 by a key of the config file (grpc-address). The command line comes first, then the
-environment, then the file. The API is described at /docs of the REST address.`,
+environment, then the file. The flags of kube-controller-manager for its autoscaler
+(--horizontal-pod-autoscaler-tolerance and so on) are taken under their own names, too.
+The API is described at /docs of the REST address.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := config.Apply(cmd.Flags(), os.Environ(), clientVariables...); err != nil {
-				return badInput(err)
+			if err := config.Apply(cmd.Flags(), os.Environ(), connection.Variables...); err != nil {
+				return cli.BadInput(err)
 			}
 			if err := s.validate(); err != nil {
-				return badInput(err)
+				return cli.BadInput(err)
 			}
+			s.Notes = managerflags.WithoutEffect(cmd.Flags(), managerflags.Serve)
 			if check {
+				managerflags.TellNotes(cmd, s.Notes)
 				return checkOnly(cmd, &s)
 			}
 			return serve(cmd.Context(), &s)
@@ -47,6 +54,7 @@ environment, then the file. The API is described at /docs of the REST address.`,
 	s.bind(cmd.Flags())
 	config.AddFlag(cmd.Flags())
 	config.AddCheck(cmd.Flags(), &check)
+	managerflags.Bind(cmd.Flags(), managerflags.Serve)
 	return cmd
 }
 
@@ -63,19 +71,23 @@ func openStore(s *settings, log *zap.Logger, metrics prometheus.Registerer) (eng
 	}
 	opened, err := s.Redis.open(s.HistoryTTL, logLength(s.DecisionLogLength), log)
 	if err != nil {
-		return nil, badInput(err)
+		return nil, cli.BadInput(err)
 	}
 	return opened, metrics.Register(redisCollector{opened})
 }
 
 // serve runs until the context ends and calls are drained.
 func serve(ctx context.Context, s *settings) error {
-	log, err := newLog(s)
+	log, err := daemon.NewLog(s.LogLevel, s.LogFormat)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = log.Sync() }()
 	goredis.SetLogger(driverLog{log})
+	for _, note := range s.Notes {
+		log.Warn(note)
+	}
+	daemon.KeepWithin(serveMemoryShare)
 	tuneCollector()
 	metrics := newRegistry()
 	histories, err := openStore(s, log, metrics)
@@ -85,9 +97,12 @@ func serve(ctx context.Context, s *settings) error {
 	defer func() { _ = histories.Close() }()
 	options := s.options()
 	options.Log, options.Registerer = log, metrics
-	edge, err := s.Edge.open(log)
+	if limit, known := descriptorLimit(); known {
+		options.MaxConnections = withinDescriptors(options.MaxConnections, limit, log)
+	}
+	edge, err := s.Edge.open(log, s.HistoryTTL)
 	if err != nil {
-		return badInput(err)
+		return cli.BadInput(err)
 	}
 	defer edge.close()
 	if err := metrics.Register(edge.counts); err != nil {
@@ -96,7 +111,7 @@ func serve(ctx context.Context, s *settings) error {
 	options.Access, options.TLS = edge.access, edge.tls
 	traces, stopTracing, err := s.Observe.openTracing(ctx, log)
 	if err != nil {
-		return badInput(err)
+		return cli.BadInput(err)
 	}
 	defer stopTracing()
 	options.Tracing = traces
@@ -109,9 +124,9 @@ func serve(ctx context.Context, s *settings) error {
 		srv.Close()
 		return err
 	}
-	stopAdmin := serveAdmin(listeners.admin, srv, metrics, s.AdminProfiles, log)
+	stopAdmin := serveAdmin(listeners.admin, srv, metrics, s.AdminProfiles, s.AllowedHosts, log)
 	defer stopAdmin()
-	defer tellSupervisor(ctx, log)()
+	defer daemon.TellSupervisor(ctx, log)()
 	return srv.Serve(ctx, listeners.grpc, listeners.rest)
 }
 
@@ -147,21 +162,4 @@ func logLength(n int) int {
 		return -1
 	}
 	return n
-}
-
-func newLog(s *settings) (*zap.Logger, error) {
-	level, err := zapcore.ParseLevel(s.LogLevel)
-	if err != nil {
-		return nil, err
-	}
-	c := zap.NewProductionConfig()
-	c.Level = zap.NewAtomicLevelAt(level)
-	c.EncoderConfig.EncodeTime = zapcore.RFC3339NanoTimeEncoder
-	c.EncoderConfig.EncodeDuration = zapcore.StringDurationEncoder
-	c.DisableStacktrace, c.DisableCaller = true, true
-	c.Sampling = nil
-	if s.LogFormat == "console" {
-		c.Encoding = "console"
-	}
-	return c.Build()
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/conversion"
@@ -23,6 +24,8 @@ type settings struct {
 	AdminAddress string
 	// AdminProfiles serves profiles there also if other machines reach it.
 	AdminProfiles bool
+	// AllowedHosts are names that addresses on loopback may be asked by.
+	AllowedHosts []string
 
 	LogLevel  string
 	LogFormat string
@@ -32,6 +35,8 @@ type settings struct {
 	CPUInitializationPeriod time.Duration
 	InitialReadinessDelay   time.Duration
 	DownscaleStabilization  time.Duration
+	UpscaleDelay            time.Duration
+	DownscaleDelay          time.Duration
 	ScaleToZero             bool
 	AllowEvaluationTime     bool
 
@@ -48,6 +53,8 @@ type settings struct {
 	LoggedRepeats     int
 	AnswerRetention   time.Duration
 	AnswerLimit       int
+	AnswerBytes       int
+	MaxClockSkew      time.Duration
 
 	MaxRequestBytes   int
 	MaxPods           int
@@ -57,6 +64,9 @@ type settings struct {
 	MaxAttempts       int
 	RequestTimeout    time.Duration
 	DrainTimeout      time.Duration
+
+	// Notes are worth a word at the start; no setting.
+	Notes []string
 }
 
 // What --on-store-failure may say.
@@ -72,6 +82,7 @@ func defaultSettings() settings {
 		GRPCAddress:             "127.0.0.1:9090",
 		RESTAddress:             "127.0.0.1:8080",
 		AdminAddress:            "127.0.0.1:9091",
+		AllowedHosts:            []string{}, // not nil: so it is after an empty list of a file
 		LogLevel:                "info",
 		LogFormat:               "json",
 		Observe:                 defaultObserveSettings(),
@@ -80,6 +91,8 @@ func defaultSettings() settings {
 		CPUInitializationPeriod: o.Recommend.CPUInitializationPeriod,
 		InitialReadinessDelay:   o.Recommend.InitialReadinessDelay,
 		DownscaleStabilization:  o.Recommend.DownscaleStabilization,
+		UpscaleDelay:            o.Recommend.UpscaleDelay,
+		DownscaleDelay:          o.Recommend.DownscaleDelay,
 		Limits:                  defaultLimitSettings(),
 		Redis:                   defaultRedisSettings(),
 		OnStoreFailure:          refuseOnFailure,
@@ -90,6 +103,8 @@ func defaultSettings() settings {
 		LoggedRepeats:           o.LoggedRepeats,
 		AnswerRetention:         o.AnswerRetention,
 		AnswerLimit:             o.AnswerLimit,
+		AnswerBytes:             o.AnswerBytes,
+		MaxClockSkew:            o.MaxClockSkew,
 		MaxRequestBytes:         o.MaxRequestBytes,
 		MaxPods:                 o.MaxPods,
 		MaxMetrics:              o.MaxMetrics,
@@ -107,6 +122,7 @@ func (s *settings) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&s.RESTAddress, "rest-address", s.RESTAddress, "`host:port` to serve REST and the API's description on; an empty host means all interfaces")
 	flags.StringVar(&s.AdminAddress, "admin-address", s.AdminAddress, "`host:port` to serve /metrics, /healthz, /readyz, /debug/buildinfo and, on loopback, /debug/pprof/ on, in the clear, to whoever reaches it; empty: not served")
 	flags.BoolVar(&s.AdminProfiles, "admin-profiles", s.AdminProfiles, "serve /debug/pprof/ also if other machines reach the admin address")
+	flags.StringSliceVar(&s.AllowedHosts, "allowed-hosts", s.AllowedHosts, "`names` of hosts by which the REST and admin addresses may be asked while they are on loopback, where no web page may reach them by a name of its own; localhost, names without a dot and IP addresses always may, * stands for all")
 	flags.StringVar(&s.LogLevel, "log-level", s.LogLevel, "least severe `level` that is logged: debug, info, warn or error")
 	flags.StringVar(&s.LogFormat, "log-format", s.LogFormat, "`form` of log lines: json, or console for people")
 	flags.StringVar(&s.Profile, "profile", s.Profile, "controller `version` to decide as where a request names none: "+strings.Join(recommender.ProfileNames(), ", "))
@@ -114,6 +130,8 @@ func (s *settings) bind(flags *pflag.FlagSet) {
 	flags.DurationVar(&s.CPUInitializationPeriod, "cpu-initialization-period", s.CPUInitializationPeriod, "time after a pod's start in which its cpu samples count only once it is ready")
 	flags.DurationVar(&s.InitialReadinessDelay, "initial-readiness-delay", s.InitialReadinessDelay, "time after a pod's start in which becoming unready means that it was never ready")
 	flags.DurationVar(&s.DownscaleStabilization, "downscale-stabilization", s.DownscaleStabilization, "window over which the highest recommendation holds scale-downs, where behavior sets none")
+	flags.DurationVar(&s.UpscaleDelay, "upscale-delay", s.UpscaleDelay, "time after a change, of either direction, without one upwards; counts with the profiles cooldown and design-2015")
+	flags.DurationVar(&s.DownscaleDelay, "downscale-delay", s.DownscaleDelay, "time after a change, of either direction, without one downwards; counts with the profiles cooldown and design-2015")
 	flags.BoolVar(&s.ScaleToZero, "scale-to-zero", s.ScaleToZero, "allow minReplicas 0 and scaling from zero (the HPAScaleToZero feature; the profile v1.37 has it on)")
 	flags.BoolVar(&s.AllowEvaluationTime, "allow-evaluation-time", s.AllowEvaluationTime, "let requests choose the instant to decide for; for replays and tests")
 	s.Edge.bind(flags)
@@ -122,12 +140,14 @@ func (s *settings) bind(flags *pflag.FlagSet) {
 	s.Redis.bind(flags)
 	flags.StringVar(&s.OnStoreFailure, "on-store-failure", s.OnStoreFailure, "`policy` while Redis can't be reached: refuse calls, or hold-down: answer from the history last known, up but never down")
 	flags.IntVar(&s.HistoryCacheBytes, "history-cache-bytes", s.HistoryCacheBytes, "memory for histories last seen, some 450 bytes a target, which saves loading them from Redis; 0 remembers none")
-	flags.IntVar(&s.HistoryLimit, "history-limit", s.HistoryLimit, "recommendations, and scale events, kept per target before those without effect are dropped")
-	flags.DurationVar(&s.HistoryTTL, "history-ttl", s.HistoryTTL, "time after which a target that is not asked for is forgotten; 0 keeps it")
+	flags.IntVar(&s.HistoryLimit, "history-limit", s.HistoryLimit, "recommendations, and scale events of each direction, kept per target as the Kubernetes controller keeps them, 5 bytes each or so: the default is exact for one evaluation a second under windows of an hour; beyond it counts may be held longer, and the explanation says so; at least 8")
+	flags.DurationVar(&s.HistoryTTL, "history-ttl", s.HistoryTTL, "time after which a target that is not asked for is forgotten, at least the longest stabilization window or delay (1h, --downscale-stabilization, --upscale-delay or --downscale-delay); 0 keeps it")
 	flags.IntVar(&s.DecisionLogLength, "decision-log-length", s.DecisionLogLength, "decisions kept per target for people to read; 0 keeps none")
 	flags.IntVar(&s.LoggedRepeats, "decision-log-repeats", s.LoggedRepeats, "decisions a second that say what the target's last one said and are logged; of more, none are")
 	flags.DurationVar(&s.AnswerRetention, "request-id-retention", s.AnswerRetention, "time for which answers are remembered by request id")
 	flags.IntVar(&s.AnswerLimit, "request-id-limit", s.AnswerLimit, "answers remembered per target")
+	flags.IntVar(&s.AnswerBytes, "request-id-bytes", s.AnswerBytes, "memory that they may take per target; the newest is remembered in any case")
+	flags.DurationVar(&s.MaxClockSkew, "max-clock-skew", s.MaxClockSkew, "most that this instance's clock may differ from Redis'; beyond it the instance is not ready and decides nothing; 0: any")
 	flags.IntVar(&s.MaxRequestBytes, "max-request-bytes", s.MaxRequestBytes, "largest message or body, bytes")
 	flags.IntVar(&s.MaxPods, "max-pods", s.MaxPods, "most pods in one request")
 	flags.IntVar(&s.MaxMetrics, "max-metrics", s.MaxMetrics, "metrics in one spec")
@@ -160,7 +180,10 @@ func (s *settings) validate() error {
 		"cpu-initialization-period": s.CPUInitializationPeriod,
 		"initial-readiness-delay":   s.InitialReadinessDelay,
 		"downscale-stabilization":   s.DownscaleStabilization,
+		"upscale-delay":             s.UpscaleDelay,
+		"downscale-delay":           s.DownscaleDelay,
 		"history-ttl":               s.HistoryTTL,
+		"max-clock-skew":            s.MaxClockSkew,
 		"request-id-retention":      s.AnswerRetention,
 	} {
 		if d < 0 {
@@ -173,13 +196,19 @@ func (s *settings) validate() error {
 		}
 	}
 	for flag, n := range map[string]int{
-		"history-limit": s.HistoryLimit, "request-id-limit": s.AnswerLimit,
+		"request-id-limit": s.AnswerLimit, "request-id-bytes": s.AnswerBytes,
 		"max-request-bytes": s.MaxRequestBytes, "max-pods": s.MaxPods, "max-metrics": s.MaxMetrics, "max-batch": s.MaxBatch,
 		"max-stream-in-flight": s.MaxStreamInFlight, "max-attempts": s.MaxAttempts,
 	} {
 		if n <= 0 {
 			refuse(flag, "%d is not above 0", n)
 		}
+	}
+	if s.HistoryLimit < recommender.LeastHistoryLimit || s.HistoryLimit > recommender.MostHistoryLimit {
+		refuse("history-limit", "%d is not from %d to %d", s.HistoryLimit, recommender.LeastHistoryLimit, recommender.MostHistoryLimit)
+	}
+	if window := max(recommender.LongestWindow, s.DownscaleStabilization, s.UpscaleDelay, s.DownscaleDelay); s.HistoryTTL > 0 && s.HistoryTTL < window {
+		refuse("history-ttl", "%s is shorter than the longest stabilization window or delay that may be asked for, %s: a target would be forgotten while its history still decides; give at least that, or 0 to keep histories", s.HistoryTTL, window)
 	}
 	if s.OnStoreFailure != refuseOnFailure && s.OnStoreFailure != holdDownOnFailure {
 		refuse("on-store-failure", "%q is neither %s nor %s", s.OnStoreFailure, refuseOnFailure, holdDownOnFailure)
@@ -212,21 +241,25 @@ func (s *settings) options() server.Options {
 	o.Recommend.CPUInitializationPeriod = s.CPUInitializationPeriod
 	o.Recommend.InitialReadinessDelay = s.InitialReadinessDelay
 	o.Recommend.DownscaleStabilization = s.DownscaleStabilization
+	o.Recommend.UpscaleDelay, o.Recommend.DownscaleDelay = s.UpscaleDelay, s.DownscaleDelay
 	o.Recommend.ScaleToZero = s.ScaleToZero
 	o.Recommend.HistoryLimit = s.HistoryLimit
-	o.AllowEvaluationTime = s.AllowEvaluationTime
+	o.AllowEvaluationTime, o.MaxClockSkew = s.AllowEvaluationTime, s.MaxClockSkew
+	o.AllowedHosts = s.AllowedHosts
 	o.LoggedRepeats = s.LoggedRepeats
-	o.AnswerRetention, o.AnswerLimit = s.AnswerRetention, s.AnswerLimit
+	o.AnswerRetention, o.AnswerLimit, o.AnswerBytes = s.AnswerRetention, s.AnswerLimit, s.AnswerBytes
 	o.MaxRequestBytes, o.MaxPods, o.MaxBatch = s.MaxRequestBytes, s.MaxPods, s.MaxBatch
 	o.MaxStreamInFlight, o.MaxAttempts = s.MaxStreamInFlight, s.MaxAttempts
 	o.MaxMetrics = s.MaxMetrics
 	o.RequestTimeout, o.DrainTimeout = s.RequestTimeout, s.DrainTimeout
 	o.Limits = s.Limits.options()
+	o.MaxConnections = s.Limits.Connections
+	o.ClusterTargets, o.ClusterBytes = s.Limits.ClusterTargets, s.Limits.ClusterBytes
 	o.MaxConnectionAge, o.MaxCallsPerConnection, o.MaxHeaderBytes = s.Limits.MaxConnectionAge, s.Limits.CallsPerConn, s.Limits.HeaderBytes
 	if s.Redis.used() {
 		o.HoldDown, o.CacheBytes = s.OnStoreFailure == holdDownOnFailure, s.HistoryCacheBytes
 	}
 	s.Observe.apply(&o)
-	o.Version = version()
+	o.Version = cli.Version()
 	return o
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/setpoint-dev/setpoint/cmd/setpoint/config"
+	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 	"github.com/setpoint-dev/setpoint/server"
 )
 
@@ -74,7 +74,7 @@ func TestGeneratedDocumentsAreUpToDate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := run(t, "", "docs", document); got.stdout != string(committed) {
+		if got := run(t, "", "docs", document); got.Stdout != string(committed) {
 			t.Errorf("%s is out of date: run make generate", path)
 		}
 	}
@@ -93,6 +93,50 @@ func TestAllProblemsOfSettingsAreToldAtOnce(t *testing.T) {
 	for _, flag := range []string{"log-level", "log-format", "profile", "tolerance", "cpu-initialization-period", "request-timeout", "max-pods", "decision-log-length"} {
 		if !strings.Contains(err.Error(), "--"+flag+": ") {
 			t.Errorf("nothing is said of --%s:\n%v", flag, err)
+		}
+	}
+}
+
+// The delays are settings, too, and are remembered for as long as they run.
+func TestDelaysAreSettings(t *testing.T) {
+	t.Parallel()
+	s := defaultSettings()
+	s.UpscaleDelay, s.DownscaleDelay = 20*time.Second, 3*time.Hour
+	if err := s.validate(); err != nil {
+		t.Error(err)
+	}
+	if o := s.options().Recommend; o.UpscaleDelay != 20*time.Second || o.DownscaleDelay != 3*time.Hour {
+		t.Errorf("%+v", o)
+	}
+	for name, change := range map[string]func(*settings){
+		"--upscale-delay: -1ns is negative":                       func(s *settings) { s.UpscaleDelay = -1 },
+		"--downscale-delay: -1ns is negative":                     func(s *settings) { s.DownscaleDelay = -1 },
+		"--history-ttl: 24h0m0s is shorter than the longest stab": func(s *settings) { s.UpscaleDelay = 25 * time.Hour },
+		"--history-ttl: 24h0m0s is shorter than the longest":      func(s *settings) { s.DownscaleDelay = 25 * time.Hour },
+	} {
+		s := defaultSettings()
+		change(&s)
+		if err := s.validate(); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%v, want %s", err, name)
+		}
+	}
+}
+
+// A target must not be forgotten while its history still decides.
+func TestTheHistoryOutlivesTheLongestWindow(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		ttl, downscale time.Duration
+		refused        bool
+	}{
+		{time.Hour, 0, false}, {time.Hour - 1, 0, true}, {time.Minute, 0, true}, {0, 0, false},
+		{2 * time.Hour, 2 * time.Hour, false}, {time.Hour, 2 * time.Hour, true}, {0, 2 * time.Hour, false},
+	} {
+		s := defaultSettings()
+		s.HistoryTTL, s.DownscaleStabilization = tt.ttl, tt.downscale
+		err := s.validate()
+		if (err != nil) != tt.refused || err != nil && !strings.Contains(err.Error(), "--history-ttl: "+tt.ttl.String()+" is shorter than the longest stabilization window") {
+			t.Errorf("a history of %s with a window of %s: %v", tt.ttl, tt.downscale, err)
 		}
 	}
 }

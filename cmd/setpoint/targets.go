@@ -11,6 +11,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
 )
 
 // defaultServer is where setpoint serve serves gRPC by default.
@@ -21,48 +23,50 @@ const asTable = "table"
 
 // targetsCommand holds what the commands on targets share.
 type targetsCommand struct {
-	address *string
-	output  *outputFlag
-	limit   int
+	server *connection.Settings
+	output *cli.OutputFlag
+	// Most to list, 0 for all. Each has a variable of its own: a flag writes its default
+	// into its variable.
+	maxTargets, maxDecisions int
 }
 
 func newTargets() *cobra.Command {
-	c := &targetsCommand{output: newOutputFlag(asTable, asJSON, asYAML)}
+	c := &targetsCommand{output: cli.NewOutputFlag(asTable, cli.AsJSON, cli.AsYAML)}
 	cmd := &cobra.Command{
 		Use:   "targets",
 		Short: "List, show and forget the targets that a server keeps",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.address = addServerFlag(cmd, defaultServer, "the server")
+	c.server = addServerFlags(cmd, defaultServer, "the server")
 	cmd.PersistentFlags().VarP(c.output, "output", "o", "form of the output: table, json or yaml")
 
 	list := &cobra.Command{
 		Use:     "list [clusters/CLUSTER/namespaces/NAMESPACE]",
 		Short:   "List targets; - stands for all clusters or namespaces",
 		Example: "  setpoint targets list\n  setpoint targets list clusters/eu-1/namespaces/-",
-		Args:    usageArgs(cobra.MaximumNArgs(1)),
+		Args:    cli.UsageArgs(cobra.MaximumNArgs(1)),
 		RunE:    c.list,
 	}
-	list.Flags().IntVar(&c.limit, "limit", 1000, "most targets to list; 0 lists all")
+	list.Flags().IntVar(&c.maxTargets, "limit", 1000, "most targets to list; 0: no limit. Whether there are more is said on standard error")
 	decisions := &cobra.Command{
 		Use:   "decisions TARGET",
 		Short: "List the recent decisions on a target, newest first",
-		Args:  usageArgs(cobra.ExactArgs(1)),
+		Args:  cli.UsageArgs(cobra.ExactArgs(1)),
 		RunE:  c.decisions,
 	}
-	decisions.Flags().IntVar(&c.limit, "limit", 50, "most decisions to list; 0 lists all")
+	decisions.Flags().IntVar(&c.maxDecisions, "limit", 50, "most decisions to list; 0: no limit. Whether there are more is said on standard error")
 	cmd.AddCommand(list, decisions,
 		&cobra.Command{
 			Use:   "get TARGET",
 			Short: "Show a target: status, last decision and history",
-			Args:  usageArgs(cobra.ExactArgs(1)),
+			Args:  cli.UsageArgs(cobra.ExactArgs(1)),
 			RunE:  c.get,
 		},
 		&cobra.Command{
 			Use:   "delete TARGET",
 			Short: "Forget a target's history, status and decisions",
-			Args:  usageArgs(cobra.ExactArgs(1)),
+			Args:  cli.UsageArgs(cobra.ExactArgs(1)),
 			RunE:  c.delete,
 		})
 	return cmd
@@ -70,21 +74,61 @@ func newTargets() *cobra.Command {
 
 // call connects and hands the client on.
 func (c *targetsCommand) call(do func(setpointv1.TargetServiceClient) error) error {
-	conn, err := dial(*c.address)
+	client, err := openServer(c.server)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close() }()
-	return do(setpointv1.NewTargetServiceClient(conn))
+	defer func() { _ = client.Close() }()
+	return do(setpointv1.NewTargetServiceClient(client.Conn()))
 }
 
-// page bounds a page by what is left to list.
-func page(limit, have int) int32 {
-	const largest = 1000
-	if limit == 0 {
-		return largest
+// largestPage is the most that a server lists at once.
+const largestPage = 1000
+
+// listed is a list, or the beginning of one.
+type listed[T any] struct {
+	items []T
+	// next is the token of the page after them, "" at the end.
+	next string
+	// more tells whether there are more.
+	more bool
+}
+
+// collect reads pages until it has as many as limit, 0 for no limit.
+func collect[T any](limit int, read func(size int32, token string) ([]T, string, error)) (listed[T], error) {
+	var all listed[T]
+	if limit < 0 {
+		return all, cli.BadInput(fmt.Errorf("--limit: %d is negative; 0 lists all", limit))
 	}
-	return int32(min(largest, limit-have))
+	for {
+		size := largestPage
+		if limit > 0 {
+			size = min(size, limit-len(all.items))
+		}
+		items, next, err := read(int32(size), all.next)
+		if err != nil {
+			return all, err
+		}
+		all.items, all.next = append(all.items, items...), next
+		if next == "" {
+			return all, nil
+		}
+		if limit > 0 && len(all.items) >= limit {
+			break
+		}
+	}
+	// A page may end where the list does, and lead to an empty one.
+	items, next, err := read(1, all.next)
+	all.more = len(items) > 0 || next != ""
+	return all, err
+}
+
+// leftOut says on standard error that a list ended at --limit, so that nobody takes a
+// part for all. The server does not tell how many there are.
+func (l listed[T]) leftOut(cmd *cobra.Command, what string) {
+	if l.more {
+		fmt.Fprintf(cmd.ErrOrStderr(), "listed %d %s, and there are more: --limit=0 lists all\n", len(l.items), what)
+	}
 }
 
 func (c *targetsCommand) list(cmd *cobra.Command, args []string) error {
@@ -92,28 +136,23 @@ func (c *targetsCommand) list(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		req.Parent = args[0]
 	}
-	all := &setpointv1.ListTargetsResponse{}
-	err := c.call(func(client setpointv1.TargetServiceClient) error {
-		for {
-			req.PageSize = page(c.limit, len(all.GetTargets()))
-			resp, err := client.ListTargets(cmd.Context(), req)
-			if err != nil {
-				return err
-			}
-			all.Targets = append(all.Targets, resp.GetTargets()...)
-			all.NextPageToken = resp.GetNextPageToken()
-			req.PageToken = resp.GetNextPageToken()
-			if req.PageToken == "" || c.limit > 0 && len(all.GetTargets()) >= c.limit {
-				return nil
-			}
-		}
+	var all listed[*setpointv1.Target]
+	err := c.call(func(client setpointv1.TargetServiceClient) (err error) {
+		all, err = collect(c.maxTargets, func(size int32, token string) ([]*setpointv1.Target, string, error) {
+			req.PageSize, req.PageToken = size, token
+			page, err := client.ListTargets(cmd.Context(), req)
+			return page.GetTargets(), page.GetNextPageToken(), err
+		})
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.write(cmd.OutOrStdout(), all, func(w io.Writer) {
+	defer all.leftOut(cmd, "targets")
+	answer := &setpointv1.ListTargetsResponse{Targets: all.items, NextPageToken: all.next}
+	return c.write(cmd.OutOrStdout(), answer, func(w io.Writer) {
 		fmt.Fprintln(w, "TARGET\tREPLICAS\tABLE\tACTIVE\tLIMITED\tUPDATED")
-		for _, t := range all.GetTargets() {
+		for _, t := range all.items {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", t.GetName(), replicas(t.GetLastDecision()),
 				reason(t.GetStatus(), "AbleToScale"), reason(t.GetStatus(), "ScalingActive"), reason(t.GetStatus(), "ScalingLimited"),
 				instant(t.GetUpdateTime()))
@@ -157,28 +196,23 @@ func (c *targetsCommand) delete(cmd *cobra.Command, args []string) error {
 
 func (c *targetsCommand) decisions(cmd *cobra.Command, args []string) error {
 	req := &setpointv1.ListDecisionsRequest{Parent: args[0]}
-	all := &setpointv1.ListDecisionsResponse{}
-	err := c.call(func(client setpointv1.TargetServiceClient) error {
-		for {
-			req.PageSize = page(c.limit, len(all.GetDecisions()))
-			resp, err := client.ListDecisions(cmd.Context(), req)
-			if err != nil {
-				return err
-			}
-			all.Decisions = append(all.Decisions, resp.GetDecisions()...)
-			all.NextPageToken = resp.GetNextPageToken()
-			req.PageToken = resp.GetNextPageToken()
-			if req.PageToken == "" || c.limit > 0 && len(all.GetDecisions()) >= c.limit {
-				return nil
-			}
-		}
+	var all listed[*setpointv1.Decision]
+	err := c.call(func(client setpointv1.TargetServiceClient) (err error) {
+		all, err = collect(c.maxDecisions, func(size int32, token string) ([]*setpointv1.Decision, string, error) {
+			req.PageSize, req.PageToken = size, token
+			page, err := client.ListDecisions(cmd.Context(), req)
+			return page.GetDecisions(), page.GetNextPageToken(), err
+		})
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.write(cmd.OutOrStdout(), all, func(w io.Writer) {
+	defer all.leftOut(cmd, "decisions")
+	answer := &setpointv1.ListDecisionsResponse{Decisions: all.items, NextPageToken: all.next}
+	return c.write(cmd.OutOrStdout(), answer, func(w io.Writer) {
 		fmt.Fprintln(w, "TIME\tREPLICAS\tOUTCOME\tREASON\tERROR")
-		for _, d := range all.GetDecisions() {
+		for _, d := range all.items {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", instant(d.GetTime()), replicas(d), d.GetOutcome(), d.GetReason(), d.GetError())
 		}
 	})
@@ -186,8 +220,8 @@ func (c *targetsCommand) decisions(cmd *cobra.Command, args []string) error {
 
 // write writes a message in its form, or the table.
 func (c *targetsCommand) write(w io.Writer, msg proto.Message, table func(io.Writer)) error {
-	if c.output.form != asTable {
-		return writeMessage(w, c.output.form, msg)
+	if c.output.Form != asTable {
+		return cli.WriteMessage(w, c.output.Form, msg)
 	}
 	columns := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	table(columns)

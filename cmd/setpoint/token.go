@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/server/auth"
 )
 
@@ -25,10 +26,10 @@ The policy file knows the caller as token:IDENTITY.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			token, entry, err := auth.GenerateToken(args[0])
 			if err != nil {
-				return badInput(err)
+				return cli.BadInput(err)
 			}
 			if lifetime < 0 {
-				return badInput(fmt.Errorf("--lifetime: %s is negative", lifetime))
+				return cli.BadInput(fmt.Errorf("--lifetime: %s is negative", lifetime))
 			}
 			if lifetime > 0 {
 				entry.Expires = time.Now().Add(lifetime).UTC().Truncate(time.Second)

@@ -9,7 +9,7 @@ import (
 // ready is what a pod is that counts with its sample: only for cpu it matters
 // whether it is ready, too.
 func (m *metric) ready() string {
-	if m.unit == inCores {
+	if m.unit == inCores && !m.habits.perPodPercentages {
 		return "ready"
 	}
 	return "sampled"
@@ -39,7 +39,40 @@ func (c *oneCase) usageText(m *metric) string {
 // utilizationText is "1.35 cores of 1.5 cores requested by 3 ready pods = 90 %".
 func (m *metric) utilizationText() string {
 	text := m.unit.text(m.usage) + " of " + m.unit.text(m.requests) + " requested by " + m.readyPods()
+	if n := m.ignoredSamples(); n > 0 {
+		text += " and " + count(n, "ignored pod")
+	}
+	if m.habits.perPodPercentages {
+		return text + "; the pods' own percentages come to " + m.exactPercent() + " on average"
+	}
 	return text + " = " + percentOf(m.usage, m.requests, m.GetCurrent().GetAverageUtilization())
+}
+
+// exactPercent is the average of the pods' own percentages, which is not truncated.
+func (m *metric) exactPercent() string {
+	exact := m.GetUsageRatio() * float64(m.target)
+	text := trimZeros(strconv.FormatFloat(exact, 'f', someDigits, 64))
+	return text + nbsp + "%"
+}
+
+// countsMissingOnTarget tells that missing pods are taken for using nothing also where the
+// others are exactly on target.
+func (m *metric) countsMissingOnTarget() bool {
+	return m.habits.missingAtRequest && m.GetCalculation() == averageValue
+}
+
+// ignoredSamples is how many ignored pods have a sample that counts all the same.
+func (m *metric) ignoredSamples() int32 {
+	n := int32(0)
+	if !m.habits.ignoredCount {
+		return 0
+	}
+	for _, pod := range m.GetPods() {
+		if pod.GetGroup() == podIgnored && pod.Usage != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // percentOf prints a percentage and, where that was truncated, of what. The
@@ -66,7 +99,7 @@ func percentOf(usage, requests int64, truncated int32) string {
 
 // averageText is "45 in 3 samples = 15 on average".
 func (m *metric) averageText() string {
-	samples := int64(m.GetPodCounts().GetReady()) + int64(m.GetUnlistedSamples())
+	samples := int64(m.GetPodCounts().GetReady()) + int64(m.ignoredSamples()) + int64(m.GetUnlistedSamples())
 	average, _ := milli(m.GetCurrent().GetAverageValue())
 	text := m.unit.text(m.usage) + " in " + count(int32(samples), "sample")
 	if m.GetUnlistedSamples() > 0 {
@@ -109,7 +142,11 @@ func (m *metric) capped() bool { return m.GetType() == "External" && m.usage == 
 func (c *oneCase) ratioTerms(m *metric) string {
 	switch m.GetCalculation() {
 	case utilization:
-		return percent(m.GetCurrent().GetAverageUtilization()) + " / " + percent(int32(m.target))
+		used := percent(m.GetCurrent().GetAverageUtilization())
+		if m.habits.perPodPercentages {
+			used = m.exactPercent()
+		}
+		return used + " / " + percent(int32(m.target))
 	case averageValue:
 		average, _ := milli(m.GetCurrent().GetAverageValue())
 		return m.unit.text(average) + " / " + m.unit.text(m.target)
@@ -139,7 +176,7 @@ func (m *metric) assumed() string {
 		}
 		who += count(c.GetUnready(), "unready pod")
 	}
-	if n == 0 || !m.dampened() || ratio == 1 {
+	if n == 0 || !m.dampened() || ratio == 1 && !m.countsMissingOnTarget() {
 		return ""
 	}
 	return who + " counted at " + m.fill(n)
@@ -152,11 +189,11 @@ func (m *metric) fill(n int32) string {
 		their = "their"
 	}
 	switch {
-	case m.GetUsageRatio() > 1:
+	case m.GetUsageRatio() >= 1:
 		return "0"
 	case m.GetCalculation() == averageValue:
 		return "the target"
-	case m.target > 100:
+	case m.target > 100 && !m.habits.missingAtRequest:
 		return percent(int32(m.target)) + " of " + their + " request, as the target is"
 	}
 	return percent(100) + " of " + their + " request"
@@ -165,7 +202,7 @@ func (m *metric) fill(n int32) string {
 // secondPass is "320m of 500m requested = 64 %", empty where the pods are not
 // there or the sums don't come to the ratio.
 func (m *metric) secondPass() string {
-	usage, requests, samples := m.usage, m.requests, int64(m.GetPodCounts().GetReady())+int64(m.GetUnlistedSamples())
+	usage, requests, samples := m.usage, m.requests, int64(m.GetPodCounts().GetReady())+int64(m.ignoredSamples())+int64(m.GetUnlistedSamples())
 	for _, p := range m.GetPods() {
 		assumed, ok := milli(p.GetAssumedUsage())
 		if !ok {
@@ -207,12 +244,13 @@ func (m *metric) basePods() string {
 			parts = append(parts, number(n)+" "+what)
 		}
 	}
-	if m.GetUsageRatio() != 1 {
+	if m.GetUsageRatio() != 1 || m.countsMissingOnTarget() {
 		add(c.GetMissing(), "missing")
 	}
 	if m.GetUsageRatio() > 1 {
 		add(c.GetUnready(), "unready")
 	}
+	add(m.ignoredSamples(), "ignored")
 	add(m.GetUnlistedSamples(), "not listed")
 	return count(base, "pod") + " (" + strings.Join(parts, ", ") + ")"
 }

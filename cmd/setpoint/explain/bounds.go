@@ -20,6 +20,12 @@ func (c *oneCase) boundsOutcome() string {
 	lowest, highest := "minReplicas "+number(b.GetMinReplicas()), "maxReplicas "+number(b.GetMaxReplicas())
 	wanted := number(b.GetWantedReplicas())
 	switch path := c.trace.GetPath(); {
+	case path == pathBelowMin && b.GetBoundedReplicas() > b.GetMinReplicas():
+		return wanted + " is below " + c.leastText() + ", which is enforced at once: no metric or delay is looked at"
+	case c.habits.delays && path == pathAboveMax:
+		return wanted + " is above " + highest + ", which is enforced at once: no metric or delay is looked at"
+	case c.habits.delays && path == pathBelowMin:
+		return wanted + " is below " + lowest + ", which is enforced at once: no metric or delay is looked at"
 	case path == pathAboveMax:
 		return wanted + " is above " + highest + ", which is enforced at once: no metric, window or policy is looked at"
 	case path == pathBelowMin:
@@ -32,6 +38,11 @@ func (c *oneCase) boundsOutcome() string {
 		return wanted + " is lifted to " + lowest
 	}
 	return number(b.GetBoundedReplicas()) + " is within " + lowest + " and " + highest
+}
+
+// leastText is the least count of a version that scales neither to nor from zero.
+func (c *oneCase) leastText() string {
+	return number(c.trace.GetBounds().GetBoundedReplicas()) + ", the least that " + c.profile() + " keeps"
 }
 
 // floored tells that the count was lifted on the way back from zero.

@@ -32,6 +32,7 @@ type oneCase struct {
 	resp *setpointv1.RecommendResponse
 	// trace is nil where the answer has none.
 	trace   *setpointv1.Explanation
+	habits  habits
 	clock   clock
 	metrics []*metric
 	// current and desired are the replicas before and after.
@@ -51,6 +52,7 @@ func newCase(req *setpointv1.RecommendRequest, resp *setpointv1.RecommendRespons
 		clock:   clock{now: at.AsTime(), zone: zone},
 		current: resp.GetCurrentReplicas(), desired: resp.GetDesiredReplicas(),
 	}
+	c.habits = habitsOf[c.trace.GetProfile()]
 	for i := range c.trace.GetMetrics() {
 		c.metrics = append(c.metrics, c.newMetric(i))
 	}
@@ -113,8 +115,15 @@ func (c *oneCase) window(direction string) *setpointv1.WindowExplanation {
 	return nil
 }
 
-// hasBehavior tells whether the spec has a behavior: then both windows apply.
-func (c *oneCase) hasBehavior() bool { return c.window(up) != nil }
+// hasBehavior tells whether metrics were decided by a behavior of the spec: then policies
+// limit a change, in place of the growth of one evaluation.
+func (c *oneCase) hasBehavior() bool {
+	r := c.trace.GetRateLimit()
+	return r != nil && !c.habits.delays && (r.GetSelectPolicy() != "" || r.Limit == nil)
+}
+
+// profile is the name of the version that decided.
+func (c *oneCase) profile() string { return clean(c.trace.GetProfile()) }
 
 // observed is the number of observed replicas, if it is known.
 func (c *oneCase) observed() (replicas int32, ok bool) {

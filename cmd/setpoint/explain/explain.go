@@ -57,9 +57,14 @@ func Write(w io.Writer, req *setpointv1.RecommendRequest, resp *setpointv1.Recom
 	if c.trace != nil {
 		c.writeMetrics(p)
 		c.writePods(p, opts.AllPods)
-		c.writeStabilization(p)
+		if !c.habits.delays {
+			c.writeStabilization(p)
+		}
 		c.writeRateLimit(p)
 		c.writeBounds(p)
+		if c.habits.delays {
+			c.writeDelays(p)
+		}
 	}
 	c.writeConditions(p)
 	c.writeEvents(p)

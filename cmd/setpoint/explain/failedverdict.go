@@ -29,13 +29,20 @@ func (c *oneCase) failedVerdict(v *verdict) {
 	c.failures(v, "")
 	largest, any := c.largestProposal()
 	switch {
-	case !any:
+	case !any && !c.aborted():
 		v.because(plain, "so the count is held")
+	case c.aborted():
+		v.because(plain, c.profile()+" ends an evaluation with the first metric that can't be computed, whatever the others ask for, so the count is held")
 	case c.successes() == 1:
 		v.because(plain, c.onlySuccess().label+" asks for "+number(largest)+", but HPA does not scale down while a metric is unknown, so the count is held")
 	default:
 		v.because(plain, "the other metrics ask for at most "+number(largest)+", but HPA does not scale down while a metric is unknown, so the count is held")
 	}
+}
+
+// aborted tells that a metric's failure ended the evaluation of several.
+func (c *oneCase) aborted() bool {
+	return c.habits.failures == failureAborts && max(len(c.metrics), len(c.req.GetSpec().GetMetrics())) > 1
 }
 
 func (c *oneCase) onlySuccess() *metric {
@@ -51,6 +58,10 @@ func (c *oneCase) onlySuccess() *metric {
 func (c *oneCase) disabledVerdict(v *verdict) {
 	feature := c.req.GetOptions()
 	switch {
+	case c.habits.zero == zeroByMinimum:
+		v.because(plain, c.profile()+" leaves a workload at zero alone unless minReplicas is 0")
+	case c.habits.zero == zeroAlways:
+		v.because(plain, c.profile()+" leaves a workload at zero alone")
 	case feature == nil || feature.ScaleToZero == nil:
 		v.because(plain, "HPA leaves a workload at zero alone, unless scaling from zero is on (HPAScaleToZero) and it was HPA that scaled it there")
 	case !feature.GetScaleToZero():

@@ -13,6 +13,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/setpoint/replay"
+	"github.com/setpoint-dev/setpoint/recommender"
 )
 
 var start = time.Date(2026, 3, 2, 3, 0, 0, 0, time.UTC)
@@ -88,6 +89,16 @@ func TestGoldenOptions(t *testing.T) {
 			golden(t, g.file, g.req, decide(t, replay.NewEngine(), g.req, ""), g.opts)
 		})
 	}
+}
+
+// Of very many pods an answer lists the first ones, the metrics together, and says how
+// many it leaves out.
+func TestGoldenPodsLeftOut(t *testing.T) {
+	const pods = recommender.DefaultExplainLimit + 12
+	req := checkout(pods, "checkout-%05d", func(i int) int { return 280 + i%3*20 })
+	req.Spec.MaxReplicas = 2 * pods
+	req.Spec.Metrics = append(req.Spec.Metrics, req.Spec.Metrics[0])
+	golden(t, "pods-left-out", req, decide(t, replay.NewEngine(), req, ""), Options{})
 }
 
 func TestAllPodsListsEach(t *testing.T) {

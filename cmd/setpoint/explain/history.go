@@ -10,6 +10,10 @@ func (c *oneCase) writeHistory(p *page) {
 	if h == nil {
 		return
 	}
+	if c.habits.delays {
+		c.writeDelayHistory(p)
+		return
+	}
 	p.heading("History", c.historyOutcome(h))
 	switch {
 	case c.trace.GetPath() != pathMetrics: // which alone looks at it

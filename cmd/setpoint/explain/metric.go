@@ -33,6 +33,7 @@ type metric struct {
 	label     string
 	unit      unit
 	tolerance tolerance
+	habits    habits
 	// usage, requests and target are milli-units; target of a utilization is a
 	// percentage. The sums are those of the first pass, where hasUsage.
 	usage, requests, target int64
@@ -42,12 +43,15 @@ type metric struct {
 // newMetric reads one metric of the trace.
 func (c *oneCase) newMetric(index int) *metric {
 	e := c.trace.GetMetrics()[index]
-	m := &metric{MetricExplanation: e, label: c.label(index)}
+	m := &metric{MetricExplanation: e, label: c.label(index), habits: c.habits}
 	if e.GetType() == "Resource" || e.GetType() == "ContainerResource" {
 		m.unit = unitOf(resourceOf(e.GetName()))
 	}
 	t := e.GetTolerance()
-	m.tolerance = tolerance{1 - t.GetScaleDown(), 1 + t.GetScaleUp()}
+	m.tolerance = tolerance{low: 1 - t.GetScaleDown(), high: 1 + t.GetScaleUp()}
+	if c.habits.byDistance {
+		m.tolerance.distance = &t.ScaleUp
+	}
 	m.usage, m.hasUsage = milli(e.GetTotalUsage())
 	m.requests, _ = milli(e.GetTotalRequests())
 	switch target := e.GetTarget(); e.GetCalculation() {
@@ -61,15 +65,11 @@ func (c *oneCase) newMetric(index int) *metric {
 	return m
 }
 
-// reorders are the profiles that evaluate metrics in another order than the spec's, for
-// those controllers stored specs so.
-var reorders = map[string]bool{"v1.19": true, "v1.15": true, "cooldown": true}
-
 // label names the metric by the request's spec, else by the answer's status, else
 // by the controller's name for it.
 func (c *oneCase) label(index int) string {
 	e := c.trace.GetMetrics()[index]
-	if specs := c.req.GetSpec().GetMetrics(); len(specs) == len(c.trace.GetMetrics()) && !reorders[c.trace.GetProfile()] {
+	if specs := c.req.GetSpec().GetMetrics(); len(specs) == len(c.trace.GetMetrics()) && !c.habits.reorders {
 		return specLabel(specs[index], e)
 	}
 	if s := c.resp.GetStatus().GetCurrentMetrics(); len(s) == len(c.trace.GetMetrics()) && s[index].GetType() != "" {

@@ -29,6 +29,8 @@ func (c *oneCase) writeMetrics(p *page) {
 func (c *oneCase) metricsOutcome() string {
 	w := c.winner()
 	switch {
+	case c.trace.GetPath() == pathMetricsFailed && c.aborted():
+		return "the first that can't be computed ends the evaluation, so the count is held"
 	case c.trace.GetPath() == pathMetricsFailed && c.successes() > 0:
 		return "not all can be computed, so the count is held"
 	case c.trace.GetPath() == pathMetricsFailed:
@@ -104,6 +106,10 @@ func (c *oneCase) failureEffect() string {
 	const rule = "HPA does not scale down while a metric is unknown"
 	largest, any := c.largestProposal()
 	switch {
+	case c.habits.failures == failureIgnored && any:
+		return "What can't be computed makes no difference: " + c.profile() + " goes by the other metrics."
+	case c.aborted():
+		return c.profile() + " ends an evaluation with the first metric that can't be computed, whatever the others ask for."
 	case c.trace.GetPath() != pathMetricsFailed:
 		return "What can't be computed makes no difference now: " + rule + ", but the proposal is not below the current " + number(c.current) + "."
 	case !any:
@@ -147,10 +153,10 @@ func (m *metric) leftOut() string {
 	if m.GetUsageRatio() <= 1 {
 		add(c.GetUnready(), "unready", " (would count, at 0, only above target)")
 	}
-	if m.GetUsageRatio() == 1 {
+	if m.GetUsageRatio() == 1 && !m.countsMissingOnTarget() {
 		add(c.GetMissing(), "missing", " (exactly on target, so nothing is assumed)")
 	}
-	add(c.GetIgnored(), "ignored", "")
+	add(c.GetIgnored()-m.ignoredSamples(), "ignored", "")
 	return text
 }
 
@@ -180,7 +186,7 @@ func (c *oneCase) toleranceText(m *metric) string {
 	if m.tolerance.holds(m.decisive()) {
 		verb = " is within "
 	}
-	return m.tolerance.ratioText(m.decisive()) + verb + m.tolerance.text()
+	return m.tolerance.ratioText(m.decisive()) + verb + m.tolerance.text() + m.tolerance.distanceText(m.decisive())
 }
 
 // proposalText is how the metric's proposal came about.

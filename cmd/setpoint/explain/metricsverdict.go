@@ -3,6 +3,12 @@ package explain
 // metricsVerdict is that of a count that metrics decided.
 func (c *oneCase) metricsVerdict(v *verdict) {
 	v.because(plain, c.winnerText())
+	if c.habits.delays {
+		v.because(yellow, c.boundText())
+		v.because(yellow, c.delayedText())
+		c.failures(v, c.failureRemark())
+		return
+	}
 	v.because(yellow, c.heldText())
 	if text := c.anywayText(); text != "" {
 		v.because(plain, text)
@@ -14,7 +20,15 @@ func (c *oneCase) metricsVerdict(v *verdict) {
 	} else {
 		v.because(yellow, c.boundText())
 	}
-	c.failures(v, " (that would only block a scale-down)")
+	c.failures(v, c.failureRemark())
+}
+
+// failureRemark is what a metric that fails does to the others where they decide.
+func (c *oneCase) failureRemark() string {
+	if c.habits.failures == failureIgnored {
+		return " (which " + c.profile() + " ignores)"
+	}
+	return " (that would only block a scale-down)"
 }
 
 // anywayText is what would hold the count where the window now does.
@@ -24,6 +38,9 @@ func (c *oneCase) anywayText() string {
 		return ""
 	}
 	behavior := c.req.GetSpec().GetBehavior()
+	if !c.hasBehavior() {
+		behavior = nil // of which the profile may know nothing
+	}
 	switch {
 	case w.GetDirection() == down && c.current <= b.GetMinReplicas():
 		return "it would not go below minReplicas " + number(b.GetMinReplicas()) + " anyway"
@@ -98,8 +115,11 @@ func (c *oneCase) youngText() string {
 		return ""
 	}
 	verb := "hold"
-	if c.trace.GetStabilization().GetStabilizedReplicas() > c.current {
+	switch stabilized := c.trace.GetStabilization().GetStabilizedReplicas(); {
+	case stabilized > c.current:
 		verb = "raise"
+	case stabilized < c.current && w.GetDirection() == up:
+		verb = "lower"
 	}
 	if c.noHistory() {
 		return "no history is known, so the current count itself counts as just recommended; a running controller may not " + verb + " it"

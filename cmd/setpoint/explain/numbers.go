@@ -159,11 +159,30 @@ func ratioText(f float64) string {
 }
 
 // tolerance is the ratios within which nothing changes.
-type tolerance struct{ low, high float64 }
+type tolerance struct {
+	low, high float64
+	// distance is the tolerance where a ratio is held against it by its distance from 1,
+	// which is not quite the same in floating point. Nil: it is not.
+	distance *float64
+}
 
-func (t tolerance) holds(ratio float64) bool { return t.low <= ratio && ratio <= t.high }
+func (t tolerance) holds(ratio float64) bool {
+	if t.distance != nil {
+		return math.Abs(1-ratio) <= *t.distance
+	}
+	return t.low <= ratio && ratio <= t.high
+}
 
 func (t tolerance) text() string { return boundText(t.low) + " to " + boundText(t.high) }
+
+// distanceText explains a ratio at a bound that is on the other side of it by its distance
+// from 1; empty anywhere else.
+func (t tolerance) distanceText(ratio float64) string {
+	if t.distance == nil || t.holds(ratio) == (t.low <= ratio && ratio <= t.high) {
+		return ""
+	}
+	return " by its distance from 1, which in floating point is " + strconv.FormatFloat(math.Abs(1-ratio), 'g', -1, 64)
+}
 
 func boundText(f float64) string { return trimTo(strconv.FormatFloat(f, 'f', 6, 64), fewDigits) }
 
@@ -172,7 +191,7 @@ func boundText(f float64) string { return trimTo(strconv.FormatFloat(f, 'f', 6, 
 func (t tolerance) ratioText(f float64) string {
 	low, _ := strconv.ParseFloat(boundText(t.low), 64)
 	high, _ := strconv.ParseFloat(boundText(t.high), 64)
-	printedBounds := tolerance{low, high}
+	printedBounds := tolerance{low: low, high: high}
 	return digits(f, fewDigits, func(printed float64) bool {
 		return printedBounds.holds(printed) == t.holds(f) && (printed < 1) == (f < 1) && (printed > 1) == (f > 1)
 	})

@@ -64,9 +64,15 @@ func (c *oneCase) writePodTable(p *page, m *metric, all bool) {
 			p.line(2, 2, plain, text)
 		}
 	}
+	if n := m.GetLeftOutPods(); n > 0 {
+		p.line(2, 2, plain, number(n)+" more pods were left out of this answer to bound its size.")
+	}
 	c.writeUnlisted(p, m)
-	if slices.ContainsFunc(listed, func(pod *setpointv1.PodExplanation) bool { return pod.Usage != nil && pod.GetGroup() != podReady }) {
+	if slices.ContainsFunc(listed, m.uncounted) {
 		p.line(2, 2, dim, "Usage in parentheses is not counted.")
+	}
+	if m.ignoredSamples() > 0 {
+		p.line(2, 2, dim, c.profile()+" counts the usage of ignored pods in sums and averages, though not among the "+m.ready()+" pods.")
 	}
 	c.writeStarting(p, listed)
 }
@@ -127,10 +133,16 @@ func (m *metric) amountCell(quantity *string) string {
 // usageCell is the sample; in parentheses where it is not counted.
 func (m *metric) usageCell(pod *setpointv1.PodExplanation) string {
 	text := m.amountCell(pod.Usage)
-	if pod.Usage != nil && pod.GetGroup() != podReady {
+	if m.uncounted(pod) {
 		return "(" + text + ")"
 	}
 	return text
+}
+
+// uncounted tells that a pod has a sample that does not count.
+func (m *metric) uncounted(pod *setpointv1.PodExplanation) bool {
+	counts := pod.GetGroup() == podReady || m.habits.ignoredCount && pod.GetGroup() == podIgnored
+	return pod.Usage != nil && !counts
 }
 
 func (m *metric) assumedCell(pod *setpointv1.PodExplanation) string {

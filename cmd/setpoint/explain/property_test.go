@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/recommender"
 )
 
 // TestEveryStepRenders explains all steps of all recordings.
@@ -29,6 +30,38 @@ func TestEveryStepRenders(t *testing.T) {
 				}
 			}
 			t.Logf("%d steps", steps)
+		})
+	}
+}
+
+// TestEveryStepRendersByEveryProfile explains the curated steps as other versions decide
+// them.
+func TestEveryStepRendersByEveryProfile(t *testing.T) {
+	for _, profile := range recommender.ProfileNames() {
+		t.Run(profile, func(t *testing.T) {
+			t.Parallel()
+			steps := 0
+			for _, scenario := range scenarios(t, "curated") {
+				if profile == scenario.Config.Profile {
+					continue
+				}
+				config := scenario.Config
+				config.Profile = profile
+				other := *scenario
+				other.Config = config
+				play(t, &other, func(step int, req *setpointv1.RecommendRequest, resp *setpointv1.RecommendResponse) {
+					steps++
+					if got := resp.GetExplanation().GetProfile(); got != profile {
+						t.Fatalf("decided by %s", got)
+					}
+					for _, problem := range problems(t, req, resp, 60+steps%80) {
+						t.Errorf("%s step %d: %s", scenario.Name, step, problem)
+					}
+				})
+			}
+			if steps < 500 {
+				t.Errorf("only %d steps", steps)
+			}
 		})
 	}
 }
@@ -140,8 +173,12 @@ func clauseProblems(c *oneCase) []string {
 	}
 	var out []string
 	s, b := c.trace.GetStabilization(), c.trace.GetBounds()
-	if (s.GetProposedReplicas() != s.GetStabilizedReplicas()) != (c.heldText() != "") {
-		out = append(out, "stabilization: "+c.heldText())
+	held := c.heldText()
+	if c.habits.delays {
+		held = c.delayedText()
+	}
+	if (s.GetProposedReplicas() != s.GetStabilizedReplicas()) != (held != "") {
+		out = append(out, "stabilization: "+held)
 	}
 	if (b.GetWantedReplicas() != b.GetBoundedReplicas()) != (c.boundText() != "") {
 		out = append(out, "bounds: "+c.boundText())

@@ -10,7 +10,7 @@ const selectDisabled = "Disabled"
 // writeRateLimit tells what the scaling policies allowed.
 func (c *oneCase) writeRateLimit(p *page) {
 	r := c.trace.GetRateLimit()
-	if r == nil {
+	if r == nil || c.habits.perPodPercentages { // which knows none
 		return
 	}
 	p.heading("Rate limit", c.rateOutcome(r))
@@ -25,18 +25,34 @@ func (c *oneCase) writeRateLimit(p *page) {
 
 // rateOutcome is the section in one line.
 func (c *oneCase) rateOutcome(r *setpointv1.RateLimitExplanation) string {
-	wanted := c.trace.GetStabilization().GetStabilizedReplicas()
+	wanted := c.trace.GetBounds().GetWantedReplicas()
 	switch {
 	case wanted == c.current:
 		return "none, the count does not change"
+	case c.habits.delays && wanted < c.current:
+		return "none downwards"
+	case c.habits.delays:
+		return c.limited(r, wanted) + " (" + growthText + ")"
 	case !c.hasBehavior() && wanted < c.current:
 		return "none downwards without behavior"
 	case !c.hasBehavior():
-		return c.limited(r, wanted) + " (without behavior: at most twice the replicas, or 4, per evaluation)"
+		return c.limited(r, wanted) + " (without behavior: " + growthText + ")"
 	case r.GetSelectPolicy() == selectDisabled:
 		return directionField(r) + " is disabled (selectPolicy: Disabled), so the count stays at " + number(c.current)
 	}
+	if c.minBlocks(r) {
+		return c.limited(r, wanted) + " (" + directionField(r) + ", Min: " + c.profile() + " lets nothing change then)"
+	}
 	return c.limited(r, wanted) + " (" + directionField(r) + ", " + clean(r.GetSelectPolicy()) + ": the policy that allows " + selects(r) + ")"
+}
+
+// growthText is how far a count may grow without behavior.
+const growthText = "at most twice the replicas, or 4, per evaluation"
+
+// minBlocks tells that the selection of the least change came to none at all, by a mistake
+// of the first versions with policies.
+func (c *oneCase) minBlocks(r *setpointv1.RateLimitExplanation) bool {
+	return c.habits.minBlocks && r.GetSelectPolicy() == "Min"
 }
 
 // limited is "5 passes, up to 8 is allowed", or "12 is limited to 8".
@@ -135,10 +151,15 @@ func (c *oneCase) limitText() string {
 	r := c.trace.GetRateLimit()
 	field := directionField(r)
 	switch {
+	case c.habits.delays:
+		return "limited to " + number(r.GetLimit()) + ": " + growthText
 	case !c.hasBehavior():
-		return "limited to " + number(r.GetLimit()) + ": without behavior at most twice the replicas, or 4, per evaluation"
+		return "limited to " + number(r.GetLimit()) + ": without behavior " + growthText
 	case r.GetSelectPolicy() == selectDisabled:
 		return field + " is disabled (selectPolicy: Disabled), so the count stays at " + number(r.GetLimit())
+	}
+	if c.minBlocks(r) {
+		return field + " lets nothing change: selectPolicy Min does so in " + c.profile() + ", whatever the policies allow"
 	}
 	text := "limited to " + number(r.GetLimit()) + " by " + field + " policies"
 	if l := selectedPolicy(r); l != nil {

@@ -29,6 +29,8 @@ func (c *oneCase) stabilizationOutcome(s *setpointv1.StabilizationExplanation) s
 		return proposed + " is held at " + stabilized
 	case s.GetStabilizedReplicas() > max(c.current, s.GetProposedReplicas()):
 		return proposed + " is raised to " + stabilized
+	case s.GetStabilizedReplicas() < min(c.current, s.GetProposedReplicas()):
+		return proposed + " is lowered to " + stabilized
 	}
 	return proposed + " is held back to " + stabilized
 }
@@ -40,9 +42,13 @@ func windowDirection(w *setpointv1.WindowExplanation) string {
 	return "scale-up"
 }
 
-// holding returns the window that kept the proposal from passing, nil if it did.
+// holding returns the window, or delay, that kept the proposal from passing, nil if none
+// did.
 func (c *oneCase) holding() *setpointv1.WindowExplanation {
 	s := c.trace.GetStabilization()
+	if w := c.holdingDelay(); c.habits.delays {
+		return w
+	}
 	switch {
 	case s.GetStabilizedReplicas() > s.GetProposedReplicas():
 		return c.window(down)
@@ -52,10 +58,31 @@ func (c *oneCase) holding() *setpointv1.WindowExplanation {
 	return nil
 }
 
+// holdingDelay returns the delay that holds the count, nil if none does.
+func (c *oneCase) holdingDelay() *setpointv1.WindowExplanation {
+	s := c.trace.GetStabilization()
+	direction := up
+	if s.GetProposedReplicas() < c.current {
+		direction = down
+	}
+	w := c.window(direction)
+	// Where the ratio is within tolerance the delay makes no difference.
+	if s.GetStabilizedReplicas() == s.GetProposedReplicas() || w.GetRecommendationTime() == nil || c.habits.perPodPercentages && c.pointsElsewhere(direction) {
+		return nil
+	}
+	return w
+}
+
+// pointsElsewhere tells that the ratio is not out of tolerance in that direction.
+func (c *oneCase) pointsElsewhere(direction string) bool {
+	m := c.winner()
+	return m == nil || m.tolerance.holds(m.GetUsageRatio()) || (m.GetUsageRatio() > 1) != (direction == up)
+}
+
 // windowText tells of one window.
 func (c *oneCase) windowText(w *setpointv1.WindowExplanation) string {
 	proposed := c.trace.GetStabilization().GetProposedReplicas()
-	if c.hasBehavior() {
+	if c.hasBehavior() && !c.habits.oneSided {
 		if w.GetDirection() == up && proposed <= c.current {
 			return "has no part: the proposal is not above the current " + number(c.current)
 		}
@@ -85,6 +112,10 @@ func (c *oneCase) stay(w *setpointv1.WindowExplanation, proposed int32) string {
 		return ""
 	case !c.hasBehavior():
 		return ", which counts, without behavior, even above the current " + number(c.current)
+	case c.habits.oneSided && w.GetDirection() == down:
+		return ", which counts in " + c.profile() + " even above the current " + number(c.current)
+	case c.habits.oneSided:
+		return ", which counts in " + c.profile() + " even below the current " + number(c.current)
 	}
 	return ", so the current " + number(c.current) + " stays"
 }
@@ -124,12 +155,23 @@ func (c *oneCase) heldText() string {
 	name := "the " + windowDirection(w) + " stabilization window (" + seconds(w.GetWindowSeconds()) + ")"
 	switch {
 	case stabilized > c.current && w.GetDirection() == down:
-		return "raised to " + number(stabilized) + " by " + name + ": without behavior the highest recommendation in it counts, " +
+		return "raised to " + number(stabilized) + " by " + name + ": " + c.beyondCurrent() + " the highest recommendation in it counts, " +
+			number(stabilized) + " of " + c.clock.at(w.GetRecommendationTime())
+	case stabilized < c.current && w.GetDirection() == up:
+		return "lowered to " + number(stabilized) + " by " + name + ": " + c.beyondCurrent() + " the lowest recommendation in it counts, " +
 			number(stabilized) + " of " + c.clock.at(w.GetRecommendationTime())
 	case stabilized == c.current:
 		return "held at " + number(stabilized) + " by " + name + " " + c.until(w)
 	}
 	return "held back to " + strconv.Itoa(int(stabilized)) + " by " + name + " " + c.until(w)
+}
+
+// beyondCurrent is where windows are followed beyond the current count.
+func (c *oneCase) beyondCurrent() string {
+	if c.hasBehavior() {
+		return "in " + c.profile()
+	}
+	return "without behavior"
 }
 
 // until is when the count that a window holds can change.

@@ -97,6 +97,10 @@ func (c *oneCase) verdict() *verdict {
 	case pathAboveMax:
 		v.because(plain, number(c.current)+" is above maxReplicas "+number(c.trace.GetBounds().GetMaxReplicas())+", which is enforced at once")
 	case pathBelowMin:
+		if b := c.trace.GetBounds(); b.GetBoundedReplicas() > b.GetMinReplicas() {
+			v.because(plain, number(c.current)+" is below "+c.leastText()+", which is enforced at once")
+			break
+		}
 		v.because(plain, number(c.current)+" is below minReplicas "+number(c.trace.GetBounds().GetMinReplicas())+", which is enforced at once")
 	default:
 		c.bareVerdict(v)

@@ -42,7 +42,7 @@ func TestAmounts(t *testing.T) {
 }
 
 func TestRatiosShowTheirSideOfTheBounds(t *testing.T) {
-	ten := tolerance{1 - 0.1, 1 + 0.1}
+	ten := tolerance{low: 1 - 0.1, high: 1 + 0.1}
 	for _, test := range []struct {
 		tolerance tolerance
 		ratio     float64
@@ -58,14 +58,14 @@ func TestRatiosShowTheirSideOfTheBounds(t *testing.T) {
 		{ten, 3e9, "3e+09"},
 		{ten, math.MaxFloat64, "infinite"},
 		{ten, -math.MaxFloat64, "minus infinite"},
-		{tolerance{1 - 0.07, 1.07}, 0.93, "0.93"},
-		{tolerance{1, 1}, 1.00004, "1.00004"},
+		{tolerance{low: 1 - 0.07, high: 1.07}, 0.93, "0.93"},
+		{tolerance{low: 1, high: 1}, 1.00004, "1.00004"},
 	} {
 		if got := test.tolerance.ratioText(test.ratio); got != test.want {
 			t.Errorf("%v: %s, want %s", test.ratio, got, test.want)
 		}
 	}
-	if got := (tolerance{1 - 0.07, 1 + 0.07}).text(); got != "0.93 to 1.07" {
+	if got := (tolerance{low: 1 - 0.07, high: 1 + 0.07}).text(); got != "0.93 to 1.07" {
 		t.Error(got)
 	}
 }

@@ -49,7 +49,7 @@ func TestTheEngineDecidesEveryRecordedStepAsRecorded(t *testing.T) {
 	for _, file := range recorded {
 		t.Run(file.name, func(t *testing.T) {
 			t.Parallel()
-			scenarioCount, steps := 0, 0
+			scenarioCount, steps, compared := 0, 0, 0
 			runner := NewRunner(NewEngine(), Options{})
 			for scenario, err := range scenarios(t, file.name) {
 				if err != nil {
@@ -58,15 +58,15 @@ func TestTheEngineDecidesEveryRecordedStepAsRecorded(t *testing.T) {
 				scenarioCount++
 				err := runner.Run(t.Context(), scenario, func(s *Step) error {
 					steps++
-					reportDifferences(t, s)
+					compared += reportDifferences(t, s)
 					return nil
 				})
 				if err != nil {
 					t.Error(err)
 				}
 			}
-			if scenarioCount != file.scenarios || steps != file.steps {
-				t.Errorf("replayed %d scenarios and %d steps, want %d and %d", scenarioCount, steps, file.scenarios, file.steps)
+			if scenarioCount != file.scenarios || steps != file.steps || compared != file.steps {
+				t.Errorf("replayed %d scenarios and %d steps, and compared %d, want %d and %d, all compared", scenarioCount, steps, compared, file.scenarios, file.steps)
 			}
 		})
 	}
@@ -79,19 +79,19 @@ func TestTheServiceDecidesEveryRecordedStepAsRecorded(t *testing.T) {
 		t.Run(file.name, func(t *testing.T) {
 			t.Parallel()
 			var refusedHere []string
-			steps := 0
+			steps, inRefused := 0, 0
 			runner := NewRunner(backend, Options{Cluster: file.name})
 			for scenario, err := range scenarios(t, file.name) {
 				if err != nil {
 					t.Fatal(err)
 				}
 				err := runner.Run(t.Context(), scenario, func(s *Step) error {
-					steps++
-					reportDifferences(t, s)
+					steps += reportDifferences(t, s)
 					return nil
 				})
 				if status.Code(errors.Unwrap(err)) == codes.InvalidArgument {
 					refusedHere = append(refusedHere, scenario.Name)
+					inRefused += len(scenario.Steps)
 					continue
 				}
 				if err != nil {
@@ -106,19 +106,26 @@ func TestTheServiceDecidesEveryRecordedStepAsRecorded(t *testing.T) {
 			if !slices.Equal(refusedHere, want) {
 				t.Errorf("refused %q, want %q", refusedHere, want)
 			}
+			if steps+inRefused < file.steps || steps == 0 {
+				t.Errorf("compared %d steps, and %d are of scenarios that are refused, want %d in all", steps, inRefused, file.steps)
+			}
 			t.Logf("%d steps compared; refused with INVALID_ARGUMENT, as the API server would: %q", steps, refusedHere)
 		})
 	}
 }
 
-func reportDifferences(t *testing.T, s *Step) {
+// reportDifferences fails the test where a step came out otherwise, or was not compared.
+// It returns how many steps were compared: 1 or 0.
+func reportDifferences(t *testing.T, s *Step) (compared int) {
 	t.Helper()
 	if !s.Compared {
 		t.Errorf("%s, step %d: expects nothing", s.Scenario.Name, s.Index+1)
+		return 0
 	}
 	for _, d := range s.Differences {
 		t.Errorf("%s, step %d: %s", s.Scenario.Name, s.Index+1, d)
 	}
+	return 1
 }
 
 // Where upstream leaves a conversion to the platform, numbers out of range

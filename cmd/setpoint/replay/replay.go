@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -41,8 +43,8 @@ type Step struct {
 	Response *setpointv1.RecommendResponse
 	Report   *setpointv1.ReportScaleResponse
 	Outcome  recording.Outcome
-	// Compared says that the recording expects something, Differences where it
-	// came out otherwise.
+	// Compared says that the recording expects something that was looked at,
+	// Differences where it came out otherwise.
 	Compared    bool
 	Differences []recording.Difference
 }
@@ -51,6 +53,8 @@ type Step struct {
 type Options struct {
 	// Spec replaces that of the recordings; nothing is compared then.
 	Spec *autoscalingv2.HorizontalPodAutoscalerSpec
+	// NoCompare compares nothing.
+	NoCompare bool
 	// Explain asks for explanations.
 	Explain bool
 	// Cluster is a prefix of the clusters whose targets the replay makes and
@@ -75,7 +79,8 @@ func NewRunner(backend Backend, options Options) *Runner {
 
 // Run replays a scenario on a target of its own, which it deletes in the end, and
 // hands each step to visit. The first error ends it: a step that can't be
-// converted, a backend that refuses it, or visit's own.
+// converted, a backend that refuses it, or visit's own. [EndsAll] tells whether it
+// would end other scenarios, too.
 func (r *Runner) Run(ctx context.Context, scenario *recording.Scenario, visit func(*Step) error) (err error) {
 	r.run++
 	player := recording.NewPlayer(scenario)
@@ -113,10 +118,33 @@ func (r *Runner) Run(ctx context.Context, scenario *recording.Scenario, visit fu
 		}
 		r.compare(step)
 		if err := visit(step); err != nil {
-			return err
+			return visitError{err}
 		}
 	}
 	return nil
+}
+
+// visitError is an error of whom the steps are handed to.
+type visitError struct{ error }
+
+func (e visitError) Unwrap() error { return e.error }
+
+// EndsAll tells whether an error of Run is not one of the scenario alone: the visitor
+// failed, the replay was ended, or the server is away or lets this caller do nothing.
+func EndsAll(err error) bool {
+	var visit visitError
+	if errors.As(err, &visit) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return true
+	}
+	var remote interface{ GRPCStatus() *status.Status }
+	if !errors.As(err, &remote) {
+		return false
+	}
+	switch remote.GRPCStatus().Code() {
+	case codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.Unauthenticated, codes.PermissionDenied, codes.Unimplemented:
+		return true
+	}
+	return false
 }
 
 // begin gives the target the history that the scenario begins with.
@@ -167,7 +195,7 @@ func (r *Runner) ask(ctx context.Context, step *Step, req *setpointv1.RecommendR
 
 func (r *Runner) compare(step *Step) {
 	recorded := &step.Scenario.Steps[step.Index]
-	if recorded.Expect == nil || r.options.Spec != nil {
+	if !recorded.Compares() || r.options.Spec != nil || r.options.NoCompare {
 		return
 	}
 	step.Compared = true

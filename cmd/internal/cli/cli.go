@@ -1,0 +1,132 @@
+// Package cli is what the programs' command lines have in common: exit codes, errors that
+// are the user's to mend, forms of output, and the version.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Exit codes.
+const (
+	ExitFailed = 1 // it went wrong, or the answer is no
+	ExitUsage  = 2 // the command line or the input is not right
+)
+
+// Main runs a program's command until it ends or is told to, and ends the process.
+func Main(root *cobra.Command) {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err := CalledAs(root, os.Args[0]).ExecuteContext(ctx)
+	stop()
+	if message := Failure(err); message != "" {
+		fmt.Fprintln(os.Stderr, message)
+	}
+	os.Exit(ExitCode(err))
+}
+
+// Root completes a program's command and adds the others: without arguments it prints
+// its help, and what is wrong with a command line is the user's to mend.
+func Root(root *cobra.Command, commands ...*cobra.Command) *cobra.Command {
+	root.SilenceUsage, root.SilenceErrors = true, true
+	root.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return fmt.Errorf("unknown command %q; see %s --help", args[0], cmd.CommandPath())
+		}
+		return nil
+	}
+	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return BadInput(errors.New(err.Error() + "; see " + cmd.CommandPath() + " --help"))
+	})
+	root.AddCommand(commands...)
+	for _, cmd := range append(root.Commands(), root) {
+		cmd.Args = UsageArgs(cmd.Args)
+	}
+	return root
+}
+
+// UsageArgs marks errors about arguments as the user's.
+func UsageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if check == nil {
+			check = cobra.ArbitraryArgs
+		}
+		return BadInput(check(cmd, args))
+	}
+}
+
+// Open opens a file that the user named; "-" is standard input.
+func Open(cmd *cobra.Command, name string) (io.ReadCloser, error) {
+	if name == "-" {
+		return io.NopCloser(cmd.InOrStdin()), nil
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, BadInput(err)
+	}
+	return file, nil
+}
+
+// inputError is an error of what the user gave.
+type inputError struct{ error }
+
+func (e inputError) Unwrap() error { return e.error }
+
+// BadInput marks an error as the user's to mend; nil stays nil.
+func BadInput(err error) error {
+	if err == nil {
+		return nil
+	}
+	return inputError{err}
+}
+
+// ErrQuiet ends with an exit code and no message, for the output has said it all.
+var ErrQuiet = errors.New("")
+
+// ExitCode is what a program ends with after an error, nil for none.
+func ExitCode(err error) int {
+	var input inputError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &input), status.Code(err) == codes.InvalidArgument:
+		return ExitUsage
+	}
+	return ExitFailed
+}
+
+// Failure is what is to be said of an error; empty for none.
+func Failure(err error) string {
+	if err == nil || errors.Is(err, ErrQuiet) {
+		return ""
+	}
+	return "setpoint: " + describe(err)
+}
+
+// describe prints an error for a person: of a status all violations, a line each.
+func describe(err error) string {
+	s, ok := status.FromError(err)
+	if !ok {
+		return err.Error()
+	}
+	for _, detail := range s.Details() {
+		if bad, ok := detail.(*errdetails.BadRequest); ok && len(bad.GetFieldViolations()) > 0 {
+			text := "invalid request:"
+			for _, v := range bad.GetFieldViolations() {
+				text += "\n  " + v.GetField() + ": " + v.GetDescription()
+			}
+			return text
+		}
+	}
+	return s.Message() + " (" + s.Code().String() + ")"
+}

@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/term"
+	"google.golang.org/protobuf/proto"
+	"sigs.k8s.io/yaml"
+
+	"github.com/setpoint-dev/setpoint/cmd/setpoint/explain"
+	"github.com/setpoint-dev/setpoint/server/restjson"
+)
+
+// Forms of output.
+const (
+	AsText = "text"
+	AsJSON = "json"
+	AsYAML = "yaml"
+)
+
+// OutputFlag is -o. It implements pflag.Value.
+type OutputFlag struct {
+	// Form is what was chosen.
+	Form  string
+	forms []string
+}
+
+// String implements pflag.Value.
+func (o *OutputFlag) String() string { return o.Form }
+
+// Type implements pflag.Value.
+func (o *OutputFlag) Type() string { return "form" }
+
+// Set implements pflag.Value.
+func (o *OutputFlag) Set(form string) error {
+	for _, f := range o.forms {
+		if f == form {
+			o.Form = form
+			return nil
+		}
+	}
+	return fmt.Errorf("must be one of %v", o.forms)
+}
+
+// NewOutputFlag returns the flag's value; the first form is the default.
+func NewOutputFlag(forms ...string) *OutputFlag { return &OutputFlag{Form: forms[0], forms: forms} }
+
+// WriteMessage writes a message as JSON or YAML, in the form of the REST API.
+func WriteMessage(w io.Writer, form string, msg proto.Message) error {
+	out, err := (&restjson.Marshaler{Indent: "  "}).Marshal(msg)
+	if err != nil {
+		return err
+	}
+	if form == AsYAML {
+		if out, err = yaml.JSONToYAML(out); err != nil {
+			return err
+		}
+		_, err = w.Write(out)
+		return err
+	}
+	_, err = w.Write(append(out, '\n'))
+	return err
+}
+
+// Terminal describes where text goes: color and width where w is a terminal.
+func Terminal(w io.Writer) explain.Options {
+	file, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return explain.Options{}
+	}
+	o := explain.Options{Color: os.Getenv("NO_COLOR") == ""}
+	if width, _, err := term.GetSize(int(file.Fd())); err == nil {
+		o.Width = width
+	}
+	return o
+}

@@ -1,0 +1,45 @@
+// Package clitest runs commands in tests as programs do.
+package clitest
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+)
+
+// Result is what a run of a command left behind.
+type Result struct {
+	Stdout, Stderr string
+	Code           int
+}
+
+// Run runs a program's command.
+func Run(t *testing.T, root *cobra.Command, stdin string, args ...string) Result {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	root.SetArgs(args)
+	root.SetIn(strings.NewReader(stdin))
+	root.SetOut(&stdout)
+	root.SetErr(&stderr)
+	err := root.ExecuteContext(t.Context())
+	if message := cli.Failure(err); message != "" {
+		stderr.WriteString(message + "\n")
+	}
+	return Result{stdout.String(), stderr.String(), cli.ExitCode(err)}
+}
+
+// File writes a file of the test's and returns its path.
+func File(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,50 @@
+package config
+
+import (
+	"slices"
+	"strings"
+)
+
+// masked stands for what is not shown.
+const masked = "xxxxx"
+
+// harmless are the parameters of URLs that are shown. All others are masked: one that is added
+// to a URL some day is secret until it is listed here.
+var harmless = []string{"addr", "cluster", "master"}
+
+// Mask hides what may be secret in a URL, whichever setting it is of: who asks, and parameters
+// that are not known to be harmless. It is read by hand, for several hosts are no URL to
+// net/url. Of one with a sign that should have been encoded, nothing but the scheme is shown.
+func Mask(_, value string) string {
+	scheme, rest, isURL := strings.Cut(value, "://")
+	if !isURL {
+		return value
+	}
+	authority, tail := rest, ""
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		authority, tail = rest[:i], rest[i:]
+	}
+	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
+		authority = masked + authority[at:]
+	}
+	path, query, queried := strings.Cut(tail, "?")
+	if strings.ContainsAny(path, "@#") || strings.Contains(query, "#") {
+		return scheme + "://" + masked
+	}
+	if !queried {
+		return scheme + "://" + authority + path
+	}
+	parameters := strings.Split(query, "&")
+	for i, parameter := range parameters {
+		name, value, given := strings.Cut(parameter, "=")
+		switch {
+		case strings.Contains(name, "@"):
+			return scheme + "://" + masked
+		case !given:
+			parameters[i] = masked
+		case !slices.Contains(harmless, name) || strings.Contains(value, "@"):
+			parameters[i] = name + "=" + masked
+		}
+	}
+	return scheme + "://" + authority + path + "?" + strings.Join(parameters, "&")
+}

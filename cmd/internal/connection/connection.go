@@ -1,0 +1,104 @@
+// Package connection is how the programs reach a server: its address, what to trust, and who
+// they are.
+package connection
+
+import (
+	"net"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/setpoint-dev/setpoint/clients/setpoint"
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/config"
+)
+
+// Settings say how a server is reached.
+type Settings struct {
+	// Server is its address, or several; empty: there is none.
+	Server                    string
+	CAFile, CertFile, KeyFile string
+	ServerName                string
+	TokenFile                 string
+	Insecure                  bool
+	// ClearOnLoopback has a server on this machine talked to in the clear, as it serves by
+	// default, unless a flag says what to trust.
+	ClearOnLoopback bool
+}
+
+// Bind adds a flag for each setting; what the settings hold is the default.
+func (s *Settings) Bind(flags *pflag.FlagSet, of string) {
+	flags.StringVar(&s.Server, "server", s.Server, "gRPC `addresses` of "+of+", host:port, several separated by commas, or a gRPC target such as dns:///setpoint:9090")
+	flags.StringVar(&s.CAFile, "tls-ca-file", s.CAFile, "`file` with the PEM certificates of the CAs that the server's may be of; empty: the system's")
+	flags.StringVar(&s.CertFile, "tls-cert-file", s.CertFile, "`file` with the caller's own PEM certificate, read again when it changes")
+	flags.StringVar(&s.KeyFile, "tls-key-file", s.KeyFile, "`file` with its key")
+	flags.StringVar(&s.ServerName, "tls-server-name", s.ServerName, "`name` that the server's certificate must be for; empty: the host of the address")
+	flags.StringVar(&s.TokenFile, "token-file", s.TokenFile, "`file` with the bearer token for the server, read again when it changes")
+	flags.BoolVar(&s.Insecure, "insecure", s.Insecure, "talk to the server in the clear")
+}
+
+// Variables are those from which commands take settings that ask a server once; of an agent
+// each flag has one.
+var Variables = []string{config.Variable("server"), config.Variable("token-file"), config.Variable("tls-ca-file")}
+
+// FromEnvironment sets what those variables say.
+func (s *Settings) FromEnvironment() {
+	for i, setting := range []*string{&s.Server, &s.TokenFile, &s.CAFile} {
+		if value := os.Getenv(Variables[i]); value != "" {
+			*setting = value
+		}
+	}
+}
+
+// Validate refuses what can't be.
+func (s *Settings) Validate(refuse func(flag, format string, args ...any)) {
+	if s.Server == "" {
+		refuse("server", "is required")
+	}
+	if (s.CertFile == "") != (s.KeyFile == "") {
+		refuse("tls-cert-file", "and --tls-key-file go together")
+	}
+	if s.Insecure && s.hasTLS() {
+		refuse("insecure", "contradicts the --tls flags")
+	}
+	if s.Insecure && s.TokenFile != "" && !s.onLoopback() {
+		refuse("insecure", "would send the token of --token-file unencrypted")
+	}
+}
+
+func (s *Settings) hasTLS() bool { return s.CAFile != "" || s.CertFile != "" || s.ServerName != "" }
+
+// onLoopback reports whether all addresses are of this machine.
+func (s *Settings) onLoopback() bool {
+	for address := range strings.SplitSeq(s.Server, ",") {
+		host, _, err := net.SplitHostPort(strings.TrimSpace(address))
+		if err != nil {
+			host = strings.TrimSpace(address)
+		}
+		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			return false
+		}
+	}
+	return true
+}
+
+// Open returns a client that calls itself by that name; nothing is sent before the first
+// call.
+func (s *Settings) Open(name string, more ...setpoint.Option) (*setpoint.Client, error) {
+	options := append([]setpoint.Option{setpoint.WithUserAgent(name + "/" + cli.Version())}, more...)
+	if s.Insecure || s.ClearOnLoopback && !s.hasTLS() && s.onLoopback() {
+		options = append(options, setpoint.WithInsecure())
+		if s.onLoopback() {
+			options = append(options, setpoint.WithTokenOverInsecure())
+		}
+	} else {
+		options = append(options, setpoint.WithTLS(setpoint.TLS{
+			CAFile: s.CAFile, CertFile: s.CertFile, KeyFile: s.KeyFile, ServerName: s.ServerName,
+		}))
+	}
+	if s.TokenFile != "" {
+		options = append(options, setpoint.WithTokenFile(s.TokenFile))
+	}
+	return setpoint.New(s.Server, options...)
+}

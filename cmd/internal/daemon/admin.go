@@ -1,0 +1,74 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/server/connections"
+)
+
+// ServePages serves what operators look at until the function that it returns is called,
+// profiles only where no other machine reaches the listener; nil: nothing. Web pages of other
+// hosts than those given don't get at them on loopback.
+func ServePages(listener net.Listener, pages http.Handler, hosts []string, log *zap.Logger) (stop func()) {
+	if listener != nil && !IsLoopback(listener.Addr().String()) {
+		pages = withoutProfiles(pages)
+	}
+	return ServeProfiles(listener, pages, hosts, log)
+}
+
+// adminConnections is how many connections the admin address takes. Beyond it the oldest
+// makes way, so that probes and scrapers are answered however many are held open.
+const adminConnections = 64
+
+// ServeProfiles is ServePages with profiles wherever the listener is.
+func ServeProfiles(listener net.Listener, pages http.Handler, hosts []string, log *zap.Logger) (stop func()) {
+	if listener == nil {
+		return func() {}
+	}
+	set := connections.New(connections.Options{Most: adminConnections})
+	admin := &http.Server{
+		Handler:           server.GuardHost(listener.Addr(), hosts, pages),
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		WriteTimeout:      30 * time.Second,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          zap.NewStdLog(log),
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := admin.Serve(set.Listen(listener)); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("admin address not served", zap.Error(err))
+		}
+	}()
+	return func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if err := admin.Shutdown(ctx); err != nil {
+			_ = admin.Close()
+		}
+		<-done
+	}
+}
+
+// IsLoopback reports whether an address is reachable from this machine only. One that
+// is not clear is not.
+func IsLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,22 @@
+package daemon
+
+import (
+	"context"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+	"go.uber.org/zap"
+)
+
+// TellSupervisor tells systemd, if it started the process (Type=notify), that the
+// service listens, and, when the context ends, that it drains. The function that it
+// returns is to be called at the end.
+func TellSupervisor(ctx context.Context, log *zap.Logger) func() {
+	notify := func(state string) {
+		if _, err := daemon.SdNotify(false, state); err != nil {
+			log.Warn("systemd not told", zap.String("state", state), zap.Error(err))
+		}
+	}
+	notify(daemon.SdNotifyReady)
+	stop := context.AfterFunc(ctx, func() { notify(daemon.SdNotifyStopping) })
+	return func() { stop() }
+}

@@ -1,0 +1,258 @@
+// Package explaincmd is the command explain, from files or from a cluster: programs that are
+// linked with what reads clusters do that themselves.
+package explaincmd
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/setpoint/explain"
+)
+
+// explainCommand holds the flags of setpoint explain.
+type explainCommand struct {
+	files     map[kubernetes.Part]*[]string
+	dump      []string
+	name      string
+	namespace string
+	at        string
+	allPods   bool
+	live      Live
+	fromLive  FromLive
+	options   Options
+	output    *cli.OutputFlag
+}
+
+// Live says what is explained from a cluster, and how.
+type Live struct {
+	// Reference is the autoscaler, KIND/NAME; empty: files are explained.
+	Reference string
+	// Kubeconfig, Context and Save are the flags of these names.
+	Kubeconfig, Context, Save string
+	// Namespace is the flag's; empty: that of the kubeconfig.
+	Namespace string
+	// At is the instant to decide for.
+	At time.Time
+	// Options are those of the command line.
+	Options *Options
+}
+
+func (l *Live) bind(flags *pflag.FlagSet) {
+	flags.StringVar(&l.Reference, "live", "", "`autoscaler` to read from the cluster: hpa/NAME, or asr/NAME (also autoscaler/NAME) for one of setpoint's own")
+	flags.StringVar(&l.Kubeconfig, "kubeconfig", "", "`file` that leads to the cluster; empty: $KUBECONFIG or ~/.kube/config")
+	flags.StringVar(&l.Context, "context", "", "`context` of that file; empty: its current one")
+	flags.StringVar(&l.Save, "save", "", "`file` to write what was read to, for --dump")
+}
+
+// FromLive makes the request from the cluster.
+type FromLive func(cmd *cobra.Command, live *Live) (*setpointv1.RecommendRequest, error)
+
+// partFlags name the files that hold one part of a dump each.
+var partFlags = []struct {
+	part       kubernetes.Part
+	flag, what string
+}{
+	{kubernetes.Autoscalers, "hpa", "HorizontalPodAutoscalers (autoscaling/v2, v2beta2, v2beta1 or v1, extensions/v1beta1)"},
+	{kubernetes.Scales, "scale", "the Scale, or the Deployment, StatefulSet, ReplicaSet or ReplicationController, of any version there was"},
+	{kubernetes.Pods, "pods", "the pods"},
+	{kubernetes.PodMetrics, "pod-metrics", "PodMetrics of metrics.k8s.io"},
+	{kubernetes.CustomMetrics, "custom-metrics", "MetricValues of custom.metrics.k8s.io"},
+	{kubernetes.ExternalMetrics, "external-metrics", "ExternalMetricValues of external.metrics.k8s.io"},
+}
+
+// New returns the command.
+func New(fromLive FromLive) *cobra.Command {
+	c := &explainCommand{fromLive: fromLive, output: cli.NewOutputFlag(cli.AsText, cli.AsJSON, cli.AsYAML)}
+	cmd := &cobra.Command{
+		Use:   "explain",
+		Short: "Explain what HPA would do, from a cluster or from what kubectl prints",
+		Long: `Explain what the HorizontalPodAutoscaler controller would do and why: each metric's
+arithmetic, how each pod counted, windows, policies, bounds and conditions.
+
+With --live it reads all of that from the cluster that kubectl would ask, with the
+user's permissions, and changes nothing there:
+
+  setpoint explain --live hpa/web -n shop
+
+Otherwise it takes what kubectl prints, in JSON or YAML, each kind from a file of its
+own or all from one:
+
+  kubectl get hpa web -o yaml > hpa.yaml
+  kubectl get pods -o json > pods.json
+  kubectl get --raw /apis/metrics.k8s.io/v1beta1/namespaces/shop/pods > podmetrics.json
+  kubectl get --raw /apis/apps/v1/namespaces/shop/deployments/web/scale > scale.json
+
+It decides for the instant of the newest sample, or with --live for now, unless --at
+says another. The controller's history is not to be had: what its windows and
+policies hold back can be more than is shown.`,
+		Example: "  setpoint explain --live hpa/web -n shop\n  setpoint explain --hpa hpa.yaml --scale scale.json --pods pods.json --pod-metrics podmetrics.json\n  setpoint explain --dump dump.yaml --name shop/web -o json",
+		Args:    cobra.NoArgs,
+		RunE:    c.run,
+	}
+	flags := cmd.Flags()
+	c.files = make(map[kubernetes.Part]*[]string)
+	for _, f := range partFlags {
+		c.files[f.part] = flags.StringArray(f.flag, nil, "`file` with "+f.what+"; repeatable, - for standard input")
+	}
+	flags.StringArrayVar(&c.dump, "dump", nil, "`file` that holds them all, as a List or several documents; repeatable")
+	flags.StringVar(&c.name, "name", "", "`[namespace/]name` of the autoscaler, where there are several")
+	flags.StringVarP(&c.namespace, "namespace", "n", "", "`namespace` of autoscalers that name none")
+	flags.StringVar(&c.at, "at", "", "`instant` to decide for, RFC 3339, in place of the newest sample's")
+	flags.BoolVar(&c.allPods, "all-pods", false, "list all pods, not only those that did not simply count")
+	flags.VarP(c.output, "output", "o", "form of the explanation: text, json or yaml")
+	c.live.bind(flags)
+	c.options.bind(flags)
+	return cmd
+}
+
+func (c *explainCommand) run(cmd *cobra.Command, _ []string) error {
+	req, ignored, err := c.gather(cmd)
+	if err != nil {
+		return err
+	}
+	resp, err := Decide(cmd.Context(), req)
+	if err != nil {
+		return err
+	}
+	for _, what := range ignored {
+		fmt.Fprintln(cmd.ErrOrStderr(), "not used: "+what)
+	}
+	if c.output.Form != cli.AsText {
+		return cli.WriteMessage(cmd.OutOrStdout(), c.output.Form, resp)
+	}
+	options := cli.Terminal(cmd.OutOrStdout())
+	options.AllPods = c.allPods
+	return explain.Write(cmd.OutOrStdout(), req, resp, options)
+}
+
+// gather makes the request from the cluster or from files, and names what of the
+// files is of no use.
+func (c *explainCommand) gather(cmd *cobra.Command) (*setpointv1.RecommendRequest, []string, error) {
+	if c.live.Reference != "" {
+		req, err := c.readLive(cmd)
+		return req, nil, err
+	}
+	dump, err := c.read(cmd)
+	if err != nil {
+		return nil, nil, err
+	}
+	req, err := c.request(dump)
+	return req, dump.Ignored, cli.BadInput(err)
+}
+
+func (c *explainCommand) readLive(cmd *cobra.Command) (*setpointv1.RecommendRequest, error) {
+	if err := c.onlyLive(); err != nil {
+		return nil, cli.BadInput(err)
+	}
+	c.live.Namespace, c.live.At, c.live.Options = c.namespace, time.Now(), &c.options
+	if c.at != "" {
+		at, err := c.instant(nil)
+		if err != nil {
+			return nil, cli.BadInput(err)
+		}
+		c.live.At = at
+	}
+	return c.fromLive(cmd, &c.live)
+}
+
+// onlyLive refuses files beside the cluster.
+func (c *explainCommand) onlyLive() error {
+	if len(c.dump) > 0 || c.name != "" {
+		return errors.New("--live reads everything from the cluster: leave out --dump and --name")
+	}
+	for _, f := range partFlags {
+		if len(*c.files[f.part]) > 0 {
+			return fmt.Errorf("--live reads everything from the cluster: leave out --%s", f.flag)
+		}
+	}
+	return nil
+}
+
+// read reads all files that were named; problems of all of them are told.
+func (c *explainCommand) read(cmd *cobra.Command) (*kubernetes.Dump, error) {
+	dump := &kubernetes.Dump{Namespace: c.namespace}
+	var problems []error
+	read := func(name string, parts ...kubernetes.Part) {
+		file, err := cli.Open(cmd, name)
+		if err == nil {
+			err = cli.BadInput(dump.Read(name, file, parts...))
+			_ = file.Close()
+		}
+		problems = append(problems, err)
+	}
+	files := len(c.dump)
+	for _, name := range c.dump {
+		read(name)
+	}
+	for _, f := range partFlags {
+		for _, name := range *c.files[f.part] {
+			files++
+			read(name, f.part)
+		}
+	}
+	if files == 0 {
+		return nil, cli.BadInput(errors.New("nothing to explain: give --live, or --hpa and the rest, or --dump; see " + cmd.CommandPath() + " --help"))
+	}
+	return dump, errors.Join(problems...)
+}
+
+func (c *explainCommand) request(dump *kubernetes.Dump) (*setpointv1.RecommendRequest, error) {
+	snapshot, err := dump.Snapshot(c.name)
+	if errors.Is(err, kubernetes.ErrNoAutoscaler) {
+		err = fmt.Errorf("%w: give --hpa, or --dump with one in it", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	req, err := snapshot.Request("local")
+	if errors.Is(err, kubernetes.ErrNoScale) {
+		err = fmt.Errorf("%w: give --scale, or the workload itself in --dump", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	at, err := c.instant(req)
+	if err != nil {
+		return nil, err
+	}
+	req.Explain, req.EvaluationTime, req.Options = true, timestamppb.New(at), c.options.Message(c.options.Profile)
+	return req, nil
+}
+
+// instant is that of --at, else of the newest sample, else now.
+func (c *explainCommand) instant(req *setpointv1.RecommendRequest) (time.Time, error) {
+	if c.at != "" {
+		at, err := time.Parse(time.RFC3339Nano, c.at)
+		if err != nil {
+			return time.Time{}, fmt.Errorf("--at: %q is no instant such as 2026-01-31T03:00:00Z", c.at)
+		}
+		return at, nil
+	}
+	var newest time.Time
+	see := func(t *timestamppb.Timestamp) {
+		if t != nil && t.AsTime().After(newest) {
+			newest = t.AsTime()
+		}
+	}
+	for _, m := range req.GetPodMetrics() {
+		see(m.GetTimestamp())
+	}
+	for _, m := range req.GetCustomMetrics() {
+		see(m.GetTimestamp())
+	}
+	for _, m := range req.GetExternalMetrics() {
+		see(m.GetTimestamp())
+	}
+	if newest.IsZero() {
+		newest = time.Now()
+	}
+	return newest, nil
+}

@@ -1,0 +1,123 @@
+// Package managerflags takes the flags of kube-controller-manager that concern its
+// autoscaler under their own names.
+package managerflags
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Flag is a flag of kube-controller-manager, of any version, that is taken under
+// its own name, as it stands in a controller manager's manifest.
+type Flag struct {
+	// Name is the controller manager's.
+	Name string
+	// kind of its value: where the command has no such setting the value is looked at all
+	// the same.
+	kind kind
+	// Serve and Agent are the settings of these commands that it stands for, "": it has no
+	// effect there.
+	Serve, Agent string
+}
+
+type kind int
+
+const (
+	durationFlag kind = iota
+	numberFlag
+	integerFlag
+	switchFlag
+)
+
+// All are the controller manager's that concern its autoscaler, from v1.1 to
+// v1.37. docs/profiles.md has them in a table.
+var All = []Flag{
+	{"horizontal-pod-autoscaler-sync-period", durationFlag, "", "sync-period"},
+	{"horizontal-pod-autoscaler-tolerance", numberFlag, "tolerance", ""},
+	{"horizontal-pod-autoscaler-downscale-stabilization", durationFlag, "downscale-stabilization", ""},
+	{"horizontal-pod-autoscaler-cpu-initialization-period", durationFlag, "cpu-initialization-period", ""},
+	{"horizontal-pod-autoscaler-initial-readiness-delay", durationFlag, "initial-readiness-delay", ""},
+	{"horizontal-pod-autoscaler-upscale-delay", durationFlag, "upscale-delay", ""},
+	{"horizontal-pod-autoscaler-downscale-delay", durationFlag, "downscale-delay", ""},
+	{"horizontal-pod-autoscaler-use-rest-clients", switchFlag, "", ""},
+	{"concurrent-horizontal-pod-autoscaler-syncs", integerFlag, "", "workers"},
+}
+
+// The commands that take the controller manager's flags.
+const (
+	Serve = "setpoint serve"
+	Agent = "setpoint agent kubernetes"
+)
+
+// Setting returns the command's setting that the flag stands for, "" for none.
+func (f *Flag) Setting(command string) string {
+	if command == Serve {
+		return f.Serve
+	}
+	return f.Agent
+}
+
+// Bind lets a command take the controller manager's flags, on the command line:
+// those that stand for a setting are other names of it, and as of all flags the last one
+// counts. The others are taken without effect, so that one list of flags does for both commands.
+func Bind(flags *pflag.FlagSet, command string) {
+	names := make(map[string]string)
+	for i := range All {
+		f := &All[i]
+		if own := f.Setting(command); own != "" {
+			names[f.Name] = own
+			continue
+		}
+		const usage = "taken for the controller manager's sake, without effect"
+		switch f.kind {
+		case durationFlag:
+			flags.Duration(f.Name, 0, usage)
+		case numberFlag:
+			flags.Float64(f.Name, 0, usage)
+		case integerFlag:
+			flags.Int32(f.Name, 0, usage)
+		case switchFlag:
+			flags.Bool(f.Name, false, usage)
+		}
+		_ = flags.MarkHidden(f.Name)
+	}
+	before := flags.GetNormalizeFunc()
+	flags.SetNormalizeFunc(func(set *pflag.FlagSet, name string) pflag.NormalizedName {
+		if own, ok := names[name]; ok {
+			name = own
+		}
+		return before(set, name)
+	})
+}
+
+// WithoutEffect names the controller manager's flags that were given and make no difference
+// to the command, and says what does.
+func WithoutEffect(flags *pflag.FlagSet, command string) []string {
+	var notes []string
+	for i := range All {
+		f := &All[i]
+		if f.Setting(command) != "" || !flags.Changed(f.Name) {
+			continue
+		}
+		note := "--" + f.Name + " has no effect here"
+		switch {
+		case f.Serve != "":
+			note += ": the service decides by it; give it to " + Serve
+		case f.Agent != "":
+			note += ": it is the agent's; give it to " + Agent
+		default:
+			note += ": metrics come through the metrics APIs in any case"
+		}
+		notes = append(notes, note)
+	}
+	return notes
+}
+
+// TellNotes prints notes where nothing is logged.
+func TellNotes(cmd *cobra.Command, notes []string) {
+	for _, note := range notes {
+		fmt.Fprintln(cmd.ErrOrStderr(), note)
+	}
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/shadow"
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+)
+
+const kubeconfig = `
+apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: u, user: {token: secret-of-the-cluster}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+`
+
+func TestAgentSettingsAreChecked(t *testing.T) {
+	t.Parallel()
+	config := clitest.File(t, "kubeconfig", kubeconfig)
+	for _, tt := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"the cluster is required", nil, "--cluster: is required"},
+		{"a cluster that is a path", []string{"--cluster=a/b"}, `--cluster: cluster "a/b"`},
+		{"no source", []string{"--cluster=x"}, "--source: is required: hpa acts on HorizontalPodAutoscalers, for which the built-in controller must be off, autoscaler on Autoscalers"},
+		{"what to do about rivals that there is not", []string{"--cluster=x", "--source=hpa", "--on-rival=fight"}, `--on-rival: "fight" is neither give-way nor keep-on`},
+		{"a source that there is not", []string{"--cluster=x", "--source=cronjob"}, `--source: "cronjob" is none of hpa, autoscaler, both`},
+		{"a period that is too short", []string{"--cluster=x", "--source=hpa", "--sync-period=100ms"}, "--sync-period: 100ms is not from 1s to 1h"},
+		{"no workers", []string{"--cluster=x", "--source=hpa", "--workers=0"}, "--workers: 0 is not above 0"},
+		{"half a certificate", []string{"--cluster=x", "--source=hpa", "--tls-cert-file=x.pem"}, "--tls-cert-file: and --tls-key-file go together"},
+		{"TLS without TLS", []string{"--cluster=x", "--source=hpa", "--insecure", "--tls-ca-file=x.pem"}, "--insecure: contradicts the --tls flags"},
+		{"a token in the clear", []string{"--cluster=x", "--source=hpa", "--server=setpoint:9090", "--insecure", "--token-file=x"}, "--insecure: would send the token"},
+		{"a CA that is not there", []string{"--cluster=x", "--source=hpa", "--check", "--kubeconfig=" + config, "--tls-ca-file=nowhere.pem"}, "open nowhere.pem"},
+		{"a kubeconfig that is not there", []string{"--cluster=x", "--source=hpa", "--check", "--kubeconfig=nowhere"}, "--kubeconfig: stat nowhere"},
+		{"a context that is not there", []string{"--cluster=x", "--source=hpa", "--check", "--kubeconfig=" + config, "--context=y"}, `--kubeconfig: context "y" does not exist`},
+		{"times of the election in the wrong order", []string{"--cluster=x", "--source=hpa", "--leader-elect", "--leader-elect-lease-duration=5s"}, "--leader-elect-lease-duration: 5s is not above the renew deadline of 10s"},
+		{"no room to record to", []string{"--cluster=x", "--source=hpa", "--record=f", "--record-max-files=0"}, "--record-max-files: 0 is not above 0"},
+		{"a level that there is not", []string{"--cluster=x", "--source=hpa", "--log-level=loud"}, `--log-level: "loud"`},
+		{"arguments", []string{"now"}, "unknown command"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got := run(t, "", append([]string{"agent"}, tt.args...)...)
+			if got.Code != cli.ExitUsage || !strings.Contains(got.Stderr, tt.want) {
+				t.Errorf("exit code %d, %q, want %q", got.Code, got.Stderr, tt.want)
+			}
+		})
+	}
+	got := run(t, "", "agent", "--check", "--cluster=demo", "--source=autoscaler", "--kubeconfig="+config, "--insecure")
+	if got.Code != 0 || !strings.Contains(got.Stdout, "cluster: \"demo\" # set") || strings.Contains(got.Stdout, "secret-of-the-cluster") {
+		t.Errorf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
+	}
+}
+
+// A profile brings its version's period, unless the user sets one.
+func TestProfilesBringTheirPeriods(t *testing.T) {
+	t.Parallel()
+	s := defaultAgentSettings()
+	o, closeRecording, err := s.options(nil, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeRecording()
+	for profile, want := range map[string]time.Duration{"v1.36": 15 * time.Second, "v1.15": 15 * time.Second, "cooldown": 30 * time.Second, "design-2015": 30 * time.Second} {
+		if got := o.ProfilePeriods[profile]; got != want {
+			t.Errorf("%s: %s, want %s", profile, got, want)
+		}
+	}
+	s.PeriodSet = true
+	if o, closeRecording, err = s.options(nil, nil, nil); err != nil || o.ProfilePeriods != nil {
+		t.Errorf("with a period that was set: %v, %v", o.ProfilePeriods, err)
+	}
+	closeRecording()
+}
+
+func TestShadowReport(t *testing.T) {
+	t.Parallel()
+	ledger := shadow.NewLedger()
+	for i := range 6 {
+		ledger.Note(shadow.Key{Kind: "HorizontalPodAutoscaler", Namespace: "shop", Name: "web"}, "the built-in controller", shadow.Round{
+			At: time.Unix(int64(1_700_000_000+15*i), 0), Period: 15 * time.Second, Ours: shadow.Side{Replicas: 5}, Theirs: shadow.Side{Replicas: 3},
+		})
+	}
+	ledger.Note(shadow.Key{Kind: "HorizontalPodAutoscaler", Namespace: "shop", Name: "api"}, "the built-in controller",
+		shadow.Round{At: time.Unix(1_700_000_000, 0), Period: 15 * time.Second})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+shadowPath, func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(ledger.Report(time.Unix(1_700_000_100, 0).UTC()))
+	})
+	admin := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}
+	served := make(chan error, 1)
+	go func() { served <- admin.Serve(listener) }()
+	t.Cleanup(func() {
+		_ = admin.Close()
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			t.Errorf("the stand-in for a server: %v", err)
+		}
+	})
+	report := func(args ...string) clitest.Result {
+		return run(t, "", append([]string{"agent", "--shadow", "--report", fmt.Sprint("--admin-address=", listener.Addr())}, args...)...)
+	}
+	text := report()
+	for _, want := range []string{"HorizontalPodAutoscaler shop/web  the built-in controller  no      5 vs 3", "and goes on, 3 rounds, by up to 2: 5 here, 3 there"} {
+		if text.Code != 0 || !strings.Contains(text.Stdout, want) {
+			t.Errorf("exit code %d, want %q in\n%s%s", text.Code, want, text.Stdout, text.Stderr)
+		}
+	}
+	var back shadow.Report
+	if err := json.Unmarshal([]byte(report("-o", "json").Stdout), &back); err != nil || len(back.Objects) != 2 || back.Objects[1].Worst != 2 {
+		t.Errorf("%v %+v", err, back)
+	}
+	back = shadow.Report{}
+	if err := json.Unmarshal([]byte(report("--report-differing", "-o", "json").Stdout), &back); err != nil || len(back.Objects) != 1 || back.Objects[0].Name != "web" {
+		t.Errorf("of what differs: %v %+v", err, back)
+	}
+	differing := run(t, "", "agent", "--report-differing", fmt.Sprint("--admin-address=", listener.Addr()))
+	const want = "HorizontalPodAutoscaler shop/web  no      5 vs 3  2   3 of 3  5 here, 3 there; "
+	if differing.Code != 0 || !strings.Contains(differing.Stdout, want) || strings.Contains(differing.Stdout, "shop/api") ||
+		!strings.HasSuffix(differing.Stdout, "\n1 of 2 shadows differ or did. 0 can't be compared now.\n") {
+		t.Errorf("exit code %d, want %q in\n%s%s", differing.Code, want, differing.Stdout, differing.Stderr)
+	}
+	nobody := run(t, "", "agent", "--shadow", "--report", "--admin-address=127.0.0.1:1")
+	if nobody.Code != cli.ExitFailed || !strings.Contains(nobody.Stderr, "no agent answers at --admin-address 127.0.0.1:1") {
+		t.Errorf("exit code %d, %q", nobody.Code, nobody.Stderr)
+	}
+}

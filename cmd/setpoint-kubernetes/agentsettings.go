@@ -1,0 +1,253 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/flight"
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
+	"github.com/setpoint-dev/setpoint/recommender"
+)
+
+// agentSettings are those of setpoint agent kubernetes.
+type agentSettings struct {
+	Cluster string
+	Source  string
+	Shadow  bool
+	OnRival string
+
+	Service connection.Settings
+
+	Kubeconfig, Context string
+	Namespaces          []string
+	QPS                 float32
+	Burst               int
+
+	SyncPeriod time.Duration
+	// PeriodSet says that the user set SyncPeriod: then it is that of every profile.
+	PeriodSet bool
+	// Notes are worth a word at the start; no setting.
+	Notes          []string
+	Workers        int
+	RequestTimeout time.Duration
+	DrainTimeout   time.Duration
+
+	LeaderElect          bool
+	LeaderElectNamespace string
+	LeaderElectName      string
+	LeaseDuration        time.Duration
+	RenewDeadline        time.Duration
+	RetryPeriod          time.Duration
+
+	Record recordSettings
+
+	AdminAddress string
+	LogLevel     string
+	LogFormat    string
+}
+
+// bothSources is --source for all there are.
+const bothSources = "both"
+
+// What --on-rival may say.
+const (
+	giveWay = "give-way"
+	keepOn  = "keep-on"
+)
+
+func defaultAgentSettings() agentSettings {
+	return agentSettings{
+		OnRival:    giveWay,
+		Service:    connection.Settings{Server: "127.0.0.1:9090"},
+		QPS:        500,
+		Burst:      1000,
+		SyncPeriod: 15 * time.Second, Workers: 32, RequestTimeout: 10 * time.Second, DrainTimeout: 20 * time.Second,
+		LeaderElectName: "setpoint-agent",
+		LeaseDuration:   15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
+		Record:       defaultRecordSettings(),
+		AdminAddress: "127.0.0.1:9092",
+		LogLevel:     "info", LogFormat: "json",
+	}
+}
+
+func (s *agentSettings) bind(flags *pflag.FlagSet) {
+	flags.StringVar(&s.Cluster, "cluster", s.Cluster, "`name` of this cluster at the server; required. Agents of two clusters that share one mix up their histories")
+	flags.StringVar(&s.Source, "source", s.Source, "`kind` of objects to go by: hpa (in place of the built-in controller, which must be off), autoscaler (beside it) or both; required, but with --shadow, where it is hpa")
+	flags.BoolVar(&s.Shadow, "shadow", s.Shadow, "decide beside the controller in charge, with a history of its own, and apply and write nothing")
+	flags.StringVar(&s.OnRival, "on-rival", s.OnRival, "`what` to do about a HorizontalPodAutoscaler on which another controller acts, too: give-way, or keep-on")
+	s.Service.Bind(flags, "the server")
+	flags.StringVar(&s.Kubeconfig, "kubeconfig", s.Kubeconfig, "`file` that leads to the cluster; empty: $KUBECONFIG, ~/.kube/config, or the cluster the agent runs in")
+	flags.StringVar(&s.Context, "context", s.Context, "`context` of that file; empty: its current one")
+	flags.StringSliceVar(&s.Namespaces, "namespace", s.Namespaces, "`namespace` to look at, may be given several times; none: all")
+	flags.Float32Var(&s.QPS, "kube-api-qps", s.QPS, "requests a second to the API server; 0: no limit but its own")
+	flags.IntVar(&s.Burst, "kube-api-burst", s.Burst, "requests to the API server at once")
+	flags.DurationVar(&s.SyncPeriod, "sync-period", s.SyncPeriod, "time between two rounds of an object that sets none itself, 1s to 1h; unless it is set, 30s for Autoscalers with the profile cooldown or design-2015")
+	flags.IntVar(&s.Workers, "workers", s.Workers, "rounds that run at once")
+	flags.DurationVar(&s.RequestTimeout, "request-timeout", s.RequestTimeout, "time for a question to the server, and for a read of the cluster")
+	flags.DurationVar(&s.DrainTimeout, "drain-timeout", s.DrainTimeout, "time that a stop leaves to rounds in flight")
+	flags.BoolVar(&s.LeaderElect, "leader-elect", s.LeaderElect, "let the agents of a cluster elect the one that acts")
+	flags.StringVar(&s.LeaderElectNamespace, "leader-elect-namespace", s.LeaderElectNamespace, "`namespace` of the Lease; empty: the agent's own, in a pod")
+	flags.StringVar(&s.LeaderElectName, "leader-elect-name", s.LeaderElectName, "`name` of the Lease")
+	flags.DurationVar(&s.LeaseDuration, "leader-elect-lease-duration", s.LeaseDuration, "time that others wait for a leader that is silent")
+	flags.DurationVar(&s.RenewDeadline, "leader-elect-renew-deadline", s.RenewDeadline, "time in which a leader that can't renew gives up")
+	flags.DurationVar(&s.RetryPeriod, "leader-elect-retry-period", s.RetryPeriod, "time between two attempts to become or stay the leader")
+	s.Record.bind(flags)
+	flags.StringVar(&s.AdminAddress, "admin-address", s.AdminAddress, "`host:port` to serve /metrics, /healthz, /readyz, /shadow and /debug/pprof/ on, in the clear, to whoever reaches it; empty: not served")
+	flags.StringVar(&s.LogLevel, "log-level", s.LogLevel, "least severe `level` that is logged: debug, info, warn or error")
+	flags.StringVar(&s.LogFormat, "log-format", s.LogFormat, "`form` of log lines: json, or console for people")
+}
+
+// validate returns all that is wrong with the settings.
+func (s *agentSettings) validate() error {
+	var problems []error
+	refuse := func(flag, format string, args ...any) {
+		problems = append(problems, fmt.Errorf("--"+flag+": "+format, args...))
+	}
+	if s.Cluster == "" {
+		refuse("cluster", "is required")
+	} else if _, err := kubernetes.TargetName(s.Cluster, "n", "n"); err != nil {
+		refuse("cluster", "%v", err)
+	}
+	switch {
+	case s.Source == "" && !s.Shadow:
+		refuse("source", "is required: %s acts on HorizontalPodAutoscalers, for which the built-in controller must be off, %s on Autoscalers, beside it, %s on all", agent.HPA, agent.Autoscaler, bothSources)
+	case s.sources() == nil:
+		refuse("source", "%q is none of %s, %s, %s", s.Source, agent.HPA, agent.Autoscaler, bothSources)
+	}
+	if s.OnRival != giveWay && s.OnRival != keepOn {
+		refuse("on-rival", "%q is neither %s nor %s", s.OnRival, giveWay, keepOn)
+	}
+	for _, namespace := range s.Namespaces {
+		if _, err := kubernetes.TargetName("c", namespace, "n"); err != nil {
+			refuse("namespace", "%v", err)
+		}
+	}
+	if s.SyncPeriod < time.Second || s.SyncPeriod > time.Hour {
+		refuse("sync-period", "%s is not from 1s to 1h", s.SyncPeriod)
+	}
+	if s.QPS < 0 {
+		refuse("kube-api-qps", "%v is negative", s.QPS)
+	}
+	for flag, n := range map[string]int{"workers": s.Workers, "kube-api-burst": s.Burst} {
+		if n <= 0 {
+			refuse(flag, "%d is not above 0", n)
+		}
+	}
+	for flag, d := range map[string]time.Duration{"request-timeout": s.RequestTimeout, "drain-timeout": s.DrainTimeout} {
+		if d <= 0 {
+			refuse(flag, "%s is not above 0", d)
+		}
+	}
+	s.validateElection(refuse)
+	s.Service.Validate(refuse)
+	s.Record.validate(refuse)
+	if _, err := zapcore.ParseLevel(s.LogLevel); err != nil {
+		refuse("log-level", "%q is none of debug, info, warn, error", s.LogLevel)
+	}
+	if s.LogFormat != "json" && s.LogFormat != "console" {
+		refuse("log-format", "%q is neither json nor console", s.LogFormat)
+	}
+	return errors.Join(problems...)
+}
+
+func (s *agentSettings) validateElection(refuse func(flag, format string, args ...any)) {
+	if !s.LeaderElect {
+		return
+	}
+	if s.LeaderElectName == "" {
+		refuse("leader-elect-name", "is required with --leader-elect")
+	}
+	if s.RetryPeriod <= 0 {
+		refuse("leader-elect-retry-period", "%s is not above 0", s.RetryPeriod)
+	}
+	// client-go asks for a fifth more, so that two attempts fit.
+	if s.RenewDeadline <= s.RetryPeriod*6/5 {
+		refuse("leader-elect-renew-deadline", "%s is not above 1.2 times the retry period of %s", s.RenewDeadline, s.RetryPeriod)
+	}
+	if s.LeaseDuration <= s.RenewDeadline {
+		refuse("leader-elect-lease-duration", "%s is not above the renew deadline of %s", s.LeaseDuration, s.RenewDeadline)
+	}
+}
+
+// source is --source, or its default.
+func (s *agentSettings) source() string {
+	if s.Source == "" && s.Shadow {
+		return string(agent.HPA)
+	}
+	return s.Source
+}
+
+// sources are those of --source, nil for what there is not.
+func (s *agentSettings) sources() []agent.Source {
+	switch s.source() {
+	case string(agent.HPA), string(agent.Autoscaler):
+		return []agent.Source{agent.Source(s.source())}
+	case bothSources:
+		return []agent.Source{agent.HPA, agent.Autoscaler}
+	}
+	return nil
+}
+
+// clusterConfig leads to the cluster.
+func (s *agentSettings) clusterConfig() (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = s.Kubeconfig
+	c, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: s.Context}).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("--kubeconfig: %w", err)
+	}
+	c.UserAgent = "setpoint-agent/" + cli.Version()
+	c.QPS = -1
+	if s.QPS > 0 {
+		// One limit for all clients together.
+		c.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(s.QPS, s.Burst)
+	}
+	return c, nil
+}
+
+// profilePeriods are the periods of the controllers that profiles are of.
+func profilePeriods() map[string]time.Duration {
+	periods := make(map[string]time.Duration)
+	for _, name := range recommender.ProfileNames() {
+		profile, _ := recommender.ProfileByName(name)
+		periods[name] = profile.SyncPeriod()
+	}
+	return periods
+}
+
+// options are the agent's, from settings that are valid, and what closes the recording.
+func (s *agentSettings) options(targets flight.Targets, metrics prometheus.Registerer, log *zap.Logger) (agent.Options, func(), error) {
+	o := agent.Options{
+		Cluster: s.Cluster, Sources: s.sources(), Namespaces: s.Namespaces, SyncPeriod: s.SyncPeriod, Workers: s.Workers,
+		RequestTimeout: s.RequestTimeout, DrainTimeout: s.DrainTimeout, Shadow: s.Shadow, KeepOn: s.OnRival == keepOn, Registerer: metrics, Log: log,
+	}
+	if !s.PeriodSet {
+		o.ProfilePeriods = profilePeriods()
+	}
+	if s.LeaderElect {
+		o.Election = &agent.Election{
+			Namespace: s.LeaderElectNamespace, Name: s.LeaderElectName,
+			LeaseDuration: s.LeaseDuration, RenewDeadline: s.RenewDeadline, RetryPeriod: s.RetryPeriod,
+		}
+	}
+	observer, closeRecording, err := s.Record.open(targets, metrics, log)
+	if err != nil {
+		return o, nil, err
+	}
+	if observer != nil {
+		o.Observers = append(o.Observers, observer)
+	}
+	return o, closeRecording, nil
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/timestamppb"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/explaincmd"
+)
+
+// quietClients keeps client-go from writing to standard error what is told in the
+// explanation.
+var quietClients = sync.OnceFunc(func() {
+	klog.LogToStderr(false)
+	klog.SetOutput(io.Discard)
+})
+
+// readLive makes the request from the cluster.
+func readLive(cmd *cobra.Command, l *explaincmd.Live) (*setpointv1.RecommendRequest, error) {
+	kind, name, err := parseReference(l.Reference)
+	if err != nil {
+		return nil, cli.BadInput(err)
+	}
+	config, namespace, err := liveConfig(l)
+	if err != nil {
+		return nil, cli.BadInput(err)
+	}
+	quietClients()
+	live, err := newLiveCluster(config)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := live.read(cmd.Context(), kind, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	waits, err := live.learnNeighbors(cmd.Context(), stored)
+	if err != nil {
+		fmt.Fprintf(cmd.ErrOrStderr(), "not checked whether other autoscalers have the same pods: %v\n", err)
+	}
+	if waits != "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "an agent does not scale it: %s; this is what it would decide otherwise\n", waits)
+	}
+	autoscaler, options := decided(stored)
+	snapshot, err := live.reader.Snapshot(cmd.Context(), autoscaler)
+	if err != nil {
+		return nil, err
+	}
+	if l.Save != "" {
+		if err := saveSnapshot(l.Save, snapshot); err != nil {
+			return nil, err
+		}
+		if len(snapshot.Others) > 0 || len(snapshot.MetricErrors) > 0 || snapshot.ScaleError != nil {
+			fmt.Fprintln(cmd.ErrOrStderr(), "not saved: what could not be read, and why; --dump explains what is there")
+		}
+	}
+	req, err := snapshot.Request("local")
+	if err != nil {
+		return nil, err
+	}
+	req.Explain, req.EvaluationTime, req.Options = true, timestamppb.New(l.At), l.Options.Over(options)
+	return req, nil
+}
+
+// liveConfig leads to the cluster that kubectl would ask, and to the namespace.
+func liveConfig(l *explaincmd.Live) (*rest.Config, string, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = l.Kubeconfig
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: l.Context})
+	config, err := loader.ClientConfig()
+	switch {
+	case clientcmd.IsEmptyConfig(err):
+		return nil, "", errors.New("--live: no cluster is configured: give --kubeconfig, or set $KUBECONFIG")
+	case err != nil:
+		return nil, "", fmt.Errorf("--live: %w", err)
+	}
+	config.UserAgent = "setpoint-explain/" + cli.Version()
+	if l.Namespace != "" {
+		return config, l.Namespace, nil
+	}
+	namespace, _, err := loader.Namespace()
+	if err != nil {
+		return nil, "", fmt.Errorf("--live: %w", err)
+	}
+	return config, namespace, nil
+}
+
+// liveKind is a kind of object that can be explained.
+type liveKind int
+
+const (
+	hpaKind liveKind = iota
+	autoscalerKind
+)
+
+// parseReference reads KIND/NAME, the kind as kubectl takes it.
+func parseReference(text string) (liveKind, string, error) {
+	resource, name, found := strings.Cut(text, "/")
+	short, _, _ := strings.Cut(strings.ToLower(resource), ".")
+	kinds := map[string]liveKind{
+		"hpa": hpaKind, "horizontalpodautoscaler": hpaKind, "horizontalpodautoscalers": hpaKind,
+		"asr": autoscalerKind, "autoscaler": autoscalerKind, "autoscalers": autoscalerKind,
+	}
+	kind, known := kinds[short]
+	if !found || !known || name == "" || strings.Contains(name, "/") {
+		return 0, "", fmt.Errorf("--live: %q must be hpa/NAME, or asr/NAME (also autoscaler/NAME)", text)
+	}
+	return kind, name, nil
+}
+
+// liveTimeout bounds one request for an autoscaler.
+const liveTimeout = 15 * time.Second
+
+// liveCluster reads autoscalers and what they see.
+type liveCluster struct {
+	objects rest.Interface
+	reader  *cluster.Reader
+}
+
+func newLiveCluster(config *rest.Config) (*liveCluster, error) {
+	clients, err := cluster.NewClients(config)
+	if err != nil {
+		return nil, err
+	}
+	objects := rest.CopyConfig(config)
+	objects.Timeout = liveTimeout
+	client, err := rest.UnversionedRESTClientFor(asJSONClient(objects))
+	if err != nil {
+		return nil, err
+	}
+	return &liveCluster{objects: client, reader: cluster.NewReader(cluster.Sources{
+		Mapper: clients.Mapper(), Scales: clients, Pods: clients, Metrics: clients,
+	}, cluster.Options{})}, nil
+}
+
+// maxNeighbors bounds the autoscalers whose scales are read for the check that no
+// pod belongs to two.
+const maxNeighbors = 200
+
+// learnNeighbors reads the selectors of the namespace's other autoscalers that an agent
+// counts, and returns why it leaves this one alone, "" if it does not.
+func (l *liveCluster) learnNeighbors(ctx context.Context, stored client.Object) (waits string, err error) {
+	standing, err := l.standing(ctx, stored)
+	if err != nil {
+		return "", err
+	}
+	if n := len(standing.Counted); n > maxNeighbors {
+		return standing.Waits, fmt.Errorf("there are %d in namespace %s, of which %d at most are looked at", n, stored.GetNamespace(), maxNeighbors)
+	}
+	for _, other := range standing.Counted {
+		l.reader.Learn(ctx, other)
+	}
+	return standing.Waits, nil
+}

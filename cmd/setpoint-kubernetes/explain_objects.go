@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent"
+	autoscalingcrd "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
+)
+
+// asJSONClient makes a config one of a client that hands out what the API server
+// answers, in JSON.
+func asJSONClient(config *rest.Config) *rest.Config {
+	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	config.GroupVersion = &schema.GroupVersion{}
+	return config
+}
+
+// get reads an object or, without a name, a list of a namespace.
+func (l *liveCluster) get(ctx context.Context, version schema.GroupVersion, resource, namespace, name string, into any) error {
+	request := l.objects.Get().AbsPath("/apis", version.Group, version.Version).Namespace(namespace).Resource(resource)
+	if name != "" {
+		request = request.Name(name)
+	}
+	result := request.Do(ctx)
+	if err := result.Error(); err != nil {
+		return err
+	}
+	data, err := result.Raw()
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return fmt.Errorf("reading %s: %w", resource, err)
+	}
+	return nil
+}
+
+// read reads an autoscaler.
+func (l *liveCluster) read(ctx context.Context, kind liveKind, namespace, name string) (client.Object, error) {
+	if kind == hpaKind {
+		hpa := &autoscalingv2.HorizontalPodAutoscaler{}
+		return hpa, l.get(ctx, autoscalingv2.SchemeGroupVersion, "horizontalpodautoscalers", namespace, name, hpa)
+	}
+	own := &autoscalingcrd.Autoscaler{}
+	return own, l.get(ctx, autoscalingcrd.GroupVersion, "autoscalers", namespace, name, own)
+}
+
+// decided returns what an autoscaler is decided by: its form in autoscaling/v2, and the
+// options that it sets itself.
+func decided(stored client.Object) (*autoscalingv2.HorizontalPodAutoscaler, *setpointv1.RecommendOptions) {
+	switch stored := stored.(type) {
+	case *autoscalingcrd.Autoscaler:
+		hpa := stored.HorizontalPodAutoscaler()
+		kubernetes.Defaults(hpa)
+		return hpa, stored.Spec.Options.ToProto()
+	case *autoscalingv2.HorizontalPodAutoscaler:
+		return stored, nil
+	}
+	return nil, nil
+}
+
+// standing reads the autoscalers of the namespace, both sorts, and returns how an agent
+// takes this one among them. A cluster need not have setpoint's own.
+func (l *liveCluster) standing(ctx context.Context, stored client.Object) (agent.Standing, error) {
+	var hpas autoscalingv2.HorizontalPodAutoscalerList
+	if err := l.get(ctx, autoscalingv2.SchemeGroupVersion, "horizontalpodautoscalers", stored.GetNamespace(), "", &hpas); err != nil {
+		return agent.Standing{}, err
+	}
+	var own autoscalingcrd.AutoscalerList
+	if err := l.get(ctx, autoscalingcrd.GroupVersion, "autoscalers", stored.GetNamespace(), "", &own); err != nil {
+		own.Items = nil
+	}
+	return agent.StandingOf(stored, hpas.Items, own.Items), nil
+}

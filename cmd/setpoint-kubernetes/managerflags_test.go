@@ -1,0 +1,30 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/cmd/internal/managerflags"
+)
+
+func TestFlagsOfTheControllerManager(t *testing.T) {
+	t.Parallel()
+	config := clitest.File(t, "kubeconfig", kubeconfig)
+	clitest.TakesManagerFlags(t, newRoot, managerflags.Agent, "agent", "--check", "--cluster=demo", "--source=hpa", "--insecure", "--kubeconfig="+config)
+	clitest.HasManagerSettings(t, newAgent(), managerflags.Agent)
+	wrong := run(t, "", "agent", "--check", "--cluster=demo", "--horizontal-pod-autoscaler-tolerance=much")
+	if wrong.Code != cli.ExitUsage || !strings.Contains(wrong.Stderr, `invalid argument "much"`) {
+		t.Errorf("exit code %d, %q", wrong.Code, wrong.Stderr)
+	}
+}
+
+// A period under the controller manager's name is one that the user set: profiles bring none.
+func TestAPeriodUnderItsOtherNameIsSet(t *testing.T) {
+	t.Parallel()
+	cmd := newAgent()
+	if err := cmd.ParseFlags([]string{"--horizontal-pod-autoscaler-sync-period=15s"}); err != nil || !cmd.Flags().Changed("sync-period") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,26 @@
+package main
+
+import "go.uber.org/zap"
+
+// spareDescriptors are left to what is no caller's connection: listeners, Redis, the admin
+// address, issuers, files.
+const spareDescriptors = 256
+
+// withinDescriptors returns how many connections there may be: as many as asked for, unless
+// the system gives the process fewer descriptors. Callers that nobody heard out would take
+// the last ones then, before connections make way for others.
+func withinDescriptors(connections int, limit uint64, log *zap.Logger) int {
+	most := uint64(1)
+	switch {
+	case limit > 2*spareDescriptors:
+		most = limit - spareDescriptors
+	case limit > 1:
+		most = limit / 2
+	}
+	if uint64(connections) <= most {
+		return connections
+	}
+	log.Warn("fewer connections than --max-connections: the limit of open files is too low, raise it (ulimit -n, LimitNOFILE)",
+		zap.Int("maxConnections", connections), zap.Uint64("openFiles", limit), zap.Uint64("connections", most))
+	return int(most)
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/explaincmd"
+)
+
+// platforms are those that there are agents of, with what is said of each. An agent is a
+// program of its own, setpoint-PLATFORM, so that nobody builds or runs the libraries of
+// platforms that are not used.
+var platforms = map[string]string{
+	"kubernetes": "Scale the workloads of a Kubernetes cluster",
+}
+
+// newAgent groups the agents.
+func newAgent() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "agent",
+		Short: "Scale the workloads of a platform as a server recommends",
+		Long: `Scale the workloads of a platform as a server recommends. The agent of each platform
+is a program of its own, such as setpoint-kubernetes, beside this one or on the PATH.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	for _, platform := range slices.Sorted(maps.Keys(platforms)) {
+		cmd.AddCommand(&cobra.Command{
+			Use:                platform,
+			Short:              platforms[platform],
+			DisableFlagParsing: true, // they are the other program's
+			RunE: func(_ *cobra.Command, args []string) error {
+				return runPlatform(platform, append([]string{"agent"}, args...))
+			},
+		})
+	}
+	return cmd
+}
+
+// explainElsewhere has the program that is linked with what reads clusters explain.
+func explainElsewhere(*cobra.Command, *explaincmd.Live) (*setpointv1.RecommendRequest, error) {
+	return nil, runPlatform("kubernetes", os.Args[1:])
+}
+
+// runPlatform runs a platform's program in place of this one.
+func runPlatform(platform string, args []string) error {
+	program, err := findPlatform(platform)
+	if err != nil {
+		return err
+	}
+	return replaceWith(program, append([]string{program}, args...))
+}
+
+// findPlatform returns the path of a platform's program: beside this one, or else on the
+// PATH.
+func findPlatform(platform string) (string, error) {
+	name := "setpoint-" + platform
+	folder := "this program"
+	if self, err := os.Executable(); err == nil {
+		if resolved, err := filepath.EvalSymlinks(self); err == nil {
+			self = resolved
+		}
+		folder = filepath.Dir(self)
+		beside := filepath.Join(folder, name+strings.ToLower(filepath.Ext(self)))
+		if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() {
+			return beside, nil
+		}
+	}
+	program, err := exec.LookPath(name)
+	if err != nil {
+		return "", cli.BadInput(fmt.Errorf("this needs the program %s, which is neither in %s nor on the PATH: make build makes it, releases and the image have it beside setpoint", name, folder))
+	}
+	return program, nil
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+)
+
+// asSetpoint has this test's program run as setpoint does.
+const asSetpoint = "SETPOINT_TEST_MAIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asSetpoint) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// setpointIn copies this program to a folder as setpoint.
+func setpointIn(t *testing.T, folder string) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(folder, "setpoint")
+	if err := os.Link(self, program); err == nil {
+		return program
+	}
+	text, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(program, text, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return program
+}
+
+// What asks a platform is a program of its own: it takes setpoint's place, beside it first,
+// and who has none is told what to install.
+func TestPlatformsProgramsTakeOver(t *testing.T) {
+	t.Parallel()
+	beside, path, alone := t.TempDir(), t.TempDir(), t.TempDir()
+	for folder, text := range map[string]string{beside: "beside", path: "path"} {
+		script := "#!/bin/sh\necho " + text + ": \"$@\"\nexit 7\n"
+		if err := os.WriteFile(filepath.Join(folder, "setpoint-kubernetes"), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	linked := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(setpointIn(t, beside), linked); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, program, path string
+		args                []string
+		code                int
+		stdout, stderr      string
+	}{
+		{"the agent, beside", filepath.Join(beside, "setpoint"), path, []string{"agent", "kubernetes", "--cluster=a b", "--help"}, 7, "beside: agent --cluster=a b --help\n", ""},
+		{"beside what a link leads to", linked, path, []string{"agent", "kubernetes"}, 7, "beside: agent\n", ""},
+		{"on the PATH", setpointIn(t, alone), path, []string{"agent", "kubernetes", "-x"}, 7, "path: agent -x\n", ""},
+		{"a cluster's autoscaler", filepath.Join(beside, "setpoint"), path, []string{"explain", "--live", "hpa/web", "-n", "shop"}, 7, "beside: explain --live hpa/web -n shop\n", ""},
+		{"files need no cluster", filepath.Join(beside, "setpoint"), path, []string{"explain", "--dump", "nowhere.yaml"}, cli.ExitUsage, "", "nowhere.yaml"},
+		{"both", filepath.Join(beside, "setpoint"), path, []string{"explain", "--live", "hpa/web", "--dump", "d.yaml"}, cli.ExitUsage, "", "leave out --dump"},
+		{"nowhere", filepath.Join(alone, "setpoint"), "", []string{"agent", "kubernetes"}, cli.ExitUsage, "", "this needs the program setpoint-kubernetes, which is neither in " + alone + " nor on the PATH: make build makes it"},
+		{"nowhere to explain", filepath.Join(alone, "setpoint"), "", []string{"explain", "--live", "hpa/web"}, cli.ExitUsage, "", "this needs the program setpoint-kubernetes"},
+		{"no such platform", filepath.Join(alone, "setpoint"), "", []string{"agent", "mainframe"}, cli.ExitUsage, "", `unknown command "mainframe"`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.CommandContext(t.Context(), tt.program, tt.args...)
+			cmd.Env = []string{asSetpoint + "=1", "PATH=" + tt.path}
+			var stdout, stderr strings.Builder
+			cmd.Stdout, cmd.Stderr = &stdout, &stderr
+			err := cmd.Run()
+			if code := cmd.ProcessState.ExitCode(); code != tt.code || stdout.String() != tt.stdout || !strings.Contains(stderr.String(), tt.stderr) {
+				t.Errorf("exit code %d (%v), %q, %q", code, err, stdout.String(), stderr.String())
+			}
+		})
+	}
+}

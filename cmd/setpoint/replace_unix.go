@@ -1,0 +1,14 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// replaceWith has a program take this process' place, with its signals and its exit code.
+func replaceWith(program string, args []string) error {
+	return fmt.Errorf("%s: %w", program, syscall.Exec(program, args, os.Environ()))
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+)
+
+// recorded is a scenario of one step of the recordings; expecting tells whether its
+// expectation is left in it.
+func recorded(t *testing.T, name string, expecting bool) string {
+	t.Helper()
+	line, _, _ := strings.Cut(firstBytes(20000), "\n")
+	var scenario map[string]any
+	if err := json.Unmarshal([]byte(line), &scenario); err != nil {
+		t.Fatal(err)
+	}
+	scenario["name"] = name
+	if !expecting {
+		for _, step := range scenario["steps"].([]any) {
+			delete(step.(map[string]any), "expect")
+		}
+	}
+	text, err := json.Marshal(scenario)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text) + "\n"
+}
+
+// altered is such a scenario with one part of its text put in place of another.
+func altered(t *testing.T, name, old, replacement string) string {
+	t.Helper()
+	line := recorded(t, name, true)
+	changed := strings.Replace(line, old, replacement, 1)
+	if changed == line {
+		t.Fatalf("%s is not in %s", old, line)
+	}
+	return changed
+}
+
+// withoutSteps is a scenario that has none.
+func withoutSteps(t *testing.T, name string) string {
+	t.Helper()
+	line := recorded(t, name, true)
+	return regexp.MustCompile(`"steps":\[.*\]`).ReplaceAllString(line, `"steps":[]`)
+}
+
+func zipped(t *testing.T, text string) string {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := w.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// A replay says what it did not compare, goes on after what it can't replay, and is no
+// success when it compared nothing.
+func TestReplayDoesNotPassInSilence(t *testing.T) {
+	t.Parallel()
+	good, silent := recorded(t, "good", true), recorded(t, "silent", false)
+	whole := zipped(t, recorded(t, "x", true))
+	for _, tt := range []struct {
+		name, input string
+		flags       []string
+		code        int
+		summary     string
+		stderr      string
+	}{
+		{"all is compared", good, nil, 0, "1 scenarios, 1 steps, 1 compared, 0 skipped, 0 mismatched", ""},
+		{"nothing is expected", silent, nil, cli.ExitFailed, "1 scenarios, 1 steps, 0 compared, 1 skipped, 0 mismatched", "nothing was compared"},
+		{"nothing is to be compared", silent + good, []string{"--no-compare"}, 0, "2 scenarios, 2 steps, 0 compared, 2 skipped, 0 mismatched", ""},
+		{"some is expected", silent + good, nil, 0, "2 scenarios, 2 steps, 1 compared, 1 skipped, 0 mismatched", ""},
+		{"some is expected, and all must be", silent + good, []string{"--strict"}, cli.ExitFailed, "2 scenarios, 2 steps, 1 compared, 1 skipped, 0 mismatched", "--strict: 1 steps and 0 scenarios"},
+		{"everything depends on the platform", altered(t, "all", `"time":`,
+			`"platformDependent":["desiredReplicas","currentReplicas","scaled","scaledTo","conditions","currentMetrics","events","error"],"time":`),
+			nil, cli.ExitFailed, "1 scenarios, 1 steps, 0 compared, 1 skipped, 0 mismatched", "nothing was compared"},
+		{"no steps", withoutSteps(t, "empty"), nil, cli.ExitFailed, "1 scenarios, 0 steps, 0 compared, 0 skipped, 0 mismatched, 1 scenarios without steps", "skipped: empty: has no steps"},
+		{"no steps among others", withoutSteps(t, "empty") + good, nil, 0, "2 scenarios, 1 steps, 1 compared, 0 skipped, 0 mismatched, 1 scenarios without steps", "skipped: empty: has no steps"},
+		{"no steps, and all must be compared", withoutSteps(t, "empty") + good, []string{"--strict"}, cli.ExitFailed, "2 scenarios, 1 steps, 1 compared, 0 skipped, 0 mismatched, 1 scenarios without steps", "--strict: 0 steps and 1 scenarios"},
+		{"one can't be converted", altered(t, "odd", `"config":{`, `"config":{"profile":"v9.99",`) + good, nil, cli.ExitFailed,
+			"2 scenarios, 1 steps, 1 compared, 0 skipped, 0 mismatched, 1 scenarios failed", "-: failed: odd, step 1: "},
+		{"an unknown name of the platform's", altered(t, "odd", `"time":`, `"platformDependent":["conditions","desired"],"time":`) + good, nil, cli.ExitUsage,
+			"1 scenarios, 1 steps, 1 compared, 0 skipped, 0 mismatched, 1 unreadable",
+			`-:1: odd: steps[0].platformDependent[1]: "desired" is no field of expect; must be one of desiredReplicas, currentReplicas,`},
+		{"a line that is no scenario", good + "{\n" + recorded(t, "other", true), nil, cli.ExitUsage, "2 scenarios, 2 steps, 2 compared, 0 skipped, 0 mismatched, 1 unreadable", "-:2: "},
+		{"a name twice", good + good, nil, cli.ExitFailed, "2 scenarios, 1 steps, 1 compared, 0 skipped, 0 mismatched, 1 scenarios failed", "failed: good: the name must be unique in the file"},
+		{"an empty file", "", nil, cli.ExitUsage, "0 scenarios, 0 steps, 0 compared, 0 skipped, 0 mismatched, 1 unreadable", "-: holds no scenario"},
+		{"an empty archive", zipped(t, ""), nil, cli.ExitUsage, "0 scenarios, 0 steps, 0 compared, 0 skipped, 0 mismatched, 1 unreadable", "-: holds no scenario"},
+		{"an archive that is cut off", whole[:len(whole)-6], nil, cli.ExitUsage, "1 scenarios, 1 steps, 1 compared, 0 skipped, 0 mismatched, 1 unreadable", "-:2: unexpected end of file: the compressed data is cut off"},
+		{"an archive cut off in its header", whole[:7], nil, cli.ExitUsage, "0 scenarios, 0 steps, 0 compared, 0 skipped, 0 mismatched, 1 unreadable", "the compressed data is cut off"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got := run(t, tt.input, append(append([]string{"replay"}, tt.flags...), "-")...)
+			if got.Code != tt.code || !strings.HasSuffix("\n"+got.Stdout, "\n"+tt.summary+"\n") ||
+				!strings.Contains(got.Stderr, tt.stderr) || tt.stderr == "" && got.Stderr != "" {
+				t.Errorf("exit code %d, want %d, and %q\n%s\n%s", got.Code, tt.code, tt.summary, got.Stdout, got.Stderr)
+			}
+		})
+	}
+}
+
+// What is skipped is told step by step, too, and what is wrong with one file does not
+// keep the next from being replayed.
+func TestReplayTellsEachSkippedStep(t *testing.T) {
+	t.Parallel()
+	empty, full := clitest.File(t, "empty.jsonl", ""), clitest.File(t, "full.jsonl", recorded(t, "silent", false)+recorded(t, "good", true))
+	got := run(t, "", "replay", empty, full)
+	if got.Code != cli.ExitUsage || strings.Count(got.Stdout, "(skipped: nothing is expected)") != 1 ||
+		!strings.Contains(got.Stdout, "2 scenarios, 2 steps, 1 compared, 1 skipped") || !strings.Contains(got.Stderr, "empty.jsonl: holds no scenario") {
+		t.Errorf("exit code %d\n%s\n%s", got.Code, got.Stdout, got.Stderr)
+	}
+	got = run(t, "", "replay", "-o", "json", full)
+	lines := strings.Split(strings.TrimSpace(got.Stdout), "\n")
+	var summary map[string]int
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &summary); err != nil {
+		t.Fatal(err)
+	}
+	if got.Code != 0 || summary["comparedSteps"] != 1 || summary["skippedSteps"] != 1 || summary["steps"] != 2 || !strings.Contains(lines[0], `"compared":false`) {
+		t.Errorf("exit code %d\n%s", got.Code, got.Stdout)
+	}
+}
+
+// A server can't be given a history: that is the failure of one scenario.
+func TestReplayOnAServerGoesOnAfterAHistory(t *testing.T) {
+	t.Parallel()
+	withHistory := altered(t, "begun", `"hpa":`, `"history":{"recommendations":[{"replicas":3,"time":"2026-03-02T08:59:00Z"}]},"hpa":`)
+	got := run(t, withHistory+recorded(t, "good", true), "replay", "--server", startServer(t), "-")
+	if got.Code != cli.ExitFailed || !strings.Contains(got.Stdout, "2 scenarios, 1 steps, 1 compared, 0 skipped, 0 mismatched, 1 scenarios failed") ||
+		!strings.Contains(got.Stderr, "failed: begun, step 1: the scenario begins with a history") {
+		t.Errorf("exit code %d\n%s\n%s", got.Code, got.Stdout, got.Stderr)
+	}
+	// A server that is away ends it all.
+	got = run(t, recorded(t, "one", true)+recorded(t, "two", true), "replay", "--server", "127.0.0.1:1", "-")
+	if got.Code != cli.ExitFailed || strings.Contains(got.Stdout, "scenarios") || strings.Contains(got.Stderr, "two") {
+		t.Errorf("exit code %d\n%s\n%s", got.Code, got.Stdout, got.Stderr)
+	}
+}
