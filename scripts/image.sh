@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the image of setpoint, NAME (setpoint:dev), with the docker that is there: a static
-# binary on scratch. CA_CERTIFICATES names the bundle of certificates to put in.
+# Builds the image of setpoint, NAME (setpoint:dev), with the docker that is there: static
+# binaries on scratch. CA_CERTIFICATES names the bundle of certificates to put in.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 name=${1:-setpoint:dev}
@@ -18,7 +18,7 @@ test -s "$certificates" || { echo 'there is no bundle of CA certificates: set CA
 context=bin/image
 rm -rf $context
 mkdir -p $context
-RELEASE="$version" GOOS=linux GOARCH="${GOARCH:-$(go env GOARCH)}" scripts/build.sh $context/setpoint
+RELEASE="$version" GOOS=linux GOARCH="${GOARCH:-$(go env GOARCH)}" scripts/build.sh $context all
 install -m 0644 "$certificates" $context/ca-certificates.crt
 # The commit's time, so that the same source makes the same image.
 touch -d "$created" $context/*

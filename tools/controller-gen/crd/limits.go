@@ -69,6 +69,9 @@ func limitNumbers(s *schema) {
 	case s.XIntOrString:
 		length := int64(maxQuantity)
 		s.MaxLength = &length
+		// x-kubernetes-int-or-string says it, too. With anyOf the API server adds three more
+		// sentences to its refusal of a fraction without quotes.
+		s.AnyOf = nil
 		// In spec a rule says it, in the words of a quantity; controller-gen's pattern allows
 		// what does not parse, such as 1e0.5.
 		if len(s.XValidations) > 0 {

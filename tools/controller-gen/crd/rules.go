@@ -25,7 +25,7 @@ func addRules(root *schema) error {
 		}})},
 		{"spec.scaleTargetRef.kind", segmentRules("")},
 		{"spec.scaleTargetRef.name", segmentRules("")},
-		{"spec.options.tolerance", quantityRules("!self.isLessThan(quantity('0'))", "must be greater than or equal to 0")},
+		{"spec.options.tolerance", toleranceRules()},
 	} {
 		if err := at(root, rules.path, addTo(rules.rules...)); err != nil {
 			return err
@@ -35,6 +35,14 @@ func addRules(root *schema) error {
 		return err
 	}
 	return addBehaviorRules(root)
+}
+
+// toleranceRules are those for the tolerance of options, which no HorizontalPodAutoscaler
+// has: they say what to write.
+func toleranceRules() []rule {
+	rules := quantityRules("!self.isLessThan(quantity('0'))", `must be greater than or equal to 0, such as "0.1" for 10 %`)
+	rules[0].message = `must be a number or a quantity, in quotes: "0.1" or "100m" for 10 %`
+	return rules
 }
 
 // specRules are those between fields.

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Runs everything at full length, one thing after the other, and writes
+# bin/nightly/REPORT.md: what passed, how long it took, and what came of it. What fails
+# does not keep the rest from running; the exit code says whether anything did.
+# FUZZTIME (10m), MUTATIONTIME (2h) and CONFORMANCESTEPS (100000) bound the three that
+# could go on for ever. nightly.sh [NAME...] runs only those.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+into=bin/nightly
+mkdir -p "$into"
+export FUZZTIME=${FUZZTIME:-10m} MUTATIONTIME=${MUTATIONTIME:-2h} CONFORMANCESTEPS=${CONFORMANCESTEPS:-100000}
+report=$into/REPORT.md
+failed=0
+details=()
+
+# step NAME TIMEOUT COMMAND... : runs a command into $into/NAME.log.
+step() {
+  local name=$1 bound=$2 start=$SECONDS result=passed
+  shift 2
+  if [ ${#only[@]} -gt 0 ] && [[ " ${only[*]} " != *" $name "* ]]; then return; fi
+  echo "== $name"
+  timeout --kill-after=1m "$bound" "$@" >"$into/$name.log" 2>&1
+  local code=$?
+  if [ $code -ne 0 ]; then
+    result="**FAILED** ($code)"
+    failed=1
+  fi
+  ran=$((ran + 1))
+  printf '| %s | %s | %d s | `%s` |\n' "$name" "$result" $((SECONDS - start)) "$*" >>"$report"
+  details+=("$name")
+}
+
+only=("$@")
+ran=0
+{
+  printf '# Nightly report\n\n%s, commit %s, %s, %s processors.\n\n' \
+    "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$(git rev-parse --short HEAD)" "$(go version | cut -d' ' -f3-)" "$(nproc)"
+  printf '| What | Result | Time | Command |\n|---|---|---:|---|\n'
+} >"$report"
+
+step lint 30m make lint
+step race 1h make test-race
+step examples 1h make test-examples
+step guard 15m make guard
+step modules 1h make test-modules
+step e2e 1h make e2e
+step e2e-kubernetes 1h make e2e-kubernetes
+step e2e-pace 30m make e2e-pace
+step figures-kubernetes 3h make figures-kubernetes FIGURES=500,2000,10000
+step conformance 8h make conformance-nightly
+step attack 3h make attack
+step fuzz 24h make fuzz
+step mutation 12h make mutation
+
+# section TITLE COMMAND... : what came of a step, if it ran.
+section() {
+  local name=$1 title=$2
+  shift 2
+  [[ " ${details[*]:-} " == *" $name "* ]] || return 0
+  printf '\n## %s\n\n' "$title" >>"$report"
+  "$@" >>"$report" 2>/dev/null || printf 'No result: see `%s/%s.log`.\n' "$into" "$name" >>"$report"
+}
+quoted() { printf '```\n'; "$@"; local code=$?; printf '```\n'; return $code; }
+section conformance 'Conformance' quoted grep -A8 '^profile' "$into/conformance.log"
+section attack 'Attacks' quoted tail -n 40 "$into/attack.log"
+section e2e-pace 'How long steps take, beside the native controller' quoted grep -E 'native:|setpoint:' "$into/e2e-pace.log"
+section figures-kubernetes 'Figures beside the native controller' sed -nE 's/^ *(\|.*\|)$/\1/p' "$into/figures-kubernetes.log"
+section fuzz 'Fuzzing' quoted grep -E '^(==|ok|FAIL|---|[0-9]+ fuzz targets|fuzz: elapsed: [0-9hm]+s, .*\(total)' "$into/fuzz.log"
+section mutation 'Mutation' cat bin/mutation/REPORT.md
+test "$ran" -gt 0 || { echo "none of these is a step: ${only[*]}"; exit 1; }
+echo "$report"
+exit $failed
