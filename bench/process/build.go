@@ -20,7 +20,7 @@ func Root() (string, error) {
 // Build builds the service into the folder, as make build does.
 func Build(root, folder string) (string, error) {
 	program := filepath.Join(folder, "setpoint")
-	cmd := exec.Command(filepath.Join(root, "scripts", "build.sh"), program)
+	cmd := exec.Command(filepath.Join(root, "scripts", "build.sh"), folder)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the service: %w\n%s", err, bytes.TrimSpace(out))

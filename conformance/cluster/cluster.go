@@ -68,6 +68,7 @@ func (c *Cluster) outcome(status any, failure error) (oracle.Outcome, error) {
 	if out.CurrentMetrics == nil {
 		out.CurrentMetrics = []json.RawMessage{}
 	}
+	out.KnowAll()
 	out.Events = append([]oracle.Event{}, c.events...)
 	if c.scaledTo != nil {
 		out.Scaled, out.ScaledTo = true, *c.scaledTo

@@ -3,8 +3,6 @@ package controller
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,7 +61,7 @@ func (r *run) Start() error {
 	for _, other := range r.scenario.OtherHPAs {
 		r.know(named(other), other.Selector)
 	}
-	return r.create(&r.scenario.HPA.Spec, &r.scenario.HPA.Status)
+	return r.create(r.scenario.HPA, &r.scenario.HPA.Status)
 }
 
 // named is another HPA, of which the controller looks at the name only.
@@ -71,12 +69,12 @@ func named(other cluster.OtherHPA) *autoscalingv2.HorizontalPodAutoscaler {
 	return &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: other.Name, Namespace: other.Namespace}}
 }
 
-// create makes the HPA.
-func (r *run) create(spec *autoscalingv2.HorizontalPodAutoscalerSpec, status *autoscalingv2.HorizontalPodAutoscalerStatus) error {
+// create makes the HPA, with the spec and the generation of one.
+func (r *run) create(like *autoscalingv2.HorizontalPodAutoscaler, status *autoscalingv2.HorizontalPodAutoscalerStatus) error {
 	r.created++
 	hpa := r.scenario.HPA.DeepCopy()
-	hpa.UID, hpa.Generation = types.UID(fmt.Sprint(r.created)), 1
-	spec.DeepCopyInto(&hpa.Spec)
+	hpa.UID, hpa.Generation = types.UID(fmt.Sprint(r.created)), like.Generation
+	like.Spec.DeepCopyInto(&hpa.Spec)
 	status.DeepCopyInto(&hpa.Status)
 	if err := r.put(hpa); err != nil {
 		return err
@@ -94,10 +92,10 @@ func (r *run) stored() *autoscalingv2.HorizontalPodAutoscaler {
 func (r *run) Apply(changed *autoscalingv2.HorizontalPodAutoscaler) error {
 	hpa := r.stored()
 	if hpa == nil {
-		return r.create(&changed.Spec, &autoscalingv2.HorizontalPodAutoscalerStatus{})
+		return r.create(changed, &autoscalingv2.HorizontalPodAutoscalerStatus{})
 	}
 	hpa = hpa.DeepCopy()
-	hpa.Generation++
+	hpa.Generation = changed.Generation
 	changed.Spec.DeepCopyInto(&hpa.Spec)
 	return r.put(hpa)
 }
@@ -152,18 +150,6 @@ func (r *run) forget(hpa *autoscalingv2.HorizontalPodAutoscaler) error {
 	return err
 }
 
-// Finish marks the texts that list the HPAs which select the same pods. They come in
-// the order of a map, which two runs may well have in common.
-func (*run) Finish(out *oracle.Outcome) {
-	const reason = "AmbiguousSelector"
-	if i := slices.IndexFunc(out.Events, func(e oracle.Event) bool { return e.Reason == reason }); i >= 0 {
-		list := out.Events[i].Message.Value
-		out.Undetermine(func(text string) bool { return list != "" && strings.Contains(text, list) })
-	}
-	for i := range out.Conditions {
-		// A condition may be left from a step before.
-		if out.Conditions[i].Reason == reason {
-			out.Conditions[i].Message = oracle.Text{Undetermined: true}
-		}
-	}
-}
+// Finish sorts the names in the texts that list the HPAs which select the same pods.
+// They come in the order of a map, which two runs may well have in common.
+func (*run) Finish(out *oracle.Outcome) { out.SortNames() }

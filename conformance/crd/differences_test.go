@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/conformance/crd"
+	"github.com/setpoint-dev/setpoint/recommender"
 )
 
 // The only differences, which deploy/README.md lists.
@@ -72,9 +73,14 @@ func TestTheFieldsOfOurOwn(t *testing.T) {
 		{"delays are not negative", with(`"options":{"cpuInitializationPeriodSeconds":-1,"downscaleStabilizationSeconds":-1,"initialReadinessDelaySeconds":-1}`), []string{
 			"spec.options.cpuInitializationPeriodSeconds", "spec.options.downscaleStabilizationSeconds", "spec.options.initialReadinessDelaySeconds",
 		}},
-		{"a profile is short", with(`"options":{"profile":"` + strings.Repeat("v", 65) + `"}`), []string{"spec.options.profile"}},
-		{"a tolerance is not negative", with(`"options":{"tolerance":"-1m"}`), []string{"spec.options.tolerance: must be greater than or equal to 0"}},
-		{"a tolerance is a quantity", with(`"options":{"tolerance":"10%"}`), []string{"spec.options.tolerance: must be a quantity: a decimal number, or one with a suffix, such as 500m, 1.5, 2Gi or 1e3"}},
+		{"a profile is one that there is", with(`"options":{"profile":"v1.35"}`), []string{
+			`spec.options.profile: supported values: "", "v1.36", "v1.37", "v1.28", "v1.19", "v1.15", "cooldown", "design-2015"`,
+		}},
+		{"none is the service's", with(`"options":{"profile":""}`), nil},
+		{"a tolerance is not negative", with(`"options":{"tolerance":"-1m"}`), []string{`spec.options.tolerance: must be greater than or equal to 0, such as "0.1" for 10 %`}},
+		{"a tolerance is a quantity", with(`"options":{"tolerance":"10%"}`), []string{`spec.options.tolerance: must be a number or a quantity, in quotes: "0.1" or "100m" for 10 %`}},
+		{"a whole number needs no quotes", with(`"options":{"tolerance":0}`), nil},
+		{"nor does any in quotes", with(`"options":{"tolerance":"100m"}`), nil},
 		{"minReplicas may be 0 if it is allowed", zero("0", `,"metrics":[`+external+`]`+allowed), nil},
 		{"and a metric can wake it", zero("0", allowed), []string{"spec.metrics: must specify at least one Object or External metric to support scaling to zero replicas"}},
 		{"minReplicas is not negative either way", zero("-1", `,"metrics":[`+external+`]`+allowed), []string{"spec.minReplicas: must be greater than or equal to 1; 0 needs options.scaleToZero"}},
@@ -88,5 +94,47 @@ func TestTheFieldsOfOurOwn(t *testing.T) {
 			}
 			checkViolations(t, violations, c.want)
 		})
+	}
+}
+
+// A fraction without quotes is refused by its type, before any rule of ours: these are the
+// API server's words. They are one sentence, beside one that rules were not looked at.
+func TestAFractionWithoutQuotesIsRefusedInOneSentence(t *testing.T) {
+	t.Parallel()
+	d := definition(t)
+	for path, spec := range map[string]string{
+		"spec.options.tolerance":                "{" + ref + "," + bounds + `,"options":{"tolerance":0.1}}`,
+		"spec.behavior.scaleUp.tolerance":       withBehavior(`{"scaleUp":{"tolerance":0.1}}`),
+		"spec.metrics[0].external.target.value": withTarget(`{"type":"Value","value":1.5}`),
+	} {
+		_, autoscaler := both(t, parse(t, spec))
+		_, violations, err := d.Create(autoscaler)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := path + ` in body must be of type integer,string: "number"`
+		if len(violations) != 2 || violations[0].Detail != want || !strings.HasPrefix(violations[1].Detail, "some validation rules were not checked") {
+			t.Errorf("refused with %v, want %s", violations, want)
+		}
+	}
+}
+
+// Every profile that a service knows can be named, and the definition names no other.
+func TestProfilesAreThoseOfTheService(t *testing.T) {
+	t.Parallel()
+	d := definition(t)
+	for _, name := range recommender.ProfileNames() {
+		_, autoscaler := both(t, parse(t, "{"+ref+","+bounds+`,"options":{"profile":"`+name+`"}}`))
+		if _, violations, err := d.Create(autoscaler); err != nil || len(violations) > 0 {
+			t.Errorf("%s: %v, %v", name, err, violations)
+		}
+	}
+	_, autoscaler := both(t, parse(t, "{"+ref+","+bounds+`,"options":{"profile":"v0"}}`))
+	_, violations, err := d.Create(autoscaler)
+	if err != nil || len(violations) == 0 {
+		t.Fatalf("v0: %v, %v", err, violations)
+	}
+	if named := strings.Count(violations[0].Detail, `"v1.`) + strings.Count(violations[0].Detail, "cooldown") + strings.Count(violations[0].Detail, "design-2015"); named != len(recommender.ProfileNames()) {
+		t.Errorf("of %q the definition names %s", recommender.ProfileNames(), violations[0].Detail)
 	}
 }

@@ -22,9 +22,15 @@ type Census struct {
 	Metrics, Unread map[string]int
 	// Conditions and Events count by type, status and reason.
 	Conditions, Events map[string]int
-	// Platform counts scenarios that were compared up to a step whose outcome
-	// depends on the processor.
-	Platform int
+	// Platform counts the scenarios in which the controller's outcome depends on the
+	// processor, PlatformSteps the steps from there on: those were compared with the
+	// saturating controller, the others with the real one.
+	Platform, PlatformSteps int
+	// Texts counts those that were compared, Undetermined texts those of which it was
+	// only compared that they are there, and Reworded ones those of which a part was
+	// left out: what is wrong with a malformed selector, in versions that say it in
+	// other words.
+	Texts, UndeterminedTexts, Reworded int
 	// Refused are the scenarios whose spec the service refused, Undetermined those
 	// for which the controller has no outcome, by why.
 	Refused      int
@@ -64,22 +70,49 @@ func (c *Census) undetermined(name string, err error) {
 	c.example(name + ": " + err.Error())
 }
 
-// add counts the first steps of a scenario, of which so many were compared.
-func (c *Census) add(scenario *recording.Scenario, expects []recording.Expect, compared int) {
+// add counts the steps of a scenario that came out the same.
+func (c *Census) add(scenario *recording.Scenario, result *comparison, version Version) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.Scenarios++
-	if compared < len(expects) {
+	same := len(result.expects)
+	if result.differences != nil {
+		same = result.at
+	}
+	if result.saturated < same {
 		c.Platform++
+		c.PlatformSteps += same - result.saturated
 	}
 	spec := &scenario.HPA.Spec
-	for i := range compared {
+	for i := range same {
 		step := &scenario.Steps[i]
 		if step.HPA != nil {
 			spec = &step.HPA.Spec
 		}
-		c.step(spec, &expects[i])
+		c.step(spec, &result.expects[i])
+		c.texts(&result.expects[i], version)
 	}
+}
+
+// texts counts how the texts of an outcome were compared.
+func (c *Census) texts(expect *recording.Expect, version Version) {
+	count := func(t recording.Text) {
+		switch {
+		case t.Undetermined:
+			c.UndeterminedTexts++
+		case version.rewords() && malformedSelector.MatchString(t.Value):
+			c.Reworded++
+		case t.Value != "":
+			c.Texts++
+		}
+	}
+	for i := range expect.Conditions {
+		count(expect.Conditions[i].Message)
+	}
+	for i := range expect.Events {
+		count(expect.Events[i].Message)
+	}
+	count(expect.Error)
 }
 
 func (c *Census) step(spec *autoscalingv2.HorizontalPodAutoscalerSpec, expect *recording.Expect) {
@@ -145,6 +178,10 @@ func (c *Census) Merge(o *Census) {
 	c.Scaled += o.Scaled
 	c.Failed += o.Failed
 	c.Platform += o.Platform
+	c.PlatformSteps += o.PlatformSteps
+	c.Texts += o.Texts
+	c.UndeterminedTexts += o.UndeterminedTexts
+	c.Reworded += o.Reworded
 	c.Refused += o.Refused
 	for _, pair := range []struct{ into, from map[string]int }{
 		{c.Metrics, o.Metrics}, {c.Unread, o.Unread}, {c.Conditions, o.Conditions}, {c.Events, o.Events}, {c.Undetermined, o.Undetermined},

@@ -25,12 +25,15 @@ type Comparer struct {
 	version Version
 	service *Service
 	oracle  *Oracle
-	census  *Census
+	// saturating is the same controller with conversions that saturate.
+	saturating *Oracle
+	census     *Census
 }
 
-// NewComparer returns a comparer that notes in the census what it compared.
-func NewComparer(version Version, service *Service, oracle *Oracle, census *Census) *Comparer {
-	return &Comparer{version, service, oracle, census}
+// NewComparer returns a comparer that notes in the census what it compared. Saturating
+// is the oracle that is asked where an outcome depends on the processor.
+func NewComparer(version Version, service *Service, oracle, saturating *Oracle, census *Census) *Comparer {
+	return &Comparer{version, service, oracle, saturating, census}
 }
 
 // Finding is a step that came out otherwise than with the real controller.
@@ -79,9 +82,20 @@ func bare(scenario *recording.Scenario) *recording.Scenario {
 	return &s
 }
 
+// comparison is what a scenario came to.
+type comparison struct {
+	// expects are the controller's outcomes: from step saturated on those of the
+	// saturating one, which is the number of steps where the real one sufficed.
+	expects   []recording.Expect
+	saturated int
+	// at is the first step that differs, differences how; nil: none does.
+	at          int
+	differences []recording.Difference
+}
+
 // compare compares what a play came to.
 func (c *Comparer) compare(ctx context.Context, scenario *recording.Scenario, play *Play) (*Finding, error) {
-	at, differences, expects, err := c.differ(ctx, scenario, play)
+	result, err := c.differ(ctx, scenario, play)
 	switch {
 	case errors.Is(err, ErrUndetermined):
 		c.census.undetermined(scenario.Name, err)
@@ -89,47 +103,69 @@ func (c *Comparer) compare(ctx context.Context, scenario *recording.Scenario, pl
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", scenario.Name, err)
 	}
-	c.census.add(scenario, expects, at)
-	if differences == nil {
+	c.census.add(scenario, result, c.version)
+	if result.differences == nil {
 		return nil, nil
 	}
-	for i := range expects {
-		scenario.Steps[i].Expect = &expects[i]
+	for i := range result.expects {
+		scenario.Steps[i].Expect = &result.expects[i]
 	}
-	scenario.Steps = scenario.Steps[:at+1]
-	return &Finding{scenario, differences}, nil
+	scenario.Steps = scenario.Steps[:result.at+1]
+	return &Finding{scenario, result.differences}, nil
 }
 
-// differ returns the first step that differs and how; where the outcome depends on the
-// platform from some step on, that step without differences; else the number of steps.
-func (c *Comparer) differ(ctx context.Context, scenario *recording.Scenario, play *Play) (int, []recording.Difference, []recording.Expect, error) {
+// differ compares every step with the real controller. Where an outcome differs from
+// that, or an explanation says that it depends on the processor, it compares every step
+// with the saturating one, too, which is to agree to the last.
+func (c *Comparer) differ(ctx context.Context, scenario *recording.Scenario, play *Play) (*comparison, error) {
 	expects, err := c.oracle.Ask(scenario, usualRuns)
 	if err != nil {
-		return 0, nil, nil, err
+		return nil, err
 	}
 	at, differences := c.firstDifference(expects, play.Outcomes)
-	if differences == nil {
-		return at, nil, expects, nil
+	if differences != nil {
+		// Something is different. It may be a text that depends on the order of a map.
+		if expects, err = c.oracle.Ask(scenario, doubtedRuns); err != nil {
+			return nil, err
+		}
+		at, differences = c.firstDifference(expects, play.Outcomes)
 	}
-	// Something is different. It may be a text that depends on the order of a map.
-	if expects, err = c.oracle.Ask(scenario, doubtedRuns); err != nil {
-		return 0, nil, nil, err
+	if differences == nil && play.Platform < 0 {
+		return &comparison{expects: expects, saturated: len(expects), at: at}, nil
 	}
-	if at, differences = c.firstDifference(expects, play.Outcomes); differences == nil {
-		return at, nil, expects, nil
+	return c.differSaturating(ctx, scenario, play, expects)
+}
+
+// differSaturating compares with the saturating controller.
+func (c *Comparer) differSaturating(ctx context.Context, scenario *recording.Scenario, play *Play, actual []recording.Expect) (*comparison, error) {
+	expects, err := c.saturating.Ask(scenario, doubtedRuns)
+	if err != nil {
+		return nil, err
 	}
-	// Or a number out of range, which an explanation tells of.
+	result := &comparison{expects: expects, saturated: len(expects)}
+	if result.at, result.differences = c.firstDifference(expects, play.Outcomes); result.differences != nil {
+		return result, nil
+	}
+	apart, _ := c.firstDifference(actual, play.Outcomes)
+	if apart == len(expects) {
+		return result, nil
+	}
+	result.saturated = apart
+	// The two controllers part here: an explanation must have said so, then or before.
 	if !play.explain {
 		again := c.service.NewPlay(ctx, c.version.Profile, true)
 		if err := again.Run(scenario); err != nil {
-			return 0, nil, nil, err
+			return nil, err
 		}
 		play = again
 	}
-	if play.Platform >= 0 && play.Platform <= at {
-		return play.Platform, nil, expects, nil
+	if play.Platform < 0 || play.Platform > apart {
+		result.at = apart
+		result.differences = []recording.Difference{{
+			Field: "explanation.warnings", Want: "one that the outcome depends on the processor", Got: "none",
+		}}
 	}
-	return at, differences, expects, nil
+	return result, nil
 }
 
 func (c *Comparer) firstDifference(expects []recording.Expect, outcomes []recording.Outcome) (int, []recording.Difference) {

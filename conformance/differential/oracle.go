@@ -60,11 +60,16 @@ const upstream = "k8s.io/kubernetes/pkg/controller/podautoscaler/..."
 // into is where the program goes; its path is returned. With coverage the program
 // measures which statements of the controller it ran.
 func (v Version) Build(ctx context.Context, root, into string, coverage bool) (string, error) {
-	program := filepath.Join(into, "oracle-"+v.Profile)
-	args := []string{"test", "-c", "-o", program}
+	var flags []string
 	if coverage {
-		args = append(args, "-cover", "-coverpkg="+upstream)
+		flags = []string{"-cover", "-coverpkg=" + upstream}
 	}
+	return v.build(ctx, root, filepath.Join(into, "oracle-"+v.Profile), flags...)
+}
+
+// build builds the program with those flags of go test.
+func (v Version) build(ctx context.Context, root, program string, flags ...string) (string, error) {
+	args := append([]string{"test", "-c", "-o", program}, flags...)
 	build := exec.CommandContext(ctx, "go", append(args, ".")...)
 	build.Dir = filepath.Join(root, v.Profile)
 	if out, err := build.CombinedOutput(); err != nil {

@@ -50,11 +50,15 @@ func (p Plan) Run(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	saturating, err := p.Version.BuildSaturating(ctx, p.Root, p.Work)
+	if err != nil {
+		return nil, err
+	}
 	service, err := StartService()
 	if err != nil {
 		return nil, err
 	}
-	r := &runner{plan: p, program: program, service: service, result: Result{Plan: p, Census: NewCensus()}}
+	r := &runner{plan: p, program: program, saturating: saturating, service: service, result: Result{Plan: p, Census: NewCensus()}}
 	err = errors.Join(r.run(ctx), service.Close())
 	if err != nil {
 		return nil, err
@@ -71,7 +75,9 @@ func (p Plan) Run(ctx context.Context) (*Result, error) {
 type runner struct {
 	plan    Plan
 	program string
-	service *Service
+	// saturating is the program of the saturating oracle.
+	saturating string
+	service    *Service
 
 	next  atomic.Uint64 // the next scenario: saved ones, then seeds
 	steps atomic.Int64
@@ -109,9 +115,13 @@ func (r *runner) work(ctx context.Context, worker int) (err error) {
 	if err != nil {
 		return err
 	}
+	saturating, err := StartOracle(r.saturating, "")
+	if err != nil {
+		return errors.Join(err, oracle.Close())
+	}
 	census := NewCensus()
 	defer func() {
-		err = errors.Join(err, oracle.Close())
+		err = errors.Join(err, oracle.Close(), saturating.Close())
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.result.Census.Merge(census)
@@ -119,7 +129,7 @@ func (r *runner) work(ctx context.Context, worker int) (err error) {
 			r.coverage = append(r.coverage, coverage)
 		}
 	}()
-	c := NewComparer(r.plan.Version, r.service, oracle, census)
+	c := NewComparer(r.plan.Version, r.service, oracle, saturating, census)
 	for ctx.Err() == nil && r.wanted() {
 		before := census.Steps
 		finding, err := r.one(ctx, c)

@@ -82,8 +82,8 @@ type Play struct {
 	// Outcomes has one entry a step.
 	Outcomes []recording.Outcome
 	// Platform has the index of the first step whose outcome depends on the
-	// processor that upstream's controller runs on, -1: none. Known only with
-	// explanations.
+	// processor that upstream's controller runs on by its explanation, -1: none.
+	// Known only with explanations.
 	Platform int
 }
 

@@ -19,10 +19,14 @@ var malformedSelector = regexp.MustCompile(`(values|key|operator)(\[[^\]]*\])*: 
 	`invalid label (key|value)|"[^"]*" is not a valid (label|pod) selector operator|` +
 	`unable to parse requirement|couldn't parse the selector string|found '`)
 
+// rewords tells whether the version's library has other words than Setpoint's for what is
+// wrong with a selector.
+func (v Version) rewords() bool { return v.Profile != reference && v.Profile != "v1.37" }
+
 // sameWords rewrites texts about malformed selectors on both sides, for versions whose
 // library has other words than Setpoint's.
 func (v Version) sameWords(expects []recording.Expect, outcomes []recording.Outcome) ([]recording.Expect, []recording.Outcome) {
-	if v.Profile == reference || v.Profile == "v1.37" {
+	if !v.rewords() {
 		return expects, outcomes
 	}
 	expects, outcomes = append([]recording.Expect(nil), expects...), append([]recording.Outcome(nil), outcomes...)
@@ -58,7 +62,7 @@ func (v Version) sameWords(expects []recording.Expect, outcomes []recording.Outc
 
 // wordsSelectorsOtherwise reports whether outcomes of the version have such a text.
 func (v Version) wordsSelectorsOtherwise(expects []recording.Expect) bool {
-	if v.Profile == reference || v.Profile == "v1.37" {
+	if !v.rewords() {
 		return false
 	}
 	for i := range expects {

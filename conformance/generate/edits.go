@@ -159,6 +159,7 @@ func (g *generator) rollOut(*recording.Step) {
 // deleteAutoscaler is followed by some steps without one, then it is made again.
 func (g *generator) deleteAutoscaler(step *recording.Step) {
 	g.person.deleted, g.person.gone = true, g.between(0, 2)
+	g.stored = nil
 	step.HPADeleted = true
 }
 

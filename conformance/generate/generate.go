@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 )
 
@@ -98,6 +100,10 @@ type generator struct {
 	invalidAt int
 	// spec as it stands, and what else it is about.
 	spec spec
+	// stored is the spec that was stored last, nil while there is no autoscaler, and
+	// generations that one's generation.
+	stored      *autoscalingv2.HorizontalPodAutoscalerSpec
+	generations int64
 	// clock, cluster and failures go on from step to step.
 	clock    clock
 	cluster  cluster

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -127,6 +128,18 @@ func (g *generator) setMetric(i int, m autoscalingv2.MetricSpec) {
 	g.spec.loads[i] = g.newLoad()
 }
 
+// generation is what the API server makes of the generation for a spec that is stored: it
+// grows with each change of the spec, and begins anew with the object.
+func (g *generator) generation(spec *autoscalingv2.HorizontalPodAutoscalerSpec) int64 {
+	if g.stored == nil {
+		g.generations = 1
+	} else if !equality.Semantic.DeepEqual(g.stored, spec) {
+		g.generations++
+	}
+	g.stored = spec.DeepCopy()
+	return g.generations
+}
+
 // autoscaler returns the object with the spec as it stands.
 func (g *generator) autoscaler() *autoscalingv2.HorizontalPodAutoscaler {
 	hpa := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop"}}
@@ -136,5 +149,6 @@ func (g *generator) autoscaler() *autoscalingv2.HorizontalPodAutoscaler {
 		hpa.Name, hpa.Namespace = oneOf(g.random, "web-hpa", "db.primary", "a"), oneOf(g.random, "default", "kube-system", "n1")
 	}
 	hpa.Spec = *g.spec.DeepCopy()
+	hpa.Generation = g.generation(&hpa.Spec)
 	return hpa
 }

@@ -15,6 +15,8 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,13 +41,16 @@ type Answer struct {
 
 // Outcome is what came of a step, as recordings have it under "expect".
 type Outcome struct {
-	DesiredReplicas int32             `json:"desiredReplicas"`
-	CurrentReplicas int32             `json:"currentReplicas"`
-	Scaled          bool              `json:"scaled"`
-	ScaledTo        int32             `json:"scaledTo,omitempty"`
-	Conditions      []Condition       `json:"conditions"`
-	CurrentMetrics  []json.RawMessage `json:"currentMetrics"`
-	Events          []Event           `json:"events"`
+	DesiredReplicas int32   `json:"desiredReplicas"`
+	CurrentReplicas int32   `json:"currentReplicas"`
+	Scaled          bool    `json:"scaled"`
+	ScaledTo        int32   `json:"scaledTo,omitempty"`
+	LastScaleTime   Instant `json:"lastScaleTime,omitzero"`
+	// ObservedGeneration that the status shows.
+	ObservedGeneration Generation        `json:"observedGeneration,omitzero"`
+	Conditions         []Condition       `json:"conditions"`
+	CurrentMetrics     []json.RawMessage `json:"currentMetrics"`
+	Events             []Event           `json:"events"`
 	// Error that the reconcile returned, nil for none.
 	Error *Text `json:"error,omitempty"`
 }
@@ -93,6 +98,8 @@ type Condition struct {
 	Status  string `json:"status"`
 	Reason  string `json:"reason"`
 	Message Text   `json:"message"`
+
+	LastTransitionTime Instant `json:"lastTransitionTime,omitzero"`
 }
 
 // Event is an event that was sent.
@@ -124,6 +131,91 @@ func (t *Text) UnmarshalJSON(data []byte) error {
 		return nil
 	}
 	return json.Unmarshal(data, &t.Value)
+}
+
+// Instant is a time of a status: known, null in JSON where it is known not to be set,
+// or, the zero value, not known.
+type Instant struct {
+	Known bool
+	Time  time.Time
+}
+
+// MarshalJSON writes an instant in RFC 3339, or null.
+func (i Instant) MarshalJSON() ([]byte, error) {
+	if i.Time.IsZero() {
+		return []byte("null"), nil
+	}
+	return json.Marshal(i.Time)
+}
+
+// UnmarshalJSON reads an instant in RFC 3339, or null.
+func (i *Instant) UnmarshalJSON(data []byte) error {
+	*i = Instant{Known: true}
+	if bytes.Equal(data, []byte("null")) {
+		return nil
+	}
+	return json.Unmarshal(data, &i.Time)
+}
+
+// Generation is a generation of the outcome: one that is known, null in JSON for one that
+// is known not to be set, or, the zero value, one that nothing is known of.
+type Generation struct {
+	// Known tells whether the generation is to be compared.
+	Known bool
+	// Value is nil where there is none.
+	Value *int64
+}
+
+// UnmarshalJSON reads a number or null.
+func (g *Generation) UnmarshalJSON(data []byte) error {
+	*g = Generation{Known: true}
+	return json.Unmarshal(data, &g.Value)
+}
+
+// MarshalJSON writes a number or null.
+func (g Generation) MarshalJSON() ([]byte, error) { return json.Marshal(g.Value) }
+
+// equal compares generations that are known.
+func (g Generation) equal(other Generation) bool {
+	if g.Value == nil || other.Value == nil {
+		return g.Value == other.Value
+	}
+	return *g.Value == *other.Value
+}
+
+// KnowAll marks all times and the generation of the outcome as known.
+func (o *Outcome) KnowAll() {
+	o.LastScaleTime.Known, o.ObservedGeneration.Known = true, true
+	for i := range o.Conditions {
+		o.Conditions[i].LastTransitionTime.Known = true
+	}
+}
+
+// namesBegin is what stands before the names of HPAs that select the same pods.
+const namesBegin = " are controlled by multiple HPAs: ["
+
+// SortNames sorts the names of the HPAs that select the same pods, in all texts. The
+// controller lists them in the order of a map, so they are a set.
+func (o *Outcome) SortNames() {
+	sorted := func(t *Text) {
+		before, rest, found := strings.Cut(t.Value, namesBegin)
+		list, after, closed := strings.Cut(rest, "]")
+		if !found || !closed {
+			return
+		}
+		names := strings.Split(list, " ")
+		slices.Sort(names)
+		t.Value = before + namesBegin + strings.Join(names, " ") + "]" + after
+	}
+	for i := range o.Conditions {
+		sorted(&o.Conditions[i].Message)
+	}
+	for i := range o.Events {
+		sorted(&o.Events[i].Message)
+	}
+	if o.Error != nil {
+		sorted(o.Error)
+	}
 }
 
 // Driver runs a scenario through a real controller.
@@ -229,6 +321,10 @@ func (o *Outcome) merge(other *Outcome) error {
 	case len(o.Conditions) != len(other.Conditions), len(o.Events) != len(other.Events),
 		len(o.CurrentMetrics) != len(other.CurrentMetrics), (o.Error == nil) != (other.Error == nil):
 		return errors.New("two runs have different numbers of conditions, events, metrics or errors")
+	case !o.LastScaleTime.Time.Equal(other.LastScaleTime.Time):
+		return errors.New("two runs scale at different times")
+	case !o.ObservedGeneration.equal(other.ObservedGeneration):
+		return errors.New("two runs observe different generations")
 	}
 	for i := range o.CurrentMetrics {
 		if !bytes.Equal(o.CurrentMetrics[i], other.CurrentMetrics[i]) {
@@ -237,7 +333,7 @@ func (o *Outcome) merge(other *Outcome) error {
 	}
 	for i := range o.Conditions {
 		a, b := &o.Conditions[i], &other.Conditions[i]
-		if a.Type != b.Type || a.Status != b.Status || a.Reason != b.Reason {
+		if a.Type != b.Type || a.Status != b.Status || a.Reason != b.Reason || !a.LastTransitionTime.Time.Equal(b.LastTransitionTime.Time) {
 			return fmt.Errorf("two runs set condition %d differently", i)
 		}
 		a.Message.merge(b.Message)

@@ -136,3 +136,40 @@ func TestUndetermineMarksTextsWhereverTheyAre(t *testing.T) {
 		t.Errorf("too much is marked in %+v", outcome)
 	}
 }
+
+// HPAs that select the same pods are named in the order of a map: runs that differ in
+// that alone have a text that is determined.
+func TestNamesOfHPAsAreASet(t *testing.T) {
+	const text = "pods by selector a=b are controlled by multiple HPAs: "
+	driver := &runs{steps: func(run int) ([]oracle.Outcome, error) {
+		steps := failing(text + [2]string{"[ns/a ns/b]", "[ns/b ns/a]"}[run%2])
+		steps[0].Events = []oracle.Event{{Message: steps[0].Conditions[0].Message}}
+		steps[0].Error = &oracle.Text{Value: "failed: " + steps[0].Events[0].Message.Value}
+		steps[0].SortNames()
+		return steps, nil
+	}}
+	got := serve(t, driver, `{"runs":4,"scenario":{}}`)
+	if strings.Contains(got, "null") || strings.Count(got, text+"[ns/a ns/b]") != 3 {
+		t.Errorf("got %s", got)
+	}
+}
+
+// A time that is known is answered, null where it is known not to be set; two runs must
+// have the same.
+func TestTimesAreAnsweredWhereTheyAreKnown(t *testing.T) {
+	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+	steps := func(apart time.Duration) []oracle.Outcome {
+		steps := failing("same")
+		steps[0].Conditions[0].LastTransitionTime.Time = at.Add(apart)
+		steps[0].KnowAll()
+		return steps
+	}
+	got := serve(t, &runs{steps: func(int) ([]oracle.Outcome, error) { return steps(0), nil }}, `{"runs":2,"scenario":{}}`)
+	if !strings.Contains(got, `"lastScaleTime":null,"observedGeneration":null`) || !strings.Contains(got, `"lastTransitionTime":"2026-03-02T09:00:00Z"`) {
+		t.Errorf("got %s", got)
+	}
+	got = serve(t, &runs{steps: func(run int) ([]oracle.Outcome, error) { return steps(time.Duration(run)), nil }}, `{"runs":2,"scenario":{}}`)
+	if !strings.Contains(got, "two runs set condition 0 differently") {
+		t.Errorf("got %s", got)
+	}
+}

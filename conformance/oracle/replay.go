@@ -184,6 +184,8 @@ func (o *Outcome) compare(got *Outcome) error {
 		return differ("scaled", o.Scaled, got.Scaled)
 	case o.ScaledTo != got.ScaledTo:
 		return differ("scaledTo", o.ScaledTo, got.ScaledTo)
+	case o.ObservedGeneration.Known && !o.ObservedGeneration.equal(got.ObservedGeneration):
+		return differ("observedGeneration", o.ObservedGeneration, got.ObservedGeneration)
 	case len(o.Conditions) != len(got.Conditions):
 		return differ("conditions", o.Conditions, got.Conditions)
 	case len(o.Events) != len(got.Events):

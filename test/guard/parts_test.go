@@ -72,7 +72,7 @@ func TestSteps(t *testing.T) {
 
 func decode(t *testing.T, decoder *wire.Decoder, data []byte) *wire.Request {
 	t.Helper()
-	request, ok := decoder.Decode(data)
+	request, ok := decoder.Decode(data, nil)
 	if !ok {
 		t.Fatal("the short way does not take the request")
 	}

@@ -20,7 +20,7 @@ import (
 
 const mebibyte = 1 << 20
 
-func TestImageHasTheProgramAndCertificatesOnly(t *testing.T) {
+func TestImageHasTheProgramsAndCertificatesOnly(t *testing.T) {
 	d := docker(t)
 	name := image(t, d)
 	var inspected []struct {
@@ -60,21 +60,23 @@ func TestImageHasTheProgramAndCertificatesOnly(t *testing.T) {
 		}, file)
 	})
 	slices.Sort(files)
-	if want := []string{"etc/ssl/certs/ca-certificates.crt", "setpoint"}; !slices.Equal(files, want) {
+	if want := []string{"etc/ssl/certs/ca-certificates.crt", "setpoint", "setpoint-kubernetes"}; !slices.Equal(files, want) {
 		t.Errorf("it has %q, want %q", files, want)
 	}
 }
 
-func TestProgramOfTheImageNeedsNoLibraries(t *testing.T) {
+func TestProgramsOfTheImageNeedNoLibraries(t *testing.T) {
 	image(t, docker(t))
-	file, err := elf.Open(repository + "/bin/image/setpoint")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	for _, segment := range file.Progs {
-		if segment.Type == elf.PT_INTERP {
-			t.Error("it asks for a loader")
+	for _, program := range []string{"setpoint", "setpoint-kubernetes"} {
+		file, err := elf.Open(repository + "/bin/image/" + program)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		for _, segment := range file.Progs {
+			if segment.Type == elf.PT_INTERP {
+				t.Errorf("%s asks for a loader", program)
+			}
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
@@ -33,6 +35,7 @@ const (
 var variants = map[string]string{
 	"base":   "resources: [BASE]",
 	"hpa":    "resources: [BASE]\ncomponents: [COMPONENTS/hpa]",
+	"both":   "resources: [BASE]\ncomponents: [COMPONENTS/both]",
 	"shadow": "resources: [BASE]\ncomponents: [COMPONENTS/shadow]",
 }
 
@@ -79,21 +82,26 @@ func TestManifests(t *testing.T) {
 	})
 	t.Run("kubectl shows an Autoscaler as a HorizontalPodAutoscaler", func(t *testing.T) { columns(t, c) })
 	t.Run("an invalid Autoscaler is refused", func(t *testing.T) { refusals(t, c) })
-	for variant, want := range map[string]map[string]bool{
-		"hpa": {
+	t.Run("people of a namespace have rights to its Autoscalers", func(t *testing.T) { aggregated(t, c) })
+	for _, variant := range []string{"hpa", "both", "shadow", "base"} {
+		want := map[string]map[string]bool{"hpa": {
 			"update horizontalpodautoscalers.autoscaling/status": true, "update deployments.apps/scale": true,
 			"list autoscalers.autoscaling.setpoint.dev": false,
-		},
-		"shadow": {
+		}, "both": {
+			"update horizontalpodautoscalers.autoscaling/status": true, "update autoscalers.autoscaling.setpoint.dev/status": true,
+			"list autoscalers.autoscaling.setpoint.dev": true, "update deployments.apps/scale": true,
+		}, "base": {
+			"update horizontalpodautoscalers.autoscaling/status": false, "update autoscalers.autoscaling.setpoint.dev/status": true,
+			"list autoscalers.autoscaling.setpoint.dev": true, "update deployments.apps/scale": true,
+		}, "shadow": {
 			"update horizontalpodautoscalers.autoscaling/status": false, "update deployments.apps/scale": false,
 			"get deployments.apps/scale": true, "list autoscalers.autoscaling.setpoint.dev": false,
-		},
-	} {
-		t.Run(variant, func(t *testing.T) {
+		}}[variant]
+		t.Run("changed to "+variant, func(t *testing.T) {
 			manifests := build(t, c, variant)
-			c.Kubectl(t, "delete", "clusterrole,clusterrolebinding", "--selector=app.kubernetes.io/part-of=setpoint")
 			c.Apply(t, manifests)
 			rights(t, c, want)
+			nothingLeft(t, c, manifests)
 			settingsAreGood(t, c, manifests, string(secrets))
 		})
 	}
@@ -120,6 +128,61 @@ func podsRun(t *testing.T, c *kubetest.Cluster) {
 		}
 		return nil
 	})
+}
+
+// nothingLeft checks that of roles and their bindings only those of the manifests are there:
+// kubectl apply removes nothing that another variant brought.
+func nothingLeft(t *testing.T, c *kubetest.Cluster, manifests string) {
+	t.Helper()
+	var want []string
+	for _, kind := range []string{"ClusterRole", "ClusterRoleBinding"} {
+		for _, object := range objects[metav1.PartialObjectMetadata](t, manifests, kind) {
+			want = append(want, strings.ToLower(kind)+".rbac.authorization.k8s.io/"+object.Name)
+		}
+	}
+	got := strings.Fields(c.Kubectl(t, "get", "clusterrole,clusterrolebinding", "--selector=app.kubernetes.io/part-of=setpoint", "--output=name"))
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("left in the cluster: %q, want %q", got, want)
+	}
+}
+
+// aggregated checks what Kubernetes' own roles come to let people of a namespace do: those
+// of our roles count that they select, as the controller adds them up that runs in a cluster.
+func aggregated(t *testing.T, c *kubetest.Cluster) {
+	in, roles := c.Namespace(t, "people"), c.Client().RbacV1().ClusterRoles()
+	ours, err := roles.List(context.Background(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/part-of=setpoint"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for who, verbs := range map[string]map[string]bool{
+		"view":  {"get": true, "list": true, "watch": true, "create": false, "update": false, "delete": false},
+		"edit":  {"get": true, "create": true, "update": true, "patch": true, "delete": true},
+		"admin": {"get": true, "create": true, "delete": true},
+	} {
+		native, err := roles.Get(context.Background(), who, metav1.GetOptions{})
+		if err != nil || native.AggregationRule == nil {
+			t.Fatalf("%s: %v, %+v", who, err, native)
+		}
+		for i := range native.AggregationRule.ClusterRoleSelectors {
+			selector, err := metav1.LabelSelectorAsSelector(&native.AggregationRule.ClusterRoleSelectors[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, role := range ours.Items {
+				if selector.Matches(labels.Set(role.Labels)) {
+					c.Kubectl(t, "create", "rolebinding", who+"-"+role.Name, "--clusterrole="+role.Name, "--user="+who, "--namespace="+in)
+				}
+			}
+		}
+		for verb, want := range verbs {
+			output, _ := c.TryKubectl("", "auth", "can-i", "--as="+who, "--namespace="+in, verb, "autoscalers.autoscaling.setpoint.dev")
+			if got := strings.TrimSpace(output); got != map[bool]string{true: "yes", false: "no"}[want] {
+				t.Errorf("%s may %s autoscalers: %s", who, verb, got)
+			}
+		}
+	}
 }
 
 // rights checks what the agent may do, besides what it may in all variants.
@@ -157,7 +220,7 @@ func may(t *testing.T, c *kubetest.Cluster, right string, want bool) {
 }
 
 // columns compares what kubectl prints of an Autoscaler and of a HorizontalPodAutoscaler
-// with the same spec and status.
+// with the same spec and status: the columns of the latter come first, then those of our own.
 func columns(t *testing.T, c *kubetest.Cluster) {
 	in := c.Namespace(t, "columns")
 	const spec = "spec: {maxReplicas: 9, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}"
@@ -166,7 +229,8 @@ func columns(t *testing.T, c *kubetest.Cluster) {
 	c.Apply(t, "apiVersion: autoscaling.setpoint.dev/v1\nkind: Autoscaler\nmetadata: {name: web}\n"+spec, "--namespace="+in)
 	c.Kubectl(t, "patch", "hpa", "web", "--namespace="+in, "--subresource=status", "--type=merge", "--patch="+status+"}}")
 	c.Kubectl(t, "patch", "asr", "web", "--namespace="+in, "--subresource=status", "--type=merge",
-		"--patch="+status+`,"reference":"Deployment/web","targets":"cpu: 63%/80%","explanation":"Because."}}`)
+		"--patch="+status+`,"reference":"Deployment/web","targets":"cpu: 63%/80%","ready":"True","explanation":"Because.",`+
+			`"conditions":[{"type":"AbleToScale","status":"True"},{"type":"ScalingLimited","status":"False"}]}}`)
 	// The ages differ by moments.
 	shown := func(kind string) [][]string {
 		var rows [][]string
@@ -176,8 +240,12 @@ func columns(t *testing.T, c *kubetest.Cluster) {
 		}
 		return rows
 	}
-	if asr, hpa := fmt.Sprint(shown("asr")), fmt.Sprint(shown("hpa")); asr != hpa {
-		t.Errorf("kubectl get asr\n%s\nkubectl get hpa\n%s", asr, hpa)
+	want := shown("hpa")
+	for i, more := range [][]string{{"DESIRED", "READY", "LIMITED"}, {"4", "True", "False"}} {
+		want[i] = append(want[i], more...)
+	}
+	if asr, want := fmt.Sprint(shown("asr")), fmt.Sprint(want); asr != want {
+		t.Errorf("kubectl get asr\n%s\nwant, as of kubectl get hpa and more\n%s", asr, want)
 	}
 	if all := c.Kubectl(t, "get", "all", "--namespace="+in); !strings.Contains(all, "autoscaler.autoscaling.setpoint.dev/web") {
 		t.Errorf("kubectl get all\n%s", all)
@@ -199,6 +267,9 @@ func refusals(t *testing.T, c *kubetest.Cluster) {
 		"maxReplicas: 3, minReplicas: 4":                                     "spec.maxReplicas: Invalid value: must be greater than or equal to `minReplicas`",
 		"maxReplicas: 3, metrics: [{type: Pods}]":                            "spec.metrics[0].pods: Required value: must populate information for the given metric source",
 		"maxReplicas: 3, behavior: {scaleUp: {tolerance: '-1'}}":             "spec.behavior.scaleUp.tolerance: Invalid value: \"-1\": must be greater than or equal to 0",
+		"maxReplicas: 3, options: {tolerance: 10%}":                          `spec.options.tolerance: Invalid value: "10%": must be a number or a quantity, in quotes: "0.1" or "100m" for 10 %`,
+		"maxReplicas: 3, options: {tolerance: 0.1}":                          `spec.options.tolerance: Invalid value: "number": spec.options.tolerance in body must be of type integer,string: "number"`,
+		"maxReplicas: 3, options: {profile: v1.35}":                          `spec.options.profile: Unsupported value: "v1.35": supported values: "", "v1.36", "v1.37", "v1.28", "v1.19", "v1.15", "cooldown", "design-2015"`,
 		"maxReplicas: 3, behavior: {scaleDown: {selectPolicy: Most}}":        `spec.behavior.scaleDown.selectPolicy: Unsupported value: "Most": supported values: "Disabled", "Max", "Min"`,
 		"maxReplicas: 3, metricz: []":                                        `unknown field "spec.metricz"`,
 		"maxReplicas: 3, minReplicas: 0, options: {scaleToZero: true}":       "spec.metrics: Forbidden: must specify at least one Object or External metric to support scaling to zero replicas",
@@ -221,6 +292,15 @@ func settingsAreGood(t *testing.T, c *kubetest.Cluster, manifests, secrets strin
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The agent's program is not beside it, as it is in the image, but on the PATH.
+	agent, err := service.Kubernetes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := t.TempDir()
+	if err := os.Symlink(agent, filepath.Join(path, "setpoint-kubernetes")); err != nil {
+		t.Fatal(err)
+	}
 	files := filesOf(t, manifests+"\n---\n"+secrets)
 	deployments := objects[appsv1.Deployment](t, manifests, "Deployment")
 	for i := range deployments {
@@ -231,7 +311,7 @@ func settingsAreGood(t *testing.T, c *kubetest.Cluster, manifests, secrets strin
 			t.Fatal(err)
 		}
 		cmd := exec.Command(program, append(container.Args, "--check")...)
-		cmd.Env = []string{"KUBECONFIG=" + c.Kubeconfig()}
+		cmd.Env = []string{"KUBECONFIG=" + c.Kubeconfig(), "PATH=" + path}
 		for _, variable := range container.Env {
 			if variable.ValueFrom == nil {
 				cmd.Env = append(cmd.Env, variable.Name+"="+strings.ReplaceAll(variable.Value, "/etc/setpoint", folder+"/etc/setpoint"))

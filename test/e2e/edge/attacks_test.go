@@ -4,7 +4,6 @@ package edge
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
@@ -18,19 +17,19 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/encoding"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/test/e2e/hostile"
 )
 
 const recommendMethod = setpointv1.RecommendationService_Recommend_FullMethodName
 
 func attacks() []*attack {
-	gzipBomb() // making it is work
+	hostile.GzipBomb() // making it is work
 	return []*attack{
 		// Connections and calls that are begun and not gone on with.
 		{name: "silence", sends: "500 connections to REST, a byte a second of headers each, and 500 silent ones to gRPC", run: silence, settle: 1, seconds: 11, check: met("closed by the server", 900)},
@@ -51,7 +50,7 @@ func attacks() []*attack {
 		{name: "deep JSON", sends: "5/s, 100,000 levels", run: rest(5, deepJSON), check: only("InvalidArgument")},
 		{name: "invalid UTF-8", sends: "100/s over gRPC, 200/s over REST", run: invalidUTF8, check: only("InvalidArgument")},
 		{name: "gzip bomb over gRPC", sends: "2/s of 1 GiB of zeros in 1 MiB", run: gzipOverGRPC, check: only("Unimplemented", "ResourceExhausted")},
-		{name: "gzip bomb over REST", sends: "2/s of 1 GiB of zeros in 1 MiB", run: rest(2, gzipBomb, "Content-Encoding", "gzip"), check: only("InvalidArgument")},
+		{name: "gzip bomb over REST", sends: "2/s of 1 GiB of zeros in 1 MiB", run: rest(2, hostile.GzipBomb, "Content-Encoding", "gzip"), check: only("InvalidArgument")},
 		// Work. Who is let in may have it done; what is asserted is that others are served.
 		{name: "many labels", sends: "2/s of 100,000 labels on a series", run: manyLabels, goal: .5, check: only("OK", "ResourceExhausted", "InvalidArgument")},
 		{name: "series × metrics, within limits", sends: "one after the other: 100,000 series, 100 metrics", run: manySeries(100_000, 100), goal: .2},
@@ -65,9 +64,9 @@ func attacks() []*attack {
 }
 
 // met wants at least so many of something.
-func met(what string, least int) func(*tally) error {
-	return func(y *tally) error {
-		if n := y.of(what); n < least {
+func met(what string, least int) func(*hostile.Tally) error {
+	return func(y *hostile.Tally) error {
+		if n := y.Of(what); n < least {
 			return fmt.Errorf("%d %s, want at least %d", n, what, least)
 		}
 		return nil
@@ -75,18 +74,13 @@ func met(what string, least int) func(*tally) error {
 }
 
 // only wants nothing but these, and one of them at least.
-func only(whats ...string) func(*tally) error {
-	return func(y *tally) error {
-		y.mu.Lock()
-		defer y.mu.Unlock()
+func only(whats ...string) func(*hostile.Tally) error {
+	return func(y *hostile.Tally) error {
 		known := 0
 		for _, what := range whats {
-			known += y.counts[what]
+			known += y.Of(what)
 		}
-		for _, n := range y.counts {
-			known -= n
-		}
-		if known != 0 || len(y.counts) == 0 {
+		if all := y.All(); known != all || all == 0 {
 			return fmt.Errorf("want nothing but %v", whats)
 		}
 		return nil
@@ -95,29 +89,29 @@ func only(whats ...string) func(*tally) error {
 
 // connections opens connections, has each said something, then speaks as often as is
 // said, and counts those that the server closes.
-func connections(ctx context.Context, address string, n int, begin, again string, every time.Duration, seen *tally) {
+func connections(ctx context.Context, address string, n int, begin, again string, every time.Duration, seen *hostile.Tally) {
 	var running sync.WaitGroup
 	for range n {
 		conn, err := net.Dial("tcp", address)
 		if err != nil {
-			seen.add("not connected")
+			seen.Add("not connected")
 			continue
 		}
 		running.Go(func() {
 			defer conn.Close()
 			go func() {
 				if _, err := io.Copy(io.Discard, conn); err == nil || ctx.Err() == nil {
-					seen.add("closed by the server")
+					seen.Add("closed by the server")
 				}
 			}()
 			_, _ = conn.Write([]byte(begin))
-			paced(ctx, 1/every.Seconds(), func() { _, _ = conn.Write([]byte(again)) })
+			hostile.Paced(ctx, 1/every.Seconds(), func() { _, _ = conn.Write([]byte(again)) })
 		})
 	}
 	running.Wait()
 }
 
-func silence(ctx context.Context, p *process, seen *tally) {
+func silence(ctx context.Context, p *process, seen *hostile.Tally) {
 	var running sync.WaitGroup
 	running.Go(func() {
 		connections(ctx, p.rest, 500, "POST /v1/x HTTP/1.1\r\nHost: a\r\nX-Slow: ", "a", time.Second, seen)
@@ -126,34 +120,34 @@ func silence(ctx context.Context, p *process, seen *tally) {
 	running.Wait()
 }
 
-func slowBodies(n int) func(context.Context, *process, *tally) {
-	return func(ctx context.Context, p *process, seen *tally) {
+func slowBodies(n int) func(context.Context, *process, *hostile.Tally) {
+	return func(ctx context.Context, p *process, seen *hostile.Tally) {
 		connections(ctx, p.rest, n, "POST /v1/"+targetIn("slow")+":recommend HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{", " ", time.Second, seen)
 	}
 }
 
-func halfFrames(ctx context.Context, p *process, seen *tally) {
+func halfFrames(ctx context.Context, p *process, seen *hostile.Tally) {
 	connections(ctx, p.grpc, 500, http2.ClientPreface+"\x00\x00\x00\x04\x00\x00\x00\x00\x00"+"\x00\x40\x00\x01\x04\x00\x00\x00\x01abc", "a", time.Second, seen)
 }
 
 // callsWithoutBodies begins as many calls as one may, and sends no message on them. The
 // token may be empty.
-func callsWithoutBodies(token string) func(context.Context, *process, *tally) {
-	return func(ctx context.Context, p *process, seen *tally) {
+func callsWithoutBodies(token string) func(context.Context, *process, *hostile.Tally) {
+	return func(ctx context.Context, p *process, seen *hostile.Tally) {
 		var more []string
 		if token != "" {
 			more = []string{"authorization", "Bearer " + token}
 		}
 		for range 5 {
-			f, err := dialFrames(p.grpc, seen)
+			f, err := hostile.Dial(p.grpc, seen)
 			if err != nil {
-				seen.add(err.Error())
+				seen.Add(err.Error())
 				return
 			}
-			defer f.conn.Close()
+			defer f.Conn.Close()
 			for range 1000 {
-				if _, err := f.begin(recommendMethod, more...); err != nil {
-					seen.add("broken")
+				if _, err := f.Begin(recommendMethod, more...); err != nil {
+					seen.Add("broken")
 					break
 				}
 			}
@@ -163,16 +157,16 @@ func callsWithoutBodies(token string) func(context.Context, *process, *tally) {
 }
 
 // unknownStreams begins streams and does not speak on them.
-func unknownStreams(ctx context.Context, p *process, seen *tally) {
+func unknownStreams(ctx context.Context, p *process, seen *hostile.Tally) {
 	for range 5 {
-		f, err := dialFrames(p.grpc, seen)
+		f, err := hostile.Dial(p.grpc, seen)
 		if err != nil {
-			seen.add(err.Error())
+			seen.Add(err.Error())
 			return
 		}
-		defer f.conn.Close()
+		defer f.Conn.Close()
 		for range 1000 {
-			if _, err := f.begin(setpointv1.RecommendationService_StreamRecommend_FullMethodName); err != nil {
+			if _, err := f.Begin(setpointv1.RecommendationService_StreamRecommend_FullMethodName); err != nil {
 				break
 			}
 		}
@@ -181,61 +175,40 @@ func unknownStreams(ctx context.Context, p *process, seen *tally) {
 }
 
 // withheldREST sends most of bodies that are as large as they may be.
-func withheldREST(ctx context.Context, p *process, seen *tally) {
+func withheldREST(ctx context.Context, p *process, seen *hostile.Tally) {
 	const size, sent = 16 << 20, 15 << 20
 	connections(ctx, p.rest, 60, fmt.Sprintf("POST /v1/%s:recommend HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n{%s", targetIn("giant"), size, strings.Repeat(" ", sent)), "", time.Hour, seen)
 }
 
 // withheldGRPC does the same over gRPC.
-func withheldGRPC(ctx context.Context, p *process, seen *tally) {
+func withheldGRPC(ctx context.Context, p *process, seen *hostile.Tally) {
 	var running sync.WaitGroup
 	for range 60 {
 		running.Go(func() {
-			conn, err := grpc.NewClient(p.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(stingy(15<<20)))
+			conn, err := grpc.NewClient(p.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(hostile.Stingy(15<<20)))
 			if err != nil {
-				seen.add(err.Error())
+				seen.Add(err.Error())
 				return
 			}
 			defer conn.Close()
-			_ = conn.Invoke(ctx, recommendMethod, &raw{make([]byte, 16<<20-100)}, &raw{}, grpc.ForceCodec(rawCodec{}))
+			_ = conn.Invoke(ctx, recommendMethod, &hostile.Raw{Data: make([]byte, 16<<20-100)}, &hostile.Raw{}, grpc.ForceCodec(hostile.RawCodec{}))
 		})
 	}
 	running.Wait()
 }
 
-// stingy dials connections that send so many bytes, and then as if they did.
-func stingy(most int) func(context.Context, string) (net.Conn, error) {
-	return func(ctx context.Context, address string) (net.Conn, error) {
-		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
-		return &stingyConn{Conn: conn, left: most}, err
-	}
-}
-
-type stingyConn struct {
-	net.Conn
-	left int
-}
-
-// Write implements net.Conn.
-func (c *stingyConn) Write(data []byte) (int, error) {
-	if c.left -= len(data); c.left < 0 {
-		return len(data), nil
-	}
-	return c.Conn.Write(data)
-}
-
 // rest makes REST calls, so many begun a second, and counts the codes.
-func rest(perSecond float64, body func() []byte, headers ...string) func(context.Context, *process, *tally) {
-	return func(ctx context.Context, p *process, seen *tally) {
+func rest(perSecond float64, body func() []byte, headers ...string) func(context.Context, *process, *hostile.Tally) {
+	return func(ctx context.Context, p *process, seen *hostile.Tally) {
 		client := &http.Client{Timeout: 30 * time.Second}
 		defer client.CloseIdleConnections()
 		text := body()
 		var running sync.WaitGroup
-		paced(ctx, perSecond, func() {
+		hostile.Paced(ctx, perSecond, func() {
 			running.Go(func() {
 				c := &caller{http: client, url: "http://" + p.rest}
 				_, err := c.callIn(context.WithoutCancel(ctx), http.MethodPost, "/v1/"+targetIn("hostile")+":recommend", text, headers...)
-				seen.add(codeName(err))
+				seen.Add(codeName(err))
 			})
 		})
 		running.Wait()
@@ -275,73 +248,36 @@ func deepJSON() []byte {
 	return []byte(strings.Repeat(`{"spec":`, levels) + "1" + strings.Repeat("}", levels))
 }
 
-// gzipBomb is a GiB of zeros.
-var gzipBomb = sync.OnceValue(func() []byte {
-	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
-	zeros := make([]byte, 1<<20)
-	for range 1 << 10 {
-		_, _ = w.Write(zeros)
-	}
-	_ = w.Close()
-	return b.Bytes()
-})
-
-// bomber sends a bomb, whatever it is to compress.
-type bomber struct{}
-
-func init() { encoding.RegisterCompressor(bomber{}) }
-
-// Name implements encoding.Compressor.
-func (bomber) Name() string { return "gzip" }
-
-// Compress implements encoding.Compressor.
-func (bomber) Compress(w io.Writer) (io.WriteCloser, error) { return bombWriter{w}, nil }
-
-// Decompress implements encoding.Compressor.
-func (bomber) Decompress(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }
-
-type bombWriter struct{ w io.Writer }
-
-// Write implements io.Writer.
-func (bombWriter) Write(data []byte) (int, error) { return len(data), nil }
-
-// Close implements io.Closer.
-func (b bombWriter) Close() error {
-	_, err := b.w.Write(gzipBomb())
-	return err
-}
-
-func gzipOverGRPC(ctx context.Context, p *process, seen *tally) {
+func gzipOverGRPC(ctx context.Context, p *process, seen *hostile.Tally) {
 	conn, err := grpc.NewClient(p.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
-		seen.add(err.Error())
+		seen.Add(err.Error())
 		return
 	}
 	defer conn.Close()
-	paced(ctx, 2, func() {
-		seen.add(codeName(conn.Invoke(context.WithoutCancel(ctx), recommendMethod, &raw{[]byte("a")}, &raw{}, grpc.ForceCodec(rawCodec{}), grpc.UseCompressor("gzip"))))
+	hostile.Paced(ctx, 2, func() {
+		seen.Add(codeName(conn.Invoke(context.WithoutCancel(ctx), recommendMethod, &hostile.Raw{Data: []byte("a")}, &hostile.Raw{}, grpc.ForceCodec(hostile.RawCodec{}), grpc.UseCompressor("gzip"))))
 	})
 }
 
 // onFrames keeps connections on which it does something at a rate; those that the server
 // closes it opens again, once a second at most.
-func onFrames(ctx context.Context, p *process, n int, perSecond float64, seen *tally, do func(*frames) error) {
+func onFrames(ctx context.Context, p *process, n int, perSecond float64, seen *hostile.Tally, do func(*hostile.Frames) error) {
 	var running sync.WaitGroup
 	for range n {
 		running.Go(func() {
-			paced(ctx, 1, func() {
-				f, err := dialFrames(p.grpc, seen)
+			hostile.Paced(ctx, 1, func() {
+				f, err := hostile.Dial(p.grpc, seen)
 				if err != nil {
-					seen.add("not connected")
+					seen.Add("not connected")
 					return
 				}
-				defer f.conn.Close()
+				defer f.Conn.Close()
 				on, cancel := context.WithCancel(ctx)
 				defer cancel()
-				paced(on, perSecond, func() {
-					if err := do(f); err != nil || f.gone() {
-						seen.add("closed by the server")
+				hostile.Paced(on, perSecond, func() {
+					if err := do(f); err != nil || f.Gone() {
+						seen.Add("closed by the server")
 						cancel()
 					}
 				})
@@ -351,48 +287,48 @@ func onFrames(ctx context.Context, p *process, n int, perSecond float64, seen *t
 	running.Wait()
 }
 
-func rapidReset(ctx context.Context, p *process, seen *tally) {
-	onFrames(ctx, p, 5, 1000, seen, func(f *frames) error {
-		stream, err := f.begin(recommendMethod)
+func rapidReset(ctx context.Context, p *process, seen *hostile.Tally) {
+	onFrames(ctx, p, 5, 1000, seen, func(f *hostile.Frames) error {
+		stream, err := f.Begin(recommendMethod)
 		if err != nil {
 			return err
 		}
-		return f.framer.WriteRSTStream(stream, http2.ErrCodeCancel)
+		return f.Framer.WriteRSTStream(stream, http2.ErrCodeCancel)
 	})
 }
 
-func continuations(ctx context.Context, p *process, seen *tally) {
-	onFrames(ctx, p, 20, 100, seen, func(f *frames) error {
-		if f.next == 1 {
-			f.next = 3
-			return f.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: f.headers(recommendMethod)})
+func continuations(ctx context.Context, p *process, seen *hostile.Tally) {
+	onFrames(ctx, p, 20, 100, seen, func(f *hostile.Frames) error {
+		if f.Next == 1 {
+			f.Next = 3
+			return f.Framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: f.Headers(recommendMethod)})
 		}
-		return f.framer.WriteContinuation(1, false, f.headers(recommendMethod, "x-more", strings.Repeat("a", 1000)))
+		return f.Framer.WriteContinuation(1, false, f.Headers(recommendMethod, "x-more", strings.Repeat("a", 1000)))
 	})
 }
 
-func pings(ctx context.Context, p *process, seen *tally) {
-	onFrames(ctx, p, 20, 100, seen, func(f *frames) error { return f.framer.WritePing(false, [8]byte{}) })
+func pings(ctx context.Context, p *process, seen *hostile.Tally) {
+	onFrames(ctx, p, 20, 100, seen, func(f *hostile.Frames) error { return f.Framer.WritePing(false, [8]byte{}) })
 }
 
-func settings(ctx context.Context, p *process, seen *tally) {
-	onFrames(ctx, p, 5, 500, seen, func(f *frames) error {
-		return f.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 16})
+func settings(ctx context.Context, p *process, seen *hostile.Tally) {
+	onFrames(ctx, p, 5, 500, seen, func(f *hostile.Frames) error {
+		return f.Framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 16})
 	})
 }
 
-func resets(ctx context.Context, p *process, seen *tally) {
-	onFrames(ctx, p, 5, 500, seen, func(f *frames) error {
-		f.next += 2
-		return f.framer.WriteRSTStream(f.next, http2.ErrCodeCancel)
+func resets(ctx context.Context, p *process, seen *hostile.Tally) {
+	onFrames(ctx, p, 5, 500, seen, func(f *hostile.Frames) error {
+		f.Next += 2
+		return f.Framer.WriteRSTStream(f.Next, http2.ErrCodeCancel)
 	})
 }
 
-func idleStreams(ctx context.Context, p *process, seen *tally) {
+func idleStreams(ctx context.Context, p *process, seen *hostile.Tally) {
 	for range 4 {
 		conn, err := grpc.NewClient(p.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()))
 		if err != nil {
-			seen.add(err.Error())
+			seen.Add(err.Error())
 			return
 		}
 		defer conn.Close()
@@ -404,12 +340,12 @@ func idleStreams(ctx context.Context, p *process, seen *tally) {
 			if err == nil {
 				_, err = talk.Recv()
 			}
-			seen.add("stream " + codeName(err))
+			seen.Add("stream " + codeName(err))
 			watch, err := healthv1.NewHealthClient(conn).Watch(ctx, &healthv1.HealthCheckRequest{})
 			if err == nil {
 				_, err = watch.Recv()
 			}
-			seen.add("watch " + codeName(err))
+			seen.Add("watch " + codeName(err))
 			if ctx.Err() != nil {
 				return
 			}
@@ -418,10 +354,10 @@ func idleStreams(ctx context.Context, p *process, seen *tally) {
 	connections(ctx, p.rest, 1000, "", "", time.Hour, seen)
 }
 
-func invalidUTF8(ctx context.Context, p *process, seen *tally) {
+func invalidUTF8(ctx context.Context, p *process, seen *hostile.Tally) {
 	conn, err := grpc.NewClient(p.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
-		seen.add(err.Error())
+		seen.Add(err.Error())
 		return
 	}
 	defer conn.Close()
@@ -437,36 +373,19 @@ func invalidUTF8(ctx context.Context, p *process, seen *tally) {
 	defer client.CloseIdleConnections()
 	c := &caller{http: client, url: "http://" + p.rest}
 	n := 0
-	paced(ctx, 100, func() {
+	hostile.Paced(ctx, 100, func() {
 		n++
 		during := context.WithoutCancel(ctx)
-		err := conn.Invoke(during, recommendMethod, &raw{over[n%len(over)]}, &raw{}, grpc.ForceCodec(rawCodec{}))
-		seen.add(codeName(err))
+		err := conn.Invoke(during, recommendMethod, &hostile.Raw{Data: over[n%len(over)]}, &hostile.Raw{}, grpc.ForceCodec(hostile.RawCodec{}))
+		seen.Add(codeName(err))
 		_, err = c.callIn(during, http.MethodPost, "/v1/"+targetIn("utf8")+":recommend", rests[n%len(rests)])
-		seen.add(codeName(err))
+		seen.Add(codeName(err))
 		_, err = c.callIn(during, http.MethodGet, "/v1/clusters/%ff/namespaces/%c0%80/targets/web", nil)
-		seen.add(codeName(err))
+		seen.Add(codeName(err))
 	})
 }
 
-// raw is a message that is encoded already.
-type raw struct{ data []byte }
-
-type rawCodec struct{}
-
-// Marshal implements encoding.Codec.
-func (rawCodec) Marshal(v any) ([]byte, error) { return v.(*raw).data, nil }
-
-// Unmarshal implements encoding.Codec.
-func (rawCodec) Unmarshal(data []byte, v any) error {
-	v.(*raw).data = bytes.Clone(data)
-	return nil
-}
-
-// Name implements encoding.Codec.
-func (rawCodec) Name() string { return "proto" }
-
-func hugeHeaders(ctx context.Context, p *process, seen *tally) {
+func hugeHeaders(ctx context.Context, p *process, seen *hostile.Tally) {
 	var running sync.WaitGroup
 	running.Go(func() {
 		var more []string
@@ -479,7 +398,7 @@ func hugeHeaders(ctx context.Context, p *process, seen *tally) {
 		client := &http.Client{Timeout: 10 * time.Second}
 		defer client.CloseIdleConnections()
 		big := strings.Repeat("a", 64<<10)
-		paced(ctx, 50, func() {
+		hostile.Paced(ctx, 50, func() {
 			request, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodGet, "http://"+p.rest+"/v1/x", nil)
 			if err != nil {
 				return
@@ -487,37 +406,37 @@ func hugeHeaders(ctx context.Context, p *process, seen *tally) {
 			request.Header.Set("X-Big", big)
 			response, err := client.Do(request)
 			if err != nil {
-				seen.add(err.Error())
+				seen.Add(err.Error())
 				return
 			}
 			_ = response.Body.Close()
-			seen.add(response.Status)
+			seen.Add(response.Status)
 		})
 	})
 	running.Wait()
 }
 
 // oversized sends headers that are larger than is allowed.
-func oversized(ctx context.Context, p *process, perSecond float64, more []string, seen *tally) {
+func oversized(ctx context.Context, p *process, perSecond float64, more []string, seen *hostile.Tally) {
 	const frame = 16 << 10
-	paced(ctx, perSecond, func() {
-		f, err := dialFrames(p.grpc, seen)
+	hostile.Paced(ctx, perSecond, func() {
+		f, err := hostile.Dial(p.grpc, seen)
 		if err != nil {
 			return
 		}
-		defer f.conn.Close()
-		block := f.headers(recommendMethod, more...)
+		defer f.Conn.Close()
+		block := f.Headers(recommendMethod, more...)
 		first := min(len(block), frame)
-		err = f.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block[:first], EndHeaders: first == len(block)})
+		err = f.Framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block[:first], EndHeaders: first == len(block)})
 		for at := first; at < len(block) && err == nil; at += frame {
-			err = f.framer.WriteContinuation(1, at+frame >= len(block), block[at:min(len(block), at+frame)])
+			err = f.Framer.WriteContinuation(1, at+frame >= len(block), block[at:min(len(block), at+frame)])
 		}
 		time.Sleep(10 * time.Millisecond)
 	})
 }
 
 // hpackBomb refers to one long field as often as fits a frame, a byte each time.
-func hpackBomb(ctx context.Context, p *process, seen *tally) {
+func hpackBomb(ctx context.Context, p *process, seen *hostile.Tally) {
 	var more []string
 	for range 12_000 {
 		more = append(more, "x-big", strings.Repeat("a", 3500))
@@ -526,8 +445,8 @@ func hpackBomb(ctx context.Context, p *process, seen *tally) {
 }
 
 // manySeries asks for a lot of work with few bytes.
-func manySeries(series, metrics int) func(context.Context, *process, *tally) {
-	return func(ctx context.Context, p *process, seen *tally) {
+func manySeries(series, metrics int) func(context.Context, *process, *hostile.Tally) {
+	return func(ctx context.Context, p *process, seen *hostile.Tally) {
 		request := requestFor(targetIn("hostile"))
 		one := request.Spec.Metrics[0]
 		request.Spec.Metrics = nil
@@ -548,34 +467,34 @@ func manySeries(series, metrics int) func(context.Context, *process, *tally) {
 
 // oneByOne calls as soon as the last call is answered, and counts by code and tenths of
 // a second.
-func oneByOne(ctx context.Context, p *process, request *setpointv1.RecommendRequest, seen *tally) {
+func oneByOne(ctx context.Context, p *process, request *setpointv1.RecommendRequest, seen *hostile.Tally) {
 	conn, err := grpc.NewClient(p.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(256<<20)))
 	if err != nil {
-		seen.add(err.Error())
+		seen.Add(err.Error())
 		return
 	}
 	defer conn.Close()
 	data, err := proto.Marshal(request)
 	if err != nil {
-		seen.add(err.Error())
+		seen.Add(err.Error())
 		return
 	}
 	var longest time.Duration
 	for ctx.Err() == nil {
 		began := time.Now()
-		err := conn.Invoke(context.WithoutCancel(ctx), recommendMethod, &raw{data}, &raw{}, grpc.ForceCodec(rawCodec{}))
+		err := conn.Invoke(context.WithoutCancel(ctx), recommendMethod, &hostile.Raw{Data: data}, &hostile.Raw{}, grpc.ForceCodec(hostile.RawCodec{}))
 		took := time.Since(began)
 		longest = max(longest, took)
-		seen.add(codeName(err))
+		seen.Add(codeName(err))
 		if err != nil {
 			time.Sleep(max(0, 50*time.Millisecond-took)) // no faster than 20 a second
 		}
 	}
-	seen.addAll("ms at most", int(longest.Milliseconds()))
-	seen.addAll("KiB each", len(data)>>10)
+	seen.AddAll("ms at most", int(longest.Milliseconds()))
+	seen.AddAll("KiB each", len(data)>>10)
 }
 
-func manyLabels(ctx context.Context, p *process, seen *tally) {
+func manyLabels(ctx context.Context, p *process, seen *hostile.Tally) {
 	request := requestFor(targetIn("hostile"))
 	labels := make(map[string]string)
 	for i := range 100_000 {
@@ -585,11 +504,11 @@ func manyLabels(ctx context.Context, p *process, seen *tally) {
 	data, _ := proto.Marshal(request)
 	conn, err := grpc.NewClient(p.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
-		seen.add(err.Error())
+		seen.Add(err.Error())
 		return
 	}
 	defer conn.Close()
-	paced(ctx, 2, func() {
-		seen.add(codeName(conn.Invoke(context.WithoutCancel(ctx), recommendMethod, &raw{data}, &raw{}, grpc.ForceCodec(rawCodec{}))))
+	hostile.Paced(ctx, 2, func() {
+		seen.Add(codeName(conn.Invoke(context.WithoutCancel(ctx), recommendMethod, &hostile.Raw{Data: data}, &hostile.Raw{}, grpc.ForceCodec(hostile.RawCodec{}))))
 	})
 }

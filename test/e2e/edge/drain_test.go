@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
+	"github.com/setpoint-dev/setpoint/test/e2e/hostile"
 )
 
 const (
@@ -94,7 +95,7 @@ func (l *ledger) check(t *testing.T, admin *goredis.Client, prefix string) {
 // callers that use the client no call fails, and nothing is recorded twice.
 func TestRestartsAreNotNoticed(t *testing.T) {
 	server, prefix := redistest.Start(t, redistest.Config{}), redistest.Prefix(t)
-	flags := []string{"--redis=" + server.URL(), "--redis-key-prefix=" + prefix, "--request-id-limit=5000", "--history-limit=100000"}
+	flags := []string{"--redis=" + server.URL(), "--redis-key-prefix=" + prefix, "--request-id-limit=5000", "--request-id-bytes=1048576", "--history-limit=32768"}
 	instances := []*process{start(t, flags...), start(t, flags...)}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -105,7 +106,7 @@ func TestRestartsAreNotNoticed(t *testing.T) {
 		l := newLedger("clusters/demo/namespaces/drain/targets/" + name)
 		ledgers = append(ledgers, l)
 		calling.Go(func() {
-			paced(ctx, 50, func() {
+			hostile.Paced(ctx, 50, func() {
 				request, want := l.request()
 				answer, err := recommend(context.WithoutCancel(ctx), request)
 				calls.Add(1)
@@ -165,7 +166,7 @@ func TestSIGTERMFinishesWhatHasBegun(t *testing.T) {
 	stream := conns[0].talk()
 	item, broken := stream.ask(requestFor(targetIn("stream")))
 	must(t, errors.Join(item, broken))
-	met := newTally()
+	met := hostile.NewTally()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var calling sync.WaitGroup
@@ -175,7 +176,7 @@ func TestSIGTERMFinishesWhatHasBegun(t *testing.T) {
 		calling.Go(func() {
 			for ctx.Err() == nil {
 				_, err := c.recommendations.Recommend(context.WithoutCancel(ctx), request)
-				met.add(status.Code(err).String())
+				met.Add(status.Code(err).String())
 				if err != nil {
 					return
 				}
@@ -186,7 +187,7 @@ func TestSIGTERMFinishesWhatHasBegun(t *testing.T) {
 	must(t, p.terminate())
 	cancel()
 	calling.Wait()
-	if n := met.of("OK") + met.of("Unavailable"); met.of("OK") < 100 || met.String() != fmt.Sprintf("%d OK, %d Unavailable", met.of("OK"), n-met.of("OK")) {
+	if n := met.Of("OK") + met.Of("Unavailable"); met.Of("OK") < 100 || met.String() != fmt.Sprintf("%d OK, %d Unavailable", met.Of("OK"), n-met.Of("OK")) {
 		t.Errorf("callers got %s", met)
 	}
 	if _, err := stream.stream.Recv(); status.Code(err) != codes.Unavailable || setpoint.Reason(err) != "SHUTTING_DOWN" {

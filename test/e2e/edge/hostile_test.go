@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/setpoint-dev/setpoint/test/e2e/edge/load"
+	"github.com/setpoint-dev/setpoint/test/e2e/hostile"
 )
 
 // Bounds of what attacks may do.
@@ -36,13 +37,13 @@ type attack struct {
 	// sends says how much.
 	sends string
 	// run attacks until ctx is done.
-	run func(ctx context.Context, p *process, met *tally)
+	run func(ctx context.Context, p *process, met *hostile.Tally)
 	// seconds is how long it takes at least before it is measured, and while it is.
 	settle, seconds float64
 	// goal is what honest callers are to keep; 0: goalShare.
 	goal float64
 	// check looks at what the attack met.
-	check func(met *tally) error
+	check func(met *hostile.Tally) error
 }
 
 // honestErrors are what an honest caller may get besides answers. It is told to come back
@@ -50,7 +51,12 @@ type attack struct {
 var honestErrors = []codes.Code{codes.ResourceExhausted}
 
 // Each attack has the same process, with default settings.
-func TestHostileCallers(t *testing.T) {
+func TestHostileCallers(t *testing.T) { holdAgainst(t, "attack", attacks()) }
+
+// holdAgainst makes attacks on one process, one after the other, while honest callers call, and
+// fails where these are shut out, or the process is gone or keeps too much memory.
+func holdAgainst(t *testing.T, kind string, all []*attack) {
+	t.Helper()
 	p := startAs(t, launch{cpu: -1, measured: true})
 	config := load.Config{Address: p.grpc, Connections: 2, TimeoutMillis: 10_000, Phases: []load.Phase{{Name: "honest", Workers: 4}}}
 	for i := range 100 {
@@ -58,9 +64,9 @@ func TestHostileCallers(t *testing.T) {
 	}
 	honest := startCallers(t, -1, config)
 	time.Sleep(time.Second) // until both are warm
-	rows := table{{"attack", "sends", "before/s", "during/s", "share", "p99 before", "p99 during", "MiB before", "peak MiB", "honest errors", "met"}}
+	rows := table{{kind, "sends", "before/s", "during/s", "share", "p99 before", "p99 during", "MiB before", "peak MiB", "honest errors", "met"}}
 	defer func() { t.Logf("on %d processors:\n%s", runtime.NumCPU(), rows) }()
-	for _, a := range attacks() {
+	for _, a := range all {
 		t.Run(a.name, func(t *testing.T) {
 			for try := 1; ; try++ {
 				row, share := a.measure(t, p, honest)
@@ -80,7 +86,7 @@ func TestHostileCallers(t *testing.T) {
 		t.Fatal("the service is gone")
 	}
 	if rest := p.memory(); rest > mostMemory {
-		t.Errorf("%.0f MiB after all attacks", rest)
+		t.Errorf("%.0f MiB after all", rest)
 	}
 }
 
@@ -96,7 +102,7 @@ func (a *attack) leastShare() float64 {
 
 // awaitCheck looks at what the attack has met until it is as it should be: on a busy
 // machine that takes longer than the measurement.
-func (a *attack) awaitCheck(seen *tally) (met string, problem error) {
+func (a *attack) awaitCheck(seen *hostile.Tally) (met string, problem error) {
 	const most, every = 20 * time.Second, 100 * time.Millisecond
 	for waited := time.Duration(0); ; waited += every {
 		if a.check != nil {
@@ -119,7 +125,7 @@ func (a *attack) measure(t *testing.T, p *process, honest *callers) (row []strin
 
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	seen := newTally()
+	seen := hostile.NewTally()
 	var attacking sync.WaitGroup
 	attacking.Go(func() { a.run(ctx, p, seen) })
 	var peak atomic.Int64
@@ -188,7 +194,7 @@ func TestUnknownCallersTakeNothing(t *testing.T) {
 	token, entry := newToken(t, "honest")
 	for _, attack := range []struct {
 		name string
-		run  func(context.Context, *process, *tally)
+		run  func(context.Context, *process, *hostile.Tally)
 	}{
 		{"calls without bodies", callsWithoutBodies("")},
 		{"calls without bodies with a wrong token", callsWithoutBodies("sp_unknown")},
@@ -203,7 +209,7 @@ func TestUnknownCallersTakeNothing(t *testing.T) {
 			c.expect(codes.OK, targetIn("honest"), "before")
 			memory := p.memory()
 			ctx, cancel := context.WithCancel(t.Context())
-			met := newTally()
+			met := hostile.NewTally()
 			var attacking sync.WaitGroup
 			attacking.Go(func() { attack.run(ctx, p, met) })
 			time.Sleep(2 * time.Second)

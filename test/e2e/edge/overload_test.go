@@ -14,6 +14,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/test/e2e/edge/load"
+	"github.com/setpoint-dev/setpoint/test/e2e/hostile"
 )
 
 const (
@@ -212,7 +213,7 @@ func TestOverloadEndsAlthoughSomeCallsWait(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var waiting sync.WaitGroup
-	waiting.Go(func() { slowBodies(20)(ctx, p, newTally()) })
+	waiting.Go(func() { slowBodies(20)(ctx, p, hostile.NewTally()) })
 	c := startCallers(t, callersCPU, heavyLoad(t, p,
 		load.Phase{Name: "before", Rate: 50, Seconds: 1}, load.Phase{Name: "flood", Rate: 5000, Seconds: 4},
 		load.Phase{Name: "after", Rate: 50, Seconds: 10}))

@@ -355,7 +355,7 @@ func TestClientCertificatesEnd(t *testing.T) {
 	})
 	t.Logf("refused %v after the revocation", took.Round(time.Millisecond))
 	newCaller(t, p, config(stays), "").expect(codes.OK, targetIn("red"), "one that is not revoked")
-	open.expect(codes.OK, targetIn("red"), "a connection that is open, as the documents say")
+	open.expect(codes.Unauthenticated, targetIn("red"), "a revoked certificate on a connection that is open")
 
 	eventually(t, 15*time.Second, "the expiry", func() error {
 		err := expires.recommend(requestFor(targetIn("red")))

@@ -126,8 +126,7 @@ func (b *book) check(t testing.TB, r historian) {
 
 // checkKept fails the test unless everything that was answered is recorded, and
 // nothing else is. It is for long outages that are held down: answers are only kept
-// as far as a merge keeps them, and TestADecisionMadeAgainWithoutTheStoreIsAnsweredOnce
-// tells what is recorded twice.
+// as far as a merge keeps them.
 func (b *book) checkKept(t testing.TB, r historian) {
 	t.Helper()
 	b.compare(t, r, true)
@@ -147,7 +146,7 @@ func (b *book) compare(t testing.TB, r historian, merged bool) {
 }
 
 // recorded compares a history with what was told of it. Of one that was merged
-// answers may be missing, and recommendations be there twice.
+// answers may be missing.
 func (b *book) recorded(h *recommender.History, entries []*entry, merged bool) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -173,7 +172,7 @@ func (b *book) recorded(h *recommender.History, entries []*entry, merged bool) e
 		}
 		n, answers := byReplicas[e.replicas], len(byID[id])
 		if merged {
-			n, answers = min(n, want), max(answers, want)
+			answers = max(answers, want)
 		}
 		if n != want || answers != want {
 			problems = append(problems, fmt.Errorf("%s is recorded %d times with %d answers, want %d", id, n, answers, want))

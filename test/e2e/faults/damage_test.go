@@ -69,7 +69,7 @@ var damages = []damage{
 	{name: "a short string of somebody else's", of: func(string) string { return "hello" }},
 	{name: "a record of a newer format", newer: true, of: func(record string) string { return "\x02" + record[1:] }},
 	{name: "a history of a newer format", newer: true, of: func(record string) string {
-		return record[:versionLength] + "\x02" + record[versionLength+1:]
+		return record[:versionLength] + "\x7f" + record[versionLength+1:]
 	}},
 	{name: "a list", put: func(t *testing.T, r *rig, key, record string) {
 		r.do(t, "DEL", key)

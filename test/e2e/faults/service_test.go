@@ -81,7 +81,7 @@ func startService(t testing.TB, url, prefix string, changes ...func(*setup)) *se
 	su.redis.Timeout, su.redis.MaxAttempts = timeout, maxAttempts
 	su.redis.BreakerFailures, su.redis.BreakerPause = breakerFailures, breakerPause
 	su.options.RequestTimeout = requestTimeout
-	su.options.AnswerLimit = 1000
+	su.options.AnswerLimit, su.options.AnswerBytes = 1000, 1<<20
 	su.options.CacheBytes = 32 << 20
 	// It goes by how long the goroutines of a process wait for a processor, and all
 	// tests, their services and callers are one process.

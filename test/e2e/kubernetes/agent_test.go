@@ -32,11 +32,14 @@ type agent struct {
 	admin            string
 }
 
+// recommender is a service that an agent asks.
+type recommender interface{ GRPCAddr() string }
+
 const agentStop = 30 * time.Second
 
 // newAgent makes one that serves a namespace's autoscalers, and does not start it.
 // Flags win over the kit's own.
-func newAgent(t testing.TB, c *kubetest.Cluster, namespace string, s *service.Instance, flags ...string) *agent {
+func newAgent(t testing.TB, c *kubetest.Cluster, namespace string, s recommender, flags ...string) *agent {
 	t.Helper()
 	name := "agent-" + strings.ToLower(fmt.Sprintf("%x", time.Now().UnixNano()))
 	account := c.Account(t, namespace, name)
@@ -45,19 +48,19 @@ func newAgent(t testing.TB, c *kubetest.Cluster, namespace string, s *service.In
 }
 
 // newAgentAs makes one with an account that is there.
-func newAgentAs(t testing.TB, account *kubetest.Account, namespace string, s *service.Instance, flags ...string) *agent {
+func newAgentAs(t testing.TB, account *kubetest.Account, namespace string, s recommender, flags ...string) *agent {
 	t.Helper()
-	program, err := service.Program()
+	program, err := service.Kubernetes()
 	must(t, err)
 	own, err := ports.Reserve(1)
 	must(t, err)
 	t.Cleanup(own.Release)
 	a := &agent{t: t, account: account, admin: own.Address(0)}
 	a.command = process.Command{
-		Name: "setpoint", Program: program, Log: filepath.Join(t.TempDir(), "agent.log"),
+		Name: "setpoint-kubernetes", Program: program, Log: filepath.Join(t.TempDir(), "agent.log"),
 		Env: []string{"GORACE=halt_on_error=1"},
 		Args: append([]string{
-			"agent", "kubernetes", "--cluster=test", "--kubeconfig=" + account.Kubeconfig, "--namespace=" + namespace,
+			"agent", "--cluster=test", "--kubeconfig=" + account.Kubeconfig, "--namespace=" + namespace,
 			"--server=" + s.GRPCAddr(), "--insecure", "--log-format=console", "--sync-period=" + syncPeriod.String(), "--admin-address=" + a.admin,
 		}, flags...),
 	}
@@ -66,7 +69,7 @@ func newAgentAs(t testing.TB, account *kubetest.Account, namespace string, s *se
 }
 
 // startAgent starts one and waits until it is ready.
-func startAgent(t testing.TB, c *kubetest.Cluster, namespace string, s *service.Instance, flags ...string) *agent {
+func startAgent(t testing.TB, c *kubetest.Cluster, namespace string, s recommender, flags ...string) *agent {
 	t.Helper()
 	a := newAgent(t, c, namespace, s, flags...)
 	a.start()

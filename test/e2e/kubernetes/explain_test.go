@@ -43,7 +43,7 @@ func newExplainer(t *testing.T, p *place, rules ...rbacv1.PolicyRule) *explainer
 	t.Helper()
 	e := &explainer{place: p, account: p.c.Account(t, p.namespace, "someone"), folder: t.TempDir()}
 	p.c.Grant(t, e.account, rules...)
-	program, err := service.Program()
+	program, err := service.Kubernetes()
 	must(t, err)
 	must(t, os.Symlink(program, filepath.Join(e.folder, "kubectl-setpoint")))
 	return e

@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
@@ -44,6 +45,12 @@ func TestKindsWhateverHasAScaleIsScaled(t *testing.T) {
 		Spec:       appsv1.StatefulSetSpec{Replicas: &two, Selector: kubetest.Selector("stateful"), Template: kubetest.PodTemplate("stateful"), PodManagementPolicy: appsv1.ParallelPodManagement},
 	}, metav1.CreateOptions{})
 	must(t, err)
+	template := kubetest.PodTemplate("controller")
+	_, err = c.Client().CoreV1().ReplicationControllers(p.namespace).Create(ctx, &corev1.ReplicationController{
+		ObjectMeta: metav1.ObjectMeta{Name: "controller"},
+		Spec:       corev1.ReplicationControllerSpec{Replicas: &two, Selector: template.Labels, Template: &template},
+	}, metav1.CreateOptions{})
+	must(t, err)
 	for _, name := range []string{"set", "widget"} { // the second has the widget's pods
 		_, err = c.Client().AppsV1().ReplicaSets(p.namespace).Create(ctx, &appsv1.ReplicaSet{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -57,6 +64,7 @@ func TestKindsWhateverHasAScaleIsScaled(t *testing.T) {
 	for _, one := range []struct{ name, apiVersion, kind, resource, size string }{
 		{"stateful", "apps/v1", "StatefulSet", "statefulsets.apps", ".spec.replicas"},
 		{"set", "apps/v1", "ReplicaSet", "replicasets.apps", ".spec.replicas"},
+		{"controller", "v1", "ReplicationController", "replicationcontrollers", ".spec.replicas"},
 		{"widget", "example.com/v1", "Widget", "widgets.example.com", ".spec.size"},
 	} {
 		t.Run(one.kind, func(t *testing.T) {

@@ -77,11 +77,16 @@ func withAutoscalers(t testing.TB, c *kubetest.Cluster) *kubetest.Cluster {
 			return err
 		}
 		name := filepath.Join(root, "deploy", "kustomize", "crd", "autoscalers.yaml")
-		if _, err = c.TryKubectl("", "apply", "--server-side", "--force-conflicts", "-f", name); err != nil {
-			return err
+		// More than once: an API server that is busy may not answer in its time, and kubectl
+		// does not wait for one that has no status yet.
+		for deadline := time.Now().Add(within); ; time.Sleep(poll) {
+			if _, err = c.TryKubectl("", "apply", "--server-side", "--force-conflicts", "-f", name); err == nil {
+				_, err = c.TryKubectl("", "wait", "--for=condition=Established", "--timeout=60s", "crd/autoscalers.autoscaling.setpoint.dev")
+			}
+			if err == nil || time.Now().After(deadline) {
+				return err
+			}
 		}
-		_, err = c.TryKubectl("", "wait", "--for=condition=Established", "--timeout=60s", "crd/autoscalers.autoscaling.setpoint.dev")
-		return err
 	}))
 	must(t, once.(func() error)())
 	return c

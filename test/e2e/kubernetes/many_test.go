@@ -18,24 +18,31 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 )
 
+// extent is how many namespaces there are, HorizontalPodAutoscalers in each, and pods of each
+// of those.
+type extent struct{ namespaces, each, pods int }
+
+func (e extent) objects() int { return e.namespaces * e.each }
+
 // manyWorld is a cluster with all these.
 type manyWorld struct {
+	extent
 	c      *kubetest.Cluster
 	places []*place
 }
 
-func newManyWorld(t *testing.T, c *kubetest.Cluster) *manyWorld {
+func newManyWorld(t *testing.T, c *kubetest.Cluster, size extent) *manyWorld {
 	t.Helper()
 	began := time.Now()
-	w := &manyWorld{c: c}
+	w := &manyWorld{extent: size, c: c}
 	var jobs []func() error
-	for n := range manyNamespaces {
+	for n := range size.namespaces {
 		p := newPlace(t, c, hpas, fmt.Sprintf("many-%02d", n))
 		w.places = append(w.places, p)
-		for i := range manyEach {
+		for i := range size.each {
 			name := manyName(i)
 			c.Metrics.SetCPU(p.namespace, name, 500)
-			jobs = append(jobs, func() error { return p.addDeploymentWithPods(name) })
+			jobs = append(jobs, func() error { return p.addDeploymentWithPods(name, size.pods) })
 		}
 	}
 	inParallel(t, jobs)
@@ -48,19 +55,19 @@ func newManyWorld(t *testing.T, c *kubetest.Cluster) *manyWorld {
 				}
 			}
 		}
-		if want := manyObjects * manyPods; running != want {
+		if want := size.objects() * size.pods; running != want {
 			return fmt.Sprintf("%d of %d", running, want)
 		}
 		return ""
 	})
 	jobs = nil
 	for _, p := range w.places {
-		for i := range manyEach {
+		for i := range size.each {
 			jobs = append(jobs, func() error { return p.tryAdd(manyName(i), kubetest.CPU(manyName(i), 50, 2, 40)) })
 		}
 	}
 	inParallel(t, jobs)
-	t.Logf("%d deployments with %d pods were made in %v", manyObjects, manyObjects*manyPods, time.Since(began).Round(time.Second))
+	t.Logf("%d deployments with %d pods were made in %v", size.objects(), size.objects()*size.pods, time.Since(began).Round(time.Second))
 	return w
 }
 
@@ -92,8 +99,8 @@ func inParallel(t *testing.T, jobs []func() error) {
 
 // addDeploymentWithPods makes one as its controller would have left it; no controller
 // runs that would take its share of the machine.
-func (p *place) addDeploymentWithPods(name string) error {
-	ctx, client, replicas := context.Background(), p.c.Client(), int32(manyPods)
+func (p *place) addDeploymentWithPods(name string, pods int) error {
+	ctx, client, replicas := context.Background(), p.c.Client(), int32(pods)
 	_, err := client.AppsV1().Deployments(p.namespace).Create(ctx, &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       appsv1.DeploymentSpec{Replicas: &replicas, Selector: kubetest.Selector(name), Template: kubetest.PodTemplate(name)},

@@ -69,9 +69,9 @@ func (w *manyWorld) nativeRound(t *testing.T) traffic {
 	return traffic{counts: counts, rounds: float64(counts["get deployments/scale"]) / manyObjects}
 }
 
-func newAgentForAll(t *testing.T, c *kubetest.Cluster, s *service.Instance) *agent {
+func newAgentForAll(t *testing.T, c *kubetest.Cluster, s *service.Instance, period time.Duration) *agent {
 	t.Helper()
-	a := newAgent(t, c, "default", s, "--source=hpa", "--sync-period="+manyPeriod.String(), "--log-level=warn")
+	a := newAgent(t, c, "default", s, "--source=hpa", "--sync-period="+period.String(), "--log-level=warn")
 	a.command.Args = slices.DeleteFunc(a.command.Args, func(arg string) bool { return strings.HasPrefix(arg, "--namespace=") })
 	return a
 }
@@ -110,7 +110,7 @@ func (w *manyWorld) scaleAll(t *testing.T, a *agent, milli int64, replicas int32
 	t.Helper()
 	mark, began := w.c.Mark(t), time.Now()
 	for _, p := range w.places {
-		for i := range manyEach {
+		for i := range w.each {
 			w.c.Metrics.SetCPU(p.namespace, manyName(i), milli)
 		}
 	}
@@ -137,7 +137,7 @@ func (w *manyWorld) scaleAll(t *testing.T, a *agent, milli int64, replicas int32
 		return ""
 	})
 	for _, p := range w.places {
-		for i := range manyEach {
+		for i := range w.each {
 			if got := p.replicas(manyName(i)); got != replicas {
 				t.Errorf("%s/%s has %d replicas, want %d", p.namespace, manyName(i), got, replicas)
 			}

@@ -18,7 +18,7 @@ import (
 
 // The role in deploy/ is enough: an agent of both sources, with leader election, is
 // refused nothing, and all works. And it is the least: without any one of its verbs
-// something does not work, or the agent is refused what it asks for.
+// something does not work, or the agent is refused what it asks for, or it asks more.
 func TestRightsEachIsNeededAndAllAreEnough(t *testing.T) {
 	t.Parallel()
 	c := withAutoscalers(t, kubetest.SharedWithoutNative(t))
@@ -28,6 +28,7 @@ func TestRightsEachIsNeededAndAllAreEnough(t *testing.T) {
 		t.Parallel()
 		r := newRights(t, c, s, all)
 		await(t, "everything works", func() string { return strings.Join(r.broken(t), ", ") })
+		await(t, "scales are read when they change", func() string { return strings.Join(r.readEachRound(t), ", ") })
 	})
 	for i, rule := range all {
 		for _, verb := range rule.Verbs {
@@ -47,6 +48,13 @@ func TestRightsEachIsNeededAndAllAreEnough(t *testing.T) {
 				r := newRights(t, c, s, rules, env...)
 				time.Sleep(10 * syncPeriod)
 				broken := r.broken(t)
+				if slices.Contains(rule.Resources, "deployments") {
+					// The agent asks what it may watch, and does without.
+					if len(broken) > 0 {
+						t.Errorf("without it the agent is refused, or does not work: %q", broken)
+					}
+					broken = r.readEachRound(t)
+				}
 				if len(broken) == 0 {
 					t.Error("everything works without it")
 				}
@@ -88,6 +96,24 @@ func newRights(t *testing.T, c *kubetest.Cluster, s *service.Instance, rules []r
 	r.agent.command.Env = append(r.agent.command.Env, env...)
 	r.agent.start()
 	return r
+}
+
+// readEachRound says that a scale is read in every round of half a dozen, if it is.
+func (r *rights) readEachRound(t *testing.T) []string {
+	t.Helper()
+	const rounds = 6
+	mark := r.ours.c.Mark(t)
+	time.Sleep(rounds * syncPeriod)
+	reads := 0
+	for _, request := range r.ours.c.Since(t, mark).Of(r.agent.account.User) {
+		if request.What() == "get deployments/scale" && request.Name == "cpu" {
+			reads++
+		}
+	}
+	if reads < rounds/2 {
+		return nil
+	}
+	return []string{fmt.Sprintf("scale read %d times in %d rounds", reads, rounds)}
 }
 
 // broken is what does not work.

@@ -3,6 +3,8 @@
 package kubernetes
 
 import (
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -55,5 +57,107 @@ func TestRivalsAreNotFought(t *testing.T) {
 	ours.awaitCondition("second", "AbleToScale=True/")
 	if got := strings.Join(sizes.all(t, app), " "); got != "6 12 3" {
 		t.Errorf("replicas over time: %s", got)
+	}
+}
+
+// The built-in controller was not switched off: an agent that acts on the same objects
+// notices it when it writes a status, tells, and gives way unless it is told otherwise.
+// Where it gives way the count is the other's alone.
+func TestRivalsTheBuiltInControllerIsStillOn(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		flags  []string
+		keepOn bool
+		says   string
+	}{
+		{"the agent gives way", nil, false, "Setpoint gives way, and acts again when nobody else has written it for 5m0s"},
+		// It is quicker than the other, so that it is the one that scales at times.
+		{"the agent keeps on", []string{"--on-rival=keep-on", "--sync-period=1s"}, true, "Setpoint goes on nevertheless, as --on-rival says"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c := kubetest.Shared(t)
+			p := newPlace(t, c, hpas, "still-on")
+			c.Deployment(t, p.namespace, app, 6)
+			cpu(300, 0).do(p, app)
+			p.awaitReplicas(app, 6)
+			w := &world{place: p}
+			p.add(app, basic(app))
+			p.awaitCondition(app, "AbleToScale=True/ReadyForNewScale")
+			w.agent = startAgent(t, c, p.namespace, service.Start(t), append([]string{"--source=hpa"}, tt.flags...)...)
+			w.awaitRounds(t, 1)
+
+			const noticed = `ConflictingController=True/StatusWrittenByAnother: "kube-controller-manager" writes the status of this object, too`
+			has := func() string { return p.condition(app, "ConflictingController") }
+			loads := []int32{10, 4, 16, 2, 9, 5, 12, 3}
+			changes := 0
+			for ; has() == "" && changes < len(loads); changes++ {
+				// Two that act at once may take a step twice, and back: where that ends is not told.
+				cpu(milli(loads[changes]), 0).do(p, app)
+				w.awaitRounds(t, 2)
+			}
+			if got := has(); !strings.HasPrefix(got, noticed) || !strings.Contains(got, tt.says) {
+				t.Fatalf("after %d changes of the count there is %q, want %q and %q", changes, got, noticed, tt.says)
+			}
+			t.Logf("noticed after %d changes", changes)
+			w.awaitRounds(t, 1)
+			w.tellsOfRival(t, tt.keepOn)
+
+			if tt.keepOn {
+				mark := c.Mark(t)
+				for i := 0; w.scaleWrites(t, w.agent, mark) == 0; i++ {
+					if i == len(loads) {
+						t.Fatalf("it wrote no scale while the load changed %d times; who did: %v", i, writers(c.Since(t, mark), p.namespace))
+					}
+					cpu(milli(loads[i]), 0).do(p, app)
+					w.awaitRounds(t, 3)
+				}
+				if got := has(); !strings.HasPrefix(got, noticed) {
+					t.Errorf("in the end there is %q, want %q", got, noticed)
+				}
+				return
+			}
+			mark := c.Mark(t)
+			want := []int32{16, 4, 12}
+			for _, replicas := range want {
+				cpu(milli(replicas), 0).do(p, app)
+				p.awaitReplicas(app, replicas)
+				w.awaitRounds(t, 1)
+			}
+			requests := c.Since(t, mark)
+			if n := w.scaleWrites(t, w.agent, mark); n != 0 {
+				t.Errorf("the agent wrote %d scales although it gives way; who wrote: %v", n, writers(requests, p.namespace))
+			}
+			if n := requests.Of(w.agent.account.User).Counts()["update horizontalpodautoscalers/status"]; n != 0 {
+				t.Errorf("the agent wrote %d statuses although it gives way", n)
+			}
+			if n := writers(requests, p.namespace)[kubetest.NativeUser]; n < len(want) {
+				t.Errorf("the built-in controller wrote %d scales, want %d", n, len(want))
+			}
+			if got := has(); !strings.HasPrefix(got, noticed) {
+				t.Errorf("in the end there is %q, want %q", got, noticed)
+			}
+		})
+	}
+}
+
+// tellsOfRival checks what an agent's metrics and its log say of a rival of its object.
+func (w *world) tellsOfRival(t *testing.T, keepOn bool) {
+	t.Helper()
+	if n := w.agent.value("setpoint_agent_rival_objects"); n != 1 {
+		t.Errorf("%v objects have rivals, want 1", n)
+	}
+	if n := w.agent.value("setpoint_agent_rival_status_writes_total"); n < 1 {
+		t.Errorf("%v writes of the rival are counted", n)
+	}
+	if n := w.agent.value("setpoint_agent_rounds_total", "outcome=conflicting_controller"); n > 0 == keepOn {
+		t.Errorf("it gave way in %v rounds", n)
+	}
+	log, err := os.ReadFile(w.agent.command.Log)
+	must(t, err)
+	const warning = "another controller writes the status of HorizontalPodAutoscalers that this agent acts on"
+	if n := strings.Count(string(log), warning); n != 1 || !strings.Contains(string(log), fmt.Sprintf(`"givesWay": %t`, !keepOn)) {
+		t.Errorf("it warned %d times, want once, with what it does:\n%s", n, log)
 	}
 }

@@ -232,6 +232,35 @@ var failingScenes = []scene{
 	}},
 }
 
+// hangingScenes have namespaces of their own, too.
+var hangingScenes = []scene{
+	{name: "resource-metrics-hang", replicas: 2, spec: basic, steps: []step{
+		cpu(300, 6), hangs(kubetest.ResourceMetrics, true, 6, "ScalingActive=False/FailedGetResourceMetric"), cpu(500, 6),
+		hangs(kubetest.ResourceMetrics, false, 10, "ScalingActive=True"),
+	}},
+	{name: "one-of-two-hangs", replicas: 2, spec: func(name string) autoscalingv2.HorizontalPodAutoscalerSpec {
+		spec := basic(name)
+		spec.Metrics = append(spec.Metrics, metric(external(averageValue("10")))(name).Metrics...)
+		return spec
+	}, steps: []step{
+		{do: func(p *place, name string) {
+			cpu(300, 0).do(p, name)
+			queue("20", 0).do(p, name)
+		}, replicas: 6},
+		hangs(kubetest.ExternalMetrics, true, 6, "ScalingActive=True"), cpu(500, 10), cpu(100, 10).with("ScalingActive=False/FailedGetExternalMetric"),
+		hangs(kubetest.ExternalMetrics, false, 2, "ScalingActive=True"),
+	}},
+	{name: "custom-metrics-hang", replicas: 2, spec: metric(object(averageValue("10"))), steps: []step{
+		front("60", 6), hangs(kubetest.CustomMetrics, true, 6, "ScalingActive=False/FailedGetObjectMetric"), front("20", 6),
+		hangs(kubetest.CustomMetrics, false, 2, "ScalingActive=True"),
+	}},
+}
+
+// hangs lets what is asked of an API about the namespace go without an answer, or no longer.
+func hangs(api string, hangs bool, replicas int32, condition string) step {
+	return step{do: func(p *place, _ string) { p.c.Metrics.Hang(api, p.namespace, hangs) }, replicas: replicas, condition: condition}
+}
+
 func memory(bytes int64) func(p *place, name string) {
 	return func(p *place, name string) { p.c.Metrics.SetMemory(p.namespace, name, bytes) }
 }

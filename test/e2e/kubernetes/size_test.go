@@ -37,11 +37,11 @@ func TestSizeAThousandAutoscalersOfTenPods(t *testing.T) {
 		t.Skip("with the race detector the figures are not the agent's")
 	}
 	c := kubetest.Start(t, kubetest.Config{WithoutWorkloads: true})
-	world := newManyWorld(t, c)
+	world := newManyWorld(t, c, extent{manyNamespaces, manyEach, manyPods})
 
 	native := world.nativeRound(t)
 	s := service.Start(t)
-	a := newAgentForAll(t, c, s)
+	a := newAgentForAll(t, c, s, manyPeriod)
 	began := time.Now()
 	a.start()
 	a.awaitReady()

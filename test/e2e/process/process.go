@@ -72,6 +72,9 @@ func withoutSettings(environment []string) []string {
 // Ended is closed when the process has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
+// PID is the process's number.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
 // Kill ends the process as a crash would, and waits for that.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill() // fails only for one that is gone
@@ -155,4 +158,32 @@ func (p *Process) PeakMemory() (int64, error) {
 		}
 	}
 	return 0, fmt.Errorf("no peak in the status of %s", p.name)
+}
+
+// ticksPerSecond is the unit of processor time in /proc, which Linux tells all programs.
+const ticksPerSecond = 100
+
+// Processor returns the processor time that a process has taken so far, of all its threads.
+// It must run.
+func Processor(pid int) (time.Duration, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	// The name may have spaces and brackets in it; what counts comes after it.
+	_, rest, _ := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')')+1:]), " ")
+	fields := strings.Fields(rest)
+	const user, system = 14 - 3, 15 - 3 // as proc(5) numbers them, from the third on
+	if len(fields) <= system {
+		return 0, fmt.Errorf("no times in the stat of process %d", pid)
+	}
+	var ticks int64
+	for _, field := range []string{fields[user], fields[system]} {
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("the stat of process %d: %w", pid, err)
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * time.Second / ticksPerSecond, nil
 }

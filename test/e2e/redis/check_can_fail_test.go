@@ -88,7 +88,7 @@ type engine interface {
 func inProcess(t *testing.T, e engine, see func(frontend) frontend, change func(*server.Options)) []*record {
 	t.Helper()
 	options := server.DefaultOptions()
-	options.AnswerLimit = 512
+	options.AnswerLimit, options.AnswerBytes = 512, 1<<20
 	if change != nil {
 		change(&options)
 	}

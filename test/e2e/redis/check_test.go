@@ -378,9 +378,10 @@ func (r *record) replay() (differences []string) {
 		at := r.target.GetHistory().GetRecommendations()[i+1].GetTime().AsTime()
 		decision, next := recommender.Recommend(at, input, &history)
 		if c.answer != nil {
+			decision.RequestID = c.request.GetRequestId()
 			compare(c.request.GetRequestId(), c.answer, conversion.Response(&decision))
 		}
-		history = next.WithAnswer(recommender.NewAnswer(c.request.GetRequestId(), &decision, nil), time.Hour, 1)
+		history = next.WithAnswer(recommender.NewAnswer(c.request.GetRequestId(), &decision, nil), recommender.AnswerLimits{Retention: time.Hour, Count: 1, Bytes: 1 << 20})
 		if !r.applied(c) {
 			continue
 		}

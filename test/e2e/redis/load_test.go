@@ -49,7 +49,7 @@ func remotes(instances []*service.Instance) []frontend {
 
 // serviceFlags are what the load needs: as many answers remembered as a target gets
 // calls, so that a retry is recognized however late it comes.
-var serviceFlags = []string{"--request-id-limit=512"}
+var serviceFlags = []string{"--request-id-limit=512", "--request-id-bytes=1048576"}
 
 // callOptions say who calls what.
 type callOptions struct {

@@ -13,17 +13,21 @@ import (
 
 // Program returns a path to setpoint, built from the working tree once for each test
 // binary. It works for as long as this process lives.
-func Program() (string, error) { return built() }
+func Program() (string, error) { return setpoint() }
 
-// built returns a path to the service's program, for as long as this process lives.
-// The file has no name any more, so that nothing needs to be removed: the path is
-// that of a file which this process keeps open.
-var built = sync.OnceValues(build)
+// Kubernetes returns a path to setpoint-kubernetes in the same way.
+func Kubernetes() (string, error) { return kubernetes() }
 
-// program keeps the file open.
-var program *os.File
+var (
+	setpoint   = sync.OnceValues(func() (string, error) { return build("setpoint") })
+	kubernetes = sync.OnceValues(func() (string, error) { return build("setpoint-kubernetes") })
+)
 
-func build() (path string, err error) {
+// programs keeps the files open that were built. They have no names any more, so that
+// nothing needs to be removed: a path is that of a file which this process keeps open.
+var programs sync.Map
+
+func build(name string) (path string, err error) {
 	// The directory of the module that this one replaces: the repository.
 	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/setpoint-dev/setpoint").Output()
 	if err != nil {
@@ -41,13 +45,15 @@ func build() (path string, err error) {
 	if os.Getenv("SETPOINT_E2E_RACE") != "" {
 		args = append(args, "-race")
 	}
-	cmd := exec.Command("go", append(args, "./cmd/setpoint")...)
+	cmd := exec.Command("go", append(args, "./cmd/"+name)...)
 	cmd.Dir = strings.TrimSpace(string(root))
 	if output, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go %s: %w\n%s", strings.Join(cmd.Args[1:], " "), err, bytes.TrimSpace(output))
 	}
-	if program, err = os.Open(file.Name()); err != nil {
+	program, err := os.Open(file.Name())
+	if err != nil {
 		return "", err
 	}
+	programs.Store(name, program)
 	return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), program.Fd()), nil
 }

@@ -184,6 +184,14 @@ func (s *Instance) AdminAddr() string { return s.ports.Address(2) }
 // StartTime returns how long the last start took until the service was ready.
 func (s *Instance) StartTime() time.Duration { return s.starting }
 
+// PID is the process' number; 0: none runs.
+func (s *Instance) PID() int {
+	if s.process == nil {
+		return 0
+	}
+	return s.process.cmd.Process.Pid
+}
+
 // Kill ends the process by SIGKILL, as a crash would, and waits for that. Without a
 // process it does nothing.
 func (s *Instance) Kill() {
@@ -255,7 +263,7 @@ func (s *Instance) restart() error {
 }
 
 func (s *Instance) start() error {
-	program, err := built()
+	program, err := setpoint()
 	if err != nil {
 		return err
 	}

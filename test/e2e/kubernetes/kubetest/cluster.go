@@ -40,6 +40,8 @@ type Config struct {
 	SyncPeriod time.Duration
 	// ControllerFlags go to kube-controller-manager, after the kit's own.
 	ControllerFlags []string
+	// APIServerFlags go to kube-apiserver, after the kit's own.
+	APIServerFlags []string
 	// WithoutWorkloads leaves the controllers of Deployments and the like out.
 	WithoutWorkloads bool
 	// WithoutMetrics leaves the APIs of metrics out.
@@ -62,6 +64,7 @@ type Cluster struct {
 	etcd, api, controllers *process.Process
 	config                 *rest.Config
 	kubeconfig             string
+	apiServerFlags         []string
 	client                 *kubernetes.Clientset
 	dynamic                dynamic.Interface
 }
@@ -89,7 +92,7 @@ var starts sync.Mutex
 
 // start starts a cluster with its files in the folder. After an error nothing runs.
 func start(folder string, config Config) (c *Cluster, err error) {
-	c = &Cluster{}
+	c = &Cluster{apiServerFlags: config.APIServerFlags}
 	silence()
 	starts.Lock()
 	defer starts.Unlock()

@@ -35,6 +35,7 @@ type Metrics struct {
 	objects  map[object]resource.Quantity
 	series   map[external][]Series
 	failures map[failure]answer
+	hanging  map[failure]chan struct{} // closed when that ends
 	nameless map[string]bool
 }
 
@@ -117,6 +118,20 @@ func (m *Metrics) Fail(api, namespace string, code int, message string) {
 		return
 	}
 	m.failures[failure{api, namespace}] = answer{code, message}
+}
+
+// Hang lets what is asked of an API about a namespace go without an answer until the
+// asker has had enough, or ends that: what hangs is then answered.
+func (m *Metrics) Hang(api, namespace string, hangs bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	of := failure{api, namespace}
+	if end, is := m.hanging[of]; is && !hangs {
+		close(end)
+		delete(m.hanging, of)
+	} else if !is && hangs {
+		m.hanging[of] = make(chan struct{})
+	}
 }
 
 // OmitLabels leaves the labels out of the namespace's samples of pods, as some metrics

@@ -47,7 +47,8 @@ type listener struct {
 func startMetrics(c *Cluster) (*Metrics, error) {
 	m := &Metrics{
 		kubelet: c.Kubelet, loads: make(map[string]map[load]int64), objects: make(map[object]resource.Quantity),
-		series: make(map[external][]Series), failures: make(map[failure]answer), nameless: make(map[string]bool),
+		series: make(map[external][]Series), failures: make(map[failure]answer),
+		hanging: make(map[failure]chan struct{}), nameless: make(map[string]bool),
 	}
 	if err := m.listen(); err != nil {
 		return nil, err
@@ -183,7 +184,15 @@ func (m *Metrics) handle(api string, serve func(query) (any, error)) http.Handle
 		namespace := r.PathValue("namespace")
 		m.mu.Lock()
 		failed, fails := m.failures[failure{api, namespace}]
+		hangs := m.hanging[failure{api, namespace}]
 		m.mu.Unlock()
+		if hangs != nil {
+			select {
+			case <-hangs:
+			case <-r.Context().Done():
+				return
+			}
+		}
 		if fails {
 			refuse(w, failed.code, failed.message)
 			return

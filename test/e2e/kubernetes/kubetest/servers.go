@@ -48,7 +48,7 @@ func (c *Cluster) StartAPIServer() error {
 	var err error
 	c.api, err = process.Start(process.Command{
 		Name: "kube-apiserver", Program: c.programs.path("kube-apiserver"), Log: c.files.path("kube-apiserver.log"),
-		Args: []string{
+		Args: append([]string{
 			"--etcd-servers=http://" + c.ports.Address(portEtcd),
 			"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--secure-port=" + c.ports.Number(portAPI),
 			"--endpoint-reconciler-type=none", "--service-cluster-ip-range=10.0.0.0/16",
@@ -61,7 +61,7 @@ func (c *Cluster) StartAPIServer() error {
 			"--disable-admission-plugins=ServiceAccount",
 			"--audit-policy-file=" + c.files.path("audit.yaml"), "--audit-log-path=" + c.files.path("audit.log"), "--audit-log-mode=blocking", "--audit-log-maxsize=4000",
 			"--shutdown-delay-duration=0s", "--event-ttl=1h", "--profiling=false",
-		},
+		}, c.apiServerFlags...),
 	})
 	if err != nil {
 		return err
@@ -117,6 +117,13 @@ func (c *Cluster) StartControllers(config Config) error {
 	healthy := "https://" + c.ports.Address(portControllers) + "/healthz"
 	return c.controllers.Await("ready", startTimeout, func() bool { return answersOK(c.http, healthy) })
 }
+
+// Controllers is the process of kube-controller-manager, and APIServer that of the API server;
+// nil where none runs. They are for measuring: the cluster ends them.
+func (c *Cluster) Controllers() *process.Process { return c.controllers }
+
+// APIServer is described with Controllers.
+func (c *Cluster) APIServer() *process.Process { return c.api }
 
 // StopControllers ends kube-controller-manager. It does nothing where none runs.
 func (c *Cluster) StopControllers() {

@@ -1,0 +1,242 @@
+package differential
+
+import (
+	"context"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// The controller converts floating point numbers to integers without a look at their
+// range, and what Go makes of that depends on the processor. The saturating oracle is
+// the same controller with each such conversion made to saturate, as on arm64: it is
+// compiled from a copy of the release in which every int32(x), int64(x) and int(x) of
+// the controller is a call of a function of that meaning. Nothing else is changed, and
+// where a number is in range, neither is that.
+
+// conversions are the types whose conversions are replaced, with the functions instead.
+var conversions = map[string]string{
+	"int": "saturatingInt", "int32": "saturatingInt32", "int64": "saturatingInt64",
+}
+
+// saturating is the source of those functions. They are for the Go of the oldest
+// release, which has no type parameters. A conversion from another type panics, and so
+// does not pass for an outcome.
+const saturating = `
+func saturatingInt(x interface{}) int { return int(saturatingInt64(x)) }
+
+func saturatingInt32(x interface{}) int32 {
+	f, ok := x.(float64)
+	switch {
+	case !ok:
+		return int32(saturatingInt64(x))
+	case f != f:
+		return 0
+	case f >= 1<<31-1:
+		return 1<<31 - 1
+	case f <= -1<<31:
+		return -1 << 31
+	}
+	return int32(f)
+}
+
+func saturatingInt64(x interface{}) int64 {
+	switch x := x.(type) {
+	case int:
+		return int64(x)
+	case int32:
+		return int64(x)
+	case int64:
+		return x
+	case uint32:
+		return int64(x)
+	case uint64:
+		return int64(x)
+	case float64:
+		switch {
+		case x != x:
+			return 0
+		case x >= 1<<63:
+			return 1<<63 - 1
+		case x < -1<<63:
+			return -1 << 63
+		}
+		return int64(x)
+	}
+	panic("a conversion of a type that is not known")
+}
+`
+
+// release is the module of the controllers.
+const release = "k8s.io/kubernetes"
+
+// BuildSaturating builds the saturating oracle of a version, as Build does the real one.
+func (v Version) BuildSaturating(ctx context.Context, root, into string) (string, error) {
+	modfile, err := v.saturated(ctx, root, into)
+	if err != nil {
+		return "", fmt.Errorf("make the conversions of %s saturate: %w", v.Release, err)
+	}
+	return v.build(ctx, root, filepath.Join(into, "saturating-"+v.Profile), "-modfile="+modfile)
+}
+
+// saturated copies the packages of the release that the oracle is made of into a folder,
+// changes the controller's, and returns a go.mod that takes them. The source in the
+// module cache can't be overlaid.
+func (v Version) saturated(ctx context.Context, root, into string) (modfile string, err error) {
+	dir := filepath.Join(root, v.Profile)
+	packages, err := goOutput(ctx, dir, "list", "-deps", "-test", "-f",
+		`{{with .Module}}{{if eq .Path "`+release+`"}}{{.Dir}}{{"\t"}}{{$.Dir}}{{range $.EmbedFiles}}{{"\t"}}{{.}}{{end}}{{end}}{{end}}`, ".")
+	if err != nil {
+		return "", err
+	}
+	copied := filepath.Join(into, "release-"+v.Profile)
+	controller := filepath.FromSlash("pkg/controller/podautoscaler")
+	from := ""
+	for line := range strings.Lines(packages) {
+		fields := strings.Split(strings.TrimSpace(line), "\t")
+		if len(fields) < 2 {
+			continue
+		}
+		from = fields[0]
+		name, err := filepath.Rel(from, fields[1])
+		if err != nil {
+			return "", err
+		}
+		files, err := filepath.Glob(filepath.Join(fields[1], "*.*"))
+		if err != nil {
+			return "", err
+		}
+		for _, embedded := range fields[2:] {
+			files = append(files, filepath.Join(fields[1], embedded))
+		}
+		change := name == controller || name == filepath.Join(controller, "metrics")
+		if err := copyPackage(from, copied, files, change); err != nil {
+			return "", err
+		}
+	}
+	if from == "" {
+		return "", fmt.Errorf("the oracle has no package of %s", release)
+	}
+	if err := copyPackage(from, copied, []string{filepath.Join(from, "go.mod")}, false); err != nil {
+		return "", err
+	}
+	gomod, err := goOutput(ctx, dir, "env", "GOMOD")
+	if err != nil {
+		return "", err
+	}
+	gomod = strings.TrimSpace(gomod)
+	modfile = filepath.Join(into, v.Profile+".mod")
+	for from, to := range map[string]string{gomod: modfile, strings.TrimSuffix(gomod, ".mod") + ".sum": filepath.Join(into, v.Profile+".sum")} {
+		if err := copyFile(from, to); err != nil {
+			return "", err
+		}
+	}
+	if copied, err = filepath.Abs(copied); err != nil {
+		return "", err
+	}
+	if _, err := goOutput(ctx, dir, "mod", "edit", "-replace="+release+"="+copied, modfile); err != nil {
+		return "", err
+	}
+	return filepath.Abs(modfile)
+}
+
+// copyPackage copies files from one folder into another, with their paths. With change
+// the conversions in them are made to saturate.
+func copyPackage(from, into string, files []string, change bool) error {
+	first := true
+	for _, file := range files {
+		name, err := filepath.Rel(from, file)
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(into, name)
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			return err
+		}
+		if !change || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
+			if err := copyFile(file, to); err != nil {
+				return err
+			}
+			continue
+		}
+		source, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		changed, n, err := saturate(source)
+		if err != nil {
+			return err
+		}
+		if n > 0 && first {
+			changed, first = append(changed, saturating...), false
+		}
+		if err := os.WriteFile(to, changed, 0o600); err != nil {
+			return err
+		}
+	}
+	if change && first {
+		return fmt.Errorf("%s: no conversion was found", into)
+	}
+	return nil
+}
+
+func copyFile(from, to string) error {
+	content, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, content, 0o600)
+}
+
+// goOutput is what a go command prints in a folder.
+func goOutput(ctx context.Context, dir string, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, "go", args...)
+	command.Dir = dir
+	var complaints strings.Builder
+	command.Stderr = &complaints
+	out, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("go %s: %w\n%s", args[0], err, complaints.String())
+	}
+	return string(out), nil
+}
+
+// saturate replaces the conversions of a source file that may leave their range, and
+// returns how many those are. Lines keep their numbers.
+func saturate(source []byte) ([]byte, int, error) {
+	set := token.NewFileSet()
+	file, err := parser.ParseFile(set, "", source, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, 0, err
+	}
+	type edit struct {
+		at       int
+		old, new string
+	}
+	var edits []edit
+	ast.Inspect(file, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok || len(call.Args) != 1 {
+			return true
+		}
+		name, ok := call.Fun.(*ast.Ident)
+		if !ok || conversions[name.Name] == "" {
+			return true
+		}
+		if _, literal := call.Args[0].(*ast.BasicLit); !literal {
+			edits = append(edits, edit{set.Position(name.Pos()).Offset, name.Name, conversions[name.Name]})
+		}
+		return true
+	})
+	slices.SortFunc(edits, func(a, b edit) int { return b.at - a.at })
+	for _, e := range edits {
+		source = slices.Replace(source, e.at, e.at+len(e.old), []byte(e.new)...)
+	}
+	return source, len(edits), nil
+}

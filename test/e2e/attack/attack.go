@@ -1,0 +1,132 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/test/e2e/hostile"
+)
+
+// attack is what is thrown at one process, step by step.
+type attack struct {
+	name string
+	// item is the finding that it comes from; empty: found while this was written.
+	item  string
+	about string
+	// redis has histories kept in a Redis of its own.
+	redis bool
+	// prepare writes files and adds flags before the service starts; nil: none.
+	prepare func(*site) error
+	steps   []step
+}
+
+// step is one wave of an attack.
+type step struct {
+	name string
+	// short has it in the short form, too.
+	short bool
+	// run attacks until it is done or ctx is, which is after limit. It returns an error
+	// for what must not be, whatever it costs: an answer that tells too much, or none
+	// where there must be one.
+	run func(context.Context, *scene) error
+	bounds
+}
+
+// bounds are what a step is held to. Zero values are the defaults.
+type bounds struct {
+	// limit is how long the step may take, 20 s by default; then its context ends, which
+	// is no fault by itself.
+	limit time.Duration
+	// memory is the most that may be resident, MiB; 512 by default.
+	memory int64
+	// property holds memory to what one request may take: ten times its bytes and 32 MiB,
+	// and what the heap may grow by before the service collects it.
+	property bool
+	// processor is the most processor time it may cost; by default 50 ms a request and
+	// 2 s for 16 MiB.
+	processor time.Duration
+	// keeps is how much of the heap may stay in use afterwards, MiB; 32 by default.
+	keeps int64
+	// worst is the longest that an honest call may take, on a machine that does not stand
+	// still; 3 s by default.
+	worst time.Duration
+	// deaf says that an honest caller is not looked at: the attack is not one on it.
+	deaf bool
+}
+
+// Defaults of bounds.
+const (
+	defaultLimit     = 20 * time.Second
+	defaultMemory    = 512
+	defaultKeeps     = 32
+	defaultWorst     = 3 * time.Second
+	processorCall    = 50 * time.Millisecond
+	processorPer16MB = 2 * time.Second
+	bytes16MB        = 16 << 20
+	// memoryFactor and memoryRest are what a request may take: so many times its bytes,
+	// and so many MiB. uncollected is by how many MiB the service's heap may grow before
+	// garbage is collected.
+	memoryFactor, memoryRest, uncollected = 10, 32, 128
+	// mostFailures is the share of an honest caller's calls that may fail although they
+	// were tried again.
+	mostFailures = .01
+)
+
+func (b bounds) withDefaults() bounds {
+	if b.limit == 0 {
+		b.limit = defaultLimit
+	}
+	if b.memory == 0 {
+		b.memory = defaultMemory
+	}
+	if b.keeps == 0 {
+		b.keeps = defaultKeeps
+	}
+	if b.worst == 0 {
+		b.worst = defaultWorst
+	}
+	return b
+}
+
+// scene is what a step has to do with.
+type scene struct {
+	*site
+	met *hostile.Tally
+	// times is how often a request that costs much is sent.
+	times int
+	// requests and bytes are what was sent, together the most bytes at once.
+	requests, bytes, together counter
+
+	mu       sync.Mutex // guards cleanups
+	cleanups []func()
+}
+
+// sent counts requests of so many bytes each, sent one after the other.
+func (s *scene) sent(requests int, bytes int) {
+	s.requests.add(int64(requests))
+	s.bytes.add(int64(requests) * int64(bytes))
+	s.together.atLeast(int64(bytes))
+}
+
+// sentTogether counts those that are sent all at once.
+func (s *scene) sentTogether(requests, bytes int) {
+	s.sent(requests, bytes)
+	s.together.atLeast(int64(requests) * int64(bytes))
+}
+
+// cleanup has f called after the step.
+func (s *scene) cleanup(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cleanups = append(s.cleanups, f)
+}
+
+func (s *scene) end() {
+	for i := len(s.cleanups) - 1; i >= 0; i-- {
+		s.cleanups[i]()
+	}
+	s.cleanups = nil
+}

@@ -1,0 +1,478 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/setpoint-dev/setpoint/test/e2e/hostile"
+)
+
+// encodingAttacks are messages that no encoder makes.
+func encodingAttacks() []*attack {
+	raw := func(name, about string, short bool, data func() []byte) *attack {
+		make := func() body { return body{wire: data()} }
+		a := &attack{name: name, about: about}
+		for _, c := range carriers()[:3] {
+			a.steps = append(a.steps, step{name: c.name, short: short && c.name == "grpc", run: wave(c, make), bounds: bounds{property: true}})
+		}
+		return a
+	}
+	const most = 15 << 20
+	return []*attack{
+		raw("unknown-fields", "15 MiB of fields that are not known", false, func() []byte {
+			return bytes.Repeat(protowire.AppendVarint(protowire.AppendTag(nil, 999, protowire.VarintType), 1), most/3)
+		}),
+		raw("nested-groups", "a million groups in one another", true, func() []byte {
+			return bytes.Repeat(protowire.AppendTag(nil, 1000, protowire.StartGroupType), 1_000_000)
+		}),
+		raw("field-again", "the target, two million times", false, func() []byte { return bytes.Repeat(field(1, []byte("c")), 2_000_000) }),
+		raw("merged", "a million specs, which are to be merged", false, func() []byte {
+			return bytes.Repeat(field(2, []byte{0x18, 1}), 1_000_000)
+		}),
+		raw("long-varints", "15 MiB of numbers of ten bytes", false, func() []byte {
+			return bytes.Repeat(append(protowire.AppendTag(nil, 13, protowire.VarintType), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1), most/11)
+		}),
+		raw("broken-lengths", "a field that is longer than the message", true, func() []byte {
+			return append(base().wire, 0x3a, 0xff, 0xff, 0xff, 0xff, 0x07)
+		}),
+		{name: "invalid-utf8", about: "names and ids that are not UTF-8", steps: []step{
+			{name: "grpc", run: wave(carriers()[0], func() body {
+				return body{wire: bytes.Replace(base().wire, []byte("queue-depth"), []byte("\xff\xfe\xc0\x80-depth"), 1)}
+			})},
+			{name: "rest", run: wave(carriers()[3], func() body {
+				return body{json: bytes.Replace(base().json, []byte("queue-depth"), []byte("\xff\xfe\xc0\x80-depth"), 1)}
+			})},
+		}},
+		{name: "gzip", about: "a GiB of zeros in 1 MiB", steps: []step{
+			{name: "grpc", short: true, run: gzipOverGRPC, bounds: bounds{processor: 2 * time.Second, memory: 256}},
+			{name: "rest", short: true, run: gzipOverREST, bounds: bounds{processor: 2 * time.Second, memory: 256}},
+			{name: "rest-batch", run: gzipOverRESTBatch, bounds: bounds{processor: 2 * time.Second, memory: 256}},
+			{name: "stream", run: gzipOverStream, bounds: bounds{processor: 2 * time.Second, memory: 256}},
+			{name: "of-empties", run: gzipOfEmpties, bounds: bounds{processor: 2 * time.Second}},
+		}},
+	}
+}
+
+func gzipOverGRPC(ctx context.Context, s *scene) error {
+	conn, err := s.dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	for range s.times {
+		err := conn.Invoke(ctx, recommendMethod, &hostile.Raw{Data: []byte("a")}, &hostile.Raw{}, grpc.ForceCodec(hostile.RawCodec{}), grpc.UseCompressor("gzip"))
+		s.sent(1, len(hostile.GzipBomb()))
+		s.met.Add(codeOf(err))
+	}
+	return nil
+}
+
+func gzipOverStream(ctx context.Context, s *scene) error {
+	conn, err := s.dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	for range s.times {
+		stream, err := conn.NewStream(ctx, bothWays, streamMethod, grpc.ForceCodec(hostile.RawCodec{}), grpc.UseCompressor("gzip"))
+		if err != nil {
+			return err
+		}
+		s.sent(1, len(hostile.GzipBomb()))
+		_ = stream.SendMsg(&hostile.Raw{Data: []byte("a")})
+		s.met.Add(codeOf(stream.RecvMsg(&hostile.Raw{})))
+	}
+	return nil
+}
+
+func gzipOverREST(ctx context.Context, s *scene) error {
+	return zipped(ctx, s, "/v1/"+hostileTarget+":recommend", hostile.GzipBomb())
+}
+
+func gzipOverRESTBatch(ctx context.Context, s *scene) error {
+	return zipped(ctx, s, "/v1/targets:batchRecommend", hostile.GzipBomb())
+}
+
+// gzipOfEmpties is small, and small unpacked, too.
+func gzipOfEmpties(ctx context.Context, s *scene) error {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, _ = w.Write(empties(3_000_000, "pods").json)
+	_ = w.Close()
+	return zipped(ctx, s, "/v1/"+hostileTarget+":recommend", b.Bytes())
+}
+
+func zipped(ctx context.Context, s *scene, path string, text []byte) error {
+	for range s.times {
+		sent, err := post(ctx, s.site, path, text, "Content-Encoding", "gzip")
+		s.sent(1, sent)
+		s.met.Add(codeOf(err))
+	}
+	return nil
+}
+
+// jsonAttacks are texts that no encoder makes.
+func jsonAttacks() []*attack {
+	const most = 12 << 20
+	with := func(member string) []byte { return joined(base().json, []byte("{"+member+"}")) }
+	texts := []struct {
+		name  string
+		short bool
+		make  func() []byte
+	}{
+		{"deep-objects", true, func() []byte { return []byte(strings.Repeat(`{"spec":`, 1_000_000)) }},
+		{"deep-arrays", true, func() []byte { return with(`"pods":` + strings.Repeat("[", 5_000_000)) }},
+		{"deep-unknown", true, func() []byte {
+			return with(`"x":` + strings.Repeat(`{"a":`, 500_000) + "1" + strings.Repeat("}", 500_000))
+		}},
+		{"long-number", true, func() []byte { return with(`"spec":{"maxReplicas":` + strings.Repeat("9", most) + "}") }},
+		{"long-fraction", false, func() []byte { return with(`"spec":{"maxReplicas":1.` + strings.Repeat("0", most) + "}") }},
+		{"huge-exponent", true, func() []byte { return with(`"spec":{"maxReplicas":1e1000000000}`) }},
+		{"number-quantity", true, func() []byte {
+			return with(`"externalMetrics":[{"metric":{"name":"queue-depth"},"value":` + strings.Repeat("9", most) + "}]")
+		}},
+		{"exponent-quantity", false, func() []byte {
+			return with(`"externalMetrics":[{"metric":{"name":"queue-depth"},"value":1e999999999},{"metric":{"name":"queue-depth"},"value":1e-999999999}]`)
+		}},
+		{"keys-again", true, func() []byte { return with(strings.TrimSuffix(strings.Repeat(`"pods":[],`, 1_000_000), ",")) }},
+		{"unknown-keys", true, func() []byte {
+			var b bytes.Buffer
+			for i := range 500_000 {
+				fmt.Fprintf(&b, `"x%d":{},`, i)
+			}
+			return with(strings.TrimSuffix(b.String(), ","))
+		}},
+		{"escapes", true, func() []byte { return with(`"requestId":"` + strings.Repeat(`\u00e9`, most/6) + `"`) }},
+		{"escaped-keys", false, func() []byte { return with(strings.TrimSuffix(strings.Repeat(`"\u0070ods":[],`, 500_000), ",")) }},
+		{"surrogates", false, func() []byte { return with(`"requestId":"` + strings.Repeat(`\ud800`, most/6) + `"`) }},
+		{"nulls", true, func() []byte {
+			return with(`"pods":[` + strings.TrimSuffix(strings.Repeat("null,", 2_000_000), ",") + "]")
+		}},
+		{"blanks", false, func() []byte { return append(bytes.Repeat([]byte(" "), most), base().json...) }},
+		{"commas", false, func() []byte { return with(`"pods":[` + strings.Repeat(",", most) + "]") }},
+		{"wrong-types", false, func() []byte {
+			return with(`"pods":[` + strings.TrimSuffix(strings.Repeat(`{"name":1},`, 1_000_000), ",") + "]")
+		}},
+		{"long-string", false, func() []byte { return with(`"requestId":"` + strings.Repeat("a", most) + `"`) }},
+		{"unclosed", false, func() []byte { return with(`"requestId":"` + strings.Repeat("a", most)) }},
+		{"labels", false, func() []byte {
+			var b bytes.Buffer
+			for i := range 700_000 {
+				fmt.Fprintf(&b, `"%x":"",`, i)
+			}
+			return with(`"externalMetrics":[{"metric":{"name":"queue-depth"},"value":"1","labels":{` + strings.TrimSuffix(b.String(), ",") + "}}]")
+		}},
+		{"utf-16", false, func() []byte { return append([]byte("\xff\xfe{"), bytes.Repeat([]byte("\x00a"), most/2)...) }},
+	}
+	a := &attack{name: "json", about: "texts that no encoder makes"}
+	for _, t := range texts {
+		for _, c := range carriers()[3:] {
+			a.steps = append(a.steps, step{
+				name: t.name + "/" + c.name, short: t.short && c.name == "rest", bounds: bounds{property: true},
+				run: wave(c, func() body { return body{json: t.make()} }),
+			})
+		}
+	}
+	return []*attack{a}
+}
+
+// productAttacks send what is allowed, many times at once.
+func productAttacks() []*attack {
+	return []*attack{
+		{name: "batch-of-explained", item: "1", about: "a batch of 60 requests of 20,000 pods × 10 metrics, to be explained", steps: []step{
+			{name: "grpc", short: true, run: batchOf(func() []byte { return explained(20_000, 10).wire }, 60), bounds: bounds{limit: 40 * time.Second}},
+		}},
+		{name: "stream-of-explained", item: "1", about: "64 requests of 20,000 pods × 100 metrics in flight on a stream, to be explained, the answers not read", steps: []step{
+			{name: "grpc", short: true, run: streamOf(func() []byte { return explained(20_000, 100).wire }, 64, false), bounds: bounds{limit: 10 * time.Second}},
+			{name: "read", run: streamOf(func() []byte { return explained(20_000, 100).wire }, 64, true), bounds: bounds{limit: 40 * time.Second}},
+		}},
+		{name: "batch-of-empties", item: "1", about: "a batch of seven million empty requests", steps: []step{
+			{name: "grpc", short: true, run: rawWave(batchMethod, func() []byte { return bytes.Repeat([]byte{0x0a, 0}, 7_000_000) }), bounds: bounds{property: true}},
+			{name: "rest", run: restWave("/v1/targets:batchRecommend", func() []byte {
+				return []byte(`{"requests":[` + strings.TrimSuffix(strings.Repeat("{},", 5_000_000), ",") + "]}")
+			}), bounds: bounds{property: true}},
+		}},
+		{name: "batch-of-invalid", about: "a batch of 1,000 requests of 4,000 mistakes each", steps: []step{
+			{name: "grpc", run: batchOf(func() []byte { return empties(4000, "metric_errors").wire }, 1000), bounds: bounds{property: true}},
+		}},
+		{name: "batch-in-batch", about: "a batch whose requests are batches", steps: []step{
+			{name: "grpc", run: rawWave(batchMethod, func() []byte {
+				data := base().wire
+				for range 10_000 {
+					data = field(1, data)
+				}
+				return data
+			}), bounds: bounds{property: true}},
+		}},
+		{name: "batch-of-one-target", about: "batches of 1,000 requests for one target, ten at once", steps: []step{
+			{name: "grpc", run: together(10, func(ctx context.Context, s *scene) error {
+				return batchOf(func() []byte { return base().wire }, 1000)(ctx, s)
+			})},
+		}},
+		{name: "large-at-once", about: "ten requests of 16 MiB at once, which are allowed but for their pods", steps: []step{
+			{name: "grpc", run: together(10, wave(carriers()[0], largePods)), bounds: bounds{limit: 40 * time.Second, worst: 5 * time.Second}},
+			{name: "rest", run: together(10, wave(carriers()[3], largePods)), bounds: bounds{limit: 40 * time.Second, worst: 5 * time.Second}},
+		}},
+		{name: "flood", item: "4", about: "one caller has 400 small calls in flight, and 32 streams of 64; honest callers have another token", prepare: asksWho("mallory"), steps: []step{
+			{name: "grpc", short: true, run: floodOf(400), bounds: bounds{processor: 12 * time.Second, limit: 10 * time.Second}},
+			{name: "streams", run: floodOfStreams(32), bounds: bounds{processor: 12 * time.Second, limit: 10 * time.Second}},
+		}},
+		{name: "lists", about: "20 callers list 10,000 targets, 1,000 a page", steps: []step{
+			// The targets that are listed stay.
+			{name: "pages", run: listing, bounds: bounds{processor: 30 * time.Second, limit: 30 * time.Second, keeps: 64}},
+		}},
+		{name: "stream-ids", item: "11", about: "stream messages with long ids, no ids, and ids in use", steps: []step{{name: "grpc", short: true, run: streamIDs}}},
+		{name: "pages", about: "pages of lists with sizes and tokens that make no sense", steps: []step{{name: "grpc+rest", run: oddPages}}},
+		{name: "unimplemented", about: "methods that there are not, with large messages", steps: []step{{name: "grpc", run: noSuchMethods}}},
+	}
+}
+
+func largePods() body {
+	r := requestFor(hostileTarget)
+	b := bodyOf(r)
+	pods := bytes.Repeat(field(7, []byte("\x0a\x08pod-name")), 1_000_000)
+	text := slices.Concat([]byte(`{"pods":[`), bytes.TrimSuffix(bytes.Repeat([]byte(`{"name":"p"},`), 1_000_000), []byte(",")), []byte("]}"))
+	return body{append(b.wire, pods...), joined(b.json, text)}
+}
+
+// together runs as many at once.
+func together(n int, run func(context.Context, *scene) error) func(context.Context, *scene) error {
+	return func(ctx context.Context, s *scene) error {
+		errs := make(chan error, n)
+		for range n {
+			go func() { errs <- run(ctx, s) }()
+		}
+		for range n {
+			if err := <-errs; err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// rawWave sends a message to a method.
+func rawWave(method string, make func() []byte) func(context.Context, *scene) error {
+	return func(ctx context.Context, s *scene) error {
+		data := make()
+		for range s.times {
+			sent, err := invoke(ctx, s.site, method, data)
+			s.sent(1, sent)
+			s.met.Add(codeOf(err))
+		}
+		return nil
+	}
+}
+
+func restWave(path string, make func() []byte) func(context.Context, *scene) error {
+	return func(ctx context.Context, s *scene) error {
+		text := make()
+		for range s.times {
+			sent, err := post(ctx, s.site, path, text)
+			s.sent(1, sent)
+			s.met.Add(codeOf(err))
+		}
+		return nil
+	}
+}
+
+// batchOf sends batches of so many requests.
+func batchOf(request func() []byte, n int) func(context.Context, *scene) error {
+	return func(ctx context.Context, s *scene) error {
+		data := bytes.Repeat(field(1, request()), n)
+		for range s.times {
+			sent, answer, err := batch(ctx, s.site, data)
+			s.sent(n, sent/n)
+			s.together.atLeast(int64(sent))
+			s.met.Add(codeOf(err))
+			s.met.AddAll("answered bytes", len(answer))
+			if ctx.Err() != nil {
+				break
+			}
+		}
+		return nil
+	}
+}
+
+// streamOf sends so many messages on a stream and reads the answers, or does not.
+func streamOf(request func() []byte, n int, read bool) func(context.Context, *scene) error {
+	return func(ctx context.Context, s *scene) error {
+		conn, err := s.dial(grpc.WithInitialWindowSize(1<<16), grpc.WithInitialConnWindowSize(1<<16))
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		stream, err := conn.NewStream(ctx, bothWays, streamMethod, grpc.ForceCodec(hostile.RawCodec{}))
+		if err != nil {
+			return err
+		}
+		data := request()
+		go func() {
+			for i := range n {
+				if stream.SendMsg(&hostile.Raw{Data: streamed(fmt.Sprint(i), data)}) != nil {
+					return
+				}
+				s.sentTogether(1, len(data))
+			}
+			_ = stream.CloseSend()
+		}()
+		if !read {
+			<-ctx.Done()
+			return nil
+		}
+		for {
+			var answer hostile.Raw
+			if err := stream.RecvMsg(&answer); err != nil {
+				s.met.Add(codeOf(err))
+				return nil
+			}
+			s.met.Add("answers")
+		}
+	}
+}
+
+// mallory is a caller of its own, where honest ones have tokens.
+func mallory(ctx context.Context) context.Context { return withToken(ctx, tokenOf("mallory")) }
+
+// floodOf has so many calls in flight for 4 s.
+func floodOf(n int) func(context.Context, *scene) error {
+	return func(ctx context.Context, s *scene) error {
+		ctx, cancel := context.WithTimeout(ctx, 4*time.Second)
+		defer cancel()
+		conn, err := s.dial()
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		data := base().wire
+		return together(n, func(ctx context.Context, s *scene) error {
+			for ctx.Err() == nil {
+				err := conn.Invoke(mallory(ctx), recommendMethod, &hostile.Raw{Data: data}, &hostile.Raw{}, grpc.ForceCodec(hostile.RawCodec{}))
+				s.sent(1, len(data))
+				s.met.Add(codeOf(err))
+				if err != nil {
+					pause(ctx, 10*time.Millisecond)
+				}
+			}
+			return nil
+		})(ctx, s)
+	}
+}
+
+// floodOfStreams keeps streams as full as may be for 4 s.
+func floodOfStreams(n int) func(context.Context, *scene) error {
+	return func(ctx context.Context, s *scene) error {
+		ctx, cancel := context.WithTimeout(ctx, 4*time.Second)
+		defer cancel()
+		conn, err := s.dial()
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		data := streamed("1", base().wire)
+		return together(n, func(ctx context.Context, s *scene) error {
+			stream, err := conn.NewStream(mallory(ctx), bothWays, streamMethod, grpc.ForceCodec(hostile.RawCodec{}))
+			if err != nil {
+				s.met.Add(codeOf(err))
+				return nil
+			}
+			go func() {
+				for stream.SendMsg(&hostile.Raw{Data: data}) == nil {
+					s.sent(1, len(data))
+				}
+			}()
+			for stream.RecvMsg(&hostile.Raw{}) == nil {
+				s.met.Add("answers")
+			}
+			return nil
+		})(ctx, s)
+	}
+}
+
+// listing lists many targets again and again.
+func listing(ctx context.Context, s *scene) error {
+	if err := manyTargets(10_000)(ctx, s); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 4*time.Second)
+	defer cancel()
+	return together(20, func(ctx context.Context, s *scene) error {
+		for ctx.Err() == nil {
+			s.met.Add("list " + codeOf(s.rested(ctx, http.MethodGet, "/v1/clusters/-/namespaces/-/targets?pageSize=1000", nil)))
+			s.sent(1, 100)
+		}
+		return nil
+	})(ctx, s)
+}
+
+func streamIDs(ctx context.Context, s *scene) error {
+	conn, err := s.dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	for _, ids := range [][]string{{strings.Repeat("i", 1<<20)}, {""}, {"a", "a", "a", "a"}, {strings.Repeat("é", 128)}, {"\xff\xfe"}} {
+		stream, err := conn.NewStream(ctx, bothWays, streamMethod, grpc.ForceCodec(hostile.RawCodec{}))
+		if err != nil {
+			return err
+		}
+		for range 20 {
+			for _, id := range ids {
+				if stream.SendMsg(&hostile.Raw{Data: streamed(id, base().wire)}) == nil {
+					s.sent(1, len(id)+len(base().wire))
+				}
+			}
+		}
+		_ = stream.CloseSend()
+		for {
+			var answer hostile.Raw
+			if err := stream.RecvMsg(&answer); err != nil {
+				s.met.Add(codeOf(err))
+				break
+			}
+			s.met.Add("answers")
+		}
+	}
+	return nil
+}
+
+func oddPages(ctx context.Context, s *scene) error {
+	long := strings.Repeat("t", 10_000)
+	for _, query := range []string{
+		"pageSize=2147483647", "pageSize=-1", "pageSize=" + long, "pageToken=" + long, "pageToken=%ff%00", "pageToken=AAAA", "pageToken=" + strings.Repeat("%25", 300),
+		strings.Repeat("pageSize=1&", 1000), "page_size.x=1", strings.Repeat("a.b.", 3000) + "c=1", "pageSize=1e9", "parent=clusters/x", "%70ageSize=5",
+	} {
+		for _, path := range []string{"/v1/clusters/-/namespaces/-/targets", "/v1/" + hostileTarget + "/decisions", "/v1/" + hostileTarget} {
+			err := s.rested(ctx, http.MethodGet, path+"?"+query, nil)
+			s.sent(1, len(query))
+			s.met.Add(codeOf(err))
+			if code := status.Code(err); code == codes.Internal {
+				return fmt.Errorf("%s?%.60s: %w", path, query, err)
+			}
+		}
+	}
+	return nil
+}
+
+func noSuchMethods(ctx context.Context, s *scene) error {
+	data := make([]byte, 15<<20)
+	for _, method := range []string{"/setpoint.v1.RecommendationService/Nothing", "/x/y", "/grpc.health.v1.Health/Check", "/setpoint.v1.SimulationService/Simulate", "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"} {
+		sent, err := invoke(ctx, s.site, method, data)
+		s.sent(1, sent)
+		s.met.Add(codeOf(err))
+	}
+	return nil
+}

@@ -1,0 +1,298 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/test/e2e/hostile"
+)
+
+// outcome is what a step came to.
+type outcome struct {
+	Attack, Step string
+	Item         string `json:",omitempty"`
+	Requests     int64
+	Bytes        int64
+	// BeforeMiB and PeakMiB are resident memory, MemoryMiB what was allowed.
+	BeforeMiB, PeakMiB, MemoryMiB int64
+	// Processor is what the attack cost, without honest callers; ProcessorBound what was
+	// allowed; Idle how long after it the processors were at rest again.
+	Processor, ProcessorBound, Idle time.Duration
+	Took                            time.Duration
+	Quiet, Honest                   honestly
+	Met                             string
+	// Missed are the bounds that were missed; none: it held.
+	Missed []string
+	// busy says that all that was missed may be due to a busy machine.
+	busy bool
+}
+
+const (
+	// quietTime is how long the service is looked at before the attack.
+	quietTime = 700 * time.Millisecond
+	// recoveredWithin is when all must be as before.
+	recoveredWithin = 15 * time.Second
+	// idleWithin is when processors must be at rest again after the callers have left.
+	idleWithin = 3 * time.Second
+	// moreProcessor is what may go beyond the quiet time's share of a processor.
+	moreProcessor = .25
+	// moreFiles and moreGoroutines are what may stay: connections that honest callers and
+	// the store have opened meanwhile.
+	moreFiles, moreGoroutines = 40, 60
+	// tries is how often a step is tried that misses what a busy machine could have it miss.
+	tries = 3
+)
+
+// runner runs attacks.
+type runner struct {
+	program string
+	short   bool
+	times   int
+	say     func(format string, args ...any)
+}
+
+// run throws the steps that are wanted at one process.
+func (r *runner) run(ctx context.Context, a *attack, wanted func(*step) bool) (outcomes []*outcome, err error) {
+	var s *site
+	var h *honest
+	begin := func() error {
+		if s, err = newSite(r.program, a); err != nil {
+			return err
+		}
+		if h, err = startHonest(s); err != nil {
+			return err
+		}
+		return h.answered()
+	}
+	finish := func() error {
+		var problem error
+		if h != nil {
+			h.end()
+		}
+		if s != nil {
+			problem = s.end()
+		}
+		s, h = nil, nil
+		return problem
+	}
+	defer func() {
+		problem := finish()
+		if problem != nil && len(outcomes) > 0 && err == nil {
+			outcomes[len(outcomes)-1].miss("end: %v", problem)
+			return
+		}
+		err = errors.Join(err, problem)
+	}()
+	if err := begin(); err != nil {
+		return nil, err
+	}
+	last := len(a.steps) - 1
+	for ; last > 0 && !wanted(&a.steps[last]); last-- {
+	}
+	for i := range a.steps {
+		step := &a.steps[i]
+		if !wanted(step) {
+			continue
+		}
+		o := r.throw(ctx, s, h, a, step)
+		for try := 1; len(o.Missed) > 0 && o.busy && try < tries && ctx.Err() == nil; try++ {
+			r.say("%s/%s: %s; once more, the machine may be busy", a.name, step.name, strings.Join(o.Missed, "; "))
+			// What was missed may be there yet: the next try is on another process.
+			_ = finish()
+			if err := begin(); err != nil {
+				return outcomes, err
+			}
+			o = r.throw(ctx, s, h, a, step)
+		}
+		outcomes = append(outcomes, o)
+		if len(o.Missed) == 0 || i == last {
+			continue
+		}
+		// The next step is to meet a service that is well; and how this one ends is part of
+		// what it came to.
+		if problem := finish(); problem != nil {
+			o.miss("end: %v", problem)
+		}
+		if err := begin(); err != nil {
+			return outcomes, err
+		}
+	}
+	return outcomes, nil
+}
+
+// answered waits for the first answers.
+func (h *honest) answered() error {
+	for deadline := time.Now().Add(readyWithin); ; time.Sleep(10 * time.Millisecond) {
+		if met := h.between(time.Time{}, time.Now()); met.Calls-met.Failed >= 8 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("honest callers got no answers: %v", h.between(time.Time{}, time.Now()).Results)
+		}
+	}
+}
+
+func (o *outcome) miss(format string, args ...any) {
+	o.Missed = append(o.Missed, fmt.Sprintf(format, args...))
+}
+
+// throw throws one step and looks at what it does.
+func (r *runner) throw(ctx context.Context, s *site, h *honest, a *attack, step *step) *outcome {
+	b := step.withDefaults()
+	o := &outcome{Attack: a.name, Step: step.name, Item: a.item}
+	began, processor := time.Now(), s.processor()
+	time.Sleep(quietTime)
+	share := float64(s.processor()-processor) / float64(time.Since(began))
+	o.Quiet = h.between(began, time.Now())
+	files, heap := s.files(), int64(0)
+	goroutines, err := s.goroutines()
+	if err == nil {
+		heap, err = s.heap()
+	}
+	if err != nil {
+		o.miss("admin: %v", err)
+		return o
+	}
+	o.BeforeMiB = s.resident() >> 20
+	if err := s.resetPeak(); err != nil {
+		o.miss("peak: %v", err)
+	}
+
+	c := &scene{site: s, met: hostile.NewTally(), times: r.times}
+	began, processor = time.Now(), s.processor()
+	during, cancel := context.WithTimeout(ctx, b.limit)
+	problem := step.run(during, c)
+	cancel()
+	c.end()
+	ended := time.Now()
+	o.Took = ended.Sub(began)
+	o.Idle = s.idle(share)
+	all := time.Since(began)
+	o.Processor = max(0, s.processor()-processor-time.Duration(share*float64(all)))
+	o.PeakMiB = s.peak() >> 20
+	o.Requests, o.Bytes = c.requests.load(), c.bytes.load()
+	o.Honest = h.settled(began, ended)
+	o.Met = c.met.String()
+	if problem != nil {
+		o.miss("%v", problem)
+	}
+	r.judge(o, b, c)
+	if !s.alive() {
+		o.miss("the service ended: %s", s.service.Log())
+		return o
+	}
+	if left := s.recovered(files, goroutines, heap, b.keeps<<20); len(left) > 0 {
+		o.Missed, o.busy = append(o.Missed, left...), false
+	}
+	return o
+}
+
+// judge compares an outcome with the bounds.
+func (r *runner) judge(o *outcome, b bounds, c *scene) {
+	o.MemoryMiB = b.memory
+	if b.property {
+		o.MemoryMiB = min(o.MemoryMiB, o.BeforeMiB+memoryFactor*c.together.load()>>20+memoryRest+uncollected)
+	}
+	if o.PeakMiB > o.MemoryMiB {
+		o.miss("memory: %d MiB, want at most %d", o.PeakMiB, o.MemoryMiB)
+	}
+	hard := len(o.Missed)
+	o.ProcessorBound = b.processor
+	if b.processor == 0 {
+		o.ProcessorBound = time.Duration(o.Requests)*processorCall + time.Duration(o.Bytes*int64(processorPer16MB)/bytes16MB)
+	}
+	if o.Processor > o.ProcessorBound {
+		o.miss("processor: %v, want at most %v", o.Processor.Round(time.Millisecond), o.ProcessorBound.Round(time.Millisecond))
+	}
+	if o.Idle > idleWithin {
+		o.miss("processor: still busy %v after the callers had left", o.Idle.Round(100*time.Millisecond))
+	}
+	if !b.deaf {
+		met, quiet := o.Honest, o.Quiet
+		stood := met.Stood + quiet.Stood
+		if most := max(1, int(mostFailures*float64(met.Calls))); met.Failed > most {
+			o.miss("honest: %d of %d calls failed %v", met.Failed, met.Calls, met.Results)
+		}
+		if most := max(time.Second, 10*quiet.P50) + stood; met.P50 > most/2 {
+			o.miss("honest: median %v, want at most %v", met.P50.Round(time.Millisecond), (most / 2).Round(time.Millisecond))
+		}
+		if most := b.worst + stood; met.Worst > most {
+			o.miss("honest: worst %v, want at most %v", met.Worst.Round(time.Millisecond), most.Round(time.Millisecond))
+		}
+	}
+	o.busy = hard == 0
+}
+
+// settled is what honest callers met in that time, once their calls have ended.
+func (h *honest) settled(from, to time.Time) honestly {
+	h.awaitLater(to)
+	return h.between(from, to)
+}
+
+// awaitLater waits until calls that began after that time are answered, and so the others,
+// or too late.
+func (h *honest) awaitLater(to time.Time) {
+	for deadline := time.Now().Add(honestTimeout + time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if h.between(to, time.Now()).Calls > 10 {
+			return
+		}
+	}
+}
+
+func (s *site) alive() bool {
+	select {
+	case <-s.service.Ended():
+		return false
+	default:
+		return true
+	}
+}
+
+// idle returns after how long the processors are at rest again but for that share, which is
+// what honest callers need; or longer than is allowed.
+func (s *site) idle(share float64) time.Duration {
+	const look = 100 * time.Millisecond
+	began := time.Now()
+	for {
+		from, processor := time.Now(), s.processor()
+		time.Sleep(look)
+		if float64(s.processor()-processor)/float64(time.Since(from)) < share+moreProcessor {
+			return from.Sub(began)
+		}
+		if time.Since(began) > 2*idleWithin || !s.alive() {
+			return time.Since(began)
+		}
+	}
+}
+
+// recovered waits until little more than before is left, and returns what is not.
+func (s *site) recovered(files, goroutines int, heap, keeps int64) (missed []string) {
+	for deadline := time.Now().Add(recoveredWithin); ; time.Sleep(200 * time.Millisecond) {
+		missed = nil
+		if now := s.files(); now > files+moreFiles {
+			missed = append(missed, fmt.Sprintf("left: %d open files, were %d", now, files))
+		}
+		now, err := s.goroutines()
+		if err != nil {
+			return []string{fmt.Sprintf("admin: %v", err)}
+		}
+		if now > goroutines+moreGoroutines {
+			missed = append(missed, fmt.Sprintf("left: %d goroutines, were %d", now, goroutines))
+		}
+		used, err := s.heap()
+		if err != nil {
+			return []string{fmt.Sprintf("admin: %v", err)}
+		}
+		if used > heap+keeps {
+			missed = append(missed, fmt.Sprintf("left: %d MiB of heap, were %d", used>>20, heap>>20))
+		}
+		if len(missed) == 0 || time.Now().After(deadline) {
+			return missed
+		}
+	}
+}

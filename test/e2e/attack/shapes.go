@@ -1,0 +1,331 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// attacks are all of them.
+func attacks() []*attack {
+	return slices.Concat(shapeAttacks(), emptyAttacks(), encodingAttacks(), jsonAttacks(), productAttacks(), leftAttacks(),
+		openAttacks(), unknownAttacks(), unfinishedAttacks(), edgeAttacks(), recordAttacks(), adminAttacks(), theirsAttacks())
+}
+
+// everyWay sends a shape by each carrier. Those named are for the short form, too.
+func everyWay(make func() body, short ...string) []step {
+	shared := sync.OnceValue(make)
+	var steps []step
+	for _, c := range carriers() {
+		steps = append(steps, step{name: c.name, short: slices.Contains(short, c.name), run: wave(c, shared), bounds: bounds{property: true}})
+	}
+	return steps
+}
+
+// shapeAttacks are requests of which few bytes are much to hold or to do.
+func shapeAttacks() []*attack {
+	return []*attack{
+		{name: "metric-errors", item: "1", about: "600 kB of empty metricErrors", steps: everyWay(func() body { return empties(300_000, "metric_errors") }, "grpc", "rest", "stream", "batch")},
+		{name: "pod-metrics", item: "1", about: "1 MB of empty podMetrics", steps: everyWay(func() body { return empties(500_000, "pod_metrics") }, "grpc", "rest")},
+		{name: "previous-metrics", item: "1", about: "2 MB of empty previousStatus.currentMetrics", steps: everyWay(func() body { return empties(1_000_000, "previous_status", "current_metrics") }, "grpc", "rest")},
+		{name: "pods", item: "1", about: "8 MB of empty pods", steps: everyWay(func() body { return empties(4_000_000, "pods") }, "grpc", "rest")},
+		{name: "explained", item: "1", about: "a valid request of 20,000 pods × 100 metrics, 163 kB, to be explained", steps: everyWay(func() body { return explained(20_000, 100) }, "grpc", "rest", "batch", "stream")},
+		{name: "labels-70kB", item: "2", about: "70 kB of series that differ in a label, with a spec of 100 metrics", steps: everyWay(func() body { return labelled(100, 3000) }, "grpc", "batch", "stream")},
+		{name: "labels-16MiB", item: "2", about: "16 MiB of series that differ in a label, with a spec of 100 metrics", steps: everyWay(func() body { return labelled(100, 700_000) })},
+		{name: "labels-selected", item: "2", about: "300 kB: 100 metrics of one name that select by a label, 10,000 series that differ in it", steps: everyWay(func() body { return selected(100, 1, 10_000) }, "grpc", "rest")},
+		{name: "selectors", item: "2", about: "1 MB: 100 metrics × 300 requirements × 10,000 series, which meet them all", steps: everyWay(func() body { return selected(100, 300, 10_000) }, "grpc", "rest")},
+		{name: "selectors-16MiB", item: "2", about: "16 MiB: 100 metrics × 5,000 requirements × 200,000 series", steps: everyWay(func() body { return selected(100, 5000, 200_000) })},
+		{name: "selector-values", about: "a requirement of 500,000 values for each of 10,000 series", steps: everyWay(func() body { return manyValues(500_000, 10_000) }, "grpc")},
+		{name: "error-selectors", about: "10,000 metricErrors with selectors × 100 metrics with other ones", steps: everyWay(func() body { return errorSelectors(100, 10_000) }, "grpc")},
+		{name: "objects", about: "100 Object metrics × 20,000 values that describe other objects", steps: everyWay(func() body { return objects(100, 20_000) }, "grpc", "rest")},
+		{name: "pod-values", about: "20,000 pods of one name, and 20,000 values of pods that are not", steps: everyWay(sameNames)},
+		{name: "long-quantities", about: "quantities of a million digits, and with huge exponents", steps: everyWay(longQuantities, "grpc", "rest")},
+		{name: "long-names", item: "5", about: "a metric's name of 1 MB, which texts quote", steps: everyWay(longNames, "grpc", "rest")},
+		{name: "many-labels", about: "a series of 500,000 labels", steps: everyWay(manyLabels, "grpc")},
+		{name: "long-selectors", item: "5", about: "a selector of 1 MB of requirements, recorded with the metric", steps: everyWay(func() body { return selected(1, 70_000, 1) }, "grpc")},
+		{name: "policies", about: "100,000 scaling policies", steps: everyWay(policies, "grpc")},
+		{name: "previous-conditions", about: "a previous status of 64 conditions of 32 kB", steps: everyWay(conditions)},
+	}
+}
+
+// base encodes a small request without what the shapes add.
+func base() body { return bodyOf(requestFor(hostileTarget)) }
+
+// empties returns a request with so many empty entries of a field, which is named by its
+// path.
+func empties(n int, path ...string) body {
+	descriptor := (*setpointv1.RecommendRequest)(nil).ProtoReflect().Descriptor()
+	var fields []protoreflect.FieldDescriptor
+	for _, name := range path {
+		f := descriptor.Fields().ByName(protoreflect.Name(name))
+		if f == nil {
+			panic("no field " + strings.Join(path, ".")) // a mistake of ours
+		}
+		fields = append(fields, f)
+		descriptor = f.Message()
+	}
+	return emptiesOf(n, fields)
+}
+
+// emptiesOf is the same by descriptors.
+func emptiesOf(n int, fields []protoreflect.FieldDescriptor) body {
+	last := fields[len(fields)-1]
+	data := bytes.Repeat(append(protowire.AppendTag(nil, last.Number(), protowire.BytesType), 0), n)
+	empty := "{},"
+	if last.Kind() == protoreflect.StringKind {
+		empty = `"",`
+	}
+	var text []byte
+	if last.IsMap() {
+		// Keys of JSON objects are there once only.
+		var b bytes.Buffer
+		for i := range n / 4 {
+			fmt.Fprintf(&b, `"%x":"",`, i)
+		}
+		text = fmt.Appendf(nil, `{%q:{%s}}`, last.JSONName(), bytes.TrimSuffix(b.Bytes(), []byte(",")))
+	} else {
+		text = fmt.Appendf(nil, `{%q:[%s]}`, last.JSONName(), strings.TrimSuffix(strings.Repeat(empty, n), ","))
+	}
+	for i := len(fields) - 2; i >= 0; i-- {
+		f := fields[i]
+		data = field(f.Number(), data)
+		if f.IsList() {
+			text = fmt.Appendf(nil, `{%q:[%s]}`, f.JSONName(), text)
+		} else {
+			text = fmt.Appendf(nil, `{%q:%s}`, f.JSONName(), text)
+		}
+	}
+	b := base()
+	return body{append(b.wire, data...), joined(b.json, text)}
+}
+
+// joined puts the members of two objects into one.
+func joined(a, b []byte) []byte {
+	return append(append(bytes.TrimSuffix(bytes.TrimSpace(a), []byte("}")), ','), b[1:]...)
+}
+
+// emptyAttacks send empty entries of each repeated field that a request has, wherever: what
+// the contract gets in years to come is attacked, too.
+func emptyAttacks() []*attack {
+	sweep := &attack{name: "empties", item: "1", about: "1 MB of empty entries of each repeated field"}
+	seen := make(map[protoreflect.FullName]bool)
+	var visit func(protoreflect.MessageDescriptor, []protoreflect.FieldDescriptor)
+	visit = func(m protoreflect.MessageDescriptor, path []protoreflect.FieldDescriptor) {
+		for i := range m.Fields().Len() {
+			f := m.Fields().Get(i)
+			here := append(slices.Clone(path), f)
+			if f.IsList() || f.IsMap() {
+				var names []string
+				for _, p := range here {
+					names = append(names, p.JSONName())
+				}
+				shared := sync.OnceValue(func() body { return emptiesOf(500_000, here) })
+				for _, c := range carriers() {
+					if c.name != "grpc" && c.name != "rest" {
+						continue
+					}
+					sweep.steps = append(sweep.steps, step{name: strings.Join(names, ".") + "/" + c.name, run: wave(c, shared), bounds: bounds{property: true}})
+				}
+			}
+			if f.Message() == nil || f.IsMap() || seen[f.Message().FullName()] {
+				continue
+			}
+			if strings.HasPrefix(string(f.Message().FullName()), "setpoint.") {
+				seen[f.Message().FullName()] = true
+				visit(f.Message(), here)
+			}
+		}
+	}
+	visit((*setpointv1.RecommendRequest)(nil).ProtoReflect().Descriptor(), nil)
+	return []*attack{sweep}
+}
+
+// short names: of two to four characters.
+func shortName(i int) string {
+	const digits = "0123456789abcdefghijklmnopqrstuvwxyz"
+	var b []byte
+	for i += len(digits); i > 0; i /= len(digits) {
+		b = append(b, digits[i%len(digits)])
+	}
+	return string(b)
+}
+
+// explained is a valid request of so many pods and metrics, to be explained.
+func explained(pods, metrics int) body {
+	r := requestFor(hostileTarget)
+	r.Explain = true
+	r.ExternalMetrics, r.Spec.Metrics = nil, nil
+	for range metrics {
+		r.Spec.Metrics = append(r.Spec.Metrics, &setpointv1.MetricSpec{Type: "Resource", Resource: &setpointv1.ResourceMetricSource{
+			Name: "cpu", Target: &setpointv1.MetricTarget{Type: "AverageValue", AverageValue: proto.String("1")},
+		}})
+	}
+	for i := range pods {
+		r.Pods = append(r.Pods, &setpointv1.Pod{Name: shortName(i)})
+	}
+	r.PodMetrics = []*setpointv1.PodMetrics{{Pod: shortName(0), Timestamp: timestamppb.Now(), Containers: []*setpointv1.ContainerMetrics{{Usage: map[string]string{"cpu": "1"}}}}}
+	return bodyOf(r)
+}
+
+func external(name string, selector *setpointv1.LabelSelector) *setpointv1.MetricSpec {
+	return &setpointv1.MetricSpec{Type: "External", External: &setpointv1.ExternalMetricSource{
+		Metric: &setpointv1.MetricIdentifier{Name: name, Selector: selector},
+		Target: &setpointv1.MetricTarget{Type: "AverageValue", AverageValue: proto.String("10")},
+	}}
+}
+
+// labelled has series that differ in a label, of the first of so many metrics.
+func labelled(metrics, series int) body {
+	r := requestFor(hostileTarget)
+	r.Spec.Metrics, r.ExternalMetrics = nil, nil
+	for i := range metrics {
+		r.Spec.Metrics = append(r.Spec.Metrics, external("m"+shortName(i), nil))
+	}
+	m := &setpointv1.MetricIdentifier{Name: "m" + shortName(0)}
+	for i := range series {
+		r.ExternalMetrics = append(r.ExternalMetrics, &setpointv1.ExternalMetric{Metric: m, Labels: map[string]string{"l": shortName(i)}, Value: "1"})
+	}
+	return bodyOf(r)
+}
+
+// selected has metrics that select by requirements, all of which are met by all series.
+func selected(metrics, requirements, series int) body {
+	r := requestFor(hostileTarget)
+	r.Spec.Metrics, r.ExternalMetrics = nil, nil
+	exists := &setpointv1.LabelSelectorRequirement{Key: "l", Operator: "Exists"}
+	selector := &setpointv1.LabelSelector{MatchExpressions: slices.Repeat([]*setpointv1.LabelSelectorRequirement{exists}, requirements)}
+	for range metrics {
+		r.Spec.Metrics = append(r.Spec.Metrics, external("m", selector))
+	}
+	m := &setpointv1.MetricIdentifier{Name: "m"}
+	for i := range series {
+		r.ExternalMetrics = append(r.ExternalMetrics, &setpointv1.ExternalMetric{Metric: m, Labels: map[string]string{"l": shortName(i)}, Value: "1"})
+	}
+	return bodyOf(r)
+}
+
+// manyValues has a requirement of many values, which series meet by the last one.
+func manyValues(values, series int) body {
+	r := requestFor(hostileTarget)
+	requirement := &setpointv1.LabelSelectorRequirement{Key: "l", Operator: "In"}
+	for i := range values {
+		requirement.Values = append(requirement.Values, shortName(i))
+	}
+	last := requirement.Values[values-1]
+	r.Spec.Metrics = []*setpointv1.MetricSpec{external("m", &setpointv1.LabelSelector{MatchExpressions: []*setpointv1.LabelSelectorRequirement{requirement}})}
+	r.ExternalMetrics = nil
+	for range series {
+		r.ExternalMetrics = append(r.ExternalMetrics, &setpointv1.ExternalMetric{Metric: &setpointv1.MetricIdentifier{Name: "m"}, Labels: map[string]string{"l": last}, Value: "1"})
+	}
+	return bodyOf(r)
+}
+
+// errorSelectors has errors that name no metric by their selectors, but by their names.
+func errorSelectors(metrics, errors int) body {
+	r := requestFor(hostileTarget)
+	r.Spec.Metrics, r.ExternalMetrics = nil, nil
+	for i := range metrics {
+		r.Spec.Metrics = append(r.Spec.Metrics, external("m", &setpointv1.LabelSelector{MatchLabels: map[string]string{"l": shortName(i)}}))
+	}
+	for i := range errors {
+		r.MetricErrors = append(r.MetricErrors, &setpointv1.MetricError{Metric: "m", Message: "x", Selector: &setpointv1.LabelSelector{MatchLabels: map[string]string{"l": shortName(metrics - 1 - i%metrics), "k": shortName(i)}}})
+	}
+	return bodyOf(r)
+}
+
+// objects has Object metrics, and values that describe other objects.
+func objects(metrics, values int) body {
+	r := requestFor(hostileTarget)
+	r.Spec.Metrics, r.ExternalMetrics = nil, nil
+	for i := range metrics {
+		r.Spec.Metrics = append(r.Spec.Metrics, &setpointv1.MetricSpec{Type: "Object", Object: &setpointv1.ObjectMetricSource{
+			DescribedObject: &setpointv1.CrossVersionObjectReference{Kind: "Service", Name: shortName(i), ApiVersion: "v1"},
+			Metric:          &setpointv1.MetricIdentifier{Name: "m"}, Target: &setpointv1.MetricTarget{Type: "Value", Value: proto.String("1")},
+		}})
+	}
+	for i := range values {
+		r.CustomMetrics = append(r.CustomMetrics, &setpointv1.CustomMetric{
+			Metric:          &setpointv1.MetricIdentifier{Name: "m"},
+			DescribedObject: &setpointv1.CrossVersionObjectReference{Kind: "Service", Name: shortName(i), ApiVersion: "v1"}, Value: "1",
+		})
+	}
+	return bodyOf(r)
+}
+
+func sameNames() body {
+	r := requestFor(hostileTarget)
+	r.Spec.Metrics = append(r.Spec.Metrics, &setpointv1.MetricSpec{Type: "Pods", Pods: &setpointv1.PodsMetricSource{
+		Metric: &setpointv1.MetricIdentifier{Name: "m"}, Target: &setpointv1.MetricTarget{Type: "AverageValue", AverageValue: proto.String("1")},
+	}})
+	for i := range 20_000 {
+		r.Pods = append(r.Pods, &setpointv1.Pod{Name: "pod"})
+		r.CustomMetrics = append(r.CustomMetrics, &setpointv1.CustomMetric{
+			Metric:          &setpointv1.MetricIdentifier{Name: "m"},
+			DescribedObject: &setpointv1.CrossVersionObjectReference{Kind: "Pod", Name: shortName(i), ApiVersion: "v1"}, Value: "1",
+		})
+	}
+	return bodyOf(r)
+}
+
+func longQuantities() body {
+	r := requestFor(hostileTarget)
+	digits := strings.Repeat("9", 1_000_000)
+	r.ExternalMetrics = nil
+	for _, value := range []string{digits, "0." + digits, digits + "e" + digits, "1e999999999", "1E-999999999", "0x" + digits, "1e" + digits, "+" + digits + "Ki"} {
+		r.ExternalMetrics = append(r.ExternalMetrics, &setpointv1.ExternalMetric{Metric: &setpointv1.MetricIdentifier{Name: "queue-depth"}, Value: value})
+	}
+	r.Spec.Metrics[0].External.Target.AverageValue = proto.String(digits)
+	return bodyOf(r)
+}
+
+func longNames() body {
+	r := requestFor(hostileTarget)
+	name := strings.Repeat("n", 1_000_000)
+	r.Spec.Metrics[0].External.Metric.Name = name
+	r.Spec.ScaleTargetRef = &setpointv1.CrossVersionObjectReference{Kind: name, Name: name, ApiVersion: name}
+	r.ExternalMetrics[0].Metric.Name = name + "x"
+	return bodyOf(r)
+}
+
+func manyLabels() body {
+	r := requestFor(hostileTarget)
+	labels := make(map[string]string)
+	for i := range 500_000 {
+		labels[shortName(i)] = "v"
+	}
+	r.ExternalMetrics[0].Labels = labels
+	return bodyOf(r)
+}
+
+func policies() body {
+	r := requestFor(hostileTarget)
+	var all []*setpointv1.HPAScalingPolicy
+	for i := range 100_000 {
+		all = append(all, &setpointv1.HPAScalingPolicy{Type: "Pods", Value: int32(i + 1), PeriodSeconds: int32(i%1800 + 1)})
+	}
+	rules := &setpointv1.HPAScalingRules{Policies: all}
+	r.Spec.Behavior = &setpointv1.HorizontalPodAutoscalerBehavior{ScaleUp: rules, ScaleDown: rules}
+	return bodyOf(r)
+}
+
+func conditions() body {
+	r := requestFor(hostileTarget)
+	r.PreviousStatus = &setpointv1.HorizontalPodAutoscalerStatus{}
+	for i := range 64 {
+		r.PreviousStatus.Conditions = append(r.PreviousStatus.Conditions, &setpointv1.HorizontalPodAutoscalerCondition{
+			Type: fmt.Sprint("Type", i), Status: "True", Reason: "Reason", Message: strings.Repeat("m", 32_000),
+		})
+	}
+	return bodyOf(r)
+}

@@ -1,0 +1,246 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/setpoint-dev/setpoint/test/e2e/ports"
+	"github.com/setpoint-dev/setpoint/test/e2e/process"
+)
+
+// counter counts; it may be used by several goroutines.
+type counter struct{ n atomic.Int64 }
+
+func (c *counter) add(n int64) { c.n.Add(n) }
+func (c *counter) load() int64 { return c.n.Load() }
+func (c *counter) atLeast(n int64) {
+	for {
+		was := c.n.Load()
+		if was >= n || c.n.CompareAndSwap(was, n) {
+			return
+		}
+	}
+}
+
+// site is a service, with what it needs, in a folder of its own.
+type site struct {
+	program           string
+	folder            string
+	flags             []string
+	grpc, rest, admin string
+	redis             string // "": none
+	ports             *ports.Ports
+	service           *process.Process
+	redisServer       *process.Process
+	log               string
+	// honestToken and authority are what the honest caller shows and trusts.
+	honestToken string
+	authority   string // a file; "": no TLS
+	client      *http.Client
+	ends        []func()
+}
+
+// readyWithin and endWithin bound a start and an end on a busy machine.
+const readyWithin, endWithin = 30 * time.Second, 40 * time.Second
+
+// newSite prepares what an attack needs, and starts it.
+func newSite(program string, a *attack) (s *site, err error) {
+	folder, err := os.MkdirTemp("", "setpoint-attack-")
+	if err != nil {
+		return nil, err
+	}
+	s = &site{program: program, folder: folder, log: filepath.Join(folder, "setpoint.log"), client: &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}}
+	defer func() {
+		if err != nil {
+			_ = s.end()
+		}
+	}()
+	if s.ports, err = ports.Reserve(4); err != nil {
+		return nil, err
+	}
+	s.grpc, s.rest, s.admin = s.ports.Address(0), s.ports.Address(1), s.ports.Address(2)
+	if a.redis {
+		if err := s.startRedis(); err != nil {
+			return nil, err
+		}
+	}
+	if a.prepare != nil {
+		if err := a.prepare(s); err != nil {
+			return nil, err
+		}
+	}
+	return s, s.start()
+}
+
+func (s *site) startRedis() error {
+	var err error
+	s.redisServer, err = process.Start(process.Command{
+		Name: "redis-server", Program: "redis-server", Log: filepath.Join(s.folder, "redis.log"),
+		Args: []string{"--port", s.ports.Number(3), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", s.folder},
+	})
+	s.redis = s.ports.Address(3)
+	s.flags = append(s.flags, "--redis=redis://"+s.redis)
+	return err
+}
+
+func (s *site) start() error {
+	var err error
+	s.service, err = process.Start(process.Command{
+		Name: "setpoint", Program: s.program, Log: s.log, Env: []string{"GOMEMLIMIT=512MiB"},
+		Args: append([]string{"serve", "--grpc-address=" + s.grpc, "--rest-address=" + s.rest, "--admin-address=" + s.admin}, s.flags...),
+	})
+	if err != nil {
+		return err
+	}
+	return s.service.Await("ready", readyWithin, s.ready)
+}
+
+func (s *site) ready() bool {
+	_, err := s.ask("/readyz")
+	return err == nil
+}
+
+// ask asks the admin address.
+func (s *site) ask(path string) (string, error) {
+	response, err := s.client.Get("http://" + s.admin + path)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = errors.New(response.Status)
+	}
+	return string(text), err
+}
+
+// end ends all, and returns what is wrong with how the service ended, or with what it
+// has logged.
+func (s *site) end() error {
+	var problems []error
+	if s.service != nil {
+		problems = append(problems, s.service.Stop(endWithin))
+		problems = append(problems, s.logged())
+	}
+	for i := len(s.ends) - 1; i >= 0; i-- {
+		s.ends[i]()
+	}
+	if s.redisServer != nil {
+		s.redisServer.Kill()
+	}
+	if s.ports != nil {
+		s.ports.Release()
+	}
+	problems = append(problems, os.RemoveAll(s.folder))
+	return errors.Join(problems...)
+}
+
+// logged looks for signs of a panic, and for lines of an unreasonable length.
+func (s *site) logged() error {
+	text, err := os.ReadFile(s.log)
+	if err != nil {
+		return err
+	}
+	for _, sign := range []string{"panic: ", "fatal error: ", `"msg":"panic"`} {
+		if _, after, found := strings.Cut(string(text), sign); found {
+			return fmt.Errorf("the service logged %q: %.500s", sign, after)
+		}
+	}
+	longest := 0
+	for line := range strings.Lines(string(text)) {
+		longest = max(longest, len(line))
+	}
+	if longest > mostLine {
+		return fmt.Errorf("a line of the log has %d bytes, want at most %d", longest, mostLine)
+	}
+	return nil
+}
+
+// mostLine is the longest that a line of the log may be, bytes.
+const mostLine = 16 << 10
+
+// write writes a file of the service, at once.
+func (s *site) write(name string, content []byte) (path string, err error) {
+	path = filepath.Join(s.folder, name)
+	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
+		return "", err
+	}
+	return path, os.Rename(path+".new", path)
+}
+
+// proc is a file of the kernel's about the service.
+func (s *site) proc(name string) string { return fmt.Sprintf("/proc/%d/%s", s.service.PID(), name) }
+
+// status returns a line of /proc/PID/status that is in kB, in bytes.
+func (s *site) status(name string) int64 {
+	text, err := os.ReadFile(s.proc("status"))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(text), "\n"+name+":")
+	kib, err := strconv.ParseInt(strings.Fields(rest + " 0")[0], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return kib << 10
+}
+
+// resident is how much memory is resident, bytes; peak the most since resetPeak.
+func (s *site) resident() int64 { return s.status("VmRSS") }
+func (s *site) peak() int64     { return s.status("VmHWM") }
+
+// resetPeak has peak begin anew.
+func (s *site) resetPeak() error { return os.WriteFile(s.proc("clear_refs"), []byte("5"), 0) }
+
+// processor is the processor time it has had so far. The kernel's clock of a process says
+// it to the nanosecond, where /proc/PID/stat counts hundredths of a second.
+func (s *site) processor() time.Duration {
+	const ofProcess = 2 // CPUCLOCK_SCHED: what the scheduler has accounted
+	var t unix.Timespec
+	if err := unix.ClockGettime(int32(^s.service.PID())<<3|ofProcess, &t); err != nil {
+		return 0
+	}
+	return time.Duration(t.Nano())
+}
+
+// files is how many files it has open.
+func (s *site) files() int {
+	entries, err := os.ReadDir(s.proc("fd"))
+	if err != nil {
+		return 0
+	}
+	return len(entries)
+}
+
+// goroutines is how many it has.
+func (s *site) goroutines() (int, error) {
+	text, err := s.ask("/debug/pprof/goroutine?debug=1")
+	if err != nil {
+		return 0, err
+	}
+	var n int
+	_, err = fmt.Sscanf(text, "goroutine profile: total %d", &n)
+	return n, err
+}
+
+// heap is what is in use of its heap after a collection, bytes.
+func (s *site) heap() (int64, error) {
+	text, err := s.ask("/debug/pprof/heap?debug=1&gc=1")
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(text, "# HeapAlloc = ")
+	return strconv.ParseInt(strings.Fields(rest + " ?")[0], 10, 64)
+}

@@ -1,0 +1,90 @@
+//go:build linux
+
+package hostile
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"io"
+	"net"
+	"sync"
+
+	"google.golang.org/grpc/encoding"
+)
+
+// Stingy dials connections that send so many bytes, and then as if they did.
+func Stingy(most int) func(context.Context, string) (net.Conn, error) {
+	return func(ctx context.Context, address string) (net.Conn, error) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		return &stingyConn{Conn: conn, left: most}, err
+	}
+}
+
+type stingyConn struct {
+	net.Conn
+	left int
+}
+
+// Write implements net.Conn.
+func (c *stingyConn) Write(data []byte) (int, error) {
+	if c.left -= len(data); c.left < 0 {
+		return len(data), nil
+	}
+	return c.Conn.Write(data)
+}
+
+// GzipBomb is a GiB of zeros.
+var GzipBomb = sync.OnceValue(func() []byte {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	zeros := make([]byte, 1<<20)
+	for range 1 << 10 {
+		_, _ = w.Write(zeros)
+	}
+	_ = w.Close()
+	return b.Bytes()
+})
+
+// bomber sends a bomb, whatever it is to compress.
+type bomber struct{}
+
+func init() { encoding.RegisterCompressor(bomber{}) }
+
+// Name implements encoding.Compressor.
+func (bomber) Name() string { return "gzip" }
+
+// Compress implements encoding.Compressor.
+func (bomber) Compress(w io.Writer) (io.WriteCloser, error) { return bombWriter{w}, nil }
+
+// Decompress implements encoding.Compressor.
+func (bomber) Decompress(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }
+
+type bombWriter struct{ w io.Writer }
+
+// Write implements io.Writer.
+func (bombWriter) Write(data []byte) (int, error) { return len(data), nil }
+
+// Close implements io.Closer.
+func (b bombWriter) Close() error {
+	_, err := b.w.Write(GzipBomb())
+	return err
+}
+
+// Raw is a message that is encoded already.
+type Raw struct{ Data []byte }
+
+// RawCodec takes them.
+type RawCodec struct{}
+
+// Marshal implements encoding.Codec.
+func (RawCodec) Marshal(v any) ([]byte, error) { return v.(*Raw).Data, nil }
+
+// Unmarshal implements encoding.Codec.
+func (RawCodec) Unmarshal(data []byte, v any) error {
+	v.(*Raw).Data = bytes.Clone(data)
+	return nil
+}
+
+// Name implements encoding.Codec.
+func (RawCodec) Name() string { return "proto" }

@@ -1,0 +1,78 @@
+//go:build linux
+
+package hostile
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Tally counts what an attack met. It may be used by several goroutines.
+type Tally struct {
+	mu     sync.Mutex
+	counts map[string]int // guarded by mu
+}
+
+// NewTally returns an empty one.
+func NewTally() *Tally { return &Tally{counts: make(map[string]int)} }
+
+// Add counts one.
+func (y *Tally) Add(what string) { y.AddAll(what, 1) }
+
+// AddAll counts n.
+func (y *Tally) AddAll(what string, n int) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.counts[what] += n
+}
+
+// Of returns how many there are.
+func (y *Tally) Of(what string) int {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	return y.counts[what]
+}
+
+// All returns how many there are of everything.
+func (y *Tally) All() int {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	all := 0
+	for _, n := range y.counts {
+		all += n
+	}
+	return all
+}
+
+// String lists the counts by what was counted.
+func (y *Tally) String() string {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	var all []string
+	for _, what := range slices.Sorted(maps.Keys(y.counts)) {
+		all = append(all, fmt.Sprintf("%d %s", y.counts[what], what))
+	}
+	return strings.Join(all, ", ")
+}
+
+// Paced calls f so often a second, until ctx is done. What is late is made up for in
+// small lots.
+func Paced(ctx context.Context, perSecond float64, f func()) {
+	began, n := time.Now(), 0.0
+	for ctx.Err() == nil {
+		if ahead := began.Add(time.Duration(n / perSecond * float64(time.Second))); time.Until(ahead) > 0 {
+			select {
+			case <-time.After(time.Until(ahead)):
+			case <-ctx.Done():
+				return
+			}
+		}
+		n++
+		f()
+	}
+}

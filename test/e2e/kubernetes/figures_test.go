@@ -1,0 +1,141 @@
+//go:build linux
+
+package kubernetes
+
+import (
+	"flag"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
+	"github.com/setpoint-dev/setpoint/test/e2e/process"
+	"github.com/setpoint-dev/setpoint/test/e2e/service"
+)
+
+// figuresFor is how many objects there are, one size after the other.
+var figuresFor = flag.String("figures", "", "numbers of objects for TestFiguresBesideTheNativeController, such as 500,2000,10000; empty: it is skipped")
+
+const (
+	// figuresPeriod is the sync period that both have by default, and figuresWindow how long
+	// each is watched.
+	figuresPeriod = 15 * time.Second
+	figuresWindow = 4 * figuresPeriod
+	figuresPods   = 2
+	// figuresEach is how many objects a namespace has.
+	figuresEach = 50
+)
+
+// figures are what a controller did in a window.
+type figures struct {
+	evaluations, requests float64
+	window                time.Duration
+	own, server, service  time.Duration // processor time of itself, the API server, and the service
+	memory                int64         // at its peak
+}
+
+// interval is how far apart two evaluations of an object were, at the mean.
+func (f *figures) interval(objects int) time.Duration {
+	return time.Duration(float64(f.window) * float64(objects) / max(1, f.evaluations))
+}
+
+// row is a line of the table.
+func (f *figures) row(objects int, who string) string {
+	periods := f.window.Seconds() / figuresPeriod.Seconds()
+	perPeriod := func(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()/periods) }
+	interval := f.interval(objects)
+	return fmt.Sprintf("| %d | %s | %.0f | %.1f s | %.1f s | %s | %s | %s | %.0f MiB |", objects, who, f.requests/periods,
+		interval.Seconds(), max(0, interval-figuresPeriod).Seconds(), perPeriod(f.own), perPeriod(f.service), perPeriod(f.server), float64(f.memory)/(1<<20))
+}
+
+// Beside the native controller, with its default client rate and with none: the same objects
+// on the same control plane, one after the other, each in rounds in which nothing changes.
+func TestFiguresBesideTheNativeController(t *testing.T) {
+	if *figuresFor == "" {
+		t.Skip("make figures-kubernetes runs it, alone, for it measures")
+	}
+	rows := []string{
+		"| objects | controller | requests to the API server a period | an object is evaluated every | behind the period | processor time a period | of the service | of the API server | memory at its peak |",
+		"|---|---|---|---|---|---|---|---|---|",
+	}
+	for text := range strings.SplitSeq(*figuresFor, ",") {
+		objects, err := strconv.Atoi(text)
+		must(t, err)
+		if objects < figuresEach || objects%figuresEach != 0 {
+			t.Fatalf("%d objects: want a multiple of %d", objects, figuresEach)
+		}
+		t.Run(text, func(t *testing.T) {
+			c := kubetest.Start(t, kubetest.Config{WithoutWorkloads: true})
+			w := newManyWorld(t, c, extent{objects / figuresEach, figuresEach, figuresPods})
+			// Without a limit first: what objects are told once is not counted for either.
+			for _, one := range []struct {
+				name  string
+				flags []string
+			}{
+				{"native, `--kube-api-qps` without a limit", []string{"--kube-api-qps=1000000", "--kube-api-burst=1000000", "--concurrent-horizontal-pod-autoscaler-syncs=5"}},
+				{"native, its defaults", []string{"--kube-api-qps=20", "--kube-api-burst=30", "--concurrent-horizontal-pod-autoscaler-syncs=5"}},
+			} {
+				f := w.nativeFigures(t, one.flags)
+				rows = append(rows, f.row(objects, one.name))
+			}
+			f := w.agentFigures(t)
+			rows = append(rows, f.row(objects, "agent"))
+		})
+	}
+	t.Logf("pods of each object: %d, sync period %v, watched for %v\n%s", figuresPods, figuresPeriod, figuresWindow, strings.Join(rows, "\n"))
+}
+
+// watch has something run for a window and returns what it took.
+func (w *manyWorld) watch(t *testing.T, user string, itself *process.Process, recommender int, evaluations func(kubetest.Requests) float64) (f figures) {
+	t.Helper()
+	took := func(pid int) time.Duration {
+		if pid == 0 {
+			return 0
+		}
+		d, err := process.Processor(pid)
+		must(t, err)
+		return d
+	}
+	mark, began := w.c.Mark(t), time.Now()
+	own, server, service, before := took(itself.PID()), took(w.c.APIServer().PID()), took(recommender), evaluations(nil)
+	time.Sleep(figuresWindow) // what is measured is a time
+	f.own, f.server, f.service = took(itself.PID())-own, took(w.c.APIServer().PID())-server, took(recommender)-service
+	f.window = time.Since(began)
+	requests := w.c.Since(t, mark).Of(user)
+	for _, n := range requests.Counts() {
+		f.requests += float64(n)
+	}
+	f.evaluations = evaluations(requests) - before
+	var err error
+	f.memory, err = itself.PeakMemory()
+	must(t, err)
+	return f
+}
+
+// nativeFigures are those of the native controller with these flags.
+func (w *manyWorld) nativeFigures(t *testing.T, flags []string) figures {
+	t.Helper()
+	must(t, w.c.StartControllers(kubetest.Config{WithoutWorkloads: true, Native: true, SyncPeriod: figuresPeriod, ControllerFlags: flags}))
+	defer w.c.StopControllers()
+	evaluated := func(requests kubetest.Requests) float64 { return float64(requests.Counts()["get deployments/scale"]) }
+	// Until it has told each object what it thinks, or as long as it is watched, whichever is
+	// less: with its defaults it may take half an hour for all.
+	mark, until := w.c.Mark(t), time.Now().Add(figuresWindow)
+	for time.Now().Before(until) && evaluated(w.c.Since(t, mark).Of(kubetest.NativeUser)) < float64(2*w.objects()) {
+		time.Sleep(time.Second)
+	}
+	return w.watch(t, kubetest.NativeUser, w.c.Controllers(), 0, evaluated)
+}
+
+// agentFigures are those of the agent, with a service of its own.
+func (w *manyWorld) agentFigures(t *testing.T) figures {
+	t.Helper()
+	s := service.Start(t)
+	a := newAgentForAll(t, w.c, s, figuresPeriod)
+	a.start()
+	a.awaitReady()
+	w.awaitRounds(t, a, 5*float64(w.objects())) // until objects share their readings
+	return w.watch(t, a.account.User, a.Process, s.PID(), func(kubetest.Requests) float64 { return a.value("setpoint_agent_rounds_total") })
+}

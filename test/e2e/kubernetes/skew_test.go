@@ -1,0 +1,81 @@
+//go:build linux
+
+package kubernetes
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+
+	"github.com/setpoint-dev/setpoint/server"
+	memorystore "github.com/setpoint-dev/setpoint/store/memory"
+	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
+)
+
+// skewed is a service in this process whose clock is wrong.
+type skewed struct{ address string }
+
+// GRPCAddr implements recommender.
+func (s skewed) GRPCAddr() string { return s.address }
+
+// newSkewed starts one whose clock is ahead by so much. It ends with the test.
+func newSkewed(t *testing.T, ahead time.Duration) skewed {
+	t.Helper()
+	options := server.DefaultOptions()
+	options.Clock = func() time.Time { return time.Now().Add(ahead) }
+	// It goes by how long goroutines wait for a processor, and the tests are in this process.
+	options.Limits.Shedding.Off = true
+	engine := memorystore.New(memorystore.Options{})
+	srv, err := server.New(engine, engine, options)
+	must(t, err)
+	var listeners [2]net.Listener // of gRPC and REST
+	for i := range listeners {
+		listeners[i], err = net.Listen("tcp", "127.0.0.1:0")
+		must(t, err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(ctx, listeners[0], listeners[1]) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+		if err := engine.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return skewed{listeners[0].Addr().String()}
+}
+
+// timedScenes are such that what is decided depends on when things were, and not on when
+// rounds come.
+var timedScenes = []scene{
+	// Five pods in ten minutes, and no sooner.
+	{name: "in-ten-minutes", replicas: 2, spec: limited(5, 5, 600), steps: []step{
+		cpu(600, 7).with("ScalingLimited=True/ScaleUpLimit"), cpu(700, 7).with("ScalingLimited=True/ScaleUpLimit"),
+	}},
+	{name: "held-for-minutes", replicas: 2, spec: func(name string) autoscalingv2.HorizontalPodAutoscalerSpec {
+		spec, window := basic(name), int32(300)
+		spec.Behavior.ScaleDown.StabilizationWindowSeconds = &window
+		return spec
+	}, steps: []step{cpu(300, 6), cpu(100, 6).with("AbleToScale=True/ScaleDownStabilized")}},
+	{name: starting, replicas: 2, spec: basic, steps: []step{cpu(300, 6), cpu(100, 2)}},
+}
+
+// A service whose clock is ahead of or behind the cluster's by less than the agent grants
+// decides as the native controller does, whose clock is the cluster's: windows, policies and
+// pods that start included.
+func TestSideBySideClocksThatDiffer(t *testing.T) {
+	t.Parallel()
+	c := withAutoscalers(t, kubetest.Shared(t))
+	for name, ahead := range map[string]time.Duration{"ahead": 90 * time.Second, "behind": -90 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			play(t, newPair(t, c, newSkewed(t, ahead)), timedScenes)
+		})
+	}
+}

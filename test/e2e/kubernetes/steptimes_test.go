@@ -1,0 +1,157 @@
+//go:build linux
+
+package kubernetes
+
+import (
+	"flag"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
+	"github.com/setpoint-dev/setpoint/test/e2e/service"
+)
+
+// pacePeriod is the sync period of both controllers, and that of the policies.
+var pacePeriod = flag.Duration("pace-period", 0, "sync period of TestStepsTakeAsLongAsNatives, whole seconds; 0: it is skipped")
+
+const (
+	paceObjects = 40
+	paceMost    = 100
+)
+
+// climb is what Deployments of a place went through: when which size was asked for.
+type climb struct {
+	*place
+	mu sync.Mutex
+	at map[string][]time.Time // by Deployment; guarded by mu
+}
+
+func newClimb(t *testing.T, c *kubetest.Cluster, k kind, prefix string) *climb {
+	t.Helper()
+	w := &climb{place: newPlace(t, c, k, prefix), at: map[string][]time.Time{}}
+	sizes := map[string]string{} // of the watch alone
+	w.watchAll(t, deployments, func(object *unstructured.Unstructured) string {
+		size, name := wantedReplicas(object), object.GetName()
+		if sizes[name] != size {
+			sizes[name] = size
+			w.mu.Lock()
+			w.at[name] = append(w.at[name], time.Now())
+			w.mu.Unlock()
+		}
+		return size
+	})
+	for i := range paceObjects {
+		name := manyName(i)
+		queue("10", 1).do(w.place, name)
+		c.Deployment(t, w.namespace, name, 1)
+	}
+	return w
+}
+
+// steps are the times between changes of a size, sorted; each object has made all.
+func (w *climb) steps(t *testing.T) []time.Duration {
+	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var all []time.Duration
+	for name, at := range w.at {
+		if len(at) != 7 { // 1, 5, 10, 20, 40, 80, 100
+			t.Errorf("%s: %s had %d sizes, want 7", w.kind.name, name, len(at))
+		}
+		for i := 2; i < len(at); i++ {
+			all = append(all, at[i].Sub(at[i-1]))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// pacedSpec has the policies for scaling up that are the default, with another period.
+func pacedSpec(name string) autoscalingv2.HorizontalPodAutoscalerSpec {
+	spec := metric(external(averageValue("10")))(name)
+	least, seconds, atOnce := int32(1), int32(*pacePeriod/time.Second), int32(0)
+	spec.MinReplicas, spec.MaxReplicas = &least, paceMost
+	spec.Behavior = &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: &autoscalingv2.HPAScalingRules{
+		StabilizationWindowSeconds: &atOnce,
+		Policies: []autoscalingv2.HPAScalingPolicy{
+			{Type: autoscalingv2.PercentScalingPolicy, Value: 100, PeriodSeconds: seconds},
+			{Type: autoscalingv2.PodsScalingPolicy, Value: 4, PeriodSeconds: seconds},
+		},
+	}}
+	return spec
+}
+
+// Beside the native controller no step takes two periods that takes one there. It runs
+// alone: what is measured is time.
+func TestStepsTakeAsLongAsNatives(t *testing.T) {
+	period := *pacePeriod
+	if period == 0 {
+		t.Skip("make e2e-pace runs it, alone, for it measures time")
+	}
+	c := withAutoscalers(t, kubetest.Start(t, kubetest.Config{Native: true, SyncPeriod: period, WithoutWorkloads: true}))
+	native, ours := newClimb(t, c, hpas, "native"), newClimb(t, c, autoscalers, "setpoint")
+	startAgent(t, c, ours.namespace, service.Start(t), "--source=autoscaler", "--sync-period="+period.String(), "--log-level=warn")
+	var jobs []func() error
+	for i := range paceObjects {
+		for _, w := range []*climb{native, ours} {
+			jobs = append(jobs, func() error { return w.tryAdd(manyName(i), pacedSpec(manyName(i))) })
+		}
+	}
+	inParallel(t, jobs)
+	for i := range paceObjects {
+		for _, w := range []*climb{native, ours} {
+			w.awaitCondition(manyName(i), "AbleToScale=True/ReadyForNewScale")
+		}
+	}
+	for i := range paceObjects {
+		for _, w := range []*climb{native, ours} {
+			queue(fmt.Sprint(10*paceMost), paceMost).do(w.place, manyName(i))
+		}
+	}
+	for i := range paceObjects {
+		for _, w := range []*climb{native, ours} {
+			await(t, "all are as large as they may be", func() string {
+				if got := w.replicas(manyName(i)); got != paceMost {
+					return fmt.Sprintf("%s %s has %d", w.kind.name, manyName(i), got)
+				}
+				return ""
+			})
+		}
+	}
+	time.Sleep(readingAge) // what the watches show comes a moment later
+	theirs, mine := native.steps(t), ours.steps(t)
+	if t.Failed() {
+		return
+	}
+	at := func(all []time.Duration, q float64) time.Duration { return all[int(q*float64(len(all)-1))] }
+	long := func(all []time.Duration) (n int) {
+		for _, d := range all {
+			if d > period*3/2 {
+				n++
+			}
+		}
+		return n
+	}
+	for _, one := range []struct {
+		name string
+		all  []time.Duration
+	}{{"native", theirs}, {"setpoint", mine}} {
+		t.Logf("%s: %d steps: %v least, %v median, %v of 95 %%, %v most; %d of two periods", one.name, len(one.all),
+			one.all[0].Round(time.Millisecond), at(one.all, 0.5).Round(time.Millisecond), at(one.all, 0.95).Round(time.Millisecond), one.all[len(one.all)-1].Round(time.Millisecond), long(one.all))
+	}
+	if is, was := long(mine), long(theirs); is > was {
+		t.Errorf("%d steps took two periods, %d under the native controller", is, was)
+	}
+	for _, q := range []float64{0.1, 0.5, 0.9} {
+		// To read and to ask takes a moment, however short the period.
+		if is, was := at(mine, q), at(theirs, q); (is - was).Abs() > max(period/10, time.Second/2) {
+			t.Errorf("%v of the steps took %v at most, %v under the native controller", q, is, was)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package promises
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	linkPattern   = regexp.MustCompile(`\[([^\]]+)\]\(([^)]+)\)`)
+	anchorDropped = regexp.MustCompile(`[^a-z0-9 _-]`)
+	testPattern   = regexp.MustCompile(`^(Test|Fuzz)[A-Za-z0-9_]+$`)
+)
+
+// docs is the folder of the pages.
+const docs = "../../docs"
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// promises returns the part of the threat model that links promises.
+func promises(t *testing.T) string {
+	t.Helper()
+	_, part, found := strings.Cut(read(t, filepath.Join(docs, "threat-model.md")), "\n## The promises and their tests\n")
+	if !found {
+		t.Fatal("docs/threat-model.md has no promises")
+	}
+	return part
+}
+
+// held reports whether the file has what a link names: a test, or an attack.
+func held(name, file string) bool {
+	if attack, ok := strings.CutPrefix(name, "attack "); ok {
+		return strings.Contains(file, `name: "`+attack+`"`)
+	}
+	return testPattern.MatchString(name) && strings.Contains(file, "\nfunc "+name+"(")
+}
+
+func TestEveryPromiseNamesATestThatExists(t *testing.T) {
+	rows := 0
+	for line := range strings.Lines(promises(t)) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 5 || strings.HasPrefix(cells[1], "---") || strings.HasPrefix(cells[3], " held by") {
+			continue
+		}
+		rows++
+		links := linkPattern.FindAllStringSubmatch(cells[3], -1)
+		if len(links) == 0 {
+			t.Errorf("nothing holds %q: write a test, or take the promise back", strings.TrimSpace(cells[2]))
+		}
+		for _, link := range links {
+			file, err := os.ReadFile(filepath.Join(docs, link[2]))
+			if err != nil {
+				t.Errorf("%s: %v", link[1], err)
+			} else if !held(link[1], string(file)) {
+				t.Errorf("there is no %s in %s any more", link[1], link[2])
+			}
+		}
+	}
+	if rows < 20 {
+		t.Errorf("%d promises: has the table another form?", rows)
+	}
+}
+
+func TestEverySectionOfSecurityIsAmongThePromises(t *testing.T) {
+	anchors := make(map[string]bool)
+	for line := range strings.Lines(read(t, filepath.Join(docs, "security.md"))) {
+		heading, ok := strings.CutPrefix(line, "# ")
+		if !ok {
+			heading, ok = strings.CutPrefix(line, "## ")
+		}
+		if ok && !strings.Contains(line, "#!") {
+			anchors[anchor(heading)] = false
+		}
+	}
+	if len(anchors) < 8 {
+		t.Fatalf("docs/security.md has %d sections", len(anchors))
+	}
+	for _, link := range linkPattern.FindAllStringSubmatch(promises(t), -1) {
+		_, name, ok := strings.Cut(link[2], "security.md#")
+		if !ok {
+			continue
+		}
+		if _, there := anchors[name]; !there {
+			t.Errorf("docs/security.md has no section #%s", name)
+		}
+		anchors[name] = true
+	}
+	for name, linked := range anchors {
+		if !linked {
+			t.Errorf("docs/threat-model.md does not say which tests hold what security.md#%s promises", name)
+		}
+	}
+}
+
+// anchor is what a heading is linked by.
+func anchor(heading string) string {
+	return strings.ReplaceAll(anchorDropped.ReplaceAllString(strings.ToLower(strings.TrimSpace(heading)), ""), " ", "-")
+}
+
+func TestHeldIsNotHeldByAnything(t *testing.T) {
+	const file = "package x\n\nfunc TestThis(t *testing.T) {}\n\nvar a = attack{name: \"that\"}\n"
+	for name, want := range map[string]bool{"TestThis": true, "TestThi": false, "TestOther": false, "attack that": true, "attack other": false, "this": false, "": false} {
+		if got := held(name, file); got != want {
+			t.Errorf("%q: %v, want %v", name, got, want)
+		}
+	}
+}
