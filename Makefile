@@ -14,26 +14,31 @@ GOTESTSUM := $(call tool,gotestsum)
 BIN := bin/setpoint
 GENERATED := api proto docs deploy clients/kubernetes/autoscaling
 FUZZTIME ?= 30s
+MUTATIONTIME ?= 2h
+CONFORMANCESTEPS ?= 100000
 REST ?= http://127.0.0.1:8080
+ATTACK ?=
 
 .PHONY: help
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
 
 .PHONY: build
-build: ## Build bin/setpoint
-	scripts/build.sh $(BIN)
+build: ## Build bin/setpoint, and beside it the programs of platforms
+	scripts/build.sh bin all
 
 .PHONY: image
-image: ## Build the image setpoint:dev, of a static binary on scratch, with the docker that is there
+image: ## Build the image setpoint:dev, of static binaries on scratch, with the docker that is there
 	scripts/image.sh setpoint:dev
 
 .PHONY: run
-run: build ## Build and serve with the embedded store: REST on :8080, gRPC on :9090
+run: ## Build and serve with the embedded store: REST on :8080, gRPC on :9090
+	scripts/build.sh bin
 	$(BIN) serve --log-format=console
 
 .PHONY: run-redis
-run-redis: build ## The same with histories in a Redis on this machine, started if none is there
+run-redis: ## The same with histories in a Redis on this machine, started if none is there
+	scripts/build.sh bin
 	scripts/run-redis.sh $(BIN) serve --log-format=console
 
 .PHONY: demo
@@ -41,27 +46,56 @@ demo: ## Send the README's request to a running server
 	@deploy/demo/demo.sh $(REST)
 
 .PHONY: test
-test: ## Run all tests with the race detector; installs Redis, Node.js and Python's gRPC where they are missing
+test: ## Run the tests of all packages; installs Redis where it is missing
 	@scripts/redis.sh || test -z "$${CI:-}"
+	$(GOTESTSUM) --format=pkgname -- -timeout=15m $$(go list ./... | grep -v /examples$$)
+	@echo 'Left out, for they take long or need more: the race detector (make test-race), the examples in Go, Python, Node.js and curl (make test-examples), costs (make guard), whole processes (make e2e) and clusters (make e2e-kubernetes).'
+
+.PHONY: test-race
+test-race: ## The same with the race detector
+	@scripts/redis.sh || test -z "$${CI:-}"
+	$(GOTESTSUM) --format=pkgname -- -race -timeout=15m $$(go list ./... | grep -v /examples$$)
+
+.PHONY: test-examples
+test-examples: ## Run the examples as users do; installs Node.js and Python's gRPC where they are missing
 	@scripts/node.sh || test -z "$${CI:-}"
 	@scripts/python.sh || test -z "$${CI:-}"
-	$(GOTESTSUM) --format=pkgname -- -race -timeout=15m ./...
+	$(GOTESTSUM) --format=pkgname -- -count=1 -timeout=15m ./examples
 
 .PHONY: guard
-guard: ## Fail if a recommendation allocates more, or takes more system calls, or more of Redis, than it may
+guard: ## Fail if a recommendation allocates more, or takes more system calls, or more of Redis, than it may, or a hostile one costs more than its bytes allow
 	@scripts/redis.sh
 	go test -count=1 -v -timeout=5m ./test/guard
+	go test -count=1 -timeout=10m -run='^(TestCostOfAttacks|TestHonest.*|FuzzCost)$$' ./server
 
 .PHONY: e2e
 e2e: ## Run the tests of whole processes: instances killed, Redis killed, failovers, faults
 	@scripts/redis.sh
-	cd test/e2e && go tool -modfile=../../tools/gotestsum/go.mod gotestsum --format=standard-verbose -- -count=1 -race -timeout=20m -p=1 ./edge ./faults ./redis ./service
+	@scripts/http2.sh || test -z "$${CI:-}"
+	cd test/e2e && go tool -modfile=../../tools/gotestsum/go.mod gotestsum --format=standard-verbose -- -count=1 -race -timeout=20m -p=1 ./edge ./faults ./process ./redis ./service
+
+.PHONY: attack
+attack: ## Throw attacks at the service and hold what they cost it to bounds; ATTACK='-short', '-list', '-run=regexp'
+	@scripts/redis.sh
+	cd test/e2e && go run ./attack $(ATTACK)
 
 .PHONY: e2e-kubernetes
 e2e-kubernetes: ## Run the agent beside a real API server and controller manager, which it builds, and measure it
 	@scripts/etcd.sh
 	@scripts/kubernetes.sh
 	cd test/e2e && go tool -modfile=../../tools/gotestsum/go.mod gotestsum --format=standard-verbose -- -count=1 -timeout=20m -p=1 ./kubernetes/...
+
+.PHONY: e2e-pace
+e2e-pace: ## Compare how long the agent's steps take with the native controller's; PACE=15s
+	@scripts/etcd.sh
+	@scripts/kubernetes.sh
+	cd test/e2e && go test -count=1 -v -timeout=15m -run='^TestStepsTakeAsLongAsNatives$$' ./kubernetes -pace-period=$(or $(PACE),15s)
+
+.PHONY: figures-kubernetes
+figures-kubernetes: ## Measure the agent beside the native controller with as many objects; FIGURES=500,2000,10000
+	@scripts/etcd.sh
+	@scripts/kubernetes.sh
+	cd test/e2e && go test -count=1 -v -timeout=3h -run='^TestFiguresBesideTheNativeController$$' ./kubernetes -figures=$(or $(FIGURES),500,2000)
 
 .PHONY: e2e-deploy
 e2e-deploy: ## Build and run the image and what is in deploy/ with a real dockerd
@@ -71,17 +105,23 @@ e2e-deploy: ## Build and run the image and what is in deploy/ with a real docker
 .PHONY: test-modules
 test-modules: ## Run the tests of the modules beside the main one that no other target runs
 	@scripts/redis.sh
-	for module in bench conformance/oracle conformance/cluster; do (cd $$module && go test -timeout=15m ./...); done
+	for module in bench conformance/oracle conformance/cluster tools/gremlins; do (cd $$module && go test -timeout=15m ./...); done
 
 .PHONY: conformance
 conformance: ## Compare 100,000 steps with each real controller, and write conformance/REPORT.md
 	cd conformance && go run . compare -steps=100000 -coverage -benchmarks -report=REPORT.md
 
+.PHONY: conformance-nightly
+conformance-nightly: ## Compare CONFORMANCESTEPS (100000) with each real controller, from a fresh seed; write bin/nightly/CONFORMANCE.md
+	@mkdir -p bin/nightly
+	cd conformance && go run . compare -steps=$(CONFORMANCESTEPS) -coverage -report=../bin/nightly/CONFORMANCE.md
+
 .PHONY: conformance-quick
-conformance-quick: ## Compare a few thousand steps with each real controller, from a fresh seed
+conformance-quick: ## Compare some thousand steps with the newest real controllers, and a thousand with each older one, from a fresh seed
 	cd conformance && go test -timeout=15m ./...
 	for version in v1.37 v1.28 v1.19 v1.15; do (cd conformance/$$version && go test -timeout=15m ./...); done
-	cd conformance && go run . compare -steps=3000
+	cd conformance && go run . compare -profiles=v1.37,v1.36 -steps=3000
+	cd conformance && go run . compare -profiles=v1.28,v1.19,v1.15 -steps=1000
 
 .PHONY: recordings
 recordings: ## Record the real controllers again: the recordings in clients/kubernetes/recording/testdata
@@ -99,7 +139,7 @@ bench-micro: ## Run the engine's and the service's benchmarks
 
 .PHONY: bench-edge
 bench-edge: ## Measure what attacks and overload do to honest callers; fails where goals are missed
-	cd test/e2e && go test -count=1 -v -timeout=20m -run='TestHostileCallers|TestOverload$$' ./edge -goals
+	cd test/e2e && go test -count=1 -v -timeout=20m -run='TestHostileCallers|TestAbuseOfHTTP|TestOverload$$' ./edge -goals
 
 .PHONY: bench-store
 bench-store: ## Compare the service on Redis with the least that one could do, and measure both engines
@@ -116,6 +156,15 @@ cover: ## Print test coverage by package
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (30s)
 	@scripts/fuzz.sh $(FUZZTIME)
+
+.PHONY: mutation
+mutation: ## Change recommender, store/redis and the server's decision path an operator at a time, for MUTATIONTIME (2h) each, and see whether tests notice
+	@scripts/redis.sh
+	@scripts/mutation.sh $(MUTATIONTIME) $(MUTATE)
+
+.PHONY: nightly
+nightly: ## Run everything at full length, for half a day and more, and write bin/nightly/REPORT.md; STEPS='conformance fuzz' runs only those
+	@scripts/nightly.sh $(STEPS)
 
 .PHONY: generate
 generate: ## Generate api/, docs/ and the CustomResourceDefinition from their sources
@@ -147,7 +196,7 @@ vuln: ## Look for known vulnerabilities
 	scripts/vuln.sh
 
 .PHONY: check
-check: check-generated lint test ## Everything to do before a commit
+check: check-generated lint test-race test-examples ## Everything to do before a commit
 
 .PHONY: clean
 clean: ## Remove what was built

@@ -35,3 +35,5 @@ test "$action" != NONE || exit 0
 # Here the workload is scaled. Then:
 report=$(post reportScale "{\"recommendationId\": \"$(field recommendationId "$answer")\", \"outcome\": \"APPLIED\"}")
 echo "reported: $(field reason "$report")"
+# A script that goes on sleeps for its period now. From cron the next question might come
+# less than a period after this change, and would be held back by it.

@@ -42,7 +42,7 @@ func run(address string) error {
 	defer cancel()
 
 	// The client fills in a request id, so that a retry counts once.
-	answer, err := client.Recommend(ctx, &setpointv1.RecommendRequest{
+	request := &setpointv1.RecommendRequest{
 		Target: target,
 		Spec: &setpointv1.HorizontalPodAutoscalerSpec{
 			MinReplicas: new(int32(2)), MaxReplicas: 20,
@@ -57,8 +57,13 @@ func run(address string) error {
 		Pods:       []*setpointv1.Pod{pod("web-a"), pod("web-b"), pod("web-c")},
 		PodMetrics: []*setpointv1.PodMetrics{usage("web-a"), usage("web-b"), usage("web-c")},
 		Explain:    true,
-	})
+	}
+	answer, err := client.Recommend(ctx, request)
 	if err != nil {
+		return err // hold the count
+	}
+	// What lost a field on its way reads as zero replicas.
+	if err := setpoint.CheckAnswer(setpoint.Asked{Request: request}, answer); err != nil {
 		return err // hold the count
 	}
 	fmt.Printf("%s: %d → %d replicas\n", answer.GetAction(), answer.GetCurrentReplicas(), answer.GetDesiredReplicas())
@@ -82,6 +87,8 @@ func run(address string) error {
 			fmt.Println("reported:", condition.GetReason())
 		}
 	}
+	// A program that goes on sleeps for its period now. With a ticker the next question
+	// might come less than a period after this change, and would be held back by it.
 	return nil
 }
 

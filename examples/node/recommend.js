@@ -93,6 +93,8 @@ async function main() {
   const report = await call('reportScale', { target, recommendationId: answer.recommendationId, outcome: 'APPLIED' });
   const able = report.status.conditions.find((condition) => condition.type === 'AbleToScale');
   console.log(`reported: ${able.reason}`);
+  // A program that goes on waits for its period now. With setInterval the next question
+  // might come less than a period after this change, and would be held back by it.
 }
 
 main()

@@ -100,6 +100,8 @@ def main(address):
         )
         able = next(c for c in report.status.conditions if c.type == "AbleToScale")
         print("reported:", able.reason)
+        # A program that goes on sleeps for its period now. On the ticks of a clock the next
+        # question might come less than a period after this change, and would be held back by it.
 
 
 if __name__ == "__main__":
