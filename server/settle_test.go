@@ -105,7 +105,7 @@ func TestReportingTwiceIsHarmless(t *testing.T) {
 				report := s.report(t, web, id, first, "m")
 				before := s.target(t, web)
 				again := s.report(t, web, id, second, "another")
-				sameMessage(t, again, &setpointv1.ReportScaleResponse{Status: report.GetStatus()})
+				sameMessage(t, again, &setpointv1.ReportScaleResponse{Status: report.GetStatus(), RecommendationId: id})
 				sameMessage(t, s.target(t, web), before)
 				if got, want := outcomes(s.decisions(t, web)), first; got != want {
 					t.Errorf("outcomes are %q, want %q", got, want)
@@ -172,7 +172,7 @@ func TestAChangeThatNobodyReportsIsSettledByTheNextRequest(t *testing.T) {
 			// A report that comes late changes nothing.
 			for _, outcome := range []string{"FAILED", "APPLIED"} {
 				late := s.report(t, web, id, outcome, "late")
-				sameMessage(t, late, &setpointv1.ReportScaleResponse{Status: after.GetStatus()})
+				sameMessage(t, late, &setpointv1.ReportScaleResponse{Status: after.GetStatus(), RecommendationId: id})
 			}
 			sameMessage(t, s.target(t, web), after)
 			if got := len(s.decisions(t, web)); got != 2 {
@@ -188,7 +188,7 @@ func TestReportsOfDecisionsWithoutAChangeAreHarmless(t *testing.T) {
 	id := s.recommend(t, queue(web, 3, 30)).GetRecommendationId()
 	before := s.target(t, web)
 	report := s.report(t, web, id, "APPLIED", "")
-	sameMessage(t, report, &setpointv1.ReportScaleResponse{Status: before.GetStatus()})
+	sameMessage(t, report, &setpointv1.ReportScaleResponse{Status: before.GetStatus(), RecommendationId: id})
 	sameMessage(t, s.target(t, web), before)
 }
 
@@ -381,6 +381,7 @@ func TestReportsGiveTheSameOverREST(t *testing.T) {
 	a := s.ask(t, http.MethodPost, "/v1/"+other+":reportScale", map[string]any{"recommendationId": second.GetRecommendationId(), "outcome": "FAILED", "message": "no room"})
 	a.expect(t, http.StatusOK)
 	a.into(t, got)
+	want.RecommendationId = second.GetRecommendationId()
 	sameMessage(t, got, want)
 	if !proto.Equal(s.target(t, other).GetStatus(), got.GetStatus()) {
 		t.Error("the status of the answer is not the target's")

@@ -371,7 +371,7 @@ func (t *targets) report(ctx context.Context, req *setpointv1.ReportScaleRequest
 		if err != nil {
 			return nil, unknownRecommendation(target, req.GetRecommendationId())
 		}
-		response := conversion.Settlement(&settlement)
+		response := conversion.Settlement(req.GetRecommendationId(), &settlement)
 		if !settlement.Changed {
 			return response, nil
 		}
@@ -403,7 +403,7 @@ func (t *targets) reportWithoutStore(ctx context.Context, req *setpointv1.Report
 			if settlement.Changed {
 				t.decisions.append(key, logSettled(&before, &after.Status, outcome))
 			}
-			return conversion.Settlement(&settlement), nil
+			return conversion.Settlement(req.GetRecommendationId(), &settlement), nil
 		}
 	}
 	return nil, storeError(ctx, target, err)

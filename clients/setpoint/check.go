@@ -95,6 +95,10 @@ func CheckReport(asked Asked, answer *setpointv1.RecommendResponse, report *setp
 	if response == nil {
 		return &AnswerError{Problem: "there is no answer"}
 	}
+	// A service of before does not say which report it answers.
+	if got, want := response.GetRecommendationId(), report.GetRecommendationId(); got != "" && got != want {
+		return wrong("recommendationId", "%.64q, but %.64q was reported on: an answer to another report", got, want)
+	}
 	c := answerChecker{asked: asked, answer: answer}
 	status := response.GetStatus()
 	if status == nil {

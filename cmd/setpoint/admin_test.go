@@ -52,7 +52,15 @@ func startWithAdmin(t *testing.T, changes ...func(*settings, *listeners)) (rest,
 		stopAdmin()
 		_ = engine.Close()
 	})
-	return "http://" + l.rest.Addr().String(), admin
+	// It is ready a little after it listens.
+	for began := time.Now(); ; time.Sleep(time.Millisecond) {
+		if code, _ := get(t, http.MethodGet, admin+"/readyz"); code != http.StatusServiceUnavailable {
+			return "http://" + l.rest.Addr().String(), admin
+		}
+		if time.Since(began) > 30*time.Second {
+			t.Fatal("the server does not get ready")
+		}
+	}
 }
 
 // get makes a request and returns its code and body.

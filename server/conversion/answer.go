@@ -46,9 +46,9 @@ func Response(d *recommender.Decision) *setpointv1.RecommendResponse {
 	return response
 }
 
-// Settlement prints what a report came to.
-func Settlement(s *recommender.Settlement) *setpointv1.ReportScaleResponse {
-	return &setpointv1.ReportScaleResponse{Status: Status(&s.Status), Events: Events(s.Events), Error: s.Error}
+// Settlement prints what a report on a recommendation came to.
+func Settlement(recommendation string, s *recommender.Settlement) *setpointv1.ReportScaleResponse {
+	return &setpointv1.ReportScaleResponse{Status: Status(&s.Status), Events: Events(s.Events), Error: s.Error, RecommendationId: recommendation}
 }
 
 // Events prints events.

@@ -167,7 +167,7 @@ func usualAnswers(tb testing.TB) []usual {
 	batch := &setpointv1.BatchRecommendResponse{Results: []*setpointv1.BatchRecommendResult{
 		{Result: &setpointv1.BatchRecommendResult_Response{Response: response}}, {},
 	}}
-	report := &setpointv1.ReportScaleResponse{Status: response.GetStatus(), Events: response.GetEvents()}
+	report := &setpointv1.ReportScaleResponse{Status: response.GetStatus(), Events: response.GetEvents(), RecommendationId: response.GetRecommendationId()}
 	return append(all,
 		usual{name: "batch", subject: subjectOf(batch), wire: encode(tb, batch)},
 		usual{name: "report", subject: subjectOf(report), wire: encode(tb, report)},

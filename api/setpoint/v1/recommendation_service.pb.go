@@ -996,9 +996,12 @@ type ReportScaleResponse struct {
 	// it had been reported before, or the count did not change.
 	Events []*Event `protobuf:"bytes,2,rep,name=events,proto3" json:"events,omitempty"`
 	// The error the Kubernetes controller's reconcile would return; empty when none.
-	Error         string `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Error string `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
+	// The report's recommendation_id, by which a caller sees that the answer is to its
+	// report and not to another one.
+	RecommendationId string `protobuf:"bytes,4,opt,name=recommendation_id,json=recommendationId,proto3" json:"recommendation_id,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *ReportScaleResponse) Reset() {
@@ -1048,6 +1051,13 @@ func (x *ReportScaleResponse) GetEvents() []*Event {
 func (x *ReportScaleResponse) GetError() string {
 	if x != nil {
 		return x.Error
+	}
+	return ""
+}
+
+func (x *ReportScaleResponse) GetRecommendationId() string {
+	if x != nil {
+		return x.RecommendationId
 	}
 	return ""
 }
@@ -1143,11 +1153,12 @@ const file_setpoint_v1_recommendation_service_proto_rawDesc = "" +
 	"\x11recommendation_id\x18\x02 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\x10recommendationId\x120\n" +
 	"\aoutcome\x18\x03 \x01(\tB\x16\xbaH\x13r\x11R\aAPPLIEDR\x06FAILEDR\aoutcome\x12\"\n" +
-	"\amessage\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80@R\amessage\"\x9b\x01\n" +
+	"\amessage\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80@R\amessage\"\xc8\x01\n" +
 	"\x13ReportScaleResponse\x12B\n" +
 	"\x06status\x18\x01 \x01(\v2*.setpoint.v1.HorizontalPodAutoscalerStatusR\x06status\x12*\n" +
 	"\x06events\x18\x02 \x03(\v2\x12.setpoint.v1.EventR\x06events\x12\x14\n" +
-	"\x05error\x18\x03 \x01(\tR\x05error2\xa8\x04\n" +
+	"\x05error\x18\x03 \x01(\tR\x05error\x12+\n" +
+	"\x11recommendation_id\x18\x04 \x01(\tR\x10recommendationId2\xa8\x04\n" +
 	"\x15RecommendationService\x12\x8f\x01\n" +
 	"\tRecommend\x12\x1d.setpoint.v1.RecommendRequest\x1a\x1e.setpoint.v1.RecommendResponse\"C\x82\xd3\xe4\x93\x02=:\x01*\"8/v1/{target=clusters/*/namespaces/*/targets/*}:recommend\x12\x80\x01\n" +
 	"\x0eBatchRecommend\x12\".setpoint.v1.BatchRecommendRequest\x1a#.setpoint.v1.BatchRecommendResponse\"%\x82\xd3\xe4\x93\x02\x1f:\x01*\"\x1a/v1/targets:batchRecommend\x12`\n" +

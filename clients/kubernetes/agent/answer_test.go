@@ -169,6 +169,7 @@ func TestReportsThatCantBeAnsweredSo(t *testing.T) {
 		"another count": func(r *setpointv1.ReportScaleResponse) { r.Status.DesiredReplicas = 9 },
 		"what was none": func(r *setpointv1.ReportScaleResponse) { r.Status.CurrentReplicas = 9 },
 		"no reason":     func(r *setpointv1.ReportScaleResponse) { r.Status.Conditions[0].Reason = "" },
+		"to another":    func(r *setpointv1.ReportScaleResponse) { r.RecommendationId = "0123456789abcdef0123456789abcdef" },
 		"no event":      func(r *setpointv1.ReportScaleResponse) { r.Events[0].Type = "" },
 	} {
 		t.Run(name, func(t *testing.T) {

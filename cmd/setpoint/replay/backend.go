@@ -58,7 +58,7 @@ func (e *Engine) ReportScale(_ context.Context, req *setpointv1.ReportScaleReque
 		return nil, err
 	}
 	e.histories[req.GetTarget()] = next.AppendBinary(nil)
-	return conversion.Settlement(&settlement), nil
+	return conversion.Settlement(req.GetRecommendationId(), &settlement), nil
 }
 
 // Begin implements Beginner.

@@ -391,7 +391,7 @@ func (r *record) replay() (differences []string) {
 		}
 		history = settled
 		if c.report != nil && len(c.report.answer.GetEvents()) > 0 {
-			compare("report of "+c.request.GetRequestId(), c.report.answer, conversion.Settlement(&settlement))
+			compare("report of "+c.request.GetRequestId(), c.report.answer, conversion.Settlement(id, &settlement))
 		}
 	}
 	if r.target != nil {
