@@ -9,7 +9,6 @@ tool = go tool -modfile=tools/$(1)/go.mod $(1)
 BUF := $(call tool,buf)
 CONTROLLER_GEN := $(call tool,controller-gen)
 GOLANGCI_LINT := $(call tool,golangci-lint)
-GOTESTSUM := $(call tool,gotestsum)
 
 BIN := bin/setpoint
 GENERATED := api proto docs deploy clients/kubernetes/autoscaling
@@ -18,6 +17,9 @@ MUTATIONTIME ?= 2h
 CONFORMANCESTEPS ?= 100000
 REST ?= http://127.0.0.1:8080
 ATTACK ?=
+
+# CI sets RERUN=1: a test that failed gets a second try, loudly. Everybody else's runs are strict.
+export RERUN ?=
 
 .PHONY: help
 help: ## List the targets
@@ -48,19 +50,19 @@ demo: ## Send the README's request to a running server
 .PHONY: test
 test: ## Run the tests of all packages; installs Redis where it is missing
 	@scripts/redis.sh || test -z "$${CI:-}"
-	$(GOTESTSUM) --format=pkgname -- -timeout=15m $$(go list ./... | grep -v /examples$$)
+	scripts/gotest.sh test pkgname "$$(go list ./... | grep -v /examples$$)" -timeout=15m
 	@echo 'Left out, for they take long or need more: the race detector (make test-race), the examples in Go, Python, Node.js and curl (make test-examples), costs (make guard), whole processes (make e2e) and clusters (make e2e-kubernetes).'
 
 .PHONY: test-race
 test-race: ## The same with the race detector
 	@scripts/redis.sh || test -z "$${CI:-}"
-	$(GOTESTSUM) --format=pkgname -- -race -timeout=15m $$(go list ./... | grep -v /examples$$)
+	scripts/gotest.sh test-race pkgname "$$(go list ./... | grep -v /examples$$)" -race -timeout=15m
 
 .PHONY: test-examples
 test-examples: ## Run the examples as users do; installs Node.js and Python's gRPC where they are missing
 	@scripts/node.sh || test -z "$${CI:-}"
 	@scripts/python.sh || test -z "$${CI:-}"
-	$(GOTESTSUM) --format=pkgname -- -count=1 -timeout=15m ./examples
+	scripts/gotest.sh test-examples pkgname ./examples -count=1 -timeout=15m
 
 .PHONY: guard
 guard: ## Fail if a recommendation allocates more, or takes more system calls, or more of Redis, than it may, or a hostile one costs more than its bytes allow
@@ -72,7 +74,7 @@ guard: ## Fail if a recommendation allocates more, or takes more system calls, o
 e2e: ## Run the tests of whole processes: instances killed, Redis killed, failovers, faults
 	@scripts/redis.sh
 	@scripts/http2.sh || test -z "$${CI:-}"
-	cd test/e2e && go tool -modfile=../../tools/gotestsum/go.mod gotestsum --format=standard-verbose -- -count=1 -race -timeout=20m -p=1 ./edge ./faults ./process ./redis ./service
+	cd test/e2e && ../../scripts/gotest.sh e2e standard-verbose './edge ./faults ./process ./redis ./service' -count=1 -race -timeout=20m -p=1
 
 .PHONY: attack
 attack: ## Throw attacks at the service and hold what they cost it to bounds; ATTACK='-short', '-list', '-run=regexp'
@@ -83,7 +85,7 @@ attack: ## Throw attacks at the service and hold what they cost it to bounds; AT
 e2e-kubernetes: ## Run the agent beside a real API server and controller manager, which it builds, and measure it
 	@scripts/etcd.sh
 	@scripts/kubernetes.sh
-	cd test/e2e && go tool -modfile=../../tools/gotestsum/go.mod gotestsum --format=standard-verbose -- -count=1 -timeout=20m -p=1 ./kubernetes/...
+	cd test/e2e && ../../scripts/gotest.sh e2e-kubernetes standard-verbose ./kubernetes/... -count=1 -timeout=20m -p=1
 
 .PHONY: e2e-pace
 e2e-pace: ## Compare how long the agent's steps take with the native controller's; PACE=15s
@@ -100,7 +102,7 @@ figures-kubernetes: ## Measure the agent beside the native controller with as ma
 .PHONY: e2e-deploy
 e2e-deploy: ## Build and run the image and what is in deploy/ with a real dockerd
 	@scripts/docker.sh
-	cd test/e2e && go tool -modfile=../../tools/gotestsum/go.mod gotestsum --format=standard-verbose -- -count=1 -timeout=15m ./deploy/...
+	cd test/e2e && ../../scripts/gotest.sh e2e-deploy standard-verbose ./deploy/... -count=1 -timeout=15m
 
 .PHONY: test-modules
 test-modules: ## Run the tests of the modules beside the main one that no other target runs

@@ -8,6 +8,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 into=bin/nightly
 mkdir -p "$into"
+export RERUN= # no second tries here: what fails is told
 export FUZZTIME=${FUZZTIME:-10m} MUTATIONTIME=${MUTATIONTIME:-2h} CONFORMANCESTEPS=${CONFORMANCESTEPS:-100000}
 report=$into/REPORT.md
 failed=0

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Runs Go's tests in the working directory's module: gotest.sh SUITE FORMAT PACKAGES
+# FLAGS... With RERUN=1, which only CI sets, a test that failed gets a second try, told
+# in bin/rerun/SUITE.txt: at most three tests of a suite, whole ones with all their
+# subtests, and none where there was a data race, a panic, a time-out or a package that
+# didn't build. See docs/decisions/0043-a-second-try-in-ci.md.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+suite=$1 format=$2 packages=$3
+shift 3
+into=$root/bin/rerun
+report=$into/$suite.txt events=$into/$suite.json
+rm -f "$report" "$events"
+
+run=(go tool -modfile="$root/tools/gotestsum/go.mod" gotestsum --format="$format" --packages="$packages")
+if test -n "${RERUN:-}"; then
+  mkdir -p "$into"
+  run+=(--rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race
+    --rerun-fails-report="$report" --jsonfile="$events")
+fi
+"${run[@]}" -- "$@"
+test -n "${RERUN:-}" || exit 0
+
+# What gotestsum takes for a success and isn't. A process of tests that was killed, or
+# left by os.Exit, didn't reach its other tests, and one that failed after its tests (for
+# a goroutine that they leaked) has none to run again: each lacks the line FAIL with
+# which such a process ends. And a test that was skipped the second time hasn't passed.
+awk '
+  function field(name) {
+    return match($0, "\"" name "\":\"[^\"]*\"") ? substr($0, RSTART + length(name) + 4, RLENGTH - length(name) - 5) : ""
+  }
+  !/"Action":"(fail|pass|output)"/ { next }
+  { package = field("Package"); action = field("Action") }
+  !/"Test":"/ && action == "fail" { failed[package]++ }
+  !/"Test":"/ && action == "output" && /"Output":"FAIL\\n"/ { ended[package]++ }
+  /"Test":"/ && action != "output" {
+    test = field("Test")
+    if (test ~ /\//) next
+    if (action == "fail") open[package "." test] = 1
+    else delete open[package "." test]
+  }
+  END {
+    for (p in failed) if (failed[p] != ended[p]) { print p ": did not run to its end, so no second try counts"; bad = 1 }
+    for (t in open) { print t ": failed and did not pass later"; bad = 1 }
+    exit bad
+  }' "$events" >&2
+rm -f "$events"
