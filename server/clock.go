@@ -45,7 +45,7 @@ func newClock(engine store.Store, o *Options) *clock {
 			Name: "setpoint_clock_skew_seconds", Help: "How far this instance's clock is ahead of the history store's; negative: behind. Beyond --max-clock-skew the instance is not ready.",
 		}),
 		future: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "setpoint_records_from_the_future_total", Help: "Histories with records of the future, which a clock that was wrong has made: their instants were corrected.",
+			Name: "setpoint_records_from_the_future_total", Help: "Histories with timestamps in the future, written under a wrong clock, that were corrected.",
 		}),
 	}
 	c.store, _ = engine.(store.Clock)

@@ -64,7 +64,7 @@ type connectionMetrics struct{ set *connections.Set }
 
 var (
 	connectionsOpen   = prometheus.NewDesc("setpoint_connections", "Open connections of gRPC and REST.", nil, nil)
-	connectionsClosed = prometheus.NewDesc("setpoint_connections_closed_total", "Connections that were closed because there were too many, or too many health checks on them.", nil, nil)
+	connectionsClosed = prometheus.NewDesc("setpoint_connections_closed_total", "Connections closed because there were too many, or too many health watches on them.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.

@@ -117,12 +117,12 @@ func overLimit(limit string, maximum int, message string) error {
 
 func unknownTarget(target string) error {
 	return newError(codes.NotFound, setpointv1.ErrorReason_ERROR_REASON_TARGET_NOT_FOUND,
-		"nothing is kept of "+target+": it was never asked for, was deleted, or has expired", "target", target)
+		"no history for "+target+": it was never requested, was deleted, or has expired", "target", target)
 }
 
 func unknownRecommendation(target, id string) error {
 	return newError(codes.NotFound, setpointv1.ErrorReason_ERROR_REASON_RECOMMENDATION_NOT_FOUND,
-		target+" has no recommendation "+id+", or no longer", "target", target, "recommendationId", id)
+		target+" has no recommendation "+id+": unknown or expired", "target", target, "recommendationId", id)
 }
 
 func contended(target string, attempts int) error {

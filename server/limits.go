@@ -161,7 +161,7 @@ func (s *Server) limited(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 			defer ticket.Release()
 			a := admittedOf(ctx)
 			if a.who, a.looked = s.identify(ctx, method, ticket), true; a.who.err != nil && a.who.session == nil {
-				// Of whom nobody knows nothing is read. The interceptors refuse it.
+				// Nothing is read from an unknown caller; the interceptors refuse the call.
 				return interceptor(ctx, nil, &grpc.UnaryServerInfo{Server: srv, FullMethod: method}, notReached)
 			}
 			resp, err := handler(srv, ctx, s.receiving(ctx, ticket, decode), interceptor)
@@ -282,9 +282,9 @@ var (
 		value func(*limit.Limiter) int
 	}{
 		{prometheus.NewDesc("setpoint_calls_in_flight", "Calls in flight; a batch counts as its requests.", nil, nil), (*limit.Limiter).InFlight},
-		{prometheus.NewDesc("setpoint_calls_waiting", "Calls that wait for their message.", nil, nil), (*limit.Limiter).Waiting},
-		{prometheus.NewDesc("setpoint_calls_may_run", "Calls that may run at once: less than the limit while the processors can't keep up.", nil, nil), (*limit.Limiter).MayRun},
-		{prometheus.NewDesc("setpoint_identities", "Callers whose limits are remembered.", nil, nil), (*limit.Limiter).Identities},
+		{prometheus.NewDesc("setpoint_calls_waiting", "Calls whose message has not arrived completely.", nil, nil), (*limit.Limiter).Waiting},
+		{prometheus.NewDesc("setpoint_concurrency_limit", "Current concurrency limit; below --max-in-flight while the CPUs are saturated.", nil, nil), (*limit.Limiter).MayRun},
+		{prometheus.NewDesc("setpoint_identities", "Callers with rate limiter state.", nil, nil), (*limit.Limiter).Identities},
 	}
 )
 

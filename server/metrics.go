@@ -41,23 +41,23 @@ func newMetrics(options *Options) *metrics {
 	m := &metrics{
 		calls: telemetry.NewCalls(methods()...), decisions: telemetry.NewDecisions(),
 		storeSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "setpoint_store_operation_duration_seconds", Help: "Time of operations on the history store, their retries included.",
+			Name: "setpoint_store_operation_duration_seconds", Help: "Duration of operations of the history store, retries included.",
 			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5},
 		}, []string{"operation"}),
 		storeErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "setpoint_store_errors_total", Help: "Operations on the history store that failed.",
+			Name: "setpoint_store_errors_total", Help: "Failed operations of the history store.",
 		}, []string{"operation"}),
 		storeUp: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "setpoint_store_up", Help: "1 while the history store answers, else 0.",
 		}),
 		conflicts: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "setpoint_store_conflicts_total", Help: "Decisions made again because another caller had changed the target's history.",
+			Name: "setpoint_store_conflicts_total", Help: "Decisions repeated because another caller had changed the history.",
 		}),
 		cacheHits: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "setpoint_history_cache_hits_total", Help: "Decisions that could begin with the history this instance last knew.",
+			Name: "setpoint_history_cache_hits_total", Help: "Decisions that found their history in the cache.",
 		}),
 		cacheMisses: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "setpoint_history_cache_misses_total", Help: "Decisions for which the history had to be loaded.",
+			Name: "setpoint_history_cache_misses_total", Help: "Decisions that had to load their history.",
 		}),
 		heldDown: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "setpoint_decisions_without_store_total", Help: "Decisions made without the history store (--on-store-failure=hold-down).",
@@ -95,7 +95,7 @@ func (m *metrics) collectors(o *outage) []prometheus.Collector {
 	return append(all,
 		m.storeSeconds, m.storeErrors, m.storeUp, m.conflicts, m.cacheHits, m.cacheMisses, m.heldDown,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "setpoint_unwritten_targets", Help: "Targets whose latest decisions wait for the history store to come back.",
+			Name: "setpoint_unwritten_targets", Help: "Targets with decisions not yet written to the history store.",
 		}, func() float64 { return float64(o.pending()) }),
 	)
 }

@@ -21,9 +21,9 @@ type recordSettings struct {
 func defaultRecordSettings() recordSettings { return recordSettings{MaxBytes: 100 << 20, MaxFiles: 5} }
 
 func (s *recordSettings) bind(flags *pflag.FlagSet) {
-	flags.StringVar(&s.File, "record", s.File, "`file` that all that is seen and decided is recorded to, for setpoint replay; compressed if its name ends in .gz. Empty: nothing is")
-	flags.Int64Var(&s.MaxBytes, "record-max-bytes", s.MaxBytes, "size at which that file becomes FILE.1, FILE.1 becomes FILE.2, and so on; bytes")
-	flags.IntVar(&s.MaxFiles, "record-max-files", s.MaxFiles, "how many of these files there are at most")
+	flags.StringVar(&s.File, "record", s.File, "`file` to record all observations and decisions to, for setpoint replay; compressed if its name ends in .gz; empty disables recording")
+	flags.Int64Var(&s.MaxBytes, "record-max-bytes", s.MaxBytes, "maximum bytes of that file before it is rotated to FILE.1, FILE.2 and so on")
+	flags.IntVar(&s.MaxFiles, "record-max-files", s.MaxFiles, "maximum number of recording files")
 }
 
 func (s *recordSettings) validate(refuse func(flag, format string, args ...any)) {

@@ -32,8 +32,8 @@ type reportFlags struct {
 
 func addReportFlags(flags *pflag.FlagSet) *reportFlags {
 	r := &reportFlags{output: cli.NewOutputFlag(cli.AsText, cli.AsJSON)}
-	flags.BoolVar(&r.all, "report", false, "print how the shadows of a running agent (--admin-address) agree with the controller in charge, and end")
-	flags.BoolVar(&r.differing, "report-differing", false, "print of that report only the shadows that differ or did, those first that did by most replicas, and why; and end")
+	flags.BoolVar(&r.all, "report", false, "print how far a running agent's shadows (--admin-address) agree with the acting controller, and exit")
+	flags.BoolVar(&r.differing, "report-differing", false, "print only the shadows that differ or did, largest difference first, and why; then exit")
 	flags.VarP(r.output, "output", "o", "form of the report: text or json")
 	return r
 }

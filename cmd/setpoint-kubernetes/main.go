@@ -19,7 +19,7 @@ func newRoot() *cobra.Command {
 		Long: `What of setpoint asks a Kubernetes cluster. "setpoint agent kubernetes" and
 "setpoint explain --live" run it; as kubectl-setpoint on the PATH it is a plugin of kubectl.
 
-Exit codes: 0 all right; 1 it failed, or the answer is no; 2 the command line or
-the input is not right.`,
+Exit codes: 0 success; 1 failure, or a negative result (mismatch, not ready);
+2 invalid flags or input.`,
 	}, newAgent(), explaincmd.New(readLive), cli.NewVersion())
 }

@@ -52,19 +52,19 @@ type redisMetric struct {
 }
 
 var redisMetrics = []redisMetric{
-	redisCounter("round_trips_total", "Requests to Redis nodes: commands or pipelines.", func(s *redis.Stats) uint64 { return s.RoundTrips }),
+	redisCounter("round_trips_total", "Round trips to Redis: single commands and pipelines.", func(s *redis.Stats) uint64 { return s.RoundTrips }),
 	redisCounter("commands_total", "Commands sent to Redis.", func(s *redis.Stats) uint64 { return s.Commands }),
-	redisCounter("retries_total", "Commands sent to Redis again.", func(s *redis.Stats) uint64 { return s.Retries }),
-	redisCounter("conflicts_total", "Swaps that another caller came before.", func(s *redis.Stats) uint64 { return s.Conflicts }),
-	redisCounter("failures_total", "Commands given up.", func(s *redis.Stats) uint64 { return s.Failures }),
-	redisCounter("script_loads_total", "Scripts sent whole to a Redis that did not know them.", func(s *redis.Stats) uint64 { return s.ScriptLoads }),
-	redisCounter("purged_total", "Entries of expired targets taken out of the index.", func(s *redis.Stats) uint64 { return s.Purged }),
+	redisCounter("retries_total", "Redis commands retried.", func(s *redis.Stats) uint64 { return s.Retries }),
+	redisCounter("conflicts_total", "Swaps lost to another writer.", func(s *redis.Stats) uint64 { return s.Conflicts }),
+	redisCounter("failures_total", "Redis commands that failed after all retries.", func(s *redis.Stats) uint64 { return s.Failures }),
+	redisCounter("script_loads_total", "Scripts sent in full because a Redis node did not have them cached.", func(s *redis.Stats) uint64 { return s.ScriptLoads }),
+	redisCounter("purged_total", "Expired targets removed from the index.", func(s *redis.Stats) uint64 { return s.Purged }),
 	redisCounter("dials_total", "Attempts to connect to Redis.", func(s *redis.Stats) uint64 { return s.Dials }),
-	redisCounter("pool_timeouts_total", "Waits for a connection to Redis given up.", func(s *redis.Stats) uint64 { return s.PoolTimeouts }),
-	redisCounter("breaker_trips_total", "Times that a Redis node's circuit breaker opened.", func(s *redis.Stats) uint64 { return s.BreakerTrips }),
+	redisCounter("pool_timeouts_total", "Timeouts waiting for a connection of the pool.", func(s *redis.Stats) uint64 { return s.PoolTimeouts }),
+	redisCounter("breaker_trips_total", "Times a Redis node's circuit breaker opened.", func(s *redis.Stats) uint64 { return s.BreakerTrips }),
 	redisGauge("breakers_open", "Redis nodes whose circuit breaker is open.", func(s *redis.Stats) int { return s.BreakersOpen }),
 	redisGauge("connections", "Open connections to Redis.", func(s *redis.Stats) int { return s.Connections }),
-	redisGauge("connections_idle", "Open connections to Redis that wait for work.", func(s *redis.Stats) int { return s.Idle }),
+	redisGauge("connections_idle", "Idle connections to Redis.", func(s *redis.Stats) int { return s.Idle }),
 }
 
 func redisCounter(name, help string, value func(*redis.Stats) uint64) redisMetric {

@@ -212,7 +212,7 @@ func TestTargetsAreListedShownAndForgotten(t *testing.T) {
 		{"get as YAML", []string{"get", demoTarget, "-o", "yaml"}, 0, "name: " + demoTarget},
 		{"decisions", []string{"decisions", demoTarget}, 0, "PENDING"},
 		{"delete", []string{"delete", demoTarget}, 0, demoTarget + " forgotten"},
-		{"get what is gone", []string{"get", demoTarget}, cli.ExitFailed, "nothing is kept of " + demoTarget},
+		{"get what is gone", []string{"get", demoTarget}, cli.ExitFailed, "no history for " + demoTarget},
 		{"delete what is gone", []string{"delete", demoTarget}, cli.ExitFailed, "(NotFound)"},
 	} {
 		got := run(t, "", append(append([]string{"targets"}, tt.args...), "--server", address)...)

@@ -36,15 +36,15 @@ type edgeSettings struct {
 
 func (s *edgeSettings) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&s.TLSCert, "tls-cert-file", s.TLSCert, "`file` with the PEM certificate of gRPC and REST, intermediate ones after it; read again when it changes. None: they are served in the clear")
-	flags.StringVar(&s.TLSKey, "tls-key-file", s.TLSKey, "`file` with its key")
+	flags.StringVar(&s.TLSKey, "tls-key-file", s.TLSKey, "PEM `file` of its key")
 	flags.StringVar(&s.TLSClientCA, "tls-client-ca-file", s.TLSClientCA, "`file` with the PEM certificates of the CAs whose client certificates are credentials")
 	flags.StringVar(&s.TLSClientCRL, "tls-client-crl-file", s.TLSClientCRL, "`file` with PEM revocation lists of those CAs")
-	flags.StringVar(&s.TLSClientAuth, "tls-client-auth", s.TLSClientAuth, "client certificates: none, optional or require; empty: optional if there are CAs, else none")
+	flags.StringVar(&s.TLSClientAuth, "tls-client-auth", s.TLSClientAuth, "client certificates: none, optional or require; empty means optional with --tls-client-ca-file, else none")
 	flags.StringVar(&s.TokensFile, "auth-tokens-file", s.TokensFile, "`file` with the SHA-256 of bearer tokens and whose they are; read again when it changes")
 	flags.StringVar(&s.OIDCFile, "auth-oidc-file", s.OIDCFile, "`file` with the OpenID Connect issuers whose JWTs are accepted as bearer tokens; read again when it changes")
-	flags.BoolVar(&s.AllowAnonymous, "auth-allow-anonymous", s.AllowAnonymous, "let callers without credentials in, as \"anonymous\", for the policy to judge")
+	flags.BoolVar(&s.AllowAnonymous, "auth-allow-anonymous", s.AllowAnonymous, "accept callers without credentials as \"anonymous\"; the policy decides what they may do")
 	flags.StringVar(&s.PolicyFile, "policy-file", s.PolicyFile, "`file` that says what callers may do, and with which limits and options; read again when it changes. None: everybody who is known may do everything")
-	flags.BoolVar(&s.Insecure, "insecure", s.Insecure, "serve beyond this machine although callers are not asked who they are, or in the clear")
+	flags.BoolVar(&s.Insecure, "insecure", s.Insecure, "allow addresses that other machines can reach without authentication or without TLS")
 }
 
 // limitSettings bound what callers may take.
@@ -74,19 +74,19 @@ func defaultLimitSettings() limitSettings {
 }
 
 func (s *limitSettings) bind(flags *pflag.FlagSet) {
-	flags.IntVar(&s.InFlight, "max-in-flight", s.InFlight, "calls in flight, of all callers; a batch counts as its requests")
-	flags.IntVar(&s.InFlightPerCaller, "max-in-flight-per-caller", s.InFlightPerCaller, "calls in flight of one caller, unless the policy file says otherwise; 0: none but that, while more than three quarters of --max-in-flight are taken, callers who are known share equally")
-	flags.Float64Var(&s.RatePerCaller, "max-rate-per-caller", s.RatePerCaller, "requests a second of one caller, unless the policy file says otherwise; 0: no limit")
-	flags.IntVar(&s.BurstPerCaller, "max-burst-per-caller", s.BurstPerCaller, "requests of one caller at once, where there is a rate; 0: a second's worth")
-	flags.IntVar(&s.Streams, "max-streams", s.Streams, "open streams, of all callers, and three quarters of them of one who is known; 0: no limit")
-	flags.IntVar(&s.StreamsPerCaller, "max-streams-per-caller", s.StreamsPerCaller, "open streams of one caller, unless the policy file says otherwise; 0: no limit")
-	flags.BoolVar(&s.Shedding, "shed-load", s.Shedding, "refuse calls while more come than the processors can do, so that those that are taken are quick")
-	flags.DurationVar(&s.MaxConnectionAge, "max-connection-age", s.MaxConnectionAge, "age at which a gRPC connection makes way for a new one, so that callers spread over instances; 0: connections stay")
-	flags.IntVar(&s.Connections, "max-connections", s.Connections, "open connections of gRPC and REST together, and health checks open on them; beyond it those that nobody needs make way")
+	flags.IntVar(&s.InFlight, "max-in-flight", s.InFlight, "maximum calls in flight, all callers together; a batch counts as its requests")
+	flags.IntVar(&s.InFlightPerCaller, "max-in-flight-per-caller", s.InFlightPerCaller, "maximum calls in flight per caller, unless the policy file says otherwise; 0 means no fixed limit: authenticated callers share equally once three quarters of --max-in-flight are used")
+	flags.Float64Var(&s.RatePerCaller, "max-rate-per-caller", s.RatePerCaller, "maximum requests per second per caller, unless the policy file says otherwise; 0 means no limit")
+	flags.IntVar(&s.BurstPerCaller, "max-burst-per-caller", s.BurstPerCaller, "burst of one caller above its rate, requests; 0 means one second's worth")
+	flags.IntVar(&s.Streams, "max-streams", s.Streams, "maximum open streams, all callers together; one authenticated caller gets three quarters of them; 0 means no limit")
+	flags.IntVar(&s.StreamsPerCaller, "max-streams-per-caller", s.StreamsPerCaller, "maximum open streams per caller, unless the policy file says otherwise; 0 means no limit")
+	flags.BoolVar(&s.Shedding, "shed-load", s.Shedding, "shed load when the CPUs are saturated, so that accepted calls stay fast")
+	flags.DurationVar(&s.MaxConnectionAge, "max-connection-age", s.MaxConnectionAge, "maximum age of a gRPC connection, so that callers spread over instances; 0 means no limit")
+	flags.IntVar(&s.Connections, "max-connections", s.Connections, "maximum open connections, gRPC and REST together, and open health watches; beyond it idle ones are closed")
 	flags.IntVar(&s.CallsPerConn, "max-calls-per-connection", s.CallsPerConn, "calls in flight on one HTTP/2 connection")
-	flags.IntVar(&s.HeaderBytes, "max-header-bytes", s.HeaderBytes, "size of the headers of one call")
-	flags.IntVar(&s.ClusterTargets, "max-targets-per-cluster", s.ClusterTargets, "targets of one cluster at which new ones are refused, unless the policy file says otherwise; 0: no limit")
-	flags.IntVar(&s.ClusterBytes, "max-bytes-per-cluster", s.ClusterBytes, "bytes of the histories of one cluster's targets, measured by a sample, at which new targets are refused, unless the policy file says otherwise; 0: no limit")
+	flags.IntVar(&s.HeaderBytes, "max-header-bytes", s.HeaderBytes, "maximum header size of one call, bytes")
+	flags.IntVar(&s.ClusterTargets, "max-targets-per-cluster", s.ClusterTargets, "targets per cluster above which new ones are refused, unless the policy file says otherwise; 0 means no limit")
+	flags.IntVar(&s.ClusterBytes, "max-bytes-per-cluster", s.ClusterBytes, "estimated history bytes per cluster above which new targets are refused, unless the policy file says otherwise; 0 means no limit")
 }
 
 func (s *limitSettings) options() limit.Options {
@@ -201,7 +201,7 @@ func (s *edgeSettings) openTLS(ctx context.Context, e *edge, log *zap.Logger) er
 	o := s.certOptions()
 	o.OnChange = func(err error) {
 		if err != nil {
-			log.Error("certificates not taken; those of before stay in use", zap.Error(err))
+			log.Error("certificate reload failed, keeping the previous certificates", zap.Error(err))
 			return
 		}
 		log.Info("certificates taken")
@@ -227,7 +227,7 @@ func (s *edgeSettings) openAccess(ctx context.Context, e *edge, log *zap.Logger,
 	}
 	files := watched.Options{OnChange: func(event watched.Event) {
 		if event.Err != nil {
-			log.Error("file not taken; what it said before stays in use", zap.Strings("files", event.Paths), zap.Error(event.Err))
+			log.Error("reload failed, keeping the previous contents", zap.Strings("files", event.Paths), zap.Error(event.Err))
 			return
 		}
 		log.Info("file taken", zap.Strings("files", event.Paths))

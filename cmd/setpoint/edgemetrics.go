@@ -21,22 +21,22 @@ type edgeCollector struct {
 }
 
 var (
-	certificateExpiry = prometheus.NewDesc("setpoint_certificate_expiry_timestamp_seconds", "When the server's certificate, or the first of the CAs of client certificates, expires.", []string{"certificate"}, nil)
-	crlNextUpdate     = prometheus.NewDesc("setpoint_crl_next_update_timestamp_seconds", "When the first of the revocation lists of client certificates is out of date.", nil, nil)
+	certificateExpiry = prometheus.NewDesc("setpoint_certificate_expiry_timestamp_seconds", "Unix time at which the server's certificate, or the first of the client CAs, expires.", []string{"certificate"}, nil)
+	crlNextUpdate     = prometheus.NewDesc("setpoint_crl_next_update_timestamp_seconds", "Unix time at which the first certificate revocation list becomes outdated.", nil, nil)
 
-	fileReloads     = prometheus.NewDesc("setpoint_file_reloads_total", "Changes of files that are read again, by whether what they say was taken.", []string{"file", "outcome"}, nil)
-	fileReloadTime  = prometheus.NewDesc("setpoint_file_last_reload_success_timestamp_seconds", "When what is in force of a file was taken.", []string{"file"}, nil)
-	fileReloadRight = prometheus.NewDesc("setpoint_file_last_reload_successful", "1 while nothing is wrong with a file, else 0: what it said before stays in force, and the log says what is wrong.", []string{"file"}, nil)
+	fileReloads     = prometheus.NewDesc("setpoint_file_reloads_total", "Reloads of changed files, by outcome.", []string{"file", "outcome"}, nil)
+	fileReloadTime  = prometheus.NewDesc("setpoint_file_last_reload_success_timestamp_seconds", "Unix time of the last successful reload.", []string{"file"}, nil)
+	fileReloadRight = prometheus.NewDesc("setpoint_file_last_reload_successful", "1 if the last reload succeeded, else 0: the previous contents stay in force and the log says why.", []string{"file"}, nil)
 
-	authFailures    = prometheus.NewDesc("setpoint_auth_failures_total", "Callers that were not authenticated, by the reason that the log has too.", []string{"reason"}, nil)
-	authTokens      = prometheus.NewDesc("setpoint_auth_tokens", "Tokens in the file of tokens, expired ones included.", nil, nil)
-	authHits        = prometheus.NewDesc("setpoint_auth_jwt_cache_hits_total", "JWTs that had been verified before.", nil, nil)
-	authMisses      = prometheus.NewDesc("setpoint_auth_jwt_cache_misses_total", "JWTs that had to be verified.", nil, nil)
-	authCached      = prometheus.NewDesc("setpoint_auth_jwt_cache_entries", "JWTs that are remembered.", nil, nil)
-	issuerFetches   = prometheus.NewDesc("setpoint_auth_issuer_fetches_total", "Times that an issuer was asked for its keys.", []string{"issuer"}, nil)
-	issuerFailures  = prometheus.NewDesc("setpoint_auth_issuer_fetch_failures_total", "Times that an issuer did not give its keys.", []string{"issuer"}, nil)
-	issuerFetchTime = prometheus.NewDesc("setpoint_auth_issuer_last_fetch_success_timestamp_seconds", "When an issuer last gave its keys; 0: not yet.", []string{"issuer"}, nil)
-	issuerKeys      = prometheus.NewDesc("setpoint_auth_issuer_keys", "Keys of an issuer that are known.", []string{"issuer"}, nil)
+	authFailures    = prometheus.NewDesc("setpoint_auth_failures_total", "Failed authentications, by reason.", []string{"reason"}, nil)
+	authTokens      = prometheus.NewDesc("setpoint_auth_tokens", "Entries of the tokens file, expired ones included.", nil, nil)
+	authHits        = prometheus.NewDesc("setpoint_auth_jwt_cache_hits_total", "JWTs found in the cache of verified ones.", nil, nil)
+	authMisses      = prometheus.NewDesc("setpoint_auth_jwt_cache_misses_total", "JWTs that were not in the cache of verified ones.", nil, nil)
+	authCached      = prometheus.NewDesc("setpoint_auth_jwt_cache_entries", "Verified JWTs in the cache.", nil, nil)
+	issuerFetches   = prometheus.NewDesc("setpoint_auth_issuer_fetches_total", "Fetches of an issuer's keys.", []string{"issuer"}, nil)
+	issuerFailures  = prometheus.NewDesc("setpoint_auth_issuer_fetch_failures_total", "Failed fetches of an issuer's keys.", []string{"issuer"}, nil)
+	issuerFetchTime = prometheus.NewDesc("setpoint_auth_issuer_last_fetch_success_timestamp_seconds", "Unix time of the last successful fetch of an issuer's keys; 0 before the first.", []string{"issuer"}, nil)
+	issuerKeys      = prometheus.NewDesc("setpoint_auth_issuer_keys", "Cached keys of an issuer.", []string{"issuer"}, nil)
 )
 
 // Describe implements prometheus.Collector.

@@ -46,8 +46,8 @@ SETPOINT_ADMIN_ADDRESS counts here as it does for whom it asks.`,
 		},
 	}
 	cmd.Flags().StringVar(&address, flag, address, "`host:port` that the server or agent has as its --admin-address")
-	cmd.Flags().BoolVar(&live, "live", live, "ask whether it lives, ready or not")
-	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "time to wait for an answer")
+	cmd.Flags().BoolVar(&live, "live", live, "check liveness instead of readiness")
+	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "timeout for the answer")
 	return cmd
 }
 

@@ -36,11 +36,11 @@ func defaultObserveSettings() observeSettings {
 
 func (s *observeSettings) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&s.AccessLog, "access-log", s.AccessLog, "`calls` that are logged at the level info: none, failed (up to 100 a second) or all; changes of a count and the server's own faults are logged in any case")
-	flags.BoolVar(&s.TargetMetrics, "target-metrics", s.TargetMetrics, "metrics of the replicas of each target")
-	flags.IntVar(&s.TargetMetricsLimit, "target-metrics-limit", s.TargetMetricsLimit, "most targets that have them; further ones are counted and left out")
+	flags.BoolVar(&s.TargetMetrics, "target-metrics", s.TargetMetrics, "export metrics per target: its current and desired replicas")
+	flags.IntVar(&s.TargetMetricsLimit, "target-metrics-limit", s.TargetMetricsLimit, "maximum targets with metrics of their own; further ones are only counted")
 	flags.StringVar(&s.OTLPEndpoint, "otlp-endpoint", s.OTLPEndpoint, "`host:port` or URL of the OpenTelemetry collector that takes traces, over gRPC; the variables OTEL_… count too. Empty: nothing is traced")
-	flags.BoolVar(&s.OTLPInsecure, "otlp-insecure", s.OTLPInsecure, "send traces in the clear")
-	flags.Float64Var(&s.TraceRatio, "trace-ratio", s.TraceRatio, "share of calls that are traced, from 0 to 1, of those whose caller has not decided (traceparent)")
+	flags.BoolVar(&s.OTLPInsecure, "otlp-insecure", s.OTLPInsecure, "send traces without TLS")
+	flags.Float64Var(&s.TraceRatio, "trace-ratio", s.TraceRatio, "share of calls traced, 0 to 1, where the caller's traceparent does not decide")
 }
 
 func (s *observeSettings) validate(refuse func(flag, format string, args ...any)) {

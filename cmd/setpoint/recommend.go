@@ -34,7 +34,7 @@ request's previousStatus.`,
 		Example: "  setpoint recommend -f request.yaml\n  setpoint recommend -f - -o json --server 127.0.0.1:9090 --target clusters/demo/namespaces/shop/targets/web < request.json",
 		Args:    cobra.NoArgs,
 	}
-	server := addServerFlags(cmd, "", "a server that answers (without one it is decided here)")
+	server := addServerFlags(cmd, "", "the server that decides (default: this process decides)")
 	cmd.Flags().StringVarP(&file, "file", "f", "", "`file` of the request, - for standard input (required)")
 	cmd.Flags().StringVar(&target, "target", "", "`name` of the target, in place of the request's: clusters/…/namespaces/…/targets/…")
 	cmd.Flags().VarP(output, "output", "o", "form of the answer: text, json or yaml")

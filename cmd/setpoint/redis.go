@@ -48,15 +48,15 @@ func (s *redisSettings) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&s.PasswordFile, "redis-password-file", s.PasswordFile, "`file` with the password for Redis, instead of one in the URL, where other users of the machine may see it")
 	flags.StringVar(&s.CA, "redis-tls-ca", s.CA, "`file` with the PEM certificates that sign Redis' own; none: the system's")
 	flags.StringVar(&s.Cert, "redis-tls-cert", s.Cert, "`file` with the PEM certificate to show to Redis")
-	flags.StringVar(&s.Key, "redis-tls-key", s.Key, "`file` with its key")
+	flags.StringVar(&s.Key, "redis-tls-key", s.Key, "PEM `file` of its key")
 	flags.StringVar(&s.KeyPrefix, "redis-key-prefix", s.KeyPrefix, "`prefix` of all keys in Redis")
-	flags.DurationVar(&s.Timeout, "redis-timeout", s.Timeout, "time for one attempt to reach Redis")
-	flags.IntVar(&s.MaxAttempts, "redis-max-attempts", s.MaxAttempts, "attempts for one operation on Redis that fails for reasons that may pass")
-	flags.IntVar(&s.PoolSize, "redis-pool-size", s.PoolSize, "most connections to each Redis node; 0: 10 per processor")
-	flags.IntVar(&s.WaitReplicas, "redis-wait-replicas", s.WaitReplicas, "replicas that must have a write before it is acknowledged (WAIT); not with a Cluster")
+	flags.DurationVar(&s.Timeout, "redis-timeout", s.Timeout, "timeout of one attempt to reach Redis")
+	flags.IntVar(&s.MaxAttempts, "redis-max-attempts", s.MaxAttempts, "attempts for one Redis operation that fails transiently")
+	flags.IntVar(&s.PoolSize, "redis-pool-size", s.PoolSize, "maximum connections to each Redis node; 0 means 10 per processor")
+	flags.IntVar(&s.WaitReplicas, "redis-wait-replicas", s.WaitReplicas, "replicas that must acknowledge each write (WAIT); not with a Cluster")
 	flags.DurationVar(&s.WaitTimeout, "redis-wait-timeout", s.WaitTimeout, "time to wait for them")
-	flags.IntVar(&s.BreakerFailures, "redis-breaker-failures", s.BreakerFailures, "failures in a row after which a Redis node is left alone for a while")
-	flags.DurationVar(&s.BreakerPause, "redis-breaker-pause", s.BreakerPause, "time for which it is")
+	flags.IntVar(&s.BreakerFailures, "redis-breaker-failures", s.BreakerFailures, "consecutive failures that open a Redis node's circuit breaker")
+	flags.DurationVar(&s.BreakerPause, "redis-breaker-pause", s.BreakerPause, "how long an open circuit breaker skips a failing Redis node")
 }
 
 // used reports whether there is to be a Redis.

@@ -91,13 +91,13 @@ scenario gets a target of its own there, which is deleted afterwards.`,
 		Args:    cobra.MinimumNArgs(1),
 		RunE:    c.run,
 	}
-	c.server = addServerFlags(cmd, "", "a server that answers (without one it is decided here)")
-	cmd.Flags().StringVar(&c.spec, "spec", "", "`file` of a HorizontalPodAutoscaler whose spec replaces the recorded ones; nothing is compared then")
-	cmd.Flags().BoolVar(&c.noCompare, "no-compare", false, "only decide and print: what the recordings expect is not looked at")
-	cmd.Flags().BoolVar(&c.strict, "strict", false, "exit with 1 also if a step or a scenario was skipped, so that all of a recording was compared")
+	c.server = addServerFlags(cmd, "", "the server that decides (default: this process decides)")
+	cmd.Flags().StringVar(&c.spec, "spec", "", "`file` of a HorizontalPodAutoscaler whose spec replaces the recorded ones; disables comparison")
+	cmd.Flags().BoolVar(&c.noCompare, "no-compare", false, "only decide and print; do not compare with what the recordings expect")
+	cmd.Flags().BoolVar(&c.strict, "strict", false, "exit with 1 also if a step or a scenario was skipped, so success means that everything was compared")
 	cmd.MarkFlagsMutuallyExclusive("no-compare", "strict")
 	cmd.MarkFlagsMutuallyExclusive("spec", "strict")
-	cmd.Flags().BoolVarP(&c.quiet, "quiet", "q", false, "print only steps that came out otherwise, and the summary")
+	cmd.Flags().BoolVarP(&c.quiet, "quiet", "q", false, "print only steps that differ, and the summary")
 	cmd.Flags().VarP(c.output, "output", "o", "form of the output: text or json (lines)")
 	return cmd
 }

@@ -14,7 +14,7 @@ func newRoot() *cobra.Command {
 		Long: `Setpoint answers how many replicas a workload should have now, and why, exactly
 as the Kubernetes HorizontalPodAutoscaler controller would.
 
-Exit codes: 0 all right; 1 it failed, or the answer is no; 2 the command line or
-the input is not right.`,
+Exit codes: 0 success; 1 failure, or a negative result (mismatch, not ready);
+2 invalid flags or input.`,
 	}, newServe(), newRecommend(), explaincmd.New(explainElsewhere), newReplay(), newTargets(), newToken(), newAgent(), newHealth(), cli.NewVersion(), newDocs())
 }

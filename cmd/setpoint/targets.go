@@ -48,7 +48,7 @@ func newTargets() *cobra.Command {
 		Args:    cli.UsageArgs(cobra.MaximumNArgs(1)),
 		RunE:    c.list,
 	}
-	list.Flags().IntVar(&c.maxTargets, "limit", 1000, "most targets to list; 0: no limit. Whether there are more is said on standard error")
+	list.Flags().IntVar(&c.maxTargets, "limit", 1000, "maximum targets to list; 0 means no limit. If some are left out, standard error says so")
 	decisions := &cobra.Command{
 		Use:   "decisions TARGET",
 		Short: "List the recent decisions on a target, newest first",

@@ -43,6 +43,6 @@ The policy file knows the caller as token:IDENTITY.`,
 		},
 	}
 	cmd.Flags().StringVar(&description, "description", "", "`text` to keep with the entry")
-	cmd.Flags().DurationVar(&lifetime, "lifetime", 0, "time until it expires; 0: it does not")
+	cmd.Flags().DurationVar(&lifetime, "lifetime", 0, "time until the token expires; 0 means never")
 	return cmd
 }

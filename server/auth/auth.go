@@ -48,7 +48,7 @@ type Options struct {
 	// Files says how the files are watched. Its OnChange is told of both.
 	Files watched.Options
 	// OnIssuer is told when an issuer's keys could not be fetched, and why, and when they
-	// could for the first time or again (nil). It must not block. Nil: nobody cares.
+	// could for the first time or again (nil). It must not block. Nil: not called.
 	OnIssuer func(issuer string, err error)
 }
 

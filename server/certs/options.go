@@ -59,7 +59,7 @@ type Options struct {
 	ExpiryWarning time.Duration
 	// OnChange is called when other files were loaded (nil), and when something gets
 	// wrong with them. OnExpiring is called when the own certificate expires soon, or has
-	// expired. They must not call the Source. Nil: nobody cares.
+	// expired. They must not call the Source. Nil: not called.
 	OnChange   func(error)
 	OnExpiring func(notAfter time.Time)
 	// Clock tells the time; nil means time.Now.

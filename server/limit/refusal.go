@@ -56,12 +56,12 @@ func (r Reason) String() string { return reasonNames[r] }
 
 var reasonMessages = [reasonCount]string{
 	GlobalInFlight:   "too many calls in flight; retry later",
-	Overload:         "the server has more to do than it can; retry later",
+	Overload:         "the server is overloaded; retry later",
 	IdentityInFlight: "this caller has too many calls in flight; wait for answers before asking on",
-	IdentityRate:     "this caller asks too often; retry later",
+	IdentityRate:     "rate limit exceeded for this caller; retry later",
 	IdentityStreams:  "this caller has too many open streams; use those it has",
-	Unfinished:       "too many messages have been begun and not sent to their end; send this one anew, without pauses",
-	Unread:           "this connection has many answers that were not read; read them before asking on",
+	Unfinished:       "too many incomplete requests; resend this one without pausing",
+	Unread:           "too many answers of this connection are unread; read them before sending more",
 	ExemptCalls:      "this connection has too many open health checks and reflections; use those it has",
 	Streams:          "too many open streams; retry later",
 	ClusterTargets:   "as many targets are kept of this cluster as may be; delete some, or wait until some expire",

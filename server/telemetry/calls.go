@@ -70,27 +70,27 @@ type Method struct {
 func NewCalls(methods ...MethodInfo) *Calls {
 	c := &Calls{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "setpoint_requests_total", Help: "Calls answered over gRPC and REST, streams when they end. Not those that were refused before their method was known.",
+			Name: "setpoint_requests_total", Help: "Calls answered over gRPC and REST, streams when they end; calls refused before their method was known are not included.",
 		}, []string{"method", "code"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "setpoint_request_duration_seconds", Help: "Time of calls in the server. Streams are not among them.",
+			Name: "setpoint_request_duration_seconds", Help: "Duration of unary calls in the server.",
 			Buckets: durations,
 		}, []string{"method"}),
 		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "setpoint_requests_in_flight", Help: "Calls that are not answered yet. Streams are not among them.",
+			Name: "setpoint_requests_in_flight", Help: "Unary calls in flight.",
 		}, []string{"method"}),
 		streams: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "setpoint_streams_open", Help: "Streams that are open.",
+			Name: "setpoint_streams_open", Help: "Open streams.",
 		}, []string{"method"}),
 		messages: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "setpoint_stream_messages_total", Help: "Messages on streams, received and sent.",
+			Name: "setpoint_stream_messages_total", Help: "Stream messages, by direction.",
 		}, []string{"method", "direction"}),
 		messageSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "setpoint_stream_message_duration_seconds", Help: "Time from reading a request of StreamRecommend to its answer.",
+			Name: "setpoint_stream_message_duration_seconds", Help: "Time from reading a StreamRecommend request to its answer.",
 			Buckets: durations,
 		}),
 		rest: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "setpoint_rest_requests_total", Help: "REST calls answered, by the class of the HTTP code. Those that became RPCs are among setpoint_requests_total too.",
+			Name: "setpoint_rest_requests_total", Help: "REST calls answered, by HTTP status class; those that reached an RPC are also in setpoint_requests_total.",
 		}, []string{"code"}),
 		methods: make(map[string]*Method, len(methods)),
 	}

@@ -100,27 +100,27 @@ type Decisions struct {
 // NewDecisions returns counters that are all 0.
 func NewDecisions() *Decisions {
 	d := &Decisions{}
-	d.counters("setpoint_recommendations_total", "Recommendations asked for, alone, in a batch or on a stream, by how they were answered.",
+	d.counters("setpoint_recommendations_total", "Recommendations requested (unary, in batches, on streams), by outcome.",
 		"outcome", outcomes[:], d.outcomes[:])
 	errors := make([]string, 0, lastCode)
 	for code := codes.OK + 1; code <= lastCode; code++ {
 		errors = append(errors, code.String())
 	}
-	d.counters("setpoint_recommendation_errors_total", "Recommendations that could not be given, by the code of their status; what refuses a whole call is not among them.",
+	d.counters("setpoint_recommendation_errors_total", "Recommendations that failed, by status code; refused calls are not included.",
 		"code", errors, d.errors[1:])
-	d.counters("setpoint_decisions_total", "Decisions recorded, by whether they change the count.",
+	d.counters("setpoint_decisions_total", "Recorded decisions, by action.",
 		"action", actions[:], d.actions[:])
-	d.counters("setpoint_decision_paths_total", "Decisions recorded, by the way they took through the controller.",
+	d.counters("setpoint_decision_paths_total", "Recorded decisions, by their path through the controller.",
 		"path", paths[:], d.paths[:])
-	d.counters("setpoint_decisions_limited_total", "Decisions recorded whose count a policy or a bound limited, by the reason of ScalingLimited.",
+	d.counters("setpoint_decisions_limited_total", "Recorded decisions limited by a policy or bound, by ScalingLimited's reason.",
 		"reason", limits[:], d.limits[:])
-	d.counters("setpoint_decisions_held_total", "Decisions recorded that what was decided before held back, by the reason of AbleToScale.",
+	d.counters("setpoint_decisions_held_total", "Recorded decisions that stabilization or a delay held back, by AbleToScale's reason.",
 		"reason", holds[:], d.holds[:])
-	d.counters("setpoint_metric_failures_total", "Metrics that could not be computed in decisions recorded, by their type.",
+	d.counters("setpoint_metric_failures_total", "Metrics that recorded decisions could not compute, by type.",
 		"type", failures[:], d.failures[:])
 	d.historyLimited = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "setpoint_decisions_history_limited_total",
-		Help: "Decisions recorded that may hold the count longer than the Kubernetes controller would, because the target has more history than --history-limit.",
+		Help: "Recorded decisions that may hold the count longer than Kubernetes would, because the history exceeds --history-limit.",
 	})
 	d.vectors = append(d.vectors, d.historyLimited)
 	return d

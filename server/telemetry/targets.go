@@ -43,7 +43,7 @@ func NewTargets(limit int, now func() time.Time) *Targets {
 		limit: limit, now: now, entries: make(map[store.Key]*list.Element), order: list.New(),
 		dropped: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "setpoint_target_metrics_dropped_total",
-			Help: "Decisions of targets that have no series of their own because there are too many targets.",
+			Help: "Decisions of targets beyond --target-metrics-limit.",
 		}),
 	}
 }
@@ -101,9 +101,9 @@ func (t *Targets) Collectors() []prometheus.Collector {
 
 var (
 	targetLabels  = []string{"cluster", "namespace", "target"}
-	targetCurrent = prometheus.NewDesc("setpoint_target_current_replicas", "Replicas that the target had at its last decision of this instance (--target-metrics).", targetLabels, nil)
-	targetDesired = prometheus.NewDesc("setpoint_target_desired_replicas", "Replicas that the last decision of this instance asked for (--target-metrics).", targetLabels, nil)
-	targetDecided = prometheus.NewDesc("setpoint_target_last_decision_timestamp_seconds", "When that was: of several instances the latest is right (--target-metrics).", targetLabels, nil)
+	targetCurrent = prometheus.NewDesc("setpoint_target_current_replicas", "The target's replicas at this instance's last decision (--target-metrics).", targetLabels, nil)
+	targetDesired = prometheus.NewDesc("setpoint_target_desired_replicas", "Desired replicas of this instance's last decision (--target-metrics).", targetLabels, nil)
+	targetDecided = prometheus.NewDesc("setpoint_target_last_decision_timestamp_seconds", "Unix time of this instance's last decision for the target; of several instances trust the newest (--target-metrics).", targetLabels, nil)
 )
 
 // targetCollector makes metrics of what Targets holds.

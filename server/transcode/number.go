@@ -80,7 +80,7 @@ func (c *cursor) run(i int) int {
 	return i
 }
 
-// float reads a number, or one of the words that stand for what is no number.
+// float reads a number, or one of the strings "NaN", "Infinity", "-Infinity".
 func (c *cursor) float(i int) (n float64, after int) {
 	if c.at(i) == '"' {
 		return c.word(i)

@@ -69,7 +69,7 @@ type Options struct {
 	BreakerFailures int
 	BreakerPause    time.Duration
 	// OnBreaker is called when the breaker of a node opens, and when the node is back
-	// and it closes. It must not block. Nil: nobody cares.
+	// and it closes. It must not block. Nil: not called.
 	OnBreaker func(node string, open bool)
 }
 

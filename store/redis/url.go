@@ -89,7 +89,7 @@ func (o *Options) parseUser(userinfo string) error {
 	o.Username, errUser = url.PathUnescape(user)
 	o.Password, errPassword = url.PathUnescape(password)
 	if errUser != nil || errPassword != nil {
-		return errors.New("user or password: a percent sign that encodes nothing")
+		return errors.New("user or password: invalid percent-encoding")
 	}
 	return nil
 }

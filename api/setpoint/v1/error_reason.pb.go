@@ -30,9 +30,9 @@ const (
 	ErrorReason_ERROR_REASON_UNSPECIFIED ErrorReason = 0
 	// INVALID_ARGUMENT: the request broke rules, all listed in BadRequest.
 	ErrorReason_ERROR_REASON_INVALID_REQUEST ErrorReason = 1
-	// NOT_FOUND: nothing is kept of the target. Metadata: "target".
+	// NOT_FOUND: there is no history of the target. Metadata: "target".
 	ErrorReason_ERROR_REASON_TARGET_NOT_FOUND ErrorReason = 2
-	// NOT_FOUND: the target has no such recommendation, or no longer. Metadata:
+	// NOT_FOUND: the recommendation is unknown or expired. Metadata:
 	// "target", "recommendationId".
 	ErrorReason_ERROR_REASON_RECOMMENDATION_NOT_FOUND ErrorReason = 3
 	// ABORTED: others changed the target more often than the server retries.

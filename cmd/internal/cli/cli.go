@@ -20,7 +20,7 @@ import (
 // Exit codes.
 const (
 	ExitFailed = 1 // it went wrong, or the answer is no
-	ExitUsage  = 2 // the command line or the input is not right
+	ExitUsage  = 2 // invalid flags or input
 )
 
 // Main runs a program's command until it ends or is told to, and ends the process.

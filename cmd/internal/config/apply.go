@@ -12,7 +12,7 @@ const fileFlag = "config"
 // AddFlag adds the flag --config, which names the config file. Without it Apply
 // reads no file.
 func AddFlag(flags *pflag.FlagSet) {
-	flags.String(fileFlag, "", "config `file` (YAML or JSON) with flag names as keys; the command line and the environment come before it")
+	flags.String(fileFlag, "", "config `file` (YAML or JSON) with flag names as keys; command line and environment take precedence")
 }
 
 // checkFlag is the flag that looks at the settings only.
@@ -21,7 +21,7 @@ const checkFlag = "check"
 // AddCheck adds the flag --check, which is no setting: it can be given on the command
 // line only.
 func AddCheck(flags *pflag.FlagSet, check *bool) {
-	flags.BoolVar(check, checkFlag, false, "look at the settings and the files they name, print the settings with secrets masked, and serve nothing")
+	flags.BoolVar(check, checkFlag, false, "check the settings and the files they name, print them with secrets masked, and exit")
 }
 
 // Apply sets the flags that were not given on the command line, which must have

@@ -12,7 +12,7 @@ import (
 func TestDescribe(t *testing.T) {
 	want := []config.Setting{
 		{"--backoffs", "SETPOINT_BACKOFFS", "backoffs", `[1s, 1h30m]`, "backoffs"},
-		{"--config", "SETPOINT_CONFIG", "", `""`, "config file (YAML or JSON) with flag names as keys; the command line and the environment come before it"},
+		{"--config", "SETPOINT_CONFIG", "", `""`, "config file (YAML or JSON) with flag names as keys; command line and environment take precedence"},
 		{"--cors-origins", "SETPOINT_CORS_ORIGINS", "cors-origins", `["a", "b,c"]`, "origins that may call"},
 		{"--explain", "SETPOINT_EXPLAIN", "explain", `false`, "explain always"},
 		{"--grpc-address", "SETPOINT_GRPC_ADDRESS", "grpc-address", `":9090"`, "address to serve gRPC on"},

@@ -47,9 +47,9 @@ type Live struct {
 
 func (l *Live) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&l.Reference, "live", "", "`autoscaler` to read from the cluster: hpa/NAME, or asr/NAME (also autoscaler/NAME) for one of setpoint's own")
-	flags.StringVar(&l.Kubeconfig, "kubeconfig", "", "`file` that leads to the cluster; empty: $KUBECONFIG or ~/.kube/config")
-	flags.StringVar(&l.Context, "context", "", "`context` of that file; empty: its current one")
-	flags.StringVar(&l.Save, "save", "", "`file` to write what was read to, for --dump")
+	flags.StringVar(&l.Kubeconfig, "kubeconfig", "", "kubeconfig `file`; empty means $KUBECONFIG or ~/.kube/config")
+	flags.StringVar(&l.Context, "context", "", "kubeconfig `context`; empty means the current one")
+	flags.StringVar(&l.Save, "save", "", "`file` to save what was read to, for --dump")
 }
 
 // FromLive makes the request from the cluster.
@@ -102,11 +102,11 @@ policies hold back can be more than is shown.`,
 	for _, f := range partFlags {
 		c.files[f.part] = flags.StringArray(f.flag, nil, "`file` with "+f.what+"; repeatable, - for standard input")
 	}
-	flags.StringArrayVar(&c.dump, "dump", nil, "`file` that holds them all, as a List or several documents; repeatable")
+	flags.StringArrayVar(&c.dump, "dump", nil, "`file` that holds all of these, as a List or several documents; repeatable")
 	flags.StringVar(&c.name, "name", "", "`[namespace/]name` of the autoscaler, where there are several")
 	flags.StringVarP(&c.namespace, "namespace", "n", "", "`namespace` of autoscalers that name none")
 	flags.StringVar(&c.at, "at", "", "`instant` to decide for, RFC 3339, in place of the newest sample's")
-	flags.BoolVar(&c.allPods, "all-pods", false, "list all pods, not only those that did not simply count")
+	flags.BoolVar(&c.allPods, "all-pods", false, "list all pods, not only the unusual ones")
 	flags.VarP(c.output, "output", "o", "form of the explanation: text, json or yaml")
 	c.live.bind(flags)
 	c.options.bind(flags)

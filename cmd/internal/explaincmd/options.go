@@ -40,8 +40,8 @@ func (o *Options) bind(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.cpuPeriod, "cpu-initialization-period", s.CPUInitializationPeriod, "the controller's cpu initialization period")
 	flags.DurationVar(&o.readiness, "initial-readiness-delay", s.InitialReadinessDelay, "the controller's initial readiness delay")
 	flags.DurationVar(&o.downscale, "downscale-stabilization", s.DownscaleStabilization, "the controller's downscale stabilization window")
-	flags.DurationVar(&o.upDelay, "upscale-delay", s.UpscaleDelay, "time without a change upwards after one of either direction (profiles cooldown and design-2015)")
-	flags.DurationVar(&o.downDelay, "downscale-delay", s.DownscaleDelay, "time without a change downwards after one of either direction (profiles cooldown and design-2015)")
+	flags.DurationVar(&o.upDelay, "upscale-delay", s.UpscaleDelay, "minimum time between any change and a scale-up (profiles cooldown and design-2015)")
+	flags.DurationVar(&o.downDelay, "downscale-delay", s.DownscaleDelay, "minimum time between any change and a scale-down (profiles cooldown and design-2015)")
 	flags.BoolVar(&o.scaleToZero, "scale-to-zero", s.ScaleToZero, "the controller's HPAScaleToZero feature is on (v1.37: on unless this says otherwise)")
 }
 

@@ -47,7 +47,7 @@ type Options struct {
 	// MaxBytes bounds each file. Zero: DefaultMaxBytes.
 	MaxBytes int
 	// OnChange is told of every change after Open, in Run's or Reload's goroutine and
-	// never twice at a time. Nil: nobody cares.
+	// never twice at a time. Nil: not called.
 	OnChange func(Event)
 }
 

@@ -209,7 +209,7 @@ func TestThePolicyFollowsItsFile(t *testing.T) {
 
 	f.write("policy.yaml", []byte("grants:\n  - {identities: [\"token:red\"], clusters: [\"*\"], verbs: [recommend, dance]}\n"))
 	eventually(t, revokedWithin, "a line about the mistake", func() error {
-		if !p.logged(`"level":"error"`, "file not taken", "grants[0].verbs[1]", "policy.yaml:2") {
+		if !p.logged(`"level":"error"`, "reload failed, keeping the previous contents", "grants[0].verbs[1]", "policy.yaml:2") {
 			return errors.New("not logged")
 		}
 		return nil
@@ -269,7 +269,7 @@ func TestTheCertificateFollowsItsFiles(t *testing.T) {
 	goesOn()
 	f.write("tls.key", first.key)
 	eventually(t, certificatesWithin, "a line about files that do not fit", func() error {
-		if !p.logged(`"level":"error"`, "certificates not taken", "private key does not match") {
+		if !p.logged(`"level":"error"`, "certificate reload failed", "private key does not match") {
 			return errors.New("not logged")
 		}
 		return nil
