@@ -62,6 +62,47 @@ func indexed(t *testing.T, c *goredis.Client, prefix string) (n int64) {
 	return n
 }
 
+// Records and logs are gone some time after they were written, and not before.
+func TestRecordsExpireByThemselves(t *testing.T) {
+	t.Parallel()
+	const ttl = 2 * time.Second
+	s := open(t, redistest.Shared(t).URL(), redistest.Prefix(t), func(o *redis.Options) { o.TTL = ttl })
+	swap := numbered(0, 1)[0]
+	for what, wrote := range map[string]struct {
+		write   func() error
+		missing func() (bool, error)
+	}{
+		"record": {
+			func() error { _, err := s.CompareAndSwap(t.Context(), swap); return err },
+			func() (bool, error) { r, err := s.Load(t.Context(), swap.Key); return !r.Exists(), err },
+		},
+		"log": {
+			func() error {
+				return s.AppendLog(t.Context(), []store.LogEntry{{Key: swap.Key, Value: []byte("entry")}})
+			},
+			func() (bool, error) {
+				values, _, err := s.ReadLog(t.Context(), swap.Key, "", 1)
+				return len(values) == 0, err
+			},
+		},
+	} {
+		began := time.Now()
+		if err := wrote.write(); err != nil {
+			t.Fatal(err)
+		}
+		for gone := false; !gone; time.Sleep(5 * time.Millisecond) {
+			var err error
+			if gone, err = wrote.missing(); err != nil {
+				t.Fatal(err)
+			}
+			// Redis counts in milliseconds.
+			if took := time.Since(began); gone && took < ttl-time.Millisecond || !gone && took > unhurried {
+				t.Fatalf("%s: gone after %s: %t, want it to expire after %s", what, took, gone, ttl)
+			}
+		}
+	}
+}
+
 // Nobody has to list anything: new keys pay for finding those that have expired.
 func TestExpiredKeysLeaveTheIndexAsNewOnesCome(t *testing.T) {
 	t.Parallel()
@@ -81,7 +122,7 @@ func TestExpiredKeysLeaveTheIndexAsNewOnesCome(t *testing.T) {
 		t.Fatalf("%d entries before, want %d", n, old)
 	}
 	s := open(t, server.URL(), prefix, expiring)
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for from := old; ; from += fresh {
 		create(t, s, numbered(from, from+fresh))
 		for range 20 {
@@ -172,18 +213,16 @@ func TestACallerThatGivesUpIsAlone(t *testing.T) {
 // With WaitReplicas a write counts once so many replicas have it.
 func TestWritesWaitForReplicas(t *testing.T) {
 	t.Parallel()
-	sentinel := redistest.StartSentinel(t, 1, 1, redistest.Config{})
-	patient := func(replicas int) func(*redis.Options) {
-		return func(o *redis.Options) {
-			o.WaitReplicas, o.WaitTimeout, o.MaxAttempts = replicas, 100*time.Millisecond, 1
-		}
+	sentinel := redistest.StartSentinel(t, 1, 1, redistest.Config{Calm: true})
+	waiting := func(replicas int, timeout time.Duration) func(*redis.Options) {
+		return func(o *redis.Options) { o.WaitReplicas, o.WaitTimeout, o.MaxAttempts = replicas, timeout, 1 }
 	}
-	enough := open(t, sentinel.URL(), redistest.Prefix(t), patient(1))
+	enough := open(t, sentinel.URL(), redistest.Prefix(t), waiting(1, unhurried/2))
 	create(t, enough, numbered(0, 10))
 	if _, err := enough.CompareAndSwap(t.Context(), numbered(10, 11)[0]); err != nil {
 		t.Error(err)
 	}
-	tooMany := open(t, sentinel.URL(), redistest.Prefix(t), patient(2))
+	tooMany := open(t, sentinel.URL(), redistest.Prefix(t), waiting(2, 100*time.Millisecond))
 	if _, err := tooMany.CompareAndSwap(t.Context(), numbered(0, 1)[0]); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("with a replica too few: %v, want ErrUnavailable", err)
 	}

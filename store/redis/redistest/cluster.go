@@ -25,8 +25,7 @@ type Cluster struct {
 // StartCluster starts a cluster in which the masters have equal shares of the
 // slots and replicas that are in step. It takes the 2 s that Redis has a new
 // master wait. A master that is away for a second is failed over if masters
-// enough are left, which a directive "cluster-node-timeout MILLISECONDS" in cfg
-// changes.
+// enough are left, unless cfg is Calm.
 func StartCluster(t testing.TB, masters, replicasPerMaster int, cfg Config) *Cluster {
 	t.Helper()
 	Require(t)
@@ -35,6 +34,23 @@ func StartCluster(t testing.TB, masters, replicasPerMaster int, cfg Config) *Clu
 		t.Fatal(err)
 	}
 	return &Cluster{t: t, servers: each(t, instances, own)}
+}
+
+// hastyNodeTimeout is how long a master may be away that is not of a calm Config.
+const hastyNodeTimeout = time.Second
+
+// Hasten has a master that is away for a second failed over from now on, whatever the
+// Config said.
+func (c *Cluster) Hasten() {
+	c.t.Helper()
+	for _, s := range c.servers {
+		client := redis.NewClient(s.in.options())
+		err := client.ConfigSet(c.t.Context(), "cluster-node-timeout", fmt.Sprint(hastyNodeTimeout.Milliseconds())).Err()
+		_ = client.Close()
+		if err != nil {
+			c.t.Fatal(err)
+		}
+	}
 }
 
 // Addrs returns the addresses of all servers, host and port each.
@@ -99,6 +115,9 @@ func (c *Cluster) options() *redis.ClusterOptions {
 		Password:      node.Password,
 		TLSConfig:     node.TLSConfig,
 		DialerRetries: node.DialerRetries,
+		DialTimeout:   node.DialTimeout,
+		ReadTimeout:   node.ReadTimeout,
+		WriteTimeout:  node.WriteTimeout,
 		// Left to itself a client stays for a minute with a master that is gone.
 		ClusterStateReloadInterval: 100 * time.Millisecond,
 		ContextTimeoutEnabled:      true,
@@ -116,9 +135,13 @@ type node struct {
 // formCluster starts the masters and then the replicas of the first, the second and
 // so on.
 func formCluster(masters, replicasPerMaster int, cfg Config) ([]*instance, error) {
+	away := hastyNodeTimeout
+	if cfg.Calm {
+		away = calmAfter
+	}
 	specs := make([]spec, masters*(1+replicasPerMaster))
 	for i := range specs {
-		specs[i] = spec{Config: cfg, cluster: true, lines: []string{"cluster-node-timeout 1000"}}
+		specs[i] = spec{Config: cfg, cluster: true, lines: []string{fmt.Sprint("cluster-node-timeout ", away.Milliseconds())}}
 	}
 	instances, err := startAll(specs)
 	if err != nil {

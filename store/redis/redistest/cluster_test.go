@@ -12,8 +12,8 @@ import (
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	for name, cfg := range map[string]Config{
-		"Plain":   {},
-		"Secured": {Password: "secret", TLS: NewTLS(t)},
+		"Plain":   {Calm: true},
+		"Secured": {Password: "secret", TLS: NewTLS(t), Calm: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -67,6 +67,7 @@ func checkFailover(t *testing.T, c *Cluster) {
 	client := c.Client(t)
 	set(t, client, "key", "value")
 	killed := c.MasterForKey("key")
+	c.Hasten()
 	began := time.Now()
 	killed.Kill()
 	if masters := c.Masters(); len(masters) != 2 || slices.Contains(masters, killed) {

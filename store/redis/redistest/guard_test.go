@@ -27,7 +27,7 @@ func TestChild(t *testing.T) {
 	}
 	paused := Start(t, Config{})
 	paused.Pause()
-	sentinel := StartSentinel(t, 1, 1, Config{Directives: []string{"appendonly yes"}})
+	sentinel := StartSentinel(t, 1, 1, Config{Directives: []string{"appendonly yes"}, Calm: true})
 	servers := []*Server{Shared(t), paused}
 	servers = append(servers, sentinel.Servers()...)
 	servers = append(servers, sentinel.Sentinels()...)

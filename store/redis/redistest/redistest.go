@@ -62,8 +62,7 @@ var (
 		return newInstance(spec{})
 	})
 	sharedCluster = sync.OnceValues(func() ([]*instance, error) {
-		// Nothing is to fail over, and a busy machine must not look like a failure.
-		return formCluster(3, 0, Config{Directives: []string{"cluster-node-timeout 15000"}})
+		return formCluster(3, 0, Config{Calm: true})
 	})
 )
 

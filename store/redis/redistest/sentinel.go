@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -23,7 +24,8 @@ type Sentinel struct {
 }
 
 // StartSentinel starts a master, replicas and sentinels that all know each other.
-// They make a replica the master when the master was away for about a second.
+// They make a replica the master when the master was away for about a second, unless cfg
+// is Calm.
 func StartSentinel(t testing.TB, replicas, sentinels int, cfg Config) *Sentinel {
 	t.Helper()
 	Require(t)
@@ -142,16 +144,17 @@ func awaitLink(in *instance) error {
 
 // startSentinels starts sentinels that know each other and the replicas.
 func startSentinels(master *instance, replicas, sentinels int, cfg Config) ([]*instance, error) {
+	away := hastyDownAfter
+	if cfg.Calm {
+		away = func(int) time.Duration { return calmAfter }
+	}
 	specs := make([]spec, sentinels)
 	for i := range specs {
 		specs[i] = spec{Config: cfg, sentinel: true, lines: []string{
 			fmt.Sprintf("sentinel monitor %s %s %d %d", MasterName, host, master.port, sentinels/2+1),
 			"sentinel auth-user " + MasterName + " " + adminUser,
 			"sentinel auth-pass " + MasterName + " " + adminPassword,
-			// One after the other they find that the master is down, and the one that
-			// makes it a quorum is alone in asking for votes: candidates at the same
-			// time split them, which costs seconds.
-			fmt.Sprintf("sentinel down-after-milliseconds %s %d", MasterName, 700+300*i),
+			fmt.Sprintf("sentinel down-after-milliseconds %s %d", MasterName, away(i).Milliseconds()),
 			"sentinel failover-timeout " + MasterName + " 1000",
 		}}
 	}
@@ -173,6 +176,27 @@ func startSentinels(master *instance, replicas, sentinels int, cfg Config) ([]*i
 		}
 	}
 	return instances, nil
+}
+
+// hastyDownAfter is after how long sentinel i takes the master for gone that is not of a
+// calm Config.
+//
+// One after the other they find that the master is down, and the one that makes it a quorum
+// is alone in asking for votes: candidates at the same time split them, which costs seconds.
+func hastyDownAfter(i int) time.Duration { return time.Duration(700+300*i) * time.Millisecond }
+
+// Hasten has the sentinels take a master for gone after about a second from now on, whatever
+// the Config said.
+func (s *Sentinel) Hasten() {
+	s.t.Helper()
+	for i, sentinel := range s.sentinels {
+		client := redis.NewClient(sentinel.in.options())
+		err := client.Do(s.t.Context(), "SENTINEL", "SET", MasterName, "down-after-milliseconds", hastyDownAfter(i).Milliseconds()).Err()
+		_ = client.Close()
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
 }
 
 // hasten has a sentinel look and tell more often than every few seconds. It

@@ -13,8 +13,8 @@ import (
 func TestSentinelPromotesAReplica(t *testing.T) {
 	t.Parallel()
 	for name, cfg := range map[string]Config{
-		"Plain":   {},
-		"Secured": {Password: "secret", SentinelPassword: "another", TLS: NewTLS(t)},
+		"Plain":   {Calm: true},
+		"Secured": {Password: "secret", SentinelPassword: "another", TLS: NewTLS(t), Calm: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -26,10 +26,11 @@ func TestSentinelPromotesAReplica(t *testing.T) {
 			}
 			client := failoverClient(t, s, cfg)
 			set(t, client, "key", "value")
-			if n, err := client.Wait(t.Context(), 2, 5*time.Second).Result(); err != nil || n != 2 {
+			if n, err := client.Wait(t.Context(), 2, startTimeout).Result(); err != nil || n != 2 {
 				t.Fatalf("%d replicas have the key, %v", n, err)
 			}
 
+			s.Hasten()
 			began = time.Now()
 			killed := s.KillMaster()
 			for client.Set(t.Context(), "key", "second value", 0).Err() != nil {
@@ -69,7 +70,7 @@ func failoverClient(t *testing.T, s *Sentinel, cfg Config) *redis.Client {
 
 func TestSentinelURL(t *testing.T) {
 	t.Parallel()
-	s := StartSentinel(t, 1, 1, Config{Password: "secret"})
+	s := StartSentinel(t, 1, 1, Config{Password: "secret", Calm: true})
 	if want := fmt.Sprintf("redis://:secret@%s?master=%s", s.Addrs()[0], MasterName); s.URL() != want {
 		t.Errorf("URL %s, want %s", s.URL(), want)
 	}

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -24,7 +25,14 @@ type Config struct {
 	SentinelPassword string
 	// TLS closes the plain port. All servers use the same files.
 	TLS *TLS
+	// Calm has a Cluster or Sentinel take a server for gone only after a minute, not
+	// after a second: a busy machine must not look like a failure where nothing is to
+	// fail over, or not yet; see Hasten.
+	Calm bool
 }
+
+// calmAfter is how long a server of a calm Config may stand still.
+const calmAfter = time.Minute
 
 // Server is one Redis server. Its address and its files stay the same while it
 // comes and goes.
