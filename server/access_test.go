@@ -126,7 +126,7 @@ func (r rpc) call(ctx context.Context, t *testing.T, s *service, target string) 
 		}
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	stream, err := s.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, r.full)
 	if err != nil {

@@ -123,7 +123,7 @@ func (l *decisionLog) flush(ctx context.Context) error {
 	}
 	select {
 	case <-done:
-		return nil
+		return ctx.Err() // both may have come: for a caller who has gone nothing is done
 	case <-ctx.Done():
 		return ctx.Err()
 	}

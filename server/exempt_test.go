@@ -113,7 +113,7 @@ func TestConnectionsMakeWay(t *testing.T) {
 	}
 	s.ask(t, http.MethodGet, "/readyz", nil).expect(t, http.StatusOK)
 	s.recommend(t, webRequest(t))
-	_ = held[0].SetReadDeadline(time.Now().Add(20 * time.Second))
+	_ = held[0].SetReadDeadline(time.Now().Add(5 * time.Minute))
 	if _, err := held[0].Read(make([]byte, 100)); err == nil {
 		// gRPC says its settings first.
 		_, err = held[0].Read(make([]byte, 100))

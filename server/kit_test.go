@@ -81,7 +81,9 @@ func start(tb testing.TB, changes ...func(*setup)) *service {
 	su := &setup{options: server.DefaultOptions(), store: &faultyStore{Store: s.memory}, log: s.memory}
 	su.options.AllowEvaluationTime = true
 	su.options.Clock = s.clock.Now
-	su.options.Limits.Shedding.Off = true // the machine of a test may be busy
+	// The machine of a test may be busy, or stand still for seconds.
+	su.options.Limits.Shedding.Off = true
+	su.options.RequestTimeout, su.options.DrainTimeout = 10*time.Minute, 10*time.Minute
 	for _, change := range changes {
 		change(su)
 	}

@@ -36,7 +36,7 @@ func (s *service) withheldBody(tb testing.TB, announced int, begin, token string
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(5 * time.Minute))
 	if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", recommendPath(web), token, announced, begin); err != nil {
 		tb.Fatal(err)
 	}
@@ -46,13 +46,21 @@ func (s *service) withheldBody(tb testing.TB, announced int, begin, token string
 // Callers that withhold their messages take no place from those that send theirs.
 func TestWithheldMessagesTakeNoPlace(t *testing.T) {
 	t.Parallel()
-	s := start(t, func(su *setup) { su.options.Limits.InFlight = 2 })
-	for range 4 {
+	s, r := measured(t, func(su *setup) { su.options.Limits.InFlight = 2 })
+	const withheld = 12
+	for range withheld / 3 {
 		s.withheld(t.Context(), t, setpointv1.RecommendationService_Recommend_FullMethodName)
 		s.withheld(t.Context(), t, setpointv1.TargetService_GetTarget_FullMethodName)
 		s.withheldBody(t, 1000, "{", "")
 	}
-	time.Sleep(50 * time.Millisecond) // so that they are there; more would show no less
+	// A call has a place until it is found to wait: some of them may be refused meanwhile.
+	eventually(t, func() bool {
+		now := read(t, r)
+		return now["calls_waiting"]+now["calls_refused_total{limit=global_in_flight}"] == withheld && now["calls_in_flight"] == 0
+	})
+	if read(t, r)["calls_waiting"] == 0 {
+		t.Fatal("none waits for its message")
+	}
 	for range 5 {
 		if _, err := s.recommendations.Recommend(t.Context(), queue(web, 3, 50)); err != nil {
 			t.Fatalf("over gRPC: %v", err)
@@ -103,7 +111,7 @@ func TestWithheldGiantsMakeWay(t *testing.T) {
 		}
 	}
 	refused := 0
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for refused < 2 && time.Now().Before(deadline) {
 		refused = 0
 		for _, conn := range all {

@@ -24,7 +24,7 @@ func onRedis(t *testing.T) func() store.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	options.Timeout = 5 * time.Second // other tests may keep the processors busy
+	options.Timeout = time.Minute // other tests may keep the processors busy
 	return func() store.Store {
 		engine, err := redis.New(options)
 		if err != nil {

@@ -278,7 +278,7 @@ func askStream(t *testing.T, stream setpointv1.RecommendationService_StreamRecom
 
 func openStream(t *testing.T, s *service, token string) setpointv1.RecommendationService_StreamRecommendClient {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(as(t.Context(), token), 20*time.Second)
+	ctx, cancel := context.WithTimeout(as(t.Context(), token), 5*time.Minute)
 	t.Cleanup(cancel)
 	stream, err := s.recommendations.StreamRecommend(ctx)
 	if err != nil {

@@ -32,7 +32,7 @@ func TestCAFilesAreWatched(t *testing.T) {
 	wantName(t, a, bearer(k.sign(t, i.claims())), "oidc:alice")
 	until := func(what string, done func() bool) {
 		t.Helper()
-		ctx, cancel := contextUntil(t, 10*time.Second)
+		ctx, cancel := contextUntil(t, 2*time.Minute)
 		defer cancel()
 		tick := time.NewTicker(time.Millisecond)
 		defer tick.Stop()
