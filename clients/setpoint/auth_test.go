@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -135,12 +133,6 @@ func TestWhoCallsIsToldToRealServers(t *testing.T) {
 	}
 }
 
-// unhurried is reconnecting, with time for handshakes on a busy machine.
-var unhurried = setpoint.WithDialOptions(grpc.WithConnectParams(grpc.ConnectParams{
-	Backoff:           backoff.Config{BaseDelay: 10 * ms, Multiplier: 1.5, Jitter: 0.2, MaxDelay: 50 * ms},
-	MinConnectTimeout: 30 * time.Second,
-}))
-
 // Servers come and go under callers whose credentials are looked at: nobody notices, and
 // nothing counts twice.
 func TestRetriesWithCredentialsLoseAndDoubleNothing(t *testing.T) {
@@ -156,7 +148,7 @@ func TestRetriesWithCredentialsLoseAndDoubleNothing(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			g := startGuarded(t, 3)
-			client := g.client(t, tt.shows, append(tt.options, patient, unhurried, setpoint.WithTimeout(2*time.Minute))...)
+			client := g.client(t, tt.shows, append(tt.options, patient, reconnecting, setpoint.WithTimeout(2*time.Minute))...)
 			const each = 60
 			failed := make(chan error, 1)
 			go func() {

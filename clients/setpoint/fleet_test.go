@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -92,7 +93,9 @@ func (s *severed) sever() {
 func startFleet(tb testing.TB, n int, changes ...func(*fleet)) *fleet {
 	tb.Helper()
 	f := &fleet{tb: tb, options: server.DefaultOptions(), store: memory.New(memory.Options{}), running: make(map[string]*instance)}
-	f.options.DrainTimeout = 5 * time.Second
+	// The machine of a test may be busy, or stand still for seconds.
+	f.options.DrainTimeout, f.options.RequestTimeout = 2*time.Minute, 2*time.Minute
+	f.options.Limits.Shedding.Off = true
 	for _, change := range changes {
 		change(f)
 	}
@@ -177,16 +180,17 @@ func (f *fleet) recorded(client *setpoint.Client, target string) int {
 }
 
 // patient is for callers who want an answer however often servers come and go.
-var patient = setpoint.WithRetry(setpoint.Retry{MaxAttempts: 12, BaseDelay: 20 * ms, MaxDelay: 100 * ms, BudgetReserve: 100000})
+var patient = setpoint.WithRetry(setpoint.Retry{MaxAttempts: 1000, BaseDelay: 20 * ms, MaxDelay: 100 * ms, BudgetReserve: 100000})
 
 // reconnecting is for servers that are away for moments only, again and again.
 var reconnecting = setpoint.WithDialOptions(grpc.WithConnectParams(grpc.ConnectParams{
 	Backoff:           backoff.Config{BaseDelay: 10 * ms, Multiplier: 1.5, Jitter: 0.2, MaxDelay: 50 * ms},
-	MinConnectTimeout: time.Second,
+	MinConnectTimeout: 30 * time.Second, // a busy machine takes long for a handshake
 }))
 
 func TestServersThatComeAndGoLoseAndDoubleNothing(t *testing.T) {
-	const workers, each = 8, 60
+	// While workers ask, servers come and go, cycles times at least however their turns fall.
+	const workers, each, cycles = 8, 60, 3
 	type asker func(client *setpoint.Client) func(context.Context, *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error)
 	single := func(c *setpoint.Client) func(context.Context, *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
 		return c.Recommend
@@ -213,13 +217,17 @@ func TestServersThatComeAndGoLoseAndDoubleNothing(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			f := startFleet(t, 3)
-			client := f.client(append(tt.options, patient, reconnecting, setpoint.WithTimeout(30*time.Second))...)
+			client := f.client(append(tt.options, patient, reconnecting, setpoint.WithTimeout(2*time.Minute))...)
 			ask := tt.ask(client)
 			var asking sync.WaitGroup
+			var gone atomic.Int32 // servers, and come back
 			done := make(chan struct{})
 			for w := range workers {
 				asking.Go(func() {
 					for i := range each {
+						for int(gone.Load()) < cycles*i/(each-1) {
+							time.Sleep(ms)
+						}
 						answer, err := ask(t.Context(), queue(fmt.Sprint(web, w), 3, int32(10*(i+4))))
 						if err != nil || answer.GetDesiredReplicas() != int32(i+4) {
 							t.Errorf("request %d of %d: %v, %v", i, w, answer.GetDesiredReplicas(), err)
@@ -238,9 +246,6 @@ func TestServersThatComeAndGoLoseAndDoubleNothing(t *testing.T) {
 							t.Errorf("target %d has %d recommendations recorded, want %d", w, got, each)
 						}
 					}
-					if i < 3 {
-						t.Errorf("only %d servers came and went", i)
-					}
 					return
 				default:
 				}
@@ -252,6 +257,7 @@ func TestServersThatComeAndGoLoseAndDoubleNothing(t *testing.T) {
 				}
 				time.Sleep(20 * ms)
 				f.start(name)
+				gone.Add(1)
 				time.Sleep(50 * ms)
 			}
 		})
@@ -347,7 +353,7 @@ func TestTargetsAreListedOverPages(t *testing.T) {
 func TestADrainIsNotNoticed(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 2)
-	client := f.client(reconnecting)
+	client := f.client(reconnecting, setpoint.WithTimeout(2*time.Minute))
 	stream := client.Stream(0)
 	for round := range 6 {
 		name := f.names[round%2]
