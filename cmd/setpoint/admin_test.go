@@ -246,14 +246,31 @@ func TestTracingIsOffUnlessThereIsAnEndpoint(t *testing.T) {
 	}
 	stop()
 	s.OTLPEndpoint = "127.0.0.1:1"
-	begun := time.Now()
-	traces, stop, err = s.openTracing(t.Context(), zap.NewNop())
-	if err != nil || traces == nil {
-		t.Fatalf("got %v, %v", traces, err)
-	}
-	stop()
-	if took := time.Since(begun); took > 3*time.Second {
-		t.Errorf("it took %s", took)
+	wantQuick(t, func() {
+		traces, stop, err := s.openTracing(t.Context(), zap.NewNop())
+		if err != nil || traces == nil {
+			t.Fatalf("got %v, %v", traces, err)
+		}
+		stop()
+	})
+}
+
+// wantQuick fails the test where something that may take a second or so takes longer each time:
+// of some tries the quickest counts, the others are those of a busy machine.
+func wantQuick(t *testing.T, do func()) {
+	t.Helper()
+	const tries, most = 5, 3 * time.Second
+	for n := 1; ; n++ {
+		begun := time.Now()
+		do()
+		took := time.Since(begun)
+		t.Logf("it took %s", took)
+		if took <= most {
+			return
+		}
+		if n == tries {
+			t.Fatalf("it took more than %s each time", most)
+		}
 	}
 }
 
@@ -266,32 +283,24 @@ func TestACollectorThatIsAwayHoldsUpNoStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = mute.Close() }() // nobody accepts
-	gone, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = gone.Close()
-	for name, address := range map[string]string{"mute": mute.Addr().String(), "gone": gone.Addr().String()} {
+	// Of a port that was free somebody else may be the owner now; nobody serves the first one.
+	for name, address := range map[string]string{"mute": mute.Addr().String(), "gone": "127.0.0.1:1"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := defaultObserveSettings()
 			s.OTLPEndpoint, s.OTLPInsecure, s.TraceRatio = address, true, 1
-			traces, stop, err := s.openTracing(t.Context(), zap.NewNop())
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, span := traces.Message(t.Context(), "anything")
-			if span == nil {
-				t.Fatal("nothing is traced")
-			}
-			span.End()
-			begun := time.Now()
-			stop()
-			took := time.Since(begun)
-			t.Logf("it took %s", took)
-			if took > 3*time.Second { // one, and what a busy machine adds
-				t.Errorf("it took %s", took)
-			}
+			wantQuick(t, func() {
+				traces, stop, err := s.openTracing(t.Context(), zap.NewNop())
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, span := traces.Message(t.Context(), "anything")
+				if span == nil {
+					t.Fatal("nothing is traced")
+				}
+				span.End()
+				stop()
+			})
 		})
 	}
 }

@@ -127,7 +127,7 @@ func TestTheSupervisorIsTold(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", socket)
 	told := func() string {
 		b := make([]byte, 100)
-		if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		if err := conn.SetReadDeadline(time.Now().Add(2 * time.Minute)); err != nil {
 			t.Fatal(err)
 		}
 		n, err := conn.Read(b)

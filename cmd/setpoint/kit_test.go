@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 	"github.com/setpoint-dev/setpoint/server"
@@ -21,6 +22,8 @@ func startServer(t *testing.T) string {
 	t.Helper()
 	options := server.DefaultOptions()
 	options.AllowEvaluationTime = true
+	// The machine of a test may be busy, or stand still for seconds.
+	options.Limits.Shedding.Off, options.RequestTimeout = true, 5*time.Minute
 	return startServerWith(t, options)
 }
 

@@ -34,6 +34,8 @@ func serveOnRedis(tb testing.TB, url string, change func(*settings)) *onRedis {
 	s := defaultSettings()
 	s.Redis.URLs, s.Redis.KeyPrefix = []string{url}, redistest.Prefix(tb)
 	s.LogLevel, s.AllowEvaluationTime = "error", true
+	// However busy the machine is, nothing is sent twice.
+	s.Redis.Timeout, s.RequestTimeout = time.Minute, 5*time.Minute
 	if change != nil {
 		change(&s)
 	}
