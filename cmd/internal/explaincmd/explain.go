@@ -91,8 +91,8 @@ own or all from one:
   kubectl get --raw /apis/apps/v1/namespaces/shop/deployments/web/scale > scale.json
 
 It decides for the instant of the newest sample, or with --live for now, unless --at
-says another. The controller's history is not to be had: what its windows and
-policies hold back can be more than is shown.`,
+says another. The controller's own history cannot be read, so its windows and
+policies may hold back more than shown.`,
 		Example: "  setpoint explain --live hpa/web -n shop\n  setpoint explain --hpa hpa.yaml --scale scale.json --pods pods.json --pod-metrics podmetrics.json\n  setpoint explain --dump dump.yaml --name shop/web -o json",
 		Args:    cobra.NoArgs,
 		RunE:    c.run,
