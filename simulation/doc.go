@@ -1,0 +1,20 @@
+// Package simulation runs a workload and its autoscaler in virtual time: load arrives,
+// pods serve it, metrics are measured late and coarsely as in a cluster, the production
+// engine decides, and the platform follows.
+//
+//	result, err := simulation.Run(&scenario, &autoscaler, nil)
+//	fmt.Println(result.Figures.ShortTime, result.Figures.ReplicaHours)
+//
+// Nothing about scaling is modelled: each decision is package recommender's, through the
+// input that the service builds, with the history that it keeps from step to step. What is
+// modelled is the world around it, and each default is what a plain cluster does.
+//
+// A run is a pure function of its arguments: no clock, no goroutine, no random source but
+// the seed. It gives the same bits on every processor. Go may fuse x*y+z into one rounding
+// on some architectures (arm64) and not on others (amd64), so every product of floats is
+// rounded by itself (mul), and functions that package math implements in assembly are not
+// used (number.go).
+//
+// Load is a fluid: it has a volume and no requests. Between two instants at which anything
+// changes, the rate is a straight line and the capacity constant, so volumes are exact.
+package simulation

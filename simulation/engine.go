@@ -1,0 +1,36 @@
+package simulation
+
+import (
+	"time"
+
+	"github.com/setpoint-dev/setpoint/recommender"
+)
+
+// Engine decides, and is told what became of a change.
+type Engine interface {
+	Recommend(now time.Time, in *recommender.Input) (recommender.Decision, error)
+	Settle(id recommender.ID, outcome recommender.Outcome, message string) error
+}
+
+// production is the recommender with the history that it keeps of one target.
+type production struct {
+	history   recommender.History
+	namespace string
+}
+
+// NewEngine returns the production engine for a target that it has never seen.
+func NewEngine(namespace string) Engine { return &production{namespace: namespace} }
+
+// Recommend implements Engine.
+func (e *production) Recommend(now time.Time, in *recommender.Input) (recommender.Decision, error) {
+	decision, next := recommender.Recommend(now, in, &e.history)
+	e.history = next
+	return decision, nil
+}
+
+// Settle implements Engine.
+func (e *production) Settle(id recommender.ID, outcome recommender.Outcome, message string) error {
+	_, next, err := recommender.Settle(e.history, e.namespace, id, outcome, message)
+	e.history = next
+	return err
+}

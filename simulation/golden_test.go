@@ -1,0 +1,52 @@
+package simulation_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/simulation"
+	"github.com/setpoint-dev/setpoint/simulation/simulationtest"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden file")
+
+// What the seeds gave when the file was written, floats to the last bit: on any processor
+// they must give the same.
+func TestGoldenTrajectories(t *testing.T) {
+	t.Parallel()
+	const golden = "testdata/trajectories.txt"
+	var out bytes.Buffer
+	for seed := range uint64(12) {
+		s, a := simulationtest.Random(seed, 40)
+		fmt.Fprintf(&out, "seed %d\n", seed)
+		result, err := simulation.Run(s, a, func(step *simulation.Step) error {
+			_, err := fmt.Fprintf(&out, "%s load %x served %x lost %x queued %x | %d pods ready, %d running, %d needed | %d, proposed %d, decided %d by %s\n",
+				step.At, step.Load, step.Served, step.Lost, step.Queued, step.Ready, step.Running, step.Needed, step.Replicas, step.Proposal, step.Decision.Desired, step.Cause)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := &result.Figures
+		fmt.Fprintf(&out, "short %s over %s replicas %x running %x efficiency %x ups %d downs %d reversals %d failed %d rises %v\n\n",
+			f.ShortTime, f.OverTarget, f.ReplicaHours, f.RunningHours, f.Efficiency, f.Ups, f.Downs, f.Reversals, f.FailedWrites, f.Rises)
+	}
+	if *update {
+		if err := os.WriteFile(golden, out.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, lines := bytes.Split(out.Bytes(), []byte("\n")), bytes.Split(want, []byte("\n"))
+	for i := range max(len(got), len(lines)) {
+		if i >= len(got) || i >= len(lines) || !bytes.Equal(got[i], lines[i]) {
+			t.Fatalf("line %d differs from %s (-update rewrites it, after a look at the difference):\n%s\n%s", i+1, golden, got[min(i, len(got)-1)], lines[min(i, len(lines)-1)])
+		}
+	}
+}

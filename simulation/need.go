@@ -1,0 +1,102 @@
+package simulation
+
+import (
+	"math"
+
+	"github.com/setpoint-dev/setpoint/recommender"
+)
+
+// need is how many replicas one metric asks for at a load, if all were seen at once: usage
+// of idle + perLoad·load/n a pod is held to a target a pod, or a total to a target a replica.
+type need struct {
+	idle, perLoad, target float64
+	// total says that idle is there once, not once a pod.
+	total bool
+	// tolerance upwards.
+	tolerance float64
+}
+
+// needsOf returns the needs of the metrics that one can be said of: those whose usage follows
+// the load and whose target is for a pod or a replica.
+func needsOf(s *Scenario, a *Autoscaler) []need {
+	var needs []need
+	tolerance := a.Options.Tolerance
+	if b := a.Spec.Behavior; b != nil && b.ScaleUp.Tolerance != nil {
+		tolerance = *b.ScaleUp.Tolerance
+	}
+	for i := range a.Spec.Metrics {
+		m := &a.Spec.Metrics[i]
+		u := s.Workload.usageOf(metricKey(m))
+		n := need{idle: u.Idle, perLoad: u.PerLoad, tolerance: tolerance}
+		perPod := true
+		switch m.Type {
+		case recommender.ResourceMetric, recommender.ContainerResourceMetric:
+			beside := m.Type == recommender.ResourceMetric
+			if !beside && len(s.Workload.Containers) > 0 && m.Container != s.Workload.Containers[0].Name {
+				continue // its usage does not follow the load
+			}
+			request := 0.0
+			for c := range s.Workload.Containers {
+				if c > 0 && !beside {
+					break
+				}
+				request += amount(s.Workload.Containers[c].Requests, m.Resource)
+				if c > 0 {
+					n.idle += amount(s.Workload.Containers[c].Usage, m.Resource)
+				}
+			}
+			if m.Target.AverageUtilization != nil {
+				n.target = mul(float64(*m.Target.AverageUtilization), request) / 100
+			}
+		case recommender.ObjectMetric, recommender.ExternalMetric:
+			perPod = false
+			if u.Follows == QueueLength || u.Follows == QueueAge {
+				continue
+			}
+			if m.Type == recommender.ObjectMetric && m.Target.Type != recommender.AverageValueTarget {
+				continue // a total is the same whatever the count
+			}
+		}
+		if m.Target.AverageValue != nil {
+			n.target = float64(*m.Target.AverageValue)
+		}
+		if n.total = !perPod; n.target > 0 {
+			needs = append(needs, n)
+		}
+	}
+	return needs
+}
+
+func amount(list []recommender.ResourceUsage, name string) float64 {
+	for _, r := range list {
+		if r.Resource == name {
+			return float64(r.Milli)
+		}
+	}
+	return 0
+}
+
+// needed is the least count within the bounds that keeps all metrics at their targets, or
+// within their tolerance above them.
+func needed(needs []need, spec *recommender.Spec, load float64, tolerated bool) int32 {
+	count := float64(spec.MinReplicas)
+	for i := range needs {
+		n := &needs[i]
+		target := n.target
+		if tolerated {
+			target = mul(target, 1+n.tolerance)
+		}
+		want := 0.0
+		switch usage := mul(n.perLoad, load); {
+		case n.total:
+			want = (n.idle + usage) / target
+		case n.idle >= target:
+			want = math.Inf(1)
+		default:
+			want = usage / (target - n.idle)
+		}
+		// What floating point adds to a whole number is no replica.
+		count = max(count, math.Ceil(want-1e-9))
+	}
+	return int32(min(count, float64(spec.MaxReplicas)))
+}

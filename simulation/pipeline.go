@@ -1,0 +1,440 @@
+package simulation
+
+import (
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/quantity"
+)
+
+// resource is a resource that pods have samples of.
+type resource struct {
+	name  string
+	usage Usage
+}
+
+// reading is one total at an instant, kept for metrics that are late.
+type reading struct {
+	at    time.Duration
+	value int64
+}
+
+// metricState is what the pipeline keeps of one metric of the spec.
+type metricState struct {
+	spec  *recommender.MetricSpec
+	usage Usage
+	// past totals, and past values of pods with their instants; for lateness and freezing.
+	past       []reading
+	pastValues []podReadings
+	// values is space for those of one instant.
+	values []recommender.Value
+}
+
+type podReadings struct {
+	at     time.Duration
+	values []recommender.Value
+}
+
+// logEntry is the totals at one instant.
+type logEntry struct {
+	at                                  time.Duration
+	offered, served, queueArea, ageArea float64
+}
+
+// scrape measures what the running pods used since the scrape before.
+func (w *world) scrape() {
+	for _, p := range w.pods {
+		if !p.isRunning(w.now) {
+			continue
+		}
+		if p.scrapes > 0 {
+			p.samples = append(p.samples, w.measure(p))
+			w.forget(p)
+		} else if p.created < 0 && p.running < 0 {
+			// Those at the start have been scraped before: they served what they serve now.
+			p.samples = append(p.samples, w.measureFirst(p))
+		}
+		p.scrapes++
+		p.scrapedAt, p.scrapedServed = w.now, p.served
+	}
+}
+
+// scrapeBefore is the last scrape before the start.
+func (w *world) scrapeBefore(at time.Duration) {
+	w.now = at
+	w.scrape()
+	w.now = 0
+	for _, p := range w.pods {
+		p.scrapedServed = -mul(w.rateBefore(), -at.Seconds())
+	}
+}
+
+// rateBefore is what each pod served before the start: its part of the load of the start.
+func (w *world) rateBefore() float64 {
+	return min(w.scenario.Load.At(0)/float64(max(1, w.ready)), w.podCapacity)
+}
+
+// measureFirst is the sample of a pod that was there before the simulation, for one resolution.
+func (w *world) measureFirst(p *pod) sample {
+	p.scrapedAt = w.now - w.resolution
+	p.scrapedServed = p.served - mul(w.rateBefore(), w.resolution.Seconds())
+	return w.measure(p)
+}
+
+func (w *world) measure(p *pod) sample {
+	s := sample{at: w.now, window: w.now - p.scrapedAt}
+	if n := len(w.spareUsage); n > 0 {
+		s.usage, w.spareUsage = w.spareUsage[n-1][:0], w.spareUsage[:n-1]
+	}
+	seconds := s.window.Seconds()
+	for i := range w.resources {
+		used := w.used(p, &w.resources[i].usage, p.scrapedAt, w.now) + mul(w.resources[i].usage.PerLoad, p.served-p.scrapedServed)
+		s.usage = append(s.usage, milli(used/seconds))
+	}
+	return s
+}
+
+// used is what a pod used between two instants in which it ran, without what load makes,
+// milli-units times seconds.
+func (w *world) used(p *pod, u *Usage, from, to time.Duration) float64 {
+	area := mul(u.Idle, (to - from).Seconds())
+	if u.Warmup > 0 {
+		if warm := min(to, p.running+w.scenario.Workload.Warmup) - max(from, p.running); warm > 0 {
+			area += mul(u.Warmup, warm.Seconds())
+		}
+	}
+	return area
+}
+
+// forget drops samples that nobody will look at: all but the newest, or but those that late
+// metrics need.
+func (w *world) forget(p *pod) {
+	drop := 0
+	for len(p.samples)-drop > 1 && p.samples[drop+1].at <= w.now-w.lateness {
+		w.spareUsage = append(w.spareUsage, p.samples[drop].usage)
+		drop++
+	}
+	p.samples = slices.Delete(p.samples, 0, drop)
+}
+
+// note adds the totals of this instant to the log.
+func (w *world) note() {
+	if n := len(w.log); n > 0 && w.log[n-1].at == w.now {
+		return
+	}
+	s := &w.service
+	w.log = append(w.log, logEntry{at: w.now, offered: s.offered, served: s.served, queueArea: s.queueArea, ageArea: s.ageArea})
+	for _, p := range w.pods {
+		p.log = append(p.log, p.served)
+	}
+	if len(w.log) > 2*w.logLength {
+		w.cutLog(len(w.log) - w.logLength)
+	}
+}
+
+// cutLog drops the first n entries.
+func (w *world) cutLog(n int) {
+	w.log = w.log[:copy(w.log, w.log[n:])]
+	w.logFrom += n
+	for _, p := range w.pods {
+		if drop := w.logFrom - p.logFrom; drop > 0 {
+			p.log = p.log[:copy(p.log, p.log[min(drop, len(p.log)):])]
+			p.logFrom = w.logFrom
+		}
+	}
+}
+
+// entryAt is the index of the log's entry for an instant at which one was made; the first
+// one for an instant before.
+func (w *world) entryAt(at time.Duration) int {
+	i := sort.Search(len(w.log), func(i int) bool { return w.log[i].at >= at })
+	return min(i, len(w.log)-1)
+}
+
+// servedAt is what a pod had served at an entry of the log.
+func (w *world) servedAt(p *pod, entry int) float64 {
+	if i := entry + w.logFrom - p.logFrom; i >= 0 && i < len(p.log) {
+		return p.log[i]
+	}
+	return 0
+}
+
+// window is the stretch that a metric is the mean of, when it is read now.
+func (w *world) window(u *Usage) (from, to time.Duration) {
+	to = max(0, w.now-u.Delay)
+	return max(0, to-u.window()), to
+}
+
+func (u *Usage) window() time.Duration {
+	if u.Window == 0 {
+		return DefaultWindow
+	}
+	return u.Window
+}
+
+// total is the value of an Object or External metric.
+func (w *world) total(u *Usage) int64 {
+	from, to := w.window(u)
+	level := 0.0
+	if from == to { // at the start: the load of that instant
+		switch u.Follows {
+		case Served, Offered:
+			level = w.scenario.Load.At(0)
+		}
+		return milli(u.Idle + mul(u.PerLoad, level))
+	}
+	a, b := &w.log[w.entryAt(from)], &w.log[w.entryAt(to)]
+	switch u.Follows {
+	case Served:
+		level = b.served - a.served
+	case Offered:
+		level = b.offered - a.offered
+	case QueueLength:
+		level = b.queueArea - a.queueArea
+	case QueueAge:
+		level = b.ageArea - a.ageArea
+	}
+	return milli(u.Idle + mul(u.PerLoad, level/(to-from).Seconds()))
+}
+
+// podValues are the values of a Pods metric.
+func (w *world) podValues(u *Usage, values []recommender.Value) []recommender.Value {
+	start, end := w.window(u)
+	a, b := w.entryAt(start), w.entryAt(end)
+	for _, p := range w.pods {
+		from := max(start, p.running)
+		switch {
+		case p.running > end || !p.isRunning(w.now):
+			continue
+		case from == end && p.created >= 0:
+			continue // it has not run within the window
+		case from == end: // at the start: the load of that instant
+			values = append(values, recommender.Value{Pod: p.name, Milli: milli(u.Idle + mul(u.PerLoad, w.rateBefore()))})
+			continue
+		}
+		used := w.used(p, u, from, end) + mul(u.PerLoad, w.servedAt(p, b)-w.servedAt(p, a))
+		values = append(values, recommender.Value{Pod: p.name, Milli: milli(used / (end - from).Seconds())})
+	}
+	return values
+}
+
+// trouble is what is wrong with a metric now, and since when; nil: nothing.
+func (w *world) trouble(metric string) *Event {
+	for i := len(w.troubles) - 1; i >= 0; i-- {
+		if e := w.troubles[i]; e.Metric == "" || e.Metric == metric {
+			return e
+		}
+	}
+	return nil
+}
+
+// metricGone is what a metrics API answers through the aggregation layer when it is away.
+const metricGone = "the server is currently unable to handle the request"
+
+// observe fills in the input as the API would show the cluster at this instant. The input
+// is used again at the next one.
+func (w *world) observe() *recommender.Input {
+	in := &w.input
+	in.Scale = recommender.Scale{SpecReplicas: w.replicas, StatusReplicas: int32(len(w.active()))}
+	in.Pods = in.Pods[:0]
+	for _, p := range w.pods {
+		in.Pods = append(in.Pods, w.shown(p))
+	}
+	w.observeResources(in)
+	in.Readings = in.Readings[:0]
+	for i := range w.metrics {
+		in.Readings = append(in.Readings, w.read(&w.metrics[i]))
+	}
+	w.counter++
+	in.ID = recommender.ID{}
+	for i := range 8 {
+		in.ID[15-i] = byte(w.counter >> (8 * i))
+	}
+	return in
+}
+
+// shown is a pod as the API shows it.
+func (w *world) shown(p *pod) recommender.Pod {
+	out := recommender.Pod{
+		Name: p.name, Phase: recommender.PhasePending, Deleting: p.isDeleting(w.now),
+		Ready: recommender.ReadyFalse, Containers: w.containers,
+	}
+	if p.isRunning(w.now) {
+		out.Phase = recommender.PhaseRunning
+		out.StartTime = w.scenario.Start.Add(p.running)
+		out.ReadyTransition = w.scenario.Start.Add(p.readyChanged)
+	}
+	if p.ready {
+		out.Ready = recommender.ReadyTrue
+	}
+	return out
+}
+
+// observeResources fills in the samples of metrics-server.
+func (w *world) observeResources(in *recommender.Input) {
+	in.PodMetrics = in.PodMetrics[:0]
+	w.usages, w.containerMetrics = w.usages[:0], w.containerMetrics[:0]
+	if len(w.resources) == 0 {
+		return
+	}
+	if need := len(w.pods) * (len(w.resources) + w.besideUsages); cap(w.usages) < need {
+		w.usages = make([]recommender.ResourceUsage, 0, 2*need)
+	}
+	if need := len(w.pods) * len(w.containers); cap(w.containerMetrics) < need {
+		w.containerMetrics = make([]recommender.ContainerMetrics, 0, 2*need)
+	}
+	for _, p := range w.pods {
+		s := w.sampleOf(p, nil)
+		if s == nil {
+			continue
+		}
+		first := len(w.usages)
+		stamp := s
+		for i := range w.resources {
+			value := s.usage[i]
+			if trouble := w.trouble(w.resources[i].name); trouble != nil {
+				switch trouble.Kind {
+				case MetricsZero:
+					value = 0
+				case MetricsFrozen, MetricsLate:
+					old := w.sampleOf(p, trouble)
+					if old == nil {
+						continue
+					}
+					value, stamp = old.usage[i], old
+				}
+			}
+			w.usages = append(w.usages, recommender.ResourceUsage{Resource: w.resources[i].name, Milli: value})
+		}
+		if len(w.usages) == first {
+			continue
+		}
+		containers := len(w.containerMetrics)
+		w.containerMetrics = append(w.containerMetrics, recommender.ContainerMetrics{Name: w.containers[0].Name, Usage: w.usages[first:len(w.usages):len(w.usages)]})
+		for i := range w.containers[1:] {
+			w.containerMetrics = append(w.containerMetrics, recommender.ContainerMetrics{
+				Name: w.containers[i+1].Name, Usage: w.scenario.Workload.Containers[i+1].Usage,
+			})
+		}
+		in.PodMetrics = append(in.PodMetrics, recommender.PodMetrics{
+			Pod: p.name, Timestamp: w.scenario.Start.Add(stamp.at), Window: stamp.window,
+			Containers: w.containerMetrics[containers:len(w.containerMetrics):len(w.containerMetrics)],
+		})
+	}
+}
+
+// sampleOf is the newest sample of a pod that the trouble lets through, nil: none.
+func (w *world) sampleOf(p *pod, trouble *Event) *sample {
+	newest := w.now
+	if trouble != nil {
+		switch trouble.Kind {
+		case MetricsFrozen:
+			newest = trouble.At
+		case MetricsLate:
+			newest = w.now - trouble.By
+		}
+	}
+	for i := len(p.samples) - 1; i >= 0; i-- {
+		if p.samples[i].at <= newest {
+			return &p.samples[i]
+		}
+	}
+	return nil
+}
+
+// read reads one metric of the spec.
+func (w *world) read(m *metricState) recommender.Readings {
+	trouble := w.trouble(m.usage.Metric)
+	if trouble != nil && trouble.Kind == MetricsGone {
+		return recommender.Readings{Error: metricGone}
+	}
+	var out recommender.Readings
+	switch m.spec.Type {
+	case recommender.PodsMetric:
+		out.Values = w.readPods(m, trouble)
+	case recommender.ObjectMetric, recommender.ExternalMetric:
+		out.Values = []recommender.Value{{Milli: w.readTotal(m, trouble)}}
+	}
+	return out
+}
+
+func (w *world) readTotal(m *metricState, trouble *Event) int64 {
+	m.past = append(m.past, reading{w.now, w.total(&m.usage)})
+	for len(m.past) > 1 && m.past[1].at <= w.now-w.lateness {
+		m.past = m.past[1:]
+	}
+	if trouble != nil && trouble.Kind == MetricsZero {
+		return 0
+	}
+	at := w.newest(trouble)
+	for i := len(m.past) - 1; i >= 0; i-- {
+		if m.past[i].at <= at {
+			return m.past[i].value
+		}
+	}
+	return m.past[0].value
+}
+
+// newest is the instant up to which the trouble lets readings through.
+func (w *world) newest(trouble *Event) time.Duration {
+	switch {
+	case trouble == nil:
+	case trouble.Kind == MetricsFrozen:
+		return trouble.At
+	case trouble.Kind == MetricsLate:
+		return w.now - trouble.By
+	}
+	return w.now
+}
+
+func (w *world) readPods(m *metricState, trouble *Event) []recommender.Value {
+	if w.lateness == 0 {
+		values := w.podValues(&m.usage, m.values[:0])
+		m.values = values
+		if trouble != nil && trouble.Kind == MetricsZero {
+			for i := range values {
+				values[i].Milli = 0
+			}
+		}
+		return values
+	}
+	m.pastValues = append(m.pastValues, podReadings{w.now, w.podValues(&m.usage, nil)})
+	for len(m.pastValues) > 1 && m.pastValues[1].at <= w.now-w.lateness {
+		m.pastValues = m.pastValues[1:]
+	}
+	at, found := w.newest(trouble), m.pastValues[0]
+	for _, past := range m.pastValues {
+		if past.at <= at {
+			found = past
+		}
+	}
+	// Of pods that are gone the API has nothing.
+	var values []recommender.Value
+	for _, v := range found.values {
+		if slices.ContainsFunc(w.pods, func(p *pod) bool { return p.name == v.Pod }) {
+			if trouble != nil && trouble.Kind == MetricsZero {
+				v.Milli = 0
+			}
+			values = append(values, v)
+		}
+	}
+	return values
+}
+
+// templateOf returns the containers of the pods as the API shows them.
+func templateOf(w *Workload) []recommender.Container {
+	containers := []recommender.Container{}
+	for _, c := range w.Containers {
+		out := recommender.Container{Name: c.Name}
+		for _, r := range c.Requests {
+			out.Requests = append(out.Requests, recommender.ResourceRequest{Resource: r.Resource, Quantity: quantity.FromMilli(r.Milli)})
+		}
+		containers = append(containers, out)
+	}
+	if len(containers) == 0 {
+		containers = append(containers, recommender.Container{Name: "app"})
+	}
+	return containers
+}

@@ -1,0 +1,165 @@
+package simulation
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+	"time"
+)
+
+// active are the pods that count as replicas: those that are not being deleted.
+func (w *world) active() []*pod {
+	active := make([]*pod, 0, len(w.pods))
+	for _, p := range w.pods {
+		if !p.isDeleting(w.now) {
+			active = append(active, p)
+		}
+	}
+	return active
+}
+
+// reconcile makes and deletes pods until there are as many as asked for, as a Deployment
+// does: in the course of a rollout some more, and old ones make way for new ones.
+func (w *world) reconcile() {
+	for {
+		active := w.active()
+		outdated := slices.DeleteFunc(slices.Clone(active), func(p *pod) bool { return p.generation == w.generation })
+		if len(outdated) == 0 {
+			w.resize(active, int(w.replicas))
+			break
+		}
+		if !w.rollOut(active, outdated) {
+			break
+		}
+	}
+	w.podsChanged()
+}
+
+// resize makes or deletes pods of the current template.
+func (w *world) resize(active []*pod, want int) {
+	for n := len(active); n < want; n++ {
+		w.pods = append(w.pods, w.newPod(false))
+	}
+	if excess := len(active) - want; excess > 0 {
+		w.rank(active)
+		for _, p := range active[:excess] {
+			w.delete(p)
+		}
+	}
+}
+
+// rollOut takes a step of a rolling update and tells whether there was one to take: new pods
+// up to the surge, then old pods go as long as enough are available; old pods that are not
+// ready go first, whatever is available.
+func (w *world) rollOut(active, outdated []*pod) (progress bool) {
+	replicas, surge, unavailable := int(w.replicas), int(w.surge), int(w.unavailable)
+	if surge == 0 && unavailable == 0 {
+		unavailable = 1 // as the Deployment controller resolves it
+	}
+	for n, updated := len(active), len(active)-len(outdated); n < replicas+surge && updated < replicas; n, updated = n+1, updated+1 {
+		w.pods = append(w.pods, w.newPod(false))
+		progress = true
+	}
+	available := 0
+	for _, p := range w.pods {
+		if !p.isDeleting(w.now) && p.ready {
+			available++
+		}
+	}
+	w.rank(outdated)
+	for _, p := range outdated {
+		if p.ready {
+			if available <= replicas-unavailable {
+				break
+			}
+			available--
+		}
+		w.delete(p)
+		progress = true
+	}
+	return progress
+}
+
+// rank sorts pods by which is to be deleted first, as the ReplicaSet controller does
+// (ActivePodsWithRanks, without nodes and deletion costs): not started, then not ready, then
+// ready for a shorter time, then more restarts, then younger. Times count by their order of
+// magnitude, and within one the UID decides.
+func (w *world) rank(pods []*pod) {
+	slices.SortFunc(pods, func(a, b *pod) int {
+		if c := compareFalseFirst(a.isRunning(w.now), b.isRunning(w.now)); c != 0 {
+			return c
+		}
+		if c := compareFalseFirst(a.ready, b.ready); c != 0 {
+			return c
+		}
+		if a.ready && a.readyChanged != b.readyChanged {
+			return cmp.Or(w.compareAge(a.readyChanged, b.readyChanged), cmp.Compare(a.uid, b.uid))
+		}
+		if c := cmp.Compare(b.restarts, a.restarts); c != 0 {
+			return c
+		}
+		if a.created != b.created {
+			return cmp.Or(w.compareAge(a.created, b.created), cmp.Compare(a.uid, b.uid))
+		}
+		return cmp.Compare(a.serial, b.serial)
+	})
+}
+
+func compareFalseFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// compareAge compares how long ago two instants are, by the logarithm: the later one first.
+func (w *world) compareAge(a, b time.Duration) int {
+	return cmp.Compare(bits.Len64(uint64(max(0, w.now-a))), bits.Len64(uint64(max(0, w.now-b))))
+}
+
+// podsChanged takes note of pods that came, went or became ready.
+func (w *world) podsChanged() {
+	w.pods = slices.DeleteFunc(w.pods, func(p *pod) bool {
+		if p.gone > w.now {
+			return false
+		}
+		if p.onSlot {
+			w.slotsTaken--
+		}
+		return true
+	})
+	w.nextPod = never
+	w.serving = w.serving[:0]
+	w.ready, w.runningPods = 0, 0
+	for _, p := range w.pods {
+		w.nextPod = min(w.nextPod, p.next(w.now))
+		if p.serves(w.now) {
+			w.serving = append(w.serving, p)
+		}
+		if !p.isDeleting(w.now) && p.ready {
+			w.ready++
+		}
+		if p.isRunning(w.now) {
+			w.runningPods++
+		}
+	}
+	w.capacity = w.totalCapacity()
+}
+
+// updatePods does what is due for each pod.
+func (w *world) updatePods() {
+	changed := false
+	for _, p := range w.pods {
+		if p.update(w.now) {
+			changed = true
+		}
+	}
+	if changed && w.generation > 0 {
+		w.reconcile() // a rollout goes on when pods become ready
+		return
+	}
+	w.podsChanged()
+}

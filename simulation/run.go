@@ -1,0 +1,137 @@
+package simulation
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/recommender"
+)
+
+// Step is one evaluation.
+type Step struct {
+	// At is the time since the start, and Time the instant.
+	At   time.Duration
+	Time time.Time
+	// Load is the rate now, units a second; Capacity what the ready pods can serve
+	// (+Inf: any load).
+	Load, Capacity float64
+	// Queued is the volume that waits; Served, Lost and Late are volumes since the start.
+	Queued, Served, Lost, Late float64
+	// Replicas is the count that was asked for before this step, Ready and Running the pods,
+	// Needed the least count that would keep every metric at its target.
+	Replicas, Ready, Running, Needed int32
+	// Proposal is what the metrics ask for, before windows, policies and bounds; -1: nothing.
+	Proposal int32
+	// Cause is what decided the count.
+	Cause Cause
+	// Decision is the engine's, with its explanation. It is valid until the next step.
+	Decision *recommender.Decision
+	// Input is what it decided on, valid until the next step.
+	Input *recommender.Input
+}
+
+// Result is what came of a run.
+type Result struct {
+	Steps   int
+	Figures Figures
+	Actions []Action
+}
+
+// Action is a change of the count by the autoscaler.
+type Action struct {
+	At       time.Duration
+	From, To int32
+	// Load at that instant, Reason in upstream's words, and Cause as in Step.
+	Load   float64
+	Reason string
+	Cause  Cause
+}
+
+// ErrTooMuch is wrapped in the error of a run that would take too long.
+var ErrTooMuch = errors.New("the simulation is too large")
+
+// Run runs an autoscaler in a scenario. It calls observe, which may be nil, after each
+// evaluation; an error of it ends the run and is returned.
+func Run(s *Scenario, a *Autoscaler, observe func(*Step) error) (*Result, error) {
+	return RunWith(s, a, NewEngine(a.Namespace), observe)
+}
+
+// RunWith is Run with another engine in the production engine's place. The engine sees an
+// input that it must not keep.
+func RunWith(s *Scenario, a *Autoscaler, engine Engine, observe func(*Step) error) (*Result, error) {
+	if err := Check(s, a); err != nil {
+		return nil, err
+	}
+	w := newWorld(s, a, engine)
+	result := &Result{}
+	for {
+		if err := w.settle(); err != nil {
+			return nil, err
+		}
+		if w.now >= s.Duration {
+			break
+		}
+		if w.nextSync <= w.now {
+			if err := w.evaluate(result, observe); err != nil {
+				return nil, err
+			}
+			w.nextSync += w.syncPeriod
+		}
+		if w.work > MaxWork || len(w.pods) > MaxPods {
+			return nil, fmt.Errorf("%w: at %s it has looked at pods %d times and has %d of them, of at most %d and %d; shorten it, or lower maxReplicas",
+				ErrTooMuch, w.now, w.work, len(w.pods), int64(MaxWork), MaxPods)
+		}
+		if next := w.next(); next > w.now {
+			w.advance(next)
+		}
+	}
+	result.Figures = w.figures.result(w)
+	return result, nil
+}
+
+// evaluate takes a step of the autoscaler's loop.
+func (w *world) evaluate(result *Result, observe func(*Step) error) error {
+	in := w.observe()
+	now := w.scenario.Start.Add(w.now)
+	decision, err := w.engine.Recommend(now, in)
+	if err != nil {
+		return fmt.Errorf("at %s: %w", w.now, err)
+	}
+	w.work += int64(len(w.pods))
+	load := w.scenario.Load.At(w.now)
+	cause := causeOf(&decision, &w.autoscaler.Spec)
+	w.figures.decided(w, &decision, cause)
+	result.Steps++
+	if observe != nil {
+		step := Step{
+			At: w.now, Time: now, Load: load, Capacity: w.capacity,
+			Queued: w.service.queued, Served: w.service.served, Lost: w.service.lost, Late: w.service.late,
+			Replicas: w.replicas, Ready: int32(w.ready), Running: int32(w.runningPods),
+			Needed: needed(w.needs, &w.autoscaler.Spec, load, false), Proposal: proposalOf(&decision),
+			Cause: cause, Decision: &decision, Input: in,
+		}
+		if err := observe(&step); err != nil {
+			return err
+		}
+	}
+	if !decision.Changes() {
+		return nil
+	}
+	result.Actions = append(result.Actions, Action{
+		At: w.now, From: decision.Current, To: decision.Desired, Load: load, Reason: decision.Reason, Cause: cause,
+	})
+	w.pendingWrite = write{at: w.now + w.scenario.Loop.ApplyDelay, id: decision.ID, replicas: decision.Desired}
+	w.pending = &w.pendingWrite
+	if w.scenario.Loop.ApplyDelay == 0 {
+		return w.write()
+	}
+	return nil
+}
+
+func proposalOf(d *recommender.Decision) int32 {
+	if d.Explanation == nil || !d.Explanation.Decided {
+		return -1
+	}
+	return d.Explanation.Proposal
+}

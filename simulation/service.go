@@ -1,0 +1,272 @@
+package simulation
+
+import "time"
+
+// classes of load: how often it has come back. Class 0 is fresh.
+type classes [MaxRetries + 1]float64
+
+func (c *classes) sum() float64 {
+	sum := 0.0
+	for _, v := range c {
+		sum += v
+	}
+	return sum
+}
+
+// parcel is load that arrived in one stretch and waits.
+type parcel struct {
+	at     time.Duration
+	volume classes
+}
+
+// service is the load that waits, comes back, or was served or lost.
+type service struct {
+	queue Queue
+	retry Retries
+	// waiting, oldest first, from head on; queued is their volume.
+	waiting []parcel
+	head    int
+	queued  float64
+	// returning has the volume that comes back in each second, around the ring; inFlight
+	// is all of it.
+	returning []classes
+	inFlight  float64
+
+	// offered, served and lost are volumes since the start: lost for good, and late for
+	// what had to wait.
+	offered, served, lost, late float64
+	// queueArea and ageArea are the integrals of the queue's volume and of the age of the
+	// oldest in it, by trapezoids of at most a second.
+	queueArea, ageArea float64
+}
+
+func newService(w *Workload) service {
+	s := service{queue: w.Queue, retry: w.Retries}
+	if w.Retries.Count > 0 {
+		delay := w.Retries.longest()
+		s.returning = make([]classes, int(delay/time.Second)+3)
+	}
+	return s
+}
+
+// longest is the delay of the last retry.
+func (r *Retries) longest() time.Duration { return r.delay(max(0, r.Count-1)) }
+
+// delay before load comes back that has come back so many times.
+func (r *Retries) delay(times int) time.Duration {
+	delay := float64(r.Delay)
+	for range times {
+		delay = mul(delay, max(1, r.Factor))
+	}
+	return time.Duration(min(delay, float64(2*MaxRetryDelay)))
+}
+
+// busy tells whether volumes depend on more than the rates of the moment: then stretches of
+// time are at most a second.
+func (s *service) busy() bool { return s.queued > 0 || s.inFlight > 0 }
+
+// backRate is the rate at which load comes back in the second that an instant begins or is in.
+func (s *service) backRate(at time.Duration) float64 {
+	if s.inFlight <= 0 {
+		return 0
+	}
+	left := (time.Second - at%time.Second).Seconds()
+	return s.returning[int(at/time.Second)%len(s.returning)].sum() / left
+}
+
+// age is how long the oldest load has waited, in seconds.
+func (s *service) age(now time.Duration) float64 {
+	if s.head == len(s.waiting) {
+		return 0
+	}
+	return (now - s.waiting[s.head].at).Seconds()
+}
+
+// advance lets load arrive, be served, wait and be lost from one instant to another, in
+// which the capacity is constant and not crossed by the rate. fresh is the volume of new
+// load, and room what can be served meanwhile. It returns what was.
+func (s *service) advance(from, to time.Duration, fresh, room float64) float64 {
+	s.offered += fresh
+	if s.queued == 0 && s.inFlight == 0 && fresh <= room {
+		s.served += fresh
+		return fresh
+	}
+	seconds := (to - from).Seconds()
+	before, ageBefore := s.queued, s.age(from)
+	arriving := classes{fresh}
+	if s.inFlight > 0 {
+		s.arrive(&arriving, from, to, seconds)
+	}
+	served := s.serveWaiting(room)
+	total := arriving.sum()
+	direct := min(total, room-served)
+	if total > 0 {
+		keep := (total - direct) / total
+		for k := range arriving {
+			arriving[k] = mul(arriving[k], keep)
+		}
+		served += direct
+	}
+	s.served += served
+	if rest := arriving.sum(); rest > 0 {
+		s.wait(&arriving, rest, from, to)
+	}
+	s.expire(from, to)
+	s.queueArea += half(mul(before+s.queued, seconds))
+	s.ageArea += half(mul(ageBefore+s.age(to), seconds))
+	return served
+}
+
+// arrive adds what comes back within a second, which the stretch must not leave.
+func (s *service) arrive(arriving *classes, from, to time.Duration, seconds float64) {
+	slot := &s.returning[int(from/time.Second)%len(s.returning)]
+	last := to%time.Second == 0
+	// What is left of the slot arrives evenly over what is left of its second.
+	left := (time.Second - from%time.Second).Seconds()
+	for k := range slot {
+		part := slot[k]
+		if !last {
+			part = mul(slot[k], seconds/left)
+		}
+		slot[k] -= part
+		s.inFlight -= part
+		arriving[k] += part
+	}
+	if s.inFlight < 1e-12 {
+		s.inFlight = 0
+	}
+}
+
+// serveWaiting serves the oldest first.
+func (s *service) serveWaiting(room float64) (served float64) {
+	for s.head < len(s.waiting) && served < room {
+		p := &s.waiting[s.head]
+		volume := p.volume.sum()
+		if volume > room-served {
+			part := (room - served) / volume
+			for k := range p.volume {
+				p.volume[k] -= mul(p.volume[k], part)
+			}
+			served = room
+			break
+		}
+		served += volume
+		s.head++
+	}
+	s.taken(served)
+	return served
+}
+
+// taken takes a volume off the queue's.
+func (s *service) taken(volume float64) {
+	s.queued = max(0, s.queued-volume)
+	if s.head == len(s.waiting) {
+		s.waiting, s.head, s.queued = s.waiting[:0], 0, 0
+		return
+	}
+	if s.head > 1024 && s.head > len(s.waiting)/2 {
+		s.waiting = s.waiting[:copy(s.waiting, s.waiting[s.head:])]
+		s.head = 0
+	}
+}
+
+// wait queues what there is room for, and loses the rest.
+func (s *service) wait(arriving *classes, volume float64, from, to time.Duration) {
+	free := max(0, s.queue.Size-s.queued)
+	if volume > free {
+		part := (volume - free) / volume
+		var over classes
+		for k := range arriving {
+			over[k] = mul(arriving[k], part)
+			arriving[k] -= over[k]
+		}
+		s.lose(&over, from)
+		volume = free
+	}
+	if volume > 0 {
+		s.waiting = append(s.waiting, parcel{to, *arriving})
+		s.queued += volume
+		s.late += volume
+	}
+}
+
+// expire loses what has waited too long.
+func (s *service) expire(from, to time.Duration) {
+	if s.queue.Timeout == 0 {
+		return
+	}
+	for s.head < len(s.waiting) && s.waiting[s.head].at+s.queue.Timeout <= to {
+		p := s.waiting[s.head]
+		s.head++
+		s.taken(p.volume.sum())
+		s.lose(&p.volume, from)
+	}
+}
+
+// lose loses load in a stretch of at most a second, and has what may come back come back in
+// the second that the stretch's beginning and the delay lead to.
+func (s *service) lose(volume *classes, from time.Duration) {
+	for k, v := range volume {
+		switch {
+		case v == 0:
+		case k >= s.retry.Count:
+			s.lost += v
+		default:
+			at := (from + s.retry.delay(k)) / time.Second
+			s.returning[int(at)%len(s.returning)][k+1] += v
+			s.inFlight += v
+		}
+	}
+}
+
+// totalCapacity is what the pods that serve can serve together, units a second.
+func (w *world) totalCapacity() float64 {
+	if len(w.serving) == 0 {
+		return 0
+	}
+	return mul(float64(len(w.serving)), w.podCapacity)
+}
+
+// share gives the pods what each of them served of a volume: by their weights, and what a
+// pod has no room for to the others.
+func (w *world) share(volume, seconds float64) {
+	if len(w.serving) == 0 || volume == 0 {
+		return
+	}
+	if w.scenario.Workload.Imbalance == 0 {
+		each := volume / float64(len(w.serving))
+		for _, p := range w.serving {
+			p.served += each
+		}
+		return
+	}
+	room := mul(w.podCapacity, seconds)
+	rest, weights := volume, 0.0
+	open := append(w.open[:0], w.serving...)
+	for _, p := range open {
+		weights += p.weight
+	}
+	for len(open) > 0 {
+		per := rest / weights
+		n := 0
+		filled, filledWeights := 0.0, 0.0
+		for _, p := range open {
+			if mul(p.weight, per) < room {
+				open[n] = p
+				n++
+				continue
+			}
+			p.served += room
+			filled += room
+			filledWeights += p.weight
+		}
+		if n == len(open) {
+			for _, p := range open {
+				p.served += mul(p.weight, per)
+			}
+			break
+		}
+		open, rest, weights = open[:n], max(0, rest-filled), weights-filledWeights
+	}
+	w.open = open[:0]
+}

@@ -1,0 +1,181 @@
+package simulation
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+	"time"
+)
+
+// MaxPoints bounds the points of a trace.
+const MaxPoints = 2_000_000
+
+// Point is the load at one instant.
+type Point struct {
+	// At is the time since the start.
+	At time.Duration
+	// Value is the load, in units a second, at least 0.
+	Value float64
+}
+
+// Trace is a load over time: straight lines between points, the first value before them and
+// the last one after them. Two points at one instant are a jump: from that instant on the
+// later one counts.
+type Trace struct{ points []Point }
+
+// NewTrace returns the trace through the points, which it takes over. The offsets must not
+// fall, at most two may be the same, and values must be finite and at least 0.
+func NewTrace(points []Point) (*Trace, error) {
+	if len(points) == 0 {
+		return nil, errors.New("a load needs at least one point")
+	}
+	if len(points) > MaxPoints {
+		return nil, fmt.Errorf("the load has %d points, more than %d", len(points), MaxPoints)
+	}
+	for i, p := range points {
+		switch {
+		case math.IsNaN(p.Value) || math.IsInf(p.Value, 0) || p.Value < 0 || p.Value > MaxLoad:
+			return nil, fmt.Errorf("point %d, at %s: the load is %g, must be between 0 and %g", i+1, p.At, p.Value, MaxLoad)
+		case i > 0 && p.At < points[i-1].At:
+			return nil, fmt.Errorf("point %d, at %s: is before the point at %s", i+1, p.At, points[i-1].At)
+		case i > 1 && p.At == points[i-2].At:
+			return nil, fmt.Errorf("point %d, at %s: is the third one at that instant", i+1, p.At)
+		}
+	}
+	return &Trace{points}, nil
+}
+
+// MaxLoad bounds a load, so that volumes stay numbers.
+const MaxLoad = 1e12
+
+// Points returns the points, which are the trace's own.
+func (t *Trace) Points() []Point { return t.points }
+
+// End is the offset of the last point.
+func (t *Trace) End() time.Duration { return t.points[len(t.points)-1].At }
+
+// At returns the load at an instant; where it jumps, after the jump.
+func (t *Trace) At(at time.Duration) float64 {
+	return t.between(sort.Search(len(t.points), func(i int) bool { return t.points[i].At > at })-1, at)
+}
+
+// before returns the load just before an instant.
+func (t *Trace) before(at time.Duration) float64 {
+	return t.between(sort.Search(len(t.points), func(i int) bool { return t.points[i].At >= at })-1, at)
+}
+
+// between returns the value on the line from point i to the next one.
+func (t *Trace) between(i int, at time.Duration) float64 {
+	switch {
+	case i < 0:
+		return t.points[0].Value
+	case i == len(t.points)-1:
+		return t.points[i].Value
+	}
+	a, b := t.points[i], t.points[i+1]
+	if at == b.At {
+		return b.Value
+	}
+	return a.Value + mul(b.Value-a.Value, float64(at-a.At)/float64(b.At-a.At))
+}
+
+// Volume returns the load's volume between two instants.
+func (t *Trace) Volume(from, to time.Duration) float64 {
+	sum := 0.0
+	for from < to {
+		next := t.next(from)
+		if next > to {
+			next = to
+		}
+		sum += area(t.At(from), t.before(next), next-from)
+		from = next
+	}
+	return sum
+}
+
+// next returns the offset of the first point after an instant, the far future if there is none.
+func (t *Trace) next(after time.Duration) time.Duration {
+	i := sort.Search(len(t.points), func(i int) bool { return t.points[i].At > after })
+	if i == len(t.points) {
+		return never
+	}
+	return t.points[i].At
+}
+
+// area is the volume under a straight line.
+func area(from, to float64, length time.Duration) float64 {
+	return half(mul(from+to, length.Seconds()))
+}
+
+// Scale returns the trace with all values multiplied by a factor of at least 0.
+func (t *Trace) Scale(factor float64) (*Trace, error) {
+	points := slices.Clone(t.points)
+	for i := range points {
+		points[i].Value = mul(points[i].Value, factor)
+	}
+	return NewTrace(points)
+}
+
+// Sum returns the sum of at least one trace.
+func Sum(traces ...*Trace) (*Trace, error) {
+	if len(traces) == 1 {
+		return traces[0], nil
+	}
+	var offsets []time.Duration
+	for _, t := range traces {
+		for _, p := range t.points {
+			offsets = append(offsets, p.At)
+		}
+	}
+	slices.Sort(offsets)
+	offsets = slices.Compact(offsets)
+	if len(offsets) > MaxPoints {
+		return nil, fmt.Errorf("the sum of the loads has %d points, more than %d", len(offsets), MaxPoints)
+	}
+	var points []Point
+	for _, at := range offsets {
+		left, right := 0.0, 0.0
+		for _, t := range traces {
+			left += t.before(at)
+			right += t.At(at)
+		}
+		if left != right {
+			points = append(points, Point{at, left})
+		}
+		points = append(points, Point{at, right})
+	}
+	return NewTrace(points)
+}
+
+// Noise returns the trace with its values multiplied by 1 + variation·z, at least 0, where z
+// is drawn anew after every interval (mean 0, variance 1) and goes in straight lines between.
+func (t *Trace) Noise(seed uint64, variation float64, every, duration time.Duration) (*Trace, error) {
+	if every < time.Second || duration/every > MaxPoints {
+		return nil, fmt.Errorf("noise every %s: must be at least 1s, and give at most %d points", every, MaxPoints)
+	}
+	var grid []Point
+	for i := range uint64(duration/every) + 2 {
+		grid = append(grid, Point{time.Duration(i) * every, max(0, 1+mul(variation, normal(seed, noiseStream, i)))})
+	}
+	factor := &Trace{grid}
+	offsets := make([]time.Duration, 0, len(grid)+len(t.points))
+	for _, p := range grid {
+		offsets = append(offsets, p.At)
+	}
+	for _, p := range t.points {
+		offsets = append(offsets, p.At)
+	}
+	slices.Sort(offsets)
+	var points []Point
+	for _, at := range slices.Compact(offsets) {
+		f := factor.At(at)
+		left, right := mul(t.before(at), f), mul(t.At(at), f)
+		if left != right {
+			points = append(points, Point{at, left})
+		}
+		points = append(points, Point{at, right})
+	}
+	return NewTrace(points)
+}

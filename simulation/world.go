@@ -1,0 +1,385 @@
+package simulation
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/recommender"
+)
+
+// world is the state of one run.
+type world struct {
+	scenario   *Scenario
+	autoscaler *Autoscaler
+	engine     Engine
+	figures    figures
+	name       string
+
+	now                       time.Duration
+	syncPeriod, resolution    time.Duration
+	nextSync, nextScrape      time.Duration
+	nextPod, nextProbe        time.Duration
+	nextEvent, nextTroubleEnd time.Duration
+	nextPoint                 time.Duration
+	events                    []Event // those that are still to come
+	troubles                  []*Event
+	writesFailUntil           time.Duration
+	work                      int64
+
+	// replicas is the count that is asked for.
+	replicas              int32
+	pods, serving, open   []*pod
+	serial                uint64
+	slotsTaken            int32
+	ready, runningPods    int
+	podCapacity, capacity float64
+	generation            int
+	surge, unavailable    int32
+	containers            []recommender.Container
+	resources             []resource
+	metrics               []metricState
+	besideUsages          int
+	service               service
+	lateness              time.Duration
+	probes                []time.Duration // their phases in the sync period
+	log                   []logEntry
+	logFrom, logLength    int
+	spareUsage            [][]int64
+	input                 recommender.Input
+	usages                []recommender.ResourceUsage
+	containerMetrics      []recommender.ContainerMetrics
+	counter               uint64
+	pending               *write
+	pendingWrite          write
+	needs                 []need
+}
+
+// write is a count that is about to be written.
+type write struct {
+	at       time.Duration
+	id       recommender.ID
+	replicas int32
+}
+
+func newWorld(s *Scenario, a *Autoscaler, engine Engine) *world {
+	w := &world{
+		scenario: s, autoscaler: a, engine: engine, name: a.Spec.ScaleTargetRef.Name,
+		syncPeriod: defaulted(s.Loop.SyncPeriod, DefaultSyncPeriod),
+		resolution: defaulted(s.Loop.Resolution, DefaultResolution),
+		nextSync:   s.Loop.Offset, nextScrape: s.Loop.ScrapeOffset,
+		nextTroubleEnd: never, writesFailUntil: -never,
+		containers: templateOf(&s.Workload), service: newService(&s.Workload),
+	}
+	if w.name == "" {
+		w.name = "pod"
+	}
+	w.events = slices.Clone(s.Events)
+	slices.SortStableFunc(w.events, func(a, b Event) int { return int(sign(a.At - b.At)) })
+	w.nextEvent = never
+	if len(w.events) > 0 {
+		w.nextEvent = w.events[0].At
+	}
+	for _, e := range s.Events {
+		switch e.Kind {
+		case MetricsFrozen:
+			w.lateness = max(w.lateness, e.For+w.resolution+w.syncPeriod)
+		case MetricsLate:
+			w.lateness = max(w.lateness, e.By+w.resolution+w.syncPeriod)
+		}
+	}
+	for i := range s.Workload.Containers {
+		if i > 0 {
+			w.besideUsages += len(s.Workload.Containers[i].Usage)
+		}
+	}
+	w.prepareMetrics()
+	w.podCapacity = s.Workload.capacity()
+	w.needs = needsOf(s, a)
+	w.input = recommender.Input{
+		Namespace: a.Namespace, Spec: a.Spec, Options: a.Options,
+		Explain: true, ExplainLimit: recommender.ExplainNoPods,
+	}
+	w.nextPoint = s.Load.next(0)
+	w.replicas = s.replicas(a)
+	for range w.replicas {
+		w.pods = append(w.pods, w.newPod(true))
+	}
+	w.podsChanged()
+	w.nextProbe = w.probeAfter(-1)
+	if w.nextScrape > 0 {
+		w.scrapeBefore(w.nextScrape - w.resolution)
+	}
+	return w
+}
+
+func sign(d time.Duration) time.Duration {
+	switch {
+	case d < 0:
+		return -1
+	case d > 0:
+		return 1
+	}
+	return 0
+}
+
+func defaulted(d, fallback time.Duration) time.Duration {
+	if d == 0 {
+		return fallback
+	}
+	return d
+}
+
+// replicas are those at the start.
+func (s *Scenario) replicas(a *Autoscaler) int32 {
+	if s.Workload.Replicas != nil {
+		return *s.Workload.Replicas
+	}
+	return max(1, a.Spec.MinReplicas)
+}
+
+// capacity is what a pod serves, units a second.
+func (w *Workload) capacity() float64 {
+	if w.Capacity > 0 {
+		return w.Capacity
+	}
+	if len(w.Containers) == 0 {
+		return math.Inf(1)
+	}
+	cpu := w.usageOf("cpu")
+	if cpu == nil || cpu.PerLoad <= 0 {
+		return math.Inf(1)
+	}
+	for _, limit := range w.Containers[0].Limits {
+		if limit.Resource == "cpu" {
+			return max(0, float64(limit.Milli)-cpu.Idle) / cpu.PerLoad
+		}
+	}
+	return math.Inf(1)
+}
+
+func (w *Workload) usageOf(metric string) *Usage {
+	for i := range w.Usage {
+		if w.Usage[i].Metric == metric {
+			return &w.Usage[i]
+		}
+	}
+	return nil
+}
+
+// metricKey is the name by which a metric's usage is found.
+func metricKey(m *recommender.MetricSpec) string {
+	switch m.Type {
+	case recommender.ResourceMetric, recommender.ContainerResourceMetric:
+		return m.Resource
+	}
+	return m.Metric.Name
+}
+
+// prepareMetrics finds out what has to be measured, and when.
+func (w *world) prepareMetrics() {
+	longest := time.Duration(0)
+	for i := range w.autoscaler.Spec.Metrics {
+		spec := &w.autoscaler.Spec.Metrics[i]
+		usage := w.scenario.Workload.usageOf(metricKey(spec))
+		w.metrics = append(w.metrics, metricState{spec: spec, usage: *usage})
+		switch spec.Type {
+		case recommender.ResourceMetric, recommender.ContainerResourceMetric:
+			if !slices.ContainsFunc(w.resources, func(r resource) bool { return r.name == spec.Resource }) {
+				w.resources = append(w.resources, resource{name: spec.Resource, usage: *usage})
+			}
+		default:
+			phase := func(d time.Duration) time.Duration {
+				return ((w.scenario.Loop.Offset-d)%w.syncPeriod + w.syncPeriod) % w.syncPeriod
+			}
+			w.probes = append(w.probes, phase(usage.Delay), phase(usage.Delay+usage.window()))
+			longest = max(longest, usage.Delay+usage.window())
+		}
+	}
+	slices.Sort(w.probes)
+	w.probes = slices.Compact(w.probes)
+	w.logLength = (int(longest/w.syncPeriod) + 2) * (len(w.probes) + 1)
+	if len(w.probes) == 0 {
+		w.nextProbe = never
+	}
+}
+
+// probeAfter is the next instant after another at which metrics begin or end their means.
+// The start is one, for those whose window would begin before it.
+func (w *world) probeAfter(at time.Duration) time.Duration {
+	if len(w.probes) == 0 {
+		return never
+	}
+	if at < 0 {
+		return 0
+	}
+	period := at / w.syncPeriod * w.syncPeriod
+	for _, phase := range w.probes {
+		if period+phase > at {
+			return period + phase
+		}
+	}
+	return period + w.syncPeriod + w.probes[0]
+}
+
+// next is the next instant at which something happens or changes its course.
+func (w *world) next() time.Duration {
+	at := min(w.scenario.Duration, w.nextSync, w.nextScrape, w.nextPod, w.nextProbe, w.nextEvent, w.nextTroubleEnd, w.nextPoint)
+	if w.pending != nil {
+		at = min(at, w.pending.at)
+	}
+	from, to := w.scenario.Load.At(w.now), w.scenario.Load.before(at)
+	back := w.service.backRate(w.now)
+	if w.service.busy() || (max(from, to)+back > w.capacity && (w.scenario.Workload.Queue.Size > 0 || w.scenario.Workload.Retries.Count > 0)) {
+		if second := (w.now/time.Second + 1) * time.Second; second < at {
+			at, to = second, w.scenario.Load.before(second)
+		}
+	}
+	// No stretch has the rate both above and below the capacity.
+	for _, level := range [...]float64{w.capacity, w.capacity - back} {
+		if crossing := w.crossing(from, to, level, at); crossing < at {
+			at, to = crossing, w.scenario.Load.before(crossing)
+		}
+	}
+	return at
+}
+
+// crossing is when a line from the rate now to that at an instant crosses a level.
+func (w *world) crossing(from, to, level float64, at time.Duration) time.Duration {
+	if from == to || (from-level > 0) == (to-level > 0) || from == level || to == level || math.IsInf(level, 0) {
+		return at
+	}
+	part := (level - from) / (to - from)
+	when := w.now + time.Duration(mul(part, float64(at-w.now)))
+	if when <= w.now || when >= at {
+		return at
+	}
+	return when
+}
+
+// advance lets time pass to an instant up to which nothing changes its course.
+func (w *world) advance(to time.Duration) {
+	if to <= w.now {
+		return
+	}
+	from, before := w.scenario.Load.At(w.now), w.scenario.Load.before(to)
+	seconds := (to - w.now).Seconds()
+	served := w.service.advance(w.now, to, area(from, before, to-w.now), mul(w.capacity, seconds))
+	w.share(served, seconds)
+	w.figures.pass(w, from, before, to-w.now)
+	w.work += int64(len(w.pods)) + 1
+	w.now = to
+}
+
+// settle does all that is due at this instant but the evaluation.
+func (w *world) settle() error {
+	for len(w.events) > 0 && w.events[0].At <= w.now {
+		event := w.events[0]
+		w.events = w.events[1:]
+		w.happen(&event)
+	}
+	w.nextEvent = never
+	if len(w.events) > 0 {
+		w.nextEvent = w.events[0].At
+	}
+	if w.nextTroubleEnd <= w.now {
+		w.endTroubles()
+	}
+	if w.nextPod <= w.now {
+		w.updatePods()
+	}
+	if w.nextPoint <= w.now {
+		w.nextPoint = w.scenario.Load.next(w.now)
+	}
+	if w.pending != nil && w.pending.at <= w.now {
+		if err := w.write(); err != nil {
+			return err
+		}
+	}
+	if w.nextScrape <= w.now {
+		w.scrape()
+		w.nextScrape += w.resolution
+	}
+	if w.nextProbe <= w.now {
+		w.note()
+		w.nextProbe = w.probeAfter(w.now)
+	}
+	return nil
+}
+
+// endTroubles ends those whose time is over.
+func (w *world) endTroubles() {
+	w.nextTroubleEnd = never
+	w.troubles = slices.DeleteFunc(w.troubles, func(e *Event) bool {
+		if e.At+e.For <= w.now {
+			return true
+		}
+		w.nextTroubleEnd = min(w.nextTroubleEnd, e.At+e.For)
+		return false
+	})
+}
+
+// happen lets an event happen.
+func (w *world) happen(e *Event) {
+	switch e.Kind {
+	case KillPods:
+		for i, p := range w.victims(e) {
+			if i < e.Pods {
+				p.deleted, p.drained, p.gone = w.now, w.now, w.now
+			}
+		}
+		w.reconcile()
+	case CrashPods:
+		victims := w.victims(e)
+		for _, p := range victims[:int(math.Ceil(mul(float64(len(victims)), e.Share)))] {
+			p.restarts++
+			p.crashedUntil = w.now + e.For
+		}
+		w.updatePods()
+	case MetricsGone, MetricsFrozen, MetricsZero, MetricsLate:
+		w.troubles = append(w.troubles, e)
+		w.nextTroubleEnd = min(w.nextTroubleEnd, e.At+e.For)
+	case WritesFail:
+		w.writesFailUntil = max(w.writesFailUntil, e.At+e.For)
+	case SetReplicas:
+		w.replicas = e.Replicas
+		w.reconcile()
+	case Rollout:
+		w.generation++
+		w.surge, w.unavailable = e.Surge, e.Unavailable
+		w.reconcile()
+	}
+}
+
+// victims are the running pods in the order in which an event meets them, by the seed.
+func (w *world) victims(e *Event) []*pod {
+	pods := slices.DeleteFunc(w.active(), func(p *pod) bool { return !p.isRunning(w.now) })
+	key := func(p *pod) uint64 { return draw(w.scenario.Seed, victimStream, mix(uint64(e.At))^p.serial) }
+	slices.SortFunc(pods, func(a, b *pod) int {
+		if key(a) < key(b) {
+			return -1
+		}
+		return 1
+	})
+	return pods
+}
+
+// writeFailed is what the API server's answer says while writing the count fails.
+const writeFailed = "the API server is unavailable"
+
+// write writes the count that is pending.
+func (w *world) write() error {
+	p := w.pending
+	w.pending = nil
+	if w.now < w.writesFailUntil {
+		w.figures.failedWrites++
+		return w.engine.Settle(p.id, recommender.Failed, writeFailed)
+	}
+	w.figures.wrote(w.now, w.replicas, p.replicas)
+	w.replicas = p.replicas
+	if err := w.engine.Settle(p.id, recommender.Applied, ""); err != nil {
+		return err
+	}
+	w.reconcile()
+	return nil
+}
