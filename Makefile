@@ -130,10 +130,11 @@ recordings: ## Record the real controllers again: the recordings in clients/kube
 	cd conformance && go run . record
 
 .PHONY: bench
-bench: ## Measure the service beside bare handlers, and write the tables in docs/performance.md; takes a quarter of an hour
+bench: ## Measure the service beside bare handlers, and write the tables in docs/performance.md and docs/scaling.md; takes some twenty minutes
 	@scripts/redis.sh
 	@mkdir -p bin
 	cd bench && go run . -update=../docs/performance.md -json=../bin/bench.json
+	cd bench && go run . cost -measure=cost/testdata/points.json -update=../docs/scaling.md
 
 .PHONY: bench-micro
 bench-micro: ## Run the engine's and the service's benchmarks

@@ -26,7 +26,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/bench/bare"
-	"github.com/setpoint-dev/setpoint/bench/capacity"
+	"github.com/setpoint-dev/setpoint/bench/cost"
 	"github.com/setpoint-dev/setpoint/bench/process"
 	"github.com/setpoint-dev/setpoint/bench/report"
 	"github.com/setpoint-dev/setpoint/bench/scenario"
@@ -57,8 +57,8 @@ func run(ctx context.Context, args []string) error {
 	if len(args) == 1 && args[0] == stillCommand {
 		return still.Serve(ctx, os.Stdout)
 	}
-	if len(args) > 0 && args[0] == capacity.Command {
-		return capacity.Run(ctx, args[1:], os.Stdout)
+	if len(args) > 0 && args[0] == cost.Command {
+		return cost.Run(ctx, args[1:], os.Stdout)
 	}
 	debug.SetGCPercent(collectorPercent)
 	o, err := parse(args)

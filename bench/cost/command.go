@@ -1,11 +1,11 @@
-// Package capacity is a model of how much the service can do: what a recommendation costs
-// on each resource, as measured on one machine, what follows for others by formulas, and
-// a simulation, event by event, that says how far the formulas are to be believed.
+// Package cost measures what a recommendation costs on each process: processor time of
+// callers, service and Redis, and bytes between them, under closed loops of several sizes.
+// Sizes follow from that by plain formulas, in docs/scaling.md.
 //
-//	cd bench && go run . capacity                            # the tables of docs/scaling.md
-//	go run . capacity -measure capacity/testdata/points.json # measure anew; a minute
-//	go run . capacity -update ../docs/scaling.md             # into the page
-package capacity
+//	cd bench && go run . cost                              # the tables, from committed points
+//	go run . cost -measure cost/testdata/points.json       # measure again; some minutes
+//	go run . cost -update ../docs/scaling.md               # write the tables into the page
+package cost
 
 import (
 	"context"
@@ -22,13 +22,13 @@ import (
 )
 
 // Command is the argument of the tool that has it run this package's Run.
-const Command = "capacity"
+const Command = "cost"
 
-// Run writes the tables, or measures anew.
+// Run writes the tables, of points that it measures or of the committed ones.
 func Run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet(Command, flag.ContinueOnError)
-	measure := flags.String("measure", "", "measure, into this file, instead of writing tables")
-	page := flags.String("update", "", "Markdown file between whose markers the tables go, instead of standard output")
+	measure := flags.String("measure", "", "measure, and write the points into this file; empty: the committed points are used")
+	page := flags.String("update", "", "Markdown file to write the tables into, between its markers; empty: standard output")
 	service := flags.String("service", "", "the service's program; empty: it is built from the work tree")
 	runs := flags.Int("runs", 5, "times that each load is measured")
 	duration := flags.Duration("duration", 400*time.Millisecond, "time that each takes")
@@ -39,11 +39,14 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	case err != nil:
 		return err
 	case flags.NArg() > 0 || *runs < 1 || *duration <= 0:
-		return errors.New("capacity: unexpected arguments, or -runs or -duration is not positive")
-	case *measure != "":
-		return measureInto(ctx, *measure, *service, *runs, *duration, fmt.Sprintf("go run . capacity -measure FILE -runs %d -duration %v", *runs, *duration))
+		return errors.New("cost: unexpected arguments, or -runs or -duration is not positive")
 	}
-	m, err := Committed()
+	var m *Measured
+	if *measure != "" {
+		m, err = measureInto(ctx, *measure, *service, *runs, *duration, fmt.Sprintf("go run . cost -measure FILE -runs %d -duration %v", *runs, *duration))
+	} else {
+		m, err = Committed()
+	}
 	if err != nil {
 		return err
 	}
@@ -58,40 +61,40 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	return err
 }
 
-func measureInto(ctx context.Context, file, program string, runs int, d time.Duration, command string) error {
+func measureInto(ctx context.Context, file, program string, runs int, d time.Duration, command string) (*Measured, error) {
 	root, err := process.Root()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	folder, err := os.MkdirTemp("", "setpoint-capacity-")
+	folder, err := os.MkdirTemp("", "setpoint-cost-")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer os.RemoveAll(folder)
 	if program == "" {
 		if program, err = process.Build(root, folder); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	b, err := startBench(ctx, program, folder)
 	defer b.end()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	m := &Measured{Machine: report.ThisMachine(root), Command: command}
 	if m.Points, err = b.points(ctx, runs, d, m.Machine.Cores); err != nil {
-		return err
+		return nil, err
 	}
 	if m.Bytes, err = b.bytes(ctx, d); err != nil {
-		return err
+		return nil, err
 	}
 	data, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := os.WriteFile(file, append(data, '\n'), 0o644); err != nil {
-		return err
+		return nil, err
 	}
 	fmt.Fprintln(os.Stderr, "measured", len(m.Points), "loads into", file)
-	return nil
+	return m, nil
 }

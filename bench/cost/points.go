@@ -1,4 +1,4 @@
-package capacity
+package cost
 
 import (
 	"bytes"
@@ -58,9 +58,6 @@ type Point struct {
 	Discarded int `json:"discarded,omitempty"`
 }
 
-// Total is the processor time of a recommendation on all processes, in microseconds.
-func (p *Point) Total() float64 { return p.Client + p.Service + p.Redis }
-
 // Bytes are those of a recommendation on the wire, without what TCP and IP add.
 type Bytes struct {
 	Kind        Kind    `json:"kind"`
@@ -102,4 +99,14 @@ func (m *Measured) find(l Load) (*Point, error) {
 		}
 	}
 	return nil, fmt.Errorf("measured points: none for %q, measure again", l)
+}
+
+// traffic returns the bytes of a kind.
+func (m *Measured) traffic(kind Kind) (*Bytes, error) {
+	for i := range m.Bytes {
+		if m.Bytes[i].Kind == kind {
+			return &m.Bytes[i], nil
+		}
+	}
+	return nil, fmt.Errorf("measured points: no bytes for %q, measure again", kind)
 }
