@@ -1,0 +1,132 @@
+package samples
+
+import (
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"time"
+)
+
+// Defaults and bounds of a Source.
+const (
+	DefaultTimeout     = 5 * time.Second
+	DefaultConcurrency = 8
+	DefaultReuse       = time.Second
+	DefaultMaxBytes    = 1 << 20
+	DefaultMaxSeries   = 1000
+
+	maxTimeout     = time.Minute
+	maxConcurrency = 1000
+	maxReuse       = time.Minute
+	maxMaxBytes    = 64 << 20
+	maxMaxSeries   = 100_000
+)
+
+// Config is the file of sources: what the operator writes.
+type Config struct {
+	// Sources by name, which queries use: lower-case letters, digits and dashes.
+	Sources map[string]Source `json:"sources"`
+}
+
+// Source is one server to ask, exactly one of Prometheus, and how it is asked.
+type Source struct {
+	// Prometheus is a server with the HTTP API of Prometheus.
+	Prometheus *Prometheus `json:"prometheus,omitempty"`
+	// Timeout of a query, from when it is wanted to when its answer is read, waiting for
+	// its turn included. Default: 5s.
+	Timeout Duration `json:"timeout,omitempty"`
+	// Concurrency is how many requests may be under way at the same time. Default: 8.
+	Concurrency int `json:"concurrency,omitempty"`
+	// Reuse is how long an answer, also a failure, serves equal queries, counted from when
+	// it was asked for. 0s: only who waits for it shares it. Default: 1s.
+	Reuse *Duration `json:"reuse,omitempty"`
+	// MaxBytes bounds an answer, after decompression. Default: 1048576.
+	MaxBytes int `json:"maxBytes,omitempty"`
+	// MaxSeries bounds the values in an answer. Default: 1000.
+	MaxSeries int `json:"maxSeries,omitempty"`
+}
+
+// ParseConfig reads the file of sources, YAML or JSON. The error says all that is wrong,
+// a *ConfigError, or that it is no document.
+func ParseConfig(data []byte) (Config, error) {
+	var c Config
+	parsed, err := document(data)
+	if err != nil {
+		return Config{}, (&problems{{Message: "neither YAML nor JSON: " + shorten(err.Error(), maxQuoted)}}).err()
+	}
+	var p problems
+	p.fill("", parsed, reflect.ValueOf(&c).Elem())
+	if len(p) == 0 {
+		p = c.problems()
+	}
+	if err := p.err(); err != nil {
+		return Config{}, err
+	}
+	return c, nil
+}
+
+// Validate returns all that is wrong, as a *ConfigError. It opens no file.
+func (c Config) Validate() error { return c.problems().err() }
+
+// names of sources are labels of metrics, and parts of labels of services.
+var sourceName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+func (c Config) problems() problems {
+	var p problems
+	for _, name := range slices.Sorted(maps.Keys(c.Sources)) {
+		field := "sources." + shorten(name, maxQuoted)
+		if !sourceName.MatchString(name) {
+			p.add(field, "the name of a source has lower-case letters, digits and dashes between them, at most 63")
+		}
+		p.under(field, c.Sources[name].problems())
+	}
+	return p
+}
+
+func (s Source) problems() problems {
+	var p problems
+	kinds := 0
+	if s.Prometheus != nil {
+		kinds++
+		p.under("prometheus", s.Prometheus.problems())
+	}
+	if kinds != 1 {
+		p.add("", "must have exactly one of prometheus")
+	}
+	within := func(field string, value, most int64) {
+		if value < 0 || value > most {
+			p.add(field, "must be between 0, which stands for the default, and %d", most)
+		}
+	}
+	if s.Timeout < 0 || s.Timeout > Duration(maxTimeout) {
+		p.add("timeout", "must be between 0s, which stands for the default, and %s", maxTimeout)
+	}
+	if s.Reuse != nil && (*s.Reuse < 0 || *s.Reuse > Duration(maxReuse)) {
+		p.add("reuse", "must be between 0s and %s", maxReuse)
+	}
+	within("concurrency", int64(s.Concurrency), maxConcurrency)
+	within("maxBytes", int64(s.MaxBytes), maxMaxBytes)
+	within("maxSeries", int64(s.MaxSeries), maxMaxSeries)
+	return p
+}
+
+func (s Source) withDefaults() Source {
+	if s.Timeout == 0 {
+		s.Timeout = Duration(DefaultTimeout)
+	}
+	if s.Concurrency == 0 {
+		s.Concurrency = DefaultConcurrency
+	}
+	if s.Reuse == nil {
+		reuse := Duration(DefaultReuse)
+		s.Reuse = &reuse
+	}
+	if s.MaxBytes == 0 {
+		s.MaxBytes = DefaultMaxBytes
+	}
+	if s.MaxSeries == 0 {
+		s.MaxSeries = DefaultMaxSeries
+	}
+	return s
+}

@@ -1,0 +1,104 @@
+package samples
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+)
+
+// Outcome is what came of a query or of a request, for metrics.
+type Outcome string
+
+// The outcomes.
+const (
+	// OK: there is an answer.
+	OK Outcome = "ok"
+	// Timeout: there was none in time.
+	Timeout Outcome = "timeout"
+	// Busy: other requests to the source took so long that it was not this one's turn.
+	Busy Outcome = "busy"
+	// Unreachable: no connection, no TLS, or one that broke.
+	Unreachable Outcome = "unreachable"
+	// Refused: the source answered that it can't or won't.
+	Refused Outcome = "refused"
+	// Unusable: the answer is too large, or not what it should be.
+	Unusable Outcome = "unusable"
+	// Unprepared: a file with a credential or a certificate can't be read.
+	Unprepared Outcome = "unprepared"
+	// Empty: the answer holds no value.
+	Empty Outcome = "empty"
+	// Invalid: the answer holds values that can't count, or the query does not fit.
+	Invalid Outcome = "invalid"
+	// Cancelled: nobody waits any more.
+	Cancelled Outcome = "cancelled"
+)
+
+var outcomes = []Outcome{OK, Timeout, Busy, Unreachable, Refused, Unusable, Unprepared, Empty, Invalid, Cancelled}
+
+// Error says why a query has no values. Its text holds no credential, no answer's body and
+// no query of a URL: it ends in a status that others read.
+type Error struct {
+	// Source that was asked.
+	Source string
+	// Outcome is the kind of the failure.
+	Outcome Outcome
+	// Message says what happened and, where one can, what to do.
+	Message string
+}
+
+// Error implements error.
+func (e *Error) Error() string { return fmt.Sprintf("source %q: %s", e.Source, e.Message) }
+
+// failure is an error of a backend, which does not know its source's name.
+type failure struct {
+	outcome Outcome
+	message string
+}
+
+// Error implements error.
+func (f *failure) Error() string { return f.message }
+
+func failed(outcome Outcome, format string, args ...any) error {
+	return &failure{outcome, fmt.Sprintf(format, args...)}
+}
+
+// classify returns what an error of a client or a connection comes to. What a client adds
+// is left out, for it may quote a URL.
+func classify(err error) *failure {
+	var (
+		own       *failure
+		fromURL   *url.Error
+		netErr    net.Error
+		operation *net.OpError
+		authority x509.UnknownAuthorityError
+		host      x509.HostnameError
+		invalid   x509.CertificateInvalidError
+		record    tls.RecordHeaderError
+	)
+	if errors.As(err, &own) {
+		return own
+	}
+	for errors.As(err, &fromURL) {
+		err = fromURL.Err
+	}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return &failure{Timeout, "no answer in time"}
+	case errors.Is(err, context.Canceled):
+		return &failure{Cancelled, "the query was cancelled"}
+	case errors.As(err, &authority), errors.As(err, &host), errors.As(err, &invalid):
+		return &failure{Unreachable, "its certificate is not trusted: " + shorten(err.Error(), maxQuoted)}
+	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
+		return &failure{Unreachable, "it does not speak TLS: is it meant to be asked without?"}
+	case errors.As(err, &netErr) && netErr.Timeout():
+		return &failure{Timeout, "no answer in time"}
+	case errors.As(err, &operation):
+		return &failure{Unreachable, "the connection failed: " + shorten(operation.Err.Error(), maxQuoted)}
+	}
+	return &failure{Unreachable, "the connection failed: " + shorten(err.Error(), maxQuoted)}
+}

@@ -1,0 +1,56 @@
+package samples
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics are the package's own. Their labels are names of sources, which the operator
+// gives, and outcomes.
+type metrics struct {
+	queries  *prometheus.CounterVec
+	requests *prometheus.CounterVec
+	shared   *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+}
+
+// newMetrics registers the metrics; r nil: they are counted for nobody.
+func newMetrics(r prometheus.Registerer, sources []string) (*metrics, error) {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "setpoint_samples_" + name, Help: help}, labels)
+	}
+	m := &metrics{
+		queries:  counter("queries_total", "Queries of metrics, by source and by what came of them.", "source", "outcome"),
+		requests: counter("requests_total", "Requests to sources, by what came of them.", "source", "outcome"),
+		shared:   counter("shared_total", "Queries that another query's request answered.", "source"),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "setpoint_samples_request_duration_seconds", Help: "Seconds that requests to sources took, waiting for their turn included.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 17),
+		}, []string{"source"}),
+	}
+	// What never happened shows as 0.
+	for _, source := range sources {
+		for _, o := range outcomes {
+			m.queries.WithLabelValues(source, string(o))
+			m.requests.WithLabelValues(source, string(o))
+		}
+		m.shared.WithLabelValues(source)
+		m.duration.WithLabelValues(source)
+	}
+	if r == nil {
+		return m, nil
+	}
+	for _, c := range []prometheus.Collector{m.queries, m.requests, m.shared, m.duration} {
+		if err := r.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// requested notes a request.
+func (m *metrics) requested(source string, began time.Time, outcome Outcome) {
+	m.requests.WithLabelValues(source, string(outcome)).Inc()
+	m.duration.WithLabelValues(source).Observe(time.Since(began).Seconds())
+}

@@ -1,0 +1,37 @@
+package samples
+
+import (
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+func TestMetricsAreThereBeforeAnythingHappens(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	config := Config{Sources: map[string]Source{"prom": {Prometheus: &Prometheus{URL: "http://localhost"}}}}
+	set, err := New(config, Options{Registerer: registry})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]int{
+		"setpoint_samples_queries_total": len(outcomes), "setpoint_samples_requests_total": len(outcomes),
+		"setpoint_samples_shared_total": 1, "setpoint_samples_request_duration_seconds": 1,
+	}
+	for _, f := range families {
+		if want[f.GetName()] != len(f.GetMetric()) {
+			t.Errorf("%s has %d series, want %d", f.GetName(), len(f.GetMetric()), want[f.GetName()])
+		}
+		delete(want, f.GetName())
+	}
+	if len(want) > 0 {
+		t.Errorf("missing: %v", want)
+	}
+	if _, err := New(config, Options{Registerer: registry}); err == nil {
+		t.Error("a second set registered the same metrics")
+	}
+}

@@ -1,0 +1,108 @@
+package samples
+
+import (
+	"reflect"
+	"regexp"
+	"slices"
+	"time"
+)
+
+const (
+	maxQueryLength = 4096
+	maxWindow      = 24 * time.Hour
+)
+
+// Query is what a workload asks of a source: the labels setpoint.metric.NAME.KEY of a
+// service, or a block of a policy. Fields of other kinds of sources must be empty.
+type Query struct {
+	// Source is the name of the source. Required.
+	Source string `json:"source"`
+	// Window is how far back a value looks, such as the range of a rate. The controller
+	// leaves out cpu samples of a window that began before the pod was ready, so it is
+	// required for the resource cpu. Default: none is told.
+	Window Duration `json:"window,omitempty"`
+	// EmptyIsZero makes an empty result one value of 0, for series that are there only
+	// while there is something to count. Not together with pods. Default: it is an error.
+	EmptyIsZero bool `json:"emptyIsZero,omitempty"`
+	// AllowNegative lets values below 0 through. Default: they are errors.
+	AllowNegative bool `json:"allowNegative,omitempty"`
+
+	// Query is the PromQL of an instant query. Required for a Prometheus.
+	Query string `json:"query,omitempty"`
+	// PodLabel is the label that names the pod, for Resource, ContainerResource and Pods
+	// metrics, which require it. Prometheus only.
+	PodLabel string `json:"podLabel,omitempty"`
+	// ContainerLabel is the label that names the container, which ContainerResource
+	// metrics require. Default: a value is of a pod as a whole. Prometheus only.
+	ContainerLabel string `json:"containerLabel,omitempty"`
+	// AllowWarnings takes results that Prometheus, or what speaks for it, warns of: they
+	// may lack what a store did not answer. Default: they are errors. Prometheus only.
+	AllowWarnings bool `json:"allowWarnings,omitempty"`
+}
+
+// ParseQuery reads a query from keys and values: texts, as labels are, or what a policy
+// block or a JSON document comes as. The error is a *ConfigError.
+func ParseQuery(fields map[string]any) (Query, error) {
+	var (
+		q Query
+		p problems
+	)
+	p.fill("", fields, reflect.ValueOf(&q).Elem())
+	if err := p.err(); err != nil {
+		return Query{}, err
+	}
+	return q, nil
+}
+
+// fields of a query that belong to one kind of source.
+var kindFields = map[string][]string{
+	"prometheus": {"query", "podLabel", "containerLabel", "allowWarnings"},
+}
+
+// problems returns what is wrong with a query to a source of that kind.
+func (q Query) problems(kind string) problems {
+	var p problems
+	value := reflect.ValueOf(q)
+	for name, i := range queryFields {
+		for other, fields := range kindFields {
+			if other != kind && slices.Contains(fields, name) && !value.Field(i).IsZero() {
+				p.add(name, "is for a source of %s, and %s is one of %s", other, q.Source, kind)
+			}
+		}
+	}
+	slices.SortFunc(p, func(a, b Problem) int { return queryFields[a.Field] - queryFields[b.Field] })
+	if q.Window < 0 || q.Window > Duration(maxWindow) {
+		p.add("window", "must be between 0s and %s", maxWindow)
+	}
+	if q.EmptyIsZero && q.ofPods() {
+		p.add("emptyIsZero", "has no meaning for values of pods: a pod without a value is one without a sample")
+	}
+	return p
+}
+
+// queryFields are the indexes of Query's fields by their names.
+var queryFields = func() map[string]int {
+	out := map[string]int{}
+	for i := range reflect.TypeFor[Query]().NumField() {
+		out[jsonName(reflect.TypeFor[Query]().Field(i))] = i
+	}
+	return out
+}()
+
+// ofPods reports whether the values name pods.
+func (q Query) ofPods() bool { return q.PodLabel != "" }
+
+// ofContainers reports whether the values name containers.
+func (q Query) ofContainers() bool { return q.ContainerLabel != "" }
+
+var labelName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
+
+// required checks a text that must be there.
+func (p *problems) required(field, text string, most int) {
+	switch {
+	case text == "":
+		p.add(field, "is required")
+	case len(text) > most:
+		p.add(field, "is longer than %d bytes", most)
+	}
+}

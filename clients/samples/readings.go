@@ -1,0 +1,353 @@
+package samples
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// Metric is a metric of a spec and the query that answers it.
+type Metric struct {
+	// Spec is the metric as the spec has it. Required.
+	Spec *setpointv1.MetricSpec
+	// Query is what is asked for it.
+	Query Query
+}
+
+// Readings are what a RecommendRequest takes of the metrics that were read.
+type Readings struct {
+	PodMetrics      []*setpointv1.PodMetrics
+	CustomMetrics   []*setpointv1.CustomMetric
+	ExternalMetrics []*setpointv1.ExternalMetric
+	// MetricErrors are of the metrics that are in none of the others.
+	MetricErrors []*setpointv1.MetricError
+}
+
+// Types of metrics, as autoscaling/v2 spells them.
+const (
+	resourceType          = "Resource"
+	containerResourceType = "ContainerResource"
+	podsType              = "Pods"
+	objectType            = "Object"
+	externalType          = "External"
+)
+
+// cpu is the resource whose samples the controller compares with when a pod became ready.
+const cpu = "cpu"
+
+// target is what a metric is about.
+type target struct {
+	kind, name string
+	// container of a ContainerResource.
+	container string
+	selector  *setpointv1.LabelSelector
+	// matches is the selector.
+	matches labels.Selector
+	object  *setpointv1.CrossVersionObjectReference
+}
+
+// targetOf reads the metric of a spec.
+func targetOf(spec *setpointv1.MetricSpec) (t target, problem string) {
+	t = target{kind: spec.GetType()}
+	var metric *setpointv1.MetricIdentifier
+	switch t.kind {
+	case resourceType:
+		t.name = spec.GetResource().GetName()
+	case containerResourceType:
+		t.name, t.container = spec.GetContainerResource().GetName(), spec.GetContainerResource().GetContainer()
+	case podsType:
+		metric = spec.GetPods().GetMetric()
+	case objectType:
+		metric, t.object = spec.GetObject().GetMetric(), spec.GetObject().GetDescribedObject()
+		if t.object.GetKind() == "" || t.object.GetName() == "" {
+			return t, "the metric describes no object"
+		}
+	case externalType:
+		metric = spec.GetExternal().GetMetric()
+	default:
+		return t, fmt.Sprintf("there is no type of metric %q", shorten(t.kind, maxQuoted))
+	}
+	if metric != nil {
+		t.name, t.selector = metric.GetName(), metric.GetSelector()
+	}
+	if t.name == "" {
+		return t, "the metric has no name"
+	}
+	var err error
+	if t.matches, err = selectorOf(t.selector); err != nil {
+		return t, "the metric's selector: " + shorten(err.Error(), maxQuoted)
+	}
+	return t, ""
+}
+
+// selectorOf makes a selector; none and an empty one select all.
+func selectorOf(s *setpointv1.LabelSelector) (labels.Selector, error) {
+	if s == nil {
+		return labels.Everything(), nil
+	}
+	out := &metav1.LabelSelector{MatchLabels: s.GetMatchLabels()}
+	for _, e := range s.GetMatchExpressions() {
+		out.MatchExpressions = append(out.MatchExpressions, metav1.LabelSelectorRequirement{
+			Key: e.GetKey(), Operator: metav1.LabelSelectorOperator(e.GetOperator()), Values: e.GetValues(),
+		})
+	}
+	return metav1.LabelSelectorAsSelector(out)
+}
+
+// perPod reports whether the metric is a value for each pod.
+func (t target) perPod() bool { return t.kind != objectType && t.kind != externalType }
+
+// ofUsage reports whether the metric is of the pods' resource usage.
+func (t target) ofUsage() bool { return t.kind == resourceType || t.kind == containerResourceType }
+
+// identity is the same for metrics that the service gives the same values.
+func (t target) identity() string {
+	identity := t.subject() + "\n" + t.matches.String()
+	if t.kind == objectType {
+		identity += "\n" + t.object.GetApiVersion() + "\n" + t.object.GetKind() + "\n" + t.object.GetName()
+	}
+	return identity
+}
+
+// subject names the metric in errors, as MetricError.metric does.
+func (t target) subject() string {
+	subject := t.kind + ":" + t.name
+	if t.kind == containerResourceType {
+		subject += ":" + t.container
+	}
+	return subject
+}
+
+// Check returns what is wrong with the queries of a spec's metrics, as a *ConfigError
+// whose fields begin with the metric, such as "External:queue.query". It asks nobody.
+func (s *Set) Check(metrics []Metric) error {
+	var all problems
+	for i, p := range s.check(metrics) {
+		t, _ := targetOf(metrics[i].Spec)
+		all.under(t.subject(), p)
+	}
+	return all.err()
+}
+
+// check returns what is wrong with each metric.
+func (s *Set) check(metrics []Metric) []problems {
+	out := make([]problems, len(metrics))
+	usage := map[string]Query{} // of resources, by name
+	shape := -1                 // the first metric of usage
+	before := map[string]Query{}
+	for i, m := range metrics {
+		p := &out[i]
+		t, problem := targetOf(m.Spec)
+		if problem != "" {
+			p.add("", "%s", problem)
+			continue
+		}
+		if *p = s.problems(m.Query); len(*p) > 0 {
+			continue
+		}
+		switch q := m.Query; {
+		case t.perPod() && !q.ofPods():
+			p.add(s.podField(q), "is required: a %s metric has a value for each pod", t.kind)
+		case !t.perPod() && q.ofPods():
+			p.add(s.podField(q), "has no meaning here: %s metrics are not of pods", t.kind)
+		case t.kind == podsType && q.ofContainers():
+			p.add("", "a Pods metric has one value for each pod, not for each container")
+		case t.kind == containerResourceType && !q.ofContainers():
+			p.add(s.containerField(q), "is required: the metric is that of a container")
+		case t.ofUsage() && t.name == cpu && q.Window == 0:
+			p.add("window", "is required for cpu: how far back the query's rate looks, such as 1m")
+		}
+		if len(*p) > 0 {
+			continue
+		}
+		if !t.ofUsage() {
+			if other, ok := before[t.identity()]; ok && other != m.Query {
+				p.add("", "is in the spec before with another query: give both the same")
+			}
+			before[t.identity()] = m.Query
+			continue
+		}
+		// The service sums a pod's containers, so that a value for the pod as a whole
+		// beside those of its containers would count twice.
+		if other, ok := usage[t.name]; ok && other != m.Query {
+			p.add("", "asks for %s by another query than the metric before it: give both the same", t.name)
+		} else if shape >= 0 && metrics[shape].Query.ofContainers() != m.Query.ofContainers() {
+			p.add(s.containerField(m.Query), "must be set for all resources, or for none")
+		}
+		usage[t.name] = m.Query
+		if shape < 0 {
+			shape = i
+		}
+	}
+	return out
+}
+
+// podField and containerField are what the fields that name pods and containers are called.
+func (s *Set) podField(Query) string       { return "podLabel" }
+func (s *Set) containerField(Query) string { return "containerLabel" }
+
+// Read asks for the metrics of one workload, all at once, and returns what came of each:
+// samples or an error. Pods are the names of the workload's pods; values of others are
+// dropped. Nil: no value is. It returns when all sources have answered, at most after the
+// longest of their timeouts, or when ctx ends.
+func (s *Set) Read(ctx context.Context, metrics []Metric, pods []string) Readings {
+	keep := everyPod
+	if pods != nil {
+		known := make(map[string]bool, len(pods))
+		for _, pod := range pods {
+			known[pod] = true
+		}
+		keep = func(pod string) bool { return known[pod] }
+	}
+	checked := s.check(metrics)
+	results := make([][]Sample, len(metrics))
+	errs := make([]error, len(metrics))
+	var wg sync.WaitGroup
+	for i, m := range metrics {
+		if errs[i] = checked[i].err(); errs[i] == nil {
+			wg.Go(func() { results[i], errs[i] = s.samples(ctx, m.Query, keep) })
+		}
+	}
+	wg.Wait()
+	var (
+		out   Readings
+		usage usage
+		added = map[string]bool{}
+	)
+	for i, m := range metrics {
+		t, _ := targetOf(m.Spec)
+		err := errs[i]
+		// A spec may have a metric twice, with two targets: values that are sent twice
+		// would count twice.
+		if err == nil && !added[t.identity()] {
+			err = out.add(&usage, t, m.Query, results[i])
+			added[t.identity()] = err == nil
+		}
+		if err != nil {
+			out.MetricErrors = append(out.MetricErrors, t.failed(err))
+		}
+	}
+	out.PodMetrics = usage.metrics()
+	return out
+}
+
+// maxMessageBytes bounds the message of a metric's error, which ends in a status.
+const maxMessageBytes = 1024
+
+// failed is the metric's error.
+func (t target) failed(err error) *setpointv1.MetricError {
+	out := &setpointv1.MetricError{Metric: shorten(t.subject(), maxMessageBytes), Message: shorten(err.Error(), maxMessageBytes)}
+	if !t.ofUsage() {
+		out.Selector, out.DescribedObject = t.spelled(), t.object
+	}
+	return out
+}
+
+// spelled is the spec's selector, empty for none: the error is not that of a metric of the
+// same name with another.
+func (t target) spelled() *setpointv1.LabelSelector {
+	if t.selector == nil {
+		return &setpointv1.LabelSelector{}
+	}
+	return t.selector
+}
+
+// add adds the samples of a metric.
+func (r *Readings) add(usage *usage, t target, q Query, samples []Sample) error {
+	if !t.matches.Empty() {
+		selected := slices.DeleteFunc(slices.Clone(samples), func(s Sample) bool { return !t.matches.Matches(labels.Set(s.Labels)) })
+		if len(selected) == 0 {
+			return &Error{q.Source, Empty, fmt.Sprintf("none of %d values has labels that the metric's selector matches: let the query keep those labels, or leave the selector out", len(samples))}
+		}
+		samples = selected
+	}
+	if t.kind == objectType && len(samples) != 1 {
+		return &Error{q.Source, Invalid, fmt.Sprintf("it has %d values where an Object metric takes exactly one: aggregate them, as with sum()", len(samples))}
+	}
+	for _, s := range samples {
+		switch t.kind {
+		case externalType:
+			r.ExternalMetrics = append(r.ExternalMetrics, &setpointv1.ExternalMetric{
+				Metric: t.identifier(), Labels: s.Labels, Timestamp: timestamppb.New(s.Timestamp), Value: s.Value.String(),
+			})
+		case podsType, objectType:
+			value := &setpointv1.CustomMetric{
+				Metric: t.identifier(), DescribedObject: t.object, Timestamp: timestamppb.New(s.Timestamp), Value: s.Value.String(),
+			}
+			if t.kind == podsType {
+				value.DescribedObject = &setpointv1.CrossVersionObjectReference{ApiVersion: "v1", Kind: "Pod", Name: s.Pod}
+			}
+			if s.Window > 0 {
+				seconds := s.Window.Seconds()
+				value.WindowSeconds = &seconds
+			}
+			r.CustomMetrics = append(r.CustomMetrics, value)
+		default:
+			usage.add(t.name, s)
+		}
+	}
+	return nil
+}
+
+// identifier is what values are sent with: the metric of the spec that they belong to. An
+// empty selector instead of none keeps an external series from another metric of that name.
+func (t target) identifier() *setpointv1.MetricIdentifier {
+	return &setpointv1.MetricIdentifier{Name: t.name, Selector: t.spelled()}
+}
+
+// usage gathers resource usage: of one pod the service takes one list of containers.
+type usage struct {
+	pods map[string]*podUsage
+}
+
+// podUsage is the usage of one pod.
+type podUsage struct {
+	taken  time.Time
+	window time.Duration
+	// ofCPU says that taken and window are those of its cpu.
+	ofCPU      bool
+	containers map[string]map[string]string // quantities by container and resource
+}
+
+func (u *usage) add(resource string, s Sample) {
+	if u.pods == nil {
+		u.pods = map[string]*podUsage{}
+	}
+	pod := u.pods[s.Pod]
+	if pod == nil {
+		pod = &podUsage{taken: s.Timestamp, window: s.Window, containers: map[string]map[string]string{}}
+		u.pods[s.Pod] = pod
+	}
+	if resource == cpu && !pod.ofCPU {
+		// Only cpu's decide anything.
+		pod.taken, pod.window, pod.ofCPU = s.Timestamp, s.Window, true
+	}
+	if pod.containers[s.Container] == nil {
+		pod.containers[s.Container] = map[string]string{}
+	}
+	pod.containers[s.Container][resource] = s.Value.String()
+}
+
+// metrics returns the usage by pod and container, in the order of their names.
+func (u *usage) metrics() []*setpointv1.PodMetrics {
+	out := make([]*setpointv1.PodMetrics, 0, len(u.pods))
+	for name, pod := range u.pods {
+		m := &setpointv1.PodMetrics{Pod: name, Timestamp: timestamppb.New(pod.taken), WindowSeconds: pod.window.Seconds()}
+		for container, usage := range pod.containers {
+			m.Containers = append(m.Containers, &setpointv1.ContainerMetrics{Name: container, Usage: usage})
+		}
+		slices.SortFunc(m.Containers, func(a, b *setpointv1.ContainerMetrics) int { return cmp.Compare(a.GetName(), b.GetName()) })
+		out = append(out, m)
+	}
+	slices.SortFunc(out, func(a, b *setpointv1.PodMetrics) int { return cmp.Compare(a.GetPod(), b.GetPod()) })
+	return out
+}

@@ -1,0 +1,313 @@
+package samples
+
+import (
+	"context"
+	"encoding/base64"
+	"io"
+	"maps"
+	"mime"
+	"net"
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Server is where an HTTP API is, and how it is asked. Proxies that the environment names
+// are not used: sources are asked directly.
+type Server struct {
+	// URL is where the API begins, such as https://prometheus:9090 or
+	// https://mimir/prometheus. It has no user and password. A query, such as
+	// ?partial_response=false, is sent each time. Required.
+	URL string `json:"url"`
+	// Headers are sent with each request, such as {X-Scope-OrgID: shop}. Not for
+	// credentials: use HeaderFiles.
+	Headers map[string]string `json:"headers,omitempty"`
+	// HeaderFiles are headers whose values are in files, such as {X-API-Key:
+	// /run/secrets/key}; read again when they change.
+	HeaderFiles map[string]string `json:"headerFiles,omitempty"`
+	// BearerTokenFile holds a token that is sent as Authorization; read again when it
+	// changes.
+	BearerTokenFile string `json:"bearerTokenFile,omitempty"`
+	// BasicAuthFile holds user:password for Authorization; read again when it changes.
+	BasicAuthFile string `json:"basicAuthFile,omitempty"`
+	// InsecureCredentials lets credentials travel without TLS. Default: a source with
+	// credentials needs an https URL.
+	InsecureCredentials bool `json:"insecureCredentials,omitempty"`
+	// TLS says what to trust and who to be. Default: the system's authorities, no
+	// certificate.
+	TLS *TLS `json:"tls,omitempty"`
+}
+
+// Prometheus is a server with the HTTP API of Prometheus: Prometheus itself, Thanos,
+// Mimir, VictoriaMetrics.
+type Prometheus = Server
+
+func (s *Server) problems() problems {
+	var p problems
+	u := p.url("url", s.URL)
+	credentials := s.BearerTokenFile != "" || s.BasicAuthFile != "" || len(s.HeaderFiles) > 0 || s.TLS != nil && s.TLS.CertFile != ""
+	if u != nil && u.Scheme == "http" {
+		switch {
+		case s.TLS != nil:
+			p.add("tls", "is for an https url, and this one is http")
+		case credentials && !s.InsecureCredentials:
+			p.add("url", "is http, and credentials would travel in the clear: use https, or set insecureCredentials")
+		}
+	}
+	if s.BearerTokenFile != "" && s.BasicAuthFile != "" {
+		p.add("basicAuthFile", "and bearerTokenFile exclude each other")
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
+		p.header("headers", name, s.HeaderFiles)
+		if textproto.CanonicalMIMEHeaderKey(name) == "Authorization" {
+			p.add("headers."+name, "would keep a credential in the configuration: use bearerTokenFile, basicAuthFile or headerFiles")
+		}
+		if strings.ContainsFunc(s.Headers[name], func(r rune) bool { return r < ' ' || r == 0x7f }) {
+			p.add("headers."+name, "must not hold control characters")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.HeaderFiles)) {
+		p.header("headerFiles", name, nil)
+		if s.HeaderFiles[name] == "" {
+			p.add("headerFiles."+name, "must name a file")
+		}
+		if textproto.CanonicalMIMEHeaderKey(name) == "Authorization" && (s.BearerTokenFile != "" || s.BasicAuthFile != "") {
+			p.add("headerFiles."+name, "and bearerTokenFile or basicAuthFile exclude each other")
+		}
+	}
+	if s.TLS != nil {
+		p.under("tls", s.TLS.problems())
+	}
+	return p
+}
+
+// url checks an address. Errors don't quote it, for it may hold a password.
+func (p *problems) url(field, text string) *url.URL {
+	if text == "" {
+		p.add(field, "is required")
+		return nil
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		p.add(field, "is no URL: write https://host:port/path")
+	case u.Scheme != "http" && u.Scheme != "https":
+		p.add(field, "must begin with https:// or http://")
+	case u.User != nil:
+		p.add(field, "must not hold a user or password: use basicAuthFile")
+	case u.Hostname() == "":
+		p.add(field, "names no host: write https://host:port/path")
+	case u.Fragment != "" || u.Opaque != "":
+		p.add(field, "must end after the path or the query")
+	case strings.Contains(u.Path, "/../") || strings.HasSuffix(u.Path, "/.."):
+		p.add(field, "must not hold ..")
+	default:
+		return u
+	}
+	return nil
+}
+
+// reserved are headers that belong to the transport.
+var reserved = []string{"Accept-Encoding", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Cookie2", "Expect", "Host", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
+
+func (p *problems) header(field, name string, others map[string]string) {
+	canonical := textproto.CanonicalMIMEHeaderKey(name)
+	switch {
+	case name == "" || strings.ContainsFunc(name, notInHeaderName):
+		p.add(field, "%q is no name of a header", shorten(name, maxQuoted))
+	case slices.Contains(reserved, canonical):
+		p.add(field+"."+name, "belongs to the transport")
+	default:
+		for other := range others {
+			if textproto.CanonicalMIMEHeaderKey(other) == canonical {
+				p.add(field+"."+name, "is in headerFiles, too")
+			}
+		}
+	}
+}
+
+func notInHeaderName(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
+}
+
+// maxRedirects of one request.
+const maxRedirects = 3
+
+// httpServer asks one Server.
+type httpServer struct {
+	base        *http.Transport
+	headers     http.Header
+	headerFiles map[string]*secretFile
+	bearer      *secretFile
+	basic       *secretFile
+	maxBytes    int64
+	client      *http.Client
+}
+
+func newHTTPServer(s *Server, o Source) *httpServer {
+	h := &httpServer{
+		base: &http.Transport{
+			// A request's context bounds all of it, so nothing here needs a timeout.
+			MaxConnsPerHost:        o.Concurrency,
+			MaxIdleConnsPerHost:    o.Concurrency,
+			IdleConnTimeout:        90 * time.Second,
+			MaxResponseHeaderBytes: 64 << 10,
+		},
+		headers:     http.Header{"User-Agent": {"setpoint-samples"}, "Accept": {"application/json"}},
+		headerFiles: map[string]*secretFile{},
+		maxBytes:    int64(o.MaxBytes),
+	}
+	// A connection that is being made may outlast the request that it was for.
+	timeout := time.Duration(o.Timeout)
+	h.base.DialContext = (&net.Dialer{Timeout: timeout}).DialContext
+	h.base.DialTLSContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		return s.tls().dial(ctx, network, address)
+	}
+	for name, value := range s.Headers {
+		h.headers.Set(name, value)
+	}
+	for name, file := range s.HeaderFiles {
+		h.headerFiles[textproto.CanonicalMIMEHeaderKey(name)] = &secretFile{key: "headerFiles." + name, name: file}
+	}
+	if s.BearerTokenFile != "" {
+		h.bearer = &secretFile{key: "bearerTokenFile", name: s.BearerTokenFile}
+	}
+	if s.BasicAuthFile != "" {
+		h.basic = &secretFile{key: "basicAuthFile", name: s.BasicAuthFile}
+	}
+	h.client = &http.Client{Transport: h, CheckRedirect: checkRedirect}
+	return h
+}
+
+func (s *Server) tls() *TLS {
+	if s.TLS != nil {
+		return s.TLS
+	}
+	return &TLS{}
+}
+
+// checkRedirect stays with the origin: whoever could send a request elsewhere would get
+// the credentials, which each request carries.
+func checkRedirect(req *http.Request, via []*http.Request) error {
+	from := via[len(via)-1].URL
+	switch {
+	case req.URL.Scheme != from.Scheme || req.URL.Host != from.Host:
+		return failed(Refused, "it redirects to %s://%s, which is not followed: if that is the source, name it in url",
+			shorten(req.URL.Scheme, maxQuoted), shorten(req.URL.Host, maxQuoted))
+	case len(via) > maxRedirects:
+		return failed(Refused, "it redirects more than %d times", maxRedirects)
+	case req.Method != via[0].Method:
+		return failed(Refused, "it redirects the query in a way that loses it: name in url where it leads")
+	}
+	return nil
+}
+
+// RoundTrip implements http.RoundTripper: it adds headers and credentials, and bounds
+// the answer.
+func (h *httpServer) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	maps.Copy(req.Header, h.headers)
+	if err := h.authorize(req.Header); err != nil {
+		if req.Body != nil {
+			_ = req.Body.Close()
+		}
+		return nil, err
+	}
+	resp, err := h.base.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode/100 == 2 && !isJSON(resp.Header.Get("Content-Type")) {
+		_ = resp.Body.Close()
+		return nil, failed(Unusable, "the answer is %s, not JSON: does url lead to a page for people, or to a login?",
+			shorten(resp.Header.Get("Content-Type"), maxQuoted))
+	}
+	resp.Body = &boundedBody{resp.Body, h.maxBytes}
+	return resp, nil
+}
+
+// authorize adds credentials.
+func (h *httpServer) authorize(header http.Header) error {
+	for name, file := range h.headerFiles {
+		value, err := file.read()
+		if err != nil {
+			return err
+		}
+		header.Set(name, value)
+	}
+	switch {
+	case h.bearer != nil:
+		token, err := h.bearer.read()
+		if err != nil {
+			return err
+		}
+		header.Set("Authorization", "Bearer "+token)
+	case h.basic != nil:
+		pair, err := h.basic.read()
+		if err != nil {
+			return err
+		}
+		if !strings.Contains(pair, ":") {
+			return failed(Unprepared, "basicAuthFile must hold user:password")
+		}
+		header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(pair)))
+	}
+	return nil
+}
+
+// isJSON tells whether a content type can be one of JSON. Some write it as plain text, or
+// say nothing.
+func isJSON(contentType string) bool {
+	if contentType == "" {
+		return true
+	}
+	media, _, err := mime.ParseMediaType(contentType)
+	if err != nil {
+		return false
+	}
+	return media == "application/json" || media == "text/json" || media == "text/plain" || strings.HasSuffix(media, "+json")
+}
+
+// close ends idle connections.
+func (h *httpServer) close() { h.base.CloseIdleConnections() }
+
+// boundedBody fails where a body is longer than it may be.
+type boundedBody struct {
+	io.ReadCloser
+	left int64
+}
+
+// Read implements io.Reader.
+func (b *boundedBody) Read(to []byte) (int, error) {
+	if b.left < 0 {
+		return 0, failed(Unusable, "the answer is larger than maxBytes: ask for less, or set more")
+	}
+	if int64(len(to)) > b.left+1 {
+		to = to[:b.left+1]
+	}
+	n, err := b.ReadCloser.Read(to)
+	b.left -= int64(n)
+	if b.left < 0 {
+		return 0, failed(Unusable, "the answer is larger than maxBytes: ask for less, or set more")
+	}
+	return n, err
+}
+
+// statusFailure is what an answer that is none comes to. Its body is not quoted.
+func statusFailure(status int) error {
+	hint := ""
+	switch {
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		hint = ": check the source's credentials"
+	case status == http.StatusNotFound:
+		hint = ": check url and path"
+	case status == http.StatusTooManyRequests:
+		hint = ": it is asked too often"
+	}
+	return failed(Refused, "it answered %d %s%s", status, http.StatusText(status), hint)
+}

@@ -1,0 +1,237 @@
+package samples
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/setpoint-dev/setpoint/spelling"
+)
+
+// Sample is one value of a query.
+type Sample struct {
+	// Pod and Container that it is of; empty: none is named.
+	Pod, Container string
+	// Labels of the series; nil: the answer has none. They belong to all who asked.
+	Labels map[string]string
+	// Value in thousandths where the source has floating-point numbers, else as written.
+	Value resource.Quantity
+	// Timestamp is when the value was true: for a Prometheus, when the query was evaluated.
+	Timestamp time.Time
+	// Window is how far back it looks from there, as the query says.
+	Window time.Duration
+}
+
+// value is one value of an answer, before it is known whether it counts.
+type value struct {
+	Sample
+	// err says why it can't count.
+	err error
+}
+
+// backend asks one server. It is safe for concurrent use.
+type backend interface {
+	// check returns what is wrong with a query.
+	check(Query) problems
+	// request returns what a query asks for: equal for queries that get the same answer.
+	request(Query) string
+	// ask asks for that. Its errors are failures, or what classify understands.
+	ask(ctx context.Context, request string) (any, error)
+	// values reads the answer to a query, without changing it.
+	values(q Query, answer any) ([]value, error)
+	// close ends its connections.
+	close()
+}
+
+// source is a backend with its bounds.
+type source struct {
+	name, kind string
+	Source
+	backend backend
+	sharing *sharing
+	// turns are taken by requests that are under way.
+	turns   chan struct{}
+	metrics *metrics
+}
+
+// Set is the sources of a configuration. It is safe for concurrent use.
+type Set struct {
+	sources map[string]*source
+	metrics *metrics
+}
+
+// Options of a Set.
+type Options struct {
+	// Registerer is where the metrics of the sources are registered. Nil: nowhere.
+	Registerer prometheus.Registerer
+}
+
+// New makes the sources. It opens no connection. The error is a *ConfigError, or that of
+// the Registerer.
+func New(config Config, o Options) (*Set, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	m, err := newMetrics(o.Registerer, slices.Sorted(maps.Keys(config.Sources)))
+	if err != nil {
+		return nil, fmt.Errorf("register metrics of sources: %w", err)
+	}
+	set := &Set{sources: map[string]*source{}, metrics: m}
+	for name, settings := range config.Sources {
+		settings = settings.withDefaults()
+		s := &source{
+			name: name, Source: settings, metrics: m,
+			sharing: newSharing(time.Duration(*settings.Reuse), time.Duration(settings.Timeout)),
+			turns:   make(chan struct{}, settings.Concurrency),
+		}
+		s.kind, s.backend = settings.backend()
+		set.sources[name] = s
+	}
+	return set, nil
+}
+
+// backend makes the backend of a source.
+func (s Source) backend() (kind string, b backend) {
+	return "prometheus", newPrometheus(s)
+}
+
+// Close cancels what is under way, waits for it and ends all connections.
+func (s *Set) Close() {
+	for _, source := range s.sources {
+		source.sharing.close()
+		source.backend.close()
+	}
+}
+
+// CheckQuery returns what is wrong with a query, as a *ConfigError. It asks nobody.
+func (s *Set) CheckQuery(q Query) error { return s.problems(q).err() }
+
+func (s *Set) problems(q Query) problems {
+	var p problems
+	if q.Source == "" {
+		p.add("source", "is required: %s", s.known())
+		return p
+	}
+	source, ok := s.sources[q.Source]
+	if !ok {
+		hint := s.known()
+		if name, ok := spelling.Closest(q.Source, slices.Sorted(maps.Keys(s.sources))); ok {
+			hint = fmt.Sprintf("did you mean %s?", name)
+		}
+		p.add("source", "there is no source %q; %s", shorten(q.Source, maxQuoted), hint)
+		return p
+	}
+	p = q.problems(source.kind)
+	return append(p, source.backend.check(q)...)
+}
+
+func (s *Set) known() string {
+	if len(s.sources) == 0 {
+		return "none is configured"
+	}
+	return "the sources are " + strings.Join(slices.Sorted(maps.Keys(s.sources)), ", ")
+}
+
+// Samples asks a query: at least one sample, in the order of the answer, or an error, an
+// *Error, or a *ConfigError for a query that CheckQuery would refuse.
+func (s *Set) Samples(ctx context.Context, q Query) ([]Sample, error) {
+	return s.samples(ctx, q, everyPod)
+}
+
+func everyPod(string) bool { return true }
+
+// samples asks a query for the pods that keep is true for.
+func (s *Set) samples(ctx context.Context, q Query, keep func(pod string) bool) ([]Sample, error) {
+	if err := s.CheckQuery(q); err != nil {
+		return nil, err
+	}
+	source := s.sources[q.Source]
+	samples, err := source.read(ctx, q, keep)
+	outcome := OK
+	if err != nil {
+		f := classify(err)
+		outcome, err = f.outcome, &Error{Source: source.name, Outcome: f.outcome, Message: f.message}
+	}
+	s.metrics.queries.WithLabelValues(source.name, string(outcome)).Inc()
+	return samples, err
+}
+
+// read asks a query, or reads what another's request brought.
+func (s *source) read(ctx context.Context, q Query, keep func(pod string) bool) ([]Sample, error) {
+	request := s.backend.request(q)
+	answer, joined, err := s.sharing.get(ctx, request, func(ctx context.Context) (any, error) { return s.request(ctx, request) })
+	if joined {
+		s.metrics.shared.WithLabelValues(s.name).Inc()
+	}
+	if err != nil {
+		return nil, err
+	}
+	values, err := s.backend.values(q, answer)
+	for i := range values {
+		values[i].bound()
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case len(values) > s.MaxSeries:
+		return nil, failed(Unusable, "the answer has %d values, more than maxSeries: aggregate them, as with sum()", len(values))
+	case len(values) == 0 && q.EmptyIsZero:
+		return []Sample{{Timestamp: time.Now(), Window: time.Duration(q.Window)}}, nil
+	case len(values) == 0:
+		return nil, failed(Empty, "the result is empty: check the query, or set emptyIsZero if nothing means zero")
+	case q.ofPods():
+		return q.podSamples(values, keep)
+	}
+	samples := make([]Sample, len(values))
+	for i, v := range values {
+		if v.err != nil {
+			return nil, failed(Invalid, "%v", v.err)
+		}
+		samples[i] = q.sample(v)
+	}
+	return samples, nil
+}
+
+// request makes one request when it is its turn.
+func (s *source) request(ctx context.Context, request string) (any, error) {
+	began := time.Now()
+	answer, err := s.inTurn(ctx, request)
+	outcome := OK
+	if err != nil {
+		f := classify(err)
+		if f.outcome == Timeout {
+			f = &failure{Timeout, fmt.Sprintf("no answer within its timeout of %s", s.Timeout)}
+		}
+		outcome, err = f.outcome, f
+	}
+	s.metrics.requested(s.name, began, outcome)
+	return answer, err
+}
+
+func (s *source) inTurn(ctx context.Context, request string) (any, error) {
+	select {
+	case s.turns <- struct{}{}: // also when the time is up: then it was not others that took it
+	default:
+		select {
+		case s.turns <- struct{}{}:
+		case <-ctx.Done():
+			return nil, s.notInTurn(ctx.Err())
+		}
+	}
+	defer func() { <-s.turns }()
+	return s.backend.ask(ctx, request)
+}
+
+func (s *source) notInTurn(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return failed(Busy, "its %d requests at once were not through within its timeout of %s: it is slow, or concurrency is too low", s.Concurrency, s.Timeout)
+	}
+	return err
+}

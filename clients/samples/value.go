@@ -1,0 +1,73 @@
+package samples
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+var (
+	errNaN      = errors.New("the value is NaN, as 0/0 is: guard the division, for example with «> 0» or «or vector(0)»")
+	errInfinite = errors.New("the value is infinite: guard the division")
+	errNegative = errors.New("the value is negative, which the controller would take for an overflow: use clamp_min(…, 0), or set allowNegative")
+	errTooLarge = errors.New("the value is beyond ±9223372036854775.807, which the controller's arithmetic can't hold: choose a larger unit")
+	errNoNumber = errors.New("the value is neither a number nor a quantity such as 1500m or 2Gi")
+)
+
+// fromFloat makes a quantity of a floating-point number as prometheus-adapter does: in
+// thousandths, the rest cut off. Where that one's conversion overflows, this one fails.
+func fromFloat(v float64, allowNegative bool) (resource.Quantity, error) {
+	switch {
+	case math.IsNaN(v):
+		return resource.Quantity{}, errNaN
+	case math.IsInf(v, 0):
+		return resource.Quantity{}, errInfinite
+	}
+	thousandths := v * 1000
+	if thousandths >= math.MaxInt64 || thousandths <= math.MinInt64 { // both are rounded to ±2⁶³
+		return resource.Quantity{}, errTooLarge
+	}
+	milli := int64(thousandths)
+	if milli < 0 && !allowNegative {
+		return resource.Quantity{}, errNegative
+	}
+	return *resource.NewMilliQuantity(milli, resource.DecimalSI), nil
+}
+
+// Bounds of a quantity's text: the parser computes with as many digits as it asks for.
+const (
+	maxQuantityLength   = 64
+	maxQuantityExponent = 64
+)
+
+var (
+	mostMilli  = resource.NewMilliQuantity(math.MaxInt64, resource.DecimalSI)
+	leastMilli = resource.NewMilliQuantity(-math.MaxInt64, resource.DecimalSI)
+)
+
+// fromText makes a quantity of a number or quantity as it is written, exactly (to the
+// billionth, which is as fine as a quantity is).
+func fromText(text string, allowNegative bool) (resource.Quantity, error) {
+	if len(text) > maxQuantityLength {
+		return resource.Quantity{}, errNoNumber
+	}
+	if at := strings.IndexAny(text, "eE"); at >= 0 {
+		// Not of 1E and 1Ei, which have none.
+		if e, err := strconv.ParseInt(text[at+1:], 10, 64); err == nil && (e > maxQuantityExponent || e < -maxQuantityExponent) {
+			return resource.Quantity{}, errTooLarge
+		}
+	}
+	q, err := resource.ParseQuantity(text)
+	switch {
+	case err != nil:
+		return resource.Quantity{}, errNoNumber
+	case q.Cmp(*mostMilli) > 0 || q.Cmp(*leastMilli) < 0:
+		return resource.Quantity{}, errTooLarge
+	case q.Sign() < 0 && !allowNegative:
+		return resource.Quantity{}, errNegative
+	}
+	return q, nil
+}
