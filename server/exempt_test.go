@@ -93,7 +93,7 @@ func TestExemptCallsThatEndCountNoMore(t *testing.T) {
 func TestConnectionsMakeWay(t *testing.T) {
 	t.Parallel()
 	const most = 40
-	s := start(t, func(su *setup) { su.options.MaxConnections = most })
+	s, r := measured(t, func(su *setup) { su.options.MaxConnections = most })
 	s.recommend(t, webRequest(t)) // on the connection of the tests, which is known now
 	var held []net.Conn
 	for n := range 3 * most {
@@ -108,6 +108,11 @@ func TestConnectionsMakeWay(t *testing.T) {
 		defer conn.Close()
 		held = append(held, conn)
 	}
+	// The health check comes after all of them, not between.
+	eventually(t, func() bool {
+		now := read(t, r)
+		return now["connections"]+now["connections_closed_total"] == 3*most+1
+	})
 	if _, err := healthv1.NewHealthClient(s.dial(t)).Check(t.Context(), &healthv1.HealthCheckRequest{}); err != nil {
 		t.Errorf("a health check: %v", err)
 	}

@@ -103,7 +103,7 @@ func TestShadowReport(t *testing.T) {
 	mux.HandleFunc("GET "+shadowPath, func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(ledger.Report(time.Unix(1_700_000_100, 0).UTC()))
 	})
-	admin := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}
+	admin := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
 	served := make(chan error, 1)
 	go func() { served <- admin.Serve(listener) }()
 	t.Cleanup(func() {

@@ -41,7 +41,7 @@ func TestHealthIsWhatTheAdminAddressSays(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got := run(t, "", append([]string{"health"}, tt.args...)...)
+			got := run(t, "", append([]string{"health", "--timeout=1m"}, tt.args...)...)
 			if got.Code != tt.code || !strings.Contains(got.Stderr, tt.want) {
 				t.Errorf("exit code %d, stderr %q, stdout %q; want %d and %q", got.Code, got.Stderr, got.Stdout, tt.code, tt.want)
 			}
@@ -52,7 +52,7 @@ func TestHealthIsWhatTheAdminAddressSays(t *testing.T) {
 func TestHealthGoesByTheVariableOfWhomItAsks(t *testing.T) {
 	_, admin := startWithAdmin(t)
 	t.Setenv("SETPOINT_ADMIN_ADDRESS", strings.TrimPrefix(admin, "http://"))
-	if got := run(t, "", "health"); got.Code != 0 {
+	if got := run(t, "", "health", "--timeout=1m"); got.Code != 0 {
 		t.Errorf("exit code %d: %s", got.Code, got.Stderr)
 	}
 }
