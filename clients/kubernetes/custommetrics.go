@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	customv1beta2 "k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
 
@@ -78,4 +79,35 @@ func canonicalAPIVersion(apiVersion string) string {
 		return ""
 	}
 	return version.String()
+}
+
+// Selected returns values without those of pods that the scale's selector passes over: the
+// metrics API, asked with that selector, does not answer for them. A pod that is not among
+// Pods may be one that just went.
+func (s *Snapshot) Selected(values []customv1beta2.MetricValue) []customv1beta2.MetricValue {
+	if s.Scale == nil {
+		return values
+	}
+	selector, problem := parseSelector(s.Scale.Status.Selector)
+	if problem != nil {
+		return values
+	}
+	passedOver := map[string]bool{}
+	for _, pod := range s.Pods {
+		if s.inNamespace(pod.Namespace) && !selector.Matches(labels.Set(pod.Labels)) {
+			passedOver[pod.Name] = true
+		}
+	}
+	spec := lookupsOf(s.Autoscaler.Spec.Metrics)
+	var out []customv1beta2.MetricValue
+	for _, value := range values {
+		ref := value.DescribedObject
+		object := describedObject{groupKind(ref.APIVersion, ref.Kind), ref.Name}
+		ofPassedOver := object.GroupKind == podKind && s.inNamespace(ref.Namespace) && passedOver[ref.Name]
+		// An Object metric may describe any pod.
+		if !ofPassedOver || slices.Contains(spec.objects(value.Metric.Name), object) {
+			out = append(out, value)
+		}
+	}
+	return out
 }

@@ -18,7 +18,7 @@ func Defaults(autoscaler *autoscalingv2.HorizontalPodAutoscaler) {
 		spec.MinReplicas = &one
 	}
 	if len(spec.Metrics) == 0 {
-		spec.Metrics = defaultMetrics()
+		spec.Metrics = DefaultMetrics()
 	}
 	if spec.Behavior == nil {
 		return
@@ -49,16 +49,16 @@ func defaultRules(rules *autoscalingv2.HPAScalingRules, policies ...autoscalingv
 	return rules
 }
 
-// defaultMetrics is what a spec without metrics means.
-func defaultMetrics() []autoscalingv2.MetricSpec {
-	return []autoscalingv2.MetricSpec{cpuUtilization(defaultCPUUtilization)}
+// DefaultMetrics is what a spec without metrics means.
+func DefaultMetrics() []autoscalingv2.MetricSpec {
+	return []autoscalingv2.MetricSpec{CPUUtilization(defaultCPUUtilization)}
 }
 
 // defaultCPUUtilization is the target of the default metric, percent of the request.
 const defaultCPUUtilization = 80
 
-// cpuUtilization is a Resource metric: cpu at percent of the request.
-func cpuUtilization(percent int32) autoscalingv2.MetricSpec {
+// CPUUtilization is a Resource metric: cpu at percent of the request.
+func CPUUtilization(percent int32) autoscalingv2.MetricSpec {
 	return autoscalingv2.MetricSpec{
 		Type: autoscalingv2.ResourceMetricSourceType,
 		Resource: &autoscalingv2.ResourceMetricSource{

@@ -1,12 +1,9 @@
 // Package kubernetes turns what a cluster shows of one HorizontalPodAutoscaler
 // into the request that asks Setpoint about it. It holds no scaling rule and does
-// no I/O of its own: objects come from readers (manifests, kubectl dumps, the
-// recordings of package recording) or from whoever watches a cluster.
+// no I/O: objects come from package manifest (files of kubectl), from package
+// recording, or from whoever watches a cluster.
 //
-//	var dump kubernetes.Dump
-//	err := dump.Read("dump.yaml", file)         // hpa, deployment, pods, metrics
-//	snapshot, err := dump.Snapshot("shop/web")  // what belongs to this autoscaler
-//	request, err := snapshot.Request("demo")    // ask with it
+//	request, err := snapshot.Request("demo") // ask with it
 //
 // A [Snapshot] takes the place of the API server's answers: it selects pods and
 // samples as the API server would have for the upstream controller's calls. What

@@ -1,8 +1,6 @@
 package kubernetes_test
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -96,24 +94,5 @@ func checkError(t testing.TB, err error, want ...string) {
 		if !strings.HasPrefix(got[i], want[i]) {
 			t.Errorf("got  %s\nwant %s", got[i], want[i])
 		}
-	}
-}
-
-// readFile adds a file of testdata to the dump.
-func readFile(t testing.TB, dump *kubernetes.Dump, file string, parts ...kubernetes.Part) error {
-	t.Helper()
-	f, err := os.Open(filepath.Join("testdata", file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	return dump.Read(filepath.Base(file), f, parts...)
-}
-
-// mustRead is readFile for files without problems.
-func mustRead(t testing.TB, dump *kubernetes.Dump, file string, parts ...kubernetes.Part) {
-	t.Helper()
-	if err := readFile(t, dump, file, parts...); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -45,7 +45,7 @@ type lookups []lookup
 // nothing.
 func lookupsOf(metrics []autoscalingv2.MetricSpec) lookups {
 	if len(metrics) == 0 {
-		metrics = defaultMetrics()
+		metrics = DefaultMetrics()
 	}
 	var all lookups
 	for i := range metrics {

@@ -179,7 +179,7 @@ func TestTheFilesAreLookedAtAsOftenAsIsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, interval := range map[string]time.Duration{"certificates": certs.DefaultInterval, "other files": watched.DefaultInterval} {
-		if interval != 5*time.Second || !strings.Contains(string(page), "looked at every 5 seconds") {
+		if interval != 5*time.Second || !strings.Contains(string(page), "checks these files and the TLS files every 5 seconds") {
 			t.Errorf("%s are looked at every %s", what, interval)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
@@ -140,7 +141,7 @@ func readSpec(cmd *cobra.Command, name string) (*autoscalingv2.HorizontalPodAuto
 		return nil, err
 	}
 	defer func() { _ = file.Close() }()
-	autoscalers, err := kubernetes.ReadAutoscalers(name, file)
+	autoscalers, err := manifest.ReadAutoscalers(name, file)
 	if err != nil {
 		return nil, cli.BadInput(err)
 	}

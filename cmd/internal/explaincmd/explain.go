@@ -13,13 +13,14 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/setpoint/explain"
 )
 
 // explainCommand holds the flags of setpoint explain.
 type explainCommand struct {
-	files     map[kubernetes.Part]*[]string
+	files     map[manifest.Part]*[]string
 	dump      []string
 	name      string
 	namespace string
@@ -57,15 +58,15 @@ type FromLive func(cmd *cobra.Command, live *Live) (*setpointv1.RecommendRequest
 
 // partFlags name the files that hold one part of a dump each.
 var partFlags = []struct {
-	part       kubernetes.Part
+	part       manifest.Part
 	flag, what string
 }{
-	{kubernetes.Autoscalers, "hpa", "HorizontalPodAutoscalers (autoscaling/v2, v2beta2, v2beta1 or v1, extensions/v1beta1)"},
-	{kubernetes.Scales, "scale", "the Scale, or the Deployment, StatefulSet, ReplicaSet or ReplicationController, of any version there was"},
-	{kubernetes.Pods, "pods", "the pods"},
-	{kubernetes.PodMetrics, "pod-metrics", "PodMetrics of metrics.k8s.io"},
-	{kubernetes.CustomMetrics, "custom-metrics", "MetricValues of custom.metrics.k8s.io"},
-	{kubernetes.ExternalMetrics, "external-metrics", "ExternalMetricValues of external.metrics.k8s.io"},
+	{manifest.Autoscalers, "hpa", "HorizontalPodAutoscalers (autoscaling/v2, v2beta2, v2beta1 or v1, extensions/v1beta1)"},
+	{manifest.Scales, "scale", "the Scale, or the Deployment, StatefulSet, ReplicaSet or ReplicationController, of any version there was"},
+	{manifest.Pods, "pods", "the pods"},
+	{manifest.PodMetrics, "pod-metrics", "PodMetrics of metrics.k8s.io"},
+	{manifest.CustomMetrics, "custom-metrics", "MetricValues of custom.metrics.k8s.io"},
+	{manifest.ExternalMetrics, "external-metrics", "ExternalMetricValues of external.metrics.k8s.io"},
 }
 
 // New returns the command.
@@ -98,7 +99,7 @@ policies may hold back more than shown.`,
 		RunE:    c.run,
 	}
 	flags := cmd.Flags()
-	c.files = make(map[kubernetes.Part]*[]string)
+	c.files = make(map[manifest.Part]*[]string)
 	for _, f := range partFlags {
 		c.files[f.part] = flags.StringArray(f.flag, nil, "`file` with "+f.what+"; repeatable, - for standard input")
 	}
@@ -177,10 +178,10 @@ func (c *explainCommand) onlyLive() error {
 }
 
 // read reads all files that were named; problems of all of them are told.
-func (c *explainCommand) read(cmd *cobra.Command) (*kubernetes.Dump, error) {
-	dump := &kubernetes.Dump{Namespace: c.namespace}
+func (c *explainCommand) read(cmd *cobra.Command) (*manifest.Dump, error) {
+	dump := &manifest.Dump{Namespace: c.namespace}
 	var problems []error
-	read := func(name string, parts ...kubernetes.Part) {
+	read := func(name string, parts ...manifest.Part) {
 		file, err := cli.Open(cmd, name)
 		if err == nil {
 			err = cli.BadInput(dump.Read(name, file, parts...))
@@ -204,7 +205,7 @@ func (c *explainCommand) read(cmd *cobra.Command) (*kubernetes.Dump, error) {
 	return dump, errors.Join(problems...)
 }
 
-func (c *explainCommand) request(dump *kubernetes.Dump) (*setpointv1.RecommendRequest, error) {
+func (c *explainCommand) request(dump *manifest.Dump) (*setpointv1.RecommendRequest, error) {
 	snapshot, err := dump.Snapshot(c.name)
 	if errors.Is(err, kubernetes.ErrNoAutoscaler) {
 		err = fmt.Errorf("%w: give --hpa, or --dump with one in it", err)

@@ -1,4 +1,4 @@
-package kubernetes
+package manifest
 
 import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"

@@ -1,10 +1,11 @@
-package kubernetes
+package manifest
 
 import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/objectjson"
 )
 
@@ -42,9 +43,9 @@ func decodeV1(data []byte) (*autoscalingv2.HorizontalPodAutoscaler, error) {
 func withCPUTarget(metrics []autoscalingv2.MetricSpec, percent *int32) []autoscalingv2.MetricSpec {
 	switch {
 	case percent != nil:
-		return append(metrics, cpuUtilization(*percent))
+		return append(metrics, kubernetes.CPUUtilization(*percent))
 	case len(metrics) == 0:
-		return defaultMetrics()
+		return kubernetes.DefaultMetrics()
 	default:
 		return metrics
 	}

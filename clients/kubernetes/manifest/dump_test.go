@@ -1,4 +1,4 @@
-package kubernetes_test
+package manifest_test
 
 import (
 	"errors"
@@ -6,24 +6,27 @@ import (
 	"strings"
 	"testing"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
 )
 
 // shop reads what kubectl dumped of the shop, a file for each part.
-func shop(t testing.TB) *kubernetes.Dump {
+func shop(t testing.TB) *manifest.Dump {
 	t.Helper()
-	dump := &kubernetes.Dump{}
-	mustRead(t, dump, "shop/hpa.yaml", kubernetes.Autoscalers)
-	mustRead(t, dump, "shop/deployment.json", kubernetes.Scales)
-	mustRead(t, dump, "shop/pods.json", kubernetes.Pods)
-	mustRead(t, dump, "shop/podmetrics.json", kubernetes.PodMetrics)
-	mustRead(t, dump, "shop/custom.json", kubernetes.CustomMetrics)
-	mustRead(t, dump, "shop/external.json", kubernetes.ExternalMetrics)
+	dump := &manifest.Dump{}
+	mustRead(t, dump, "shop/hpa.yaml", manifest.Autoscalers)
+	mustRead(t, dump, "shop/deployment.json", manifest.Scales)
+	mustRead(t, dump, "shop/pods.json", manifest.Pods)
+	mustRead(t, dump, "shop/podmetrics.json", manifest.PodMetrics)
+	mustRead(t, dump, "shop/custom.json", manifest.CustomMetrics)
+	mustRead(t, dump, "shop/external.json", manifest.ExternalMetrics)
 	return dump
 }
 
 // snapshotFrom returns the snapshot of the dump's autoscaler of that name.
-func snapshotFrom(t testing.TB, dump *kubernetes.Dump, autoscaler string) *kubernetes.Snapshot {
+func snapshotFrom(t testing.TB, dump *manifest.Dump, autoscaler string) *kubernetes.Snapshot {
 	t.Helper()
 	snapshot, err := dump.Snapshot(autoscaler)
 	if err != nil {
@@ -66,7 +69,7 @@ func TestFilesOfKubectlBecomeARequest(t *testing.T) {
 }
 
 func TestOneFileMayHoldEverything(t *testing.T) {
-	var dump kubernetes.Dump
+	var dump manifest.Dump
 	mustRead(t, &dump, "shop/dump.yaml")
 	want := []string{
 		"dump.yaml: document 1: items[4]: Service (v1) shop/web",
@@ -83,7 +86,7 @@ func TestOneFileMayHoldEverything(t *testing.T) {
 }
 
 func TestTheAutoscalerIsChosenByName(t *testing.T) {
-	var dump kubernetes.Dump
+	var dump manifest.Dump
 	mustRead(t, &dump, "shop/dump.yaml")
 	for _, test := range []struct{ name, reference, want, wantErr string }{
 		{"namespace and name", "shop/rival", "rival", ""},
@@ -102,7 +105,7 @@ func TestTheAutoscalerIsChosenByName(t *testing.T) {
 			}
 		})
 	}
-	if _, err := (&kubernetes.Dump{}).Snapshot(""); !errors.Is(err, kubernetes.ErrNoAutoscaler) {
+	if _, err := (&manifest.Dump{}).Snapshot(""); !errors.Is(err, kubernetes.ErrNoAutoscaler) {
 		t.Errorf("of an empty dump got %v, want ErrNoAutoscaler", err)
 	}
 }
@@ -131,9 +134,9 @@ func TestWhatStandsInForTheScale(t *testing.T) {
 		{"several Scales of its name", []string{named, named}, "", "2 Scales could be that of shop/web"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			var dump kubernetes.Dump
+			var dump manifest.Dump
 			mustRead(t, &dump, "shop/hpa.yaml")
-			if err := dump.Read("dump.json", strings.NewReader(strings.Join(test.dump, "\n")), kubernetes.Scales); err != nil {
+			if err := dump.Read("dump.json", strings.NewReader(strings.Join(test.dump, "\n")), manifest.Scales); err != nil {
 				t.Fatal(err)
 			}
 			snapshot, err := dump.Snapshot("web")
@@ -153,7 +156,7 @@ func TestWhatStandsInForTheScale(t *testing.T) {
 }
 
 func TestReplicationControllersSelectByEquality(t *testing.T) {
-	var dump kubernetes.Dump
+	var dump manifest.Dump
 	err := dump.Read("dump.yaml", strings.NewReader(`
 apiVersion: v1
 kind: ReplicationController
@@ -161,7 +164,7 @@ metadata: {name: web, namespace: shop}
 spec: {replicas: 0, selector: {b: "2", a: "1"}}
 status: {replicas: 2}
 ---
-`+manifest("autoscaling/v2", "")))
+`+autoscalerYAML("autoscaling/v2", "")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,10 +175,10 @@ status: {replicas: 2}
 }
 
 func TestNamelessScalesAreNotThoseOfOtherAutoscalers(t *testing.T) {
-	var dump kubernetes.Dump
+	var dump manifest.Dump
 	mustRead(t, &dump, "shop/hpa.yaml")
 	mustRead(t, &dump, "shop/pods.json")
-	err := dump.Read("more.yaml", strings.NewReader(strings.ReplaceAll(manifest("autoscaling/v2", ""), "name: web", "name: api")+
+	err := dump.Read("more.yaml", strings.NewReader(strings.ReplaceAll(autoscalerYAML("autoscaling/v2", ""), "name: web", "name: api")+
 		"\n---\n{apiVersion: autoscaling/v1, kind: Scale, spec: {replicas: 3}, status: {replicas: 3, selector: app=web}}"))
 	if err != nil {
 		t.Fatal(err)
@@ -186,9 +189,9 @@ func TestNamelessScalesAreNotThoseOfOtherAutoscalers(t *testing.T) {
 }
 
 func TestBareManifestsAreInTheNamespaceGiven(t *testing.T) {
-	bare := strings.Replace(manifest("autoscaling/v2", ""), ", namespace: shop", "", 1)
+	bare := strings.Replace(autoscalerYAML("autoscaling/v2", ""), ", namespace: shop", "", 1)
 	for _, test := range []struct{ namespace, want string }{{"", "default"}, {"shop", "shop"}} {
-		dump := kubernetes.Dump{Namespace: test.namespace}
+		dump := manifest.Dump{Namespace: test.namespace}
 		if err := dump.Read("hpa.yaml", strings.NewReader(bare)); err != nil {
 			t.Fatal(err)
 		}
@@ -201,22 +204,22 @@ func TestBareManifestsAreInTheNamespaceGiven(t *testing.T) {
 func TestFilesOfTheWrongKindAreRefused(t *testing.T) {
 	for _, test := range []struct {
 		name, file string
-		part       kubernetes.Part
+		part       manifest.Part
 		want       []string
 	}{
-		{"services for pods", "shop/services.json", kubernetes.Pods,
+		{"services for pods", "shop/services.json", manifest.Pods,
 			[]string{"services.json: items[0]: expected Pod (v1), found Service (v1)", "services.json: items[1]: expected Pod (v1), found Service (v1)"}},
-		{"pods for pod metrics", "shop/pods.json", kubernetes.PodMetrics,
+		{"pods for pod metrics", "shop/pods.json", manifest.PodMetrics,
 			slices.Repeat([]string{"pods.json: items["}, 5)},
-		{"pod metrics for pods", "shop/podmetrics.json", kubernetes.Pods,
+		{"pod metrics for pods", "shop/podmetrics.json", manifest.Pods,
 			slices.Repeat([]string{"podmetrics.json: items["}, 3)},
-		{"external for custom metrics", "shop/external.json", kubernetes.CustomMetrics,
+		{"external for custom metrics", "shop/external.json", manifest.CustomMetrics,
 			slices.Repeat([]string{"external.json: items["}, 3)},
-		{"a deployment for an autoscaler", "shop/deployment.json", kubernetes.Autoscalers,
+		{"a deployment for an autoscaler", "shop/deployment.json", manifest.Autoscalers,
 			[]string{"deployment.json: expected HorizontalPodAutoscaler (autoscaling/v2), found Deployment (apps/v1)"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			var dump kubernetes.Dump
+			var dump manifest.Dump
 			checkError(t, readFile(t, &dump, test.file, test.part), test.want...)
 		})
 	}
@@ -226,11 +229,11 @@ func TestReadNamesTheItem(t *testing.T) {
 	const pod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web-a","namespace":"shop"}}`
 	for _, test := range []struct {
 		name, text string
-		parts      []kubernetes.Part
+		parts      []manifest.Part
 		want       []string
 	}{
-		{"an empty list is fine", `{"apiVersion":"v1","kind":"List","items":[]}`, []kubernetes.Part{kubernetes.Pods}, nil},
-		{"items of null are none", `{"apiVersion":"v1","kind":"PodList","items":null}`, []kubernetes.Part{kubernetes.Pods}, nil},
+		{"an empty list is fine", `{"apiVersion":"v1","kind":"List","items":[]}`, []manifest.Part{manifest.Pods}, nil},
+		{"items of null are none", `{"apiVersion":"v1","kind":"PodList","items":null}`, []manifest.Part{manifest.Pods}, nil},
 		{"items that are no list", `{"apiVersion":"v1","kind":"PodList","items":{}}`, nil,
 			[]string{"dump.json: items: json: cannot unmarshal object"}},
 		{"an item of null", `{"apiVersion":"v1","kind":"List","items":[null]}`, nil,
@@ -249,13 +252,13 @@ func TestReadNamesTheItem(t *testing.T) {
 			[]string{"dump.json: document 2: expected a Kubernetes object, found an object of v1 without kind"}},
 		{"an autoscaler of the future is missed", `{"apiVersion":"autoscaling/v3","kind":"HorizontalPodAutoscaler"}`, nil,
 			[]string{"dump.json: expected HorizontalPodAutoscaler (autoscaling/v2), found HorizontalPodAutoscaler (autoscaling/v3)"}},
-		{"one of several parts", pod, []kubernetes.Part{kubernetes.Scales, kubernetes.PodMetrics},
+		{"one of several parts", pod, []manifest.Part{manifest.Scales, manifest.PodMetrics},
 			[]string{"dump.json: expected Scale (autoscaling/v1) or PodMetrics (metrics.k8s.io/v1beta1), found Pod (v1)"}},
 		{"a workload whose selector is malformed", `{"apiVersion":"apps/v1","kind":"Deployment","spec":{"selector":{"matchExpressions":[{"key":"a","operator":"Near"}]}}}`, nil,
 			[]string{`dump.json: "Near" is not a valid label selector operator`}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			var dump kubernetes.Dump
+			var dump manifest.Dump
 			checkError(t, dump.Read("dump.json", strings.NewReader(test.text), test.parts...), test.want...)
 		})
 	}
@@ -273,7 +276,7 @@ func TestCustomMetricsOfADump(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dump := shop(t)
-			dump.Autoscalers[0].Spec.Metrics = snapshotOf(t, test.metrics).Autoscaler.Spec.Metrics
+			dump.Autoscalers[0].Spec.Metrics = fromYAML[[]autoscalingv2.MetricSpec](t, test.metrics)
 			err := dump.Read("rps.yaml", strings.NewReader(`
 apiVersion: custom.metrics.k8s.io/v1beta2
 kind: MetricValueList

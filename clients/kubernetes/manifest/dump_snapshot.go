@@ -1,4 +1,4 @@
-package kubernetes
+package manifest
 
 import (
 	"fmt"
@@ -6,6 +6,9 @@ import (
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 )
 
 // Snapshot returns what the dump shows of one autoscaler, "namespace/name" or,
@@ -19,9 +22,9 @@ import (
 // left out; PodMetrics without labels, as some metrics servers give them, have
 // those of their pod.
 //
-// Errors: ErrNoAutoscaler, several autoscalers to choose from, several Scales of
+// Errors: kubernetes.ErrNoAutoscaler, several autoscalers to choose from, several Scales of
 // the name.
-func (d *Dump) Snapshot(autoscaler string) (*Snapshot, error) {
+func (d *Dump) Snapshot(autoscaler string) (*kubernetes.Snapshot, error) {
 	chosen, err := d.autoscaler(autoscaler)
 	if err != nil {
 		return nil, err
@@ -30,16 +33,16 @@ func (d *Dump) Snapshot(autoscaler string) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	snapshot := &Snapshot{
+	snapshot := &kubernetes.Snapshot{
 		Autoscaler: chosen,
 		Scale:      scale,
 		Pods:       d.Pods,
 		PodMetrics: d.labelledPodMetrics(),
 		Others:     d.others(chosen),
 	}
-	snapshot.CustomMetrics = d.customMetricsFor(snapshot)
+	snapshot.CustomMetrics = snapshot.Selected(d.CustomMetrics)
 	for _, series := range d.ExternalMetrics {
-		snapshot.ExternalMetrics = append(snapshot.ExternalMetrics, ExternalMetric{ExternalMetricValue: series})
+		snapshot.ExternalMetrics = append(snapshot.ExternalMetrics, kubernetes.ExternalMetric{ExternalMetricValue: series})
 	}
 	return snapshot, nil
 }
@@ -61,9 +64,9 @@ func (d *Dump) autoscaler(reference string) (*autoscalingv2.HorizontalPodAutosca
 	case len(found) > 1:
 		return nil, fmt.Errorf("several HorizontalPodAutoscalers to choose from: %s", strings.Join(keys, ", "))
 	case reference == "":
-		return nil, ErrNoAutoscaler
+		return nil, kubernetes.ErrNoAutoscaler
 	default:
-		return nil, fmt.Errorf("%w %q", ErrNoAutoscaler, reference)
+		return nil, fmt.Errorf("%w %q", kubernetes.ErrNoAutoscaler, reference)
 	}
 }
 
@@ -101,7 +104,7 @@ func (d *Dump) scalesNamed(name, namespace string) []*autoscalingv1.Scale {
 // when it is not in the dump.
 func (d *Dump) workloadScale(autoscaler *autoscalingv2.HorizontalPodAutoscaler) *autoscalingv1.Scale {
 	ref := autoscaler.Spec.ScaleTargetRef
-	kind := groupKind(ref.APIVersion, ref.Kind)
+	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
 	for _, workload := range d.workloads {
 		scale := workload.scale
 		if sameKind(workload.kind, kind) && scale.Name == ref.Name &&
@@ -113,8 +116,8 @@ func (d *Dump) workloadScale(autoscaler *autoscalingv2.HorizontalPodAutoscaler) 
 }
 
 // others lists the autoscalers beside chosen of which the selector is known.
-func (d *Dump) others(chosen *autoscalingv2.HorizontalPodAutoscaler) []OtherAutoscaler {
-	var out []OtherAutoscaler
+func (d *Dump) others(chosen *autoscalingv2.HorizontalPodAutoscaler) []kubernetes.OtherAutoscaler {
+	var out []kubernetes.OtherAutoscaler
 	for _, other := range d.Autoscalers {
 		if other == chosen {
 			continue
@@ -124,7 +127,7 @@ func (d *Dump) others(chosen *autoscalingv2.HorizontalPodAutoscaler) []OtherAuto
 			// A Scale without a name is the chosen one's.
 			continue
 		}
-		out = append(out, OtherAutoscaler{
+		out = append(out, kubernetes.OtherAutoscaler{
 			Namespace: other.Namespace, Name: other.Name, Selector: scale.Status.Selector,
 		})
 	}

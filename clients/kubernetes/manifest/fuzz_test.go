@@ -1,4 +1,4 @@
-package kubernetes_test
+package manifest_test
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
 )
 
 // seed adds the files of testdata to the corpus.
@@ -36,7 +37,7 @@ func seed(f *testing.F, add func(content []byte)) {
 func FuzzDecode(f *testing.F) {
 	seed(f, func(content []byte) { f.Add(content) })
 	f.Fuzz(func(t *testing.T, content []byte) {
-		var dump kubernetes.Dump
+		var dump manifest.Dump
 		if err := dump.Read("fuzz", bytes.NewReader(content)); err != nil && !strings.HasPrefix(err.Error(), "fuzz: ") {
 			t.Errorf("an error that does not name the file: %v", err)
 		}
@@ -46,7 +47,7 @@ func FuzzDecode(f *testing.F) {
 			}
 			kubernetes.Defaults(autoscaler)
 		}
-		if autoscalers, err := kubernetes.ReadAutoscalers("fuzz", bytes.NewReader(content)); err != nil && autoscalers != nil {
+		if autoscalers, err := manifest.ReadAutoscalers("fuzz", bytes.NewReader(content)); err != nil && autoscalers != nil {
 			t.Errorf("got autoscalers and %v", err)
 		}
 	})
@@ -56,7 +57,7 @@ func FuzzDecode(f *testing.F) {
 func FuzzRequest(f *testing.F) {
 	seed(f, func(content []byte) { f.Add(content, "app=web", "app=web", "apps/v1", "queue_depth") })
 	f.Fuzz(func(t *testing.T, content []byte, selector, otherSelector, apiVersion, failing string) {
-		var dump kubernetes.Dump
+		var dump manifest.Dump
 		_ = dump.Read("fuzz", bytes.NewReader(content)) // What could be read is there all the same.
 		for _, autoscaler := range dump.Autoscalers {
 			snapshot, err := dump.Snapshot(autoscaler.Namespace + "/" + autoscaler.Name)

@@ -1,4 +1,4 @@
-package kubernetes_test
+package manifest_test
 
 import (
 	"encoding/json"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
 )
 
 // What clusters of the first years print stands in for a scale as today's objects do.
@@ -52,13 +53,13 @@ func TestOldWorkloadsAndScalesAreScales(t *testing.T) {
 		{"a Scale without a selector", "extensions/v1beta1", "Deployment", scale("extensions/v1beta1", ""), `{"specReplicas":4,"statusReplicas":3}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var dump kubernetes.Dump
-			if err := dump.Read("hpa.yaml", strings.NewReader(manifest("autoscaling/v1", "")), kubernetes.Autoscalers); err != nil {
+			var dump manifest.Dump
+			if err := dump.Read("hpa.yaml", strings.NewReader(autoscalerYAML("autoscaling/v1", "")), manifest.Autoscalers); err != nil {
 				t.Fatal(err)
 			}
 			ref := &dump.Autoscalers[0].Spec.ScaleTargetRef
 			ref.APIVersion, ref.Kind = tt.refVersion, tt.kind
-			if err := dump.Read("scale.json", strings.NewReader(tt.object), kubernetes.Scales); err != nil {
+			if err := dump.Read("scale.json", strings.NewReader(tt.object), manifest.Scales); err != nil {
 				t.Fatal(err)
 			}
 			snapshot, err := dump.Snapshot("web")
@@ -70,8 +71,8 @@ func TestOldWorkloadsAndScalesAreScales(t *testing.T) {
 			}
 		})
 	}
-	var dump kubernetes.Dump
-	err := dump.Read("scale.json", strings.NewReader(workload("apps/v1beta1", "Deployment", `"template":{}`)), kubernetes.Scales)
+	var dump manifest.Dump
+	err := dump.Read("scale.json", strings.NewReader(workload("apps/v1beta1", "Deployment", `"template":{}`)), manifest.Scales)
 	checkSays(t, err, "spec.selector: Required value")
 }
 
@@ -95,9 +96,9 @@ func TestCustomMetricsOfTheFirstYears(t *testing.T) {
 		{"later versions never read it", "autoscaling/v2", targets, "", usual},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			text := strings.Replace(manifest(tt.version, tt.spec), "namespace: shop}", "namespace: shop, annotations: {}}", 1)
+			text := strings.Replace(autoscalerYAML(tt.version, tt.spec), "namespace: shop}", "namespace: shop, annotations: {}}", 1)
 			text = strings.Replace(text, "metadata: {name: web, namespace: shop, annotations: {}}", "metadata:\n  name: web\n  namespace: shop\n  annotations:\n    "+tt.annotations, 1)
-			read, err := kubernetes.ReadAutoscalers("hpa.yaml", strings.NewReader(text))
+			read, err := manifest.ReadAutoscalers("hpa.yaml", strings.NewReader(text))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -106,15 +107,15 @@ func TestCustomMetricsOfTheFirstYears(t *testing.T) {
 		})
 	}
 	annotated := func(annotation string) string {
-		return strings.Replace(manifest("autoscaling/v1", ""), "metadata: {name: web, namespace: shop}", "metadata:\n  name: web\n  namespace: shop\n  annotations:\n    "+annotation, 1)
+		return strings.Replace(autoscalerYAML("autoscaling/v1", ""), "metadata: {name: web, namespace: shop}", "metadata:\n  name: web\n  namespace: shop\n  annotations:\n    "+annotation, 1)
 	}
-	read, err := kubernetes.ReadAutoscalers("hpa.yaml", strings.NewReader(annotated(`alpha/status.custom-metrics.podautoscaler.kubernetes.io: '{"items":[{"name":"qps","value":"2"}]}'`)))
+	read, err := manifest.ReadAutoscalers("hpa.yaml", strings.NewReader(annotated(`alpha/status.custom-metrics.podautoscaler.kubernetes.io: '{"items":[{"name":"qps","value":"2"}]}'`)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	checkJSON(t, read[0].Status.CurrentMetrics, `[{"type":"Pods","pods":{"metric":{"name":"qps"},"current":{"averageValue":"2"}}}]`)
 	for _, bad := range []string{`{"items":[{"name":"qps","value":"many"}]}`, `{"items":[{"name":"qps","target":"1"}]}`, `[]`} {
-		_, err := kubernetes.ReadAutoscalers("hpa.yaml", strings.NewReader(annotated("alpha/target.custom-metrics.podautoscaler.kubernetes.io: '"+bad+"'")))
+		_, err := manifest.ReadAutoscalers("hpa.yaml", strings.NewReader(annotated("alpha/target.custom-metrics.podautoscaler.kubernetes.io: '"+bad+"'")))
 		checkSays(t, err, "metadata.annotations[alpha/target.custom-metrics.podautoscaler.kubernetes.io]")
 	}
 }

@@ -1,4 +1,4 @@
-package kubernetes
+package manifest
 
 import (
 	"fmt"
@@ -46,7 +46,7 @@ type Dump struct {
 // With parts the file may hold nothing else, and another kind is an error. Without,
 // it may hold anything, and what is of no use goes to Ignored.
 //
-// Of autoscalers an unknown field of spec is an error, and so is what [Validate]
+// Of autoscalers an unknown field of spec is an error, and so is what [kubernetes.Validate]
 // finds; of everything else unknown fields are skipped, since API servers newer
 // than this program write some. The error lists up to 20 problems, one a line,
 // each with name, document and item. Objects without a problem have been added

@@ -1,4 +1,4 @@
-package kubernetes
+package manifest
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	externalv1beta1 "k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
+	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/objectjson"
 )
 
@@ -82,7 +83,7 @@ func readAutoscaler(decode decodeAutoscaler) func(*Dump, object) error {
 		}
 		autoscaler.Namespace = d.namespace(autoscaler.Namespace)
 		var found problems
-		for _, violation := range Validate(autoscaler) {
+		for _, violation := range kubernetes.Validate(autoscaler) {
 			found.add(fmt.Sprintf("%s %q", autoscalerKind, autoscaler.Name), violation)
 		}
 		if err := found.err(); err != nil {

@@ -1,4 +1,4 @@
-package kubernetes
+package manifest
 
 import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"

@@ -1,4 +1,4 @@
-package kubernetes_test
+package manifest_test
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/yaml"
 
-	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
 )
 
 func TestEveryVersionBecomesV2(t *testing.T) {
@@ -20,7 +20,7 @@ func TestEveryVersionBecomesV2(t *testing.T) {
 	} {
 		t.Run(file, func(t *testing.T) {
 			content := testdata(t, filepath.Join("manifests", file))
-			got, err := kubernetes.ReadAutoscalers(file, bytes.NewReader(content))
+			got, err := manifest.ReadAutoscalers(file, bytes.NewReader(content))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -49,8 +49,8 @@ func testdata(t testing.TB, file string) []byte {
 	return content
 }
 
-// manifest is a valid one of the given version with further lines of spec.
-func manifest(version, spec string) string {
+// autoscalerYAML is a valid one of the given version with further lines of spec.
+func autoscalerYAML(version, spec string) string {
 	target := "scaleTargetRef"
 	if version == "extensions/v1beta1" {
 		target = "scaleRef"
@@ -61,27 +61,27 @@ func manifest(version, spec string) string {
 
 // annotated is a manifest of version with one annotation.
 func annotated(version, annotation, text string) string {
-	return strings.Replace(manifest(version, ""), "namespace: shop",
+	return strings.Replace(autoscalerYAML(version, ""), "namespace: shop",
 		"namespace: shop, annotations: {autoscaling.alpha.kubernetes.io/"+annotation+": '"+text+"'}", 1)
 }
 
 func TestReadAutoscalersNamesWhatIsWrong(t *testing.T) {
 	const expected = "expected HorizontalPodAutoscaler (autoscaling/v2), found "
 	for _, test := range []struct {
-		name, manifest string
+		name, content string
 		// want are the lines of the error, without the file's name; none for success.
 		want []string
 	}{
 		{"nothing", "", []string{": is empty, expected a Kubernetes object"}},
 		{"only comments", "# nothing\n---\n---\n", []string{": is empty"}},
-		{"an empty document between others", "---\n" + manifest("autoscaling/v2", "") + "\n---\n# none\n---\n" + manifest("autoscaling/v1", ""), nil},
+		{"an empty document between others", "---\n" + autoscalerYAML("autoscaling/v2", "") + "\n---\n# none\n---\n" + autoscalerYAML("autoscaling/v1", ""), nil},
 		{"another kind", "apiVersion: v1\nkind: Service", []string{": " + expected + "Service (v1)"}},
 		{"a workload", "apiVersion: apps/v1\nkind: Deployment", []string{": " + expected + "Deployment (apps/v1)"}},
-		{"another kind in the second document", manifest("autoscaling/v2", "") + "\n---\napiVersion: v1\nkind: Service",
+		{"another kind in the second document", autoscalerYAML("autoscaling/v2", "") + "\n---\napiVersion: v1\nkind: Service",
 			[]string{": document 2: " + expected + "Service (v1)"}},
 		{"another kind in a list", `{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"Pod"}]}`,
 			[]string{": items[0]: " + expected + "Pod (v1)"}},
-		{"a version of the future", manifest("autoscaling/v3", ""), []string{": " + expected + "HorizontalPodAutoscaler (autoscaling/v3)"}},
+		{"a version of the future", autoscalerYAML("autoscaling/v3", ""), []string{": " + expected + "HorizontalPodAutoscaler (autoscaling/v3)"}},
 		{"no kind", "apiVersion: autoscaling/v2", []string{": " + expected + "an object of autoscaling/v2 without kind"}},
 		{"no apiVersion", "kind: HorizontalPodAutoscaler", []string{": " + expected + "HorizontalPodAutoscaler without apiVersion"}},
 		{"neither", "metadata: {name: web}", []string{": " + expected + "an object without apiVersion and kind"}},
@@ -93,25 +93,25 @@ func TestReadAutoscalersNamesWhatIsWrong(t *testing.T) {
 		{"JSON that ends too early", "{\n\"kind\": \"Horiz", []string{": the JSON ends too early, at line 2"}},
 		{"malformed JSON", "{\n\"kind\": ,", []string{": line 2: invalid character ','"}},
 		{"malformed YAML", "kind: [", []string{": line 1: did not find expected node content"}},
-		{"malformed YAML in the second document", manifest("autoscaling/v2", "") + "\n---\nkind: [", []string{": document 2: line"}},
+		{"malformed YAML in the second document", autoscalerYAML("autoscaling/v2", "") + "\n---\nkind: [", []string{": document 2: line"}},
 		{"a key twice", "kind: a\nkind: b", []string{`: line 2: key "kind" already set in map`}},
 		{"a key twice in JSON", `{"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler","spec":{"maxReplicas":3,"maxReplicas":4}}`,
 			[]string{`: duplicate field "spec.maxReplicas"`}},
 		{"UTF-16", "\xff\xfek\x00i\x00n\x00d\x00", []string{": is encoded as UTF-16, expected UTF-8"}},
-		{"a byte order mark", "\xef\xbb\xbf" + manifest("autoscaling/v2", ""), nil},
+		{"a byte order mark", "\xef\xbb\xbf" + autoscalerYAML("autoscaling/v2", ""), nil},
 
-		{"unknown fields, all of them", manifest("autoscaling/v2", "  minReplica: 1\n  metrics: [{type: Resource, resource: {name: cpu, targets: {}}}]"),
+		{"unknown fields, all of them", autoscalerYAML("autoscaling/v2", "  minReplica: 1\n  metrics: [{type: Resource, resource: {name: cpu, targets: {}}}]"),
 			[]string{`: unknown field "spec.metrics[0].resource.targets"`, `: unknown field "spec.minReplica"`}},
-		{"unknown fields of metadata and status", manifest("autoscaling/v2", "status: {syncedBy: me}\n"), nil},
-		{"a field of a newer version in an older", manifest("autoscaling/v1", "  metrics: []"), []string{`: unknown field "spec.metrics"`}},
-		{"tolerance in v2beta2", manifest("autoscaling/v2beta2", "  behavior: {scaleUp: {tolerance: 50m}}"),
+		{"unknown fields of metadata and status", autoscalerYAML("autoscaling/v2", "status: {syncedBy: me}\n"), nil},
+		{"a field of a newer version in an older", autoscalerYAML("autoscaling/v1", "  metrics: []"), []string{`: unknown field "spec.metrics"`}},
+		{"tolerance in v2beta2", autoscalerYAML("autoscaling/v2beta2", "  behavior: {scaleUp: {tolerance: 50m}}"),
 			[]string{`: unknown field "spec.behavior.scaleUp.tolerance"`}},
-		{"v2's shape in v2beta1", manifest("autoscaling/v2beta1", "  metrics: [{type: Resource, resource: {name: cpu, target: {}}}]"),
+		{"v2's shape in v2beta1", autoscalerYAML("autoscaling/v2beta1", "  metrics: [{type: Resource, resource: {name: cpu, target: {}}}]"),
 			[]string{`: unknown field "spec.metrics[0].resource.target"`}},
-		{"behavior in v2beta1", manifest("autoscaling/v2beta1", "  behavior: {}"), []string{`: unknown field "spec.behavior"`}},
-		{"scaleTargetRef in extensions", manifest("extensions/v1beta1", "  scaleTargetRef: {}"), []string{`: unknown field "spec.scaleTargetRef"`}},
-		{"text where a number belongs", manifest("autoscaling/v2", `  minReplicas: "1"`), []string{": spec.minReplicas: expected int32, found string"}},
-		{"a malformed quantity", manifest("autoscaling/v2", "  metrics: [{type: External, external: {metric: {name: d}, target: {type: Value, value: 3 MB}}}]"),
+		{"behavior in v2beta1", autoscalerYAML("autoscaling/v2beta1", "  behavior: {}"), []string{`: unknown field "spec.behavior"`}},
+		{"scaleTargetRef in extensions", autoscalerYAML("extensions/v1beta1", "  scaleTargetRef: {}"), []string{`: unknown field "spec.scaleTargetRef"`}},
+		{"text where a number belongs", autoscalerYAML("autoscaling/v2", `  minReplicas: "1"`), []string{": spec.minReplicas: expected int32, found string"}},
+		{"a malformed quantity", autoscalerYAML("autoscaling/v2", "  metrics: [{type: External, external: {metric: {name: d}, target: {type: Value, value: 3 MB}}}]"),
 			[]string{`: spec.metrics[0].external.target.value: "3 MB" is not a quantity`}},
 
 		{"a malformed annotation", annotated("autoscaling/v1", "metrics", "[{"),
@@ -142,7 +142,7 @@ spec: {maxReplicas: 3, behavior: {scaleUp: {policies: []}}}`,
 			}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := kubernetes.ReadAutoscalers("hpa.yaml", strings.NewReader(test.manifest))
+			_, err := manifest.ReadAutoscalers("hpa.yaml", strings.NewReader(test.content))
 			var want []string
 			for _, line := range test.want {
 				want = append(want, "hpa.yaml"+line)
@@ -153,7 +153,7 @@ spec: {maxReplicas: 3, behavior: {scaleUp: {policies: []}}}`,
 }
 
 func TestBehaviorWithoutDirectionsInTheAnnotationIsNone(t *testing.T) {
-	got, err := kubernetes.ReadAutoscalers("hpa.yaml", strings.NewReader(annotated("autoscaling/v1", "behavior", "{}")))
+	got, err := manifest.ReadAutoscalers("hpa.yaml", strings.NewReader(annotated("autoscaling/v1", "behavior", "{}")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestBehaviorWithoutDirectionsInTheAnnotationIsNone(t *testing.T) {
 func TestTheListOfProblemsIsBounded(t *testing.T) {
 	list := `{"apiVersion":"v1","kind":"List","items":[` + strings.Repeat(`{"apiVersion":"v1","kind":"Service"},`, 99) +
 		`{"apiVersion":"v1","kind":"Service"}]}`
-	_, err := kubernetes.ReadAutoscalers("services.json", strings.NewReader(list))
+	_, err := manifest.ReadAutoscalers("services.json", strings.NewReader(list))
 	lines := strings.Split(err.Error(), "\n")
 	if len(lines) != 21 || lines[20] != "and 80 more" {
 		t.Errorf("got %d lines, the last %q", len(lines), lines[len(lines)-1])
