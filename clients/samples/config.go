@@ -29,10 +29,12 @@ type Config struct {
 	Sources map[string]Source `json:"sources"`
 }
 
-// Source is one server to ask, exactly one of Prometheus, and how it is asked.
+// Source is one server to ask, exactly one of Prometheus and HTTP, and how it is asked.
 type Source struct {
 	// Prometheus is a server with the HTTP API of Prometheus.
 	Prometheus *Prometheus `json:"prometheus,omitempty"`
+	// HTTP is a server that answers with JSON.
+	HTTP *HTTP `json:"http,omitempty"`
 	// Timeout of a query, from when it is wanted to when its answer is read, waiting for
 	// its turn included. Default: 5s.
 	Timeout Duration `json:"timeout,omitempty"`
@@ -91,8 +93,12 @@ func (s Source) problems() problems {
 		kinds++
 		p.under("prometheus", s.Prometheus.problems())
 	}
+	if s.HTTP != nil {
+		kinds++
+		p.under("http", s.HTTP.problems())
+	}
 	if kinds != 1 {
-		p.add("", "must have exactly one of prometheus")
+		p.add("", "must have exactly one of prometheus and http")
 	}
 	within := func(field string, value, most int64) {
 		if value < 0 || value > most {

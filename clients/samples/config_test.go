@@ -64,6 +64,8 @@ func TestSourcesThatCanNotBe(t *testing.T) {
 		{"a key twice", "sources: {}\nsources: {}", "already set"},
 		{"a bad name", "sources: {Prom_1: {prometheus: {url: 'https://p'}}}", "sources.Prom_1: the name of a source has lower-case letters"},
 		{"no kind", "sources: {prom: {timeout: 1s}}", "sources.prom: must have exactly one of"},
+		{"two kinds", source("http: {url: 'https://p'}"), "sources.prom: must have exactly one of"},
+		{"what is wrong with the other kind", "sources: {api: {http: {}}}", "sources.api.http.url: is required"},
 		{"no url", server(""), "sources.prom.prometheus.url: is required"},
 		{"no scheme", server("url: 'prometheus:9090'"), "url: must begin with https:// or http://"},
 		{"another scheme", server("url: 'file:///etc/passwd'"), "url: must begin with"},

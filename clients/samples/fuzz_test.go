@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -59,4 +60,41 @@ func wantRequestable(t *testing.T, r Readings) {
 	}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// FuzzHTTP follows any paths through any document.
+func FuzzHTTP(f *testing.F) {
+	for _, seed := range [][3]string{
+		{`{"pods": [{"name": "a", "n": 1.5, "at": 1700000000}]}`, "{.pods[*]}", ".n"},
+		{`{"pods": {"a": ["1", "2Gi", null, 1e999]}}`, "{.pods.*}", "[0]"},
+		{`[[[1]]]`, "[*][*]", "[-1:]"},
+		{`{"q": [{"a": "b", "n": -1}]}`, `{.q[?(@.a=="b")]}`, "$.n"},
+		{`{"q": "text"}`, "{.q[*]}", "."},
+		{`null`, "[::0]", "[5:1:2]"},
+	} {
+		f.Add([]byte(seed[0]), seed[1], seed[2])
+	}
+	b := newHTTP(Source{HTTP: &HTTP{URL: "http://localhost"}}.withDefaults())
+	f.Fuzz(func(t *testing.T, text []byte, items, value string) {
+		content, err := decodeJSON(text)
+		if err != nil {
+			return
+		}
+		for _, q := range []Query{
+			{ValuePath: value},
+			{ValuePath: value, ItemsPath: items, PodPath: ".name", TimestampPath: ".at"},
+		} {
+			if len(b.check(q)) > 0 {
+				continue
+			}
+			values, err := b.values(q, page{content, time.Now()})
+			if err != nil && len(values) > 0 {
+				t.Fatalf("values and the error %v", err)
+			}
+			// Every value is of a place in the document.
+			if len(values) > len(text) {
+				t.Fatalf("%d values of %d bytes", len(values), len(text))
+			}
+		}
+	})
 }

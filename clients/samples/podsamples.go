@@ -36,7 +36,8 @@ func (q Query) sample(v value) Sample {
 }
 
 // podSamples returns the values of the pods that keep is true for: whatever is wrong with
-// values of others is no concern of theirs. A pod one of whose values is NaN has none.
+// values of others is no concern of theirs. A pod one of whose
+// values is NaN, old or missing has none.
 func (q Query) podSamples(values []value, keep func(pod string) bool) ([]Sample, error) {
 	type place struct{ pod, container string }
 	var (
@@ -60,7 +61,7 @@ func (q Query) podSamples(values []value, keep func(pod string) bool) ([]Sample,
 		}
 		seen[at] = true
 		switch {
-		case errors.Is(v.err, errNaN):
+		case errors.Is(v.err, errNaN), errors.Is(v.err, errNoSample):
 			empty++
 			withoutValue[v.Pod] = true
 		case v.err != nil:
@@ -79,7 +80,7 @@ func (q Query) podSamples(values []value, keep func(pod string) bool) ([]Sample,
 		samples = kept
 	}
 	if len(samples) == 0 {
-		return nil, failed(Empty, "none of %d values counts for a pod of the workload: %d name no pod or container, %d are of other pods, %d are NaN: check what names the pod",
+		return nil, failed(Empty, "none of %d values counts for a pod of the workload: %d name no pod or container, %d are of other pods, %d are NaN, old or missing: check what names the pod",
 			len(values), unnamed, others, empty)
 	}
 	return samples, nil

@@ -38,6 +38,28 @@ type Query struct {
 	// AllowWarnings takes results that Prometheus, or what speaks for it, warns of: they
 	// may lack what a store did not answer. Default: they are errors. Prometheus only.
 	AllowWarnings bool `json:"allowWarnings,omitempty"`
+
+	// Path is what is added to the url of an HTTP source, such as /queues/main?state=open.
+	// Default: nothing.
+	Path string `json:"path,omitempty"`
+	// ValuePath is the JSONPath, as kubectl has it, of the value, such as {.queue.length}: a
+	// number, or a quantity in a text. Several values are summed. With ItemsPath it begins
+	// at an item. Required for an HTTP source.
+	ValuePath string `json:"valuePath,omitempty"`
+	// ItemsPath is the JSONPath of the items of which each is of a pod, such as {.pods[*]}.
+	// HTTP only.
+	ItemsPath string `json:"itemsPath,omitempty"`
+	// PodPath is the JSONPath from an item to the name of its pod. HTTP only.
+	PodPath string `json:"podPath,omitempty"`
+	// ContainerPath is the JSONPath from an item to the name of its container. Default: a
+	// value is of a pod as a whole. HTTP only.
+	ContainerPath string `json:"containerPath,omitempty"`
+	// TimestampPath is the JSONPath of when the value was true, from an item where there
+	// are items: RFC 3339, or seconds since 1970. Default: when the answer came. HTTP only.
+	TimestampPath string `json:"timestampPath,omitempty"`
+	// MaxAge is how old a value may be by its timestamp: an older one is an error, that of
+	// a pod no sample. Default: any. HTTP only.
+	MaxAge Duration `json:"maxAge,omitempty"`
 }
 
 // ParseQuery reads a query from keys and values: texts, as labels are, or what a policy
@@ -57,6 +79,7 @@ func ParseQuery(fields map[string]any) (Query, error) {
 // fields of a query that belong to one kind of source.
 var kindFields = map[string][]string{
 	"prometheus": {"query", "podLabel", "containerLabel", "allowWarnings"},
+	"http":       {"path", "valuePath", "itemsPath", "podPath", "containerPath", "timestampPath", "maxAge"},
 }
 
 // problems returns what is wrong with a query to a source of that kind.
@@ -90,10 +113,10 @@ var queryFields = func() map[string]int {
 }()
 
 // ofPods reports whether the values name pods.
-func (q Query) ofPods() bool { return q.PodLabel != "" }
+func (q Query) ofPods() bool { return q.PodLabel != "" || q.PodPath != "" }
 
 // ofContainers reports whether the values name containers.
-func (q Query) ofContainers() bool { return q.ContainerLabel != "" }
+func (q Query) ofContainers() bool { return q.ContainerLabel != "" || q.ContainerPath != "" }
 
 var labelName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 

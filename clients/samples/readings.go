@@ -192,8 +192,19 @@ func (s *Set) check(metrics []Metric) []problems {
 }
 
 // podField and containerField are what the fields that name pods and containers are called.
-func (s *Set) podField(Query) string       { return "podLabel" }
-func (s *Set) containerField(Query) string { return "containerLabel" }
+func (s *Set) podField(q Query) string {
+	if s.sources[q.Source].HTTP != nil {
+		return "podPath"
+	}
+	return "podLabel"
+}
+
+func (s *Set) containerField(q Query) string {
+	if s.sources[q.Source].HTTP != nil {
+		return "containerPath"
+	}
+	return "containerLabel"
+}
 
 // Read asks for the metrics of one workload, all at once, and returns what came of each:
 // samples or an error. Pods are the names of the workload's pods; values of others are

@@ -99,6 +99,9 @@ func New(config Config, o Options) (*Set, error) {
 
 // backend makes the backend of a source.
 func (s Source) backend() (kind string, b backend) {
+	if s.HTTP != nil {
+		return "http", newHTTP(s)
+	}
 	return "prometheus", newPrometheus(s)
 }
 

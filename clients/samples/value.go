@@ -14,6 +14,7 @@ var (
 	errInfinite = errors.New("the value is infinite: guard the division")
 	errNegative = errors.New("the value is negative, which the controller would take for an overflow: use clamp_min(…, 0), or set allowNegative")
 	errTooLarge = errors.New("the value is beyond ±9223372036854775.807, which the controller's arithmetic can't hold: choose a larger unit")
+	errNoSample = errors.New("there is no value")
 	errNoNumber = errors.New("the value is neither a number nor a quantity such as 1500m or 2Gi")
 )
 

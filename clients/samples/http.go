@@ -1,0 +1,267 @@
+package samples
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// HTTP is a server that answers GET requests with JSON.
+type HTTP = Server
+
+// jsonServer asks for JSON documents. It implements backend.
+type jsonServer struct {
+	server    *httpServer
+	base      *url.URL
+	maxSeries int
+}
+
+var _ backend = (*jsonServer)(nil)
+
+func newHTTP(s Source) *jsonServer {
+	// The error is that of an address that does not parse: see Validate.
+	base, _ := url.Parse(s.HTTP.URL)
+	return &jsonServer{server: newHTTPServer(s.HTTP, s), base: base, maxSeries: s.MaxSeries}
+}
+
+func (b *jsonServer) close() { b.server.close() }
+
+func (b *jsonServer) check(q Query) problems {
+	var p problems
+	if _, problem := b.address(q.Path); problem != "" {
+		p.add("path", "%s", problem)
+	}
+	if q.ValuePath == "" {
+		p.add("valuePath", "is required")
+	}
+	p.checkPath("valuePath", q.ValuePath)
+	p.checkPath("itemsPath", q.ItemsPath)
+	p.checkPath("podPath", q.PodPath)
+	p.checkPath("containerPath", q.ContainerPath)
+	p.checkPath("timestampPath", q.TimestampPath)
+	switch {
+	case (q.ItemsPath == "") != (q.PodPath == ""):
+		p.add("itemsPath", "and podPath belong together: the one leads to items, the other from an item to its pod's name")
+	case q.ContainerPath != "" && q.PodPath == "":
+		p.add("podPath", "is required with containerPath")
+	}
+	switch {
+	case q.MaxAge < 0 || q.MaxAge > Duration(maxWindow):
+		p.add("maxAge", "must be between 0s and %s", maxWindow)
+	case q.MaxAge > 0 && q.TimestampPath == "":
+		p.add("timestampPath", "is required with maxAge")
+	}
+	return p
+}
+
+// address returns the URL of a path below the source's. It must not lead elsewhere: the
+// request carries the source's credentials.
+func (b *jsonServer) address(path string) (u *url.URL, problem string) {
+	relative, err := url.Parse(path)
+	switch {
+	case len(path) > maxQueryLength:
+		return nil, "is too long"
+	case err != nil:
+		return nil, "is no path such as /queues/main?state=open"
+	case relative.Scheme != "" || relative.Host != "" || relative.User != nil || relative.Opaque != "" || relative.Fragment != "":
+		return nil, "must be a path below the source's url, without a host"
+	case relative.Path != "" && relative.Path[0] != '/':
+		return nil, "must begin with /"
+	case slices.Contains(strings.FieldsFunc(relative.Path, func(r rune) bool { return r == '/' || r == '\\' }), ".."):
+		return nil, "must not hold .."
+	}
+	fixed := b.base.Query()
+	for name := range relative.Query() {
+		if fixed.Has(name) {
+			return nil, "must not set a parameter that the source's url sets"
+		}
+	}
+	out := *b.base
+	if relative.Path != "" {
+		out.RawPath = strings.TrimRight(b.base.EscapedPath(), "/") + relative.EscapedPath()
+		out.Path = strings.TrimRight(b.base.Path, "/") + relative.Path
+	}
+	out.RawQuery = strings.Trim(b.base.RawQuery+"&"+relative.RawQuery, "&")
+	return &out, ""
+}
+
+func (b *jsonServer) request(q Query) string { return q.Path }
+
+// page is an answer.
+type page struct {
+	content any
+	// at is when it was there.
+	at time.Time
+}
+
+func (b *jsonServer) ask(ctx context.Context, path string) (any, error) {
+	u, problem := b.address(path)
+	if problem != "" {
+		return nil, failed(Invalid, "path %s", problem)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), http.NoBody)
+	if err != nil {
+		return nil, failed(Invalid, "path is no path")
+	}
+	resp, err := b.server.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, statusFailure(resp.StatusCode)
+	}
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	content, err := decodeJSON(text)
+	if err != nil {
+		// The parser's error may quote the answer.
+		return nil, failed(Unusable, "the answer is not one JSON document")
+	}
+	return page{content, time.Now()}, nil
+}
+
+func (b *jsonServer) values(q Query, answer any) ([]value, error) {
+	d := answer.(page)
+	if q.ItemsPath == "" {
+		at, err := q.instant(d.content, d)
+		if err != nil {
+			return nil, err
+		}
+		found, err := find(d.content, q.ValuePath)
+		if err != nil {
+			return nil, failed(Unusable, "valuePath %v", err)
+		}
+		values := make([]value, len(found))
+		for i, one := range found {
+			values[i].Timestamp = at
+			values[i].read(one, q.AllowNegative)
+		}
+		return values, nil
+	}
+	items, err := find(d.content, q.ItemsPath)
+	if err != nil {
+		return nil, failed(Unusable, "itemsPath %v", err)
+	}
+	if len(items) > b.maxSeries {
+		return nil, failed(Unusable, "the answer has %d items, more than maxSeries", len(items))
+	}
+	values := make([]value, len(items))
+	for i, item := range items {
+		if err := values[i].readItem(q, item, d); err != nil {
+			return nil, err
+		}
+	}
+	return values, nil
+}
+
+// readItem reads the value of a pod.
+func (v *value) readItem(q Query, item any, d page) error {
+	var err error
+	if v.Pod, err = name(item, "podPath", q.PodPath); err != nil {
+		return err
+	}
+	if q.ContainerPath != "" {
+		if v.Container, err = name(item, "containerPath", q.ContainerPath); err != nil {
+			return err
+		}
+	}
+	found, err := find(item, q.ValuePath)
+	switch {
+	case err != nil:
+		return failed(Unusable, "valuePath %v", err)
+	case len(found) == 0:
+		v.err = errNoSample
+	case len(found) > 1:
+		return failed(Invalid, "valuePath leads to %d values of one item", len(found))
+	default:
+		v.read(found[0], q.AllowNegative)
+	}
+	v.Timestamp, err = q.instant(item, d)
+	if errors.Is(err, errOld) {
+		// A pod whose value is old is one without a sample; that of others may be young.
+		v.Timestamp, v.err, err = d.at, errNoSample, nil
+	}
+	return err
+}
+
+// name returns the text that a path leads to; empty: none.
+func name(item any, field, path string) (string, error) {
+	found, err := find(item, path)
+	switch {
+	case err != nil:
+		return "", failed(Unusable, "%s %v", field, err)
+	case len(found) == 0:
+		return "", nil
+	case len(found) > 1:
+		return "", failed(Invalid, "%s leads to %d values of one item", field, len(found))
+	}
+	text, ok := found[0].(string)
+	if !ok {
+		return "", failed(Invalid, "%s does not lead to a text", field)
+	}
+	return text, nil
+}
+
+// read reads a number, or a quantity in a text.
+func (v *value) read(from any, allowNegative bool) {
+	switch from := from.(type) {
+	case json.Number:
+		v.Value, v.err = fromText(from.String(), allowNegative)
+	case string:
+		v.Value, v.err = fromText(from, allowNegative)
+	default: // the bytes of a text, too, which [*] takes apart
+		v.err = errNoNumber
+	}
+}
+
+// errOld is the failure of a value that is older than maxAge.
+var errOld error = &failure{Invalid, "the value is older than maxAge"}
+
+// instant returns when a value was true.
+func (q Query) instant(of any, d page) (time.Time, error) {
+	if q.TimestampPath == "" {
+		return d.at, nil
+	}
+	found, err := find(of, q.TimestampPath)
+	if err != nil {
+		return time.Time{}, failed(Unusable, "timestampPath %v", err)
+	}
+	if len(found) != 1 {
+		return time.Time{}, failed(Invalid, "timestampPath leads to %d values, not to one", len(found))
+	}
+	at, ok := instantOf(found[0])
+	if !ok {
+		return time.Time{}, failed(Invalid, "timestampPath leads neither to a time such as 2026-01-31T12:00:00Z nor to seconds since 1970")
+	}
+	if q.MaxAge > 0 && d.at.Sub(at) > time.Duration(q.MaxAge) {
+		return time.Time{}, errOld
+	}
+	return at, nil
+}
+
+// instantOf reads a time: RFC 3339, or a number, which is seconds since 1970.
+func instantOf(from any) (time.Time, bool) {
+	switch from := from.(type) {
+	case string:
+		at, err := time.Parse(time.RFC3339Nano, from)
+		return at, err == nil
+	case json.Number:
+		seconds, err := from.Float64()
+		if err != nil || seconds < 0 || seconds > 253402300799 { // the end of the year 9999
+			return time.Time{}, false
+		}
+		whole, fraction := math.Modf(seconds)
+		return time.Unix(int64(whole), int64(fraction*1e9)), true
+	}
+	return time.Time{}, false
+}
