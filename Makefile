@@ -147,8 +147,8 @@ bench-edge: ## Measure what attacks and overload do to honest callers; fails whe
 .PHONY: bench-store
 bench-store: ## Compare the service on Redis with the least that one could do, and measure both engines
 	@scripts/redis.sh
-	go test -run='^$$' -bench=OnRedis -benchtime=7x -timeout=10m ./cmd/setpoint
-	go test -run='TestMemoryOfATarget' -v -count=1 ./cmd/setpoint | grep 'bytes a target'
+	go test -run='^$$' -bench=OnRedis -benchtime=7x -timeout=10m ./cmd/setpoint/serve
+	go test -run='TestMemoryOfATarget' -v -count=1 ./cmd/setpoint/serve | grep 'bytes a target'
 	go test -run='^$$' -bench=Store -benchtime=1s -timeout=10m ./store/...
 
 .PHONY: cover

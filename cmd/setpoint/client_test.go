@@ -8,11 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/server/auth"
+	"github.com/setpoint-dev/setpoint/server/auth/policy"
+	"github.com/setpoint-dev/setpoint/server/auth/watched"
+	"github.com/setpoint-dev/setpoint/server/certs"
 )
 
 // startSecured serves with TLS and tokens, and returns gRPC's address, the CA's file and a
@@ -22,19 +24,22 @@ func startSecured(t *testing.T) (address, ca, token string) {
 	const secret = "sp_00112233445566778899aabbccddeeff"
 	sum := sha256.Sum256([]byte(secret))
 	folder := t.TempDir()
-	cert, key := certificate(t, folder, time.Now().Add(time.Hour))
-	files := edgeSettings{
-		TLSCert: cert, TLSKey: key,
-		TokensFile: clitest.File(t, "tokens.yaml", "tokens:\n  - {identity: someone, sha256: \""+hex.EncodeToString(sum[:])+"\"}\n"),
-	}
-	guard, err := files.open(zap.NewNop(), 0)
+	cert, key := clitest.Certificate(t, folder, time.Now().Add(time.Hour))
+	tokens := clitest.File(t, "tokens.yaml", "tokens:\n  - {identity: someone, sha256: \""+hex.EncodeToString(sum[:])+"\"}\n")
+	source, err := certs.New(certs.Options{CertFile: cert, KeyFile: key})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(guard.close)
+	authenticator, err := auth.New(auth.Options{TokensFile: tokens})
+	if err != nil {
+		t.Fatal(err)
+	}
 	options := server.DefaultOptions()
-	options.Access, options.TLS = guard.access, guard.tls
-	_, port, _ := net.SplitHostPort(startServerWith(t, options))
+	options.Access = &server.Access{Authenticator: authenticator, Policy: watched.Fixed(policy.Default(false))}
+	if options.TLS, err = source.ServerConfig(); err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(clitest.StartServerWith(t, options))
 	return "localhost:" + port, cert, clitest.File(t, "token", secret+"\n")
 }
 

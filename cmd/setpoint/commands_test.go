@@ -61,7 +61,7 @@ func TestBadInputIsToldWithItsPlace(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			if tt.args[0] == "targets" && len(tt.args) > 2 {
-				tt.args = append(tt.args, "--server", startServer(t))
+				tt.args = append(tt.args, "--server", clitest.StartServer(t))
 			}
 			got := run(t, tt.stdin, tt.args...)
 			if got.Code != cli.ExitUsage || !strings.Contains(got.Stderr, tt.want) {
@@ -91,7 +91,7 @@ func firstBytes(n int64) string {
 func TestRecommendDecidesHereAndOnAServerAlike(t *testing.T) {
 	t.Parallel()
 	here := run(t, "", "recommend", "-f", demoRequest, "-o", "json")
-	there := run(t, "", "recommend", "-f", demoRequest, "-o", "json", "--server", startServer(t), "--target", demoTarget)
+	there := run(t, "", "recommend", "-f", demoRequest, "-o", "json", "--server", clitest.StartServer(t), "--target", demoTarget)
 	for name, got := range map[string]clitest.Result{"here": here, "on a server": there} {
 		var answer struct {
 			DesiredReplicas, CurrentReplicas int
@@ -150,7 +150,7 @@ func TestExplainTellsOfADump(t *testing.T) {
 
 func TestReplayEndsWithASummary(t *testing.T) {
 	t.Parallel()
-	for name, extra := range map[string][]string{"here": nil, "on a server": {"--server", startServer(t)}} {
+	for name, extra := range map[string][]string{"here": nil, "on a server": {"--server", clitest.StartServer(t)}} {
 		got := run(t, "", append([]string{"replay", "-o", "json", recordings}, extra...)...)
 		lines := strings.Split(strings.TrimSpace(got.Stdout), "\n")
 		last := lines[len(lines)-1]
@@ -195,7 +195,7 @@ spec: {scaleTargetRef: {kind: Deployment, name: web, apiVersion: apps/v1}, maxRe
 
 func TestTargetsAreListedShownAndForgotten(t *testing.T) {
 	t.Parallel()
-	address := startServer(t)
+	address := clitest.StartServer(t)
 	if got := run(t, "", "recommend", "-f", demoRequest, "--server", address, "--target", demoTarget); got.Code != 0 {
 		t.Fatal(got.Stderr)
 	}
@@ -226,7 +226,7 @@ func TestTargetsAreListedShownAndForgotten(t *testing.T) {
 // standard error when it ends there.
 func TestListsSayWhatTheyLeaveOut(t *testing.T) {
 	t.Parallel()
-	address := startServer(t)
+	address := clitest.StartServer(t)
 	const targets, decisions = 120, 3
 	ask := func(name string, times int) {
 		t.Helper()

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
+	"github.com/setpoint-dev/setpoint/cmd/setpoint/serve"
 )
 
 // documents are what `setpoint docs` prints of serve.
@@ -18,7 +19,7 @@ var documents = map[string]func(*pflag.FlagSet) (string, error){
 			"comes first, then the environment, then the file.\n\n" + config.Markdown(flags), nil
 	},
 	"example-config": func(flags *pflag.FlagSet) (string, error) { return config.Example(flags), nil },
-	"metrics":        func(*pflag.FlagSet) (string, error) { return metricsDocument() },
+	"metrics":        func(*pflag.FlagSet) (string, error) { return serve.MetricsDocument() },
 }
 
 // newDocs prints documents that are generated from the program.
@@ -30,7 +31,7 @@ func newDocs() *cobra.Command {
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: []string{"configuration", "example-config", "metrics"},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := documents[args[0]](newServe().Flags())
+			text, err := documents[args[0]](serve.New().Flags())
 			if err != nil {
 				return err
 			}

@@ -137,7 +137,7 @@ func TestReplayTellsEachSkippedStep(t *testing.T) {
 func TestReplayOnAServerGoesOnAfterAHistory(t *testing.T) {
 	t.Parallel()
 	withHistory := altered(t, "begun", `"hpa":`, `"history":{"recommendations":[{"replicas":3,"time":"2026-03-02T08:59:00Z"}]},"hpa":`)
-	got := run(t, withHistory+recorded(t, "good", true), "replay", "--server", startServer(t), "-")
+	got := run(t, withHistory+recorded(t, "good", true), "replay", "--server", clitest.StartServer(t), "-")
 	if got.Code != cli.ExitFailed || !strings.Contains(got.Stdout, "2 scenarios, 1 steps, 1 compared, 0 skipped, 0 mismatched, 1 scenarios failed") ||
 		!strings.Contains(got.Stderr, "failed: begun, step 1: the scenario begins with a history") {
 		t.Errorf("exit code %d\n%s\n%s", got.Code, got.Stdout, got.Stderr)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/explaincmd"
+	"github.com/setpoint-dev/setpoint/cmd/setpoint/serve"
 )
 
 func newRoot() *cobra.Command {
@@ -16,5 +17,5 @@ as the Kubernetes HorizontalPodAutoscaler controller would.
 
 Exit codes: 0 success; 1 failure, or a negative result (mismatch, not ready);
 2 invalid flags or input.`,
-	}, newServe(), newRecommend(), explaincmd.New(explainElsewhere), newReplay(), newTargets(), newToken(), newAgent(), newHealth(), cli.NewVersion(), newDocs())
+	}, serve.New(), newRecommend(), explaincmd.New(explainElsewhere), newReplay(), newTargets(), newToken(), newAgent(), serve.NewHealth(), cli.NewVersion(), newDocs())
 }

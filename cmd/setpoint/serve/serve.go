@@ -1,4 +1,4 @@
-package main
+package serve
 
 import (
 	"context"
@@ -21,7 +21,8 @@ import (
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
 
-func newServe() *cobra.Command {
+// New returns the command.
+func New() *cobra.Command {
 	s := defaultSettings()
 	check := false
 	cmd := &cobra.Command{

@@ -1,5 +1,5 @@
 //go:build !unix
 
-package main
+package serve
 
 func descriptorLimit() (uint64, bool) { return 0, false }

@@ -1,4 +1,4 @@
-package main
+package serve
 
 import (
 	"context"
@@ -23,9 +23,9 @@ import (
 // maxListedValues is how many values of a label the table lists.
 const maxListedValues = 8
 
-// metricsDocument describes all metrics of serve, as a server has them that was started
+// MetricsDocument describes all metrics of serve, as a server has them that was started
 // with everything on.
-func metricsDocument() (string, error) {
+func MetricsDocument() (string, error) {
 	families, err := allMetrics()
 	if err != nil {
 		return "", err

@@ -1,4 +1,4 @@
-package main
+package serve
 
 import (
 	"os"
@@ -11,7 +11,7 @@ import (
 // What the page for operators names exists.
 func TestThePageForOperatorsIsUpToDate(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/observability.md")
+	page, err := os.ReadFile("../../../docs/observability.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func TestThePageForOperatorsIsUpToDate(t *testing.T) {
 			t.Errorf("there is no metric %s", name)
 		}
 	}
-	flags := newServe().Flags()
+	flags := New().Flags()
 	for _, flag := range regexp.MustCompile("--([a-z][a-z-]+)").FindAllStringSubmatch(string(page), -1) {
 		if flags.Lookup(flag[1]) == nil {
 			t.Errorf("there is no flag --%s", flag[1])

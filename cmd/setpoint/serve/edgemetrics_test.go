@@ -1,14 +1,7 @@
-package main
+package serve
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
-	"math/big"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -22,34 +15,6 @@ import (
 	"github.com/setpoint-dev/setpoint/server/auth/watched"
 	"github.com/setpoint-dev/setpoint/server/certs"
 )
-
-// certificate writes a certificate for 127.0.0.1, which is its own CA, and its key.
-func certificate(t *testing.T, folder string, notAfter time.Time) (certFile, keyFile string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: notAfter,
-		DNSNames: []string{"localhost"}, IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certFile, keyFile = filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")
-	for name, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "PRIVATE KEY", Bytes: keyDER}} {
-		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return certFile, keyFile
-}
 
 // gathered returns what an edge exports: values by name and labels, name{label=value,…}.
 func gathered(t *testing.T, c prometheus.Collector) map[string]float64 {
@@ -84,7 +49,7 @@ func TestTheEdgeIsCounted(t *testing.T) {
 	t.Parallel()
 	notAfter := time.Now().Add(24 * time.Hour).Truncate(time.Second)
 	var s edgeSettings
-	s.TLSCert, s.TLSKey = certificate(t, t.TempDir(), notAfter)
+	s.TLSCert, s.TLSKey = clitest.Certificate(t, t.TempDir(), notAfter)
 	s.TLSClientCA = s.TLSCert
 	s.TokensFile = clitest.File(t, "tokens.yaml", "tokens:\n  - {identity: a, sha256: "+strings.Repeat("0f", 32)+"}\n")
 	s.OIDCFile = clitest.File(t, "oidc.yaml", "issuers:\n  - {issuer: \"http://127.0.0.1:1\", audiences: [setpoint]}\n")
@@ -174,7 +139,7 @@ func TestAnEdgeThatIsNotUsedIsNotCounted(t *testing.T) {
 // The files are looked at as often as the page on security says.
 func TestTheFilesAreLookedAtAsOftenAsIsSaid(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/security.md")
+	page, err := os.ReadFile("../../../docs/security.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package main
+package serve
 
 import (
 	"cmp"
@@ -21,6 +21,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/server/auth"
 )
 
 // heredoc returns the file that a page's example writes.
@@ -45,7 +46,7 @@ func startGuarded(t *testing.T, tokens, policy, token string) *setpoint.Client {
 	t.Cleanup(guard.close)
 	options := server.DefaultOptions()
 	options.Access = guard.access
-	client, err := setpoint.New(startServerWith(t, options), setpoint.WithInsecure(),
+	client, err := setpoint.New(clitest.StartServerWith(t, options), setpoint.WithInsecure(),
 		setpoint.WithToken(token), setpoint.WithTokenOverInsecure(), setpoint.WithRetry(setpoint.Retry{MaxAttempts: 1}))
 	if err != nil {
 		t.Fatal(err)
@@ -122,22 +123,22 @@ func tokenOfPage(t *testing.T, page string) (token, tokens string) {
 			t.Fatalf("the page lacks the command %q", strings.TrimSpace(command))
 		}
 	}
-	made := run(t, "", "token", "agent-shop")
-	if made.Code != 0 {
-		t.Fatal(made.Stderr)
+	token, entry, err := auth.GenerateToken("agent-shop") // as the command does
+	if err != nil {
+		t.Fatal(err)
 	}
-	return strings.TrimSpace(made.Stdout), "tokens:\n" + made.Stderr
+	return token, "tokens:\n" + entry.YAML()
 }
 
 // The policies that are shown and deployed let an agent work: all that it calls is allowed,
 // where they say so and nowhere else.
 func TestThePoliciesShownLetAnAgentWork(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/security.md")
+	page, err := os.ReadFile("../../../docs/security.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	deployed, err := os.ReadFile("../../deploy/kustomize/service/policy.yaml")
+	deployed, err := os.ReadFile("../../../deploy/kustomize/service/policy.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,13 +177,13 @@ func TestThePoliciesShownLetAnAgentWork(t *testing.T) {
 // The command that the page ends with takes the files that the page makes.
 func TestTheFilesOfFiveMinutesAreTaken(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/security.md")
+	page, err := os.ReadFile("../../../docs/security.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, tokens := tokenOfPage(t, string(page))
 	folder := t.TempDir()
-	certificate(t, folder, time.Now().Add(time.Hour))
+	clitest.Certificate(t, folder, time.Now().Add(time.Hour))
 	for name, text := range map[string]string{"tokens.yaml": tokens, "policy.yaml": heredoc(t, string(page), "policy.yaml")} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -1,4 +1,4 @@
-package main
+package serve
 
 import (
 	"context"
@@ -16,9 +16,9 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 )
 
-// newHealth asks a process on this machine, for images that have nothing else to ask
+// NewHealth asks a process on this machine, for images that have nothing else to ask
 // with.
-func newHealth() *cobra.Command {
+func NewHealth() *cobra.Command {
 	const flag = "admin-address"
 	address, live, timeout := defaultSettings().AdminAddress, false, 2*time.Second
 	cmd := &cobra.Command{

@@ -1,9 +1,7 @@
-package main
+package serve
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"net"
 	"os"
 	"path/filepath"
@@ -93,27 +91,6 @@ func TestCheckPrintsTheSettingsWithoutSecrets(t *testing.T) {
 	missing := run(t, "", "serve", "--check", "--tls-cert-file=/nowhere/cert.pem", "--tls-key-file=/nowhere/key.pem")
 	if missing.Code != cli.ExitUsage || !strings.Contains(missing.Stderr, "--tls-cert-file") {
 		t.Errorf("a file that is not there: exit code %d\n%s", missing.Code, missing.Stderr)
-	}
-}
-
-func TestATokenIsShownOnceAndItsEntryDoesNotGiveItAway(t *testing.T) {
-	t.Parallel()
-	got := run(t, "", "token", "agent-shop", "--lifetime=24h", "--description=the agent")
-	token := strings.TrimSpace(got.Stdout)
-	sum := sha256.Sum256([]byte(token))
-	if got.Code != 0 || !strings.HasPrefix(token, "sp_") || strings.Contains(got.Stderr, token) ||
-		!strings.Contains(got.Stderr, hex.EncodeToString(sum[:])) || !strings.Contains(got.Stderr, "expires:") {
-		t.Fatalf("exit code %d\n%s\n%s", got.Code, got.Stdout, got.Stderr)
-	}
-	tokens := filepath.Join(t.TempDir(), "tokens.yaml")
-	if err := os.WriteFile(tokens, []byte("tokens:\n"+got.Stderr), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if check := run(t, "", "serve", "--check", "--auth-tokens-file", tokens); check.Code != 0 {
-		t.Errorf("the entry is not one of the file: %s", check.Stderr)
-	}
-	if bad := run(t, "", "token", "not a name"); bad.Code != cli.ExitUsage {
-		t.Errorf("an identity with blanks: exit code %d", bad.Code)
 	}
 }
 

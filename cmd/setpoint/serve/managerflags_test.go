@@ -1,4 +1,4 @@
-package main
+package serve
 
 import (
 	"strings"
@@ -12,7 +12,7 @@ import (
 func TestFlagsOfTheControllerManager(t *testing.T) {
 	t.Parallel()
 	clitest.TakesManagerFlags(t, newRoot, managerflags.Serve, "serve", "--check")
-	clitest.HasManagerSettings(t, newServe(), managerflags.Serve)
+	clitest.HasManagerSettings(t, New(), managerflags.Serve)
 }
 
 // Values that are wrong are refused, also those of flags without effect; a switch needs no

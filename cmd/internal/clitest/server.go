@@ -1,0 +1,85 @@
+// Servers that commands ask in tests.
+package clitest
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/store/memory"
+)
+
+// Certificate writes a certificate for 127.0.0.1, which is its own CA, and its key.
+func Certificate(t *testing.T, folder string, notAfter time.Time) (certFile, keyFile string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: notAfter,
+		DNSNames: []string{"localhost"}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certFile, keyFile = filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")
+	for name, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "PRIVATE KEY", Bytes: keyDER}} {
+		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return certFile, keyFile
+}
+
+// StartServer serves on free ports of the loopback interface and returns gRPC's.
+func StartServer(t *testing.T) string {
+	t.Helper()
+	options := server.DefaultOptions()
+	options.AllowEvaluationTime = true
+	// The machine of a test may be busy, or stand still for seconds.
+	options.Limits.Shedding.Off, options.RequestTimeout = true, 5*time.Minute
+	return StartServerWith(t, options)
+}
+
+// StartServerWith is StartServer with options of its own.
+func StartServerWith(t *testing.T, options server.Options) string {
+	t.Helper()
+	engine := memory.New(memory.Options{})
+	srv, err := server.New(engine, engine, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listeners [2]net.Listener
+	for i := range listeners {
+		if listeners[i], err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(ctx, listeners[0], listeners[1]) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+		_ = engine.Close()
+	})
+	return listeners[0].Addr().String()
+}
