@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/shadow"
+	"github.com/setpoint-dev/setpoint/clients/agent/shadow"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 )

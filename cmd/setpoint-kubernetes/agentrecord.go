@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent"
+	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/flight"
 )
 

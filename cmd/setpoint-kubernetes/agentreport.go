@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/shadow"
+	"github.com/setpoint-dev/setpoint/clients/agent/shadow"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 )
 

@@ -21,37 +21,34 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/shadow"
+	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/clients/agent/shadow"
 	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
 )
 
 // Agent scales what the autoscalers of a cluster name, as the service recommends.
 type Agent struct {
-	config      *rest.Config
-	recommender Recommender
-	stream      Stream
-	redial      func()
-	options     Options
-	metrics     *metrics
-	requests    *requestCounter
-	savings     *savings
-	outage      *outage
-
-	shadows *shadow.Ledger
+	config   *rest.Config
+	options  Options
+	metrics  *metrics
+	requests *requestCounter
+	savings  *savings
+	outage   *outage
+	platform *platform
+	queue    *wakeable
+	loop     *agent.Loop
+	// maxAge bounds how old readings may be that rounds share; set before any round.
+	maxAge func(time.Duration)
 
 	ready atomic.Bool
 }
 
 // Service is how the agent reaches the recommender.
-type Service struct {
-	// Calls are made for all but questions. Required.
-	Calls Recommender
-	// Stream is asked. Nil: Calls are.
-	Stream Stream
-	// Redial makes broken connections try again at once. May be nil.
-	Redial func()
-}
+type Service = agent.Service
+
+// maxReadingAge is how old a reading may be that rounds share, at most.
+const maxReadingAge = time.Second
 
 // New returns an agent for the cluster that config leads to. It connects to nothing.
 func New(config *rest.Config, service Service, options Options) (*Agent, error) {
@@ -59,11 +56,23 @@ func New(config *rest.Config, service Service, options Options) (*Agent, error) 
 	if err != nil {
 		return nil, err
 	}
-	if service.Calls == nil {
-		return nil, errors.New("no recommender")
-	}
-	a := &Agent{recommender: service.Calls, stream: service.Stream, redial: service.Redial, options: options, shadows: shadow.NewLedger()}
+	a := &Agent{options: options, outage: &outage{log: options.Log}, queue: &wakeable{}}
 	if a.metrics, err = newMetrics(options.Registerer); err != nil {
+		return nil, err
+	}
+	a.platform = &platform{
+		cluster: options.Cluster, metrics: a.metrics, log: options.Log, outage: a.outage,
+		rivals: &rivals{metrics: a.metrics, log: options.Log, keepOn: options.KeepOn},
+	}
+	a.loop, err = agent.New(a.platform, service, agent.Options{
+		Cluster: options.Cluster, Sources: kinds, Period: options.SyncPeriod, RequestTimeout: options.RequestTimeout,
+		Wake:     a.queue.add,
+		LogLevel: a.outage.level,
+		// A reading is never older than half of a period.
+		ShortestPeriod: func(d time.Duration) { a.maxAge(min(maxReadingAge, d/2)) },
+		Observers:      options.Observers, Registerer: options.Registerer, Log: options.Log,
+	})
+	if err != nil {
 		return nil, err
 	}
 	if a.requests, err = newRequestCounter(options.Registerer); err != nil {
@@ -74,7 +83,6 @@ func New(config *rest.Config, service Service, options Options) (*Agent, error) 
 	}
 	a.config = rest.CopyConfig(config)
 	a.config.Wrap(a.requests.wrap)
-	a.outage = &outage{log: options.Log}
 	a.config.Wrap(a.outage.wrap)
 	return a, nil
 }
@@ -90,7 +98,7 @@ func (a *Agent) Ready() error {
 
 // Shadows reports how the decisions of shadows agree with what the controllers in charge
 // want.
-func (a *Agent) Shadows() *shadow.Report { return a.shadows.Report(time.Now().UTC()) }
+func (a *Agent) Shadows() *shadow.Report { return a.loop.Shadows() }
 
 // Run serves until the context ends and rounds in flight are done. It waits for an API
 // server that does not answer yet. Losing the leadership is an error: another agent may
@@ -162,8 +170,7 @@ func (a *Agent) wire(ctx context.Context) (*wiring, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := a.newLoop(mgr, events)
-	l.clusterUID = a.identify(ctx, clients.UID)
+	a.loop.SetClusterUID(a.identify(ctx, clients.UID))
 	versions := cluster.NewMetadataVersions(ctx, clients.Metadata(), clients.Mapper(), cluster.VersionOptions{
 		Namespaces: a.options.Namespaces, Access: clients,
 	})
@@ -173,13 +180,14 @@ func (a *Agent) wire(ctx context.Context) (*wiring, error) {
 	}
 	acting := cluster.NewReader(sources, cluster.Options{Timeout: a.options.RequestTimeout})
 	shadowing := cluster.NewReader(sources, cluster.Options{Timeout: a.options.RequestTimeout})
-	l.reader, l.shadowing = acting, shadowing
-	l.setMaxAge = func(d time.Duration) {
+	a.platform.objects, a.platform.events = a.newStore(mgr.GetClient()), events.recorder
+	a.platform.reader, a.platform.shadowing = acting, shadowing
+	a.maxAge = func(d time.Duration) {
 		acting.SetMaxAge(d)
 		shadowing.SetMaxAge(d)
 	}
 	a.savings.of(acting, shadowing)
-	if err := a.addRunnables(ctx, mgr, l, pods); err != nil {
+	if err := a.addRunnables(ctx, mgr, pods); err != nil {
 		events.stop()
 		return nil, err
 	}
@@ -215,41 +223,19 @@ func (a *Agent) newManager(ctx context.Context, scheme *runtime.Scheme, mapper m
 	return manager.New(a.config, o)
 }
 
-func (a *Agent) newLoop(mgr manager.Manager, events *events) *loop {
+func (a *Agent) newStore(c client.Client) *store {
 	sources := map[Source]bool{}
 	for _, s := range a.options.Sources {
 		sources[s] = true
 	}
-	l := &loop{
-		cluster: a.options.Cluster,
-		objects: &store{
-			client: mgr.GetClient(), sources: sources,
-			settings: settings{period: a.options.SyncPeriod, periods: a.options.ProfilePeriods, shadow: a.options.Shadow},
-		},
-		recommender: a.recommender,
-		asker:       &asker{stream: a.stream, calls: a.recommender, timeout: a.options.RequestTimeout, metrics: a.metrics},
-		states:      newStates(a.metrics),
-		events:      events.recorder,
-		metrics:     a.metrics,
-		observers:   a.options.Observers,
-		shadows:     a.shadows,
-		rivals:      &rivals{metrics: a.metrics, log: a.options.Log, keepOn: a.options.KeepOn},
-		syncPeriod:  a.options.SyncPeriod,
-		firstWait:   maxFirstWait,
-		log:         a.options.Log,
-		outage:      a.outage,
-		timeout:     a.options.RequestTimeout,
+	return &store{
+		client: c, sources: sources,
+		settings: settings{period: a.options.SyncPeriod, periods: a.options.ProfilePeriods, shadow: a.options.Shadow},
 	}
-	return l
 }
 
 // addRunnables adds what runs to the manager.
-func (a *Agent) addRunnables(ctx context.Context, mgr manager.Manager, l *loop, pods *podCaches) error {
-	queue := &wakeable{}
-	l.presence = newPresence(func(keys ...Key) {
-		l.states.hurry(keys)
-		queue.add(keys...)
-	}, a.redial, a.metrics)
+func (a *Agent) addRunnables(ctx context.Context, mgr manager.Manager, pods *podCaches) error {
 	if err := mgr.Add(pods); err != nil {
 		return err
 	}
@@ -260,17 +246,17 @@ func (a *Agent) addRunnables(ctx context.Context, mgr manager.Manager, l *loop, 
 	warm := true
 	c, err := controller.NewTyped("setpoint", mgr, controller.TypedOptions[Key]{
 		MaxConcurrentReconciles: a.options.Workers,
-		Reconciler:              l,
+		Reconciler:              reconciler{a.loop},
 		EnableWarmup:            &warm,
 	})
 	if err != nil {
 		return err
 	}
-	if err := a.watch(ctx, mgr, c, pods, queue); err != nil {
+	if err := a.watch(ctx, mgr, c, pods); err != nil {
 		return err
 	}
 	return errors.Join(
-		mgr.Add(always(func(ctx context.Context) error { l.presence.run(ctx); return nil })),
+		mgr.Add(always(func(ctx context.Context) error { a.loop.Probe(ctx); return nil })),
 		mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 			a.metrics.leading.Set(1)
 			<-ctx.Done()
@@ -287,8 +273,8 @@ func (a *Agent) addRunnables(ctx context.Context, mgr manager.Manager, l *loop, 
 }
 
 // watch has the controller look at the sources.
-func (a *Agent) watch(ctx context.Context, mgr manager.Manager, c controller.TypedController[Key], pods *podCaches, queue *wakeable) error {
-	if err := c.Watch(queue); err != nil {
+func (a *Agent) watch(ctx context.Context, mgr manager.Manager, c controller.TypedController[Key], pods *podCaches) error {
+	if err := c.Watch(a.queue); err != nil {
 		return err
 	}
 	if err := c.Watch(podSource{pods}); err != nil {

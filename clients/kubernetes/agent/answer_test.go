@@ -7,14 +7,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
 	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"k8s.io/apimachinery/pkg/types"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/setpoint/answertest"
 )
 
@@ -23,7 +22,7 @@ import (
 func newTampered(t *testing.T, tamper answertest.Change) (*world, Key) {
 	t.Helper()
 	w := newWorld(t, period)
-	w.loop.log = zap.NewNop()
+	w.start(func(o *agent.Options) { o.Log = zap.NewNop() })
 	w.workload("shop/web", 4, 50)
 	hpa := evaluatedHPA("shop", "web")
 	hpa.Spec.MinReplicas, hpa.Spec.MaxReplicas = new(int32(2)), 10
@@ -51,7 +50,7 @@ func TestAnswersThatCantBeOnesAreNotFollowed(t *testing.T) {
 				if !strings.HasPrefix(events[0], "Warning "+ReasonAnswerRefused+" ") || !strings.Contains(events[0], tt.Field+": ") {
 					t.Errorf("told %q, want that of %s", events[0], tt.Field)
 				}
-				if n := valueOf(t, w.loop.metrics.answersRefused.WithLabelValues(fieldLabel(tt.Field))); n < 2 {
+				if n := w.counted("setpoint_agent_answers_refused_total", "field", strings.Split(tt.Field, "[")[0]); n < 2 {
 					t.Errorf("%v answers counted as refused for %s", n, tt.Field)
 				}
 				// And once it is right again all is well.
@@ -195,7 +194,7 @@ func TestAnObjectIsMadeAgainWhileTheServiceIsAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, period)
-		w.loop.log = zap.NewNop()
+		w.start(func(o *agent.Options) { o.Log = zap.NewNop() })
 		w.workload("shop/web", 3, 50)
 		w.fault = func(call string, _ int) error {
 			if call == "report" {
@@ -235,10 +234,10 @@ func TestAnObjectIsMadeAgainWhileTheAgentIsAway(t *testing.T) {
 		hpa.UID = types.UID("first")
 		again := hpa.DeepCopy()
 		again.UID = types.UID("second")
-		key := w.add(hpa)
+		w.add(hpa)
 		settle()
 		want(t, "replicas", w.count("shop/web"), 5)
-		w.loop.states.drop(key) // which is what a restart does
+		w.start(func(*agent.Options) {}) // an agent that starts
 		w.workload("shop/web", 2, 20)
 		w.add(again)
 		settle()
@@ -271,15 +270,6 @@ func TestABadStatusIsTaken(t *testing.T) {
 	})
 }
 
-func valueOf(t *testing.T, counter prometheus.Counter) float64 {
-	t.Helper()
-	var m dto.Metric
-	if err := counter.Write(&m); err != nil {
-		t.Fatal(err)
-	}
-	return m.GetCounter().GetValue()
-}
-
 // Two objects of one name and of both kinds have histories of their own while both are
 // only watched.
 func TestShadowsOfOneName(t *testing.T) {
@@ -287,7 +277,7 @@ func TestShadowsOfOneName(t *testing.T) {
 	names := map[string]bool{}
 	for _, source := range []Source{HPA, Autoscaler} {
 		for _, shadow := range []bool{true, false} {
-			names[(&object{key: Key{source, "shop", "web"}, shadow: shadow}).target("demo")] = true
+			names[(&object{key: source.Key("shop", "web"), shadow: shadow}).target()] = true
 		}
 	}
 	want(t, "names", len(names), 3)

@@ -5,20 +5,22 @@ import (
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/setpoint-dev/setpoint/clients/agent"
 )
 
 // explanation says in a sentence why the count of an Autoscaler is what it is.
-func explanation(e *evaluation, status *autoscalingv2.HorizontalPodAutoscalerStatus) string {
-	from, to := e.answer.GetCurrentReplicas(), e.answer.GetDesiredReplicas()
+func explanation(d *agent.Decision, status *autoscalingv2.HorizontalPodAutoscalerStatus) string {
+	from, to := d.Answer.GetCurrentReplicas(), d.Answer.GetDesiredReplicas()
 	able := conditionOf(status, autoscalingv2.AbleToScale)
 	active := conditionOf(status, autoscalingv2.ScalingActive)
 	switch {
-	case from != to && e.applyErr != nil:
-		return fmt.Sprintf("Could not scale from %d to %d: %v.", from, to, e.applyErr)
-	case from != to && e.answer.GetReason() == "":
+	case from != to && d.ApplyError != nil:
+		return fmt.Sprintf("Could not scale from %d to %d: %v.", from, to, d.ApplyError)
+	case from != to && d.Answer.GetReason() == "":
 		return fmt.Sprintf("Scaled from %d to %d.", from, to)
 	case from != to:
-		return fmt.Sprintf("Scaled from %d to %d: %s.", from, to, e.answer.GetReason())
+		return fmt.Sprintf("Scaled from %d to %d: %s.", from, to, d.Answer.GetReason())
 	case able != nil && able.Status == corev1.ConditionFalse:
 		return fmt.Sprintf("Not scaled: %s.", able.Message)
 	case active != nil && active.Status == corev1.ConditionFalse:

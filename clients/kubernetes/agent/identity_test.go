@@ -19,6 +19,8 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/setpoint-dev/setpoint/clients/agent"
 )
 
 // Two clusters have an object of one name and were given one name themselves: the one
@@ -29,8 +31,8 @@ func TestTwoClustersOfOneName(t *testing.T) {
 		first, second := newWorld(t, period), newWorld(t, period)
 		second.service = first.service
 		core, logged := observer.New(zapcore.WarnLevel)
-		second.loop.log = zap.New(core)
-		first.loop.clusterUID, second.loop.clusterUID = "first", "second"
+		first.start(func(o *agent.Options) { o.ClusterUID = "first" })
+		second.start(func(o *agent.Options) { o.Log, o.ClusterUID = zap.New(core), "second" })
 		first.workload("shop/web", 3, 30)
 		second.workload("shop/web", 3, 90)
 		mine := first.add(evaluatedHPA("shop", "web"))
@@ -69,7 +71,7 @@ func TestAnotherClustersTargetIsNotForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, period)
 		core, logged := observer.New(zapcore.WarnLevel)
-		w.loop.log, w.loop.clusterUID = zap.New(core), "mine"
+		w.start(func(o *agent.Options) { o.Log, o.ClusterUID = zap.New(core), "mine" })
 		w.fault = func(call string, _ int) error {
 			if call == "delete" {
 				return other.Err()
@@ -93,17 +95,10 @@ func TestAnotherClustersTargetIsNotForgotten(t *testing.T) {
 		}()
 		want(t, "deletes", strings.Join(deletes, ", "), " of mine, uid-1 of mine")
 		want(t, "lines in the log", logged.Len(), 0)
-		if w.loop.states.find(key) != nil {
+		if slices.Contains(w.loop.Objects(), key) {
 			t.Error("the object is not forgotten")
 		}
 	})
-}
-
-// A refusal of a delete for another reason is still one.
-func TestOnlyOtherClustersAreNothingToForget(t *testing.T) {
-	t.Parallel()
-	want(t, "another refusal", isOtherCluster(status.Error(codes.FailedPrecondition, "OTHER_CLUSTER")), false)
-	want(t, "none", isOtherCluster(nil), false)
 }
 
 func TestTheClustersUIDIsAskedForAtTheStart(t *testing.T) {

@@ -1,9 +1,9 @@
 package agent
 
 import (
-	"cmp"
-
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-dev/setpoint/clients/agent"
 )
 
 // Source is a kind of object that the agent serves.
@@ -17,6 +17,9 @@ const (
 	Autoscaler Source = "autoscaler"
 )
 
+// kinds are the sources by the kind of their objects.
+var kinds = map[string]string{HPA.Kind(): string(HPA), Autoscaler.Kind(): string(Autoscaler)}
+
 // Kind is the kind of the source's objects.
 func (s Source) Kind() string {
 	if s == Autoscaler {
@@ -25,22 +28,18 @@ func (s Source) Kind() string {
 	return "HorizontalPodAutoscaler"
 }
 
+// Key names an object of the source.
+func (s Source) Key(namespace, name string) Key {
+	return Key{Kind: s.Kind(), Namespace: namespace, Name: name}
+}
+
 // Key names an object.
-type Key struct {
-	Source    Source
-	Namespace string
-	Name      string
-}
+type Key = agent.Key
 
-// String is the key as messages have it: the kind, the namespace and the name.
-func (k Key) String() string { return k.Source.Kind() + " " + k.Namespace + "/" + k.Name }
+// sourceOf is the source of an object.
+func sourceOf(key Key) Source { return Source(kinds[key.Kind]) }
 
-// name is the object's in the API.
-func (k Key) name() types.NamespacedName {
-	return types.NamespacedName{Namespace: k.Namespace, Name: k.Name}
-}
-
-// compareKeys orders keys by namespace, name and source.
-func compareKeys(a, b Key) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Source, b.Source))
+// nameOf is the object's in the API.
+func nameOf(key Key) types.NamespacedName {
+	return types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
 }

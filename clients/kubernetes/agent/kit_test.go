@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 	"google.golang.org/grpc/codes"
@@ -32,8 +33,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/shadow"
 	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/store/memory"
@@ -79,10 +80,16 @@ var leftBehind []goleak.Option
 // world is a cluster in memory, the recommender itself, and the loop between them. All
 // workloads scale on a queue, ten entries a replica. It lives in a bubble.
 type world struct {
-	t     *testing.T
-	loop  *loop
-	queue workqueue.TypedRateLimitingInterface[Key]
-	stop  func()
+	t        *testing.T
+	platform *platform
+	loop     *agent.Loop
+	// options are the loop's; start makes another one by them.
+	options agent.Options
+	served  *prometheus.Registry
+	queue   workqueue.TypedRateLimitingInterface[Key]
+	stop    func()
+	// halt ends the rounds.
+	halt func()
 
 	mu       sync.Mutex
 	settings settings
@@ -130,29 +137,15 @@ func newWorld(t *testing.T, period time.Duration) *world {
 	w := &world{
 		t: t, settings: settings{period: period}, objects: map[Key]client.Object{}, replicas: map[string]int32{},
 		load: map[string]int64{}, scaledAt: map[string][]time.Time{}, rivals: map[Key]string{}, service: srv.Recommendations(),
-		queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[Key]()),
 	}
-	w.loop = &loop{
-		cluster: "demo", objects: w, reader: w, shadowing: w, recommender: w, timeout: 10 * time.Second,
-		asker: &asker{calls: w, timeout: 10 * time.Second, metrics: m}, states: newStates(m), events: w.recorder(), metrics: m,
-		log: testLog(t), shadows: shadow.NewLedger(), syncPeriod: period, rivals: &rivals{metrics: m, log: testLog(t)},
+	w.platform = &platform{
+		cluster: "demo", objects: w, reader: w, shadowing: w, events: w.recorder(), metrics: m,
+		log: testLog(t), rivals: &rivals{metrics: m, log: testLog(t)},
 	}
-	w.loop.presence = newPresence(func(keys ...Key) {
-		w.loop.states.hurry(keys)
-		for _, key := range keys {
-			w.queue.Add(key)
-		}
-	}, nil, m)
-	ctx, cancel := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	running.Go(func() { w.loop.presence.run(ctx) })
-	for range 32 {
-		running.Go(func() { w.work(ctx) })
-	}
+	w.options = agent.Options{Cluster: "demo", Sources: kinds, Period: period, FirstWait: -1, Log: testLog(t)}
+	w.start(func(*agent.Options) {})
 	w.stop = func() {
-		w.queue.ShutDown()
-		cancel()
-		running.Wait()
+		w.halt()
 		srv.Close()
 		_ = engine.Close()
 	}
@@ -160,32 +153,92 @@ func newWorld(t *testing.T, period time.Duration) *world {
 	return w
 }
 
+// start starts a loop, in place of the one there was, which knows nothing yet: as an agent
+// that starts. The objects there are are to be added again.
+func (w *world) start(change func(*agent.Options)) {
+	if w.halt != nil {
+		w.halt()
+	}
+	change(&w.options)
+	w.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[Key]())
+	w.served = prometheus.NewRegistry()
+	options, queue := w.options, w.queue
+	options.Registerer = w.served
+	options.Wake = func(keys ...Key) {
+		for _, key := range keys {
+			queue.Add(key)
+		}
+	}
+	w.platform.kept = nil
+	var err error
+	if w.loop, err = agent.New(w.platform, agent.Service{Calls: w}, options); err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(w.t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { w.loop.Probe(ctx) })
+	for range 32 {
+		running.Go(func() { w.work(ctx) })
+	}
+	w.halt = func() {
+		queue.ShutDown()
+		cancel()
+		running.Wait()
+	}
+}
+
+// counted is what a counter of the loop says.
+func (w *world) counted(name, label, value string) float64 {
+	w.t.Helper()
+	families, err := w.served.Gather()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			if m.GetLabel()[0].GetName() == label && m.GetLabel()[0].GetValue() == value {
+				return m.GetCounter().GetValue()
+			}
+		}
+	}
+	w.t.Errorf("no %s{%s=%q}", name, label, value)
+	return 0
+}
+
 // work is what the controller does with the queue.
 func (w *world) work(ctx context.Context) {
+	queue, rounds := w.queue, reconciler{w.loop}
 	for {
-		key, end := w.queue.Get()
+		key, end := queue.Get()
 		if end {
 			return
 		}
-		result, err := w.loop.Reconcile(ctx, key)
+		result, err := rounds.Reconcile(ctx, key)
 		if err != nil {
 			w.t.Error(err)
 		}
 		if result.RequeueAfter > 0 {
-			w.queue.AddAfter(key, result.RequeueAfter)
+			queue.AddAfter(key, result.RequeueAfter)
 		}
-		w.queue.Done(key)
+		queue.Done(key)
 	}
+}
+
+func keyOf(o client.Object) Key {
+	if _, ok := o.(*v1.Autoscaler); ok {
+		return Autoscaler.Key(o.GetNamespace(), o.GetName())
+	}
+	return HPA.Key(o.GetNamespace(), o.GetName())
 }
 
 // add puts an object into the cluster, and has it looked at.
 func (w *world) add(o client.Object) Key {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	key := Key{HPA, o.GetNamespace(), o.GetName()}
-	if _, ok := o.(*v1.Autoscaler); ok {
-		key.Source = Autoscaler
-	}
+	key := keyOf(o)
 	w.version++
 	o.SetResourceVersion(strconv.Itoa(w.version))
 	if o.GetUID() == "" {
@@ -332,10 +385,7 @@ func (w *world) writeStatus(_ context.Context, over client.Object, update *statu
 		return nil, w.statusErr
 	}
 	next := withStatus(over, update)
-	key := Key{HPA, over.GetNamespace(), over.GetName()}
-	if _, ok := over.(*v1.Autoscaler); ok {
-		key.Source = Autoscaler
-	}
+	key := keyOf(over)
 	if stored := w.objects[key]; stored == nil || stored.GetResourceVersion() != over.GetResourceVersion() {
 		return nil, apierrors.NewConflict(schema.GroupResource{Resource: "autoscalers"}, over.GetName(), fmt.Errorf("the object has been modified"))
 	}
@@ -365,7 +415,7 @@ func (w *world) rival(_ context.Context, o *object) (string, error) {
 }
 
 func (w *world) native(_ context.Context, o *object) (*autoscalingv2.HorizontalPodAutoscaler, error) {
-	if o.key.Source == HPA {
+	if sourceOf(o.key) == HPA {
 		return o.autoscaler, nil
 	}
 	return nil, nil

@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/clients/agent/pace"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 )
@@ -50,15 +52,21 @@ func (o *object) sameAs(other *object) bool {
 		equality.Semantic.DeepEqual(&o.autoscaler.Spec, &other.autoscaler.Spec)
 }
 
+// Same implements agent.Revision.
+func (o *object) Same(as agent.Revision) bool {
+	other, ok := as.(*object)
+	return ok && o.sameAs(other)
+}
+
 // isNew tells whether the object was never evaluated. What is written to a shadow, if
 // anything, does not say, so that only its age tells.
-func (o *object) isNew(now time.Time) bool {
+func (o *object) isNew() bool {
 	if o.shadow {
-		return now.Sub(o.autoscaler.CreationTimestamp.Time) < 2*o.period
+		return time.Since(o.autoscaler.CreationTimestamp.Time) < 2*o.period
 	}
 	s := &o.autoscaler.Status
 	// What this agent writes while the service is away tells of no evaluation.
-	unheld := slices.DeleteFunc(slices.Clone(s.Conditions), func(c autoscalingv2.HorizontalPodAutoscalerCondition) bool { return isHold(c.Reason) })
+	unheld := slices.DeleteFunc(slices.Clone(s.Conditions), func(c autoscalingv2.HorizontalPodAutoscalerCondition) bool { return agent.IsHold(c.Reason) })
 	return len(unheld) == 0 && s.LastScaleTime == nil && s.DesiredReplicas == 0 && len(s.CurrentMetrics) == 0
 }
 
@@ -81,7 +89,7 @@ func (s *settings) periodBy(profile string) time.Duration {
 // objectOfHPA reads a HorizontalPodAutoscaler.
 func objectOfHPA(hpa *autoscalingv2.HorizontalPodAutoscaler, s settings) *object {
 	o := &object{
-		key: Key{HPA, hpa.Namespace, hpa.Name}, autoscaler: hpa, stored: hpa,
+		key: HPA.Key(hpa.Namespace, hpa.Name), autoscaler: hpa, stored: hpa,
 		period: s.period, shadow: s.shadow,
 	}
 	if text, ok := hpa.Annotations[SyncPeriodAnnotation]; ok {
@@ -107,24 +115,24 @@ func readPeriod(text string) (time.Duration, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%q is no duration such as \"5s\"", text)
 	}
-	if period < minSyncPeriod || period > maxSyncPeriod {
-		return 0, fmt.Errorf("%q is not from %s to %s", text, minSyncPeriod, maxSyncPeriod)
+	if period < pace.MinPeriod || period > pace.MaxPeriod {
+		return 0, fmt.Errorf("%q is not from %s to %s", text, pace.MinPeriod, pace.MaxPeriod)
 	}
 	return period, nil
 }
 
-// target is the object's name at the service. Kubernetes names have no underscore, so
+// target is the object's name at the service, among those of its namespace. Kubernetes names have no underscore, so
 // that a shadow never meets an object. Of two objects of one name and of both kinds one
 // gives way; but two shadows have no rivals, and need two names.
-func (o *object) target(cluster string) string {
+func (o *object) target() string {
 	name := o.key.Name
 	switch {
-	case o.shadow && o.key.Source == Autoscaler:
+	case o.shadow && sourceOf(o.key) == Autoscaler:
 		name += "_autoscaler_shadow"
 	case o.shadow:
 		name += "_shadow"
 	}
-	return "clusters/" + cluster + "/namespaces/" + o.key.Namespace + "/targets/" + name
+	return name
 }
 
 // objectOfAutoscaler reads an Autoscaler. What the API server should have refused, but
@@ -135,11 +143,11 @@ func objectOfAutoscaler(a *v1.Autoscaler, s settings) *object {
 		usual = s.periodBy(a.Spec.Options.Profile)
 	}
 	o := &object{
-		key: Key{Autoscaler, a.Namespace, a.Name}, autoscaler: a.HorizontalPodAutoscaler(), stored: a,
+		key: Autoscaler.Key(a.Namespace, a.Name), autoscaler: a.HorizontalPodAutoscaler(), stored: a,
 		period: a.Spec.SyncPeriod(usual), shadow: s.shadow || a.Spec.Shadow, own: a.Spec.Shadow && !s.shadow,
 	}
-	if o.period < minSyncPeriod || o.period > maxSyncPeriod {
-		o.warning = fmt.Errorf("spec.syncPeriodSeconds: %s is not from %s to %s; the agent's own of %s is used", o.period, minSyncPeriod, maxSyncPeriod, usual)
+	if o.period < pace.MinPeriod || o.period > pace.MaxPeriod {
+		o.warning = fmt.Errorf("spec.syncPeriodSeconds: %s is not from %s to %s; the agent's own of %s is used", o.period, pace.MinPeriod, pace.MaxPeriod, usual)
 		o.period = usual
 	}
 	o.options = a.Spec.Options.ToProto()

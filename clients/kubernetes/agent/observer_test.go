@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
 )
 
@@ -22,7 +23,7 @@ func (n *notebook) note(format string, args ...any) {
 	n.lines = append(n.lines, fmt.Sprintf(format, args...))
 }
 
-func (n *notebook) Observe(d *Decision) {
+func (n *notebook) Observe(d *agent.Decision) {
 	n.note("%d>%d new=%t applied=%t unsettled=%t", d.Answer.GetCurrentReplicas(), d.Answer.GetDesiredReplicas(), d.New, d.Applied, d.Unsettled)
 }
 func (n *notebook) Lost(key Key)   { n.note("lost %s", key.Name) }
@@ -40,7 +41,7 @@ func TestObserversAreToldOfAllThatTheServiceMayHaveDecided(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, n := newWorld(t, period), &notebook{}
-		w.loop.observers = []Observer{n}
+		w.start(func(o *agent.Options) { o.Observers = []agent.Observer{n} })
 		w.workload("shop/web", 3, 50)
 		key := w.add(newHPA("shop", "web"))
 		settle()

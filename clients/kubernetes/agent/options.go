@@ -10,6 +10,8 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/client-go/tools/leaderelection"
 
+	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/clients/agent/pace"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 )
 
@@ -45,7 +47,7 @@ type Options struct {
 	// acts.
 	Election *Election
 	// Observers are told of decisions.
-	Observers []Observer
+	Observers []agent.Observer
 	// Registerer takes the metrics. Nil: there are none.
 	Registerer prometheus.Registerer
 	// Log takes the lines. Nil: nobody does.
@@ -117,12 +119,12 @@ func (o *Options) validate() error {
 	if slices.Contains(o.Namespaces, "") {
 		refuse("namespaces: one is empty")
 	}
-	if o.SyncPeriod < minSyncPeriod || o.SyncPeriod > maxSyncPeriod {
-		refuse("sync period: %s is not from %s to %s", o.SyncPeriod, minSyncPeriod, maxSyncPeriod)
+	if o.SyncPeriod < pace.MinPeriod || o.SyncPeriod > pace.MaxPeriod {
+		refuse("sync period: %s is not from %s to %s", o.SyncPeriod, pace.MinPeriod, pace.MaxPeriod)
 	}
 	for profile, period := range o.ProfilePeriods {
-		if period < minSyncPeriod || period > maxSyncPeriod {
-			refuse("sync period of the profile %s: %s is not from %s to %s", profile, period, minSyncPeriod, maxSyncPeriod)
+		if period < pace.MinPeriod || period > pace.MaxPeriod {
+			refuse("sync period of the profile %s: %s is not from %s to %s", profile, period, pace.MinPeriod, pace.MaxPeriod)
 		}
 	}
 	if o.Workers < 0 || o.RequestTimeout < 0 || o.DrainTimeout < 0 {

@@ -10,71 +10,10 @@ import (
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+
+	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/clients/agent/pace"
 )
-
-func TestNextRound(t *testing.T) {
-	t.Parallel()
-	for range 2000 {
-		period := time.Duration(1+rand.IntN(3600)) * time.Second
-		settled := time.Unix(1_700_000_000+rand.Int64N(1e8), rand.Int64N(1e9))
-		namespace := fmt.Sprint("ns-", rand.IntN(50))
-		slack := slackOf(period)
-		next, stray := nextRound(settled, period, namespace, false)
-		if wait := next.Sub(settled); wait < period || wait > period+slack || stray {
-			t.Fatalf("%s after %s, period %s, astray: %v", wait, settled, period, stray)
-		}
-		next, stray = nextRound(settled, period, namespace, true)
-		if wait := next.Sub(settled); wait < period || wait > period+max(period/8, slack) {
-			t.Fatalf("%s after %s, period %s, where it is astray", wait, settled, period)
-		}
-		if onBeat := untilBeat(next, period+slack, namespace) == 0; onBeat == stray {
-			t.Fatalf("on the beat: %v, astray: %v, %s after %s, period %s", onBeat, stray, next, settled, period)
-		}
-	}
-}
-
-// Objects that were seen at any instants come together, and stay so while their rounds
-// take less than the slack.
-func TestObjectsMeetTheBeat(t *testing.T) {
-	t.Parallel()
-	random := rand.New(rand.NewPCG(14, 1))
-	for _, period := range []time.Duration{time.Second, 3 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute, 10 * time.Minute, time.Hour} {
-		slack := slackOf(period)
-		start := time.Unix(1_700_000_000, 0)
-		for object := range 200 {
-			at, stray := start.Add(time.Duration(random.Int64N(int64(period)))), true
-			took := func() time.Duration { return time.Duration(random.Int64N(int64(slack) * 3 / 4)) }
-			for round := 0; ; round++ {
-				if !stray && untilBeat(at, period+slack, "shop") == 0 {
-					break
-				}
-				// From an eighth of a period after the beat it comes back by a quarter of
-				// the slack with each round, at least.
-				if round > 8+int(period/8/(slack/4)) {
-					t.Fatalf("period %s, object %d: not on the beat after %d rounds", period, object, round)
-				}
-				at, stray = nextRound(at.Add(took()), period, "shop", stray)
-			}
-			for range 100 {
-				before := at
-				if at, stray = nextRound(at.Add(took()), period, "shop", stray); at.Sub(before) != period+slack || stray {
-					t.Fatalf("period %s, object %d: off the beat again, %s after the round before", period, object, at.Sub(before))
-				}
-			}
-			// One round that takes long is made up for, and costs no further time.
-			before := at
-			if at, stray = nextRound(at.Add(slack+slack/2), period, "shop", stray); at.Sub(before) != period+slack+slack/2 || stray {
-				t.Fatalf("period %s, object %d: %s after a round that took %s", period, object, at.Sub(before), slack+slack/2)
-			}
-			for range 2 {
-				at, stray = nextRound(at.Add(slack/8), period, "shop", stray)
-			}
-			if off := untilBeat(at, period+slack, "shop"); off != 0 {
-				t.Fatalf("period %s, object %d: %s before the beat after a round that took long", period, object, off)
-			}
-		}
-	}
-}
 
 // limitedHPA has the policies for scaling up that an HPA has by default: as many again
 // in 15 s, or four.
@@ -170,7 +109,7 @@ func TestNoStepTakesTwoPeriods(t *testing.T) {
 				}
 				// A step ends when the count is written: apart from the period and the
 				// slack there are a reading and four calls between one and the next.
-				if bound := tt.period + slackOf(tt.period) + tt.read + 4*tt.call; longest > bound {
+				if bound := tt.period + pace.Slack(tt.period) + tt.read + 4*tt.call; longest > bound {
 					t.Errorf("the longest of %d steps took %s, want at most %s", steps, longest, bound)
 				}
 
@@ -183,16 +122,16 @@ func TestNoStepTakesTwoPeriods(t *testing.T) {
 				l.mu.Lock()
 				mean := time.Duration(float64(l.spent) / rounds / objects)
 				l.mu.Unlock()
-				pace := time.Duration(float64(time.Since(began)) / rounds)
+				every := time.Duration(float64(time.Since(began)) / rounds)
 				// At either end a part of a round is counted as a whole one, or as none.
-				if bound := tt.period + max(slackOf(tt.period), mean) + tt.period/20; pace > bound || pace < tt.period-tt.period/20 {
-					t.Errorf("a round every %s, want at most %s: a round takes %s", pace, bound, mean)
+				if bound := tt.period + max(pace.Slack(tt.period), mean) + tt.period/20; every > bound || every < tt.period-tt.period/20 {
+					t.Errorf("a round every %s, want at most %s: a round takes %s", every, bound, mean)
 				}
 				readings := float64(readingsSince(w, began)) / rounds
 				if readings > tt.readings {
 					t.Errorf("%.2f readings a round of %d objects, want at most %v", readings, objects, tt.readings)
 				}
-				t.Logf("the longest of %d steps: %s; a round every %s, which takes %s; %.2f readings a round", steps, longest, pace, mean, readings)
+				t.Logf("the longest of %d steps: %s; a round every %s, which takes %s; %.2f readings a round", steps, longest, every, mean, readings)
 			})
 		})
 	}
@@ -220,7 +159,7 @@ func TestFirstRounds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, period)
-		w.loop.firstWait = maxFirstWait
+		w.start(func(o *agent.Options) { o.FirstWait = pace.MaxFirstWait })
 		w.workload("shop/old", 3, 50)
 		w.workload("shop/new", 3, 50)
 		w.workload("shop/slow", 3, 50)
@@ -242,7 +181,7 @@ func TestFirstRounds(t *testing.T) {
 		time.Sleep(period/8 + time.Second)
 		want(t, "replicas after the first round", w.count("shop/new"), 4)
 		want(t, "replicas before the first round", w.count("shop/slow"), 3)
-		time.Sleep(time.Until(began.Add(maxFirstWait + maxFirstWait/8 + time.Second)))
+		time.Sleep(time.Until(began.Add(pace.MaxFirstWait + pace.MaxFirstWait/8 + time.Second)))
 		want(t, "replicas of one with a long period", w.count("shop/slow"), 5)
 
 		// A namesake is new.
@@ -253,40 +192,10 @@ func TestFirstRounds(t *testing.T) {
 		w.add(other)
 		time.Sleep(time.Second)
 		want(t, "replicas while a namesake waits", w.count("shop/slow"), 3)
-		time.Sleep(maxFirstWait + maxFirstWait/8)
+		time.Sleep(pace.MaxFirstWait + pace.MaxFirstWait/8)
 		want(t, "replicas after a namesake's first round", w.count("shop/slow"), 7)
 		if w.askedSince(time.Time{}) == asked {
 			t.Error("nobody asked")
 		}
 	})
-}
-
-func TestNamespacesAreSpread(t *testing.T) {
-	t.Parallel()
-	const tenths = 10
-	var in [tenths]int
-	for i := range 1000 {
-		in[int64(shiftOf(fmt.Sprint("namespace-", i), period))*tenths/int64(period)]++
-	}
-	for i, n := range in {
-		if n < 50 || n > 200 {
-			t.Errorf("%d of 1000 namespaces in tenth %d of the period", n, i)
-		}
-	}
-}
-
-func TestRetryAt(t *testing.T) {
-	t.Parallel()
-	now := time.Unix(1_700_000_000, 0)
-	for failures, want := range map[int]time.Duration{1: 1, 2: 2, 3: 4, 4: 8, 5: 16} {
-		if got := retryAt(now, failures, time.Hour, "shop").Sub(now); got != want*time.Second {
-			t.Errorf("after %d failures: %s, want %ds", failures, got, want)
-		}
-	}
-	for _, failures := range []int{6, 60, 6000} {
-		next, _ := nextRound(now, 20*time.Second, "shop", false)
-		if got := retryAt(now, failures, 20*time.Second, "shop"); got.After(next) {
-			t.Errorf("after %d failures at %s, later than the next round at %s", failures, got, next)
-		}
-	}
 }

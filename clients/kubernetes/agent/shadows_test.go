@@ -10,8 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/clients/agent/shadow"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/shadow"
 	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 )
 
@@ -40,14 +41,14 @@ func TestAShadow(t *testing.T) {
 		time.Sleep(period + time.Second) // the shadow has had its round, the other not
 		inCharge(7)
 		time.Sleep(5 * period)
-		o := w.loop.shadows.Report(time.Now()).Objects[0]
+		o := w.loop.Shadows().Objects[0]
 		want(t, "diverged rounds", o.Diverged, 0)
 		if o.Agreed < 8 {
 			t.Errorf("%d rounds agreed", o.Agreed)
 		}
 		inCharge(12) // more than there is work for
 		time.Sleep(6 * period)
-		o = w.loop.shadows.Report(time.Now()).Objects[0]
+		o = w.loop.Shadows().Objects[0]
 		want(t, "agrees", o.Agrees, false)
 		want(t, "worst", o.Worst, 5)
 		want(t, "against", o.Against, "the built-in controller")
@@ -71,7 +72,7 @@ func TestAShadow(t *testing.T) {
 		w.change(key, func(hpa *autoscalingv2.HorizontalPodAutoscaler) { hpa.Annotations = map[string]string{} })
 		settle()
 		want(t, "replicas when it is no shadow any more", w.count("shop/web"), 7)
-		want(t, "accounts", len(w.loop.shadows.Report(time.Now()).Objects), 0)
+		want(t, "accounts", len(w.loop.Shadows().Objects), 0)
 	})
 }
 
@@ -95,7 +96,7 @@ func TestAShadowThatCannotReadHasNoOpinion(t *testing.T) {
 		a.Spec.Shadow = true
 		key := w.add(a)
 		rounds := func(n int) { time.Sleep(time.Duration(n)*period + time.Second) }
-		report := func() shadow.Object { return w.loop.shadows.Report(time.Now()).Objects[0] }
+		report := func() shadow.Object { return w.loop.Shadows().Objects[0] }
 		rounds(8)
 		o := report()
 		want(t, "rounds judged without the metric", o.Agreed+o.Diverged, 0)
@@ -148,13 +149,13 @@ func TestTheOpinionOfAStatus(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			want(t, "no opinion", noOpinion(status(tt.able, tt.active)), tt.want)
+			want(t, "no opinion", agent.SideOf(kubernetes.StatusToProto(status(tt.able, tt.active))).NoOpinion, tt.want)
 		})
 	}
 	o := &object{autoscaler: newHPA("shop", "web")}
-	_, side := sideInCharge(o.autoscaler, &evaluation{}, o)
+	_, side := sideInCharge(o.autoscaler, &kubernetes.Snapshot{}, o)
 	want(t, "a controller that has not decided", side.NoOpinion, "it has not decided yet")
-	_, side = sideInCharge(nil, &evaluation{snapshot: &kubernetes.Snapshot{}}, o)
+	_, side = sideInCharge(nil, &kubernetes.Snapshot{}, o)
 	want(t, "a count that is not known", side.NoOpinion, "the count is not known")
 }
 

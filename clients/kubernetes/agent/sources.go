@@ -36,7 +36,7 @@ func watchAutoscalers(c cache.Cache) source.TypedSyncingSource[Key] {
 
 // handlerOf puts objects in the queue. Writes of a status change nothing.
 func handlerOf[T client.Object](s Source, changed func(was, is T) bool) handler.TypedEventHandler[T, Key] {
-	key := func(o T) Key { return Key{s, o.GetNamespace(), o.GetName()} }
+	key := func(o T) Key { return s.Key(o.GetNamespace(), o.GetName()) }
 	return handler.TypedFuncs[T, Key]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[T], q queue) { q.Add(key(e.Object)) },
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[T], q queue) {

@@ -4,6 +4,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/setpoint-dev/setpoint/clients/agent/pace"
 	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 )
 
@@ -27,7 +28,7 @@ func StandingOf(stored client.Object, hpas []autoscalingv2.HorizontalPodAutoscal
 		all = append(all, objectOfHPA(&hpas[i], settings{}))
 	}
 	for i := range autoscalers {
-		all = append(all, objectOfAutoscaler(&autoscalers[i], settings{period: minSyncPeriod}))
+		all = append(all, objectOfAutoscaler(&autoscalers[i], settings{period: pace.MinPeriod}))
 	}
 	o := objectOf(stored)
 	if o == nil {
@@ -50,7 +51,7 @@ func StandingOf(stored client.Object, hpas []autoscalingv2.HorizontalPodAutoscal
 func objectOf(stored client.Object) *object {
 	switch stored := stored.(type) {
 	case *v1.Autoscaler:
-		return objectOfAutoscaler(stored, settings{period: minSyncPeriod})
+		return objectOfAutoscaler(stored, settings{period: pace.MinPeriod})
 	case *autoscalingv2.HorizontalPodAutoscaler:
 		return objectOfHPA(stored, settings{})
 	}
@@ -63,14 +64,14 @@ func objectOf(stored client.Object) *object {
 // think. An Autoscaler gives way to one, and to an older Autoscaler. allShadows says that
 // no Autoscaler acts.
 func rivalOf(o *object, hpas []autoscalingv2.HorizontalPodAutoscaler, autoscalers []v1.Autoscaler, allShadows bool) string {
-	if o.shadow || o.key.Source != Autoscaler {
+	if o.shadow || sourceOf(o.key) != Autoscaler {
 		return ""
 	}
 	target := scaleTarget(o.autoscaler.Spec.ScaleTargetRef)
 	scales := ""
 	for i := range hpas {
 		hpa := &hpas[i]
-		key := Key{HPA, hpa.Namespace, hpa.Name}
+		key := HPA.Key(hpa.Namespace, hpa.Name)
 		switch {
 		case hpa.Namespace != o.key.Namespace:
 		case hpa.Name == o.key.Name:
@@ -86,7 +87,7 @@ func rivalOf(o *object, hpas []autoscalingv2.HorizontalPodAutoscaler, autoscaler
 		other := &autoscalers[i]
 		if other.Namespace == o.key.Namespace && other.Name != o.key.Name && !other.Spec.Shadow &&
 			scaleTarget(other.Spec.ScaleTargetRef) == target && isOlder(other, o.autoscaler) {
-			return Key{Autoscaler, other.Namespace, other.Name}.String() + ", which is older, scales " + referenceOf(o)
+			return Autoscaler.Key(other.Namespace, other.Name).String() + ", which is older, scales " + referenceOf(o)
 		}
 	}
 	return ""

@@ -6,6 +6,8 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-dev/setpoint/clients/agent"
 )
 
 // ConflictingController is the type of a condition that says that another controller
@@ -13,31 +15,17 @@ import (
 // own conditions each round, and leaves others alone.
 const ConflictingController autoscalingv2.HorizontalPodAutoscalerConditionType = "ConflictingController"
 
-// Reasons that are the agent's own; but for the one that says otherwise they are of the
+// Reasons that are an agent's own; but for the one that says otherwise they are of the
 // condition AbleToScale.
 const (
-	// ReasonRecommenderUnavailable says that the service does not answer.
-	ReasonRecommenderUnavailable = "RecommenderUnavailable"
-	// ReasonRecommendationRefused says that it refused to decide.
-	ReasonRecommendationRefused = "RecommendationRefused"
-	// ReasonAnswerRefused says that its answer can't be one to what was asked.
-	ReasonAnswerRefused = "AnswerRefused"
-	// ReasonConflictingAutoscaler says that another autoscaler has the workload.
-	ReasonConflictingAutoscaler = "ConflictingAutoscaler"
+	ReasonRecommenderUnavailable = agent.ReasonRecommenderUnavailable
+	ReasonRecommendationRefused  = agent.ReasonRecommendationRefused
+	ReasonAnswerRefused          = agent.ReasonAnswerRefused
+	ReasonConflictingAutoscaler  = agent.ReasonConflictingAutoscaler
 	// ReasonStatusWrittenByAnother is the one of the condition ConflictingController.
-	ReasonStatusWrittenByAnother = "StatusWrittenByAnother"
-	// ReasonInvalidObject says that something in the object can't be read.
-	ReasonInvalidObject = "InvalidObject"
+	ReasonStatusWrittenByAnother = agent.ReasonStatusWrittenByAnother
+	ReasonInvalidObject          = agent.ReasonInvalidObject
 )
-
-// isHold tells whether a reason is one of the agent's own.
-func isHold(reason string) bool {
-	switch reason {
-	case ReasonRecommenderUnavailable, ReasonRecommendationRefused, ReasonAnswerRefused, ReasonConflictingAutoscaler, ReasonStatusWrittenByAnother, ReasonInvalidObject:
-		return true
-	}
-	return false
-}
 
 // prepare makes a status of the service one to be stored: times are whole seconds, as
 // the API keeps them, and no condition's last transition is before the one that is

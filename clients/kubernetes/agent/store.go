@@ -70,15 +70,15 @@ func indexAutoscaler(o client.Object) []string {
 
 // get implements objects.
 func (s *store) get(ctx context.Context, key Key) (*object, error) {
-	if key.Source == Autoscaler {
+	if sourceOf(key) == Autoscaler {
 		stored := &v1.Autoscaler{}
-		if err := s.client.Get(ctx, key.name(), stored); err != nil {
+		if err := s.client.Get(ctx, nameOf(key), stored); err != nil {
 			return nil, err
 		}
 		return objectOfAutoscaler(stored, s.settings), nil
 	}
 	stored := &autoscalingv2.HorizontalPodAutoscaler{}
-	if err := s.client.Get(ctx, key.name(), stored); err != nil {
+	if err := s.client.Get(ctx, nameOf(key), stored); err != nil {
 		return nil, err
 	}
 	return objectOfHPA(stored, s.settings), nil
@@ -123,7 +123,7 @@ func statusOf(stored client.Object) *autoscalingv2.HorizontalPodAutoscalerStatus
 
 // rival implements objects.
 func (s *store) rival(ctx context.Context, o *object) (string, error) {
-	if o.key.Source != Autoscaler {
+	if sourceOf(o.key) != Autoscaler {
 		return "", nil
 	}
 	ofTarget := []client.ListOption{
@@ -135,7 +135,7 @@ func (s *store) rival(ctx context.Context, o *object) (string, error) {
 		return "", err
 	}
 	var namesake autoscalingv2.HorizontalPodAutoscaler
-	switch err := s.client.Get(ctx, Key{HPA, o.key.Namespace, o.key.Name}.name(), &namesake); {
+	switch err := s.client.Get(ctx, nameOf(HPA.Key(o.key.Namespace, o.key.Name)), &namesake); {
 	case err == nil:
 		hpas.Items = append(hpas.Items, namesake)
 	case client.IgnoreNotFound(err) != nil:
@@ -150,7 +150,7 @@ func (s *store) rival(ctx context.Context, o *object) (string, error) {
 
 // native implements objects.
 func (s *store) native(ctx context.Context, o *object) (*autoscalingv2.HorizontalPodAutoscaler, error) {
-	if o.key.Source == HPA {
+	if sourceOf(o.key) == HPA {
 		return o.autoscaler, nil
 	}
 	var list autoscalingv2.HorizontalPodAutoscalerList

@@ -68,7 +68,7 @@ func TestRivals(t *testing.T) {
 				WithIndex(&autoscalingv2.HorizontalPodAutoscaler{}, targetIndex, indexHPA).
 				WithIndex(&v1.Autoscaler{}, targetIndex, indexAutoscaler).Build()
 			s := &store{client: cluster, settings: settings{period: period}}
-			o, err := s.get(t.Context(), Key{Autoscaler, "shop", "mine"})
+			o, err := s.get(t.Context(), Autoscaler.Key("shop", "mine"))
 			if err != nil {
 				t.Fatal(err)
 			}

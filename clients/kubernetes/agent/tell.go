@@ -13,114 +13,118 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 )
 
-// tell writes the status and sends the events of a decision, as the upstream controller
-// does: events first.
-func (r *round) tell(ctx context.Context, e *evaluation) {
-	if e.distrusted != nil {
-		// The count is written. What to say of it nobody knows.
-		r.hold(ctx, outcomeDistrusted, ReasonAnswerRefused, distrustMessage(e.distrusted), time.Now())
-		return
-	}
-	r.st.held = ""
-	r.tellDecided()
-	answered := e.answer.GetStatus()
-	r.emit(e.answer.GetEvents())
-	fault := e.answer.GetError()
-	if e.report != nil {
-		answered = e.report.GetStatus()
-		r.emit(e.report.GetEvents())
-		if e.report.GetError() != "" {
-			fault = e.report.GetError()
-		}
-	}
-	if fault != "" && fault != r.st.fault { // and not in every round
-		r.log.Log(r.outage.level(zapcore.WarnLevel, nil), "evaluated with an error", zap.String("error", fault))
-	}
-	r.st.fault = fault
-	next, err := kubernetes.StatusFromProto(answered)
-	if err != nil {
-		r.log.Error("status of the recommender not understood", zap.Error(err))
-		return
-	}
-	prepare(next, statusOf(r.stored()))
-	r.write(ctx, &statusUpdate{status: next, explanation: explanation(e, next), recommendation: e.answer.GetRecommendationId()})
+// telling tells of one round.
+type telling struct {
+	*platform
+	seen
+	round *agent.Telling
+	log   *zap.Logger
 }
 
-// hold leaves the count alone and says why in the condition AbleToScale.
-func (r *round) hold(ctx context.Context, outcome, reason, message string, since time.Time) string {
-	if r.st.held != message { // and not in every round
-		r.log.Warn("not scaled", zap.String("reason", reason), zap.String("message", message))
+// Tell implements agent.Teller: it sends events and writes the status as the upstream
+// controller does, events first.
+func (p *platform) Tell(ctx context.Context, round *agent.Telling) {
+	t := &telling{p, seenOf(round.Object), round, p.log.With(zap.Stringer("object", round.Object.Key))}
+	for _, e := range round.Events {
+		t.events.Event(t.object.stored, e.GetType(), e.GetReason(), e.GetMessage())
 	}
-	r.st.held = message
-	stored := r.stored()
-	if r.o.shadow {
-		return outcome
+	switch {
+	case t.shadow:
+		t.show(ctx)
+	case round.Hold != nil:
+		t.writeHold(ctx, round.Hold)
+	case round.Decision != nil:
+		t.writeDecision(ctx, round.Decision)
 	}
-	r.tellHold(reason, message)
-	next := withHold(statusOf(stored), reason, message, since)
-	update := &statusUpdate{status: next, explanation: "Not scaled: " + message + "."}
+}
+
+// writeDecision writes the status of a decision.
+func (t *telling) writeDecision(ctx context.Context, d *agent.Decision) {
+	next, err := kubernetes.StatusFromProto(d.Status())
+	if err != nil {
+		t.log.Error("status of the recommender not understood", zap.Error(err))
+		return
+	}
+	prepare(next, statusOf(t.stored()))
+	t.write(ctx, &statusUpdate{status: next, explanation: explanation(d, next), recommendation: d.Answer.GetRecommendationId()})
+}
+
+// writeHold says in the condition AbleToScale why the count is left alone.
+func (t *telling) writeHold(ctx context.Context, h *agent.Hold) {
+	stored := t.stored()
+	if h.Outcome == agent.OutcomeGaveWay {
+		// Nothing but a condition is written: what else the status says is the other's.
+		t.write(ctx, &statusUpdate{status: statusOf(stored)})
+		return
+	}
+	c := conditionOf(statusOf(stored), autoscalingv2.AbleToScale)
+	if h.Reason == ReasonRecommenderUnavailable && c != nil && c.Status == corev1.ConditionFalse && c.Reason == h.Reason {
+		return // other words that come up meanwhile are not worth a write
+	}
+	update := &statusUpdate{status: withHold(statusOf(stored), h.Reason, h.Message, h.Since), explanation: "Not scaled: " + h.Message + "."}
 	if a, ok := stored.(*v1.Autoscaler); ok {
 		update.recommendation = a.Status.RecommendationID
 	}
-	r.write(ctx, update)
-	return outcome
+	t.write(ctx, update)
 }
 
-// holdAway is hold while the service is away. What is there already stays: other
-// reasons that come up meanwhile are not worth a write.
-func (r *round) holdAway(ctx context.Context, since time.Time, reason string) string {
-	message := fmt.Sprintf("the recommender has been unavailable since %s: %s", since.UTC().Format(time.RFC3339), reason)
-	c := conditionOf(statusOf(r.stored()), autoscalingv2.AbleToScale)
-	if c != nil && c.Status == corev1.ConditionFalse && c.Reason == ReasonRecommenderUnavailable {
-		r.tellHold(ReasonRecommenderUnavailable, message)
-		return outcomeAway
+// show has `kubectl get` tell of an Autoscaler that is a shadow by itself what it would
+// scale, by what, and to what count. It leaves the part of autoscaling/v2 alone: that is
+// of what was done, which is nothing. All other shadows have a status that is another's.
+func (t *telling) show(ctx context.Context) {
+	over, ok := t.stored().(*v1.Autoscaler)
+	if !ok || !t.own || t.round.Decision == nil {
+		return
 	}
-	return r.hold(ctx, outcomeAway, ReasonRecommenderUnavailable, message, since)
-}
-
-// stored returns the object as it is in the API, as far as is known: what the last
-// write made of it, as long as the cache has not seen that.
-func (r *round) stored() client.Object {
-	if r.st.written != nil && r.st.over == r.o.stored.GetResourceVersion() {
-		return r.st.written
+	answer := t.round.Decision.Answer
+	next, err := kubernetes.StatusFromProto(answer.GetStatus())
+	if err != nil {
+		t.log.Error("status of the recommender not understood", zap.Error(err))
+		return
 	}
-	r.st.written = nil
-	return r.o.stored
+	text := fmt.Sprintf("A shadow, which would have %d replicas.", answer.GetDesiredReplicas())
+	if why := agent.OurSide(answer).NoOpinion; why != "" {
+		text = fmt.Sprintf("A shadow, which can't decide: %s.", why)
+	}
+	t.write(ctx, &statusUpdate{
+		status: statusOf(over), explanation: text, recommendation: over.Status.RecommendationID,
+		shown: true, readings: next.CurrentMetrics,
+	})
 }
 
 // write writes the status if it changed. As upstream, a conflict is left to the next
 // round.
-func (r *round) write(ctx context.Context, update *statusUpdate) {
-	over := r.stored()
-	if r.o.key.Source == HPA {
-		update.status = r.withRivalry(update.status)
+func (t *telling) write(ctx context.Context, update *statusUpdate) {
+	over := t.stored()
+	if sourceOf(t.key) == HPA {
+		update.status = t.rivals.withRivalry(t.seen, update.status)
 	}
 	if unchanged(over, update) {
-		r.metrics.statusWrites.WithLabelValues("unchanged").Inc()
+		t.metrics.statusWrites.WithLabelValues("unchanged").Inc()
 		return
 	}
-	defer r.metrics.took(partStatus, time.Now())
-	written, err := r.objects.writeStatus(ctx, over, update)
+	defer t.round.Wrote(time.Now())
+	written, err := t.objects.writeStatus(ctx, over, update)
 	switch {
 	case err == nil:
-		r.metrics.statusWrites.WithLabelValues("written").Inc()
-		r.st.written, r.st.over = written, r.o.stored.GetResourceVersion()
+		t.metrics.statusWrites.WithLabelValues("written").Inc()
+		t.written, t.over = written, t.object.stored.GetResourceVersion()
 		return
 	case apierrors.IsNotFound(err):
 		// It was deleted meanwhile.
 	case apierrors.IsConflict(err):
-		r.metrics.statusWrites.WithLabelValues("conflict").Inc()
-		r.events.Event(r.o.stored, corev1.EventTypeWarning, "FailedUpdateStatus", err.Error())
+		t.metrics.statusWrites.WithLabelValues("conflict").Inc()
+		t.events.Event(t.object.stored, corev1.EventTypeWarning, "FailedUpdateStatus", err.Error())
 	default:
-		r.metrics.statusWrites.WithLabelValues("failed").Inc()
-		r.events.Event(r.o.stored, corev1.EventTypeWarning, "FailedUpdateStatus", err.Error())
+		t.metrics.statusWrites.WithLabelValues("failed").Inc()
+		t.events.Event(t.object.stored, corev1.EventTypeWarning, "FailedUpdateStatus", err.Error())
 	}
-	r.log.Log(r.outage.level(zapcore.WarnLevel, err), "status not written", zap.Error(err))
+	t.log.Log(t.outage.level(zapcore.WarnLevel, err), "status not written", zap.Error(err))
 }
 
 // unchanged tells whether nothing would change but the id of the decision, for which
@@ -134,10 +138,4 @@ func unchanged(over client.Object, update *statusUpdate) bool {
 		return equality.Semantic.DeepEqual(over, withStatus(over, update))
 	}
 	return equality.Semantic.DeepEqual(statusOf(over), update.status)
-}
-
-func (r *round) emit(events []*setpointv1.Event) {
-	for _, e := range events {
-		r.events.Event(r.o.stored, e.GetType(), e.GetReason(), e.GetMessage())
-	}
 }

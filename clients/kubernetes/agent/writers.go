@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -123,28 +122,28 @@ type rivals struct {
 }
 
 // notice looks at an object before its round.
-func (l *rivals) notice(st *state, o *object) {
-	now, was := time.Now(), st.rivalry.certain
-	if st.rivalry.look(now, o) {
+func (l *rivals) notice(s seen) {
+	now, was := time.Now(), s.rivalry.certain
+	if s.rivalry.look(now, s.object) {
 		l.metrics.rivalWrites.Inc()
-		if st.rivalry.certain {
-			defer l.warn(now, st, o)
+		if s.rivalry.certain {
+			defer l.warn(now, s)
 		}
 	}
-	if is := st.rivalry.certain; is != was {
+	if is := s.rivalry.certain; is != was {
 		l.count(is)
 		if !is {
-			l.log.Info("nobody else has written the status for a while, acting again", zap.Stringer("object", o.key))
+			l.log.Info("nobody else has written the status for a while, acting again", zap.Stringer("object", s.key))
 		}
 	}
 }
 
 // forget drops what is known of an object.
-func (l *rivals) forget(st *state) {
-	if st.rivalry.certain {
+func (l *rivals) forget(m *kept) {
+	if m.rivalry.certain {
 		l.count(false)
 	}
-	st.rivalry = rivalry{}
+	m.rivalry = rivalry{}
 }
 
 func (l *rivals) count(more bool) {
@@ -159,7 +158,7 @@ func (l *rivals) count(more bool) {
 }
 
 // warn writes to the log, now and then: there may be as many rivals as objects.
-func (l *rivals) warn(now time.Time, st *state, o *object) {
+func (l *rivals) warn(now time.Time, s seen) {
 	l.mu.Lock()
 	objects, soon := l.objects, !l.warned.IsZero() && now.Sub(l.warned) < rivalWarnings
 	if !soon {
@@ -170,26 +169,15 @@ func (l *rivals) warn(now time.Time, st *state, o *object) {
 		return
 	}
 	l.log.Warn("another controller writes the status of HorizontalPodAutoscalers that this agent acts on; is the built-in controller still on (kube-controller-manager --controllers=*,-horizontal-pod-autoscaler-controller switches it off)?",
-		zap.String("manager", st.rivalry.manager), zap.Stringer("object", o.key), zap.Int("objects", objects), zap.Bool("givesWay", !l.keepOn))
-}
-
-// giveWay leaves an object to another controller that acts on it, "" if there is none.
-// Nothing but the condition is written: what else the status says is the other's.
-func (r *round) giveWay(ctx context.Context) string {
-	if !r.st.rivalry.certain || r.rivals.keepOn {
-		return ""
-	}
-	r.reader.Forget(r.o.key.Namespace, r.o.key.Name)
-	r.write(ctx, &statusUpdate{status: statusOf(r.stored())})
-	return outcomeGaveWay
+		zap.String("manager", s.rivalry.manager), zap.Stringer("object", s.key), zap.Int("objects", objects), zap.Bool("givesWay", !l.keepOn))
 }
 
 // withRivalry returns the status of a HorizontalPodAutoscaler with the condition
 // ConflictingController if it has a rival, without it if it has none. The status given is
 // not changed.
-func (r *round) withRivalry(status *autoscalingv2.HorizontalPodAutoscalerStatus) *autoscalingv2.HorizontalPodAutoscalerStatus {
-	had := conditionOf(statusOf(r.stored()), ConflictingController)
-	is := r.st.rivalry.certain
+func (l *rivals) withRivalry(s seen, status *autoscalingv2.HorizontalPodAutoscalerStatus) *autoscalingv2.HorizontalPodAutoscalerStatus {
+	had := conditionOf(statusOf(s.stored()), ConflictingController)
+	is := s.rivalry.certain
 	if !is && conditionOf(status, ConflictingController) == nil {
 		return status
 	}
@@ -200,21 +188,22 @@ func (r *round) withRivalry(status *autoscalingv2.HorizontalPodAutoscalerStatus)
 	if !is {
 		return next
 	}
-	since := metav1.NewTime(r.st.rivalry.noticed).Rfc3339Copy()
+	since := metav1.NewTime(s.rivalry.noticed).Rfc3339Copy()
 	if had != nil && had.Status == corev1.ConditionTrue {
 		since = had.LastTransitionTime
 	}
 	next.Conditions = append(next.Conditions, autoscalingv2.HorizontalPodAutoscalerCondition{
 		Type: ConflictingController, Status: corev1.ConditionTrue, Reason: ReasonStatusWrittenByAnother,
-		Message: r.rivalryMessage(), LastTransitionTime: since,
+		Message: l.message(s), LastTransitionTime: since,
 	})
 	return next
 }
 
-func (r *round) rivalryMessage() string {
-	text := fmt.Sprintf("%q writes the status of this object, too; is the built-in controller still on? ", r.st.rivalry.manager)
-	if r.rivals.keepOn {
+// message says who the rival is, and what comes of that.
+func (l *rivals) message(s seen) string {
+	text := fmt.Sprintf("%q writes the status of this object, too; is the built-in controller still on? ", s.rivalry.manager)
+	if l.keepOn {
 		return text + "Setpoint goes on nevertheless, as --on-rival says"
 	}
-	return text + fmt.Sprintf("Setpoint gives way, and acts again when nobody else has written it for %s", quietOf(r.o.period))
+	return text + fmt.Sprintf("Setpoint gives way, and acts again when nobody else has written it for %s", quietOf(s.period))
 }

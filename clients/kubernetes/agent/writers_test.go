@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/setpoint-dev/setpoint/clients/agent/pace"
 )
 
 // writeAs changes an object's status as another controller does, which wants so many
@@ -38,7 +40,7 @@ func (w *world) writeAs(manager string, key Key, replicas int32) {
 func (w *world) rivalCount(t *testing.T) float64 {
 	t.Helper()
 	var m dto.Metric
-	if err := w.loop.metrics.rivalObjects.Write(&m); err != nil {
+	if err := w.platform.metrics.rivalObjects.Write(&m); err != nil {
 		t.Fatal(err)
 	}
 	return m.GetGauge().GetValue()
@@ -120,7 +122,7 @@ func TestTheAgentGoesOnIfItIsToldTo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, period)
-		w.loop.rivals.keepOn = true
+		w.platform.rivals.keepOn = true
 		w.workload("shop/web", 3, 30)
 		key := w.add(evaluatedHPA("shop", "web"))
 		time.Sleep(2 * period)
@@ -195,7 +197,7 @@ func TestRivalsAreWarnedOfNowAndThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, period)
 		core, lines := observer.New(zapcore.WarnLevel)
-		w.loop.rivals.log = zap.New(core)
+		w.platform.rivals.log = zap.New(core)
 		var keys []Key
 		for i := range 20 {
 			name := fmt.Sprintf("web-%02d", i)
@@ -208,7 +210,7 @@ func TestRivalsAreWarnedOfNowAndThen(t *testing.T) {
 			for _, key := range keys {
 				w.writeAs(builtInManager, key, 4)
 			}
-			time.Sleep(period + slackOf(period))
+			time.Sleep(period + pace.Slack(period))
 		}
 		if n := lines.Len(); n != 3 {
 			t.Errorf("%d warnings in %s of %d rivals", n, times*period, len(keys))

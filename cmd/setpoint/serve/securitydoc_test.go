@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent"
+	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/flight"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/shadow"
+	"github.com/setpoint-dev/setpoint/clients/agent/shadow"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )

@@ -20,8 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/cmd/setpoint/replay"
 	"github.com/setpoint-dev/setpoint/server"
@@ -85,7 +85,7 @@ func (s *service) decide(t *testing.T, player *recording.Player, step *recording
 	}
 	copied := *snapshot
 	copied.Autoscaler = snapshot.Autoscaler.DeepCopy()
-	d := &agent.Decision{Key: agent.Key{Source: agent.HPA, Namespace: snapshot.Autoscaler.Namespace, Name: snapshot.Autoscaler.Name}, Snapshot: &copied}
+	d := &agent.Decision{Key: agent.Key{Kind: "HorizontalPodAutoscaler", Namespace: snapshot.Autoscaler.Namespace, Name: snapshot.Autoscaler.Name}, Observation: &agent.Observation{Native: &copied}}
 	if d.Request, err = player.Request(step, cluster); err != nil {
 		return nil, err
 	}
@@ -168,12 +168,12 @@ func TestWhatIsRecordedReplays(t *testing.T) {
 				break // the service refuses what the recommender takes
 			}
 			if d == nil {
-				r.take(note{key: agent.Key{Source: agent.HPA, Namespace: scenario.HPA.Namespace, Name: scenario.HPA.Name}})
+				r.take(note{key: agent.Key{Kind: "HorizontalPodAutoscaler", Namespace: scenario.HPA.Namespace, Name: scenario.HPA.Name}})
 				break
 			}
 			d.Key.Name += fmt.Sprintf("-%d", n)
 			d.New, fresh = fresh, false
-			d.Snapshot.PodMetricsSelected = false
+			snapshotOf(d).PodMetricsSelected = false
 			r.take(note{d.Key, d})
 			given++
 		}
@@ -218,7 +218,7 @@ func decisionAt(t *testing.T, s *service, name string, at time.Time, change func
 	if change != nil {
 		change(snapshot)
 	}
-	d := &agent.Decision{Key: agent.Key{Source: agent.HPA, Namespace: "shop", Name: name}, Snapshot: snapshot, At: at}
+	d := &agent.Decision{Key: agent.Key{Kind: "HorizontalPodAutoscaler", Namespace: "shop", Name: name}, Observation: &agent.Observation{Native: snapshot}, At: at}
 	var err error
 	if d.Request, err = snapshot.Request("demo"); err != nil {
 		t.Fatal(err)

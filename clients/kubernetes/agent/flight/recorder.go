@@ -13,8 +13,8 @@ import (
 	"go.uber.org/zap"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
+	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 )
 

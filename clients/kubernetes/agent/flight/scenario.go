@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 )
 
@@ -41,8 +41,8 @@ func (s *scenario) add(d *agent.Decision) error {
 	if err != nil {
 		return err
 	}
-	a := d.Snapshot.Autoscaler
-	config, others, kinds := configOf(d.Request.GetOptions()), rivals(d.Snapshot), kindsOf(d)
+	a := snapshotOf(d).Autoscaler
+	config, others, kinds := configOf(d.Request.GetOptions()), rivals(snapshotOf(d)), kindsOf(d)
 	if len(s.Steps) > 0 && (!equality.Semantic.DeepEqual(config, s.Config) || !slices.Equal(others, s.OtherHPAs) || !slices.Equal(kinds, s.Kinds)) {
 		return errUnlike
 	}
@@ -73,7 +73,7 @@ func size(step *recording.Step) int {
 
 // kindsOf is the scaled kind, if recordings don't know it anyway and the cluster does.
 func kindsOf(d *agent.Decision) []string {
-	kind := kindOf(d.Snapshot.Autoscaler)
+	kind := kindOf(snapshotOf(d).Autoscaler)
 	if kind == "" || d.Request.GetScaleError() != nil && d.Request.GetScaleError().GetReason() != string(kubernetes.FailedGet) {
 		return nil
 	}

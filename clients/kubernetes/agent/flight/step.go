@@ -15,8 +15,8 @@ import (
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 )
 
@@ -30,9 +30,15 @@ var apiNames = map[kubernetes.MetricsAPI]string{
 	kubernetes.ExternalMetricsAPI: "external",
 }
 
+// snapshotOf is what an agent of Kubernetes has observed.
+func snapshotOf(d *agent.Decision) *kubernetes.Snapshot {
+	snapshot, _ := d.Observation.Native.(*kubernetes.Snapshot)
+	return snapshot
+}
+
 // stepOf turns a decision into a step.
 func stepOf(d *agent.Decision) (*recording.Step, error) {
-	s := d.Snapshot
+	s := snapshotOf(d)
 	step := &recording.Step{
 		Time: d.At, Scale: s.Scale, Pods: s.Pods, PodMetrics: labelled(s),
 		CustomMetrics: s.CustomMetrics, Expect: expectOf(d),
@@ -154,12 +160,12 @@ func expectOf(d *agent.Decision) *recording.Expect {
 // verify plays a step as a replay does, and compares what would be asked with what was.
 func verify(scenario *recording.Scenario, step *recording.Step, d *agent.Decision) error {
 	alone := *scenario
-	alone.HPA = d.Snapshot.Autoscaler
+	alone.HPA = snapshotOf(d).Autoscaler
 	request, err := recording.NewPlayer(&alone).Request(step, "c")
 	if err != nil {
 		return err
 	}
-	if !toldApart(d.Snapshot) || !proto.Equal(relevant(request), relevant(d.Request)) {
+	if !toldApart(snapshotOf(d)) || !proto.Equal(relevant(request), relevant(d.Request)) {
 		return errUnlike
 	}
 	return nil

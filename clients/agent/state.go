@@ -1,11 +1,11 @@
 package agent
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
@@ -13,21 +13,21 @@ import (
 // state is what the agent keeps of an object from round to round. Rounds of an object
 // never overlap, so that only due needs a lock.
 type state struct {
+	// uid is the object's when it was looked at last, nil before that.
+	uid *string
 	// sighted is when an object was seen first that was new then.
 	sighted time.Time
 	// seen is the object of the last round, nil before the first.
-	seen *object
-	// astray says that the object has not met the beat of its namespace since a round
+	seen *Object
+	// astray says that the object has not met the beat of its group since a round
 	// out of turn.
 	astray bool
 	// begun says that the service knows of the object, or was told to forget a namesake.
 	begun bool
 	// failures in a row that were worth trying again before the next round.
 	failures int
-	// written is the object that the last write of a status returned, and over which
-	// resourceVersion; while the cache still has that one it is the newer one.
-	written client.Object
-	over    string
+	// unread is how often in a row the object could not be read.
+	unread int
 	// unreported is a report that did not reach the service.
 	unreported *setpointv1.ReportScaleRequest
 	// targets are the names under which the service knows the object, with its uid; stale
@@ -38,10 +38,8 @@ type state struct {
 	taken *setpointv1.RecommendResponse
 	// distrusted says that an event has told of answers that did not.
 	distrusted bool
-	// rivalry is what is known of another who writes the object's status.
-	rivalry rivalry
-	// held is the reason for which the object is not scaled, "" if it is.
-	held string
+	// held says why the object is not scaled, and heldFor the reason, "" if it is.
+	held, heldFor string
 	// told is the reason for which the recommender does not decide that an event has told
 	// of, "": it decides; nil: this agent does not know yet. toldAt is when.
 	told   *string
@@ -79,6 +77,13 @@ func (s *states) of(key Key) *state {
 
 func newState() *state { return &state{targets: map[string]string{}, stale: map[string]string{}} }
 
+// keys are those of all objects, in order.
+func (s *states) keys() []Key {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.SortedFunc(maps.Keys(s.all), Key.Compare)
+}
+
 // replace gives the object a new state: of the one that had its name before nothing
 // counts, but what the service is still to forget.
 func (s *states) replace(key Key, old *state) *state {
@@ -109,10 +114,10 @@ func (s *states) drop(key Key) {
 }
 
 // saw notes the object of a round, and tells whether its period is another one now.
-func (s *states) saw(st *state, o *object) (otherPeriod bool) {
+func (s *states) saw(st *state, o *Object) (otherPeriod bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	otherPeriod = st.seen == nil || st.seen.period != o.period
+	otherPeriod = st.seen == nil || st.seen.Period != o.Period
 	if st.seen != nil {
 		s.count(st.seen, -1)
 	}
@@ -121,8 +126,8 @@ func (s *states) saw(st *state, o *object) (otherPeriod bool) {
 	return otherPeriod
 }
 
-func (s *states) count(o *object, n float64) {
-	s.metrics.objects.WithLabelValues(string(o.key.Source), strconv.FormatBool(o.shadow)).Add(n)
+func (s *states) count(o *Object, n float64) {
+	s.metrics.objects.WithLabelValues(s.metrics.sourceOf(o.Key), strconv.FormatBool(o.Shadow)).Add(n)
 }
 
 // hurry makes the next rounds of the objects due at once.
@@ -162,7 +167,7 @@ func (s *states) shortestPeriod(none time.Duration) time.Duration {
 	shortest := none
 	for _, st := range s.all {
 		if st.seen != nil {
-			shortest = min(shortest, st.seen.period)
+			shortest = min(shortest, st.seen.Period)
 		}
 	}
 	return shortest

@@ -84,7 +84,7 @@ func (p *presence) answered(key Key) {
 	for key := range a.waiting {
 		woken = append(woken, key)
 	}
-	slices.SortFunc(woken, compareKeys) // namespace by namespace, as they share readings
+	slices.SortFunc(woken, Key.Compare) // group by group, as they share readings
 	p.wake(woken...)
 }
 

@@ -105,10 +105,14 @@ func (l *Ledger) Report(now time.Time) *Report {
 			Timeline: slices.Clone(a.timeline.spans), Divergences: slices.Clone(a.divergences), Dropped: a.dropped,
 		})
 	}
-	slices.SortFunc(report.Objects, func(a, b Object) int { return compareKeys(&a.Key, &b.Key) })
+	slices.SortFunc(report.Objects, func(a, b Object) int { return a.Key.Compare(b.Key) })
 	return report
 }
 
-func compareKeys(a, b *Key) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind))
+// String is the key as messages have it: the kind, the namespace and the name.
+func (k Key) String() string { return k.Kind + " " + k.Namespace + "/" + k.Name }
+
+// Compare orders keys by namespace, name and kind.
+func (k Key) Compare(with Key) int {
+	return cmp.Or(cmp.Compare(k.Namespace, with.Namespace), cmp.Compare(k.Name, with.Name), cmp.Compare(k.Kind, with.Kind))
 }

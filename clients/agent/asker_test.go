@@ -59,7 +59,7 @@ func TestCallsTakeThePlaceOfTheStream(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				m, err := newMetrics(nil)
+				m, err := newMetrics(nil, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -89,5 +89,12 @@ func TestCallsTakeThePlaceOfTheStream(t *testing.T) {
 				want(t, "stream asked again in the end", len(stream.ids), 1)
 			})
 		})
+	}
+}
+
+func want[T comparable](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %v, want %v", what, got, want)
 	}
 }

@@ -48,7 +48,7 @@ func plainReason(err error) string {
 		for _, v := range violations {
 			texts = append(texts, v.Field+": "+v.Description)
 		}
-		return shorten(strings.Join(texts, "; "))
+		return Shorten(strings.Join(texts, "; "))
 	}
 	text := err.Error()
 	if s, ok := status.FromError(err); ok {
@@ -69,10 +69,11 @@ func plainReason(err error) string {
 	if text == "" {
 		text = status.Code(err).String()
 	}
-	return shorten(text)
+	return Shorten(text)
 }
 
-func shorten(text string) string {
+// Shorten bounds a text for people, and says how much it leaves out.
+func Shorten(text string) string {
 	if len(text) <= maxReason {
 		return text
 	}

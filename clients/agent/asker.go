@@ -11,23 +11,6 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// Recommender is the service, as package setpoint's Client has it.
-type Recommender interface {
-	// Recommend asks for a replica count.
-	Recommend(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error)
-	// ReportScale tells what became of one.
-	ReportScale(ctx context.Context, req *setpointv1.ReportScaleRequest) (*setpointv1.ReportScaleResponse, error)
-	// DeleteIncarnation forgets a target, if it is the incarnation and the cluster's that
-	// the request says; NOT_FOUND says that there was none.
-	DeleteIncarnation(ctx context.Context, req *setpointv1.DeleteTargetRequest) error
-}
-
-// Stream is a stream of the service, as package setpoint's Stream is one.
-type Stream interface {
-	// Recommend asks for a replica count.
-	Recommend(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error)
-}
-
 // How long calls take the place of a stream that can't be used: where the service or
 // what lies before it does not know streams, and where a stream failed and a call did
 // not.

@@ -19,25 +19,25 @@ const maxMessage = 8192
 // shows it.
 func (r *round) report(ctx context.Context, e *evaluation) {
 	req := &setpointv1.ReportScaleRequest{
-		Target: e.request.GetTarget(), RecommendationId: e.answer.GetRecommendationId(), Outcome: "APPLIED",
+		Target: e.Request.GetTarget(), RecommendationId: e.Answer.GetRecommendationId(), Outcome: "APPLIED",
 	}
-	if e.applyErr != nil {
-		req.Outcome, req.Message = "FAILED", cut(e.applyErr.Error(), maxMessage)
+	if e.ApplyError != nil {
+		req.Outcome, req.Message = "FAILED", cut(e.ApplyError.Error(), maxMessage)
 	}
 	var err error
-	if e.report, err = r.send(ctx, req); err != nil {
+	if e.Report, err = r.send(ctx, req); err != nil {
 		r.log.Warn("recommender not told what became of its recommendation, will be before the next one", zap.Error(err))
 		r.st.unreported = req
 		return
 	}
-	if err := r.checkReport(e, req, e.report); errors.As(err, &e.distrusted) {
-		e.report = nil
+	if err := r.checkReport(e, req, e.Report); errors.As(err, &e.distrusted) {
+		e.Report = nil
 		r.tellDistrust(e.distrusted)
 	}
 }
 
-// reportAgain sends the report that did not reach the service, and the events that come
-// of it.
+// reportAgain sends the report that did not reach the service, and tells the events that
+// come of it.
 func (r *round) reportAgain(ctx context.Context) error {
 	req := r.st.unreported
 	if req == nil {
@@ -56,12 +56,12 @@ func (r *round) reportAgain(ctx context.Context) error {
 		r.tellDistrust(distrusted)
 		return nil
 	}
-	r.emit(answer.GetEvents())
+	r.telling.Events = append(r.telling.Events, answer.GetEvents()...)
 	return nil
 }
 
 func (r *round) send(ctx context.Context, req *setpointv1.ReportScaleRequest) (*setpointv1.ReportScaleResponse, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	ctx, cancel := context.WithTimeout(ctx, r.options.RequestTimeout)
 	defer cancel()
 	defer r.metrics.took(partReport, time.Now())
 	return r.recommender.ReportScale(ctx, req)

@@ -30,3 +30,10 @@ func TestPlainReason(t *testing.T) {
 		})
 	}
 }
+
+// A refusal of a delete for another reason is still one.
+func TestOnlyOtherClustersAreNothingToForget(t *testing.T) {
+	t.Parallel()
+	want(t, "another refusal", isOtherCluster(status.Error(codes.FailedPrecondition, "OTHER_CLUSTER")), false)
+	want(t, "none", isOtherCluster(nil), false)
+}

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 )
 
 // Decision is what a round saw and what came of it. All of it is shared: it is not to be
@@ -14,10 +13,10 @@ type Decision struct {
 	// Shadow says that nothing was applied for being only watched.
 	Shadow bool
 	// At is the instant that was decided for, the service's.
-	At       time.Time
-	Snapshot *kubernetes.Snapshot
-	Request  *setpointv1.RecommendRequest
-	Answer   *setpointv1.RecommendResponse
+	At          time.Time
+	Observation *Observation
+	Request     *setpointv1.RecommendRequest
+	Answer      *setpointv1.RecommendResponse
 	// Report is the service's answer to the report, nil if there was none.
 	Report *setpointv1.ReportScaleResponse
 	// Applied says that the count was written, ApplyError why not.
@@ -42,25 +41,17 @@ type Observer interface {
 
 // observe tells the observers.
 func (r *round) observe(e *evaluation) {
-	if len(r.observers) == 0 {
-		return
-	}
-	d := &Decision{
-		Key: r.o.key, Shadow: r.o.shadow, At: e.answer.GetEvaluationTime().AsTime(), Snapshot: e.snapshot,
-		Request: e.request, Answer: e.answer, Report: e.report, Applied: e.applied, ApplyError: e.applyErr,
-		New:       r.fresh,
-		Unsettled: e.report == nil && e.answer.GetDesiredReplicas() != e.answer.GetCurrentReplicas(),
-	}
+	e.New, e.Unsettled = r.fresh, e.Report == nil && e.changes()
 	r.fresh = false
-	for _, observer := range r.observers {
-		observer.Observe(d)
+	for _, observer := range r.options.Observers {
+		observer.Observe(&e.Decision)
 	}
 }
 
 // lost tells the observers that a question has no answer that counts.
 func (r *round) lost() {
 	r.fresh = false
-	for _, observer := range r.observers {
-		observer.Lost(r.o.key)
+	for _, observer := range r.options.Observers {
+		observer.Lost(r.o.Key)
 	}
 }

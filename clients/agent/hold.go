@@ -1,0 +1,73 @@
+package agent
+
+import (
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// hold leaves the count alone and has it told why.
+func (r *round) hold(h Hold) Outcome {
+	setDefault(&h.Outcome, OutcomeInvalid)
+	if h.Since.IsZero() {
+		h.Since = time.Now()
+	}
+	// Not in every round; and that the service is away once, whatever comes up meanwhile.
+	if r.st.held != h.Message && !h.Silent && !(h.Reason == ReasonRecommenderUnavailable && r.st.heldFor == h.Reason) {
+		r.log.Warn("not scaled", zap.String("reason", h.Reason), zap.String("message", h.Message))
+	}
+	r.st.held, r.st.heldFor = h.Message, h.Reason
+	if !r.o.Shadow {
+		r.tellHold(h.Reason, h.Message)
+	}
+	r.telling.Hold = &h
+	return h.Outcome
+}
+
+// holdAway is hold while the service is away.
+func (r *round) holdAway(since time.Time, reason string) Outcome {
+	return r.hold(Hold{
+		Outcome: OutcomeAway, Reason: ReasonRecommenderUnavailable, Since: since,
+		Message: fmt.Sprintf("the recommender has been unavailable since %s: %s", since.UTC().Format(time.RFC3339), reason),
+	})
+}
+
+// minTellInterval is the least time between two events that tell that an object is not
+// decided on. Where the recommender comes and goes the hold tells the rest.
+const minTellInterval = time.Minute
+
+// endings are the events that end what events tell of, by its reason.
+var endings = map[string]struct{ reason, message string }{
+	ReasonRecommenderUnavailable: {EventRecommenderAvailable, "the recommender answers again"},
+	ReasonRecommendationRefused:  {EventRecommendationAccepted, "the recommender no longer refuses to decide"},
+}
+
+// tellHold has an event when the recommender begins not to decide on an object, and no
+// other one before that is over, however its words change.
+func (r *round) tellHold(reason, message string) {
+	_, tells := endings[reason]
+	if !tells || r.toldHold() == reason || time.Since(r.st.toldAt) < minTellInterval {
+		return
+	}
+	r.st.told, r.st.toldAt = &reason, time.Now()
+	r.telling.event(warning, reason, message)
+}
+
+// tellDecided has an event when the recommender decides again.
+func (r *round) tellDecided() {
+	end, tells := endings[r.toldHold()]
+	r.st.told = new(string)
+	if tells {
+		r.telling.event(normal, end.reason, end.message)
+	}
+}
+
+// toldHold returns the reason that was told and is not over, "" if there is none. At
+// first that is what an agent before this one wrote.
+func (r *round) toldHold() string {
+	if r.st.told != nil {
+		return *r.st.told
+	}
+	return r.o.Held
+}

@@ -1,0 +1,226 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/setpoint-dev/setpoint/clients/agent/pace"
+	"github.com/setpoint-dev/setpoint/clients/agent/shadow"
+)
+
+// Loop has the rounds of all objects. It is safe for concurrent use, but rounds of one
+// object must not overlap.
+type Loop struct {
+	options     Options
+	platform    Platform
+	teller      Teller // nil: the platform is none
+	recommender Recommender
+	asker       *asker
+	presence    *presence
+	states      *states
+	metrics     *metrics
+	shadows     *shadow.Ledger
+	log         *zap.Logger
+}
+
+// New returns a loop over the objects of a platform, which may be a Teller, too. It
+// connects to nothing.
+func New(p Platform, service Service, options Options) (*Loop, error) {
+	options, err := options.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if service.Calls == nil {
+		return nil, errors.New("no recommender")
+	}
+	m, err := newMetrics(options.Registerer, options.Sources)
+	if err != nil {
+		return nil, err
+	}
+	l := &Loop{
+		options: options, platform: p, recommender: service.Calls,
+		asker:  &asker{stream: service.Stream, calls: service.Calls, timeout: options.RequestTimeout, metrics: m},
+		states: newStates(m), metrics: m, shadows: shadow.NewLedger(), log: options.Log,
+	}
+	l.teller, _ = p.(Teller)
+	l.presence = newPresence(func(keys ...Key) {
+		l.states.hurry(keys)
+		options.Wake(keys...)
+	}, service.Redial, m)
+	return l, nil
+}
+
+// Probe asks the service once a second while it is away, until the context ends. Who
+// calls Round has it running.
+func (l *Loop) Probe(ctx context.Context) { l.presence.run(ctx) }
+
+// Shadows reports how the decisions of shadows agree with what the controllers in charge
+// want.
+func (l *Loop) Shadows() *shadow.Report { return l.shadows.Report(time.Now().UTC()) }
+
+// SetClusterUID says which cluster this is, where that was not known before. It must come
+// before the first round.
+func (l *Loop) SetClusterUID(uid string) { l.options.ClusterUID = uid }
+
+// Objects returns the objects that something is kept of, by namespace, name and kind.
+func (l *Loop) Objects() []Key { return l.states.keys() }
+
+// Round has a round of the object if one is due, and returns after which wait there may
+// be another; false: there is no such object any more. It never fails: what goes wrong is
+// told by the platform, and in the log.
+func (l *Loop) Round(ctx context.Context, key Key) (wait time.Duration, again bool) {
+	// What has begun is brought to its end when the agent is to stop: a count that was
+	// written is reported.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*l.options.RequestTimeout)
+	defer cancel()
+	o, err := l.platform.Object(ctx, key)
+	if errors.Is(err, ErrGone) {
+		return l.deleted(ctx, key)
+	}
+	if err != nil {
+		return l.unread(key, err), true
+	}
+	o = l.withDefaults(o)
+	now, st := time.Now(), l.states.of(key)
+	st.unread = 0
+	if st.uid != nil && *st.uid != o.UID {
+		// Another object of the same name: what was kept is its namesake's.
+		l.forget(ctx, key, st)
+		st = l.states.replace(key, st)
+	}
+	st.uid = &o.UID
+	if wait := l.awaitFirst(st, o, now); wait > 0 {
+		return wait, true
+	}
+	due := l.states.begin(st)
+	if wait := due.Sub(now); wait > 0 && o.sameAs(st.seen) {
+		return wait, true
+	}
+	if due.IsZero() || now.Before(due) {
+		st.astray = true
+	} else {
+		l.metrics.lag.Observe(now.Sub(due).Seconds())
+	}
+	if !o.Shadow && st.seen != nil && st.seen.Shadow {
+		l.shadows.Forget(key)
+	}
+	next := l.round(ctx, o, st)
+	// The clock is read again: a round that took long is not followed by one at once.
+	return max(time.Millisecond, time.Until(l.states.end(st, next))), true
+}
+
+// unread returns when an object is to be read again that could not be.
+func (l *Loop) unread(key Key, err error) time.Duration {
+	l.log.Log(l.options.LogLevel(zapcore.ErrorLevel, err), "object not read", zap.Stringer("object", key), zap.Error(err))
+	now, st := time.Now(), l.states.of(key)
+	st.unread++
+	return pace.RetryAt(now, st.unread, l.options.Period, key.Namespace).Sub(now)
+}
+
+// withDefaults returns an object with the defaults of the loop.
+func (l *Loop) withDefaults(o *Object) *Object {
+	filled := *o
+	setDefault(&filled.Period, l.options.Period)
+	filled.Shadow = filled.Shadow || l.options.Shadow
+	if filled.Target == "" {
+		filled.Target = filled.Key.Name
+		if filled.Shadow {
+			filled.Target += "_shadow"
+		}
+	}
+	return &filled
+}
+
+// awaitFirst returns how long an object that nobody has evaluated yet waits for its
+// first round: a period from when it was first seen, as with the built-in controller of
+// Kubernetes, for its workload may have been made with it, and have no pods or metrics
+// yet. A change of its spec does not shorten that.
+func (l *Loop) awaitFirst(st *state, o *Object, now time.Time) time.Duration {
+	if st.seen != nil || l.options.FirstWait < 0 || !o.New {
+		return 0
+	}
+	if st.sighted.IsZero() {
+		st.sighted = now
+	}
+	due, stray := pace.Next(st.sighted, min(o.Period, l.options.FirstWait), o.Key.Namespace, true)
+	st.astray = stray
+	if wait := l.states.end(st, due).Sub(now); wait > 0 {
+		return wait
+	}
+	return 0
+}
+
+// round has one round and returns when the next is due.
+func (l *Loop) round(ctx context.Context, o *Object, st *state) time.Time {
+	began := time.Now()
+	r := &round{
+		Loop: l, o: o, st: st, log: l.log.With(zap.Stringer("object", o.Key)),
+		telling: &Telling{Object: o, metrics: l.metrics},
+	}
+	r.telling.Outcome = r.run(ctx)
+	if l.teller != nil {
+		l.teller.Tell(ctx, r.telling)
+	}
+	l.metrics.rounds.WithLabelValues(string(r.telling.Outcome)).Inc()
+	l.metrics.roundTime.Observe(time.Since(began).Seconds())
+	if l.states.saw(st, o) && l.options.ShortestPeriod != nil {
+		l.options.ShortestPeriod(l.states.shortestPeriod(pace.MaxPeriod))
+	}
+	if r.retry {
+		st.failures++
+		st.astray = true
+		return pace.RetryAt(time.Now(), st.failures, o.Period, o.Key.Namespace)
+	}
+	st.failures = 0
+	if r.settled.IsZero() {
+		r.settled = time.Now()
+	}
+	var next time.Time
+	next, st.astray = pace.Next(r.settled, o.Period, o.Key.Namespace, st.astray)
+	return next
+}
+
+// maxForgetAttempts bounds how often the service is told that an object is gone; after
+// that its history expires by itself, and a namesake's first round deletes it.
+const maxForgetAttempts = 8
+
+// deleted ends what there is of an object that is no more.
+func (l *Loop) deleted(ctx context.Context, key Key) (wait time.Duration, again bool) {
+	st := l.states.find(key)
+	if st == nil {
+		return 0, false
+	}
+	if l.forget(ctx, key, st) {
+		return 0, false
+	}
+	if st.failures++; st.failures >= maxForgetAttempts {
+		l.states.drop(key)
+		return 0, false
+	}
+	return pace.FirstBackoff << st.failures, true
+}
+
+// forget has the service, the platform and the agent forget an object; false: the service
+// could not be told.
+func (l *Loop) forget(ctx context.Context, key Key, st *state) bool {
+	if l.teller != nil && st.uid != nil {
+		l.teller.Forget(key, *st.uid)
+	}
+	l.presence.forget(key)
+	l.shadows.Forget(key)
+	for _, observer := range l.options.Observers {
+		observer.Forget(key)
+	}
+	for _, gone := range []map[string]string{st.stale, st.targets} {
+		if err := l.deleteTargets(ctx, gone); err != nil {
+			l.log.Warn("recommender not told that an object is gone", zap.Stringer("object", key), zap.Error(err))
+			return false
+		}
+	}
+	l.states.drop(key)
+	return true
+}

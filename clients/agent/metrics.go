@@ -1,0 +1,170 @@
+package agent
+
+import (
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Outcome is what came of a round.
+type Outcome string
+
+// Outcomes of rounds.
+const (
+	OutcomeUnchanged Outcome = "unchanged"    // the count stays
+	OutcomeScaled    Outcome = "scaled"       // the count was written
+	OutcomeFailed    Outcome = "scale_failed" // it could not be written
+	OutcomeMoved     Outcome = "moved"        // others kept changing it
+	OutcomeShadow    Outcome = "shadow"       // decided, and compared
+	// OutcomeAway and OutcomeRefused say that the service did not answer, or refused to.
+	OutcomeAway    Outcome = "recommender_unavailable"
+	OutcomeRefused Outcome = "recommendation_refused"
+	// OutcomeDistrusted says that the answer can't be one to what was asked.
+	OutcomeDistrusted Outcome = "answer_refused"
+	// OutcomeConflict says that another autoscaler has the workload.
+	OutcomeConflict Outcome = "conflicting_autoscaler"
+	// OutcomeGaveWay says that another controller acts on the object.
+	OutcomeGaveWay   Outcome = "conflicting_controller"
+	OutcomeInvalid   Outcome = "invalid"     // something in the object can't be read
+	OutcomeReadError Outcome = "read_failed" // the platform could not be read
+)
+
+var outcomes = []Outcome{
+	OutcomeUnchanged, OutcomeScaled, OutcomeFailed, OutcomeMoved, OutcomeShadow,
+	OutcomeAway, OutcomeRefused, OutcomeDistrusted, OutcomeConflict, OutcomeGaveWay, OutcomeInvalid, OutcomeReadError,
+}
+
+// Parts of a round.
+const (
+	partRead   = "read"
+	partAsk    = "ask"
+	partApply  = "apply"
+	partReport = "report"
+	partStatus = "status"
+)
+
+var parts = []string{partRead, partAsk, partApply, partReport, partStatus}
+
+// metrics are the agent's own. What they have labels for is bounded: none is an
+// object's.
+type metrics struct {
+	// sources are what kinds of objects are called.
+	sources      map[string]string
+	rounds       *prometheus.CounterVec
+	roundTime    prometheus.Histogram
+	partTime     *prometheus.HistogramVec
+	lag          prometheus.Histogram
+	applied      *prometheus.CounterVec
+	appliedAfter prometheus.Histogram
+	questions    *prometheus.CounterVec
+	// answersRefused are by the field that was wrong.
+	answersRefused *prometheus.CounterVec
+	objects        *prometheus.GaugeVec
+	up             prometheus.Gauge
+	awaySince      prometheus.Gauge
+	shadowRounds   *prometheus.CounterVec
+	divergent      prometheus.Gauge
+}
+
+// Buckets from a millisecond to a quarter of a minute.
+var timeBuckets = prometheus.ExponentialBuckets(0.001, 2, 15)
+
+// newMetrics registers the metrics; r nil: they are counted for nobody.
+func newMetrics(r prometheus.Registerer, sources map[string]string) (*metrics, error) {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "setpoint_agent_" + name, Help: help}, labels)
+	}
+	gauge := func(name, help string) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "setpoint_agent_" + name, Help: help})
+	}
+	histogram := func(name, help string) prometheus.Histogram {
+		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: "setpoint_agent_" + name, Help: help, Buckets: timeBuckets})
+	}
+	m := &metrics{
+		sources:   sources,
+		rounds:    counter("rounds_total", "Rounds of objects, by what came of them.", "outcome"),
+		roundTime: histogram("round_duration_seconds", "Time of a round of one object, from its read to its status."),
+		partTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "setpoint_agent_part_duration_seconds", Help: "Time of the parts of a round.", Buckets: timeBuckets,
+		}, []string{"part"}),
+		lag:            histogram("schedule_lag_seconds", "Time between when a round was due and when it began."),
+		applied:        counter("scales_applied_total", "Counts written, by direction.", "direction"),
+		appliedAfter:   histogram("decision_to_applied_seconds", "Time from the answer of the recommender to the written count."),
+		questions:      counter("questions_total", "Questions to the recommender, by how they were sent.", "transport"),
+		answersRefused: counter("answers_refused_total", "Answers of the recommender that can't be ones to what was asked and were not followed, by the field that is wrong.", "field"),
+		objects: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "setpoint_agent_objects", Help: "Objects that had a round, by source and whether they are only watched.",
+		}, []string{"source", "shadow"}),
+		up:           gauge("recommender_up", "1 while the recommender answers."),
+		awaySince:    gauge("recommender_away_since_timestamp_seconds", "Since when the recommender has been away; 0: it is not."),
+		shadowRounds: counter("shadow_rounds_total", "Rounds of shadows, by whether the count was that of the controller in charge, or one of both came to none.", "verdict"),
+		divergent:    gauge("shadow_divergent_objects", "Shadows whose count is not that of the controller in charge."),
+	}
+	m.preset()
+	if r == nil {
+		return m, nil
+	}
+	for _, c := range []prometheus.Collector{
+		m.rounds, m.roundTime, m.partTime, m.lag, m.applied, m.appliedAfter, m.questions, m.answersRefused,
+		m.objects, m.up, m.awaySince, m.shadowRounds, m.divergent,
+	} {
+		if err := r.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// preset makes all series there are, so that what never happened shows as 0.
+func (m *metrics) preset() {
+	for _, o := range outcomes {
+		m.rounds.WithLabelValues(string(o))
+	}
+	for _, p := range parts {
+		m.partTime.WithLabelValues(p)
+	}
+	for _, d := range []string{"up", "down"} {
+		m.applied.WithLabelValues(d)
+	}
+	for _, t := range []string{"stream", "unary"} {
+		m.questions.WithLabelValues(t)
+	}
+	for _, f := range []string{"answer", "requestId", "currentReplicas", "desiredReplicas", "action", "recommendationId", "evaluationTime", "status"} {
+		m.answersRefused.WithLabelValues(f)
+	}
+	for _, v := range []string{"agreed", "diverged", "no_opinion"} {
+		m.shadowRounds.WithLabelValues(v)
+	}
+	for _, s := range m.sources {
+		for _, shadow := range []string{"false", "true"} {
+			m.objects.WithLabelValues(s, shadow)
+		}
+	}
+}
+
+// sourceOf is what the kind of an object is called.
+func (m *metrics) sourceOf(key Key) string {
+	if name, ok := m.sources[key.Kind]; ok {
+		return name
+	}
+	return strings.ToLower(key.Kind)
+}
+
+func (m *metrics) asked(transport string) { m.questions.WithLabelValues(transport).Inc() }
+
+// took notes a part that began at that time.
+func (m *metrics) took(part string, began time.Time) {
+	m.partTime.WithLabelValues(part).Observe(time.Since(began).Seconds())
+}
+
+// recommender notes since when the service is away; the zero time: it is there.
+func (m *metrics) recommender(awaySince time.Time) {
+	if awaySince.IsZero() {
+		m.up.Set(1)
+		m.awaySince.Set(0)
+		return
+	}
+	m.up.Set(0)
+	m.awaySince.Set(float64(awaySince.UnixMilli()) / 1000)
+}

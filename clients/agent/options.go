@@ -1,0 +1,115 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent/pace"
+)
+
+// Recommender is the service, as package setpoint's Client has it.
+type Recommender interface {
+	// Recommend asks for a replica count.
+	Recommend(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error)
+	// ReportScale tells what became of one.
+	ReportScale(ctx context.Context, req *setpointv1.ReportScaleRequest) (*setpointv1.ReportScaleResponse, error)
+	// DeleteIncarnation forgets a target, if it is the incarnation and the cluster's that
+	// the request says; NOT_FOUND says that there was none.
+	DeleteIncarnation(ctx context.Context, req *setpointv1.DeleteTargetRequest) error
+}
+
+// Stream is a stream of the service, as package setpoint's Stream is one.
+type Stream interface {
+	// Recommend asks for a replica count.
+	Recommend(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error)
+}
+
+// Service is how the agent reaches the recommender.
+type Service struct {
+	// Calls are made for all but questions. Required.
+	Calls Recommender
+	// Stream is asked. Nil: Calls are.
+	Stream Stream
+	// Redial makes broken connections try again at once. May be nil.
+	Redial func()
+}
+
+// Options are the settings of a loop. The zero value of a field is its default where one
+// is named.
+type Options struct {
+	// Cluster is the cluster's name at the service. Required.
+	Cluster string
+	// ClusterUID tells the cluster from others of its name. Empty: it is not known.
+	ClusterUID string
+	// Sources are the kinds of objects, and what the metric of objects calls each.
+	Sources map[string]string
+	// Period is the time between two rounds of an object that sets none. Default: 15 s.
+	Period time.Duration
+	// FirstWait bounds how long a new object waits for its first round; below 0: it does
+	// not. Default: pace.MaxFirstWait.
+	FirstWait time.Duration
+	// RequestTimeout bounds a call of the service, and a third of a round. Default: 10 s.
+	RequestTimeout time.Duration
+	// Shadow makes a shadow of every object: nothing is applied.
+	Shadow bool
+	// Wake has the rounds of the objects had at once, by whoever calls Round. Required.
+	Wake func(keys ...Key)
+	// ShortestPeriod is told the shortest period of all objects when that may be another
+	// one. May be nil.
+	ShortestPeriod func(time.Duration)
+	// LogLevel returns the level of a line about an error of the platform, given the usual
+	// one. Nil: that one.
+	LogLevel func(usual zapcore.Level, err error) zapcore.Level
+	// Observers are told of decisions.
+	Observers []Observer
+	// Registerer takes the metrics. Nil: there are none.
+	Registerer prometheus.Registerer
+	// Log takes the lines. Nil: nobody does.
+	Log *zap.Logger
+}
+
+// segment is one part of a target's name at the service.
+var segment = regexp.MustCompile(`^[A-Za-z0-9._-]{1,253}$`)
+
+// withDefaults fills in defaults and returns what is wrong.
+func (o Options) withDefaults() (Options, error) {
+	setDefault(&o.Period, 15*time.Second)
+	setDefault(&o.FirstWait, pace.MaxFirstWait)
+	setDefault(&o.RequestTimeout, 10*time.Second)
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	if o.LogLevel == nil {
+		o.LogLevel = func(usual zapcore.Level, _ error) zapcore.Level { return usual }
+	}
+	var problems []error
+	refuse := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	if !segment.MatchString(o.Cluster) || o.Cluster == "." || o.Cluster == ".." || o.Cluster == "-" {
+		refuse("cluster %q: must be 1 to 253 characters of [A-Za-z0-9._-]", o.Cluster)
+	}
+	if o.Period < pace.MinPeriod || o.Period > pace.MaxPeriod {
+		refuse("period: %s is not from %s to %s", o.Period, pace.MinPeriod, pace.MaxPeriod)
+	}
+	if o.RequestTimeout < 0 {
+		refuse("request timeout: must be above 0")
+	}
+	if o.Wake == nil {
+		refuse("wake: nobody has rounds out of turn")
+	}
+	return o, errors.Join(problems...)
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

@@ -1,0 +1,103 @@
+package pace
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+func TestNextRound(t *testing.T) {
+	t.Parallel()
+	for range 2000 {
+		period := time.Duration(1+rand.IntN(3600)) * time.Second
+		settled := time.Unix(1_700_000_000+rand.Int64N(1e8), rand.Int64N(1e9))
+		namespace := fmt.Sprint("ns-", rand.IntN(50))
+		slack := Slack(period)
+		next, stray := Next(settled, period, namespace, false)
+		if wait := next.Sub(settled); wait < period || wait > period+slack || stray {
+			t.Fatalf("%s after %s, period %s, astray: %v", wait, settled, period, stray)
+		}
+		next, stray = Next(settled, period, namespace, true)
+		if wait := next.Sub(settled); wait < period || wait > period+max(period/8, slack) {
+			t.Fatalf("%s after %s, period %s, where it is astray", wait, settled, period)
+		}
+		if onBeat := UntilBeat(next, period+slack, namespace) == 0; onBeat == stray {
+			t.Fatalf("on the beat: %v, astray: %v, %s after %s, period %s", onBeat, stray, next, settled, period)
+		}
+	}
+}
+
+// Objects that were seen at any instants come together, and stay so while their rounds
+// take less than the slack.
+func TestObjectsMeetTheBeat(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(14, 1))
+	for _, period := range []time.Duration{time.Second, 3 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute, 10 * time.Minute, time.Hour} {
+		slack := Slack(period)
+		start := time.Unix(1_700_000_000, 0)
+		for object := range 200 {
+			at, stray := start.Add(time.Duration(random.Int64N(int64(period)))), true
+			took := func() time.Duration { return time.Duration(random.Int64N(int64(slack) * 3 / 4)) }
+			for round := 0; ; round++ {
+				if !stray && UntilBeat(at, period+slack, "shop") == 0 {
+					break
+				}
+				// From an eighth of a period after the beat it comes back by a quarter of
+				// the slack with each round, at least.
+				if round > 8+int(period/8/(slack/4)) {
+					t.Fatalf("period %s, object %d: not on the beat after %d rounds", period, object, round)
+				}
+				at, stray = Next(at.Add(took()), period, "shop", stray)
+			}
+			for range 100 {
+				before := at
+				if at, stray = Next(at.Add(took()), period, "shop", stray); at.Sub(before) != period+slack || stray {
+					t.Fatalf("period %s, object %d: off the beat again, %s after the round before", period, object, at.Sub(before))
+				}
+			}
+			// One round that takes long is made up for, and costs no further time.
+			before := at
+			if at, stray = Next(at.Add(slack+slack/2), period, "shop", stray); at.Sub(before) != period+slack+slack/2 || stray {
+				t.Fatalf("period %s, object %d: %s after a round that took %s", period, object, at.Sub(before), slack+slack/2)
+			}
+			for range 2 {
+				at, stray = Next(at.Add(slack/8), period, "shop", stray)
+			}
+			if off := UntilBeat(at, period+slack, "shop"); off != 0 {
+				t.Fatalf("period %s, object %d: %s before the beat after a round that took long", period, object, off)
+			}
+		}
+	}
+}
+
+func TestNamespacesAreSpread(t *testing.T) {
+	t.Parallel()
+	const period = 10 * time.Second
+	const tenths = 10
+	var in [tenths]int
+	for i := range 1000 {
+		in[int64(shiftOf(fmt.Sprint("namespace-", i), period))*tenths/int64(period)]++
+	}
+	for i, n := range in {
+		if n < 50 || n > 200 {
+			t.Errorf("%d of 1000 namespaces in tenth %d of the period", n, i)
+		}
+	}
+}
+
+func TestRetryAt(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_700_000_000, 0)
+	for failures, want := range map[int]time.Duration{1: 1, 2: 2, 3: 4, 4: 8, 5: 16} {
+		if got := RetryAt(now, failures, time.Hour, "shop").Sub(now); got != want*time.Second {
+			t.Errorf("after %d failures: %s, want %ds", failures, got, want)
+		}
+	}
+	for _, failures := range []int{6, 60, 6000} {
+		next, _ := Next(now, 20*time.Second, "shop", false)
+		if got := RetryAt(now, failures, 20*time.Second, "shop"); got.After(next) {
+			t.Errorf("after %d failures at %s, later than the next round at %s", failures, got, next)
+		}
+	}
+}

@@ -1,0 +1,284 @@
+package agent
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/setpoint"
+)
+
+// round is one round of one object: read, ask, apply, report.
+type round struct {
+	*Loop
+	o   *Object
+	st  *state
+	log *zap.Logger
+	// telling is what the platform is to tell of the round.
+	telling *Telling
+	// retry says that the round is to be repeated before the next one is due. Only what
+	// did not come to a decision is: a second decision right after a first one might
+	// double the count once more.
+	retry bool
+	// settled is when the last answer came, zero: none did.
+	settled time.Time
+	// fresh says that the service was just told to forget what it has of the object.
+	fresh bool
+}
+
+// maxDecisions bounds how often a round decides because others change the count.
+const maxDecisions = 3
+
+// run has the round and returns its outcome.
+func (r *round) run(ctx context.Context) Outcome {
+	r.warn()
+	if r.o.Hold != nil {
+		return r.hold(*r.o.Hold)
+	}
+	if ok, since, reason := r.presence.admit(r.o.Key); !ok {
+		return r.holdAway(since, reason)
+	}
+	asked := time.Now()
+	if err := r.begin(ctx); err != nil {
+		return r.unanswered(asked, err)
+	}
+	for range maxDecisions {
+		e, err := r.decide(ctx)
+		if err != nil {
+			r.lost()
+			return r.failed(e, err)
+		}
+		moved, outcome := r.carryOut(ctx, e)
+		if !moved {
+			return outcome
+		}
+		r.lost()
+		// Somebody else changed the count after it was read: what was decided is void,
+		// which the service sees by the count of the next question.
+		r.log.Info("count changed by others meanwhile, deciding again")
+	}
+	return OutcomeMoved
+}
+
+// warn tells what is wrong with the object, once.
+func (r *round) warn() {
+	if text := r.o.Warning; text != "" && text != r.st.warned {
+		r.telling.event(warning, ReasonInvalidObject, text)
+	}
+	r.st.warned = r.o.Warning
+}
+
+// target is the object's name at the service.
+func (r *round) target() string {
+	return "clusters/" + r.options.Cluster + "/namespaces/" + r.o.Key.Namespace + "/targets/" + r.o.Target
+}
+
+// begin settles with the service what went before: that an object it may know from a
+// namesake is new, and what became of the last decision.
+func (r *round) begin(ctx context.Context) error {
+	if err := r.deleteTargets(ctx, r.st.stale); err != nil {
+		return err
+	}
+	target := r.target()
+	if !r.st.begun && r.o.New {
+		// Whose history it is the service may not know: an older agent did not say.
+		if err := r.deleteTarget(ctx, target, ""); err != nil {
+			return err
+		}
+		r.fresh = true
+	}
+	r.st.begun = true
+	r.st.targets[target] = r.o.UID
+	return r.reportAgain(ctx)
+}
+
+// deleteTargets has the service forget targets, with their uids, and takes out what it
+// has forgotten.
+func (l *Loop) deleteTargets(ctx context.Context, gone map[string]string) error {
+	for target, uid := range gone {
+		if err := l.deleteTarget(ctx, target, uid); err != nil {
+			return err
+		}
+		delete(gone, target)
+	}
+	return nil
+}
+
+func (l *Loop) deleteTarget(ctx context.Context, target, uid string) error {
+	ctx, cancel := context.WithTimeout(ctx, l.options.RequestTimeout)
+	defer cancel()
+	err := l.recommender.DeleteIncarnation(ctx, &setpointv1.DeleteTargetRequest{Name: target, TargetUid: uid, ClusterUid: l.options.ClusterUID})
+	if status.Code(err) == codes.NotFound || isOtherCluster(err) {
+		return nil // nothing of this cluster's is there
+	}
+	return err
+}
+
+// evaluation is one question and its answer.
+type evaluation struct {
+	Decision
+	asked, answered time.Time
+	// distrusted is why the answer to the report does not count, nil: it does.
+	distrusted *setpoint.AnswerError
+}
+
+// errRead wraps what keeps a question from being put together.
+type errRead struct{ error }
+
+func (e errRead) Unwrap() error { return e.error }
+
+// decide reads and asks. The evaluation is never nil.
+func (r *round) decide(ctx context.Context) (*evaluation, error) {
+	e := &evaluation{asked: time.Now(), Decision: Decision{Key: r.o.Key, Shadow: r.o.Shadow}}
+	seen, err := r.platform.Observe(ctx, r.o)
+	if err != nil {
+		return e, errRead{err}
+	}
+	r.metrics.took(partRead, e.asked)
+	e.Observation, e.Request = seen, seen.Request
+	e.Request.Target, e.Request.TargetUid, e.Request.ClusterUid = r.target(), r.o.UID, r.options.ClusterUID
+	e.Request.PreviousStatus = setpoint.Seed(e.Request.GetPreviousStatus())
+	e.Request.Options = r.o.Options
+	e.Request.RequestId = newRequestID()
+	e.Request.Explain = r.o.Shadow
+	e.asked = time.Now()
+	e.Answer, err = r.asker.recommend(ctx, e.Request)
+	e.answered = time.Now()
+	r.metrics.took(partAsk, e.asked)
+	if answered(err) {
+		r.settled = e.answered
+		r.presence.answered(r.o.Key)
+	}
+	if err == nil {
+		err = r.check(e)
+	}
+	if err == nil {
+		e.At = e.Answer.GetEvaluationTime().AsTime()
+	}
+	return e, err
+}
+
+// newRequestID returns a random id. One attempt at an evaluation has one, however often
+// it is sent, so that it counts once.
+func newRequestID() string {
+	var id [16]byte
+	_, _ = rand.Read(id[:]) // never fails
+	return hex.EncodeToString(id[:])
+}
+
+// failed is a round without a decision.
+func (r *round) failed(e *evaluation, err error) Outcome {
+	var read errRead
+	if errors.As(err, &read) {
+		r.log.Log(r.options.LogLevel(zapcore.ErrorLevel, err), "cluster not read", zap.Error(err))
+		r.retry = true
+		return OutcomeReadError
+	}
+	var distrusted *setpoint.AnswerError
+	if errors.As(err, &distrusted) {
+		return r.distrust(distrusted)
+	}
+	if refused(err) {
+		return r.hold(Hold{Outcome: OutcomeRefused, Reason: ReasonRecommendationRefused, Message: "the recommender refused to decide: " + plainReason(err)})
+	}
+	return r.unanswered(e.asked, err)
+}
+
+// unanswered is a round in which the service did not answer.
+func (r *round) unanswered(asked time.Time, err error) Outcome {
+	if refused(err) {
+		return r.hold(Hold{Outcome: OutcomeRefused, Reason: ReasonRecommendationRefused, Message: "the recommender refused to answer: " + plainReason(err)})
+	}
+	since, reason, away := r.presence.failed(r.o.Key, asked, plainReason(err))
+	// While the service is away probes come by themselves.
+	r.retry = !away
+	return r.holdAway(since, reason)
+}
+
+// carryOut applies and reports what was decided. moved: the count had been changed by
+// others, and nothing was done.
+func (r *round) carryOut(ctx context.Context, e *evaluation) (moved bool, outcome Outcome) {
+	outcome = OutcomeUnchanged
+	switch {
+	case r.o.Shadow:
+		r.compare(e)
+		outcome = OutcomeShadow
+	case e.changes():
+		e.ApplyError = r.apply(ctx, e)
+		if errors.Is(e.ApplyError, ErrMoved) {
+			return true, OutcomeMoved
+		}
+		e.Applied = e.ApplyError == nil
+		if outcome = OutcomeScaled; !e.Applied {
+			outcome = OutcomeFailed
+		}
+		r.report(ctx, e)
+	}
+	r.observe(e)
+	r.decided(e)
+	return false, outcome
+}
+
+func (e *evaluation) changes() bool {
+	return e.Answer.GetDesiredReplicas() != e.Answer.GetCurrentReplicas()
+}
+
+// apply writes the count.
+func (r *round) apply(ctx context.Context, e *evaluation) error {
+	began := time.Now()
+	change := Change{
+		From: e.Answer.GetCurrentReplicas(), To: e.Answer.GetDesiredReplicas(),
+		Reason: e.Answer.GetReason(), RecommendationID: e.Answer.GetRecommendationId(),
+	}
+	err := r.platform.Apply(ctx, r.o, e.Observation, change)
+	r.metrics.took(partApply, began)
+	log := r.log.With(zap.Int32("current", change.From), zap.Int32("desired", change.To),
+		zap.String("reason", change.Reason), zap.String("recommendation", change.RecommendationID))
+	if err != nil {
+		log.Log(r.options.LogLevel(zapcore.WarnLevel, err), "count not written", zap.Error(err))
+		return err
+	}
+	r.metrics.appliedAfter.Observe(time.Since(e.answered).Seconds())
+	direction := "up"
+	if change.To < change.From {
+		direction = "down"
+	}
+	r.metrics.applied.WithLabelValues(direction).Inc()
+	log.Info("scaled")
+	return nil
+}
+
+// decided has a decision told.
+func (r *round) decided(e *evaluation) {
+	if e.distrusted != nil {
+		// The count is written. What to say of it nobody knows.
+		r.hold(Hold{Outcome: OutcomeDistrusted, Reason: ReasonAnswerRefused, Message: distrustMessage(e.distrusted)})
+		return
+	}
+	r.st.held, r.st.heldFor = "", ""
+	r.telling.Decision = &e.Decision
+	if r.o.Shadow {
+		return
+	}
+	r.tellDecided()
+	r.telling.Events = append(r.telling.Events, e.Answer.GetEvents()...)
+	fault := e.Answer.GetError()
+	if e.Report != nil {
+		r.telling.Events = append(r.telling.Events, e.Report.GetEvents()...)
+		if e.Report.GetError() != "" {
+			fault = e.Report.GetError()
+		}
+	}
+	if fault != "" && fault != r.st.fault { // and not in every round
+		r.log.Log(r.options.LogLevel(zapcore.WarnLevel, nil), "evaluated with an error", zap.String("error", fault))
+	}
+	r.st.fault = fault
+}

@@ -1,0 +1,152 @@
+package agent
+
+import (
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent/shadow"
+)
+
+// compare compares the decision of a shadow with what the controller in charge wants.
+// Nothing but an event of a divergence comes of it.
+func (r *round) compare(e *evaluation) {
+	if e.Observation.InCharge == nil {
+		return
+	}
+	change := r.shadows.Note(r.o.Key, e.Observation.Against, shadow.Round{
+		// The controller in charge may have fewer rounds than a shadow in a hurry.
+		At: e.asked, Period: max(r.o.Period, r.options.Period), Ours: OurSide(e.Answer), Theirs: *e.Observation.InCharge,
+	})
+	r.metrics.shadowRounds.WithLabelValues("agreed").Add(float64(change.Agreed))
+	r.metrics.shadowRounds.WithLabelValues("diverged").Add(float64(change.Diverged))
+	if change.NoOpinion != "" {
+		r.metrics.shadowRounds.WithLabelValues("no_opinion").Inc()
+	}
+	if change.Paused {
+		r.log.Info("shadow can't be compared", zap.String("reason", change.NoOpinion))
+	}
+	if change.Began || change.Ended {
+		r.metrics.divergent.Set(float64(r.shadows.Divergent()))
+	}
+	if change.Began {
+		r.log.Info("shadow diverged", zap.String("explanation", change.Explanation))
+	}
+	if change.First {
+		r.telling.event(normal, ReasonShadowDiverged, change.Explanation)
+	}
+}
+
+// OurSide is what a decision wants, for a comparison.
+func OurSide(answer *setpointv1.RecommendResponse) shadow.Side {
+	side := SideOf(answer.GetStatus())
+	switch {
+	case answer.GetError() == "" || answer.GetExplanation().GetProposal() != nil:
+		side.NoOpinion = ""
+	case side.NoOpinion == "": // the design of 2015 has no conditions to tell
+		side.NoOpinion = Shorten(answer.GetError())
+	}
+	side.Limits = limitsOf(answer.GetExplanation())
+	if reason := answer.GetReason(); reason != "" && answer.GetExplanation().GetProposal() == nil {
+		// No metric was looked at, as for a count that is below the minimum.
+		side.Limits = append(side.Limits, "here: "+reason)
+	}
+	return side
+}
+
+// SideOf is what the controller that has written a status wants.
+func SideOf(status *setpointv1.HorizontalPodAutoscalerStatus) shadow.Side {
+	side := shadow.Side{Replicas: status.GetDesiredReplicas(), NoOpinion: noOpinion(status), Conditions: map[string]string{}}
+	for _, c := range status.GetConditions() {
+		side.Conditions[c.GetType()] = c.GetStatus() + " " + c.GetReason()
+	}
+	for _, m := range status.GetCurrentMetrics() {
+		if text := reading(m); text != "" {
+			side.Metrics = append(side.Metrics, text)
+		}
+	}
+	return side
+}
+
+// noOpinion is why an evaluation came to no count, "" if it came to one. The count in
+// its status is then that of an earlier one, or 0.
+func noOpinion(status *setpointv1.HorizontalPodAutoscalerStatus) string {
+	able, active := conditionOf(status, "AbleToScale"), conditionOf(status, "ScalingActive")
+	switch {
+	case isFalse(able) && (able.GetReason() == "FailedGetScale" || able.GetReason() == "FailedUpdateScale" || IsHold(able.GetReason())):
+		return Shorten(able.GetReason() + ": " + able.GetMessage())
+	case !isFalse(active), active.GetReason() == "ScalingDisabled":
+		return ""
+	case able.GetReason() == "SucceededRescale":
+		// To a bound, for which no metric is read: what was wrong with them is from before.
+		return ""
+	}
+	return Shorten(active.GetReason() + ": " + active.GetMessage())
+}
+
+// conditionOf returns the condition of that type, nil if there is none.
+func conditionOf(status *setpointv1.HorizontalPodAutoscalerStatus, kind string) *setpointv1.HorizontalPodAutoscalerCondition {
+	for _, c := range status.GetConditions() {
+		if c.GetType() == kind {
+			return c
+		}
+	}
+	return nil
+}
+
+func isFalse(c *setpointv1.HorizontalPodAutoscalerCondition) bool { return c.GetStatus() == "False" }
+
+// reading is a metric's value in a few words.
+func reading(m *setpointv1.MetricStatus) string {
+	switch {
+	case m.GetResource() != nil:
+		return m.GetResource().GetName() + " " + valueText(m.GetResource().GetCurrent())
+	case m.GetContainerResource() != nil:
+		return m.GetContainerResource().GetName() + " of " + m.GetContainerResource().GetContainer() + " " + valueText(m.GetContainerResource().GetCurrent())
+	case m.GetPods() != nil:
+		return m.GetPods().GetMetric().GetName() + " " + valueText(m.GetPods().GetCurrent())
+	case m.GetObject() != nil:
+		return m.GetObject().GetMetric().GetName() + " " + valueText(m.GetObject().GetCurrent())
+	case m.GetExternal() != nil:
+		return m.GetExternal().GetMetric().GetName() + " " + valueText(m.GetExternal().GetCurrent())
+	}
+	return ""
+}
+
+func valueText(v *setpointv1.MetricValueStatus) string {
+	switch {
+	case v == nil:
+	case v.AverageUtilization != nil:
+		return fmt.Sprintf("%d%%", v.GetAverageUtilization())
+	case v.AverageValue != nil:
+		return v.GetAverageValue() + " on average"
+	case v.Value != nil:
+		return v.GetValue()
+	}
+	return "unknown"
+}
+
+// limitsOf says what won and what held the count, from the trace of a decision.
+func limitsOf(x *setpointv1.Explanation) []string {
+	var limits []string
+	if p := x.GetProposal(); p != nil {
+		limits = append(limits, fmt.Sprintf("here %s proposes %d", p.GetMetric(), p.GetReplicas()))
+	}
+	if s := x.GetStabilization(); s != nil && s.GetProposedReplicas() != s.GetStabilizedReplicas() {
+		for _, w := range s.GetWindows() {
+			if w.GetReplicas() == s.GetStabilizedReplicas() {
+				limits = append(limits, fmt.Sprintf("the %s window of %s holds it at %d", w.GetDirection(),
+					time.Duration(w.GetWindowSeconds()*float64(time.Second)), w.GetReplicas()))
+			}
+		}
+	}
+	if h := x.GetHistory(); h.GetYoungerThanWindow() {
+		limits = append(limits, "the history here is shorter than the window")
+	}
+	if l := x.GetRateLimit(); l.GetLimited() {
+		limits = append(limits, fmt.Sprintf("policies allow %d", l.GetLimit()))
+	}
+	return limits
+}

@@ -1,0 +1,23 @@
+package agent
+
+import (
+	"testing"
+	"time"
+)
+
+// What wakes an object while its round is in flight is not lost.
+func TestAnObjectIsHurried(t *testing.T) {
+	t.Parallel()
+	m, err := newMetrics(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStates(m)
+	key, later := (Key{Kind: "Service", Namespace: "shop", Name: "web"}), time.Now().Add(time.Hour)
+	st := s.of(key)
+	s.begin(st)
+	s.hurry([]Key{key})
+	want(t, "due after a round that was hurried", s.end(st, later), time.Time{})
+	s.begin(st)
+	want(t, "due after a round that was not", s.end(st, later), later)
+}

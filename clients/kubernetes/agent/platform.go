@@ -1,0 +1,227 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"go.uber.org/zap"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/clients/agent/shadow"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
+)
+
+// reconciler has the rounds of a loop when the queue of the controller says so, which
+// sees to it that one object's never overlap.
+type reconciler struct{ loop *agent.Loop }
+
+// Reconcile implements reconcile.TypedReconciler. It never fails: what goes wrong is told
+// in the object's conditions, and in the log.
+func (r reconciler) Reconcile(ctx context.Context, key Key) (reconcile.Result, error) {
+	wait, again := r.loop.Round(ctx, key)
+	if !again {
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{RequeueAfter: wait}, nil
+}
+
+// platform is a cluster as the loop knows it. It implements agent.Platform and
+// agent.Teller.
+type platform struct {
+	cluster   string
+	objects   objects
+	reader    reader
+	shadowing reader // of shadows, which must not count as rivals of those that act
+	events    record.EventRecorder
+	metrics   *metrics
+	rivals    *rivals
+	log       *zap.Logger
+	// outage knows whether the API server answers. Nil: it does.
+	outage *outage
+
+	mu   sync.Mutex
+	kept map[Key]*kept // guarded by mu
+}
+
+var (
+	_ agent.Platform = (*platform)(nil)
+	_ agent.Teller   = (*platform)(nil)
+)
+
+// kept is what is kept of an object from round to round, beside what the loop keeps.
+// Only one round has it at a time.
+type kept struct {
+	uid string
+	// rivalry is what is known of another who writes the object's status.
+	rivalry rivalry
+	// written is the object that the last write of a status returned, and over which
+	// resourceVersion; while the cache still has that one it is the newer one.
+	written client.Object
+	over    string
+}
+
+// keptOf returns what is kept of an object, which is nothing of its namesakes.
+func (p *platform) keptOf(key Key, uid string) *kept {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	found := p.kept[key]
+	if found == nil || found.uid != uid {
+		if found != nil {
+			p.rivals.forget(found)
+		}
+		if p.kept == nil {
+			p.kept = map[Key]*kept{}
+		}
+		found = &kept{uid: uid}
+		p.kept[key] = found
+	}
+	return found
+}
+
+// Forget implements agent.Teller.
+func (p *platform) Forget(key Key, uid string) {
+	p.leave(key)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if found := p.kept[key]; found != nil && found.uid == uid {
+		p.rivals.forget(found)
+		delete(p.kept, key)
+	}
+}
+
+// leave has the readers forget what they know of an object, so that it is nobody's rival.
+func (p *platform) leave(key Key) {
+	p.reader.Forget(key.Namespace, key.Name)
+	p.shadowing.Forget(key.Namespace, key.Name)
+}
+
+// seen is an object with what is kept of it.
+type seen struct {
+	*object
+	*kept
+}
+
+// seenOf is what Object has put into an object.
+func seenOf(o *agent.Object) seen { return o.Native.(seen) }
+
+// stored returns the object as it is in the API, as far as is known: what the last
+// write made of it, as long as the cache has not seen that.
+func (s seen) stored() client.Object {
+	if s.written != nil && s.over == s.object.stored.GetResourceVersion() {
+		return s.written
+	}
+	s.written = nil
+	return s.object.stored
+}
+
+// Object implements agent.Platform.
+func (p *platform) Object(ctx context.Context, key Key) (*agent.Object, error) {
+	o, err := p.objects.get(ctx, key)
+	if apierrors.IsNotFound(err) {
+		return nil, agent.ErrGone
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := seen{o, p.keptOf(key, string(o.autoscaler.UID))}
+	p.rivals.notice(s)
+	hold, err := p.hold(ctx, s)
+	if err != nil {
+		return nil, fmt.Errorf("other autoscalers: %w", err)
+	}
+	read := &agent.Object{
+		Key: key, UID: string(o.autoscaler.UID), Target: o.target(), New: o.isNew(),
+		Period: o.period, Shadow: o.shadow, Options: o.options, Revision: o, Hold: hold, Native: s,
+	}
+	if o.warning != nil {
+		read.Warning = o.warning.Error()
+	}
+	if c := conditionOf(statusOf(s.stored()), autoscalingv2.AbleToScale); c != nil && c.Status == corev1.ConditionFalse {
+		read.Held = c.Reason
+	}
+	return read, nil
+}
+
+// hold returns what keeps an object from being scaled, nil: nothing does.
+func (p *platform) hold(ctx context.Context, s seen) (*agent.Hold, error) {
+	if s.problem != nil {
+		return &agent.Hold{Outcome: agent.OutcomeInvalid, Reason: ReasonInvalidObject, Message: s.problem.Error()}, nil
+	}
+	if s.shadow {
+		return nil, nil // it has no rivals
+	}
+	rival, err := p.objects.rival(ctx, s.object)
+	if err != nil {
+		return nil, err
+	}
+	if rival != "" {
+		p.reader.Forget(s.key.Namespace, s.key.Name)
+		return &agent.Hold{Outcome: agent.OutcomeConflict, Reason: ReasonConflictingAutoscaler, Message: rival}, nil
+	}
+	if !s.rivalry.certain || p.rivals.keepOn {
+		return nil, nil
+	}
+	// Another controller acts on it, which a condition of its own tells, and a line of the
+	// log now and then.
+	p.reader.Forget(s.key.Namespace, s.key.Name)
+	return &agent.Hold{Outcome: agent.OutcomeGaveWay, Reason: ReasonStatusWrittenByAnother, Message: p.rivals.message(s), Silent: true}, nil
+}
+
+// Observe implements agent.Platform.
+func (p *platform) Observe(ctx context.Context, read *agent.Object) (*agent.Observation, error) {
+	o := seenOf(read).object
+	from := p.reader
+	if o.shadow {
+		from = p.shadowing
+	}
+	snapshot, err := from.Snapshot(ctx, o.autoscaler)
+	if err != nil {
+		return nil, err
+	}
+	// The names of the target are the loop's to fill in.
+	request, err := snapshot.Request(p.cluster)
+	if err != nil {
+		return nil, err
+	}
+	observation := &agent.Observation{Request: request, Native: snapshot}
+	if o.shadow {
+		p.compareWith(ctx, o, observation)
+	}
+	return observation, nil
+}
+
+// compareWith fills in what the controller in charge wants.
+func (p *platform) compareWith(ctx context.Context, o *object, observation *agent.Observation) {
+	native, err := p.objects.native(ctx, o)
+	if err != nil {
+		p.log.Error("the autoscaler in charge not read", zap.Stringer("object", o.key), zap.Error(err))
+		return
+	}
+	var side shadow.Side
+	observation.Against, side = sideInCharge(native, snapshotOf(observation), o)
+	observation.InCharge = &side
+}
+
+// snapshotOf is what Observe has put into an observation.
+func snapshotOf(observation *agent.Observation) *kubernetes.Snapshot {
+	return observation.Native.(*kubernetes.Snapshot)
+}
+
+// Apply implements agent.Platform.
+func (p *platform) Apply(ctx context.Context, _ *agent.Object, seen *agent.Observation, change agent.Change) error {
+	_, err := p.reader.Apply(ctx, snapshotOf(seen), change.To)
+	var moved *cluster.MovedError
+	if errors.As(err, &moved) {
+		return fmt.Errorf("%w: %w", agent.ErrMoved, err)
+	}
+	return err
+}
