@@ -3,12 +3,16 @@
 // platform tell people. It decides nothing itself: while the service is away it changes no
 // count.
 //
-//	loop, err := agent.New(platform, agent.Service{Calls: client, Stream: client.Stream(0)}, agent.Options{Cluster: "demo"})
+//	driver, err := agent.NewDriver(platform, agent.Service{Calls: client, Stream: client.Stream(0)},
+//		agent.Options{Cluster: "demo"}, agent.DriverOptions{})
 //	// …
-//	wait, again := loop.Round(ctx, key) // has a round of the object if one is due
+//	err = driver.Run(ctx) // until the context ends and rounds in flight are done
 //
-// What is particular to a platform is behind the interface [Platform], and [Teller] where
-// it has a place to tell people something. Rounds of one object must not overlap: whoever
-// calls Round, which is the queue of controller-runtime for Kubernetes, sees to that, comes
-// again after the wait that it returns, and at once for objects that Options.Wake names.
+// What is particular to a platform is behind the interfaces [Platform] and [Watched], and
+// [Teller] where it has a place to tell people something. Package agenttest has the suite
+// that each adapter passes.
+//
+// A platform that brings a queue of its own, as Kubernetes does with controller-runtime's,
+// calls [Loop.Round] itself: never twice at once for one object, again after the wait that
+// it returns, and at once for objects that Options.Wake names.
 package agent

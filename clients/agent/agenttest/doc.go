@@ -1,0 +1,16 @@
+// Package agenttest has the behaviour that the agent of every platform must have, as a suite
+// that each adapter runs, and a platform in memory.
+//
+//	func TestBehaviour(t *testing.T) {
+//		agenttest.Run(t, func(t *testing.T) agenttest.World { return newWorld(t) }, func(t *testing.T) setpointv1.RecommendationServiceServer {
+//			engine := memory.New(memory.Options{})
+//			srv, err := server.New(engine, engine, server.DefaultOptions())
+//			// … and t.Cleanup
+//			return srv.Recommendations()
+//		})
+//	}
+//
+// The adapter runs on [agent.Driver], and asks the server it is given, in process. Each test
+// is in a bubble of testing/synctest, where time passes as soon as all wait: what the adapter
+// talks to must be in the same process, called directly or over net.Pipe.
+package agenttest

@@ -1,0 +1,422 @@
+package agenttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/clients/setpoint/answertest"
+)
+
+// Run runs the suite against an adapter. Each test has a world and a server of its own, made
+// in its bubble; what they start ends with the test.
+func Run(t *testing.T, newWorld func(t *testing.T) World, newServer func(t *testing.T) setpointv1.RecommendationServiceServer) {
+	for _, tt := range []struct {
+		name string
+		test func(*testing.T, *kit)
+	}{
+		{"the count follows the load, and what became of it is reported", follows},
+		{"a dry run changes nothing", dryRun},
+		{"a shadow changes nothing", shadows},
+		{"a write that fails is reported as failed", failedWrite},
+		{"while the service is away counts are held, and it is asked once a second", away},
+		{"an object that is gone is forgotten", vanished},
+		{"an object made again under its name has a new history", madeAgain},
+		{"a count that others change is decided again", moved},
+		{"what can't be read is tried again less and less often", unread},
+		{"nothing is read or asked between rounds", quiet},
+		{"an agent that stops finishes what it began", stops},
+		{"an agent that starts goes on where one before it was", restarts},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { tt.test(t, newKit(t, newWorld, newServer)) })
+		})
+	}
+	for _, tampering := range answertest.Tamperings() {
+		t.Run("an answer that can't be one is not followed/"+tampering.Name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { refuses(t, newKit(t, newWorld, newServer), tampering) })
+		})
+	}
+}
+
+// kit is what a test works with.
+type kit struct {
+	World
+	service *Service
+	t       *testing.T
+	reads   atomic.Int64 // of objects and of what decisions go by
+	driver  *agent.Driver
+	log     *zap.Logger
+	stop    func() error
+}
+
+func newKit(t *testing.T, newWorld func(t *testing.T) World, newServer func(t *testing.T) setpointv1.RecommendationServiceServer) *kit {
+	k := &kit{t: t, log: zaptest.NewLogger(t, zaptest.Level(zap.WarnLevel)), service: NewService(newServer(t)), World: newWorld(t), stop: func() error { return nil }}
+	t.Cleanup(func() { _ = k.stop() })
+	return k
+}
+
+// start starts an agent, in place of the one there was.
+func (k *kit) start(options agent.Options) {
+	k.t.Helper()
+	if err := k.stop(); err != nil {
+		k.t.Error(err)
+	}
+	options.Cluster, options.Period, options.FirstWait, options.Log = "demo", Period, -1, k.log
+	var err error
+	if k.driver, err = agent.NewDriver(&counting{k.Platform(), &k.reads}, agent.Service{Calls: k.service}, options, agent.DriverOptions{}); err != nil {
+		k.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- k.driver.Run(ctx) }()
+	k.stop = func() error {
+		cancel()
+		k.stop = func() error { return nil }
+		return <-ended
+	}
+}
+
+// counting counts reads.
+type counting struct {
+	agent.Watched
+	reads *atomic.Int64
+}
+
+func (c *counting) Object(ctx context.Context, key agent.Key) (*agent.Object, error) {
+	c.reads.Add(1)
+	return c.Watched.Object(ctx, key)
+}
+
+func (c *counting) Observe(ctx context.Context, o *agent.Object) (*agent.Observation, error) {
+	c.reads.Add(1)
+	return c.Watched.Observe(ctx, o)
+}
+
+// Tell and Forget are the platform's, if it is a teller.
+
+func (c *counting) Tell(ctx context.Context, t *agent.Telling) {
+	if teller, ok := c.Watched.(agent.Teller); ok {
+		teller.Tell(ctx, t)
+	}
+}
+
+func (c *counting) Forget(key agent.Key, uid string) {
+	if teller, ok := c.Watched.(agent.Teller); ok {
+		teller.Forget(key, uid)
+	}
+}
+
+// rounds lets the time of so many rounds pass, and a bit.
+func rounds(n int) {
+	time.Sleep(time.Duration(n)*(Period+Period/8) + time.Second)
+	synctest.Wait()
+}
+
+func want[T comparable](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+func follows(t *testing.T, k *kit) {
+	key := k.Create(Workload{Name: "web", Replicas: 4})
+	k.start(agent.Options{})
+	rounds(2)
+	want(t, "replicas on target", k.Replicas("web"), 4)
+	want(t, "changes on target", k.Changes(), 0)
+	began := time.Now()
+	for i, n := range []int32{7, 10, 2} {
+		k.Want("web", n)
+		rounds(2)
+		want(t, "replicas", k.Replicas("web"), n)
+		want(t, "changes", k.Changes(), i+1)
+		reports := k.service.Reports()
+		if len(reports) != i+1 {
+			t.Fatalf("%d reports, want %d", len(reports), i+1)
+		}
+		want(t, "outcome", reports[i].GetOutcome(), "APPLIED")
+	}
+	k.Want("web", 50)
+	rounds(2)
+	want(t, "replicas where more are wanted than there may be", k.Replicas("web"), MaxReplicas)
+	asked := k.service.Asked()
+	ids := map[string]bool{}
+	for i, q := range asked {
+		ids[q.Request.GetRequestId()] = true
+		if suffix := "/targets/" + key.Name; !strings.HasSuffix(q.Request.GetTarget(), suffix) || !strings.HasPrefix(q.Request.GetTarget(), "clusters/demo/namespaces/") {
+			t.Errorf("asked about %s, want …%s", q.Request.GetTarget(), suffix)
+		}
+		if i > 0 && q.At.Sub(asked[i-1].At) < Period {
+			t.Errorf("question %d came %s after the one before", i, q.At.Sub(asked[i-1].At))
+		}
+	}
+	want(t, "request ids", len(ids), len(asked))
+	if n, most := k.service.AskedSince(began), int(time.Since(began)/Period)+1; n < most-2 || n > most {
+		t.Errorf("%d rounds in %s", n, time.Since(began))
+	}
+}
+
+func dryRun(t *testing.T, k *kit) {
+	k.Create(Workload{Name: "web", Replicas: 4})
+	k.Want("web", 8)
+	k.start(agent.Options{Shadow: true})
+	nothingApplied(t, k)
+}
+
+func shadows(t *testing.T, k *kit) {
+	k.Create(Workload{Name: "web", Replicas: 4, Shadow: true})
+	k.Want("web", 8)
+	k.start(agent.Options{})
+	nothingApplied(t, k)
+}
+
+// nothingApplied asks that a shadow is evaluated, and that nothing comes of it.
+func nothingApplied(t *testing.T, k *kit) {
+	t.Helper()
+	rounds(5)
+	want(t, "replicas", k.Replicas("web"), 4)
+	want(t, "changes", k.Changes(), 0)
+	want(t, "reports", len(k.service.Reports()), 0)
+	asked := k.service.Asked()
+	if len(asked) < 5 {
+		t.Fatalf("%d questions in five rounds", len(asked))
+	}
+	// What is decided for it must not be taken for what was done.
+	if name := asked[0].Request.GetTarget(); strings.HasSuffix(name, "/web") {
+		t.Errorf("it is asked about as %s, which is the name of one that is scaled", name)
+	}
+	if report := k.driver.Shadows(); len(report.Objects) == 1 {
+		want(t, "what it wants by the report", report.Objects[0].Ours.Replicas, 8)
+	}
+}
+
+func failedWrite(t *testing.T, k *kit) {
+	k.Create(Workload{Name: "web", Replicas: 4})
+	k.Want("web", 8)
+	k.FailWrites(errors.New("no right to do that"))
+	k.start(agent.Options{})
+	rounds(3)
+	want(t, "replicas", k.Replicas("web"), 4)
+	reports := k.service.Reports()
+	if len(reports) == 0 {
+		t.Fatal("nothing was reported")
+	}
+	for _, r := range reports {
+		if r.GetOutcome() != "FAILED" || !strings.Contains(r.GetMessage(), "no right to do that") {
+			t.Errorf("reported %s: %s", r.GetOutcome(), r.GetMessage())
+		}
+	}
+	if n := len(k.service.Asked()); n > 4 {
+		t.Errorf("asked %d times in three rounds", n)
+	}
+	k.FailWrites(nil)
+	rounds(2)
+	want(t, "replicas in the end", k.Replicas("web"), 8)
+}
+
+func away(t *testing.T, k *kit) {
+	const n = 20
+	name := func(i int) string { return fmt.Sprintf("web-%02d", i) }
+	for i := range n {
+		k.Create(Workload{Name: name(i), Replicas: 4})
+	}
+	k.start(agent.Options{})
+	rounds(2)
+	k.service.Away(true)
+	for i := range n {
+		k.Want(name(i), 8)
+	}
+	began := time.Now()
+	rounds(10)
+	want(t, "changes while away", k.Changes(), 0)
+	seconds := int(time.Since(began) / time.Second)
+	// All may have been under way when it went.
+	if asked := k.service.AskedSince(began); asked > n+seconds || asked < seconds-2*int(Period/time.Second) {
+		t.Errorf("asked %d times in %d s", asked, seconds)
+	}
+	k.service.Away(false)
+	time.Sleep(1100 * time.Millisecond)
+	synctest.Wait()
+	for i := range n {
+		want(t, "replicas of "+name(i)+" a second after its return", k.Replicas(name(i)), 8)
+	}
+}
+
+func refuses(t *testing.T, k *kit, tampering answertest.Tampering) {
+	k.Create(Workload{Name: "web", Replicas: 4})
+	k.Want("web", 5)
+	k.service.Tamper(tampering.Change)
+	k.start(agent.Options{})
+	rounds(3)
+	want(t, "replicas", k.Replicas("web"), 4)
+	want(t, "changes", k.Changes(), 0)
+	want(t, "reports", len(k.service.Reports()), 0)
+	if n := len(k.service.Asked()); n < 3 || n > 5 {
+		t.Errorf("asked %d times in three rounds", n)
+	}
+	k.service.Tamper(nil)
+	rounds(2)
+	want(t, "replicas once the answers are right", k.Replicas("web"), 5)
+}
+
+func vanished(t *testing.T, k *kit) {
+	key := k.Create(Workload{Name: "web", Replicas: 4})
+	k.Create(Workload{Name: "other", Replicas: 4})
+	k.start(agent.Options{})
+	rounds(2)
+	target := targetOf(k, "/web")
+	before := len(k.service.Deletes())
+	k.Remove("web")
+	gone := time.Now()
+	rounds(5)
+	deletes := k.service.Deletes()[before:]
+	if len(deletes) != 1 || deletes[0].GetName() != target.GetTarget() || deletes[0].GetTargetUid() != target.GetTargetUid() {
+		t.Errorf("forgotten: %v, want %s of %s", deletes, target.GetTarget(), target.GetTargetUid())
+	}
+	for _, q := range k.service.Asked() {
+		if q.Request.GetTarget() == target.GetTarget() && q.At.After(gone) {
+			t.Errorf("asked about it %s after it went", q.At.Sub(gone))
+		}
+	}
+	objects := k.driver.Objects()
+	if len(objects) != 1 || objects[0] == key {
+		t.Errorf("kept: %v", objects)
+	}
+}
+
+// targetOf returns the last question about a target whose name ends so.
+func targetOf(k *kit, suffix string) *setpointv1.RecommendRequest {
+	var last *setpointv1.RecommendRequest
+	for _, q := range k.service.Asked() {
+		if strings.HasSuffix(q.Request.GetTarget(), suffix) {
+			last = q.Request
+		}
+	}
+	return last
+}
+
+func madeAgain(t *testing.T, k *kit) {
+	k.Create(Workload{Name: "web", Replicas: 4, Steady: true})
+	k.Want("web", 9)
+	k.start(agent.Options{})
+	rounds(4)
+	first := targetOf(k, "/web")
+	want(t, "replicas of the first", k.Replicas("web"), 9)
+	k.Remove("web")
+	k.Create(Workload{Name: "web", Replicas: 3, Steady: true}) // before anybody saw the first go
+	rounds(3)
+	second := targetOf(k, "/web")
+	want(t, "replicas of the second, which what the first was recommended would raise", k.Replicas("web"), 3)
+	if uid := second.GetTargetUid(); uid == "" || uid == first.GetTargetUid() {
+		t.Errorf("asked with the uid %q, before with %q", uid, first.GetTargetUid())
+	}
+}
+
+func moved(t *testing.T, k *kit) {
+	k.Create(Workload{Name: "web", Replicas: 4})
+	k.start(agent.Options{})
+	rounds(1)
+	k.Want("web", 8)
+	k.BeforeWrite(func() { k.Scale("web", 6) })
+	asked := len(k.service.Asked())
+	rounds(1)
+	want(t, "replicas", k.Replicas("web"), 8)
+	questions := k.service.Asked()[asked:]
+	if len(questions) < 2 || questions[0].Request.GetScale().GetSpecReplicas() != 4 || questions[1].Request.GetScale().GetSpecReplicas() != 6 {
+		t.Fatalf("asked %d times, want about 4 replicas and then about 6", len(questions))
+	}
+	if wait := questions[1].At.Sub(questions[0].At); wait > time.Second {
+		t.Errorf("decided again after %s", wait)
+	}
+	reports := k.service.Reports()
+	want(t, "reports", len(reports), 1)
+}
+
+func unread(t *testing.T, k *kit) {
+	k.Create(Workload{Name: "web", Replicas: 4})
+	k.start(agent.Options{})
+	rounds(1)
+	k.FailReads(errors.New("it does not answer"))
+	began, before := time.Now(), k.reads.Load()
+	rounds(10)
+	want(t, "changes", k.Changes(), 0)
+	// After 1, 2, 4 and 8 s, and with each round; an object and what it goes by.
+	if n, most := k.reads.Load()-before, 2*(5+int64(time.Since(began)/Period)); n > most || n < 5 {
+		t.Errorf("%d reads in %s, want at most %d", n, time.Since(began), most)
+	}
+	k.FailReads(nil)
+	k.Want("web", 8)
+	rounds(2)
+	want(t, "replicas in the end", k.Replicas("web"), 8)
+}
+
+func quiet(t *testing.T, k *kit) {
+	k.Create(Workload{Name: "web", Replicas: 4})
+	k.start(agent.Options{})
+	rounds(3)
+	began, reads, asked := time.Now(), k.reads.Load(), len(k.service.Asked())
+	rounds(20)
+	most := int64(time.Since(began)/Period) + 1
+	if n := int64(len(k.service.Asked()) - asked); n > most {
+		t.Errorf("%d questions in %s", n, time.Since(began))
+	}
+	if n := k.reads.Load() - reads; n > 2*most {
+		t.Errorf("%d reads in %s", n, time.Since(began))
+	}
+}
+
+func stops(t *testing.T, k *kit) {
+	k.Create(Workload{Name: "web", Replicas: 4})
+	k.start(agent.Options{})
+	rounds(1)
+	k.Want("web", 8)
+	stopped := make(chan error, 1)
+	k.BeforeWrite(func() {
+		go func() { stopped <- k.stop() }()
+		time.Sleep(time.Second)
+	})
+	rounds(2)
+	select {
+	case err := <-stopped:
+		if err != nil {
+			t.Error(err)
+		}
+	default:
+		t.Fatal("it has not stopped, or nothing was to be written")
+	}
+	want(t, "replicas", k.Replicas("web"), 8)
+	reports := k.service.Reports()
+	if len(reports) != 1 || reports[0].GetOutcome() != "APPLIED" {
+		t.Errorf("reported: %v", reports)
+	}
+	reads, asked := k.reads.Load(), len(k.service.Asked())
+	rounds(5)
+	want(t, "reads after the end", k.reads.Load(), reads)
+	want(t, "questions after the end", len(k.service.Asked()), asked)
+}
+
+func restarts(t *testing.T, k *kit) {
+	k.Create(Workload{Name: "web", Replicas: 4, Steady: true})
+	k.Want("web", 9)
+	k.start(agent.Options{})
+	rounds(4)
+	want(t, "replicas", k.Replicas("web"), 9)
+	k.Want("web", 3)
+	k.start(agent.Options{})
+	rounds(2)
+	want(t, "replicas after a start, which what was recommended holds", k.Replicas("web"), 9)
+}

@@ -1,0 +1,146 @@
+package agent
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"sync"
+	"time"
+)
+
+// queue says whose turn it is: each object has one at a time, and waits for the next one
+// until that is due. The zero value is empty, but for the channel.
+type queue struct {
+	// earlier says that a turn may be due earlier than the first one was.
+	earlier chan struct{}
+
+	mu sync.Mutex
+	// turns are those of all objects, waiting the ones that nobody has now, as a heap.
+	// Guarded by mu.
+	turns   map[Key]*turn
+	waiting waiting
+}
+
+// turn is an object's.
+type turn struct {
+	key Key
+	due time.Time
+	// place is the one in the heap, below 0 while somebody has the turn.
+	place int
+	// again says that there is to be another turn at once.
+	again bool
+}
+
+func newQueue() *queue { return &queue{earlier: make(chan struct{}, 1), turns: map[Key]*turn{}} }
+
+// add makes the objects due at once; those that somebody has are so afterwards.
+func (q *queue) add(keys ...Key) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := time.Now()
+	for _, key := range keys {
+		t := q.turns[key]
+		switch {
+		case t == nil:
+			t = &turn{key: key, due: now}
+			q.turns[key] = t
+			heap.Push(&q.waiting, t)
+		case t.place < 0:
+			t.again = true
+		case t.due.After(now):
+			t.due = now
+			heap.Fix(&q.waiting, t.place)
+		}
+	}
+	select {
+	case q.earlier <- struct{}{}:
+	default:
+	}
+}
+
+// take waits for the next object that is due; false: the context ended. Whoever has taken
+// it gives it back with done.
+func (q *queue) take(ctx context.Context) (Key, bool) {
+	for {
+		key, wait, ok := q.first()
+		if ok {
+			return key, true
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return Key{}, false
+		case <-timer.C:
+		case <-q.earlier:
+			timer.Stop()
+		}
+	}
+}
+
+// first takes the first object if it is due; else it returns how long to wait.
+func (q *queue) first() (key Key, wait time.Duration, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) == 0 {
+		return Key{}, time.Hour, false
+	}
+	t := q.waiting[0]
+	if wait = time.Until(t.due); wait > 0 {
+		return Key{}, wait, false
+	}
+	heap.Pop(&q.waiting)
+	return t.key, 0, true
+}
+
+// done gives an object back: it is due after the wait, or gone.
+func (q *queue) done(key Key, wait time.Duration, again bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	t := q.turns[key]
+	if !again && !t.again {
+		delete(q.turns, key)
+		return
+	}
+	if t.again {
+		wait = 0
+	}
+	t.due, t.again = time.Now().Add(wait), false
+	heap.Push(&q.waiting, t)
+	select {
+	case q.earlier <- struct{}{}:
+	default:
+	}
+}
+
+// waiting is a heap of turns, the first due first. It implements heap.Interface.
+type waiting []*turn
+
+func (w waiting) Len() int { return len(w) }
+
+// Less orders turns of one instant by their objects: those of a group share readings.
+func (w waiting) Less(i, j int) bool {
+	return cmp.Or(w[i].due.Compare(w[j].due), w[i].key.Compare(w[j].key)) < 0
+}
+
+func (w waiting) Swap(i, j int) {
+	w[i], w[j] = w[j], w[i]
+	w[i].place, w[j].place = i, j
+}
+
+// Push implements heap.Interface.
+func (w *waiting) Push(x any) {
+	t := x.(*turn)
+	t.place = len(*w)
+	*w = append(*w, t)
+}
+
+// Pop implements heap.Interface.
+func (w *waiting) Pop() any {
+	last := len(*w) - 1
+	t := (*w)[last]
+	(*w)[last] = nil
+	*w = (*w)[:last]
+	t.place = -1
+	return t
+}
