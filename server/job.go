@@ -210,15 +210,17 @@ func (t *targets) readWithin(ctx context.Context, j *job, data []byte) {
 		return
 	}
 	var r *wire.Request
-	ok := false
+	ok, slow := false, t.metrics.slow.policy
 	if !j.caller.configured() { // else the target decides how to read
 		r, ok = t.decoder.Decode(data, j.budget)
+		slow = t.metrics.slow.unusual
 	}
 	if ok && r.HasEvaluationTime && (!t.options.AllowEvaluationTime || !fits(r.EvaluationTime)) {
 		r.Release()
-		ok = false
+		ok, slow = false, t.metrics.slow.evaluationTime
 	}
 	if !ok {
+		slow.Inc()
 		*j.budget = before // that way starts again
 		if excess := recommendTables.Wire(data, t.options.costLimits(), j.budget); excess != nil {
 			j.err = excessive(excess)

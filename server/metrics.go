@@ -25,6 +25,8 @@ type metrics struct {
 	cacheHits    prometheus.Counter
 	cacheMisses  prometheus.Counter
 	heldDown     prometheus.Counter
+	slowPath     *prometheus.CounterVec
+	slow         slowPaths
 
 	load, loadBatch, swap, swapBatch, delete, list operation
 }
@@ -35,6 +37,22 @@ type operation struct {
 	span    string
 	seconds prometheus.Observer
 	errors  prometheus.Counter
+}
+
+// slowPaths count recommendations that did not go the short way, by why.
+type slowPaths struct {
+	// Of encoded requests: the policy has settings for the caller, a request names an instant
+	// that is not taken as it is, or the decoder does not take it.
+	policy, evaluationTime, unusual prometheus.Counter
+	// Of JSON bodies: calls are traced, or the translation does not take the request.
+	restTraced, restUnusual prometheus.Counter
+}
+
+func newSlowPaths(v *prometheus.CounterVec) slowPaths {
+	return slowPaths{
+		policy: v.WithLabelValues("decode", "policy"), evaluationTime: v.WithLabelValues("decode", "evaluation_time"),
+		unusual: v.WithLabelValues("decode", "unusual"), restTraced: v.WithLabelValues("rest", "tracing"), restUnusual: v.WithLabelValues("rest", "unusual"),
+	}
 }
 
 func newMetrics(options *Options) *metrics {
@@ -62,7 +80,11 @@ func newMetrics(options *Options) *metrics {
 		heldDown: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "setpoint_decisions_without_store_total", Help: "Decisions made without the history store (--on-store-failure=hold-down).",
 		}),
+		slowPath: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "setpoint_requests_slow_path_total", Help: "Recommendation requests that did not go the short way, by stage (decode: read as protobuf messages; rest: translated by the gateway) and reason.",
+		}, []string{"stage", "reason"}),
 	}
+	m.slow = newSlowPaths(m.slowPath)
 	for name, op := range map[string]*operation{
 		"load": &m.load, "load_batch": &m.loadBatch, "swap": &m.swap, "swap_batch": &m.swapBatch, "delete": &m.delete, "list": &m.list,
 	} {
@@ -93,7 +115,7 @@ func (m *metrics) collectors(o *outage) []prometheus.Collector {
 		all = append(all, m.targets.Collectors()...)
 	}
 	return append(all,
-		m.storeSeconds, m.storeErrors, m.storeUp, m.conflicts, m.cacheHits, m.cacheMisses, m.heldDown,
+		m.storeSeconds, m.storeErrors, m.storeUp, m.conflicts, m.cacheHits, m.cacheMisses, m.heldDown, m.slowPath,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "setpoint_unwritten_targets", Help: "Targets with decisions not yet written to the history store.",
 		}, func() float64 { return float64(o.pending()) }),

@@ -124,11 +124,13 @@ func giveBack(buffer *[]byte) {
 // answer answers a request with that body; false: it is not one that can go the short
 // way, and nothing was done.
 func (w *shortWay) answer(out http.ResponseWriter, r *http.Request, body []byte) bool {
-	if w.server.options.Tracing != nil { // which sees calls between gateway and gRPC
-		return false
-	}
 	call, target := w.find(r)
 	if call == nil {
+		return false
+	}
+	slow := &w.server.service.targets.metrics.slow
+	if w.server.options.Tracing != nil { // which sees calls between gateway and gRPC
+		slow.restTraced.Inc()
 		return false
 	}
 	req := new(message)
@@ -144,6 +146,7 @@ func (w *shortWay) answer(out http.ResponseWriter, r *http.Request, body []byte)
 	data, ok := call.encode((*buffer)[:0], target, body)
 	*buffer = data
 	if !ok || len(data) > w.server.options.MaxRequestBytes {
+		slow.restUnusual.Inc()
 		return false
 	}
 	req.data = data
