@@ -29,12 +29,15 @@ type Config struct {
 	Sources map[string]Source `json:"sources"`
 }
 
-// Source is one server to ask, exactly one of Prometheus and HTTP, and how it is asked.
+// Source is one server to ask, exactly one of Prometheus, HTTP and Redis, and how it
+// is asked.
 type Source struct {
 	// Prometheus is a server with the HTTP API of Prometheus.
 	Prometheus *Prometheus `json:"prometheus,omitempty"`
 	// HTTP is a server that answers with JSON.
 	HTTP *HTTP `json:"http,omitempty"`
+	// Redis is a server with lists, sorted sets or streams.
+	Redis *Redis `json:"redis,omitempty"`
 	// Timeout of a query, from when it is wanted to when its answer is read, waiting for
 	// its turn included. Default: 5s.
 	Timeout Duration `json:"timeout,omitempty"`
@@ -97,8 +100,12 @@ func (s Source) problems() problems {
 		kinds++
 		p.under("http", s.HTTP.problems())
 	}
+	if s.Redis != nil {
+		kinds++
+		p.under("redis", s.Redis.problems())
+	}
 	if kinds != 1 {
-		p.add("", "must have exactly one of prometheus and http")
+		p.add("", "must have exactly one of prometheus, http and redis")
 	}
 	within := func(field string, value, most int64) {
 		if value < 0 || value > most {

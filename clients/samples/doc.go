@@ -1,5 +1,5 @@
-// Package samples reads metrics where no metrics API is: it asks sources (Prometheus, or JSON
-// over HTTP) and answers with what a RecommendRequest holds, samples or the metric's error.
+// Package samples reads metrics where no metrics API is: it asks sources (Prometheus, JSON over
+// HTTP, Redis) and answers with what a RecommendRequest holds, samples or the metric's error.
 //
 // The operator writes the sources, with addresses and credentials; who owns a workload
 // writes queries, which name a source. So no query sends a credential to another place:

@@ -101,8 +101,8 @@ type page struct {
 	at time.Time
 }
 
-func (b *jsonServer) ask(ctx context.Context, path string) (any, error) {
-	u, problem := b.address(path)
+func (b *jsonServer) ask(ctx context.Context, q Query) (any, error) {
+	u, problem := b.address(q.Path)
 	if problem != "" {
 		return nil, failed(Invalid, "path %s", problem)
 	}

@@ -53,9 +53,9 @@ type vector struct {
 	warnings []string
 }
 
-func (b *promServer) ask(ctx context.Context, request string) (any, error) {
+func (b *promServer) ask(ctx context.Context, q Query) (any, error) {
 	// Without a time the server takes its own clock: this one's may be off.
-	value, warnings, _, err := b.api.Query(ctx, request, time.Time{}, promv1.WithTimeout(b.timeout))
+	value, warnings, _, err := b.api.Query(ctx, q.Query, time.Time{}, promv1.WithTimeout(b.timeout))
 	if err != nil {
 		return nil, promFailure(err)
 	}

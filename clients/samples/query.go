@@ -60,6 +60,25 @@ type Query struct {
 	// MaxAge is how old a value may be by its timestamp: an older one is an error, that of
 	// a pod no sample. Default: any. HTTP only.
 	MaxAge Duration `json:"maxAge,omitempty"`
+
+	// List is the key of a list, whose length is the value. Redis only.
+	List string `json:"list,omitempty"`
+	// SortedSet is the key of a sorted set; the value is how many members it has. Redis
+	// only.
+	SortedSet string `json:"sortedSet,omitempty"`
+	// MinScore is the lowest score of members that count, as ZCOUNT has it: a number, with
+	// ( before it the next above, or -inf. Default: -inf.
+	MinScore string `json:"minScore,omitempty"`
+	// MaxScore is the highest score of members that count. Default: +inf.
+	MaxScore string `json:"maxScore,omitempty"`
+	// Stream is the key of a stream; the value is the lag of Group, the entries that it
+	// has not been given yet. Redis 7.0 or later only.
+	Stream string `json:"stream,omitempty"`
+	// Group is the consumer group of Stream. Required with it.
+	Group string `json:"group,omitempty"`
+	// Pending adds the entries that the group was given and has not acknowledged. Default:
+	// they don't count.
+	Pending bool `json:"pending,omitempty"`
 }
 
 // ParseQuery reads a query from keys and values: texts, as labels are, or what a policy
@@ -80,6 +99,7 @@ func ParseQuery(fields map[string]any) (Query, error) {
 var kindFields = map[string][]string{
 	"prometheus": {"query", "podLabel", "containerLabel", "allowWarnings"},
 	"http":       {"path", "valuePath", "itemsPath", "podPath", "containerPath", "timestampPath", "maxAge"},
+	"redis":      {"list", "sortedSet", "minScore", "maxScore", "stream", "group", "pending"},
 }
 
 // problems returns what is wrong with a query to a source of that kind.

@@ -155,6 +155,8 @@ func (s *Set) check(metrics []Metric) []problems {
 			continue
 		}
 		switch q := m.Query; {
+		case t.perPod() && s.sources[q.Source].Redis != nil:
+			p.add("source", "is a Redis, which tells nothing of pods: use it for External and Object metrics")
 		case t.perPod() && !q.ofPods():
 			p.add(s.podField(q), "is required: a %s metric has a value for each pod", t.kind)
 		case !t.perPod() && q.ofPods():

@@ -43,7 +43,7 @@ type backend interface {
 	// request returns what a query asks for: equal for queries that get the same answer.
 	request(Query) string
 	// ask asks for that. Its errors are failures, or what classify understands.
-	ask(ctx context.Context, request string) (any, error)
+	ask(ctx context.Context, q Query) (any, error)
 	// values reads the answer to a query, without changing it.
 	values(q Query, answer any) ([]value, error)
 	// close ends its connections.
@@ -99,8 +99,11 @@ func New(config Config, o Options) (*Set, error) {
 
 // backend makes the backend of a source.
 func (s Source) backend() (kind string, b backend) {
-	if s.HTTP != nil {
+	switch {
+	case s.HTTP != nil:
 		return "http", newHTTP(s)
+	case s.Redis != nil:
+		return "redis", newRedis(s)
 	}
 	return "prometheus", newPrometheus(s)
 }
@@ -168,8 +171,7 @@ func (s *Set) samples(ctx context.Context, q Query, keep func(pod string) bool) 
 
 // read asks a query, or reads what another's request brought.
 func (s *source) read(ctx context.Context, q Query, keep func(pod string) bool) ([]Sample, error) {
-	request := s.backend.request(q)
-	answer, joined, err := s.sharing.get(ctx, request, func(ctx context.Context) (any, error) { return s.request(ctx, request) })
+	answer, joined, err := s.sharing.get(ctx, s.backend.request(q), func(ctx context.Context) (any, error) { return s.request(ctx, q) })
 	if joined {
 		s.metrics.shared.WithLabelValues(s.name).Inc()
 	}
@@ -203,9 +205,9 @@ func (s *source) read(ctx context.Context, q Query, keep func(pod string) bool) 
 }
 
 // request makes one request when it is its turn.
-func (s *source) request(ctx context.Context, request string) (any, error) {
+func (s *source) request(ctx context.Context, q Query) (any, error) {
 	began := time.Now()
-	answer, err := s.inTurn(ctx, request)
+	answer, err := s.inTurn(ctx, q)
 	outcome := OK
 	if err != nil {
 		f := classify(err)
@@ -218,7 +220,7 @@ func (s *source) request(ctx context.Context, request string) (any, error) {
 	return answer, err
 }
 
-func (s *source) inTurn(ctx context.Context, request string) (any, error) {
+func (s *source) inTurn(ctx context.Context, q Query) (any, error) {
 	select {
 	case s.turns <- struct{}{}: // also when the time is up: then it was not others that took it
 	default:
@@ -229,7 +231,7 @@ func (s *source) inTurn(ctx context.Context, request string) (any, error) {
 		}
 	}
 	defer func() { <-s.turns }()
-	return s.backend.ask(ctx, request)
+	return s.backend.ask(ctx, q)
 }
 
 func (s *source) notInTurn(err error) error {
