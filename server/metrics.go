@@ -44,14 +44,14 @@ type slowPaths struct {
 	// Of encoded requests: the policy has settings for the caller, a request names an instant
 	// that is not taken as it is, or the decoder does not take it.
 	policy, evaluationTime, unusual prometheus.Counter
-	// Of JSON bodies: calls are traced, or the translation does not take the request.
-	restTraced, restUnusual prometheus.Counter
+	// Of JSON bodies: the translation does not take the request.
+	restUnusual prometheus.Counter
 }
 
 func newSlowPaths(v *prometheus.CounterVec) slowPaths {
 	return slowPaths{
 		policy: v.WithLabelValues("decode", "policy"), evaluationTime: v.WithLabelValues("decode", "evaluation_time"),
-		unusual: v.WithLabelValues("decode", "unusual"), restTraced: v.WithLabelValues("rest", "tracing"), restUnusual: v.WithLabelValues("rest", "unusual"),
+		unusual: v.WithLabelValues("decode", "unusual"), restUnusual: v.WithLabelValues("rest", "unusual"),
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 
 	"github.com/setpoint-dev/setpoint/server/telemetry"
@@ -23,6 +24,7 @@ type observer struct {
 	log     *zap.Logger
 	which   CallLog
 	tracing *tracing.Tracing // nil: off
+	spans   stats.Handler    // makes spans of calls; nil: off
 	// failures bounds the lines of calls that failed by their caller's fault, or by the
 	// store's: an outage has as many as there are calls. suppressed are those left out
 	// since the last line.
@@ -34,10 +36,14 @@ type observer struct {
 const failureLines = 100
 
 func newObserver(calls *telemetry.Calls, options *Options) *observer {
-	return &observer{
+	o := &observer{
 		calls: calls, log: options.Log, which: options.LogCalls, tracing: options.Tracing,
 		failures: rate.NewLimiter(failureLines, failureLines),
 	}
+	if o.tracing != nil {
+		o.spans = o.tracing.ServerHandler()
+	}
+	return o
 }
 
 // serverOptions are those of the gRPC server.
@@ -45,7 +51,21 @@ func (o *observer) serverOptions() []grpc.ServerOption {
 	if o.tracing == nil {
 		return nil
 	}
-	return []grpc.ServerOption{grpc.StatsHandler(o.tracing.ServerHandler())}
+	return []grpc.ServerOption{grpc.StatsHandler(o.spans)}
+}
+
+// traced makes the span of a call that does not come through gRPC's transport. The function
+// that it returns ends it.
+func (o *observer) traced(ctx context.Context, method string) (context.Context, func(error)) {
+	if o.tracing == nil {
+		return ctx, func(error) {}
+	}
+	began := time.Now()
+	ctx = o.spans.TagRPC(ctx, &stats.RPCTagInfo{FullMethodName: method})
+	o.spans.HandleRPC(ctx, &stats.Begin{BeginTime: began})
+	return ctx, func(err error) {
+		o.spans.HandleRPC(ctx, &stats.End{BeginTime: began, EndTime: time.Now(), Error: err})
+	}
 }
 
 // unary observes a call.

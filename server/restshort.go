@@ -128,11 +128,6 @@ func (w *shortWay) answer(out http.ResponseWriter, r *http.Request, body []byte)
 	if call == nil {
 		return false
 	}
-	slow := &w.server.service.targets.metrics.slow
-	if w.server.options.Tracing != nil { // which sees calls between gateway and gRPC
-		slow.restTraced.Inc()
-		return false
-	}
 	req := new(message)
 	defer req.free()
 	if isLargeJSON(body) {
@@ -146,7 +141,7 @@ func (w *shortWay) answer(out http.ResponseWriter, r *http.Request, body []byte)
 	data, ok := call.encode((*buffer)[:0], target, body)
 	*buffer = data
 	if !ok || len(data) > w.server.options.MaxRequestBytes {
-		slow.restUnusual.Inc()
+		w.server.service.targets.metrics.slow.restUnusual.Inc()
 		return false
 	}
 	req.data = data
@@ -203,7 +198,9 @@ func (w *shortWay) invoke(ctx context.Context, call *shortCall, req *message) (*
 		ctx = &admitted{Context: ctx, ticket: ticket}
 	}
 	info := &grpc.UnaryServerInfo{Server: w.server.service, FullMethod: call.method}
+	ctx, ended := w.server.observer.traced(ctx, call.method)
 	answer, err := w.chain(0, info, call)(ctx, req)
+	ended(err)
 	if err != nil {
 		return nil, err
 	}

@@ -238,7 +238,19 @@ func TestATraceIsContinuedFromItsCaller(t *testing.T) {
 				t.Fatal(err)
 			}
 		}},
-		{"REST", func(t *testing.T, s *service, header string) {
+		{"REST, the short way", func(t *testing.T, s *service, header string) {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+recommendPath(web), reader(t, queue("", 3, 50)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Traceparent", header)
+			a, err := s.send(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a.expect(t, http.StatusOK)
+		}},
+		{"REST, through the gateway", func(t *testing.T, s *service, header string) {
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+recommendPath(web), reader(t, queue(web, 3, 50)))
 			if err != nil {
 				t.Fatal(err)
