@@ -36,12 +36,11 @@ if [ ! -e $policy ]; then
   printf '#!/bin/sh\nexit 101\n' | "${root[@]}" tee $policy >/dev/null
   "${root[@]}" chmod 755 $policy
 fi
-"${root[@]}" apt-get update || give_up 'There is no Docker, and no list of packages to be had.'
+"${root[@]}" ./apt.sh || give_up 'There is no Docker, and no list of packages to be had.'
 packages=(docker.io docker-compose haproxy openssl iproute2)
 # Since Debian 13 the client comes by itself.
 if apt-cache show docker-cli >/dev/null 2>&1; then packages+=(docker-cli); fi
-"${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${packages[@]}" ||
-  give_up 'Docker could not be installed.'
+"${root[@]}" ./apt.sh "${packages[@]}" || give_up 'Docker could not be installed.'
 if [ -d /run/systemd/system ]; then
   "${root[@]}" systemctl disable docker.service docker.socket containerd.service haproxy.service # or they start when the machine does
 fi

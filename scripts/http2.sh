@@ -24,7 +24,5 @@ if test "$(id -u)" -ne 0; then
   command -v sudo >/dev/null || give_up 'Only root can install them, and there is no sudo.'
   root=(sudo -n)
 fi
-if ! "${root[@]}" apt-get update -qq || ! "${root[@]}" apt-get install -y -qq --no-install-recommends nghttp2-client slowhttptest; then
-  give_up 'They could not be installed.'
-fi
+"${root[@]}" "$(dirname "$0")/apt.sh" nghttp2-client slowhttptest || give_up 'They could not be installed.'
 test -z "$(missing)" || give_up 'They are installed and do not do.'

@@ -32,8 +32,6 @@ elif ! command -v apt-get >/dev/null; then
 elif [ "$(id -u)" -ne 0 ]; then
   give_up 'There is no Node.js, and no right to install it: run sudo apt-get install nodejs npm.'
 fi
-apt-get update || give_up 'There is no Node.js, and no list of packages to be had.'
-DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends nodejs npm ||
-  give_up 'Node.js could not be installed.'
+"$(dirname "$0")/apt.sh" nodejs npm || give_up 'Node.js could not be installed.'
 test -z "$(missing)" || give_up 'Node.js was installed, and something is still missing.'
 node --version

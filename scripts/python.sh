@@ -40,7 +40,5 @@ if ! command -v apt-get >/dev/null; then
 elif [ "$(id -u)" -ne 0 ]; then
   give_up "Python has no gRPC, and there is no right to install it: run sudo apt-get install ${packages[*]}."
 fi
-apt-get update || give_up 'Python has no gRPC, and there is no list of packages to be had.'
-DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${packages[@]}" ||
-  give_up 'gRPC for Python could not be installed.'
+"$(dirname "$0")/apt.sh" "${packages[@]}" || give_up 'gRPC for Python could not be installed.'
 test -z "$(missing)" || give_up 'gRPC for Python was installed, and something is still missing.'

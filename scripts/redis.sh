@@ -48,9 +48,7 @@ if [ ! -e $policy ]; then
   printf '#!/bin/sh\nexit 101\n' | "${root[@]}" tee $policy >/dev/null
   "${root[@]}" chmod 755 $policy
 fi
-"${root[@]}" apt-get update || give_up 'There is no Redis, and no list of packages to be had.'
-"${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends redis-server ||
-  give_up 'Redis could not be installed.'
+"${root[@]}" "$(dirname "$0")/apt.sh" redis-server || give_up 'Redis could not be installed.'
 if [ -d /run/systemd/system ]; then
   "${root[@]}" systemctl disable redis-server # or it starts when the machine does
 fi
