@@ -100,9 +100,15 @@ func TestOpenBoundsCallsInFlight(t *testing.T) {
 
 func TestOpenEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	r := load.Open(ctx, load.Plan{Rate: 1000, Duration: time.Hour, InFlight: 10}, func(context.Context, int) error { return errors.New("no") })
+	var calls atomic.Int64
+	r := load.Open(ctx, load.Plan{Rate: 1000, Duration: time.Hour, InFlight: 10}, func(context.Context, int) error {
+		if calls.Add(1) == 20 {
+			cancel()
+		}
+		return errors.New("no")
+	})
 	if r.Done != 0 || r.Failed == 0 || r.Err == nil {
 		t.Errorf("%d calls done, %d failed with %v; want failures only", r.Done, r.Failed, r.Err)
 	}

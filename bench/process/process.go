@@ -18,8 +18,8 @@ import (
 
 const (
 	// readyTimeout and stopTimeout bound a start and a stop on a busy machine.
-	readyTimeout = 30 * time.Second
-	stopTimeout  = 40 * time.Second
+	readyTimeout = 90 * time.Second
+	stopTimeout  = 90 * time.Second
 	// shownOutput is how much of a program's output an error shows, in bytes.
 	shownOutput = 2 << 10
 )

@@ -38,7 +38,7 @@ func StartService(program, folder string, flags ...string) (*Service, error) {
 	if s.Process, err = start(folder, "setpoint", cmd); err != nil {
 		return nil, err
 	}
-	client := &http.Client{Timeout: time.Second}
+	client := &http.Client{Timeout: 10 * time.Second}
 	defer client.CloseIdleConnections()
 	err = s.await(func() error {
 		response, err := client.Get("http://" + s.Admin + "/readyz")

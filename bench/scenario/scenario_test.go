@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -87,7 +88,12 @@ func TestStandstillsAreTold(t *testing.T) {
 		}
 		time.Sleep(stopped)
 	}
-	if stood := watch.Stood() - before; stood < stopped/2 {
+	// It tells when it gets to it.
+	stood := watch.Stood() - before
+	for began := time.Now(); stood < stopped/2 && time.Since(began) < 30*time.Second; {
+		stood = watch.Stood() - before
+	}
+	if stood < stopped/2 {
 		t.Errorf("stood still for %v, want about %v for each processor", stood, stopped)
 	}
 }
@@ -107,13 +113,16 @@ func TestEachScenarioCanBePlayed(t *testing.T) {
 			continue
 		}
 		t.Run(scenario.Name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-			defer cancel()
-			played, err := scenario.Play(ctx, s)
-			if err != nil {
-				t.Fatal(err)
+			for try := 1; ; try++ {
+				err := playOnce(t, scenario, s)
+				if err == nil {
+					return
+				}
+				if try == playTries {
+					t.Fatal(err)
+				}
+				t.Logf("once more: %v", err)
 			}
-			check(t, &played)
 		})
 	}
 	for _, name := range []string{"unary-memory.service", "unary-redis.service", "rest.REST", "stream-redis.service", "batch-redis.service"} {
@@ -124,8 +133,25 @@ func TestEachScenarioCanBePlayed(t *testing.T) {
 	}
 }
 
-func check(t *testing.T, played *report.Scenario) {
+// playTries is how often a scenario is played at most: in so short a time as here a machine
+// that stands still gets nothing done, or has the service refuse calls.
+const playTries = 3
+
+func playOnce(t *testing.T, scenario *Scenario, s Settings) error {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	played, err := scenario.Play(ctx, s)
+	if err != nil {
+		return err
+	}
+	return check(&played)
+}
+
+// check returns what a scenario's figures lack.
+func check(played *report.Scenario) error {
+	var problems []error
+	lacks := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	goals := 0
 	for i := range played.Figures {
 		f := &played.Figures[i]
@@ -133,18 +159,19 @@ func check(t *testing.T, played *report.Scenario) {
 			goals++
 		}
 		if len(f.Runs) == 0 {
-			t.Errorf("%q was not measured", f.Name)
+			lacks("%q was not measured", f.Name)
 		}
 		if f.Unit == "/s" && slices.Min(f.Runs) <= 0 {
-			t.Errorf("%q: %v/s", f.Name, f.Runs)
+			lacks("%q: %v/s", f.Name, f.Runs)
 		}
 		if f.Name == "Redis memory" && f.Median() <= 0 {
-			t.Errorf("%q: %v", f.Name, f.Runs)
+			lacks("%q: %v", f.Name, f.Runs)
 		}
 	}
 	if goals == 0 || played.Seconds <= 0 {
-		t.Errorf("%d figures have a goal, in %v s", goals, played.Seconds)
+		lacks("%d figures have a goal, in %v s", goals, played.Seconds)
 	}
+	return errors.Join(problems...)
 }
 
 func TestAScenarioWhoseServiceRefusesFails(t *testing.T) {
