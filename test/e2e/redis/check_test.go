@@ -68,7 +68,7 @@ func (l *load) records(read targetFunc) []*record {
 // targetReader reads targets from a service.
 func targetReader(t *testing.T, s *service.Instance) targetFunc {
 	return func(name string) (*setpointv1.Target, error) {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		response, err := s.Targets().GetTarget(ctx, &setpointv1.GetTargetRequest{Name: name})
 		if status.Code(err) == codes.NotFound {

@@ -81,7 +81,7 @@ func loseAShard(t *testing.T, coverage string) {
 	for _, s := range services {
 		read := targetReader(t, s)
 		for _, name := range hit {
-			eventually(t, 30*time.Second, func() error { _, err := read(name); return err })
+			eventually(t, slow, func() error { _, err := read(name); return err })
 		}
 	}
 	d.ready = l.now()
@@ -102,9 +102,11 @@ func loseAShard(t *testing.T, coverage string) {
 	}
 	isSpared := func(name string) bool { return !isHit[name] }
 	others := l.silence(d.killed, d.ready, isSpared)
+	hits := l.silence(d.killed, d.ready, func(name string) bool { return isHit[name] })
 	t.Logf("targets of the shard that was hit: no answer for %v; of the others: no answer for %v at most, %d failed attempts",
-		l.silence(d.killed, d.ready, func(name string) bool { return isHit[name] }).Round(time.Millisecond), others.Round(time.Millisecond), failed)
-	if coverage == "no" && (failed > 0 || others > time.Second) {
+		hits.Round(time.Millisecond), others.Round(time.Millisecond), failed)
+	// The machine may stand still, for the one and for the others.
+	if coverage == "no" && (failed > 0 || others > max(time.Second, hits/2)) {
 		t.Errorf("targets of other shards had %d failed attempts and no answer for %v", failed, others)
 	}
 	d.cut = d.killed
@@ -114,7 +116,7 @@ func loseAShard(t *testing.T, coverage string) {
 // createTargets makes a first call for each of n targets.
 func createTargets(t *testing.T, s *service.Instance, n int) (calls []*call, names []string) {
 	t.Helper()
-	l := &load{t: t, frontends: []frontend{remote{s}}, options: callOptions{patience: 10 * time.Second}, began: time.Now()}
+	l := &load{t: t, frontends: []frontend{remote{s}}, options: callOptions{patience: time.Minute}, began: time.Now()}
 	for i := range n {
 		c := newCall(int64(i), fmt.Sprintf("%sc%d", targetPrefix, i))
 		if l.recommend(c); c.answer == nil {

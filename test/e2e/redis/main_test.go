@@ -4,15 +4,17 @@ package redis
 
 import (
 	"context"
+	"os"
 	"testing"
 
 	goredis "github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
+
+	"github.com/setpoint-dev/setpoint/test/e2e/leaks"
 )
 
 func TestMain(m *testing.M) {
 	goredis.SetLogger(quiet{})
-	goleak.VerifyTestMain(m)
+	os.Exit(leaks.Run(m))
 }
 
 // quiet drops the driver's lines about connections that come and go.

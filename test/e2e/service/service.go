@@ -46,8 +46,8 @@ import (
 const (
 	// readyTimeout bounds a start, stopTimeout a stop: more than a service needs to
 	// drain, on a machine that is busy.
-	readyTimeout = 30 * time.Second
-	stopTimeout  = 40 * time.Second
+	readyTimeout = 90 * time.Second
+	stopTimeout  = 90 * time.Second
 	pollInterval = 5 * time.Millisecond
 	// shownLog is how much of a log is shown of a test that failed, bytes.
 	shownLog = 4 << 10
@@ -374,7 +374,7 @@ func (s *Instance) Metric(name string) float64 {
 
 // get asks the admin address.
 func (s *Instance) get(path string) (code int, body []byte, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.AdminAddr()+path, nil)
 	if err != nil {
