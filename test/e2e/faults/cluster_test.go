@@ -114,9 +114,7 @@ func TestAShardThatIsAwayFailsItsItemsOnly(t *testing.T) {
 				}
 			}
 			// It is of use to the targets of the other shards.
-			if err := s.readiness(t, true); err != nil {
-				t.Error(err)
-			}
+			s.awaitReady(t)
 			end()
 			works := eventually(t, notice, "all shards answer", func() error {
 				for _, name := range known {

@@ -87,7 +87,7 @@ func TestADamagedRecordHarmsItsTargetOnly(t *testing.T) {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
 			r := sharedRig(t)
-			writer := r.start(t)
+			writer := r.start(t, generous)
 			b := newBook()
 			names := append([]string{damaged}, healthy...)
 			for range 2 {
@@ -99,7 +99,7 @@ func TestADamagedRecordHarmsItsTargetOnly(t *testing.T) {
 			dump := d.do(t, r)
 			b.forget(damaged)
 
-			s := r.start(t) // it remembers nothing
+			s := r.start(t, generous) // it remembers nothing
 			unread := func(errs ...error) {
 				t.Helper()
 				refused(t, unreadable, errs...)
@@ -129,7 +129,7 @@ func TestADamagedRecordHarmsItsTargetOnly(t *testing.T) {
 			if got := r.dump(t, damaged); got != dump {
 				t.Errorf("what could not be read was changed: %q, now %q", dump, got)
 			}
-			must(t, s.readiness(t, true))
+			s.awaitReady(t)
 			if stats := s.store.Stats(); stats.BreakerTrips != 0 {
 				t.Errorf("the breaker opened: %+v", stats)
 			}
@@ -150,7 +150,7 @@ func TestADamagedRecordIsListed(t *testing.T) {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
 			r := sharedRig(t)
-			s := r.start(t)
+			s := r.start(t, generous)
 			b := newBook()
 			must(t, s.batch(t.Context(), b, b.requests(append([]string{damaged}, healthy...)...))...)
 			d.do(t, r)
@@ -176,7 +176,7 @@ func TestAnInstanceThatRemembersATargetDoesNotHideItsDamage(t *testing.T) {
 			t.Run(d.name+", "+a.name, func(t *testing.T) {
 				t.Parallel()
 				r := sharedRig(t)
-				s := r.start(t)
+				s := r.start(t, generous)
 				b := newBook()
 				names := append([]string{damaged}, healthy...)
 				for range 2 {
@@ -210,7 +210,7 @@ func TestAnInstanceThatRemembersATargetDoesNotHideItsDamage(t *testing.T) {
 func TestADamagedLogHarmsNoDecision(t *testing.T) {
 	t.Parallel()
 	r := sharedRig(t)
-	s := r.start(t)
+	s := r.start(t, generous)
 	b := newBook()
 	must(t, s.recommend(t.Context(), b, b.request(damaged)), s.recommend(t.Context(), b, b.request(damaged)))
 	_, err := s.decisions(t.Context(), damaged)

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -34,7 +35,11 @@ func TestTheServersDeadlineIsNotTheCallers(t *testing.T) {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
 			r := sharedRig(t)
-			c := newCase(t, r, r.start(t, func(su *setup) { su.options.RequestTimeout = timeout / 2 }))
+			c := newCase(t, r, r.startBeside(t, generous))
+			c.service = r.start(t, func(su *setup) { su.options.RequestTimeout = timeout / 2 })
+			eventually(t, notice, "it knows the targets", func() error { // in so little time
+				return errors.Join(c.batch(t.Context(), c.book, c.book.requests(c.known...))...)
+			})
 			r.proxy.add(t, "timeout", "upstream", attributes{"timeout": 0})
 			refused(t, unavailable, w.ask(t.Context(), t, c)...)
 		})
@@ -58,7 +63,7 @@ func TestACallersDeadlineIsKeptAndItsOwnError(t *testing.T) {
 					t.Errorf("got %v, want the caller's deadline", err)
 				}
 			}
-			if took := time.Since(start); took > 2*deadline {
+			if took := time.Since(start); took > deadline+patience {
 				t.Errorf("took %v with a deadline of %v", took, deadline)
 			}
 			r.proxy.clear(t)
@@ -72,13 +77,17 @@ func TestCallersWithoutPatienceDoNotOpenTheBreaker(t *testing.T) {
 	t.Parallel()
 	const latency = timeout / 4
 	r := sharedRig(t)
-	c := newCase(t, r, r.start(t))
+	c := newCase(t, r, r.start(t, generous))
 	r.proxy.add(t, "latency", "downstream", attributes{"latency": latency.Milliseconds()})
-	for range 4 * breakerFailures {
+	for late := 0; late < 4*breakerFailures; {
 		ctx, cancel := context.WithTimeout(t.Context(), latency/5)
 		_, err := c.target(ctx, c.known[0])
 		cancel()
-		if status.Code(err) != codes.DeadlineExceeded {
+		switch status.Code(err) {
+		case codes.DeadlineExceeded:
+			late++
+		case codes.OK: // the machine stood still, and the answer came with the deadline
+		default:
 			t.Fatalf("got %v, want the caller's deadline", err)
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
+
+	"github.com/setpoint-dev/setpoint/test/e2e/leaks"
 )
 
 // parallel is how many tests run at once: they wait most of the time.
@@ -29,11 +31,11 @@ func TestMain(m *testing.M) {
 	}
 	goredis.SetLogger(quiet{})
 	zerolog.SetGlobalLevel(zerolog.Disabled) // what toxics say
-	goleak.VerifyTestMain(m,
+	os.Exit(leaks.Run(m,
 		// A connection that a toxic has closed keeps those that feed it.
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*NoopToxic).Pipe"),
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).read"),
-	)
+	))
 }
 
 // quiet drops the driver's lines about connections that come and go.

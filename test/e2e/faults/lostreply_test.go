@@ -40,7 +40,7 @@ func TestASwapWhoseReplyIsLostIsSentAgainAndHappensOnce(t *testing.T) {
 				t.Run(fmt.Sprintf("%s, new target %v, %d bytes arrive", a.name, fresh, keep), func(t *testing.T) {
 					t.Parallel()
 					r := sharedRig(t)
-					s := r.start(t)
+					s := r.start(t, generous)
 					b := newBook()
 					names := []string{target("one"), target("two"), target("three")}
 					if !fresh {
@@ -70,7 +70,7 @@ func TestASwapWhoseReplyIsLostIsSentAgainAndHappensOnce(t *testing.T) {
 func TestABatchWhoseReplyBreaksOffHappensOnce(t *testing.T) {
 	t.Parallel()
 	r := sharedRig(t)
-	s := r.start(t)
+	s := r.start(t, generous)
 	b := newBook()
 	var names []string
 	for i := range 100 {
@@ -131,7 +131,7 @@ func TestASwapThatIsOvertakenAfterItsReplyWasLostIsNotDecidedAgain(t *testing.T)
 			t.Run(fmt.Sprintf("%s, new target %v", a.name, fresh), func(t *testing.T) {
 				t.Parallel()
 				r := sharedRig(t)
-				s, other := r.start(t), r.startBeside(t)
+				s, other := r.start(t, generous), r.startBeside(t, generous)
 				b := newBook()
 				names := []string{target("overtaken")}
 				if !fresh {
@@ -159,7 +159,7 @@ func TestAReportWhoseReplyIsLostSettlesOnce(t *testing.T) {
 		t.Run(fmt.Sprint("overtaken ", overtaken), func(t *testing.T) {
 			t.Parallel()
 			r := sharedRig(t)
-			s, other := r.start(t), r.startBeside(t)
+			s, other := r.start(t, generous), r.startBeside(t, generous)
 			name := target("reported")
 			answer, err := s.recommendations.Recommend(t.Context(), wants(name, "", 5))
 			must(t, err)
@@ -194,7 +194,7 @@ func TestAReportWhoseReplyIsLostSettlesOnce(t *testing.T) {
 func TestADeleteWhoseReplyIsLostIsRefusedAndHasHappened(t *testing.T) {
 	t.Parallel()
 	r := sharedRig(t)
-	s := r.start(t)
+	s := r.start(t, generous)
 	b := newBook()
 	must(t, s.recommend(t.Context(), b, b.request(doomed)))
 	r.proxy.lose(t, &loss{prefix: swapped, times: 1})
@@ -209,7 +209,7 @@ func TestADeleteWhoseReplyIsLostIsRefusedAndHasHappened(t *testing.T) {
 func TestALogEntryWhoseReplyIsLostIsNotWrittenTwice(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, redistest.Config{})
-	s := r.start(t)
+	s := r.start(t, generous)
 	name := target("logged")
 	_, err := s.recommendations.Recommend(t.Context(), wants(name, "", current))
 	must(t, err)

@@ -31,7 +31,7 @@ func TestWhatInstancesDecidedApartIsMerged(t *testing.T) {
 	if got := s.metric(t, "setpoint_unwritten_targets"); got != 3 {
 		t.Errorf("%v targets are not written", got)
 	}
-	must(t, other.readiness(t, true))
+	other.awaitReady(t)
 	r.proxy.enable(t)
 	t.Logf("written after %v", brief(s.awaitWritten(t)))
 	b.check(t, r)
@@ -94,16 +94,34 @@ func TestWhatInstancesDecidedApartIsMergedUnderLoad(t *testing.T) {
 // recommendation, at the instant of the swap.
 func TestADecisionMadeAgainWithoutTheStoreIsRecordedOnce(t *testing.T) {
 	t.Parallel()
-	const timeout = time.Second // for there are calls to make within it
+	const timeout = 6 * time.Second // for there are calls to make within it
 	r := sharedRig(t)
 	s := r.start(t, holdDown, func(su *setup) {
-		su.redis.Timeout, su.options.RequestTimeout = timeout, time.Minute
+		su.redis.Timeout, su.options.RequestTimeout = timeout, 2*time.Minute
 		su.redis.BreakerFailures, su.redis.BreakerPause = 1, 2*timeout
 	})
 	b := newBook()
-	for range 2 { // opens connections, and has Redis learn the scripts
-		must(t, s.stream(t.Context(), b, b.requests(probe, target("one"), target("two"), target("three")))...)
-	}
+	// Calls and checks of readiness must find connections that are open, for none can be
+	// opened later; and Redis must know the scripts.
+	const connections = 8
+	r.proxy.add(t, "latency", "downstream", attributes{"latency": 50})
+	eventually(t, notice, "connections are open", func() error {
+		var calls sync.WaitGroup
+		for i := range 2 * connections {
+			calls.Go(func() {
+				if err := s.recommend(t.Context(), b, b.request(target(fmt.Sprint("other-", i)))); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		calls.Wait()
+		must(t, s.recommend(t.Context(), b, b.request(probe)))
+		if idle := s.store.Stats().Idle; idle < connections {
+			return fmt.Errorf("%d of them", idle)
+		}
+		return nil
+	})
+	r.proxy.clear(t)
 	r.proxy.add(t, "timeout", "downstream", attributes{"timeout": 0})
 	var calls sync.WaitGroup
 	before, start := s.store.Stats(), time.Now()
@@ -316,7 +334,7 @@ func TestACallersDeadlineIsKeptWhileHoldingDown(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), timeout/2)
 	defer cancel()
 	start := time.Now()
-	if err := s.recommend(ctx, b, e); err == nil || time.Since(start) > timeout {
+	if err := s.recommend(ctx, b, e); err == nil || time.Since(start) > patience {
 		t.Errorf("after %v: %v", time.Since(start), err)
 	}
 	took := eventually(t, notice, "answered without the store", func() error { return s.recommend(t.Context(), b, e) })

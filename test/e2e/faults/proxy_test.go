@@ -3,8 +3,6 @@ package faults
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
-	"math/rand/v2"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -13,6 +11,8 @@ import (
 	"github.com/Shopify/toxiproxy/v2"
 	"github.com/Shopify/toxiproxy/v2/toxics"
 	"github.com/rs/zerolog"
+
+	"github.com/setpoint-dev/setpoint/test/e2e/ports"
 )
 
 // toxiproxies is the server that all proxies belong to. Its HTTP side is not served:
@@ -28,24 +28,15 @@ type proxy struct {
 // newProxy starts a proxy, which ends with the test.
 func newProxy(t testing.TB, upstream string) *proxy {
 	t.Helper()
-	for range 100 {
-		// Below those of redistest and of outgoing connections, so that nobody takes
-		// the port while the proxy is disabled.
-		listen := fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(10000))
-		probe, err := net.Listen("tcp", listen)
-		if err != nil {
-			continue
-		}
-		_ = probe.Close()
-		p := &proxy{toxiproxy.NewProxy(toxiproxies, t.Name()+" "+listen, listen, upstream), listen}
-		if err := p.Start(); err != nil {
-			continue
-		}
-		t.Cleanup(p.Stop)
-		return p
-	}
-	t.Fatal("found no free port for a proxy")
-	return nil
+	// It stays the proxy's while that is disabled.
+	port, err := ports.Reserve(1)
+	must(t, err)
+	t.Cleanup(port.Release)
+	listen := port.Address(0)
+	p := &proxy{toxiproxy.NewProxy(toxiproxies, t.Name()+" "+listen, listen, upstream), listen}
+	must(t, p.Start())
+	t.Cleanup(p.Stop)
+	return p
 }
 
 // disable closes all connections and lets no new ones in.

@@ -24,9 +24,9 @@ import (
 	"github.com/setpoint-dev/setpoint/store/redis"
 )
 
-// The settings: a third of the defaults' times, to wait less.
+// The settings: half of the defaults' times, to wait less.
 const (
-	haste           = 3
+	haste           = 2
 	timeout         = redis.DefaultTimeout / haste
 	maxAttempts     = redis.DefaultMaxAttempts
 	breakerFailures = redis.DefaultBreakerFailures
@@ -37,12 +37,13 @@ const (
 const (
 	// patience is for one operation that fails: its attempts, what lies between them,
 	// and a machine that is busy with other tests.
-	patience = maxAttempts*timeout + time.Second
-	// fast is for a call while the breaker is open: nothing is waited for.
-	fast = 50 * time.Millisecond
+	patience = maxAttempts*timeout + 5*time.Second
+	// fast is for a call while the breaker is open: nothing is waited for, or it would
+	// take the timeout at least.
+	fast = timeout / 2
 	// notice bounds how long readiness takes to follow Redis: a check a second, the
-	// longest check, and time for a busy machine.
-	notice = 8 * time.Second
+	// longest check, and much time for a busy machine.
+	notice = time.Minute
 )
 
 // setup is what a service is made of. Tests change it before it starts.
@@ -81,7 +82,8 @@ func startService(t testing.TB, url, prefix string, changes ...func(*setup)) *se
 	su.redis.Timeout, su.redis.MaxAttempts = timeout, maxAttempts
 	su.redis.BreakerFailures, su.redis.BreakerPause = breakerFailures, breakerPause
 	su.options.RequestTimeout = requestTimeout
-	su.options.AnswerLimit, su.options.AnswerBytes = 1000, 1<<20
+	// A storm on a busy machine takes longer than answers are remembered by default.
+	su.options.AnswerLimit, su.options.AnswerBytes, su.options.AnswerRetention = 1000, 1<<20, 30*time.Minute
 	su.options.CacheBytes = 32 << 20
 	// It goes by how long the goroutines of a process wait for a processor, and all
 	// tests, their services and callers are one process.
@@ -242,6 +244,17 @@ func sum(family *dto.MetricFamily) float64 {
 		total += m.GetCounter().GetValue() + m.GetGauge().GetValue()
 	}
 	return total
+}
+
+// awaitLogged waits until a line has that text.
+func (s *service) awaitLogged(t testing.TB, text string) {
+	t.Helper()
+	eventually(t, notice, "a line of the log", func() error {
+		if !s.logged(text) {
+			return fmt.Errorf("none has %q: %v", text, s.logs.All())
+		}
+		return nil
+	})
 }
 
 // logged reports whether a line has that text, in its message or its fields.
