@@ -94,34 +94,30 @@ func TestWhatInstancesDecidedApartIsMergedUnderLoad(t *testing.T) {
 // recommendation, at the instant of the swap.
 func TestADecisionMadeAgainWithoutTheStoreIsRecordedOnce(t *testing.T) {
 	t.Parallel()
-	const timeout = 6 * time.Second // for there are calls to make within it
+	const attempts = 10
+	for attempt := 1; !decidedAgain(t); attempt++ {
+		if attempt == attempts {
+			t.Fatal("no swap happened before the breaker opened")
+		}
+		t.Log("the machine was too slow for a swap before the breaker opened: once more")
+	}
+}
+
+// decidedAgain brings that about, and reports whether it came about.
+func decidedAgain(t *testing.T) bool {
+	const timeout = time.Second // for there are calls to make within it
 	r := sharedRig(t)
 	s := r.start(t, holdDown, func(su *setup) {
-		su.redis.Timeout, su.options.RequestTimeout = timeout, 2*time.Minute
+		su.redis.Timeout, su.options.RequestTimeout = timeout, time.Minute
 		su.redis.BreakerFailures, su.redis.BreakerPause = 1, 2*timeout
 	})
 	b := newBook()
-	// Calls and checks of readiness must find connections that are open, for none can be
-	// opened later; and Redis must know the scripts.
-	const connections = 8
-	r.proxy.add(t, "latency", "downstream", attributes{"latency": 50})
-	eventually(t, notice, "connections are open", func() error {
-		var calls sync.WaitGroup
-		for i := range 2 * connections {
-			calls.Go(func() {
-				if err := s.recommend(t.Context(), b, b.request(target(fmt.Sprint("other-", i)))); err != nil {
-					t.Error(err)
-				}
-			})
+	for range 2 { // opens connections, and has Redis learn the scripts
+		s.awaitReady(t)
+		if errors.Join(s.stream(t.Context(), b, b.requests(probe, target("one"), target("two"), target("three")))...) != nil {
+			return false
 		}
-		calls.Wait()
-		must(t, s.recommend(t.Context(), b, b.request(probe)))
-		if idle := s.store.Stats().Idle; idle < connections {
-			return fmt.Errorf("%d of them", idle)
-		}
-		return nil
-	})
-	r.proxy.clear(t)
+	}
 	r.proxy.add(t, "timeout", "downstream", attributes{"timeout": 0})
 	var calls sync.WaitGroup
 	before, start := s.store.Stats(), time.Now()
@@ -137,12 +133,14 @@ func TestADecisionMadeAgainWithoutTheStoreIsRecordedOnce(t *testing.T) {
 	first, between := b.request(probe), b.request(probe)
 	var err error
 	calls.Go(func() { err = s.recommend(context.WithoutCancel(t.Context()), b, first) })
-	eventually(t, notice, "the swap happens", func() error {
-		if r.history(t, probe).AnswerFor(first.request.GetRequestId()) == nil {
+	happened := func() bool { return r.history(t, probe).AnswerFor(first.request.GetRequestId()) != nil }
+	eventually(t, notice, "the breaker opens", func() error {
+		if s.store.Stats().BreakersOpen == 0 && !happened() {
 			return errors.New("not yet")
 		}
 		return nil
 	})
+	swapped := happened()
 	eventually(t, notice, "the breaker opens", func() error {
 		if s.store.Stats().BreakersOpen == 0 {
 			return errors.New("not yet")
@@ -155,6 +153,7 @@ func TestADecisionMadeAgainWithoutTheStoreIsRecordedOnce(t *testing.T) {
 	r.proxy.clear(t)
 	s.awaitWritten(t)
 	b.check(t, r)
+	return swapped
 }
 
 // A swap happened and its reply was lost; the caller was answered without the store,
