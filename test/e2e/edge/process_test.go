@@ -24,8 +24,8 @@ import (
 
 const (
 	// readyTimeout and stopTimeout bound a start and a stop on a busy machine.
-	readyTimeout = 30 * time.Second
-	stopTimeout  = 40 * time.Second
+	readyTimeout = 90 * time.Second
+	stopTimeout  = 90 * time.Second
 	pollInterval = 5 * time.Millisecond
 	// shownLog is how much of a log is shown of a test that failed, bytes.
 	shownLog = 4 << 10
@@ -235,7 +235,7 @@ func (p *process) restart() {
 }
 
 func (p *process) awaitReady() error {
-	client := &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	for deadline := time.Now().Add(readyTimeout); ; {
 		if response, err := client.Get("http://" + p.admin + "/readyz"); err == nil {
 			_ = response.Body.Close()

@@ -24,11 +24,11 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// Bounds of how long changes of files take, as the documents state them: a look every 5
-// or 10 s, and some time for a busy machine.
+// Bounds of how long changes of files take: a look every 5 or 10 s, as the documents state,
+// and much time for a busy machine, for how often is looked is tested where that is done.
 const (
-	revokedWithin      = 10 * time.Second
-	certificatesWithin = 15 * time.Second
+	revokedWithin      = 45 * time.Second
+	certificatesWithin = 60 * time.Second
 )
 
 // newToken has the program make a token, and returns it with its entry for the file.
@@ -341,15 +341,18 @@ func TestClientCertificatesEnd(t *testing.T) {
 	revoked, stays := clients.issueNow(agents+"red"), clients.issueNow(agents+"red")
 	open := newCaller(t, p, config(revoked), "")
 	open.expect(codes.OK, targetIn("red"), "before")
-	short := clients.issue(agents+"red", time.Now().Add(-time.Hour), time.Now().Add(6*time.Second))
+	short := clients.issue(agents+"red", time.Now().Add(-time.Hour), time.Now().Add(20*time.Second))
 	expires := newCaller(t, p, config(short), "")
 	expires.expect(codes.OK, targetIn("red"), "before")
 
 	crl.write("ca.crl", clients.revoke(revoked))
 	took := eventually(t, certificatesWithin, "the revocation", func() error {
+		// It may come into force between the two.
 		c := newCaller(t, p, config(revoked), "")
-		if got := c.both(targetIn("red")); got != codes.Unavailable {
-			return fmt.Errorf("got %v", got)
+		for _, err := range []error{c.recommend(requestFor(targetIn("red"))), c.recommendREST(requestFor(targetIn("red")))} {
+			if status.Code(err) != codes.Unavailable {
+				return fmt.Errorf("got %v", err)
+			}
 		}
 		return nil
 	})
@@ -357,7 +360,7 @@ func TestClientCertificatesEnd(t *testing.T) {
 	newCaller(t, p, config(stays), "").expect(codes.OK, targetIn("red"), "one that is not revoked")
 	open.expect(codes.Unauthenticated, targetIn("red"), "a revoked certificate on a connection that is open")
 
-	eventually(t, 15*time.Second, "the expiry", func() error {
+	eventually(t, certificatesWithin, "the expiry", func() error {
 		err := expires.recommend(requestFor(targetIn("red")))
 		if status.Code(err) != codes.Unauthenticated || cause(err) != "expired" {
 			return fmt.Errorf("got %v", err)
@@ -374,7 +377,7 @@ func TestTokensOfAnIssuer(t *testing.T) {
 	t.Parallel()
 	f, ca := newFolder(t), newAuthority(t, "issuers")
 	first, second, stranger := newSigningKey(t, "first"), newSigningKey(t, "second"), newSigningKey(t, "first")
-	i := newIssuer(t, ca, first)
+	i, began := newIssuer(t, ca, first), time.Now()
 	p := start(t, "--auth-oidc-file="+f.write("oidc.yaml", i.file(f.write("issuer-ca.crt", ca.pem()))),
 		"--policy-file="+f.write("policy.yaml", []byte("grants:\n  - {identities: [\"oidc:corp:alice\"], clusters: [red], verbs: [recommend]}\n")))
 	c := newCaller(t, p, nil, "")
@@ -384,6 +387,7 @@ func TestTokensOfAnIssuer(t *testing.T) {
 	c.with(i.token(first, "bob")).expect(codes.PermissionDenied, targetIn("red"), "who is granted nothing")
 
 	now := time.Now()
+	const refetchedAfter = 10 * time.Second // at the earliest, says the package that does it
 	public, err := x509.MarshalPKIXPublicKey(first.private.Public())
 	must(t, err)
 	claims := jwt.Claims{Issuer: i.server.URL, Subject: "alice", Audience: jwt.Audience{"setpoint"}, Expiry: jwt.NewNumericDate(now.Add(time.Hour))}
@@ -406,8 +410,8 @@ func TestTokensOfAnIssuer(t *testing.T) {
 			t.Errorf("%s: the cause is %q, want %q", tt.name, got, tt.cause)
 		}
 	}
-	if n := i.fetches(); n > 3 {
-		t.Errorf("keys were asked for %d times: tokens that are wrong must not cause that", n)
+	if n, took := i.fetches(), time.Since(began); n > 3+int(took/refetchedAfter) {
+		t.Errorf("keys were asked for %d times in %v: tokens that are wrong must not cause that", n, took)
 	}
 
 	i.publish(first, second)
@@ -440,7 +444,7 @@ func TestAnIssuerThatIsAway(t *testing.T) {
 	c.expect(codes.OK, targetIn("red"), "a static token")
 	c.with(i.token(key, "alice")).expect(codes.Unavailable, targetIn("red"), "a JWT")
 	i.setAway(false)
-	eventually(t, 35*time.Second, "the issuer back", func() error { return c.with(i.token(key, "alice")).recommend(requestFor(targetIn("red"))) })
+	eventually(t, 2*certificatesWithin, "the issuer back", func() error { return c.with(i.token(key, "alice")).recommend(requestFor(targetIn("red"))) })
 }
 
 // No header makes a caller somebody else.
