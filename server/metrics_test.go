@@ -326,7 +326,10 @@ func TestCallsAreCountedByMethodAndCode(t *testing.T) {
 		}
 	}
 	got.expect(t, reading{
-		"requests_total{code=OK,method=" + recommendMethod + "}":                   2,
+		"requests_total{code=OK,method=" + recommendMethod + "}": 2,
+		// Those that are wrong, and bodies that name their target, too.
+		"requests_slow_path_total{reason=unusual,stage=decode}":                    2,
+		"requests_slow_path_total{reason=unusual,stage=rest}":                      2,
 		"requests_total{code=InvalidArgument,method=" + recommendMethod + "}":      1,
 		"requests_total{code=NotFound,method=setpoint.v1.TargetService/GetTarget}": 1,
 		"requests_total{code=OK,method=" + batchMethod + "}":                       1,
