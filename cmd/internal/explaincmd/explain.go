@@ -110,7 +110,7 @@ policies may hold back more than shown.`,
 	flags.BoolVar(&c.allPods, "all-pods", false, "list all pods, not only the unusual ones")
 	flags.VarP(c.output, "output", "o", "form of the explanation: text, json or yaml")
 	c.live.bind(flags)
-	c.options.bind(flags)
+	c.options.Bind(flags)
 	return cmd
 }
 

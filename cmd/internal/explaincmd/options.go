@@ -32,7 +32,8 @@ type Options struct {
 	flags       *pflag.FlagSet
 }
 
-func (o *Options) bind(flags *pflag.FlagSet) {
+// Bind adds the flags.
+func (o *Options) Bind(flags *pflag.FlagSet) {
 	s := server.DefaultOptions().Recommend
 	o.flags = flags
 	flags.StringVar(&o.Profile, "profile", recommender.V136.Name(), "controller `version` to decide as: "+strings.Join(recommender.ProfileNames(), ", "))

@@ -1,0 +1,231 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+	_ "time/tzdata" // scenarios name time zones, and images of one program have none
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/explaincmd"
+	"github.com/setpoint-dev/setpoint/cmd/setpoint/simulate"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/simulation"
+)
+
+// The forms of setpoint simulate besides a table and JSON.
+const (
+	asCSV  = "csv"
+	asSVG  = "svg"
+	asHTML = "html"
+)
+
+// maxSpecs bounds the specs that are compared: each is a panel of the picture.
+const maxSpecs = 10
+
+// simulateCommand holds the flags of setpoint simulate.
+type simulateCommand struct {
+	file    string
+	compare bool
+	seed    uint64
+	options explaincmd.Options
+	output  *cli.OutputFlag
+	bar     *progressbar.ProgressBar
+}
+
+func newSimulate() *cobra.Command {
+	c := &simulateCommand{output: cli.NewOutputFlag(asTable, cli.AsJSON, asCSV, asSVG, asHTML)}
+	cmd := &cobra.Command{
+		Use:   "simulate -f SCENARIO SPEC...",
+		Short: "Run autoscalers in virtual time against a simulated workload",
+		Long: `Run HorizontalPodAutoscalers in virtual time: a scenario says what load comes, how
+pods start and serve it and what that uses; every decision is the production engine's.
+The same files and seed give the same result on every machine.
+
+SPEC is a manifest with one HorizontalPodAutoscaler. With --compare several run side
+by side under the same load, seed and events.
+
+Exits with 2 if a file is invalid, and with 1 if a simulation is too large.`,
+		Example: "  setpoint simulate -f scenario.yaml hpa.yaml\n  setpoint simulate -f scenario.yaml --compare hpa.yaml faster.yaml\n  setpoint simulate -f scenario.yaml -o html hpa.yaml > simulation.html",
+		Args:    cobra.MinimumNArgs(1),
+		RunE:    c.run,
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&c.file, "file", "f", "", "`file` of the scenario, - for standard input (required)")
+	flags.BoolVar(&c.compare, "compare", false, "run several specs side by side")
+	flags.Uint64Var(&c.seed, "seed", 0, "`number` that replaces the scenario's seed")
+	flags.VarP(c.output, "output", "o", "form of the output: table, json (lines), csv, svg or html")
+	c.options.Bind(flags)
+	return cmd
+}
+
+func (c *simulateCommand) run(cmd *cobra.Command, specs []string) error {
+	switch {
+	case c.file == "":
+		return cli.BadInput(errors.New("--file is required; see setpoint simulate --help"))
+	case len(specs) > 1 && !c.compare:
+		return cli.BadInput(fmt.Errorf("%d specs are given: --compare runs them side by side", len(specs)))
+	case len(specs) < 2 && c.compare:
+		return cli.BadInput(errors.New("--compare needs at least two specs"))
+	case len(specs) > maxSpecs:
+		return cli.BadInput(fmt.Errorf("%d specs are given, at most %d can be compared", len(specs), maxSpecs))
+	}
+	scenario, err := c.readScenario(cmd)
+	if err != nil {
+		return err
+	}
+	var autoscalers []*simulation.Autoscaler
+	var problems []error
+	for _, name := range specs {
+		a, err := c.readAutoscaler(cmd, name)
+		if err == nil {
+			if err = cli.BadInput(simulation.Check(scenario, a)); err != nil {
+				err = cli.BadInput(fmt.Errorf("%s with %s: %w", c.file, name, err))
+			}
+		}
+		autoscalers, problems = append(autoscalers, a), append(problems, err)
+	}
+	if err := errors.Join(problems...); err != nil {
+		return err
+	}
+	defer c.clearBar()
+	return c.simulate(cmd, scenario, specs, autoscalers)
+}
+
+// readScenario reads the scenario, and the files that it names from beside it.
+func (c *simulateCommand) readScenario(cmd *cobra.Command) (*simulation.Scenario, error) {
+	data, err := readWithin(cmd, c.file, simulate.MaxScenarioBytes)
+	if err != nil {
+		return nil, err
+	}
+	var seed *uint64
+	if cmd.Flags().Changed("seed") {
+		seed = &c.seed
+	}
+	scenario, err := simulate.Read(c.file, data, seed, func(name string) ([]byte, error) {
+		if c.file != "-" && !filepath.IsAbs(name) {
+			name = filepath.Join(filepath.Dir(c.file), name)
+		}
+		return readWithin(cmd, name, simulate.MaxLoadBytes)
+	})
+	if err != nil {
+		return nil, cli.BadInput(err)
+	}
+	if profile, ok := recommender.ProfileByName(c.options.Profile); ok && scenario.Loop.SyncPeriod == 0 {
+		scenario.Loop.SyncPeriod = profile.SyncPeriod()
+	}
+	return scenario, nil
+}
+
+// readWithin reads a file that must not be larger.
+func readWithin(cmd *cobra.Command, name string, most int64) ([]byte, error) {
+	file, err := cli.Open(cmd, name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	data, err := io.ReadAll(io.LimitReader(file, most+1))
+	switch {
+	case err != nil:
+		return nil, cli.BadInput(fmt.Errorf("%s: %w", name, err))
+	case int64(len(data)) > most:
+		return nil, cli.BadInput(fmt.Errorf("%s: larger than %d bytes", name, most))
+	}
+	return data, nil
+}
+
+func (c *simulateCommand) readAutoscaler(cmd *cobra.Command, name string) (*simulation.Autoscaler, error) {
+	file, err := cli.Open(cmd, name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	a, err := simulate.ReadAutoscaler(name, file, c.options.Message(c.options.Profile))
+	return a, cli.BadInput(err)
+}
+
+// simulate runs all autoscalers and writes what comes of them, evaluations as they come.
+func (c *simulateCommand) simulate(cmd *cobra.Command, s *simulation.Scenario, specs []string, autoscalers []*simulation.Autoscaler) error {
+	out := cmd.OutOrStdout()
+	report := &simulate.Report{Name: c.file, Scenario: s}
+	var lines *simulate.JSON
+	var table *simulate.CSV
+	var err error
+	switch c.output.Form {
+	case cli.AsJSON:
+		lines = simulate.NewJSON(out)
+	case asCSV:
+		if table, err = simulate.NewCSV(out); err != nil {
+			return err
+		}
+	}
+	c.watch(cmd, int64(len(specs))*int64(s.Duration/s.Loop.SyncPeriod))
+	for i, a := range autoscalers {
+		run := simulate.Run{Name: specs[i]}
+		if c.output.Form == asSVG || c.output.Form == asHTML {
+			run.Plot = simulate.NewPlot(s.Duration)
+		}
+		run.Result, err = simulation.Run(s, a, func(step *simulation.Step) error {
+			switch {
+			case lines != nil:
+				err = lines.Step(run.Name, step)
+			case table != nil:
+				err = table.Step(run.Name, step)
+			case run.Plot != nil:
+				run.Plot.Add(step)
+			}
+			if c.bar != nil {
+				_ = c.bar.Add(1)
+			}
+			return errors.Join(err, cmd.Context().Err())
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", run.Name, err)
+		}
+		report.Runs = append(report.Runs, run)
+		if lines != nil {
+			if err := lines.Figures(s, &run); err != nil {
+				return err
+			}
+		}
+	}
+	c.clearBar()
+	switch c.output.Form {
+	case asTable:
+		return simulate.WriteTable(out, report)
+	case asCSV:
+		return table.Close()
+	case asSVG:
+		return simulate.WriteSVG(out, report)
+	case asHTML:
+		return simulate.WriteHTML(out, report)
+	}
+	return nil
+}
+
+// watch shows how far it is, where a person sees it, once it takes more than a moment.
+func (c *simulateCommand) watch(cmd *cobra.Command, steps int64) {
+	screen, ok := cmd.ErrOrStderr().(*os.File)
+	if !ok || steps < 10_000 || !term.IsTerminal(int(screen.Fd())) {
+		return
+	}
+	c.bar = progressbar.NewOptions64(steps,
+		progressbar.OptionSetWriter(screen),
+		progressbar.OptionSetDescription("evaluations"),
+		progressbar.OptionThrottle(200*time.Millisecond),
+		progressbar.OptionClearOnFinish(),
+	)
+}
+
+func (c *simulateCommand) clearBar() {
+	if c.bar != nil {
+		_ = c.bar.Clear()
+	}
+}

@@ -1,0 +1,296 @@
+package simulate
+
+import (
+	"time"
+
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/auth/document"
+	"github.com/setpoint-dev/setpoint/simulation"
+)
+
+// Limits of files.
+const (
+	// MaxScenarioBytes bounds a scenario: as YAML it takes some fifty times as much memory.
+	MaxScenarioBytes = 1 << 20
+	// MaxLoadBytes bounds a file of recorded load.
+	MaxLoadBytes = 64 << 20
+	// MaxParts bounds the parts of a load, which are added point by point.
+	MaxParts = 50
+)
+
+// Open returns the content of a file that a scenario names, at most MaxLoadBytes.
+type Open func(name string) ([]byte, error)
+
+// DefaultStart is when a simulation starts that says nothing else: a Monday.
+var DefaultStart = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
+
+// defaultDuration is how long a load without an end of its own is simulated.
+const defaultDuration = 24 * time.Hour
+
+// reader gathers what a file says.
+type reader struct {
+	scenario simulation.Scenario
+	open     Open
+	seed     *uint64
+	zone     *time.Location
+	started  bool
+	parts    []*part
+	noise    struct {
+		variation float64
+		every     time.Duration
+	}
+	requests, limits []recommender.ResourceUsage
+}
+
+// Read reads a scenario in YAML. The seed, if it is not nil, replaces the scenario's. The error
+// tells of all problems, with their lines. Whether a scenario suits an autoscaler is
+// simulation.Check's to say.
+func Read(name string, data []byte, seed *uint64, open Open) (*simulation.Scenario, error) {
+	r := &reader{open: open, zone: time.UTC, seed: seed}
+	r.scenario.Start, r.scenario.Seed = DefaultStart, 1
+	err := document.Read(name, data, r.root)
+	if err != nil {
+		return nil, err
+	}
+	return &r.scenario, nil
+}
+
+func (r *reader) root(v document.Value) {
+	var parts, at document.Value
+	right := v.Map(
+		document.Required("load", func(v document.Value) { parts = v }),
+		document.Required("workload", r.workload),
+		document.Optional("start", func(v document.Value) {
+			if t, ok := v.Time(); ok {
+				r.scenario.Start, r.started = t, true
+			}
+		}),
+		document.Optional("timezone", r.timezone),
+		document.Optional("duration", duration(&r.scenario.Duration, simulation.MaxDuration)),
+		document.Optional("seed", func(v document.Value) {
+			if n, ok := v.Int(0, 1<<53); ok {
+				r.scenario.Seed = uint64(n)
+			}
+		}),
+		document.Optional("price", number(&r.scenario.Price, 1e6)),
+		document.Optional("noise", func(v document.Value) {
+			at = v
+			r.noise.every = time.Minute
+			v.Map(
+				document.Required("variation", number(&r.noise.variation, 1)),
+				document.Optional("every", duration(&r.noise.every, 24*time.Hour)),
+			)
+		}),
+		document.Optional("loop", r.loop),
+		document.Optional("events", r.events),
+	)
+	if !right {
+		return
+	}
+	if r.seed != nil {
+		r.scenario.Seed = *r.seed
+	}
+	r.scenario.Start = r.scenario.Start.In(r.zone)
+	parts.List(r.part)
+	r.makeLoad(parts, at)
+}
+
+func (r *reader) timezone(v document.Value) {
+	name, ok := v.Text()
+	if !ok {
+		return
+	}
+	// "Local" would depend on the machine.
+	zone, err := time.LoadLocation(name)
+	if err != nil || name == "Local" {
+		v.Refuse("must be a time zone such as Europe/Berlin")
+		return
+	}
+	r.zone = zone
+}
+
+func (r *reader) workload(v document.Value) {
+	w := &r.scenario.Workload
+	var latest, p95 time.Duration
+	named := false
+	v.Map(
+		document.Required("usage", func(v document.Value) { v.List(r.usage) }),
+		document.Optional("replicas", func(v document.Value) {
+			if n, ok := v.Int(0, simulation.MaxPods); ok {
+				replicas := int32(n)
+				w.Replicas = &replicas
+			}
+		}),
+		document.Optional("requests", amounts(&r.requests)),
+		document.Optional("limits", amounts(&r.limits)),
+		document.Optional("containers", func(v document.Value) {
+			named = true
+			v.List(r.container)
+			if len(w.Containers) > 20 {
+				v.Refuse("must be at most 20")
+			}
+		}),
+		document.Optional("capacity", load(&w.Capacity)),
+		document.Optional("startup", duration(&w.Startup.From, 24*time.Hour)),
+		document.Optional("startupMax", duration(&latest, 24*time.Hour)),
+		document.Optional("startupP95", duration(&p95, 24*time.Hour)),
+		document.Optional("warmup", duration(&w.Warmup, 24*time.Hour)),
+		document.Optional("schedulingDelay", duration(&w.SchedulingDelay, 24*time.Hour)),
+		document.Optional("slots", whole(&w.Slots, simulation.MaxPods)),
+		document.Optional("nodeDelay", duration(&w.NodeDelay, 24*time.Hour)),
+		document.Optional("drain", duration(&w.Drain, 24*time.Hour)),
+		document.Optional("grace", duration(&w.Grace, 24*time.Hour)),
+		document.Optional("imbalance", number(&w.Imbalance, 1)),
+		document.Optional("queue", func(v document.Value) {
+			v.Map(
+				document.Required("size", number(&w.Queue.Size, simulation.MaxLoad)),
+				document.Optional("timeout", duration(&w.Queue.Timeout, 24*time.Hour)),
+			)
+		}),
+		document.Optional("retries", func(v document.Value) {
+			w.Retries.Factor = 1
+			v.Map(
+				document.Required("count", whole(&w.Retries.Count, simulation.MaxRetries)),
+				document.Required("delay", duration(&w.Retries.Delay, simulation.MaxRetryDelay)),
+				document.Optional("factor", number(&w.Retries.Factor, 10)),
+			)
+		}),
+	)
+	r.startup(v, latest, p95)
+	if named && len(r.requests)+len(r.limits) > 0 {
+		v.Refuse("has containers, so that requests and limits belong to these")
+		return
+	}
+	if !named {
+		w.Containers = []simulation.Container{{Name: "app", Requests: r.requests, Limits: r.limits}}
+	}
+}
+
+func (r *reader) container(i int, v document.Value) {
+	var c simulation.Container
+	v.Map(
+		document.Required("name", func(v document.Value) { c.Name, _ = v.Text() }),
+		document.Optional("requests", amounts(&c.Requests)),
+		document.Optional("limits", amounts(&c.Limits)),
+		document.Optional("usage", func(v document.Value) {
+			if i == 0 {
+				v.Refuse("the first container's usage is that of workload.usage")
+				return
+			}
+			amounts(&c.Usage)(v)
+		}),
+	)
+	r.scenario.Workload.Containers = append(r.scenario.Workload.Containers, c)
+}
+
+func (r *reader) usage(_ int, v document.Value) {
+	var u simulation.Usage
+	v.Map(
+		document.Required("metric", func(v document.Value) { u.Metric, _ = v.Text() }),
+		document.Required("perLoad", amount(&u.PerLoad)),
+		document.Optional("idle", amount(&u.Idle)),
+		document.Optional("warmup", amount(&u.Warmup)),
+		document.Optional("follows", word(&u.Follows, []string{"served", "offered", "queueLength", "queueAge"},
+			[]simulation.Signal{simulation.Served, simulation.Offered, simulation.QueueLength, simulation.QueueAge})),
+		document.Optional("window", duration(&u.Window, time.Hour)),
+		document.Optional("delay", duration(&u.Delay, time.Hour)),
+	)
+	for _, other := range r.scenario.Workload.Usage {
+		if other.Metric == u.Metric {
+			v.Refuse("there is one for this metric already")
+		}
+	}
+	if len(r.scenario.Workload.Usage) == 100 {
+		v.Refuse("must be at most 100")
+		return
+	}
+	r.scenario.Workload.Usage = append(r.scenario.Workload.Usage, u)
+}
+
+// startup makes a distribution of what was said of start-up times.
+func (r *reader) startup(v document.Value, latest, p95 time.Duration) {
+	s := &r.scenario.Workload.Startup
+	switch {
+	case latest > 0 && p95 > 0:
+		v.Refuse("has startupMax and startupP95: the times lie evenly up to the one, or 95 %% of them are below the other")
+	case latest > 0 && latest < s.From || p95 > 0 && p95 < s.From:
+		v.Refuse("startup is above startupMax or startupP95")
+	case p95 > 0 && s.From == 0:
+		v.Refuse("startupP95 needs startup, the median")
+	case latest > 0:
+		s.Kind, s.To = simulation.UniformStartup, latest
+	case p95 > 0:
+		s.Kind, s.To = simulation.LogNormalStartup, p95
+	}
+}
+
+func (r *reader) loop(v document.Value) {
+	l := &r.scenario.Loop
+	v.Map(
+		document.Optional("syncPeriod", duration(&l.SyncPeriod, time.Hour)),
+		document.Optional("offset", duration(&l.Offset, time.Hour)),
+		document.Optional("applyDelay", duration(&l.ApplyDelay, time.Hour)),
+		document.Optional("resolution", duration(&l.Resolution, time.Hour)),
+		document.Optional("scrapeOffset", duration(&l.ScrapeOffset, time.Hour)),
+	)
+}
+
+func (r *reader) events(v document.Value) {
+	v.List(func(i int, v document.Value) {
+		if i < simulation.MaxEvents {
+			r.event(v)
+		} else if i == simulation.MaxEvents {
+			v.Refuse("there are more than %d", simulation.MaxEvents)
+		}
+	})
+}
+
+func (r *reader) event(v document.Value) {
+	var e simulation.Event
+	kinds := 0
+	kind := func(key string, k simulation.EventKind, read func(document.Value)) document.Field {
+		return document.Optional(key, func(v document.Value) {
+			kinds++
+			e.Kind = k
+			read(v)
+		})
+	}
+	long := duration(&e.For, simulation.MaxDuration)
+	right := v.Map(
+		document.Required("at", duration(&e.At, simulation.MaxDuration)),
+		document.Optional("for", long),
+		document.Optional("metric", func(v document.Value) { e.Metric, _ = v.Text() }),
+		document.Optional("by", duration(&e.By, time.Hour)),
+		kind("kill", simulation.KillPods, whole(&e.Pods, simulation.MaxPods)),
+		kind("crash", simulation.CrashPods, number(&e.Share, 1)),
+		kind("metrics", simulation.MetricsGone, word(&e.Kind, []string{"gone", "frozen", "zero", "late"},
+			[]simulation.EventKind{simulation.MetricsGone, simulation.MetricsFrozen, simulation.MetricsZero, simulation.MetricsLate})),
+		kind("writes", simulation.WritesFail, word(&e.Kind, []string{"fail"}, []simulation.EventKind{simulation.WritesFail})),
+		kind("replicas", simulation.SetReplicas, whole(&e.Replicas, simulation.MaxPods)),
+		kind("rollout", simulation.Rollout, func(v document.Value) {
+			v.Map(
+				document.Optional("surge", whole(&e.Surge, simulation.MaxPods)),
+				document.Optional("unavailable", whole(&e.Unavailable, simulation.MaxPods)),
+			)
+		}),
+	)
+	if !right {
+		return
+	}
+	lasts := e.Kind == simulation.CrashPods || e.Kind == simulation.WritesFail || isTrouble(e.Kind)
+	switch {
+	case kinds != 1:
+		v.Refuse("must have one of kill, crash, metrics, writes, replicas and rollout")
+	case lasts != (e.For > 0):
+		v.Refuse("needs \"for\" if it is crash, metrics or writes, and only then")
+	case e.Metric != "" && !isTrouble(e.Kind):
+		v.Refuse("\"metric\" belongs to metrics")
+	case (e.By > 0) != (e.Kind == simulation.MetricsLate):
+		v.Refuse("needs \"by\" if metrics are late, and only then")
+	}
+	r.scenario.Events = append(r.scenario.Events, e)
+}
+
+func isTrouble(k simulation.EventKind) bool {
+	return k == simulation.MetricsGone || k == simulation.MetricsFrozen || k == simulation.MetricsZero || k == simulation.MetricsLate
+}

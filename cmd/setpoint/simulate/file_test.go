@@ -1,0 +1,307 @@
+package simulate
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/simulation"
+)
+
+func nothing(name string) ([]byte, error) { return nil, errors.New(name + ": no such file") }
+
+func TestEverythingThatAScenarioCanSay(t *testing.T) {
+	t.Parallel()
+	got, err := Read("s.yaml", []byte(`
+start: 2026-03-28T00:00:00+01:00
+timezone: Europe/Berlin
+duration: 48h
+seed: 7
+price: 0.04
+load:
+  - constant: 5
+  - spike: {at: 1h, height: 10, for: 10m}
+    scale: 2
+workload:
+  replicas: 3
+  containers:
+    - {name: app, requests: {cpu: 500m, memory: 1Gi}, limits: {cpu: "1"}}
+    - {name: proxy, requests: {cpu: 50m, memory: 64Mi}, usage: {cpu: 10m}}
+  capacity: 80
+  startup: 20s
+  startupMax: 60s
+  warmup: 1m
+  schedulingDelay: 2s
+  slots: 10
+  nodeDelay: 90s
+  drain: 5s
+  grace: 30s
+  imbalance: 0.1
+  queue: {size: 100, timeout: 10s}
+  retries: {count: 3, delay: 1s, factor: 2}
+  usage:
+    - {metric: cpu, perLoad: 10m, idle: 20m, warmup: 300m}
+    - {metric: depth, perLoad: 1, follows: queueLength, window: 30s, delay: 5s}
+loop: {syncPeriod: 10s, offset: 1s, applyDelay: 2s, resolution: 20s, scrapeOffset: 3s}
+events:
+  - {at: 1h, kill: 3}
+  - {at: 2h, crash: 0.5, for: 10m}
+  - {at: 3h, metrics: late, by: 1m, for: 10m, metric: cpu}
+  - {at: 4h, writes: fail, for: 5m}
+  - {at: 5h, replicas: 10}
+  - {at: 6h, rollout: {surge: 2, unavailable: 1}}
+`), nil, nothing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at := got.Load.At(time.Hour); at != 25 {
+		t.Errorf("a load of %g at 1h, want 5 + 2·10", at)
+	}
+	if zone := got.Start.Location().String(); zone != "Europe/Berlin" || !got.Start.Equal(time.Date(2026, 3, 27, 23, 0, 0, 0, time.UTC)) {
+		t.Errorf("starts at %s", got.Start)
+	}
+	replicas := int32(3)
+	want := simulation.Scenario{
+		Start: got.Start, Load: got.Load, Duration: 48 * time.Hour, Seed: 7, Price: 0.04,
+		Workload: simulation.Workload{
+			Replicas: &replicas,
+			Containers: []simulation.Container{
+				{
+					Name: "app", Requests: []recommender.ResourceUsage{{Resource: "cpu", Milli: 500}, {Resource: "memory", Milli: 1 << 30 * 1000}},
+					Limits: []recommender.ResourceUsage{{Resource: "cpu", Milli: 1000}},
+				},
+				{
+					Name: "proxy", Requests: []recommender.ResourceUsage{{Resource: "cpu", Milli: 50}, {Resource: "memory", Milli: 64 << 20 * 1000}},
+					Usage: []recommender.ResourceUsage{{Resource: "cpu", Milli: 10}},
+				},
+			},
+			Capacity: 80, Startup: simulation.Startup{Kind: simulation.UniformStartup, From: 20 * time.Second, To: time.Minute},
+			Warmup: time.Minute, SchedulingDelay: 2 * time.Second, Slots: 10, NodeDelay: 90 * time.Second,
+			Drain: 5 * time.Second, Grace: 30 * time.Second, Imbalance: 0.1,
+			Queue:   simulation.Queue{Size: 100, Timeout: 10 * time.Second},
+			Retries: simulation.Retries{Count: 3, Delay: time.Second, Factor: 2},
+			Usage: []simulation.Usage{
+				{Metric: "cpu", PerLoad: 10, Idle: 20, Warmup: 300},
+				{Metric: "depth", PerLoad: 1000, Follows: simulation.QueueLength, Window: 30 * time.Second, Delay: 5 * time.Second},
+			},
+		},
+		Loop: simulation.Loop{SyncPeriod: 10 * time.Second, Offset: time.Second, ApplyDelay: 2 * time.Second, Resolution: 20 * time.Second, ScrapeOffset: 3 * time.Second},
+		Events: []simulation.Event{
+			{At: 1 * time.Hour, Kind: simulation.KillPods, Pods: 3},
+			{At: 2 * time.Hour, Kind: simulation.CrashPods, Share: 0.5, For: 10 * time.Minute},
+			{At: 3 * time.Hour, Kind: simulation.MetricsLate, By: time.Minute, For: 10 * time.Minute, Metric: "cpu"},
+			{At: 4 * time.Hour, Kind: simulation.WritesFail, For: 5 * time.Minute},
+			{At: 5 * time.Hour, Kind: simulation.SetReplicas, Replicas: 10},
+			{At: 6 * time.Hour, Kind: simulation.Rollout, Surge: 2, Unavailable: 1},
+		},
+	}
+	if !reflect.DeepEqual(*got, want) {
+		t.Errorf("got\n%+v\nwant\n%+v", *got, want)
+	}
+}
+
+// scenario is the rest of a scenario around some load.
+func scenario(load string) []byte {
+	return []byte("load:\n" + load + "\nworkload: {usage: [{metric: cpu, perLoad: 10m}]}\n")
+}
+
+func TestShapesOfLoad(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		load     string
+		at       time.Duration
+		want     float64
+		duration time.Duration
+	}{
+		{"  - constant: 0", time.Hour, 0, 24 * time.Hour},
+		{"  - points: [{at: 0s, value: 1}, {at: 2h, value: 3}]", time.Hour, 2, 2 * time.Hour},
+		{"  - step: {from: 1, to: 5, at: 1h}", time.Hour, 5, 24 * time.Hour},
+		{"  - ramp: {to: 4, for: 2h}", time.Hour, 2, 24 * time.Hour},
+		{"  - daily: {low: 2, high: 4, peak: 13:00}", time.Hour, 2, 24 * time.Hour},
+		{"  - spike: {height: 3, at: 30m, for: 1h}", time.Hour, 3, 24 * time.Hour},
+		{"  - flashCrowd: {height: 8, at: 49m, rise: 1m}", time.Hour, 4, 24 * time.Hour},
+		{"  - sawtooth: {low: 0, high: 6, period: 2h}", time.Hour, 3, 24 * time.Hour},
+		{"  - onOff: {high: 7, on: 50m, off: 20m}", time.Hour, 0, 24 * time.Hour},
+		{"  - csv: {file: load.csv}\n  - constant: 1", time.Minute, 31, 2 * time.Minute},
+		{"  - csv: {file: instants.csv}", time.Minute, 6, time.Minute},
+		{"  - prometheus: {file: range.json}", 30 * time.Second, 2 + 20, time.Minute},
+	} {
+		open := func(name string) ([]byte, error) {
+			return map[string][]byte{
+				"load.csv":     []byte("time,value\n0,10\n60,30\n120,20\n"),
+				"instants.csv": []byte("2026-05-01T00:00:00Z, 5\n2026-05-01T00:01:00Z, 6\n"),
+				"range.json": []byte(`{"status":"success","data":{"resultType":"matrix","result":[
+					{"metric":{"pod":"a"},"values":[[1767571200,"1"],[1767571230,"2"],[1767571260,"3"]]},
+					{"metric":{"pod":"b"},"values":[[1767571200,"10"],[1767571260,"30"]]}]}}`),
+			}[name], nil
+		}
+		got, err := Read("s.yaml", scenario(tt.load), nil, open)
+		if err != nil {
+			t.Errorf("%s: %v", tt.load, err)
+			continue
+		}
+		if at := got.Load.At(tt.at); at < tt.want-1e-9 || at > tt.want+1e-9 || got.Duration != tt.duration {
+			t.Errorf("%s: %g at %s, %s long, want %g and %s", tt.load, at, tt.at, got.Duration, tt.want, tt.duration)
+		}
+		if strings.Contains(tt.load, "instants") && !got.Start.Equal(time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)) {
+			t.Errorf("%s: starts at %s", tt.load, got.Start)
+		}
+	}
+}
+
+// All that is wrong is told at once, with lines and paths.
+func TestWhatIsWrongWithAScenario(t *testing.T) {
+	t.Parallel()
+	_, err := Read("s.yaml", []byte(`duration: 2
+timezone: Mars
+load:
+  - constant: -1
+  - daily: {low: 5, high: 3}
+  - step: {to: 1}
+  - spikes: {}
+  - constant: 1
+    spike: {at: 1s, height: 1, for: 1s}
+  - csv: {file: nowhere.csv}
+workload:
+  replica: 3
+  requests: {cpu: lots, gpu: 1}
+  usage:
+    - {metric: cpu, perLoad: 10m}
+    - {metric: cpu, perLoad: 10m, follows: me}
+events:
+  - {at: 1s, crash: 2}
+`), nil, nothing)
+	if err == nil {
+		t.Fatal("no error")
+	}
+	// The load is read once the rest is right.
+	for _, want := range []string{
+		`s.yaml:1: duration: must be a duration such as "30s"`,
+		"s.yaml:2: timezone: must be a time zone such as Europe/Berlin",
+		"s.yaml:12: workload: unknown key replica, did you mean replicas?",
+		`s.yaml:13: workload.requests.cpu: must be a quantity of at least 0, such as "250m" or "1Gi"`,
+		"s.yaml:13: workload.requests: unknown key gpu",
+		"s.yaml:16: workload.usage[1].follows: must be one of [served offered queueLength queueAge]",
+		"s.yaml:16: workload.usage[1]: there is one for this metric already",
+		"s.yaml:18: events[0].crash: must be a number between 0 and 1",
+		"s.yaml:4: load[0].constant: must be a number between 0 and 1e+12",
+		"s.yaml:5: load[1].daily: high is below low",
+		"s.yaml:6: load[2].step: at is missing",
+		"s.yaml:7: load[3]: unknown key spikes, did you mean spike?",
+		"s.yaml:8: load[4]: must have one of constant, points",
+		"s.yaml:10: load[5].csv: nowhere.csv: no such file",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("does not say %q:\n%v", want, err)
+		}
+	}
+}
+
+func TestEventsThatMakeNoSense(t *testing.T) {
+	t.Parallel()
+	for event, want := range map[string]string{
+		"{at: 1s}":                           "must have one of kill, crash",
+		"{at: 1s, kill: 1, crash: 0.5}":      "must have one of kill, crash",
+		"{at: 1s, crash: 0.5}":               `needs "for"`,
+		"{at: 1s, kill: 1, for: 5s}":         `needs "for"`,
+		"{at: 1s, metrics: late, for: 5s}":   `needs "by"`,
+		"{at: 1s, kill: 1, metric: cpu}":     `"metric" belongs to metrics`,
+		"{at: 1s, metrics: broken, for: 5s}": "must be one of [gone frozen zero late]",
+		"{kill: 1}":                          "at is missing",
+	} {
+		_, err := Read("s.yaml", append(scenario("  - constant: 1"), []byte("events: ["+event+"]\n")...), nil, nothing)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", event, err, want)
+		}
+	}
+}
+
+func TestRecordedLoadsThatAreNone(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, data, want string }{
+		{"csv", "", "a load needs at least one point"},
+		{"csv", "time,value\n", "a load needs at least one point"},
+		{"csv", "0,1\nyesterday,2\n", "line 2: the time must be seconds, or an instant"},
+		{"csv", "0,1\n1,much\n", "line 2: strconv.ParseFloat"},
+		{"csv", "0,1\n1,-2\n", "must be between 0 and"},
+		{"csv", "5,1\n1,2\n", "is before the point at"},
+		{"csv", "0,1,2\n", "wrong number of fields"},
+		{"csv", "0,1\n99999999,2\n", "the times span more than"},
+		{"prometheus", "<html>", "is no answer of Prometheus"},
+		{"prometheus", `{"status":"error","error":"bad query"}`, "bad query"},
+		{"prometheus", `{"status":"success","data":{"resultType":"vector","result":[]}}`, "must be a matrix"},
+		{"prometheus", `{"status":"success","data":{"resultType":"matrix","result":[]}}`, "has 0 series"},
+		{"prometheus", `{"status":"success","data":{"resultType":"matrix","result":[{"values":[[1,"NaN"]]}]}}`, "must be between 0 and"},
+	} {
+		_, err := Read("s.yaml", scenario("  - "+tt.name+": {file: f}"), nil, func(string) ([]byte, error) { return []byte(tt.data), nil })
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s %q: %v, want %q", tt.name, tt.data, err, tt.want)
+		}
+	}
+}
+
+// Lists that are too long are refused before anything is made of them.
+func TestLongListsAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"parts":  string(scenario(strings.Repeat("  - constant: 1\n", MaxParts+1))),
+		"events": string(scenario("  - constant: 1")) + "events:\n" + strings.Repeat("  - {at: 1s, kill: 1}\n", simulation.MaxEvents+1),
+		"usage":  "load: [{constant: 1}]\nworkload:\n  usage:\n" + usages(101),
+	} {
+		if _, err := Read("s.yaml", []byte(text), nil, nothing); err == nil || !strings.Contains(err.Error(), "more than") && !strings.Contains(err.Error(), "at most") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func usages(n int) string {
+	var out strings.Builder
+	for i := range n {
+		fmt.Fprintf(&out, "    - {metric: m%d, perLoad: 1}\n", i)
+	}
+	return out.String()
+}
+
+// FuzzRead reads scenarios, and simulates a little of those that are some: nothing panics,
+// takes longer than its size allows, or loses load.
+func FuzzRead(f *testing.F) {
+	for _, name := range []string{"web.yaml"} {
+		text, err := os.ReadFile("../../../examples/simulation/" + name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text, []byte("0,1\n60,5\n"))
+	}
+	f.Add(scenario("  - csv: {file: a}\n  - prometheus: {file: b}\n  - onOff: {high: 7, on: 50m, off: 20m}"), []byte(`{"status":"success","data":{"resultType":"matrix","result":[{"values":[[1,"2"]]}]}}`))
+	f.Add([]byte("load: [{constant: 30}]\nduration: 10m\nnoise: {variation: 0.2, every: 10s}\nworkload: {capacity: 10, slots: 2, nodeDelay: 30s, imbalance: 0.3, queue: {size: 50, timeout: 5s}, retries: {count: 2, delay: 1s}, usage: [{metric: cpu, perLoad: 10m}]}\nevents: [{at: 1m, crash: 0.5, for: 1m}, {at: 2m, rollout: {surge: 1}}, {at: 3m, metrics: frozen, for: 1m}, {at: 4m, kill: 2}]\n"), []byte(nil))
+	f.Fuzz(func(t *testing.T, text, file []byte) {
+		if len(text) > 1<<14 || len(file) > 1<<14 {
+			return
+		}
+		s, err := Read("s.yaml", text, nil, func(string) ([]byte, error) { return file, nil })
+		if err != nil {
+			return
+		}
+		s.Duration = min(s.Duration, 10*time.Minute)
+		utilization := int32(60)
+		a := &simulation.Autoscaler{Options: recommender.DefaultOptions(), Spec: recommender.Spec{MinReplicas: 1, MaxReplicas: 20, Metrics: []recommender.MetricSpec{{
+			Type: recommender.ResourceMetric, Resource: "cpu", Target: recommender.MetricTarget{Type: recommender.UtilizationTarget, AverageUtilization: &utilization},
+		}}}}
+		if s.Workload.Replicas != nil && *s.Workload.Replicas > 100 {
+			return
+		}
+		result, err := simulation.Run(s, a, nil)
+		if err != nil {
+			return
+		}
+		g := &result.Figures
+		if kept := g.Served + g.Lost + g.Queued + g.Returning; kept < g.Offered*(1-1e-6)-1e-6 || kept > g.Offered*(1+1e-6)+1e-6 {
+			t.Errorf("offered %g, of which %g are served, %g lost, %g queued, %g about to come back", g.Offered, g.Served, g.Lost, g.Queued, g.Returning)
+		}
+	})
+}

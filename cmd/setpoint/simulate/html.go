@@ -1,0 +1,70 @@
+package simulate
+
+import (
+	"fmt"
+	"html"
+	"io"
+	"strings"
+)
+
+// maxListed bounds the changes that a page lists of each autoscaler.
+const maxListed = 500
+
+// pageStyle is that of the page around the picture.
+const pageStyle = `:root{color-scheme:light dark}body{font:15px/1.5 system-ui,sans-serif;max-width:64rem;margin:2rem auto;padding:0 1rem}` +
+	`h1{font-size:1.4rem}svg{width:100%;height:auto}table{border-collapse:collapse;margin:1rem 0}` +
+	`th,td{text-align:left;padding:.2rem 1.2rem .2rem 0;border-bottom:1px solid #8884;vertical-align:top}` +
+	`th[scope=row]{font-weight:400}td{font-variant-numeric:tabular-nums}pre{overflow:auto}.wide{overflow-x:auto}`
+
+// WriteHTML writes one page that needs nothing else: figures, pictures and changes. It runs no
+// script and loads nothing.
+func WriteHTML(w io.Writer, r *Report) error {
+	var out strings.Builder
+	escape := html.EscapeString
+	out.WriteString(`<!doctype html><html lang="en"><head><meta charset="utf-8">` +
+		`<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">` +
+		`<meta name="viewport" content="width=device-width,initial-scale=1">`)
+	fmt.Fprintf(&out, "<title>%s – simulation</title><style>%s</style></head><body>\n", escape(r.Name), pageStyle)
+	fmt.Fprintf(&out, "<h1>%s</h1>\n<p>%s from %s, %d evaluations, seed %d. Every decision is the production engine's.</p>\n",
+		escape(r.Name), span(r.Scenario.Duration), escape(r.Scenario.Start.Format("2006-01-02 15:04 MST")), r.steps(), r.Scenario.Seed)
+	out.WriteString(picture(r))
+	out.WriteString("\n<div class=\"wide\"><table><thead><tr><th></th>")
+	for _, run := range r.Runs {
+		fmt.Fprintf(&out, `<th scope="col">%s</th>`, escape(run.Name))
+	}
+	out.WriteString("</tr></thead><tbody>\n")
+	for _, row := range figureRows(r) {
+		fmt.Fprintf(&out, `<tr><th scope="row">%s</th>`, escape(strings.TrimSpace(row.name)))
+		for _, run := range r.Runs {
+			fmt.Fprintf(&out, "<td>%s</td>", escape(row.value(&run.Result.Figures)))
+		}
+		out.WriteString("</tr>\n")
+	}
+	out.WriteString("</tbody></table></div>\n")
+	for _, run := range r.Runs {
+		listActions(&out, r, &run)
+	}
+	out.WriteString("</body></html>\n")
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+func listActions(out *strings.Builder, r *Report, run *Run) {
+	escape := html.EscapeString
+	actions := run.Result.Actions
+	fmt.Fprintf(out, "<details><summary>%s: %d changes</summary><div class=\"wide\"><table><thead><tr>"+
+		`<th scope="col">time</th><th scope="col">load</th><th scope="col">replicas</th><th scope="col">decided by</th><th scope="col">reason</th>`+
+		"</tr></thead><tbody>\n", escape(run.Name), len(actions))
+	for i, a := range actions {
+		if i == maxListed {
+			break
+		}
+		fmt.Fprintf(out, "<tr><td>%s</td><td>%s</td><td>%d → %d</td><td>%s</td><td>%s</td></tr>\n",
+			instantOf(r.Scenario, a.At), number3(a.Load), a.From, a.To, escape(string(a.Cause)), escape(a.Reason))
+	}
+	out.WriteString("</tbody></table></div>")
+	if more := len(actions) - maxListed; more > 0 {
+		fmt.Fprintf(out, "<p>and %d more</p>", more)
+	}
+	out.WriteString("</details>\n")
+}

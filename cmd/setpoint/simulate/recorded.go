@@ -1,0 +1,172 @@
+package simulate
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/simulation"
+)
+
+// recorded is a load that was measured.
+type recorded struct {
+	trace *simulation.Trace
+	// begin is the instant of the first point, zero: times are not instants.
+	begin time.Time
+}
+
+// maxSeries bounds the series of a Prometheus answer: they are added point by point.
+const maxSeries = 50
+
+// readCSV reads lines of time and value; the first one may be a heading. Times are RFC 3339, or
+// seconds: since the Unix epoch if the first is beyond a year's, else since the start.
+func readCSV(data []byte) (recorded, error) {
+	lines := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))))
+	lines.FieldsPerRecord, lines.TrimLeadingSpace, lines.ReuseRecord = 2, true, true
+	var s series
+	for n := 1; ; n++ {
+		fields, err := lines.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return recorded{}, err
+		}
+		line, _ := lines.FieldPos(0)
+		seconds, err := instant(fields[0])
+		value, badValue := strconv.ParseFloat(strings.TrimSpace(fields[1]), 64)
+		if n == 1 && err != nil && badValue != nil {
+			continue // the heading
+		}
+		if err == nil {
+			err = badValue
+		}
+		if err == nil {
+			err = s.add(seconds, value)
+		}
+		if err != nil {
+			return recorded{}, fmt.Errorf("line %d: %w", line, err)
+		}
+	}
+	return s.recorded()
+}
+
+// instant reads a time in seconds, since the epoch if it is one of RFC 3339.
+func instant(text string) (float64, error) {
+	text = strings.TrimSpace(text)
+	if seconds, err := strconv.ParseFloat(text, 64); err == nil {
+		return seconds, nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return 0, errors.New("the time must be seconds, or an instant such as 2026-01-31T03:00:00Z")
+	}
+	return float64(t.UnixNano()) / 1e9, nil
+}
+
+// series is one series in the making: seconds and values.
+type series struct {
+	points []simulation.Point
+	first  float64
+}
+
+// epochal is above what seconds since a start are: those of a year.
+const epochal = 366 * 24 * 3600
+
+func (s *series) add(seconds, value float64) error {
+	switch {
+	case math.IsNaN(seconds) || math.Abs(seconds) > 1e10 || seconds < 0:
+		return fmt.Errorf("the time %g is none", seconds)
+	case len(s.points) >= simulation.MaxPoints:
+		return fmt.Errorf("there are more than %d points", simulation.MaxPoints)
+	case len(s.points) == 0:
+		s.first = seconds
+	case seconds-s.first > epochal:
+		return fmt.Errorf("the times span more than %s", simulation.MaxDuration)
+	}
+	offset := seconds
+	if s.first > epochal {
+		offset -= s.first
+	}
+	s.points = append(s.points, simulation.Point{At: time.Duration(math.Round(offset*1000)) * time.Millisecond, Value: value})
+	return nil
+}
+
+func (s *series) recorded() (out recorded, err error) {
+	if out.trace, err = simulation.NewTrace(s.points); err == nil && s.first > epochal {
+		out.begin = time.UnixMilli(int64(math.Round(s.first * 1000))).UTC()
+	}
+	return out, err
+}
+
+// prometheusAnswer is what /api/v1/query_range answers.
+type prometheusAnswer struct {
+	Status string `json:"status"`
+	Error  string `json:"error"`
+	Data   struct {
+		ResultType string `json:"resultType"`
+		Result     []struct {
+			Values [][2]json.RawMessage `json:"values"`
+		} `json:"result"`
+	} `json:"data"`
+}
+
+// readPrometheus reads the answer to a range query. Several series are added up.
+func readPrometheus(data []byte) (recorded, error) {
+	var answer prometheusAnswer
+	if err := json.Unmarshal(data, &answer); err != nil {
+		return recorded{}, fmt.Errorf("is no answer of Prometheus: %w", err)
+	}
+	switch result := answer.Data.Result; {
+	case answer.Status != "success":
+		return recorded{}, fmt.Errorf("Prometheus answered %q: %s", answer.Status, answer.Error)
+	case answer.Data.ResultType != "matrix":
+		return recorded{}, fmt.Errorf("the result is a %q, must be a matrix: ask /api/v1/query_range", answer.Data.ResultType)
+	case len(result) == 0 || len(result) > maxSeries:
+		return recorded{}, fmt.Errorf("has %d series, must have 1 to %d", len(result), maxSeries)
+	}
+	var traces []*simulation.Trace
+	var begin time.Time
+	for i, result := range answer.Data.Result {
+		got, err := prometheusSeries(result.Values)
+		if err != nil {
+			return recorded{}, fmt.Errorf("series %d: %w", i+1, err)
+		}
+		if i == 0 {
+			begin = got.begin
+		}
+		trace, err := shifted(got.trace, got.begin.Sub(begin))
+		if err != nil {
+			return recorded{}, err
+		}
+		traces = append(traces, trace)
+	}
+	sum, err := simulation.Sum(traces...)
+	return recorded{sum, begin}, err
+}
+
+func prometheusSeries(values [][2]json.RawMessage) (recorded, error) {
+	var s series
+	for _, value := range values {
+		var seconds float64
+		var text string
+		if err := errors.Join(json.Unmarshal(value[0], &seconds), json.Unmarshal(value[1], &text)); err != nil {
+			return recorded{}, err
+		}
+		number, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return recorded{}, err
+		}
+		if err := s.add(seconds, number); err != nil {
+			return recorded{}, err
+		}
+	}
+	return s.recorded()
+}

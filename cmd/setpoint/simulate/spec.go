@@ -1,0 +1,46 @@
+package simulate
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/validation"
+	"github.com/setpoint-dev/setpoint/simulation"
+)
+
+// ReadAutoscaler reads the one autoscaler of a manifest as the service reads a request about
+// it: with the API's rules and defaults, and the options given.
+func ReadAutoscaler(name string, r io.Reader, options *setpointv1.RecommendOptions) (*simulation.Autoscaler, error) {
+	autoscalers, err := manifest.ReadAutoscalers(name, r)
+	if err != nil {
+		return nil, err
+	}
+	if len(autoscalers) != 1 {
+		return nil, fmt.Errorf("%s: holds %d HorizontalPodAutoscalers, not one", name, len(autoscalers))
+	}
+	kubernetes.Defaults(autoscalers[0])
+	snapshot := kubernetes.Snapshot{Autoscaler: autoscalers[0], Scale: &autoscalingv1.Scale{}}
+	req, err := snapshot.Request("simulation")
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	req.Options = options
+	in, violations := conversion.Input(req, recommender.DefaultOptions())
+	violations = append(violations, validation.Spec(req.GetSpec(), validation.SpecOptions{ScaleToZero: in.Options.ScaleToZero})...)
+	if len(violations) > 0 {
+		var text []string
+		for _, v := range validation.Distinct(violations) {
+			text = append(text, name+": "+v.String())
+		}
+		return nil, fmt.Errorf("%s", strings.Join(text, "\n"))
+	}
+	return &simulation.Autoscaler{Namespace: in.Namespace, Spec: in.Spec, Options: in.Options}, nil
+}

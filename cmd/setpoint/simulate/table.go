@@ -1,0 +1,232 @@
+package simulate
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/simulation"
+)
+
+// MaxActions bounds the changes that a table lists of each autoscaler.
+const MaxActions = 20
+
+// WriteTable writes the figures of all runs side by side, and the changes of each.
+func WriteTable(w io.Writer, r *Report) error {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s: %s from %s, %d evaluations, seed %d\n\n", r.Name, span(r.Scenario.Duration),
+		r.Scenario.Start.Format("2006-01-02 15:04 MST"), r.steps(), r.Scenario.Seed)
+	table := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)
+	row := func(head string, cell func(Run) string) {
+		fmt.Fprint(table, head)
+		for _, run := range r.Runs {
+			fmt.Fprint(table, "\t"+cell(run))
+		}
+		fmt.Fprintln(table)
+	}
+	row("", func(run Run) string { return run.Name })
+	for _, f := range figureRows(r) {
+		row(f.name, func(run Run) string { return f.value(&run.Result.Figures) })
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, run := range r.Runs {
+		text.WriteByte('\n')
+		writeActions(&text, r.Scenario, &run)
+	}
+	_, err := io.WriteString(w, trimmed(text.String()))
+	return err
+}
+
+// trimmed is a text without blanks at the ends of lines.
+func trimmed(text string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// figureRow is a figure and its value in words.
+type figureRow struct {
+	name  string
+	value func(*simulation.Figures) string
+}
+
+// figureRows are the figures that say something of the report.
+func figureRows(r *Report) []figureRow {
+	whole := r.Scenario.Duration
+	rows := []figureRow{
+		{"short of capacity", func(f *simulation.Figures) string { return share(f.ShortTime, whole) }},
+		{"load", func(f *simulation.Figures) string { return number3(f.Offered) }},
+		{"  lost", func(f *simulation.Figures) string { return portion(f.Lost, f.Offered) }},
+		{"  late", func(f *simulation.Figures) string { return portion(f.Late, f.Offered) }},
+		{"  waiting at the end", func(f *simulation.Figures) string { return portion(f.Queued+f.Returning, f.Offered) }},
+		{"over target", func(f *simulation.Figures) string { return share(f.OverTarget, whole) }},
+		{"replicas", func(f *simulation.Figures) string {
+			return fmt.Sprintf("%d to %d, %.1f on average", f.Least, f.Most, f.ReplicaHours/whole.Hours())
+		}},
+		{"replica-hours", func(f *simulation.Figures) string { return number3(f.ReplicaHours) }},
+		{"running pod-hours", func(f *simulation.Figures) string { return number3(f.RunningHours) }},
+		{"cost", func(f *simulation.Figures) string { return number3(f.Cost) }},
+		{"efficiency", func(f *simulation.Figures) string {
+			if math.IsNaN(f.Efficiency) {
+				return "–"
+			}
+			return fmt.Sprintf("%.0f %%", f.Efficiency*100)
+		}},
+		{"changes", func(f *simulation.Figures) string {
+			return fmt.Sprintf("%d up, %d down, %d reversals", f.Ups, f.Downs, f.Reversals)
+		}},
+		{"  writes that failed", func(f *simulation.Figures) string { return strconv.Itoa(f.FailedWrites) }},
+		{"reaction to a rise", func(f *simulation.Figures) string {
+			if f.Rises.Count == 0 {
+				return "–"
+			}
+			text := fmt.Sprintf("median %s, 95 %% %s, worst %s", span(f.Rises.Median), span(f.Rises.P95), span(f.Rises.Worst))
+			if f.Rises.Unfinished {
+				text += " (not over)"
+			}
+			return text
+		}},
+	}
+	keep := rows[:0]
+	for _, row := range rows {
+		switch row.name {
+		case "  lost", "  late", "  waiting at the end", "  writes that failed":
+			if !anyRun(r, func(f *simulation.Figures) bool { return row.value(f) != "0" }) {
+				continue
+			}
+		case "cost":
+			if r.Scenario.Price == 0 {
+				continue
+			}
+		}
+		keep = append(keep, row)
+	}
+	for _, cause := range causes(r) {
+		keep = append(keep, figureRow{"decided by " + string(cause), func(f *simulation.Figures) string {
+			for _, c := range f.Causes {
+				if c.Cause == cause {
+					return share(c.Time, whole)
+				}
+			}
+			return "–"
+		}})
+	}
+	return keep
+}
+
+func anyRun(r *Report, is func(*simulation.Figures) bool) bool {
+	for _, run := range r.Runs {
+		if is(&run.Result.Figures) {
+			return true
+		}
+	}
+	return false
+}
+
+// causes are those of all runs, the first run's first.
+func causes(r *Report) []simulation.Cause {
+	var out []simulation.Cause
+	seen := make(map[simulation.Cause]bool)
+	for _, run := range r.Runs {
+		for _, c := range run.Result.Figures.Causes {
+			if !seen[c.Cause] {
+				seen[c.Cause] = true
+				out = append(out, c.Cause)
+			}
+		}
+	}
+	return out
+}
+
+func writeActions(w io.Writer, s *simulation.Scenario, run *Run) {
+	actions := run.Result.Actions
+	if len(actions) == 0 {
+		fmt.Fprintf(w, "%s: no change\n", run.Name)
+		return
+	}
+	fmt.Fprintf(w, "%s: %d changes\n", run.Name, len(actions))
+	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	for i, a := range actions {
+		if i == MaxActions {
+			break
+		}
+		fmt.Fprintf(table, "  %s\tload %s\t%d → %d\t%s\t%s\n", instantOf(s, a.At), number3(a.Load), a.From, a.To, a.Cause, a.Reason)
+	}
+	_ = table.Flush() // w is a strings.Builder
+	if more := len(actions) - MaxActions; more > 0 {
+		fmt.Fprintf(w, "  and %d more: -o csv has every evaluation\n", more)
+	}
+}
+
+// instantOf is an instant by the clock of the start's zone, with the day if there are several.
+func instantOf(s *simulation.Scenario, at time.Duration) string {
+	layout := "15:04:05"
+	if s.Duration > 24*time.Hour {
+		layout = "Mon 2 Jan 15:04:05"
+	}
+	return s.Start.Add(at).Format(layout)
+}
+
+// share is a time, and what part of the whole it is.
+func share(d, whole time.Duration) string {
+	if d == 0 {
+		return "0s"
+	}
+	return fmt.Sprintf("%s (%s)", span(d), percent(float64(d)/float64(whole)))
+}
+
+// portion is a volume, and what part of the whole it is.
+func portion(v, whole float64) string {
+	// What floating point leaves of nothing is nothing.
+	if v <= 1e-9*whole {
+		return "0"
+	}
+	return fmt.Sprintf("%s (%s)", number3(v), percent(v/whole))
+}
+
+func percent(f float64) string {
+	if f > 0 && f < 0.0001 {
+		return "<0.01 %"
+	}
+	return strconv.FormatFloat(f*100, 'f', 2, 64) + " %"
+}
+
+// span is a duration in a few figures: 3d4h, 1h5m, 45s.
+func span(d time.Duration) string {
+	d = d.Round(time.Second)
+	if d < time.Minute {
+		return d.String()
+	}
+	text := ""
+	for _, unit := range []struct {
+		length time.Duration
+		name   string
+	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "m"}, {time.Second, "s"}} {
+		if n := d / unit.length; n > 0 {
+			text += strconv.Itoa(int(n)) + unit.name
+			d -= n * unit.length
+		}
+	}
+	return text
+}
+
+// number3 is a number with about three figures, and no exponent below a billion.
+func number3(f float64) string {
+	switch {
+	case math.IsInf(f, 1):
+		return "unlimited"
+	case f >= 1e9:
+		return strconv.FormatFloat(f, 'g', 4, 64)
+	case f >= 100:
+		return strconv.FormatFloat(f, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(f, 'g', 3, 64)
+}

@@ -1,0 +1,100 @@
+package simulate
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/quantity"
+	"github.com/setpoint-dev/setpoint/server/auth/document"
+	"github.com/setpoint-dev/setpoint/simulation"
+)
+
+// number reads a number between 0 and most.
+func number(to *float64, most float64) func(document.Value) {
+	return func(v document.Value) {
+		text, ok := v.Raw()
+		if !ok {
+			return
+		}
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(f >= 0 && f <= most) {
+			v.Refuse("must be a number between 0 and %g", most)
+			return
+		}
+		*to = f
+	}
+}
+
+// load reads a load, in units a second.
+func load(to *float64) func(document.Value) { return number(to, simulation.MaxLoad) }
+
+// whole reads a whole number between 0 and most.
+func whole[T int | int32](to *T, most int64) func(document.Value) {
+	return func(v document.Value) {
+		if n, ok := v.Int(0, most); ok {
+			*to = T(n)
+		}
+	}
+}
+
+// duration reads a duration between 0 and most.
+func duration(to *time.Duration, most time.Duration) func(document.Value) {
+	return func(v document.Value) {
+		if d, ok := v.Duration(most); ok {
+			*to = d
+		}
+	}
+}
+
+// word reads one of some words, and sets what it stands for.
+func word[T any](to *T, words []string, values []T) func(document.Value) {
+	return func(v document.Value) {
+		text, ok := v.Text()
+		if !ok {
+			return
+		}
+		for i := range words {
+			if words[i] == text {
+				*to = values[i]
+				return
+			}
+		}
+		v.Refuse("must be one of %v", words)
+	}
+}
+
+// amount reads a quantity of at least 0, in milli-units.
+func amount(to *float64) func(document.Value) {
+	return func(v document.Value) {
+		text, ok := v.Raw()
+		if !ok {
+			return
+		}
+		milli, inRange, err := quantity.ParseMilli(text)
+		if err != nil || !inRange || milli < 0 || milli > math.MaxInt64/1000 {
+			v.Refuse(`must be a quantity of at least 0, such as "250m" or "1Gi"`)
+			return
+		}
+		*to = float64(milli)
+	}
+}
+
+// resources are those that containers can request.
+var resources = []string{"cpu", "memory"}
+
+// amounts reads quantities of resources.
+func amounts(to *[]recommender.ResourceUsage) func(document.Value) {
+	return func(v document.Value) {
+		var fields []document.Field
+		for _, name := range resources {
+			fields = append(fields, document.Optional(name, func(v document.Value) {
+				var milli float64
+				amount(&milli)(v)
+				*to = append(*to, recommender.ResourceUsage{Resource: name, Milli: int64(milli)})
+			}))
+		}
+		v.Map(fields...)
+	}
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+)
+
+const (
+	simulated   = "../../examples/simulation/web.yaml"
+	simulatedBy = "../../examples/simulation/hpa.yaml"
+	careful     = "../../examples/simulation/careful.yaml"
+)
+
+func TestSimulateWritesEachForm(t *testing.T) {
+	t.Parallel()
+	for form, want := range map[string]string{
+		"table": "\nreplica-hours ", "csv": "spec,time,offset_seconds,load,", "svg": `<svg xmlns="http://www.w3.org/2000/svg"`, "html": "<!doctype html>",
+	} {
+		got := run(t, "", "simulate", "-f", simulated, simulatedBy, "-o", form)
+		if got.Code != 0 || got.Stderr != "" || !strings.Contains(got.Stdout, want) {
+			t.Errorf("%s: exit code %d, %s, no %q in the output", form, got.Code, got.Stderr, want)
+		}
+	}
+}
+
+// Each autoscaler has 5,760 evaluations and its figures after them.
+func TestSimulateComparesSpecs(t *testing.T) {
+	t.Parallel()
+	got := run(t, "", "simulate", "-f", simulated, "--compare", simulatedBy, careful, "-o", "json")
+	lines := strings.Split(strings.TrimSpace(got.Stdout), "\n")
+	if got.Code != 0 || len(lines) != 2*5761 {
+		t.Fatalf("exit code %d, %d lines\n%s", got.Code, len(lines), got.Stderr)
+	}
+	hours := map[string]float64{}
+	for _, i := range []int{5760, 11521} {
+		var last struct {
+			Spec    string
+			Figures struct {
+				Steps        int
+				ReplicaHours float64
+			}
+		}
+		if err := json.Unmarshal([]byte(lines[i]), &last); err != nil || last.Figures.Steps != 5760 {
+			t.Fatalf("line %d: %v\n%s", i+1, err, lines[i])
+		}
+		hours[last.Spec] = last.Figures.ReplicaHours
+	}
+	if hours[careful] <= hours[simulatedBy] {
+		t.Errorf("a lower target takes no more: %v", hours)
+	}
+}
+
+func TestSimulateIsRepeatableAndDependsOnTheSeed(t *testing.T) {
+	t.Parallel()
+	of := func(args ...string) string {
+		return run(t, "", append([]string{"simulate", "-f", simulated, simulatedBy, "-o", "csv"}, args...)...).Stdout
+	}
+	first := of()
+	if first != of("--seed", "1") {
+		t.Error("two runs with the file's seed differ")
+	}
+	if first == of("--seed", "2") {
+		t.Error("another seed makes no difference")
+	}
+}
+
+func TestSimulateUsesTheProfile(t *testing.T) {
+	t.Parallel()
+	got := run(t, "", "simulate", "-f", simulated, simulatedBy, "--profile", "cooldown")
+	if got.Code != 0 || !strings.Contains(got.Stdout, "2880 evaluations") {
+		t.Errorf("exit code %d, want the 30 s that v1.6 waited\n%s%s", got.Code, got.Stdout, got.Stderr)
+	}
+}
+
+func TestSimulateRefusesBadInput(t *testing.T) {
+	t.Parallel()
+	const workload = "workload: {usage: [{metric: cpu, perLoad: 10m}]}\n"
+	for _, tt := range []struct {
+		name, stdin string
+		args        []string
+		want        string
+	}{
+		{"no scenario", "", []string{simulatedBy}, "--file is required"},
+		{"no spec", "", []string{"-f", simulated}, "requires at least 1 arg"},
+		{"two specs", "", []string{"-f", simulated, simulatedBy, careful}, "--compare runs them side by side"},
+		{"nothing to compare with", "", []string{"-f", simulated, "--compare", careful}, "--compare needs at least two specs"},
+		{"a spec that is none", "", []string{"-f", simulated, simulated}, "expected"},
+		{"a scenario that is none", "load: 5\n", []string{"-f", "-", simulatedBy}, "-:1: workload is missing"},
+		{"an empty scenario", "", []string{"-f", "-", simulatedBy}, "-: is empty"},
+		{"a file that is not there", "", []string{"-f", "nowhere.yaml", simulatedBy}, "open nowhere.yaml: no such file"},
+		{"a load that is not there", "load: [{csv: {file: nowhere.csv}}]\n" + workload, []string{"-f", "-", simulatedBy}, "load[0].csv: open nowhere.csv: no such file"},
+		{"no usage for a metric", "load: [{constant: 5}]\nworkload: {usage: [{metric: memory, perLoad: 1Mi}]}\n", []string{"-f", "-", simulatedBy}, "workload.usage: says nothing of cpu"},
+		{"too long a loop", "load: [{constant: 5}]\nduration: 8784h\nloop: {syncPeriod: 1s}\n" + workload, []string{"-f", "-", simulatedBy}, "are 31622400 evaluations, more than 2200000"},
+		{"an unknown form", "", []string{"-f", simulated, simulatedBy, "-o", "xml"}, "must be one of [table json csv svg html]"},
+		{"an unknown profile", "", []string{"-f", simulated, simulatedBy, "--profile", "v9"}, "options.profile"},
+		{"a large scenario", strings.Repeat("#", 2<<20), []string{"-f", "-", simulatedBy}, "-: larger than 1048576 bytes"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got := run(t, tt.stdin, append([]string{"simulate"}, tt.args...)...)
+			if got.Code != cli.ExitUsage || !strings.Contains(got.Stderr, tt.want) || got.Stdout != "" {
+				t.Errorf("exit code %d, stderr:\n%s\nstdout:\n%s\nwant 2 and %q", got.Code, got.Stderr, got.Stdout, tt.want)
+			}
+		})
+	}
+}
+
+// A simulation that would take too long ends with what to do about it.
+func TestSimulateEndsWhatIsTooLarge(t *testing.T) {
+	t.Parallel()
+	scenario := clitest.File(t, "s.yaml", "load: [{constant: 1}]\nworkload: {grace: 1h, usage: [{metric: cpu, perLoad: 10m}]}\nevents: [{at: 5s, replicas: 20000}, {at: 6s, replicas: 0}, {at: 7s, replicas: 20000}]\n")
+	got := run(t, "", "simulate", "-f", scenario, simulatedBy)
+	if got.Code != cli.ExitFailed || !strings.Contains(got.Stderr, "the simulation is too large: at ") || !strings.Contains(got.Stderr, "shorten it") {
+		t.Errorf("exit code %d\n%s", got.Code, got.Stderr)
+	}
+}
+
+// The page shows what the example prints.
+func TestThePageShowsWhatTheExamplePrints(t *testing.T) {
+	t.Chdir("../..")
+	page, err := os.ReadFile("docs/simulation.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := run(t, "", "simulate", "-f", "examples/simulation/web.yaml", "examples/simulation/hpa.yaml")
+	lines := strings.SplitAfter(got.Stdout, "\n")
+	if got.Code != 0 || len(lines) < 25 || !strings.Contains(string(page), strings.Join(lines[:25], "")) {
+		t.Errorf("exit code %d, or docs/simulation.md does not show:\n%s", got.Code, strings.Join(lines[:min(25, len(lines))], ""))
+	}
+	example, err := os.ReadFile("examples/simulation/web.yaml")
+	if err != nil || !strings.Contains(string(page), string(example)) {
+		t.Errorf("%v, or docs/simulation.md does not show the scenario", err)
+	}
+}
