@@ -216,7 +216,7 @@ func runAgent(t *testing.T, s *apiServer, service *direct, election *Election) (
 	libraryLog.Store(log.Named("kubernetes"))
 	a, err := New(&rest.Config{Host: s.URL, QPS: -1}, Service{Calls: service}, Options{
 		Sources: []Source{HPA},
-		Cluster: "demo", SyncPeriod: time.Second, RequestTimeout: 5 * time.Second, Log: log, Election: election,
+		Cluster: "demo", SyncPeriod: time.Second, RequestTimeout: time.Minute, Log: log, Election: election,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -57,7 +57,7 @@ func deployment(version string) *metav1.PartialObjectMetadata {
 // not known.
 func eventually(t *testing.T, versions *cluster.MetadataVersions, want string) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for {
 		got, ok := versions.ResourceVersion(deployments, "shop", "web")
 		if got == want && ok == (want != "") {
