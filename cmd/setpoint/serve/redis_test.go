@@ -12,6 +12,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -82,6 +83,18 @@ func serveOnRedis(tb testing.TB, url string, change func(*settings)) *onRedis {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = conn.Close() })
+	// Of the looks at Redis' health the first is another one: Redis is told its script.
+	waiting, enough := context.WithTimeout(tb.Context(), 2*time.Minute)
+	defer enough()
+	watch, err := healthv1.NewHealthClient(conn).Watch(waiting, &healthv1.HealthCheckRequest{})
+	for status := healthv1.HealthCheckResponse_UNKNOWN; status != healthv1.HealthCheckResponse_SERVING; {
+		if err != nil {
+			tb.Fatal(err)
+		}
+		var health *healthv1.HealthCheckResponse
+		health, err = watch.Recv()
+		status = health.GetStatus()
+	}
 	return &onRedis{setpointv1.NewRecommendationServiceClient(conn), grpcListener.Addr().String(), s.Redis.KeyPrefix}
 }
 
