@@ -74,7 +74,8 @@ guard: ## Fail if a recommendation allocates more, or takes more system calls, o
 e2e: ## Run the tests of whole processes: instances killed, Redis killed, failovers, faults
 	@scripts/redis.sh
 	@scripts/http2.sh || test -z "$${CI:-}"
-	cd test/e2e && ../../scripts/gotest.sh e2e standard-verbose './edge ./faults ./process ./redis ./service' -count=1 -race -timeout=60m -p=1
+	@scripts/prometheus.sh || test -z "$${CI:-}"
+	cd test/e2e && ../../scripts/gotest.sh e2e standard-verbose './edge ./faults ./process ./redis ./samples ./service' -count=1 -race -timeout=60m -p=1
 
 .PHONY: attack
 attack: ## Throw attacks at the service and hold what they cost it to bounds; ATTACK='-short', '-list', '-run=regexp'

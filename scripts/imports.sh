@@ -28,6 +28,9 @@ forbid "^$module/(server|recommender|store|clients|cmd)" ./api/...
 # The loop of every platform's agent knows no platform; of Kubernetes it takes the quantity
 # parser only, as the engine does.
 forbid "^k8s.io/(api|client-go|metrics|kubectl)(/|$)|^sigs.k8s.io/controller-runtime|^github.com/(docker|moby)/|^github.com/hashicorp/nomad|^$module/clients/(kubernetes|swarm|nomad)" ./clients/agent/...
+# Sources of metrics are read for any platform; of client-go they take the JSONPath, which is
+# two packages on top of the standard library.
+forbid "^k8s.io/(api|metrics|kubectl)(/|$)|^k8s.io/client-go/(discovery|dynamic|kubernetes|rest|tools|transport)(/|$)|^sigs.k8s.io/controller-runtime|^github.com/(docker|moby)/|^github.com/hashicorp/nomad|^$module/clients/" ./clients/samples/...
 # The SDK of a platform is in its own program, setpoint-PLATFORM.
 forbid "^k8s.io/client-go|^sigs.k8s.io/controller-runtime|^k8s.io/kubectl|^github.com/(docker|moby)/|^github.com/hashicorp/nomad" ./cmd/setpoint/... ./cmd/internal/... ./server/... ./recommender/... ./store/... ./clients/setpoint
 # Test kits stay in tests, and engines out of the server.

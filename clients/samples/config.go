@@ -38,8 +38,8 @@ type Source struct {
 	HTTP *HTTP `json:"http,omitempty"`
 	// Redis is a server with lists, sorted sets or streams.
 	Redis *Redis `json:"redis,omitempty"`
-	// Timeout of a query, from when it is wanted to when its answer is read, waiting for
-	// its turn included. Default: 5s.
+	// Timeout bounds a query, from when it is wanted to when its answer is read, waiting
+	// for its turn included. Default: 5s.
 	Timeout Duration `json:"timeout,omitempty"`
 	// Concurrency is how many requests may be under way at the same time. Default: 8.
 	Concurrency int `json:"concurrency,omitempty"`

@@ -21,9 +21,9 @@ const maxSecretBytes = 1 << 20
 type TLS struct {
 	// CAFile holds the certificates that are trusted, PEM. Default: the system's.
 	CAFile string `json:"caFile,omitempty"`
-	// CertFile and KeyFile are the client's own certificate, PEM. Both or neither.
+	// CertFile is the client's own certificate, PEM. Default: it shows none.
 	CertFile string `json:"certFile,omitempty"`
-	// KeyFile is the key of CertFile.
+	// KeyFile is the key of CertFile. Required with it.
 	KeyFile string `json:"keyFile,omitempty"`
 	// ServerName is what the server's certificate must be for. Default: the host of the
 	// address.

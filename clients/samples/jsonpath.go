@@ -9,6 +9,9 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
+// The paths are client-go's: kubectl's form, which people know, kept by Kubernetes, and two
+// packages on top of the standard library, of a module that go.mod has for the agent.
+
 // maxPathLength bounds a JSONPath.
 const maxPathLength = 256
 

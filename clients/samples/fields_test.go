@@ -1,0 +1,122 @@
+package samples
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite the tables of fields in docs/metric-sources.md")
+
+// documented are the types whose fields people write, and what the page calls them.
+var documented = []struct {
+	heading string
+	of      reflect.Type
+}{
+	{"A source", reflect.TypeFor[Source]()},
+	{"`prometheus` and `http`", reflect.TypeFor[Server]()},
+	{"`redis`", reflect.TypeFor[Redis]()},
+	{"`tls`", reflect.TypeFor[TLS]()},
+	{"A query", reflect.TypeFor[Query]()},
+}
+
+func TestFieldsAreDocumented(t *testing.T) {
+	const page, from, to = "../../docs/metric-sources.md", "<!-- fields -->\n", "<!-- /fields -->"
+	comments := fieldComments(t)
+	var tables strings.Builder
+	for _, d := range documented {
+		fmt.Fprintf(&tables, "\n### %s\n\n| key | meaning |\n|---|---|\n", d.heading)
+		for i := range d.of.NumField() {
+			field := d.of.Field(i)
+			comment := comments[d.of.Name()+"."+field.Name]
+			if comment == "" {
+				t.Errorf("%s.%s has no comment", d.of.Name(), field.Name)
+			}
+			fmt.Fprintf(&tables, "| `%s` | %s |\n", jsonName(field), comment)
+		}
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), from)
+	_, after, closed := strings.Cut(rest, to)
+	if !ok || !closed {
+		t.Fatalf("%s has no place for the tables", page)
+	}
+	want := before + from + tables.String() + "\n" + to + after
+	if want == string(text) {
+		return
+	}
+	if !*update {
+		t.Fatalf("%s does not have the fields as they are: run go test ./clients/samples -run Fields -update", page)
+	}
+	if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fieldComments returns the comments of fields by type and name, as people read them: the
+// names of fields are their keys.
+func fieldComments(t *testing.T) map[string]string {
+	t.Helper()
+	keys := map[string]string{}
+	for _, d := range documented {
+		for i := range d.of.NumField() {
+			keys[d.of.Field(i).Name] = jsonName(d.of.Field(i))
+		}
+	}
+	word := regexp.MustCompile(`[A-Za-z]+`)
+	spelled := func(comment string) string {
+		name, rest, _ := strings.Cut(comment, " ")
+		rest = word.ReplaceAllStringFunc(rest, func(w string) string {
+			// Words that are names of fields only.
+			if key, ok := keys[w]; ok && strings.ToLower(w[1:]) != w[1:] && strings.ToUpper(w) != w {
+				return "`" + key + "`"
+			}
+			return w
+		})
+		return strings.TrimPrefix(strings.ReplaceAll("`"+keys[name]+"` "+rest, "|", `\|`), "`"+keys[name]+"` ")
+	}
+	out := map[string]string{}
+	files := token.NewFileSet()
+	for _, name := range []string{"config.go", "server.go", "files.go", "redis.go", "query.go"} {
+		file, err := parser.ParseFile(files, name, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok {
+				return true
+			}
+			fields, ok := spec.Type.(*ast.StructType)
+			if !ok {
+				return false
+			}
+			for _, field := range fields.Fields.List {
+				for _, fieldName := range field.Names {
+					comment := strings.Join(strings.Fields(field.Doc.Text()), " ")
+					if comment != "" {
+						out[spec.Name.Name+"."+fieldName.Name] = sentence(spelled(comment))
+					}
+				}
+			}
+			return false
+		})
+	}
+	return out
+}
+
+// sentence begins with a capital: the name that the comment began with is the row's key.
+func sentence(text string) string {
+	text = strings.TrimPrefix(strings.TrimPrefix(text, "is "), "are ")
+	return strings.ToUpper(text[:1]) + text[1:]
+}

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Makes sure that prometheus 2.30 or later is there, for the tests in test/e2e/samples,
+# which start a server of their own. Installs it where apt can, and leaves the package's
+# service off; otherwise says what is missing.
+set -euo pipefail
+
+# missing prints what is not there, and nothing if all is.
+missing() {
+  local version
+  if ! command -v prometheus >/dev/null; then
+    echo 'prometheus'
+    return
+  fi
+  version=$(prometheus --version 2>&1 | sed -nE '1s/.*version ([0-9]+)\.([0-9]+).*/\1 \2/p')
+  # shellcheck disable=SC2086 # two words
+  set -- ${version:-0 0}
+  test "$1" -gt 2 || test "$1" -eq 2 -a "$2" -ge 30 || echo "prometheus 2.30 or later, there is ${version/ /.}"
+}
+
+# give_up REASON : says what is missing and what follows from that.
+give_up() {
+  printf '%s\nMissing:\n' "$1"
+  missing | sed 's/^/  /'
+  echo 'The tests of test/e2e/samples that need it are SKIPPED, or fail where CI or SETPOINT_REQUIRE_PROMETHEUS is set.'
+  exit 1
+}
+
+test -n "$(missing)" || exit 0
+if command -v prometheus >/dev/null; then
+  # To replace it could stop a server that somebody runs.
+  give_up 'The Prometheus that is installed does not do.'
+elif command -v brew >/dev/null; then
+  give_up 'There is no Prometheus: run brew install prometheus.'
+elif ! command -v apt-get >/dev/null; then
+  give_up 'There is no Prometheus, and no apt-get to install it with.'
+fi
+
+root=()
+if [ "$(id -u)" -ne 0 ]; then
+  sudo -n true 2>/dev/null || give_up 'There is no Prometheus, and no right to install it: run sudo scripts/prometheus.sh.'
+  root=(sudo -n)
+fi
+policy=/usr/sbin/policy-rc.d
+if [ ! -e $policy ]; then
+  trap '"${root[@]}" rm -f $policy' EXIT
+  printf '#!/bin/sh\nexit 101\n' | "${root[@]}" tee $policy >/dev/null
+  "${root[@]}" chmod 755 $policy
+fi
+"${root[@]}" apt-get update || give_up 'There is no Prometheus, and no list of packages to be had.'
+# Without recommended packages there is no exporter: the tests have one of their own.
+"${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends prometheus ||
+  give_up 'Prometheus could not be installed.'
+if [ -d /run/systemd/system ]; then
+  "${root[@]}" systemctl disable prometheus # or it starts when the machine does
+fi
+test -z "$(missing)" || give_up 'Prometheus was installed, and something is still missing.'
+prometheus --version 2>&1 | head -n 1

@@ -1,0 +1,3 @@
+// Package samples reads metrics from a real Prometheus, which scrapes an exporter of the
+// test. It needs prometheus on PATH, which scripts/prometheus.sh installs.
+package samples

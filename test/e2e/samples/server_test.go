@@ -1,0 +1,183 @@
+//go:build linux
+
+package samples
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/test/e2e/ports"
+)
+
+// patience is how long a test waits for what must happen. It takes seconds on an idle
+// machine.
+const patience = 2 * time.Minute
+
+// require skips the test if there is no prometheus on PATH. Where CI or
+// SETPOINT_REQUIRE_PROMETHEUS is set it fails the test instead: a check that was left out
+// must not look passed.
+func require(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("prometheus"); err == nil {
+		return
+	}
+	const missing = "NOT CHECKED: there is no prometheus on PATH; scripts/prometheus.sh installs it"
+	for _, name := range []string{"CI", "SETPOINT_REQUIRE_PROMETHEUS"} {
+		if os.Getenv(name) != "" {
+			t.Fatalf("%s (fails instead of being skipped because %s is set)", missing, name)
+		}
+	}
+	t.Skip(missing)
+}
+
+// eventually waits until f returns nil.
+func eventually(t *testing.T, what string, f func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for {
+		err := f(ctx)
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("not within %s: %s: %v", patience, what, err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// exporter tells what a test sets, and counters that grow with each scrape.
+type exporter struct {
+	*httptest.Server
+	mu      sync.Mutex
+	gauges  string // guarded by mu
+	scrapes int    // guarded by mu
+}
+
+func newExporter(t *testing.T, gauges string) *exporter {
+	e := &exporter{gauges: gauges}
+	e.Server = httptest.NewServer(e)
+	t.Cleanup(e.Close)
+	return e
+}
+
+// ServeHTTP implements http.Handler.
+func (e *exporter) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.scrapes++
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+	fmt.Fprintf(w, "%s\nrequests_total{pod=\"web-1\"} %d\nrequests_total{pod=\"web-2\"} %d\n", e.gauges, 10*e.scrapes, 20*e.scrapes)
+}
+
+// tell replaces the gauges.
+func (e *exporter) tell(gauges string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.gauges = gauges
+}
+
+// server is a Prometheus that scrapes an exporter every half second.
+type server struct {
+	t       *testing.T
+	address string
+	args    []string
+	process *exec.Cmd
+	log     *os.File
+	client  *http.Client
+	scheme  string
+}
+
+// start starts a Prometheus, which ends with the test; web is its web configuration, empty:
+// none, and client is how the test asks whether it is ready.
+func start(t *testing.T, e *exporter, web string, client *http.Client) *server {
+	t.Helper()
+	reserved, err := ports.Reserve(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(reserved.Release)
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	config := file("prometheus.yml", fmt.Sprintf(`
+global: {scrape_interval: 500ms, scrape_timeout: 500ms}
+scrape_configs:
+- job_name: exporter
+  static_configs: [{targets: [%q]}]
+`, strings.TrimPrefix(e.URL, "http://")))
+	s := &server{t: t, address: reserved.Address(0), client: client, scheme: "http"}
+	s.args = []string{
+		"--config.file=" + config, "--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address=" + s.address, "--log.level=warn",
+	}
+	if web != "" {
+		s.args = append(s.args, "--web.config.file="+file("web.yml", web))
+		s.scheme = "https"
+	}
+	if s.log, err = os.Create(filepath.Join(dir, "log")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		s.kill()
+		if text, err := os.ReadFile(s.log.Name()); t.Failed() && err == nil {
+			t.Logf("log of prometheus:\n%s", text)
+		}
+		_ = s.log.Close()
+		client.CloseIdleConnections()
+	})
+	s.run()
+	return s
+}
+
+// run starts the process and waits until it serves.
+func (s *server) run() {
+	s.t.Helper()
+	s.process = exec.Command("prometheus", s.args...)
+	s.process.Stdout, s.process.Stderr = s.log, s.log
+	if err := s.process.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	eventually(s.t, "prometheus is ready", func(ctx context.Context) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url()+"/-/ready", http.NoBody)
+		if err != nil {
+			return err
+		}
+		resp, err := s.client.Do(req)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			return fmt.Errorf("it answered %s", resp.Status)
+		}
+		return nil
+	})
+}
+
+func (s *server) url() string { return s.scheme + "://" + s.address }
+
+// kill ends the process, if it runs.
+func (s *server) kill() {
+	if s.process == nil {
+		return
+	}
+	_ = s.process.Process.Kill()
+	_ = s.process.Wait()
+	s.process = nil
+}
