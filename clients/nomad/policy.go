@@ -1,0 +1,255 @@
+package nomad
+
+import (
+	"encoding/json"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+	"sigs.k8s.io/yaml"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/clients/samples"
+)
+
+// Key is the key of a policy block that everything of Setpoint is under.
+const Key = "setpoint"
+
+// autoscalerKey is the key that makes a policy one of the Nomad Autoscaler: it acts on enabled
+// policies with checks, and refuses those without.
+const autoscalerKey = "check"
+
+// keys are those under Key.
+var keys = []string{"cpu", "memory", "metrics", "metric", "behavior", "period", "shadow"}
+
+// Bounds of the time between two rounds.
+const (
+	minPeriod = time.Second
+	maxPeriod = time.Hour
+)
+
+// Policy is what a task group wants.
+type Policy struct {
+	// Spec is that of the group, without a target.
+	Spec *setpointv1.HorizontalPodAutoscalerSpec
+	// Metrics are those of the spec that sources answer, with what is asked for them.
+	Metrics []samples.Metric
+	// Options are those of requests. Nil: none.
+	Options *setpointv1.RecommendOptions
+	// Period is the time between two rounds. 0: that of the agent.
+	Period time.Duration
+	// Shadow says that nothing is to be applied.
+	Shadow bool
+}
+
+// ParsePolicy reads the policy of a task group. Both results are nil for a group that is none
+// of Setpoint's: it has no block under Key, or its scaling block is not enabled, as that of a
+// stopped job is not. A Hold says why a group that is Setpoint's can't be scaled, with all that
+// is wrong.
+func ParsePolicy(scaling *api.ScalingPolicy) (*Policy, *agent.Hold) {
+	own, ours := scaling.Policy[Key]
+	if !ours || own == nil || scaling.Enabled != nil && !*scaling.Enabled {
+		return nil, nil
+	}
+	if _, theirs := scaling.Policy[autoscalerKey]; theirs {
+		return nil, &agent.Hold{
+			Reason:  agent.ReasonConflictingAutoscaler,
+			Message: "the policy has check blocks as well, on which the Nomad Autoscaler acts: remove those, or the block " + Key,
+		}
+	}
+	var (
+		p   problems
+		out = &Policy{Spec: &setpointv1.HorizontalPodAutoscalerSpec{}}
+	)
+	p.bounds(scaling, out.Spec)
+	p.own(document(own, &p), out)
+	p.scaleToZero(out)
+	if len(p) > 0 {
+		return nil, &agent.Hold{Reason: agent.ReasonInvalidObject, Message: strings.Join(p, "; ")}
+	}
+	return out, nil
+}
+
+// document returns the keys of the block. A text, as of a heredoc, is one in YAML or JSON.
+func document(own any, p *problems) map[string]any {
+	if text, ok := own.(string); ok {
+		own = nil
+		data, err := yaml.YAMLToJSONStrict([]byte(text))
+		if err == nil {
+			err = json.Unmarshal(data, &own)
+		}
+		if err != nil {
+			p.add(Key, "is a text that is neither YAML nor JSON: %v", err)
+			return nil
+		}
+	}
+	keys, ok := block(own)
+	if !ok {
+		p.add(Key, "must be one block with keys")
+	}
+	return keys
+}
+
+// bounds takes min and max of the scaling block: a count outside of them is refused by Nomad.
+func (p *problems) bounds(scaling *api.ScalingPolicy, spec *setpointv1.HorizontalPodAutoscalerSpec) {
+	read := func(key string, value *int64) int32 {
+		switch {
+		case value == nil:
+			p.add("scaling."+key, "is missing")
+		case *value < 0 || *value > math.MaxInt32:
+			p.add("scaling."+key, "must be between 0 and 2^31-1")
+		default:
+			return int32(*value)
+		}
+		return 0
+	}
+	spec.MinReplicas, spec.MaxReplicas = new(read("min", scaling.Min)), read("max", scaling.Max)
+}
+
+// own reads what is under Key.
+func (p *problems) own(own map[string]any, out *Policy) {
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		key, value := within(Key, name), own[name]
+		if value == nil && slices.Contains(keys, name) {
+			continue // null: as if it were not there
+		}
+		switch name {
+		case "cpu", "memory":
+			p.utilization(key, name, value, out.Spec)
+		case "behavior":
+			out.Spec.Behavior = &setpointv1.HorizontalPodAutoscalerBehavior{}
+			p.fill(key, value, out.Spec.Behavior.ProtoReflect())
+		case "metrics", "metric": // below, so that metrics stand in this order
+		case "period":
+			text, _ := value.(string)
+			period, err := time.ParseDuration(text)
+			if err != nil || period < minPeriod || period > maxPeriod {
+				p.add(key, "must be a duration between %s and %s, such as \"15s\"", minPeriod, maxPeriod)
+			}
+			out.Period = period
+		case "shadow":
+			shadow, ok := value.(bool)
+			if !ok {
+				p.add(key, "must be true or false")
+			}
+			out.Shadow = shadow
+		case "min", "max", "minReplicas", "maxReplicas":
+			p.add(key, "belongs to the scaling block: set min and max there")
+		default:
+			p.unknown(key, name, keys)
+		}
+	}
+	if value := own["metrics"]; value != nil {
+		p.metrics(within(Key, "metrics"), value, out.Spec)
+	}
+	if value := own["metric"]; value != nil {
+		p.queries(within(Key, "metric"), value, out)
+	}
+}
+
+// utilization reads the short form of the metric that is most used.
+func (p *problems) utilization(key, resource string, value any, spec *setpointv1.HorizontalPodAutoscalerSpec) {
+	percent, ok := whole(value)
+	if !ok || percent < 1 {
+		p.add(key, "must be a whole number above 0: percent of what the tasks' resources have")
+		return
+	}
+	spec.Metrics = append(spec.Metrics, &setpointv1.MetricSpec{Type: "Resource", Resource: &setpointv1.ResourceMetricSource{
+		Name: resource, Target: &setpointv1.MetricTarget{Type: "Utilization", AverageUtilization: &percent},
+	}})
+}
+
+// metrics reads metrics as autoscaling/v2 has them. Those that Nomad's statistics don't answer
+// need a source, which that has no place for.
+func (p *problems) metrics(key string, value any, spec *setpointv1.HorizontalPodAutoscalerSpec) {
+	read := &setpointv1.HorizontalPodAutoscalerSpec{}
+	p.fillField(key, value, read.ProtoReflect(), read.ProtoReflect().Descriptor().Fields().ByName("metrics"))
+	for i, m := range read.GetMetrics() {
+		switch name := m.GetResource().GetName() + m.GetContainerResource().GetName(); {
+		case m.GetType() != "Resource" && m.GetType() != "ContainerResource":
+			p.add(within(key+"["+strconv.Itoa(i)+"]", "type"), "must be Resource or ContainerResource: for a metric of a source write a block metric \"NAME\" {…}")
+		case name != "cpu" && name != "memory":
+			p.add(key+"["+strconv.Itoa(i)+"]", "there are statistics of cpu and memory only")
+		}
+	}
+	spec.Metrics = append(spec.Metrics, read.GetMetrics()...)
+}
+
+// Keys of a metric's block, beside those of its query.
+const (
+	valueKey   = "value"
+	averageKey = "average"
+)
+
+// queries reads the metrics of sources.
+func (p *problems) queries(key string, value any, out *Policy) {
+	named := labelled(key, value, p)
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		at := within(key, name)
+		fields, ok := block(named[name])
+		if !ok {
+			p.add(at, "must be one block with keys")
+			continue
+		}
+		target := &setpointv1.MetricTarget{}
+		rest := maps.Clone(fields)
+		delete(rest, valueKey)
+		delete(rest, averageKey)
+		switch total, average := fields[valueKey], fields[averageKey]; {
+		case (total == nil) == (average == nil):
+			p.add(at, "must have exactly one of %s, a target for the sum, and %s, one for each allocation", valueKey, averageKey)
+		case total != nil:
+			target.Type, target.Value = "Value", p.quantity(within(at, valueKey), total)
+		default:
+			target.Type, target.AverageValue = "AverageValue", p.quantity(within(at, averageKey), average)
+		}
+		query, err := samples.ParseQuery(rest)
+		if err != nil {
+			p.add(at, "%v", err)
+			continue
+		}
+		spec := sourceMetric(name, target, query)
+		if spec.GetType() == "Pods" && target.GetType() == "Value" {
+			p.add(within(at, valueKey), "must be %s where the values are of allocations", averageKey)
+		}
+		out.Spec.Metrics = append(out.Spec.Metrics, spec)
+		out.Metrics = append(out.Metrics, samples.Metric{Spec: spec, Query: query})
+	}
+}
+
+// sourceMetric is a Pods metric if its values name allocations, else an External one.
+func sourceMetric(name string, target *setpointv1.MetricTarget, query samples.Query) *setpointv1.MetricSpec {
+	metric := &setpointv1.MetricIdentifier{Name: name}
+	if query.PodLabel != "" || query.PodPath != "" {
+		return &setpointv1.MetricSpec{Type: "Pods", Pods: &setpointv1.PodsMetricSource{Metric: metric, Target: target}}
+	}
+	return &setpointv1.MetricSpec{Type: "External", External: &setpointv1.ExternalMetricSource{Metric: metric, Target: target}}
+}
+
+// quantity reads a text such as "1500m", or a number. What a quantity is, is the service's to
+// judge.
+func (p *problems) quantity(key string, from any) *string {
+	field := (&setpointv1.MetricTarget{}).ProtoReflect().Descriptor().Fields().ByName("value")
+	value, ok := p.scalar(key, from, field)
+	if !ok {
+		return nil
+	}
+	return new(value.String())
+}
+
+// scaleToZero allows a min of 0 where a metric is known without allocations.
+func (p *problems) scaleToZero(out *Policy) {
+	if out.Spec.GetMinReplicas() != 0 {
+		return
+	}
+	if !slices.ContainsFunc(out.Spec.GetMetrics(), func(m *setpointv1.MetricSpec) bool { return m.GetType() == "External" }) {
+		p.add("scaling.min", "is 0, or missing with a count of 0, from which only a block metric \"NAME\" {…} without values of allocations leads up again")
+		return
+	}
+	out.Options = &setpointv1.RecommendOptions{ScaleToZero: new(true)}
+}

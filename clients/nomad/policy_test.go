@@ -1,0 +1,191 @@
+package nomad_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/clients/nomad"
+	"github.com/setpoint-dev/setpoint/clients/nomad/nomadtest"
+)
+
+// scaling is a policy as a server sends it.
+func scaling(t *testing.T, minimum, maximum int64, policy string) *api.ScalingPolicy {
+	t.Helper()
+	out := &api.ScalingPolicy{Min: &minimum, Max: &maximum, Enabled: new(true), Type: "horizontal"}
+	if err := json.Unmarshal([]byte(policy), &out.Policy); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func checkSpec(t *testing.T, p *nomad.Policy, hold *agent.Hold, want string) {
+	t.Helper()
+	if hold != nil {
+		t.Fatalf("held: %s: %s", hold.Reason, hold.Message)
+	}
+	if p == nil {
+		t.Fatal("it is not taken for one of Setpoint's")
+	}
+	wanted := &setpointv1.HorizontalPodAutoscalerSpec{}
+	if err := protojson.Unmarshal([]byte(want), wanted); err != nil {
+		t.Fatal(err)
+	}
+	if !proto.Equal(p.Spec, wanted) {
+		t.Errorf("got  %s\nwant %s", protojson.Format(p.Spec), protojson.Format(wanted))
+	}
+}
+
+const cpu60 = `{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 60}}}`
+
+func TestPolicies(t *testing.T) {
+	for _, tt := range []struct{ name, policy, want string }{
+		{"the shortest that works", `{"setpoint": [{"cpu": 60.0}]}`,
+			`{"minReplicas": 1, "maxReplicas": 10, "metrics": [` + cpu60 + `]}`},
+		{"an empty block has no metrics, for which the service has its default", `{"setpoint": [{}]}`,
+			`{"minReplicas": 1, "maxReplicas": 10}`},
+		{"nested blocks, each a list with one map", `{"setpoint": [{"behavior": [{"scaleDown": [{"stabilizationWindowSeconds": 120.0, "tolerance": 0.05,
+				"policies": [{"type": "Percent", "value": 10.0, "periodSeconds": 60.0}, {"type": "Pods", "value": 4.0, "periodSeconds": 60.0}]}]}]}]}`,
+			`{"minReplicas": 1, "maxReplicas": 10, "behavior": {"scaleDown": {"stabilizationWindowSeconds": 120, "tolerance": "0.05",
+				"policies": [{"type": "Percent", "value": 10, "periodSeconds": 60}, {"type": "Pods", "value": 4, "periodSeconds": 60}]}}}`},
+		{"one block where there may be several", `{"setpoint": [{"behavior": [{"scaleUp": [{"policies": [{"type": "Pods", "value": 1.0, "periodSeconds": 60.0}]}]}]}]}`,
+			`{"minReplicas": 1, "maxReplicas": 10, "behavior": {"scaleUp": {"policies": [{"type": "Pods", "value": 1, "periodSeconds": 60}]}}}`},
+		{"a job registered as JSON has maps as they are", `{"setpoint": {"metrics": [` + cpu60 + `], "behavior": {"scaleDown": {"selectPolicy": "Disabled"}}, "shadow": null}}`,
+			`{"minReplicas": 1, "maxReplicas": 10, "metrics": [` + cpu60 + `], "behavior": {"scaleDown": {"selectPolicy": "Disabled"}}}`},
+		{"a heredoc in YAML", `{"setpoint": "cpu: 60\nbehavior:\n  scaleDown: {stabilizationWindowSeconds: 60}\n"}`,
+			`{"minReplicas": 1, "maxReplicas": 10, "metrics": [` + cpu60 + `], "behavior": {"scaleDown": {"stabilizationWindowSeconds": 60}}}`},
+		{"what jsonencode makes", `{"setpoint": "{\"cpu\":60}"}`,
+			`{"minReplicas": 1, "maxReplicas": 10, "metrics": [` + cpu60 + `]}`},
+		{"a quantity is a text or a number", `{"setpoint": [{"metrics": [{"type": "Resource", "resource": {"name": "memory", "target": {"type": "AverageValue", "averageValue": "64Mi"}}},
+				{"type": "ContainerResource", "containerResource": {"name": "cpu", "container": "app", "target": {"type": "AverageValue", "averageValue": 300.0}}}]}]}`,
+			`{"minReplicas": 1, "maxReplicas": 10, "metrics": [{"type": "Resource", "resource": {"name": "memory", "target": {"type": "AverageValue", "averageValue": "64Mi"}}},
+				{"type": "ContainerResource", "containerResource": {"name": "cpu", "container": "app", "target": {"type": "AverageValue", "averageValue": "300"}}}]}`},
+		{"metrics of sources, as blocks with names", `{"setpoint": [{"memory": 80.0, "metric": [
+				{"queue": [{"source": "prom", "query": "sum(queue)", "average": 30.0}]}, {"rate": [{"source": "prom", "query": "rate", "podLabel": "alloc_id", "average": "1500m"}]}]}]}`,
+			`{"minReplicas": 1, "maxReplicas": 10, "metrics": [{"type": "Resource", "resource": {"name": "memory", "target": {"type": "Utilization", "averageUtilization": 80}}},
+				{"type": "External", "external": {"metric": {"name": "queue"}, "target": {"type": "AverageValue", "averageValue": "30"}}},
+				{"type": "Pods", "pods": {"metric": {"name": "rate"}, "target": {"type": "AverageValue", "averageValue": "1500m"}}}]}`},
+		{"metrics of sources, as a map", `{"setpoint": [{"metric": {"queue": {"source": "prom", "query": "sum(queue)", "value": 100.0}}}]}`,
+			`{"minReplicas": 1, "maxReplicas": 10, "metrics": [{"type": "External", "external": {"metric": {"name": "queue"}, "target": {"type": "Value", "value": "100"}}}]}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p, hold := nomad.ParsePolicy(scaling(t, 1, 10, tt.policy))
+			checkSpec(t, p, hold, tt.want)
+		})
+	}
+}
+
+func TestPoliciesOfOthersAreLeftAlone(t *testing.T) {
+	for name, policy := range map[string]*api.ScalingPolicy{
+		"no policy block":        {},
+		"the Nomad Autoscaler's": scaling(t, 1, 10, `{"check": [{"cpu": [{}]}]}`),
+		"not enabled, or a stopped job": func() *api.ScalingPolicy {
+			p := scaling(t, 1, 10, `{"setpoint": [{"cpu": 60.0}]}`)
+			p.Enabled = new(false)
+			return p
+		}(),
+	} {
+		if p, hold := nomad.ParsePolicy(policy); p != nil || hold != nil {
+			t.Errorf("%s: got %v, %v", name, p, hold)
+		}
+	}
+}
+
+func TestGroupsOfTheNomadAutoscalerAreRefused(t *testing.T) {
+	recorded := nomadtest.RecordedBody[*api.ScalingPolicy](t, "policies", "policies-0008")
+	p, hold := nomad.ParsePolicy(recorded)
+	if p != nil || hold == nil || hold.Reason != agent.ReasonConflictingAutoscaler || !strings.Contains(hold.Message, "Nomad Autoscaler") {
+		t.Fatalf("got %v, %v", p, hold)
+	}
+	delete(recorded.Policy, "check")
+	p, hold = nomad.ParsePolicy(recorded)
+	checkSpec(t, p, hold, `{"minReplicas": 1, "maxReplicas": 10, "behavior": {"scaleDown": {"stabilizationWindowSeconds": 120}},
+		"metrics": [`+cpu60+`, {"type": "Resource", "resource": {"name": "memory", "target": {"type": "AverageValue", "averageValue": "64Mi"}}}]}`)
+}
+
+func TestRecordedPolicyWithUnknownKeys(t *testing.T) {
+	_, hold := nomad.ParsePolicy(nomadtest.RecordedBody[*api.ScalingPolicy](t, "policies", "policies-0018"))
+	if hold == nil || hold.Reason != agent.ReasonInvalidObject {
+		t.Fatalf("got %v", hold)
+	}
+	for _, key := range []string{"setpoint.f:", "setpoint.n:", "setpoint.none:"} {
+		if !strings.Contains(hold.Message, key) {
+			t.Errorf("it does not tell of %s %s", key, hold.Message)
+		}
+	}
+}
+
+func TestAllProblemsAreTold(t *testing.T) {
+	p := scaling(t, 1, 1<<40, `{"setpoint": [{
+		"cpu": 60.5, "memroy": 80.0, "min": 2.0, "period": 15.0, "shadow": "yes",
+		"behavior": [{"scaleDown": [{"stabilizationWindow": 5.0, "policies": [{"type": "Pods", "value": 1.5, "periodSeconds": 60.0}]}], "scaleUp": 3.0}],
+		"metrics": [{"type": "External"}, {"type": "Resource", "resource": {"name": "disk"}}],
+		"metric": [{"queue": [{"source": "prom", "qurey": "x", "value": 1.0}]}, {"both": [{"source": "prom", "value": 1.0, "average": 1.0}]}]}]}`)
+	_, hold := nomad.ParsePolicy(p)
+	if hold == nil {
+		t.Fatal("it is not held")
+	}
+	for _, want := range []string{
+		"scaling.max: must be between 0 and 2^31-1",
+		"setpoint.cpu: must be a whole number above 0",
+		"setpoint.memroy: there is no such key; did you mean memory?",
+		"setpoint.min: belongs to the scaling block",
+		"setpoint.period: must be a duration between 1s and 1h0m0s",
+		"setpoint.shadow: must be true or false",
+		"setpoint.behavior.scaleDown.stabilizationWindow: there is no such key",
+		"setpoint.behavior.scaleDown.policies[0].value: must be a whole number",
+		"setpoint.behavior.scaleUp: must be keys with values",
+		"setpoint.metrics[0].type: must be Resource or ContainerResource",
+		"setpoint.metrics[1]: there are statistics of cpu and memory only",
+		"setpoint.metric.queue: qurey: there is no such key; did you mean query?",
+		"setpoint.metric.both: must have exactly one of value",
+	} {
+		if !strings.Contains(hold.Message, want) {
+			t.Errorf("it does not tell %q", want)
+		}
+	}
+	if n := strings.Count(hold.Message, "; ") + 1; n < 13 {
+		t.Errorf("%d problems: %s", n, hold.Message)
+	}
+}
+
+func TestSettingsOfAPolicy(t *testing.T) {
+	p, hold := nomad.ParsePolicy(scaling(t, 0, 10, `{"setpoint": [{"period": "30s", "shadow": true, "metric": [{"queue": [{"source": "prom", "query": "q", "average": 5.0}]}]}]}`))
+	if hold != nil {
+		t.Fatal(hold.Message)
+	}
+	if p.Period != 30*time.Second || !p.Shadow || !p.Options.GetScaleToZero() || len(p.Metrics) != 1 || p.Metrics[0].Query.Query != "q" {
+		t.Errorf("got %+v", p)
+	}
+}
+
+// From zero allocations statistics lead nowhere.
+func TestAMinimumOfZeroNeedsASource(t *testing.T) {
+	_, hold := nomad.ParsePolicy(scaling(t, 0, 10, `{"setpoint": [{"cpu": 60.0}]}`))
+	if hold == nil || !strings.Contains(hold.Message, "scaling.min") {
+		t.Errorf("got %v", hold)
+	}
+}
+
+func FuzzParsePolicy(f *testing.F) {
+	f.Add(`{"setpoint": [{"cpu": 60.0, "behavior": [{"scaleDown": [{"policies": [{"type": "Pods", "value": 4.0}]}]}]}]}`)
+	f.Add(`{"setpoint": "metrics: [{type: Resource}]"}`)
+	f.Add(`{"setpoint": [{"metric": [{"a": [{"source": "s", "value": 1}]}, {"a": {}}], "metrics": {"type": []}}]}`)
+	f.Fuzz(func(t *testing.T, policy string) {
+		var m map[string]any
+		if json.Unmarshal([]byte(policy), &m) != nil {
+			return
+		}
+		p, hold := nomad.ParsePolicy(&api.ScalingPolicy{Min: new(int64(1)), Max: new(int64(10)), Policy: m})
+		if p != nil && hold != nil || hold != nil && hold.Message == "" {
+			t.Errorf("got %v, %v", p, hold)
+		}
+	})
+}

@@ -1,0 +1,27 @@
+package nomad
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/spelling"
+)
+
+// problems collects all that is wrong with a policy, each with the key it is about.
+type problems []string
+
+func (p *problems) add(key, format string, args ...any) {
+	*p = append(*p, key+": "+fmt.Sprintf(format, args...))
+}
+
+// unknown adds a key that means nothing.
+func (p *problems) unknown(key, name string, known []string) {
+	hint := "the keys are " + strings.Join(known, ", ")
+	if closest, ok := spelling.Closest(name, known); ok {
+		hint = "did you mean " + closest + "?"
+	}
+	p.add(key, "there is no such key; %s", hint)
+}
+
+// within names a key of a part.
+func within(part, name string) string { return part + "." + name }
