@@ -5,10 +5,11 @@ import (
 	"sync"
 
 	"buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
-	"buf.build/go/protovalidate"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/setpoint-dev/setpoint/server/validation"
 )
 
 // Message has the tables of a message. It is safe for concurrent use.
@@ -197,11 +198,7 @@ func compileField(fd protoreflect.FieldDescriptor) *field {
 
 // most is how many elements a list may have, by the rules of the .proto files.
 func most(fd protoreflect.FieldDescriptor) int {
-	rules, err := protovalidate.ResolveFieldRules(fd)
-	if err != nil || rules == nil {
-		return 0
-	}
-	switch rules.WhichType() {
+	switch rules := validation.RulesOf(fd); rules.WhichType() {
 	case validate.FieldRules_Repeated_case:
 		return int(rules.GetRepeated().GetMaxItems())
 	case validate.FieldRules_Map_case:

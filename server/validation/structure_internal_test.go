@@ -1,80 +1,57 @@
 package validation
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
 	"buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
-	"buf.build/go/protovalidate"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/dynamicpb"
-
-	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// TestRulesOfEveryRequestCompile evaluates every rule of every message that a
-// method takes. One that can't be would refuse all requests.
-func TestRulesOfEveryRequestCompile(t *testing.T) {
-	validator, err := structural()
-	if err != nil {
-		t.Fatal(err)
+// TestStructureRefusesWhatItCannotEvaluate makes messages with rules that are not known
+// here. To let them pass would be to let anything pass.
+func TestStructureRefusesWhatItCannotEvaluate(t *testing.T) {
+	tests := []struct {
+		name  string
+		rules validate.FieldRules_builder
+		want  string
+	}{
+		{"another expression", validate.FieldRules_builder{Cel: []*validate.Rule{{Id: new("broken"), Message: new("m"), Expression: new("this.nonsense(")}}}, "expression broken is not known here"},
+		{"an expression without words", validate.FieldRules_builder{Cel: []*validate.Rule{{Id: new("mute"), Expression: new("this.matches('a')")}}}, "expression mute is not known here"},
+		{"no regular expression", validate.FieldRules_builder{Cel: []*validate.Rule{{Id: new("odd"), Message: new("m"), Expression: new("this.matches('(')")}}}, "missing closing )"},
+		{"no regular expression to avoid", validate.FieldRules_builder{Cel: []*validate.Rule{{Id: new("odd"), Message: new("m"), Expression: new("this.matches('a') && !this.matches('(')")}}}, "missing closing )"},
+		{"another rule", validate.FieldRules_builder{String: validate.StringRules_builder{Prefix: new("a")}.Build()}, "rule string.prefix is not known here"},
+		{"another rule beside one that is known", validate.FieldRules_builder{Int32: validate.Int32Rules_builder{Gte: new(int32(1)), Lt: new(int32(3))}.Build()}, "rule int32.lt is not known here"},
+		{"no pattern", validate.FieldRules_builder{String: validate.StringRules_builder{Pattern: new("(")}.Build()}, "string.pattern: error parsing regexp"},
+		{"another way to ignore", validate.FieldRules_builder{Ignore: validate.Ignore_IGNORE_IF_ZERO_VALUE.Enum()}, "rule ignore is not known here"},
 	}
-	inputs := requests()
-	if len(inputs) == 0 {
-		t.Fatal("no method takes a message")
-	}
-	for _, input := range inputs {
-		t.Run(string(input.Name()), func(t *testing.T) {
-			messageType, err := protoregistry.GlobalTypes.FindMessageByName(input.FullName())
-			if err != nil {
-				t.Fatal(err)
-			}
-			msg := messageType.New()
-			fill(msg)
-			err = validator.Validate(msg.Interface())
-			var broken *protovalidate.ValidationError
-			if err != nil && !errors.As(err, &broken) {
-				t.Error(err)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := Structure(dynamicpb.NewMessage(messageWith(t, tt.rules.Build())))
+			if len(got) != 1 || got[0].Field != "" || !strings.HasPrefix(got[0].Description, "can't be validated: Broken.name: ") || !strings.Contains(got[0].Description, tt.want) {
+				t.Errorf("got %v", got)
 			}
 		})
 	}
 }
 
-// fill sets every message below msg, one element where it is in a list.
-func fill(msg protoreflect.Message) {
-	fields := msg.Descriptor().Fields()
-	for i := range fields.Len() {
-		switch fd := fields.Get(i); {
-		case fd.IsMap() || fd.Message() == nil:
-		case fd.IsList():
-			list := msg.Mutable(fd).List()
-			fill(list.AppendMutable().Message())
-		default:
-			fill(msg.Mutable(fd).Message())
-		}
-	}
-}
-
-// TestStructureRefusesWhatItCannotEvaluate makes a message with a rule that does
-// not compile. To let it pass would be to let anything pass.
-func TestStructureRefusesWhatItCannotEvaluate(t *testing.T) {
+// messageWith is a message of one field that has those rules.
+func messageWith(t *testing.T, rules *validate.FieldRules) protoreflect.MessageDescriptor {
 	options := &descriptorpb.FieldOptions{}
-	proto.SetExtension(options, validate.E_Field, &validate.FieldRules{
-		Cel: []*validate.Rule{{Id: proto.String("broken"), Expression: proto.String("this.nonsense(")}},
-	})
+	proto.SetExtension(options, validate.E_Field, rules)
 	file, err := protodesc.NewFile(&descriptorpb.FileDescriptorProto{
-		Name:   proto.String("broken.proto"),
-		Syntax: proto.String("proto3"),
+		Name:   new("broken.proto"),
+		Syntax: new("proto3"),
 		MessageType: []*descriptorpb.DescriptorProto{{
-			Name: proto.String("Broken"),
+			Name: new("Broken"),
 			Field: []*descriptorpb.FieldDescriptorProto{{
-				Name:    proto.String("name"),
-				Number:  proto.Int32(1),
+				Name:    new("name"),
+				Number:  new(int32(1)),
 				Type:    descriptorpb.FieldDescriptorProto_TYPE_STRING.Enum(),
 				Label:   descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL.Enum(),
 				Options: options,
@@ -84,89 +61,5 @@ func TestStructureRefusesWhatItCannotEvaluate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := Structure(dynamicpb.NewMessage(file.Messages().ByName("Broken")))
-	if len(got) != 1 || got[0].Field != "" || !strings.HasPrefix(got[0].Description, "can't be validated: ") {
-		t.Errorf("got %v", got)
-	}
-}
-
-// TestJSONPath renders paths of kinds that no rule leads to yet.
-func TestJSONPath(t *testing.T) {
-	request := (*setpointv1.RecommendRequest)(nil).ProtoReflect().Descriptor()
-	pod := (*setpointv1.Pod)(nil).ProtoReflect().Descriptor()
-	container := (*setpointv1.InitContainer)(nil).ProtoReflect().Descriptor()
-	tests := []struct {
-		name string
-		path *validate.FieldPath
-		want string
-	}{
-		{"the message", nil, ""},
-		{
-			"a value of a map, in lists",
-			path(at(request, "pods").index(3), at(pod, "init_containers").index(0), at(container, "requests").key("example.com/a\"b")),
-			`pods[3].initContainers[0].requests["example.com/a\"b"]`,
-		},
-		{
-			"a oneof",
-			path(at(request, "pods").index(3), element{FieldName: proto.String("some_oneof")}),
-			"pods[3].some_oneof",
-		},
-		{
-			"below what holds no message",
-			path(at(request, "target"), element{FieldNumber: proto.Int32(1), FieldName: proto.String("x")}),
-			"target.x",
-		},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := jsonPath(request, tt.path); got != tt.want {
-				t.Errorf("got %s, want %s", got, tt.want)
-			}
-		})
-	}
-}
-
-func TestSubscript(t *testing.T) {
-	tests := []struct {
-		name    string
-		element element
-		want    string
-	}{
-		{"none", element{}, ""},
-		{"index", element{Index: proto.Uint64(7)}, "[7]"},
-		{"string key", element{StringKey: proto.String("a.b")}, `["a.b"]`},
-		{"signed key", element{IntKey: proto.Int64(-7)}, "[-7]"},
-		{"unsigned key", element{UintKey: proto.Uint64(7)}, "[7]"},
-		{"boolean key", element{BoolKey: proto.Bool(true)}, "[true]"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := subscript(validate.FieldPathElement_builder(tt.element).Build()); got != tt.want {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
-		})
-	}
-}
-
-// element is one element of a path.
-type element validate.FieldPathElement_builder
-
-// at is the element of a message's field.
-func at(message protoreflect.MessageDescriptor, name protoreflect.Name) element {
-	return element{
-		FieldNumber: proto.Int32(int32(message.Fields().ByName(name).Number())),
-		FieldName:   proto.String(string(name)),
-	}
-}
-
-func (e element) index(i uint64) element { e.Index = &i; return e }
-
-func (e element) key(k string) element { e.StringKey = &k; return e }
-
-func path(elements ...element) *validate.FieldPath {
-	path := &validate.FieldPath{}
-	for _, e := range elements {
-		path.Elements = append(path.Elements, validate.FieldPathElement_builder(e).Build())
-	}
-	return path
+	return file.Messages().ByName("Broken")
 }

@@ -4,17 +4,22 @@ import (
 	"encoding/json"
 	"fmt"
 
-	appsv1 "k8s.io/api/apps/v1"
-	appsv1beta1 "k8s.io/api/apps/v1beta1"
-	appsv1beta2 "k8s.io/api/apps/v1beta2"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
-	extensionsv1beta1 "k8s.io/api/extensions/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/objectjson"
+)
+
+// The groups of workloads by their names only: few fields of workloads are read, and for
+// the constants alone the types of all versions would be compiled.
+var (
+	appsV1            = schema.GroupVersion{Group: "apps", Version: "v1"}
+	appsV1beta1       = schema.GroupVersion{Group: "apps", Version: "v1beta1"}
+	appsV1beta2       = schema.GroupVersion{Group: "apps", Version: "v1beta2"}
+	extensionsV1beta1 = schema.GroupVersion{Group: "extensions", Version: "v1beta1"}
 )
 
 // workload is an object that can stand in for its Scale: the API server makes the
@@ -29,18 +34,18 @@ type workload struct {
 type decodeWorkload func(data []byte) (*autoscalingv1.Scale, error)
 
 var workloadDecoders = map[schema.GroupVersionKind]decodeWorkload{
-	appsv1.SchemeGroupVersion.WithKind("Deployment"):            decodeSelectorWorkload,
-	appsv1.SchemeGroupVersion.WithKind("StatefulSet"):           decodeSelectorWorkload,
-	appsv1.SchemeGroupVersion.WithKind("ReplicaSet"):            decodeSelectorWorkload,
+	appsV1.WithKind("Deployment"):                               decodeSelectorWorkload,
+	appsV1.WithKind("StatefulSet"):                              decodeSelectorWorkload,
+	appsV1.WithKind("ReplicaSet"):                               decodeSelectorWorkload,
 	corev1.SchemeGroupVersion.WithKind("ReplicationController"): decodeReplicationController,
 
-	appsv1beta2.SchemeGroupVersion.WithKind("Deployment"):       decodeSelectorWorkload,
-	appsv1beta2.SchemeGroupVersion.WithKind("StatefulSet"):      decodeSelectorWorkload,
-	appsv1beta2.SchemeGroupVersion.WithKind("ReplicaSet"):       decodeSelectorWorkload,
-	appsv1beta1.SchemeGroupVersion.WithKind("Deployment"):       decodeDefaultedWorkload,
-	appsv1beta1.SchemeGroupVersion.WithKind("StatefulSet"):      decodeDefaultedWorkload,
-	extensionsv1beta1.SchemeGroupVersion.WithKind("Deployment"): decodeDefaultedWorkload,
-	extensionsv1beta1.SchemeGroupVersion.WithKind("ReplicaSet"): decodeDefaultedWorkload,
+	appsV1beta2.WithKind("Deployment"):       decodeSelectorWorkload,
+	appsV1beta2.WithKind("StatefulSet"):      decodeSelectorWorkload,
+	appsV1beta2.WithKind("ReplicaSet"):       decodeSelectorWorkload,
+	appsV1beta1.WithKind("Deployment"):       decodeDefaultedWorkload,
+	appsV1beta1.WithKind("StatefulSet"):      decodeDefaultedWorkload,
+	extensionsV1beta1.WithKind("Deployment"): decodeDefaultedWorkload,
+	extensionsV1beta1.WithKind("ReplicaSet"): decodeDefaultedWorkload,
 }
 
 // sameKind tells that two names are of one kind: Deployments and ReplicaSets were in the
@@ -48,8 +53,8 @@ var workloadDecoders = map[schema.GroupVersionKind]decodeWorkload{
 func sameKind(a, b schema.GroupKind) bool { return inApps(a) == inApps(b) }
 
 func inApps(kind schema.GroupKind) schema.GroupKind {
-	if kind.Group == extensionsv1beta1.GroupName && (kind.Kind == "Deployment" || kind.Kind == "ReplicaSet") {
-		kind.Group = appsv1.GroupName
+	if kind.Group == extensionsV1beta1.Group && (kind.Kind == "Deployment" || kind.Kind == "ReplicaSet") {
+		kind.Group = appsV1.Group
 	}
 	return kind
 }
@@ -69,7 +74,7 @@ type oldScale struct {
 }
 
 // oldScales are the versions of oldScale.
-var oldScales = []schema.GroupVersion{appsv1beta1.SchemeGroupVersion, appsv1beta2.SchemeGroupVersion, extensionsv1beta1.SchemeGroupVersion}
+var oldScales = []schema.GroupVersion{appsV1beta1, appsV1beta2, extensionsV1beta1}
 
 func readOldScale(d *Dump, o object) error {
 	var in oldScale

@@ -1,0 +1,313 @@
+package validation
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+// RulesOf returns the rules that a .proto file states beside a field, nil for none.
+func RulesOf(fd protoreflect.FieldDescriptor) *validate.FieldRules {
+	rules, _ := proto.GetExtension(fd.Options(), validate.E_Field).(*validate.FieldRules)
+	return rules
+}
+
+// messageRules are the rules of a message and of those in it.
+type messageRules struct{ fields []fieldRules }
+
+// fieldRules are the rules of a field that has some, or holds messages that have some.
+type fieldRules struct {
+	field    protoreflect.FieldDescriptor
+	required bool
+	checks   []check
+	// inner are the rules of the messages in it, nil for none.
+	inner *messageRules
+}
+
+// check returns what is wrong with a value, in the words of protovalidate; "" for nothing.
+type check func(protoreflect.Value) string
+
+// compiler makes rules of descriptors, once for each message.
+type compiler struct {
+	mu   sync.Mutex
+	done map[protoreflect.MessageDescriptor]*messageRules // guarded by mu
+}
+
+var compiled = compiler{done: make(map[protoreflect.MessageDescriptor]*messageRules)}
+
+// of returns the rules of a message. It fails for a rule that this package does not know:
+// what it can't evaluate must not pass.
+func (c *compiler) of(md protoreflect.MessageDescriptor) (*messageRules, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.compile(md)
+}
+
+func (c *compiler) compile(md protoreflect.MessageDescriptor) (*messageRules, error) {
+	if rules, ok := c.done[md]; ok {
+		return rules, nil
+	}
+	rules := &messageRules{}
+	c.done[md] = rules // of a message in itself: it is there before its fields are
+	for i := range md.Fields().Len() {
+		f, err := c.field(md.Fields().Get(i))
+		if err != nil {
+			delete(c.done, md)
+			return nil, err
+		}
+		if f.required || len(f.checks) > 0 || f.inner != nil {
+			rules.fields = append(rules.fields, f)
+		}
+	}
+	return rules, nil
+}
+
+func (c *compiler) field(fd protoreflect.FieldDescriptor) (fieldRules, error) {
+	f := fieldRules{field: fd}
+	rules := RulesOf(fd)
+	if rules.GetIgnore() == validate.Ignore_IGNORE_ALWAYS {
+		return f, nil
+	}
+	var err error
+	if f.required = rules.GetRequired(); rules != nil {
+		if f.checks, err = checksOf(rules); err != nil {
+			return f, fmt.Errorf("%s: %w", fd.FullName(), err)
+		}
+	}
+	if fd.Message() == nil || fd.IsMap() {
+		return f, nil
+	}
+	inner, err := c.compile(fd.Message())
+	if err != nil {
+		return f, err
+	}
+	if len(inner.fields) > 0 {
+		f.inner = inner
+	}
+	return f, nil
+}
+
+// evaluators are the rules that are known, in the order in which protovalidate evaluates
+// those of one field.
+var evaluators = []struct {
+	rule string
+	make func(rule protoreflect.Value) (check, error)
+}{
+	{"string.min_len", shortest},
+	{"string.max_len", longest},
+	{"string.pattern", pattern},
+	{"string.in", wordIn},
+	{"double.finite", func(protoreflect.Value) (check, error) { return finite, nil }},
+	{"double.gte", leastFloat},
+	{"repeated.min_items", leastItems},
+	{"repeated.max_items", mostItems},
+	{"map.max_pairs", mostPairs},
+	{"duration.gt", durationAbove},
+	{"duration.gte", leastDuration},
+}
+
+// checksOf returns the checks of a field's rules.
+func checksOf(rules *validate.FieldRules) ([]check, error) {
+	stated, err := statedRules(rules)
+	if err != nil {
+		return nil, err
+	}
+	var checks []check
+	for _, rule := range rules.GetCel() {
+		c, err := expression(rule)
+		if err != nil {
+			return nil, err
+		}
+		checks = append(checks, c)
+	}
+	for _, kind := range []string{"int32", "int64"} {
+		if c := between(stated, kind); c != nil {
+			checks = append(checks, c)
+		}
+	}
+	for _, e := range evaluators {
+		if rule, ok := stated[e.rule]; ok {
+			c, err := e.make(rule)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", e.rule, err)
+			}
+			checks = append(checks, c)
+			delete(stated, e.rule)
+		}
+	}
+	for name := range stated {
+		return nil, fmt.Errorf("rule %s is not known here", name)
+	}
+	return checks, nil
+}
+
+// statedRules returns the standard rules by their names, such as string.max_len.
+func statedRules(rules *validate.FieldRules) (map[string]protoreflect.Value, error) {
+	stated := make(map[string]protoreflect.Value)
+	var unknown error
+	rules.ProtoReflect().Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch fd.Name() {
+		case "required", "cel":
+			return true
+		}
+		if fd.Message() == nil || fd.IsList() || len(v.Message().GetUnknown()) > 0 {
+			unknown = fmt.Errorf("rule %s is not known here", fd.Name())
+			return false
+		}
+		v.Message().Range(func(rule protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+			stated[string(fd.Name())+"."+string(rule.Name())] = v
+			return true
+		})
+		return true
+	})
+	return stated, unknown
+}
+
+// matching are the only expressions that are known: that a text matches, and perhaps that
+// it does not match something else.
+var matching = regexp.MustCompile(`^this\.matches\('([^'\\]*)'\)(?: && !this\.matches\('([^'\\]*)'\))?$`)
+
+func expression(rule *validate.Rule) (check, error) {
+	parts := matching.FindStringSubmatch(rule.GetExpression())
+	if parts == nil || rule.GetMessage() == "" {
+		return nil, fmt.Errorf("expression %s is not known here", rule.GetId())
+	}
+	must, err := regexp.Compile(parts[1])
+	if err != nil {
+		return nil, err
+	}
+	var mustNot *regexp.Regexp
+	if parts[2] != "" {
+		if mustNot, err = regexp.Compile(parts[2]); err != nil {
+			return nil, err
+		}
+	}
+	message := rule.GetMessage()
+	return func(v protoreflect.Value) string {
+		return unless(must.MatchString(v.String()) && (mustNot == nil || !mustNot.MatchString(v.String())), message)
+	}, nil
+}
+
+// unless returns the message for what is not sound.
+func unless(sound bool, message string) string {
+	if sound {
+		return ""
+	}
+	return message
+}
+
+// between is the check of whole numbers of that kind, nil where there are no such rules.
+func between(stated map[string]protoreflect.Value, kind string) check {
+	gte, atLeast := stated[kind+".gte"]
+	lte, atMost := stated[kind+".lte"]
+	delete(stated, kind+".gte")
+	delete(stated, kind+".lte")
+	least, most := int64(math.MinInt64), int64(math.MaxInt64)
+	var words []string
+	if atLeast {
+		least = gte.Int()
+		words = append(words, fmt.Sprintf("greater than or equal to %d", least))
+	}
+	if atMost {
+		most = lte.Int()
+		words = append(words, fmt.Sprintf("less than or equal to %d", most))
+	}
+	if words == nil {
+		return nil
+	}
+	message := "must be " + strings.Join(words, " and ")
+	return func(v protoreflect.Value) string { return unless(v.Int() >= least && v.Int() <= most, message) }
+}
+
+func wordIn(rule protoreflect.Value) (check, error) {
+	words := make([]string, rule.List().Len())
+	for i := range words {
+		words[i] = rule.List().Get(i).String()
+	}
+	message := "must be in list [" + strings.Join(words, ", ") + "]"
+	return func(v protoreflect.Value) string { return unless(slices.Contains(words, v.String()), message) }, nil
+}
+
+func shortest(rule protoreflect.Value) (check, error) {
+	n := rule.Uint()
+	message := fmt.Sprintf("must be at least %d characters", n)
+	return func(v protoreflect.Value) string {
+		return unless(uint64(utf8.RuneCountInString(v.String())) >= n, message)
+	}, nil
+}
+
+func longest(rule protoreflect.Value) (check, error) {
+	n := rule.Uint()
+	message := fmt.Sprintf("must be at most %d characters", n)
+	return func(v protoreflect.Value) string {
+		s := v.String()
+		// Bytes are counted sooner than characters, of which there are no more.
+		return unless(uint64(len(s)) <= n || uint64(utf8.RuneCountInString(s)) <= n, message)
+	}, nil
+}
+
+func pattern(rule protoreflect.Value) (check, error) {
+	must, err := regexp.Compile(rule.String())
+	if err != nil {
+		return nil, err
+	}
+	message := "does not match regex pattern `" + rule.String() + "`"
+	return func(v protoreflect.Value) string { return unless(must.MatchString(v.String()), message) }, nil
+}
+
+func finite(v protoreflect.Value) string {
+	return unless(!math.IsNaN(v.Float()) && !math.IsInf(v.Float(), 0), "must be finite")
+}
+
+func leastFloat(rule protoreflect.Value) (check, error) {
+	least := rule.Float()
+	message := "must be greater than or equal to " + strconv.FormatFloat(least, 'f', -1, 64)
+	return func(v protoreflect.Value) string { return unless(v.Float() >= least, message) }, nil
+}
+
+func leastItems(rule protoreflect.Value) (check, error) {
+	n := rule.Uint()
+	message := fmt.Sprintf("must contain at least %d item(s)", n)
+	return func(v protoreflect.Value) string { return unless(uint64(v.List().Len()) >= n, message) }, nil
+}
+
+func mostItems(rule protoreflect.Value) (check, error) {
+	n := rule.Uint()
+	message := fmt.Sprintf("must contain no more than %d item(s)", n)
+	return func(v protoreflect.Value) string { return unless(uint64(v.List().Len()) <= n, message) }, nil
+}
+
+func mostPairs(rule protoreflect.Value) (check, error) {
+	n := rule.Uint()
+	message := fmt.Sprintf("map must be at most %d entries", n)
+	return func(v protoreflect.Value) string { return unless(uint64(v.Map().Len()) <= n, message) }, nil
+}
+
+func durationAbove(rule protoreflect.Value) (check, error) {
+	bound := duration(rule)
+	message := "must be greater than " + bound.String()
+	return func(v protoreflect.Value) string { return unless(duration(v) > bound, message) }, nil
+}
+
+func leastDuration(rule protoreflect.Value) (check, error) {
+	bound := duration(rule)
+	message := "must be greater than or equal to " + bound.String()
+	return func(v protoreflect.Value) string { return unless(duration(v) >= bound, message) }, nil
+}
+
+// duration is the value of a google.protobuf.Duration.
+func duration(v protoreflect.Value) time.Duration {
+	d, _ := v.Message().Interface().(*durationpb.Duration)
+	return d.AsDuration()
+}
