@@ -11,7 +11,7 @@ func (d *decider) reconcileWithCooldown() {
 		return
 	}
 	d.countObserved()
-	d.setCondition(AbleToScale, ConditionTrue, "SucceededGetScale", "the HPA controller was able to get the target's current scale")
+	d.setCondition(AbleToScale, ConditionTrue, SucceededGetScale, "the HPA controller was able to get the target's current scale")
 	spec := &d.in.Spec
 	switch {
 	case d.in.Scale.SpecReplicas == 0:
@@ -39,7 +39,7 @@ func (d *decider) followMetricsWithCooldown() {
 		return
 	}
 	name := d.winnerName(metrics, s.winner)
-	d.setCondition(ScalingActive, ConditionTrue, "ValidMetricFound", d.validMetricMessage(name))
+	d.setCondition(ScalingActive, ConditionTrue, ValidMetricFound, d.validMetricMessage(name))
 	proposal := d.decideFor(&s)
 	t := &d.trace
 	t.RateLimit, t.Bounds = boundWithoutBehavior(&d.in.Spec, d.current, proposal, d.profile)
@@ -51,7 +51,7 @@ func (d *decider) followMetricsWithCooldown() {
 	}
 	t.Stabilization = coolDown(&d.in.Options, d.next.Status.LastScaleTime, read, d.current, t.Bounds.Bounded)
 	able := ConditionTrue
-	if t.Stabilization.Reason != readyForNewScale {
+	if t.Stabilization.Reason != ReadyForNewScale {
 		able = ConditionFalse
 	}
 	d.setCondition(AbleToScale, able, t.Stabilization.Reason, t.Stabilization.Message)
@@ -89,14 +89,14 @@ func coolDown(o *Options, last, read time.Time, current, wanted int32) Stabiliza
 	}
 	switch {
 	case up.Held && down.Held:
-		s.Reason = "BackoffBoth"
+		s.Reason = BackoffBoth
 		s.Message = "the time since the previous scale is still within both the downscale and upscale forbidden windows"
 	case down.Held:
-		s.Reason, s.Message = "BackoffDownscale", "the time since the previous scale is still within the downscale forbidden window"
+		s.Reason, s.Message = BackoffDownscale, "the time since the previous scale is still within the downscale forbidden window"
 	case up.Held:
-		s.Reason, s.Message = "BackoffUpscale", "the time since the previous scale is still within the upscale forbidden window"
+		s.Reason, s.Message = BackoffUpscale, "the time since the previous scale is still within the upscale forbidden window"
 	default:
-		s.Reason, s.Message = readyForNewScale, "the last scale time was sufficiently old as to warrant a new scale"
+		s.Reason, s.Message = ReadyForNewScale, "the last scale time was sufficiently old as to warrant a new scale"
 	}
 	return s
 }

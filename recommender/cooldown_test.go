@@ -333,13 +333,13 @@ func TestCooldownOverTime(t *testing.T) {
 	in := wanting(10)
 	in.Options.Profile = &Cooldown
 	x := follow(t, in, []step{
-		{at: 0, wants: 12, want: 12, able: readyForNewScale, reason: "external metric queue(nil) above target"},
+		{at: 0, wants: 12, want: 12, able: ReadyForNewScale, reason: "external metric queue(nil) above target"},
 		{at: 15 * s, wants: 14, want: 12, able: "BackoffBoth"},
 		{at: 3 * m, wants: 14, want: 12, able: "BackoffBoth"},
 		{at: 3*m + 1, wants: 14, want: 14, able: "BackoffDownscale"},
 		{at: 5*m + 1, wants: 7, want: 14, able: "BackoffBoth"},
 		{at: 8*m + 1, wants: 7, want: 14, able: "BackoffDownscale"},
-		{at: 8*m + 2, wants: 7, want: 7, able: readyForNewScale, reason: "All metrics below target"},
+		{at: 8*m + 2, wants: 7, want: 7, able: ReadyForNewScale, reason: "All metrics below target"},
 		{at: 10 * m, wants: 14, want: 7, able: "BackoffBoth"},
 		{at: 11*m + 2, wants: 9, want: 7, able: "BackoffBoth"},
 		{at: 11*m + 3, wants: 9, want: 9, able: "BackoffDownscale"},

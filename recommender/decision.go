@@ -23,6 +23,20 @@ const (
 	PathBelowMin
 )
 
+// PathNames are the API's words for the paths.
+var PathNames = [...]string{
+	PathMetrics:          "Metrics",
+	PathMetricsFailed:    "MetricsFailed",
+	PathSelectorFailed:   "SelectorFailed",
+	PathScaleUnavailable: "ScaleUnavailable",
+	PathScalingDisabled:  "ScalingDisabled",
+	PathAboveMax:         "AboveMax",
+	PathBelowMin:         "BelowMin",
+}
+
+// String returns the API's word for the path.
+func (p Path) String() string { return PathNames[p] }
+
 // Decision is the answer to one evaluation.
 type Decision struct {
 	// ID is the input's, and names the change in Settle.

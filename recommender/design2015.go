@@ -16,7 +16,7 @@ const designTarget = 80
 func (d *decider) reconcileByDesign() {
 	if e := d.in.ScaleError; e != nil {
 		d.decision.Path = PathScaleUnavailable
-		d.event("FailedGetScale", e.Message)
+		d.event(FailedGetScale, e.Message)
 		d.decision.Error = "failed to query scale subresource for " + d.ref() + ": " + e.Message
 		d.current = d.next.Status.CurrentReplicas
 		d.decision.Current, d.decision.Desired = d.current, d.current
@@ -39,7 +39,7 @@ func (d *decider) reconcileByDesign() {
 func (d *decider) followDesign() {
 	e := MetricEvaluation{Spec: d.designMetric(), Calculation: UtilizationCalculation}
 	var u utilizationSum
-	problem, event := d.designProblem(), "FailedGetMetrics"
+	problem, event := d.designProblem(), FailedGetMetrics
 	if p := d.in.SelectorProblem; p != nil && p.Reason != AmbiguousSelector {
 		problem, event = p.Message, string(p.Reason)
 		if p.Reason == SelectorRequired {

@@ -2,9 +2,6 @@ package recommender
 
 import "time"
 
-// historyUnavailable is the reason of AbleToScale while scale-downs are withheld.
-const historyUnavailable = "HistoryUnavailable"
-
 // Withheld is a scale-down that was decided and not asked for.
 type Withheld struct {
 	// Replicas are those it would have come to, Reason is what Decision.Reason
@@ -28,7 +25,7 @@ func (d *decider) withholds(desired int32) bool { return d.in.HoldDown && desire
 // metrics fail, would be those of an evaluation that came to nothing.
 func (d *decider) withhold(desired int32, reason string, statuses []MetricStatus) {
 	d.trace.Withheld = &Withheld{desired, reason}
-	d.setCondition(AbleToScale, ConditionFalse, historyUnavailable, "the history store can't be reached; a scale-down from "+
+	d.setCondition(AbleToScale, ConditionFalse, HistoryUnavailable, "the history store can't be reached; a scale-down from "+
 		formatReplicas(d.current)+" to "+formatReplicas(desired)+" is withheld until it answers")
 	if !d.unableSince.IsZero() {
 		// In between it was True within this evaluation only.

@@ -230,7 +230,7 @@ func withheldConditions(conditions []Condition, held *Decision) []Condition {
 	conditions = slices.Clone(conditions)
 	able := conditionByType(conditions, AbleToScale)
 	got := conditionByType(held.Status.Conditions, AbleToScale)
-	able.Status, able.Reason, able.Message = ConditionFalse, historyUnavailable, got.Message
+	able.Status, able.Reason, able.Message = ConditionFalse, HistoryUnavailable, got.Message
 	able.LastTransitionTime = got.LastTransitionTime
 	return conditions
 }

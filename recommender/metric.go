@@ -40,7 +40,7 @@ func (d *decider) unknownType(e *MetricEvaluation) {
 	if d.profile.texts.bareSources {
 		text = d.asFormat(text)
 	}
-	e.Failure = &MetricFailure{Reason: "InvalidMetricSourceType", Inner: text, Outer: text}
+	e.Failure = &MetricFailure{Reason: InvalidMetricSourceType, Inner: text, Outer: text}
 }
 
 func (d *decider) evaluateResource(e *MetricEvaluation, readings *Readings, container string) {
@@ -58,7 +58,7 @@ func (d *decider) evaluateResource(e *MetricEvaluation, readings *Readings, cont
 		e.Failure = resourceFailure(spec, text)
 		if d.profile.texts.bareSources {
 			text = "invalid resource metric source: neither a utilization target nor a value target was set"
-			e.Failure = &MetricFailure{Reason: "FailedGetResourceMetric", Inner: text, Outer: text}
+			e.Failure = &MetricFailure{Reason: FailedGetResourceMetric, Inner: text, Outer: text}
 		}
 		return
 	}
@@ -78,7 +78,7 @@ func (d *decider) evaluateResource(e *MetricEvaluation, readings *Readings, cont
 	case problem == "":
 	case d.profile.texts.bareSources:
 		e.Failure = &MetricFailure{
-			Reason: "FailedGetResourceMetric", Inner: problem,
+			Reason: FailedGetResourceMetric, Inner: problem,
 			Outer: "failed to get " + spec.Resource + " utilization: " + problem,
 		}
 	default:
@@ -89,12 +89,12 @@ func (d *decider) evaluateResource(e *MetricEvaluation, readings *Readings, cont
 func resourceFailure(spec *MetricSpec, inner string) *MetricFailure {
 	if spec.Type == ContainerResourceMetric {
 		return &MetricFailure{
-			Reason: "FailedGetContainerResourceMetric", Inner: inner,
+			Reason: FailedGetContainerResourceMetric, Inner: inner,
 			Outer: "failed to get " + spec.Container + " container metric value: " + inner,
 		}
 	}
 	return &MetricFailure{
-		Reason: "FailedGetResourceMetric", Inner: inner,
+		Reason: FailedGetResourceMetric, Inner: inner,
 		Outer: "failed to get " + spec.Resource + " resource metric value: " + inner,
 	}
 }
@@ -124,7 +124,7 @@ func (d *decider) evaluatePods(e *MetricEvaluation, readings *Readings) {
 		if d.profile.texts.podsAsObjects && readings.SelectorError == "" {
 			outer = "failed to get object metric value: "
 		}
-		e.Failure = &MetricFailure{Reason: "FailedGetPodsMetric", Inner: problem, Outer: outer + problem}
+		e.Failure = &MetricFailure{Reason: FailedGetPodsMetric, Inner: problem, Outer: outer + problem}
 	}
 }
 
@@ -159,7 +159,7 @@ func (d *decider) evaluateObject(e *MetricEvaluation, readings *Readings) {
 		}
 	}
 	if problem != "" {
-		e.Failure = &MetricFailure{Reason: "FailedGetObjectMetric", Inner: problem, Outer: outer + problem}
+		e.Failure = &MetricFailure{Reason: FailedGetObjectMetric, Inner: problem, Outer: outer + problem}
 	}
 }
 
@@ -231,7 +231,7 @@ func (d *decider) evaluateExternal(e *MetricEvaluation, readings *Readings) {
 		}
 	}
 	if problem != "" {
-		e.Failure = &MetricFailure{Reason: "FailedGetExternalMetric", Inner: problem, Outer: outer + problem}
+		e.Failure = &MetricFailure{Reason: FailedGetExternalMetric, Inner: problem, Outer: outer + problem}
 	}
 }
 

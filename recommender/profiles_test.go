@@ -1362,7 +1362,7 @@ func TestDocumentationExampleOfScalingDown(t *testing.T) {
 			in.Spec.Behavior = behavior(nil, policies(ScalingPolicy{PodsPolicy, 4, 60}, ScalingPolicy{PercentPolicy, 10, 60}))
 			var steps []step
 			for i, replicas := range want {
-				s := step{at: time.Duration(i) * time.Minute, wants: 10, want: replicas, limited: "ScaleDownLimit", able: readyForNewScale, reason: "All metrics below target"}
+				s := step{at: time.Duration(i) * time.Minute, wants: 10, want: replicas, limited: "ScaleDownLimit", able: ReadyForNewScale, reason: "All metrics below target"}
 				if replicas == 10 {
 					s.limited = "DesiredWithinRange"
 				}
@@ -1396,15 +1396,15 @@ func TestProfilesShareAHistory(t *testing.T) {
 	}
 	t.Run("recommendations and changes", func(t *testing.T) {
 		x := follow(t, wanting(10), []step{
-			{at: 0, wants: 12, want: 12, able: readyForNewScale, change: as(&V136, 10)},
+			{at: 0, wants: 12, want: 12, able: ReadyForNewScale, change: as(&V136, 10)},
 			{at: 3 * m, wants: 14, want: 12, able: "BackoffBoth", change: as(&Cooldown, 12)},
 			{at: 3*m + 1, wants: 14, want: 14, able: "BackoffDownscale"},
 			{at: 4 * m, wants: 5, want: 12, able: "ScaleDownStabilized", change: as(&V128, 14)}, // 12 of t0, not the 14 that is not recorded
 			{at: 4*m + 15*s, wants: 20, want: 12, able: "BackoffBoth", change: as(&Cooldown, 12)},
 			{at: 5 * m, wants: 5, want: 12, able: "ScaleDownStabilized", change: as(&V115, 12)},
-			{at: 5*m + 1, wants: 5, want: 5, able: readyForNewScale},
+			{at: 5*m + 1, wants: 5, want: 5, able: ReadyForNewScale},
 			{at: 8 * m, wants: 9, want: 5, able: "BackoffBoth", change: as(&Cooldown, 5)},
-			{at: 8*m + 15*s, wants: 5, want: 5, able: readyForNewScale, change: as(&V119, 5)},
+			{at: 8*m + 15*s, wants: 5, want: 5, able: ReadyForNewScale, change: as(&V119, 5)},
 		})
 		var recommended []int32
 		for _, r := range x.history.Recommendations {
@@ -1427,7 +1427,7 @@ func TestProfilesShareAHistory(t *testing.T) {
 	})
 	t.Run("the count at first sight is the first that is recommended", func(t *testing.T) {
 		x := follow(t, wanting(10), []step{
-			{at: 0, wants: 10, want: 10, able: readyForNewScale, change: as(&Cooldown, 10)},
+			{at: 0, wants: 10, want: 10, able: ReadyForNewScale, change: as(&Cooldown, 10)},
 			{at: m, wants: 3, want: 10, able: "ScaleDownStabilized", change: as(&V136, 10)},
 		})
 		equal(t, "recommendations", x.history.Recommendations, []TimedRecommendation{{10, t0.Add(m).UnixNano()}, {3, t0.Add(m).UnixNano()}})

@@ -23,7 +23,7 @@ func (d *decider) reconcileByController() {
 		d.scaleUnavailable(d.in.ScaleError)
 		return
 	}
-	d.setCondition(AbleToScale, ConditionTrue, "SucceededGetScale", "the HPA controller was able to get the target's current scale")
+	d.setCondition(AbleToScale, ConditionTrue, SucceededGetScale, "the HPA controller was able to get the target's current scale")
 	if !d.next.Initialized {
 		d.next.Initialized, d.next.Since = true, d.nowNanos
 		d.next.Recommendations = []TimedRecommendation{{d.current, d.nowNanos}}
@@ -77,8 +77,8 @@ func (d *decider) hasTotalMetric() bool {
 
 func (d *decider) scaleUnavailable(e *ScaleError) {
 	d.decision.Path = PathScaleUnavailable
-	d.setCondition(AbleToScale, ConditionFalse, "FailedGetScale", "the HPA controller was unable to get the target's current scale: "+e.Message)
-	d.event("FailedGetScale", e.Message)
+	d.setCondition(AbleToScale, ConditionFalse, FailedGetScale, "the HPA controller was unable to get the target's current scale: "+e.Message)
+	d.event(FailedGetScale, e.Message)
 	switch e.Reason {
 	case ScaleInvalidAPIVersion:
 		d.decision.Error = "invalid API version in scale target reference: " + e.Message
@@ -93,7 +93,7 @@ func (d *decider) scaleUnavailable(e *ScaleError) {
 
 func (d *decider) scalingDisabled() {
 	d.decision.Path = PathScalingDisabled
-	d.setCondition(ScalingActive, ConditionFalse, "ScalingDisabled", "scaling is disabled since the replica count of the target is zero")
+	d.setCondition(ScalingActive, ConditionFalse, ScalingDisabled, "scaling is disabled since the replica count of the target is zero")
 	if !d.in.Options.ScaleToZero && d.profile.zero == zeroByCondition {
 		d.next.Status.Conditions = removeCondition(d.next.Status.Conditions, ScaledToZero)
 	}
@@ -119,7 +119,7 @@ func (d *decider) followMetrics() {
 	}
 	d.decision.Error = s.problem
 	name := d.winnerName(metrics, s.winner)
-	d.setCondition(ScalingActive, ConditionTrue, "ValidMetricFound", d.validMetricMessage(name))
+	d.setCondition(ScalingActive, ConditionTrue, ValidMetricFound, d.validMetricMessage(name))
 	proposal := d.decideFor(&s)
 	reason := rescaleReason(name, proposal, d.current)
 	desired := d.normalize(proposal)
@@ -289,7 +289,7 @@ func failureMessage(f *MetricFailure) string {
 // holdCount ends an evaluation that came to no count: the status keeps the one
 // it had.
 func (d *decider) holdCount(problem string, statuses []MetricStatus) {
-	d.event("FailedComputeMetricsReplicas", problem)
+	d.event(FailedComputeMetricsReplicas, problem)
 	d.decision.Error = "failed to compute desired number of replicas based on listed metrics for " + d.ref() + ": " + problem
 	if d.profile.keepsMetrics {
 		statuses = d.next.Status.CurrentMetrics

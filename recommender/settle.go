@@ -50,10 +50,10 @@ func Settle(history History, namespace string, id ID, outcome Outcome, message s
 	s := Settlement{Outcome: outcome, Changed: true}
 	if outcome == Applied {
 		next.apply()
-		s.Events = []Event{{EventNormal, "SuccessfulRescale", p.sentence()}}
+		s.Events = []Event{{EventNormal, SuccessfulRescale, p.sentence()}}
 	} else {
 		next.fail(message)
-		s.Events = []Event{{EventWarning, "FailedRescale", p.sentence() + "; error: " + message}}
+		s.Events = []Event{{EventWarning, FailedRescale, p.sentence() + "; error: " + message}}
 		s.Error = "failed to rescale " + reference(&history.Target, namespace) + ": " + message
 	}
 	s.Status = next.Status
@@ -100,7 +100,7 @@ func (h *History) apply() {
 	at := h.settledAt()
 	s := &h.Status
 	if !p.Bare {
-		s.Conditions = setCondition(s.Conditions, at, AbleToScale, ConditionTrue, "SucceededRescale",
+		s.Conditions = setCondition(s.Conditions, at, AbleToScale, ConditionTrue, SucceededRescale,
 			"the HPA controller was able to update the target scale to "+formatReplicas(p.To))
 	}
 	if p.RecordsEvent {
@@ -108,9 +108,9 @@ func (h *History) apply() {
 	}
 	switch p.Zero {
 	case ZeroTrue:
-		s.Conditions = setCondition(s.Conditions, at, ScaledToZero, ConditionTrue, "ScaledToZero", "the HPA controller scaled the workload to zero")
+		s.Conditions = setCondition(s.Conditions, at, ScaledToZero, ConditionTrue, ScaledToZero, "the HPA controller scaled the workload to zero")
 	case ZeroFalse:
-		s.Conditions = setCondition(s.Conditions, at, ScaledToZero, ConditionFalse, "NotScaledToZero", "the HPA controller did not scale the workload to zero")
+		s.Conditions = setCondition(s.Conditions, at, ScaledToZero, ConditionFalse, NotScaledToZero, "the HPA controller did not scale the workload to zero")
 	case ZeroRemoved:
 		s.Conditions = removeCondition(s.Conditions, ScaledToZero)
 	}
@@ -140,7 +140,7 @@ func (h *History) recordChange(p *Pending) {
 func (h *History) fail(message string) {
 	p, s := h.Pending, &h.Status
 	if !p.Bare {
-		s.Conditions = setCondition(s.Conditions, h.settledAt(), AbleToScale, ConditionFalse, "FailedUpdateScale",
+		s.Conditions = setCondition(s.Conditions, h.settledAt(), AbleToScale, ConditionFalse, FailedUpdateScale,
 			"the HPA controller was unable to update the target scale: "+message)
 	}
 	s.DesiredReplicas = p.PreviousDesired

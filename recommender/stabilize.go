@@ -12,13 +12,6 @@ const (
 	Down
 )
 
-// Reasons of AbleToScale after stabilization, in upstream's words.
-const (
-	readyForNewScale    = "ReadyForNewScale"
-	scaleUpStabilized   = "ScaleUpStabilized"
-	scaleDownStabilized = "ScaleDownStabilized"
-)
-
 // Stabilization is what the windows made of a proposal.
 type Stabilization struct {
 	// Proposed and Stabilized are the replicas before and after.
@@ -157,12 +150,12 @@ func stabilizeOneSided(now int64, slots []TimedRecommendation, upWindow, downWin
 func (s *Stabilization) explain(direction Direction) {
 	switch {
 	case s.Stabilized == s.Proposed:
-		s.Reason, s.Message = readyForNewScale, "recommended size matches current size"
+		s.Reason, s.Message = ReadyForNewScale, "recommended size matches current size"
 	case direction == Up:
-		s.Reason = scaleUpStabilized
+		s.Reason = ScaleUpStabilized
 		s.Message = "recent recommendations were lower than current one, applying the lowest recent recommendation"
 	default:
-		s.Reason = scaleDownStabilized
+		s.Reason = ScaleDownStabilized
 		s.Message = "recent recommendations were higher than current one, applying the highest recent recommendation"
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/server/restjson"
 	"github.com/setpoint-dev/setpoint/server/transcode"
 )
@@ -63,8 +64,8 @@ const (
 	batchURL      = "/v1/targets:batchRecommend"
 )
 
-// find returns the call that a request is, and the target that its path names.
-func (w *shortWay) find(r *http.Request) (call *shortCall, target string) {
+// find returns the call that a request is, and the name of the target in its path.
+func (w *shortWay) find(r *http.Request) (call *shortCall, name string) {
 	u := r.URL
 	switch {
 	case r.Method != http.MethodPost, u.RawPath != "", u.RawQuery != "", r.Header.Get("Grpc-Timeout") != "":
@@ -74,39 +75,14 @@ func (w *shortWay) find(r *http.Request) (call *shortCall, target string) {
 	}
 	rest, prefixed := strings.CutPrefix(u.Path, restPrefix)
 	name, verbed := strings.CutSuffix(rest, recommendVerb)
-	if !prefixed || !verbed || !isTargetPath(name) {
+	if !prefixed || !verbed {
+		return nil, ""
+	}
+	// A name that is none may be an escaped one, and is refused with words the long way.
+	if _, ok := target.Parse(name); !ok {
 		return nil, ""
 	}
 	return &w.recommend, name
-}
-
-// isTargetPath tells whether a path is clusters/*/namespaces/*/targets/*.
-func isTargetPath(path string) bool {
-	for _, collection := range [...]string{"clusters/", "namespaces/", "targets/"} {
-		rest, ok := strings.CutPrefix(path, collection)
-		if !ok {
-			return false
-		}
-		name, after, more := strings.Cut(rest, "/")
-		if !isPlainName(name) || more == (collection == "targets/") {
-			return false
-		}
-		path = after
-	}
-	return true
-}
-
-// isPlainName tells whether a segment is of letters and the like only: others may be
-// escaped in one way or another.
-func isPlainName(segment string) bool {
-	for i := range len(segment) {
-		switch b := segment[i]; {
-		case 'a' <= b && b <= 'z', 'A' <= b && b <= 'Z', '0' <= b && b <= '9', b == '-', b == '.', b == '_':
-		default:
-			return false
-		}
-	}
-	return segment != ""
 }
 
 // buffers are those of requests and answers while a call lasts.

@@ -25,6 +25,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/target"
 )
 
 // Sentinel errors of every engine, to be tested with errors.Is. An error that
@@ -82,7 +84,7 @@ type Key struct {
 // String returns the target's resource name,
 // clusters/{cluster}/namespaces/{namespace}/targets/{target}.
 func (k Key) String() string {
-	return "clusters/" + k.Cluster + "/namespaces/" + k.Namespace + "/targets/" + k.Target
+	return target.Name(k).String()
 }
 
 // Compare orders keys by cluster, then namespace, then target, each bytewise:

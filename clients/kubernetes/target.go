@@ -2,11 +2,9 @@ package kubernetes
 
 import (
 	"fmt"
-	"regexp"
-)
 
-// segment is one part of a target's name.
-var segment = regexp.MustCompile(`^[A-Za-z0-9._-]{1,253}$`)
+	"github.com/setpoint-dev/setpoint/internal/target"
+)
 
 // TargetName returns the resource name of the target that the autoscaler
 // namespace/name of cluster stands for. Each part must be 1 to 253 characters of
@@ -18,9 +16,9 @@ func TargetName(cluster, namespace, name string) (string, error) {
 		switch {
 		case part.value == "." || part.value == ".." || part.value == "-":
 			return "", fmt.Errorf("%s %q: may not be %q", part.what, part.value, part.value)
-		case !segment.MatchString(part.value):
+		case !target.IsSegment(part.value):
 			return "", fmt.Errorf("%s %q: must be 1 to 253 characters of [A-Za-z0-9._-]", part.what, part.value)
 		}
 	}
-	return fmt.Sprintf("clusters/%s/namespaces/%s/targets/%s", cluster, namespace, name), nil
+	return target.Name{Cluster: cluster, Namespace: namespace, Target: name}.String(), nil
 }

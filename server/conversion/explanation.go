@@ -11,15 +11,6 @@ import (
 
 // The words of an explanation, by the recommender's constants.
 var (
-	paths = [...]string{
-		recommender.PathMetrics:          "Metrics",
-		recommender.PathMetricsFailed:    "MetricsFailed",
-		recommender.PathSelectorFailed:   "SelectorFailed",
-		recommender.PathScaleUnavailable: "ScaleUnavailable",
-		recommender.PathScalingDisabled:  "ScalingDisabled",
-		recommender.PathAboveMax:         "AboveMax",
-		recommender.PathBelowMin:         "BelowMin",
-	}
 	calculations = [...]string{
 		recommender.NoCalculation:                     "",
 		recommender.UtilizationCalculation:            "Utilization",
@@ -65,7 +56,7 @@ func explanation(d *recommender.Decision) *setpointv1.Explanation {
 	}
 	out := &setpointv1.Explanation{
 		Profile:         e.Profile,
-		Path:            paths[d.Path],
+		Path:            d.Path.String(),
 		EvaluationTime:  timestamppb.New(d.At),
 		DesiredReplicas: d.Desired,
 		Withheld:        withheld(e.Withheld),

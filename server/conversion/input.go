@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/recommender/quantity"
 	"github.com/setpoint-dev/setpoint/server/cost"
@@ -44,8 +45,9 @@ const (
 // be used.
 func InputWithin(ctx context.Context, req *setpointv1.RecommendRequest, options recommender.Options, budget *cost.Budget) (*recommender.Input, []validation.Violation, TooMuch) {
 	r := &reader{noting: req.GetExplain(), budget: budget, ctx: ctx}
+	name, _ := target.Parse(req.GetTarget())
 	in := &recommender.Input{
-		Namespace: Namespace(req.GetTarget()),
+		Namespace: name.Namespace,
 		Options:   r.options(req.GetOptions(), options),
 		Explain:   req.GetExplain(),
 
@@ -56,7 +58,7 @@ func InputWithin(ctx context.Context, req *setpointv1.RecommendRequest, options 
 	}
 	r.spec(&in.Spec, req.GetSpec())
 	if in.Spec.ScaleTargetRef == (recommender.ObjectReference{}) {
-		in.Spec.ScaleTargetRef = recommender.ObjectReference{Kind: unnamedKind, Name: req.GetTarget()[strings.LastIndexByte(req.GetTarget(), '/')+1:]}
+		in.Spec.ScaleTargetRef = recommender.ObjectReference{Kind: unnamedKind, Name: name.Target}
 	}
 	r.scale(in, req)
 	in.Pods = r.pods(req.GetPods())
@@ -78,15 +80,6 @@ func InputWithin(ctx context.Context, req *setpointv1.RecommendRequest, options 
 // unnamedKind stands for the kind of a workload that a request does not name, in
 // texts. It is shown nowhere else.
 const unnamedKind = "Target"
-
-// Namespace returns the namespace's segment of a target's name.
-func Namespace(target string) string {
-	parts := strings.Split(target, "/")
-	if len(parts) != 6 {
-		return ""
-	}
-	return parts[3]
-}
 
 // reader reads messages and gathers what is wrong with them.
 type reader struct {

@@ -249,14 +249,3 @@ func TestQuantitiesOutOfRangeAreNoted(t *testing.T) {
 		t.Errorf("without an explanation there are notes: %q", got)
 	}
 }
-
-func TestTheNamespaceIsThatOfTheName(t *testing.T) {
-	t.Parallel()
-	for name, want := range map[string]string{
-		"clusters/c/namespaces/n/targets/t": "n", "clusters/namespaces/namespaces/targets/targets/t": "targets", "": "", "x": "",
-	} {
-		if got := conversion.Namespace(name); got != want {
-			t.Errorf("the namespace of %q is %q, want %q", name, got, want)
-		}
-	}
-}

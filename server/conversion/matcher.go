@@ -5,6 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/labelselector"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/cost"
 )
@@ -138,7 +139,7 @@ func (c *selectorCache) parse(s *recommender.LabelSelector) (got parsedSelector)
 		return parsedSelector{selector: labels.Nothing()}
 	}
 	if got.selector, got.err = metricSelector(s); got.err == nil {
-		got.identity = selectorIdentity(got.selector)
+		got.identity = labelselector.Identity(got.selector)
 	}
 	return got
 }

@@ -2,13 +2,11 @@ package conversion
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
@@ -101,31 +99,6 @@ func metricSelector(s *recommender.LabelSelector) (labels.Selector, error) {
 		})
 	}
 	return metav1.LabelSelectorAsSelector(out)
-}
-
-// selectorIdentity prints a selector so that selectors that mean the same print
-// the same: requirements sorted, and those of one value with an equals sign.
-func selectorIdentity(s labels.Selector) string {
-	requirements, _ := s.Requirements()
-	if len(requirements) == 0 {
-		return ""
-	}
-	parts := make([]string, len(requirements))
-	for i, q := range requirements {
-		values := q.ValuesUnsorted()
-		slices.Sort(values)
-		values = slices.Compact(values)
-		operator := q.Operator()
-		switch {
-		case len(values) == 1 && operator == selection.In:
-			operator = selection.Equals
-		case len(values) == 1 && operator == selection.NotIn:
-			operator = selection.NotEquals
-		}
-		parts[i] = fmt.Sprintf("%s %s %q", q.Key(), operator, values)
-	}
-	slices.Sort(parts)
-	return strings.Join(slices.Compact(parts), ",")
 }
 
 // parseSelector reports what is wrong with a selector in Kubernetes' string form.

@@ -1,6 +1,8 @@
 package telemetry
 
 import (
+	"slices"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/codes"
 
@@ -25,24 +27,15 @@ const (
 // Labels, by what they stand for. Those of paths and actions are the API's words.
 var (
 	outcomes = [...]string{Decided: "decided", DryRun: "dry_run", Replayed: "replayed", Failed: "failed"}
-	paths    = [...]string{
-		recommender.PathMetrics:          "Metrics",
-		recommender.PathMetricsFailed:    "MetricsFailed",
-		recommender.PathSelectorFailed:   "SelectorFailed",
-		recommender.PathScaleUnavailable: "ScaleUnavailable",
-		recommender.PathScalingDisabled:  "ScalingDisabled",
-		recommender.PathAboveMax:         "AboveMax",
-		recommender.PathBelowMin:         "BelowMin",
-	}
-	actions = [...]string{none: "NONE", up: "SCALE_UP", down: "SCALE_DOWN"}
-	limits  = [...]string{
-		scaleUpLimit: string(recommender.ScaleUpLimit), scaleDownLimit: string(recommender.ScaleDownLimit),
-		tooMany: string(recommender.TooManyReplicas), tooFew: string(recommender.TooFewReplicas),
+	actions  = [...]string{none: "NONE", up: "SCALE_UP", down: "SCALE_DOWN"}
+	limits   = [...]string{
+		string(recommender.ScaleUpLimit), string(recommender.ScaleDownLimit),
+		string(recommender.TooManyReplicas), string(recommender.TooFewReplicas),
 	}
 	holds = [...]string{
-		holdUp: "ScaleUpStabilized", holdDown: "ScaleDownStabilized",
-		backoffUp: "BackoffUpscale", backoffDown: "BackoffDownscale", backoffBoth: "BackoffBoth",
-		withheld: "HistoryUnavailable",
+		recommender.ScaleUpStabilized, recommender.ScaleDownStabilized,
+		recommender.BackoffUpscale, recommender.BackoffDownscale, recommender.BackoffBoth,
+		recommender.HistoryUnavailable,
 	}
 	failures = [...]string{
 		resource: string(recommender.ResourceMetric), containerResource: string(recommender.ContainerResourceMetric),
@@ -55,22 +48,6 @@ const (
 	none = iota
 	up
 	down
-)
-
-const (
-	scaleUpLimit = iota
-	scaleDownLimit
-	tooMany
-	tooFew
-)
-
-const (
-	holdUp = iota
-	holdDown
-	backoffUp
-	backoffDown
-	backoffBoth
-	withheld
 )
 
 const (
@@ -89,7 +66,7 @@ type Decisions struct {
 	outcomes [len(outcomes)]prometheus.Counter
 	errors   [lastCode + 1]prometheus.Counter // none for OK
 	actions  [len(actions)]prometheus.Counter
-	paths    [len(paths)]prometheus.Counter
+	paths    [len(recommender.PathNames)]prometheus.Counter
 	limits   [len(limits)]prometheus.Counter
 	holds    [len(holds)]prometheus.Counter
 	failures [len(failures)]prometheus.Counter
@@ -111,7 +88,7 @@ func NewDecisions() *Decisions {
 	d.counters("setpoint_decisions_total", "Recorded decisions, by action.",
 		"action", actions[:], d.actions[:])
 	d.counters("setpoint_decision_paths_total", "Recorded decisions, by their path through the controller.",
-		"path", paths[:], d.paths[:])
+		"path", recommender.PathNames[:], d.paths[:])
 	d.counters("setpoint_decisions_limited_total", "Recorded decisions limited by a policy or bound, by ScalingLimited's reason.",
 		"reason", limits[:], d.limits[:])
 	d.counters("setpoint_decisions_held_total", "Recorded decisions that stabilization or a delay held back, by AbleToScale's reason.",
@@ -179,68 +156,37 @@ func (d *Decisions) conditions(r *recommender.Decision) {
 		c := &r.Status.Conditions[i]
 		switch c.Type {
 		case recommender.AbleToScale:
-			if hold, ok := holdOf(c.Reason); ok {
+			if c.Reason == recommender.ReadyForNewScale { // mostly
+				continue
+			}
+			if hold := slices.Index(holds[:], c.Reason); hold >= 0 {
 				d.holds[hold].Inc()
 			}
 		case recommender.ScalingLimited:
 			if r.Path != recommender.PathMetrics || c.Status != recommender.ConditionTrue {
 				continue
 			}
-			if limit, ok := limitOf(recommender.LimitReason(c.Reason)); ok {
+			if limit := slices.Index(limits[:], c.Reason); limit >= 0 {
 				d.limits[limit].Inc()
 			}
 		}
 	}
 }
 
-func limitOf(reason recommender.LimitReason) (int, bool) {
-	switch reason {
-	case recommender.ScaleUpLimit:
-		return scaleUpLimit, true
-	case recommender.ScaleDownLimit:
-		return scaleDownLimit, true
-	case recommender.TooManyReplicas:
-		return tooMany, true
-	case recommender.TooFewReplicas:
-		return tooFew, true
-	}
-	return 0, false
-}
-
-func holdOf(reason string) (int, bool) {
-	switch reason {
-	case "ReadyForNewScale": // mostly
-		return 0, false
-	case holds[holdUp]:
-		return holdUp, true
-	case holds[holdDown]:
-		return holdDown, true
-	case holds[backoffUp]:
-		return backoffUp, true
-	case holds[backoffDown]:
-		return backoffDown, true
-	case holds[backoffBoth]:
-		return backoffBoth, true
-	case holds[withheld]:
-		return withheld, true
-	}
-	return 0, false
-}
-
 // failureOf finds the type of metric that an event of a decision is about.
 func failureOf(reason string) (int, bool) {
 	switch reason {
-	case "FailedGetResourceMetric", "FailedGetMetrics": // design-2015 knows cpu only
+	case recommender.FailedGetResourceMetric, recommender.FailedGetMetrics: // design-2015 knows cpu only
 		return resource, true
-	case "FailedGetContainerResourceMetric":
+	case recommender.FailedGetContainerResourceMetric:
 		return containerResource, true
-	case "FailedGetPodsMetric":
+	case recommender.FailedGetPodsMetric:
 		return pods, true
-	case "FailedGetObjectMetric":
+	case recommender.FailedGetObjectMetric:
 		return object, true
-	case "FailedGetExternalMetric":
+	case recommender.FailedGetExternalMetric:
 		return external, true
-	case "InvalidMetricSourceType":
+	case recommender.InvalidMetricSourceType:
 		return unknown, true
 	}
 	return 0, false

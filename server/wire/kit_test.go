@@ -81,7 +81,7 @@ func (s *soundness) check(t *testing.T, decoder *wire.Decoder, data []byte, opti
 	if got.Target != req.GetTarget() || got.RequestID != req.GetRequestId() || got.DryRun != req.GetDryRun() ||
 		got.HasEvaluationTime != (req.GetEvaluationTime() != nil) ||
 		got.HasEvaluationTime && got.EvaluationTime != req.GetEvaluationTime().AsTime() ||
-		"clusters/"+got.Cluster+"/namespaces/"+got.Namespace+"/targets/"+got.Name != req.GetTarget() {
+		got.Name.String() != req.GetTarget() {
 		t.Fatalf("read as %+v\nof %s", got, prototext.Format(req))
 	}
 	if a, b := comparable(&got.Input), comparable(in); !reflect.DeepEqual(a, b) {

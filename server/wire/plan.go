@@ -54,7 +54,7 @@ func (r *Request) follow() bool {
 	}
 	r.Input = p.input
 	in := &r.Input
-	in.Namespace, in.Scale, in.SelectorProblem = r.Namespace, scale, problem
+	in.Namespace, in.Scale, in.SelectorProblem = r.Name.Namespace, scale, problem
 	in.Spec.MinReplicas, in.Spec.MaxReplicas = r.found.spec.min, r.found.spec.max
 	in.Spec.ScaleTargetRef.Name = r.found.spec.name
 	r.readings.plan = p
@@ -67,7 +67,7 @@ func (r *Request) planKey() []byte {
 	key := r.scratch.key[:0]
 	if f.hasMetricErrors {
 		// An error may be of the namespace's own object.
-		key = appendTarget(key, r.Namespace)
+		key = appendTarget(key, r.Name.Namespace)
 	}
 	key = append(key, r.scratch.rare...)
 	switch {

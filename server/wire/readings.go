@@ -212,7 +212,7 @@ func (r *Request) matchOf(field int, reading []byte, ofNamespace bool) *match {
 	key := appendNumber(r.scratch.key[:0], p.id)
 	at := len(key)
 	if ofNamespace {
-		key = appendTarget(key, r.Namespace)
+		key = appendTarget(key, r.Name.Namespace)
 	}
 	key = appendField(key, field, reading)
 	r.scratch.key = key
@@ -244,7 +244,7 @@ func (r *Request) newMatch(field []byte, ofNamespace bool) *match {
 	}
 	namespace := anyNamespace
 	if ofNamespace {
-		namespace = r.Namespace
+		namespace = r.Name.Namespace
 	}
 	m, matcher := &match{}, r.readings.plan.matcher
 	selectors := conversion.NewSelectors(r.budget)

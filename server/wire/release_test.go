@@ -39,7 +39,7 @@ func TestDecisionsOutliveTheirRequests(t *testing.T) {
 		if !ok {
 			continue
 		}
-		k := &kept{target: request.Target + request.RequestID + request.Cluster + request.Name}
+		k := &kept{target: request.Target + request.RequestID + request.Name.Cluster + request.Name.Target}
 		request.Input.ID = recommender.ID{1, byte(i)}
 		k.decision, k.history = recommender.Recommend(t0.Add(time.Duration(i)*time.Second), &request.Input, history)
 		// Behind the backs of decision and history.

@@ -3,13 +3,15 @@ package wire
 import (
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
 // Request is what a RecommendRequest asks for.
 type Request struct {
-	// Target is the target's name, and Cluster, Namespace and Name are its parts.
-	Target, Cluster, Namespace, Name string
+	// Target is the target's name, and Name its parts.
+	Target string
+	Name   target.Name
 	// RequestID is empty where the request has none.
 	RequestID string
 	DryRun    bool
@@ -201,7 +203,7 @@ func (r *Request) wide(i int) int {
 	case requestClusterUID&0x7f | 0x80:
 		uid := r.b[from:to]
 		f.cluster = recommender.Cluster(uid)
-		ok = f.seen.first(19) && len(uid) <= maxClusterUID && isOfSegment(uid)
+		ok = f.seen.first(19) && len(uid) <= maxClusterUID && target.IsOfSegment(uid)
 	}
 	if !ok {
 		return 0
@@ -256,25 +258,25 @@ const (
 // identify reads the names that outlive the request. They are copied, so as not to
 // hold on to the message.
 func (r *Request) identify() bool {
-	target, id, ref := r.found.target, r.found.requestID, r.found.spec.refName
-	if !r.found.seen.has(2) || target.to-target.from > maxTarget || id.to-id.from > maxRequestID || !isText(r.b[id.from:id.to]) {
+	name, id, ref := r.found.target, r.found.requestID, r.found.spec.refName
+	if !r.found.seen.has(2) || name.to-name.from > target.MaxLength || id.to-id.from > maxRequestID || !isText(r.b[id.from:id.to]) {
 		return false
 	}
 	head := r.scratch.head[:0]
-	for _, p := range [...]place{target, id, ref} {
+	for _, p := range [...]place{name, id, ref} {
 		head = append(head, r.b[p.from:p.to]...)
 	}
 	r.scratch.head = head
 	s := string(head)
-	var ok bool
-	r.Target, s = s[:target.to-target.from], s[target.to-target.from:]
+	r.Target, s = s[:name.to-name.from], s[name.to-name.from:]
 	r.RequestID, s = s[:id.to-id.from], s[id.to-id.from:]
-	r.Cluster, r.Namespace, r.Name, ok = splitTarget(r.Target)
+	var ok bool
+	r.Name, ok = target.Parse(r.Target)
 	if r.found.spec.hasRef {
 		r.found.spec.name = s
 		return ok && isText(r.b[ref.from:ref.to]) && isPathSegment(s)
 	}
-	r.found.spec.name = r.Name
+	r.found.spec.name = r.Name.Target
 	return ok
 }
 

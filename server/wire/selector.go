@@ -37,7 +37,7 @@ const (
 )
 
 var (
-	inLabel     = inSegment
+	inLabel     = characters("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 	labelEnd    = characters("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 	inDomain    = characters("abcdefghijklmnopqrstuvwxyz0123456789-")
 	domainStart = characters("abcdefghijklmnopqrstuvwxyz0123456789")

@@ -1,10 +1,6 @@
 package cluster
 
 import (
-	"fmt"
-	"slices"
-	"strings"
-
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 )
@@ -34,26 +30,4 @@ func exactValue(requirement *labels.Requirement) (string, bool) {
 		}
 	}
 	return "", false
-}
-
-// meaning prints a selector so that selectors that mean the same print the same,
-// as the service compares them: requirements sorted, those of one value alike.
-func meaning(selector labels.Selector) string {
-	requirements, _ := selector.Requirements()
-	parts := make([]string, len(requirements))
-	for i, requirement := range requirements {
-		values := requirement.ValuesUnsorted()
-		slices.Sort(values)
-		values = slices.Compact(values)
-		operator := requirement.Operator()
-		switch {
-		case len(values) == 1 && operator == selection.In:
-			operator = selection.Equals
-		case len(values) == 1 && operator == selection.NotIn:
-			operator = selection.NotEquals
-		}
-		parts[i] = fmt.Sprintf("%s %s %q", requirement.Key(), operator, values)
-	}
-	slices.Sort(parts)
-	return strings.Join(slices.Compact(parts), ",")
 }

@@ -12,6 +12,7 @@ import (
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	"github.com/setpoint-dev/setpoint/internal/labelselector"
 )
 
 // question is what one or more metrics of a spec ask a metrics API for.
@@ -128,7 +129,7 @@ func identified(metric *autoscalingv2.MetricIdentifier) (m identifiedMetric, ok 
 	if err != nil {
 		return m, false
 	}
-	m.Selector, m.spelled, m.meaning = selector, metric.Selector, meaning(selector)
+	m.Selector, m.spelled, m.meaning = selector, metric.Selector, labelselector.Identity(selector)
 	return m, true
 }
 

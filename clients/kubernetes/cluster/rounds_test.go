@@ -165,34 +165,6 @@ func TestSelectingFromUsage(t *testing.T) {
 	}
 }
 
-func TestMeaning(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		a, b string
-		same bool
-	}{
-		{"a=1", "a in (1)", true},
-		{"a!=1", "a notin (1)", true},
-		{"a in (1,2)", "a in (2,1)", true},
-		{"a=1,b=2", "b=2,a=1", true},
-		{"a=1,a=1", "a=1", true},
-		{"a=1", "a=2", false},
-		{"a=1", "a!=1", false},
-		{"a in (1,2)", "a notin (1,2)", false},
-		{"a", "!a", false},
-		{"", "a", false},
-	} {
-		a, errA := labels.Parse(test.a)
-		b, errB := labels.Parse(test.b)
-		if errA != nil || errB != nil {
-			t.Fatal(errA, errB)
-		}
-		if got := meaning(a) == meaning(b); got != test.same {
-			t.Errorf("%q and %q: got %v", test.a, test.b, got)
-		}
-	}
-}
-
 func TestMessageOf(t *testing.T) {
 	t.Parallel()
 	long := make([]byte, 3*maxMessage)

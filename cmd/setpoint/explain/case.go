@@ -1,23 +1,24 @@
 package explain
 
 import (
-	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/target"
+	"github.com/setpoint-dev/setpoint/recommender"
 )
 
 // Paths through the controller, in the trace's words.
-const (
-	pathMetrics          = "Metrics"
-	pathMetricsFailed    = "MetricsFailed"
-	pathSelectorFailed   = "SelectorFailed"
-	pathScaleUnavailable = "ScaleUnavailable"
-	pathScalingDisabled  = "ScalingDisabled"
-	pathAboveMax         = "AboveMax"
-	pathBelowMin         = "BelowMin"
+var (
+	pathMetrics          = recommender.PathMetrics.String()
+	pathMetricsFailed    = recommender.PathMetricsFailed.String()
+	pathSelectorFailed   = recommender.PathSelectorFailed.String()
+	pathScaleUnavailable = recommender.PathScaleUnavailable.String()
+	pathScalingDisabled  = recommender.PathScalingDisabled.String()
+	pathAboveMax         = recommender.PathAboveMax.String()
+	pathBelowMin         = recommender.PathBelowMin.String()
 )
 
 // Directions, in the trace's words.
@@ -62,19 +63,15 @@ func newCase(req *setpointv1.RecommendRequest, resp *setpointv1.RecommendRespons
 
 // target is "namespace/target", empty where there is no request.
 func (c *oneCase) target() string {
-	parts := strings.Split(c.req.GetTarget(), "/")
-	if len(parts) != 6 {
-		return clean(c.req.GetTarget())
+	if name, ok := target.Parse(c.req.GetTarget()); ok {
+		return name.Namespace + "/" + name.Target
 	}
-	return clean(parts[3] + "/" + parts[5])
+	return clean(c.req.GetTarget())
 }
 
 func (c *oneCase) cluster() string {
-	parts := strings.Split(c.req.GetTarget(), "/")
-	if len(parts) != 6 {
-		return ""
-	}
-	return clean(parts[1])
+	name, _ := target.Parse(c.req.GetTarget())
+	return name.Cluster
 }
 
 // workload is "Deployment web", empty where that is not known.

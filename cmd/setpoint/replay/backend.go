@@ -11,6 +11,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 )
@@ -53,7 +54,8 @@ func (e *Engine) ReportScale(_ context.Context, req *setpointv1.ReportScaleReque
 	if req.GetOutcome() == "FAILED" {
 		outcome = recommender.Failed
 	}
-	settlement, next, err := recommender.Settle(history, conversion.Namespace(req.GetTarget()), id, outcome, req.GetMessage())
+	name, _ := target.Parse(req.GetTarget())
+	settlement, next, err := recommender.Settle(history, name.Namespace, id, outcome, req.GetMessage())
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,86 @@
+// Package target reads and writes the names of targets,
+// clusters/{cluster}/namespaces/{namespace}/targets/{target}.
+package target
+
+import "strings"
+
+// MaxSegment bounds a segment of a name, and MaxLength the whole, in bytes.
+const (
+	MaxSegment = 253
+	MaxLength  = 3*MaxSegment + len("clusters//namespaces//targets/")
+)
+
+// Name is what the name of a target says.
+type Name struct{ Cluster, Namespace, Target string }
+
+// String returns the name as the API has it.
+func (n Name) String() string {
+	return "clusters/" + n.Cluster + "/namespaces/" + n.Namespace + "/targets/" + n.Target
+}
+
+// Parse reads a name, by the rule that the .proto files state. It takes no memory.
+func Parse(s string) (n Name, ok bool) {
+	s, ok = strings.CutPrefix(s, "clusters/")
+	if !ok {
+		return Name{}, false
+	}
+	if n.Cluster, s, ok = segment(s, "/namespaces/"); !ok {
+		return Name{}, false
+	}
+	if n.Namespace, s, ok = segment(s, "/targets/"); !ok || !IsSegment(s) {
+		return Name{}, false
+	}
+	n.Target = s
+	return n, true
+}
+
+// ParseParent reads the parent of a list, clusters/{cluster}/namespaces/{namespace}, which
+// is right. "-" stands for all, and is returned as "".
+func ParseParent(s string) (cluster, namespace string) {
+	parts := strings.Split(s, "/")
+	if len(parts) != 4 {
+		return "", ""
+	}
+	all := func(segment string) string {
+		if segment == "-" {
+			return ""
+		}
+		return segment
+	}
+	return all(parts[1]), all(parts[3])
+}
+
+// segment reads a segment and what has to follow it.
+func segment(s, then string) (first, rest string, ok bool) {
+	n := strings.IndexByte(s, '/')
+	if n < 0 || !IsSegment(s[:n]) {
+		return "", "", false
+	}
+	rest, ok = strings.CutPrefix(s[n:], then)
+	return s[:n], rest, ok
+}
+
+// IsSegment reports whether a name can have that segment: 1 to 253 characters of
+// [A-Za-z0-9._-], and not ".", ".." or "-".
+func IsSegment(s string) bool {
+	return s != "" && len(s) <= MaxSegment && s != "." && s != ".." && s != "-" && IsOfSegment(s)
+}
+
+// IsOfSegment reports whether a text has only characters that a segment may have.
+func IsOfSegment[T string | []byte](s T) bool {
+	for i := range len(s) {
+		if !inSegment[s[i]] {
+			return false
+		}
+	}
+	return true
+}
+
+// inSegment has the characters that a segment may have.
+var inSegment = func() (set [256]bool) {
+	const characters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
+	for i := range len(characters) {
+		set[characters[i]] = true
+	}
+	return set
+}()
