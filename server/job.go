@@ -26,6 +26,8 @@ import (
 
 // job is one request on its way to an answer.
 type job struct {
+	// targets makes the decision.
+	targets   *targets
 	target    string
 	key       store.Key
 	requestID string
@@ -81,14 +83,44 @@ func (j *job) answerID() string {
 	return j.requestID + " " + hex.EncodeToString(sum[:8])
 }
 
-// doubt takes back what was decided on a record that is only remembered and ended
-// without a swap to confirm it. It reports whether there was such.
+// next implements change.
+func (j *job) next(record store.Record, guessed bool, room []byte) []byte {
+	j.guessed = guessed
+	return j.targets.decide(j, record, room)
+}
+
+// ended implements change.
+func (j *job) ended() bool { return j.done() }
+
+// doubt implements change. What ends without a swap is not confirmed by one.
 func (j *job) doubt() bool {
 	if !j.guessed {
 		return false
 	}
 	j.decided, j.response, j.err, j.guessed = false, nil, nil, false
 	return true
+}
+
+// swapped implements change.
+func (j *job) swapped(result store.SwapResult, _ []byte) {
+	t := j.targets
+	j.guessed = false
+	t.unplaced(j, result.Swapped)
+	if result.Swapped {
+		t.recorded(j)
+		return
+	}
+	t.conflicted(j)
+	if j.attempts >= t.options.MaxAttempts {
+		j.err = contended(j.target, j.attempts)
+	}
+}
+
+// fail implements change. What was being swapped may be recorded; a retry with the same
+// request id finds out.
+func (j *job) fail(ctx context.Context, err error, swapping bool) {
+	j.doubtful = j.doubtful || swapping
+	j.targets.withoutStore(ctx, j, err)
 }
 
 // release gives back what the job holds, once its answer is made.
@@ -239,7 +271,7 @@ func (t *targets) readWithin(ctx context.Context, j *job, data []byte) {
 	if t.tooMuch(j, len(r.Input.Pods), len(r.Input.Spec.Metrics)) {
 		return
 	}
-	j.key = store.Key{Cluster: r.Cluster, Namespace: r.Namespace, Target: r.Name}
+	j.key = store.Key(r.Name)
 	if j.err = j.caller.check(policy.Recommend, j.key); j.err != nil {
 		return
 	}

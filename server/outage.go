@@ -190,57 +190,117 @@ func (o *outage) writeBack(ctx context.Context, keys ...store.Key) error {
 	return nil
 }
 
-// writeBackBatch writes the keys' histories, merged with what others wrote meanwhile.
+// writeBackBatch writes the keys' histories, merged with what others wrote meanwhile. It
+// returns the first error.
 func (o *outage) writeBackBatch(ctx context.Context, keys []store.Key) error {
-	for range maxWriteBacks {
-		left, _ := o.unwrittenOf(keys)
-		if len(left) == 0 {
-			return nil
-		}
-		records, err := o.targets.store.LoadBatch(ctx, left)
-		// What is merged is what is known now that the store answers: a decision that was made
-		// again meanwhile has taken back what was decided since.
-		known, locals := o.unwrittenOf(left)
-		if len(known) < len(left) {
-			continue // some were written, or deleted
-		}
-		if err != nil {
-			if o.giveUpUnreadable(left, locals, err) {
-				continue
-			}
-			return err
-		}
-		deleted, err := o.deletedAt(ctx, left)
-		if err != nil {
-			return err
-		}
-		if err := o.swapBatch(ctx, left, locals, records, deleted); err != nil {
-			return err
+	writes := make([]writeBack, len(keys))
+	queues := make([]*queue, len(keys))
+	for i, key := range keys {
+		writes[i] = writeBack{outage: o, key: key}
+		queues[i] = new(queue)
+		queues[i].begin(key, &writes[i])
+	}
+	r := rounds{targets: o.targets, before: o.askDeletions, inTime: true}
+	r.run(ctx, queues)
+	for i := range writes {
+		if writes[i].err != nil {
+			return writes[i].err
 		}
 	}
-	// Others write all the time: the next check, or the caller, tries again.
-	return fmt.Errorf("%w: lost to other callers each time", store.ErrUnavailable)
+	return nil
 }
 
-// unwrittenOf returns those of the keys whose histories are not in the store, and these.
-func (o *outage) unwrittenOf(keys []store.Key) (left []store.Key, locals []*unwritten) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, key := range keys {
-		if u := o.unwritten[key]; u != nil {
-			left, locals = append(left, key), append(locals, u)
-		}
+// askDeletions finds out when the targets were deleted, where the store knows. It is asked
+// after their records were loaded: a delete that comes later makes the swap fail.
+func (o *outage) askDeletions(ctx context.Context, queues []*queue) error {
+	if o.targets.deletions == nil {
+		return nil
 	}
-	return left, locals
+	keys := make([]store.Key, len(queues))
+	for i, q := range queues {
+		keys[i] = q.key
+	}
+	deleted, err := o.targets.deletions.DeletedAt(ctx, keys)
+	if err != nil {
+		return err
+	}
+	for i, q := range queues {
+		q.changes[0].(*writeBack).deleted = deleted[i]
+	}
+	return nil
 }
 
-// deletedAt returns when the keys were deleted, nil where the store does not know. It is
-// asked after their records were loaded: a delete that comes later makes the swap fail.
-func (o *outage) deletedAt(ctx context.Context, keys []store.Key) ([]time.Time, error) {
-	if deletions := o.targets.deletions; deletions != nil {
-		return deletions.DeletedAt(ctx, keys)
+// writeBack is a change: a history that is not in the store gets there.
+type writeBack struct {
+	*outage
+	key store.Key
+	// deleted is when the target was deleted last, zero: never.
+	deleted  time.Time
+	attempts int
+	// written is the history that is being written.
+	written *unwritten
+	done    bool
+	err     error
+}
+
+// next implements change. What is merged is what is known now that the store answers: a
+// decision that was made again meanwhile has taken back what was decided since.
+func (w *writeBack) next(record store.Record, _ bool, _ []byte) []byte {
+	w.attempts++
+	w.mu.Lock()
+	w.written = w.unwritten[w.key]
+	w.mu.Unlock()
+	if w.written == nil { // it was written by now, or the target was deleted
+		w.done = true
+		return nil
 	}
-	return make([]time.Time, len(keys)), nil
+	if wasDeleted(w.written.record, w.deleted) {
+		w.targets.log.Info("decisions of an outage dropped: their target was deleted meanwhile", zap.Stringer("target", w.key))
+		w.targets.cache.put(w.key, store.Record{})
+		w.end()
+		return nil
+	}
+	value, err := mergeHistories(record, w.written.record)
+	if err != nil {
+		w.targets.log.Error("decisions of an outage not written", zap.Stringer("target", w.key), zap.Error(err))
+		w.end()
+		return nil
+	}
+	return value
+}
+
+// end forgets the history, which is written or of no more use.
+func (w *writeBack) end() {
+	w.forget(w.key, w.written)
+	w.done = true
+}
+
+// ended implements change.
+func (w *writeBack) ended() bool { return w.done || w.err != nil }
+
+// doubt implements change: it is on what is stored.
+func (w *writeBack) doubt() bool { return false }
+
+// swapped implements change.
+func (w *writeBack) swapped(result store.SwapResult, _ []byte) {
+	switch {
+	case result.Swapped:
+		w.end()
+	case w.attempts >= maxWriteBacks:
+		// Others write all the time: the next check, or the caller, tries again.
+		w.err = fmt.Errorf("%w: lost to other callers each time", store.ErrUnavailable)
+	}
+}
+
+// fail implements change. A record that can't be read stays, and the history is dropped.
+func (w *writeBack) fail(_ context.Context, err error, _ bool) {
+	if !errors.Is(err, store.ErrUnreadable) {
+		w.err = err
+		return
+	}
+	w.targets.log.Error("decisions of an outage not written: the stored history is unreadable", zap.Stringer("target", w.key), zap.Error(err))
+	w.drop(w.key)
+	w.done = true
 }
 
 // wasDeleted reports whether the history is that of a target that was deleted since: it
@@ -251,57 +311,6 @@ func wasDeleted(local store.Record, deleted time.Time) bool {
 	}
 	h, err := recommender.DecodeHistory(local.Value)
 	return err == nil && h.Since <= deleted.UnixNano()
-}
-
-// giveUpUnreadable drops what can't be written because what stands in the store
-// can't be read, and reports whether there was such: then the rest is tried again.
-func (o *outage) giveUpUnreadable(keys []store.Key, locals []*unwritten, err error) bool {
-	var failed store.BatchError
-	if !errors.As(err, &failed) || len(failed) != len(keys) {
-		return false
-	}
-	found := false
-	for i, err := range failed {
-		if errors.Is(err, store.ErrUnreadable) {
-			o.targets.log.Error("decisions of an outage not written: the stored history is unreadable", zap.Stringer("target", keys[i]), zap.Error(err))
-			o.forget(keys[i], locals[i])
-			found = true
-		}
-	}
-	return found
-}
-
-// swapBatch swaps what could be loaded.
-func (o *outage) swapBatch(ctx context.Context, keys []store.Key, locals []*unwritten, records []store.Record, deleted []time.Time) error {
-	var swaps []store.Swap
-	var swapped []*unwritten
-	for i, key := range keys {
-		if wasDeleted(locals[i].record, deleted[i]) {
-			o.targets.log.Info("decisions of an outage dropped: their target was deleted meanwhile", zap.Stringer("target", key))
-			o.targets.cache.put(key, store.Record{})
-			o.forget(key, locals[i])
-			continue
-		}
-		value, err := mergeHistories(records[i], locals[i].record)
-		if err != nil {
-			o.targets.log.Error("decisions of an outage not written", zap.Stringer("target", key), zap.Error(err))
-			o.forget(key, locals[i])
-			continue
-		}
-		swaps = append(swaps, store.Swap{Key: key, Old: records[i].Version, Value: value})
-		swapped = append(swapped, locals[i])
-	}
-	if len(swaps) == 0 {
-		return nil
-	}
-	results, err := o.targets.store.CompareAndSwapBatch(ctx, swaps)
-	for i := range results {
-		if results[i].Swapped {
-			o.targets.cache.put(swaps[i].Key, store.Record{Version: results[i].Record.Version, Value: swaps[i].Value})
-			o.forget(swaps[i].Key, swapped[i])
-		}
-	}
-	return err
 }
 
 // mergeHistories returns the history that knows what both records know: local was

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"go.uber.org/zap"
 
-	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/gate"
@@ -208,68 +206,24 @@ func (t *targets) recommend(ctx context.Context, j *job) {
 			return
 		}
 	}
-	record, err := t.recall(ctx, j)
-	for err == nil {
-		value := t.decide(j, record, nil)
-		if j.done() {
-			if !j.doubt() {
-				t.tidy(ctx, store.Swap{Key: j.key, Old: record.Version, Value: value})
-				return
-			}
-			record, err = t.store.Load(ctx, j.key)
-			continue
-		}
-		var result store.SwapResult
-		result, err = t.swap(ctx, store.Swap{Key: j.key, Old: record.Version, Value: value})
-		if err != nil {
-			j.doubtful = true
-			break
-		}
-		if t.swapped(j, result, value) {
-			return
-		}
-		record = result.Record
-		pause(ctx, j.attempts)
+	j.targets = t
+	record, guessed := t.recall(j)
+	t.change(ctx, j.key, j, record, guessed)
+}
+
+// recall returns what is remembered of a job's record; false: nothing. What decides
+// nothing asks the store, for nothing else would tell whether it is right.
+func (t *targets) recall(j *job) (store.Record, bool) {
+	if j.dryRun {
+		return store.Record{}, false
 	}
-	t.withoutStore(ctx, j, err)
-}
-
-// tidy makes the swaps of dry runs that have a value. Whether one happens is of no
-// consequence: the next touch of the target does it.
-func (t *targets) tidy(ctx context.Context, swaps ...store.Swap) {
-	swaps = slices.DeleteFunc(swaps, func(s store.Swap) bool { return s.Value == nil })
-	_, _ = t.swapAll(ctx, swaps)
-}
-
-// recall returns the record to begin with: as remembered, or else as stored. What
-// decides nothing asks the store, for nothing else would tell whether it is right.
-func (t *targets) recall(ctx context.Context, j *job) (store.Record, error) {
-	if !j.dryRun {
-		if record, ok := t.cache.get(j.key); ok {
-			t.metrics.cacheHits.Inc()
-			j.guessed = true
-			return record, nil
-		}
+	record, ok := t.cache.get(j.key)
+	if ok {
+		t.metrics.cacheHits.Inc()
+	} else {
 		t.metrics.cacheMisses.Inc()
 	}
-	return t.store.Load(ctx, j.key)
-}
-
-// swapped takes the outcome of a job's swap, and reports whether the job is done.
-func (t *targets) swapped(j *job, result store.SwapResult, value []byte) bool {
-	j.guessed = false
-	t.unplaced(j, result.Swapped)
-	if result.Swapped {
-		t.cache.put(j.key, store.Record{Version: result.Record.Version, Value: value})
-		t.recorded(j)
-		return true
-	}
-	t.conflicted(j)
-	t.cache.put(j.key, result.Record)
-	if j.attempts >= t.options.MaxAttempts {
-		j.err = contended(j.target, j.attempts)
-	}
-	return j.done()
+	return record, ok
 }
 
 // unplaced ends what there was to make room for.
@@ -289,17 +243,6 @@ func (t *targets) withoutStore(ctx context.Context, j *job, err error) {
 		return
 	}
 	j.err = storeError(ctx, j.target, err)
-}
-
-// swap finishes what has begun even if the caller hangs up meanwhile, but begins
-// nothing for one that has.
-func (t *targets) swap(ctx context.Context, swap store.Swap) (store.SwapResult, error) {
-	if err := ctx.Err(); err != nil {
-		return store.SwapResult{}, err
-	}
-	ctx, cancel := t.detach(ctx)
-	defer cancel()
-	return t.store.CompareAndSwap(ctx, swap)
 }
 
 // detach returns a context for what is to be finished although the caller hangs
@@ -322,89 +265,4 @@ func (d *detached) Value(key any) any {
 		return v
 	}
 	return d.values.Value(key)
-}
-
-// pause lets the callers that win races finish: not after the first few losses,
-// then longer each time, at random, up to a few milliseconds.
-func pause(ctx context.Context, attempts int) {
-	if attempts < 4 {
-		return
-	}
-	timer := time.NewTimer(rand.N(time.Duration(min(attempts, 16)) * 250 * time.Microsecond))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-}
-
-// report settles a change. It is logged with the status as it is then.
-func (t *targets) report(ctx context.Context, req *setpointv1.ReportScaleRequest) (*setpointv1.ReportScaleResponse, error) {
-	target, key := req.GetTarget(), parseTarget(req.GetTarget())
-	id, ok := recommender.ParseID(req.GetRecommendationId())
-	if !ok {
-		return nil, unknownRecommendation(target, req.GetRecommendationId())
-	}
-	outcome := recommender.Applied
-	if req.GetOutcome() == "FAILED" {
-		outcome = recommender.Failed
-	}
-	if t.outage.has(key) {
-		if err := t.outage.writeBack(ctx, key); err != nil {
-			return t.reportWithoutStore(ctx, req, id, outcome, err)
-		}
-	}
-	record, err := t.store.Load(ctx, key)
-	if err != nil {
-		return t.reportWithoutStore(ctx, req, id, outcome, err)
-	}
-	for attempts := 1; ; attempts++ {
-		if !record.Exists() {
-			return nil, unknownTarget(target)
-		}
-		history, err := recommender.DecodeHistory(record.Value)
-		if err != nil {
-			t.log.Error("stored history unreadable", zap.String("target", target), zap.Error(err))
-			return nil, historyError(target, err)
-		}
-		settlement, next, err := recommender.Settle(history, key.Namespace, id, outcome, req.GetMessage())
-		if err != nil {
-			return nil, unknownRecommendation(target, req.GetRecommendationId())
-		}
-		response := conversion.Settlement(req.GetRecommendationId(), &settlement)
-		if !settlement.Changed {
-			return response, nil
-		}
-		next = next.WithinLimits(max(t.options.Clock().UnixNano(), next.Updated.UnixNano()), t.options.answers())
-		value := next.AppendBinary(nil)
-		result, err := t.swap(ctx, store.Swap{Key: key, Old: record.Version, Value: value})
-		switch {
-		case err != nil:
-			return t.reportWithoutStore(ctx, req, id, outcome, err)
-		case result.Swapped:
-			t.cache.put(key, store.Record{Version: result.Record.Version, Value: value})
-			t.decisions.append(key, logSettled(&history, &next.Status, outcome))
-			t.log.Info("scale reported", zap.String("target", target), zap.Stringer("recommendation", id),
-				zap.String("outcome", req.GetOutcome()), zap.String("message", clipMarked(req.GetMessage())))
-			return response, nil
-		case attempts >= t.options.MaxAttempts:
-			return nil, contended(target, attempts)
-		}
-		record = result.Record
-		pause(ctx, attempts)
-	}
-}
-
-// reportWithoutStore settles a change that the store could not be told of.
-func (t *targets) reportWithoutStore(ctx context.Context, req *setpointv1.ReportScaleRequest, id recommender.ID, outcome recommender.Outcome, err error) (*setpointv1.ReportScaleResponse, error) {
-	target, key := req.GetTarget(), parseTarget(req.GetTarget())
-	if t.options.HoldDown && errors.Is(err, store.ErrUnavailable) && callerGone(ctx) == nil {
-		if before, after, settlement, ok := t.outage.settle(key, id, outcome, req.GetMessage()); ok {
-			if settlement.Changed {
-				t.decisions.append(key, logSettled(&before, &after.Status, outcome))
-			}
-			return conversion.Settlement(req.GetRecommendationId(), &settlement), nil
-		}
-	}
-	return nil, storeError(ctx, target, err)
 }

@@ -1,0 +1,122 @@
+package server
+
+import (
+	"context"
+	"errors"
+
+	"go.uber.org/zap"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// report is a change: what became of a scale that was recommended.
+type report struct {
+	*targets
+	target   string
+	key      store.Key
+	id       recommender.ID
+	outcome  recommender.Outcome
+	request  *setpointv1.ReportScaleRequest
+	attempts int
+	// settlement is what the report came to, and settled is its entry in the log, with the
+	// status as it is then.
+	settlement recommender.Settlement
+	settled    logged
+	// done says that the settlement is the answer.
+	done bool
+	err  error
+}
+
+// report settles a change.
+func (t *targets) report(ctx context.Context, req *setpointv1.ReportScaleRequest) (*setpointv1.ReportScaleResponse, error) {
+	r := &report{targets: t, target: req.GetTarget(), key: parseTarget(req.GetTarget()), outcome: recommender.Applied, request: req}
+	var ok bool
+	if r.id, ok = recommender.ParseID(req.GetRecommendationId()); !ok {
+		return nil, r.unknown()
+	}
+	if req.GetOutcome() == "FAILED" {
+		r.outcome = recommender.Failed
+	}
+	var away error
+	if t.outage.has(r.key) {
+		away = t.outage.writeBack(ctx, r.key)
+	}
+	if away != nil {
+		r.fail(ctx, away, false)
+	} else {
+		t.change(ctx, r.key, r, store.Record{}, false)
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	return conversion.Settlement(req.GetRecommendationId(), &r.settlement), nil
+}
+
+// next implements change.
+func (r *report) next(record store.Record, _ bool, _ []byte) []byte {
+	r.attempts++
+	if !record.Exists() {
+		r.err = unknownTarget(r.target)
+		return nil
+	}
+	history, err := recommender.DecodeHistory(record.Value)
+	if err != nil {
+		r.log.Error("stored history unreadable", zap.String("target", r.target), zap.Error(err))
+		r.err = historyError(r.target, err)
+		return nil
+	}
+	settlement, next, err := recommender.Settle(history, r.key.Namespace, r.id, r.outcome, r.request.GetMessage())
+	if err != nil {
+		r.err = r.unknown()
+		return nil
+	}
+	if r.settlement = settlement; !settlement.Changed {
+		r.done = true
+		return nil
+	}
+	next = next.WithinLimits(max(r.options.Clock().UnixNano(), next.Updated.UnixNano()), r.options.answers())
+	r.settled = logSettled(&history, &next.Status, r.outcome)
+	return next.AppendBinary(nil)
+}
+
+// ended implements change.
+func (r *report) ended() bool { return r.done || r.err != nil }
+
+// doubt implements change: a report is of what is stored.
+func (r *report) doubt() bool { return false }
+
+// swapped implements change.
+func (r *report) swapped(result store.SwapResult, _ []byte) {
+	switch {
+	case result.Swapped:
+		r.done = true
+		r.decisions.append(r.key, r.settled)
+		r.log.Info("scale reported", zap.String("target", r.target), zap.Stringer("recommendation", r.id),
+			zap.String("outcome", r.request.GetOutcome()), zap.String("message", clipMarked(r.request.GetMessage())))
+	case r.attempts >= r.options.MaxAttempts:
+		r.err = contended(r.target, r.attempts)
+	}
+}
+
+// fail implements change: it settles what the store could not be told of, where that is
+// wanted and possible.
+func (r *report) fail(ctx context.Context, err error, _ bool) {
+	if r.options.HoldDown && errors.Is(err, store.ErrUnavailable) && callerGone(ctx) == nil {
+		before, after, settlement, ok := r.outage.settle(r.key, r.id, r.outcome, r.request.GetMessage())
+		if ok {
+			if settlement.Changed {
+				r.decisions.append(r.key, logSettled(&before, &after.Status, r.outcome))
+			}
+			r.settlement, r.done = settlement, true
+			return
+		}
+	}
+	r.err = storeError(ctx, r.target, err)
+}
+
+func (r *report) unknown() error {
+	return unknownRecommendation(r.target, r.request.GetRecommendationId())
+}
