@@ -52,12 +52,12 @@ func (o *outcome) refusedShare() float64 { return float64(o.refused) / float64(m
 // second.
 func newSimulated(t testing.TB, change func(*limit.Options)) *simulated {
 	options := limit.DefaultOptions()
-	options.Shedding.MinRunning = 4
+	options.Shedding.Processors, options.Shedding.MinRunning = processors, 4 // whatever this machine has
 	if change != nil {
 		change(&options)
 	}
 	s := &simulated{
-		processors: make(chan struct{}, 2), random: rand.New(rand.NewPCG(1, 2)), callers: map[string]*outcome{},
+		processors: make(chan struct{}, processors), random: rand.New(rand.NewPCG(1, 2)), callers: map[string]*outcome{},
 	}
 	options.Shedding.Waited = func() time.Duration {
 		s.mu.Lock()
@@ -69,7 +69,8 @@ func newSimulated(t testing.TB, change func(*limit.Options)) *simulated {
 	return s
 }
 
-const capacity = 2000
+// processors are those of a simulated server, and capacity the calls that they do a second.
+const processors, capacity = 2, 2000
 
 func (s *simulated) uniform() time.Duration {
 	return time.Duration((.5 + s.random.Float64()) * float64(time.Millisecond))
