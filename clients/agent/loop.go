@@ -125,12 +125,11 @@ func (l *Loop) unread(key Key, err error) time.Duration {
 func (l *Loop) withDefaults(o *Object) *Object {
 	filled := *o
 	setDefault(&filled.Period, l.options.Period)
-	filled.Shadow = filled.Shadow || l.options.Shadow
-	if filled.Target == "" {
-		filled.Target = filled.Key.Name
-		if filled.Shadow {
-			filled.Target += "_shadow"
-		}
+	filled.Shadow = o.Shadow || l.options.Shadow
+	setDefault(&filled.Target, o.Key.Name)
+	// The platform knows of a shadow of its own, and not of those that the options make.
+	if filled.Shadow && (o.Target == "" || !o.Shadow) {
+		filled.Target += "_shadow"
 	}
 	return &filled
 }

@@ -49,8 +49,8 @@ type Object struct {
 	Key Key
 	// UID tells the object from others that had its name. Empty: the platform has none.
 	UID string
-	// Target is the object's name at the service. Default: the name of its key, with
-	// "_shadow" for a shadow, so that an object and its shadow have histories of their own.
+	// Target is the object's name at the service, another one for a shadow: both have
+	// histories of their own. Default: the name of its key, with "_shadow" for a shadow.
 	Target string
 	// New says that the object was never evaluated, by anyone.
 	New bool

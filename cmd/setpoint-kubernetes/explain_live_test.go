@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
@@ -50,11 +51,19 @@ func liveUsage(name string) string {
 
 // serveLive serves answers by path, and returns a kubeconfig that leads to them and
 // the methods that were used.
-func serveLive(t *testing.T, answers map[string]string) (kubeconfig string, methods *[]string) {
+func serveLive(t *testing.T, answers map[string]string) (kubeconfig string, methods func() []string) {
 	t.Helper()
-	methods = &[]string{}
+	var mu sync.Mutex // requests come at once
+	var used []string
+	methods = func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(used)
+	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		*methods = append(*methods, r.Method)
+		mu.Lock()
+		used = append(used, r.Method)
+		mu.Unlock()
 		w.Header().Set("Content-Type", "application/json")
 		answer, ok := answers[r.URL.Path]
 		if !ok {
@@ -123,8 +132,8 @@ func TestExplainReadsTheCluster(t *testing.T) {
 			t.Errorf("%s: exit code %d, %d replicas, want %d\n%s", tt.name, ran.Code, got.DesiredReplicas, tt.want, ran.Stderr)
 		}
 	}
-	if slices.ContainsFunc(*methods, func(method string) bool { return method != http.MethodGet }) {
-		t.Errorf("only reads are expected, got %q", *methods)
+	if slices.ContainsFunc(methods(), func(method string) bool { return method != http.MethodGet }) {
+		t.Errorf("only reads are expected, got %q", methods())
 	}
 	if got := run(t, "", "explain", "--kubeconfig", kubeconfig, "--live", "hpa/web"); !strings.Contains(got.Stdout, "shop/web: 2 → 3 replicas") {
 		t.Errorf("got %s%s", got.Stdout, got.Stderr)

@@ -12,5 +12,5 @@
 //
 // The adapter runs on [agent.Driver], and asks the server it is given, in process. Each test
 // is in a bubble of testing/synctest, where time passes as soon as all wait: what the adapter
-// talks to must be in the same process, called directly or over net.Pipe.
+// talks to must be in the same process, called directly or over a [Pipe].
 package agenttest

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -323,6 +324,11 @@ func madeAgain(t *testing.T, k *kit) {
 	want(t, "replicas of the second, which what the first was recommended would raise", k.Replicas("web"), 3)
 	if uid := second.GetTargetUid(); uid == "" || uid == first.GetTargetUid() {
 		t.Errorf("asked with the uid %q, before with %q", uid, first.GetTargetUid())
+	}
+	if !slices.ContainsFunc(k.service.Deletes(), func(d *setpointv1.DeleteTargetRequest) bool {
+		return d.GetName() == first.GetTarget() && d.GetTargetUid() == first.GetTargetUid()
+	}) {
+		t.Errorf("the first one's history is not forgotten: %v", k.service.Deletes())
 	}
 }
 

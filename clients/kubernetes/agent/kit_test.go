@@ -36,6 +36,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
@@ -87,7 +88,6 @@ type world struct {
 	options agent.Options
 	served  *prometheus.Registry
 	queue   workqueue.TypedRateLimitingInterface[Key]
-	stop    func()
 	// halt ends the rounds.
 	halt func()
 
@@ -104,6 +104,10 @@ type world struct {
 	statusErr, applyErr, readErr error
 	fault                        func(call string, attempt int) error
 	applyHook                    func()
+	// beforeApply is called before a count is written, without the lock. May be nil.
+	beforeApply func()
+	// watchers are told of objects that come, change and go.
+	watchers []func(Key)
 	// delay is how long a call takes. May be nil.
 	delay   func(call string) time.Duration
 	service setpointv1.RecommendationServiceServer
@@ -125,18 +129,13 @@ type world struct {
 // newWorld is to be called in a bubble; period is the loop's own.
 func newWorld(t *testing.T, period time.Duration) *world {
 	t.Helper()
-	engine := memory.New(memory.Options{})
-	srv, err := server.New(engine, engine, server.DefaultOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
 	m, err := newMetrics(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := &world{
 		t: t, settings: settings{period: period}, objects: map[Key]client.Object{}, replicas: map[string]int32{},
-		load: map[string]int64{}, scaledAt: map[string][]time.Time{}, rivals: map[Key]string{}, service: srv.Recommendations(),
+		load: map[string]int64{}, scaledAt: map[string][]time.Time{}, rivals: map[Key]string{}, service: newRecommendations(t),
 	}
 	w.platform = &platform{
 		cluster: "demo", objects: w, reader: w, shadowing: w, events: w.recorder(), metrics: m,
@@ -144,13 +143,23 @@ func newWorld(t *testing.T, period time.Duration) *world {
 	}
 	w.options = agent.Options{Cluster: "demo", Sources: kinds, Period: period, FirstWait: -1, Log: testLog(t)}
 	w.start(func(*agent.Options) {})
-	w.stop = func() {
-		w.halt()
+	t.Cleanup(func() { w.halt() })
+	return w
+}
+
+// newRecommendations is the service itself.
+func newRecommendations(t *testing.T) setpointv1.RecommendationServiceServer {
+	t.Helper()
+	engine := memory.New(memory.Options{})
+	srv, err := server.New(engine, engine, server.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
 		srv.Close()
 		_ = engine.Close()
-	}
-	t.Cleanup(func() { w.stop() })
-	return w
+	})
+	return srv.Recommendations()
 }
 
 // start starts a loop, in place of the one there was, which knows nothing yet: as an agent
@@ -246,7 +255,7 @@ func (w *world) add(o client.Object) Key {
 		o.SetCreationTimestamp(metav1.Now().Rfc3339Copy())
 	}
 	w.objects[key] = o
-	w.queue.Add(key)
+	w.changed(key)
 	return key
 }
 
@@ -263,7 +272,15 @@ func (w *world) remove(key Key) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.objects, key)
+	w.changed(key)
+}
+
+// changed has an object looked at. The lock is held.
+func (w *world) changed(key Key) {
 	w.queue.Add(key)
+	for _, watcher := range w.watchers {
+		watcher(key)
+	}
 }
 
 // with changes what the world is like.
@@ -454,6 +471,13 @@ func (w *world) Snapshot(_ context.Context, a *autoscalingv2.HorizontalPodAutosc
 func (w *world) Apply(_ context.Context, snapshot *kubernetes.Snapshot, replicas int32) (*autoscalingv1.Scale, error) {
 	w.take("apply")
 	w.mu.Lock()
+	before := w.beforeApply
+	w.beforeApply = nil
+	w.mu.Unlock()
+	if before != nil {
+		before()
+	}
+	w.mu.Lock()
 	defer w.mu.Unlock()
 	if hook := w.applyHook; hook != nil {
 		w.applyHook = nil
@@ -463,6 +487,9 @@ func (w *world) Apply(_ context.Context, snapshot *kubernetes.Snapshot, replicas
 		return nil, w.applyErr
 	}
 	workload := snapshot.Autoscaler.Namespace + "/" + snapshot.Autoscaler.Spec.ScaleTargetRef.Name
+	if was := snapshot.Scale.Spec.Replicas; w.replicas[workload] != was {
+		return nil, &cluster.MovedError{Name: workload, Was: was, Now: w.replicas[workload]}
+	}
 	w.note("scale %s %d", workload, replicas)
 	w.replicas[workload] = replicas
 	w.scaledAt[workload] = append(w.scaledAt[workload], time.Now())

@@ -8,6 +8,8 @@ import (
 	stdlog "log"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -273,7 +275,18 @@ func TestTheAPIServerIsAwayLongerThanTheLease(t *testing.T) {
 	err := <-ended
 	want(t, "error", fmt.Sprint(err), "leadership lost: the Lease agents could not be renewed within 8s, so that another agent may act; this one has to be started anew")
 	quiet(t, logged, lineAway)
+	// The manager stops the rest after it has returned.
+	await(t, "the manager has left what it leaves", func() bool { return !stopping() })
 	leftBehind = append(leftBehind, goleak.IgnoreCurrent())
+}
+
+// stop is the manager's function that stops what it runs, as the traces of goroutines have it.
+var stop = regexp.MustCompile(`(?m)^sigs\.k8s\.io/controller-runtime/pkg/manager\.\(\*controllerManager\)\.engageStopProcedure(\.func\d+)?\(`)
+
+// stopping tells whether a manager stops now.
+func stopping() bool {
+	traces := make([]byte, 16<<20)
+	return stop.Match(traces[:runtime.Stack(traces, true)])
 }
 
 // An agent without an election goes on when the API server is back, and one that starts

@@ -180,7 +180,7 @@ func (p *platform) hold(ctx context.Context, s seen) (*agent.Hold, error) {
 func (p *platform) Observe(ctx context.Context, read *agent.Object) (*agent.Observation, error) {
 	o := seenOf(read).object
 	from := p.reader
-	if o.shadow {
+	if read.Shadow {
 		from = p.shadowing
 	}
 	snapshot, err := from.Snapshot(ctx, o.autoscaler)
@@ -193,7 +193,7 @@ func (p *platform) Observe(ctx context.Context, read *agent.Object) (*agent.Obse
 		return nil, err
 	}
 	observation := &agent.Observation{Request: request, Native: snapshot}
-	if o.shadow {
+	if read.Shadow {
 		p.compareWith(ctx, o, observation)
 	}
 	return observation, nil

@@ -34,7 +34,7 @@ func (p *platform) Tell(ctx context.Context, round *agent.Telling) {
 		t.events.Event(t.object.stored, e.GetType(), e.GetReason(), e.GetMessage())
 	}
 	switch {
-	case t.shadow:
+	case round.Object.Shadow:
 		t.show(ctx)
 	case round.Hold != nil:
 		t.writeHold(ctx, round.Hold)

@@ -1,0 +1,318 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
+	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/store/memory"
+)
+
+func newServer(t testing.TB) setpointv1.RecommendationServiceServer {
+	t.Helper()
+	engine := memory.New(memory.Options{})
+	srv, err := server.New(engine, engine, server.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		srv.Close()
+		_ = engine.Close()
+	})
+	return srv.Recommendations()
+}
+
+// platform is a fake one that takes some time to read, and is watched as the test says.
+type platform struct {
+	*agenttest.Fake
+	takes time.Duration
+	// watch is in place of the fake's. May be nil.
+	watch func(ctx context.Context, changed func(agent.Key)) error
+
+	busy, most, looks atomic.Int64
+	mu                sync.Mutex
+	inRound           map[agent.Key]bool // guarded by mu
+	overlaps          int                // guarded by mu
+}
+
+func (p *platform) Watch(ctx context.Context, changed func(agent.Key)) error {
+	if p.watch != nil {
+		return p.watch(ctx, changed)
+	}
+	return p.Fake.Watch(ctx, changed)
+}
+
+func (p *platform) Object(ctx context.Context, key agent.Key) (*agent.Object, error) {
+	p.looks.Add(1)
+	return p.Fake.Object(ctx, key)
+}
+
+func (p *platform) Observe(ctx context.Context, o *agent.Object) (*agent.Observation, error) {
+	p.enter(o.Key, true)
+	defer p.enter(o.Key, false)
+	p.most.Store(max(p.most.Load(), p.busy.Add(1)))
+	defer p.busy.Add(-1)
+	time.Sleep(p.takes)
+	return p.Fake.Observe(ctx, o)
+}
+
+func (p *platform) enter(key agent.Key, in bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if in && p.inRound[key] {
+		p.overlaps++
+	}
+	p.inRound[key] = in
+}
+
+func newPlatform(objects int) *platform {
+	p := &platform{Fake: &agenttest.Fake{}, inRound: map[agent.Key]bool{}}
+	for i := range objects {
+		p.Create(agenttest.Workload{Name: fmt.Sprintf("web-%03d", i), Replicas: 4})
+	}
+	return p
+}
+
+// drive runs a driver until the test ends or stop is called.
+func drive(t *testing.T, p agent.Watched, service agent.Recommender, options agent.Options, driver agent.DriverOptions) (d *agent.Driver, stop func() error) {
+	t.Helper()
+	options.Cluster, options.FirstWait = "demo", -1
+	d, err := agent.NewDriver(p, agent.Service{Calls: service}, options, driver)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- d.Run(ctx) }()
+	stop = sync.OnceValue(func() error {
+		cancel()
+		return <-ended
+	})
+	t.Cleanup(func() { _ = stop() })
+	return d, stop
+}
+
+// Each of 500 has its rounds in time, although no more run at once than may.
+func TestManyObjectsKeepTheirPace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const objects, workers, period = 500, 8, 15 * time.Second
+		p, s := newPlatform(objects), agenttest.NewService(newServer(t))
+		p.takes = 50 * time.Millisecond // all together 3.1 s a period
+		drive(t, p, s, agent.Options{Period: period}, agent.DriverOptions{Workers: workers})
+		time.Sleep(4 * period)
+		synctest.Wait()
+		began, looks := time.Now(), p.looks.Load()
+		time.Sleep(6 * period)
+		synctest.Wait()
+		last := map[string]time.Time{}
+		var longest time.Duration
+		for _, q := range s.Asked() {
+			name := q.Request.GetTarget()
+			if before, ok := last[name]; ok && q.At.After(began) {
+				longest = max(longest, q.At.Sub(before))
+			}
+			last[name] = q.At
+		}
+		if len(last) != objects {
+			t.Errorf("%d objects were asked about", len(last))
+		}
+		if most := period + period/8 + 4*time.Second; longest > most {
+			t.Errorf("a round came %s after the one before, want at most %s", longest, most)
+		}
+		if n := p.most.Load(); n != workers {
+			t.Errorf("up to %d rounds at once, want %d", n, workers)
+		}
+		if n := p.looks.Load() - looks; n > 7*objects {
+			t.Errorf("%d looks at %d objects in six periods", n, objects)
+		}
+		if p.overlaps > 0 {
+			t.Errorf("%d rounds began while one of the same object ran", p.overlaps)
+		}
+	})
+}
+
+// An object that is said to have changed again and again is looked at, and asked about at
+// its pace.
+func TestChangesThatAreNoneCostNoQuestions(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p, s := newPlatform(1), agenttest.NewService(newServer(t))
+		p.takes = time.Second
+		var key agent.Key
+		p.watch = func(ctx context.Context, changed func(agent.Key)) error {
+			for ctx.Err() == nil {
+				changed(key)
+				time.Sleep(100 * time.Millisecond)
+			}
+			return nil
+		}
+		key = p.Create(agenttest.Workload{Name: "web", Replicas: 4})
+		drive(t, p, s, agent.Options{Period: 15 * time.Second}, agent.DriverOptions{})
+		time.Sleep(5 * time.Minute)
+		if n := len(s.Asked()); n < 17 || n > 20 {
+			t.Errorf("asked %d times in 20 periods", n)
+		}
+		if p.overlaps > 0 {
+			t.Errorf("%d rounds began while one of the same object ran", p.overlaps)
+		}
+	})
+}
+
+// A watch that fails is begun again, less and less often, and objects that came or went
+// meanwhile are noticed.
+func TestAWatchThatFailsIsBegunAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p, s := newPlatform(2), agenttest.NewService(newServer(t))
+		core, lines := observer.New(zap.WarnLevel)
+		var away atomic.Bool
+		var tries atomic.Int64
+		broken := make(chan struct{})
+		p.watch = func(ctx context.Context, changed func(agent.Key)) error {
+			if away.Load() {
+				tries.Add(1)
+				return errors.New("no connection")
+			}
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			go func() {
+				select {
+				case <-broken:
+					cancel()
+				case <-ctx.Done():
+				}
+			}()
+			return p.Fake.Watch(ctx, changed)
+		}
+		d, _ := drive(t, p, s, agent.Options{Log: zap.New(core)}, agent.DriverOptions{})
+		time.Sleep(time.Minute)
+		away.Store(true)
+		broken <- struct{}{}
+		time.Sleep(time.Second)
+		gone, came := "web-000", p.Create(agenttest.Workload{Name: "later", Replicas: 4})
+		p.Remove(gone)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		failures := int(tries.Load())
+		if failures < 10 || failures > 30 {
+			t.Errorf("tried %d times in ten minutes", failures)
+		}
+		if n := lines.Len(); n < failures || n > failures+1 {
+			t.Errorf("%d lines about %d failures", n, failures)
+		}
+		if objects := d.Objects(); len(objects) != 1 || strings.HasSuffix(objects[0].Name, gone) {
+			t.Errorf("kept while nobody watches: %v", objects)
+		}
+		away.Store(false)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if objects := d.Objects(); len(objects) != 2 || objects[0] != came && objects[1] != came {
+			t.Errorf("kept in the end: %v", objects)
+		}
+	})
+}
+
+// A stop does not wait for ever.
+func TestAStopIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p, s := newPlatform(1), agenttest.NewService(newServer(t))
+		p.takes = time.Minute
+		_, stop := drive(t, p, s, agent.Options{}, agent.DriverOptions{DrainTimeout: 20 * time.Second})
+		time.Sleep(time.Second)
+		began := time.Now()
+		err := stop()
+		if took := time.Since(began); took != 20*time.Second {
+			t.Errorf("it took %s", took)
+		}
+		if err == nil || !strings.Contains(err.Error(), "rounds in flight were not done within 20s") {
+			t.Errorf("error %v", err)
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
+func TestWhatADriverNeeds(t *testing.T) {
+	t.Parallel()
+	p, s := newPlatform(0), agent.Service{Calls: agenttest.NewService(nil)}
+	good := agent.Options{Cluster: "demo"}
+	for _, tt := range []struct {
+		name    string
+		service agent.Service
+		options agent.Options
+		driver  agent.DriverOptions
+		want    string
+	}{
+		{"defaults do", s, good, agent.DriverOptions{}, ""},
+		{"no service", agent.Service{}, good, agent.DriverOptions{}, "no recommender"},
+		{"no cluster", s, agent.Options{}, agent.DriverOptions{}, `cluster ""`},
+		{"a period that is too short", s, agent.Options{Cluster: "demo", Period: time.Millisecond}, agent.DriverOptions{}, "period"},
+		{"fewer workers than none", s, good, agent.DriverOptions{Workers: -1}, "workers"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := agent.NewDriver(p, tt.service, tt.options, tt.driver)
+			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// restless is a platform whose objects want something else each time, so that each look is
+// followed by a round.
+type restless struct {
+	*agenttest.Fake
+	looks int
+}
+
+func (r *restless) Object(ctx context.Context, key agent.Key) (*agent.Object, error) {
+	o, err := r.Fake.Object(ctx, key)
+	if err == nil {
+		r.looks++
+		o.Revision = agent.Version(fmt.Sprint(r.looks))
+	}
+	return o, err
+}
+
+// direct is a service in process.
+type direct struct {
+	agent.Recommender
+	service setpointv1.RecommendationServiceServer
+}
+
+func (d direct) Recommend(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
+	return d.service.Recommend(ctx, req)
+}
+
+// BenchmarkRound is a round of one object, with the service in the same process.
+func BenchmarkRound(b *testing.B) {
+	p := &restless{Fake: newPlatform(1).Fake}
+	s := agenttest.NewService(newServer(b))
+	l, err := agent.New(p, agent.Service{Calls: direct{s, newServer(b)}}, agent.Options{
+		Cluster: "demo", FirstWait: -1, Wake: func(...agent.Key) {},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	key := agent.Key{Kind: "Service", Namespace: "shop", Name: "web-000"}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, again := l.Round(b.Context(), key); !again {
+			b.Fatal("it is gone")
+		}
+	}
+}
