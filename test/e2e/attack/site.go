@@ -53,7 +53,7 @@ type site struct {
 }
 
 // readyWithin and endWithin bound a start and an end on a busy machine.
-const readyWithin, endWithin = 30 * time.Second, 40 * time.Second
+const readyWithin, endWithin = 90 * time.Second, 90 * time.Second
 
 // newSite prepares what an attack needs, and starts it.
 func newSite(program string, a *attack) (s *site, err error) {
@@ -61,7 +61,7 @@ func newSite(program string, a *attack) (s *site, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s = &site{program: program, folder: folder, log: filepath.Join(folder, "setpoint.log"), client: &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}}
+	s = &site{program: program, folder: folder, log: filepath.Join(folder, "setpoint.log"), client: &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}}
 	defer func() {
 		if err != nil {
 			_ = s.end()
