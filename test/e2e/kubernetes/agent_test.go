@@ -35,7 +35,7 @@ type agent struct {
 // recommender is a service that an agent asks.
 type recommender interface{ GRPCAddr() string }
 
-const agentStop = 30 * time.Second
+const agentStop = 90 * time.Second
 
 // newAgent makes one that serves a namespace's autoscalers, and does not start it.
 // Flags win over the kit's own.

@@ -46,15 +46,19 @@ func TestRightsEachIsNeededAndAllAreEnough(t *testing.T) {
 					env = []string{"KUBE_FEATURE_WatchListClient=false"}
 				}
 				r := newRights(t, c, s, rules, env...)
-				time.Sleep(10 * syncPeriod)
-				broken := r.broken(t)
 				if slices.Contains(rule.Resources, "deployments") {
 					// The agent asks what it may watch, and does without.
-					if len(broken) > 0 {
-						t.Errorf("without it the agent is refused, or does not work: %q", broken)
-					}
-					broken = r.readEachRound(t)
+					await(t, "without it everything works", func() string { return strings.Join(r.broken(t), ", ") })
+					await(t, "scales are read in each round", func() string {
+						if len(r.readEachRound(t)) == 0 {
+							return "they are not"
+						}
+						return ""
+					})
+					return
 				}
+				time.Sleep(10 * syncPeriod)
+				broken := r.broken(t)
 				if len(broken) == 0 {
 					t.Error("everything works without it")
 				}

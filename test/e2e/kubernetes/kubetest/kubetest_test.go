@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) { kubetest.Main(m) }
 
 // within is the longest that something may take that takes a second or two.
-const within = time.Minute
+const within = 3 * time.Minute
 
 func TestTheNativeControllerScalesOnWhatTheMetricsServerSays(t *testing.T) {
 	c := kubetest.Shared(t)
