@@ -133,7 +133,7 @@ func (c *composition) up() {
 	c.t.Helper()
 	c.compose("up", "--detach", "--no-build", "--quiet-pull")
 	conn := c.caller.connect(c.t)
-	await(c.t, "answering", 60*time.Second, func() error {
+	await(c.t, "answering", patience, func() error {
 		_, err := c.caller.ask(c.t, conn, composeTarget, "")
 		return err
 	})
@@ -142,7 +142,7 @@ func (c *composition) up() {
 // answeredBy makes a call and returns an error if another instance answers it.
 func (c *composition) answeredBy(conn *grpc.ClientConn, instance string) error {
 	var header metadata.MD
-	ctx, cancel := context.WithTimeout(c.caller.withToken(c.t.Context()), 5*time.Second)
+	ctx, cancel := context.WithTimeout(c.caller.withToken(c.t.Context()), time.Minute)
 	defer cancel()
 	_, err := setpointv1.NewRecommendationServiceClient(conn).Recommend(ctx, request(composeTarget, ""), grpc.Header(&header))
 	if by := header.Get("x-setpoint-instance"); err == nil && !slices.Equal(by, []string{instance}) {
@@ -182,7 +182,7 @@ func TestCompose(t *testing.T) {
 				}
 			}
 			c.compose("start", instance)
-			await(t, "behind the balancer again", 60*time.Second, func() error { return c.answeredBy(conn, instance) })
+			await(t, "behind the balancer again", patience, func() error { return c.answeredBy(conn, instance) })
 		}
 	})
 
@@ -190,7 +190,7 @@ func TestCompose(t *testing.T) {
 
 	t.Run("instances are healthy by their own word", func(t *testing.T) {
 		for _, instance := range []string{"setpoint-1", "setpoint-2"} {
-			await(t, "healthy", 60*time.Second, func() error {
+			await(t, "healthy", patience, func() error {
 				if health := c.inspect(instance, "{{.State.Health.Status}}"); health != "healthy" {
 					return errors.New(health)
 				}

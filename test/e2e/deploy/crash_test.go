@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 )
@@ -38,15 +37,15 @@ func crashes(t *testing.T, c *composition, conn *grpc.ClientConn) {
 				t.Errorf("call %d after the crash of %s: %v", i, instance, err)
 			}
 		}
-		await(t, "started again", 60*time.Second, func() error { return c.restarted(instance, 1) })
-		await(t, "behind the balancer again", 60*time.Second, func() error { return c.answeredBy(conn, instance) })
+		await(t, "started again", patience, func() error { return c.restarted(instance, 1) })
+		await(t, "behind the balancer again", patience, func() error { return c.answeredBy(conn, instance) })
 	}
 	for _, part := range []string{"redis", "balancer"} {
 		remembered := c.decided(t, conn, "before "+part)
 		c.crash(part)
-		await(t, "started again", 60*time.Second, func() error { return c.restarted(part, 1) })
+		await(t, "started again", patience, func() error { return c.restarted(part, 1) })
 		// A connection that was lost may wait a while before it dials again.
-		await(t, "answering as before", 60*time.Second, func() error { return remembered(c.caller.connect(t)) })
+		await(t, "answering as before", patience, func() error { return remembered(c.caller.connect(t)) })
 	}
 }
 

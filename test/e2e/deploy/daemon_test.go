@@ -124,7 +124,7 @@ func startDaemon() (*daemon, error) {
 		_ = d.cmd.Wait() // what it says is in the log
 		close(d.ended)
 	}()
-	if err := d.await(30 * time.Second); err != nil {
+	if err := d.await(patience); err != nil {
 		return nil, errors.Join(err, d.stop())
 	}
 	return d, nil
@@ -171,8 +171,8 @@ func (d *daemon) stop() error {
 	}
 	select {
 	case <-d.ended:
-	case <-time.After(30 * time.Second):
-		err = errors.Join(err, errors.New("dockerd was still running 30 s after SIGTERM"), d.cmd.Process.Kill())
+	case <-time.After(patience):
+		err = errors.Join(err, fmt.Errorf("dockerd was still running %v after SIGTERM", patience), d.cmd.Process.Kill())
 		<-d.ended
 	}
 	return errors.Join(err, removeFolder(d.folder))

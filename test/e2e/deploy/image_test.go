@@ -94,7 +94,7 @@ func TestContainerServesAndStopsCleanly(t *testing.T) {
 		"--env=SETPOINT_GRPC_ADDRESS="+p.Address(0), "--env=SETPOINT_REST_ADDRESS="+p.Address(1), "--env=SETPOINT_ADMIN_ADDRESS="+p.Address(2),
 		image(t, d))
 	t.Cleanup(func() { d.must(t, "docker", "rm", "--force", container) })
-	await(t, "healthy", 30*time.Second, func() error {
+	await(t, "healthy", patience, func() error {
 		health, err := d.run("docker", "inspect", "--format={{.State.Health.Status}}", container)
 		if err == nil && health != "healthy" {
 			err = errors.New(health)

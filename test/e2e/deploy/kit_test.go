@@ -53,6 +53,9 @@ func read(t *testing.T, elements ...string) string {
 	return string(data)
 }
 
+// patience is for what takes a second or ten, on a machine that is busy and stands still.
+const patience = 3 * time.Minute
+
 // await polls until done returns nil.
 func await(t *testing.T, what string, within time.Duration, done func() error) {
 	t.Helper()
@@ -94,7 +97,7 @@ func (c *caller) overREST(t *testing.T, target string) (code int, desired int32,
 	if config != nil {
 		scheme = "https"
 	}
-	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
+	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
 	body := read(t, repository, "deploy/demo/request.json")
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, scheme+"://"+c.rest+"/v1/"+target+":recommend", strings.NewReader(body))
 	if err != nil {
@@ -138,7 +141,7 @@ func (c *caller) withToken(ctx context.Context) context.Context {
 // ask asks over gRPC about a target that has no metrics to go by.
 func (c *caller) ask(t *testing.T, conn *grpc.ClientConn, target, requestID string) (*setpointv1.RecommendResponse, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(c.withToken(t.Context()), 10*time.Second)
+	ctx, cancel := context.WithTimeout(c.withToken(t.Context()), time.Minute)
 	defer cancel()
 	return setpointv1.NewRecommendationServiceClient(conn).Recommend(ctx, request(target, requestID))
 }

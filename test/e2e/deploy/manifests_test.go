@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -110,7 +109,7 @@ func TestManifests(t *testing.T) {
 // podsRun checks that the pods of everything are let into the namespace.
 func podsRun(t *testing.T, c *kubetest.Cluster) {
 	want := map[string]int{"setpoint": 2, "setpoint-agent": 2, "redis": 1}
-	await(t, "running", 60*time.Second, func() error {
+	await(t, "running", patience, func() error {
 		pods, err := c.Client().CoreV1().Pods(namespace).List(context.Background(), metav1.ListOptions{})
 		if err != nil {
 			return err

@@ -71,7 +71,7 @@ spec:
   metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]
   syncPeriodSeconds: 1
 `, "--namespace="+in)
-	await(t, "scaled", 60*time.Second, func() error {
+	await(t, "scaled", patience, func() error {
 		deployment, err := c.Client().AppsV1().Deployments(in).Get(context.Background(), "web", metav1.GetOptions{})
 		if err == nil && *deployment.Spec.Replicas != 12 {
 			err = fmt.Errorf("%d replicas, want 12: %s", *deployment.Spec.Replicas, c.Kubectl(t, "get", "asr", "--output=yaml", "--namespace="+in))
@@ -116,7 +116,7 @@ func (r *running) start(pod template, image string, more ...string) string {
 		r.must(r.t, "docker", "rm", "--force", "--volumes", id)
 	})
 	address := r.must(r.t, "docker", "inspect", "--format={{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", id)
-	await(r.t, pod.name+" ready", 60*time.Second, func() error { return r.probe(address, container, args) })
+	await(r.t, pod.name+" ready", patience, func() error { return r.probe(address, container, args) })
 	return address
 }
 
@@ -124,7 +124,7 @@ func (r *running) start(pod template, image string, more ...string) string {
 func (r *running) probe(address string, container *corev1.Container, args []string) error {
 	handler := container.ReadinessProbe.ProbeHandler
 	if handler.TCPSocket != nil {
-		conn, err := net.DialTimeout("tcp", net.JoinHostPort(address, "6379"), time.Second)
+		conn, err := net.DialTimeout("tcp", net.JoinHostPort(address, "6379"), 10*time.Second)
 		if err != nil {
 			return err
 		}
@@ -141,7 +141,7 @@ func (r *running) probe(address string, container *corev1.Container, args []stri
 			at = "127." + own
 		}
 	}
-	client := http.Client{Timeout: time.Second}
+	client := http.Client{Timeout: 10 * time.Second}
 	response, err := client.Get("http://" + at + handler.HTTPGet.Path)
 	if err != nil {
 		return err
