@@ -24,7 +24,8 @@ test -n "${RERUN:-}" || exit 0
 # What gotestsum takes for a success and isn't. A process of tests that was killed, or
 # left by os.Exit, didn't reach its other tests, and one that failed after its tests (for
 # a goroutine that they leaked) has none to run again: each lacks the line FAIL with
-# which such a process ends. And a test that was skipped the second time hasn't passed.
+# which such a process ends. A data race or a panic of a program that a test has started
+# is one, too. And a test that was skipped the second time hasn't passed.
 awk '
   function field(name) {
     return match($0, "\"" name "\":\"[^\"]*\"") ? substr($0, RSTART + length(name) + 4, RLENGTH - length(name) - 5) : ""
@@ -33,15 +34,20 @@ awk '
   { package = field("Package"); action = field("Action") }
   !/"Test":"/ && action == "fail" { failed[package]++ }
   !/"Test":"/ && action == "output" && /"Output":"FAIL\\n"/ { ended[package]++ }
-  /"Test":"/ && action != "output" {
+  /"Test":"/ {
     test = field("Test")
-    if (test ~ /\//) next
-    if (action == "fail") open[package "." test] = 1
-    else delete open[package "." test]
+    root = test
+    sub(/\/.*/, "", root)
+    root = package "." root
+    if (action == "output") { if (/WARNING: DATA RACE|panic: |fatal error: /) crashed[root] = 1 }
+    else if (test ~ /\//) next
+    else if (action == "fail") { failures[root] = 1; open[root] = 1 }
+    else delete open[root]
   }
   END {
     for (p in failed) if (failed[p] != ended[p]) { print p ": did not run to its end, so no second try counts"; bad = 1 }
     for (t in open) { print t ": failed and did not pass later"; bad = 1 }
+    for (t in failures) if (t in crashed) { print t ": failed with a data race or a panic, after which no second try counts"; bad = 1 }
     exit bad
   }' "$events" >&2
 rm -f "$events"

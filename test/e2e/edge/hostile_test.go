@@ -28,7 +28,7 @@ const (
 	// are without a defence.
 	goalShare, servedShare = .8, .15
 	// attackTries: the machine may be busy with something else.
-	attackTries = 5
+	attackTries = 10
 )
 
 // attack is what a hostile caller does.
