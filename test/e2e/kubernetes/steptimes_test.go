@@ -167,9 +167,15 @@ func compareSteps(t *testing.T, period time.Duration, failed func(string, ...any
 	if is, was := long(mine), long(theirs); is > was {
 		failed("%d steps took two periods, %d under the native controller", is, was)
 	}
+	// A machine that is so busy that the native controller misses its own periods shows what
+	// is slower than that, and not what is too quick.
+	keptPace := long(theirs) <= len(theirs)/20
+	if !keptPace {
+		t.Logf("NOT CHECKED: that no step is quicker: %d of %d took two periods under the native controller", long(theirs), len(theirs))
+	}
 	for _, q := range []float64{0.1, 0.5, 0.9} {
 		// To read and to ask takes a moment, however short the period.
-		if is, was := at(mine, q), at(theirs, q); (is - was).Abs() > max(period/10, time.Second/2) {
+		if is, was := at(mine, q), at(theirs, q); is-was > max(period/10, time.Second/2) || keptPace && was-is > max(period/10, time.Second/2) {
 			failed("%v of the steps took %v at most, %v under the native controller", q, is, was)
 		}
 	}
