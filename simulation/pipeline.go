@@ -255,7 +255,7 @@ func (w *world) observe() *recommender.Input {
 	return in
 }
 
-// shown is a pod as the API shows it.
+// shown is a pod as the API shows it, whose instants are whole seconds.
 func (w *world) shown(p *pod) recommender.Pod {
 	out := recommender.Pod{
 		Name: p.name, Phase: recommender.PhasePending, Deleting: p.isDeleting(w.now),
@@ -263,13 +263,18 @@ func (w *world) shown(p *pod) recommender.Pod {
 	}
 	if p.isRunning(w.now) {
 		out.Phase = recommender.PhaseRunning
-		out.StartTime = w.scenario.Start.Add(p.running)
-		out.ReadyTransition = w.scenario.Start.Add(p.readyChanged)
+		out.StartTime = w.instant(p.running)
+		out.ReadyTransition = w.instant(p.readyChanged)
 	}
 	if p.ready {
 		out.Ready = recommender.ReadyTrue
 	}
 	return out
+}
+
+// instant is an instant as the API shows it.
+func (w *world) instant(at time.Duration) time.Time {
+	return w.scenario.Start.Add(at).Truncate(time.Second)
 }
 
 // observeResources fills in the samples of metrics-server.
@@ -319,7 +324,7 @@ func (w *world) observeResources(in *recommender.Input) {
 			})
 		}
 		in.PodMetrics = append(in.PodMetrics, recommender.PodMetrics{
-			Pod: p.name, Timestamp: w.scenario.Start.Add(stamp.at), Window: stamp.window,
+			Pod: p.name, Timestamp: w.instant(stamp.at), Window: stamp.window,
 			Containers: w.containerMetrics[containers:len(w.containerMetrics):len(w.containerMetrics)],
 		})
 	}
