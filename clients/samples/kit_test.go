@@ -29,10 +29,10 @@ const patience = time.Minute
 // fakeProm is a Prometheus that answers what a test says.
 type fakeProm struct {
 	*httptest.Server
+	handler http.HandlerFunc
 	mu      sync.Mutex
-	handler http.HandlerFunc // guarded by mu
-	queries []string         // guarded by mu
-	headers []http.Header    // guarded by mu
+	queries []string      // guarded by mu
+	headers []http.Header // guarded by mu
 }
 
 func newFakeProm(t testing.TB, handler http.HandlerFunc) *fakeProm {
@@ -48,15 +48,8 @@ func (f *fakeProm) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	f.queries = append(f.queries, r.FormValue("query"))
 	f.headers = append(f.headers, r.Header.Clone())
-	handler := f.handler
 	f.mu.Unlock()
-	handler(w, r)
-}
-
-func (f *fakeProm) answer(handler http.HandlerFunc) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.handler = handler
+	f.handler(w, r)
 }
 
 func (f *fakeProm) asked() []string {

@@ -25,7 +25,7 @@ func TestResultsOfPrometheus(t *testing.T) {
 		{name: "a range vector", answer: result("matrix", `[{"metric":{},"values":[[1700000000,"3"]]}]`), outcome: Invalid, text: "range vector"},
 		{name: "nothing is a failure", answer: vectorOf(), outcome: Empty, text: "set emptyIsZero"},
 		{name: "nothing is zero where the query says so", answer: vectorOf(), query: func(q *Query) { q.EmptyIsZero = true }, want: []string{"0"}},
-		{name: "a failure is no zero where nothing is", answer: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, query: func(q *Query) { q.EmptyIsZero = true }, outcome: Refused, text: "it answered 500"},
+		{name: "a failure is no zero where nothing is", answer: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }, query: func(q *Query) { q.EmptyIsZero = true }, outcome: Refused, text: "it answered 500"},
 		{name: "NaN", answer: vectorOf(series("1"), series("NaN")), outcome: Invalid, text: "0/0"},
 		{name: "infinite", answer: vectorOf(series("+Inf")), outcome: Invalid, text: "infinite"},
 		{name: "negative", answer: vectorOf(series("-1")), outcome: Invalid, text: "clamp_min"},
@@ -42,7 +42,7 @@ func TestResultsOfPrometheus(t *testing.T) {
 		{name: "a query that does not parse", outcome: Refused, text: "it can't evaluate the query: parse error",
 			answer: func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
-				w.WriteHeader(400)
+				w.WriteHeader(http.StatusBadRequest)
 				_, _ = w.Write([]byte(`{"status":"error","errorType":"bad_data","error":"parse error: unexpected )"}`))
 			}},
 		{name: "pods", query: ofPods, answer: vectorOf(series("1", "pod", "a"), series("0.5", "pod", "b")), want: []string{"a=1", "b=500m"}},

@@ -301,12 +301,12 @@ func (b *boundedBody) Read(to []byte) (int, error) {
 // statusFailure is what an answer that is none comes to. Its body is not quoted.
 func statusFailure(status int) error {
 	hint := ""
-	switch {
-	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
 		hint = ": check the source's credentials"
-	case status == http.StatusNotFound:
+	case http.StatusNotFound:
 		hint = ": check url and path"
-	case status == http.StatusTooManyRequests:
+	case http.StatusTooManyRequests:
 		hint = ": it is asked too often"
 	}
 	return failed(Refused, "it answered %d %s%s", status, http.StatusText(status), hint)
