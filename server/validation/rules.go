@@ -30,7 +30,9 @@ type messageRules struct{ fields []fieldRules }
 type fieldRules struct {
 	field    protoreflect.FieldDescriptor
 	required bool
-	checks   []check
+	// mayBeAbsent says that nothing is to be looked at where the field is not set.
+	mayBeAbsent bool
+	checks      []check
 	// inner are the rules of the messages in it, nil for none.
 	inner *messageRules
 }
@@ -85,6 +87,7 @@ func (c *compiler) field(fd protoreflect.FieldDescriptor) (fieldRules, error) {
 			return f, fmt.Errorf("%s: %w", fd.FullName(), err)
 		}
 	}
+	f.mayBeAbsent = fd.HasPresence() || fd.IsMap() || fd.IsList() && !rules.GetRepeated().HasMinItems()
 	if fd.Message() == nil || fd.IsMap() {
 		return f, nil
 	}

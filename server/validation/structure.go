@@ -2,6 +2,7 @@ package validation
 
 import (
 	"strconv"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -52,57 +53,45 @@ func Structure(msg proto.Message) []Violation {
 		return []Violation{{Description: "can't be validated: " + err.Error()}}
 	}
 	var found collector
-	found.message(nil, rules, msg.ProtoReflect())
+	found.message(rules, msg.ProtoReflect())
 	return found.violations
 }
 
-// place is where a message is in the one that is looked at; nil: it is that one. Most are
-// sound, so that their paths are not needed.
-type place struct {
-	in    *place
+// step leads from a message to one in it.
+type step struct {
 	field protoreflect.FieldDescriptor
 	index int // in a list
 }
 
-// path renders the place with the fields' JSON names: pods[3].containers[0].
-func (p *place) path() string {
-	if p == nil {
-		return ""
-	}
-	path := p.field.JSONName()
-	if p.in != nil {
-		path = p.in.path() + "." + path
-	}
-	if p.field.IsList() {
-		path += "[" + strconv.Itoa(p.index) + "]"
-	}
-	return path
+// collector gathers what is wrong with a message and those in it.
+type collector struct {
+	violations []Violation
+	// at leads to the message that is looked at. Most are sound, so that their paths are
+	// not needed.
+	at []step
 }
 
-// collector gathers what is wrong with a message and those in it.
-type collector struct{ violations []Violation }
-
-// message looks at a message that is at that place. False: there is enough.
-func (c *collector) message(at *place, rules *messageRules, m protoreflect.Message) bool {
+// message looks at a message. False: there is enough.
+func (c *collector) message(rules *messageRules, m protoreflect.Message) bool {
 	for i := range rules.fields {
 		f := &rules.fields[i]
 		there := m.Has(f.field)
 		if f.required && !there {
-			if !c.add(at, f.field, "value is required") {
+			if !c.add(f.field, "value is required") {
 				return false
 			}
 			continue
 		}
-		if !there && f.field.HasPresence() {
+		if !there && f.mayBeAbsent {
 			continue
 		}
 		value := m.Get(f.field)
 		for _, broken := range f.checks {
-			if text := broken(value); text != "" && !c.add(at, f.field, text+got(value)) {
+			if text := broken(value); text != "" && !c.add(f.field, text+got(value)) {
 				return false
 			}
 		}
-		if f.inner != nil && !c.inside(at, f, value) {
+		if f.inner != nil && !c.inside(f, value) {
 			return false
 		}
 	}
@@ -110,29 +99,42 @@ func (c *collector) message(at *place, rules *messageRules, m protoreflect.Messa
 }
 
 // inside looks at the messages that a field holds.
-func (c *collector) inside(at *place, f *fieldRules, value protoreflect.Value) bool {
-	here := place{in: at, field: f.field}
+func (c *collector) inside(f *fieldRules, value protoreflect.Value) bool {
+	depth := len(c.at)
+	c.at = append(c.at, step{field: f.field})
+	defer func() { c.at = c.at[:depth] }()
 	if !f.field.IsList() {
-		return c.message(&here, f.inner, value.Message())
+		return c.message(f.inner, value.Message())
 	}
 	list := value.List()
-	for here.index = range list.Len() {
-		if !c.message(&here, f.inner, list.Get(here.index).Message()) {
+	for i := range list.Len() {
+		c.at[depth].index = i
+		if !c.message(f.inner, list.Get(i).Message()) {
 			return false
 		}
 	}
 	return true
 }
 
-func (c *collector) add(at *place, field protoreflect.FieldDescriptor, text string) bool {
+func (c *collector) add(field protoreflect.FieldDescriptor, text string) bool {
 	if len(c.violations) == MostViolations {
 		c.violations = append(c.violations, More)
 		return false
 	}
-	path := field.JSONName()
-	if at != nil {
-		path = at.path() + "." + path
-	}
-	c.violations = append(c.violations, Violation{Field: path, Description: text})
+	c.violations = append(c.violations, Violation{Field: c.path(field), Description: text})
 	return true
+}
+
+// path renders where a field is with the fields' JSON names: pods[3].containers[0].name.
+func (c *collector) path(field protoreflect.FieldDescriptor) string {
+	var b strings.Builder
+	for _, s := range c.at {
+		b.WriteString(s.field.JSONName())
+		if s.field.IsList() {
+			b.WriteString("[" + strconv.Itoa(s.index) + "]")
+		}
+		b.WriteByte('.')
+	}
+	b.WriteString(field.JSONName())
+	return b.String()
 }
