@@ -1,6 +1,7 @@
 package setpoint
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"time"
@@ -42,20 +43,13 @@ type Retry struct {
 }
 
 func (r Retry) withDefaults() Retry {
-	setDefault(&r.MaxAttempts, 4)
-	setDefault(&r.BaseDelay, 100*time.Millisecond)
-	setDefault(&r.MaxDelay, 2*time.Second)
-	setDefault(&r.AttemptTimeout, 4*time.Second)
-	setDefault(&r.BudgetReserve, 100)
-	setDefault(&r.BudgetRatio, 0.2)
+	r.MaxAttempts = cmp.Or(r.MaxAttempts, 4)
+	r.BaseDelay = cmp.Or(r.BaseDelay, 100*time.Millisecond)
+	r.MaxDelay = cmp.Or(r.MaxDelay, 2*time.Second)
+	r.AttemptTimeout = cmp.Or(r.AttemptTimeout, 4*time.Second)
+	r.BudgetReserve = cmp.Or(r.BudgetReserve, 100)
+	r.BudgetRatio = cmp.Or(r.BudgetRatio, 0.2)
 	return r
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 // retrier tries calls again.
