@@ -20,7 +20,7 @@ const (
 )
 
 // causeOf is what decided last: a bound or a policy, else a window, else the metrics.
-func causeOf(d *recommender.Decision, spec *recommender.Spec) Cause {
+func causeOf(d *recommender.Decision) Cause {
 	switch d.Path {
 	case recommender.PathMetricsFailed:
 		return CauseFailingMetric

@@ -40,11 +40,11 @@ func (c *checker) scenario(s *Scenario) {
 	c.refuse(s.Load == nil || len(s.Load.points) == 0, "load: is missing")
 	c.duration("duration", s.Duration, time.Second, MaxDuration)
 	l := &s.Loop
-	sync := defaulted(l.SyncPeriod, DefaultSyncPeriod)
+	sync := defaulted(l.SyncPeriod)
 	c.duration("loop.syncPeriod", sync, time.Second, time.Hour)
-	c.duration("loop.resolution", defaulted(l.Resolution, DefaultResolution), time.Second, time.Hour)
+	c.duration("loop.resolution", defaulted(l.Resolution), time.Second, time.Hour)
 	c.duration("loop.offset", l.Offset, 0, time.Hour)
-	c.duration("loop.scrapeOffset", l.ScrapeOffset, 0, defaulted(l.Resolution, DefaultResolution)-1)
+	c.duration("loop.scrapeOffset", l.ScrapeOffset, 0, defaulted(l.Resolution)-1)
 	c.duration("loop.applyDelay", l.ApplyDelay, 0, sync-1)
 	if sync >= time.Second {
 		c.refuse(s.Duration/sync > MaxSteps, "%s in steps of %s: are %d evaluations, more than %d", s.Duration, sync, s.Duration/sync, MaxSteps)

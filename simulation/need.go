@@ -86,7 +86,7 @@ func needed(needs []need, spec *recommender.Spec, load float64, tolerated bool) 
 		if tolerated {
 			target = mul(target, 1+n.tolerance)
 		}
-		want := 0.0
+		var want float64
 		switch usage := mul(n.perLoad, load); {
 		case n.total:
 			want = (n.idle + usage) / target

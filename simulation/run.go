@@ -100,7 +100,7 @@ func (w *world) evaluate(result *Result, observe func(*Step) error) error {
 	}
 	w.work += int64(len(w.pods))
 	load := w.scenario.Load.At(w.now)
-	cause := causeOf(&decision, &w.autoscaler.Spec)
+	cause := causeOf(&decision)
 	w.figures.decided(w, &decision, cause)
 	result.Steps++
 	if observe != nil {

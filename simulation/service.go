@@ -242,7 +242,8 @@ func (w *world) share(volume, seconds float64) {
 	}
 	room := mul(w.podCapacity, seconds)
 	rest, weights := volume, 0.0
-	open := append(w.open[:0], w.serving...)
+	w.open = append(w.open[:0], w.serving...)
+	open := w.open
 	for _, p := range open {
 		weights += p.weight
 	}
@@ -268,5 +269,4 @@ func (w *world) share(volume, seconds float64) {
 		}
 		open, rest, weights = open[:n], max(0, rest-filled), weights-filledWeights
 	}
-	w.open = open[:0]
 }

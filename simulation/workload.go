@@ -145,11 +145,8 @@ type Loop struct {
 	Resolution, ScrapeOffset time.Duration
 }
 
-// The defaults of a cluster.
-const (
-	DefaultSyncPeriod = 15 * time.Second
-	DefaultResolution = 15 * time.Second
-)
+// DefaultPeriod is a cluster's default of both the sync period and the resolution.
+const DefaultPeriod = 15 * time.Second
 
 // Event is something that happens at an instant.
 type Event struct {

@@ -65,8 +65,8 @@ type write struct {
 func newWorld(s *Scenario, a *Autoscaler, engine Engine) *world {
 	w := &world{
 		scenario: s, autoscaler: a, engine: engine, name: a.Spec.ScaleTargetRef.Name,
-		syncPeriod: defaulted(s.Loop.SyncPeriod, DefaultSyncPeriod),
-		resolution: defaulted(s.Loop.Resolution, DefaultResolution),
+		syncPeriod: defaulted(s.Loop.SyncPeriod),
+		resolution: defaulted(s.Loop.Resolution),
 		nextSync:   s.Loop.Offset, nextScrape: s.Loop.ScrapeOffset,
 		nextTroubleEnd: never, writesFailUntil: -never,
 		containers: templateOf(&s.Workload), service: newService(&s.Workload),
@@ -123,9 +123,9 @@ func sign(d time.Duration) time.Duration {
 	return 0
 }
 
-func defaulted(d, fallback time.Duration) time.Duration {
+func defaulted(d time.Duration) time.Duration {
 	if d == 0 {
-		return fallback
+		return DefaultPeriod
 	}
 	return d
 }

@@ -126,7 +126,7 @@ func readPrometheus(data []byte) (recorded, error) {
 	}
 	switch result := answer.Data.Result; {
 	case answer.Status != "success":
-		return recorded{}, fmt.Errorf("Prometheus answered %q: %s", answer.Status, answer.Error)
+		return recorded{}, fmt.Errorf("the status of the answer is %q: %s", answer.Status, answer.Error)
 	case answer.Data.ResultType != "matrix":
 		return recorded{}, fmt.Errorf("the result is a %q, must be a matrix: ask /api/v1/query_range", answer.Data.ResultType)
 	case len(result) == 0 || len(result) > maxSeries:

@@ -44,7 +44,7 @@ type Plot struct {
 	duration time.Duration
 	seen     [Columns]bool
 
-	load, capacity, queued, ratio    line
+	load, capacity, queued           line
 	replicas, ready, needed, desired line
 	unlimited                        bool
 }
