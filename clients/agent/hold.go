@@ -14,7 +14,8 @@ func (r *round) hold(h Hold) Outcome {
 		h.Since = time.Now()
 	}
 	// Not in every round; and that the service is away once, whatever comes up meanwhile.
-	if r.st.held != h.Message && !h.Silent && !(h.Reason == ReasonRecommenderUnavailable && r.st.heldFor == h.Reason) {
+	known := h.Message == r.st.held || h.Reason == ReasonRecommenderUnavailable && h.Reason == r.st.heldFor
+	if !known && !h.Silent {
 		r.log.Warn("not scaled", zap.String("reason", h.Reason), zap.String("message", h.Message))
 	}
 	r.st.held, r.st.heldFor = h.Message, h.Reason

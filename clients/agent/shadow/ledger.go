@@ -105,7 +105,7 @@ func (l *Ledger) Report(now time.Time) *Report {
 			Timeline: slices.Clone(a.timeline.spans), Divergences: slices.Clone(a.divergences), Dropped: a.dropped,
 		})
 	}
-	slices.SortFunc(report.Objects, func(a, b Object) int { return a.Key.Compare(b.Key) })
+	slices.SortFunc(report.Objects, func(a, b Object) int { return a.Compare(b.Key) })
 	return report
 }
 

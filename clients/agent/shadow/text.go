@@ -47,7 +47,7 @@ func (r *Report) Differing() *Report {
 		}
 	}
 	slices.SortFunc(part.Objects, func(a, b Object) int {
-		return cmp.Or(cmp.Compare(b.Worst, a.Worst), cmp.Compare(b.Diverged, a.Diverged), a.Key.Compare(b.Key))
+		return cmp.Or(cmp.Compare(b.Worst, a.Worst), cmp.Compare(b.Diverged, a.Diverged), a.Compare(b.Key))
 	})
 	return part
 }
