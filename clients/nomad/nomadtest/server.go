@@ -1,0 +1,567 @@
+package nomadtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+)
+
+// Server behaves as a Nomad server does for who reads scaling policies and scales: jobs and
+// scaling policies, scale statuses and events, and blocking queries. It has neither nodes nor a
+// scheduler: nothing is placed, and there are no allocations. A deployment is what each
+// registration and scale begins, and ends after DeploymentTime. It has no ACL. It is an
+// http.Handler, safe for concurrent use.
+type Server struct {
+	// DeploymentTime is how long a deployment is active. Default: 2s.
+	DeploymentTime time.Duration
+	// NewPolicyID names a new policy. Default: counted ones.
+	NewPolicyID func(target map[string]string) string
+
+	mu       sync.Mutex
+	index    uint64 // guarded by mu, as is all that follows
+	jobs     map[jobKey]*job
+	policies uint64        // index of the table of policies
+	made     int           // policies
+	changed  chan struct{} // closed with each change
+}
+
+type jobKey struct{ namespace, id string }
+
+// job is a registered one.
+type job struct {
+	*api.Job
+	created, modified, specModified uint64
+	stopped, stable                 bool
+	counts                          map[string]int64
+	policies                        map[string]*api.ScalingPolicy // by group
+	events                          map[string][]api.ScalingEvent // newest first
+	deployment                      *deployment
+}
+
+// deployment is active from its begin, a moment after the change that it is for, to its end.
+type deployment struct {
+	begin, end time.Time // the zero end is none: it has a canary that waits for its promotion
+	failed     bool
+}
+
+// deploymentDelay is how long the scheduler takes to make a deployment.
+const deploymentDelay = 5 * time.Millisecond
+
+// maxJobCount is job_max_count, and maxEvents is how many events of a group are kept.
+const (
+	maxJobCount = 50000
+	maxEvents   = 20
+)
+
+func (d *deployment) active(now time.Time) bool {
+	return d != nil && !d.failed && !now.Before(d.begin) && (d.end.IsZero() || now.Before(d.end))
+}
+
+// FailDeployment fails the deployment of a job, as POST /v1/deployment/fail does.
+func (s *Server) FailDeployment(namespace, id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if j := s.jobs[jobKey{namespace, id}]; j != nil && j.deployment != nil {
+		j.deployment.failed = true
+	}
+}
+
+// Snapshot is the state of a server.
+type Snapshot struct {
+	index, policies uint64
+	jobs            map[jobKey]*job
+}
+
+// Snapshot returns the state now.
+func (s *Server) Snapshot() *Snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return &Snapshot{s.index, s.policies, copied(s.jobs)}
+}
+
+// Restore brings back a state, in which indexes are lower for who reads. It wakes nobody, not
+// even who waits for what is gone; the next change has an index above all there were.
+func (s *Server) Restore(from *Snapshot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.policies, s.jobs = from.policies, copied(from.jobs)
+}
+
+func copied(jobs map[jobKey]*job) map[jobKey]*job {
+	out := maps.Clone(jobs)
+	for key, j := range out {
+		c := *j
+		c.counts, c.policies, c.events = maps.Clone(j.counts), maps.Clone(j.policies), maps.Clone(j.events)
+		if j.deployment != nil {
+			c.deployment = new(*j.deployment)
+		}
+		out[key] = &c
+	}
+	return out
+}
+
+// next returns the index of a change, and wakes whoever waits for one. The lock is held.
+func (s *Server) next() uint64 {
+	s.index++
+	if s.changed != nil {
+		close(s.changed)
+	}
+	s.changed = make(chan struct{})
+	return s.index
+}
+
+// answer is what a request gets.
+type answer struct {
+	status int
+	index  uint64
+	body   any    // JSON
+	text   string // instead of it
+}
+
+func refuse(status int, format string, args ...any) answer {
+	return answer{status: status, text: fmt.Sprintf(format, args...)}
+}
+
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a := s.route(r)
+	if a.status == 0 {
+		panic(http.ErrAbortHandler) // the connection is closed without an answer
+	}
+	if a.index > 0 {
+		w.Header().Set("X-Nomad-Index", strconv.FormatUint(a.index, 10))
+		w.Header().Set("X-Nomad-Knownleader", "true")
+		w.Header().Set("X-Nomad-Lastcontact", "0")
+	}
+	if a.text != "" {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.WriteHeader(a.status)
+		_, _ = w.Write([]byte(a.text))
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(a.status)
+	_ = json.NewEncoder(w).Encode(a.body)
+}
+
+func (s *Server) route(r *http.Request) answer {
+	path, namespace := r.URL.Path, r.URL.Query().Get("namespace")
+	if namespace == "" {
+		namespace = "default"
+	}
+	if region := r.URL.Query().Get("region"); region != "" && region != "global" {
+		return refuse(http.StatusInternalServerError, "No path to region")
+	}
+	reads := r.Method == http.MethodGet
+	writes := r.Method == http.MethodPost || r.Method == http.MethodPut
+	id, ofJob := strings.CutPrefix(path, "/v1/job/")
+	switch scaled, scale := strings.CutSuffix(id, "/scale"); {
+	case path == "/v1/jobs" && writes:
+		return s.register(r)
+	case path == "/v1/scaling/policies" && reads:
+		return s.blocking(r, func() answer { return s.listPolicies(r, namespace) })
+	case strings.HasPrefix(path, "/v1/scaling/policy/") && reads:
+		return s.blocking(r, func() answer { return s.policy(strings.TrimPrefix(path, "/v1/scaling/policy/")) })
+	case ofJob && scale && reads:
+		return s.blocking(r, func() answer { return s.scaleStatus(jobKey{namespace, scaled}) })
+	case ofJob && scale && writes:
+		return s.scale(r, jobKey{namespace, scaled})
+	case ofJob && !scale && reads:
+		return s.blocking(r, func() answer { return s.job(jobKey{namespace, id}) })
+	case ofJob && !scale && r.Method == http.MethodDelete:
+		return s.stop(jobKey{namespace, id}, r.URL.Query().Get("purge") == "true")
+	case path == "/v1/scaling/policies", strings.HasPrefix(path, "/v1/scaling/policy/"), ofJob:
+		return refuse(http.StatusMethodNotAllowed, "Invalid method")
+	}
+	return refuse(http.StatusNotFound, "404 page not found\n")
+}
+
+// Bounds of blocking queries.
+const (
+	defaultWait = 5 * time.Minute
+	jitter      = 16 // a wait is longer by up to this part
+)
+
+// blocking answers at once, or, if the index asked with is not below that of the answer, when
+// that has passed it or the wait is over: then with the current one, which may be lower. There is
+// no 304.
+func (s *Server) blocking(r *http.Request, read func() answer) answer {
+	index, wait := uint64(0), defaultWait
+	if text := r.URL.Query().Get("wait"); text != "" {
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return refuse(http.StatusBadRequest, "Invalid wait time")
+		}
+		if d > 0 && d < defaultWait {
+			wait = d
+		}
+	}
+	if text := r.URL.Query().Get("index"); text != "" {
+		var err error
+		if index, err = strconv.ParseUint(text, 10, 64); err != nil {
+			return refuse(http.StatusBadRequest, "Invalid index")
+		}
+	}
+	timer := time.NewTimer(wait + wait/jitter/2)
+	defer timer.Stop()
+	for over := index == 0; ; {
+		s.mu.Lock()
+		if s.changed == nil {
+			s.changed = make(chan struct{})
+		}
+		a, changed := read(), s.changed
+		s.mu.Unlock()
+		if over || a.index > index {
+			return a
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			over = true
+		case <-r.Context().Done():
+			over = true
+		}
+	}
+}
+
+// What follows is called with the lock held, but for what takes it.
+
+func (s *Server) listPolicies(r *http.Request, namespace string) answer {
+	query := r.URL.Query()
+	out := []*api.ScalingPolicyListStub{}
+	for key, j := range s.jobs {
+		for _, p := range j.policies {
+			switch {
+			case namespace != "*" && key.namespace != namespace,
+				namespace != "*" && query.Has("job") && query.Get("job") != key.id, // of all namespaces it is ignored
+				query.Has("type") && query.Get("type") != p.Type,
+				!strings.HasPrefix(p.ID, query.Get("prefix")):
+				continue
+			}
+			out = append(out, &api.ScalingPolicyListStub{ID: p.ID, Enabled: *p.Enabled, Type: p.Type, Target: p.Target, CreateIndex: p.CreateIndex, ModifyIndex: p.ModifyIndex})
+		}
+	}
+	name := func(p *api.ScalingPolicyListStub) string {
+		if namespace == "*" {
+			return p.ID
+		}
+		return p.Target["Namespace"] + "\x00" + p.Target["Job"] + "\x00" + p.Target["Group"]
+	}
+	slices.SortFunc(out, func(a, b *api.ScalingPolicyListStub) int { return strings.Compare(name(a), name(b)) })
+	return answer{status: http.StatusOK, index: max(s.policies, 1), body: out}
+}
+
+func (s *Server) policy(id string) answer {
+	for _, j := range s.jobs {
+		for _, p := range j.policies {
+			if p.ID == id {
+				return answer{status: http.StatusOK, index: p.ModifyIndex, body: p}
+			}
+		}
+	}
+	return answer{status: http.StatusNotFound, index: max(s.policies, 1), text: "policy not found"}
+}
+
+// refresh makes a job that a first deployment went through stable: its ModifyIndex moves, that
+// of its specification does not.
+func (s *Server) refresh(j *job) {
+	if d := j.deployment; !j.stable && d != nil && !d.failed && !d.end.IsZero() && !time.Now().Before(d.end) {
+		j.stable, j.modified = true, s.next()
+	}
+}
+
+func (s *Server) job(key jobKey) answer {
+	j := s.jobs[key]
+	if j == nil {
+		return answer{status: http.StatusNotFound, index: max(s.index, 1), text: "job not found"}
+	}
+	s.refresh(j)
+	out := *j.Job
+	out.CreateIndex, out.ModifyIndex, out.JobModifyIndex = &j.created, &j.modified, &j.specModified
+	out.Stop, out.TaskGroups = &j.stopped, nil
+	for _, g := range j.Job.TaskGroups {
+		group := *g
+		group.Count, group.Scaling = new(int(j.counts[*g.Name])), j.policies[*g.Name]
+		out.TaskGroups = append(out.TaskGroups, &group)
+	}
+	return answer{status: http.StatusOK, index: j.modified, body: &out}
+}
+
+// scaleStatus says of JobModifyIndex what is ModifyIndex elsewhere.
+func (s *Server) scaleStatus(key jobKey) answer {
+	j := s.jobs[key]
+	if j == nil {
+		return answer{status: http.StatusNotFound, index: max(s.index, 1), text: "job not found"}
+	}
+	s.refresh(j)
+	out := &api.JobScaleStatusResponse{
+		JobID: key.id, Namespace: key.namespace, JobCreateIndex: j.created, JobModifyIndex: j.modified, JobStopped: j.stopped,
+		TaskGroups: map[string]api.TaskGroupScaleStatus{},
+	}
+	index := j.modified
+	for group, count := range j.counts {
+		events := j.events[group]
+		if len(events) > 0 {
+			index = max(index, events[0].CreateIndex)
+		}
+		out.TaskGroups[group] = api.TaskGroupScaleStatus{Desired: int(count), Events: events}
+	}
+	return answer{status: http.StatusOK, index: index, body: out}
+}
+
+func (s *Server) register(r *http.Request) answer {
+	var body struct{ Job *api.Job }
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil || body.Job == nil || body.Job.ID == nil {
+		return refuse(http.StatusBadRequest, "Job must be specified")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := jobKey{"default", *body.Job.ID}
+	if body.Job.Namespace != nil {
+		key.namespace = *body.Job.Namespace
+	}
+	kind := typeOf(body.Job)
+	for _, g := range body.Job.TaskGroups {
+		if g.Scaling != nil && kind == api.JobTypeSystem {
+			return refuse(http.StatusBadRequest, "Task groups with job type system do not support scaling blocks")
+		}
+	}
+	before := s.jobs[key]
+	if before != nil && !before.stopped && same(before.Job, body.Job) {
+		return s.registered(s.next(), before.specModified)
+	}
+	j := &job{Job: body.Job, counts: map[string]int64{}, policies: map[string]*api.ScalingPolicy{}, events: map[string][]api.ScalingEvent{}}
+	index := s.next()
+	j.created, j.modified, j.specModified = index, index, index
+	if before != nil {
+		j.created, j.events, j.stable = before.created, before.events, before.stable
+	}
+	for _, g := range body.Job.TaskGroups {
+		j.counts[*g.Name] = 1
+		if g.Count != nil {
+			j.counts[*g.Name] = int64(*g.Count)
+		}
+		if g.Scaling != nil {
+			s.setPolicy(j, before, key, g, index)
+		}
+	}
+	if s.jobs == nil {
+		s.jobs = map[jobKey]*job{}
+	}
+	s.jobs[key] = j
+	s.deploy(j, before != nil)
+	if !evaluated(j.Job) {
+		return answer{status: http.StatusOK, index: index, body: &api.JobRegisterResponse{JobModifyIndex: index}}
+	}
+	return s.registered(index, index)
+}
+
+func (s *Server) registered(index, specModified uint64) answer {
+	return answer{status: http.StatusOK, index: index, body: &api.JobRegisterResponse{
+		EvalID: "00000000-0000-0000-0000-000000000001", EvalCreateIndex: index, JobModifyIndex: specModified, QueryMeta: api.QueryMeta{LastIndex: index},
+	}}
+}
+
+// setPolicy keeps the policy of a group that had it, and makes a new one for others.
+func (s *Server) setPolicy(j, before *job, key jobKey, g *api.TaskGroup, index uint64) {
+	p := &api.ScalingPolicy{
+		Min: g.Scaling.Min, Max: g.Scaling.Max, Policy: g.Scaling.Policy, Enabled: g.Scaling.Enabled, Type: "horizontal",
+		Target: map[string]string{"Namespace": key.namespace, "Job": key.id, "Group": *g.Name}, CreateIndex: index, ModifyIndex: index,
+	}
+	if p.Enabled == nil {
+		p.Enabled = new(true)
+	}
+	if p.Min == nil {
+		p.Min = new(j.counts[*g.Name])
+	}
+	var old *api.ScalingPolicy
+	if before != nil {
+		old = before.policies[*g.Name]
+	}
+	if old != nil {
+		p.ID, p.CreateIndex = old.ID, old.CreateIndex
+		if same(withoutIndex(p), withoutIndex(old)) {
+			j.policies[*g.Name] = old
+			return
+		}
+	} else {
+		s.made++
+		p.ID = fmt.Sprintf("00000000-0000-0000-0000-%012d", s.made)
+		if s.NewPolicyID != nil {
+			p.ID = s.NewPolicyID(p.Target)
+		}
+	}
+	s.policies, j.policies[*g.Name] = index, p
+}
+
+func withoutIndex(p *api.ScalingPolicy) api.ScalingPolicy {
+	out := *p
+	out.ModifyIndex = 0
+	return out
+}
+
+// same compares what has the same JSON.
+func same(a, b any) bool {
+	one, err1 := json.Marshal(a)
+	other, err2 := json.Marshal(b)
+	return err1 == nil && err2 == nil && string(one) == string(other)
+}
+
+// evaluated says that a job runs by itself.
+func evaluated(j *api.Job) bool { return j.Periodic == nil && j.ParameterizedJob == nil }
+
+func typeOf(j *api.Job) string {
+	if j.Type == nil {
+		return api.JobTypeService
+	}
+	return *j.Type
+}
+
+// deploy begins a deployment, if the job has them: services with an update block, and system
+// jobs. A new version of a job with canaries waits
+// for their promotion; so does the first scale after that failed.
+func (s *Server) deploy(j *job, newVersion bool) {
+	updated := func(g *api.TaskGroup) bool { return g.Update != nil }
+	if kind := typeOf(j.Job); kind != api.JobTypeSystem && (kind != api.JobTypeService || !slices.ContainsFunc(j.Job.TaskGroups, updated)) {
+		return
+	}
+	begin := time.Now().Add(deploymentDelay)
+	d := &deployment{begin: begin, end: begin.Add(s.DeploymentTime)}
+	if s.DeploymentTime == 0 {
+		d.end = begin.Add(2 * time.Second)
+	}
+	if !slices.ContainsFunc(slices.Collect(maps.Values(j.counts)), func(n int64) bool { return n > 0 }) {
+		d.end = begin // there is nothing to wait for
+	}
+	failed := j.deployment != nil && j.deployment.failed
+	for _, g := range j.Job.TaskGroups {
+		if g.Update != nil && g.Update.Canary != nil && *g.Update.Canary > 0 && (newVersion || failed) {
+			d.end = time.Time{}
+		}
+		if g.Update != nil && g.Update.MaxParallel != nil && *g.Update.MaxParallel == 0 {
+			return
+		}
+	}
+	j.deployment = d
+}
+
+func (s *Server) stop(key jobKey, purge bool) answer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	index := s.next()
+	if j := s.jobs[key]; j != nil {
+		j.stopped, j.modified, j.specModified = true, index, index
+		for group, p := range j.policies {
+			stopped := *p
+			stopped.Enabled, stopped.ModifyIndex = new(false), index
+			j.policies[group], s.policies = &stopped, index
+		}
+		if purge {
+			delete(s.jobs, key)
+		}
+	}
+	return s.registered(index, index)
+}
+
+// scale checks in the order in which Nomad does.
+func (s *Server) scale(r *http.Request, key jobKey) answer {
+	var request api.ScalingRequest
+	if r.ContentLength == 0 {
+		return refuse(http.StatusBadRequest, "Request body is empty")
+	}
+	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
+		return refuse(http.StatusBadRequest, "%v", err)
+	}
+	group, count := request.Target["Group"], request.Count
+	switch job, namespace := request.Target["Job"], request.Target["Namespace"]; {
+	case job != "" && job != key.id:
+		return refuse(http.StatusBadRequest, "job ID in payload did not match URL")
+	case namespace != "" && namespace != key.namespace:
+		return refuse(http.StatusBadRequest, "namespace in payload did not match header")
+	case group == "":
+		return refuse(http.StatusBadRequest, "missing task group name for scaling action")
+	case count != nil && *count < 0:
+		return refuse(http.StatusBadRequest, "scaling action count can't be negative")
+	case count != nil && request.Error:
+		return refuse(http.StatusBadRequest, "scaling action should not contain count if error is true")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j := s.jobs[key]
+	if j == nil {
+		return refuse(http.StatusNotFound, "job %q not found", key.id)
+	}
+	if typeOf(j.Job) == api.JobTypeSystem && count != nil && *count > 1 {
+		return refuse(http.StatusBadRequest, `jobs of type "system" can only be scaled between 0 and 1`)
+	}
+	previous, ok := j.counts[group]
+	if !ok {
+		return refuse(http.StatusBadRequest, "task group %q specified for scaling does not exist in job", group)
+	}
+	if typeOf(j.Job) == api.JobTypeSystem && count == nil {
+		return answer{} // the handler panics
+	}
+	if count != nil {
+		if a, refused := s.mayNot(j, group, *count, request.JobModifyIndex); refused {
+			return a
+		}
+	}
+	return s.scaled(j, group, previous, &request)
+}
+
+// mayNot refuses a count.
+func (s *Server) mayNot(j *job, group string, count int64, index uint64) (answer, bool) {
+	if p := j.policies[group]; p != nil {
+		if p.Max != nil && count > *p.Max {
+			return refuse(http.StatusBadRequest, "group count was greater than scaling policy maximum: %d > %d", count, *p.Max), true
+		}
+		if count < *p.Min {
+			return refuse(http.StatusBadRequest, "group count was less than scaling policy minimum: %d < %d", count, *p.Min), true
+		}
+	}
+	total := count - j.counts[group]
+	for n := range maps.Values(j.counts) {
+		total += n
+	}
+	switch {
+	case total > maxJobCount:
+		return refuse(http.StatusInternalServerError, "total count was greater than configured job_max_count: %d > %d", total, maxJobCount), true
+	case j.deployment.active(time.Now()):
+		return refuse(http.StatusBadRequest, "job scaling blocked due to active deployment"), true
+	case index != 0 && index != j.specModified:
+		return refuse(http.StatusInternalServerError, "Enforcing job modify index %d: job exists with conflicting job modify index: %d", index, j.specModified), true
+	}
+	return answer{}, false
+}
+
+// scaled writes the count, if there is one, and the event.
+func (s *Server) scaled(j *job, group string, previous int64, request *api.ScalingRequest) answer {
+	reply := &api.JobRegisterResponse{JobModifyIndex: j.modified}
+	event := api.ScalingEvent{
+		Count: request.Count, PreviousCount: previous, Error: request.Error, Message: request.Message, Meta: request.Meta, Time: uint64(time.Now().UnixNano()),
+	}
+	if request.Count != nil {
+		s.refresh(j)
+		j.counts[group] = *request.Count
+		j.modified = s.next()
+		j.specModified = j.modified
+		reply.JobModifyIndex = j.modified
+		if evaluated(j.Job) {
+			reply.EvalID, reply.EvalCreateIndex = "00000000-0000-0000-0000-000000000001", s.next()
+			event.EvalID = &reply.EvalID
+		}
+		s.deploy(j, false)
+	}
+	event.CreateIndex = s.next()
+	reply.LastIndex = event.CreateIndex
+	events := append([]api.ScalingEvent{event}, j.events[group]...)
+	j.events[group] = events[:min(len(events), maxEvents)]
+	return answer{status: http.StatusOK, index: event.CreateIndex, body: reply}
+}

@@ -1,0 +1,366 @@
+package nomadtest_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/clients/nomad/nomadtest"
+)
+
+// player plays a recording against a server, each request when it was sent. Indexes differ, as
+// the server has no nodes, so what was recorded is told from what it is here by the answers.
+type player struct {
+	t      *testing.T
+	server *nomadtest.Server
+
+	// bodiesDiffer says that the theme does not show how what it reads came to be.
+	bodiesDiffer bool
+
+	mu      sync.Mutex
+	indexes map[uint64]uint64 // recorded to here; guarded by mu
+	played  int
+	left    map[string]int // of what the server has not, by method and path
+}
+
+// unknown says whether the server has no such call.
+func unknown(e *nomadtest.Exchange) bool {
+	path := e.Request.Path
+	switch {
+	case path == "/v1/jobs":
+		return e.Request.Method == "GET" || strings.Contains(e.Response.BodyText, "validation failed") // it takes any bounds
+	case strings.HasPrefix(path, "/v1/scaling/"):
+		return false
+	case strings.HasPrefix(path, "/v1/job/"):
+		return strings.Contains(path, "/deployment") || strings.Contains(path, "/allocations")
+	}
+	return true
+}
+
+func play(t *testing.T, theme, end string, wantPlayed int, before func(*nomadtest.Server, *nomadtest.Exchange)) {
+	synctest.Test(t, func(t *testing.T) {
+		recorded := nomadtest.Recorded(t, theme)
+		p := &player{t: t, bodiesDiffer: theme == "longpoll", indexes: map[uint64]uint64{}, left: map[string]int{}}
+		p.server = &nomadtest.Server{DeploymentTime: 2300 * time.Millisecond, NewPolicyID: policyIDs(recorded)}
+		began := time.Now()
+		var wg sync.WaitGroup
+		for _, e := range recorded {
+			if e.ID == end {
+				break
+			}
+			if e.Request.Method == "" {
+				continue
+			}
+			time.Sleep(e.At() - time.Since(began))
+			synctest.Wait()
+			if before != nil {
+				before(p.server, e)
+			}
+			if unknown(e) {
+				p.left[e.Request.Method+" "+e.Request.Path]++
+				continue
+			}
+			p.played++
+			wg.Go(func() { p.exchange(e) })
+			synctest.Wait()
+		}
+		wg.Wait()
+		for _, call := range slices.Sorted(maps.Keys(p.left)) {
+			t.Logf("not played, as the server has no such call: %s, %d times", call, p.left[call])
+		}
+		if p.played != wantPlayed {
+			t.Errorf("%d exchanges of %d were played, want %d", p.played, len(recorded), wantPlayed)
+		}
+	})
+}
+
+// policyIDs gives policies the ids that were recorded, in the order of their first appearance.
+func policyIDs(recorded []*nomadtest.Exchange) func(map[string]string) string {
+	ids := map[string][]string{}
+	add := func(id string, target map[string]string) {
+		key := target["Namespace"] + "/" + target["Job"] + "/" + target["Group"]
+		if id != "" && !slices.Contains(ids[key], id) {
+			ids[key] = append(ids[key], id)
+		}
+	}
+	for _, e := range recorded {
+		type policy struct {
+			ID     string
+			Target map[string]string
+		}
+		var all []policy
+		if json.Unmarshal(e.Response.Body, &all) != nil {
+			continue
+		}
+		for _, p := range all {
+			add(p.ID, p.Target)
+		}
+	}
+	made := 0
+	return func(target map[string]string) string {
+		key := target["Namespace"] + "/" + target["Job"] + "/" + target["Group"]
+		if len(ids[key]) > 0 {
+			id := ids[key][0]
+			ids[key] = ids[key][1:]
+			return id
+		}
+		made++
+		return fmt.Sprintf("ffffffff-0000-0000-0000-%012d", made)
+	}
+}
+
+// here returns a recorded index as it is here. One that no answer had is one of the future, or
+// lies just before the next one that was answered.
+func (p *player) here(recorded uint64) uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if index, ok := p.indexes[recorded]; ok {
+		return index
+	}
+	next := uint64(math.MaxUint64)
+	for r := range p.indexes {
+		if r > recorded {
+			next = min(next, r)
+		}
+	}
+	if next == math.MaxUint64 {
+		return recorded + 1_000_000
+	}
+	return p.indexes[next] - 1
+}
+
+func (p *player) learn(recorded, here uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if recorded != 0 {
+		p.indexes[recorded] = here
+	}
+}
+
+func (p *player) exchange(e *nomadtest.Exchange) {
+	query := url.Values{}
+	for name, value := range e.Request.Query {
+		text := fmt.Sprint(value)
+		if n, err := strconv.ParseUint(text, 10, 64); name == "index" && err == nil && n > 0 {
+			text = strconv.FormatUint(p.here(n), 10)
+		}
+		query.Set(name, text)
+	}
+	began := time.Now()
+	w := httptest.NewRecorder()
+	w.Code = 0
+	p.answer(w, httptest.NewRequest(e.Request.Method, "http://nomad"+e.Request.Path+"?"+query.Encode(), p.body(e)))
+	took := time.Since(began)
+	p.compare(e, w, took)
+}
+
+// answer has the server answer; the code stays 0 if it closes the connection.
+func (p *player) answer(w *httptest.ResponseRecorder, r *http.Request) {
+	defer func() {
+		if err := recover(); err != nil && err != http.ErrAbortHandler {
+			panic(err)
+		}
+	}()
+	p.server.ServeHTTP(w, r)
+}
+
+// body is the recorded one with the indexes as they are here.
+func (p *player) body(e *nomadtest.Exchange) *bytes.Reader {
+	if e.Request.BodyText != nil {
+		return bytes.NewReader([]byte(*e.Request.BodyText))
+	}
+	body := e.Request.Body
+	var compared struct{ JobModifyIndex *uint64 }
+	if json.Unmarshal(body, &compared) == nil && compared.JobModifyIndex != nil && *compared.JobModifyIndex > 0 {
+		was := strconv.FormatUint(*compared.JobModifyIndex, 10)
+		body = bytes.ReplaceAll(body, []byte(was), []byte(strconv.FormatUint(p.here(*compared.JobModifyIndex), 10)))
+	}
+	if string(body) == "null" && strings.Contains(e.Note, "no body") {
+		body = nil
+	}
+	return bytes.NewReader(body)
+}
+
+// withoutIndexes leaves those in the text of a conflict out.
+func withoutIndexes(text string) string {
+	if !strings.HasPrefix(text, "Enforcing job modify index") {
+		return strings.TrimSpace(text)
+	}
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return -1
+		}
+		return r
+	}, strings.TrimSpace(text))
+}
+
+func (p *player) compare(e *nomadtest.Exchange, w *httptest.ResponseRecorder, took time.Duration) {
+	t, want := p.t, e.Response
+	if w.Code != want.Status {
+		t.Errorf("%s (%s): got %d %s, want %d %s", e.ID, e.Note, w.Code, strings.TrimSpace(w.Body.String()), want.Status, want.BodyText)
+		return
+	}
+	if want.Status >= 300 {
+		if got, want := withoutIndexes(w.Body.String()), withoutIndexes(want.BodyText); got != want && e.Request.Method != "HEAD" {
+			t.Errorf("%s (%s): got %q, want %q", e.ID, e.Note, got, want)
+		}
+	}
+	// A query that waited is over when the recorded one is: at a change, or after its wait and
+	// up to a sixteenth of it.
+	if recorded := time.Duration(want.DurationMS * float64(time.Millisecond)); took > recorded+recorded/15+100*time.Millisecond || recorded > took+recorded/15+100*time.Millisecond {
+		t.Errorf("%s (%s): took %s, want %s", e.ID, e.Note, took, recorded)
+	}
+	recorded, _ := strconv.ParseUint(want.Headers["X-Nomad-Index"], 10, 64)
+	here, _ := strconv.ParseUint(w.Header().Get("X-Nomad-Index"), 10, 64)
+	if (recorded == 0) != (here == 0) {
+		t.Errorf("%s (%s): index %d, want one as %d", e.ID, e.Note, here, recorded)
+	}
+	p.learn(recorded, here)
+	if want.Status != 200 {
+		return
+	}
+	got := map[string]any{}
+	wanted := map[string]any{}
+	if json.Unmarshal(w.Body.Bytes(), &got) == nil && json.Unmarshal(want.Body, &wanted) == nil {
+		for _, name := range []string{"ModifyIndex", "JobModifyIndex"} {
+			if r, ok := wanted[name].(float64); ok {
+				h, _ := got[name].(float64)
+				p.learn(uint64(r), uint64(h))
+			}
+		}
+	}
+	if p.bodiesDiffer {
+		return
+	}
+	if got, want := part(e, w.Body.Bytes()), part(e, want.Body); !reflect.DeepEqual(got, want) {
+		t.Errorf("%s (%s): got\n%v\nwant\n%v", e.ID, e.Note, got, want)
+	}
+}
+
+// part is what is compared of an answer: what is neither an index, an id, a time nor a matter of
+// the scheduler.
+func part(e *nomadtest.Exchange, body []byte) any {
+	type event struct {
+		Count         *int64
+		PreviousCount int64
+		Error         bool
+		Message       string
+		Meta          map[string]any
+	}
+	switch path := e.Request.Path; {
+	case path == "/v1/scaling/policies":
+		type stub struct {
+			ID, Type string
+			Enabled  bool
+			Target   map[string]string
+		}
+		return decoded[[]stub](body)
+	case strings.HasPrefix(path, "/v1/scaling/policy/"):
+		type policy struct {
+			ID, Type string
+			Enabled  bool
+			Min, Max int64
+			Policy   any
+			Target   map[string]string
+		}
+		return decoded[policy](body)
+	case strings.HasSuffix(path, "/scale") && e.Request.Method == "GET":
+		type status struct {
+			JobID, Namespace string
+			JobStopped       bool
+			TaskGroups       map[string]struct {
+				Desired int64
+				Events  []event
+			}
+		}
+		return decoded[status](body)
+	case strings.HasPrefix(path, "/v1/job/") && e.Request.Method == "GET":
+		type job struct {
+			ID, Namespace string
+			Stop          bool
+			TaskGroups    []struct {
+				Name  string
+				Count int64
+			}
+		}
+		return decoded[job](body)
+	}
+	var reply struct {
+		EvalID          string
+		EvalCreateIndex uint64
+	}
+	_ = json.Unmarshal(body, &reply)
+	return [2]bool{reply.EvalID == "", reply.EvalCreateIndex == 0}
+}
+
+func decoded[T any](body []byte) any {
+	var out T
+	if err := json.Unmarshal(body, &out); err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("%s", must(json.Marshal(out)))
+}
+
+func must(data []byte, err error) []byte {
+	if err != nil {
+		panic(err)
+	}
+	return data
+}
+
+func TestPolicies(t *testing.T) { play(t, "policies", "", 64, nil) }
+
+func TestCompareAndSet(t *testing.T) { play(t, "cas", "", 12, nil) }
+
+func TestLongPolls(t *testing.T) { play(t, "longpoll", "", 8, nil) }
+
+func TestScale(t *testing.T) {
+	play(t, "scale", "", 148, func(s *nomadtest.Server, e *nomadtest.Exchange) {
+		if strings.HasPrefix(e.Request.Path, "/v1/deployment/fail/") {
+			s.FailDeployment("default", "slowdeploy")
+		}
+	})
+}
+
+// A server goes back under queries that wait, which wakes none of them. What follows in the
+// theme is the server's restart.
+func TestRestore(t *testing.T) {
+	var snapshot *nomadtest.Snapshot
+	play(t, "restore", "restore-0029", 24, func(s *nomadtest.Server, e *nomadtest.Exchange) {
+		switch e.Request.Method + " " + e.Request.Path {
+		case "GET /v1/scaling/policies":
+			if snapshot == nil {
+				register(t, s)
+				snapshot = s.Snapshot()
+			}
+		case "GET /v1/operator/snapshot":
+			snapshot = s.Snapshot()
+		case "PUT /v1/operator/snapshot":
+			s.Restore(snapshot)
+		}
+	})
+}
+
+// register registers the job that there was before the recording.
+func register(t *testing.T, s *nomadtest.Server) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequest("POST", "http://nomad/v1/jobs", strings.NewReader(
+		`{"Job": {"ID": "web", "Type": "service", "TaskGroups": [{"Name": "web", "Count": 1, "Scaling": {"Enabled": true, "Min": 0, "Max": 9, "Policy": {"setpoint": "x"}}}]}}`)))
+	if w.Code != 200 {
+		t.Fatalf("got %d %s", w.Code, w.Body)
+	}
+}
