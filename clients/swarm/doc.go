@@ -1,0 +1,15 @@
+// Package swarm scales the services of a Docker Swarm: it is the adapter of Swarm for package
+// agent's loop.
+//
+//	engine, err := swarm.Connect(client.FromEnv)
+//	platform, err := swarm.New(engine, swarm.Options{Sources: set})
+//	driver, err := agent.NewDriver(platform, service, agent.Options{Cluster: "demo"}, agent.DriverOptions{})
+//
+// A service opts in and says what it wants by labels, of the service and not of its
+// containers ([ParseLabels]). A task is a pod whose name is the task's id; it has one
+// container. Reservations are requests, and limits where there are none. The count is
+// written with the whole spec as it was read, under the version that it was read with.
+//
+// Swarm has no metrics API: values come from the sources of package samples, usage too.
+// The agent needs a manager's engine.
+package swarm
