@@ -1,0 +1,199 @@
+package swarm
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/events"
+	"github.com/moby/moby/api/types/swarm"
+	"github.com/moby/moby/client"
+	"go.opentelemetry.io/otel/trace/noop"
+)
+
+// Engine is the engine of a manager. It is safe for concurrent use.
+type Engine struct {
+	api *client.Client
+	// plain makes the one request that the client can't make: it names a tag for images
+	// without one and leaves out fields that it does not know, and either makes Swarm
+	// replace all tasks.
+	plain *http.Client
+}
+
+// Connect returns the engine that options lead to. It connects to nothing.
+func Connect(options ...client.Opt) (*Engine, error) {
+	api, err := client.New(append(options, client.WithTraceProvider(noop.NewTracerProvider()))...)
+	if err != nil {
+		return nil, err
+	}
+	dial := api.Dialer()
+	return &Engine{api: api, plain: &http.Client{
+		Transport: &http.Transport{
+			DialContext:     func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+			MaxIdleConns:    6,
+			IdleConnTimeout: 30 * time.Second,
+		},
+		CheckRedirect: client.CheckRedirect,
+	}}, nil
+}
+
+// Close ends connections that nobody uses.
+func (e *Engine) Close() {
+	_ = e.api.Close()
+	e.plain.CloseIdleConnections()
+}
+
+// ClusterID is the id of the swarm.
+func (e *Engine) ClusterID(ctx context.Context) (string, error) {
+	found, err := e.api.SwarmInspect(ctx, client.SwarmInspectOptions{})
+	if err != nil {
+		return "", explain(err)
+	}
+	return found.Swarm.ID, nil
+}
+
+// errNoService says that there is no such service.
+var errNoService = errors.New("there is no such service")
+
+// service is one as it was read.
+type service struct {
+	swarm.Service
+	// raw is the same with all that the engine knows of it.
+	raw json.RawMessage
+}
+
+// inspect reads the service of a name or id.
+func (e *Engine) inspect(ctx context.Context, name string) (*service, error) {
+	found, err := e.api.ServiceInspect(ctx, name, client.ServiceInspectOptions{})
+	if cerrdefs.IsNotFound(err) {
+		return nil, errNoService
+	}
+	if err != nil {
+		return nil, explain(err)
+	}
+	return &service{Service: found.Service, raw: found.Raw}, nil
+}
+
+// Services are those that have opted in or tried to.
+func (e *Engine) Services(ctx context.Context) ([]swarm.Service, error) {
+	found, err := e.api.ServiceList(ctx, client.ServiceListOptions{Filters: client.Filters{}.Add("label", EnableLabel)})
+	if err != nil {
+		return nil, explain(err)
+	}
+	var enabled []swarm.Service
+	for _, s := range found.Items {
+		if Enabled(s.Spec.Labels) {
+			enabled = append(enabled, s)
+		}
+	}
+	return enabled, nil
+}
+
+// tasks are those of a service, also the ones that have ended and that Swarm still lists.
+func (e *Engine) tasks(ctx context.Context, serviceID string) ([]swarm.Task, error) {
+	found, err := e.api.TaskList(ctx, client.TaskListOptions{Filters: client.Filters{}.Add("service", serviceID)})
+	return found.Items, explain(err)
+}
+
+// events are those of services, until the context ends.
+func (e *Engine) events(ctx context.Context) (<-chan events.Message, <-chan error) {
+	stream := e.api.Events(ctx, client.EventsListOptions{Filters: client.Filters{}.Add("type", string(events.ServiceEventType))})
+	return stream.Messages, stream.Err
+}
+
+// errOutOfSequence says that a service was changed after it was read.
+var errOutOfSequence = errors.New("the service was changed meanwhile")
+
+// scale writes a count with the rest of the spec as it was read. The error is
+// errOutOfSequence if the service has another version by now.
+func (e *Engine) scale(ctx context.Context, s *service, replicas int32) error {
+	spec, err := withReplicas(s.raw, replicas)
+	if err != nil {
+		return err
+	}
+	// Reading has negotiated the version: without one the path has none.
+	at := url.URL{
+		Scheme: "http", Host: client.DummyHost, Path: "/v" + e.api.ClientVersion() + "/services/" + s.ID + "/update",
+		RawQuery: url.Values{"version": {strconv.FormatUint(s.Version.Index, 10)}}.Encode(),
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, at.String(), bytes.NewReader(spec))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	response, err := e.plain.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
+	if response.StatusCode < 300 {
+		return nil // it is written, whatever the warnings were to be
+	}
+	if err != nil {
+		return err
+	}
+	return explain(refusal(response.Status, body))
+}
+
+// refusal is an answer of the engine that is an error.
+func refusal(status string, body []byte) error {
+	var said struct{ Message string }
+	if err := json.Unmarshal(body, &said); err != nil || said.Message == "" {
+		return fmt.Errorf("the engine answers %s", status)
+	}
+	// There is no status of its own for it.
+	if strings.Contains(said.Message, "update out of sequence") {
+		return errOutOfSequence
+	}
+	return errors.New(said.Message)
+}
+
+// withReplicas is the spec in a service as the engine describes it, with another count and
+// nothing else changed.
+func withReplicas(raw json.RawMessage, replicas int32) ([]byte, error) {
+	var parsed struct{ Spec map[string]json.RawMessage }
+	var mode, replicated map[string]json.RawMessage
+	err := json.Unmarshal(raw, &parsed)
+	if err == nil {
+		err = json.Unmarshal(parsed.Spec["Mode"], &mode)
+	}
+	if err == nil {
+		err = json.Unmarshal(mode["Replicated"], &replicated)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the service's spec can't be read: %w", err)
+	}
+	if replicated == nil {
+		replicated = map[string]json.RawMessage{}
+	}
+	replicated["Replicas"] = strconv.AppendInt(nil, int64(replicas), 10)
+	if mode["Replicated"], err = json.Marshal(replicated); err != nil {
+		return nil, err
+	}
+	if parsed.Spec["Mode"], err = json.Marshal(mode); err != nil {
+		return nil, err
+	}
+	return json.Marshal(parsed.Spec)
+}
+
+// explain adds what to do to an error of the engine.
+func explain(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case cerrdefs.IsUnavailable(err):
+		return fmt.Errorf("%w (the agent needs the engine of a manager)", err)
+	}
+	return err
+}

@@ -1,0 +1,361 @@
+package swarm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/moby/moby/api/types/swarm"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/clients/agent/shadow"
+	"github.com/setpoint-dev/setpoint/clients/samples"
+)
+
+// stackLabel is what docker stack deploy calls the stack of a service.
+const stackLabel = "com.docker.stack.namespace"
+
+// noStack is the namespace of services that no stack has.
+const noStack = "default"
+
+// Reasons for which a service is not scaled, beside those of the loop.
+const (
+	// ReasonNotReplicated says that the service has no count.
+	ReasonNotReplicated = "NotReplicated"
+	// ReasonUpdating says that a rolling update or a rollback is under way.
+	ReasonUpdating = "Updating"
+	// ReasonInvalidLabel says that a label is wrong.
+	ReasonInvalidLabel = "InvalidLabel"
+)
+
+// Usage returns the query for the usage of a service's tasks. It must name tasks by their
+// ids (podLabel, podPath).
+type Usage func(resource, serviceID string) samples.Query
+
+// Sources are where metrics come from, as package samples' Set is.
+type Sources interface {
+	// CheckQuery and Check return what is wrong, as a *samples.ConfigError.
+	CheckQuery(q samples.Query) error
+	Check(metrics []samples.Metric) error
+	// Read asks for the metrics of a workload whose tasks have these names.
+	Read(ctx context.Context, metrics []samples.Metric, tasks []string) samples.Readings
+}
+
+// Options are the settings of a platform.
+type Options struct {
+	// Sources are where metrics come from. Nil: there are none.
+	Sources Sources
+	// Usage is where usage comes from. Nil: from nowhere, so that metrics of cpu and
+	// memory fail.
+	Usage Usage
+}
+
+// Platform is a swarm as the loop knows it. It implements agent.Watched.
+type Platform struct {
+	engine  *Engine
+	options Options
+}
+
+var _ agent.Watched = (*Platform)(nil)
+
+// New returns the platform of a manager's engine. It connects to nothing.
+func New(engine *Engine, options Options) (*Platform, error) {
+	if options.Sources == nil {
+		none, err := samples.New(samples.Config{}, samples.Options{})
+		if err != nil {
+			return nil, err
+		}
+		options.Sources = none
+	}
+	return &Platform{engine: engine, options: options}, nil
+}
+
+// KeyOf is the key of a service: the stack is its namespace.
+func KeyOf(s *swarm.Service) agent.Key {
+	key := agent.Key{Kind: Kind, Namespace: noStack, Name: s.Spec.Name}
+	if stack := s.Spec.Labels[stackLabel]; stack != "" {
+		key.Namespace = stack
+	}
+	return key
+}
+
+// scaled is a service with what it wants.
+type scaled struct {
+	id      string
+	wants   *Wants
+	metrics []samples.Metric
+}
+
+// Object implements agent.Platform.
+func (p *Platform) Object(ctx context.Context, key agent.Key) (*agent.Object, error) {
+	s, err := p.engine.inspect(ctx, key.Name)
+	if errors.Is(err, errNoService) {
+		return nil, agent.ErrGone
+	}
+	if err != nil {
+		return nil, err
+	}
+	// The engine finds services by the beginning of their ids, too.
+	if !Enabled(s.Spec.Labels) || KeyOf(&s.Service) != key {
+		return nil, agent.ErrGone
+	}
+	o := &agent.Object{Key: key, UID: s.ID, Revision: agent.Version(revision(s.Spec.Labels))}
+	o.Hold = unscalable(&s.Service)
+	wants, metrics, err := p.Read(&s.Service)
+	if err != nil {
+		o.Hold = &agent.Hold{Outcome: agent.OutcomeInvalid, Reason: ReasonInvalidLabel, Message: err.Error()}
+		return o, nil
+	}
+	o.Period, o.Shadow, o.Native = wants.Period, wants.Shadow, &scaled{s.ID, wants, metrics}
+	if o.Shadow {
+		o.Target = key.Name + ".shadow" // no service has a dot in its name
+	}
+	o.Warning = strings.Join(wants.Warnings, "; ")
+	return o, nil
+}
+
+// Read returns what a service wants, with the metrics of its spec and their queries. The
+// error is a *LabelError. It asks no source.
+func (p *Platform) Read(s *swarm.Service) (*Wants, []samples.Metric, error) {
+	wants, err := ParseLabels(s.Spec.Name, s.Spec.Labels)
+	if err != nil {
+		return nil, nil, err
+	}
+	var metrics []samples.Metric
+	var wrong problems
+	for _, m := range wants.Spec.GetMetrics() {
+		name, ofUsage := nameOf(m)
+		switch {
+		case !ofUsage:
+			metric := samples.Metric{Spec: m, Query: wants.Queries[name]}
+			metrics = append(metrics, metric)
+			wrong.addQuery(name, p.options.Sources.CheckQuery(metric.Query))
+		case p.options.Usage != nil:
+			metrics = append(metrics, samples.Metric{Spec: m, Query: p.options.Usage(name, s.ID)})
+		}
+	}
+	if len(wrong) == 0 {
+		wrong.addMetrics(p.options.Sources.Check(metrics), metrics)
+	}
+	if err := wrong.err(); err != nil {
+		return nil, nil, err
+	}
+	return wants, metrics, nil
+}
+
+// addMetrics adds what of queries does not fit their metrics. Fields begin with the type
+// and the name of the metric.
+func (p *problems) addMetrics(err error, metrics []samples.Metric) {
+	var wrong *samples.ConfigError
+	if !errors.As(err, &wrong) {
+		return
+	}
+	for _, one := range wrong.Problems {
+		label := specLabel
+		for _, m := range metrics {
+			name, ofUsage := nameOf(m.Spec)
+			rest, ok := strings.CutPrefix(one.Field, m.Spec.GetType()+":"+name)
+			if ok && !ofUsage && (rest == "" || rest[0] == '.') {
+				label = metricPrefix + name + rest
+			}
+		}
+		p.add(label, "%s", one.Message)
+	}
+}
+
+// revision is the same for labels that say the same.
+func revision(labels map[string]string) string {
+	var ours []string
+	for label, value := range labels {
+		if strings.HasPrefix(label, prefix) {
+			ours = append(ours, label+"="+value)
+		}
+	}
+	slices.Sort(ours)
+	return strings.Join(ours, "\n")
+}
+
+// unscalable returns what keeps a service from being scaled, whatever its labels say.
+func unscalable(s *swarm.Service) *agent.Hold {
+	mode := ""
+	switch {
+	case s.Spec.Mode.Replicated != nil:
+	case s.Spec.Mode.Global != nil:
+		mode = "global: it has one task on each node"
+	case s.Spec.Mode.ReplicatedJob != nil:
+		mode = "a replicated job: it ends"
+	case s.Spec.Mode.GlobalJob != nil:
+		mode = "a global job: it ends"
+	default:
+		mode = "of a mode that this agent does not know"
+	}
+	if mode != "" {
+		return &agent.Hold{
+			Outcome: agent.OutcomeInvalid, Reason: ReasonNotReplicated,
+			Message: fmt.Sprintf("the service %s can't be scaled, as it is %s; only replicated services can: remove %s", s.Spec.Name, mode, EnableLabel),
+		}
+	}
+	if rollsBack(s) {
+		return &agent.Hold{
+			Outcome: OutcomeUpdating, Reason: ReasonUpdating, Silent: true,
+			Message: fmt.Sprintf("an update of the service is under way (%s), and a count that changes now would be what it rolls back to", s.UpdateStatus.State),
+		}
+	}
+	return nil
+}
+
+// OutcomeUpdating counts rounds that wait for an update.
+const OutcomeUpdating agent.Outcome = "updating"
+
+// rollsBack tells whether an update is under way that may be rolled back. Swarm keeps one
+// previous spec: after a change of the count that is the new one with the old count, so
+// that a rollback would keep what it is to undo.
+func rollsBack(s *swarm.Service) bool {
+	if s.UpdateStatus == nil {
+		return false
+	}
+	switch s.UpdateStatus.State {
+	case swarm.UpdateStateRollbackStarted:
+		return true
+	case swarm.UpdateStateUpdating:
+		return s.Spec.UpdateConfig != nil && s.Spec.UpdateConfig.FailureAction == swarm.UpdateFailureActionRollback
+	}
+	return false
+}
+
+// replicasOf is the count of a replicated service: none is one.
+func replicasOf(s *swarm.Service) (int32, error) {
+	n := s.Spec.Mode.Replicated.Replicas
+	switch {
+	case n == nil:
+		return 1, nil
+	case *n > math.MaxInt32:
+		return 0, fmt.Errorf("%d replicas are more than can be asked about", *n)
+	}
+	return int32(*n), nil
+}
+
+// Observe implements agent.Platform.
+func (p *Platform) Observe(ctx context.Context, o *agent.Object) (*agent.Observation, error) {
+	wanted := o.Native.(*scaled)
+	s, err := p.engine.inspect(ctx, wanted.id)
+	if err != nil {
+		return nil, err
+	}
+	if s.Spec.Mode.Replicated == nil {
+		return nil, errors.New("the service is no longer replicated")
+	}
+	replicas, err := replicasOf(&s.Service)
+	if err != nil {
+		return nil, err
+	}
+	tasks, err := p.engine.tasks(ctx, wanted.id)
+	if err != nil {
+		return nil, fmt.Errorf("tasks: %w", err)
+	}
+	request := &setpointv1.RecommendRequest{Spec: wanted.wants.Spec, Pods: pods(tasks)}
+	request.Scale = &setpointv1.Scale{SpecReplicas: replicas, StatusReplicas: new(present(request.Pods))}
+	p.readings(ctx, wanted, request)
+	return &agent.Observation{
+		Request:  request,
+		InCharge: &shadow.Side{Replicas: replicas}, Against: "the count of the service",
+		Native: s,
+	}, nil
+}
+
+// readings adds the values of the metrics, or why there are none.
+func (p *Platform) readings(ctx context.Context, wanted *scaled, request *setpointv1.RecommendRequest) {
+	names := make([]string, len(request.GetPods()))
+	for i, pod := range request.GetPods() {
+		names[i] = pod.GetName()
+	}
+	read := p.options.Sources.Read(ctx, wanted.metrics, names)
+	request.PodMetrics, request.CustomMetrics = read.PodMetrics, read.CustomMetrics
+	request.ExternalMetrics, request.MetricErrors = read.ExternalMetrics, read.MetricErrors
+	if p.options.Usage != nil {
+		return
+	}
+	for _, m := range wanted.wants.Spec.GetMetrics() {
+		if name, ofUsage := nameOf(m); ofUsage {
+			request.MetricErrors = append(request.MetricErrors, &setpointv1.MetricError{
+				Metric: resourceType + ":" + name, Message: "the agent has no source of usage",
+			})
+		}
+	}
+}
+
+// Apply implements agent.Platform.
+func (p *Platform) Apply(ctx context.Context, _ *agent.Object, seen *agent.Observation, change agent.Change) error {
+	err := p.engine.scale(ctx, seen.Native.(*service), change.To)
+	// The version is that of the whole service. What changed may have been the image only;
+	// the count is decided again all the same, by what is there then.
+	if errors.Is(err, errOutOfSequence) {
+		return agent.ErrMoved
+	}
+	return err
+}
+
+// How often services are listed: soon after an event, and without one in case events were
+// lost.
+const (
+	afterEvent  = time.Second
+	resyncEvery = 30 * time.Second
+)
+
+// Watch implements agent.Watched.
+func (p *Platform) Watch(ctx context.Context, changed func(agent.Key)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	// The stream is there before the list, so that nothing falls between both.
+	happened, failed := p.engine.events(ctx)
+	known := map[agent.Key]string{}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	listed := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-failed:
+			return fmt.Errorf("events: %w", err)
+		case <-happened:
+			timer.Reset(max(time.Until(listed.Add(afterEvent)), 0))
+			continue
+		case <-timer.C:
+		}
+		if err := p.list(ctx, known, changed); err != nil {
+			return fmt.Errorf("services: %w", err)
+		}
+		listed = time.Now()
+		timer.Reset(resyncEvery)
+	}
+}
+
+// list tells of services that are not as they were known.
+func (p *Platform) list(ctx context.Context, known map[agent.Key]string, changed func(agent.Key)) error {
+	services, err := p.engine.Services(ctx)
+	if err != nil {
+		return err
+	}
+	there := map[agent.Key]bool{}
+	for i := range services {
+		key := KeyOf(&services[i])
+		there[key] = true
+		if now := services[i].ID + "\n" + revision(services[i].Spec.Labels); known[key] != now {
+			known[key] = now
+			changed(key)
+		}
+	}
+	for key := range known {
+		if !there[key] {
+			delete(known, key)
+			changed(key)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,205 @@
+package swarm_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
+	"github.com/setpoint-dev/setpoint/clients/swarm"
+	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/store/memory"
+)
+
+func newServer(t *testing.T) setpointv1.RecommendationServiceServer {
+	t.Helper()
+	engine := memory.New(memory.Options{})
+	srv, err := server.New(engine, engine, server.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		srv.Close()
+		_ = engine.Close()
+	})
+	return srv.Recommendations()
+}
+
+func TestBehaviour(t *testing.T) {
+	t.Parallel()
+	agenttest.Run(t, func(t *testing.T) agenttest.World { return newWorld(t) }, newServer)
+}
+
+// start makes the world of a test that looks at the adapter itself.
+func start(t *testing.T) (*world, agent.Watched) {
+	w := newWorld(t)
+	return w, w.Platform()
+}
+
+func object(t *testing.T, p agent.Platform, key agent.Key) *agent.Object {
+	t.Helper()
+	o, err := p.Object(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func TestNothingButTheCountIsWritten(t *testing.T) {
+	t.Parallel()
+	w, p := start(t)
+	o := object(t, p, w.Create(agenttest.Workload{Name: "web", Replicas: 4}))
+	seen, err := p.Observe(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Apply(t.Context(), o, seen, agent.Change{From: 4, To: 7}); err != nil {
+		t.Fatal(err)
+	}
+	if n := w.Replicas("web"); n != 7 {
+		t.Errorf("%d replicas, want 7", n)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.replaced > 0 {
+		t.Errorf("the update changes more than the count, so that all tasks are replaced: %v", w.services["web"].spec)
+	}
+}
+
+// An update is refused whatever changed: also the image, which leaves the count alone.
+func TestAChangeOfAnythingIsDecidedAgain(t *testing.T) {
+	t.Parallel()
+	w, p := start(t)
+	o := object(t, p, w.Create(agenttest.Workload{Name: "web", Replicas: 4}))
+	seen, err := p.Observe(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.edit("web", func(s *fakeService) {
+		s.spec["TaskTemplate"] = map[string]any{"ContainerSpec": map[string]any{"Image": "web:2"}}
+	})
+	if err := p.Apply(t.Context(), o, seen, agent.Change{From: 4, To: 7}); !errors.Is(err, agent.ErrMoved) {
+		t.Errorf("got %v, want ErrMoved", err)
+	}
+	if n := w.Replicas("web"); n != 4 {
+		t.Errorf("%d replicas, want 4", n)
+	}
+}
+
+func TestServicesThatHaveNoCountAreRefusedByName(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[string]string{
+		"Global": "the service web can't be scaled, as it is global", "ReplicatedJob": "the service web can't be scaled, as it is a replicated job",
+		"GlobalJob": "the service web can't be scaled, as it is a global job", "OfTomorrow": "the service web can't be scaled, as it is of a mode",
+	} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			w, p := start(t)
+			w.create("web", map[string]any{swarm.EnableLabel: "true", "setpoint.max": "3"}, map[string]any{mode: map[string]any{}})
+			hold := object(t, p, agent.Key{Kind: swarm.Kind, Namespace: "default", Name: "web"}).Hold
+			if hold == nil || hold.Reason != swarm.ReasonNotReplicated || !strings.HasPrefix(hold.Message, want) {
+				t.Errorf("got %+v, want %s", hold, want)
+			}
+		})
+	}
+}
+
+func TestAWrongLabelHoldsItsServiceOnly(t *testing.T) {
+	t.Parallel()
+	w, p := start(t)
+	right, wrong := w.Create(agenttest.Workload{Name: "right", Replicas: 4}), w.Create(agenttest.Workload{Name: "wrong", Replicas: 4})
+	w.edit("wrong", func(s *fakeService) {
+		labels := s.spec["Labels"].(map[string]any)
+		labels["setpoint.metric.queue.source"] = "nowhere"
+	})
+	if hold := object(t, p, right).Hold; hold != nil {
+		t.Errorf("the other service is held: %+v", hold)
+	}
+	hold := object(t, p, wrong).Hold
+	if hold == nil || hold.Outcome != agent.OutcomeInvalid || hold.Message != "setpoint.metric.queue.source: there is no such source" {
+		t.Errorf("got %+v", hold)
+	}
+}
+
+// Swarm keeps one previous spec. Where a failed update goes back to it by itself, a count
+// that is changed meanwhile would take its place.
+func TestAnUpdateThatMayRollBackIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		state, onFailure string
+		waits            bool
+	}{
+		{"updating", "rollback", true}, {"updating", "pause", false}, {"updating", "continue", false},
+		{"rollback_started", "pause", true}, {"completed", "rollback", false}, {"paused", "rollback", false},
+	} {
+		t.Run(tt.state+" with "+tt.onFailure, func(t *testing.T) {
+			t.Parallel()
+			w, p := start(t)
+			key := w.Create(agenttest.Workload{Name: "web", Replicas: 4})
+			w.edit("web", func(s *fakeService) {
+				s.status = map[string]any{"State": tt.state}
+				s.spec["UpdateConfig"] = map[string]any{"FailureAction": tt.onFailure}
+			})
+			hold := object(t, p, key).Hold
+			if waits := hold != nil && hold.Outcome == swarm.OutcomeUpdating; waits != tt.waits {
+				t.Errorf("held: %+v", hold)
+			}
+		})
+	}
+}
+
+func TestOnlyAServiceOfThatVeryNameThatHasOptedInIsThere(t *testing.T) {
+	t.Parallel()
+	w, p := start(t)
+	key := w.Create(agenttest.Workload{Name: "web", Replicas: 4})
+	other := w.create("other", map[string]any{"setpoint.max": "3"}, map[string]any{"Replicated": map[string]any{}})
+	for _, gone := range []agent.Key{
+		{Kind: swarm.Kind, Namespace: "default", Name: "web"},          // of another stack
+		{Kind: swarm.Kind, Namespace: "default", Name: "other"},        // has not opted in
+		{Kind: swarm.Kind, Namespace: "default", Name: other.id[:20]},  // the engine takes it for an id
+		{Kind: swarm.Kind, Namespace: "shop", Name: "nobody-is-there"}, // there is none
+	} {
+		if _, err := p.Object(t.Context(), gone); !errors.Is(err, agent.ErrGone) {
+			t.Errorf("%s: %v, want ErrGone", gone, err)
+		}
+	}
+	object(t, p, key)
+}
+
+// Without a source of usage cpu is a metric that failed, not one of zero.
+func TestWithoutASourceOfUsageCPUFails(t *testing.T) {
+	t.Parallel()
+	w, p := start(t)
+	w.create("web", map[string]any{swarm.EnableLabel: "true", "setpoint.max": "3", "setpoint.cpu": "60"}, map[string]any{"Replicated": map[string]any{"Replicas": 2.0}})
+	o := object(t, p, agent.Key{Kind: swarm.Kind, Namespace: "default", Name: "web"})
+	seen, err := p.Observe(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := seen.Request.GetMetricErrors()
+	if len(failed) != 1 || failed[0].GetMetric() != "Resource:cpu" || len(seen.Request.GetPodMetrics()) > 0 {
+		t.Errorf("errors %v, usage %v", failed, seen.Request.GetPodMetrics())
+	}
+	if len(seen.Request.GetPods()) != 2 || seen.Request.GetScale().GetStatusReplicas() != 2 {
+		t.Errorf("asked about %v", seen.Request)
+	}
+}
+
+func TestARoundReadsTheServiceTwiceAndItsTasksOnce(t *testing.T) {
+	t.Parallel()
+	w, p := start(t)
+	key := w.Create(agenttest.Workload{Name: "web", Replicas: 4})
+	o := object(t, p, key)
+	if _, err := p.Observe(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	id := w.services["web"].id
+	if want := []string{"GET /services/web", "GET /services/" + id, "GET /tasks"}; !slices.Equal(w.requests, want) {
+		t.Errorf("requests %q, want %q", w.requests, want)
+	}
+}

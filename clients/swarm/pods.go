@@ -1,0 +1,109 @@
+package swarm
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/moby/moby/api/types/swarm"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// stages are the states of tasks in their order: those up to running are on their way
+// there, those after it have ended.
+var stages = []swarm.TaskState{
+	swarm.TaskStateNew, swarm.TaskStateAllocated, swarm.TaskStatePending, swarm.TaskStateAssigned, swarm.TaskStateAccepted,
+	swarm.TaskStatePreparing, swarm.TaskStateReady, swarm.TaskStateStarting, swarm.TaskStateRunning,
+	swarm.TaskStateComplete, swarm.TaskStateShutdown, swarm.TaskStateFailed, swarm.TaskStateRejected, swarm.TaskStateRemove, swarm.TaskStateOrphaned,
+}
+
+// running is the stage of tasks that run.
+var running = slices.Index(stages, swarm.TaskStateRunning)
+
+// stageOf returns the place of a state in the order. One that is not known counts as
+// before running: nobody knows that it runs, and nobody knows that it has ended.
+func stageOf(s swarm.TaskState) int { return slices.Index(stages, s) }
+
+// pods are the tasks of a service as pods, by name: those that are on their way, run or
+// shut down, and of each slot where the newest task has failed that one. What a slot keeps
+// of the past is no pod any more.
+func pods(tasks []swarm.Task) []*setpointv1.Pod {
+	newest := map[int]*swarm.Task{}
+	for i := range tasks {
+		t := &tasks[i]
+		if last := newest[t.Slot]; last == nil || t.CreatedAt.After(last.CreatedAt) {
+			newest[t.Slot] = t
+		}
+	}
+	var out []*setpointv1.Pod
+	for i := range tasks {
+		t := &tasks[i]
+		if stageOf(t.Status.State) <= running || newest[t.Slot] == t && hasFailed(t.Status.State) {
+			out = append(out, pod(t))
+		}
+	}
+	slices.SortFunc(out, func(a, b *setpointv1.Pod) int { return cmp.Compare(a.GetName(), b.GetName()) })
+	return out
+}
+
+func hasFailed(s swarm.TaskState) bool {
+	return s == swarm.TaskStateFailed || s == swarm.TaskStateRejected || s == swarm.TaskStateOrphaned
+}
+
+// pod is a task as a pod. A task whose health check has not passed yet is starting; one
+// whose check fails later is ended and replaced. So one that runs is ready since then.
+func pod(t *swarm.Task) *setpointv1.Pod {
+	out := &setpointv1.Pod{
+		Name: t.ID, Phase: "Pending", StartTime: timestamppb.New(t.CreatedAt),
+		Deleting:   stageOf(t.DesiredState) > running,
+		Containers: []*setpointv1.Container{{Name: container, Requests: requests(t.Spec.Resources)}},
+	}
+	ready := "False"
+	switch {
+	case hasFailed(t.Status.State):
+		out.Phase = "Failed"
+	case t.Status.State == swarm.TaskStateRunning:
+		out.Phase, ready = "Running", "True"
+	}
+	out.Ready = &setpointv1.PodReadyCondition{Status: ready, LastTransitionTime: timestamppb.New(t.Status.Timestamp)}
+	return out
+}
+
+// container is the name of a task's only container.
+const container = "task"
+
+// requests are the reservations of a task, by resource, and its limits where there are none.
+func requests(r *swarm.ResourceRequirements) map[string]string {
+	if r == nil {
+		return nil
+	}
+	var nanoCPUs, memory int64
+	if r.Reservations != nil {
+		nanoCPUs, memory = r.Reservations.NanoCPUs, r.Reservations.MemoryBytes
+	}
+	if r.Limits != nil {
+		nanoCPUs, memory = cmp.Or(nanoCPUs, r.Limits.NanoCPUs), cmp.Or(memory, r.Limits.MemoryBytes)
+	}
+	out := map[string]string{}
+	if nanoCPUs > 0 {
+		out["cpu"] = strconv.FormatInt(nanoCPUs, 10) + "n"
+	}
+	if memory > 0 {
+		out["memory"] = strconv.FormatInt(memory, 10)
+	}
+	return out
+}
+
+// present counts the tasks that are there to serve, or on their way to: the replicas that
+// a status of Kubernetes counts.
+func present(pods []*setpointv1.Pod) int32 {
+	var n int32
+	for _, p := range pods {
+		if !p.GetDeleting() && p.GetPhase() != "Failed" {
+			n++
+		}
+	}
+	return n
+}

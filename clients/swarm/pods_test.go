@@ -1,0 +1,127 @@
+package swarm
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/moby/moby/api/types/swarm"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+// task is one that was made so many seconds after noon and came to its state ten later.
+func task(id string, slot int, made int, state, desired swarm.TaskState) swarm.Task {
+	at := noon.Add(time.Duration(made) * time.Second)
+	return swarm.Task{
+		ID: id, Slot: slot, DesiredState: desired, Meta: swarm.Meta{CreatedAt: at},
+		Status: swarm.TaskStatus{State: state, Timestamp: at.Add(10 * time.Second)},
+	}
+}
+
+func TestTasksArePodsByTheirStates(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		state, desired swarm.TaskState
+		want           string // phase, ready, deleting; empty: it is no pod
+	}{
+		{swarm.TaskStateNew, swarm.TaskStateRunning, "Pending False false"},
+		{swarm.TaskStateAllocated, swarm.TaskStateRunning, "Pending False false"},
+		{swarm.TaskStatePending, swarm.TaskStateRunning, "Pending False false"},
+		{swarm.TaskStateAssigned, swarm.TaskStateRunning, "Pending False false"},
+		{swarm.TaskStateAccepted, swarm.TaskStateRunning, "Pending False false"},
+		{swarm.TaskStatePreparing, swarm.TaskStateRunning, "Pending False false"},
+		{swarm.TaskStateReady, swarm.TaskStateReady, "Pending False false"}, // waits for its restart delay
+		{swarm.TaskStateStarting, swarm.TaskStateRunning, "Pending False false"},
+		{swarm.TaskStateRunning, swarm.TaskStateRunning, "Running True false"},
+		{swarm.TaskStateRunning, swarm.TaskStateShutdown, "Running True true"},
+		{swarm.TaskStateRunning, swarm.TaskStateRemove, "Running True true"},
+		{swarm.TaskStatePreparing, swarm.TaskStateShutdown, "Pending False true"},
+		{swarm.TaskStateFailed, swarm.TaskStateRunning, "Failed False false"},
+		{swarm.TaskStateRejected, swarm.TaskStateShutdown, "Failed False true"},
+		{swarm.TaskStateOrphaned, swarm.TaskStateShutdown, "Failed False true"},
+		{swarm.TaskStateComplete, swarm.TaskStateShutdown, ""},
+		{swarm.TaskStateShutdown, swarm.TaskStateShutdown, ""},
+		{swarm.TaskStateRemove, swarm.TaskStateRemove, ""},
+		{"of tomorrow", swarm.TaskStateRunning, "Pending False false"},
+	} {
+		t.Run(fmt.Sprintf("%s, desired %s", tt.state, tt.desired), func(t *testing.T) {
+			t.Parallel()
+			got := pods([]swarm.Task{task("a", 1, 0, tt.state, tt.desired)})
+			if tt.want == "" {
+				if len(got) > 0 {
+					t.Errorf("got %v, want no pod", got)
+				}
+				return
+			}
+			if len(got) != 1 {
+				t.Fatalf("%d pods", len(got))
+			}
+			if text := fmt.Sprint(got[0].GetPhase(), " ", got[0].GetReady().GetStatus(), " ", got[0].GetDeleting()); text != tt.want {
+				t.Errorf("got %s, want %s", text, tt.want)
+			}
+		})
+	}
+}
+
+func TestATaskThatRunsIsReadySinceThenAndStartedWhenItWasMade(t *testing.T) {
+	t.Parallel()
+	running := task("a", 1, 0, swarm.TaskStateRunning, swarm.TaskStateRunning)
+	running.Spec.Resources = &swarm.ResourceRequirements{Reservations: &swarm.Resources{NanoCPUs: 5e8}}
+	want := &setpointv1.Pod{
+		Name: "a", Phase: "Running", StartTime: timestamppb.New(noon),
+		Ready:      &setpointv1.PodReadyCondition{Status: "True", LastTransitionTime: timestamppb.New(noon.Add(10 * time.Second))},
+		Containers: []*setpointv1.Container{{Name: "task", Requests: map[string]string{"cpu": "500000000n"}}},
+	}
+	if got := pods([]swarm.Task{running}); len(got) != 1 || !proto.Equal(got[0], want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestOfThePastOfASlotNothingCounts(t *testing.T) {
+	t.Parallel()
+	got := pods([]swarm.Task{
+		task("3", 1, 20, swarm.TaskStateRunning, swarm.TaskStateRunning),
+		task("1", 1, 0, swarm.TaskStateFailed, swarm.TaskStateShutdown),
+		task("2", 1, 10, swarm.TaskStateFailed, swarm.TaskStateShutdown),
+		task("4", 2, 0, swarm.TaskStateFailed, swarm.TaskStateShutdown),
+		task("5", 2, 10, swarm.TaskStateFailed, swarm.TaskStateRunning),
+		task("6", 3, 0, swarm.TaskStateRunning, swarm.TaskStateShutdown), // a rolling update: both are there
+		task("7", 3, 10, swarm.TaskStateStarting, swarm.TaskStateRunning),
+	})
+	var names []string
+	for _, p := range got {
+		names = append(names, p.GetName())
+	}
+	if fmt.Sprint(names) != "[3 5 6 7]" {
+		t.Errorf("got %v", names)
+	}
+	if n := present(got); n != 2 {
+		t.Errorf("%d are present, want 3 and 7", n)
+	}
+}
+
+func TestRequestsAreReservationsElseLimits(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		r    *swarm.ResourceRequirements
+		want string
+	}{
+		{"nothing is known", nil, "map[]"},
+		{"reservations win", &swarm.ResourceRequirements{Reservations: &swarm.Resources{NanoCPUs: 1, MemoryBytes: 2}, Limits: &swarm.Limit{NanoCPUs: 3, MemoryBytes: 4}}, "map[cpu:1n memory:2]"},
+		{"limits stand in, one by one", &swarm.ResourceRequirements{Reservations: &swarm.Resources{MemoryBytes: 2}, Limits: &swarm.Limit{NanoCPUs: 3, MemoryBytes: 4}}, "map[cpu:3n memory:2]"},
+		{"limits alone", &swarm.ResourceRequirements{Limits: &swarm.Limit{NanoCPUs: 3}}, "map[cpu:3n]"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if got := fmt.Sprint(requests(tt.r)); got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
