@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -131,6 +132,10 @@ func refuse(status int, format string, args ...any) answer {
 }
 
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if clean := path.Clean(r.URL.Path); strings.Contains(r.URL.Path, "//") {
+		http.Redirect(w, r, clean, http.StatusTemporaryRedirect)
+		return
+	}
 	a := s.route(r)
 	if a.status == 0 {
 		panic(http.ErrAbortHandler) // the connection is closed without an answer
@@ -139,6 +144,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Nomad-Index", strconv.FormatUint(a.index, 10))
 		w.Header().Set("X-Nomad-Knownleader", "true")
 		w.Header().Set("X-Nomad-Lastcontact", "0")
+	}
+	if a.text == "" && a.body == nil {
+		w.WriteHeader(a.status)
+		return
 	}
 	if a.text != "" {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -152,7 +161,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) route(r *http.Request) answer {
-	path, namespace := r.URL.Path, r.URL.Query().Get("namespace")
+	at, namespace := r.URL.Path, r.URL.Query().Get("namespace")
 	if namespace == "" {
 		namespace = "default"
 	}
@@ -161,14 +170,14 @@ func (s *Server) route(r *http.Request) answer {
 	}
 	reads := r.Method == http.MethodGet
 	writes := r.Method == http.MethodPost || r.Method == http.MethodPut
-	id, ofJob := strings.CutPrefix(path, "/v1/job/")
+	id, ofJob := strings.CutPrefix(at, "/v1/job/")
 	switch scaled, scale := strings.CutSuffix(id, "/scale"); {
-	case path == "/v1/jobs" && writes:
+	case at == "/v1/jobs" && writes:
 		return s.register(r)
-	case path == "/v1/scaling/policies" && reads:
+	case at == "/v1/scaling/policies" && reads:
 		return s.blocking(r, func() answer { return s.listPolicies(r, namespace) })
-	case strings.HasPrefix(path, "/v1/scaling/policy/") && reads:
-		return s.blocking(r, func() answer { return s.policy(strings.TrimPrefix(path, "/v1/scaling/policy/")) })
+	case strings.HasPrefix(at, "/v1/scaling/policy/") && reads:
+		return s.blocking(r, func() answer { return s.policy(strings.TrimPrefix(at, "/v1/scaling/policy/")) })
 	case ofJob && scale && reads:
 		return s.blocking(r, func() answer { return s.scaleStatus(jobKey{namespace, scaled}) })
 	case ofJob && scale && writes:
@@ -177,10 +186,10 @@ func (s *Server) route(r *http.Request) answer {
 		return s.blocking(r, func() answer { return s.job(jobKey{namespace, id}) })
 	case ofJob && !scale && r.Method == http.MethodDelete:
 		return s.stop(jobKey{namespace, id}, r.URL.Query().Get("purge") == "true")
-	case path == "/v1/scaling/policies", strings.HasPrefix(path, "/v1/scaling/policy/"), ofJob:
+	case at == "/v1/scaling/policies", strings.HasPrefix(at, "/v1/scaling/policy/"), ofJob:
 		return refuse(http.StatusMethodNotAllowed, "Invalid method")
 	}
-	return refuse(http.StatusNotFound, "404 page not found\n")
+	return answer{status: http.StatusNotFound}
 }
 
 // Bounds of blocking queries.

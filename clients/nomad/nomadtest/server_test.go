@@ -42,7 +42,9 @@ func unknown(e *nomadtest.Exchange) bool {
 	switch {
 	case path == "/v1/jobs":
 		return e.Request.Method == "GET" || strings.Contains(e.Response.BodyText, "validation failed") // it takes any bounds
-	case strings.HasPrefix(path, "/v1/scaling/"):
+	case strings.HasPrefix(path, "/v1/scaling"), strings.HasPrefix(path, "/v1/nonsense"), strings.HasPrefix(path, "/v2/"):
+		return false
+	case strings.HasPrefix(path, "/v1//"), strings.HasPrefix(path, "/v1/job//"):
 		return false
 	case strings.HasPrefix(path, "/v1/job/"):
 		return strings.Contains(path, "/deployment") || strings.Contains(path, "/allocations")
@@ -179,6 +181,9 @@ func (p *player) answer(w *httptest.ResponseRecorder, r *http.Request) {
 
 // body is the recorded one with the indexes as they are here.
 func (p *player) body(e *nomadtest.Exchange) *bytes.Reader {
+	if strings.Contains(e.Note, "a large body") {
+		return bytes.NewReader([]byte(`{"Target": {"Group": "web"}, "Message": "` + strings.Repeat("x", 1_200_000) + `"}`))
+	}
 	if e.Request.BodyText != nil {
 		return bytes.NewReader([]byte(*e.Request.BodyText))
 	}
@@ -286,6 +291,7 @@ func part(e *nomadtest.Exchange, body []byte) any {
 				Events  []event
 			}
 		}
+		body = bytes.ReplaceAll(body, bytes.Repeat([]byte("x"), 1_200_000), []byte("(1200000 characters, left out)")) // as recorded
 		return decoded[status](body)
 	case strings.HasPrefix(path, "/v1/job/") && e.Request.Method == "GET":
 		type job struct {
@@ -334,6 +340,10 @@ func TestScale(t *testing.T) {
 		}
 	})
 }
+
+// Paths, methods and parameters that are refused. What follows in the theme are other ports, too
+// many connections, and the server's end.
+func TestFaults(t *testing.T) { play(t, "faults", "faults-0036", 31, nil) }
 
 // A server goes back under queries that wait, which wakes none of them. What follows in the
 // theme is the server's restart.
