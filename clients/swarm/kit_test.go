@@ -50,6 +50,8 @@ type world struct {
 	beforeWrite func()
 	watchers    map[chan string]bool
 	requests    []string
+	// worker says that the node is no manager any more.
+	worker bool
 }
 
 type fakeService struct {
@@ -216,6 +218,23 @@ func (w *world) edit(name string, change func(*fakeService)) {
 	w.changed(s.id)
 }
 
+// label changes a label.
+func (w *world) label(name, label, value string) {
+	w.edit(name, func(s *fakeService) { s.spec["Labels"].(map[string]any)[label] = value })
+}
+
+// quietly has something happen of which no event tells.
+func (w *world) quietly(do func()) {
+	w.mu.Lock()
+	watchers := w.watchers
+	w.watchers = map[chan string]bool{}
+	w.mu.Unlock()
+	do()
+	w.mu.Lock()
+	w.watchers = watchers
+	w.mu.Unlock()
+}
+
 // Replicas implements agenttest.World.
 func (w *world) Replicas(name string) int32 {
 	w.mu.Lock()
@@ -267,11 +286,14 @@ func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	path, versioned := strings.CutPrefix(r.URL.Path, "/v1.41")
 	w.mu.Lock()
 	w.requests = append(w.requests, r.Method+" "+path)
+	worker := w.worker
 	w.mu.Unlock()
 	name, update := strings.CutSuffix(strings.TrimPrefix(path, "/services/"), "/update")
 	switch {
 	case !versioned:
 		fail(rw, http.StatusNotFound, "page not found")
+	case worker:
+		fail(rw, http.StatusServiceUnavailable, "This node is not a swarm manager. Worker nodes can't be used to view or modify cluster state.")
 	case r.Method == http.MethodGet && path == "/events":
 		w.events(rw, r)
 	case r.Method == http.MethodGet && path == "/swarm":

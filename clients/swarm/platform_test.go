@@ -1,10 +1,14 @@
 package swarm_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
@@ -201,5 +205,116 @@ func TestARoundReadsTheServiceTwiceAndItsTasksOnce(t *testing.T) {
 	id := w.services["web"].id
 	if want := []string{"GET /services/web", "GET /services/" + id, "GET /tasks"}; !slices.Equal(w.requests, want) {
 		t.Errorf("requests %q, want %q", w.requests, want)
+	}
+}
+
+// Those who watch are told of services that are there, that change what they want, that opt
+// out and that go; of changes of counts they are not, which rounds see by themselves.
+func TestWatchTellsOfWhatServicesWant(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, p := start(t)
+		web, api := w.Create(agenttest.Workload{Name: "web", Replicas: 4}), w.Create(agenttest.Workload{Name: "api", Replicas: 4})
+		w.create("other", map[string]any{}, map[string]any{"Replicated": map[string]any{"Replicas": 1.0}})
+		var mu sync.Mutex
+		var told []agent.Key
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			ended <- p.Watch(ctx, func(key agent.Key) {
+				mu.Lock()
+				defer mu.Unlock()
+				told = append(told, key)
+			})
+		}()
+		for _, step := range []struct {
+			what string
+			do   func()
+			want []agent.Key
+		}{
+			{"the start", func() {}, []agent.Key{api, web}},
+			{"a change of a count", func() { w.Scale("web", 5) }, nil},
+			{"a change of a label", func() { w.label("web", "setpoint.min", "3") }, []agent.Key{web}},
+			{"a change of others' labels", func() { w.label("web", "com.example", "3") }, nil},
+			{"a service that opts out", func() { w.label("api", swarm.EnableLabel, "false") }, []agent.Key{api}},
+			{"a service that goes", func() { w.Remove("web") }, []agent.Key{web}},
+		} {
+			step.do()
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			mu.Lock()
+			if !slices.Equal(told, step.want) {
+				t.Errorf("%s: told of %v, want %v", step.what, told, step.want)
+			}
+			told = nil
+			mu.Unlock()
+		}
+		// Events may be lost; the list is not.
+		w.quietly(func() { w.Create(agenttest.Workload{Name: "late", Replicas: 4}) })
+		time.Sleep(31 * time.Second)
+		synctest.Wait()
+		mu.Lock()
+		if len(told) != 1 || told[0].Name != "late" {
+			t.Errorf("without an event: told of %v", told)
+		}
+		mu.Unlock()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A burst of events is one list a second.
+func TestEventsOfASecondAreOneList(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, p := start(t)
+		w.Create(agenttest.Workload{Name: "web", Replicas: 4})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- p.Watch(ctx, func(agent.Key) {}) }()
+		for i := range 100 {
+			time.Sleep(100 * time.Millisecond)
+			w.Scale("web", int32(1+i%5))
+		}
+		time.Sleep(2 * time.Second)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		lists := 0
+		w.mu.Lock()
+		for _, r := range w.requests {
+			if r == "GET /services" {
+				lists++
+			}
+		}
+		w.mu.Unlock()
+		if lists < 10 || lists > 13 {
+			t.Errorf("%d lists in 10 s of events", lists)
+		}
+	})
+}
+
+// A worker's engine answers 503: what helps is said.
+func TestAnEngineThatIsNoManagersSaysSo(t *testing.T) {
+	t.Parallel()
+	w, p := start(t)
+	key := w.Create(agenttest.Workload{Name: "web", Replicas: 4})
+	w.mu.Lock()
+	w.worker = true
+	w.mu.Unlock()
+	_, err := p.Object(t.Context(), key)
+	if err == nil || !strings.Contains(err.Error(), "This node is not a swarm manager") || !strings.Contains(err.Error(), "(the agent needs the engine of a manager)") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestASwarmHasAnID(t *testing.T) {
+	t.Parallel()
+	w, _ := start(t)
+	if id, err := w.engine.ClusterID(t.Context()); err != nil || id != "swarm1" {
+		t.Errorf("got %q, %v", id, err)
 	}
 }
