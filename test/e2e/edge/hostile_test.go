@@ -40,8 +40,9 @@ type attack struct {
 	run func(ctx context.Context, p *process, met *hostile.Tally)
 	// seconds is how long it takes at least before it is measured, and while it is.
 	settle, seconds float64
-	// goal is what honest callers are to keep; 0: goalShare.
-	goal float64
+	// goal is what honest callers are to keep with -goals, least without; 0: goalShare and
+	// servedShare.
+	goal, least float64
 	// check looks at what the attack met.
 	check func(met *hostile.Tally) error
 }
@@ -92,6 +93,8 @@ func holdAgainst(t *testing.T, kind string, all []*attack) {
 
 func (a *attack) leastShare() float64 {
 	switch {
+	case !*goals && a.least > 0:
+		return a.least
 	case !*goals:
 		return servedShare
 	case a.goal > 0:
