@@ -295,7 +295,7 @@ func (s *Server) job(key jobKey) answer {
 	out := *j.Job
 	out.CreateIndex, out.ModifyIndex, out.JobModifyIndex = &j.created, &j.modified, &j.specModified
 	out.Stop, out.TaskGroups = &j.stopped, nil
-	for _, g := range j.Job.TaskGroups {
+	for _, g := range j.TaskGroups {
 		group := *g
 		group.Count, group.Scaling = new(int(j.counts[*g.Name])), j.policies[*g.Name]
 		out.TaskGroups = append(out.TaskGroups, &group)
@@ -438,7 +438,7 @@ func typeOf(j *api.Job) string {
 // for their promotion; so does the first scale after that failed.
 func (s *Server) deploy(j *job, newVersion bool) {
 	updated := func(g *api.TaskGroup) bool { return g.Update != nil }
-	if kind := typeOf(j.Job); kind != api.JobTypeSystem && (kind != api.JobTypeService || !slices.ContainsFunc(j.Job.TaskGroups, updated)) {
+	if kind := typeOf(j.Job); kind != api.JobTypeSystem && (kind != api.JobTypeService || !slices.ContainsFunc(j.TaskGroups, updated)) {
 		return
 	}
 	begin := time.Now().Add(deploymentDelay)
@@ -450,7 +450,7 @@ func (s *Server) deploy(j *job, newVersion bool) {
 		d.end = begin // there is nothing to wait for
 	}
 	failed := j.deployment != nil && j.deployment.failed
-	for _, g := range j.Job.TaskGroups {
+	for _, g := range j.TaskGroups {
 		if g.Update != nil && g.Update.Canary != nil && *g.Update.Canary > 0 && (newVersion || failed) {
 			d.end = time.Time{}
 		}

@@ -41,7 +41,7 @@ func unknown(e *nomadtest.Exchange) bool {
 	path := e.Request.Path
 	switch {
 	case path == "/v1/jobs":
-		return e.Request.Method == "GET" || strings.Contains(e.Response.BodyText, "validation failed") // it takes any bounds
+		return e.Request.Method == http.MethodGet || strings.Contains(e.Response.BodyText, "validation failed") // it takes any bounds
 	case strings.HasPrefix(path, "/v1/scaling"), strings.HasPrefix(path, "/v1/nonsense"), strings.HasPrefix(path, "/v2/"):
 		return false
 	case strings.HasPrefix(path, "/v1//"), strings.HasPrefix(path, "/v1/job//"):
@@ -219,7 +219,7 @@ func (p *player) compare(e *nomadtest.Exchange, w *httptest.ResponseRecorder, to
 		return
 	}
 	if want.Status >= 300 {
-		if got, want := withoutIndexes(w.Body.String()), withoutIndexes(want.BodyText); got != want && e.Request.Method != "HEAD" {
+		if got, want := withoutIndexes(w.Body.String()), withoutIndexes(want.BodyText); got != want && e.Request.Method != http.MethodHead {
 			t.Errorf("%s (%s): got %q, want %q", e.ID, e.Note, got, want)
 		}
 	}
@@ -282,7 +282,7 @@ func part(e *nomadtest.Exchange, body []byte) any {
 			Target   map[string]string
 		}
 		return decoded[policy](body)
-	case strings.HasSuffix(path, "/scale") && e.Request.Method == "GET":
+	case strings.HasSuffix(path, "/scale") && e.Request.Method == http.MethodGet:
 		type status struct {
 			JobID, Namespace string
 			JobStopped       bool
@@ -293,7 +293,7 @@ func part(e *nomadtest.Exchange, body []byte) any {
 		}
 		body = bytes.ReplaceAll(body, bytes.Repeat([]byte("x"), 1_200_000), []byte("(1200000 characters, left out)")) // as recorded
 		return decoded[status](body)
-	case strings.HasPrefix(path, "/v1/job/") && e.Request.Method == "GET":
+	case strings.HasPrefix(path, "/v1/job/") && e.Request.Method == http.MethodGet:
 		type job struct {
 			ID, Namespace string
 			Stop          bool
@@ -317,7 +317,7 @@ func decoded[T any](body []byte) any {
 	if err := json.Unmarshal(body, &out); err != nil {
 		return err.Error()
 	}
-	return fmt.Sprintf("%s", must(json.Marshal(out)))
+	return string(must(json.Marshal(out)))
 }
 
 func must(data []byte, err error) []byte {
@@ -368,7 +368,7 @@ func TestRestore(t *testing.T) {
 func register(t *testing.T, s *nomadtest.Server) {
 	t.Helper()
 	w := httptest.NewRecorder()
-	s.ServeHTTP(w, httptest.NewRequest("POST", "http://nomad/v1/jobs", strings.NewReader(
+	s.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://nomad/v1/jobs", strings.NewReader(
 		`{"Job": {"ID": "web", "Type": "service", "TaskGroups": [{"Name": "web", "Count": 1, "Scaling": {"Enabled": true, "Min": 0, "Max": 9, "Policy": {"setpoint": "x"}}}]}}`)))
 	if w.Code != 200 {
 		t.Fatalf("got %d %s", w.Code, w.Body)
