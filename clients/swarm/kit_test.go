@@ -32,7 +32,7 @@ import (
 // Of the engine it has what docs and a real one of 20.10 say: versions, the error of a stale
 // one, filters, events; and it counts the tasks that an update would replace.
 type world struct {
-	t      *testing.T
+	t      testing.TB
 	engine *swarm.Engine
 	// platform is the adapter with options of the test.
 	options swarm.Options
@@ -63,7 +63,7 @@ type fakeService struct {
 	tasks   []map[string]any
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	w := &world{t: t, services: map[string]*fakeService{}, loads: map[string]int32{}, watchers: map[chan string]bool{}}
 	w.options.Sources = queues{w}
 	listener := pipes{make(chan net.Conn), make(chan struct{})}
