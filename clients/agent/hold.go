@@ -14,7 +14,7 @@ func (r *round) hold(h Hold) Outcome {
 		h.Since = time.Now()
 	}
 	// Not in every round; and that the service is away once, whatever comes up meanwhile.
-	known := h.Message == r.st.held || h.Reason == ReasonRecommenderUnavailable && h.Reason == r.st.heldFor
+	known := h.Message == r.st.held || h.Reason == ReasonRecommenderUnavailable && r.st.heldFor == ReasonRecommenderUnavailable
 	if !known && !h.Silent {
 		r.log.Warn("not scaled", zap.String("reason", h.Reason), zap.String("message", h.Message))
 	}

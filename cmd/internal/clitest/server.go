@@ -1,4 +1,3 @@
-// Servers that commands ask in tests.
 package clitest
 
 import (
