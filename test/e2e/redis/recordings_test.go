@@ -264,7 +264,7 @@ func (r *replayed) differences(other *replayed) (differences []string) {
 			got, want := p.steps[k], q.steps[k]
 			for _, pair := range [][2]proto.Message{
 				{withoutID(got.response), withoutID(want.response)},
-				{got.report, want.report},
+				{reportWithoutID(got.report), reportWithoutID(want.report)},
 			} {
 				if !proto.Equal(pair[0], pair[1]) {
 					differences = append(differences, fmt.Sprintf("%s, step %d:\n  got  %s\n  want %s", p.scenario.Name, k+1, protojson.Format(pair[0]), protojson.Format(pair[1])))
@@ -277,6 +277,16 @@ func (r *replayed) differences(other *replayed) (differences []string) {
 
 // withoutID returns the answer without the id of the recommendation, which is random.
 func withoutID(answer *setpointv1.RecommendResponse) *setpointv1.RecommendResponse {
+	if answer == nil {
+		return nil
+	}
+	answer = proto.CloneOf(answer)
+	answer.RecommendationId = ""
+	return answer
+}
+
+// reportWithoutID does so with the answer to a report.
+func reportWithoutID(answer *setpointv1.ReportScaleResponse) *setpointv1.ReportScaleResponse {
 	if answer == nil {
 		return nil
 	}
