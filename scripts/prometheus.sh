@@ -46,10 +46,8 @@ if [ ! -e $policy ]; then
   printf '#!/bin/sh\nexit 101\n' | "${root[@]}" tee $policy >/dev/null
   "${root[@]}" chmod 755 $policy
 fi
-"${root[@]}" apt-get update || give_up 'There is no Prometheus, and no list of packages to be had.'
 # Without recommended packages there is no exporter: the tests have one of their own.
-"${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends prometheus ||
-  give_up 'Prometheus could not be installed.'
+"${root[@]}" "$(dirname "$0")/apt.sh" prometheus || give_up 'Prometheus could not be installed.'
 if [ -d /run/systemd/system ]; then
   "${root[@]}" systemctl disable prometheus # or it starts when the machine does
 fi
