@@ -34,5 +34,5 @@ forbid "^k8s.io/(api|metrics|kubectl)(/|$)|^k8s.io/client-go/(discovery|dynamic|
 # The SDK of a platform is in its own program, setpoint-PLATFORM.
 forbid "^k8s.io/client-go|^sigs.k8s.io/controller-runtime|^k8s.io/kubectl|^github.com/(docker|moby)/|^github.com/hashicorp/nomad" ./cmd/setpoint/... ./cmd/internal/... ./server/... ./recommender/... ./store/... ./clients/setpoint
 # Test kits stay in tests, and engines out of the server.
-forbid "^$module/(store/(redis/redistest|storetest)|clients/agent/agenttest)" ./cmd/... ./server/... ./store/memory ./store/redis
+forbid "^$module/(store/(redis/redistest|storetest)|clients/(agent/agenttest|kubernetes/internal/kubernetestest))" ./cmd/... ./server/... ./store/memory ./store/redis
 exit $status

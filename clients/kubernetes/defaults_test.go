@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/kubernetestest"
 )
 
 const (
@@ -32,9 +33,9 @@ func TestDefaults(t *testing.T) {
 				"scaleDown: {stabilizationWindowSeconds: 0, selectPolicy: Max, policies: [{type: Percent, value: 100, periodSeconds: 15}]}}"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := autoscalingv2.HorizontalPodAutoscaler{Spec: fromYAML[autoscalingv2.HorizontalPodAutoscalerSpec](t, test.spec)}
+			got := autoscalingv2.HorizontalPodAutoscaler{Spec: kubernetestest.FromYAML[autoscalingv2.HorizontalPodAutoscalerSpec](t, test.spec)}
 			kubernetes.Defaults(&got)
-			want := fromYAML[autoscalingv2.HorizontalPodAutoscalerSpec](t, test.want)
+			want := kubernetestest.FromYAML[autoscalingv2.HorizontalPodAutoscalerSpec](t, test.want)
 			if !equality.Semantic.DeepEqual(got.Spec, want) {
 				found, _ := yaml.Marshal(got.Spec)
 				t.Errorf("got\n%s\nwant\n%s", found, test.want)
@@ -49,12 +50,12 @@ func TestDefaults(t *testing.T) {
 }
 
 func TestDefaultsLeaveEmptyPoliciesForValidation(t *testing.T) {
-	got := fromYAML[autoscalingv2.HorizontalPodAutoscaler](t, `
+	got := kubernetestest.FromYAML[autoscalingv2.HorizontalPodAutoscaler](t, `
 metadata: {name: web, namespace: shop}
 spec: {scaleTargetRef: {kind: Deployment, name: web}, behavior: {scaleDown: {policies: []}}}`)
 	kubernetes.Defaults(&got)
 	violations := kubernetes.Validate(&got)
-	checkError(t, violations.ToAggregate(), "spec.behavior.scaleDown.policies: Required value: must specify at least one Policy")
+	kubernetestest.CheckError(t, violations.ToAggregate(), "spec.behavior.scaleDown.policies: Required value: must specify at least one Policy")
 }
 
 func TestValidate(t *testing.T) {
@@ -78,13 +79,13 @@ func TestValidate(t *testing.T) {
 		{"policies left out", "metadata: {name: web, namespace: shop}\n" + target + ", behavior: {scaleUp: {}, scaleDown: {policies: null}}}", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			autoscaler := fromYAML[autoscalingv2.HorizontalPodAutoscaler](t, test.autoscaler)
+			autoscaler := kubernetestest.FromYAML[autoscalingv2.HorizontalPodAutoscaler](t, test.autoscaler)
 			err := kubernetes.Validate(&autoscaler).ToAggregate()
 			if test.want == "" {
-				checkError(t, err)
+				kubernetestest.CheckError(t, err)
 				return
 			}
-			checkError(t, err, test.want)
+			kubernetestest.CheckError(t, err, test.want)
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/kubernetestest"
 )
 
 // An error that names no metric of the spec would make the service refuse the
@@ -37,7 +38,7 @@ func TestMetricErrorsOfOneMetricAmongNamesakes(t *testing.T) {
 			snapshot := snapshotOf(t, metrics)
 			test.failure.API, test.failure.Metric, test.failure.Message = kubernetes.CustomMetricsAPI, "hits", "x"
 			snapshot.MetricErrors = []kubernetes.MetricError{test.failure}
-			checkMessages(t, request(t, snapshot).GetMetricErrors(), test.want...)
+			kubernetestest.CheckMessages(t, kubernetestest.Request(t, snapshot).GetMetricErrors(), test.want...)
 		})
 	}
 }

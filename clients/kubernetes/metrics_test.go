@@ -9,6 +9,7 @@ import (
 	externalv1beta1 "k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/kubernetestest"
 )
 
 // everySource asks once for each sort of reading, twice for a Namespace.
@@ -46,15 +47,15 @@ func TestCustomMetricsAreThoseTheSpecAsksFor(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			snapshot := snapshotOf(t, everySource)
-			snapshot.CustomMetrics = []customv1beta2.MetricValue{fromYAML[customv1beta2.MetricValue](t, test.reading)}
-			checkMessages(t, request(t, snapshot).GetCustomMetrics(), test.want...)
+			snapshot.CustomMetrics = []customv1beta2.MetricValue{kubernetestest.FromYAML[customv1beta2.MetricValue](t, test.reading)}
+			kubernetestest.CheckMessages(t, kubernetestest.Request(t, snapshot).GetCustomMetrics(), test.want...)
 		})
 	}
 }
 
 func TestExternalMetricsAreThoseTheSpecNames(t *testing.T) {
 	series := func(text string) externalv1beta1.ExternalMetricValue {
-		return fromYAML[externalv1beta1.ExternalMetricValue](t, text)
+		return kubernetestest.FromYAML[externalv1beta1.ExternalMetricValue](t, text)
 	}
 	snapshot := snapshotOf(t, everySource)
 	snapshot.ExternalMetrics = []kubernetes.ExternalMetric{
@@ -62,7 +63,7 @@ func TestExternalMetricsAreThoseTheSpecNames(t *testing.T) {
 		{ExternalMetricValue: series(`{metricName: width, metricLabels: {}, timestamp: null, value: "1"}`)},
 		{ExternalMetricValue: series(`{metricName: depth, metricLabels: {}, timestamp: null, value: "7"}`), Selector: &metav1.LabelSelector{}},
 	}
-	checkMessages(t, request(t, snapshot).GetExternalMetrics(),
+	kubernetestest.CheckMessages(t, kubernetestest.Request(t, snapshot).GetExternalMetrics(),
 		`{"metric":{"name":"depth"},"labels":{"queue":"orders"},"timestamp":"2026-03-02T09:00:00Z","value":"1e3"}`,
 		`{"metric":{"name":"depth","selector":{}},"value":"7"}`)
 }
@@ -112,7 +113,7 @@ func TestMetricErrors(t *testing.T) {
 			for _, subject := range test.want {
 				want = append(want, `{"metric":"`+subject+`","message":"down"}`)
 			}
-			checkMessages(t, request(t, snapshot).GetMetricErrors(), want...)
+			kubernetestest.CheckMessages(t, kubernetestest.Request(t, snapshot).GetMetricErrors(), want...)
 		})
 	}
 }

@@ -3,6 +3,8 @@ package kubernetes_test
 import (
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/kubernetestest"
+
 	corev1 "k8s.io/api/core/v1"
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 )
@@ -10,7 +12,7 @@ import (
 // pods reads a list of pods.
 func pods(t testing.TB, text string) []*corev1.Pod {
 	t.Helper()
-	return fromYAML[[]*corev1.Pod](t, text)
+	return kubernetestest.FromYAML[[]*corev1.Pod](t, text)
 }
 
 func TestPodsAreThoseOfNamespaceAndSelector(t *testing.T) {
@@ -21,7 +23,7 @@ func TestPodsAreThoseOfNamespaceAndSelector(t *testing.T) {
 - metadata: {name: web-c, namespace: staging, labels: {app: web}}
 - metadata: {name: api-a, namespace: shop, labels: {app: api}}
 - metadata: {name: bare, namespace: shop}`)
-	checkMessages(t, request(t, snapshot).GetPods(), `{"name":"web-b"}`, `{"name":"web-a"}`)
+	kubernetestest.CheckMessages(t, kubernetestest.Request(t, snapshot).GetPods(), `{"name":"web-b"}`, `{"name":"web-a"}`)
 }
 
 func TestPodFacts(t *testing.T) {
@@ -55,11 +57,11 @@ func TestPodFacts(t *testing.T) {
 		{"pod-level limits are no requests", `spec: {containers: [], resources: {limits: {cpu: "4"}}}`, `{}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			pod := fromYAML[corev1.Pod](t, test.pod)
+			pod := kubernetestest.FromYAML[corev1.Pod](t, test.pod)
 			pod.Labels = map[string]string{"app": "web"}
 			snapshot := snapshotOf(t, noMetrics)
 			snapshot.Pods = []*corev1.Pod{&pod, nil}
-			checkMessages(t, request(t, snapshot).GetPods(), test.want)
+			kubernetestest.CheckMessages(t, kubernetestest.Request(t, snapshot).GetPods(), test.want)
 		})
 	}
 }
@@ -67,7 +69,7 @@ func TestPodFacts(t *testing.T) {
 func TestPodMetricsAreChosenByTheirOwnLabels(t *testing.T) {
 	snapshot := snapshotOf(t, noMetrics)
 	snapshot.Pods = pods(t, `[{metadata: {name: unlabelled, labels: {app: web}}}]`)
-	snapshot.PodMetrics = fromYAML[[]metricsv1beta1.PodMetrics](t, `
+	snapshot.PodMetrics = kubernetestest.FromYAML[[]metricsv1beta1.PodMetrics](t, `
 - metadata: {name: web-b, namespace: shop, labels: {app: web}}
   timestamp: "2026-03-02T08:59:51Z"
   window: 15.5s
@@ -78,7 +80,7 @@ func TestPodMetricsAreChosenByTheirOwnLabels(t *testing.T) {
 - {metadata: {name: web-c, namespace: staging, labels: {app: web}}, timestamp: null, window: 1s, containers: []}
 - {metadata: {name: unlabelled}, timestamp: null, window: 1s, containers: []}
 - {metadata: {name: ghost, labels: {app: web}}, timestamp: null, window: 0s, containers: []}`)
-	checkMessages(t, request(t, snapshot).GetPodMetrics(),
+	kubernetestest.CheckMessages(t, kubernetestest.Request(t, snapshot).GetPodMetrics(),
 		`{"pod":"web-b","timestamp":"2026-03-02T08:59:51Z","windowSeconds":15.5,"containers":[
 			{"name":"app","usage":{"cpu":"291457123n","memory":"190128Ki"}},{"name":"proxy"}]}`,
 		`{"pod":"ghost"}`)
@@ -87,8 +89,8 @@ func TestPodMetricsAreChosenByTheirOwnLabels(t *testing.T) {
 func TestPodMetricsThatTheAPISelectedAreSentAsTheyAre(t *testing.T) {
 	snapshot := snapshotOf(t, noMetrics)
 	snapshot.PodMetricsSelected = true
-	snapshot.PodMetrics = fromYAML[[]metricsv1beta1.PodMetrics](t, `
+	snapshot.PodMetrics = kubernetestest.FromYAML[[]metricsv1beta1.PodMetrics](t, `
 - {metadata: {name: unlabelled, namespace: shop}, timestamp: null, window: 1s, containers: []}
 - {metadata: {name: elsewhere, namespace: staging}, timestamp: null, window: 1s, containers: []}`)
-	checkMessages(t, request(t, snapshot).GetPodMetrics(), `{"pod":"unlabelled","windowSeconds":1}`)
+	kubernetestest.CheckMessages(t, kubernetestest.Request(t, snapshot).GetPodMetrics(), `{"pod":"unlabelled","windowSeconds":1}`)
 }

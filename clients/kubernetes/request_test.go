@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/kubernetestest"
 )
 
 const noMetrics = "[]"
@@ -32,7 +33,7 @@ func TestRequestNamesTheTarget(t *testing.T) {
 			snapshot.Autoscaler.Namespace, snapshot.Autoscaler.Name = test.namespace, test.autoscaler
 			got, err := snapshot.Request(test.cluster)
 			if test.wantErr != "" {
-				checkError(t, err, test.wantErr)
+				kubernetestest.CheckError(t, err, test.wantErr)
 				return
 			}
 			if err != nil || got.GetTarget() != test.want {
@@ -64,7 +65,7 @@ func TestRequestNeedsAnAutoscalerAndItsScale(t *testing.T) {
 	if !errors.Is(err, kubernetes.ErrNoScale) {
 		t.Errorf("got %v, want ErrNoScale", err)
 	}
-	checkError(t, err, "no scale of Deployment shop/web")
+	kubernetestest.CheckError(t, err, "no scale of Deployment shop/web")
 }
 
 func TestScaleErrorsComeInTheOrderOfTheSteps(t *testing.T) {
@@ -104,15 +105,15 @@ func TestScaleErrorsComeInTheOrderOfTheSteps(t *testing.T) {
 			}
 			snapshot.Kinds, snapshot.ScaleError = test.kinds, test.failure
 			snapshot.Pods = pods(t, `[{metadata: {name: web-a, labels: {app: web}}}]`)
-			got := request(t, snapshot)
+			got := kubernetestest.Request(t, snapshot)
 			if test.want == "" {
-				checkMessage(t, got.GetScale(), `{"specReplicas":3,"statusReplicas":4,"selector":"app=web"}`)
+				kubernetestest.CheckMessage(t, got.GetScale(), `{"specReplicas":3,"statusReplicas":4,"selector":"app=web"}`)
 				if got.GetScaleError() != nil || len(got.GetPods()) != 1 {
 					t.Errorf("got scale error %v and %d pods, want none and 1", got.GetScaleError(), len(got.GetPods()))
 				}
 				return
 			}
-			checkMessage(t, got.GetScaleError(), test.want)
+			kubernetestest.CheckMessage(t, got.GetScaleError(), test.want)
 			if got.GetScale() != nil || got.GetPods() != nil {
 				t.Errorf("got scale %v and pods %v beside the error", got.GetScale(), got.GetPods())
 			}
@@ -123,7 +124,7 @@ func TestScaleErrorsComeInTheOrderOfTheSteps(t *testing.T) {
 func TestStatusReplicasOfZeroAreSent(t *testing.T) {
 	snapshot := snapshotOf(t, noMetrics)
 	snapshot.Scale.Status.Replicas = 0
-	checkMessage(t, request(t, snapshot).GetScale(), `{"specReplicas":3,"statusReplicas":0,"selector":"app=web"}`)
+	kubernetestest.CheckMessage(t, kubernetestest.Request(t, snapshot).GetScale(), `{"specReplicas":3,"statusReplicas":0,"selector":"app=web"}`)
 }
 
 func TestSelectorProblems(t *testing.T) {
@@ -163,12 +164,12 @@ func TestSelectorProblems(t *testing.T) {
 - metadata: {name: web-a, labels: {app: web}}
 - metadata: {name: web-b, labels: {app: web, tier: front}}
 - metadata: {name: other, labels: {app: other, tier: back}}`)
-			got := request(t, snapshot)
+			got := kubernetestest.Request(t, snapshot)
 			if test.want == "" && got.GetSelectorProblem() != nil {
 				t.Errorf("got %v, want no problem", got.GetSelectorProblem())
 			}
 			if test.want != "" {
-				checkMessage(t, got.GetSelectorProblem(), test.want)
+				kubernetestest.CheckMessage(t, got.GetSelectorProblem(), test.want)
 			}
 			if len(got.GetPods()) != test.wantPods {
 				t.Errorf("got %d pods, want %d", len(got.GetPods()), test.wantPods)

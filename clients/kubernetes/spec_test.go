@@ -9,6 +9,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/kubernetestest"
 )
 
 // The service's spec has the JSON of autoscaling/v2, so a spec converts to the
@@ -47,13 +48,13 @@ behavior:
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			snapshot := snapshotOf(t, noMetrics)
-			snapshot.Autoscaler.Spec = fromYAML[autoscalingv2.HorizontalPodAutoscalerSpec](t, test.spec)
+			snapshot.Autoscaler.Spec = kubernetestest.FromYAML[autoscalingv2.HorizontalPodAutoscalerSpec](t, test.spec)
 			snapshot.ScaleError = &kubernetes.ScaleError{}
 			want, err := yaml.YAMLToJSON([]byte(test.spec))
 			if err != nil {
 				t.Fatal(err)
 			}
-			checkMessage(t, request(t, snapshot).GetSpec(), string(want))
+			kubernetestest.CheckMessage(t, kubernetestest.Request(t, snapshot).GetSpec(), string(want))
 		})
 	}
 }
@@ -80,7 +81,7 @@ func TestStatusesConvertBothWays(t *testing.T) {
 		{"full", fullStatus},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			want := fromYAML[autoscalingv2.HorizontalPodAutoscalerStatus](t, test.status)
+			want := kubernetestest.FromYAML[autoscalingv2.HorizontalPodAutoscalerStatus](t, test.status)
 			got, err := kubernetes.StatusFromProto(kubernetes.StatusToProto(&want))
 			if err != nil {
 				t.Fatal(err)
@@ -98,7 +99,7 @@ func TestStatusFromProtoNamesBadQuantities(t *testing.T) {
 		{Type: "Resource"},
 		{Type: "Pods", Pods: &setpointv1.PodsMetricStatus{Current: &setpointv1.MetricValueStatus{AverageValue: &bad}}},
 	}})
-	checkError(t, err, `currentMetrics[1].pods.current.averageValue: "many" is not a quantity`)
+	kubernetestest.CheckError(t, err, `currentMetrics[1].pods.current.averageValue: "many" is not a quantity`)
 	if got, err := kubernetes.StatusFromProto(nil); err != nil || got.DesiredReplicas != 0 {
 		t.Errorf("of no status got %+v, %v", got, err)
 	}
@@ -106,19 +107,19 @@ func TestStatusFromProtoNamesBadQuantities(t *testing.T) {
 
 func TestPreviousStatusIsSentUnlessEmpty(t *testing.T) {
 	snapshot := snapshotOf(t, noMetrics)
-	if got := request(t, snapshot).GetPreviousStatus(); got != nil {
+	if got := kubernetestest.Request(t, snapshot).GetPreviousStatus(); got != nil {
 		t.Errorf("got %v, want none", got)
 	}
 	snapshot.Autoscaler.Status.CurrentMetrics = []autoscalingv2.MetricStatus{}
-	if got := request(t, snapshot).GetPreviousStatus(); got != nil {
+	if got := kubernetestest.Request(t, snapshot).GetPreviousStatus(); got != nil {
 		t.Errorf("got %v for empty lists, want none", got)
 	}
-	snapshot.Autoscaler.Status = fromYAML[autoscalingv2.HorizontalPodAutoscalerStatus](t, fullStatus)
-	got := request(t, snapshot).GetPreviousStatus()
+	snapshot.Autoscaler.Status = kubernetestest.FromYAML[autoscalingv2.HorizontalPodAutoscalerStatus](t, fullStatus)
+	got := kubernetestest.Request(t, snapshot).GetPreviousStatus()
 	if got.GetDesiredReplicas() != 4 || len(got.GetCurrentMetrics()) != 6 {
 		t.Errorf("got %v", got)
 	}
-	checkMessages(t, got.GetConditions(),
+	kubernetestest.CheckMessages(t, got.GetConditions(),
 		`{"type":"AbleToScale","status":"True","lastTransitionTime":"2026-02-11T08:14:18Z","reason":"ReadyForNewScale","message":"recommended size matches current size"}`,
 		`{"type":"ScalingActive","status":"False"}`)
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/kubernetestest"
+
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/yaml"
@@ -30,7 +32,7 @@ func TestEveryVersionBecomesV2(t *testing.T) {
 				t.Fatalf("got %d autoscalers, want %d", len(got), len(wanted))
 			}
 			for i, text := range wanted {
-				want := fromYAML[autoscalingv2.HorizontalPodAutoscaler](t, text)
+				want := kubernetestest.FromYAML[autoscalingv2.HorizontalPodAutoscaler](t, text)
 				if !equality.Semantic.DeepEqual(got[i], &want) {
 					found, _ := yaml.Marshal(got[i])
 					t.Errorf("document %d: got\n%s\nwant\n%s", i+1, found, text)
@@ -147,7 +149,7 @@ spec: {maxReplicas: 3, behavior: {scaleUp: {policies: []}}}`,
 			for _, line := range test.want {
 				want = append(want, "hpa.yaml"+line)
 			}
-			checkError(t, err, want...)
+			kubernetestest.CheckError(t, err, want...)
 		})
 	}
 }

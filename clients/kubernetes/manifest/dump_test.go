@@ -9,6 +9,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/kubernetestest"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
 )
 
@@ -36,10 +37,10 @@ func snapshotFrom(t testing.TB, dump *manifest.Dump, autoscaler string) *kuberne
 }
 
 func TestFilesOfKubectlBecomeARequest(t *testing.T) {
-	got := request(t, snapshotFrom(t, shop(t), ""))
+	got := kubernetestest.Request(t, snapshotFrom(t, shop(t), ""))
 
-	checkMessage(t, got.GetScale(), `{"specReplicas":3,"statusReplicas":4,"selector":"app=web,tier in (edge,front)"}`)
-	checkMessages(t, got.GetPods(),
+	kubernetestest.CheckMessage(t, got.GetScale(), `{"specReplicas":3,"statusReplicas":4,"selector":"app=web,tier in (edge,front)"}`)
+	kubernetestest.CheckMessages(t, got.GetPods(),
 		`{"name":"web-7c9d5f6b8-2xk9d","phase":"Running","startTime":"2026-03-02T06:41:03Z",
 		  "ready":{"status":"True","lastTransitionTime":"2026-03-02T06:41:19Z"},
 		  "containers":[{"name":"app","requests":{"cpu":"500m","memory":"268435456"}}],
@@ -49,15 +50,15 @@ func TestFilesOfKubectlBecomeARequest(t *testing.T) {
 		  "resources":{"requests":{"cpu":"1","memory":"1Gi"}},"overhead":{"cpu":"250m","memory":"120Mi"},
 		  "containers":[{"name":"app","requests":{"cpu":"500m"}}]}`,
 		`{"name":"web-7c9d5f6b8-pw8zv","phase":"Pending","containers":[{"name":"app"}]}`)
-	checkMessages(t, got.GetPodMetrics(),
+	kubernetestest.CheckMessages(t, got.GetPodMetrics(),
 		`{"pod":"web-7c9d5f6b8-2xk9d","timestamp":"2026-03-02T08:59:51Z","windowSeconds":15.417,"containers":[
 			{"name":"app","usage":{"cpu":"291457123n","memory":"190128Ki"}},{"name":"proxy","usage":{"cpu":"4103920n","memory":"20Mi"}}]}`,
 		`{"pod":"web-7c9d5f6b8-7h2lm","timestamp":"2026-03-02T08:59:47Z","windowSeconds":16,"containers":[{"name":"app","usage":{"cpu":"0","memory":"180Mi"}}]}`)
-	checkMessages(t, got.GetCustomMetrics(),
+	kubernetestest.CheckMessages(t, got.GetCustomMetrics(),
 		`{"metric":{"name":"requests_per_second"},"describedObject":{"kind":"Pod","name":"web-7c9d5f6b8-2xk9d","apiVersion":"v1"},"timestamp":"2026-03-02T08:59:58Z","value":"133300m"}`,
 		`{"metric":{"name":"requests_per_second"},"describedObject":{"kind":"Pod","name":"web-7c9d5f6b8-gone1","apiVersion":"v1"},"timestamp":"2026-03-02T08:59:30Z","value":"80"}`,
 		`{"metric":{"name":"quota_used"},"describedObject":{"kind":"Namespace","name":"shop","apiVersion":"v1"},"timestamp":"2026-03-02T08:59:58Z","windowSeconds":60,"value":"41"}`)
-	checkMessages(t, got.GetExternalMetrics(),
+	kubernetestest.CheckMessages(t, got.GetExternalMetrics(),
 		`{"metric":{"name":"queue_depth"},"labels":{"queue":"orders","shard":"a"},"timestamp":"2026-03-02T08:59:59Z","value":"61"}`,
 		`{"metric":{"name":"queue_depth"},"labels":{"queue":"mails"},"timestamp":"2026-03-02T08:59:59Z","value":"1200"}`)
 	if got.GetTarget() != "clusters/demo/namespaces/shop/targets/web" || got.GetPreviousStatus().GetDesiredReplicas() != 3 {
@@ -78,11 +79,11 @@ func TestOneFileMayHoldEverything(t *testing.T) {
 	if !slices.Equal(dump.Ignored, want) {
 		t.Errorf("ignored %q, want %q", dump.Ignored, want)
 	}
-	got := request(t, snapshotFrom(t, &dump, "shop/web"))
-	checkMessage(t, got.GetScale(), `{"specReplicas":1,"statusReplicas":0,"selector":"app=web"}`)
-	checkMessages(t, got.GetPods(), `{"name":"web-0","phase":"Running","startTime":"2026-03-02T08:00:00Z",
+	got := kubernetestest.Request(t, snapshotFrom(t, &dump, "shop/web"))
+	kubernetestest.CheckMessage(t, got.GetScale(), `{"specReplicas":1,"statusReplicas":0,"selector":"app=web"}`)
+	kubernetestest.CheckMessages(t, got.GetPods(), `{"name":"web-0","phase":"Running","startTime":"2026-03-02T08:00:00Z",
 		"containers":[{"name":"app","requests":{"memory":"256Mi"}}]}`)
-	checkMessage(t, got.GetSelectorProblem(), `{"reason":"AmbiguousSelector","autoscalers":["shop/rival","shop/web"]}`)
+	kubernetestest.CheckMessage(t, got.GetSelectorProblem(), `{"reason":"AmbiguousSelector","autoscalers":["shop/rival","shop/web"]}`)
 }
 
 func TestTheAutoscalerIsChosenByName(t *testing.T) {
@@ -97,7 +98,7 @@ func TestTheAutoscalerIsChosenByName(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := dump.Snapshot(test.reference)
 			if test.wantErr != "" {
-				checkError(t, err, test.wantErr)
+				kubernetestest.CheckError(t, err, test.wantErr)
 				return
 			}
 			if err != nil || got.Autoscaler.Name != test.want {
@@ -141,7 +142,7 @@ func TestWhatStandsInForTheScale(t *testing.T) {
 			}
 			snapshot, err := dump.Snapshot("web")
 			if test.wantErr != "" {
-				checkError(t, err, test.wantErr)
+				kubernetestest.CheckError(t, err, test.wantErr)
 				return
 			}
 			got := "none"
@@ -170,8 +171,8 @@ status: {replicas: 2}
 	}
 	dump.Autoscalers[0].Spec.ScaleTargetRef.Kind = "ReplicationController"
 	dump.Autoscalers[0].Spec.ScaleTargetRef.APIVersion = "v1"
-	got := request(t, snapshotFrom(t, &dump, ""))
-	checkMessage(t, got.GetScale(), `{"specReplicas":0,"statusReplicas":2,"selector":"a=1,b=2"}`)
+	got := kubernetestest.Request(t, snapshotFrom(t, &dump, ""))
+	kubernetestest.CheckMessage(t, got.GetScale(), `{"specReplicas":0,"statusReplicas":2,"selector":"a=1,b=2"}`)
 }
 
 func TestNamelessScalesAreNotThoseOfOtherAutoscalers(t *testing.T) {
@@ -183,7 +184,7 @@ func TestNamelessScalesAreNotThoseOfOtherAutoscalers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := request(t, snapshotFrom(t, &dump, "web")); got.GetSelectorProblem() != nil {
+	if got := kubernetestest.Request(t, snapshotFrom(t, &dump, "web")); got.GetSelectorProblem() != nil {
 		t.Errorf("got %v, want no problem", got.GetSelectorProblem())
 	}
 }
@@ -220,7 +221,7 @@ func TestFilesOfTheWrongKindAreRefused(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var dump manifest.Dump
-			checkError(t, readFile(t, &dump, test.file, test.part), test.want...)
+			kubernetestest.CheckError(t, readFile(t, &dump, test.file, test.part), test.want...)
 		})
 	}
 }
@@ -259,7 +260,7 @@ func TestReadNamesTheItem(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var dump manifest.Dump
-			checkError(t, dump.Read("dump.json", strings.NewReader(test.text), test.parts...), test.want...)
+			kubernetestest.CheckError(t, dump.Read("dump.json", strings.NewReader(test.text), test.parts...), test.want...)
 		})
 	}
 }
@@ -276,7 +277,7 @@ func TestCustomMetricsOfADump(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dump := shop(t)
-			dump.Autoscalers[0].Spec.Metrics = fromYAML[[]autoscalingv2.MetricSpec](t, test.metrics)
+			dump.Autoscalers[0].Spec.Metrics = kubernetestest.FromYAML[[]autoscalingv2.MetricSpec](t, test.metrics)
 			err := dump.Read("rps.yaml", strings.NewReader(`
 apiVersion: custom.metrics.k8s.io/v1beta2
 kind: MetricValueList
@@ -288,7 +289,7 @@ items:
 				t.Fatal(err)
 			}
 			var got []string
-			for _, value := range request(t, snapshotFrom(t, dump, "")).GetCustomMetrics() {
+			for _, value := range kubernetestest.Request(t, snapshotFrom(t, dump, "")).GetCustomMetrics() {
 				got = append(got, value.GetDescribedObject().GetName())
 			}
 			if !slices.Equal(got, test.want) {

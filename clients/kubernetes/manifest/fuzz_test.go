@@ -12,6 +12,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/kubernetestest"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
 )
 
@@ -86,7 +87,7 @@ func checkRequest(t *testing.T, snapshot *kubernetes.Snapshot) {
 			t.Errorf("invalid time %v", at)
 		}
 	}
-	if again := request(t, snapshot); !proto.Equal(got, again) {
+	if again := kubernetestest.Request(t, snapshot); !proto.Equal(got, again) {
 		t.Error("the same snapshot gives two requests")
 	}
 	if (got.GetScale() == nil) == (got.GetScaleError() == nil) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/kubernetestest"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
 )
 
@@ -67,7 +68,7 @@ func TestOldWorkloadsAndScalesAreScales(t *testing.T) {
 				t.Fatalf("scale %v, %v", snapshot.Scale, err)
 			}
 			if tt.want != "" {
-				checkMessage(t, request(t, snapshot).GetScale(), tt.want)
+				kubernetestest.CheckMessage(t, kubernetestest.Request(t, snapshot).GetScale(), tt.want)
 			}
 		})
 	}
