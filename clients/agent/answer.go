@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
+	"github.com/setpoint-dev/setpoint/internal/quantity"
 )
 
 // check holds an answer against its question, before anything is made of it. What
@@ -50,7 +50,7 @@ func checkReadings(status *setpointv1.HorizontalPodAutoscalerStatus) error {
 				if text == nil {
 					continue
 				}
-				if _, err := resource.ParseQuantity(*text); err != nil {
+				if _, err := quantity.Parse(*text); err != nil {
 					return &setpoint.AnswerError{Field: "status", Problem: fmt.Sprintf("currentMetrics[%d]: %.64q is not a quantity: %v", i, *text, err)}
 				}
 			}

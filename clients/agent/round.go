@@ -195,6 +195,7 @@ func (r *round) failed(e *evaluation, err error) Outcome {
 // unanswered is a round in which the service did not answer.
 func (r *round) unanswered(asked time.Time, err error) Outcome {
 	if refused(err) {
+		r.presence.answered(r.o.Key) // it is there
 		return r.hold(Hold{Outcome: OutcomeRefused, Reason: ReasonRecommendationRefused, Message: "the recommender refused to answer: " + plainReason(err)})
 	}
 	since, reason, away := r.presence.failed(r.o.Key, asked, plainReason(err))

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/quantity"
 )
 
 // previousStatus converts the status that an autoscaler comes with; nil for the
@@ -112,7 +113,7 @@ func quantityFromProto(text *string) (*resource.Quantity, error) {
 	if text == nil {
 		return nil, nil
 	}
-	quantity, err := resource.ParseQuantity(*text)
+	quantity, err := quantity.Parse(*text)
 	if err != nil {
 		return nil, fmt.Errorf("%q is not a quantity: %w", *text, err)
 	}

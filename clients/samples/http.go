@@ -74,11 +74,16 @@ func (b *jsonServer) address(path string) (u *url.URL, problem string) {
 		return nil, "must be a path below the source's url, without a host"
 	case relative.Path != "" && relative.Path[0] != '/':
 		return nil, "must begin with /"
-	case slices.Contains(strings.FieldsFunc(relative.Path, func(r rune) bool { return r == '/' || r == '\\' }), ".."):
+	case slices.ContainsFunc(strings.FieldsFunc(relative.Path, func(r rune) bool { return r == '/' || r == '\\' }), leadsUp):
 		return nil, "must not hold .."
 	}
+	// Of what is not a query as this parser has it, another one may see other parameters.
+	query, err := url.ParseQuery(relative.RawQuery)
+	if err != nil || strings.ContainsAny(relative.RawQuery, " ") {
+		return nil, "has a query that is not of the form name=value&name=value, escaped"
+	}
 	fixed := b.base.Query()
-	for name := range relative.Query() {
+	for name := range query {
 		if fixed.Has(name) {
 			return nil, "must not set a parameter that the source's url sets"
 		}
@@ -90,6 +95,13 @@ func (b *jsonServer) address(path string) (u *url.URL, problem string) {
 	}
 	out.RawQuery = strings.Trim(b.base.RawQuery+"&"+relative.RawQuery, "&")
 	return &out, ""
+}
+
+// leadsUp tells whether a segment is "..", also with the parameters (;name) that some servers
+// cut off before they look.
+func leadsUp(segment string) bool {
+	name, _, _ := strings.Cut(segment, ";")
+	return name == ".."
 }
 
 func (b *jsonServer) request(q Query) string { return q.Path }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	yamlv3 "go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -22,6 +23,12 @@ func (p *parser) document(label, text string, into proto.Message) bool {
 	before := len(p.problems)
 	if len(text) > maxValue {
 		return false // which is told
+	}
+	// A few bytes of aliases stand for gigabytes.
+	var nodes yamlv3.Node
+	if err := yamlv3.Unmarshal([]byte(text), &nodes); err == nil && aliased(&nodes) {
+		p.add(label, "must not have YAML aliases (*name): write out what they stand for")
+		return false
 	}
 	converted, err := yaml.YAMLToJSONStrict([]byte(text))
 	if err != nil {
@@ -53,6 +60,11 @@ func (p *parser) document(label, text string, into proto.Message) bool {
 		return false
 	}
 	return true
+}
+
+// aliased tells whether there are aliases below a node.
+func aliased(node *yamlv3.Node) bool {
+	return node.Kind == yamlv3.AliasNode || slices.ContainsFunc(node.Content, aliased)
 }
 
 // message checks the keys of a message and the types of their values, all of them, and

@@ -10,11 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent/pace"
 	"github.com/setpoint-dev/setpoint/clients/samples"
+	"github.com/setpoint-dev/setpoint/internal/quantity"
 	"github.com/setpoint-dev/setpoint/spelling"
 )
 
@@ -118,6 +117,9 @@ func ParseLabels(service string, labels map[string]string) (*Wants, error) {
 	}
 	return p.wants, nil
 }
+
+// maxMetrics is how many metrics a service may have: each is asked for in every round.
+const maxMetrics = 100
 
 // parser reads the labels of one service.
 type parser struct {
@@ -230,6 +232,11 @@ const (
 
 // queries reads what metrics are asked for, but not whether there are such sources.
 func (p *parser) queries() {
+	if len(p.metrics) > maxMetrics {
+		p.add(metricPrefix+"…", "there are %d metrics, %d at most", len(p.metrics), maxMetrics)
+		clear(p.metrics)
+		return
+	}
 	for _, name := range slices.Sorted(maps.Keys(p.metrics)) {
 		fields := maps.Clone(p.metrics[name])
 		delete(fields, targetKey)
@@ -334,9 +341,15 @@ func (p *parser) metric(name string) *setpointv1.MetricSpec {
 
 // quantity checks one.
 func (p *parser) quantity(label, text string) {
-	if q, err := resource.ParseQuantity(text); err != nil || q.Sign() <= 0 {
+	if !positive(text) {
 		p.add(label, "must be a quantity above 0, such as 20, 500m or 1Gi, not %s", quote(text))
 	}
+}
+
+// positive tells whether a text is a quantity above 0.
+func positive(text string) bool {
+	q, err := quantity.Parse(text)
+	return err == nil && q.Sign() > 0
 }
 
 // whole takes the spec of setpoint.spec.

@@ -2,6 +2,7 @@ package swarm_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -108,6 +109,8 @@ func TestEachWrongLabelIsTold(t *testing.T) {
 			[]string{"setpoint.behavior: scaleDown.policies[0].periodSeconds: must be a whole number", "setpoint.behavior: scaleDown.policies[0].type: must be a text", "setpoint.behavior: scaleDown.policies[0].value: must be a whole number", "setpoint.behavior: scaleUpp: there is no such key; did you mean scaleUp?"}},
 		{"a document that is none", labelsOf("setpoint.spec={"), []string{"setpoint.spec: is neither YAML nor JSON"}},
 		{"a key that is given twice", labelsOf("setpoint.spec={maxReplicas: 3, maxReplicas: 4}"), []string{"setpoint.spec: is neither YAML nor JSON"}},
+		{"a target that takes minutes to parse", labelsOf("setpoint.max=3", "setpoint.metric.queue.source=prom", "setpoint.metric.queue.target=12345678901234567890e999999999"), []string{"setpoint.metric.queue.target: must be a quantity"}},
+		{"aliases, of which few bytes are gigabytes", labelsOf("setpoint.spec={maxReplicas: &a 3, minReplicas: *a}"), []string{"setpoint.spec: must not have YAML aliases"}},
 		{"a document that is a list", labelsOf("setpoint.spec=[]"), []string{"setpoint.spec: must be keys with values"}},
 		{"a document that is too long", labelsOf("setpoint.spec=" + strings.Repeat(" ", 1<<17)), []string{"setpoint.spec: is longer than 65536 bytes"}},
 		{"metrics that nobody can read", labelsOf("setpoint.spec={maxReplicas: 3, metrics: [{type: External, external: {metric: {name: queue}}}, {type: ContainerResource, containerResource: {name: cpu}}, {type: Resource, resource: {name: gpu}}]}"),
@@ -203,4 +206,16 @@ func FuzzParseLabels(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestTheMetricsOfAServiceAreBounded(t *testing.T) {
+	t.Parallel()
+	labels := map[string]string{"setpoint.max": "3"}
+	for i := range 101 {
+		labels[fmt.Sprintf("setpoint.metric.m%d.source", i)] = "prom"
+	}
+	_, err := swarm.ParseLabels("web", labels)
+	if err == nil || !strings.Contains(err.Error(), "there are 101 metrics, 100 at most") || strings.Count(err.Error(), "\n") > 20 {
+		t.Errorf("got %v", err)
+	}
 }

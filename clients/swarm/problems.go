@@ -28,11 +28,16 @@ func (e *LabelError) Error() string {
 	return strings.Join(texts, "; ")
 }
 
+// mostProblems are those that are told: whoever writes labels writes what becomes of them.
+const mostProblems = 20
+
 // problems collects what is wrong.
 type problems []Problem
 
 func (p *problems) add(label, format string, args ...any) {
-	*p = append(*p, Problem{label, fmt.Sprintf(format, args...)})
+	if len(*p) < mostProblems {
+		*p = append(*p, Problem{label, fmt.Sprintf(format, args...)})
+	}
 }
 
 func (p problems) err() error {
