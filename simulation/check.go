@@ -115,6 +115,7 @@ func (c *checker) events(events []Event) {
 
 func (c *checker) autoscaler(s *Scenario, a *Autoscaler) {
 	c.refuse(a.Spec.MinReplicas < 0 || a.Spec.MinReplicas > a.Spec.MaxReplicas, "spec: minReplicas %d, maxReplicas %d", a.Spec.MinReplicas, a.Spec.MaxReplicas)
+	c.refuse(a.Spec.MinReplicas > MaxPods, "spec.minReplicas: is %d, more than the %d pods of a simulation", a.Spec.MinReplicas, MaxPods)
 	c.refuse(len(a.Spec.Metrics) == 0, "spec.metrics: there are none")
 	for i := range a.Spec.Metrics {
 		m := &a.Spec.Metrics[i]

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -374,6 +375,9 @@ func (w *world) write() error {
 	if w.now < w.writesFailUntil {
 		w.figures.failedWrites++
 		return w.engine.Settle(p.id, recommender.Failed, writeFailed)
+	}
+	if p.replicas > MaxPods { // before as many pods are made
+		return fmt.Errorf("%w: at %s the count would be %d, of at most %d pods", ErrTooMuch, w.now, p.replicas, MaxPods)
 	}
 	w.figures.wrote(w.now, w.replicas, p.replicas)
 	w.replicas = p.replicas
