@@ -285,3 +285,28 @@ type Secrets interface {
 	// proposal may be empty.
 	Secret(ctx context.Context, name string, proposal []byte) ([]byte, error)
 }
+
+// Part names records that are kept of targets beside their histories.
+type Part string
+
+// The parts that there are.
+const (
+	// Specs are the specs that were stored of targets.
+	Specs Part = "spec"
+	// Observations are what was pushed of targets: scale, pods and samples.
+	Observations Part = "observation"
+)
+
+// Parts is implemented by engines that keep further records of targets beside their
+// histories. Those of one target lie together, so that one round trip loads them all;
+// each has a version of its own and is swapped by itself.
+type Parts interface {
+	// Part returns the store of a part's records. They live for ttl after their last
+	// swap; zero or less: for ever. The ttl is that of the first call for the part. It is
+	// closed with the engine; its own Close does nothing.
+	Part(part Part, ttl time.Duration) Store
+	// LoadParts returns the records of a key, in the order of parts, each as its store's
+	// Load would, in one round trip; "" is the history. It is not a snapshot of all of
+	// them. Part must have been called for each of them before.
+	LoadParts(ctx context.Context, key Key, parts ...Part) ([]Record, error)
+}

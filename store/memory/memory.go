@@ -65,11 +65,13 @@ type Store struct {
 	index     *index  // of the keys in all shards' records
 	ops       atomic.Uint64
 	closed    atomic.Bool
+	parts     parts
 }
 
 var (
 	_ store.Store = (*Store)(nil)
 	_ store.Log   = (*Store)(nil)
+	_ store.Parts = (*Store)(nil)
 )
 
 // New returns an empty store.
@@ -81,6 +83,7 @@ func New(o Options) *Store {
 		shards:    make([]shard, shardCount),
 		index:     new(index),
 	}
+	s.parts.clock = o.Clock
 	if s.logLength == 0 {
 		s.logLength = DefaultLogLength
 	}
@@ -221,6 +224,7 @@ func (s *Store) Close() error {
 	if s.closed.Swap(true) {
 		return fmt.Errorf("close: %w", store.ErrClosed)
 	}
+	s.parts.close()
 	return nil
 }
 

@@ -20,7 +20,7 @@ type nodeHook struct {
 }
 
 func (s *Store) newNodeHook(name string) *nodeHook {
-	h := &nodeHook{stats: &s.stats}
+	h := &nodeHook{stats: s.stats}
 	h.breaker = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Name:        name,
 		MaxRequests: 1,

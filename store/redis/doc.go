@@ -22,6 +22,9 @@
 //	{prefix}{tag}i                                 sorted set: the bucket's keys that have a record
 //	{prefix}{tag}p                                 string: written by Ping
 //
+// A part of a target (see store.Parts) has the same keys, with a letter before those
+// letters: {tag}sh: for specs, {tag}oh: for observations.
+//
 // A record is a format byte, a random version of 8 bytes, and the value. It is
 // swapped by a script that compares the version, writes, and enters a new key into
 // the index; the version is chosen by the caller, so that a swap whose answer was

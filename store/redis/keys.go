@@ -60,21 +60,31 @@ var crcTable = func() (table [256]uint16) {
 	return table
 }()
 
-// layout names the keys in Redis.
+// partLetters begin the letters of a part's keys, which lie in the buckets of their
+// targets. A history's have none.
+var partLetters = map[store.Part]string{"": "", store.Specs: "s", store.Observations: "o"}
+
+// layout names the keys in Redis, of histories or of a part.
 type layout struct {
+	part string // its letter
 	// bases begin the names of each bucket's keys: prefix and hash tag.
-	bases [bucketCount]string
+	bases *[bucketCount]string
 	// longest is the length of the longest of them.
 	longest int
 }
 
 func newLayout(prefix string) *layout {
-	l := new(layout)
+	l := &layout{bases: new([bucketCount]string)}
 	for b, tag := range bucketTags {
 		l.bases[b] = prefix + "{" + tag + "}"
 		l.longest = max(l.longest, len(l.bases[b]))
 	}
 	return l
+}
+
+// of returns the layout of a part, for the same prefix.
+func (l *layout) of(part store.Part) *layout {
+	return &layout{part: partLetters[part], bases: l.bases, longest: l.longest}
 }
 
 // place is where a key's data are.
@@ -84,15 +94,22 @@ type place struct {
 
 func (l *layout) place(key store.Key) place {
 	name := key.Cluster + "/" + key.Namespace + "/" + key.Target
-	return place{l.bases[l.bucket(key)], name}
+	base := l.bases[l.bucket(key)]
+	if l.part != "" {
+		base += l.part
+	}
+	return place{base, name}
 }
 
 // writeRecord writes the name of the key's record.
 func (l *layout) writeRecord(to io.StringWriter, key store.Key) {
-	for _, part := range [...]string{l.bases[l.bucket(key)], "h:", key.Cluster, "/", key.Namespace, "/", key.Target} {
+	for _, part := range [...]string{l.bases[l.bucket(key)], l.part, "h:", key.Cluster, "/", key.Namespace, "/", key.Target} {
 		_, _ = to.WriteString(part)
 	}
 }
+
+// index is the name of a bucket's index.
+func (l *layout) index(bucket int) string { return l.bases[bucket] + l.part + "i" }
 
 // bucket returns the key's.
 func (l *layout) bucket(key store.Key) int {

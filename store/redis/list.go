@@ -125,7 +125,7 @@ func newMerge(s *Store, filter store.Filter, after store.Key) *merge {
 		from = "(" + last
 	}
 	for b := range bucketCount {
-		m.hungry = append(m.hungry, &cursor{index: s.layout.bases[b] + "i", from: from})
+		m.hungry = append(m.hungry, &cursor{index: s.layout.index(b), from: from})
 	}
 	return m
 }

@@ -21,13 +21,16 @@ type Store struct {
 	client  goredis.UniversalClient
 	layout  *layout
 	ttl     any // of records, a string, milliseconds; "0": for ever
-	stats   counters
+	stats   *counters
 	sweeper sweeper
 	// coalescers share the buckets in equal ranges.
 	coalescers []coalescer
 
 	breakersMu sync.Mutex
 	breakers   map[string]*gobreaker.TwoStepCircuitBreaker[struct{}] // by node, guarded by breakersMu
+
+	partsMu sync.Mutex
+	parts   map[store.Part]*Store // guarded by partsMu; nil in the store of a part
 
 	closeOnce sync.Once
 	closed    chan struct{}
@@ -40,6 +43,7 @@ var (
 	_ store.Secrets   = (*Store)(nil)
 	_ store.Deletions = (*Store)(nil)
 	_ store.Clock     = (*Store)(nil)
+	_ store.Parts     = (*Store)(nil)
 )
 
 // New returns a store on the server that the options name. It does not wait for the
@@ -49,14 +53,9 @@ func New(o Options) (*Store, error) {
 		return nil, fmt.Errorf("redis: %w", err)
 	}
 	o = o.withDefaults()
-	s := &Store{options: o, layout: newLayout(o.KeyPrefix), ttl: "0", closed: make(chan struct{}), coalescers: make([]coalescer, 1)}
+	s := newStore(o, newLayout(o.KeyPrefix), new(counters), make(chan struct{}))
 	s.breakers = make(map[string]*gobreaker.TwoStepCircuitBreaker[struct{}])
-	if o.Cluster {
-		s.coalescers = make([]coalescer, clusterCoalescers)
-	}
-	if o.TTL > 0 {
-		s.ttl = strconv.FormatInt(max(1, o.TTL.Milliseconds()), 10)
-	}
+	s.parts = make(map[store.Part]*Store)
 	s.client = goredis.NewUniversalClient(o.universal())
 	if cluster, ok := s.client.(*goredis.ClusterClient); ok {
 		cluster.OnNewNode(func(node *goredis.Client) { node.AddHook(s.newNodeHook(node.Options().Addr)) })
@@ -65,6 +64,18 @@ func New(o Options) (*Store, error) {
 	}
 	s.sweeper.start(s)
 	return s, nil
+}
+
+// newStore returns a store without a client.
+func newStore(o Options, l *layout, stats *counters, closed chan struct{}) *Store {
+	s := &Store{options: o, layout: l, ttl: "0", stats: stats, closed: closed, coalescers: make([]coalescer, 1)}
+	if o.Cluster {
+		s.coalescers = make([]coalescer, clusterCoalescers)
+	}
+	if o.TTL > 0 {
+		s.ttl = strconv.FormatInt(max(1, o.TTL.Milliseconds()), 10)
+	}
+	return s
 }
 
 // begin reports a store that is closed and a caller that has given up.
@@ -227,6 +238,9 @@ func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
 		close(s.closed)
 		s.sweeper.wait()
+		for _, part := range s.allParts() {
+			part.sweeper.wait()
+		}
 		err = s.client.Close()
 	})
 	return err

@@ -53,7 +53,7 @@ func (s *Store) breakersOpen() (n int) {
 
 // Stats returns the counts.
 func (s *Store) Stats() Stats {
-	c := &s.stats
+	c := s.stats
 	pool := s.client.PoolStats()
 	return Stats{
 		RoundTrips: c.roundTrips.Load(), Commands: c.commands.Load(), Retries: c.retries.Load(),

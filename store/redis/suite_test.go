@@ -10,6 +10,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/redis"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 	"github.com/setpoint-dev/setpoint/store/storetest"
@@ -115,6 +116,40 @@ func age(ctx context.Context, c *goredis.Client, prefix string, d time.Duration)
 // only is the each of a Redis with one master.
 func only(c *goredis.Client) func(context.Context, func(context.Context, *goredis.Client) error) error {
 	return func(ctx context.Context, f func(context.Context, *goredis.Client) error) error { return f(ctx, c) }
+}
+
+// partEngine is a part of a store, which it closes, with the log of the part.
+type partEngine struct {
+	store.Store
+	store.Log
+	whole *redis.Store
+}
+
+func (p partEngine) Close() error { return p.whole.Close() }
+
+// The records of a part are records like those of histories.
+func TestSuiteOnAPart(t *testing.T) {
+	t.Parallel()
+	o := &opener{url: redistest.Shared(t).URL()}
+	open := func(t testing.TB, prefix string) storetest.Engine {
+		s := o.open(t, prefix, nil)
+		part := s.Part(store.Specs, 0)
+		e := partEngine{part, part.(store.Log), s}
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.prefixes[e] = prefix
+		return e
+	}
+	storetest.Run(t,
+		func(t testing.TB) storetest.Engine { return open(t, redistest.Prefix(t)) },
+		storetest.Options{
+			LogLength: logLength,
+			Peer:      func(t testing.TB, e storetest.Engine) storetest.Engine { return open(t, o.prefix(e)) },
+			Skip: map[string]string{
+				"Expiry": "a part's is tested in Parts/Expiry", "Parts/Expiry": "a part has no parts",
+				"Usage": "of a part nobody asks for it", "Parts": "a part has no parts",
+			},
+		})
 }
 
 func TestSuiteOnASingleServer(t *testing.T) {

@@ -33,7 +33,7 @@ func (t *texts) since(from int) string { return t.String()[from:] }
 
 // size is about how much room a swap needs there.
 func (l *layout) size(swap *store.Swap) int {
-	const separators = len("h://")
+	const separators = len("sh://")
 	return versionLength + len(swap.Value) + l.longest + separators + len(swap.Key.Cluster) + len(swap.Key.Namespace) + len(swap.Key.Target)
 }
 

@@ -102,7 +102,7 @@ func (w *sweeper) members(ctx context.Context, n int) (keys []store.Key, ended b
 	errs := w.store.perform(ctx, 1, &exchange{
 		operation: "sweep",
 		args: func(int, bool) []any {
-			return []any{"zrange", w.store.layout.bases[w.bucket] + "i", w.from, "+", "bylex", "limit", 0, n}
+			return []any{"zrange", w.store.layout.index(w.bucket), w.from, "+", "bylex", "limit", 0, n}
 		},
 		take: func(_ int, reply any, _ bool) error {
 			members, _ := reply.([]any)

@@ -46,7 +46,7 @@ func (s *Store) countBuckets(ctx context.Context, from, to string) ([]int64, err
 	counts := make([]int64, bucketCount)
 	errs := s.perform(ctx, bucketCount, &exchange{
 		operation: "usage",
-		args:      func(b int, _ bool) []any { return []any{"zlexcount", s.layout.bases[b] + "i", from, to} },
+		args:      func(b int, _ bool) []any { return []any{"zlexcount", s.layout.index(b), from, to} },
 		take: func(b int, reply any, _ bool) error {
 			counts[b], _ = reply.(int64)
 			return nil
@@ -72,9 +72,9 @@ func (s *Store) sample(ctx context.Context, buckets []int, counts []int64, from,
 		args: func(i int, _ bool) []any {
 			n := counts[buckets[i]]
 			if all {
-				return []any{"zrange", s.layout.bases[buckets[i]] + "i", from, to, "bylex", "limit", 0, n}
+				return []any{"zrange", s.layout.index(buckets[i]), from, to, "bylex", "limit", 0, n}
 			}
-			return []any{"zrange", s.layout.bases[buckets[i]] + "i", from, to, "bylex", "limit", rand.Int64N(n), 1}
+			return []any{"zrange", s.layout.index(buckets[i]), from, to, "bylex", "limit", rand.Int64N(n), 1}
 		},
 		take: func(_ int, reply any, _ bool) error {
 			members, _ := reply.([]any)

@@ -79,6 +79,7 @@ func groups() []group {
 		{"Concurrency", concurrencyTests},
 		{"Peers", peerTests},
 		{"Usage", usageTests},
+		{"Parts", partTests},
 		{"Lifecycle", lifecycleTests},
 	}
 }

@@ -1,0 +1,71 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// parts are the stores of parts, each a store of its own.
+type parts struct {
+	clock  func() time.Time
+	mu     sync.Mutex
+	stores map[store.Part]*Store // guarded by mu
+}
+
+// partStore is the store of a part, which ends with the engine.
+type partStore struct{ *Store }
+
+// Close implements store.Store.
+func (partStore) Close() error { return nil }
+
+// Part implements store.Parts.
+func (s *Store) Part(part store.Part, ttl time.Duration) store.Store {
+	s.parts.mu.Lock()
+	defer s.parts.mu.Unlock()
+	p := s.parts.stores[part]
+	if p == nil {
+		p = New(Options{TTL: ttl, LogLength: -1, Clock: s.parts.clock})
+		if s.closed.Load() {
+			_ = p.Close()
+		}
+		if s.parts.stores == nil {
+			s.parts.stores = make(map[store.Part]*Store)
+		}
+		s.parts.stores[part] = p
+	}
+	return partStore{p}
+}
+
+// close closes the stores of all parts.
+func (p *parts) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.stores {
+		_ = s.Close()
+	}
+}
+
+// LoadParts implements store.Parts.
+func (s *Store) LoadParts(ctx context.Context, key store.Key, parts ...store.Part) ([]store.Record, error) {
+	records := make([]store.Record, len(parts))
+	for i, part := range parts {
+		of := s
+		if part != "" {
+			s.parts.mu.Lock()
+			of = s.parts.stores[part]
+			s.parts.mu.Unlock()
+		}
+		if of == nil {
+			return nil, fmt.Errorf("load: no such part: %q", part)
+		}
+		var err error
+		if records[i], err = of.Load(ctx, key); err != nil {
+			return nil, err
+		}
+	}
+	return records, nil
+}

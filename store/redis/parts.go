@@ -1,0 +1,73 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// partStore is the store of a part, which ends with the engine.
+type partStore struct{ *Store }
+
+// Close implements store.Store.
+func (partStore) Close() error { return nil }
+
+// Part implements store.Parts. The store has the client, the circuit breakers and the
+// counts of the engine's, and a sweeper of its own.
+func (s *Store) Part(part store.Part, ttl time.Duration) store.Store {
+	s.partsMu.Lock()
+	defer s.partsMu.Unlock()
+	p := s.parts[part]
+	if p == nil {
+		o := s.options
+		o.TTL = ttl
+		p = newStore(o, s.layout.of(part), s.stats, s.closed)
+		p.client = s.client
+		p.sweeper.start(p)
+		s.parts[part] = p
+	}
+	return partStore{p}
+}
+
+// allParts returns the stores of all parts.
+func (s *Store) allParts() []*Store {
+	s.partsMu.Lock()
+	defer s.partsMu.Unlock()
+	return slices.Collect(maps.Values(s.parts))
+}
+
+// LoadParts implements store.Parts.
+func (s *Store) LoadParts(ctx context.Context, key store.Key, parts ...store.Part) ([]store.Record, error) {
+	if err := s.begin(ctx, "load"); err != nil {
+		return nil, err
+	}
+	layouts := make([]*layout, len(parts))
+	for i, part := range parts {
+		if _, known := partLetters[part]; !known {
+			return nil, fmt.Errorf("load: no such part: %q", part)
+		}
+		layouts[i] = s.layout.of(part)
+	}
+	records := make([]store.Record, len(parts))
+	errs := s.perform(ctx, len(parts), &exchange{
+		operation: "load",
+		durable:   true, // as Load
+		args:      func(i int, _ bool) []any { return []any{"get", layouts[i].place(key).record()} },
+		take: func(i int, reply any, _ bool) (err error) {
+			if reply == nil {
+				return nil
+			}
+			raw, _ := reply.(string)
+			records[i], err = decodeRecord(raw)
+			return err
+		},
+	})
+	if errs != nil {
+		return records, store.BatchError(errs)
+	}
+	return records, nil
+}

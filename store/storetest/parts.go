@@ -1,0 +1,163 @@
+package storetest
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+var partTests = []test{
+	{"AreApart", testPartsAreApart},
+	{"LoadedTogether", testPartsLoadedTogether},
+	{"OfOneStore", testPartsOfOneStore},
+	{"Expiry", testPartsExpire},
+	{"EndWithTheEngine", testPartsEnd},
+	{"Peers", testPartsOfPeers},
+}
+
+// asParts returns the engine as one that keeps parts.
+func (f fixture) asParts() store.Parts {
+	f.t.Helper()
+	p, ok := f.Engine.(store.Parts)
+	if !ok {
+		f.t.Fatal("the engine does not implement store.Parts and Options.Skip does not say why")
+	}
+	return p
+}
+
+// part returns a fixture of a part.
+func (f fixture) part(part store.Part, ttl time.Duration) fixture {
+	f.t.Helper()
+	return fixture{Engine: partEngine{f.asParts().Part(part, ttl), f.Engine}, t: f.t}
+}
+
+// partEngine is the store of a part, with the log of its engine.
+type partEngine struct {
+	store.Store
+	store.Log
+}
+
+func (f fixture) wantParts(key store.Key, parts []store.Part, want ...string) {
+	f.t.Helper()
+	records, err := f.asParts().LoadParts(f.t.Context(), key, parts...)
+	if err != nil || len(records) != len(want) {
+		f.t.Fatalf("LoadParts(%v, %q) = %d records, %v, want %d", key, parts, len(records), err, len(want))
+	}
+	for i, r := range records {
+		if r.Exists() != (want[i] != "") || string(r.Value) != want[i] {
+			f.t.Errorf("the part %q of %v is %s, want %q", parts[i], key, show(r), want[i])
+		}
+	}
+}
+
+// What happens to one part of a target happens to no other.
+func testPartsAreApart(t *testing.T, s suite) {
+	f := s.open(t)
+	specs, observations := f.part(store.Specs, 0), f.part(store.Observations, 0)
+	k := key("target")
+	spec := specs.create(k, "spec")
+	f.wantParts(k, []store.Part{"", store.Specs, store.Observations}, "", "spec", "")
+	f.create(k, "history")
+	observations.create(k, "observation")
+	if got := f.lose(k, spec, "spec 2"); string(got.Value) != "history" {
+		t.Errorf("a spec's version swaps the history: in the way was %s", show(got))
+	}
+	specs.replace(k, spec, "spec 2")
+	f.appendLog(k, "entry")
+	observations.mustDelete(k)
+	f.wantParts(k, []store.Part{"", store.Specs, store.Observations}, "history", "spec 2", "")
+	if values, _ := f.readLog(k, "", 10); len(values) != 1 {
+		t.Errorf("deleting an observation left %d log entries, want 1", len(values))
+	}
+	f.mustDelete(k)
+	f.wantParts(k, []store.Part{"", store.Specs, store.Observations}, "", "spec 2", "")
+	f.wantKeys("histories", f.list(store.Filter{}, store.Key{}, 10), nil)
+	f.wantKeys("specs", specs.list(store.Filter{}, store.Key{}, 10), []store.Key{k})
+}
+
+func testPartsLoadedTogether(t *testing.T, s suite) {
+	f := s.open(t)
+	specs := f.part(store.Specs, 0)
+	for i, k := range numbered(20) {
+		if i%2 == 0 {
+			f.create(k, "history of "+k.Target)
+		}
+		if i%3 == 0 {
+			specs.create(k, "spec of "+k.Target)
+		}
+	}
+	for i, k := range numbered(20) {
+		var history, spec string
+		if i%2 == 0 {
+			history = "history of " + k.Target
+		}
+		if i%3 == 0 {
+			spec = "spec of " + k.Target
+		}
+		f.wantParts(k, []store.Part{store.Specs, ""}, spec, history)
+		f.wantParts(k, []store.Part{"", store.Specs}, history, spec)
+	}
+	f.wantParts(key("nobody"), nil)
+	if _, err := f.asParts().LoadParts(t.Context(), key("target"), "no such part"); err == nil {
+		t.Error("LoadParts takes a part that is none")
+	}
+}
+
+// Whoever asks for a part again gets the same records.
+func testPartsOfOneStore(t *testing.T, s suite) {
+	f := s.open(t)
+	k := key("target")
+	version := f.part(store.Specs, 0).create(k, "spec")
+	f.part(store.Specs, 0).replace(k, version, "spec 2")
+	f.wantParts(k, []store.Part{store.Specs}, "spec 2")
+}
+
+func testPartsExpire(t *testing.T, s suite) {
+	if s.Expiring == nil {
+		t.Fatal("Options.Expiring is nil and Options.Skip does not say why")
+	}
+	t.Parallel()
+	e, ttl, pass := s.Expiring(t)
+	f := newFixture(t, e)
+	specs, observations := f.part(store.Specs, 0), f.part(store.Observations, ttl/2)
+	k := key("target")
+	f.create(k, "history")
+	specs.create(k, "spec")
+	observations.create(k, "observation")
+	pass(ttl * 3 / 4)
+	f.wantParts(k, []store.Part{"", store.Specs, store.Observations}, "history", "spec", "")
+	f.wantKeys("observations", observations.list(store.Filter{}, store.Key{}, 10), nil)
+	pass(ttl)
+	f.wantParts(k, []store.Part{"", store.Specs, store.Observations}, "", "spec", "")
+}
+
+func testPartsEnd(t *testing.T, s suite) {
+	f := s.open(t)
+	specs := f.asParts().Part(store.Specs, 0)
+	if err := specs.Close(); err != nil {
+		t.Errorf("Close() of a part = %v", err)
+	}
+	if _, err := specs.Load(t.Context(), key("target")); err != nil {
+		t.Errorf("a part closed by itself: %v", err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := specs.Load(t.Context(), key("target")); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("the part of a closed engine: %v, want ErrClosed", err)
+	}
+	if _, err := f.asParts().LoadParts(t.Context(), key("target"), ""); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("LoadParts of a closed engine: %v, want ErrClosed", err)
+	}
+}
+
+func testPartsOfPeers(t *testing.T, s suite) {
+	s.skip(t, "Peers")
+	a, b := s.openPeers(t)
+	k := key("target")
+	version := a.part(store.Specs, 0).create(k, "spec")
+	b.part(store.Specs, 0).replace(k, version, "spec 2")
+	a.wantParts(k, []store.Part{store.Specs}, "spec 2")
+}
