@@ -6,9 +6,10 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
-	"net/url"
+	"syscall"
 )
 
 // Outcome is what came of a query or of a request, for metrics.
@@ -67,38 +68,48 @@ func failed(outcome Outcome, format string, args ...any) error {
 	return &failure{outcome, fmt.Sprintf(format, args...)}
 }
 
-// classify returns what an error of a client or a connection comes to. What a client adds
-// is left out, for it may quote a URL.
+// classify returns what an error of a client or a connection comes to. Its text is said in
+// words of this package where it could quote a URL, what the server sent, or what the
+// operator configured: those who see the status of a workload are not those who may.
 func classify(err error) *failure {
 	var (
 		own       *failure
-		fromURL   *url.Error
 		netErr    net.Error
-		operation *net.OpError
 		authority x509.UnknownAuthorityError
 		host      x509.HostnameError
 		invalid   x509.CertificateInvalidError
 		record    tls.RecordHeaderError
+		alert     tls.AlertError
+		lookup    *net.DNSError
+		number    syscall.Errno
 	)
 	if errors.As(err, &own) {
 		return own
 	}
-	for errors.As(err, &fromURL) {
-		err = fromURL.Err
-	}
+	unreachable := func(reason string) *failure { return &failure{Unreachable, "the connection failed: " + reason} }
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return &failure{Timeout, "no answer in time"}
 	case errors.Is(err, context.Canceled):
 		return &failure{Cancelled, "the query was cancelled"}
-	case errors.As(err, &authority), errors.As(err, &host), errors.As(err, &invalid):
-		return &failure{Unreachable, "its certificate is not trusted: " + shorten(err.Error(), maxQuoted)}
+	case errors.As(err, &authority):
+		return &failure{Unreachable, "its certificate is not trusted: no authority that is trusted has signed it (tls.caFile)"}
+	case errors.As(err, &host):
+		return &failure{Unreachable, "its certificate is not trusted: it is not valid for the name that is asked for (tls.serverName)"}
+	case errors.As(err, &invalid):
+		return &failure{Unreachable, "its certificate is not trusted: it is expired, not valid yet, or not one for a server"}
 	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
 		return &failure{Unreachable, "it does not speak TLS: is it meant to be asked without?"}
 	case errors.As(err, &netErr) && netErr.Timeout():
 		return &failure{Timeout, "no answer in time"}
-	case errors.As(err, &operation):
-		return &failure{Unreachable, "the connection failed: " + shorten(operation.Err.Error(), maxQuoted)}
+	case errors.As(err, &lookup):
+		return unreachable("its name is not known (DNS)")
+	case errors.As(err, &alert):
+		return unreachable("it ends TLS: " + alert.Error())
+	case errors.As(err, &number):
+		return unreachable(number.Error())
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return unreachable("it ended before the answer did")
 	}
-	return &failure{Unreachable, "the connection failed: " + shorten(err.Error(), maxQuoted)}
+	return unreachable("what came is not what such a server sends")
 }

@@ -59,9 +59,17 @@ func (t *TLS) config(address string) (*tls.Config, error) {
 		}
 	}
 	if t.CertFile != "" {
-		pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+		cert, err := readFile(t.CertFile)
 		if err != nil {
-			return nil, failed(Unprepared, "tls.certFile and tls.keyFile: %s", shorten(err.Error(), maxQuoted))
+			return nil, failed(Unprepared, "tls.certFile %s", reasonOf(err))
+		}
+		key, err := readFile(t.KeyFile)
+		if err != nil {
+			return nil, failed(Unprepared, "tls.keyFile %s", reasonOf(err))
+		}
+		pair, err := tls.X509KeyPair(cert, key)
+		if err != nil {
+			return nil, failed(Unprepared, "tls.certFile and tls.keyFile hold no certificate with its key: %s", shorten(err.Error(), maxQuoted))
 		}
 		c.Certificates = []tls.Certificate{pair}
 	}

@@ -149,9 +149,12 @@ func (b *jsonServer) values(q Query, answer any) ([]value, error) {
 		if err != nil {
 			return nil, err
 		}
-		found, err := find(d.content, q.ValuePath)
-		if err != nil {
+		found, lost, err := find(d.content, q.ValuePath)
+		switch {
+		case err != nil:
 			return nil, failed(Unusable, "valuePath %v", err)
+		case lost > 0:
+			return nil, failed(Invalid, "valuePath leads to %d places without a value, or with null, beside %d values: a sum of the rest would be too small", lost, len(found))
 		}
 		values := make([]value, len(found))
 		for i, one := range found {
@@ -160,7 +163,7 @@ func (b *jsonServer) values(q Query, answer any) ([]value, error) {
 		}
 		return values, nil
 	}
-	items, err := find(d.content, q.ItemsPath)
+	items, _, err := find(d.content, q.ItemsPath)
 	if err != nil {
 		return nil, failed(Unusable, "itemsPath %v", err)
 	}
@@ -187,7 +190,7 @@ func (v *value) readItem(q Query, item any, d page) error {
 			return err
 		}
 	}
-	found, err := find(item, q.ValuePath)
+	found, _, err := find(item, q.ValuePath)
 	switch {
 	case err != nil:
 		return failed(Unusable, "valuePath %v", err)
@@ -208,7 +211,7 @@ func (v *value) readItem(q Query, item any, d page) error {
 
 // name returns the text that a path leads to; empty: none.
 func name(item any, field, path string) (string, error) {
-	found, err := find(item, path)
+	found, _, err := find(item, path)
 	switch {
 	case err != nil:
 		return "", failed(Unusable, "%s %v", field, err)
@@ -244,7 +247,7 @@ func (q Query) instant(of any, d page) (time.Time, error) {
 	if q.TimestampPath == "" {
 		return d.at, nil
 	}
-	found, err := find(of, q.TimestampPath)
+	found, _, err := find(of, q.TimestampPath)
 	if err != nil {
 		return time.Time{}, failed(Unusable, "timestampPath %v", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"k8s.io/client-go/util/jsonpath"
@@ -34,52 +35,134 @@ func (p *problems) checkPath(field, path string) {
 	}
 }
 
+// step is one step of a path, such as .length, [0] or [*].
+type step struct {
+	path *jsonpath.JSONPath
+	// many says that it may lead to any number of values; else it leads to one.
+	many bool
+}
+
+// errNoPath says what a path must be.
+var errNoPath = errors.New("it must be one path that begins with . or [")
+
 // parsePath reads a JSONPath as kubectl has it; the braces may be left out.
-func parsePath(path string) (parsed *jsonpath.JSONPath, err error) {
+func parsePath(path string) (steps []step, err error) {
 	defer func() {
 		if recover() != nil {
-			err = errors.New("it can't be read")
+			steps, err = nil, errors.New("it can't be read")
 		}
 	}()
-	inner := strings.TrimSpace(path)
-	if strings.HasPrefix(inner, "{") && strings.HasSuffix(inner, "}") {
-		inner = inner[1 : len(inner)-1]
+	rest := strings.TrimSpace(path)
+	if strings.HasPrefix(rest, "{") && strings.HasSuffix(rest, "}") {
+		rest = rest[1 : len(rest)-1]
 	}
-	if strings.ContainsAny(inner, "{}") || !strings.HasPrefix(inner, ".") && !strings.HasPrefix(inner, "$") && !strings.HasPrefix(inner, "[") {
-		return nil, errors.New("it must be one path that begins with . or [")
+	if strings.ContainsAny(rest, "{}") || !strings.HasPrefix(rest, ".") && !strings.HasPrefix(rest, "$") && !strings.HasPrefix(rest, "[") {
+		return nil, errNoPath
 	}
-	parsed = jsonpath.New("path").AllowMissingKeys(true)
-	if err := parsed.Parse("{" + inner + "}"); err != nil {
-		return nil, err
+	for rest = strings.TrimLeft(rest, "$@ "); rest != ""; rest = strings.TrimLeft(rest, "$@ ") {
+		end := stepEnd(rest)
+		if end <= 0 {
+			return nil, errNoPath
+		}
+		one := step{path: jsonpath.New("path").AllowMissingKeys(true), many: isMany(rest[:end])}
+		if err := one.path.Parse("{" + rest[:end] + "}"); err != nil {
+			return nil, err
+		}
+		steps, rest = append(steps, one), rest[end:]
 	}
-	return parsed, nil
+	return steps, nil
+}
+
+// stepEnd returns where the first step of a path ends, as the library reads it; 0: there is
+// none.
+func stepEnd(path string) int {
+	switch {
+	case strings.HasPrefix(path, "[?("):
+		var quote byte
+		for i := 3; i < len(path); i++ {
+			switch c := path[i]; {
+			case quote != 0:
+				if c == quote && path[i-1] != '\\' {
+					quote = 0
+				}
+			case c == '"' || c == '\'':
+				quote = c
+			case c == ')':
+				return i + 1 + strings.IndexByte(path[i+1:], ']') + 1
+			}
+		}
+	case path[0] == '[':
+		return strings.IndexByte(path, ']') + 1
+	case path[0] == '.':
+		for i := 1; i < len(path); i++ {
+			switch {
+			case path[i] == '\\':
+				i++
+			case strings.IndexByte(" \t\r\n.,[]$@{}", path[i]) >= 0:
+				return i
+			}
+		}
+		return len(path)
+	}
+	return 0
+}
+
+// isMany tells wildcards, filters and slices from names and indexes.
+func isMany(step string) bool {
+	return step == ".*" || step == "[*]" || strings.HasPrefix(step, "[?(") || step[0] == '[' && !strings.HasPrefix(step, "['") && strings.Contains(step, ":")
 }
 
 // find returns what a path selects in a document: nothing where a key is missing, or its
-// value null. A parsed path keeps state, so each use has its own.
-func find(document any, path string) (found []any, err error) {
-	parsed, err := parsePath(path)
+// value null. Of a path that leads to several places, lost is at how many of them is
+// nothing: who sums what is found must not take them for zeros.
+func find(document any, path string) (found []any, lost int, err error) {
+	steps, err := parsePath(path)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	// The library walks by reflection, and its errors quote the document.
 	unfit := fmt.Errorf("%s does not fit the answer: what it leads through is of another type, or an index out of range", path)
 	defer func() {
 		if recover() != nil {
-			found, err = nil, unfit
+			found, lost, err = nil, 0, unfit
 		}
 	}()
-	results, err := parsed.FindResults(document)
+	found, several := []any{document}, false
+	for _, s := range steps {
+		var next []any
+		for _, from := range found {
+			values, missing, err := s.take(from)
+			if err != nil {
+				return nil, 0, unfit
+			}
+			next, lost = append(next, values...), lost+missing
+		}
+		found, several = next, several || s.many
+	}
+	found = slices.DeleteFunc(found, func(v any) bool { return v == nil })
+	if !several {
+		lost = 0
+	}
+	return found, lost, nil
+}
+
+// take takes the step from a value.
+func (s step) take(from any) (values []any, missing int, err error) {
+	results, err := s.path.FindResults(from)
 	if err != nil {
-		return nil, unfit
+		return nil, 0, err
 	}
 	for _, result := range results {
 		for _, v := range result {
 			if !v.IsValid() || v.Kind() == reflect.Interface && v.IsNil() {
+				missing++
 				continue
 			}
-			found = append(found, v.Interface())
+			values = append(values, v.Interface())
 		}
 	}
-	return found, nil
+	if len(values) == 0 && missing == 0 && !s.many {
+		missing = 1
+	}
+	return values, missing, nil
 }

@@ -16,7 +16,7 @@ type Problem struct {
 
 // ConfigError is all that is wrong with a configuration or a query.
 type ConfigError struct {
-	// Problems in the order of the fields; at least one.
+	// Problems in the order of the fields; at least one, and the first 20 only.
 	Problems []Problem
 }
 
@@ -32,18 +32,22 @@ func (e *ConfigError) Error() string {
 	return strings.Join(texts, "; ")
 }
 
+// mostProblems are those that are told: whoever writes a query writes what becomes of it.
+const mostProblems = 20
+
 // problems collects what is wrong.
 type problems []Problem
 
 func (p *problems) add(field, format string, args ...any) {
-	*p = append(*p, Problem{field, fmt.Sprintf(format, args...)})
+	if len(*p) < mostProblems {
+		*p = append(*p, Problem{field, fmt.Sprintf(format, args...)})
+	}
 }
 
 // under adds the problems of a part.
 func (p *problems) under(field string, part problems) {
 	for _, one := range part {
-		one.Field = within(field, one.Field)
-		*p = append(*p, one)
+		p.add(within(field, one.Field), "%s", one.Message)
 	}
 }
 

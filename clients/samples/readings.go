@@ -277,8 +277,13 @@ func (t target) spelled() *setpointv1.LabelSelector {
 // add adds the samples of a metric.
 func (r *Readings) add(usage *usage, t target, q Query, samples []Sample) error {
 	if !t.matches.Empty() {
-		selected := slices.DeleteFunc(slices.Clone(samples), func(s Sample) bool { return !t.matches.Matches(labels.Set(s.Labels)) })
-		if len(selected) == 0 {
+		selected := slices.DeleteFunc(slices.Clone(samples), func(s Sample) bool { return !s.stands && !t.matches.Matches(labels.Set(s.Labels)) })
+		switch {
+		case len(selected) > 0:
+		case q.EmptyIsZero && slices.ContainsFunc(samples, t.couldMatch):
+			// Nothing is selected, and not because the query lost the labels.
+			selected = []Sample{q.nothing()}
+		default:
 			return &Error{q.Source, Empty, fmt.Sprintf("none of %d values has labels that the metric's selector matches: let the query keep those labels, or leave the selector out", len(samples))}
 		}
 		samples = selected
@@ -309,6 +314,12 @@ func (r *Readings) add(usage *usage, t target, q Query, samples []Sample) error 
 		}
 	}
 	return nil
+}
+
+// couldMatch tells whether a sample has all labels that the selector looks at.
+func (t target) couldMatch(s Sample) bool {
+	requirements, _ := t.matches.Requirements()
+	return !slices.ContainsFunc(requirements, func(r labels.Requirement) bool { return !labels.Set(s.Labels).Has(r.Key()) })
 }
 
 // identifier is what values are sent with: the metric of the spec that they belong to. An

@@ -97,12 +97,18 @@ func newRedis(s Source) *redisServer {
 			return r.Username, text, err
 		}
 	}
+	dial := (&net.Dialer{}).DialContext
 	if r.TLS != nil {
-		options.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
-			ctx, cancel := context.WithTimeout(ctx, timeout)
-			defer cancel()
-			return r.TLS.dial(ctx, network, address)
+		dial = r.TLS.dial
+	}
+	options.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
 		}
+		return newRedisConn(conn, s.MaxBytes), nil
 	}
 	return &redisServer{goredis.NewUniversalClient(options)}
 }

@@ -27,6 +27,9 @@ type Sample struct {
 	Timestamp time.Time
 	// Window is how far back it looks from there, as the query says.
 	Window time.Duration
+
+	// stands says that it stands for an empty result.
+	stands bool
 }
 
 // value is one value of an answer, before it is known whether it counts.
@@ -135,7 +138,8 @@ func (s *Set) problems(q Query) problems {
 		return p
 	}
 	p = q.problems(source.kind)
-	return append(p, source.backend.check(q)...)
+	p.under("", source.backend.check(q))
+	return p
 }
 
 func (s *Set) known() string {
@@ -188,7 +192,7 @@ func (s *source) read(ctx context.Context, q Query, keep func(pod string) bool) 
 	case len(values) > s.MaxSeries:
 		return nil, failed(Unusable, "the answer has %d values, more than maxSeries: aggregate them, as with sum()", len(values))
 	case len(values) == 0 && q.EmptyIsZero:
-		return []Sample{{Timestamp: time.Now(), Window: time.Duration(q.Window)}}, nil
+		return []Sample{q.nothing()}, nil
 	case len(values) == 0:
 		return nil, failed(Empty, "the result is empty: check the query, or set emptyIsZero if nothing means zero")
 	case q.ofPods():
@@ -202,6 +206,11 @@ func (s *source) read(ctx context.Context, q Query, keep func(pod string) bool) 
 		samples[i] = q.sample(v)
 	}
 	return samples, nil
+}
+
+// nothing is the sample of a query that takes an empty result for zero.
+func (q Query) nothing() Sample {
+	return Sample{Timestamp: time.Now(), Window: time.Duration(q.Window), stands: true}
 }
 
 // request makes one request when it is its turn.
