@@ -24,7 +24,7 @@ type hookedNode struct {
 
 func newHookedNode() *hookedNode {
 	n := &hookedNode{}
-	n.store = &Store{breakers: map[string]*gobreaker.TwoStepCircuitBreaker[struct{}]{}}
+	n.store = &Store{stats: new(counters), breakers: map[string]*gobreaker.TwoStepCircuitBreaker[struct{}]{}}
 	n.store.options.BreakerFailures, n.store.options.BreakerPause = 3, time.Second
 	n.store.options.OnBreaker = func(_ string, open bool) { n.told = append(n.told, open) }
 	n.nodeHook = n.store.newNodeHook("node")
