@@ -21,7 +21,7 @@ func (r *round) check(e *evaluation) error {
 	if err := checkReadings(e.Answer.GetStatus()); err != nil {
 		return err
 	}
-	r.st.distrusted = false
+	r.trusted(theQuestion)
 	r.st.taken = &setpointv1.RecommendResponse{
 		RecommendationId: e.Answer.GetRecommendationId(), EvaluationTime: e.Answer.GetEvaluationTime(),
 		Status: &setpointv1.HorizontalPodAutoscalerStatus{DesiredReplicas: e.Answer.GetStatus().GetDesiredReplicas()},
@@ -39,7 +39,11 @@ func (r *round) checkReport(e *evaluation, req *setpointv1.ReportScaleRequest, r
 	if err := setpoint.CheckReport(r.asked(e), e.Answer, req, response); err != nil {
 		return err
 	}
-	return checkReadings(response.GetStatus())
+	if err := checkReadings(response.GetStatus()); err != nil {
+		return err
+	}
+	r.trusted(theReport)
+	return nil
 }
 
 // checkReadings returns an AnswerError if a value in a status is no quantity.
@@ -72,20 +76,44 @@ func values(m *setpointv1.MetricStatus) (all []*setpointv1.MetricValueStatus) {
 	return all
 }
 
+// question is what an answer is to.
+type question int
+
+// Questions whose answers are distrusted each by itself: that one is right says nothing of
+// the other.
+const (
+	theQuestion question = iota
+	theReport
+	questions // how many there are
+)
+
+// distrust is what an event has told of answers that can't be ones to what was asked. The
+// zero value is trust.
+type distrust struct {
+	field string
+	at    time.Time
+}
+
+// trusted ends the distrust of answers of a kind.
+func (r *round) trusted(to question) { r.st.distrusted[to] = distrust{} }
+
 // distrust is a round whose answer can't be one to its question. The count and the
 // status stay; hold, event, metric and log tell. The service did answer, so it is not
 // away; and the next round asks anew.
 func (r *round) distrust(err *setpoint.AnswerError) Outcome {
-	r.tellDistrust(err)
+	r.tellDistrust(theQuestion, err)
 	return r.hold(Hold{Outcome: OutcomeDistrusted, Reason: ReasonAnswerRefused, Message: distrustMessage(err)})
 }
 
-func (r *round) tellDistrust(err *setpoint.AnswerError) {
-	r.metrics.answersRefused.WithLabelValues(fieldLabel(err.Field)).Inc()
-	if r.st.distrusted {
+// tellDistrust has an event when answers begin not to be followed, and another one before
+// such an answer was right again only if other fields are wrong, at most one a minute.
+func (r *round) tellDistrust(to question, err *setpoint.AnswerError) {
+	field := fieldLabel(err.Field)
+	r.metrics.answersRefused.WithLabelValues(field).Inc()
+	if told := r.st.distrusted[to]; !told.at.IsZero() && (told.field == field || time.Since(told.at) < minTellInterval) {
 		return
 	}
-	r.st.distrusted = true
+	r.st.distrusted[to] = distrust{field, time.Now()}
 	r.log.Error("the recommender's answer can't be one to what was asked and is not followed; does something between it and this agent change what it says?",
 		zap.String("field", err.Field), zap.String("problem", err.Problem))
 	r.telling.event(warning, ReasonAnswerRefused, distrustMessage(err))

@@ -86,7 +86,7 @@ func (l *Loop) Round(ctx context.Context, key Key) (wait time.Duration, again bo
 	}
 	o = l.withDefaults(o)
 	now, st := time.Now(), l.states.of(key)
-	st.unread = 0
+	st.unread, st.unforgotten = 0, 0
 	if st.uid != nil && *st.uid != o.UID {
 		// Another object of the same name: what was kept is its namesake's.
 		l.forget(ctx, key, st)
@@ -196,11 +196,11 @@ func (l *Loop) deleted(ctx context.Context, key Key) (wait time.Duration, again 
 	if l.forget(ctx, key, st) {
 		return 0, false
 	}
-	if st.failures++; st.failures >= maxForgetAttempts {
+	if st.unforgotten++; st.unforgotten >= maxForgetAttempts {
 		l.states.drop(key)
 		return 0, false
 	}
-	return pace.FirstBackoff << st.failures, true
+	return pace.FirstBackoff << st.unforgotten, true
 }
 
 // forget has the service, the platform and the agent forget an object; false: the service

@@ -35,12 +35,16 @@ type presence struct {
 type absence struct {
 	since  time.Time
 	reason string
-	// cause is the object that was not answered first.
+	// cause is the object that was not answered first, the empty key if it is gone.
 	cause Key
 	// waiting are the objects that wait for its end.
 	waiting map[Key]bool
-	// probe is the object that may ask; none: the empty key.
-	probe Key
+	// probes are the objects that were woken to ask and have not come yet. How long they
+	// take is the queue's business, so that one is not replaced by the next.
+	probes map[Key]bool
+	// permit says that one of them may ask: there is one a second, and they don't add up
+	// while none of them comes.
+	permit bool
 }
 
 func newPresence(wake func(...Key), redial func(), m *metrics) *presence {
@@ -57,8 +61,10 @@ func (p *presence) admit(key Key) (ok bool, since time.Time, reason string) {
 	if a == nil {
 		return true, time.Time{}, ""
 	}
-	if a.probe == key {
-		a.probe = Key{}
+	probe := a.probes[key]
+	delete(a.probes, key)
+	if probe && a.permit {
+		a.permit = false
 		return true, time.Time{}, ""
 	}
 	a.waiting[key] = true
@@ -71,15 +77,18 @@ func (p *presence) answered(key Key) {
 	p.lastAnswer = time.Now()
 	a := p.absence
 	p.absence = nil
-	if a != nil && a.cause != key {
-		p.suspects[a.cause] = true
+	if a != nil {
+		// Here, so that the metrics change in the order in which the service came and went.
+		p.metrics.recommender(time.Time{})
+		if a.cause != (Key{}) {
+			p.suspects[a.cause] = true
+		}
 	}
 	delete(p.suspects, key)
 	p.mu.Unlock()
 	if a == nil {
 		return
 	}
-	p.metrics.recommender(time.Time{})
 	woken := make([]Key, 0, len(a.waiting))
 	for key := range a.waiting {
 		woken = append(woken, key)
@@ -99,7 +108,7 @@ func (p *presence) failed(key Key, asked time.Time, reason string) (since time.T
 			p.suspects[key] = true
 			return asked, reason, false
 		}
-		p.absence = &absence{since: asked, reason: reason, cause: key, waiting: map[Key]bool{}}
+		p.absence = &absence{since: asked, reason: reason, cause: key, waiting: map[Key]bool{}, probes: map[Key]bool{}}
 		p.metrics.recommender(asked)
 		select {
 		case p.began <- struct{}{}:
@@ -115,8 +124,12 @@ func (p *presence) forget(key Key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.suspects, key)
-	if p.absence != nil {
-		delete(p.absence.waiting, key)
+	if a := p.absence; a != nil {
+		delete(a.waiting, key)
+		delete(a.probes, key)
+		if a.cause == key {
+			a.cause = Key{}
+		}
 	}
 }
 
@@ -157,9 +170,10 @@ func (p *presence) sendProbe() bool {
 		}
 	}
 	if probe != (Key{}) {
-		a.probe = probe
+		a.probes[probe] = true
 		delete(a.waiting, probe)
 	}
+	a.permit = true
 	p.mu.Unlock()
 	if probe == (Key{}) {
 		return true

@@ -32,7 +32,7 @@ func (r *round) report(ctx context.Context, e *evaluation) {
 	}
 	if err := r.checkReport(e, req, e.Report); errors.As(err, &e.distrusted) {
 		e.Report = nil
-		r.tellDistrust(e.distrusted)
+		r.tellDistrust(theReport, e.distrusted)
 	}
 }
 
@@ -53,7 +53,7 @@ func (r *round) reportAgain(ctx context.Context) error {
 	}
 	var distrusted *setpoint.AnswerError
 	if errors.As(setpoint.CheckReport(setpoint.Asked{}, nil, req, answer), &distrusted) {
-		r.tellDistrust(distrusted)
+		r.tellDistrust(theReport, distrusted)
 		return nil
 	}
 	r.telling.Events = append(r.telling.Events, answer.GetEvents()...)

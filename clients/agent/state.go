@@ -26,6 +26,8 @@ type state struct {
 	begun bool
 	// failures in a row that were worth trying again before the next round.
 	failures int
+	// unforgotten is how often in a row the service could not be told that the object is gone.
+	unforgotten int
 	// unread is how often in a row the object could not be read.
 	unread int
 	// unreported is a report that did not reach the service.
@@ -36,8 +38,8 @@ type state struct {
 	targets, stale map[string]string
 	// taken is the last answer that passed its check, without what is large.
 	taken *setpointv1.RecommendResponse
-	// distrusted says that an event has told of answers that did not.
-	distrusted bool
+	// distrusted are the answers that did not, by what they answer.
+	distrusted [questions]distrust
 	// held says why the object is not scaled, and heldFor the reason, "" if it is.
 	held, heldFor string
 	// told is the reason for which the recommender does not decide that an event has told

@@ -1,0 +1,179 @@
+package agent_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
+)
+
+// told is a platform that keeps the events of its objects.
+type told struct {
+	*agenttest.Fake
+	reading time.Duration // that an object takes to be read
+
+	mu     sync.Mutex
+	events []string // reasons; guarded by mu
+}
+
+func (p *told) Object(ctx context.Context, key agent.Key) (*agent.Object, error) {
+	time.Sleep(p.reading)
+	return p.Fake.Object(ctx, key)
+}
+
+func (p *told) Tell(ctx context.Context, t *agent.Telling) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range t.Events {
+		p.events = append(p.events, e.GetReason())
+	}
+	p.Fake.Tell(ctx, t)
+}
+
+func (p *told) count(reason string) (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, r := range p.events {
+		if r == reason {
+			n++
+		}
+	}
+	return n
+}
+
+// meddling changes the answers to reports, and refuses to forget, as a test says.
+type meddling struct {
+	*agenttest.Service
+
+	mu           sync.Mutex
+	change       func(*setpointv1.ReportScaleResponse) // guarded by mu
+	noForgetting bool                                  // guarded by mu
+	forgets      int                                   // guarded by mu
+}
+
+func (m *meddling) meddle(change func(*setpointv1.ReportScaleResponse)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.change = change
+}
+
+func (m *meddling) ReportScale(ctx context.Context, req *setpointv1.ReportScaleRequest) (*setpointv1.ReportScaleResponse, error) {
+	answer, err := m.Service.ReportScale(ctx, req)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.change != nil && err == nil {
+		m.change(answer)
+	}
+	return answer, err
+}
+
+func (m *meddling) DeleteIncarnation(ctx context.Context, req *setpointv1.DeleteTargetRequest) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.noForgetting {
+		m.forgets++
+		return status.Error(codes.Unavailable, "away")
+	}
+	return m.Service.DeleteIncarnation(ctx, req)
+}
+
+// An answer to a report that can't be one is told when that begins, when it is another
+// field that is wrong, and when it begins again; not with each change of the count.
+func TestDistrustOfReportsIsToldOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p, s := &told{Fake: &agenttest.Fake{}}, &meddling{Service: agenttest.NewService(newServer(t))}
+		p.Create(agenttest.Workload{Name: "web", Replicas: 4})
+		drive(t, p, s, agent.Options{Period: agenttest.Period}, agent.DriverOptions{})
+		scale := func(times int) {
+			for i := range times {
+				p.Want("web", int32(5+i%2))
+				time.Sleep(3 * agenttest.Period)
+				synctest.Wait()
+			}
+		}
+		wrongID := func(r *setpointv1.ReportScaleResponse) { r.RecommendationId = "another" }
+		s.meddle(wrongID)
+		scale(5)
+		if n := p.count(agent.ReasonAnswerRefused); n != 1 {
+			t.Errorf("told %d times of five answers that are wrong alike, want once", n)
+		}
+		s.meddle(func(r *setpointv1.ReportScaleResponse) { r.Status = nil })
+		time.Sleep(time.Minute)
+		scale(4)
+		if n := p.count(agent.ReasonAnswerRefused); n != 2 {
+			t.Errorf("told %d times, want once more of another field", n)
+		}
+		s.meddle(nil)
+		scale(2)
+		s.meddle(wrongID)
+		scale(2)
+		if n := p.count(agent.ReasonAnswerRefused); n != 3 {
+			t.Errorf("told %d times, want once more after it had been right", n)
+		}
+		if n := len(s.Reports()); n != 12 {
+			t.Errorf("%d reports, want 12, so that this shows something", n)
+		}
+	})
+}
+
+// The service is told of objects that went as often as it may, however often decisions on
+// them failed before.
+func TestForgettingIsTriedAsOftenAsItMay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p, s := &told{Fake: &agenttest.Fake{}}, &meddling{Service: agenttest.NewService(newServer(t))}
+		p.Create(agenttest.Workload{Name: "web", Replicas: 4})
+		d, _ := drive(t, p, s, agent.Options{Period: agenttest.Period}, agent.DriverOptions{})
+		time.Sleep(time.Minute)
+		p.FailReads(context.DeadlineExceeded)
+		time.Sleep(5 * time.Minute)
+		s.mu.Lock()
+		s.noForgetting = true
+		s.mu.Unlock()
+		p.Remove("web")
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.forgets != 8 {
+			t.Errorf("tried %d times, want 8", s.forgets)
+		}
+		if left := d.Objects(); len(left) > 0 {
+			t.Errorf("kept: %v", left)
+		}
+	})
+}
+
+// A service that comes back is noticed although objects take longer to read than it is
+// from one probe to the next.
+func TestASlowPlatformNoticesTheServicesReturn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p, s := &told{Fake: &agenttest.Fake{}, reading: 1500 * time.Millisecond}, agenttest.NewService(newServer(t))
+		for _, name := range []string{"a", "b", "c", "d"} {
+			p.Create(agenttest.Workload{Name: name, Replicas: 4})
+		}
+		drive(t, p, s, agent.Options{Period: time.Hour}, agent.DriverOptions{})
+		time.Sleep(10 * time.Second)
+		s.Away(true)
+		p.Create(agenttest.Workload{Name: "e", Replicas: 4})
+		p.Create(agenttest.Workload{Name: "f", Replicas: 4})
+		time.Sleep(10 * time.Second)
+		s.Away(false)
+		back := time.Now()
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if n := s.AskedSince(back); n < 2 {
+			t.Errorf("asked %d times in the ten seconds since it is back", n)
+		}
+	})
+}

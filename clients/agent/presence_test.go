@@ -1,0 +1,150 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+)
+
+func keyNamed(name string) Key { return Key{Kind: "Service", Namespace: "shop", Name: name} }
+
+func newTestPresence(t *testing.T, wake func(...Key)) *presence {
+	t.Helper()
+	m, err := newMetrics(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newPresence(wake, nil, m)
+}
+
+// A probe that comes later than the next one is sent may ask nevertheless: how long an
+// object waits for its turn says nothing of the service. There is one a second still, also
+// when many come at once that were late.
+func TestProbesThatComeLateMayAsk(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		takes time.Duration // until an object that is woken asks
+	}{
+		{"at once", 0},
+		{"a little later", 900 * time.Millisecond},
+		{"when the next one is sent", time.Second},
+		{"later", 3500 * time.Millisecond},
+		{"much later", 20 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				const away = time.Minute
+				var mu sync.Mutex
+				asked := 0
+				var p *presence
+				p = newTestPresence(t, func(keys ...Key) {
+					for _, key := range keys {
+						time.AfterFunc(tt.takes, func() {
+							if ok, _, _ := p.admit(key); ok {
+								mu.Lock()
+								asked++
+								mu.Unlock()
+								p.failed(key, time.Now(), "away")
+							}
+						})
+					}
+				})
+				for i := range 20 {
+					p.failed(keyNamed(fmt.Sprint(i)), time.Now(), "away")
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), away)
+				defer cancel()
+				p.run(ctx)
+				mu.Lock()
+				defer mu.Unlock()
+				// The last ones sent have not come.
+				if least, most := int((away-tt.takes)/time.Second)/2, int(away/time.Second); asked < least || asked > most {
+					t.Errorf("%d questions in %s, want %d to %d", asked, away, least, most)
+				}
+			})
+		})
+	}
+}
+
+// Probes that were sent while nobody could come don't ask all at once.
+func TestProbesDoNotAddUp(t *testing.T) {
+	t.Parallel()
+	p := newTestPresence(t, func(...Key) {})
+	for i := range 10 {
+		p.failed(keyNamed(fmt.Sprint(i)), time.Now(), "away")
+	}
+	for range 10 {
+		p.sendProbe()
+	}
+	admitted := 0
+	for i := range 10 {
+		if ok, _, _ := p.admit(keyNamed(fmt.Sprint(i))); ok {
+			admitted++
+		}
+	}
+	want(t, "admitted", admitted, 1)
+	want(t, "waiting", len(p.absence.waiting), 9)
+}
+
+// Nothing is kept of an object that went while the service was away.
+func TestAnAbsenceForgetsWhoIsGone(t *testing.T) {
+	t.Parallel()
+	p := newTestPresence(t, func(...Key) {})
+	gone, there := keyNamed("gone"), keyNamed("there")
+	p.failed(gone, time.Now(), "away")
+	p.failed(there, time.Now(), "away")
+	p.sendProbe()
+	p.sendProbe()
+	p.forget(gone)
+	want(t, "probes", len(p.absence.probes), 1)
+	p.answered(there)
+	want(t, "suspects", len(p.suspects), 0)
+}
+
+// slowGauge does something before it is set to 1.
+type slowGauge struct {
+	prometheus.Gauge
+	before func()
+}
+
+func (g slowGauge) Set(value float64) {
+	if value == 1 {
+		g.before()
+	}
+	g.Gauge.Set(value)
+}
+
+// The metric says what was so last, also where the service goes again while its return is
+// being noted.
+func TestTheMetricIsAsThePresence(t *testing.T) {
+	t.Parallel()
+	p := newTestPresence(t, func(...Key) {})
+	p.failed(keyNamed("a"), time.Now(), "away")
+	up := p.metrics.up
+	gone := make(chan struct{})
+	p.metrics.up = slowGauge{up, func() {
+		go func() {
+			defer close(gone)
+			p.failed(keyNamed("b"), time.Now().Add(time.Hour), "away again")
+		}()
+		select {
+		case <-gone:
+		case <-time.After(50 * time.Millisecond): // it has to wait for this
+		}
+	}}
+	p.answered(keyNamed("a"))
+	<-gone
+	var is dto.Metric
+	if err := up.Write(&is); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "recommender_up while it is away", is.GetGauge().GetValue(), 0)
+}
