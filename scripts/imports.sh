@@ -32,7 +32,11 @@ forbid "^k8s.io/(api|client-go|metrics|kubectl)(/|$)|^sigs.k8s.io/controller-run
 # two packages on top of the standard library.
 forbid "^k8s.io/(api|metrics|kubectl)(/|$)|^k8s.io/client-go/(discovery|dynamic|kubernetes|rest|tools|transport)(/|$)|^sigs.k8s.io/controller-runtime|^github.com/(docker|moby)/|^github.com/hashicorp/nomad|^$module/clients/" ./clients/samples/...
 # The SDK of a platform is in its own program, setpoint-PLATFORM.
-forbid "^k8s.io/client-go|^sigs.k8s.io/controller-runtime|^k8s.io/kubectl|^github.com/(docker|moby)/|^github.com/hashicorp/nomad" ./cmd/setpoint/... ./cmd/internal/... ./server/... ./recommender/... ./store/... ./clients/setpoint
+sdks="^sigs.k8s.io/controller-runtime|^k8s.io/kubectl|^github.com/(docker|moby)/|^github.com/hashicorp/nomad"
+mapfile -t internal < <(go list ./cmd/internal/... | grep -v /agentcmd$)
+forbid "^k8s.io/client-go|$sdks" ./cmd/setpoint/... "${internal[@]}" ./server/... ./recommender/... ./store/... ./clients/setpoint
+# What the agents' programs share has the sources of metrics, and with them that JSONPath.
+forbid "^k8s.io/client-go/(discovery|dynamic|kubernetes|rest|tools|transport)(/|$)|$sdks|^$module/clients/(kubernetes|swarm|nomad|webhook)" ./cmd/internal/agentcmd
 # Test kits stay in tests, and engines out of the server.
 forbid "^$module/(store/(redis/redistest|storetest)|clients/(agent/agenttest|kubernetes/internal/kubernetestest))" ./cmd/... ./server/... ./store/memory ./store/redis
 exit $status

@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"net"
 	"os"
-	"runtime/debug"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
@@ -17,6 +14,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
+	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
@@ -26,7 +24,7 @@ import (
 func newAgent() *cobra.Command {
 	s := defaultAgentSettings()
 	check := false
-	var report *reportFlags
+	var report *agentcmd.ReportFlags
 	cmd := &cobra.Command{
 		Use:   "agent",
 		Short: "Scale the workloads of a Kubernetes cluster",
@@ -51,8 +49,8 @@ is; those that decide are for setpoint serve.`,
 				return cli.BadInput(err)
 			}
 			s.PeriodSet = cmd.Flags().Changed("sync-period")
-			if report.all || report.differing {
-				return shadowReport(cmd, &s, report)
+			if report.Wanted() {
+				return report.Print(cmd, s.AdminAddress)
 			}
 			if err := s.validate(); err != nil {
 				return cli.BadInput(err)
@@ -68,7 +66,7 @@ is; those that decide are for setpoint serve.`,
 	s.bind(cmd.Flags())
 	config.AddFlag(cmd.Flags())
 	config.AddCheck(cmd.Flags(), &check)
-	report = addReportFlags(cmd.Flags())
+	report = agentcmd.AddReportFlags(cmd.Flags())
 	managerflags.Bind(cmd.Flags(), managerflags.Agent)
 	return cmd
 }
@@ -79,15 +77,10 @@ func checkAgent(cmd *cobra.Command, s *agentSettings) error {
 	if _, err := s.clusterConfig(); err != nil {
 		return cli.BadInput(err)
 	}
-	client, err := s.Service.Open("setpoint-agent")
-	if err != nil {
-		return cli.BadInput(err)
-	}
-	if err := client.Close(); err != nil {
+	if err := s.Check(); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "# The configuration is valid. What was set says so.\n%s", config.Effective(cmd.Flags(), config.Mask))
-	return err
+	return agentcmd.PrintChecked(cmd)
 }
 
 // runAgent runs until the context ends and rounds in flight are done.
@@ -102,34 +95,17 @@ func runAgent(ctx context.Context, s *agentSettings) error {
 	for _, note := range s.Notes {
 		log.Warn(note)
 	}
-	daemon.KeepWithin(memoryShare)
-	collectOften()
+	agentcmd.TuneMemory()
 	cluster, err := s.clusterConfig()
 	if err != nil {
 		return cli.BadInput(err)
 	}
-	client, err := s.Service.Open("setpoint-agent")
+	client, err := s.OpenService()
 	if err != nil {
-		return cli.BadInput(err)
+		return err
 	}
 	defer func() { _ = client.Close() }()
 	return serveAgent(ctx, s, cluster, client, log)
-}
-
-// memoryShare is the share of a memory limit that the agent's collector keeps to: most of
-// its memory lives.
-const memoryShare = 90
-
-// collectOftenAt is how much the agent's heap grows, in percent, before garbage is
-// collected: unlike a server's most of it lives, as the cluster's pods do, so that room
-// for garbage costs much memory and saves little time.
-const collectOftenAt = 35
-
-// collectOften sets how often garbage is collected, unless the user has said so.
-func collectOften() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(collectOftenAt)
-	}
 }
 
 // serveAgent runs the agent and its admin address.
@@ -141,26 +117,21 @@ func serveAgent(ctx context.Context, s *agentSettings, cluster *rest.Config, cli
 	}
 	defer closeRecording()
 	a, err := agent.New(cluster, agent.Service{
-		Calls: client, Stream: client.Stream(min(s.Workers, setpoint.DefaultInFlight)),
+		Calls: client, Stream: client.Stream(s.InFlight()),
 		Redial: client.Conn().ResetConnectBackoff,
 	}, options)
 	if err != nil {
 		return cli.BadInput(err)
 	}
-	var admin net.Listener
-	if s.AdminAddress != "" {
-		if admin, err = net.Listen("tcp", s.AdminAddress); err != nil {
-			return fmt.Errorf("--admin-address: %w", err)
-		}
-	}
 	// The metrics of Kubernetes' libraries, of the runtime and of the process are in a
 	// registry of their own.
-	pages := agentPages(a, prometheus.Gatherers{metrics, runtimemetrics.Registry})
-	defer daemon.ServePages(admin, daemon.Routes(pages), nil, log)()
-	defer daemon.TellSupervisor(ctx, log)()
-	log.Info("agent starts", zap.String("version", cli.Version()), zap.String("cluster", s.Cluster),
-		zap.String("source", s.source()), zap.Bool("shadow", s.Shadow), zap.Bool("leaderElection", s.LeaderElect))
-	if err := a.Run(ctx); err != nil {
+	pages := agentcmd.Pages(prometheus.Gatherers{metrics, runtimemetrics.Registry}, a.Ready, "whether the cluster has been read", a.Shadows)
+	err = s.Serve(ctx, pages, log, func(ctx context.Context) error {
+		log.Info("agent starts", zap.String("version", cli.Version()), zap.String("cluster", s.Cluster),
+			zap.String("source", s.source()), zap.Bool("shadow", s.Shadow), zap.Bool("leaderElection", s.LeaderElect))
+		return a.Run(ctx)
+	})
+	if err != nil {
 		return err
 	}
 	log.Info("agent stopped")

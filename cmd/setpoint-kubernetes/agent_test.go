@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/clients/agent/shadow"
+	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 )
@@ -100,7 +101,7 @@ func TestShadowReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+shadowPath, func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("GET "+agentcmd.ShadowPath, func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(ledger.Report(time.Unix(1_700_000_100, 0).UTC()))
 	})
 	admin := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}

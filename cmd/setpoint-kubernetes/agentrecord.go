@@ -9,6 +9,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/flight"
+	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
 )
 
 // recordSettings say what the flight recorder writes.
@@ -26,13 +27,9 @@ func (s *recordSettings) bind(flags *pflag.FlagSet) {
 	flags.IntVar(&s.MaxFiles, "record-max-files", s.MaxFiles, "maximum number of recording files")
 }
 
-func (s *recordSettings) validate(refuse func(flag, format string, args ...any)) {
-	if s.MaxBytes <= 0 {
-		refuse("record-max-bytes", "%d is not above 0", s.MaxBytes)
-	}
-	if s.MaxFiles <= 0 {
-		refuse("record-max-files", "%d is not above 0", s.MaxFiles)
-	}
+func (s *recordSettings) validate(refuse agentcmd.Refuse) {
+	agentcmd.RefuseUnlessAbove(refuse, "record-max-bytes", s.MaxBytes)
+	agentcmd.RefuseUnlessAbove(refuse, "record-max-files", s.MaxFiles)
 }
 
 // open begins to record, nil if that is not wanted, until the function that it returns

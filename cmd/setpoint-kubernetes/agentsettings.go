@@ -1,14 +1,12 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/flowcontrol"
@@ -16,33 +14,26 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/flight"
+	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
-	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
 // agentSettings are those of setpoint agent kubernetes.
 type agentSettings struct {
-	Cluster string
+	agentcmd.Settings
 	Source  string
-	Shadow  bool
 	OnRival string
-
-	Service connection.Settings
 
 	Kubeconfig, Context string
 	Namespaces          []string
 	QPS                 float32
 	Burst               int
 
-	SyncPeriod time.Duration
 	// PeriodSet says that the user set SyncPeriod: then it is that of every profile.
 	PeriodSet bool
 	// Notes are worth a word at the start; no setting.
-	Notes          []string
-	Workers        int
-	RequestTimeout time.Duration
-	DrainTimeout   time.Duration
+	Notes []string
 
 	LeaderElect          bool
 	LeaderElectNamespace string
@@ -52,10 +43,6 @@ type agentSettings struct {
 	RetryPeriod          time.Duration
 
 	Record recordSettings
-
-	AdminAddress string
-	LogLevel     string
-	LogFormat    string
 }
 
 // bothSources is --source for all there are.
@@ -69,34 +56,26 @@ const (
 
 func defaultAgentSettings() agentSettings {
 	return agentSettings{
-		OnRival:    giveWay,
-		Service:    connection.Settings{Server: "127.0.0.1:9090"},
-		QPS:        500,
-		Burst:      1000,
-		SyncPeriod: 15 * time.Second, Workers: 32, RequestTimeout: 10 * time.Second, DrainTimeout: 20 * time.Second,
+		Settings:        agentcmd.Defaults(),
+		OnRival:         giveWay,
+		QPS:             500,
+		Burst:           1000,
 		LeaderElectName: "setpoint-agent",
 		LeaseDuration:   15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
-		Record:       defaultRecordSettings(),
-		AdminAddress: "127.0.0.1:9092",
-		LogLevel:     "info", LogFormat: "json",
+		Record: defaultRecordSettings(),
 	}
 }
 
 func (s *agentSettings) bind(flags *pflag.FlagSet) {
-	flags.StringVar(&s.Cluster, "cluster", s.Cluster, "`name` of this cluster at the server; required. Agents of different clusters must use different names")
+	s.Bind(flags, "")
+	flags.Lookup("sync-period").Usage += "; 30s by default for Autoscalers with profile cooldown or design-2015"
 	flags.StringVar(&s.Source, "source", s.Source, "`kind` of objects to reconcile: hpa (replaces the built-in controller, which must be off), autoscaler (beside it) or both; required unless --shadow, whose default is hpa")
-	flags.BoolVar(&s.Shadow, "shadow", s.Shadow, "decide beside the acting controller with a history of its own; apply and write nothing")
 	flags.StringVar(&s.OnRival, "on-rival", s.OnRival, "`policy` when another controller also acts on a HorizontalPodAutoscaler: give-way, or keep-on")
-	s.Service.Bind(flags, "the server")
 	flags.StringVar(&s.Kubeconfig, "kubeconfig", s.Kubeconfig, "kubeconfig `file`; empty means $KUBECONFIG, ~/.kube/config, or the cluster the agent runs in")
 	flags.StringVar(&s.Context, "context", s.Context, "kubeconfig `context`; empty means the current one")
 	flags.StringSliceVar(&s.Namespaces, "namespace", s.Namespaces, "`namespace` to watch, may be repeated; none means all")
 	flags.Float32Var(&s.QPS, "kube-api-qps", s.QPS, "requests per second to the API server; 0 means no limit on the client's side")
 	flags.IntVar(&s.Burst, "kube-api-burst", s.Burst, "burst of requests to the API server")
-	flags.DurationVar(&s.SyncPeriod, "sync-period", s.SyncPeriod, "time between two reconciles of an object that sets no period, 1s to 1h; 30s by default for Autoscalers with profile cooldown or design-2015")
-	flags.IntVar(&s.Workers, "workers", s.Workers, "maximum concurrent reconciles")
-	flags.DurationVar(&s.RequestTimeout, "request-timeout", s.RequestTimeout, "timeout of one request to the server, and of one read of the cluster")
-	flags.DurationVar(&s.DrainTimeout, "drain-timeout", s.DrainTimeout, "how long shutdown waits for reconciles in flight")
 	flags.BoolVar(&s.LeaderElect, "leader-elect", s.LeaderElect, "elect one acting agent among the agents of a cluster")
 	flags.StringVar(&s.LeaderElectNamespace, "leader-elect-namespace", s.LeaderElectNamespace, "`namespace` of the Lease; empty means the pod's own")
 	flags.StringVar(&s.LeaderElectName, "leader-elect-name", s.LeaderElectName, "`name` of the Lease")
@@ -104,22 +83,13 @@ func (s *agentSettings) bind(flags *pflag.FlagSet) {
 	flags.DurationVar(&s.RenewDeadline, "leader-elect-renew-deadline", s.RenewDeadline, "how long a leader tries to renew the Lease before it gives up")
 	flags.DurationVar(&s.RetryPeriod, "leader-elect-retry-period", s.RetryPeriod, "time between attempts to acquire or renew the Lease")
 	s.Record.bind(flags)
-	flags.StringVar(&s.AdminAddress, "admin-address", s.AdminAddress, "`host:port` of the admin server, plain HTTP without credentials: /metrics, /healthz, /readyz, /shadow, /debug/pprof/; empty disables it")
-	flags.StringVar(&s.LogLevel, "log-level", s.LogLevel, "least severe `level` that is logged: debug, info, warn or error")
-	flags.StringVar(&s.LogFormat, "log-format", s.LogFormat, "`form` of log lines: json, or console for people")
 }
 
 // validate returns all that is wrong with the settings.
 func (s *agentSettings) validate() error {
-	var problems []error
-	refuse := func(flag, format string, args ...any) {
-		problems = append(problems, fmt.Errorf("--"+flag+": "+format, args...))
-	}
-	if s.Cluster == "" {
-		refuse("cluster", "is required")
-	} else if _, err := kubernetes.TargetName(s.Cluster, "n", "n"); err != nil {
-		refuse("cluster", "%v", err)
-	}
+	var problems agentcmd.Problems
+	refuse := problems.Refuse
+	s.Validate(refuse)
 	switch {
 	case s.Source == "" && !s.Shadow:
 		refuse("source", "is required: %s acts on HorizontalPodAutoscalers, for which the built-in controller must be off, %s on Autoscalers, beside it, %s on all", agent.HPA, agent.Autoscaler, bothSources)
@@ -134,35 +104,16 @@ func (s *agentSettings) validate() error {
 			refuse("namespace", "%v", err)
 		}
 	}
-	if s.SyncPeriod < time.Second || s.SyncPeriod > time.Hour {
-		refuse("sync-period", "%s is not from 1s to 1h", s.SyncPeriod)
-	}
 	if s.QPS < 0 {
 		refuse("kube-api-qps", "%v is negative", s.QPS)
 	}
-	for flag, n := range map[string]int{"workers": s.Workers, "kube-api-burst": s.Burst} {
-		if n <= 0 {
-			refuse(flag, "%d is not above 0", n)
-		}
-	}
-	for flag, d := range map[string]time.Duration{"request-timeout": s.RequestTimeout, "drain-timeout": s.DrainTimeout} {
-		if d <= 0 {
-			refuse(flag, "%s is not above 0", d)
-		}
-	}
+	agentcmd.RefuseUnlessAbove(refuse, "kube-api-burst", s.Burst)
 	s.validateElection(refuse)
-	s.Service.Validate(refuse)
 	s.Record.validate(refuse)
-	if _, err := zapcore.ParseLevel(s.LogLevel); err != nil {
-		refuse("log-level", "%q is none of debug, info, warn, error", s.LogLevel)
-	}
-	if s.LogFormat != "json" && s.LogFormat != "console" {
-		refuse("log-format", "%q is neither json nor console", s.LogFormat)
-	}
-	return errors.Join(problems...)
+	return problems.Err()
 }
 
-func (s *agentSettings) validateElection(refuse func(flag, format string, args ...any)) {
+func (s *agentSettings) validateElection(refuse agentcmd.Refuse) {
 	if !s.LeaderElect {
 		return
 	}

@@ -1,0 +1,278 @@
+package agentcmd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+)
+
+// program is one of a platform in memory.
+func program(platform *Platform) Program {
+	return Program{
+		Platform: "fake", Short: "Scale the services of a fake",
+		Bind:     func(flags *pflag.FlagSet) { flags.String("fake-address", "", "`address` of the fake") },
+		Validate: func(Refuse) {},
+		Open:     func(Parts) (*Platform, error) { return platform, nil },
+	}
+}
+
+func fake(f *agenttest.Fake) *Platform {
+	return &Platform{Watched: f, Kinds: map[string]string{"Service": "service"}}
+}
+
+func root(p Program) *cobra.Command {
+	return cli.Root(&cobra.Command{Use: "setpoint-fake"}, New(p)...)
+}
+
+func TestSettingsAreChecked(t *testing.T) {
+	t.Parallel()
+	sources := clitest.File(t, "sources.yaml", "sources: {prom: {prometheus: {}}}")
+	for _, tt := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"the cluster is required", nil, "--cluster: is required"},
+		{"a cluster that is a path", []string{"--cluster=a/b"}, `--cluster: cluster "a/b": must be`},
+		{"a cluster that is a folder", []string{"--cluster=.."}, `--cluster: cluster ".."`},
+		{"a period that is too short", []string{"--cluster=x", "--sync-period=100ms"}, "--sync-period: 100ms is not from 1s to 1h"},
+		{"no time", []string{"--cluster=x", "--request-timeout=0s"}, "--request-timeout: 0s is not above 0"},
+		{"no workers", []string{"--cluster=x", "--workers=0"}, "--workers: 0 is not above 0"},
+		{"half a certificate", []string{"--cluster=x", "--tls-cert-file=x.pem"}, "--tls-cert-file: and --tls-key-file go together"},
+		{"a level that there is not", []string{"--cluster=x", "--log-level=loud"}, `--log-level: "loud"`},
+		{"a form that there is not", []string{"--cluster=x", "--log-format=xml"}, `--log-format: "xml"`},
+		{"sources that are not there", []string{"--cluster=x", "--insecure", "--check", "--sources-file=nowhere"}, "--sources-file: open nowhere"},
+		{"sources that can't be", []string{"--cluster=x", "--insecure", "--check", "--sources-file=" + sources}, "--sources-file: sources.yaml: sources.prom.prometheus.url: is required"},
+		{"a folder that is none", []string{"--cluster=x", "--insecure", "--check", "--state-dir=" + sources}, "is not a folder"},
+		{"arguments", []string{"now"}, "unknown command"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got := clitest.Run(t, root(program(fake(&agenttest.Fake{}))), "", append([]string{"agent"}, tt.args...)...)
+			if got.Code != cli.ExitUsage || !strings.Contains(got.Stderr, tt.want) {
+				t.Errorf("exit code %d, %q, want %q", got.Code, got.Stderr, tt.want)
+			}
+		})
+	}
+	got := clitest.Run(t, root(program(fake(&agenttest.Fake{}))), "", "agent", "--check", "--cluster=demo", "--insecure", "--fake-address=here")
+	if got.Code != 0 || !strings.Contains(got.Stdout, `cluster: "demo" # set`) || !strings.Contains(got.Stdout, `fake-address: "here" # set`) {
+		t.Errorf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
+	}
+}
+
+// freePort is one that nobody listens at now.
+func freePort(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String()
+}
+
+// running is an agent that runs.
+type running struct {
+	t     *testing.T
+	admin string
+	stop  func()
+	ended chan clitest.Result
+}
+
+func start(t *testing.T, p Program, args ...string) *running {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &running{t: t, admin: freePort(t), stop: cancel, ended: make(chan clitest.Result, 1)}
+	cmd := root(p)
+	cmd.SetArgs(append([]string{"agent", "--cluster=demo", "--insecure", "--sync-period=1s", "--log-level=error", "--admin-address=" + r.admin}, args...))
+	go func() {
+		err := cmd.ExecuteContext(ctx)
+		r.ended <- clitest.Result{Stderr: cli.Failure(err), Code: cli.ExitCode(err)}
+	}()
+	t.Cleanup(cancel)
+	return r
+}
+
+// end stops the agent and returns what it ended with.
+func (r *running) end() clitest.Result {
+	r.t.Helper()
+	r.stop()
+	return r.await()
+}
+
+func (r *running) await() clitest.Result {
+	r.t.Helper()
+	select {
+	case result := <-r.ended:
+		return result
+	case <-time.After(time.Minute):
+		r.t.Fatal("the agent does not end")
+		return clitest.Result{}
+	}
+}
+
+// status waits until the status is as it should be.
+func (r *running) status(what string, is func(*Status) bool) *Status {
+	r.t.Helper()
+	var status Status
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		got := clitest.Run(r.t, root(program(nil)), "", "status", "-o", "json", "--admin-address="+r.admin)
+		status = Status{}
+		if got.Code == 0 && json.Unmarshal([]byte(got.Stdout), &status) == nil && is(&status) {
+			return &status
+		}
+	}
+	r.t.Fatalf("never %s: %+v", what, status)
+	return nil
+}
+
+func (s *Status) object(name string) *Object {
+	for _, o := range s.Objects {
+		if o.Name == name {
+			return o
+		}
+	}
+	return &Object{}
+}
+
+// An agent scales, says what it did, and the next one knows of it.
+func TestAnAgentTellsWhatItDoes(t *testing.T) {
+	t.Parallel()
+	world, state := &agenttest.Fake{}, t.TempDir()
+	world.Create(agenttest.Workload{Name: "web", Replicas: 3})
+	world.Want("web", 6)
+	server := "--server=" + clitest.StartServer(t)
+	first := start(t, program(fake(world)), server, "--state-dir="+state)
+	first.status("scaled", func(s *Status) bool { o := s.object("web"); return o.Scaled != nil && o.Scaled.To == 6 })
+	text := clitest.Run(t, root(program(nil)), "", "status", "shop/web", "--admin-address="+first.admin)
+	if text.Code != 0 || !strings.Contains(text.Stdout, "fake demo: 1 objects, 0 held, 0 with errors") || !strings.Contains(text.Stdout, "shop/web  ok") || !strings.Contains(text.Stdout, "3 → 6") {
+		t.Errorf("exit code %d\n%s%s", text.Code, text.Stdout, text.Stderr)
+	}
+	if other := clitest.Run(t, root(program(nil)), "", "status", "api", "--admin-address="+first.admin); other.Code != cli.ExitFailed || !strings.Contains(other.Stderr, "the agent knows no api") {
+		t.Errorf("exit code %d, %q", other.Code, other.Stderr)
+	}
+	world.FailReads(errors.New("the manager is away"))
+	first.status("failing", func(s *Status) bool { return strings.Contains(s.object("web").Error, "the manager is away") })
+	if report := clitest.Run(t, root(program(nil)), "", "agent", "--report", "--admin-address="+first.admin); report.Code != 0 || !strings.Contains(report.Stdout, "No shadow has had a round yet.") {
+		t.Errorf("exit code %d, %q", report.Code, report.Stdout)
+	}
+	if got := first.end(); got.Code != 0 {
+		t.Fatalf("ended with %+v", got)
+	}
+	second := start(t, program(fake(world)), server, "--state-dir="+state)
+	second.status("as before", func(s *Status) bool { o := s.object("web"); return o.Scaled != nil && o.Scaled.From == 3 })
+	world.Remove("web")
+	second.status("empty", func(s *Status) bool { return len(s.Objects) == 0 })
+	if got := second.end(); got.Code != 0 {
+		t.Errorf("ended with %+v", got)
+	}
+	if left, err := filepath.Glob(filepath.Join(state, ".agent.json.*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// What runs beside the loop ends the agent when it fails, and a cluster that does not
+// answer is asked again.
+func TestWhatRunsBeside(t *testing.T) {
+	t.Parallel()
+	p := fake(&agenttest.Fake{})
+	asked, fail := 0, make(chan struct{})
+	p.ClusterUID = func(context.Context) (string, error) {
+		if asked++; asked < 2 {
+			return "", errors.New("no manager")
+		}
+		return "uid", nil
+	}
+	p.Run = func(ctx context.Context) error {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-fail:
+			return errors.New("the port is taken")
+		}
+	}
+	r := start(t, program(p), "--server=127.0.0.1:1")
+	r.status("waiting for the cluster", func(s *Status) bool { return s.Problem == "the cluster is not reached: no manager" })
+	r.status("known", func(s *Status) bool { return s.Problem == "" })
+	close(fail)
+	if got := r.await(); got.Code != cli.ExitFailed || !strings.Contains(got.Stderr, "the port is taken") {
+		t.Errorf("ended with %+v", got)
+	}
+}
+
+// While the service is away objects are held, since when is known, and a restart does not
+// begin anew.
+func TestHoldsOutliveTheAgent(t *testing.T) {
+	t.Parallel()
+	world, state := &agenttest.Fake{}, t.TempDir()
+	world.Create(agenttest.Workload{Name: "web", Replicas: 3})
+	since := func() time.Time {
+		r := start(t, program(fake(world)), "--server=127.0.0.1:1", "--request-timeout=200ms", "--state-dir="+state)
+		s := r.status("held", func(s *Status) bool { return s.object("web").Hold != nil })
+		if got := r.end(); got.Code != 0 {
+			t.Fatalf("ended with %+v", got)
+		}
+		if h := s.object("web").Hold; h.Reason != agent.ReasonRecommenderUnavailable {
+			t.Errorf("held for %+v", h)
+		}
+		return s.object("web").Hold.Since
+	}
+	if first, second := since(), since(); !first.Equal(second) {
+		t.Errorf("held since %s, then since %s", first, second)
+	}
+}
+
+// A file of another cluster's agent, or a broken one, does no harm.
+func TestStateThatIsNone(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"broken": "{", "of another cluster": `{"version":1,"cluster":"other","objects":[{"name":"web"}]}`,
+		"of another version": `{"version":2,"cluster":"demo","objects":[{"name":"web"}]}`, "null": `{"version":1,"cluster":"demo","objects":[null]}`,
+	} {
+		folder := t.TempDir()
+		if err := os.WriteFile(filepath.Join(folder, keptName), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := openBook(folder, "demo"); err != nil || len(b.before) > 0 {
+			t.Errorf("%s: %v, %v", name, b, err)
+		}
+	}
+}
+
+// What users write does not break a line, or the terminal.
+func TestTheStatusIsText(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_700_000_000, 0)
+	s := &Status{At: now, Version: "v1", Platform: "fake", Cluster: "demo", Shadow: true, Problem: "a\nb", Objects: []*Object{
+		{Key: agent.Key{Namespace: "shop", Name: "web"}, Hold: &Held{"InvalidLabel", "setpoint.\x1b[31mmin: no", now.Add(-3 * time.Hour)}, Warning: "w"},
+		{Key: agent.Key{Namespace: "shop", Name: "api"}, Decision: &Decided{Current: 2, Desired: 3, Reason: "cpu"}, Shadow: true, Scaled: &Scaled{At: now.Add(-3 * 24 * time.Hour), From: 1, To: 2}},
+		{Key: agent.Key{Namespace: "shop", Name: "db"}, Error: "no usage"},
+	}}
+	var text strings.Builder
+	if err := s.WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	const want = "fake demo: 3 objects, 1 held, 1 with errors; setpoint v1; shadow: nothing is applied\n" +
+		"PROBLEM: a b\n" +
+		"OBJECT    STATE   REPLICAS  LAST SCALED    WHY\n" +
+		"shop/web  held    -         -              InvalidLabel, for 3h: setpoint. [31mmin: no; warning: w\n" +
+		"shop/api  shadow  2 → 3     1 → 2, 3d ago  cpu\n" +
+		"shop/db   error   -         -              no usage\n"
+	if text.String() != want {
+		t.Errorf("got\n%swant\n%s", text.String(), want)
+	}
+}

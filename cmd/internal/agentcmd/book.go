@@ -1,0 +1,357 @@
+package agentcmd
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/setpoint-dev/setpoint/clients/agent"
+)
+
+// Object is what is known of an object: what its last round came to.
+type Object struct {
+	agent.Key
+	// UID of the object; empty: the platform has none.
+	UID string `json:"uid,omitempty"`
+	// At is when its last round ended, Outcome what came of it.
+	At      time.Time     `json:"at"`
+	Outcome agent.Outcome `json:"outcome"`
+	// Shadow says that nothing is applied.
+	Shadow bool `json:"shadow,omitempty"`
+	// Decision is the last one. Nil: there is none yet.
+	Decision *Decided `json:"decision,omitempty"`
+	// Hold is why it is not scaled. Nil: nothing keeps it from that.
+	Hold *Held `json:"hold,omitempty"`
+	// Error is what failed in the last round, such as a metric or a read.
+	Error string `json:"error,omitempty"`
+	// Warning is something that is wrong with the object and kept from nothing.
+	Warning string `json:"warning,omitempty"`
+	// Scaled is the last change of the count. Nil: none is known.
+	Scaled *Scaled `json:"scaled,omitempty"`
+}
+
+// Decided is a decision.
+type Decided struct {
+	At      time.Time `json:"at"`
+	Current int32     `json:"current"`
+	Desired int32     `json:"desired"`
+	// Reason says in a few words why.
+	Reason string `json:"reason"`
+}
+
+// Held is why an object is not scaled.
+type Held struct {
+	Reason  string    `json:"reason"`
+	Message string    `json:"message"`
+	Since   time.Time `json:"since"`
+}
+
+// Scaled is a change of a count.
+type Scaled struct {
+	At             time.Time `json:"at"`
+	From           int32     `json:"from"`
+	To             int32     `json:"to"`
+	Reason         string    `json:"reason"`
+	Recommendation string    `json:"recommendation,omitempty"`
+}
+
+// maxText bounds the texts that are kept of an object, bytes: some are users'.
+const maxText = 4096
+
+// book has what is known of each object, and keeps it in a file. It is safe for concurrent
+// use.
+type book struct {
+	cluster string
+	file    string // empty: it is kept in memory only
+	log     *zap.Logger
+
+	mu sync.Mutex
+	// objects that had a round, before those that an agent before this one knew. Guarded by
+	// mu.
+	objects, before map[agent.Key]*Object
+	// errs are what failed since the object's last round was told. Guarded by mu.
+	errs map[agent.Key]string
+	// dirty says that the file is not up to date, watching why objects are not watched.
+	// Guarded by mu.
+	dirty    bool
+	watching string
+}
+
+// kept is the file's form.
+type kept struct {
+	Version int       `json:"version"`
+	Cluster string    `json:"cluster"`
+	Objects []*Object `json:"objects"`
+}
+
+const (
+	keptVersion  = 1
+	keptName     = "agent.json"
+	maxKeptBytes = 256 << 20
+	// keepEvery is how often a file that is not up to date is written, and dropBefore how long
+	// objects of an agent before this one are kept that have no round.
+	keepEvery  = 15 * time.Second
+	dropBefore = time.Hour
+)
+
+// openBook opens the book in a folder; an empty one: nothing is kept. A file that can't be
+// read is an error of the folder, one that can't be understood begins a new book.
+func openBook(folder, cluster string) (*book, error) {
+	b := &book{
+		cluster: cluster, log: zap.NewNop(),
+		objects: map[agent.Key]*Object{}, before: map[agent.Key]*Object{}, errs: map[agent.Key]string{},
+	}
+	if folder == "" {
+		return b, nil
+	}
+	info, err := os.Stat(folder)
+	if err != nil {
+		return nil, fmt.Errorf("--state-dir: %w", err)
+	}
+	if !info.IsDir() {
+		return nil, fmt.Errorf("--state-dir: %s is not a folder", folder)
+	}
+	b.file = filepath.Join(folder, keptName)
+	text, err := readBounded(b.file, maxKeptBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return b, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--state-dir: %w", err)
+	}
+	var k kept
+	if json.Unmarshal(text, &k) != nil || k.Version != keptVersion || k.Cluster != cluster {
+		return b, nil // of another version or cluster, or broken: what it said is worth no more
+	}
+	for _, o := range k.Objects {
+		if o != nil {
+			b.before[o.Key] = o
+		}
+	}
+	return b, nil
+}
+
+// readBounded reads a file of so many bytes at most.
+func readBounded(name string, most int64) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	text, err := io.ReadAll(io.LimitReader(file, most+1))
+	if err == nil && int64(len(text)) > most {
+		err = fmt.Errorf("%s is larger than %d bytes", name, most)
+	}
+	return text, err
+}
+
+// failed notes an error of an object's, for its round to be told with.
+func (b *book) failed(key agent.Key, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.errs[key] = cut(err.Error())
+}
+
+// unread notes an object that could not be read: there is no round to tell of.
+func (b *book) unread(key agent.Key, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	o := &Object{Key: key}
+	if last := b.lastOf(key); last != nil {
+		*o = *last
+	}
+	o.At, o.Outcome, o.Hold, o.Error = time.Now().UTC(), agent.OutcomeReadError, nil, cut(err.Error())
+	b.put(o)
+}
+
+// lastOf is what is known of an object. Guarded by mu.
+func (b *book) lastOf(key agent.Key) *Object {
+	if o := b.objects[key]; o != nil {
+		return o
+	}
+	return b.before[key]
+}
+
+// put takes in what is known of an object. Guarded by mu.
+func (b *book) put(o *Object) {
+	b.objects[o.Key], b.dirty = o, true
+	delete(b.before, o.Key)
+}
+
+// note notes a round.
+func (b *book) note(t *agent.Telling) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	key := t.Object.Key
+	o := &Object{
+		Key: key, UID: t.Object.UID, At: time.Now().UTC(), Outcome: t.Outcome, Shadow: t.Object.Shadow,
+		Warning: cut(t.Object.Warning), Error: b.errs[key],
+	}
+	delete(b.errs, key)
+	last := b.lastOf(key)
+	if last != nil && last.UID == o.UID {
+		o.Scaled, o.Decision = last.Scaled, last.Decision
+	}
+	if h := t.Hold; h != nil {
+		o.Hold = &Held{h.Reason, cut(h.Message), h.Since.UTC()}
+		if last != nil && last.UID == o.UID && last.Hold != nil && last.Hold.Reason == h.Reason && last.Hold.Since.Before(o.Hold.Since) {
+			o.Hold.Since = last.Hold.Since
+		}
+	}
+	if d := t.Decision; d != nil {
+		o.decided(d)
+	}
+	b.put(o)
+}
+
+func (o *Object) decided(d *agent.Decision) {
+	o.Decision = &Decided{d.At.UTC(), d.Answer.GetCurrentReplicas(), d.Answer.GetDesiredReplicas(), cut(d.Answer.GetReason())}
+	switch {
+	case d.ApplyError != nil:
+		o.Error = cut(d.ApplyError.Error())
+	case o.Error == "":
+		o.Error = cut(d.Answer.GetError())
+	}
+	if d.Applied {
+		o.Scaled = &Scaled{
+			At: o.At, From: o.Decision.Current, To: o.Decision.Desired, Reason: o.Decision.Reason,
+			Recommendation: d.Answer.GetRecommendationId(),
+		}
+	}
+}
+
+// forget drops what is known of an object.
+func (b *book) forget(key agent.Key) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.objects, key)
+	delete(b.before, key)
+	delete(b.errs, key)
+	b.dirty = true
+}
+
+// heldBefore is the reason for which the agent before this one held an object.
+func (b *book) heldBefore(key agent.Key, uid string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if o := b.lastOf(key); o != nil && o.UID == uid && o.Hold != nil {
+		return o.Hold.Reason
+	}
+	return ""
+}
+
+// watched notes that objects are watched, or why they are not.
+func (b *book) watched(problem string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.watching = cut(problem)
+}
+
+// all returns what is known of objects that had a round, by namespace, name and kind, and
+// why no objects are watched.
+func (b *book) all() (objects []*Object, watching string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, o := range b.objects {
+		objects = append(objects, o) // which nobody changes any more
+	}
+	slices.SortFunc(objects, func(a, b *Object) int { return a.Compare(b.Key) })
+	return objects, b.watching
+}
+
+// keep writes the file when it is not up to date, until the context ends, and then.
+func (b *book) keep(ctx context.Context) {
+	if b.file == "" {
+		return
+	}
+	began, told := time.Now(), ""
+	ticker := time.NewTicker(keepEvery)
+	defer ticker.Stop()
+	for ended := false; !ended; {
+		select {
+		case <-ctx.Done():
+			ended = true
+		case <-ticker.C:
+		}
+		failure := ""
+		if err := b.write(time.Since(began) > dropBefore); err != nil {
+			failure = err.Error()
+		}
+		if failure != "" && failure != told { // and not each time
+			b.log.Warn("state not kept", zap.String("folder", filepath.Dir(b.file)), zap.String("error", failure))
+		}
+		told = failure
+	}
+}
+
+// write writes the file if it is not up to date.
+func (b *book) write(withoutBefore bool) error {
+	b.mu.Lock()
+	if !b.dirty {
+		b.mu.Unlock()
+		return nil
+	}
+	if withoutBefore {
+		clear(b.before)
+	}
+	k := kept{Version: keptVersion, Cluster: b.cluster}
+	for _, objects := range []map[agent.Key]*Object{b.objects, b.before} {
+		for _, o := range objects {
+			k.Objects = append(k.Objects, o)
+		}
+	}
+	b.dirty = false
+	b.mu.Unlock()
+	slices.SortFunc(k.Objects, func(a, b *Object) int { return cmp.Or(a.Compare(b.Key), cmp.Compare(a.UID, b.UID)) })
+	err := b.replace(&k)
+	if err != nil {
+		b.mu.Lock()
+		b.dirty = true
+		b.mu.Unlock()
+	}
+	return err
+}
+
+// replace puts a new file in place of the old one, so that none is ever half written.
+func (b *book) replace(k *kept) error {
+	text, err := json.Marshal(k)
+	if err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(filepath.Dir(b.file), "."+keptName+".*")
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	if err == nil {
+		err = file.Sync()
+	}
+	err = errors.Join(err, file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), b.file)
+	}
+	if err != nil {
+		_ = os.Remove(file.Name())
+	}
+	return err
+}
+
+// cut bounds a text.
+func cut(text string) string {
+	if len(text) > maxText {
+		return strings.ToValidUTF8(text[:maxText], "") + "…"
+	}
+	return text
+}

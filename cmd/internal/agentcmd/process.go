@@ -1,0 +1,101 @@
+package agentcmd
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"runtime/debug"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+
+	"github.com/setpoint-dev/setpoint/clients/setpoint"
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/config"
+	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
+)
+
+// userAgent is what agents call themselves at the service.
+const userAgent = "setpoint-agent"
+
+// OpenService returns a client of the service; nothing is sent before the first call.
+func (s *Settings) OpenService() (*setpoint.Client, error) {
+	client, err := s.Service.Open(userAgent)
+	if err != nil {
+		return nil, cli.BadInput(err)
+	}
+	return client, nil
+}
+
+// InFlight is how many questions a stream may have under way.
+func (s *Settings) InFlight() int { return min(s.Workers, setpoint.DefaultInFlight) }
+
+// PrintChecked prints the settings, after all that they name has been looked at: what --check
+// ends with.
+func PrintChecked(cmd *cobra.Command) error {
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "# The configuration is valid. What was set says so.\n%s", config.Effective(cmd.Flags(), config.Mask))
+	return err
+}
+
+// Check looks at what the settings name and can be wrong. It asks nobody.
+func (s *Settings) Check() error {
+	client, err := s.OpenService()
+	if err != nil {
+		return err
+	}
+	return client.Close()
+}
+
+// memoryShare is the share of a memory limit, percent, that an agent's collector keeps to:
+// most of its memory lives.
+const memoryShare = 90
+
+// collectOftenAt is how much an agent's heap grows, in percent, before garbage is collected:
+// unlike a server's most of it lives, as what is known of a cluster does, so that room for
+// garbage costs much memory and saves little time.
+const collectOftenAt = 35
+
+// TuneMemory has the collector keep within the user's limit and, unless the user has said how
+// often, collect often.
+func TuneMemory() {
+	daemon.KeepWithin(memoryShare)
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(collectOftenAt)
+	}
+}
+
+// Serve serves pages at the admin address, and tells the supervisor, while run runs.
+func (s *Settings) Serve(ctx context.Context, pages []daemon.Page, log *zap.Logger, run func(context.Context) error) error {
+	var admin net.Listener
+	if s.AdminAddress != "" {
+		var err error
+		if admin, err = net.Listen("tcp", s.AdminAddress); err != nil {
+			return fmt.Errorf("--%s: %w", adminFlag, err)
+		}
+	}
+	defer daemon.ServePages(admin, daemon.Routes(pages), nil, log)()
+	defer daemon.TellSupervisor(ctx, log)()
+	return run(ctx)
+}
+
+// Pages are those that every agent has at its admin address. Ready returns what keeps it from
+// being so, nil for nothing, and whatReady says what is asked.
+func Pages(metrics prometheus.Gatherer, ready func() error, whatReady string, shadows ShadowReport) []daemon.Page {
+	return append([]daemon.Page{
+		daemon.MetricsPage(metrics, nil),
+		{Path: "/healthz", About: "whether the process lives", Handler: http.HandlerFunc(answerOK)},
+		{Path: "/readyz", About: whatReady, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if err := ready(); err != nil {
+				http.Error(w, err.Error(), http.StatusServiceUnavailable)
+				return
+			}
+			answerOK(w, r)
+		})},
+		{Path: ShadowPath, About: "how shadows agree with what is in charge", Handler: answerJSON(func() any { return shadows() })},
+	}, daemon.DebugPages()...)
+}
+
+func answerOK(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) }

@@ -1,0 +1,185 @@
+package agentcmd
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"go.uber.org/zap"
+
+	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/clients/samples"
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/config"
+	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
+)
+
+// Program is what is particular to a platform's program.
+type Program struct {
+	// Platform is its name in commands: swarm for setpoint-swarm.
+	Platform string
+	// Short, Long and Example are the help of the command agent.
+	Short, Long, Example string
+	// Bind adds the platform's own flags. May be nil.
+	Bind func(flags *pflag.FlagSet)
+	// Validate refuses what can't be of them. May be nil.
+	Validate func(refuse Refuse)
+	// Open opens the platform. It reads what flags name and connects to nothing, so that
+	// --check opens, too. Its errors are the user's to mend.
+	Open func(Parts) (*Platform, error)
+}
+
+// Parts are what a platform is opened with.
+type Parts struct {
+	// Sources are the metric sources of --sources-file; without the flag there are none.
+	Sources *samples.Set
+	// RequestTimeout bounds one read of the cluster.
+	RequestTimeout time.Duration
+	Metrics        prometheus.Registerer
+	Log            *zap.Logger
+}
+
+// Platform is what was opened. Fields may be nil but for Watched.
+type Platform struct {
+	agent.Watched
+	// Kinds are the kinds of objects, and what the metric of objects calls each.
+	Kinds map[string]string
+	// ClusterUID tells the cluster from others of its name. It is asked until it answers,
+	// before anything else is.
+	ClusterUID func(ctx context.Context) (string, error)
+	// Ready returns what keeps the platform from being known, nil for nothing.
+	Ready func() error
+	// Run runs beside the loop until the context ends. An error ends the agent.
+	Run func(ctx context.Context) error
+	// Pages are the platform's own at the admin address.
+	Pages []daemon.Page
+	// Close ends connections.
+	Close func()
+}
+
+// New returns the commands agent and status of a program, and docs, which prints what is
+// generated from it.
+func New(p Program) []*cobra.Command { return []*cobra.Command{newAgent(p), newStatus(p), newDocs(p)} }
+
+// command is a run of the command agent.
+type command struct {
+	Settings
+	program Program
+	// sourcesFile and stateFolder are what the flags say.
+	sourcesFile, stateFolder string
+}
+
+func (c *command) bind(flags *pflag.FlagSet) {
+	c.Settings = Defaults()
+	c.Bind(flags, StatusPath+", ")
+	flags.StringVar(&c.sourcesFile, "sources-file", "", "`file` of the metric sources that queries may name, YAML or JSON; empty means none")
+	flags.StringVar(&c.stateFolder, "state-dir", "", "`folder` that keeps what "+StatusPath+" shows across restarts: last scales, and since when what is held; empty keeps nothing")
+	if c.program.Bind != nil {
+		c.program.Bind(flags)
+	}
+	config.AddFlag(flags)
+}
+
+func newAgent(p Program) *cobra.Command {
+	c := &command{program: p}
+	check := false
+	var report *ReportFlags
+	cmd := &cobra.Command{
+		Use: "agent", Short: p.Short, Long: p.Long, Example: p.Example,
+		Args: cli.UsageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := config.Apply(cmd.Flags(), os.Environ()); err != nil {
+				return cli.BadInput(err)
+			}
+			if report.Wanted() {
+				return report.Print(cmd, c.AdminAddress)
+			}
+			if err := c.validate(); err != nil {
+				return cli.BadInput(err)
+			}
+			if check {
+				return c.check(cmd)
+			}
+			return c.run(cmd.Context())
+		},
+	}
+	c.bind(cmd.Flags())
+	config.AddCheck(cmd.Flags(), &check)
+	report = AddReportFlags(cmd.Flags())
+	return cmd
+}
+
+func (c *command) validate() error {
+	var problems Problems
+	c.Validate(problems.Refuse)
+	if c.program.Validate != nil {
+		c.program.Validate(problems.Refuse)
+	}
+	return problems.Err()
+}
+
+// check looks at everything that the settings name and that can be wrong, and prints the
+// settings. It asks neither the platform nor the service.
+func (c *command) check(cmd *cobra.Command) error {
+	if err := c.Check(); err != nil {
+		return err
+	}
+	opened, err := c.open(prometheus.NewRegistry(), zap.NewNop())
+	if err != nil {
+		return err
+	}
+	defer opened.close()
+	if _, err := openBook(c.stateFolder, c.Cluster); err != nil {
+		return cli.BadInput(err)
+	}
+	return PrintChecked(cmd)
+}
+
+// opened is a platform with its sources.
+type opened struct {
+	*Platform
+	sources *samples.Set
+}
+
+func (o *opened) close() {
+	if o.Close != nil {
+		o.Close()
+	}
+	o.sources.Close()
+}
+
+// open opens the platform, and the sources for it.
+func (c *command) open(metrics prometheus.Registerer, log *zap.Logger) (*opened, error) {
+	sources, err := openSources(c.sourcesFile, metrics)
+	if err != nil {
+		return nil, cli.BadInput(fmt.Errorf("--sources-file: %w", err))
+	}
+	platform, err := c.program.Open(Parts{Sources: sources, RequestTimeout: c.RequestTimeout, Metrics: metrics, Log: log})
+	if err != nil {
+		sources.Close()
+		return nil, cli.BadInput(err)
+	}
+	return &opened{platform, sources}, nil
+}
+
+// maxSourcesBytes bounds the sources' file.
+const maxSourcesBytes = 4 << 20
+
+func openSources(file string, metrics prometheus.Registerer) (*samples.Set, error) {
+	var sources samples.Config
+	if file != "" {
+		text, err := readBounded(file, maxSourcesBytes)
+		if err != nil {
+			return nil, err
+		}
+		if sources, err = samples.ParseConfig(text); err != nil {
+			return nil, fmt.Errorf("%s: %w", filepath.Base(file), err)
+		}
+	}
+	return samples.New(sources, samples.Options{Registerer: metrics})
+}

@@ -1,0 +1,117 @@
+package agentcmd
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/setpoint-dev/setpoint/clients/agent/shadow"
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+)
+
+// ShadowPath is where an agent's admin address serves the report of its shadows.
+const ShadowPath = "/shadow"
+
+// ShadowReport returns the report of the shadows as they are now.
+type ShadowReport func() *shadow.Report
+
+// Answers of a running agent: how long one may take, and how large it may be, bytes.
+const (
+	answerTimeout  = 30 * time.Second
+	maxAnswerBytes = 256 << 20
+)
+
+// answerJSON serves what is returned now.
+func answerJSON(now func() any) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(now())
+	})
+}
+
+// askAgent asks the agent at an admin address for a page of JSON. Command is what was
+// typed, for errors.
+func askAgent(cmd *cobra.Command, command, address, page string, into any) error {
+	if address == "" {
+		return cli.BadInput(fmt.Errorf("%s: --%s says which agent is asked", command, adminFlag))
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return cli.BadInput(fmt.Errorf("--%s: %w", adminFlag, err))
+	}
+	if host == "" || net.ParseIP(host).IsUnspecified() {
+		host = "127.0.0.1" // all addresses of this machine, of which this is one
+	}
+	url := "http://" + net.JoinHostPort(host, port) + page
+	request, err := http.NewRequestWithContext(cmd.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return cli.BadInput(fmt.Errorf("--%s: %w", adminFlag, err))
+	}
+	// No proxy: it is this machine, or one that an operator reaches.
+	client := &http.Client{Timeout: answerTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Do(request)
+	if err != nil {
+		return fmt.Errorf("no agent answers at --%s %s: %w", adminFlag, address, err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s: is an agent there?", url, answer.Status)
+	}
+	bounded := &io.LimitedReader{R: answer.Body, N: maxAnswerBytes}
+	if err := json.NewDecoder(bounded).Decode(into); err != nil {
+		if bounded.N == 0 {
+			err = errors.New("the answer is larger than 256 MiB")
+		}
+		return fmt.Errorf("%s: %w", url, err)
+	}
+	return nil
+}
+
+// writeJSON writes a value for people who read JSON.
+func writeJSON(w io.Writer, value any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(value)
+}
+
+// ReportFlags say whether a report of the shadows is wanted, and of what.
+type ReportFlags struct {
+	all, differing bool
+	output         *cli.OutputFlag
+}
+
+// AddReportFlags adds them to the command agent.
+func AddReportFlags(flags *pflag.FlagSet) *ReportFlags {
+	r := &ReportFlags{output: cli.NewOutputFlag(cli.AsText, cli.AsJSON)}
+	flags.BoolVar(&r.all, "report", false, "print how far a running agent's shadows (--admin-address) agree with the acting controller, and exit")
+	flags.BoolVar(&r.differing, "report-differing", false, "print only the shadows that differ or did, largest difference first, and why; then exit")
+	flags.VarP(r.output, "output", "o", "form of the report: text or json")
+	return r
+}
+
+// Wanted tells whether a report is to be printed in place of running.
+func (r *ReportFlags) Wanted() bool { return r.all || r.differing }
+
+// Print prints the report of the agent at the admin address.
+func (r *ReportFlags) Print(cmd *cobra.Command, adminAddress string) error {
+	var report shadow.Report
+	if err := askAgent(cmd, "--report", adminAddress, ShadowPath, &report); err != nil {
+		return err
+	}
+	switch {
+	case r.output.Form == cli.AsText && r.differing:
+		return report.WriteDiffering(cmd.OutOrStdout())
+	case r.output.Form == cli.AsText:
+		return report.WriteText(cmd.OutOrStdout())
+	case r.differing:
+		return writeJSON(cmd.OutOrStdout(), report.Differing())
+	}
+	return writeJSON(cmd.OutOrStdout(), &report)
+}

@@ -1,0 +1,224 @@
+package agentcmd
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/config"
+	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
+)
+
+// StatusPath is where an agent's admin address serves its status for people, and with
+// ".json" after it for programs.
+const StatusPath = "/status"
+
+const statusJSON = StatusPath + ".json"
+
+// Status is what an agent knows.
+type Status struct {
+	At       time.Time `json:"at"`
+	Version  string    `json:"version"`
+	Platform string    `json:"platform"`
+	Cluster  string    `json:"cluster"`
+	// Shadow says that nothing is applied at all.
+	Shadow bool `json:"shadow,omitempty"`
+	// Problem is what is wrong with the agent as a whole. Empty: nothing is known to be.
+	Problem string `json:"problem,omitempty"`
+	// Objects by namespace, name and kind.
+	Objects []*Object `json:"objects"`
+}
+
+func (c *command) status(kept *book, ready func() error) *Status {
+	s := &Status{At: time.Now().UTC(), Version: cli.Version(), Platform: c.program.Platform, Cluster: c.Cluster, Shadow: c.Shadow}
+	s.Objects, s.Problem = kept.all()
+	if err := ready(); err != nil && s.Problem == "" {
+		s.Problem = err.Error()
+	}
+	return s
+}
+
+func statusPages(now func() *Status) []daemon.Page {
+	return []daemon.Page{
+		{Path: StatusPath, About: "what became of each object, and what is held and why", Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+			_ = now().WriteText(w)
+		})},
+		{Path: statusJSON, About: "the same for programs", Handler: answerJSON(func() any { return now() })},
+	}
+}
+
+// WriteText writes the status for people: an object a line, and what is wrong with each.
+func (s *Status) WriteText(w io.Writer) error {
+	var text strings.Builder
+	s.head(&text)
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	if len(s.Objects) > 0 {
+		fmt.Fprintln(table, "OBJECT\tSTATE\tREPLICAS\tLAST SCALED\tWHY")
+	}
+	for _, o := range s.Objects {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", name(o.Key), o.state(), o.replicas(), o.lastScaled(s.At), o.why(s.At))
+	}
+	_ = table.Flush() // to memory
+	_, err := io.WriteString(w, text.String())
+	return err
+}
+
+func (s *Status) head(text *strings.Builder) {
+	held, failing := 0, 0
+	for _, o := range s.Objects {
+		switch {
+		case o.Hold != nil:
+			held++
+		case o.Error != "":
+			failing++
+		}
+	}
+	fmt.Fprintf(text, "%s %s: %d objects, %d held, %d with errors; setpoint %s", s.Platform, s.Cluster, len(s.Objects), held, failing, s.Version)
+	if s.Shadow {
+		text.WriteString("; shadow: nothing is applied")
+	}
+	text.WriteString("\n")
+	if s.Problem != "" {
+		fmt.Fprintf(text, "PROBLEM: %s\n", oneLine(s.Problem))
+	}
+}
+
+func name(key agent.Key) string { return oneLine(key.Namespace + "/" + key.Name) }
+
+// state is a word for what an object's last round came to.
+func (o *Object) state() string {
+	switch {
+	case o.Hold != nil:
+		return "held"
+	case o.Error != "":
+		return "error"
+	case o.Shadow:
+		return "shadow"
+	}
+	return "ok"
+}
+
+func (o *Object) replicas() string {
+	switch d := o.Decision; {
+	case d == nil:
+		return "-"
+	case d.Current != d.Desired:
+		return fmt.Sprintf("%d → %d", d.Current, d.Desired)
+	default:
+		return fmt.Sprint(d.Current)
+	}
+}
+
+func (o *Object) lastScaled(now time.Time) string {
+	if o.Scaled == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%d → %d, %s ago", o.Scaled.From, o.Scaled.To, age(now, o.Scaled.At))
+}
+
+// why says in a line what keeps an object from being scaled, what failed, or why the count is
+// what it is.
+func (o *Object) why(now time.Time) string {
+	var text string
+	switch {
+	case o.Hold != nil:
+		text = fmt.Sprintf("%s, for %s: %s", o.Hold.Reason, age(now, o.Hold.Since), o.Hold.Message)
+	case o.Error != "":
+		text = o.Error
+	case o.Decision != nil:
+		text = o.Decision.Reason
+	}
+	if o.Warning != "" {
+		text = strings.TrimPrefix(text+"; warning: "+o.Warning, "; ")
+	}
+	return oneLine(text)
+}
+
+// age is how long ago something was, as a person would say it.
+func age(now, then time.Time) string {
+	d := max(now.Sub(then), 0)
+	switch {
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}
+
+// oneLine is a text without what would break lines or move a terminal's cursor: names of
+// labels are users'.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+// only drops objects that none of the names means: NAME, or NAMESPACE/NAME.
+func (s *Status) only(names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	known := s.Objects
+	s.Objects = nil
+	for _, o := range known {
+		if slices.Contains(names, o.Name) || slices.Contains(names, o.Namespace+"/"+o.Name) {
+			s.Objects = append(s.Objects, o)
+		}
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(s.Objects, func(o *Object) bool { return o.Name == name || o.Namespace+"/"+o.Name == name }) {
+			return fmt.Errorf("the agent knows no %s: it has not opted in, or had no round yet", oneLine(name))
+		}
+	}
+	return nil
+}
+
+func newStatus(p Program) *cobra.Command {
+	address, output := Defaults().AdminAddress, cli.NewOutputFlag(cli.AsText, cli.AsJSON)
+	cmd := &cobra.Command{
+		Use:   "status [NAME...]",
+		Short: "Print what a running agent does with each object, and what is held and why",
+		Long: `Print what a running agent does with each object: its count, when it was last scaled, and
+what keeps it from being scaled. The agent is asked at its admin address. With names,
+NAME or NAMESPACE/NAME, only those; one that the agent does not know is an error.
+
+SETPOINT_ADMIN_ADDRESS counts here as it does for the agent.`,
+		Example: fmt.Sprintf("  setpoint-%s status\n  setpoint-%[1]s status shop/web -o json", p.Platform),
+		RunE: func(cmd *cobra.Command, names []string) error {
+			if set := os.Getenv(config.Variable(adminFlag)); set != "" && !cmd.Flags().Changed(adminFlag) {
+				address = set
+			}
+			var status Status
+			if err := askAgent(cmd, "status", address, statusJSON, &status); err != nil {
+				return err
+			}
+			if err := status.only(names); err != nil {
+				return err
+			}
+			if output.Form == cli.AsJSON {
+				return writeJSON(cmd.OutOrStdout(), &status)
+			}
+			return status.WriteText(cmd.OutOrStdout())
+		},
+	}
+	bindAdmin(cmd.Flags(), &address, "`host:port` that the agent has as its --admin-address")
+	cmd.Flags().VarP(output, "output", "o", "form of the output: text or json")
+	return cmd
+}
