@@ -2,6 +2,7 @@ package server
 
 import (
 	"strings"
+	"sync/atomic"
 
 	"github.com/VictoriaMetrics/fastcache"
 
@@ -17,6 +18,8 @@ const maxCachedBytes = 60 << 10
 // from its version has happened.
 type cache struct {
 	entries *fastcache.Cache // nil: nothing is remembered
+	// forgets counts calls of forget.
+	forgets atomic.Uint64
 }
 
 // newCache returns a cache of about that many bytes, for 0 one that is always
@@ -26,7 +29,7 @@ func newCache(bytes int) *cache {
 	if bytes <= 0 {
 		return &cache{}
 	}
-	return &cache{fastcache.New(bytes)}
+	return &cache{entries: fastcache.New(bytes)}
 }
 
 func cacheKey(key store.Key) []byte {
@@ -63,6 +66,26 @@ func (c *cache) recall(to *recalled, key store.Key) (store.Record, bool) {
 	end, from := 1+int(found[0]), to.versions.Len()
 	to.versions.Write(found[1:end])
 	return store.Record{Version: store.Version(to.versions.String()[from:]), Value: found[end:]}, true
+}
+
+// since is an instant for putSince.
+func (c *cache) since() uint64 { return c.forgets.Load() }
+
+// putSince is put for a record that was seen at some time since that instant. If a target
+// was forgotten after it, nothing is remembered: it may have been this one.
+func (c *cache) putSince(since uint64, key store.Key, r store.Record) {
+	if c.forgets.Load() == since {
+		c.put(key, r)
+	}
+	if c.forgets.Load() != since { // even if forget came meanwhile
+		c.put(key, store.Record{})
+	}
+}
+
+// forget forgets a target that was deleted, and what is on its way to the cache.
+func (c *cache) forget(key store.Key) {
+	c.forgets.Add(1)
+	c.put(key, store.Record{})
 }
 
 // put remembers a record, or forgets the key if there is none.

@@ -15,11 +15,10 @@ import (
 const (
 	// storeCheckPeriod is how often the store is asked whether it can answer.
 	storeCheckPeriod = time.Second
-	// storeCheckTimeout bounds one such question.
+	// storeCheckTimeout bounds one such question, the one before serving begins too: a
+	// store that stalls for less is not away, and one that hangs holds up the start no
+	// longer than this.
 	storeCheckTimeout = 2 * time.Second
-	// firstCheckTimeout bounds the one before serving begins: a store that is well
-	// answers at once, and one that is not must not hold up the start.
-	firstCheckTimeout = 250 * time.Millisecond
 )
 
 // watched are the services whose health follows the store; "" is the server as a whole.
@@ -56,8 +55,8 @@ func (w *storeWatch) failed() {
 }
 
 // check asks once.
-func (w *storeWatch) check(ctx context.Context, timeout time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+func (w *storeWatch) check(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, storeCheckTimeout)
 	defer cancel()
 	err := w.targets.store.Ping(ctx)
 	if err == nil {
@@ -107,6 +106,6 @@ func (w *storeWatch) run(ctx context.Context) {
 		case <-ticker.C:
 		case <-w.nudge:
 		}
-		w.check(ctx, storeCheckTimeout)
+		w.check(ctx)
 	}
 }

@@ -30,7 +30,8 @@ const (
 type outage struct {
 	targets *targets
 
-	// mu is also held while a decision is made, so that each builds on the last.
+	// mu is not held while a decision is made, which may ask the store: one is kept only
+	// if it builds on the last.
 	mu        sync.Mutex
 	unwritten map[store.Key]*unwritten // guarded by mu
 	bytes     int                      // of unwritten, guarded by mu
@@ -60,12 +61,25 @@ func (o *outage) has(key store.Key) bool {
 	return len(o.unwritten) > 0 && o.unwritten[key] != nil
 }
 
-// lastKnown returns what this instance knows of the key without the store. mu is held.
-func (o *outage) lastKnown(key store.Key) (store.Record, bool) {
+// lastKnown returns what this instance knows of the key without the store, and the history
+// that is not in the store if it is of that. mu is held.
+func (o *outage) lastKnown(key store.Key) (store.Record, *unwritten, bool) {
 	if u := o.unwritten[key]; u != nil {
-		return u.record, true
+		return u.record, u, true
 	}
-	return o.targets.cache.get(key)
+	record, ok := o.targets.cache.get(key)
+	return record, nil, ok
+}
+
+// keepAfter is keep for a history that was made of u, nil: of what the cache had. It reports
+// whether u is still the last one; else nothing is kept.
+func (o *outage) keepAfter(u *unwritten, key store.Key, continues store.Record, value []byte) (last, room bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.unwritten[key] != u {
+		return false, false
+	}
+	return true, o.keep(key, continues, value)
 }
 
 // keep takes a history that continues the record. It reports whether there is room.
@@ -93,13 +107,14 @@ func (o *outage) forget(key store.Key, u *unwritten) {
 	}
 }
 
-// drop drops the key's history and returns it; nil: there was none.
+// drop drops the key's history, whichever it is by now, and returns it; nil: there was none.
 func (o *outage) drop(key store.Key) *unwritten {
 	o.mu.Lock()
+	defer o.mu.Unlock()
 	u := o.unwritten[key]
-	o.mu.Unlock()
 	if u != nil {
-		o.forget(key, u)
+		o.bytes -= len(u.record.Value) + unwrittenOverhead
+		delete(o.unwritten, key)
 	}
 	return u
 }
@@ -127,35 +142,41 @@ func (o *outage) restore(key store.Key, u *unwritten) {
 // decide decides without the store, on what this instance last knew of the target,
 // and withholds scale-downs. It reports whether it could.
 func (o *outage) decide(j *job) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	known, ok := o.lastKnown(j.key)
-	if !ok {
-		return false
-	}
 	now := j.now
 	if j.input.HoldDown = true; j.doubtful {
 		// One that was recorded is to be the same one, at no other instant.
 		j.now, j.input.Again = j.decision.At, true
 	}
-	value := o.targets.decide(j, known, nil)
-	j.input.HoldDown, j.input.Again, j.now = false, false, now
-	if j.done() {
-		return true
+	defer func() { j.input.HoldDown, j.input.Again, j.now = false, false, now }()
+	for range o.targets.options.MaxAttempts {
+		o.mu.Lock()
+		known, u, ok := o.lastKnown(j.key)
+		o.mu.Unlock()
+		if !ok {
+			return false
+		}
+		value := o.targets.decide(j, known, nil)
+		if j.done() {
+			return true
+		}
+		switch last, room := o.keepAfter(u, j.key, known, value); {
+		case !last: // another decision came before: this one is made again on it
+		case !room:
+			return false
+		default:
+			o.targets.metrics.heldDown.Inc()
+			o.targets.recorded(j)
+			return true
+		}
 	}
-	if !o.keep(j.key, known, value) {
-		return false
-	}
-	o.targets.metrics.heldDown.Inc()
-	o.targets.recorded(j)
-	return true
+	return false
 }
 
 // settle settles a change without the store. It reports whether it could.
 func (o *outage) settle(key store.Key, id recommender.ID, outcome recommender.Outcome, message string) (before, after recommender.History, s recommender.Settlement, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	known, ok := o.lastKnown(key)
+	known, _, ok := o.lastKnown(key)
 	if !ok {
 		return before, after, s, false
 	}

@@ -210,3 +210,155 @@ func TestADecisionMadeAgainKeepsTheInstantOfTheDoubtfulSwap(t *testing.T) {
 		})
 	}
 }
+
+// A target that was deleted here is not known any more when the store goes away: neither
+// from a swap before, nor from one whose answer comes after the delete, nor from what was
+// decided without the store meanwhile. The engine can't tell what was deleted.
+func TestADeletedTargetIsNotRememberedInAnOutage(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		// during is what happens while the target is deleted, or what deletes it.
+		during func(t *testing.T, su *setup, s *service, away *atomic.Bool, del func())
+		known  bool
+	}{
+		{"decided before", func(_ *testing.T, _ *setup, _ *service, _ *atomic.Bool, del func()) { del() }, false},
+		{"deleted while a swap is answered", func(t *testing.T, su *setup, s *service, _ *atomic.Bool, del func()) {
+			var once atomic.Bool
+			between := su.store.swap
+			su.store.swap = func(ctx context.Context, swap store.Swap, compareAndSwap swapFunc) (store.SwapResult, error) {
+				result, err := between(ctx, swap, compareAndSwap)
+				if once.CompareAndSwap(false, true) {
+					del()
+				}
+				return result, err
+			}
+			s.recommend(t, kept(3, 50))
+		}, false},
+		{"decided without the store while it is deleted", func(t *testing.T, su *setup, s *service, away *atomic.Bool, del func()) {
+			su.store.other = func() error {
+				away.Store(true)
+				defer away.Store(false)
+				s.recommend(t, kept(3, 50))
+				return nil
+			}
+			del()
+			su.store.other = nil
+		}, false},
+		{"the delete fails", func(t *testing.T, su *setup, s *service, _ *atomic.Bool, _ func()) {
+			su.store.other = func() error { return store.ErrUnavailable }
+			if _, err := s.targets.DeleteTarget(t.Context(), &setpointv1.DeleteTargetRequest{Name: web}); err == nil {
+				t.Error("the target was deleted")
+			}
+		}, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var made *setup
+			s, on := away(t, func(su *setup) {
+				made = su
+				su.engine = struct{ store.Store }{su.store}
+			})
+			s.recommend(t, kept(3, 30))
+			s.clock.Advance(time.Second)
+			tt.during(t, made, s, on, func() {
+				if _, err := s.targets.DeleteTarget(t.Context(), &setpointv1.DeleteTargetRequest{Name: web}); err != nil {
+					t.Error(err)
+				}
+			})
+			on.Store(true)
+			_, err := s.recommendations.Recommend(t.Context(), kept(3, 50))
+			if known := err == nil; known != tt.known {
+				t.Errorf("in an outage after it the target is known: %v, want %v (%v)", known, tt.known, err)
+			}
+			on.Store(false)
+			s.clock.Advance(time.Second)
+			s.recommend(t, kept(3, 70))
+			if got := replicas(s.history(t, web)); !tt.known && !slices.Equal(got, []int32{3, 7}) {
+				t.Errorf("recommended are %v, want those of a new target", got)
+			}
+		})
+	}
+}
+
+// A decision that asks the store in an outage, for the time that decides whether a record is
+// from the future, holds up that target only.
+func TestASlowStoreHoldsUpNoOtherTargetInAnOutage(t *testing.T) {
+	t.Parallel()
+	// Who asks: the check of the store, at most once at a time, and the decision.
+	asked, release := make(chan struct{}, 2), make(chan struct{})
+	var slow atomic.Bool
+	s, on := away(t, func(su *setup) {
+		now := su.options.Clock
+		su.options.AllowEvaluationTime, su.options.MaxClockSkew = false, time.Minute
+		su.store.time = func() time.Time {
+			if slow.Load() {
+				select {
+				case asked <- struct{}{}:
+				default:
+				}
+				<-release // whatever the context says
+			}
+			return now()
+		}
+	})
+	const other = "clusters/demo/namespaces/shop/targets/other"
+	otherRequest := func() *setpointv1.RecommendRequest { return queue(other, 3, 50) }
+	s.recommend(t, otherRequest())
+	s.clock.Advance(time.Hour)
+	s.recommend(t, kept(3, 30))
+	on.Store(true)
+	s.recommend(t, kept(3, 30)) // the next one is decided without the store from the first
+	s.clock.Advance(-time.Hour) // now web's record is from the future
+	slow.Store(true)
+	answered := make(chan error, 1)
+	go func() {
+		_, err := s.recommendations.Recommend(context.WithoutCancel(t.Context()), kept(3, 50))
+		answered <- err
+	}()
+	<-asked
+	<-asked
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if _, err := s.recommendations.Recommend(ctx, otherRequest()); err != nil {
+		t.Errorf("another target while the store is asked for its time: %v", err)
+	}
+	select {
+	case err := <-answered:
+		t.Errorf("the target that asks the store did not wait for it: %v", err)
+	default:
+	}
+	slow.Store(false)
+	close(release)
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+}
+
+// Decisions of one target that are made at once without the store build each on the last.
+func TestDecisionsWithoutTheStoreBuildOnEachOther(t *testing.T) {
+	t.Parallel()
+	s, on := away(t, nil)
+	s.recommend(t, kept(3, 30))
+	on.Store(true)
+	s.clock.Advance(time.Second)
+	const calls = 8
+	errs := make(chan error, calls)
+	for i := range calls {
+		go func() {
+			_, err := s.recommendations.Recommend(context.WithoutCancel(t.Context()), kept(3, int32(40+10*i)))
+			errs <- err
+		}()
+	}
+	for range calls {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	on.Store(false)
+	s.clock.Advance(time.Second)
+	s.recommend(t, kept(3, 30))
+	if got, want := len(s.history(t, web).Recommendations), 2+calls+1; got != want {
+		t.Errorf("%d recommendations are recorded, want %d", got, want)
+	}
+}

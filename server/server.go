@@ -210,7 +210,7 @@ func (s *Server) Serve(ctx context.Context, grpcListener, httpListener net.Liste
 	}
 	watching, unwatch := context.WithCancel(context.WithoutCancel(ctx))
 	defer unwatch()
-	s.watch.check(watching, firstCheckTimeout)
+	s.watch.check(watching)
 	running.Go(func() { s.watch.run(watching) })
 	serve("gRPC", func() error { return s.grpc.Serve(s.unfinished.Listen(s.connections.Listen(grpcListener))) })
 	serve("gateway", func() error { return s.grpc.Serve(s.gateway) })

@@ -186,6 +186,7 @@ func (r *rounds) decide(ctx context.Context, queues []*queue) {
 
 // swap makes the swaps that are noted. It returns how often the unluckiest change has lost.
 func (r *rounds) swap(ctx context.Context) (lost int) {
+	since := r.cache.since()
 	results, errs := r.perform(ctx, r.swaps)
 	for i, q := range r.swapping {
 		if errs != nil && errs[i] != nil {
@@ -199,7 +200,7 @@ func (r *rounds) swap(ctx context.Context) (lost int) {
 		} else {
 			q.lost++
 		}
-		r.cache.put(q.key, q.record)
+		r.cache.putSince(since, q.key, q.record)
 		c := q.changes[0]
 		if c.swapped(results[i], value); c.ended() {
 			q.pop()

@@ -188,7 +188,9 @@ func (s *targetService) DeleteTarget(ctx context.Context, req *setpointv1.Delete
 	case err != nil:
 		s.targets.outage.restore(key, unwritten)
 		return nil, storeError(ctx, req.GetName(), err)
-	case !existed:
+	}
+	s.targets.forget(key)
+	if !existed {
 		return nil, unknownTarget(req.GetName())
 	}
 	s.targets.shares.leave(key.Cluster)
@@ -196,6 +198,14 @@ func (s *targetService) DeleteTarget(ctx context.Context, req *setpointv1.Delete
 		s.targets.metrics.targets.Forget(key)
 	}
 	return &setpointv1.DeleteTargetResponse{}, nil
+}
+
+// forget drops what this instance remembers of a target that is not in the store any more:
+// else its history would come back with the next outage. What was decided without the
+// store during the delete goes as well.
+func (t *targets) forget(key store.Key) {
+	t.outage.drop(key)
+	t.cache.forget(key)
 }
 
 // WatchDecisions is not served yet; who may not is told that first.
