@@ -1,6 +1,7 @@
 package validation
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -48,8 +49,8 @@ type compiler struct {
 
 var compiled = compiler{done: make(map[protoreflect.MessageDescriptor]*messageRules)}
 
-// of returns the rules of a message. It fails for a rule that this package does not know:
-// what it can't evaluate must not pass.
+// of returns the rules of a message. It fails for a rule that this package does not know, and
+// where rules may be that it does not look at: what it can't evaluate must not pass.
 func (c *compiler) of(md protoreflect.MessageDescriptor) (*messageRules, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,10 +59,16 @@ func (c *compiler) of(md protoreflect.MessageDescriptor) (*messageRules, error) 
 
 func (c *compiler) compile(md protoreflect.MessageDescriptor) (*messageRules, error) {
 	if rules, ok := c.done[md]; ok {
+		if rules == nil {
+			return nil, fmt.Errorf("%s: a message in itself is not known here", md.FullName())
+		}
 		return rules, nil
 	}
+	if err := ofFieldsOnly(md); err != nil {
+		return nil, err
+	}
 	rules := &messageRules{}
-	c.done[md] = rules // of a message in itself: it is there before its fields are
+	c.done[md] = nil // until its fields are known
 	for i := range md.Fields().Len() {
 		f, err := c.field(md.Fields().Get(i))
 		if err != nil {
@@ -72,7 +79,21 @@ func (c *compiler) compile(md protoreflect.MessageDescriptor) (*messageRules, er
 			rules.fields = append(rules.fields, f)
 		}
 	}
+	c.done[md] = rules
 	return rules, nil
+}
+
+// ofFieldsOnly fails for a message that has rules beside those of its fields.
+func ofFieldsOnly(md protoreflect.MessageDescriptor) error {
+	if proto.HasExtension(md.Options(), validate.E_Message) {
+		return fmt.Errorf("%s: rules of a message are not known here", md.FullName())
+	}
+	for i := range md.Oneofs().Len() {
+		if oneof := md.Oneofs().Get(i); proto.HasExtension(oneof.Options(), validate.E_Oneof) {
+			return fmt.Errorf("%s: rules of a oneof are not known here", oneof.FullName())
+		}
+	}
+	return nil
 }
 
 func (c *compiler) field(fd protoreflect.FieldDescriptor) (fieldRules, error) {
@@ -83,19 +104,26 @@ func (c *compiler) field(fd protoreflect.FieldDescriptor) (fieldRules, error) {
 	}
 	var err error
 	if f.required = rules.GetRequired(); rules != nil {
-		if f.checks, err = checksOf(rules); err != nil {
+		if f.checks, err = checksOf(fd, rules); err != nil {
 			return f, fmt.Errorf("%s: %w", fd.FullName(), err)
 		}
 	}
 	f.mayBeAbsent = fd.HasPresence() || fd.IsMap() || fd.IsList() && !rules.GetRepeated().HasMinItems()
-	if fd.Message() == nil || fd.IsMap() {
+	held := fd
+	if fd.IsMap() {
+		held = fd.MapValue()
+	}
+	if held.Message() == nil {
 		return f, nil
 	}
-	inner, err := c.compile(fd.Message())
-	if err != nil {
+	inner, err := c.compile(held.Message())
+	switch {
+	case err != nil:
 		return f, err
-	}
-	if len(inner.fields) > 0 {
+	case len(inner.fields) == 0:
+	case fd.IsMap():
+		return f, fmt.Errorf("%s: rules of the messages in a map are not known here", fd.FullName())
+	default:
 		f.inner = inner
 	}
 	return f, nil
@@ -111,7 +139,7 @@ var evaluators = []struct {
 	{"string.max_len", longest},
 	{"string.pattern", pattern},
 	{"string.in", wordIn},
-	{"double.finite", func(protoreflect.Value) (check, error) { return finite, nil }},
+	{"double.finite", onlyFinite},
 	{"double.gte", leastFloat},
 	{"repeated.min_items", leastItems},
 	{"repeated.max_items", mostItems},
@@ -120,14 +148,30 @@ var evaluators = []struct {
 	{"duration.gte", leastDuration},
 }
 
+// fits reports whether rules of that kind are about what the field holds.
+func fits(kind protoreflect.Name, fd protoreflect.FieldDescriptor) bool {
+	switch {
+	case fd.IsMap():
+		return kind == "map"
+	case fd.IsList():
+		return kind == "repeated"
+	case fd.Message() != nil:
+		return kind == "duration" && fd.Message().FullName() == "google.protobuf.Duration"
+	}
+	return string(kind) == fd.Kind().String()
+}
+
 // checksOf returns the checks of a field's rules.
-func checksOf(rules *validate.FieldRules) ([]check, error) {
-	stated, err := statedRules(rules)
+func checksOf(fd protoreflect.FieldDescriptor, rules *validate.FieldRules) ([]check, error) {
+	stated, err := statedRules(fd, rules)
 	if err != nil {
 		return nil, err
 	}
 	var checks []check
 	for _, rule := range rules.GetCel() {
+		if !fits("string", fd) {
+			return nil, fmt.Errorf("expression %s of what is no string is not known here", rule.GetId())
+		}
 		c, err := expression(rule)
 		if err != nil {
 			return nil, err
@@ -135,7 +179,11 @@ func checksOf(rules *validate.FieldRules) ([]check, error) {
 		checks = append(checks, c)
 	}
 	for _, kind := range []string{"int32", "int64"} {
-		if c := between(stated, kind); c != nil {
+		c, err := between(stated, kind)
+		if err != nil {
+			return nil, err
+		}
+		if c != nil {
 			checks = append(checks, c)
 		}
 	}
@@ -156,8 +204,11 @@ func checksOf(rules *validate.FieldRules) ([]check, error) {
 }
 
 // statedRules returns the standard rules by their names, such as string.max_len.
-func statedRules(rules *validate.FieldRules) (map[string]protoreflect.Value, error) {
+func statedRules(field protoreflect.FieldDescriptor, rules *validate.FieldRules) (map[string]protoreflect.Value, error) {
 	stated := make(map[string]protoreflect.Value)
+	if len(rules.ProtoReflect().GetUnknown()) > 0 {
+		return nil, errors.New("rules of another version are not known here")
+	}
 	var unknown error
 	rules.ProtoReflect().Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		switch fd.Name() {
@@ -166,6 +217,10 @@ func statedRules(rules *validate.FieldRules) (map[string]protoreflect.Value, err
 		}
 		if fd.Message() == nil || fd.IsList() || len(v.Message().GetUnknown()) > 0 {
 			unknown = fmt.Errorf("rule %s is not known here", fd.Name())
+			return false
+		}
+		if !fits(fd.Name(), field) {
+			unknown = fmt.Errorf("rules of %s do not fit the field", fd.Name())
 			return false
 		}
 		v.Message().Range(func(rule protoreflect.FieldDescriptor, v protoreflect.Value) bool {
@@ -211,7 +266,7 @@ func unless(sound bool, message string) string {
 }
 
 // between is the check of whole numbers of that kind, nil where there are no such rules.
-func between(stated map[string]protoreflect.Value, kind string) check {
+func between(stated map[string]protoreflect.Value, kind string) (check, error) {
 	gte, atLeast := stated[kind+".gte"]
 	lte, atMost := stated[kind+".lte"]
 	delete(stated, kind+".gte")
@@ -226,11 +281,14 @@ func between(stated map[string]protoreflect.Value, kind string) check {
 		most = lte.Int()
 		words = append(words, fmt.Sprintf("less than or equal to %d", most))
 	}
-	if words == nil {
-		return nil
+	switch {
+	case words == nil:
+		return nil, nil
+	case least > most: // protovalidate takes it for all but what lies between
+		return nil, fmt.Errorf("rule %s.gte above %s.lte is not known here", kind, kind)
 	}
 	message := "must be " + strings.Join(words, " and ")
-	return func(v protoreflect.Value) string { return unless(v.Int() >= least && v.Int() <= most, message) }
+	return func(v protoreflect.Value) string { return unless(v.Int() >= least && v.Int() <= most, message) }, nil
 }
 
 func wordIn(rule protoreflect.Value) (check, error) {
@@ -267,6 +325,13 @@ func pattern(rule protoreflect.Value) (check, error) {
 	}
 	message := "does not match regex pattern `" + rule.String() + "`"
 	return func(v protoreflect.Value) string { return unless(must.MatchString(v.String()), message) }, nil
+}
+
+func onlyFinite(rule protoreflect.Value) (check, error) {
+	if !rule.Bool() {
+		return nil, errors.New("false is not known here")
+	}
+	return finite, nil
 }
 
 func finite(v protoreflect.Value) string {
