@@ -102,6 +102,7 @@ func (c *checker) events(events []Event) {
 	for i := range events {
 		e := &events[i]
 		at := fmt.Sprintf("events[%d]", i)
+		c.refuse(e.Kind > Rollout, "%s: the kind %d is none", at, e.Kind)
 		c.duration(at+".at", e.At, 0, MaxDuration)
 		c.duration(at+".for", e.For, 0, MaxDuration)
 		c.duration(at+".by", e.By, 0, time.Hour)
@@ -109,7 +110,7 @@ func (c *checker) events(events []Event) {
 		c.refuse(!(e.Share >= 0 && e.Share <= 1), "%s.share: is %g, must be between 0 and 1", at, e.Share)
 		c.refuse(e.Pods < 0, "%s.pods: is %d, must be at least 0", at, e.Pods)
 		c.refuse(e.Replicas < 0 || e.Replicas > MaxPods, "%s.replicas: is %d, must be between 0 and %d", at, e.Replicas, MaxPods)
-		c.refuse(e.Surge < 0 || e.Surge > MaxPods || e.Unavailable < 0, "%s: surge and unavailable must be between 0 and %d", at, MaxPods)
+		c.refuse(min(e.Surge, e.Unavailable) < 0 || max(e.Surge, e.Unavailable) > MaxPods, "%s: surge and unavailable must be between 0 and %d", at, MaxPods)
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 type resource struct {
 	name  string
 	usage Usage
+	// trouble is what is wrong with it now, nil: nothing.
+	trouble *Event
 }
 
 // reading is one total at an instant, kept for metrics that are late.
@@ -25,6 +27,8 @@ type reading struct {
 type metricState struct {
 	spec  *recommender.MetricSpec
 	usage Usage
+	// trouble is what is wrong with it now, nil: nothing.
+	trouble *Event
 	// past totals, and past values of pods with their instants; for lateness and freezing.
 	past       []reading
 	pastValues []podReadings
@@ -34,7 +38,13 @@ type metricState struct {
 
 type podReadings struct {
 	at     time.Duration
-	values []recommender.Value
+	values []podValue
+}
+
+// podValue is a pod's value, and the pod's place in the order in which pods came.
+type podValue struct {
+	recommender.Value
+	serial uint64
 }
 
 // logEntry is the totals at one instant.
@@ -45,6 +55,7 @@ type logEntry struct {
 
 // scrape measures what the running pods used since the scrape before.
 func (w *world) scrape() {
+	w.looked(1 + len(w.resources))
 	for _, p := range w.pods {
 		if !p.isRunning(w.now) {
 			continue
@@ -126,8 +137,11 @@ func (w *world) note() {
 	}
 	s := &w.service
 	w.log = append(w.log, logEntry{at: w.now, offered: s.offered, served: s.served, queueArea: s.queueArea, ageArea: s.ageArea})
-	for _, p := range w.pods {
-		p.log = append(p.log, p.served)
+	w.looked(1)
+	if w.logsPods {
+		for _, p := range w.pods {
+			p.log = append(p.log, p.served)
+		}
 	}
 	if len(w.log) > 2*w.logLength {
 		w.cutLog(len(w.log) - w.logLength)
@@ -199,8 +213,8 @@ func (w *world) total(u *Usage) int64 {
 	return milli(u.Idle + mul(u.PerLoad, level/(to-from).Seconds()))
 }
 
-// podValues are the values of a Pods metric.
-func (w *world) podValues(u *Usage, values []recommender.Value) []recommender.Value {
+// podValues gives the values of a Pods metric, in the order in which pods came.
+func (w *world) podValues(u *Usage, give func(*pod, recommender.Value)) {
 	start, end := w.window(u)
 	a, b := w.entryAt(start), w.entryAt(end)
 	for _, p := range w.pods {
@@ -211,17 +225,27 @@ func (w *world) podValues(u *Usage, values []recommender.Value) []recommender.Va
 		case from == end && p.created >= 0:
 			continue // it has not run within the window
 		case from == end: // at the start: the load of that instant
-			values = append(values, recommender.Value{Pod: p.name, Milli: milli(u.Idle + mul(u.PerLoad, w.rateBefore()))})
+			give(p, recommender.Value{Pod: p.name, Milli: milli(u.Idle + mul(u.PerLoad, w.rateBefore()))})
 			continue
 		}
 		used := w.used(p, u, from, end) + mul(u.PerLoad, w.servedAt(p, b)-w.servedAt(p, a))
-		values = append(values, recommender.Value{Pod: p.name, Milli: milli(used / (end - from).Seconds())})
+		give(p, recommender.Value{Pod: p.name, Milli: milli(used / (end - from).Seconds())})
 	}
-	return values
 }
 
-// trouble is what is wrong with a metric now, and since when; nil: nothing.
+// troublesChanged finds out anew what is wrong with each metric.
+func (w *world) troublesChanged() {
+	for i := range w.resources {
+		w.resources[i].trouble = w.trouble(w.resources[i].name)
+	}
+	for i := range w.metrics {
+		w.metrics[i].trouble = w.trouble(w.metrics[i].usage.Metric)
+	}
+}
+
+// trouble is what is wrong with a metric now, and since when; nil: nothing. The latest counts.
 func (w *world) trouble(metric string) *Event {
+	w.work += int64(len(w.troubles))
 	for i := len(w.troubles) - 1; i >= 0; i-- {
 		if e := w.troubles[i]; e.Metric == "" || e.Metric == metric {
 			return e
@@ -299,7 +323,7 @@ func (w *world) observeResources(in *recommender.Input) {
 		stamp := s
 		for i := range w.resources {
 			value := s.usage[i]
-			if trouble := w.trouble(w.resources[i].name); trouble != nil {
+			if trouble := w.resources[i].trouble; trouble != nil {
 				switch trouble.Kind {
 				case MetricsZero:
 					value = 0
@@ -341,17 +365,19 @@ func (w *world) sampleOf(p *pod, trouble *Event) *sample {
 			newest = w.now - trouble.By
 		}
 	}
-	for i := len(p.samples) - 1; i >= 0; i-- {
-		if p.samples[i].at <= newest {
-			return &p.samples[i]
-		}
+	n := len(p.samples)
+	if n > 0 && p.samples[n-1].at > newest {
+		n = sort.Search(n, func(i int) bool { return p.samples[i].at > newest })
 	}
-	return nil
+	if n == 0 {
+		return nil
+	}
+	return &p.samples[n-1]
 }
 
 // read reads one metric of the spec.
 func (w *world) read(m *metricState) recommender.Readings {
-	trouble := w.trouble(m.usage.Metric)
+	trouble := m.trouble
 	if trouble != nil && trouble.Kind == MetricsGone {
 		return recommender.Readings{Error: metricGone}
 	}
@@ -374,12 +400,8 @@ func (w *world) readTotal(m *metricState, trouble *Event) int64 {
 		return 0
 	}
 	at := w.newest(trouble)
-	for i := len(m.past) - 1; i >= 0; i-- {
-		if m.past[i].at <= at {
-			return m.past[i].value
-		}
-	}
-	return m.past[0].value
+	n := sort.Search(len(m.past), func(i int) bool { return m.past[i].at > at })
+	return m.past[max(0, n-1)].value
 }
 
 // newest is the instant up to which the trouble lets readings through.
@@ -396,35 +418,41 @@ func (w *world) newest(trouble *Event) time.Duration {
 
 func (w *world) readPods(m *metricState, trouble *Event) []recommender.Value {
 	if w.lateness == 0 {
-		values := w.podValues(&m.usage, m.values[:0])
-		m.values = values
-		if trouble != nil && trouble.Kind == MetricsZero {
-			for i := range values {
-				values[i].Milli = 0
-			}
-		}
-		return values
-	}
-	m.pastValues = append(m.pastValues, podReadings{w.now, w.podValues(&m.usage, nil)})
-	for len(m.pastValues) > 1 && m.pastValues[1].at <= w.now-w.lateness {
-		m.pastValues = m.pastValues[1:]
-	}
-	at, found := w.newest(trouble), m.pastValues[0]
-	for _, past := range m.pastValues {
-		if past.at <= at {
-			found = past
-		}
-	}
-	// Of pods that are gone the API has nothing.
-	var values []recommender.Value
-	for _, v := range found.values {
-		if slices.ContainsFunc(w.pods, func(p *pod) bool { return p.name == v.Pod }) {
+		m.values = m.values[:0]
+		w.podValues(&m.usage, func(_ *pod, v recommender.Value) {
 			if trouble != nil && trouble.Kind == MetricsZero {
 				v.Milli = 0
 			}
-			values = append(values, v)
-		}
+			m.values = append(m.values, v)
+		})
+		return m.values
 	}
+	now := podReadings{w.now, make([]podValue, 0, len(w.pods))}
+	w.podValues(&m.usage, func(p *pod, v recommender.Value) { now.values = append(now.values, podValue{v, p.serial}) })
+	m.pastValues = append(m.pastValues, now)
+	for len(m.pastValues) > 1 && m.pastValues[1].at <= w.now-w.lateness {
+		m.pastValues = m.pastValues[1:]
+	}
+	at := w.newest(trouble)
+	n := sort.Search(len(m.pastValues), func(i int) bool { return m.pastValues[i].at > at })
+	// Of pods that are gone the API has nothing. Pods are in the order in which they came,
+	// then and now.
+	values, pods := m.values[:0], w.pods
+	for _, v := range m.pastValues[max(0, n-1)].values {
+		i := slices.IndexFunc(pods, func(p *pod) bool { return p.serial >= v.serial })
+		if i < 0 {
+			break
+		}
+		if pods = pods[i:]; pods[0].serial != v.serial {
+			continue
+		}
+		shown := v.Value
+		if trouble != nil && trouble.Kind == MetricsZero {
+			shown.Milli = 0
+		}
+		values = append(values, shown)
+	}
+	m.values = values
 	return values
 }
 

@@ -2,13 +2,46 @@ package simulation
 
 import (
 	"cmp"
+	"fmt"
 	"math/bits"
 	"slices"
 	"time"
 )
 
+// looked takes note of so many looks at each pod.
+func (w *world) looked(times int) { w.work += int64(times) * int64(len(w.pods)+1) }
+
+// What making a pod and comparing two cost, in looks at one.
+const (
+	looksToMake    = 50
+	looksToCompare = 5
+)
+
+// sorted takes note of pods being sorted.
+func (w *world) sorted(pods []*pod) {
+	w.work += int64(looksToCompare * len(pods) * bits.Len(uint(len(pods))))
+}
+
+// tooMuch is an error once a run takes more time or memory than it may.
+func (w *world) tooMuch() error {
+	if w.overdone() {
+		return fmt.Errorf("%w: at %s it has looked at pods %d times and has %d of them, of at most %d and %d; shorten it, or lower maxReplicas",
+			ErrTooMuch, w.now, w.work, len(w.pods), w.mostWork, MaxPods)
+	}
+	if kept := int64(len(w.pods)) * w.keptOfAPod; kept > MaxKept {
+		return fmt.Errorf("%w: at %s it keeps up to %d numbers of its %d pods, of at most %d; shorten the windows and delays of metrics, or metrics that are late or frozen",
+			ErrTooMuch, w.now, kept, len(w.pods), int64(MaxKept))
+	}
+	return nil
+}
+
+// overdone tells whether there are too many pods or looks at them. What goes on at one
+// instant asks, too, and leaves off: the run ends with tooMuch.
+func (w *world) overdone() bool { return w.work > w.mostWork || len(w.pods) > MaxPods }
+
 // active are the pods that count as replicas: those that are not being deleted.
 func (w *world) active() []*pod {
+	w.looked(1)
 	active := make([]*pod, 0, len(w.pods))
 	for _, p := range w.pods {
 		if !p.isDeleting(w.now) {
@@ -21,7 +54,7 @@ func (w *world) active() []*pod {
 // reconcile makes and deletes pods until there are as many as asked for, as a Deployment
 // does: in the course of a rollout some more, and old ones make way for new ones.
 func (w *world) reconcile() {
-	for {
+	for !w.overdone() {
 		active := w.active()
 		outdated := slices.DeleteFunc(slices.Clone(active), func(p *pod) bool { return p.generation == w.generation })
 		if len(outdated) == 0 {
@@ -30,6 +63,9 @@ func (w *world) reconcile() {
 		}
 		if !w.rollOut(active, outdated) {
 			break
+		}
+		if len(w.pods) > MaxPods {
+			w.bury()
 		}
 	}
 	w.podsChanged()
@@ -85,6 +121,7 @@ func (w *world) rollOut(active, outdated []*pod) (progress bool) {
 // ready for a shorter time, then more restarts, then younger. Times count by their order of
 // magnitude, and within one the UID decides.
 func (w *world) rank(pods []*pod) {
+	w.sorted(pods)
 	slices.SortFunc(pods, func(a, b *pod) int {
 		if c := compareFalseFirst(a.isRunning(w.now), b.isRunning(w.now)); c != 0 {
 			return c
@@ -120,8 +157,8 @@ func (w *world) compareAge(a, b time.Duration) int {
 	return cmp.Compare(bits.Len64(uint64(max(0, w.now-a))), bits.Len64(uint64(max(0, w.now-b))))
 }
 
-// podsChanged takes note of pods that came, went or became ready.
-func (w *world) podsChanged() {
+// bury forgets pods that are gone.
+func (w *world) bury() {
 	w.pods = slices.DeleteFunc(w.pods, func(p *pod) bool {
 		if p.gone > w.now {
 			return false
@@ -131,6 +168,12 @@ func (w *world) podsChanged() {
 		}
 		return true
 	})
+}
+
+// podsChanged takes note of pods that came, went or became ready.
+func (w *world) podsChanged() {
+	w.looked(1)
+	w.bury()
 	w.nextPod = never
 	w.serving = w.serving[:0]
 	w.ready, w.runningPods = 0, 0
@@ -151,6 +194,7 @@ func (w *world) podsChanged() {
 
 // updatePods does what is due for each pod.
 func (w *world) updatePods() {
+	w.looked(1)
 	changed := false
 	for _, p := range w.pods {
 		if p.update(w.now) {

@@ -15,6 +15,8 @@ type pod struct {
 	// weight is its share of the load before saturation, 1 on average.
 	weight   float64
 	restarts int
+	// fate is where it comes among the victims of an event.
+	fate uint64
 	// onSlot says that it takes one of the slots.
 	onSlot bool
 
@@ -88,7 +90,8 @@ func (s *Startup) draw(seed, serial uint64) time.Duration {
 		// 1.6449 standard deviations above the median are 95 %.
 		sigma := log(float64(s.To)/float64(s.From)) / 1.6448536269514722
 		factor := exp(mul(sigma, normal(seed, startupStream, serial)))
-		return time.Duration(mul(float64(s.From), factor)).Round(time.Millisecond)
+		// A median of nanoseconds and 95 % of hours have draws beyond any duration.
+		return time.Duration(min(mul(float64(s.From), factor), float64(MaxDuration))).Round(time.Millisecond)
 	}
 	return s.From
 }
@@ -97,6 +100,7 @@ func (s *Startup) draw(seed, serial uint64) time.Duration {
 func (w *world) newPod(atStart bool) *pod {
 	serial := w.serial
 	w.serial++
+	w.work += looksToMake
 	p := &pod{
 		name: fmt.Sprintf("%s-%05d", w.name, serial), serial: serial,
 		uid:        draw(w.scenario.Seed, identityStream, serial),

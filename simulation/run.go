@@ -78,9 +78,8 @@ func RunWith(s *Scenario, a *Autoscaler, engine Engine, observe func(*Step) erro
 			}
 			w.nextSync += w.syncPeriod
 		}
-		if w.work > MaxWork || len(w.pods) > MaxPods {
-			return nil, fmt.Errorf("%w: at %s it has looked at pods %d times and has %d of them, of at most %d and %d; shorten it, or lower maxReplicas",
-				ErrTooMuch, w.now, w.work, len(w.pods), int64(MaxWork), MaxPods)
+		if err := w.tooMuch(); err != nil {
+			return nil, err
 		}
 		if next := w.next(); next > w.now {
 			w.advance(next)
@@ -98,7 +97,7 @@ func (w *world) evaluate(result *Result, observe func(*Step) error) error {
 	if err != nil {
 		return fmt.Errorf("at %s: %w", w.now, err)
 	}
-	w.work += int64(len(w.pods))
+	w.looked(w.looksAtAStep)
 	load := w.scenario.Load.At(w.now)
 	cause := causeOf(&decision)
 	w.figures.decided(w, &decision, cause)

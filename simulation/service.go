@@ -19,6 +19,15 @@ type parcel struct {
 	volume classes
 }
 
+// comeback is load that comes back within one second, if there is any.
+type comeback struct {
+	volume classes
+	any    bool
+}
+
+// maxParcels bounds the parcels that wait.
+const maxParcels = 1 << 17
+
 // service is the load that waits, comes back, or was served or lost.
 type service struct {
 	queue Queue
@@ -27,9 +36,12 @@ type service struct {
 	waiting []parcel
 	head    int
 	queued  float64
-	// returning has the volume that comes back in each second, around the ring; inFlight
-	// is all of it.
-	returning []classes
+	// grain is the stretch of time whose parcels are put together, 0: none.
+	grain time.Duration
+	// returning has what comes back in each second, around the ring; inFlight is the volume
+	// of all of it, and comebacks the seconds in which anything does.
+	returning []comeback
+	comebacks int
 	inFlight  float64
 
 	// offered, served and lost are volumes since the start: lost for good, and late for
@@ -44,7 +56,7 @@ func newService(w *Workload) service {
 	s := service{queue: w.Queue, retry: w.Retries}
 	if w.Retries.Count > 0 {
 		delay := w.Retries.longest()
-		s.returning = make([]classes, int(delay/time.Second)+3)
+		s.returning = make([]comeback, int(delay/time.Second)+3)
 	}
 	return s
 }
@@ -63,15 +75,15 @@ func (r *Retries) delay(times int) time.Duration {
 
 // busy tells whether volumes depend on more than the rates of the moment: then stretches of
 // time are at most a second.
-func (s *service) busy() bool { return s.queued > 0 || s.inFlight > 0 }
+func (s *service) busy() bool { return s.queued > 0 || s.comebacks > 0 }
 
 // backRate is the rate at which load comes back in the second that an instant begins or is in.
 func (s *service) backRate(at time.Duration) float64 {
-	if s.inFlight <= 0 {
+	if s.comebacks == 0 {
 		return 0
 	}
 	left := (time.Second - at%time.Second).Seconds()
-	return s.returning[int(at/time.Second)%len(s.returning)].sum() / left
+	return s.returning[int(at/time.Second)%len(s.returning)].volume.sum() / left
 }
 
 // age is how long the oldest load has waited, in seconds.
@@ -87,14 +99,14 @@ func (s *service) age(now time.Duration) float64 {
 // load, and room what can be served meanwhile. It returns what was.
 func (s *service) advance(from, to time.Duration, fresh, room float64) float64 {
 	s.offered += fresh
-	if s.queued == 0 && s.inFlight == 0 && fresh <= room {
+	if s.queued == 0 && s.comebacks == 0 && fresh <= room {
 		s.served += fresh
 		return fresh
 	}
 	seconds := (to - from).Seconds()
 	before, ageBefore := s.queued, s.age(from)
 	arriving := classes{fresh}
-	if s.inFlight > 0 {
+	if s.comebacks > 0 {
 		s.arrive(&arriving, from, to, seconds)
 	}
 	served := s.serveWaiting(room)
@@ -119,7 +131,11 @@ func (s *service) advance(from, to time.Duration, fresh, room float64) float64 {
 
 // arrive adds what comes back within a second, which the stretch must not leave.
 func (s *service) arrive(arriving *classes, from, to time.Duration, seconds float64) {
-	slot := &s.returning[int(from/time.Second)%len(s.returning)]
+	back := &s.returning[int(from/time.Second)%len(s.returning)]
+	if !back.any {
+		return
+	}
+	slot := &back.volume
 	last := to%time.Second == 0
 	// What is left of the slot arrives evenly over what is left of its second.
 	left := (time.Second - from%time.Second).Seconds()
@@ -132,8 +148,12 @@ func (s *service) arrive(arriving *classes, from, to time.Duration, seconds floa
 		s.inFlight -= part
 		arriving[k] += part
 	}
-	if s.inFlight < 1e-12 {
-		s.inFlight = 0
+	if last {
+		back.any = false
+		s.comebacks--
+	}
+	if s.comebacks == 0 {
+		s.inFlight = 0 // what floating point leaves of it comes back never
 	}
 }
 
@@ -161,7 +181,7 @@ func (s *service) serveWaiting(room float64) (served float64) {
 func (s *service) taken(volume float64) {
 	s.queued = max(0, s.queued-volume)
 	if s.head == len(s.waiting) {
-		s.waiting, s.head, s.queued = s.waiting[:0], 0, 0
+		s.waiting, s.head, s.queued, s.grain = s.waiting[:0], 0, 0, 0
 		return
 	}
 	if s.head > 1024 && s.head > len(s.waiting)/2 {
@@ -184,9 +204,49 @@ func (s *service) wait(arriving *classes, volume float64, from, to time.Duration
 		volume = free
 	}
 	if volume > 0 {
-		s.waiting = append(s.waiting, parcel{to, *arriving})
+		s.queueUp(parcel{to, *arriving})
 		s.queued += volume
 		s.late += volume
+	}
+}
+
+// queueUp puts a parcel at the end of the queue.
+func (s *service) queueUp(p parcel) {
+	if last := len(s.waiting) - 1; s.grain > 0 && last >= s.head && s.grainOf(s.waiting[last].at) == s.grainOf(p.at) {
+		s.waiting[last].take(p)
+		return
+	}
+	s.waiting = append(s.waiting, p)
+	if len(s.waiting)-s.head > maxParcels {
+		s.coarsen()
+	}
+}
+
+// coarsen halves the parcels that wait, by putting together those of one grain of time. Their
+// age is then exact to a part in 65,000 of the time that the queue spans.
+func (s *service) coarsen() {
+	waiting := s.waiting[s.head:]
+	s.grain = max(2*s.grain, 2*(waiting[len(waiting)-1].at-waiting[0].at)/maxParcels, 1)
+	n := 1
+	for _, p := range waiting[1:] {
+		if s.grainOf(waiting[n-1].at) == s.grainOf(p.at) {
+			waiting[n-1].take(p)
+			continue
+		}
+		waiting[n] = p
+		n++
+	}
+	s.waiting, s.head = s.waiting[:copy(s.waiting, waiting[:n])], 0
+}
+
+// grainOf is the grain that an instant ends or lies in.
+func (s *service) grainOf(at time.Duration) time.Duration { return (at - 1) / s.grain }
+
+// take adds a later parcel's load, which arrived up to then.
+func (p *parcel) take(later parcel) {
+	p.at = later.at
+	for k, v := range later.volume {
+		p.volume[k] += v
 	}
 }
 
@@ -213,7 +273,12 @@ func (s *service) lose(volume *classes, from time.Duration) {
 			s.lost += v
 		default:
 			at := (from + s.retry.delay(k)) / time.Second
-			s.returning[int(at)%len(s.returning)][k+1] += v
+			back := &s.returning[int(at)%len(s.returning)]
+			if !back.any {
+				back.any = true
+				s.comebacks++
+			}
+			back.volume[k+1] += v
 			s.inFlight += v
 		}
 	}

@@ -123,30 +123,34 @@ func Sum(traces ...*Trace) (*Trace, error) {
 	if len(traces) == 1 {
 		return traces[0], nil
 	}
-	var offsets []time.Duration
-	for _, t := range traces {
-		for _, p := range t.points {
-			offsets = append(offsets, p.At)
-		}
-	}
-	slices.Sort(offsets)
-	offsets = slices.Compact(offsets)
-	if len(offsets) > MaxPoints {
-		return nil, fmt.Errorf("the sum of the loads has %d points, more than %d", len(offsets), MaxPoints)
-	}
 	var points []Point
-	for _, at := range offsets {
+	passed := make([]int, len(traces)) // points of each trace that lie behind
+	for {
+		at := never
+		for i, t := range traces {
+			if passed[i] < len(t.points) {
+				at = min(at, t.points[passed[i]].At)
+			}
+		}
+		if at == never {
+			return NewTrace(points)
+		}
 		left, right := 0.0, 0.0
-		for _, t := range traces {
-			left += t.before(at)
-			right += t.At(at)
+		for i, t := range traces {
+			left += t.between(passed[i]-1, at)
+			for passed[i] < len(t.points) && t.points[passed[i]].At <= at {
+				passed[i]++
+			}
+			right += t.between(passed[i]-1, at)
 		}
 		if left != right {
 			points = append(points, Point{at, left})
 		}
 		points = append(points, Point{at, right})
+		if len(points) > MaxPoints {
+			return nil, fmt.Errorf("the sum of the loads has more than %d points", MaxPoints)
+		}
 	}
-	return NewTrace(points)
 }
 
 // Noise returns the trace with its values multiplied by 1 + variation·z, at least 0, where z

@@ -192,6 +192,10 @@ const (
 	MaxSteps    = 2_200_000
 	MaxPods     = 20_000
 	MaxEvents   = 10_000
-	// MaxWork bounds the pods looked at in a run, all instants together: about a minute.
+	// MaxWork bounds the looks at a pod in a run, all instants together, one for each
+	// metric and container that a look is about: about a minute.
 	MaxWork = 1_000_000_000
+	// MaxKept bounds the numbers that are kept of pods, for the means of metrics and for
+	// metrics that come late or freeze: half a gigabyte.
+	MaxKept = 64_000_000
 )

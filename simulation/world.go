@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -26,7 +27,12 @@ type world struct {
 	events                    []Event // those that are still to come
 	troubles                  []*Event
 	writesFailUntil           time.Duration
-	work                      int64
+	// work is how often a pod was looked at; looksAtAStep is how often each is at an
+	// evaluation, and keptOfAPod the most numbers that are kept of each.
+	work         int64
+	mostWork     int64
+	looksAtAStep int
+	keptOfAPod   int64
 
 	// replicas is the count that is asked for.
 	replicas              int32
@@ -46,6 +52,7 @@ type world struct {
 	probes                []time.Duration // their phases in the sync period
 	log                   []logEntry
 	logFrom, logLength    int
+	logsPods              bool // for Pods metrics
 	spareUsage            [][]int64
 	input                 recommender.Input
 	usages                []recommender.ResourceUsage
@@ -69,6 +76,7 @@ func newWorld(s *Scenario, a *Autoscaler, engine Engine) *world {
 		syncPeriod: defaulted(s.Loop.SyncPeriod),
 		resolution: defaulted(s.Loop.Resolution),
 		nextSync:   s.Loop.Offset, nextScrape: s.Loop.ScrapeOffset,
+		mostWork:       MaxWork,
 		nextTroubleEnd: never, writesFailUntil: -never,
 		containers: templateOf(&s.Workload), service: newService(&s.Workload),
 	}
@@ -200,8 +208,34 @@ func (w *world) prepareMetrics() {
 	slices.Sort(w.probes)
 	w.probes = slices.Compact(w.probes)
 	w.logLength = (int(longest/w.syncPeriod) + 2) * (len(w.probes) + 1)
+	w.countCosts()
 	if len(w.probes) == 0 {
 		w.nextProbe = never
+	}
+}
+
+// countCosts finds out what each pod costs: the looks at an evaluation, one for each metric
+// and container, and what is kept of it.
+func (w *world) countCosts() {
+	late := min(w.lateness, w.scenario.Duration)
+	w.looksAtAStep = 2 + len(w.resources) + len(w.containers)
+	if len(w.resources) > 0 && late > 0 {
+		w.keptOfAPod += int64(late/w.resolution+2) * int64(len(w.resources)+6)
+	}
+	for i := range w.metrics {
+		switch w.metrics[i].spec.Type {
+		case recommender.ResourceMetric, recommender.ContainerResourceMetric:
+			w.looksAtAStep += len(w.containers)
+		case recommender.PodsMetric:
+			w.looksAtAStep += 2
+			w.logsPods = true
+			if late > 0 {
+				w.keptOfAPod += int64(late/w.syncPeriod+2) * 3
+			}
+		}
+	}
+	if w.logsPods {
+		w.keptOfAPod += 2 * int64(w.logLength)
 	}
 }
 
@@ -268,7 +302,7 @@ func (w *world) advance(to time.Duration) {
 	served := w.service.advance(w.now, to, area(from, before, to-w.now), mul(w.capacity, seconds))
 	w.share(served, seconds)
 	w.figures.pass(w, from, before, to-w.now)
-	w.work += int64(len(w.pods)) + 1
+	w.looked(1)
 	w.now = to
 }
 
@@ -278,6 +312,9 @@ func (w *world) settle() error {
 		event := w.events[0]
 		w.events = w.events[1:]
 		w.happen(&event)
+		if err := w.tooMuch(); err != nil {
+			return err
+		}
 	}
 	w.nextEvent = never
 	if len(w.events) > 0 {
@@ -318,6 +355,7 @@ func (w *world) endTroubles() {
 		w.nextTroubleEnd = min(w.nextTroubleEnd, e.At+e.For)
 		return false
 	})
+	w.troublesChanged()
 }
 
 // happen lets an event happen.
@@ -334,11 +372,12 @@ func (w *world) happen(e *Event) {
 		victims := w.victims(e)
 		for _, p := range victims[:int(math.Ceil(mul(float64(len(victims)), e.Share)))] {
 			p.restarts++
-			p.crashedUntil = w.now + e.For
+			p.crashedUntil = max(p.crashedUntil, w.now+e.For) // one crash does not end another
 		}
 		w.updatePods()
 	case MetricsGone, MetricsFrozen, MetricsZero, MetricsLate:
 		w.troubles = append(w.troubles, e)
+		w.troublesChanged()
 		w.nextTroubleEnd = min(w.nextTroubleEnd, e.At+e.For)
 	case WritesFail:
 		w.writesFailUntil = max(w.writesFailUntil, e.At+e.For)
@@ -355,13 +394,11 @@ func (w *world) happen(e *Event) {
 // victims are the running pods in the order in which an event meets them, by the seed.
 func (w *world) victims(e *Event) []*pod {
 	pods := slices.DeleteFunc(w.active(), func(p *pod) bool { return !p.isRunning(w.now) })
-	key := func(p *pod) uint64 { return draw(w.scenario.Seed, victimStream, mix(uint64(e.At))^p.serial) }
-	slices.SortFunc(pods, func(a, b *pod) int {
-		if key(a) < key(b) {
-			return -1
-		}
-		return 1
-	})
+	w.sorted(pods)
+	for _, p := range pods {
+		p.fate = draw(w.scenario.Seed, victimStream, mix(uint64(e.At))^p.serial)
+	}
+	slices.SortFunc(pods, func(a, b *pod) int { return cmp.Compare(a.fate, b.fate) })
 	return pods
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -68,7 +69,7 @@ func instant(text string) (float64, error) {
 	if err != nil {
 		return 0, errors.New("the time must be seconds, or an instant such as 2026-01-31T03:00:00Z")
 	}
-	return float64(t.UnixNano()) / 1e9, nil
+	return float64(t.Unix()) + float64(t.Nanosecond())/1e9, nil
 }
 
 // series is one series in the making: seconds and values.
@@ -91,19 +92,51 @@ func (s *series) add(seconds, value float64) error {
 	case seconds-s.first > epochal:
 		return fmt.Errorf("the times span more than %s", simulation.MaxDuration)
 	}
-	offset := seconds
-	if s.first > epochal {
-		offset -= s.first
-	}
+	offset := seconds - base(s.first)
 	s.points = append(s.points, simulation.Point{At: time.Duration(math.Round(offset*1000)) * time.Millisecond, Value: value})
 	return nil
 }
 
 func (s *series) recorded() (out recorded, err error) {
-	if out.trace, err = simulation.NewTrace(s.points); err == nil && s.first > epochal {
-		out.begin = time.UnixMilli(int64(math.Round(s.first * 1000))).UTC()
+	out.trace, err = simulation.NewTrace(s.points)
+	return recorded{out.trace, begin(s.first)}, err
+}
+
+// base is the time that offsets count from, by the first time: that one, or the start.
+func base(first float64) float64 {
+	if first > epochal {
+		return first
 	}
-	return out, err
+	return 0
+}
+
+// begin is the instant of a first time, zero: it is none.
+func begin(first float64) time.Time {
+	if base(first) == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(math.Round(first * 1000))).UTC()
+}
+
+// extent is the last time, in seconds as they were given, and the least time between two.
+func (s *series) extent() (last float64, step time.Duration) {
+	step = never
+	for i := 1; i < len(s.points); i++ {
+		if d := s.points[i].At - s.points[i-1].At; d > 0 {
+			step = min(step, d)
+		}
+	}
+	return base(s.first) + s.points[len(s.points)-1].At.Seconds(), step
+}
+
+const never = time.Duration(math.MaxInt64)
+
+// shift makes offsets those since another time, which is no later than the first.
+func (s *series) shift(to float64) {
+	by := time.Duration(math.Round((base(s.first)-base(to))*1000)) * time.Millisecond
+	for i := range s.points {
+		s.points[i].At += by
+	}
 }
 
 // prometheusAnswer is what /api/v1/query_range answers.
@@ -132,41 +165,75 @@ func readPrometheus(data []byte) (recorded, error) {
 	case len(result) == 0 || len(result) > maxSeries:
 		return recorded{}, fmt.Errorf("has %d series, must have 1 to %d", len(result), maxSeries)
 	}
-	var traces []*simulation.Trace
-	var begin time.Time
+	var all []series
 	for i, result := range answer.Data.Result {
-		got, err := prometheusSeries(result.Values)
+		s, err := prometheusSeries(result.Values)
 		if err != nil {
 			return recorded{}, fmt.Errorf("series %d: %w", i+1, err)
 		}
-		if i == 0 {
-			begin = got.begin
+		all = append(all, s)
+	}
+	if len(all) == 1 {
+		return all[0].recorded()
+	}
+	return sumOfSeries(all)
+}
+
+// sumOfSeries adds up series, each of which counts from its first sample to a step after its
+// last one: pods come and go.
+func sumOfSeries(all []series) (recorded, error) {
+	first, last, step := math.Inf(1), math.Inf(-1), never
+	for i := range all {
+		s := &all[i]
+		end, least := s.extent()
+		first, last, step = min(first, s.first), max(last, end), min(step, least)
+	}
+	if last-first > epochal {
+		return recorded{}, fmt.Errorf("the times span more than %s", simulation.MaxDuration)
+	}
+	if step == never { // one sample a series
+		step = simulation.DefaultPeriod
+	}
+	var traces []*simulation.Trace
+	for i := range all {
+		s := &all[i]
+		end, _ := s.extent()
+		s.shift(first)
+		if s.first > first {
+			s.points = slices.Insert(s.points, 0, simulation.Point{At: s.points[0].At})
 		}
-		trace, err := shifted(got.trace, got.begin.Sub(begin))
+		if end < last {
+			gone := s.points[len(s.points)-1]
+			gone.At += min(step, time.Duration(math.Ceil((last-end)*1000))*time.Millisecond)
+			s.points = append(s.points, gone, simulation.Point{At: gone.At})
+		}
+		trace, err := simulation.NewTrace(s.points)
 		if err != nil {
-			return recorded{}, err
+			return recorded{}, fmt.Errorf("series %d: %w", i+1, err)
 		}
 		traces = append(traces, trace)
 	}
 	sum, err := simulation.Sum(traces...)
-	return recorded{sum, begin}, err
+	return recorded{sum, begin(first)}, err
 }
 
-func prometheusSeries(values [][2]json.RawMessage) (recorded, error) {
-	var s series
+func prometheusSeries(values [][2]json.RawMessage) (s series, err error) {
 	for _, value := range values {
 		var seconds float64
 		var text string
 		if err := errors.Join(json.Unmarshal(value[0], &seconds), json.Unmarshal(value[1], &text)); err != nil {
-			return recorded{}, err
+			return s, err
 		}
 		number, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			return recorded{}, err
+			return s, err
 		}
 		if err := s.add(seconds, number); err != nil {
-			return recorded{}, err
+			return s, err
 		}
 	}
-	return s.recorded()
+	if len(s.points) == 0 {
+		return s, errors.New("has no values")
+	}
+	return s, nil
 }

@@ -191,6 +191,7 @@ func niceStep(f float64) float64 {
 	if f <= 0 {
 		return 1
 	}
+	f = max(f, 1e-12) // powers of ten run out below what floating point has
 	power := math.Pow(10, math.Floor(math.Log10(f)))
 	for _, n := range [...]float64{1, 2, 5} {
 		if n*power >= f {
