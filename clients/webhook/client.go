@@ -1,0 +1,244 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Server is where the calls go. The zero value of a field is its default where one is named.
+type Server struct {
+	// URL is what the paths of the calls are added to, such as https://scheduler:8443/setpoint.
+	// It has no user, query or fragment. Required.
+	URL string
+	// KeyFile holds the keys that sign, NAME:SECRET on each line; read again when it changes.
+	// Required.
+	KeyFile string
+	// CAFile holds the certificates that are trusted, PEM. Default: the system's.
+	CAFile string
+	// CertFile and KeyOfCertFile are the agent's own certificate and its key, PEM. Default:
+	// it shows none.
+	CertFile, KeyOfCertFile string
+	// Plain lets http URLs lead to other machines: counts and names are then read by whoever
+	// is between; signatures still keep them from changing them. Default: loopback only.
+	Plain bool
+	// Timeout bounds a call. Default: 5 s.
+	Timeout time.Duration
+	// DialContext makes connections. Nil: TCP.
+	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Bounds of what is sent and received.
+const (
+	defaultTimeout = 5 * time.Second
+	maxPEMBytes    = 1 << 20
+	maxHeaderBytes = 64 << 10
+	// maxListBytes bounds a page of the list, maxObserveBytes an observation, and
+	// maxShortBytes an answer that says little.
+	maxListBytes    = 8 << 20
+	maxObserveBytes = 16 << 20
+	maxShortBytes   = 64 << 10
+)
+
+// Client makes the calls. It is safe for concurrent use.
+type Client struct {
+	server Server
+	base   *url.URL
+	keys   *keyFile
+	http   *http.Client
+}
+
+// Connect returns a client. It reads the files, and connects to nothing.
+func Connect(s Server) (*Client, error) {
+	base, err := s.base()
+	if err != nil {
+		return nil, err
+	}
+	if s.Timeout == 0 {
+		s.Timeout = defaultTimeout
+	}
+	if s.Timeout < 0 {
+		return nil, errors.New("timeout: must be above 0")
+	}
+	if (s.CertFile == "") != (s.KeyOfCertFile == "") {
+		return nil, errors.New("a client certificate and its key belong together: give both or neither")
+	}
+	c := &Client{server: s, base: base, keys: &keyFile{name: s.KeyFile}}
+	if _, err := c.keys.signing(); err != nil {
+		return nil, err
+	}
+	transport := &http.Transport{
+		DialContext: s.DialContext, MaxIdleConnsPerHost: 64, MaxConnsPerHost: 64, IdleConnTimeout: 90 * time.Second,
+		MaxResponseHeaderBytes: maxHeaderBytes,
+		DisableCompression:     true, // what is signed is what is sent
+	}
+	if base.Scheme == "https" {
+		if transport.TLSClientConfig, err = s.tls(); err != nil {
+			return nil, err
+		}
+	}
+	c.http = &http.Client{
+		Transport: transport,
+		// What is asked elsewhere is not what was signed.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return c, nil
+}
+
+// Close ends idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// base checks the URL. Errors don't quote it, for it may hold a password.
+func (s Server) base() (*url.URL, error) {
+	u, err := url.Parse(s.URL)
+	switch {
+	case err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https":
+		return nil, errors.New("the URL must be https://host:port/path")
+	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return nil, errors.New("the URL must have no user, query or fragment")
+	case u.Scheme == "http" && (s.CAFile != "" || s.CertFile != ""):
+		return nil, errors.New("certificates are for an https URL, and this one is http")
+	case u.Scheme == "http" && !s.Plain && !loopback(u.Hostname()):
+		return nil, errors.New("the URL is http and leads to another machine: use https, or allow that it is read on the way")
+	}
+	u.Path = strings.TrimRight(u.Path, "/")
+	u.RawPath = strings.TrimRight(u.RawPath, "/")
+	return u, nil
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// tls returns what is trusted, read once, and the certificate that is shown, read again for
+// each connection: it is renewed more often than authorities are.
+func (s Server) tls() (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if s.CAFile != "" {
+		pem, err := readFile(s.CAFile, maxPEMBytes)
+		if err != nil {
+			return nil, fmt.Errorf("authorities: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("authorities: %s holds no certificate", s.CAFile)
+		}
+	}
+	if s.CertFile != "" {
+		load := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			pair, err := tls.LoadX509KeyPair(s.CertFile, s.KeyOfCertFile)
+			return &pair, err
+		}
+		if _, err := load(nil); err != nil {
+			return nil, fmt.Errorf("client certificate: %w", err)
+		}
+		config.GetClientCertificate = load
+	}
+	return config, nil
+}
+
+// call is one call.
+type call struct {
+	method, path string
+	query        url.Values
+	// body is sent, nil: none.
+	body []byte
+	// etag is what is known already, empty: nothing.
+	etag string
+	// most bounds the answer, bytes.
+	most int64
+}
+
+// answer is what the server says.
+type answer struct {
+	status int
+	etag   string
+	body   []byte
+}
+
+// errUnsure wraps errors after which nobody knows whether the server did what it was asked.
+type errUnsure struct{ error }
+
+func (e errUnsure) Unwrap() error { return e.error }
+
+// do makes a call. What it returns the server has signed.
+func (c *Client) do(ctx context.Context, what call) (*answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.server.Timeout)
+	defer cancel()
+	key, err := c.keys.signing()
+	if err != nil {
+		return nil, err
+	}
+	to := *c.base
+	to.Path += what.path
+	if to.RawPath != "" {
+		to.RawPath += what.path
+	}
+	to.RawQuery = what.query.Encode()
+	req, err := http.NewRequestWithContext(ctx, what.method, to.String(), bytes.NewReader(what.body))
+	if err != nil {
+		return nil, err
+	}
+	nonce := newNonce()
+	now := time.Now()
+	req.Header.Set("User-Agent", "setpoint-webhook")
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set(HeaderKey, key.Name)
+	req.Header.Set(HeaderTimestamp, strconv.FormatInt(now.Unix(), 10))
+	req.Header.Set(HeaderNonce, nonce)
+	req.Header.Set(HeaderSignature, key.SignRequest(what.method, req.URL.RequestURI(), now, nonce, what.body))
+	if what.body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if what.etag != "" {
+		req.Header.Set("If-None-Match", what.etag)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, errUnsure{inShort(ctx, err, c.server.Timeout)}
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, what.most+1))
+	switch {
+	case err != nil:
+		return nil, errUnsure{inShort(ctx, err, c.server.Timeout)}
+	case int64(len(body)) > what.most:
+		return nil, fmt.Errorf("its answer is larger than %d bytes", what.most)
+	}
+	if err := key.verifyAnswer(resp.StatusCode, resp.Header, nonce, body, time.Now()); err != nil {
+		return nil, errUnsure{err}
+	}
+	return &answer{resp.StatusCode, resp.Header.Get("ETag"), body}, nil
+}
+
+// inShort leaves out the method and the URL, which are in the configuration.
+func inShort(ctx context.Context, err error, timeout time.Duration) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("no answer within %s", timeout)
+	}
+	var of *url.Error
+	if errors.As(err, &of) {
+		return of.Err
+	}
+	return err
+}
+
+// newNonce returns a random one.
+func newNonce() string {
+	var nonce [16]byte
+	_, _ = rand.Read(nonce[:]) // never fails
+	return hex.EncodeToString(nonce[:])
+}

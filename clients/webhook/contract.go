@@ -1,0 +1,253 @@
+package webhook
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+	"unicode"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	kjson "sigs.k8s.io/json"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/clients/agent/pace"
+)
+
+// Page is an answer to list.
+type Page struct {
+	// Targets, each in one page only. What is in one is read by itself, so that a target that
+	// can't be read holds no other.
+	Targets []json.RawMessage `json:"targets"`
+	// NextPageToken asks for the next page. Empty: there is none.
+	NextPageToken string `json:"nextPageToken,omitempty"`
+}
+
+// Target is a workload that is to be scaled.
+type Target struct {
+	// Namespace and Name are its name: letters, digits and . _ - each; a name does not end
+	// with _shadow. Required.
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// UID is another one for a target that is made again under its name. Default: there is
+	// one of a name only, ever.
+	UID string `json:"uid,omitempty"`
+	// Spec is a HorizontalPodAutoscalerSpec. Required.
+	Spec json.RawMessage `json:"spec"`
+	// Options are RecommendOptions. Default: the server's.
+	Options json.RawMessage `json:"options,omitempty"`
+	// Period is the time between two evaluations, such as "15s". Default: the agent's.
+	Period string `json:"period,omitempty"`
+	// Shadow says that nothing is to be applied.
+	Shadow bool `json:"shadow,omitempty"`
+	// Hold is why the target is not to be scaled now. Default: it is.
+	Hold *TargetHold `json:"hold,omitempty"`
+}
+
+// TargetHold is why a target is not to be scaled.
+type TargetHold struct {
+	// Reason is one word, such as Deploying. Required.
+	Reason string `json:"reason"`
+	// Message is a sentence for people.
+	Message string `json:"message,omitempty"`
+}
+
+// Question asks for an Observation.
+type Question struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	UID       string `json:"uid,omitempty"`
+}
+
+// Observation is what a decision goes by, of one instant.
+type Observation struct {
+	// Request is a RecommendRequest of which these fields are allowed: scale, pods, podMetrics,
+	// customMetrics, externalMetrics and metricErrors. Required, and its scale too.
+	Request json.RawMessage `json:"request"`
+	// Version is given back when the count is applied. Default: empty.
+	Version string `json:"version,omitempty"`
+}
+
+// Application is a count that was decided.
+type Application struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	UID       string `json:"uid,omitempty"`
+	// CurrentReplicas is the count that was observed. The answer is 409 if it is another one
+	// by now.
+	CurrentReplicas int32 `json:"currentReplicas"`
+	// DesiredReplicas is the count to set.
+	DesiredReplicas int32 `json:"desiredReplicas"`
+	// RecommendationID is the same when the call is made again, as after an answer that was
+	// lost: what was done is not done twice.
+	RecommendationID string `json:"recommendationId"`
+	// Reason says why, in a few words.
+	Reason string `json:"reason,omitempty"`
+	// Version is that of the observation.
+	Version string `json:"version,omitempty"`
+}
+
+// Failure is what is answered with a status of 400 or above.
+type Failure struct {
+	// Error says what is wrong, in a sentence.
+	Error string `json:"error"`
+}
+
+// Bounds of texts.
+const (
+	maxNamespace = 253
+	maxName      = 240 // and _shadow
+	maxUID       = 128
+	maxVersion   = 1024
+	maxToken     = 1024
+	maxMessage   = 1024
+	// maxTarget bounds what is kept of a target, bytes: thousands of them are.
+	maxTarget = 64 << 10
+)
+
+// shadowSuffix ends the names of shadows at the service.
+const shadowSuffix = "_shadow"
+
+var (
+	segment = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
+	word    = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,63}$`)
+)
+
+// strict reads JSON whose keys are all known, spelled as they are, and there once.
+func strict(data []byte, into any) error {
+	problems, err := kjson.UnmarshalStrict(data, into)
+	if err == nil && len(problems) > 0 {
+		err = problems[0]
+	}
+	if err != nil {
+		return errors.New(shorten(strings.TrimPrefix(err.Error(), "json: ")))
+	}
+	return nil
+}
+
+// message reads a message of the service's contract.
+func message(field string, data []byte, into proto.Message) error {
+	if err := protojson.Unmarshal(data, into); err != nil {
+		text := strings.ReplaceAll(err.Error(), "\u00a0", " ") // which it puts in at random
+		return fmt.Errorf("%s: %s", field, shorten(strings.TrimPrefix(text, "proto: ")))
+	}
+	return nil
+}
+
+// key checks the names of a target, and returns its key.
+func (t *Target) key() (agent.Key, error) {
+	switch {
+	case !segment.MatchString(t.Namespace) || len(t.Namespace) > maxNamespace || dots(t.Namespace):
+		return agent.Key{}, fmt.Errorf("namespace: must be 1 to %d letters, digits and . _ -, is %q", maxNamespace, shorten(t.Namespace))
+	case !segment.MatchString(t.Name) || len(t.Name) > maxName || dots(t.Name) || strings.HasSuffix(t.Name, shadowSuffix):
+		return agent.Key{}, fmt.Errorf("name: must be 1 to %d letters, digits and . _ -, not ending with %s, is %q", maxName, shadowSuffix, shorten(t.Name))
+	}
+	return agent.Key{Kind: Kind, Namespace: t.Namespace, Name: t.Name}, nil
+}
+
+// dots tells names that the service refuses.
+func dots(name string) bool { return name == "." || name == ".." || name == "-" }
+
+// wanted is what a target wants, read.
+type wanted struct {
+	spec *setpointv1.HorizontalPodAutoscalerSpec
+}
+
+// object reads a target whose key is known. What is wrong with it holds it.
+func (t *Target) object(key agent.Key, raw []byte) *agent.Object {
+	sum := sha256.Sum256(raw)
+	o := &agent.Object{Key: key, UID: t.UID, Shadow: t.Shadow, Revision: agent.Version(hex.EncodeToString(sum[:]))}
+	spec, err := t.read(o)
+	switch {
+	case err != nil:
+		o.Hold = invalid(err)
+	case t.Hold != nil:
+		o.Hold = &agent.Hold{Outcome: OutcomeHeld, Reason: t.Hold.Reason, Message: "the server holds it: " + shorten(t.Hold.Message)}
+	}
+	o.Native = &wanted{spec}
+	return o
+}
+
+func invalid(err error) *agent.Hold {
+	return &agent.Hold{Reason: agent.ReasonInvalidObject, Message: "the server lists it with something wrong: " + err.Error()}
+}
+
+// read reads what a target wants.
+func (t *Target) read(o *agent.Object) (*setpointv1.HorizontalPodAutoscalerSpec, error) {
+	if len(t.UID) > maxUID || strings.ContainsFunc(t.UID, unicode.IsControl) {
+		o.UID = ""
+		return nil, fmt.Errorf("uid: must have at most %d bytes and no control characters", maxUID)
+	}
+	if len(t.Spec) == 0 || string(t.Spec) == "null" {
+		return nil, errors.New("spec: is required")
+	}
+	spec := &setpointv1.HorizontalPodAutoscalerSpec{}
+	if err := message("spec", t.Spec, spec); err != nil {
+		return nil, err
+	}
+	if len(t.Options) > 0 && string(t.Options) != "null" {
+		o.Options = &setpointv1.RecommendOptions{}
+		if err := message("options", t.Options, o.Options); err != nil {
+			return nil, err
+		}
+	}
+	if t.Period != "" {
+		period, err := time.ParseDuration(t.Period)
+		if err != nil || period < pace.MinPeriod || period > pace.MaxPeriod {
+			return nil, fmt.Errorf("period: must be a duration from %s to %s, such as 15s", pace.MinPeriod, pace.MaxPeriod)
+		}
+		o.Period = period
+	}
+	if t.Hold != nil && !word.MatchString(t.Hold.Reason) {
+		return nil, errors.New("hold.reason: must be one word such as Deploying")
+	}
+	return spec, nil
+}
+
+// request reads an observation. The error says which field is wrong.
+func (o *Observation) request(limits Limits) (*setpointv1.RecommendRequest, error) {
+	if len(o.Version) > maxVersion {
+		return nil, fmt.Errorf("version: is longer than %d bytes", maxVersion)
+	}
+	if len(o.Request) == 0 {
+		return nil, errors.New("request: is required")
+	}
+	req := &setpointv1.RecommendRequest{}
+	if err := message("request", o.Request, req); err != nil {
+		return nil, err
+	}
+	allowed := &setpointv1.RecommendRequest{
+		Scale: req.GetScale(), Pods: req.GetPods(), PodMetrics: req.GetPodMetrics(), CustomMetrics: req.GetCustomMetrics(),
+		ExternalMetrics: req.GetExternalMetrics(), MetricErrors: req.GetMetricErrors(),
+	}
+	samples := len(req.GetPodMetrics()) + len(req.GetCustomMetrics()) + len(req.GetExternalMetrics()) + len(req.GetMetricErrors())
+	switch {
+	case req.GetScale() == nil:
+		return nil, errors.New("request.scale: is required")
+	case !proto.Equal(allowed, req):
+		return nil, errors.New("request: has other fields than scale, pods, podMetrics, customMetrics, externalMetrics and metricErrors, which are the agent's to fill in")
+	case len(req.GetPods()) > limits.Pods:
+		return nil, fmt.Errorf("request.pods: has %d pods, more than the %d that this agent takes", len(req.GetPods()), limits.Pods)
+	case samples > limits.Samples:
+		return nil, fmt.Errorf("request: has %d samples, more than the %d that this agent takes", samples, limits.Samples)
+	}
+	return req, nil
+}
+
+// shorten returns another's text such that it can stand in a status or a log: one line, valid
+// UTF-8, of bounded length.
+func shorten(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text[:min(len(text), maxMessage)], "?"))
+	return strings.TrimSpace(text)
+}

@@ -1,0 +1,429 @@
+package webhook_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
+	"github.com/setpoint-dev/setpoint/clients/webhook"
+)
+
+// watched is a world whose platform is watched, in a bubble of synctest.
+type watched struct {
+	*world
+	platform *webhook.Platform
+	log      *observer.ObservedLogs
+	told     chan agent.Key
+}
+
+// watch runs a test with a world that is watched.
+func watch(t *testing.T, test func(t *testing.T, w *watched)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zap.InfoLevel)
+		w := &watched{world: newWorld(t), log: logs, told: make(chan agent.Key, 10_000)}
+		w.options.Log = zap.New(core)
+		w.platform = webhook.New(w.client, w.options)
+		ctx, cancel := context.WithCancel(context.Background())
+		ended := make(chan error, 1)
+		go func() { ended <- w.platform.Watch(ctx, func(key agent.Key) { w.told <- key }) }()
+		t.Cleanup(func() {
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+		test(t, w)
+	})
+}
+
+// listed lets the targets be listed at least once more.
+func listed() {
+	time.Sleep(11 * time.Second)
+	synctest.Wait()
+}
+
+// news returns the names of those that were told of since, in order.
+func (w *watched) news() []string {
+	var names []string
+	for len(w.told) > 0 {
+		names = append(names, (<-w.told).Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (w *watched) object(t *testing.T, key agent.Key) *agent.Object {
+	t.Helper()
+	o, err := w.platform.Object(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// logged returns the errors of the lines of the log.
+func (w *watched) logged() string {
+	var lines []string
+	for _, line := range w.log.TakeAll() {
+		lines = append(lines, fmt.Sprint(line.Message, " ", line.ContextMap()["error"], line.ContextMap()["problems"]))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestWatchTellsOfWhatTargetsWant(t *testing.T) {
+	t.Parallel()
+	watch(t, func(t *testing.T, w *watched) {
+		for _, step := range []struct {
+			what string
+			do   func()
+			want []string
+		}{
+			{"the start, over pages", func() {
+				for i := range 8 {
+					w.Create(agenttest.Workload{Name: fmt.Sprintf("t%d", i), Replicas: 3})
+				}
+			}, []string{"t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7"}},
+			{"a change of a count", func() { w.Scale("t0", 5) }, nil},
+			{"a change of what is wanted", func() { w.edit("t1", func(e map[string]any) { e["period"] = "30s" }) }, []string{"t1"}},
+			{"a target that is made again", func() {
+				w.Remove("t2")
+				w.Create(agenttest.Workload{Name: "t2", Replicas: 3})
+			}, []string{"t2"}},
+			{"a target that goes", func() { w.Remove("t3") }, []string{"t3"}},
+		} {
+			step.do()
+			listed()
+			listed()
+			if got := w.news(); !slices.Equal(got, step.want) {
+				t.Errorf("%s: told of %v, want %v", step.what, got, step.want)
+			}
+		}
+	})
+}
+
+// A list that has not changed is an empty answer for each page.
+func TestAnIdleListIsCheap(t *testing.T) {
+	t.Parallel()
+	watch(t, func(t *testing.T, w *watched) {
+		for i := range 8 {
+			w.Create(agenttest.Workload{Name: fmt.Sprintf("t%d", i), Replicas: 3})
+		}
+		listed()
+		w.recorded()
+		listed()
+		calls := w.recorded()
+		if len(calls) != 3 {
+			t.Errorf("%d calls for three pages", len(calls))
+		}
+		for _, c := range calls {
+			if c.status != http.StatusNotModified || len(c.answer) > 0 {
+				t.Errorf("%s?%s: %d, %d bytes", c.path, c.query, c.status, len(c.answer))
+			}
+		}
+	})
+}
+
+// A target that one list lacks is held, and only gone when the next lacks it, too: its history
+// must not be forgotten for a page that was read in the midst of a change.
+func TestATargetThatOneListLacksIsHeld(t *testing.T) {
+	t.Parallel()
+	watch(t, func(t *testing.T, w *watched) {
+		key := w.Create(agenttest.Workload{Name: "web", Replicas: 3})
+		listed()
+		lacks := 1
+		set(w.world, &w.mangle, func(path string, r *reply) {
+			if path == "/targets" && lacks > 0 {
+				lacks--
+				*r = *said(http.StatusOK, webhook.Page{Targets: []json.RawMessage{}})
+			}
+		})
+		time.Sleep(10*time.Second - 500*time.Millisecond)
+		synctest.Wait()
+		if hold := w.object(t, key).Hold; hold == nil || hold.Reason != webhook.ReasonNotListed {
+			t.Errorf("held: %+v", hold)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if hold := w.object(t, key).Hold; hold != nil {
+			t.Errorf("it is listed again, and held: %+v", hold)
+		}
+		w.Remove("web")
+		listed()
+		listed()
+		if _, err := w.platform.Object(t.Context(), key); !errors.Is(err, agent.ErrGone) {
+			t.Errorf("got %v, want ErrGone", err)
+		}
+	})
+}
+
+func TestAWrongTargetHoldsItselfOnly(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		change func(entry map[string]any)
+		want   string // what the hold says
+	}{
+		{"an unknown field", func(e map[string]any) { e["shadows"] = true }, `unknown field "shadows"`},
+		{"a field of another spelling", func(e map[string]any) { e["Shadow"] = true }, `unknown field "Shadow"`},
+		{"a field of another type", func(e map[string]any) { e["period"] = 15 }, "period"},
+		{"an unknown field of the spec", func(e map[string]any) { e["spec"].(map[string]any)["maxReplica"] = 3 }, `spec: (line 1:`},
+		{"no spec", func(e map[string]any) { delete(e, "spec") }, "spec: is required"},
+		{"a spec that is a text", func(e map[string]any) { e["spec"] = "x" }, "spec: "},
+		{"unknown options", func(e map[string]any) { e["options"] = map[string]any{"speed": 1} }, "options: "},
+		{"a period that is none", func(e map[string]any) { e["period"] = "often" }, "period: must be a duration"},
+		{"a period that is too short", func(e map[string]any) { e["period"] = "1ms" }, "period: must be a duration"},
+		{"a uid that is too long", func(e map[string]any) { e["uid"] = strings.Repeat("x", 200) }, "uid: must have at most"},
+		{"a hold without a reason", func(e map[string]any) { e["hold"] = map[string]any{"message": "x"} }, "hold.reason"},
+		{"a hold", func(e map[string]any) { e["hold"] = map[string]any{"reason": "Deploying", "message": "v2 rolls out"} }, "the server holds it: v2 rolls out"},
+		{"too much", func(e map[string]any) { e["options"] = map[string]any{"profile": strings.Repeat("x", 100_000)} }, "larger than"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			watch(t, func(t *testing.T, w *watched) {
+				right, wrong := w.Create(agenttest.Workload{Name: "right", Replicas: 3}), w.Create(agenttest.Workload{Name: "wrong", Replicas: 3})
+				w.edit("wrong", tt.change)
+				listed()
+				if hold := w.object(t, right).Hold; hold != nil {
+					t.Errorf("the other is held: %+v", hold)
+				}
+				if hold := w.object(t, wrong).Hold; hold == nil || !strings.Contains(hold.Message, tt.want) {
+					t.Errorf("held: %+v, want %q", hold, tt.want)
+				}
+			})
+		})
+	}
+}
+
+func TestATargetWithoutANameIsToldOf(t *testing.T) {
+	t.Parallel()
+	watch(t, func(t *testing.T, w *watched) {
+		right := w.Create(agenttest.Workload{Name: "right", Replicas: 3})
+		for _, name := range []string{"a/b", "..", "x_shadow"} {
+			w.create(name, 3, map[string]any{})
+		}
+		listed()
+		w.object(t, right)
+		problems, entries := w.platform.Problems()
+		if entries != 3 || len(problems) != 3 || !strings.Contains(strings.Join(problems, "\n"), `name: must be 1 to 240 letters, digits and . _ -, not ending with _shadow, is "a/b"`) {
+			t.Errorf("%d entries: %q", entries, problems)
+		}
+	})
+}
+
+func TestATargetThatIsThereTwiceIsHeld(t *testing.T) {
+	t.Parallel()
+	watch(t, func(t *testing.T, w *watched) {
+		key := w.Create(agenttest.Workload{Name: "web", Replicas: 3})
+		other := w.Create(agenttest.Workload{Name: "web2", Replicas: 3})
+		w.edit("web2", func(e map[string]any) { e["name"] = "web" })
+		listed()
+		if hold := w.object(t, key).Hold; hold == nil || !strings.Contains(hold.Message, "the list has it twice") {
+			t.Errorf("held: %+v", hold)
+		}
+		if _, err := w.platform.Object(t.Context(), other); !errors.Is(err, agent.ErrGone) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// A list that can't be read leaves the one before in place, for a while.
+func TestAListThatCantBeRead(t *testing.T) {
+	t.Parallel()
+	endless := 0
+	for _, tt := range []struct {
+		name           string
+		mangle, tamper func(path string, r *reply)
+		want           string
+	}{
+		{"a status", func(_ string, r *reply) { *r = *failed(500, "no database\nhere") }, nil, "it answered 500: no database here"},
+		{"no JSON", func(_ string, r *reply) { r.body = []byte("<html>") }, nil, "the answer: "},
+		{"another key of the page", func(_ string, r *reply) { r.body = []byte(`{"targets":[],"next":""}`) }, nil, `unknown field "next"`},
+		{"a key twice", func(_ string, r *reply) { r.body = []byte(`{"targets":[],"targets":[]}`) }, nil, "duplicate field"},
+		{"no targets", func(_ string, r *reply) { r.body = []byte(`{}`) }, nil, "targets: is required"},
+		{"pages in a circle", func(_ string, r *reply) { r.body = []byte(`{"targets":[],"nextPageToken":"x"}`) }, nil, "leads to a page that was there before"},
+		{"pages without end", func(_ string, r *reply) {
+			endless++
+			r.body = fmt.Appendf(nil, `{"targets":[],"nextPageToken":"%d"}`, endless)
+		}, nil, "more than 1000 pages"},
+		{"a page that is too large", func(_ string, r *reply) { r.body = []byte(strings.Repeat(" ", 9<<20)) }, nil, "larger than 8388608 bytes"},
+		{"too many targets", func(_ string, r *reply) {
+			r.body = []byte(`{"targets":[1` + strings.Repeat(",1", 10_000) + `]}`)
+		}, nil, "more than the 10000 targets"},
+		{"not changed from what it never was", func(_ string, r *reply) { r.status, r.body = 304, nil; r.header.Set("ETag", `"x"`) }, nil, "it answered 304"},
+		{"a body that was changed on the way", nil, func(_ string, r *reply) { r.body = []byte(`{"targets":[]}`) }, "the signature of its answer is wrong"},
+		{"a status that was changed on the way", nil, func(_ string, r *reply) { r.status = 304; r.body = nil }, "the signature of its answer is wrong"},
+		{"an ETag that was changed on the way", nil, func(_ string, r *reply) { r.header.Set("ETag", `"other"`) }, "the signature of its answer is wrong"},
+		{"no signature", nil, func(_ string, r *reply) { r.header.Del(webhook.HeaderSignature) }, "without a signature"},
+		{"a clock that is wrong", nil, func(_ string, r *reply) { r.header.Set(webhook.HeaderTimestamp, "1") }, "the signature of its answer is wrong"},
+		{"a redirect", func(_ string, r *reply) { *r = *failed(302, "there"); r.header.Set("Location", "http://elsewhere/") }, nil, "it answered 302"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			watch(t, func(t *testing.T, w *watched) {
+				key := w.Create(agenttest.Workload{Name: "web", Replicas: 3})
+				listed()
+				w.edit("web", func(e map[string]any) { e["period"] = "30s" }) // so that it is sent
+				set(w.world, &w.mangle, tt.mangle)
+				set(w.world, &w.tamper, tt.tamper)
+				listed()
+				if got := w.logged(); !strings.Contains(got, tt.want) {
+					t.Errorf("logged: %.1000s, want %q", got, tt.want)
+				}
+				w.object(t, key)
+				time.Sleep(2 * time.Minute)
+				if got := w.logged(); strings.Contains(got, "not listed") {
+					t.Errorf("logged again: %.1000s", got)
+				}
+				if _, err := w.platform.Object(t.Context(), key); err == nil || errors.Is(err, agent.ErrGone) {
+					t.Errorf("by a list of two minutes ago: %v", err)
+				}
+				set(w.world, &w.mangle, nil)
+				set(w.world, &w.tamper, nil)
+				listed()
+				w.object(t, key)
+			})
+		})
+	}
+}
+
+func TestAnObservationThatCantBeRead(t *testing.T) {
+	t.Parallel()
+	many := func(n int, one string) string { return strings.TrimSuffix(strings.Repeat(one+",", n), ",") }
+	for name, tt := range map[string]struct{ body, want string }{
+		"an unknown field":            {`{"request":{"scale":{}},"pods":[]}`, `unknown field "pods"`},
+		"no request":                  {`{}`, "request: is required"},
+		"no scale":                    {`{"request":{}}`, "request.scale: is required"},
+		"an unknown field within":     {`{"request":{"scale":{},"podz":[]}}`, `request: (line 1:13): unknown field "podz"`},
+		"a field that is the agent's": {`{"request":{"scale":{},"target":"clusters/other/namespaces/a/targets/b"}}`, "request: has other fields"},
+		"another spec":                {`{"request":{"scale":{},"spec":{"maxReplicas":1000}}}`, "request: has other fields"},
+		"a dry run":                   {`{"request":{"scale":{},"dryRun":true}}`, "request: has other fields"},
+		"too many pods":               {`{"request":{"scale":{},"pods":[` + many(5001, `{}`) + `]}}`, "request.pods: has 5001 pods"},
+		"too many samples":            {`{"request":{"scale":{},"externalMetrics":[` + many(20001, `{}`) + `]}}`, "request: has 20001 samples"},
+		"a version that is too long":  {`{"request":{"scale":{}},"version":"` + strings.Repeat("x", 2000) + `"}`, "version: is longer"},
+		"too much":                    {strings.Repeat(" ", 17<<20), "larger than 16777216 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			watch(t, func(t *testing.T, w *watched) {
+				key := w.Create(agenttest.Workload{Name: "web", Replicas: 3})
+				listed()
+				set(w.world, &w.mangle, func(path string, r *reply) {
+					if path == "/observe" {
+						r.body = []byte(tt.body)
+					}
+				})
+				_, err := w.platform.Observe(t.Context(), w.object(t, key))
+				if err == nil || !strings.Contains(err.Error(), tt.want) {
+					t.Errorf("got %.500v, want %q", err, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// An answer that was lost is asked for once more, and nothing is done twice.
+func TestACountIsAppliedOnce(t *testing.T) {
+	t.Parallel()
+	watch(t, func(t *testing.T, w *watched) {
+		key := w.Create(agenttest.Workload{Name: "web", Replicas: 3})
+		listed()
+		o := w.object(t, key)
+		seen, err := w.platform.Observe(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.recorded()
+		lost := 1
+		set(w.world, &w.tamper, func(path string, r *reply) {
+			if path == "/apply" && lost > 0 {
+				lost--
+				*r = reply{http.StatusBadGateway, http.Header{}, []byte("proxy")}
+			}
+		})
+		change := agent.Change{From: 3, To: 5, RecommendationID: "r1"}
+		if err := w.platform.Apply(t.Context(), o, seen, change); err != nil {
+			t.Fatal(err)
+		}
+		if calls := w.recorded(); len(calls) != 2 || w.Changes() != 1 || w.Replicas("web") != 5 {
+			t.Errorf("%d calls, %d changes, %d replicas", len(calls), w.Changes(), w.Replicas("web"))
+		}
+		// Decided by what is no more.
+		change.RecommendationID = "r2"
+		if err := w.platform.Apply(t.Context(), o, seen, change); !errors.Is(err, agent.ErrMoved) {
+			t.Errorf("got %v, want ErrMoved", err)
+		}
+	})
+}
+
+// A key is replaced without a moment in which calls fail.
+func TestKeysAreReplaced(t *testing.T) {
+	t.Parallel()
+	watch(t, func(t *testing.T, w *watched) {
+		second := strings.Repeat("f", 40)
+		key := w.Create(agenttest.Workload{Name: "web", Replicas: 3})
+		listed()
+		for _, step := range []func(){
+			func() { w.setKeys("k1", secret, "k2", second) },
+			func() { w.writeKeys("k2:" + second + "\nk1:" + secret) },
+			func() { w.setKeys("k2", second) },
+			func() { w.writeKeys("k2:" + second) },
+			func() { w.writeKeys("") }, // while it is being replaced
+		} {
+			step()
+			if _, err := w.platform.Observe(t.Context(), w.object(t, key)); err != nil {
+				t.Error(err)
+			}
+		}
+		w.writeKeys("k1:" + secret)
+		if _, err := w.platform.Observe(t.Context(), w.object(t, key)); err == nil || !strings.Contains(err.Error(), `does it have the key "k1"?`) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// setKeys sets the server's keys.
+func (w *world) setKeys(pairs ...string) {
+	var keys []webhook.Key
+	for i := 0; i < len(pairs); i += 2 {
+		keys = append(keys, webhook.Key{Name: pairs[i], Secret: []byte(pairs[i+1])})
+	}
+	set(w, &w.keys, keys)
+}
+
+func TestWhereAServerMayBe(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for url, want := range map[string]string{
+		"https://scheduler:8443/setpoint": "", "http://127.0.0.1:1": "", "http://[::1]:1/": "", "http://localhost": "",
+		"http://scheduler:8080": "leads to another machine", "http://127.0.0.1.example.com": "leads to another machine",
+		"": "must be https://", "ftp://x": "must be https://", "https://user:geheim@x/": "must have no user", "https://x/?a=b": "must have no user", "https://x/#a": "must have no user",
+	} {
+		_, err := webhook.Connect(webhook.Server{URL: url, KeyFile: w.keyFile})
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "geheim")) {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+	for _, s := range []webhook.Server{
+		{URL: "https://x", KeyFile: "/nowhere"}, {URL: "https://x", KeyFile: w.keyFile, CAFile: "/nowhere"},
+		{URL: "https://x", KeyFile: w.keyFile, CAFile: w.keyFile}, {URL: "https://x", KeyFile: w.keyFile, CertFile: w.keyFile},
+		{URL: "https://x", KeyFile: w.keyFile, CertFile: w.keyFile, KeyOfCertFile: w.keyFile},
+		{URL: "http://127.0.0.1", KeyFile: w.keyFile, CAFile: w.keyFile}, {URL: "https://x", KeyFile: w.keyFile, Timeout: -1},
+	} {
+		if _, err := webhook.Connect(s); err == nil {
+			t.Errorf("%+v: no error", s)
+		}
+	}
+}

@@ -1,0 +1,285 @@
+package webhook_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
+	"github.com/setpoint-dev/setpoint/clients/webhook"
+)
+
+var update = flag.Bool("update", false, "write the generated part of openapi.yaml")
+
+const generated = "    # generated\n"
+
+// contract returns the schemas of the service's contract that the text refers to, and those
+// that they refer to.
+func contract(t *testing.T, text string) []byte {
+	t.Helper()
+	source, err := os.ReadFile("../../api/openapi/setpoint.swagger.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var swagger struct {
+		Definitions map[string]json.RawMessage `json:"definitions"`
+	}
+	source = bytes.ReplaceAll(source, []byte("#/definitions/"), []byte(schemas))
+	if err := json.Unmarshal(source, &swagger); err != nil {
+		t.Fatal(err)
+	}
+	needed := map[string]json.RawMessage{}
+	var need func(text string)
+	need = func(text string) {
+		for name, schema := range swagger.Definitions {
+			if _, known := needed[name]; !known && (strings.Contains(text, schemas+name+"'") || strings.Contains(text, schemas+name+`"`)) {
+				needed[name] = schema
+				need(string(schema))
+			}
+		}
+	}
+	need(text)
+	document, err := json.Marshal(needed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := yaml.JSONToYAML(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []byte("    " + strings.ReplaceAll(strings.TrimSpace(string(out)), "\n", "\n    ") + "\n")
+}
+
+const schemas = "#/components/schemas/"
+
+// The committed document has the service's contract as it is, and each field of this package.
+func TestOpenAPIIsUpToDate(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, _, ok := strings.Cut(string(text), generated)
+	if !ok {
+		t.Fatal("openapi.yaml has no line «# generated»")
+	}
+	want := append([]byte(own+generated), contract(t, own)...)
+	if *update {
+		if err := os.WriteFile("openapi.yaml", want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if !bytes.Equal(text, want) {
+		t.Error("openapi.yaml is not up to date: go test ./clients/webhook -run OpenAPI -update")
+	}
+	d := openapi(t)
+	for name, of := range map[string]reflect.Type{
+		"Page": reflect.TypeFor[webhook.Page](), "Target": reflect.TypeFor[webhook.Target](), "Hold": reflect.TypeFor[webhook.TargetHold](),
+		"Question": reflect.TypeFor[webhook.Question](), "Observation": reflect.TypeFor[webhook.Observation](),
+		"Application": reflect.TypeFor[webhook.Application](), "Failure": reflect.TypeFor[webhook.Failure](),
+	} {
+		var fields []string
+		for i := range of.NumField() {
+			field, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
+			fields = append(fields, field)
+		}
+		slices.Sort(fields)
+		if described := slices.Sorted(maps.Keys(d.schema(schemas + name)["properties"].(map[string]any))); !slices.Equal(fields, described) {
+			t.Errorf("%s has the fields %q, described are %q", name, fields, described)
+		}
+	}
+}
+
+// document is an OpenAPI document.
+type document map[string]any
+
+func openapi(t *testing.T) document {
+	t.Helper()
+	text, err := os.ReadFile("openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d document
+	if err := yaml.UnmarshalStrict(text, &d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// schema follows a reference.
+func (d document) schema(ref string) map[string]any {
+	at := map[string]any(d)
+	for part := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
+		at, _ = at[part].(map[string]any)
+	}
+	return at
+}
+
+// check returns why a value is not as a schema says: of types, keys and required ones.
+func (d document) check(path string, schema map[string]any, value any) error {
+	if ref, ok := schema["$ref"].(string); ok {
+		if schema = d.schema(ref); schema == nil {
+			return fmt.Errorf("%s: there is no %s", path, ref)
+		}
+	}
+	var wrong []error
+	is := func(ok bool) {
+		if !ok {
+			wrong = append(wrong, fmt.Errorf("%s: is %T, not %v", path, value, schema["type"]))
+		}
+	}
+	switch schema["type"] {
+	case "object":
+		object, ok := value.(map[string]any)
+		is(ok)
+		properties, _ := schema["properties"].(map[string]any)
+		required, _ := schema["required"].([]any)
+		for _, key := range required {
+			if _, ok := object[key.(string)]; !ok {
+				wrong = append(wrong, fmt.Errorf("%s.%s: is required", path, key))
+			}
+		}
+		for key, v := range object {
+			property, ok := properties[key].(map[string]any)
+			if values, any := schema["additionalProperties"].(map[string]any); !ok && any {
+				property, ok = values, true
+			}
+			if !ok && properties != nil {
+				wrong = append(wrong, fmt.Errorf("%s.%s: is not described", path, key))
+				continue
+			}
+			wrong = append(wrong, d.check(path+"."+key, property, v))
+		}
+	case "array":
+		list, ok := value.([]any)
+		is(ok)
+		items, _ := schema["items"].(map[string]any)
+		for i, v := range list {
+			wrong = append(wrong, d.check(fmt.Sprintf("%s[%d]", path, i), items, v))
+		}
+	case "string":
+		_, ok := value.(string)
+		is(ok)
+	case "integer", "number":
+		_, ok := value.(float64)
+		is(ok)
+	case "boolean":
+		_, ok := value.(bool)
+		is(ok)
+	}
+	return errors.Join(wrong...)
+}
+
+// content is the schema of a body of JSON.
+func content(of any) map[string]any {
+	body, _ := of.(map[string]any)
+	kinds, _ := body["content"].(map[string]any)
+	media, _ := kinds["application/json"].(map[string]any)
+	schema, _ := media["schema"].(map[string]any)
+	return schema
+}
+
+// What the agent sends, and what the tests' server answers, is as it is described.
+func TestCallsAreAsOpenAPIDescribesThem(t *testing.T) {
+	t.Parallel()
+	d := openapi(t)
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		key := w.Create(agenttest.Workload{Name: "web", Replicas: 3})
+		for i := range 4 {
+			w.Create(agenttest.Workload{Name: fmt.Sprintf("t%d", i), Replicas: 3})
+		}
+		w.edit("t0", func(e map[string]any) {
+			e["period"], e["hold"] = "30s", map[string]any{"reason": "Deploying", "message": "x"}
+			e["options"] = map[string]any{"tolerance": "0.2"}
+		})
+		watchedCalls(t, w, key)
+		calls := w.recorded()
+		seen := map[string]bool{}
+		for _, c := range calls {
+			operation, _ := d["paths"].(map[string]any)[c.path].(map[string]any)[strings.ToLower(c.method)].(map[string]any)
+			if operation == nil {
+				t.Errorf("%s %s is not described", c.method, c.path)
+				continue
+			}
+			if len(c.body) > 0 {
+				if err := d.checkBody(content(operation["requestBody"]), c.body); err != nil {
+					t.Errorf("%s %s: %v", c.method, c.path, err)
+				}
+			}
+			responses := operation["responses"].(map[string]any)
+			response, ok := responses[fmt.Sprint(c.status)].(map[string]any)
+			if !ok {
+				response = responses["default"].(map[string]any)
+			}
+			if ref, ok := response["$ref"].(string); ok {
+				response = d.schema(ref)
+			}
+			if err := d.checkBody(content(response), c.answer); err != nil && c.status != 304 {
+				t.Errorf("%s %s: %d: %v", c.method, c.path, c.status, err)
+			}
+			seen[fmt.Sprint(c.path, " ", c.status)] = true
+		}
+		for _, call := range []string{"/targets 200", "/targets 304", "/observe 200", "/observe 404", "/apply 200", "/apply 409"} {
+			if !seen[call] {
+				t.Errorf("the test has no %s", call)
+			}
+		}
+	})
+}
+
+func (d document) checkBody(schema map[string]any, body []byte) error {
+	if schema == nil {
+		return errors.New("no body is described")
+	}
+	var value any
+	if err := json.Unmarshal(body, &value); err != nil {
+		return err
+	}
+	return d.check("body", schema, value)
+}
+
+// watchedCalls makes each call, with each of its answers.
+func watchedCalls(t *testing.T, w *world, key agent.Key) {
+	t.Helper()
+	p := w.Platform()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Watch(ctx, func(agent.Key) {}) }()
+	listed()
+	listed()
+	o, err := p.Object(ctx, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, err := p.Observe(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Apply(ctx, o, seen, agent.Change{From: 3, To: 4, RecommendationID: "r1", Reason: "cpu"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Apply(ctx, o, seen, agent.Change{From: 3, To: 4, RecommendationID: "r2", Reason: "cpu"}); !errors.Is(err, agent.ErrMoved) {
+		t.Fatal(err)
+	}
+	w.Remove(key.Name)
+	if _, err := p.Observe(ctx, o); err == nil {
+		t.Fatal("observed what is gone")
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,420 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/clients/agent/shadow"
+)
+
+// Kind of the objects.
+const Kind = "Target"
+
+// Outcomes and reasons beside those of the loop.
+const (
+	// OutcomeHeld counts rounds of targets that the server holds.
+	OutcomeHeld agent.Outcome = "held"
+	// ReasonNotListed says that a target was missing in the last list. It is gone when the
+	// next one lacks it, too.
+	ReasonNotListed = "NotListed"
+)
+
+// Limits bound what a server may make the agent read. The zero value of a field is its
+// default.
+type Limits struct {
+	// Targets in all pages. Default: 10000.
+	Targets int
+	// Pods of one observation. Default: 5000.
+	Pods int
+	// Samples of one observation, errors of metrics included. Default: 20000.
+	Samples int
+}
+
+// Options of a Platform. The zero value of a field is its default.
+type Options struct {
+	// ListEvery is the time between two lists. Default: 10 s.
+	ListEvery time.Duration
+	// Limits bound what is read.
+	Limits Limits
+	// Log takes the lines. Nil: nobody does.
+	Log *zap.Logger
+}
+
+// pageSize is how many targets a page is asked to have at most.
+const pageSize = 500
+
+// Platform is the targets of a server. It implements agent.Watched.
+type Platform struct {
+	client  *Client
+	options Options
+	log     *zap.Logger
+	// again has the targets listed soon, at most once a second.
+	again chan struct{}
+
+	mu sync.Mutex
+	// known are the targets of the last list. Guarded by mu.
+	known map[agent.Key]*agent.Object
+	// listed is when it was read; zero: never. Guarded by mu.
+	listed time.Time
+	// unnamed are the entries of the last list that have no name. Guarded by mu.
+	unnamed unnamed
+
+	// pages are the pages of the last list, by their tokens. They are Watch's alone.
+	pages map[string]*page
+}
+
+// page is a page that is known, for as long as its ETag is the same.
+type page struct {
+	etag    string
+	next    string
+	objects []*agent.Object
+	unnamed unnamed
+	bytes   int
+}
+
+// unnamed are entries of which not even the name can be read.
+type unnamed struct {
+	entries int
+	// problems of the first of them.
+	problems []string
+}
+
+// mostProblems are those that are told.
+const mostProblems = 20
+
+func (u *unnamed) add(entries int, problems ...string) {
+	u.entries += entries
+	u.problems = append(u.problems, problems[:min(len(problems), mostProblems-len(u.problems))]...)
+}
+
+var _ agent.Watched = (*Platform)(nil)
+
+// New returns the platform of a server. It connects to nothing.
+func New(client *Client, options Options) *Platform {
+	setDefault(&options.ListEvery, 10*time.Second)
+	setDefault(&options.Limits.Targets, 10_000)
+	setDefault(&options.Limits.Pods, 5000)
+	setDefault(&options.Limits.Samples, 20_000)
+	if options.Log == nil {
+		options.Log = zap.NewNop()
+	}
+	return &Platform{
+		client: client, options: options, log: options.Log, again: make(chan struct{}, 1),
+		known: map[agent.Key]*agent.Object{}, pages: map[string]*page{},
+	}
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// stale is after how long without a list nothing is scaled by it any more.
+func (p *Platform) stale() time.Duration { return max(time.Minute, 10*p.options.ListEvery) }
+
+// Object implements agent.Platform. What is wanted is that of the last list.
+func (p *Platform) Object(_ context.Context, key agent.Key) (*agent.Object, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	o := p.known[key]
+	switch age := time.Since(p.listed); {
+	case o == nil && !p.listed.IsZero():
+		return nil, agent.ErrGone
+	case o == nil:
+		return nil, errors.New("the targets were never listed")
+	case age > p.stale():
+		p.listSoon()
+		return nil, fmt.Errorf("the targets were last listed %s ago", age.Round(time.Second))
+	}
+	return o, nil
+}
+
+// Observe implements agent.Platform.
+func (p *Platform) Observe(ctx context.Context, o *agent.Object) (*agent.Observation, error) {
+	body, err := json.Marshal(Question{o.Key.Namespace, o.Key.Name, o.UID})
+	if err != nil {
+		return nil, err
+	}
+	said, err := p.client.do(ctx, call{method: http.MethodPost, path: "/observe", body: body, most: maxObserveBytes})
+	if err != nil {
+		return nil, fmt.Errorf("observe: %w", err)
+	}
+	if err := p.refusal(said); err != nil {
+		return nil, fmt.Errorf("observe: %w", err)
+	}
+	var seen Observation
+	if err := strict(said.body, &seen); err != nil {
+		return nil, fmt.Errorf("observe: the answer: %w", err)
+	}
+	request, err := seen.request(p.options.Limits)
+	if err != nil {
+		return nil, fmt.Errorf("observe: %w", err)
+	}
+	request.Spec = o.Native.(*wanted).spec
+	return &agent.Observation{
+		Request:  request,
+		InCharge: &shadow.Side{Replicas: request.GetScale().GetSpecReplicas()}, Against: "the count of the target",
+		Native: seen.Version,
+	}, nil
+}
+
+// refusal is what an answer other than 200 comes to. One that says that the target is not
+// there has the targets listed.
+func (p *Platform) refusal(said *answer) error {
+	switch said.status {
+	case http.StatusOK:
+		return nil
+	case http.StatusNotFound, http.StatusGone:
+		p.listSoon()
+	}
+	var failure Failure
+	if err := strict(said.body, &failure); err != nil || failure.Error == "" {
+		return fmt.Errorf("it answered %d %s", said.status, http.StatusText(said.status))
+	}
+	return fmt.Errorf("it answered %d: %s", said.status, shorten(failure.Error))
+}
+
+func (p *Platform) listSoon() {
+	select {
+	case p.again <- struct{}{}:
+	default:
+	}
+}
+
+// Apply implements agent.Platform. A call whose answer was lost is made once more: the
+// recommendation's id says that it is the same.
+func (p *Platform) Apply(ctx context.Context, o *agent.Object, seen *agent.Observation, change agent.Change) error {
+	body, err := json.Marshal(Application{
+		Namespace: o.Key.Namespace, Name: o.Key.Name, UID: o.UID,
+		CurrentReplicas: change.From, DesiredReplicas: change.To,
+		RecommendationID: change.RecommendationID, Reason: change.Reason, Version: seen.Native.(string),
+	})
+	if err != nil {
+		return err
+	}
+	apply := call{method: http.MethodPost, path: "/apply", body: body, most: maxShortBytes}
+	said, err := p.client.do(ctx, apply)
+	if unsure := (errUnsure{}); errors.As(err, &unsure) {
+		said, err = p.client.do(ctx, apply)
+	}
+	if err != nil {
+		return fmt.Errorf("apply: %w", err)
+	}
+	if said.status == http.StatusConflict {
+		return agent.ErrMoved
+	}
+	if err := p.refusal(said); err != nil {
+		return fmt.Errorf("apply: %w", err)
+	}
+	return nil
+}
+
+// Watch implements agent.Watched: it lists the targets now and then, and tries again where it
+// could not.
+func (p *Platform) Watch(ctx context.Context, changed func(agent.Key)) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	listed, problem := time.Now(), ""
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-p.again:
+			timer.Reset(max(time.Until(listed.Add(time.Second)), 0))
+			continue
+		case <-timer.C:
+		}
+		listed = time.Now()
+		err := p.list(ctx, changed)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && err.Error() != problem:
+			problem = err.Error()
+			p.log.Error("targets not listed, trying again; they are scaled by the list before for a while",
+				zap.Duration("every", p.options.ListEvery), zap.Duration("while", p.stale()), zap.Error(err))
+		case err == nil && problem != "":
+			problem = ""
+			p.log.Info("targets listed again")
+		}
+		timer.Reset(p.options.ListEvery)
+	}
+}
+
+// Bounds of a list.
+const (
+	maxPages      = 1000
+	maxListedSize = 64 << 20
+	listTimeout   = time.Minute
+)
+
+// list reads all pages, and tells of targets that are not as they were known.
+func (p *Platform) list(ctx context.Context, changed func(agent.Key)) error {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	pages := map[string]*page{}
+	there := map[agent.Key]*agent.Object{}
+	var nameless unnamed
+	size := 0
+	for token := ""; ; {
+		one, err := p.page(ctx, token)
+		if err != nil {
+			return err
+		}
+		pages[token] = one
+		for _, o := range one.objects {
+			if there[o.Key] != nil {
+				o = twice(o)
+			}
+			there[o.Key] = o
+		}
+		nameless.add(one.unnamed.entries, one.unnamed.problems...)
+		switch size += one.bytes; {
+		case size > maxListedSize:
+			return fmt.Errorf("the list is larger than %d bytes", maxListedSize)
+		case len(there)+nameless.entries > p.options.Limits.Targets:
+			return fmt.Errorf("the list has more than the %d targets that this agent takes", p.options.Limits.Targets)
+		case len(pages) > maxPages:
+			return fmt.Errorf("the list has more than %d pages", maxPages)
+		}
+		if token = one.next; token == "" {
+			break
+		}
+		if pages[token] != nil {
+			return errors.New("nextPageToken: leads to a page that was there before")
+		}
+	}
+	p.pages = pages
+	p.note(there, nameless, changed)
+	return nil
+}
+
+// twice is a target that the list has twice. Nobody knows which one counts.
+func twice(o *agent.Object) *agent.Object {
+	held := *o
+	held.Hold, held.Revision = invalid(errors.New("the list has it twice")), agent.Version("twice")
+	return &held
+}
+
+// note takes a list, and tells of what changed.
+func (p *Platform) note(there map[agent.Key]*agent.Object, nameless unnamed, changed func(agent.Key)) {
+	var tell []agent.Key
+	p.mu.Lock()
+	for key, o := range there {
+		if was := p.known[key]; was == nil || was.UID != o.UID || !was.Revision.Same(o.Revision) {
+			tell = append(tell, key)
+		}
+	}
+	for key, was := range p.known {
+		switch {
+		case there[key] != nil:
+		case was.Hold == nil || was.Hold.Reason != ReasonNotListed:
+			// A list that is read page by page may miss one that is there.
+			held := *was
+			held.Hold = &agent.Hold{Outcome: OutcomeHeld, Reason: ReasonNotListed, Message: "the last list does not have it", Silent: true}
+			held.Revision = agent.Version("not listed")
+			there[key] = &held
+			p.listSoon()
+		default:
+			tell = append(tell, key)
+		}
+	}
+	p.known, p.listed = there, time.Now()
+	if nameless.entries > 0 && p.unnamed.entries == 0 {
+		p.log.Error("targets of the list can't be read", zap.Int("targets", nameless.entries), zap.Strings("problems", nameless.problems))
+	}
+	p.unnamed = nameless
+	p.mu.Unlock()
+	for _, key := range tell {
+		changed(key)
+	}
+}
+
+// Problems returns what is wrong with the first entries of the last list that have no name,
+// and how many there are. Targets with a name are held, and say it themselves.
+func (p *Platform) Problems() (problems []string, entries int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.unnamed.problems, p.unnamed.entries
+}
+
+// page reads a page, or finds that it is as it was.
+func (p *Platform) page(ctx context.Context, token string) (*page, error) {
+	query := url.Values{"pageSize": {strconv.Itoa(pageSize)}}
+	if token != "" {
+		query.Set("pageToken", token)
+	}
+	what := call{method: http.MethodGet, path: "/targets", query: query, most: maxListBytes}
+	known := p.pages[token]
+	if known != nil {
+		what.etag = known.etag
+	}
+	said, err := p.client.do(ctx, what)
+	if err != nil {
+		return nil, err
+	}
+	if said.status == http.StatusNotModified && what.etag != "" && (said.etag == "" || said.etag == what.etag) {
+		return known, nil
+	}
+	if err := p.refusal(said); err != nil {
+		return nil, err
+	}
+	var body Page
+	switch err := strict(said.body, &body); {
+	case err != nil:
+		return nil, fmt.Errorf("the answer: %w", err)
+	case body.Targets == nil:
+		return nil, errors.New("targets: is required; [] says that there are none")
+	case len(body.NextPageToken) > maxToken:
+		return nil, fmt.Errorf("nextPageToken: is longer than %d bytes", maxToken)
+	}
+	read := &page{etag: said.etag, next: body.NextPageToken, bytes: len(said.body)}
+	for i, raw := range body.Targets {
+		o, err := readTarget(raw)
+		if err != nil {
+			read.unnamed.add(1, fmt.Sprintf("targets[%d]: %v", i, err))
+			continue
+		}
+		read.objects = append(read.objects, o)
+	}
+	return read, nil
+}
+
+// readTarget reads a target. The error says why it has no key; all else that is wrong holds
+// the object.
+func readTarget(raw []byte) (*agent.Object, error) {
+	var t Target
+	wrong := strict(raw, &t)
+	key, err := t.key()
+	if err != nil {
+		return nil, errors.Join(wrong, err)
+	}
+	if wrong == nil && len(raw) > maxTarget {
+		wrong = fmt.Errorf("the target is larger than %d bytes", maxTarget)
+	}
+	if wrong != nil {
+		return &agent.Object{Key: key, UID: uidOf(t), Hold: invalid(wrong), Revision: agent.Version(wrong.Error()), Native: &wanted{&setpointv1.HorizontalPodAutoscalerSpec{}}}, nil
+	}
+	return t.object(key, raw), nil
+}
+
+// uidOf is the UID of a target of which something can't be read.
+func uidOf(t Target) string {
+	if len(t.UID) > maxUID {
+		return ""
+	}
+	return t.UID
+}
