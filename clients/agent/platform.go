@@ -19,9 +19,11 @@ type Platform interface {
 	Object(ctx context.Context, key Key) (*Object, error)
 	// Observe reads what a decision on the object goes by. Readings that failed are a part
 	// of the request, as data; an error says that nothing can be asked, and is tried again.
+	// A *HoldError says that the object is not to be scaled now.
 	Observe(ctx context.Context, o *Object) (*Observation, error)
 	// Apply writes the count that was decided for what was observed. The error is ErrMoved,
-	// and nothing is written, if others have changed the count since; any other error is
+	// and nothing is written, if others have changed the count since. It is a *HoldError, and
+	// nothing is written, if the object is to wait: that is no failure. Any other error is
 	// reported to the service.
 	Apply(ctx context.Context, o *Object, seen *Observation, change Change) error
 }
@@ -129,6 +131,12 @@ type Hold struct {
 	// log.
 	Silent bool
 }
+
+// HoldError is a Hold of which an object's reading did not tell yet.
+type HoldError struct{ Hold Hold }
+
+// Error implements error.
+func (e *HoldError) Error() string { return e.Hold.Message }
 
 // Telling is what there is to tell of a round.
 type Telling struct {

@@ -176,6 +176,10 @@ func newRequestID() string {
 
 // failed is a round without a decision.
 func (r *round) failed(e *evaluation, err error) Outcome {
+	var held *HoldError
+	if errors.As(err, &held) {
+		return r.hold(held.Hold)
+	}
 	var read errRead
 	if errors.As(err, &read) {
 		r.log.Log(r.options.LogLevel(zapcore.ErrorLevel, err), "cluster not read", zap.Error(err))
@@ -217,6 +221,12 @@ func (r *round) carryOut(ctx context.Context, e *evaluation) (moved bool, outcom
 		if errors.Is(e.ApplyError, ErrMoved) {
 			return true, OutcomeMoved
 		}
+		var held *HoldError
+		if errors.As(e.ApplyError, &held) {
+			// What was decided is void, as if the object had said so before the question.
+			r.lost()
+			return false, r.hold(held.Hold)
+		}
 		e.Applied = e.ApplyError == nil
 		if outcome = OutcomeScaled; !e.Applied {
 			outcome = OutcomeFailed
@@ -243,6 +253,10 @@ func (r *round) apply(ctx context.Context, e *evaluation) error {
 	r.metrics.took(partApply, began)
 	log := r.log.With(zap.Int32("current", change.From), zap.Int32("desired", change.To),
 		zap.String("reason", change.Reason), zap.String("recommendation", change.RecommendationID))
+	var held *HoldError
+	if errors.As(err, &held) {
+		return err
+	}
 	if err != nil {
 		log.Log(r.options.LogLevel(zapcore.WarnLevel, err), "count not written", zap.Error(err))
 		return err

@@ -1,13 +1,9 @@
 package nomad_test
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"net/http"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,90 +84,66 @@ func TestScale(t *testing.T) {
 	})
 }
 
-// watched is what a watch has told.
-type watched struct {
-	mu   sync.Mutex
-	told []string
-}
-
-func (w *watched) changed(g nomad.Group) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.told = append(w.told, g.Job)
-}
-
-// take returns what was told since it was called last.
-func (w *watched) take() string {
-	synctest.Wait()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	slices.Sort(w.told)
-	out := fmt.Sprint(w.told)
-	w.told = nil
-	return out
-}
-
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := &nomadtest.Server{}
-		client := nomadtest.Client(t, server)
+		w := newWorld(t)
+		client := w.own
 		register(t, client, "web", "cpu: 60", 10)
 		register(t, client, "shop", "cpu: 60", 10)
-		var w watched
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- nomad.Watch(ctx, client, "*", w.changed) }()
+		told := w.watch(w.adapter())
 		step := func(what, want string) {
 			t.Helper()
-			if got := w.take(); got != want {
+			if got := told.take(); got != want {
 				t.Errorf("%s: told %s, want %s", what, got, want)
 			}
 		}
-		step("at first", "[shop web]")
+		pause := func() { time.Sleep(time.Second) }
+		step("at first", "[shop.shop web.web]")
 		time.Sleep(5 * time.Minute)
 		step("while nothing happens", "[]")
-		if err := nomad.Scale(ctx, client, web, nomad.Scaling{Count: new(int64(3))}); err != nil {
+		if err := nomad.Scale(t.Context(), client, web, nomad.Scaling{Count: new(int64(3))}); err != nil {
 			t.Fatal(err)
 		}
 		step("a scale", "[]")
 		register(t, client, "web", "cpu: 70", 10)
-		step("another policy", "[web]")
-		snapshot := server.Snapshot()
+		step("another policy", "[web.web]")
+		pause()
+		snapshot := w.server.Snapshot()
 		register(t, client, "late", "cpu: 60", 10)
-		step("a new job", "[late]")
+		step("a new job", "[late.late]")
+		pause()
 		register(t, client, "shop", "cpu: 60", 12)
-		step("another max", "[shop]")
-		server.Restore(snapshot)
+		step("another max", "[shop.shop]")
+		w.server.Restore(snapshot)
 		step("a restore, which wakes nobody", "[]")
 		time.Sleep(time.Minute)
-		step("a minute after it", "[late shop]")
+		step("a minute after it", "[late.late shop.shop]")
 		register(t, client, "shop", "cpu: 60", 13)
-		step("the next change, whose index is above all", "[shop]")
+		step("the next change, whose index is above all", "[shop.shop]")
+		pause()
 		if _, _, err := client.Jobs().Deregister("shop", false, nil); err != nil {
 			t.Fatal(err)
 		}
-		step("a job is stopped", "[shop]")
+		step("a job is stopped", "[shop.shop]")
+		pause()
 		if _, _, err := client.Jobs().Deregister("web", true, nil); err != nil {
 			t.Fatal(err)
 		}
-		step("a job is purged", "[web]")
+		step("a job is purged", "[web.web]")
+		pause()
 		register(t, client, "web", "cpu: 70", 10)
-		step("and registered again", "[web]")
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("it ended with %v", err)
-		}
+		step("and registered again", "[web.web]")
 	})
 }
 
 func TestAWatchThatFailsEnds(t *testing.T) {
 	for status, text := range map[int]string{403: "Permission denied", 429: "Your IP is issuing too many concurrent connections, please rate limit your calls", 500: "No cluster leader"} {
-		client := nomadtest.Client(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(status)
-			_, _ = w.Write([]byte(text))
-		}))
-		if err := nomad.Watch(t.Context(), client, "default", func(nomad.Group) {}); err == nil || !strings.Contains(err.Error(), text) {
-			t.Errorf("%d: got %v", status, err)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.failing(func(*http.Request) (int, string) { return status, text })
+			if err := w.adapter().Watch(t.Context(), func(agent.Key) {}); err == nil || !strings.Contains(err.Error(), text) {
+				t.Errorf("%d: got %v", status, err)
+			}
+		})
 	}
 }

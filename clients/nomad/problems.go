@@ -1,6 +1,7 @@
 package nomad
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -12,6 +13,13 @@ type problems []string
 
 func (p *problems) add(key, format string, args ...any) {
 	*p = append(*p, key+": "+fmt.Sprintf(format, args...))
+}
+
+func (p problems) err() error {
+	if len(p) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(p, "; "))
 }
 
 // unknown adds a key that means nothing.

@@ -279,7 +279,7 @@ func vanished(t *testing.T, k *kit) {
 	k.Create(Workload{Name: "other", Replicas: 4})
 	k.start(agent.Options{})
 	rounds(2)
-	target := targetOf(k, "/web")
+	target := targetOf(k, "/"+key.Name)
 	before := len(k.service.Deletes())
 	k.Remove("web")
 	gone := time.Now()
@@ -311,16 +311,16 @@ func targetOf(k *kit, suffix string) *setpointv1.RecommendRequest {
 }
 
 func madeAgain(t *testing.T, k *kit) {
-	k.Create(Workload{Name: "web", Replicas: 4, Steady: true})
+	key := k.Create(Workload{Name: "web", Replicas: 4, Steady: true})
 	k.Want("web", 9)
 	k.start(agent.Options{})
 	rounds(4)
-	first := targetOf(k, "/web")
+	first := targetOf(k, "/"+key.Name)
 	want(t, "replicas of the first", k.Replicas("web"), 9)
 	k.Remove("web")
 	k.Create(Workload{Name: "web", Replicas: 3, Steady: true}) // before anybody saw the first go
 	rounds(3)
-	second := targetOf(k, "/web")
+	second := targetOf(k, "/"+key.Name)
 	want(t, "replicas of the second, which what the first was recommended would raise", k.Replicas("web"), 3)
 	if uid := second.GetTargetUid(); uid == "" || uid == first.GetTargetUid() {
 		t.Errorf("asked with the uid %q, before with %q", uid, first.GetTargetUid())

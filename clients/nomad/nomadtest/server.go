@@ -16,11 +16,16 @@ import (
 )
 
 // Server behaves as a Nomad server does for who reads scaling policies and scales: jobs and
-// scaling policies, scale statuses and events, and blocking queries. It has neither nodes nor a
-// scheduler: nothing is placed, and there are no allocations. A deployment is what each
-// registration and scale begins, and ends after DeploymentTime. It has no ACL. It is an
+// scaling policies, scale statuses and events, blocking queries, tokens. A deployment is what each
+// registration and scale begins, and ends after DeploymentTime. With a Placement allocations are
+// placed, and have statistics; what a scheduler thinks about nodes is left out. It is an
 // http.Handler, safe for concurrent use.
 type Server struct {
+	// Placement has allocations placed. Nil: there are none.
+	Placement *Placement
+	// Intercept may answer a request in the server's place: with a status above 0 and a text, as
+	// one that fails does. May be nil.
+	Intercept func(r *http.Request) (status int, text string)
 	// DeploymentTime is how long a deployment is active. Default: 2s.
 	DeploymentTime time.Duration
 	// NewPolicyID names a new policy. Default: counted ones.
@@ -29,8 +34,11 @@ type Server struct {
 	mu       sync.Mutex
 	index    uint64 // guarded by mu, as is all that follows
 	jobs     map[jobKey]*job
-	policies uint64        // index of the table of policies
-	made     int           // policies
+	policies uint64 // index of the table of policies
+	made     int    // policies
+	placed   int    // allocations
+	deployed int    // deployments
+	acl      acl
 	changed  chan struct{} // closed with each change
 }
 
@@ -45,10 +53,13 @@ type job struct {
 	policies                        map[string]*api.ScalingPolicy // by group
 	events                          map[string][]api.ScalingEvent // newest first
 	deployment                      *deployment
+	version                         uint64
+	allocations                     []*allocation
 }
 
 // deployment is active from its begin, a moment after the change that it is for, to its end.
 type deployment struct {
+	id         string
 	begin, end time.Time // the zero end is none: it has a canary that waits for its promotion
 	failed     bool
 }
@@ -104,6 +115,10 @@ func copied(jobs map[jobKey]*job) map[jobKey]*job {
 		if j.deployment != nil {
 			c.deployment = new(*j.deployment)
 		}
+		c.allocations = nil
+		for _, a := range j.allocations {
+			c.allocations = append(c.allocations, new(*a))
+		}
 		out[key] = &c
 	}
 	return out
@@ -124,6 +139,7 @@ type answer struct {
 	status int
 	index  uint64
 	body   any    // JSON
+	next   string // where the next page begins
 	text   string // instead of it
 }
 
@@ -136,7 +152,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, clean, http.StatusTemporaryRedirect)
 		return
 	}
-	a := s.route(r)
+	a := answer{}
+	if s.Intercept != nil {
+		a.status, a.text = s.Intercept(r)
+	}
+	if a.status == 0 {
+		a = s.route(r)
+	}
 	if a.status == 0 {
 		panic(http.ErrAbortHandler) // the connection is closed without an answer
 	}
@@ -144,6 +166,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Nomad-Index", strconv.FormatUint(a.index, 10))
 		w.Header().Set("X-Nomad-Knownleader", "true")
 		w.Header().Set("X-Nomad-Lastcontact", "0")
+	}
+	if a.next != "" {
+		w.Header().Set("X-Nomad-Nexttoken", a.next)
 	}
 	if a.text == "" && a.body == nil {
 		w.WriteHeader(a.status)
@@ -157,7 +182,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(a.status)
-	_ = json.NewEncoder(w).Encode(a.body)
+	encode(w, a.body)
 }
 
 func (s *Server) route(r *http.Request) answer {
@@ -171,18 +196,40 @@ func (s *Server) route(r *http.Request) answer {
 	reads := r.Method == http.MethodGet
 	writes := r.Method == http.MethodPost || r.Method == http.MethodPut
 	id, ofJob := strings.CutPrefix(at, "/v1/job/")
+	s.mu.Lock()
+	c := s.caller(r)
+	s.mu.Unlock()
+	if strings.HasPrefix(at, "/v1/acl/") {
+		return s.serveACL(r)
+	}
+	if a, ok := s.routePlaced(r, c, namespace); ok && reads {
+		return a
+	}
 	switch scaled, scale := strings.CutSuffix(id, "/scale"); {
 	case at == "/v1/jobs" && writes:
 		return s.register(r)
 	case at == "/v1/scaling/policies" && reads:
-		return s.blocking(r, func() answer { return s.listPolicies(r, namespace) })
+		// Without any right there is nothing to see in all namespaces, which is no error.
+		if c.bad || namespace != "*" && !c.may(namespace, "list-scaling-policies") {
+			return denied()
+		}
+		return s.blocking(r, func() answer { return s.listPolicies(r, c, namespace) })
 	case strings.HasPrefix(at, "/v1/scaling/policy/") && reads:
+		if !c.may(namespace, "read-scaling-policy") {
+			return denied()
+		}
 		return s.blocking(r, func() answer { return s.policy(strings.TrimPrefix(at, "/v1/scaling/policy/")) })
 	case ofJob && scale && reads:
+		if !c.may(namespace, "read-job", "read-job-scaling") {
+			return denied()
+		}
 		return s.blocking(r, func() answer { return s.scaleStatus(jobKey{namespace, scaled}) })
 	case ofJob && scale && writes:
-		return s.scale(r, jobKey{namespace, scaled})
+		return s.scale(r, c, jobKey{namespace, scaled})
 	case ofJob && !scale && reads:
+		if !c.may(namespace, "read-job") {
+			return denied()
+		}
 		return s.blocking(r, func() answer { return s.job(jobKey{namespace, id}) })
 	case ofJob && !scale && r.Method == http.MethodDelete:
 		return s.stop(jobKey{namespace, id}, r.URL.Query().Get("purge") == "true")
@@ -190,6 +237,44 @@ func (s *Server) route(r *http.Request) answer {
 		return refuse(http.StatusMethodNotAllowed, "Invalid method")
 	}
 	return answer{status: http.StatusNotFound}
+}
+
+// routePlaced answers calls about allocations and deployments, and others that only read.
+func (s *Server) routePlaced(r *http.Request, c caller, namespace string) (answer, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at, query := r.URL.Path, r.URL.Query()
+	id, ofAllocation := strings.CutPrefix(at, "/v1/client/allocation/")
+	ofJob, _ := strings.CutPrefix(at, "/v1/job/")
+	mayRead := c.may(namespace, "read-job")
+	list := func(body any) (answer, bool) {
+		return answer{status: http.StatusOK, index: max(s.index, 1), body: body}, true
+	}
+	switch {
+	case ofAllocation && strings.HasSuffix(id, "/stats"):
+		return s.statistics(c, strings.TrimSuffix(id, "/stats")), true
+	case at == "/v1/allocations":
+		return s.listAllocations(c, query, namespace, ""), true
+	case at == "/v1/deployments" && mayRead:
+		return list(s.listDeployments(c, query, namespace, ""))
+	case strings.HasSuffix(ofJob, "/allocations") && ofJob != at:
+		return s.listAllocations(c, query, namespace, strings.TrimSuffix(ofJob, "/allocations")), true
+	case strings.HasSuffix(ofJob, "/deployments") && ofJob != at && mayRead:
+		return list(s.listDeployments(c, query, namespace, strings.TrimSuffix(ofJob, "/deployments")))
+	case strings.HasSuffix(ofJob, "/deployment") && ofJob != at && mayRead:
+		var latest *api.Deployment
+		if all := s.listDeployments(c, query, namespace, strings.TrimSuffix(ofJob, "/deployment")); len(all) > 0 {
+			latest = all[len(all)-1]
+		}
+		return list(latest)
+	case at == "/v1/deployments", strings.HasSuffix(ofJob, "/deployments") && ofJob != at, strings.HasSuffix(ofJob, "/deployment") && ofJob != at:
+		return denied(), true
+	case at == "/v1/jobs" && c.may(namespace, "list-jobs"):
+		return list(s.jobsList(namespace))
+	case at == "/v1/jobs":
+		return denied(), true
+	}
+	return answer{}, false
 }
 
 // Bounds of blocking queries.
@@ -242,13 +327,13 @@ func (s *Server) blocking(r *http.Request, read func() answer) answer {
 
 // What follows is called with the lock held, but for what takes it.
 
-func (s *Server) listPolicies(r *http.Request, namespace string) answer {
+func (s *Server) listPolicies(r *http.Request, c caller, namespace string) answer {
 	query := r.URL.Query()
 	out := []*api.ScalingPolicyListStub{}
 	for key, j := range s.jobs {
 		for _, p := range j.policies {
 			switch {
-			case namespace != "*" && key.namespace != namespace,
+			case namespace != "*" && key.namespace != namespace, namespace == "*" && !c.may(key.namespace, "list-scaling-policies"),
 				namespace != "*" && query.Has("job") && query.Get("job") != key.id, // of all namespaces it is ignored
 				query.Has("type") && query.Get("type") != p.Type,
 				!strings.HasPrefix(p.ID, query.Get("prefix")):
@@ -322,6 +407,7 @@ func (s *Server) scaleStatus(key jobKey) answer {
 		}
 		out.TaskGroups[group] = api.TaskGroupScaleStatus{Desired: int(count), Events: events}
 	}
+	s.countPlaced(key, j, out)
 	return answer{status: http.StatusOK, index: index, body: out}
 }
 
@@ -351,6 +437,7 @@ func (s *Server) register(r *http.Request) answer {
 	j.created, j.modified, j.specModified = index, index, index
 	if before != nil {
 		j.created, j.events, j.stable = before.created, before.events, before.stable
+		j.version, j.allocations, j.deployment = before.version+1, before.allocations, before.deployment
 	}
 	for _, g := range body.Job.TaskGroups {
 		j.counts[*g.Name] = 1
@@ -366,6 +453,7 @@ func (s *Server) register(r *http.Request) answer {
 	}
 	s.jobs[key] = j
 	s.deploy(j, before != nil)
+	s.reconcile(key, j)
 	if !evaluated(j.Job) {
 		return answer{status: http.StatusOK, index: index, body: &api.JobRegisterResponse{JobModifyIndex: index}}
 	}
@@ -442,7 +530,8 @@ func (s *Server) deploy(j *job, newVersion bool) {
 		return
 	}
 	begin := time.Now().Add(deploymentDelay)
-	d := &deployment{begin: begin, end: begin.Add(s.DeploymentTime)}
+	s.deployed++
+	d := &deployment{id: fmt.Sprintf("00000000-0000-0000-0003-%012d", s.deployed), begin: begin, end: begin.Add(s.DeploymentTime)}
 	if s.DeploymentTime == 0 {
 		d.end = begin.Add(2 * time.Second)
 	}
@@ -467,6 +556,7 @@ func (s *Server) stop(key jobKey, purge bool) answer {
 	index := s.next()
 	if j := s.jobs[key]; j != nil {
 		j.stopped, j.modified, j.specModified = true, index, index
+		s.reconcile(key, j)
 		for group, p := range j.policies {
 			stopped := *p
 			stopped.Enabled, stopped.ModifyIndex = new(false), index
@@ -480,7 +570,7 @@ func (s *Server) stop(key jobKey, purge bool) answer {
 }
 
 // scale checks in the order in which Nomad does.
-func (s *Server) scale(r *http.Request, key jobKey) answer {
+func (s *Server) scale(r *http.Request, c caller, key jobKey) answer {
 	var request api.ScalingRequest
 	if r.ContentLength == 0 {
 		return refuse(http.StatusBadRequest, "Request body is empty")
@@ -492,6 +582,8 @@ func (s *Server) scale(r *http.Request, key jobKey) answer {
 	switch job, namespace := request.Target["Job"], request.Target["Namespace"]; {
 	case job != "" && job != key.id:
 		return refuse(http.StatusBadRequest, "job ID in payload did not match URL")
+	case !c.may(key.namespace, "scale-job", "submit-job"):
+		return denied()
 	case namespace != "" && namespace != key.namespace:
 		return refuse(http.StatusBadRequest, "namespace in payload did not match header")
 	case group == "":
@@ -522,7 +614,7 @@ func (s *Server) scale(r *http.Request, key jobKey) answer {
 			return a
 		}
 	}
-	return s.scaled(j, group, previous, &request)
+	return s.scaled(key, j, group, previous, &request)
 }
 
 // mayNot refuses a count.
@@ -551,7 +643,7 @@ func (s *Server) mayNot(j *job, group string, count int64, index uint64) (answer
 }
 
 // scaled writes the count, if there is one, and the event.
-func (s *Server) scaled(j *job, group string, previous int64, request *api.ScalingRequest) answer {
+func (s *Server) scaled(key jobKey, j *job, group string, previous int64, request *api.ScalingRequest) answer {
 	reply := &api.JobRegisterResponse{JobModifyIndex: j.modified}
 	event := api.ScalingEvent{
 		Count: request.Count, PreviousCount: previous, Error: request.Error, Message: request.Message, Meta: request.Meta, Time: uint64(time.Now().UnixNano()),
@@ -566,7 +658,9 @@ func (s *Server) scaled(j *job, group string, previous int64, request *api.Scali
 			reply.EvalID, reply.EvalCreateIndex = "00000000-0000-0000-0000-000000000001", s.next()
 			event.EvalID = &reply.EvalID
 		}
+		j.version++
 		s.deploy(j, false)
+		s.reconcile(key, j)
 	}
 	event.CreateIndex = s.next()
 	reply.LastIndex = event.CreateIndex

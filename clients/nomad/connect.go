@@ -1,0 +1,292 @@
+package nomad
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// DefaultAddress is where a Nomad agent is by default.
+const DefaultAddress = "http://127.0.0.1:4646"
+
+// Bounds of what is taken from Nomad and of what is asked of it at once.
+const (
+	maxSecretBytes = 1 << 20
+	maxAnswerBytes = 64 << 20
+	// maxConnections is far below the 100 of one address at which Nomad answers 429.
+	maxConnections = 32
+)
+
+// Config says how to reach Nomad. The zero value reaches an agent on this machine without a
+// token.
+type Config struct {
+	// Address of an agent: http://HOST:PORT, https://HOST:PORT or unix://PATH. Default:
+	// DefaultAddress.
+	Address string
+	// Region to ask about. Empty: that of the agent.
+	Region string
+	// TokenFile holds the token. It is read again when it has changed. Empty: Token.
+	TokenFile string
+	// Token is one that stays. Empty: none.
+	Token string
+	// TLS are the files for an address with https.
+	TLS TLS
+	// Registerer takes the metrics of requests. Nil: there are none.
+	Registerer prometheus.Registerer
+	// Dial connects. Nil: as net.Dialer does.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// TLS says what to trust and who to be. Its files are read at each handshake, so that they may
+// be replaced.
+type TLS struct {
+	// CAFile holds the certificates that are trusted, PEM. Empty: the system's.
+	CAFile string
+	// CertFile and KeyFile are the client's own certificate, PEM. Both or neither.
+	CertFile, KeyFile string
+	// ServerName is what the server's certificate must be for, for example
+	// server.global.nomad. Empty: the host of the address.
+	ServerName string
+}
+
+// Connect returns Nomad's own client. It reads the files that are named, and connects to
+// nothing.
+func Connect(c Config) (*api.Client, error) {
+	if c.Address == "" {
+		c.Address = DefaultAddress
+	}
+	at, err := url.Parse(c.Address)
+	if err == nil && at.User != nil {
+		return nil, errors.New("the address holds credentials: put the token into a file")
+	}
+	if err != nil || at.Scheme != "http" && at.Scheme != "https" && at.Scheme != "unix" || at.Scheme != "unix" && at.Host == "" {
+		return nil, fmt.Errorf("the address %q is none such as %s, https://nomad.example.com:4646 or unix:///secrets/api.sock", c.Address, DefaultAddress)
+	}
+	if c.Dial == nil {
+		c.Dial = (&net.Dialer{Timeout: 10 * time.Second}).DialContext
+	}
+	dial := c.Dial
+	if at.Scheme == "unix" {
+		dial = func(ctx context.Context, _, _ string) (net.Conn, error) { return c.Dial(ctx, "unix", at.Path) }
+	}
+	if (c.TLS.CertFile == "") != (c.TLS.KeyFile == "") {
+		return nil, errors.New("a client certificate takes a file with the certificate and one with its key")
+	}
+	if at.Scheme == "https" {
+		if _, err := c.TLS.config("localhost:0"); err != nil {
+			return nil, err
+		}
+	}
+	requests := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "setpoint_nomad_requests_total", Help: "Requests to Nomad, by call and status; status is error without an answer.",
+	}, []string{"call", "status"})
+	if c.Registerer != nil {
+		if err := c.Registerer.Register(requests); err != nil {
+			return nil, err
+		}
+	}
+	next := &transport{requests: requests, fixed: c.Token, next: &http.Transport{
+		DialContext: dial,
+		DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			return c.dialTLS(ctx, network, address)
+		},
+		// What Nomad packs takes its time and the agent's, and may be any size unpacked.
+		DisableCompression: true,
+		MaxConnsPerHost:    maxConnections, MaxIdleConnsPerHost: maxConnections, IdleConnTimeout: time.Minute,
+	}}
+	if c.TokenFile != "" {
+		next.file = &secretFile{name: c.TokenFile}
+		if _, err := next.file.read(); err != nil {
+			return nil, err
+		}
+	}
+	return api.NewClient(&api.Config{Address: c.Address, Region: c.Region, HttpClient: &http.Client{
+		Transport: next,
+		// The token would go to wherever an answer leads.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}})
+}
+
+// dialTLS connects with the files as they are now.
+func (c *Config) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
+	settings, err := c.TLS.config(address)
+	if err != nil {
+		return nil, err
+	}
+	plain, err := c.Dial(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	conn := tls.Client(plain, settings)
+	if err := conn.HandshakeContext(ctx); err != nil {
+		_ = plain.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+func (t *TLS) config(address string) (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
+	if c.ServerName == "" {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, err
+		}
+		c.ServerName = host
+	}
+	if t.CAFile != "" {
+		pem, err := readFile(t.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("certificates to trust: %w", err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%s holds no certificates", t.CAFile)
+		}
+	}
+	if t.CertFile != "" {
+		pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("client certificate: %w", err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}
+
+// transport sends the token, counts requests and bounds answers.
+type transport struct {
+	requests *prometheus.CounterVec
+	file     *secretFile // nil: the fixed token counts
+	fixed    string
+	next     http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	token := t.fixed
+	if t.file != nil {
+		var err error
+		if token, err = t.file.read(); err != nil {
+			return nil, err
+		}
+	}
+	r = r.Clone(r.Context())
+	r.Header.Del("Accept-Encoding")
+	if token != "" {
+		r.Header.Set("X-Nomad-Token", token)
+	}
+	response, err := t.next.RoundTrip(r)
+	status := "error"
+	if err == nil {
+		status = strconv.Itoa(response.StatusCode)
+		response.Body = &bounded{response.Body, maxAnswerBytes}
+	}
+	t.requests.WithLabelValues(callOf(r), status).Inc()
+	return response, err
+}
+
+// callOf names a request by what it is for.
+func callOf(r *http.Request) string {
+	path := r.URL.Path
+	switch {
+	case path == "/v1/scaling/policies":
+		return "policies"
+	case strings.HasPrefix(path, "/v1/scaling/policy/"):
+		return "policy"
+	case path == "/v1/allocations":
+		return "allocations"
+	case path == "/v1/deployments":
+		return "deployments"
+	case strings.HasPrefix(path, "/v1/client/allocation/"):
+		return "statistics"
+	case strings.HasPrefix(path, "/v1/job/") && strings.HasSuffix(path, "/scale"):
+		if r.Method == http.MethodGet {
+			return "events"
+		}
+		return "scale"
+	case strings.HasPrefix(path, "/v1/job/"):
+		return "job"
+	}
+	return "other"
+}
+
+// bounded is a body that fails where it is too large, rather than to be cut.
+type bounded struct {
+	io.ReadCloser
+	left int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left+1)])
+	if b.left -= int64(n); b.left < 0 {
+		return 0, fmt.Errorf("the answer has more than %d MiB", maxAnswerBytes>>20)
+	}
+	return n, err
+}
+
+// secretFile is a credential in a file.
+type secretFile struct {
+	name string
+
+	mu   sync.Mutex
+	last string      // guarded by mu; empty: none was read yet
+	info os.FileInfo // guarded by mu; of the file when last was read
+}
+
+// read returns the file's text without the space around it. The file is read again when it is
+// not the one read last, by identity, time and size; while it is being replaced the text read
+// last counts.
+func (f *secretFile) read() (string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	info, err := os.Stat(f.name)
+	if err == nil && f.last != "" && os.SameFile(info, f.info) && info.ModTime().Equal(f.info.ModTime()) && info.Size() == f.info.Size() {
+		return f.last, nil
+	}
+	var text []byte
+	if err == nil {
+		text, err = readFile(f.name)
+	}
+	secret := strings.TrimSpace(string(text))
+	switch {
+	case err == nil && strings.ContainsFunc(secret, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		// A header can't hold it, and the error of one that does would quote it.
+		return "", fmt.Errorf("the token in %s has more than one line, or control characters", f.name)
+	case err == nil && secret != "":
+		f.last, f.info = secret, info
+	case f.last != "": // it is being replaced
+	case err != nil:
+		return "", fmt.Errorf("token: %w", err)
+	default:
+		return "", fmt.Errorf("the file %s, which is to hold the token, is empty", f.name)
+	}
+	return f.last, nil
+}
+
+func readFile(name string) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	text, err := io.ReadAll(io.LimitReader(file, maxSecretBytes+1))
+	if err == nil && len(text) > maxSecretBytes {
+		err = fmt.Errorf("%s is larger than 1 MiB", name)
+	}
+	return text, err
+}

@@ -1,0 +1,245 @@
+package nomad_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+
+	"github.com/setpoint-dev/setpoint/clients/nomad"
+	"github.com/setpoint-dev/setpoint/clients/nomad/nomadtest"
+)
+
+func write(t *testing.T, name string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(name+".new", data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(name+".new", name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func connect(t *testing.T, c nomad.Config) *api.Client {
+	t.Helper()
+	client, err := nomad.Connect(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// The token is rotated in its file.
+func TestATokenThatIsRotated(t *testing.T) {
+	t.Parallel()
+	server := &nomadtest.Server{}
+	server.UseACL()
+	served := httptest.NewServer(server)
+	defer served.Close()
+	file := filepath.Join(t.TempDir(), "token")
+	server.SetToken("token:one", agentRights)
+	write(t, file, []byte("token:one\n"))
+	client := connect(t, nomad.Config{Address: served.URL, TokenFile: file})
+	list := func() error {
+		_, _, err := client.Scaling().ListPolicies(nil)
+		return err
+	}
+	if err := list(); err != nil {
+		t.Fatal(err)
+	}
+	server.Revoke("token:one")
+	server.SetToken("token:two", agentRights)
+	if err := list(); err == nil || !strings.Contains(err.Error(), "Permission denied") {
+		t.Errorf("with the old token: %v", err)
+	}
+	write(t, file, []byte("token:two"))
+	if err := list(); err != nil {
+		t.Errorf("with the new token: %v", err)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if err := list(); err != nil {
+		t.Errorf("while the file is replaced: %v", err)
+	}
+	write(t, file, []byte("two\nlines"))
+	if err := list(); err == nil || !strings.Contains(err.Error(), "more than one line") || strings.Contains(err.Error(), "two\n") {
+		t.Errorf("with two lines: %v", err)
+	}
+}
+
+// authority makes certificates.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pem  []byte
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &authority{cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
+}
+
+// issue returns a certificate and its key, PEM.
+func (a *authority) issue(t *testing.T, name string) (cert, key []byte) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &private.PublicKey, a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
+}
+
+// The cluster gets another authority, and with it everybody another certificate.
+func TestCertificatesThatAreRenewed(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	ca, cert, key := filepath.Join(folder, "ca.pem"), filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem")
+	var of atomic.Pointer[authority]
+	renew := func(a *authority) {
+		of.Store(a)
+		c, k := a.issue(t, "client.global.nomad")
+		write(t, ca, a.pem)
+		write(t, cert, c)
+		write(t, key, k)
+	}
+	renew(newAuthority(t))
+	served := httptest.NewUnstartedServer(&nomadtest.Server{})
+	served.Config.ErrorLog = nil
+	served.TLS = &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		a := of.Load()
+		c, k := a.issue(t, "server.global.nomad")
+		pair, err := tls.X509KeyPair(c, k)
+		if err != nil {
+			return nil, err
+		}
+		trusted := x509.NewCertPool()
+		trusted.AddCert(a.cert)
+		return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, ClientCAs: trusted, ClientAuth: tls.RequireAndVerifyClientCert}, nil
+	}}
+	served.StartTLS()
+	defer served.Close()
+	client := connect(t, nomad.Config{Address: served.URL, TLS: nomad.TLS{CAFile: ca, CertFile: cert, KeyFile: key, ServerName: "server.global.nomad"}})
+	list := func() error {
+		_, _, err := client.Scaling().ListPolicies(nil)
+		return err
+	}
+	if err := list(); err != nil {
+		t.Fatal(err)
+	}
+	next := newAuthority(t)
+	of.Store(next)
+	served.CloseClientConnections()
+	if err := list(); err == nil {
+		t.Error("a server of another authority was believed")
+	}
+	renew(next)
+	if err := list(); err != nil {
+		t.Errorf("after the renewal: %v", err)
+	}
+}
+
+// The token does not go to where an answer leads, and an answer without end is not read to it.
+func TestAnswersOfAnEnemy(t *testing.T) {
+	t.Parallel()
+	var stolen atomic.Bool
+	thief := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		stolen.Store(r.Header.Get("X-Nomad-Token") != "")
+	}))
+	defer thief.Close()
+	served := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/job/large" {
+			_, _ = io.WriteString(w, `{"ID": "`)
+			part := []byte(strings.Repeat("x", 1<<20))
+			for {
+				if _, err := w.Write(part); err != nil {
+					return
+				}
+			}
+		}
+		http.Redirect(w, r, thief.URL+r.URL.Path, http.StatusTemporaryRedirect)
+	}))
+	defer served.Close()
+	client := connect(t, nomad.Config{Address: served.URL, Token: "secret"})
+	if _, _, err := client.Scaling().ListPolicies(nil); err == nil || stolen.Load() {
+		t.Errorf("a redirect was followed: %v, with the token: %t", err, stolen.Load())
+	}
+	if _, _, err := client.Jobs().Info("large", nil); err == nil || !strings.Contains(err.Error(), "more than 64 MiB") {
+		t.Errorf("a large answer: %v", err)
+	}
+}
+
+func TestASocket(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "api.sock")
+	listener, err := net.Listen("unix", name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: &nomadtest.Server{}, ReadHeaderTimeout: time.Minute}
+	go func() { _ = server.Serve(listener) }()
+	defer func() { _ = server.Close() }()
+	if _, _, err := connect(t, nomad.Config{Address: "unix://" + name}).Scaling().ListPolicies(nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestConfigsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	empty := filepath.Join(t.TempDir(), "empty")
+	write(t, empty, nil)
+	for name, c := range map[string]nomad.Config{
+		"the address \"nomad:4646\"": {Address: "nomad:4646"}, "the address \"ftp://nomad\"": {Address: "ftp://nomad"},
+		"the address holds credentials": {Address: "http://u:p@nomad"}, "the address \"http://\"": {Address: "http://"},
+		"which is to hold the token, is empty": {TokenFile: empty}, "token: stat": {TokenFile: empty + "-absent"},
+		"a client certificate takes": {TLS: nomad.TLS{CertFile: empty}}, "holds no certificates": {Address: "https://nomad", TLS: nomad.TLS{CAFile: empty}},
+	} {
+		if _, err := nomad.Connect(c); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

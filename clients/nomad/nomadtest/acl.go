@@ -1,0 +1,243 @@
+package nomadtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+)
+
+// Management is the secret of the token that may do everything, where there are tokens.
+const Management = "token:management"
+
+// acl has tokens and policies. The zero value is of a server without: everybody may do
+// everything.
+type acl struct {
+	on       bool
+	tokens   map[string]*api.ACLToken // by secret
+	policies map[string]rules
+	made     int
+}
+
+// rules are what a policy allows: capabilities by namespace, and to read nodes.
+type rules struct {
+	namespaces map[string][]string
+	nodes      bool
+}
+
+// shorthands are what the policies of a namespace stand for, of those capabilities that the
+// server asks for.
+var shorthands = map[string][]string{
+	"read":  {"list-jobs", "read-job", "read-job-scaling", "list-scaling-policies", "read-scaling-policy"},
+	"write": {"list-jobs", "read-job", "read-job-scaling", "list-scaling-policies", "read-scaling-policy", "scale-job", "submit-job"},
+	"scale": {"read-job", "read-job-scaling", "list-scaling-policies", "read-scaling-policy", "scale-job"},
+	"deny":  {},
+}
+
+var (
+	blockPattern = regexp.MustCompile(`(namespace "([^"]+)"|node)\s*\{([^}]*)\}`)
+	capabilities = regexp.MustCompile(`capabilities\s*=\s*\[([^\]]*)\]`)
+	shorthand    = regexp.MustCompile(`policy\s*=\s*"(\w+)"`)
+)
+
+// parseRules reads a policy in HCL.
+func parseRules(text string) rules {
+	out := rules{namespaces: map[string][]string{}}
+	for _, block := range blockPattern.FindAllStringSubmatch(text, -1) {
+		named := shorthand.FindStringSubmatch(block[3])
+		if block[1] == "node" {
+			out.nodes = named != nil && (named[1] == "read" || named[1] == "write")
+			continue
+		}
+		may := out.namespaces[block[2]]
+		if named != nil {
+			may = append(may, shorthands[named[1]]...)
+		}
+		if list := capabilities.FindStringSubmatch(block[3]); list != nil {
+			for _, one := range strings.Split(list[1], ",") {
+				may = append(may, strings.Trim(strings.TrimSpace(one), `"`))
+			}
+		}
+		out.namespaces[block[2]] = may
+	}
+	return out
+}
+
+// caller is who sends a request.
+type caller struct {
+	all bool // may do everything
+	// bad says that the token is unknown, revoked or expired, and malformed that it is no token.
+	bad, malformed bool
+	rules          []rules
+}
+
+// caller returns who sends a request. The lock is held.
+func (s *Server) caller(r *http.Request) caller {
+	if !s.acl.on {
+		return caller{all: true}
+	}
+	secret := r.Header.Get("X-Nomad-Token")
+	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && secret == "" {
+		secret = bearer
+	}
+	if secret == "" {
+		return caller{}
+	}
+	token := s.acl.tokens[secret]
+	switch {
+	case secret == Management:
+		return caller{all: true}
+	case token == nil, token.ExpirationTime != nil && !time.Now().Before(*token.ExpirationTime):
+		return caller{bad: true, malformed: secret == "token:malformed"}
+	}
+	var c caller
+	for _, name := range token.Policies {
+		if policy, ok := s.acl.policies[name]; ok {
+			c.rules = append(c.rules, policy)
+		}
+	}
+	return c
+}
+
+// may says whether the caller has one of the capabilities on a namespace. That of "*" counts for
+// namespaces without a rule of their own.
+func (c caller) may(namespace string, wanted ...string) bool {
+	if c.all {
+		return true
+	}
+	for _, r := range c.rules {
+		has, ok := r.namespaces[namespace]
+		if !ok {
+			has = r.namespaces["*"]
+		}
+		for _, one := range wanted {
+			if slices.Contains(has, one) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (c caller) anywhere(wanted ...string) bool {
+	if c.all {
+		return true
+	}
+	for _, r := range c.rules {
+		for _, has := range r.namespaces {
+			for _, one := range wanted {
+				if slices.Contains(has, one) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+func (c caller) nodes() bool {
+	return c.all || slices.ContainsFunc(c.rules, func(r rules) bool { return r.nodes })
+}
+
+func denied() answer { return refuse(http.StatusForbidden, "Permission denied") }
+
+// UseACL has tokens count from now on. Before that anybody may do everything.
+func (s *Server) UseACL() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.acl.on = true
+}
+
+// SetToken makes a token with a policy of its own, or changes that.
+func (s *Server) SetToken(secret, policy string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.acl.init()
+	s.acl.policies[secret] = parseRules(policy)
+	s.acl.tokens[secret] = &api.ACLToken{SecretID: secret, Policies: []string{secret}}
+}
+
+// Revoke ends a token.
+func (s *Server) Revoke(secret string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.acl.tokens, secret)
+}
+
+func (a *acl) init() {
+	if a.tokens == nil {
+		a.tokens, a.policies = map[string]*api.ACLToken{}, map[string]rules{}
+	}
+}
+
+// serveACL answers calls about tokens and policies.
+func (s *Server) serveACL(r *http.Request) answer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.acl.init()
+	c, secret := s.caller(r), r.Header.Get("X-Nomad-Token")
+	policy, ofPolicy := strings.CutPrefix(r.URL.Path, "/v1/acl/policy/")
+	accessor, ofToken := strings.CutPrefix(r.URL.Path, "/v1/acl/token/")
+	switch {
+	case accessor == "self" && secret == "":
+		return answer{status: http.StatusOK, index: 1, body: &api.ACLToken{AccessorID: "anonymous", Name: "Anonymous Token", Type: "client", Policies: []string{"anonymous"}}}
+	case accessor == "self" && s.acl.tokens[secret] != nil && !c.bad:
+		return answer{status: http.StatusOK, index: 1, body: s.acl.tokens[secret]}
+	case !c.all:
+		return denied()
+	case ofPolicy && r.Method == http.MethodPut:
+		var p api.ACLPolicy
+		if err := json.NewDecoder(r.Body).Decode(&p); err != nil {
+			return refuse(http.StatusBadRequest, "%v", err)
+		}
+		s.acl.policies[policy] = parseRules(p.Rules)
+		return answer{status: http.StatusOK, index: s.next()}
+	case ofPolicy && r.Method == http.MethodDelete:
+		delete(s.acl.policies, policy)
+		return answer{status: http.StatusOK, index: s.next()}
+	case ofToken && r.Method == http.MethodDelete:
+		for secret, token := range s.acl.tokens {
+			if token.AccessorID == accessor {
+				delete(s.acl.tokens, secret)
+			}
+		}
+		return answer{status: http.StatusOK, index: s.next()}
+	case r.URL.Path == "/v1/acl/token" && r.Method == http.MethodPut:
+		return s.makeToken(r)
+	}
+	return answer{status: http.StatusNotFound}
+}
+
+// minTTL is the least lifetime of a token.
+const minTTL = time.Minute
+
+// makeToken makes a token whose secret is "token:" and its name.
+func (s *Server) makeToken(r *http.Request) answer {
+	var asked struct {
+		Name, Type    string
+		Policies      []string
+		ExpirationTTL string
+	}
+	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+		return refuse(http.StatusBadRequest, "%v", err)
+	}
+	s.acl.made++
+	token := &api.ACLToken{
+		AccessorID: fmt.Sprintf("00000000-0000-0000-0001-%012d", s.acl.made), SecretID: "token:" + asked.Name,
+		Name: asked.Name, Type: asked.Type, Policies: asked.Policies,
+	}
+	if asked.ExpirationTTL != "" {
+		ttl, err := time.ParseDuration(asked.ExpirationTTL)
+		if err != nil || ttl < minTTL {
+			return refuse(http.StatusBadRequest, "token 0 invalid: 1 error occurred:\n\t* expiration time cannot be less than 1m0s in the future (was %s)\n\n", asked.ExpirationTTL)
+		}
+		token.ExpirationTTL, token.ExpirationTime = ttl, new(time.Now().Add(ttl))
+	}
+	s.acl.tokens[token.SecretID] = token
+	return answer{status: http.StatusOK, index: s.next(), body: token}
+}

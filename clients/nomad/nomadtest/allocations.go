@@ -1,0 +1,349 @@
+package nomadtest
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+)
+
+// Placement has a server place allocations, on one node of cores with 2300 MHz. The zero value
+// of a field is its default.
+type Placement struct {
+	// StartTime is how long an allocation is pending. Default: 1s.
+	StartTime time.Duration
+	// StopTime is how long one that was stopped lingers. Default: 1s.
+	StopTime time.Duration
+	// Usage is what an allocation uses: MHz of its CPU and bytes of its memory, for each of its
+	// tasks. Nil: nothing. It is called with the server's lock held.
+	Usage func(a *api.AllocationListStub) (mhz float64, rss uint64)
+	// Change changes how an allocation is listed. May be nil. It is called with the server's
+	// lock held.
+	Change func(a *api.AllocationListStub)
+}
+
+// Times of statistics: the first sample comes after a second, CPU is taken each 5 s, and is 0 in
+// the first samples.
+const (
+	firstSample = time.Second
+	cpuEvery    = 5 * time.Second
+	cpuUnknown  = 10 * time.Second
+)
+
+// allocation is one that was placed.
+type allocation struct {
+	id, name, group  string
+	version          uint64
+	created, started time.Time
+	stopped          time.Time // zero: it is to run
+	index            uint64
+	taken            int64   // which interval of CPU cpu is of
+	cpu              float64 // MHz
+}
+
+// reconcile places and stops allocations so that there are as many as each group's count. The
+// lock is held.
+func (s *Server) reconcile(key jobKey, j *job) {
+	if s.Placement == nil || typeOf(j.Job) == api.JobTypeSystem || !evaluated(j.Job) {
+		return
+	}
+	now := time.Now()
+	for _, g := range j.TaskGroups {
+		want := j.counts[*g.Name]
+		if j.stopped {
+			want = 0
+		}
+		taken := map[int64]bool{}
+		for _, a := range j.allocations {
+			number := a.number()
+			switch {
+			case a.group != *g.Name || !a.stopped.IsZero():
+			case number >= want:
+				a.stopped = now
+			default:
+				taken[number], a.version = true, j.version
+			}
+		}
+		for number := range want {
+			if taken[number] {
+				continue
+			}
+			s.placed++
+			j.allocations = append(j.allocations, &allocation{
+				id: fmt.Sprintf("00000000-0000-0000-0002-%012d", s.placed), name: fmt.Sprintf("%s.%s[%d]", key.id, *g.Name, number), group: *g.Name,
+				version: j.version, created: now, started: now.Add(cmp.Or(s.Placement.StartTime, time.Second)), index: s.index,
+			})
+		}
+	}
+}
+
+// number is the one in its name.
+func (a *allocation) number() int64 {
+	n, _ := strconv.ParseInt(a.name[strings.LastIndexByte(a.name, '[')+1:len(a.name)-1], 10, 64)
+	return n
+}
+
+func (s *Server) stub(key jobKey, j *job, a *allocation) *api.AllocationListStub {
+	now := time.Now()
+	out := &api.AllocationListStub{
+		ID: a.id, Name: a.name, Namespace: key.namespace, NodeID: "25e2f7c3-c48a-c234-ed2f-db7ed0c2450d", JobID: key.id, JobType: typeOf(j.Job),
+		JobVersion: a.version, TaskGroup: a.group, DesiredStatus: "run", ClientStatus: "running", ClientDescription: "Tasks are running",
+		CreateIndex: a.index, ModifyIndex: a.index, CreateTime: a.created.UnixNano(), ModifyTime: a.started.UnixNano(),
+		TaskStates: map[string]*api.TaskState{},
+	}
+	state := "running"
+	if now.Before(a.started) {
+		state, out.ClientStatus, out.ClientDescription = "pending", "pending", "No tasks have started"
+	}
+	if !a.stopped.IsZero() {
+		out.DesiredStatus = "stop"
+		if !now.Before(a.stopped.Add(cmp.Or(s.Placement.StopTime, time.Second))) {
+			state, out.ClientStatus, out.ClientDescription = "dead", "complete", "All tasks have completed"
+		}
+	}
+	out.AllocatedResources = &api.AllocatedResources{Tasks: map[string]*api.AllocatedTaskResources{}}
+	for _, t := range tasksOf(j.Job, a.group) {
+		task := &api.TaskState{State: state}
+		if state != "pending" {
+			task.StartedAt = a.started
+		}
+		out.TaskStates[t.name] = task
+		out.AllocatedResources.Tasks[t.name] = &api.AllocatedTaskResources{
+			Cpu: api.AllocatedCpuResources{CpuShares: t.cpu}, Memory: api.AllocatedMemoryResources{MemoryMB: t.memory},
+		}
+	}
+	// A new version takes the health of all, until its deployment is through.
+	if d := j.deployment; d != nil && state == "running" && !d.failed && !d.end.IsZero() && !now.Before(d.end) {
+		out.DeploymentStatus = &api.AllocDeploymentStatus{Healthy: new(true), Timestamp: d.end}
+	}
+	if s.Placement.Change != nil {
+		s.Placement.Change(out)
+	}
+	return out
+}
+
+type task struct {
+	name        string
+	cpu, memory int64
+}
+
+func tasksOf(j *api.Job, group string) []task {
+	var out []task
+	for _, g := range j.TaskGroups {
+		if *g.Name != group {
+			continue
+		}
+		for _, t := range g.Tasks {
+			one := task{t.Name, 100, 300}
+			if t.Resources != nil && t.Resources.CPU != nil {
+				one.cpu = int64(*t.Resources.CPU)
+			}
+			if t.Resources != nil && t.Resources.MemoryMB != nil {
+				one.memory = int64(*t.Resources.MemoryMB)
+			}
+			out = append(out, one)
+		}
+	}
+	if len(out) == 0 {
+		out = append(out, task{"app", 100, 300})
+	}
+	return out
+}
+
+// listAllocations lists those of a namespace, or of all that the caller may read. The lock is
+// held.
+func (s *Server) listAllocations(c caller, query url.Values, namespace, ofJob string) answer {
+	if namespace != "*" && !c.may(namespace, "read-job") || namespace == "*" && !c.anywhere("read-job") {
+		return denied()
+	}
+	out := []*api.AllocationListStub{}
+	for key, j := range s.jobs {
+		if namespace != "*" && key.namespace != namespace || !c.may(key.namespace, "read-job") || ofJob != "" && key.id != ofJob {
+			continue
+		}
+		for _, a := range j.allocations {
+			stub := s.stub(key, j, a)
+			if !matches(query.Get("filter"), stub) {
+				continue
+			}
+			if query.Get("resources") != "true" {
+				stub.AllocatedResources = nil
+			}
+			if query.Get("task_states") == "false" {
+				stub.TaskStates = nil
+			}
+			out = append(out, stub)
+		}
+	}
+	slices.SortFunc(out, func(a, b *api.AllocationListStub) int { return strings.Compare(a.ID, b.ID) })
+	page, next := paged(query, out, func(a *api.AllocationListStub) string { return a.ID })
+	return answer{status: http.StatusOK, index: max(s.index, 1), body: page, next: next}
+}
+
+// paged returns the page that a query asks for, and where the next one begins.
+func paged[T any](query url.Values, all []T, id func(T) string) (page []T, next string) {
+	if from := query.Get("next_token"); from != "" {
+		at := slices.IndexFunc(all, func(one T) bool { return id(one) >= from })
+		if at < 0 {
+			at = len(all)
+		}
+		all = all[at:]
+	}
+	if n, err := strconv.Atoi(query.Get("per_page")); err == nil && n > 0 && len(all) > n {
+		return all[:n], id(all[n])
+	}
+	return all, ""
+}
+
+// matches evaluates a filter of comparisons of fields with texts, with "and" before "or".
+func matches(filter string, one any) bool {
+	if filter == "" {
+		return true
+	}
+	for _, either := range strings.Split(filter, " or ") {
+		all := true
+		for _, comparison := range strings.Split(either, " and ") {
+			field, text, equal := strings.Cut(comparison, " == ")
+			if !equal {
+				field, text, _ = strings.Cut(comparison, " != ")
+			}
+			text = strings.Trim(strings.TrimSpace(text), `"`)
+			value := reflect.ValueOf(one).Elem().FieldByName(strings.TrimSpace(field))
+			all = all && value.IsValid() && (value.String() == text) == equal
+		}
+		if all {
+			return true
+		}
+	}
+	return false
+}
+
+// statistics answers for an allocation. The lock is held.
+func (s *Server) statistics(c caller, id string) answer {
+	if c.malformed {
+		return refuse(http.StatusInternalServerError, "rpc error: failed to parse signed token")
+	}
+	if c.bad {
+		return denied()
+	}
+	for key, j := range s.jobs {
+		for _, a := range j.allocations {
+			if a.id != id {
+				continue
+			}
+			if !c.may(key.namespace, "read-job") {
+				return denied()
+			}
+			return answer{status: http.StatusOK, body: s.usage(key, j, a)}
+		}
+	}
+	return refuse(http.StatusNotFound, "Unknown allocation %q", id)
+}
+
+func (s *Server) usage(key jobKey, j *job, a *allocation) *api.AllocResourceUsage {
+	now := time.Now()
+	out := &api.AllocResourceUsage{ResourceUsage: &api.ResourceUsage{CpuStats: &api.CpuStats{}, MemoryStats: &api.MemoryStats{}}, Tasks: map[string]*api.TaskResourceUsage{}}
+	stub := s.stub(key, j, a)
+	age := now.Sub(a.started)
+	if age < firstSample {
+		return out
+	}
+	ended := stub.ClientStatus != "running"
+	var rss uint64
+	if s.Placement.Usage != nil {
+		cpu, memory := s.Placement.Usage(stub)
+		rss = memory
+		if taken := int64(age / cpuEvery); taken != a.taken && !ended {
+			a.taken, a.cpu = taken, cpu
+		}
+	}
+	ticks := a.cpu
+	if age < cpuUnknown {
+		ticks = 0
+	}
+	at := a.started.Add(age.Truncate(time.Second)).UnixNano()
+	measured := &api.ResourceUsage{
+		CpuStats:    &api.CpuStats{TotalTicks: ticks, Percent: ticks / 23, Measured: []string{"System Mode", "User Mode", "Percent"}},
+		MemoryStats: &api.MemoryStats{RSS: rss, Measured: []string{"RSS", "Swap"}},
+	}
+	for name := range stub.TaskStates {
+		out.Tasks[name] = &api.TaskResourceUsage{ResourceUsage: measured, Timestamp: at, Pids: map[string]*api.ResourceUsage{"4711": {CpuStats: &api.CpuStats{Percent: ticks / 23}, MemoryStats: &api.MemoryStats{RSS: rss}}}}
+	}
+	if !ended {
+		out.Timestamp = at
+		out.ResourceUsage = measured
+	}
+	return out
+}
+
+// deployments of jobs. The lock is held.
+func (s *Server) listDeployments(c caller, query url.Values, namespace, ofJob string) []*api.Deployment {
+	out := []*api.Deployment{}
+	for key, j := range s.jobs {
+		if namespace != "*" && key.namespace != namespace || !c.may(key.namespace, "read-job") || ofJob != "" && key.id != ofJob || j.deployment == nil || time.Now().Before(j.deployment.begin) {
+			continue
+		}
+		d := &api.Deployment{
+			ID: j.deployment.id, Namespace: key.namespace, JobID: key.id, JobVersion: j.version, JobCreateIndex: j.created, JobModifyIndex: j.specModified, JobSpecModifyIndex: j.specModified,
+			CreateTime: j.deployment.begin.UnixNano(), Status: "running", StatusDescription: "Deployment is running",
+		}
+		switch {
+		case j.deployment.failed:
+			d.Status, d.StatusDescription = "failed", "Deployment marked as failed"
+		case j.deployment.end.IsZero():
+			d.StatusDescription = "Deployment is running but requires manual promotion"
+		case !j.deployment.active(time.Now()):
+			d.Status, d.StatusDescription = "successful", "Deployment completed successfully"
+		}
+		if matches(query.Get("filter"), d) {
+			out = append(out, d)
+		}
+	}
+	slices.SortFunc(out, func(a, b *api.Deployment) int { return strings.Compare(a.ID, b.ID) })
+	return out
+}
+
+// placed fills in the numbers of a scale status. The lock is held.
+func (s *Server) countPlaced(key jobKey, j *job, out *api.JobScaleStatusResponse) {
+	if s.Placement == nil {
+		return
+	}
+	for _, a := range j.allocations {
+		stub := s.stub(key, j, a)
+		group := out.TaskGroups[a.group]
+		if stub.DesiredStatus == "run" && (stub.ClientStatus == "running" || stub.ClientStatus == "pending") && (stub.DeploymentStatus == nil || !stub.DeploymentStatus.Canary) {
+			group.Placed++
+			if stub.ClientStatus == "running" {
+				group.Running++
+			}
+			if stub.DeploymentStatus != nil && stub.DeploymentStatus.Healthy != nil && *stub.DeploymentStatus.Healthy {
+				group.Healthy++
+			}
+		}
+		out.TaskGroups[a.group] = group
+	}
+}
+
+// jobsList is what GET /v1/jobs lists. The lock is held.
+func (s *Server) jobsList(namespace string) []*api.JobListStub {
+	out := []*api.JobListStub{}
+	for key, j := range s.jobs {
+		if key.namespace == namespace {
+			s.refresh(j)
+			out = append(out, &api.JobListStub{ID: key.id, Namespace: key.namespace, Type: typeOf(j.Job), Stop: j.stopped, CreateIndex: j.created, ModifyIndex: j.modified, JobModifyIndex: j.specModified})
+		}
+	}
+	slices.SortFunc(out, func(a, b *api.JobListStub) int { return strings.Compare(a.ID, b.ID) })
+	return out
+}
+
+// encode is the JSON of an answer, without the null of nothing.
+func encode(w http.ResponseWriter, body any) { _ = json.NewEncoder(w).Encode(body) }

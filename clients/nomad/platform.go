@@ -1,0 +1,412 @@
+package nomad
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+	"go.uber.org/zap"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/clients/agent/shadow"
+	"github.com/setpoint-dev/setpoint/clients/samples"
+)
+
+// apiVersion is that of the kind TaskGroup in specs.
+const apiVersion = "nomadproject.io/v1"
+
+// Reasons for which a group is not scaled, beside those of the loop.
+const (
+	// ReasonNotScalable says that a count of the job means nothing.
+	ReasonNotScalable = "NotScalable"
+	// ReasonDeploying says that a deployment of the job is active.
+	ReasonDeploying = "Deploying"
+)
+
+// OutcomeDeploying counts rounds that wait for a deployment.
+const OutcomeDeploying agent.Outcome = "deploying"
+
+// Sources are where metrics come from, as package samples' Set is.
+type Sources interface {
+	// CheckQuery and Check return what is wrong, as a *samples.ConfigError.
+	CheckQuery(q samples.Query) error
+	Check(metrics []samples.Metric) error
+	// Read asks for the metrics of a workload whose allocations have these ids.
+	Read(ctx context.Context, metrics []samples.Metric, allocations []string) samples.Readings
+}
+
+// Options are the settings of a platform. The zero value of a field is its default.
+type Options struct {
+	// Namespace is the one whose groups are scaled; "*": all that the token may see. Default:
+	// all.
+	Namespace string
+	// Sources are where metrics come from. Nil: there are none but Nomad's statistics.
+	Sources Sources
+	// ReadTimeout bounds a reading that is not of statistics. Default: 10 s.
+	ReadTimeout time.Duration
+	// Concurrency is how many readings of statistics are under way at once. Default: 16.
+	Concurrency int
+	// Log takes the lines. Nil: nobody does.
+	Log *zap.Logger
+}
+
+func (o Options) withDefaults() (Options, error) {
+	if o.Namespace == "" {
+		o.Namespace = "*"
+	}
+	if o.ReadTimeout == 0 {
+		o.ReadTimeout = 10 * time.Second
+	}
+	if o.Concurrency == 0 {
+		o.Concurrency = 16
+	}
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	if o.ReadTimeout < 0 || o.Concurrency < 0 {
+		return o, errors.New("the timeout and the concurrency of readings must be above 0")
+	}
+	if o.Sources == nil {
+		none, err := samples.New(samples.Config{}, samples.Options{})
+		if err != nil {
+			return o, err
+		}
+		o.Sources = none
+	}
+	return o, nil
+}
+
+// Platform is a Nomad region as the loop knows it. It implements agent.Watched and agent.Teller.
+type Platform struct {
+	client  *api.Client
+	read    *reader
+	options Options
+
+	mu     sync.Mutex
+	groups map[agent.Key]*listed // with a scaling policy, as they were listed last; guarded by mu
+	kept   map[agent.Key]*kept   // guarded by mu
+}
+
+// listed is a group with a scaling policy.
+type listed struct {
+	group   Group
+	policy  string // its id
+	version version
+	wants   *wanted // nil: it was not read yet; guarded by Platform.mu
+}
+
+// version tells a policy from what it was before. After a restore the index may be lower.
+type version struct {
+	modified uint64
+	enabled  bool
+}
+
+// wanted is what a policy says.
+type wanted struct {
+	*Policy
+	hold *agent.Hold
+}
+
+// kept is what is remembered of an object from round to round. Those never overlap.
+type kept struct {
+	uid    string
+	health Health
+	told   string    // the last event that was no scaling
+	toldAt time.Time // when an event of a shadow was
+}
+
+var (
+	_ agent.Watched = (*Platform)(nil)
+	_ agent.Teller  = (*Platform)(nil)
+)
+
+// New returns the platform of a client, as Connect makes it. It connects to nothing.
+func New(client *api.Client, options Options) (*Platform, error) {
+	options, err := options.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &Platform{
+		client: client, options: options, groups: map[agent.Key]*listed{}, kept: map[agent.Key]*kept{},
+		read: &reader{client: client, timeout: options.ReadTimeout, turns: make(chan struct{}, options.Concurrency), absent: map[string]time.Time{}},
+	}, nil
+}
+
+// scaled is a group with what it wants.
+type scaled struct {
+	group Group
+	*Policy
+	kept *kept
+}
+
+// Object implements agent.Platform.
+func (p *Platform) Object(ctx context.Context, key agent.Key) (*agent.Object, error) {
+	p.mu.Lock()
+	l := p.groups[key]
+	p.mu.Unlock()
+	if l == nil {
+		return nil, agent.ErrGone
+	}
+	wants, err := p.wants(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	if wants.Policy == nil && wants.hold == nil {
+		return nil, agent.ErrGone // it is none of ours, or its job is stopped
+	}
+	o := &agent.Object{Key: key, UID: l.policy, Revision: agent.Version(fmt.Sprint(l.version)), Hold: wants.hold}
+	if wants.hold != nil {
+		o.Native = &scaled{group: l.group, kept: p.keptOf(key, l.policy)}
+		return o, nil
+	}
+	o.Period, o.Shadow, o.Options = wants.Period, wants.Shadow, wants.Options
+	if o.Shadow {
+		o.Target = key.Name + shadowSuffix
+	}
+	o.Native = &scaled{group: l.group, Policy: wants.Policy, kept: p.keptOf(key, l.policy)}
+	job, err := p.read.job(ctx, l.group)
+	switch {
+	case err != nil:
+		return nil, err
+	case job == nil || job.Stop != nil && *job.Stop:
+		return nil, agent.ErrGone
+	}
+	if o.Hold = unscalable(job); o.Hold != nil || o.Shadow {
+		return o, nil
+	}
+	o.Hold, err = p.deploying(ctx, l.group)
+	return o, err
+}
+
+// keptOf returns what is remembered of an object, nothing of a namesake.
+func (p *Platform) keptOf(key agent.Key, uid string) *kept {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k := p.kept[key]
+	if k == nil || k.uid != uid {
+		k = &kept{uid: uid}
+		p.kept[key] = k
+	}
+	return k
+}
+
+// wants reads the policy of a group, once a version.
+func (p *Platform) wants(ctx context.Context, l *listed) (*wanted, error) {
+	p.mu.Lock()
+	wants := l.wants
+	p.mu.Unlock()
+	if wants != nil {
+		return wants, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.options.ReadTimeout)
+	defer cancel()
+	scaling, err := p.policy(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	wants = p.Read(l.group, scaling)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l.wants = wants
+	return wants, nil
+}
+
+// policy reads the policy of a group; the error is agent.ErrGone if there is none.
+func (p *Platform) policy(ctx context.Context, l *listed) (*api.ScalingPolicy, error) {
+	// The right that counts is the one on the namespace that is asked for.
+	scaling, _, err := p.client.Scaling().GetPolicy(l.policy, p.read.options(ctx, l.group.Namespace))
+	if statusOf(err) == http.StatusNotFound {
+		return nil, agent.ErrGone
+	}
+	if err != nil {
+		return nil, fmt.Errorf("scaling policy: %w", err)
+	}
+	return scaling, nil
+}
+
+// Read reads a policy, and checks its metrics against the sources.
+func (p *Platform) Read(g Group, scaling *api.ScalingPolicy) *wanted {
+	policy, hold := ParsePolicy(scaling)
+	if policy == nil {
+		return &wanted{hold: hold}
+	}
+	if err := p.checkMetrics(policy.Metrics); err != nil {
+		return &wanted{hold: &agent.Hold{Reason: agent.ReasonInvalidObject, Message: err.Error()}}
+	}
+	policy.Spec.ScaleTargetRef = &setpointv1.CrossVersionObjectReference{ApiVersion: apiVersion, Kind: Kind, Name: KeyOf(g).Name}
+	return &wanted{Policy: policy}
+}
+
+// checkMetrics returns what is wrong with the queries of metrics, by their keys in the policy.
+func (p *Platform) checkMetrics(metrics []samples.Metric) error {
+	var wrong problems
+	for _, m := range metrics {
+		at := within(within(Key, "metric"), m.Spec.GetExternal().GetMetric().GetName()+m.Spec.GetPods().GetMetric().GetName())
+		err := p.options.Sources.CheckQuery(m.Query)
+		if err == nil {
+			err = p.options.Sources.Check([]samples.Metric{m})
+		}
+		if err != nil {
+			wrong.add(at, "%v", err)
+		}
+	}
+	return wrong.err()
+}
+
+// unscalable returns what keeps the groups of a job from being scaled, whatever their policies say.
+func unscalable(job *api.Job) *agent.Hold {
+	why := ""
+	switch {
+	case job.IsPeriodic():
+		why = "periodic: its runs are jobs of their own"
+	case job.IsParameterized():
+		why = "parameterized: its runs are jobs of their own"
+	case job.Type != nil && *job.Type != api.JobTypeService && *job.Type != api.JobTypeBatch:
+		why = "of type " + *job.Type + ": its count is not one of allocations"
+	default:
+		return nil
+	}
+	return &agent.Hold{Reason: ReasonNotScalable, Message: fmt.Sprintf("the job can't be scaled, as it is %s; remove the block %s", why, Key)}
+}
+
+// deploying returns the Hold of a job with an active deployment, nil if it has none: Nomad
+// refuses counts until that is over.
+func (p *Platform) deploying(ctx context.Context, g Group) (*agent.Hold, error) {
+	active, err := p.read.activeDeployments(ctx, g)
+	if err != nil || len(active) == 0 {
+		return nil, err
+	}
+	return deployingHold(active[0].StatusDescription), nil
+}
+
+func deployingHold(state string) *agent.Hold {
+	if state == "" {
+		state = "it began just now"
+	}
+	return &agent.Hold{
+		Outcome: OutcomeDeploying, Reason: ReasonDeploying, Silent: true,
+		Message: fmt.Sprintf("a deployment of the job is active, until the end of which Nomad takes no count (%s)", agent.Shorten(state)),
+	}
+}
+
+// Observe implements agent.Platform.
+func (p *Platform) Observe(ctx context.Context, o *agent.Object) (*agent.Observation, error) {
+	wants := o.Native.(*scaled)
+	job, err := p.read.job(ctx, wants.group)
+	if err != nil {
+		return nil, err
+	}
+	if job == nil || job.JobModifyIndex == nil {
+		return nil, errors.New("the job is gone")
+	}
+	group := groupOf(job, wants.group.Name)
+	if group == nil || group.Count == nil || *group.Count < 0 || *group.Count > math.MaxInt32 {
+		return nil, fmt.Errorf("the job has no group %s with a count", agent.Shorten(wants.group.Name))
+	}
+	allocations, err := p.read.groupAllocations(ctx, wants.group)
+	if err != nil {
+		return nil, err
+	}
+	count := int32(*group.Count)
+	request := &setpointv1.RecommendRequest{Spec: wants.Spec, Pods: wants.kept.health.Pods(wants.group.Name, deploys(job, group), allocations)}
+	request.Scale = &setpointv1.Scale{SpecReplicas: count, StatusReplicas: new(placed(allocations))}
+	p.readings(ctx, wants, allocations, request)
+	return &agent.Observation{
+		Request:  request,
+		InCharge: &shadow.Side{Replicas: count}, Against: "the count of the group",
+		Native: *job.JobModifyIndex,
+	}, nil
+}
+
+func groupOf(job *api.Job, name string) *api.TaskGroup {
+	for _, g := range job.TaskGroups {
+		if g != nil && g.Name != nil && *g.Name == name {
+			return g
+		}
+	}
+	return nil
+}
+
+// deploys says that deployments judge the health of a group's allocations.
+func deploys(job *api.Job, group *api.TaskGroup) bool {
+	return (job.Type == nil || *job.Type == api.JobTypeService) && group.Update != nil && (group.Update.MaxParallel == nil || *group.Update.MaxParallel > 0)
+}
+
+// placed counts allocations as Nomad does: those that are to run and have not ended.
+func placed(allocations []*Allocation) int32 {
+	n := int32(0)
+	for _, a := range allocations {
+		if a.counts() && a.DesiredStatus == desiredRun && !a.ended() {
+			n++
+		}
+	}
+	return n
+}
+
+// readings adds the values of the metrics, or why there are none.
+func (p *Platform) readings(ctx context.Context, wants *scaled, allocations []*Allocation, request *setpointv1.RecommendRequest) {
+	var reading sync.WaitGroup
+	var usage []*setpointv1.PodMetrics
+	var failure error
+	resources := resourcesOf(wants.Spec)
+	if len(resources) > 0 {
+		reading.Go(func() { usage, failure = p.read.usage(ctx, wants.group.Namespace, allocations) })
+	}
+	if len(wants.Metrics) > 0 {
+		ids := make([]string, len(request.GetPods()))
+		for i, pod := range request.GetPods() {
+			ids[i] = pod.GetName()
+		}
+		read := p.options.Sources.Read(ctx, wants.Metrics, ids)
+		request.PodMetrics, request.CustomMetrics = read.PodMetrics, read.CustomMetrics
+		request.ExternalMetrics, request.MetricErrors = read.ExternalMetrics, read.MetricErrors
+	}
+	reading.Wait()
+	request.PodMetrics = append(request.PodMetrics, usage...)
+	if failure == nil {
+		return
+	}
+	for _, metric := range resources {
+		request.MetricErrors = append(request.MetricErrors, &setpointv1.MetricError{Metric: metric, Message: agent.Shorten(failure.Error())})
+	}
+}
+
+// resourcesOf are the metrics of a spec that Nomad's statistics answer, as an error names them.
+func resourcesOf(spec *setpointv1.HorizontalPodAutoscalerSpec) []string {
+	var out []string
+	for _, m := range spec.GetMetrics() {
+		switch {
+		case m.GetResource() != nil:
+			out = append(out, "Resource:"+m.GetResource().GetName())
+		case m.GetContainerResource() != nil:
+			out = append(out, "ContainerResource:"+m.GetContainerResource().GetName()+":"+m.GetContainerResource().GetContainer())
+		}
+	}
+	return out
+}
+
+// Apply implements agent.Platform.
+func (p *Platform) Apply(ctx context.Context, o *agent.Object, seen *agent.Observation, change agent.Change) error {
+	wants := o.Native.(*scaled)
+	ctx, cancel := context.WithTimeout(ctx, p.options.ReadTimeout)
+	defer cancel()
+	err := Scale(ctx, p.client, wants.group, Scaling{
+		Count: new(int64(change.To)), JobModifyIndex: seen.Native.(uint64),
+		Message: agent.Shorten(fmt.Sprintf("%d → %d: %s", change.From, change.To, change.Reason)),
+		Meta: map[string]any{
+			metaRecommendation: change.RecommendationID, metaReason: agent.Shorten(change.Reason), metaFrom: change.From, metaTo: change.To,
+		},
+	})
+	// Whatever came of it, what was read is old: the job has another version, and a deployment.
+	p.read.written(wants.group)
+	if errors.Is(err, ErrDeploying) {
+		return &agent.HoldError{Hold: *deployingHold("")}
+	}
+	return err
+}

@@ -1,0 +1,516 @@
+package nomad_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
+	"github.com/setpoint-dev/setpoint/clients/nomad"
+	"github.com/setpoint-dev/setpoint/clients/nomad/nomadtest"
+	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/store/memory"
+)
+
+func newServer(t *testing.T) setpointv1.RecommendationServiceServer {
+	t.Helper()
+	engine := memory.New(memory.Options{})
+	srv, err := server.New(engine, engine, server.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		srv.Close()
+		_ = engine.Close()
+	})
+	return srv.Recommendations()
+}
+
+func TestBehaviour(t *testing.T) {
+	t.Parallel()
+	agenttest.Run(t, func(t *testing.T) agenttest.World { return newWorld(t) }, newServer)
+}
+
+// run runs an agent with rounds each 10 s until the test ends.
+func run(t *testing.T, w *world, options agent.Options) *agenttest.Service {
+	t.Helper()
+	service := agenttest.NewService(newServer(t))
+	options.Cluster, options.Period, options.FirstWait, options.Log = "demo", agenttest.Period, -1, w.options.Log
+	driver, err := agent.NewDriver(w.Platform(), agent.Service{Calls: service}, options, agent.DriverOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- driver.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return service
+}
+
+// rounds lets the time of so many rounds pass.
+func rounds(n int) {
+	time.Sleep(time.Duration(n)*(agenttest.Period+agenttest.Period/8) + time.Second)
+	synctest.Wait()
+}
+
+func object(t *testing.T, p agent.Platform, key agent.Key) *agent.Object {
+	t.Helper()
+	o, err := p.Object(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// queue is a policy for the world's source; the load is 10 for each allocation.
+func queue(job, more string) string {
+	return fmt.Sprintf("metric: {queue: {source: queues, query: %s, average: 10}}\nbehavior: {scaleUp: %s, scaleDown: %s}\n%s", job, atOnce, atOnce, more)
+}
+
+// A deployment is waited for: nothing is asked, and nothing is reported as failed. Each scale
+// begins one, so that two counts are not written within one deployment.
+func TestAnActiveDeploymentIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.server.DeploymentTime = time.Minute
+		w.register(job{name: "web", count: 2, policy: queue("web", ""), update: true})
+		time.Sleep(time.Second) // the scheduler makes it a moment later
+		w.Want("web", 5)
+		service := run(t, w, agent.Options{})
+		rounds(3)
+		if n, asked := w.Replicas("web"), len(service.Asked()); n != 2 || asked != 0 {
+			t.Errorf("while it is active: %d replicas, asked %d times", n, asked)
+		}
+		rounds(3)
+		if n := w.Replicas("web"); n != 5 {
+			t.Errorf("when it is over: %d replicas, want 5", n)
+		}
+		w.Want("web", 8)
+		rounds(7)
+		if n := w.Replicas("web"); n != 8 {
+			t.Errorf("after the deployment of the first scale: %d replicas, want 8", n)
+		}
+		for _, r := range service.Reports() {
+			if r.GetOutcome() != "APPLIED" {
+				t.Errorf("reported %v", r)
+			}
+		}
+	})
+}
+
+// One that begins between reading and writing refuses the count. That is waiting, too.
+func TestADeploymentThatBeginsMeanwhileIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.register(job{name: "web", count: 2, policy: queue("web", ""), update: true})
+		w.Want("web", 2)
+		service := run(t, w, agent.Options{})
+		rounds(1)
+		w.Want("web", 5)
+		w.BeforeWrite(func() {
+			w.Scale("web", 3)
+			time.Sleep(10 * time.Millisecond)
+		})
+		rounds(1)
+		if n := w.Replicas("web"); n != 3 {
+			t.Errorf("%d replicas, want those of others", n)
+		}
+		if n := len(service.Reports()); n != 0 {
+			t.Errorf("reported: %v", service.Reports())
+		}
+		rounds(2)
+		if n := w.Replicas("web"); n != 5 {
+			t.Errorf("in the end: %d replicas, want 5", n)
+		}
+	})
+}
+
+// A failed deployment does not block; one that waits for its promotion does, and the hold says so.
+func TestDeploymentsThatFailedOrWaitForPromotion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, p := start(t, func(w *world) {
+			w.register(job{name: "failed", count: 2, policy: queue("failed", ""), update: true})
+			canary := func(j *api.Job) { j.TaskGroups[0].Update.Canary = new(1) }
+			w.register(job{name: "canary", count: 2, policy: queue("canary", ""), update: true, change: canary})
+			time.Sleep(3 * time.Second)
+			w.register(job{name: "canary", count: 2, policy: queue("canary", "period: 1m"), update: true, change: canary})
+			time.Sleep(time.Second)
+		})
+		w.server.FailDeployment("default", "failed")
+		if hold := object(t, p, keyOf("failed")).Hold; hold != nil {
+			t.Errorf("failed: %+v", hold)
+		}
+		hold := object(t, p, keyOf("canary")).Hold
+		if hold == nil || hold.Outcome != nomad.OutcomeDeploying || hold.Reason != nomad.ReasonDeploying || !strings.Contains(hold.Message, "requires manual promotion") {
+			t.Errorf("canary: %+v", hold)
+		}
+	})
+}
+
+// A scale takes everyone's health until its deployment is through. Who went on all the time stays
+// ready, by what is remembered; and no decision falls in that time.
+func TestAScaleThatResetsHealthMakesNobodyUnready(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.server.DeploymentTime = 25 * time.Second
+		w.register(job{name: "web", count: 4, policy: queue("web", ""), update: true})
+		w.Want("web", 4)
+		service := run(t, w, agent.Options{})
+		rounds(4)
+		w.Want("web", 6)
+		rounds(1)
+		if g := w.group("web"); g.Desired != 6 || g.Healthy != 0 {
+			t.Fatalf("Nomad has %+v, which shows nothing", g)
+		}
+		asked := len(service.Asked())
+		rounds(4)
+		for _, q := range service.Asked()[asked:] {
+			for _, pod := range q.Request.GetPods() {
+				if pod.GetReady().GetStatus() != "True" {
+					t.Errorf("pod %s is not ready", pod.GetName())
+				}
+			}
+		}
+		if len(service.Asked()) == asked {
+			t.Error("nothing was asked")
+		}
+	})
+}
+
+func TestACountIsWrittenWithItsReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.Create(agenttest.Workload{Name: "web", Replicas: 4})
+		w.Want("web", 7)
+		service := run(t, w, agent.Options{})
+		rounds(1)
+		events := w.group("web").Events
+		if len(events) != 1 {
+			t.Fatalf("%d events, want 1: %+v", len(events), events)
+		}
+		e := events[0]
+		id := service.Reports()[0].GetRecommendationId()
+		if !strings.HasPrefix(e.Message, "4 → 7: ") || e.Count == nil || *e.Count != 7 || e.Error || e.Meta["setpoint.recommendation"] != id || e.Meta["setpoint.from"] != 4.0 || e.Meta["setpoint.to"] != 7.0 || e.Meta["setpoint.reason"] == "" {
+			t.Errorf("got %+v, recommendation %s", e, id)
+		}
+	})
+}
+
+// A shadow writes what it would do as events without a count, each once; a dry run of the agent
+// writes nothing at all.
+func TestShadowsWriteEventsWithoutACount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.Create(agenttest.Workload{Name: "web", Replicas: 4, Shadow: true})
+		w.Want("web", 7)
+		run(t, w, agent.Options{})
+		rounds(5)
+		events := w.group("web").Events
+		if len(events) != 1 || events[0].Count != nil || events[0].Error || !strings.HasPrefix(events[0].Message, "shadow: 4 → 7: ") || events[0].Meta["setpoint.shadow"] != true {
+			t.Fatalf("got %+v", events)
+		}
+		w.Want("web", 8)
+		rounds(7)
+		if events = w.group("web").Events; len(events) != 2 || !strings.HasPrefix(events[0].Message, "shadow: 4 → 8: ") {
+			t.Errorf("got %+v", events)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.Create(agenttest.Workload{Name: "web", Replicas: 4})
+		w.register(job{name: "wrong", count: 2, policy: "cup: 60"})
+		w.Want("web", 7)
+		run(t, w, agent.Options{Shadow: true})
+		rounds(5)
+		if events := append(w.group("web").Events, w.group("wrong").Events...); len(events) != 0 {
+			t.Errorf("a dry run has written %+v", events)
+		}
+	})
+}
+
+// What is wrong with a policy is told where people look, once, also over a start of the agent.
+func TestAWrongPolicyIsToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.register(job{name: "web", count: 2, policy: "cup: 60"})
+		w.register(job{name: "elsewhere", count: 2, policy: "metric: {q: {source: nowhere, query: x, average: 10}}"})
+		w.register(job{name: "theirs", count: 2, policy: "cpu: 60", change: func(j *api.Job) {
+			j.TaskGroups[0].Scaling.Policy["check"] = []any{map[string]any{"cpu": []any{map[string]any{}}}}
+		}})
+		for range 2 {
+			run(t, w, agent.Options{})
+			rounds(5)
+		}
+		for name, want := range map[string]string{
+			"web": "InvalidObject: setpoint.cup: there is no such key; did you mean cpu?", "elsewhere": "InvalidObject: setpoint.metric.q: source: there is no such source",
+			"theirs": "ConflictingAutoscaler: the policy has check blocks as well, on which the Nomad Autoscaler acts",
+		} {
+			events := w.group(name).Events
+			if len(events) != 1 || !events[0].Error || events[0].Count != nil || !strings.HasPrefix(events[0].Message, want) {
+				t.Errorf("%s: got %+v, want %s", name, events, want)
+			}
+		}
+	})
+}
+
+func TestJobsWhoseCountMeansNothingAreHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, p := start(t, func(w *world) {
+			w.register(job{name: "periodic", count: 1, policy: "cpu: 60", change: func(j *api.Job) { j.Periodic = &api.PeriodicConfig{} }})
+			w.register(job{name: "parameterized", count: 1, policy: "cpu: 60", change: func(j *api.Job) { j.ParameterizedJob = &api.ParameterizedJobConfig{} }})
+			w.register(job{name: "batch", count: 1, policy: "cpu: 60", change: func(j *api.Job) { j.Type = new("batch") }})
+		})
+		for _, name := range []string{"periodic", "parameterized"} {
+			if hold := object(t, p, keyOf(name)).Hold; hold == nil || hold.Reason != nomad.ReasonNotScalable || !strings.Contains(hold.Message, "as it is "+name) {
+				t.Errorf("%s: %+v", name, hold)
+			}
+		}
+		if hold := object(t, p, keyOf("batch")).Hold; hold != nil {
+			t.Errorf("batch: %+v", hold)
+		}
+	})
+}
+
+// A stopped job's policy stays, disabled: there is nothing to scale. At zero a job is dead, and
+// not stopped: it is scaled up again.
+func TestStoppedJobsAndThoseAtZero(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.register(job{name: "zero", count: 1, policy: queue("zero", ""), min: 0, max: 5})
+		w.register(job{name: "stopped", count: 2, policy: queue("stopped", "")})
+		w.Want("zero", 0)
+		w.Want("stopped", 4)
+		if _, _, err := w.own.Jobs().Deregister("stopped", false, nil); err != nil {
+			t.Fatal(err)
+		}
+		service := run(t, w, agent.Options{})
+		rounds(2)
+		if n := w.Replicas("zero"); n != 0 {
+			t.Fatalf("%d replicas, want 0", n)
+		}
+		w.Want("zero", 3)
+		rounds(1)
+		if n := w.Replicas("zero"); n != 3 {
+			t.Errorf("%d replicas, want 3", n)
+		}
+		for _, q := range service.Asked() {
+			if strings.HasSuffix(q.Request.GetTarget(), "/stopped.web") {
+				t.Fatal("asked about a stopped job")
+			}
+		}
+	})
+}
+
+const agentRights = `namespace "*" { capabilities = ["list-scaling-policies", "read-scaling-policy", "read-job", "scale-job"] }`
+
+// Without a right there is an empty list of the policies of all namespaces, and no error. A token
+// that loses its rights must not look like jobs that went: their histories would be forgotten.
+func TestAnEmptyListIsNoProof(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.Create(agenttest.Workload{Name: "web", Replicas: 4})
+		w.server.UseACL()
+		w.server.SetToken("token:agent", "node { policy = \"read\" }")
+		w.client = w.connect(nomad.Config{Token: "token:agent"})
+		w.own = managed(w)
+		service := run(t, w, agent.Options{})
+		rounds(1)
+		if w.logged.FilterMessageSnippet("the token has no right list-scaling-policies").Len() != 1 {
+			t.Errorf("of an empty list the log has %v", w.logged.All())
+		}
+		w.server.SetToken("token:agent", agentRights)
+		time.Sleep(time.Minute) // a change of rights wakes no query
+		rounds(1)
+		w.Want("web", 6)
+		rounds(1)
+		if n := w.Replicas("web"); n != 6 {
+			t.Fatalf("with its rights: %d replicas, want 6", n)
+		}
+		for _, rights := range []string{"node { policy = \"read\" }", `namespace "*" { capabilities = ["read-scaling-policy"] }`, `namespace "default" { policy = "deny" }`} {
+			w.server.SetToken("token:agent", rights)
+			time.Sleep(5 * time.Minute)
+			synctest.Wait()
+			if n := len(service.Deletes()); n > 0 {
+				t.Fatalf("with %s %d targets were forgotten", rights, n)
+			}
+		}
+		w.server.SetToken("token:agent", agentRights)
+		w.Want("web", 8)
+		time.Sleep(5 * time.Minute)
+		if n := w.Replicas("web"); n != 8 {
+			t.Errorf("with its rights again: %d replicas, want 8", n)
+		}
+		if _, _, err := w.own.Jobs().Deregister("web", true, nil); err != nil {
+			t.Fatal(err)
+		}
+		rounds(2)
+		if n := len(service.Deletes()); n != 1 {
+			t.Errorf("%d targets were forgotten of a job that went, want 1", n)
+		}
+	})
+}
+
+// managed is a client that may do everything.
+func managed(w *world) *api.Client {
+	own := nomadtest.Client(w.t, w.server)
+	own.SetSecretID(nomadtest.Management)
+	return own
+}
+
+// The rights that docs ask for are enough, and none of them is too much.
+func TestTheLeastRights(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.Create(agenttest.Workload{Name: "web", Replicas: 4})
+		w.Create(agenttest.Workload{Name: "shadow", Replicas: 4, Shadow: true})
+		w.register(job{name: "cpu", count: 2, policy: "cpu: 60", update: true})
+		w.register(job{name: "wrong", count: 2, policy: "cup: 60"})
+		w.server.UseACL()
+		w.server.SetToken("token:agent", agentRights)
+		w.client, w.own = w.connect(nomad.Config{Token: "token:agent"}), managed(w)
+		w.Want("web", 6)
+		w.Want("shadow", 6)
+		var refused atomic.Int64
+		w.failing(func(r *http.Request) (int, string) {
+			probe := &noted{discard{}, http.StatusOK}
+			if r.Method == http.MethodGet && !r.URL.Query().Has("index") {
+				w.server.ServeHTTP(probe, r)
+			}
+			if probe.status == http.StatusForbidden {
+				refused.Add(1)
+			}
+			return 0, ""
+		})
+		run(t, w, agent.Options{})
+		rounds(4)
+		if w.Replicas("web") != 6 || len(w.group("shadow").Events) != 1 || len(w.group("wrong").Events) != 1 || refused.Load() > 0 {
+			t.Errorf("%d requests refused, %d replicas, events %v and %v", refused.Load(), w.Replicas("web"), w.group("shadow").Events, w.group("wrong").Events)
+		}
+	})
+}
+
+type discard struct{}
+
+func (discard) Header() http.Header         { return http.Header{} }
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+func (discard) WriteHeader(int)             {}
+
+// While Nomad fails no count changes, and nothing is forgotten. What follows is as if nothing had
+// been.
+func TestFaults(t *testing.T) {
+	for name, fault := range map[string]func(*http.Request) (int, string){
+		"too many connections": func(*http.Request) (int, string) {
+			return http.StatusTooManyRequests, "Your IP is issuing too many concurrent connections, please rate limit your calls\n"
+		},
+		"the leader is lost": func(*http.Request) (int, string) { return http.StatusInternalServerError, "No cluster leader" },
+		"the server is gone": func(*http.Request) (int, string) { panic(http.ErrAbortHandler) },
+		"the token is revoked": func(*http.Request) (int, string) {
+			return http.StatusForbidden, "Permission denied"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.Create(agenttest.Workload{Name: "web", Replicas: 4})
+				service := run(t, w, agent.Options{})
+				rounds(2)
+				var requests atomic.Int64
+				w.failing(func(r *http.Request) (int, string) {
+					requests.Add(1)
+					return fault(r)
+				})
+				w.Want("web", 8)
+				began := time.Now()
+				rounds(20)
+				// A round has two readings and is tried again after 1, 2, 4 … s; the watch as well.
+				if n, most := requests.Load(), int64(3*time.Since(began)/agenttest.Period+20); n > most {
+					t.Errorf("%d requests in %s, want at most %d", n, time.Since(began), most)
+				}
+				if n := w.Replicas("web"); n != 4 || len(service.Deletes()) > 0 {
+					t.Errorf("%d replicas, forgotten %v", n, service.Deletes())
+				}
+				w.failing(nil)
+				rounds(3)
+				if n := w.Replicas("web"); n != 8 {
+					t.Errorf("when it is over: %d replicas, want 8", n)
+				}
+			})
+		})
+	}
+}
+
+// A query that waits and never answers, as over a connection that a firewall has dropped, is
+// given up.
+func TestAQueryThatIsLostIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.Create(agenttest.Workload{Name: "web", Replicas: 4})
+		w.failing(func(r *http.Request) (int, string) {
+			if r.URL.Query().Has("index") {
+				<-r.Context().Done()
+			}
+			return 0, ""
+		})
+		began := time.Now()
+		err := w.adapter().Watch(t.Context(), func(agent.Key) {})
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 50*time.Second {
+			t.Errorf("after %s: %v", time.Since(began), err)
+		}
+	})
+}
+
+// The list wakes for any policy, and may do so without end: queries have a pause between them.
+func TestWatchesThatWakeForNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.Create(agenttest.Workload{Name: "web", Replicas: 4})
+		var queries atomic.Int64
+		w.failing(func(r *http.Request) (int, string) {
+			queries.Add(1)
+			return http.StatusOK, "[]"
+		})
+		told := w.watch(w.adapter())
+		time.Sleep(10 * time.Second)
+		if n := queries.Load(); n < 10 || n > 101 {
+			t.Errorf("%d queries in 10 s", n)
+		}
+		if got := told.take(); got != "[]" {
+			t.Errorf("told %s", got)
+		}
+	})
+}
+
+func TestKeysOfGroups(t *testing.T) {
+	t.Parallel()
+	seen := map[agent.Key]nomad.Group{}
+	for _, tt := range []struct{ job, group, want string }{
+		{"web", "web", "web.web"}, {"etl/load-1", "a_b", "etl.-2fload-1.a_b"}, {"a.b", "c", "a.-2eb.c"}, {"a", "b.c", "a.b.-2ec"},
+		{"a", "-2eb", "a..-2d2eb"}, {"a.-2eb", "", "a.-2e-2eb."}, {"größe", "", "gr.-c3.-b6.-c3.-9fe."}, {"", "", "."},
+		{strings.Repeat("a", 300), "b", ""}, {strings.Repeat("a", 300), "c", ""}, {strings.Repeat(".", 80), "", ""},
+	} {
+		g := nomad.Group{Namespace: "default", Job: tt.job, Name: tt.group}
+		key := nomad.KeyOf(g)
+		if other, ok := seen[key]; ok {
+			t.Errorf("%v and %v are both %s", g, other, key)
+		}
+		seen[key] = g
+		if tt.want != "" && key.Name != tt.want || len(key.Name) > 240 || key.Kind != nomad.Kind || key.Namespace != "default" {
+			t.Errorf("%v: got %s, want %s", g, key.Name, tt.want)
+		}
+	}
+}

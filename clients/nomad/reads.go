@@ -1,0 +1,219 @@
+package nomad
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// Filters leave out what has ended, which Nomad lists until it is collected.
+const (
+	liveAllocations   = `DesiredStatus == "run" or ClientStatus == "running" or ClientStatus == "pending" or ClientStatus == "unknown"`
+	activeDeployments = `Status != "successful" and Status != "failed" and Status != "cancelled"`
+)
+
+// Lists are read in pages, of which there are not more than so many.
+const (
+	pageSize = 1000
+	maxPages = 100
+)
+
+// reader reads Nomad, each thing once for all who want it at the same time. It is safe for
+// concurrent use.
+type reader struct {
+	client  *api.Client
+	timeout time.Duration
+
+	jobs        shared[*api.Job]                     // by namespace and id
+	allocations shared[map[jobGroup][]*Allocation]   // by namespace
+	deployments shared[map[string][]*api.Deployment] // by namespace; active ones by job
+
+	// turns bounds readings of statistics under way.
+	turns chan struct{}
+
+	mu     sync.Mutex
+	absent map[string]time.Time // nodes whose statistics are not read until then; guarded by mu
+}
+
+type jobGroup struct{ job, group string }
+
+func (r *reader) options(ctx context.Context, namespace string) *api.QueryOptions {
+	return (&api.QueryOptions{Namespace: namespace}).WithContext(ctx)
+}
+
+// job reads a job; nil: there is none.
+func (r *reader) job(ctx context.Context, g Group) (*api.Job, error) {
+	return r.jobs.get(ctx, jobKey(g), r.timeout, func(ctx context.Context) (*api.Job, error) {
+		job, _, err := r.client.Jobs().Info(g.Job, r.options(ctx, g.Namespace))
+		if statusOf(err) == http.StatusNotFound {
+			return nil, nil //nolint:nilnil // as the comment says
+		}
+		if err != nil {
+			return nil, fmt.Errorf("job: %w", err)
+		}
+		return job, nil
+	})
+}
+
+func jobKey(g Group) string { return g.Namespace + "\x00" + g.Job }
+
+// written has what is known of a job read anew.
+func (r *reader) written(g Group) {
+	r.jobs.forget(jobKey(g))
+	r.deployments.forget(g.Namespace)
+	r.allocations.forget(g.Namespace)
+}
+
+// groupAllocations reads those of a group.
+func (r *reader) groupAllocations(ctx context.Context, g Group) ([]*Allocation, error) {
+	all, err := r.allocations.get(ctx, g.Namespace, r.timeout, func(ctx context.Context) (map[jobGroup][]*Allocation, error) {
+		out := map[jobGroup][]*Allocation{}
+		options := r.options(ctx, g.Namespace)
+		options.Filter, options.PerPage, options.Params = liveAllocations, pageSize, map[string]string{"resources": "true"}
+		err := pages(options, func() (*api.QueryMeta, error) {
+			var page []*Allocation
+			meta, err := r.client.Raw().Query("/v1/allocations", &page, options)
+			for _, a := range page {
+				if a != nil {
+					at := jobGroup{a.JobID, a.TaskGroup}
+					out[at] = append(out[at], a)
+				}
+			}
+			return meta, err
+		})
+		return out, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("allocations: %w", err)
+	}
+	return all[jobGroup{g.Job, g.Name}], nil
+}
+
+// activeDeployments reads those of a job that are not over; usually it is one.
+func (r *reader) activeDeployments(ctx context.Context, g Group) ([]*api.Deployment, error) {
+	all, err := r.deployments.get(ctx, g.Namespace, r.timeout, func(ctx context.Context) (map[string][]*api.Deployment, error) {
+		out := map[string][]*api.Deployment{}
+		options := r.options(ctx, g.Namespace)
+		options.Filter, options.PerPage = activeDeployments, pageSize
+		err := pages(options, func() (*api.QueryMeta, error) {
+			page, meta, err := r.client.Deployments().List(options)
+			for _, d := range page {
+				if d != nil {
+					out[d.JobID] = append(out[d.JobID], d)
+				}
+			}
+			return meta, err
+		})
+		return out, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("deployments: %w", err)
+	}
+	return all[g.Job], nil
+}
+
+// pages reads all pages of a list.
+func pages(options *api.QueryOptions, read func() (*api.QueryMeta, error)) error {
+	for range maxPages {
+		meta, err := read()
+		if err != nil {
+			return err
+		}
+		if meta.NextToken == "" {
+			return nil
+		}
+		options.NextToken = meta.NextToken
+	}
+	return fmt.Errorf("the list has more than %d entries", maxPages*pageSize)
+}
+
+// How long a reading of statistics may take, and how long those of a node that does not answer
+// are not read after one that failed.
+const (
+	statisticsTimeout = 5 * time.Second
+	absentFor         = 30 * time.Second
+)
+
+// usage reads the samples of allocations that run, in their order. Allocations without a sample
+// are left out. The error is why there is not one although there are allocations to read.
+func (r *reader) usage(ctx context.Context, namespace string, allocations []*Allocation) ([]*setpointv1.PodMetrics, error) {
+	samples, failures := make([]*setpointv1.PodMetrics, len(allocations)), make([]error, len(allocations))
+	var reading sync.WaitGroup
+	for i, a := range allocations {
+		if !a.counts() || a.ClientStatus != clientRunning {
+			continue
+		}
+		select {
+		case r.turns <- struct{}{}:
+		case <-ctx.Done():
+			failures[i] = ctx.Err()
+			continue
+		}
+		reading.Go(func() {
+			defer func() { <-r.turns }()
+			statistics, err := r.statistics(ctx, namespace, a)
+			if err != nil {
+				failures[i] = err
+				return
+			}
+			samples[i] = Usage(a, statistics)
+		})
+	}
+	reading.Wait()
+	out := slices.DeleteFunc(samples, func(m *setpointv1.PodMetrics) bool { return m == nil })
+	failed := slices.IndexFunc(failures, func(err error) bool { return err != nil })
+	if len(out) > 0 || failed < 0 {
+		return out, nil
+	}
+	return nil, fmt.Errorf("statistics of allocation %s: %w", allocations[failed].ID, failures[failed])
+}
+
+// errAbsent says that a node's statistics were not to be had a moment ago.
+var errAbsent = errors.New("its node does not answer")
+
+// statistics reads those of one allocation; nil: it has none, because its node or itself is gone.
+func (r *reader) statistics(ctx context.Context, namespace string, a *Allocation) (*api.AllocResourceUsage, error) {
+	r.mu.Lock()
+	absent := time.Now().Before(r.absent[a.NodeID])
+	r.mu.Unlock()
+	if absent {
+		return nil, errAbsent
+	}
+	ctx, cancel := context.WithTimeout(ctx, statisticsTimeout)
+	defer cancel()
+	var out api.AllocResourceUsage
+	_, err := r.client.Raw().Query("/v1/client/allocation/"+url.PathEscape(a.ID)+"/stats", &out, r.options(ctx, namespace))
+	switch status := statusOf(err); {
+	case err == nil:
+		return &out, nil
+	case status == http.StatusNotFound:
+		return nil, nil //nolint:nilnil // as the comment says
+	case status == 0 && errors.Is(err, context.DeadlineExceeded):
+		// Servers reach a node that hangs no better for its next allocation.
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		now := time.Now()
+		maps.DeleteFunc(r.absent, func(_ string, until time.Time) bool { return now.After(until) })
+		r.absent[a.NodeID] = now.Add(absentFor)
+	}
+	return nil, err
+}
+
+// statusOf is that of an answer that is an error, 0: there was none.
+func statusOf(err error) int {
+	var refused api.UnexpectedResponseError
+	if errors.As(err, &refused) {
+		return refused.StatusCode()
+	}
+	return 0
+}

@@ -1,0 +1,229 @@
+package nomad_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
+)
+
+// counted returns how often each call was made, by the metric.
+func (w *world) counted() map[string]int {
+	w.t.Helper()
+	families, err := w.requests.Gather()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	out := map[string]int{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			out[label(m, "call")] += int(m.GetCounter().GetValue())
+		}
+	}
+	return out
+}
+
+func label(m *dto.Metric, name string) string {
+	for _, l := range m.GetLabel() {
+		if l.GetName() == name {
+			return l.GetValue()
+		}
+	}
+	return ""
+}
+
+// A round of all groups of a namespace reads the lists once, each job once, and statistics of
+// each allocation once. Policies are read when they change only.
+func TestReadingsAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const jobs, count = 50, 3
+		w := newWorld(t)
+		for i := range jobs {
+			w.register(job{name: fmt.Sprintf("web-%d", i), count: count, policy: "cpu: 60", update: true})
+		}
+		service := run(t, w, agent.Options{})
+		rounds(3)
+		before, asked := w.counted(), len(service.Asked())
+		rounds(10)
+		made := float64(len(service.Asked())-asked) / jobs
+		for call, most := range map[string]float64{"allocations": 2, "deployments": 2, "job": jobs, "statistics": jobs * count, "policy": 0, "scale": 0, "events": 0, "other": 0} {
+			if n := float64(w.counted()[call]-before[call]) / made; n > 1.02*most || n == 0 && most > 0 {
+				t.Errorf("%s: %.1f requests a round of %d groups, want at most %.0f", call, n, jobs, most)
+			}
+		}
+		if made < 10 {
+			t.Errorf("%f rounds", made)
+		}
+	})
+}
+
+// Statistics are read with bounded concurrency.
+func TestReadingsOfStatisticsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.options.Concurrency = 5
+		var now, most atomic.Int64
+		w.failing(func(r *http.Request) (int, string) {
+			if strings.HasSuffix(r.URL.Path, "/stats") {
+				for n := now.Add(1); n > most.Load(); {
+					most.Store(n)
+				}
+				time.Sleep(10 * time.Millisecond)
+				now.Add(-1)
+			}
+			return 0, ""
+		})
+		for i := range 4 {
+			w.register(job{name: fmt.Sprintf("web-%d", i), count: 40, policy: "cpu: 60", max: 100, min: 1})
+		}
+		service := run(t, w, agent.Options{})
+		rounds(3)
+		if n := most.Load(); n != 5 {
+			t.Errorf("%d readings at once, want 5", n)
+		}
+		last := service.Asked()[len(service.Asked())-1].Request
+		if len(last.GetPodMetrics()) != 40 || len(last.GetMetricErrors()) > 0 {
+			t.Errorf("%d samples of 40, errors %v", len(last.GetPodMetrics()), last.GetMetricErrors())
+		}
+	})
+}
+
+// A young task's CPU is missing and not idle, though its memory is there. Once it is known the
+// sample has its window and its own time.
+func TestSamplesOfYoungTasks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.server.Placement.Usage = func(*api.AllocationListStub) (float64, uint64) { return 300, 64 << 20 }
+		w.register(job{name: "web", count: 2, policy: "cpu: 60\nmemory: 80"})
+		service := run(t, w, agent.Options{})
+		time.Sleep(5 * time.Second)
+		rounds(2)
+		asked := service.Asked()
+		early, late := asked[0].Request, asked[len(asked)-1].Request
+		if len(early.GetPodMetrics()) != 0 || len(early.GetMetricErrors()) != 0 {
+			t.Errorf("before the first sample: %v", early.GetPodMetrics())
+		}
+		if len(late.GetPodMetrics()) != 2 {
+			t.Fatalf("got %v", late.GetPodMetrics())
+		}
+		m := late.GetPodMetrics()[0]
+		usage := m.GetContainers()[0].GetUsage()
+		if age := asked[len(asked)-1].At.Sub(m.GetTimestamp().AsTime()); usage["cpu"] != "300000m" || usage["memory"] != fmt.Sprint(64<<20) || m.GetWindowSeconds() != 10 || age < 0 || age > 2*time.Second {
+			t.Errorf("got %v, %s old", m, age)
+		}
+		if requests := late.GetPods()[0].GetContainers()[0].GetRequests(); requests["cpu"] != "500" || requests["memory"] != "256Mi" {
+			t.Errorf("requests: %v", requests)
+		}
+	})
+}
+
+// A node that hangs costs one timeout, not one for each of its allocations; what other nodes say
+// counts. If nobody says anything, the metric has failed: that is no zero.
+func TestANodeThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.options.Concurrency = 1
+		w.server.Placement.Usage = func(*api.AllocationListStub) (float64, uint64) { return 300, 64 << 20 }
+		w.server.Placement.Change = func(a *api.AllocationListStub) {
+			if a.Name != "web.web[0]" {
+				a.NodeID = "hangs"
+			}
+		}
+		var hanging atomic.Int64
+		w.failing(func(r *http.Request) (int, string) {
+			if strings.HasSuffix(r.URL.Path, "/stats") && !strings.Contains(r.URL.Path, "000000000001/") {
+				hanging.Add(1)
+				<-r.Context().Done()
+			}
+			return 0, ""
+		})
+		w.register(job{name: "web", count: 10, policy: "cpu: 60"})
+		p := w.adapter()
+		w.watch(p)
+		time.Sleep(20 * time.Second)
+		o := object(t, p, keyOf("web"))
+		began := time.Now()
+		seen, err := p.Observe(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(seen.Request.GetPodMetrics()); n != 1 || len(seen.Request.GetPods()) != 10 || len(seen.Request.GetMetricErrors()) > 0 {
+			t.Errorf("%d samples of %d pods, errors %v", n, len(seen.Request.GetPods()), seen.Request.GetMetricErrors())
+		}
+		if took := time.Since(began); took > 6*time.Second || hanging.Load() != 1 {
+			t.Errorf("it took %s and %d requests", took, hanging.Load())
+		}
+		w.server.Placement.Change = func(a *api.AllocationListStub) { a.NodeID = "hangs" }
+		seen, err = p.Observe(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if errs := seen.Request.GetMetricErrors(); len(errs) != 1 || errs[0].GetMetric() != "Resource:cpu" || !strings.Contains(errs[0].GetMessage(), "its node does not answer") {
+			t.Errorf("got %v", errs)
+		}
+	})
+}
+
+// Lists have pages.
+func TestListsInPages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.register(job{name: "large", count: 2500, policy: "metric: {queue: {source: queues, query: large, average: 10}}", max: 5000, min: 1})
+		w.register(job{name: "late", count: 3, policy: "metric: {queue: {source: queues, query: late, average: 10}}"})
+		p := w.adapter()
+		w.watch(p)
+		for name, want := range map[string]int{"large": 2500, "late": 3} {
+			seen, err := p.Observe(t.Context(), object(t, p, keyOf(name)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := len(seen.Request.GetPods()); n != want || int(seen.Request.GetScale().GetStatusReplicas()) != want {
+				t.Errorf("%s: %d pods, want %d", name, n, want)
+			}
+		}
+	})
+}
+
+// What has ended is not read: Nomad lists it until it is collected.
+func TestOnlyWhatLivesIsRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.Create(agenttest.Workload{Name: "web", Replicas: 9})
+		time.Sleep(5 * time.Second)
+		w.Scale("web", 2)
+		w.server.Placement.StopTime = 5 * time.Second
+		p := w.adapter()
+		w.watch(p)
+		pods := func() (all, deleting int) {
+			seen, err := p.Observe(t.Context(), object(t, p, keyOf("web")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, pod := range seen.Request.GetPods() {
+				if pod.GetDeleting() {
+					deleting++
+				}
+			}
+			if n := seen.Request.GetScale().GetStatusReplicas(); n != 2 {
+				t.Errorf("%d are placed, want 2", n)
+			}
+			return len(seen.Request.GetPods()), deleting
+		}
+		if all, deleting := pods(); all != 9 || deleting != 7 {
+			t.Errorf("while they linger: %d pods, %d of them deleting", all, deleting)
+		}
+		time.Sleep(10 * time.Second)
+		if all, deleting := pods(); all != 2 || deleting != 0 {
+			t.Errorf("afterwards: %d pods, %d of them deleting", all, deleting)
+		}
+	})
+}

@@ -1,0 +1,80 @@
+package nomad
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// reuse is how long a reading serves others who want the same, counted from when it was begun.
+// Objects of a namespace are due together, so that one list is read for all of them.
+const reuse = time.Second
+
+// shared has one reading of each thing for all who want it at the same time. Those who ask while
+// one is under way wait for it. The zero value is empty. It is safe for concurrent use.
+type shared[T any] struct {
+	mu       sync.Mutex
+	readings map[string]*reading[T] // guarded by mu
+	swept    time.Time              // guarded by mu
+}
+
+type reading[T any] struct {
+	began time.Time
+	done  chan struct{} // closed when value and err are there
+	value T
+	err   error
+}
+
+// get returns a reading that was begun within the time of reuse, one of its own if there is none.
+// What it returns belongs to all who asked and must not be changed. It ends with ctx; the
+// reading goes on for the others, at most for the timeout.
+func (s *shared[T]) get(ctx context.Context, key string, timeout time.Duration, read func(context.Context) (T, error)) (T, error) {
+	s.mu.Lock()
+	now := time.Now()
+	if s.readings == nil {
+		s.readings = map[string]*reading[T]{}
+	}
+	if now.Sub(s.swept) > reuse {
+		s.swept = now
+		for key, r := range s.readings {
+			if now.Sub(r.began) > max(reuse, timeout) {
+				delete(s.readings, key)
+			}
+		}
+	}
+	r := s.readings[key]
+	if r == nil || now.Sub(r.began) >= reuse && r.over() {
+		r = &reading[T]{began: now, done: make(chan struct{})}
+		s.readings[key] = r
+		go func() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+			defer cancel()
+			defer close(r.done)
+			r.value, r.err = read(ctx)
+		}()
+	}
+	s.mu.Unlock()
+	select {
+	case <-r.done:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
+}
+
+func (r *reading[T]) over() bool {
+	select {
+	case <-r.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// forget has the next one who asks read anew: something was written, or has changed.
+func (s *shared[T]) forget(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.readings, key)
+}

@@ -1,0 +1,113 @@
+package nomad
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/setpoint-dev/setpoint/clients/agent"
+)
+
+// Keys of what an event has beside its message.
+const (
+	metaRecommendation = "setpoint.recommendation"
+	metaReason         = "setpoint.reason"
+	metaFrom           = "setpoint.from"
+	metaTo             = "setpoint.to"
+	metaShadow         = "setpoint.shadow"
+)
+
+// shadowEvery is the least time between two events of a shadow: Nomad keeps 20 of a group, counts
+// of others among them.
+const shadowEvery = time.Minute
+
+// Tell implements agent.Teller: it writes an event without a count for what a shadow would have
+// scaled, and one that is an error for a policy that is wrong. A dry run of the whole agent
+// writes nothing.
+func (p *Platform) Tell(ctx context.Context, t *agent.Telling) {
+	wants := t.Object.Native.(*scaled)
+	own := wants.Policy != nil && wants.Shadow
+	if t.Object.Shadow && !own {
+		return
+	}
+	switch {
+	case t.Hold != nil && (t.Hold.Reason == agent.ReasonInvalidObject || t.Hold.Reason == agent.ReasonConflictingAutoscaler):
+		p.tellWrong(ctx, t, wants, t.Hold.Reason+": "+t.Hold.Message)
+	case t.Decision != nil && own:
+		p.tellShadow(ctx, t, wants)
+	case t.Decision != nil:
+		wants.kept.told = ""
+	}
+}
+
+// tellShadow tells of a decision that is not applied, if it is another one than before.
+func (p *Platform) tellShadow(ctx context.Context, t *agent.Telling, wants *scaled) {
+	answer := t.Decision.Answer
+	from, to := answer.GetCurrentReplicas(), answer.GetDesiredReplicas()
+	told := fmt.Sprintf("shadow: %d → %d", from, to)
+	if from == to {
+		wants.kept.told = ""
+		return
+	}
+	if told == wants.kept.told || time.Since(wants.kept.toldAt) < shadowEvery {
+		return
+	}
+	p.event(ctx, t, wants, Scaling{
+		Message: agent.Shorten(told + ": " + answer.GetReason()),
+		Meta: map[string]any{
+			metaShadow: true, metaRecommendation: answer.GetRecommendationId(), metaReason: agent.Shorten(answer.GetReason()), metaFrom: from, metaTo: to,
+		},
+	})
+	wants.kept.told, wants.kept.toldAt = told, time.Now()
+}
+
+// tellWrong tells why a group is not scaled, once, and not again what an agent before this one
+// has told.
+func (p *Platform) tellWrong(ctx context.Context, t *agent.Telling, wants *scaled, message string) {
+	if message = agent.Shorten(message); message == wants.kept.told {
+		return
+	}
+	wants.kept.told = message
+	reading, cancel := context.WithTimeout(ctx, p.options.ReadTimeout)
+	defer cancel()
+	status, _, err := p.client.Jobs().ScaleStatus(wants.group.Job, p.read.options(reading, wants.group.Namespace))
+	if err != nil {
+		p.untold(t, err)
+		return
+	}
+	for _, e := range status.TaskGroups[wants.group.Name].Events {
+		if e.Message == message {
+			return
+		}
+	}
+	p.event(ctx, t, wants, Scaling{Message: message, Error: true})
+}
+
+// event writes an event. The handler of Nomad's server panics at one of a system job, none of
+// which has a scaling block.
+func (p *Platform) event(ctx context.Context, t *agent.Telling, wants *scaled, s Scaling) {
+	ctx, cancel := context.WithTimeout(ctx, p.options.ReadTimeout)
+	defer cancel()
+	began := time.Now()
+	err := Scale(ctx, p.client, wants.group, s)
+	t.Wrote(began)
+	if err != nil {
+		p.untold(t, err)
+	}
+}
+
+func (p *Platform) untold(t *agent.Telling, err error) {
+	p.options.Log.Warn("event not written", zap.Stringer("object", t.Object.Key), zap.String("error", strings.TrimSpace(agent.Shorten(err.Error()))))
+}
+
+// Forget implements agent.Teller.
+func (p *Platform) Forget(key agent.Key, uid string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if k := p.kept[key]; k != nil && k.uid == uid {
+		delete(p.kept, key)
+	}
+}

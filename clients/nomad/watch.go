@@ -1,0 +1,121 @@
+package nomad
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+	"go.uber.org/zap"
+
+	"github.com/setpoint-dev/setpoint/clients/agent"
+)
+
+// watchWait is how long a blocking query waits. A query that waits while a snapshot is restored
+// is not woken, so that this bounds how long the agent goes by policies that are no more.
+const watchWait = 30 * time.Second
+
+// watchTimeout bounds a query that waits. Nomad adds up to a sixteenth to the wait; beyond that
+// the connection is taken for lost, which a network may not tell.
+const watchTimeout = watchWait + watchWait/16 + 10*time.Second
+
+// watchPause is the least time between two queries, as a query that wakes for nothing may do so
+// without end.
+const watchPause = 100 * time.Millisecond
+
+// Watch implements agent.Watched: it tells of each group with a scaling policy, whether it is
+// Setpoint's or not. An empty list may be all that there is to see without any right, so that a
+// policy which is no longer listed is asked for: only one that there is not is gone.
+func (p *Platform) Watch(ctx context.Context, changed func(agent.Key)) error {
+	query := &api.QueryOptions{Namespace: p.options.Namespace, WaitTime: watchWait}
+	p.mu.Lock()
+	for key := range p.groups {
+		changed(key)
+	}
+	p.mu.Unlock()
+	for first := true; ; first = false {
+		began := time.Now()
+		policies, meta, err := p.list(ctx, query)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("list scaling policies: %w", err)
+		}
+		if first && len(policies) == 0 {
+			p.options.Log.Warn("no scaling policy is listed: there is none, or the token has no right list-scaling-policies", zap.String("namespace", p.options.Namespace))
+		}
+		vanished := p.note(policies, changed)
+		if err := p.confirm(ctx, vanished, changed); err != nil {
+			return err
+		}
+		// After a restore or a restart the index is lower. It is what to wait with all the same:
+		// with the higher one of before the query would sleep through changes.
+		query.WaitIndex = max(meta.LastIndex, 1)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(watchPause - time.Since(began)):
+		}
+	}
+}
+
+// list has one query.
+func (p *Platform) list(ctx context.Context, query *api.QueryOptions) ([]*api.ScalingPolicyListStub, *api.QueryMeta, error) {
+	ctx, cancel := context.WithTimeout(ctx, watchTimeout)
+	defer cancel()
+	return p.client.Scaling().ListPolicies(query.WithContext(ctx))
+}
+
+// note tells of groups that are not as they were listed before, and returns those that were and
+// are no more.
+func (p *Platform) note(policies []*api.ScalingPolicyListStub, changed func(agent.Key)) map[agent.Key]*listed {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	there := map[agent.Key]bool{}
+	for _, stub := range policies {
+		if stub == nil || stub.Type != "" && stub.Type != api.ScalingPolicyTypeHorizontal {
+			continue
+		}
+		g := Group{stub.Target["Namespace"], stub.Target["Job"], stub.Target["Group"]}
+		key, now := KeyOf(g), version{stub.ModifyIndex, stub.Enabled}
+		there[key] = true
+		if was := p.groups[key]; was == nil || was.policy != stub.ID || was.version != now {
+			p.groups[key] = &listed{group: g, policy: stub.ID, version: now}
+			changed(key)
+		}
+	}
+	vanished := map[agent.Key]*listed{}
+	for key, l := range p.groups {
+		if !there[key] {
+			vanished[key] = l
+		}
+	}
+	return vanished
+}
+
+// confirm tells of groups whose policies are gone. The error says that they are no longer to be
+// seen, though there may well be some.
+func (p *Platform) confirm(ctx context.Context, vanished map[agent.Key]*listed, changed func(agent.Key)) error {
+	for key, l := range vanished {
+		reading, cancel := context.WithTimeout(ctx, p.options.ReadTimeout)
+		_, err := p.policy(reading, l)
+		cancel()
+		switch {
+		case errors.Is(err, agent.ErrGone):
+			p.mu.Lock()
+			delete(p.groups, key)
+			p.mu.Unlock()
+			changed(key)
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return fmt.Errorf("group %s of job %s in namespace %s is no longer listed, and whether it is gone can't be known: %w", l.group.Name, l.group.Job, l.group.Namespace, err)
+		default:
+			// It is there: the list is of a server that is behind, or of a token without the right.
+			return fmt.Errorf("group %s of job %s in namespace %s is no longer listed, though its policy is there: the token may have lost the right list-scaling-policies", l.group.Name, l.group.Job, l.group.Namespace)
+		}
+	}
+	return nil
+}
