@@ -225,6 +225,8 @@ func callOf(r *http.Request) string {
 	return "other"
 }
 
+var errTooLarge = fmt.Errorf("the answer has more than %d MiB", maxAnswerBytes>>20)
+
 // bounded is a body that fails where it is too large, rather than to be cut.
 type bounded struct {
 	io.ReadCloser
@@ -234,7 +236,7 @@ type bounded struct {
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left+1)])
 	if b.left -= int64(n); b.left < 0 {
-		return 0, fmt.Errorf("the answer has more than %d MiB", maxAnswerBytes>>20)
+		return 0, errTooLarge
 	}
 	return n, err
 }

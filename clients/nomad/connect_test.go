@@ -8,7 +8,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"io"
 	"math/big"
 	"net"
 	"net/http"
@@ -183,8 +182,8 @@ func TestCertificatesThatAreRenewed(t *testing.T) {
 	}
 }
 
-// The token does not go to where an answer leads, and an answer without end is not read to it.
-func TestAnswersOfAnEnemy(t *testing.T) {
+// The token does not go to where an answer leads.
+func TestRedirectsAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	var stolen atomic.Bool
 	thief := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -192,24 +191,12 @@ func TestAnswersOfAnEnemy(t *testing.T) {
 	}))
 	defer thief.Close()
 	served := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/v1/job/large" {
-			_, _ = io.WriteString(w, `{"ID": "`)
-			part := []byte(strings.Repeat("x", 1<<20))
-			for {
-				if _, err := w.Write(part); err != nil {
-					return
-				}
-			}
-		}
 		http.Redirect(w, r, thief.URL+r.URL.Path, http.StatusTemporaryRedirect)
 	}))
 	defer served.Close()
 	client := connect(t, nomad.Config{Address: served.URL, Token: "secret"})
 	if _, _, err := client.Scaling().ListPolicies(nil); err == nil || stolen.Load() {
 		t.Errorf("a redirect was followed: %v, with the token: %t", err, stolen.Load())
-	}
-	if _, _, err := client.Jobs().Info("large", nil); err == nil || !strings.Contains(err.Error(), "more than 64 MiB") {
-		t.Errorf("a large answer: %v", err)
 	}
 }
 
