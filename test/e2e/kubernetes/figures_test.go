@@ -104,7 +104,9 @@ func (w *manyWorld) watch(t *testing.T, user string, itself *process.Process, re
 	f.own, f.server, f.service = took(itself.PID())-own, took(w.c.APIServer().PID())-server, took(recommender)-service
 	f.window = time.Since(began)
 	requests := w.c.Since(t, mark).Of(user)
-	for _, n := range requests.Counts() {
+	counts := requests.Counts()
+	t.Logf("requests of %s in %v: %v", user, f.window.Round(time.Second), counts)
+	for _, n := range counts {
 		f.requests += float64(n)
 	}
 	f.evaluations = evaluations(requests) - before
