@@ -36,7 +36,7 @@ func (s *Snapshot) Request(cluster string) (*setpointv1.RecommendRequest, error)
 	}
 	request := &setpointv1.RecommendRequest{
 		Target:         target,
-		Spec:           specToProto(&s.Autoscaler.Spec),
+		Spec:           SpecToProto(&s.Autoscaler.Spec),
 		PreviousStatus: previousStatus(&s.Autoscaler.Status),
 	}
 	if generation := s.Autoscaler.Generation; generation >= 0 { // which API servers see to

@@ -7,9 +7,9 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// specToProto converts a spec as it is: nothing is filled in or left out, save the
+// SpecToProto converts a spec as it is: nothing is filled in or left out, save the
 // difference between policies that are absent and an empty list of them.
-func specToProto(spec *autoscalingv2.HorizontalPodAutoscalerSpec) *setpointv1.HorizontalPodAutoscalerSpec {
+func SpecToProto(spec *autoscalingv2.HorizontalPodAutoscalerSpec) *setpointv1.HorizontalPodAutoscalerSpec {
 	out := &setpointv1.HorizontalPodAutoscalerSpec{
 		ScaleTargetRef: referenceToProto(spec.ScaleTargetRef),
 		MinReplicas:    spec.MinReplicas,

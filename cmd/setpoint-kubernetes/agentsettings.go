@@ -11,9 +11,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/flowcontrol"
 
+	"github.com/setpoint-dev/setpoint/clients/agent/flight"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent"
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/flight"
+	kubernetesflight "github.com/setpoint-dev/setpoint/clients/kubernetes/agent/flight"
 	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/recommender"
@@ -41,8 +42,6 @@ type agentSettings struct {
 	LeaseDuration        time.Duration
 	RenewDeadline        time.Duration
 	RetryPeriod          time.Duration
-
-	Record recordSettings
 }
 
 // bothSources is --source for all there are.
@@ -62,7 +61,6 @@ func defaultAgentSettings() agentSettings {
 		Burst:           1000,
 		LeaderElectName: "setpoint-agent",
 		LeaseDuration:   15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
-		Record: defaultRecordSettings(),
 	}
 }
 
@@ -82,7 +80,6 @@ func (s *agentSettings) bind(flags *pflag.FlagSet) {
 	flags.DurationVar(&s.LeaseDuration, "leader-elect-lease-duration", s.LeaseDuration, "how long standbys wait before they replace a silent leader")
 	flags.DurationVar(&s.RenewDeadline, "leader-elect-renew-deadline", s.RenewDeadline, "how long a leader tries to renew the Lease before it gives up")
 	flags.DurationVar(&s.RetryPeriod, "leader-elect-retry-period", s.RetryPeriod, "time between attempts to acquire or renew the Lease")
-	s.Record.bind(flags)
 }
 
 // validate returns all that is wrong with the settings.
@@ -109,7 +106,6 @@ func (s *agentSettings) validate() error {
 	}
 	agentcmd.RefuseUnlessAbove(refuse, "kube-api-burst", s.Burst)
 	s.validateElection(refuse)
-	s.Record.validate(refuse)
 	return problems.Err()
 }
 
@@ -193,12 +189,8 @@ func (s *agentSettings) options(targets flight.Targets, metrics prometheus.Regis
 			LeaseDuration: s.LeaseDuration, RenewDeadline: s.RenewDeadline, RetryPeriod: s.RetryPeriod,
 		}
 	}
-	observer, closeRecording, err := s.Record.open(targets, metrics, log)
-	if err != nil {
-		return o, nil, err
-	}
-	if observer != nil {
-		o.Observers = append(o.Observers, observer)
-	}
-	return o, closeRecording, nil
+	var closeRecording func()
+	var err error
+	o.Observers, closeRecording, err = s.Record.Open(kubernetesflight.Format, targets, metrics, log)
+	return o, closeRecording, err
 }

@@ -1,6 +1,10 @@
 package recording
 
-import "time"
+import (
+	"time"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
 
 // History is what a target had before the first step of a scenario, of what later
 // decisions depend on besides the autoscaler's status.
@@ -25,4 +29,21 @@ type ScaleEvent struct {
 	Time   time.Time `json:"time"`
 	// Outdated says that the slot may be reused.
 	Outdated bool `json:"outdated,omitempty"`
+}
+
+// HistoryOf is what the service has of a target.
+func HistoryOf(h *setpointv1.History) *History {
+	out := &History{ScaleUps: eventsOf(h.GetScaleUps()), ScaleDowns: eventsOf(h.GetScaleDowns())}
+	for _, r := range h.GetRecommendations() {
+		out.Recommendations = append(out.Recommendations, Recommendation{Replicas: r.GetReplicas(), Time: r.GetTime().AsTime()})
+	}
+	return out
+}
+
+func eventsOf(events []*setpointv1.ScaleEvent) []ScaleEvent {
+	var out []ScaleEvent
+	for _, e := range events {
+		out = append(out, ScaleEvent{Change: e.GetReplicaChange(), Time: e.GetTime().AsTime(), Outdated: e.GetOutdated()})
+	}
+	return out
 }

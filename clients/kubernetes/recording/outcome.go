@@ -1,6 +1,11 @@
 package recording
 
-import setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+import (
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+)
 
 // Outcome is what came of a step. The zero value is that of a step without an
 // autoscaler.
@@ -37,4 +42,24 @@ func OutcomeOf(answer *setpointv1.RecommendResponse, report *setpointv1.ReportSc
 		out.Scaled, out.ScaledTo = true, answer.GetDesiredReplicas()
 	}
 	return out
+}
+
+// ExpectOf is an outcome as a step expects it, without its times and generation. Readings
+// that are no quantities are left out.
+func ExpectOf(o Outcome) *Expect {
+	e := &Expect{
+		DesiredReplicas: o.Status.GetDesiredReplicas(), CurrentReplicas: o.Status.GetCurrentReplicas(),
+		Scaled: o.Scaled, ScaledTo: o.ScaledTo, Error: Text{Value: o.Error},
+		Conditions: []Condition{}, CurrentMetrics: []autoscalingv2.MetricStatus{}, Events: []Event{},
+	}
+	if status, err := kubernetes.StatusFromProto(o.Status); err == nil {
+		e.CurrentMetrics = append(e.CurrentMetrics, status.CurrentMetrics...)
+	}
+	for _, c := range o.Status.GetConditions() {
+		e.Conditions = append(e.Conditions, Condition{Type: c.GetType(), Status: c.GetStatus(), Reason: c.GetReason(), Message: Text{Value: c.GetMessage()}})
+	}
+	for _, event := range o.Events {
+		e.Events = append(e.Events, Event{Type: event.GetType(), Reason: event.GetReason(), Message: Text{Value: event.GetMessage()}})
+	}
+	return e
 }

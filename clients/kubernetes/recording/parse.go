@@ -23,6 +23,9 @@ func parseLine(line []byte) (*Scenario, error) {
 	if err := objectjson.UnmarshalStrict(line, scenario, openFields...); err != nil {
 		return nil, lineError(line, err)
 	}
+	if err := scenario.readCalls(); err != nil {
+		return nil, fmt.Errorf("%s: %w", scenario.Name, err)
+	}
 	if err := scenario.check(); err != nil {
 		return nil, err
 	}
@@ -47,6 +50,7 @@ func (s *Scenario) check() error {
 	switch {
 	case s.Name == "":
 		return errors.New("name: must be set")
+	case s.fromCalls():
 	case s.HPA == nil:
 		return fmt.Errorf("%s: hpa: must be set", s.Name)
 	case s.HPA.Name == "":
@@ -62,14 +66,19 @@ func (s *Scenario) check() error {
 	return nil
 }
 
+// fromCalls tells whether the scenario is one of calls.
+func (s *Scenario) fromCalls() bool { return len(s.Steps) > 0 && s.Steps[0].Request != nil }
+
 func (s *Scenario) checkStep(i int) error {
 	step := &s.Steps[i]
 	switch {
+	case (step.Request != nil) != s.fromCalls():
+		return errors.New("request: is of calls, and none is seen beside them")
 	case step.Time.IsZero():
 		return errors.New("time: must be set")
 	case i > 0 && step.Time.Before(s.Steps[i-1].Time):
 		return errors.New("time: is before that of the step before")
-	case step.Scale == nil && step.ScaleGetError == "" && !step.HPADeleted:
+	case step.Request == nil && step.Scale == nil && step.ScaleGetError == "" && !step.HPADeleted:
 		return errors.New("scale: must be set, or scaleGetError")
 	}
 	for j, field := range step.PlatformDependent {

@@ -36,7 +36,9 @@ func NewPlayer(scenario *Scenario) *Player {
 // recording expects is that of its own spec.
 func (p *Player) WithSpec(spec *autoscalingv2.HorizontalPodAutoscalerSpec) *Player {
 	p.spec = spec
-	p.autoscaler.Spec = *spec.DeepCopy()
+	if p.autoscaler != nil {
+		p.autoscaler.Spec = *spec.DeepCopy()
+	}
 	return p
 }
 
@@ -44,6 +46,19 @@ func (p *Player) WithSpec(spec *autoscalingv2.HorizontalPodAutoscalerSpec) *Play
 // autoscaler as a target of cluster and for the step's time. It is nil when there
 // is no autoscaler at the step: then the target is to be deleted with its history.
 func (p *Player) Request(step *Step, cluster string) (*setpointv1.RecommendRequest, error) {
+	request, err := p.asked(step, cluster)
+	if err != nil || request == nil {
+		return nil, err
+	}
+	request.EvaluationTime = timestamppb.New(step.Time)
+	return request, nil
+}
+
+// asked is the request of a step, without its time.
+func (p *Player) asked(step *Step, cluster string) (*setpointv1.RecommendRequest, error) {
+	if step.Request != nil {
+		return p.called(step, cluster)
+	}
 	snapshot, err := p.Snapshot(step)
 	if err != nil || snapshot == nil {
 		return nil, err
@@ -53,13 +68,15 @@ func (p *Player) Request(step *Step, cluster string) (*setpointv1.RecommendReque
 		return nil, fmt.Errorf("%s: %w", p.scenario.Name, err)
 	}
 	request.Options = p.options
-	request.EvaluationTime = timestamppb.New(step.Time)
 	return request, nil
 }
 
 // Snapshot moves on to step and returns what its evaluation sees, nil when there
-// is no autoscaler.
+// is no autoscaler, or nothing but what was asked is known.
 func (p *Player) Snapshot(step *Step) (*kubernetes.Snapshot, error) {
+	if step.Request != nil {
+		return nil, nil
+	}
 	p.advance(step)
 	if p.autoscaler == nil {
 		return nil, nil

@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"encoding/json"
 	"time"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -9,6 +10,8 @@ import (
 	customv1beta2 "k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
 	externalv1beta1 "k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
 // Scenario is one autoscaler, its target and a row of evaluations.
@@ -33,6 +36,28 @@ type Scenario struct {
 	OtherHPAs []OtherHPA `json:"otherHpas,omitempty"`
 	// Steps are the evaluations, in order of time.
 	Steps []Step `json:"steps"`
+
+	// Calls are in place of HPA and Steps in what agents of other platforms record: what
+	// was asked and answered, in order of time. Reading makes them into Steps. Before is
+	// the setpoint.v1.History, in JSON, that the target had before the first, and made into
+	// History.
+	Calls  []Call          `json:"calls,omitempty"`
+	Before json.RawMessage `json:"before,omitempty"`
+}
+
+// Call is one evaluation as the service was asked about it, with messages of setpoint.v1 in
+// JSON.
+type Call struct {
+	// Time of the evaluation. Not before that of the call before. Required.
+	Time time.Time `json:"time"`
+	// Request is the RecommendRequest. Required.
+	Request json.RawMessage `json:"request"`
+	// Answer is the RecommendResponse, Report the ReportScaleResponse; without an answer
+	// nothing is expected, without a report there was nothing to report.
+	Answer json.RawMessage `json:"answer,omitempty"`
+	Report json.RawMessage `json:"report,omitempty"`
+	// ApplyError is why the count could not be written; empty: it was, or was to stay.
+	ApplyError string `json:"applyError,omitempty"`
 }
 
 // Config holds the settings of a controller.
@@ -99,4 +124,7 @@ type Step struct {
 	PlatformDependent []string `json:"platformDependent,omitempty"`
 	// Expect is the outcome. Nil: nothing is known of it.
 	Expect *Expect `json:"expect,omitempty"`
+
+	// Request is what is asked, in place of what is seen. It comes from a call.
+	Request *setpointv1.RecommendRequest `json:"-"`
 }

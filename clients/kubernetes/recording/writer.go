@@ -26,6 +26,9 @@ func (w *Writer) Write(scenario *Scenario) error {
 	if err := scenario.check(); err != nil {
 		return err
 	}
+	if scenario.fromCalls() {
+		return fmt.Errorf("%s: is one of calls, which an agent's recorder writes", scenario.Name)
+	}
 	line, err := encode(scenario)
 	if err != nil {
 		return fmt.Errorf("%s: %w", scenario.Name, err)

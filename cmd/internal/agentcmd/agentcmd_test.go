@@ -55,6 +55,7 @@ func TestSettingsAreChecked(t *testing.T) {
 		{"half a certificate", []string{"--cluster=x", "--tls-cert-file=x.pem"}, "--tls-cert-file: and --tls-key-file go together"},
 		{"a level that there is not", []string{"--cluster=x", "--log-level=loud"}, `--log-level: "loud"`},
 		{"a form that there is not", []string{"--cluster=x", "--log-format=xml"}, `--log-format: "xml"`},
+		{"a recording without room", []string{"--cluster=x", "--record-max-bytes=0"}, "--record-max-bytes: 0 is not above 0"},
 		{"sources that are not there", []string{"--cluster=x", "--insecure", "--check", "--sources-file=nowhere"}, "--sources-file: open nowhere"},
 		{"sources that can't be", []string{"--cluster=x", "--insecure", "--check", "--sources-file=" + sources}, "--sources-file: sources.yaml: sources.prom.prometheus.url: is required"},
 		{"a folder that is none", []string{"--cluster=x", "--insecure", "--check", "--state-dir=" + sources}, "is not a folder"},

@@ -50,11 +50,16 @@ func (c *command) run(ctx context.Context) error {
 func (c *command) serve(ctx context.Context, platform *Platform, client *setpoint.Client, kept *book, metrics *prometheus.Registry, log *zap.Logger) error {
 	noted := &noted{Watched: platform.Watched, book: kept}
 	noted.teller, _ = platform.Watched.(agent.Teller)
+	observers, closeRecording, err := c.Record.Open(nil, client, metrics, log)
+	if err != nil {
+		return cli.BadInput(err)
+	}
+	defer closeRecording()
 	driver, err := agent.NewDriver(noted, agent.Service{
 		Calls: client, Stream: client.Stream(c.InFlight()), Redial: client.Conn().ResetConnectBackoff,
 	}, agent.Options{
 		Cluster: c.Cluster, Sources: platform.Kinds, Period: c.SyncPeriod, RequestTimeout: c.RequestTimeout,
-		Shadow: c.Shadow, Registerer: metrics, Log: log,
+		Shadow: c.Shadow, Observers: observers, Registerer: metrics, Log: log,
 	}, agent.DriverOptions{Workers: c.Workers, DrainTimeout: c.DrainTimeout})
 	if err != nil {
 		return cli.BadInput(err)

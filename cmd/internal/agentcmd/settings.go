@@ -25,6 +25,7 @@ type Settings struct {
 	AdminAddress   string
 	LogLevel       string
 	LogFormat      string
+	Record         Record
 }
 
 // Defaults returns the settings of an agent that is told nothing.
@@ -34,6 +35,7 @@ func Defaults() Settings {
 		SyncPeriod: 15 * time.Second, Workers: 32, RequestTimeout: 10 * time.Second, DrainTimeout: 20 * time.Second,
 		AdminAddress: "127.0.0.1:9092",
 		LogLevel:     "info", LogFormat: "json",
+		Record: defaultRecord(),
 	}
 }
 
@@ -50,6 +52,7 @@ func (s *Settings) Bind(flags *pflag.FlagSet, pages string) {
 	bindAdmin(flags, &s.AdminAddress, "`host:port` of the admin server, plain HTTP without credentials: /metrics, /healthz, /readyz, "+pages+"/shadow, /debug/pprof/; empty disables it")
 	flags.StringVar(&s.LogLevel, "log-level", s.LogLevel, "least severe `level` that is logged: debug, info, warn or error")
 	flags.StringVar(&s.LogFormat, "log-format", s.LogFormat, "`form` of log lines: json, or console for people")
+	s.Record.bind(flags)
 }
 
 // Names of flags that are spoken of.
@@ -97,6 +100,7 @@ func (s *Settings) Validate(refuse Refuse) {
 	if s.LogFormat != "json" && s.LogFormat != "console" {
 		refuse("log-format", "%q is neither json nor console", s.LogFormat)
 	}
+	s.Record.validate(refuse)
 }
 
 // RefuseUnlessAbove refuses a number or a duration that is not above 0.

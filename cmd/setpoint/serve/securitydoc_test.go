@@ -17,7 +17,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/flight"
+	"github.com/setpoint-dev/setpoint/clients/agent/flight"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 	"github.com/setpoint-dev/setpoint/server"

@@ -1,15 +1,7 @@
-// Package flight records what an agent sees and what comes of it, as recordings that
-// `setpoint replay` takes: a scenario holds a row of rounds of one object.
+// Package flight is the form that flight recordings of Kubernetes have: the objects of the
+// API, as `setpoint replay` takes them of any recorded controller.
 //
-//	recorder, err := flight.Open(flight.Options{File: "flight.jsonl.gz", Targets: client})
-//	// … agent.Options{Observers: []agent.Observer{recorder}}
-//	err = recorder.Close() // what is in memory is written
+//	recorder, err := flight.Open(flight.Options{File: "flight.jsonl.gz", Format: kubernetesflight.Format, Targets: client})
 //
-// A scenario begins with the history that the service had of the target then, so that
-// what was before does not matter. What can't be replayed exactly is left out, and ends
-// its scenario: a question without an answer, a change of which nothing is known, a
-// shadow's change, which is settled by what others do. What is recorded assumes that
-// the service decides with its default settings, or those that the object names.
-//
-// The recorder never holds up a round: what it can't take in is dropped and counted.
+// Package clients/agent/flight is the recorder.
 package flight

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -21,6 +22,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/clients/agent/flight"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/cmd/setpoint/replay"
@@ -151,7 +153,7 @@ func TestWhatIsRecordedReplays(t *testing.T) {
 	}
 	defer func() { _ = in.Close() }()
 	name := filepath.Join(t.TempDir(), "flight.jsonl.gz")
-	r, err := newRecorder(Options{File: name, MaxSteps: 3, Targets: s})
+	r, err := flight.Open(flight.Options{File: name, MaxSteps: 3, Targets: s, Format: Format})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,20 +170,18 @@ func TestWhatIsRecordedReplays(t *testing.T) {
 				break // the service refuses what the recommender takes
 			}
 			if d == nil {
-				r.take(note{key: agent.Key{Kind: "HorizontalPodAutoscaler", Namespace: scenario.HPA.Namespace, Name: scenario.HPA.Name}})
+				r.Lost(agent.Key{Kind: "HorizontalPodAutoscaler", Namespace: scenario.HPA.Namespace, Name: scenario.HPA.Name})
 				break
 			}
 			d.Key.Name += fmt.Sprintf("-%d", n)
 			d.New, fresh = fresh, false
 			snapshotOf(d).PodMetricsSelected = false
-			r.take(note{d.Key, d})
+			r.Observe(d)
+			r.Wait()
 			given++
 		}
 	}
-	for _, key := range r.keys() {
-		r.finish(key)
-	}
-	if err := r.file.close(); err != nil {
+	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
 	scenarios, histories, steps, mismatches := replayed(t, name)
@@ -230,10 +230,20 @@ func decisionAt(t *testing.T, s *service, name string, at time.Time, change func
 	return d
 }
 
-func count(t *testing.T, r *Recorder, result string) int {
+func count(t *testing.T, metrics prometheus.Gatherer, result string) (n int) {
 	t.Helper()
-	m := counterValue(t, r.steps.WithLabelValues(result))
-	return int(m)
+	families, err := metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			if family.GetName() == "setpoint_agent_flight_steps_total" && m.GetLabel()[0].GetValue() == result {
+				n += int(m.GetCounter().GetValue())
+			}
+		}
+	}
+	return n
 }
 
 func TestWhatCantBeReplayedIsLeftOut(t *testing.T) {
@@ -241,149 +251,58 @@ func TestWhatCantBeReplayedIsLeftOut(t *testing.T) {
 	s := newService(t)
 	now := time.Now()
 	for _, tt := range []struct {
-		name             string
-		notes            func(next func() *agent.Decision) []note
+		name string
+		// seen are the decisions, nil for a question without an answer.
+		seen             func(next func() *agent.Decision) []*agent.Decision
 		written, leftOut int
 	}{
-		{"from the first round of a new object on", func(next func() *agent.Decision) []note {
+		{"from the first round of a new object on", func(next func() *agent.Decision) []*agent.Decision {
 			first, second := next(), next()
 			first.New = true
-			return []note{{first.Key, first}, {second.Key, second}}
+			return []*agent.Decision{first, second}
 		}, 2, 0},
-		{"not before the history is known", func(next func() *agent.Decision) []note {
-			return []note{decided(next()), decided(next()), decided(next())}
+		{"not before the history is known", func(next func() *agent.Decision) []*agent.Decision {
+			return []*agent.Decision{next(), next(), next()}
 		}, 0, 3}, // the service has decided all three before the recorder asks, but for the last
-		{"not what nothing is known of", func(next func() *agent.Decision) []note {
+		{"not what nothing is known of", func(next func() *agent.Decision) []*agent.Decision {
 			first, second := next(), next()
 			first.New, second.Unsettled = true, true
-			return []note{decided(first), decided(second)}
+			return []*agent.Decision{first, second}
 		}, 1, 1},
-		{"not after a question without an answer", func(next func() *agent.Decision) []note {
+		{"not after a question without an answer", func(next func() *agent.Decision) []*agent.Decision {
 			first, second, third := next(), next(), next()
 			first.New = true
-			return []note{decided(first), {key: first.Key}, decided(second), decided(third)}
+			return []*agent.Decision{first, nil, second, third}
 		}, 1, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			name := filepath.Join(t.TempDir(), "flight.jsonl")
-			r, err := newRecorder(Options{File: name, Targets: s})
+			name, metrics := filepath.Join(t.TempDir(), "flight.jsonl"), prometheus.NewRegistry()
+			r, err := flight.Open(flight.Options{File: name, Targets: s, Format: Format, Registerer: metrics})
 			if err != nil {
 				t.Fatal(err)
 			}
 			target := strings.ReplaceAll(t.Name(), "/", ".")
-			for _, n := range tt.notes(func() *agent.Decision { return decisionAt(t, s, strings.ToLower(target[len(target)-10:]), now, nil) }) {
-				r.take(n)
+			var key agent.Key
+			for _, d := range tt.seen(func() *agent.Decision { return decisionAt(t, s, strings.ToLower(target[len(target)-10:]), now, nil) }) {
+				if d == nil {
+					r.Lost(key)
+					continue
+				}
+				key = d.Key
+				r.Observe(d)
 			}
-			for _, key := range r.keys() {
-				r.finish(key)
+			if err := r.Close(); err != nil {
+				t.Fatal(err)
 			}
-			if got := count(t, r, "written"); got != tt.written {
+			if got := count(t, metrics, "written"); got != tt.written {
 				t.Errorf("%d written, want %d", got, tt.written)
 			}
-			if got := count(t, r, "left_out"); got != tt.leftOut {
+			if got := count(t, metrics, "left_out"); got != tt.leftOut {
 				t.Errorf("%d left out, want %d", got, tt.leftOut)
 			}
-			_ = r.file.close()
 			if _, _, steps, mismatches := replayed(t, name); steps != tt.written || len(mismatches) > 0 {
 				t.Errorf("%d steps replay, %q", steps, mismatches)
 			}
 		})
-	}
-}
-
-func decided(d *agent.Decision) note { return note{d.Key, d} }
-
-// A recorder that can't keep up drops, counts, and begins anew.
-func TestTheLoopIsNeverHeldUp(t *testing.T) {
-	t.Parallel()
-	s := newService(t)
-	name := filepath.Join(t.TempDir(), "flight.jsonl")
-	r, err := newRecorder(Options{File: name, Targets: s, Queue: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := decisionAt(t, s, "web", time.Now(), nil)
-	d.New = true
-	for range 5 {
-		r.Observe(d) // nobody takes them in: it must not wait
-	}
-	if got := count(t, r, "dropped"); got != 3 {
-		t.Errorf("%d dropped, want 3", got)
-	}
-	go r.run()
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
-	r.Observe(d) // after the end it is passed over
-	if err := r.Close(); err != nil {
-		t.Error(err)
-	}
-}
-
-// A scenario does not go on over what was dropped.
-func TestWhatIsDroppedEndsAScenario(t *testing.T) {
-	t.Parallel()
-	s := newService(t)
-	name := filepath.Join(t.TempDir(), "flight.jsonl")
-	r, err := newRecorder(Options{File: name, Targets: s, Queue: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	next := func() *agent.Decision { return decisionAt(t, s, "web", time.Now(), nil) }
-	first := next()
-	first.New = true
-	r.take(decided(first))
-	second, third := next(), next()
-	r.Observe(second)
-	r.Observe(third) // is dropped
-	r.take(<-r.notes)
-	r.take(decided(next()))
-	for _, key := range r.keys() {
-		r.finish(key)
-	}
-	_ = r.file.close()
-	if _, _, steps, mismatches := replayed(t, name); steps != 1 || len(mismatches) > 0 {
-		t.Errorf("%d steps, %q: want the one before what was dropped", steps, mismatches)
-	}
-}
-
-func TestFilesRotate(t *testing.T) {
-	t.Parallel()
-	for _, ending := range []string{"", ".gz"} {
-		folder := t.TempDir()
-		name := filepath.Join(folder, "flight.jsonl"+ending)
-		f, err := openFile(name, 200, 3)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range 40 {
-			if _, err := fmt.Fprintf(f, "{\"name\": \"%03d, which is some text that takes place\"}\n", i); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := f.close(); err != nil {
-			t.Fatal(err)
-		}
-		files, err := filepath.Glob(filepath.Join(folder, "*"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(files) != 3 {
-			t.Errorf("%d files: %q", len(files), files)
-		}
-		for _, file := range files {
-			info, err := os.Stat(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if info.Size() > 200 {
-				t.Errorf("%s has %d bytes", file, info.Size())
-			}
-		}
-		again, err := openFile(name, 200, 3)
-		if err != nil || again.size == 0 {
-			t.Errorf("opened again: %v, %d bytes", err, again.size)
-		}
-		_ = again.close()
 	}
 }

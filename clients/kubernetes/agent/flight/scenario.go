@@ -2,6 +2,7 @@ package flight
 
 import (
 	"cmp"
+	"io"
 	"slices"
 	"strconv"
 	"time"
@@ -13,11 +14,32 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/clients/agent/flight"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 )
 
-// scenario is one that is not complete.
+// Format makes scenarios of what the Kubernetes agent decides.
+var Format flight.Format = format{}
+
+type format struct{}
+
+// Begin implements flight.Format. The scenario gets what the object is like from its first
+// step.
+func (format) Begin(target *setpointv1.Target) (flight.Scenario, error) {
+	s := &scenario{Scenario: &recording.Scenario{Source: "agent", HPA: &autoscalingv2.HorizontalPodAutoscaler{}}}
+	if target == nil {
+		return s, nil
+	}
+	status, err := kubernetes.StatusFromProto(target.GetStatus())
+	if err != nil {
+		return nil, err
+	}
+	s.HPA.Status, s.History = *status, recording.HistoryOf(target.GetHistory())
+	return s, nil
+}
+
+// scenario is one that is not complete. It implements flight.Scenario.
 type scenario struct {
 	*recording.Scenario
 	// spec is that of the last step.
@@ -26,24 +48,24 @@ type scenario struct {
 	bytes int
 }
 
-// begin returns a scenario without steps. It gets what the object is like from its
-// first step.
-func begin(status *autoscalingv2.HorizontalPodAutoscalerStatus, history *recording.History) *scenario {
-	s := &scenario{Scenario: &recording.Scenario{Source: "agent", History: history, HPA: &autoscalingv2.HorizontalPodAutoscaler{}}}
-	s.HPA.Status = *status
-	return s
-}
+// Steps implements flight.Scenario.
+func (s *scenario) Steps() int { return len(s.Scenario.Steps) }
 
-// add adds a decision; an error says that it does not fit, and the scenario is as it
-// was.
-func (s *scenario) add(d *agent.Decision) error {
+// Bytes implements flight.Scenario.
+func (s *scenario) Bytes() int { return s.bytes }
+
+// Write implements flight.Scenario.
+func (s *scenario) Write(w io.Writer) error { return recording.NewWriter(w).Write(s.Scenario) }
+
+// Add implements flight.Scenario.
+func (s *scenario) Add(d *agent.Decision) error {
 	step, err := stepOf(d)
 	if err != nil {
 		return err
 	}
 	a := snapshotOf(d).Autoscaler
 	config, others, kinds := configOf(d.Request.GetOptions()), rivals(snapshotOf(d)), kindsOf(d)
-	if len(s.Steps) > 0 && (!equality.Semantic.DeepEqual(config, s.Config) || !slices.Equal(others, s.OtherHPAs) || !slices.Equal(kinds, s.Kinds)) {
+	if len(s.Scenario.Steps) > 0 && (!equality.Semantic.DeepEqual(config, s.Config) || !slices.Equal(others, s.OtherHPAs) || !slices.Equal(kinds, s.Kinds)) {
 		return errUnlike
 	}
 	alone := *s.Scenario
@@ -51,7 +73,7 @@ func (s *scenario) add(d *agent.Decision) error {
 	if err := verify(&alone, step, d); err != nil {
 		return err
 	}
-	if len(s.Steps) == 0 {
+	if len(s.Scenario.Steps) == 0 {
 		s.Config, s.OtherHPAs, s.Kinds = config, others, kinds
 		s.Name = d.Key.String() + " " + d.At.UTC().Format(time.RFC3339Nano)
 		s.HPA.ObjectMeta = metav1.ObjectMeta{Namespace: a.Namespace, Name: a.Name}
@@ -60,7 +82,7 @@ func (s *scenario) add(d *agent.Decision) error {
 		step.HPA = &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: s.HPA.ObjectMeta, Spec: a.Spec}
 	}
 	s.spec = &a.Spec
-	s.Steps = append(s.Steps, *step)
+	s.Scenario.Steps = append(s.Scenario.Steps, *step)
 	s.bytes += size(step)
 	return nil
 }
@@ -113,21 +135,4 @@ func delayOf(d *durationpb.Duration) *float64 {
 	}
 	delay := d.AsDuration().Seconds()
 	return &delay
-}
-
-// historyOf is what the service has of a target.
-func historyOf(h *setpointv1.History) *recording.History {
-	out := &recording.History{ScaleUps: eventsOf(h.GetScaleUps()), ScaleDowns: eventsOf(h.GetScaleDowns())}
-	for _, r := range h.GetRecommendations() {
-		out.Recommendations = append(out.Recommendations, recording.Recommendation{Replicas: r.GetReplicas(), Time: r.GetTime().AsTime()})
-	}
-	return out
-}
-
-func eventsOf(events []*setpointv1.ScaleEvent) []recording.ScaleEvent {
-	var out []recording.ScaleEvent
-	for _, e := range events {
-		out = append(out, recording.ScaleEvent{Change: e.GetReplicaChange(), Time: e.GetTime().AsTime(), Outdated: e.GetOutdated()})
-	}
-	return out
 }

@@ -41,7 +41,7 @@ func stepOf(d *agent.Decision) (*recording.Step, error) {
 	s := snapshotOf(d)
 	step := &recording.Step{
 		Time: d.At, Scale: s.Scale, Pods: s.Pods, PodMetrics: labelled(s),
-		CustomMetrics: s.CustomMetrics, Expect: expectOf(d),
+		CustomMetrics: s.CustomMetrics, Expect: recording.ExpectOf(recording.OutcomeOf(d.Answer, d.Report, d.Applied)),
 	}
 	if s.ScaleError != nil {
 		step.ScaleGetError, step.Scale = s.ScaleError.Message, nil
@@ -135,26 +135,6 @@ func matching(selector labels.Selector, name string, pods []*corev1.Pod) map[str
 		}
 	}
 	return made
-}
-
-// expectOf is the outcome.
-func expectOf(d *agent.Decision) *recording.Expect {
-	o := recording.OutcomeOf(d.Answer, d.Report, d.Applied)
-	e := &recording.Expect{
-		DesiredReplicas: o.Status.GetDesiredReplicas(), CurrentReplicas: o.Status.GetCurrentReplicas(),
-		Scaled: o.Scaled, ScaledTo: o.ScaledTo, Error: recording.Text{Value: o.Error},
-		Conditions: []recording.Condition{}, CurrentMetrics: []autoscalingv2.MetricStatus{}, Events: []recording.Event{},
-	}
-	if status, err := kubernetes.StatusFromProto(o.Status); err == nil {
-		e.CurrentMetrics = append(e.CurrentMetrics, status.CurrentMetrics...)
-	}
-	for _, c := range o.Status.GetConditions() {
-		e.Conditions = append(e.Conditions, recording.Condition{Type: c.GetType(), Status: c.GetStatus(), Reason: c.GetReason(), Message: recording.Text{Value: c.GetMessage()}})
-	}
-	for _, event := range o.Events {
-		e.Events = append(e.Events, recording.Event{Type: event.GetType(), Reason: event.GetReason(), Message: recording.Text{Value: event.GetMessage()}})
-	}
-	return e
 }
 
 // verify plays a step as a replay does, and compares what would be asked with what was.

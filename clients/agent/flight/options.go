@@ -36,6 +36,8 @@ type Options struct {
 	// Targets is asked for the history that a scenario begins with. Nil: only objects
 	// that are new are recorded.
 	Targets Targets
+	// Format is the form of scenarios. Nil: requests and answers.
+	Format Format
 	// Registerer takes the metrics. Nil: there are none.
 	Registerer prometheus.Registerer
 	// Log takes the lines. Nil: nobody does.
@@ -48,6 +50,9 @@ func (o Options) withDefaults() (Options, error) {
 	setDefault(&o.MaxSteps, 40)
 	setDefault(&o.Memory, 32<<20)
 	setDefault(&o.Queue, 2048)
+	if o.Format == nil {
+		o.Format = calls{}
+	}
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}

@@ -11,11 +11,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
 	"github.com/setpoint-dev/setpoint/clients/agent"
-	"github.com/setpoint-dev/setpoint/clients/kubernetes"
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 )
 
 // historyTimeout bounds a question for a target's history.
@@ -25,7 +22,6 @@ const historyTimeout = 2 * time.Second
 type Recorder struct {
 	options Options
 	file    *file
-	writer  *recording.Writer
 	notes   chan note
 	ended   chan struct{}
 	steps   *prometheus.CounterVec
@@ -36,16 +32,18 @@ type Recorder struct {
 	gaps map[agent.Key]bool
 
 	// What follows is the writing goroutine's own.
-	open  map[agent.Key]*scenario
+	open  map[agent.Key]Scenario
 	bytes int
 }
 
 var _ agent.Observer = (*Recorder)(nil)
 
-// note is something to be taken in: a decision, or the end of an object's scenario.
+// note is something to be taken in: a decision, the end of an object's scenario, or that
+// somebody waits until what came before is taken in.
 type note struct {
 	key      agent.Key
 	decision *agent.Decision
+	taken    chan<- struct{}
 }
 
 // Open opens the file and starts to record.
@@ -66,7 +64,7 @@ func newRecorder(options Options) (*Recorder, error) {
 	}
 	r := &Recorder{
 		options: options, notes: make(chan note, options.Queue), ended: make(chan struct{}),
-		gaps: map[agent.Key]bool{}, open: map[agent.Key]*scenario{},
+		gaps: map[agent.Key]bool{}, open: map[agent.Key]Scenario{},
 		steps: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "setpoint_agent_flight_steps_total",
 			Help: "Rounds for the flight recorder: written, left out as they can't be replayed or their history is not known, dropped as there were too many at once, or failed to be written.",
@@ -83,12 +81,11 @@ func newRecorder(options Options) (*Recorder, error) {
 	if r.file, err = openFile(options.File, options.MaxBytes, options.MaxFiles); err != nil {
 		return nil, fmt.Errorf("record: %w", err)
 	}
-	r.writer = recording.NewWriter(r.file)
 	return r, nil
 }
 
 // Observe implements agent.Observer.
-func (r *Recorder) Observe(d *agent.Decision) { r.put(note{d.Key, d}) }
+func (r *Recorder) Observe(d *agent.Decision) { r.put(note{key: d.Key, decision: d}) }
 
 // Lost implements agent.Observer.
 func (r *Recorder) Lost(key agent.Key) { r.put(note{key: key}) }
@@ -113,6 +110,14 @@ func (r *Recorder) put(n note) {
 	}
 }
 
+// Wait waits until what was observed before is taken in. It must not be called during or
+// after Close.
+func (r *Recorder) Wait() {
+	taken := make(chan struct{})
+	r.notes <- note{taken: taken}
+	<-taken
+}
+
 // Close writes what is in memory, and closes the file. What is observed afterwards is
 // passed over.
 func (r *Recorder) Close() error {
@@ -129,6 +134,10 @@ func (r *Recorder) Close() error {
 func (r *Recorder) run() {
 	defer close(r.ended)
 	for n := range r.notes {
+		if n.taken != nil {
+			close(n.taken)
+			continue
+		}
 		r.take(n)
 	}
 	for _, key := range r.keys() {
@@ -159,10 +168,12 @@ func (r *Recorder) take(n note) {
 		return
 	case d.New:
 		r.finish(n.key)
-		r.open[n.key] = begin(&autoscalingv2.HorizontalPodAutoscalerStatus{}, nil)
+		if s, err := r.options.Format.Begin(nil); err == nil {
+			r.open[n.key] = s
+		}
 	}
 	r.record(n.key, d)
-	if s := r.open[n.key]; s == nil || len(s.Steps) >= r.options.MaxSteps || r.bytes > r.options.Memory {
+	if s := r.open[n.key]; s == nil || s.Steps() >= r.options.MaxSteps || r.bytes > r.options.Memory {
 		r.finish(n.key)
 		r.anchor(n.key, d)
 	}
@@ -176,14 +187,14 @@ func (r *Recorder) record(key agent.Key, d *agent.Decision) {
 		r.finish(key)
 		return
 	}
-	before := s.bytes
-	if err := s.add(d); err != nil {
+	before := s.Bytes()
+	if err := s.Add(d); err != nil {
 		r.options.Log.Debug("round not recorded", zap.Stringer("object", key), zap.Error(err))
 		r.steps.WithLabelValues("left_out").Inc()
 		r.finish(key)
 		return
 	}
-	r.bytes += s.bytes - before
+	r.bytes += s.Bytes() - before
 }
 
 // anchor begins a scenario after a decision, with the history that the service has then.
@@ -199,11 +210,9 @@ func (r *Recorder) anchor(key agent.Key, d *agent.Decision) {
 		target.GetLastDecision().GetRecommendationId() != d.Answer.GetRecommendationId() {
 		return
 	}
-	status, err := kubernetes.StatusFromProto(target.GetStatus())
-	if err != nil {
-		return
+	if s, err := r.options.Format.Begin(target); err == nil {
+		r.open[key] = s
 	}
-	r.open[key] = begin(status, historyOf(target.GetHistory()))
 }
 
 // finish writes the object's scenario, if it has one.
@@ -213,14 +222,14 @@ func (r *Recorder) finish(key agent.Key) {
 		return
 	}
 	delete(r.open, key)
-	r.bytes -= s.bytes
-	if len(s.Steps) == 0 {
+	r.bytes -= s.Bytes()
+	if s.Steps() == 0 {
 		return
 	}
 	result := "written"
-	if err := r.writer.Write(s.Scenario); err != nil {
+	if err := s.Write(r.file); err != nil {
 		result = "failed"
-		r.options.Log.Error("recording not written", zap.String("scenario", s.Name), zap.Error(err))
+		r.options.Log.Error("recording not written", zap.Stringer("object", key), zap.Error(err))
 	}
-	r.steps.WithLabelValues(result).Add(float64(len(s.Steps)))
+	r.steps.WithLabelValues(result).Add(float64(s.Steps()))
 }

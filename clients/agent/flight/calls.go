@@ -1,0 +1,127 @@
+package flight
+
+import (
+	"encoding/json"
+	"io"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent"
+)
+
+// calls is the form of every platform: what was asked, answered and reported, as REST has
+// it.
+type calls struct{}
+
+// Begin implements Format.
+func (calls) Begin(target *setpointv1.Target) (Scenario, error) {
+	s := &scenario{line: line{Source: "agent"}}
+	if target == nil {
+		return s, nil
+	}
+	history, err := protojson.Marshal(target.GetHistory())
+	if err != nil {
+		return nil, err
+	}
+	s.line.Before, s.status = history, target.GetStatus()
+	return s, nil
+}
+
+// line is a scenario in its file. Package recording reads it.
+type line struct {
+	// Name is unique in its file.
+	Name string `json:"name"`
+	// Source says where the scenario comes from.
+	Source string `json:"source"`
+	// Before is the history, a setpoint.v1.History, that the target had before the first
+	// call. Nil: none.
+	Before json.RawMessage `json:"before,omitempty"`
+	Calls  []call          `json:"calls"`
+}
+
+// call is a round.
+type call struct {
+	// Time is the one that was decided for.
+	Time time.Time `json:"time"`
+	// Request, Answer and Report are messages of setpoint.v1: RecommendRequest without what
+	// is particular to one call, RecommendResponse without its explanation,
+	// ReportScaleResponse. Report is nil if there was nothing to report.
+	Request json.RawMessage `json:"request"`
+	Answer  json.RawMessage `json:"answer"`
+	Report  json.RawMessage `json:"report,omitempty"`
+	// ApplyError is why the count could not be written, "" if it was, or was to stay.
+	ApplyError string `json:"applyError,omitempty"`
+}
+
+// scenario is one that is not complete. It implements Scenario.
+type scenario struct {
+	line line
+	// status is what the target had before the first call.
+	status *setpointv1.HorizontalPodAutoscalerStatus
+	bytes  int
+}
+
+// Add implements Scenario.
+func (s *scenario) Add(d *agent.Decision) error {
+	request := without(d.Request, "request_id", "target_uid", "cluster_uid", "explain")
+	if len(s.line.Calls) == 0 && s.status != nil {
+		// The history that a scenario begins with holds no status.
+		request.PreviousStatus = s.status
+	}
+	c := call{Time: d.At}
+	var err error
+	if c.Request, err = protojson.Marshal(request); err != nil {
+		return err
+	}
+	if c.Answer, err = protojson.Marshal(without(d.Answer, "explanation")); err != nil {
+		return err
+	}
+	if d.Report != nil {
+		if c.Report, err = protojson.Marshal(d.Report); err != nil {
+			return err
+		}
+	}
+	if d.ApplyError != nil {
+		c.ApplyError = d.ApplyError.Error()
+	}
+	if len(s.line.Calls) == 0 {
+		s.line.Name = d.Key.String() + " " + d.At.UTC().Format(time.RFC3339Nano)
+	}
+	s.line.Calls = append(s.line.Calls, c)
+	s.bytes += 200 + len(c.Request) + len(c.Answer) + len(c.Report) + len(c.ApplyError)
+	return nil
+}
+
+// without returns a copy of a message without some of its fields. It shares the others.
+func without[M proto.Message](m M, fields ...protoreflect.Name) M {
+	from := m.ProtoReflect()
+	to := from.New()
+	from.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+		to.Set(field, value)
+		return true
+	})
+	for _, name := range fields {
+		to.Clear(from.Descriptor().Fields().ByName(name))
+	}
+	return to.Interface().(M)
+}
+
+// Steps implements Scenario.
+func (s *scenario) Steps() int { return len(s.line.Calls) }
+
+// Bytes implements Scenario.
+func (s *scenario) Bytes() int { return s.bytes }
+
+// Write implements Scenario.
+func (s *scenario) Write(w io.Writer) error {
+	text, err := json.Marshal(&s.line)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(text, '\n'))
+	return err
+}

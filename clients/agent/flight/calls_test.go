@@ -1,0 +1,183 @@
+package flight_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
+	"github.com/setpoint-dev/setpoint/clients/agent/flight"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/cmd/setpoint/replay"
+	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/store/memory"
+)
+
+// targets asks a server.
+type targets struct {
+	setpointv1.TargetServiceClient
+}
+
+func (s targets) GetTarget(ctx context.Context, name string) (*setpointv1.Target, error) {
+	answer, err := s.TargetServiceClient.GetTarget(ctx, &setpointv1.GetTargetRequest{Name: name})
+	return answer.GetTarget(), err
+}
+
+// What an agent of any platform records replays: each step comes out as it did there, from
+// a new object on and amid its history, with writes that failed, and with the service away
+// in between.
+func TestWhatAnyAgentRecordsReplays(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "flight.jsonl.gz")
+	synctest.Test(t, func(t *testing.T) {
+		engine := memory.New(memory.Options{})
+		defer func() { _ = engine.Close() }()
+		srv, err := server.New(engine, engine, server.DefaultOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls, rest := agenttest.NewPipe(), agenttest.NewPipe()
+		serving, stop := context.WithCancel(t.Context())
+		served := make(chan error, 1)
+		go func() { served <- srv.Serve(serving, calls, rest) }()
+		defer func() {
+			stop()
+			if err := <-served; err != nil {
+				t.Error(err)
+			}
+		}()
+		conn, err := grpc.NewClient("passthrough:///x", grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithContextDialer(func(ctx context.Context, name string) (net.Conn, error) { return calls.DialContext(ctx, "tcp", name) }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		s, p := agenttest.NewService(srv.Recommendations()), &agenttest.Fake{}
+		for _, w := range []agenttest.Workload{{Name: "web", Replicas: 4}, {Name: "api", Replicas: 4, Steady: true}, {Name: "watched", Replicas: 4, Shadow: true}} {
+			p.Create(w)
+		}
+		r, err := flight.Open(flight.Options{File: name, MaxSteps: 7, Targets: targets{setpointv1.NewTargetServiceClient(conn)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := agent.NewDriver(p, agent.Service{Calls: s}, agent.Options{
+			Cluster: "demo", Period: agenttest.Period, FirstWait: -1, Observers: []agent.Observer{r},
+		}, agent.DriverOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- d.Run(ctx) }()
+		wait := func() { time.Sleep(5 * agenttest.Period) }
+		for _, n := range []int32{5, 9, 3, 50} {
+			for _, name := range []string{"web", "api", "watched"} {
+				p.Want(name, n)
+			}
+			wait()
+		}
+		p.FailWrites(errors.New("no right to do that"))
+		p.Want("web", 6)
+		p.Want("api", 6)
+		wait()
+		p.FailWrites(nil)
+		wait()
+		s.Away(true)
+		wait()
+		s.Away(false)
+		p.Scale("web", 9)
+		wait()
+		wait()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+	file, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	steps, scaled, failed, histories, ours := 0, 0, 0, 0, 0
+	runner := replay.NewRunner(replay.NewEngine(), replay.Options{})
+	for scenario, err := range recording.NewReader(name, file).All() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if scenario.History != nil {
+			histories++
+		}
+		if err := runner.Run(t.Context(), scenario, func(step *replay.Step) error {
+			steps++
+			recorded := scenario.Steps[step.Index]
+			if step.Outcome.Scaled {
+				scaled++
+			}
+			if recorded.ScaleUpdateError != "" {
+				failed++
+			}
+			if recorded.Request.GetRequestId()+recorded.Request.GetTargetUid() != "" {
+				ours++
+			}
+			if !step.Compared || len(step.Differences) > 0 {
+				t.Errorf("%s #%d: compared %v, %v", scenario.Name, step.Index+1, step.Compared, step.Differences)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("%d steps, %d changes, %d failed, %d scenarios begin with a history", steps, scaled, failed, histories)
+	if steps < 60 || scaled < 6 || failed < 2 || histories < 4 {
+		t.Error("that is too little to prove anything")
+	}
+	if ours > 0 {
+		t.Errorf("%d requests are recorded with ids of their own", ours)
+	}
+}
+
+// A recording that somebody else wrote is refused in words.
+func TestCallsThatAreNone(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, line, want string }{
+		{"no calls", `{"name": "a", "calls": []}`, "a: calls: there are none"},
+		{"calls beside steps", `{"name": "a", "calls": [{}], "steps": [{"time": "2026-01-02T03:04:05Z"}]}`, "a: calls: are in place of hpa, steps and history"},
+		{"no request", `{"name": "a", "calls": [{"time": "2026-01-02T03:04:05Z"}]}`, "a: calls[0].request: must be set"},
+		{"a request that is none", `{"name": "a", "calls": [{"time": "2026-01-02T03:04:05Z", "request": {"target": 3}}]}`, "a: calls[0].request: "},
+		{"no time", `{"name": "a", "calls": [{"request": {}}]}`, "a: steps[0].time: must be set"},
+		{"a history that is none", `{"name": "a", "before": 7, "calls": [{"time": "2026-01-02T03:04:05Z", "request": {}}]}`, "a: before: "},
+		{"a history of calls without any", `{"name": "a", "before": {}}`, "a: before: is for a scenario with calls"},
+		{"an unknown field of a call", `{"name": "a", "calls": [{"tiem": 1}]}`, `unknown field "calls[0].tiem"`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := recording.NewReader("x", strings.NewReader(tt.line)).Next()
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+	line := fmt.Sprintf(`{"name": "a", "calls": [{"time": "2026-01-02T03:04:05Z", "request": {"target": %q}}]}`, "clusters/x/web")
+	scenario, err := recording.NewReader("x", strings.NewReader(line)).Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := recording.NewPlayer(scenario).Request(&scenario.Steps[0], "demo"); err == nil || !strings.Contains(err.Error(), `"clusters/x/web" is no name of a target`) {
+		t.Errorf("a name that is none: %v", err)
+	}
+}

@@ -1,0 +1,85 @@
+package flight
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// decision is one that changes nothing.
+func decision() *agent.Decision {
+	return &agent.Decision{
+		Key: agent.Key{Kind: "Service", Namespace: "shop", Name: "web"}, At: time.Now(),
+		Request: &setpointv1.RecommendRequest{Target: "clusters/demo/namespaces/shop/targets/web", RequestId: "1", TargetUid: "2"},
+		Answer: &setpointv1.RecommendResponse{
+			DesiredReplicas: 3, CurrentReplicas: 3, RecommendationId: "3", EvaluationTime: timestamppb.Now(),
+			Explanation: &setpointv1.Explanation{},
+		},
+	}
+}
+
+func decided(d *agent.Decision) note { return note{key: d.Key, decision: d} }
+
+func count(t *testing.T, r *Recorder, result string) int {
+	t.Helper()
+	return int(counterValue(t, r.steps.WithLabelValues(result)))
+}
+
+// A recorder that can't keep up drops, counts, and begins anew.
+func TestTheLoopIsNeverHeldUp(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "flight.jsonl")
+	r, err := newRecorder(Options{File: name, Queue: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := decision()
+	d.New = true
+	for range 5 {
+		r.Observe(d) // nobody takes them in: it must not wait
+	}
+	if got := count(t, r, "dropped"); got != 3 {
+		t.Errorf("%d dropped, want 3", got)
+	}
+	go r.run()
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r.Observe(d) // after the end it is passed over
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A scenario does not go on over what was dropped.
+func TestWhatIsDroppedEndsAScenario(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "flight.jsonl")
+	r, err := newRecorder(Options{File: name, Queue: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := decision()
+	first.New = true
+	r.take(decided(first))
+	second, third := decision(), decision()
+	r.Observe(second)
+	r.Observe(third) // is dropped
+	r.take(<-r.notes)
+	r.take(decided(decision()))
+	for _, key := range r.keys() {
+		r.finish(key)
+	}
+	if got := count(t, r, "written"); got != 1 {
+		t.Errorf("%d steps: want the one before what was dropped", got)
+	}
+	_ = r.file.close()
+}

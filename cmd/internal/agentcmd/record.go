@@ -1,0 +1,51 @@
+package agentcmd
+
+import (
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
+	"go.uber.org/zap"
+
+	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/clients/agent/flight"
+)
+
+// Record says what the flight recorder writes.
+type Record struct {
+	File     string
+	MaxBytes int64
+	MaxFiles int
+}
+
+func defaultRecord() Record { return Record{MaxBytes: 100 << 20, MaxFiles: 5} }
+
+func (s *Record) bind(flags *pflag.FlagSet) {
+	flags.StringVar(&s.File, "record", s.File, "`file` to record all observations and decisions to, for setpoint replay; compressed if its name ends in .gz; empty disables recording")
+	flags.Int64Var(&s.MaxBytes, "record-max-bytes", s.MaxBytes, "maximum bytes of that file before it is rotated to FILE.1, FILE.2 and so on")
+	flags.IntVar(&s.MaxFiles, "record-max-files", s.MaxFiles, "maximum number of recording files")
+}
+
+func (s *Record) validate(refuse Refuse) {
+	RefuseUnlessAbove(refuse, "record-max-bytes", s.MaxBytes)
+	RefuseUnlessAbove(refuse, "record-max-files", s.MaxFiles)
+}
+
+// Open begins to record in the format, nil for the one of all platforms, until the function
+// that it returns is called. There is no observer if nothing is to be recorded.
+func (s *Record) Open(format flight.Format, targets flight.Targets, metrics prometheus.Registerer, log *zap.Logger) ([]agent.Observer, func(), error) {
+	if s.File == "" {
+		return nil, func() {}, nil
+	}
+	recorder, err := flight.Open(flight.Options{
+		File: s.File, MaxBytes: s.MaxBytes, MaxFiles: s.MaxFiles, Format: format, Targets: targets, Registerer: metrics, Log: log,
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("--record: %w", err)
+	}
+	return []agent.Observer{recorder}, func() {
+		if err := recorder.Close(); err != nil {
+			log.Error("recording not closed", zap.Error(err))
+		}
+	}, nil
+}
