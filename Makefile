@@ -18,6 +18,11 @@ CONFORMANCESTEPS ?= 100000
 REST ?= http://127.0.0.1:8080
 ATTACK ?=
 
+# One build mode for all that has no race detector, so that what one target compiled the next
+# one finds; scripts/gotest.sh has the other.
+export GOFLAGS := $(shell . scripts/mode.sh && echo "$$GOFLAGS")
+export CGO_ENABLED := 0
+
 # CI sets RERUN=1: a test that failed gets a second try, loudly. Everybody else's runs are strict.
 export RERUN ?=
 
@@ -70,12 +75,28 @@ guard: ## Fail if a recommendation allocates more, or takes more system calls, o
 	go test -count=1 -v -timeout=30m ./test/guard
 	go test -count=1 -timeout=30m -run='^(TestCostOfAttacks|TestHonest.*|FuzzCost)$$' ./server
 
+.PHONY: programs
+programs: ## Install what tests need beside Go where it is missing: Redis, Prometheus, Docker, Node.js and the like
+	@for one in redis http2 prometheus node python docker; do scripts/$$one.sh || test -z "$${CI:-}"; done
+
+.PHONY: control-plane
+control-plane: ## Build etcd, kube-apiserver, kube-controller-manager and kubectl into the user's cache, unless they are there
+	@scripts/control-plane.sh
+
 .PHONY: e2e
-e2e: ## Run the tests of whole processes: instances killed, Redis killed, failovers, faults
+e2e: e2e-faults e2e-edge ## Run the tests of whole processes: instances killed, Redis killed, failovers, faults, hostile callers
+
+.PHONY: e2e-faults
+e2e-faults: ## Those of them that mostly wait: instances killed, Redis killed, failovers, faults
+	@scripts/redis.sh
+	@scripts/prometheus.sh || test -z "$${CI:-}"
+	cd test/e2e && ../../scripts/gotest.sh e2e-faults standard-verbose './faults ./redis ./samples ./service' -count=1 -race -timeout=60m -p=2
+
+.PHONY: e2e-edge
+e2e-edge: ## Those of them that load the service and measure, for which the machine is to be quiet: hostile callers, overload
 	@scripts/redis.sh
 	@scripts/http2.sh || test -z "$${CI:-}"
-	@scripts/prometheus.sh || test -z "$${CI:-}"
-	cd test/e2e && ../../scripts/gotest.sh e2e standard-verbose './edge ./faults ./process ./redis ./samples ./service' -count=1 -race -timeout=60m -p=1
+	cd test/e2e && ../../scripts/gotest.sh e2e-edge standard-verbose ./edge -count=1 -race -timeout=60m
 
 .PHONY: attack
 attack: ## Throw attacks at the service and hold what they cost it to bounds; ATTACK='-short', '-list', '-run=regexp'
@@ -84,20 +105,17 @@ attack: ## Throw attacks at the service and hold what they cost it to bounds; AT
 
 .PHONY: e2e-kubernetes
 e2e-kubernetes: ## Run the agent beside a real API server and controller manager, which it builds, and measure it
-	@scripts/etcd.sh
-	@scripts/kubernetes.sh
+	@scripts/control-plane.sh
 	cd test/e2e && ../../scripts/gotest.sh e2e-kubernetes standard-verbose ./kubernetes/... -count=1 -timeout=60m -p=1
 
 .PHONY: e2e-pace
 e2e-pace: ## Compare how long the agent's steps take with the native controller's; PACE=15s
-	@scripts/etcd.sh
-	@scripts/kubernetes.sh
+	@scripts/control-plane.sh
 	cd test/e2e && go test -count=1 -v -timeout=45m -run='^TestStepsTakeAsLongAsNatives$$' ./kubernetes -pace-period=$(or $(PACE),15s)
 
 .PHONY: figures-kubernetes
 figures-kubernetes: ## Measure the agent beside the native controller with as many objects; FIGURES=500,2000,10000
-	@scripts/etcd.sh
-	@scripts/kubernetes.sh
+	@scripts/control-plane.sh
 	cd test/e2e && go test -count=1 -v -timeout=3h -run='^TestFiguresBesideTheNativeController$$' ./kubernetes -figures=$(or $(FIGURES),500,2000)
 
 .PHONY: e2e-deploy

@@ -1,15 +1,8 @@
 #!/usr/bin/env bash
-# Builds programs of cmd/ to the folder given, as static binaries: setpoint, or those that are
-# named; "all" are setpoint and the programs of all platforms. RELEASE is their version, GOOS
-# and GOARCH are for others.
-#
-# Without -s -w and grpcnotrace it is twice as large: that tag leaves out pages of gRPC's
-# that nothing here serves, and with them templates, for which the linker would have to
-# keep all methods of all types.
-#
-# -s throws debugging information away, which takes a fifth of the time to compile: it is not
-# made. The standard library is compiled as go test does, so that either finds what the other
-# left.
+# Builds programs to the folder given, as static binaries: cmd/setpoint, or those that are
+# named, of cmd/ or, with a slash, of any folder of the repository; "all" are setpoint and the
+# programs of all platforms. RELEASE is their version, GOOS and GOARCH are for others. RACE=1
+# builds them with the race detector. A program that is there and up to date is left as it is.
 set -euo pipefail
 folder=${1:?usage: scripts/build.sh FOLDER [PROGRAM...|all]}
 shift
@@ -17,10 +10,22 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)
 cd "$root"
+# shellcheck source=scripts/mode.sh
+. scripts/mode.sh
 programs=("${@:-setpoint}")
 if [ "${programs[*]}" = all ]; then
   programs=(setpoint setpoint-kubernetes)
 fi
-cli=github.com/setpoint-dev/setpoint/cmd/internal/cli
-CGO_ENABLED=0 go build -trimpath -gcflags=all=-dwarf=false -gcflags=std= -tags=grpcnotrace -ldflags="-s -w${RELEASE:+ -X $cli.release=$RELEASE}" \
-  -o "$folder/" "${programs[@]/#/./cmd/}"
+build=(go build -ldflags="-s -w${RELEASE:+ -X github.com/setpoint-dev/setpoint/cmd/internal/cli.release=$RELEASE}" -o "$folder/")
+if [ -n "${RACE:-}" ]; then
+  build+=(-race)
+  export CGO_ENABLED=1
+fi
+ours=()
+for program in "${programs[@]}"; do
+  case $program in
+    */*) (cd "$program" && "${build[@]}" .) ;;
+    *) ours+=("./cmd/$program") ;;
+  esac
+done
+test ${#ours[@]} -eq 0 || "${build[@]}" "${ours[@]}"

@@ -12,7 +12,10 @@ into=$root/bin/rerun
 report=$into/$suite.txt events=$into/$suite.json
 rm -f "$report" "$events"
 
-run=(go tool -modfile="$root/tools/gotestsum/go.mod" gotestsum --format="$format" --packages="$packages")
+# The tool is built as all tools are; only the tests may have the race detector, and with it cgo.
+tool=$(go tool -modfile="$root/tools/gotestsum/go.mod" -n gotestsum)
+case " $* " in *' -race '*) export CGO_ENABLED=1 ;; esac
+run=("$tool" --format="$format" --packages="$packages")
 if test -n "${RERUN:-}"; then
   mkdir -p "$into"
   run+=(--rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race

@@ -38,5 +38,5 @@ forbid "^k8s.io/client-go|$sdks" ./cmd/setpoint/... "${internal[@]}" ./server/..
 # What the agents' programs share has the sources of metrics, and with them that JSONPath.
 forbid "^k8s.io/client-go/(discovery|dynamic|kubernetes|rest|tools|transport)(/|$)|$sdks|^$module/clients/(kubernetes|swarm|nomad|webhook)" ./cmd/internal/agentcmd
 # Test kits stay in tests, and engines out of the server.
-forbid "^$module/(store/(redis/redistest|storetest)|clients/(agent/agenttest|kubernetes/internal/kubernetestest))" ./cmd/... ./server/... ./store/memory ./store/redis
+forbid "^$module/(internal/process|store/(redis/redistest|storetest)|clients/(agent/agenttest|kubernetes/internal/kubernetestest))" ./cmd/... ./server/... ./store/memory ./store/redis
 exit $status

@@ -15,7 +15,7 @@
 // server, so usage follows from the load that was set. There are no nodes, containers
 // or networks.
 //
-// Programs are built by scripts/etcd.sh and scripts/kubernetes.sh where they are
-// missing, which takes minutes the first time. Servers listen on loopback, and none
+// Programs are built by scripts/control-plane.sh where they are missing, which takes
+// minutes the first time. Servers listen on loopback, and none
 // outlives the test process, however that ends.
 package kubetest

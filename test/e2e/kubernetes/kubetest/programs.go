@@ -10,48 +10,30 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
-// programs is where the programs of a cluster are.
-type programs struct {
-	etcd       string
-	kubernetes string // folder of kube-apiserver, kube-controller-manager and kubectl
-}
+// programs is the folder of a cluster's programs: etcd, kube-apiserver,
+// kube-controller-manager and kubectl.
+type programs string
 
+// findPrograms has them built where they are missing.
 var findPrograms = sync.OnceValues(func() (programs, error) {
-	root, err := repository()
+	root, err := process.Repository()
 	if err != nil {
-		return programs{}, err
+		return "", err
 	}
-	etcd, err := script(root, "etcd.sh")
-	if err != nil {
-		return programs{}, err
-	}
-	kubernetes, err := script(root, "kubernetes.sh")
-	return programs{etcd: filepath.Join(etcd, "etcd"), kubernetes: kubernetes}, err
-})
-
-func (p programs) path(name string) string { return filepath.Join(p.kubernetes, name) }
-
-// repository is the folder of the module that this one replaces.
-func repository() (string, error) {
-	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/setpoint-dev/setpoint").Output()
-	if err != nil {
-		return "", fmt.Errorf("find the repository: %w", err)
-	}
-	return strings.TrimSpace(string(root)), nil
-}
-
-// script runs one that builds programs where they are missing, and prints their folder.
-func script(root, name string) (string, error) {
-	cmd := exec.Command(filepath.Join(root, "scripts", name))
+	cmd := exec.Command(filepath.Join(root, "scripts", "control-plane.sh"))
 	cmd.Stderr = os.Stderr
 	output, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("scripts/%s: %w", name, err)
+		return "", fmt.Errorf("scripts/control-plane.sh: %w", err)
 	}
-	return strings.TrimSpace(string(output)), nil
-}
+	return programs(strings.TrimSpace(string(output))), nil
+})
+
+func (p programs) path(name string) string { return filepath.Join(string(p), name) }
 
 // Require skips the test if a cluster's programs can't be had here. Where CI is set
 // it fails.
