@@ -27,10 +27,10 @@ import (
 
 	"github.com/setpoint-dev/setpoint/bench/bare"
 	"github.com/setpoint-dev/setpoint/bench/cost"
-	"github.com/setpoint-dev/setpoint/bench/process"
 	"github.com/setpoint-dev/setpoint/bench/report"
 	"github.com/setpoint-dev/setpoint/bench/scenario"
 	"github.com/setpoint-dev/setpoint/bench/still"
+	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
 // Arguments that have this program do what packages bare and still do.
@@ -146,11 +146,11 @@ func (o *options) validate(rest []string, some bool) error {
 func (o *options) prepare(folder string) (err error) {
 	o.Folder = folder
 	o.Log = func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
-	if o.Root, err = process.Root(); err != nil {
+	if o.Root, err = process.Repository(); err != nil {
 		return err
 	}
 	if o.Program == "" {
-		if o.Program, err = process.Build(o.Root, folder); err != nil {
+		if o.Program, err = process.Build("setpoint", false); err != nil {
 			return err
 		}
 	}

@@ -17,8 +17,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/bench/process"
 	"github.com/setpoint-dev/setpoint/bench/report"
+	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
 // Command is the argument of the tool that has it run this package's Run.
@@ -62,7 +62,7 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 }
 
 func measureInto(ctx context.Context, file, program string, runs int, d time.Duration, command string) (*Measured, error) {
-	root, err := process.Root()
+	root, err := process.Repository()
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func measureInto(ctx context.Context, file, program string, runs int, d time.Dur
 	}
 	defer os.RemoveAll(folder)
 	if program == "" {
-		if program, err = process.Build(root, folder); err != nil {
+		if program, err = process.Build("setpoint", false); err != nil {
 			return nil, err
 		}
 	}

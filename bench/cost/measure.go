@@ -170,7 +170,7 @@ func (s *sample) run(ctx context.Context, b *bench, d time.Duration) error {
 		return err
 	}
 	busy, stolen := process.Busy()
-	own, served, stored := process.CPU(os.Getpid()), process.CPU(service.PID), process.CPU(b.redis.PID)
+	own, served, stored := process.CPU(os.Getpid()), process.CPU(service.PID()), process.CPU(b.redis.PID())
 	c := b.clients[onRedis]
 	if s.Kind == BatchRedis {
 		c = b.wide
@@ -180,9 +180,9 @@ func (s *sample) run(ctx context.Context, b *bench, d time.Duration) error {
 		return fmt.Errorf("%s: %w, %d of %d calls failed, the first with: %w", s.Load, errRefused, r.Failed, r.Failed+r.Done, r.Err)
 	}
 	s.client += process.CPU(os.Getpid()) - own
-	s.service += process.CPU(service.PID) - served
+	s.service += process.CPU(service.PID()) - served
 	if onRedis {
-		s.redis += process.CPU(b.redis.PID) - stored
+		s.redis += process.CPU(b.redis.PID()) - stored
 	}
 	busyNow, stolenNow := process.Busy()
 	s.busy += busyNow - busy

@@ -4,16 +4,19 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"os/exec"
+	"io"
+	"path/filepath"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/bench/bare"
+	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
 // Bare is the process of package bare.
 type Bare struct {
-	*Process
+	*process.Process
 	bare.Addresses
 }
 
@@ -23,31 +26,37 @@ func StartBare(command []string, folder string, config bare.Config) (*Bare, erro
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(command[0], command[1:]...)
-	cmd.Env = withoutSettings(cmd.Environ())
-	cmd.Stdin = bytes.NewReader(text)
-	said, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
+	said, out := io.Pipe()
 	b := &Bare{}
-	if b.Process, err = start(folder, "bare", cmd); err != nil {
+	b.Process, err = process.Start(process.Command{
+		Name: "bare", Program: command[0], Args: command[1:], Log: filepath.Join(folder, "bare.log"), Stdin: bytes.NewReader(text), Stdout: out,
+	})
+	if err != nil {
 		return nil, err
 	}
 	lines := make(chan []byte, 1)
 	go func() {
 		line, _ := bufio.NewReader(said).ReadBytes('\n')
 		lines <- line
+		_, _ = io.Copy(io.Discard, said)
 	}()
 	select {
 	case line := <-lines:
 		err = json.Unmarshal(line, &b.Addresses)
-	case <-time.After(readyTimeout):
-		err = fmt.Errorf("nothing within %v", readyTimeout)
+	case <-b.Ended():
+		err = errors.New("it ended")
+	case <-time.After(process.Patience):
+		err = fmt.Errorf("nothing within %v", process.Patience)
 	}
 	if err != nil {
-		_ = b.Stop()
-		return nil, fmt.Errorf("the bare handlers don't tell their addresses: %w\n%s", err, b.said())
+		b.Kill()
+		return nil, fmt.Errorf("the bare handlers don't tell their addresses: %w\n%s", err, b.Log())
 	}
 	return b, nil
+}
+
+// Stop ends them: they have nothing to finish.
+func (b *Bare) Stop() error {
+	b.Kill()
+	return nil
 }

@@ -15,7 +15,7 @@ var collection = regexp.MustCompile(`^gc \d+ @[\d.]+s .* ([\d.]+)\+([\d.]+)/([\d
 // Collecting returns the processor time that the service has spent on collecting garbage
 // so far, without what it took of processors that nobody wanted, and how often it has.
 func (s *Service) Collecting() (took time.Duration, times int) {
-	text, err := os.ReadFile(s.output)
+	text, err := os.ReadFile(s.log)
 	if err != nil {
 		return 0, 0
 	}

@@ -2,9 +2,6 @@ package process
 
 import (
 	"os"
-	"os/exec"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -37,33 +34,5 @@ func TestUsageOfThisProcess(t *testing.T) {
 	}
 	if busy, _ := Busy(); busy < CPU(os.Getpid()) {
 		t.Errorf("the machine has been busy for %v, less than this process alone", busy)
-	}
-}
-
-func TestProcessesAreStopped(t *testing.T) {
-	t.Parallel()
-	p, err := start(t.TempDir(), "sleep", exec.Command("sleep", "600"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		if err := p.Stop(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := syscall.Kill(p.PID, 0); err == nil {
-		t.Error("the process runs on")
-	}
-}
-
-func TestAProgramThatEndsIsTold(t *testing.T) {
-	t.Parallel()
-	p, err := start(t.TempDir(), "sh", exec.Command("sh", "-c", "echo the reason >&2; exit 3"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = p.await(func() error { return os.ErrNotExist })
-	if err == nil || !strings.Contains(err.Error(), "the reason") {
-		t.Errorf("the error is %v, want it to hold what the program said", err)
 	}
 }

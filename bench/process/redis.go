@@ -2,35 +2,40 @@ package process
 
 import (
 	"context"
-	"net"
-	"os/exec"
+	"errors"
+	"path/filepath"
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
 // Redis is a server that keeps nothing on disk.
 type Redis struct {
-	*Process
+	*process.Process
 	Address string
 	Client  *redis.Client
+	ports   *process.Ports
 }
 
 // StartRedis starts one and waits until it answers.
 func StartRedis(ctx context.Context, folder string) (*Redis, error) {
-	address, err := FreeAddress()
+	ports, err := process.Reserve(1)
 	if err != nil {
 		return nil, err
 	}
-	host, port, _ := net.SplitHostPort(address)
-	cmd := exec.Command("redis-server", "--bind", host, "--port", port, "--save", "", "--appendonly", "no", "--dir", folder)
-	r := &Redis{Address: address, Client: redis.NewClient(&redis.Options{Addr: address})}
-	if r.Process, err = start(folder, "redis", cmd); err != nil {
+	address := ports.Address(0)
+	r := &Redis{Address: address, Client: redis.NewClient(&redis.Options{Addr: address}), ports: ports}
+	r.Process, err = process.Start(process.Command{
+		Name: "redis-server", Program: "redis-server", Log: filepath.Join(folder, "redis.log"),
+		Args: []string{"--bind", "127.0.0.1", "--port", ports.Number(0), "--save", "", "--appendonly", "no", "--dir", folder},
+	})
+	if err != nil {
 		return nil, err
 	}
-	if err := r.await(func() error { return r.Client.Ping(ctx).Err() }); err != nil {
-		_ = r.Stop()
-		return nil, err
+	if err := r.Await("ready", process.Patience, func() error { return r.Client.Ping(ctx).Err() }); err != nil {
+		return nil, errors.Join(err, r.Stop())
 	}
 	return r, nil
 }
@@ -41,6 +46,7 @@ func (r *Redis) URL() string { return "redis://" + r.Address }
 // Stop implements Process.Stop.
 func (r *Redis) Stop() error {
 	_ = r.Client.Close()
+	defer r.ports.Release()
 	return r.Process.Stop()
 }
 

@@ -2,73 +2,62 @@ package process
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
 // Service is Setpoint's.
 type Service struct {
-	*Process
+	*process.Process
 	GRPC, REST, Admin string // addresses
 	// Started is how long it took from the process' start to being ready.
 	Started time.Duration
+	log     string // the file's name
+	ports   *process.Ports
 }
 
 // StartService starts the program with these flags besides those of addresses, and waits
 // until it is ready. The runtime writes a line for each garbage collection to its output.
 func StartService(program, folder string, flags ...string) (*Service, error) {
-	s := &Service{}
-	args := []string{"serve"}
-	for flag, address := range map[string]*string{"grpc": &s.GRPC, "rest": &s.REST, "admin": &s.Admin} {
-		var err error
-		if *address, err = FreeAddress(); err != nil {
-			return nil, err
-		}
-		args = append(args, "--"+flag+"-address="+*address)
+	ports, err := process.Reserve(3)
+	if err != nil {
+		return nil, err
 	}
-	cmd := exec.Command(program, append(args, flags...)...)
-	cmd.Env = append(withoutSettings(os.Environ()), "GODEBUG=gctrace=1")
+	log, err := os.CreateTemp(folder, "setpoint-*.log") // of this run alone: collections are counted in it
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	s := &Service{GRPC: ports.Address(0), REST: ports.Address(1), Admin: ports.Address(2), ports: ports, log: log.Name()}
 	began := time.Now()
-	var err error
-	if s.Process, err = start(folder, "setpoint", cmd); err != nil {
+	s.Process, err = process.Start(process.Command{
+		Name: "setpoint", Program: program, Log: s.log, Env: []string{"GODEBUG=gctrace=1"},
+		Args: append([]string{"serve", "--grpc-address=" + s.GRPC, "--rest-address=" + s.REST, "--admin-address=" + s.Admin}, flags...),
+	})
+	if err != nil {
 		return nil, err
 	}
 	client := &http.Client{Timeout: 10 * time.Second}
 	defer client.CloseIdleConnections()
-	err = s.await(func() error {
-		response, err := client.Get("http://" + s.Admin + "/readyz")
-		if err != nil {
-			return err
-		}
-		defer response.Body.Close()
-		if response.StatusCode != http.StatusOK {
-			return fmt.Errorf("/readyz answers %s", response.Status)
-		}
-		return nil
-	})
+	err = s.Await("ready", process.Patience, func() error { return process.OK(client, "http://"+s.Admin+"/readyz") })
 	s.Started = time.Since(began)
 	if err != nil {
-		_ = s.Stop()
-		return nil, err
+		return nil, errors.Join(err, s.Stop())
 	}
 	return s, nil
 }
 
-// withoutSettings leaves out what would change the service or its runtime.
-func withoutSettings(environment []string) []string {
-	var kept []string
-	for _, variable := range environment {
-		name, _, _ := strings.Cut(variable, "=")
-		if !strings.HasPrefix(name, "SETPOINT_") && !strings.HasPrefix(name, "GO") && !strings.HasPrefix(name, "OTEL_") {
-			kept = append(kept, variable)
-		}
-	}
-	return kept
+// Stop implements Process.Stop.
+func (s *Service) Stop() error {
+	defer s.ports.Release()
+	return s.Process.Stop()
 }
 
 // Metric returns one of /metrics, which must have no labels.

@@ -4,30 +4,29 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
 // Still is the process of package still.
 type Still struct {
-	*Process
+	*process.Process
 	stood atomic.Int64
 }
 
 // StartStill starts it by that command, which has to call still.Serve, and returns when
 // it watches.
 func StartStill(command []string, folder string) (*Still, error) {
-	cmd := exec.Command(command[0], command[1:]...)
-	cmd.Env = withoutSettings(cmd.Environ())
-	said, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
+	said, out := io.Pipe()
 	s := &Still{}
-	if s.Process, err = start(folder, "still", cmd); err != nil {
+	var err error
+	s.Process, err = process.Start(process.Command{Name: "still", Program: command[0], Args: command[1:], Log: filepath.Join(folder, "still.log"), Stdout: out})
+	if err != nil {
 		return nil, err
 	}
 	watches := make(chan struct{})
@@ -35,12 +34,18 @@ func StartStill(command []string, folder string) (*Still, error) {
 	select {
 	case <-watches:
 		return s, nil
-	case <-s.ended:
-		return nil, fmt.Errorf("nothing tells when the machine stands still: %s", s.said())
-	case <-time.After(readyTimeout):
-		_ = s.Stop()
-		return nil, fmt.Errorf("nothing tells when the machine stands still within %v", readyTimeout)
+	case <-s.Ended():
+		return nil, fmt.Errorf("nothing tells when the machine stands still: %s", s.Log())
+	case <-time.After(process.Patience):
+		s.Kill()
+		return nil, fmt.Errorf("nothing tells when the machine stands still within %v", process.Patience)
 	}
+}
+
+// Stop ends it: it has nothing to finish.
+func (s *Still) Stop() error {
+	s.Kill()
+	return nil
 }
 
 func (s *Still) read(said io.Reader, watches chan<- struct{}) {

@@ -1,13 +1,14 @@
 package process
 
 import (
-	"fmt"
 	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
 // tick is the unit of /proc's processor times (USER_HZ).
@@ -16,17 +17,14 @@ const tick = 10 * time.Millisecond
 // CPU returns the processor time that a process has had so far, by user and system; 0 if
 // there is none of that id.
 func CPU(pid int) time.Duration {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0
-	}
-	// The name, in parentheses, may hold anything.
-	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-	const user, system = 11, 12 // utime and stime, counted from behind the name
-	if len(fields) <= system {
-		return 0
-	}
-	return ticks(fields[user]) + ticks(fields[system])
+	took, _ := process.Processor(pid)
+	return took
+}
+
+// Resident returns the memory that a process has, in bytes; 0 if there is none of that id.
+func Resident(pid int) float64 {
+	bytes, _ := process.Resident(pid)
+	return float64(bytes)
 }
 
 func ticks(field string) time.Duration {
@@ -53,17 +51,6 @@ func Busy() (busy, stolen time.Duration) {
 		}
 	}
 	return busy, stolen
-}
-
-// Resident returns the memory that a process has, in bytes.
-func Resident(pid int) float64 {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := strings.Cut(string(text), "VmRSS:")
-	kilobytes, _ := strconv.ParseFloat(strings.Fields(rest + " 0")[0], 64)
-	return kilobytes * 1024
 }
 
 // CPUOfChildren returns the processor time that processes had which this one has started

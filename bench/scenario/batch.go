@@ -57,7 +57,7 @@ func (s *stage) pipelines(p *pair, requests int) side {
 	c := redis.NewClient(&redis.Options{Addr: p.redis.Address})
 	s.onEnd(func() { _ = c.Close() })
 	return side{
-		name: "pipelines alone", recommendations: requests, parts: map[string]int{"Redis": p.redis.PID},
+		name: "pipelines alone", recommendations: requests, parts: map[string]int{"Redis": p.redis.PID()},
 		drive: closed(batchCallers, client.Pipeline(c, s.Targets, requests, p.valueBytes)),
 	}
 }

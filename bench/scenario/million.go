@@ -56,7 +56,7 @@ func (s *stage) million() ([]report.Figure, error) {
 			if err := s.fill(c, set, 1); err != nil {
 				return nil, err
 			}
-			resident = max(resident, process.Resident(service.PID))
+			resident = max(resident, process.Resident(service.PID()))
 		}
 		filled = append(filled, float64(s.Stored)/time.Since(began).Seconds())
 		s.Log("%s: round %d of %d: %.0f/s, %.0f MiB resident", s.name, round+1, s.Rounds, filled[round], resident/(1<<20))

@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/bench/process"
 	"github.com/setpoint-dev/setpoint/bench/report"
 	"github.com/setpoint-dev/setpoint/bench/still"
+	kit "github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
 
@@ -41,12 +42,12 @@ func TestMain(m *testing.M) {
 func settings(t *testing.T) Settings {
 	t.Helper()
 	redistest.Require(t)
-	root, err := process.Root()
+	root, err := kit.Repository()
 	if err != nil {
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
-	program, err := process.Build(root, folder)
+	program, err := kit.Build("setpoint", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +84,7 @@ func TestStandstillsAreTold(t *testing.T) {
 	const stopped = 50 * time.Millisecond
 	before := watch.Stood()
 	for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT} {
-		if err := syscall.Kill(watch.PID, signal); err != nil {
+		if err := syscall.Kill(watch.PID(), signal); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(stopped)

@@ -99,7 +99,7 @@ func garbageOf(service *process.Service) (g garbage) {
 	if service != nil {
 		g.mallocs, g.err = service.Mallocs()
 		g.collecting, _ = service.Collecting()
-		g.cpu = process.CPU(service.PID)
+		g.cpu = process.CPU(service.PID())
 	}
 	return g
 }

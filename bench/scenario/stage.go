@@ -21,6 +21,7 @@ import (
 	"github.com/setpoint-dev/setpoint/bench/load"
 	"github.com/setpoint-dev/setpoint/bench/process"
 	"github.com/setpoint-dev/setpoint/bench/request"
+	kit "github.com/setpoint-dev/setpoint/internal/process"
 )
 
 // Settings say how to measure.
@@ -70,8 +71,8 @@ func (s *stage) end() {
 }
 
 // stopping has a process stopped with the stage.
-func (s *stage) stopping(p *process.Process, stop func() error) {
-	s.pids = append(s.pids, p.PID)
+func (s *stage) stopping(p *kit.Process, stop func() error) {
+	s.pids = append(s.pids, p.PID())
 	s.onEnd(func() {
 		if err := stop(); err != nil {
 			s.Log("%s: %v", s.name, err)

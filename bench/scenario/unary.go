@@ -10,6 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/bench/process"
 	"github.com/setpoint-dev/setpoint/bench/report"
 	"github.com/setpoint-dev/setpoint/bench/request"
+	kit "github.com/setpoint-dev/setpoint/internal/process"
 )
 
 var unaryMemory = Scenario{
@@ -73,10 +74,10 @@ func (s *stage) newPair(onRedis, bodies bool) (*pair, error) {
 }
 
 // parts are those of the side that the process serves.
-func (p *pair) parts(name string, served *process.Process) map[string]int {
-	parts := map[string]int{name: served.PID}
+func (p *pair) parts(name string, served *kit.Process) map[string]int {
+	parts := map[string]int{name: served.PID()}
 	if p.redis != nil {
-		parts["Redis"] = p.redis.PID
+		parts["Redis"] = p.redis.PID()
 	}
 	return parts
 }

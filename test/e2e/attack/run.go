@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/test/e2e/hostile"
 )
 
@@ -136,7 +137,7 @@ func (r *runner) run(ctx context.Context, a *attack, wanted func(*step) bool) (o
 
 // answered waits for the first answers.
 func (h *honest) answered() error {
-	for deadline := time.Now().Add(readyWithin); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(process.Patience); ; time.Sleep(10 * time.Millisecond) {
 		if met := h.between(time.Time{}, time.Now()); met.Calls-met.Failed >= 8 {
 			return nil
 		}
@@ -165,7 +166,7 @@ func (r *runner) throw(ctx context.Context, s *site, h *honest, a *attack, step 
 	}
 	if err != nil {
 		o.miss("admin: %v", err)
-		o.busy = s.alive()
+		o.busy = s.service.Alive()
 		return o
 	}
 	o.BeforeMiB = s.resident() >> 20
@@ -192,7 +193,7 @@ func (r *runner) throw(ctx context.Context, s *site, h *honest, a *attack, step 
 		o.miss("%v", problem)
 	}
 	r.judge(o, b, c)
-	if !s.alive() {
+	if !s.service.Alive() {
 		o.miss("the service ended: %s", s.service.Log())
 		o.busy = false
 		return o
@@ -251,15 +252,6 @@ func (h *honest) awaitLater(to time.Time) {
 	}
 }
 
-func (s *site) alive() bool {
-	select {
-	case <-s.service.Ended():
-		return false
-	default:
-		return true
-	}
-}
-
 // idle returns after how long the processors are at rest again but for that share, which is
 // what honest callers need, or what they did until then, if that is less; or more than is
 // allowed.
@@ -273,7 +265,7 @@ func (s *site) idle(share float64) time.Duration {
 		if float64(s.processor()-processor)/float64(time.Since(from)) < share+moreProcessor {
 			return busy
 		}
-		if busy > 2*idleWithin || time.Since(began) > restWithin || !s.alive() {
+		if busy > 2*idleWithin || time.Since(began) > restWithin || !s.service.Alive() {
 			return max(busy, idleWithin+look)
 		}
 	}

@@ -16,8 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/setpoint-dev/setpoint/test/e2e/ports"
-	"github.com/setpoint-dev/setpoint/test/e2e/process"
+	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
 // counter counts; it may be used by several goroutines.
@@ -41,7 +40,7 @@ type site struct {
 	flags             []string
 	grpc, rest, admin string
 	redis             string // "": none
-	ports             *ports.Ports
+	ports             *process.Ports
 	service           *process.Process
 	redisServer       *process.Process
 	log               string
@@ -51,9 +50,6 @@ type site struct {
 	client      *http.Client
 	ends        []func()
 }
-
-// readyWithin and endWithin bound a start and an end on a busy machine.
-const readyWithin, endWithin = 90 * time.Second, 90 * time.Second
 
 // newSite prepares what an attack needs, and starts it.
 func newSite(program string, a *attack) (s *site, err error) {
@@ -67,7 +63,7 @@ func newSite(program string, a *attack) (s *site, err error) {
 			_ = s.end()
 		}
 	}()
-	if s.ports, err = ports.Reserve(4); err != nil {
+	if s.ports, err = process.Reserve(4); err != nil {
 		return nil, err
 	}
 	s.grpc, s.rest, s.admin = s.ports.Address(0), s.ports.Address(1), s.ports.Address(2)
@@ -104,12 +100,7 @@ func (s *site) start() error {
 	if err != nil {
 		return err
 	}
-	return s.service.Await("ready", readyWithin, s.ready)
-}
-
-func (s *site) ready() bool {
-	_, err := s.ask("/readyz")
-	return err == nil
+	return s.service.Await("ready", process.Patience, func() error { return process.OK(s.client, "http://"+s.admin+"/readyz") })
 }
 
 // ask asks the admin address.
@@ -131,7 +122,7 @@ func (s *site) ask(path string) (string, error) {
 func (s *site) end() error {
 	var problems []error
 	if s.service != nil {
-		problems = append(problems, s.service.Stop(endWithin))
+		problems = append(problems, s.service.Stop())
 		problems = append(problems, s.logged())
 	}
 	for i := len(s.ends) - 1; i >= 0; i-- {
@@ -153,10 +144,8 @@ func (s *site) logged() error {
 	if err != nil {
 		return err
 	}
-	for _, sign := range []string{"panic: ", "fatal error: ", `"msg":"panic"`} {
-		if _, after, found := strings.Cut(string(text), sign); found {
-			return fmt.Errorf("the service logged %q: %.500s", sign, after)
-		}
+	if crash := process.Crash(text); crash != "" {
+		return fmt.Errorf("the service logged: %.500s", crash)
 	}
 	longest := 0
 	for line := range strings.Lines(string(text)) {
@@ -183,23 +172,17 @@ func (s *site) write(name string, content []byte) (path string, err error) {
 // proc is a file of the kernel's about the service.
 func (s *site) proc(name string) string { return fmt.Sprintf("/proc/%d/%s", s.service.PID(), name) }
 
-// status returns a line of /proc/PID/status that is in kB, in bytes.
-func (s *site) status(name string) int64 {
-	text, err := os.ReadFile(s.proc("status"))
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := strings.Cut(string(text), "\n"+name+":")
-	kib, err := strconv.ParseInt(strings.Fields(rest + " 0")[0], 10, 64)
-	if err != nil {
-		return 0
-	}
-	return kib << 10
+// resident is how much memory is resident, bytes; peak the most since resetPeak; 0 where the
+// service is gone.
+func (s *site) resident() int64 {
+	bytes, _ := process.Resident(s.service.PID())
+	return bytes
 }
 
-// resident is how much memory is resident, bytes; peak the most since resetPeak.
-func (s *site) resident() int64 { return s.status("VmRSS") }
-func (s *site) peak() int64     { return s.status("VmHWM") }
+func (s *site) peak() int64 {
+	bytes, _ := process.PeakResident(s.service.PID())
+	return bytes
+}
 
 // resetPeak has peak begin anew.
 func (s *site) resetPeak() error { return os.WriteFile(s.proc("clear_refs"), []byte("5"), 0) }

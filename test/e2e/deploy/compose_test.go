@@ -20,7 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/test/e2e/ports"
+	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
 // standIn makes an image of a program of this machine, and of the libraries it needs,
@@ -107,7 +107,7 @@ func startComposition(t *testing.T) *composition {
 	standIn(t, d, "haproxy:3.0", "haproxy", "")
 	secrets := filepath.Join(t.TempDir(), "secrets")
 	d.must(t, "deploy/secrets.sh", secrets)
-	p, err := ports.Reserve(2)
+	p, err := process.Reserve(2)
 	if err != nil {
 		t.Fatal(err)
 	}

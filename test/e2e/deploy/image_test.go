@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/setpoint-dev/setpoint/test/e2e/ports"
+	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
 const mebibyte = 1 << 20
@@ -84,7 +84,7 @@ func TestProgramsOfTheImageNeedNoLibraries(t *testing.T) {
 // The image serves as it is meant to run: read-only, without rights, as nobody.
 func TestContainerServesAndStopsCleanly(t *testing.T) {
 	d := docker(t)
-	p, err := ports.Reserve(3)
+	p, err := process.Reserve(3)
 	if err != nil {
 		t.Fatal(err)
 	}

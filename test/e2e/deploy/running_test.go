@@ -20,8 +20,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
-	"github.com/setpoint-dev/setpoint/test/e2e/ports"
 )
 
 // running are containers as a kubelet would make them of the manifests: with the image,
@@ -172,7 +172,7 @@ func (r *running) startAgent(pod template) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	p, err := ports.Reserve(1)
+	p, err := process.Reserve(1)
 	if err != nil {
 		r.t.Fatal(err)
 	}

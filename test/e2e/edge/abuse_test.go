@@ -39,14 +39,14 @@ func abuses() []*attack {
 		{name: "MadeYouReset, by priorities of 4 bytes", sends: "the same", run: madeYouReset(func(f *hostile.Frames, stream uint32) error {
 			return f.Framer.WriteRawFrame(http2.FramePriority, 0, stream, []byte{0, 0, 0, 0})
 		})},
-		{name: "resource loop (CVE-2019-9513)", sends: "5 connections, 1000 priorities a second each", run: func(ctx context.Context, p *process, seen *hostile.Tally) {
+		{name: "resource loop (CVE-2019-9513)", sends: "5 connections, 1000 priorities a second each", run: func(ctx context.Context, p *instance, seen *hostile.Tally) {
 			onFrames(ctx, p, 5, 1000, seen, func(f *hostile.Frames) error {
 				f.Next += 2
 				return f.Framer.WritePriority(f.Next, http2.PriorityParam{StreamDep: f.Next - 2, Weight: 7})
 			})
 		}},
 		{name: "empty frames (CVE-2019-9518)", sends: "5 connections, 1000 a second each", run: emptyFrames},
-		{name: "headers without names (CVE-2019-9516)", sends: "5 connections, 200 calls a second each, 50 headers each", run: func(ctx context.Context, p *process, seen *hostile.Tally) {
+		{name: "headers without names (CVE-2019-9516)", sends: "5 connections, 200 calls a second each, 50 headers each", run: func(ctx context.Context, p *instance, seen *hostile.Tally) {
 			more := make([]string, 100)
 			onFrames(ctx, p, 5, 200, seen, func(f *hostile.Frames) error {
 				_, err := f.Begin(recommendMethod, more...)
@@ -55,7 +55,7 @@ func abuses() []*attack {
 		}},
 		{name: "windows of nothing (CVE-2019-9517)", sends: "5 connections, 200 calls a second each, whose answers may not be sent", run: closedWindows(0)},
 		{name: "windows of a byte (CVE-2019-9511)", sends: "the same, a byte of window a call", run: closedWindows(1)},
-		{name: "a window beyond its end", sends: "20 connections", run: func(ctx context.Context, p *process, seen *hostile.Tally) {
+		{name: "a window beyond its end", sends: "20 connections", run: func(ctx context.Context, p *instance, seen *hostile.Tally) {
 			onFrames(ctx, p, 20, 10, seen, func(f *hostile.Frames) error {
 				return f.Framer.WriteRawFrame(http2.FrameWindowUpdate, 0, 0, []byte{0x7f, 0xff, 0xff, 0xff})
 			})
@@ -82,8 +82,8 @@ func ran(name string) func(*hostile.Tally) error {
 
 // tool runs a program that attacks: GRPC, REST and ADMIN in its arguments are the addresses,
 // MESSAGE is a file with an empty message of gRPC.
-func tool(name string, args ...string) func(context.Context, *process, *hostile.Tally) {
-	return func(ctx context.Context, p *process, seen *hostile.Tally) {
+func tool(name string, args ...string) func(context.Context, *instance, *hostile.Tally) {
+	return func(ctx context.Context, p *instance, seen *hostile.Tally) {
 		if _, err := exec.LookPath(name); err != nil {
 			seen.Add("no " + name)
 			return
@@ -114,8 +114,8 @@ func tool(name string, args ...string) func(context.Context, *process, *hostile.
 }
 
 // madeYouReset begins calls and does something on each for which the server must reset it.
-func madeYouReset(invalid func(*hostile.Frames, uint32) error) func(context.Context, *process, *hostile.Tally) {
-	return func(ctx context.Context, p *process, seen *hostile.Tally) {
+func madeYouReset(invalid func(*hostile.Frames, uint32) error) func(context.Context, *instance, *hostile.Tally) {
+	return func(ctx context.Context, p *instance, seen *hostile.Tally) {
 		onFrames(ctx, p, 5, 500, seen, func(f *hostile.Frames) error {
 			stream, err := f.Begin(recommendMethod)
 			if err != nil {
@@ -126,7 +126,7 @@ func madeYouReset(invalid func(*hostile.Frames, uint32) error) func(context.Cont
 	}
 }
 
-func emptyFrames(ctx context.Context, p *process, seen *hostile.Tally) {
+func emptyFrames(ctx context.Context, p *instance, seen *hostile.Tally) {
 	onFrames(ctx, p, 5, 1000, seen, func(f *hostile.Frames) error {
 		if f.Next == 1 {
 			if _, err := f.Begin(recommendMethod); err != nil {
@@ -143,8 +143,8 @@ func prefixed(message []byte, size int) []byte {
 }
 
 // closedWindows asks on connections whose streams have a window of so many bytes.
-func closedWindows(window uint32) func(context.Context, *process, *hostile.Tally) {
-	return func(ctx context.Context, p *process, seen *hostile.Tally) {
+func closedWindows(window uint32) func(context.Context, *instance, *hostile.Tally) {
+	return func(ctx context.Context, p *instance, seen *hostile.Tally) {
 		request := requestFor(targetIn("windows"))
 		request.Explain = true
 		message, err := proto.Marshal(request)
@@ -169,7 +169,7 @@ func closedWindows(window uint32) func(context.Context, *process, *hostile.Tally
 
 // withheldWithCalls withholds the ends of messages on streams, and makes small calls on the
 // same connections.
-func withheldWithCalls(ctx context.Context, p *process, seen *hostile.Tally) {
+func withheldWithCalls(ctx context.Context, p *instance, seen *hostile.Tally) {
 	const streams, window, frame = 100, 60 << 10, 15 << 10
 	message, err := proto.Marshal(requestFor(targetIn("small")))
 	if err != nil {
@@ -254,7 +254,7 @@ func TestHealthIsAnsweredUnderAttack(t *testing.T) {
 }
 
 // probe asks for health as an orchestrator does, on a connection of its own.
-func probe(t *testing.T, p *process, address string) error {
+func probe(t *testing.T, p *instance, address string) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()

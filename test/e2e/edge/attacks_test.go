@@ -111,7 +111,7 @@ func connections(ctx context.Context, address string, n int, begin, again string
 	running.Wait()
 }
 
-func silence(ctx context.Context, p *process, seen *hostile.Tally) {
+func silence(ctx context.Context, p *instance, seen *hostile.Tally) {
 	var running sync.WaitGroup
 	running.Go(func() {
 		connections(ctx, p.rest, 500, "POST /v1/x HTTP/1.1\r\nHost: a\r\nX-Slow: ", "a", time.Second, seen)
@@ -120,20 +120,20 @@ func silence(ctx context.Context, p *process, seen *hostile.Tally) {
 	running.Wait()
 }
 
-func slowBodies(n int) func(context.Context, *process, *hostile.Tally) {
-	return func(ctx context.Context, p *process, seen *hostile.Tally) {
+func slowBodies(n int) func(context.Context, *instance, *hostile.Tally) {
+	return func(ctx context.Context, p *instance, seen *hostile.Tally) {
 		connections(ctx, p.rest, n, "POST /v1/"+targetIn("slow")+":recommend HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{", " ", time.Second, seen)
 	}
 }
 
-func halfFrames(ctx context.Context, p *process, seen *hostile.Tally) {
+func halfFrames(ctx context.Context, p *instance, seen *hostile.Tally) {
 	connections(ctx, p.grpc, 500, http2.ClientPreface+"\x00\x00\x00\x04\x00\x00\x00\x00\x00"+"\x00\x40\x00\x01\x04\x00\x00\x00\x01abc", "a", time.Second, seen)
 }
 
 // callsWithoutBodies begins as many calls as one may, and sends no message on them. The
 // token may be empty.
-func callsWithoutBodies(token string) func(context.Context, *process, *hostile.Tally) {
-	return func(ctx context.Context, p *process, seen *hostile.Tally) {
+func callsWithoutBodies(token string) func(context.Context, *instance, *hostile.Tally) {
+	return func(ctx context.Context, p *instance, seen *hostile.Tally) {
 		var more []string
 		if token != "" {
 			more = []string{"authorization", "Bearer " + token}
@@ -157,7 +157,7 @@ func callsWithoutBodies(token string) func(context.Context, *process, *hostile.T
 }
 
 // unknownStreams begins streams and does not speak on them.
-func unknownStreams(ctx context.Context, p *process, seen *hostile.Tally) {
+func unknownStreams(ctx context.Context, p *instance, seen *hostile.Tally) {
 	for range 5 {
 		f, err := hostile.Dial(p.grpc, seen)
 		if err != nil {
@@ -175,13 +175,13 @@ func unknownStreams(ctx context.Context, p *process, seen *hostile.Tally) {
 }
 
 // withheldREST sends most of bodies that are as large as they may be.
-func withheldREST(ctx context.Context, p *process, seen *hostile.Tally) {
+func withheldREST(ctx context.Context, p *instance, seen *hostile.Tally) {
 	const size, sent = 16 << 20, 15 << 20
 	connections(ctx, p.rest, 60, fmt.Sprintf("POST /v1/%s:recommend HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n{%s", targetIn("giant"), size, strings.Repeat(" ", sent)), "", time.Hour, seen)
 }
 
 // withheldGRPC does the same over gRPC.
-func withheldGRPC(ctx context.Context, p *process, seen *hostile.Tally) {
+func withheldGRPC(ctx context.Context, p *instance, seen *hostile.Tally) {
 	var running sync.WaitGroup
 	for range 60 {
 		running.Go(func() {
@@ -198,8 +198,8 @@ func withheldGRPC(ctx context.Context, p *process, seen *hostile.Tally) {
 }
 
 // rest makes REST calls, so many begun a second, and counts the codes.
-func rest(perSecond float64, body func() []byte, headers ...string) func(context.Context, *process, *hostile.Tally) {
-	return func(ctx context.Context, p *process, seen *hostile.Tally) {
+func rest(perSecond float64, body func() []byte, headers ...string) func(context.Context, *instance, *hostile.Tally) {
+	return func(ctx context.Context, p *instance, seen *hostile.Tally) {
 		client := &http.Client{Timeout: 30 * time.Second}
 		defer client.CloseIdleConnections()
 		text := body()
@@ -248,7 +248,7 @@ func deepJSON() []byte {
 	return []byte(strings.Repeat(`{"spec":`, levels) + "1" + strings.Repeat("}", levels))
 }
 
-func gzipOverGRPC(ctx context.Context, p *process, seen *hostile.Tally) {
+func gzipOverGRPC(ctx context.Context, p *instance, seen *hostile.Tally) {
 	conn, err := grpc.NewClient(p.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		seen.Add(err.Error())
@@ -262,7 +262,7 @@ func gzipOverGRPC(ctx context.Context, p *process, seen *hostile.Tally) {
 
 // onFrames keeps connections on which it does something at a rate; those that the server
 // closes it opens again, once a second at most.
-func onFrames(ctx context.Context, p *process, n int, perSecond float64, seen *hostile.Tally, do func(*hostile.Frames) error) {
+func onFrames(ctx context.Context, p *instance, n int, perSecond float64, seen *hostile.Tally, do func(*hostile.Frames) error) {
 	var running sync.WaitGroup
 	for range n {
 		running.Go(func() {
@@ -287,7 +287,7 @@ func onFrames(ctx context.Context, p *process, n int, perSecond float64, seen *h
 	running.Wait()
 }
 
-func rapidReset(ctx context.Context, p *process, seen *hostile.Tally) {
+func rapidReset(ctx context.Context, p *instance, seen *hostile.Tally) {
 	onFrames(ctx, p, 5, 1000, seen, func(f *hostile.Frames) error {
 		stream, err := f.Begin(recommendMethod)
 		if err != nil {
@@ -297,7 +297,7 @@ func rapidReset(ctx context.Context, p *process, seen *hostile.Tally) {
 	})
 }
 
-func continuations(ctx context.Context, p *process, seen *hostile.Tally) {
+func continuations(ctx context.Context, p *instance, seen *hostile.Tally) {
 	onFrames(ctx, p, 20, 100, seen, func(f *hostile.Frames) error {
 		if f.Next == 1 {
 			f.Next = 3
@@ -307,24 +307,24 @@ func continuations(ctx context.Context, p *process, seen *hostile.Tally) {
 	})
 }
 
-func pings(ctx context.Context, p *process, seen *hostile.Tally) {
+func pings(ctx context.Context, p *instance, seen *hostile.Tally) {
 	onFrames(ctx, p, 20, 100, seen, func(f *hostile.Frames) error { return f.Framer.WritePing(false, [8]byte{}) })
 }
 
-func settings(ctx context.Context, p *process, seen *hostile.Tally) {
+func settings(ctx context.Context, p *instance, seen *hostile.Tally) {
 	onFrames(ctx, p, 5, 500, seen, func(f *hostile.Frames) error {
 		return f.Framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 16})
 	})
 }
 
-func resets(ctx context.Context, p *process, seen *hostile.Tally) {
+func resets(ctx context.Context, p *instance, seen *hostile.Tally) {
 	onFrames(ctx, p, 5, 500, seen, func(f *hostile.Frames) error {
 		f.Next += 2
 		return f.Framer.WriteRSTStream(f.Next, http2.ErrCodeCancel)
 	})
 }
 
-func idleStreams(ctx context.Context, p *process, seen *hostile.Tally) {
+func idleStreams(ctx context.Context, p *instance, seen *hostile.Tally) {
 	for range 4 {
 		conn, err := grpc.NewClient(p.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()))
 		if err != nil {
@@ -354,7 +354,7 @@ func idleStreams(ctx context.Context, p *process, seen *hostile.Tally) {
 	connections(ctx, p.rest, 1000, "", "", time.Hour, seen)
 }
 
-func invalidUTF8(ctx context.Context, p *process, seen *hostile.Tally) {
+func invalidUTF8(ctx context.Context, p *instance, seen *hostile.Tally) {
 	conn, err := grpc.NewClient(p.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		seen.Add(err.Error())
@@ -385,7 +385,7 @@ func invalidUTF8(ctx context.Context, p *process, seen *hostile.Tally) {
 	})
 }
 
-func hugeHeaders(ctx context.Context, p *process, seen *hostile.Tally) {
+func hugeHeaders(ctx context.Context, p *instance, seen *hostile.Tally) {
 	var running sync.WaitGroup
 	running.Go(func() {
 		var more []string
@@ -417,7 +417,7 @@ func hugeHeaders(ctx context.Context, p *process, seen *hostile.Tally) {
 }
 
 // oversized sends headers that are larger than is allowed.
-func oversized(ctx context.Context, p *process, perSecond float64, more []string, seen *hostile.Tally) {
+func oversized(ctx context.Context, p *instance, perSecond float64, more []string, seen *hostile.Tally) {
 	const frame = 16 << 10
 	hostile.Paced(ctx, perSecond, func() {
 		f, err := hostile.Dial(p.grpc, seen)
@@ -436,7 +436,7 @@ func oversized(ctx context.Context, p *process, perSecond float64, more []string
 }
 
 // hpackBomb refers to one long field as often as fits a frame, a byte each time.
-func hpackBomb(ctx context.Context, p *process, seen *hostile.Tally) {
+func hpackBomb(ctx context.Context, p *instance, seen *hostile.Tally) {
 	var more []string
 	for range 12_000 {
 		more = append(more, "x-big", strings.Repeat("a", 3500))
@@ -445,8 +445,8 @@ func hpackBomb(ctx context.Context, p *process, seen *hostile.Tally) {
 }
 
 // manySeries asks for a lot of work with few bytes.
-func manySeries(series, metrics int) func(context.Context, *process, *hostile.Tally) {
-	return func(ctx context.Context, p *process, seen *hostile.Tally) {
+func manySeries(series, metrics int) func(context.Context, *instance, *hostile.Tally) {
+	return func(ctx context.Context, p *instance, seen *hostile.Tally) {
 		request := requestFor(targetIn("hostile"))
 		one := request.Spec.Metrics[0]
 		request.Spec.Metrics = nil
@@ -467,7 +467,7 @@ func manySeries(series, metrics int) func(context.Context, *process, *hostile.Ta
 
 // oneByOne calls as soon as the last call is answered, and counts by code and tenths of
 // a second.
-func oneByOne(ctx context.Context, p *process, request *setpointv1.RecommendRequest, seen *hostile.Tally) {
+func oneByOne(ctx context.Context, p *instance, request *setpointv1.RecommendRequest, seen *hostile.Tally) {
 	conn, err := grpc.NewClient(p.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(256<<20)))
 	if err != nil {
 		seen.Add(err.Error())
@@ -494,7 +494,7 @@ func oneByOne(ctx context.Context, p *process, request *setpointv1.RecommendRequ
 	seen.AddAll("KiB each", len(data)>>10)
 }
 
-func manyLabels(ctx context.Context, p *process, seen *hostile.Tally) {
+func manyLabels(ctx context.Context, p *instance, seen *hostile.Tally) {
 	request := requestFor(targetIn("hostile"))
 	labels := make(map[string]string)
 	for i := range 100_000 {

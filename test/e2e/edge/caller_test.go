@@ -46,7 +46,7 @@ type caller struct {
 
 // newCaller returns a caller that trusts and shows what the configuration says; nil: it
 // calls in the clear.
-func newCaller(t testing.TB, p *process, config *tls.Config, token string) *caller {
+func newCaller(t testing.TB, p *instance, config *tls.Config, token string) *caller {
 	t.Helper()
 	transport, scheme := insecure.NewCredentials(), "http"
 	if config != nil {
@@ -258,7 +258,7 @@ func wants(target, id string, replicas int32) *setpointv1.RecommendRequest {
 const current = 3
 
 // logged reports whether a line of the log has all of the texts.
-func (p *process) logged(texts ...string) bool {
+func (p *instance) logged(texts ...string) bool {
 	for line := range strings.Lines(p.output()) {
 		found := true
 		for _, text := range texts {

@@ -98,7 +98,7 @@ func (l *ledger) check(t *testing.T, admin *goredis.Client, prefix string) {
 func TestRestartsAreNotNoticed(t *testing.T) {
 	server, prefix := redistest.Start(t, redistest.Config{}), redistest.Prefix(t)
 	flags := []string{"--redis=" + server.URL(), "--redis-key-prefix=" + prefix, "--request-id-limit=5000", "--request-id-bytes=1048576", "--request-id-retention=30m", "--history-limit=32768", "--shed-load=false"}
-	instances := []*process{start(t, flags...), start(t, flags...)}
+	instances := []*instance{start(t, flags...), start(t, flags...)}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var calling sync.WaitGroup

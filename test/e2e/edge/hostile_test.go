@@ -37,7 +37,7 @@ type attack struct {
 	// sends says how much.
 	sends string
 	// run attacks until ctx is done.
-	run func(ctx context.Context, p *process, met *hostile.Tally)
+	run func(ctx context.Context, p *instance, met *hostile.Tally)
 	// seconds is how long it takes at least before it is measured, and while it is.
 	settle, seconds float64
 	// goal is what honest callers are to keep with -goals, least without; 0: goalShare and
@@ -83,7 +83,7 @@ func holdAgainst(t *testing.T, kind string, all []*attack) {
 			}
 		})
 	}
-	if !p.alive() {
+	if !p.Alive() {
 		t.Fatal("the service is gone")
 	}
 	if rest := p.memory(); rest > mostMemory {
@@ -119,7 +119,7 @@ func (a *attack) awaitCheck(seen *hostile.Tally) (met string, problem error) {
 }
 
 // measure attacks once.
-func (a *attack) measure(t *testing.T, p *process, honest *callers) (row []string, share float64) {
+func (a *attack) measure(t *testing.T, p *instance, honest *callers) (row []string, share float64) {
 	t.Helper()
 	const baseline = time.Second
 	began, memory := time.Now(), p.memory()
@@ -158,7 +158,7 @@ func (a *attack) measure(t *testing.T, p *process, honest *callers) (row []strin
 		a.name, a.sends, fmt.Sprintf("%.0f", before.rate()), fmt.Sprintf("%.0f", during.rate()), fmt.Sprintf("%.0f %%", 100*share),
 		brief(before.quantile(.99)), brief(during.quantile(.99)), fmt.Sprintf("%.0f", memory), fmt.Sprint(peak.Load()), during.unsuccessful(), met,
 	}
-	if !p.alive() {
+	if !p.Alive() {
 		t.Fatal("the service is gone")
 	}
 	if peak.Load() > mostMemory {
@@ -197,7 +197,7 @@ func TestUnknownCallersTakeNothing(t *testing.T) {
 	token, entry := newToken(t, "honest")
 	for _, attack := range []struct {
 		name string
-		run  func(context.Context, *process, *hostile.Tally)
+		run  func(context.Context, *instance, *hostile.Tally)
 	}{
 		{"calls without bodies", callsWithoutBodies("")},
 		{"calls without bodies with a wrong token", callsWithoutBodies("sp_unknown")},

@@ -55,7 +55,7 @@ const heavyTargets = 5000
 
 // heavyLoad is phases of requests that take the service long enough, and the callers
 // little enough, that one processor can ask for far more than another can do.
-func heavyLoad(t *testing.T, p *process, phases ...load.Phase) load.Config {
+func heavyLoad(t *testing.T, p *instance, phases ...load.Phase) load.Config {
 	t.Helper()
 	config := load.Config{Address: p.grpc, Connections: 8, TimeoutMillis: 4000, Phases: phases}
 	for i := range heavyTargets {
@@ -113,7 +113,7 @@ func bestOf(t *testing.T, measure func(t *testing.T, failed func(string, ...any)
 // floods finds out how much can be done, floods the service, and tells what is not as wanted.
 func floods(t *testing.T, want overload, failed func(string, ...any)) {
 	p := startAs(t, launch{cpu: serverCPU, measured: true, flags: overloadFlags})
-	service := watch(t, p.cmd.Process.Pid)
+	service := watch(t, p.PID())
 	unloaded, peak := findPeak(t, p, service)
 	// Of what was done, not of what would have been: where others have most of the
 	// processor, so many more would be another overload than the one that is meant.
@@ -193,7 +193,7 @@ var overloadFlags = []string{fmt.Sprint("--max-metrics=", heavyMetrics)}
 
 // findPeak has more and more callers call, each as soon as it is answered, and returns
 // what became of one, and of as many as got most done.
-func findPeak(t *testing.T, p *process, service *watched) (unloaded, peak *outcome) {
+func findPeak(t *testing.T, p *instance, service *watched) (unloaded, peak *outcome) {
 	t.Helper()
 	phases := []load.Phase{{Name: "warm", Workers: 4, Seconds: 2}, {Name: "1", Workers: 1, Seconds: 3}}
 	for workers := 2; workers <= 32; workers *= 2 {
@@ -248,7 +248,7 @@ func TestOverloadEndsAlthoughSomeCallsWait(t *testing.T) {
 
 func floodsWhileSomeWait(t *testing.T, failed func(string, ...any)) {
 	p := startAs(t, launch{cpu: serverCPU, measured: true, flags: overloadFlags})
-	service := watch(t, p.cmd.Process.Pid)
+	service := watch(t, p.PID())
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var waiting sync.WaitGroup

@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,80 +15,30 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/process"
+	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
-const (
-	// readyTimeout and stopTimeout bound a start and a stop on a busy machine.
-	readyTimeout = 90 * time.Second
-	stopTimeout  = 90 * time.Second
-	pollInterval = 5 * time.Millisecond
-	// shownLog is how much of a log is shown of a test that failed, bytes.
-	shownLog = 4 << 10
-)
+// pollInterval is how often what is waited for is looked at.
+const pollInterval = 5 * time.Millisecond
 
-// Programs are built once each. What they return is a path that lasts as long as this
-// process; the file has no name any more. With SETPOINT_E2E_RACE set the service is built
-// with the race detector, but for what is measured.
-var (
-	program          = builder(serviceModule, "./cmd/setpoint", os.Getenv("SETPOINT_E2E_RACE") != "")
-	measuredProgram  = builder(serviceModule, "./cmd/setpoint", false)
-	generatorProgram = builder(serviceModule+"/test/e2e", "./edge/load/generator", false)
-)
-
-const serviceModule = "github.com/setpoint-dev/setpoint"
-
-// built are the programs' files, which stay open.
-var built struct {
-	sync.Mutex
-	files []*os.File
-}
-
-func builder(module, folder string, race bool) func() (string, error) {
-	return sync.OnceValues(func() (string, error) {
-		root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
-		if err != nil {
-			return "", fmt.Errorf("find %s: %w", module, err)
-		}
-		file, err := os.CreateTemp("", "setpoint-edge-")
-		if err != nil {
-			return "", err
-		}
-		defer os.Remove(file.Name())
-		if err := file.Close(); err != nil {
-			return "", err
-		}
-		args := []string{"build", "-tags=grpcnotrace", "-o", file.Name()}
-		if race {
-			args = append(args, "-race")
-		}
-		cmd := exec.Command("go", append(args, folder)...)
-		cmd.Dir = strings.TrimSpace(string(root))
-		if output, err := cmd.CombinedOutput(); err != nil {
-			return "", fmt.Errorf("go %s: %w\n%s", strings.Join(cmd.Args[1:], " "), err, bytes.TrimSpace(output))
-		}
-		kept, err := os.Open(file.Name())
-		if err != nil {
-			return "", err
-		}
-		built.Lock()
-		defer built.Unlock()
-		built.files = append(built.files, kept)
-		return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), kept.Fd()), nil
-	})
-}
+// With SETPOINT_E2E_RACE set the service is built with the race detector, but for what is
+// measured.
+func measuredProgram() (string, error)  { return process.Build("setpoint", false) }
+func generatorProgram() (string, error) { return process.Build("test/e2e/edge/load/generator", false) }
 
 // run runs the program to its end.
 func run(t testing.TB, environment []string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	path, err := program()
+	path, err := service.Program()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), path, args...)
-	cmd.Env = append(withoutSettings(os.Environ()), environment...)
+	cmd.Env = append(process.Environ(), environment...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	var exit *exec.ExitError
@@ -98,17 +46,6 @@ func run(t testing.TB, environment []string, args ...string) (code int, stdout, 
 		t.Fatal(err)
 	}
 	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
-}
-
-// withoutSettings leaves the tester's own settings of the service out.
-func withoutSettings(environment []string) []string {
-	var kept []string
-	for _, variable := range environment {
-		if !strings.HasPrefix(variable, "SETPOINT_") {
-			kept = append(kept, variable)
-		}
-	}
-	return kept
 }
 
 // launch says how to start a service.
@@ -121,55 +58,51 @@ type launch struct {
 	measured bool
 }
 
-// process is a service. Its addresses stay the same while it comes and goes.
-type process struct {
+// instance is a service. Its addresses stay the same while it comes and goes.
+type instance struct {
+	*process.Process  // nil: none runs
 	t                 testing.TB
 	launch            launch
 	grpc, rest, admin string
 	log               string // the file's name
-	cmd               *exec.Cmd
-	ended             chan struct{} // of cmd, with err
-	err               error
 }
 
 // start starts a service with flags that win over the kit's own, and waits until it is
 // ready. It ends with the test, by SIGTERM, and must then exit with 0, whatever was
 // done to it; each line of its log must be a JSON object.
-func start(t testing.TB, flags ...string) *process {
+func start(t testing.TB, flags ...string) *instance {
 	t.Helper()
 	return startAs(t, launch{flags: flags, cpu: -1})
 }
 
-func startAs(t testing.TB, l launch) *process {
+func startAs(t testing.TB, l launch) *instance {
 	t.Helper()
 	p := newProcess(t, l)
 	p.restart()
 	return p
 }
 
-func newProcess(t testing.TB, l launch) *process {
+func newProcess(t testing.TB, l launch) *instance {
 	t.Helper()
-	file, err := os.CreateTemp(t.TempDir(), "setpoint-*.log")
+	ports, err := process.Reserve(3)
 	must(t, err)
-	must(t, file.Close())
-	p := &process{t: t, launch: l, log: file.Name()}
-	for _, address := range []*string{&p.grpc, &p.rest, &p.admin} {
-		*address = reservePort(t)
+	t.Cleanup(ports.Release)
+	p := &instance{
+		t: t, launch: l, log: filepath.Join(t.TempDir(), "setpoint.log"),
+		grpc: ports.Address(0), rest: ports.Address(1), admin: ports.Address(2),
 	}
 	t.Cleanup(p.end)
 	return p
 }
 
 // end is that of the test.
-func (p *process) end() {
+func (p *instance) end() {
 	if err := p.terminate(); err != nil {
 		p.t.Error(err)
 	}
 	text := p.output()
-	for _, sign := range []string{"WARNING: DATA RACE", "panic: ", "fatal error: ", "\"msg\":\"panic\""} {
-		if at := strings.Index(text, sign); at >= 0 {
-			p.t.Errorf("the service logged:\n%s", text[at:min(len(text), at+shownLog)])
-		}
+	if crash := process.Crash([]byte(text)); crash != "" {
+		p.t.Errorf("the service logged:\n%s", crash)
 	}
 	for line := range strings.Lines(text) {
 		if !json.Valid([]byte(line)) || line[0] != '{' {
@@ -178,12 +111,12 @@ func (p *process) end() {
 		}
 	}
 	if p.t.Failed() {
-		p.t.Logf("end of the log of the service on %s:\n%s", p.grpc, text[max(0, len(text)-shownLog):])
+		p.t.Logf("end of the log of the service on %s:\n%s", p.grpc, process.End([]byte(text)))
 	}
 }
 
 // output returns all that the process wrote.
-func (p *process) output() string {
+func (p *instance) output() string {
 	text, err := os.ReadFile(p.log)
 	if err != nil {
 		p.t.Error(err)
@@ -191,9 +124,16 @@ func (p *process) output() string {
 	return string(text)
 }
 
+// restart starts the process, on the same addresses, and waits until it is ready.
+func (p *instance) restart() {
+	p.t.Helper()
+	must(p.t, p.begin())
+	must(p.t, p.awaitReady())
+}
+
 // begin starts the process.
-func (p *process) begin() error {
-	build := program
+func (p *instance) begin() error {
+	build := service.Program
 	if p.launch.measured {
 		build = measuredProgram
 	}
@@ -201,111 +141,40 @@ func (p *process) begin() error {
 	if err != nil {
 		return err
 	}
-	log, err := os.OpenFile(p.log, os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		return err
+	command := process.Command{
+		Name: "setpoint", Program: path, Log: p.log, Env: append([]string{"GORACE=halt_on_error=1"}, p.launch.environment...),
+		Args: append([]string{"serve", "--grpc-address=" + p.grpc, "--rest-address=" + p.rest, "--admin-address=" + p.admin}, p.launch.flags...),
 	}
-	defer log.Close()
-	args := append([]string{path, "serve", "--grpc-address=" + p.grpc, "--rest-address=" + p.rest, "--admin-address=" + p.admin}, p.launch.flags...)
-	environment := append(withoutSettings(os.Environ()), "GORACE=halt_on_error=1")
 	if p.launch.cpu >= 0 {
-		args = append([]string{"taskset", "-c", strconv.Itoa(p.launch.cpu)}, args...)
+		command.Name, command.Program, command.Args = "taskset", "taskset", append([]string{"-c", strconv.Itoa(p.launch.cpu), path}, command.Args...)
 	}
-	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Env = append(environment, p.launch.environment...)
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	ended := make(chan struct{})
-	p.cmd, p.ended = cmd, ended
-	go func() {
-		p.err = cmd.Wait()
-		close(ended)
-	}()
-	return nil
+	p.Process, err = process.Start(command)
+	return err
 }
 
-// restart starts the process, on the same addresses, and waits until it is ready.
-func (p *process) restart() {
-	p.t.Helper()
-	must(p.t, p.begin())
-	must(p.t, p.awaitReady())
-}
-
-func (p *process) awaitReady() error {
+func (p *instance) awaitReady() error {
 	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-	for deadline := time.Now().Add(readyTimeout); ; {
-		if response, err := client.Get("http://" + p.admin + "/readyz"); err == nil {
-			_ = response.Body.Close()
-			if response.StatusCode == http.StatusOK {
-				return nil
-			}
-		}
-		select {
-		case <-p.ended:
-			err := fmt.Errorf("the service exited: %w\n%s", p.err, p.output())
-			p.cmd = nil
-			return err
-		case <-time.After(pollInterval):
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("not ready within %v", readyTimeout)
-		}
+	err := p.Await("ready", process.Patience, func() error { return process.OK(client, "http://"+p.admin+"/readyz") })
+	if err != nil && !p.Alive() {
+		p.Process = nil
 	}
-}
-
-// alive reports whether the process runs.
-func (p *process) alive() bool {
-	select {
-	case <-p.ended:
-		return false
-	default:
-		return p.cmd != nil
-	}
+	return err
 }
 
 // terminate ends the process by SIGTERM, and returns an error unless it exits with 0.
-func (p *process) terminate() error {
-	if p.cmd == nil {
+func (p *instance) terminate() error {
+	if p.Process == nil {
 		return nil
 	}
-	cmd := p.cmd
-	p.cmd = nil
-	select {
-	case <-p.ended:
-		return fmt.Errorf("the service exited by itself: %w", p.err)
-	default:
-	}
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		return err
-	}
-	select {
-	case <-p.ended:
-	case <-time.After(stopTimeout):
-		_ = cmd.Process.Kill()
-		<-p.ended
-		return fmt.Errorf("the service was still running %v after SIGTERM", stopTimeout)
-	}
-	if p.err != nil {
-		return fmt.Errorf("the service after SIGTERM: %w", p.err)
-	}
-	return nil
+	running := p.Process
+	p.Process = nil
+	return running.Stop()
 }
 
 // memory returns the resident memory, in MiB.
-func (p *process) memory() float64 {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := strings.Cut(string(status), "VmRSS:")
-	kilobytes, err := strconv.ParseFloat(strings.Fields(rest + " 0")[0], 64)
-	if err != nil {
-		return 0
-	}
-	return kilobytes / 1024
+func (p *instance) memory() float64 {
+	bytes, _ := process.Resident(p.PID()) // 0 where the service is gone
+	return float64(bytes) / (1 << 20)
 }
 
 // scheduled is what the system has given a process: processor time, and time that its
@@ -379,7 +248,7 @@ func (w *watched) between(from, to time.Time) (ran, heldBack float64) {
 }
 
 // metrics returns what /metrics says.
-func (p *process) metrics() string {
+func (p *instance) metrics() string {
 	p.t.Helper()
 	response, err := http.Get("http://" + p.admin + "/metrics")
 	must(p.t, err)
@@ -387,32 +256,6 @@ func (p *process) metrics() string {
 	text, err := io.ReadAll(response.Body)
 	must(p.t, err)
 	return string(text)
-}
-
-// Ports are below those that systems give to outgoing connections, one of which would
-// keep a service from coming back to its port. A UDP socket on the number keeps other
-// tests away.
-const firstPort, portCount = 30000, 2700
-
-func reservePort(t testing.TB) string {
-	t.Helper()
-	for range 1000 {
-		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(firstPort+rand.IntN(portCount)))
-		held, err := net.ListenPacket("udp", address)
-		if err != nil {
-			continue
-		}
-		free, err := net.Listen("tcp", address)
-		if err != nil {
-			_ = held.Close()
-			continue
-		}
-		_ = free.Close()
-		t.Cleanup(func() { _ = held.Close() })
-		return address
-	}
-	t.Fatal("found no free port")
-	return ""
 }
 
 // must ends the test if there is an error.

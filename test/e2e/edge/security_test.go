@@ -48,7 +48,7 @@ const ownClusters = `grants:
 `
 
 // secured is a service with TLS and two callers, who share connections.
-func secured(t *testing.T, more ...string) (p *process, f folder, red, blue *caller) {
+func secured(t *testing.T, more ...string) (p *instance, f folder, red, blue *caller) {
 	t.Helper()
 	f = newFolder(t)
 	ca := newAuthority(t, "servers")
@@ -221,7 +221,7 @@ func TestThePolicyFollowsItsFile(t *testing.T) {
 }
 
 // serial returns the serial number of the certificate that a new connection meets.
-func serial(p *process, address string, config *tls.Config) (int64, error) {
+func serial(p *instance, address string, config *tls.Config) (int64, error) {
 	conn, err := tls.Dial("tcp", address, config)
 	if err != nil {
 		return 0, err
@@ -283,7 +283,7 @@ func TestTheCertificateFollowsItsFiles(t *testing.T) {
 const agents = "spiffe://example.com/ns/shop/sa/"
 
 // withClientCertificates starts a service that wants certificates of the CA.
-func withClientCertificates(t *testing.T, clients *authority, more ...string) (p *process, f folder, config func(...*pair) *tls.Config) {
+func withClientCertificates(t *testing.T, clients *authority, more ...string) (p *instance, f folder, config func(...*pair) *tls.Config) {
 	t.Helper()
 	f = newFolder(t)
 	servers := newAuthority(t, "servers")

@@ -15,6 +15,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
 // Beyond loopback it takes TLS and credentials, or --insecure.
@@ -136,7 +138,7 @@ func TestNoSecretIsLogged(t *testing.T) {
 	// A Redis that is not there, with a password that must not be told either.
 	away := newProcess(t, launch{cpu: -1, flags: append(flags, "--redis=redis://user:"+password+"@127.0.0.1:1")})
 	must(t, away.begin())
-	eventually(t, readyTimeout, "a line about Redis", func() error {
+	eventually(t, process.Patience, "a line about Redis", func() error {
 		if !away.logged("store") {
 			return os.ErrNotExist
 		}

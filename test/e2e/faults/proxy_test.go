@@ -12,7 +12,7 @@ import (
 	"github.com/Shopify/toxiproxy/v2/toxics"
 	"github.com/rs/zerolog"
 
-	"github.com/setpoint-dev/setpoint/test/e2e/ports"
+	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
 // toxiproxies is the server that all proxies belong to. Its HTTP side is not served:
@@ -29,7 +29,7 @@ type proxy struct {
 func newProxy(t testing.TB, upstream string) *proxy {
 	t.Helper()
 	// It stays the proxy's while that is disabled.
-	port, err := ports.Reserve(1)
+	port, err := process.Reserve(1)
 	must(t, err)
 	t.Cleanup(port.Release)
 	listen := port.Address(0)

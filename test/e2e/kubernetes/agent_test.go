@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,9 +17,8 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
-	"github.com/setpoint-dev/setpoint/test/e2e/ports"
-	"github.com/setpoint-dev/setpoint/test/e2e/process"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
@@ -35,8 +35,6 @@ type agent struct {
 // recommender is a service that an agent asks.
 type recommender interface{ GRPCAddr() string }
 
-const agentStop = 90 * time.Second
-
 // newAgent makes one that serves a namespace's autoscalers, and does not start it.
 // Flags win over the kit's own.
 func newAgent(t testing.TB, c *kubetest.Cluster, namespace string, s recommender, flags ...string) *agent {
@@ -52,7 +50,7 @@ func newAgentAs(t testing.TB, account *kubetest.Account, namespace string, s rec
 	t.Helper()
 	program, err := service.Kubernetes()
 	must(t, err)
-	own, err := ports.Reserve(1)
+	own, err := process.Reserve(1)
 	must(t, err)
 	t.Cleanup(own.Release)
 	a := &agent{t: t, account: account, admin: own.Address(0)}
@@ -86,10 +84,7 @@ func (a *agent) start() {
 
 func (a *agent) awaitReady() {
 	a.t.Helper()
-	must(a.t, a.Await("ready", within, func() bool {
-		code, _, err := a.get("/readyz")
-		return err == nil && code == http.StatusOK
-	}))
+	must(a.t, a.Await("ready", within, func() error { return process.OK(&adminClient, "http://"+a.admin+"/readyz") }))
 }
 
 // kill ends the process as a crash does.
@@ -108,7 +103,7 @@ func (a *agent) stop() {
 	}
 	p := a.Process
 	a.Process = nil
-	if err := p.Stop(agentStop); err != nil {
+	if err := p.Stop(); err != nil {
 		a.t.Error(err)
 	}
 }
@@ -120,20 +115,20 @@ func (a *agent) end() {
 	if p == nil {
 		return
 	}
-	text := p.Log()
-	for _, sign := range []string{"WARNING: DATA RACE", "panic: ", "fatal error: "} {
-		if strings.Contains(text, sign) {
-			a.t.Errorf("the agent logged %q", sign)
-		}
+	text, err := os.ReadFile(a.command.Log)
+	must(a.t, err)
+	if crash := process.Crash(text); crash != "" {
+		a.t.Errorf("the agent logged:\n%s", crash)
 	}
 	if a.t.Failed() {
-		a.t.Logf("log of the agent:\n%s", text)
+		a.t.Logf("log of the agent:\n%s", process.End(text))
 	}
 }
 
+var adminClient = http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+
 func (a *agent) get(path string) (code int, body []byte, err error) {
-	client := http.Client{Timeout: 20 * time.Second}
-	response, err := client.Get("http://" + a.admin + path)
+	response, err := adminClient.Get("http://" + a.admin + path)
 	if err != nil {
 		return 0, nil, err
 	}

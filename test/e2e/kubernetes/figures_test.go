@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
-	"github.com/setpoint-dev/setpoint/test/e2e/process"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
@@ -111,7 +111,7 @@ func (w *manyWorld) watch(t *testing.T, user string, itself *process.Process, re
 	}
 	f.evaluations = evaluations(requests) - before
 	var err error
-	f.memory, err = itself.PeakMemory()
+	f.memory, err = process.PeakResident(itself.PID())
 	must(t, err)
 	return f
 }

@@ -4,13 +4,12 @@ package kubernetes
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 )
 
@@ -52,16 +51,10 @@ func awaitFor(t testing.TB, within time.Duration, what string, problem func() st
 	}
 }
 
-// repository is the folder of the module that this one tests.
-var repository = sync.OnceValues(func() (string, error) {
-	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/setpoint-dev/setpoint").Output()
-	return strings.TrimSpace(string(root)), err
-})
-
 // file reads one of the repository.
 func file(t testing.TB, path ...string) string {
 	t.Helper()
-	root, err := repository()
+	root, err := process.Repository()
 	must(t, err)
 	content, err := os.ReadFile(filepath.Join(append([]string{root}, path...)...))
 	must(t, err)
@@ -72,7 +65,7 @@ func file(t testing.TB, path ...string) string {
 func withAutoscalers(t testing.TB, c *kubetest.Cluster) *kubetest.Cluster {
 	t.Helper()
 	once, _ := definitions.LoadOrStore(c, sync.OnceValue(func() error {
-		root, err := repository()
+		root, err := process.Repository()
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
@@ -110,7 +111,7 @@ memory at its peak, after the start                   %7.1f MiB
 // peakMiB is the most memory that the agent has had.
 func (a *agent) peakMiB() float64 {
 	a.t.Helper()
-	peak, err := a.PeakMemory()
+	peak, err := process.PeakResident(a.PID())
 	must(a.t, err)
 	return float64(peak) / (1 << 20)
 }

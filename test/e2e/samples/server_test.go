@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/test/e2e/ports"
+	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
 // patience is how long a test waits for what must happen. It takes seconds on an idle
@@ -93,8 +93,8 @@ type server struct {
 	t       *testing.T
 	address string
 	args    []string
-	process *exec.Cmd
-	log     *os.File
+	process *process.Process
+	log     string
 	client  *http.Client
 	scheme  string
 }
@@ -103,7 +103,7 @@ type server struct {
 // none, and client is how the test asks whether it is ready.
 func start(t *testing.T, e *exporter, web string, client *http.Client) *server {
 	t.Helper()
-	reserved, err := ports.Reserve(1)
+	reserved, err := process.Reserve(1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,15 +130,12 @@ scrape_configs:
 		s.args = append(s.args, "--web.config.file="+file("web.yml", web))
 		s.scheme = "https"
 	}
-	if s.log, err = os.Create(filepath.Join(dir, "log")); err != nil {
-		t.Fatal(err)
-	}
+	s.log = filepath.Join(dir, "log")
 	t.Cleanup(func() {
 		s.kill()
-		if text, err := os.ReadFile(s.log.Name()); t.Failed() && err == nil {
+		if text, err := os.ReadFile(s.log); t.Failed() && err == nil {
 			t.Logf("log of prometheus:\n%s", text)
 		}
-		_ = s.log.Close()
 		client.CloseIdleConnections()
 	})
 	s.run()
@@ -148,26 +145,13 @@ scrape_configs:
 // run starts the process and waits until it serves.
 func (s *server) run() {
 	s.t.Helper()
-	s.process = exec.Command("prometheus", s.args...)
-	s.process.Stdout, s.process.Stderr = s.log, s.log
-	if err := s.process.Start(); err != nil {
+	var err error
+	if s.process, err = process.Start(process.Command{Name: "prometheus", Program: "prometheus", Args: s.args, Log: s.log}); err != nil {
 		s.t.Fatal(err)
 	}
-	eventually(s.t, "prometheus is ready", func(ctx context.Context) error {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url()+"/-/ready", http.NoBody)
-		if err != nil {
-			return err
-		}
-		resp, err := s.client.Do(req)
-		if err != nil {
-			return err
-		}
-		defer resp.Body.Close()
-		if resp.StatusCode != http.StatusOK {
-			return fmt.Errorf("it answered %s", resp.Status)
-		}
-		return nil
-	})
+	if err := s.process.Await("ready", patience, func() error { return process.OK(s.client, s.url()+"/-/ready") }); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 func (s *server) url() string { return s.scheme + "://" + s.address }
@@ -177,7 +161,6 @@ func (s *server) kill() {
 	if s.process == nil {
 		return
 	}
-	_ = s.process.Process.Kill()
-	_ = s.process.Wait()
+	s.process.Kill()
 	s.process = nil
 }

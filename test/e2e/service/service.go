@@ -1,7 +1,7 @@
 //go:build linux
 
 // Package service runs setpoint serve as users do, as processes, for tests: built
-// once for each test binary, on free loopback ports, to be killed and started again.
+// once for all test binaries, on free loopback ports, to be killed and started again.
 //
 //	s := service.Start(t, "--redis", url)
 //	answer, err := s.Recommendations().Recommend(ctx, request)
@@ -27,11 +27,9 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -40,17 +38,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/test/e2e/ports"
-)
-
-const (
-	// readyTimeout bounds a start, stopTimeout a stop: more than a service needs to
-	// drain, on a machine that is busy.
-	readyTimeout = 90 * time.Second
-	stopTimeout  = 90 * time.Second
-	pollInterval = 5 * time.Millisecond
-	// shownLog is how much of a log is shown of a test that failed, bytes.
-	shownLog = 4 << 10
+	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
 // Instance is one service. Its addresses and flags stay the same while its process
@@ -58,20 +46,12 @@ const (
 type Instance struct {
 	t        testing.TB
 	flags    []string
-	ports    *ports.Ports
+	ports    *process.Ports
 	logName  string
 	conn     *grpc.ClientConn
 	client   *http.Client
-	process  *process // nil: none was started yet, or it was killed or stopped
+	process  *process.Process // nil: none was started yet, or it was killed or stopped
 	starting time.Duration
-}
-
-// process is one run of the service.
-type process struct {
-	cmd *exec.Cmd
-	// ended is closed when it has, with the error of Wait.
-	ended chan struct{}
-	err   error
 }
 
 // Start starts a service with the flags given, which win over the kit's own, and
@@ -119,7 +99,7 @@ func newInstance(t testing.TB, flags []string) *Instance {
 		t.Fatal(err)
 	}
 	s := &Instance{t: t, flags: flags, logName: log.Name(), client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
-	if s.ports, err = ports.Reserve(3); err != nil {
+	if s.ports, err = process.Reserve(3); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.ports.Release)
@@ -149,13 +129,11 @@ func (s *Instance) end() {
 		s.t.Error(err)
 		return
 	}
-	for _, sign := range []string{"WARNING: DATA RACE", "panic: ", "fatal error: "} {
-		if at := bytes.Index(text, []byte(sign)); at >= 0 {
-			s.t.Errorf("the service on %s logged:\n%s", s.GRPCAddr(), text[at:min(len(text), at+shownLog)])
-		}
+	if crash := process.Crash(text); crash != "" {
+		s.t.Errorf("the service on %s logged:\n%s", s.GRPCAddr(), crash)
 	}
 	if s.t.Failed() {
-		s.t.Logf("log of the service on %s:\n%s", s.GRPCAddr(), tail(text))
+		s.t.Logf("log of the service on %s:\n%s", s.GRPCAddr(), process.End(text))
 	}
 }
 
@@ -189,7 +167,7 @@ func (s *Instance) PID() int {
 	if s.process == nil {
 		return 0
 	}
-	return s.process.cmd.Process.Pid
+	return s.process.PID()
 }
 
 // Kill ends the process by SIGKILL, as a crash would, and waits for that. Without a
@@ -198,8 +176,7 @@ func (s *Instance) Kill() {
 	if s.process == nil {
 		return
 	}
-	_ = s.process.cmd.Process.Kill() // fails only for one that is gone
-	<-s.process.ended
+	s.process.Kill()
 	s.process = nil
 }
 
@@ -217,25 +194,7 @@ func (s *Instance) stop() error {
 		return nil
 	}
 	s.process = nil
-	select {
-	case <-p.ended:
-		return fmt.Errorf("the service on %s exited by itself: %w\n%s", s.GRPCAddr(), p.err, s.log())
-	default:
-	}
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		return err
-	}
-	select {
-	case <-p.ended:
-	case <-time.After(stopTimeout):
-		_ = p.cmd.Process.Kill()
-		<-p.ended
-		return fmt.Errorf("the service on %s was still running %v after SIGTERM\n%s", s.GRPCAddr(), stopTimeout, s.log())
-	}
-	if p.err != nil {
-		return fmt.Errorf("the service on %s after SIGTERM: %w\n%s", s.GRPCAddr(), p.err, s.log())
-	}
-	return nil
+	return p.Stop()
 }
 
 // Restart starts the process again on the same ports, after a Stop if it runs, and
@@ -263,44 +222,18 @@ func (s *Instance) restart() error {
 }
 
 func (s *Instance) start() error {
-	program, err := setpoint()
+	program, err := Program()
 	if err != nil {
 		return err
 	}
-	log, err := os.OpenFile(s.logName, os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	cmd := exec.Command(program)
-	cmd.Args = append([]string{
-		"setpoint", "serve", "--log-level=warn", "--shed-load=false",
-		"--grpc-address=" + s.GRPCAddr(), "--rest-address=" + s.RESTAddr(), "--admin-address=" + s.AdminAddr(),
-	}, s.flags...)
-	cmd.Env = append(withoutSettings(os.Environ()), "GORACE=halt_on_error=1")
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	p := &process{cmd: cmd, ended: make(chan struct{})}
-	go func() {
-		p.err = cmd.Wait()
-		close(p.ended)
-	}()
-	s.process = p
-	return nil
-}
-
-// withoutSettings leaves the tester's own settings of the service out.
-func withoutSettings(environment []string) []string {
-	var kept []string
-	for _, variable := range environment {
-		if !strings.HasPrefix(variable, "SETPOINT_") {
-			kept = append(kept, variable)
-		}
-	}
-	return kept
+	s.process, err = process.Start(process.Command{
+		Name: "setpoint", Program: program, Log: s.logName, Env: []string{"GORACE=halt_on_error=1"},
+		Args: append([]string{
+			"serve", "--log-level=warn", "--shed-load=false",
+			"--grpc-address=" + s.GRPCAddr(), "--rest-address=" + s.RESTAddr(), "--admin-address=" + s.AdminAddr(),
+		}, s.flags...),
+	})
+	return err
 }
 
 // AwaitReady waits until the service is ready.
@@ -323,20 +256,14 @@ func (s *Instance) awaitReady(want bool) error {
 	if s.process == nil {
 		return fmt.Errorf("the service on %s does not run", s.GRPCAddr())
 	}
-	deadline := time.Now().Add(readyTimeout)
-	for {
-		if ready, err := s.ready(); err == nil && ready == want {
-			return nil
+	what := map[bool]string{true: "ready", false: "unready"}[want]
+	return s.process.Await(what, process.Patience, func() error {
+		ready, err := s.ready()
+		if err == nil && ready != want {
+			err = fmt.Errorf("/readyz says ready: %v", ready)
 		}
-		select {
-		case <-s.process.ended:
-			return fmt.Errorf("the service on %s exited: %w\n%s", s.GRPCAddr(), s.process.err, s.log())
-		case <-time.After(pollInterval):
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("ready did not become %v on %s within %v\n%s", want, s.GRPCAddr(), readyTimeout, s.log())
-		}
-	}
+		return err
+	})
 }
 
 // Ready reports whether the service says that it is ready; false where it does not
@@ -387,20 +314,4 @@ func (s *Instance) get(path string) (code int, body []byte, err error) {
 	defer response.Body.Close()
 	body, err = io.ReadAll(response.Body)
 	return response.StatusCode, body, err
-}
-
-// log returns the end of the log.
-func (s *Instance) log() []byte {
-	text, err := os.ReadFile(s.logName)
-	if err != nil {
-		return []byte(err.Error())
-	}
-	return tail(text)
-}
-
-func tail(text []byte) []byte {
-	if len(text) > shownLog {
-		return append([]byte("…"), text[len(text)-shownLog:]...)
-	}
-	return text
 }

@@ -24,8 +24,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
-	"github.com/setpoint-dev/setpoint/test/e2e/ports"
-	"github.com/setpoint-dev/setpoint/test/e2e/process"
+	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
 // DefaultSyncPeriod is how often the native controller looks at its objects.
@@ -59,7 +58,7 @@ type Cluster struct {
 
 	programs               programs
 	files                  *files
-	ports                  *ports.Ports
+	ports                  *process.Ports
 	http                   *http.Client
 	etcd, api, controllers *process.Process
 	config                 *rest.Config
@@ -107,7 +106,7 @@ func start(folder string, config Config) (c *Cluster, err error) {
 	if c.files, err = newFiles(folder); err != nil {
 		return c, err
 	}
-	if c.ports, err = ports.Reserve(portCount); err != nil {
+	if c.ports, err = process.Reserve(portCount); err != nil {
 		return c, err
 	}
 	if err := c.connect(); err != nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/test/e2e/process"
+	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
 // startTimeout bounds the start of a server, on a machine that is busy.
@@ -28,7 +28,7 @@ func (c *Cluster) startEtcd() error {
 	client, peer := "http://"+c.ports.Address(portEtcd), "http://"+c.ports.Address(portEtcdPeer)
 	var err error
 	c.etcd, err = process.Start(process.Command{
-		Name: "etcd", Program: c.programs.etcd, Log: c.files.path("etcd.log"),
+		Name: "etcd", Program: c.programs.path("etcd"), Log: c.files.path("etcd.log"),
 		Args: []string{
 			"--data-dir=" + c.files.path("etcd"), "--name=test", "--initial-cluster=test=" + peer,
 			"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
@@ -39,7 +39,7 @@ func (c *Cluster) startEtcd() error {
 	if err != nil {
 		return err
 	}
-	return c.etcd.Await("ready", startTimeout, func() bool { return answersOK(http.DefaultClient, client+"/health") })
+	return c.etcd.Await("ready", startTimeout, func() error { return process.OK(http.DefaultClient, client+"/health") })
 }
 
 // StartAPIServer starts the API server again after KillAPIServer, on its port, and
@@ -66,7 +66,7 @@ func (c *Cluster) StartAPIServer() error {
 	if err != nil {
 		return err
 	}
-	return c.api.Await("ready", startTimeout, func() bool { return answersOK(c.http, c.URL()+"/readyz") })
+	return c.api.Await("ready", startTimeout, func() error { return process.OK(c.http, c.URL()+"/readyz") })
 }
 
 // KillAPIServer ends the API server as a crash would.
@@ -115,7 +115,7 @@ func (c *Cluster) StartControllers(config Config) error {
 		return err
 	}
 	healthy := "https://" + c.ports.Address(portControllers) + "/healthz"
-	return c.controllers.Await("ready", startTimeout, func() bool { return answersOK(c.http, healthy) })
+	return c.controllers.Await("ready", startTimeout, func() error { return process.OK(c.http, healthy) })
 }
 
 // Controllers is the process of kube-controller-manager, and APIServer that of the API server;
@@ -146,15 +146,6 @@ func (c *Cluster) stop() error {
 	}
 	c.api, c.etcd = nil, nil
 	return errors.Join(errs...)
-}
-
-func answersOK(client *http.Client, url string) bool {
-	response, err := client.Get(url)
-	if err != nil {
-		return false
-	}
-	_ = response.Body.Close()
-	return response.StatusCode == http.StatusOK
 }
 
 // logs returns the ends of the logs, for a test that failed.

@@ -1,7 +1,4 @@
-//go:build linux
-
-// Package ports finds ports of loopback for servers that come and go.
-package ports
+package process
 
 import (
 	"errors"
@@ -19,11 +16,11 @@ type Ports struct {
 	held    []net.PacketConn
 }
 
-// Ports are below those that systems give to outgoing connections, one of which
+// They are below those that systems give to outgoing connections, one of which
 // would keep a service from coming back to its port.
 const (
-	first = 30000
-	count = 2700
+	firstPort = 30000
+	portCount = 2700
 )
 
 // Reserve finds n ports, which are to be released.
@@ -40,7 +37,7 @@ func Reserve(n int) (*Ports, error) {
 
 func (p *Ports) reserve(i int) error {
 	for range 1000 {
-		p.numbers[i] = first + rand.IntN(count)
+		p.numbers[i] = firstPort + rand.IntN(portCount)
 		held, err := net.ListenPacket("udp", p.Address(i))
 		if err != nil {
 			continue
@@ -53,7 +50,7 @@ func (p *Ports) reserve(i int) error {
 		p.held = append(p.held, held)
 		return nil
 	}
-	return fmt.Errorf("found no free port from %d to %d", first, first+count-1)
+	return fmt.Errorf("found no free port from %d to %d", firstPort, firstPort+portCount-1)
 }
 
 func closed(l net.Listener) error {
