@@ -77,13 +77,16 @@ func TestIndexOfKeysInOrderHasFullChunks(t *testing.T) {
 // says.
 func checkChunks(t *testing.T, x *index, keys []store.Key) {
 	t.Helper()
-	if !slices.Equal(slices.Concat(x.chunks...), keys) {
-		t.Fatal("the index does not hold the keys, or not in order")
-	}
-	for c, chunk := range x.chunks {
-		if len(chunk) == 0 || len(chunk) > chunkLength || cap(chunk) != chunkLength {
-			t.Fatalf("chunk %d has %d keys and room for %d", c, len(chunk), cap(chunk))
+	var held []store.Key
+	for i := range x.chunks {
+		c := &x.chunks[i]
+		if c.len() == 0 || c.len() > chunkLength || cap(c.ends) != chunkLength || c.at(c.len()) != len(c.text) {
+			t.Fatalf("chunk %d has %d keys and room for %d; they end at %d of %d", i, c.len(), cap(c.ends), c.at(c.len()), len(c.text))
 		}
+		held = c.appendKeys(held, 0, c.len())
+	}
+	if !slices.Equal(held, keys) {
+		t.Fatal("the index does not hold the keys, or not in order")
 	}
 }
 

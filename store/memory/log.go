@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"strconv"
@@ -38,45 +39,76 @@ func (p position) String() string {
 	return strconv.FormatUint(uint64(p), 36)
 }
 
-// ring keeps the newest entries of a log. It keeps the slices that it is given.
-type ring struct {
+// history says of a log what its entries, the newest of which are the value of its item, do
+// not.
+type history struct {
 	origin position // of the first entry that was appended
 	count  int      // entries ever appended
-	slots  [][]byte // the newest of them, entry i at i modulo the length
 }
 
-// push appends an entry; past the bound it replaces the oldest one.
-func (r *ring) push(value []byte, bound int) {
-	if len(r.slots) < bound {
-		r.slots = append(r.slots, value)
-	} else {
-		r.slots[r.count%len(r.slots)] = value
+// lengthBytes is what stands behind each entry: its length, by which entries are read from
+// the newest on.
+const lengthBytes = 4
+
+// push appends an entry to the item's log. When there is no room for it, those that are
+// beyond the bound make some, unless they are so few that all would be moved again soon.
+func push(t *table[history], n number, entry []byte, bound int) {
+	value := t.value(n)
+	kept, more := len(value), len(entry)+lengthBytes
+	if !t.fits(n, kept+more) {
+		if beyond := before(value, bound-1); beyond > len(value)/8 {
+			kept = copy(value, value[beyond:])
+		}
 	}
-	r.count++
+	value = t.resize(n, kept+more)
+	copy(value[kept:], entry)
+	binary.LittleEndian.PutUint32(value[kept+len(entry):], uint32(len(entry)))
+	t.items[n].meta.count++
 }
 
-// read returns up to limit entries before the position, newest first, and the
+// before returns where the newest so many of the entries begin.
+func before(entries []byte, newest int) int {
+	end := len(entries)
+	for ; newest > 0 && end > 0; newest-- {
+		end = begin(entries[:end])
+	}
+	return end
+}
+
+// begin returns where the last one of the entries begins.
+func begin(entries []byte) int {
+	length := len(entries) - lengthBytes
+	return length - int(binary.LittleEndian.Uint32(entries[length:]))
+}
+
+// read returns up to limit of the log's entries before the position, newest first, and the
 // position to go on from, positionNone if none is left.
-func (r *ring) read(before position, limit int) (values [][]byte, next position) {
-	end, oldest := r.entriesBefore(before), r.count-len(r.slots)
+func (h *history) read(entries []byte, p position, limit, bound int) (values [][]byte, next position) {
+	end, oldest := h.entriesBefore(p), h.count-min(h.count, bound)
+	if end <= oldest {
+		return nil, positionNone
+	}
+	entries = entries[:before(entries, h.count-end)]
 	for ; end > oldest && len(values) < limit; end-- {
-		values = append(values, r.slots[(end-1)%len(r.slots)])
+		at := begin(entries)
+		values = append(values, entries[at:len(entries)-lengthBytes])
+		entries = entries[:at]
 	}
 	if end > oldest {
-		next = r.origin + position(end)
+		next = h.origin + position(end)
 	}
 	return values, next
 }
 
 // entriesBefore returns how many of all entries ever appended come before the
 // position.
-func (r *ring) entriesBefore(p position) int {
+func (h *history) entriesBefore(p position) int {
 	switch {
-	case p <= r.origin:
+	case p <= h.origin:
 		return 0
-	case p-r.origin < position(r.count):
-		return int(p - r.origin)
+	case p-h.origin < position(h.count):
+		return int(p - h.origin)
 	default:
-		return r.count
+		return h.count
 	}
 }

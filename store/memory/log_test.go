@@ -1,7 +1,10 @@
 package memory
 
 import (
+	"bytes"
 	"errors"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/store"
@@ -42,5 +45,43 @@ func TestRecreatedLogHasNewPositions(t *testing.T) {
 	}
 	if values, next, err := s.ReadLog(t.Context(), k, old, 10); err != nil || len(values) != 0 || next != "" {
 		t.Errorf("from the old position: %q, %q, %v, want nothing", values, next, err)
+	}
+}
+
+// TestLogKeepsTheNewest appends entries of many lengths, and reads all that are kept in pages
+// after each: a log's memory is used again at other places each time.
+func TestLogKeepsTheNewest(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	for _, bound := range []int{1, 2, 7, 100} {
+		s, k := New(Options{LogLength: bound}), numbered(0)
+		var kept [][]byte // newest first
+		for i := range 5 * bound {
+			entry := bytes.Repeat([]byte{byte(i)}, random.IntN(1+random.IntN(2000)))
+			if err := s.AppendLog(t.Context(), []store.LogEntry{{Key: k, Value: entry}}); err != nil {
+				t.Fatal(err)
+			}
+			kept = slices.Insert(kept, 0, entry)
+			kept = kept[:min(bound, len(kept))]
+			var read [][]byte
+			for before := ""; len(read) == 0 || before != ""; {
+				var values [][]byte
+				var err error
+				if values, before, err = s.ReadLog(t.Context(), k, before, 1+random.IntN(bound)); err != nil {
+					t.Fatal(err)
+				}
+				read = append(read, values...)
+			}
+			if !slices.EqualFunc(read, kept, bytes.Equal) {
+				t.Fatalf("bound %d: entry %d: %d are read, want %d", bound, i, len(read), len(kept))
+			}
+		}
+		size := 0
+		for _, entry := range kept {
+			size += len(entry) + lengthBytes
+		}
+		sh, key := s.find(k)
+		if got := sh.logs.items[sh.logs.get(key, 0)].room; got > 4*size+4096 {
+			t.Errorf("bound %d: room for %d bytes, of which %d are kept", bound, got, size)
+		}
 	}
 }

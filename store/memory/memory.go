@@ -6,6 +6,9 @@
 //	s := memory.New(memory.Options{TTL: 24 * time.Hour})
 //	defer s.Close()
 //
+// What it holds is nothing that the garbage collector has to follow, so that collections
+// take no longer however many targets there are.
+//
 // It starts no goroutine. Expired data is invisible at once and is freed bit by
 // bit by the operations that follow, whichever keys they concern.
 package memory
@@ -49,6 +52,12 @@ const (
 	// each at most, so that what expires is freed faster than it can grow.
 	sweepEvery = 16
 	sweepLimit = 64
+	// Most records have a length that hardly changes, and logs grow until they are full; see
+	// table.
+	recordGrowth, logGrowth = 8, 2
+	// usualValue is what most values fit into, in bytes: they are copied to the stack while a
+	// shard is locked, and to memory of their own afterwards.
+	usualValue = 512
 	// listStep is how many keys List takes from the index at a time.
 	listStep = 256
 )
@@ -95,8 +104,8 @@ func New(o Options) *Store {
 		s.epoch = s.clock()
 	}
 	for i := range s.shards {
-		s.shards[i].records = newTable[store.Record](o.TTL, s.index)
-		s.shards[i].logs = newTable[ring](o.TTL, nil)
+		s.shards[i].records = table[version]{ttl: o.TTL, index: s.index, growth: recordGrowth}
+		s.shards[i].logs = table[history]{ttl: o.TTL, growth: logGrowth}
 	}
 	return s
 }
@@ -151,7 +160,8 @@ func (s *Store) Delete(ctx context.Context, key store.Key) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("delete: %w", err)
 	}
-	return s.shard(key).delete(key, now), nil
+	sh, k := s.find(key)
+	return sh.delete(k, now), nil
 }
 
 // List implements store.Store. The keys that it returns are taken from the index
@@ -169,7 +179,7 @@ func (s *Store) List(ctx context.Context, filter store.Filter, after store.Key, 
 		if !ended {
 			after = page[want-1]
 		}
-		page = slices.DeleteFunc(page, func(k store.Key) bool { return !s.shard(k).exists(k, now) })
+		page = slices.DeleteFunc(page, func(k store.Key) bool { return !s.exists(k, now) })
 		if keys = append(keys, page...); ended {
 			break
 		}
@@ -187,8 +197,8 @@ func (s *Store) AppendLog(ctx context.Context, entries []store.LogEntry) error {
 		return nil
 	}
 	for _, entry := range entries {
-		entry.Value = bytes.Clone(entry.Value)
-		s.shard(entry.Key).appendLog(entry, s.logLength, now)
+		sh, k := s.find(entry.Key)
+		sh.appendLog(k, entry, s.logLength, now)
 	}
 	return nil
 }
@@ -203,10 +213,8 @@ func (s *Store) ReadLog(ctx context.Context, key store.Key, before string, limit
 	if err != nil {
 		return nil, "", fmt.Errorf("read log: %w", err)
 	}
-	values, next := s.shard(key).readLog(key, from, limit, now)
-	for i, value := range values {
-		values[i] = bytes.Clone(value)
-	}
+	sh, k := s.find(key)
+	values, next := sh.readLog(k, from, limit, s.logLength, now)
 	return values, next.String(), nil
 }
 
@@ -255,21 +263,35 @@ func (s *Store) sweep(now time.Duration, n int) {
 }
 
 func (s *Store) load(key store.Key, now time.Duration) store.Record {
-	rec := s.shard(key).load(key, now)
-	rec.Value = bytes.Clone(rec.Value)
-	return rec
+	var room [usualValue]byte
+	sh, k := s.find(key)
+	return s.record(sh.load(k, now, room[:0]))
 }
 
 func (s *Store) compareAndSwap(swap store.Swap, now time.Duration) store.SwapResult {
-	next := store.Record{Version: s.versions.next(), Value: bytes.Clone(swap.Value)}
-	rec, swapped := s.shard(swap.Key).compareAndSwap(swap.Key, swap.Old, next, now)
-	if swapped {
-		return store.SwapResult{Swapped: true, Record: store.Record{Version: rec.Version}}
-	}
-	rec.Value = bytes.Clone(rec.Value)
-	return store.SwapResult{Record: rec}
+	var room [usualValue]byte
+	sh, k := s.find(swap.Key)
+	has, value, swapped := sh.compareAndSwap(k, s.versions.read(swap.Old), s.versions.next(), swap.Value, now, room[:0])
+	return store.SwapResult{Swapped: swapped, Record: s.record(has, value)}
 }
 
-func (s *Store) shard(key store.Key) *shard {
-	return &s.shards[maphash.Comparable(s.seed, key)%shardCount]
+// record returns a record with a copy of the value.
+func (s *Store) record(v version, value []byte) store.Record {
+	rec := store.Record{Version: s.versions.write(v)}
+	if len(value) > 0 {
+		rec.Value = bytes.Clone(value)
+	}
+	return rec
+}
+
+func (s *Store) exists(key store.Key, now time.Duration) bool {
+	sh, k := s.find(key)
+	_, exists := sh.size(k, now)
+	return exists
+}
+
+// find returns the shard that is the key's.
+func (s *Store) find(key store.Key) (*shard, hashed) {
+	hash := maphash.Comparable(s.seed, key)
+	return &s.shards[hash%shardCount], hashed{key, uint32(hash >> 32)}
 }

@@ -188,11 +188,11 @@ func TestListGoesOnPastExpired(t *testing.T) {
 // held returns how much the store holds, expired or not.
 func held(s *Store) (records, logs, keys int) {
 	for i := range s.shards {
-		records += len(s.shards[i].records.items)
-		logs += len(s.shards[i].logs.items)
+		records += s.shards[i].records.count
+		logs += s.shards[i].logs.count
 	}
-	for _, chunk := range s.index.chunks {
-		keys += len(chunk)
+	for i := range s.index.chunks {
+		keys += s.index.chunks[i].len()
 	}
 	return records, logs, keys
 }

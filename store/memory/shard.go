@@ -1,94 +1,112 @@
 package memory
 
 import (
+	"bytes"
 	"sync"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// shard holds the records and logs of the keys that hash to it. The byte slices
-// in it are never written to after they came in, so its methods hand them out as
-// they are and callers copy them without holding the lock.
+// shard holds the records and logs of the keys that hash to it. Values in it are
+// written over, so its methods copy them while they hold the lock.
 //
 // A shard's lock may be held while taking the index's, never the other way
 // round, and never together with another shard's.
 type shard struct {
 	mu       sync.Mutex
-	records  *table[store.Record] // guarded by mu
-	logs     *table[ring]         // guarded by mu
-	appended uint64               // entries ever appended to logs; guarded by mu
+	records  table[version] // guarded by mu
+	logs     table[history] // guarded by mu
+	appended uint64         // entries ever appended to logs; guarded by mu
 }
 
-func (sh *shard) load(key store.Key, now time.Duration) store.Record {
+// load returns the version of the key's record, absent if there is none, and its value
+// appended to the slice given.
+func (sh *shard) load(key hashed, now time.Duration, to []byte) (version, []byte) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if it := sh.records.get(key, now); it != nil {
-		return it.value
+	n := sh.records.get(key, now)
+	if n == 0 {
+		return absent, to
 	}
-	return store.Record{}
+	return sh.records.items[n].meta, append(to, sh.records.value(n)...)
 }
 
-func (sh *shard) exists(key store.Key, now time.Duration) bool {
-	return sh.load(key, now).Exists()
-}
-
-// compareAndSwap puts next in the place of the key's record if that has version
-// old, and returns the record that the key has now.
-func (sh *shard) compareAndSwap(key store.Key, old store.Version, next store.Record, now time.Duration) (rec store.Record, swapped bool) {
+// size returns how many bytes the value of the key's record has, if there is one.
+func (sh *shard) size(key hashed, now time.Duration) (bytes int, exists bool) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	it := sh.records.get(key, now)
+	n := sh.records.get(key, now)
+	if n == 0 {
+		return 0, false
+	}
+	return len(sh.records.value(n)), true
+}
+
+// compareAndSwap gives the key's record the next version and value if it has version old.
+// If not, it returns which it has, and its value appended to the slice given.
+func (sh *shard) compareAndSwap(key hashed, old, next version, value []byte, now time.Duration, to []byte) (has version, _ []byte, swapped bool) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	t := &sh.records
+	n := t.get(key, now)
 	switch {
-	case it == nil && old != "":
-		return store.Record{}, false
-	case it == nil:
-		it = sh.records.add(key, now)
-	case it.value.Version != old:
-		return it.value, false
+	case n == 0 && old != absent:
+		return absent, to, false
+	case n == 0:
+		n = t.add(key, now, len(value))
+	case t.items[n].meta != old:
+		return t.items[n].meta, append(to, t.value(n)...), false
 	}
-	it.value, it.touched = next, now
-	return next, true
+	t.set(n, value)
+	t.items[n].meta, t.items[n].touched = next, now
+	return next, to, true
 }
 
-func (sh *shard) delete(key store.Key, now time.Duration) bool {
+func (sh *shard) delete(key hashed, now time.Duration) bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if it := sh.logs.get(key, now); it != nil {
-		sh.logs.remove(it)
+	if n := sh.logs.get(key, now); n != 0 {
+		sh.logs.remove(n)
 	}
-	it := sh.records.get(key, now)
-	if it == nil {
+	n := sh.records.get(key, now)
+	if n == 0 {
 		return false
 	}
-	sh.records.remove(it)
+	sh.records.remove(n)
 	return true
 }
 
-func (sh *shard) appendLog(entry store.LogEntry, bound int, now time.Duration) {
+func (sh *shard) appendLog(key hashed, entry store.LogEntry, bound int, now time.Duration) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	it := sh.logs.get(entry.Key, now)
-	if it != nil && entry.First {
+	t := &sh.logs
+	n := t.get(key, now)
+	if n != 0 && entry.First {
 		return
 	}
-	if it == nil {
-		it = sh.logs.add(entry.Key, now)
+	if n == 0 {
+		n = t.add(key, now, len(entry.Value)+lengthBytes)
 		// A log that replaces another one begins past all positions of that.
-		it.value.origin = position(sh.appended)
+		t.items[n].meta.origin = position(sh.appended)
 	}
-	it.value.push(entry.Value, bound)
-	it.touched = now
+	push(t, n, entry.Value, bound)
+	t.items[n].touched = now
 	sh.appended++
 }
 
-func (sh *shard) readLog(key store.Key, before position, limit int, now time.Duration) (values [][]byte, next position) {
+func (sh *shard) readLog(key hashed, before position, limit, bound int, now time.Duration) (values [][]byte, next position) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if it := sh.logs.get(key, now); it != nil {
-		return it.value.read(before, limit)
+	n := sh.logs.get(key, now)
+	if n == 0 {
+		return nil, positionNone
 	}
-	return nil, 0
+	values, next = sh.logs.items[n].meta.read(sh.logs.value(n), before, limit, bound)
+	for i, value := range values {
+		values[i] = bytes.Clone(value)
+	}
+	return values, next
 }
 
 func (sh *shard) sweep(now time.Duration, limit int) {

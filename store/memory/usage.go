@@ -23,9 +23,10 @@ func (s *Store) Usage(ctx context.Context, cluster string) (store.Usage, error) 
 	count, sample := s.index.sample(cluster, usageSample)
 	var alive, bytes int64
 	for _, key := range sample {
-		if rec := s.shard(key).load(key, now); rec.Exists() {
+		sh, k := s.find(key)
+		if size, exists := sh.size(k, now); exists {
 			alive++
-			bytes += int64(len(rec.Value))
+			bytes += int64(size)
 		}
 	}
 	if len(sample) == 0 {
@@ -46,19 +47,20 @@ func (x *index) sample(cluster string, n int) (count int, keys []store.Key) {
 		first, from, _ = x.search(store.Key{Cluster: cluster})
 		last, to, _ = x.search(store.Key{Cluster: cluster + "\x00"}) // the next one's
 	}
-	each := func(visit func(chunk []store.Key)) {
-		for c := first; c <= last && c < len(x.chunks); c++ {
-			chunk := x.chunks[c]
-			if c == last {
-				chunk = chunk[:to]
+	each := func(visit func(c *chunk, from, to int)) {
+		for i := first; i <= last && i < len(x.chunks); i++ {
+			c := &x.chunks[i]
+			begin, end := 0, c.len()
+			if i == last {
+				end = to
 			}
-			if c == first {
-				chunk = chunk[min(from, len(chunk)):]
+			if i == first {
+				begin = min(from, end)
 			}
-			visit(chunk)
+			visit(c, begin, end)
 		}
 	}
-	each(func(chunk []store.Key) { count += len(chunk) })
+	each(func(_ *chunk, from, to int) { count += to - from })
 	chosen := make([]int, min(n, count))
 	for i := range chosen {
 		if chosen[i] = i; count > n {
@@ -67,11 +69,12 @@ func (x *index) sample(cluster string, n int) (count int, keys []store.Key) {
 	}
 	slices.Sort(chosen)
 	before := 0
-	each(func(chunk []store.Key) {
-		for len(keys) < len(chosen) && chosen[len(keys)] < before+len(chunk) {
-			keys = append(keys, chunk[chosen[len(keys)]-before])
+	each(func(c *chunk, from, to int) {
+		for len(keys) < len(chosen) && chosen[len(keys)] < before+to-from {
+			i := from + chosen[len(keys)] - before
+			keys = c.appendKeys(keys, i, i+1)
 		}
-		before += len(chunk)
+		before += to - from
 	})
 	return count, keys
 }
