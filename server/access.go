@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/peer"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	files "github.com/setpoint-dev/setpoint/server/auth/watched"
@@ -120,8 +121,8 @@ func (c *caller) checkChange(verb policy.Verb, key store.Key) error {
 	if set.DryRunOnly == nil || !*set.DryRunOnly {
 		return nil
 	}
-	return newError(codes.PermissionDenied, setpointv1.ErrorReason_ERROR_REASON_PERMISSION_DENIED,
-		c.identity.Name+" may do nothing about "+clip(key.String())+" that is recorded: the policy allows dry runs only (dryRunOnly)",
+	return apierror.New(codes.PermissionDenied, setpointv1.ErrorReason_ERROR_REASON_PERMISSION_DENIED,
+		c.identity.Name+" may do nothing about "+apierror.Clip(key.String())+" that is recorded: the policy allows dry runs only (dryRunOnly)",
 		"identity", c.identity.Name, "verb", verb.String())
 }
 
@@ -222,7 +223,7 @@ func (s *Server) identify(ctx context.Context, method string, ticket *limit.Tick
 	if isFromGateway(ctx) {
 		rest := s.restCallerOf(ctx)
 		if rest == nil {
-			return identified{err: newError(codes.Internal, setpointv1.ErrorReason_ERROR_REASON_UNSPECIFIED, "internal error")}
+			return identified{err: apierror.New(codes.Internal, setpointv1.ErrorReason_ERROR_REASON_UNSPECIFIED, "internal error")}
 		}
 		open.creds = rest.creds
 		if rest.generation == access.Authenticator.Generation() { // else while the body came something changed
@@ -342,7 +343,7 @@ func unauthenticated(err error) error {
 	if errors.As(err, &refused) && refused.Unavailable() {
 		code = codes.Unavailable
 	}
-	return newError(code, setpointv1.ErrorReason_ERROR_REASON_UNAUTHENTICATED, err.Error(), "cause", string(auth.ReasonOf(err)))
+	return apierror.New(code, setpointv1.ErrorReason_ERROR_REASON_UNAUTHENTICATED, err.Error(), "cause", string(auth.ReasonOf(err)))
 }
 
 // denied maps a policy's refusal; nil stays nil.
@@ -351,6 +352,6 @@ func denied(err error) error {
 	if !errors.As(err, &d) {
 		return err
 	}
-	return newError(codes.PermissionDenied, setpointv1.ErrorReason_ERROR_REASON_PERMISSION_DENIED, d.Error(),
+	return apierror.New(codes.PermissionDenied, setpointv1.ErrorReason_ERROR_REASON_PERMISSION_DENIED, d.Error(),
 		"identity", d.Identity, "verb", d.Verb.String())
 }

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/apierror"
 )
 
 // restRoute is a method and the paths of the contract that it is served at.
@@ -76,7 +77,7 @@ func allowedAt(path string) string {
 
 // notServed is why a method is refused.
 func notServed(r *http.Request) error {
-	return status.Error(codes.Unimplemented, fmt.Sprintf("%s is not served at %s; see /docs", clip(r.Method), clip(r.URL.Path)))
+	return status.Error(codes.Unimplemented, fmt.Sprintf("%s is not served at %s; see /docs", apierror.Clip(r.Method), apierror.Clip(r.URL.Path)))
 }
 
 // refuseMethod answers what is not served at paths that are only read.

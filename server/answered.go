@@ -10,6 +10,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/telemetry"
 	"github.com/setpoint-dev/setpoint/server/tracing"
@@ -26,7 +27,7 @@ func (t *targets) answered(ctx context.Context, j *job) {
 	counts := t.metrics.decisions
 	switch {
 	case j.err != nil:
-		counts.Refused(codeOf(j.err))
+		counts.Refused(apierror.CodeOf(j.err))
 	case j.response != nil:
 		counts.Answered(telemetry.Replayed)
 	case j.dryRun:
@@ -81,15 +82,15 @@ func (t *targets) decisionFields(ctx context.Context, j *job) []zapcore.Field {
 	fields := append(make([]zapcore.Field, 0, 20),
 		zap.String("target", j.target), zap.Int32("from", d.Current), zap.Int32("to", d.Desired),
 		zap.String("action", conversion.Action(d.Current, d.Desired)),
-		zap.String("reason", clipMarked(d.Reason)), zap.Stringer("recommendation", d.ID),
+		zap.String("reason", apierror.ClipMarked(d.Reason)), zap.Stringer("recommendation", d.ID),
 		zap.String("requestId", callOf(ctx).id()), zap.String("identity", j.caller.name()),
 		zap.String("profile", profile.Name()), zap.Bool("dryRun", false),
 		zap.Int("attempts", j.attempts), zap.Duration("duration", t.options.Clock().Sub(j.started)))
 	if d.Error != "" {
-		fields = append(fields, zap.String("error", clipMarked(d.Error)))
+		fields = append(fields, zap.String("error", apierror.ClipMarked(d.Error)))
 	}
 	if j.requestID != "" {
-		fields = append(fields, zap.String("bodyRequestId", clipMarked(j.requestID)))
+		fields = append(fields, zap.String("bodyRequestId", apierror.ClipMarked(j.requestID)))
 	}
 	if trace := t.options.Tracing.ID(ctx); trace != "" {
 		fields = append(fields, zap.String("trace", trace))

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/telemetry"
 )
 
@@ -76,7 +77,7 @@ func (o *observer) fields(c *call, method *telemetry.Method, code codes.Code, to
 // rare adds the fields that most lines don't have.
 func (o *observer) rare(ctx context.Context, fields []zap.Field, err error) []zap.Field {
 	if err != nil {
-		fields = append(fields, zap.String("error", clipMarked(status.Convert(err).Message())))
+		fields = append(fields, zap.String("error", apierror.ClipMarked(status.Convert(err).Message())))
 	}
 	if trace := o.tracing.ID(ctx); trace != "" {
 		fields = append(fields, zap.String("trace", trace))
@@ -93,10 +94,10 @@ func (o *observer) message(ctx context.Context, method string, j *job, took time
 	if c == nil {
 		return
 	}
-	code := codeOf(j.err)
+	code := apierror.CodeOf(j.err)
 	m := o.calls.Of(method)
 	if line := o.line(m, code); line != nil {
 		fields := o.fields(c, m, code, took, j.err)
-		line.Write(append(fields, zap.String("target", clip(j.target)), zap.Bool("streamed", true))...)
+		line.Write(append(fields, zap.String("target", apierror.Clip(j.target)), zap.Bool("streamed", true))...)
 	}
 }

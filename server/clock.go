@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -101,7 +102,7 @@ func (c *clock) problem() error {
 		return nil
 	}
 	offset := time.Duration(c.offset.Load())
-	return newError(codes.Unavailable, setpointv1.ErrorReason_ERROR_REASON_CLOCK_SKEWED, fmt.Sprintf(
+	return apierror.New(codes.Unavailable, setpointv1.ErrorReason_ERROR_REASON_CLOCK_SKEWED, fmt.Sprintf(
 		"this instance's clock is %s %s the history store's, which is more than %s: what it records would hold others up; hold the count and retry elsewhere, and have the clocks set",
 		offset.Abs().Round(time.Millisecond), aheadOrBehind(offset), c.bound))
 }

@@ -7,6 +7,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 )
@@ -36,7 +37,7 @@ func (s *targetService) ListDecisions(ctx context.Context, req *setpointv1.ListD
 func (s *targetService) listDecisions(ctx context.Context, req *setpointv1.ListDecisionsRequest, position string) (*setpointv1.ListDecisionsResponse, error) {
 	// Before the record is read: what this instance has logged is not newer then.
 	if err := s.targets.decisions.flush(ctx); err != nil {
-		return nil, storeError(ctx, req.GetParent(), err)
+		return nil, apierror.OfStore(ctx, req.GetParent(), err)
 	}
 	history, err := s.targets.history(ctx, req.GetParent())
 	if err != nil {

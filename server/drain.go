@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/peer"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/apierror"
 )
 
 // drain counts the calls in flight and, once it has begun, lets no new ones in.
@@ -72,7 +73,7 @@ func (d *drain) leave() {
 // unary counts calls and refuses those that come too late.
 func (d *drain) unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	if !d.enter(isFromGateway(ctx)) {
-		return nil, shuttingDown()
+		return nil, apierror.ShuttingDown()
 	}
 	defer d.leave()
 	return handler(ctx, req)
@@ -85,7 +86,7 @@ func (d *drain) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServe
 		return handler(srv, stream)
 	}
 	if !d.enter(false) {
-		return shuttingDown()
+		return apierror.ShuttingDown()
 	}
 	defer d.leave()
 	return handler(srv, stream)

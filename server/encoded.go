@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/mem"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/gate"
 	"github.com/setpoint-dev/setpoint/server/unfinished"
 )
@@ -176,7 +177,7 @@ func (s *recommendationService) recommendEncoded(ctx context.Context, req *messa
 func (s *recommendationService) batchEncoded(ctx context.Context, req *message) (*message, error) {
 	requests, ok := findRequests(req.data, s.targets.options.MaxBatch)
 	if !ok {
-		return nil, undecodable()
+		return nil, apierror.Undecodable()
 	}
 	if err := s.checkBatch(len(requests)); err != nil {
 		return nil, err

@@ -12,8 +12,11 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/apierror"
+	"github.com/setpoint-dev/setpoint/server/cost"
 	"github.com/setpoint-dev/setpoint/server/restjson"
 	"github.com/setpoint-dev/setpoint/server/validation"
 )
@@ -54,9 +57,9 @@ func answerError(ctx context.Context, mux *runtime.ServeMux, m runtime.Marshaler
 		for i, v := range invalidJSON.Violations {
 			violations[i] = validation.Violation{Field: v.Field, Description: v.Description}
 		}
-		err = invalidWithin(violations, maxBodyDetails)
+		err = apierror.InvalidWithin(violations, apierror.MaxBodyDetails)
 	case errors.As(decodeErr, &tooLarge):
-		err = overLimit("maxRequestBytes", int(tooLarge.Limit), fmt.Sprintf("the body is larger than %d bytes", tooLarge.Limit))
+		err = apierror.OverLimit("maxRequestBytes", int(tooLarge.Limit), fmt.Sprintf("the body is larger than %d bytes", tooLarge.Limit))
 		// The gateway's status for the code, 429, would invite a retry.
 		err = &runtime.HTTPStatusError{HTTPStatus: http.StatusRequestEntityTooLarge, Err: err}
 	case isRefusal(decodeErr):
@@ -65,7 +68,7 @@ func answerError(ctx context.Context, mux *runtime.ServeMux, m runtime.Marshaler
 		err = status.Error(codes.InvalidArgument, "the body could not be read to its end")
 	}
 	if field, problem, ok := badParameter(err); ok {
-		err = invalidField(field, problem)
+		err = apierror.InvalidField(field, problem)
 	}
 	noteRESTError(r.Context(), err)
 	runtime.DefaultHTTPErrorHandler(ctx, mux, m, w, r, err)
@@ -106,11 +109,25 @@ func answerRoutingError(ctx context.Context, mux *runtime.ServeMux, m runtime.Ma
 		w.Header().Set("Allow", allowedAt(r.URL.Path))
 		err = &runtime.HTTPStatusError{HTTPStatus: httpStatus, Err: notServed(r)}
 	case strings.HasPrefix(r.URL.Path, "/v1/clusters/"):
-		err = invalidField("target", fmt.Sprintf("Invalid value: %q: must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, "+
+		err = apierror.InvalidField("target", fmt.Sprintf("Invalid value: %q: must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, "+
 			"no segment empty or with a slash, followed by nothing, :recommend, :reportScale or /decisions; see /docs", strings.TrimPrefix(r.URL.Path, "/v1/")))
 	default:
-		err = status.Error(codes.NotFound, "nothing is served at "+clip(r.URL.Path)+"; see /docs")
+		err = status.Error(codes.NotFound, "nothing is served at "+apierror.Clip(r.URL.Path)+"; see /docs")
 	}
 	noteRESTError(r.Context(), err)
 	runtime.DefaultHTTPErrorHandler(ctx, mux, m, w, r, err)
+}
+
+// checkJSON refuses a body of which the message would take too much memory.
+func checkJSON(body []byte, message protoreflect.MessageDescriptor) error {
+	if excess := cost.Of(message).JSON(body, cost.BudgetOf(len(body))); excess != nil {
+		return apierror.Excessive(excess)
+	}
+	return nil
+}
+
+// isRefusal reports whether an error of reading a body is an answer already.
+func isRefusal(err error) bool {
+	_, is := status.FromError(err)
+	return err != nil && is
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"runtime/debug"
 	"time"
 
@@ -10,32 +9,16 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/setpoint-dev/setpoint/server/apierror"
 )
-
-// errOwnDeadline is the cause of a context that ended because the server, not the
-// caller, bounded the time of a call.
-var errOwnDeadline = errors.New("the server's time for a call is up")
-
-// withOwnDeadline bounds a call that came without a deadline.
-func withOwnDeadline(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, timeout, errOwnDeadline)
-}
-
-// callerGone returns why the caller does not wait any more; nil: it does, though the
-// server's own time for the call may be up.
-func callerGone(ctx context.Context) error {
-	if errors.Is(context.Cause(ctx), errOwnDeadline) {
-		return nil
-	}
-	return ctx.Err()
-}
 
 // withDeadline bounds calls that come without a deadline.
 func withDeadline(timeout time.Duration) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		if _, has := ctx.Deadline(); !has {
 			var cancel context.CancelFunc
-			ctx, cancel = withOwnDeadline(ctx, timeout)
+			ctx, cancel = apierror.WithOwnDeadline(ctx, timeout)
 			defer cancel()
 		}
 		return handler(ctx, req)

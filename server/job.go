@@ -14,12 +14,12 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/cost"
 	"github.com/setpoint-dev/setpoint/server/gate"
 	"github.com/setpoint-dev/setpoint/server/limit"
-	"github.com/setpoint-dev/setpoint/server/validation"
 	"github.com/setpoint-dev/setpoint/server/wire"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -112,7 +112,7 @@ func (j *job) swapped(result store.SwapResult, _ []byte) {
 	}
 	t.conflicted(j)
 	if j.attempts >= t.options.MaxAttempts {
-		j.err = contended(j.target, j.attempts)
+		j.err = apierror.Contended(j.target, j.attempts)
 	}
 }
 
@@ -171,7 +171,7 @@ func (t *targets) read(ctx context.Context, j *job, req *setpointv1.RecommendReq
 func (t *targets) tooDear(j *job) bool {
 	in := j.input
 	if !j.budget.Cells(conversion.Cells(in)) {
-		j.err = tooManyEvaluations()
+		j.err = apierror.TooManyEvaluations()
 		return true
 	}
 	if in.Explain {
@@ -186,9 +186,9 @@ func (t *targets) tooDear(j *job) bool {
 func (t *targets) tooMuch(j *job, pods, metrics int) bool {
 	switch {
 	case pods > t.options.MaxPods:
-		j.err = overLimit("maxPods", t.options.MaxPods, "the request has more pods than this server takes in one request")
+		j.err = apierror.OverLimit("maxPods", t.options.MaxPods, "the request has more pods than this server takes in one request")
 	case metrics > t.options.MaxMetrics:
-		j.err = overLimit("maxMetrics", t.options.MaxMetrics, "the spec has more metrics than this server takes")
+		j.err = apierror.OverLimit("maxMetrics", t.options.MaxMetrics, "the spec has more metrics than this server takes")
 	}
 	return j.err != nil
 }
@@ -238,7 +238,7 @@ func (t *targets) readBatch(ctx context.Context, jobs []job, requests [][]byte, 
 // long way. What that may cost is bounded by the job's budget.
 func (t *targets) readWithin(ctx context.Context, j *job, data []byte) {
 	before := *j.budget
-	if j.err = waitedFor(ctx); j.err != nil {
+	if j.err = apierror.OfContext(ctx); j.err != nil {
 		return
 	}
 	var r *wire.Request
@@ -255,12 +255,12 @@ func (t *targets) readWithin(ctx context.Context, j *job, data []byte) {
 		slow.Inc()
 		*j.budget = before // that way starts again
 		if excess := recommendTables.Wire(data, t.options.costLimits(), j.budget); excess != nil {
-			j.err = excessive(excess)
+			j.err = apierror.Excessive(excess)
 			return
 		}
 		req := &setpointv1.RecommendRequest{}
 		if err := proto.Unmarshal(data, req); err != nil {
-			j.err = undecodable()
+			j.err = apierror.Undecodable()
 			return
 		}
 		t.read(ctx, j, req)
@@ -282,11 +282,6 @@ func (t *targets) readWithin(ctx context.Context, j *job, data []byte) {
 	if r.HasEvaluationTime {
 		j.now, j.timed = r.EvaluationTime, true
 	}
-}
-
-// undecodable is what is answered to bytes that are no message.
-func undecodable() error {
-	return invalid([]validation.Violation{{Description: "the message is not a valid protobuf encoding of its type"}})
 }
 
 // answer is the job's outcome as a message.
@@ -361,3 +356,6 @@ func marshal(b []byte, m proto.Message) ([]byte, error) {
 	}
 	return out, nil
 }
+
+// recommendTables are those by which requests are looked over before they are decoded.
+var recommendTables = cost.Of((&setpointv1.RecommendRequest{}).ProtoReflect().Descriptor())

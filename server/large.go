@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/gate"
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/wire"
@@ -78,7 +79,7 @@ func (t *targets) enter(ctx context.Context, ticket *limit.Ticket, caller string
 		return t.refuse(limit.LargeRequests)
 	}
 	if err != nil {
-		return waitedFor(ctx)
+		return apierror.OfContext(ctx)
 	}
 	return nil
 }

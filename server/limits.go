@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/tap"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth/bounded"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/limit"
@@ -122,7 +123,7 @@ func begin(ctx context.Context) (*limit.Ticket, error) {
 	}
 	if !a.ticket.Begin() {
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) { // which the caller may not know yet
-			return nil, waitedFor(ctx)
+			return nil, apierror.OfContext(ctx)
 		}
 		return nil, status.FromContextError(context.Canceled).Err()
 	}

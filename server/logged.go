@@ -6,6 +6,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 )
 
@@ -26,9 +27,9 @@ func logDecision(status *recommender.Status, decision *recommender.LastDecision)
 		h.Status.Conditions = slices.Clone(h.Status.Conditions)
 		for i := range h.Status.Conditions {
 			c := &h.Status.Conditions[i]
-			c.Reason, c.Message = clipMarked(c.Reason), clipMarked(c.Message)
+			c.Reason, c.Message = apierror.ClipMarked(c.Reason), apierror.ClipMarked(c.Message)
 		}
-		h.Last.Reason, h.Last.Error = clipMarked(h.Last.Reason), clipMarked(h.Last.Error)
+		h.Last.Reason, h.Last.Error = apierror.ClipMarked(h.Last.Reason), apierror.ClipMarked(h.Last.Error)
 		value = h.AppendBinary(value[:0])
 	}
 	return logged{value: value}

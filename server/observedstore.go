@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/tracing"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -46,7 +47,7 @@ func (o *observedStore) done(ctx context.Context, op *operation, key *store.Key,
 		return
 	}
 	op.errors.Inc()
-	if callerGone(ctx) == nil {
+	if apierror.CallerGone(ctx) == nil {
 		var target string
 		if key != nil {
 			target = key.String()

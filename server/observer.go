@@ -8,11 +8,10 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/stats"
-	"google.golang.org/grpc/status"
 
+	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/telemetry"
 	"github.com/setpoint-dev/setpoint/server/tracing"
 )
@@ -75,11 +74,11 @@ func (o *observer) unary(ctx context.Context, req any, info *grpc.UnaryServerInf
 	method.Begin()
 	c := newCall(ctx)
 	resp, err := handler(c, req)
-	took, code := time.Since(start), codeOf(err)
+	took, code := time.Since(start), apierror.CodeOf(err)
 	method.End(code, took)
 	if line := o.line(method, code); line != nil {
 		fields := append(o.fields(c, method, code, took, err),
-			zap.String("target", clip(targetOf(c, req))), zap.Int("requestBytes", messageBytes(req)), zap.Int("responseBytes", messageBytes(resp)))
+			zap.String("target", apierror.Clip(targetOf(c, req))), zap.Int("requestBytes", messageBytes(req)), zap.Int("responseBytes", messageBytes(resp)))
 		if c.items > 0 {
 			fields = append(fields, zap.Int("items", c.items), zap.Int("failedItems", c.failed))
 		}
@@ -105,7 +104,7 @@ func (o *observer) stream(srv any, stream grpc.ServerStream, info *grpc.StreamSe
 		_ = stream.SetHeader(metadata.MD{requestIDKey: []string{c.id()}})
 	}
 	err := handler(srv, observed)
-	took, code := time.Since(start), codeOf(err)
+	took, code := time.Since(start), apierror.CodeOf(err)
 	method.End(code, took)
 	if line := o.line(method, code); line != nil {
 		line.Write(append(o.fields(c, method, code, took, err),
@@ -147,16 +146,4 @@ func (s *observedStream) SendMsg(m any) error {
 		s.sentBytes.Add(uint64(n))
 	}
 	return err
-}
-
-// codeOf is the code that gRPC answers to an error.
-func codeOf(err error) codes.Code {
-	if err == nil {
-		return codes.OK
-	}
-	s, ok := status.FromError(err)
-	if !ok {
-		s = status.FromContextError(err)
-	}
-	return s.Code()
 }

@@ -9,6 +9,8 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+
+	"github.com/setpoint-dev/setpoint/server/apierror"
 )
 
 // restCall is a REST call while it lasts.
@@ -39,11 +41,11 @@ func (o *observer) rest(next http.Handler) http.Handler {
 		}
 		code := codeOfHTTP(answer.code)
 		if c.err != nil {
-			code = codeOf(c.err)
+			code = apierror.CodeOf(c.err)
 		}
 		if line := o.check(o.level(code, false)); line != nil {
 			fields := append(make([]zap.Field, 0, 16),
-				zap.String("requestId", id), zap.String("transport", "rest"), zap.String("method", r.Method+" "+clip(r.URL.Path)),
+				zap.String("requestId", id), zap.String("transport", "rest"), zap.String("method", r.Method+" "+apierror.Clip(r.URL.Path)),
 				zap.String("peer", r.RemoteAddr), zap.String("identity", c.identity), zap.Int("httpCode", answer.code), zap.Duration("duration", time.Since(start)),
 				zap.Int64("requestBytes", max(0, r.ContentLength)), zap.Int("responseBytes", answer.bytes))
 			if c.err != nil {

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/cost"
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/tracing"
 )
@@ -134,4 +135,9 @@ func DefaultOptions() Options {
 
 func (o *Options) answers() recommender.AnswerLimits {
 	return recommender.AnswerLimits{Retention: o.AnswerRetention, Count: o.AnswerLimit, Bytes: o.AnswerBytes}
+}
+
+// costLimits are the settings that bound lists.
+func (o *Options) costLimits() cost.Limits {
+	return cost.Limits{Pods: o.MaxPods, Metrics: o.MaxMetrics, Batch: o.MaxBatch}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/pagetoken"
 	"github.com/setpoint-dev/setpoint/store"
@@ -51,7 +52,7 @@ func (p *pageTokens) next(ctx context.Context, list pagetoken.List, position str
 	}
 	key, err := p.key(ctx)
 	if err != nil {
-		return "", storeError(ctx, list.Parent, err)
+		return "", apierror.OfStore(ctx, list.Parent, err)
 	}
 	return pagetoken.Seal(key, list, position), nil
 }
@@ -63,7 +64,7 @@ func (p *pageTokens) position(ctx context.Context, list pagetoken.List, token st
 	}
 	key, err := p.key(ctx)
 	if err != nil {
-		return "", storeError(ctx, list.Parent, err)
+		return "", apierror.OfStore(ctx, list.Parent, err)
 	}
 	position, ok := pagetoken.Open(key, list, token)
 	if !ok || position == "" {
@@ -73,7 +74,7 @@ func (p *pageTokens) position(ctx context.Context, list pagetoken.List, token st
 }
 
 func badPageToken() error {
-	return invalidField("pageToken", "Invalid value: must be the nextPageToken of the page before, of the same list and caller, "+
+	return apierror.InvalidField("pageToken", "Invalid value: must be the nextPageToken of the page before, of the same list and caller, "+
 		"who must still have the same grants; else begin with the first page")
 }
 
@@ -152,7 +153,7 @@ func (s *targetService) decisionsPage(ctx context.Context, target, position stri
 		return nil, "", badPageToken()
 	}
 	if err != nil {
-		return nil, "", storeError(ctx, target, err)
+		return nil, "", apierror.OfStore(ctx, target, err)
 	}
 	return values, next, nil
 }

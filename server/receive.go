@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
+	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/connections"
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/restjson"
@@ -124,7 +125,7 @@ func decodeInto(v any, decode func(any) error) error {
 		return err
 	}
 	if p.err != nil {
-		return undecodable()
+		return apierror.Undecodable()
 	}
 	return nil
 }
@@ -164,7 +165,7 @@ func (s *Server) received(next *runtime.ServeMux) http.Handler {
 	short := s.newShortWay(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if field, bad := badText(r.URL); bad {
-			answerStatus(next, w, r, status.Convert(invalidField(field, "Invalid value: is not UTF-8")))
+			answerStatus(next, w, r, status.Convert(apierror.InvalidField(field, "Invalid value: is not UTF-8")))
 			return
 		}
 		if r.Body == nil || r.Body == http.NoBody {

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/limit"
 )
@@ -57,7 +58,7 @@ func (s *recommendationService) admit(ctx context.Context, ticket *limit.Ticket,
 // checkBatch refuses batches that are too long.
 func (s *recommendationService) checkBatch(n int) error {
 	if limit := s.targets.options.MaxBatch; n > limit {
-		return overLimit("maxBatch", limit, "the batch has more requests than this server takes at once")
+		return apierror.OverLimit("maxBatch", limit, "the batch has more requests than this server takes at once")
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -59,13 +60,13 @@ func (t *targets) report(ctx context.Context, req *setpointv1.ReportScaleRequest
 func (r *report) next(record store.Record, _ bool, _ []byte) []byte {
 	r.attempts++
 	if !record.Exists() {
-		r.err = unknownTarget(r.target)
+		r.err = apierror.UnknownTarget(r.target)
 		return nil
 	}
 	history, err := recommender.DecodeHistory(record.Value)
 	if err != nil {
 		r.log.Error("stored history unreadable", zap.String("target", r.target), zap.Error(err))
-		r.err = historyError(r.target, err)
+		r.err = apierror.OfHistory(r.target, err)
 		return nil
 	}
 	settlement, next, err := recommender.Settle(history, r.key.Namespace, r.id, r.outcome, r.request.GetMessage())
@@ -95,16 +96,16 @@ func (r *report) swapped(result store.SwapResult, _ []byte) {
 		r.done = true
 		r.decisions.append(r.key, r.settled)
 		r.log.Info("scale reported", zap.String("target", r.target), zap.Stringer("recommendation", r.id),
-			zap.String("outcome", r.request.GetOutcome()), zap.String("message", clipMarked(r.request.GetMessage())))
+			zap.String("outcome", r.request.GetOutcome()), zap.String("message", apierror.ClipMarked(r.request.GetMessage())))
 	case r.attempts >= r.options.MaxAttempts:
-		r.err = contended(r.target, r.attempts)
+		r.err = apierror.Contended(r.target, r.attempts)
 	}
 }
 
 // fail implements change: it settles what the store could not be told of, where that is
 // wanted and possible.
 func (r *report) fail(ctx context.Context, err error, _ bool) {
-	if r.options.HoldDown && errors.Is(err, store.ErrUnavailable) && callerGone(ctx) == nil {
+	if r.options.HoldDown && errors.Is(err, store.ErrUnavailable) && apierror.CallerGone(ctx) == nil {
 		before, after, settlement, ok := r.outage.settle(r.key, r.id, r.outcome, r.request.GetMessage())
 		if ok {
 			if settlement.Changed {
@@ -114,9 +115,9 @@ func (r *report) fail(ctx context.Context, err error, _ bool) {
 			return
 		}
 	}
-	r.err = storeError(ctx, r.target, err)
+	r.err = apierror.OfStore(ctx, r.target, err)
 }
 
 func (r *report) unknown() error {
-	return unknownRecommendation(r.target, r.request.GetRecommendationId())
+	return apierror.UnknownRecommendation(r.target, r.request.GetRecommendationId())
 }

@@ -9,6 +9,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/cost"
 	"github.com/setpoint-dev/setpoint/server/validation"
@@ -24,24 +25,24 @@ var (
 // INVALID_ARGUMENT with everything that is wrong with it.
 func readRequest(ctx context.Context, req *setpointv1.RecommendRequest, options *Options, budget *cost.Budget) (*recommender.Input, error) {
 	violations := validation.Structure(req)
-	if err := waitedFor(ctx); err != nil {
+	if err := apierror.OfContext(ctx); err != nil {
 		return nil, err
 	}
 	input, unreadable, tooMuch := conversion.InputWithin(ctx, req, options.Recommend, budget)
-	if err := waitedFor(ctx); err != nil {
+	if err := apierror.OfContext(ctx); err != nil {
 		return nil, err
 	}
-	if err := overBudget(tooMuch); err != nil {
+	if err := apierror.OverBudget(tooMuch); err != nil {
 		return nil, err
 	}
 	violations = append(violations, validation.Spec(req.GetSpec(), validation.SpecOptions{ScaleToZero: input.Options.ScaleToZero})...)
 	violations = append(violations, unreadable...)
 	violations = append(violations, evaluationTime(req, options)...)
-	if err := invalid(violations); err != nil {
+	if err := apierror.Invalid(violations); err != nil {
 		return nil, err
 	}
 	if !budget.Memory(conversion.Weight(input)) {
-		return nil, overMemory("spec")
+		return nil, apierror.OverMemory("spec")
 	}
 	return input, nil
 }
@@ -66,4 +67,4 @@ func evaluationTime(req *setpointv1.RecommendRequest, options *Options) []valida
 func fits(t time.Time) bool { return !t.Before(earliestEvaluation) && !t.After(latestEvaluation) }
 
 // check validates a message of which nothing but its structure needs to be right.
-func check(msg proto.Message) error { return invalid(validation.Structure(msg)) }
+func check(msg proto.Message) error { return apierror.Invalid(validation.Structure(msg)) }

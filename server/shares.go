@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth/bounded"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/limit"
@@ -210,7 +211,7 @@ func crowded(reason limit.Reason, cluster string, b bounds) error {
 	if reason == limit.ClusterBytes {
 		value, kept = b.bytes, fmt.Sprintf("what is kept of the targets of the cluster %s takes %d bytes", cluster, b.bytes)
 	}
-	return newError(codes.ResourceExhausted, setpointv1.ErrorReason_ERROR_REASON_LIMIT_EXCEEDED,
+	return apierror.New(codes.ResourceExhausted, setpointv1.ErrorReason_ERROR_REASON_LIMIT_EXCEEDED,
 		kept+", which is as much as may be: new ones are refused, those that are there go on; delete some, wait until some expire, or have the limit raised",
 		"limit", reason.String(), "value", strconv.FormatInt(value, 10), "cluster", cluster)
 }

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/unfinished"
 	"github.com/setpoint-dev/setpoint/server/validation"
@@ -32,7 +33,7 @@ func (s *recommendationService) streamEncoded(stream grpc.ServerStream) error {
 	for {
 		select {
 		case <-s.draining:
-			return shuttingDown()
+			return apierror.ShuttingDown()
 		case <-stream.Context().Done(): // receive may have ended without a word
 			return status.FromContextError(stream.Context().Err()).Err()
 		case err := <-failed:
@@ -136,7 +137,7 @@ func (s *recommendationService) answerStreamed(ctx context.Context, req *streame
 	defer j.abandonTrace()
 	*id, request, j.err = readStreamed(req.data)
 	if j.err == nil {
-		ctx, cancel := withOwnDeadline(ctx, s.targets.options.RequestTimeout)
+		ctx, cancel := apierror.WithOwnDeadline(ctx, s.targets.options.RequestTimeout)
 		defer cancel()
 		if j.err = req.refused; j.err == nil && unsent(ctx) > 2*mostUnsent {
 			j.err = s.targets.refuse(limit.Unread)
@@ -176,12 +177,12 @@ func readStreamed(data []byte) (id string, request []byte, err error) {
 		return number != idField || utf8.Valid(value)
 	})
 	if !ok {
-		return "", nil, undecodable()
+		return "", nil, apierror.Undecodable()
 	}
 	// The rules of its own fields only: those of the request are looked at later.
 	broken := validation.Structure(&setpointv1.StreamRecommendRequest{Id: id})
 	broken = slices.DeleteFunc(broken, func(v validation.Violation) bool { return v.Field == "request" && parts > 0 })
-	return id, request, invalid(broken)
+	return id, request, apierror.Invalid(broken)
 }
 
 // findRequests finds the encoded requests of an encoded BatchRecommendRequest, of which

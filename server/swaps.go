@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -157,7 +158,7 @@ func (r *rounds) decide(ctx context.Context, queues []*queue) {
 	for _, q := range queues {
 		for len(q.changes) > 0 {
 			c := q.changes[0]
-			if gone := callerGone(ctx); gone != nil {
+			if gone := apierror.CallerGone(ctx); gone != nil {
 				q.fail(ctx, gone, false)
 				break
 			}

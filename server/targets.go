@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/gate"
 	"github.com/setpoint-dev/setpoint/server/limit"
@@ -84,12 +85,12 @@ func (t *targets) decide(j *job, record store.Record, room []byte) []byte {
 		var err error
 		if history, err = recommender.DecodeHistory(record.Value); err != nil {
 			t.log.Error("stored history unreadable", zap.String("target", j.target), zap.Error(err))
-			j.err = historyError(j.target, err)
+			j.err = apierror.OfHistory(j.target, err)
 			return nil
 		}
 	}
 	if !history.IsOfCluster(j.input.Cluster) {
-		j.err = otherCluster(j.target)
+		j.err = apierror.OtherCluster(j.target)
 		return nil
 	}
 	// Of a namesake that was deleted nothing counts, its answers included.
@@ -100,7 +101,7 @@ func (t *targets) decide(j *job, record store.Record, room []byte) []byte {
 	if t.fromTheFuture(j, &history) {
 		if err := t.clock.judges(t.life, j.now); err != nil {
 			if j.err = t.clock.problem(); j.err == nil {
-				j.err = storeError(t.life, j.target, err)
+				j.err = apierror.OfStore(t.life, j.target, err)
 			}
 			return nil
 		}
@@ -118,7 +119,7 @@ func (t *targets) decide(j *job, record store.Record, room []byte) []byte {
 		}
 	}
 	if j.timed && !j.input.Again && j.now.Before(history.Updated) {
-		j.err = evaluationTimePast(j.target, j.now, history.Updated)
+		j.err = apierror.EvaluationTimePast(j.target, j.now, history.Updated)
 		return nil
 	}
 	next := j.evaluate(&history)
@@ -143,7 +144,7 @@ func (t *targets) decide(j *job, record store.Record, room []byte) []byte {
 	}
 	value := next.AppendBinary(room[:0])
 	if len(value) > maxHistoryBytes {
-		j.err = overLimit("maxHistoryBytes", maxHistoryBytes, fmt.Sprintf("the target's history would take %d bytes: its status quotes too many names or selectors of the spec that are too long", len(value)))
+		j.err = apierror.OverLimit("maxHistoryBytes", maxHistoryBytes, fmt.Sprintf("the target's history would take %d bytes: its status quotes too many names or selectors of the spec that are too long", len(value)))
 		return nil
 	}
 	if !record.Exists() && j.placed == 0 {
@@ -239,10 +240,10 @@ func (t *targets) unplaced(j *job, stored bool) {
 func (t *targets) withoutStore(ctx context.Context, j *job, err error) {
 	t.unplaced(j, true) // it may be stored: the next count tells
 	away := errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
-	if t.options.HoldDown && away && callerGone(ctx) == nil && !j.dryRun && t.outage.decide(j) {
+	if t.options.HoldDown && away && apierror.CallerGone(ctx) == nil && !j.dryRun && t.outage.decide(j) {
 		return
 	}
-	j.err = storeError(ctx, j.target, err)
+	j.err = apierror.OfStore(ctx, j.target, err)
 }
 
 // detach returns a context for what is to be finished although the caller hangs

@@ -9,6 +9,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/store"
@@ -47,13 +48,13 @@ func (t *targets) history(ctx context.Context, target string) (*recommender.Hist
 	record, err := t.store.Load(ctx, parseTarget(target))
 	switch {
 	case err != nil:
-		return nil, storeError(ctx, target, err)
+		return nil, apierror.OfStore(ctx, target, err)
 	case !record.Exists():
-		return nil, unknownTarget(target)
+		return nil, apierror.UnknownTarget(target)
 	}
 	history, err := recommender.DecodeHistory(record.Value)
 	if err != nil {
-		return nil, historyError(target, err)
+		return nil, apierror.OfHistory(target, err)
 	}
 	return &history, nil
 }
@@ -70,16 +71,16 @@ func (t *targets) mayDelete(ctx context.Context, req *setpointv1.DeleteTargetReq
 	target, key := req.GetName(), parseTarget(req.GetName())
 	record, err := t.store.Load(ctx, key)
 	if err != nil && !errors.Is(err, store.ErrUnreadable) {
-		return storeError(ctx, target, err)
+		return apierror.OfStore(ctx, target, err)
 	}
 	for _, value := range [][]byte{record.Value, t.outage.valueOf(key)} {
 		history, err := recommender.DecodeHistory(value)
 		switch {
 		case err != nil:
 		case !history.IsOfCluster(cluster):
-			return otherCluster(target)
+			return apierror.OtherCluster(target)
 		case !history.IsOf(incarnation):
-			return unknownTarget(target)
+			return apierror.UnknownTarget(target)
 		}
 	}
 	return nil
@@ -106,7 +107,7 @@ func (s *targetService) ListTargets(ctx context.Context, req *setpointv1.ListTar
 	}
 	keys, next, err := s.targets.visible(ctx, filter, scope, after, size)
 	if err != nil {
-		return nil, storeError(ctx, req.GetParent(), err)
+		return nil, apierror.OfStore(ctx, req.GetParent(), err)
 	}
 	response := &setpointv1.ListTargetsResponse{}
 	if next != (store.Key{}) {
@@ -133,7 +134,7 @@ func (s *targetService) appendTargets(ctx context.Context, response *setpointv1.
 	case s.targets.lists <- struct{}{}:
 		defer func() { <-s.targets.lists }()
 	case <-ctx.Done():
-		return waitedFor(ctx)
+		return apierror.OfContext(ctx)
 	}
 	records, err := s.targets.store.LoadBatch(ctx, keys)
 	errs := byItem(err, len(keys), len(records))
@@ -145,7 +146,7 @@ func (s *targetService) appendTargets(ctx context.Context, response *setpointv1.
 			response.Targets = append(response.Targets, target)
 			continue
 		case errs != nil && errs[i] != nil:
-			return storeError(ctx, parent, errs[i])
+			return apierror.OfStore(ctx, parent, errs[i])
 		case !records[i].Exists():
 			continue // forgotten since it was listed
 		}
@@ -176,7 +177,7 @@ func (s *targetService) DeleteTarget(ctx context.Context, req *setpointv1.Delete
 	}
 	// Decisions that wait to be written would come back after the delete.
 	if err := s.targets.decisions.flush(ctx); err != nil {
-		return nil, storeError(ctx, req.GetName(), err)
+		return nil, apierror.OfStore(ctx, req.GetName(), err)
 	}
 	key := parseTarget(req.GetName())
 	if err := s.targets.mayDelete(ctx, req); err != nil {
@@ -187,11 +188,11 @@ func (s *targetService) DeleteTarget(ctx context.Context, req *setpointv1.Delete
 	switch {
 	case err != nil:
 		s.targets.outage.restore(key, unwritten)
-		return nil, storeError(ctx, req.GetName(), err)
+		return nil, apierror.OfStore(ctx, req.GetName(), err)
 	}
 	s.targets.forget(key)
 	if !existed {
-		return nil, unknownTarget(req.GetName())
+		return nil, apierror.UnknownTarget(req.GetName())
 	}
 	s.targets.shares.leave(key.Cluster)
 	if s.targets.metrics.targets != nil {

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/telemetry"
 )
 
@@ -50,7 +51,7 @@ func (o *observer) reaching(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 
 // unreached counts and logs a call that ended before the interceptors.
 func (o *observer) unreached(ctx context.Context, method *telemetry.Method, took time.Duration, err error) {
-	code := codeOf(err)
+	code := apierror.CodeOf(err)
 	method.Refused(code)
 	if line := o.line(method, code); line != nil {
 		line.Write(append(o.fields(newCall(ctx), method, code, took, err), zap.String("target", ""), zap.Int("requestBytes", 0), zap.Int("responseBytes", 0))...)
@@ -61,7 +62,7 @@ func (o *observer) unreached(ctx context.Context, method *telemetry.Method, took
 // they are observed, and answers them.
 func unknownMethods(_ any, stream grpc.ServerStream) error {
 	method, _ := grpc.MethodFromServerStream(stream)
-	return status.Error(codes.Unimplemented, "unknown method "+clip(method))
+	return status.Error(codes.Unimplemented, "unknown method "+apierror.Clip(method))
 }
 
 // answerUnknown answers such calls before anybody asks who makes them: gRPC by itself

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/apierror"
 )
 
 // withoutWebsites refuses calls that a page of another web site has a browser make, whose
@@ -52,7 +53,7 @@ func guardHost(address net.Addr, names []string, next, refuse http.Handler) http
 }
 
 func refuseHost(w http.ResponseWriter, r *http.Request) {
-	refusePage(w, r, fmt.Sprintf("this address is on loopback and is not %q: ask by localhost or an IP address, or name the host in --allowed-hosts", clip(r.Host)))
+	refusePage(w, r, fmt.Sprintf("this address is on loopback and is not %q: ask by localhost or an IP address, or name the host in --allowed-hosts", apierror.Clip(r.Host)))
 }
 
 // isThisMachine reports whether a request's host may be asked for: an IP address, which no
@@ -70,7 +71,7 @@ func isThisMachine(host string, names []string) bool {
 
 // refusePage answers PERMISSION_DENIED.
 func refusePage(w http.ResponseWriter, r *http.Request, message string) {
-	err := newError(codes.PermissionDenied, setpointv1.ErrorReason_ERROR_REASON_PERMISSION_DENIED, message)
+	err := apierror.New(codes.PermissionDenied, setpointv1.ErrorReason_ERROR_REASON_PERMISSION_DENIED, message)
 	noteRESTError(r.Context(), err)
 	w.Header().Set("Content-Type", "application/json")
 	if r.ContentLength != 0 {

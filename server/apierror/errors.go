@@ -1,4 +1,4 @@
-package server
+package apierror
 
 import (
 	"context"
@@ -23,9 +23,9 @@ import (
 // errorDomain is that of the ErrorInfo of our errors.
 const errorDomain = "setpoint.dev"
 
-// newError returns a status error with an ErrorInfo. Metadata are names and
+// New returns a status error with an ErrorInfo. Metadata are names and
 // values in turn.
-func newError(code codes.Code, reason setpointv1.ErrorReason, message string, metadata ...string) error {
+func New(code codes.Code, reason setpointv1.ErrorReason, message string, metadata ...string) error {
 	return withDetails(status.New(code, message), errorInfo(reason, metadata...))
 }
 
@@ -52,17 +52,19 @@ func withDetails(s *status.Status, details ...protoadapt.MessageV1) error {
 // clients take no more than 8 KiB, base64 included; over REST in a body.
 const (
 	maxTrailerDetails = 4 << 10
-	maxBodyDetails    = 64 << 10
-	maxViolationText  = 512
+	// MaxBodyDetails is for InvalidWithin.
+	MaxBodyDetails   = 64 << 10
+	maxViolationText = 512
 )
 
-// invalid returns INVALID_ARGUMENT with every violation; nil for none. Of more than
+// Invalid returns INVALID_ARGUMENT with every violation; nil for none. Of more than
 // fit, the first ones: the message says how many there are.
-func invalid(violations []validation.Violation) error {
-	return invalidWithin(violations, maxTrailerDetails)
+func Invalid(violations []validation.Violation) error {
+	return InvalidWithin(violations, maxTrailerDetails)
 }
 
-func invalidWithin(violations []validation.Violation, maxBytes int) error {
+// InvalidWithin is Invalid with another bound of what it tells of violations, in bytes.
+func InvalidWithin(violations []validation.Violation, maxBytes int) error {
 	violations = validation.Distinct(violations)
 	if len(violations) == 0 {
 		return nil
@@ -72,13 +74,13 @@ func invalidWithin(violations []validation.Violation, maxBytes int) error {
 		// It says that there are more, wherever that was.
 		violations, atLeast = append(violations[:i], violations[i+1:]...), "at least "
 	}
-	message := "invalid request: " + clip(violations[0].String())
+	message := "invalid request: " + Clip(violations[0].String())
 	if more := len(violations) - 1; more > 0 {
 		message += fmt.Sprintf(" (and %s%d more)", atLeast, more)
 	}
 	bad := &errdetails.BadRequest{}
 	for _, v := range violations {
-		field, description := clip(v.Field), clip(v.Description)
+		field, description := Clip(v.Field), Clip(v.Description)
 		if maxBytes -= len(field) + len(description) + 8; maxBytes < 0 {
 			break
 		}
@@ -88,78 +90,84 @@ func invalidWithin(violations []validation.Violation, maxBytes int) error {
 		errorInfo(setpointv1.ErrorReason_ERROR_REASON_INVALID_REQUEST))
 }
 
-// clip shortens a text to what an error may hold, between characters.
-func clip(s string) string {
+// Clip shortens a text to what an error may hold, between characters.
+func Clip(s string) string {
 	if len(s) <= maxViolationText {
 		return strings.ToValidUTF8(s, "\uFFFD")
 	}
 	return strings.ToValidUTF8(s[:maxViolationText], "") + "..."
 }
 
-// clipMarked is clip for what is logged: it says how much is left out.
-func clipMarked(s string) string {
+// ClipMarked is Clip for what is logged: it says how much is left out.
+func ClipMarked(s string) string {
 	if len(s) <= maxViolationText {
 		return s
 	}
-	clipped := clip(s)
+	clipped := Clip(s)
 	return clipped + " (" + strconv.Itoa(len(s)-len(clipped)+len("...")) + " bytes more)"
 }
 
-// invalidField is invalid for one field.
-func invalidField(field, description string) error {
-	return invalid([]validation.Violation{{Field: field, Description: description}})
+// InvalidField is invalid for one field.
+func InvalidField(field, description string) error {
+	return Invalid([]validation.Violation{{Field: field, Description: description}})
 }
 
-func overLimit(limit string, maximum int, message string) error {
-	return newError(codes.ResourceExhausted, setpointv1.ErrorReason_ERROR_REASON_LIMIT_EXCEEDED, message,
+// OverLimit is RESOURCE_EXHAUSTED for what is beyond a setting, which is named as in the API.
+func OverLimit(limit string, maximum int, message string) error {
+	return New(codes.ResourceExhausted, setpointv1.ErrorReason_ERROR_REASON_LIMIT_EXCEEDED, message,
 		"limit", limit, "value", strconv.Itoa(maximum))
 }
 
-func unknownTarget(target string) error {
-	return newError(codes.NotFound, setpointv1.ErrorReason_ERROR_REASON_TARGET_NOT_FOUND,
+// UnknownTarget is NOT_FOUND for a target without a history.
+func UnknownTarget(target string) error {
+	return New(codes.NotFound, setpointv1.ErrorReason_ERROR_REASON_TARGET_NOT_FOUND,
 		"no history for "+target+": it was never requested, was deleted, or has expired", "target", target)
 }
 
-func unknownRecommendation(target, id string) error {
-	return newError(codes.NotFound, setpointv1.ErrorReason_ERROR_REASON_RECOMMENDATION_NOT_FOUND,
+// UnknownRecommendation is NOT_FOUND for an id that is none of the target's.
+func UnknownRecommendation(target, id string) error {
+	return New(codes.NotFound, setpointv1.ErrorReason_ERROR_REASON_RECOMMENDATION_NOT_FOUND,
 		target+" has no recommendation "+id+": unknown or expired", "target", target, "recommendationId", id)
 }
 
-func contended(target string, attempts int) error {
-	return newError(codes.Aborted, setpointv1.ErrorReason_ERROR_REASON_TARGET_CONTENDED,
+// Contended is ABORTED for a decision that lost each race.
+func Contended(target string, attempts int) error {
+	return New(codes.Aborted, setpointv1.ErrorReason_ERROR_REASON_TARGET_CONTENDED,
 		fmt.Sprintf("%s was changed by other callers %d times in a row while this one decided; retry with the same requestId", target, attempts),
 		"target", target, "attempts", strconv.Itoa(attempts))
 }
 
-func evaluationTimePast(target string, asked, newest time.Time) error {
-	return newError(codes.FailedPrecondition, setpointv1.ErrorReason_ERROR_REASON_EVALUATION_TIME_PAST,
+// EvaluationTimePast is FAILED_PRECONDITION for an instant before the newest record.
+func EvaluationTimePast(target string, asked, newest time.Time) error {
+	return New(codes.FailedPrecondition, setpointv1.ErrorReason_ERROR_REASON_EVALUATION_TIME_PAST,
 		fmt.Sprintf("evaluationTime %s lies before %s, the newest record of %s", asked.Format(time.RFC3339Nano), newest.Format(time.RFC3339Nano), target),
 		"target", target, "newestRecord", newest.Format(time.RFC3339Nano))
 }
 
-func otherCluster(target string) error {
-	return newError(codes.FailedPrecondition, setpointv1.ErrorReason_ERROR_REASON_OTHER_CLUSTER,
+// OtherCluster is FAILED_PRECONDITION for a target of another cluster of the same name.
+func OtherCluster(target string) error {
+	return New(codes.FailedPrecondition, setpointv1.ErrorReason_ERROR_REASON_OTHER_CLUSTER,
 		target+" belongs to another cluster that reports under the same cluster name (its clusterUid is another one); give one of the two a cluster name of its own, or, if the other one is gone, delete the target to hand it over",
 		"target", target)
 }
 
-// storeError maps an error of the store. Its text is for the log, not for the caller.
-func storeError(ctx context.Context, target string, err error) error {
+// OfStore maps an error of the store. Its text is for the log, not for the caller.
+func OfStore(ctx context.Context, target string, err error) error {
 	switch {
-	case callerGone(ctx) != nil:
-		return status.FromContextError(callerGone(ctx)).Err()
+	case CallerGone(ctx) != nil:
+		return status.FromContextError(CallerGone(ctx)).Err()
 	case errors.Is(err, store.ErrUnreadable):
-		return historyError(target, err)
+		return OfHistory(target, err)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled),
 		errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrClosed):
-		return newError(codes.Unavailable, setpointv1.ErrorReason_ERROR_REASON_STORE_UNAVAILABLE,
+		return New(codes.Unavailable, setpointv1.ErrorReason_ERROR_REASON_STORE_UNAVAILABLE,
 			"the history store can't be reached; hold the count and retry with the same requestId")
 	}
-	return newError(codes.Internal, setpointv1.ErrorReason_ERROR_REASON_UNSPECIFIED, "the history store failed")
+	return New(codes.Internal, setpointv1.ErrorReason_ERROR_REASON_UNSPECIFIED, "the history store failed")
 }
 
-// historyError maps an error of reading a stored history.
-func historyError(target string, err error) error {
+// OfHistory maps an error of reading a stored history.
+func OfHistory(target string, err error) error {
 	message := "the stored history of " + target + " can't be read: it is damaged; delete the target to start anew"
 	switch {
 	case errors.Is(err, recommender.ErrHistoryFormat):
@@ -167,10 +175,27 @@ func historyError(target string, err error) error {
 	case errors.Is(err, store.ErrUnreadable):
 		message = "the stored history of " + target + " can't be read: a newer version wrote it, or it is damaged; upgrade this instance, or delete the target to start anew"
 	}
-	return newError(codes.Internal, setpointv1.ErrorReason_ERROR_REASON_HISTORY_UNREADABLE, message, "target", target)
+	return New(codes.Internal, setpointv1.ErrorReason_ERROR_REASON_HISTORY_UNREADABLE, message, "target", target)
 }
 
-// shuttingDown is what a stop answers to what it can't finish.
-func shuttingDown() error {
-	return newError(codes.Unavailable, setpointv1.ErrorReason_ERROR_REASON_SHUTTING_DOWN, "the server is shutting down; retry elsewhere")
+// ShuttingDown is what a stop answers to what it can't finish.
+func ShuttingDown() error {
+	return New(codes.Unavailable, setpointv1.ErrorReason_ERROR_REASON_SHUTTING_DOWN, "the server is shutting down; retry elsewhere")
+}
+
+// Undecodable is what is answered to bytes that are no message.
+func Undecodable() error {
+	return Invalid([]validation.Violation{{Description: "the message is not a valid protobuf encoding of its type"}})
+}
+
+// CodeOf is the code that gRPC answers to an error.
+func CodeOf(err error) codes.Code {
+	if err == nil {
+		return codes.OK
+	}
+	s, ok := status.FromError(err)
+	if !ok {
+		s = status.FromContextError(err)
+	}
+	return s.Code()
 }
