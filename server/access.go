@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/auth"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	files "github.com/setpoint-dev/setpoint/server/auth/watched"
+	"github.com/setpoint-dev/setpoint/server/calls"
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -220,7 +221,7 @@ func (s *Server) identify(ctx context.Context, method string, ticket *limit.Tick
 		return identified{}
 	}
 	open := &session{access: access, method: method}
-	if isFromGateway(ctx) {
+	if calls.IsFromGateway(ctx) {
 		rest := s.restCallerOf(ctx)
 		if rest == nil {
 			return identified{err: apierror.New(codes.Internal, setpointv1.ErrorReason_ERROR_REASON_UNSPECIFIED, "internal error")}
@@ -247,7 +248,7 @@ func (s *Server) identify(ctx context.Context, method string, ticket *limit.Tick
 // allow returns the context of a call by whom was found, or why it may not be made.
 func (who identified) allow(ctx context.Context) (context.Context, error) {
 	if who.session != nil {
-		noteIdentity(ctx, who.session.first.identity.Name)
+		calls.NoteIdentity(ctx, who.session.first.identity.Name)
 		ctx = context.WithValue(ctx, callerKey{}, who.session)
 	}
 	return ctx, who.err

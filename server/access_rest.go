@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/setpoint-dev/setpoint/server/auth"
+	"github.com/setpoint-dev/setpoint/server/calls"
 )
 
 // gatewayCaller is the metadata in which the gateway tells which of the REST calls that
@@ -64,7 +65,7 @@ func (s *Server) authenticated(mux *runtime.ServeMux, next http.Handler) http.Ha
 			answerStatus(mux, w, r, status.Convert(err))
 			return
 		}
-		noteRESTCaller(r.Context(), c.identity.Name)
+		calls.NoteRESTCaller(r.Context(), c.identity.Name)
 		if ticket != nil { // it may have given its place back
 			if refusal := ticket.Arrived(); refusal.Refused() {
 				hangUp(w)
@@ -85,7 +86,7 @@ func (s *Server) authenticated(mux *runtime.ServeMux, next http.Handler) http.Ha
 // answerStatus answers as the gateway does, but for the header that says how to
 // authenticate, in which the gateway would put the message.
 func answerStatus(mux *runtime.ServeMux, w http.ResponseWriter, r *http.Request, s *status.Status) {
-	noteRESTError(r.Context(), s.Err())
+	calls.NoteRESTError(r.Context(), s.Err())
 	_, marshaler := runtime.MarshalerForRequest(mux, r)
 	w.Header().Set("Content-Type", marshaler.ContentType(s.Proto()))
 	if s.Code() == codes.Unauthenticated {

@@ -11,6 +11,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/apierror"
+	"github.com/setpoint-dev/setpoint/server/calls"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/telemetry"
 	"github.com/setpoint-dev/setpoint/server/tracing"
@@ -53,8 +54,8 @@ func (t *targets) answeredAll(ctx context.Context, jobs []job) {
 			failed++
 		}
 	}
-	if c := callOf(ctx); c != nil {
-		c.items, c.failed = len(jobs), failed
+	if c := calls.Of(ctx); c != nil {
+		c.Items, c.Failed = len(jobs), failed
 	}
 }
 
@@ -83,7 +84,7 @@ func (t *targets) decisionFields(ctx context.Context, j *job) []zapcore.Field {
 		zap.String("target", j.target), zap.Int32("from", d.Current), zap.Int32("to", d.Desired),
 		zap.String("action", conversion.Action(d.Current, d.Desired)),
 		zap.String("reason", apierror.ClipMarked(d.Reason)), zap.Stringer("recommendation", d.ID),
-		zap.String("requestId", callOf(ctx).id()), zap.String("identity", j.caller.name()),
+		zap.String("requestId", calls.Of(ctx).ID()), zap.String("identity", j.caller.name()),
 		zap.String("profile", profile.Name()), zap.Bool("dryRun", false),
 		zap.Int("attempts", j.attempts), zap.Duration("duration", t.options.Clock().Sub(j.started)))
 	if d.Error != "" {
@@ -183,6 +184,6 @@ func (t *targets) messageAnswered(ctx context.Context, j *job, start time.Time) 
 	t.answered(ctx, j)
 	t.metrics.calls.Message(took)
 	if t.observer != nil {
-		t.observer.message(ctx, streamMethod, j, took)
+		t.observer.Message(ctx, streamMethod, j.target, j.err, took)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/decisionlog"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
@@ -32,9 +33,9 @@ func TestLostRacesAreBackedOff(t *testing.T) {
 			options.Clock, options.Log = time.Now, zap.NewNop()
 			targets := &targets{
 				store: contendedStore{memory.New(memory.Options{})}, cache: newCache(0), metrics: newMetrics(&options), log: options.Log,
-				options: &options, life: t.Context(), decisions: newDecisionLog(nil, options.Log, 0),
+				options: &options, life: t.Context(), decisions: decisionlog.New(nil, options.Log, 0),
 			}
-			defer targets.decisions.close()
+			defer targets.decisions.Close()
 			targets.outage, targets.clock = newOutage(targets), newClock(targets.store, &options)
 			targets.shares = newShares(targets.store, &options, nil)
 			jobs := []job{{key: store.Key{Cluster: "c", Namespace: "n", Target: "t"}, now: time.Now(), input: &recommender.Input{Options: recommender.DefaultOptions()}}}

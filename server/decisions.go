@@ -10,6 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/decisionlog"
 )
 
 func (s *targetService) ListDecisions(ctx context.Context, req *setpointv1.ListDecisionsRequest) (*setpointv1.ListDecisionsResponse, error) {
@@ -36,7 +37,7 @@ func (s *targetService) ListDecisions(ctx context.Context, req *setpointv1.ListD
 // next instead of its token.
 func (s *targetService) listDecisions(ctx context.Context, req *setpointv1.ListDecisionsRequest, position string) (*setpointv1.ListDecisionsResponse, error) {
 	// Before the record is read: what this instance has logged is not newer then.
-	if err := s.targets.decisions.flush(ctx); err != nil {
+	if err := s.targets.decisions.Flush(ctx); err != nil {
 		return nil, apierror.OfStore(ctx, req.GetParent(), err)
 	}
 	history, err := s.targets.history(ctx, req.GetParent())
@@ -71,7 +72,7 @@ func (s *targetService) logPage(ctx context.Context, target, position string, si
 	}
 	page := &setpointv1.ListDecisionsResponse{NextPageToken: next}
 	for _, value := range values {
-		if d := (logged{value: value}).decision(); d != nil {
+		if d := (decisionlog.Entry{Value: value}).Decision(); d != nil {
 			page.Decisions = append(page.Decisions, d)
 		}
 	}

@@ -12,11 +12,9 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 
+	"github.com/setpoint-dev/setpoint/server/calls"
 	"github.com/setpoint-dev/setpoint/server/unfinished"
 )
-
-// gatewayNetwork is the network of connections within the process.
-const gatewayNetwork = "bufconn"
 
 // edgeCredentials secure connections from outside, if that is configured, and have what comes
 // on them looked at. They leave those of the gateway alone, which do not leave the process.
@@ -34,7 +32,7 @@ func newEdgeCredentials(config *tls.Config) credentials.TransportCredentials {
 
 // ServerHandshake implements credentials.TransportCredentials.
 func (c edgeCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	if conn.RemoteAddr().Network() == gatewayNetwork {
+	if conn.RemoteAddr().Network() == calls.GatewayNetwork {
 		return c.inside.ServerHandshake(conn)
 	}
 	clear, info, err := c.TransportCredentials.ServerHandshake(conn)
@@ -53,7 +51,7 @@ func (c edgeCredentials) Clone() credentials.TransportCredentials {
 func (s *Server) serveREST(listener net.Listener) error {
 	if access := s.options.Access; s.options.TLS == nil && (access == nil || access.Authenticator.AllowsAnonymous()) {
 		// Else a browser finds no certificate for the name, or has no credentials.
-		s.http.Handler = guardHost(listener.Addr(), s.options.AllowedHosts, s.http.Handler, s.observer.rest(http.HandlerFunc(refuseHost)))
+		s.http.Handler = guardHost(listener.Addr(), s.options.AllowedHosts, s.http.Handler, s.observer.REST(http.HandlerFunc(refuseHost)))
 	}
 	if s.options.TLS == nil {
 		return s.http.Serve(listener)

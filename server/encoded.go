@@ -10,6 +10,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/apierror"
+	"github.com/setpoint-dev/setpoint/server/calls"
 	"github.com/setpoint-dev/setpoint/server/gate"
 	"github.com/setpoint-dev/setpoint/server/unfinished"
 )
@@ -26,6 +27,14 @@ type message struct {
 	counted bool
 	// pass is a request's place among those that are worked on, see readEncoded.
 	pass gate.Pass
+}
+
+// EncodedLen is the length of the message, in bytes.
+func (m *message) EncodedLen() int {
+	if m == nil {
+		return 0
+	}
+	return len(m.data)
 }
 
 // newAnswer returns an empty message to append an answer to. Its memory is used again
@@ -161,7 +170,7 @@ func (s *recommendationService) recommendEncoded(ctx context.Context, req *messa
 	var j job
 	s.targets.readEncoded(ctx, callerOf(ctx), &j, req.data, ticketOf(ctx), &req.pass)
 	defer j.release()
-	noteTarget(ctx, j.target)
+	calls.NoteTarget(ctx, j.target)
 	s.targets.trace(ctx, &j)
 	s.targets.recommend(ctx, &j)
 	s.targets.answered(ctx, &j)

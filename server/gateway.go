@@ -16,6 +16,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/apierror"
+	"github.com/setpoint-dev/setpoint/server/calls"
 	"github.com/setpoint-dev/setpoint/server/cost"
 	"github.com/setpoint-dev/setpoint/server/restjson"
 	"github.com/setpoint-dev/setpoint/server/validation"
@@ -70,7 +71,7 @@ func answerError(ctx context.Context, mux *runtime.ServeMux, m runtime.Marshaler
 	if field, problem, ok := badParameter(err); ok {
 		err = apierror.InvalidField(field, problem)
 	}
-	noteRESTError(r.Context(), err)
+	calls.NoteRESTError(r.Context(), err)
 	runtime.DefaultHTTPErrorHandler(ctx, mux, m, w, r, err)
 }
 
@@ -114,7 +115,7 @@ func answerRoutingError(ctx context.Context, mux *runtime.ServeMux, m runtime.Ma
 	default:
 		err = status.Error(codes.NotFound, "nothing is served at "+apierror.Clip(r.URL.Path)+"; see /docs")
 	}
-	noteRESTError(r.Context(), err)
+	calls.NoteRESTError(r.Context(), err)
 	runtime.DefaultHTTPErrorHandler(ctx, mux, m, w, r, err)
 }
 

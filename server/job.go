@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/cost"
+	"github.com/setpoint-dev/setpoint/server/decisionlog"
 	"github.com/setpoint-dev/setpoint/server/gate"
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/wire"
@@ -46,7 +47,7 @@ type job struct {
 	attempts  int
 	decision  recommender.Decision
 	started   time.Time
-	concluded []logged
+	concluded []decisionlog.Entry
 	// guessed says that the decision is on a record that is only remembered.
 	guessed bool
 	// doubtful says that the decision may have been recorded: nobody knows.

@@ -84,7 +84,7 @@ func (s *Server) enter(ctx context.Context, info *tap.Info) (context.Context, er
 	}
 	if a.refusal.Refused() {
 		if l.AnswerEarly(ctx) {
-			s.observer.calls.Of(info.FullMethodName).Refused(codes.ResourceExhausted)
+			s.observer.Calls.Of(info.FullMethodName).Refused(codes.ResourceExhausted)
 			return ctx, a.refusal.Err()
 		}
 		return &a.admitted, nil
@@ -108,7 +108,7 @@ func (s *Server) enterExempt(ctx context.Context, info *tap.Info) (context.Conte
 	if !s.limiter.AnswerEarly(ctx) {
 		_ = conn.Close()
 	}
-	s.observer.calls.Of(info.FullMethodName).Refused(codes.ResourceExhausted)
+	s.observer.Calls.Of(info.FullMethodName).Refused(codes.ResourceExhausted)
 	return ctx, s.limiter.Refuse(limit.ExemptCalls).Err()
 }
 

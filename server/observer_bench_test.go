@@ -12,6 +12,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/calls"
 	"github.com/setpoint-dev/setpoint/server/telemetry"
 )
 
@@ -28,28 +29,28 @@ func (*headers) SetTrailer(metadata.MD) error      { return nil }
 func BenchmarkObserver(b *testing.B) {
 	options := DefaultOptions()
 	options.Log = zap.NewNop()
-	o := newObserver(newMetrics(&options).calls, &options)
+	o := calls.NewObserver(newMetrics(&options).calls, options.Log, options.LogCalls, options.Tracing)
 	base := peer.NewContext(b.Context(), &peer.Peer{Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}})
 	info := &grpc.UnaryServerInfo{FullMethod: setpointv1.RecommendationService_Recommend_FullMethodName}
 	answer := &message{}
 	handler := func(context.Context, any) (any, error) { return answer, nil }
 	for name, md := range map[string]metadata.MD{
 		"id=none": {"content-type": {"application/grpc"}, "user-agent": {"grpc-go"}, ":authority": {"x"}},
-		"id=sent": {"content-type": {"application/grpc"}, "user-agent": {"grpc-go"}, ":authority": {"x"}, requestIDKey: {"abc"}},
+		"id=sent": {"content-type": {"application/grpc"}, "user-agent": {"grpc-go"}, ":authority": {"x"}, calls.RequestIDKey: {"abc"}},
 	} {
 		b.Run(name, func(b *testing.B) {
 			ctx := metadata.NewIncomingContext(base, md)
 			b.ReportAllocs()
 			for b.Loop() {
 				ctx := grpc.NewContextWithServerTransportStream(ctx, &headers{})
-				_, _ = o.unary(ctx, answer, info, handler)
+				_, _ = o.Unary(ctx, answer, info, handler)
 			}
 		})
 	}
 	b.Run("counts only", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			m := o.calls.Of(info.FullMethod)
+			m := o.Calls.Of(info.FullMethod)
 			m.Begin()
 			m.End(0, 1e5)
 		}

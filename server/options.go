@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/calls"
 	"github.com/setpoint-dev/setpoint/server/cost"
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/tracing"
@@ -86,7 +87,7 @@ type Options struct {
 	// loaded, some 450 bytes a target. 0: none, which suits a store in this process.
 	CacheBytes int
 	// LogCalls says which calls are logged.
-	LogCalls CallLog
+	LogCalls calls.Logged
 	// TargetMetrics is how many targets have metrics of their own. 0: none.
 	TargetMetrics int
 	// Tracing sends traces of calls; nil: there are none. It stays its owner's to close.
@@ -126,7 +127,7 @@ func DefaultOptions() Options {
 		ClusterBytes:      16 << 30,
 		LoggedRepeats:     100,
 		MaxClockSkew:      30 * time.Second,
-		LogCalls:          LogFailedCalls,
+		LogCalls:          calls.LogFailed,
 		RequestTimeout:    10 * time.Second,
 		DrainTimeout:      20 * time.Second,
 		Version:           "dev",
@@ -141,3 +142,16 @@ func (o *Options) answers() recommender.AnswerLimits {
 func (o *Options) costLimits() cost.Limits {
 	return cost.Limits{Pods: o.MaxPods, Metrics: o.MaxMetrics, Batch: o.MaxBatch}
 }
+
+// CallLog says which calls are logged; see calls.Logged.
+type CallLog = calls.Logged
+
+// The choices.
+const (
+	LogNoCalls     = calls.LogNone
+	LogFailedCalls = calls.LogFailed
+	LogAllCalls    = calls.LogAll
+)
+
+// CallLogs are the choices, in order of how much they log.
+func CallLogs() []CallLog { return calls.LoggedChoices() }

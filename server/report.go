@@ -10,6 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/decisionlog"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -25,7 +26,7 @@ type report struct {
 	// settlement is what the report came to, and settled is its entry in the log, with the
 	// status as it is then.
 	settlement recommender.Settlement
-	settled    logged
+	settled    decisionlog.Entry
 	// done says that the settlement is the answer.
 	done bool
 	err  error
@@ -79,7 +80,7 @@ func (r *report) next(record store.Record, _ bool, _ []byte) []byte {
 		return nil
 	}
 	next = next.WithinLimits(max(r.options.Clock().UnixNano(), next.Updated.UnixNano()), r.options.answers())
-	r.settled = logSettled(&history, &next.Status, r.outcome)
+	r.settled = decisionlog.OfSettled(&history, &next.Status, r.outcome)
 	return next.AppendBinary(nil)
 }
 
@@ -94,7 +95,7 @@ func (r *report) swapped(result store.SwapResult, _ []byte) {
 	switch {
 	case result.Swapped:
 		r.done = true
-		r.decisions.append(r.key, r.settled)
+		r.decisions.Append(r.key, r.settled)
 		r.log.Info("scale reported", zap.String("target", r.target), zap.Stringer("recommendation", r.id),
 			zap.String("outcome", r.request.GetOutcome()), zap.String("message", apierror.ClipMarked(r.request.GetMessage())))
 	case r.attempts >= r.options.MaxAttempts:
@@ -109,7 +110,7 @@ func (r *report) fail(ctx context.Context, err error, _ bool) {
 		before, after, settlement, ok := r.outage.settle(r.key, r.id, r.outcome, r.request.GetMessage())
 		if ok {
 			if settlement.Changed {
-				r.decisions.append(r.key, logSettled(&before, &after.Status, r.outcome))
+				r.decisions.Append(r.key, decisionlog.OfSettled(&before, &after.Status, r.outcome))
 			}
 			r.settlement, r.done = settlement, true
 			return

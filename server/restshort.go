@@ -16,6 +16,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/internal/target"
+	"github.com/setpoint-dev/setpoint/server/calls"
 	"github.com/setpoint-dev/setpoint/server/restjson"
 	"github.com/setpoint-dev/setpoint/server/transcode"
 )
@@ -125,7 +126,7 @@ func (w *shortWay) answer(out http.ResponseWriter, r *http.Request, body []byte)
 	if err != nil {
 		return false
 	}
-	noteRPC(ctx)
+	calls.NoteRPC(ctx)
 	answer, err := w.invoke(ctx, call, req)
 	if err != nil {
 		w.refuse(ctx, out, r, err)
@@ -174,7 +175,7 @@ func (w *shortWay) invoke(ctx context.Context, call *shortCall, req *message) (*
 		ctx = &admitted{Context: ctx, ticket: ticket}
 	}
 	info := &grpc.UnaryServerInfo{Server: w.server.service, FullMethod: call.method}
-	ctx, ended := w.server.observer.traced(ctx, call.method)
+	ctx, ended := w.server.observer.Traced(ctx, call.method)
 	answer, err := w.chain(0, info, call)(ctx, req)
 	ended(err)
 	if err != nil {

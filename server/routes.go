@@ -17,7 +17,7 @@ const (
 // routes puts the API's description and the health checks beside the gateway.
 func (s *Server) routes(gateway http.Handler) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/", s.observer.rest(withoutWebsites(gateway)))
+	mux.Handle("/", s.observer.REST(withoutWebsites(gateway)))
 	mux.Handle("GET "+docsPath+"/", docs())
 	mux.Handle("GET "+docsPath, http.RedirectHandler(docsPath+"/", http.StatusMovedPermanently))
 	mux.HandleFunc("GET "+openapiPath, func(w http.ResponseWriter, _ *http.Request) {
@@ -28,7 +28,7 @@ func (s *Server) routes(gateway http.Handler) http.Handler {
 	mux.Handle("GET "+livePath, health)
 	mux.Handle("GET "+readyPath, health)
 	for _, path := range []string{docsPath, docsPath + "/", openapiPath, livePath, readyPath} {
-		mux.Handle(path, s.observer.rest(http.HandlerFunc(refuseMethod)))
+		mux.Handle(path, s.observer.REST(http.HandlerFunc(refuseMethod)))
 	}
 	return mux
 }
@@ -40,7 +40,7 @@ func (s *Server) Health() http.Handler {
 	mux.HandleFunc("GET "+livePath, func(w http.ResponseWriter, _ *http.Request) { answerHealth(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET "+readyPath, func(w http.ResponseWriter, _ *http.Request) {
 		select {
-		case <-s.drain.begun:
+		case <-s.drain.Begun:
 			answerHealth(w, http.StatusServiceUnavailable, "draining")
 		default:
 			if s.watch.away.Load() {

@@ -30,7 +30,9 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/auth/bounded"
+	"github.com/setpoint-dev/setpoint/server/calls"
 	"github.com/setpoint-dev/setpoint/server/connections"
+	"github.com/setpoint-dev/setpoint/server/decisionlog"
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/unfinished"
 	"github.com/setpoint-dev/setpoint/server/validation"
@@ -45,14 +47,14 @@ type Server struct {
 	grpc     *grpc.Server
 	http     *http.Server
 	health   *health.Server
-	observer *observer
-	recorder *decisionLog
+	observer *calls.Observer
+	recorder *decisionlog.Log
 	service  *recommendationService
 	watch    *storeWatch
 	// gateway leads from REST to gRPC without leaving the process.
 	gateway *bufconn.Listener
 	conn    *grpc.ClientConn
-	drain   *drain
+	drain   *calls.Drain
 	// limiter is nil where there are no limits.
 	limiter    *limit.Limiter
 	unfinished *unfinished.Meter
@@ -77,7 +79,7 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	if err := validation.Warm(); err != nil {
 		return nil, fmt.Errorf("compile validation rules: %w", err)
 	}
-	s := &Server{options: options, log: options.Log, health: health.NewServer(), drain: newDrain(), translations: newTranslations()}
+	s := &Server{options: options, log: options.Log, health: health.NewServer(), drain: calls.NewDrain(), translations: newTranslations()}
 	life, cutOff := context.WithCancel(context.Background())
 	s.cutOff = cutOff
 	t, err := s.newTargets(engine, clock, life)
@@ -95,34 +97,34 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	if err := s.newConnections(); err != nil {
 		return nil, err
 	}
-	s.recorder = newDecisionLog(log, s.log, options.LoggedRepeats)
+	s.recorder = decisionlog.New(log, s.log, options.LoggedRepeats)
 	t.decisions = s.recorder
-	s.service = &recommendationService{targets: t, limiter: s.limiter, draining: s.drain.begun, renew: s.renew, counts: s.counts}
-	s.observer = newObserver(t.metrics.calls, &s.options)
+	s.service = &recommendationService{targets: t, limiter: s.limiter, draining: s.drain.Begun, renew: s.renew, counts: s.counts}
+	s.observer = calls.NewObserver(t.metrics.calls, s.log, options.LogCalls, options.Tracing)
 	t.observer = s.observer
-	s.unary = []grpc.UnaryServerInterceptor{s.observer.unary, s.drain.unary, recoverCalls(s.log), withDeadline(options.RequestTimeout), s.authenticateCalls, s.limitCalls}
+	s.unary = []grpc.UnaryServerInterceptor{s.observer.Unary, s.drain.Unary, calls.RecoverCalls(s.log), calls.WithDeadline(options.RequestTimeout), s.authenticateCalls, s.limitCalls}
 	grpcOptions := []grpc.ServerOption{
 		grpc.Creds(newEdgeCredentials(options.TLS)),
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(options.MaxRequestBytes),
 		grpc.ChainUnaryInterceptor(s.unary...),
-		grpc.UnknownServiceHandler(unknownMethods),
-		grpc.ChainStreamInterceptor(s.observer.stream, answerUnknown, s.drain.stream, recoverStreams(s.log), s.authenticateStreams, s.limitStreams),
+		grpc.UnknownServiceHandler(calls.UnknownMethods),
+		grpc.ChainStreamInterceptor(s.observer.Stream, calls.AnswerUnknown, s.drain.Stream, calls.RecoverStreams(s.log), s.authenticateStreams, s.limitStreams),
 	}
 	grpcOptions = append(grpcOptions, connectionOptions(&options)...)
-	grpcOptions = append(grpcOptions, s.observer.serverOptions()...)
+	grpcOptions = append(grpcOptions, s.observer.ServerOptions()...)
 	if s.limiter != nil {
 		grpcOptions = append(grpcOptions, grpc.InTapHandle(s.enter))
 	}
 	s.grpc = grpc.NewServer(grpcOptions...)
-	services := registrar{s.grpc, s.observer}
+	services := calls.Registrar{Server: s.grpc, Observer: s.observer}
 	services.RegisterService(s.limited(encodedService()), s.service)
 	services.RegisterService(s.limited(&setpointv1.TargetService_ServiceDesc), &targetService{targets: t, log: log, pages: newPageTokens(engine)})
 	services.RegisterService(s.limited(&setpointv1.SimulationService_ServiceDesc), setpointv1.UnimplementedSimulationServiceServer{})
 	healthv1.RegisterHealthServer(services, s.health)
 	reflection.Register(services)
 	if err := s.connectGateway(); err != nil {
-		s.recorder.close()
+		s.recorder.Close()
 		return nil, err
 	}
 	return s, nil
@@ -161,7 +163,7 @@ const gatewayBuffer = 1 << 20
 
 func (s *Server) connectGateway() error {
 	s.gateway = bufconn.Listen(gatewayBuffer)
-	conn, err := grpc.NewClient("passthrough:gateway", append(s.observer.clientOptions(),
+	conn, err := grpc.NewClient("passthrough:gateway", append(s.observer.ClientOptions(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return s.gateway.DialContext(ctx) }),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxResponseBytes), grpc.MaxCallSendMsgSize(s.options.MaxRequestBytes)),
@@ -239,7 +241,7 @@ const flushTime = 500 * time.Millisecond
 // go on there.
 func (s *Server) stop() {
 	s.health.Shutdown()
-	s.drain.begin()
+	s.drain.Begin()
 	ctx, cancel := context.WithTimeout(context.Background(), s.options.DrainTimeout)
 	defer cancel()
 	if err := s.http.Shutdown(ctx); err != nil {
@@ -252,7 +254,7 @@ func (s *Server) stop() {
 		close(stopped)
 	}()
 	select {
-	case <-s.drain.wait():
+	case <-s.drain.Wait():
 	case <-ctx.Done():
 		s.log.Warn("gRPC calls cut off")
 	}
@@ -267,6 +269,6 @@ func (s *Server) stop() {
 	<-stopped
 	_ = s.conn.Close()
 	s.service.targets.outage.finish()
-	s.recorder.close()
+	s.recorder.Close()
 	s.service.targets.cache.close()
 }

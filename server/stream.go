@@ -16,6 +16,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/apierror"
+	"github.com/setpoint-dev/setpoint/server/calls"
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/unfinished"
 	"github.com/setpoint-dev/setpoint/server/validation"
@@ -119,7 +120,7 @@ func (s *recommendationService) receive(stream grpc.ServerStream) (<-chan *strea
 func (s *recommendationService) protected(ctx context.Context, req *streamed) (answer *message) {
 	var id string
 	defer func() {
-		if err := recovered(s.targets.log, setpointv1.RecommendationService_StreamRecommend_FullMethodName, recover(), nil); err != nil {
+		if err := calls.Recovered(s.targets.log, setpointv1.RecommendationService_StreamRecommend_FullMethodName, recover(), nil); err != nil {
 			s.targets.metrics.decisions.Refused(codes.Internal)
 			failed := job{err: err}
 			answer = &message{data: failed.streamed(nil, id)}

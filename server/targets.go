@@ -11,7 +11,9 @@ import (
 
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/apierror"
+	"github.com/setpoint-dev/setpoint/server/calls"
 	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/decisionlog"
 	"github.com/setpoint-dev/setpoint/server/gate"
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/wire"
@@ -39,7 +41,7 @@ type targets struct {
 	shares  *shares
 	metrics *metrics
 	// observer logs what is asked over streams.
-	observer *observer
+	observer *calls.Observer
 	log      *zap.Logger
 	options  *Options
 	decoder  *wire.Decoder
@@ -50,7 +52,7 @@ type targets struct {
 	// lists has a place for each part of a list that is loaded.
 	lists chan struct{}
 	// decisions is the log for people; it has no say in anything.
-	decisions *decisionLog
+	decisions *decisionlog.Log
 	// life ends when a stop waits no longer.
 	life context.Context
 }
@@ -178,22 +180,22 @@ func (t *targets) tidied(j *job, history *recommender.History) []byte {
 // that was still pending, and this one if it changes nothing. Where it says something
 // new, the log must show what was said before.
 func (t *targets) conclude(j *job, before *recommender.History) {
-	repeated := repeats(&j.decision, before)
+	repeated := decisionlog.Repeats(&j.decision, before)
 	if !repeated && before.Last.At != 0 && before.Last.Outcome == recommender.NotChanged {
-		j.concluded = append(j.concluded, logFirst(before))
+		j.concluded = append(j.concluded, decisionlog.OfFirst(before))
 	}
 	if settled := j.decision.SettledBefore; settled.ID != (recommender.ID{}) {
-		j.concluded = append(j.concluded, logSettled(before, &before.Status, settled.Outcome))
+		j.concluded = append(j.concluded, decisionlog.OfSettled(before, &before.Status, settled.Outcome))
 	}
-	if !j.decision.Changes() && t.decisions.takes(before, repeated) {
-		j.concluded = append(j.concluded, logNew(&j.decision, j.requestID))
+	if !j.decision.Changes() && t.decisions.Takes(before, repeated) {
+		j.concluded = append(j.concluded, decisionlog.OfDecision(&j.decision, j.requestID))
 	}
 }
 
 // recorded ends a job whose value is in the store.
 func (t *targets) recorded(j *job) {
 	j.decided = true
-	t.decisions.append(j.key, j.concluded...)
+	t.decisions.Append(j.key, j.concluded...)
 }
 
 // recommend runs one job to its end.

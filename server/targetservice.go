@@ -176,7 +176,7 @@ func (s *targetService) DeleteTarget(ctx context.Context, req *setpointv1.Delete
 		return nil, err
 	}
 	// Decisions that wait to be written would come back after the delete.
-	if err := s.targets.decisions.flush(ctx); err != nil {
+	if err := s.targets.decisions.Flush(ctx); err != nil {
 		return nil, apierror.OfStore(ctx, req.GetName(), err)
 	}
 	key := parseTarget(req.GetName())

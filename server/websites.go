@@ -13,6 +13,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/apierror"
+	"github.com/setpoint-dev/setpoint/server/calls"
 )
 
 // withoutWebsites refuses calls that a page of another web site has a browser make, whose
@@ -72,7 +73,7 @@ func isThisMachine(host string, names []string) bool {
 // refusePage answers PERMISSION_DENIED.
 func refusePage(w http.ResponseWriter, r *http.Request, message string) {
 	err := apierror.New(codes.PermissionDenied, setpointv1.ErrorReason_ERROR_REASON_PERMISSION_DENIED, message)
-	noteRESTError(r.Context(), err)
+	calls.NoteRESTError(r.Context(), err)
 	w.Header().Set("Content-Type", "application/json")
 	if r.ContentLength != 0 {
 		hangUp(w)

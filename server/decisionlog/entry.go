@@ -1,4 +1,4 @@
-package server
+package decisionlog
 
 import (
 	"slices"
@@ -10,16 +10,16 @@ import (
 	"github.com/setpoint-dev/setpoint/server/conversion"
 )
 
-// logged is a decision as the log keeps it: encoded like the history of a target of
+// Entry is a decision as the log keeps it: encoded like the history of a target of
 // which nothing is known but its last decision, and so as small, checked and of a format
 // that can change. As an API message it would take four times as much.
-type logged struct {
-	value []byte
+type Entry struct {
+	Value []byte
 	// first says that it is of interest only where the log has no other.
 	first bool
 }
 
-func logDecision(status *recommender.Status, decision *recommender.LastDecision) logged {
+func logDecision(status *recommender.Status, decision *recommender.LastDecision) Entry {
 	h := recommender.History{Updated: time.Unix(0, decision.At).UTC(), Status: *status, Last: *decision}
 	value := h.AppendBinary(nil)
 	if len(value) > maxLoggedBytes {
@@ -32,44 +32,44 @@ func logDecision(status *recommender.Status, decision *recommender.LastDecision)
 		h.Last.Reason, h.Last.Error = apierror.ClipMarked(h.Last.Reason), apierror.ClipMarked(h.Last.Error)
 		value = h.AppendBinary(value[:0])
 	}
-	return logged{value: value}
+	return Entry{Value: value}
 }
 
-// logNew is for a decision that has just been made.
-func logNew(d *recommender.Decision, requestID string) logged {
+// OfDecision is for a decision that has just been made.
+func OfDecision(d *recommender.Decision, requestID string) Entry {
 	return logDecision(&d.Status, &recommender.LastDecision{
 		ID: d.ID, RequestID: requestID, At: d.At.UnixNano(), From: d.Current, To: d.Desired, Reason: d.Reason, Error: d.Error,
 	})
 }
 
-// logSettled is for a change that was pending before, with the status given.
-func logSettled(before *recommender.History, status *recommender.Status, outcome recommender.Outcome) logged {
+// OfSettled is for a change that was pending before, with the status given.
+func OfSettled(before *recommender.History, status *recommender.Status, outcome recommender.Outcome) Entry {
 	p := before.Pending
 	return logDecision(status, &recommender.LastDecision{
 		ID: p.ID, RequestID: p.RequestID, At: p.At, From: p.From, To: p.To, Reason: p.Reason, Error: p.Error, Outcome: outcome,
 	})
 }
 
-// logFirst is for the last decision of a history, which may never have been logged.
-func logFirst(before *recommender.History) logged {
+// OfFirst is for the last decision of a history, which may never have been logged.
+func OfFirst(before *recommender.History) Entry {
 	l := logDecision(&before.Status, &before.Last)
 	l.first = true
 	return l
 }
 
-// decision returns what is to be shown of it; nil for what is none.
-func (l logged) decision() *setpointv1.Decision {
-	h, err := recommender.DecodeHistory(l.value)
+// Decision returns what is to be shown of it; nil for what is none.
+func (l Entry) Decision() *setpointv1.Decision {
+	h, err := recommender.DecodeHistory(l.Value)
 	if err != nil {
 		return nil
 	}
 	return conversion.LastDecision(&h)
 }
 
-// repeats reports whether a decision says what the last one said: the same counts for
+// Repeats reports whether a decision says what the last one said: the same counts for
 // the same reason under the same conditions. Readings and the numbers in messages may
 // differ.
-func repeats(d *recommender.Decision, before *recommender.History) bool {
+func Repeats(d *recommender.Decision, before *recommender.History) bool {
 	last := &before.Last
 	if last.At == 0 || last.From != d.Current || last.To != d.Desired || last.Reason != d.Reason || last.Error != d.Error {
 		return false

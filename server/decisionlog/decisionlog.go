@@ -1,4 +1,4 @@
-package server
+package decisionlog
 
 import (
 	"context"
@@ -13,30 +13,30 @@ import (
 )
 
 const (
-	// decisionLogBacklog bounds the entries that wait to be written; beyond it
+	// maxQueued bounds the entries that wait to be written; beyond it
 	// they are dropped and counted.
-	decisionLogBacklog = 8192
-	// decisionLogBytes bounds what these entries take: where nothing is written, they are
+	maxQueued = 8192
+	// maxQueuedBytes bounds what these entries take: where nothing is written, they are
 	// dropped and counted as well.
-	decisionLogBytes = 16 << 20
+	maxQueuedBytes = 16 << 20
 	// maxLoggedBytes bounds one decision: what is longer goes without readings and with
 	// the beginnings of its texts.
 	maxLoggedBytes = 8 << 10
-	// decisionLogBatch bounds the entries of one write.
-	decisionLogBatch = 512
-	// decisionLogTimeout bounds one write.
-	decisionLogTimeout = 5 * time.Second
+	// maxWritten bounds the entries of one write.
+	maxWritten = 512
+	// writeTimeout bounds one write.
+	writeTimeout = 5 * time.Second
 )
 
-// decisionLog writes decisions to the store's log in the background: no answer
+// Log writes decisions to the store's log in the background: no answer
 // waits for it, and what it can't write is lost. A target's decision is written
 // once it is final: at once if it changes nothing, else when the change is settled.
 // What says nothing new is written only while there is room; the target's last decision
 // is in its record anyway.
-type decisionLog struct {
+type Log struct {
 	store   store.Log
 	log     *zap.Logger
-	entries chan logEntry
+	entries chan queued
 	stopped chan struct{}
 	repeats repeatsRoom
 
@@ -46,32 +46,32 @@ type decisionLog struct {
 	bytes   int  // of the entries that wait or are being written, guarded by mu
 }
 
-// logEntry is decisions to write, or a marker: flushed is closed when all before
+// queued is decisions to write, or a marker: flushed is closed when all before
 // it is written.
-type logEntry struct {
+type queued struct {
 	key       store.Key
-	decisions []logged
+	decisions []Entry
 	flushed   chan<- struct{}
 }
 
-// newDecisionLog starts the writer; close stops it. A nil store drops everything.
-func newDecisionLog(s store.Log, log *zap.Logger, repeatsPerSecond int) *decisionLog {
-	l := &decisionLog{
-		store: s, log: log, entries: make(chan logEntry, decisionLogBacklog), stopped: make(chan struct{}),
+// New starts the writer; Close stops it. A nil store drops everything.
+func New(s store.Log, log *zap.Logger, repeatsPerSecond int) *Log {
+	l := &Log{
+		store: s, log: log, entries: make(chan queued, maxQueued), stopped: make(chan struct{}),
 		repeats: repeatsRoom{most: repeatsPerSecond * int(repeatsPeriod/time.Second)},
 	}
 	go l.run()
 	return l
 }
 
-// takes reports whether a decision that changes nothing is to be logged. The first of a
-// target is in its record until there is another to log, see targets.conclude.
-func (l *decisionLog) takes(before *recommender.History, repeated bool) bool {
+// Takes reports whether a decision that changes nothing is to be logged. The first of a
+// target is in its record until there is another to log, see decide.
+func (l *Log) Takes(before *recommender.History, repeated bool) bool {
 	return !repeated && before.Last.At != 0 || l.repeats.takes(time.Now())
 }
 
-// append hands decisions to the writer.
-func (l *decisionLog) append(key store.Key, decisions ...logged) {
+// Append hands decisions to the writer.
+func (l *Log) Append(key store.Key, decisions ...Entry) {
 	if len(decisions) == 0 {
 		return
 	}
@@ -81,8 +81,8 @@ func (l *decisionLog) append(key store.Key, decisions ...logged) {
 		return
 	}
 	// The job that they come from uses its slice again.
-	entry := logEntry{key: key, decisions: slices.Clone(decisions)}
-	if size := entry.size(); l.bytes+size <= decisionLogBytes {
+	entry := queued{key: key, decisions: slices.Clone(decisions)}
+	if size := entry.size(); l.bytes+size <= maxQueuedBytes {
 		select {
 		case l.entries <- entry:
 			l.bytes += size
@@ -96,17 +96,17 @@ func (l *decisionLog) append(key store.Key, decisions ...logged) {
 }
 
 // size is about what the entry takes, in bytes.
-func (e *logEntry) size() int {
+func (e *queued) size() int {
 	const overhead = 128
 	n := overhead + len(e.key.Cluster) + len(e.key.Namespace) + len(e.key.Target)
 	for i := range e.decisions {
-		n += len(e.decisions[i].value)
+		n += len(e.decisions[i].Value)
 	}
 	return n
 }
 
-// flush waits until what was appended before is written.
-func (l *decisionLog) flush(ctx context.Context) error {
+// Flush waits until what was appended before is written.
+func (l *Log) Flush(ctx context.Context) error {
 	done := make(chan struct{})
 	l.mu.Lock()
 	if l.closed {
@@ -114,7 +114,7 @@ func (l *decisionLog) flush(ctx context.Context) error {
 		return nil
 	}
 	select {
-	case l.entries <- logEntry{flushed: done}:
+	case l.entries <- queued{flushed: done}:
 		l.mu.Unlock()
 	default:
 		// So much waits that a reader had better not; the log is best effort.
@@ -129,8 +129,8 @@ func (l *decisionLog) flush(ctx context.Context) error {
 	}
 }
 
-// close writes what waits and stops the writer.
-func (l *decisionLog) close() {
+// Close writes what waits and stops the writer.
+func (l *Log) Close() {
 	l.mu.Lock()
 	if !l.closed {
 		l.closed = true
@@ -140,7 +140,7 @@ func (l *decisionLog) close() {
 	<-l.stopped
 }
 
-func (l *decisionLog) run() {
+func (l *Log) run() {
 	defer close(l.stopped)
 	for entry := range l.entries {
 		l.write(l.gather(entry))
@@ -148,9 +148,9 @@ func (l *decisionLog) run() {
 }
 
 // gather takes what waits behind the entry, up to a batch.
-func (l *decisionLog) gather(first logEntry) []logEntry {
-	batch := []logEntry{first}
-	for len(batch) < decisionLogBatch {
+func (l *Log) gather(first queued) []queued {
+	batch := []queued{first}
+	for len(batch) < maxWritten {
 		select {
 		case entry, open := <-l.entries:
 			if !open {
@@ -164,15 +164,15 @@ func (l *decisionLog) gather(first logEntry) []logEntry {
 	return batch
 }
 
-func (l *decisionLog) write(batch []logEntry) {
+func (l *Log) write(batch []queued) {
 	var values []store.LogEntry
 	for _, entry := range batch {
 		for _, d := range entry.decisions {
-			values = append(values, store.LogEntry{Key: entry.key, Value: d.value, First: d.first})
+			values = append(values, store.LogEntry{Key: entry.key, Value: d.Value, First: d.first})
 		}
 	}
 	if len(values) > 0 && l.store != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), decisionLogTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 		if err := l.store.AppendLog(ctx, values); err != nil {
 			l.log.Warn("decisions not logged", zap.Int("decisions", len(values)), zap.Error(err))
 		}

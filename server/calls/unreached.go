@@ -1,4 +1,4 @@
-package server
+package calls
 
 import (
 	"context"
@@ -14,26 +14,26 @@ import (
 	"github.com/setpoint-dev/setpoint/server/telemetry"
 )
 
-// registrar registers services whose calls are observed also if they end before the
+// Registrar registers services whose calls are observed also if they end before the
 // interceptors: their message is too large, can't be read, or never comes.
-type registrar struct {
+type Registrar struct {
 	*grpc.Server
-	observer *observer
+	Observer *Observer
 }
 
 // RegisterService implements grpc.ServiceRegistrar.
-func (r registrar) RegisterService(desc *grpc.ServiceDesc, impl any) {
-	r.Server.RegisterService(r.observer.reaching(desc), impl)
+func (r Registrar) RegisterService(desc *grpc.ServiceDesc, impl any) {
+	r.Server.RegisterService(r.Observer.reaching(desc), impl)
 }
 
 // reaching are the methods of a service, whose calls are observed if they never reach the
 // interceptors. Those of streams do in any case.
-func (o *observer) reaching(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
+func (o *Observer) reaching(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 	wrapped := *desc
 	wrapped.Methods = slices.Clone(desc.Methods)
 	for i := range wrapped.Methods {
 		handler := wrapped.Methods[i].Handler
-		method := o.calls.Of("/" + desc.ServiceName + "/" + wrapped.Methods[i].MethodName)
+		method := o.Calls.Of("/" + desc.ServiceName + "/" + wrapped.Methods[i].MethodName)
 		wrapped.Methods[i].Handler = func(srv any, ctx context.Context, decode func(any) error, next grpc.UnaryServerInterceptor) (any, error) {
 			start, reached := time.Now(), false
 			resp, err := handler(srv, ctx, decode, func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
@@ -50,7 +50,7 @@ func (o *observer) reaching(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 }
 
 // unreached counts and logs a call that ended before the interceptors.
-func (o *observer) unreached(ctx context.Context, method *telemetry.Method, took time.Duration, err error) {
+func (o *Observer) unreached(ctx context.Context, method *telemetry.Method, took time.Duration, err error) {
 	code := apierror.CodeOf(err)
 	method.Refused(code)
 	if line := o.line(method, code); line != nil {
@@ -58,18 +58,18 @@ func (o *observer) unreached(ctx context.Context, method *telemetry.Method, took
 	}
 }
 
-// unknownMethods has gRPC take calls to methods that there are not for streams, so that
+// UnknownMethods has gRPC take calls to methods that there are not for streams, so that
 // they are observed, and answers them.
-func unknownMethods(_ any, stream grpc.ServerStream) error {
+func UnknownMethods(_ any, stream grpc.ServerStream) error {
 	method, _ := grpc.MethodFromServerStream(stream)
 	return status.Error(codes.Unimplemented, "unknown method "+apierror.Clip(method))
 }
 
-// answerUnknown answers such calls before anybody asks who makes them: gRPC by itself
+// AnswerUnknown answers such calls before anybody asks who makes them: gRPC by itself
 // would ask nobody either.
-func answerUnknown(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+func AnswerUnknown(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 	if srv == nil { // it is of no service
-		return unknownMethods(nil, stream)
+		return UnknownMethods(nil, stream)
 	}
 	return next(srv, stream)
 }

@@ -1,4 +1,4 @@
-package server
+package calls
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 	"github.com/setpoint-dev/setpoint/server/apierror"
 )
 
-// withDeadline bounds calls that come without a deadline.
-func withDeadline(timeout time.Duration) grpc.UnaryServerInterceptor {
+// WithDeadline bounds calls that come without a deadline.
+func WithDeadline(timeout time.Duration) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		if _, has := ctx.Deadline(); !has {
 			var cancel context.CancelFunc
@@ -25,23 +25,26 @@ func withDeadline(timeout time.Duration) grpc.UnaryServerInterceptor {
 	}
 }
 
-// recoverCalls turns a panic into INTERNAL: one bad request must not end the
+// RecoverCalls turns a panic into INTERNAL: one bad request must not end the
 // others. The stack goes to the log only.
-func recoverCalls(log *zap.Logger) grpc.UnaryServerInterceptor {
+func RecoverCalls(log *zap.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
-		defer func() { err = recovered(log, info.FullMethod, recover(), err) }()
+		defer func() { err = Recovered(log, info.FullMethod, recover(), err) }()
 		return handler(ctx, req)
 	}
 }
 
-func recoverStreams(log *zap.Logger) grpc.StreamServerInterceptor {
+// RecoverStreams is RecoverCalls for streams.
+func RecoverStreams(log *zap.Logger) grpc.StreamServerInterceptor {
 	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
-		defer func() { err = recovered(log, info.FullMethod, recover(), err) }()
+		defer func() { err = Recovered(log, info.FullMethod, recover(), err) }()
 		return handler(srv, stream)
 	}
 }
 
-func recovered(log *zap.Logger, method string, panicked any, err error) error {
+// Recovered returns INTERNAL for what was recovered from a panic of a method, and logs it; err
+// where it is nil.
+func Recovered(log *zap.Logger, method string, panicked any, err error) error {
 	if panicked == nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package server
+package decisionlog
 
 import (
 	"context"
@@ -27,27 +27,27 @@ func (s *stuckStore) AppendLog(_ context.Context, entries []store.LogEntry) erro
 func TestTheBacklogOfDecisionsIsBoundedInBytes(t *testing.T) {
 	t.Parallel()
 	s := &stuckStore{released: make(chan struct{})}
-	l := newDecisionLog(s, zap.NewNop(), 0)
-	large := logged{value: make([]byte, 64<<10)}
-	const fit = decisionLogBytes / (64 << 10)
+	l := New(s, zap.NewNop(), 0)
+	large := Entry{Value: make([]byte, 64<<10)}
+	const fit = maxQueuedBytes / (64 << 10)
 	appendAll := func() {
 		for range 2 * fit {
-			l.append(store.Key{Cluster: "c", Namespace: "n", Target: "t"}, large)
+			l.Append(store.Key{Cluster: "c", Namespace: "n", Target: "t"}, large)
 		}
 	}
 	appendAll()
 	l.mu.Lock()
 	bytes, dropped := l.bytes, l.dropped
 	l.mu.Unlock()
-	if bytes > decisionLogBytes || dropped < fit {
-		t.Errorf("%d bytes wait and %d decisions were dropped, want %d bytes at most", bytes, dropped, decisionLogBytes)
+	if bytes > maxQueuedBytes || dropped < fit {
+		t.Errorf("%d bytes wait and %d decisions were dropped, want %d bytes at most", bytes, dropped, maxQueuedBytes)
 	}
 	close(s.released)
-	if err := l.flush(t.Context()); err != nil {
+	if err := l.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	l.append(store.Key{}, large)
-	l.close()
+	l.Append(store.Key{}, large)
+	l.Close()
 	if want := 2*fit - dropped + 1; s.written != want || l.bytes != 0 {
 		t.Errorf("%d decisions were written and %d bytes are left, want %d and none", s.written, l.bytes, want)
 	}

@@ -1,4 +1,4 @@
-package server
+package calls
 
 import (
 	"context"
@@ -11,10 +11,10 @@ import (
 	"github.com/setpoint-dev/setpoint/server/apierror"
 )
 
-// drain counts the calls in flight and, once it has begun, lets no new ones in.
-type drain struct {
-	// begun is closed when it begins.
-	begun chan struct{}
+// Drain counts the calls in flight and, once it has begun, lets no new ones in.
+type Drain struct {
+	// Begun is closed when it begins.
+	Begun chan struct{}
 
 	mu       sync.Mutex
 	inFlight int           // guarded by mu
@@ -22,21 +22,22 @@ type drain struct {
 	idle     chan struct{} // guarded by mu; closed when no call is left, nil: nobody waits
 }
 
-func newDrain() *drain { return &drain{begun: make(chan struct{})} }
+// NewDrain returns one that has not begun.
+func NewDrain() *Drain { return &Drain{Begun: make(chan struct{})} }
 
-// begin begins the drain; a second time it does nothing.
-func (d *drain) begin() {
+// Begin begins the drain; a second time it does nothing.
+func (d *Drain) Begin() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.draining {
 		d.draining = true
-		close(d.begun)
+		close(d.Begun)
 	}
 }
 
-// wait returns a channel that is closed when no call is in flight. To be called
+// Wait returns a channel that is closed when no call is in flight. To be called
 // once, when none can come from the gateway any more.
-func (d *drain) wait() <-chan struct{} {
+func (d *Drain) Wait() <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.idle = make(chan struct{})
@@ -48,7 +49,7 @@ func (d *drain) wait() <-chan struct{} {
 
 // enter lets a call in, or not. One from the gateway belongs to a REST call that
 // was let in before.
-func (d *drain) enter(fromGateway bool) bool {
+func (d *Drain) enter(fromGateway bool) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.draining && !fromGateway {
@@ -58,7 +59,7 @@ func (d *drain) enter(fromGateway bool) bool {
 	return true
 }
 
-func (d *drain) leave() {
+func (d *Drain) leave() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.inFlight--; d.inFlight == 0 && d.idle != nil {
@@ -70,18 +71,18 @@ func (d *drain) leave() {
 	}
 }
 
-// unary counts calls and refuses those that come too late.
-func (d *drain) unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-	if !d.enter(isFromGateway(ctx)) {
+// Unary counts calls and refuses those that come too late.
+func (d *Drain) Unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	if !d.enter(IsFromGateway(ctx)) {
 		return nil, apierror.ShuttingDown()
 	}
 	defer d.leave()
 	return handler(ctx, req)
 }
 
-// stream counts our own streams, which end by themselves when a drain begins.
+// Stream counts our own streams, which end by themselves when a drain begins.
 // Others (health, reflection) have nothing to lose and are not waited for.
-func (d *drain) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+func (d *Drain) Stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	if info.FullMethod != setpointv1.RecommendationService_StreamRecommend_FullMethodName {
 		return handler(srv, stream)
 	}
@@ -92,8 +93,8 @@ func (d *drain) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServe
 	return handler(srv, stream)
 }
 
-// isFromGateway reports whether a call comes from REST, in this process.
-func isFromGateway(ctx context.Context) bool {
+// IsFromGateway reports whether a call comes from REST, in this process.
+func IsFromGateway(ctx context.Context) bool {
 	p, ok := peer.FromContext(ctx)
-	return ok && p.Addr.Network() == gatewayNetwork
+	return ok && p.Addr.Network() == GatewayNetwork
 }

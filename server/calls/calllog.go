@@ -1,4 +1,4 @@
-package server
+package calls
 
 import (
 	"context"
@@ -14,47 +14,47 @@ import (
 	"github.com/setpoint-dev/setpoint/server/telemetry"
 )
 
-// CallLog says which calls are logged at the level info. Those that fail by the
+// Logged says which calls are logged at the level info. Those that fail by the
 // server's own fault are logged as errors in any case; all others are lines of the
-// level debug. The zero value is LogNoCalls.
-type CallLog string
+// level debug. The zero value is LogNone.
+type Logged string
 
 // The choices.
 const (
-	LogNoCalls CallLog = "none"
-	// LogFailedCalls logs calls that fail, up to a hundred a second.
-	LogFailedCalls CallLog = "failed"
-	LogAllCalls    CallLog = "all"
+	LogNone Logged = "none"
+	// LogFailed logs calls that fail, up to a hundred a second.
+	LogFailed Logged = "failed"
+	LogAll    Logged = "all"
 )
 
-// CallLogs are the choices, in order of how much they log.
-func CallLogs() []CallLog { return []CallLog{LogNoCalls, LogFailedCalls, LogAllCalls} }
+// LoggedChoices are the choices, in order of how much they log.
+func LoggedChoices() []Logged { return []Logged{LogNone, LogFailed, LogAll} }
 
 // callMessage is that of a line of a call.
 const callMessage = "call"
 
 // level is that of the line of a call.
-func (o *observer) level(code codes.Code, probe bool) zapcore.Level {
+func (o *Observer) level(code codes.Code, probe bool) zapcore.Level {
 	switch {
 	case code == codes.Internal || code == codes.Unknown || code == codes.DataLoss:
 		return zap.ErrorLevel
-	case code != codes.OK && o.which != LogNoCalls && o.which != "",
-		code == codes.OK && o.which == LogAllCalls && !probe:
+	case code != codes.OK && o.which != LogNone && o.which != "",
+		code == codes.OK && o.which == LogAll && !probe:
 		return zap.InfoLevel
 	}
 	return zap.DebugLevel
 }
 
 // line returns the line of a call, nil if there is to be none.
-func (o *observer) line(method *telemetry.Method, code codes.Code) *zapcore.CheckedEntry {
+func (o *Observer) line(method *telemetry.Method, code codes.Code) *zapcore.CheckedEntry {
 	return o.check(o.level(code, strings.HasPrefix(method.Name, "grpc.health.")))
 }
 
-func (o *observer) check(level zapcore.Level) *zapcore.CheckedEntry {
+func (o *Observer) check(level zapcore.Level) *zapcore.CheckedEntry {
 	if !o.log.Core().Enabled(level) {
 		return nil
 	}
-	if level == zap.InfoLevel && o.which == LogFailedCalls && !o.failures.Allow() {
+	if level == zap.InfoLevel && o.which == LogFailed && !o.failures.Allow() {
 		o.suppressed.Add(1)
 		return nil
 	}
@@ -62,20 +62,20 @@ func (o *observer) check(level zapcore.Level) *zapcore.CheckedEntry {
 }
 
 // fields are those of all calls.
-func (o *observer) fields(c *call, method *telemetry.Method, code codes.Code, took time.Duration, err error) []zap.Field {
+func (o *Observer) fields(c *Call, method *telemetry.Method, code codes.Code, took time.Duration, err error) []zap.Field {
 	transport := "grpc"
-	if isFromGateway(c) {
+	if IsFromGateway(c) {
 		transport = "rest"
 	}
 	fields := append(make([]zap.Field, 0, 16),
-		zap.String("requestId", c.id()), zap.String("transport", transport), zap.String("method", method.Name),
+		zap.String("requestId", c.ID()), zap.String("transport", transport), zap.String("method", method.Name),
 		zap.String("peer", peerOf(c)), zap.String("identity", c.identity),
 		zap.Stringer("code", code), zap.Duration("duration", took))
 	return o.rare(c, fields, err)
 }
 
 // rare adds the fields that most lines don't have.
-func (o *observer) rare(ctx context.Context, fields []zap.Field, err error) []zap.Field {
+func (o *Observer) rare(ctx context.Context, fields []zap.Field, err error) []zap.Field {
 	if err != nil {
 		fields = append(fields, zap.String("error", apierror.ClipMarked(status.Convert(err).Message())))
 	}
@@ -88,16 +88,16 @@ func (o *observer) rare(ctx context.Context, fields []zap.Field, err error) []za
 	return fields
 }
 
-// message logs a request of a stream, as if it were a call.
-func (o *observer) message(ctx context.Context, method string, j *job, took time.Duration) {
-	c := callOf(ctx)
+// Message logs a request of a stream, as if it were a call.
+func (o *Observer) Message(ctx context.Context, method, target string, err error, took time.Duration) {
+	c := Of(ctx)
 	if c == nil {
 		return
 	}
-	code := apierror.CodeOf(j.err)
-	m := o.calls.Of(method)
+	code := apierror.CodeOf(err)
+	m := o.Calls.Of(method)
 	if line := o.line(m, code); line != nil {
-		fields := o.fields(c, m, code, took, j.err)
-		line.Write(append(fields, zap.String("target", apierror.Clip(j.target)), zap.Bool("streamed", true))...)
+		fields := o.fields(c, m, code, took, err)
+		line.Write(append(fields, zap.String("target", apierror.Clip(target)), zap.Bool("streamed", true))...)
 	}
 }

@@ -1,4 +1,4 @@
-package server
+package calls
 
 import (
 	"context"
@@ -25,17 +25,17 @@ type restCall struct {
 
 type restCallKey struct{}
 
-// rest observes REST calls: each gets an id, is counted by its HTTP code, and is logged
+// REST observes REST calls: each gets an id, is counted by its HTTP code, and is logged
 // here if it never becomes a call over gRPC.
-func (o *observer) rest(next http.Handler) http.Handler {
+func (o *Observer) REST(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
 		id := requestIDOf(r)
-		w.Header().Set(requestIDKey, id)
+		w.Header().Set(RequestIDKey, id)
 		c := &restCall{}
 		answer := &restAnswer{ResponseWriter: w, code: http.StatusOK}
 		next.ServeHTTP(answer, r.WithContext(context.WithValue(r.Context(), restCallKey{}, c)))
-		o.calls.REST(answer.code)
+		o.Calls.REST(answer.code)
 		if c.isRPC.Load() {
 			return
 		}
@@ -67,36 +67,36 @@ func codeOfHTTP(code int) codes.Code {
 	return codes.OK
 }
 
-// noteRPC notes that a REST call became one of those that are logged as gRPC's are.
-func noteRPC(ctx context.Context) {
+// NoteRPC notes that a REST call became one of those that are logged as gRPC's are.
+func NoteRPC(ctx context.Context) {
 	if c, ok := ctx.Value(restCallKey{}).(*restCall); ok {
 		c.isRPC.Store(true)
 	}
 }
 
-// noteRESTCaller notes who makes a REST call, as soon as that is known.
-func noteRESTCaller(ctx context.Context, name string) {
+// NoteRESTCaller notes who makes a REST call, as soon as that is known.
+func NoteRESTCaller(ctx context.Context, name string) {
 	if c, ok := ctx.Value(restCallKey{}).(*restCall); ok {
 		c.identity = name
 	}
 }
 
-// noteRESTError notes why a REST call is refused that never becomes one over gRPC.
-func noteRESTError(ctx context.Context, err error) {
+// NoteRESTError notes why a REST call is refused that never becomes one over gRPC.
+func NoteRESTError(ctx context.Context, err error) {
 	if c, ok := ctx.Value(restCallKey{}).(*restCall); ok {
 		c.err = err
 	}
 }
 
-// clientOptions are those of the gateway's connection.
-func (o *observer) clientOptions() []grpc.DialOption {
+// ClientOptions are those of the gateway's connection.
+func (o *Observer) ClientOptions() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
-			noteRPC(ctx)
+			NoteRPC(ctx)
 			return invoke(ctx, method, req, reply, conn, options...)
 		}),
 		grpc.WithStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
-			noteRPC(ctx)
+			NoteRPC(ctx)
 			return open(ctx, desc, conn, method, options...)
 		}),
 	}

@@ -1,4 +1,4 @@
-package server
+package calls
 
 import (
 	"context"
@@ -16,12 +16,12 @@ import (
 	"github.com/setpoint-dev/setpoint/server/tracing"
 )
 
-// observer sees each call from outside: it names, counts and logs them, refused ones
+// Observer sees each call from outside: it names, counts and logs them, refused ones
 // too. Its interceptors come first.
-type observer struct {
-	calls   *telemetry.Calls
+type Observer struct {
+	Calls   *telemetry.Calls
 	log     *zap.Logger
-	which   CallLog
+	which   Logged
 	tracing *tracing.Tracing // nil: off
 	spans   stats.Handler    // makes spans of calls; nil: off
 	// failures bounds the lines of calls that failed by their caller's fault, or by the
@@ -34,9 +34,10 @@ type observer struct {
 // failureLines is how many such lines a second there may be.
 const failureLines = 100
 
-func newObserver(calls *telemetry.Calls, options *Options) *observer {
-	o := &observer{
-		calls: calls, log: options.Log, which: options.LogCalls, tracing: options.Tracing,
+// NewObserver returns an observer that counts in those. tracing may be nil.
+func NewObserver(calls *telemetry.Calls, log *zap.Logger, which Logged, tracing *tracing.Tracing) *Observer {
+	o := &Observer{
+		Calls: calls, log: log, which: which, tracing: tracing,
 		failures: rate.NewLimiter(failureLines, failureLines),
 	}
 	if o.tracing != nil {
@@ -45,17 +46,17 @@ func newObserver(calls *telemetry.Calls, options *Options) *observer {
 	return o
 }
 
-// serverOptions are those of the gRPC server.
-func (o *observer) serverOptions() []grpc.ServerOption {
+// ServerOptions are those of the gRPC server.
+func (o *Observer) ServerOptions() []grpc.ServerOption {
 	if o.tracing == nil {
 		return nil
 	}
 	return []grpc.ServerOption{grpc.StatsHandler(o.spans)}
 }
 
-// traced makes the span of a call that does not come through gRPC's transport. The function
+// Traced makes the span of a call that does not come through gRPC's transport. The function
 // that it returns ends it.
-func (o *observer) traced(ctx context.Context, method string) (context.Context, func(error)) {
+func (o *Observer) Traced(ctx context.Context, method string) (context.Context, func(error)) {
 	if o.tracing == nil {
 		return ctx, func(error) {}
 	}
@@ -67,10 +68,10 @@ func (o *observer) traced(ctx context.Context, method string) (context.Context, 
 	}
 }
 
-// unary observes a call.
-func (o *observer) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+// Unary observes a call.
+func (o *Observer) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	start := time.Now()
-	method := o.calls.Of(info.FullMethod)
+	method := o.Calls.Of(info.FullMethod)
 	method.Begin()
 	c := newCall(ctx)
 	resp, err := handler(c, req)
@@ -79,29 +80,29 @@ func (o *observer) unary(ctx context.Context, req any, info *grpc.UnaryServerInf
 	if line := o.line(method, code); line != nil {
 		fields := append(o.fields(c, method, code, took, err),
 			zap.String("target", apierror.Clip(targetOf(c, req))), zap.Int("requestBytes", messageBytes(req)), zap.Int("responseBytes", messageBytes(resp)))
-		if c.items > 0 {
-			fields = append(fields, zap.Int("items", c.items), zap.Int("failedItems", c.failed))
+		if c.Items > 0 {
+			fields = append(fields, zap.Int("items", c.Items), zap.Int("failedItems", c.Failed))
 		}
 		line.Write(fields...)
 	}
 	if err != nil {
-		_ = c.id()
+		_ = c.ID()
 	}
-	if c.requestID != "" && !isFromGateway(ctx) { // REST tells it by itself
-		_ = grpc.SetHeader(ctx, metadata.MD{requestIDKey: []string{c.requestID}})
+	if c.requestID != "" && !IsFromGateway(ctx) { // REST tells it by itself
+		_ = grpc.SetHeader(ctx, metadata.MD{RequestIDKey: []string{c.requestID}})
 	}
 	return resp, err
 }
 
-// stream observes a stream from its begin to its end.
-func (o *observer) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+// Stream observes a stream from its begin to its end.
+func (o *Observer) Stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	start := time.Now()
-	method := o.calls.Of(info.FullMethod)
+	method := o.Calls.Of(info.FullMethod)
 	method.Begin()
 	c := newCall(stream.Context())
 	observed := &observedStream{ServerStream: stream, call: c, method: method}
-	if !isFromGateway(c) {
-		_ = stream.SetHeader(metadata.MD{requestIDKey: []string{c.id()}})
+	if !IsFromGateway(c) {
+		_ = stream.SetHeader(metadata.MD{RequestIDKey: []string{c.ID()}})
 	}
 	err := handler(srv, observed)
 	took, code := time.Since(start), apierror.CodeOf(err)
@@ -117,7 +118,7 @@ func (o *observer) stream(srv any, stream grpc.ServerStream, info *grpc.StreamSe
 // observedStream counts a stream's messages.
 type observedStream struct {
 	grpc.ServerStream
-	call                                     *call
+	call                                     *Call
 	method                                   *telemetry.Method
 	received, sent, receivedBytes, sentBytes atomic.Uint64
 }

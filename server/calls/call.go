@@ -1,4 +1,4 @@
-package server
+package calls
 
 import (
 	"context"
@@ -14,45 +14,48 @@ import (
 )
 
 const (
-	// requestIDKey is the metadata, and the header, with a call's id.
-	requestIDKey = "x-request-id"
+	// RequestIDKey is the metadata, and the header, with a call's id.
+	RequestIDKey = "x-request-id"
 	// maxRequestIDBytes bounds it.
 	maxRequestIDBytes = 128
 )
 
-// call is what is known of a call while it lasts. It is the context of the call, so
+// GatewayNetwork is the network of connections within the process.
+const GatewayNetwork = "bufconn"
+
+// Call is what is known of a call while it lasts. It is the context of the call, so
 // that keeping it costs one piece of memory.
-type call struct {
+type Call struct {
 	context.Context
 	// requestID is the caller's name for the call, or ours; see id.
 	requestID string
 	// identity is who calls, and target what the call is about, once they are known.
 	// They are set by the goroutine of the call; of streams only the identity is.
 	identity, target string
-	// items are the requests of a batch, failed those of them that failed.
-	items, failed int
+	// Items are the requests of a batch, failed those of them that failed.
+	Items, Failed int
 }
 
 type callKey struct{}
 
 // Value implements context.Context.
-func (c *call) Value(key any) any {
+func (c *Call) Value(key any) any {
 	if key == (callKey{}) {
 		return c
 	}
 	return c.Context.Value(key)
 }
 
-// callOf returns the call of a context; nil: it is none over gRPC or REST.
-func callOf(ctx context.Context) *call {
-	c, _ := ctx.Value(callKey{}).(*call)
+// Of returns the call of a context; nil: it is none over gRPC or REST.
+func Of(ctx context.Context) *Call {
+	c, _ := ctx.Value(callKey{}).(*Call)
 	return c
 }
 
 // newCall returns the call that comes with the context.
-func newCall(ctx context.Context) *call {
-	c := &call{Context: ctx}
-	if sent := metadata.ValueFromIncomingContext(ctx, requestIDKey); len(sent) > 0 {
+func newCall(ctx context.Context) *Call {
+	c := &Call{Context: ctx}
+	if sent := metadata.ValueFromIncomingContext(ctx, RequestIDKey); len(sent) > 0 {
 		if c.requestID = sent[0]; !isRequestID(sent[0]) {
 			c.requestID = newRequestID()
 		}
@@ -60,25 +63,25 @@ func newCall(ctx context.Context) *call {
 	return c
 }
 
-// noteIdentity notes who makes the call, as soon as that is known.
-func noteIdentity(ctx context.Context, name string) {
-	if c := callOf(ctx); c != nil {
+// NoteIdentity notes who makes the call, as soon as that is known.
+func NoteIdentity(ctx context.Context, name string) {
+	if c := Of(ctx); c != nil {
 		c.identity = name
 	}
 }
 
-// noteTarget notes what a call is about that is no message with a name for it.
-func noteTarget(ctx context.Context, target string) {
-	if c := callOf(ctx); c != nil {
+// NoteTarget notes what a call is about that is no message with a name for it.
+func NoteTarget(ctx context.Context, target string) {
+	if c := Of(ctx); c != nil {
 		c.target = target
 	}
 }
 
-// id is the request's id; empty for calls in the process. A call that came without one gets
+// ID is the request's id; empty for calls in the process. A call that came without one gets
 // it as soon as somebody wants to know: to send one back that nothing was logged under
 // would cost more than all else that is observed of a call. Not for use by several
 // goroutines at once until it was called.
-func (c *call) id() string {
+func (c *Call) ID() string {
 	if c == nil {
 		return ""
 	}
@@ -113,7 +116,7 @@ func newRequestID() string {
 }
 
 // targetOf returns what a call is about: noted, or named by its message.
-func targetOf(c *call, req any) string {
+func targetOf(c *Call, req any) string {
 	if c.target != "" {
 		return c.target
 	}
@@ -131,10 +134,8 @@ func targetOf(c *call, req any) string {
 // messageBytes is the length of a message as it is encoded.
 func messageBytes(m any) int {
 	switch m := m.(type) {
-	case *message:
-		if m != nil {
-			return len(m.data)
-		}
+	case interface{ EncodedLen() int }: // one that was not made a message
+		return m.EncodedLen()
 	case proto.Message:
 		return proto.Size(m)
 	}
@@ -147,7 +148,7 @@ func peerOf(ctx context.Context) string {
 	if !ok {
 		return ""
 	}
-	if p.Addr.Network() != gatewayNetwork {
+	if p.Addr.Network() != GatewayNetwork {
 		return p.Addr.String()
 	}
 	// The gateway adds the address to those that proxies have told.
@@ -161,10 +162,10 @@ func peerOf(ctx context.Context) string {
 // requestIDOf returns the id of a REST call, and sees to it that the gateway passes on
 // no other.
 func requestIDOf(r *http.Request) string {
-	id := r.Header.Get(requestIDKey)
+	id := r.Header.Get(RequestIDKey)
 	if !isRequestID(id) {
 		id = newRequestID()
 	}
-	r.Header.Set(requestIDKey, id)
+	r.Header.Set(RequestIDKey, id)
 	return id
 }
