@@ -198,6 +198,7 @@ generate: ## Generate api/, docs/ and the CustomResourceDefinition from their so
 	go run ./cmd/setpoint docs configuration > docs/configuration.md
 	go run ./cmd/setpoint docs example-config > deploy/setpoint.yaml
 	go run ./cmd/setpoint docs metrics > docs/metrics.md
+	go run ./cmd/setpoint docs lint > docs/lint.md
 
 .PHONY: check-generated
 check-generated: generate ## Fail if what is generated differs from what is committed

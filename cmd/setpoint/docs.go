@@ -20,16 +20,17 @@ var documents = map[string]func(*pflag.FlagSet) (string, error){
 	},
 	"example-config": func(flags *pflag.FlagSet) (string, error) { return config.Example(flags), nil },
 	"metrics":        func(*pflag.FlagSet) (string, error) { return serve.MetricsDocument() },
+	"lint":           func(*pflag.FlagSet) (string, error) { return lintDocument() },
 }
 
 // newDocs prints documents that are generated from the program.
 func newDocs() *cobra.Command {
 	return &cobra.Command{
-		Use:       "docs {configuration|example-config|metrics}",
+		Use:       "docs {configuration|example-config|metrics|lint}",
 		Short:     "Print generated documents",
 		Hidden:    true,
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
-		ValidArgs: []string{"configuration", "example-config", "metrics"},
+		ValidArgs: []string{"configuration", "example-config", "metrics", "lint"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := documents[args[0]](serve.New().Flags())
 			if err != nil {

@@ -34,6 +34,8 @@ type Dump struct {
 
 	// workloads that can stand in for a scale.
 	workloads []workload
+	// templates of the same workloads.
+	templates []Template
 	// seenPods tells where each pod, by namespace/name, was read.
 	seenPods map[string]string
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -93,10 +94,79 @@ func readOldScale(d *Dump, o object) error {
 	return nil
 }
 
+// Template is what a workload says of its pods.
+type Template struct {
+	// Kind, Namespace and Name are the workload's.
+	Kind            schema.GroupKind
+	Namespace, Name string
+	// Replicas is spec.replicas, nil where it is left out.
+	Replicas *int32
+	// Applied says that the object is a cluster's, not what somebody wrote: it has a UID.
+	Applied bool
+	// Requests of the pod as a whole, in place of its containers'; nil: it has none.
+	Requests corev1.ResourceList
+	// Containers of spec.template; those of init containers are not among them.
+	Containers []TemplateContainer
+}
+
+// TemplateContainer is a container of a workload's template.
+type TemplateContainer struct {
+	Name      string `json:"name"`
+	Resources struct {
+		Requests corev1.ResourceList `json:"requests"`
+		Limits   corev1.ResourceList `json:"limits"`
+	} `json:"resources"`
+}
+
+// Template returns what the workload that an autoscaler scales says of its pods; nil: the dump
+// does not hold it.
+func (d *Dump) Template(a *autoscalingv2.HorizontalPodAutoscaler) *Template {
+	ref := a.Spec.ScaleTargetRef
+	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
+	for i := range d.templates {
+		t := &d.templates[i]
+		if sameKind(t.Kind, kind) && t.Name == ref.Name && d.namespace(t.Namespace) == a.Namespace {
+			return t
+		}
+	}
+	return nil
+}
+
+func readTemplate(d *Dump, o object) error {
+	var in struct {
+		Metadata struct {
+			UID string `json:"uid"`
+		} `json:"metadata"`
+		Spec struct {
+			Replicas *int32 `json:"replicas"`
+			Template struct {
+				Spec struct {
+					Containers []TemplateContainer `json:"containers"`
+					Resources  struct {
+						Requests corev1.ResourceList `json:"requests"`
+					} `json:"resources"`
+				} `json:"spec"`
+			} `json:"template"`
+		} `json:"spec"`
+	}
+	if err := objectjson.Unmarshal(o.data, &in); err != nil {
+		return err
+	}
+	d.templates = append(d.templates, Template{
+		Kind: o.kind.GroupKind(), Namespace: o.namespace, Name: o.name,
+		Replicas: in.Spec.Replicas, Applied: in.Metadata.UID != "",
+		Requests: in.Spec.Template.Spec.Resources.Requests, Containers: in.Spec.Template.Spec.Containers,
+	})
+	return nil
+}
+
 func readWorkload(decode decodeWorkload) func(*Dump, object) error {
 	return func(d *Dump, o object) error {
 		scale, err := decode(o.data)
 		if err != nil {
+			return err
+		}
+		if err := readTemplate(d, o); err != nil {
 			return err
 		}
 		d.workloads = append(d.workloads, workload{kind: o.kind.GroupKind(), scale: scale})

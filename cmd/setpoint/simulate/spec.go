@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
@@ -26,8 +27,13 @@ func ReadAutoscaler(name string, r io.Reader, options *setpointv1.RecommendOptio
 	if len(autoscalers) != 1 {
 		return nil, fmt.Errorf("%s: holds %d HorizontalPodAutoscalers, not one", name, len(autoscalers))
 	}
-	kubernetes.Defaults(autoscalers[0])
-	snapshot := kubernetes.Snapshot{Autoscaler: autoscalers[0], Scale: &autoscalingv1.Scale{}}
+	return NewAutoscaler(name, autoscalers[0], options)
+}
+
+// NewAutoscaler is ReadAutoscaler for an object that was read already; it fills in defaults.
+func NewAutoscaler(name string, object *autoscalingv2.HorizontalPodAutoscaler, options *setpointv1.RecommendOptions) (*simulation.Autoscaler, error) {
+	kubernetes.Defaults(object)
+	snapshot := kubernetes.Snapshot{Autoscaler: object, Scale: &autoscalingv1.Scale{}}
 	req, err := snapshot.Request("simulation")
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)

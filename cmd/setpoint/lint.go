@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/explaincmd"
+	"github.com/setpoint-dev/setpoint/cmd/setpoint/lint"
+)
+
+// asSARIF is the form that code hosts read.
+const asSARIF = "sarif"
+
+// never is a severity that nothing has.
+const never = "never"
+
+// lintCommand holds the flags of setpoint lint.
+type lintCommand struct {
+	failOn  *cli.OutputFlag
+	options explaincmd.Options
+	output  *cli.OutputFlag
+}
+
+func newLint() *cobra.Command {
+	c := &lintCommand{
+		output: cli.NewOutputFlag(cli.AsText, cli.AsJSON, asSARIF),
+		failOn: cli.NewOutputFlag(string(lint.Warning), string(lint.Error), string(lint.Note), never),
+	}
+	cmd := &cobra.Command{
+		Use:   "lint FILE...",
+		Short: "Find what is likely to surprise in the specs of autoscalers",
+		Long: `Find what is likely to surprise in the specs of HorizontalPodAutoscalers, with the
+arithmetic in their own numbers. Several rules run the production engine with the
+spec to find out. docs/lint.md has all of them.
+
+FILE is a manifest, a list or what kubectl wrote of a cluster, - standard input.
+Workloads that are in the files, too, are looked at for requests, limits and counts.
+
+Exits with 1 if a finding is at least as bad as --fail-on, and with 2 if a file or a
+spec is invalid.`,
+		Example: "  setpoint lint hpa.yaml deployment.yaml\n  kubectl get hpa,deployments -A -o yaml | setpoint lint -\n  setpoint lint -o sarif manifests/*.yaml > lint.sarif",
+		Args:    cobra.MinimumNArgs(1),
+		RunE:    c.run,
+	}
+	flags := cmd.Flags()
+	flags.Var(c.failOn, "fail-on", "least severity that fails: error, warning, note or never")
+	flags.VarP(c.output, "output", "o", "form of the output: text, json (lines) or sarif")
+	c.options.Bind(flags)
+	return cmd
+}
+
+func (c *lintCommand) run(cmd *cobra.Command, files []string) error {
+	linter := &lint.Linter{Options: c.options.Message(c.options.Profile)}
+	var problems []error
+	for _, name := range files {
+		file, err := cli.Open(cmd, name)
+		if err == nil {
+			err = cli.BadInput(errors.Join(linter.Read(name, file), file.Close()))
+		}
+		problems = append(problems, err)
+	}
+	if linter.Autoscalers() == 0 && errors.Join(problems...) == nil {
+		return cli.BadInput(errors.New("there is no HorizontalPodAutoscaler in the files"))
+	}
+	findings, err := linter.Check(cmd.Context())
+	if cmd.Context().Err() != nil {
+		return err
+	}
+	problems = append(problems, cli.BadInput(err))
+	out := cmd.OutOrStdout()
+	switch c.output.Form {
+	case cli.AsText:
+		err = lint.WriteText(out, findings, linter.Autoscalers())
+	case cli.AsJSON:
+		err = lint.WriteJSON(out, findings)
+	case asSARIF:
+		err = lint.WriteSARIF(out, findings, cli.Version())
+	}
+	if err != nil {
+		return fmt.Errorf("writing the findings: %w", err)
+	}
+	if err := errors.Join(problems...); err != nil {
+		return cli.BadInput(err)
+	}
+	for _, f := range findings {
+		if c.failOn.Form != never && f.Severity.AtLeast(lint.Severity(c.failOn.Form)) {
+			return cli.ErrQuiet
+		}
+	}
+	return nil
+}
+
+// lintedExample is what docs/lint.md begins with, from the root of the repository.
+const lintedExample = "examples/lint/web.yaml"
+
+// lintDocument is docs/lint.md, with what the command prints for the example.
+func lintDocument() (string, error) {
+	file, err := os.Open(lintedExample)
+	if err != nil {
+		return "", fmt.Errorf("to be run in the root of the repository: %w", err)
+	}
+	linter := lint.Linter{Options: &setpointv1.RecommendOptions{}}
+	if err := errors.Join(linter.Read(lintedExample, file), file.Close()); err != nil {
+		return "", err
+	}
+	findings, err := linter.Check(context.Background())
+	if err != nil {
+		return "", err
+	}
+	var shown strings.Builder
+	err = lint.WriteText(&shown, findings, linter.Autoscalers())
+	return lint.Document(lintedExample, shown.String()), err
+}

@@ -1,0 +1,350 @@
+package lint
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/cmd/setpoint/simulate"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/simulation"
+)
+
+// hpa is a manifest around bounds, metrics and the rest of a spec, each in one line of YAML.
+func hpa(least, most int, metric, rest string) string {
+	return fmt.Sprintf(`apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web, namespace: shop}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  minReplicas: %d
+  maxReplicas: %d
+  metrics: [%s]
+  %s
+`, least, most, metric, rest)
+}
+
+func deployment(spec, containers string) string {
+	return fmt.Sprintf(`---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  %s
+  selector: {matchLabels: {app: web}}
+  template: {spec: {containers: [%s]}}
+`, spec, containers)
+}
+
+const (
+	onCPU   = `{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}`
+	onTotal = `{type: External, external: {metric: {name: load, selector: {matchLabels: {app: web}}}, target: {type: AverageValue, averageValue: "1"}}}`
+	plain   = `{name: app, resources: {requests: {cpu: 500m}}}`
+)
+
+func check(t *testing.T, files ...string) []Finding {
+	t.Helper()
+	l := Linter{Options: &setpointv1.RecommendOptions{}}
+	for i, text := range files {
+		if err := l.Read(fmt.Sprintf("f%d.yaml", i), strings.NewReader(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	findings, err := l.Check(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return findings
+}
+
+// cases have, for each rule, specs that it finds something in and the same ones mended. What
+// a finding says of the engine is then tried in a simulation with pods, load and a clock.
+var cases = []struct {
+	rule, found, mended string
+	// arithmetic that the finding has, with the spec's own numbers.
+	arithmetic string
+	// proof runs the spec and returns what is wrong with the finding.
+	proof func(t *testing.T, a *simulation.Autoscaler) string
+}{
+	{"two-autoscalers", hpa(1, 5, onCPU, "") + "---\n" + strings.Replace(hpa(1, 9, onCPU, ""), "name: web, namespace", "name: other, namespace", 1), hpa(1, 5, onCPU, "") + "---\n" + hpa(1, 9, onCPU, ""),
+		"2 autoscalers, 1 target", nil},
+	{"request-missing", hpa(1, 5, onCPU, "") + deployment("", plain+", {name: proxy}"), hpa(1, 5, onCPU, "") + deployment("", plain+", {name: proxy, resources: {limits: {cpu: 100m}}}"),
+		"target 60 % of a request that proxy does not have", func(t *testing.T, a *simulation.Autoscaler) string {
+			w := cpu(2, 10, 500)
+			w.Containers = append(w.Containers, simulation.Container{Name: "proxy"})
+			return want(causes(run(t, a, w, 30*time.Minute, 0, 1000)), simulation.CauseFailingMetric)
+		}},
+	{"target-unreachable", hpa(1, 9, strings.Replace(onCPU, "60", "95", 1), "") + deployment("", `{name: app, resources: {requests: {cpu: 500m}, limits: {cpu: 520m}}}`),
+		hpa(1, 9, strings.Replace(onCPU, "60", "90", 1), "") + deployment("", `{name: app, resources: {requests: {cpu: 500m}, limits: {cpu: 520m}}}`),
+		"limit 520m ÷ request 500m = 104 %, needed: above target 95 % × (1 + tolerance 0.1) = 104.5 %", func(t *testing.T, a *simulation.Autoscaler) string {
+			w := cpu(2, 10, 500)
+			w.Containers[0].Limits = []recommender.ResourceUsage{{Resource: "cpu", Milli: 520}}
+			return want(highest(run(t, a, w, time.Hour, 0, 1e6)), 2)
+		}},
+	{"tolerance-never-down", hpa(1, 9, onTotal, "behavior: {scaleDown: {tolerance: 1}}"), hpa(1, 9, onTotal, "behavior: {scaleDown: {tolerance: 900m}}"),
+		"a scale-down needs a ratio below 1 − tolerance 1 = 0", func(t *testing.T, a *simulation.Autoscaler) string {
+			return want(last(run(t, a, total(2), 2*time.Hour, 0, 0)), 2)
+		}},
+	{"direction-disabled", hpa(2, 9, onTotal, "behavior: {scaleDown: {selectPolicy: Disabled}}"), hpa(2, 9, onTotal, ""),
+		"7 replicas more than minReplicas 2, for good", func(t *testing.T, a *simulation.Autoscaler) string {
+			return want(last(run(t, a, total(2), 5*time.Hour, 0, 9, 1800, 9, 1800, 0)), 9)
+		}},
+	{"direction-disabled", hpa(2, 9, onTotal, "behavior: {scaleUp: {selectPolicy: Disabled}}"), hpa(2, 9, onTotal, ""),
+		"the count stays at minReplicas 2", func(t *testing.T, a *simulation.Autoscaler) string {
+			return want(last(run(t, a, total(2), 5*time.Hour, 0, 900)), 2)
+		}},
+	{"min-equals-max", hpa(5, 5, onCPU, ""), hpa(5, 6, onCPU, ""),
+		"maxReplicas 5 − minReplicas 5 = 0", func(t *testing.T, a *simulation.Autoscaler) string {
+			return want(highest(run(t, a, cpu(5, 10, 500), time.Hour, 0, 1e5)), 5)
+		}},
+	{"target-over-request", hpa(1, 5, strings.Replace(onCPU, "60", "100", 1), ""), hpa(1, 5, strings.Replace(onCPU, "60", "99", 1), ""),
+		"more than 100 % × (1 + tolerance 0.1) = 110 %", func(t *testing.T, a *simulation.Autoscaler) string {
+			// 54 of 50 a pod is 108 %, 56 are 112 %.
+			return want([]int32{highest(run(t, a, cpu(2, 10, 500), time.Hour, 0, 108)), highest(run(t, a, cpu(2, 10, 500), time.Hour, 0, 112))}, []int32{2, 3})
+		}},
+	{"sidecar-in-average", hpa(1, 5, onCPU, "") + deployment("", plain+`, {name: proxy, resources: {requests: {cpu: "1"}}}`),
+		hpa(1, 5, strings.Replace(strings.Replace(onCPU, "type: Resource, resource: {", "type: ContainerResource, containerResource: {container: app, ", 1), "", "", 1), "") + deployment("", plain+`, {name: proxy, resources: {requests: {cpu: "1"}}}`),
+		"app 500m + proxy 1000m: if only the largest works, it is at 90 % of its own request when the pod is at 60 %", nil},
+	{"value-feeds-back", hpa(2, 40, `{type: Object, object: {metric: {name: load}, describedObject: {kind: Service, name: web, apiVersion: v1}, target: {type: Value, value: "10"}}}`, ""),
+		hpa(2, 40, `{type: Object, object: {metric: {name: load}, describedObject: {kind: Service, name: web, apiVersion: v1}, target: {type: AverageValue, averageValue: "10"}}}`, ""),
+		"count × (20 ÷ 10) at every evaluation: 2 → 4 → 8 → 16 → … → 40", func(t *testing.T, a *simulation.Autoscaler) string {
+			return want(last(run(t, a, total(2), time.Hour, 0, 20)), 40)
+		}},
+	{"slow-way-up", hpa(2, 50, onTotal, "behavior: {scaleUp: {policies: [{type: Pods, value: 1, periodSeconds: 60}]}}"), hpa(2, 50, onTotal, "behavior: {scaleUp: {policies: [{type: Pods, value: 10, periodSeconds: 60}]}}"),
+		"2 → 3 → 4 → 5 → 6 → … → 50: 48 changes, the first one after 0s", func(t *testing.T, a *simulation.Autoscaler) string {
+			return want(arrival(run(t, a, total(2), 3*time.Hour, 0, 2, 3600, 2, 3600, 100), 50)-time.Hour, 47*time.Minute)
+		}},
+	{"slow-way-down", hpa(2, 50, onTotal, "behavior: {scaleDown: {policies: [{type: Pods, value: 1, periodSeconds: 120}]}}"), hpa(2, 50, onTotal, ""),
+		"50 → 49 → 48 → 47 → 46 → … → 2: 48 changes, the first one after 4m45s", func(t *testing.T, a *simulation.Autoscaler) string {
+			return want(arrival(run(t, a, total(50), 5*time.Hour, 0, 50, 3600, 50, 3600, 2), 2)-time.Hour, 5*time.Minute+47*2*time.Minute-period)
+		}},
+	{"scale-up-window", hpa(2, 9, onTotal, "behavior: {scaleUp: {stabilizationWindowSeconds: 120}}"), hpa(2, 9, onTotal, "behavior: {scaleUp: {stabilizationWindowSeconds: 0}}"),
+		"the least proposal of the last 120 s counts, evaluated every 15s", func(t *testing.T, a *simulation.Autoscaler) string {
+			return want(change(run(t, a, total(2), 2*time.Hour, 0, 2, 3600, 2, 3600, 4))-time.Hour, 2*time.Minute-period)
+		}},
+	{"scale-down-window-zero", hpa(2, 9, onTotal, "behavior: {scaleDown: {stabilizationWindowSeconds: 0}}"), hpa(2, 9, onTotal, "behavior: {scaleDown: {stabilizationWindowSeconds: 60}}"),
+		"9 → 2 within one evaluation", func(t *testing.T, a *simulation.Autoscaler) string {
+			return want(change(run(t, a, total(9), 2*time.Hour, 0, 9, 3600, 9, 3600, 2))-time.Hour, time.Duration(0))
+		}},
+	{"replicas-in-manifest", hpa(1, 5, onCPU, "") + deployment("replicas: 3", plain), hpa(1, 5, onCPU, "") + deployment("", plain),
+		"spec.replicas: 3, whatever the autoscaler has set between 1 and 5", nil},
+	{"tolerance-steps", hpa(1, 40, onTotal, ""), hpa(1, 40, onTotal, "behavior: {scaleUp: {tolerance: 10m}, scaleDown: {tolerance: 10m}}"),
+		"40 × (1 − 0.1) = 36, 40 × (1 + 0.1) = 44", func(t *testing.T, a *simulation.Autoscaler) string {
+			a.Spec.MaxReplicas = 100
+			return want([]int32{last(run(t, a, total(40), 2*time.Hour, 0, 36)), last(run(t, a, total(40), 2*time.Hour, 0, 44)), last(run(t, a, total(40), 2*time.Hour, 0, 35)), last(run(t, a, total(40), 2*time.Hour, 0, 45))},
+				[]int32{40, 40, 35, 45})
+		}},
+	{"percent-rounds-up", hpa(2, 40, onTotal, "behavior: {scaleDown: {policies: [{type: Percent, value: 10, periodSeconds: 60}]}}"), hpa(10, 40, onTotal, "behavior: {scaleDown: {policies: [{type: Percent, value: 10, periodSeconds: 60}]}}"),
+		"3 × 10 % = 0.3, which allows 1 replica, 33.3 %, every 60 s; from 10 replicas on it is one or more by itself", func(t *testing.T, a *simulation.Autoscaler) string {
+			return want(last(run(t, a, total(3), 2*time.Hour, 0, 3, 3600, 3, 3600, 1)), 2)
+		}},
+	{"policy-never-binds", hpa(10, 40, onTotal, "behavior: {scaleUp: {policies: [{type: Pods, value: 4, periodSeconds: 60}, {type: Percent, value: 50, periodSeconds: 60}]}}"),
+		hpa(2, 40, onTotal, "behavior: {scaleUp: {policies: [{type: Pods, value: 4, periodSeconds: 60}, {type: Percent, value: 50, periodSeconds: 60}]}}"),
+		"of 10 replicas it allows 4 and policies[1] 5, of 40 replicas 4 and 20; Max counts", func(t *testing.T, a *simulation.Autoscaler) string {
+			with := run(t, a, total(10), 2*time.Hour, 0, 10, 3600, 10, 3600, 40)
+			a.Spec.Behavior.ScaleUp.Policies = a.Spec.Behavior.ScaleUp.Policies[1:]
+			return want(with, run(t, a, total(10), 2*time.Hour, 0, 10, 3600, 10, 3600, 40))
+		}},
+	{"period-above-window", hpa(2, 9, onTotal, "behavior: {scaleDown: {stabilizationWindowSeconds: 60, policies: [{type: Pods, value: 1, periodSeconds: 120}]}}"), hpa(2, 9, onTotal, "behavior: {scaleDown: {stabilizationWindowSeconds: 120, policies: [{type: Pods, value: 1, periodSeconds: 120}]}}"),
+		"periodSeconds 120 > stabilizationWindowSeconds 60", func(t *testing.T, a *simulation.Autoscaler) string {
+			return want(arrival(run(t, a, total(9), 2*time.Hour, 0, 9, 3600, 9, 3600, 2), 2)-time.Hour, time.Minute+6*2*time.Minute-period)
+		}},
+	{"memory-holds", hpa(1, 5, `{type: Resource, resource: {name: memory, target: {type: AverageValue, averageValue: 1Gi}}}`, ""), hpa(1, 5, onCPU, ""),
+		"to half of it from 2, and below 90 % of it at any count", nil},
+	{"series-unselected", hpa(1, 5, strings.Replace(onTotal, ", selector: {matchLabels: {app: web}}", "", 1), ""), hpa(1, 5, onTotal, ""), "no selector", nil},
+}
+
+func TestFindings(t *testing.T) {
+	t.Parallel()
+	covered := map[string]bool{}
+	for _, tt := range cases {
+		covered[tt.rule] = true
+		is := func(f Finding) bool { return f.Rule == tt.rule }
+		found := check(t, tt.found)
+		i := slices.IndexFunc(found, is)
+		if i < 0 {
+			t.Errorf("%s: not found in\n%s", tt.rule, tt.found)
+			continue
+		}
+		f := found[i]
+		if !strings.Contains(f.Arithmetic, tt.arithmetic) || f.Object == "" || f.Field == "" || f.File != "f0.yaml" || !strings.HasSuffix(f.Link, "docs/lint.md#"+tt.rule) {
+			t.Errorf("%s: %+v, want %q", tt.rule, f, tt.arithmetic)
+		}
+		if mended := check(t, tt.mended); slices.ContainsFunc(mended, is) {
+			t.Errorf("%s: found in the mended spec, too:\n%s%v", tt.rule, tt.mended, mended)
+		}
+		if f.Simulated && tt.proof == nil {
+			t.Errorf("%s: says that it was simulated, and no test does so", tt.rule)
+		}
+		if tt.proof == nil {
+			continue
+		}
+		manifest, _, _ := strings.Cut(tt.found, "---")
+		a, err := simulate.ReadAutoscaler("f0.yaml", strings.NewReader(manifest), &setpointv1.RecommendOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if wrong := tt.proof(t, a); wrong != "" {
+			t.Errorf("%s: the simulation does otherwise: %s\n%s", tt.rule, wrong, f.Message)
+		}
+	}
+	for _, r := range Rules {
+		if !covered[r.ID] {
+			t.Errorf("%s: has no case", r.ID)
+		}
+	}
+}
+
+// Messages have the numbers of the run that they tell of.
+func TestMessagesOfSimulatedFindings(t *testing.T) {
+	t.Parallel()
+	for _, tt := range cases {
+		for _, f := range check(t, tt.found) {
+			switch {
+			case f.Rule == "slow-way-up" && tt.rule == f.Rule && f.Message != "from 2 to 50 replicas takes 47m",
+				f.Rule == "slow-way-down" && tt.rule == f.Rule && f.Message != "from 50 back to 2 replicas takes 1h38m45s",
+				f.Rule == "tolerance-steps" && tt.rule == f.Rule && f.Message != "at 40 replicas the count stays while 36 to 44 would do",
+				f.Rule == "scale-up-window" && f.Message != "every rise waits for 1m45s":
+				t.Errorf("%s: %s", f.Rule, f.Message)
+			}
+		}
+	}
+}
+
+// A plain spec has nothing to be found.
+func TestAPlainSpecHasNoFinding(t *testing.T) {
+	t.Parallel()
+	if found := check(t, hpa(2, 10, onCPU, "")+deployment("", plain)); len(found) != 0 {
+		t.Errorf("found %+v", found)
+	}
+}
+
+func TestSARIFHasEveryFinding(t *testing.T) {
+	t.Parallel()
+	found := check(t, hpa(5, 5, onCPU, "")+deployment("replicas: 3", plain))
+	var out bytes.Buffer
+	if err := WriteSARIF(&out, found, "v1"); err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Version string
+		Runs    []struct {
+			Tool struct {
+				Driver struct {
+					Rules []struct{ ID, HelpURI string }
+				}
+			}
+			Results []struct {
+				RuleID    string
+				RuleIndex int
+				Level     string
+				Message   struct{ Text string }
+			}
+		}
+	}
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Version != "2.1.0" || len(got.Runs) != 1 || len(got.Runs[0].Results) != len(found) || len(found) < 2 {
+		t.Fatalf("%d findings:\n%s", len(found), out.String())
+	}
+	for i, r := range got.Runs[0].Results {
+		rule := got.Runs[0].Tool.Driver.Rules[r.RuleIndex]
+		if r.RuleID != found[i].Rule || rule.ID != r.RuleID || r.Level != string(found[i].Severity) || rule.HelpURI != found[i].Link {
+			t.Errorf("result %+v of finding %+v", r, found[i])
+		}
+	}
+}
+
+// want says what is otherwise, empty: nothing.
+func want(got, want any) string {
+	if g, w := fmt.Sprint(got), fmt.Sprint(want); g != w {
+		return g + ", want " + w
+	}
+	return ""
+}
+
+// total is a workload whose metric "load" is the load itself, at the instant it is read.
+func total(replicas int32) simulation.Workload {
+	return simulation.Workload{Replicas: &replicas, Usage: []simulation.Usage{{Metric: "load", PerLoad: 1000, Follows: simulation.Offered, Window: time.Second}}}
+}
+
+func cpu(replicas int32, perLoad float64, request int64) simulation.Workload {
+	return simulation.Workload{
+		Replicas: &replicas, Usage: []simulation.Usage{{Metric: "cpu", PerLoad: perLoad}},
+		Containers: []simulation.Container{{Name: "app", Requests: []recommender.ResourceUsage{{Resource: "cpu", Milli: request}}}},
+	}
+}
+
+// seen is what was seen of one evaluation.
+type seen struct {
+	at            time.Duration
+	count, before int32
+	cause         simulation.Cause
+}
+
+// run simulates a workload under a load through points of seconds and values.
+func run(t *testing.T, a *simulation.Autoscaler, w simulation.Workload, length time.Duration, points ...float64) []seen {
+	t.Helper()
+	var list []simulation.Point
+	for i := 0; i < len(points); i += 2 {
+		list = append(list, simulation.Point{At: time.Duration(points[i]) * time.Second, Value: points[i+1]})
+	}
+	load, err := simulation.NewTrace(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []seen
+	s := &simulation.Scenario{Start: begin, Duration: length, Load: load, Workload: w}
+	// The metric is the mean of the second before: the load changes just after an evaluation.
+	s.Loop.Offset = time.Second
+	_, err = simulation.Run(s, a, func(step *simulation.Step) error {
+		out = append(out, seen{step.At - time.Second, step.Decision.Desired, step.Replicas, step.Cause})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func last(steps []seen) int32 { return steps[len(steps)-1].count }
+
+func highest(steps []seen) int32 {
+	return slices.MaxFunc(steps, func(a, b seen) int { return int(a.count - b.count) }).count
+}
+
+// causes is the cause of all evaluations but the first minute's, empty: there are several.
+func causes(steps []seen) simulation.Cause {
+	for _, s := range steps[4:] {
+		if s.cause != steps[4].cause {
+			return ""
+		}
+	}
+	return steps[4].cause
+}
+
+// arrival is when a count was first decided, and change when the count first changed.
+func arrival(steps []seen, count int32) time.Duration {
+	for _, s := range steps {
+		if s.count == count {
+			return s.at
+		}
+	}
+	return -1
+}
+
+func change(steps []seen) time.Duration {
+	for _, s := range steps {
+		if s.count != s.before {
+			return s.at
+		}
+	}
+	return -1
+}

@@ -1,0 +1,136 @@
+package lint
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"path/filepath"
+	"strings"
+)
+
+// WriteText writes findings for people, and a last line that counts them.
+func WriteText(w io.Writer, findings []Finding, autoscalers int) error {
+	var out strings.Builder
+	counts := make(map[Severity]int)
+	for _, f := range findings {
+		counts[f.Severity]++
+		fmt.Fprintf(&out, "%s: %s: %s: %s [%s]\n    %s\n    %s", f.File, f.Object, f.Severity, f.Message, f.Rule, f.Field, f.Arithmetic)
+		if f.Simulated {
+			out.WriteString(" (simulated)")
+		}
+		fmt.Fprintf(&out, "\n    %s\n", f.Link)
+	}
+	fmt.Fprintf(&out, "%d autoscalers: %d errors, %d warnings, %d notes\n", autoscalers, counts[Error], counts[Warning], counts[Note])
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+// WriteJSON writes a finding a line.
+func WriteJSON(w io.Writer, findings []Finding) error {
+	encoder := json.NewEncoder(w)
+	for i := range findings {
+		if err := encoder.Encode(&findings[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type sarifText struct {
+	Text string `json:"text"`
+}
+
+type sarifRule struct {
+	ID      string    `json:"id"`
+	Name    string    `json:"name"`
+	Short   sarifText `json:"shortDescription"`
+	Full    sarifText `json:"fullDescription"`
+	Help    sarifText `json:"help"`
+	HelpURI string    `json:"helpUri"`
+	Default struct {
+		Level string `json:"level"`
+	} `json:"defaultConfiguration"`
+}
+
+type sarifResult struct {
+	RuleID    string          `json:"ruleId"`
+	RuleIndex int             `json:"ruleIndex"`
+	Level     string          `json:"level"`
+	Message   sarifText       `json:"message"`
+	Locations []sarifLocation `json:"locations"`
+	// Fingerprints tell the same finding in two runs.
+	Fingerprints map[string]string `json:"partialFingerprints"`
+}
+
+type sarifLocation struct {
+	Physical struct {
+		Artifact struct {
+			URI string `json:"uri"`
+		} `json:"artifactLocation"`
+	} `json:"physicalLocation"`
+	Logical []sarifLogical `json:"logicalLocations"`
+}
+
+type sarifLogical struct {
+	Name     string `json:"fullyQualifiedName"`
+	Kind     string `json:"kind"`
+	Property string `json:"name"`
+}
+
+// uriOf is a file's name as a relative reference; of standard input it is "stdin".
+func uriOf(file string) string {
+	if file == "-" {
+		return "stdin"
+	}
+	return (&url.URL{Path: filepath.ToSlash(file)}).EscapedPath()
+}
+
+// WriteSARIF writes the findings as one run of SARIF 2.1.0, which code hosts read.
+func WriteSARIF(w io.Writer, findings []Finding, version string) error {
+	type driver struct {
+		Name    string      `json:"name"`
+		Version string      `json:"version,omitempty"`
+		URI     string      `json:"informationUri"`
+		Rules   []sarifRule `json:"rules"`
+	}
+	type tool struct {
+		Driver driver `json:"driver"`
+	}
+	type run struct {
+		Tool    tool          `json:"tool"`
+		Results []sarifResult `json:"results"`
+	}
+	out := struct {
+		Schema  string `json:"$schema"`
+		Version string `json:"version"`
+		Runs    []run  `json:"runs"`
+	}{"https://json.schemastore.org/sarif-2.1.0.json", "2.1.0", []run{{
+		Tool: tool{driver{Name: "setpoint lint", Version: version, URI: Page, Rules: []sarifRule{}}}, Results: []sarifResult{},
+	}}}
+	r := &out.Runs[0]
+	places := make(map[string]int)
+	for i, rule := range Rules {
+		places[rule.ID] = i
+		s := sarifRule{
+			ID: rule.ID, Name: rule.ID, Short: sarifText{rule.Title}, Full: sarifText{rule.Why},
+			Help: sarifText{rule.Mend}, HelpURI: Page + "#" + rule.ID,
+		}
+		s.Default.Level = string(rule.Severity)
+		r.Tool.Driver.Rules = append(r.Tool.Driver.Rules, s)
+	}
+	for _, f := range findings {
+		var at sarifLocation
+		at.Physical.Artifact.URI = uriOf(f.File)
+		at.Logical = []sarifLogical{{Name: f.Object + "/" + f.Field, Kind: "object", Property: f.Field}}
+		r.Results = append(r.Results, sarifResult{
+			RuleID: f.Rule, RuleIndex: places[f.Rule], Level: string(f.Severity),
+			Message:      sarifText{f.Object + ": " + f.Message + " (" + f.Arithmetic + ")"},
+			Locations:    []sarifLocation{at},
+			Fingerprints: map[string]string{"setpointFinding/v1": f.Rule + ":" + f.Object + ":" + f.Field},
+		})
+	}
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(&out)
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+)
+
+const linted = "../../examples/lint/web.yaml"
+
+func TestLintPageIsUpToDate(t *testing.T) {
+	t.Chdir("../..")
+	committed, err := os.ReadFile("docs/lint.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := run(t, "", "docs", "lint"); got.Stdout != string(committed) {
+		t.Error("docs/lint.md is out of date: run make generate")
+	}
+	got := run(t, "", "lint", lintedExample)
+	if got.Code != cli.ExitFailed || got.Stderr != "" || !strings.Contains(string(committed), "```\n"+got.Stdout+"```") {
+		t.Errorf("exit code %d; docs/lint.md does not show what the command prints:\n%s%s", got.Code, got.Stdout, got.Stderr)
+	}
+}
+
+func TestLintExitCodes(t *testing.T) {
+	t.Parallel()
+	const plain = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec: {scaleTargetRef: {kind: Deployment, name: web, apiVersion: apps/v1}, maxReplicas: 5, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}]}\n"
+	noted := strings.Replace(plain, "maxReplicas: 5", "maxReplicas: 50", 1)
+	invalid := strings.Replace(plain, "maxReplicas: 5", "maxReplicas: 0", 1)
+	for _, tt := range []struct {
+		name, stdin string
+		args        []string
+		code        int
+		stdout      string
+		stderr      string
+	}{
+		{"nothing", plain, nil, 0, "1 autoscalers: 0 errors, 0 warnings, 0 notes", ""},
+		{"a note", noted, nil, 0, "0 warnings, 1 notes", ""},
+		{"a note that fails", noted, []string{"--fail-on=note"}, cli.ExitFailed, "[tolerance-steps]", ""},
+		{"errors", "", []string{linted}, cli.ExitFailed, "[target-unreachable]", ""},
+		{"errors that do not fail", "", []string{linted, "--fail-on=never"}, 0, "[target-unreachable]", ""},
+		{"lines", "", []string{linted, "-o", "json"}, cli.ExitFailed, `{"rule":"target-unreachable","severity":"error",`, ""},
+		{"for code hosts", "", []string{linted, "-o", "sarif"}, cli.ExitFailed, `"ruleId": "target-unreachable"`, ""},
+		{"an invalid spec", invalid, nil, cli.ExitUsage, "", "spec.maxReplicas"},
+		{"no autoscaler", "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n", nil, cli.ExitUsage, "", "there is no HorizontalPodAutoscaler"},
+		{"no file", "", []string{"nowhere.yaml"}, cli.ExitUsage, "", "nowhere.yaml: no such file"},
+		{"no YAML", "{", nil, cli.ExitUsage, "", "-"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			args := append([]string{"lint"}, tt.args...)
+			if tt.stdin != "" {
+				args = append(args, "-")
+			}
+			got := run(t, tt.stdin, args...)
+			if got.Code != tt.code || !strings.Contains(got.Stdout, tt.stdout) || !strings.Contains(got.Stderr, tt.stderr) || tt.stderr == "" && got.Stderr != "" {
+				t.Errorf("exit code %d, want %d\n%s\n%s", got.Code, tt.code, got.Stdout, got.Stderr)
+			}
+		})
+	}
+}
+
+// What is wrong with one file does not keep the others from being looked at.
+func TestLintLooksAtAllFiles(t *testing.T) {
+	t.Parallel()
+	broken := clitest.File(t, "broken.yaml", "kind: [")
+	got := run(t, "", "lint", broken, linted)
+	if got.Code != cli.ExitUsage || !strings.Contains(got.Stdout, "[target-unreachable]") || !strings.Contains(got.Stderr, "broken.yaml") {
+		t.Errorf("exit code %d\n%s\n%s", got.Code, got.Stdout, got.Stderr)
+	}
+}
