@@ -199,6 +199,8 @@ generate: ## Generate api/, docs/ and the CustomResourceDefinition from their so
 	go run ./cmd/setpoint docs example-config > deploy/setpoint.yaml
 	go run ./cmd/setpoint docs metrics > docs/metrics.md
 	go run ./cmd/setpoint docs lint > docs/lint.md
+	go run ./cmd/setpoint-swarm docs > docs/configuration-swarm.md
+	go run ./cmd/setpoint-swarm reference > docs/swarm-reference.md
 
 .PHONY: check-generated
 check-generated: generate ## Fail if what is generated differs from what is committed

@@ -32,14 +32,14 @@ func (p *parser) document(label, text string, into proto.Message) bool {
 	}
 	converted, err := yaml.YAMLToJSONStrict([]byte(text))
 	if err != nil {
-		p.add(label, "is neither YAML nor JSON: %v", err)
+		p.add(label, "is neither YAML nor JSON: %s", parseError(err))
 		return false
 	}
 	decoder := json.NewDecoder(bytes.NewReader(converted))
 	decoder.UseNumber()
 	var parsed any
 	if err := decoder.Decode(&parsed); err != nil {
-		p.add(label, "is neither YAML nor JSON: %v", err)
+		p.add(label, "is neither YAML nor JSON: %s", parseError(err))
 		return false
 	}
 	fields, ok := parsed.(map[string]any)
@@ -56,7 +56,7 @@ func (p *parser) document(label, text string, into proto.Message) bool {
 		err = protojson.Unmarshal(exact, into)
 	}
 	if err != nil {
-		p.add(label, "can't be read: %s", strings.ReplaceAll(err.Error(), "\u00a0", " "))
+		p.add(label, "can't be read: %s", parseError(err))
 		return false
 	}
 	return true
@@ -158,10 +158,20 @@ func isQuantity(name string) bool {
 	return name == "value" || name == "averageValue" || name == "tolerance"
 }
 
+// maxParseError bounds what is told of a parser's error, bytes: it quotes the document.
+const maxParseError = 256
+
+// parseError is the error of a parser, bounded.
+func parseError(err error) string {
+	return bounded(strings.ReplaceAll(err.Error(), "\u00a0", " "), maxParseError)
+}
+
 // shorten bounds a text of a user.
-func shorten(text string) string {
-	if len(text) > maxQuoted {
-		return strings.ToValidUTF8(text[:maxQuoted], "") + "…"
+func shorten(text string) string { return bounded(text, maxQuoted) }
+
+func bounded(text string, most int) string {
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "…"
 	}
 	return text
 }

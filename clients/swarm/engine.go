@@ -18,6 +18,7 @@ import (
 	"github.com/moby/moby/api/types/events"
 	"github.com/moby/moby/api/types/swarm"
 	"github.com/moby/moby/client"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
@@ -28,7 +29,29 @@ type Engine struct {
 	// without one and leaves out fields that it does not know, and either makes Swarm
 	// replace all tasks.
 	plain *http.Client
+	// requests counts those to the engine, by what they are for.
+	requests *prometheus.CounterVec
 }
+
+// What requests to the engine are for.
+const (
+	callService = "service"
+	callTasks   = "tasks"
+	callList    = "services"
+	callEvents  = "events"
+	callUpdate  = "update"
+	callSwarm   = "swarm"
+)
+
+// Register registers the metric of requests to the engine.
+func (e *Engine) Register(r prometheus.Registerer) error {
+	for _, call := range []string{callService, callTasks, callList, callEvents, callUpdate, callSwarm} {
+		e.requests.WithLabelValues(call)
+	}
+	return r.Register(e.requests)
+}
+
+func (e *Engine) asked(call string) { e.requests.WithLabelValues(call).Inc() }
 
 // Connect returns the engine that options lead to. It connects to nothing.
 func Connect(options ...client.Opt) (*Engine, error) {
@@ -37,7 +60,10 @@ func Connect(options ...client.Opt) (*Engine, error) {
 		return nil, err
 	}
 	dial := api.Dialer()
-	return &Engine{api: api, plain: &http.Client{
+	requests := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "setpoint_swarm_engine_requests_total", Help: "Requests to the Docker Engine, by what was asked for.",
+	}, []string{"call"})
+	return &Engine{api: api, requests: requests, plain: &http.Client{
 		Transport: &http.Transport{
 			DialContext:     func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
 			MaxIdleConns:    6,
@@ -55,6 +81,7 @@ func (e *Engine) Close() {
 
 // ClusterID is the id of the swarm.
 func (e *Engine) ClusterID(ctx context.Context) (string, error) {
+	e.asked(callSwarm)
 	found, err := e.api.SwarmInspect(ctx, client.SwarmInspectOptions{})
 	if err != nil {
 		return "", explain(err)
@@ -74,6 +101,7 @@ type service struct {
 
 // inspect reads the service of a name or id.
 func (e *Engine) inspect(ctx context.Context, name string) (*service, error) {
+	e.asked(callService)
 	found, err := e.api.ServiceInspect(ctx, name, client.ServiceInspectOptions{})
 	if cerrdefs.IsNotFound(err) {
 		return nil, errNoService
@@ -86,6 +114,7 @@ func (e *Engine) inspect(ctx context.Context, name string) (*service, error) {
 
 // Services are those that have opted in or tried to.
 func (e *Engine) Services(ctx context.Context) ([]swarm.Service, error) {
+	e.asked(callList)
 	found, err := e.api.ServiceList(ctx, client.ServiceListOptions{Filters: client.Filters{}.Add("label", EnableLabel)})
 	if err != nil {
 		return nil, explain(err)
@@ -101,12 +130,14 @@ func (e *Engine) Services(ctx context.Context) ([]swarm.Service, error) {
 
 // tasks are those of a service, also the ones that have ended and that Swarm still lists.
 func (e *Engine) tasks(ctx context.Context, serviceID string) ([]swarm.Task, error) {
+	e.asked(callTasks)
 	found, err := e.api.TaskList(ctx, client.TaskListOptions{Filters: client.Filters{}.Add("service", serviceID)})
 	return found.Items, explain(err)
 }
 
 // events are those of services, until the context ends.
 func (e *Engine) events(ctx context.Context) (<-chan events.Message, <-chan error) {
+	e.asked(callEvents)
 	stream := e.api.Events(ctx, client.EventsListOptions{Filters: client.Filters{}.Add("type", string(events.ServiceEventType))})
 	return stream.Messages, stream.Err
 }
@@ -131,6 +162,7 @@ func (e *Engine) scale(ctx context.Context, s *service, replicas int32) error {
 		return err
 	}
 	req.Header.Set("Content-Type", "application/json")
+	e.asked(callUpdate)
 	response, err := e.plain.Do(req)
 	if err != nil {
 		return err
@@ -143,18 +175,21 @@ func (e *Engine) scale(ctx context.Context, s *service, replicas int32) error {
 	if err != nil {
 		return err
 	}
-	return explain(refusal(response.Status, body))
+	return refusal(response, body)
 }
 
 // refusal is an answer of the engine that is an error.
-func refusal(status string, body []byte) error {
+func refusal(response *http.Response, body []byte) error {
 	var said struct{ Message string }
 	if err := json.Unmarshal(body, &said); err != nil || said.Message == "" {
-		return fmt.Errorf("the engine answers %s", status)
+		said.Message = "the engine answers " + response.Status
 	}
+	switch {
 	// There is no status of its own for it.
-	if strings.Contains(said.Message, "update out of sequence") {
+	case strings.Contains(said.Message, "update out of sequence"):
 		return errOutOfSequence
+	case response.StatusCode == http.StatusServiceUnavailable:
+		return errors.New(said.Message + needsManager)
 	}
 	return errors.New(said.Message)
 }
@@ -187,13 +222,17 @@ func withReplicas(raw json.RawMessage, replicas int32) ([]byte, error) {
 	return json.Marshal(parsed.Spec)
 }
 
+// needsManager is what to do about an engine that is not one of a manager, or of one that
+// has no quorum.
+const needsManager = " (the agent needs the engine of a manager)"
+
 // explain adds what to do to an error of the engine.
 func explain(err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case cerrdefs.IsUnavailable(err):
-		return fmt.Errorf("%w (the agent needs the engine of a manager)", err)
+		return fmt.Errorf("%w%s", err, needsManager)
 	}
 	return err
 }

@@ -50,6 +50,8 @@ type world struct {
 	beforeWrite func()
 	watchers    map[chan string]bool
 	requests    []string
+	// hang has lists of services without an answer.
+	hang bool
 	// worker says that the node is no manager any more.
 	worker bool
 }
@@ -286,12 +288,14 @@ func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	path, versioned := strings.CutPrefix(r.URL.Path, "/v1.41")
 	w.mu.Lock()
 	w.requests = append(w.requests, r.Method+" "+path)
-	worker := w.worker
+	worker, hang := w.worker, w.hang && path == "/services"
 	w.mu.Unlock()
 	name, update := strings.CutSuffix(strings.TrimPrefix(path, "/services/"), "/update")
 	switch {
 	case !versioned:
 		fail(rw, http.StatusNotFound, "page not found")
+	case hang:
+		<-r.Context().Done()
 	case worker:
 		fail(rw, http.StatusServiceUnavailable, "This node is not a swarm manager. Worker nodes can't be used to view or modify cluster state.")
 	case r.Method == http.MethodGet && path == "/events":

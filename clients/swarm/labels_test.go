@@ -219,3 +219,16 @@ func TestTheMetricsOfAServiceAreBounded(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// What a parser says quotes the document, which is a user's, and is bounded.
+func TestErrorsOfParsersAreBounded(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"{maxReplicas: 3, " + strings.Repeat("k", 20_000) + ": 1, " + strings.Repeat("k", 20_000) + ": 2}",
+		"a: 1\n" + strings.Repeat("b", 20_000) + "\nc: [",
+	} {
+		if _, err := swarm.ParseLabels("web", map[string]string{"setpoint.spec": text}); err == nil || len(err.Error()) > 600 {
+			t.Errorf("%v", err)
+		}
+	}
+}

@@ -1,20 +1,25 @@
 package swarm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/moby/moby/api/types/swarm"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/shadow"
 	"github.com/setpoint-dev/setpoint/clients/samples"
+	"github.com/setpoint-dev/setpoint/clients/swarm/nodes"
 )
 
 // stackLabel is what docker stack deploy calls the stack of a service.
@@ -50,15 +55,22 @@ type Sources interface {
 type Options struct {
 	// Sources are where metrics come from. Nil: there are none.
 	Sources Sources
-	// Usage is where usage comes from. Nil: from nowhere, so that metrics of cpu and
-	// memory fail.
+	// Usage is where usage comes from. Nil, and without Nodes: from nowhere, so that metrics
+	// of cpu and memory fail.
 	Usage Usage
+	// Nodes have what nodes report of their tasks, which is usage in place of Usage.
+	Nodes *nodes.Store
+	// Timeout bounds a list of all services. Default: 10 s.
+	Timeout time.Duration
 }
 
 // Platform is a swarm as the loop knows it. It implements agent.Watched.
 type Platform struct {
 	engine  *Engine
 	options Options
+	// listed says that the services have been listed once, and listErr why they have not.
+	listed  atomic.Bool
+	listErr atomic.Pointer[error]
 }
 
 var _ agent.Watched = (*Platform)(nil)
@@ -72,6 +84,7 @@ func New(engine *Engine, options Options) (*Platform, error) {
 		}
 		options.Sources = none
 	}
+	options.Timeout = cmp.Or(options.Timeout, 10*time.Second)
 	return &Platform{engine: engine, options: options}, nil
 }
 
@@ -247,8 +260,9 @@ func (p *Platform) Observe(ctx context.Context, o *agent.Object) (*agent.Observa
 	if err != nil {
 		return nil, err
 	}
-	if s.Spec.Mode.Replicated == nil {
-		return nil, errors.New("the service is no longer replicated")
+	// What keeps it from being scaled may have begun since it was read.
+	if hold := unscalable(&s.Service); hold != nil {
+		return nil, &agent.HoldError{Hold: *hold}
 	}
 	replicas, err := replicasOf(&s.Service)
 	if err != nil {
@@ -260,7 +274,7 @@ func (p *Platform) Observe(ctx context.Context, o *agent.Object) (*agent.Observa
 	}
 	request := &setpointv1.RecommendRequest{Spec: wanted.wants.Spec, Pods: pods(tasks)}
 	request.Scale = &setpointv1.Scale{SpecReplicas: replicas, StatusReplicas: new(present(request.Pods))}
-	p.readings(ctx, wanted, request)
+	p.readings(ctx, wanted, tasks, request)
 	return &agent.Observation{
 		Request:  request,
 		InCharge: &shadow.Side{Replicas: replicas}, Against: "the count of the service",
@@ -269,7 +283,7 @@ func (p *Platform) Observe(ctx context.Context, o *agent.Object) (*agent.Observa
 }
 
 // readings adds the values of the metrics, or why there are none.
-func (p *Platform) readings(ctx context.Context, wanted *scaled, request *setpointv1.RecommendRequest) {
+func (p *Platform) readings(ctx context.Context, wanted *scaled, tasks []swarm.Task, request *setpointv1.RecommendRequest) {
 	names := make([]string, len(request.GetPods()))
 	for i, pod := range request.GetPods() {
 		names[i] = pod.GetName()
@@ -280,13 +294,46 @@ func (p *Platform) readings(ctx context.Context, wanted *scaled, request *setpoi
 	if p.options.Usage != nil {
 		return
 	}
+	var usage []string
 	for _, m := range wanted.wants.Spec.GetMetrics() {
 		if name, ofUsage := nameOf(m); ofUsage {
-			request.MetricErrors = append(request.MetricErrors, &setpointv1.MetricError{
-				Metric: resourceType + ":" + name, Message: "the agent has no source of usage",
-			})
+			usage = append(usage, name)
 		}
 	}
+	if len(usage) == 0 {
+		return
+	}
+	problem := "the agent has no source of usage: see --nodes-address and --usage-source"
+	if p.options.Nodes != nil {
+		request.PodMetrics, problem = reported(p.options.Nodes, tasks)
+	}
+	if problem == "" {
+		return
+	}
+	for _, name := range usage {
+		request.MetricErrors = append(request.MetricErrors, &setpointv1.MetricError{Metric: resourceType + ":" + name, Message: problem})
+	}
+}
+
+// reported is the usage of running tasks as their nodes report it, or why there is none.
+func reported(store *nodes.Store, tasks []swarm.Task) (out []*setpointv1.PodMetrics, problem string) {
+	var running []nodes.Task
+	for i := range tasks {
+		if tasks[i].Status.State == swarm.TaskStateRunning {
+			running = append(running, nodes.Task{ID: tasks[i].ID, Node: tasks[i].NodeID})
+		}
+	}
+	usage, problem := store.Usage(time.Now(), running)
+	for _, u := range usage {
+		out = append(out, &setpointv1.PodMetrics{
+			Pod: u.Task, Timestamp: timestamppb.New(u.At), WindowSeconds: u.Window,
+			Containers: []*setpointv1.ContainerMetrics{{Name: container, Usage: map[string]string{
+				"cpu": strconv.FormatInt(u.CPU, 10) + "n", "memory": strconv.FormatInt(u.Memory, 10),
+			}}},
+		})
+	}
+	slices.SortFunc(out, func(a, b *setpointv1.PodMetrics) int { return cmp.Compare(a.GetPod(), b.GetPod()) })
+	return out, problem
 }
 
 // Apply implements agent.Platform.
@@ -322,6 +369,9 @@ func (p *Platform) Watch(ctx context.Context, changed func(agent.Key)) error {
 		case <-ctx.Done():
 			return nil
 		case err := <-failed:
+			if ctx.Err() != nil {
+				return nil
+			}
 			return fmt.Errorf("events: %w", err)
 		case <-happened:
 			timer.Reset(max(time.Until(listed.Add(afterEvent)), 0))
@@ -329,8 +379,14 @@ func (p *Platform) Watch(ctx context.Context, changed func(agent.Key)) error {
 		case <-timer.C:
 		}
 		if err := p.list(ctx, known, changed); err != nil {
-			return fmt.Errorf("services: %w", err)
+			if ctx.Err() != nil {
+				return nil
+			}
+			err = fmt.Errorf("services: %w", err)
+			p.listErr.Store(&err)
+			return err
 		}
+		p.listed.Store(true)
 		listed = time.Now()
 		timer.Reset(resyncEvery)
 	}
@@ -338,6 +394,8 @@ func (p *Platform) Watch(ctx context.Context, changed func(agent.Key)) error {
 
 // list tells of services that are not as they were known.
 func (p *Platform) list(ctx context.Context, known map[agent.Key]string, changed func(agent.Key)) error {
+	ctx, cancel := context.WithTimeout(ctx, p.options.Timeout)
+	defer cancel()
 	services, err := p.engine.Services(ctx)
 	if err != nil {
 		return err
@@ -358,4 +416,15 @@ func (p *Platform) list(ctx context.Context, known map[agent.Key]string, changed
 		}
 	}
 	return nil
+}
+
+// Ready returns why the services are not known yet, nil: they have been listed once.
+func (p *Platform) Ready() error {
+	if p.listed.Load() {
+		return nil
+	}
+	if err := p.listErr.Load(); err != nil {
+		return *err
+	}
+	return errors.New("the services have not been listed yet")
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
 	"github.com/setpoint-dev/setpoint/clients/swarm"
+	"github.com/setpoint-dev/setpoint/clients/swarm/nodes"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
@@ -316,5 +317,95 @@ func TestASwarmHasAnID(t *testing.T) {
 	w, _ := start(t)
 	if id, err := w.engine.ClusterID(t.Context()); err != nil || id != "swarm1" {
 		t.Errorf("got %q, %v", id, err)
+	}
+}
+
+// An update that begins between reading a service and observing it is seen.
+func TestAnUpdateThatBeginsMeanwhileIsSeen(t *testing.T) {
+	t.Parallel()
+	for what, begin := range map[string]func(*fakeService){
+		"a rollback": func(s *fakeService) { s.status = map[string]any{"State": "rollback_started"} },
+		"another mode": func(s *fakeService) {
+			s.spec["Mode"] = map[string]any{"Global": map[string]any{}}
+		},
+	} {
+		w, p := start(t)
+		o := object(t, p, w.Create(agenttest.Workload{Name: "web", Replicas: 4}))
+		w.edit("web", begin)
+		var held *agent.HoldError
+		if _, err := p.Observe(t.Context(), o); !errors.As(err, &held) {
+			t.Errorf("%s: %v, want a hold", what, err)
+		}
+	}
+}
+
+// A watch that ends because the agent stops has not failed.
+func TestAWatchThatStopsIsNoFailure(t *testing.T) {
+	t.Parallel()
+	for range 50 { // the end of the stream and that of the context come together
+		w, p := start(t)
+		w.Create(agenttest.Workload{Name: "web", Replicas: 4})
+		ctx, cancel := context.WithCancel(t.Context())
+		if err := p.Watch(ctx, func(agent.Key) { cancel() }); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A manager that takes a list and does not answer is asked again.
+func TestAListThatHangsEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.options.Timeout = 5 * time.Second
+		p := w.Platform().(*swarm.Platform)
+		if err := p.Ready(); err == nil || !strings.Contains(err.Error(), "not been listed yet") {
+			t.Errorf("at first: %v", err)
+		}
+		w.mu.Lock()
+		w.hang = true
+		w.mu.Unlock()
+		began := time.Now()
+		if err := p.Watch(t.Context(), func(agent.Key) {}); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 6*time.Second {
+			t.Errorf("after %s: %v", time.Since(began), err)
+		}
+		if err := p.Ready(); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("not listed: %v", err)
+		}
+	})
+}
+
+// Usage that nodes report is that of the tasks which the swarm has put on them.
+func TestUsageComesFromNodes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.options.Nodes = nodes.NewStore(time.Minute)
+	p := w.Platform()
+	s := w.create("web", map[string]any{swarm.EnableLabel: "true", "setpoint.max": "5", "setpoint.cpu": "60"}, map[string]any{"Replicated": map[string]any{"Replicas": 3.0}})
+	w.mu.Lock()
+	s.tasks[0]["NodeID"], s.tasks[1]["NodeID"], s.tasks[2]["NodeID"] = "node1", "node1", "node2"
+	w.mu.Unlock()
+	o := object(t, p, agent.Key{Kind: swarm.Kind, Namespace: "default", Name: "web"})
+	seen, err := p.Observe(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if failed := seen.Request.GetMetricErrors(); len(failed) != 1 || !strings.Contains(failed[0].GetMessage(), "no node has reported usage") {
+		t.Errorf("before any report: %v", failed)
+	}
+	now := time.Now()
+	tasks := []nodes.TaskUsage{{Task: "task001" + s.id, At: now, Window: 15, CPU: 250_000_000, Memory: 1024}, {Task: "task003" + s.id, At: now, Window: 15, CPU: 9}}
+	if err := w.options.Nodes.Take(&nodes.Report{Node: "node1", At: now, Tasks: tasks}, now); err != nil {
+		t.Fatal(err)
+	}
+	if seen, err = p.Observe(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	usage := seen.Request.GetPodMetrics()
+	if len(usage) != 1 || len(seen.Request.GetMetricErrors()) > 0 || len(seen.Request.GetPods()) != 3 {
+		t.Fatalf("usage %v, errors %v", usage, seen.Request.GetMetricErrors())
+	}
+	if got := usage[0]; got.GetPod() != "task001"+s.id || got.GetWindowSeconds() != 15 || got.GetContainers()[0].GetUsage()["cpu"] != "250000000n" || got.GetContainers()[0].GetUsage()["memory"] != "1024" {
+		t.Errorf("got %v", got)
 	}
 }

@@ -21,6 +21,7 @@ import (
 // platforms that are not used.
 var platforms = map[string]string{
 	"kubernetes": "Scale the workloads of a Kubernetes cluster",
+	"swarm":      "Scale the services of a Docker Swarm",
 }
 
 // newAgent groups the agents.

@@ -260,7 +260,7 @@ func TestTheStatusIsText(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	s := &Status{At: now, Version: "v1", Platform: "fake", Cluster: "demo", Shadow: true, Problem: "a\nb", Objects: []*Object{
 		{Key: agent.Key{Namespace: "shop", Name: "web"}, Hold: &Held{"InvalidLabel", "setpoint.\x1b[31mmin: no", now.Add(-3 * time.Hour)}, Warning: "w"},
-		{Key: agent.Key{Namespace: "shop", Name: "api"}, Decision: &Decided{Current: 2, Desired: 3, Reason: "cpu"}, Shadow: true, Scaled: &Scaled{At: now.Add(-3 * 24 * time.Hour), From: 1, To: 2}},
+		{Key: agent.Key{Namespace: "shop", Name: "api"}, Decision: &Decided{Current: 2, Desired: 3, Reason: "cpu above target", Metrics: []string{"cpu 90%", "queue 12"}}, Shadow: true, Scaled: &Scaled{At: now.Add(-3 * 24 * time.Hour), From: 1, To: 2}},
 		{Key: agent.Key{Namespace: "shop", Name: "db"}, Error: "no usage"},
 	}}
 	var text strings.Builder
@@ -271,7 +271,7 @@ func TestTheStatusIsText(t *testing.T) {
 		"PROBLEM: a b\n" +
 		"OBJECT    STATE   REPLICAS  LAST SCALED    WHY\n" +
 		"shop/web  held    -         -              InvalidLabel, for 3h: setpoint. [31mmin: no; warning: w\n" +
-		"shop/api  shadow  2 → 3     1 → 2, 3d ago  cpu\n" +
+		"shop/api  shadow  2 → 3     1 → 2, 3d ago  cpu above target; cpu 90%, queue 12\n" +
 		"shop/db   error   -         -              no usage\n"
 	if text.String() != want {
 		t.Errorf("got\n%swant\n%s", text.String(), want)

@@ -17,6 +17,7 @@ import (
 
 	"go.uber.org/zap"
 
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
 )
 
@@ -47,8 +48,10 @@ type Decided struct {
 	At      time.Time `json:"at"`
 	Current int32     `json:"current"`
 	Desired int32     `json:"desired"`
-	// Reason says in a few words why.
-	Reason string `json:"reason"`
+	// Reason says in a few words why it is to change; empty: it is not.
+	Reason string `json:"reason,omitempty"`
+	// Metrics are the values of the metrics that were computed, such as "cpu 48%".
+	Metrics []string `json:"metrics,omitempty"`
 }
 
 // Held is why an object is not scaled.
@@ -217,7 +220,7 @@ func (b *book) note(t *agent.Telling) {
 }
 
 func (o *Object) decided(d *agent.Decision) {
-	o.Decision = &Decided{d.At.UTC(), d.Answer.GetCurrentReplicas(), d.Answer.GetDesiredReplicas(), cut(d.Answer.GetReason())}
+	o.Decision = &Decided{d.At.UTC(), d.Answer.GetCurrentReplicas(), d.Answer.GetDesiredReplicas(), cut(d.Answer.GetReason()), metricsOf(d.Answer.GetStatus())}
 	switch {
 	case d.ApplyError != nil:
 		o.Error = cut(d.ApplyError.Error())
@@ -230,6 +233,33 @@ func (o *Object) decided(d *agent.Decision) {
 			Recommendation: d.Answer.GetRecommendationId(),
 		}
 	}
+}
+
+// metricsOf are the values of a status' metrics for people.
+func metricsOf(s *setpointv1.HorizontalPodAutoscalerStatus) []string {
+	var out []string
+	add := func(name string, v *setpointv1.MetricValueStatus) {
+		value := cmp.Or(v.GetAverageValue(), v.GetValue())
+		if v.AverageUtilization != nil {
+			value = fmt.Sprintf("%d%%", v.GetAverageUtilization())
+		}
+		out = append(out, cut(name+" "+value))
+	}
+	for _, m := range s.GetCurrentMetrics() {
+		switch {
+		case m.GetResource() != nil:
+			add(m.GetResource().GetName(), m.GetResource().GetCurrent())
+		case m.GetContainerResource() != nil:
+			add(m.GetContainerResource().GetName(), m.GetContainerResource().GetCurrent())
+		case m.GetPods() != nil:
+			add(m.GetPods().GetMetric().GetName(), m.GetPods().GetCurrent())
+		case m.GetObject() != nil:
+			add(m.GetObject().GetMetric().GetName(), m.GetObject().GetCurrent())
+		case m.GetExternal() != nil:
+			add(m.GetExternal().GetMetric().GetName(), m.GetExternal().GetCurrent())
+		}
+	}
+	return out
 }
 
 // forget drops what is known of an object.

@@ -39,7 +39,8 @@ func (n *noted) Object(ctx context.Context, key agent.Key) (*agent.Object, error
 // Observe implements agent.Platform.
 func (n *noted) Observe(ctx context.Context, o *agent.Object) (*agent.Observation, error) {
 	seen, err := n.Watched.Observe(ctx, o)
-	if err != nil {
+	var held *agent.HoldError
+	if err != nil && !errors.As(err, &held) {
 		n.book.failed(o.Key, err)
 	}
 	return seen, err

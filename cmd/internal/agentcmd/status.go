@@ -137,7 +137,10 @@ func (o *Object) why(now time.Time) string {
 	case o.Error != "":
 		text = o.Error
 	case o.Decision != nil:
-		text = o.Decision.Reason
+		text = strings.Join(o.Decision.Metrics, ", ")
+		if o.Decision.Reason != "" {
+			text = strings.TrimSuffix(o.Decision.Reason+"; "+text, "; ")
+		}
 	}
 	if o.Warning != "" {
 		text = strings.TrimPrefix(text+"; warning: "+o.Warning, "; ")

@@ -1,0 +1,177 @@
+package nodes
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+)
+
+// Headers of a report.
+const (
+	nodeHeader      = "Setpoint-Node"
+	timeHeader      = "Setpoint-Time"
+	digestHeader    = "Setpoint-Digest"
+	signatureHeader = "Setpoint-Signature"
+)
+
+// signature signs a report, its body by its digest, so that a report of somebody else is
+// refused before its body is read.
+func signature(secret []byte, node, sent, digest string) string {
+	mac := hmac.New(sha256.New, secret)
+	for _, part := range []string{"setpoint-usage-v1", node, sent, digest} {
+		mac.Write([]byte(part))
+		mac.Write([]byte{'\n'}) // which none of them has
+	}
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+func digestOf(body []byte) string {
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:])
+}
+
+// signed tells whether one of the secrets has signed the headers.
+func signed(secrets [][]byte, h http.Header) bool {
+	given := []byte(h.Get(signatureHeader))
+	ok := false
+	for _, secret := range secrets {
+		if hmac.Equal(given, []byte(signature(secret, h.Get(nodeHeader), h.Get(timeHeader), h.Get(digestHeader)))) {
+			ok = true
+		}
+	}
+	return ok
+}
+
+// Bounds of files with secrets and certificates, bytes.
+const (
+	minSecret   = 16
+	maxSecrets  = 8
+	maxFileSize = 1 << 20
+)
+
+// ReadSecrets reads a file of secrets, one a line: the first one signs, and any is taken, so
+// that one can be replaced by another. It is read each time it is needed.
+func ReadSecrets(name string) ([][]byte, error) {
+	text, err := readFile(name)
+	if err != nil {
+		return nil, err
+	}
+	var secrets [][]byte
+	for line := range bytes.Lines(text) {
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			secrets = append(secrets, line)
+		}
+	}
+	if len(secrets) == 0 || len(secrets) > maxSecrets {
+		return nil, fmt.Errorf("%s must hold 1 to %d secrets, one a line, and holds %d", name, maxSecrets, len(secrets))
+	}
+	for _, secret := range secrets {
+		if len(secret) < minSecret {
+			return nil, fmt.Errorf("%s holds a secret of less than %d bytes: openssl rand -hex 32 makes one", name, minSecret)
+		}
+	}
+	return secrets, nil
+}
+
+func readFile(name string) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	text, err := io.ReadAll(io.LimitReader(file, maxFileSize+1))
+	if err == nil && len(text) > maxFileSize {
+		err = fmt.Errorf("%s is larger than %d bytes", name, maxFileSize)
+	}
+	return text, err
+}
+
+// TLS are the files of a side of mutual TLS, PEM. They are read at each handshake, so that
+// they may be replaced.
+type TLS struct {
+	// CAFile has the authorities that sign the other side's certificate, CertFile this
+	// side's certificate and KeyFile its key.
+	CAFile, CertFile, KeyFile string
+	// ServerName is what the server's certificate must be for. Default, for a client: the
+	// host of the address.
+	ServerName string
+}
+
+// load reads the files.
+func (t TLS) load() (tls.Certificate, *x509.CertPool, error) {
+	pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+	if err != nil {
+		return pair, nil, err
+	}
+	text, err := readFile(t.CAFile)
+	if err != nil {
+		return pair, nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return pair, nil, fmt.Errorf("%s holds no certificate", t.CAFile)
+	}
+	return pair, pool, nil
+}
+
+// Check returns what is wrong with the files.
+func (t TLS) Check() error {
+	_, _, err := t.load()
+	return err
+}
+
+// Server is the configuration of a server that takes nobody without a certificate.
+func (t TLS) Server() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		pair, pool, err := t.load()
+		if err != nil {
+			return nil, err
+		}
+		return &tls.Config{
+			MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair},
+			ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
+			// A session that is resumed would not show a certificate that is no longer trusted.
+			SessionTicketsDisabled: true,
+		}, nil
+	}}
+}
+
+// client is the configuration of a client of the server with that name.
+func (t TLS) client(host string) (*tls.Config, error) {
+	pair, pool, err := t.load()
+	if err != nil {
+		return nil, err
+	}
+	if t.ServerName != "" {
+		host = t.ServerName
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}, RootCAs: pool, ServerName: host}, nil
+}
+
+// Errors of who a node is.
+var (
+	errUnsigned  = errors.New("the report is not signed with the secret that the agent has")
+	errOtherNode = errors.New("the certificate is not that of the node that the report is of: its common name must be the node's id")
+)
+
+// isNode tells whether a connection's certificate, which is verified, is the node's.
+func isNode(state *tls.ConnectionState, node string) bool {
+	return state != nil && len(state.VerifiedChains) > 0 && len(state.PeerCertificates) > 0 && state.PeerCertificates[0].Subject.CommonName == node
+}
+
+// clockError says that a node's clock is too far off.
+type clockError struct{ ahead, most time.Duration }
+
+// Error implements error.
+func (e *clockError) Error() string {
+	return fmt.Sprintf("the report was sent %s after now by its node's clock, which may be %s off: set both clocks by NTP", e.ahead.Round(time.Millisecond), e.most)
+}

@@ -1,0 +1,149 @@
+package nodes
+
+import (
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Path is where reports are sent to.
+const Path = "/v1/usage"
+
+// MaxSkew is how far a node's clock may be off where reports are signed: a report that
+// somebody has recorded is taken no longer than that by an agent that has just started.
+const MaxSkew = time.Minute
+
+// Handler takes reports. It serves Path, by POST.
+type Handler struct {
+	store *Store
+	// secrets returns those that sign; nil: certificates say who a node is.
+	secrets func() ([][]byte, error)
+	now     func() time.Time
+	reading chan struct{}
+	reports *prometheus.CounterVec
+}
+
+// maxReading is how many bodies are read at once, of callers that are known.
+const maxReading = 32
+
+// Outcomes of reports.
+const (
+	taken           = "taken"
+	unauthenticated = "unauthenticated"
+	wrongClock      = "clock"
+	replayed        = "replayed"
+	invalid         = "invalid"
+	busy            = "busy"
+)
+
+// NewHandler returns a handler for a store. Secrets returns those that reports are signed
+// with; nil: the connection's verified certificate says whose a report is.
+func NewHandler(store *Store, secrets func() ([][]byte, error), r prometheus.Registerer) (*Handler, error) {
+	h := &Handler{store: store, secrets: secrets, now: time.Now, reading: make(chan struct{}, maxReading)}
+	h.reports = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "setpoint_swarm_reports_total", Help: "Reports of nodes about the usage of their tasks, by what came of them.",
+	}, []string{"outcome"})
+	for _, outcome := range []string{taken, unauthenticated, wrongClock, replayed, invalid, busy} {
+		h.reports.WithLabelValues(outcome)
+	}
+	reporting := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "setpoint_swarm_nodes_reporting", Help: "Nodes that have reported usage lately.",
+	}, func() float64 { return float64(store.Reporting(h.now())) })
+	if r == nil {
+		return h, nil
+	}
+	return h, errors.Join(r.Register(h.reports), r.Register(reporting))
+}
+
+// refused is a report that is not taken.
+type refused struct {
+	status  int
+	outcome string
+	err     error
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost || r.URL.Path != Path {
+		http.Error(w, "reports are sent by POST to "+Path, http.StatusNotFound)
+		return
+	}
+	if no := h.take(w, r); no != nil {
+		h.reports.WithLabelValues(no.outcome).Inc()
+		w.Header().Set("Connection", "close") // what is left of the body is not read
+		http.Error(w, no.err.Error(), no.status)
+		return
+	}
+	h.reports.WithLabelValues(taken).Inc()
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (h *Handler) take(w http.ResponseWriter, r *http.Request) *refused {
+	node := r.Header.Get(nodeHeader)
+	sent, err := time.Parse(time.RFC3339Nano, r.Header.Get(timeHeader))
+	switch {
+	case !isID(node) || err != nil:
+		return &refused{http.StatusBadRequest, invalid, fmt.Errorf("the headers %s and %s must say which node reports, and when", nodeHeader, timeHeader)}
+	case r.ContentLength < 0 || r.ContentLength > MaxReportBytes:
+		return &refused{http.StatusRequestEntityTooLarge, invalid, fmt.Errorf("a report says how long it is, and has %d bytes at most", MaxReportBytes)}
+	}
+	if no := h.authenticate(r, node, sent); no != nil {
+		return no
+	}
+	if err := h.store.Fresh(node, sent); err != nil {
+		return &refused{http.StatusConflict, replayed, err}
+	}
+	select {
+	case h.reading <- struct{}{}:
+		defer func() { <-h.reading }()
+	default:
+		return &refused{http.StatusServiceUnavailable, busy, errors.New("too many reports at once")}
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxReportBytes))
+	if err != nil {
+		return &refused{http.StatusBadRequest, invalid, errors.New("the report can't be read")}
+	}
+	if h.secrets != nil && subtle.ConstantTimeCompare([]byte(digestOf(body)), []byte(r.Header.Get(digestHeader))) == 0 {
+		return &refused{http.StatusForbidden, unauthenticated, errUnsigned}
+	}
+	report, err := ParseReport(body)
+	if err == nil && (report.Node != node || !report.At.Equal(sent)) {
+		err = errors.New("the report is not what its headers say")
+	}
+	if err != nil {
+		return &refused{http.StatusBadRequest, invalid, err}
+	}
+	switch err := h.store.Take(report, h.now()); {
+	case errors.Is(err, ErrReplayed):
+		return &refused{http.StatusConflict, replayed, err}
+	case err != nil:
+		return &refused{http.StatusServiceUnavailable, busy, err}
+	}
+	return nil
+}
+
+// authenticate refuses whoever is not the node, without reading the body.
+func (h *Handler) authenticate(r *http.Request, node string, sent time.Time) *refused {
+	if h.secrets == nil {
+		if !isNode(r.TLS, node) {
+			return &refused{http.StatusForbidden, unauthenticated, errOtherNode}
+		}
+		return nil
+	}
+	secrets, err := h.secrets()
+	if err != nil {
+		return &refused{http.StatusServiceUnavailable, unauthenticated, errors.New("the agent can't read its secret")}
+	}
+	if !signed(secrets, r.Header) {
+		return &refused{http.StatusForbidden, unauthenticated, errUnsigned}
+	}
+	if ahead := sent.Sub(h.now()); ahead.Abs() > MaxSkew {
+		return &refused{http.StatusForbidden, wrongClock, &clockError{ahead, MaxSkew}}
+	}
+	return nil
+}

@@ -1,0 +1,405 @@
+package nodes
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+const secret = "0123456789abcdef0123456789abcdef"
+
+func secrets(texts ...string) func() ([][]byte, error) {
+	var out [][]byte
+	for _, text := range texts {
+		out = append(out, []byte(text))
+	}
+	return func() ([][]byte, error) { return out, nil }
+}
+
+// now is an instant of tests, as precise as JSON has it.
+var now = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+func report(at time.Time, tasks ...TaskUsage) *Report {
+	return &Report{Node: "node1", At: at, Tasks: append([]TaskUsage{}, tasks...)}
+}
+
+func used(task string, at time.Time) TaskUsage {
+	return TaskUsage{Task: task, At: at, Window: 15, CPU: 250_000_000, Memory: 1 << 20}
+}
+
+// A task counts as its own node says, for as long as that is fresh; whatever a node's clock
+// shows, its usage is as old as it says.
+func TestATaskCountsAsItsOwnNodeSays(t *testing.T) {
+	t.Parallel()
+	s := NewStore(45 * time.Second)
+	skewed := now.Add(-3 * time.Hour)
+	if err := s.Take(report(skewed, used("a", skewed.Add(-2*time.Second)), used("old", skewed.Add(-time.Minute)), used("future", skewed.Add(time.Hour))), now); err != nil {
+		t.Fatal(err)
+	}
+	got, problem := s.Usage(now.Add(time.Second), []Task{{"a", "node1"}, {"old", "node1"}, {"future", "node1"}, {"missing", "node1"}, {"b", "node2"}})
+	if problem != "" || len(got) != 2 || got[0].Task != "a" || !got[0].At.Equal(now.Add(-2*time.Second)) || got[1].Task != "future" || !got[1].At.Equal(now) {
+		t.Errorf("%v, %q", got, problem)
+	}
+	for _, tt := range []struct {
+		name  string
+		after time.Duration
+		tasks []Task
+		want  string
+	}{
+		{"another's task", 0, []Task{{"a", "node2"}}, "1 of their nodes did not report within 45s"},
+		{"too long ago", 46 * time.Second, []Task{{"a", "node1"}}, "1 of their nodes did not report within 45s"},
+		{"no whole window yet", 0, []Task{{"c", "node1"}}, "of the 1 running tasks yet"},
+	} {
+		if got, problem := s.Usage(now.Add(tt.after), tt.tasks); len(got) > 0 || !strings.Contains(problem, tt.want) {
+			t.Errorf("%s: %v, %q, want %q", tt.name, got, problem, tt.want)
+		}
+	}
+	if _, problem := NewStore(0).Usage(now, []Task{{"a", "node1"}}); !strings.Contains(problem, "no node has reported usage") {
+		t.Errorf("of nobody: %q", problem)
+	}
+	if n := s.Reporting(now); n != 1 {
+		t.Errorf("%d nodes report", n)
+	}
+	if n := s.Reporting(now.Add(time.Minute)); n != 0 {
+		t.Errorf("%d nodes report a minute later", n)
+	}
+}
+
+func TestNodesAreBounded(t *testing.T) {
+	t.Parallel()
+	s := NewStore(0)
+	for i := range maxNodes {
+		if err := s.Take(&Report{Node: fmt.Sprintf("n%d", i), At: now}, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Take(report(now), now.Add(time.Minute)); !errors.Is(err, errTooMany) {
+		t.Errorf("one more: %v", err)
+	}
+	if err := s.Take(report(now), now.Add(forgetNode+time.Second)); err != nil {
+		t.Errorf("after those are silent: %v", err)
+	}
+}
+
+func TestReportsThatCanNotBe(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]string{
+		"no JSON":               `{`,
+		"no node":               `{"at": "2026-11-22T12:00:00Z"}`,
+		"a node that is a path": `{"node": "../x", "at": "2026-11-22T12:00:00Z"}`,
+		"no time":               `{"node": "n"}`,
+		"less than no cpu":      `{"node": "n", "at": "2026-11-22T12:00:00Z", "tasks": [{"task": "t", "at": "2026-11-22T12:00:00Z", "window": 1, "cpu": -1}]}`,
+		"no window":             `{"node": "n", "at": "2026-11-22T12:00:00Z", "tasks": [{"task": "t", "at": "2026-11-22T12:00:00Z", "cpu": 1}]}`,
+		"a window of days":      `{"node": "n", "at": "2026-11-22T12:00:00Z", "tasks": [{"task": "t", "at": "2026-11-22T12:00:00Z", "window": 1e9}]}`,
+		"a task of none":        `{"node": "n", "at": "2026-11-22T12:00:00Z", "tasks": [{"at": "2026-11-22T12:00:00Z", "window": 1}]}`,
+		"too many tasks":        `{"node": "n", "at": "2026-11-22T12:00:00Z", "tasks": [` + strings.Repeat("{},", maxReportTasks) + `{}]}`,
+		"too many bytes":        strings.Repeat(" ", MaxReportBytes+1),
+	} {
+		if r, err := ParseReport([]byte(body)); err == nil || len(err.Error()) > 400 {
+			t.Errorf("%s: %v, %v", name, r, err)
+		}
+	}
+}
+
+// send posts a report and returns the status.
+func send(t *testing.T, handler http.Handler, r *Report, change func(*http.Request)) (int, string) {
+	t.Helper()
+	body, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req := httptest.NewRequest(http.MethodPost, Path, bytes.NewReader(body))
+	sent := r.At.Format(time.RFC3339Nano)
+	req.Header.Set(nodeHeader, r.Node)
+	req.Header.Set(timeHeader, sent)
+	req.Header.Set(digestHeader, digestOf(body))
+	req.Header.Set(signatureHeader, signature([]byte(secret), r.Node, sent, digestOf(body)))
+	if change != nil {
+		change(req)
+	}
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, req)
+	return w.Code, w.Body.String()
+}
+
+// untouched fails the test when a body is read.
+type untouched struct{ t *testing.T }
+
+func (u untouched) Read([]byte) (int, error) {
+	u.t.Error("the body was read")
+	return 0, errors.New("read")
+}
+
+func (untouched) Close() error { return nil }
+
+// Reports of who is not known, that were sent before, or whose clock is off are refused, and
+// their bodies are not read.
+func TestOnlySignedAndNewReportsAreTaken(t *testing.T) {
+	t.Parallel()
+	h, err := NewHandler(NewStore(0), secrets("another-secret-of-before", secret), prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.now = func() time.Time { return now }
+	if code, said := send(t, h, report(now, used("a", now)), nil); code != http.StatusNoContent {
+		t.Fatalf("%d %s", code, said)
+	}
+	for _, tt := range []struct {
+		name   string
+		report *Report
+		change func(*http.Request)
+		code   int
+		says   string
+	}{
+		{"again", report(now), nil, 409, "not newer"},
+		{"from before", report(now.Add(-time.Second)), nil, 409, "not newer"},
+		{"of the past", &Report{Node: "node2", At: now.Add(-MaxSkew - time.Second)}, nil, 403, "-1m1s after now"},
+		{"of the future", &Report{Node: "node2", At: now.Add(MaxSkew + time.Second)}, nil, 403, "by NTP"},
+		{"with another secret", report(now.Add(time.Second)), func(r *http.Request) {
+			r.Header.Set(signatureHeader, signature([]byte("a guess that is long enough"), "node1", r.Header.Get(timeHeader), r.Header.Get(digestHeader)))
+		}, 403, "not signed"},
+		{"unsigned", report(now.Add(time.Second)), func(r *http.Request) { r.Header.Del(signatureHeader) }, 403, "not signed"},
+		{"signed for another node", report(now.Add(time.Second)), func(r *http.Request) { r.Header.Set(nodeHeader, "node2") }, 403, "not signed"},
+		{"of no node", report(now.Add(time.Second)), func(r *http.Request) { r.Header.Set(nodeHeader, "a\nb") }, 400, "must say which node"},
+		{"without a length", report(now.Add(time.Second)), func(r *http.Request) { r.ContentLength = -1 }, 413, "how long"},
+		{"too long", report(now.Add(time.Second)), func(r *http.Request) { r.ContentLength = MaxReportBytes + 1 }, 413, "at most"},
+	} {
+		code, said := send(t, h, tt.report, func(r *http.Request) {
+			r.Body = untouched{t}
+			if tt.change != nil {
+				tt.change(r)
+			}
+		})
+		if code != tt.code || !strings.Contains(said, tt.says) {
+			t.Errorf("%s: %d %s", tt.name, code, said)
+		}
+	}
+	// The body is what was signed, or nothing is taken.
+	if code, said := send(t, h, report(now.Add(time.Second)), func(r *http.Request) {
+		r.Body, r.ContentLength = http.NoBody, 0
+	}); code != http.StatusForbidden {
+		t.Errorf("another body: %d %s", code, said)
+	}
+	if code, _ := send(t, h, report(now.Add(2*time.Second)), nil); code != http.StatusNoContent {
+		t.Errorf("the next one: %d", code)
+	}
+	if code, _ := send(t, h, report(now.Add(3*time.Second)), func(r *http.Request) { r.Method = http.MethodGet }); code != http.StatusNotFound {
+		t.Errorf("by GET: %d", code)
+	}
+}
+
+func TestSecretsAreReadAndChecked(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "secret")
+	for text, ok := range map[string]bool{secret: true, secret + "\n\n" + secret + "\n": true, "": false, "short": false, strings.Repeat(secret+"\n", maxSecrets+1): false} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := ReadSecrets(name)
+		if (err == nil) != ok || ok && string(got[0]) != secret {
+			t.Errorf("%q: %q, %v", text, got, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "short") {
+			t.Errorf("the error quotes a secret: %v", err)
+		}
+	}
+}
+
+// authority signs certificates as a swarm's does.
+type authority struct {
+	t      *testing.T
+	folder string
+	key    *ecdsa.PrivateKey
+	cert   *x509.Certificate
+}
+
+func newAuthority(t *testing.T) *authority {
+	a := &authority{t: t, folder: t.TempDir()}
+	a.key, a.cert = a.make("ca", nil)
+	return a
+}
+
+// make makes a certificate with that common name, and its files; without a template's CA it
+// signs itself.
+func (a *authority) make(name string, by *authority) (*ecdsa.PrivateKey, *x509.Certificate) {
+	a.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		DNSNames: []string{name, "swarm-manager"}, IsCA: by == nil, BasicConstraintsValid: true,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	parent, signer := template, key
+	if by != nil {
+		parent, signer = by.cert, by.key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	der8, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	for file, block := range map[string]*pem.Block{name + ".crt": {Type: "CERTIFICATE", Bytes: der}, name + ".key": {Type: "PRIVATE KEY", Bytes: der8}} {
+		if err := os.WriteFile(filepath.Join(a.folder, file), pem.EncodeToMemory(block), 0o600); err != nil {
+			a.t.Fatal(err)
+		}
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return key, cert
+}
+
+// files are those of a name that the authority has signed.
+func (a *authority) files(name string) TLS {
+	a.make(name, a)
+	return TLS{CAFile: filepath.Join(a.folder, "ca.crt"), CertFile: filepath.Join(a.folder, name+".crt"), KeyFile: filepath.Join(a.folder, name+".key"), ServerName: "swarm-manager"}
+}
+
+// With certificates a node reports for itself only, and who has none of the swarm's is not
+// let in.
+func TestCertificatesSayWhoANodeIs(t *testing.T) {
+	t.Parallel()
+	ca := newAuthority(t)
+	store := NewStore(0)
+	h, err := NewHandler(store, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(h)
+	server.TLS = ca.files("manager").Server()
+	server.StartTLS()
+	defer server.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	try := func(files TLS, r *Report) error {
+		sender, err := NewSender(server.Listener.Addr().String(), nil, &files, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer sender.Close()
+		return sender.Send(ctx, r)
+	}
+	own := ca.files("node1")
+	if err := try(own, report(now)); err != nil {
+		t.Error(err)
+	}
+	if err := try(own, &Report{Node: "node2", At: now}); err == nil || !strings.Contains(err.Error(), "its common name must be the node's id") {
+		t.Errorf("of another node: %v", err)
+	}
+	other := newAuthority(t).files("node1")
+	other.CAFile = own.CAFile // it trusts the agent, which does not trust it
+	if err := try(other, report(now.Add(time.Second))); err == nil {
+		t.Error("a certificate of another authority is taken")
+	}
+	distrusting := ca.files("node1")
+	distrusting.ServerName = "elsewhere"
+	if err := try(distrusting, report(now.Add(time.Second))); err == nil {
+		t.Error("a server of another name is trusted")
+	}
+	if n := store.Reporting(time.Now()); n != 1 {
+		t.Errorf("%d nodes have reported", n)
+	}
+}
+
+// engine is a node's with containers.
+type engine struct {
+	containers map[string]map[string]string // labels by id
+	stats      map[string]string            // bodies by id
+	node       string
+}
+
+func (e *engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	_, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	switch id, isStats := strings.CutSuffix(strings.TrimPrefix(path, "containers/"), "/stats"); {
+	case r.URL.Path == "/_ping":
+		w.Header().Set("Api-Version", "1.41")
+	case path == "info":
+		_, _ = fmt.Fprintf(w, `{"Swarm": {"NodeID": %q}}`, e.node)
+	case path == "containers/json":
+		list := []container.Summary{}
+		for id, labels := range e.containers {
+			list = append(list, container.Summary{ID: id, Labels: labels})
+		}
+		_ = json.NewEncoder(w).Encode(list)
+	case isStats && e.stats[id] != "":
+		_, _ = w.Write([]byte(e.stats[id]))
+	default:
+		http.Error(w, `{"message": "gone"}`, http.StatusNotFound)
+	}
+}
+
+func stats(at time.Time, cpu uint64, memory string) string {
+	return fmt.Sprintf(`{"read": %q, "cpu_stats": {"cpu_usage": {"total_usage": %d}}, "memory_stats": %s}`, at.Format(time.RFC3339Nano), cpu, memory)
+}
+
+// A sample is a rate between two readings; a container without two, one that was made anew,
+// and one that can't be read are missing.
+func TestASampleIsARateBetweenTwoReadings(t *testing.T) {
+	t.Parallel()
+	of := func(task string) map[string]string { return map[string]string{taskLabel: task, nodeLabel: "node1"} }
+	e := &engine{node: "node1", containers: map[string]map[string]string{"c1": of("t1"), "c2": of("t2"), "c3": of("t3"), "c4": {nodeLabel: "node1"}}}
+	v1, v2 := `{"usage": 3000, "stats": {"total_inactive_file": 1000, "inactive_file": 5}}`, `{"usage": 3000, "stats": {"inactive_file": 500}}`
+	e.stats = map[string]string{"c1": stats(now, 1_000_000_000, v1), "c2": stats(now, 7_000_000_000, v2), "c4": stats(now, 1, v2)}
+	server := httptest.NewServer(e)
+	defer server.Close()
+	api, err := client.New(client.WithHost("tcp://" + server.Listener.Addr().(*net.TCPAddr).String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = api.Close() }()
+	s := NewSampler(api, time.Minute)
+	first, failed, err := s.Sample(t.Context())
+	if err != nil || len(first.Tasks) != 0 || failed != 1 || first.Node != "node1" {
+		t.Fatalf("the first: %+v, %d failed, %v", first, failed, err)
+	}
+	later := now.Add(10 * time.Second)
+	e.stats["c1"], e.stats["c2"], e.stats["c3"] = stats(later, 3_500_000_000, v1), stats(later, 5, v2), stats(later, 5, v2)
+	second, failed, err := s.Sample(t.Context())
+	if err != nil || failed != 0 || len(second.Tasks) != 1 {
+		t.Fatalf("the second: %+v, %d failed, %v", second, failed, err)
+	}
+	if got := second.Tasks[0]; got.Task != "t1" || got.CPU != 250_000_000 || got.Window != 10 || got.Memory != 2000 || !got.At.Equal(later) {
+		t.Errorf("got %+v", got)
+	}
+	e.stats["c2"], e.stats["c3"] = stats(later.Add(10*time.Second), 5, v2), stats(later, 5, v2)
+	third, _, err := s.Sample(t.Context())
+	if err != nil || len(third.Tasks) != 1 || third.Tasks[0].Task != "t2" || third.Tasks[0].CPU != 0 || third.Tasks[0].Memory != 2500 {
+		t.Errorf("idle, and a reading that is no new one: %+v, %v", third, err)
+	}
+	e.node = ""
+	for range idEvery {
+		_, _, err = s.Sample(t.Context())
+	}
+	if err == nil || !strings.Contains(err.Error(), "in no swarm") {
+		t.Errorf("after the node has left: %v", err)
+	}
+}

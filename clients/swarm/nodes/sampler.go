@@ -1,0 +1,165 @@
+package nodes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+)
+
+// Labels of containers of tasks.
+const (
+	taskLabel = "com.docker.swarm.task.id"
+	nodeLabel = "com.docker.swarm.node.id"
+)
+
+// Sampler reads the usage of a node's tasks from the node's engine. It is not safe for
+// concurrent use.
+type Sampler struct {
+	engine *client.Client
+	// timeout of a read of one container's statistics.
+	timeout time.Duration
+	// readings are the last ones, by container.
+	readings map[string]reading
+	// rounds since the node's id was read.
+	rounds int
+	node   string
+}
+
+// reading is what a container's counters showed.
+type reading struct {
+	task   string
+	at     time.Time
+	cpu    uint64 // nanoseconds since its start
+	memory int64
+}
+
+// NewSampler returns a sampler of an engine's containers.
+func NewSampler(engine *client.Client, timeout time.Duration) *Sampler {
+	return &Sampler{engine: engine, timeout: timeout, readings: map[string]reading{}}
+}
+
+// atOnce is how many containers are read at once: some engines take a second for each.
+const atOnce = 16
+
+// maxStatsBytes bounds the statistics of a container.
+const maxStatsBytes = 1 << 20
+
+// idEvery is after how many reports the node's id is read again: who leaves a swarm and
+// joins it again has another.
+const idEvery = 20
+
+// Sample reads all tasks' containers, and returns the usage of those that were read before.
+// Failed is how many could not be read.
+func (s *Sampler) Sample(ctx context.Context) (report *Report, failed int, err error) {
+	if err := s.identify(ctx); err != nil {
+		return nil, 0, err
+	}
+	found, err := s.engine.ContainerList(ctx, client.ContainerListOptions{Filters: client.Filters{}.Add("label", nodeLabel+"="+s.node)})
+	if err != nil {
+		return nil, 0, fmt.Errorf("containers: %w", err)
+	}
+	var wait sync.WaitGroup
+	var mu sync.Mutex
+	now := make(map[string]reading, len(found.Items))
+	turns := make(chan struct{}, atOnce)
+	for i := range min(len(found.Items), maxReportTasks) {
+		one := &found.Items[i]
+		task := one.Labels[taskLabel]
+		if !isID(task) {
+			continue
+		}
+		turns <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-turns }()
+			r, err := s.read(ctx, one.ID)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				failed++ // also one that has just ended
+				return
+			}
+			r.task = task
+			now[one.ID] = r
+		})
+	}
+	wait.Wait()
+	report = &Report{Node: s.node, Tasks: []TaskUsage{}}
+	for id, r := range now {
+		if used, ok := usageBetween(s.readings[id], r); ok {
+			report.Tasks = append(report.Tasks, used)
+		}
+	}
+	s.readings = now
+	report.At = time.Now().UTC()
+	return report, failed, nil
+}
+
+// identify reads the node's id.
+func (s *Sampler) identify(ctx context.Context) error {
+	if s.rounds++; s.node != "" && s.rounds%idEvery != 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	info, err := s.engine.Info(ctx, client.InfoOptions{})
+	if err != nil {
+		return fmt.Errorf("the node's engine: %w", err)
+	}
+	if s.node = info.Info.Swarm.NodeID; s.node == "" {
+		return errors.New("the node's engine is in no swarm")
+	}
+	return nil
+}
+
+// read reads the counters of a container.
+func (s *Sampler) read(ctx context.Context, id string) (reading, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	answer, err := s.engine.ContainerStats(ctx, id, client.ContainerStatsOptions{})
+	if err != nil {
+		return reading{}, err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	var stats container.StatsResponse
+	if err := json.NewDecoder(io.LimitReader(answer.Body, maxStatsBytes)).Decode(&stats); err != nil {
+		return reading{}, err
+	}
+	if stats.Read.IsZero() || stats.CPUStats.CPUUsage.TotalUsage == 0 {
+		return reading{}, errors.New("the container does not run")
+	}
+	return reading{at: stats.Read, cpu: stats.CPUStats.CPUUsage.TotalUsage, memory: workingSet(&stats.MemoryStats)}, nil
+}
+
+// workingSet is the memory that can't be taken back at will, as Kubernetes counts it: all
+// but what of files was not used lately, by version 1 of control groups or by version 2.
+func workingSet(m *container.MemoryStats) int64 {
+	inactive, there := m.Stats["total_inactive_file"]
+	if !there {
+		inactive = m.Stats["inactive_file"]
+	}
+	if inactive > m.Usage {
+		return 0
+	}
+	return int64(min(m.Usage-inactive, math.MaxInt64))
+}
+
+// usageBetween is the usage between two readings of a container; false: they are no two.
+func usageBetween(before, after reading) (TaskUsage, bool) {
+	window := after.at.Sub(before.at)
+	if before.at.IsZero() || window <= 0 || window > maxWindow || after.cpu < before.cpu {
+		return TaskUsage{}, false
+	}
+	cores := float64(after.cpu-before.cpu) / window.Seconds() // in billionths
+	if cores >= math.MaxInt64 {
+		return TaskUsage{}, false
+	}
+	return TaskUsage{Task: after.task, At: after.at, Window: window.Seconds(), CPU: int64(cores), Memory: after.memory}, true
+}

@@ -1,0 +1,87 @@
+package nodes
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Sender reports to the agent. It is safe for concurrent use.
+type Sender struct {
+	url     string
+	secrets func() ([][]byte, error)
+	client  *http.Client
+}
+
+// NewSender returns a sender to the agent at host:port. Either secrets sign its reports, or
+// certificates say who it is.
+func NewSender(address string, secrets func() ([][]byte, error), files *TLS, timeout time.Duration) (*Sender, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	transport := &http.Transport{MaxIdleConns: 1, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 16 << 10}
+	scheme := "http"
+	if files != nil {
+		scheme = "https"
+		transport.DialTLSContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+			config, err := files.client(host)
+			if err != nil {
+				return nil, err
+			}
+			return (&tls.Dialer{Config: config}).DialContext(ctx, network, address)
+		}
+	}
+	return &Sender{url: scheme + "://" + address + Path, secrets: secrets, client: &http.Client{
+		Transport: transport, Timeout: timeout,
+		// A report is for the agent, and nobody that something in between names.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
+}
+
+// Close ends its connections.
+func (s *Sender) Close() { s.client.CloseIdleConnections() }
+
+// maxAnswer bounds what is read of an answer, bytes.
+const maxAnswer = 4 << 10
+
+// Send sends a report. The error says what the agent answers.
+func (s *Sender) Send(ctx context.Context, r *Report) error {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	sent, digest := r.At.UTC().Format(time.RFC3339Nano), digestOf(body)
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set(nodeHeader, r.Node)
+	request.Header.Set(timeHeader, sent)
+	if s.secrets != nil {
+		secrets, err := s.secrets()
+		if err != nil {
+			return err
+		}
+		request.Header.Set(digestHeader, digest)
+		request.Header.Set(signatureHeader, signature(secrets[0], r.Node, sent, digest))
+	}
+	answer, err := s.client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	if answer.StatusCode != http.StatusNoContent {
+		return fmt.Errorf("the agent answers %s: %s", answer.Status, shorten(strings.TrimSpace(string(text))))
+	}
+	return nil
+}

@@ -1,0 +1,221 @@
+package nodes
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Report is what a node says of the usage of its tasks.
+type Report struct {
+	// Node is its id in the swarm.
+	Node string `json:"node"`
+	// At is when it was sent, by the node's clock.
+	At time.Time `json:"at"`
+	// Tasks of the node that have a whole window.
+	Tasks []TaskUsage `json:"tasks"`
+}
+
+// TaskUsage is the usage of a task over a window.
+type TaskUsage struct {
+	// Task is its id.
+	Task string `json:"task"`
+	// At is when the window ended, by the node's clock; Window is how long it was, seconds.
+	At     time.Time `json:"at"`
+	Window float64   `json:"window"`
+	// CPU is the rate over the window, billionths of a core; Memory the working set at its
+	// end, bytes.
+	CPU    int64 `json:"cpu"`
+	Memory int64 `json:"memory"`
+}
+
+// Bounds of a report.
+const (
+	MaxReportBytes = 1 << 20
+	maxReportTasks = 4096
+	maxNodes       = 4096
+	maxIDBytes     = 64
+	maxWindow      = time.Hour
+)
+
+// ParseReport reads a report. The error says what can't be of it.
+func ParseReport(body []byte) (*Report, error) {
+	if len(body) > MaxReportBytes {
+		return nil, fmt.Errorf("a report has %d bytes at most", MaxReportBytes)
+	}
+	var r Report
+	if err := json.Unmarshal(body, &r); err != nil {
+		return nil, fmt.Errorf("the report is no JSON of one: %s", shorten(err.Error()))
+	}
+	switch {
+	case !isID(r.Node):
+		return nil, errors.New("the report names no node")
+	case r.At.IsZero():
+		return nil, errors.New("the report does not say when it was sent")
+	case len(r.Tasks) > maxReportTasks:
+		return nil, fmt.Errorf("a report has %d tasks at most, this one %d", maxReportTasks, len(r.Tasks))
+	}
+	for i := range r.Tasks {
+		if t := &r.Tasks[i]; !isID(t.Task) || t.CPU < 0 || t.Memory < 0 || !(t.Window > 0) || t.Window > maxWindow.Seconds() || t.At.IsZero() {
+			return nil, fmt.Errorf("tasks[%d] is no usage of a task", i)
+		}
+	}
+	return &r, nil
+}
+
+// isID tells whether a text can be an id of Swarm's.
+func isID(text string) bool {
+	for _, c := range []byte(text) {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return text != "" && len(text) <= maxIDBytes
+}
+
+// Store has what nodes report. It is safe for concurrent use.
+type Store struct {
+	maxAge time.Duration
+
+	mu sync.Mutex
+	// nodes by their ids. Guarded by mu.
+	nodes map[string]*node
+}
+
+// node is what one reported last.
+type node struct {
+	// sent is when it was sent, by the node's clock, and came when it came, by this one's.
+	sent, came time.Time
+	// tasks by their ids.
+	tasks map[string]TaskUsage
+}
+
+// DefaultUsageAge is how old usage may be that counts: three reports' time, so that one that
+// is lost takes nothing away.
+const DefaultUsageAge = 45 * time.Second
+
+// NewStore returns a store to which no node has reported. Usage older than maxAge, 0:
+// DefaultUsageAge, does not count.
+func NewStore(maxAge time.Duration) *Store {
+	return &Store{maxAge: cmp.Or(maxAge, DefaultUsageAge), nodes: map[string]*node{}}
+}
+
+// Errors of reports that are not taken.
+var (
+	// ErrReplayed says that the node has sent as new a report before.
+	ErrReplayed = errors.New("the report is not newer than the last one of its node")
+	errTooMany  = fmt.Errorf("there are %d nodes already", maxNodes)
+)
+
+// Fresh returns ErrReplayed unless a report of the node that was sent at that time is newer
+// than the last one.
+func (n *Store) Fresh(id string, sent time.Time) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.fresh(id, sent)
+}
+
+func (n *Store) fresh(id string, sent time.Time) error {
+	if last := n.nodes[id]; last != nil && !sent.After(last.sent) {
+		return ErrReplayed
+	}
+	return nil
+}
+
+// Take takes a report of a node that was authenticated as the one that it names.
+func (n *Store) Take(r *Report, now time.Time) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.fresh(r.Node, r.At); err != nil {
+		return err
+	}
+	if n.nodes[r.Node] == nil && len(n.nodes) >= maxNodes {
+		n.sweep(now)
+		if len(n.nodes) >= maxNodes {
+			return errTooMany
+		}
+	}
+	taken := &node{sent: r.At, came: now, tasks: make(map[string]TaskUsage, len(r.Tasks))}
+	for _, t := range r.Tasks {
+		taken.tasks[t.Task] = t
+	}
+	n.nodes[r.Node] = taken
+	return nil
+}
+
+// forgetNode is how long a node is remembered that is silent: as long as an authenticated
+// report of it might be sent again, and longer.
+const forgetNode = 15 * time.Minute
+
+// sweep drops nodes that are silent. The lock is held.
+func (n *Store) sweep(now time.Time) {
+	for id, node := range n.nodes {
+		if now.Sub(node.came) > forgetNode {
+			delete(n.nodes, id)
+		}
+	}
+}
+
+// Reporting returns how many nodes have reported within the age that counts.
+func (n *Store) Reporting(now time.Time) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	count := 0
+	for _, node := range n.nodes {
+		if now.Sub(node.came) <= n.maxAge {
+			count++
+		}
+	}
+	return count
+}
+
+// Task is one that runs, and the node that it runs on.
+type Task struct{ ID, Node string }
+
+// Usage returns the usage of those tasks that there is of, in their order, with timestamps
+// of this machine's clock; or what is wrong if there is none of any. A task counts as its own
+// node says, and no other. One without a whole window, or whose usage is too old, is missing.
+func (n *Store) Usage(now time.Time, tasks []Task) (out []TaskUsage, problem string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	silent := map[string]bool{}
+	for _, t := range tasks {
+		from := n.nodes[t.Node]
+		if from == nil || now.Sub(from.came) > n.maxAge {
+			silent[t.Node] = true
+			continue
+		}
+		used, there := from.tasks[t.ID]
+		if !there {
+			continue
+		}
+		// By the node's clock it is this old, whatever that clock shows. None is of the future.
+		used.At = from.came.Add(-max(from.sent.Sub(used.At), 0))
+		if now.Sub(used.At) <= n.maxAge {
+			out = append(out, used)
+		}
+	}
+	switch {
+	case len(out) > 0:
+		return out, ""
+	case len(n.nodes) == 0:
+		return nil, "no node has reported usage: is setpoint-swarm node running on each node?"
+	case len(silent) > 0:
+		return nil, fmt.Sprintf("there is no usage of the %d running tasks: %d of their nodes did not report within %s; is setpoint-swarm node running there?", len(tasks), len(silent), n.maxAge)
+	}
+	return nil, fmt.Sprintf("there is no usage of the %d running tasks yet: that of a task takes two reports of its node", len(tasks))
+}
+
+// maxQuoted bounds what errors quote of others' texts, bytes.
+const maxQuoted = 200
+
+func shorten(text string) string {
+	if len(text) > maxQuoted {
+		return strings.ToValidUTF8(text[:maxQuoted], "") + "…"
+	}
+	return text
+}

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/moby/moby/client"
+	"github.com/spf13/pflag"
+	"go.uber.org/zap"
+
+	"github.com/setpoint-dev/setpoint/clients/samples"
+	"github.com/setpoint-dev/setpoint/clients/swarm"
+	"github.com/setpoint-dev/setpoint/clients/swarm/nodes"
+	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/server/connections"
+)
+
+// settings are those of the agent that only Swarm has.
+type settings struct {
+	dockerHost   string
+	nodesAddress string
+	nodesSecret  string
+	nodesTLS     nodes.TLS
+	usageAge     time.Duration
+	usageSource  string
+	usageWindow  time.Duration
+}
+
+func newProgram() agentcmd.Program {
+	s := &settings{}
+	return agentcmd.Program{
+		Platform: "swarm",
+		Short:    "Scale the services of a Docker Swarm as a server recommends",
+		Long: `Scale the services of a Docker Swarm as a server recommends. A service opts in by the
+label setpoint.enable=true, and says what it wants by further labels. The agent needs the
+engine of a manager, and changes nothing but counts. While the server is away no count is
+changed.
+
+Usage of cpu and memory comes from the nodes themselves (--nodes-address, to which
+setpoint-swarm node reports), or from a Prometheus that scrapes cAdvisor on each node
+(--usage-source). Other metrics come from the sources of --sources-file.
+
+Each flag can also be set by a variable (--cluster: SETPOINT_CLUSTER) and by a key of the
+config file.`,
+		Example: `  setpoint agent swarm --cluster=demo --server=setpoint:9090 --nodes-address=:9093 --nodes-secret-file=/run/secrets/setpoint-nodes
+  setpoint agent swarm --cluster=demo --server=127.0.0.1:9090 --insecure --shadow
+  setpoint agent swarm --report`,
+		Bind: s.bind, Validate: s.validate, Open: s.open,
+	}
+}
+
+func (s *settings) bind(flags *pflag.FlagSet) {
+	bindDockerHost(flags, &s.dockerHost)
+	flags.StringVar(&s.nodesAddress, "nodes-address", "", "`host:port` to take reports of setpoint-swarm node on; empty takes none")
+	flags.StringVar(&s.nodesSecret, "nodes-secret-file", "", "`file` with the secret that nodes sign reports with, one a line: all are taken; read again for each report")
+	flags.StringVar(&s.nodesTLS.CAFile, "nodes-tls-ca-file", "", "PEM `file` of the CAs that sign nodes' certificates, whose common name is the node's id; in place of a secret")
+	flags.StringVar(&s.nodesTLS.CertFile, "nodes-tls-cert-file", "", "PEM `file` of the certificate that the agent shows to nodes; read at each handshake")
+	flags.StringVar(&s.nodesTLS.KeyFile, "nodes-tls-key-file", "", "PEM `file` of its key")
+	flags.DurationVar(&s.usageAge, "usage-max-age", nodes.DefaultUsageAge, "maximum age of usage that nodes report; a task with older usage has none")
+	flags.StringVar(&s.usageSource, "usage-source", "", "`name` of the source in --sources-file whose Prometheus scrapes cAdvisor on each node; in place of --nodes-address")
+	flags.DurationVar(&s.usageWindow, "usage-window", time.Minute, "range of the rate of cpu that --usage-source is asked for; at least two scrapes")
+}
+
+func bindDockerHost(flags *pflag.FlagSet, host *string) {
+	flags.StringVar(host, "docker-host", "", "`address` of the Docker Engine, such as unix:///var/run/docker.sock; empty means $DOCKER_HOST with its TLS variables, or that socket")
+}
+
+func (s *settings) validate(refuse agentcmd.Refuse) {
+	byTLS := s.nodesTLS != nodes.TLS{}
+	switch {
+	case s.nodesAddress == "" && (s.nodesSecret != "" || byTLS):
+		refuse("nodes-address", "is required with the other --nodes flags")
+	case s.nodesAddress == "":
+	case s.usageSource != "":
+		refuse("usage-source", "and --nodes-address exclude each other: usage comes from one of both")
+	case (s.nodesSecret != "") == byTLS:
+		refuse("nodes-address", "needs --nodes-secret-file, or the three of --nodes-tls-ca-file, --nodes-tls-cert-file and --nodes-tls-key-file: without either anybody could report")
+	}
+	refuseHalfTLS(refuse, "nodes-tls", s.nodesTLS)
+	agentcmd.RefuseUnlessAbove(refuse, "usage-max-age", s.usageAge)
+	if s.usageWindow < time.Second || s.usageWindow > time.Hour {
+		refuse("usage-window", "%s is not from 1s to 1h", s.usageWindow)
+	}
+}
+
+// refuseHalfTLS refuses some of the three files without the others.
+func refuseHalfTLS(refuse agentcmd.Refuse, prefix string, files nodes.TLS) {
+	if files.CAFile+files.CertFile+files.KeyFile != "" && (files.CAFile == "" || files.CertFile == "" || files.KeyFile == "") {
+		refuse(prefix+"-ca-file", "--%[1]s-cert-file and --%[1]s-key-file go together", prefix)
+	}
+}
+
+// engineOptions lead to the engine.
+func engineOptions(host string) []client.Opt {
+	options := []client.Opt{client.FromEnv, client.WithUserAgent("setpoint-agent/" + cli.Version())}
+	if host != "" {
+		options = append(options, client.WithHost(host))
+	}
+	return options
+}
+
+func (s *settings) open(parts agentcmd.Parts) (*agentcmd.Platform, error) {
+	options := swarm.Options{Sources: parts.Sources, Timeout: parts.RequestTimeout}
+	if s.usageSource != "" {
+		options.Usage = swarm.Cadvisor(s.usageSource, s.usageWindow)
+		if err := checkUsage(parts.Sources, options.Usage); err != nil {
+			return nil, fmt.Errorf("--usage-source: %w", err)
+		}
+	}
+	var take func(ctx context.Context) error
+	if s.nodesAddress != "" {
+		options.Nodes = nodes.NewStore(s.usageAge)
+		var err error
+		if take, err = s.receiver(options.Nodes, parts); err != nil {
+			return nil, err
+		}
+	}
+	engine, err := swarm.Connect(engineOptions(s.dockerHost)...)
+	if err != nil {
+		return nil, fmt.Errorf("--docker-host: %w", err)
+	}
+	platform, err := swarm.New(engine, options)
+	if err == nil {
+		err = engine.Register(parts.Metrics)
+	}
+	if err != nil {
+		engine.Close()
+		return nil, err
+	}
+	return &agentcmd.Platform{
+		Watched: platform, Kinds: map[string]string{swarm.Kind: "service"},
+		ClusterUID: engine.ClusterID, Ready: platform.Ready, Run: take, Close: engine.Close,
+	}, nil
+}
+
+// checkUsage returns what is wrong with the queries for usage, before a service has one.
+func checkUsage(sources *samples.Set, usage swarm.Usage) error {
+	for _, resource := range []string{"cpu", "memory"} {
+		if err := sources.CheckQuery(usage(resource, "service")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Bounds of connections of nodes.
+const (
+	mostConnections = 4096
+	readTimeout     = 10 * time.Second
+	maxHeaderBytes  = 8 << 10
+)
+
+// receiver returns what takes reports until its context ends.
+func (s *settings) receiver(store *nodes.Store, parts agentcmd.Parts) (func(ctx context.Context) error, error) {
+	secrets, config, err := credentials(s.nodesSecret, s.nodesTLS, "nodes-secret-file", "nodes-tls-ca-file")
+	if err != nil {
+		return nil, err
+	}
+	handler, err := nodes.NewHandler(store, secrets, parts.Metrics)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.nodesAddress)
+		if err != nil {
+			return fmt.Errorf("--nodes-address: %w", err)
+		}
+		return serveReports(ctx, listener, handler, config, parts.Log)
+	}, nil
+}
+
+// credentials are what nodes and the agent know each other by: secrets, or certificates. The
+// files are looked at once.
+func credentials(secretFile string, files nodes.TLS, secretFlag, tlsFlag string) (secrets func() ([][]byte, error), config *tls.Config, err error) {
+	if secretFile == "" {
+		if err := files.Check(); err != nil {
+			return nil, nil, fmt.Errorf("--%s: %w", tlsFlag, err)
+		}
+		return nil, files.Server(), nil
+	}
+	secrets = func() ([][]byte, error) { return nodes.ReadSecrets(secretFile) }
+	if _, err := secrets(); err != nil {
+		return nil, nil, fmt.Errorf("--%s: %w", secretFlag, err)
+	}
+	return secrets, nil, nil
+}
+
+// serveReports takes reports on a listener, by TLS if there is a configuration.
+func serveReports(ctx context.Context, listener net.Listener, handler http.Handler, config *tls.Config, log *zap.Logger) error {
+	set := connections.New(connections.Options{Most: mostConnections})
+	listener = set.Listen(listener)
+	if config != nil {
+		listener = tls.NewListener(listener, config)
+	}
+	reports := &http.Server{
+		Handler: handler, ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: readTimeout,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeaderBytes, ErrorLog: zap.NewStdLog(log.Named("nodes")),
+	}
+	stop := context.AfterFunc(ctx, func() { _ = reports.Close() })
+	defer stop()
+	log.Info("reports of nodes are taken", zap.Stringer("address", listener.Addr()), zap.Bool("tls", config != nil))
+	if err := reports.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

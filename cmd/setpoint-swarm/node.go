@@ -1,0 +1,230 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/moby/moby/client"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"go.opentelemetry.io/otel/trace/noop"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/setpoint-dev/setpoint/clients/swarm/nodes"
+	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/config"
+	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
+)
+
+// nodeSettings are those of node.
+type nodeSettings struct {
+	dockerHost   string
+	agentAddress string
+	secretFile   string
+	tls          nodes.TLS
+	interval     time.Duration
+	timeout      time.Duration
+	adminAddress string
+	logLevel     string
+	logFormat    string
+}
+
+func (s *nodeSettings) bind(flags *pflag.FlagSet) {
+	bindDockerHost(flags, &s.dockerHost)
+	flags.StringVar(&s.agentAddress, "agent-address", "", "`host:port` of the agent's --nodes-address; required")
+	flags.StringVar(&s.secretFile, "secret-file", "", "`file` with the secret to sign reports with, the first line; read again for each report")
+	flags.StringVar(&s.tls.CAFile, "tls-ca-file", "", "PEM `file` of the CAs that sign the agent's certificate; in place of a secret")
+	flags.StringVar(&s.tls.CertFile, "tls-cert-file", "", "PEM `file` of this node's certificate, whose common name is the node's id; read at each handshake")
+	flags.StringVar(&s.tls.KeyFile, "tls-key-file", "", "PEM `file` of its key")
+	flags.StringVar(&s.tls.ServerName, "tls-server-name", "", "expected `name` in the agent's certificate; empty means the host of the address")
+	flags.DurationVar(&s.interval, "interval", 15*time.Second, "time between two reads of all containers, 1s to 10m: the window of the usage that is reported")
+	flags.DurationVar(&s.timeout, "request-timeout", 10*time.Second, "timeout of one request to the engine or to the agent")
+	flags.StringVar(&s.adminAddress, "admin-address", "127.0.0.1:9094", "`host:port` of the admin server, plain HTTP without credentials: /metrics, /healthz, /readyz, /debug/pprof/; empty disables it")
+	flags.StringVar(&s.logLevel, "log-level", "info", "least severe `level` that is logged: debug, info, warn or error")
+	flags.StringVar(&s.logFormat, "log-format", "json", "`form` of log lines: json, or console for people")
+	config.AddFlag(flags)
+}
+
+func (s *nodeSettings) validate() error {
+	var problems agentcmd.Problems
+	refuse := problems.Refuse
+	if _, _, err := net.SplitHostPort(s.agentAddress); err != nil {
+		refuse("agent-address", "must be host:port of the agent")
+	}
+	if (s.secretFile != "") == (s.tls != nodes.TLS{}) {
+		refuse("secret-file", "or the three of --tls-ca-file, --tls-cert-file and --tls-key-file: the agent takes reports of nobody that it does not know")
+	}
+	refuseHalfTLS(refuse, "tls", s.tls)
+	if s.interval < time.Second || s.interval > 10*time.Minute {
+		refuse("interval", "%s is not from 1s to 10m", s.interval)
+	}
+	agentcmd.RefuseUnlessAbove(refuse, "request-timeout", s.timeout)
+	if _, err := zapcore.ParseLevel(s.logLevel); err != nil {
+		refuse("log-level", "%q is none of debug, info, warn, error", s.logLevel)
+	}
+	if s.logFormat != "json" && s.logFormat != "console" {
+		refuse("log-format", "%q is neither json nor console", s.logFormat)
+	}
+	return problems.Err()
+}
+
+func newNode() *cobra.Command {
+	s, check := &nodeSettings{}, false
+	cmd := &cobra.Command{
+		Use:   "node",
+		Short: "Report the usage of this node's tasks to the agent",
+		Long: `Report the usage of this node's tasks to the agent. It reads the statistics of the
+containers of tasks from the node's own engine, which it needs the socket of, and runs on
+each node, as a global service. Usage is a rate over the time between two reads; a task that
+was read once only is not reported.
+
+The agent knows a node by a secret that all share, or by a certificate whose common name is
+the node's id, as the swarm gives one to each node.`,
+		Example: `  setpoint-swarm node --agent-address=agent:9093 --secret-file=/run/secrets/setpoint-nodes
+  setpoint-swarm node --agent-address=agent:9093 --tls-server-name=swarm-manager --tls-ca-file=/swarm/swarm-root-ca.crt \
+    --tls-cert-file=/swarm/swarm-node.crt --tls-key-file=/swarm/swarm-node.key   # /var/lib/docker/swarm/certificates`,
+		Args: cli.UsageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := config.Apply(cmd.Flags(), os.Environ()); err != nil {
+				return cli.BadInput(err)
+			}
+			if err := s.validate(); err != nil {
+				return cli.BadInput(err)
+			}
+			n, err := s.open()
+			if err != nil {
+				return cli.BadInput(err)
+			}
+			defer n.close()
+			if check {
+				return agentcmd.PrintChecked(cmd)
+			}
+			return n.run(cmd.Context())
+		},
+	}
+	s.bind(cmd.Flags())
+	config.AddCheck(cmd.Flags(), &check)
+	return cmd
+}
+
+// node is what runs on a node.
+type node struct {
+	*nodeSettings
+	engine  *client.Client
+	sampler *nodes.Sampler
+	sender  *nodes.Sender
+	metrics *prometheus.Registry
+	reports *prometheus.CounterVec
+	tasks   prometheus.Gauge
+	failed  prometheus.Counter
+	// last is why the last report did not reach the agent.
+	last lastError
+}
+
+func (s *nodeSettings) open() (*node, error) {
+	secrets, _, err := credentials(s.secretFile, s.tls, "secret-file", "tls-ca-file")
+	if err != nil {
+		return nil, err
+	}
+	files := &s.tls
+	if secrets != nil {
+		files = nil
+	}
+	n := &node{nodeSettings: s, metrics: prometheus.NewRegistry(), last: lastError{err: errors.New("the agent has had no report yet")}}
+	if n.sender, err = nodes.NewSender(s.agentAddress, secrets, files, s.timeout); err != nil {
+		return nil, fmt.Errorf("--agent-address: %w", err)
+	}
+	if n.engine, err = client.New(append(engineOptions(s.dockerHost), client.WithTraceProvider(noop.NewTracerProvider()))...); err != nil {
+		return nil, fmt.Errorf("--docker-host: %w", err)
+	}
+	n.sampler = nodes.NewSampler(n.engine, s.timeout)
+	n.reports = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "setpoint_swarm_node_reports_total", Help: "Reports to the agent, by what came of them."}, []string{"outcome"})
+	n.tasks = prometheus.NewGauge(prometheus.GaugeOpts{Name: "setpoint_swarm_node_tasks", Help: "Tasks in the last report: those with a whole window."})
+	n.failed = prometheus.NewCounter(prometheus.CounterOpts{Name: "setpoint_swarm_node_read_failures_total", Help: "Reads of containers that failed, also of those that ended meanwhile."})
+	for _, outcome := range []string{"sent", "failed", "unread"} {
+		n.reports.WithLabelValues(outcome)
+	}
+	n.metrics.MustRegister(n.reports, n.tasks, n.failed, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return n, nil
+}
+
+func (n *node) close() {
+	n.sender.Close()
+	_ = n.engine.Close()
+}
+
+func (n *node) run(ctx context.Context) error {
+	log, err := daemon.NewLog(n.logLevel, n.logFormat)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Sync() }()
+	agentcmd.TuneMemory()
+	var admin net.Listener
+	if n.adminAddress != "" {
+		if admin, err = net.Listen("tcp", n.adminAddress); err != nil {
+			return fmt.Errorf("--admin-address: %w", err)
+		}
+	}
+	defer daemon.ServePages(admin, daemon.Routes(n.pages()), nil, log)()
+	defer daemon.TellSupervisor(ctx, log)()
+	log.Info("node starts", zap.String("version", cli.Version()), zap.String("agent", n.agentAddress), zap.Duration("interval", n.interval))
+	ticker := time.NewTicker(n.interval)
+	defer ticker.Stop()
+	for {
+		n.round(ctx, log)
+		select {
+		case <-ctx.Done():
+			log.Info("node stopped")
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// round reads and reports once.
+func (n *node) round(ctx context.Context, log *zap.Logger) {
+	report, failed, err := n.sampler.Sample(ctx)
+	n.failed.Add(float64(failed))
+	outcome := "unread"
+	if err == nil {
+		n.tasks.Set(float64(len(report.Tasks)))
+		if err, outcome = n.sender.Send(ctx, report), "sent"; err != nil {
+			outcome = "failed"
+		}
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	n.reports.WithLabelValues(outcome).Inc()
+	switch changed := n.last.set(err); {
+	case err != nil && changed: // and not in every round
+		log.Warn("usage not reported", zap.Error(err))
+	case err == nil && changed:
+		log.Info("usage reported", zap.Int("tasks", len(report.Tasks)))
+	}
+}
+
+func (n *node) pages() []daemon.Page {
+	ok := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) }
+	return append([]daemon.Page{
+		daemon.MetricsPage(n.metrics, nil),
+		{Path: "/healthz", About: "whether the process lives", Handler: http.HandlerFunc(ok)},
+		{Path: "/readyz", About: "whether the last report reached the agent", Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if err := n.last.get(); err != nil {
+				http.Error(w, err.Error(), http.StatusServiceUnavailable)
+				return
+			}
+			ok(w, r)
+		})},
+	}, daemon.DebugPages()...)
+}

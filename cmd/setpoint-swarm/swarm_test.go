@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/setpoint-dev/setpoint/clients/swarm/nodes"
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+)
+
+const secret = "0123456789abcdef0123456789abcdef"
+
+func run(t *testing.T, args ...string) clitest.Result {
+	t.Helper()
+	return clitest.Run(t, newRoot(), "", args...)
+}
+
+func TestSettingsAreChecked(t *testing.T) {
+	t.Parallel()
+	good, short := clitest.File(t, "secret", secret), clitest.File(t, "short", "hunter2")
+	sources := clitest.File(t, "sources.yaml", "sources: {prom: {prometheus: {url: 'http://127.0.0.1:1'}}, jobs: {redis: {addresses: ['127.0.0.1:1']}}}")
+	agent := []string{"agent", "--check", "--cluster=demo", "--insecure"}
+	node := []string{"node", "--check"}
+	for _, tt := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"reports of anybody", append(agent, "--nodes-address=:1"), "--nodes-address: needs --nodes-secret-file, or"},
+		{"a secret for nothing", append(agent, "--nodes-secret-file="+good), "--nodes-address: is required"},
+		{"a secret and certificates", append(agent, "--nodes-address=:1", "--nodes-secret-file="+good, "--nodes-tls-ca-file=a", "--nodes-tls-cert-file=b", "--nodes-tls-key-file=c"), "--nodes-address: needs"},
+		{"half a certificate", append(agent, "--nodes-address=:1", "--nodes-tls-cert-file=b"), "--nodes-tls-ca-file: --nodes-tls-cert-file and --nodes-tls-key-file go together"},
+		{"a secret that is short", append(agent, "--nodes-address=:1", "--nodes-secret-file="+short), "less than 16 bytes"},
+		{"usage from both", append(agent, "--nodes-address=:1", "--nodes-secret-file="+good, "--usage-source=prom"), "--usage-source: and --nodes-address exclude"},
+		{"a source that there is not", append(agent, "--usage-source=prom"), `--usage-source: source: there is no source "prom"`},
+		{"a source that can't tell", append(agent, "--usage-source=jobs", "--sources-file="+sources), "--usage-source: query: is for a source of prometheus"},
+		{"a range of nothing", append(agent, "--usage-window=1ms"), "--usage-window: 1ms is not from 1s to 1h"},
+		{"an engine that is none", append(agent, "--docker-host=nowhere"), "--docker-host: "},
+		{"nobody to report to", append(node, "--secret-file="+good), "--agent-address: must be host:port"},
+		{"reports of nobody", append(node, "--agent-address=a:1"), "--secret-file: or the three of"},
+		{"a node's half certificate", append(node, "--agent-address=a:1", "--tls-cert-file=b"), "--tls-ca-file: --tls-cert-file and"},
+		{"an interval that is too short", append(node, "--agent-address=a:1", "--secret-file="+good, "--interval=10ms"), "--interval: 10ms is not from 1s to 10m"},
+		{"a certificate that is not there", append(node, "--agent-address=a:1", "--tls-ca-file=x", "--tls-cert-file=x", "--tls-key-file=x"), "--tls-ca-file: open x"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got := run(t, tt.args...)
+			if got.Code != cli.ExitUsage || !strings.Contains(got.Stderr, tt.want) || strings.Contains(got.Stderr, "hunter2") {
+				t.Errorf("exit code %d, %q, want %q", got.Code, got.Stderr, tt.want)
+			}
+		})
+	}
+	for _, args := range [][]string{
+		append(agent, "--nodes-address=:1", "--nodes-secret-file="+good), append(agent, "--usage-source=prom", "--sources-file="+sources),
+		append(node, "--agent-address=agent:9093", "--secret-file="+good),
+	} {
+		if got := run(t, args...); got.Code != 0 || !strings.Contains(got.Stdout, "# The configuration is valid") || strings.Contains(got.Stdout, secret) {
+			t.Errorf("%v: exit code %d\n%s%s", args, got.Code, got.Stdout, got.Stderr)
+		}
+	}
+}
+
+func TestGeneratedDocumentsAreUpToDate(t *testing.T) {
+	t.Parallel()
+	for command, page := range map[string]string{"docs": "configuration-swarm.md", "reference": "swarm-reference.md"} {
+		committed, err := os.ReadFile(filepath.Join("../../docs", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := run(t, command); got.Stdout != string(committed) {
+			t.Errorf("docs/%s is out of date: run make generate", page)
+		}
+	}
+}
+
+// Reports reach the agent's address, those of others do not, and whoever holds connections
+// open is shown the door.
+func TestReportsAreServed(t *testing.T) {
+	t.Parallel()
+	name := clitest.File(t, "secret", secret)
+	secrets, config, err := credentials(name, nodes.TLS{}, "secret-file", "tls-ca-file")
+	if err != nil || config != nil {
+		t.Fatal(err)
+	}
+	store := nodes.NewStore(0)
+	handler, err := nodes.NewHandler(store, secrets, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- serveReports(ctx, listener, handler, nil, zap.NewNop()) }()
+	sender, err := nodes.NewSender(listener.Addr().String(), secrets, nil, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sender.Close()
+	if err := sender.Send(ctx, &nodes.Report{Node: "node1", At: time.Now()}); err != nil {
+		t.Error(err)
+	}
+	stranger, err := nodes.NewSender(listener.Addr().String(), func() ([][]byte, error) { return [][]byte{bytes.Repeat([]byte("x"), 32)}, nil }, nil, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.Close()
+	if err := stranger.Send(ctx, &nodes.Report{Node: "node2", At: time.Now()}); err == nil || !strings.Contains(err.Error(), http.StatusText(http.StatusForbidden)) {
+		t.Errorf("a stranger's report: %v", err)
+	}
+	if n := store.Reporting(time.Now()); n != 1 {
+		t.Errorf("%d nodes have reported", n)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
