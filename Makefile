@@ -201,6 +201,8 @@ generate: ## Generate api/, docs/ and the CustomResourceDefinition from their so
 	go run ./cmd/setpoint docs lint > docs/lint.md
 	go run ./cmd/setpoint-swarm docs > docs/configuration-swarm.md
 	go run ./cmd/setpoint-swarm reference > docs/swarm-reference.md
+	go run ./cmd/setpoint-nomad docs > docs/configuration-nomad.md
+	go run ./cmd/setpoint-nomad reference > docs/nomad-reference.md
 
 .PHONY: check-generated
 check-generated: generate ## Fail if what is generated differs from what is committed

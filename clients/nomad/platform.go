@@ -41,6 +41,9 @@ type Sources interface {
 	Read(ctx context.Context, metrics []samples.Metric, allocations []string) samples.Readings
 }
 
+// DefaultConcurrency is how many readings of statistics are under way at once.
+const DefaultConcurrency = 16
+
 // Options are the settings of a platform. The zero value of a field is its default.
 type Options struct {
 	// Namespace is the one whose groups are scaled; "*": all that the token may see. Default:
@@ -50,7 +53,8 @@ type Options struct {
 	Sources Sources
 	// ReadTimeout bounds a reading that is not of statistics. Default: 10 s.
 	ReadTimeout time.Duration
-	// Concurrency is how many readings of statistics are under way at once. Default: 16.
+	// Concurrency is how many readings of statistics are under way at once. Default:
+	// DefaultConcurrency.
 	Concurrency int
 	// Log takes the lines. Nil: nobody does.
 	Log *zap.Logger
@@ -64,7 +68,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.ReadTimeout = 10 * time.Second
 	}
 	if o.Concurrency == 0 {
-		o.Concurrency = 16
+		o.Concurrency = DefaultConcurrency
 	}
 	if o.Log == nil {
 		o.Log = zap.NewNop()
@@ -91,6 +95,7 @@ type Platform struct {
 	mu     sync.Mutex
 	groups map[agent.Key]*listed // with a scaling policy, as they were listed last; guarded by mu
 	kept   map[agent.Key]*kept   // guarded by mu
+	known  bool                  // policies were listed; guarded by mu
 }
 
 // listed is a group with a scaling policy.
@@ -136,6 +141,16 @@ func New(client *api.Client, options Options) (*Platform, error) {
 		client: client, options: options, groups: map[agent.Key]*listed{}, kept: map[agent.Key]*kept{},
 		read: &reader{client: client, timeout: options.ReadTimeout, turns: make(chan struct{}, options.Concurrency), absent: map[string]time.Time{}},
 	}, nil
+}
+
+// Ready returns an error until the policies have been listed.
+func (p *Platform) Ready() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.known {
+		return errors.New("the scaling policies have not been listed yet")
+	}
+	return nil
 }
 
 // scaled is a group with what it wants.
@@ -210,7 +225,7 @@ func (p *Platform) wants(ctx context.Context, l *listed) (*wanted, error) {
 	if err != nil {
 		return nil, err
 	}
-	wants = p.Read(l.group, scaling)
+	wants = p.parse(l.group, scaling)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l.wants = wants
@@ -230,8 +245,8 @@ func (p *Platform) policy(ctx context.Context, l *listed) (*api.ScalingPolicy, e
 	return scaling, nil
 }
 
-// Read reads a policy, and checks its metrics against the sources.
-func (p *Platform) Read(g Group, scaling *api.ScalingPolicy) *wanted {
+// parse reads a policy, and checks its metrics against the sources.
+func (p *Platform) parse(g Group, scaling *api.ScalingPolicy) *wanted {
 	policy, hold := ParsePolicy(scaling)
 	if policy == nil {
 		return &wanted{hold: hold}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -316,7 +317,14 @@ func TestStoppedJobsAndThoseAtZero(t *testing.T) {
 	})
 }
 
-const agentRights = `namespace "*" { capabilities = ["list-scaling-policies", "read-scaling-policy", "read-job", "scale-job"] }`
+// agentRights are those that deploy/ gives to the agent.
+var agentRights = func() string {
+	text, err := os.ReadFile("../../deploy/nomad/agent.policy.hcl")
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}()
 
 // Without a right there is an empty list of the policies of all namespaces, and no error. A token
 // that loses its rights must not look like jobs that went: their histories would be forgotten.

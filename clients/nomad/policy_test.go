@@ -16,6 +16,23 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/nomad/nomadtest"
 )
 
+// The examples of docs/nomad.md, as Nomad 1.10.5 parses them.
+func TestExamplesOfTheDocs(t *testing.T) {
+	for _, text := range []string{
+		`{"setpoint":[{"cpu":60}]}`,
+		`{"setpoint":[{"behavior":[{"scaleDown":[{"policies":[{"periodSeconds":60,"type":"Percent","value":50}],"stabilizationWindowSeconds":120}]}],"cpu":60,"memory":80,"metric":[{"queue":[{"average":30,"query":"sum(queue_depth{job=\"web\"})","source":"prometheus"}]}],"period":"10s"}]}`,
+		`{"setpoint":"cpu: 60\nbehavior: {scaleDown: {stabilizationWindowSeconds: 120}}\n"}`,
+	} {
+		scaling := &api.ScalingPolicy{Min: new(int64(2)), Max: new(int64(10))}
+		if err := json.Unmarshal([]byte(text), &scaling.Policy); err != nil {
+			t.Fatal(err)
+		}
+		if policy, hold := nomad.ParsePolicy(scaling); policy == nil || hold != nil || len(policy.Spec.GetMetrics()) == 0 {
+			t.Errorf("%s: %+v", text, hold)
+		}
+	}
+}
+
 // scaling is a policy as a server sends it.
 func scaling(t *testing.T, minimum, maximum int64, policy string) *api.ScalingPolicy {
 	t.Helper()

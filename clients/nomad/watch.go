@@ -73,6 +73,7 @@ func (p *Platform) list(ctx context.Context, query *api.QueryOptions) ([]*api.Sc
 func (p *Platform) note(policies []*api.ScalingPolicyListStub, changed func(agent.Key)) map[agent.Key]*listed {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.known = true
 	there := map[agent.Key]bool{}
 	for _, stub := range policies {
 		if stub == nil || stub.Type != "" && stub.Type != api.ScalingPolicyTypeHorizontal {

@@ -22,6 +22,7 @@ import (
 var platforms = map[string]string{
 	"kubernetes": "Scale the workloads of a Kubernetes cluster",
 	"swarm":      "Scale the services of a Docker Swarm",
+	"nomad":      "Scale the task groups of Nomad",
 }
 
 // newAgent groups the agents.

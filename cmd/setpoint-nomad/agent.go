@@ -1,0 +1,112 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/pflag"
+
+	"github.com/setpoint-dev/setpoint/clients/nomad"
+	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
+)
+
+// settings are those of the agent that only Nomad has.
+type settings struct {
+	config      nomad.Config
+	namespace   string
+	concurrency int
+}
+
+// newProgram returns the program in an environment.
+func newProgram(getenv func(string) string) agentcmd.Program {
+	s := &settings{}
+	return agentcmd.Program{
+		Platform: "nomad",
+		Short:    "Scale the task groups of Nomad as a server recommends",
+		Long: `Scale the task groups of a Nomad region as a server recommends. A group opts in, and says
+what it wants, by the block setpoint in the policy of its scaling block. The agent changes
+nothing but counts, and waits while a deployment of the job is active. Groups whose policy
+has check blocks are the Nomad Autoscaler's and are refused. While the server is away no
+count is changed.
+
+The token needs list-scaling-policies, read-scaling-policy, read-job and scale-job on the
+namespaces; --shadow only the first three. Usage of cpu and memory is Nomad's own; other
+metrics come from the sources of --sources-file.
+
+Each flag can also be set by a variable (--cluster: SETPOINT_CLUSTER) and by a key of the
+config file. What is not set is taken from the variables of the command nomad: NOMAD_ADDR,
+NOMAD_REGION, NOMAD_TOKEN, NOMAD_CACERT, NOMAD_CLIENT_CERT, NOMAD_CLIENT_KEY and
+NOMAD_TLS_SERVER_NAME. NOMAD_NAMESPACE is not, as Nomad sets it in the agent's own task.`,
+		Example: `  setpoint agent nomad --cluster=demo --server=setpoint:9090 --nomad-address=https://nomad:4646 --nomad-token-file=/run/secrets/nomad-token
+  setpoint agent nomad --cluster=demo --server=127.0.0.1:9090 --insecure --shadow
+  setpoint agent nomad --report`,
+		Bind: s.bind, Validate: s.validate,
+		Open: func(parts agentcmd.Parts) (*agentcmd.Platform, error) { return s.open(parts, getenv) },
+	}
+}
+
+func (s *settings) bind(flags *pflag.FlagSet) {
+	c := &s.config
+	flags.StringVar(&c.Address, "nomad-address", "", "`address` of a Nomad agent, http://, https:// or unix://; empty means $NOMAD_ADDR, or "+nomad.DefaultAddress)
+	flags.StringVar(&c.Region, "nomad-region", "", "`region` to scale; empty means $NOMAD_REGION, or that of the Nomad agent")
+	flags.StringVar(&s.namespace, "nomad-namespace", "*", "`namespace` whose groups are scaled; * means all that the token may see")
+	flags.StringVar(&c.TokenFile, "nomad-token-file", "", "`file` with the ACL token, read again when it changes; empty means $NOMAD_TOKEN")
+	flags.StringVar(&c.TLS.CAFile, "nomad-tls-ca-file", "", "PEM `file` of the CAs that sign Nomad's certificates, read at each handshake; empty means $NOMAD_CACERT, or the system's")
+	flags.StringVar(&c.TLS.CertFile, "nomad-tls-cert-file", "", "PEM `file` of the agent's certificate, read at each handshake; empty means $NOMAD_CLIENT_CERT, or none")
+	flags.StringVar(&c.TLS.KeyFile, "nomad-tls-key-file", "", "PEM `file` of its key; empty means $NOMAD_CLIENT_KEY")
+	flags.StringVar(&c.TLS.ServerName, "nomad-tls-server-name", "", "expected `name` in Nomad's certificate, such as server.global.nomad; empty means $NOMAD_TLS_SERVER_NAME, or the host")
+	flags.IntVar(&s.concurrency, "statistics-concurrency", nomad.DefaultConcurrency, "maximum concurrent reads of allocations' statistics, at most 64")
+}
+
+// maxConcurrency keeps the agent below the connections that Nomad takes of one address.
+const maxConcurrency = 64
+
+func (s *settings) validate(refuse agentcmd.Refuse) {
+	if (s.config.TLS.CertFile == "") != (s.config.TLS.KeyFile == "") {
+		refuse("nomad-tls-cert-file", "and --nomad-tls-key-file go together")
+	}
+	if s.namespace == "" {
+		refuse("nomad-namespace", "is empty: name a namespace, or * for all")
+	}
+	agentcmd.RefuseUnlessAbove(refuse, "statistics-concurrency", s.concurrency)
+	if s.concurrency > maxConcurrency {
+		refuse("statistics-concurrency", "%d is above %d", s.concurrency, maxConcurrency)
+	}
+}
+
+// environment fills in what is not set from the variables of Nomad's own command.
+func (s *settings) environment(getenv func(string) string) nomad.Config {
+	c := s.config
+	fill := func(field *string, variable string) {
+		if *field == "" {
+			*field = getenv(variable)
+		}
+	}
+	fill(&c.Address, "NOMAD_ADDR")
+	fill(&c.Region, "NOMAD_REGION")
+	fill(&c.TLS.CAFile, "NOMAD_CACERT")
+	if c.TLS.CertFile == "" && c.TLS.KeyFile == "" {
+		fill(&c.TLS.CertFile, "NOMAD_CLIENT_CERT")
+		fill(&c.TLS.KeyFile, "NOMAD_CLIENT_KEY")
+	}
+	fill(&c.TLS.ServerName, "NOMAD_TLS_SERVER_NAME")
+	if c.TokenFile == "" {
+		fill(&c.Token, "NOMAD_TOKEN")
+	}
+	return c
+}
+
+func (s *settings) open(parts agentcmd.Parts, getenv func(string) string) (*agentcmd.Platform, error) {
+	config := s.environment(getenv)
+	config.Registerer = parts.Metrics
+	client, err := nomad.Connect(config)
+	if err != nil {
+		return nil, fmt.Errorf("nomad: %w", err)
+	}
+	platform, err := nomad.New(client, nomad.Options{
+		Namespace: s.namespace, Sources: parts.Sources, ReadTimeout: parts.RequestTimeout, Concurrency: s.concurrency, Log: parts.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &agentcmd.Platform{Watched: platform, Kinds: map[string]string{nomad.Kind: "taskgroup"}, Ready: platform.Ready}, nil
+}

@@ -1,0 +1,25 @@
+// Command setpoint-nomad scales the task groups of Nomad as a server recommends. `setpoint agent
+// nomad` runs it.
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+)
+
+func main() { cli.Main(newRoot()) }
+
+func newRoot() *cobra.Command {
+	return cli.Root(&cobra.Command{
+		Use:   "setpoint-nomad",
+		Short: "Scale the task groups of Nomad",
+		Long: `What of setpoint asks a Nomad region: the agent, and the status of a running one.
+"setpoint agent nomad" runs the agent.
+
+Exit codes: 0 success; 1 failure; 2 invalid flags or input.`,
+	}, append(agentcmd.New(newProgram(os.Getenv)), newDocs(), cli.NewVersion())...)
+}

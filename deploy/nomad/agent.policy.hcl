@@ -1,0 +1,9 @@
+# What the agent needs of Nomad, and nothing else:
+#
+#   nomad acl policy apply -namespace default -job setpoint-agent setpoint-agent deploy/nomad/agent.policy.hcl
+#
+# gives it to the job of that name. Name namespaces in place of "*" where the agent is to see
+# only those. Without scale-job it can only be a shadow (--shadow).
+namespace "*" {
+  capabilities = ["list-scaling-policies", "read-scaling-policy", "read-job", "scale-job"]
+}
