@@ -33,16 +33,22 @@ type Access struct {
 // verbs is what a caller must be allowed to do for each of our calls. A call that is
 // not here is refused; a test compares it with the contract.
 var verbs = map[string]policy.Verb{
-	setpointv1.RecommendationService_Recommend_FullMethodName:       policy.Recommend,
-	setpointv1.RecommendationService_BatchRecommend_FullMethodName:  policy.Recommend,
-	setpointv1.RecommendationService_StreamRecommend_FullMethodName: policy.Recommend,
-	setpointv1.RecommendationService_ReportScale_FullMethodName:     policy.Recommend,
-	setpointv1.TargetService_GetTarget_FullMethodName:               policy.Read,
-	setpointv1.TargetService_ListTargets_FullMethodName:             policy.Read,
-	setpointv1.TargetService_ListDecisions_FullMethodName:           policy.Read,
-	setpointv1.TargetService_WatchDecisions_FullMethodName:          policy.Read,
-	setpointv1.TargetService_DeleteTarget_FullMethodName:            policy.Delete,
-	setpointv1.SimulationService_Simulate_FullMethodName:            policy.Simulate,
+	setpointv1.RecommendationService_Recommend_FullMethodName:         policy.Recommend,
+	setpointv1.RecommendationService_BatchRecommend_FullMethodName:    policy.Recommend,
+	setpointv1.RecommendationService_StreamRecommend_FullMethodName:   policy.Recommend,
+	setpointv1.RecommendationService_ReportScale_FullMethodName:       policy.Recommend,
+	setpointv1.RecommendationService_ReportObservation_FullMethodName: policy.Recommend,
+	setpointv1.RecommendationService_GetRecommendation_FullMethodName: policy.Recommend,
+	setpointv1.TargetService_GetTargetSpec_FullMethodName:             policy.Read,
+	setpointv1.TargetService_ListTargetSpecs_FullMethodName:           policy.Read,
+	setpointv1.TargetService_SetTargetSpec_FullMethodName:             policy.Configure,
+	setpointv1.TargetService_DeleteTargetSpec_FullMethodName:          policy.Configure,
+	setpointv1.TargetService_GetTarget_FullMethodName:                 policy.Read,
+	setpointv1.TargetService_ListTargets_FullMethodName:               policy.Read,
+	setpointv1.TargetService_ListDecisions_FullMethodName:             policy.Read,
+	setpointv1.TargetService_WatchDecisions_FullMethodName:            policy.Read,
+	setpointv1.TargetService_DeleteTarget_FullMethodName:              policy.Delete,
+	setpointv1.SimulationService_Simulate_FullMethodName:              policy.Simulate,
 }
 
 // Calls beside the contract: anybody may ask for health, for probes have no

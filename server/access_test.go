@@ -172,6 +172,18 @@ func (r rpc) request(target string) proto.Message {
 		return &setpointv1.DeleteTargetRequest{Name: target}
 	case "Simulate":
 		return &setpointv1.SimulateRequest{}
+	case "SetTargetSpec":
+		return &setpointv1.SetTargetSpecRequest{Name: target, TargetSpec: &setpointv1.TargetSpec{Spec: recommend.GetSpec()}}
+	case "GetTargetSpec":
+		return &setpointv1.GetTargetSpecRequest{Name: target}
+	case "ListTargetSpecs":
+		return &setpointv1.ListTargetSpecsRequest{Parent: target[:strings.Index(target, "/targets/")]}
+	case "DeleteTargetSpec":
+		return &setpointv1.DeleteTargetSpecRequest{Name: target}
+	case "ReportObservation":
+		return &setpointv1.ReportObservationRequest{Target: target, Scale: recommend.GetScale()}
+	case "GetRecommendation":
+		return &setpointv1.GetRecommendationRequest{Target: target}
 	}
 	panic("no request for " + r.full + ": add one, and a verb to access.go")
 }
@@ -213,6 +225,8 @@ var verbOf = map[protoreflect.Name]string{
 	"Recommend": "recommend", "BatchRecommend": "recommend", "StreamRecommend": "recommend", "ReportScale": "recommend",
 	"GetTarget": "read", "ListTargets": "read", "ListDecisions": "read", "WatchDecisions": "read",
 	"DeleteTarget": "delete", "Simulate": "simulate",
+	"SetTargetSpec": "configure", "DeleteTargetSpec": "configure", "GetTargetSpec": "read", "ListTargetSpecs": "read",
+	"ReportObservation": "recommend", "GetRecommendation": "recommend",
 }
 
 const (
@@ -333,6 +347,8 @@ func (s *service) route(t *testing.T, r rpc, rule *annotations.HttpRule, token, 
 	switch {
 	case rule.GetPost() != "":
 		method, path = http.MethodPost, rule.GetPost()
+	case rule.GetPut() != "":
+		method, path = http.MethodPut, rule.GetPut()
 	case rule.GetDelete() != "":
 		method, path = http.MethodDelete, rule.GetDelete()
 	}
@@ -350,13 +366,17 @@ func (s *service) route(t *testing.T, r rpc, rule *annotations.HttpRule, token, 
 		t.Fatalf("%s: no request for the path %s", r.full, path)
 	}
 	var body io.Reader
-	if method == http.MethodPost {
+	if method == http.MethodPost || method == http.MethodPut {
 		in := r.request(target)
-		if m, ok := in.(*setpointv1.RecommendRequest); ok {
+		switch m := in.(type) {
+		case *setpointv1.RecommendRequest:
 			m.Target = ""
-		}
-		if m, ok := in.(*setpointv1.ReportScaleRequest); ok {
+		case *setpointv1.ReportScaleRequest:
 			m.Target = ""
+		case *setpointv1.ReportObservationRequest:
+			m.Target = ""
+		case *setpointv1.SetTargetSpecRequest:
+			in = m.GetTargetSpec()
 		}
 		body = strings.NewReader(jsonOf(t, in))
 	}

@@ -134,6 +134,8 @@ func encodedService() *grpc.ServiceDesc {
 			desc.Methods[i].Handler = encodedHandler(setpointv1.RecommendationService_Recommend_FullMethodName, (*recommendationService).recommendEncoded)
 		case "BatchRecommend":
 			desc.Methods[i].Handler = encodedHandler(setpointv1.RecommendationService_BatchRecommend_FullMethodName, (*recommendationService).batchEncoded)
+		case "ReportObservation":
+			desc.Methods[i].Handler = encodedHandler(setpointv1.RecommendationService_ReportObservation_FullMethodName, reportObservation.answer)
 		}
 	}
 	desc.Streams = append([]grpc.StreamDesc(nil), desc.Streams...)
@@ -148,7 +150,7 @@ func encodedService() *grpc.ServiceDesc {
 }
 
 // encodedHandler is what protoc-gen-go-grpc generates, for encoded messages.
-func encodedHandler(method string, call func(*recommendationService, context.Context, *message) (*message, error)) grpc.MethodHandler {
+func encodedHandler[S any](method string, call func(S, context.Context, *message) (*message, error)) grpc.MethodHandler {
 	return func(srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
 		in := new(message)
 		if err := decode(in); err != nil {
@@ -156,7 +158,7 @@ func encodedHandler(method string, call func(*recommendationService, context.Con
 		}
 		defer in.free()
 		handle := func(ctx context.Context, req any) (any, error) {
-			answer, err := call(srv.(*recommendationService), ctx, req.(*message))
+			answer, err := call(srv.(S), ctx, req.(*message))
 			if err != nil {
 				return nil, err
 			}

@@ -112,3 +112,19 @@ func (o *observedStore) List(ctx context.Context, filter store.Filter, after sto
 	o.done(ctx, &o.metrics.list, nil, start, span, err)
 	return keys, err
 }
+
+// Part implements store.Parts, if the store does: its operations are observed, too.
+func (o *observedStore) Part(part store.Part, ttl time.Duration) store.Store {
+	of := *o
+	of.Store = o.Store.(store.Parts).Part(part, ttl)
+	return &of
+}
+
+// LoadParts is one load.
+func (o *observedStore) LoadParts(ctx context.Context, key store.Key, parts ...store.Part) ([]store.Record, error) {
+	start := time.Now()
+	ctx, span := o.tracing.Child(ctx, o.metrics.load.span)
+	records, err := o.Store.(store.Parts).LoadParts(ctx, key, parts...)
+	o.done(ctx, &o.metrics.load, &key, start, span, err)
+	return records, err
+}

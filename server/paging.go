@@ -106,15 +106,20 @@ const (
 // to go on; the zero key: there are no more. A page may be short although there are more:
 // what others have is passed over, and a call takes no more steps for it than so many.
 func (t *targets) visible(ctx context.Context, filter store.Filter, scope *policy.Scope, after store.Key, size int) (keys []store.Key, next store.Key, err error) {
+	return visible(ctx, t.store, filter, scope, after, size)
+}
+
+// visible is that of any store.
+func visible(ctx context.Context, of store.Store, filter store.Filter, scope *policy.Scope, after store.Key, size int) (keys []store.Key, next store.Key, err error) {
 	if scope == nil || scope.All() {
-		keys, err = t.store.List(ctx, filter, after, size)
+		keys, err = of.List(ctx, filter, after, size)
 		if len(keys) == size {
 			next = keys[size-1]
 		}
 		return keys, next, err
 	}
 	for step, limit := 0, size; step < maxListSteps; step++ {
-		found, err := t.store.List(ctx, filter, after, limit)
+		found, err := of.List(ctx, filter, after, limit)
 		if err != nil {
 			return nil, store.Key{}, err
 		}

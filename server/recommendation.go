@@ -9,12 +9,15 @@ import (
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/limit"
+	"github.com/setpoint-dev/setpoint/server/stored"
 )
 
 // recommendationService answers the calls of callers that scale.
 type recommendationService struct {
 	setpointv1.UnimplementedRecommendationServiceServer
 	targets *targets
+	// stored are the specs and observations of targets; nil: the store keeps none.
+	stored  *stored.Targets
 	limiter *limit.Limiter // nil: there are no limits
 	// renew looks at the caller of a stream again.
 	renew func(context.Context, *session) (*caller, error)

@@ -42,6 +42,12 @@ func contractRoutes(tb testing.TB, id string) []route {
 		{"TargetService.WatchDecisions", "GET", "/v1/" + web + "/decisions:watch", nil, 501, "error"},
 		{"SimulationService.Simulate", "POST", "/v1/simulations:run", "{}", 501, "error"},
 		{"TargetService.DeleteTarget", "DELETE", "/v1/" + web, nil, 200, ""},
+		{"TargetService.SetTargetSpec", "PUT", "/v1/" + web + "/spec", queueSpec(1, 10), 200, "spec"},
+		{"TargetService.GetTargetSpec", "GET", "/v1/" + web + "/spec", nil, 404, "message"},
+		{"TargetService.ListTargetSpecs", "GET", "/v1/clusters/demo/namespaces/-/targetSpecs", nil, 200, "targetSpecs"},
+		{"TargetService.DeleteTargetSpec", "DELETE", "/v1/" + web + "/spec", nil, 404, "message"},
+		{"RecommendationService.ReportObservation", "POST", "/v1/" + web + ":reportObservation", map[string]any{"noPods": true}, 200, "storedBytes"},
+		{"RecommendationService.GetRecommendation", "GET", "/v1/" + web + "/recommendation", nil, 404, "message"},
 	}
 }
 

@@ -100,6 +100,7 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	s.recorder = decisionlog.New(log, s.log, options.LoggedRepeats)
 	t.decisions = s.recorder
 	s.service = &recommendationService{targets: t, limiter: s.limiter, draining: s.drain.Begun, renew: s.renew, counts: s.counts}
+	s.service.stored = newStored(engine, s.service)
 	s.observer = calls.NewObserver(t.metrics.calls, s.log, options.LogCalls, options.Tracing)
 	t.observer = s.observer
 	s.unary = []grpc.UnaryServerInterceptor{s.observer.Unary, s.drain.Unary, calls.RecoverCalls(s.log), calls.WithDeadline(options.RequestTimeout), s.authenticateCalls, s.limitCalls}
@@ -119,7 +120,7 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	s.grpc = grpc.NewServer(grpcOptions...)
 	services := calls.Registrar{Server: s.grpc, Observer: s.observer}
 	services.RegisterService(s.limited(encodedService()), s.service)
-	services.RegisterService(s.limited(&setpointv1.TargetService_ServiceDesc), &targetService{targets: t, log: log, pages: newPageTokens(engine)})
+	services.RegisterService(s.limited(encodedTargetService()), &targetService{targets: t, log: log, pages: newPageTokens(engine), stored: s.service.stored})
 	services.RegisterService(s.limited(&setpointv1.SimulationService_ServiceDesc), setpointv1.UnimplementedSimulationServiceServer{})
 	healthv1.RegisterHealthServer(services, s.health)
 	reflection.Register(services)

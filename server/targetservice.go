@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/stored"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -27,6 +28,7 @@ type targetService struct {
 	targets *targets
 	log     store.Log
 	pages   *pageTokens
+	stored  *stored.Targets // nil: the store keeps no specs
 }
 
 func (s *targetService) GetTarget(ctx context.Context, req *setpointv1.GetTargetRequest) (*setpointv1.GetTargetResponse, error) {

@@ -66,10 +66,12 @@ const (
 
 // settings are the lists that are bounded by settings.
 var settings = map[protoreflect.FullName]setting{
-	"setpoint.v1.RecommendRequest.pods":               byPods,
-	"setpoint.v1.RecommendRequest.pod_metrics":        bySamples,
-	"setpoint.v1.HorizontalPodAutoscalerSpec.metrics": byMetrics,
-	"setpoint.v1.BatchRecommendRequest.requests":      byBatch,
+	"setpoint.v1.RecommendRequest.pods":                byPods,
+	"setpoint.v1.RecommendRequest.pod_metrics":         bySamples,
+	"setpoint.v1.ReportObservationRequest.pods":        byPods,
+	"setpoint.v1.ReportObservationRequest.pod_metrics": bySamples,
+	"setpoint.v1.HorizontalPodAutoscalerSpec.metrics":  byMetrics,
+	"setpoint.v1.BatchRecommendRequest.requests":       byBatch,
 }
 
 // clipped are messages of which what is too much is left out when they are read, and not

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -85,8 +86,19 @@ func (m *Marshaler) Unmarshal(data []byte, v any) error {
 		}
 		return Unmarshal(data, msg)
 	}
+	// Where the body is one field of the request, v points to that field.
+	if field := reflect.ValueOf(v); field.Kind() == reflect.Pointer && field.Type().Elem().Implements(messageType) {
+		msg := reflect.New(field.Type().Elem().Elem())
+		if err := m.Unmarshal(data, msg.Interface()); err != nil {
+			return err
+		}
+		field.Elem().Set(msg)
+		return nil
+	}
 	return gatewayJSON.Unmarshal(data, v)
 }
+
+var messageType = reflect.TypeFor[proto.Message]()
 
 // NewDecoder returns a decoder of the one value that is all of r. Its second
 // Decode returns io.EOF. If r is a request's body and Middleware is in place,

@@ -145,7 +145,6 @@ var evaluators = []struct {
 	{"repeated.max_items", mostItems},
 	{"map.max_pairs", mostPairs},
 	{"duration.gt", durationAbove},
-	{"duration.gte", leastDuration},
 }
 
 // fits reports whether rules of that kind are about what the field holds.
@@ -178,8 +177,8 @@ func checksOf(fd protoreflect.FieldDescriptor, rules *validate.FieldRules) ([]ch
 		}
 		checks = append(checks, c)
 	}
-	for _, kind := range []string{"int32", "int64"} {
-		c, err := between(stated, kind)
+	for _, o := range ordered {
+		c, err := o.between(stated)
 		if err != nil {
 			return nil, err
 		}
@@ -265,30 +264,53 @@ func unless(sound bool, message string) string {
 	return message
 }
 
-// between is the check of whole numbers of that kind, nil where there are no such rules.
-func between(stated map[string]protoreflect.Value, kind string) (check, error) {
-	gte, atLeast := stated[kind+".gte"]
-	lte, atMost := stated[kind+".lte"]
-	delete(stated, kind+".gte")
-	delete(stated, kind+".lte")
+// order is a kind of values that have a least and a most.
+type order struct {
+	kind  string
+	value func(protoreflect.Value) int64
+	text  func(int64) string
+}
+
+var ordered = []order{
+	{"int32", protoreflect.Value.Int, decimal},
+	{"int64", protoreflect.Value.Int, decimal},
+	{"duration", func(v protoreflect.Value) int64 { return int64(duration(v)) }, seconds},
+}
+
+func decimal(n int64) string { return strconv.FormatInt(n, 10) }
+
+// seconds writes nanoseconds as JSON has a duration.
+func seconds(n int64) string {
+	return strconv.FormatFloat(time.Duration(n).Seconds(), 'f', -1, 64) + "s"
+}
+
+// between is the check of values of that kind, nil where there are no such rules.
+func (o order) between(stated map[string]protoreflect.Value) (check, error) {
+	gte, atLeast := stated[o.kind+".gte"]
+	lte, atMost := stated[o.kind+".lte"]
+	delete(stated, o.kind+".gte")
+	delete(stated, o.kind+".lte")
 	least, most := int64(math.MinInt64), int64(math.MaxInt64)
 	var words []string
 	if atLeast {
-		least = gte.Int()
-		words = append(words, fmt.Sprintf("greater than or equal to %d", least))
+		least = o.value(gte)
+		words = append(words, "greater than or equal to "+o.text(least))
 	}
 	if atMost {
-		most = lte.Int()
-		words = append(words, fmt.Sprintf("less than or equal to %d", most))
+		most = o.value(lte)
+		words = append(words, "less than or equal to "+o.text(most))
 	}
 	switch {
 	case words == nil:
 		return nil, nil
 	case least > most: // protovalidate takes it for all but what lies between
-		return nil, fmt.Errorf("rule %s.gte above %s.lte is not known here", kind, kind)
+		return nil, fmt.Errorf("rule %s.gte above %s.lte is not known here", o.kind, o.kind)
 	}
 	message := "must be " + strings.Join(words, " and ")
-	return func(v protoreflect.Value) string { return unless(v.Int() >= least && v.Int() <= most, message) }, nil
+	return func(v protoreflect.Value) string {
+		n := o.value(v)
+		return unless(n >= least && n <= most, message)
+	}, nil
 }
 
 func wordIn(rule protoreflect.Value) (check, error) {
@@ -366,12 +388,6 @@ func durationAbove(rule protoreflect.Value) (check, error) {
 	bound := duration(rule)
 	message := "must be greater than " + bound.String()
 	return func(v protoreflect.Value) string { return unless(duration(v) > bound, message) }, nil
-}
-
-func leastDuration(rule protoreflect.Value) (check, error) {
-	bound := duration(rule)
-	message := "must be greater than or equal to " + bound.String()
-	return func(v protoreflect.Value) string { return unless(duration(v) >= bound, message) }, nil
 }
 
 // duration is the value of a google.protobuf.Duration.

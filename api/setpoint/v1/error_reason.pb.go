@@ -61,6 +61,15 @@ const (
 	// FAILED_PRECONDITION: another cluster, by its clusterUid, has the target: two use one
 	// name. Metadata: "target".
 	ErrorReason_ERROR_REASON_OTHER_CLUSTER ErrorReason = 13
+	// NOT_FOUND: no spec is stored of the target. Metadata: "target".
+	ErrorReason_ERROR_REASON_SPEC_NOT_FOUND ErrorReason = 14
+	// ABORTED: the stored spec has another version than the etag. Metadata: "target".
+	ErrorReason_ERROR_REASON_SPEC_CHANGED ErrorReason = 15
+	// FAILED_PRECONDITION: nobody told how many replicas the target has. Metadata: "target".
+	ErrorReason_ERROR_REASON_SCALE_UNKNOWN ErrorReason = 16
+	// FAILED_PRECONDITION: the count can't be computed from what is stored. Metadata:
+	// "target", "condition", the reason of ScalingActive.
+	ErrorReason_ERROR_REASON_NOT_COMPUTED ErrorReason = 17
 )
 
 // Enum value maps for ErrorReason.
@@ -80,6 +89,10 @@ var (
 		11: "ERROR_REASON_PERMISSION_DENIED",
 		12: "ERROR_REASON_CLOCK_SKEWED",
 		13: "ERROR_REASON_OTHER_CLUSTER",
+		14: "ERROR_REASON_SPEC_NOT_FOUND",
+		15: "ERROR_REASON_SPEC_CHANGED",
+		16: "ERROR_REASON_SCALE_UNKNOWN",
+		17: "ERROR_REASON_NOT_COMPUTED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":              0,
@@ -96,6 +109,10 @@ var (
 		"ERROR_REASON_PERMISSION_DENIED":        11,
 		"ERROR_REASON_CLOCK_SKEWED":             12,
 		"ERROR_REASON_OTHER_CLUSTER":            13,
+		"ERROR_REASON_SPEC_NOT_FOUND":           14,
+		"ERROR_REASON_SPEC_CHANGED":             15,
+		"ERROR_REASON_SCALE_UNKNOWN":            16,
+		"ERROR_REASON_NOT_COMPUTED":             17,
 	}
 )
 
@@ -130,7 +147,7 @@ var File_setpoint_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_setpoint_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x1esetpoint/v1/error_reason.proto\x12\vsetpoint.v1*\xf4\x03\n" +
+	"\x1esetpoint/v1/error_reason.proto\x12\vsetpoint.v1*\xf3\x04\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12!\n" +
@@ -146,7 +163,11 @@ const file_setpoint_v1_error_reason_proto_rawDesc = "" +
 	"\x12\"\n" +
 	"\x1eERROR_REASON_PERMISSION_DENIED\x10\v\x12\x1d\n" +
 	"\x19ERROR_REASON_CLOCK_SKEWED\x10\f\x12\x1e\n" +
-	"\x1aERROR_REASON_OTHER_CLUSTER\x10\rB\xad\x01\n" +
+	"\x1aERROR_REASON_OTHER_CLUSTER\x10\r\x12\x1f\n" +
+	"\x1bERROR_REASON_SPEC_NOT_FOUND\x10\x0e\x12\x1d\n" +
+	"\x19ERROR_REASON_SPEC_CHANGED\x10\x0f\x12\x1e\n" +
+	"\x1aERROR_REASON_SCALE_UNKNOWN\x10\x10\x12\x1d\n" +
+	"\x19ERROR_REASON_NOT_COMPUTED\x10\x11B\xad\x01\n" +
 	"\x0fcom.setpoint.v1B\x10ErrorReasonProtoP\x01Z;github.com/setpoint-dev/setpoint/api/setpoint/v1;setpointv1\xa2\x02\x03SXX\xaa\x02\vSetpoint.V1\xca\x02\vSetpoint\\V1\xe2\x02\x17Setpoint\\V1\\GPBMetadata\xea\x02\fSetpoint::V1b\x06proto3"
 
 var (

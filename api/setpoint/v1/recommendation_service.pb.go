@@ -1062,6 +1062,411 @@ func (x *ReportScaleResponse) GetRecommendationId() string {
 	return ""
 }
 
+// What was observed of a target.
+type ReportObservationRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The target. Required.
+	Target string `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	// Replica counts. Absent: not observed this time.
+	Scale *Scale `protobuf:"bytes,2,opt,name=scale,proto3" json:"scale,omitempty"`
+	// All pods of the workload, at most as many as the server's limit; names are unique.
+	// Empty: not observed this time, unless no_pods is set.
+	Pods []*Pod `protobuf:"bytes,3,rep,name=pods,proto3" json:"pods,omitempty"`
+	// There are no pods: an empty list replaces what was observed. Absent: see pods.
+	NoPods bool `protobuf:"varint,8,opt,name=no_pods,json=noPods,proto3" json:"no_pods,omitempty"`
+	// Resource usage of the pods, at most twice as many as there may be pods. Empty: not
+	// observed this time, unless no_pods is set.
+	PodMetrics []*PodMetrics `protobuf:"bytes,4,rep,name=pod_metrics,json=podMetrics,proto3" json:"pod_metrics,omitempty"`
+	// Values for Pods and Object metrics, at most 20,000: all values of the metrics that
+	// they name.
+	CustomMetrics []*CustomMetric `protobuf:"bytes,5,rep,name=custom_metrics,json=customMetrics,proto3" json:"custom_metrics,omitempty"`
+	// Series for External metrics, at most 20,000: all series of the metrics that they name.
+	ExternalMetrics []*ExternalMetric `protobuf:"bytes,6,rep,name=external_metrics,json=externalMetrics,proto3" json:"external_metrics,omitempty"`
+	// When it was observed, at most an hour ago. Absent, or later than the server's clock:
+	// now. What is known of a later instant stays.
+	ObservationTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=observation_time,json=observationTime,proto3" json:"observation_time,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *ReportObservationRequest) Reset() {
+	*x = ReportObservationRequest{}
+	mi := &file_setpoint_v1_recommendation_service_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportObservationRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportObservationRequest) ProtoMessage() {}
+
+func (x *ReportObservationRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_recommendation_service_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportObservationRequest.ProtoReflect.Descriptor instead.
+func (*ReportObservationRequest) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_recommendation_service_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ReportObservationRequest) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *ReportObservationRequest) GetScale() *Scale {
+	if x != nil {
+		return x.Scale
+	}
+	return nil
+}
+
+func (x *ReportObservationRequest) GetPods() []*Pod {
+	if x != nil {
+		return x.Pods
+	}
+	return nil
+}
+
+func (x *ReportObservationRequest) GetNoPods() bool {
+	if x != nil {
+		return x.NoPods
+	}
+	return false
+}
+
+func (x *ReportObservationRequest) GetPodMetrics() []*PodMetrics {
+	if x != nil {
+		return x.PodMetrics
+	}
+	return nil
+}
+
+func (x *ReportObservationRequest) GetCustomMetrics() []*CustomMetric {
+	if x != nil {
+		return x.CustomMetrics
+	}
+	return nil
+}
+
+func (x *ReportObservationRequest) GetExternalMetrics() []*ExternalMetric {
+	if x != nil {
+		return x.ExternalMetrics
+	}
+	return nil
+}
+
+func (x *ReportObservationRequest) GetObservationTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ObservationTime
+	}
+	return nil
+}
+
+// The observation is stored.
+type ReportObservationResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Bytes that all that is observed of the target takes, of at most as many as the
+	// server's limit.
+	StoredBytes int64 `protobuf:"varint,1,opt,name=stored_bytes,json=storedBytes,proto3" json:"stored_bytes,omitempty"`
+	// When it is forgotten, unless more is observed.
+	ExpireTime    *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportObservationResponse) Reset() {
+	*x = ReportObservationResponse{}
+	mi := &file_setpoint_v1_recommendation_service_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportObservationResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportObservationResponse) ProtoMessage() {}
+
+func (x *ReportObservationResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_recommendation_service_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportObservationResponse.ProtoReflect.Descriptor instead.
+func (*ReportObservationResponse) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_recommendation_service_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *ReportObservationResponse) GetStoredBytes() int64 {
+	if x != nil {
+		return x.StoredBytes
+	}
+	return 0
+}
+
+func (x *ReportObservationResponse) GetExpireTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpireTime
+	}
+	return nil
+}
+
+// Asks for a recommendation by what is stored.
+type GetRecommendationRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The target. Required.
+	Target string `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	// Replicas that the caller sees now, where it does: they count before those that were
+	// observed.
+	CurrentReplicas *int32 `protobuf:"varint,2,opt,name=current_replicas,json=currentReplicas,proto3,oneof" json:"current_replicas,omitempty"`
+	// Bounds of the caller, which narrow those of the spec. Absent: the spec's.
+	MinReplicas   *int32 `protobuf:"varint,3,opt,name=min_replicas,json=minReplicas,proto3,oneof" json:"min_replicas,omitempty"`
+	MaxReplicas   *int32 `protobuf:"varint,4,opt,name=max_replicas,json=maxReplicas,proto3,oneof" json:"max_replicas,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetRecommendationRequest) Reset() {
+	*x = GetRecommendationRequest{}
+	mi := &file_setpoint_v1_recommendation_service_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetRecommendationRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetRecommendationRequest) ProtoMessage() {}
+
+func (x *GetRecommendationRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_recommendation_service_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetRecommendationRequest.ProtoReflect.Descriptor instead.
+func (*GetRecommendationRequest) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_recommendation_service_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *GetRecommendationRequest) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *GetRecommendationRequest) GetCurrentReplicas() int32 {
+	if x != nil && x.CurrentReplicas != nil {
+		return *x.CurrentReplicas
+	}
+	return 0
+}
+
+func (x *GetRecommendationRequest) GetMinReplicas() int32 {
+	if x != nil && x.MinReplicas != nil {
+		return *x.MinReplicas
+	}
+	return 0
+}
+
+func (x *GetRecommendationRequest) GetMaxReplicas() int32 {
+	if x != nil && x.MaxReplicas != nil {
+		return *x.MaxReplicas
+	}
+	return 0
+}
+
+// A recommendation by what is stored.
+type GetRecommendationResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The recommendation.
+	Recommendation *Recommendation `protobuf:"bytes,1,opt,name=recommendation,proto3" json:"recommendation,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *GetRecommendationResponse) Reset() {
+	*x = GetRecommendationResponse{}
+	mi := &file_setpoint_v1_recommendation_service_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetRecommendationResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetRecommendationResponse) ProtoMessage() {}
+
+func (x *GetRecommendationResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_recommendation_service_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetRecommendationResponse.ProtoReflect.Descriptor instead.
+func (*GetRecommendationResponse) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_recommendation_service_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *GetRecommendationResponse) GetRecommendation() *Recommendation {
+	if x != nil {
+		return x.Recommendation
+	}
+	return nil
+}
+
+// What was recommended, and when.
+type Recommendation struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Replicas the workload should have.
+	DesiredReplicas int32 `protobuf:"varint,1,opt,name=desired_replicas,json=desiredReplicas,proto3" json:"desired_replicas,omitempty"`
+	// Replicas it had when that was decided.
+	CurrentReplicas int32 `protobuf:"varint,2,opt,name=current_replicas,json=currentReplicas,proto3" json:"current_replicas,omitempty"`
+	// "SCALE_UP", "SCALE_DOWN" or "NONE".
+	Action string `protobuf:"bytes,3,opt,name=action,proto3" json:"action,omitempty"`
+	// Names the recommendation in ReportScale and in the decision log.
+	RecommendationId string `protobuf:"bytes,4,opt,name=recommendation_id,json=recommendationId,proto3" json:"recommendation_id,omitempty"`
+	// Why the count changes, in the controller's words; empty when it does not.
+	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The instant that was decided for.
+	EvaluationTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=evaluation_time,json=evaluationTime,proto3" json:"evaluation_time,omitempty"`
+	// The status after the decision.
+	Status *HorizontalPodAutoscalerStatus `protobuf:"bytes,7,opt,name=status,proto3" json:"status,omitempty"`
+	// Bounds that were in force, from the spec and the caller.
+	MinReplicas   int32 `protobuf:"varint,8,opt,name=min_replicas,json=minReplicas,proto3" json:"min_replicas,omitempty"`
+	MaxReplicas   int32 `protobuf:"varint,9,opt,name=max_replicas,json=maxReplicas,proto3" json:"max_replicas,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Recommendation) Reset() {
+	*x = Recommendation{}
+	mi := &file_setpoint_v1_recommendation_service_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Recommendation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Recommendation) ProtoMessage() {}
+
+func (x *Recommendation) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_recommendation_service_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Recommendation.ProtoReflect.Descriptor instead.
+func (*Recommendation) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_recommendation_service_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *Recommendation) GetDesiredReplicas() int32 {
+	if x != nil {
+		return x.DesiredReplicas
+	}
+	return 0
+}
+
+func (x *Recommendation) GetCurrentReplicas() int32 {
+	if x != nil {
+		return x.CurrentReplicas
+	}
+	return 0
+}
+
+func (x *Recommendation) GetAction() string {
+	if x != nil {
+		return x.Action
+	}
+	return ""
+}
+
+func (x *Recommendation) GetRecommendationId() string {
+	if x != nil {
+		return x.RecommendationId
+	}
+	return ""
+}
+
+func (x *Recommendation) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Recommendation) GetEvaluationTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EvaluationTime
+	}
+	return nil
+}
+
+func (x *Recommendation) GetStatus() *HorizontalPodAutoscalerStatus {
+	if x != nil {
+		return x.Status
+	}
+	return nil
+}
+
+func (x *Recommendation) GetMinReplicas() int32 {
+	if x != nil {
+		return x.MinReplicas
+	}
+	return 0
+}
+
+func (x *Recommendation) GetMaxReplicas() int32 {
+	if x != nil {
+		return x.MaxReplicas
+	}
+	return 0
+}
+
 var File_setpoint_v1_recommendation_service_proto protoreflect.FileDescriptor
 
 const file_setpoint_v1_recommendation_service_proto_rawDesc = "" +
@@ -1158,12 +1563,52 @@ const file_setpoint_v1_recommendation_service_proto_rawDesc = "" +
 	"\x06status\x18\x01 \x01(\v2*.setpoint.v1.HorizontalPodAutoscalerStatusR\x06status\x12*\n" +
 	"\x06events\x18\x02 \x03(\v2\x12.setpoint.v1.EventR\x06events\x12\x14\n" +
 	"\x05error\x18\x03 \x01(\tR\x05error\x12+\n" +
-	"\x11recommendation_id\x18\x04 \x01(\tR\x10recommendationId2\xa8\x04\n" +
+	"\x11recommendation_id\x18\x04 \x01(\tR\x10recommendationId\"\x84\x06\n" +
+	"\x18ReportObservationRequest\x12\xdb\x02\n" +
+	"\x06target\x18\x01 \x01(\tB\xc2\x02\xbaH\xbe\x02\xba\x01\xba\x02\n" +
+	"\vtarget.name\x12\x8f\x01must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, each segment 1 to 253 characters of [A-Za-z0-9._-] and not \".\", \"..\" or \"-\"\x1a\x98\x01this.matches('^clusters/[A-Za-z0-9._-]{1,253}/namespaces/[A-Za-z0-9._-]{1,253}/targets/[A-Za-z0-9._-]{1,253}$') && !this.matches('/([.]|[.][.]|-)(/|$)')R\x06target\x12(\n" +
+	"\x05scale\x18\x02 \x01(\v2\x12.setpoint.v1.ScaleR\x05scale\x12$\n" +
+	"\x04pods\x18\x03 \x03(\v2\x10.setpoint.v1.PodR\x04pods\x12\x17\n" +
+	"\ano_pods\x18\b \x01(\bR\x06noPods\x128\n" +
+	"\vpod_metrics\x18\x04 \x03(\v2\x17.setpoint.v1.PodMetricsR\n" +
+	"podMetrics\x12L\n" +
+	"\x0ecustom_metrics\x18\x05 \x03(\v2\x19.setpoint.v1.CustomMetricB\n" +
+	"\xbaH\a\x92\x01\x04\x10\xa0\x9c\x01R\rcustomMetrics\x12R\n" +
+	"\x10external_metrics\x18\x06 \x03(\v2\x1b.setpoint.v1.ExternalMetricB\n" +
+	"\xbaH\a\x92\x01\x04\x10\xa0\x9c\x01R\x0fexternalMetrics\x12E\n" +
+	"\x10observation_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x0fobservationTime\"{\n" +
+	"\x19ReportObservationResponse\x12!\n" +
+	"\fstored_bytes\x18\x01 \x01(\x03R\vstoredBytes\x12;\n" +
+	"\vexpire_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"expireTime\"\xca\x04\n" +
+	"\x18GetRecommendationRequest\x12\xdb\x02\n" +
+	"\x06target\x18\x01 \x01(\tB\xc2\x02\xbaH\xbe\x02\xba\x01\xba\x02\n" +
+	"\vtarget.name\x12\x8f\x01must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, each segment 1 to 253 characters of [A-Za-z0-9._-] and not \".\", \"..\" or \"-\"\x1a\x98\x01this.matches('^clusters/[A-Za-z0-9._-]{1,253}/namespaces/[A-Za-z0-9._-]{1,253}/targets/[A-Za-z0-9._-]{1,253}$') && !this.matches('/([.]|[.][.]|-)(/|$)')R\x06target\x127\n" +
+	"\x10current_replicas\x18\x02 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00H\x00R\x0fcurrentReplicas\x88\x01\x01\x12/\n" +
+	"\fmin_replicas\x18\x03 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00H\x01R\vminReplicas\x88\x01\x01\x12/\n" +
+	"\fmax_replicas\x18\x04 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00H\x02R\vmaxReplicas\x88\x01\x01B\x13\n" +
+	"\x11_current_replicasB\x0f\n" +
+	"\r_min_replicasB\x0f\n" +
+	"\r_max_replicas\"`\n" +
+	"\x19GetRecommendationResponse\x12C\n" +
+	"\x0erecommendation\x18\x01 \x01(\v2\x1b.setpoint.v1.RecommendationR\x0erecommendation\"\x92\x03\n" +
+	"\x0eRecommendation\x12)\n" +
+	"\x10desired_replicas\x18\x01 \x01(\x05R\x0fdesiredReplicas\x12)\n" +
+	"\x10current_replicas\x18\x02 \x01(\x05R\x0fcurrentReplicas\x12\x16\n" +
+	"\x06action\x18\x03 \x01(\tR\x06action\x12+\n" +
+	"\x11recommendation_id\x18\x04 \x01(\tR\x10recommendationId\x12\x16\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\x12C\n" +
+	"\x0fevaluation_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x0eevaluationTime\x12B\n" +
+	"\x06status\x18\a \x01(\v2*.setpoint.v1.HorizontalPodAutoscalerStatusR\x06status\x12!\n" +
+	"\fmin_replicas\x18\b \x01(\x05R\vminReplicas\x12!\n" +
+	"\fmax_replicas\x18\t \x01(\x05R\vmaxReplicas2\x96\a\n" +
 	"\x15RecommendationService\x12\x8f\x01\n" +
 	"\tRecommend\x12\x1d.setpoint.v1.RecommendRequest\x1a\x1e.setpoint.v1.RecommendResponse\"C\x82\xd3\xe4\x93\x02=:\x01*\"8/v1/{target=clusters/*/namespaces/*/targets/*}:recommend\x12\x80\x01\n" +
 	"\x0eBatchRecommend\x12\".setpoint.v1.BatchRecommendRequest\x1a#.setpoint.v1.BatchRecommendResponse\"%\x82\xd3\xe4\x93\x02\x1f:\x01*\"\x1a/v1/targets:batchRecommend\x12`\n" +
 	"\x0fStreamRecommend\x12#.setpoint.v1.StreamRecommendRequest\x1a$.setpoint.v1.StreamRecommendResponse(\x010\x01\x12\x97\x01\n" +
-	"\vReportScale\x12\x1f.setpoint.v1.ReportScaleRequest\x1a .setpoint.v1.ReportScaleResponse\"E\x82\xd3\xe4\x93\x02?:\x01*\":/v1/{target=clusters/*/namespaces/*/targets/*}:reportScaleB\xb7\x01\n" +
+	"\vReportScale\x12\x1f.setpoint.v1.ReportScaleRequest\x1a .setpoint.v1.ReportScaleResponse\"E\x82\xd3\xe4\x93\x02?:\x01*\":/v1/{target=clusters/*/namespaces/*/targets/*}:reportScale\x12\xaf\x01\n" +
+	"\x11ReportObservation\x12%.setpoint.v1.ReportObservationRequest\x1a&.setpoint.v1.ReportObservationResponse\"K\x82\xd3\xe4\x93\x02E:\x01*\"@/v1/{target=clusters/*/namespaces/*/targets/*}:reportObservation\x12\xb9\x01\n" +
+	"\x11GetRecommendation\x12%.setpoint.v1.GetRecommendationRequest\x1a&.setpoint.v1.GetRecommendationResponse\"U\x82\xd3\xe4\x93\x02Ob\x0erecommendation\x12=/v1/{target=clusters/*/namespaces/*/targets/*}/recommendationB\xb7\x01\n" +
 	"\x0fcom.setpoint.v1B\x1aRecommendationServiceProtoP\x01Z;github.com/setpoint-dev/setpoint/api/setpoint/v1;setpointv1\xa2\x02\x03SXX\xaa\x02\vSetpoint.V1\xca\x02\vSetpoint\\V1\xe2\x02\x17Setpoint\\V1\\GPBMetadata\xea\x02\fSetpoint::V1b\x06proto3"
 
 var (
@@ -1178,7 +1623,7 @@ func file_setpoint_v1_recommendation_service_proto_rawDescGZIP() []byte {
 	return file_setpoint_v1_recommendation_service_proto_rawDescData
 }
 
-var file_setpoint_v1_recommendation_service_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_setpoint_v1_recommendation_service_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_setpoint_v1_recommendation_service_proto_goTypes = []any{
 	(*RecommendRequest)(nil),              // 0: setpoint.v1.RecommendRequest
 	(*RecommendOptions)(nil),              // 1: setpoint.v1.RecommendOptions
@@ -1191,65 +1636,84 @@ var file_setpoint_v1_recommendation_service_proto_goTypes = []any{
 	(*StreamRecommendResponse)(nil),       // 8: setpoint.v1.StreamRecommendResponse
 	(*ReportScaleRequest)(nil),            // 9: setpoint.v1.ReportScaleRequest
 	(*ReportScaleResponse)(nil),           // 10: setpoint.v1.ReportScaleResponse
-	(*HorizontalPodAutoscalerSpec)(nil),   // 11: setpoint.v1.HorizontalPodAutoscalerSpec
-	(*Scale)(nil),                         // 12: setpoint.v1.Scale
-	(*ScaleError)(nil),                    // 13: setpoint.v1.ScaleError
-	(*SelectorProblem)(nil),               // 14: setpoint.v1.SelectorProblem
-	(*Pod)(nil),                           // 15: setpoint.v1.Pod
-	(*PodMetrics)(nil),                    // 16: setpoint.v1.PodMetrics
-	(*CustomMetric)(nil),                  // 17: setpoint.v1.CustomMetric
-	(*ExternalMetric)(nil),                // 18: setpoint.v1.ExternalMetric
-	(*MetricError)(nil),                   // 19: setpoint.v1.MetricError
-	(*timestamppb.Timestamp)(nil),         // 20: google.protobuf.Timestamp
-	(*HorizontalPodAutoscalerStatus)(nil), // 21: setpoint.v1.HorizontalPodAutoscalerStatus
-	(*durationpb.Duration)(nil),           // 22: google.protobuf.Duration
-	(*Explanation)(nil),                   // 23: setpoint.v1.Explanation
-	(*status.Status)(nil),                 // 24: google.rpc.Status
+	(*ReportObservationRequest)(nil),      // 11: setpoint.v1.ReportObservationRequest
+	(*ReportObservationResponse)(nil),     // 12: setpoint.v1.ReportObservationResponse
+	(*GetRecommendationRequest)(nil),      // 13: setpoint.v1.GetRecommendationRequest
+	(*GetRecommendationResponse)(nil),     // 14: setpoint.v1.GetRecommendationResponse
+	(*Recommendation)(nil),                // 15: setpoint.v1.Recommendation
+	(*HorizontalPodAutoscalerSpec)(nil),   // 16: setpoint.v1.HorizontalPodAutoscalerSpec
+	(*Scale)(nil),                         // 17: setpoint.v1.Scale
+	(*ScaleError)(nil),                    // 18: setpoint.v1.ScaleError
+	(*SelectorProblem)(nil),               // 19: setpoint.v1.SelectorProblem
+	(*Pod)(nil),                           // 20: setpoint.v1.Pod
+	(*PodMetrics)(nil),                    // 21: setpoint.v1.PodMetrics
+	(*CustomMetric)(nil),                  // 22: setpoint.v1.CustomMetric
+	(*ExternalMetric)(nil),                // 23: setpoint.v1.ExternalMetric
+	(*MetricError)(nil),                   // 24: setpoint.v1.MetricError
+	(*timestamppb.Timestamp)(nil),         // 25: google.protobuf.Timestamp
+	(*HorizontalPodAutoscalerStatus)(nil), // 26: setpoint.v1.HorizontalPodAutoscalerStatus
+	(*durationpb.Duration)(nil),           // 27: google.protobuf.Duration
+	(*Explanation)(nil),                   // 28: setpoint.v1.Explanation
+	(*status.Status)(nil),                 // 29: google.rpc.Status
 }
 var file_setpoint_v1_recommendation_service_proto_depIdxs = []int32{
-	11, // 0: setpoint.v1.RecommendRequest.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
-	12, // 1: setpoint.v1.RecommendRequest.scale:type_name -> setpoint.v1.Scale
-	13, // 2: setpoint.v1.RecommendRequest.scale_error:type_name -> setpoint.v1.ScaleError
-	14, // 3: setpoint.v1.RecommendRequest.selector_problem:type_name -> setpoint.v1.SelectorProblem
-	15, // 4: setpoint.v1.RecommendRequest.pods:type_name -> setpoint.v1.Pod
-	16, // 5: setpoint.v1.RecommendRequest.pod_metrics:type_name -> setpoint.v1.PodMetrics
-	17, // 6: setpoint.v1.RecommendRequest.custom_metrics:type_name -> setpoint.v1.CustomMetric
-	18, // 7: setpoint.v1.RecommendRequest.external_metrics:type_name -> setpoint.v1.ExternalMetric
-	19, // 8: setpoint.v1.RecommendRequest.metric_errors:type_name -> setpoint.v1.MetricError
+	16, // 0: setpoint.v1.RecommendRequest.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
+	17, // 1: setpoint.v1.RecommendRequest.scale:type_name -> setpoint.v1.Scale
+	18, // 2: setpoint.v1.RecommendRequest.scale_error:type_name -> setpoint.v1.ScaleError
+	19, // 3: setpoint.v1.RecommendRequest.selector_problem:type_name -> setpoint.v1.SelectorProblem
+	20, // 4: setpoint.v1.RecommendRequest.pods:type_name -> setpoint.v1.Pod
+	21, // 5: setpoint.v1.RecommendRequest.pod_metrics:type_name -> setpoint.v1.PodMetrics
+	22, // 6: setpoint.v1.RecommendRequest.custom_metrics:type_name -> setpoint.v1.CustomMetric
+	23, // 7: setpoint.v1.RecommendRequest.external_metrics:type_name -> setpoint.v1.ExternalMetric
+	24, // 8: setpoint.v1.RecommendRequest.metric_errors:type_name -> setpoint.v1.MetricError
 	1,  // 9: setpoint.v1.RecommendRequest.options:type_name -> setpoint.v1.RecommendOptions
-	20, // 10: setpoint.v1.RecommendRequest.evaluation_time:type_name -> google.protobuf.Timestamp
-	21, // 11: setpoint.v1.RecommendRequest.previous_status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
-	22, // 12: setpoint.v1.RecommendOptions.cpu_initialization_period:type_name -> google.protobuf.Duration
-	22, // 13: setpoint.v1.RecommendOptions.initial_readiness_delay:type_name -> google.protobuf.Duration
-	22, // 14: setpoint.v1.RecommendOptions.downscale_stabilization:type_name -> google.protobuf.Duration
-	22, // 15: setpoint.v1.RecommendOptions.upscale_delay:type_name -> google.protobuf.Duration
-	22, // 16: setpoint.v1.RecommendOptions.downscale_delay:type_name -> google.protobuf.Duration
-	21, // 17: setpoint.v1.RecommendResponse.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
-	23, // 18: setpoint.v1.RecommendResponse.explanation:type_name -> setpoint.v1.Explanation
+	25, // 10: setpoint.v1.RecommendRequest.evaluation_time:type_name -> google.protobuf.Timestamp
+	26, // 11: setpoint.v1.RecommendRequest.previous_status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
+	27, // 12: setpoint.v1.RecommendOptions.cpu_initialization_period:type_name -> google.protobuf.Duration
+	27, // 13: setpoint.v1.RecommendOptions.initial_readiness_delay:type_name -> google.protobuf.Duration
+	27, // 14: setpoint.v1.RecommendOptions.downscale_stabilization:type_name -> google.protobuf.Duration
+	27, // 15: setpoint.v1.RecommendOptions.upscale_delay:type_name -> google.protobuf.Duration
+	27, // 16: setpoint.v1.RecommendOptions.downscale_delay:type_name -> google.protobuf.Duration
+	26, // 17: setpoint.v1.RecommendResponse.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
+	28, // 18: setpoint.v1.RecommendResponse.explanation:type_name -> setpoint.v1.Explanation
 	3,  // 19: setpoint.v1.RecommendResponse.events:type_name -> setpoint.v1.Event
-	20, // 20: setpoint.v1.RecommendResponse.evaluation_time:type_name -> google.protobuf.Timestamp
+	25, // 20: setpoint.v1.RecommendResponse.evaluation_time:type_name -> google.protobuf.Timestamp
 	0,  // 21: setpoint.v1.BatchRecommendRequest.requests:type_name -> setpoint.v1.RecommendRequest
 	6,  // 22: setpoint.v1.BatchRecommendResponse.results:type_name -> setpoint.v1.BatchRecommendResult
 	2,  // 23: setpoint.v1.BatchRecommendResult.response:type_name -> setpoint.v1.RecommendResponse
-	24, // 24: setpoint.v1.BatchRecommendResult.error:type_name -> google.rpc.Status
+	29, // 24: setpoint.v1.BatchRecommendResult.error:type_name -> google.rpc.Status
 	0,  // 25: setpoint.v1.StreamRecommendRequest.request:type_name -> setpoint.v1.RecommendRequest
 	2,  // 26: setpoint.v1.StreamRecommendResponse.response:type_name -> setpoint.v1.RecommendResponse
-	24, // 27: setpoint.v1.StreamRecommendResponse.error:type_name -> google.rpc.Status
-	21, // 28: setpoint.v1.ReportScaleResponse.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
+	29, // 27: setpoint.v1.StreamRecommendResponse.error:type_name -> google.rpc.Status
+	26, // 28: setpoint.v1.ReportScaleResponse.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
 	3,  // 29: setpoint.v1.ReportScaleResponse.events:type_name -> setpoint.v1.Event
-	0,  // 30: setpoint.v1.RecommendationService.Recommend:input_type -> setpoint.v1.RecommendRequest
-	4,  // 31: setpoint.v1.RecommendationService.BatchRecommend:input_type -> setpoint.v1.BatchRecommendRequest
-	7,  // 32: setpoint.v1.RecommendationService.StreamRecommend:input_type -> setpoint.v1.StreamRecommendRequest
-	9,  // 33: setpoint.v1.RecommendationService.ReportScale:input_type -> setpoint.v1.ReportScaleRequest
-	2,  // 34: setpoint.v1.RecommendationService.Recommend:output_type -> setpoint.v1.RecommendResponse
-	5,  // 35: setpoint.v1.RecommendationService.BatchRecommend:output_type -> setpoint.v1.BatchRecommendResponse
-	8,  // 36: setpoint.v1.RecommendationService.StreamRecommend:output_type -> setpoint.v1.StreamRecommendResponse
-	10, // 37: setpoint.v1.RecommendationService.ReportScale:output_type -> setpoint.v1.ReportScaleResponse
-	34, // [34:38] is the sub-list for method output_type
-	30, // [30:34] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	17, // 30: setpoint.v1.ReportObservationRequest.scale:type_name -> setpoint.v1.Scale
+	20, // 31: setpoint.v1.ReportObservationRequest.pods:type_name -> setpoint.v1.Pod
+	21, // 32: setpoint.v1.ReportObservationRequest.pod_metrics:type_name -> setpoint.v1.PodMetrics
+	22, // 33: setpoint.v1.ReportObservationRequest.custom_metrics:type_name -> setpoint.v1.CustomMetric
+	23, // 34: setpoint.v1.ReportObservationRequest.external_metrics:type_name -> setpoint.v1.ExternalMetric
+	25, // 35: setpoint.v1.ReportObservationRequest.observation_time:type_name -> google.protobuf.Timestamp
+	25, // 36: setpoint.v1.ReportObservationResponse.expire_time:type_name -> google.protobuf.Timestamp
+	15, // 37: setpoint.v1.GetRecommendationResponse.recommendation:type_name -> setpoint.v1.Recommendation
+	25, // 38: setpoint.v1.Recommendation.evaluation_time:type_name -> google.protobuf.Timestamp
+	26, // 39: setpoint.v1.Recommendation.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
+	0,  // 40: setpoint.v1.RecommendationService.Recommend:input_type -> setpoint.v1.RecommendRequest
+	4,  // 41: setpoint.v1.RecommendationService.BatchRecommend:input_type -> setpoint.v1.BatchRecommendRequest
+	7,  // 42: setpoint.v1.RecommendationService.StreamRecommend:input_type -> setpoint.v1.StreamRecommendRequest
+	9,  // 43: setpoint.v1.RecommendationService.ReportScale:input_type -> setpoint.v1.ReportScaleRequest
+	11, // 44: setpoint.v1.RecommendationService.ReportObservation:input_type -> setpoint.v1.ReportObservationRequest
+	13, // 45: setpoint.v1.RecommendationService.GetRecommendation:input_type -> setpoint.v1.GetRecommendationRequest
+	2,  // 46: setpoint.v1.RecommendationService.Recommend:output_type -> setpoint.v1.RecommendResponse
+	5,  // 47: setpoint.v1.RecommendationService.BatchRecommend:output_type -> setpoint.v1.BatchRecommendResponse
+	8,  // 48: setpoint.v1.RecommendationService.StreamRecommend:output_type -> setpoint.v1.StreamRecommendResponse
+	10, // 49: setpoint.v1.RecommendationService.ReportScale:output_type -> setpoint.v1.ReportScaleResponse
+	12, // 50: setpoint.v1.RecommendationService.ReportObservation:output_type -> setpoint.v1.ReportObservationResponse
+	14, // 51: setpoint.v1.RecommendationService.GetRecommendation:output_type -> setpoint.v1.GetRecommendationResponse
+	46, // [46:52] is the sub-list for method output_type
+	40, // [40:46] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_setpoint_v1_recommendation_service_proto_init() }
@@ -1271,13 +1735,14 @@ func file_setpoint_v1_recommendation_service_proto_init() {
 		(*StreamRecommendResponse_Response)(nil),
 		(*StreamRecommendResponse_Error)(nil),
 	}
+	file_setpoint_v1_recommendation_service_proto_msgTypes[13].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_setpoint_v1_recommendation_service_proto_rawDesc), len(file_setpoint_v1_recommendation_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   11,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

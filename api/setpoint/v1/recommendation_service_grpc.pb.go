@@ -19,10 +19,12 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	RecommendationService_Recommend_FullMethodName       = "/setpoint.v1.RecommendationService/Recommend"
-	RecommendationService_BatchRecommend_FullMethodName  = "/setpoint.v1.RecommendationService/BatchRecommend"
-	RecommendationService_StreamRecommend_FullMethodName = "/setpoint.v1.RecommendationService/StreamRecommend"
-	RecommendationService_ReportScale_FullMethodName     = "/setpoint.v1.RecommendationService/ReportScale"
+	RecommendationService_Recommend_FullMethodName         = "/setpoint.v1.RecommendationService/Recommend"
+	RecommendationService_BatchRecommend_FullMethodName    = "/setpoint.v1.RecommendationService/BatchRecommend"
+	RecommendationService_StreamRecommend_FullMethodName   = "/setpoint.v1.RecommendationService/StreamRecommend"
+	RecommendationService_ReportScale_FullMethodName       = "/setpoint.v1.RecommendationService/ReportScale"
+	RecommendationService_ReportObservation_FullMethodName = "/setpoint.v1.RecommendationService/ReportObservation"
+	RecommendationService_GetRecommendation_FullMethodName = "/setpoint.v1.RecommendationService/GetRecommendation"
 )
 
 // RecommendationServiceClient is the client API for RecommendationService service.
@@ -54,6 +56,15 @@ type RecommendationServiceClient interface {
 	// Tells what became of a recommendation that changed the count, and returns
 	// the updated status. Reporting twice is harmless.
 	ReportScale(ctx context.Context, in *ReportScaleRequest, opts ...grpc.CallOption) (*ReportScaleResponse, error)
+	// Tells what was observed of a target, apart from asking: scale, pods, samples. What a
+	// report has replaces what was observed before of the same: the scale, the list of
+	// pods, the list of their usage, or all values of a metric. The rest stays until it is
+	// too old (the stored spec's observation_max_age).
+	ReportObservation(ctx context.Context, in *ReportObservationRequest, opts ...grpc.CallOption) (*ReportObservationResponse, error)
+	// Returns the recommendation of a target by its stored spec and what was observed of
+	// it. Whoever asks again within the spec's period gets the same one. It fails where the
+	// count can't be computed; hold the count then.
+	GetRecommendation(ctx context.Context, in *GetRecommendationRequest, opts ...grpc.CallOption) (*GetRecommendationResponse, error)
 }
 
 type recommendationServiceClient struct {
@@ -107,6 +118,26 @@ func (c *recommendationServiceClient) ReportScale(ctx context.Context, in *Repor
 	return out, nil
 }
 
+func (c *recommendationServiceClient) ReportObservation(ctx context.Context, in *ReportObservationRequest, opts ...grpc.CallOption) (*ReportObservationResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReportObservationResponse)
+	err := c.cc.Invoke(ctx, RecommendationService_ReportObservation_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *recommendationServiceClient) GetRecommendation(ctx context.Context, in *GetRecommendationRequest, opts ...grpc.CallOption) (*GetRecommendationResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetRecommendationResponse)
+	err := c.cc.Invoke(ctx, RecommendationService_GetRecommendation_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // RecommendationServiceServer is the server API for RecommendationService service.
 // All implementations must embed UnimplementedRecommendationServiceServer
 // for forward compatibility.
@@ -136,6 +167,15 @@ type RecommendationServiceServer interface {
 	// Tells what became of a recommendation that changed the count, and returns
 	// the updated status. Reporting twice is harmless.
 	ReportScale(context.Context, *ReportScaleRequest) (*ReportScaleResponse, error)
+	// Tells what was observed of a target, apart from asking: scale, pods, samples. What a
+	// report has replaces what was observed before of the same: the scale, the list of
+	// pods, the list of their usage, or all values of a metric. The rest stays until it is
+	// too old (the stored spec's observation_max_age).
+	ReportObservation(context.Context, *ReportObservationRequest) (*ReportObservationResponse, error)
+	// Returns the recommendation of a target by its stored spec and what was observed of
+	// it. Whoever asks again within the spec's period gets the same one. It fails where the
+	// count can't be computed; hold the count then.
+	GetRecommendation(context.Context, *GetRecommendationRequest) (*GetRecommendationResponse, error)
 	mustEmbedUnimplementedRecommendationServiceServer()
 }
 
@@ -157,6 +197,12 @@ func (UnimplementedRecommendationServiceServer) StreamRecommend(grpc.BidiStreami
 }
 func (UnimplementedRecommendationServiceServer) ReportScale(context.Context, *ReportScaleRequest) (*ReportScaleResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ReportScale not implemented")
+}
+func (UnimplementedRecommendationServiceServer) ReportObservation(context.Context, *ReportObservationRequest) (*ReportObservationResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReportObservation not implemented")
+}
+func (UnimplementedRecommendationServiceServer) GetRecommendation(context.Context, *GetRecommendationRequest) (*GetRecommendationResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetRecommendation not implemented")
 }
 func (UnimplementedRecommendationServiceServer) mustEmbedUnimplementedRecommendationServiceServer() {}
 func (UnimplementedRecommendationServiceServer) testEmbeddedByValue()                               {}
@@ -240,6 +286,42 @@ func _RecommendationService_ReportScale_Handler(srv interface{}, ctx context.Con
 	return interceptor(ctx, in, info, handler)
 }
 
+func _RecommendationService_ReportObservation_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReportObservationRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(RecommendationServiceServer).ReportObservation(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: RecommendationService_ReportObservation_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(RecommendationServiceServer).ReportObservation(ctx, req.(*ReportObservationRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _RecommendationService_GetRecommendation_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetRecommendationRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(RecommendationServiceServer).GetRecommendation(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: RecommendationService_GetRecommendation_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(RecommendationServiceServer).GetRecommendation(ctx, req.(*GetRecommendationRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // RecommendationService_ServiceDesc is the grpc.ServiceDesc for RecommendationService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -258,6 +340,14 @@ var RecommendationService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ReportScale",
 			Handler:    _RecommendationService_ReportScale_Handler,
+		},
+		{
+			MethodName: "ReportObservation",
+			Handler:    _RecommendationService_ReportObservation_Handler,
+		},
+		{
+			MethodName: "GetRecommendation",
+			Handler:    _RecommendationService_GetRecommendation_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

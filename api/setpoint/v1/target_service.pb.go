@@ -11,6 +11,7 @@ import (
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -1055,11 +1056,548 @@ func (x *WatchDecisionsResponse) GetDecision() *Decision {
 	return nil
 }
 
+// The stored spec of a target.
+type TargetSpec struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The target, clusters/{cluster}/namespaces/{namespace}/targets/{target}. Output only.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// What is wanted: an autoscaling/v2 HorizontalPodAutoscalerSpec. Required.
+	Spec *HorizontalPodAutoscalerSpec `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
+	// How to decide. Absent: the server's defaults.
+	Options *RecommendOptions `protobuf:"bytes,3,opt,name=options,proto3" json:"options,omitempty"`
+	// How long a decision answers whoever asks again: 1 s to 1 h. Absent: 15 s.
+	Period *durationpb.Duration `protobuf:"bytes,4,opt,name=period,proto3" json:"period,omitempty"`
+	// How old what was observed may be to count: 1 s to 1 h. Absent: 1 min. A metric whose
+	// observation is older can't be read, and an older scale is unknown.
+	ObservationMaxAge *durationpb.Duration `protobuf:"bytes,5,opt,name=observation_max_age,json=observationMaxAge,proto3" json:"observation_max_age,omitempty"`
+	// Where no scale is observed, and the caller tells none, count from the last
+	// recommendation, at first from min_replicas: for callers that apply each at once.
+	// Absent: without a scale there is no recommendation.
+	AssumeApplied bool `protobuf:"varint,6,opt,name=assume_applied,json=assumeApplied,proto3" json:"assume_applied,omitempty"`
+	// The version of the stored spec. In SetTargetSpec: replace only this version; ABORTED
+	// otherwise. Absent there: whatever is stored.
+	Etag string `protobuf:"bytes,7,opt,name=etag,proto3" json:"etag,omitempty"`
+	// When it was first stored. Output only.
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// When it was last stored. Output only.
+	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
+	// Who stored it last: the name of the caller's identity. Output only.
+	UpdatedBy     string `protobuf:"bytes,10,opt,name=updated_by,json=updatedBy,proto3" json:"updated_by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TargetSpec) Reset() {
+	*x = TargetSpec{}
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TargetSpec) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TargetSpec) ProtoMessage() {}
+
+func (x *TargetSpec) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TargetSpec.ProtoReflect.Descriptor instead.
+func (*TargetSpec) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *TargetSpec) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *TargetSpec) GetSpec() *HorizontalPodAutoscalerSpec {
+	if x != nil {
+		return x.Spec
+	}
+	return nil
+}
+
+func (x *TargetSpec) GetOptions() *RecommendOptions {
+	if x != nil {
+		return x.Options
+	}
+	return nil
+}
+
+func (x *TargetSpec) GetPeriod() *durationpb.Duration {
+	if x != nil {
+		return x.Period
+	}
+	return nil
+}
+
+func (x *TargetSpec) GetObservationMaxAge() *durationpb.Duration {
+	if x != nil {
+		return x.ObservationMaxAge
+	}
+	return nil
+}
+
+func (x *TargetSpec) GetAssumeApplied() bool {
+	if x != nil {
+		return x.AssumeApplied
+	}
+	return false
+}
+
+func (x *TargetSpec) GetEtag() string {
+	if x != nil {
+		return x.Etag
+	}
+	return ""
+}
+
+func (x *TargetSpec) GetCreateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreateTime
+	}
+	return nil
+}
+
+func (x *TargetSpec) GetUpdateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.UpdateTime
+	}
+	return nil
+}
+
+func (x *TargetSpec) GetUpdatedBy() string {
+	if x != nil {
+		return x.UpdatedBy
+	}
+	return ""
+}
+
+// Stores a spec.
+type SetTargetSpecRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The target. Required.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The spec. Required.
+	TargetSpec    *TargetSpec `protobuf:"bytes,2,opt,name=target_spec,json=targetSpec,proto3" json:"target_spec,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetTargetSpecRequest) Reset() {
+	*x = SetTargetSpecRequest{}
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetTargetSpecRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetTargetSpecRequest) ProtoMessage() {}
+
+func (x *SetTargetSpecRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetTargetSpecRequest.ProtoReflect.Descriptor instead.
+func (*SetTargetSpecRequest) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *SetTargetSpecRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SetTargetSpecRequest) GetTargetSpec() *TargetSpec {
+	if x != nil {
+		return x.TargetSpec
+	}
+	return nil
+}
+
+// The spec as it is stored now.
+type SetTargetSpecResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The spec.
+	TargetSpec    *TargetSpec `protobuf:"bytes,1,opt,name=target_spec,json=targetSpec,proto3" json:"target_spec,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetTargetSpecResponse) Reset() {
+	*x = SetTargetSpecResponse{}
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetTargetSpecResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetTargetSpecResponse) ProtoMessage() {}
+
+func (x *SetTargetSpecResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetTargetSpecResponse.ProtoReflect.Descriptor instead.
+func (*SetTargetSpecResponse) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *SetTargetSpecResponse) GetTargetSpec() *TargetSpec {
+	if x != nil {
+		return x.TargetSpec
+	}
+	return nil
+}
+
+// Asks for a stored spec.
+type GetTargetSpecRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The target. Required.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetTargetSpecRequest) Reset() {
+	*x = GetTargetSpecRequest{}
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetTargetSpecRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetTargetSpecRequest) ProtoMessage() {}
+
+func (x *GetTargetSpecRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetTargetSpecRequest.ProtoReflect.Descriptor instead.
+func (*GetTargetSpecRequest) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *GetTargetSpecRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// One stored spec.
+type GetTargetSpecResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The spec.
+	TargetSpec    *TargetSpec `protobuf:"bytes,1,opt,name=target_spec,json=targetSpec,proto3" json:"target_spec,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetTargetSpecResponse) Reset() {
+	*x = GetTargetSpecResponse{}
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetTargetSpecResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetTargetSpecResponse) ProtoMessage() {}
+
+func (x *GetTargetSpecResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetTargetSpecResponse.ProtoReflect.Descriptor instead.
+func (*GetTargetSpecResponse) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *GetTargetSpecResponse) GetTargetSpec() *TargetSpec {
+	if x != nil {
+		return x.TargetSpec
+	}
+	return nil
+}
+
+// Asks for a page of stored specs.
+type ListTargetSpecsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// clusters/{cluster}/namespaces/{namespace}; "-" stands for all clusters or all
+	// namespaces. Required.
+	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
+	// Specs a page, at most 1000. Absent: 100. A page may be shorter, for it is bounded in
+	// bytes, too.
+	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// next_page_token of the page before. Absent: the first page.
+	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListTargetSpecsRequest) Reset() {
+	*x = ListTargetSpecsRequest{}
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListTargetSpecsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListTargetSpecsRequest) ProtoMessage() {}
+
+func (x *ListTargetSpecsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListTargetSpecsRequest.ProtoReflect.Descriptor instead.
+func (*ListTargetSpecsRequest) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *ListTargetSpecsRequest) GetParent() string {
+	if x != nil {
+		return x.Parent
+	}
+	return ""
+}
+
+func (x *ListTargetSpecsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListTargetSpecsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// A page of stored specs.
+type ListTargetSpecsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Specs, by the names of their targets.
+	TargetSpecs []*TargetSpec `protobuf:"bytes,1,rep,name=target_specs,json=targetSpecs,proto3" json:"target_specs,omitempty"`
+	// For the next page; empty on the last one.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListTargetSpecsResponse) Reset() {
+	*x = ListTargetSpecsResponse{}
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListTargetSpecsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListTargetSpecsResponse) ProtoMessage() {}
+
+func (x *ListTargetSpecsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListTargetSpecsResponse.ProtoReflect.Descriptor instead.
+func (*ListTargetSpecsResponse) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ListTargetSpecsResponse) GetTargetSpecs() []*TargetSpec {
+	if x != nil {
+		return x.TargetSpecs
+	}
+	return nil
+}
+
+func (x *ListTargetSpecsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// Deletes a stored spec.
+type DeleteTargetSpecRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The target. Required.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Delete only this version; ABORTED otherwise. Absent: whichever it is.
+	Etag          string `protobuf:"bytes,2,opt,name=etag,proto3" json:"etag,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteTargetSpecRequest) Reset() {
+	*x = DeleteTargetSpecRequest{}
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteTargetSpecRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteTargetSpecRequest) ProtoMessage() {}
+
+func (x *DeleteTargetSpecRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteTargetSpecRequest.ProtoReflect.Descriptor instead.
+func (*DeleteTargetSpecRequest) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *DeleteTargetSpecRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *DeleteTargetSpecRequest) GetEtag() string {
+	if x != nil {
+		return x.Etag
+	}
+	return ""
+}
+
+// The spec is deleted.
+type DeleteTargetSpecResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteTargetSpecResponse) Reset() {
+	*x = DeleteTargetSpecResponse{}
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteTargetSpecResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteTargetSpecResponse) ProtoMessage() {}
+
+func (x *DeleteTargetSpecResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteTargetSpecResponse.ProtoReflect.Descriptor instead.
+func (*DeleteTargetSpecResponse) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{24}
+}
+
 var File_setpoint_v1_target_service_proto protoreflect.FileDescriptor
 
 const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"\n" +
-	" setpoint/v1/target_service.proto\x12\vsetpoint.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dsetpoint/v1/autoscaling.proto\"\xdd\x02\n" +
+	" setpoint/v1/target_service.proto\x12\vsetpoint.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dsetpoint/v1/autoscaling.proto\x1a(setpoint/v1/recommendation_service.proto\"\xdd\x02\n" +
 	"\x06Target\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12R\n" +
 	"\x10scale_target_ref\x18\x02 \x01(\v2(.setpoint.v1.CrossVersionObjectReferenceR\x0escaleTargetRef\x12B\n" +
@@ -1141,13 +1679,63 @@ const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"\vparent.name\x12\x9f\x01must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, each segment 1 to 253 characters of [A-Za-z0-9._-] and not \".\" or \"..\" (\"-\" stands for all)\x1a\x96\x01this.matches('^clusters/[A-Za-z0-9._-]{1,253}/namespaces/[A-Za-z0-9._-]{1,253}/targets/[A-Za-z0-9._-]{1,253}$') && !this.matches('/([.]|[.][.])(/|$)')R\x06parent\"c\n" +
 	"\x16WatchDecisionsResponse\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x121\n" +
-	"\bdecision\x18\x02 \x01(\v2\x15.setpoint.v1.DecisionR\bdecision2\xf0\x05\n" +
+	"\bdecision\x18\x02 \x01(\v2\x15.setpoint.v1.DecisionR\bdecision\"\x9c\x04\n" +
+	"\n" +
+	"TargetSpec\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12D\n" +
+	"\x04spec\x18\x02 \x01(\v2(.setpoint.v1.HorizontalPodAutoscalerSpecB\x06\xbaH\x03\xc8\x01\x01R\x04spec\x127\n" +
+	"\aoptions\x18\x03 \x01(\v2\x1d.setpoint.v1.RecommendOptionsR\aoptions\x12B\n" +
+	"\x06period\x18\x04 \x01(\v2\x19.google.protobuf.DurationB\x0f\xbaH\f\xaa\x01\t\"\x03\b\x90\x1c2\x02\b\x01R\x06period\x12Z\n" +
+	"\x13observation_max_age\x18\x05 \x01(\v2\x19.google.protobuf.DurationB\x0f\xbaH\f\xaa\x01\t\"\x03\b\x90\x1c2\x02\b\x01R\x11observationMaxAge\x12%\n" +
+	"\x0eassume_applied\x18\x06 \x01(\bR\rassumeApplied\x12\x1b\n" +
+	"\x04etag\x18\a \x01(\tB\a\xbaH\x04r\x02\x18@R\x04etag\x12;\n" +
+	"\vcreate_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"createTime\x12;\n" +
+	"\vupdate_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"updateTime\x12\x1d\n" +
+	"\n" +
+	"updated_by\x18\n" +
+	" \x01(\tR\tupdatedBy\"\xb2\x03\n" +
+	"\x14SetTargetSpecRequest\x12\xd7\x02\n" +
+	"\x04name\x18\x01 \x01(\tB\xc2\x02\xbaH\xbe\x02\xba\x01\xba\x02\n" +
+	"\vtarget.name\x12\x8f\x01must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, each segment 1 to 253 characters of [A-Za-z0-9._-] and not \".\", \"..\" or \"-\"\x1a\x98\x01this.matches('^clusters/[A-Za-z0-9._-]{1,253}/namespaces/[A-Za-z0-9._-]{1,253}/targets/[A-Za-z0-9._-]{1,253}$') && !this.matches('/([.]|[.][.]|-)(/|$)')R\x04name\x12@\n" +
+	"\vtarget_spec\x18\x02 \x01(\v2\x17.setpoint.v1.TargetSpecB\x06\xbaH\x03\xc8\x01\x01R\n" +
+	"targetSpec\"Q\n" +
+	"\x15SetTargetSpecResponse\x128\n" +
+	"\vtarget_spec\x18\x01 \x01(\v2\x17.setpoint.v1.TargetSpecR\n" +
+	"targetSpec\"\xf0\x02\n" +
+	"\x14GetTargetSpecRequest\x12\xd7\x02\n" +
+	"\x04name\x18\x01 \x01(\tB\xc2\x02\xbaH\xbe\x02\xba\x01\xba\x02\n" +
+	"\vtarget.name\x12\x8f\x01must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, each segment 1 to 253 characters of [A-Za-z0-9._-] and not \".\", \"..\" or \"-\"\x1a\x98\x01this.matches('^clusters/[A-Za-z0-9._-]{1,253}/namespaces/[A-Za-z0-9._-]{1,253}/targets/[A-Za-z0-9._-]{1,253}$') && !this.matches('/([.]|[.][.]|-)(/|$)')R\x04name\"Q\n" +
+	"\x15GetTargetSpecResponse\x128\n" +
+	"\vtarget_spec\x18\x01 \x01(\v2\x17.setpoint.v1.TargetSpecR\n" +
+	"targetSpec\"\xa6\x03\n" +
+	"\x16ListTargetSpecsRequest\x12\xb9\x02\n" +
+	"\x06parent\x18\x01 \x01(\tB\xa0\x02\xbaH\x9c\x02\xba\x01\x98\x02\n" +
+	"\vparent.name\x12\x8e\x01must be clusters/{cluster}/namespaces/{namespace}, each segment 1 to 253 characters of [A-Za-z0-9._-] and not \".\" or \"..\" (\"-\" stands for all)\x1axthis.matches('^clusters/[A-Za-z0-9._-]{1,253}/namespaces/[A-Za-z0-9._-]{1,253}$') && !this.matches('/([.]|[.][.])(/|$)')R\x06parent\x12'\n" +
+	"\tpage_size\x18\x02 \x01(\x05B\n" +
+	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\tpageToken\"}\n" +
+	"\x17ListTargetSpecsResponse\x12:\n" +
+	"\ftarget_specs\x18\x01 \x03(\v2\x17.setpoint.v1.TargetSpecR\vtargetSpecs\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x90\x03\n" +
+	"\x17DeleteTargetSpecRequest\x12\xd7\x02\n" +
+	"\x04name\x18\x01 \x01(\tB\xc2\x02\xbaH\xbe\x02\xba\x01\xba\x02\n" +
+	"\vtarget.name\x12\x8f\x01must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, each segment 1 to 253 characters of [A-Za-z0-9._-] and not \".\", \"..\" or \"-\"\x1a\x98\x01this.matches('^clusters/[A-Za-z0-9._-]{1,253}/namespaces/[A-Za-z0-9._-]{1,253}/targets/[A-Za-z0-9._-]{1,253}$') && !this.matches('/([.]|[.][.]|-)(/|$)')R\x04name\x12\x1b\n" +
+	"\x04etag\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\x04etag\"\x1a\n" +
+	"\x18DeleteTargetSpecResponse2\xf5\n" +
+	"\n" +
 	"\rTargetService\x12\x88\x01\n" +
 	"\tGetTarget\x12\x1d.setpoint.v1.GetTargetRequest\x1a\x1e.setpoint.v1.GetTargetResponse\"<\x82\xd3\xe4\x93\x026b\x06target\x12,/v1/{name=clusters/*/namespaces/*/targets/*}\x12\x86\x01\n" +
 	"\vListTargets\x12\x1f.setpoint.v1.ListTargetsRequest\x1a .setpoint.v1.ListTargetsResponse\"4\x82\xd3\xe4\x93\x02.\x12,/v1/{parent=clusters/*/namespaces/*}/targets\x12\x89\x01\n" +
 	"\fDeleteTarget\x12 .setpoint.v1.DeleteTargetRequest\x1a!.setpoint.v1.DeleteTargetResponse\"4\x82\xd3\xe4\x93\x02.*,/v1/{name=clusters/*/namespaces/*/targets/*}\x12\x98\x01\n" +
 	"\rListDecisions\x12!.setpoint.v1.ListDecisionsRequest\x1a\".setpoint.v1.ListDecisionsResponse\"@\x82\xd3\xe4\x93\x02:\x128/v1/{parent=clusters/*/namespaces/*/targets/*}/decisions\x12\xa3\x01\n" +
-	"\x0eWatchDecisions\x12\".setpoint.v1.WatchDecisionsRequest\x1a#.setpoint.v1.WatchDecisionsResponse\"F\x82\xd3\xe4\x93\x02@\x12>/v1/{parent=clusters/*/namespaces/*/targets/*}/decisions:watch0\x01B\xaf\x01\n" +
+	"\x0eWatchDecisions\x12\".setpoint.v1.WatchDecisionsRequest\x1a#.setpoint.v1.WatchDecisionsResponse\"F\x82\xd3\xe4\x93\x02@\x12>/v1/{parent=clusters/*/namespaces/*/targets/*}/decisions:watch0\x01\x12\xab\x01\n" +
+	"\rSetTargetSpec\x12!.setpoint.v1.SetTargetSpecRequest\x1a\".setpoint.v1.SetTargetSpecResponse\"S\x82\xd3\xe4\x93\x02M:\vtarget_specb\vtarget_spec\x1a1/v1/{name=clusters/*/namespaces/*/targets/*}/spec\x12\x9e\x01\n" +
+	"\rGetTargetSpec\x12!.setpoint.v1.GetTargetSpecRequest\x1a\".setpoint.v1.GetTargetSpecResponse\"F\x82\xd3\xe4\x93\x02@b\vtarget_spec\x121/v1/{name=clusters/*/namespaces/*/targets/*}/spec\x12\x96\x01\n" +
+	"\x0fListTargetSpecs\x12#.setpoint.v1.ListTargetSpecsRequest\x1a$.setpoint.v1.ListTargetSpecsResponse\"8\x82\xd3\xe4\x93\x022\x120/v1/{parent=clusters/*/namespaces/*}/targetSpecs\x12\x9a\x01\n" +
+	"\x10DeleteTargetSpec\x12$.setpoint.v1.DeleteTargetSpecRequest\x1a%.setpoint.v1.DeleteTargetSpecResponse\"9\x82\xd3\xe4\x93\x023*1/v1/{name=clusters/*/namespaces/*/targets/*}/specB\xaf\x01\n" +
 	"\x0fcom.setpoint.v1B\x12TargetServiceProtoP\x01Z;github.com/setpoint-dev/setpoint/api/setpoint/v1;setpointv1\xa2\x02\x03SXX\xaa\x02\vSetpoint.V1\xca\x02\vSetpoint\\V1\xe2\x02\x17Setpoint\\V1\\GPBMetadata\xea\x02\fSetpoint::V1b\x06proto3"
 
 var (
@@ -1162,7 +1750,7 @@ func file_setpoint_v1_target_service_proto_rawDescGZIP() []byte {
 	return file_setpoint_v1_target_service_proto_rawDescData
 }
 
-var file_setpoint_v1_target_service_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_setpoint_v1_target_service_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_setpoint_v1_target_service_proto_goTypes = []any{
 	(*Target)(nil),                           // 0: setpoint.v1.Target
 	(*History)(nil),                          // 1: setpoint.v1.History
@@ -1180,47 +1768,77 @@ var file_setpoint_v1_target_service_proto_goTypes = []any{
 	(*ListDecisionsResponse)(nil),            // 13: setpoint.v1.ListDecisionsResponse
 	(*WatchDecisionsRequest)(nil),            // 14: setpoint.v1.WatchDecisionsRequest
 	(*WatchDecisionsResponse)(nil),           // 15: setpoint.v1.WatchDecisionsResponse
-	(*CrossVersionObjectReference)(nil),      // 16: setpoint.v1.CrossVersionObjectReference
-	(*HorizontalPodAutoscalerStatus)(nil),    // 17: setpoint.v1.HorizontalPodAutoscalerStatus
-	(*timestamppb.Timestamp)(nil),            // 18: google.protobuf.Timestamp
-	(*HorizontalPodAutoscalerCondition)(nil), // 19: setpoint.v1.HorizontalPodAutoscalerCondition
-	(*MetricStatus)(nil),                     // 20: setpoint.v1.MetricStatus
+	(*TargetSpec)(nil),                       // 16: setpoint.v1.TargetSpec
+	(*SetTargetSpecRequest)(nil),             // 17: setpoint.v1.SetTargetSpecRequest
+	(*SetTargetSpecResponse)(nil),            // 18: setpoint.v1.SetTargetSpecResponse
+	(*GetTargetSpecRequest)(nil),             // 19: setpoint.v1.GetTargetSpecRequest
+	(*GetTargetSpecResponse)(nil),            // 20: setpoint.v1.GetTargetSpecResponse
+	(*ListTargetSpecsRequest)(nil),           // 21: setpoint.v1.ListTargetSpecsRequest
+	(*ListTargetSpecsResponse)(nil),          // 22: setpoint.v1.ListTargetSpecsResponse
+	(*DeleteTargetSpecRequest)(nil),          // 23: setpoint.v1.DeleteTargetSpecRequest
+	(*DeleteTargetSpecResponse)(nil),         // 24: setpoint.v1.DeleteTargetSpecResponse
+	(*CrossVersionObjectReference)(nil),      // 25: setpoint.v1.CrossVersionObjectReference
+	(*HorizontalPodAutoscalerStatus)(nil),    // 26: setpoint.v1.HorizontalPodAutoscalerStatus
+	(*timestamppb.Timestamp)(nil),            // 27: google.protobuf.Timestamp
+	(*HorizontalPodAutoscalerCondition)(nil), // 28: setpoint.v1.HorizontalPodAutoscalerCondition
+	(*MetricStatus)(nil),                     // 29: setpoint.v1.MetricStatus
+	(*HorizontalPodAutoscalerSpec)(nil),      // 30: setpoint.v1.HorizontalPodAutoscalerSpec
+	(*RecommendOptions)(nil),                 // 31: setpoint.v1.RecommendOptions
+	(*durationpb.Duration)(nil),              // 32: google.protobuf.Duration
 }
 var file_setpoint_v1_target_service_proto_depIdxs = []int32{
-	16, // 0: setpoint.v1.Target.scale_target_ref:type_name -> setpoint.v1.CrossVersionObjectReference
-	17, // 1: setpoint.v1.Target.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
+	25, // 0: setpoint.v1.Target.scale_target_ref:type_name -> setpoint.v1.CrossVersionObjectReference
+	26, // 1: setpoint.v1.Target.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
 	5,  // 2: setpoint.v1.Target.last_decision:type_name -> setpoint.v1.Decision
 	1,  // 3: setpoint.v1.Target.history:type_name -> setpoint.v1.History
-	18, // 4: setpoint.v1.Target.update_time:type_name -> google.protobuf.Timestamp
+	27, // 4: setpoint.v1.Target.update_time:type_name -> google.protobuf.Timestamp
 	2,  // 5: setpoint.v1.History.recommendations:type_name -> setpoint.v1.TimedRecommendation
 	3,  // 6: setpoint.v1.History.scale_ups:type_name -> setpoint.v1.ScaleEvent
 	3,  // 7: setpoint.v1.History.scale_downs:type_name -> setpoint.v1.ScaleEvent
 	4,  // 8: setpoint.v1.History.pending:type_name -> setpoint.v1.PendingRecommendation
-	18, // 9: setpoint.v1.TimedRecommendation.time:type_name -> google.protobuf.Timestamp
-	18, // 10: setpoint.v1.ScaleEvent.time:type_name -> google.protobuf.Timestamp
-	18, // 11: setpoint.v1.PendingRecommendation.time:type_name -> google.protobuf.Timestamp
-	18, // 12: setpoint.v1.Decision.time:type_name -> google.protobuf.Timestamp
-	19, // 13: setpoint.v1.Decision.conditions:type_name -> setpoint.v1.HorizontalPodAutoscalerCondition
-	20, // 14: setpoint.v1.Decision.current_metrics:type_name -> setpoint.v1.MetricStatus
+	27, // 9: setpoint.v1.TimedRecommendation.time:type_name -> google.protobuf.Timestamp
+	27, // 10: setpoint.v1.ScaleEvent.time:type_name -> google.protobuf.Timestamp
+	27, // 11: setpoint.v1.PendingRecommendation.time:type_name -> google.protobuf.Timestamp
+	27, // 12: setpoint.v1.Decision.time:type_name -> google.protobuf.Timestamp
+	28, // 13: setpoint.v1.Decision.conditions:type_name -> setpoint.v1.HorizontalPodAutoscalerCondition
+	29, // 14: setpoint.v1.Decision.current_metrics:type_name -> setpoint.v1.MetricStatus
 	0,  // 15: setpoint.v1.GetTargetResponse.target:type_name -> setpoint.v1.Target
 	0,  // 16: setpoint.v1.ListTargetsResponse.targets:type_name -> setpoint.v1.Target
 	5,  // 17: setpoint.v1.ListDecisionsResponse.decisions:type_name -> setpoint.v1.Decision
 	5,  // 18: setpoint.v1.WatchDecisionsResponse.decision:type_name -> setpoint.v1.Decision
-	6,  // 19: setpoint.v1.TargetService.GetTarget:input_type -> setpoint.v1.GetTargetRequest
-	8,  // 20: setpoint.v1.TargetService.ListTargets:input_type -> setpoint.v1.ListTargetsRequest
-	10, // 21: setpoint.v1.TargetService.DeleteTarget:input_type -> setpoint.v1.DeleteTargetRequest
-	12, // 22: setpoint.v1.TargetService.ListDecisions:input_type -> setpoint.v1.ListDecisionsRequest
-	14, // 23: setpoint.v1.TargetService.WatchDecisions:input_type -> setpoint.v1.WatchDecisionsRequest
-	7,  // 24: setpoint.v1.TargetService.GetTarget:output_type -> setpoint.v1.GetTargetResponse
-	9,  // 25: setpoint.v1.TargetService.ListTargets:output_type -> setpoint.v1.ListTargetsResponse
-	11, // 26: setpoint.v1.TargetService.DeleteTarget:output_type -> setpoint.v1.DeleteTargetResponse
-	13, // 27: setpoint.v1.TargetService.ListDecisions:output_type -> setpoint.v1.ListDecisionsResponse
-	15, // 28: setpoint.v1.TargetService.WatchDecisions:output_type -> setpoint.v1.WatchDecisionsResponse
-	24, // [24:29] is the sub-list for method output_type
-	19, // [19:24] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	30, // 19: setpoint.v1.TargetSpec.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
+	31, // 20: setpoint.v1.TargetSpec.options:type_name -> setpoint.v1.RecommendOptions
+	32, // 21: setpoint.v1.TargetSpec.period:type_name -> google.protobuf.Duration
+	32, // 22: setpoint.v1.TargetSpec.observation_max_age:type_name -> google.protobuf.Duration
+	27, // 23: setpoint.v1.TargetSpec.create_time:type_name -> google.protobuf.Timestamp
+	27, // 24: setpoint.v1.TargetSpec.update_time:type_name -> google.protobuf.Timestamp
+	16, // 25: setpoint.v1.SetTargetSpecRequest.target_spec:type_name -> setpoint.v1.TargetSpec
+	16, // 26: setpoint.v1.SetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
+	16, // 27: setpoint.v1.GetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
+	16, // 28: setpoint.v1.ListTargetSpecsResponse.target_specs:type_name -> setpoint.v1.TargetSpec
+	6,  // 29: setpoint.v1.TargetService.GetTarget:input_type -> setpoint.v1.GetTargetRequest
+	8,  // 30: setpoint.v1.TargetService.ListTargets:input_type -> setpoint.v1.ListTargetsRequest
+	10, // 31: setpoint.v1.TargetService.DeleteTarget:input_type -> setpoint.v1.DeleteTargetRequest
+	12, // 32: setpoint.v1.TargetService.ListDecisions:input_type -> setpoint.v1.ListDecisionsRequest
+	14, // 33: setpoint.v1.TargetService.WatchDecisions:input_type -> setpoint.v1.WatchDecisionsRequest
+	17, // 34: setpoint.v1.TargetService.SetTargetSpec:input_type -> setpoint.v1.SetTargetSpecRequest
+	19, // 35: setpoint.v1.TargetService.GetTargetSpec:input_type -> setpoint.v1.GetTargetSpecRequest
+	21, // 36: setpoint.v1.TargetService.ListTargetSpecs:input_type -> setpoint.v1.ListTargetSpecsRequest
+	23, // 37: setpoint.v1.TargetService.DeleteTargetSpec:input_type -> setpoint.v1.DeleteTargetSpecRequest
+	7,  // 38: setpoint.v1.TargetService.GetTarget:output_type -> setpoint.v1.GetTargetResponse
+	9,  // 39: setpoint.v1.TargetService.ListTargets:output_type -> setpoint.v1.ListTargetsResponse
+	11, // 40: setpoint.v1.TargetService.DeleteTarget:output_type -> setpoint.v1.DeleteTargetResponse
+	13, // 41: setpoint.v1.TargetService.ListDecisions:output_type -> setpoint.v1.ListDecisionsResponse
+	15, // 42: setpoint.v1.TargetService.WatchDecisions:output_type -> setpoint.v1.WatchDecisionsResponse
+	18, // 43: setpoint.v1.TargetService.SetTargetSpec:output_type -> setpoint.v1.SetTargetSpecResponse
+	20, // 44: setpoint.v1.TargetService.GetTargetSpec:output_type -> setpoint.v1.GetTargetSpecResponse
+	22, // 45: setpoint.v1.TargetService.ListTargetSpecs:output_type -> setpoint.v1.ListTargetSpecsResponse
+	24, // 46: setpoint.v1.TargetService.DeleteTargetSpec:output_type -> setpoint.v1.DeleteTargetSpecResponse
+	38, // [38:47] is the sub-list for method output_type
+	29, // [29:38] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_setpoint_v1_target_service_proto_init() }
@@ -1229,13 +1847,14 @@ func file_setpoint_v1_target_service_proto_init() {
 		return
 	}
 	file_setpoint_v1_autoscaling_proto_init()
+	file_setpoint_v1_recommendation_service_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_setpoint_v1_target_service_proto_rawDesc), len(file_setpoint_v1_target_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   16,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

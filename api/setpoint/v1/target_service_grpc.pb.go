@@ -19,11 +19,15 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	TargetService_GetTarget_FullMethodName      = "/setpoint.v1.TargetService/GetTarget"
-	TargetService_ListTargets_FullMethodName    = "/setpoint.v1.TargetService/ListTargets"
-	TargetService_DeleteTarget_FullMethodName   = "/setpoint.v1.TargetService/DeleteTarget"
-	TargetService_ListDecisions_FullMethodName  = "/setpoint.v1.TargetService/ListDecisions"
-	TargetService_WatchDecisions_FullMethodName = "/setpoint.v1.TargetService/WatchDecisions"
+	TargetService_GetTarget_FullMethodName        = "/setpoint.v1.TargetService/GetTarget"
+	TargetService_ListTargets_FullMethodName      = "/setpoint.v1.TargetService/ListTargets"
+	TargetService_DeleteTarget_FullMethodName     = "/setpoint.v1.TargetService/DeleteTarget"
+	TargetService_ListDecisions_FullMethodName    = "/setpoint.v1.TargetService/ListDecisions"
+	TargetService_WatchDecisions_FullMethodName   = "/setpoint.v1.TargetService/WatchDecisions"
+	TargetService_SetTargetSpec_FullMethodName    = "/setpoint.v1.TargetService/SetTargetSpec"
+	TargetService_GetTargetSpec_FullMethodName    = "/setpoint.v1.TargetService/GetTargetSpec"
+	TargetService_ListTargetSpecs_FullMethodName  = "/setpoint.v1.TargetService/ListTargetSpecs"
+	TargetService_DeleteTargetSpec_FullMethodName = "/setpoint.v1.TargetService/DeleteTargetSpec"
 )
 
 // TargetServiceClient is the client API for TargetService service.
@@ -44,6 +48,16 @@ type TargetServiceClient interface {
 	ListDecisions(ctx context.Context, in *ListDecisionsRequest, opts ...grpc.CallOption) (*ListDecisionsResponse, error)
 	// Streams decisions as they are made.
 	WatchDecisions(ctx context.Context, in *WatchDecisionsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchDecisionsResponse], error)
+	// Stores the spec of a target, for callers that send none: GetRecommendation, and what
+	// speaks another system's protocol. It replaces a spec that is there. A stored spec
+	// lives until it is deleted, and DeleteTarget leaves it.
+	SetTargetSpec(ctx context.Context, in *SetTargetSpecRequest, opts ...grpc.CallOption) (*SetTargetSpecResponse, error)
+	// Returns the stored spec of a target.
+	GetTargetSpec(ctx context.Context, in *GetTargetSpecRequest, opts ...grpc.CallOption) (*GetTargetSpecResponse, error)
+	// Lists stored specs by the names of their targets.
+	ListTargetSpecs(ctx context.Context, in *ListTargetSpecsRequest, opts ...grpc.CallOption) (*ListTargetSpecsResponse, error)
+	// Deletes the stored spec of a target, and what was observed of it.
+	DeleteTargetSpec(ctx context.Context, in *DeleteTargetSpecRequest, opts ...grpc.CallOption) (*DeleteTargetSpecResponse, error)
 }
 
 type targetServiceClient struct {
@@ -113,6 +127,46 @@ func (c *targetServiceClient) WatchDecisions(ctx context.Context, in *WatchDecis
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type TargetService_WatchDecisionsClient = grpc.ServerStreamingClient[WatchDecisionsResponse]
 
+func (c *targetServiceClient) SetTargetSpec(ctx context.Context, in *SetTargetSpecRequest, opts ...grpc.CallOption) (*SetTargetSpecResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SetTargetSpecResponse)
+	err := c.cc.Invoke(ctx, TargetService_SetTargetSpec_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *targetServiceClient) GetTargetSpec(ctx context.Context, in *GetTargetSpecRequest, opts ...grpc.CallOption) (*GetTargetSpecResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetTargetSpecResponse)
+	err := c.cc.Invoke(ctx, TargetService_GetTargetSpec_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *targetServiceClient) ListTargetSpecs(ctx context.Context, in *ListTargetSpecsRequest, opts ...grpc.CallOption) (*ListTargetSpecsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListTargetSpecsResponse)
+	err := c.cc.Invoke(ctx, TargetService_ListTargetSpecs_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *targetServiceClient) DeleteTargetSpec(ctx context.Context, in *DeleteTargetSpecRequest, opts ...grpc.CallOption) (*DeleteTargetSpecResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteTargetSpecResponse)
+	err := c.cc.Invoke(ctx, TargetService_DeleteTargetSpec_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // TargetServiceServer is the server API for TargetService service.
 // All implementations must embed UnimplementedTargetServiceServer
 // for forward compatibility.
@@ -131,6 +185,16 @@ type TargetServiceServer interface {
 	ListDecisions(context.Context, *ListDecisionsRequest) (*ListDecisionsResponse, error)
 	// Streams decisions as they are made.
 	WatchDecisions(*WatchDecisionsRequest, grpc.ServerStreamingServer[WatchDecisionsResponse]) error
+	// Stores the spec of a target, for callers that send none: GetRecommendation, and what
+	// speaks another system's protocol. It replaces a spec that is there. A stored spec
+	// lives until it is deleted, and DeleteTarget leaves it.
+	SetTargetSpec(context.Context, *SetTargetSpecRequest) (*SetTargetSpecResponse, error)
+	// Returns the stored spec of a target.
+	GetTargetSpec(context.Context, *GetTargetSpecRequest) (*GetTargetSpecResponse, error)
+	// Lists stored specs by the names of their targets.
+	ListTargetSpecs(context.Context, *ListTargetSpecsRequest) (*ListTargetSpecsResponse, error)
+	// Deletes the stored spec of a target, and what was observed of it.
+	DeleteTargetSpec(context.Context, *DeleteTargetSpecRequest) (*DeleteTargetSpecResponse, error)
 	mustEmbedUnimplementedTargetServiceServer()
 }
 
@@ -155,6 +219,18 @@ func (UnimplementedTargetServiceServer) ListDecisions(context.Context, *ListDeci
 }
 func (UnimplementedTargetServiceServer) WatchDecisions(*WatchDecisionsRequest, grpc.ServerStreamingServer[WatchDecisionsResponse]) error {
 	return status.Error(codes.Unimplemented, "method WatchDecisions not implemented")
+}
+func (UnimplementedTargetServiceServer) SetTargetSpec(context.Context, *SetTargetSpecRequest) (*SetTargetSpecResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetTargetSpec not implemented")
+}
+func (UnimplementedTargetServiceServer) GetTargetSpec(context.Context, *GetTargetSpecRequest) (*GetTargetSpecResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetTargetSpec not implemented")
+}
+func (UnimplementedTargetServiceServer) ListTargetSpecs(context.Context, *ListTargetSpecsRequest) (*ListTargetSpecsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListTargetSpecs not implemented")
+}
+func (UnimplementedTargetServiceServer) DeleteTargetSpec(context.Context, *DeleteTargetSpecRequest) (*DeleteTargetSpecResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteTargetSpec not implemented")
 }
 func (UnimplementedTargetServiceServer) mustEmbedUnimplementedTargetServiceServer() {}
 func (UnimplementedTargetServiceServer) testEmbeddedByValue()                       {}
@@ -260,6 +336,78 @@ func _TargetService_WatchDecisions_Handler(srv interface{}, stream grpc.ServerSt
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type TargetService_WatchDecisionsServer = grpc.ServerStreamingServer[WatchDecisionsResponse]
 
+func _TargetService_SetTargetSpec_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetTargetSpecRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TargetServiceServer).SetTargetSpec(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: TargetService_SetTargetSpec_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TargetServiceServer).SetTargetSpec(ctx, req.(*SetTargetSpecRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _TargetService_GetTargetSpec_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetTargetSpecRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TargetServiceServer).GetTargetSpec(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: TargetService_GetTargetSpec_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TargetServiceServer).GetTargetSpec(ctx, req.(*GetTargetSpecRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _TargetService_ListTargetSpecs_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListTargetSpecsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TargetServiceServer).ListTargetSpecs(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: TargetService_ListTargetSpecs_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TargetServiceServer).ListTargetSpecs(ctx, req.(*ListTargetSpecsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _TargetService_DeleteTargetSpec_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteTargetSpecRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TargetServiceServer).DeleteTargetSpec(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: TargetService_DeleteTargetSpec_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TargetServiceServer).DeleteTargetSpec(ctx, req.(*DeleteTargetSpecRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // TargetService_ServiceDesc is the grpc.ServiceDesc for TargetService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -282,6 +430,22 @@ var TargetService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListDecisions",
 			Handler:    _TargetService_ListDecisions_Handler,
+		},
+		{
+			MethodName: "SetTargetSpec",
+			Handler:    _TargetService_SetTargetSpec_Handler,
+		},
+		{
+			MethodName: "GetTargetSpec",
+			Handler:    _TargetService_GetTargetSpec_Handler,
+		},
+		{
+			MethodName: "ListTargetSpecs",
+			Handler:    _TargetService_ListTargetSpecs_Handler,
+		},
+		{
+			MethodName: "DeleteTargetSpec",
+			Handler:    _TargetService_DeleteTargetSpec_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -10,28 +10,32 @@ type Verb uint8
 
 // The verbs, and what they are for.
 const (
-	// Recommend: Recommend, BatchRecommend, StreamRecommend, ReportScale.
+	// Recommend: Recommend, BatchRecommend, StreamRecommend, ReportScale,
+	// ReportObservation, GetRecommendation.
 	Recommend Verb = 1 << iota
-	// Read: GetTarget, ListTargets, ListDecisions, WatchDecisions.
+	// Read: GetTarget, ListTargets, ListDecisions, WatchDecisions, GetTargetSpec,
+	// ListTargetSpecs.
 	Read
 	// Delete: DeleteTarget.
 	Delete
 	// Simulate: Simulate. It concerns no stored target.
 	Simulate
+	// Configure: SetTargetSpec, DeleteTargetSpec.
+	Configure
 	end
 
 	// Everything is all verbs, in a file "*".
 	Everything = end - 1
 )
 
-var verbNames = map[string]Verb{"recommend": Recommend, "read": Read, "delete": Delete, "simulate": Simulate, "*": Everything}
+var verbNames = map[string]Verb{"recommend": Recommend, "read": Read, "delete": Delete, "simulate": Simulate, "configure": Configure, "*": Everything}
 
-const verbRule = "recommend, read, delete, simulate, *"
+const verbRule = "recommend, read, delete, simulate, configure, *"
 
 // String is the verb as files have it; of a set, the verbs separated by "|".
 func (v Verb) String() string {
 	var in []string
-	for _, name := range []string{"recommend", "read", "delete", "simulate"} {
+	for _, name := range []string{"recommend", "read", "delete", "simulate", "configure"} {
 		if v&verbNames[name] != 0 {
 			in = append(in, name)
 		}

@@ -1,0 +1,48 @@
+package apierror
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/stored"
+)
+
+// OfStored maps an error of what is stored of a target beside its history.
+func OfStored(ctx context.Context, target string, err error) error {
+	var undecided *stored.UndecidedError
+	var large *stored.TooLargeError
+	var unreadable *stored.UnreadableError
+	switch {
+	case errors.Is(err, stored.ErrNoSpec):
+		return New(codes.NotFound, setpointv1.ErrorReason_ERROR_REASON_SPEC_NOT_FOUND,
+			"no spec is stored of "+target+": store one with SetTargetSpec (PUT /v1/"+target+"/spec)", "target", target)
+	case errors.Is(err, stored.ErrChanged):
+		return New(codes.Aborted, setpointv1.ErrorReason_ERROR_REASON_SPEC_CHANGED,
+			"the stored spec of "+target+" has changed since that etag: get it again", "target", target)
+	case errors.Is(err, stored.ErrContended):
+		return New(codes.Aborted, setpointv1.ErrorReason_ERROR_REASON_TARGET_CONTENDED,
+			target+" is "+err.Error()+"; try again", "target", target)
+	case errors.Is(err, stored.ErrNoScale):
+		return New(codes.FailedPrecondition, setpointv1.ErrorReason_ERROR_REASON_SCALE_UNKNOWN,
+			"how many replicas "+target+" has is not known: "+err.Error()+"; report it with ReportObservation, say it with currentReplicas, "+
+				"or set assumeApplied in the stored spec", "target", target)
+	case errors.Is(err, stored.ErrBounds):
+		return InvalidField("minReplicas", "Invalid value: "+err.Error())
+	case errors.As(err, &undecided):
+		return New(codes.FailedPrecondition, setpointv1.ErrorReason_ERROR_REASON_NOT_COMPUTED,
+			Clip(target+": "+undecided.Error()), "target", target, "condition", undecided.Reason)
+	case errors.As(err, &large):
+		return OverLimit(large.Limit, large.Most, large.Error())
+	case errors.As(err, &unreadable):
+		return New(codes.Internal, setpointv1.ErrorReason_ERROR_REASON_HISTORY_UNREADABLE,
+			"the stored "+unreadable.What+" of "+target+" can't be read: delete it", "target", target)
+	}
+	if _, answered := status.FromError(err); answered {
+		return err
+	}
+	return OfStore(ctx, target, err)
+}

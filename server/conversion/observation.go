@@ -1,0 +1,26 @@
+package conversion
+
+import (
+	"context"
+	"fmt"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/validation"
+)
+
+// ObservationViolations names all of a report that could not be read once it is part of a
+// request: so what is stored can be decided on.
+func ObservationViolations(report *setpointv1.ReportObservationRequest) []validation.Violation {
+	r := &reader{ctx: context.Background()}
+	r.pods(report.GetPods())
+	r.podMetrics(report.GetPodMetrics())
+	for i, m := range report.GetCustomMetrics() {
+		r.quantity(m.GetValue(), func() string { return fmt.Sprintf("customMetrics[%d].value", i) })
+		r.time(m.GetTimestamp(), func() string { return fmt.Sprintf("customMetrics[%d].timestamp", i) })
+	}
+	for i, m := range report.GetExternalMetrics() {
+		r.quantity(m.GetValue(), func() string { return fmt.Sprintf("externalMetrics[%d].value", i) })
+		r.time(m.GetTimestamp(), func() string { return fmt.Sprintf("externalMetrics[%d].timestamp", i) })
+	}
+	return r.violations
+}

@@ -1,0 +1,66 @@
+package stored
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Errors to be tested with errors.Is. Those of the store come as they are.
+var (
+	// ErrNoSpec says that no spec is stored of the target.
+	ErrNoSpec = errors.New("no spec is stored")
+	// ErrChanged says that the stored spec has another version than the caller's etag.
+	ErrChanged = errors.New("the stored spec has changed")
+	// ErrContended says that others changed what is stored too often meanwhile.
+	ErrContended = errors.New("changed by others too often")
+	// ErrNoScale says that nobody knows how many replicas there are.
+	ErrNoScale = errors.New("the scale is not known")
+	// ErrBounds says that the caller's bounds and the spec's leave no count.
+	ErrBounds = errors.New("no count is within both bounds")
+)
+
+// TooLargeError says that what is to be stored is too large.
+type TooLargeError struct {
+	// Limit is the name of the limit, Most its value in bytes, and Bytes what was to be
+	// stored.
+	Limit       string
+	Most, Bytes int
+}
+
+// Error implements error.
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("%d bytes are more than %s allows, %d", e.Bytes, e.Limit, e.Most)
+}
+
+// UnreadableError says that what is stored can't be read: it is damaged, or of a newer
+// version.
+type UnreadableError struct {
+	// What it is: "spec" or "observation".
+	What string
+	Err  error
+}
+
+// Error implements error.
+func (e *UnreadableError) Error() string {
+	return fmt.Sprintf("the stored %s can't be read: %v", e.What, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *UnreadableError) Unwrap() error { return e.Err }
+
+// UndecidedError says that the count could not be computed, as the controller says it:
+// ScalingActive is not true. Callers hold the count.
+type UndecidedError struct {
+	// Reason is the condition's, for example "FailedGetExternalMetric".
+	Reason string
+	// Message is the condition's.
+	Message string
+	// At is the instant that was decided for.
+	At time.Time
+}
+
+// Error implements error.
+func (e *UndecidedError) Error() string {
+	return "the count can't be computed: " + e.Reason + ": " + e.Message
+}

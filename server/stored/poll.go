@@ -1,0 +1,272 @@
+package stored
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	storedv1 "github.com/setpoint-dev/setpoint/api/setpoint/stored/v1"
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// Poll is what a caller says who asks for a recommendation by what is stored.
+type Poll struct {
+	// Current is how many replicas the caller sees. Nil: it does not say.
+	Current *int32
+	// Min and Max narrow the bounds of the spec. Nil: they don't.
+	Min, Max *int32
+}
+
+// Recommendation returns the recommendation of a target by what is stored of it: the last
+// one, if it is not older than the spec's period and made with this spec, else a new one. An
+// UndecidedError says that the count could not be computed. Of callers that ask for a new
+// one at once all get the same.
+func (t *Targets) Recommendation(ctx context.Context, key store.Key, poll Poll) (*setpointv1.Recommendation, error) {
+	records, err := t.parts.LoadParts(ctx, key, store.Specs, "")
+	if err != nil {
+		return nil, err
+	}
+	spec, err := decodeSpec(key, records[0])
+	if err != nil {
+		return nil, err
+	}
+	least, most, err := bounds(spec.GetSpec(), poll)
+	if err != nil {
+		return nil, err
+	}
+	var history recommender.History
+	if records[1].Exists() {
+		if history, err = recommender.DecodeHistory(records[1].Value); err != nil {
+			return nil, &UnreadableError{"history", err}
+		}
+	}
+	now := t.options.Clock()
+	if answers(&history, spec, poll, now) && history.Last.To >= least && history.Last.To <= most {
+		return finish(last(&history), least, most)
+	}
+	request, err := t.request(ctx, key, spec, &history, poll, now)
+	if err != nil {
+		return nil, err
+	}
+	request.Spec.MinReplicas, request.Spec.MaxReplicas = &least, most
+	request.RequestId = question(&history, least, most, poll)
+	response, err := t.options.Recommend(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	return finish(&setpointv1.Recommendation{
+		DesiredReplicas: response.GetDesiredReplicas(), CurrentReplicas: response.GetCurrentReplicas(),
+		Action: response.GetAction(), RecommendationId: response.GetRecommendationId(), Reason: response.GetReason(),
+		EvaluationTime: response.GetEvaluationTime(), Status: response.GetStatus(),
+	}, least, most)
+}
+
+// question names what is asked after a decision: whoever asks the same gets the same answer,
+// of whichever instance.
+func question(h *recommender.History, least, most int32, poll Poll) string {
+	current := "-"
+	if poll.Current != nil {
+		current = strconv.Itoa(int(*poll.Current))
+	}
+	return fmt.Sprintf("after %s %d-%d %s", h.Last.ID, least, most, current)
+}
+
+// bounds are those of the spec, narrowed by the caller's.
+func bounds(spec *setpointv1.HorizontalPodAutoscalerSpec, poll Poll) (least, most int32, err error) {
+	least, most = 1, spec.GetMaxReplicas()
+	if spec.MinReplicas != nil {
+		least = spec.GetMinReplicas()
+	}
+	if poll.Min != nil {
+		least = max(least, *poll.Min)
+	}
+	if poll.Max != nil {
+		most = min(most, *poll.Max)
+	}
+	if least > most {
+		return 0, 0, fmt.Errorf("%w: at least %d, at most %d", ErrBounds, least, most)
+	}
+	return least, most, nil
+}
+
+// answers reports whether the last decision answers a poll.
+func answers(h *recommender.History, spec *setpointv1.TargetSpec, poll Poll, now time.Time) bool {
+	switch {
+	case h.Last.At == 0:
+		return false
+	case now.UnixNano()-h.Last.At >= int64(period(spec)), now.UnixNano() < h.Last.At-int64(time.Second):
+		return false // too old, or of a clock that is ahead
+	case spec.GetUpdateTime().AsTime().UnixNano() > h.Last.At:
+		return false // made with another spec
+	case poll.Current != nil && *poll.Current != h.Last.From && *poll.Current != h.Last.To:
+		return false // somebody else scaled
+	}
+	return true
+}
+
+// last is the last decision of a history.
+func last(h *recommender.History) *setpointv1.Recommendation {
+	d := &h.Last
+	action := "NONE"
+	switch {
+	case d.To > d.From:
+		action = "SCALE_UP"
+	case d.To < d.From:
+		action = "SCALE_DOWN"
+	}
+	return &setpointv1.Recommendation{
+		DesiredReplicas: d.To, CurrentReplicas: d.From, Action: action,
+		RecommendationId: d.ID.String(), Reason: d.Reason,
+		EvaluationTime: timestamppb.New(time.Unix(0, d.At)), Status: conversion.Status(&h.Status),
+	}
+}
+
+// finish adds the bounds to a recommendation, which is none where no metric could be read:
+// the controller holds then, and so must the caller, whose own count may be another one.
+func finish(r *setpointv1.Recommendation, least, most int32) (*setpointv1.Recommendation, error) {
+	for _, c := range r.GetStatus().GetConditions() {
+		if c.GetType() == "ScalingActive" && c.GetStatus() != "True" && c.GetReason() != "ScalingDisabled" && r.GetAction() == "NONE" {
+			return nil, &UndecidedError{c.GetReason(), c.GetMessage(), r.GetEvaluationTime().AsTime()}
+		}
+	}
+	r.MinReplicas, r.MaxReplicas = least, most
+	return r, nil
+}
+
+// request is the request that the caller would have sent, had it known what is stored.
+func (t *Targets) request(ctx context.Context, key store.Key, spec *setpointv1.TargetSpec, h *recommender.History, poll Poll, now time.Time) (*setpointv1.RecommendRequest, error) {
+	record, err := t.observations.Load(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	observed, err := decodeObservation(record)
+	if err != nil {
+		return nil, err
+	}
+	request := &setpointv1.RecommendRequest{
+		Target: key.String(), Spec: proto.Clone(spec.GetSpec()).(*setpointv1.HorizontalPodAutoscalerSpec), Options: spec.GetOptions(),
+	}
+	a := ages{now, maxAge(spec)}
+	if request.Scale, err = a.scale(observed, spec, h, poll); err != nil {
+		return nil, err
+	}
+	a.samples(request, observed)
+	return request, nil
+}
+
+// ages tells what is too old.
+type ages struct {
+	now  time.Time
+	most time.Duration
+}
+
+// fresh reports whether what was observed then counts.
+func (a ages) fresh(at *timestamppb.Timestamp) bool {
+	return at != nil && a.now.Sub(at.AsTime()) <= a.most
+}
+
+// scale is that of the caller, else what was observed, else what was recommended.
+func (a ages) scale(o *storedv1.Observation, spec *setpointv1.TargetSpec, h *recommender.History, poll Poll) (*setpointv1.Scale, error) {
+	switch {
+	case poll.Current != nil:
+		scale := &setpointv1.Scale{SpecReplicas: *poll.Current}
+		if a.fresh(o.GetScaleTime()) {
+			scale.Selector = o.GetScale().GetSelector()
+		}
+		return scale, nil
+	case a.fresh(o.GetScaleTime()):
+		return o.GetScale(), nil
+	case !spec.GetAssumeApplied():
+		return nil, fmt.Errorf("%w: it was not reported in the last %s", ErrNoScale, a.most)
+	case h.Last.At != 0:
+		return &setpointv1.Scale{SpecReplicas: h.Last.To}, nil
+	}
+	least, _, err := bounds(spec.GetSpec(), poll)
+	return &setpointv1.Scale{SpecReplicas: least}, err
+}
+
+// samples adds pods and samples that count, and errors for metrics whose samples are too
+// old.
+func (a ages) samples(request *setpointv1.RecommendRequest, o *storedv1.Observation) {
+	if a.fresh(o.GetPodsTime()) {
+		request.Pods = o.GetPods()
+	}
+	if a.fresh(o.GetPodMetricsTime()) {
+		request.PodMetrics = o.GetPodMetrics()
+	}
+	custom, external := make(map[string]*timestamppb.Timestamp), make(map[string]*timestamppb.Timestamp)
+	for _, m := range o.GetCustomMetrics() {
+		if len(m.GetValues()) == 0 {
+			continue
+		}
+		custom[identityOfCustom(m.GetValues()[0])] = m.GetTime()
+		if a.fresh(m.GetTime()) {
+			request.CustomMetrics = append(request.CustomMetrics, m.GetValues()...)
+		}
+	}
+	for _, m := range o.GetExternalMetrics() {
+		if len(m.GetSeries()) == 0 {
+			continue
+		}
+		external[identityOfMetric(m.GetSeries()[0].GetMetric())] = m.GetTime()
+		if a.fresh(m.GetTime()) {
+			request.ExternalMetrics = append(request.ExternalMetrics, m.GetSeries()...)
+		}
+	}
+	for _, m := range request.GetSpec().GetMetrics() {
+		var failed *setpointv1.MetricError
+		var at *timestamppb.Timestamp
+		switch m.GetType() {
+		case "Resource":
+			failed, at = &setpointv1.MetricError{Metric: "Resource:" + m.GetResource().GetName()}, o.GetPodMetricsTime()
+		case "ContainerResource":
+			failed, at = &setpointv1.MetricError{Metric: "ContainerResource:" + m.GetContainerResource().GetName() + ":" + m.GetContainerResource().GetContainer()}, o.GetPodMetricsTime()
+		case "Pods":
+			id := m.GetPods().GetMetric()
+			failed, at = metricError("Pods", id), custom["Pod\x00"+identityOfMetric(id)]
+		case "Object":
+			id, of := m.GetObject().GetMetric(), m.GetObject().GetDescribedObject()
+			failed, at = metricError("Object", id), custom[identityOfCustom(&setpointv1.CustomMetric{Metric: id, DescribedObject: of})]
+			failed.DescribedObject = of
+		case "External":
+			id := m.GetExternal().GetMetric()
+			failed, at = metricError("External", id), external[identityOfMetric(id)]
+			// Series without a selector belong to any metric of the name that their labels match.
+			if all := external[identityOfMetric(&setpointv1.MetricIdentifier{Name: id.GetName()})]; all.AsTime().After(at.AsTime()) {
+				at = all
+			}
+		default:
+			continue
+		}
+		if a.fresh(at) {
+			continue
+		}
+		failed.Message = "it was never reported"
+		if at != nil {
+			failed.Message = fmt.Sprintf("it was reported %s ago, and may be %s old", seconds(a.now.Sub(at.AsTime())), seconds(a.most))
+		}
+		request.MetricErrors = append(request.MetricErrors, failed)
+	}
+}
+
+// metricError names a metric of a kind.
+func metricError(kind string, id *setpointv1.MetricIdentifier) *setpointv1.MetricError {
+	failed := &setpointv1.MetricError{Metric: kind + ":" + id.GetName(), Selector: id.GetSelector()}
+	if failed.Selector == nil {
+		failed.Selector = &setpointv1.LabelSelector{}
+	}
+	return failed
+}
+
+// seconds is a duration in words, in whole seconds.
+func seconds(d time.Duration) string {
+	return strconv.FormatInt(int64(math.Round(d.Seconds())), 10) + " s"
+}

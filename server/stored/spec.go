@@ -1,0 +1,142 @@
+package stored
+
+import (
+	"context"
+	"encoding/hex"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// SetSpec stores a spec that is valid in the name of a caller, and returns it as it is
+// stored. ErrChanged where its etag is another version's.
+func (t *Targets) SetSpec(ctx context.Context, key store.Key, spec *setpointv1.TargetSpec, by string) (*setpointv1.TargetSpec, error) {
+	now := timestamppb.New(t.options.Clock())
+	stored := proto.Clone(spec).(*setpointv1.TargetSpec)
+	stored.Name, stored.Etag, stored.UpdatedBy = "", "", by
+	stored.CreateTime, stored.UpdateTime = now, now
+	record, err := t.swap(ctx, t.specs, key, func(record store.Record) ([]byte, error) {
+		if spec.GetEtag() != "" && spec.GetEtag() != etag(record.Version) {
+			return nil, ErrChanged
+		}
+		stored.CreateTime = now
+		if record.Exists() {
+			// A spec that can't be read may be replaced.
+			if before, err := decodeSpec(key, record); err == nil {
+				stored.CreateTime = before.GetCreateTime()
+			}
+		}
+		value, err := proto.Marshal(stored)
+		if err == nil && len(value) > t.options.MaxSpecBytes {
+			return nil, &TooLargeError{"maxSpecBytes", t.options.MaxSpecBytes, len(value)}
+		}
+		return value, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return decodeSpec(key, record)
+}
+
+// Spec returns a stored spec; ErrNoSpec where there is none.
+func (t *Targets) Spec(ctx context.Context, key store.Key) (*setpointv1.TargetSpec, error) {
+	record, err := t.specs.Load(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return decodeSpec(key, record)
+}
+
+// SpecsOf returns the stored specs of keys, in their order, without those that there are
+// not any more, and as many as fit into so many bytes, but one at least: kept is how many
+// of the keys that comes to. One that can't be read has its name only.
+func (t *Targets) SpecsOf(ctx context.Context, keys []store.Key, bytes int) (specs []*setpointv1.TargetSpec, kept int, err error) {
+	records, err := t.specs.LoadBatch(ctx, keys)
+	if err != nil {
+		return nil, 0, err
+	}
+	for i, record := range records {
+		if bytes -= len(record.Value); bytes < 0 && i > 0 {
+			return specs, i, nil
+		}
+		if len(record.Value) == 0 {
+			continue // deleted since it was listed
+		}
+		spec, err := decodeSpec(keys[i], record)
+		if err != nil {
+			spec = &setpointv1.TargetSpec{Name: keys[i].String(), Etag: etag(record.Version)}
+		}
+		specs = append(specs, spec)
+	}
+	return specs, len(keys), nil
+}
+
+// DeleteSpec deletes a stored spec and what was observed of the target. ErrNoSpec where
+// there is none, ErrChanged where it is not the version of the etag; "" is any.
+func (t *Targets) DeleteSpec(ctx context.Context, key store.Key, version string) error {
+	if version != "" {
+		record, err := t.specs.Load(ctx, key)
+		switch {
+		case err != nil:
+			return err
+		case !record.Exists():
+			return ErrNoSpec
+		case etag(record.Version) != version:
+			return ErrChanged
+		}
+		// An empty value takes the place of exactly this version, for a delete knows none. A
+		// spec that is stored between the two is deleted, as one that was before would be.
+		result, err := t.specs.CompareAndSwap(ctx, store.Swap{Key: key, Old: record.Version})
+		if err != nil {
+			return err
+		}
+		if !result.Swapped {
+			return ErrChanged
+		}
+	}
+	if _, err := t.observations.Delete(ctx, key); err != nil {
+		return err
+	}
+	existed, err := t.specs.Delete(ctx, key)
+	if err == nil && !existed {
+		err = ErrNoSpec
+	}
+	return err
+}
+
+// decodeSpec reads a stored spec; ErrNoSpec where there is none, or only what a delete
+// that did not end has left.
+func decodeSpec(key store.Key, record store.Record) (*setpointv1.TargetSpec, error) {
+	if len(record.Value) == 0 {
+		return nil, ErrNoSpec
+	}
+	spec := &setpointv1.TargetSpec{}
+	if err := proto.Unmarshal(record.Value, spec); err != nil {
+		return nil, &UnreadableError{"spec", err}
+	}
+	spec.Name, spec.Etag = key.String(), etag(record.Version)
+	return spec, nil
+}
+
+// etag is what callers see of a version.
+func etag(v store.Version) string { return hex.EncodeToString([]byte(v)) }
+
+// period is how long a decision by the spec answers whoever asks again.
+func period(spec *setpointv1.TargetSpec) time.Duration {
+	if spec.GetPeriod() == nil {
+		return DefaultPeriod
+	}
+	return spec.GetPeriod().AsDuration()
+}
+
+// maxAge is how old what was observed may be for the spec.
+func maxAge(spec *setpointv1.TargetSpec) time.Duration {
+	if spec.GetObservationMaxAge() == nil {
+		return DefaultMaxAge
+	}
+	return spec.GetObservationMaxAge().AsDuration()
+}

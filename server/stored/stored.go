@@ -1,0 +1,108 @@
+package stored
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// Defaults of a spec that says nothing, and bounds.
+const (
+	// DefaultPeriod is how long a decision answers whoever asks again.
+	DefaultPeriod = 15 * time.Second
+	// DefaultMaxAge is how old what was observed may be.
+	DefaultMaxAge = time.Minute
+	// Kept is how long what was observed is kept, the longest maximal age.
+	Kept = time.Hour
+	// DefaultMaxSpecBytes and DefaultMaxObservationBytes bound what is stored of a target.
+	DefaultMaxSpecBytes        = 256 << 10
+	DefaultMaxObservationBytes = 1 << 20
+	// maxSwaps is how often a swap is tried.
+	maxSwaps = 16
+)
+
+// Engine is a store that keeps parts of targets.
+type Engine interface {
+	store.Store
+	store.Parts
+}
+
+// Options are the settings of Targets.
+type Options struct {
+	// Recommend decides, and records it. It asks what the caller may do. Required.
+	Recommend func(context.Context, *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error)
+	// Clock tells the time. Nil: time.Now.
+	Clock func() time.Time
+	// MaxSpecBytes and MaxObservationBytes bound what is stored of a target. 0: the
+	// defaults.
+	MaxSpecBytes, MaxObservationBytes int
+	// Place makes room for a further target of the cluster, of so many bytes, or says why
+	// there is none; settled is called with whether it was stored. Nil: there is room.
+	Place func(ctx context.Context, key store.Key, bytes int) (settled func(stored bool), err error)
+}
+
+// Targets are the stored specs and observations of targets. It is safe for concurrent use.
+type Targets struct {
+	options      Options
+	parts        store.Parts
+	specs        store.Store
+	observations store.Store
+}
+
+// New returns the targets that the engine keeps.
+func New(engine Engine, o Options) *Targets {
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.MaxSpecBytes == 0 {
+		o.MaxSpecBytes = DefaultMaxSpecBytes
+	}
+	if o.MaxObservationBytes == 0 {
+		o.MaxObservationBytes = DefaultMaxObservationBytes
+	}
+	if o.Place == nil {
+		o.Place = func(context.Context, store.Key, int) (func(bool), error) { return func(bool) {}, nil }
+	}
+	return &Targets{
+		options: o, parts: engine,
+		specs:        engine.Part(store.Specs, 0),
+		observations: engine.Part(store.Observations, Kept),
+	}
+}
+
+// Specs is the store of the specs, to list their keys.
+func (t *Targets) Specs() store.Store { return t.specs }
+
+// swap has the record of a key changed until nobody comes between. next returns what to
+// store in place of a record, or an error to end with.
+func (t *Targets) swap(ctx context.Context, of store.Store, key store.Key, next func(store.Record) ([]byte, error)) (store.Record, error) {
+	record, err := of.Load(ctx, key)
+	if err != nil {
+		return store.Record{}, err
+	}
+	for range maxSwaps {
+		value, err := next(record)
+		if err != nil {
+			return store.Record{}, err
+		}
+		settled := func(bool) {}
+		if !record.Exists() {
+			if settled, err = t.options.Place(ctx, key, len(value)); err != nil {
+				return store.Record{}, err
+			}
+		}
+		result, err := of.CompareAndSwap(ctx, store.Swap{Key: key, Old: record.Version, Value: value})
+		settled(err != nil || result.Swapped) // what failed may be stored
+		if err != nil {
+			return store.Record{}, err
+		}
+		if record = result.Record; result.Swapped {
+			record.Value = value
+			return record, nil
+		}
+	}
+	return store.Record{}, fmt.Errorf("%w: %d times", ErrContended, maxSwaps)
+}

@@ -1,0 +1,453 @@
+package server_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/store"
+	"github.com/setpoint-dev/setpoint/store/memory"
+)
+
+const polled = "clusters/demo/namespaces/shop/targets/polled"
+
+// queueSpec wants a count of one for each 10 of the queue.
+func queueSpec(least, most int32) *setpointv1.TargetSpec {
+	return &setpointv1.TargetSpec{Spec: &setpointv1.HorizontalPodAutoscalerSpec{
+		MinReplicas: &least, MaxReplicas: most,
+		Metrics: []*setpointv1.MetricSpec{{Type: "External", External: &setpointv1.ExternalMetricSource{
+			Metric: &setpointv1.MetricIdentifier{Name: "queue"},
+			Target: &setpointv1.MetricTarget{Type: "AverageValue", AverageValue: proto.String("10")},
+		}}},
+	}}
+}
+
+func (s *service) setSpec(t *testing.T, spec *setpointv1.TargetSpec) *setpointv1.TargetSpec {
+	t.Helper()
+	set, err := s.targets.SetTargetSpec(t.Context(), &setpointv1.SetTargetSpecRequest{Name: polled, TargetSpec: spec})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set.GetTargetSpec()
+}
+
+func (s *service) observe(t *testing.T, replicas int32, queue string) {
+	t.Helper()
+	report := &setpointv1.ReportObservationRequest{Target: polled, Scale: &setpointv1.Scale{SpecReplicas: replicas}}
+	if queue != "" {
+		report.ExternalMetrics = []*setpointv1.ExternalMetric{{Metric: &setpointv1.MetricIdentifier{Name: "queue"}, Value: queue}}
+	}
+	if _, err := s.recommendations.ReportObservation(t.Context(), report); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *service) poll(t *testing.T, change ...func(*setpointv1.GetRecommendationRequest)) (*setpointv1.Recommendation, error) {
+	t.Helper()
+	req := &setpointv1.GetRecommendationRequest{Target: polled}
+	for _, c := range change {
+		c(req)
+	}
+	response, err := s.recommendations.GetRecommendation(t.Context(), req)
+	return response.GetRecommendation(), err
+}
+
+func (s *service) wantPoll(t *testing.T, want int32, change ...func(*setpointv1.GetRecommendationRequest)) *setpointv1.Recommendation {
+	t.Helper()
+	got, err := s.poll(t, change...)
+	if err != nil {
+		t.Fatalf("GetRecommendation: %v", err)
+	}
+	if got.GetDesiredReplicas() != want {
+		t.Fatalf("recommended %d replicas, want %d: %v", got.GetDesiredReplicas(), want, got)
+	}
+	return got
+}
+
+// reasonOf is the reason of an error's ErrorInfo.
+func reasonOf(err error) string {
+	for _, detail := range status.Convert(err).Details() {
+		if info, ok := detail.(*errdetails.ErrorInfo); ok {
+			return info.GetReason()
+		}
+	}
+	return ""
+}
+
+func wantReason(t *testing.T, err error, code codes.Code, reason string) {
+	t.Helper()
+	if status.Code(err) != code || reasonOf(err) != reason {
+		t.Errorf("got %v (%s), want %s with %s", err, reasonOf(err), code, reason)
+	}
+}
+
+func TestStoredSpecs(t *testing.T) {
+	s := start(t)
+	get := func() (*setpointv1.TargetSpec, error) {
+		r, err := s.targets.GetTargetSpec(t.Context(), &setpointv1.GetTargetSpecRequest{Name: polled})
+		return r.GetTargetSpec(), err
+	}
+	_, err := get()
+	wantReason(t, err, codes.NotFound, "SPEC_NOT_FOUND")
+
+	first := s.setSpec(t, queueSpec(1, 10))
+	if first.GetName() != polled || first.GetEtag() == "" || !first.GetCreateTime().AsTime().Equal(t0) || !first.GetUpdateTime().AsTime().Equal(t0) {
+		t.Errorf("stored as %v", first)
+	}
+	s.clock.Advance(time.Minute)
+	second := s.setSpec(t, queueSpec(2, 10))
+	if !second.GetCreateTime().AsTime().Equal(t0) || !second.GetUpdateTime().AsTime().Equal(t0.Add(time.Minute)) || second.GetEtag() == first.GetEtag() {
+		t.Errorf("stored again as %v", second)
+	}
+	if got, err := get(); err != nil || !proto.Equal(got, second) {
+		t.Errorf("GetTargetSpec = %v, %v, want %v", got, err, second)
+	}
+
+	stale := queueSpec(3, 10)
+	stale.Etag = first.GetEtag()
+	_, err = s.targets.SetTargetSpec(t.Context(), &setpointv1.SetTargetSpecRequest{Name: polled, TargetSpec: stale})
+	wantReason(t, err, codes.Aborted, "SPEC_CHANGED")
+	_, err = s.targets.DeleteTargetSpec(t.Context(), &setpointv1.DeleteTargetSpecRequest{Name: polled, Etag: first.GetEtag()})
+	wantReason(t, err, codes.Aborted, "SPEC_CHANGED")
+	if got, err := get(); err != nil || !proto.Equal(got, second) {
+		t.Errorf("after what was refused: %v, %v, want %v", got, err, second)
+	}
+	stale.Etag = second.GetEtag()
+	third := s.setSpec(t, stale)
+	if _, err := s.targets.DeleteTargetSpec(t.Context(), &setpointv1.DeleteTargetSpecRequest{Name: polled, Etag: third.GetEtag()}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = get()
+	wantReason(t, err, codes.NotFound, "SPEC_NOT_FOUND")
+	_, err = s.targets.DeleteTargetSpec(t.Context(), &setpointv1.DeleteTargetSpecRequest{Name: polled})
+	wantReason(t, err, codes.NotFound, "SPEC_NOT_FOUND")
+}
+
+func TestWhatIsWrongWithASpecIsAllSaid(t *testing.T) {
+	s := start(t)
+	bad := queueSpec(5, 2)
+	bad.Spec.Metrics[0].External.Target.AverageValue = proto.String("ten")
+	bad.Period = durationpb.New(time.Millisecond)
+	bad.Options = &setpointv1.RecommendOptions{Profile: "v9"}
+	_, err := s.targets.SetTargetSpec(t.Context(), &setpointv1.SetTargetSpecRequest{Name: polled, TargetSpec: bad})
+	if status.Code(err) != codes.InvalidArgument {
+		t.Fatal(err)
+	}
+	var fields []string
+	for _, detail := range status.Convert(err).Details() {
+		if d, ok := detail.(*errdetails.BadRequest); ok {
+			for _, v := range d.GetFieldViolations() {
+				fields = append(fields, v.GetField())
+			}
+		}
+	}
+	for _, want := range []string{"targetSpec.period", "targetSpec.options.profile", "targetSpec.spec.maxReplicas", "targetSpec.spec.metrics[0].external.target.averageValue"} {
+		if !slices.Contains(fields, want) {
+			t.Errorf("violations of %q, want one of %s", fields, want)
+		}
+	}
+	_, err = s.targets.GetTargetSpec(t.Context(), &setpointv1.GetTargetSpecRequest{Name: polled})
+	wantReason(t, err, codes.NotFound, "SPEC_NOT_FOUND")
+}
+
+func TestStoredSpecsAreListedInPages(t *testing.T) {
+	s := start(t)
+	for i := range 25 {
+		name := fmt.Sprintf("clusters/demo/namespaces/shop-%d/targets/t%02d", i%2, i)
+		if _, err := s.targets.SetTargetSpec(t.Context(), &setpointv1.SetTargetSpecRequest{Name: name, TargetSpec: queueSpec(1, 10)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var names []string
+	for token, pages := "", 0; ; pages++ {
+		page, err := s.targets.ListTargetSpecs(t.Context(), &setpointv1.ListTargetSpecsRequest{Parent: "clusters/demo/namespaces/-", PageSize: 7, PageToken: token})
+		if err != nil || pages > 4 {
+			t.Fatalf("page %d: %v", pages, err)
+		}
+		for _, spec := range page.GetTargetSpecs() {
+			names = append(names, spec.GetName())
+		}
+		if token = page.GetNextPageToken(); token == "" {
+			break
+		}
+	}
+	if len(names) != 25 || !slices.IsSorted(names) {
+		t.Errorf("listed %d: %q", len(names), names)
+	}
+}
+
+// An answer is the one that a caller would get who sent all of it.
+func TestAPollIsAnsweredAsARequestWouldBe(t *testing.T) {
+	s := start(t)
+	_, err := s.poll(t)
+	wantReason(t, err, codes.NotFound, "SPEC_NOT_FOUND")
+	s.setSpec(t, queueSpec(1, 10))
+	_, err = s.poll(t)
+	wantReason(t, err, codes.FailedPrecondition, "SCALE_UNKNOWN")
+	s.observe(t, 2, "35")
+	s.wantPoll(t, 4)
+
+	direct := requestFor("clusters/demo/namespaces/shop/targets/direct")
+	direct.Spec, direct.Scale = queueSpec(1, 10).Spec, &setpointv1.Scale{SpecReplicas: 2}
+	direct.ExternalMetrics[0].Value = "35"
+	want, err := s.recommendations.Recommend(t.Context(), direct)
+	if err != nil || want.GetDesiredReplicas() != 4 {
+		t.Errorf("a request is answered with %v, %v", want, err)
+	}
+}
+
+func TestWhoeverAsksWithinThePeriodGetsTheSame(t *testing.T) {
+	s := start(t)
+	s.setSpec(t, queueSpec(1, 100))
+	s.observe(t, 2, "35")
+	first := s.wantPoll(t, 4)
+	if first.GetAction() != "SCALE_UP" || first.GetCurrentReplicas() != 2 || first.GetMinReplicas() != 1 || first.GetMaxReplicas() != 100 || first.GetReason() == "" {
+		t.Errorf("got %v", first)
+	}
+	s.observe(t, 4, "80")
+	s.clock.Advance(14 * time.Second)
+	if again := s.wantPoll(t, 4); again.GetRecommendationId() != first.GetRecommendationId() || !proto.Equal(again.GetEvaluationTime(), first.GetEvaluationTime()) {
+		t.Errorf("within the period: %v, want that of %v", again, first)
+	}
+	s.clock.Advance(time.Second)
+	if next := s.wantPoll(t, 8); next.GetRecommendationId() == first.GetRecommendationId() {
+		t.Error("after the period the same recommendation answers")
+	}
+}
+
+func TestWhatChangesBeforeThePeriodIsOver(t *testing.T) {
+	current := func(n int32) func(*setpointv1.GetRecommendationRequest) {
+		return func(r *setpointv1.GetRecommendationRequest) { r.CurrentReplicas = &n }
+	}
+	t.Run("another spec decides anew", func(t *testing.T) {
+		s := start(t)
+		s.setSpec(t, queueSpec(1, 100))
+		s.observe(t, 2, "35")
+		s.wantPoll(t, 4)
+		s.clock.Advance(time.Second)
+		s.setSpec(t, queueSpec(1, 3))
+		s.wantPoll(t, 3)
+	})
+	t.Run("another count than the last one's decides anew", func(t *testing.T) {
+		s := start(t)
+		s.setSpec(t, queueSpec(1, 100))
+		s.observe(t, 2, "35")
+		first := s.wantPoll(t, 4, current(2))
+		s.clock.Advance(time.Second)
+		for _, n := range []int32{2, 4} {
+			if again := s.wantPoll(t, 4, current(n)); again.GetRecommendationId() != first.GetRecommendationId() {
+				t.Errorf("at %d of 2 → 4 replicas it decides anew", n)
+			}
+		}
+		if again := s.wantPoll(t, 4, current(3)); again.GetRecommendationId() == first.GetRecommendationId() || again.GetCurrentReplicas() != 3 {
+			t.Errorf("at 3 replicas the last answer is given: %v", again)
+		}
+	})
+	t.Run("narrower bounds decide anew", func(t *testing.T) {
+		s := start(t)
+		s.setSpec(t, queueSpec(1, 100))
+		s.observe(t, 2, "35")
+		s.wantPoll(t, 4)
+		most, least := int32(3), int32(6)
+		s.wantPoll(t, 3, func(r *setpointv1.GetRecommendationRequest) { r.MaxReplicas = &most })
+		s.clock.Advance(time.Minute)
+		s.observe(t, 3, "35")
+		s.wantPoll(t, 6, func(r *setpointv1.GetRecommendationRequest) { r.MinReplicas = &least })
+		_, err := s.poll(t, func(r *setpointv1.GetRecommendationRequest) { r.MinReplicas, r.MaxReplicas = &least, &most })
+		if status.Code(err) != codes.InvalidArgument {
+			t.Errorf("bounds that leave nothing: %v", err)
+		}
+	})
+}
+
+// Where the count can't be computed a poller gets an error and never a number.
+func TestAPollerGetsNoNumberThatWasNotComputed(t *testing.T) {
+	s := start(t)
+	s.setSpec(t, queueSpec(1, 100))
+	s.observe(t, 7, "")
+	_, err := s.poll(t)
+	wantReason(t, err, codes.FailedPrecondition, "NOT_COMPUTED")
+	if !strings.Contains(err.Error(), "FailedGetExternalMetric") || !strings.Contains(err.Error(), "it was never reported") {
+		t.Error(err)
+	}
+	_, err = s.poll(t) // by the last decision
+	wantReason(t, err, codes.FailedPrecondition, "NOT_COMPUTED")
+
+	s.clock.Advance(time.Minute)
+	s.observe(t, 7, "65")
+	s.wantPoll(t, 7)
+	s.clock.Advance(61 * time.Second)
+	s.observe(t, 7, "")
+	_, err = s.poll(t)
+	wantReason(t, err, codes.FailedPrecondition, "NOT_COMPUTED")
+	if !strings.Contains(err.Error(), "it was reported 61 s ago, and may be 60 s old") {
+		t.Error(err)
+	}
+	s.clock.Advance(61 * time.Second)
+	_, err = s.poll(t)
+	wantReason(t, err, codes.FailedPrecondition, "SCALE_UNKNOWN")
+}
+
+// A caller that applies each answer at once, and tells nothing, is taken by its word.
+func TestRecommendationsMayBeAssumedToBeApplied(t *testing.T) {
+	s := start(t)
+	spec := queueSpec(2, 100)
+	spec.AssumeApplied = true
+	s.setSpec(t, spec)
+	report := func(queue string) {
+		t.Helper()
+		if _, err := s.recommendations.ReportObservation(t.Context(), &setpointv1.ReportObservationRequest{Target: polled,
+			ExternalMetrics: []*setpointv1.ExternalMetric{{Metric: &setpointv1.MetricIdentifier{Name: "queue"}, Value: queue}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, step := range []struct {
+		queue         string
+		current, want int32
+	}{{"30", 2, 3}, {"60", 3, 6}, {"90", 6, 9}} {
+		report(step.queue)
+		if got := s.wantPoll(t, step.want); got.GetCurrentReplicas() != step.current {
+			t.Errorf("of a queue of %s: from %d, want %d", step.queue, got.GetCurrentReplicas(), step.current)
+		}
+		s.clock.Advance(15 * time.Second)
+	}
+	got, err := s.targets.GetTarget(t.Context(), &setpointv1.GetTargetRequest{Name: polled})
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := got.GetTarget()
+	if n := len(target.GetHistory().GetScaleUps()); target.GetStatus().GetDesiredReplicas() != 9 || n > 3 {
+		t.Errorf("got %v", target)
+	}
+}
+
+// Many who ask at once, of two instances, get one decision.
+func TestAllWhoAskAtOnceGetOneDecision(t *testing.T) {
+	engine := memory.New(memory.Options{})
+	share := func(su *setup) { su.engine, su.log = unclosed{engine}, engine }
+	a, b := start(t, share), start(t, share)
+	a.setSpec(t, queueSpec(1, 100))
+	for round := range 5 {
+		a.observe(t, 2, fmt.Sprint(35+10*round))
+		ids := make([]string, 40)
+		var asking sync.WaitGroup
+		for i := range ids {
+			asking.Go(func() {
+				of := []*service{a, b}[i%2]
+				if r, err := of.recommendations.GetRecommendation(t.Context(), &setpointv1.GetRecommendationRequest{Target: polled}); err == nil {
+					ids[i] = r.GetRecommendation().GetRecommendationId()
+				}
+			})
+		}
+		asking.Wait()
+		if got := slices.Compact(slices.Sorted(slices.Values(ids))); len(got) != 1 || got[0] == "" {
+			t.Fatalf("round %d: %d decisions: %q", round, len(got), got)
+		}
+		a.clock.Advance(15 * time.Second)
+		b.clock.Advance(15 * time.Second)
+	}
+}
+
+// unclosed is an engine that another service uses, too.
+type unclosed struct{ *memory.Store }
+
+func (unclosed) Close() error { return nil }
+
+func TestStoredTargetsOverREST(t *testing.T) {
+	s := start(t)
+	do := func(method, path, body string, want int) map[string]any {
+		t.Helper()
+		var content any
+		if body != "" {
+			content = json.RawMessage(body)
+		}
+		got := s.ask(t, method, path, content)
+		if got.code != want {
+			t.Fatalf("%s %s: %d %s, want %d", method, path, got.code, got.raw, want)
+		}
+		var answer map[string]any
+		if err := json.Unmarshal(got.raw, &answer); err != nil {
+			t.Fatal(err)
+		}
+		return answer
+	}
+	const path = "/v1/" + polled
+	spec := do(http.MethodPut, path+"/spec", jsonOf(t, queueSpec(1, 10)), http.StatusOK)
+	if spec["name"] != polled || spec["etag"] == "" {
+		t.Errorf("stored as %v", spec)
+	}
+	do(http.MethodPut, path+"/spec", jsonOf(t, queueSpec(3, 2)), http.StatusBadRequest)
+	if got := fmt.Sprint(do(http.MethodPut, path+"/spec", `{"spec": {"maxReplicas": 5, "metric": []}}`, http.StatusBadRequest)); !strings.Contains(got, "spec.metric") {
+		t.Errorf("an unknown field: %s", got)
+	}
+	do(http.MethodPut, path+"/spec", `{"spec": {"metrics": [`+strings.Repeat("{},", 200_000)+`{}]}}`, http.StatusTooManyRequests)
+	do(http.MethodPost, path+":reportObservation", `{"scale": {"specReplicas": 2}, "externalMetrics": [{"metric": {"name": "queue"}, "value": "35"}]}`, http.StatusOK)
+	if got := do(http.MethodGet, path+"/recommendation", "", http.StatusOK); got["desiredReplicas"] != 4.0 {
+		t.Errorf("recommended %v", got)
+	}
+	if got := do(http.MethodGet, path+"/recommendation?maxReplicas=3", "", http.StatusOK); got["desiredReplicas"] != 3.0 {
+		t.Errorf("recommended %v", got)
+	}
+	if got := do(http.MethodGet, "/v1/clusters/-/namespaces/-/targetSpecs", "", http.StatusOK); len(got["targetSpecs"].([]any)) != 1 {
+		t.Errorf("listed %v", got)
+	}
+	do(http.MethodDelete, path+"/spec", "", http.StatusOK)
+	do(http.MethodGet, path+"/recommendation", "", http.StatusNotFound)
+}
+
+// Much in few bytes is refused before anything is made of it, and what is kept is bounded.
+func TestStoredTargetsAreBounded(t *testing.T) {
+	s := start(t)
+	s.setSpec(t, queueSpec(1, 10))
+	_, err := s.recommendations.ReportObservation(t.Context(), &setpointv1.ReportObservationRequest{
+		Target: polled, PodMetrics: slices.Repeat([]*setpointv1.PodMetrics{{}}, 200_000)})
+	wantReason(t, err, codes.ResourceExhausted, "LIMIT_EXCEEDED")
+	_, err = s.recommendations.ReportObservation(t.Context(), &setpointv1.ReportObservationRequest{Target: polled,
+		ExternalMetrics: []*setpointv1.ExternalMetric{{Metric: &setpointv1.MetricIdentifier{Name: strings.Repeat("a", 2<<20)}, Value: "1"}}})
+	wantReason(t, err, codes.ResourceExhausted, "LIMIT_EXCEEDED")
+	large := queueSpec(1, 10)
+	large.Spec.Metrics = slices.Repeat([]*setpointv1.MetricSpec{{}}, 100_000)
+	_, err = s.targets.SetTargetSpec(t.Context(), &setpointv1.SetTargetSpecRequest{Name: polled, TargetSpec: large})
+	wantReason(t, err, codes.ResourceExhausted, "LIMIT_EXCEEDED")
+	// Each report is small; all of them are not kept.
+	var last error
+	for i := range 40 {
+		_, last = s.recommendations.ReportObservation(t.Context(), &setpointv1.ReportObservationRequest{Target: polled,
+			ExternalMetrics: []*setpointv1.ExternalMetric{{Metric: &setpointv1.MetricIdentifier{Name: fmt.Sprint("m", i)},
+				Labels: map[string]string{"a": strings.Repeat("b", 60_000)}, Value: "1"}}})
+		if last != nil {
+			break
+		}
+	}
+	wantReason(t, last, codes.ResourceExhausted, "LIMIT_EXCEEDED")
+	_, err = s.recommendations.ReportObservation(t.Context(), &setpointv1.ReportObservationRequest{Target: polled,
+		ObservationTime: timestamppb.New(t0.Add(-2 * time.Hour)),
+		ExternalMetrics: []*setpointv1.ExternalMetric{{Metric: &setpointv1.MetricIdentifier{Name: "m"}, Value: "one"}}})
+	if status.Code(err) != codes.InvalidArgument || !strings.Contains(fmt.Sprint(status.Convert(err).Details()), "externalMetrics[0].value") ||
+		!strings.Contains(fmt.Sprint(status.Convert(err).Details()), "observationTime") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A service whose store keeps no parts says so.
+func TestAStoreWithoutParts(t *testing.T) {
+	s := start(t, func(su *setup) { su.engine = withoutParts{memory.New(memory.Options{})} })
+	if _, err := s.poll(t); status.Code(err) != codes.Unimplemented {
+		t.Errorf("got %v", err)
+	}
+}
+
+type withoutParts struct{ store.Store }
