@@ -2,8 +2,11 @@ package transcode
 
 import "strconv"
 
-// longestDuration is some ten thousand years, in seconds.
-const longestDuration = 315_576_000_000
+const (
+	// longestDuration is some ten thousand years, in seconds.
+	longestDuration = 315_576_000_000
+	nanosPerSecond  = 1_000_000_000
+)
 
 // parseDuration reads seconds such as 300s or -0.5s.
 func parseDuration(text []byte) (seconds int64, nanos int32, ok bool) {
@@ -39,4 +42,37 @@ func appendDuration(out []byte, seconds int64, nanos int32) (quoted []byte, ok b
 	out = strconv.AppendInt(out, seconds, 10)
 	out = appendFraction(out, nanos)
 	return append(out, 's', '"'), true
+}
+
+// fraction reads the digits after a point, as many as there are up to nine, and
+// returns what comes after them.
+func fraction(text []byte) (nanos int32, rest []byte, ok bool) {
+	n := 0
+	for ; n < len(text) && isDigit(text[n]); n++ {
+		if n == 9 {
+			return 0, nil, false
+		}
+		nanos = 10*nanos + int32(text[n]-'0')
+	}
+	for i := n; i < 9; i++ {
+		nanos *= 10
+	}
+	return nanos, text[n:], n > 0
+}
+
+// appendFraction appends a point and 3, 6 or 9 digits, nothing of 0.
+func appendFraction(out []byte, nanos int32) []byte {
+	if nanos == 0 {
+		return out
+	}
+	digits := 9
+	for ; nanos%1000 == 0; nanos /= 1000 {
+		digits -= 3
+	}
+	out = append(out, ".000000000"[:1+digits]...)
+	for i := len(out) - 1; nanos > 0; i-- {
+		out[i] = '0' + byte(nanos%10)
+		nanos /= 10
+	}
+	return out
 }

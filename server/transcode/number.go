@@ -89,9 +89,6 @@ func (c *cursor) float(i int) (n float64, after int) {
 	if end == no {
 		return 0, no
 	}
-	if n, ok := exact(c.text[i:end]); ok {
-		return n, end
-	}
 	n, err := strconv.ParseFloat(string(c.text[i:end]), 64)
 	if err != nil {
 		return 0, no
@@ -109,36 +106,10 @@ func (c *cursor) word(i int) (n float64, after int) {
 	return math.Inf(-1), c.literal(i, `"-Infinity"`)
 }
 
-// powers are those of ten that a float64 holds exactly, as far as needed.
-var powers = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
-
-// exact reads a number of so few digits that one division of exact numbers gives
-// it, rounded right.
-func exact(number []byte) (n float64, ok bool) {
-	if len(number) > len(powers) || number[0] == '-' {
-		return 0, false
-	}
-	var digits uint64
-	fraction := 0
-	for i, b := range number {
-		switch {
-		case isDigit(b):
-			digits = 10*digits + uint64(b-'0')
-		case b == '.':
-			fraction = len(number) - 1 - i
-		default:
-			return 0, false
-		}
-	}
-	return float64(digits) / powers[fraction], true
-}
-
 // appendFloat appends a number as the long way writes it.
 func appendFloat(out []byte, n float64) []byte {
 	size := math.Abs(n)
 	switch {
-	case size == math.Trunc(size) && size < 1e15 && size != 0:
-		return strconv.AppendInt(out, int64(n), 10)
 	case math.IsNaN(n):
 		return append(out, `"NaN"`...)
 	case math.IsInf(n, 1):
