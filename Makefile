@@ -196,6 +196,7 @@ generate: ## Generate api/, docs/ and the CustomResourceDefinition from their so
 	$(CONTROLLER_GEN) object paths=./clients/kubernetes/autoscaling/...
 	$(CONTROLLER_GEN) crd paths=./clients/kubernetes/autoscaling/... output:stdout | (cd tools/controller-gen && go run ./crd) > deploy/kustomize/crd/autoscalers.yaml
 	go run ./cmd/setpoint docs configuration > docs/configuration.md
+	go run ./cmd/setpoint-webhook docs > docs/configuration-webhook.md
 	go run ./cmd/setpoint docs example-config > deploy/setpoint.yaml
 	go run ./cmd/setpoint docs metrics > docs/metrics.md
 	go run ./cmd/setpoint docs lint > docs/lint.md

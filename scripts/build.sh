@@ -14,7 +14,7 @@ cd "$root"
 . scripts/mode.sh
 programs=("${@:-setpoint}")
 if [ "${programs[*]}" = all ]; then
-  programs=(setpoint setpoint-kubernetes setpoint-nomad setpoint-swarm)
+  programs=(setpoint setpoint-kubernetes setpoint-nomad setpoint-swarm setpoint-webhook)
 fi
 build=(go build -ldflags="-s -w${RELEASE:+ -X github.com/setpoint-dev/setpoint/cmd/internal/cli.release=$RELEASE}" -o "$folder/")
 if [ -n "${RACE:-}" ]; then

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -18,6 +19,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/pace"
+	"github.com/setpoint-dev/setpoint/clients/samples"
 )
 
 // Page is an answer to list.
@@ -48,6 +50,10 @@ type Target struct {
 	Shadow bool `json:"shadow,omitempty"`
 	// Hold is why the target is not to be scaled now. Default: it is.
 	Hold *TargetHold `json:"hold,omitempty"`
+	// Queries are what the agent asks its metric sources for, by the metric that is answered,
+	// such as "External:queue" or "Resource:cpu"; observations then lack it. Keys and values
+	// are those of samples.Query. Default: observations have all metrics.
+	Queries map[string]map[string]any `json:"queries,omitempty"`
 }
 
 // TargetHold is why a target is not to be scaled.
@@ -157,20 +163,26 @@ func dots(name string) bool { return name == "." || name == ".." || name == "-" 
 // wanted is what a target wants, read.
 type wanted struct {
 	spec *setpointv1.HorizontalPodAutoscalerSpec
+	// metrics are those that sources are asked for.
+	metrics []samples.Metric
 }
 
 // object reads a target whose key is known. What is wrong with it holds it.
-func (t *Target) object(key agent.Key, raw []byte) *agent.Object {
+func (t *Target) object(key agent.Key, raw []byte, sources Sources) *agent.Object {
 	sum := sha256.Sum256(raw)
 	o := &agent.Object{Key: key, UID: t.UID, Shadow: t.Shadow, Revision: agent.Version(hex.EncodeToString(sum[:]))}
+	var metrics []samples.Metric
 	spec, err := t.read(o)
+	if err == nil {
+		metrics, err = t.metrics(spec, sources)
+	}
 	switch {
 	case err != nil:
 		o.Hold = invalid(err)
 	case t.Hold != nil:
 		o.Hold = &agent.Hold{Outcome: OutcomeHeld, Reason: t.Hold.Reason, Message: "the server holds it: " + shorten(t.Hold.Message)}
 	}
-	o.Native = &wanted{spec}
+	o.Native = &wanted{spec, metrics}
 	return o
 }
 
@@ -208,6 +220,74 @@ func (t *Target) read(o *agent.Object) (*setpointv1.HorizontalPodAutoscalerSpec,
 		return nil, errors.New("hold.reason: must be one word such as Deploying")
 	}
 	return spec, nil
+}
+
+// nameOf is a metric as errors of metrics name it.
+func nameOf(m *setpointv1.MetricSpec) string {
+	name := m.GetType() + ":"
+	switch m.GetType() {
+	case "Resource":
+		name += m.GetResource().GetName()
+	case "ContainerResource":
+		name += m.GetContainerResource().GetName() + ":" + m.GetContainerResource().GetContainer()
+	case "Pods":
+		name += m.GetPods().GetMetric().GetName()
+	case "Object":
+		name += m.GetObject().GetMetric().GetName()
+	case "External":
+		name += m.GetExternal().GetMetric().GetName()
+	}
+	return name
+}
+
+// metrics returns the metrics of a spec that have queries, in the order of the spec.
+func (t *Target) metrics(spec *setpointv1.HorizontalPodAutoscalerSpec, sources Sources) ([]samples.Metric, error) {
+	if len(t.Queries) == 0 {
+		return nil, nil
+	}
+	var metrics []samples.Metric
+	asked := map[string]bool{}
+	for _, m := range spec.GetMetrics() {
+		fields, ok := t.Queries[nameOf(m)]
+		if !ok {
+			continue
+		}
+		query, err := samples.ParseQuery(fields)
+		if err != nil {
+			return nil, fmt.Errorf("queries.%s: %w", shorten(nameOf(m)), err)
+		}
+		metrics, asked[nameOf(m)] = append(metrics, samples.Metric{Spec: m, Query: query}), true
+	}
+	for name := range t.Queries {
+		if !asked[name] {
+			return nil, fmt.Errorf("queries.%s: the spec has no such metric; they are named as TYPE:NAME, such as External:queue", shorten(name))
+		}
+	}
+	if err := sources.Check(metrics); err != nil {
+		return nil, fmt.Errorf("queries: %w", err)
+	}
+	return metrics, nil
+}
+
+// twiceRead returns the metric that an observation has and a source answers, too: both would be
+// summed.
+func twiceRead(req *setpointv1.RecommendRequest, metrics []samples.Metric) (name string, twice bool) {
+	for _, m := range metrics {
+		name := nameOf(m.Spec)
+		_, plain, _ := strings.Cut(name, ":")
+		switch m.Spec.GetType() {
+		case "Resource", "ContainerResource":
+			twice = len(req.GetPodMetrics()) > 0
+		case "External":
+			twice = slices.ContainsFunc(req.GetExternalMetrics(), func(v *setpointv1.ExternalMetric) bool { return v.GetMetric().GetName() == plain })
+		default:
+			twice = slices.ContainsFunc(req.GetCustomMetrics(), func(v *setpointv1.CustomMetric) bool { return v.GetMetric().GetName() == plain })
+		}
+		if twice {
+			return name, true
+		}
+	}
+	return "", false
 }
 
 // request reads an observation. The error says which field is wrong.

@@ -15,8 +15,10 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
+	"github.com/setpoint-dev/setpoint/clients/samples"
 	"github.com/setpoint-dev/setpoint/clients/webhook"
 )
 
@@ -426,4 +428,80 @@ func TestWhereAServerMayBe(t *testing.T) {
 			t.Errorf("%+v: no error", s)
 		}
 	}
+}
+
+// A query of a target is asked of the agent's sources, in place of an observation's samples.
+func TestQueriesAreAsked(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		sources webhook.Sources
+		queries map[string]any
+		own     bool   // observations have the metric, too
+		held    string // why the target is, empty: it is not
+		want    string // the error, empty: the source's value is there
+	}{
+		{"no sources", nil, map[string]any{"External:queue": map[string]any{"source": "a"}}, false, "queries: the agent has no metric sources", ""},
+		{"another metric", fixed(7), map[string]any{"External:other": map[string]any{"source": "a"}}, false, "queries.External:other: the spec has no such metric", ""},
+		{"an unknown key", fixed(7), map[string]any{"External:queue": map[string]any{"sauce": "a"}}, false, "sauce: there is no such key", ""},
+		{"no keys", fixed(7), map[string]any{"External:queue": "a"}, false, "queries", ""},
+		{"twice", fixed(7), map[string]any{"External:queue": map[string]any{"source": "a"}}, true, "", "has values of External:queue, which the target has a query for, too"},
+		{"a value", fixed(7), map[string]any{"External:queue": map[string]any{"source": "a"}}, false, "", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := &watched{world: newWorld(t)}
+				w.options.Sources = tt.sources
+				w.platform = webhook.New(w.client, w.options)
+				key := w.Create(agenttest.Workload{Name: "web", Replicas: 3})
+				w.edit("web", func(e map[string]any) { e["queries"] = tt.queries })
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() { ended <- w.platform.Watch(ctx, func(agent.Key) {}) }()
+				listed()
+				if err := w.platform.Ready(); err != nil {
+					t.Error(err)
+				}
+				cancel()
+				<-ended
+				o := w.object(t, key)
+				if tt.held != "" {
+					if o.Hold == nil || !strings.Contains(o.Hold.Message, tt.held) {
+						t.Errorf("held: %+v, want %q", o.Hold, tt.held)
+					}
+					return
+				}
+				if o.Hold != nil {
+					t.Fatalf("held: %+v", o.Hold)
+				}
+				set(w.world, &w.mangle, func(path string, r *reply) {
+					if path == "/observe" && !tt.own {
+						r.body = []byte(`{"request":{"scale":{"specReplicas":3}}}`)
+					}
+				})
+				seen, err := w.platform.Observe(t.Context(), o)
+				switch {
+				case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
+					t.Errorf("got %v, want %q", err, tt.want)
+				case tt.want == "" && err != nil:
+					t.Error(err)
+				case tt.want == "" && (len(seen.Request.GetExternalMetrics()) != 1 || seen.Request.GetExternalMetrics()[0].GetValue() != "7"):
+					t.Errorf("observed %v", seen.Request.GetExternalMetrics())
+				}
+			})
+		})
+	}
+}
+
+// fixed answers each query with a value.
+type fixed int
+
+func (fixed) Check([]samples.Metric) error { return nil }
+
+func (f fixed) Read(_ context.Context, metrics []samples.Metric, _ []string) (out samples.Readings) {
+	for _, m := range metrics {
+		out.ExternalMetrics = append(out.ExternalMetrics, &setpointv1.ExternalMetric{Metric: m.Spec.GetExternal().GetMetric(), Value: fmt.Sprint(int(f))})
+	}
+	return out
 }

@@ -16,6 +16,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/shadow"
+	"github.com/setpoint-dev/setpoint/clients/samples"
 )
 
 // Kind of the objects.
@@ -41,12 +42,36 @@ type Limits struct {
 	Samples int
 }
 
+// DefaultLimits returns the limits of a platform that is told none.
+func DefaultLimits() Limits { return Limits{Targets: 10_000, Pods: 5000, Samples: 20_000} }
+
+// Sources are where metrics come from, as package samples' Set is.
+type Sources interface {
+	// Check returns what is wrong with the queries of a spec's metrics.
+	Check(metrics []samples.Metric) error
+	// Read asks for the metrics of one workload, whose pods have these names.
+	Read(ctx context.Context, metrics []samples.Metric, pods []string) samples.Readings
+}
+
+// noSources are none.
+type noSources struct{}
+
+func (noSources) Check([]samples.Metric) error {
+	return errors.New("the agent has no metric sources (--sources-file)")
+}
+
+func (noSources) Read(context.Context, []samples.Metric, []string) samples.Readings {
+	return samples.Readings{}
+}
+
 // Options of a Platform. The zero value of a field is its default.
 type Options struct {
 	// ListEvery is the time between two lists. Default: 10 s.
 	ListEvery time.Duration
 	// Limits bound what is read.
 	Limits Limits
+	// Sources answer the queries of targets. Nil: there are none.
+	Sources Sources
 	// Log takes the lines. Nil: nobody does.
 	Log *zap.Logger
 }
@@ -67,6 +92,8 @@ type Platform struct {
 	known map[agent.Key]*agent.Object
 	// listed is when it was read; zero: never. Guarded by mu.
 	listed time.Time
+	// problem is why they can't be listed, empty: they can. Guarded by mu.
+	problem string
 	// unnamed are the entries of the last list that have no name. Guarded by mu.
 	unnamed unnamed
 
@@ -103,11 +130,15 @@ var _ agent.Watched = (*Platform)(nil)
 // New returns the platform of a server. It connects to nothing.
 func New(client *Client, options Options) *Platform {
 	setDefault(&options.ListEvery, 10*time.Second)
-	setDefault(&options.Limits.Targets, 10_000)
-	setDefault(&options.Limits.Pods, 5000)
-	setDefault(&options.Limits.Samples, 20_000)
+	limits := DefaultLimits()
+	setDefault(&options.Limits.Targets, limits.Targets)
+	setDefault(&options.Limits.Pods, limits.Pods)
+	setDefault(&options.Limits.Samples, limits.Samples)
 	if options.Log == nil {
 		options.Log = zap.NewNop()
+	}
+	if options.Sources == nil {
+		options.Sources = noSources{}
 	}
 	return &Platform{
 		client: client, options: options, log: options.Log, again: make(chan struct{}, 1),
@@ -163,12 +194,45 @@ func (p *Platform) Observe(ctx context.Context, o *agent.Object) (*agent.Observa
 	if err != nil {
 		return nil, fmt.Errorf("observe: %w", err)
 	}
-	request.Spec = o.Native.(*wanted).spec
+	wants := o.Native.(*wanted)
+	request.Spec = wants.spec
+	if len(wants.metrics) > 0 {
+		if name, twice := twiceRead(request, wants.metrics); twice {
+			return nil, fmt.Errorf("observe: request: has values of %s, which the target has a query for, too", shorten(name))
+		}
+		p.read(ctx, wants.metrics, request)
+	}
 	return &agent.Observation{
 		Request:  request,
 		InCharge: &shadow.Side{Replicas: request.GetScale().GetSpecReplicas()}, Against: "the count of the target",
 		Native: seen.Version,
 	}, nil
+}
+
+// read adds what the sources answer.
+func (p *Platform) read(ctx context.Context, metrics []samples.Metric, request *setpointv1.RecommendRequest) {
+	pods := make([]string, len(request.GetPods()))
+	for i, pod := range request.GetPods() {
+		pods[i] = pod.GetName()
+	}
+	read := p.options.Sources.Read(ctx, metrics, pods)
+	request.PodMetrics = append(request.PodMetrics, read.PodMetrics...)
+	request.CustomMetrics = append(request.CustomMetrics, read.CustomMetrics...)
+	request.ExternalMetrics = append(request.ExternalMetrics, read.ExternalMetrics...)
+	request.MetricErrors = append(request.MetricErrors, read.MetricErrors...)
+}
+
+// Ready returns why the targets are not known, nil: they are.
+func (p *Platform) Ready() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch age := time.Since(p.listed); {
+	case p.problem != "" && (p.listed.IsZero() || age > p.stale()):
+		return errors.New("the targets are not listed: " + p.problem)
+	case p.listed.IsZero():
+		return errors.New("the targets were not listed yet")
+	}
+	return nil
 }
 
 // refusal is what an answer other than 200 comes to. One that says that the target is not
@@ -227,7 +291,7 @@ func (p *Platform) Apply(ctx context.Context, o *agent.Object, seen *agent.Obser
 func (p *Platform) Watch(ctx context.Context, changed func(agent.Key)) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	listed, problem := time.Now(), ""
+	listed := time.Now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -239,18 +303,29 @@ func (p *Platform) Watch(ctx context.Context, changed func(agent.Key)) error {
 		}
 		listed = time.Now()
 		err := p.list(ctx, changed)
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return nil
-		case err != nil && err.Error() != problem:
-			problem = err.Error()
-			p.log.Error("targets not listed, trying again; they are scaled by the list before for a while",
-				zap.Duration("every", p.options.ListEvery), zap.Duration("while", p.stale()), zap.Error(err))
-		case err == nil && problem != "":
-			problem = ""
-			p.log.Info("targets listed again")
 		}
+		p.noteProblem(err)
 		timer.Reset(p.options.ListEvery)
+	}
+}
+
+// noteProblem notes why the targets can't be listed, and says it once.
+func (p *Platform) noteProblem(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before := p.problem
+	if p.problem = ""; err != nil {
+		p.problem = err.Error()
+	}
+	switch {
+	case p.problem == before:
+	case err != nil:
+		p.log.Error("targets not listed, trying again; they are scaled by the list before for a while",
+			zap.Duration("every", p.options.ListEvery), zap.Duration("while", p.stale()), zap.Error(err))
+	default:
+		p.log.Info("targets listed again")
 	}
 }
 
@@ -383,7 +458,7 @@ func (p *Platform) page(ctx context.Context, token string) (*page, error) {
 	}
 	read := &page{etag: said.etag, next: body.NextPageToken, bytes: len(said.body)}
 	for i, raw := range body.Targets {
-		o, err := readTarget(raw)
+		o, err := p.readTarget(raw)
 		if err != nil {
 			read.unnamed.add(1, fmt.Sprintf("targets[%d]: %v", i, err))
 			continue
@@ -395,7 +470,7 @@ func (p *Platform) page(ctx context.Context, token string) (*page, error) {
 
 // readTarget reads a target. The error says why it has no key; all else that is wrong holds
 // the object.
-func readTarget(raw []byte) (*agent.Object, error) {
+func (p *Platform) readTarget(raw []byte) (*agent.Object, error) {
 	var t Target
 	wrong := strict(raw, &t)
 	key, err := t.key()
@@ -406,9 +481,9 @@ func readTarget(raw []byte) (*agent.Object, error) {
 		wrong = fmt.Errorf("the target is larger than %d bytes", maxTarget)
 	}
 	if wrong != nil {
-		return &agent.Object{Key: key, UID: uidOf(t), Hold: invalid(wrong), Revision: agent.Version(wrong.Error()), Native: &wanted{&setpointv1.HorizontalPodAutoscalerSpec{}}}, nil
+		return &agent.Object{Key: key, UID: uidOf(t), Hold: invalid(wrong), Revision: agent.Version(wrong.Error()), Native: &wanted{}}, nil
 	}
-	return t.object(key, raw), nil
+	return t.object(key, raw, p.options.Sources), nil
 }
 
 // uidOf is the UID of a target of which something can't be read.

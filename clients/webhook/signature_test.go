@@ -18,12 +18,16 @@ func TestSignatures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	page, err := os.ReadFile("../../docs/webhook.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	var file struct {
 		Key, Secret string
 		Vectors     []struct {
-			Name, Kind, Method, Target, Nonce, Body, Signature, ETag string
-			Timestamp                                                int64
-			Status                                                   int
+			Signed, Name, Kind, Method, Target, Nonce, Body, Signature, ETag string
+			Timestamp                                                        int64
+			Status                                                           int
 		}
 	}
 	if err := json.Unmarshal(text, &file); err != nil {
@@ -38,6 +42,11 @@ func TestSignatures(t *testing.T) {
 		}
 		if got != v.Signature {
 			t.Errorf("%s: got %s, want %s", v.Name, got, v.Signature)
+		}
+	}
+	for _, v := range file.Vectors[:2] {
+		if text := string(page); !strings.Contains(text, "```\n"+v.Signed+"\n```\n") || !strings.Contains(text, "Setpoint-Signature: "+v.Signature+"\n") {
+			t.Errorf("docs/webhook.md has not the vector %q", v.Name)
 		}
 	}
 	if len(file.Vectors) == 0 {

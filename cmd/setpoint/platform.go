@@ -23,6 +23,7 @@ var platforms = map[string]string{
 	"kubernetes": "Scale the workloads of a Kubernetes cluster",
 	"swarm":      "Scale the services of a Docker Swarm",
 	"nomad":      "Scale the task groups of Nomad",
+	"webhook":    "Scale the targets that a webhook server lists",
 }
 
 // newAgent groups the agents.

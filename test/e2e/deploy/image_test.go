@@ -60,14 +60,14 @@ func TestImageHasTheProgramsAndCertificatesOnly(t *testing.T) {
 		}, file)
 	})
 	slices.Sort(files)
-	if want := []string{"etc/ssl/certs/ca-certificates.crt", "setpoint", "setpoint-kubernetes", "setpoint-nomad", "setpoint-swarm"}; !slices.Equal(files, want) {
+	if want := []string{"etc/ssl/certs/ca-certificates.crt", "setpoint", "setpoint-kubernetes", "setpoint-nomad", "setpoint-swarm", "setpoint-webhook"}; !slices.Equal(files, want) {
 		t.Errorf("it has %q, want %q", files, want)
 	}
 }
 
 func TestProgramsOfTheImageNeedNoLibraries(t *testing.T) {
 	image(t, docker(t))
-	for _, program := range []string{"setpoint", "setpoint-kubernetes", "setpoint-nomad", "setpoint-swarm"} {
+	for _, program := range []string{"setpoint", "setpoint-kubernetes", "setpoint-nomad", "setpoint-swarm", "setpoint-webhook"} {
 		file, err := elf.Open(repository + "/bin/image/" + program)
 		if err != nil {
 			t.Fatal(err)

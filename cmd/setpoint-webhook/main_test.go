@@ -1,0 +1,54 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+)
+
+func TestSettingsAreChecked(t *testing.T) {
+	t.Parallel()
+	keys := clitest.File(t, "keys", "k1:0123456789abcdef0123456789abcdef\n")
+	short := clitest.File(t, "short", "k1:s3cret\n")
+	right := []string{"--cluster=demo", "--insecure", "--check", "--webhook-url=http://127.0.0.1:8000", "--webhook-key-file=" + keys}
+	for _, tt := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"the URL is required", []string{"--webhook-url="}, "--webhook-url: is required"},
+		{"the keys are required", []string{"--webhook-key-file="}, "--webhook-key-file: is required"},
+		{"http to another machine", []string{"--webhook-url=http://scheduler"}, "leads to another machine"},
+		{"a secret that is too short", []string{"--webhook-key-file=" + short}, "at least 32 characters"},
+		{"lists that are too frequent", []string{"--list-every=1ms"}, "--list-every: 1ms is not from 1s to 10m"},
+		{"no time", []string{"--webhook-timeout=0s"}, "--webhook-timeout: 0s is not above 0"},
+		{"no targets", []string{"--max-targets=0"}, "--max-targets: 0 is not above 0"},
+		{"no pods", []string{"--max-pods=-1"}, "--max-pods: -1 is not above 0"},
+		{"no samples", []string{"--max-samples=0"}, "--max-samples: 0 is not above 0"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got := clitest.Run(t, newRoot(), "", append(append([]string{"agent"}, right...), tt.args...)...)
+			if got.Code != cli.ExitUsage || !strings.Contains(got.Stderr, tt.want) || strings.Contains(got.Stderr, "s3cret") {
+				t.Errorf("exit code %d, %q, want %q", got.Code, got.Stderr, tt.want)
+			}
+		})
+	}
+	if got := clitest.Run(t, newRoot(), "", append([]string{"agent"}, right...)...); got.Code != 0 {
+		t.Errorf("exit code %d\n%s", got.Code, got.Stderr)
+	}
+}
+
+func TestTheTableOfSettingsIsUpToDate(t *testing.T) {
+	t.Parallel()
+	committed, err := os.ReadFile("../../docs/configuration-webhook.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := clitest.Run(t, newRoot(), "", "docs"); got.Stdout != string(committed) {
+		t.Error("docs/configuration-webhook.md is out of date: run make generate")
+	}
+}
