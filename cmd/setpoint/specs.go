@@ -1,0 +1,242 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"sigs.k8s.io/yaml"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+)
+
+// maxSpecFile bounds a spec that is read from a file.
+const maxSpecFile = 1 << 20
+
+// specsCommand holds what the commands on stored specs share.
+type specsCommand struct {
+	targetsCommand
+	file, etag string
+	limit      int
+	current    int32
+}
+
+func newSpecs() *cobra.Command {
+	c := &specsCommand{targetsCommand: targetsCommand{output: cli.NewOutputFlag(asTable, cli.AsJSON, cli.AsYAML)}}
+	cmd := &cobra.Command{
+		Use:   "specs",
+		Short: "Store, show and delete specs for callers that only poll",
+		Long: `Store, show and delete the specs of targets. With a stored spec a target can be polled by callers
+that send neither spec nor metrics (GetRecommendation, KEDA and others).`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	c.server = addServerFlags(cmd, defaultServer, "the server")
+	cmd.PersistentFlags().VarP(c.output, "output", "o", "form of the output: table, json or yaml")
+
+	list := &cobra.Command{
+		Use:     "list [clusters/CLUSTER/namespaces/NAMESPACE]",
+		Short:   "List stored specs; - stands for all clusters or namespaces",
+		Example: "  setpoint specs list clusters/eu-1/namespaces/-",
+		Args:    cli.UsageArgs(cobra.MaximumNArgs(1)),
+		RunE:    c.list,
+	}
+	list.Flags().IntVar(&c.limit, "limit", 1000, "maximum specs to list; 0 means no limit. If some are left out, standard error says so")
+	set := &cobra.Command{
+		Use:   "set TARGET -f FILE",
+		Short: "Store the spec of a target, in place of one that is stored",
+		Long: `Store the spec of a target: a TargetSpec as the REST API takes it, in YAML or JSON, or a
+HorizontalPodAutoscaler of any version. What "specs get -o yaml" prints may be edited and stored again:
+its etag has the server refuse it if somebody else was faster.`,
+		Example: "  setpoint specs set clusters/demo/namespaces/shop/targets/web -f hpa.yaml",
+		Args:    cli.UsageArgs(cobra.ExactArgs(1)),
+		RunE:    c.set,
+	}
+	set.Flags().StringVarP(&c.file, "file", "f", "", "`file` of the spec, - for standard input (required)")
+	remove := &cobra.Command{
+		Use:   "delete TARGET",
+		Short: "Delete the stored spec of a target, and what was observed of it",
+		Args:  cli.UsageArgs(cobra.ExactArgs(1)),
+		RunE:  c.delete,
+	}
+	remove.Flags().StringVar(&c.etag, "etag", "", "delete this version only; empty deletes any")
+	poll := &cobra.Command{
+		Use:     "poll TARGET",
+		Short:   "Ask for a target's count, by its stored spec and what was observed",
+		Example: "  setpoint specs poll clusters/demo/namespaces/shop/targets/web",
+		Args:    cli.UsageArgs(cobra.ExactArgs(1)),
+		RunE:    c.poll,
+	}
+	poll.Flags().Int32Var(&c.current, "current-replicas", -1, "replicas the target has now; negative uses what was observed")
+	cmd.AddCommand(list, set, remove, poll, &cobra.Command{
+		Use:   "get TARGET",
+		Short: "Show the stored spec of a target",
+		Args:  cli.UsageArgs(cobra.ExactArgs(1)),
+		RunE:  c.get,
+	})
+	return cmd
+}
+
+func (c *specsCommand) list(cmd *cobra.Command, args []string) error {
+	req := &setpointv1.ListTargetSpecsRequest{Parent: "clusters/-/namespaces/-"}
+	if len(args) > 0 {
+		req.Parent = args[0]
+	}
+	var all listed[*setpointv1.TargetSpec]
+	err := c.call(func(client setpointv1.TargetServiceClient) (err error) {
+		all, err = collect(c.limit, func(size int32, token string) ([]*setpointv1.TargetSpec, string, error) {
+			req.PageSize, req.PageToken = size, token
+			page, err := client.ListTargetSpecs(cmd.Context(), req)
+			return page.GetTargetSpecs(), page.GetNextPageToken(), err
+		})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer all.leftOut(cmd, "specs")
+	answer := &setpointv1.ListTargetSpecsResponse{TargetSpecs: all.items, NextPageToken: all.next}
+	return c.write(cmd.OutOrStdout(), answer, func(w io.Writer) {
+		fmt.Fprintln(w, "TARGET\tMIN\tMAX\tMETRICS\tUPDATED\tBY")
+		for _, s := range all.items {
+			fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%s\n", s.GetName(), least(s), s.GetSpec().GetMaxReplicas(), len(s.GetSpec().GetMetrics()),
+				instant(s.GetUpdateTime()), by(s))
+		}
+	})
+}
+
+func (c *specsCommand) get(cmd *cobra.Command, args []string) error {
+	return c.call(func(client setpointv1.TargetServiceClient) error {
+		resp, err := client.GetTargetSpec(cmd.Context(), &setpointv1.GetTargetSpecRequest{Name: args[0]})
+		if err != nil {
+			return err
+		}
+		return c.show(cmd, resp.GetTargetSpec())
+	})
+}
+
+func (c *specsCommand) set(cmd *cobra.Command, args []string) error {
+	if c.file == "" {
+		return cli.BadInput(errors.New("--file is required; see setpoint specs set --help"))
+	}
+	spec, err := readTargetSpec(cmd, c.file)
+	if err != nil {
+		return err
+	}
+	return c.call(func(client setpointv1.TargetServiceClient) error {
+		resp, err := client.SetTargetSpec(cmd.Context(), &setpointv1.SetTargetSpecRequest{Name: args[0], TargetSpec: spec})
+		if err != nil {
+			return err
+		}
+		return c.show(cmd, resp.GetTargetSpec())
+	})
+}
+
+func (c *specsCommand) show(cmd *cobra.Command, s *setpointv1.TargetSpec) error {
+	return c.write(cmd.OutOrStdout(), s, func(w io.Writer) {
+		fmt.Fprintf(w, "Target\t%s\n", s.GetName())
+		fmt.Fprintf(w, "Replicas\t%d to %d\n", least(s), s.GetSpec().GetMaxReplicas())
+		fmt.Fprintf(w, "Metrics\t%d\n", len(s.GetSpec().GetMetrics()))
+		fmt.Fprintf(w, "Created\t%s\n", instant(s.GetCreateTime()))
+		fmt.Fprintf(w, "Updated\t%s by %s\n", instant(s.GetUpdateTime()), by(s))
+		fmt.Fprintf(w, "Etag\t%s\n", s.GetEtag())
+	})
+}
+
+func (c *specsCommand) delete(cmd *cobra.Command, args []string) error {
+	return c.call(func(client setpointv1.TargetServiceClient) error {
+		if _, err := client.DeleteTargetSpec(cmd.Context(), &setpointv1.DeleteTargetSpecRequest{Name: args[0], Etag: c.etag}); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(cmd.OutOrStdout(), "spec of "+args[0]+" deleted")
+		return err
+	})
+}
+
+// poll prints a recommendation. That the count can't be computed is a negative result.
+func (c *specsCommand) poll(cmd *cobra.Command, args []string) error {
+	client, err := openServer(c.server)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }()
+	req := &setpointv1.GetRecommendationRequest{Target: args[0]}
+	if c.current >= 0 {
+		req.CurrentReplicas = &c.current
+	}
+	resp, err := setpointv1.NewRecommendationServiceClient(client.Conn()).GetRecommendation(cmd.Context(), req)
+	if status.Code(err) == codes.FailedPrecondition {
+		return errors.New(status.Convert(err).Message())
+	}
+	if err != nil {
+		return err
+	}
+	r := resp.GetRecommendation()
+	return c.write(cmd.OutOrStdout(), r, func(w io.Writer) {
+		fmt.Fprintf(w, "Replicas\t%d of %d (%d to %d)\n", r.GetDesiredReplicas(), r.GetCurrentReplicas(), r.GetMinReplicas(), r.GetMaxReplicas())
+		if r.GetReason() != "" {
+			fmt.Fprintf(w, "Reason\t%s\n", r.GetReason())
+		}
+		fmt.Fprintf(w, "Decided\t%s\n", instant(r.GetEvaluationTime()))
+		for _, condition := range r.GetStatus().GetConditions() {
+			fmt.Fprintf(w, "%s\t%s %s: %s\n", condition.GetType(), condition.GetStatus(), condition.GetReason(), condition.GetMessage())
+		}
+	})
+}
+
+// readTargetSpec reads a TargetSpec, or a HorizontalPodAutoscaler, in YAML or JSON.
+func readTargetSpec(cmd *cobra.Command, name string) (*setpointv1.TargetSpec, error) {
+	file, err := cli.Open(cmd, name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	text, err := io.ReadAll(io.LimitReader(file, maxSpecFile+1))
+	switch {
+	case err != nil:
+		return nil, cli.BadInput(fmt.Errorf("%s: %w", name, err))
+	case len(text) > maxSpecFile:
+		return nil, cli.BadInput(fmt.Errorf("%s: larger than %d bytes", name, maxSpecFile))
+	}
+	var object struct {
+		Kind string `json:"kind"`
+	}
+	if err := yaml.Unmarshal(text, &object); err == nil && object.Kind != "" {
+		autoscalers, err := manifest.ReadAutoscalers(name, bytes.NewReader(text))
+		switch {
+		case err != nil:
+			return nil, cli.BadInput(err)
+		case len(autoscalers) != 1:
+			return nil, cli.BadInput(fmt.Errorf("%s: has %d HorizontalPodAutoscalers, want one", name, len(autoscalers)))
+		}
+		return &setpointv1.TargetSpec{Spec: kubernetes.SpecToProto(&autoscalers[0].Spec)}, nil
+	}
+	spec := &setpointv1.TargetSpec{}
+	if err := unmarshal(text, spec); err != nil {
+		return nil, cli.BadInput(fmt.Errorf("%s: %w", name, err))
+	}
+	return spec, nil
+}
+
+// least is the lower bound of a spec, 1 where it has none.
+func least(s *setpointv1.TargetSpec) int32 {
+	if s.GetSpec() == nil || s.GetSpec().MinReplicas == nil {
+		return 1
+	}
+	return s.GetSpec().GetMinReplicas()
+}
+
+// by is who stored a spec, "-" where nobody was asked.
+func by(s *setpointv1.TargetSpec) string {
+	if s.GetUpdatedBy() == "" {
+		return "-"
+	}
+	return s.GetUpdatedBy()
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+)
+
+const queueAutoscaler = `
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  minReplicas: 2
+  maxReplicas: 20
+  metrics: [{type: External, external: {metric: {name: queue}, target: {type: AverageValue, averageValue: 10}}}]
+`
+
+func TestSpecs(t *testing.T) {
+	t.Parallel()
+	address := clitest.StartServer(t)
+	hpa := filepath.Join(t.TempDir(), "hpa.yaml")
+	if err := os.WriteFile(hpa, []byte(queueAutoscaler), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	assumed := `{spec: {minReplicas: 3, maxReplicas: 9, metrics: [{type: External, external: {metric: {name: queue}, target: {type: AverageValue, averageValue: "10"}}}]}, assumeApplied: true}`
+	for _, tt := range []struct {
+		name, stdin string
+		args        []string
+		code        int
+		want        string
+	}{
+		{"what is not stored", "", []string{"get", demoTarget}, cli.ExitFailed, "no spec is stored of " + demoTarget},
+		{"set an autoscaler", "", []string{"set", demoTarget, "-f", hpa}, 0, "Replicas   2 to 20"},
+		{"list", "", []string{"list"}, 0, demoTarget + "   2     20    1"},
+		{"get", "", []string{"get", demoTarget, "-o", "yaml"}, 0, "averageValue: \"10\""},
+		{"poll without a scale", "", []string{"poll", demoTarget}, cli.ExitFailed, "how many replicas " + demoTarget + " has is not known"},
+		{"poll without a metric", "", []string{"poll", demoTarget, "--current-replicas=4"}, cli.ExitFailed, "FailedGetExternalMetric"},
+		{"set a spec", assumed, []string{"set", demoTarget, "-f", "-"}, 0, "Replicas   3 to 9"},
+		{"set an older version", "etag: aa\nspec: {maxReplicas: 3}", []string{"set", demoTarget, "-f", "-"}, cli.ExitFailed, "has changed since that etag"},
+		{"set what is wrong", "spec: {maxReplicas: 0}", []string{"set", demoTarget, "-f", "-"}, cli.ExitUsage, "targetSpec.spec.maxReplicas: Invalid value: 0"},
+		{"set without a file", "", []string{"set", demoTarget}, cli.ExitUsage, "--file is required"},
+		{"set two autoscalers", queueAutoscaler + "---" + queueAutoscaler, []string{"set", demoTarget, "-f", "-"}, cli.ExitUsage, "want one"},
+		{"delete another version", "", []string{"delete", demoTarget, "--etag=aa"}, cli.ExitFailed, "has changed since that etag"},
+		{"delete", "", []string{"delete", demoTarget}, 0, "spec of " + demoTarget + " deleted"},
+	} {
+		got := run(t, tt.stdin, append(append([]string{"specs"}, tt.args...), "--server", address)...)
+		if got.Code != tt.code || !strings.Contains(got.Stdout+got.Stderr, tt.want) {
+			t.Errorf("%s: exit code %d\n%s%s\nwant %d, %q", tt.name, got.Code, got.Stdout, got.Stderr, tt.code, tt.want)
+		}
+	}
+}
