@@ -90,7 +90,7 @@ e2e: e2e-faults e2e-edge ## Run the tests of whole processes: instances killed, 
 e2e-faults: ## Those of them that mostly wait: instances killed, Redis killed, failovers, faults
 	@scripts/redis.sh
 	@scripts/prometheus.sh || test -z "$${CI:-}"
-	cd test/e2e && ../../scripts/gotest.sh e2e-faults standard-verbose './faults ./redis ./samples ./service' -count=1 -race -timeout=60m -p=2
+	cd test/e2e && ../../scripts/gotest.sh e2e-faults standard-verbose './faults ./nomad ./redis ./samples ./service' -count=1 -race -timeout=60m -p=2
 
 .PHONY: e2e-edge
 e2e-edge: ## Those of them that load the service and measure, for which the machine is to be quiet: hostile callers, overload
