@@ -123,6 +123,11 @@ e2e-deploy: ## Build and run the image and what is in deploy/ with a real docker
 	@scripts/docker.sh
 	cd test/e2e && ../../scripts/gotest.sh e2e-deploy standard-verbose ./deploy/... -count=1 -timeout=45m
 
+.PHONY: e2e-swarm
+e2e-swarm: ## Run the agent of Docker Swarm with two real daemons that have joined; needs root
+	@scripts/docker.sh
+	cd test/e2e && ../../scripts/gotest.sh e2e-swarm standard-verbose ./swarm/... -count=1 -timeout=30m
+
 .PHONY: test-modules
 test-modules: ## Run the tests of the modules beside the main one that no other target runs
 	@scripts/redis.sh

@@ -1,0 +1,44 @@
+//go:build linux
+
+// Command burn uses as much of a processor as the file /load/milli says, in thousandths of
+// one. As "burn check" it is a health check that fails while the file /load/sick is there.
+package main
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// slice is how often the share is used up.
+	slice = 50 * time.Millisecond
+	most  = 500 // thousandths; tests share their machine
+)
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == "check" {
+		if _, err := os.Stat("/load/sick"); err == nil {
+			os.Exit(1)
+		}
+		return
+	}
+	for {
+		next := time.Now().Add(slice)
+		text, _ := os.ReadFile("/load/milli")
+		milli, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+		share := slice * time.Duration(min(milli, most)) / 1000
+		for began := used(); used()-began < share; {
+		}
+		time.Sleep(time.Until(next))
+	}
+}
+
+// used is the processor time of this process.
+func used() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // never fails for oneself
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

@@ -1,0 +1,240 @@
+//go:build linux
+
+package swarm
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// repository is its root.
+const repository = "../../.."
+
+// patience is for what takes a second or ten, on a machine that is busy and stands still.
+const patience = 3 * time.Minute
+
+// swarm is two daemons that have joined: the first manages. Both are in one PID, mount and
+// network namespace, whose first process is a shell that starts a daemon again when it ends.
+// When that shell goes, so does all they have.
+type swarm struct {
+	folder string
+	init   *exec.Cmd
+	ended  chan struct{}
+}
+
+// Programs that the tests run.
+var programs = []string{"dockerd", "docker", "containerd", "runc", "ip", "tar"}
+
+// cannot skips a test, or fails it in CI, where all that it takes is there.
+func cannot(t *testing.T, why string) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Fatalf("%s (fails instead of being skipped because CI is set)", why)
+	}
+	t.Skip("NOT CHECKED: " + why)
+}
+
+const daemons = `mount --make-rprivate / && mount -t proc proc /proc && ip link set lo up || exit 1
+for n in 1 2; do
+  d=$1/d$n
+  mkdir -p "$d"
+  while :; do
+    dockerd --data-root="$d/data" --exec-root="$d/exec" --pidfile="$d/pid" --host="unix://$d/docker.sock" \
+      --cgroup-parent="/$(basename "$1")" --bridge=none --iptables=false --ip6tables=false --ip-forward=false \
+      --storage-driver=vfs >>"$d/log" 2>&1
+    rm -f "$d/pid"
+  done &
+done
+wait`
+
+func startSwarm(t *testing.T) *swarm {
+	t.Helper()
+	t.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin:/sbin") // where Debian has daemons
+	if os.Getuid() != 0 {
+		cannot(t, "dockerd needs root")
+	}
+	for _, program := range programs {
+		if _, err := exec.LookPath(program); err != nil {
+			cannot(t, fmt.Sprintf("%v; run scripts/docker.sh", err))
+		}
+	}
+	folder, err := os.MkdirTemp("", "setpoint-swarm-") // short, for sockets
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &swarm{folder: folder, ended: make(chan struct{})}
+	s.init = exec.Command("sh", "-c", daemons, "daemons", folder)
+	s.init.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL, Setpgid: true,
+	}
+	if err := s.init.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = s.init.Wait() // it is killed
+		close(s.ended)
+	}()
+	t.Cleanup(func() { s.stop(t) })
+	for n := 1; n <= 2; n++ {
+		s.await(t, n)
+	}
+	s.must(t, 1, "swarm", "init", "--advertise-addr=127.0.0.1", "--listen-addr=127.0.0.1:2377")
+	token := s.must(t, 1, "swarm", "join-token", "-q", "worker")
+	s.must(t, 2, "swarm", "join", "--token="+token, "--advertise-addr=127.0.0.2", "--listen-addr=127.0.0.2:2377", "127.0.0.1:2377")
+	program := filepath.Join(folder, "burn")
+	build := exec.Command("go", "build", "-o", program, "./burn")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	tar := filepath.Join(folder, "burn.tar")
+	if out, err := exec.Command("tar", "-C", folder, "-cf", tar, "burn").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for n := 1; n <= 2; n++ {
+		s.must(t, n, "import", "--change=ENTRYPOINT [\"/burn\"]", tar, "burn:1")
+		s.must(t, n, "import", "--change=ENTRYPOINT [\"/burn\"]", `--change=HEALTHCHECK --start-period=10m --interval=1s --timeout=1m --retries=3 CMD ["/burn", "check"]`, tar, "checked:1")
+	}
+	return s
+}
+
+// stop ends all there is of the daemons.
+func (s *swarm) stop(t *testing.T) {
+	if t.Failed() {
+		for n := 1; n <= 2; n++ {
+			text, _ := os.ReadFile(filepath.Join(s.daemon(n), "log"))
+			t.Logf("daemon %d:\n%s", n, text[max(0, len(text)-3<<10):])
+		}
+	}
+	_ = s.init.Process.Kill() // and with it all of its PID namespace
+	<-s.ended
+	if err := errors.Join(removeCgroups(filepath.Base(s.folder)), os.RemoveAll(s.folder)); err != nil {
+		t.Error(err)
+	}
+}
+
+// removeCgroups removes the groups of containers, which are empty.
+func removeCgroups(name string) error {
+	var groups []string
+	err := filepath.WalkDir("/sys/fs/cgroup", func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // others come and go
+		}
+		if err == nil && entry.IsDir() && strings.Contains(path+"/", "/"+name+"/") {
+			groups = append(groups, path)
+		}
+		return err
+	})
+	for i := len(groups) - 1; i >= 0; i-- {
+		removed := syscall.Rmdir(groups[i])
+		for deadline := time.Now().Add(patience); errors.Is(removed, syscall.EBUSY) && time.Now().Before(deadline); removed = syscall.Rmdir(groups[i]) {
+			time.Sleep(20 * time.Millisecond) // what was killed is not gone yet
+		}
+		err = errors.Join(err, removed)
+	}
+	return err
+}
+
+func (s *swarm) daemon(n int) string { return filepath.Join(s.folder, fmt.Sprint("d", n)) }
+func (s *swarm) socket(n int) string { return filepath.Join(s.daemon(n), "docker.sock") }
+
+// certificates is where a daemon has those that the swarm gave its node.
+func (s *swarm) certificates(n int) string {
+	return filepath.Join(s.daemon(n), "data/swarm/certificates")
+}
+
+// docker runs the client against a daemon.
+func (s *swarm) docker(n int, args ...string) (string, error) {
+	cmd := exec.Command("docker", append([]string{"--host=unix://" + s.socket(n)}, args...)...)
+	cmd.Env = append(os.Environ(), "DOCKER_CONFIG="+filepath.Join(s.folder, "config"))
+	var output, complaints bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &complaints
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("docker %s: %w\n%s%s", strings.Join(args, " "), err, output.String(), complaints.String())
+	}
+	return strings.TrimSpace(output.String()), nil
+}
+
+func (s *swarm) must(t *testing.T, n int, args ...string) string {
+	t.Helper()
+	out, err := s.docker(n, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func (s *swarm) await(t *testing.T, n int) {
+	t.Helper()
+	await(t, fmt.Sprintf("an answer of daemon %d", n), func() error {
+		_, err := s.docker(n, "version")
+		return err
+	})
+}
+
+// restart ends a daemon, and waits until it is there again.
+func (s *swarm) restart(t *testing.T, n int) {
+	t.Helper()
+	before := s.pid(t, n)
+	if err := syscall.Kill(before, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "another daemon", func() error {
+		if now := s.pid(t, n); now == 0 || now == before {
+			return errors.New("it is the same")
+		}
+		return nil
+	})
+	s.await(t, n)
+	await(t, "a manager again", func() error {
+		_, err := s.docker(n, "node", "ls")
+		return err
+	})
+}
+
+// pid is a daemon's number here, found by its own arguments: the one in its file is of
+// another namespace. 0: it is not there.
+func (s *swarm) pid(t *testing.T, n int) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		var pid int
+		if _, err := fmt.Sscan(entry.Name(), &pid); err != nil {
+			continue
+		}
+		line, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "cmdline"))
+		args := strings.Split(string(line), "\x00")
+		if err == nil && filepath.Base(args[0]) == "dockerd" && len(args) > 1 && args[1] == "--data-root="+s.daemon(n)+"/data" {
+			return pid
+		}
+	}
+	return 0
+}
+
+// await polls until done returns nil.
+func await(t *testing.T, what string, done func() error) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		err := done()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no %s within %v: %v", what, patience, err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}

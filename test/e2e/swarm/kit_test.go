@@ -1,0 +1,321 @@
+//go:build linux
+
+package swarm
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/process"
+	"github.com/setpoint-dev/setpoint/test/e2e/service"
+)
+
+// world is a swarm with a service and an agent.
+type world struct {
+	*swarm
+	t       *testing.T
+	program string
+	serve   *service.Instance
+	ports   *process.Ports
+	gate    *gate
+	agent   *process.Process
+	lastLog string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, swarm: startSwarm(t)}
+	var err error
+	if w.program, err = service.Swarm(); err != nil {
+		t.Fatal(err)
+	}
+	w.serve = service.Start(t)
+	if w.ports, err = process.Reserve(2); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.ports.Release)
+	w.gate = newGate(t, w.socket(1), filepath.Join(w.folder, "gate.sock"))
+	w.lastLog = filepath.Join(t.TempDir(), "agent.log")
+	t.Cleanup(func() {
+		if w.agent != nil {
+			if err := w.agent.Stop(); err != nil {
+				t.Error(err)
+			}
+		}
+		if text, err := os.ReadFile(w.lastLog); t.Failed() && err == nil {
+			t.Logf("log of the agent:\n%s", process.End(text))
+		}
+	})
+	w.startAgent()
+	for n := 1; n <= 2; n++ {
+		w.startNode(n)
+	}
+	return w
+}
+
+// tlsOf are flags for the certificate that the swarm gave to a node.
+func (w *world) tlsOf(prefix string, n int) []string {
+	at := w.certificates(n)
+	return []string{
+		"--" + prefix + "tls-ca-file=" + at + "/swarm-root-ca.crt", "--" + prefix + "tls-cert-file=" + at + "/swarm-node.crt", "--" + prefix + "tls-key-file=" + at + "/swarm-node.key",
+	}
+}
+
+// startAgent starts the agent, which gets to the manager's engine by the gate.
+func (w *world) startAgent() {
+	w.t.Helper()
+	var err error
+	w.agent, err = process.Start(process.Command{
+		Name: "setpoint-swarm", Program: w.program, Log: w.lastLog,
+		Args: append([]string{
+			"agent", "--cluster=e2e", "--insecure", "--server=" + w.serve.GRPCAddr(), "--docker-host=unix://" + w.gate.path,
+			"--nodes-address=" + w.ports.Address(0), "--admin-address=" + w.ports.Address(1), "--sync-period=1s", "--usage-max-age=15s",
+			"--state-dir=" + w.folder,
+		}, w.tlsOf("nodes-", 1)...),
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}
+	if err := w.agent.Await("ready", patience, func() error { return process.OK(client, "http://"+w.ports.Address(1)+"/readyz") }); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// killAgent ends it as a crash would.
+func (w *world) killAgent() {
+	w.agent.Kill()
+	w.agent = nil
+}
+
+// startNode starts what reports the usage of a node's tasks.
+func (w *world) startNode(n int) {
+	w.t.Helper()
+	name := filepath.Join(w.t.TempDir(), fmt.Sprintf("node%d.log", n))
+	p, err := process.Start(process.Command{
+		Name: "setpoint-swarm", Program: w.program, Log: name,
+		Args: append([]string{
+			"node", "--docker-host=unix://" + w.socket(n), "--agent-address=" + w.ports.Address(0), "--tls-server-name=swarm-manager",
+			"--interval=1s", "--admin-address=",
+		}, w.tlsOf("", n)...),
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		if err := p.Stop(); err != nil {
+			w.t.Error(err)
+		}
+		if text, err := os.ReadFile(name); w.t.Failed() && err == nil {
+			w.t.Logf("log of node %d:\n%s", n, process.End(text))
+		}
+	})
+}
+
+// object is what the agent's status says of a service.
+type object struct {
+	Name     string
+	Outcome  string
+	Error    string
+	Hold     *struct{ Reason, Message string }
+	Decision *struct {
+		Current, Desired int32
+		Metrics          []string
+	}
+}
+
+// status is what the agent knows of a service, by its command.
+func (w *world) status(name string) (*object, error) {
+	answer, err := (&http.Client{Timeout: time.Minute}).Get("http://" + w.ports.Address(1) + "/status.json")
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	var s struct{ Objects []*object }
+	if err := json.NewDecoder(answer.Body).Decode(&s); err != nil {
+		return nil, err
+	}
+	for _, o := range s.Objects {
+		if o.Name == name {
+			return o, nil
+		}
+	}
+	return nil, fmt.Errorf("the agent knows no %s", name)
+}
+
+// workload is a service of the swarm.
+type workload struct {
+	*world
+	name, id, load string
+}
+
+// Of the tests' services: a task reserves 20 thousandths of a core, of which it is to use
+// half; so many thousandths are far above that, and nothing.
+const (
+	much  = 40
+	idle  = 0
+	least = 1
+	most  = 6
+)
+
+// behavior lets two more tasks come in five seconds, and holds a count for six.
+const behavior = `{scaleUp: {policies: [{type: Pods, value: 2, periodSeconds: 5}]}, scaleDown: {stabilizationWindowSeconds: 6}}`
+
+// step is the policy's, and window how long a count is held.
+const (
+	step       = 2
+	stepPeriod = 5 * time.Second
+	window     = 6 * time.Second
+)
+
+// create makes a service of so many tasks.
+func (w *world) create(t *testing.T, name, image string, replicas int, labels ...string) *workload {
+	t.Helper()
+	s := &workload{world: w, name: name, load: filepath.Join(w.folder, "load-"+name)}
+	if err := os.MkdirAll(s.load, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{
+		"service", "create", "--quiet", "--detach", "--no-resolve-image", "--network=host", "--name=" + name, fmt.Sprintf("--replicas=%d", replicas),
+		"--reserve-cpu=0.02", "--mount=type=bind,src=" + s.load + ",dst=/load,ro", "--stop-grace-period=1s", "--restart-delay=1s",
+	}
+	for _, label := range append([]string{"setpoint.enable=true", fmt.Sprintf("setpoint.max=%d", most), "setpoint.cpu=50", "setpoint.behavior=" + behavior}, labels...) {
+		args = append(args, "--label="+label)
+	}
+	s.id = w.must(t, 1, append(args, image)...)
+	return s
+}
+
+func (s *workload) remove(t *testing.T) {
+	t.Helper()
+	s.must(t, 1, "service", "rm", s.name)
+}
+
+// use has each task use so many thousandths of a core.
+func (s *workload) use(t *testing.T, milli int) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(s.load, "milli"), []byte(strconv.Itoa(milli)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// label sets a label, or takes it away.
+func (s *workload) label(t *testing.T, name, value string) {
+	t.Helper()
+	flag := "--label-add=" + name + "=" + value
+	if value == "" {
+		flag = "--label-rm=" + name
+	}
+	s.must(t, 1, "service", "update", "--quiet", "--detach", flag, s.name)
+}
+
+// replicas is the count.
+func (s *workload) replicas(t *testing.T) int {
+	t.Helper()
+	n, err := strconv.Atoi(s.must(t, 1, "service", "inspect", "--format={{.Spec.Mode.Replicated.Replicas}}", s.name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func (s *workload) becomes(t *testing.T, n int) {
+	t.Helper()
+	await(t, fmt.Sprintf("%d replicas of %s", n, s.name), func() error {
+		if got := s.replicas(t); got != n {
+			o, _ := s.status(s.name)
+			said, _ := json.Marshal(o)
+			return fmt.Errorf("there are %d; the agent says %s", got, said)
+		}
+		return nil
+	})
+}
+
+// gate stands between the agent and the manager's engine, and tells of requests.
+type gate struct {
+	path string
+
+	mu sync.Mutex
+	// before and after are called for a request when it comes and when it is answered, before
+	// the answer goes back. Guarded by mu.
+	before, after func(*http.Request)
+}
+
+func newGate(t *testing.T, engine, path string) *gate {
+	t.Helper()
+	g := &gate{path: path}
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: "engine"})
+	proxy.FlushInterval = -1 // events
+	proxy.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", engine)
+	}}
+	proxy.ModifyResponse = func(r *http.Response) error {
+		g.call(false, r.Request)
+		return nil
+	}
+	proxy.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, err error) {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		g.call(true, r)
+		proxy.ServeHTTP(w, r)
+	}), ErrorLog: quiet()}
+	proxy.ErrorLog = quiet()
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return g
+}
+
+func (g *gate) set(before, after func(*http.Request)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.before, g.after = before, after
+}
+
+func (g *gate) call(before bool, r *http.Request) {
+	g.mu.Lock()
+	call := g.after
+	if before {
+		call = g.before
+	}
+	g.mu.Unlock()
+	if call != nil {
+		call(r)
+	}
+}
+
+// metric is a value of the agent's.
+func (w *world) metric(name string) (float64, error) {
+	answer, err := (&http.Client{Timeout: time.Minute}).Get("http://" + w.ports.Address(1) + "/metrics")
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
+			return strconv.ParseFloat(strings.TrimSpace(value), 64)
+		}
+	}
+	return 0, fmt.Errorf("there is no %s", name)
+}
