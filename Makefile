@@ -17,6 +17,8 @@ MUTATIONTIME ?= 2h
 CONFORMANCESTEPS ?= 100000
 REST ?= http://127.0.0.1:8080
 ATTACK ?=
+# Tests of test/e2e/edge that load the service with all that the processors have, and measure.
+MEASURED := ^(TestAbuseOfHTTP|TestHealthIsAnsweredUnderAttack|TestHostileCallers|TestOverload.*|TestUnknownCallersTakeNothing)$$
 
 # One build mode for all that has no race detector, so that what one target compiled the next
 # one finds; scripts/gotest.sh has the other.
@@ -56,7 +58,7 @@ demo: ## Send the README's request to a running server
 test: ## Run the tests of all packages; installs Redis where it is missing
 	@scripts/redis.sh || test -z "$${CI:-}"
 	scripts/gotest.sh test pkgname "$$(go list ./... | grep -v /examples$$)" -timeout=45m
-	@echo 'Left out, for they take long or need more: the race detector (make test-race), the examples in Go, Python, Node.js and curl (make test-examples), costs (make guard), whole processes (make e2e) and clusters (make e2e-kubernetes).'
+	@echo 'LEFT OUT, for they take long or need more: the race detector (make test-race), the examples in Go, Python, Node.js and curl (make test-examples), costs (make guard), fuzzing (make fuzz), the modules beside the main one (make test-modules), the real controllers (make conformance-quick), whole processes (make e2e), attacks (make attack), clusters (make e2e-kubernetes) and images (make e2e-deploy).'
 
 .PHONY: test-race
 test-race: ## The same with the race detector
@@ -84,19 +86,19 @@ control-plane: ## Build etcd, kube-apiserver, kube-controller-manager and kubect
 	@scripts/control-plane.sh
 
 .PHONY: e2e
-e2e: e2e-faults e2e-edge ## Run the tests of whole processes: instances killed, Redis killed, failovers, faults, hostile callers
+e2e: e2e-faults e2e-load ## Run the tests of whole processes: instances killed, Redis killed, failovers, faults, hostile callers
 
 .PHONY: e2e-faults
 e2e-faults: ## Those of them that mostly wait: instances killed, Redis killed, failovers, faults
 	@scripts/redis.sh
 	@scripts/prometheus.sh || test -z "$${CI:-}"
-	cd test/e2e && ../../scripts/gotest.sh e2e-faults standard-verbose './faults ./nomad ./redis ./samples ./service' -count=1 -race -timeout=60m -p=2
+	cd test/e2e && ../../scripts/gotest.sh e2e-faults standard-verbose './edge ./faults ./nomad ./redis ./samples ./service' -count=1 -race -timeout=60m -p=2 -skip='$(MEASURED)'
 
-.PHONY: e2e-edge
-e2e-edge: ## Those of them that load the service and measure, for which the machine is to be quiet: hostile callers, overload
+.PHONY: e2e-load
+e2e-load: ## Those of them that load the service and measure, for which the machine is to be quiet: hostile callers, overload
 	@scripts/redis.sh
 	@scripts/http2.sh || test -z "$${CI:-}"
-	cd test/e2e && ../../scripts/gotest.sh e2e-edge standard-verbose ./edge -count=1 -race -timeout=60m
+	cd test/e2e && ../../scripts/gotest.sh e2e-load standard-verbose ./edge -count=1 -race -timeout=60m -run='$(MEASURED)'
 
 .PHONY: attack
 attack: ## Throw attacks at the service and hold what they cost it to bounds; ATTACK='-short', '-list', '-run=regexp'
@@ -143,11 +145,8 @@ conformance-nightly: ## Compare CONFORMANCESTEPS (100000) with each real control
 	cd conformance && go run . compare -steps=$(CONFORMANCESTEPS) -coverage -report=../bin/nightly/CONFORMANCE.md
 
 .PHONY: conformance-quick
-conformance-quick: ## Compare some thousand steps with the newest real controllers, and a thousand with each older one, from a fresh seed
-	cd conformance && go test -timeout=45m ./...
-	for version in v1.37 v1.28 v1.19 v1.15; do (cd conformance/$$version && go test -timeout=45m ./...); done
-	cd conformance && go run . compare -profiles=v1.37,v1.36 -steps=3000
-	cd conformance && go run . compare -profiles=v1.28,v1.19,v1.15 -steps=1000
+conformance-quick: ## Compare some thousand steps with the newest real controllers, from a fresh seed, and a thousand with each older one unless the same sources passed before; ALL=1
+	@scripts/conformance-quick.sh
 
 .PHONY: recordings
 recordings: ## Record the real controllers again: the recordings in clients/kubernetes/recording/testdata
