@@ -126,6 +126,9 @@ func (r random) rules() object {
 // or by a copy of another one's neighbour. It says what it did.
 func (r random) change(spec object) string {
 	places := placesOf(spec, "spec")
+	if len(places) == 0 { // earlier changes have removed all
+		return "nothing"
+	}
 	at := places[r.IntN(len(places))]
 	switch {
 	case at.in != nil && r.chance(0.15):
