@@ -3,6 +3,7 @@
 # fresh seed, and a thousand with each older one, unless that was done before with the same
 # sources and passed: the user's cache remembers those. ALL=1 compares with all of them.
 set -euo pipefail
+shopt -s inherit_errexit
 cd "$(dirname "$0")/.."
 newest=(v1.37 v1.36) older=(v1.28 v1.19 v1.15)
 cache=${SETPOINT_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/setpoint}/conformance
