@@ -84,7 +84,7 @@ func (t *targets) decisionFields(ctx context.Context, j *job) []zapcore.Field {
 		zap.String("target", j.target), zap.Int32("from", d.Current), zap.Int32("to", d.Desired),
 		zap.String("action", conversion.Action(d.Current, d.Desired)),
 		zap.String("reason", apierror.ClipMarked(d.Reason)), zap.Stringer("recommendation", d.ID),
-		zap.String("requestId", calls.Of(ctx).ID()), zap.String("identity", j.caller.name()),
+		zap.String("requestId", calls.Of(ctx).ID()), zap.String("identity", j.caller.Name()),
 		zap.String("profile", profile.Name()), zap.Bool("dryRun", false),
 		zap.Int("attempts", j.attempts), zap.Duration("duration", t.options.Clock().Sub(j.started)))
 	if d.Error != "" {

@@ -13,7 +13,7 @@ import (
 // it changed.
 func (j *job) configure(req *setpointv1.RecommendRequest, options *Options) (*Options, []string) {
 	key := parseTarget(req.GetTarget())
-	set := j.caller.grants.Options(key.Cluster, key.Namespace, key.Target)
+	set := j.caller.Grants.Options(key.Cluster, key.Namespace, key.Target)
 	configured := *options
 	configured.Recommend = set.Over(options.Recommend)
 	if set.AllowEvaluationTime != nil {

@@ -7,6 +7,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/conversion"
@@ -17,7 +18,7 @@ func (s *targetService) ListDecisions(ctx context.Context, req *setpointv1.ListD
 	if err := check(req); err != nil {
 		return nil, err
 	}
-	if err := callerOf(ctx).check(policy.Read, parseTarget(req.GetParent())); err != nil {
+	if err := access.CallerOf(ctx).Check(policy.Read, parseTarget(req.GetParent())); err != nil {
 		return nil, err
 	}
 	list := listOf(ctx, listDecisionsMethod, req.GetParent(), nil)

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/mem"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/calls"
 	"github.com/setpoint-dev/setpoint/server/gate"
@@ -170,7 +171,7 @@ func encodedHandler[S any](method string, call func(S, context.Context, *message
 
 func (s *recommendationService) recommendEncoded(ctx context.Context, req *message) (*message, error) {
 	var j job
-	s.targets.readEncoded(ctx, callerOf(ctx), &j, req.data, ticketOf(ctx), &req.pass)
+	s.targets.readEncoded(ctx, access.CallerOf(ctx), &j, req.data, ticketOf(ctx), &req.pass)
 	defer j.release()
 	calls.NoteTarget(ctx, j.target)
 	s.targets.trace(ctx, &j)

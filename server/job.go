@@ -14,6 +14,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/conversion"
@@ -38,7 +39,7 @@ type job struct {
 	input          *recommender.Input
 	// encoded is what input is part of, where the request was read the short way.
 	encoded *wire.Request
-	caller  *caller
+	caller  *access.Caller
 	now     time.Time
 	// budget is what reading and deciding may still cost, shared with the other requests
 	// of a batch; own is that of a request that came alone.
@@ -77,10 +78,10 @@ func (j *job) answerID() string {
 	switch {
 	case j.dryRun || j.requestID == "":
 		return ""
-	case !j.caller.configured():
+	case !j.caller.Configured():
 		return j.requestID
 	}
-	sum := sha256.Sum256([]byte(j.caller.name()))
+	sum := sha256.Sum256([]byte(j.caller.Name()))
 	return j.requestID + " " + hex.EncodeToString(sum[:8])
 }
 
@@ -134,7 +135,7 @@ func (j *job) release() {
 
 // newJob validates a request. A job that is done was refused.
 func (t *targets) newJob(ctx context.Context, req *setpointv1.RecommendRequest) *job {
-	j := &job{started: t.options.Clock(), caller: callerOf(ctx)}
+	j := &job{started: t.options.Clock(), caller: access.CallerOf(ctx)}
 	t.read(ctx, j, req)
 	return j
 }
@@ -147,7 +148,7 @@ func (t *targets) read(ctx context.Context, j *job, req *setpointv1.RecommendReq
 	}
 	options := t.options
 	var notes []string
-	if j.caller.configured() {
+	if j.caller.Configured() {
 		options, notes = j.configure(req, options)
 	}
 	j.anyTime = options.AllowEvaluationTime
@@ -158,7 +159,7 @@ func (t *targets) read(ctx context.Context, j *job, req *setpointv1.RecommendReq
 		return
 	}
 	j.key = parseTarget(req.GetTarget())
-	if j.err = j.caller.check(policy.Recommend, j.key); j.err != nil {
+	if j.err = j.caller.Check(policy.Recommend, j.key); j.err != nil {
 		return
 	}
 	j.input.Notes = append(j.input.Notes, notes...)
@@ -196,10 +197,10 @@ func (t *targets) tooMuch(j *job, pods, metrics int) bool {
 
 // readEncoded reads an encoded request that came alone. It waits until that may be begun,
 // and the pass is the request's place until its answer is made.
-func (t *targets) readEncoded(ctx context.Context, c *caller, j *job, data []byte, ticket *limit.Ticket, pass *gate.Pass) {
+func (t *targets) readEncoded(ctx context.Context, c *access.Caller, j *job, data []byte, ticket *limit.Ticket, pass *gate.Pass) {
 	j.caller = c
 	if !pass.Entered() {
-		j.err = t.enter(ctx, ticket, c.name(), pass, isLarge(data))
+		j.err = t.enter(ctx, ticket, c.Name(), pass, isLarge(data))
 	}
 	if j.started = t.options.Clock(); j.err != nil {
 		return
@@ -214,9 +215,9 @@ func (t *targets) readEncoded(ctx context.Context, c *caller, j *job, data []byt
 // readBatch reads the requests of a batch of that size as readEncoded does one. They share a
 // budget and a place.
 func (t *targets) readBatch(ctx context.Context, jobs []job, requests [][]byte, size int, pass *gate.Pass) error {
-	c, budget, bytes := callerOf(ctx), cost.BudgetOf(size), 0
+	c, budget, bytes := access.CallerOf(ctx), cost.BudgetOf(size), 0
 	if !pass.Entered() {
-		if err := t.enter(ctx, ticketOf(ctx), c.name(), pass, size > mostSmall || slices.ContainsFunc(requests, isLarge)); err != nil {
+		if err := t.enter(ctx, ticketOf(ctx), c.Name(), pass, size > mostSmall || slices.ContainsFunc(requests, isLarge)); err != nil {
 			return err
 		}
 	}
@@ -244,7 +245,7 @@ func (t *targets) readWithin(ctx context.Context, j *job, data []byte) {
 	}
 	var r *wire.Request
 	ok, slow := false, t.metrics.slow.policy
-	if !j.caller.configured() { // else the target decides how to read
+	if !j.caller.Configured() { // else the target decides how to read
 		r, ok = t.decoder.Decode(data, j.budget)
 		slow = t.metrics.slow.unusual
 	}
@@ -273,7 +274,7 @@ func (t *targets) readWithin(ctx context.Context, j *job, data []byte) {
 		return
 	}
 	j.key = store.Key(r.Name)
-	if j.err = j.caller.check(policy.Recommend, j.key); j.err != nil {
+	if j.err = j.caller.Check(policy.Recommend, j.key); j.err != nil {
 		return
 	}
 	if t.tooDear(j) {

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/tap"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth/bounded"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
@@ -137,7 +138,7 @@ func charge(ctx context.Context, weight int) error {
 	if a == nil {
 		return nil
 	}
-	return a.ticket.Identify(callerOf(ctx).name(), weight).Err()
+	return a.ticket.Identify(access.CallerOf(ctx).Name(), weight).Err()
 }
 
 // limited are the methods of services with limits: each call is begun, and its caller
@@ -185,7 +186,7 @@ func (s *Server) limitStreams(srv any, stream grpc.ServerStream, info *grpc.Stre
 		return handler(srv, stream)
 	}
 	var open limit.Stream
-	if err := s.limiter.Open(&open, callerOf(stream.Context()).name()).Err(); err != nil {
+	if err := s.limiter.Open(&open, access.CallerOf(stream.Context()).Name()).Err(); err != nil {
 		return err
 	}
 	defer open.Close()
@@ -240,11 +241,11 @@ func (s *Server) limitsOf(identity string) (limit.Limits, bool) { return s.calle
 
 // noteLimits remembers the limits that the policy sets for a caller, so that the limiter
 // can ask for them.
-func (s *Server) noteLimits(c *caller) {
+func (s *Server) noteLimits(c *access.Caller) {
 	if s.limiter == nil {
 		return
 	}
-	own := c.grants.Limits()
+	own := c.Grants.Limits()
 	limits := s.options.Limits.Identity
 	replace := func(into *int, value int) {
 		switch value {
@@ -265,11 +266,11 @@ func (s *Server) noteLimits(c *caller) {
 	case own.Burst > 0 && limits.Rate > 0:
 		limits.Burst = own.Burst
 	}
-	before, known := s.callerLimits.Get(c.identity.Name)
+	before, known := s.callerLimits.Get(c.Identity.Name)
 	if limits == s.options.Limits.Identity && !known || known && before == limits {
 		return
 	}
-	s.callerLimits.Put(c.identity.Name, limits)
+	s.callerLimits.Put(c.Identity.Name, limits)
 	s.limiter.Reload()
 }
 

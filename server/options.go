@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/calls"
 	"github.com/setpoint-dev/setpoint/server/cost"
 	"github.com/setpoint-dev/setpoint/server/limit"
@@ -155,3 +156,6 @@ const (
 
 // CallLogs are the choices, in order of how much they log.
 func CallLogs() []CallLog { return calls.LoggedChoices() }
+
+// Access says who calls and what they may do; see access.Settings.
+type Access = access.Settings

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/pagetoken"
@@ -38,7 +39,7 @@ func (p *pageTokens) key(ctx context.Context) (pagetoken.Key, error) {
 
 // listOf is the list that a call asks for, as its caller may see it; scope nil: all of it.
 func listOf(ctx context.Context, method, parent string, scope *policy.Scope) pagetoken.List {
-	list := pagetoken.List{Method: method, Parent: parent, Caller: callerOf(ctx).name()}
+	list := pagetoken.List{Method: method, Parent: parent, Caller: access.CallerOf(ctx).Name()}
 	if scope != nil {
 		list.Scope = scope.Fingerprint()
 	}

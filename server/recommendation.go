@@ -6,6 +6,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/limit"
@@ -20,9 +21,9 @@ type recommendationService struct {
 	stored  *stored.Targets
 	limiter *limit.Limiter // nil: there are no limits
 	// renew looks at the caller of a stream again.
-	renew func(context.Context, *session) (*caller, error)
+	renew func(context.Context, *access.Session) (*access.Caller, error)
 	// counts reports whether that would bring nothing new.
-	counts func(*caller) bool
+	counts func(*access.Caller) bool
 	// draining is closed when the server begins to stop.
 	draining <-chan struct{}
 }
@@ -40,10 +41,10 @@ func (s *recommendationService) ReportScale(ctx context.Context, req *setpointv1
 	if err := check(req); err != nil {
 		return nil, err
 	}
-	if err := callerOf(ctx).check(policy.Recommend, parseTarget(req.GetTarget())); err != nil {
+	if err := access.CallerOf(ctx).Check(policy.Recommend, parseTarget(req.GetTarget())); err != nil {
 		return nil, err
 	}
-	if err := callerOf(ctx).checkChange(policy.Recommend, parseTarget(req.GetTarget())); err != nil {
+	if err := access.CallerOf(ctx).CheckChange(policy.Recommend, parseTarget(req.GetTarget())); err != nil {
 		return nil, err
 	}
 	return s.targets.report(ctx, req)

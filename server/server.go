@@ -99,7 +99,7 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	}
 	s.recorder = decisionlog.New(log, s.log, options.LoggedRepeats)
 	t.decisions = s.recorder
-	s.service = &recommendationService{targets: t, limiter: s.limiter, draining: s.drain.Begun, renew: s.renew, counts: s.counts}
+	s.service = &recommendationService{targets: t, limiter: s.limiter, draining: s.drain.Begun, renew: s.renew, counts: options.Access.Counts}
 	s.service.stored = newStored(engine, s.service)
 	s.observer = calls.NewObserver(t.metrics.calls, s.log, options.LogCalls, options.Tracing)
 	t.observer = s.observer

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth/bounded"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
@@ -63,10 +64,10 @@ func newShares(engine store.Store, o *Options, refused func(limit.Reason)) *shar
 type bounds struct{ keys, bytes int64 }
 
 // boundsFor are those that count for what the caller adds.
-func (s *shares) boundsFor(c *caller) bounds {
+func (s *shares) boundsFor(c *access.Caller) bounds {
 	var own policy.Limits
 	if c != nil {
-		own = c.grants.Limits()
+		own = c.Grants.Limits()
 	}
 	pick := func(own, server int) int64 {
 		switch own {
@@ -93,7 +94,7 @@ func (b bounds) exceeds(used store.Usage, bytes int) limit.Reason {
 
 // place takes room for one more target of a cluster, whose history takes so many bytes,
 // or refuses it. It may ask the store, in one exchange or two.
-func (s *shares) place(ctx context.Context, cluster string, bytes int, c *caller) error {
+func (s *shares) place(ctx context.Context, cluster string, bytes int, c *access.Caller) error {
 	b := s.boundsFor(c)
 	if s.engine == nil || b == (bounds{}) {
 		return nil

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/calls"
@@ -41,7 +42,7 @@ func newStored(engine store.Store, s *recommendationService) *stored.Targets {
 		Recommend: s.Recommend,
 		Clock:     s.targets.options.Clock,
 		Place: func(ctx context.Context, key store.Key, bytes int) (func(bool), error) {
-			err := specs.place(ctx, key.Cluster, bytes, callerOf(ctx))
+			err := specs.place(ctx, key.Cluster, bytes, access.CallerOf(ctx))
 			return func(kept bool) { specs.settle(key.Cluster, bytes, kept) }, err
 		},
 	})
@@ -53,10 +54,10 @@ func notStored() error {
 
 // mayChange is PERMISSION_DENIED unless the caller may do that, and have it recorded.
 func mayChange(ctx context.Context, verb policy.Verb, key store.Key) error {
-	if err := callerOf(ctx).check(verb, key); err != nil {
+	if err := access.CallerOf(ctx).Check(verb, key); err != nil {
 		return err
 	}
-	return callerOf(ctx).checkChange(verb, key)
+	return access.CallerOf(ctx).CheckChange(verb, key)
 }
 
 // SetTargetSpec stores the spec of a target.
@@ -71,7 +72,7 @@ func (s *targetService) SetTargetSpec(ctx context.Context, req *setpointv1.SetTa
 	if s.stored == nil {
 		return nil, notStored()
 	}
-	spec, err := s.stored.SetSpec(ctx, key, req.GetTargetSpec(), callerOf(ctx).name())
+	spec, err := s.stored.SetSpec(ctx, key, req.GetTargetSpec(), access.CallerOf(ctx).Name())
 	if err != nil {
 		return nil, apierror.OfStored(ctx, req.GetName(), err)
 	}
@@ -103,7 +104,7 @@ func (s *targetService) GetTargetSpec(ctx context.Context, req *setpointv1.GetTa
 		return nil, err
 	}
 	key := parseTarget(req.GetName())
-	if err := callerOf(ctx).check(policy.Read, key); err != nil {
+	if err := access.CallerOf(ctx).Check(policy.Read, key); err != nil {
 		return nil, err
 	}
 	if s.stored == nil {
@@ -125,7 +126,7 @@ func (s *targetService) ListTargetSpecs(ctx context.Context, req *setpointv1.Lis
 		return nil, err
 	}
 	filter := parseParent(req.GetParent())
-	scope, err := callerOf(ctx).within(policy.Read, filter)
+	scope, err := access.CallerOf(ctx).Within(policy.Read, filter)
 	if err != nil {
 		return nil, err
 	}
@@ -247,7 +248,7 @@ func (l *lookedOver[S, Req, Resp]) answer(s S, ctx context.Context, in *message)
 		return nil, apierror.OverLimit(l.limit, l.most, "the message is larger than what this server keeps")
 	}
 	if !in.pass.Entered() {
-		if err := t.enter(ctx, ticketOf(ctx), callerOf(ctx).name(), &in.pass, isLarge(in.data)); err != nil {
+		if err := t.enter(ctx, ticketOf(ctx), access.CallerOf(ctx).Name(), &in.pass, isLarge(in.data)); err != nil {
 			return nil, err
 		}
 	}
@@ -315,7 +316,7 @@ func (s *recommendationService) GetRecommendation(ctx context.Context, req *setp
 		return nil, err
 	}
 	key := parseTarget(req.GetTarget())
-	if err := callerOf(ctx).check(policy.Recommend, key); err != nil {
+	if err := access.CallerOf(ctx).Check(policy.Recommend, key); err != nil {
 		return nil, err
 	}
 	if s.stored == nil {

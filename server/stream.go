@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/calls"
 	"github.com/setpoint-dev/setpoint/server/limit"
@@ -68,8 +69,8 @@ func (s *recommendationService) streamEncoded(stream grpc.ServerStream) error {
 // streamed is a message of a stream, and its right to run or why it has none.
 type streamed struct {
 	message
-	began   time.Time // it may have waited since
-	caller  *caller   // as of this message
+	began   time.Time      // it may have waited since
+	caller  *access.Caller // as of this message
 	ticket  limit.Ticket
 	refused error
 }
@@ -77,16 +78,16 @@ type streamed struct {
 // admitStreamed looks at who sends a message, and lets it in. It holds no place while an
 // issuer is asked.
 func (s *recommendationService) admitStreamed(ctx context.Context, req *streamed) {
-	if open := sessionOf(ctx); open != nil {
+	if open := access.SessionOf(ctx); open != nil {
 		if req.caller, req.refused = s.renewed(ctx, open); req.refused != nil {
 			return
 		}
 	}
-	req.refused = s.admit(ctx, &req.ticket, req.caller.name())
+	req.refused = s.admit(ctx, &req.ticket, req.caller.Name())
 }
 
-func (s *recommendationService) renewed(ctx context.Context, open *session) (*caller, error) {
-	if c := open.now.Load(); s.counts(c) {
+func (s *recommendationService) renewed(ctx context.Context, open *access.Session) (*access.Caller, error) {
+	if c := open.Now.Load(); s.counts(c) {
 		return c, nil // without a context of its own, which takes memory
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.targets.options.RequestTimeout)

@@ -9,6 +9,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/conversion"
@@ -35,7 +36,7 @@ func (s *targetService) GetTarget(ctx context.Context, req *setpointv1.GetTarget
 	if err := check(req); err != nil {
 		return nil, err
 	}
-	if err := callerOf(ctx).check(policy.Read, parseTarget(req.GetName())); err != nil {
+	if err := access.CallerOf(ctx).Check(policy.Read, parseTarget(req.GetName())); err != nil {
 		return nil, err
 	}
 	history, err := s.targets.history(ctx, req.GetName())
@@ -94,7 +95,7 @@ func (s *targetService) ListTargets(ctx context.Context, req *setpointv1.ListTar
 	}
 	size := pageSize(req.GetPageSize(), defaultTargetsPage)
 	filter := parseParent(req.GetParent())
-	scope, err := callerOf(ctx).within(policy.Read, filter)
+	scope, err := access.CallerOf(ctx).Within(policy.Read, filter)
 	if err != nil {
 		return nil, err
 	}
@@ -171,10 +172,10 @@ func (s *targetService) DeleteTarget(ctx context.Context, req *setpointv1.Delete
 	if err := check(req); err != nil {
 		return nil, err
 	}
-	if err := callerOf(ctx).check(policy.Delete, parseTarget(req.GetName())); err != nil {
+	if err := access.CallerOf(ctx).Check(policy.Delete, parseTarget(req.GetName())); err != nil {
 		return nil, err
 	}
-	if err := callerOf(ctx).checkChange(policy.Delete, parseTarget(req.GetName())); err != nil {
+	if err := access.CallerOf(ctx).CheckChange(policy.Delete, parseTarget(req.GetName())); err != nil {
 		return nil, err
 	}
 	// Decisions that wait to be written would come back after the delete.
@@ -216,7 +217,7 @@ func (s *targetService) WatchDecisions(req *setpointv1.WatchDecisionsRequest, st
 	if err := check(req); err != nil {
 		return err
 	}
-	if err := callerOf(stream.Context()).check(policy.Read, parseTarget(req.GetParent())); err != nil {
+	if err := access.CallerOf(stream.Context()).Check(policy.Read, parseTarget(req.GetParent())); err != nil {
 		return err
 	}
 	return s.UnimplementedTargetServiceServer.WatchDecisions(req, stream)

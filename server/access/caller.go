@@ -1,0 +1,220 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/apierror"
+	"github.com/setpoint-dev/setpoint/server/auth"
+	"github.com/setpoint-dev/setpoint/server/auth/policy"
+	files "github.com/setpoint-dev/setpoint/server/auth/watched"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// Settings says who calls and what they may do.
+type Settings struct {
+	// Authenticator finds out who calls. It stays its owner's to close.
+	Authenticator *auth.Authenticator
+	// Policy says what callers may do.
+	Policy *files.File[*policy.Policy]
+}
+
+// verbs is what a caller must be allowed to do for each of our calls. A call that is
+// not here is refused; a test compares it with the contract.
+var verbs = map[string]policy.Verb{
+	setpointv1.RecommendationService_Recommend_FullMethodName:         policy.Recommend,
+	setpointv1.RecommendationService_BatchRecommend_FullMethodName:    policy.Recommend,
+	setpointv1.RecommendationService_StreamRecommend_FullMethodName:   policy.Recommend,
+	setpointv1.RecommendationService_ReportScale_FullMethodName:       policy.Recommend,
+	setpointv1.RecommendationService_ReportObservation_FullMethodName: policy.Recommend,
+	setpointv1.RecommendationService_GetRecommendation_FullMethodName: policy.Recommend,
+	setpointv1.TargetService_GetTargetSpec_FullMethodName:             policy.Read,
+	setpointv1.TargetService_ListTargetSpecs_FullMethodName:           policy.Read,
+	setpointv1.TargetService_SetTargetSpec_FullMethodName:             policy.Configure,
+	setpointv1.TargetService_DeleteTargetSpec_FullMethodName:          policy.Configure,
+	setpointv1.TargetService_GetTarget_FullMethodName:                 policy.Read,
+	setpointv1.TargetService_ListTargets_FullMethodName:               policy.Read,
+	setpointv1.TargetService_ListDecisions_FullMethodName:             policy.Read,
+	setpointv1.TargetService_WatchDecisions_FullMethodName:            policy.Read,
+	setpointv1.TargetService_DeleteTarget_FullMethodName:              policy.Delete,
+	setpointv1.SimulationService_Simulate_FullMethodName:              policy.Simulate,
+}
+
+// Calls beside the contract: anybody may ask for health, for probes have no
+// credentials; the contract may be read by whoever is known.
+var (
+	openCalls = map[string]bool{
+		"/grpc.health.v1.Health/Check": true,
+		"/grpc.health.v1.Health/Watch": true,
+		"/grpc.health.v1.Health/List":  true,
+	}
+	knownCalls = map[string]bool{
+		"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo":      true,
+		"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": true,
+	}
+)
+
+// IsOpen reports whether nobody is asked who makes such a call.
+func IsOpen(method string) bool { return openCalls[method] }
+
+// Caller is who makes a call, and what the policy says of them. It never changes. Nil is
+// whoever calls in the process, or anybody where nobody is asked: they may do everything.
+type Caller struct {
+	Identity *auth.Identity
+	Grants   *policy.Grants
+	// policy is what grants are of, and generation the authenticator's when it was asked.
+	policy     *policy.Policy
+	generation uint64
+	// checked is when, in nanoseconds since the Unix epoch.
+	checked int64
+}
+
+// Session is a call, or a stream, by one who was asked for credentials.
+type Session struct {
+	Settings *Settings
+	Method   string
+	Creds    auth.Credentials
+	// First is who it was at the beginning, and Now who it is, as of the last look.
+	First Caller
+	Now   atomic.Pointer[Caller]
+}
+
+type sessionKey struct{}
+
+// WithSession returns the context of a call of that session.
+func WithSession(ctx context.Context, s *Session) context.Context {
+	return context.WithValue(ctx, sessionKey{}, s)
+}
+
+// SessionOf returns the session of a call, nil if nobody was asked.
+func SessionOf(ctx context.Context) *Session {
+	s, _ := ctx.Value(sessionKey{}).(*Session)
+	return s
+}
+
+// CallerOf returns who makes a call, nil for everybody.
+func CallerOf(ctx context.Context) *Caller {
+	if s := SessionOf(ctx); s != nil {
+		return s.Now.Load()
+	}
+	return nil
+}
+
+// Name is the identity's; "" for nil.
+func (c *Caller) Name() string {
+	if c == nil {
+		return ""
+	}
+	return c.Identity.Name
+}
+
+// Check returns PERMISSION_DENIED unless the caller may do that with a target.
+func (c *Caller) Check(verb policy.Verb, key store.Key) error {
+	if c == nil {
+		return nil
+	}
+	return denied(c.Grants.Check(verb, key.Cluster, key.Namespace))
+}
+
+// CheckChange returns PERMISSION_DENIED to callers of whose calls about a target nothing
+// may be recorded: what they may not write they may neither settle nor delete.
+func (c *Caller) CheckChange(verb policy.Verb, key store.Key) error {
+	if c == nil || !c.Grants.HasOptions() {
+		return nil
+	}
+	set := c.Grants.Options(key.Cluster, key.Namespace, key.Target)
+	if set.DryRunOnly == nil || !*set.DryRunOnly {
+		return nil
+	}
+	return apierror.New(codes.PermissionDenied, setpointv1.ErrorReason_ERROR_REASON_PERMISSION_DENIED,
+		c.Identity.Name+" may do nothing about "+apierror.Clip(key.String())+" that is recorded: the policy allows dry runs only (dryRunOnly)",
+		"identity", c.Identity.Name, "verb", verb.String())
+}
+
+// Within returns what of a listing the caller may see; nil: everything.
+func (c *Caller) Within(verb policy.Verb, filter store.Filter) (*policy.Scope, error) {
+	if c == nil {
+		return nil, nil
+	}
+	scope := c.Grants.Within(verb, filter.Cluster, filter.Namespace)
+	if scope.None() {
+		return nil, denied(&policy.DeniedError{Identity: c.Identity.Name, Verb: verb, Cluster: orAll(filter.Cluster), Namespace: orAll(filter.Namespace)})
+	}
+	return &scope, nil
+}
+
+func orAll(name string) string {
+	if name == "" {
+		return "-"
+	}
+	return name
+}
+
+// Configured reports whether the operator has set options for some of the caller's
+// targets.
+func (c *Caller) Configured() bool { return c != nil && c.Grants.HasOptions() }
+
+// renewAfter is how long a caller may count without being looked at again, though no file
+// and no key has changed meanwhile: keys that can't be fetched end by time.
+const renewAfter = time.Second
+
+// Counts reports whether nothing can have changed of what is known of a caller.
+func (a *Settings) Counts(c *Caller) bool {
+	now := time.Now()
+	return c.generation == a.Authenticator.Generation() && c.policy == a.Policy.Load() &&
+		now.UnixNano()-c.checked < int64(renewAfter) && (c.Identity.Expires.IsZero() || now.Before(c.Identity.Expires))
+}
+
+// Identify finds out who the session is by, unless the caller has an identity already, and
+// what the policy says of them. waits may be nil; see auth.Credentials. The error is the
+// authenticator's.
+func (s *Session) Identify(ctx context.Context, c *Caller, waits func()) error {
+	// Before the credentials are looked at: what changes meanwhile is seen next time.
+	c.generation, c.checked = s.Settings.Authenticator.Generation(), time.Now().UnixNano()
+	if c.Identity == nil {
+		asked := s.Creds
+		asked.Waits = waits
+		identity, err := s.Settings.Authenticator.Authenticate(ctx, asked)
+		if err != nil {
+			return err
+		}
+		c.Identity = identity
+	}
+	c.policy = s.Settings.Policy.Load()
+	c.Grants = c.policy.For(c.Identity)
+	return nil
+}
+
+// Permit returns PERMISSION_DENIED unless the caller may make such calls about anything.
+func (s *Session) Permit(c *Caller) error {
+	if knownCalls[s.Method] {
+		return nil
+	}
+	// Of an unknown method the verb is 0, which nobody is allowed.
+	return denied(c.Grants.CheckAnywhere(verbs[s.Method]))
+}
+
+// Unauthenticated maps an error of the authenticator.
+func Unauthenticated(err error) error {
+	code := codes.Unauthenticated
+	var refused *auth.Error
+	if errors.As(err, &refused) && refused.Unavailable() {
+		code = codes.Unavailable
+	}
+	return apierror.New(code, setpointv1.ErrorReason_ERROR_REASON_UNAUTHENTICATED, err.Error(), "cause", string(auth.ReasonOf(err)))
+}
+
+// denied maps a policy's refusal; nil stays nil.
+func denied(err error) error {
+	var d *policy.DeniedError
+	if !errors.As(err, &d) {
+		return err
+	}
+	return apierror.New(codes.PermissionDenied, setpointv1.ErrorReason_ERROR_REASON_PERMISSION_DENIED, d.Error(),
+		"identity", d.Identity, "verb", d.Verb.String())
+}
