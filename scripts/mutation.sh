@@ -2,7 +2,7 @@
 # Changes the code of packages one operator at a time and looks whether a test of the
 # package notices: mutation.sh DURATION [TARGET...]. Each target is a package, with an
 # optional regular expression of its files after a colon, for example
-# './server:^(job|batch)\.go$'. None: those of the decision path. A target gets at most
+# './server:^(stream|limits)\.go$'. None: those of the decision path. A target gets at most
 # DURATION; what was tried by then counts. bin/mutation has the results, and
 # bin/mutation/REPORT.md the score and the survivors.
 set -euo pipefail
@@ -14,7 +14,9 @@ if [ ${#targets[@]} -eq 0 ]; then
   targets=(
     './recommender'
     './store/redis'
-    './server:^(job|batch|stream|answered|repeats|allowed|targets|outage|decisions|receive|limits)\.go$'
+    './server/decision'
+    './server/decisionlog'
+    './server:^(stream|allowed|decisions|receive|limits)\.go$'
   )
 fi
 into=bin/mutation

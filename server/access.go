@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth"
 	"github.com/setpoint-dev/setpoint/server/calls"
+	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/limit"
 )
 
@@ -133,7 +134,7 @@ func (s *Server) authenticateStreams(srv any, stream grpc.ServerStream, info *gr
 		return err
 	}
 	in := streamOf{stream, ctx}
-	if who.session == nil || info.FullMethod == streamMethod { // which looks at each message by itself
+	if who.session == nil || info.FullMethod == decision.StreamMethod { // which looks at each message by itself
 		return handler(srv, in)
 	}
 	return handler(srv, renewedStream{in, s, who.session})

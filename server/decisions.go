@@ -11,14 +11,15 @@ import (
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
 )
 
 func (s *targetService) ListDecisions(ctx context.Context, req *setpointv1.ListDecisionsRequest) (*setpointv1.ListDecisionsResponse, error) {
-	if err := check(req); err != nil {
+	if err := decision.CheckStructure(req); err != nil {
 		return nil, err
 	}
-	if err := access.CallerOf(ctx).Check(policy.Read, parseTarget(req.GetParent())); err != nil {
+	if err := access.CallerOf(ctx).Check(policy.Read, decision.ParseTarget(req.GetParent())); err != nil {
 		return nil, err
 	}
 	list := listOf(ctx, listDecisionsMethod, req.GetParent(), nil)
@@ -38,10 +39,10 @@ func (s *targetService) ListDecisions(ctx context.Context, req *setpointv1.ListD
 // next instead of its token.
 func (s *targetService) listDecisions(ctx context.Context, req *setpointv1.ListDecisionsRequest, position string) (*setpointv1.ListDecisionsResponse, error) {
 	// Before the record is read: what this instance has logged is not newer then.
-	if err := s.targets.decisions.Flush(ctx); err != nil {
+	if err := s.targets.Decisions.Flush(ctx); err != nil {
 		return nil, apierror.OfStore(ctx, req.GetParent(), err)
 	}
-	history, err := s.targets.history(ctx, req.GetParent())
+	history, err := s.targets.History(ctx, req.GetParent())
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/calls"
+	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/gate"
 	"github.com/setpoint-dev/setpoint/server/unfinished"
 )
@@ -170,16 +171,16 @@ func encodedHandler[S any](method string, call func(S, context.Context, *message
 }
 
 func (s *recommendationService) recommendEncoded(ctx context.Context, req *message) (*message, error) {
-	var j job
-	s.targets.readEncoded(ctx, access.CallerOf(ctx), &j, req.data, ticketOf(ctx), &req.pass)
-	defer j.release()
-	calls.NoteTarget(ctx, j.target)
-	s.targets.trace(ctx, &j)
-	s.targets.recommend(ctx, &j)
-	s.targets.answered(ctx, &j)
+	var j decision.Job
+	s.targets.ReadEncoded(ctx, access.CallerOf(ctx), &j, req.data, ticketOf(ctx), &req.pass)
+	defer j.Release()
+	calls.NoteTarget(ctx, j.Target)
+	s.targets.Trace(ctx, &j)
+	s.targets.Recommend(ctx, &j)
+	s.targets.Answered(ctx, &j)
 	answer := newAnswer()
 	var err error
-	if answer.data, err = j.encode(answer.data); err != nil {
+	if answer.data, err = j.Encode(answer.data); err != nil {
 		answer.free()
 		return nil, err
 	}
@@ -187,7 +188,7 @@ func (s *recommendationService) recommendEncoded(ctx context.Context, req *messa
 }
 
 func (s *recommendationService) batchEncoded(ctx context.Context, req *message) (*message, error) {
-	requests, ok := findRequests(req.data, s.targets.options.MaxBatch)
+	requests, ok := findRequests(req.data, s.targets.Options.MaxBatch)
 	if !ok {
 		return nil, apierror.Undecodable()
 	}
@@ -197,20 +198,20 @@ func (s *recommendationService) batchEncoded(ctx context.Context, req *message) 
 	if err := charge(ctx, len(requests)); err != nil {
 		return nil, err
 	}
-	jobs := make([]job, len(requests))
-	if err := s.targets.readBatch(ctx, jobs, requests, len(req.data), &req.pass); err != nil {
+	jobs := make([]decision.Job, len(requests))
+	if err := s.targets.ReadBatch(ctx, jobs, requests, len(req.data), ticketOf(ctx), &req.pass); err != nil {
 		return nil, err
 	}
-	s.targets.traceAll(ctx, jobs)
-	s.targets.recommendAll(ctx, jobs)
-	s.targets.answeredAll(ctx, jobs)
+	s.targets.TraceAll(ctx, jobs)
+	s.targets.RecommendAll(ctx, jobs)
+	s.targets.AnsweredAll(ctx, jobs)
 	var answer []byte
 	for i := range jobs {
-		if answer = jobs[i].result(answer); i == 0 {
+		if answer = jobs[i].Result(answer); i == 0 {
 			// Answers of one batch are of much the same size.
 			answer = append(make([]byte, 0, (len(answer)+64)*len(jobs)), answer...)
 		}
-		jobs[i].release()
+		jobs[i].Release()
 	}
 	return &message{data: answer}, nil
 }

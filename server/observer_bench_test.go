@@ -29,7 +29,7 @@ func (*headers) SetTrailer(metadata.MD) error      { return nil }
 func BenchmarkObserver(b *testing.B) {
 	options := DefaultOptions()
 	options.Log = zap.NewNop()
-	o := calls.NewObserver(newMetrics(&options).calls, options.Log, options.LogCalls, options.Tracing)
+	o := calls.NewObserver(telemetry.NewCalls(methods()...), options.Log, options.LogCalls, options.Tracing)
 	base := peer.NewContext(b.Context(), &peer.Peer{Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}})
 	info := &grpc.UnaryServerInfo{FullMethod: setpointv1.RecommendationService_Recommend_FullMethodName}
 	answer := &message{}

@@ -10,6 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
+	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/pagetoken"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -95,66 +96,9 @@ func keyAt(position string) (store.Key, error) {
 	return store.Key{Cluster: parts[0], Namespace: parts[1], Target: parts[2]}, nil
 }
 
-const (
-	// maxListSteps bounds how often the store is asked for one page. Each step but the
-	// first passes over what the caller may not read, a namespace at least.
-	maxListSteps = 32
-	// probe is how many keys are asked for after one that the caller may not read.
-	probe = 16
-)
-
-// visible lists targets that the caller may read, after a key and size at most, and where
-// to go on; the zero key: there are no more. A page may be short although there are more:
-// what others have is passed over, and a call takes no more steps for it than so many.
-func (t *targets) visible(ctx context.Context, filter store.Filter, scope *policy.Scope, after store.Key, size int) (keys []store.Key, next store.Key, err error) {
-	return visible(ctx, t.store, filter, scope, after, size)
-}
-
-// visible is that of any store.
-func visible(ctx context.Context, of store.Store, filter store.Filter, scope *policy.Scope, after store.Key, size int) (keys []store.Key, next store.Key, err error) {
-	if scope == nil || scope.All() {
-		keys, err = of.List(ctx, filter, after, size)
-		if len(keys) == size {
-			next = keys[size-1]
-		}
-		return keys, next, err
-	}
-	for step, limit := 0, size; step < maxListSteps; step++ {
-		found, err := of.List(ctx, filter, after, limit)
-		if err != nil {
-			return nil, store.Key{}, err
-		}
-		foreign := false
-		for _, key := range found {
-			after = key
-			if foreign = !scope.Contains(key.Cluster, key.Namespace); foreign {
-				break
-			}
-			keys = append(keys, key)
-		}
-		if len(keys) == size {
-			return keys, after, nil
-		}
-		if !foreign {
-			if len(found) < limit {
-				return keys, store.Key{}, nil
-			}
-			limit = size - len(keys)
-			continue
-		}
-		cluster, namespace, more := scope.After(after.Cluster, after.Namespace)
-		if !more {
-			return keys, store.Key{}, nil
-		}
-		after = store.Key{Cluster: cluster, Namespace: namespace}
-		limit = min(size-len(keys), probe)
-	}
-	return keys, after, nil
-}
-
 // decisionsPage reads a page of the decisions of a target from a position.
 func (s *targetService) decisionsPage(ctx context.Context, target, position string, size int) (values [][]byte, next string, err error) {
-	values, next, err = s.log.ReadLog(ctx, parseTarget(target), position, size)
+	values, next, err = s.log.ReadLog(ctx, decision.ParseTarget(target), position, size)
 	if errors.Is(err, store.ErrInvalidPosition) {
 		return nil, "", badPageToken()
 	}

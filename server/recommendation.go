@@ -9,6 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
+	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/stored"
 )
@@ -16,7 +17,7 @@ import (
 // recommendationService answers the calls of callers that scale.
 type recommendationService struct {
 	setpointv1.UnimplementedRecommendationServiceServer
-	targets *targets
+	targets *decision.Targets
 	// stored are the specs and observations of targets; nil: the store keeps none.
 	stored  *stored.Targets
 	limiter *limit.Limiter // nil: there are no limits
@@ -24,30 +25,32 @@ type recommendationService struct {
 	renew func(context.Context, *access.Session) (*access.Caller, error)
 	// counts reports whether that would bring nothing new.
 	counts func(*access.Caller) bool
+	// streamInFlight bounds the unanswered requests of a stream.
+	streamInFlight int
 	// draining is closed when the server begins to stop.
 	draining <-chan struct{}
 }
 
 // Recommend answers a caller in the process; over gRPC see recommendEncoded.
 func (s *recommendationService) Recommend(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
-	j := s.targets.newJob(ctx, req)
-	s.targets.trace(ctx, j)
-	s.targets.recommend(ctx, j)
-	s.targets.answered(ctx, j)
-	return j.answer()
+	j := s.targets.NewJob(ctx, req)
+	s.targets.Trace(ctx, j)
+	s.targets.Recommend(ctx, j)
+	s.targets.Answered(ctx, j)
+	return j.Answer()
 }
 
 func (s *recommendationService) ReportScale(ctx context.Context, req *setpointv1.ReportScaleRequest) (*setpointv1.ReportScaleResponse, error) {
-	if err := check(req); err != nil {
+	if err := decision.CheckStructure(req); err != nil {
 		return nil, err
 	}
-	if err := access.CallerOf(ctx).Check(policy.Recommend, parseTarget(req.GetTarget())); err != nil {
+	if err := access.CallerOf(ctx).Check(policy.Recommend, decision.ParseTarget(req.GetTarget())); err != nil {
 		return nil, err
 	}
-	if err := access.CallerOf(ctx).CheckChange(policy.Recommend, parseTarget(req.GetTarget())); err != nil {
+	if err := access.CallerOf(ctx).CheckChange(policy.Recommend, decision.ParseTarget(req.GetTarget())); err != nil {
 		return nil, err
 	}
-	return s.targets.report(ctx, req)
+	return s.targets.Report(ctx, req)
 }
 
 // admit lets a message of a stream in, which is a call of its own. The stream is read no
@@ -61,7 +64,7 @@ func (s *recommendationService) admit(ctx context.Context, ticket *limit.Ticket,
 
 // checkBatch refuses batches that are too long.
 func (s *recommendationService) checkBatch(n int) error {
-	if limit := s.targets.options.MaxBatch; n > limit {
+	if limit := s.targets.Options.MaxBatch; n > limit {
 		return apierror.OverLimit("maxBatch", limit, "the batch has more requests than this server takes at once")
 	}
 	return nil
@@ -72,17 +75,17 @@ func (s *recommendationService) BatchRecommend(ctx context.Context, req *setpoin
 	if err := s.checkBatch(len(req.GetRequests())); err != nil {
 		return nil, err
 	}
-	jobs := make([]job, len(req.GetRequests()))
+	jobs := make([]decision.Job, len(req.GetRequests()))
 	for i, r := range req.GetRequests() {
-		jobs[i] = *s.targets.newJob(ctx, r)
+		jobs[i] = *s.targets.NewJob(ctx, r)
 	}
-	s.targets.traceAll(ctx, jobs)
-	s.targets.recommendAll(ctx, jobs)
-	s.targets.answeredAll(ctx, jobs)
+	s.targets.TraceAll(ctx, jobs)
+	s.targets.RecommendAll(ctx, jobs)
+	s.targets.AnsweredAll(ctx, jobs)
 	response := &setpointv1.BatchRecommendResponse{Results: make([]*setpointv1.BatchRecommendResult, len(jobs))}
 	for i := range jobs {
 		result := &setpointv1.BatchRecommendResult{}
-		if answer, err := jobs[i].answer(); err != nil {
+		if answer, err := jobs[i].Answer(); err != nil {
 			result.Result = &setpointv1.BatchRecommendResult_Error{Error: status.Convert(err).Proto()}
 		} else {
 			result.Result = &setpointv1.BatchRecommendResult_Response{Response: answer}

@@ -17,6 +17,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/server/calls"
+	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/restjson"
 	"github.com/setpoint-dev/setpoint/server/transcode"
 )
@@ -107,8 +108,8 @@ func (w *shortWay) answer(out http.ResponseWriter, r *http.Request, body []byte)
 	}
 	req := new(message)
 	defer req.free()
-	if isLargeJSON(body) {
-		if err := w.server.service.targets.enter(r.Context(), restTicketOf(r.Context()), restNameOf(r.Context()), &req.pass, true); err != nil {
+	if decision.IsLargeJSON(body) {
+		if err := w.server.service.targets.Enter(r.Context(), restTicketOf(r.Context()), restNameOf(r.Context()), &req.pass, true); err != nil {
 			w.refuse(r.Context(), out, r, err)
 			return true
 		}
@@ -118,7 +119,7 @@ func (w *shortWay) answer(out http.ResponseWriter, r *http.Request, body []byte)
 	data, ok := call.encode((*buffer)[:0], target, body)
 	*buffer = data
 	if !ok || len(data) > w.server.options.MaxRequestBytes {
-		w.server.service.targets.metrics.slow.restUnusual.Inc()
+		w.server.service.targets.Metrics.Slow.RestUnusual.Inc()
 		return false
 	}
 	req.data = data

@@ -43,7 +43,7 @@ func (s *Server) Health() http.Handler {
 		case <-s.drain.Begun:
 			answerHealth(w, http.StatusServiceUnavailable, "draining")
 		default:
-			if s.watch.away.Load() {
+			if s.service.targets.Watch.Away.Load() {
 				answerHealth(w, http.StatusServiceUnavailable, "the history store can't be reached")
 				return
 			}

@@ -16,7 +16,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"runtime"
 	"sync"
 	"time"
 
@@ -28,15 +27,19 @@ import (
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/grpc/test/bufconn"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/auth/bounded"
 	"github.com/setpoint-dev/setpoint/server/calls"
 	"github.com/setpoint-dev/setpoint/server/connections"
+	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
+	"github.com/setpoint-dev/setpoint/server/gate"
 	"github.com/setpoint-dev/setpoint/server/limit"
+	"github.com/setpoint-dev/setpoint/server/telemetry"
 	"github.com/setpoint-dev/setpoint/server/unfinished"
 	"github.com/setpoint-dev/setpoint/server/validation"
-	"github.com/setpoint-dev/setpoint/server/wire"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -50,7 +53,6 @@ type Server struct {
 	observer *calls.Observer
 	recorder *decisionlog.Log
 	service  *recommendationService
-	watch    *storeWatch
 	// gateway leads from REST to gRPC without leaving the process.
 	gateway *bufconn.Listener
 	conn    *grpc.ClientConn
@@ -74,23 +76,21 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	if options.Log == nil {
 		options.Log = zap.NewNop()
 	}
-	clock := newClock(engine, &options)
-	options.Clock = clock.now
 	if err := validation.Warm(); err != nil {
 		return nil, fmt.Errorf("compile validation rules: %w", err)
 	}
 	s := &Server{options: options, log: options.Log, health: health.NewServer(), drain: calls.NewDrain(), translations: newTranslations()}
 	life, cutOff := context.WithCancel(context.Background())
 	s.cutOff = cutOff
-	t, err := s.newTargets(engine, clock, life)
-	if err != nil {
+	t := decision.New(engine, &s.options.Options, telemetry.NewCalls(methods()...), s.health, life)
+	if err := s.register(t.Collectors()...); err != nil {
 		return nil, err
 	}
 	if err := s.newLimiter(); err != nil {
 		return nil, err
 	}
-	t.limiter = s.limiter
-	if err := s.showRoom(t.gate); err != nil {
+	t.Limiter = s.limiter
+	if err := s.showRoom(t.Gate); err != nil {
 		return nil, err
 	}
 	s.newUnfinished()
@@ -98,11 +98,11 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 		return nil, err
 	}
 	s.recorder = decisionlog.New(log, s.log, options.LoggedRepeats)
-	t.decisions = s.recorder
-	s.service = &recommendationService{targets: t, limiter: s.limiter, draining: s.drain.Begun, renew: s.renew, counts: options.Access.Counts}
-	s.service.stored = newStored(engine, s.service)
-	s.observer = calls.NewObserver(t.metrics.calls, s.log, options.LogCalls, options.Tracing)
-	t.observer = s.observer
+	t.Decisions = s.recorder
+	s.service = &recommendationService{targets: t, limiter: s.limiter, streamInFlight: options.MaxStreamInFlight, draining: s.drain.Begun, renew: s.renew, counts: options.Access.Counts}
+	s.observer = calls.NewObserver(t.Metrics.Calls, s.log, options.LogCalls, options.Tracing)
+	t.Observer = s.observer
+	s.service.stored = t.Stored(engine, s.service.Recommend)
 	s.unary = []grpc.UnaryServerInterceptor{s.observer.Unary, s.drain.Unary, calls.RecoverCalls(s.log), calls.WithDeadline(options.RequestTimeout), s.authenticateCalls, s.limitCalls}
 	grpcOptions := []grpc.ServerOption{
 		grpc.Creds(newEdgeCredentials(options.TLS)),
@@ -129,34 +129,6 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 		return nil, err
 	}
 	return s, nil
-}
-
-// newTargets puts what decides between the store and the services.
-func (s *Server) newTargets(engine store.Store, clock *clock, life context.Context) (*targets, error) {
-	observed := observe(engine, newMetrics(&s.options), s.log)
-	observed.tracing = s.options.Tracing
-	t := &targets{
-		store: observed, cache: newCache(s.options.CacheBytes), metrics: observed.metrics,
-		log: s.log, options: &s.options, life: life, clock: clock, decoder: wire.NewDecoder(s.options.Recommend),
-		gate: newGate(), lists: make(chan struct{}, listsAtOnce*runtime.GOMAXPROCS(0)),
-	}
-	t.deletions, _ = engine.(store.Deletions)
-	t.outage = newOutage(t)
-	t.shares = newShares(engine, &s.options, func(reason limit.Reason) {
-		if s.limiter != nil {
-			s.limiter.Refuse(reason)
-		}
-	})
-	s.watch = newStoreWatch(t, s.health)
-	observed.failed = s.watch.failed
-	if s.options.Registerer != nil {
-		for _, c := range append(t.metrics.collectors(t.outage), clock.skew, clock.future) {
-			if err := s.options.Registerer.Register(c); err != nil {
-				return nil, fmt.Errorf("register metrics: %w", err)
-			}
-		}
-	}
-	return t, nil
 }
 
 // gatewayBuffer is the buffer of the connection between gateway and gRPC, each way.
@@ -213,8 +185,8 @@ func (s *Server) Serve(ctx context.Context, grpcListener, httpListener net.Liste
 	}
 	watching, unwatch := context.WithCancel(context.WithoutCancel(ctx))
 	defer unwatch()
-	s.watch.check(watching)
-	running.Go(func() { s.watch.run(watching) })
+	s.service.targets.Watch.Check(watching)
+	running.Go(func() { s.service.targets.Watch.Run(watching) })
 	serve("gRPC", func() error { return s.grpc.Serve(s.unfinished.Listen(s.connections.Listen(grpcListener))) })
 	serve("gateway", func() error { return s.grpc.Serve(s.gateway) })
 	serve("REST", func() error { return s.serveREST(s.connections.Listen(httpListener)) })
@@ -269,7 +241,46 @@ func (s *Server) stop() {
 	s.grpc.Stop()
 	<-stopped
 	_ = s.conn.Close()
-	s.service.targets.outage.finish()
+	s.service.targets.Finish()
 	s.recorder.Close()
-	s.service.targets.cache.close()
+}
+
+// showRoom shows what the gate holds as a metric.
+func (s *Server) showRoom(g *gate.Gate) error {
+	if s.options.Registerer == nil {
+		return nil
+	}
+	held := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "setpoint_large_requests_bytes",
+		Help: "About what large requests take that are worked on, in bytes; others wait while it is a twelfth of what the collector keeps to, or more.",
+	}, func() float64 { return float64(g.Held()) })
+	if err := s.options.Registerer.Register(held); err != nil {
+		return fmt.Errorf("register metrics: %w", err)
+	}
+	return nil
+}
+
+// methods are those that are counted one by one: all that the server serves.
+func methods() []telemetry.MethodInfo {
+	served := grpc.NewServer()
+	defer served.Stop()
+	setpointv1.RegisterRecommendationServiceServer(served, setpointv1.UnimplementedRecommendationServiceServer{})
+	setpointv1.RegisterTargetServiceServer(served, setpointv1.UnimplementedTargetServiceServer{})
+	setpointv1.RegisterSimulationServiceServer(served, setpointv1.UnimplementedSimulationServiceServer{})
+	healthv1.RegisterHealthServer(served, health.NewServer())
+	reflection.Register(served)
+	return telemetry.MethodsOf(served.GetServiceInfo())
+}
+
+// register registers metrics where somebody reads them.
+func (s *Server) register(all ...prometheus.Collector) error {
+	if s.options.Registerer == nil {
+		return nil
+	}
+	for _, c := range all {
+		if err := s.options.Registerer.Register(c); err != nil {
+			return fmt.Errorf("register metrics: %w", err)
+		}
+	}
+	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/calls"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/cost"
+	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/stored"
 	"github.com/setpoint-dev/setpoint/server/validation"
@@ -26,27 +27,6 @@ import (
 
 // The calls of this file are of those who send no spec or no metrics with their questions:
 // both are stored.
-
-// newStored returns what the engine keeps of specs and observations, nil if it keeps none.
-func newStored(engine store.Store, s *recommendationService) *stored.Targets {
-	parts, ok := engine.(store.Parts)
-	if !ok {
-		return nil
-	}
-	observed, ok := s.targets.store.(*observedStore)
-	if !ok {
-		return nil
-	}
-	specs := newShares(parts.Part(store.Specs, 0), s.targets.options, s.targets.shares.refused)
-	return stored.New(observed, stored.Options{
-		Recommend: s.Recommend,
-		Clock:     s.targets.options.Clock,
-		Place: func(ctx context.Context, key store.Key, bytes int) (func(bool), error) {
-			err := specs.place(ctx, key.Cluster, bytes, access.CallerOf(ctx))
-			return func(kept bool) { specs.settle(key.Cluster, bytes, kept) }, err
-		},
-	})
-}
 
 func notStored() error {
 	return status.Error(codes.Unimplemented, "this server's store keeps no specs")
@@ -65,7 +45,7 @@ func (s *targetService) SetTargetSpec(ctx context.Context, req *setpointv1.SetTa
 	if err := apierror.Invalid(s.specViolations(req)); err != nil {
 		return nil, err
 	}
-	key := parseTarget(req.GetName())
+	key := decision.ParseTarget(req.GetName())
 	if err := mayChange(ctx, policy.Configure, key); err != nil {
 		return nil, err
 	}
@@ -89,7 +69,7 @@ func (s *targetService) specViolations(req *setpointv1.SetTargetSpecRequest) []v
 	}
 	input, unreadable := conversion.Input(&setpointv1.RecommendRequest{
 		Target: req.GetName(), Spec: spec.GetSpec(), Options: spec.GetOptions(), Scale: &setpointv1.Scale{},
-	}, s.targets.options.Recommend)
+	}, s.targets.Options.Recommend)
 	unreadable = append(unreadable, validation.Spec(spec.GetSpec(), validation.SpecOptions{ScaleToZero: input.Options.ScaleToZero})...)
 	for _, v := range unreadable {
 		v.Field = "targetSpec." + v.Field
@@ -100,10 +80,10 @@ func (s *targetService) specViolations(req *setpointv1.SetTargetSpecRequest) []v
 
 // GetTargetSpec returns a stored spec.
 func (s *targetService) GetTargetSpec(ctx context.Context, req *setpointv1.GetTargetSpecRequest) (*setpointv1.GetTargetSpecResponse, error) {
-	if err := check(req); err != nil {
+	if err := decision.CheckStructure(req); err != nil {
 		return nil, err
 	}
-	key := parseTarget(req.GetName())
+	key := decision.ParseTarget(req.GetName())
 	if err := access.CallerOf(ctx).Check(policy.Read, key); err != nil {
 		return nil, err
 	}
@@ -122,10 +102,10 @@ const maxSpecsPage = 4 << 20
 
 // ListTargetSpecs returns a page of stored specs.
 func (s *targetService) ListTargetSpecs(ctx context.Context, req *setpointv1.ListTargetSpecsRequest) (*setpointv1.ListTargetSpecsResponse, error) {
-	if err := check(req); err != nil {
+	if err := decision.CheckStructure(req); err != nil {
 		return nil, err
 	}
-	filter := parseParent(req.GetParent())
+	filter := decision.ParseParent(req.GetParent())
 	scope, err := access.CallerOf(ctx).Within(policy.Read, filter)
 	if err != nil {
 		return nil, err
@@ -142,13 +122,13 @@ func (s *targetService) ListTargetSpecs(ctx context.Context, req *setpointv1.Lis
 	if err != nil {
 		return nil, err
 	}
-	keys, next, err := visible(ctx, s.stored.Specs(), filter, scope, after, pageSize(req.GetPageSize(), defaultTargetsPage))
+	keys, next, err := decision.Visible(ctx, s.stored.Specs(), filter, scope, after, pageSize(req.GetPageSize(), defaultTargetsPage))
 	if err != nil {
 		return nil, apierror.OfStore(ctx, req.GetParent(), err)
 	}
 	response := &setpointv1.ListTargetSpecsResponse{}
 	room := maxSpecsPage
-	for some := range slices.Chunk(keys, listedAtOnce) {
+	for some := range slices.Chunk(keys, decision.ListedAtOnce) {
 		specs, kept, err := s.loadSpecs(ctx, some, room)
 		if err != nil {
 			return nil, apierror.OfStored(ctx, req.GetParent(), err)
@@ -172,21 +152,20 @@ func (s *targetService) ListTargetSpecs(ctx context.Context, req *setpointv1.Lis
 
 // loadSpecs loads some specs; few lists do so at a time.
 func (s *targetService) loadSpecs(ctx context.Context, keys []store.Key, room int) ([]*setpointv1.TargetSpec, int, error) {
-	select {
-	case s.targets.lists <- struct{}{}:
-		defer func() { <-s.targets.lists }()
-	case <-ctx.Done():
-		return nil, 0, ctx.Err()
+	leave, err := s.targets.EnterList(ctx)
+	if err != nil {
+		return nil, 0, err
 	}
+	defer leave()
 	return s.stored.SpecsOf(ctx, keys, room)
 }
 
 // DeleteTargetSpec deletes a stored spec.
 func (s *targetService) DeleteTargetSpec(ctx context.Context, req *setpointv1.DeleteTargetSpecRequest) (*setpointv1.DeleteTargetSpecResponse, error) {
-	if err := check(req); err != nil {
+	if err := decision.CheckStructure(req); err != nil {
 		return nil, err
 	}
-	key := parseTarget(req.GetName())
+	key := decision.ParseTarget(req.GetName())
 	if err := mayChange(ctx, policy.Configure, key); err != nil {
 		return nil, err
 	}
@@ -201,11 +180,11 @@ func (s *targetService) DeleteTargetSpec(ctx context.Context, req *setpointv1.De
 
 // ReportObservation answers a caller in the process; over gRPC see reportObservationEncoded.
 func (s *recommendationService) ReportObservation(ctx context.Context, req *setpointv1.ReportObservationRequest) (*setpointv1.ReportObservationResponse, error) {
-	violations := append(validation.Structure(req), observationTime(req, s.targets.options.Clock())...)
+	violations := append(validation.Structure(req), observationTime(req, s.targets.Options.Clock())...)
 	if err := apierror.Invalid(append(violations, conversion.ObservationViolations(req)...)); err != nil {
 		return nil, err
 	}
-	key := parseTarget(req.GetTarget())
+	key := decision.ParseTarget(req.GetTarget())
 	if err := mayChange(ctx, policy.Recommend, key); err != nil {
 		return nil, err
 	}
@@ -217,7 +196,7 @@ func (s *recommendationService) ReportObservation(ctx context.Context, req *setp
 		return nil, apierror.OfStored(ctx, req.GetTarget(), err)
 	}
 	return &setpointv1.ReportObservationResponse{
-		StoredBytes: int64(size), ExpireTime: timestamppb.New(s.targets.options.Clock().Add(stored.Kept)),
+		StoredBytes: int64(size), ExpireTime: timestamppb.New(s.targets.Options.Clock().Add(stored.Kept)),
 	}, nil
 }
 
@@ -232,7 +211,7 @@ func observationTime(req *setpointv1.ReportObservationRequest, now time.Time) []
 // lookedOver is a call of which the message is decoded only when it is not too large, has
 // been looked over, and there is room for it.
 type lookedOver[S any, Req, Resp proto.Message] struct {
-	targets func(S) *targets
+	targets func(S) *decision.Targets
 	tables  *cost.Message
 	// limit is what bounds the message's bytes, and most the bound.
 	limit string
@@ -248,12 +227,12 @@ func (l *lookedOver[S, Req, Resp]) answer(s S, ctx context.Context, in *message)
 		return nil, apierror.OverLimit(l.limit, l.most, "the message is larger than what this server keeps")
 	}
 	if !in.pass.Entered() {
-		if err := t.enter(ctx, ticketOf(ctx), access.CallerOf(ctx).Name(), &in.pass, isLarge(in.data)); err != nil {
+		if err := t.Enter(ctx, ticketOf(ctx), access.CallerOf(ctx).Name(), &in.pass, decision.IsLarge(in.data)); err != nil {
 			return nil, err
 		}
 	}
 	budget := cost.BudgetOf(len(in.data))
-	if excess := l.tables.Wire(in.data, t.options.costLimits(), budget); excess != nil {
+	if excess := l.tables.Wire(in.data, t.Options.CostLimits(), budget); excess != nil {
 		return nil, apierror.Excessive(excess)
 	}
 	req := l.empty()
@@ -261,14 +240,14 @@ func (l *lookedOver[S, Req, Resp]) answer(s S, ctx context.Context, in *message)
 		return nil, apierror.Undecodable()
 	}
 	if !in.pass.Read(int64(budget.Made())) {
-		return nil, t.refuse(limit.LargeRequests)
+		return nil, t.Refuse(limit.LargeRequests)
 	}
 	response, err := l.call(s, ctx, req)
 	if err != nil {
 		return nil, err
 	}
 	answer := newAnswer()
-	if answer.data, err = marshal(answer.data, response); err != nil {
+	if answer.data, err = decision.Marshal(answer.data, response); err != nil {
 		answer.free()
 		return nil, err
 	}
@@ -276,7 +255,7 @@ func (l *lookedOver[S, Req, Resp]) answer(s S, ctx context.Context, in *message)
 }
 
 var reportObservation = lookedOver[*recommendationService, *setpointv1.ReportObservationRequest, *setpointv1.ReportObservationResponse]{
-	targets: func(s *recommendationService) *targets { return s.targets },
+	targets: func(s *recommendationService) *decision.Targets { return s.targets },
 	tables:  cost.Of((&setpointv1.ReportObservationRequest{}).ProtoReflect().Descriptor()),
 	limit:   "maxObservationBytes", most: stored.DefaultMaxObservationBytes,
 	empty: func() *setpointv1.ReportObservationRequest { return &setpointv1.ReportObservationRequest{} },
@@ -287,7 +266,7 @@ var reportObservation = lookedOver[*recommendationService, *setpointv1.ReportObs
 }
 
 var setTargetSpec = lookedOver[*targetService, *setpointv1.SetTargetSpecRequest, *setpointv1.SetTargetSpecResponse]{
-	targets: func(s *targetService) *targets { return s.targets },
+	targets: func(s *targetService) *decision.Targets { return s.targets },
 	tables:  cost.Of((&setpointv1.SetTargetSpecRequest{}).ProtoReflect().Descriptor()),
 	limit:   "maxSpecBytes", most: stored.DefaultMaxSpecBytes,
 	empty: func() *setpointv1.SetTargetSpecRequest { return &setpointv1.SetTargetSpecRequest{} },
@@ -312,10 +291,10 @@ func encodedTargetService() *grpc.ServiceDesc {
 
 // GetRecommendation answers from the last decision, or makes one from what is stored.
 func (s *recommendationService) GetRecommendation(ctx context.Context, req *setpointv1.GetRecommendationRequest) (*setpointv1.GetRecommendationResponse, error) {
-	if err := check(req); err != nil {
+	if err := decision.CheckStructure(req); err != nil {
 		return nil, err
 	}
-	key := parseTarget(req.GetTarget())
+	key := decision.ParseTarget(req.GetTarget())
 	if err := access.CallerOf(ctx).Check(policy.Recommend, key); err != nil {
 		return nil, err
 	}

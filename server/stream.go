@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/calls"
+	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/unfinished"
 	"github.com/setpoint-dev/setpoint/server/validation"
@@ -30,7 +31,7 @@ import (
 func (s *recommendationService) streamEncoded(stream grpc.ServerStream) error {
 	requests, failed := s.receive(stream)
 	answers := answerer{stream: stream, conn: connOf(stream.Context())}
-	places := make(chan struct{}, s.targets.options.MaxStreamInFlight)
+	places := make(chan struct{}, s.streamInFlight)
 	defer answers.wait()
 	for {
 		select {
@@ -90,7 +91,7 @@ func (s *recommendationService) renewed(ctx context.Context, open *access.Sessio
 	if c := open.Now.Load(); s.counts(c) {
 		return c, nil // without a context of its own, which takes memory
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.targets.options.RequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.targets.Options.RequestTimeout)
 	defer cancel()
 	return s.renew(ctx, open)
 }
@@ -121,10 +122,10 @@ func (s *recommendationService) receive(stream grpc.ServerStream) (<-chan *strea
 func (s *recommendationService) protected(ctx context.Context, req *streamed) (answer *message) {
 	var id string
 	defer func() {
-		if err := calls.Recovered(s.targets.log, setpointv1.RecommendationService_StreamRecommend_FullMethodName, recover(), nil); err != nil {
-			s.targets.metrics.decisions.Refused(codes.Internal)
-			failed := job{err: err}
-			answer = &message{data: failed.streamed(nil, id)}
+		if err := calls.Recovered(s.targets.Log, setpointv1.RecommendationService_StreamRecommend_FullMethodName, recover(), nil); err != nil {
+			s.targets.Metrics.Decisions.Refused(codes.Internal)
+			failed := decision.Job{Err: err}
+			answer = &message{data: failed.Streamed(nil, id)}
 		}
 	}()
 	return s.answerStreamed(ctx, req, &id)
@@ -133,26 +134,26 @@ func (s *recommendationService) protected(ctx context.Context, req *streamed) (a
 // answerStreamed answers one message of a stream. It tells the request's id as soon
 // as it is known.
 func (s *recommendationService) answerStreamed(ctx context.Context, req *streamed, id *string) *message {
-	var j job
+	var j decision.Job
 	var request []byte
-	ctx = s.targets.traceMessage(ctx, &j)
-	defer j.abandonTrace()
-	*id, request, j.err = readStreamed(req.data)
-	if j.err == nil {
-		ctx, cancel := apierror.WithOwnDeadline(ctx, s.targets.options.RequestTimeout)
+	ctx = s.targets.TraceMessage(ctx, &j)
+	defer j.AbandonTrace()
+	*id, request, j.Err = readStreamed(req.data)
+	if j.Err == nil {
+		ctx, cancel := apierror.WithOwnDeadline(ctx, s.targets.Options.RequestTimeout)
 		defer cancel()
-		if j.err = req.refused; j.err == nil && unsent(ctx) > 2*mostUnsent {
-			j.err = s.targets.refuse(limit.Unread)
+		if j.Err = req.refused; j.Err == nil && unsent(ctx) > 2*mostUnsent {
+			j.Err = s.targets.Refuse(limit.Unread)
 		}
-		if j.err == nil {
-			s.targets.readEncoded(ctx, req.caller, &j, request, &req.ticket, &req.pass)
-			defer j.release()
-			s.targets.recommend(ctx, &j)
+		if j.Err == nil {
+			s.targets.ReadEncoded(ctx, req.caller, &j, request, &req.ticket, &req.pass)
+			defer j.Release()
+			s.targets.Recommend(ctx, &j)
 		}
 	}
-	s.targets.messageAnswered(ctx, &j, req.began)
+	s.targets.MessageAnswered(ctx, &j, req.began)
 	answer := newAnswer()
-	answer.data = j.streamed(answer.data, *id)
+	answer.data = j.Streamed(answer.data, *id)
 	return answer
 }
 

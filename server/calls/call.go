@@ -27,7 +27,7 @@ const GatewayNetwork = "bufconn"
 // that keeping it costs one piece of memory.
 type Call struct {
 	context.Context
-	// requestID is the caller's name for the call, or ours; see id.
+	// requestID is the caller's name for the call, or ours; see ID.
 	requestID string
 	// identity is who calls, and target what the call is about, once they are known.
 	// They are set by the goroutine of the call; of streams only the identity is.

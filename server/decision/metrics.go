@@ -1,21 +1,16 @@
-package server
+package decision
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/health"
-	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/reflection"
 
-	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/telemetry"
 )
 
 // metrics are what the server counts. All series exist from the start, but for those
 // of single targets.
 type metrics struct {
-	calls     *telemetry.Calls
-	decisions *telemetry.Decisions
+	Calls     *telemetry.Calls
+	Decisions *telemetry.Decisions
 	targets   *telemetry.Targets // nil: there are none
 
 	storeSeconds *prometheus.HistogramVec
@@ -26,7 +21,7 @@ type metrics struct {
 	cacheMisses  prometheus.Counter
 	heldDown     prometheus.Counter
 	slowPath     *prometheus.CounterVec
-	slow         slowPaths
+	Slow         slowPaths
 
 	load, loadBatch, swap, swapBatch, delete, list operation
 }
@@ -45,19 +40,19 @@ type slowPaths struct {
 	// that is not taken as it is, or the decoder does not take it.
 	policy, evaluationTime, unusual prometheus.Counter
 	// Of JSON bodies: the translation does not take the request.
-	restUnusual prometheus.Counter
+	RestUnusual prometheus.Counter
 }
 
 func newSlowPaths(v *prometheus.CounterVec) slowPaths {
 	return slowPaths{
 		policy: v.WithLabelValues("decode", "policy"), evaluationTime: v.WithLabelValues("decode", "evaluation_time"),
-		unusual: v.WithLabelValues("decode", "unusual"), restUnusual: v.WithLabelValues("rest", "unusual"),
+		unusual: v.WithLabelValues("decode", "unusual"), RestUnusual: v.WithLabelValues("rest", "unusual"),
 	}
 }
 
-func newMetrics(options *Options) *metrics {
+func newMetrics(options *Options, calls *telemetry.Calls) *metrics {
 	m := &metrics{
-		calls: telemetry.NewCalls(methods()...), decisions: telemetry.NewDecisions(),
+		Calls: calls, Decisions: telemetry.NewDecisions(),
 		storeSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "setpoint_store_operation_duration_seconds", Help: "Duration of operations of the history store, retries included.",
 			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5},
@@ -84,7 +79,7 @@ func newMetrics(options *Options) *metrics {
 			Name: "setpoint_requests_slow_path_total", Help: "Recommendation requests that did not go the short way, by stage (decode: read as protobuf messages; rest: translated by the gateway) and reason.",
 		}, []string{"stage", "reason"}),
 	}
-	m.slow = newSlowPaths(m.slowPath)
+	m.Slow = newSlowPaths(m.slowPath)
 	for name, op := range map[string]*operation{
 		"load": &m.load, "load_batch": &m.loadBatch, "swap": &m.swap, "swap_batch": &m.swapBatch, "delete": &m.delete, "list": &m.list,
 	} {
@@ -96,21 +91,9 @@ func newMetrics(options *Options) *metrics {
 	return m
 }
 
-// methods are those that are counted one by one: all that the server serves.
-func methods() []telemetry.MethodInfo {
-	served := grpc.NewServer()
-	defer served.Stop()
-	setpointv1.RegisterRecommendationServiceServer(served, setpointv1.UnimplementedRecommendationServiceServer{})
-	setpointv1.RegisterTargetServiceServer(served, setpointv1.UnimplementedTargetServiceServer{})
-	setpointv1.RegisterSimulationServiceServer(served, setpointv1.UnimplementedSimulationServiceServer{})
-	healthv1.RegisterHealthServer(served, health.NewServer())
-	reflection.Register(served)
-	return telemetry.MethodsOf(served.GetServiceInfo())
-}
-
 // collectors are all of them, and the gauge of histories that are not in the store.
 func (m *metrics) collectors(o *outage) []prometheus.Collector {
-	all := append(m.calls.Collectors(), m.decisions.Collectors()...)
+	all := append(m.Calls.Collectors(), m.Decisions.Collectors()...)
 	if m.targets != nil {
 		all = append(all, m.targets.Collectors()...)
 	}

@@ -1,4 +1,4 @@
-package server
+package decision
 
 import (
 	"context"
@@ -23,20 +23,20 @@ const maxTracedItems = 64
 // streamedSpan names the span of one message of a stream.
 const streamedSpan = "setpoint.v1.RecommendationService/StreamRecommend message"
 
-// answered counts, logs and traces what a job has come to, once that is certain.
-func (t *targets) answered(ctx context.Context, j *job) {
-	counts := t.metrics.decisions
+// Answered counts, logs and traces what a job has come to, once that is certain.
+func (t *Targets) Answered(ctx context.Context, j *Job) {
+	counts := t.Metrics.Decisions
 	switch {
-	case j.err != nil:
-		counts.Refused(apierror.CodeOf(j.err))
+	case j.Err != nil:
+		counts.Refused(apierror.CodeOf(j.Err))
 	case j.response != nil:
 		counts.Answered(telemetry.Replayed)
 	case j.dryRun:
 		counts.Answered(telemetry.DryRun)
 	default:
 		counts.Recorded(&j.decision)
-		if t.metrics.targets != nil {
-			t.metrics.targets.Decided(j.key, j.decision.Current, j.decision.Desired)
+		if t.Metrics.targets != nil {
+			t.Metrics.targets.Decided(j.key, j.decision.Current, j.decision.Desired)
 		}
 		t.logDecision(ctx, j)
 	}
@@ -45,12 +45,12 @@ func (t *targets) answered(ctx context.Context, j *job) {
 	}
 }
 
-// answeredAll is answered for a batch.
-func (t *targets) answeredAll(ctx context.Context, jobs []job) {
+// AnsweredAll is answered for a batch.
+func (t *Targets) AnsweredAll(ctx context.Context, jobs []Job) {
 	failed := 0
 	for i := range jobs {
-		t.answered(ctx, &jobs[i])
-		if jobs[i].err != nil {
+		t.Answered(ctx, &jobs[i])
+		if jobs[i].Err != nil {
 			failed++
 		}
 	}
@@ -61,72 +61,72 @@ func (t *targets) answeredAll(ctx context.Context, jobs []job) {
 
 // logDecision logs a decision that was recorded: one that changes the count for whoever
 // wants to know later who changed it and why, any other for those who look for errors.
-func (t *targets) logDecision(ctx context.Context, j *job) {
+func (t *Targets) logDecision(ctx context.Context, j *Job) {
 	d := &j.decision
 	level, message := zap.DebugLevel, "recommended"
 	if d.Changes() {
 		level, message = zap.InfoLevel, "scaled"
 	}
-	line := t.log.Check(level, message)
+	line := t.Log.Check(level, message)
 	if line == nil {
 		return
 	}
 	line.Write(t.decisionFields(ctx, j)...)
 }
 
-func (t *targets) decisionFields(ctx context.Context, j *job) []zapcore.Field {
+func (t *Targets) decisionFields(ctx context.Context, j *Job) []zapcore.Field {
 	d := &j.decision
 	profile := &recommender.V136
 	if j.input.Options.Profile != nil {
 		profile = j.input.Options.Profile
 	}
 	fields := append(make([]zapcore.Field, 0, 20),
-		zap.String("target", j.target), zap.Int32("from", d.Current), zap.Int32("to", d.Desired),
+		zap.String("target", j.Target), zap.Int32("from", d.Current), zap.Int32("to", d.Desired),
 		zap.String("action", conversion.Action(d.Current, d.Desired)),
 		zap.String("reason", apierror.ClipMarked(d.Reason)), zap.Stringer("recommendation", d.ID),
 		zap.String("requestId", calls.Of(ctx).ID()), zap.String("identity", j.caller.Name()),
 		zap.String("profile", profile.Name()), zap.Bool("dryRun", false),
-		zap.Int("attempts", j.attempts), zap.Duration("duration", t.options.Clock().Sub(j.started)))
+		zap.Int("attempts", j.attempts), zap.Duration("duration", t.Options.Clock().Sub(j.started)))
 	if d.Error != "" {
 		fields = append(fields, zap.String("error", apierror.ClipMarked(d.Error)))
 	}
 	if j.requestID != "" {
 		fields = append(fields, zap.String("bodyRequestId", apierror.ClipMarked(j.requestID)))
 	}
-	if trace := t.options.Tracing.ID(ctx); trace != "" {
+	if trace := t.Options.Tracing.ID(ctx); trace != "" {
 		fields = append(fields, zap.String("trace", trace))
 	}
 	return fields
 }
 
-// trace lets the call's span tell of the job.
-func (t *targets) trace(ctx context.Context, j *job) { j.span = t.options.Tracing.Recording(ctx) }
+// Trace lets the call's span tell of the job.
+func (t *Targets) Trace(ctx context.Context, j *Job) { j.span = t.Options.Tracing.Recording(ctx) }
 
-// traceAll gives the first jobs of a batch spans of their own.
-func (t *targets) traceAll(ctx context.Context, jobs []job) {
-	if t.options.Tracing.Recording(ctx) == nil {
+// TraceAll gives the first jobs of a batch spans of their own.
+func (t *Targets) TraceAll(ctx context.Context, jobs []Job) {
+	if t.Options.Tracing.Recording(ctx) == nil {
 		return
 	}
 	for i := range jobs[:min(len(jobs), maxTracedItems)] {
-		_, jobs[i].span = t.options.Tracing.Child(ctx, "decide")
+		_, jobs[i].span = t.Options.Tracing.Child(ctx, "decide")
 		jobs[i].ownSpan = true
 	}
 }
 
-// traceMessage gives a message of a stream a trace of its own.
-func (t *targets) traceMessage(ctx context.Context, j *job) context.Context {
-	if t.options.Tracing == nil {
+// TraceMessage gives a message of a stream a trace of its own.
+func (t *Targets) TraceMessage(ctx context.Context, j *Job) context.Context {
+	if t.Options.Tracing == nil {
 		return ctx
 	}
-	ctx, j.span = t.options.Tracing.Message(ctx, streamedSpan)
+	ctx, j.span = t.Options.Tracing.Message(ctx, streamedSpan)
 	j.ownSpan = j.span != nil
 	return ctx
 }
 
 // endTrace tells the job's span what it has come to.
-func (j *job) endTrace() {
+func (j *Job) endTrace() {
 	answer := tracing.Answer{
-		Target: j.target, RecommendationID: j.decision.ID.String(),
+		Target: j.Target, RecommendationID: j.decision.ID.String(),
 		Attempts: j.attempts, DryRun: j.dryRun, Replayed: j.response != nil,
 	}
 	answer.Describe(j.span)
@@ -134,13 +134,13 @@ func (j *job) endTrace() {
 		tracing.Steps(j.span, &j.decision, j.steps)
 	}
 	if j.ownSpan {
-		tracing.Finish(j.span, j.err)
+		tracing.Finish(j.span, j.Err)
 	}
 	j.span, j.steps = nil, nil
 }
 
-// abandonTrace ends the trace of a job that panicked; it does nothing for any other.
-func (j *job) abandonTrace() {
+// AbandonTrace ends the trace of a job that panicked; it does nothing for any other.
+func (j *Job) AbandonTrace() {
 	if j.span != nil {
 		tracing.Finish(j.span, errPanicked)
 	}
@@ -151,7 +151,7 @@ var errPanicked = errors.New("internal error")
 
 // evaluate decides. A job whose span tells of the steps has them explained, without its
 // answer being any different.
-func (j *job) evaluate(history *recommender.History) (next recommender.History) {
+func (j *Job) evaluate(history *recommender.History) (next recommender.History) {
 	if j.span == nil {
 		j.decision, next = recommender.Recommend(j.now, j.input, history)
 		return next
@@ -168,22 +168,22 @@ func (j *job) evaluate(history *recommender.History) (next recommender.History) 
 }
 
 // conflicted notes that another caller has changed the target meanwhile.
-func (t *targets) conflicted(j *job) {
-	t.metrics.conflicts.Inc()
+func (t *Targets) conflicted(j *Job) {
+	t.Metrics.conflicts.Inc()
 	if j.span != nil {
 		tracing.Conflict(j.span, j.attempts)
 	}
 }
 
-// streamMethod is the name of the stream that recommends.
-const streamMethod = setpointv1.RecommendationService_StreamRecommend_FullMethodName
+// StreamMethod is the name of the stream that recommends.
+const StreamMethod = setpointv1.RecommendationService_StreamRecommend_FullMethodName
 
-// messageAnswered is answered for a request of a stream that came at start.
-func (t *targets) messageAnswered(ctx context.Context, j *job, start time.Time) {
+// MessageAnswered is answered for a request of a stream that came at start.
+func (t *Targets) MessageAnswered(ctx context.Context, j *Job, start time.Time) {
 	took := time.Since(start)
-	t.answered(ctx, j)
-	t.metrics.calls.Message(took)
-	if t.observer != nil {
-		t.observer.Message(ctx, streamMethod, j.target, j.err, took)
+	t.Answered(ctx, j)
+	t.Metrics.Calls.Message(took)
+	if t.Observer != nil {
+		t.Observer.Message(ctx, StreamMethod, j.Target, j.Err, took)
 	}
 }

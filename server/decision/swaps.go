@@ -1,4 +1,4 @@
-package server
+package decision
 
 import (
 	"context"
@@ -54,7 +54,7 @@ func (q *queue) begin(key store.Key, c change) {
 // change of each, all are swapped in one round trip, and those that others came before are
 // decided again on what they left. It is the only place where records are written.
 type rounds struct {
-	*targets
+	*Targets
 	// before is called with the targets that are about to be decided, once their records
 	// are known. Nil: nothing is. An error of it ends their changes.
 	before func(context.Context, []*queue) error
@@ -76,9 +76,9 @@ type rounds struct {
 var ofOne = sync.Pool{New: func() any { return new(rounds) }}
 
 // change makes one change of a target. Its record is asked for unless it is guessed.
-func (t *targets) change(ctx context.Context, key store.Key, c change, record store.Record, guessed bool) {
+func (t *Targets) change(ctx context.Context, key store.Key, c change, record store.Record, guessed bool) {
 	r := ofOne.Get().(*rounds)
-	r.targets = t
+	r.Targets = t
 	q := &r.one
 	q.begin(key, c)
 	q.record, q.guessed = record, guessed

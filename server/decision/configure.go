@@ -1,4 +1,4 @@
-package server
+package decision
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 // configure applies what the operator has set for the target of a request: it may
 // change the request, and returns the options to read it with, and sentences about what
 // it changed.
-func (j *job) configure(req *setpointv1.RecommendRequest, options *Options) (*Options, []string) {
-	key := parseTarget(req.GetTarget())
+func (j *Job) configure(req *setpointv1.RecommendRequest, options *Options) (*Options, []string) {
+	key := ParseTarget(req.GetTarget())
 	set := j.caller.Grants.Options(key.Cluster, key.Namespace, key.Target)
 	configured := *options
 	configured.Recommend = set.Over(options.Recommend)

@@ -1,4 +1,4 @@
-package server
+package decision
 
 import (
 	"context"
@@ -26,11 +26,11 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// job is one request on its way to an answer.
-type job struct {
+// Job is one request on its way to an answer.
+type Job struct {
 	// targets makes the decision.
-	targets   *targets
-	target    string
+	targets   *Targets
+	Target    string
 	key       store.Key
 	requestID string
 	dryRun    bool
@@ -66,15 +66,15 @@ type job struct {
 	// answer was given before, or there is none.
 	decided  bool
 	response *setpointv1.RecommendResponse
-	err      error
+	Err      error
 }
 
-func (j *job) done() bool { return j.decided || j.response != nil || j.err != nil }
+func (j *Job) done() bool { return j.decided || j.response != nil || j.Err != nil }
 
 // answerID is what the job's answer is remembered by; empty: by nothing. Where the operator
 // has set options for the caller, its answers are its own: another's were made with other
 // options, by which it must not get around its own.
-func (j *job) answerID() string {
+func (j *Job) answerID() string {
 	switch {
 	case j.dryRun || j.requestID == "":
 		return ""
@@ -86,25 +86,25 @@ func (j *job) answerID() string {
 }
 
 // next implements change.
-func (j *job) next(record store.Record, guessed bool, room []byte) []byte {
+func (j *Job) next(record store.Record, guessed bool, room []byte) []byte {
 	j.guessed = guessed
 	return j.targets.decide(j, record, room)
 }
 
 // ended implements change.
-func (j *job) ended() bool { return j.done() }
+func (j *Job) ended() bool { return j.done() }
 
 // doubt implements change. What ends without a swap is not confirmed by one.
-func (j *job) doubt() bool {
+func (j *Job) doubt() bool {
 	if !j.guessed {
 		return false
 	}
-	j.decided, j.response, j.err, j.guessed = false, nil, nil, false
+	j.decided, j.response, j.Err, j.guessed = false, nil, nil, false
 	return true
 }
 
 // swapped implements change.
-func (j *job) swapped(result store.SwapResult, _ []byte) {
+func (j *Job) swapped(result store.SwapResult, _ []byte) {
 	t := j.targets
 	j.guessed = false
 	t.unplaced(j, result.Swapped)
@@ -113,53 +113,53 @@ func (j *job) swapped(result store.SwapResult, _ []byte) {
 		return
 	}
 	t.conflicted(j)
-	if j.attempts >= t.options.MaxAttempts {
-		j.err = apierror.Contended(j.target, j.attempts)
+	if j.attempts >= t.Options.MaxAttempts {
+		j.Err = apierror.Contended(j.Target, j.attempts)
 	}
 }
 
 // fail implements change. What was being swapped may be recorded; a retry with the same
 // request id finds out.
-func (j *job) fail(ctx context.Context, err error, swapping bool) {
+func (j *Job) fail(ctx context.Context, err error, swapping bool) {
 	j.doubtful = j.doubtful || swapping
 	j.targets.withoutStore(ctx, j, err)
 }
 
-// release gives back what the job holds, once its answer is made.
-func (j *job) release() {
+// Release gives back what the job holds, once its answer is made.
+func (j *Job) Release() {
 	if j.encoded != nil {
 		j.encoded.Release()
 		j.encoded, j.input = nil, nil
 	}
 }
 
-// newJob validates a request. A job that is done was refused.
-func (t *targets) newJob(ctx context.Context, req *setpointv1.RecommendRequest) *job {
-	j := &job{started: t.options.Clock(), caller: access.CallerOf(ctx)}
+// NewJob validates a request. A job that is done was refused.
+func (t *Targets) NewJob(ctx context.Context, req *setpointv1.RecommendRequest) *Job {
+	j := &Job{started: t.Options.Clock(), caller: access.CallerOf(ctx)}
 	t.read(ctx, j, req)
 	return j
 }
 
 // read reads a request the long way, with the words for all that is wrong with it.
-func (t *targets) read(ctx context.Context, j *job, req *setpointv1.RecommendRequest) {
-	j.now, j.target, j.requestID, j.dryRun = j.started, req.GetTarget(), req.GetRequestId(), req.GetDryRun()
+func (t *Targets) read(ctx context.Context, j *Job, req *setpointv1.RecommendRequest) {
+	j.now, j.Target, j.requestID, j.dryRun = j.started, req.GetTarget(), req.GetRequestId(), req.GetDryRun()
 	if t.tooMuch(j, len(req.GetPods()), len(req.GetSpec().GetMetrics())) {
 		return
 	}
-	options := t.options
+	options := t.Options
 	var notes []string
 	if j.caller.Configured() {
 		options, notes = j.configure(req, options)
 	}
 	j.anyTime = options.AllowEvaluationTime
-	if j.input, j.err = readRequest(ctx, req, options, j.budget); j.err != nil {
+	if j.input, j.Err = readRequest(ctx, req, options, j.budget); j.Err != nil {
 		return
 	}
 	if t.tooDear(j) {
 		return
 	}
-	j.key = parseTarget(req.GetTarget())
-	if j.err = j.caller.Check(policy.Recommend, j.key); j.err != nil {
+	j.key = ParseTarget(req.GetTarget())
+	if j.Err = j.caller.Check(policy.Recommend, j.key); j.Err != nil {
 		return
 	}
 	j.input.Notes = append(j.input.Notes, notes...)
@@ -170,10 +170,10 @@ func (t *targets) read(ctx context.Context, j *job, req *setpointv1.RecommendReq
 }
 
 // tooDear refuses what would take too long to decide, and grants an explanation its pods.
-func (t *targets) tooDear(j *job) bool {
+func (t *Targets) tooDear(j *Job) bool {
 	in := j.input
 	if !j.budget.Cells(conversion.Cells(in)) {
-		j.err = apierror.TooManyEvaluations()
+		j.Err = apierror.TooManyEvaluations()
 		return true
 	}
 	if in.Explain {
@@ -185,45 +185,45 @@ func (t *targets) tooDear(j *job) bool {
 	return false
 }
 
-func (t *targets) tooMuch(j *job, pods, metrics int) bool {
+func (t *Targets) tooMuch(j *Job, pods, metrics int) bool {
 	switch {
-	case pods > t.options.MaxPods:
-		j.err = apierror.OverLimit("maxPods", t.options.MaxPods, "the request has more pods than this server takes in one request")
-	case metrics > t.options.MaxMetrics:
-		j.err = apierror.OverLimit("maxMetrics", t.options.MaxMetrics, "the spec has more metrics than this server takes")
+	case pods > t.Options.MaxPods:
+		j.Err = apierror.OverLimit("maxPods", t.Options.MaxPods, "the request has more pods than this server takes in one request")
+	case metrics > t.Options.MaxMetrics:
+		j.Err = apierror.OverLimit("maxMetrics", t.Options.MaxMetrics, "the spec has more metrics than this server takes")
 	}
-	return j.err != nil
+	return j.Err != nil
 }
 
-// readEncoded reads an encoded request that came alone. It waits until that may be begun,
+// ReadEncoded reads an encoded request that came alone. It waits until that may be begun,
 // and the pass is the request's place until its answer is made.
-func (t *targets) readEncoded(ctx context.Context, c *access.Caller, j *job, data []byte, ticket *limit.Ticket, pass *gate.Pass) {
+func (t *Targets) ReadEncoded(ctx context.Context, c *access.Caller, j *Job, data []byte, ticket *limit.Ticket, pass *gate.Pass) {
 	j.caller = c
 	if !pass.Entered() {
-		j.err = t.enter(ctx, ticket, c.Name(), pass, isLarge(data))
+		j.Err = t.Enter(ctx, ticket, c.Name(), pass, IsLarge(data))
 	}
-	if j.started = t.options.Clock(); j.err != nil {
+	if j.started = t.Options.Clock(); j.Err != nil {
 		return
 	}
 	j.own.Reset(len(data))
 	j.budget = &j.own
-	if t.readWithin(ctx, j, data); !pass.Read(int64(j.own.Made()+j.made())) && j.err == nil {
-		j.err = t.refuse(limit.LargeRequests)
+	if t.readWithin(ctx, j, data); !pass.Read(int64(j.own.Made()+j.made())) && j.Err == nil {
+		j.Err = t.Refuse(limit.LargeRequests)
 	}
 }
 
-// readBatch reads the requests of a batch of that size as readEncoded does one. They share a
+// ReadBatch reads the requests of a batch of that size as ReadEncoded does one. They share a
 // budget and a place.
-func (t *targets) readBatch(ctx context.Context, jobs []job, requests [][]byte, size int, pass *gate.Pass) error {
+func (t *Targets) ReadBatch(ctx context.Context, jobs []Job, requests [][]byte, size int, ticket *limit.Ticket, pass *gate.Pass) error {
 	c, budget, bytes := access.CallerOf(ctx), cost.BudgetOf(size), 0
 	if !pass.Entered() {
-		if err := t.enter(ctx, ticketOf(ctx), c.Name(), pass, size > mostSmall || slices.ContainsFunc(requests, isLarge)); err != nil {
+		if err := t.Enter(ctx, ticket, c.Name(), pass, size > mostSmall || slices.ContainsFunc(requests, IsLarge)); err != nil {
 			return err
 		}
 	}
 	for i := range jobs {
 		j := &jobs[i]
-		j.started, j.caller, j.budget = t.options.Clock(), c, budget
+		j.started, j.caller, j.budget = t.Options.Clock(), c, budget
 		t.readWithin(ctx, j, requests[i])
 		bytes += j.made()
 	}
@@ -231,50 +231,50 @@ func (t *targets) readBatch(ctx context.Context, jobs []job, requests [][]byte, 
 		return nil
 	}
 	for i := range jobs {
-		jobs[i].release()
+		jobs[i].Release()
 	}
-	return t.refuse(limit.LargeRequests)
+	return t.Refuse(limit.LargeRequests)
 }
 
 // readWithin reads an encoded request: the short way, which takes what is usual, or else the
 // long way. What that may cost is bounded by the job's budget.
-func (t *targets) readWithin(ctx context.Context, j *job, data []byte) {
+func (t *Targets) readWithin(ctx context.Context, j *Job, data []byte) {
 	before := *j.budget
-	if j.err = apierror.OfContext(ctx); j.err != nil {
+	if j.Err = apierror.OfContext(ctx); j.Err != nil {
 		return
 	}
 	var r *wire.Request
-	ok, slow := false, t.metrics.slow.policy
+	ok, slow := false, t.Metrics.Slow.policy
 	if !j.caller.Configured() { // else the target decides how to read
 		r, ok = t.decoder.Decode(data, j.budget)
-		slow = t.metrics.slow.unusual
+		slow = t.Metrics.Slow.unusual
 	}
-	if ok && r.HasEvaluationTime && (!t.options.AllowEvaluationTime || !fits(r.EvaluationTime)) {
+	if ok && r.HasEvaluationTime && (!t.Options.AllowEvaluationTime || !fits(r.EvaluationTime)) {
 		r.Release()
-		ok, slow = false, t.metrics.slow.evaluationTime
+		ok, slow = false, t.Metrics.Slow.evaluationTime
 	}
 	if !ok {
 		slow.Inc()
 		*j.budget = before // that way starts again
-		if excess := recommendTables.Wire(data, t.options.costLimits(), j.budget); excess != nil {
-			j.err = apierror.Excessive(excess)
+		if excess := recommendTables.Wire(data, t.Options.CostLimits(), j.budget); excess != nil {
+			j.Err = apierror.Excessive(excess)
 			return
 		}
 		req := &setpointv1.RecommendRequest{}
 		if err := proto.Unmarshal(data, req); err != nil {
-			j.err = apierror.Undecodable()
+			j.Err = apierror.Undecodable()
 			return
 		}
 		t.read(ctx, j, req)
 		return
 	}
-	j.now, j.target, j.requestID, j.dryRun = j.started, r.Target, r.RequestID, r.DryRun
-	j.encoded, j.input, j.anyTime = r, &r.Input, t.options.AllowEvaluationTime
+	j.now, j.Target, j.requestID, j.dryRun = j.started, r.Target, r.RequestID, r.DryRun
+	j.encoded, j.input, j.anyTime = r, &r.Input, t.Options.AllowEvaluationTime
 	if t.tooMuch(j, len(r.Input.Pods), len(r.Input.Spec.Metrics)) {
 		return
 	}
 	j.key = store.Key(r.Name)
-	if j.err = j.caller.Check(policy.Recommend, j.key); j.err != nil {
+	if j.Err = j.caller.Check(policy.Recommend, j.key); j.Err != nil {
 		return
 	}
 	if t.tooDear(j) {
@@ -286,30 +286,30 @@ func (t *targets) readWithin(ctx context.Context, j *job, data []byte) {
 	}
 }
 
-// answer is the job's outcome as a message.
-func (j *job) answer() (*setpointv1.RecommendResponse, error) {
+// Answer is the job's outcome as a message.
+func (j *Job) Answer() (*setpointv1.RecommendResponse, error) {
 	if j.decided {
 		return conversion.Response(&j.decision), nil
 	}
-	return j.response, j.err
+	return j.response, j.Err
 }
 
-// encode appends the encoded answer of a job that has one.
-func (j *job) encode(b []byte) ([]byte, error) {
+// Encode appends the encoded answer of a job that has one.
+func (j *Job) Encode(b []byte) ([]byte, error) {
 	if j.decided {
 		if out, ok := wire.AppendResponse(b, &j.decision); ok {
 			return out, nil
 		}
 	}
-	response, err := j.answer()
+	response, err := j.Answer()
 	if err != nil {
 		return b, err
 	}
-	return marshal(b, response)
+	return Marshal(b, response)
 }
 
-// result appends the job's outcome to an encoded BatchRecommendResponse.
-func (j *job) result(b []byte) []byte {
+// Result appends the job's outcome to an encoded BatchRecommendResponse.
+func (j *Job) Result(b []byte) []byte {
 	if j.decided {
 		if out, ok := wire.AppendBatchDecision(b, &j.decision); ok {
 			return out
@@ -322,8 +322,8 @@ func (j *job) result(b []byte) []byte {
 	return wire.AppendBatchResponse(b, response)
 }
 
-// streamed appends the job's outcome as an encoded StreamRecommendResponse.
-func (j *job) streamed(b []byte, id string) []byte {
+// Streamed appends the job's outcome as an encoded StreamRecommendResponse.
+func (j *Job) Streamed(b []byte, id string) []byte {
 	if j.decided {
 		if out, ok := wire.AppendStreamDecision(b, id, &j.decision); ok {
 			return out
@@ -337,8 +337,8 @@ func (j *job) streamed(b []byte, id string) []byte {
 }
 
 // outcome is the job's outcome the long way: an encoded answer or an encoded status.
-func (j *job) outcome() (response, failed []byte) {
-	response, err := j.encode(nil)
+func (j *Job) outcome() (response, failed []byte) {
+	response, err := j.Encode(nil)
 	if err == nil {
 		return response, nil
 	}
@@ -349,9 +349,9 @@ func (j *job) outcome() (response, failed []byte) {
 	return nil, failed
 }
 
-// marshal appends a message's encoding. What can't be encoded, a text that is not
+// Marshal appends a message's encoding. What can't be encoded, a text that is not
 // UTF-8, is the server's fault.
-func marshal(b []byte, m proto.Message) ([]byte, error) {
+func Marshal(b []byte, m proto.Message) ([]byte, error) {
 	out, err := proto.MarshalOptions{}.MarshalAppend(b, m)
 	if err != nil {
 		return b, status.Error(codes.Internal, "internal error")

@@ -1,16 +1,13 @@
-package server
+package decision
 
 import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"runtime"
 	"runtime/debug"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/gate"
@@ -44,39 +41,24 @@ func newGate() *gate.Gate {
 	return gate.New(gate.Options{Bytes: room, Readers: processors, Waiting: mostWaiting})
 }
 
-// showRoom shows what the gate holds as a metric.
-func (s *Server) showRoom(g *gate.Gate) error {
-	if s.options.Registerer == nil {
-		return nil
-	}
-	held := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "setpoint_large_requests_bytes",
-		Help: "About what large requests take that are worked on, in bytes; others wait while it is a twelfth of what the collector keeps to, or more.",
-	}, func() float64 { return float64(g.Held()) })
-	if err := s.options.Registerer.Register(held); err != nil {
-		return fmt.Errorf("register metrics: %w", err)
-	}
-	return nil
-}
+// IsLarge reports whether an encoded request waits for room with the large ones.
+func IsLarge(data []byte) bool { return len(data) > mostSmall || wire.Explains(data) }
 
-// isLarge reports whether an encoded request waits for room with the large ones.
-func isLarge(data []byte) bool { return len(data) > mostSmall || wire.Explains(data) }
-
-// isLargeJSON is the same of JSON, before it is read: a little more is large.
-func isLargeJSON(body []byte) bool {
+// IsLargeJSON is the same of JSON, before it is read: a little more is large.
+func IsLargeJSON(body []byte) bool {
 	return len(body) > 2*mostSmall || bytes.Contains(body, []byte(`"explain"`))
 }
 
-// enter waits until a message may be read. The call of one that has to wait does not count
+// Enter waits until a message may be read. The call of one that has to wait does not count
 // among those that run, so that small ones are not refused because many large ones wait.
-func (t *targets) enter(ctx context.Context, ticket *limit.Ticket, caller string, pass *gate.Pass, large bool) error {
-	if t.gate.TryEnter(pass, large) {
+func (t *Targets) Enter(ctx context.Context, ticket *limit.Ticket, caller string, pass *gate.Pass, large bool) error {
+	if t.Gate.TryEnter(pass, large) {
 		return nil
 	}
 	ticket.Queued()
-	err := t.gate.Enter(ctx, pass, caller, large)
+	err := t.Gate.Enter(ctx, pass, caller, large)
 	if errors.Is(err, gate.ErrFull) {
-		return t.refuse(limit.LargeRequests)
+		return t.Refuse(limit.LargeRequests)
 	}
 	if err != nil {
 		return apierror.OfContext(ctx)
@@ -84,17 +66,17 @@ func (t *targets) enter(ctx context.Context, ticket *limit.Ticket, caller string
 	return nil
 }
 
-// refuse refuses a message for what others take.
-func (t *targets) refuse(reason limit.Reason) error {
-	if t.limiter == nil {
+// Refuse refuses a message for what others take.
+func (t *Targets) Refuse(reason limit.Reason) error {
+	if t.Limiter == nil {
 		return limit.Refusal{Reason: reason, RetryAfter: time.Second}.Err()
 	}
-	return t.limiter.Refuse(reason).Err()
+	return t.Limiter.Refuse(reason).Err()
 }
 
 // made is about what was made of a request that was read and will be of its answer, beside
 // what its budget counts, in bytes.
-func (j *job) made() int {
+func (j *Job) made() int {
 	bytes := 0
 	if j.encoded != nil {
 		bytes = j.encoded.Memory()

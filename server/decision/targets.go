@@ -1,13 +1,17 @@
-package server
+package decision
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"time"
 
 	"go.uber.org/zap"
+	"google.golang.org/grpc/health"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/apierror"
@@ -16,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
 	"github.com/setpoint-dev/setpoint/server/gate"
 	"github.com/setpoint-dev/setpoint/server/limit"
+	"github.com/setpoint-dev/setpoint/server/telemetry"
 	"github.com/setpoint-dev/setpoint/server/wire"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -27,32 +32,34 @@ const maxStoredExplanation = 16 << 10
 // by three orders of magnitude.
 const maxHistoryBytes = 512 << 10
 
-// targets makes decisions on targets whose histories are in a store: take what is
+// Targets makes decisions on targets whose histories are in a store: take what is
 // remembered of the record or load it, decide, compare-and-swap, and on a lost race
 // decide again from what stands in the store. So any instance serves any target.
-type targets struct {
+type Targets struct {
 	store store.Store
 	// deletions are those that the store knows of, nil: it does not.
 	deletions store.Deletions
 	clock     *clock
 	cache     *cache
 	outage    *outage
+	// Watch knows whether the store can answer.
+	Watch *storeWatch
 	// shares bound what clusters may take of the store.
 	shares  *shares
-	metrics *metrics
-	// observer logs what is asked over streams.
-	observer *calls.Observer
-	log      *zap.Logger
-	options  *Options
+	Metrics *metrics
+	// Observer logs what is asked over streams.
+	Observer *calls.Observer
+	Log      *zap.Logger
+	Options  *Options
 	decoder  *wire.Decoder
-	// gate bounds the memory of requests that are worked on; limiter counts what it refuses,
+	// Gate bounds the memory of requests that are worked on; limiter counts what it refuses,
 	// nil: nobody does.
-	gate    *gate.Gate
-	limiter *limit.Limiter
+	Gate    *gate.Gate
+	Limiter *limit.Limiter
 	// lists has a place for each part of a list that is loaded.
 	lists chan struct{}
-	// decisions is the log for people; it has no say in anything.
-	decisions *decisionlog.Log
+	// Decisions is the log for people; it has no say in anything.
+	Decisions *decisionlog.Log
 	// life ends when a stop waits no longer.
 	life context.Context
 }
@@ -79,49 +86,49 @@ const usualGrowth = 256
 
 // decide decides on what is stored of the target and returns the value to store,
 // unless the job is done then. The value begins where the room does, if there is enough.
-func (t *targets) decide(j *job, record store.Record, room []byte) []byte {
+func (t *Targets) decide(j *Job, record store.Record, room []byte) []byte {
 	j.attempts++
 	j.concluded = j.concluded[:0]
 	var history recommender.History
 	if record.Exists() {
 		var err error
 		if history, err = recommender.DecodeHistory(record.Value); err != nil {
-			t.log.Error("stored history unreadable", zap.String("target", j.target), zap.Error(err))
-			j.err = apierror.OfHistory(j.target, err)
+			t.Log.Error("stored history unreadable", zap.String("target", j.Target), zap.Error(err))
+			j.Err = apierror.OfHistory(j.Target, err)
 			return nil
 		}
 	}
 	if !history.IsOfCluster(j.input.Cluster) {
-		j.err = apierror.OtherCluster(j.target)
+		j.Err = apierror.OtherCluster(j.Target)
 		return nil
 	}
 	// Of a namesake that was deleted nothing counts, its answers included.
 	history = history.Of(j.input.Incarnation)
-	if j.err = t.clock.problem(); j.err != nil {
+	if j.Err = t.clock.problem(); j.Err != nil {
 		return nil
 	}
 	if t.fromTheFuture(j, &history) {
 		if err := t.clock.judges(t.life, j.now); err != nil {
-			if j.err = t.clock.problem(); j.err == nil {
-				j.err = apierror.OfStore(t.life, j.target, err)
+			if j.Err = t.clock.problem(); j.Err == nil {
+				j.Err = apierror.OfStore(t.life, j.Target, err)
 			}
 			return nil
 		}
 		t.clock.future.Inc()
-		t.log.Error("records from the future corrected: a clock was wrong", zap.String("target", j.target), zap.Time("newest", history.Updated))
+		t.Log.Error("records from the future corrected: a clock was wrong", zap.String("target", j.Target), zap.Time("newest", history.Updated))
 		history = history.WithoutFuture(j.now)
 	}
 	requestID := j.answerID()
 	if requestID != "" {
-		if a := history.AnswerFor(requestID); a != nil && j.now.UnixNano()-a.At <= int64(t.options.AnswerRetention) {
-			if j.response, j.err = conversion.Answer(a); j.err == nil {
+		if a := history.AnswerFor(requestID); a != nil && j.now.UnixNano()-a.At <= int64(t.Options.AnswerRetention) {
+			if j.response, j.Err = conversion.Answer(a); j.Err == nil {
 				j.response.RequestId = new(j.requestID) // a's may be the caller's own, see answerID
 			}
 			return nil
 		}
 	}
 	if j.timed && !j.input.Again && j.now.Before(history.Updated) {
-		j.err = apierror.EvaluationTimePast(j.target, j.now, history.Updated)
+		j.Err = apierror.EvaluationTimePast(j.Target, j.now, history.Updated)
 		return nil
 	}
 	next := j.evaluate(&history)
@@ -135,22 +142,22 @@ func (t *targets) decide(j *job, record store.Record, room []byte) []byte {
 	if requestID != "" {
 		explanation, err := conversion.EncodeExplanation(&j.decision, maxStoredExplanation)
 		if err != nil {
-			t.log.Warn("explanation not kept", zap.String("target", j.target), zap.Error(err))
+			t.Log.Warn("explanation not kept", zap.String("target", j.Target), zap.Error(err))
 		}
-		next = next.WithAnswer(recommender.NewAnswer(requestID, &j.decision, explanation), t.options.answers())
+		next = next.WithAnswer(recommender.NewAnswer(requestID, &j.decision, explanation), t.Options.answers())
 	} else {
-		next = next.WithinLimits(j.decision.At.UnixNano(), t.options.answers())
+		next = next.WithinLimits(j.decision.At.UnixNano(), t.Options.answers())
 	}
 	if usual := len(record.Value) + usualGrowth; len(room) < usual {
 		room = make([]byte, usual)
 	}
 	value := next.AppendBinary(room[:0])
 	if len(value) > maxHistoryBytes {
-		j.err = apierror.OverLimit("maxHistoryBytes", maxHistoryBytes, fmt.Sprintf("the target's history would take %d bytes: its status quotes too many names or selectors of the spec that are too long", len(value)))
+		j.Err = apierror.OverLimit("maxHistoryBytes", maxHistoryBytes, fmt.Sprintf("the target's history would take %d bytes: its status quotes too many names or selectors of the spec that are too long", len(value)))
 		return nil
 	}
 	if !record.Exists() && j.placed == 0 {
-		if j.err = t.shares.place(t.life, j.key.Cluster, len(value), j.caller); j.err != nil {
+		if j.Err = t.shares.place(t.life, j.key.Cluster, len(value), j.caller); j.Err != nil {
 			return nil
 		}
 		j.placed = len(value)
@@ -160,7 +167,7 @@ func (t *targets) decide(j *job, record store.Record, room []byte) []byte {
 
 // fromTheFuture reports whether the history has records that only a wrong clock can
 // have made. Where requests choose their instants, it may have them on purpose.
-func (t *targets) fromTheFuture(j *job, history *recommender.History) bool {
+func (t *Targets) fromTheFuture(j *Job, history *recommender.History) bool {
 	lead := t.clock.lead()
 	return lead > 0 && !j.anyTime && !j.input.Again && history.Updated.After(j.now.Add(lead))
 }
@@ -168,8 +175,8 @@ func (t *targets) fromTheFuture(j *job, history *recommender.History) bool {
 // tidied returns the value of a history without answers that it need not remember any
 // more, nil if it has none such. It is all that a dry run may write: nothing of its own,
 // and for its sake nobody moves what is of no use to anybody.
-func (t *targets) tidied(j *job, history *recommender.History) []byte {
-	tidy := history.WithinLimits(j.now.UnixNano(), t.options.answers())
+func (t *Targets) tidied(j *Job, history *recommender.History) []byte {
+	tidy := history.WithinLimits(j.now.UnixNano(), t.Options.answers())
 	if j.timed || len(tidy.Answers) == len(history.Answers) {
 		return nil
 	}
@@ -179,7 +186,7 @@ func (t *targets) tidied(j *job, history *recommender.History) []byte {
 // conclude notes the decisions that are final with this one: a change before it
 // that was still pending, and this one if it changes nothing. Where it says something
 // new, the log must show what was said before.
-func (t *targets) conclude(j *job, before *recommender.History) {
+func (t *Targets) conclude(j *Job, before *recommender.History) {
 	repeated := decisionlog.Repeats(&j.decision, before)
 	if !repeated && before.Last.At != 0 && before.Last.Outcome == recommender.NotChanged {
 		j.concluded = append(j.concluded, decisionlog.OfFirst(before))
@@ -187,19 +194,19 @@ func (t *targets) conclude(j *job, before *recommender.History) {
 	if settled := j.decision.SettledBefore; settled.ID != (recommender.ID{}) {
 		j.concluded = append(j.concluded, decisionlog.OfSettled(before, &before.Status, settled.Outcome))
 	}
-	if !j.decision.Changes() && t.decisions.Takes(before, repeated) {
+	if !j.decision.Changes() && t.Decisions.Takes(before, repeated) {
 		j.concluded = append(j.concluded, decisionlog.OfDecision(&j.decision, j.requestID))
 	}
 }
 
 // recorded ends a job whose value is in the store.
-func (t *targets) recorded(j *job) {
+func (t *Targets) recorded(j *Job) {
 	j.decided = true
-	t.decisions.Append(j.key, j.concluded...)
+	t.Decisions.Append(j.key, j.concluded...)
 }
 
-// recommend runs one job to its end.
-func (t *targets) recommend(ctx context.Context, j *job) {
+// Recommend runs one job to its end.
+func (t *Targets) Recommend(ctx context.Context, j *Job) {
 	if j.done() {
 		return
 	}
@@ -216,21 +223,21 @@ func (t *targets) recommend(ctx context.Context, j *job) {
 
 // recall returns what is remembered of a job's record; false: nothing. What decides
 // nothing asks the store, for nothing else would tell whether it is right.
-func (t *targets) recall(j *job) (store.Record, bool) {
+func (t *Targets) recall(j *Job) (store.Record, bool) {
 	if j.dryRun {
 		return store.Record{}, false
 	}
 	record, ok := t.cache.get(j.key)
 	if ok {
-		t.metrics.cacheHits.Inc()
+		t.Metrics.cacheHits.Inc()
 	} else {
-		t.metrics.cacheMisses.Inc()
+		t.Metrics.cacheMisses.Inc()
 	}
 	return record, ok
 }
 
 // unplaced ends what there was to make room for.
-func (t *targets) unplaced(j *job, stored bool) {
+func (t *Targets) unplaced(j *Job, stored bool) {
 	if j.placed > 0 {
 		t.shares.settle(j.key.Cluster, j.placed, stored)
 		j.placed = 0
@@ -239,19 +246,19 @@ func (t *targets) unplaced(j *job, stored bool) {
 
 // withoutStore ends a job that the store failed: with a decision on what this
 // instance last knew where that is wanted and the store is away, else by refusing.
-func (t *targets) withoutStore(ctx context.Context, j *job, err error) {
+func (t *Targets) withoutStore(ctx context.Context, j *Job, err error) {
 	t.unplaced(j, true) // it may be stored: the next count tells
 	away := errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
-	if t.options.HoldDown && away && apierror.CallerGone(ctx) == nil && !j.dryRun && t.outage.decide(j) {
+	if t.Options.HoldDown && away && apierror.CallerGone(ctx) == nil && !j.dryRun && t.outage.decide(j) {
 		return
 	}
-	j.err = apierror.OfStore(ctx, j.target, err)
+	j.Err = apierror.OfStore(ctx, j.Target, err)
 }
 
 // detach returns a context for what is to be finished although the caller hangs
 // up: it ends with a timeout of its own, or when a stop waits no longer.
-func (t *targets) detach(ctx context.Context) (context.Context, context.CancelFunc) {
-	life, cancel := context.WithTimeout(t.life, t.options.RequestTimeout)
+func (t *Targets) detach(ctx context.Context) (context.Context, context.CancelFunc) {
+	life, cancel := context.WithTimeout(t.life, t.Options.RequestTimeout)
 	return &detached{life, ctx}, cancel
 }
 
@@ -268,4 +275,41 @@ func (d *detached) Value(key any) any {
 		return v
 	}
 	return d.values.Value(key)
+}
+
+// New puts what decides between the store and the services. The clock of the options is one
+// that follows the engine's from then on. h is told whether the engine can answer. life ends
+// when a stop waits no longer. Decisions must be set before the first call, and Limiter and
+// Observer where there are any.
+func New(engine store.Store, options *Options, calls *telemetry.Calls, h *health.Server, life context.Context) *Targets {
+	clock := newClock(engine, options)
+	options.Clock = clock.now
+	observed := observe(engine, newMetrics(options, calls), options.Log)
+	observed.tracing = options.Tracing
+	t := &Targets{
+		store: observed, cache: newCache(options.CacheBytes), Metrics: observed.metrics,
+		Log: options.Log, Options: options, life: life, clock: clock, decoder: wire.NewDecoder(options.Recommend),
+		Gate: newGate(), lists: make(chan struct{}, listsAtOnce*runtime.GOMAXPROCS(0)),
+	}
+	t.deletions, _ = engine.(store.Deletions)
+	t.outage = newOutage(t)
+	t.shares = newShares(engine, options, func(reason limit.Reason) {
+		if t.Limiter != nil {
+			t.Limiter.Refuse(reason)
+		}
+	})
+	t.Watch = newStoreWatch(t, h)
+	observed.failed = t.Watch.failed
+	return t
+}
+
+// Collectors are its metrics.
+func (t *Targets) Collectors() []prometheus.Collector {
+	return append(t.Metrics.collectors(t.outage), t.clock.skew, t.clock.future)
+}
+
+// Finish writes what an outage has left, once no call is left, and gives memory back.
+func (t *Targets) Finish() {
+	t.outage.finish()
+	t.cache.close()
 }

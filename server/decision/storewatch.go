@@ -1,4 +1,4 @@
-package server
+package decision
 
 import (
 	"context"
@@ -31,16 +31,16 @@ var watched = []string{
 // storeWatch asks the store again and again whether it can answer, so that
 // readiness follows it, and has written what waited for it to come back.
 type storeWatch struct {
-	targets *targets
+	targets *Targets
 	health  *health.Server
-	away    atomic.Bool
+	Away    atomic.Bool
 	// told says that the log tells whether the store is away.
 	told bool
 	// nudge asks for a check now.
 	nudge chan struct{}
 }
 
-func newStoreWatch(t *targets, h *health.Server) *storeWatch {
+func newStoreWatch(t *Targets, h *health.Server) *storeWatch {
 	w := &storeWatch{targets: t, health: h, nudge: make(chan struct{}, 1)}
 	w.set(true)
 	return w
@@ -54,8 +54,8 @@ func (w *storeWatch) failed() {
 	}
 }
 
-// check asks once.
-func (w *storeWatch) check(ctx context.Context) {
+// Check asks once.
+func (w *storeWatch) Check(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, storeCheckTimeout)
 	defer cancel()
 	err := w.targets.store.Ping(ctx)
@@ -65,9 +65,9 @@ func (w *storeWatch) check(ctx context.Context) {
 	if changed := w.set(err != nil); changed || !w.told {
 		w.told = true
 		if err != nil {
-			w.targets.log.Error("store away: not ready", zap.Error(err))
+			w.targets.Log.Error("store away: not ready", zap.Error(err))
 		} else {
-			w.targets.log.Info("store answers: ready")
+			w.targets.Log.Info("store answers: ready")
 		}
 	}
 	if err != nil {
@@ -75,10 +75,10 @@ func (w *storeWatch) check(ctx context.Context) {
 	}
 	if n := w.targets.outage.pending(); n > 0 {
 		if err := w.targets.outage.writeBack(ctx); err != nil {
-			w.targets.log.Warn("decisions of the outage not all written yet", zap.Int("targets", w.targets.outage.pending()), zap.Error(err))
+			w.targets.Log.Warn("decisions of the outage not all written yet", zap.Int("targets", w.targets.outage.pending()), zap.Error(err))
 			return
 		}
-		w.targets.log.Info("decisions of the outage written", zap.Int("targets", n))
+		w.targets.Log.Info("decisions of the outage written", zap.Int("targets", n))
 	}
 }
 
@@ -91,12 +91,12 @@ func (w *storeWatch) set(away bool) bool {
 	for _, service := range watched {
 		w.health.SetServingStatus(service, state)
 	}
-	w.targets.metrics.storeUp.Set(map[bool]float64{true: 0, false: 1}[away])
-	return w.away.Swap(away) != away
+	w.targets.Metrics.storeUp.Set(map[bool]float64{true: 0, false: 1}[away])
+	return w.Away.Swap(away) != away
 }
 
-// run checks until the context ends.
-func (w *storeWatch) run(ctx context.Context) {
+// Run checks until the context ends.
+func (w *storeWatch) Run(ctx context.Context) {
 	ticker := time.NewTicker(storeCheckPeriod)
 	defer ticker.Stop()
 	for {
@@ -106,6 +106,6 @@ func (w *storeWatch) run(ctx context.Context) {
 		case <-ticker.C:
 		case <-w.nudge:
 		}
-		w.check(ctx)
+		w.Check(ctx)
 	}
 }

@@ -1,4 +1,4 @@
-package server
+package decision
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 
 // report is a change: what became of a scale that was recommended.
 type report struct {
-	*targets
+	*Targets
 	target   string
 	key      store.Key
 	id       recommender.ID
@@ -32,9 +32,9 @@ type report struct {
 	err  error
 }
 
-// report settles a change.
-func (t *targets) report(ctx context.Context, req *setpointv1.ReportScaleRequest) (*setpointv1.ReportScaleResponse, error) {
-	r := &report{targets: t, target: req.GetTarget(), key: parseTarget(req.GetTarget()), outcome: recommender.Applied, request: req}
+// Report settles a change.
+func (t *Targets) Report(ctx context.Context, req *setpointv1.ReportScaleRequest) (*setpointv1.ReportScaleResponse, error) {
+	r := &report{Targets: t, target: req.GetTarget(), key: ParseTarget(req.GetTarget()), outcome: recommender.Applied, request: req}
 	var ok bool
 	if r.id, ok = recommender.ParseID(req.GetRecommendationId()); !ok {
 		return nil, r.unknown()
@@ -66,7 +66,7 @@ func (r *report) next(record store.Record, _ bool, _ []byte) []byte {
 	}
 	history, err := recommender.DecodeHistory(record.Value)
 	if err != nil {
-		r.log.Error("stored history unreadable", zap.String("target", r.target), zap.Error(err))
+		r.Log.Error("stored history unreadable", zap.String("target", r.target), zap.Error(err))
 		r.err = apierror.OfHistory(r.target, err)
 		return nil
 	}
@@ -79,7 +79,7 @@ func (r *report) next(record store.Record, _ bool, _ []byte) []byte {
 		r.done = true
 		return nil
 	}
-	next = next.WithinLimits(max(r.options.Clock().UnixNano(), next.Updated.UnixNano()), r.options.answers())
+	next = next.WithinLimits(max(r.Options.Clock().UnixNano(), next.Updated.UnixNano()), r.Options.answers())
 	r.settled = decisionlog.OfSettled(&history, &next.Status, r.outcome)
 	return next.AppendBinary(nil)
 }
@@ -95,10 +95,10 @@ func (r *report) swapped(result store.SwapResult, _ []byte) {
 	switch {
 	case result.Swapped:
 		r.done = true
-		r.decisions.Append(r.key, r.settled)
-		r.log.Info("scale reported", zap.String("target", r.target), zap.Stringer("recommendation", r.id),
+		r.Decisions.Append(r.key, r.settled)
+		r.Log.Info("scale reported", zap.String("target", r.target), zap.Stringer("recommendation", r.id),
 			zap.String("outcome", r.request.GetOutcome()), zap.String("message", apierror.ClipMarked(r.request.GetMessage())))
-	case r.attempts >= r.options.MaxAttempts:
+	case r.attempts >= r.Options.MaxAttempts:
 		r.err = apierror.Contended(r.target, r.attempts)
 	}
 }
@@ -106,11 +106,11 @@ func (r *report) swapped(result store.SwapResult, _ []byte) {
 // fail implements change: it settles what the store could not be told of, where that is
 // wanted and possible.
 func (r *report) fail(ctx context.Context, err error, _ bool) {
-	if r.options.HoldDown && errors.Is(err, store.ErrUnavailable) && apierror.CallerGone(ctx) == nil {
+	if r.Options.HoldDown && errors.Is(err, store.ErrUnavailable) && apierror.CallerGone(ctx) == nil {
 		before, after, settlement, ok := r.outage.settle(r.key, r.id, r.outcome, r.request.GetMessage())
 		if ok {
 			if settlement.Changed {
-				r.decisions.Append(r.key, decisionlog.OfSettled(&before, &after.Status, r.outcome))
+				r.Decisions.Append(r.key, decisionlog.OfSettled(&before, &after.Status, r.outcome))
 			}
 			r.settlement, r.done = settlement, true
 			return

@@ -1,4 +1,4 @@
-package server
+package decision
 
 import (
 	"context"
@@ -28,7 +28,7 @@ const (
 // outage keeps what was decided while the store was away, for instances that are to
 // answer all the same (Options.HoldDown), and writes it once the store is back.
 type outage struct {
-	targets *targets
+	targets *Targets
 
 	// mu is not held while a decision is made, which may ask the store: one is kept only
 	// if it builds on the last.
@@ -43,7 +43,7 @@ type unwritten struct {
 	record store.Record
 }
 
-func newOutage(t *targets) *outage {
+func newOutage(t *Targets) *outage {
 	return &outage{targets: t, unwritten: make(map[store.Key]*unwritten)}
 }
 
@@ -141,14 +141,14 @@ func (o *outage) restore(key store.Key, u *unwritten) {
 
 // decide decides without the store, on what this instance last knew of the target,
 // and withholds scale-downs. It reports whether it could.
-func (o *outage) decide(j *job) bool {
+func (o *outage) decide(j *Job) bool {
 	now := j.now
 	if j.input.HoldDown = true; j.doubtful {
 		// One that was recorded is to be the same one, at no other instant.
 		j.now, j.input.Again = j.decision.At, true
 	}
 	defer func() { j.input.HoldDown, j.input.Again, j.now = false, false, now }()
-	for range o.targets.options.MaxAttempts {
+	for range o.targets.Options.MaxAttempts {
 		o.mu.Lock()
 		known, u, ok := o.lastKnown(j.key)
 		o.mu.Unlock()
@@ -164,7 +164,7 @@ func (o *outage) decide(j *job) bool {
 		case !room:
 			return false
 		default:
-			o.targets.metrics.heldDown.Inc()
+			o.targets.Metrics.heldDown.Inc()
 			o.targets.recorded(j)
 			return true
 		}
@@ -221,7 +221,7 @@ func (o *outage) writeBackBatch(ctx context.Context, keys []store.Key) error {
 		queues[i] = new(queue)
 		queues[i].begin(key, &writes[i])
 	}
-	r := rounds{targets: o.targets, before: o.askDeletions, inTime: true}
+	r := rounds{Targets: o.targets, before: o.askDeletions, inTime: true}
 	r.run(ctx, queues)
 	for i := range writes {
 		if writes[i].err != nil {
@@ -276,14 +276,14 @@ func (w *writeBack) next(record store.Record, _ bool, _ []byte) []byte {
 		return nil
 	}
 	if wasDeleted(w.written.record, w.deleted) {
-		w.targets.log.Info("decisions of an outage dropped: their target was deleted meanwhile", zap.Stringer("target", w.key))
+		w.targets.Log.Info("decisions of an outage dropped: their target was deleted meanwhile", zap.Stringer("target", w.key))
 		w.targets.cache.put(w.key, store.Record{})
 		w.end()
 		return nil
 	}
 	value, err := mergeHistories(record, w.written.record)
 	if err != nil {
-		w.targets.log.Error("decisions of an outage not written", zap.Stringer("target", w.key), zap.Error(err))
+		w.targets.Log.Error("decisions of an outage not written", zap.Stringer("target", w.key), zap.Error(err))
 		w.end()
 		return nil
 	}
@@ -319,7 +319,7 @@ func (w *writeBack) fail(_ context.Context, err error, _ bool) {
 		w.err = err
 		return
 	}
-	w.targets.log.Error("decisions of an outage not written: the stored history is unreadable", zap.Stringer("target", w.key), zap.Error(err))
+	w.targets.Log.Error("decisions of an outage not written: the stored history is unreadable", zap.Stringer("target", w.key), zap.Error(err))
 	w.drop(w.key)
 	w.done = true
 }
@@ -371,7 +371,7 @@ func (o *outage) finish() {
 		}
 		select {
 		case <-ctx.Done():
-			o.targets.log.Error("decisions of an outage are lost with this instance", zap.Int("targets", o.pending()), zap.Error(err))
+			o.targets.Log.Error("decisions of an outage are lost with this instance", zap.Int("targets", o.pending()), zap.Error(err))
 			return
 		case <-time.After(finishPause):
 		}

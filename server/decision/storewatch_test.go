@@ -1,4 +1,4 @@
-package server
+package decision
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
+	"github.com/setpoint-dev/setpoint/server/telemetry"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
@@ -39,12 +40,10 @@ func TestAStallAtTheStartIsNoOutage(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			options := DefaultOptions()
 			options.Clock, options.Log = time.Now, zap.NewNop()
-			targets := &targets{store: stallingStore{memory.New(memory.Options{}), tt.stall}, metrics: newMetrics(&options), log: options.Log, options: &options}
-			targets.outage, targets.clock = newOutage(targets), newClock(targets.store, &options)
-			served := health.NewServer()
-			watch := newStoreWatch(targets, served)
+			engine, served := stallingStore{memory.New(memory.Options{}), tt.stall}, health.NewServer()
+			targets := New(engine, &options, telemetry.NewCalls(), served, t.Context())
 			begun := time.Now()
-			watch.check(t.Context())
+			targets.Watch.Check(t.Context())
 			got, err := served.Check(t.Context(), &healthv1.HealthCheckRequest{})
 			if err != nil || (got.GetStatus() == healthv1.HealthCheckResponse_SERVING) != tt.ready {
 				t.Errorf("after a stall of %s: %v, %v", tt.stall, got.GetStatus(), err)

@@ -1,4 +1,4 @@
-package server
+package decision
 
 import (
 	"context"
@@ -66,5 +66,5 @@ func evaluationTime(req *setpointv1.RecommendRequest, options *Options) []valida
 // fits reports whether an evaluation time is one that a history can hold.
 func fits(t time.Time) bool { return !t.Before(earliestEvaluation) && !t.After(latestEvaluation) }
 
-// check validates a message of which nothing but its structure needs to be right.
-func check(msg proto.Message) error { return apierror.Invalid(validation.Structure(msg)) }
+// CheckStructure validates a message of which nothing but its structure needs to be right.
+func CheckStructure(msg proto.Message) error { return apierror.Invalid(validation.Structure(msg)) }

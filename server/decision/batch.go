@@ -1,4 +1,4 @@
-package server
+package decision
 
 import (
 	"context"
@@ -6,12 +6,12 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// recommendAll runs many jobs to their ends with few round trips: one load for each
+// RecommendAll runs many jobs to their ends with few round trips: one load for each
 // decidedAtOnce targets that nothing is remembered of, then one swap for them in each round.
 // Jobs of one target are decided in their order, each on what the one before it left.
-func (t *targets) recommendAll(ctx context.Context, jobs []job) {
+func (t *Targets) RecommendAll(ctx context.Context, jobs []Job) {
 	queues := t.withoutOutage(ctx, t.queueByTarget(jobs))
-	r := rounds{targets: t}
+	r := rounds{Targets: t}
 	parts := (len(queues) + decidedAtOnce - 1) / decidedAtOnce
 	for ; parts > 0; parts-- { // of about the same size, for each takes round trips
 		n := (len(queues) + parts - 1) / parts
@@ -27,7 +27,7 @@ func (t *targets) recommendAll(ctx context.Context, jobs []job) {
 const decidedAtOnce = 250
 
 // queueByTarget sorts the jobs that are not done, targets in order of appearance.
-func (t *targets) queueByTarget(jobs []job) []*queue {
+func (t *Targets) queueByTarget(jobs []Job) []*queue {
 	byKey := make(map[store.Key]*queue, len(jobs))
 	slab := make([]queue, 0, len(jobs))
 	queues := make([]*queue, 0, len(jobs))
@@ -53,7 +53,7 @@ func (t *targets) queueByTarget(jobs []job) []*queue {
 
 // withoutOutage runs the jobs of targets whose history is not in the store, one by
 // one, and returns the other queues.
-func (t *targets) withoutOutage(ctx context.Context, queues []*queue) []*queue {
+func (t *Targets) withoutOutage(ctx context.Context, queues []*queue) []*queue {
 	if t.outage.pending() == 0 {
 		return queues
 	}
@@ -64,7 +64,7 @@ func (t *targets) withoutOutage(ctx context.Context, queues []*queue) []*queue {
 			continue
 		}
 		for _, c := range q.changes {
-			t.recommend(ctx, c.(*job))
+			t.Recommend(ctx, c.(*Job))
 		}
 	}
 	return rest
@@ -72,7 +72,7 @@ func (t *targets) withoutOutage(ctx context.Context, queues []*queue) []*queue {
 
 // recallAll gives the queues what is remembered of their targets, unless their first job is
 // one that asks the store.
-func (t *targets) recallAll(queues []*queue) {
+func (t *Targets) recallAll(queues []*queue) {
 	var to recalled
 	if t.cache.entries != nil {
 		to.values = make([]byte, 0, len(queues)*usualRecord)
@@ -80,15 +80,15 @@ func (t *targets) recallAll(queues []*queue) {
 	}
 	hits := 0
 	for _, q := range queues {
-		if q.changes[0].(*job).dryRun {
+		if q.changes[0].(*Job).dryRun {
 			continue
 		}
 		if q.record, q.guessed = t.cache.recall(&to, q.key); q.guessed {
 			hits++
 		}
 	}
-	t.metrics.cacheMisses.Add(float64(len(queues) - hits))
-	t.metrics.cacheHits.Add(float64(hits))
+	t.Metrics.cacheMisses.Add(float64(len(queues) - hits))
+	t.Metrics.cacheHits.Add(float64(hits))
 }
 
 // About what a record and its version take, in bytes.

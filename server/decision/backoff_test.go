@@ -1,4 +1,4 @@
-package server
+package decision
 
 import (
 	"context"
@@ -7,9 +7,11 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"google.golang.org/grpc/health"
 
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
+	"github.com/setpoint-dev/setpoint/server/telemetry"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
@@ -31,19 +33,16 @@ func TestLostRacesAreBackedOff(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			options := DefaultOptions()
 			options.Clock, options.Log = time.Now, zap.NewNop()
-			targets := &targets{
-				store: contendedStore{memory.New(memory.Options{})}, cache: newCache(0), metrics: newMetrics(&options), log: options.Log,
-				options: &options, life: t.Context(), decisions: decisionlog.New(nil, options.Log, 0),
-			}
-			defer targets.decisions.Close()
-			targets.outage, targets.clock = newOutage(targets), newClock(targets.store, &options)
-			targets.shares = newShares(targets.store, &options, nil)
-			jobs := []job{{key: store.Key{Cluster: "c", Namespace: "n", Target: "t"}, now: time.Now(), input: &recommender.Input{Options: recommender.DefaultOptions()}}}
+			engine := contendedStore{memory.New(memory.Options{})}
+			targets := New(engine, &options, telemetry.NewCalls(), health.NewServer(), t.Context())
+			targets.Decisions = decisionlog.New(nil, options.Log, 0)
+			defer targets.Decisions.Close()
+			jobs := []Job{{key: store.Key{Cluster: "c", Namespace: "n", Target: "t"}, now: time.Now(), input: &recommender.Input{Options: recommender.DefaultOptions()}}}
 			begun := time.Now()
 			if batch {
-				targets.recommendAll(t.Context(), jobs)
+				targets.RecommendAll(t.Context(), jobs)
 			} else {
-				targets.recommend(t.Context(), &jobs[0])
+				targets.Recommend(t.Context(), &jobs[0])
 			}
 			if took := time.Since(begun); jobs[0].attempts != options.MaxAttempts || took == 0 {
 				t.Errorf("batch %v: %d attempts took %s", batch, jobs[0].attempts, took)

@@ -1,0 +1,89 @@
+package decision
+
+import (
+	"context"
+	"errors"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/apierror"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// History loads a target's history; NOT_FOUND if there is none.
+func (t *Targets) History(ctx context.Context, target string) (*recommender.History, error) {
+	record, err := t.store.Load(ctx, ParseTarget(target))
+	switch {
+	case err != nil:
+		return nil, apierror.OfStore(ctx, target, err)
+	case !record.Exists():
+		return nil, apierror.UnknownTarget(target)
+	}
+	history, err := recommender.DecodeHistory(record.Value)
+	if err != nil {
+		return nil, apierror.OfHistory(target, err)
+	}
+	return &history, nil
+}
+
+// mayDelete is NOT_FOUND where what is known of a target is another incarnation's, and
+// OTHER_CLUSTER where it is another cluster's. Between this and what is done then another
+// one may come; it has no history yet that is worth a lock. A history that can't be read
+// is nobody's.
+func (t *Targets) mayDelete(ctx context.Context, req *setpointv1.DeleteTargetRequest) error {
+	incarnation, cluster := recommender.Incarnation(req.GetTargetUid()), recommender.Cluster(req.GetClusterUid())
+	if incarnation == 0 && cluster == 0 {
+		return nil
+	}
+	target, key := req.GetName(), ParseTarget(req.GetName())
+	record, err := t.store.Load(ctx, key)
+	if err != nil && !errors.Is(err, store.ErrUnreadable) {
+		return apierror.OfStore(ctx, target, err)
+	}
+	for _, value := range [][]byte{record.Value, t.outage.valueOf(key)} {
+		history, err := recommender.DecodeHistory(value)
+		switch {
+		case err != nil:
+		case !history.IsOfCluster(cluster):
+			return apierror.OtherCluster(target)
+		case !history.IsOf(incarnation):
+			return apierror.UnknownTarget(target)
+		}
+	}
+	return nil
+}
+
+// forget drops what this instance remembers of a target that is not in the store any more:
+// else its history would come back with the next outage. What was decided without the
+// store during the delete goes as well.
+func (t *Targets) forget(key store.Key) {
+	t.outage.drop(key)
+	t.cache.forget(key)
+}
+
+// Delete deletes what is kept of a target; NOT_FOUND if nothing is.
+func (t *Targets) Delete(ctx context.Context, req *setpointv1.DeleteTargetRequest) error {
+	// Decisions that wait to be written would come back after the delete.
+	if err := t.Decisions.Flush(ctx); err != nil {
+		return apierror.OfStore(ctx, req.GetName(), err)
+	}
+	if err := t.mayDelete(ctx, req); err != nil {
+		return err
+	}
+	key := ParseTarget(req.GetName())
+	unwritten := t.outage.drop(key)
+	existed, err := t.store.Delete(ctx, key)
+	if err != nil {
+		t.outage.restore(key, unwritten)
+		return apierror.OfStore(ctx, req.GetName(), err)
+	}
+	t.forget(key)
+	if !existed {
+		return apierror.UnknownTarget(req.GetName())
+	}
+	t.shares.leave(key.Cluster)
+	if t.Metrics.targets != nil {
+		t.Metrics.targets.Forget(key)
+	}
+	return nil
+}
