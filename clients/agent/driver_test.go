@@ -163,7 +163,8 @@ func TestChangesThatAreNoneCostNoQuestions(t *testing.T) {
 		key = p.Create(agenttest.Workload{Name: "web", Replicas: 4})
 		drive(t, p, s, agent.Options{Period: 15 * time.Second}, agent.DriverOptions{})
 		time.Sleep(5 * time.Minute)
-		if n := len(s.Asked()); n < 17 || n > 20 {
+		// One more as it joins the beat after its first round.
+		if n := len(s.Asked()); n < 17 || n > 21 {
 			t.Errorf("asked %d times in 20 periods", n)
 		}
 		if p.overlaps > 0 {

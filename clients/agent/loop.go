@@ -178,10 +178,19 @@ func (l *Loop) round(ctx context.Context, o *Object, st *state) time.Time {
 	if r.settled.IsZero() {
 		r.settled = time.Now()
 	}
+	if r.settled.Sub(st.changed) > restAfter {
+		st.astray = false
+		return pace.AtRest(r.settled, o.Period, o.Key.Namespace)
+	}
 	var next time.Time
 	next, st.astray = pace.Next(r.settled, o.Period, o.Key.Namespace, st.astray)
 	return next
 }
+
+// restAfter is how long after a change of its count an object rests: as long as the longest
+// period that a policy may have. From then on it makes no difference to a policy when its
+// rounds are.
+const restAfter = 30 * time.Minute
 
 // maxForgetAttempts bounds how often the service is told that an object is gone; after
 // that its history expires by itself, and a namesake's first round deletes it.

@@ -212,6 +212,9 @@ func (r *round) unanswered(asked time.Time, err error) Outcome {
 // others, and nothing was done.
 func (r *round) carryOut(ctx context.Context, e *evaluation) (moved bool, outcome Outcome) {
 	outcome = OutcomeUnchanged
+	if e.changes() {
+		r.st.changed = e.answered
+	}
 	switch {
 	case r.o.Shadow:
 		r.compare(e)

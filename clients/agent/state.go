@@ -24,6 +24,8 @@ type state struct {
 	astray bool
 	// begun says that the service knows of the object, or was told to forget a namesake.
 	begun bool
+	// changed is when a round last decided to change the count, zero: none of this agent did.
+	changed time.Time
 	// failures in a row that were worth trying again before the next round.
 	failures int
 	// unforgotten is how often in a row the service could not be told that the object is gone.

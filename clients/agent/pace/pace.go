@@ -65,6 +65,16 @@ func Next(settled time.Time, period time.Duration, group string, astray bool) (n
 	return earliest, astray
 }
 
+// AtRest returns the instant of the round after one that was settled at that instant, of an
+// object whose count has not changed for so long that no policy remembers it: the next beat
+// of its group that is not within an eighth of a period. Thus objects keep together
+// however long their rounds take, and are together at once after rounds out of turn; those
+// that are together have a period and its slack from one round to the next.
+func AtRest(settled time.Time, period time.Duration, group string) time.Time {
+	soonest := settled.Add(period / 8)
+	return soonest.Add(UntilBeat(soonest, period+Slack(period), group))
+}
+
 // UntilBeat returns how long after now the next beat of a group is; 0: now.
 func UntilBeat(now time.Time, spacing time.Duration, group string) time.Duration {
 	after := time.Duration(now.UnixNano()-int64(shiftOf(group, spacing))) % spacing

@@ -71,6 +71,29 @@ func TestObjectsMeetTheBeat(t *testing.T) {
 	}
 }
 
+// Objects at rest are together from their second round on, and stay so whatever their rounds
+// take up to seven eighths of a period.
+func TestObjectsAtRestMeetTheBeat(t *testing.T) {
+	t.Parallel()
+	for range 2000 {
+		period := time.Duration(1+rand.IntN(3600)) * time.Second
+		slack := Slack(period)
+		first := time.Unix(1_700_000_000+rand.Int64N(1e8), rand.Int64N(1e9))
+		took := func() time.Duration { return time.Duration(rand.Int64N(int64(period * 7 / 8))) }
+		settled := first.Add(took())
+		at := AtRest(settled, period, "shop")
+		if wait := at.Sub(settled); wait < period/8 || wait > period+slack+period/8 {
+			t.Fatalf("the second round %s after the answer of the first one, period %s", wait, period)
+		}
+		if off := UntilBeat(at, period+slack, "shop"); off != 0 {
+			t.Fatalf("the second round %s before the beat, period %s", off, period)
+		}
+		if next := AtRest(at.Add(took()), period, "shop"); next.Sub(at) != period+slack {
+			t.Fatalf("the third round %s after the second one, period %s", next.Sub(at), period)
+		}
+	}
+}
+
 func TestNamespacesAreSpread(t *testing.T) {
 	t.Parallel()
 	const period = 10 * time.Second

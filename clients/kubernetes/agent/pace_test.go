@@ -137,6 +137,40 @@ func TestNoStepTakesTwoPeriods(t *testing.T) {
 	}
 }
 
+// Objects whose counts stay share what they read from their second round on, however long
+// calls take: what an agent asks of a cluster does not grow when the cluster is slow.
+func TestObjectsAtRestShareReadings(t *testing.T) {
+	t.Parallel()
+	const objects = 30
+	for _, call := range []time.Duration{0, 400 * time.Millisecond, 3 * time.Second} {
+		t.Run(call.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				const period = 15 * time.Second
+				w := newWorld(t, period)
+				l := &latency{read: call, call: call, random: rand.New(rand.NewPCG(14, uint64(call)))}
+				w.delay = l.of
+				for i := range objects {
+					time.Sleep(period / objects) // so that first rounds are at all instants
+					name := fmt.Sprintf("web-%02d", i)
+					w.workload("shop/"+name, 1, 10)
+					w.add(limitedHPA(name, 15))
+				}
+				time.Sleep(2 * period)
+				before, began := w.readsSoFar(), time.Now()
+				const periods = 20
+				time.Sleep(periods * (period + pace.Slack(period)))
+				if readings := readingsSince(w, began); readings > periods+1 {
+					t.Errorf("%d readings of %d objects in %d periods", readings, objects, periods)
+				}
+				if reads := w.readsSoFar() - before; reads < (periods-1)*objects || reads > (periods+1)*objects {
+					t.Errorf("%d rounds of %d objects in %d periods", reads, objects, periods)
+				}
+			})
+		})
+	}
+}
+
 // readingsSince returns how many readings all have done with that share one for a second.
 func readingsSince(w *world, began time.Time) int {
 	w.mu.Lock()

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -10,9 +11,11 @@ import (
 )
 
 const (
-	// scaleAge is how long a scale is used at most, should a watch have died without
-	// anyone noticing.
-	scaleAge = 5 * time.Minute
+	// scaleAge is how long a scale is used at most, and half of it at least, should a watch
+	// have missed something without anyone noticing. It is longer than a watch lasts, which
+	// the API server ends after ten minutes at most. Scales that were read at once, as at a
+	// start, are not all read again at once.
+	scaleAge = time.Hour
 	// scaleSweep is how often scales are dropped that are too old to be used.
 	scaleSweep = time.Minute
 )
@@ -51,7 +54,8 @@ type cachedScale struct {
 	// watched is the version of the object that was known when the scale was read
 	// or written. While that does not change, the scale is the newer of the two.
 	watched string
-	read    time.Time
+	// until is when it is too old to be used.
+	until time.Time
 }
 
 // NewScaleCache returns a cache of live's scales.
@@ -105,7 +109,7 @@ func (c *ScaleCache) current(key objectKey, version string) *autoscalingv1.Scale
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	kept, ok := c.scales[key]
-	if !ok || time.Since(kept.read) >= scaleAge {
+	if !ok || !time.Now().Before(kept.until) {
 		return nil
 	}
 	if version != kept.scale.ResourceVersion && version != kept.watched {
@@ -118,7 +122,7 @@ func (c *ScaleCache) put(key objectKey, scale *autoscalingv1.Scale, watched stri
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sweep()
-	c.scales[key] = cachedScale{scale: scale, watched: watched, read: time.Now()}
+	c.scales[key] = cachedScale{scale: scale, watched: watched, until: time.Now().Add(scaleAge/2 + rand.N(scaleAge/2))}
 }
 
 func (c *ScaleCache) drop(key objectKey) {
@@ -134,7 +138,7 @@ func (c *ScaleCache) sweep() {
 	}
 	c.swept = time.Now()
 	for key, kept := range c.scales {
-		if time.Since(kept.read) >= scaleAge {
+		if !time.Now().Before(kept.until) {
 			delete(c.scales, key)
 		}
 	}

@@ -110,11 +110,11 @@ func TestScaleCache(t *testing.T) {
 			w.err = nil
 			get()
 		}, 2},
-		"nothing is used for more than five minutes": {func(_ *workload, get func() int32, _ func(int32)) {
+		"nothing is used for more than an hour": {func(_ *workload, get func() int32, _ func(int32)) {
 			get()
-			time.Sleep(5*time.Minute - 1)
+			time.Sleep(30*time.Minute - 1)
 			get()
-			time.Sleep(time.Nanosecond)
+			time.Sleep(30*time.Minute + 1)
 			get()
 		}, 2},
 	}
@@ -142,6 +142,33 @@ func TestScaleCache(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Scales that were read at once, as all are at a start, are not all read again at once.
+func TestScalesAreReadAgainOneByOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const objects = 2000
+		web := &workload{version: 7, watched: 7, replicas: 3}
+		cache := cluster.NewScaleCache(web, web)
+		resource := schema.GroupResource{Group: "apps", Resource: "deployments"}
+		most := 0
+		for round := range 60 {
+			before := web.gets
+			for i := range objects {
+				if _, err := cache.Get(t.Context(), resource, "shop", strconv.Itoa(i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if round > 0 {
+				most = max(most, web.gets-before)
+			}
+			time.Sleep(time.Minute)
+		}
+		if web.gets < objects+objects/2 || most > objects/10 {
+			t.Errorf("%d reads of %d scales in an hour, up to %d in a minute", web.gets, objects, most)
+		}
+	})
 }
 
 // After a conflict the cache must not offer again what was refused.
