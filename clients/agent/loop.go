@@ -145,7 +145,8 @@ func (l *Loop) awaitFirst(st *state, o *Object, now time.Time) time.Duration {
 	if st.sighted.IsZero() {
 		st.sighted = now
 	}
-	due, stray := pace.Next(st.sighted, min(o.Period, l.options.FirstWait), o.Key.Namespace, true)
+	wait := min(o.Period, l.options.FirstWait)
+	due, stray := pace.Next(st.sighted, st.sighted.Add(wait), wait, o.Key.Namespace, true)
 	st.astray = stray
 	if wait := l.states.end(st, due).Sub(now); wait > 0 {
 		return wait
@@ -178,19 +179,10 @@ func (l *Loop) round(ctx context.Context, o *Object, st *state) time.Time {
 	if r.settled.IsZero() {
 		r.settled = time.Now()
 	}
-	if r.settled.Sub(st.changed) > restAfter {
-		st.astray = false
-		return pace.AtRest(r.settled, o.Period, o.Key.Namespace)
-	}
 	var next time.Time
-	next, st.astray = pace.Next(r.settled, o.Period, o.Key.Namespace, st.astray)
+	next, st.astray = pace.Next(r.settled, st.soonestAfter(r.settled, o.Period), o.Period, o.Key.Namespace, st.astray)
 	return next
 }
-
-// restAfter is how long after a change of its count an object rests: as long as the longest
-// period that a policy may have. From then on it makes no difference to a policy when its
-// rounds are.
-const restAfter = 30 * time.Minute
 
 // maxForgetAttempts bounds how often the service is told that an object is gone; after
 // that its history expires by itself, and a namesake's first round deletes it.

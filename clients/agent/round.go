@@ -213,7 +213,7 @@ func (r *round) unanswered(asked time.Time, err error) Outcome {
 func (r *round) carryOut(ctx context.Context, e *evaluation) (moved bool, outcome Outcome) {
 	outcome = OutcomeUnchanged
 	if e.changes() {
-		r.st.changed = e.answered
+		r.st.changed, r.st.soonest = e.answered, e.answered
 	}
 	switch {
 	case r.o.Shadow:

@@ -25,7 +25,8 @@ type state struct {
 	// begun says that the service knows of the object, or was told to forget a namesake.
 	begun bool
 	// changed is when a round last decided to change the count, zero: none of this agent did.
-	changed time.Time
+	// soonest is as many periods later as there were rounds since.
+	changed, soonest time.Time
 	// failures in a row that were worth trying again before the next round.
 	failures int
 	// unforgotten is how often in a row the service could not be told that the object is gone.
@@ -80,6 +81,21 @@ func (s *states) of(key Key) *state {
 }
 
 func newState() *state { return &state{targets: map[string]string{}, stale: map[string]string{}} }
+
+// restAfter is how long a change of the count is remembered: as long as the longest period
+// that a policy may have.
+const restAfter = 30 * time.Minute
+
+// soonestAfter returns when the next round may be that policies count a change of the count
+// as they would with the built-in controller, after one that was settled at that instant;
+// zero: at any time.
+func (st *state) soonestAfter(settled time.Time, period time.Duration) time.Time {
+	if settled.Sub(st.changed) > restAfter {
+		return time.Time{}
+	}
+	st.soonest = st.soonest.Add(period)
+	return st.soonest
+}
 
 // keys are those of all objects, in order.
 func (s *states) keys() []Key {

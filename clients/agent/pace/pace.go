@@ -1,7 +1,7 @@
 // Package pace says when an object's next evaluation is due. It is arithmetic alone: it
 // reads no clock.
 //
-//	next, stray := pace.Next(settled, 15*time.Second, "shop", stray)
+//	next, stray := pace.Next(settled, soonest, 15*time.Second, "shop", stray)
 package pace
 
 import (
@@ -34,45 +34,44 @@ func Slack(period time.Duration) time.Duration {
 }
 
 // Next returns the instant of the round after one that was settled at that
-// instant, which is when its answer came: the service decided before. It is never less
-// than a period later, as with the built-in controller: a change that the round made is
-// then older than a policy's period of the same length, and does not hold back the next
-// one for another period.
+// instant, which is when its answer came: the service decided before. After a round that
+// changed the count it is never less than a period later, and n rounds after it n periods,
+// as with the built-in controller: the change is then older than a policy's period of the
+// same length, and does not hold back the next one for another period. That instant is
+// soonest; it is zero for an object whose count has not changed for so long that no policy
+// remembers it.
 //
 // The objects of a group, such as a namespace, have a beat, which is slower than the
-// period by its slack, and groups have different ones. An object that would miss the beat
-// by no more than the slack waits for it, so that the objects of a group come together and
-// share what they read. One whose round took longer than the slack comes after the
-// beat, a period after its answer, and is back as soon as its rounds are faster again:
-// by the slack, less what a round takes, with each.
+// period by its slack, and groups have different ones. Objects that come with the beat
+// share what they read. One that has lost time, because its rounds take longer than the
+// slack or it waited for the beat before, makes it up and comes with the beat, as long as
+// that is not before soonest. Another one that would miss the beat by no more than the
+// slack waits for it, and else comes a period after its answer.
 //
 // One that is astray, after a round out of turn, may be anywhere between two beats. It
 // waits up to an eighth of a period longer than it would have to, until it has met the
 // beat. stray says that it has not yet.
-func Next(settled time.Time, period time.Duration, group string, astray bool) (next time.Time, stray bool) {
+func Next(settled, soonest time.Time, period time.Duration, group string, astray bool) (next time.Time, stray bool) {
 	slack := Slack(period)
+	most := max(period/8, slack)
+	// Rounds don't follow each other at once.
+	if least := settled.Add(most - slack); soonest.Before(least) {
+		soonest = least
+	}
 	// The beat goes by the wall's clock, the wait does not: a clock that is set makes
 	// nobody wait longer.
-	earliest := settled.Add(period)
-	wait := UntilBeat(earliest, period+slack, group)
-	late, most := period+slack-wait, period/8
-	switch {
-	case wait <= slack:
-		return earliest.Add(wait), false
-	case astray && late > most:
-		return earliest.Add(min(wait, most)), wait > most
+	beat := soonest.Add(UntilBeat(soonest, period+slack, group))
+	earliest, late := settled.Add(period), slack
+	if astray {
+		late = most
+	}
+	if !beat.After(earliest.Add(late)) {
+		return beat, false
+	}
+	if astray && period+slack-UntilBeat(earliest, period+slack, group) > most {
+		return earliest.Add(most), true
 	}
 	return earliest, astray
-}
-
-// AtRest returns the instant of the round after one that was settled at that instant, of an
-// object whose count has not changed for so long that no policy remembers it: the next beat
-// of its group that is not within an eighth of a period. Thus objects keep together
-// however long their rounds take, and are together at once after rounds out of turn; those
-// that are together have a period and its slack from one round to the next.
-func AtRest(settled time.Time, period time.Duration, group string) time.Time {
-	soonest := settled.Add(period / 8)
-	return soonest.Add(UntilBeat(soonest, period+Slack(period), group))
 }
 
 // UntilBeat returns how long after now the next beat of a group is; 0: now.
@@ -98,7 +97,7 @@ func RetryAt(now time.Time, failures int, period time.Duration, group string) ti
 	for ; failures > 1 && wait < period; failures-- {
 		wait *= 2
 	}
-	next, _ := Next(now, period, group, false)
+	next, _ := Next(now, now.Add(period), period, group, false)
 	if at := now.Add(wait); at.Before(next) {
 		return at
 	}

@@ -14,11 +14,11 @@ func TestNextRound(t *testing.T) {
 		settled := time.Unix(1_700_000_000+rand.Int64N(1e8), rand.Int64N(1e9))
 		namespace := fmt.Sprint("ns-", rand.IntN(50))
 		slack := Slack(period)
-		next, stray := Next(settled, period, namespace, false)
+		next, stray := Next(settled, settled.Add(period), period, namespace, false)
 		if wait := next.Sub(settled); wait < period || wait > period+slack || stray {
 			t.Fatalf("%s after %s, period %s, astray: %v", wait, settled, period, stray)
 		}
-		next, stray = Next(settled, period, namespace, true)
+		next, stray = Next(settled, settled.Add(period), period, namespace, true)
 		if wait := next.Sub(settled); wait < period || wait > period+max(period/8, slack) {
 			t.Fatalf("%s after %s, period %s, where it is astray", wait, settled, period)
 		}
@@ -26,6 +26,11 @@ func TestNextRound(t *testing.T) {
 			t.Fatalf("on the beat: %v, astray: %v, %s after %s, period %s", onBeat, stray, next, settled, period)
 		}
 	}
+}
+
+// next is Next after a round that changed the count.
+func next(settled time.Time, period time.Duration, astray bool) (time.Time, bool) {
+	return Next(settled, settled.Add(period), period, "shop", astray)
 }
 
 // Objects that were seen at any instants come together, and stay so while their rounds
@@ -48,21 +53,21 @@ func TestObjectsMeetTheBeat(t *testing.T) {
 				if round > 8+int(period/8/(slack/4)) {
 					t.Fatalf("period %s, object %d: not on the beat after %d rounds", period, object, round)
 				}
-				at, stray = Next(at.Add(took()), period, "shop", stray)
+				at, stray = next(at.Add(took()), period, stray)
 			}
 			for range 100 {
 				before := at
-				if at, stray = Next(at.Add(took()), period, "shop", stray); at.Sub(before) != period+slack || stray {
+				if at, stray = next(at.Add(took()), period, stray); at.Sub(before) != period+slack || stray {
 					t.Fatalf("period %s, object %d: off the beat again, %s after the round before", period, object, at.Sub(before))
 				}
 			}
 			// One round that takes long is made up for, and costs no further time.
 			before := at
-			if at, stray = Next(at.Add(slack+slack/2), period, "shop", stray); at.Sub(before) != period+slack+slack/2 || stray {
+			if at, stray = next(at.Add(slack+slack/2), period, stray); at.Sub(before) != period+slack+slack/2 || stray {
 				t.Fatalf("period %s, object %d: %s after a round that took %s", period, object, at.Sub(before), slack+slack/2)
 			}
 			for range 2 {
-				at, stray = Next(at.Add(slack/8), period, "shop", stray)
+				at, stray = next(at.Add(slack/8), period, stray)
 			}
 			if off := UntilBeat(at, period+slack, "shop"); off != 0 {
 				t.Fatalf("period %s, object %d: %s before the beat after a round that took long", period, object, off)
@@ -81,15 +86,44 @@ func TestObjectsAtRestMeetTheBeat(t *testing.T) {
 		first := time.Unix(1_700_000_000+rand.Int64N(1e8), rand.Int64N(1e9))
 		took := func() time.Duration { return time.Duration(rand.Int64N(int64(period * 7 / 8))) }
 		settled := first.Add(took())
-		at := AtRest(settled, period, "shop")
-		if wait := at.Sub(settled); wait < period/8 || wait > period+slack+period/8 {
+		at, stray := Next(settled, time.Time{}, period, "shop", true)
+		if wait := at.Sub(settled); stray || wait < period/8-slack || wait > period+max(period/8, slack) {
 			t.Fatalf("the second round %s after the answer of the first one, period %s", wait, period)
 		}
 		if off := UntilBeat(at, period+slack, "shop"); off != 0 {
 			t.Fatalf("the second round %s before the beat, period %s", off, period)
 		}
-		if next := AtRest(at.Add(took()), period, "shop"); next.Sub(at) != period+slack {
+		if next, stray := Next(at.Add(took()), time.Time{}, period, "shop", stray); next.Sub(at) != period+slack || stray {
 			t.Fatalf("the third round %s after the second one, period %s", next.Sub(at), period)
+		}
+	}
+}
+
+// A round n rounds after a change is not less than n periods after it, whatever rounds take,
+// and from some round on objects come with the beat.
+func TestWhatWasLostIsMadeUp(t *testing.T) {
+	t.Parallel()
+	const period = 15 * time.Second
+	for range 500 {
+		changed := time.Unix(1_700_000_000+rand.Int64N(1e8), rand.Int64N(1e9))
+		settled, stray, off := changed, true, 0
+		for n := 1; n <= 100; n++ {
+			soonest := changed.Add(time.Duration(n) * period)
+			at, astray := Next(settled, soonest, period, "shop", stray)
+			if at.Before(soonest) || at.Before(settled) {
+				t.Fatalf("round %d is %s too early", n, soonest.Sub(at))
+			}
+			if most := settled.Add(period + period/8); at.After(most) {
+				t.Fatalf("round %d is %s late", n, at.Sub(most))
+			}
+			if n > 30 && UntilBeat(at, period+Slack(period), "shop") != 0 {
+				off++
+			}
+			// Longer than the slack, up to what makes no round come late by itself.
+			settled, stray = at.Add(time.Duration(rand.Int64N(int64(time.Second)))), astray
+		}
+		if off > 0 {
+			t.Fatalf("%d of 70 rounds are not with the beat", off)
 		}
 	}
 }
@@ -118,7 +152,7 @@ func TestRetryAt(t *testing.T) {
 		}
 	}
 	for _, failures := range []int{6, 60, 6000} {
-		next, _ := Next(now, 20*time.Second, "shop", false)
+		next, _ := next(now, 20*time.Second, false)
 		if got := RetryAt(now, failures, 20*time.Second, "shop"); got.After(next) {
 			t.Errorf("after %d failures at %s, later than the next round at %s", failures, got, next)
 		}
