@@ -167,6 +167,10 @@ bench-micro: ## Run the engine's and the service's benchmarks
 bench-edge: ## Measure what attacks and overload do to honest callers; fails where goals are missed
 	cd test/e2e && go test -count=1 -v -timeout=20m -run='TestHostileCallers|TestAbuseOfHTTP|TestOverload$$' ./edge -goals
 
+.PHONY: bench-wire
+bench-wire: ## Measure the short way on the wire beside generated protobuf, vtprotobuf with pools, and protojson
+	scripts/bench-wire.sh -count=5
+
 .PHONY: bench-store
 bench-store: ## Compare the service on Redis with the least that one could do, and measure both engines
 	@scripts/redis.sh
