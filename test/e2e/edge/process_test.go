@@ -91,6 +91,7 @@ func newProcess(t testing.TB, l launch) *instance {
 		t: t, launch: l, log: filepath.Join(t.TempDir(), "setpoint.log"),
 		grpc: ports.Address(0), rest: ports.Address(1), admin: ports.Address(2),
 	}
+	must(t, os.WriteFile(p.log, nil, 0o600)) // which end reads, though none was started
 	t.Cleanup(p.end)
 	return p
 }
