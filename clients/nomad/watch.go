@@ -24,6 +24,9 @@ const watchTimeout = watchWait + watchWait/16 + 10*time.Second
 // without end.
 const watchPause = 100 * time.Millisecond
 
+// errNoRight says that the token sees nothing at all.
+var errNoRight = errors.New("the token has the right list-scaling-policies on no namespace, or there is none")
+
 // Watch implements agent.Watched: it tells of each group with a scaling policy, whether it is
 // Setpoint's or not. An empty list may be all that there is to see without any right, so that a
 // policy which is no longer listed is asked for: only one that there is not is gone.
@@ -43,8 +46,12 @@ func (p *Platform) Watch(ctx context.Context, changed func(agent.Key)) error {
 		if err != nil {
 			return fmt.Errorf("list scaling policies: %w", err)
 		}
+		if len(policies) == 0 && meta.LastIndex == 0 {
+			// That of all namespaces is no error to who has no right on any, but has no index.
+			return fmt.Errorf("list scaling policies: %w", errNoRight)
+		}
 		if first && len(policies) == 0 {
-			p.options.Log.Warn("no scaling policy is listed: there is none, or the token has no right list-scaling-policies", zap.String("namespace", p.options.Namespace))
+			p.options.Log.Warn("no scaling policy is listed: there is none, or the token has no right list-scaling-policies where there is one", zap.String("namespace", p.options.Namespace))
 		}
 		vanished := p.note(policies, changed)
 		if err := p.confirm(ctx, vanished, changed); err != nil {

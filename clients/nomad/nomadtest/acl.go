@@ -185,7 +185,7 @@ func (s *Server) serveACL(r *http.Request) answer {
 	accessor, ofToken := strings.CutPrefix(r.URL.Path, "/v1/acl/token/")
 	switch {
 	case accessor == "self" && secret == "":
-		return answer{status: http.StatusOK, index: 1, body: &api.ACLToken{AccessorID: "anonymous", Name: "Anonymous Token", Type: "client", Policies: []string{"anonymous"}}}
+		return answer{status: http.StatusOK, zero: true, body: &api.ACLToken{AccessorID: "anonymous", Name: "Anonymous Token", Type: "client", Policies: []string{"anonymous"}}}
 	case accessor == "self" && s.acl.tokens[secret] != nil && !c.bad:
 		return answer{status: http.StatusOK, index: 1, body: s.acl.tokens[secret]}
 	case !c.all:

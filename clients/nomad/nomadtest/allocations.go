@@ -25,6 +25,8 @@ type Placement struct {
 	// Usage is what an allocation uses: MHz of its CPU and bytes of its memory, for each of its
 	// tasks. Nil: nothing. It is called with the server's lock held.
 	Usage func(a *api.AllocationListStub) (mhz float64, rss uint64)
+	// NewID names a new allocation of a job, in place of the id given. May be nil.
+	NewID func(job, id string) string
 	// Change changes how an allocation is listed. May be nil. It is called with the server's
 	// lock held.
 	Change func(a *api.AllocationListStub)
@@ -77,8 +79,12 @@ func (s *Server) reconcile(key jobKey, j *job) {
 				continue
 			}
 			s.placed++
+			id := fmt.Sprintf("00000000-0000-0000-0002-%012d", s.placed)
+			if s.Placement.NewID != nil {
+				id = s.Placement.NewID(key.id, id)
+			}
 			j.allocations = append(j.allocations, &allocation{
-				id: fmt.Sprintf("00000000-0000-0000-0002-%012d", s.placed), name: fmt.Sprintf("%s.%s[%d]", key.id, *g.Name, number), group: *g.Name,
+				id: id, name: fmt.Sprintf("%s.%s[%d]", key.id, *g.Name, number), group: *g.Name,
 				version: j.version, created: now, started: now.Add(cmp.Or(s.Placement.StartTime, time.Second)), index: s.index,
 			})
 		}
@@ -94,7 +100,7 @@ func (a *allocation) number() int64 {
 func (s *Server) stub(key jobKey, j *job, a *allocation) *api.AllocationListStub {
 	now := time.Now()
 	out := &api.AllocationListStub{
-		ID: a.id, Name: a.name, Namespace: key.namespace, NodeID: "25e2f7c3-c48a-c234-ed2f-db7ed0c2450d", JobID: key.id, JobType: typeOf(j.Job),
+		ID: a.id, Name: a.name, Namespace: key.namespace, NodeID: nodeID, JobID: key.id, JobType: typeOf(j.Job),
 		JobVersion: a.version, TaskGroup: a.group, DesiredStatus: "run", ClientStatus: "running", ClientDescription: "Tasks are running",
 		CreateIndex: a.index, ModifyIndex: a.index, CreateTime: a.created.UnixNano(), ModifyTime: a.started.UnixNano(),
 		TaskStates: map[string]*api.TaskState{},
@@ -226,24 +232,74 @@ func matches(filter string, one any) bool {
 	return false
 }
 
-// statistics answers for an allocation. The lock is held.
-func (s *Server) statistics(c caller, id string) answer {
-	if c.malformed {
-		return refuse(http.StatusInternalServerError, "rpc error: failed to parse signed token")
-	}
+// malformedToken is what calls of clients say of a token that is none.
+const malformedToken = "failed to parse signed token: go-jose/go-jose: compact JWS format must have three parts"
+
+// allocation answers with one. The lock is held.
+func (s *Server) allocation(c caller, id string) answer {
 	if c.bad {
 		return denied()
 	}
+	if len(id) != 36 {
+		return refuse(http.StatusInternalServerError, "alloc lookup failed: index error: UUID must be 36 characters")
+	}
+	for key, j := range s.jobs {
+		for _, a := range j.allocations {
+			switch {
+			case a.id != id:
+			case !c.may(key.namespace, "read-job"):
+				return refuse(http.StatusInternalServerError, "Unknown allocation %q", id)
+			default:
+				return answer{status: http.StatusOK, index: max(s.index, 1), body: s.stub(key, j, a)}
+			}
+		}
+	}
+	return refuse(http.StatusNotFound, "alloc not found")
+}
+
+// cluster answers calls about what is no job. The lock is held.
+func (s *Server) cluster(c caller, at string) (answer, bool) {
+	list := func(body any) (answer, bool) {
+		return answer{status: http.StatusOK, index: max(s.index, 1), body: body}, true
+	}
+	switch {
+	case at == "/v1/status/leader":
+		return answer{status: http.StatusOK, body: "127.0.0.1:4647"}, true
+	case at == "/v1/agent/self" && c.malformed:
+		return refuse(http.StatusInternalServerError, "ACL token not found or invalid workload identity: "+malformedToken), true
+	case at == "/v1/agent/self" && !c.all, at == "/v1/namespaces" && c.bad, (at == "/v1/nodes" || strings.HasPrefix(at, "/v1/node/")) && !c.nodes():
+		return denied(), true
+	case at == "/v1/namespaces":
+		return list([]*api.Namespace{})
+	case at == "/v1/nodes":
+		return list([]*api.NodeListStub{{ID: nodeID, Status: "ready"}})
+	case strings.HasPrefix(at, "/v1/node/"):
+		return list(&api.Node{ID: nodeID, Status: "ready"})
+	}
+	return answer{}, false
+}
+
+// nodeID is the one node's.
+const nodeID = "25e2f7c3-c48a-c234-ed2f-db7ed0c2450d"
+
+// statistics answers for an allocation. The lock is held.
+func (s *Server) statistics(c caller, id string) answer {
 	for key, j := range s.jobs {
 		for _, a := range j.allocations {
 			if a.id != id {
 				continue
+			}
+			if c.malformed {
+				return refuse(http.StatusInternalServerError, "rpc error: "+malformedToken)
 			}
 			if !c.may(key.namespace, "read-job") {
 				return denied()
 			}
 			return answer{status: http.StatusOK, body: s.usage(key, j, a)}
 		}
+	}
+	if c.bad {
+		return denied()
 	}
 	return refuse(http.StatusNotFound, "Unknown allocation %q", id)
 }

@@ -4,5 +4,5 @@
 // The server is held to the recordings: its tests play each exchange at its time and compare
 // status, text, whether and how long a blocking query waits, and those parts of the body that are
 // neither ids, times nor a scheduler's doing. What the server has no call for is told in the log
-// of the test: job lists, allocations, statistics, deployments, event streams, tokens.
+// of the test: event streams, evaluations, and what clients and servers do that fail.
 package nomadtest

@@ -140,6 +140,7 @@ type answer struct {
 	index  uint64
 	body   any    // JSON
 	next   string // where the next page begins
+	zero   bool   // the index is 0, and said to be
 	text   string // instead of it
 }
 
@@ -162,7 +163,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if a.status == 0 {
 		panic(http.ErrAbortHandler) // the connection is closed without an answer
 	}
-	if a.index > 0 {
+	if a.index > 0 || a.zero {
 		w.Header().Set("X-Nomad-Index", strconv.FormatUint(a.index, 10))
 		w.Header().Set("X-Nomad-Knownleader", "true")
 		w.Header().Set("X-Nomad-Lastcontact", "0")
@@ -209,9 +210,13 @@ func (s *Server) route(r *http.Request) answer {
 	case at == "/v1/jobs" && writes:
 		return s.register(r)
 	case at == "/v1/scaling/policies" && reads:
-		// Without any right there is nothing to see in all namespaces, which is no error.
+		// Without any right there is nothing to see in all namespaces, which is no error; but the
+		// index is 0 then.
 		if c.bad || namespace != "*" && !c.may(namespace, "list-scaling-policies") {
 			return denied()
+		}
+		if !c.anywhere("list-scaling-policies") {
+			return answer{status: http.StatusOK, zero: true, body: []*api.ScalingPolicyListStub{}}
 		}
 		return s.blocking(r, func() answer { return s.listPolicies(r, c, namespace) })
 	case strings.HasPrefix(at, "/v1/scaling/policy/") && reads:
@@ -250,7 +255,12 @@ func (s *Server) routePlaced(r *http.Request, c caller, namespace string) (answe
 	list := func(body any) (answer, bool) {
 		return answer{status: http.StatusOK, index: max(s.index, 1), body: body}, true
 	}
+	if a, ok := s.cluster(c, at); ok {
+		return a, true
+	}
 	switch {
+	case strings.HasPrefix(at, "/v1/allocation/"):
+		return s.allocation(c, strings.TrimPrefix(at, "/v1/allocation/")), true
 	case ofAllocation && strings.HasSuffix(id, "/stats"):
 		return s.statistics(c, strings.TrimSuffix(id, "/stats")), true
 	case at == "/v1/allocations":
