@@ -1,0 +1,152 @@
+package replay
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+)
+
+// Backtest is what another spec would have decided at each step of a scenario, with the
+// readings and counts as they were recorded: a count that it decides does not change what the
+// next step sees.
+type Backtest struct {
+	Scenario string `json:"scenario"`
+	Steps    int    `json:"steps"`
+	// Compared are the steps that the recording has an outcome of, Mismatched those of them
+	// at which its own spec decides otherwise now. Unless that is 0 nothing can be said of
+	// another spec.
+	Compared   int `json:"compared"`
+	Mismatched int `json:"mismatched"`
+	// Different steps are those at which the other spec decides another count.
+	Different int `json:"different"`
+	// CoveredSeconds is the time that steps stand for, each up to the next one and at most
+	// MaxGap; SpanSeconds that from the first to the last.
+	CoveredSeconds float64 `json:"coveredSeconds"`
+	SpanSeconds    float64 `json:"spanSeconds"`
+	// Recorded is what came of the recording's own spec, Other of the other.
+	Recorded Side `json:"recorded"`
+	Other    Side `json:"other"`
+	// Differences are the first few.
+	Differences []Change `json:"differences"`
+}
+
+// Side is what one spec decided in the time that is covered.
+type Side struct {
+	ReplicaHours float64 `json:"replicaHours"`
+	Least        int32   `json:"least"`
+	Most         int32   `json:"most"`
+	// Ups and Downs are the steps that decided a change of the count as it was recorded.
+	Ups   int `json:"ups"`
+	Downs int `json:"downs"`
+}
+
+// Change is a step at which two specs decide differently.
+type Change struct {
+	Step     int       `json:"step"`
+	Time     time.Time `json:"time"`
+	Current  int32     `json:"current"`
+	Recorded int32     `json:"recorded"`
+	Other    int32     `json:"other"`
+	// Reasons in upstream's words.
+	RecordedReason string `json:"recordedReason,omitempty"`
+	OtherReason    string `json:"otherReason,omitempty"`
+}
+
+// MaxGap is how long a step stands for at most: beyond it nothing was recorded.
+const MaxGap = 5 * time.Minute
+
+// MaxDifferences bounds the differences that a back-test tells of.
+const MaxDifferences = 10
+
+// RunBacktest replays a scenario with its own spec, then with another; nil: its own again,
+// also where it changes on the way.
+func RunBacktest(ctx context.Context, scenario *recording.Scenario, spec *autoscalingv2.HorizontalPodAutoscalerSpec) (*Backtest, error) {
+	out := &Backtest{Scenario: scenario.Name, Steps: len(scenario.Steps), Differences: []Change{}}
+	own := make([]*setpointv1.RecommendResponse, len(scenario.Steps))
+	err := NewRunner(NewEngine(), Options{}).Run(ctx, scenario, func(s *Step) error {
+		own[s.Index] = s.Response
+		if s.Compared {
+			out.Compared++
+		}
+		if len(s.Differences) > 0 {
+			out.Mismatched++
+		}
+		return ctx.Err()
+	})
+	if err != nil {
+		return nil, err
+	}
+	seen := false
+	err = NewRunner(NewEngine(), Options{Spec: spec}).Run(ctx, scenario, func(s *Step) error {
+		length, gap := standsFor(scenario, s.Index)
+		out.SpanSeconds += (length + gap).Seconds()
+		if was, is := own[s.Index], s.Response; was != nil && is != nil {
+			out.CoveredSeconds += length.Seconds()
+			out.Recorded.add(was, length, !seen)
+			out.Other.add(is, length, !seen)
+			seen = true
+			out.compare(s, was, is)
+		}
+		return ctx.Err()
+	})
+	return out, err
+}
+
+// standsFor is the time up to the next step, as much of it as a step stands for, and the rest.
+func standsFor(scenario *recording.Scenario, i int) (length, gap time.Duration) {
+	if i+1 == len(scenario.Steps) {
+		return 0, 0
+	}
+	whole := max(0, scenario.Steps[i+1].Time.Sub(scenario.Steps[i].Time))
+	return min(whole, MaxGap), max(0, whole-MaxGap)
+}
+
+func (s *Side) add(r *setpointv1.RecommendResponse, length time.Duration, first bool) {
+	desired, current := r.GetDesiredReplicas(), r.GetCurrentReplicas()
+	s.ReplicaHours += float64(desired) * length.Hours()
+	if first {
+		s.Least, s.Most = desired, desired
+	}
+	s.Least, s.Most = min(s.Least, desired), max(s.Most, desired)
+	switch {
+	case desired > current:
+		s.Ups++
+	case desired < current:
+		s.Downs++
+	}
+}
+
+func (b *Backtest) compare(s *Step, was, is *setpointv1.RecommendResponse) {
+	if was.GetDesiredReplicas() == is.GetDesiredReplicas() {
+		return
+	}
+	if b.Different++; len(b.Differences) == MaxDifferences {
+		return
+	}
+	b.Differences = append(b.Differences, Change{
+		Step: s.Index + 1, Time: s.Scenario.Steps[s.Index].Time, Current: is.GetCurrentReplicas(),
+		Recorded: was.GetDesiredReplicas(), Other: is.GetDesiredReplicas(),
+		RecordedReason: reasonOf(was), OtherReason: reasonOf(is),
+	})
+}
+
+// reasonOf is why a count was decided: the reason of a change, else the limit or window that
+// held it.
+func reasonOf(r *setpointv1.RecommendResponse) string {
+	if r.GetReason() != "" {
+		return r.GetReason()
+	}
+	conditions := r.GetStatus().GetConditions()
+	for _, kind := range []string{"ScalingLimited", "AbleToScale"} {
+		i := slices.IndexFunc(conditions, func(c *setpointv1.HorizontalPodAutoscalerCondition) bool { return c.GetType() == kind })
+		if i >= 0 && (kind != "ScalingLimited" || conditions[i].GetStatus() == "True") {
+			return conditions[i].GetMessage()
+		}
+	}
+	return ""
+}
