@@ -17,5 +17,5 @@ as the Kubernetes HorizontalPodAutoscaler controller would.
 
 Exit codes: 0 success; 1 failure, or a negative result (mismatch, not ready);
 2 invalid flags or input.`,
-	}, serve.New(), newRecommend(), explaincmd.New(explainElsewhere), newReplay(), newSimulate(), newBacktest(), newLint(), newTargets(), newSpecs(), newToken(), newAgent(), serve.NewHealth(), cli.NewVersion(), newDocs())
+	}, serve.New(), newRecommend(), explaincmd.New(explainElsewhere), newReplay(), newSimulate(), newBacktest(), newTune(), newLint(), newTargets(), newSpecs(), newToken(), newAgent(), serve.NewHealth(), cli.NewVersion(), newDocs())
 }

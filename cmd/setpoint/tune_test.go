@@ -1,0 +1,80 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+)
+
+// The tuned spec is a manifest that simulate takes, and it is cheaper there, too.
+func TestTunePrintsASpecThatIsCheaper(t *testing.T) {
+	t.Parallel()
+	got := run(t, "", "tune", "-f", simulated, simulatedBy, "--candidates=60", "-o", "yaml")
+	if got.Code != 0 || got.Stderr != "" {
+		t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
+	}
+	hours := func(spec string) (out float64) {
+		t.Helper()
+		text := run(t, "", "simulate", "-f", simulated, spec, "-o", "json").Stdout
+		lines := strings.Split(strings.TrimSpace(text), "\n")
+		var last struct {
+			Figures struct{ RunningHours, ShortSeconds float64 }
+		}
+		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil {
+			t.Fatal(err)
+		}
+		if last.Figures.ShortSeconds > 0.005*86400 {
+			t.Errorf("%s is short for %g s", spec, last.Figures.ShortSeconds)
+		}
+		return last.Figures.RunningHours
+	}
+	tuned := clitest.File(t, "tuned.yaml", got.Stdout)
+	if before, after := hours(simulatedBy), hours(tuned); after >= before {
+		t.Errorf("%g pod-hours, before %g\n%s", after, before, got.Stdout)
+	}
+}
+
+func TestTuneFormsAndExitCodes(t *testing.T) {
+	t.Parallel()
+	short := clitest.File(t, "short.yaml", "duration: 10m\nload: [{constant: 100000}]\nworkload: {requests: {cpu: 500m}, capacity: 10, usage: [{metric: cpu, perLoad: 10m}]}\n")
+	for _, tt := range []struct {
+		name string
+		args []string
+		code int
+		want string
+	}{
+		{"lines", []string{"-f", simulated, simulatedBy, "--candidates=10", "-o", "json"}, 0, `"front":[{"spec":{`},
+		{"none reaches it", []string{"-f", short, simulatedBy, "--candidates=5"}, cli.ExitFailed, "none of 5 specs reaches the goal"},
+		{"no scenario", []string{simulatedBy}, cli.ExitUsage, "--file is required"},
+		{"no candidates", []string{"-f", simulated, simulatedBy, "--candidates=0"}, cli.ExitUsage, "must be between 1 and 20000"},
+		{"a goal below 0", []string{"-f", simulated, simulatedBy, "--max-short=-1"}, cli.ExitUsage, "goals must be at least 0"},
+		{"a least count below 0", []string{"-f", simulated, simulatedBy, "--least-replicas=-1"}, cli.ExitUsage, "--least-replicas"},
+		{"no spec", []string{"-f", simulated, simulated}, cli.ExitUsage, "expected"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got := run(t, "", append([]string{"tune"}, tt.args...)...)
+			if got.Code != tt.code || !strings.Contains(got.Stdout+got.Stderr, tt.want) {
+				t.Errorf("exit code %d, want %d and %q\n%s\n%s", got.Code, tt.code, tt.want, got.Stdout, got.Stderr)
+			}
+		})
+	}
+}
+
+// The page shows what the example prints.
+func TestThePageShowsWhatTunePrints(t *testing.T) {
+	t.Chdir("../..")
+	page, err := os.ReadFile("docs/simulation.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := run(t, "", "tune", "-f", "examples/simulation/web.yaml", "examples/simulation/hpa.yaml", "--candidates=60")
+	shown, _, _ := strings.Cut(got.Stdout, "\napiVersion")
+	if got.Code != 0 || !strings.Contains(string(page), strings.TrimSpace(shown)) {
+		t.Errorf("exit code %d, or docs/simulation.md does not show:\n%s%s", got.Code, shown, got.Stderr)
+	}
+}

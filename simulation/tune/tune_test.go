@@ -1,0 +1,167 @@
+package tune_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/simulation"
+	"github.com/setpoint-dev/setpoint/simulation/tune"
+)
+
+// workload has pods that serve 10 units a second at all of their request, and start in 2 minutes.
+func workload() simulation.Workload {
+	return simulation.Workload{
+		Containers: []simulation.Container{{Name: "app", Requests: []recommender.ResourceUsage{{Resource: "cpu", Milli: 1000}}}},
+		Usage:      []simulation.Usage{{Metric: "cpu", PerLoad: 100}}, Capacity: 10,
+		Startup: simulation.Startup{From: 2 * time.Minute},
+	}
+}
+
+func scenario(t *testing.T, duration time.Duration, points ...simulation.Point) *simulation.Scenario {
+	t.Helper()
+	load, err := simulation.NewTrace(points)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &simulation.Scenario{Start: time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC), Duration: duration, Load: load, Workload: workload()}
+}
+
+func onCPU(least, most, utilization int32) *simulation.Autoscaler {
+	return &simulation.Autoscaler{Namespace: "shop", Options: recommender.DefaultOptions(), Spec: recommender.Spec{
+		ScaleTargetRef: recommender.ObjectReference{Kind: "Deployment", Name: "web"}, MinReplicas: least, MaxReplicas: most,
+		Metrics: []recommender.MetricSpec{{Type: recommender.ResourceMetric, Resource: "cpu", Target: recommender.MetricTarget{Type: recommender.UtilizationTarget, AverageUtilization: &utilization}}},
+	}}
+}
+
+func search(t *testing.T, s *simulation.Scenario, a *simulation.Autoscaler, goal tune.Goal, options tune.Options) *tune.Result {
+	t.Helper()
+	result, err := tune.Run(t.Context(), s, a, goal, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+// A constant load of 100 needs 10 pods that serve 10 each: no spec is cheaper, and a target of
+// 20 % takes 50.
+func TestTheOptimumOfAConstantLoad(t *testing.T) {
+	t.Parallel()
+	s := scenario(t, 12*time.Hour, simulation.Point{Value: 100})
+	result := search(t, s, onCPU(12, 60, 20), tune.Goal{}, tune.Options{Candidates: 150, Seed: 1, LeastReplicas: 1})
+	if result.Given.Searched.Cost < 45 || !result.Given.Reached {
+		t.Errorf("the given spec: %+v", result.Given.Searched)
+	}
+	if b := result.Best; b == nil || !b.Reached || !b.Holds || b.Searched.Cost > 11 || b.Searched.Cost < 10 || b.Searched.Short != 0 {
+		t.Errorf("best %+v, want 10 to 11 pods and no shortage", b)
+	}
+}
+
+// A load that jumps to 100 for ten minutes of each hour, faster than pods start: without any
+// shortage the least is a minimum of 10 pods.
+func TestTheOptimumOfJumps(t *testing.T) {
+	t.Parallel()
+	var points []simulation.Point
+	for h := range 8 {
+		at := time.Duration(h) * time.Hour
+		points = append(points, simulation.Point{At: at, Value: 10}, simulation.Point{At: at + 40*time.Minute, Value: 10},
+			simulation.Point{At: at + 40*time.Minute, Value: 100}, simulation.Point{At: at + 50*time.Minute, Value: 100}, simulation.Point{At: at + 50*time.Minute, Value: 10})
+	}
+	s := scenario(t, 8*time.Hour, points...)
+	result := search(t, s, onCPU(2, 60, 50), tune.Goal{}, tune.Options{Candidates: 300, Seed: 1})
+	if result.Given.Reached {
+		t.Error("the given spec is said to be never short")
+	}
+	if b := result.Best; b == nil || !b.Holds || b.Searched.Cost < 9.9 || b.Searched.Cost > 12.5 {
+		t.Errorf("best %+v, want 10 pods, and at most a quarter more", b)
+	} else if b.Spec.MinReplicas < 10 {
+		t.Errorf("the minimum is %d, want at least 10", b.Spec.MinReplicas)
+	}
+	// With a tenth of the time allowed it is much cheaper.
+	cheaper := search(t, s, onCPU(2, 60, 50), tune.Goal{MaxShort: 0.1}, tune.Options{Candidates: 300, Seed: 1})
+	if b := cheaper.Best; b == nil || b.Searched.Short > 0.1 || b.Searched.Cost > 0.8*result.Best.Searched.Cost {
+		t.Errorf("with shortage allowed: %+v, without: %+v", b, result.Best.Searched)
+	}
+}
+
+// The front is sorted, and no member beats another.
+func TestTheFront(t *testing.T) {
+	t.Parallel()
+	s := scenario(t, 4*time.Hour, simulation.Point{Value: 20}, simulation.Point{At: time.Hour, Value: 200}, simulation.Point{At: 2 * time.Hour, Value: 20}, simulation.Point{At: 4 * time.Hour, Value: 300})
+	result := search(t, s, onCPU(2, 60, 50), tune.Goal{MaxShort: 0.05}, tune.Options{Candidates: 120, Seed: 3})
+	f := result.Front
+	if len(f) < 2 || len(f) > tune.MaxFront {
+		t.Fatalf("%d candidates", len(f))
+	}
+	for i := 1; i < len(f); i++ {
+		if f[i].Searched.Cost <= f[i-1].Searched.Cost || f[i].Searched.Short >= f[i-1].Searched.Short {
+			t.Errorf("%+v after %+v", f[i].Searched, f[i-1].Searched)
+		}
+	}
+	// What is told of the best one is what a simulation of it gives.
+	a := onCPU(2, 60, 50)
+	a.Spec = result.Best.Spec
+	half := *s
+	half.Duration = result.Split
+	replicas := int32(2)
+	half.Workload.Replicas = &replicas
+	again, err := simulation.Run(&half, a, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := again.Figures.RunningHours / half.Duration.Hours(); math.Abs(got-result.Best.Searched.Cost) > 1e-9 {
+		t.Errorf("costs %g pods, was said to cost %g", got, result.Best.Searched.Cost)
+	}
+}
+
+// The same seed finds the same, however many workers there are; another one looks elsewhere.
+func TestASearchIsRepeatable(t *testing.T) {
+	t.Parallel()
+	s := scenario(t, 2*time.Hour, simulation.Point{Value: 20}, simulation.Point{At: time.Hour, Value: 200}, simulation.Point{At: 2 * time.Hour, Value: 20})
+	of := func(options tune.Options) *tune.Result {
+		options.Candidates = 100
+		return search(t, s, onCPU(2, 60, 50), tune.Goal{MaxShort: 0.01}, options)
+	}
+	one := of(tune.Options{Workers: 1})
+	if many := of(tune.Options{Workers: 7}); !reflect.DeepEqual(one, many) {
+		t.Error("with other workers it finds something else")
+	}
+	if reflect.DeepEqual(one, of(tune.Options{Seed: 5})) {
+		t.Error("another seed makes no difference")
+	}
+}
+
+func TestASearchEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	s := scenario(t, 30*24*time.Hour, simulation.Point{Value: 20})
+	_, err := tune.Run(ctx, s, onCPU(2, 60, 50), tune.Goal{}, tune.Options{Progress: func(int) { cancel() }})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Where nothing reaches the goal it says so.
+func TestAGoalThatCannotBeReached(t *testing.T) {
+	t.Parallel()
+	s := scenario(t, 2*time.Hour, simulation.Point{Value: 1000})
+	if result := search(t, s, onCPU(2, 6, 50), tune.Goal{}, tune.Options{Candidates: 40}); result.Best != nil || len(result.Front) == 0 {
+		t.Errorf("%+v", result.Best)
+	}
+}
+
+func TestSearchesThatAreRefused(t *testing.T) {
+	t.Parallel()
+	s := scenario(t, time.Minute, simulation.Point{Value: 10})
+	if _, err := tune.Run(t.Context(), s, onCPU(2, 6, 50), tune.Goal{}, tune.Options{}); err == nil {
+		t.Error("a minute can't be split")
+	}
+	s = scenario(t, time.Hour, simulation.Point{Value: 10})
+	if _, err := tune.Run(t.Context(), s, onCPU(2, 6, 50), tune.Goal{}, tune.Options{Candidates: tune.MaxCandidates + 1}); err == nil {
+		t.Error("too many candidates are tried")
+	}
+}
