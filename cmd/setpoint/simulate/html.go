@@ -12,7 +12,7 @@ const maxListed = 500
 
 // pageStyle is that of the page around the picture.
 const pageStyle = `:root{color-scheme:light dark}body{font:15px/1.5 system-ui,sans-serif;max-width:64rem;margin:2rem auto;padding:0 1rem}` +
-	`h1{font-size:1.4rem}svg{width:100%;height:auto}table{border-collapse:collapse;margin:1rem 0}` +
+	`h1{font-size:clamp(1rem,4.5vw,1.4rem);overflow-wrap:anywhere}svg{width:100%;min-width:40rem;height:auto}summary{padding:.3rem 0;overflow-wrap:anywhere}table{border-collapse:collapse;margin:1rem 0}` +
 	`th,td{text-align:left;padding:.2rem 1.2rem .2rem 0;border-bottom:1px solid #8884;vertical-align:top}` +
 	`th[scope=row]{font-weight:400}td{font-variant-numeric:tabular-nums}pre{overflow:auto}.wide{overflow-x:auto}`
 
@@ -27,8 +27,9 @@ func WriteHTML(w io.Writer, r *Report) error {
 	fmt.Fprintf(&out, "<title>%s – simulation</title><style>%s</style></head><body>\n", escape(r.Name), pageStyle)
 	fmt.Fprintf(&out, "<h1>%s</h1>\n<p>%s from %s, %d evaluations, seed %d. Every decision is the production engine's.</p>\n",
 		escape(r.Name), span(r.Scenario.Duration), escape(r.Scenario.Start.Format("2006-01-02 15:04 MST")), r.steps(), r.Scenario.Seed)
-	out.WriteString(picture(r))
-	out.WriteString("\n<div class=\"wide\"><table><thead><tr><th></th>")
+	// Wide parts scroll by themselves, with the keyboard, too.
+	out.WriteString(`<div class="wide" role="region" aria-label="Load and replicas over time" tabindex="0">` + picture(r) + "</div>")
+	out.WriteString("\n<div class=\"wide\" role=\"region\" aria-label=\"Figures\" tabindex=\"0\"><table><thead><tr><th scope=\"col\">figure</th>")
 	for _, run := range r.Runs {
 		fmt.Fprintf(&out, `<th scope="col">%s</th>`, escape(run.Name))
 	}

@@ -56,13 +56,25 @@ func picture(r *Report) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" class="sim" viewBox="0 0 %d %d" role="img" aria-label="%s">`,
 		pictureWidth, height, html.EscapeString("Load and replicas over time: "+r.Name))
-	out.WriteString("<style>" + pictureStyle + "</style>")
+	out.WriteString("<desc>" + html.EscapeString(described(r)) + "</desc><style>" + pictureStyle + "</style>")
 	fmt.Fprintf(&out, `<rect class="bg" width="%d" height="%d"/>`, pictureWidth, height)
 	for i := range panels {
 		panels[i].draw(&out, r, &r.Runs[0].Plot.seen, 30+i*(panelHeight+panelSpace))
 	}
 	out.WriteString("</svg>")
 	return out.String()
+}
+
+// described is the picture in words, for those who do not see it.
+func described(r *Report) string {
+	text := fmt.Sprintf("%s from %s: a load of %s at most.", span(r.Scenario.Duration), r.Scenario.Start.Format("2006-01-02 15:04 MST"),
+		number3(r.Runs[0].Plot.load.highest(&r.Runs[0].Plot.seen)))
+	for _, run := range r.Runs {
+		f := &run.Result.Figures
+		text += fmt.Sprintf(" %s: %d to %d replicas, %.1f on average, short of capacity for %s.", run.Name, f.Least, f.Most,
+			f.ReplicaHours/r.Scenario.Duration.Hours(), share(f.ShortTime, r.Scenario.Duration))
+	}
+	return text
 }
 
 // panelsOf are the load, with the capacity of each run that has a limit, then the counts of
@@ -149,8 +161,12 @@ func (p *panel) drawTimes(out *strings.Builder, r *Report, y int) {
 			continue
 		}
 		x := left + float64(float64(at)/float64(s.Duration)*plotWidth)
-		fmt.Fprintf(out, `<path class="grid" d="M%s %d V%d"/><text x="%s" y="%d" text-anchor="middle">%s</text>`,
-			coordinate(x), y, y+panelHeight, coordinate(x), y+panelHeight+17, s.Start.Add(at).Format(layout))
+		anchor := "middle"
+		if x > pictureWidth-2*right-10 {
+			anchor, x = "end", min(x, pictureWidth-right)
+		}
+		fmt.Fprintf(out, `<path class="grid" d="M%s %d V%d"/><text x="%s" y="%d" text-anchor="%s">%s</text>`,
+			coordinate(x), y, y+panelHeight, coordinate(x), y+panelHeight+17, anchor, s.Start.Add(at).Format(layout))
 	}
 }
 
