@@ -207,6 +207,7 @@ generate: ## Generate api/, docs/ and the CustomResourceDefinition from their so
 	go run ./cmd/setpoint-webhook docs > docs/configuration-webhook.md
 	go run ./cmd/setpoint docs example-config > deploy/setpoint.yaml
 	go run ./cmd/setpoint docs metrics > docs/metrics.md
+	go run ./cmd/setpoint-kubernetes docs > docs/metrics-agents.md
 	go run ./cmd/setpoint docs lint > docs/lint.md
 	go run ./cmd/setpoint-swarm docs > docs/configuration-swarm.md
 	go run ./cmd/setpoint-swarm reference > docs/swarm-reference.md

@@ -14,6 +14,7 @@ func newRequestCounter(r prometheus.Registerer) (*requestCounter, error) {
 	c := &requestCounter{prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "setpoint_agent_api_requests_total", Help: "Requests to the API server, by verb and resource.",
 	}, []string{"verb", "resource"})}
+	c.counts.WithLabelValues("get", "discovery") // so that it is there before the first request
 	if r == nil {
 		return c, nil
 	}

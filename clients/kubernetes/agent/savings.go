@@ -42,6 +42,9 @@ func (s *savings) Collect(out chan<- prometheus.Metric) {
 	readers := s.readers
 	s.mu.Unlock()
 	sums := map[cluster.Call]cluster.Count{}
+	for _, call := range cluster.Calls() {
+		sums[call] = cluster.Count{} // what never happened shows as 0
+	}
 	for _, reader := range readers {
 		for call, count := range reader.Counts() {
 			sum := sums[call]

@@ -19,6 +19,11 @@ const (
 	ExternalMetricsList Call = "external.metrics.k8s.io"
 )
 
+// Calls are all sorts.
+func Calls() []Call {
+	return []Call{ScaleGet, ScaleUpdate, PodMetricsList, CustomMetricsGet, ExternalMetricsList}
+}
+
 // Count is how often something was asked for since the start.
 type Count struct {
 	// Requests that were made.
@@ -36,7 +41,7 @@ type counters struct{ requests, failed, saved atomic.Uint64 }
 
 func newTally() tally {
 	t := tally{}
-	for _, call := range []Call{ScaleGet, ScaleUpdate, PodMetricsList, CustomMetricsGet, ExternalMetricsList} {
+	for _, call := range Calls() {
 		t[call] = &counters{}
 	}
 	return t

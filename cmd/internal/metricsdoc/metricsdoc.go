@@ -1,0 +1,47 @@
+// Package metricsdoc writes the tables of metrics that are in docs/.
+package metricsdoc
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	dto "github.com/prometheus/client_model/go"
+)
+
+// maxListedValues is how many values of a label the table lists.
+const maxListedValues = 8
+
+// Table returns a table of metrics in Markdown, in the order given. The values of labels are
+// listed where they are few and listed tells so.
+func Table(families []*dto.MetricFamily, listed func(family, label string) bool) string {
+	var b strings.Builder
+	b.WriteString("| name | type | labels | meaning |\n|---|---|---|---|\n")
+	for _, f := range families {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.GetName(), strings.ToLower(f.GetType().String()), labelsOf(f, listed), strings.ReplaceAll(f.GetHelp(), "|", "\\|"))
+	}
+	return b.String()
+}
+
+// labelsOf lists the labels of a metric, with their values where they are few.
+func labelsOf(f *dto.MetricFamily, listed func(family, label string) bool) string {
+	values := map[string]map[string]bool{}
+	for _, m := range f.GetMetric() {
+		for _, l := range m.GetLabel() {
+			if values[l.GetName()] == nil {
+				values[l.GetName()] = map[string]bool{}
+			}
+			values[l.GetName()][l.GetValue()] = true
+		}
+	}
+	labels := make([]string, 0, len(values))
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		label := "`" + name + "`"
+		if len(values[name]) <= maxListedValues && listed(f.GetName(), name) {
+			label += ": " + strings.Join(slices.Sorted(maps.Keys(values[name])), ", ")
+		}
+		labels = append(labels, label)
+	}
+	return strings.Join(labels, "; ")
+}
