@@ -27,6 +27,9 @@ const (
 type Config struct {
 	// Sources by name, which queries use: lower-case letters, digits and dashes.
 	Sources map[string]Source `json:"sources"`
+	// Metrics are named metrics: External metrics of a cluster's Autoscalers that the sources
+	// answer, by name. Default: none.
+	Metrics map[string]NamedMetric `json:"metrics,omitempty"`
 }
 
 // Source is one server to ask, exactly one of Prometheus, HTTP and Redis, and how it
@@ -85,6 +88,13 @@ func (c Config) problems() problems {
 			p.add(field, "the name of a source has lower-case letters, digits and dashes between them, at most 63")
 		}
 		p.under(field, c.Sources[name].problems())
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Metrics)) {
+		field := "metrics." + shorten(name, maxQuoted)
+		if name == "" || len(name) > maxNameLength {
+			p.add(field, "the name of a metric must have 1 to %d bytes", maxNameLength)
+		}
+		p.under(field, c.Metrics[name].problems())
 	}
 	return p
 }

@@ -25,6 +25,7 @@ var documented = []struct {
 	{"`redis`", reflect.TypeFor[Redis]()},
 	{"`tls`", reflect.TypeFor[TLS]()},
 	{"A query", reflect.TypeFor[Query]()},
+	{"A named metric", reflect.TypeFor[NamedMetric]()},
 }
 
 func TestFieldsAreDocumented(t *testing.T) {
@@ -87,7 +88,7 @@ func fieldComments(t *testing.T) map[string]string {
 	}
 	out := map[string]string{}
 	files := token.NewFileSet()
-	for _, name := range []string{"config.go", "server.go", "files.go", "redis.go", "query.go"} {
+	for _, name := range []string{"config.go", "server.go", "files.go", "redis.go", "query.go", "named.go"} {
 		file, err := parser.ParseFile(files, name, nil, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)

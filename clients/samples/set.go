@@ -67,6 +67,8 @@ type source struct {
 // Set is the sources of a configuration. It is safe for concurrent use.
 type Set struct {
 	sources map[string]*source
+	// named are the metrics that have names.
+	named   map[string]NamedMetric
 	metrics *metrics
 }
 
@@ -86,7 +88,7 @@ func New(config Config, o Options) (*Set, error) {
 	if err != nil {
 		return nil, fmt.Errorf("register metrics of sources: %w", err)
 	}
-	set := &Set{sources: map[string]*source{}, metrics: m}
+	set := &Set{sources: map[string]*source{}, named: config.Metrics, metrics: m}
 	for name, settings := range config.Sources {
 		settings = settings.withDefaults()
 		s := &source{
@@ -96,6 +98,10 @@ func New(config Config, o Options) (*Set, error) {
 		}
 		s.kind, s.backend = settings.backend()
 		set.sources[name] = s
+	}
+	if err := set.namedProblems().err(); err != nil {
+		set.Close()
+		return nil, err
 	}
 	return set, nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -13,6 +14,7 @@ import (
 	runtimemetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent"
+	"github.com/setpoint-dev/setpoint/clients/samples"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
 	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
@@ -80,6 +82,11 @@ func checkAgent(cmd *cobra.Command, s *agentSettings) error {
 	if err := s.Check(); err != nil {
 		return err
 	}
+	sources, err := s.openSources(prometheus.NewRegistry())
+	if err != nil {
+		return err
+	}
+	sources.Close()
 	return agentcmd.PrintChecked(cmd)
 }
 
@@ -108,6 +115,15 @@ func runAgent(ctx context.Context, s *agentSettings) error {
 	return serveAgent(ctx, s, cluster, client, log)
 }
 
+// openSources opens the metric sources.
+func (s *agentSettings) openSources(metrics prometheus.Registerer) (*samples.Set, error) {
+	sources, err := agentcmd.OpenSources(s.SourcesFile, metrics)
+	if err != nil {
+		return nil, cli.BadInput(fmt.Errorf("--sources-file: %w", err))
+	}
+	return sources, nil
+}
+
 // serveAgent runs the agent and its admin address.
 func serveAgent(ctx context.Context, s *agentSettings, cluster *rest.Config, client *setpoint.Client, log *zap.Logger) error {
 	metrics := prometheus.NewRegistry()
@@ -116,6 +132,12 @@ func serveAgent(ctx context.Context, s *agentSettings, cluster *rest.Config, cli
 		return cli.BadInput(err)
 	}
 	defer closeRecording()
+	sources, err := s.openSources(metrics)
+	if err != nil {
+		return err
+	}
+	defer sources.Close()
+	options.NamedMetrics = sources
 	a, err := agent.New(cluster, agent.Service{
 		Calls: client, Stream: client.Stream(s.InFlight()),
 		Redial: client.Conn().ResetConnectBackoff,

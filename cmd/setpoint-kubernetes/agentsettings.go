@@ -31,6 +31,9 @@ type agentSettings struct {
 	QPS                 float32
 	Burst               int
 
+	// SourcesFile has the metric sources, and the External metrics that they answer.
+	SourcesFile string
+
 	// PeriodSet says that the user set SyncPeriod: then it is that of every profile.
 	PeriodSet bool
 	// Notes are worth a word at the start; no setting.
@@ -74,6 +77,7 @@ func (s *agentSettings) bind(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&s.Namespaces, "namespace", s.Namespaces, "`namespace` to watch, may be repeated; none means all")
 	flags.Float32Var(&s.QPS, "kube-api-qps", s.QPS, "requests per second to the API server; 0 means no limit on the client's side")
 	flags.IntVar(&s.Burst, "kube-api-burst", s.Burst, "burst of requests to the API server")
+	flags.StringVar(&s.SourcesFile, "sources-file", s.SourcesFile, "`file` of metric sources and of the External metrics of Autoscalers that they answer, YAML or JSON; empty means none")
 	flags.BoolVar(&s.LeaderElect, "leader-elect", s.LeaderElect, "elect one acting agent among the agents of a cluster")
 	flags.StringVar(&s.LeaderElectNamespace, "leader-elect-namespace", s.LeaderElectNamespace, "`namespace` of the Lease; empty means the pod's own")
 	flags.StringVar(&s.LeaderElectName, "leader-elect-name", s.LeaderElectName, "`name` of the Lease")

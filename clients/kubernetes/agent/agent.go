@@ -63,6 +63,7 @@ func New(config *rest.Config, service Service, options Options) (*Agent, error) 
 	a.platform = &platform{
 		cluster: options.Cluster, metrics: a.metrics, log: options.Log, outage: a.outage,
 		rivals: &rivals{metrics: a.metrics, log: options.Log, keepOn: options.KeepOn},
+		named:  named{options.NamedMetrics, options.RequestTimeout},
 	}
 	a.loop, err = agent.New(a.platform, service, agent.Options{
 		Cluster: options.Cluster, Sources: kinds, Period: options.SyncPeriod, RequestTimeout: options.RequestTimeout,

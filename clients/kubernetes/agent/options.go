@@ -43,6 +43,9 @@ type Options struct {
 	// KeepOn makes the agent act on HorizontalPodAutoscalers although another controller
 	// writes their status, too. Otherwise it gives way.
 	KeepOn bool
+	// NamedMetrics answer External metrics of Autoscalers, before external.metrics.k8s.io is
+	// asked. Nil: there are none.
+	NamedMetrics NamedMetrics
 	// Election is how agents of one cluster agree on the one that acts. Nil: this one
 	// acts.
 	Election *Election

@@ -44,6 +44,7 @@ type platform struct {
 	events    record.EventRecorder
 	metrics   *metrics
 	rivals    *rivals
+	named     named
 	log       *zap.Logger
 	// outage knows whether the API server answers. Nil: it does.
 	outage *outage
@@ -183,7 +184,7 @@ func (p *platform) Observe(ctx context.Context, read *agent.Object) (*agent.Obse
 	if read.Shadow {
 		from = p.shadowing
 	}
-	snapshot, err := from.Snapshot(ctx, o.autoscaler)
+	snapshot, err := p.named.snapshot(ctx, from, o.key, o.autoscaler)
 	if err != nil {
 		return nil, err
 	}

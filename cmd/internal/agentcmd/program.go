@@ -155,7 +155,7 @@ func (o *opened) close() {
 
 // open opens the platform, and the sources for it.
 func (c *command) open(metrics prometheus.Registerer, log *zap.Logger) (*opened, error) {
-	sources, err := openSources(c.sourcesFile, metrics)
+	sources, err := OpenSources(c.sourcesFile, metrics)
 	if err != nil {
 		return nil, cli.BadInput(fmt.Errorf("--sources-file: %w", err))
 	}
@@ -170,7 +170,9 @@ func (c *command) open(metrics prometheus.Registerer, log *zap.Logger) (*opened,
 // maxSourcesBytes bounds the sources' file.
 const maxSourcesBytes = 4 << 20
 
-func openSources(file string, metrics prometheus.Registerer) (*samples.Set, error) {
+// OpenSources opens the sources of a file; an empty name: there are none. It connects to
+// nothing.
+func OpenSources(file string, metrics prometheus.Registerer) (*samples.Set, error) {
 	var sources samples.Config
 	if file != "" {
 		text, err := readBounded(file, maxSourcesBytes)
