@@ -200,8 +200,9 @@ nightly: ## Run everything at full length, for half a day and more, and write bi
 .PHONY: generate
 generate: ## Generate api/, docs/ and the CustomResourceDefinition from their sources
 	cd tools/protodeps && go run . ../../proto/third_party
-	rm -rf api/setpoint api/openapi/setpoint.swagger.json
+	rm -rf api/setpoint api/externalscaler api/openapi/setpoint.swagger.json
 	$(BUF) generate
+	$(BUF) generate --template buf.gen.external.yaml
 	$(CONTROLLER_GEN) object paths=./clients/kubernetes/autoscaling/...
 	$(CONTROLLER_GEN) crd paths=./clients/kubernetes/autoscaling/... output:stdout | (cd tools/controller-gen && go run ./crd) > deploy/kustomize/crd/autoscalers.yaml
 	go run ./cmd/setpoint docs configuration > docs/configuration.md

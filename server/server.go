@@ -122,6 +122,9 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	services.RegisterService(s.limited(encodedService()), s.service)
 	services.RegisterService(s.limited(encodedTargetService()), &targetService{targets: t, log: log, pages: newPageTokens(engine), stored: s.service.stored})
 	services.RegisterService(s.limited(&setpointv1.SimulationService_ServiceDesc), setpointv1.UnimplementedSimulationServiceServer{})
+	if s.service.stored != nil {
+		services.RegisterService(s.limited(boundedScaler()), s.newScaler())
+	}
 	healthv1.RegisterHealthServer(services, s.health)
 	reflection.Register(services)
 	if err := s.connectGateway(); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/setpoint-dev/setpoint/api/externalscaler"
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth"
@@ -42,6 +43,11 @@ var verbs = map[string]policy.Verb{
 	setpointv1.TargetService_ListDecisions_FullMethodName:             policy.Read,
 	setpointv1.TargetService_WatchDecisions_FullMethodName:            policy.Read,
 	setpointv1.TargetService_DeleteTarget_FullMethodName:              policy.Delete,
+	externalscaler.ExternalScaler_IsActive_FullMethodName:             policy.Recommend,
+	externalscaler.ExternalScaler_StreamIsActive_FullMethodName:       policy.Recommend,
+	externalscaler.ExternalScaler_GetMetricSpec_FullMethodName:        policy.Recommend,
+	externalscaler.ExternalScaler_GetMetrics_FullMethodName:           policy.Recommend,
+	externalscaler.ExternalScaler_StreamMetricSpec_FullMethodName:     policy.Recommend,
 	setpointv1.SimulationService_Simulate_FullMethodName:              policy.Simulate,
 }
 

@@ -49,10 +49,23 @@ func (t *Targets) Recommendation(ctx context.Context, key store.Key, poll Poll) 
 		}
 	}
 	now := t.options.Clock()
-	if answers(&history, spec, poll, now) && history.Last.To >= least && history.Last.To <= most {
+	answered := answers(&history, spec, poll, now) && history.Last.To >= least && history.Last.To <= most
+	if answered && history.Last.To > 0 {
 		return finish(last(&history), least, most)
 	}
-	request, err := t.request(ctx, key, spec, &history, poll, now)
+	record, err := t.observations.Load(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	observed, err := decodeObservation(record)
+	if err != nil {
+		return nil, err
+	}
+	// A target leaves zero as soon as something says so, not a period later.
+	if answered && !newest(observed).After(time.Unix(0, history.Last.At)) {
+		return finish(last(&history), least, most)
+	}
+	request, err := t.request(key, spec, observed, &history, poll, now)
 	if err != nil {
 		return nil, err
 	}
@@ -142,24 +155,37 @@ func finish(r *setpointv1.Recommendation, least, most int32) (*setpointv1.Recomm
 }
 
 // request is the request that the caller would have sent, had it known what is stored.
-func (t *Targets) request(ctx context.Context, key store.Key, spec *setpointv1.TargetSpec, h *recommender.History, poll Poll, now time.Time) (*setpointv1.RecommendRequest, error) {
-	record, err := t.observations.Load(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	observed, err := decodeObservation(record)
-	if err != nil {
-		return nil, err
-	}
+func (t *Targets) request(key store.Key, spec *setpointv1.TargetSpec, observed *storedv1.Observation, h *recommender.History, poll Poll, now time.Time) (*setpointv1.RecommendRequest, error) {
 	request := &setpointv1.RecommendRequest{
 		Target: key.String(), Spec: proto.Clone(spec.GetSpec()).(*setpointv1.HorizontalPodAutoscalerSpec), Options: spec.GetOptions(),
 	}
 	a := ages{now, maxAge(spec)}
-	if request.Scale, err = a.scale(observed, spec, h, poll); err != nil {
+	scale, err := a.scale(observed, spec, h, poll)
+	if err != nil {
 		return nil, err
 	}
+	request.Scale = scale
 	a.samples(request, observed)
 	return request, nil
+}
+
+// newest is when the last of what is known was observed.
+func newest(o *storedv1.Observation) (at time.Time) {
+	later := func(t *timestamppb.Timestamp) {
+		if t != nil && t.AsTime().After(at) {
+			at = t.AsTime()
+		}
+	}
+	later(o.GetScaleTime())
+	later(o.GetPodsTime())
+	later(o.GetPodMetricsTime())
+	for _, m := range o.GetCustomMetrics() {
+		later(m.GetTime())
+	}
+	for _, m := range o.GetExternalMetrics() {
+		later(m.GetTime())
+	}
+	return at
 }
 
 // ages tells what is too old.

@@ -1,0 +1,221 @@
+// Package keda answers KEDA's external scalers (triggers "external" and "external-push") with
+// the recommended count of a target whose spec is stored.
+//
+// KEDA makes an HPA of what GetMetricSpec says, and hands it the values of GetMetrics. With a
+// target of 1 and the count as the value that HPA ends at the count exactly, if its tolerances
+// are 0 and its policies open; docs/keda.md has the settings. Where the count can't be
+// computed the answer is an error, upon which the HPA keeps its size, and never a number.
+package keda
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/setpoint-dev/setpoint/api/externalscaler"
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/target"
+	"github.com/setpoint-dev/setpoint/server/validation"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// Keys of a trigger's metadata.
+const (
+	// ClusterKey names the cluster of the target. Required, unless TargetKey has a whole
+	// name.
+	ClusterKey = "cluster"
+	// NamespaceKey names the namespace. Absent: the ScaledObject's.
+	NamespaceKey = "namespace"
+	// TargetKey names the target: clusters/{cluster}/namespaces/{namespace}/targets/{target},
+	// or its last part. Absent: the ScaledObject's name.
+	TargetKey = "target"
+)
+
+const (
+	// MetricName is what the metric of every target is called.
+	MetricName = "recommended-replicas"
+	// MaxMessage bounds a message, bytes.
+	MaxMessage = 64 << 10
+	// lookInactive is how often a stream looks whether a target is to leave zero, and
+	// lookActive whether it is to go there.
+	lookInactive, lookActive = time.Second, 15 * time.Second
+)
+
+// Options are what the service does for the scaler. All are required.
+type Options struct {
+	// Authorize returns why the caller may not poll a target. Of a stream it is asked again
+	// each time that the target is looked at.
+	Authorize func(context.Context, store.Key) error
+	// Recommend returns the recommendation of a target, or the error of an answer.
+	Recommend func(context.Context, store.Key) (*setpointv1.Recommendation, error)
+	// Invalid makes an answer of what is wrong with a message.
+	Invalid func([]validation.Violation) error
+	// Draining is closed when the service begins to stop, and Stopping the error then.
+	Draining <-chan struct{}
+	Stopping func() error
+}
+
+// Scaler implements KEDA's service.
+type Scaler struct {
+	externalscaler.UnimplementedExternalScalerServer
+	options Options
+}
+
+// New returns a scaler.
+func New(o Options) *Scaler { return &Scaler{options: o} }
+
+// target is that of a reference, which the caller may poll.
+func (s *Scaler) target(ctx context.Context, ref *externalscaler.ScaledObjectRef) (store.Key, error) {
+	key, violations := targetOf(ref)
+	if violations != nil {
+		return store.Key{}, s.options.Invalid(violations)
+	}
+	return key, s.options.Authorize(ctx, key)
+}
+
+// targetOf is the target that a trigger's metadata name.
+func targetOf(ref *externalscaler.ScaledObjectRef) (store.Key, []validation.Violation) {
+	metadata := ref.GetScalerMetadata()
+	named := metadata[TargetKey]
+	if strings.Contains(named, "/") {
+		name, ok := target.Parse(named)
+		if !ok {
+			return store.Key{}, []validation.Violation{{Field: "scalerMetadata.target",
+				Description: "must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, or the last part of it"}}
+		}
+		return store.Key(name), nil
+	}
+	or := func(value, otherwise string) string {
+		if value == "" {
+			return otherwise
+		}
+		return value
+	}
+	key := store.Key{Cluster: metadata[ClusterKey], Namespace: or(metadata[NamespaceKey], ref.GetNamespace()), Target: or(named, ref.GetName())}
+	var violations []validation.Violation
+	for _, part := range []struct{ field, value, says string }{
+		{"scalerMetadata.cluster", key.Cluster, "must name the cluster of the target in the trigger's metadata"},
+		{"scalerMetadata.namespace", key.Namespace, "must be the target's namespace"},
+		{"scalerMetadata.target", key.Target, "must be the target's name"},
+	} {
+		if !target.IsSegment(part.value) {
+			violations = append(violations, validation.Violation{Field: part.field,
+				Description: part.says + ": 1 to 253 characters of [A-Za-z0-9._-], and not \".\", \"..\" or \"-\""})
+		}
+	}
+	return key, violations
+}
+
+// metricSpec is the same for all targets: KEDA takes an error for a broken scaler, so it
+// depends on nothing.
+func metricSpec() *externalscaler.GetMetricSpecResponse {
+	return &externalscaler.GetMetricSpecResponse{MetricSpecs: []*externalscaler.MetricSpec{{
+		MetricName: MetricName, TargetSize: 1, TargetSizeFloat: 1,
+	}}}
+}
+
+// GetMetricSpec answers from nothing but the metadata.
+func (s *Scaler) GetMetricSpec(ctx context.Context, ref *externalscaler.ScaledObjectRef) (*externalscaler.GetMetricSpecResponse, error) {
+	if _, err := s.target(ctx, ref); err != nil {
+		return nil, err
+	}
+	return metricSpec(), nil
+}
+
+// GetMetrics returns the recommended count.
+func (s *Scaler) GetMetrics(ctx context.Context, req *externalscaler.GetMetricsRequest) (*externalscaler.GetMetricsResponse, error) {
+	key, err := s.target(ctx, req.GetScaledObjectRef())
+	if err != nil {
+		return nil, err
+	}
+	if name := req.GetMetricName(); name != MetricName && name != "" {
+		return nil, s.options.Invalid([]validation.Violation{{Field: "metricName", Description: "must be " + MetricName}})
+	}
+	r, err := s.options.Recommend(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return &externalscaler.GetMetricsResponse{MetricValues: []*externalscaler.MetricValue{{
+		MetricName: MetricName, MetricValue: int64(r.GetDesiredReplicas()), MetricValueFloat: float64(r.GetDesiredReplicas()),
+	}}}, nil
+}
+
+// IsActive tells whether the target is to have any replicas.
+func (s *Scaler) IsActive(ctx context.Context, ref *externalscaler.ScaledObjectRef) (*externalscaler.IsActiveResponse, error) {
+	key, err := s.target(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	active, err := s.active(ctx, key)
+	return &externalscaler.IsActiveResponse{Result: active}, err
+}
+
+func (s *Scaler) active(ctx context.Context, key store.Key) (bool, error) {
+	r, err := s.options.Recommend(ctx, key)
+	return r.GetDesiredReplicas() > 0, err
+}
+
+// StreamIsActive tells whether the target is to have any replicas: at once, and when that
+// changes. While the count can't be computed it says nothing new.
+func (s *Scaler) StreamIsActive(ref *externalscaler.ScaledObjectRef, stream grpc.ServerStreamingServer[externalscaler.IsActiveResponse]) error {
+	said, active := false, false
+	for {
+		key, err := s.target(stream.Context(), ref)
+		if err != nil {
+			return err
+		}
+		now, err := s.active(stream.Context(), key)
+		switch code := status.Code(err); {
+		case code == codes.OK && (!said || now != active):
+			if err := stream.Send(&externalscaler.IsActiveResponse{Result: now}); err != nil {
+				return err
+			}
+			said, active = true, now
+		case code == codes.PermissionDenied, code == codes.Unauthenticated:
+			return err
+		}
+		pause := lookInactive
+		if active {
+			pause = lookActive
+		}
+		if err := s.wait(stream.Context(), pause); err != nil {
+			return err
+		}
+	}
+}
+
+// StreamMetricSpec says once what GetMetricSpec says, which never changes.
+func (s *Scaler) StreamMetricSpec(ref *externalscaler.ScaledObjectRef, stream grpc.ServerStreamingServer[externalscaler.GetMetricSpecResponse]) error {
+	if _, err := s.target(stream.Context(), ref); err != nil {
+		return err
+	}
+	if err := stream.Send(metricSpec()); err != nil {
+		return err
+	}
+	for {
+		if err := s.wait(stream.Context(), lookActive); err != nil {
+			return err
+		}
+		if _, err := s.target(stream.Context(), ref); err != nil {
+			return err
+		}
+	}
+}
+
+// wait returns why a stream has to end before the pause does, nil: it need not.
+func (s *Scaler) wait(ctx context.Context, pause time.Duration) error {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return status.FromContextError(ctx.Err()).Err()
+	case <-s.options.Draining:
+		return s.options.Stopping()
+	case <-timer.C:
+		return nil
+	}
+}

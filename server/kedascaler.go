@@ -1,0 +1,88 @@
+package server
+
+import (
+	"context"
+	"slices"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/setpoint-dev/setpoint/api/externalscaler"
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/access"
+	"github.com/setpoint-dev/setpoint/server/apierror"
+	"github.com/setpoint-dev/setpoint/server/auth/policy"
+	"github.com/setpoint-dev/setpoint/server/calls"
+	"github.com/setpoint-dev/setpoint/server/keda"
+	"github.com/setpoint-dev/setpoint/server/stored"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// newScaler returns what answers KEDA.
+func (s *Server) newScaler() *keda.Scaler {
+	return keda.New(keda.Options{
+		Authorize: func(ctx context.Context, key store.Key) error {
+			calls.NoteTarget(ctx, key.String())
+			c, err := s.renew(ctx, access.SessionOf(ctx))
+			if err != nil {
+				return err
+			}
+			return c.Check(policy.Recommend, key)
+		},
+		Recommend: func(ctx context.Context, key store.Key) (*setpointv1.Recommendation, error) {
+			ctx, cancel := apierror.WithOwnDeadline(ctx, s.options.RequestTimeout)
+			defer cancel()
+			r, err := s.service.stored.Recommendation(ctx, key, stored.Poll{})
+			if err != nil {
+				return nil, apierror.OfStored(ctx, key.String(), err)
+			}
+			return r, nil
+		},
+		Invalid:  apierror.Invalid,
+		Draining: s.drain.Begun,
+		Stopping: apierror.ShuttingDown,
+	})
+}
+
+// boundedScaler is KEDA's service, of which no message is decoded that is larger than one
+// needs to be: its metadata are a map, which takes much more than its bytes.
+func boundedScaler() *grpc.ServiceDesc {
+	desc := externalscaler.ExternalScaler_ServiceDesc
+	desc.Methods = slices.Clone(desc.Methods)
+	for i := range desc.Methods {
+		handler := desc.Methods[i].Handler
+		desc.Methods[i].Handler = func(srv any, ctx context.Context, decode func(any) error, next grpc.UnaryServerInterceptor) (any, error) {
+			return handler(srv, ctx, func(into any) error { return decodeSmall(decode, into) }, next)
+		}
+	}
+	desc.Streams = slices.Clone(desc.Streams)
+	for i := range desc.Streams {
+		handler := desc.Streams[i].Handler
+		desc.Streams[i].Handler = func(srv any, stream grpc.ServerStream) error {
+			return handler(srv, smallMessages{stream})
+		}
+	}
+	return &desc
+}
+
+// smallMessages is a stream whose messages are bounded.
+type smallMessages struct{ grpc.ServerStream }
+
+// RecvMsg implements grpc.ServerStream.
+func (s smallMessages) RecvMsg(into any) error { return decodeSmall(s.ServerStream.RecvMsg, into) }
+
+// decodeSmall decodes a message that is not too large.
+func decodeSmall(decode func(any) error, into any) error {
+	var in message
+	if err := decode(&in); err != nil {
+		return err
+	}
+	defer in.free()
+	if len(in.data) > keda.MaxMessage {
+		return apierror.OverLimit("maxScalerBytes", keda.MaxMessage, "the trigger's metadata are larger than this server takes")
+	}
+	if err := proto.Unmarshal(in.data, into.(proto.Message)); err != nil {
+		return apierror.Undecodable()
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/setpoint-dev/setpoint/api/externalscaler"
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// scaledObject is what KEDA says of the polled target.
+func scaledObject() *externalscaler.ScaledObjectRef {
+	return &externalscaler.ScaledObjectRef{Name: "polled", Namespace: "shop", ScalerMetadata: map[string]string{
+		"scalerAddress": "setpoint:9090", "cluster": "demo"}}
+}
+
+// KEDA's HPA has a metric with a target of 1, whose value is the recommended count.
+func TestKEDAIsToldTheCount(t *testing.T) {
+	s := start(t)
+	scaler := externalscaler.NewExternalScalerClient(s.conn)
+	spec, err := scaler.GetMetricSpec(t.Context(), scaledObject())
+	if err != nil || len(spec.GetMetricSpecs()) != 1 || spec.GetMetricSpecs()[0].GetTargetSizeFloat() != 1 {
+		t.Fatalf("GetMetricSpec = %v, %v: it must depend on nothing", spec, err)
+	}
+	name := spec.GetMetricSpecs()[0].GetMetricName()
+	_, err = scaler.GetMetrics(t.Context(), &externalscaler.GetMetricsRequest{ScaledObjectRef: scaledObject(), MetricName: name})
+	wantReason(t, err, codes.NotFound, "SPEC_NOT_FOUND")
+
+	s.setSpec(t, queueSpec(1, 500))
+	for _, want := range []int32{1, 2, 7, 8, 499, 500} {
+		s.observe(t, want, fmt.Sprint(10*want))
+		got, err := scaler.GetMetrics(t.Context(), &externalscaler.GetMetricsRequest{ScaledObjectRef: scaledObject(), MetricName: name})
+		if err != nil || len(got.GetMetricValues()) != 1 {
+			t.Fatalf("GetMetrics = %v, %v", got, err)
+		}
+		v := got.GetMetricValues()[0]
+		if v.GetMetricName() != name || v.GetMetricValueFloat() != float64(want) || v.GetMetricValue() != int64(want) {
+			t.Errorf("at %d replicas told %v", want, v)
+		}
+		if active, err := scaler.IsActive(t.Context(), scaledObject()); err != nil || !active.GetResult() {
+			t.Errorf("IsActive = %v, %v", active, err)
+		}
+		s.clock.Advance(15 * time.Second)
+	}
+	s.clock.Advance(time.Hour)
+	_, err = scaler.GetMetrics(t.Context(), &externalscaler.GetMetricsRequest{ScaledObjectRef: scaledObject(), MetricName: name})
+	wantReason(t, err, codes.FailedPrecondition, "SCALE_UNKNOWN")
+	if _, err := scaler.IsActive(t.Context(), scaledObject()); status.Code(err) != codes.FailedPrecondition {
+		t.Errorf("IsActive of what nobody knows: %v", err)
+	}
+}
+
+func TestKEDANamesTargets(t *testing.T) {
+	s := start(t)
+	scaler := externalscaler.NewExternalScalerClient(s.conn)
+	s.setSpec(t, queueSpec(1, 10))
+	s.observe(t, 2, "40")
+	for _, tt := range []struct {
+		name      string
+		metadata  map[string]string
+		code      codes.Code
+		complaint string
+	}{
+		{"the ScaledObject's namespace and name", map[string]string{"cluster": "demo"}, codes.OK, ""},
+		{"its own name", map[string]string{"cluster": "demo", "target": "polled", "namespace": "shop"}, codes.OK, ""},
+		{"a whole name", map[string]string{"target": polled}, codes.OK, ""},
+		{"a whole name before a cluster", map[string]string{"target": polled, "cluster": "other"}, codes.OK, ""},
+		{"another target", map[string]string{"cluster": "demo", "target": "web"}, codes.NotFound, "no spec is stored"},
+		{"no cluster", map[string]string{}, codes.InvalidArgument, "scalerMetadata.cluster: must name the cluster"},
+		{"a name that is none", map[string]string{"target": "clusters/demo"}, codes.InvalidArgument, "scalerMetadata.target"},
+		{"a cluster that is none", map[string]string{"cluster": "-"}, codes.InvalidArgument, "scalerMetadata.cluster"},
+	} {
+		ref := scaledObject()
+		ref.ScalerMetadata = tt.metadata
+		_, err := scaler.IsActive(t.Context(), ref)
+		if status.Code(err) != tt.code || err != nil && !strings.Contains(err.Error(), tt.complaint) {
+			t.Errorf("%s: %v, want %s, %q", tt.name, err, tt.code, tt.complaint)
+		}
+	}
+	large := scaledObject()
+	large.ScalerMetadata["filler"] = strings.Repeat("a", 70_000)
+	_, err := scaler.IsActive(t.Context(), large)
+	wantReason(t, err, codes.ResourceExhausted, "LIMIT_EXCEEDED")
+}
+
+// Whoever may not recommend for a target may not poll it by another contract either.
+func TestKEDAReachesOnlyWhatTheCallerMay(t *testing.T) {
+	s := guarded(t)
+	scaler := externalscaler.NewExternalScalerClient(s.conn)
+	foreign := scaledObject()
+	foreign.ScalerMetadata["cluster"] = "prod"
+	for _, tt := range []struct {
+		who, token string
+		ref        *externalscaler.ScaledObjectRef
+		want       codes.Code
+	}{
+		{"nobody", "", scaledObject(), codes.Unauthenticated},
+		{"a reader", readerToken, scaledObject(), codes.PermissionDenied},
+		{"the scaler", scalerToken, scaledObject(), codes.NotFound},
+		{"the scaler, elsewhere", scalerToken, foreign, codes.PermissionDenied},
+	} {
+		ctx := as(t.Context(), tt.token)
+		spec := tt.want
+		if spec == codes.NotFound {
+			spec = codes.OK // it depends on nothing
+		}
+		if _, err := scaler.GetMetricSpec(ctx, tt.ref); status.Code(err) != spec {
+			t.Errorf("GetMetricSpec by %s: %v, want %s", tt.who, err, spec)
+		}
+		if _, err := scaler.GetMetrics(ctx, &externalscaler.GetMetricsRequest{ScaledObjectRef: tt.ref}); status.Code(err) != tt.want {
+			t.Errorf("GetMetrics by %s: %v, want %s", tt.who, err, tt.want)
+		}
+		if _, err := scaler.IsActive(ctx, tt.ref); status.Code(err) != tt.want {
+			t.Errorf("IsActive by %s: %v, want %s", tt.who, err, tt.want)
+		}
+		if spec == codes.OK {
+			continue
+		}
+		active, err := scaler.StreamIsActive(ctx, tt.ref)
+		if err == nil {
+			_, err = active.Recv()
+		}
+		if status.Code(err) != tt.want {
+			t.Errorf("StreamIsActive by %s: %v, want %s", tt.who, err, tt.want)
+		}
+	}
+}
+
+// A stream says at once whether the target is active, again when it is to leave zero, and
+// ends when the service does.
+func TestKEDAStreams(t *testing.T) {
+	s := start(t)
+	scaler := externalscaler.NewExternalScalerClient(s.conn)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	specs, err := scaler.StreamMetricSpec(ctx, scaledObject())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if spec, err := specs.Recv(); err != nil || len(spec.GetMetricSpecs()) != 1 {
+		t.Errorf("StreamMetricSpec: %v, %v", spec, err)
+	}
+	zero := queueSpec(0, 10)
+	zero.Options = &setpointv1.RecommendOptions{ScaleToZero: proto.Bool(true)}
+	zero.Spec.Behavior = &setpointv1.HorizontalPodAutoscalerBehavior{ScaleDown: &setpointv1.HPAScalingRules{StabilizationWindowSeconds: proto.Int32(0)}}
+	s.setSpec(t, zero)
+	s.observe(t, 1, "0")
+	active, err := scaler.StreamIsActive(ctx, scaledObject())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := active.Recv(); err != nil || got.GetResult() {
+		t.Fatalf("at zero: %v, %v", got, err)
+	}
+	s.clock.Advance(time.Second)
+	s.observe(t, 0, "35")
+	if got, err := active.Recv(); err != nil || !got.GetResult() {
+		t.Errorf("when it is to leave zero: %v, %v", got, err)
+	}
+	go s.stop()
+	if _, err := active.Recv(); status.Code(err) != codes.Unavailable {
+		t.Errorf("at the end: %v, want UNAVAILABLE", err)
+	}
+}
