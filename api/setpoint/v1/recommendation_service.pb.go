@@ -1073,18 +1073,18 @@ type ReportObservationRequest struct {
 	// Empty: not observed this time, unless no_pods is set.
 	Pods []*Pod `protobuf:"bytes,3,rep,name=pods,proto3" json:"pods,omitempty"`
 	// There are no pods: an empty list replaces what was observed. Absent: see pods.
-	NoPods bool `protobuf:"varint,8,opt,name=no_pods,json=noPods,proto3" json:"no_pods,omitempty"`
+	NoPods bool `protobuf:"varint,4,opt,name=no_pods,json=noPods,proto3" json:"no_pods,omitempty"`
 	// Resource usage of the pods, at most twice as many as there may be pods. Empty: not
 	// observed this time, unless no_pods is set.
-	PodMetrics []*PodMetrics `protobuf:"bytes,4,rep,name=pod_metrics,json=podMetrics,proto3" json:"pod_metrics,omitempty"`
+	PodMetrics []*PodMetrics `protobuf:"bytes,5,rep,name=pod_metrics,json=podMetrics,proto3" json:"pod_metrics,omitempty"`
 	// Values for Pods and Object metrics, at most 20,000: all values of the metrics that
 	// they name.
-	CustomMetrics []*CustomMetric `protobuf:"bytes,5,rep,name=custom_metrics,json=customMetrics,proto3" json:"custom_metrics,omitempty"`
+	CustomMetrics []*CustomMetric `protobuf:"bytes,6,rep,name=custom_metrics,json=customMetrics,proto3" json:"custom_metrics,omitempty"`
 	// Series for External metrics, at most 20,000: all series of the metrics that they name.
-	ExternalMetrics []*ExternalMetric `protobuf:"bytes,6,rep,name=external_metrics,json=externalMetrics,proto3" json:"external_metrics,omitempty"`
+	ExternalMetrics []*ExternalMetric `protobuf:"bytes,7,rep,name=external_metrics,json=externalMetrics,proto3" json:"external_metrics,omitempty"`
 	// When it was observed, at most an hour ago. Absent, or later than the server's clock:
 	// now. What is known of a later instant stays.
-	ObservationTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=observation_time,json=observationTime,proto3" json:"observation_time,omitempty"`
+	ObservationTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=observation_time,json=observationTime,proto3" json:"observation_time,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -1569,14 +1569,14 @@ const file_setpoint_v1_recommendation_service_proto_rawDesc = "" +
 	"\vtarget.name\x12\x8f\x01must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, each segment 1 to 253 characters of [A-Za-z0-9._-] and not \".\", \"..\" or \"-\"\x1a\x98\x01this.matches('^clusters/[A-Za-z0-9._-]{1,253}/namespaces/[A-Za-z0-9._-]{1,253}/targets/[A-Za-z0-9._-]{1,253}$') && !this.matches('/([.]|[.][.]|-)(/|$)')R\x06target\x12(\n" +
 	"\x05scale\x18\x02 \x01(\v2\x12.setpoint.v1.ScaleR\x05scale\x12$\n" +
 	"\x04pods\x18\x03 \x03(\v2\x10.setpoint.v1.PodR\x04pods\x12\x17\n" +
-	"\ano_pods\x18\b \x01(\bR\x06noPods\x128\n" +
-	"\vpod_metrics\x18\x04 \x03(\v2\x17.setpoint.v1.PodMetricsR\n" +
+	"\ano_pods\x18\x04 \x01(\bR\x06noPods\x128\n" +
+	"\vpod_metrics\x18\x05 \x03(\v2\x17.setpoint.v1.PodMetricsR\n" +
 	"podMetrics\x12L\n" +
-	"\x0ecustom_metrics\x18\x05 \x03(\v2\x19.setpoint.v1.CustomMetricB\n" +
+	"\x0ecustom_metrics\x18\x06 \x03(\v2\x19.setpoint.v1.CustomMetricB\n" +
 	"\xbaH\a\x92\x01\x04\x10\xa0\x9c\x01R\rcustomMetrics\x12R\n" +
-	"\x10external_metrics\x18\x06 \x03(\v2\x1b.setpoint.v1.ExternalMetricB\n" +
+	"\x10external_metrics\x18\a \x03(\v2\x1b.setpoint.v1.ExternalMetricB\n" +
 	"\xbaH\a\x92\x01\x04\x10\xa0\x9c\x01R\x0fexternalMetrics\x12E\n" +
-	"\x10observation_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x0fobservationTime\"{\n" +
+	"\x10observation_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x0fobservationTime\"{\n" +
 	"\x19ReportObservationResponse\x12!\n" +
 	"\fstored_bytes\x18\x01 \x01(\x03R\vstoredBytes\x12;\n" +
 	"\vexpire_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
