@@ -1,0 +1,65 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/setpoint-dev/setpoint/clients/swarm"
+	"github.com/setpoint-dev/setpoint/cmd/internal/config"
+)
+
+// stack is what of a stack file is looked at.
+type stack struct {
+	Services map[string]struct {
+		Command     []string
+		Environment map[string]string
+		Deploy      struct {
+			Mode   string
+			Labels map[string]string
+		}
+	}
+}
+
+func readStack(t *testing.T, name string) stack {
+	t.Helper()
+	text, err := os.ReadFile("../../deploy/swarm/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s stack
+	if err := yaml.Unmarshal(text, &s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// What stands in the stack file are settings that there are, and the labels of the example
+// are ones that the agent takes.
+func TestTheStackNamesSettingsThatThereAre(t *testing.T) {
+	t.Parallel()
+	s := readStack(t, "stack.yaml")
+	for _, name := range []string{"agent", "node"} {
+		cmd, _, err := newRoot().Find(s.Services[name].Command)
+		if err != nil || cmd.Name() != name {
+			t.Fatalf("%s runs %v: %v", name, s.Services[name].Command, err)
+		}
+		known := map[string]bool{}
+		for _, setting := range config.Describe(cmd.Flags()) {
+			known[setting.Variable] = true
+		}
+		for variable := range s.Services[name].Environment {
+			if !known[variable] {
+				t.Errorf("%s: %s is no setting of it", name, variable)
+			}
+		}
+	}
+	if s.Services["node"].Deploy.Mode != "global" {
+		t.Error("node does not run on each node")
+	}
+	example := readStack(t, "example.yaml").Services["web"].Deploy.Labels
+	if wants, err := swarm.ParseLabels("web", example); err != nil || !swarm.Enabled(example) || len(wants.Warnings) > 0 {
+		t.Errorf("labels of the example: %v, %v", wants, err)
+	}
+}
