@@ -78,8 +78,15 @@ func (d *decider) warnOfPods(e *MetricEvaluation, name string) {
 }
 
 func (d *decider) warnOfTotal(e *MetricEvaluation, name string) {
-	if e.Compared && e.Calculation == AverageValuePerReplicaCalculation && d.in.Scale.StatusReplicas == 0 {
-		d.warn("%s: no replicas are observed, so the average shown is that of a division by 0", name)
+	if e.Compared && e.Calculation == AverageValuePerReplicaCalculation {
+		switch observed := d.in.Scale.StatusReplicas; {
+		case observed == 0:
+			d.warn("%s: no replicas are observed, so the average shown is that of a division by 0", name)
+		case e.Spec.Type == ExternalMetric && float64(e.TotalUsage) >= math.MaxInt64 && !d.profile.uncappedSums:
+			// Upstream caps the sum, and shows it undivided.
+		case outOfInt64(math.Ceil(float64(e.TotalUsage) / float64(observed))):
+			d.warn("%s: the average shown is beyond 64 bits of milli-units and saturates; the Kubernetes controller's result depends on the processor", name)
+		}
 	}
 	if e.Spec.Type != ExternalMetric || e.TotalUsage != math.MaxInt64 || d.profile.uncappedSums {
 		return

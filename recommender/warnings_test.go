@@ -127,7 +127,8 @@ func withGhostOf(in *Input, milli int64) *Input {
 func TestWarningsOfWhatDependsOnTheProcessor(t *testing.T) {
 	const depends = "the Kubernetes controller's result depends on the processor"
 	for name, in := range map[string]*Input{
-		"a total of 0 against a target of 0": withReady(total(externalValue(0), 4, 0)),
+		"a total of 0 against a target of 0":      withReady(total(externalValue(0), 4, 0)),
+		"an average that rounds to 2 to the 63rd": total(objectAverage(9223372036854770000), 1, 9223372036854775800),
 		"twice a count beyond half the largest": changed(wanting(5), func(in *Input) {
 			in.Scale, in.Spec.MaxReplicas = Scale{SpecReplicas: 1 << 30, StatusReplicas: 1 << 30}, math.MaxInt32
 		}),

@@ -41,7 +41,7 @@ func TestKEDAIsToldTheCount(t *testing.T) {
 			t.Fatalf("GetMetrics = %v, %v", got, err)
 		}
 		v := got.GetMetricValues()[0]
-		if v.GetMetricName() != name || v.GetMetricValueFloat() != float64(want) || v.GetMetricValue() != int64(want) {
+		if v.GetMetricName() != name || v.GetMetricValueFloat() != float64(want) || v.GetMetricValue() != int64(want) { //nolint:staticcheck // old versions of KEDA read it
 			t.Errorf("at %d replicas told %v", want, v)
 		}
 		if active, err := scaler.IsActive(t.Context(), scaledObject()); err != nil || !active.GetResult() {

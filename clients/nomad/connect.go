@@ -100,10 +100,7 @@ func Connect(c Config) (*api.Client, error) {
 		}
 	}
 	next := &transport{requests: requests, fixed: c.Token, next: &http.Transport{
-		DialContext: dial,
-		DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			return c.dialTLS(ctx, network, address)
-		},
+		DialContext: dial, DialTLSContext: c.dialTLS,
 		// What Nomad packs takes its time and the agent's, and may be any size unpacked.
 		DisableCompression: true,
 		MaxConnsPerHost:    maxConnections, MaxIdleConnsPerHost: maxConnections, IdleConnTimeout: time.Minute,

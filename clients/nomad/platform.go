@@ -276,7 +276,7 @@ func (p *Platform) checkMetrics(metrics []samples.Metric) error {
 
 // unscalable returns what keeps the groups of a job from being scaled, whatever their policies say.
 func unscalable(job *api.Job) *agent.Hold {
-	why := ""
+	var why string
 	switch {
 	case job.IsPeriodic():
 		why = "periodic: its runs are jobs of their own"

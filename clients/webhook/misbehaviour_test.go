@@ -464,7 +464,9 @@ func TestQueriesAreAsked(t *testing.T) {
 					t.Error(err)
 				}
 				cancel()
-				<-ended
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
 				o := w.object(t, key)
 				if tt.held != "" {
 					if o.Hold == nil || !strings.Contains(o.Hold.Message, tt.held) {

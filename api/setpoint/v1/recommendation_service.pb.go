@@ -1239,8 +1239,9 @@ type GetRecommendationRequest struct {
 	// Replicas that the caller sees now, where it does: they count before those that were
 	// observed.
 	CurrentReplicas *int32 `protobuf:"varint,2,opt,name=current_replicas,json=currentReplicas,proto3,oneof" json:"current_replicas,omitempty"`
-	// Bounds of the caller, which narrow those of the spec. Absent: the spec's.
-	MinReplicas   *int32 `protobuf:"varint,3,opt,name=min_replicas,json=minReplicas,proto3,oneof" json:"min_replicas,omitempty"`
+	// A lower bound of the caller, which narrows that of the spec. Absent: the spec's.
+	MinReplicas *int32 `protobuf:"varint,3,opt,name=min_replicas,json=minReplicas,proto3,oneof" json:"min_replicas,omitempty"`
+	// An upper bound of the caller, which narrows that of the spec. Absent: the spec's.
 	MaxReplicas   *int32 `protobuf:"varint,4,opt,name=max_replicas,json=maxReplicas,proto3,oneof" json:"max_replicas,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1367,8 +1368,9 @@ type Recommendation struct {
 	EvaluationTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=evaluation_time,json=evaluationTime,proto3" json:"evaluation_time,omitempty"`
 	// The status after the decision.
 	Status *HorizontalPodAutoscalerStatus `protobuf:"bytes,7,opt,name=status,proto3" json:"status,omitempty"`
-	// Bounds that were in force, from the spec and the caller.
-	MinReplicas   int32 `protobuf:"varint,8,opt,name=min_replicas,json=minReplicas,proto3" json:"min_replicas,omitempty"`
+	// The lower bound that was in force, from the spec or the caller.
+	MinReplicas int32 `protobuf:"varint,8,opt,name=min_replicas,json=minReplicas,proto3" json:"min_replicas,omitempty"`
+	// The upper bound that was in force, from the spec or the caller.
 	MaxReplicas   int32 `protobuf:"varint,9,opt,name=max_replicas,json=maxReplicas,proto3" json:"max_replicas,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

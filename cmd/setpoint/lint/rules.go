@@ -375,7 +375,7 @@ func percentRoundsUp(s *subject) {
 }
 
 // allowed is how much a policy allows at a count.
-func allowed(p recommender.ScalingPolicy, n int32, down bool) float64 {
+func allowed(p recommender.ScalingPolicy, n int32) float64 {
 	if p.Type == recommender.PodsPolicy {
 		return float64(p.Value)
 	}
@@ -397,7 +397,7 @@ func policyNeverBinds(s *subject) {
 					low, high := max(1, s.spec.MinReplicas), s.spec.MaxReplicas
 					s.report(fmt.Sprintf("spec.behavior.%s.policies[%d]", d.name, i), fmt.Sprintf("%s %d never decides", p.Type, p.Value),
 						fmt.Sprintf("of %d replicas it allows %g and policies[%d] %g, of %d replicas %g and %g; %s counts",
-							low, allowed(p, low, d.down), k, allowed(other, low, d.down), high, allowed(p, high, d.down), allowed(other, high, d.down), d.rules.SelectPolicy))
+							low, allowed(p, low), k, allowed(other, low), high, allowed(p, high), allowed(other, high), d.rules.SelectPolicy))
 					break
 				}
 			}
@@ -410,7 +410,7 @@ func policyNeverBinds(s *subject) {
 // way for the rounding.
 func (s *subject) overrules(d direction, one, other recommender.ScalingPolicy) bool {
 	for _, n := range []int32{max(1, s.spec.MinReplicas), max(1, s.spec.MinReplicas) + 1, s.spec.MaxReplicas - 1, s.spec.MaxReplicas} {
-		a, b := allowed(one, n, d.down), allowed(other, n, d.down)
+		a, b := allowed(one, n), allowed(other, n)
 		if d.rules.SelectPolicy == recommender.MinChange && a > b || d.rules.SelectPolicy != recommender.MinChange && a < b {
 			return false
 		}

@@ -234,7 +234,9 @@ func killedAtEachStep(t *testing.T, w *world) {
 		is    func(*http.Request) bool
 		after bool
 	}{
-		{"as it reads the service", func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/services/") && r.Method == http.MethodGet }, false},
+		{"as it reads the service", func(r *http.Request) bool {
+			return strings.Contains(r.URL.Path, "/services/") && r.Method == http.MethodGet
+		}, false},
 		{"as it reads tasks", func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/tasks") }, true},
 		{"before the count is written", isUpdate, false},
 		{"after the count is written, before it knows", isUpdate, true},
