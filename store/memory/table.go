@@ -199,7 +199,7 @@ func (t *table[M]) compact(more int) {
 
 // spare gives bytes back, if most are of no item any more.
 func (t *table[M]) spare() {
-	if living := len(t.bytes) - t.dead; cap(t.bytes) > fewBytes && living < cap(t.bytes)/4 {
+	if living := len(t.bytes) - t.dead; cap(t.bytes) > fewBytes && 4*living < cap(t.bytes) {
 		t.compact(0)
 	}
 }
