@@ -32,7 +32,7 @@ func (s *Server) newScaler() *keda.Scaler {
 		Recommend: func(ctx context.Context, key store.Key) (*setpointv1.Recommendation, error) {
 			ctx, cancel := apierror.WithOwnDeadline(ctx, s.options.RequestTimeout)
 			defer cancel()
-			r, err := s.service.stored.Recommendation(ctx, key, stored.Poll{})
+			r, err := s.service.stored.Recommendation(ctx, key, stored.Poll{As: optionsOf(ctx)})
 			if err != nil {
 				return nil, apierror.OfStored(ctx, key.String(), err)
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/decision"
+	"github.com/setpoint-dev/setpoint/server/gate"
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/stored"
 )
@@ -39,6 +40,31 @@ func (s *recommendationService) Recommend(ctx context.Context, req *setpointv1.R
 	s.targets.Answered(ctx, j)
 	return j.Answer()
 }
+
+// recommendStored decides on what is stored, with the bounds of any other call.
+func (s *recommendationService) recommendStored(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
+	j := s.targets.NewBoundedJob(ctx, req)
+	s.targets.Trace(ctx, j)
+	s.targets.Recommend(ctx, j)
+	s.targets.Answered(ctx, j)
+	return j.Answer()
+}
+
+// storedRoom waits until what takes so many bytes may be worked on.
+func (s *recommendationService) storedRoom(ctx context.Context, bytes int) (leave func(), err error) {
+	pass := new(gate.Pass)
+	if err := s.targets.Enter(ctx, ticketOf(ctx), access.CallerOf(ctx).Name(), pass, bytes > mostSmallStored); err != nil {
+		return nil, err
+	}
+	if !pass.Read(int64(bytes) * storedGrowth) {
+		return nil, s.targets.Refuse(limit.LargeRequests)
+	}
+	return pass.Leave, nil
+}
+
+// What is stored is small up to so many bytes, and takes so many times as many when it is
+// decoded and read.
+const mostSmallStored, storedGrowth = 32 << 10, 10
 
 func (s *recommendationService) ReportScale(ctx context.Context, req *setpointv1.ReportScaleRequest) (*setpointv1.ReportScaleResponse, error) {
 	if err := decision.CheckStructure(req); err != nil {

@@ -102,7 +102,7 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	s.service = &recommendationService{targets: t, limiter: s.limiter, streamInFlight: options.MaxStreamInFlight, draining: s.drain.Begun, renew: s.renew, counts: options.Access.Counts}
 	s.observer = calls.NewObserver(t.Metrics.Calls, s.log, options.LogCalls, options.Tracing)
 	t.Observer = s.observer
-	s.service.stored = t.Stored(engine, s.service.Recommend)
+	s.service.stored = t.Stored(engine, s.service.recommendStored, s.service.storedRoom)
 	s.unary = []grpc.UnaryServerInterceptor{s.observer.Unary, s.drain.Unary, calls.RecoverCalls(s.log), calls.WithDeadline(options.RequestTimeout), s.authenticateCalls, s.limitCalls}
 	grpcOptions := []grpc.ServerOption{
 		grpc.Creds(newEdgeCredentials(options.TLS)),

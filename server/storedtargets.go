@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 	"time"
 
@@ -289,6 +291,17 @@ func encodedTargetService() *grpc.ServiceDesc {
 	return &desc
 }
 
+// optionsOf names a caller for whom the operator has set options, "" for others: answers that
+// were made with them are its own.
+func optionsOf(ctx context.Context) string {
+	c := access.CallerOf(ctx)
+	if !c.Configured() {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(c.Name()))
+	return hex.EncodeToString(sum[:8])
+}
+
 // GetRecommendation answers from the last decision, or makes one from what is stored.
 func (s *recommendationService) GetRecommendation(ctx context.Context, req *setpointv1.GetRecommendationRequest) (*setpointv1.GetRecommendationResponse, error) {
 	if err := decision.CheckStructure(req); err != nil {
@@ -301,7 +314,7 @@ func (s *recommendationService) GetRecommendation(ctx context.Context, req *setp
 	if s.stored == nil {
 		return nil, notStored()
 	}
-	recommendation, err := s.stored.Recommendation(ctx, key, stored.Poll{Current: req.CurrentReplicas, Min: req.MinReplicas, Max: req.MaxReplicas})
+	recommendation, err := s.stored.Recommendation(ctx, key, stored.Poll{Current: req.CurrentReplicas, Min: req.MinReplicas, Max: req.MaxReplicas, As: optionsOf(ctx)})
 	if err != nil {
 		return nil, apierror.OfStored(ctx, req.GetTarget(), err)
 	}

@@ -451,3 +451,93 @@ func TestAStoreWithoutParts(t *testing.T) {
 }
 
 type withoutParts struct{ store.Store }
+
+// What somebody else decided with another spec or other options is no answer to a poll.
+func TestAPollIsNotAnsweredByOthersDecisions(t *testing.T) {
+	t.Run("with a spec of their own", func(t *testing.T) {
+		s := start(t)
+		s.setSpec(t, queueSpec(1, 10))
+		s.observe(t, 2, "35")
+		s.clock.Advance(time.Second)
+		other := requestFor(polled)
+		other.Spec.MaxReplicas = 90
+		other.ExternalMetrics[0].Value = "80"
+		if r := s.recommend(t, other); r.GetDesiredReplicas() < 8 {
+			t.Fatalf("got %v", r)
+		}
+		s.wantPoll(t, 4)
+	})
+	t.Run("with options of the operator", func(t *testing.T) {
+		s := guarded(t)
+		set := &setpointv1.SetTargetSpecRequest{Name: polled, TargetSpec: queueSpec(1, 100)}
+		if _, err := s.targets.SetTargetSpec(as(t.Context(), adminToken), set); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.recommendations.ReportObservation(as(t.Context(), adminToken), &setpointv1.ReportObservationRequest{Target: polled, Scale: &setpointv1.Scale{SpecReplicas: 8},
+			ExternalMetrics: []*setpointv1.ExternalMetric{{Metric: &setpointv1.MetricIdentifier{Name: "queue"}, Value: "150"}}}); err != nil {
+			t.Fatal(err)
+		}
+		for _, tt := range []struct {
+			token       string
+			want, bound int32
+		}{{adminToken, 15, 100}, {cappedToken, 6, 6}, {adminToken, 15, 100}} {
+			r, err := s.recommendations.GetRecommendation(as(t.Context(), tt.token), &setpointv1.GetRecommendationRequest{Target: polled})
+			if err != nil || r.GetRecommendation().GetDesiredReplicas() != tt.want || r.GetRecommendation().GetMaxReplicas() != tt.bound {
+				t.Errorf("%s: %v, %v, want %d of at most %d", tt.token[:9], r.GetRecommendation(), err, tt.want, tt.bound)
+			}
+		}
+	})
+}
+
+// A target that is assumed to be where it was recommended to be leaves zero, and does not
+// begin there: at zero the controller acts only if it scaled there itself.
+func TestATargetThatIsAssumedToBeAtZeroLeavesIt(t *testing.T) {
+	s := start(t)
+	spec := queueSpec(0, 100)
+	spec.AssumeApplied, spec.Options = true, &setpointv1.RecommendOptions{ScaleToZero: proto.Bool(true)}
+	spec.Spec.Behavior = &setpointv1.HorizontalPodAutoscalerBehavior{ScaleDown: &setpointv1.HPAScalingRules{StabilizationWindowSeconds: proto.Int32(0)}}
+	s.setSpec(t, spec)
+	for _, step := range []struct {
+		queue string
+		want  int32
+	}{{"20", 2}, {"0", 0}, {"0", 0}, {"30", 3}} {
+		if _, err := s.recommendations.ReportObservation(t.Context(), &setpointv1.ReportObservationRequest{Target: polled,
+			ExternalMetrics: []*setpointv1.ExternalMetric{{Metric: &setpointv1.MetricIdentifier{Name: "queue"}, Value: step.queue}}}); err != nil {
+			t.Fatal(err)
+		}
+		s.wantPoll(t, step.want)
+		s.clock.Advance(15 * time.Second)
+	}
+}
+
+// What is stored may cost a poll no more than what is sent may cost a call.
+func TestAPollCostsNoMoreThanItsBytes(t *testing.T) {
+	s := start(t)
+	dear := queueSpec(1, 100)
+	one := dear.Spec.Metrics[0]
+	for range 99 {
+		dear.Spec.Metrics = append(dear.Spec.Metrics, proto.Clone(one).(*setpointv1.MetricSpec))
+	}
+	s.setSpec(t, dear)
+	report := &setpointv1.ReportObservationRequest{Target: polled, Scale: &setpointv1.Scale{SpecReplicas: 2}}
+	for range 20_000 {
+		report.ExternalMetrics = append(report.ExternalMetrics, &setpointv1.ExternalMetric{Metric: &setpointv1.MetricIdentifier{Name: "queue"}, Value: "1"})
+	}
+	if _, err := s.recommendations.ReportObservation(t.Context(), report); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.poll(t); status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("100 metrics that share 20,000 series: %v, want RESOURCE_EXHAUSTED", err)
+	}
+}
+
+// A report that could not be decided on is refused, rather than every poll after it.
+func TestAReportWithASelectorThatIsNone(t *testing.T) {
+	s := start(t)
+	_, err := s.recommendations.ReportObservation(t.Context(), &setpointv1.ReportObservationRequest{Target: polled,
+		ExternalMetrics: []*setpointv1.ExternalMetric{{Value: "1", Metric: &setpointv1.MetricIdentifier{Name: "queue",
+			Selector: &setpointv1.LabelSelector{MatchExpressions: []*setpointv1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}}}}})
+	if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "externalMetrics[0].metric.selector") {
+		t.Errorf("got %v", err)
+	}
+}

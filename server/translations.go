@@ -54,7 +54,12 @@ func (t *translations) serve(gateway *grpcruntime.ServeMux, w http.ResponseWrite
 
 // isList reports whether the answer may be large though the call is not.
 func isList(r *http.Request) bool {
-	return strings.HasSuffix(r.URL.Path, "/targets") || strings.HasSuffix(r.URL.Path, "/decisions")
+	for _, list := range []string{"/targets", "/decisions", "/targetSpecs", "/spec"} {
+		if strings.HasSuffix(r.URL.Path, list) {
+			return true
+		}
+	}
+	return false
 }
 
 // translated is the writer of an answer, which is complete when its first byte is written: it

@@ -70,10 +70,14 @@ func Connect(c Config) (*api.Client, error) {
 		c.Address = DefaultAddress
 	}
 	at, err := url.Parse(c.Address)
-	if err == nil && at.User != nil {
+	if err != nil {
+		// It may hold credentials, and is not quoted.
+		return nil, fmt.Errorf("the address is none such as %s, https://nomad.example.com:4646 or unix:///secrets/api.sock", DefaultAddress)
+	}
+	if at.User != nil {
 		return nil, errors.New("the address holds credentials: put the token into a file")
 	}
-	if err != nil || at.Scheme != "http" && at.Scheme != "https" && at.Scheme != "unix" || at.Scheme != "unix" && at.Host == "" {
+	if at.Scheme != "http" && at.Scheme != "https" && at.Scheme != "unix" || at.Scheme != "unix" && at.Host == "" {
 		return nil, fmt.Errorf("the address %q is none such as %s, https://nomad.example.com:4646 or unix:///secrets/api.sock", c.Address, DefaultAddress)
 	}
 	if c.Dial == nil {
@@ -118,6 +122,9 @@ func Connect(c Config) (*api.Client, error) {
 	}})
 }
 
+// handshakeTimeout bounds a handshake with a server that takes connections and is silent.
+const handshakeTimeout = 10 * time.Second
+
 // dialTLS connects with the files as they are now.
 func (c *Config) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
 	settings, err := c.TLS.config(address)
@@ -129,6 +136,9 @@ func (c *Config) dialTLS(ctx context.Context, network, address string) (net.Conn
 		return nil, err
 	}
 	conn := tls.Client(plain, settings)
+	// net/http dials without the request's deadline, and bounds no handshake but its own.
+	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	defer cancel()
 	if err := conn.HandshakeContext(ctx); err != nil {
 		_ = plain.Close()
 		return nil, err

@@ -81,8 +81,8 @@ func Connect(s Server) (*Client, error) {
 	}
 	transport := &http.Transport{
 		DialContext: s.DialContext, MaxIdleConnsPerHost: 64, MaxConnsPerHost: 64, IdleConnTimeout: 90 * time.Second,
-		MaxResponseHeaderBytes: maxHeaderBytes,
-		DisableCompression:     true, // what is signed is what is sent
+		MaxResponseHeaderBytes: maxHeaderBytes, TLSHandshakeTimeout: 10 * time.Second,
+		DisableCompression: true, // what is signed is what is sent
 	}
 	if base.Scheme == "https" {
 		if transport.TLSClientConfig, err = s.tls(); err != nil {

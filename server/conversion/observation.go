@@ -14,11 +14,18 @@ func ObservationViolations(report *setpointv1.ReportObservationRequest) []valida
 	r := &reader{ctx: context.Background()}
 	r.pods(report.GetPods())
 	r.podMetrics(report.GetPodMetrics())
+	selector := func(m *setpointv1.MetricIdentifier, place string) {
+		if _, err := metricSelector(labelSelector(m.GetSelector())); err != nil {
+			r.refuse(place+".metric.selector", "Invalid value: "+err.Error())
+		}
+	}
 	for i, m := range report.GetCustomMetrics() {
+		selector(m.GetMetric(), fmt.Sprintf("customMetrics[%d]", i))
 		r.quantity(m.GetValue(), func() string { return fmt.Sprintf("customMetrics[%d].value", i) })
 		r.time(m.GetTimestamp(), func() string { return fmt.Sprintf("customMetrics[%d].timestamp", i) })
 	}
 	for i, m := range report.GetExternalMetrics() {
+		selector(m.GetMetric(), fmt.Sprintf("externalMetrics[%d]", i))
 		r.quantity(m.GetValue(), func() string { return fmt.Sprintf("externalMetrics[%d].value", i) })
 		r.time(m.GetTimestamp(), func() string { return fmt.Sprintf("externalMetrics[%d].timestamp", i) })
 	}

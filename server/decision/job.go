@@ -140,6 +140,16 @@ func (t *Targets) NewJob(ctx context.Context, req *setpointv1.RecommendRequest) 
 	return j
 }
 
+// NewBoundedJob is NewJob for a request that may cost no more than its bytes allow, as one
+// that came encoded may.
+func (t *Targets) NewBoundedJob(ctx context.Context, req *setpointv1.RecommendRequest) *Job {
+	j := &Job{started: t.Options.Clock(), caller: access.CallerOf(ctx)}
+	j.own.Reset(proto.Size(req))
+	j.budget = &j.own
+	t.read(ctx, j, req)
+	return j
+}
+
 // read reads a request the long way, with the words for all that is wrong with it.
 func (t *Targets) read(ctx context.Context, j *Job, req *setpointv1.RecommendRequest) {
 	j.now, j.Target, j.requestID, j.dryRun = j.started, req.GetTarget(), req.GetRequestId(), req.GetDryRun()

@@ -10,8 +10,10 @@ import (
 )
 
 // Stored returns what the engine keeps of specs and observations, nil if it keeps none.
-// recommend decides on what is stored. What clusters may take of specs is bounded apart.
-func (t *Targets) Stored(engine store.Store, recommend func(context.Context, *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error)) *stored.Targets {
+// recommend decides on what is stored, and room waits until so many bytes may be worked on.
+// What clusters may take of specs and of observations is bounded apart.
+func (t *Targets) Stored(engine store.Store, recommend func(context.Context, *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error),
+	room func(context.Context, int) (func(), error)) *stored.Targets {
 	parts, ok := engine.(store.Parts)
 	if !ok {
 		return nil
@@ -20,13 +22,18 @@ func (t *Targets) Stored(engine store.Store, recommend func(context.Context, *se
 	if !ok {
 		return nil
 	}
-	specs := newShares(parts.Part(store.Specs, 0), t.Options, t.shares.refused)
+	bounded := map[store.Part]*shares{
+		store.Specs:        newShares(parts.Part(store.Specs, 0), t.Options, t.shares.refused),
+		store.Observations: newShares(parts.Part(store.Observations, stored.Kept), t.Options, t.shares.refused),
+	}
 	return stored.New(observed, stored.Options{
 		Recommend: recommend,
 		Clock:     t.Options.Clock,
-		Place: func(ctx context.Context, key store.Key, bytes int) (func(bool), error) {
-			err := specs.place(ctx, key.Cluster, bytes, access.CallerOf(ctx))
-			return func(kept bool) { specs.settle(key.Cluster, bytes, kept) }, err
+		Room:      room,
+		Place: func(ctx context.Context, part store.Part, key store.Key, bytes int) (func(bool), error) {
+			of := bounded[part]
+			err := of.place(ctx, key.Cluster, bytes, access.CallerOf(ctx))
+			return func(kept bool) { of.settle(key.Cluster, bytes, kept) }, err
 		},
 	})
 }

@@ -178,9 +178,9 @@ func (s *Scaler) StreamIsActive(ref *externalscaler.ScaledObjectRef, stream grpc
 		case code == codes.PermissionDenied, code == codes.Unauthenticated:
 			return err
 		}
-		pause := lookInactive
-		if active {
-			pause = lookActive
+		pause := lookActive
+		if said && !active && err == nil {
+			pause = lookInactive
 		}
 		if err := s.wait(stream.Context(), pause); err != nil {
 			return err

@@ -28,7 +28,7 @@ func (t *Targets) Report(ctx context.Context, key store.Key, report *setpointv1.
 	if report.GetObservationTime() != nil && report.GetObservationTime().AsTime().Before(now) {
 		at = report.GetObservationTime().AsTime()
 	}
-	record, err := t.swap(ctx, t.observations, key, func(record store.Record) ([]byte, error) {
+	record, err := t.swap(ctx, store.Observations, key, func(record store.Record) ([]byte, error) {
 		observed, err := decodeObservation(record)
 		if err != nil {
 			observed = &storedv1.Observation{} // it is replaced

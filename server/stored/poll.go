@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -23,6 +24,9 @@ type Poll struct {
 	Current *int32
 	// Min and Max narrow the bounds of the spec. Nil: they don't.
 	Min, Max *int32
+	// As names whose options decide, where the operator has set some for the caller; empty:
+	// nobody's.
+	As string
 }
 
 // Recommendation returns the recommendation of a target by what is stored of it: the last
@@ -49,28 +53,34 @@ func (t *Targets) Recommendation(ctx context.Context, key store.Key, poll Poll) 
 		}
 	}
 	now := t.options.Clock()
-	answered := answers(&history, spec, poll, now) && history.Last.To >= least && history.Last.To <= most
+	asked := question(spec, least, most, poll)
+	answered := answers(&history, spec, asked, poll, now)
 	if answered && history.Last.To > 0 {
-		return finish(last(&history), least, most)
+		return finish(last(&history), history.Last.Error, least, most)
 	}
 	record, err := t.observations.Load(ctx, key)
 	if err != nil {
 		return nil, err
 	}
+	leave, err := t.options.Room(ctx, len(record.Value)+len(records[0].Value))
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	observed, err := decodeObservation(record)
 	if err != nil {
 		return nil, err
 	}
 	// A target leaves zero as soon as something says so, not a period later.
 	if answered && !newest(observed).After(time.Unix(0, history.Last.At)) {
-		return finish(last(&history), least, most)
+		return finish(last(&history), history.Last.Error, least, most)
 	}
 	request, err := t.request(key, spec, observed, &history, poll, now)
 	if err != nil {
 		return nil, err
 	}
 	request.Spec.MinReplicas, request.Spec.MaxReplicas = &least, most
-	request.RequestId = question(&history, least, most, poll)
+	request.RequestId = fmt.Sprintf("after %s%s%s", history.Last.ID, seen(poll), asked)
 	response, err := t.options.Recommend(ctx, request)
 	if err != nil {
 		return nil, err
@@ -79,17 +89,21 @@ func (t *Targets) Recommendation(ctx context.Context, key store.Key, poll Poll) 
 		DesiredReplicas: response.GetDesiredReplicas(), CurrentReplicas: response.GetCurrentReplicas(),
 		Action: response.GetAction(), RecommendationId: response.GetRecommendationId(), Reason: response.GetReason(),
 		EvaluationTime: response.GetEvaluationTime(), Status: response.GetStatus(),
-	}, least, most)
+	}, response.GetError(), request.GetSpec().GetMinReplicas(), request.GetSpec().GetMaxReplicas()) // which the operator's caps may have narrowed
 }
 
-// question names what is asked after a decision: whoever asks the same gets the same answer,
-// of whichever instance.
-func question(h *recommender.History, least, most int32, poll Poll) string {
-	current := "-"
-	if poll.Current != nil {
-		current = strconv.Itoa(int(*poll.Current))
+// question names what is asked, by which version of the spec, within which bounds and by
+// whose options: the last decision answers nothing else, whoever made it.
+func question(spec *setpointv1.TargetSpec, least, most int32, poll Poll) string {
+	return fmt.Sprintf(" %s %d-%d %s", spec.GetEtag(), least, most, poll.As)
+}
+
+// seen is the count that the caller sees.
+func seen(poll Poll) string {
+	if poll.Current == nil {
+		return ""
 	}
-	return fmt.Sprintf("after %s %d-%d %s", h.Last.ID, least, most, current)
+	return "@" + strconv.Itoa(int(*poll.Current))
 }
 
 // bounds are those of the spec, narrowed by the caller's.
@@ -111,14 +125,12 @@ func bounds(spec *setpointv1.HorizontalPodAutoscalerSpec, poll Poll) (least, mos
 }
 
 // answers reports whether the last decision answers a poll.
-func answers(h *recommender.History, spec *setpointv1.TargetSpec, poll Poll, now time.Time) bool {
+func answers(h *recommender.History, spec *setpointv1.TargetSpec, asked string, poll Poll, now time.Time) bool {
 	switch {
-	case h.Last.At == 0:
+	case h.Last.At == 0, !strings.HasPrefix(h.Last.RequestID, "after "), !strings.HasSuffix(h.Last.RequestID, asked):
 		return false
 	case now.UnixNano()-h.Last.At >= int64(period(spec)), now.UnixNano() < h.Last.At-int64(time.Second):
 		return false // too old, or of a clock that is ahead
-	case spec.GetUpdateTime().AsTime().UnixNano() > h.Last.At:
-		return false // made with another spec
 	case poll.Current != nil && *poll.Current != h.Last.From && *poll.Current != h.Last.To:
 		return false // somebody else scaled
 	}
@@ -144,7 +156,11 @@ func last(h *recommender.History) *setpointv1.Recommendation {
 
 // finish adds the bounds to a recommendation, which is none where no metric could be read:
 // the controller holds then, and so must the caller, whose own count may be another one.
-func finish(r *setpointv1.Recommendation, least, most int32) (*setpointv1.Recommendation, error) {
+func finish(r *setpointv1.Recommendation, failed string, least, most int32) (*setpointv1.Recommendation, error) {
+	if r.GetAction() == "NONE" && failed != "" && len(r.GetStatus().GetConditions()) == 0 {
+		// The profile design-2015 has no conditions, and holds.
+		return nil, &UndecidedError{"FailedGetMetrics", failed, r.GetEvaluationTime().AsTime()}
+	}
 	for _, c := range r.GetStatus().GetConditions() {
 		if c.GetType() == "ScalingActive" && c.GetStatus() != "True" && c.GetReason() != "ScalingDisabled" && r.GetAction() == "NONE" {
 			return nil, &UndecidedError{c.GetReason(), c.GetMessage(), r.GetEvaluationTime().AsTime()}
@@ -212,11 +228,26 @@ func (a ages) scale(o *storedv1.Observation, spec *setpointv1.TargetSpec, h *rec
 		return o.GetScale(), nil
 	case !spec.GetAssumeApplied():
 		return nil, fmt.Errorf("%w: it was not reported in the last %s", ErrNoScale, a.most)
-	case h.Last.At != 0:
-		return &setpointv1.Scale{SpecReplicas: h.Last.To}, nil
 	}
 	least, _, err := bounds(spec.GetSpec(), poll)
+	if h.Last.At != 0 {
+		least = max(least, h.Last.To)
+	}
+	// At zero the controller acts only if it scaled there itself.
+	if least == 0 && !scaledToZero(h) {
+		least = 1
+	}
 	return &setpointv1.Scale{SpecReplicas: least}, err
+}
+
+// scaledToZero reports whether the last status says that the autoscaler scaled to zero.
+func scaledToZero(h *recommender.History) bool {
+	for _, c := range conversion.Status(&h.Status).GetConditions() {
+		if c.GetType() == "ScaledToZero" {
+			return c.GetStatus() == "True"
+		}
+	}
+	return false
 }
 
 // samples adds pods and samples that count, and errors for metrics whose samples are too

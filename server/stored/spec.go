@@ -19,7 +19,7 @@ func (t *Targets) SetSpec(ctx context.Context, key store.Key, spec *setpointv1.T
 	stored := proto.Clone(spec).(*setpointv1.TargetSpec)
 	stored.Name, stored.Etag, stored.UpdatedBy = "", "", by
 	stored.CreateTime, stored.UpdateTime = now, now
-	record, err := t.swap(ctx, t.specs, key, func(record store.Record) ([]byte, error) {
+	record, err := t.swap(ctx, store.Specs, key, func(record store.Record) ([]byte, error) {
 		if spec.GetEtag() != "" && spec.GetEtag() != etag(record.Version) {
 			return nil, ErrChanged
 		}

@@ -20,6 +20,8 @@ const (
 	// DefaultMaxSpecBytes and DefaultMaxObservationBytes bound what is stored of a target.
 	DefaultMaxSpecBytes        = 256 << 10
 	DefaultMaxObservationBytes = 1 << 20
+	// placedGrowth is how many bytes a record may grow by without room being made for them.
+	placedGrowth = 1 << 10
 	// maxSwaps is how often a swap is tried.
 	maxSwaps = 16
 )
@@ -39,9 +41,13 @@ type Options struct {
 	// MaxSpecBytes and MaxObservationBytes bound what is stored of a target. 0: the
 	// defaults.
 	MaxSpecBytes, MaxObservationBytes int
-	// Place makes room for a further target of the cluster, of so many bytes, or says why
-	// there is none; settled is called with whether it was stored. Nil: there is room.
-	Place func(ctx context.Context, key store.Key, bytes int) (settled func(stored bool), err error)
+	// Place makes room for a further record of the part, of so many bytes, or for so many
+	// bytes more of one, or says why there is none; settled is called with whether it was
+	// stored. Nil: there is room.
+	Place func(ctx context.Context, part store.Part, key store.Key, bytes int) (settled func(stored bool), err error)
+	// Room waits until what takes so many bytes may be decoded; leave is called when
+	// nothing is held of it any more. Nil: at once.
+	Room func(ctx context.Context, bytes int) (leave func(), err error)
 }
 
 // Targets are the stored specs and observations of targets. It is safe for concurrent use.
@@ -64,7 +70,10 @@ func New(engine Engine, o Options) *Targets {
 		o.MaxObservationBytes = DefaultMaxObservationBytes
 	}
 	if o.Place == nil {
-		o.Place = func(context.Context, store.Key, int) (func(bool), error) { return func(bool) {}, nil }
+		o.Place = func(context.Context, store.Part, store.Key, int) (func(bool), error) { return func(bool) {}, nil }
+	}
+	if o.Room == nil {
+		o.Room = func(context.Context, int) (func(), error) { return func() {}, nil }
 	}
 	return &Targets{
 		options: o, parts: engine,
@@ -78,19 +87,28 @@ func (t *Targets) Specs() store.Store { return t.specs }
 
 // swap has the record of a key changed until nobody comes between. next returns what to
 // store in place of a record, or an error to end with.
-func (t *Targets) swap(ctx context.Context, of store.Store, key store.Key, next func(store.Record) ([]byte, error)) (store.Record, error) {
+func (t *Targets) swap(ctx context.Context, part store.Part, key store.Key, next func(store.Record) ([]byte, error)) (store.Record, error) {
+	of := t.specs
+	if part == store.Observations {
+		of = t.observations
+	}
 	record, err := of.Load(ctx, key)
 	if err != nil {
 		return store.Record{}, err
 	}
+	leave, err := t.options.Room(ctx, len(record.Value))
+	if err != nil {
+		return store.Record{}, err
+	}
+	defer leave()
 	for range maxSwaps {
 		value, err := next(record)
 		if err != nil {
 			return store.Record{}, err
 		}
 		settled := func(bool) {}
-		if !record.Exists() {
-			if settled, err = t.options.Place(ctx, key, len(value)); err != nil {
+		if more := len(value) - len(record.Value); !record.Exists() || more > placedGrowth {
+			if settled, err = t.options.Place(ctx, part, key, more); err != nil {
 				return store.Record{}, err
 			}
 		}
