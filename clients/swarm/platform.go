@@ -213,7 +213,13 @@ func unscalable(s *swarm.Service) *agent.Hold {
 			Message: fmt.Sprintf("the service %s can't be scaled, as it is %s; only replicated services can: remove %s", s.Spec.Name, mode, EnableLabel),
 		}
 	}
-	if rollsBack(s) {
+	if paused(s) {
+		return &agent.Hold{
+			Outcome: OutcomeUpdating, Reason: ReasonUpdating,
+			Message: fmt.Sprintf("an update of the service was stopped (%s), and Swarm would go on with it at a new count: resume it, or roll it back", s.UpdateStatus.State),
+		}
+	}
+	if updates(s) {
 		return &agent.Hold{
 			Outcome: OutcomeUpdating, Reason: ReasonUpdating, Silent: true,
 			Message: fmt.Sprintf("an update of the service is under way (%s), and a count that changes now would be what it rolls back to", s.UpdateStatus.State),
@@ -225,10 +231,17 @@ func unscalable(s *swarm.Service) *agent.Hold {
 // OutcomeUpdating counts rounds that wait for an update.
 const OutcomeUpdating agent.Outcome = "updating"
 
-// rollsBack tells whether an update is under way that may be rolled back. Swarm keeps one
+// paused tells whether Swarm has stopped an update that failed. Each change of a spec takes
+// that back, and the tasks of the old image would be replaced after all.
+func paused(s *swarm.Service) bool {
+	return s.UpdateStatus != nil && (s.UpdateStatus.State == swarm.UpdateStatePaused || s.UpdateStatus.State == swarm.UpdateStateRollbackPaused)
+}
+
+// updates tells whether an update is under way that failures may end. Swarm keeps one
 // previous spec: after a change of the count that is the new one with the old count, so
-// that a rollback would keep what it is to undo.
-func rollsBack(s *swarm.Service) bool {
+// that a rollback would keep what it is to undo; and an update that begins anew counts
+// failures from none, so that it may never be paused.
+func updates(s *swarm.Service) bool {
 	if s.UpdateStatus == nil {
 		return false
 	}
@@ -236,7 +249,7 @@ func rollsBack(s *swarm.Service) bool {
 	case swarm.UpdateStateRollbackStarted:
 		return true
 	case swarm.UpdateStateUpdating:
-		return s.Spec.UpdateConfig != nil && s.Spec.UpdateConfig.FailureAction == swarm.UpdateFailureActionRollback
+		return s.Spec.UpdateConfig == nil || s.Spec.UpdateConfig.FailureAction != swarm.UpdateFailureActionContinue
 	}
 	return false
 }

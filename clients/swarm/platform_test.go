@@ -130,15 +130,16 @@ func TestAWrongLabelHoldsItsServiceOnly(t *testing.T) {
 }
 
 // Swarm keeps one previous spec. Where a failed update goes back to it by itself, a count
-// that is changed meanwhile would take its place.
+// that is changed meanwhile would take its place; and where it was paused, a new count would
+// have it go on.
 func TestAnUpdateThatMayRollBackIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		state, onFailure string
 		waits            bool
 	}{
-		{"updating", "rollback", true}, {"updating", "pause", false}, {"updating", "continue", false},
-		{"rollback_started", "pause", true}, {"completed", "rollback", false}, {"paused", "rollback", false},
+		{"updating", "rollback", true}, {"updating", "pause", true}, {"updating", "continue", false},
+		{"rollback_started", "pause", true}, {"completed", "rollback", false}, {"paused", "pause", true}, {"rollback_paused", "rollback", true},
 	} {
 		t.Run(tt.state+" with "+tt.onFailure, func(t *testing.T) {
 			t.Parallel()

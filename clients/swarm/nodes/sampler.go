@@ -62,7 +62,9 @@ func (s *Sampler) Sample(ctx context.Context) (report *Report, failed int, err e
 	if err := s.identify(ctx); err != nil {
 		return nil, 0, err
 	}
-	found, err := s.engine.ContainerList(ctx, client.ContainerListOptions{Filters: client.Filters{}.Add("label", nodeLabel+"="+s.node)})
+	listing, listed := context.WithTimeout(ctx, s.timeout)
+	found, err := s.engine.ContainerList(listing, client.ContainerListOptions{Filters: client.Filters{}.Add("label", nodeLabel+"="+s.node)})
+	listed()
 	if err != nil {
 		return nil, 0, fmt.Errorf("containers: %w", err)
 	}

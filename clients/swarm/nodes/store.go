@@ -60,12 +60,19 @@ func ParseReport(body []byte) (*Report, error) {
 		return nil, fmt.Errorf("a report has %d tasks at most, this one %d", maxReportTasks, len(r.Tasks))
 	}
 	for i := range r.Tasks {
-		if t := &r.Tasks[i]; !isID(t.Task) || t.CPU < 0 || t.Memory < 0 || !(t.Window > 0) || t.Window > maxWindow.Seconds() || t.At.IsZero() {
+		if t := &r.Tasks[i]; !isID(t.Task) || t.CPU < 0 || t.CPU > maxCPU || t.Memory < 0 || t.Memory > maxMemory || !(t.Window > 0) || t.Window > maxWindow.Seconds() || t.At.IsZero() {
 			return nil, fmt.Errorf("tasks[%d] is no usage of a task", i)
 		}
 	}
 	return &r, nil
 }
+
+// No task uses more: sums of what is larger would leave 64 bits of milli-units, and come out
+// below zero.
+const (
+	maxCPU    = 10_000 * 1_000_000_000 // nanocores
+	maxMemory = 1 << 42                // bytes
+)
 
 // isID tells whether a text can be an id of Swarm's.
 func isID(text string) bool {
