@@ -51,6 +51,9 @@ func watch(t *testing.T, test func(t *testing.T, w *watched)) {
 	})
 }
 
+// goneAfter is for how long lists lack a target that is gone.
+const goneAfter = time.Minute
+
 // listed lets the targets be listed at least once more.
 func listed() {
 	time.Sleep(11 * time.Second)
@@ -104,7 +107,7 @@ func TestWatchTellsOfWhatTargetsWant(t *testing.T) {
 				w.Remove("t2")
 				w.Create(agenttest.Workload{Name: "t2", Replicas: 3})
 			}, []string{"t2"}},
-			{"a target that goes", func() { w.Remove("t3") }, []string{"t3"}},
+			{"a target that goes", func() { w.Remove("t3"); time.Sleep(goneAfter) }, []string{"t3"}},
 		} {
 			step.do()
 			listed()
@@ -164,6 +167,12 @@ func TestATargetThatOneListLacksIsHeld(t *testing.T) {
 		}
 		w.Remove("web")
 		listed()
+		time.Sleep(goneAfter - 15*time.Second)
+		synctest.Wait()
+		if hold := w.object(t, key).Hold; hold == nil || hold.Reason != webhook.ReasonNotListed {
+			t.Errorf("before the minute is over: %+v", hold)
+		}
+		time.Sleep(15 * time.Second)
 		listed()
 		if _, err := w.platform.Object(t.Context(), key); !errors.Is(err, agent.ErrGone) {
 			t.Errorf("got %v, want ErrGone", err)
@@ -203,6 +212,27 @@ func TestAWrongTargetHoldsItselfOnly(t *testing.T) {
 				}
 				if hold := w.object(t, wrong).Hold; hold == nil || !strings.Contains(hold.Message, tt.want) {
 					t.Errorf("held: %+v, want %q", hold, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// Which incarnation a target is of which something is wrong is not believed: another one
+// would forget the history, and be forgotten itself when the server is mended.
+func TestAWrongTargetKeepsItsHistory(t *testing.T) {
+	t.Parallel()
+	for name, uid := range map[string]any{"a number": 7, "too long": strings.Repeat("x", 200), "control characters": "a\nb"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			watch(t, func(t *testing.T, w *watched) {
+				key := w.Create(agenttest.Workload{Name: "web", Replicas: 3})
+				listed()
+				before := w.object(t, key)
+				w.edit("web", func(e map[string]any) { e["uid"] = uid })
+				listed()
+				if o := w.object(t, key); before.UID == "" || o.UID != before.UID || o.Hold == nil {
+					t.Errorf("it is %q, held: %+v; it was %q", o.UID, o.Hold, before.UID)
 				}
 			})
 		})

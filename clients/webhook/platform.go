@@ -68,6 +68,9 @@ func (noSources) Read(context.Context, []samples.Metric, []string) samples.Readi
 type Options struct {
 	// ListEvery is the time between two lists. Default: 10 s.
 	ListEvery time.Duration
+	// GoneAfter is for how long lists must lack a target before it is gone and its history is
+	// forgotten: a server that starts may list nothing for a while. Default: a minute.
+	GoneAfter time.Duration
 	// Limits bound what is read.
 	Limits Limits
 	// Sources answer the queries of targets. Nil: there are none.
@@ -90,6 +93,8 @@ type Platform struct {
 	mu sync.Mutex
 	// known are the targets of the last list. Guarded by mu.
 	known map[agent.Key]*agent.Object
+	// missing is since when lists lack those that are held for it. Guarded by mu.
+	missing map[agent.Key]time.Time
 	// listed is when it was read; zero: never. Guarded by mu.
 	listed time.Time
 	// problem is why they can't be listed, empty: they can. Guarded by mu.
@@ -130,6 +135,7 @@ var _ agent.Watched = (*Platform)(nil)
 // New returns the platform of a server. It connects to nothing.
 func New(client *Client, options Options) *Platform {
 	setDefault(&options.ListEvery, 10*time.Second)
+	setDefault(&options.GoneAfter, time.Minute)
 	limits := DefaultLimits()
 	setDefault(&options.Limits.Targets, limits.Targets)
 	setDefault(&options.Limits.Pods, limits.Pods)
@@ -142,7 +148,7 @@ func New(client *Client, options Options) *Platform {
 	}
 	return &Platform{
 		client: client, options: options, log: options.Log, again: make(chan struct{}, 1),
-		known: map[agent.Key]*agent.Object{}, pages: map[string]*page{},
+		known: map[agent.Key]*agent.Object{}, missing: map[agent.Key]time.Time{}, pages: map[string]*page{},
 	}
 }
 
@@ -389,7 +395,17 @@ func (p *Platform) note(there map[agent.Key]*agent.Object, nameless unnamed, cha
 	var tell []agent.Key
 	p.mu.Lock()
 	for key, o := range there {
-		if was := p.known[key]; was == nil || was.UID != o.UID || !was.Revision.Same(o.Revision) {
+		was := p.known[key]
+		if was != nil && o.UID != was.UID && o.Hold != nil && o.Hold.Reason == agent.ReasonInvalidObject {
+			// Which incarnation something is that can't be read is not to be believed either:
+			// another one forgets the history.
+			same := *o
+			same.UID = was.UID
+			o = &same
+			there[key] = o
+		}
+		delete(p.missing, key)
+		if was == nil || was.UID != o.UID || !was.Revision.Same(o.Revision) {
 			tell = append(tell, key)
 		}
 	}
@@ -401,9 +417,12 @@ func (p *Platform) note(there map[agent.Key]*agent.Object, nameless unnamed, cha
 			held := *was
 			held.Hold = &agent.Hold{Outcome: OutcomeHeld, Reason: ReasonNotListed, Message: "the last list does not have it", Silent: true}
 			held.Revision = agent.Version("not listed")
-			there[key] = &held
+			there[key], p.missing[key] = &held, time.Now()
 			p.listSoon()
+		case time.Since(p.missing[key]) < p.options.GoneAfter:
+			there[key] = was
 		default:
+			delete(p.missing, key)
 			tell = append(tell, key)
 		}
 	}

@@ -2,6 +2,7 @@ package webhook_test
 
 import (
 	"testing"
+	"time"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
@@ -25,5 +26,9 @@ func newServer(t *testing.T) setpointv1.RecommendationServiceServer {
 
 func TestBehaviour(t *testing.T) {
 	t.Parallel()
-	agenttest.Run(t, func(t *testing.T) agenttest.World { return newWorld(t) }, newServer)
+	agenttest.Run(t, func(t *testing.T) agenttest.World {
+		w := newWorld(t)
+		w.options.GoneAfter = time.Second // the suite waits for a few lists
+		return w
+	}, newServer)
 }
