@@ -133,7 +133,8 @@ func TestWebhook(t *testing.T) {
 	server.await("1 -> 6 workers: external metric queue")
 	t.Logf("six workers %s after the jobs were there", time.Since(began).Round(time.Millisecond))
 	server.await(" -> 1 workers: ")
-	if left, err := os.ReadDir(jobs); err != nil || len(left) > 5 {
+	// What a worker has begun is in the folder, too, by another name.
+	if left, err := filepath.Glob(filepath.Join(jobs, "*.job")); err != nil || len(left) > 5 {
 		t.Errorf("scaled down with %d jobs left, %v", len(left), err)
 	}
 	if status := mustRun(t, dir, nil, agent, "status", "--admin-address="+adminAddress); !strings.Contains(status, "demo/workers  ok") {

@@ -115,6 +115,11 @@ func attackAll() (held bool, err error) {
 		}
 	}
 	fmt.Printf("%d attacks in %v, %d missed bounds\n", len(all), time.Since(began).Round(time.Second), missed)
+	for _, o := range all { // once more, for who reads only the last lines
+		if len(o.Missed) > 0 {
+			fmt.Println(o.line())
+		}
+	}
 	return held, errors.Join(append(problems, ctx.Err())...)
 }
 
