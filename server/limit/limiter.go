@@ -6,8 +6,6 @@ import (
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/time/rate"
 )
 
 // Limiter says which calls may run. It has no goroutine and needs no closing. Its
@@ -17,7 +15,7 @@ type Limiter struct {
 	start      time.Time
 	identities *identities
 	shedder    shedder
-	early      *rate.Limiter
+	early      early
 	// held is what is in flight, so that all of it is bounded in one step.
 	held held
 	// waiting are calls that wait for their message.
@@ -38,7 +36,6 @@ func New(options Options) (*Limiter, error) {
 	options.Shedding = options.Shedding.withDefaults()
 	l := &Limiter{options: options, start: options.Clock()}
 	l.identities = newIdentities(&l.options)
-	l.early = rate.NewLimiter(rate.Limit(options.EarlyMemory/2), options.EarlyMemory/2)
 	l.shedder.init(&l.options, l.identities.nextEpoch)
 	return l, nil
 }
@@ -236,24 +233,6 @@ var retryUsual = [reasonCount]time.Duration{
 	IdentityInFlight: 200 * time.Millisecond, IdentityStreams: 5 * time.Second,
 	Unfinished: time.Second, Unread: time.Second, ExemptCalls: 5 * time.Second, Streams: 5 * time.Second,
 	ClusterTargets: time.Minute, ClusterBytes: time.Minute, LargeRequests: time.Second,
-}
-
-// earlyBytes is what gRPC-Go keeps of a call that is answered early.
-const earlyBytes = 600
-
-// AnswerEarly reports whether a refused call may be answered where its headers are read
-// (grpc.InTapHandle), which is the cheapest; else let its goroutine do it, before it reads
-// the body. For what is answered so, gRPC-Go (v1.84 at least) never cancels the context
-// that it made, and keeps it until the call's deadline, which the caller chooses. That is
-// bounded by Options.EarlyMemory.
-func (l *Limiter) AnswerEarly(ctx context.Context) bool {
-	deadline, has := ctx.Deadline()
-	if !has {
-		return true
-	}
-	now := l.options.Clock()
-	byteSeconds := earlyBytes * max(0, deadline.Sub(now).Seconds())
-	return byteSeconds <= float64(l.options.EarlyMemory) && l.early.AllowN(now, int(byteSeconds))
 }
 
 // Reload has the limits of all identities asked for again.

@@ -579,7 +579,7 @@ func TestAnswerEarlyIsBounded(t *testing.T) {
 				most = max(most, len(kept))
 			}
 		}
-		if bytes := most * 600; bytes > 1<<20 || bytes < 1<<18 {
+		if bytes := most * earlyBytes; bytes > 1<<20 || bytes < 1<<18 {
 			t.Errorf("%d bytes kept", bytes)
 		}
 		if !l.AnswerEarly(t.Context()) {
@@ -591,6 +591,33 @@ func TestAnswerEarlyIsBounded(t *testing.T) {
 				t.Errorf("kept for %v", timeout)
 			}
 			cancel()
+		}
+	})
+}
+
+// earlyBytes is what a call that is answered early takes: what gRPC keeps until its deadline,
+// and the goroutine that runs then.
+const earlyBytes = 3000
+
+// A caller who gives up has all its calls end at one instant, however long before they were
+// made: as many goroutines run then, and Go keeps what describes each for ever.
+func TestCallsAnsweredEarlyDoNotEndTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, with(limit.Limits{}, func(o *limit.Options) { o.EarlyMemory = 1 << 20 }))
+		for round := range 3 {
+			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+			defer cancel()
+			kept := 0
+			for ctx.Err() == nil {
+				if l.AnswerEarly(ctx) {
+					kept++
+				}
+				time.Sleep(50 * time.Microsecond)
+			}
+			if bytes := kept * earlyBytes; bytes > 1<<20 || bytes < 1<<19 {
+				t.Errorf("round %d: %d calls end at once, which takes %d bytes", round, kept, bytes)
+			}
+			time.Sleep(time.Duration(1+round) * 40 * time.Second)
 		}
 	})
 }

@@ -222,7 +222,8 @@ func (c *honestCaller) ask(n int) {
 	var code codes.Code
 	for try := range honestTries {
 		code = call(ctx, target)
-		if code != codes.ResourceExhausted && code != codes.Unavailable {
+		// After its last try nobody waits: such a call failed, and is counted as one that did.
+		if code != codes.ResourceExhausted && code != codes.Unavailable || try == honestTries-1 {
 			break
 		}
 		time.Sleep(honestBackoff << try)

@@ -43,7 +43,7 @@ func attackAll() (held bool, err error) {
 	short := flag.Bool("short", false, "throw fewer, each fewer times: for every change; without it all, for the night")
 	output := flag.String("json", "", "write what each came to into this `file`")
 	program := flag.String("program", "", "`path` of the program to attack; default: built from this tree")
-	verbose := flag.Bool("v", false, "say what attacks met")
+	verbose := flag.Bool("v", false, "say what attacks met, and what holds the heap afterwards")
 	flag.Parse()
 	matches, err := regexp.Compile(*pattern)
 	if err != nil {
@@ -90,7 +90,12 @@ func attackAll() (held bool, err error) {
 		for _, o := range outcomes {
 			r.say("%s", o.line())
 			if *verbose {
-				r.say("    met %s", o.Met)
+				r.say("    met %s\n    left %d MiB of heap", o.Met, o.LeftMiB)
+			}
+			if *verbose || len(o.Missed) > 0 {
+				for _, holder := range o.Holders {
+					r.say("    heap: %s", holder)
+				}
 			}
 		}
 		all = append(all, outcomes...)
@@ -118,6 +123,9 @@ func attackAll() (held bool, err error) {
 	for _, o := range all { // once more, for who reads only the last lines
 		if len(o.Missed) > 0 {
 			fmt.Println(o.line())
+			for _, holder := range o.Holders {
+				fmt.Println("    heap:", holder)
+			}
 		}
 	}
 	return held, errors.Join(append(problems, ctx.Err())...)

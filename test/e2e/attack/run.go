@@ -29,6 +29,10 @@ type outcome struct {
 	Met                             string
 	// Missed are the bounds that were missed; none: it held.
 	Missed []string
+	// LeftMiB is the heap in use once all had recovered, or had not in time, and Holders the
+	// stacks that allocated most of it.
+	LeftMiB int64
+	Holders []string `json:",omitempty"`
 	// busy says that all that was missed may be due to a busy machine: collections of
 	// garbage come late on it, too, and connections are not made in time.
 	busy bool
@@ -162,7 +166,7 @@ func (r *runner) throw(ctx context.Context, s *site, h *honest, a *attack, step 
 	files, heap := s.files(), int64(0)
 	goroutines, err := s.goroutines()
 	if err == nil {
-		heap, err = s.heap()
+		heap, _, err = s.heap()
 	}
 	if err != nil {
 		o.miss("admin: %v", err)
@@ -198,7 +202,9 @@ func (r *runner) throw(ctx context.Context, s *site, h *honest, a *attack, step 
 		o.busy = false
 		return o
 	}
-	o.Missed = append(o.Missed, s.recovered(files, goroutines, heap, b.keeps<<20)...)
+	missed, left, profile := s.recovered(files, goroutines, heap, b.keeps<<20)
+	o.Missed = append(o.Missed, missed...)
+	o.LeftMiB, o.Holders = left>>20, holders(profile)
 	return o
 }
 
@@ -271,8 +277,9 @@ func (s *site) idle(share float64) time.Duration {
 	}
 }
 
-// recovered waits until little more than before is left, and returns what is not.
-func (s *site) recovered(files, goroutines int, heap, keeps int64) (missed []string) {
+// recovered waits until little more than before is left, and returns what is not, and how much
+// of the heap is in use then, with its profile.
+func (s *site) recovered(files, goroutines int, heap, keeps int64) (missed []string, used int64, profile string) {
 	for deadline := time.Now().Add(recoveredWithin); ; time.Sleep(200 * time.Millisecond) {
 		missed = nil
 		if now := s.files(); now > files+moreFiles {
@@ -280,20 +287,19 @@ func (s *site) recovered(files, goroutines int, heap, keeps int64) (missed []str
 		}
 		now, err := s.goroutines()
 		if err != nil {
-			return []string{fmt.Sprintf("admin: %v", err)}
+			return []string{fmt.Sprintf("admin: %v", err)}, 0, ""
 		}
 		if now > goroutines+moreGoroutines {
 			missed = append(missed, fmt.Sprintf("left: %d goroutines, were %d", now, goroutines))
 		}
-		used, err := s.heap()
-		if err != nil {
-			return []string{fmt.Sprintf("admin: %v", err)}
+		if used, profile, err = s.heap(); err != nil {
+			return []string{fmt.Sprintf("admin: %v", err)}, 0, ""
 		}
 		if used > heap+keeps {
 			missed = append(missed, fmt.Sprintf("left: %d MiB of heap, were %d", used>>20, heap>>20))
 		}
 		if len(missed) == 0 || time.Now().After(deadline) {
-			return missed
+			return missed, used, profile
 		}
 	}
 }

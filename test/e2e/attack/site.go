@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -218,12 +217,11 @@ func (s *site) goroutines() (int, error) {
 	return n, err
 }
 
-// heap is what is in use of its heap after a collection, bytes.
-func (s *site) heap() (int64, error) {
-	text, err := s.ask("/debug/pprof/heap?debug=1&gc=1")
-	if err != nil {
-		return 0, err
+// heap is what is in use of its heap after a collection, bytes, and the profile that says so.
+func (s *site) heap() (bytes int64, profile string, err error) {
+	if profile, err = s.ask("/debug/pprof/heap?debug=1&gc=1"); err != nil {
+		return 0, "", err
 	}
-	_, rest, _ := strings.Cut(text, "# HeapAlloc = ")
-	return strconv.ParseInt(strings.Fields(rest + " ?")[0], 10, 64)
+	bytes, err = heapAlloc(profile)
+	return bytes, profile, err
 }
