@@ -16,6 +16,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"go.uber.org/zap"
 )
 
 // Server is where the calls go. The zero value of a field is its default where one is named.
@@ -26,10 +28,11 @@ type Server struct {
 	// KeyFile holds the keys that sign, NAME:SECRET on each line; read again when it changes.
 	// Required.
 	KeyFile string
-	// CAFile holds the certificates that are trusted, PEM. Default: the system's.
+	// CAFile holds the certificates that are trusted, PEM; read again when it changes. Default:
+	// the system's.
 	CAFile string
-	// CertFile and KeyOfCertFile are the agent's own certificate and its key, PEM. Default:
-	// it shows none.
+	// CertFile and KeyOfCertFile are the agent's own certificate and its key, PEM; read at each
+	// connection. Default: it shows none.
 	CertFile, KeyOfCertFile string
 	// Plain lets http URLs lead to other machines: counts and names are then read by whoever
 	// is between; signatures still keep them from changing them. Default: loopback only.
@@ -38,13 +41,17 @@ type Server struct {
 	Timeout time.Duration
 	// DialContext makes connections. Nil: TCP.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
+	// Log takes what is wrong with files that were right before. Nil: nobody does.
+	Log *zap.Logger
 }
 
 // Bounds of what is sent and received.
 const (
 	defaultTimeout = 5 * time.Second
-	maxPEMBytes    = 1 << 20
-	maxHeaderBytes = 64 << 10
+	// handshakeTimeout bounds a connection's beginning.
+	handshakeTimeout = 10 * time.Second
+	maxPEMBytes      = 1 << 20
+	maxHeaderBytes   = 64 << 10
 	// maxListBytes bounds a page of the list, maxObserveBytes an observation, and
 	// maxShortBytes an answer that says little.
 	maxListBytes    = 8 << 20
@@ -56,7 +63,7 @@ const (
 type Client struct {
 	server Server
 	base   *url.URL
-	keys   *keyFile
+	keys   *watched[[]Key]
 	http   *http.Client
 }
 
@@ -75,17 +82,23 @@ func Connect(s Server) (*Client, error) {
 	if (s.CertFile == "") != (s.KeyOfCertFile == "") {
 		return nil, errors.New("a client certificate and its key belong together: give both or neither")
 	}
-	c := &Client{server: s, base: base, keys: &keyFile{name: s.KeyFile}}
-	if _, err := c.keys.signing(); err != nil {
+	if s.Log == nil {
+		s.Log = zap.NewNop()
+	}
+	if s.DialContext == nil {
+		s.DialContext = (&net.Dialer{}).DialContext
+	}
+	c := &Client{server: s, base: base, keys: &watched[[]Key]{what: "key file", name: s.KeyFile, most: maxKeyFileBytes, parse: ParseKeys, log: s.Log}}
+	if _, err := c.keys.get(); err != nil {
 		return nil, err
 	}
 	transport := &http.Transport{
 		DialContext: s.DialContext, MaxIdleConnsPerHost: 64, MaxConnsPerHost: 64, IdleConnTimeout: 90 * time.Second,
-		MaxResponseHeaderBytes: maxHeaderBytes, TLSHandshakeTimeout: 10 * time.Second,
-		DisableCompression: true, // what is signed is what is sent
+		MaxResponseHeaderBytes: maxHeaderBytes,
+		DisableCompression:     true, // what is signed is what is sent
 	}
 	if base.Scheme == "https" {
-		if transport.TLSClientConfig, err = s.tls(); err != nil {
+		if transport.DialTLSContext, err = s.dialTLS(base.Hostname()); err != nil {
 			return nil, err
 		}
 	}
@@ -123,31 +136,58 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// tls returns what is trusted, read once, and the certificate that is shown, read again for
-// each connection: it is renewed more often than authorities are.
-func (s Server) tls() (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if s.CAFile != "" {
-		pem, err := readFile(s.CAFile, maxPEMBytes)
-		if err != nil {
-			return nil, fmt.Errorf("authorities: %w", err)
+// dialTLS returns what connects with TLS. What is trusted is looked at for each connection, and
+// the certificate that is shown is read for each.
+func (s Server) dialTLS(host string) (func(ctx context.Context, network, address string) (net.Conn, error), error) {
+	authorities := &watched[*x509.CertPool]{what: "authorities", name: s.CAFile, most: maxPEMBytes, parse: parseAuthorities, log: s.Log}
+	configure := func() (*tls.Config, error) {
+		config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host}
+		if s.CAFile != "" {
+			pool, err := authorities.get()
+			if err != nil {
+				return nil, err
+			}
+			config.RootCAs = pool
 		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("authorities: %s holds no certificate", s.CAFile)
-		}
-	}
-	if s.CertFile != "" {
-		load := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		if s.CertFile != "" {
 			pair, err := tls.LoadX509KeyPair(s.CertFile, s.KeyOfCertFile)
-			return &pair, err
+			if err != nil {
+				return nil, fmt.Errorf("client certificate: %w", err)
+			}
+			config.Certificates = []tls.Certificate{pair}
 		}
-		if _, err := load(nil); err != nil {
-			return nil, fmt.Errorf("client certificate: %w", err)
-		}
-		config.GetClientCertificate = load
+		return config, nil
 	}
-	return config, nil
+	if _, err := configure(); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		// A connection that is being made may outlast the call that it was for.
+		ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+		defer cancel()
+		config, err := configure()
+		if err != nil {
+			return nil, err
+		}
+		plain, err := s.DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		conn := tls.Client(plain, config)
+		if err := conn.HandshakeContext(ctx); err != nil {
+			_ = plain.Close()
+			return nil, err
+		}
+		return conn, nil
+	}, nil
+}
+
+func parseAuthorities(pem []byte) (*x509.CertPool, error) {
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, errors.New("it holds no certificate")
+	}
+	return pool, nil
 }
 
 // call is one call.
@@ -178,10 +218,11 @@ func (e errUnsure) Unwrap() error { return e.error }
 func (c *Client) do(ctx context.Context, what call) (*answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.server.Timeout)
 	defer cancel()
-	key, err := c.keys.signing()
+	keys, err := c.keys.get()
 	if err != nil {
 		return nil, err
 	}
+	key := keys[0]
 	to := *c.base
 	to.Path += what.path
 	if to.RawPath != "" {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -276,8 +277,11 @@ func twiceRead(req *setpointv1.RecommendRequest, metrics []samples.Metric) (name
 		name := nameOf(m.Spec)
 		_, plain, _ := strings.Cut(name, ":")
 		switch m.Spec.GetType() {
-		case "Resource", "ContainerResource":
-			twice = len(req.GetPodMetrics()) > 0
+		case "Resource":
+			twice = slices.ContainsFunc(req.GetPodMetrics(), func(v *setpointv1.PodMetrics) bool { return hasUsage(v, plain) })
+		case "ContainerResource":
+			resource := m.Spec.GetContainerResource().GetName()
+			twice = slices.ContainsFunc(req.GetPodMetrics(), func(v *setpointv1.PodMetrics) bool { return hasUsage(v, resource) })
 		case "External":
 			twice = slices.ContainsFunc(req.GetExternalMetrics(), func(v *setpointv1.ExternalMetric) bool { return v.GetMetric().GetName() == plain })
 		default:
@@ -288,6 +292,65 @@ func twiceRead(req *setpointv1.RecommendRequest, metrics []samples.Metric) (name
 		}
 	}
 	return "", false
+}
+
+// hasUsage tells whether there is usage of a resource.
+func hasUsage(m *setpointv1.PodMetrics, resource string) bool {
+	return slices.ContainsFunc(m.GetContainers(), func(c *setpointv1.ContainerMetrics) bool {
+		_, ok := c.GetUsage()[resource]
+		return ok
+	})
+}
+
+// cpu is the resource whose samples' time and window the service looks at.
+const cpu = "cpu"
+
+// together returns usage that was observed with that of other resources that sources answered:
+// of a pod the service takes one list of containers, and a container without one of the
+// resources would count as one without a sample. The error names a pod whose containers differ.
+func together(observed, read []*setpointv1.PodMetrics) ([]*setpointv1.PodMetrics, error) {
+	if len(observed) == 0 || len(read) == 0 {
+		return append(observed, read...), nil
+	}
+	pods := make(map[string]*setpointv1.PodMetrics, len(observed))
+	for _, pod := range observed {
+		pods[pod.GetPod()] = pod
+	}
+	for _, from := range read {
+		to := pods[from.GetPod()]
+		if to == nil {
+			observed = append(observed, from)
+			continue
+		}
+		if !slices.Equal(containersOf(to), containersOf(from)) {
+			return nil, fmt.Errorf("podMetrics: pod %q has usage of the containers %q, and that which the queries answer is of %q: both must name the same ones, or none",
+				shorten(to.GetPod()), containersOf(to), containersOf(from))
+		}
+		usage := make(map[string]map[string]string, len(to.GetContainers()))
+		for _, c := range to.GetContainers() {
+			if c.Usage == nil {
+				c.Usage = map[string]string{}
+			}
+			usage[c.GetName()] = c.Usage
+		}
+		for _, c := range from.GetContainers() {
+			maps.Copy(usage[c.GetName()], c.GetUsage())
+		}
+		if hasUsage(from, cpu) {
+			to.Timestamp, to.WindowSeconds = from.GetTimestamp(), from.GetWindowSeconds()
+		}
+	}
+	return observed, nil
+}
+
+// containersOf returns the names of containers, in order.
+func containersOf(m *setpointv1.PodMetrics) []string {
+	names := make([]string, len(m.GetContainers()))
+	for i, c := range m.GetContainers() {
+		names[i] = c.GetName()
+	}
+	slices.Sort(names)
+	return names
 }
 
 // request reads an observation. The error says which field is wrong.

@@ -30,6 +30,7 @@ type world struct {
 	client  *webhook.Client
 	options webhook.Options
 	keyFile string
+	pipe    *agenttest.Pipe
 
 	mu      sync.Mutex
 	keys    []webhook.Key          // guarded by mu, as is all that follows
@@ -78,6 +79,7 @@ func newWorld(t testing.TB) *world {
 	}
 	w.writeKeys("k1:" + secret)
 	pipe := agenttest.NewPipe()
+	w.pipe = pipe
 	server := &http.Server{Handler: w}
 	go func() { _ = server.Serve(pipe) }()
 	client, err := webhook.Connect(webhook.Server{URL: "http://127.0.0.1:8080/setpoint/", KeyFile: w.keyFile, DialContext: pipe.DialContext})

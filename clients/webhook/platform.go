@@ -26,9 +26,11 @@ const Kind = "Target"
 const (
 	// OutcomeHeld counts rounds of targets that the server holds.
 	OutcomeHeld agent.Outcome = "held"
-	// ReasonNotListed says that a target was missing in the last list. It is gone when the
-	// next one lacks it, too.
+	// ReasonNotListed says that a target was missing in the last list. It is gone when lists
+	// lack it for Options.GoneAfter.
 	ReasonNotListed = "NotListed"
+	// ReasonNotFound says that the server lists a target, and answers 404 when it is observed.
+	ReasonNotFound = "NotFound"
 )
 
 // Limits bound what a server may make the agent read. The zero value of a field is its
@@ -95,6 +97,9 @@ type Platform struct {
 	known map[agent.Key]*agent.Object
 	// missing is since when lists lack those that are held for it. Guarded by mu.
 	missing map[agent.Key]time.Time
+	// doubted are the targets that a call found gone, by their UIDs: the list was asked for
+	// once because of it, and is not again before they are observed or other ones. Guarded by mu.
+	doubted map[agent.Key]string
 	// listed is when it was read; zero: never. Guarded by mu.
 	listed time.Time
 	// problem is why they can't be listed, empty: they can. Guarded by mu.
@@ -181,24 +186,9 @@ func (p *Platform) Object(_ context.Context, key agent.Key) (*agent.Object, erro
 
 // Observe implements agent.Platform.
 func (p *Platform) Observe(ctx context.Context, o *agent.Object) (*agent.Observation, error) {
-	body, err := json.Marshal(Question{o.Key.Namespace, o.Key.Name, o.UID})
+	request, version, err := p.ask(ctx, o)
 	if err != nil {
 		return nil, err
-	}
-	said, err := p.client.do(ctx, call{method: http.MethodPost, path: "/observe", body: body, most: maxObserveBytes})
-	if err != nil {
-		return nil, fmt.Errorf("observe: %w", err)
-	}
-	if err := p.refusal(said); err != nil {
-		return nil, fmt.Errorf("observe: %w", err)
-	}
-	var seen Observation
-	if err := strict(said.body, &seen); err != nil {
-		return nil, fmt.Errorf("observe: the answer: %w", err)
-	}
-	request, err := seen.request(p.options.Limits)
-	if err != nil {
-		return nil, fmt.Errorf("observe: %w", err)
 	}
 	wants := o.Native.(*wanted)
 	request.Spec = wants.spec
@@ -206,26 +196,62 @@ func (p *Platform) Observe(ctx context.Context, o *agent.Object) (*agent.Observa
 		if name, twice := twiceRead(request, wants.metrics); twice {
 			return nil, fmt.Errorf("observe: request: has values of %s, which the target has a query for, too", shorten(name))
 		}
-		p.read(ctx, wants.metrics, request)
+		if err := p.read(ctx, wants.metrics, request); err != nil {
+			return nil, fmt.Errorf("observe: request: %w", err)
+		}
 	}
 	return &agent.Observation{
 		Request:  request,
 		InCharge: &shadow.Side{Replicas: request.GetScale().GetSpecReplicas()}, Against: "the count of the target",
-		Native: seen.Version,
+		Native: version,
 	}, nil
 }
 
+// ask asks the server what it sees of a target. Of one that is not there the error is a
+// *HoldError: whether it is gone the list says.
+func (p *Platform) ask(ctx context.Context, o *agent.Object) (request *setpointv1.RecommendRequest, version string, err error) {
+	body, err := json.Marshal(Question{o.Key.Namespace, o.Key.Name, o.UID})
+	if err != nil {
+		return nil, "", err
+	}
+	said, err := p.client.do(ctx, call{method: http.MethodPost, path: "/observe", body: body, most: maxObserveBytes})
+	if err != nil {
+		return nil, "", fmt.Errorf("observe: %w", err)
+	}
+	if err := refusal(said); err != nil {
+		if said.notFound() {
+			p.doubt(o)
+			err = &agent.HoldError{Hold: agent.Hold{
+				Outcome: OutcomeHeld, Reason: ReasonNotFound, Message: "the server lists it, and when it is observed " + err.Error(),
+			}}
+		}
+		return nil, "", fmt.Errorf("observe: %w", err)
+	}
+	p.mu.Lock()
+	delete(p.doubted, o.Key)
+	p.mu.Unlock()
+	var seen Observation
+	if err := strict(said.body, &seen); err != nil {
+		return nil, "", fmt.Errorf("observe: the answer: %w", err)
+	}
+	if request, err = seen.request(p.options.Limits); err != nil {
+		return nil, "", fmt.Errorf("observe: %w", err)
+	}
+	return request, seen.Version, nil
+}
+
 // read adds what the sources answer.
-func (p *Platform) read(ctx context.Context, metrics []samples.Metric, request *setpointv1.RecommendRequest) {
+func (p *Platform) read(ctx context.Context, metrics []samples.Metric, request *setpointv1.RecommendRequest) (err error) {
 	pods := make([]string, len(request.GetPods()))
 	for i, pod := range request.GetPods() {
 		pods[i] = pod.GetName()
 	}
 	read := p.options.Sources.Read(ctx, metrics, pods)
-	request.PodMetrics = append(request.PodMetrics, read.PodMetrics...)
 	request.CustomMetrics = append(request.CustomMetrics, read.CustomMetrics...)
 	request.ExternalMetrics = append(request.ExternalMetrics, read.ExternalMetrics...)
 	request.MetricErrors = append(request.MetricErrors, read.MetricErrors...)
+	request.PodMetrics, err = together(request.PodMetrics, read.PodMetrics)
+	return err
 }
 
 // Ready returns why the targets are not known, nil: they are.
@@ -241,20 +267,36 @@ func (p *Platform) Ready() error {
 	return nil
 }
 
-// refusal is what an answer other than 200 comes to. One that says that the target is not
-// there has the targets listed.
-func (p *Platform) refusal(said *answer) error {
-	switch said.status {
-	case http.StatusOK:
+// refusal is what an answer other than 200 comes to.
+func refusal(said *answer) error {
+	if said.status == http.StatusOK {
 		return nil
-	case http.StatusNotFound, http.StatusGone:
-		p.listSoon()
 	}
 	var failure Failure
 	if err := strict(said.body, &failure); err != nil || failure.Error == "" {
 		return fmt.Errorf("it answered %d %s", said.status, http.StatusText(said.status))
 	}
 	return fmt.Errorf("it answered %d: %s", said.status, shorten(failure.Error))
+}
+
+// notFound tells whether the answer says that there is no such target.
+func (a *answer) notFound() bool {
+	return a.status == http.StatusNotFound || a.status == http.StatusGone
+}
+
+// doubt has the targets listed because one is not there, once: a server that lists what it
+// does not find must not be asked for its list again and again.
+func (p *Platform) doubt(o *agent.Object) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if uid, doubted := p.doubted[o.Key]; doubted && uid == o.UID {
+		return
+	}
+	if p.doubted == nil {
+		p.doubted = map[agent.Key]string{}
+	}
+	p.doubted[o.Key] = o.UID
+	p.listSoon()
 }
 
 func (p *Platform) listSoon() {
@@ -265,7 +307,8 @@ func (p *Platform) listSoon() {
 }
 
 // Apply implements agent.Platform. A call whose answer was lost is made once more: the
-// recommendation's id says that it is the same.
+// recommendation's id says that it is the same. Where the server does not remember that, or the
+// second answer is lost, too, the count that is there tells.
 func (p *Platform) Apply(ctx context.Context, o *agent.Object, seen *agent.Observation, change agent.Change) error {
 	body, err := json.Marshal(Application{
 		Namespace: o.Key.Namespace, Name: o.Key.Name, UID: o.UID,
@@ -277,8 +320,20 @@ func (p *Platform) Apply(ctx context.Context, o *agent.Object, seen *agent.Obser
 	}
 	apply := call{method: http.MethodPost, path: "/apply", body: body, most: maxShortBytes}
 	said, err := p.client.do(ctx, apply)
-	if unsure := (errUnsure{}); errors.As(err, &unsure) {
+	unsure := errUnsure{}
+	again := errors.As(err, &unsure)
+	if again {
 		said, err = p.client.do(ctx, apply)
+	}
+	if again && (errors.As(err, &unsure) || err == nil && said.status == http.StatusConflict) {
+		switch now, _, asking := p.ask(ctx, o); {
+		case asking != nil && err != nil:
+			// Nobody knows. The next question's count tells the service, which a report that it
+			// failed would keep from counting the change.
+			return agent.ErrMoved
+		case asking == nil && now.GetScale().GetSpecReplicas() == change.To:
+			return nil
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("apply: %w", err)
@@ -286,7 +341,10 @@ func (p *Platform) Apply(ctx context.Context, o *agent.Object, seen *agent.Obser
 	if said.status == http.StatusConflict {
 		return agent.ErrMoved
 	}
-	if err := p.refusal(said); err != nil {
+	if err := refusal(said); err != nil {
+		if said.notFound() {
+			p.doubt(o)
+		}
 		return fmt.Errorf("apply: %w", err)
 	}
 	return nil
@@ -426,6 +484,11 @@ func (p *Platform) note(there map[agent.Key]*agent.Object, nameless unnamed, cha
 			tell = append(tell, key)
 		}
 	}
+	for key, uid := range p.doubted {
+		if o := there[key]; o == nil || o.UID != uid {
+			delete(p.doubted, key)
+		}
+	}
 	p.known, p.listed = there, time.Now()
 	if nameless.entries > 0 && p.unnamed.entries == 0 {
 		p.log.Error("targets of the list can't be read", zap.Int("targets", nameless.entries), zap.Strings("problems", nameless.problems))
@@ -465,7 +528,7 @@ func (p *Platform) page(ctx context.Context, token string) (*page, error) {
 		// replaced on the way, by that of a list which nobody read.
 		return known, nil
 	}
-	if err := p.refusal(said); err != nil {
+	if err := refusal(said); err != nil {
 		return nil, err
 	}
 	var body Page

@@ -24,8 +24,9 @@ const (
 	HeaderSignature = "Setpoint-Signature"
 )
 
-// Window is how far the clocks of both sides may be apart, and how long a server remembers
-// the nonces that it has seen.
+// Window is how far the clocks of both sides may be apart. A server remembers the nonces that it
+// has seen for twice as long: a request from a clock that is a Window ahead is one that it takes
+// until two of them later.
 const Window = time.Minute
 
 const signaturePrefix = "v1="

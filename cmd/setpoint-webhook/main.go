@@ -86,7 +86,9 @@ func (s *settings) validate(refuse agentcmd.Refuse) {
 }
 
 func (s *settings) open(parts agentcmd.Parts) (*agentcmd.Platform, error) {
-	client, err := webhook.Connect(s.server)
+	server := s.server
+	server.Log = parts.Log
+	client, err := webhook.Connect(server)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ docs/webhook.md explains them. To scale something else, write another Workers.
 """
 
 import argparse
+import collections
 import datetime
 import hashlib
 import hmac
@@ -56,15 +57,21 @@ def read_keys(file):
 
 
 class Nonces:
-    """The nonces of the last minutes, so that nobody sends a request a second time."""
+    """The nonces of the last minutes, so that nobody sends a request a second time.
+
+    They are this process's. Where several processes answer they must share them, and which recommendations
+    were applied, for example in Redis (SET nonce 1 NX EX 120).
+    """
 
     def __init__(self):
-        self.lock, self.seen = threading.Lock(), {}
+        self.lock, self.seen = threading.Lock(), collections.OrderedDict()  # when each came, oldest first
 
     def first(self, nonce, now):
+        """Tells whether a nonce comes for the first time. Now is a clock that does not go back."""
         with self.lock:
-            self.seen = {n: at for n, at in self.seen.items() if now - at < 2 * WINDOW}
-            if nonce in self.seen or len(self.seen) > 100_000:
+            while self.seen and now - next(iter(self.seen.values())) > 2 * WINDOW:
+                self.seen.popitem(last=False)
+            if nonce in self.seen or len(self.seen) >= 100_000:
                 return False
             self.seen[nonce] = now
             return True
@@ -223,10 +230,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         want = sign_request(name, secret, self.command, self.path, timestamp, nonce, body)
         if not hmac.compare_digest(want.encode(), self.headers.get("Setpoint-Signature", "").encode()):
             return "the signature is wrong"
-        now = time.time()
-        if not timestamp.isdigit() or abs(now - int(timestamp)) > WINDOW:
+        if not timestamp.isdigit() or abs(time.time() - int(timestamp)) > WINDOW:
             return f"the clocks differ by more than {WINDOW} s"
-        if not self.nonces.first(nonce, now):
+        if not self.nonces.first(nonce, time.monotonic()):
             return "this request was sent before"
         return None
 

@@ -27,6 +27,42 @@ class Signatures(unittest.TestCase):
             self.assertEqual(got, v["signature"], v["name"])
 
 
+class Nonces(unittest.TestCase):
+    def test_first(self):
+        nonces, window = server.Nonces(), server.WINDOW
+        self.assertTrue(nonces.first("a", 0))
+        self.assertTrue(nonces.first("b", 1))
+        # From a clock that is a window ahead a request is taken until two windows later.
+        self.assertFalse(nonces.first("a", 2 * window))
+        self.assertTrue(nonces.first("a", 2 * window + 0.5))
+        self.assertFalse(nonces.first("b", 2 * window + 0.5))
+        self.assertEqual(list(nonces.seen), ["b", "a"])
+
+    def test_a_request_costs_the_same_however_many_came_before(self):
+        nonces, looked = server.Nonces(), [0]
+
+        class Counted(type(nonces.seen)):
+            def values(self):
+                for value in super().values():
+                    looked[0] += 1
+                    yield value
+
+            def items(self):
+                for item in super().items():
+                    looked[0] += 1
+                    yield item
+
+        nonces.seen = Counted()
+        for i in range(5000):
+            self.assertTrue(nonces.first(str(i), i / 1000))
+        self.assertLess(looked[0], 3 * 5000)
+        self.assertIsInstance(nonces.seen, Counted)
+
+    def test_they_are_bounded(self):
+        nonces = server.Nonces()
+        self.assertEqual(sum(nonces.first(str(i), 0) for i in range(100_010)), 100_000)
+
+
 class Requests(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()

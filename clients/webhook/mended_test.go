@@ -1,0 +1,351 @@
+package webhook_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
+	"github.com/setpoint-dev/setpoint/clients/samples"
+	"github.com/setpoint-dev/setpoint/clients/webhook"
+)
+
+// A server that restarted, or another replica of it, may not know that it carried a call out
+// whose answer was lost: the count tells.
+func TestACountWhoseAnswerWasLostIsLookedAt(t *testing.T) {
+	t.Parallel()
+	lose := func(r *reply) { *r = reply{http.StatusBadGateway, http.Header{}, []byte("proxy")} }
+	for _, tt := range []struct {
+		name string
+		// tamper is what becomes of an answer, by how many of the path there were before.
+		tamper func(w *watched, path string, before int, r *reply)
+		want   error // nil: it is applied
+		text   string
+	}{
+		{"the server forgot", func(w *watched, path string, before int, r *reply) {
+			if path == "/apply" && before == 0 {
+				clear(w.applied)
+				lose(r)
+			}
+		}, nil, ""},
+		{"both answers are lost", func(_ *watched, path string, _ int, r *reply) {
+			if path == "/apply" {
+				lose(r)
+			}
+		}, nil, ""},
+		{"both calls are lost", func(w *watched, path string, _ int, r *reply) {
+			if path == "/apply" {
+				w.targets["web"].replicas = 3
+				lose(r)
+			}
+		}, nil, "apply: it answered 502 Bad Gateway without a signature"},
+		{"others changed it meanwhile", func(w *watched, path string, before int, r *reply) {
+			if path == "/apply" && before == 0 {
+				clear(w.applied)
+				w.targets["web"].replicas = 4
+				lose(r)
+			}
+		}, agent.ErrMoved, ""},
+		{"nobody can tell", func(_ *watched, _ string, _ int, r *reply) { lose(r) }, agent.ErrMoved, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			watch(t, func(t *testing.T, w *watched) {
+				key := w.Create(agenttest.Workload{Name: "web", Replicas: 3})
+				listed()
+				o := w.object(t, key)
+				seen, err := w.platform.Observe(t.Context(), o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				before := map[string]int{}
+				set(w.world, &w.tamper, func(path string, r *reply) {
+					tt.tamper(w, path, before[path], r)
+					before[path]++
+				})
+				err = w.platform.Apply(t.Context(), o, seen, agent.Change{From: 3, To: 5, RecommendationID: "r1"})
+				switch {
+				case tt.text != "":
+					if err == nil || !strings.Contains(err.Error(), tt.text) {
+						t.Errorf("got %v, want %q", err, tt.text)
+					}
+				case !errors.Is(err, tt.want):
+					t.Errorf("got %v, want %v", err, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// A target that is listed and not found is held, and the list is not asked for because of it
+// again and again.
+func TestATargetThatIsListedAndNotFound(t *testing.T) {
+	t.Parallel()
+	watch(t, func(t *testing.T, w *watched) {
+		key := w.Create(agenttest.Workload{Name: "web", Replicas: 3})
+		listed()
+		w.recorded()
+		missing := func(path string, r *reply) {
+			if path == "/observe" {
+				*r = *failed(http.StatusNotFound, "no such thing")
+			}
+		}
+		set(w.world, &w.mangle, missing)
+		lists := func() (n int) {
+			for range 60 {
+				_, err := w.platform.Observe(t.Context(), w.object(t, key))
+				var held *agent.HoldError
+				if !errors.As(err, &held) || held.Hold.Reason != webhook.ReasonNotFound || !strings.Contains(held.Hold.Message, "it answered 404: no such thing") {
+					t.Fatalf("got %v", err)
+				}
+				time.Sleep(time.Second)
+				synctest.Wait()
+			}
+			for _, c := range w.recorded() {
+				if c.path == "/targets" {
+					n++
+				}
+			}
+			return n
+		}
+		if n := lists(); n < 6 || n > 8 { // every ten seconds, and once
+			t.Errorf("%d lists in a minute", n)
+		}
+		// One that was found again may be lost again.
+		set(w.world, &w.mangle, nil)
+		if _, err := w.platform.Observe(t.Context(), w.object(t, key)); err != nil {
+			t.Error(err)
+		}
+		set(w.world, &w.mangle, missing)
+		w.recorded()
+		if _, err := w.platform.Observe(t.Context(), w.object(t, key)); err == nil {
+			t.Error("it was found")
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if calls := w.recorded(); len(calls) < 2 || calls[1].path != "/targets" {
+			t.Errorf("it was not looked for in the list: %v", calls)
+		}
+	})
+}
+
+// Cpu from a source and memory from the server are usage of the same containers.
+func TestQueriesAndObservationsAreOfOneUsage(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, container, want string }{
+		{"the same containers", "app", `{"pod":"web-0","timestamp":"2000-01-01T00:00:00Z","windowSeconds":30,"containers":[{"name":"app","usage":{"cpu":"250m","memory":"10Mi"}}]}`},
+		{"others", "other", `podMetrics: pod "web-0" has usage of the containers ["app"], and that which the queries answer is of ["other"]`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			now := time.Now().UTC().Truncate(time.Second).Format(time.RFC3339)
+			prom := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+				rw.Header().Set("Content-Type", "application/json")
+				fmt.Fprint(rw, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"pod":"web-0","container":"`+tt.container+`"},"value":[946684800,"0.25"]}]}}`)
+			}))
+			t.Cleanup(prom.Close)
+			config, err := samples.ParseConfig([]byte("sources: {prom: {prometheus: {url: '" + prom.URL + "'}}}"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			sources, err := samples.New(config, samples.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(sources.Close)
+			w.options.Sources = sources
+			key := w.create("web", 1, map[string]any{
+				"spec": map[string]any{"maxReplicas": 5, "metrics": []any{
+					map[string]any{"type": "Resource", "resource": map[string]any{"name": "cpu", "target": map[string]any{"type": "AverageValue", "averageValue": "1"}}},
+					map[string]any{"type": "Resource", "resource": map[string]any{"name": "memory", "target": map[string]any{"type": "AverageValue", "averageValue": "1Gi"}}},
+				}},
+				"queries": map[string]any{"Resource:cpu": map[string]any{"source": "prom", "query": "usage", "podLabel": "pod", "containerLabel": "container", "window": "30s"}},
+			})
+			set(w, &w.mangle, func(path string, r *reply) {
+				if path == "/observe" {
+					r.body = []byte(`{"request":{"scale":{"specReplicas":1},"pods":[{"name":"web-0"}],"podMetrics":[{"pod":"web-0","timestamp":"` + now +
+						`","windowSeconds":15,"containers":[{"name":"app","usage":{"memory":"10Mi"}}]}]}}`)
+				}
+			})
+			p := webhook.New(w.client, w.options)
+			o := listedOnce(t, p, key)
+			if o.Hold != nil {
+				t.Fatalf("held: %+v", o.Hold)
+			}
+			seen, err := p.Observe(t.Context(), o)
+			var got string
+			switch {
+			case err != nil:
+				got = err.Error()
+			case len(seen.Request.GetPodMetrics()) == 1:
+				text, err := protojson.Marshal(seen.Request.GetPodMetrics()[0])
+				must(t, err)
+				got = strings.ReplaceAll(string(text), ", ", ",") // spaces are put in at random
+				got = strings.ReplaceAll(got, ": ", ":")
+			}
+			if !strings.Contains(got, tt.want) {
+				t.Errorf("got %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// Files that can't be read any more are an error in the log, once, and what they held counts.
+func TestFilesThatCantBeReadAreLogged(t *testing.T) {
+	t.Parallel()
+	core, logs := observer.New(zap.InfoLevel)
+	w := newWorld(t)
+	client := connect(t, w, func(s *webhook.Server) { s.Log = zap.New(core) })
+	p := webhook.New(client, w.options)
+	key := w.Create(agenttest.Workload{Name: "web", Replicas: 3})
+	o := listedOnce(t, p, key)
+	for _, step := range []struct {
+		do   func()
+		want string
+	}{
+		{func() { w.writeKeys("k1:short\n") }, "file not read, what it held before counts: key file " + w.keyFile + ": line 1: the secret"},
+		{func() {}, ""},
+		{func() { must(t, os.Remove(w.keyFile)) }, "file not read, what it held before counts: key file: stat " + w.keyFile},
+		{func() { w.writeKeys("k1:" + secret) }, "file read again: "},
+	} {
+		step.do()
+		if _, err := p.Observe(t.Context(), o); err != nil {
+			t.Error(err)
+		}
+		var got []string
+		for _, line := range logs.TakeAll() {
+			text, _ := line.ContextMap()["error"].(string)
+			got = append(got, line.Message+": "+text)
+		}
+		if text := strings.Join(got, "\n"); len(got) > 1 || step.want == "" && text != "" || !strings.HasPrefix(text, step.want) || strings.Contains(text, secret) {
+			t.Errorf("logged %q, want %q", text, step.want)
+		}
+	}
+}
+
+// Authorities are replaced without a restart; while their file is wrong those before it count.
+func TestAuthoritiesAreReplaced(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first, second := newAuthority(t), newAuthority(t)
+	server := &http.Server{Handler: w, ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: time.Minute}
+	var current atomic.Pointer[tls.Certificate]
+	current.Store(&first.pair)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	config := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		return current.Load(), nil
+	}}
+	go func() { _ = server.Serve(tls.NewListener(listener, config)) }()
+	t.Cleanup(func() { _ = server.Close() })
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	must(t, os.WriteFile(file, first.pem, 0o600))
+	core, logs := observer.New(zap.InfoLevel)
+	client, err := webhook.Connect(webhook.Server{URL: "https://" + listener.Addr().String() + "/setpoint", KeyFile: w.keyFile, CAFile: file, Log: zap.New(core)})
+	must(t, err)
+	t.Cleanup(client.Close)
+	p := webhook.New(client, w.options)
+	key := w.Create(agenttest.Workload{Name: "web", Replicas: 3})
+	o := listedOnce(t, p, key)
+	observe := func() error {
+		client.Close() // idle connections
+		_, err := p.Observe(t.Context(), o)
+		return err
+	}
+	if err := observe(); err != nil {
+		t.Fatal(err)
+	}
+	current.Store(&second.pair)
+	if err := observe(); err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("with a certificate of another authority: %v", err)
+	}
+	must(t, os.WriteFile(file, []byte("being replaced"), 0o600))
+	if err := observe(); err == nil {
+		t.Error("without authorities that are trusted: no error")
+	}
+	if got := logs.TakeAll(); len(got) != 1 || got[0].Message != "file not read, what it held before counts" {
+		t.Errorf("logged %v", got)
+	}
+	must(t, os.WriteFile(file, second.pem, 0o600))
+	if err := observe(); err != nil {
+		t.Error(err)
+	}
+}
+
+type authority struct {
+	pem  []byte
+	pair tls.Certificate
+}
+
+func newAuthority(t *testing.T) authority {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "scheduler"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	must(t, err)
+	return authority{pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// connect makes another client of a world.
+func connect(t testing.TB, w *world, change func(*webhook.Server)) *webhook.Client {
+	t.Helper()
+	s := webhook.Server{URL: "http://127.0.0.1:8080/setpoint/", KeyFile: w.keyFile, DialContext: w.pipe.DialContext}
+	change(&s)
+	client, err := webhook.Connect(s)
+	must(t, err)
+	t.Cleanup(client.Close)
+	return client
+}
+
+// listedOnce returns an object of a platform that is watched until it was told of.
+func listedOnce(t *testing.T, p *webhook.Platform, key agent.Key) *agent.Object {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	told, ended := make(chan agent.Key, 100), make(chan error, 1)
+	go func() { ended <- p.Watch(ctx, func(key agent.Key) { told <- key }) }()
+	for key != <-told {
+	}
+	cancel()
+	must(t, <-ended)
+	o, err := p.Object(t.Context(), key)
+	must(t, err)
+	return o
+}
