@@ -32,6 +32,14 @@ const (
 	MaxSeedMessage = 32 << 10
 )
 
+// PreviousStatus reads a previous status as Input reads that of a request. noted is whether an
+// explanation would have notes on it.
+func PreviousStatus(s *setpointv1.HorizontalPodAutoscalerStatus) (status *recommender.Status, noted bool) {
+	r := &reader{noting: true}
+	status = r.status(s)
+	return status, len(r.notes) > 0
+}
+
 // status reads a status that another controller left behind. Whoever may write the
 // status of an object can write anything into it, and must not thereby have the object's
 // requests refused: what no evaluation would have written is left out or clipped.

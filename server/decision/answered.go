@@ -152,6 +152,9 @@ var errPanicked = errors.New("internal error")
 // evaluate decides. A job whose span tells of the steps has them explained, without its
 // answer being any different.
 func (j *Job) evaluate(history *recommender.History) (next recommender.History) {
+	if j.encoded != nil && !history.Seen {
+		j.encoded.Seed()
+	}
 	if j.span == nil {
 		j.decision, next = recommender.Recommend(j.now, j.input, history)
 		return next

@@ -92,8 +92,14 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// The rarer parts of requests, beside ten pods.
+// The rarer parts of requests, beside ten pods. A previous status is only read for a first
+// evaluation.
 func BenchmarkDecodeParts(b *testing.B) {
+	withStatus := func(req *setpointv1.RecommendRequest, _ int) {
+		_, in, _ := long(encode(b, req), defaults)
+		decision, _ := recommender.Recommend(t0, in, nil)
+		req.PreviousStatus = conversion.Status(&decision.Status)
+	}
 	for _, part := range []struct {
 		name string
 		add  func(*setpointv1.RecommendRequest, int)
@@ -128,11 +134,8 @@ func BenchmarkDecodeParts(b *testing.B) {
 			req.PodMetrics = nil
 			req.MetricErrors = []*setpointv1.MetricError{{Metric: "cpu", Message: "away"}}
 		}},
-		{"previousStatus", func(req *setpointv1.RecommendRequest, _ int) {
-			_, in, _ := long(encode(b, req), defaults)
-			decision, _ := recommender.Recommend(t0, in, nil)
-			req.PreviousStatus = conversion.Status(&decision.Status)
-		}},
+		{"previousStatus", withStatus},
+		{"firstEvaluation", withStatus},
 	} {
 		var all [][]byte
 		for i := range 1024 {
@@ -151,6 +154,9 @@ func BenchmarkDecodeParts(b *testing.B) {
 				request, ok := decoder.Decode(all[i%1024], nil)
 				if !ok {
 					b.Fatal("not taken")
+				}
+				if part.name == "firstEvaluation" {
+					request.Seed()
 				}
 				request.Release()
 			}

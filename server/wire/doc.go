@@ -15,6 +15,9 @@
 //		... // proto.Unmarshal, validation, conversion
 //	}
 //	request.Input.ID = id
+//	if !history.Seen {
+//		request.Seed()
+//	}
 //	decision, next := recommender.Recommend(now, &request.Input, &history)
 //	answer, ok := wire.AppendResponse(nil, &decision)
 //	request.Release()

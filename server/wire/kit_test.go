@@ -84,6 +84,7 @@ func (s *soundness) check(t *testing.T, decoder *wire.Decoder, data []byte, opti
 		got.Name.String() != req.GetTarget() {
 		t.Fatalf("read as %+v\nof %s", got, prototext.Format(req))
 	}
+	got.Seed()
 	if a, b := comparable(&got.Input), comparable(in); !reflect.DeepEqual(a, b) {
 		t.Fatalf("read as\n%+v\nby the long way as\n%+v\nof %s", a, b, prototext.Format(req))
 	}

@@ -41,6 +41,7 @@ func TestDecisionsOutliveTheirRequests(t *testing.T) {
 		}
 		k := &kept{target: request.Target + request.RequestID + request.Name.Cluster + request.Name.Target}
 		request.Input.ID = recommender.ID{1, byte(i)}
+		request.Seed()
 		k.decision, k.history = recommender.Recommend(t0.Add(time.Duration(i)*time.Second), &request.Input, history)
 		// Behind the backs of decision and history.
 		in := &request.Input

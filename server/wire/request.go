@@ -18,7 +18,8 @@ type Request struct {
 	// EvaluationTime is the instant to decide for, where HasEvaluationTime.
 	EvaluationTime    time.Time
 	HasEvaluationTime bool
-	// Input is all that the recommender needs but the ID.
+	// Input is all that the recommender needs but the ID, and but the previous status
+	// until Seed is called.
 	Input recommender.Input
 
 	decoder *Decoder
@@ -52,6 +53,8 @@ type scratch struct {
 	// body is the spec as it is looked up, key what a plan or a match is looked up by.
 	body, key []byte
 	head      []byte
+	// seed is the previous status as it came.
+	seed []byte
 }
 
 // Release gives the request's memory back. After it neither the request nor any
@@ -195,7 +198,7 @@ func (r *Request) wide(i int) int {
 	ok := false
 	switch tag {
 	case requestPreviousStatus&0x7f | 0x80:
-		f.previousStatus, ok = place{from, to}, f.seen.first(16)
+		f.previousStatus, ok = place{from, to}, f.seen.first(16) && r.keepSeed(from, to)
 	case requestTargetUID&0x7f | 0x80:
 		uid := r.b[from:to]
 		f.incarnation = recommender.Incarnation(uid)
@@ -286,14 +289,10 @@ func (r *Request) finish() bool {
 	in.Pods, in.PodMetrics, in.Explain = r.pods, r.podMetrics, r.found.explain
 	in.Incarnation, in.Cluster = r.found.incarnation, r.found.cluster
 	in.Generation, in.HasGeneration = r.found.generation, r.found.seen.has(18)
-	if at := r.found.previousStatus; at.to != 0 {
-		var ok bool
-		if in.PreviousStatus, ok = r.previous(at.from, at.to); !ok {
-			return false
-		}
-	}
 	if !in.Explain {
 		in.Notes = nil
+		return true
 	}
-	return !in.Explain || !r.noted
+	// An explanation has notes on a previous status that is not used, too.
+	return !r.noted && r.seed()
 }
