@@ -27,6 +27,8 @@ const DefaultAddress = "http://127.0.0.1:4646"
 const (
 	maxSecretBytes = 1 << 20
 	maxAnswerBytes = 64 << 20
+	// maxErrorBytes is what is taken of an answer that is an error: its text ends up in logs.
+	maxErrorBytes = 2 << 10
 	// maxConnections is far below the 100 of one address at which Nomad answers 429.
 	maxConnections = 32
 )
@@ -202,6 +204,9 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err == nil {
 		status = strconv.Itoa(response.StatusCode)
 		response.Body = &bounded{response.Body, maxAnswerBytes}
+		if response.StatusCode >= http.StatusMultipleChoices {
+			response.Body = &cut{io.LimitReader(response.Body, maxErrorBytes), response.Body}
+		}
 	}
 	t.requests.WithLabelValues(callOf(r), status).Inc()
 	return response, err
@@ -219,6 +224,8 @@ func callOf(r *http.Request) string {
 		return "allocations"
 	case path == "/v1/deployments":
 		return "deployments"
+	case path == "/v1/agent/members":
+		return "members"
 	case strings.HasPrefix(path, "/v1/client/allocation/"):
 		return "statistics"
 	case strings.HasPrefix(path, "/v1/job/") && strings.HasSuffix(path, "/scale"):
@@ -230,6 +237,12 @@ func callOf(r *http.Request) string {
 		return "job"
 	}
 	return "other"
+}
+
+// cut is a body of which only the beginning is read.
+type cut struct {
+	io.Reader
+	io.Closer
 }
 
 var errTooLarge = fmt.Errorf("the answer has more than %d MiB", maxAnswerBytes>>20)

@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/nomad/api"
@@ -41,8 +42,12 @@ type Sources interface {
 	Read(ctx context.Context, metrics []samples.Metric, allocations []string) samples.Readings
 }
 
-// DefaultConcurrency is how many readings of statistics are under way at once.
-const DefaultConcurrency = 16
+// Bounds of the readings of statistics that are under way at once: what is left of the
+// connections is for all else.
+const (
+	DefaultConcurrency = 16
+	MaxConcurrency     = maxConnections * 3 / 4
+)
 
 // Options are the settings of a platform. The zero value of a field is its default.
 type Options struct {
@@ -51,10 +56,12 @@ type Options struct {
 	Namespace string
 	// Sources are where metrics come from. Nil: there are none but Nomad's statistics.
 	Sources Sources
+	// Shadow makes a shadow of every group: nothing is written, events neither.
+	Shadow bool
 	// ReadTimeout bounds a reading that is not of statistics. Default: 10 s.
 	ReadTimeout time.Duration
-	// Concurrency is how many readings of statistics are under way at once. Default:
-	// DefaultConcurrency.
+	// Concurrency is how many readings of statistics are under way at once, at most
+	// MaxConcurrency. Default: DefaultConcurrency.
 	Concurrency int
 	// Log takes the lines. Nil: nobody does.
 	Log *zap.Logger
@@ -73,8 +80,8 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	if o.ReadTimeout < 0 || o.Concurrency < 0 {
-		return o, errors.New("the timeout and the concurrency of readings must be above 0")
+	if o.ReadTimeout < 0 || o.Concurrency < 0 || o.Concurrency > MaxConcurrency {
+		return o, fmt.Errorf("the timeout and the concurrency of readings must be above 0, the concurrency at most %d", MaxConcurrency)
 	}
 	if o.Sources == nil {
 		none, err := samples.New(samples.Config{}, samples.Options{})
@@ -96,6 +103,13 @@ type Platform struct {
 	groups map[agent.Key]*listed // with a scaling policy, as they were listed last; guarded by mu
 	kept   map[agent.Key]*kept   // guarded by mu
 	known  bool                  // policies were listed; guarded by mu
+
+	// outdated is what is wrong with the versions of the servers, empty or nil: nothing is known to
+	// be. versioned is when they were asked for, and saidOfServers what the log has; both are
+	// Watch's, which runs once at a time.
+	outdated      atomic.Pointer[string]
+	versioned     time.Time
+	saidOfServers string
 }
 
 // listed is a group with a scaling policy.
@@ -123,7 +137,8 @@ type kept struct {
 	uid    string
 	health Health
 	told   string    // the last event that was no scaling
-	toldAt time.Time // when an event of a shadow was
+	toldAt time.Time // when an event of a shadow was written, or one that failed was to be
+	untold string    // why an event was not written, as the log has it
 }
 
 var (
@@ -139,7 +154,7 @@ func New(client *api.Client, options Options) (*Platform, error) {
 	}
 	return &Platform{
 		client: client, options: options, groups: map[agent.Key]*listed{}, kept: map[agent.Key]*kept{},
-		read: &reader{client: client, timeout: options.ReadTimeout, turns: make(chan struct{}, options.Concurrency), absent: map[string]time.Time{}},
+		read: newReader(client, options.ReadTimeout, options.Concurrency),
 	}, nil
 }
 
@@ -162,6 +177,17 @@ type scaled struct {
 
 // Object implements agent.Platform.
 func (p *Platform) Object(ctx context.Context, key agent.Key) (*agent.Object, error) {
+	o, err := p.object(ctx, key)
+	if errors.Is(err, agent.ErrGone) {
+		// The loop tells to forget only what it has had a round of.
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.kept, key)
+	}
+	return o, err
+}
+
+func (p *Platform) object(ctx context.Context, key agent.Key) (*agent.Object, error) {
 	p.mu.Lock()
 	l := p.groups[key]
 	p.mu.Unlock()
@@ -175,12 +201,18 @@ func (p *Platform) Object(ctx context.Context, key agent.Key) (*agent.Object, er
 	if wants.Policy == nil && wants.hold == nil {
 		return nil, agent.ErrGone // it is none of ours, or its job is stopped
 	}
-	o := &agent.Object{Key: key, UID: l.policy, Revision: agent.Version(fmt.Sprint(l.version)), Hold: wants.hold}
+	o := &agent.Object{Key: key, UID: l.policy, Revision: agent.Version(fmt.Sprint(l.version)), Hold: wants.hold, Shadow: p.options.Shadow}
+	if o.Shadow {
+		o.Target = key.Name + shadowSuffix
+	}
+	if outdated := p.outdated.Load(); outdated != nil {
+		o.Warning = *outdated
+	}
 	if wants.hold != nil {
 		o.Native = &scaled{group: l.group, kept: p.keptOf(key, l.policy)}
 		return o, nil
 	}
-	o.Period, o.Shadow, o.Options = wants.Period, wants.Shadow, wants.Options
+	o.Period, o.Shadow, o.Options = wants.Period, wants.Shadow || p.options.Shadow, wants.Options
 	if o.Shadow {
 		o.Target = key.Name + shadowSuffix
 	}

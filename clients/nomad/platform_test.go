@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -234,12 +235,124 @@ func TestShadowsWriteEventsWithoutACount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.Create(agenttest.Workload{Name: "web", Replicas: 4})
+		w.Create(agenttest.Workload{Name: "own", Replicas: 4, Shadow: true})
 		w.register(job{name: "wrong", count: 2, policy: "cup: 60"})
 		w.Want("web", 7)
-		run(t, w, agent.Options{Shadow: true})
+		w.Want("own", 7)
+		w.options.Shadow = true
+		service := run(t, w, agent.Options{Shadow: true})
 		rounds(5)
-		if events := append(w.group("web").Events, w.group("wrong").Events...); len(events) != 0 {
+		if events := slices.Concat(w.group("web").Events, w.group("own").Events, w.group("wrong").Events); len(events) != 0 {
 			t.Errorf("a dry run has written %+v", events)
+		}
+		// No name of a group ends as that of a shadow: web.web_shadow is the group web_shadow.
+		for _, asked := range service.Asked() {
+			if target := asked.Request.GetTarget(); !strings.HasSuffix(target, ".-shadow") {
+				t.Fatalf("a shadow is called %s", target)
+			}
+		}
+	})
+}
+
+// What could not be told is told when it can be, and the log has it once.
+func TestWhatCouldNotBeToldIsToldLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.register(job{name: "wrong", count: 2, policy: "cup: 60"})
+		w.Create(agenttest.Workload{Name: "shadow", Replicas: 4, Shadow: true})
+		w.Want("shadow", 7)
+		events := func() int { return len(w.group("wrong").Events) + len(w.group("shadow").Events) }
+		for _, fails := range []string{http.MethodPut, http.MethodGet} {
+			w.failing(func(r *http.Request) (int, string) {
+				if r.Method == fails && strings.HasSuffix(r.URL.Path, "/scale") && r.Header.Get("X-Nomad-Token") != "" {
+					return http.StatusInternalServerError, "No cluster leader"
+				}
+				return 0, ""
+			})
+			if fails == http.MethodPut {
+				w.client = w.connect(nomad.Config{Token: "token:agent", Registerer: nil})
+				run(t, w, agent.Options{})
+			}
+			time.Sleep(3 * time.Minute)
+			if n := events(); n != 0 && fails == http.MethodPut {
+				t.Fatalf("%d events", n)
+			}
+		}
+		if n := w.logged.FilterMessage("event not written").Len(); n < 2 || n > 4 {
+			t.Errorf("the log says %d times that events were not written", n)
+		}
+		w.failing(nil)
+		time.Sleep(3 * time.Minute)
+		if n := events(); n != 2 {
+			t.Errorf("%d events, want one of each", n)
+		}
+	})
+}
+
+// Nothing is kept of a group that went before it had a round.
+func TestNothingIsKeptOfWhatIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, p := start(t, func(w *world) {
+			w.register(job{name: "web", count: 2, policy: "cpu: 60"})
+			w.register(job{name: "wrong", count: 2, policy: "cup: 60"})
+		})
+		object(t, p, keyOf("web"))
+		object(t, p, keyOf("wrong"))
+		for _, name := range []string{"web", "wrong"} {
+			if _, _, err := w.own.Jobs().Deregister(name, true, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(2 * time.Second)
+		for _, name := range []string{"web", "wrong"} {
+			if o, err := p.Object(t.Context(), keyOf(name)); !errors.Is(err, agent.ErrGone) {
+				t.Errorf("%s: %v, %v", name, o, err)
+			}
+		}
+		if n := p.Kept(); n != 0 {
+			t.Errorf("something is kept of %d groups", n)
+		}
+	})
+}
+
+// Servers before 1.8.2 are told of, in the log once and with each group; others' versions don't
+// matter. Without the right to know there is a line in the log.
+func TestServersThatDoNotCompare(t *testing.T) {
+	for want, builds := range map[string][]string{
+		"":                         {"1.8.2", "1.9.0-dev", "2.0.6+ent", "nonsense"},
+		"server-2.global is 1.8.1": {"1.8.2", "1.8.1"},
+		"server-1.global is 1.7.7-rc.1+ent, server-2.global is 0.12.9": {"1.7.7-rc.1+ent", "0.12.9"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w, p := start(t, func(w *world) {
+				w.server.Builds = builds
+				w.register(job{name: "web", count: 2, policy: "cpu: 60"})
+			})
+			time.Sleep(time.Hour)
+			warning := object(t, p, keyOf("web")).Warning
+			logged := w.logged.FilterMessage("Nomad's servers").Len()
+			if (want == "") != (warning == "") || !strings.Contains(warning, want) || logged > 1 || (logged == 1) != (want != "") {
+				t.Errorf("%v: got %q, %d lines", builds, warning, logged)
+			}
+			w.server.Builds = []string{"1.8.2"}
+			time.Sleep(11 * time.Minute)
+			if warning := object(t, p, keyOf("web")).Warning; warning != "" {
+				t.Errorf("when they have been replaced: %q", warning)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.register(job{name: "web", count: 2, policy: "cpu: 60"})
+		w.server.UseACL()
+		w.server.SetToken("token:agent", `namespace "*" { policy = "scale" }`)
+		w.client = w.connect(nomad.Config{Token: "token:agent"})
+		p := w.adapter()
+		w.watch(p)
+		time.Sleep(time.Hour)
+		lines := w.logged.FilterMessage("Nomad's servers").All()
+		if warning := object(t, p, keyOf("web")).Warning; warning != "" || len(lines) != 1 || !strings.Contains(fmt.Sprint(lines[0].ContextMap()), "node read") {
+			t.Errorf("got %q, lines %v", warning, lines)
 		}
 	})
 }

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/nomad/api"
@@ -43,6 +45,11 @@ type reader struct {
 
 	mu     sync.Mutex
 	absent map[string]time.Time // nodes whose statistics are not read until then; guarded by mu
+	wrote  map[string]time.Time // when a count of a job was written, by its key; guarded by mu
+}
+
+func newReader(client *api.Client, timeout time.Duration, concurrency int) *reader {
+	return &reader{client: client, timeout: timeout, turns: make(chan struct{}, concurrency), absent: map[string]time.Time{}, wrote: map[string]time.Time{}}
 }
 
 type jobGroup struct{ job, group string }
@@ -53,7 +60,7 @@ func (r *reader) options(ctx context.Context, namespace string) *api.QueryOption
 
 // job reads a job; nil: there is none.
 func (r *reader) job(ctx context.Context, g Group) (*api.Job, error) {
-	return r.jobs.get(ctx, jobKey(g), r.timeout, func(ctx context.Context) (*api.Job, error) {
+	return r.jobs.get(ctx, jobKey(g), r.lastWrite(g), r.timeout, func(ctx context.Context) (*api.Job, error) {
 		job, _, err := r.client.Jobs().Info(g.Job, r.options(ctx, g.Namespace))
 		if statusOf(err) == http.StatusNotFound {
 			return nil, nil //nolint:nilnil // as the comment says
@@ -67,16 +74,27 @@ func (r *reader) job(ctx context.Context, g Group) (*api.Job, error) {
 
 func jobKey(g Group) string { return g.Namespace + "\x00" + g.Job }
 
-// written has what is known of a job read anew.
+// written has what is known of a job read anew by whoever asks for that job. To others of its
+// namespace the lists that were read before are as good as they were.
 func (r *reader) written(g Group) {
-	r.jobs.forget(jobKey(g))
-	r.deployments.forget(g.Namespace)
-	r.allocations.forget(g.Namespace)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	// A reading of before is over by then, and no longer reused.
+	maps.DeleteFunc(r.wrote, func(_ string, at time.Time) bool { return now.Sub(at) > r.timeout+reuse })
+	r.wrote[jobKey(g)] = now
+}
+
+// lastWrite is when a count of the job was written, zero: not lately.
+func (r *reader) lastWrite(g Group) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.wrote[jobKey(g)]
 }
 
 // groupAllocations reads those of a group.
 func (r *reader) groupAllocations(ctx context.Context, g Group) ([]*Allocation, error) {
-	all, err := r.allocations.get(ctx, g.Namespace, r.timeout, func(ctx context.Context) (map[jobGroup][]*Allocation, error) {
+	all, err := r.allocations.get(ctx, g.Namespace, r.lastWrite(g), r.timeout, func(ctx context.Context) (map[jobGroup][]*Allocation, error) {
 		out := map[jobGroup][]*Allocation{}
 		options := r.options(ctx, g.Namespace)
 		options.Filter, options.PerPage, options.Params = liveAllocations, pageSize, map[string]string{"resources": "true"}
@@ -101,7 +119,7 @@ func (r *reader) groupAllocations(ctx context.Context, g Group) ([]*Allocation, 
 
 // activeDeployments reads those of a job that are not over; usually it is one.
 func (r *reader) activeDeployments(ctx context.Context, g Group) ([]*api.Deployment, error) {
-	all, err := r.deployments.get(ctx, g.Namespace, r.timeout, func(ctx context.Context) (map[string][]*api.Deployment, error) {
+	all, err := r.deployments.get(ctx, g.Namespace, r.lastWrite(g), r.timeout, func(ctx context.Context) (map[string][]*api.Deployment, error) {
 		out := map[string][]*api.Deployment{}
 		options := r.options(ctx, g.Namespace)
 		options.Filter, options.PerPage = activeDeployments, pageSize
@@ -137,8 +155,8 @@ func pages(options *api.QueryOptions, read func() (*api.QueryMeta, error)) error
 	return fmt.Errorf("the list has more than %d entries", maxPages*pageSize)
 }
 
-// How long a reading of statistics may take, and how long those of a node that does not answer
-// are not read after one that failed.
+// How long a reading of statistics may take from when it has a connection, and how long those of
+// a node that does not answer are not read after one that failed.
 const (
 	statisticsTimeout = 5 * time.Second
 	absentFor         = 30 * time.Second
@@ -178,8 +196,14 @@ func (r *reader) usage(ctx context.Context, namespace string, allocations []*All
 	return nil, fmt.Errorf("statistics of allocation %s: %w", allocations[failed].ID, failures[failed])
 }
 
-// errAbsent says that a node's statistics were not to be had a moment ago.
-var errAbsent = errors.New("its node does not answer")
+var (
+	// errAbsent says that a node's statistics were not to be had a moment ago.
+	errAbsent = errors.New("its node does not answer")
+	// errSlow says that a node did not answer in time, and errNoConnection that it was not even
+	// asked: all connections to Nomad were in use, or none could be made.
+	errSlow         = fmt.Errorf("its node does not answer within %s", statisticsTimeout)
+	errNoConnection = fmt.Errorf("no connection to Nomad was free within %s", statisticsTimeout)
+)
 
 // statistics reads those of one allocation; nil: it has none, because its node or itself is gone.
 func (r *reader) statistics(ctx context.Context, namespace string, a *Allocation) (*api.AllocResourceUsage, error) {
@@ -189,22 +213,39 @@ func (r *reader) statistics(ctx context.Context, namespace string, a *Allocation
 	if absent {
 		return nil, errAbsent
 	}
-	ctx, cancel := context.WithTimeout(ctx, statisticsTimeout)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	// That a connection is waited for is not the node's doing.
+	var connected atomic.Bool
+	timer := time.AfterFunc(statisticsTimeout, func() {
+		if connected.Load() {
+			cancel(errSlow)
+		} else {
+			cancel(errNoConnection)
+		}
+	})
+	defer timer.Stop()
+	asked := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
+		connected.Store(true)
+		timer.Reset(statisticsTimeout)
+	}})
 	var out api.AllocResourceUsage
-	_, err := r.client.Raw().Query("/v1/client/allocation/"+url.PathEscape(a.ID)+"/stats", &out, r.options(ctx, namespace))
+	_, err := r.client.Raw().Query("/v1/client/allocation/"+url.PathEscape(a.ID)+"/stats", &out, r.options(asked, namespace))
 	switch status := statusOf(err); {
 	case err == nil:
 		return &out, nil
 	case status == http.StatusNotFound:
 		return nil, nil //nolint:nilnil // as the comment says
-	case status == 0 && errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(context.Cause(ctx), errNoConnection):
+		return nil, errNoConnection
+	case status == 0 && errors.Is(context.Cause(ctx), errSlow):
 		// Servers reach a node that hangs no better for its next allocation.
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		now := time.Now()
 		maps.DeleteFunc(r.absent, func(_ string, until time.Time) bool { return now.After(until) })
 		r.absent[a.NodeID] = now.Add(absentFor)
+		return nil, errSlow
 	}
 	return nil, err
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 	"github.com/hashicorp/nomad/api"
 	dto "github.com/prometheus/client_model/go"
 
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
 )
@@ -62,6 +64,97 @@ func TestReadingsAreShared(t *testing.T) {
 		}
 		if made < 5 {
 			t.Errorf("%f rounds", made)
+		}
+	})
+}
+
+// Counts that are written have nobody but those who wrote them read the lists anew.
+func TestWritesLeaveListsToOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const jobs = 40
+		w := newWorld(t)
+		for i := range jobs {
+			w.Create(agenttest.Workload{Name: fmt.Sprintf("web-%d", i), Replicas: 2})
+		}
+		service := run(t, w, agent.Options{})
+		rounds(3)
+		before, asked := w.counted(), len(service.Asked())
+		for round := range 4 {
+			for i := range jobs {
+				w.Want(fmt.Sprintf("web-%d", i), int32(3+round))
+			}
+			rounds(1)
+		}
+		made := float64(len(service.Asked())-asked) / jobs
+		if n := w.counted()["scale"] - before["scale"]; n < 3*jobs {
+			t.Fatalf("%d counts were written", n)
+		}
+		for _, call := range []string{"allocations", "deployments"} {
+			if n := float64(w.counted()[call]-before[call]) / made; n > 3 {
+				t.Errorf("%s: %.1f requests a round in which all of %d groups are scaled", call, n, jobs)
+			}
+		}
+	})
+}
+
+// Statistics that wait for a connection don't say anything of the nodes.
+func TestWaitingForAConnectionIsNotTheNodesDoing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.server.Placement.Usage = func(*api.AllocationListStub) (float64, uint64) { return 300, 64 << 20 }
+		release := make(chan struct{})
+		w.failing(func(r *http.Request) (int, string) {
+			if r.URL.Path == "/v1/held" {
+				<-release
+			}
+			return 0, ""
+		})
+		w.register(job{name: "web", count: 10, policy: "cpu: 60"})
+		p := w.adapter()
+		w.watch(p)
+		time.Sleep(20 * time.Second)
+		o := object(t, p, keyOf("web"))
+		observe := func() *setpointv1.RecommendRequest {
+			t.Helper()
+			seen, err := p.Observe(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return seen.Request
+		}
+		if n := len(observe().GetPodMetrics()); n != 10 {
+			t.Fatalf("%d samples of 10", n)
+		}
+		// All connections are in use. What was read of the job a moment ago counts still.
+		var held sync.WaitGroup
+		for range 40 {
+			held.Go(func() {
+				var none any
+				_, _ = w.client.Raw().Query("/v1/held", &none, nil)
+			})
+		}
+		synctest.Wait()
+		if errs := observe().GetMetricErrors(); len(errs) != 1 || !strings.Contains(errs[0].GetMessage(), "no connection to Nomad was free") {
+			t.Errorf("got %v", errs)
+		}
+		close(release)
+		held.Wait()
+		if n := len(observe().GetPodMetrics()); n != 10 {
+			t.Errorf("%d samples of 10 once connections are free", n)
+		}
+	})
+}
+
+// The text of an answer that is an error is bounded: it ends up in logs.
+func TestErrorsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.failing(func(*http.Request) (int, string) {
+			return http.StatusInternalServerError, "No cluster leader " + strings.Repeat("x", 1<<20)
+		})
+		_, _, err := w.client.Scaling().ListPolicies(nil)
+		if err == nil || !strings.Contains(err.Error(), "No cluster leader") || len(err.Error()) > 4<<10 {
+			t.Errorf("an error of %d bytes", len(fmt.Sprint(err)))
 		}
 	})
 }

@@ -25,10 +25,10 @@ type reading[T any] struct {
 	err   error
 }
 
-// get returns a reading that was begun within the time of reuse, one of its own if there is none.
-// What it returns belongs to all who asked and must not be changed. It ends with ctx; the
-// reading goes on for the others, at most for the timeout.
-func (s *shared[T]) get(ctx context.Context, key string, timeout time.Duration, read func(context.Context) (T, error)) (T, error) {
+// get returns a reading that was begun within the time of reuse and after since, one of its
+// own if there is none. What it returns belongs to all who asked and must not be changed. It ends
+// with ctx; the reading goes on for the others, at most for the timeout.
+func (s *shared[T]) get(ctx context.Context, key string, since time.Time, timeout time.Duration, read func(context.Context) (T, error)) (T, error) {
 	s.mu.Lock()
 	now := time.Now()
 	if s.readings == nil {
@@ -43,7 +43,7 @@ func (s *shared[T]) get(ctx context.Context, key string, timeout time.Duration, 
 		}
 	}
 	r := s.readings[key]
-	if r == nil || now.Sub(r.began) >= reuse && r.over() {
+	if r == nil || !r.began.After(since) || now.Sub(r.began) >= reuse && r.over() {
 		r = &reading[T]{began: now, done: make(chan struct{})}
 		s.readings[key] = r
 		go func() {
@@ -70,11 +70,4 @@ func (r *reading[T]) over() bool {
 	default:
 		return false
 	}
-}
-
-// forget has the next one who asks read anew: something was written, or has changed.
-func (s *shared[T]) forget(key string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.readings, key)
 }

@@ -3,9 +3,11 @@ package nomad
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/hashicorp/nomad/api"
 	"go.uber.org/zap"
 
 	"github.com/setpoint-dev/setpoint/clients/agent"
@@ -26,11 +28,11 @@ const shadowEvery = time.Minute
 
 // Tell implements agent.Teller: it writes an event without a count for what a shadow would have
 // scaled, and one that is an error for a policy that is wrong. A dry run of the whole agent
-// writes nothing.
+// writes nothing, for groups that are shadows by themselves neither.
 func (p *Platform) Tell(ctx context.Context, t *agent.Telling) {
 	wants := t.Object.Native.(*scaled)
 	own := wants.Policy != nil && wants.Shadow
-	if t.Object.Shadow && !own {
+	if p.options.Shadow || t.Object.Shadow && !own {
 		return
 	}
 	switch {
@@ -55,52 +57,61 @@ func (p *Platform) tellShadow(ctx context.Context, t *agent.Telling, wants *scal
 	if told == wants.kept.told || time.Since(wants.kept.toldAt) < shadowEvery {
 		return
 	}
-	p.event(ctx, t, wants, Scaling{
+	wants.kept.toldAt = time.Now()
+	if p.event(ctx, t, wants, Scaling{
 		Message: agent.Shorten(told + ": " + answer.GetReason()),
 		Meta: map[string]any{
 			metaShadow: true, metaRecommendation: answer.GetRecommendationId(), metaReason: agent.Shorten(answer.GetReason()), metaFrom: from, metaTo: to,
 		},
-	})
-	wants.kept.told, wants.kept.toldAt = told, time.Now()
+	}) {
+		wants.kept.told = told
+	}
 }
 
 // tellWrong tells why a group is not scaled, once, and not again what an agent before this one
-// has told.
+// has told. What could not be told is tried again.
 func (p *Platform) tellWrong(ctx context.Context, t *agent.Telling, wants *scaled, message string) {
-	if message = agent.Shorten(message); message == wants.kept.told {
+	message = agent.Shorten(message)
+	if message == wants.kept.told || wants.kept.untold != "" && time.Since(wants.kept.toldAt) < shadowEvery {
 		return
 	}
-	wants.kept.told = message
+	wants.kept.toldAt = time.Now()
 	reading, cancel := context.WithTimeout(ctx, p.options.ReadTimeout)
 	defer cancel()
 	status, _, err := p.client.Jobs().ScaleStatus(wants.group.Job, p.read.options(reading, wants.group.Namespace))
 	if err != nil {
-		p.untold(t, err)
+		p.untold(t, wants, err)
 		return
 	}
-	for _, e := range status.TaskGroups[wants.group.Name].Events {
-		if e.Message == message {
-			return
-		}
+	written := slices.ContainsFunc(status.TaskGroups[wants.group.Name].Events, func(e api.ScalingEvent) bool { return e.Message == message })
+	if written || p.event(ctx, t, wants, Scaling{Message: message, Error: true}) {
+		wants.kept.told, wants.kept.untold = message, ""
 	}
-	p.event(ctx, t, wants, Scaling{Message: message, Error: true})
 }
 
-// event writes an event. The handler of Nomad's server panics at one of a system job, none of
-// which has a scaling block.
-func (p *Platform) event(ctx context.Context, t *agent.Telling, wants *scaled, s Scaling) {
+// event writes an event, and tells whether it could. The handler of Nomad's server panics at one
+// of a system job, none of which has a scaling block.
+func (p *Platform) event(ctx context.Context, t *agent.Telling, wants *scaled, s Scaling) bool {
 	ctx, cancel := context.WithTimeout(ctx, p.options.ReadTimeout)
 	defer cancel()
 	began := time.Now()
 	err := Scale(ctx, p.client, wants.group, s)
 	t.Wrote(began)
 	if err != nil {
-		p.untold(t, err)
+		p.untold(t, wants, err)
+		return false
 	}
+	wants.kept.untold = ""
+	return true
 }
 
-func (p *Platform) untold(t *agent.Telling, err error) {
-	p.options.Log.Warn("event not written", zap.Stringer("object", t.Object.Key), zap.String("error", strings.TrimSpace(agent.Shorten(err.Error()))))
+// untold logs why an event was not written, and not each time.
+func (p *Platform) untold(t *agent.Telling, wants *scaled, err error) {
+	text := strings.TrimSpace(agent.Shorten(err.Error()))
+	if text != wants.kept.untold {
+		p.options.Log.Warn("event not written", zap.Stringer("object", t.Object.Key), zap.String("error", text))
+	}
+	wants.kept.untold = text
 }
 
 // Forget implements agent.Teller.

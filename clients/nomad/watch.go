@@ -57,6 +57,7 @@ func (p *Platform) Watch(ctx context.Context, changed func(agent.Key)) error {
 		if err := p.confirm(ctx, vanished, changed); err != nil {
 			return err
 		}
+		p.checkVersion(ctx)
 		// After a restore or a restart the index is lower. It is what to wait with all the same:
 		// with the higher one of before the query would sleep through changes.
 		query.WaitIndex = max(meta.LastIndex, 1)

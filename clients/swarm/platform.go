@@ -60,6 +60,8 @@ type Options struct {
 	Usage Usage
 	// Nodes have what nodes report of their tasks, which is usage in place of Usage.
 	Nodes *nodes.Store
+	// Shadow makes a shadow of every service.
+	Shadow bool
 	// Timeout bounds a list of all services. Default: 10 s.
 	Timeout time.Duration
 }
@@ -117,14 +119,14 @@ func (p *Platform) Object(ctx context.Context, key agent.Key) (*agent.Object, er
 	if !Enabled(s.Spec.Labels) || KeyOf(&s.Service) != key {
 		return nil, agent.ErrGone
 	}
-	o := &agent.Object{Key: key, UID: s.ID, Revision: agent.Version(revision(s.Spec.Labels))}
+	o := &agent.Object{Key: key, UID: s.ID, Revision: agent.Version(revision(s.Spec.Labels)), Shadow: p.options.Shadow}
 	o.Hold = unscalable(&s.Service)
 	wants, metrics, err := p.Read(&s.Service)
 	if err != nil {
 		o.Hold = &agent.Hold{Outcome: agent.OutcomeInvalid, Reason: ReasonInvalidLabel, Message: err.Error()}
 		return o, nil
 	}
-	o.Period, o.Shadow, o.Native = wants.Period, wants.Shadow, &scaled{s.ID, wants, metrics}
+	o.Period, o.Shadow, o.Native = wants.Period, wants.Shadow || p.options.Shadow, &scaled{s.ID, wants, metrics}
 	if o.Shadow {
 		o.Target = key.Name + ".shadow" // no service has a dot in its name
 	}

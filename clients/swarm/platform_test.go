@@ -132,6 +132,22 @@ func TestAWrongLabelHoldsItsServiceOnly(t *testing.T) {
 // Swarm keeps one previous spec. Where a failed update goes back to it by itself, a count
 // that is changed meanwhile would take its place; and where it was paused, a new count would
 // have it go on.
+// A shadow's history is nobody else's: web_shadow may be a service.
+func TestAShadowHasANameOfItsOwn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	own, other := w.Create(agenttest.Workload{Name: "own", Replicas: 2, Shadow: true}), w.Create(agenttest.Workload{Name: "web", Replicas: 2})
+	for _, all := range []bool{false, true} {
+		w.options.Shadow = all
+		for key, shadow := range map[agent.Key]bool{own: true, other: all} {
+			o, err := w.Platform().Object(t.Context(), key)
+			if err != nil || o.Shadow != shadow || shadow != (o.Target == key.Name+".shadow") {
+				t.Errorf("%s, all are shadows: %t: got %+v, %v", key.Name, all, o, err)
+			}
+		}
+	}
+}
+
 func TestAnUpdateThatMayRollBackIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -29,7 +29,8 @@ has check blocks are the Nomad Autoscaler's and are refused. While the server is
 count is changed.
 
 The token needs list-scaling-policies, read-scaling-policy, read-job and scale-job on the
-namespaces; --shadow only the first three. Usage of cpu and memory is Nomad's own; other
+namespaces; --shadow only the first three. With node read it warns of servers before 1.8.2,
+which don't compare what a count is conditional on. Usage of cpu and memory is Nomad's own; other
 metrics come from the sources of --sources-file.
 
 Each flag can also be set by a variable (--cluster: SETPOINT_CLUSTER) and by a key of the
@@ -54,11 +55,8 @@ func (s *settings) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&c.TLS.CertFile, "nomad-tls-cert-file", "", "PEM `file` of the agent's certificate, read at each handshake; empty means $NOMAD_CLIENT_CERT, or none")
 	flags.StringVar(&c.TLS.KeyFile, "nomad-tls-key-file", "", "PEM `file` of its key; empty means $NOMAD_CLIENT_KEY")
 	flags.StringVar(&c.TLS.ServerName, "nomad-tls-server-name", "", "expected `name` in Nomad's certificate, such as server.global.nomad; empty means $NOMAD_TLS_SERVER_NAME, or the host")
-	flags.IntVar(&s.concurrency, "statistics-concurrency", nomad.DefaultConcurrency, "maximum concurrent reads of allocations' statistics, at most 64")
+	flags.IntVar(&s.concurrency, "statistics-concurrency", nomad.DefaultConcurrency, fmt.Sprintf("maximum concurrent reads of allocations' statistics, at most %d", nomad.MaxConcurrency))
 }
-
-// maxConcurrency keeps the agent below the connections that Nomad takes of one address.
-const maxConcurrency = 64
 
 func (s *settings) validate(refuse agentcmd.Refuse) {
 	if (s.config.TLS.CertFile == "") != (s.config.TLS.KeyFile == "") {
@@ -68,8 +66,8 @@ func (s *settings) validate(refuse agentcmd.Refuse) {
 		refuse("nomad-namespace", "is empty: name a namespace, or * for all")
 	}
 	agentcmd.RefuseUnlessAbove(refuse, "statistics-concurrency", s.concurrency)
-	if s.concurrency > maxConcurrency {
-		refuse("statistics-concurrency", "%d is above %d", s.concurrency, maxConcurrency)
+	if s.concurrency > nomad.MaxConcurrency {
+		refuse("statistics-concurrency", "%d is above %d", s.concurrency, nomad.MaxConcurrency)
 	}
 }
 
@@ -103,7 +101,7 @@ func (s *settings) open(parts agentcmd.Parts, getenv func(string) string) (*agen
 		return nil, fmt.Errorf("nomad: %w", err)
 	}
 	platform, err := nomad.New(client, nomad.Options{
-		Namespace: s.namespace, Sources: parts.Sources, ReadTimeout: parts.RequestTimeout, Concurrency: s.concurrency, Log: parts.Log,
+		Namespace: s.namespace, Sources: parts.Sources, Shadow: parts.Shadow, ReadTimeout: parts.RequestTimeout, Concurrency: s.concurrency, Log: parts.Log,
 	})
 	if err != nil {
 		return nil, err

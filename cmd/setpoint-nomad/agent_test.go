@@ -48,7 +48,7 @@ func TestCheck(t *testing.T) {
 		"token: stat":                           {"--nomad-token-file=" + token + "-absent"},
 		"go together":                           {"--nomad-tls-cert-file=" + token},
 		"is empty: name a namespace":            {"--nomad-namespace="},
-		"65 is above 64":                        {"--statistics-concurrency=65"},
+		"25 is above 24":                        {"--statistics-concurrency=25"},
 		"holds no certificates":                 {"--nomad-address=https://nomad", "--nomad-tls-ca-file=" + token},
 	} {
 		out, err := run(t, append(append([]string{}, valid...), args...)...)

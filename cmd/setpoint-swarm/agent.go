@@ -106,7 +106,7 @@ func engineOptions(host string) []client.Opt {
 }
 
 func (s *settings) open(parts agentcmd.Parts) (*agentcmd.Platform, error) {
-	options := swarm.Options{Sources: parts.Sources, Timeout: parts.RequestTimeout}
+	options := swarm.Options{Sources: parts.Sources, Shadow: parts.Shadow, Timeout: parts.RequestTimeout}
 	if s.usageSource != "" {
 		options.Usage = swarm.Cadvisor(s.usageSource, s.usageWindow)
 		if err := checkUsage(parts.Sources, options.Usage); err != nil {

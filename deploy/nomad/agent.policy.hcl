@@ -7,3 +7,8 @@
 namespace "*" {
   capabilities = ["list-scaling-policies", "read-scaling-policy", "read-job", "scale-job"]
 }
+
+# To look at the versions of the servers, and warn of those before 1.8.2. It may be left out.
+node {
+  policy = "read"
+}

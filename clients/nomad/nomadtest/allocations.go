@@ -269,6 +269,10 @@ func (s *Server) cluster(c caller, at string) (answer, bool) {
 		return refuse(http.StatusInternalServerError, "ACL token not found or invalid workload identity: "+malformedToken), true
 	case at == "/v1/agent/self" && !c.all, at == "/v1/namespaces" && c.bad, (at == "/v1/nodes" || strings.HasPrefix(at, "/v1/node/")) && !c.nodes():
 		return denied(), true
+	case at == "/v1/agent/members" && !c.nodes():
+		return denied(), true
+	case at == "/v1/agent/members":
+		return answer{status: http.StatusOK, body: s.members()}, true
 	case at == "/v1/namespaces":
 		return list([]*api.Namespace{})
 	case at == "/v1/nodes":
@@ -278,6 +282,27 @@ func (s *Server) cluster(c caller, at string) (answer, bool) {
 	}
 	return answer{}, false
 }
+
+// members are the servers of this region, and one of another that is as old as can be.
+func (s *Server) members() *api.ServerMembers {
+	builds := s.Builds
+	if len(builds) == 0 {
+		builds = []string{recordedBuild}
+	}
+	out := &api.ServerMembers{ServerName: "server-1", ServerRegion: "global", ServerDC: "dc1"}
+	for i, build := range builds {
+		out.Members = append(out.Members, &api.AgentMember{
+			Name: fmt.Sprintf("server-%d.global", i+1), Status: "alive", Tags: map[string]string{"build": build, "region": "global", "role": "nomad"},
+		})
+	}
+	out.Members = append(out.Members,
+		&api.AgentMember{Name: "server-1.elsewhere", Status: "alive", Tags: map[string]string{"build": "0.9.0", "region": "elsewhere"}},
+		&api.AgentMember{Name: "gone.global", Status: "left", Tags: map[string]string{"build": "0.9.0", "region": "global"}})
+	return out
+}
+
+// recordedBuild is the version that was recorded.
+const recordedBuild = "2.0.6-dev"
 
 // nodeID is the one node's.
 const nodeID = "25e2f7c3-c48a-c234-ed2f-db7ed0c2450d"

@@ -28,6 +28,9 @@ type Server struct {
 	Intercept func(r *http.Request) (status int, text string)
 	// DeploymentTime is how long a deployment is active. Default: 2s.
 	DeploymentTime time.Duration
+	// Builds are the versions of the servers. Default: one of the version that was recorded. What
+	// they do does not depend on it.
+	Builds []string
 	// NewPolicyID names a new policy. Default: counted ones.
 	NewPolicyID func(target map[string]string) string
 

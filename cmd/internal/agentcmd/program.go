@@ -40,8 +40,10 @@ type Parts struct {
 	Sources *samples.Set
 	// RequestTimeout bounds one read of the cluster.
 	RequestTimeout time.Duration
-	Metrics        prometheus.Registerer
-	Log            *zap.Logger
+	// Shadow makes a shadow of every object: nothing is written.
+	Shadow  bool
+	Metrics prometheus.Registerer
+	Log     *zap.Logger
 }
 
 // Platform is what was opened. Fields may be nil but for Watched.
@@ -159,7 +161,7 @@ func (c *command) open(metrics prometheus.Registerer, log *zap.Logger) (*opened,
 	if err != nil {
 		return nil, cli.BadInput(fmt.Errorf("--sources-file: %w", err))
 	}
-	platform, err := c.program.Open(Parts{Sources: sources, RequestTimeout: c.RequestTimeout, Metrics: metrics, Log: log})
+	platform, err := c.program.Open(Parts{Sources: sources, RequestTimeout: c.RequestTimeout, Shadow: c.Shadow, Metrics: metrics, Log: log})
 	if err != nil {
 		sources.Close()
 		return nil, cli.BadInput(err)

@@ -1,0 +1,106 @@
+package nomad
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+	"go.uber.org/zap"
+
+	"github.com/setpoint-dev/setpoint/clients/agent"
+)
+
+// versionEvery is how often the servers are asked for their versions: they may be replaced by
+// others one by one.
+const versionEvery = 10 * time.Minute
+
+// conditional is the first version that compares the JobModifyIndex of a count. Servers before it
+// leave it out, so that a count may overwrite one that was written after the job was read.
+var conditional = [3]int{1, 8, 2}
+
+// checkVersion looks at the versions of the region's servers, if that was not done lately. That
+// they can't be known is no failure: it takes a right that nothing else does.
+func (p *Platform) checkVersion(ctx context.Context) {
+	if !p.versioned.IsZero() && time.Since(p.versioned) < versionEvery {
+		return
+	}
+	p.versioned = time.Now()
+	ctx, cancel := context.WithTimeout(ctx, p.options.ReadTimeout)
+	defer cancel()
+	var servers api.ServerMembers
+	_, err := p.client.Raw().Query("/v1/agent/members", &servers, (&api.QueryOptions{}).WithContext(ctx))
+	if ctx.Err() != nil && err != nil {
+		p.versioned = time.Time{}
+		return
+	}
+	if err != nil {
+		if statusOf(err) != http.StatusForbidden {
+			p.versioned = time.Time{} // it is asked again with the next list
+		}
+		p.warnOfServers("", fmt.Sprintf("their versions are not known (the token needs node read); before %s they don't compare what a count is conditional on: %s", text(conditional), agent.Shorten(err.Error())))
+		return
+	}
+	var old []string
+	for _, m := range servers.Members {
+		if m == nil || m.Status != "alive" || m.Tags["region"] != servers.ServerRegion {
+			continue
+		}
+		if v, ok := parseVersion(m.Tags["build"]); ok && less(v, conditional) {
+			old = append(old, fmt.Sprintf("%s is %s", m.Name, m.Tags["build"]))
+		}
+	}
+	if len(old) == 0 {
+		p.warnOfServers("", "")
+		return
+	}
+	const most = 5
+	if len(old) > most {
+		old = append(old[:most], fmt.Sprintf("and %d more", len(old)-most))
+	}
+	warning := fmt.Sprintf("Nomad's servers are older than %s (%s) and don't compare what a count is conditional on: one that is written at the same time as somebody else's overwrites that",
+		text(conditional), strings.Join(old, ", "))
+	p.warnOfServers(warning, warning)
+}
+
+// warnOfServers has a warning on each group, and a line in the log when that is another one.
+func (p *Platform) warnOfServers(warning, line string) {
+	p.outdated.Store(&warning)
+	if line != "" && line != p.saidOfServers {
+		p.options.Log.Warn("Nomad's servers", zap.String("problem", line))
+	}
+	p.saidOfServers = line
+}
+
+func text(v [3]int) string { return fmt.Sprintf("%d.%d.%d", v[0], v[1], v[2]) }
+
+func less(a, b [3]int) bool {
+	for i := range a {
+		if a[i] != b[i] {
+			return a[i] < b[i]
+		}
+	}
+	return false
+}
+
+// parseVersion reads the numbers of a version such as 1.8.2 or 1.9.0-beta.1+ent.
+func parseVersion(text string) (v [3]int, ok bool) {
+	if end := strings.IndexAny(text, "-+"); end >= 0 {
+		text = text[:end]
+	}
+	parts := strings.Split(text, ".")
+	if len(parts) != len(v) {
+		return v, false
+	}
+	for i, part := range parts {
+		n, err := strconv.Atoi(part)
+		if err != nil || n < 0 {
+			return v, false
+		}
+		v[i] = n
+	}
+	return v, true
+}
