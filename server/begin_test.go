@@ -25,7 +25,7 @@ func TestACallThatEndedBeforeItBegan(t *testing.T) {
 			t.Fatal(err)
 		}
 		ticket := new(limit.Ticket)
-		if refusal := limiter.Enter(ticket); refusal.Refused() {
+		if refusal := limiter.Enter(ticket, nil); refusal.Refused() {
 			t.Fatal(refusal)
 		}
 		ticket.Abandon()

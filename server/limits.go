@@ -81,7 +81,7 @@ func (s *Server) enter(ctx context.Context, info *tap.Info) (context.Context, er
 	if reason := s.clogged(ctx); reason != 0 {
 		a.refusal = l.Refuse(reason)
 	} else {
-		a.refusal = l.Enter(a.ticket)
+		a.refusal = l.Enter(a.ticket, connectionOf(ctx).Origin())
 	}
 	if a.refusal.Refused() {
 		if l.AnswerEarly(ctx) {
@@ -213,7 +213,7 @@ func (s *Server) limitREST(mux *runtime.ServeMux, next http.Handler) http.Handle
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ticket := new(limit.Ticket)
-		if refusal := s.limiter.Enter(ticket); refusal.Refused() {
+		if refusal := s.limiter.Enter(ticket, restConnectionOf(r).Origin()); refusal.Refused() {
 			answerRefusal(mux, w, r, refusal)
 			return
 		}

@@ -4,6 +4,8 @@ import (
 	"container/list"
 	"net"
 	"sync/atomic"
+
+	"github.com/setpoint-dev/setpoint/server/limit"
 )
 
 // Conn is a connection that is counted. The methods of a nil one do nothing.
@@ -14,7 +16,8 @@ type Conn struct {
 	calls atomic.Int64
 	used  atomic.Bool
 	// known says that somebody was heard out on it. It changes under set.mu.
-	known atomic.Bool
+	known  atomic.Bool
+	origin limit.Origin
 
 	// The rest is guarded by set.mu.
 
@@ -38,6 +41,14 @@ func (c *Conn) Know() {
 	s.unknown.Remove(c.place)
 	c.place = s.known.PushBack(c)
 	c.known.Store(true)
+}
+
+// Origin is what the limiter knows of its calls; nil for a nil connection.
+func (c *Conn) Origin() *limit.Origin {
+	if c == nil {
+		return nil
+	}
+	return &c.origin
 }
 
 // Begin notes that a call is in flight on it, until End.

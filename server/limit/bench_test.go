@@ -67,11 +67,11 @@ func BenchmarkRefuse(b *testing.B) {
 	options.InFlight = 1
 	l := newLimiter(b, options)
 	var held limit.Ticket
-	l.Enter(&held)
+	l.Enter(&held, nil)
 	b.ReportAllocs()
 	for b.Loop() {
 		var t limit.Ticket
-		if err := l.Enter(&t).Err(); err == nil {
+		if err := l.Enter(&t, nil).Err(); err == nil {
 			b.Fatal("let in")
 		}
 	}

@@ -4,8 +4,9 @@
 //
 //	l, err := limit.New(limit.DefaultOptions())
 //	…
+//	var connection limit.Origin // one for each
 //	var ticket limit.Ticket
-//	if refusal := l.Enter(&ticket); refusal.Refused() { // as soon as the headers are read
+//	if refusal := l.Enter(&ticket, &connection); refusal.Refused() { // as soon as the headers are read
 //		return refusal.Err() // RESOURCE_EXHAUSTED with RetryInfo
 //	}
 //	defer ticket.Release()

@@ -44,12 +44,14 @@ func New(options Options) (*Limiter, error) {
 func (l *Limiter) now() int64 { return int64(l.options.Clock().Sub(l.start)) + 1 }
 
 // Enter lets a call of one unit in, of which no more is known, or refuses it: for
-// GlobalInFlight or Overload. The ticket must hold nothing; refused, it still does.
-func (l *Limiter) Enter(t *Ticket) Refusal {
-	if reason := l.take(newAmount(1, 1)); reason != 0 {
+// GlobalInFlight or Overload. The ticket must hold nothing; refused, it still does. from is
+// the connection that the call came on; nil: it is not known, and has no right to more than others.
+func (l *Limiter) Enter(t *Ticket, from *Origin) Refusal {
+	if reason := l.take(newAmount(1, 1), from.isIdle(0)); reason != 0 {
 		return l.refuse(reason, 0)
 	}
-	t.limiter, t.identity, t.voided, t.queued = l, nil, false, false
+	from.add(1)
+	t.limiter, t.from, t.identity, t.voided, t.queued = l, from, nil, false, false
 	t.units, t.running, t.identityUnits = 1, 1, 0
 	t.state.Store(entered)
 	if l.shedder.counted() {
@@ -58,9 +60,10 @@ func (l *Limiter) Enter(t *Ticket) Refusal {
 	return Refusal{}
 }
 
-// take takes an amount, or returns why not.
-func (l *Limiter) take(a amount) Reason {
-	mayRun := l.shedder.mayRun.Load()
+// take takes an amount, or returns why not. idle says that the call's origin holds
+// nothing else.
+func (l *Limiter) take(a amount, idle bool) Reason {
+	mayRun := mayRunOf(l.shedder.mayRun.Load(), idle)
 	for {
 		before := l.held.load()
 		after := before + a
@@ -133,7 +136,7 @@ func (t *Ticket) refuse(reason Reason, retryAfter time.Duration) Refusal {
 // Admit is Enter and Identify in one, where it is known at once who calls. Refused, the
 // ticket holds nothing.
 func (l *Limiter) Admit(t *Ticket, identity string, weight int) Refusal {
-	refusal := l.Enter(t)
+	refusal := l.Enter(t, nil)
 	if refusal.Refused() {
 		return refusal
 	}

@@ -112,7 +112,7 @@ func TestHeavyCallsRunAsFew(t *testing.T) {
 func TestQueuedCallsDoNotRun(t *testing.T) {
 	l := newLimiter(t, with(limit.Limits{InFlight: 5}))
 	var before, queued, heavy limit.Ticket
-	l.Enter(&before) // and only then is it known who calls
+	l.Enter(&before, nil) // and only then is it known who calls
 	before.Begin()
 	before.Queued()
 	before.Identify("a", 1)
@@ -190,7 +190,7 @@ func TestRefusedIdentify(t *testing.T) {
 			t.Fatal("refused")
 		}
 		var ticket limit.Ticket
-		l.Enter(&ticket)
+		l.Enter(&ticket, nil)
 		ticket.Begin()
 		if !ticket.Identify("a", 2).Refused() {
 			t.Fatal("not refused")
@@ -213,7 +213,7 @@ func TestIdentifyOfWhatIsTooHeavyForAll(t *testing.T) {
 	l := newLimiter(t, with(limit.Limits{}, func(o *limit.Options) { o.InFlight = 10 }))
 	var first, second limit.Ticket
 	l.Admit(&first, "", 8)
-	l.Enter(&second)
+	l.Enter(&second, nil)
 	if refusal := second.Identify("", 3); refusal.Reason != limit.GlobalInFlight {
 		t.Fatal(refusal)
 	}
@@ -358,7 +358,7 @@ func TestExempt(t *testing.T) {
 func TestAbandonedBeforeBegin(t *testing.T) {
 	l := newLimiter(t, with(limit.Limits{InFlight: 1}))
 	var ticket limit.Ticket
-	l.Enter(&ticket)
+	l.Enter(&ticket, nil)
 	ticket.Abandon()
 	if l.InFlight() != 0 {
 		t.Error("still in flight")
@@ -380,7 +380,7 @@ func TestAbandonedBeforeBegin(t *testing.T) {
 func TestAbandonAfterBeginDoesNothing(t *testing.T) {
 	l := newLimiter(t, limit.DefaultOptions())
 	var ticket limit.Ticket
-	l.Enter(&ticket)
+	l.Enter(&ticket, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	context.AfterFunc(ctx, ticket.Abandon)
 	ticket.Begin()
@@ -488,7 +488,7 @@ func TestNeverAboveTheBounds(t *testing.T) {
 					}
 				}
 				ticket := new(limit.Ticket)
-				refusal := l.Enter(ticket)
+				refusal := l.Enter(ticket, nil)
 				if !refusal.Refused() {
 					ticket.Begin()
 					refusal = ticket.Identify(name, weight)

@@ -39,7 +39,7 @@ var admissions = map[string]func(*limit.Limiter) []grpc.ServerOption{
 		return []grpc.ServerOption{grpc.UnaryInterceptor(
 			func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 				var ticket limit.Ticket
-				if refusal := l.Enter(&ticket); refusal.Refused() {
+				if refusal := l.Enter(&ticket, nil); refusal.Refused() {
 					return nil, refusal.Err()
 				}
 				defer ticket.Release()
@@ -54,7 +54,7 @@ var admissions = map[string]func(*limit.Limiter) []grpc.ServerOption{
 				return ctx, nil
 			}
 			c := &entered{Context: ctx}
-			if c.refusal = l.Enter(&c.ticket); !c.refusal.Refused() {
+			if c.refusal = l.Enter(&c.ticket, nil); !c.refusal.Refused() {
 				context.AfterFunc(ctx, c.ticket.Abandon)
 			} else if l.AnswerEarly(ctx) {
 				return ctx, c.refusal.Err()
@@ -69,7 +69,7 @@ var admissions = map[string]func(*limit.Limiter) []grpc.ServerOption{
 				return ctx, nil
 			}
 			c := &entered{Context: ctx}
-			if c.refusal = l.Enter(&c.ticket); !c.refusal.Refused() {
+			if c.refusal = l.Enter(&c.ticket, nil); !c.refusal.Refused() {
 				context.AfterFunc(ctx, c.ticket.Abandon)
 			}
 			return c, nil
@@ -176,7 +176,7 @@ func serveWork(admission string) error {
 		return err
 	}
 	if refuseAll {
-		l.Enter(new(limit.Ticket))
+		l.Enter(new(limit.Ticket), nil)
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

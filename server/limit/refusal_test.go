@@ -46,10 +46,10 @@ func TestRefusalsAsErrors(t *testing.T) {
 // Who is refused for overload is told different times, so that not all come back at once.
 func TestRetriesAreSpread(t *testing.T) {
 	l := newLimiter(t, with(limit.Limits{}, func(o *limit.Options) { o.InFlight = 1 }))
-	l.Enter(new(limit.Ticket))
+	l.Enter(new(limit.Ticket), nil)
 	seen := map[time.Duration]bool{}
 	for range 200 {
-		refusal := l.Enter(new(limit.Ticket))
+		refusal := l.Enter(new(limit.Ticket), nil)
 		if refusal.RetryAfter < 500*time.Millisecond || refusal.RetryAfter > 1500*time.Millisecond {
 			t.Fatalf("told to wait %v", refusal.RetryAfter)
 		}

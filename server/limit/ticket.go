@@ -14,6 +14,7 @@ type Ticket struct {
 	queued   bool // it does not count among those that run
 	limiter  *Limiter
 	identity *identity // whose units it holds
+	from     *Origin   // nil: not known
 	// units are held of all callers' bound, identityUnits of the identity's, running of
 	// what may run at once.
 	units, identityUnits, running uint32
@@ -60,7 +61,7 @@ func (t *Ticket) Arrived() Refusal {
 	}
 	l := t.limiter
 	amount := newAmount(t.units, t.running)
-	if reason := l.take(amount); reason != 0 {
+	if reason := l.take(amount, t.from.isIdle(1)); reason != 0 {
 		if l.now()-t.waitsSince > int64(soon) {
 			return t.refuse(reason, 0)
 		}
@@ -120,6 +121,7 @@ func (t *Ticket) giveBack() {
 }
 
 func (t *Ticket) ended() {
+	t.from.add(-1)
 	if !t.voided {
 		t.limiter.shedder.released.Add(1)
 	}

@@ -12,7 +12,7 @@ import (
 func waiting(t *testing.T, l *limit.Limiter) *limit.Ticket {
 	t.Helper()
 	ticket := new(limit.Ticket)
-	if refusal := l.Enter(ticket); refusal.Refused() {
+	if refusal := l.Enter(ticket, nil); refusal.Refused() {
 		t.Fatalf("refused: %v", refusal.Reason)
 	}
 	ticket.Begin()

@@ -1,0 +1,148 @@
+package limit_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/server/limit"
+)
+
+// flooded are calls of one who has so many in flight and tries each again at once, on one
+// connection, beside those of one who calls seldom. Who calls is known only some time after a
+// call was let in. It returns what became of the latter.
+func (s *simulated) flooded(inFlight int, d time.Duration, flood, seldom *limit.Origin) (refused, offered int) {
+	const again, toKnow, each = 10 * time.Millisecond, 200 * time.Microsecond, 20 * time.Millisecond
+	call := func(caller string, from *limit.Origin) bool {
+		ticket := new(limit.Ticket)
+		if s.limiter.Enter(ticket, from).Refused() {
+			return false
+		}
+		defer ticket.Release()
+		ticket.Begin()
+		s.occupy(toKnow / 2) // a processor has to find out
+		time.Sleep(toKnow / 2)
+		if ticket.Identify(caller, 1).Refused() {
+			return false
+		}
+		s.mu.Lock()
+		service := s.service()
+		s.mu.Unlock()
+		s.occupy(service)
+		return true
+	}
+	end := time.Now().Add(d)
+	for i := range inFlight {
+		go func() {
+			time.Sleep(time.Duration(i) * again / time.Duration(inFlight))
+			for time.Now().Before(end) {
+				if !call("mallory", flood) {
+					time.Sleep(again)
+				}
+			}
+		}()
+	}
+	time.Sleep(2 * time.Second) // until it is overload
+	for time.Now().Before(end) {
+		offered++
+		if !call("honest", seldom) {
+			refused++
+		}
+		time.Sleep(each)
+	}
+	synctest.Wait()
+	return refused, offered
+}
+
+// A flood on one connection, of calls that are tried again as soon as they are refused, leaves
+// places to those who call seldom on others.
+func TestAFloodOfOneConnectionLeavesPlacesToOthers(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		refused, offered := newSimulated(t, nil).flooded(400, 20*time.Second, new(limit.Origin), new(limit.Origin))
+		t.Logf("%d of %d calls refused", refused, offered)
+		if refused > offered/20 {
+			t.Errorf("%d of %d calls of one who calls seldom were refused", refused, offered)
+		}
+	})
+	inBubble(t, func(t *testing.T) {
+		refused, offered := newSimulated(t, nil).flooded(400, 20*time.Second, nil, nil)
+		t.Logf("where connections are not known: %d of %d calls refused", refused, offered)
+		if refused < offered/5 {
+			t.Errorf("only %d of %d calls are refused where connections are not known: this tests nothing", refused, offered)
+		}
+	})
+}
+
+// The places beyond those that may run are for connections that hold none, each gets one, and
+// they are few.
+func TestAnIdleConnectionHasAPlaceInOverload(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newSimulated(t, nil)
+		s.run(t, phase{what: "five times", calls: 5 * capacity, d: 10 * time.Second, refused: .82, shedding: true})
+		time.Sleep(time.Second) // until these have ended
+		busy := new(limit.Origin)
+		var all []*limit.Ticket
+		enter := func(from *limit.Origin) limit.Reason {
+			ticket := new(limit.Ticket)
+			refusal := s.limiter.Enter(ticket, from)
+			if !refusal.Refused() {
+				all = append(all, ticket)
+			}
+			return refusal.Reason
+		}
+		for enter(busy) == 0 {
+		}
+		mayRun := s.limiter.MayRun()
+		if len(all) > mayRun {
+			t.Fatalf("%d calls of one connection run, %d may", len(all), mayRun)
+		}
+		idle := new(limit.Origin)
+		for i, want := range []limit.Reason{0, limit.Overload} {
+			if got := enter(idle); got != want {
+				t.Errorf("call %d of an idle connection: %v, want %v", i, got, want)
+			}
+		}
+		most := mayRun + max(1, mayRun/4)
+		for len(all) <= most && enter(new(limit.Origin)) == 0 {
+		}
+		if len(all) != most || enter(nil) != limit.Overload {
+			t.Errorf("%d calls run, want %d: %d may, and a quarter more of connections that were idle", len(all), most, mayRun)
+		}
+		for _, ticket := range all {
+			ticket.Release()
+		}
+		if enter(idle) != 0 {
+			t.Error("refused though nothing runs")
+		}
+		all[len(all)-1].Release()
+	})
+}
+
+// A call that waited for its message is let in anew: it is no other call of its connection.
+func TestACallThatWaitedIsNotInItsOwnWay(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newSimulated(t, nil)
+		alone, beside := new(limit.Origin), new(limit.Origin)
+		var tickets []*limit.Ticket
+		for _, from := range []*limit.Origin{alone, beside, beside} {
+			ticket := new(limit.Ticket)
+			s.limiter.Enter(ticket, from)
+			ticket.Begin()
+			ticket.Wait()
+			tickets = append(tickets, ticket)
+		}
+		s.run(t, phase{what: "five times", calls: 5 * capacity, d: 10 * time.Second, refused: .82, shedding: true})
+		time.Sleep(time.Second) // until these have ended
+		busy := new(limit.Origin)
+		for !s.limiter.Enter(new(limit.Ticket), busy).Refused() {
+		}
+		for i, want := range []limit.Reason{0, limit.Overload, limit.Overload} {
+			if got := tickets[i].Arrived().Reason; got != want {
+				t.Errorf("call %d: %v, want %v", i, got, want)
+			}
+		}
+		for _, ticket := range tickets {
+			ticket.Release()
+		}
+	})
+}
