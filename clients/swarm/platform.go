@@ -223,7 +223,7 @@ func unscalable(s *swarm.Service) *agent.Hold {
 	}
 	if updates(s) {
 		return &agent.Hold{
-			Outcome: OutcomeUpdating, Reason: ReasonUpdating, Silent: true,
+			Outcome: OutcomeUpdating, Reason: ReasonUpdating,
 			Message: fmt.Sprintf("an update of the service is under way (%s), and a count that changes now would be what it rolls back to", s.UpdateStatus.State),
 		}
 	}
@@ -287,7 +287,7 @@ func (p *Platform) Observe(ctx context.Context, o *agent.Object) (*agent.Observa
 	if err != nil {
 		return nil, fmt.Errorf("tasks: %w", err)
 	}
-	request := &setpointv1.RecommendRequest{Spec: wanted.wants.Spec, Pods: pods(tasks)}
+	request := &setpointv1.RecommendRequest{Spec: wanted.wants.Spec, Pods: pods(tasks, p.skew)}
 	request.Scale = &setpointv1.Scale{SpecReplicas: replicas, StatusReplicas: new(present(request.Pods))}
 	p.readings(ctx, wanted, tasks, request)
 	return &agent.Observation{
@@ -322,12 +322,27 @@ func (p *Platform) readings(ctx context.Context, wanted *scaled, tasks []swarm.T
 	if p.options.Nodes != nil {
 		request.PodMetrics, problem = reported(p.options.Nodes, tasks)
 	}
-	if problem == "" {
-		return
-	}
 	for _, name := range usage {
-		request.MetricErrors = append(request.MetricErrors, &setpointv1.MetricError{Metric: resourceType + ":" + name, Message: problem})
+		why := problem
+		if why == "" && name == "memory" && !slices.ContainsFunc(request.PodMetrics, hasMemory) {
+			why = "the nodes' kernels don't account the memory of containers: docker info warns of it; boot with cgroup_enable=memory"
+		}
+		if why != "" {
+			request.MetricErrors = append(request.MetricErrors, &setpointv1.MetricError{Metric: resourceType + ":" + name, Message: why})
+		}
 	}
+}
+
+func hasMemory(m *setpointv1.PodMetrics) bool {
+	return slices.ContainsFunc(m.GetContainers(), func(c *setpointv1.ContainerMetrics) bool { return c.GetUsage()["memory"] != "" })
+}
+
+// skew is how far this machine's clock is ahead of a node's, as far as that is known.
+func (p *Platform) skew(node string) time.Duration {
+	if p.options.Nodes == nil {
+		return 0
+	}
+	return p.options.Nodes.Skew(node)
 }
 
 // reported is the usage of running tasks as their nodes report it, or why there is none.
@@ -340,11 +355,13 @@ func reported(store *nodes.Store, tasks []swarm.Task) (out []*setpointv1.PodMetr
 	}
 	usage, problem := store.Usage(time.Now(), running)
 	for _, u := range usage {
+		values := map[string]string{"cpu": strconv.FormatInt(u.CPU, 10) + "n"}
+		if u.Memory > 0 {
+			values["memory"] = strconv.FormatInt(u.Memory, 10)
+		}
 		out = append(out, &setpointv1.PodMetrics{
 			Pod: u.Task, Timestamp: timestamppb.New(u.At), WindowSeconds: u.Window,
-			Containers: []*setpointv1.ContainerMetrics{{Name: container, Usage: map[string]string{
-				"cpu": strconv.FormatInt(u.CPU, 10) + "n", "memory": strconv.FormatInt(u.Memory, 10),
-			}}},
+			Containers: []*setpointv1.ContainerMetrics{{Name: container, Usage: values}},
 		})
 	}
 	slices.SortFunc(out, func(a, b *setpointv1.PodMetrics) int { return cmp.Compare(a.GetPod(), b.GetPod()) })

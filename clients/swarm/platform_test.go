@@ -412,7 +412,7 @@ func TestUsageComesFromNodes(t *testing.T) {
 	}
 	now := time.Now()
 	tasks := []nodes.TaskUsage{{Task: "task001" + s.id, At: now, Window: 15, CPU: 250_000_000, Memory: 1024}, {Task: "task003" + s.id, At: now, Window: 15, CPU: 9}}
-	if err := w.options.Nodes.Take(&nodes.Report{Node: "node1", At: now, Tasks: tasks}, now); err != nil {
+	if err := w.options.Nodes.Take(&nodes.Report{Node: "node1", At: now, Tasks: tasks}, now, true); err != nil {
 		t.Fatal(err)
 	}
 	if seen, err = p.Observe(t.Context(), o); err != nil {
@@ -423,6 +423,34 @@ func TestUsageComesFromNodes(t *testing.T) {
 		t.Fatalf("usage %v, errors %v", usage, seen.Request.GetMetricErrors())
 	}
 	if got := usage[0]; got.GetPod() != "task001"+s.id || got.GetWindowSeconds() != 15 || got.GetContainers()[0].GetUsage()["cpu"] != "250000000n" || got.GetContainers()[0].GetUsage()["memory"] != "1024" {
+		t.Errorf("got %v", got)
+	}
+}
+
+// Memory that the nodes don't account is missing, and not none; the metric says why.
+func TestMemoryThatIsNotAccounted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.options.Nodes = nodes.NewStore(time.Minute)
+	p := w.Platform()
+	s := w.create("web", map[string]any{swarm.EnableLabel: "true", "setpoint.max": "5", "setpoint.cpu": "60", "setpoint.memory": "60"}, map[string]any{"Replicated": map[string]any{"Replicas": 1.0}})
+	w.mu.Lock()
+	s.tasks[0]["NodeID"] = "node1"
+	w.mu.Unlock()
+	now := time.Now()
+	usage := nodes.TaskUsage{Task: "task001" + s.id, At: now, Window: 15, CPU: 1}
+	if err := w.options.Nodes.Take(&nodes.Report{Node: "node1", At: now, Tasks: []nodes.TaskUsage{usage}}, now, true); err != nil {
+		t.Fatal(err)
+	}
+	seen, err := p.Observe(t.Context(), object(t, p, agent.Key{Kind: swarm.Kind, Namespace: "default", Name: "web"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	errs := seen.Request.GetMetricErrors()
+	if len(errs) != 1 || errs[0].GetMetric() != "Resource:memory" || !strings.Contains(errs[0].GetMessage(), "cgroup_enable=memory") {
+		t.Errorf("got %v", errs)
+	}
+	if got := seen.Request.GetPodMetrics()[0].GetContainers()[0].GetUsage(); len(got) != 1 || got["cpu"] != "1n" {
 		t.Errorf("got %v", got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/moby/moby/api/types/swarm"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -28,12 +29,12 @@ func stageOf(s swarm.TaskState) int { return slices.Index(stages, s) }
 
 // pods are the tasks of a service as pods, by name: those that are on their way, run or
 // shut down, and of each slot where the newest task has failed that one. What a slot keeps
-// of the past is no pod any more.
-func pods(tasks []swarm.Task) []*setpointv1.Pod {
+// of the past is no pod any more. Skew says how far this clock is ahead of a node's.
+func pods(tasks []swarm.Task, skew func(node string) time.Duration) []*setpointv1.Pod {
 	newest := map[int]*swarm.Task{}
 	for i := range tasks {
 		t := &tasks[i]
-		if last := newest[t.Slot]; last == nil || t.CreatedAt.After(last.CreatedAt) {
+		if last := newest[t.Slot]; last == nil || cmp.Or(t.CreatedAt.Compare(last.CreatedAt), cmp.Compare(t.ID, last.ID)) > 0 {
 			newest[t.Slot] = t
 		}
 	}
@@ -41,7 +42,7 @@ func pods(tasks []swarm.Task) []*setpointv1.Pod {
 	for i := range tasks {
 		t := &tasks[i]
 		if stageOf(t.Status.State) <= running || newest[t.Slot] == t && hasFailed(t.Status.State) {
-			out = append(out, pod(t))
+			out = append(out, pod(t, skew(t.NodeID)))
 		}
 	}
 	slices.SortFunc(out, func(a, b *setpointv1.Pod) int { return cmp.Compare(a.GetName(), b.GetName()) })
@@ -54,7 +55,7 @@ func hasFailed(s swarm.TaskState) bool {
 
 // pod is a task as a pod. A task whose health check has not passed yet is starting; one
 // whose check fails later is ended and replaced. So one that runs is ready since then.
-func pod(t *swarm.Task) *setpointv1.Pod {
+func pod(t *swarm.Task, skew time.Duration) *setpointv1.Pod {
 	out := &setpointv1.Pod{
 		Name: t.ID, Phase: "Pending", StartTime: timestamppb.New(t.CreatedAt),
 		Deleting:   stageOf(t.DesiredState) > running,
@@ -67,8 +68,22 @@ func pod(t *swarm.Task) *setpointv1.Pod {
 	case t.Status.State == swarm.TaskStateRunning:
 		out.Phase, ready = "Running", "True"
 	}
-	out.Ready = &setpointv1.PodReadyCondition{Status: ready, LastTransitionTime: timestamppb.New(t.Status.Timestamp)}
+	out.Ready = &setpointv1.PodReadyCondition{Status: ready, LastTransitionTime: timestamppb.New(since(t, skew))}
 	return out
+}
+
+// since is when a task came to its state. Its node said when, by a clock that may be off; the
+// manager, by whose clock all else is told, noted it after it had made the task, and before it
+// noted anything else of it.
+func since(t *swarm.Task, skew time.Duration) time.Time {
+	at := t.Status.Timestamp.Add(skew)
+	if !t.UpdatedAt.IsZero() && at.After(t.UpdatedAt) {
+		at = t.UpdatedAt
+	}
+	if at.Before(t.CreatedAt) {
+		at = t.CreatedAt
+	}
+	return at
 }
 
 // container is the name of a task's only container.

@@ -23,6 +23,46 @@ func task(id string, slot int, made int, state, desired swarm.TaskState) swarm.T
 	}
 }
 
+func noSkew(string) time.Duration { return 0 }
+
+// When a task came to its state its node has said by its own clock.
+func TestTheClockOfANodeIsNotTheManagers(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name                    string
+		says, skew, noted, want time.Duration // after the task was made; noted 0: never
+	}{
+		{"the same clock", 10, 0, 11, 10},
+		{"an hour ahead, of which nothing is known", 3610, 0, 11, 11},
+		{"an hour behind, of which nothing is known", -3590, 0, 11, 0},
+		{"an hour ahead", 3610, -3600, 11, 10},
+		{"an hour behind", -3590, 3600, 11, 10},
+		{"ahead, of an engine that does not say when it was noted", 3610, 0, 0, 3610},
+	} {
+		one := task("a", 1, 0, swarm.TaskStateRunning, swarm.TaskStateRunning)
+		one.Status.Timestamp = noon.Add(tt.says * time.Second)
+		if tt.noted > 0 {
+			one.UpdatedAt = noon.Add(tt.noted * time.Second)
+		}
+		got := pods([]swarm.Task{one}, func(string) time.Duration { return tt.skew * time.Second })
+		if since := got[0].GetReady().GetLastTransitionTime().AsTime().Sub(noon); since != tt.want*time.Second {
+			t.Errorf("%s: ready %s after it was made, want %d s", tt.name, since, tt.want)
+		}
+	}
+}
+
+// Two tasks of a slot that were made at the same instant: it does not depend on their order which
+// of them counts.
+func TestTasksOfOneInstant(t *testing.T) {
+	t.Parallel()
+	one, other := task("1", 1, 0, swarm.TaskStateFailed, swarm.TaskStateShutdown), task("2", 1, 0, swarm.TaskStateFailed, swarm.TaskStateRunning)
+	for _, tasks := range [][]swarm.Task{{one, other}, {other, one}} {
+		if got := pods(tasks, noSkew); len(got) != 1 || got[0].GetName() != "2" {
+			t.Errorf("got %v", got)
+		}
+	}
+}
+
 func TestTasksArePodsByTheirStates(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -51,7 +91,7 @@ func TestTasksArePodsByTheirStates(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s, desired %s", tt.state, tt.desired), func(t *testing.T) {
 			t.Parallel()
-			got := pods([]swarm.Task{task("a", 1, 0, tt.state, tt.desired)})
+			got := pods([]swarm.Task{task("a", 1, 0, tt.state, tt.desired)}, noSkew)
 			if tt.want == "" {
 				if len(got) > 0 {
 					t.Errorf("got %v, want no pod", got)
@@ -77,7 +117,7 @@ func TestATaskThatRunsIsReadySinceThenAndStartedWhenItWasMade(t *testing.T) {
 		Ready:      &setpointv1.PodReadyCondition{Status: "True", LastTransitionTime: timestamppb.New(noon.Add(10 * time.Second))},
 		Containers: []*setpointv1.Container{{Name: "task", Requests: map[string]string{"cpu": "500000000n"}}},
 	}
-	if got := pods([]swarm.Task{running}); len(got) != 1 || !proto.Equal(got[0], want) {
+	if got := pods([]swarm.Task{running}, noSkew); len(got) != 1 || !proto.Equal(got[0], want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
@@ -92,7 +132,7 @@ func TestOfThePastOfASlotNothingCounts(t *testing.T) {
 		task("5", 2, 10, swarm.TaskStateFailed, swarm.TaskStateRunning),
 		task("6", 3, 0, swarm.TaskStateRunning, swarm.TaskStateShutdown), // a rolling update: both are there
 		task("7", 3, 10, swarm.TaskStateStarting, swarm.TaskStateRunning),
-	})
+	}, noSkew)
 	var names []string
 	for _, p := range got {
 		names = append(names, p.GetName())

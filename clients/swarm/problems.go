@@ -36,7 +36,7 @@ type problems []Problem
 
 func (p *problems) add(label, format string, args ...any) {
 	if len(*p) < mostProblems {
-		*p = append(*p, Problem{label, fmt.Sprintf(format, args...)})
+		*p = append(*p, Problem{bounded(label, maxLabelName), bounded(fmt.Sprintf(format, args...), maxMessage)})
 	}
 }
 
@@ -46,6 +46,12 @@ func (p problems) err() error {
 	}
 	return &LabelError{p}
 }
+
+// What a problem says is bounded, bytes: the name of a label may have any length.
+const (
+	maxLabelName = 128
+	maxMessage   = 600
+)
 
 // maxQuoted bounds what a problem quotes of a label, bytes.
 const maxQuoted = 64

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	stdlog "log"
 	"net"
 	"net/http"
 	"time"
@@ -162,7 +163,7 @@ func (s *settings) receiver(store *nodes.Store, parts agentcmd.Parts) (func(ctx 
 	if err != nil {
 		return nil, err
 	}
-	handler, err := nodes.NewHandler(store, secrets, parts.Metrics)
+	handler, err := nodes.NewHandler(store, secrets, s.nodesTLS, parts.Metrics)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +201,7 @@ func serveReports(ctx context.Context, listener net.Listener, handler http.Handl
 	}
 	reports := &http.Server{
 		Handler: handler, ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: readTimeout,
-		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeaderBytes, ErrorLog: zap.NewStdLog(log.Named("nodes")),
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeaderBytes, ErrorLog: stdlog.New(&sparse{log: log.Named("nodes")}, "", 0),
 	}
 	stop := context.AfterFunc(ctx, func() { _ = reports.Close() })
 	defer stop()

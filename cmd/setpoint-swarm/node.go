@@ -206,11 +206,11 @@ func (n *node) round(ctx context.Context, log *zap.Logger) {
 		return
 	}
 	n.reports.WithLabelValues(outcome).Inc()
-	switch changed := n.last.set(err); {
-	case err != nil && changed: // and not in every round
-		log.Warn("usage not reported", zap.Error(err))
-	case err == nil && changed:
-		log.Info("usage reported", zap.Int("tasks", len(report.Tasks)))
+	switch news, failed := n.last.set(err, time.Now()); {
+	case err != nil && news: // and not in every round
+		log.Warn("usage not reported", zap.Int("in_a_row", failed), zap.Error(err))
+	case err == nil && news:
+		log.Info("usage reported", zap.Int("tasks", len(report.Tasks)), zap.Int("failed_before", failed))
 	}
 }
 

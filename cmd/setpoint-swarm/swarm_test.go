@@ -3,6 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -12,6 +15,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/setpoint-dev/setpoint/clients/swarm/nodes"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
@@ -93,7 +97,7 @@ func TestReportsAreServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := nodes.NewStore(0)
-	handler, err := nodes.NewHandler(store, secrets, nil)
+	handler, err := nodes.NewHandler(store, secrets, nodes.TLS{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,5 +130,73 @@ func TestReportsAreServed(t *testing.T) {
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// The log has each kind of error once, and one that lasts from time to time.
+func TestErrorsOfReportsAreTold(t *testing.T) {
+	t.Parallel()
+	var l lastError
+	now := time.Now()
+	refused := func(port int) error { return fmt.Errorf("dial tcp 127.0.0.1:%d: connection refused", port) }
+	for i, tt := range []struct {
+		after time.Duration
+		err   error
+		news  bool
+		fail  int
+	}{
+		{0, nil, true, 0},
+		{0, nil, false, 0},
+		{0, refused(1), true, 1},
+		{0, refused(23), false, 2},
+		{0, errors.New("the agent answers 403"), true, 3},
+		{0, errors.New("the agent answers 409"), false, 4},
+		{0, refused(4), false, 5},
+		{againAfter, refused(5), true, 6},
+		{0, nil, true, 6},
+		{0, refused(6), true, 1},
+	} {
+		now = now.Add(tt.after)
+		if news, failed := l.set(tt.err, now); news != tt.news || failed != tt.fail {
+			t.Errorf("%d, %v: got %t and %d", i, tt.err, news, failed)
+		}
+	}
+	told := 0
+	for i := range 1000 {
+		if news, _ := l.set(errors.New("error "+strings.Repeat("x", i)), now); news {
+			told++
+		}
+	}
+	if told > mostKinds {
+		t.Errorf("%d lines of 1000 kinds of errors at once", told)
+	}
+}
+
+// Whoever connects without a certificate, and as often as it likes, does not write the log.
+func TestHandshakesThatFailDoNotFloodTheLog(t *testing.T) {
+	t.Parallel()
+	core, logged := observer.New(zap.DebugLevel)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- serveReports(ctx, listener, http.NotFoundHandler(), nodes.TLS{}.Server(), zap.New(core))
+	}()
+	for range 50 {
+		conn, err := tls.Dial("tcp", listener.Addr().String(), &tls.Config{InsecureSkipVerify: true})
+		if err == nil {
+			_ = conn.Close()
+			t.Fatal("a handshake without files")
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if n := logged.FilterMessage("connection of a node").Len(); n != 1 || logged.Len() > 2 {
+		t.Errorf("%d lines: %v", n, logged.All())
 	}
 }

@@ -112,15 +112,20 @@ func (t TLS) load() (tls.Certificate, *x509.CertPool, error) {
 	if err != nil {
 		return pair, nil, err
 	}
+	pool, err := t.authorities()
+	return pair, pool, err
+}
+
+func (t TLS) authorities() (*x509.CertPool, error) {
 	text, err := readFile(t.CAFile)
 	if err != nil {
-		return pair, nil, err
+		return nil, err
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(text) {
-		return pair, nil, fmt.Errorf("%s holds no certificate", t.CAFile)
+		return nil, fmt.Errorf("%s holds no certificate", t.CAFile)
 	}
-	return pair, pool, nil
+	return pool, nil
 }
 
 // Check returns what is wrong with the files.
@@ -163,9 +168,26 @@ var (
 	errOtherNode = errors.New("the certificate is not that of the node that the report is of: its common name must be the node's id")
 )
 
-// isNode tells whether a connection's certificate, which is verified, is the node's.
+// isNode tells whether a connection's certificate, which was verified, is the node's.
 func isNode(state *tls.ConnectionState, node string) bool {
 	return state != nil && len(state.VerifiedChains) > 0 && len(state.PeerCertificates) > 0 && state.PeerCertificates[0].Subject.CommonName == node
+}
+
+// still returns why a certificate that was verified when its connection was made is not to be
+// trusted any more: it has expired, or its authority is no longer one.
+func (t TLS) still(state *tls.ConnectionState, now time.Time) error {
+	pool, err := t.authorities()
+	if err != nil {
+		return err
+	}
+	others := x509.NewCertPool()
+	for _, c := range state.PeerCertificates[1:] {
+		others.AddCert(c)
+	}
+	_, err = state.PeerCertificates[0].Verify(x509.VerifyOptions{
+		Roots: pool, Intermediates: others, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+	return err
 }
 
 // clockError says that a node's clock is too far off.

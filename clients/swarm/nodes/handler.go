@@ -21,8 +21,9 @@ const MaxSkew = time.Minute
 // Handler takes reports. It serves Path, by POST.
 type Handler struct {
 	store *Store
-	// secrets returns those that sign; nil: certificates say who a node is.
+	// secrets returns those that sign; nil: certificates say who a node is, by the files.
 	secrets func() ([][]byte, error)
+	files   TLS
 	now     func() time.Time
 	reading chan struct{}
 	reports *prometheus.CounterVec
@@ -42,9 +43,10 @@ const (
 )
 
 // NewHandler returns a handler for a store. Secrets returns those that reports are signed
-// with; nil: the connection's verified certificate says whose a report is.
-func NewHandler(store *Store, secrets func() ([][]byte, error), r prometheus.Registerer) (*Handler, error) {
-	h := &Handler{store: store, secrets: secrets, now: time.Now, reading: make(chan struct{}, maxReading)}
+// with; nil: the connection's certificate, which the server of the files has verified, says
+// whose a report is, for as long as it is valid.
+func NewHandler(store *Store, secrets func() ([][]byte, error), files TLS, r prometheus.Registerer) (*Handler, error) {
+	h := &Handler{store: store, secrets: secrets, files: files, now: time.Now, reading: make(chan struct{}, maxReading)}
 	h.reports = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "setpoint_swarm_reports_total", Help: "Reports of nodes about the usage of their tasks, by what came of them.",
 	}, []string{"outcome"})
@@ -95,8 +97,13 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request) *refused {
 	if no := h.authenticate(r, node, sent); no != nil {
 		return no
 	}
-	if err := h.store.Fresh(node, sent); err != nil {
-		return &refused{http.StatusConflict, replayed, err}
+	// Nobody but the node can have sent what comes over its own connection: the order is that in
+	// which it comes, whatever the node's clock was set to meanwhile.
+	signed := h.secrets != nil
+	if signed {
+		if err := h.store.Fresh(node, sent); err != nil {
+			return &refused{http.StatusConflict, replayed, err}
+		}
 	}
 	select {
 	case h.reading <- struct{}{}:
@@ -115,10 +122,13 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request) *refused {
 	if err == nil && (report.Node != node || !report.At.Equal(sent)) {
 		err = errors.New("the report is not what its headers say")
 	}
+	if err == nil {
+		err = h.store.useless(report)
+	}
 	if err != nil {
 		return &refused{http.StatusBadRequest, invalid, err}
 	}
-	switch err := h.store.Take(report, h.now()); {
+	switch err := h.store.Take(report, h.now(), signed); {
 	case errors.Is(err, ErrReplayed):
 		return &refused{http.StatusConflict, replayed, err}
 	case err != nil:
@@ -132,6 +142,9 @@ func (h *Handler) authenticate(r *http.Request, node string, sent time.Time) *re
 	if h.secrets == nil {
 		if !isNode(r.TLS, node) {
 			return &refused{http.StatusForbidden, unauthenticated, errOtherNode}
+		}
+		if err := h.files.still(r.TLS, h.now()); err != nil {
+			return &refused{http.StatusForbidden, unauthenticated, fmt.Errorf("the certificate is no longer valid: %s", shorten(err.Error()))}
 		}
 		return nil
 	}

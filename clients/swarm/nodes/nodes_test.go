@@ -54,7 +54,7 @@ func TestATaskCountsAsItsOwnNodeSays(t *testing.T) {
 	t.Parallel()
 	s := NewStore(45 * time.Second)
 	skewed := now.Add(-3 * time.Hour)
-	if err := s.Take(report(skewed, used("a", skewed.Add(-2*time.Second)), used("old", skewed.Add(-time.Minute)), used("future", skewed.Add(time.Hour))), now); err != nil {
+	if err := s.Take(report(skewed, used("a", skewed.Add(-2*time.Second)), used("old", skewed.Add(-time.Minute)), used("future", skewed.Add(time.Hour))), now, true); err != nil {
 		t.Fatal(err)
 	}
 	got, problem := s.Usage(now.Add(time.Second), []Task{{"a", "node1"}, {"old", "node1"}, {"future", "node1"}, {"missing", "node1"}, {"b", "node2"}})
@@ -90,14 +90,14 @@ func TestNodesAreBounded(t *testing.T) {
 	t.Parallel()
 	s := NewStore(0)
 	for i := range maxNodes {
-		if err := s.Take(&Report{Node: fmt.Sprintf("n%d", i), At: now}, now); err != nil {
+		if err := s.Take(&Report{Node: fmt.Sprintf("n%d", i), At: now}, now, true); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Take(report(now), now.Add(time.Minute)); !errors.Is(err, errTooMany) {
+	if err := s.Take(report(now), now.Add(time.Minute), true); !errors.Is(err, errTooMany) {
 		t.Errorf("one more: %v", err)
 	}
-	if err := s.Take(report(now), now.Add(forgetNode+time.Second)); err != nil {
+	if err := s.Take(report(now), now.Add(forgetNode+time.Second), true); err != nil {
 		t.Errorf("after those are silent: %v", err)
 	}
 }
@@ -157,7 +157,7 @@ func (untouched) Close() error { return nil }
 // their bodies are not read.
 func TestOnlySignedAndNewReportsAreTaken(t *testing.T) {
 	t.Parallel()
-	h, err := NewHandler(NewStore(0), secrets("another-secret-of-before", secret), prometheus.NewRegistry())
+	h, err := NewHandler(NewStore(0), secrets("another-secret-of-before", secret), TLS{}, prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,12 +289,13 @@ func TestCertificatesSayWhoANodeIs(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
 	store := NewStore(0)
-	h, err := NewHandler(store, nil, nil)
+	agent := ca.files("manager")
+	h, err := NewHandler(store, nil, agent, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewUnstartedServer(h)
-	server.TLS = ca.files("manager").Server()
+	server.TLS = agent.Server()
 	server.StartTLS()
 	defer server.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -329,9 +330,134 @@ func TestCertificatesSayWhoANodeIs(t *testing.T) {
 	}
 }
 
+// A certificate is looked at for as long as its connection lasts: one that has expired, or whose
+// authority is no longer one, is refused.
+func TestCertificatesThatEndUnderAConnection(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*testing.T, *Handler, *authority){
+		"expired": func(_ *testing.T, h *Handler, _ *authority) {
+			h.now = func() time.Time { return time.Now().Add(1000 * 24 * time.Hour) }
+		},
+		"of an authority that is none any more": func(t *testing.T, _ *Handler, ca *authority) {
+			text, err := os.ReadFile(filepath.Join(newAuthority(t).folder, "ca.crt"))
+			if err == nil {
+				err = os.WriteFile(filepath.Join(ca.folder, "ca.crt"), text, 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ca := newAuthority(t)
+			agent, own := ca.files("manager"), ca.files("node1")
+			h, err := NewHandler(NewStore(0), nil, agent, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			server := httptest.NewUnstartedServer(h)
+			server.TLS = agent.Server()
+			server.StartTLS()
+			defer server.Close()
+			sender, err := NewSender(server.Listener.Addr().String(), nil, &own, time.Minute)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer sender.Close()
+			if err := sender.Send(t.Context(), report(now)); err != nil {
+				t.Fatal(err)
+			}
+			// Set back, the clock of the node is nobody's business: the connection says who it is.
+			if err := sender.Send(t.Context(), report(now.Add(-time.Hour))); err != nil {
+				t.Errorf("after the clock was set back: %v", err)
+			}
+			end(t, h, ca)
+			if err := sender.Send(t.Context(), report(now.Add(time.Second))); err == nil || !strings.Contains(err.Error(), "no longer valid") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// Usage that is too old before the next report comes is refused, and the node's log says what to
+// change.
+func TestWindowsThatAreTooLongAreRefused(t *testing.T) {
+	t.Parallel()
+	h, err := NewHandler(NewStore(45*time.Second), secrets(secret), TLS{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.now = func() time.Time { return now }
+	long := used("a", now)
+	long.Window = 60
+	if code, said := send(t, h, report(now, long), nil); code != http.StatusBadRequest || !strings.Contains(said, "a window is 1m0s long, and usage counts for 45s only: lower --interval of node, or raise --usage-max-age") {
+		t.Errorf("%d %s", code, said)
+	}
+}
+
+// How far clocks are apart is known by what was reported.
+func TestClocksThatAreApart(t *testing.T) {
+	t.Parallel()
+	s := NewStore(0)
+	for sent, want := range map[time.Duration]time.Duration{-time.Hour: time.Hour, 30 * time.Second: -30 * time.Second, -100 * time.Millisecond: 0} {
+		if err := s.Take(report(now.Add(sent)), now, false); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Skew("node1"); got != want {
+			t.Errorf("sent %s after now: got %s, want %s", sent, got, want)
+		}
+	}
+	if got := s.Skew("nobody"); got != 0 {
+		t.Errorf("of nobody: %s", got)
+	}
+}
+
+// Of two containers of a task the one that was made last counts; memory that is not accounted is
+// none.
+func TestTwoContainersOfATask(t *testing.T) {
+	t.Parallel()
+	labels := map[string]string{taskLabel: "t1", nodeLabel: "node1"}
+	e := &engine{node: "node1", containers: map[string]map[string]string{}, made: map[string]int64{}, stats: map[string]string{}}
+	for i := range 20 {
+		id := fmt.Sprint("c", i)
+		e.containers[id], e.made[id] = labels, int64(i)
+		e.stats[id] = stats(now, 1_000_000_000, "{}")
+	}
+	server := httptest.NewServer(e)
+	defer server.Close()
+	api, err := client.New(client.WithHost("tcp://" + server.Listener.Addr().(*net.TCPAddr).String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = api.Close() }()
+	s := NewSampler(api, time.Minute)
+	if _, _, err := s.Sample(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		e.stats[fmt.Sprint("c", i)] = stats(now.Add(10*time.Second), 1_000_000_000+uint64(i)*1_000_000_000, "{}")
+	}
+	r, _, err := s.Sample(t.Context())
+	if err != nil || len(r.Tasks) != 1 || r.Tasks[0].CPU != 1_900_000_000 || r.Tasks[0].Memory != 0 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	store := NewStore(0)
+	older := used("t1", now)
+	for _, tasks := range [][]TaskUsage{{older, used("t1", now.Add(time.Second))}, {used("t1", now.Add(time.Second)), older}} {
+		if err := store.Take(report(now.Add(time.Second), tasks...), now, false); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := store.Usage(now, []Task{{"t1", "node1"}}); len(got) != 1 || !got[0].At.Equal(now) {
+			t.Errorf("got %v", got)
+		}
+	}
+}
+
 // engine is a node's with containers.
 type engine struct {
 	containers map[string]map[string]string // labels by id
+	made       map[string]int64             // by id
 	stats      map[string]string            // bodies by id
 	node       string
 }
@@ -347,7 +473,7 @@ func (e *engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case path == "containers/json":
 		list := []container.Summary{}
 		for id, labels := range e.containers {
-			list = append(list, container.Summary{ID: id, Labels: labels})
+			list = append(list, container.Summary{ID: id, Labels: labels, Created: e.made[id]})
 		}
 		_ = json.NewEncoder(w).Encode(list)
 	case isStats && e.stats[id] != "":

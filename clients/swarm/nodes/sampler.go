@@ -1,12 +1,15 @@
 package nodes
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,9 +39,10 @@ type Sampler struct {
 // reading is what a container's counters showed.
 type reading struct {
 	task   string
+	made   int64 // when the container was, seconds since 1970
 	at     time.Time
 	cpu    uint64 // nanoseconds since its start
-	memory int64
+	memory int64  // 0: it is not accounted
 }
 
 // NewSampler returns a sampler of an engine's containers.
@@ -88,20 +92,29 @@ func (s *Sampler) Sample(ctx context.Context) (report *Report, failed int, err e
 				failed++ // also one that has just ended
 				return
 			}
-			r.task = task
+			r.task, r.made = task, one.Created
 			now[one.ID] = r
 		})
 	}
 	wait.Wait()
 	report = &Report{Node: s.node, Tasks: []TaskUsage{}}
-	for id, r := range now {
-		if used, ok := usageBetween(s.readings[id], r); ok {
+	for _, id := range newest(now) {
+		if used, ok := usageBetween(s.readings[id], now[id]); ok {
 			report.Tasks = append(report.Tasks, used)
 		}
 	}
 	s.readings = now
 	report.At = time.Now().UTC()
 	return report, failed, nil
+}
+
+// newest returns the containers of tasks, by task: of each the one that was made last.
+func newest(readings map[string]reading) []string {
+	ids := slices.SortedFunc(maps.Keys(readings), func(a, b string) int {
+		one, other := readings[a], readings[b]
+		return cmp.Or(cmp.Compare(one.task, other.task), cmp.Compare(other.made, one.made), cmp.Compare(a, b))
+	})
+	return slices.CompactFunc(ids, func(a, b string) bool { return readings[a].task == readings[b].task })
 }
 
 // identify reads the node's id.
@@ -141,14 +154,18 @@ func (s *Sampler) read(ctx context.Context, id string) (reading, error) {
 }
 
 // workingSet is the memory that can't be taken back at will, as Kubernetes counts it: all
-// but what of files was not used lately, by version 1 of control groups or by version 2.
+// but what of files was not used lately, by version 1 of control groups or by version 2. It is 0
+// where the kernel does not account memory, and never otherwise: what runs has some.
 func workingSet(m *container.MemoryStats) int64 {
+	if m.Usage == 0 {
+		return 0
+	}
 	inactive, there := m.Stats["total_inactive_file"]
 	if !there {
 		inactive = m.Stats["inactive_file"]
 	}
-	if inactive > m.Usage {
-		return 0
+	if inactive >= m.Usage {
+		return 1
 	}
 	return int64(min(m.Usage-inactive, math.MaxInt64))
 }

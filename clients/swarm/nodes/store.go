@@ -28,9 +28,9 @@ type TaskUsage struct {
 	At     time.Time `json:"at"`
 	Window float64   `json:"window"`
 	// CPU is the rate over the window, billionths of a core; Memory the working set at its
-	// end, bytes.
+	// end, bytes, 0: it is not known, as the node's kernel does not account it.
 	CPU    int64 `json:"cpu"`
-	Memory int64 `json:"memory"`
+	Memory int64 `json:"memory,omitempty"`
 }
 
 // Bounds of a report.
@@ -133,12 +133,27 @@ func (n *Store) fresh(id string, sent time.Time) error {
 	return nil
 }
 
-// Take takes a report of a node that was authenticated as the one that it names.
-func (n *Store) Take(r *Report, now time.Time) error {
+// useless returns what is wrong with a report whose usage would be too old before the next one
+// comes.
+func (n *Store) useless(r *Report) error {
+	for i := range r.Tasks {
+		if window := time.Duration(r.Tasks[i].Window * float64(time.Second)); window > n.maxAge {
+			return fmt.Errorf("a window is %s long, and usage counts for %s only: lower --interval of node, or raise --usage-max-age of the agent, to three times the interval",
+				window.Round(time.Second), n.maxAge)
+		}
+	}
+	return nil
+}
+
+// Take takes a report of a node that was authenticated as the one that it names; a signed one,
+// which others may send again, only if it is newer than the last.
+func (n *Store) Take(r *Report, now time.Time, signed bool) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if err := n.fresh(r.Node, r.At); err != nil {
-		return err
+	if signed {
+		if err := n.fresh(r.Node, r.At); err != nil {
+			return err
+		}
 	}
 	if n.nodes[r.Node] == nil && len(n.nodes) >= maxNodes {
 		n.sweep(now)
@@ -148,7 +163,10 @@ func (n *Store) Take(r *Report, now time.Time) error {
 	}
 	taken := &node{sent: r.At, came: now, tasks: make(map[string]TaskUsage, len(r.Tasks))}
 	for _, t := range r.Tasks {
-		taken.tasks[t.Task] = t
+		// Of two containers of a task the one that was read last counts.
+		if last, twice := taken.tasks[t.Task]; !twice || t.At.After(last.At) {
+			taken.tasks[t.Task] = t
+		}
 	}
 	n.nodes[r.Node] = taken
 	return nil
@@ -178,6 +196,22 @@ func (n *Store) Reporting(now time.Time) int {
 		}
 	}
 	return count
+}
+
+// leastSkew is the least difference of clocks that is told from the time that a report takes.
+const leastSkew = time.Second
+
+// Skew returns how far this machine's clock is ahead of a node's, as its last report tells; 0: by
+// less than a second, or that is not known.
+func (n *Store) Skew(id string) time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if last := n.nodes[id]; last != nil {
+		if skew := last.came.Sub(last.sent); skew.Abs() >= leastSkew {
+			return skew
+		}
+	}
+	return 0
 }
 
 // Task is one that runs, and the node that it runs on.

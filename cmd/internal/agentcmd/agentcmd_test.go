@@ -237,6 +237,39 @@ func TestHoldsOutliveTheAgent(t *testing.T) {
 	}
 }
 
+// A count that is written while the agent ends is kept.
+func TestTheLastScaleIsKept(t *testing.T) {
+	t.Parallel()
+	world, state := &agenttest.Fake{}, t.TempDir()
+	world.Create(agenttest.Workload{Name: "web", Replicas: 3})
+	writing, write := make(chan struct{}), make(chan struct{})
+	world.BeforeWrite(func() {
+		close(writing)
+		<-write
+	})
+	world.Want("web", 6)
+	r := start(t, program(fake(world)), "--server="+clitest.StartServer(t), "--state-dir="+state)
+	<-writing
+	r.stop()
+	// What the file says when the agent has been told to end is not the last of it. Whoever writes
+	// it at that moment has written it a second later.
+	time.Sleep(time.Second)
+	close(write)
+	if got := r.await(); got.Code != 0 {
+		t.Fatalf("ended with %+v", got)
+	}
+	b, err := openBook(state, "demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range b.before {
+		if o.Name == "web" && o.Scaled != nil && o.Scaled.To == 6 {
+			return
+		}
+	}
+	t.Errorf("the file has %v", b.before)
+}
+
 // A file of another cluster's agent, or a broken one, does no harm.
 func TestStateThatIsNone(t *testing.T) {
 	t.Parallel()

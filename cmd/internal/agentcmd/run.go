@@ -100,7 +100,12 @@ func (c *command) runAll(ctx context.Context, platform *Platform, driver *agent.
 			}
 		})
 	}
-	beside.Go(func() { kept.keep(ctx) })
+	// What rounds come to that are in flight when the agent is to stop is kept, too.
+	keeping, done := context.WithCancel(context.WithoutCancel(ctx))
+	var keeper sync.WaitGroup
+	keeper.Go(func() { kept.keep(keeping) })
+	defer keeper.Wait()
+	defer done()
 	var err error
 	if uid, ok := identity.await(ctx); ok {
 		driver.SetClusterUID(uid)
