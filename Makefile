@@ -58,7 +58,7 @@ demo: ## Send the README's request to a running server
 test: ## Run the tests of all packages; installs Redis where it is missing
 	@scripts/redis.sh || test -z "$${CI:-}"
 	scripts/gotest.sh test pkgname "$$(go list ./... | grep -v /examples$$)" -timeout=45m
-	@echo 'LEFT OUT, for they take long or need more: the race detector (make test-race), the examples in Go, Python, Node.js and curl (make test-examples), costs (make guard), fuzzing (make fuzz), the modules beside the main one (make test-modules), the real controllers (make conformance-quick), whole processes (make e2e), attacks (make attack), clusters (make e2e-kubernetes) and images (make e2e-deploy).'
+	@echo 'LEFT OUT, for they take long or need more: the race detector (make test-race), the examples in Go, Python, Node.js and curl (make test-examples), the clients of other languages (make test-clients), costs (make guard), fuzzing (make fuzz), the modules beside the main one (make test-modules), the real controllers (make conformance-quick), whole processes (make e2e), attacks (make attack), clusters (make e2e-kubernetes) and images (make e2e-deploy).'
 
 .PHONY: test-race
 test-race: ## The same with the race detector
@@ -70,6 +70,13 @@ test-examples: ## Run the examples as users do; installs Node.js and Python's gR
 	@scripts/node.sh || test -z "$${CI:-}"
 	@scripts/python.sh || test -z "$${CI:-}"
 	scripts/gotest.sh test-examples pkgname ./examples -count=1 -timeout=45m
+
+.PHONY: test-clients
+test-clients: ## Hold the clients of all languages to one behaviour, against real services with faults
+	@scripts/redis.sh
+	@scripts/node.sh || test -z "$${CI:-}"
+	@scripts/python.sh || test -z "$${CI:-}"
+	cd test/e2e && ../../scripts/gotest.sh test-clients standard-verbose ./languages -count=1 -race -timeout=30m
 
 .PHONY: guard
 guard: ## Fail if a recommendation allocates more, or takes more system calls, or more of Redis, than it may, or a hostile one costs more than its bytes allow

@@ -42,6 +42,7 @@ ran=0
 step lint 30m make lint
 step race 1h make test-race
 step examples 1h make test-examples
+step clients 1h make test-clients
 step guard 15m make guard
 step modules 1h make test-modules
 step e2e 1h make e2e

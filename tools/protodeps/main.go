@@ -15,6 +15,7 @@ import (
 
 	validate "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
 	"google.golang.org/genproto/googleapis/api/annotations"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/genproto/googleapis/rpc/status"
 )
 
@@ -27,6 +28,7 @@ func main() {
 		annotations.File_google_api_annotations_proto,
 		annotations.File_google_api_field_behavior_proto,
 		annotations.File_google_api_http_proto,
+		errdetails.File_google_rpc_error_details_proto,
 		status.File_google_rpc_status_proto,
 		validate.File_buf_validate_validate_proto,
 	}

@@ -1,0 +1,313 @@
+"""The client."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import threading
+import uuid
+from types import TracebackType
+from typing import Any, Iterator, Mapping, NamedTuple, Optional, Sequence, TypeVar, Union
+
+import grpc
+from google.protobuf import json_format
+from google.protobuf.message import Message
+
+from setpoint._errors import Error, of_status
+from setpoint._retry import Deadline, Retrier, Retry
+from setpoint._token import TokenSource
+from setpoint._transport import TLS, Transport
+from setpoint.v1 import recommendation_service_pb2 as recommendations
+from setpoint.v1 import target_service_pb2 as targets
+
+_RECOMMENDATIONS = "/setpoint.v1.RecommendationService/"
+_TARGETS = "/setpoint.v1.TargetService/"
+# Of a request in a batch, with its length.
+_TAG = 6
+
+M = TypeVar("M", bound=Message)
+
+
+class Result(NamedTuple):
+    """One outcome of a batch: an answer, or why there is none."""
+
+    response: Optional[recommendations.RecommendResponse]
+    error: Optional[Error]
+
+
+RecommendRequestLike = Union[recommendations.RecommendRequest, Mapping[str, Any]]
+
+
+class Client:
+    """Calls a service. It may be used on many threads; one is enough for a program.
+
+    Calls are spread over all addresses. One that fails for a reason that may pass is tried again,
+    at another address where there is one, with the same request id: so it counts once, whatever
+    became of the first attempt. What fails is an Error.
+
+    target: "host:port" or several of those, separated by commas; the port is 9090 if none is given.
+    insecure: does without TLS, which is spoken otherwise. Files of tls are looked at again once a
+    second, and connections are made anew when they have changed.
+    token: a bearer token, or what returns one. timeout: that of a call, all attempts together, in
+    seconds; 0: unbounded.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        *,
+        insecure: bool = False,
+        tls: Optional[TLS] = None,
+        token: Union[str, TokenSource, None] = None,
+        token_over_insecure: bool = False,
+        timeout: float = 10.0,
+        retry: Retry = Retry(),
+        max_batch: int = 1000,
+        max_request_bytes: int = 16 << 20,
+        max_answer_bytes: int = 256 << 20,
+        user_agent: str = "setpoint-client-python",
+    ) -> None:
+        if insecure and tls is not None:
+            raise ValueError("setpoint: insecure and tls exclude each other")
+        if token is not None and insecure and not token_over_insecure:
+            raise ValueError("setpoint: a token would travel unencrypted: use TLS, or token_over_insecure where nobody listens")
+        if max_batch < 1 or max_request_bytes < 1 or max_answer_bytes < 1:
+            raise ValueError("setpoint: max_batch, max_request_bytes and max_answer_bytes must be at least 1")
+        constant = token
+        source = (lambda: constant) if isinstance(constant, str) else constant
+        self._transport = Transport(
+            target,
+            insecure=insecure,
+            tls=tls,
+            token=source,  # type: ignore[arg-type]
+            user_agent=user_agent,
+            max_request_bytes=max_request_bytes,
+            max_answer_bytes=max_answer_bytes,
+        )
+        self._timeout, self._retrier = timeout, Retrier(retry)
+        self._max_batch, self._max_request_bytes = max_batch, max_request_bytes
+        self._next = itertools.count(random.randrange(1024))
+        self._closed = threading.Event()
+
+    def close(self) -> None:
+        """Closes all connections. Calls that are running fail."""
+        self._closed.set()
+        self._transport.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+        self.close()
+
+    def recommend(self, request: RecommendRequestLike, *, timeout: Optional[float] = None) -> recommendations.RecommendResponse:
+        """Asks for the replica count of one target: a message, or a mapping as in JSON. A request
+        without request_id is sent with a random one; the one given stays as it is. Call
+        check_answer before the answer is applied."""
+        return self._call(_RECOMMENDATIONS + "Recommend", _identified(request), recommendations.RecommendResponse, timeout)
+
+    def batch_recommend(self, requests: Sequence[RecommendRequestLike], *, timeout: Optional[float] = None) -> list[Result]:
+        """Asks for many targets. The results are as many as the requests and in their order; a bad
+        request fails alone. More than a service takes at once go in several calls, one after the
+        other. Requests that failed for a reason that may pass are sent again, together, unless a
+        later one for their target was answered meanwhile."""
+        everything = [_identified(request) for request in requests]
+        results: list[Result] = []
+        while len(results) < len(everything):
+            rest = everything[len(results) : len(results) + self._max_batch]
+            results += self._recommend_all(rest[: self._fitting(rest)], timeout)
+        return results
+
+    def report_scale(self, request: recommendations.ReportScaleRequest, *, timeout: Optional[float] = None) -> recommendations.ReportScaleResponse:
+        """Tells what became of a recommendation that changed the count: outcome "APPLIED" or "FAILED"."""
+        return self._call(_RECOMMENDATIONS + "ReportScale", request, recommendations.ReportScaleResponse, timeout)
+
+    def report_observation(
+        self, request: recommendations.ReportObservationRequest, *, timeout: Optional[float] = None
+    ) -> recommendations.ReportObservationResponse:
+        """Stores what was observed of a target with a stored spec, for those who poll."""
+        return self._call(_RECOMMENDATIONS + "ReportObservation", request, recommendations.ReportObservationResponse, timeout)
+
+    def get_recommendation(
+        self, request: recommendations.GetRecommendationRequest, *, timeout: Optional[float] = None
+    ) -> recommendations.Recommendation:
+        """Returns the recommendation for a target with a stored spec."""
+        answer = self._call(_RECOMMENDATIONS + "GetRecommendation", request, recommendations.GetRecommendationResponse, timeout)
+        return answer.recommendation
+
+    def get_target(self, name: str, *, timeout: Optional[float] = None) -> targets.Target:
+        """Returns what is kept of a target."""
+        return self._call(_TARGETS + "GetTarget", targets.GetTargetRequest(name=name), targets.GetTargetResponse, timeout).target
+
+    def list_targets(self, parent: str, *, timeout: Optional[float] = None) -> Iterator[targets.Target]:
+        """Lists the targets of clusters/{cluster}/namespaces/{namespace}, "-" standing for all of
+        either, sorted by name and without their history. Pages are asked for as they are needed."""
+        request = targets.ListTargetsRequest(parent=parent)
+        while True:
+            page = self._call(_TARGETS + "ListTargets", request, targets.ListTargetsResponse, timeout)
+            yield from page.targets
+            if not page.next_page_token:
+                return
+            request = targets.ListTargetsRequest(parent=parent, page_token=page.next_page_token)
+
+    def list_decisions(self, target: str, *, timeout: Optional[float] = None) -> Iterator[targets.Decision]:
+        """Lists the last decisions about a target, the newest first."""
+        request = targets.ListDecisionsRequest(parent=target)
+        while True:
+            page = self._call(_TARGETS + "ListDecisions", request, targets.ListDecisionsResponse, timeout)
+            yield from page.decisions
+            if not page.next_page_token:
+                return
+            request = targets.ListDecisionsRequest(parent=target, page_token=page.next_page_token)
+
+    def delete_target(self, name: str, *, target_uid: str = "", cluster_uid: str = "", timeout: Optional[float] = None) -> None:
+        """Forgets a target, or only the incarnation that the uids name. NOT_FOUND says that there
+        was none; it is taken for success when an earlier attempt of this call failed, for that may
+        have deleted it."""
+        request = targets.DeleteTargetRequest(name=name, target_uid=target_uid, cluster_uid=cluster_uid)
+        self._call(_TARGETS + "DeleteTarget", request, targets.DeleteTargetResponse, timeout, gone=True)
+
+    def set_target_spec(self, name: str, spec: targets.TargetSpec, *, timeout: Optional[float] = None) -> targets.TargetSpec:
+        """Stores a spec. It is sent once: of an error it is not known whether the spec was stored."""
+        request = targets.SetTargetSpecRequest(name=name, target_spec=spec)
+        return self._call(_TARGETS + "SetTargetSpec", request, targets.SetTargetSpecResponse, timeout, repeat=False).target_spec
+
+    def get_target_spec(self, name: str, *, timeout: Optional[float] = None) -> targets.TargetSpec:
+        """Returns the stored spec of a target."""
+        return self._call(_TARGETS + "GetTargetSpec", targets.GetTargetSpecRequest(name=name), targets.GetTargetSpecResponse, timeout).target_spec
+
+    def _call(self, path: str, request: Message, answer: type[M], timeout: Optional[float], *, repeat: bool = True, gone: bool = False) -> M:
+        return self._attempts(path, request, answer, Deadline(self._timeout if timeout is None else timeout), repeat, gone)
+
+    def _attempts(self, path: str, request: Message, answer: type[M], deadline: Deadline, repeat: bool = True, gone: bool = False) -> M:
+        used: set[int] = set()
+        self._retrier.deposit()
+        for attempt in itertools.count(1):
+            left = deadline.left()
+            if left <= 0:
+                raise Error(grpc.StatusCode.DEADLINE_EXCEEDED, "the call took too long")
+            if repeat and self._retrier.policy.attempt_timeout > 0:
+                left = min(left, self._retrier.policy.attempt_timeout)
+            try:
+                made: M = self._transport.unary(path, request, answer, self._pick(used), left if left < 1e9 else None)
+                return made
+            except Error as error:
+                if gone and attempt > 1 and error.code is grpc.StatusCode.NOT_FOUND:
+                    return answer()
+                least = self._retrier.may_repeat(attempt, error) if repeat else None
+                if least is None or not self._retrier.wait(attempt, least, deadline, self._closed):
+                    raise
+        raise AssertionError("unreachable")
+
+    def _pick(self, used: set[int]) -> int:
+        """Returns the next address that the call has not used, the next one if it has used all."""
+        n = len(self._transport.addresses)
+        address = next(self._next) % n
+        for _ in range(n - 1):
+            if address not in used:
+                break
+            address = (address + 1) % n
+        used.add(address)
+        return address
+
+    def _fitting(self, requests: Sequence[recommendations.RecommendRequest]) -> int:
+        """Returns how many of the requests fit into one call, at least one."""
+        size = 0
+        for i, request in enumerate(requests):
+            size += request.ByteSize() + _TAG
+            if i > 0 and size > self._max_request_bytes:
+                return i
+        return len(requests)
+
+    def _recommend_all(self, requests: Sequence[recommendations.RecommendRequest], timeout: Optional[float]) -> list[Result]:
+        deadline = Deadline(self._timeout if timeout is None else timeout)
+        results = [Result(None, None)] * len(requests)
+        left = list(range(len(requests)))  # those to be sent, in order
+        for attempt in itertools.count(1):
+            if not self._recommend_once(requests, results, left, deadline):
+                break
+            left, least = self._unsettled(attempt, requests, results)
+            if not left or not self._retrier.wait(attempt, least, deadline, self._closed):
+                break
+        return results
+
+    def _recommend_once(
+        self, requests: Sequence[recommendations.RecommendRequest], results: list[Result], send: Sequence[int], deadline: Deadline
+    ) -> bool:
+        """Sends those requests, and reports whether they were answered. If not, the call was retried as such."""
+        batch = recommendations.BatchRecommendRequest(requests=[requests[i] for i in send])
+        try:
+            answers = self._attempts(_RECOMMENDATIONS + "BatchRecommend", batch, recommendations.BatchRecommendResponse, deadline).results
+            if len(answers) != len(send):
+                raise Error(grpc.StatusCode.INTERNAL, f"{len(answers)} results came for {len(send)} requests")
+        except Error as error:
+            for i in send:
+                results[i] = Result(None, error)
+            return False
+        for i, one in zip(send, answers):
+            results[i] = _result_of(one)
+        _refuse_shared(requests, results, send)
+        for i in send:
+            answer = results[i].response
+            if answer is not None and answer.request_id and answer.request_id != requests[i].request_id:
+                results[i] = Result(
+                    None,
+                    Error(
+                        grpc.StatusCode.INTERNAL,
+                        f"the answer to request {answer.request_id[:64]!r} came for request {requests[i].request_id[:64]!r}",
+                    ),
+                )
+        return True
+
+    def _unsettled(
+        self, attempt: int, requests: Sequence[recommendations.RecommendRequest], results: Sequence[Result]
+    ) -> tuple[list[int], float]:
+        """Returns the requests to be sent again, in order, and how long to wait before that at least."""
+        answered = {requests[i].target: i for i, result in enumerate(results) if result.error is None}
+        again: list[int] = []
+        longest = 0.0
+        for i, (_, error) in enumerate(results):
+            if error is None or answered.get(requests[i].target, -1) > i:
+                continue
+            least = self._retrier.may_repeat(attempt, error)
+            if least is not None:
+                again.append(i)
+                longest = max(longest, least)
+        return again, longest
+
+
+def _identified(request: RecommendRequestLike) -> recommendations.RecommendRequest:
+    """Returns the request, or a copy with an id. A dry run records nothing and needs none."""
+    if not isinstance(request, recommendations.RecommendRequest):
+        request = json_format.ParseDict(dict(request), recommendations.RecommendRequest())
+    elif request.request_id or request.dry_run:
+        return request
+    copy = recommendations.RecommendRequest()
+    copy.CopyFrom(request)
+    if not copy.request_id and not copy.dry_run:
+        copy.request_id = str(uuid.uuid4())
+    return copy
+
+
+def _result_of(one: recommendations.BatchRecommendResult) -> Result:
+    kind = one.WhichOneof("result")
+    if kind == "response":
+        return Result(one.response, None)
+    if kind == "error":
+        return Result(None, of_status(one.error))
+    return Result(None, Error(grpc.StatusCode.INTERNAL, "the service gave neither an answer nor an error"))
+
+
+def _refuse_shared(requests: Sequence[recommendations.RecommendRequest], results: list[Result], sent: Sequence[int]) -> None:
+    """Refuses recommendations that came for several targets: at most one of them is right, and nobody knows which."""
+    owners: dict[str, set[str]] = {}
+    for i in sent:
+        answer = results[i].response
+        if answer is not None and answer.recommendation_id:
+            owners.setdefault(answer.recommendation_id, set()).add(requests[i].target)
+    for i in sent:
+        answer = results[i].response
+        if answer is not None and len(owners.get(answer.recommendation_id, ())) > 1:
+            results[i] = Result(
+                None, Error(grpc.StatusCode.INTERNAL, f"recommendation {answer.recommendation_id[:64]!r} came for several targets")
+            )

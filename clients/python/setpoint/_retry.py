@@ -1,0 +1,81 @@
+"""When calls are tried again."""
+
+from __future__ import annotations
+
+import math
+import random
+import threading
+import time
+from dataclasses import dataclass
+from typing import Optional
+
+import grpc
+
+from setpoint._errors import Error
+
+
+@dataclass(frozen=True)
+class Retry:
+    """When a call is tried again. Times are in seconds.
+
+    Tried again are UNAVAILABLE, ABORTED, an attempt that ran out of its own time, and
+    RESOURCE_EXHAUSTED where the service says when to come back. The delay before attempt n+1 is
+    random between 0 and min(max_delay, base_delay * 2**(n-1)); where the service says when to come
+    back, that much later. A delay that would outlast the call is not waited for.
+    """
+
+    max_attempts: int = 4
+    """The attempts of a call at most, the first included; 1: nothing is tried again."""
+    base_delay: float = 0.1
+    """The longest delay before the second attempt."""
+    max_delay: float = 2.0
+    """The longest delay at all, before what the service asks for."""
+    attempt_timeout: float = 4.0
+    """The time of each attempt; 0: unbounded."""
+    budget_reserve: int = 100
+    """How many attempts beyond the first ones the client may make at once, over all calls."""
+    budget_ratio: float = 0.2
+    """How much of one each call adds, up to the reserve: a service in trouble gets no multiple of its load."""
+
+
+class Deadline:
+    """That of a call, all attempts together."""
+
+    def __init__(self, timeout: float) -> None:
+        self._end = time.monotonic() + timeout if timeout > 0 else math.inf
+
+    def left(self) -> float:
+        return self._end - time.monotonic()
+
+
+class Retrier:
+    """Says whether and when there is another attempt."""
+
+    def __init__(self, policy: Retry) -> None:
+        self.policy = policy
+        self._lock = threading.Lock()
+        self._tokens = float(policy.budget_reserve)
+
+    def deposit(self) -> None:
+        """Notes a call."""
+        with self._lock:
+            self._tokens = min(self._tokens + self.policy.budget_ratio, self.policy.budget_reserve)
+
+    def may_repeat(self, attempt: int, error: Error) -> Optional[float]:
+        """Returns how long to wait at least for another attempt; None: there is none."""
+        if attempt >= self.policy.max_attempts:
+            return None
+        if error.code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.ABORTED, grpc.StatusCode.DEADLINE_EXCEEDED):
+            return error.retry_delay or 0.0
+        return error.retry_delay if error.code is grpc.StatusCode.RESOURCE_EXHAUSTED else None
+
+    def wait(self, attempt: int, least: float, deadline: Deadline, closed: threading.Event) -> bool:
+        """Waits for the attempt after the one given, if there is time and budget."""
+        delay = least + random.uniform(0, min(self.policy.base_delay * 2 ** (attempt - 1), self.policy.max_delay))
+        if deadline.left() <= delay:
+            return False
+        with self._lock:
+            if self._tokens < 1:
+                return False
+            self._tokens -= 1
+        return not closed.wait(delay)

@@ -1,0 +1,161 @@
+"""Connections: one channel for each address."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any, Optional
+
+import grpc
+
+from setpoint._errors import Error, of_rpc
+from setpoint._token import TokenSource
+
+_DEFAULT_PORT = "9090"
+_HOST_PORT = re.compile(r"(?:\[([0-9A-Fa-f:.%]+)\]|([^:\s/\[\]]+))(?::(\d{1,5}))?")
+
+
+@dataclass(frozen=True)
+class TLS:
+    """What to trust and who to be. Without any of it: what gRPC trusts, and no certificate."""
+
+    ca_file: Optional[str] = None
+    """Certificates that are trusted, PEM."""
+    cert_file: Optional[str] = None
+    key_file: Optional[str] = None
+    """The client's own certificate and its key, PEM: both or neither."""
+    server_name: Optional[str] = None
+    """What the server's certificate must be for. None: the host of the address."""
+
+
+def read_addresses(target: str) -> list[str]:
+    """Returns the addresses of a list that commas separate, each with its port."""
+    return list(dict.fromkeys(_with_port(part.strip(), target) for part in target.split(",")))
+
+
+def _with_port(address: str, target: str) -> str:
+    match = _HOST_PORT.fullmatch(address)
+    if match:
+        host = f"[{match[1]}]" if match[1] else match[2]
+        return f"{host}:{match[3] or _DEFAULT_PORT}"
+    if address.count(":") > 1 and re.fullmatch(r"[0-9A-Fa-f:.]+", address):
+        return f"[{address}]:{_DEFAULT_PORT}"  # an IPv6 address without brackets
+    raise ValueError(f"setpoint: address {address!r} in {target!r} is no host:port")
+
+
+class Transport:
+    """Makes single attempts of unary calls."""
+
+    def __init__(
+        self,
+        target: str,
+        *,
+        insecure: bool,
+        tls: Optional[TLS],
+        token: Optional[TokenSource],
+        user_agent: str,
+        max_request_bytes: int,
+        max_answer_bytes: int,
+    ) -> None:
+        self.addresses = read_addresses(target)
+        self._tls = None if insecure else tls or TLS()
+        if self._tls and (self._tls.cert_file is None) != (self._tls.key_file is None):
+            raise ValueError("setpoint: a client certificate takes both cert_file and key_file")
+        self._token = token
+        self._options: list[tuple[str, Any]] = [
+            ("grpc.primary_user_agent", user_agent),
+            ("grpc.max_send_message_length", max_request_bytes),
+            ("grpc.max_receive_message_length", max_answer_bytes),
+            # The policy of this client is the only one.
+            ("grpc.enable_retries", 0),
+            ("grpc.service_config_disable_resolution", 1),
+            ("grpc.lb_policy_name", "round_robin"),
+            ("grpc.keepalive_time_ms", 30_000),
+            ("grpc.keepalive_timeout_ms", 10_000),
+            # gRPC's own would leave a service that comes back unnoticed for two minutes.
+            ("grpc.initial_reconnect_backoff_ms", 250),
+            ("grpc.min_reconnect_backoff_ms", 5000),  # the time of a handshake at least
+            ("grpc.max_reconnect_backoff_ms", 5000),
+        ]
+        if self._tls and self._tls.server_name:
+            self._options.append(("grpc.ssl_target_name_override", self._tls.server_name))
+            self._options.append(("grpc.default_authority", self._tls.server_name))
+        self._lock = threading.Lock()
+        self._channels: list[grpc.Channel] = []
+        self._version: object = None
+        self._looked = 0.0
+        self._closed = False
+        self._connect()
+
+    def unary(self, path: str, request: Any, answer: Any, address: int, timeout: Optional[float]) -> Any:
+        """Makes one attempt: answer is the class of the message that comes."""
+        metadata = None
+        if self._token:
+            try:
+                metadata = (("authorization", "Bearer " + self._token()),)
+            except Exception as error:
+                raise Error(grpc.StatusCode.UNAUTHENTICATED, f"bearer token: {error}") from error
+        self._connect()
+        with self._lock:
+            if self._closed:
+                raise Error(grpc.StatusCode.CANCELLED, "the client is closed")
+            call = self._channels[address].unary_unary(
+                path, request_serializer=type(request).SerializeToString, response_deserializer=answer.FromString
+            )
+        try:
+            return call(request, timeout=timeout, metadata=metadata)
+        except grpc.RpcError as error:
+            raise of_rpc(error) from None
+        except ValueError:  # the channel was closed meanwhile
+            raise Error(grpc.StatusCode.CANCELLED if self._closed else grpc.StatusCode.UNAVAILABLE, "the connection was closed") from None
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            channels = self._channels
+        for channel in channels:
+            channel.close()
+
+    def _connect(self) -> None:
+        """Makes the channels, anew when a file has changed."""
+        with self._lock:
+            first = not self._channels
+            if self._closed or not first and (not self._tls or time.monotonic() - self._looked < 1):
+                return
+            self._looked = time.monotonic()
+            try:
+                version = self._files_version()
+                if not first and version == self._version:
+                    return
+                credentials = self._credentials()
+            except OSError:
+                if first:
+                    raise
+                return  # files are being replaced
+            # Calls on the channels of before end by themselves; these close when nobody has them.
+            self._channels = [
+                grpc.secure_channel(address, credentials, self._options) if credentials else grpc.insecure_channel(address, self._options)
+                for address in self.addresses
+            ]
+            self._version = version
+
+    def _files_version(self) -> object:
+        names = (self._tls.ca_file, self._tls.cert_file, self._tls.key_file) if self._tls else ()
+        found = [os.stat(name) for name in names if name]
+        return [(f.st_ino, f.st_mtime_ns, f.st_size) for f in found]
+
+    def _credentials(self) -> Optional[grpc.ChannelCredentials]:
+        if not self._tls:
+            return None
+        tls = self._tls
+        return grpc.ssl_channel_credentials(_read(tls.ca_file), _read(tls.key_file), _read(tls.cert_file))
+
+
+def _read(name: Optional[str]) -> Optional[bytes]:
+    if name is None:
+        return None
+    with open(name, "rb") as file:
+        return file.read()

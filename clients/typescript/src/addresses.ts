@@ -1,0 +1,17 @@
+/** readAddresses returns the addresses of a list that commas separate, each with its port. */
+export function readAddresses(list: string, defaultPort = "9090"): string[] {
+  const all = list.split(",").map((part) => withPort(part.trim(), defaultPort, list));
+  return [...new Set(all)];
+}
+
+function withPort(address: string, defaultPort: string, list: string): string {
+  const wrong = () => new TypeError(`setpoint: address ${JSON.stringify(address)} in ${JSON.stringify(list)} is no host:port`);
+  const match = /^(?:\[([0-9A-Fa-f:.%]+)\]|([^:\s/[\]]+))(?::(\d{1,5}))?$/.exec(address);
+  if (match) {
+    return `${match[1] ? `[${match[1]}]` : match[2]}:${match[3] ?? defaultPort}`;
+  }
+  if (/^[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*$/.test(address) && address.split(":").length > 2) {
+    return `[${address}]:${defaultPort}`; // an IPv6 address without brackets
+  }
+  throw wrong();
+}

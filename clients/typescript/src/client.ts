@@ -1,0 +1,385 @@
+import { create, toBinary } from "@bufbuild/protobuf";
+import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
+import { fromStatus, SetpointError } from "./errors.js";
+import {
+  BatchRecommendRequestSchema, RecommendationService, RecommendRequestSchema, ReportObservationRequestSchema, ReportScaleRequestSchema,
+} from "./gen/setpoint/v1/recommendation_service_pb.js";
+import type {
+  BatchRecommendResult, Recommendation, RecommendRequest, RecommendResponse, ReportObservationResponse, ReportScaleResponse,
+} from "./gen/setpoint/v1/recommendation_service_pb.js";
+import { TargetService } from "./gen/setpoint/v1/target_service_pb.js";
+import type { Decision, Target, TargetSpec } from "./gen/setpoint/v1/target_service_pb.js";
+import { Deadline, defaultRetry, Retrier } from "./retry.js";
+import type { Retry } from "./retry.js";
+import type { Transport } from "./transport.js";
+
+/** Settings of every client. */
+export interface ClientOptions {
+  /** The time of a call, all attempts together, in milliseconds; 0: unbounded. Default: 10000. */
+  timeoutMs?: number;
+  /** When calls are tried again. What is absent has its default. */
+  retry?: Partial<Retry>;
+  /** How many requests go into one call of batchRecommend at most. Default: 1000. */
+  maxBatch?: number;
+  /** How many bytes go into one call at most, as the service takes them. Default: 16 MiB. */
+  maxRequestBytes?: number;
+}
+
+/** Settings of one call. */
+export interface CallOptions {
+  /** The time of this call instead of the client's. */
+  timeoutMs?: number;
+  /** Ends the call with CANCELLED. */
+  signal?: AbortSignal;
+}
+
+/** One outcome of a batch: an answer, or why there is none. */
+export type Result = { response: RecommendResponse; error?: undefined } | { response?: undefined; error: SetpointError };
+
+type AnyMethod = DescMethodUnary<DescMessage, DescMessage>;
+
+/** Methods of which a second attempt does no harm: they change nothing, have a request id, or are idempotent. */
+const repeatable = new Set<AnyMethod>([
+  RecommendationService.method.recommend, RecommendationService.method.batchRecommend, RecommendationService.method.reportScale,
+  RecommendationService.method.reportObservation, RecommendationService.method.getRecommendation,
+  TargetService.method.getTarget, TargetService.method.listTargets, TargetService.method.deleteTarget,
+  TargetService.method.listDecisions, TargetService.method.getTargetSpec, TargetService.method.listTargetSpecs,
+]);
+
+/**
+ * Client calls a service. One is enough for a program.
+ *
+ * Calls are spread over all addresses. One that fails for a reason that may pass is tried again,
+ * at another address where there is one, with the same request id: so it counts once, whatever
+ * became of the first attempt.
+ *
+ * A caller holds the count on any error, waits for a period after it has applied and reported an
+ * answer, and does not ask on the ticks of a clock (setInterval): the policies of a behavior count
+ * what changed within their period, and a round a moment too early is held back by the last one.
+ */
+export class Client {
+  private readonly timeoutMs: number;
+  private readonly maxBatch: number;
+  private readonly maxRequestBytes: number;
+  private readonly retrier: Retrier;
+  private next = Math.floor(Math.random() * 1024);
+
+  constructor(private readonly transport: Transport, options: ClientOptions = {}) {
+    this.timeoutMs = options.timeoutMs ?? 10_000;
+    this.maxBatch = options.maxBatch ?? 1000;
+    this.maxRequestBytes = options.maxRequestBytes ?? 16 << 20;
+    this.retrier = new Retrier({ ...defaultRetry, ...options.retry });
+    if (!(this.maxBatch >= 1) || !(this.maxRequestBytes >= 1)) {
+      throw new RangeError("maxBatch and maxRequestBytes must be at least 1");
+    }
+  }
+
+  /**
+   * Asks for the replica count of one target. A request without requestId is sent with a random
+   * one; the object given stays as it is. Call checkAnswer before the answer is applied.
+   */
+  async recommend(request: MessageInitShape<typeof RecommendRequestSchema>, options?: CallOptions): Promise<RecommendResponse> {
+    return this.call(RecommendationService.method.recommend, identified(create(RecommendRequestSchema, request)), options);
+  }
+
+  /**
+   * Asks for many targets. The results are as many as the requests and in their order; a bad
+   * request fails alone. More than a service takes at once go in several calls, one after the
+   * other. Requests that failed for a reason that may pass are sent again, together, unless a
+   * later one for their target was answered meanwhile.
+   */
+  async batchRecommend(requests: readonly MessageInitShape<typeof RecommendRequestSchema>[], options?: CallOptions): Promise<Result[]> {
+    const all = requests.map((request) => identified(create(RecommendRequestSchema, request)));
+    const results: Result[] = [];
+    for (let first = 0; first < all.length;) {
+      const n = this.fitting(all.slice(first, first + this.maxBatch));
+      results.push(...await this.recommendAll(all.slice(first, first + n), options));
+      first += n;
+    }
+    return results;
+  }
+
+  /** Tells what became of a recommendation that changed the count: outcome "APPLIED" or "FAILED". */
+  async reportScale(request: MessageInitShape<typeof ReportScaleRequestSchema>, options?: CallOptions): Promise<ReportScaleResponse> {
+    return this.call(RecommendationService.method.reportScale, create(ReportScaleRequestSchema, request), options);
+  }
+
+  /** Stores what was observed of a target with a stored spec, for those who poll. */
+  async reportObservation(request: MessageInitShape<typeof ReportObservationRequestSchema>, options?: CallOptions): Promise<ReportObservationResponse> {
+    return this.call(RecommendationService.method.reportObservation, create(ReportObservationRequestSchema, request), options);
+  }
+
+  /** Returns the recommendation for a target with a stored spec. */
+  async getRecommendation(
+    request: MessageInitShape<typeof RecommendationService.method.getRecommendation.input>, options?: CallOptions,
+  ): Promise<Recommendation> {
+    const { method } = RecommendationService;
+    return present((await this.call(method.getRecommendation, create(method.getRecommendation.input, request), options)).recommendation);
+  }
+
+  /** Returns what is kept of a target. */
+  async getTarget(name: string, options?: CallOptions): Promise<Target> {
+    const { method } = TargetService;
+    return present((await this.call(method.getTarget, create(method.getTarget.input, { name }), options)).target);
+  }
+
+  /**
+   * Lists the targets of clusters/{cluster}/namespaces/{namespace}, "-" standing for all of
+   * either, sorted by name and without their history. Pages are asked for as they are needed.
+   */
+  async *listTargets(parent: string, options?: CallOptions): AsyncGenerator<Target> {
+    for (let pageToken = ""; ;) {
+      const { method } = TargetService;
+      const page = await this.call(method.listTargets, create(method.listTargets.input, { parent, pageToken }), options);
+      yield* page.targets;
+      if ((pageToken = page.nextPageToken) === "") {
+        return;
+      }
+    }
+  }
+
+  /** Lists the last decisions about a target, the newest first. */
+  async *listDecisions(target: string, options?: CallOptions): AsyncGenerator<Decision> {
+    for (let pageToken = ""; ;) {
+      const { method } = TargetService;
+      const page = await this.call(method.listDecisions, create(method.listDecisions.input, { parent: target, pageToken }), options);
+      yield* page.decisions;
+      if ((pageToken = page.nextPageToken) === "") {
+        return;
+      }
+    }
+  }
+
+  /**
+   * Forgets a target, or only the incarnation that targetUid and clusterUid name. NOT_FOUND says
+   * that there was none; it is taken for success when an earlier attempt of this call failed, for
+   * that may have deleted it.
+   */
+  async deleteTarget(name: string, incarnation: { targetUid?: string; clusterUid?: string } = {}, options?: CallOptions): Promise<void> {
+    const { method } = TargetService;
+    await this.call(method.deleteTarget, create(method.deleteTarget.input, { name, ...incarnation }), options);
+  }
+
+  /** Stores a spec. It is sent once: of an error it is not known whether the spec was stored. */
+  async setTargetSpec(name: string, targetSpec: MessageInitShape<typeof TargetService.method.setTargetSpec.input>["targetSpec"], options?: CallOptions): Promise<TargetSpec> {
+    const { method } = TargetService;
+    return present((await this.call(method.setTargetSpec, create(method.setTargetSpec.input, { name, ...(targetSpec && { targetSpec }) }), options)).targetSpec);
+  }
+
+  /** Returns the stored spec of a target. */
+  async getTargetSpec(name: string, options?: CallOptions): Promise<TargetSpec> {
+    const { method } = TargetService;
+    return present((await this.call(method.getTargetSpec, create(method.getTargetSpec.input, { name }), options)).targetSpec);
+  }
+
+  /** Closes all connections. Calls that are running fail. */
+  close(): void {
+    this.transport.close();
+  }
+
+  /**
+   * Makes a call of any method of the service, with the retries that the method allows.
+   */
+  async call<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodUnary<I, O>, request: MessageShape<I>, options: CallOptions = {},
+  ): Promise<MessageShape<O>> {
+    const deadline = new Deadline(options.timeoutMs ?? this.timeoutMs, options.signal);
+    return this.attempts(method, request, deadline);
+  }
+
+  private async attempts<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodUnary<I, O>, request: MessageShape<I>, deadline: Deadline,
+  ): Promise<MessageShape<O>> {
+    const mayRepeat = repeatable.has(method as AnyMethod);
+    const used = new Set<number>();
+    this.retrier.deposit();
+    for (let attempt = 1; ; attempt++) {
+      const over = deadline.ended();
+      if (over) {
+        throw over;
+      }
+      try {
+        const { attemptTimeoutMs } = this.retrier.policy;
+        const timeoutMs = mayRepeat && attemptTimeoutMs > 0 ? Math.min(attemptTimeoutMs, deadline.leftMs()) : deadline.leftMs();
+        return await this.transport.unary(method, request, { address: this.pick(used), timeoutMs, signal: deadline.signal });
+      } catch (problem) {
+        const error = problem instanceof SetpointError ? problem : new SetpointError("UNKNOWN", String(problem));
+        if (attempt > 1 && (method as AnyMethod) === (TargetService.method.deleteTarget as AnyMethod) && error.code === "NOT_FOUND") {
+          return create(method.output);
+        }
+        const least = mayRepeat && !deadline.ended() ? this.retrier.mayRepeat(attempt, error) : undefined;
+        if (least === undefined || !await this.retrier.wait(attempt, least, deadline)) {
+          throw error;
+        }
+      }
+    }
+  }
+
+  /** pick returns the next address that the call has not used, the next one if it has used all. */
+  private pick(used: Set<number>): number {
+    const n = this.transport.addresses;
+    let address = this.next++ % n;
+    for (let i = 1; i < n && used.has(address); i++) {
+      address = (address + 1) % n;
+    }
+    used.add(address);
+    return address;
+  }
+
+  /** fitting returns how many of the requests fit into one call, at least one. */
+  private fitting(requests: readonly RecommendRequest[]): number {
+    const tag = 6; // of a request in a batch, with its length
+    let size = 0;
+    for (const [i, request] of requests.entries()) {
+      size += toBinary(RecommendRequestSchema, request).length + tag;
+      if (i > 0 && size > this.maxRequestBytes) {
+        return i;
+      }
+    }
+    return requests.length;
+  }
+
+  private async recommendAll(requests: RecommendRequest[], options: CallOptions = {}): Promise<Result[]> {
+    const deadline = new Deadline(options.timeoutMs ?? this.timeoutMs, options.signal);
+    const results = new Array<Result>(requests.length);
+    let left = requests.map((_, i) => i); // those to be sent, in order
+    for (let attempt = 1; ; attempt++) {
+      if (!await this.recommendOnce(requests, results, left, deadline)) {
+        return results;
+      }
+      let least = 0;
+      [left, least] = this.unsettled(attempt, requests, results, deadline);
+      if (left.length === 0 || !await this.retrier.wait(attempt, least, deadline)) {
+        return results;
+      }
+    }
+  }
+
+  /** recommendOnce sends those requests, and reports whether they were answered. If not, the call was retried as such. */
+  private async recommendOnce(requests: RecommendRequest[], results: Result[], send: number[], deadline: Deadline): Promise<boolean> {
+    let answers: BatchRecommendResult[];
+    try {
+      const batch = create(BatchRecommendRequestSchema, { requests: send.map((i) => requests[i]!) });
+      answers = (await this.attempts(RecommendationService.method.batchRecommend, batch, deadline)).results;
+      if (answers.length !== send.length) {
+        throw new SetpointError("INTERNAL", `${answers.length} results came for ${send.length} requests`);
+      }
+    } catch (error) {
+      for (const i of send) {
+        results[i] = { error: error as SetpointError };
+      }
+      return false;
+    }
+    send.forEach((i, n) => {
+      results[i] = resultOf(answers[n]!);
+    });
+    refuseShared(requests, results, send);
+    for (const i of send) {
+      const got = results[i]?.response?.requestId ?? "", want = requests[i]!.requestId;
+      if (got !== "" && got !== want) {
+        results[i] = { error: new SetpointError("INTERNAL", `the answer to request ${quoted(got)} came for request ${quoted(want)}`) };
+      }
+    }
+    return true;
+  }
+
+  /** unsettled returns the requests to be sent again, in order, and how long to wait before that at least. */
+  private unsettled(attempt: number, requests: RecommendRequest[], results: Result[], deadline: Deadline): [number[], number] {
+    const answered = new Map<string, number>(); // the last answer of each target
+    results.forEach((result, i) => {
+      if (result.response) {
+        answered.set(requests[i]!.target, i);
+      }
+    });
+    const again: number[] = [];
+    let least = 0;
+    results.forEach((result, i) => {
+      const last = answered.get(requests[i]!.target);
+      if (!result.error || (last !== undefined && last > i) || deadline.ended()) {
+        return;
+      }
+      const wait = this.retrier.mayRepeat(attempt, result.error);
+      if (wait !== undefined) {
+        again.push(i);
+        least = Math.max(least, wait);
+      }
+    });
+    return [again, least];
+  }
+}
+
+/** identified returns the request, or a copy with an id. A dry run records nothing and needs none. */
+function identified(request: RecommendRequest): RecommendRequest {
+  if (request.requestId !== "" || request.dryRun) {
+    return request;
+  }
+  // A shallow copy: what lies deeper, pods for example, may be thousands.
+  return Object.assign(Object.create(Object.getPrototypeOf(request) as object) as RecommendRequest, request, { requestId: newRequestId() });
+}
+
+/** newRequestId returns a random UUID. It must be unique, and may be guessed. */
+function newRequestId(): string {
+  const bytes = new Uint8Array(16);
+  // Node 18 has no global crypto.
+  if (globalThis.crypto) {
+    globalThis.crypto.getRandomValues(bytes);
+  } else {
+    bytes.forEach((_, i) => {
+      bytes[i] = Math.floor(Math.random() * 256);
+    });
+  }
+  bytes[6] = (bytes[6]! & 0x0f) | 0x40;
+  bytes[8] = (bytes[8]! & 0x3f) | 0x80;
+  const hex = Array.from(bytes, (b) => b.toString(16).padStart(2, "0")).join("");
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
+}
+
+function resultOf(one: BatchRecommendResult): Result {
+  switch (one.result.case) {
+    case "response":
+      return { response: one.result.value };
+    case "error": {
+      const { code, message, details } = one.result.value;
+      return { error: fromStatus(code, message, details) };
+    }
+    default:
+      return { error: new SetpointError("INTERNAL", "the service gave neither an answer nor an error") };
+  }
+}
+
+/** refuseShared refuses recommendations that came for several targets: at most one of them is right, and nobody knows which. */
+function refuseShared(requests: RecommendRequest[], results: Result[], sent: number[]): void {
+  const first = new Map<string, string>(); // target by recommendation
+  const shared = new Set<string>();
+  for (const i of sent) {
+    const id = results[i]?.response?.recommendationId ?? "";
+    if (id === "") {
+      continue;
+    }
+    const target = first.get(id);
+    if (target === undefined) {
+      first.set(id, requests[i]!.target);
+    } else if (target !== requests[i]!.target) {
+      shared.add(id);
+    }
+  }
+  for (const i of sent) {
+    const id = results[i]?.response?.recommendationId ?? "";
+    if (shared.has(id)) {
+      results[i] = { error: new SetpointError("INTERNAL", `recommendation ${quoted(id)} came for several targets`) };
+    }
+  }
+}
+
+/** quoted bounds what came from elsewhere. */
+export function quoted(text: string): string {
+  return JSON.stringify(text.slice(0, 64));
+}
+
+function present<T>(value: T | undefined): T {
+  if (value === undefined) {
+    throw new SetpointError("INTERNAL", "the answer is empty");
+  }
+  return value;
+}
+

@@ -1,0 +1,191 @@
+import { readFileSync, statSync } from "node:fs";
+import { fromBinary, toBinary } from "@bufbuild/protobuf";
+import type { DescMessage, DescMethodUnary, MessageShape } from "@bufbuild/protobuf";
+import * as grpc from "@grpc/grpc-js";
+import { readAddresses } from "./addresses.js";
+import { fromStatus, SetpointError } from "./errors.js";
+import { StatusSchema } from "./gen/google/rpc/status_pb.js";
+import type { TokenSource } from "./token.js";
+import type { Attempt, Transport } from "./transport.js";
+
+/** What to trust and who to be. Without any of it: what the system trusts, and no certificate. */
+export interface TLS {
+  /** Certificates that are trusted, PEM. Absent: the system's. */
+  caFile?: string;
+  /** The client's own certificate and its key, PEM: both or neither. */
+  certFile?: string;
+  keyFile?: string;
+  /** What the server's certificate must be for. Absent: the host of the address. */
+  serverName?: string;
+}
+
+/** How to reach a service over gRPC. */
+export interface GrpcOptions {
+  /** TLS is spoken unless this says false. Files are looked at again once a second, and connections are made anew when they have changed. */
+  tls?: TLS | false;
+  /** A bearer token, or what returns one at each attempt. */
+  token?: string | TokenSource;
+  /** Allows a token without TLS, where nobody listens. */
+  tokenOverInsecure?: boolean;
+  /** Who calls, for example "my-controller/1.2". */
+  userAgent?: string;
+  /** The largest message to be sent and to be taken, in bytes. Defaults: 16 MiB and 256 MiB. */
+  maxRequestBytes?: number;
+  maxAnswerBytes?: number;
+}
+
+/** GrpcTransport makes calls over gRPC. It connects when it is first used. */
+export class GrpcTransport implements Transport {
+  private readonly list: string[];
+  private readonly token: TokenSource | undefined;
+  private clients: grpc.Client[] = [];
+  private version = "";
+  private lookedAt = -Infinity;
+  private closed = false;
+
+  /** The target is "host:port" or several of those, separated by commas; the port is 9090 if none is given. */
+  constructor(target: string, private readonly options: GrpcOptions = {}) {
+    this.list = readAddresses(target);
+    const { token, tls } = options;
+    if (token !== undefined && tls === false && !options.tokenOverInsecure) {
+      throw new TypeError("setpoint: a token would travel unencrypted: use TLS, or tokenOverInsecure where nobody listens");
+    }
+    if (tls && (tls.certFile === undefined) !== (tls.keyFile === undefined)) {
+      throw new TypeError("setpoint: a client certificate takes both certFile and keyFile");
+    }
+    this.token = typeof token === "string" ? () => token : token;
+    this.connect();
+  }
+
+  get addresses(): number {
+    return this.list.length;
+  }
+
+  async unary<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodUnary<I, O>, request: MessageShape<I>, attempt: Attempt,
+  ): Promise<MessageShape<O>> {
+    const metadata = new grpc.Metadata();
+    if (this.token) {
+      try {
+        metadata.set("authorization", `Bearer ${await this.token()}`);
+      } catch (error) {
+        throw new SetpointError("UNAUTHENTICATED", `bearer token: ${error instanceof Error ? error.message : String(error)}`);
+      }
+    }
+    this.connect();
+    const client = this.clients[attempt.address];
+    if (this.closed || !client) {
+      throw new SetpointError("CANCELLED", "the client is closed");
+    }
+    return new Promise((resolve, reject) => {
+      const deadline = Date.now() + attempt.timeoutMs; // Infinity: none
+      const call = client.makeUnaryRequest<MessageShape<I>, MessageShape<O>>(
+        `/${method.parent.typeName}/${method.name}`,
+        (message) => Buffer.from(toBinary(method.input, message)),
+        (bytes) => fromBinary(method.output, bytes),
+        request, metadata, { deadline },
+        (error, answer) => {
+          attempt.signal?.removeEventListener("abort", cancel);
+          if (error || !answer) {
+            reject(error ? errorOf(error, !attempt.signal?.aborted && Date.now() >= deadline - deadlineSlackMs) : new SetpointError("INTERNAL", "the answer is empty"));
+          } else {
+            resolve(answer);
+          }
+        },
+      );
+      const cancel = () => call.cancel();
+      if (attempt.signal?.aborted) {
+        cancel();
+      }
+      attempt.signal?.addEventListener("abort", cancel, { once: true });
+    });
+  }
+
+  close(): void {
+    this.closed = true;
+    this.clients.forEach((client) => client.close());
+  }
+
+  /** connect makes the clients, anew when a file has changed. Calls that are running end on the old ones. */
+  private connect(): void {
+    if (this.closed || performance.now() - this.lookedAt < 1000) {
+      return;
+    }
+    this.lookedAt = performance.now();
+    const first = this.clients.length === 0;
+    try {
+      const version = this.filesVersion();
+      if (!first && version === this.version) {
+        return;
+      }
+      const credentials = this.credentials();
+      const before = this.clients;
+      this.clients = this.list.map((address) => new grpc.Client(address, credentials, this.channelOptions()));
+      this.version = version;
+      before.forEach((client) => client.close());
+    } catch (error) {
+      if (first) {
+        throw error;
+      } // else: files are being replaced
+    }
+  }
+
+  private filesVersion(): string {
+    const { tls } = this.options;
+    return [tls && tls.caFile, tls && tls.certFile, tls && tls.keyFile].map((name) => {
+      if (!name) {
+        return "";
+      }
+      const { ino, mtimeMs, size } = statSync(name);
+      return `${ino} ${mtimeMs} ${size}`;
+    }).join(",");
+  }
+
+  private credentials(): grpc.ChannelCredentials {
+    const { tls } = this.options;
+    if (tls === false) {
+      return grpc.credentials.createInsecure();
+    }
+    const read = (name: string | undefined) => (name === undefined ? null : readFileSync(name));
+    return grpc.credentials.createSsl(read(tls?.caFile), read(tls?.keyFile), read(tls?.certFile));
+  }
+
+  private channelOptions(): grpc.ChannelOptions {
+    const { tls, userAgent = "setpoint-client-node", maxRequestBytes = 16 << 20, maxAnswerBytes = 256 << 20 } = this.options;
+    return {
+      "grpc.primary_user_agent": userAgent,
+      "grpc.max_send_message_length": maxRequestBytes,
+      "grpc.max_receive_message_length": maxAnswerBytes,
+      // The policy of this client is the only one.
+      "grpc.enable_retries": 0,
+      "grpc.service_config_disable_resolution": 1,
+      "grpc.service_config": '{"loadBalancingConfig":[{"round_robin":{}}]}',
+      "grpc.keepalive_time_ms": 30_000,
+      "grpc.keepalive_timeout_ms": 10_000,
+      // gRPC's own would leave a service that comes back unnoticed for two minutes.
+      "grpc.initial_reconnect_backoff_ms": 250,
+      "grpc.max_reconnect_backoff_ms": 5000,
+      ...(tls && tls.serverName !== undefined && { "grpc.ssl_target_name_override": tls.serverName, "grpc.default_authority": tls.serverName }),
+    };
+  }
+}
+
+/** How much earlier than this side a server may find that an attempt's time is over. */
+const deadlineSlackMs = 100;
+
+function errorOf(error: grpc.ServiceError, timeIsOver: boolean): SetpointError {
+  // A server that gives up at the deadline resets the stream, which reads as cancelled.
+  if (error.code === grpc.status.CANCELLED && timeIsOver) {
+    return fromStatus(grpc.status.DEADLINE_EXCEEDED, error.details, []);
+  }
+  const trailer = error.metadata?.get("grpc-status-details-bin")[0];
+  if (trailer instanceof Uint8Array) {
+    try {
+      const { code, message, details } = fromBinary(StatusSchema, trailer);
+      return fromStatus(code, message, details);
+    } catch {
+      // The code alone must do.
+    }
+  }
+  return fromStatus(error.code, error.details, []);
+}

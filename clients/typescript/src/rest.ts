@@ -1,0 +1,266 @@
+import { createRegistry, fromJson, getOption, toJson } from "@bufbuild/protobuf";
+import type { DescMessage, DescMethodUnary, JsonObject, JsonValue, MessageShape } from "@bufbuild/protobuf";
+import { Client } from "./client.js";
+import type { ClientOptions } from "./client.js";
+import { codeOf, fromStatus, SetpointError } from "./errors.js";
+import type { Code, Detail } from "./errors.js";
+import { file_google_rpc_error_details } from "./gen/google/rpc/error_details_pb.js";
+import { http } from "./gen/google/api/annotations_pb.js";
+import type { Attempt, Transport } from "./transport.js";
+
+export * from "./common.js";
+
+/** How to reach a service over REST. */
+export interface RestOptions extends ClientOptions {
+  /** A bearer token, or what returns one at each attempt. */
+  token?: string | (() => string | Promise<string>);
+  /** Allows a token without TLS, where nobody listens. */
+  tokenOverInsecure?: boolean;
+  /** What makes requests, for example one of undici's with a client certificate. Default: the global fetch. */
+  fetch?: typeof fetch;
+  /** The largest answer that is taken, in bytes. Default: 256 MiB. */
+  maxAnswerBytes?: number;
+}
+
+/**
+ * Returns a client of the service's REST port, also for browsers. The URL is that of the service,
+ * "https://setpoint.example.org:8080", or several, separated by commas.
+ */
+export function connectRest(url: string, options: RestOptions = {}): Client {
+  return new Client(new RestTransport(url, options), options);
+}
+
+/** RestTransport makes calls over REST, by the paths that the contract has. */
+export class RestTransport implements Transport {
+  private readonly bases: string[];
+  private readonly token: (() => string | Promise<string>) | undefined;
+  private readonly closing = new AbortController();
+
+  constructor(urls: string, private readonly options: RestOptions = {}) {
+    this.bases = [...new Set(urls.split(",").map((text) => baseOf(text.trim())))];
+    const { token } = options;
+    if (token !== undefined && !options.tokenOverInsecure && this.bases.some((base) => !base.startsWith("https:"))) {
+      throw new TypeError("setpoint: a token would travel unencrypted: use https, or tokenOverInsecure where nobody listens");
+    }
+    this.token = typeof token === "string" ? () => token : token;
+  }
+
+  get addresses(): number {
+    return this.bases.length;
+  }
+
+  async unary<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodUnary<I, O>, request: MessageShape<I>, attempt: Attempt,
+  ): Promise<MessageShape<O>> {
+    const route = routeOf(method);
+    const json = toJson(method.input, request) as JsonObject;
+    const { path, query, body } = placed(route, json);
+    const headers: Record<string, string> = { accept: "application/json" };
+    if (body !== undefined) {
+      headers["content-type"] = "application/json";
+    }
+    if (this.token) {
+      try {
+        headers["authorization"] = `Bearer ${await this.token()}`;
+      } catch (error) {
+        throw new SetpointError("UNAUTHENTICATED", `bearer token: ${text(error)}`);
+      }
+    }
+    const time = new AbortController();
+    const timer = Number.isFinite(attempt.timeoutMs) ? setTimeout(() => time.abort(), attempt.timeoutMs) : undefined;
+    const abort = () => time.abort();
+    attempt.signal?.addEventListener("abort", abort, { once: true });
+    this.closing.signal.addEventListener("abort", abort, { once: true });
+    try {
+      if (attempt.signal?.aborted || this.closing.signal.aborted) {
+        abort();
+      }
+      const answer = await (this.options.fetch ?? fetch)(this.bases[attempt.address] + path + query, {
+        method: route.verb, headers, signal: time.signal, redirect: "error", ...(body !== undefined && { body: JSON.stringify(body) }),
+      });
+      const content = await bounded(answer, this.options.maxAnswerBytes ?? 256 << 20);
+      if (!answer.ok) {
+        throw errorOf(answer.status, content);
+      }
+      const value = parsed(content);
+      try {
+        return fromJson(method.output, route.answer === "" ? value : { [route.answer]: value }, reading);
+      } catch (error) {
+        throw new SetpointError("INTERNAL", `the answer can't be read: ${text(error)}`);
+      }
+    } catch (error) {
+      if (error instanceof SetpointError) {
+        throw error;
+      }
+      if (attempt.signal?.aborted || this.closing.signal.aborted) {
+        throw new SetpointError("CANCELLED", "the caller gave up");
+      }
+      if (time.signal.aborted) {
+        throw new SetpointError("DEADLINE_EXCEEDED", "there was no answer in time");
+      }
+      throw new SetpointError("UNAVAILABLE", text(error));
+    } finally {
+      clearTimeout(timer);
+      attempt.signal?.removeEventListener("abort", abort);
+      this.closing.signal.removeEventListener("abort", abort);
+    }
+  }
+
+  close(): void {
+    this.closing.abort();
+  }
+}
+
+/** How answers are read: of the details of errors the usual ones are known. */
+const reading = { ignoreUnknownFields: true, registry: createRegistry(file_google_rpc_error_details) };
+
+/** Route is where a method is on the REST port. */
+interface Route {
+  verb: string;
+  /** Parts of the path: text, or the field in its place. */
+  parts: ({ text: string } | { field: string })[];
+  /** The field that is the body, "*": all that is not in the path; "": none. */
+  body: string;
+  /** The field of the answer that is its body; "": all of it. */
+  answer: string;
+}
+
+const routes = new Map<DescMethodUnary<DescMessage, DescMessage>, Route>();
+
+function routeOf(method: DescMethodUnary<DescMessage, DescMessage>): Route {
+  let route = routes.get(method);
+  if (!route) {
+    const rule = getOption(method, http);
+    if (!rule.pattern.case || rule.pattern.case === "custom") {
+      throw new SetpointError("UNIMPLEMENTED", `${method.name} is not served over REST`);
+    }
+    const name = (field: string) => method.input.fields.find((f) => f.name === field)?.jsonName ?? field;
+    const parts: Route["parts"] = [];
+    for (const part of rule.pattern.value.split(/(\{[^}]*\})/)) {
+      const match = /^\{([^=}]+)(?:=[^}]*)?\}$/.exec(part);
+      parts.push(match ? { field: name(match[1]!) } : { text: part });
+    }
+    const answer = method.output.fields.find((f) => f.name === rule.responseBody)?.jsonName ?? "";
+    route = { verb: rule.pattern.case.toUpperCase(), parts, body: rule.body === "*" ? "*" : rule.body && name(rule.body), answer };
+    routes.set(method, route);
+  }
+  return route;
+}
+
+/** placed puts a request's fields where a route has them. */
+function placed(route: Route, request: JsonObject): { path: string; query: string; body: JsonValue | undefined } {
+  const rest = { ...request };
+  let path = "";
+  for (const part of route.parts) {
+    if ("text" in part) {
+      path += part.text;
+      continue;
+    }
+    const value = rest[part.field];
+    delete rest[part.field];
+    // Names have slashes between their segments; the service refuses what is in none.
+    path += String(value ?? "").split("/").map(encodeURIComponent).join("/");
+  }
+  if (route.body === "*") {
+    return { path, query: "", body: rest };
+  }
+  let body: JsonValue | undefined;
+  if (route.body !== "") {
+    body = rest[route.body] ?? {};
+    delete rest[route.body];
+  }
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(rest)) {
+    query.set(name, String(value));
+  }
+  return { path, query: query.size > 0 ? `?${query}` : "", body };
+}
+
+function baseOf(url: string): string {
+  let parsedUrl: URL;
+  try {
+    parsedUrl = new URL(url);
+  } catch {
+    throw new TypeError(`setpoint: ${JSON.stringify(url)} is no URL, such as https://setpoint.example.org:8080`);
+  }
+  if (!/^https?:$/.test(parsedUrl.protocol) || parsedUrl.search !== "" || parsedUrl.hash !== "" || parsedUrl.username !== "") {
+    throw new TypeError(`setpoint: ${JSON.stringify(url)} must be http:// or https://, without query, fragment and user`);
+  }
+  return parsedUrl.href.replace(/\/+$/, "");
+}
+
+/** bounded reads an answer that is not larger than it may be. */
+async function bounded(answer: Response, most: number): Promise<string> {
+  if (!answer.body) {
+    return "";
+  }
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  const reader = answer.body.getReader();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) {
+      break;
+    }
+    size += value.length;
+    if (size > most) {
+      await reader.cancel();
+      throw new SetpointError("RESOURCE_EXHAUSTED", `the answer is larger than ${most} bytes`);
+    }
+    parts.push(value);
+  }
+  const all = new Uint8Array(size);
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return new TextDecoder().decode(all);
+}
+
+function parsed(content: string): JsonValue {
+  try {
+    return JSON.parse(content) as JsonValue;
+  } catch {
+    throw new SetpointError("INTERNAL", "the answer is no JSON");
+  }
+}
+
+/** errorOf reads a google.rpc.Status, or goes by the HTTP status where something else answered. */
+function errorOf(status: number, content: string): SetpointError {
+  let body: unknown;
+  try {
+    body = JSON.parse(content);
+  } catch {
+    body = undefined;
+  }
+  if (typeof body === "object" && body !== null && "code" in body && typeof body.code === "number" && codeOf(body.code) !== "OK") {
+    const message = "message" in body ? String(body.message) : "";
+    const details: Detail[] = [];
+    for (const detail of "details" in body && Array.isArray(body.details) ? body.details as unknown[] : []) {
+      if (typeof detail === "object" && detail !== null && "@type" in detail) {
+        const { "@type": typeUrl, ...json } = detail as JsonObject;
+        details.push({ typeUrl: String(typeUrl), json });
+      }
+    }
+    return fromStatus(body.code, message, details);
+  }
+  return new SetpointError(ofHttp(status), `HTTP status ${status}: ${content.slice(0, 200)}`);
+}
+
+/** ofHttp is the code for a status of a proxy's. */
+function ofHttp(status: number): Code {
+  switch (status) {
+    case 400: return "INTERNAL";
+    case 401: return "UNAUTHENTICATED";
+    case 403: return "PERMISSION_DENIED";
+    case 404: return "UNIMPLEMENTED";
+    case 429: case 502: case 503: case 504: return "UNAVAILABLE";
+    default: return "UNKNOWN";
+  }
+}
+
+function text(error: unknown): string {
+  const cause = error instanceof Error && error.cause instanceof Error ? `: ${error.cause.message}` : "";
+  return error instanceof Error ? error.message + cause : String(error);
+}

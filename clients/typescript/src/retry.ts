@@ -1,0 +1,113 @@
+import { SetpointError } from "./errors.js";
+
+/**
+ * When a call is tried again.
+ *
+ * Tried again are UNAVAILABLE, ABORTED, an attempt that ran out of its own time, and
+ * RESOURCE_EXHAUSTED where the service says when to come back. The delay before attempt n+1 is
+ * random between 0 and min(maxDelayMs, baseDelayMs·2ⁿ⁻¹); where the service says when to come
+ * back, that much later. A delay that would outlast the call is not waited for.
+ */
+export interface Retry {
+  /** The attempts of a call at most, the first included; 1: nothing is tried again. Default: 4. */
+  maxAttempts: number;
+  /** The longest delay before the second attempt. Default: 100. */
+  baseDelayMs: number;
+  /** The longest delay at all, before what the service asks for. Default: 2000. */
+  maxDelayMs: number;
+  /** The time of each attempt; 0: unbounded. Default: 4000. */
+  attemptTimeoutMs: number;
+  /**
+   * How many attempts beyond the first ones the client may make at once, over all calls; each
+   * call adds budgetRatio of one, up to the reserve. So a service in trouble gets no multiple of
+   * its load. Defaults: 100 and 0.2.
+   */
+  budgetReserve: number;
+  budgetRatio: number;
+}
+
+export const defaultRetry: Readonly<Retry> = {
+  maxAttempts: 4, baseDelayMs: 100, maxDelayMs: 2000, attemptTimeoutMs: 4000, budgetReserve: 100, budgetRatio: 0.2,
+};
+
+/** Retrier says whether and when there is another attempt. */
+export class Retrier {
+  private tokens: number;
+
+  constructor(readonly policy: Retry, private readonly random: () => number = Math.random) {
+    this.tokens = policy.budgetReserve;
+  }
+
+  /** deposit notes a call. */
+  deposit(): void {
+    this.tokens = Math.min(this.tokens + this.policy.budgetRatio, this.policy.budgetReserve);
+  }
+
+  /** mayRepeat returns how long to wait at least for another attempt; undefined: there is none. */
+  mayRepeat(attempt: number, error: SetpointError): number | undefined {
+    if (attempt >= this.policy.maxAttempts) {
+      return undefined;
+    }
+    switch (error.code) {
+      case "UNAVAILABLE":
+      case "ABORTED":
+      case "DEADLINE_EXCEEDED":
+        return error.retryDelayMs ?? 0;
+      case "RESOURCE_EXHAUSTED":
+        return error.retryDelayMs;
+      default:
+        return undefined;
+    }
+  }
+
+  /** wait waits for the attempt after the one given, if there is time and budget. */
+  async wait(attempt: number, leastMs: number, deadline: Deadline): Promise<boolean> {
+    const longest = Math.min(this.policy.baseDelayMs * 2 ** (attempt - 1), this.policy.maxDelayMs);
+    const delay = leastMs + this.random() * longest;
+    if (deadline.leftMs() <= delay || this.tokens < 1) {
+      return false;
+    }
+    this.tokens--;
+    return deadline.sleep(delay);
+  }
+}
+
+/** Deadline is that of a call, all attempts together, and its caller's signal. */
+export class Deadline {
+  private readonly end: number;
+
+  constructor(timeoutMs: number, readonly signal: AbortSignal | undefined) {
+    this.end = timeoutMs > 0 ? performance.now() + timeoutMs : Infinity;
+  }
+
+  leftMs(): number {
+    return this.end - performance.now();
+  }
+
+  /** ended returns why nothing may be tried any more. */
+  ended(): SetpointError | undefined {
+    if (this.signal?.aborted) {
+      return new SetpointError("CANCELLED", "the caller gave up");
+    }
+    return this.leftMs() <= 0 ? new SetpointError("DEADLINE_EXCEEDED", "the call took too long") : undefined;
+  }
+
+  /** sleep reports whether the caller is still there afterwards. */
+  sleep(ms: number): Promise<boolean> {
+    const signal = this.signal;
+    if (signal?.aborted) {
+      return Promise.resolve(false);
+    }
+    return new Promise((resolve) => {
+      const gone = () => {
+        clearTimeout(timer);
+        resolve(false);
+      };
+      const timer = setTimeout(() => {
+        signal?.removeEventListener("abort", gone);
+        resolve(true);
+      }, ms);
+      signal?.addEventListener("abort", gone, { once: true });
+    });
+  }
+}

@@ -1,0 +1,367 @@
+//go:build linux
+
+package languages
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/process"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is how long a client may take for what it is told.
+const patience = 2 * time.Minute
+
+// config is that of a client. Times are in seconds; what is absent has its default.
+type config struct {
+	Target            string  `json:"target"`
+	Insecure          bool    `json:"insecure,omitempty"`
+	CAFile            string  `json:"caFile,omitempty"`
+	CertFile          string  `json:"certFile,omitempty"`
+	KeyFile           string  `json:"keyFile,omitempty"`
+	ServerName        string  `json:"serverName,omitempty"`
+	Token             string  `json:"token,omitempty"`
+	TokenFile         string  `json:"tokenFile,omitempty"`
+	TokenOverInsecure bool    `json:"tokenOverInsecure,omitempty"`
+	Timeout           float64 `json:"timeout,omitempty"`
+	MaxBatch          int     `json:"maxBatch,omitempty"`
+	Retry             retry   `json:"retry"`
+}
+
+// retry is when a client tries again.
+type retry struct {
+	MaxAttempts    int      `json:"maxAttempts,omitempty"`
+	BaseDelay      float64  `json:"baseDelay,omitempty"`
+	MaxDelay       float64  `json:"maxDelay,omitempty"`
+	AttemptTimeout float64  `json:"attemptTimeout,omitempty"`
+	BudgetReserve  int      `json:"budgetReserve,omitempty"`
+	BudgetRatio    *float64 `json:"budgetRatio,omitempty"`
+}
+
+// failure is an error as a client tells it.
+type failure struct {
+	Code       string   `json:"code"`
+	Message    string   `json:"message"`
+	Reason     string   `json:"reason"`
+	RetryDelay *float64 `json:"retryDelay"`
+	Violations []string `json:"violations"`
+}
+
+// Error is the code and what goes with it.
+func (f *failure) Error() string { return fmt.Sprintf("%s (%s): %s", f.Code, f.Reason, f.Message) }
+
+// said is what a client says to a command.
+type said struct {
+	Error   *failure        `json:"error"`
+	Answer  json.RawMessage `json:"answer"`
+	Results []said          `json:"results"`
+	Names   []string        `json:"names"`
+	Field   *string         `json:"field"`
+}
+
+// client is one in whatever language, which does what a command says.
+type client interface {
+	do(t *testing.T, command map[string]any) said
+}
+
+// language is a client library.
+type language struct {
+	name string
+	rest bool
+	// start starts one, which ends with the test.
+	start func(t *testing.T) client
+}
+
+// languages are all libraries.
+func languages() []language {
+	return []language{
+		{"go", false, startGo},
+		{"python", false, startPython},
+		{"node", false, func(t *testing.T) client { return startNode(t) }},
+		{"node over REST", true, func(t *testing.T) client { return startNode(t, "rest") }},
+	}
+}
+
+// each runs a test with each library.
+func each(t *testing.T, test func(t *testing.T, l language)) {
+	t.Parallel()
+	for _, l := range languages() {
+		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, l)
+		})
+	}
+}
+
+// needs skips the test where a program is missing, or fails it in CI, whose scripts install it.
+func needs(t *testing.T, has bool, what, script string) {
+	t.Helper()
+	switch {
+	case has:
+	case os.Getenv("CI") != "":
+		t.Fatalf("%s is missing, and CI is set: run %s", what, script)
+	default:
+		t.Skipf("SKIPPED: %s is missing: run %s", what, script)
+	}
+}
+
+// made is a folder that is made once for all tests of a process, and why it could not be.
+type made struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+func (m *made) get(t *testing.T, name string, build func(dir string) error) string {
+	t.Helper()
+	m.once.Do(func() {
+		if m.dir, m.err = os.MkdirTemp("", "setpoint-"+name+"-"); m.err == nil {
+			m.err = build(m.dir)
+		}
+	})
+	if m.err != nil {
+		t.Fatal(m.err)
+	}
+	return m.dir
+}
+
+func run(dir string, environment []string, command ...string) error {
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), environment...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", strings.Join(command, " "), err, out)
+	}
+	return nil
+}
+
+var pythonPackage, nodePackage made
+
+// python returns an interpreter that has gRPC; empty: there is none.
+func python() string {
+	for _, one := range []string{"python3", "/usr/bin/python3"} {
+		if exec.Command(one, "-c", "import grpc, google.protobuf").Run() == nil {
+			return one
+		}
+	}
+	return ""
+}
+
+func startPython(t *testing.T) client {
+	interpreter := python()
+	_, missing := exec.LookPath("protoc")
+	needs(t, interpreter != "" && missing == nil, "a python3 with grpc, or protoc", "scripts/python.sh")
+	dir := pythonPackage.get(t, "python", func(dir string) error {
+		source, err := filepath.Abs("../../../clients/python")
+		if err != nil {
+			return err
+		}
+		if err := os.CopyFS(filepath.Join(dir, "setpoint"), os.DirFS(filepath.Join(source, "setpoint"))); err != nil {
+			return err
+		}
+		return run(source, []string{"PYTHON=" + interpreter}, "./generate.sh", dir, "--google")
+	})
+	driver, err := filepath.Abs("drivers/driver.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return startDriver(t, []string{"PYTHONPATH=" + dir, "PYTHONDONTWRITEBYTECODE=1"}, interpreter, driver)
+}
+
+func startNode(t *testing.T, way ...string) client {
+	for _, program := range []string{"node", "npm", "protoc"} {
+		_, missing := exec.LookPath(program)
+		needs(t, missing == nil, program, "scripts/node.sh and scripts/python.sh")
+	}
+	dir := nodePackage.get(t, "node", func(dir string) error {
+		root, err := process.Repository()
+		if err != nil {
+			return err
+		}
+		// Its script reads the contract beside it.
+		for _, part := range []string{"proto", "clients/typescript/src"} {
+			if err := os.CopyFS(filepath.Join(dir, part), os.DirFS(filepath.Join(root, part))); err != nil {
+				return err
+			}
+		}
+		at := filepath.Join(dir, "clients/typescript")
+		for _, name := range []string{"package.json", "package-lock.json", "tsconfig.json", "generate.sh"} {
+			text, err := os.ReadFile(filepath.Join(root, "clients/typescript", name))
+			if err == nil {
+				err = os.WriteFile(filepath.Join(at, name), text, 0o755)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if err := run(at, nil, "npm", "ci", "--no-audit", "--no-fund"); err != nil {
+			return err
+		}
+		return run(at, nil, "npm", "run", "build")
+	})
+	driver, err := filepath.Abs("drivers/driver.mjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return startDriver(t, []string{"NODE_EXTRA_CA_CERTS=" + os.Getenv("NODE_EXTRA_CA_CERTS")}, "node",
+		append([]string{driver, filepath.Join(dir, "clients/typescript")}, way...)...)
+}
+
+// driver is a process that does what commands say.
+type driver struct {
+	in    io.WriteCloser
+	lines chan string
+	errs  *bytes.Buffer
+}
+
+func startDriver(t *testing.T, environment []string, program string, args ...string) client {
+	t.Helper()
+	if extra, ok := extraCA.Load(t.Name()); ok {
+		environment = append(environment, "NODE_EXTRA_CA_CERTS="+extra.(string))
+	}
+	cmd := exec.Command(program, args...)
+	cmd.Env = append(os.Environ(), environment...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	d := &driver{lines: make(chan string), errs: new(bytes.Buffer)}
+	cmd.Stderr = d.errs
+	var err error
+	if d.in, err = cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	over := make(chan struct{})
+	go func() {
+		defer close(d.lines)
+		lines := bufio.NewScanner(out)
+		lines.Buffer(nil, 64<<20)
+		for lines.Scan() {
+			select {
+			case d.lines <- lines.Text():
+			case <-over:
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = d.in.Close()
+		killed := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+		for range d.lines { // what nobody waits for
+		}
+		close(over)
+		err := cmd.Wait()
+		if !killed.Stop() {
+			err = errors.New("it did not end")
+		}
+		if err != nil {
+			t.Errorf("%s: %v\n%s", program, err, d.errs)
+		}
+	})
+	return d
+}
+
+// extraCA are certificates that Node.js trusts besides the usual ones, by the test's name: its
+// fetch takes them from the environment alone.
+var extraCA sync.Map
+
+func (d *driver) do(t *testing.T, command map[string]any) said {
+	t.Helper()
+	line, err := json.Marshal(command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.in.Write(append(line, '\n')); err != nil {
+		t.Fatalf("the client is gone: %v", err)
+	}
+	select {
+	case line, ok := <-d.lines:
+		if !ok {
+			t.Fatalf("the client ended")
+		}
+		var result said
+		if err := json.Unmarshal([]byte(line), &result); err != nil {
+			t.Fatalf("the client said %q: %v", line, err)
+		}
+		return result
+	case <-time.After(patience):
+		t.Fatalf("the client does not answer to %.200s", line)
+		return said{}
+	}
+}
+
+// open opens a client.
+func open(t *testing.T, l language, c config) client {
+	t.Helper()
+	one := l.start(t)
+	if err := one.do(t, map[string]any{"op": "open", "config": c}).Error; err != nil {
+		t.Fatal(err)
+	}
+	return one
+}
+
+// object is a message as JSON.
+func object(t *testing.T, message proto.Message) json.RawMessage {
+	t.Helper()
+	text, err := protojson.Marshal(message)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// into reads what a client answered.
+func into[M proto.Message](t *testing.T, s said, message M) M {
+	t.Helper()
+	if s.Error != nil {
+		t.Fatal(s.Error)
+	}
+	if err := protojson.Unmarshal(s.Answer, message); err != nil {
+		t.Fatalf("%v in %s", err, s.Answer)
+	}
+	return message
+}
+
+// recommend asks with a client.
+func recommend(t *testing.T, c client, request *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, *failure) {
+	t.Helper()
+	result := c.do(t, map[string]any{"op": "recommend", "request": object(t, request)})
+	if result.Error != nil {
+		return nil, result.Error
+	}
+	return into(t, result, &setpointv1.RecommendResponse{}), nil
+}
+
+// wantCode fails the test unless a call failed so.
+func wantCode(t *testing.T, got *failure, want string) {
+	t.Helper()
+	switch {
+	case want == "OK" && got == nil:
+	case got == nil:
+		t.Fatalf("it succeeded, want %s", want)
+	case got.Code != want:
+		t.Fatalf("got %v, want %s", got, want)
+	}
+}

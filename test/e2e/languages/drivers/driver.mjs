@@ -1,0 +1,132 @@
+// Does with the Node.js clients what the suite asks for: a JSON object a line, answered by one.
+//
+//   node driver.mjs PACKAGE [rest]
+import { createInterface } from "node:readline";
+import { createRequire } from "node:module";
+import { pathToFileURL } from "node:url";
+
+const [, , folder, way] = process.argv;
+const setpoint = await import(pathToFileURL(`${folder}/dist/index.js`).href);
+const { connectRest } = await import(pathToFileURL(`${folder}/dist/rest.js`).href);
+const { fromJson, toJson } = await import(pathToFileURL(createRequire(`${folder}/package.json`).resolve("@bufbuild/protobuf")).href);
+
+let client;
+
+function told(error) {
+  const { code, message, reason, retryDelayMs, violations } = error;
+  return {
+    code, message, violations: violations.map((v) => v.field),
+    ...(reason !== undefined && { reason }), ...(retryDelayMs !== undefined && { retryDelay: retryDelayMs / 1000 }),
+  };
+}
+
+const ms = (seconds) => (seconds === undefined ? undefined : seconds * 1000);
+
+function defined(options) {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+}
+
+function open(config) {
+  client?.close();
+  client = undefined;
+  const { retry = {} } = config;
+  const options = defined({
+    timeoutMs: ms(config.timeout), maxBatch: config.maxBatch, tokenOverInsecure: config.tokenOverInsecure,
+    token: config.tokenFile === undefined ? config.token : setpoint.tokenFile(config.tokenFile),
+    retry: defined({
+      maxAttempts: retry.maxAttempts, baseDelayMs: ms(retry.baseDelay), maxDelayMs: ms(retry.maxDelay),
+      attemptTimeoutMs: ms(retry.attemptTimeout), budgetReserve: retry.budgetReserve, budgetRatio: retry.budgetRatio,
+    }),
+  });
+  if (way === "rest") {
+    client = connectRest(config.target, options);
+    return;
+  }
+  const { caFile, certFile, keyFile, serverName } = config;
+  client = setpoint.connect(config.target, { ...options, tls: config.insecure ? false : defined({ caFile, certFile, keyFile, serverName }) });
+}
+
+const read = (schema, json) => fromJson(schema, json);
+const write = (schema, message) => toJson(schema, message);
+
+async function all(generator, name) {
+  const names = [];
+  for await (const one of generator) {
+    names.push(name(one));
+  }
+  return { names };
+}
+
+async function act(command) {
+  switch (command.op) {
+    case "open":
+      try {
+        open(command.config);
+      } catch (error) {
+        if (!(error instanceof TypeError)) {
+          throw error;
+        }
+        return { error: { code: "CONFIG", message: error.message } };
+      }
+      return {};
+    case "recommend":
+      return { answer: write(setpoint.RecommendResponseSchema, await client.recommend(read(setpoint.RecommendRequestSchema, command.request))) };
+    case "batch": {
+      const results = await client.batchRecommend(command.requests.map((one) => read(setpoint.RecommendRequestSchema, one)));
+      return { results: results.map(({ response, error }) => (error ? { error: told(error) } : { answer: write(setpoint.RecommendResponseSchema, response) })) };
+    }
+    case "report":
+      return { answer: write(setpoint.ReportScaleResponseSchema, await client.reportScale(read(setpoint.ReportScaleRequestSchema, command.request))) };
+    case "get":
+      return { answer: write(setpoint.TargetSchema, await client.getTarget(command.name)) };
+    case "list":
+      return all(client.listTargets(command.parent), (target) => target.name);
+    case "decisions":
+      return all(client.listDecisions(command.name), (decision) => decision.recommendationId);
+    case "delete":
+      await client.deleteTarget(command.name);
+      return {};
+    case "setSpec":
+      return { answer: write(setpoint.TargetSpecSchema, await client.setTargetSpec(command.name, read(setpoint.TargetSpecSchema, command.request))) };
+    case "getSpec":
+      return { answer: write(setpoint.TargetSpecSchema, await client.getTargetSpec(command.name)) };
+    case "check":
+    case "checkReport":
+      try {
+        const asked = { request: read(setpoint.RecommendRequestSchema, command.request) };
+        const answer = read(setpoint.RecommendResponseSchema, command.answer);
+        if (command.op === "check") {
+          setpoint.checkAnswer(defined({
+            ...asked, now: command.now * 1000, unrecorded: command.unrecorded,
+            previous: command.previous && read(setpoint.RecommendResponseSchema, command.previous),
+          }), answer);
+        } else {
+          setpoint.checkReport(asked, answer, read(setpoint.ReportScaleRequestSchema, command.report), read(setpoint.ReportScaleResponseSchema, command.response));
+        }
+      } catch (error) {
+        if (error instanceof setpoint.AnswerError) {
+          return { field: error.field };
+        }
+        throw error;
+      }
+      return {};
+    case "seed":
+      return { answer: write(setpoint.HorizontalPodAutoscalerStatusSchema, setpoint.seed(read(setpoint.HorizontalPodAutoscalerStatusSchema, command.status))) };
+    default:
+      throw new Error(`no such command: ${command.op}`);
+  }
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  let said;
+  try {
+    said = await act(JSON.parse(line));
+  } catch (error) {
+    if (!(error instanceof setpoint.SetpointError)) {
+      throw error;
+    }
+    said = { error: told(error) };
+  }
+  process.stdout.write(`${JSON.stringify(said)}\n`);
+}
+client?.close();

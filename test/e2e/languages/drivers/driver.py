@@ -1,0 +1,126 @@
+"""Does with the Python client what the suite asks for: a JSON object a line, answered by one."""
+
+import json
+import sys
+
+import setpoint
+from google.protobuf import json_format
+from setpoint.v1 import autoscaling_pb2, recommendation_service_pb2, target_service_pb2
+
+client = None
+
+
+def read(json_value, message):
+    return json_format.ParseDict(json_value, message)
+
+
+def told(error):
+    told = {"code": error.code.name, "message": error.message, "violations": [v.field for v in error.violations]}
+    if error.reason is not None:
+        told["reason"] = error.reason
+    if error.retry_delay is not None:
+        told["retryDelay"] = error.retry_delay
+    return told
+
+
+def opened(config):
+    global client
+    if client is not None:
+        client.close()
+    client = None
+    tls = None
+    if not config.get("insecure"):
+        tls = setpoint.TLS(config.get("caFile"), config.get("certFile"), config.get("keyFile"), config.get("serverName"))
+    token = config.get("token")
+    if config.get("tokenFile"):
+        token = setpoint.token_file(config["tokenFile"])
+    options = {name: config[key] for name, key in (("timeout", "timeout"), ("max_batch", "maxBatch")) if key in config}
+    names = {
+        "maxAttempts": "max_attempts",
+        "baseDelay": "base_delay",
+        "maxDelay": "max_delay",
+        "attemptTimeout": "attempt_timeout",
+        "budgetReserve": "budget_reserve",
+        "budgetRatio": "budget_ratio",
+    }
+    options["retry"] = setpoint.Retry(**{names[key]: value for key, value in config.get("retry", {}).items()})
+    client = setpoint.Client(
+        config["target"],
+        insecure=config.get("insecure", False),
+        tls=tls,
+        token=token,
+        token_over_insecure=config.get("tokenOverInsecure", False),
+        **options,
+    )
+
+
+def do(command):
+    op = command["op"]
+    if op == "open":
+        try:
+            opened(command["config"])
+        except ValueError as error:
+            return {"error": {"code": "CONFIG", "message": str(error)}}
+        return {}
+    if op == "recommend":
+        return {"answer": json_format.MessageToDict(client.recommend(read(command["request"], setpoint.RecommendRequest())))}
+    if op == "batch":
+        results = client.batch_recommend([read(one, setpoint.RecommendRequest()) for one in command["requests"]])
+        return {
+            "results": [
+                {"error": told(error)} if error is not None else {"answer": json_format.MessageToDict(response)} for response, error in results
+            ]
+        }
+    if op == "report":
+        return {"answer": json_format.MessageToDict(client.report_scale(read(command["request"], setpoint.ReportScaleRequest())))}
+    if op == "get":
+        return {"answer": json_format.MessageToDict(client.get_target(command["name"]))}
+    if op == "list":
+        return {"names": [target.name for target in client.list_targets(command["parent"])]}
+    if op == "decisions":
+        return {"names": [decision.recommendation_id for decision in client.list_decisions(command["name"])]}
+    if op == "delete":
+        client.delete_target(command["name"])
+        return {}
+    if op == "setSpec":
+        spec = client.set_target_spec(command["name"], read(command["request"], target_service_pb2.TargetSpec()))
+        return {"answer": json_format.MessageToDict(spec)}
+    if op == "getSpec":
+        return {"answer": json_format.MessageToDict(client.get_target_spec(command["name"]))}
+    if op == "check":
+        previous = command.get("previous")
+        try:
+            setpoint.check_answer(
+                read(command["request"], setpoint.RecommendRequest()),
+                read(command["answer"], setpoint.RecommendResponse()),
+                now=command["now"],
+                previous=previous and read(previous, setpoint.RecommendResponse()),
+                unrecorded=command.get("unrecorded", False),
+            )
+        except setpoint.AnswerError as error:
+            return {"field": error.field}
+        return {}
+    if op == "checkReport":
+        try:
+            setpoint.check_report(
+                read(command["request"], setpoint.RecommendRequest()),
+                read(command["answer"], setpoint.RecommendResponse()),
+                read(command["report"], setpoint.ReportScaleRequest()),
+                read(command["response"], recommendation_service_pb2.ReportScaleResponse()),
+            )
+        except setpoint.AnswerError as error:
+            return {"field": error.field}
+        return {}
+    if op == "seed":
+        return {"answer": json_format.MessageToDict(setpoint.seed(read(command["status"], autoscaling_pb2.HorizontalPodAutoscalerStatus())))}
+    raise ValueError(f"no such command: {op}")
+
+
+for line in sys.stdin:
+    try:
+        said = do(json.loads(line))
+    except setpoint.Error as error:
+        said = {"error": told(error)}
+    except json_format.ParseError as error:
+        said = {"error": {"code": "PARSE", "message": str(error)}}
+    print(json.dumps(said), flush=True)

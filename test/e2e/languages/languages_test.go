@@ -1,0 +1,585 @@
+//go:build linux
+
+package languages
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/store/redis/redistest"
+	"github.com/setpoint-dev/setpoint/test/e2e/service"
+)
+
+// fast has retries come at once.
+var fast = retry{BaseDelay: .001, MaxDelay: .001}
+
+// at returns the address that a client of that language calls a service by.
+func at(l language, s *service.Instance) string {
+	if l.rest {
+		return "http://" + s.RESTAddr()
+	}
+	return s.GRPCAddr()
+}
+
+// What a client does, with each library, against one service in the clear.
+func TestClients(t *testing.T) {
+	t.Parallel()
+	s := service.Start(t)
+	for _, tt := range []struct {
+		name string
+		test func(*testing.T, *service.Instance)
+	}{
+		{"each call", eachCall},
+		{"a bad request is told by field", aBadRequestIsToldByField},
+		{"a lost answer counts once", aLostAnswerCountsOnce},
+		{"what is tried again", whatIsTriedAgain},
+		{"a spec is sent once", aSpecIsSentOnce},
+		{"the service says when to come back", theServiceSaysWhenToComeBack},
+		{"no pause outlasts the call", noPauseOutlastsTheCall},
+		{"a call ends with its time", aCallEndsWithItsTime},
+		{"further attempts have a budget", furtherAttemptsHaveABudget},
+		{"calls are spread", callsAreSpread},
+		{"a deletion whose answer is lost", aDeletionWhoseAnswerIsLost},
+		{"lists are of all pages", listsAreOfAllPages},
+		{"batches", batches},
+		{"a batch sends again what failed", aBatchSendsAgainWhatFailed},
+		{"a batch whose answers are mixed up", aBatchWhoseAnswersAreMixedUp},
+	} {
+		t.Run(tt.name, func(t *testing.T) { tt.test(t, s) })
+	}
+}
+
+// Each call answers what the service answers, over its own ports.
+func eachCall(t *testing.T, s *service.Instance) {
+	each(t, func(t *testing.T, l language) {
+		c := open(t, l, config{Target: at(l, s), Insecure: true})
+		web := target(t, "web")
+		answer, err := recommend(t, c, queue(web, 3, 50))
+		wantCode(t, err, "OK")
+		if answer.GetDesiredReplicas() != 5 || answer.GetAction() != "SCALE_UP" {
+			t.Errorf("got %v", answer)
+		}
+		report := into(t, c.do(t, map[string]any{"op": "report", "request": object(t, &setpointv1.ReportScaleRequest{
+			Target: web, RecommendationId: answer.GetRecommendationId(), Outcome: "APPLIED",
+		})}), &setpointv1.ReportScaleResponse{})
+		if report.GetStatus().GetDesiredReplicas() != 5 {
+			t.Errorf("got %v", report)
+		}
+		got := into(t, c.do(t, map[string]any{"op": "get", "name": web}), &setpointv1.Target{})
+		if got.GetName() != web || len(got.GetHistory().GetScaleUps()) != 1 {
+			t.Errorf("got %v", got)
+		}
+		if decisions := c.do(t, map[string]any{"op": "decisions", "name": web}); !slices.Equal(decisions.Names, []string{answer.GetRecommendationId()}) {
+			t.Errorf("the decisions are %v", decisions)
+		}
+		spec := &setpointv1.TargetSpec{Spec: queue(web, 1, 1).GetSpec()}
+		stored := into(t, c.do(t, map[string]any{"op": "setSpec", "name": web, "request": object(t, spec)}), &setpointv1.TargetSpec{})
+		read := into(t, c.do(t, map[string]any{"op": "getSpec", "name": web}), &setpointv1.TargetSpec{})
+		if stored.GetEtag() == "" || read.GetEtag() != stored.GetEtag() || read.GetSpec().GetMaxReplicas() != 1000 {
+			t.Errorf("stored %v, read %v", stored, read)
+		}
+		if err := c.do(t, map[string]any{"op": "delete", "name": web}).Error; err != nil {
+			t.Error(err)
+		}
+		wantCode(t, c.do(t, map[string]any{"op": "delete", "name": web}).Error, "NOT_FOUND")
+		wantCode(t, c.do(t, map[string]any{"op": "get", "name": web}).Error, "NOT_FOUND")
+	})
+}
+
+// What is wrong with a request is told by field, and is not tried again.
+func aBadRequestIsToldByField(t *testing.T, s *service.Instance) {
+	each(t, func(t *testing.T, l language) {
+		f, config := startFronts(t, l, 1, s, passes)
+		c := open(t, l, config)
+		bad := queue(target(t, "web"), 3, 50)
+		bad.Spec.MaxReplicas = 0
+		_, err := recommend(t, c, bad)
+		wantCode(t, err, "INVALID_ARGUMENT")
+		if !slices.Contains(err.Violations, "spec.maxReplicas") {
+			t.Errorf("the violations are %q", err.Violations)
+		}
+		if n := len(f.seen()); n != 1 {
+			t.Errorf("%d attempts", n)
+		}
+	})
+}
+
+// An answer that is lost on its way back is asked for again under the same request id, at the
+// other address, and counts once.
+func aLostAnswerCountsOnce(t *testing.T, s *service.Instance) {
+	for _, tt := range []struct {
+		name string
+		lose func(ctx context.Context) error
+	}{
+		{"by an error", func(context.Context) error { return problem(codes.Unavailable) }},
+		{"in silence", hangs},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			each(t, func(t *testing.T, l language) {
+				f, config := startFronts(t, l, 2, s, func(ctx context.Context, a attempt, forward func() error) error {
+					err := forward()
+					if a.number == 1 && err == nil {
+						return tt.lose(ctx)
+					}
+					return err
+				})
+				config.Retry = retry{BaseDelay: .001, AttemptTimeout: 1}
+				config.Timeout = 60
+				web, c := target(t, "web"), open(t, l, config)
+				f.connect(c, 2)
+				answer, err := recommend(t, c, queue(web, 3, 50))
+				wantCode(t, err, "OK")
+				calls := f.seen()
+				if len(calls) != 2 || calls[0].front == calls[1].front || calls[0].ids[0] == "" || calls[0].ids[0] != calls[1].ids[0] {
+					t.Errorf("the attempts are %+v", calls)
+				}
+				if answer.GetRequestId() != calls[0].ids[0] || f.recorded(web) != 1 {
+					t.Errorf("%d are recorded, the answer is %v", f.recorded(web), answer)
+				}
+			})
+		})
+	}
+}
+
+// Which errors are tried again, and how often.
+func whatIsTriedAgain(t *testing.T, s *service.Instance) {
+	for _, tt := range []struct {
+		name     string
+		err      error
+		attempts int
+		code     string
+	}{
+		{"away", problem(codes.Unavailable), 4, "UNAVAILABLE"},
+		{"contended", problem(codes.Aborted), 4, "ABORTED"},
+		{"overloaded, with a word when to come back", problem(codes.ResourceExhausted, comeBack(time.Millisecond)), 4, "RESOURCE_EXHAUSTED"},
+		{"too large", problem(codes.ResourceExhausted), 1, "RESOURCE_EXHAUSTED"},
+		{"forbidden", problem(codes.PermissionDenied), 1, "PERMISSION_DENIED"},
+		{"unknown", problem(codes.NotFound), 1, "NOT_FOUND"},
+		{"another cluster's", problem(codes.FailedPrecondition), 1, "FAILED_PRECONDITION"},
+		{"broken", problem(codes.Internal), 1, "INTERNAL"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			each(t, func(t *testing.T, l language) {
+				f, config := startFronts(t, l, 1, s, func(context.Context, attempt, func() error) error { return tt.err })
+				config.Retry = fast
+				_, err := recommend(t, open(t, l, config), queue(target(t, "web"), 3, 50))
+				wantCode(t, err, tt.code)
+				if n := len(f.seen()); n != tt.attempts {
+					t.Errorf("%d attempts, want %d", n, tt.attempts)
+				}
+			})
+		})
+	}
+}
+
+// A stored spec is sent once: a second attempt might undo what another has stored meanwhile.
+func aSpecIsSentOnce(t *testing.T, s *service.Instance) {
+	each(t, func(t *testing.T, l language) {
+		f, config := startFronts(t, l, 1, s, func(context.Context, attempt, func() error) error { return problem(codes.Unavailable) })
+		config.Retry = fast
+		command := map[string]any{"op": "setSpec", "name": target(t, "web"), "request": object(t, &setpointv1.TargetSpec{Spec: queue("", 1, 1).GetSpec()})}
+		wantCode(t, open(t, l, config).do(t, command).Error, "UNAVAILABLE")
+		if n := len(f.seen()); n != 1 {
+			t.Errorf("%d attempts", n)
+		}
+	})
+}
+
+// The service's word when to come back is kept, also where it is longer than all delays.
+func theServiceSaysWhenToComeBack(t *testing.T, s *service.Instance) {
+	const pause = 700 * time.Millisecond
+	each(t, func(t *testing.T, l language) {
+		f, config := startFronts(t, l, 1, s, func(_ context.Context, a attempt, forward func() error) error {
+			if a.number == 1 {
+				return problem(codes.ResourceExhausted, comeBack(pause))
+			}
+			return forward()
+		})
+		config.Retry, config.Timeout = fast, 60
+		_, err := recommend(t, open(t, l, config), queue(target(t, "web"), 3, 50))
+		wantCode(t, err, "OK")
+		if calls := f.seen(); len(calls) != 2 || calls[1].after < pause {
+			t.Errorf("the attempts are %+v", calls)
+		}
+	})
+}
+
+// A pause that would outlast the call is not waited for: the caller learns at once why.
+func noPauseOutlastsTheCall(t *testing.T, s *service.Instance) {
+	each(t, func(t *testing.T, l language) {
+		f, config := startFronts(t, l, 1, s, func(context.Context, attempt, func() error) error {
+			return problem(codes.ResourceExhausted, comeBack(time.Hour))
+		})
+		began := time.Now()
+		_, err := recommend(t, open(t, l, config), queue(target(t, "web"), 3, 50))
+		wantCode(t, err, "RESOURCE_EXHAUSTED")
+		if err.RetryDelay == nil || *err.RetryDelay != 3600 {
+			t.Errorf("the error says nothing of when to come back: %+v", err)
+		}
+		if n := len(f.seen()); n != 1 || time.Since(began) > patience {
+			t.Errorf("%d attempts in %v", n, time.Since(began))
+		}
+	})
+}
+
+// A call ends with its time, whatever hangs.
+func aCallEndsWithItsTime(t *testing.T, s *service.Instance) {
+	each(t, func(t *testing.T, l language) {
+		_, config := startFronts(t, l, 2, s, func(ctx context.Context, _ attempt, _ func() error) error { return hangs(ctx) })
+		config.Timeout, config.Retry = 1.5, retry{AttemptTimeout: .5, BaseDelay: .001}
+		c := open(t, l, config)
+		began := time.Now()
+		_, err := recommend(t, c, queue(target(t, "web"), 3, 50))
+		wantCode(t, err, "DEADLINE_EXCEEDED")
+		if took := time.Since(began); took < time.Second || took > 30*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// Further attempts come out of a budget of all calls: a service in trouble gets no multiple of
+// its load.
+func furtherAttemptsHaveABudget(t *testing.T, s *service.Instance) {
+	each(t, func(t *testing.T, l language) {
+		f, config := startFronts(t, l, 1, s, func(context.Context, attempt, func() error) error { return problem(codes.Unavailable) })
+		config.Retry = fast
+		config.Retry.BudgetReserve, config.Retry.BudgetRatio = 5, new(1e-9)
+		c := open(t, l, config)
+		for range 10 {
+			_, err := recommend(t, c, queue(target(t, "web"), 3, 50))
+			wantCode(t, err, "UNAVAILABLE")
+		}
+		// 10, and 5 of the reserve; what the calls add makes none.
+		if n := len(f.seen()); n != 15 {
+			t.Errorf("%d attempts, want 15", n)
+		}
+	})
+}
+
+// Calls go to all addresses in turn, and past one where nobody listens.
+func callsAreSpread(t *testing.T, s *service.Instance) {
+	each(t, func(t *testing.T, l language) {
+		f, config := startFronts(t, l, 3, s, passes)
+		dead := "127.0.0.1:1"
+		if l.rest {
+			dead = "http://" + dead
+		}
+		config.Target += "," + dead
+		config.Retry, config.Timeout = fast, 60
+		c := open(t, l, config)
+		f.connect(c, 3)
+		const calls = 24
+		reached := map[int]int{}
+		for i := range calls {
+			_, err := recommend(t, c, queue(target(t, fmt.Sprint("web", i)), 3, 50))
+			wantCode(t, err, "OK")
+		}
+		for _, a := range f.seen() {
+			reached[a.front]++
+		}
+		for i := range 3 {
+			if reached[i] < calls/12 {
+				t.Errorf("the fronts got %v of %d calls", reached, calls)
+				break
+			}
+		}
+	})
+}
+
+// A deletion whose answer is lost is found to be done; one of nothing is not.
+func aDeletionWhoseAnswerIsLost(t *testing.T, s *service.Instance) {
+	each(t, func(t *testing.T, l language) {
+		_, config := startFronts(t, l, 1, s, func(_ context.Context, a attempt, forward func() error) error {
+			err := forward()
+			if a.method == "DeleteTarget" && err == nil {
+				return problem(codes.Unavailable)
+			}
+			return err
+		})
+		config.Retry = fast
+		c, web := open(t, l, config), target(t, "web")
+		_, err := recommend(t, c, queue(web, 3, 50))
+		wantCode(t, err, "OK")
+		wantCode(t, c.do(t, map[string]any{"op": "delete", "name": web}).Error, "OK")
+		wantCode(t, c.do(t, map[string]any{"op": "delete", "name": web}).Error, "NOT_FOUND")
+	})
+}
+
+// Lists are of all pages.
+func listsAreOfAllPages(t *testing.T, s *service.Instance) {
+	each(t, func(t *testing.T, l language) {
+		f, config := startFronts(t, l, 1, s, passes)
+		c := open(t, l, config)
+		var want []string
+		for i := range 5 {
+			want = append(want, target(t, fmt.Sprint("web", i)))
+			_, err := recommend(t, c, queue(want[i], 3, 50))
+			wantCode(t, err, "OK")
+		}
+		parent, _, _ := strings.Cut(want[0], "/targets/")
+		if got := c.do(t, map[string]any{"op": "list", "parent": parent}); !slices.Equal(got.Names, want) {
+			t.Errorf("got %v", got)
+		}
+		if n := len(f.seen()); n != 5+3 {
+			t.Errorf("%d calls for 5 recommendations and 3 pages", n)
+		}
+	})
+}
+
+// batch asks with a client for many.
+func batch(t *testing.T, c client, requests ...*setpointv1.RecommendRequest) []said {
+	t.Helper()
+	var all []any
+	for _, r := range requests {
+		all = append(all, object(t, r))
+	}
+	results := c.do(t, map[string]any{"op": "batch", "requests": all})
+	if results.Error != nil || len(results.Results) != len(requests) {
+		t.Fatalf("%d results for %d requests: %v", len(results.Results), len(requests), results.Error)
+	}
+	return results.Results
+}
+
+func codesOf(results []said) string {
+	var all []string
+	for _, r := range results {
+		code := "OK"
+		if r.Error != nil {
+			code = r.Error.Code
+		}
+		all = append(all, code)
+	}
+	return strings.Join(all, " ")
+}
+
+// A batch is cut as the service takes it, a bad request fails alone, and one answer may be asked
+// for again.
+func batches(t *testing.T, s *service.Instance) {
+	each(t, func(t *testing.T, l language) {
+		f, config := startFronts(t, l, 2, s, func(_ context.Context, a attempt, forward func() error) error {
+			err := forward()
+			if a.number == 2 && err == nil {
+				return problem(codes.Unavailable)
+			}
+			return err
+		})
+		config.MaxBatch, config.Retry = 2, fast
+		var requests []*setpointv1.RecommendRequest
+		for i := range 5 {
+			requests = append(requests, queue(target(t, fmt.Sprint("web", i)), 3, 50))
+		}
+		requests[1].Spec.MaxReplicas = 0
+		results := batch(t, open(t, l, config), requests...)
+		if got := codesOf(results); got != "OK INVALID_ARGUMENT OK OK OK" {
+			t.Errorf("got %s", got)
+		}
+		calls := f.seen()
+		if len(calls) != 4 || len(calls[0].ids) != 2 || len(calls[3].ids) != 1 || !slices.Equal(calls[1].ids, calls[2].ids) {
+			t.Fatalf("the calls are %+v", calls)
+		}
+		if n := f.recorded(requests[2].GetTarget()); n != 1 {
+			t.Errorf("%d are recorded of what was asked for twice", n)
+		}
+	})
+}
+
+// Requests of a batch that fail for a reason that may pass are sent again, alone.
+func aBatchSendsAgainWhatFailed(t *testing.T, s *service.Instance) {
+	each(t, func(t *testing.T, l language) {
+		var mu sync.Mutex
+		busy := map[string]int{}
+		f := &fronts{t: t, service: s, plan: passes}
+		c := open(t, l, config{Target: startBatches(f, l, nil, func(r *setpointv1.RecommendRequest) codes.Code {
+			mu.Lock()
+			defer mu.Unlock()
+			if busy[r.GetTarget()]++; strings.HasSuffix(r.GetTarget(), "busy") && busy[r.GetTarget()] < 3 {
+				return codes.Aborted
+			}
+			return codes.OK
+		}), Insecure: true, Retry: fast})
+		results := batch(t, c, queue(target(t, "a"), 3, 50), queue(target(t, "busy"), 3, 50), queue(target(t, "b"), 3, 50))
+		if got := codesOf(results); got != "OK OK OK" {
+			t.Errorf("got %s", got)
+		}
+		var sizes []int
+		for _, a := range f.seen() {
+			sizes = append(sizes, len(a.ids))
+		}
+		if !slices.Equal(sizes, []int{3, 1, 1}) {
+			t.Errorf("calls of %v requests", sizes)
+		}
+	})
+}
+
+// Answers in each other's places are taken for none.
+func aBatchWhoseAnswersAreMixedUp(t *testing.T, s *service.Instance) {
+	for _, tt := range []struct {
+		name string
+		mix  func([]*setpointv1.BatchRecommendResult) []*setpointv1.BatchRecommendResult
+		want string
+	}{
+		{"swapped", func(r []*setpointv1.BatchRecommendResult) []*setpointv1.BatchRecommendResult {
+			r[1], r[2] = r[2], r[1]
+			return r
+		}, "OK INTERNAL INTERNAL OK"},
+		{"too few", func(r []*setpointv1.BatchRecommendResult) []*setpointv1.BatchRecommendResult { return r[:3] }, "INTERNAL INTERNAL INTERNAL INTERNAL"},
+		{"one in two places", func(r []*setpointv1.BatchRecommendResult) []*setpointv1.BatchRecommendResult {
+			for _, one := range r {
+				one.GetResponse().RequestId = nil // so that only the recommendation tells
+			}
+			r[2] = r[0]
+			return r
+		}, "INTERNAL OK INTERNAL OK"},
+		{"an empty one", func(r []*setpointv1.BatchRecommendResult) []*setpointv1.BatchRecommendResult {
+			r[3] = &setpointv1.BatchRecommendResult{}
+			return r
+		}, "OK OK OK INTERNAL"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			each(t, func(t *testing.T, l language) {
+				f := &fronts{t: t, service: s, plan: passes}
+				c := open(t, l, config{Target: startBatches(f, l, tt.mix, nil), Insecure: true, Retry: fast})
+				var requests []*setpointv1.RecommendRequest
+				for i := range 4 {
+					requests = append(requests, queue(target(t, fmt.Sprint("web", i)), 3, 50))
+				}
+				if got := codesOf(batch(t, c, requests...)); got != tt.want {
+					t.Errorf("got %s, want %s", got, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// The service is stopped and killed amid calls: nobody notices, nothing counts twice.
+func TestRestartsLoseAndDoubleNothing(t *testing.T) {
+	redis := redistest.Start(t, redistest.Config{})
+	each(t, func(t *testing.T, l language) {
+		instances := service.StartAll(t, 2, "--redis="+redis.URL())
+		both := []string{at(l, instances[0]), at(l, instances[1])}
+		c := open(t, l, config{Target: strings.Join(both, ","), Insecure: true, Timeout: 60, Retry: retry{MaxAttempts: 60, MaxDelay: 1, AttemptTimeout: 2}})
+		web := target(t, "web")
+		const calls = 60
+		for i := range calls {
+			switch i {
+			case 10, 30:
+				instances[0].Stop()
+			case 15, 35:
+				instances[0].Restart()
+			case 20, 45:
+				instances[1].Kill()
+			case 25, 50:
+				instances[1].Restart()
+			}
+			answer, err := recommend(t, c, queue(web, 3, int32(10*(i+4))))
+			wantCode(t, err, "OK")
+			if answer.GetDesiredReplicas() != int32(i+4) {
+				t.Errorf("call %d came to %d replicas", i, answer.GetDesiredReplicas())
+			}
+		}
+		if n := (&fronts{t: t, service: instances[0]}).recorded(web); n != calls {
+			t.Errorf("%d decisions are recorded, want %d", n, calls)
+		}
+	})
+}
+
+// newToken has the program make a token, and returns it with its entry for the file.
+func newToken(t *testing.T, identity string) (token, entry string) {
+	t.Helper()
+	program, err := service.Program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	cmd := exec.Command(program, "token", identity)
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("setpoint token: %v\n%s", err, &errs)
+	}
+	return strings.TrimSpace(out.String()), errs.String()
+}
+
+// Tokens: a good one, one from a file that is renewed, a bad one, none; over TLS.
+func TestTokensAndTLS(t *testing.T) {
+	files := redistest.NewTLS(t)
+	first, firstEntry := newToken(t, "first")
+	second, secondEntry := newToken(t, "second")
+	dir := t.TempDir()
+	tokens := filepath.Join(dir, "tokens.yaml")
+	write(t, tokens, "tokens:\n"+firstEntry+secondEntry)
+	s := service.Start(t, "--auth-tokens-file="+tokens, "--tls-cert-file="+files.ServerCertFile, "--tls-key-file="+files.ServerKeyFile,
+		"--tls-client-ca-file="+files.CAFile)
+	each(t, func(t *testing.T, l language) {
+		secured := config{Target: s.GRPCAddr(), CAFile: files.CAFile}
+		if l.rest {
+			secured.Target = "https://" + s.RESTAddr()
+		}
+		extraCA.Store(t.Name(), files.CAFile)
+		web := target(t, "web")
+		ask := func(t *testing.T, c client) *failure {
+			t.Helper()
+			_, err := recommend(t, c, queue(web, 3, 50))
+			return err
+		}
+		with := func(change func(*config)) config {
+			c := secured
+			change(&c)
+			return c
+		}
+		c := l.start(t)
+		reopen := func(t *testing.T, to config) {
+			t.Helper()
+			if err := c.do(t, map[string]any{"op": "open", "config": to}).Error; err != nil {
+				t.Fatal(err)
+			}
+		}
+		reopen(t, with(func(c *config) { c.Token = first }))
+		wantCode(t, ask(t, c), "OK")
+		reopen(t, with(func(c *config) { c.Token = "sp_wrong" }))
+		wantCode(t, ask(t, c), "UNAUTHENTICATED")
+		reopen(t, secured)
+		wantCode(t, ask(t, c), "UNAUTHENTICATED")
+		if !l.rest {
+			reopen(t, with(func(c *config) { c.CertFile, c.KeyFile = files.ClientCertFile, files.ClientKeyFile }))
+			wantCode(t, ask(t, c), "OK")
+			reopen(t, with(func(c *config) { c.CAFile, c.Token, c.Retry.MaxAttempts = "", first, 1 }))
+			wantCode(t, ask(t, c), "UNAVAILABLE") // nobody vouches for the server
+		}
+
+		// A token in a file is renewed; while the file is empty the last one stands.
+		file := filepath.Join(t.TempDir(), "token")
+		reopen(t, with(func(c *config) { c.TokenFile = file }))
+		wantCode(t, ask(t, c), "UNAUTHENTICATED")
+		write(t, file, first+"\n")
+		wantCode(t, ask(t, c), "OK")
+		write(t, file, "")
+		wantCode(t, ask(t, c), "OK")
+		write(t, file, "sp_wrong-after-renewal")
+		wantCode(t, ask(t, c), "UNAUTHENTICATED")
+		write(t, file, " "+second)
+		wantCode(t, ask(t, c), "OK")
+
+		// Never in the clear, unless that is wanted.
+		clear := config{Target: strings.Replace(secured.Target, "https:", "http:", 1), Insecure: true, Token: first}
+		wantCode(t, c.do(t, map[string]any{"op": "open", "config": clear}).Error, "CONFIG")
+	})
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
