@@ -27,8 +27,8 @@ const (
 type Config struct {
 	// Sources by name, which queries use: lower-case letters, digits and dashes.
 	Sources map[string]Source `json:"sources"`
-	// Metrics are named metrics: External metrics of a cluster's Autoscalers that the sources
-	// answer, by name. Default: none.
+	// Metrics are named metrics: External, Pods and Object metrics of a cluster's Autoscalers
+	// that the sources answer, by name. Default: none.
 	Metrics map[string]NamedMetric `json:"metrics,omitempty"`
 }
 

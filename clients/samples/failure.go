@@ -44,7 +44,7 @@ var outcomes = []Outcome{OK, Timeout, Busy, Unreachable, Refused, Unusable, Unpr
 // Error says why a query has no values. Its text holds no credential, no answer's body and
 // no query of a URL: it ends in a status that others read.
 type Error struct {
-	// Source that was asked.
+	// Source that was asked, empty: none was.
 	Source string
 	// Outcome is the kind of the failure.
 	Outcome Outcome
@@ -53,7 +53,12 @@ type Error struct {
 }
 
 // Error implements error.
-func (e *Error) Error() string { return fmt.Sprintf("source %q: %s", e.Source, e.Message) }
+func (e *Error) Error() string {
+	if e.Source == "" {
+		return e.Message
+	}
+	return fmt.Sprintf("source %q: %s", e.Source, e.Message)
+}
 
 // failure is an error of a backend, which does not know its source's name.
 type failure struct {

@@ -11,6 +11,8 @@ import (
 	"os"
 	"strings"
 	"sync"
+
+	"go.uber.org/zap"
 )
 
 // maxSecretBytes bounds a file with a credential or certificates.
@@ -98,10 +100,13 @@ func (t *TLS) dial(ctx context.Context, network, address string) (net.Conn, erro
 type secretFile struct {
 	// key is the setting that names the file, for errors.
 	key, name string
+	log       *zap.Logger
 
 	mu   sync.Mutex
 	last string      // guarded by mu; empty: none was read yet
 	info os.FileInfo // guarded by mu; of the file when last was read
+	// problem is why it can't be read any more, empty: it can. Guarded by mu.
+	problem string
 }
 
 // read returns the file's text without the space around it. The file is read again when it
@@ -112,6 +117,7 @@ func (f *secretFile) read() (string, error) {
 	defer f.mu.Unlock()
 	info, err := os.Stat(f.name)
 	if err == nil && f.last != "" && os.SameFile(info, f.info) && info.ModTime().Equal(f.info.ModTime()) && info.Size() == f.info.Size() {
+		f.note("")
 		return f.last, nil
 	}
 	var text []byte
@@ -125,13 +131,33 @@ func (f *secretFile) read() (string, error) {
 		return "", failed(Unprepared, "%s holds more than one line, or control characters", f.key)
 	case err == nil && secret != "":
 		f.last, f.info = secret, info
+		f.note("")
 	case f.last != "": // it is being replaced
+		problem := f.key + " is empty"
+		if err != nil {
+			problem = f.key + " " + reasonOf(err)
+		}
+		f.note(problem)
 	case err != nil:
 		return "", failed(Unprepared, "%s %s", f.key, reasonOf(err))
 	default:
 		return "", failed(Unprepared, "%s is empty", f.key)
 	}
 	return f.last, nil
+}
+
+// note logs why the file can't be read any more, once, and that it is read again. The lock is
+// held.
+func (f *secretFile) note(problem string) {
+	before := f.problem
+	f.problem = problem
+	switch {
+	case problem == before:
+	case problem != "":
+		f.log.Error("file not read, what it held before counts", zap.String("file", f.name), zap.String("error", problem))
+	default:
+		f.log.Info("file read again", zap.String("file", f.name))
+	}
 }
 
 func readFile(name string) ([]byte, error) {

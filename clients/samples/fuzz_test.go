@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -37,7 +38,7 @@ func FuzzPrometheus(f *testing.F) {
 	set := promSource(f, prom.URL)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		answer.Store(&data)
-		for _, m := range []Metric{{external("m"), promQuery("up")}, {podsMetric("m"), promQuery("up", ofPods)}} {
+		for _, m := range []Metric{{Spec: external("m"), Query: promQuery("up")}, {Spec: podsMetric("m"), Query: promQuery("up", ofPods)}} {
 			wantRequestable(t, set.Read(t.Context(), []Metric{m}, nil))
 		}
 	})
@@ -74,7 +75,7 @@ func FuzzHTTP(f *testing.F) {
 	} {
 		f.Add([]byte(seed[0]), seed[1], seed[2])
 	}
-	b := newHTTP(Source{HTTP: &HTTP{URL: "http://localhost"}}.withDefaults())
+	b := newHTTP(Source{HTTP: &HTTP{URL: "http://localhost"}}.withDefaults(), zap.NewNop())
 	f.Fuzz(func(t *testing.T, text []byte, items, value string) {
 		content, err := decodeJSON(text)
 		if err != nil {

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"go.uber.org/zap"
 )
 
 // HTTP is a server that answers GET requests with JSON.
@@ -25,10 +27,10 @@ type jsonServer struct {
 
 var _ backend = (*jsonServer)(nil)
 
-func newHTTP(s Source) *jsonServer {
+func newHTTP(s Source, log *zap.Logger) *jsonServer {
 	// The error is that of an address that does not parse: see Validate.
 	base, _ := url.Parse(s.HTTP.URL)
-	return &jsonServer{server: newHTTPServer(s.HTTP, s), base: base, maxSeries: s.MaxSeries}
+	return &jsonServer{server: newHTTPServer(s.HTTP, s, log), base: base, maxSeries: s.MaxSeries}
 }
 
 func (b *jsonServer) close() { b.server.close() }

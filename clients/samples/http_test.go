@@ -224,8 +224,8 @@ func TestPathsOfDocumentsThatCanNotBe(t *testing.T) {
 		metric Metric
 		want   string
 	}{
-		{Metric{podsMetric("m"), at(".n")}, "Pods:m.podPath: is required"},
-		{Metric{containerUsage("cpu", "app"), at(".n", items)}, "ContainerResource:cpu:app.containerPath: is required"},
+		{Metric{Spec: podsMetric("m"), Query: at(".n")}, "Pods:m.podPath: is required"},
+		{Metric{Spec: containerUsage("cpu", "app"), Query: at(".n", items)}, "ContainerResource:cpu:app.containerPath: is required"},
 	} {
 		if err := set.Check([]Metric{m.metric}); err == nil || !strings.Contains(err.Error(), m.want) {
 			t.Errorf("got %v, want %q", err, m.want)

@@ -1,35 +1,71 @@
 package samples
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
+
+	"go.uber.org/zap"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
 // NamedMetric is a metric that the operator offers under a name, with its query: who uses it
 // writes the name only.
 type NamedMetric struct {
+	// Type is that of the metrics which it answers: External, Pods or Object. A metric of another
+	// type that has its name is another metric. Default: External.
+	Type string `json:"type,omitempty"`
+	// Kind is that of the objects which a metric of the type Object describes, such as Ingress.
+	// Required for it, and for no other.
+	Kind string `json:"kind,omitempty"`
 	// Namespaces are those whose objects may use the metric; ["*"]: all. Required.
 	Namespaces []string `json:"namespaces"`
 	// Query answers it. In its texts ${namespace} stands for the namespace of the object
-	// that asks. Required.
+	// that asks, and ${object} for the name of the described object of an Object metric.
+	// Required.
 	Query Query `json:"query"`
 }
 
-// ofNamespace is what stands for the namespace in a named metric's query.
-const ofNamespace = "${namespace}"
+// What stands for something else in a named metric's query.
+const (
+	ofNamespace = "${namespace}"
+	ofObject    = "${object}"
+)
 
 // anyNamespace stands for all.
 const anyNamespace = "*"
 
-// namespaceName is what a namespace must be to be put into a query: nothing in it has a
-// meaning in PromQL, a path or a key.
-var namespaceName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+var (
+	// namespaceName is what a namespace must be to be put into a query: nothing in it has a
+	// meaning in PromQL, a path or a key.
+	namespaceName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	// objectName is that for a name of an object, which may have dots.
+	objectName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
+	// variable is what somebody may have meant to be replaced: in a regular expression of PromQL
+	// nothing follows the $ but the end, ) and |.
+	variable = regexp.MustCompile(`\$[{(]?\s*[A-Za-z_][A-Za-z0-9_]*\s*[)}]?|\{\{.*?\}\}`)
+)
 
 func (m NamedMetric) problems() problems {
 	var p problems
+	switch m.Type {
+	case "", externalType, podsType, objectType:
+	default:
+		p.add("type", "must be %s, %s or %s, is %q", externalType, podsType, objectType, shorten(m.Type, maxQuoted))
+	}
+	switch {
+	case m.Type == objectType && m.Kind == "":
+		p.add("kind", "is required: that of the objects which the metric describes, such as Ingress")
+	case m.Type != objectType && m.Kind != "":
+		p.add("kind", "is for the type %s only", objectType)
+	case len(m.Kind) > maxNameLength:
+		p.add("kind", "is longer than %d bytes", maxNameLength)
+	}
 	switch {
 	case len(m.Namespaces) == 0:
 		p.add("namespaces", "is required: those whose objects may use the metric, or [\"*\"] for all")
@@ -41,13 +77,66 @@ func (m NamedMetric) problems() problems {
 			p.add("namespaces", "%q is no name of a namespace", shorten(namespace, maxQuoted))
 		}
 	}
+	p.under("query", m.variables())
 	return p
 }
 
-// in returns the query as it is in a namespace.
-func (q Query) in(namespace string) Query {
-	for _, text := range []*string{&q.Query, &q.Path, &q.List, &q.SortedSet, &q.Stream, &q.Group} {
-		*text = strings.ReplaceAll(*text, ofNamespace, namespace)
+// filled are the fields of a query in which variables stand for something, by their keys.
+func (q *Query) filled() map[string]*string {
+	return map[string]*string{
+		"query": &q.Query, "path": &q.Path, "list": &q.List, "sortedSet": &q.SortedSet, "stream": &q.Stream, "group": &q.Group,
+	}
+}
+
+// unfilled are the other texts.
+func (q *Query) unfilled() map[string]*string {
+	return map[string]*string{
+		"source": &q.Source, "podLabel": &q.PodLabel, "containerLabel": &q.ContainerLabel, "valuePath": &q.ValuePath, "itemsPath": &q.ItemsPath,
+		"podPath": &q.PodPath, "containerPath": &q.ContainerPath, "timestampPath": &q.TimestampPath, "minScore": &q.MinScore, "maxScore": &q.MaxScore,
+	}
+}
+
+// variables returns what looks as if it stood for something, and does not: such a query would
+// select nothing, or the values of all namespaces.
+func (m NamedMetric) variables() problems {
+	var p problems
+	known := []string{ofNamespace}
+	if m.Type == objectType {
+		known = append(known, ofObject)
+	}
+	filled, unfilled := m.Query.filled(), m.Query.unfilled()
+	ofPods := false
+	for _, key := range slices.Sorted(maps.Keys(filled)) {
+		for _, found := range variable.FindAllString(*filled[key], -1) {
+			if !slices.Contains(known, found) {
+				p.add(key, "%q stands for nothing: there is %s", shorten(found, maxQuoted), strings.Join(known, " and "))
+			}
+			ofPods = ofPods || found == ofNamespace
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(unfilled)) {
+		if found := variable.FindString(*unfilled[key]); strings.HasPrefix(found, "${") {
+			p.add(key, "%q stands for nothing here: only in the text that is asked", shorten(found, maxQuoted))
+		}
+	}
+	if m.Type == podsType && !ofPods && !(len(m.Namespaces) == 1 && m.Namespaces[0] != anyNamespace) {
+		p.add("", "must hold %s: pods of several namespaces may have one name", ofNamespace)
+	}
+	return p
+}
+
+// typeOf is the type, default filled in.
+func (m NamedMetric) typeOf() string {
+	if m.Type == "" {
+		return externalType
+	}
+	return m.Type
+}
+
+// in returns the query as it is in a namespace, for an object.
+func (q Query) in(namespace, object string) Query {
+	for _, text := range q.filled() {
+		*text = strings.NewReplacer(ofNamespace, namespace, ofObject, object).Replace(*text)
 	}
 	return q
 }
@@ -56,25 +145,116 @@ func (q Query) in(namespace string) Query {
 func (s *Set) namedProblems() problems {
 	var p problems
 	for _, name := range slices.Sorted(maps.Keys(s.named)) {
-		query := s.named[name].Query.in("namespace")
+		m := s.named[name]
 		field := "metrics." + shorten(name, maxQuoted) + ".query"
-		p.under(field, s.problems(query))
-		if query.ofPods() {
-			p.add(field, "is of pods, and named metrics are External ones")
+		before := len(p)
+		p.under(field, s.problems(m.Query.in("namespace", "object")))
+		if len(p) > before {
+			continue
+		}
+		switch source := s.sources[m.Query.Source]; {
+		case m.Query.ofContainers():
+			p.add(field, "is of containers, and no named metric is")
+		case m.typeOf() != podsType && m.Query.ofPods():
+			p.add(field, "is of pods, and %s metrics are not: set type: %s", m.typeOf(), podsType)
+		case m.typeOf() == podsType && source.Redis != nil:
+			p.add(field, "asks a Redis, which tells nothing of pods")
+		case m.typeOf() == podsType && !m.Query.ofPods():
+			p.add(field+"."+s.podField(m.Query), "is required: a %s metric has a value for each pod", podsType)
 		}
 	}
 	return p
 }
 
-// Named returns the query of a named metric in a namespace; false: there is none of that
-// name. The error, an *Error, says that the namespace may not use it.
-func (s *Set) Named(namespace, name string) (Query, bool, error) {
-	m, ok := s.named[name]
-	switch {
-	case !ok:
-		return Query{}, false, nil
-	case !namespaceName.MatchString(namespace) || m.Namespaces[0] != anyNamespace && !slices.Contains(m.Namespaces, namespace):
-		return Query{}, true, &Error{m.Query.Source, Refused, fmt.Sprintf("the metric %q is not for the namespace %q: the operator's sources file lists those that may use it", shorten(name, maxQuoted), shorten(namespace, maxQuoted))}
+// Named returns a metric of a spec in a namespace as it is to be read, if it has a name of the
+// operator's; false: it has not. The error, an *Error, says that it may not be used there.
+func (s *Set) Named(namespace string, spec *setpointv1.MetricSpec) (Metric, bool, error) {
+	t, _ := targetOf(spec) // what is wrong with its selector Read says
+	m, ok := s.named[t.name]
+	if !ok || m.typeOf() != t.kind {
+		return Metric{}, false, nil
 	}
-	return m.Query.in(namespace), true, nil
+	refuse := func(format string, args ...any) (Metric, bool, error) {
+		return Metric{}, true, &Error{"", Refused, fmt.Sprintf("the metric %q %s", shorten(t.name, maxQuoted), fmt.Sprintf(format, args...))}
+	}
+	object := t.object.GetName()
+	if t.object.GetKind() == "Namespace" {
+		object = namespace // what a spec calls it means nothing, as with the metrics API
+	}
+	switch {
+	case !namespaceName.MatchString(namespace) || m.Namespaces[0] != anyNamespace && !slices.Contains(m.Namespaces, namespace):
+		return refuse("is not for the namespace %q: the operator's sources file lists those that may use it", shorten(namespace, maxQuoted))
+	case t.kind == objectType && t.object.GetKind() != m.Kind:
+		return refuse("describes objects of the kind %s, not %q", m.Kind, shorten(t.object.GetKind(), maxQuoted))
+	case t.kind == objectType && !objectName.MatchString(object):
+		return refuse("describes an object whose name can't be asked for: %q", shorten(object, maxQuoted))
+	}
+	return Metric{Spec: spec, Query: m.Query.in(namespace, object), Named: t.name, Namespace: namespace}, true, nil
+}
+
+// classes say what kind of failure it is to those who use a named metric. They may not see its
+// query, nor what its source says.
+var classes = map[Outcome]string{
+	Timeout:     "its source did not answer in time",
+	Busy:        "its source had no time for it",
+	Unreachable: "its source can't be reached",
+	Refused:     "its source refused the query",
+	Unusable:    "its source's answer can't be used",
+	Unprepared:  "a credential or certificate for its source can't be read",
+	Empty:       "it has no value, or none that the metric's selector matches",
+	Invalid:     "its value can't count",
+	Cancelled:   "nobody waited for it",
+}
+
+// badQuery is the class of a query that does not fit the metric.
+const badQuery = "the query does not fit the metric as the spec has it"
+
+// namedError is what the status of an object says of a failure.
+func namedError(name string, err error) error {
+	class := badQuery
+	if failure := (*Error)(nil); errors.As(err, &failure) {
+		class = classes[failure.Outcome]
+	}
+	return fmt.Errorf("the metric %q: %s; the log of the agent says more", shorten(name, maxQuoted), class)
+}
+
+// maxTold bounds the named metrics of which it is remembered what was logged.
+const maxTold = 10_000
+
+// told is what was logged last of named metrics that fail, by their namespaces and what they
+// are of.
+type told struct {
+	log *zap.Logger
+
+	mu    sync.Mutex
+	texts map[[2]string]string // guarded by mu
+}
+
+// note logs what came of a named metric, if it is not what came of it before.
+func (t *told) note(m Metric, identity string, err error) {
+	text := ""
+	if err != nil {
+		text = shorten(err.Error(), maxMessageBytes)
+	}
+	key := [2]string{m.Namespace, identity}
+	t.mu.Lock()
+	before := t.texts[key]
+	switch {
+	case text == "":
+		delete(t.texts, key)
+	case len(t.texts) >= maxTold && before == "":
+		clear(t.texts)
+		fallthrough
+	default:
+		t.texts[key] = text
+	}
+	t.mu.Unlock()
+	metric, namespace := zap.String("metric", shorten(m.Named, maxQuoted)), zap.String("namespace", m.Namespace)
+	switch {
+	case text == before:
+	case err != nil:
+		t.log.Warn("named metric not read", metric, namespace, zap.String("source", m.Query.Source), zap.String("error", text))
+	default:
+		t.log.Info("named metric read again", metric, namespace)
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/api"
 	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
+	"go.uber.org/zap"
 )
 
 // promServer asks instant queries. It implements backend.
@@ -21,8 +22,8 @@ type promServer struct {
 
 var _ backend = (*promServer)(nil)
 
-func newPrometheus(s Source) *promServer {
-	server := newHTTPServer(s.Prometheus, s)
+func newPrometheus(s Source, log *zap.Logger) *promServer {
+	server := newHTTPServer(s.Prometheus, s, log)
 	// The error is that of an address that does not parse: see Validate.
 	client, _ := api.NewClient(api.Config{Address: s.Prometheus.URL, Client: server.client})
 	return &promServer{server: server, api: promv1.NewAPI(statusClient{client}), timeout: time.Duration(s.Timeout)}

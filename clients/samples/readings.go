@@ -21,6 +21,10 @@ type Metric struct {
 	Spec *setpointv1.MetricSpec
 	// Query is what is asked for it.
 	Query Query
+	// Named is the name under which the operator offers it, and Namespace whose object asks. Its
+	// errors tell who uses it of what kind they are, and the log the rest. Empty: who uses it has
+	// written the query.
+	Named, Namespace string
 }
 
 // Readings are what a RecommendRequest takes of the metrics that were read.
@@ -244,6 +248,12 @@ func (s *Set) Read(ctx context.Context, metrics []Metric, pods []string) Reading
 		if err == nil && !added[t.identity()] {
 			err = out.add(&usage, t, m.Query, results[i])
 			added[t.identity()] = err == nil
+		}
+		if m.Named != "" {
+			s.told.note(m, t.identity(), err)
+			if err != nil {
+				err = namedError(m.Named, err)
+			}
 		}
 		if err != nil {
 			out.MetricErrors = append(out.MetricErrors, t.failed(err))

@@ -51,12 +51,12 @@ func TestReadingsAreWhatARequestTakes(t *testing.T) {
 	set := promSource(t, prom.URL)
 	minute := func(q *Query) { q.Window = Duration(time.Minute) }
 	metrics := []Metric{
-		{external("queue"), promQuery("queue")},
-		{podsMetric("rps"), promQuery("rps", ofPods, minute)},
-		{object("conns"), promQuery("conns")},
-		{usageOf("cpu"), promQuery("cpu", ofPods, minute)},
-		{usageOf("memory"), promQuery("memory", ofPods)},
-		{external("broken"), promQuery("broken")},
+		{Spec: external("queue"), Query: promQuery("queue")},
+		{Spec: podsMetric("rps"), Query: promQuery("rps", ofPods, minute)},
+		{Spec: object("conns"), Query: promQuery("conns")},
+		{Spec: usageOf("cpu"), Query: promQuery("cpu", ofPods, minute)},
+		{Spec: usageOf("memory"), Query: promQuery("memory", ofPods)},
+		{Spec: external("broken"), Query: promQuery("broken")},
 	}
 	if err := set.Check(metrics); err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func TestUsageOfContainers(t *testing.T) {
 	))
 	set := promSource(t, prom.URL)
 	q := promQuery("cpu", func(q *Query) { q.PodLabel, q.ContainerLabel, q.Window = "pod", "c", Duration(30*time.Second) })
-	metrics := []Metric{{usageOf("cpu"), q}, {containerUsage("cpu", "app"), q}}
+	metrics := []Metric{{Spec: usageOf("cpu"), Query: q}, {Spec: containerUsage("cpu", "app"), Query: q}}
 	const rest = `"timestamp": "2023-11-14T22:13:20.500Z", "windowSeconds": 30`
 	wantRequest(t, set.Read(t.Context(), metrics, nil), `{"podMetrics": [
 		{"pod": "web-0", `+rest+`, "containers": [{"name": "app", "usage": {"cpu": "3"}}]},
@@ -116,19 +116,19 @@ func TestWhatBecomesAnErrorOfTheMetric(t *testing.T) {
 		pods   []string
 		want   string // of the error, as JSON
 	}{
-		{"an Object metric takes exactly one value", Metric{object("m"), promQuery("two")}, nil,
+		{"an Object metric takes exactly one value", Metric{Spec: object("m"), Query: promQuery("two")}, nil,
 			`{"metric": "Object:m", "selector": {}, "describedObject": {"kind": "Service", "name": "web"}, "message": "source \"prom\": it has 2 values where an Object metric takes exactly one: aggregate them, as with sum()"}`},
-		{"no value of the workload's pods", Metric{podsMetric("m"), promQuery("pods", ofPods)}, []string{"web-1"},
+		{"no value of the workload's pods", Metric{Spec: podsMetric("m"), Query: promQuery("pods", ofPods)}, []string{"web-1"},
 			`{"metric": "Pods:m", "selector": {}, "message": "source \"prom\": none of 1 values counts for a pod of the workload: 0 name no pod or container, 1 are of other pods, 0 are NaN, old or missing: check what names the pod"}`},
-		{"a workload without pods", Metric{podsMetric("m"), promQuery("pods", ofPods)}, []string{},
+		{"a workload without pods", Metric{Spec: podsMetric("m"), Query: promQuery("pods", ofPods)}, []string{},
 			`{"metric": "Pods:m", "selector": {}, "message": "source \"prom\": none of 1 values counts for a pod of the workload: 0 name no pod or container, 1 are of other pods, 0 are NaN, old or missing: check what names the pod"}`},
-		{"no series that the selector matches", Metric{selected(external("m"), "c"), promQuery("two")}, nil,
+		{"no series that the selector matches", Metric{Spec: selected(external("m"), "c"), Query: promQuery("two")}, nil,
 			`{"metric": "External:m", "selector": {"matchLabels": {"q": "c"}}, "message": "source \"prom\": none of 2 values has labels that the metric's selector matches: let the query keep those labels, or leave the selector out"}`},
-		{"an empty result", Metric{usageOf("memory"), promQuery("empty", ofPods)}, nil,
+		{"an empty result", Metric{Spec: usageOf("memory"), Query: promQuery("empty", ofPods)}, nil,
 			`{"metric": "Resource:memory", "message": "source \"prom\": the result is empty: check the query, or set emptyIsZero if nothing means zero"}`},
-		{"a query that can't be", Metric{containerUsage("cpu", "app"), promQuery("pods", ofPods)}, nil,
+		{"a query that can't be", Metric{Spec: containerUsage("cpu", "app"), Query: promQuery("pods", ofPods)}, nil,
 			`{"metric": "ContainerResource:cpu:app", "message": "containerLabel: is required: the metric is that of a container"}`},
-		{"a source that is not there", Metric{external("m"), Query{Source: "pron", Query: "x"}}, nil,
+		{"a source that is not there", Metric{Spec: external("m"), Query: Query{Source: "pron", Query: "x"}}, nil,
 			`{"metric": "External:m", "selector": {}, "message": "source: there is no source \"pron\"; did you mean prom?"}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -136,13 +136,13 @@ func TestWhatBecomesAnErrorOfTheMetric(t *testing.T) {
 		})
 	}
 	t.Run("a selector keeps what it matches", func(t *testing.T) {
-		got := set.Read(t.Context(), []Metric{{selected(external("m"), "b"), promQuery("two")}}, nil)
+		got := set.Read(t.Context(), []Metric{{Spec: selected(external("m"), "b"), Query: promQuery("two")}}, nil)
 		if len(got.ExternalMetrics) != 1 || got.ExternalMetrics[0].GetValue() != "2" || len(got.MetricErrors) != 0 {
 			t.Errorf("got %s", request(got))
 		}
 	})
 	t.Run("what a metric of a spec twice has is sent once", func(t *testing.T) {
-		twice := []Metric{{external("m"), promQuery("two")}, {external("m"), promQuery("two")}}
+		twice := []Metric{{Spec: external("m"), Query: promQuery("two")}, {Spec: external("m"), Query: promQuery("two")}}
 		if got := set.Read(t.Context(), twice, nil); len(got.ExternalMetrics) != 2 {
 			t.Errorf("got %s", request(got))
 		}
@@ -158,25 +158,25 @@ func TestQueriesThatDoNotFitTheirMetrics(t *testing.T) {
 		metrics []Metric
 		want    string // empty: nothing is wrong
 	}{
-		{"a Pods metric takes pods", []Metric{{podsMetric("m"), promQuery("x")}}, "Pods:m.podLabel: is required: a Pods metric has a value for each pod"},
-		{"an External metric takes none", []Metric{{external("m"), promQuery("x", ofPods)}}, "External:m.podLabel: has no meaning here"},
-		{"a Pods metric takes no containers", []Metric{{podsMetric("m"), promQuery("x", containers)}}, "Pods:m: a Pods metric has one value for each pod"},
-		{"cpu takes a window", []Metric{{usageOf("cpu"), promQuery("x", ofPods)}}, "Resource:cpu.window: is required for cpu"},
-		{"memory does not", []Metric{{usageOf("memory"), promQuery("x", ofPods)}}, ""},
-		{"one resource, two queries", []Metric{{usageOf("memory"), promQuery("x", ofPods)}, {containerUsage("memory", "app"), promQuery("x", containers)}},
+		{"a Pods metric takes pods", []Metric{{Spec: podsMetric("m"), Query: promQuery("x")}}, "Pods:m.podLabel: is required: a Pods metric has a value for each pod"},
+		{"an External metric takes none", []Metric{{Spec: external("m"), Query: promQuery("x", ofPods)}}, "External:m.podLabel: has no meaning here"},
+		{"a Pods metric takes no containers", []Metric{{Spec: podsMetric("m"), Query: promQuery("x", containers)}}, "Pods:m: a Pods metric has one value for each pod"},
+		{"cpu takes a window", []Metric{{Spec: usageOf("cpu"), Query: promQuery("x", ofPods)}}, "Resource:cpu.window: is required for cpu"},
+		{"memory does not", []Metric{{Spec: usageOf("memory"), Query: promQuery("x", ofPods)}}, ""},
+		{"one resource, two queries", []Metric{{Spec: usageOf("memory"), Query: promQuery("x", ofPods)}, {Spec: containerUsage("memory", "app"), Query: promQuery("x", containers)}},
 			"ContainerResource:memory:app: asks for memory by another query"},
-		{"one metric, two queries", []Metric{{external("m"), promQuery("x")}, {external("m"), promQuery("y")}}, "External:m: is in the spec before with another query"},
-		{"resources by pod and by container", []Metric{{usageOf("memory"), promQuery("x", ofPods)}, {usageOf("cpu"), promQuery("y", containers, minute)}},
+		{"one metric, two queries", []Metric{{Spec: external("m"), Query: promQuery("x")}, {Spec: external("m"), Query: promQuery("y")}}, "External:m: is in the spec before with another query"},
+		{"resources by pod and by container", []Metric{{Spec: usageOf("memory"), Query: promQuery("x", ofPods)}, {Spec: usageOf("cpu"), Query: promQuery("y", containers, minute)}},
 			"Resource:cpu.containerLabel: must be set for all resources, or for none"},
-		{"two resources", []Metric{{usageOf("memory"), promQuery("x", ofPods)}, {usageOf("cpu"), promQuery("y", ofPods, minute)}}, ""},
-		{"an unknown type", []Metric{{&setpointv1.MetricSpec{Type: "Extern"}, promQuery("x")}}, `there is no type of metric "Extern"`},
-		{"no metric", []Metric{{nil, promQuery("x")}}, "there is no type of metric"},
-		{"no name", []Metric{{external(""), promQuery("x")}}, "the metric has no name"},
-		{"no object", []Metric{{&setpointv1.MetricSpec{Type: "Object", Object: &setpointv1.ObjectMetricSource{Metric: &setpointv1.MetricIdentifier{Name: "m"}}}, promQuery("x")}}, "describes no object"},
-		{"a selector that is none", []Metric{{&setpointv1.MetricSpec{Type: "External", External: &setpointv1.ExternalMetricSource{Metric: &setpointv1.MetricIdentifier{
+		{"two resources", []Metric{{Spec: usageOf("memory"), Query: promQuery("x", ofPods)}, {Spec: usageOf("cpu"), Query: promQuery("y", ofPods, minute)}}, ""},
+		{"an unknown type", []Metric{{Spec: &setpointv1.MetricSpec{Type: "Extern"}, Query: promQuery("x")}}, `there is no type of metric "Extern"`},
+		{"no metric", []Metric{{Spec: nil, Query: promQuery("x")}}, "there is no type of metric"},
+		{"no name", []Metric{{Spec: external(""), Query: promQuery("x")}}, "the metric has no name"},
+		{"no object", []Metric{{Spec: &setpointv1.MetricSpec{Type: "Object", Object: &setpointv1.ObjectMetricSource{Metric: &setpointv1.MetricIdentifier{Name: "m"}}}, Query: promQuery("x")}}, "describes no object"},
+		{"a selector that is none", []Metric{{Spec: &setpointv1.MetricSpec{Type: "External", External: &setpointv1.ExternalMetricSource{Metric: &setpointv1.MetricIdentifier{
 			Name: "m", Selector: &setpointv1.LabelSelector{MatchExpressions: []*setpointv1.LabelSelectorRequirement{{Key: "k", Operator: "Inn"}}},
-		}}}, promQuery("x")}}, "the metric's selector:"},
-		{"all that is wrong", []Metric{{external("m"), promQuery("")}, {podsMetric("p"), promQuery("x")}}, "External:m.query: is required; Pods:p.podLabel: is required"},
+		}}}, Query: promQuery("x")}}, "the metric's selector:"},
+		{"all that is wrong", []Metric{{Spec: external("m"), Query: promQuery("")}, {Spec: podsMetric("p"), Query: promQuery("x")}}, "External:m.query: is required; Pods:p.podLabel: is required"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := set.Check(c.metrics)

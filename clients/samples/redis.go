@@ -12,6 +12,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
@@ -77,7 +78,7 @@ type redisServer struct{ client goredis.UniversalClient }
 
 var _ backend = (*redisServer)(nil)
 
-func newRedis(s Source) *redisServer {
+func newRedis(s Source, log *zap.Logger) *redisServer {
 	r, timeout := s.Redis, time.Duration(s.Timeout)
 	options := &goredis.UniversalOptions{
 		Addrs: r.Addresses, IsClusterMode: r.Cluster, MasterName: r.Master, DB: r.Database,
@@ -91,7 +92,7 @@ func newRedis(s Source) *redisServer {
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 	if r.PasswordFile != "" {
-		password := &secretFile{key: "passwordFile", name: r.PasswordFile}
+		password := &secretFile{key: "passwordFile", name: r.PasswordFile, log: log}
 		options.CredentialsProviderContext = func(context.Context) (string, string, error) {
 			text, err := password.read()
 			return r.Username, text, err

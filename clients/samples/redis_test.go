@@ -268,7 +268,7 @@ func TestQueriesToRedisThatCanNotBe(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", c.name, err, c.want)
 		}
 	}
-	err := set.Check([]Metric{{podsMetric("m"), Query{Source: "redis", List: "l"}}})
+	err := set.Check([]Metric{{Spec: podsMetric("m"), Query: Query{Source: "redis", List: "l"}}})
 	if err == nil || !strings.Contains(err.Error(), "Pods:m.source: is a Redis, which tells nothing of pods") {
 		t.Errorf("a Pods metric: %v", err)
 	}

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"go.uber.org/zap"
 )
 
 // Server is where an HTTP API is, and how it is asked. Proxies that the environment names
@@ -147,7 +149,7 @@ type httpServer struct {
 	client      *http.Client
 }
 
-func newHTTPServer(s *Server, o Source) *httpServer {
+func newHTTPServer(s *Server, o Source, log *zap.Logger) *httpServer {
 	h := &httpServer{
 		base: &http.Transport{
 			// A request's context bounds all of it, so nothing here needs a timeout.
@@ -172,13 +174,13 @@ func newHTTPServer(s *Server, o Source) *httpServer {
 		h.headers.Set(name, value)
 	}
 	for name, file := range s.HeaderFiles {
-		h.headerFiles[textproto.CanonicalMIMEHeaderKey(name)] = &secretFile{key: "headerFiles." + name, name: file}
+		h.headerFiles[textproto.CanonicalMIMEHeaderKey(name)] = &secretFile{key: "headerFiles." + name, name: file, log: log}
 	}
 	if s.BearerTokenFile != "" {
-		h.bearer = &secretFile{key: "bearerTokenFile", name: s.BearerTokenFile}
+		h.bearer = &secretFile{key: "bearerTokenFile", name: s.BearerTokenFile, log: log}
 	}
 	if s.BasicAuthFile != "" {
-		h.basic = &secretFile{key: "basicAuthFile", name: s.BasicAuthFile}
+		h.basic = &secretFile{key: "basicAuthFile", name: s.BasicAuthFile, log: log}
 	}
 	h.client = &http.Client{Transport: h, CheckRedirect: checkRedirect}
 	return h

@@ -64,7 +64,7 @@ func TestTheServiceDecidesOnWhatWasRead(t *testing.T) {
 			var metrics []Metric
 			for _, spec := range req.GetSpec().GetMetrics() {
 				about, _ := targetOf(spec)
-				metrics = append(metrics, Metric{spec, queries[about.subject()]})
+				metrics = append(metrics, Metric{Spec: spec, Query: queries[about.subject()]})
 			}
 			if err := set.Check(metrics); err != nil {
 				t.Fatal(err)

@@ -7,9 +7,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/setpoint-dev/setpoint/spelling"
@@ -62,6 +64,9 @@ type source struct {
 	// turns are taken by requests that are under way.
 	turns   chan struct{}
 	metrics *metrics
+	log     *zap.Logger
+	// unprepared is what was logged last of files that can't be read, empty: they can.
+	unprepared atomic.Pointer[string]
 }
 
 // Set is the sources of a configuration. It is safe for concurrent use.
@@ -69,6 +74,7 @@ type Set struct {
 	sources map[string]*source
 	// named are the metrics that have names.
 	named   map[string]NamedMetric
+	told    *told
 	metrics *metrics
 }
 
@@ -76,6 +82,9 @@ type Set struct {
 type Options struct {
 	// Registerer is where the metrics of the sources are registered. Nil: nowhere.
 	Registerer prometheus.Registerer
+	// Log takes what is wrong with files of credentials and certificates, and with named
+	// metrics, whose users don't see it. Nil: nobody does.
+	Log *zap.Logger
 }
 
 // New makes the sources. It opens no connection. The error is a *ConfigError, or that of
@@ -88,15 +97,19 @@ func New(config Config, o Options) (*Set, error) {
 	if err != nil {
 		return nil, fmt.Errorf("register metrics of sources: %w", err)
 	}
-	set := &Set{sources: map[string]*source{}, named: config.Metrics, metrics: m}
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	set := &Set{sources: map[string]*source{}, named: config.Metrics, metrics: m, told: &told{log: o.Log, texts: map[[2]string]string{}}}
 	for name, settings := range config.Sources {
 		settings = settings.withDefaults()
 		s := &source{
 			name: name, Source: settings, metrics: m,
 			sharing: newSharing(time.Duration(*settings.Reuse), time.Duration(settings.Timeout)),
 			turns:   make(chan struct{}, settings.Concurrency),
+			log:     o.Log.With(zap.String("source", name)),
 		}
-		s.kind, s.backend = settings.backend()
+		s.kind, s.backend = settings.backend(s.log)
 		set.sources[name] = s
 	}
 	if err := set.namedProblems().err(); err != nil {
@@ -107,14 +120,14 @@ func New(config Config, o Options) (*Set, error) {
 }
 
 // backend makes the backend of a source.
-func (s Source) backend() (kind string, b backend) {
+func (s Source) backend(log *zap.Logger) (kind string, b backend) {
 	switch {
 	case s.HTTP != nil:
-		return "http", newHTTP(s)
+		return "http", newHTTP(s, log)
 	case s.Redis != nil:
-		return "redis", newRedis(s)
+		return "redis", newRedis(s, log)
 	}
-	return "prometheus", newPrometheus(s)
+	return "prometheus", newPrometheus(s, log)
 }
 
 // Close cancels what is under way, waits for it and ends all connections.
@@ -232,7 +245,27 @@ func (s *source) request(ctx context.Context, q Query) (any, error) {
 		outcome, err = f.outcome, f
 	}
 	s.metrics.requested(s.name, began, outcome)
+	s.noteFiles(outcome, err)
 	return answer, err
+}
+
+// noteFiles logs that files can't be read without which nothing can be asked, once, and that
+// they can again. Who owns a workload sees it in a status, and can't mend it.
+func (s *source) noteFiles(outcome Outcome, err error) {
+	text := ""
+	switch outcome {
+	case Unprepared:
+		text = err.Error()
+	case Cancelled, Busy, Timeout, Invalid: // it may not have come to the files
+		return
+	}
+	before := s.unprepared.Swap(&text)
+	switch {
+	case text != "" && (before == nil || *before != text):
+		s.log.Error("source not asked, a file can't be read", zap.String("error", text))
+	case text == "" && before != nil && *before != "":
+		s.log.Info("source asked again, its files can be read")
+	}
 }
 
 func (s *source) inTurn(ctx context.Context, q Query) (any, error) {

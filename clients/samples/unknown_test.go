@@ -73,7 +73,7 @@ func TestNothingSelectedIsZeroWhereEmptyIs(t *testing.T) {
 			set := promSource(t, prom.URL)
 			spec := external("depth")
 			spec.External.Metric.Selector = &setpointv1.LabelSelector{MatchLabels: map[string]string{"queue": "jobs"}}
-			read := set.Read(t.Context(), []Metric{{spec, promQuery("depth", func(q *Query) { q.EmptyIsZero = c.zero })}}, nil)
+			read := set.Read(t.Context(), []Metric{{Spec: spec, Query: promQuery("depth", func(q *Query) { q.EmptyIsZero = c.zero })}}, nil)
 			switch {
 			case c.want == "" && len(read.MetricErrors) != 1, c.want != "" && len(read.ExternalMetrics) != 1:
 				t.Fatalf("got %v", read)

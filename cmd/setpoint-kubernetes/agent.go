@@ -82,7 +82,7 @@ func checkAgent(cmd *cobra.Command, s *agentSettings) error {
 	if err := s.Check(); err != nil {
 		return err
 	}
-	sources, err := s.openSources(prometheus.NewRegistry())
+	sources, err := s.openSources(prometheus.NewRegistry(), zap.NewNop())
 	if err != nil {
 		return err
 	}
@@ -116,8 +116,8 @@ func runAgent(ctx context.Context, s *agentSettings) error {
 }
 
 // openSources opens the metric sources.
-func (s *agentSettings) openSources(metrics prometheus.Registerer) (*samples.Set, error) {
-	sources, err := agentcmd.OpenSources(s.SourcesFile, metrics)
+func (s *agentSettings) openSources(metrics prometheus.Registerer, log *zap.Logger) (*samples.Set, error) {
+	sources, err := agentcmd.OpenSources(s.SourcesFile, metrics, log)
 	if err != nil {
 		return nil, cli.BadInput(fmt.Errorf("--sources-file: %w", err))
 	}
@@ -132,7 +132,7 @@ func serveAgent(ctx context.Context, s *agentSettings, cluster *rest.Config, cli
 		return cli.BadInput(err)
 	}
 	defer closeRecording()
-	sources, err := s.openSources(metrics)
+	sources, err := s.openSources(metrics, log)
 	if err != nil {
 		return err
 	}

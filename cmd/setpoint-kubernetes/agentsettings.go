@@ -77,7 +77,7 @@ func (s *agentSettings) bind(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&s.Namespaces, "namespace", s.Namespaces, "`namespace` to watch, may be repeated; none means all")
 	flags.Float32Var(&s.QPS, "kube-api-qps", s.QPS, "requests per second to the API server; 0 means no limit on the client's side")
 	flags.IntVar(&s.Burst, "kube-api-burst", s.Burst, "burst of requests to the API server")
-	flags.StringVar(&s.SourcesFile, "sources-file", s.SourcesFile, "`file` of metric sources and of the External metrics of Autoscalers that they answer, YAML or JSON; empty means none")
+	flags.StringVar(&s.SourcesFile, "sources-file", s.SourcesFile, "`file` of metric sources and of the named metrics of Autoscalers that they answer, YAML or JSON; empty means none")
 	flags.BoolVar(&s.LeaderElect, "leader-elect", s.LeaderElect, "elect one acting agent among the agents of a cluster")
 	flags.StringVar(&s.LeaderElectNamespace, "leader-elect-namespace", s.LeaderElectNamespace, "`namespace` of the Lease; empty means the pod's own")
 	flags.StringVar(&s.LeaderElectName, "leader-elect-name", s.LeaderElectName, "`name` of the Lease")

@@ -3,13 +3,17 @@ package agent
 import (
 	"context"
 	"errors"
-	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	customv1beta2 "k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
 	externalv1beta1 "k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -18,15 +22,19 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/labelselector"
 )
 
-// NamedMetrics are External metrics that are read from sources of the operator's, as a
-// samples.Set has them.
+// NamedMetrics are External, Pods and Object metrics that are read from sources of the
+// operator's, as a samples.Set has them.
 type NamedMetrics interface {
-	// Named returns the query of a metric in a namespace; false: there is none of that name.
-	// The error says that the namespace may not use it.
-	Named(namespace, name string) (samples.Query, bool, error)
+	// Named returns a metric of a spec in a namespace as it is to be read; false: it is none of
+	// the operator's. The error says that it may not be used there.
+	Named(namespace string, spec *setpointv1.MetricSpec) (samples.Metric, bool, error)
 	// Read asks for metrics.
 	Read(ctx context.Context, metrics []samples.Metric, pods []string) samples.Readings
 }
+
+// maxNamedReads bounds how many named metrics of one Autoscaler are read at the same time. What
+// is under way at a source its own concurrency bounds.
+const maxNamedReads = 8
 
 // named reads named metrics for Autoscalers. HorizontalPodAutoscalers get what the metrics
 // APIs say, as from the built-in controller.
@@ -35,128 +43,246 @@ type named struct {
 	timeout time.Duration
 }
 
-// split returns the autoscaler without the External metrics that have names, for the cluster
-// to be asked for the others, and those.
-func (n named) split(key Key, autoscaler *autoscalingv2.HorizontalPodAutoscaler) (rest *autoscalingv2.HorizontalPodAutoscaler, ours []autoscalingv2.MetricIdentifier) {
+// namedMetric is a metric of a spec that has a name of the operator's.
+type namedMetric struct {
+	samples.Metric
+	// refused is why it may not be used, nil: it may.
+	refused error
+	kind    autoscalingv2.MetricSourceType
+	// identifier is its own, with the selector as it is spelled, empty for none.
+	identifier autoscalingv2.MetricIdentifier
+	selector   labels.Selector
+	// object is the described one, nil: it is no Object metric.
+	object *autoscalingv2.CrossVersionObjectReference
+}
+
+// identity is the same for metrics whose values are the same.
+func (m *namedMetric) identity() string {
+	parts := []string{string(m.kind), m.identifier.Name, labelselector.Identity(m.selector)}
+	if m.object != nil {
+		parts = append(parts, m.object.APIVersion, m.object.Kind)
+		if !isNamespace(m.object) {
+			parts = append(parts, m.object.Name)
+		}
+	}
+	return strings.Join(parts, "\n")
+}
+
+// isNamespace tells whether an object is the Namespace, whatever a spec calls it.
+func isNamespace(o *autoscalingv2.CrossVersionObjectReference) bool {
+	return schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind() == schema.GroupKind{Kind: "Namespace"}
+}
+
+// find returns a metric as a named one, nil: it is none.
+func (n named) find(namespace string, m autoscalingv2.MetricSpec) *namedMetric {
+	found := &namedMetric{kind: m.Type}
+	switch {
+	case m.Type == autoscalingv2.ExternalMetricSourceType && m.External != nil:
+		found.identifier = m.External.Metric
+	case m.Type == autoscalingv2.PodsMetricSourceType && m.Pods != nil:
+		found.identifier = m.Pods.Metric
+	case m.Type == autoscalingv2.ObjectMetricSourceType && m.Object != nil:
+		found.identifier, found.object = m.Object.Metric, &m.Object.DescribedObject
+	default:
+		return nil
+	}
+	spec := kubernetes.SpecToProto(&autoscalingv2.HorizontalPodAutoscalerSpec{Metrics: []autoscalingv2.MetricSpec{m}}).GetMetrics()[0]
+	metric, ok, err := n.metrics.Named(namespace, spec)
+	if !ok {
+		return nil
+	}
+	if found.identifier.Selector == nil {
+		found.identifier.Selector = &metav1.LabelSelector{}
+	}
+	found.Metric, found.refused = metric, err
+	return found
+}
+
+// split returns the autoscaler without the metrics that have names, for the cluster to be
+// asked for the others, and those.
+func (n named) split(key Key, autoscaler *autoscalingv2.HorizontalPodAutoscaler) (rest *autoscalingv2.HorizontalPodAutoscaler, ours []*namedMetric) {
 	if n.metrics == nil || sourceOf(key) != Autoscaler {
 		return autoscaler, nil
 	}
-	isNamed := func(m autoscalingv2.MetricSpec) bool {
-		if m.Type != autoscalingv2.ExternalMetricSourceType || m.External == nil {
-			return false
-		}
-		_, ok, _ := n.metrics.Named(autoscaler.Namespace, m.External.Metric.Name)
-		return ok
-	}
-	if !slices.ContainsFunc(autoscaler.Spec.Metrics, isNamed) {
-		return autoscaler, nil
-	}
+	var others []autoscalingv2.MetricSpec
 	known := map[string]bool{}
 	for _, m := range autoscaler.Spec.Metrics {
-		if !isNamed(m) {
+		found := n.find(autoscaler.Namespace, m)
+		if found == nil {
+			others = append(others, m)
 			continue
 		}
 		// A metric may be there twice, with two targets: values that are sent twice would
 		// count twice. Of a selector that is not valid nothing is asked.
-		selector, err := metav1.LabelSelectorAsSelector(spelled(m.External.Metric.Selector))
-		if err != nil {
+		var err error
+		if found.selector, err = metav1.LabelSelectorAsSelector(found.identifier.Selector); err != nil {
 			continue
 		}
-		if identity := m.External.Metric.Name + "\n" + labelselector.Identity(selector); !known[identity] {
+		if identity := found.identity(); !known[identity] {
 			known[identity] = true
-			ours = append(ours, m.External.Metric)
+			ours = append(ours, found)
 		}
 	}
+	if len(others) == len(autoscaler.Spec.Metrics) {
+		return autoscaler, nil
+	}
 	without := *autoscaler
-	without.Spec.Metrics = slices.DeleteFunc(slices.Clone(autoscaler.Spec.Metrics), isNamed)
-	if len(without.Spec.Metrics) == 0 {
+	if without.Spec.Metrics = others; len(others) == 0 {
 		// None at all would stand for the default one, cpu. Of this type nothing is asked.
 		without.Spec.Metrics = []autoscalingv2.MetricSpec{{Type: "Named"}}
 	}
 	return &without, ours
 }
 
-// snapshot reads what an evaluation goes by, named metrics at the same time as the others.
+// snapshot reads what an evaluation goes by, named metrics at the same time as the others, but
+// for those of the pods, which are to be known.
 func (n named) snapshot(ctx context.Context, from reader, key Key, autoscaler *autoscalingv2.HorizontalPodAutoscaler) (*kubernetes.Snapshot, error) {
 	rest, ours := n.split(key, autoscaler)
 	if rest == autoscaler {
 		return from.Snapshot(ctx, autoscaler)
 	}
+	var ofPods, others []*namedMetric
+	for _, m := range ours {
+		if m.kind == autoscalingv2.PodsMetricSourceType {
+			ofPods = append(ofPods, m)
+		} else {
+			others = append(others, m)
+		}
+	}
 	var (
-		external []kubernetes.ExternalMetric
-		failed   []kubernetes.MetricError
-		reading  sync.WaitGroup
+		read    namedReadings
+		reading sync.WaitGroup
 	)
-	reading.Go(func() { external, failed = n.read(ctx, autoscaler.Namespace, ours) })
+	reading.Go(func() { read = n.read(ctx, autoscaler.Namespace, others, nil) })
 	snapshot, err := from.Snapshot(ctx, rest)
 	reading.Wait()
 	if err != nil {
 		return nil, err
 	}
 	snapshot.Autoscaler = autoscaler
-	if snapshot.ScaleError == nil && len(snapshot.Others) == 0 {
-		snapshot.ExternalMetrics = append(snapshot.ExternalMetrics, external...)
-		snapshot.MetricErrors = append(snapshot.MetricErrors, failed...)
+	if snapshot.ScaleError != nil || len(snapshot.Others) > 0 {
+		return snapshot, nil
+	}
+	read.into(snapshot)
+	if len(ofPods) > 0 {
+		names := make([]string, len(snapshot.Pods))
+		for i, pod := range snapshot.Pods {
+			names[i] = pod.Name
+		}
+		n.read(ctx, autoscaler.Namespace, ofPods, names).into(snapshot)
 	}
 	return snapshot, nil
 }
 
-// read asks for named metrics, each once.
-func (n named) read(ctx context.Context, namespace string, metrics []autoscalingv2.MetricIdentifier) (out []kubernetes.ExternalMetric, failed []kubernetes.MetricError) {
+// namedReadings are what came of named metrics.
+type namedReadings struct {
+	external []kubernetes.ExternalMetric
+	custom   []customv1beta2.MetricValue
+	failed   []kubernetes.MetricError
+}
+
+func (r namedReadings) into(s *kubernetes.Snapshot) {
+	s.ExternalMetrics = append(s.ExternalMetrics, r.external...)
+	s.CustomMetrics = append(s.CustomMetrics, r.custom...)
+	s.MetricErrors = append(s.MetricErrors, r.failed...)
+}
+
+// read asks for named metrics at the same time, each once and by itself, so that what is
+// answered is of this metric: a spec may have one name with several selectors. The sources
+// answer equal queries once.
+func (n named) read(ctx context.Context, namespace string, metrics []*namedMetric, pods []string) namedReadings {
 	ctx, cancel := context.WithTimeout(ctx, n.timeout)
 	defer cancel()
-	fail := func(m autoscalingv2.MetricIdentifier, message string) {
-		failed = append(failed, kubernetes.MetricError{
-			API: kubernetes.ExternalMetricsAPI, Metric: m.Name, Source: autoscalingv2.ExternalMetricSourceType,
-			Selector: spelled(m.Selector), Message: message,
+	results := make([]namedReadings, len(metrics))
+	turns := make(chan struct{}, maxNamedReads)
+	var reading sync.WaitGroup
+	for i, m := range metrics {
+		turns <- struct{}{}
+		reading.Go(func() {
+			defer func() { <-turns }()
+			results[i] = n.readOne(ctx, namespace, m, pods)
 		})
 	}
-	for _, m := range metrics {
-		query, _, err := n.metrics.Named(namespace, m.Name)
+	reading.Wait()
+	var all namedReadings
+	for _, r := range results {
+		all.external, all.custom, all.failed = append(all.external, r.external...), append(all.custom, r.custom...), append(all.failed, r.failed...)
+	}
+	return all
+}
+
+func (n named) readOne(ctx context.Context, namespace string, m *namedMetric, pods []string) (out namedReadings) {
+	fail := func(message string) {
+		e := kubernetes.MetricError{
+			API: kubernetes.CustomMetricsAPI, Metric: m.identifier.Name, Source: m.kind,
+			Selector: m.identifier.Selector, Object: m.object, Message: message,
+		}
+		if m.kind == autoscalingv2.ExternalMetricSourceType {
+			e.API = kubernetes.ExternalMetricsAPI
+		}
+		out.failed = append(out.failed, e)
+	}
+	if m.refused != nil {
+		fail(m.refused.Error())
+		return out
+	}
+	read := n.metrics.Read(ctx, []samples.Metric{m.Metric}, pods)
+	for _, e := range read.MetricErrors {
+		fail(e.GetMessage())
+	}
+	for _, v := range read.ExternalMetrics {
+		value, err := valueOf(v)
 		if err != nil {
-			fail(m, err.Error())
+			fail(err.Error())
 			continue
 		}
-		// One at a time, so that what is answered is of this metric: a spec may have one name
-		// with several selectors. The sources answer equal queries once.
-		read := n.metrics.Read(ctx, []samples.Metric{{Query: query, Spec: externalOf(m)}}, nil)
-		for _, e := range read.MetricErrors {
-			fail(m, e.GetMessage())
-		}
-		for _, v := range read.ExternalMetrics {
-			value, err := valueOf(v)
-			if err != nil {
-				fail(m, err.Error())
-				continue
-			}
-			out = append(out, kubernetes.ExternalMetric{ExternalMetricValue: value, Selector: spelled(m.Selector)})
-		}
+		out.external = append(out.external, kubernetes.ExternalMetric{ExternalMetricValue: value, Selector: m.identifier.Selector})
 	}
-	return out, failed
+	for _, v := range read.CustomMetrics {
+		value, err := m.customOf(v, namespace)
+		if err != nil {
+			fail(err.Error())
+			continue
+		}
+		out.custom = append(out.custom, value)
+	}
+	return out
 }
 
-// spelled is a selector, empty for none.
-func spelled(s *metav1.LabelSelector) *metav1.LabelSelector {
-	if s == nil {
-		return &metav1.LabelSelector{}
-	}
-	return s
-}
-
-func externalOf(m autoscalingv2.MetricIdentifier) *setpointv1.MetricSpec {
-	spec := kubernetes.SpecToProto(&autoscalingv2.HorizontalPodAutoscalerSpec{Metrics: []autoscalingv2.MetricSpec{{
-		Type: autoscalingv2.ExternalMetricSourceType, External: &autoscalingv2.ExternalMetricSource{Metric: m},
-	}}})
-	return spec.GetMetrics()[0]
-}
+var errNoQuantity = errors.New("the source's value is no quantity")
 
 func valueOf(v *setpointv1.ExternalMetric) (externalv1beta1.ExternalMetricValue, error) {
 	quantity, err := resource.ParseQuantity(v.GetValue())
 	if err != nil {
-		return externalv1beta1.ExternalMetricValue{}, errors.New("the source's value is no quantity")
+		return externalv1beta1.ExternalMetricValue{}, errNoQuantity
 	}
 	return externalv1beta1.ExternalMetricValue{
 		MetricName: v.GetMetric().GetName(), MetricLabels: v.GetLabels(),
 		Timestamp: metav1.NewTime(v.GetTimestamp().AsTime()), Value: quantity,
 	}, nil
+}
+
+// customOf returns a value of a pod, or of the described object, as custom.metrics.k8s.io has it.
+func (m *namedMetric) customOf(v *setpointv1.CustomMetric, namespace string) (customv1beta2.MetricValue, error) {
+	quantity, err := resource.ParseQuantity(v.GetValue())
+	if err != nil {
+		return customv1beta2.MetricValue{}, errNoQuantity
+	}
+	of := v.GetDescribedObject()
+	out := customv1beta2.MetricValue{
+		DescribedObject: corev1.ObjectReference{APIVersion: of.GetApiVersion(), Kind: of.GetKind(), Namespace: namespace, Name: of.GetName()},
+		Metric:          customv1beta2.MetricIdentifier{Name: m.identifier.Name},
+		Timestamp:       metav1.NewTime(v.GetTimestamp().AsTime()), Value: quantity,
+	}
+	if m.object != nil && isNamespace(m.object) {
+		out.DescribedObject.Name = namespace
+	}
+	if labelselector.Identity(m.selector) != "" {
+		out.Metric.Selector = m.identifier.Selector
+	}
+	if v.WindowSeconds != nil {
+		seconds := int64(v.GetWindowSeconds())
+		out.WindowSeconds = &seconds
+	}
+	return out, nil
 }

@@ -3,12 +3,17 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -16,21 +21,45 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/samples"
 )
 
-// fakeNamed has the metric queue for the namespace shop, of 30 in series a and 12 in b.
-type fakeNamed struct{}
-
-func (fakeNamed) Named(namespace, name string) (samples.Query, bool, error) {
-	switch {
-	case name != "queue":
-		return samples.Query{}, false, nil
-	case namespace != "shop":
-		return samples.Query{}, true, errors.New("not for that namespace")
-	}
-	return samples.Query{Source: "prom", Query: namespace}, true, nil
+// fakeNamed has for the namespace shop the External metric queue, of 30 in series a and 12 in b,
+// the Pods metric load, of 7 for each pod, and the Object metric hits, of 5.
+type fakeNamed struct {
+	// meet waits until so many are read at the same time. May be nil.
+	meet func()
 }
 
-func (fakeNamed) Read(_ context.Context, metrics []samples.Metric, _ []string) (out samples.Readings) {
+func (fakeNamed) Named(namespace string, spec *setpointv1.MetricSpec) (samples.Metric, bool, error) {
+	name, ok := map[string]string{"External": "queue", "Pods": "load", "Object": "hits"}[spec.GetType()]
+	asked := spec.GetExternal().GetMetric().GetName() + spec.GetPods().GetMetric().GetName() + spec.GetObject().GetMetric().GetName()
+	switch {
+	case !ok || asked != name:
+		return samples.Metric{}, false, nil
+	case namespace != "shop":
+		return samples.Metric{}, true, errors.New("not for that namespace")
+	}
+	return samples.Metric{Spec: spec, Query: samples.Query{Source: "prom", Query: namespace}, Named: name}, true, nil
+}
+
+func (f fakeNamed) Read(_ context.Context, metrics []samples.Metric, pods []string) (out samples.Readings) {
+	if f.meet != nil {
+		f.meet()
+	}
 	for _, m := range metrics {
+		switch m.Spec.GetType() {
+		case "Pods":
+			for _, pod := range pods {
+				out.CustomMetrics = append(out.CustomMetrics, &setpointv1.CustomMetric{
+					Metric: m.Spec.GetPods().GetMetric(), Value: "7",
+					DescribedObject: &setpointv1.CrossVersionObjectReference{ApiVersion: "v1", Kind: "Pod", Name: pod},
+				})
+			}
+			continue
+		case "Object":
+			out.CustomMetrics = append(out.CustomMetrics, &setpointv1.CustomMetric{
+				Metric: m.Spec.GetObject().GetMetric(), Value: "5", DescribedObject: m.Spec.GetObject().GetDescribedObject(),
+			})
+			continue
+		}
 		for series, value := range map[string]string{"a": "30", "b": "12"} {
 			if want := m.Spec.GetExternal().GetMetric().GetSelector().GetMatchLabels()["series"]; want == "" || want == series {
 				out.ExternalMetrics = append(out.ExternalMetrics, &setpointv1.ExternalMetric{
@@ -56,7 +85,11 @@ func (a *asked) Snapshot(_ context.Context, h *autoscalingv2.HorizontalPodAutosc
 			a.metrics = append(a.metrics, string(m.Type))
 		}
 	}
-	return &kubernetes.Snapshot{Autoscaler: h, Scale: &autoscalingv1.Scale{}}, nil
+	var pods []*corev1.Pod
+	for _, name := range []string{"web-1", "web-2"} {
+		pods = append(pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: name, Labels: map[string]string{"app": "web"}}})
+	}
+	return &kubernetes.Snapshot{Autoscaler: h, Scale: &autoscalingv1.Scale{Status: autoscalingv1.ScaleStatus{Selector: "app=web"}}, Pods: pods}, nil
 }
 
 func externalMetric(name, series string) autoscalingv2.MetricSpec {
@@ -65,6 +98,16 @@ func externalMetric(name, series string) autoscalingv2.MetricSpec {
 		m.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"series": series}}
 	}
 	return autoscalingv2.MetricSpec{Type: autoscalingv2.ExternalMetricSourceType, External: &autoscalingv2.ExternalMetricSource{Metric: m}}
+}
+
+func podsMetric(name string) autoscalingv2.MetricSpec {
+	return autoscalingv2.MetricSpec{Type: autoscalingv2.PodsMetricSourceType, Pods: &autoscalingv2.PodsMetricSource{Metric: autoscalingv2.MetricIdentifier{Name: name}}}
+}
+
+func objectMetric(name, kind, object string) autoscalingv2.MetricSpec {
+	return autoscalingv2.MetricSpec{Type: autoscalingv2.ObjectMetricSourceType, Object: &autoscalingv2.ObjectMetricSource{
+		Metric: autoscalingv2.MetricIdentifier{Name: name}, DescribedObject: autoscalingv2.CrossVersionObjectReference{APIVersion: "v1", Kind: kind, Name: object},
+	}}
 }
 
 func TestNamedMetrics(t *testing.T) {
@@ -91,6 +134,16 @@ func TestNamedMetrics(t *testing.T) {
 			[]autoscalingv2.MetricSpec{externalMetric("queue", "not a value!")}, []string{"Named"}, nil, 0},
 		{"of another namespace: it fails, and the cluster is not asked instead", Autoscaler, "other",
 			[]autoscalingv2.MetricSpec{externalMetric("queue", "")}, []string{"Named"}, nil, 1},
+		{"of the pods", Autoscaler, "shop", []autoscalingv2.MetricSpec{podsMetric("load")}, []string{"Named"}, []string{"web-1 7", "web-2 7"}, 0},
+		{"of an object", Autoscaler, "shop", []autoscalingv2.MetricSpec{objectMetric("hits", "Service", "web")}, []string{"Named"}, []string{"web 5"}, 0},
+		{"of the namespace, under two names", Autoscaler, "shop",
+			[]autoscalingv2.MetricSpec{objectMetric("hits", "Namespace", "x"), objectMetric("hits", "Namespace", "y")}, []string{"Named"}, []string{"shop 5"}, 0},
+		{"of another type: another metric", Autoscaler, "shop",
+			[]autoscalingv2.MetricSpec{podsMetric("queue"), externalMetric("load", ""), objectMetric("queue", "Service", "web")}, []string{"Pods", "load", "Object"}, nil, 0},
+		{"of all types", Autoscaler, "shop",
+			[]autoscalingv2.MetricSpec{podsMetric("load"), externalMetric("queue", ""), objectMetric("hits", "Service", "web")}, []string{"Named"},
+			[]string{"12", "30", "web 5", "web-1 7", "web-2 7"}, 0},
+		{"of pods, in another namespace", Autoscaler, "other", []autoscalingv2.MetricSpec{podsMetric("load")}, []string{"Named"}, nil, 1},
 		{"a HorizontalPodAutoscaler gets what the metrics API says", HPA, "shop",
 			[]autoscalingv2.MetricSpec{externalMetric("queue", "")}, []string{"queue"}, nil, 0},
 	} {
@@ -107,13 +160,62 @@ func TestNamedMetrics(t *testing.T) {
 			for _, m := range got.ExternalMetrics {
 				values = append(values, m.Value.String())
 			}
+			for _, m := range got.CustomMetrics {
+				values = append(values, m.DescribedObject.Name+" "+m.Value.String())
+			}
 			slices.Sort(values)
 			if !slices.Equal(from.metrics, tt.asked) || !slices.Equal(values, tt.values) || len(got.MetricErrors) != tt.failed {
 				t.Errorf("the cluster was asked for %q, values %q, errors %v", from.metrics, values, got.MetricErrors)
+			}
+			// All that was read is asked for: it goes to the service.
+			if req, err := got.Request("demo"); err != nil || len(req.GetCustomMetrics()) != len(got.CustomMetrics) {
+				t.Errorf("the request has %v, %v", req.GetCustomMetrics(), err)
 			}
 			if got.Autoscaler != h || len(h.Spec.Metrics) != len(tt.metrics) {
 				t.Error("the snapshot is not of the whole autoscaler")
 			}
 		})
+	}
+}
+
+// Metrics are read at the same time, so that a source that is slow takes its timeout once.
+func TestNamedMetricsAreReadTogether(t *testing.T) {
+	t.Parallel()
+	h := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	for _, series := range []string{"a", "b", ""} {
+		h.Spec.Metrics = append(h.Spec.Metrics, externalMetric("queue", series))
+	}
+	var there sync.WaitGroup
+	there.Add(len(h.Spec.Metrics))
+	metrics := fakeNamed{meet: func() { there.Done(); there.Wait() }} // or the test never ends
+	got, err := named{metrics, time.Minute}.snapshot(t.Context(), &asked{}, Autoscaler.Key("shop", "web"), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.ExternalMetrics) != 4 {
+		t.Errorf("read %v", got.ExternalMetrics)
+	}
+}
+
+// However many there are, not all are read at once.
+func TestNamedMetricsAreReadWithinABound(t *testing.T) {
+	t.Parallel()
+	h := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	for i := range 100 {
+		h.Spec.Metrics = append(h.Spec.Metrics, externalMetric("queue", fmt.Sprint(i)))
+	}
+	var now, most atomic.Int64
+	metrics := fakeNamed{meet: func() {
+		n := now.Add(1)
+		for before := most.Load(); n > before && !most.CompareAndSwap(before, n); before = most.Load() {
+		}
+		runtime.Gosched()
+		now.Add(-1)
+	}}
+	if _, err := (named{metrics, time.Minute}).snapshot(t.Context(), &asked{}, Autoscaler.Key("shop", "web"), h); err != nil {
+		t.Fatal(err)
+	}
+	if most.Load() > maxNamedReads {
+		t.Errorf("%d at once", most.Load())
 	}
 }

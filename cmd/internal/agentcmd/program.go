@@ -157,7 +157,7 @@ func (o *opened) close() {
 
 // open opens the platform, and the sources for it.
 func (c *command) open(metrics prometheus.Registerer, log *zap.Logger) (*opened, error) {
-	sources, err := OpenSources(c.sourcesFile, metrics)
+	sources, err := OpenSources(c.sourcesFile, metrics, log)
 	if err != nil {
 		return nil, cli.BadInput(fmt.Errorf("--sources-file: %w", err))
 	}
@@ -174,7 +174,7 @@ const maxSourcesBytes = 4 << 20
 
 // OpenSources opens the sources of a file; an empty name: there are none. It connects to
 // nothing.
-func OpenSources(file string, metrics prometheus.Registerer) (*samples.Set, error) {
+func OpenSources(file string, metrics prometheus.Registerer, log *zap.Logger) (*samples.Set, error) {
 	var sources samples.Config
 	if file != "" {
 		text, err := readBounded(file, maxSourcesBytes)
@@ -185,5 +185,5 @@ func OpenSources(file string, metrics prometheus.Registerer) (*samples.Set, erro
 			return nil, fmt.Errorf("%s: %w", filepath.Base(file), err)
 		}
 	}
-	return samples.New(sources, samples.Options{Registerer: metrics})
+	return samples.New(sources, samples.Options{Registerer: metrics, Log: log})
 }
