@@ -1,9 +1,9 @@
 package flight
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -28,7 +28,7 @@ type Recorder struct {
 
 	mu     sync.Mutex
 	closed bool // guarded by mu
-	// gaps are objects of which something was dropped. Guarded by mu.
+	// gaps are objects of which something was dropped after all that waits. Guarded by mu.
 	gaps map[agent.Key]bool
 
 	// What follows is the writing goroutine's own.
@@ -44,6 +44,8 @@ type note struct {
 	key      agent.Key
 	decision *agent.Decision
 	taken    chan<- struct{}
+	// gap says that something of the object was dropped before it.
+	gap bool
 }
 
 // Open opens the file and starts to record.
@@ -100,8 +102,10 @@ func (r *Recorder) put(n note) {
 	if r.closed {
 		return
 	}
+	n.gap = r.gaps[n.key]
 	select {
 	case r.notes <- n:
+		delete(r.gaps, n.key)
 	default:
 		r.gaps[n.key] = true
 		if n.decision != nil {
@@ -134,31 +138,41 @@ func (r *Recorder) Close() error {
 func (r *Recorder) run() {
 	defer close(r.ended)
 	for n := range r.notes {
+		if n.taken == nil {
+			r.take(n)
+		}
+		r.closeGaps()
 		if n.taken != nil {
 			close(n.taken)
-			continue
 		}
-		r.take(n)
 	}
 	for _, key := range r.keys() {
 		r.finish(key)
 	}
 }
 
-// keys are the objects with an open scenario, in a steady order.
-func (r *Recorder) keys() []agent.Key {
-	return slices.SortedFunc(maps.Keys(r.open), func(a, b agent.Key) int {
-		return cmp.Compare(a.String(), b.String())
-	})
+// closeGaps ends the scenarios of objects of which something was dropped, once all that came
+// before is taken in: of an object that is gone there may be no further note.
+func (r *Recorder) closeGaps() {
+	r.mu.Lock()
+	gone := map[agent.Key]bool{}
+	if len(r.notes) == 0 && len(r.gaps) > 0 {
+		gone, r.gaps = r.gaps, gone
+	}
+	r.mu.Unlock()
+	for _, key := range sorted(maps.Keys(gone)) {
+		r.finish(key)
+	}
 }
+
+// keys are the objects with an open scenario, in a steady order.
+func (r *Recorder) keys() []agent.Key { return sorted(maps.Keys(r.open)) }
+
+func sorted(keys iter.Seq[agent.Key]) []agent.Key { return slices.SortedFunc(keys, agent.Key.Compare) }
 
 // take takes a note in.
 func (r *Recorder) take(n note) {
-	r.mu.Lock()
-	gap := r.gaps[n.key]
-	delete(r.gaps, n.key)
-	r.mu.Unlock()
-	if gap {
+	if n.gap {
 		r.finish(n.key)
 	}
 	d := n.decision

@@ -59,27 +59,55 @@ func TestTheLoopIsNeverHeldUp(t *testing.T) {
 	}
 }
 
-// A scenario does not go on over what was dropped.
+// A scenario does not go on over what was dropped, and has what came before that.
 func TestWhatIsDroppedEndsAScenario(t *testing.T) {
 	t.Parallel()
-	name := filepath.Join(t.TempDir(), "flight.jsonl")
-	r, err := newRecorder(Options{File: name, Queue: 1})
+	r, err := newRecorder(Options{File: filepath.Join(t.TempDir(), "flight.jsonl"), Queue: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	first := decision()
 	first.New = true
 	r.take(decided(first))
-	second, third := decision(), decision()
-	r.Observe(second)
-	r.Observe(third) // is dropped
+	r.Observe(decision())
+	r.Observe(decision()) // is dropped
 	r.take(<-r.notes)
-	r.take(decided(decision()))
+	r.Observe(decision())
+	r.take(<-r.notes)
 	for _, key := range r.keys() {
 		r.finish(key)
 	}
-	if got := count(t, r, "written"); got != 1 {
-		t.Errorf("%d steps: want the one before what was dropped", got)
+	if got := count(t, r, "written"); got != 2 {
+		t.Errorf("%d steps: want the two before what was dropped", got)
 	}
 	_ = r.file.close()
+}
+
+// Of an object whose end was dropped nothing is kept: there may be no further word of it.
+func TestAnEndThatIsDroppedIsAnEnd(t *testing.T) {
+	t.Parallel()
+	r, err := newRecorder(Options{File: filepath.Join(t.TempDir(), "flight.jsonl"), Queue: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := decision()
+	d.New = true
+	r.Observe(d)
+	r.Forget(d.Key) // is dropped
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.run()
+	}()
+	r.Wait()
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+	if len(r.gaps) != 0 || r.bytes != 0 {
+		t.Errorf("kept: %d gaps, %d bytes", len(r.gaps), r.bytes)
+	}
+	if got := count(t, r, "written"); got != 1 {
+		t.Errorf("%d steps written, want 1", got)
+	}
 }
