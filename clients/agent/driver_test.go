@@ -86,10 +86,17 @@ func newPlatform(objects int) *platform {
 	return p
 }
 
-// drive runs a driver until the test ends or stop is called.
+// drive runs a driver whose new objects wait for nothing until the test ends or stop is called.
 func drive(t *testing.T, p agent.Watched, service agent.Recommender, options agent.Options, driver agent.DriverOptions) (d *agent.Driver, stop func() error) {
 	t.Helper()
-	options.Cluster, options.FirstWait = "demo", -1
+	options.FirstWait = -1
+	return start(t, p, service, options, driver)
+}
+
+// start is drive with whatever wait the options say.
+func start(t *testing.T, p agent.Watched, service agent.Recommender, options agent.Options, driver agent.DriverOptions) (d *agent.Driver, stop func() error) {
+	t.Helper()
+	options.Cluster = "demo"
 	d, err := agent.NewDriver(p, agent.Service{Calls: service}, options, driver)
 	if err != nil {
 		t.Fatal(err)

@@ -97,8 +97,13 @@ func (l *Loop) Round(ctx context.Context, key Key) (wait time.Duration, again bo
 		return wait, true
 	}
 	due := l.states.begin(st)
-	if wait := due.Sub(now); wait > 0 && o.sameAs(st.seen) {
-		return wait, true
+	if wait := due.Sub(now); wait > 0 {
+		if !o.sameAs(st.seen) {
+			wait = min(wait, st.notBefore(o.Period).Sub(now))
+		}
+		if wait > 0 {
+			return wait, true
+		}
 	}
 	if due.IsZero() || now.Before(due) {
 		st.astray = true
@@ -139,19 +144,37 @@ func (l *Loop) withDefaults(o *Object) *Object {
 // Kubernetes, for its workload may have been made with it, and have no pods or metrics
 // yet. A change of its spec does not shorten that.
 func (l *Loop) awaitFirst(st *state, o *Object, now time.Time) time.Duration {
-	if st.seen != nil || l.options.FirstWait < 0 || !o.New {
+	if st.seen != nil || l.options.FirstWait < 0 {
 		return 0
 	}
 	if st.sighted.IsZero() {
 		st.sighted = now
 	}
 	wait := min(o.Period, l.options.FirstWait)
+	if !o.New {
+		return l.awaitChanged(st, o, now, wait)
+	}
 	due, stray := pace.Next(st.sighted, st.sighted.Add(wait), wait, o.Key.Namespace, true)
 	st.astray = stray
 	if wait := l.states.end(st, due).Sub(now); wait > 0 {
 		return wait
 	}
 	return 0
+}
+
+// awaitChanged returns how long an object waits for its first round whose count another
+// agent has changed just now: until a period after that, as it would have with that one, or
+// after it was seen first if that is earlier, as what happens meanwhile must not hold it up
+// for ever. What the clocks of both sides differ by makes no difference to that.
+func (l *Loop) awaitChanged(st *state, o *Object, now time.Time, most time.Duration) time.Duration {
+	if o.LastChange == nil || o.LastChange.IsZero() {
+		return 0
+	}
+	due := st.sighted.Add(most)
+	if after := o.LastChange.Add(o.Period); after.Before(due) {
+		due = after
+	}
+	return max(0, due.Sub(now))
 }
 
 // round has one round and returns when the next is due.
@@ -176,11 +199,12 @@ func (l *Loop) round(ctx context.Context, o *Object, st *state) time.Time {
 		return pace.RetryAt(time.Now(), st.failures, o.Period, o.Key.Namespace)
 	}
 	st.failures = 0
+	st.settled = r.settled
 	if r.settled.IsZero() {
-		r.settled = time.Now()
+		st.settled = time.Now()
 	}
 	var next time.Time
-	next, st.astray = pace.Next(r.settled, st.soonestAfter(r.settled, o.Period), o.Period, o.Key.Namespace, st.astray)
+	next, st.astray = pace.Next(st.settled, st.soonestAfter(st.settled, o.Period), o.Period, o.Key.Namespace, st.astray)
 	return next
 }
 

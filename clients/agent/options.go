@@ -53,8 +53,8 @@ type Options struct {
 	Sources map[string]string
 	// Period is the time between two rounds of an object that sets none. Default: 15 s.
 	Period time.Duration
-	// FirstWait bounds how long a new object waits for its first round; below 0: it does
-	// not. Default: pace.MaxFirstWait.
+	// FirstWait bounds how long an object that is new, or whose count another agent has just
+	// changed, waits for its first round; below 0: it does not. Default: pace.MaxFirstWait.
 	FirstWait time.Duration
 	// RequestTimeout bounds a call of the service, and a third of a round. Default: 10 s.
 	RequestTimeout time.Duration

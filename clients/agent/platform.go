@@ -56,6 +56,9 @@ type Object struct {
 	Target string
 	// New says that the object was never evaluated, by anyone.
 	New bool
+	// LastChange is when whoever evaluates the object last changed its count, as the platform
+	// shows it; the zero time: never. Nil: the platform does not say.
+	LastChange *time.Time
 	// Period is the time between two rounds. Default: that of the options.
 	Period time.Duration
 	// Shadow says that nothing is to be applied.

@@ -45,6 +45,8 @@ type absence struct {
 	// permit says that one of them may ask: there is one a second, and they don't add up
 	// while none of them comes.
 	permit bool
+	// asking is the object that asks with the permit of this second, the empty key: none does.
+	asking Key
 }
 
 func newPresence(wake func(...Key), redial func(), m *metrics) *presence {
@@ -64,11 +66,50 @@ func (p *presence) admit(key Key) (ok bool, since time.Time, reason string) {
 	probe := a.probes[key]
 	delete(a.probes, key)
 	if probe && a.permit {
-		a.permit = false
+		a.permit, a.asking = false, key
 		return true, time.Time{}, ""
 	}
 	a.waiting[key] = true
 	return false, a.since, a.reason
+}
+
+// pass says that the object has nothing to ask for now: if it was its turn to, another one
+// has it.
+func (p *presence) pass(key Key) {
+	p.mu.Lock()
+	var next Key
+	if a := p.absence; a != nil {
+		turn := a.probes[key] || a.asking == key
+		delete(a.waiting, key)
+		delete(a.probes, key)
+		if a.asking == key {
+			a.permit, a.asking = true, Key{}
+		}
+		if turn {
+			next = p.choose()
+		}
+	}
+	p.mu.Unlock()
+	if next != (Key{}) {
+		p.wake(next)
+	}
+}
+
+// choose makes one of those that wait a probe, and returns the empty key if none does. The
+// lock is held, and the service away.
+func (p *presence) choose() (probe Key) {
+	a := p.absence
+	// A random one: what one object asks may be the very thing that fails.
+	for probe = range a.waiting {
+		if !p.suspects[probe] {
+			break
+		}
+	}
+	if probe != (Key{}) {
+		a.probes[probe] = true
+		delete(a.waiting, probe)
+	}
+	return probe
 }
 
 // answered notes an answer about an object.
@@ -114,6 +155,9 @@ func (p *presence) failed(key Key, asked time.Time, reason string) (since time.T
 		case p.began <- struct{}{}:
 		default:
 		}
+	}
+	if p.absence.asking == key {
+		p.absence.asking = Key{}
 	}
 	p.absence.waiting[key] = true
 	return p.absence.since, p.absence.reason, true
@@ -162,18 +206,8 @@ func (p *presence) sendProbe() bool {
 		p.mu.Unlock()
 		return false
 	}
-	// A random one: what one object asks may be the very thing that fails.
-	var probe Key
-	for probe = range a.waiting {
-		if !p.suspects[probe] {
-			break
-		}
-	}
-	if probe != (Key{}) {
-		a.probes[probe] = true
-		delete(a.waiting, probe)
-	}
-	a.permit = true
+	probe := p.choose()
+	a.permit, a.asking = true, Key{}
 	p.mu.Unlock()
 	if probe == (Key{}) {
 		return true

@@ -56,6 +56,7 @@ func (r *round) reportAgain(ctx context.Context) error {
 		r.tellDistrust(theReport, distrusted)
 		return nil
 	}
+	r.trusted(theReport)
 	r.telling.Events = append(r.telling.Events, answer.GetEvents()...)
 	return nil
 }

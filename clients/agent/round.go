@@ -41,6 +41,7 @@ const maxDecisions = 3
 func (r *round) run(ctx context.Context) Outcome {
 	r.warn()
 	if r.o.Hold != nil {
+		r.presence.pass(r.o.Key)
 		return r.hold(*r.o.Hold)
 	}
 	if ok, since, reason := r.presence.admit(r.o.Key); !ok {
@@ -154,6 +155,9 @@ func (r *round) decide(ctx context.Context) (*evaluation, error) {
 	e.answered = time.Now()
 	r.metrics.took(partAsk, e.asked)
 	if answered(err) {
+		if !r.st.answered {
+			r.st.first(r.o, e.answered)
+		}
 		r.settled = e.answered
 		r.presence.answered(r.o.Key)
 	}
@@ -178,6 +182,7 @@ func newRequestID() string {
 func (r *round) failed(e *evaluation, err error) Outcome {
 	var held *HoldError
 	if errors.As(err, &held) {
+		r.presence.pass(r.o.Key)
 		return r.hold(held.Hold)
 	}
 	var read errRead
@@ -212,7 +217,7 @@ func (r *round) unanswered(asked time.Time, err error) Outcome {
 // others, and nothing was done.
 func (r *round) carryOut(ctx context.Context, e *evaluation) (moved bool, outcome Outcome) {
 	outcome = OutcomeUnchanged
-	if e.changes() {
+	if e.changes() && !r.o.Shadow {
 		r.st.changed, r.st.soonest = e.answered, e.answered
 	}
 	switch {

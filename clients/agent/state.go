@@ -8,6 +8,7 @@ import (
 	"time"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent/pace"
 )
 
 // state is what the agent keeps of an object from round to round. Rounds of an object
@@ -15,7 +16,7 @@ import (
 type state struct {
 	// uid is the object's when it was looked at last, nil before that.
 	uid *string
-	// sighted is when an object was seen first that was new then.
+	// sighted is when an object was seen first that is to wait for its first round.
 	sighted time.Time
 	// seen is the object of the last round, nil before the first.
 	seen *Object
@@ -24,9 +25,13 @@ type state struct {
 	astray bool
 	// begun says that the service knows of the object, or was told to forget a namesake.
 	begun bool
-	// changed is when a round last decided to change the count, zero: none of this agent did.
-	// soonest is as many periods later as there were rounds since.
+	// changed is when a round last decided to change the count, zero: none did that a policy
+	// could remember. soonest is as many periods later as there were rounds since.
 	changed, soonest time.Time
+	// answered says that the service has answered this agent about the object.
+	answered bool
+	// settled is when the last round was, or its answer came; zero: there was none.
+	settled time.Time
 	// failures in a row that were worth trying again before the next round.
 	failures int
 	// unforgotten is how often in a row the service could not be told that the object is gone.
@@ -93,8 +98,34 @@ func (st *state) soonestAfter(settled time.Time, period time.Duration) time.Time
 	if settled.Sub(st.changed) > restAfter {
 		return time.Time{}
 	}
+	// A round out of turn is one more, but takes no period: after it a whole one does.
 	st.soonest = st.soonest.Add(period)
+	if most := settled.Add(period); st.soonest.After(most) {
+		st.soonest = most
+	}
 	return st.soonest
+}
+
+// notBefore is when the next round may be of an object whose spec changed meanwhile: at once,
+// but no more often than the shortest period has it; and a period after a change of the
+// count, as what limits a round would otherwise limit nothing, and readings don't show yet
+// what became of the change.
+func (st *state) notBefore(period time.Duration) time.Time {
+	at := st.settled.Add(pace.MinPeriod)
+	if change := st.changed.Add(period); change.After(at) {
+		return change
+	}
+	return at
+}
+
+// first notes the first answer that the agent has about an object. A count that another
+// one changed before may be remembered by policies as well.
+func (st *state) first(o *Object, settled time.Time) {
+	st.answered = true
+	if o.New || o.LastChange != nil && settled.Sub(*o.LastChange) > restAfter {
+		return
+	}
+	st.changed, st.soonest = settled, settled
 }
 
 // keys are those of all objects, in order.

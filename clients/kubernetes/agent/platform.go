@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"go.uber.org/zap"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -145,6 +146,12 @@ func (p *platform) Object(ctx context.Context, key Key) (*agent.Object, error) {
 	}
 	if o.warning != nil {
 		read.Warning = o.warning.Error()
+	}
+	if !o.shadow { // the status of a shadow is the other controller's
+		read.LastChange = &time.Time{}
+		if at := statusOf(s.stored()).LastScaleTime; at != nil {
+			read.LastChange = &at.Time
+		}
 	}
 	if c := conditionOf(statusOf(s.stored()), autoscalingv2.AbleToScale); c != nil && c.Status == corev1.ConditionFalse {
 		read.Held = c.Reason

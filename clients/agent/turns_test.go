@@ -1,0 +1,303 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
+	"github.com/setpoint-dev/setpoint/clients/agent/pace"
+)
+
+// edited is a platform whose objects are edited, and which shows when counts changed.
+type edited struct {
+	*agenttest.Fake
+
+	mu         sync.Mutex
+	changed    func(agent.Key) // guarded by mu, as is what follows
+	revision   int
+	lastChange *time.Time
+	hold       map[string]*agent.Hold
+	holdRead   map[string]bool
+}
+
+func (p *edited) Watch(ctx context.Context, changed func(agent.Key)) error {
+	p.mu.Lock()
+	p.changed = changed
+	p.mu.Unlock()
+	return p.Fake.Watch(ctx, changed)
+}
+
+// edit changes what all objects want, and says so of one.
+func (p *edited) edit(key agent.Key) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.revision++
+	if p.changed != nil {
+		p.changed(key)
+	}
+}
+
+func (p *edited) Object(ctx context.Context, key agent.Key) (*agent.Object, error) {
+	o, err := p.Fake.Object(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	o.Revision, o.LastChange, o.Hold = agent.Version(strconv.Itoa(p.revision)), p.lastChange, p.hold[key.Name]
+	return o, nil
+}
+
+func (p *edited) Observe(ctx context.Context, o *agent.Object) (*agent.Observation, error) {
+	p.mu.Lock()
+	held := p.holdRead[o.Key.Name]
+	p.mu.Unlock()
+	if held {
+		return nil, &agent.HoldError{Hold: agent.Hold{Reason: "Waiting", Message: "it waits"}}
+	}
+	return p.Fake.Observe(ctx, o)
+}
+
+// A spec that is edited each second is gone by within a second, and does not make a step of
+// a round a step of a second: after a change of the count a period passes.
+func TestEditsMakeNoStepsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const period = 15 * time.Second
+		p, s := &edited{Fake: &agenttest.Fake{}}, agenttest.NewService(newServer(t))
+		key := p.Create(agenttest.Workload{Name: "web", Replicas: 2})
+		drive(t, p, s, agent.Options{Period: period}, agent.DriverOptions{})
+		time.Sleep(period)
+		began := time.Now()
+		for range 10 {
+			for range 5 {
+				p.edit(key)
+				time.Sleep(200 * time.Millisecond)
+			}
+		}
+		synctest.Wait()
+		if n := s.AskedSince(began); n < 9 || n > 11 {
+			t.Errorf("asked %d times in ten seconds of edits, want once a second", n)
+		}
+		time.Sleep(period)
+		began = time.Now()
+		for n := int32(3); n < 13; n++ {
+			p.Want("web", n)
+			p.edit(key)
+			time.Sleep(time.Second)
+		}
+		synctest.Wait()
+		if n := p.Changes(); n != 1 {
+			t.Errorf("%d changes of the count in ten seconds, want one a period", n)
+		}
+		time.Sleep(period)
+		if n := p.Changes(); n != 2 {
+			t.Errorf("%d changes a period later, want two", n)
+		}
+	})
+}
+
+// Rounds out of turn take no time from those to come: an object that was edited often after
+// a change of its count meets the beat of its group nevertheless.
+func TestEditedObjectsMeetTheBeat(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const period = 15 * time.Second
+		p, s := &edited{Fake: &agenttest.Fake{}}, agenttest.NewService(newServer(t))
+		key := p.Create(agenttest.Workload{Name: "web", Replicas: 4})
+		drive(t, p, s, agent.Options{Period: period}, agent.DriverOptions{})
+		p.Want("web", 8)
+		time.Sleep(4 * period)
+		for range 60 {
+			time.Sleep(1300 * time.Millisecond)
+			p.edit(key)
+		}
+		time.Sleep(12 * period)
+		began := time.Now()
+		time.Sleep(5 * period)
+		synctest.Wait()
+		if n := p.Changes(); n != 1 {
+			t.Errorf("changes of the count: %d, want 1", n)
+		}
+		n := 0
+		for _, q := range s.Asked() {
+			if q.At.After(began) {
+				n++
+				if off := pace.UntilBeat(q.At, period+pace.Slack(period), key.Namespace); off != 0 {
+					t.Errorf("a round %s before the beat", off)
+				}
+			}
+		}
+		if n < 4 {
+			t.Errorf("%d rounds in five periods", n)
+		}
+	})
+}
+
+// An agent that starts right after another one has changed a count waits as that one would
+// have; and where a policy may remember the change, its second round is no sooner than a
+// period after its first one.
+func TestStartsAfterAChange(t *testing.T) {
+	t.Parallel()
+	const period = 15 * time.Second
+	for _, tt := range []struct {
+		name string
+		// ago is how long ago the count was changed, by the platform; 0: never, below -1 h:
+		// it does not say.
+		ago time.Duration
+		// first is when the first round is to be, and apart how far the second one is from
+		// it, at least.
+		first, apart time.Duration
+	}{
+		{"just now", time.Second, period - time.Second, period},
+		{"just before a period ago", period + time.Second, 0, period},
+		{"minutes ago, as far as is known", 10 * time.Minute, 0, period},
+		{"so long ago that no policy remembers it", 40 * time.Minute, 0, 0},
+		{"never", 0, 0, 0},
+		{"by a clock that is ahead", -2 * time.Minute, period, period},
+		{"it is not known when", -2 * time.Hour, 0, period},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				p, s := &edited{Fake: &agenttest.Fake{}}, agenttest.NewService(newServer(t))
+				p.Create(agenttest.Workload{Name: "web", Replicas: 4})
+				_, stop := start(t, p, s, agent.Options{Period: period}, agent.DriverOptions{})
+				time.Sleep(3 * period) // it was evaluated
+				if err := stop(); err != nil {
+					t.Fatal(err)
+				}
+				at := time.Now().Add(-tt.ago)
+				switch {
+				case tt.ago == 0:
+					p.lastChange = &time.Time{}
+				case tt.ago > -time.Hour:
+					p.lastChange = &at
+				}
+				began := time.Now()
+				start(t, p, s, agent.Options{Period: period}, agent.DriverOptions{})
+				time.Sleep(4 * period)
+				synctest.Wait()
+				var since []time.Duration
+				for _, q := range s.Asked() {
+					if !q.At.Before(began) {
+						since = append(since, q.At.Sub(began))
+					}
+				}
+				if len(since) < 2 {
+					t.Fatalf("asked %d times", len(since))
+				}
+				if since[0] < tt.first || since[0] > tt.first+time.Millisecond {
+					t.Errorf("the first round after %s, want %s", since[0], tt.first)
+				}
+				if apart := since[1] - since[0]; apart < tt.apart || apart > period+period/8 {
+					t.Errorf("the second round %s after the first one, want %s at least", apart, tt.apart)
+				}
+			})
+		})
+	}
+}
+
+// While the service is away, objects that have nothing to ask give their turn to others: its
+// return is noticed within a second or two although most are held.
+func TestHeldObjectsPassTheirTurn(t *testing.T) {
+	t.Parallel()
+	for _, whileRead := range []bool{false, true} {
+		t.Run("known by reading it: "+strconv.FormatBool(whileRead), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				const objects, period = 40, 15 * time.Second
+				p, s := &edited{Fake: &agenttest.Fake{}, hold: map[string]*agent.Hold{}, holdRead: map[string]bool{}}, agenttest.NewService(newServer(t))
+				var names []string
+				for i := range objects {
+					name := "web-" + strconv.Itoa(i)
+					names = append(names, name)
+					p.Create(agenttest.Workload{Name: name, Replicas: 4})
+				}
+				drive(t, p, s, agent.Options{Period: period}, agent.DriverOptions{})
+				time.Sleep(period)
+				s.Away(true)
+				time.Sleep(2 * period) // until all wait
+				p.mu.Lock()
+				for _, name := range names[1:] {
+					if whileRead {
+						p.holdRead[name] = true
+					} else {
+						p.hold[name] = &agent.Hold{Reason: "Waiting", Message: "it waits"}
+					}
+				}
+				p.mu.Unlock()
+				time.Sleep(100 * time.Millisecond)
+				began := time.Now()
+				time.Sleep(20 * time.Second)
+				synctest.Wait()
+				if n := s.AskedSince(began); n < 19 || n > 21 {
+					t.Errorf("asked %d times in 20 s, want once a second", n)
+				}
+			})
+		})
+	}
+}
+
+// A report that was sent again, and answered as it should be, ends the distrust of answers
+// to reports as any other does.
+func TestAReportSentAgainEndsDistrust(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p, s := &told{Fake: &agenttest.Fake{}}, &failing{meddling: &meddling{Service: agenttest.NewService(newServer(t))}}
+		p.Create(agenttest.Workload{Name: "web", Replicas: 4})
+		drive(t, p, s, agent.Options{Period: agenttest.Period}, agent.DriverOptions{})
+		scale := func(to int32) {
+			p.Want("web", to)
+			time.Sleep(3 * agenttest.Period)
+			synctest.Wait()
+		}
+		wrongID := func(r *setpointv1.ReportScaleResponse) { r.RecommendationId = "another" }
+		s.meddle(wrongID)
+		scale(5)
+		s.meddle(nil)
+		s.failOnce(errors.New("lost"))
+		scale(6)
+		if n := s.lost; n != 1 {
+			t.Errorf("reports that were lost: %d, want 1", n)
+		}
+		s.meddle(wrongID)
+		scale(7)
+		if n := p.count(agent.ReasonAnswerRefused); n != 2 {
+			t.Errorf("events: %d, want 2", n)
+		}
+	})
+}
+
+// failing loses reports.
+type failing struct {
+	*meddling
+	next error
+	lost int
+}
+
+func (f *failing) failOnce(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.next = err
+}
+
+func (f *failing) ReportScale(ctx context.Context, req *setpointv1.ReportScaleRequest) (*setpointv1.ReportScaleResponse, error) {
+	f.mu.Lock()
+	err := f.next
+	if f.next = nil; err != nil {
+		f.lost++
+	}
+	f.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	return f.meddling.ReportScale(ctx, req)
+}
