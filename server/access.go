@@ -64,7 +64,7 @@ func (s *Server) identify(ctx context.Context, method string, ticket *limit.Tick
 	}
 	open := &access.Session{Settings: settings, Method: method}
 	if calls.IsFromGateway(ctx) {
-		rest := s.restCallerOf(ctx)
+		rest := restCallerOf(ctx)
 		if rest == nil {
 			return identified{err: apierror.New(codes.Internal, setpointv1.ErrorReason_ERROR_REASON_UNSPECIFIED, "internal error")}
 		}

@@ -3,25 +3,16 @@ package server
 import (
 	"context"
 	"net/http"
-	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"go.uber.org/zap"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/setpoint-dev/setpoint/server/auth"
 	"github.com/setpoint-dev/setpoint/server/calls"
 )
-
-// gatewayCaller is the metadata in which the gateway tells which of the REST calls that
-// are going on a call is. It counts only on the connection within the process. Identities
-// themselves can be longer than headers may be: groups are as many as an issuer likes.
-const gatewayCaller = "setpoint-gateway-caller"
 
 // restCaller is who makes a REST call, while it lasts.
 type restCaller struct {
@@ -29,14 +20,6 @@ type restCaller struct {
 	creds    auth.Credentials
 	// generation is the authenticator's when it said who it is.
 	generation uint64
-	// handle is what the gateway names the call by; empty unless it has to.
-	handle string
-}
-
-// restCallers are those of calls that go over the gateway.
-type restCallers struct {
-	last  atomic.Uint64
-	calls sync.Map // of *restCaller by handle
 }
 
 // authenticated lets REST calls pass whose caller is known, before their bodies are
@@ -74,11 +57,6 @@ func (s *Server) authenticated(mux *runtime.ServeMux, next http.Handler) http.Ha
 			}
 		}
 		trimHeaders(r)
-		defer func() {
-			if c.handle != "" {
-				s.restCallers.calls.Delete(c.handle)
-			}
-		}()
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), restCallerKey{}, c)))
 	})
 }
@@ -111,32 +89,10 @@ func restNameOf(ctx context.Context) string {
 	return ""
 }
 
-// callerMetadata is what the gateway tells gRPC of a call.
-func (s *Server) callerMetadata(ctx context.Context, _ *http.Request) metadata.MD {
-	c, ok := ctx.Value(restCallerKey{}).(*restCaller)
-	if !ok {
-		return nil
-	}
-	if c.handle == "" {
-		c.handle = strconv.FormatUint(s.restCallers.last.Add(1), 36)
-		s.restCallers.calls.Store(c.handle, c)
-	}
-	return metadata.Pairs(gatewayCaller, c.handle)
-}
-
 // restCallerOf returns who makes a call that comes from REST; nil: nobody knows.
-func (s *Server) restCallerOf(ctx context.Context) *restCaller {
-	// The short way has not left the call's context.
-	if c, ok := ctx.Value(restCallerKey{}).(*restCaller); ok {
-		return c
-	}
-	handles := metadata.ValueFromIncomingContext(ctx, gatewayCaller)
-	if len(handles) != 1 {
-		return nil
-	}
-	c, _ := s.restCallers.calls.Load(handles[0])
-	known, _ := c.(*restCaller)
-	return known
+func restCallerOf(ctx context.Context) *restCaller {
+	c, _ := ctx.Value(restCallerKey{}).(*restCaller)
+	return c
 }
 
 // Bounds of headers that the gateway passes on, in bytes: together they must be less than a
@@ -164,7 +120,7 @@ func trimHeaders(r *http.Request) {
 }
 
 // forwardedHeader says which headers of a REST call gRPC gets to see, and as what.
-// Credentials stay here, and nobody tells gRPC who calls but callerMetadata.
+// Credentials stay here, and who calls is a value of the context.
 func forwardedHeader(name string) (string, bool) {
 	switch lower := strings.ToLower(name); lower {
 	case "traceparent", "tracestate", "x-request-id":

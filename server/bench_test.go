@@ -1,12 +1,14 @@
 package server_test
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"testing"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
@@ -59,19 +61,30 @@ func BenchmarkRecommend(b *testing.B) {
 				s.recommend(b, req)
 			}
 		})
-		b.Run(fmt.Sprintf("transport=rest/pods=%d", pods), func(b *testing.B) {
-			s := start(b)
-			body, err := protojson.Marshal(req)
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.SetBytes(int64(len(body)))
-			b.ReportAllocs()
-			for b.Loop() {
-				s.clock.Advance(period)
-				s.ask(b, http.MethodPost, recommendPath(web), body).expect(b, http.StatusOK)
-			}
-		})
+		for transport, header := range map[string]http.Header{"rest": {}, "gateway": {overGateway: {"1M"}}} {
+			b.Run(fmt.Sprintf("transport=%s/pods=%d", transport, pods), func(b *testing.B) {
+				s := start(b)
+				unnamed := proto.CloneOf(req)
+				unnamed.Target = "" // as the path has it
+				body, err := protojson.Marshal(unnamed)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.SetBytes(int64(len(body)))
+				b.ReportAllocs()
+				for b.Loop() {
+					s.clock.Advance(period)
+					req, err := http.NewRequestWithContext(b.Context(), http.MethodPost, s.url+recommendPath(web), bytes.NewReader(body))
+					if err != nil {
+						b.Fatal(err)
+					}
+					req.Header = header.Clone()
+					if answer, err := s.send(req); err != nil || answer.code != http.StatusOK {
+						b.Fatal(answer, err)
+					}
+				}
+			})
+		}
 	}
 }
 

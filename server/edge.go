@@ -12,29 +12,24 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 
-	"github.com/setpoint-dev/setpoint/server/calls"
 	"github.com/setpoint-dev/setpoint/server/unfinished"
 )
 
-// edgeCredentials secure connections from outside, if that is configured, and have what comes
-// on them looked at. They leave those of the gateway alone, which do not leave the process.
+// edgeCredentials secure connections, if that is configured, and have what comes on them
+// looked at.
 type edgeCredentials struct {
 	credentials.TransportCredentials
-	inside credentials.TransportCredentials
 }
 
 func newEdgeCredentials(config *tls.Config) credentials.TransportCredentials {
 	if config == nil {
-		return edgeCredentials{insecure.NewCredentials(), insecure.NewCredentials()}
+		return edgeCredentials{insecure.NewCredentials()}
 	}
-	return edgeCredentials{credentials.NewTLS(config), insecure.NewCredentials()}
+	return edgeCredentials{credentials.NewTLS(config)}
 }
 
 // ServerHandshake implements credentials.TransportCredentials.
 func (c edgeCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	if conn.RemoteAddr().Network() == calls.GatewayNetwork {
-		return c.inside.ServerHandshake(conn)
-	}
 	clear, info, err := c.TransportCredentials.ServerHandshake(conn)
 	if counted := unfinished.ConnOf(conn.RemoteAddr()); counted != nil && err == nil {
 		clear = counted.Frames(clear)
@@ -44,7 +39,7 @@ func (c edgeCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.A
 
 // Clone implements credentials.TransportCredentials.
 func (c edgeCredentials) Clone() credentials.TransportCredentials {
-	return edgeCredentials{c.TransportCredentials.Clone(), c.inside.Clone()}
+	return edgeCredentials{c.TransportCredentials.Clone()}
 }
 
 // serveREST serves REST, with TLS if that is configured.

@@ -23,8 +23,8 @@ import (
 )
 
 // newGateway returns the REST side: it turns requests into calls on the
-// connection, which leads to the same server and its interceptors as gRPC's.
-func (s *Server) newGateway(conn *grpc.ClientConn) (http.Handler, error) {
+// connection, which leads to the same services and interceptors as gRPC's.
+func (s *Server) newGateway(conn grpc.ClientConnInterface) (http.Handler, error) {
 	mux := runtime.NewServeMux(
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, &restjson.Marshaler{Check: checkJSON}),
 		runtime.WithMiddlewares(restjson.Middleware),
@@ -32,15 +32,14 @@ func (s *Server) newGateway(conn *grpc.ClientConn) (http.Handler, error) {
 		runtime.WithRoutingErrorHandler(answerRoutingError),
 		runtime.WithDisablePathLengthFallback(),
 		runtime.WithIncomingHeaderMatcher(forwardedHeader),
-		runtime.WithMetadata(s.callerMetadata),
 	)
 	ctx := context.Background()
-	for _, register := range []func(context.Context, *runtime.ServeMux, *grpc.ClientConn) error{
-		setpointv1.RegisterRecommendationServiceHandler,
-		setpointv1.RegisterTargetServiceHandler,
-		setpointv1.RegisterSimulationServiceHandler,
+	for _, err := range []error{
+		setpointv1.RegisterRecommendationServiceHandlerClient(ctx, mux, setpointv1.NewRecommendationServiceClient(conn)),
+		setpointv1.RegisterTargetServiceHandlerClient(ctx, mux, setpointv1.NewTargetServiceClient(conn)),
+		setpointv1.RegisterSimulationServiceHandlerClient(ctx, mux, setpointv1.NewSimulationServiceClient(conn)),
 	} {
-		if err := register(ctx, mux, conn); err != nil {
+		if err != nil {
 			return nil, fmt.Errorf("register gateway: %w", err)
 		}
 	}

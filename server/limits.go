@@ -66,8 +66,7 @@ func identifiedEarly(ctx context.Context) (who identified, early bool) {
 }
 
 // enter lets calls in as their headers are read, or refuses them there, which is the
-// cheapest. A REST call that goes over the gateway is let in twice, there and here, where it
-// is known who calls.
+// cheapest.
 func (s *Server) enter(ctx context.Context, info *tap.Info) (context.Context, error) {
 	l := s.limiter
 	if limit.Exempt(info.FullMethodName) {

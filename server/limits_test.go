@@ -75,6 +75,16 @@ func TestBodiesUpToTheLimitAreTaken(t *testing.T) {
 	s.ask(t, http.MethodPost, recommendPath(web), pad(1<<16+1)).expect(t, http.StatusRequestEntityTooLarge)
 }
 
+// The name of the target comes from the path, so that a message may be longer than its body.
+func TestAMessageThatIsLongerThanItsBodyIsRefusedAsOverGRPC(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(su *setup) { su.options.MaxRequestBytes = 1 << 16 })
+	const before, after = `{"requestId":"`, `"}`
+	a := s.ask(t, http.MethodPost, recommendPath(web), before+strings.Repeat("r", 1<<16-len(before)-len(after))+after)
+	a.expect(t, http.StatusRequestEntityTooLarge)
+	overLimit(t, a.problem(t), "maxRequestBytes", "65536")
+}
+
 func TestABodyThatBreaksOffIsRefused(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -8,9 +8,6 @@ import (
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/peer"
-	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
@@ -127,7 +124,6 @@ func (w *shortWay) answer(out http.ResponseWriter, r *http.Request, body []byte)
 	if err != nil {
 		return false
 	}
-	calls.NoteRPC(ctx)
 	answer, err := w.invoke(ctx, call, req)
 	if err != nil {
 		w.refuse(ctx, out, r, err)
@@ -166,18 +162,14 @@ func hasField(data []byte, field protowire.Number) bool {
 	return false
 }
 
-// insidePeer is where calls within the process come from.
-var insidePeer = peer.Peer{Addr: bufconn.Listen(0).Addr()}
-
 // invoke makes the call as gRPC does.
 func (w *shortWay) invoke(ctx context.Context, call *shortCall, req *message) (*message, error) {
-	ctx = peer.NewContext(ctx, &insidePeer)
-	if ticket := restTicketOf(ctx); ticket != nil {
-		ctx = &admitted{Context: ctx, ticket: ticket}
-	}
+	calls.NoteRPC(ctx)
 	info := &grpc.UnaryServerInfo{Server: w.server.service, FullMethod: call.method}
-	ctx, ended := w.server.observer.Traced(ctx, call.method)
-	answer, err := w.chain(0, info, call)(ctx, req)
+	ctx, ended := w.server.observer.Traced(admittedFromREST(ctx), call.method)
+	answer, err := w.server.unary(ctx, req, info, func(ctx context.Context, req any) (any, error) {
+		return call.handle(w.server.service, ctx, req.(*message))
+	})
 	ended(err)
 	if err != nil {
 		return nil, err
@@ -185,31 +177,11 @@ func (w *shortWay) invoke(ctx context.Context, call *shortCall, req *message) (*
 	return answer.(*message), nil
 }
 
-// chain is the handler with the interceptors from the nth on.
-func (w *shortWay) chain(n int, info *grpc.UnaryServerInfo, call *shortCall) grpc.UnaryHandler {
-	if n == len(w.server.unary) {
-		return func(ctx context.Context, req any) (any, error) {
-			answer, err := call.handle(w.server.service, ctx, req.(*message))
-			if err != nil {
-				return nil, err
-			}
-			return answer, nil
-		}
-	}
-	return func(ctx context.Context, req any) (any, error) {
-		return w.server.unary[n](ctx, req, info, w.chain(n+1, info, call))
-	}
-}
-
 // refuse answers an error as the gateway does.
 func (w *shortWay) refuse(ctx context.Context, out http.ResponseWriter, r *http.Request, err error) {
-	s, ok := status.FromError(err)
-	if !ok {
-		s = status.FromContextError(err)
-	}
 	_, marshaler := runtime.MarshalerForRequest(w.mux, r)
 	ctx = runtime.NewServerMetadataContext(ctx, runtime.ServerMetadata{})
-	runtime.HTTPError(ctx, w.mux, marshaler, out, r, s.Err())
+	runtime.HTTPError(ctx, w.mux, marshaler, out, r, statusOf(err))
 }
 
 // write answers a request with a message.

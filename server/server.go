@@ -21,11 +21,9 @@ import (
 
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
-	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -54,20 +52,17 @@ type Server struct {
 	observer *calls.Observer
 	recorder *decisionlog.Log
 	service  *recommendationService
-	// gateway leads from REST to gRPC without leaving the process.
-	gateway *bufconn.Listener
-	conn    *grpc.ClientConn
-	drain   *calls.Drain
+	drain    *calls.Drain
 	// limiter is nil where there are no limits.
 	limiter    *limit.Limiter
 	unfinished *unfinished.Meter
 	// connections are those of gRPC and REST together.
 	connections  *connections.Set
 	translations translations
-	// unary are the interceptors of calls, the outermost first.
-	unary        []grpc.UnaryServerInterceptor
+	// unary and streams are the interceptors of calls, whichever way they come.
+	unary        grpc.UnaryServerInterceptor
+	streams      grpc.StreamServerInterceptor
 	callerLimits *bounded.Map[string, limit.Limits]
-	restCallers  restCallers
 	// cutOff ends what a drain can't wait for any longer.
 	cutOff context.CancelFunc
 }
@@ -104,14 +99,15 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	s.observer = calls.NewObserver(t.Metrics.Calls, s.log, options.LogCalls, options.Tracing)
 	t.Observer = s.observer
 	s.service.stored = t.Stored(engine, s.service.recommendStored, s.service.storedRoom)
-	s.unary = []grpc.UnaryServerInterceptor{s.observer.Unary, s.drain.Unary, calls.RecoverCalls(s.log), calls.WithDeadline(options.RequestTimeout), s.authenticateCalls, s.limitCalls}
+	s.unary = chainUnary([]grpc.UnaryServerInterceptor{s.observer.Unary, s.drain.Unary, calls.RecoverCalls(s.log), calls.WithDeadline(options.RequestTimeout), s.authenticateCalls, s.limitCalls})
+	s.streams = chainStreams([]grpc.StreamServerInterceptor{s.observer.Stream, calls.AnswerUnknown, s.drain.Stream, calls.RecoverStreams(s.log), s.authenticateStreams, s.limitStreams})
 	grpcOptions := []grpc.ServerOption{
 		grpc.Creds(newEdgeCredentials(options.TLS)),
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(options.MaxRequestBytes),
-		grpc.ChainUnaryInterceptor(s.unary...),
+		grpc.UnaryInterceptor(s.unary),
 		grpc.UnknownServiceHandler(calls.UnknownMethods),
-		grpc.ChainStreamInterceptor(s.observer.Stream, calls.AnswerUnknown, s.drain.Stream, calls.RecoverStreams(s.log), s.authenticateStreams, s.limitStreams),
+		grpc.StreamInterceptor(s.streams),
 	}
 	grpcOptions = append(grpcOptions, connectionOptions(&options)...)
 	grpcOptions = append(grpcOptions, s.observer.ServerOptions()...)
@@ -120,38 +116,35 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	}
 	s.grpc = grpc.NewServer(grpcOptions...)
 	services := calls.Registrar{Server: s.grpc, Observer: s.observer}
-	services.RegisterService(s.limited(encodedService()), s.service)
-	services.RegisterService(s.limited(encodedTargetService()), &targetService{targets: t, log: log, pages: newPageTokens(engine), stored: s.service.stored})
-	services.RegisterService(s.limited(&setpointv1.SimulationService_ServiceDesc), setpointv1.UnimplementedSimulationServiceServer{})
+	conn := newInside(s)
+	for _, of := range []struct {
+		desc    *grpc.ServiceDesc
+		service any
+	}{
+		{encodedService(), s.service},
+		{encodedTargetService(), &targetService{targets: t, log: log, pages: newPageTokens(engine), stored: s.service.stored}},
+		{&setpointv1.SimulationService_ServiceDesc, setpointv1.UnimplementedSimulationServiceServer{}},
+	} {
+		services.RegisterService(s.limited(of.desc), of.service)
+		conn.add(of.desc, of.service)
+	}
 	if s.service.stored != nil {
 		services.RegisterService(s.limited(boundedScaler()), s.newScaler())
 	}
 	healthv1.RegisterHealthServer(services, s.health)
 	reflection.Register(services)
-	if err := s.connectGateway(); err != nil {
+	if err := s.serveInside(conn); err != nil {
 		s.recorder.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-// gatewayBuffer is the buffer of the connection between gateway and gRPC, each way.
-const gatewayBuffer = 1 << 20
-
-func (s *Server) connectGateway() error {
-	s.gateway = bufconn.Listen(gatewayBuffer)
-	conn, err := grpc.NewClient("passthrough:gateway", append(s.observer.ClientOptions(),
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return s.gateway.DialContext(ctx) }),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxResponseBytes), grpc.MaxCallSendMsgSize(s.options.MaxRequestBytes)),
-	)...)
-	if err != nil {
-		return fmt.Errorf("connect gateway: %w", err)
-	}
-	s.conn = conn
+// serveInside puts REST before the services that are called in the process.
+func (s *Server) serveInside(conn *inside) error {
 	gateway, err := s.newGateway(conn)
 	if err != nil {
-		return errors.Join(err, conn.Close())
+		return err
 	}
 	s.http = &http.Server{
 		Handler:           counted(s.unreadREST(s.routes(gateway))),
@@ -167,10 +160,6 @@ func (s *Server) connectGateway() error {
 	return nil
 }
 
-// maxResponseBytes bounds an answer on its way to REST: an explanation of many
-// pods is larger than its request.
-const maxResponseBytes = 256 << 20
-
 // Recommendations returns the service itself, to be called in the process.
 func (s *Server) Recommendations() setpointv1.RecommendationServiceServer { return s.service }
 
@@ -178,7 +167,7 @@ func (s *Server) Recommendations() setpointv1.RecommendationServiceServer { retu
 // are refused, those in flight finish within the drain timeout, streams are told
 // to go elsewhere. It closes the listeners. The error is nil after a drain.
 func (s *Server) Serve(ctx context.Context, grpcListener, httpListener net.Listener) error {
-	failed := make(chan error, 3)
+	failed := make(chan error, 2)
 	var running sync.WaitGroup
 	serve := func(name string, serve func() error) {
 		running.Go(func() {
@@ -192,7 +181,6 @@ func (s *Server) Serve(ctx context.Context, grpcListener, httpListener net.Liste
 	s.service.targets.Watch.Check(watching)
 	running.Go(func() { s.service.targets.Watch.Run(watching) })
 	serve("gRPC", func() error { return s.grpc.Serve(s.unfinished.Listen(s.connections.Listen(grpcListener))) })
-	serve("gateway", func() error { return s.grpc.Serve(s.gateway) })
 	serve("REST", func() error { return s.serveREST(s.connections.Listen(httpListener)) })
 	s.log.Info("serving", zap.Stringer("grpc", grpcListener.Addr()), zap.Stringer("rest", httpListener.Addr()), zap.String("version", s.options.Version))
 	var err error
@@ -244,7 +232,6 @@ func (s *Server) stop() {
 	s.cutOff()
 	s.grpc.Stop()
 	<-stopped
-	_ = s.conn.Close()
 	s.service.targets.Finish()
 	s.recorder.Close()
 }

@@ -20,8 +20,8 @@ const (
 	maxRequestIDBytes = 128
 )
 
-// GatewayNetwork is the network of connections within the process.
-const GatewayNetwork = "bufconn"
+// GatewayNetwork is the network of calls from REST, which do not leave the process.
+const GatewayNetwork = "inside"
 
 // Call is what is known of a call while it lasts. It is the context of the call, so
 // that keeping it costs one piece of memory.

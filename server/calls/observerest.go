@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
 	"github.com/setpoint-dev/setpoint/server/apierror"
@@ -85,20 +84,6 @@ func NoteRESTCaller(ctx context.Context, name string) {
 func NoteRESTError(ctx context.Context, err error) {
 	if c, ok := ctx.Value(restCallKey{}).(*restCall); ok {
 		c.err = err
-	}
-}
-
-// ClientOptions are those of the gateway's connection.
-func (o *Observer) ClientOptions() []grpc.DialOption {
-	return []grpc.DialOption{
-		grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
-			NoteRPC(ctx)
-			return invoke(ctx, method, req, reply, conn, options...)
-		}),
-		grpc.WithStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
-			NoteRPC(ctx)
-			return open(ctx, desc, conn, method, options...)
-		}),
 	}
 }
 

@@ -1,0 +1,393 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/setpoint-dev/setpoint/server/apierror"
+	"github.com/setpoint-dev/setpoint/server/calls"
+)
+
+// inside is the connection of the gateway: it calls the services in this process, through the
+// interceptors of gRPC. Who calls, the REST call's place and its deadline are values of the
+// context, so that each is found out once.
+type inside struct {
+	server  *Server
+	unary   map[string]insideCall
+	streams map[string]insideStream
+}
+
+type insideCall struct {
+	service any
+	handler grpc.MethodHandler
+}
+
+type insideStream struct {
+	service any
+	desc    grpc.StreamDesc
+}
+
+func newInside(s *Server) *inside {
+	return &inside{server: s, unary: make(map[string]insideCall), streams: make(map[string]insideStream)}
+}
+
+// add has the methods of a service called.
+func (c *inside) add(desc *grpc.ServiceDesc, service any) {
+	for _, m := range desc.Methods {
+		c.unary["/"+desc.ServiceName+"/"+m.MethodName] = insideCall{service, m.Handler}
+	}
+	for _, m := range desc.Streams {
+		c.streams["/"+desc.ServiceName+"/"+m.StreamName] = insideStream{service, m}
+	}
+}
+
+// chainUnary is those interceptors as one, the outermost first.
+func chainUnary(all []grpc.UnaryServerInterceptor) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		for _, one := range slices.Backward(all) {
+			next := handler
+			handler = func(ctx context.Context, req any) (any, error) { return one(ctx, req, info, next) }
+		}
+		return handler(ctx, req)
+	}
+}
+
+func chainStreams(all []grpc.StreamServerInterceptor) grpc.StreamServerInterceptor {
+	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+		for _, one := range slices.Backward(all) {
+			next := handler
+			handler = func(srv any, stream grpc.ServerStream) error { return one(srv, stream, info, next) }
+		}
+		return handler(srv, stream)
+	}
+}
+
+// insideAddr is where calls within the process come from.
+type insideAddr struct{}
+
+// Network implements net.Addr, as does String.
+func (insideAddr) Network() string { return calls.GatewayNetwork }
+func (insideAddr) String() string  { return calls.GatewayNetwork }
+
+var insidePeer = peer.Peer{Addr: insideAddr{}}
+
+// admittedFromREST is the context of a call that REST makes in the process: where it comes from,
+// and the place that it has had since its headers were read.
+func admittedFromREST(ctx context.Context) context.Context {
+	ctx = peer.NewContext(ctx, &insidePeer)
+	if ticket := restTicketOf(ctx); ticket != nil {
+		ctx = &admitted{Context: ctx, ticket: ticket}
+	}
+	return ctx
+}
+
+// enter is the context of a call over the gateway, with what that tells of it.
+func enter(ctx context.Context, told *insideMetadata) context.Context {
+	md, _ := metadata.FromOutgoingContext(ctx)
+	ctx = metadata.NewIncomingContext(ctx, md)
+	return grpc.NewContextWithServerTransportStream(ctx, told)
+}
+
+// statusOf is an error as gRPC has it.
+func statusOf(err error) error {
+	if _, ok := status.FromError(err); ok {
+		return err
+	}
+	return status.FromContextError(err).Err()
+}
+
+// checkSize refuses a request that gRPC would not read, by its encoded size. A message may be
+// longer than the body that it is of, for names come from the path.
+func (c *inside) checkSize(size int) error {
+	most := c.server.options.MaxRequestBytes
+	if size <= most {
+		return nil
+	}
+	return apierror.OverLimit("maxRequestBytes", most, fmt.Sprintf("the message that the body makes is %d bytes, larger than %d", size, most))
+}
+
+// answerTo is the answer to a request that was not passed on. For one that is too large the
+// gateway's status, 429, would invite a retry.
+func answerTo(err error) error {
+	if status.Code(err) != codes.ResourceExhausted {
+		return err
+	}
+	return &runtime.HTTPStatusError{HTTPStatus: http.StatusRequestEntityTooLarge, Err: err}
+}
+
+func unknownMethod(method string) error {
+	return status.Error(codes.Unimplemented, "unknown method "+apierror.Clip(method))
+}
+
+// Invoke implements grpc.ClientConnInterface.
+func (c *inside) Invoke(ctx context.Context, method string, request, reply any, options ...grpc.CallOption) error {
+	call, ok := c.unary[method]
+	if !ok {
+		return unknownMethod(method)
+	}
+	told := &insideMetadata{method: method}
+	ctx, ended := c.server.observer.Traced(admittedFromREST(enter(ctx, told)), method)
+	var refused error
+	answer, err := call.handler(call.service, ctx, func(into any) error {
+		refused = c.pass(request, into)
+		return refused
+	}, c.reached)
+	ended(err)
+	if refused != nil {
+		return answerTo(refused)
+	}
+	if err == nil {
+		told.answer()
+	}
+	told.tell(options)
+	if err != nil {
+		return statusOf(err)
+	}
+	return handOver(answer, reply)
+}
+
+// reached are the interceptors, for a call that reaches them.
+func (c *inside) reached(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	calls.NoteRPC(ctx)
+	return c.server.unary(ctx, req, info, handler)
+}
+
+// pass hands a request over: encoded to those who read it so.
+func (c *inside) pass(request, into any) error {
+	m, ok := into.(*message)
+	if !ok {
+		if err := c.checkSize(proto.Size(request.(proto.Message))); err != nil {
+			return err
+		}
+		proto.Merge(into.(proto.Message), request.(proto.Message))
+		return nil
+	}
+	var err error
+	if m.data, err = proto.Marshal(request.(proto.Message)); err != nil {
+		return status.Error(codes.Internal, err.Error())
+	}
+	return c.checkSize(len(m.data))
+}
+
+// handOver hands an answer over.
+func handOver(answer, reply any) error {
+	if m, ok := answer.(*message); ok {
+		defer m.free()
+		return proto.Unmarshal(m.data, reply.(proto.Message))
+	}
+	proto.Merge(reply.(proto.Message), answer.(proto.Message))
+	return nil
+}
+
+// insideMetadata are the headers and trailers of a call. It is the call's
+// grpc.ServerTransportStream.
+type insideMetadata struct {
+	method string
+
+	mu              sync.Mutex
+	header, trailer metadata.MD // guarded by mu
+	answered        bool        // guarded by mu
+}
+
+// Method implements grpc.ServerTransportStream, as do those below.
+func (m *insideMetadata) Method() string { return m.method }
+
+// SetHeader adds headers.
+func (m *insideMetadata) SetHeader(md metadata.MD) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.header = metadata.Join(m.header, md)
+	return nil
+}
+
+// SendHeader adds headers: they go with the answer.
+func (m *insideMetadata) SendHeader(md metadata.MD) error { return m.SetHeader(md) }
+
+// SetTrailer adds trailers.
+func (m *insideMetadata) SetTrailer(md metadata.MD) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.trailer = metadata.Join(m.trailer, md)
+	return nil
+}
+
+// answer notes that there is an answer, and not an error only. Then there is a header that
+// gRPC's transport adds, too, which the gateway shows to REST's callers.
+func (m *insideMetadata) answer() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.answered {
+		m.answered = true
+		m.header = metadata.Join(m.header, metadata.Pairs("content-type", "application/grpc"))
+	}
+}
+
+// get returns what there is by now.
+func (m *insideMetadata) get() (header, trailer metadata.MD) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.header.Copy(), m.trailer.Copy()
+}
+
+// tell tells those who asked for them.
+func (m *insideMetadata) tell(options []grpc.CallOption) {
+	header, trailer := m.get()
+	for _, o := range options {
+		switch o := o.(type) {
+		case grpc.HeaderCallOption:
+			*o.HeaderAddr = header
+		case grpc.TrailerCallOption:
+			*o.TrailerAddr = trailer
+		}
+	}
+}
+
+// NewStream implements grpc.ClientConnInterface. The handler runs until it has answered all,
+// or until the context ends.
+func (c *inside) NewStream(ctx context.Context, _ *grpc.StreamDesc, method string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+	call, ok := c.streams[method]
+	if !ok {
+		return nil, unknownMethod(method)
+	}
+	p := &pipe{
+		inside: c, requests: make(chan any, 1), answers: make(chan any),
+		begun: make(chan struct{}), ended: make(chan struct{}), told: &insideMetadata{method: method},
+	}
+	var finish func(error)
+	calls.NoteRPC(ctx)
+	// REST's call keeps its place meanwhile: a stream begins none, as those of gRPC do.
+	p.ctx, finish = c.server.observer.Traced(peer.NewContext(enter(ctx, p.told), &insidePeer), method)
+	info := &grpc.StreamServerInfo{FullMethod: method, IsClientStream: call.desc.ClientStreams, IsServerStream: call.desc.ServerStreams}
+	go func() {
+		defer close(p.ended)
+		p.err = c.server.streams(call.service, pipeIn{p}, info, call.desc.Handler)
+		finish(p.err)
+		p.begin()
+	}()
+	return pipeOut{p}, nil
+}
+
+// pipe is a stream between the gateway and a handler.
+type pipe struct {
+	inside   *inside
+	ctx      context.Context
+	requests chan any
+	answers  chan any
+	told     *insideMetadata
+	once     sync.Once
+	begun    chan struct{} // closed when the headers are complete
+	ended    chan struct{} // closed when the handler has ended with err
+	err      error
+	refused  error // the request was not passed on; read by others when the handler has ended
+}
+
+func (p *pipe) begin() { p.once.Do(func() { close(p.begun) }) }
+
+// pipeIn is the handler's end.
+type pipeIn struct{ *pipe }
+
+// Context implements grpc.ServerStream, as do those below.
+func (p pipeIn) Context() context.Context       { return p.ctx }
+func (p pipeIn) SetHeader(md metadata.MD) error { return p.told.SetHeader(md) }
+func (p pipeIn) SetTrailer(md metadata.MD)      { _ = p.told.SetTrailer(md) }
+func (p pipeIn) SendHeader(md metadata.MD) error {
+	defer p.begin()
+	return p.told.SetHeader(md)
+}
+
+// RecvMsg receives a request.
+func (p pipeIn) RecvMsg(into any) error {
+	select {
+	case request, more := <-p.requests:
+		if !more {
+			return io.EOF
+		}
+		p.refused = p.inside.pass(request, into)
+		return p.refused
+	case <-p.ctx.Done():
+		return status.FromContextError(p.ctx.Err()).Err()
+	}
+}
+
+// SendMsg sends an answer, once the one before it was taken.
+func (p pipeIn) SendMsg(answer any) error {
+	p.told.answer()
+	p.begin()
+	select {
+	case p.answers <- answer:
+		return nil
+	case <-p.ctx.Done():
+		return status.FromContextError(p.ctx.Err()).Err()
+	}
+}
+
+// pipeOut is the gateway's end.
+type pipeOut struct{ *pipe }
+
+// Context implements grpc.ClientStream, as do those below.
+func (p pipeOut) Context() context.Context { return p.ctx }
+
+// Header waits for the headers.
+func (p pipeOut) Header() (metadata.MD, error) {
+	select {
+	case <-p.begun:
+		header, _ := p.told.get()
+		return header, nil
+	case <-p.ctx.Done():
+		return nil, status.FromContextError(p.ctx.Err()).Err()
+	}
+}
+
+// Trailer returns what is known of the trailers.
+func (p pipeOut) Trailer() metadata.MD {
+	_, trailer := p.told.get()
+	return trailer
+}
+
+// CloseSend ends the requests.
+func (p pipeOut) CloseSend() error {
+	close(p.requests)
+	return nil
+}
+
+// SendMsg sends a request.
+func (p pipeOut) SendMsg(request any) error {
+	select {
+	case p.requests <- request:
+		return nil
+	case <-p.ended:
+		return io.EOF
+	case <-p.ctx.Done():
+		return status.FromContextError(p.ctx.Err()).Err()
+	}
+}
+
+// RecvMsg receives an answer; io.EOF after the last.
+func (p pipeOut) RecvMsg(into any) error {
+	select {
+	case answer := <-p.answers:
+		return handOver(answer, into)
+	case <-p.ended:
+		switch {
+		case p.err == nil:
+			return io.EOF
+		case p.refused != nil:
+			return answerTo(p.refused)
+		}
+		return statusOf(p.err)
+	case <-p.ctx.Done():
+		return status.FromContextError(p.ctx.Err()).Err()
+	}
+}

@@ -1,0 +1,175 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/calls"
+	"github.com/setpoint-dev/setpoint/store/memory"
+)
+
+var _ setpointv1.TargetServiceServer = watched{}
+
+// watched is a service whose stream does what a test says.
+type watched struct {
+	setpointv1.UnimplementedTargetServiceServer
+	watch func(*setpointv1.WatchDecisionsRequest, grpc.ServerStreamingServer[setpointv1.WatchDecisionsResponse]) error
+}
+
+func (w watched) WatchDecisions(req *setpointv1.WatchDecisionsRequest, stream grpc.ServerStreamingServer[setpointv1.WatchDecisionsResponse]) error {
+	return w.watch(req, stream)
+}
+
+func (w watched) GetTarget(context.Context, *setpointv1.GetTargetRequest) (*setpointv1.GetTargetResponse, error) {
+	panic("of a method")
+}
+
+// watch opens a stream in the process, as the gateway does.
+func watch(t *testing.T, ctx context.Context, req *setpointv1.WatchDecisionsRequest, w watched) (grpc.ServerStreamingClient[setpointv1.WatchDecisionsResponse], error) {
+	t.Helper()
+	return clientInside(t, w).WatchDecisions(ctx, req)
+}
+
+func clientInside(t *testing.T, w watched) setpointv1.TargetServiceClient {
+	t.Helper()
+	engine := memory.New(memory.Options{})
+	options := DefaultOptions()
+	options.MaxRequestBytes = 1 << 10
+	s, err := New(engine, nil, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		s.Close()
+		if err := engine.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	conn := newInside(s)
+	conn.add(&setpointv1.TargetService_ServiceDesc, w)
+	return setpointv1.NewTargetServiceClient(conn)
+}
+
+func TestAStreamInTheProcessIsReadToItsEnd(t *testing.T) {
+	t.Parallel()
+	parent := "clusters/c/namespaces/n/targets/t"
+	stream, err := watch(t, t.Context(), &setpointv1.WatchDecisionsRequest{Parent: parent}, watched{watch: func(req *setpointv1.WatchDecisionsRequest, stream grpc.ServerStreamingServer[setpointv1.WatchDecisionsResponse]) error {
+		if !calls.IsFromGateway(stream.Context()) {
+			t.Error("the call does not know that it comes from REST")
+		}
+		for range 3 {
+			answer := &setpointv1.WatchDecisionsResponse{Decision: &setpointv1.Decision{RecommendationId: req.GetParent()}}
+			if err := stream.Send(answer); err != nil {
+				return err
+			}
+		}
+		stream.SetTrailer(metadata.Pairs("last", "yes"))
+		return status.Error(codes.FailedPrecondition, "told at the end")
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		answer, err := stream.Recv()
+		if err != nil || answer.GetDecision().GetRecommendationId() != parent {
+			t.Fatalf("got %v, %v", answer, err)
+		}
+	}
+	if _, err := stream.Recv(); status.Code(err) != codes.FailedPrecondition {
+		t.Errorf("got %v at the end, want FAILED_PRECONDITION", err)
+	}
+	if header, err := stream.Header(); err != nil || len(header["content-type"]) != 1 {
+		t.Errorf("headers %v, %v", header, err)
+	}
+	if got := stream.Trailer()["last"]; len(got) != 1 || got[0] != "yes" {
+		t.Errorf("trailers %v", stream.Trailer())
+	}
+}
+
+func TestAStreamInTheProcessEndsWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	for name, ends := range map[string]struct {
+		watch func() error
+		want  codes.Code
+	}{
+		"by itself":   {func() error { return nil }, codes.OK},
+		"refused":     {func() error { return status.Error(codes.PermissionDenied, "no") }, codes.PermissionDenied},
+		"out of time": {func() error { return context.DeadlineExceeded }, codes.DeadlineExceeded},
+		"in a panic":  {func() error { panic("of a stream") }, codes.Internal},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			stream, err := watch(t, t.Context(), &setpointv1.WatchDecisionsRequest{}, watched{watch: func(*setpointv1.WatchDecisionsRequest, grpc.ServerStreamingServer[setpointv1.WatchDecisionsResponse]) error {
+				return ends.watch()
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := stream.Header(); err != nil {
+				t.Errorf("headers: %v", err)
+			}
+			_, err = stream.Recv()
+			if ends.want == codes.OK && !errors.Is(err, io.EOF) || ends.want != codes.OK && status.Code(err) != ends.want {
+				t.Errorf("got %v, want %v", err, ends.want)
+			}
+		})
+	}
+}
+
+func TestAStreamInTheProcessEndsWhenItsCallerHasGone(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	stream, err := watch(t, ctx, &setpointv1.WatchDecisionsRequest{}, watched{watch: func(_ *setpointv1.WatchDecisionsRequest, stream grpc.ServerStreamingServer[setpointv1.WatchDecisionsResponse]) error {
+		for {
+			if err := stream.Send(&setpointv1.WatchDecisionsResponse{}); err != nil {
+				ended <- err
+				return err
+			}
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stream.Recv(); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := <-ended; status.Code(err) != codes.Canceled {
+		t.Errorf("the handler was told %v, want CANCELLED", err)
+	}
+	for err == nil { // what was sent before may still come
+		_, err = stream.Recv()
+	}
+	if status.Code(err) != codes.Canceled {
+		t.Errorf("the caller was told %v, want CANCELLED", err)
+	}
+}
+
+func TestWhatIsCalledInTheProcessHasTheLimitsOfGRPC(t *testing.T) {
+	t.Parallel()
+	client := clientInside(t, watched{})
+	long := strings.Repeat("n", 1<<10)
+	if _, err := client.GetTarget(t.Context(), &setpointv1.GetTargetRequest{Name: long}); !strings.Contains(err.Error(), "larger than 1024") {
+		t.Errorf("a call with a message over the limit: %v", err)
+	}
+	stream, err := client.WatchDecisions(t.Context(), &setpointv1.WatchDecisionsRequest{Parent: long})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stream.Recv(); err == nil || !strings.Contains(err.Error(), "larger than 1024") {
+		t.Errorf("a stream with a message over the limit: %v", err)
+	}
+	if _, err := client.GetTarget(t.Context(), &setpointv1.GetTargetRequest{}); status.Code(err) != codes.Internal {
+		t.Errorf("a method that panics: %v, want INTERNAL", err)
+	}
+}
