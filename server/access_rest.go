@@ -32,7 +32,7 @@ func (s *Server) authenticated(mux *runtime.ServeMux, next http.Handler) http.Ha
 		})
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c := &restCaller{creds: auth.Credentials{Authorization: r.Header.Values("Authorization"), TLS: r.TLS}}
+		c := &restCaller{creds: auth.Credentials{Authorization: authorizationOf(r), TLS: r.TLS}}
 		c.generation = s.options.Access.Authenticator.Generation()
 		asked := c.creds
 		ticket := restTicketOf(r.Context())

@@ -47,7 +47,7 @@ var restRoutes = sync.OnceValue(func() (routes []restRoute) {
 			}
 		}
 	}
-	return routes
+	return append(routes, integrationRoutes()...)
 })
 
 // variables are the parts of a template that name what matches, as in {name=a/*}.

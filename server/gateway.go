@@ -43,14 +43,16 @@ func (s *Server) newGateway(conn grpc.ClientConnInterface) (http.Handler, error)
 			return nil, fmt.Errorf("register gateway: %w", err)
 		}
 	}
-	return s.limitREST(mux, s.authenticated(mux, s.received(mux))), nil
+	if err := registerIntegrations(mux, conn); err != nil {
+		return nil, fmt.Errorf("register integrations: %w", err)
+	}
+	return inCallersForm(s.limitREST(mux, s.authenticated(mux, s.received(mux)))), nil
 }
 
 // answerError answers an error as a google.rpc.Status. A body that could not be
 // read gets all that is wrong with it.
 func answerError(ctx context.Context, mux *runtime.ServeMux, m runtime.Marshaler, w http.ResponseWriter, r *http.Request, err error) {
 	var invalidJSON *restjson.Error
-	var tooLarge *http.MaxBytesError
 	switch decodeErr := restjson.DecodeError(r); {
 	case errors.As(decodeErr, &invalidJSON):
 		violations := make([]validation.Violation, len(invalidJSON.Violations))
@@ -58,14 +60,8 @@ func answerError(ctx context.Context, mux *runtime.ServeMux, m runtime.Marshaler
 			violations[i] = validation.Violation{Field: v.Field, Description: v.Description}
 		}
 		err = apierror.InvalidWithin(violations, apierror.MaxBodyDetails)
-	case errors.As(decodeErr, &tooLarge):
-		err = apierror.OverLimit("maxRequestBytes", int(tooLarge.Limit), fmt.Sprintf("the body is larger than %d bytes", tooLarge.Limit))
-		// The gateway's status for the code, 429, would invite a retry.
-		err = &runtime.HTTPStatusError{HTTPStatus: http.StatusRequestEntityTooLarge, Err: err}
-	case isRefusal(decodeErr):
-		err = decodeErr
 	case decodeErr != nil:
-		err = status.Error(codes.InvalidArgument, "the body could not be read to its end")
+		err = ofBody(decodeErr)
 	}
 	if field, problem, ok := badParameter(err); ok {
 		err = apierror.InvalidField(field, problem)
@@ -124,6 +120,20 @@ func checkJSON(body []byte, message protoreflect.MessageDescriptor) error {
 		return apierror.Excessive(excess)
 	}
 	return nil
+}
+
+// ofBody is the answer to a body that could not be read.
+func ofBody(err error) error {
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		err = apierror.OverLimit("maxRequestBytes", int(tooLarge.Limit), fmt.Sprintf("the body is larger than %d bytes", tooLarge.Limit))
+		// The gateway's status for the code, 429, would invite a retry.
+		return &runtime.HTTPStatusError{HTTPStatus: http.StatusRequestEntityTooLarge, Err: err}
+	case isRefusal(err):
+		return err
+	}
+	return status.Error(codes.InvalidArgument, "the body could not be read to its end")
 }
 
 // isRefusal reports whether an error of reading a body is an answer already.

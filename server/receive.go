@@ -232,7 +232,8 @@ var errCut = errors.New("too much that was unfinished")
 
 // readBody reads a body to its end, or up to the limit.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	if limit := int64(s.options.MaxRequestBytes); r.ContentLength > limit {
+	limit := s.maxBody(r)
+	if r.ContentLength > limit {
 		return nil, &http.MaxBytesError{Limit: limit}
 	}
 	var cut atomic.Bool
@@ -241,7 +242,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0))
 	})
 	defer holder.End()
-	body := http.MaxBytesReader(w, r.Body, int64(s.options.MaxRequestBytes))
+	body := http.MaxBytesReader(w, r.Body, limit)
 	data := make([]byte, 0, min(firstBody, max(512, r.ContentLength+1)))
 	for {
 		n, err := body.Read(data[len(data):cap(data)])

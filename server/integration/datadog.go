@@ -1,0 +1,164 @@
+package integration
+
+import (
+	"net/http"
+	"time"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/recommender/quantity"
+	"github.com/setpoint-dev/setpoint/server/validation"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// datadog is the contract of Datadog's external recommender, which the
+// WatermarkPodAutoscaler and, for a DatadogPodAutoscaler, the cluster agent speak: the JSON of
+// datadog.autoscaling.kubernetes.WorkloadRecommendationRequest and -Reply
+// (github.com/DataDog/agent-payload). Their decoder refuses a field that it does not know.
+type datadog struct{}
+
+// workloadRequest is what is read of a WorkloadRecommendationRequest. The cluster of its
+// targetRef is Datadog's name for it, and empty where nobody set one.
+type workloadRequest struct {
+	TargetRef struct {
+		Namespace string `json:"namespace"`
+		Name      string `json:"name"`
+	} `json:"targetRef"`
+	Constraints struct {
+		MinReplicas int32 `json:"minReplicas"`
+		MaxReplicas int32 `json:"maxReplicas"`
+	} `json:"constraints"`
+	State struct {
+		DesiredReplicas int32  `json:"desiredReplicas"`
+		CurrentReplicas *int32 `json:"currentReplicas"`
+	} `json:"state"`
+	Settings struct {
+		Target *string `json:"target"`
+	} `json:"settings"`
+}
+
+// workloadReply is a WorkloadRecommendationReply.
+type workloadReply struct {
+	Error              *workloadError   `json:"error,omitempty"`
+	Timestamp          string           `json:"timestamp,omitempty"`
+	TargetReplicas     *int32           `json:"targetReplicas,omitempty"`
+	LowerBoundReplicas *int32           `json:"lowerBoundReplicas,omitempty"`
+	UpperBoundReplicas *int32           `json:"upperBoundReplicas,omitempty"`
+	ObservedTargets    []observedTarget `json:"observedTargets,omitempty"`
+	Reason             string           `json:"reason,omitempty"`
+}
+
+type workloadError struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+}
+
+type observedTarget struct {
+	Type        string  `json:"type"`
+	TargetValue float64 `json:"targetValue"`
+}
+
+// Read implements Contract, as do those below. Of the replicas the desired ones count, which are
+// the scale's; a DatadogPodAutoscaler that has not scaled yet knows only the current ones.
+func (datadog) Read(cluster string, body []byte) (Question, []validation.Violation) {
+	var req workloadRequest
+	if violations := decode(body, &req); violations != nil {
+		return Question{}, violations
+	}
+	q := Question{Key: store.Key{Cluster: cluster, Namespace: req.TargetRef.Namespace, Target: named(req.Settings.Target, req.TargetRef.Name)}}
+	field := "targetRef.name"
+	if req.Settings.Target != nil {
+		field = "settings.target"
+	}
+	violations := names(
+		place{"cluster", cluster, "must be the cluster of the target, in the address"},
+		place{"targetRef.namespace", q.Key.Namespace, "must be the target's namespace"},
+		place{field, q.Key.Target, "must be the target's name"},
+	)
+	read := func(field string, n *int32) *int32 {
+		n, wrong := count(field, n)
+		violations = append(violations, wrong...)
+		return n
+	}
+	q.Current = read("state.currentReplicas", req.State.CurrentReplicas)
+	if desired := read("state.desiredReplicas", &req.State.DesiredReplicas); desired != nil && *desired > 0 {
+		q.Current = desired
+	}
+	q.Min = read("constraints.minReplicas", &req.Constraints.MinReplicas)
+	if req.Constraints.MaxReplicas != 0 { // a bound of 0 is left out, as none is
+		q.Max = read("constraints.maxReplicas", &req.Constraints.MaxReplicas)
+	}
+	return q, violations
+}
+
+// Answer has both bounds at the count: then WPA's conditions, and with them its delays, say
+// that the count is to rise, to fall or to stay, whichever of the two it takes for which.
+func (datadog) Answer(_ Question, r *setpointv1.Recommendation) any {
+	n := r.GetDesiredReplicas()
+	return workloadReply{
+		Timestamp:      r.GetEvaluationTime().AsTime().UTC().Format(time.RFC3339Nano),
+		TargetReplicas: &n, LowerBoundReplicas: &n, UpperBoundReplicas: &n,
+		ObservedTargets: observed(r.GetStatus().GetCurrentMetrics()), Reason: reason(r),
+	}
+}
+
+// Refuse answers 200 where the question was understood and the target has no count: of other
+// codes the users of some versions see nothing but the code.
+func (datadog) Refuse(q *Question, p Problem) (int, any) {
+	code := p.Status
+	if q != nil && (p.Status == http.StatusNotFound || p.Status == http.StatusBadRequest) {
+		code = http.StatusOK
+	}
+	return code, workloadReply{Error: &workloadError{Code: p.Code, Message: p.Message}}
+}
+
+// reason is why the count changes, else why it does not.
+func reason(r *setpointv1.Recommendation) string {
+	if r.GetReason() != "" {
+		return r.GetReason()
+	}
+	for _, c := range r.GetStatus().GetConditions() {
+		if c.GetType() == "ScalingLimited" {
+			return c.GetMessage()
+		}
+	}
+	return ""
+}
+
+// observed are the readings that were decided by, in the order of the spec: utilizations as
+// fractions, others in their units.
+func observed(metrics []*setpointv1.MetricStatus) (all []observedTarget) {
+	for _, m := range metrics {
+		var name string
+		var value *setpointv1.MetricValueStatus
+		switch {
+		case m.GetResource() != nil:
+			name, value = m.GetResource().GetName(), m.GetResource().GetCurrent()
+		case m.GetContainerResource() != nil:
+			name, value = m.GetContainerResource().GetName(), m.GetContainerResource().GetCurrent()
+		case m.GetPods() != nil:
+			name, value = m.GetPods().GetMetric().GetName(), m.GetPods().GetCurrent()
+		case m.GetObject() != nil:
+			name, value = m.GetObject().GetMetric().GetName(), m.GetObject().GetCurrent()
+		case m.GetExternal() != nil:
+			name, value = m.GetExternal().GetMetric().GetName(), m.GetExternal().GetCurrent()
+		default:
+			continue // it could not be read
+		}
+		if number, ok := numberOf(value); ok {
+			all = append(all, observedTarget{Type: name, TargetValue: number})
+		}
+	}
+	return all
+}
+
+func numberOf(v *setpointv1.MetricValueStatus) (float64, bool) {
+	if v.AverageUtilization != nil {
+		return float64(v.GetAverageUtilization()) / 100, true
+	}
+	text := v.GetAverageValue()
+	if v.AverageValue == nil {
+		text = v.GetValue()
+	}
+	milli, inRange, err := quantity.ParseMilli(text)
+	return float64(milli) / 1000, err == nil && inRange
+}

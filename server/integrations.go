@@ -1,0 +1,213 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/apierror"
+	"github.com/setpoint-dev/setpoint/server/auth"
+	"github.com/setpoint-dev/setpoint/server/integration"
+)
+
+// The contracts of others are routes of the gateway beside those of our own, and become
+// GetRecommendation: so they have its authentication, limits, metrics and log. Where an answer
+// is an error, however far the call came, inCallersForm words it as the caller expects it.
+
+// Paths of the contracts: /v1/integrations/{contract}/clusters/{cluster}.
+const (
+	integrationsPrefix = "/v1/integrations/"
+	clusterPath        = "/clusters/{cluster}"
+)
+
+// integrationRoutes are the paths that contracts are served at.
+func integrationRoutes() (routes []restRoute) {
+	for name := range integration.Contracts {
+		routes = append(routes, restRoute{http.MethodPost, pathPattern(integrationsPrefix + name + "/clusters/*")})
+	}
+	return routes
+}
+
+// contractOf returns the contract of a path, nil for others'.
+func contractOf(path string) integration.Contract {
+	rest, ok := strings.CutPrefix(path, integrationsPrefix)
+	if !ok {
+		return nil
+	}
+	name, _, _ := strings.Cut(rest, "/")
+	return integration.Contracts[name]
+}
+
+// registerIntegrations adds the contracts to the gateway.
+func registerIntegrations(mux *runtime.ServeMux, conn grpc.ClientConnInterface) error {
+	client := setpointv1.NewRecommendationServiceClient(conn)
+	for name, contract := range integration.Contracts {
+		if err := mux.HandlePath(http.MethodPost, integrationsPrefix+name+clusterPath, integrated(mux, client, contract)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// integrated answers a contract's calls.
+func integrated(mux *runtime.ServeMux, client setpointv1.RecommendationServiceClient, contract integration.Contract) runtime.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request, parameters map[string]string) {
+		answer, err := ask(mux, client, contract, r, parameters["cluster"])
+		var body []byte
+		if err == nil {
+			body, err = json.Marshal(answer)
+		}
+		if err != nil {
+			_, marshaler := runtime.MarshalerForRequest(mux, r)
+			answerError(runtime.NewServerMetadataContext(r.Context(), runtime.ServerMetadata{}), mux, marshaler, w, r, err)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(body)
+	}
+}
+
+// ask reads the question of a call, and asks for the recommendation.
+func ask(mux *runtime.ServeMux, client setpointv1.RecommendationServiceClient, contract integration.Contract, r *http.Request, cluster string) (any, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, ofBody(err)
+	}
+	question, violations := contract.Read(cluster, body)
+	if err := apierror.InvalidWithin(violations, apierror.MaxBodyDetails); err != nil {
+		return nil, err
+	}
+	noteQuestion(r.Context(), &question)
+	ctx, err := runtime.AnnotateContext(r.Context(), mux, r, setpointv1.RecommendationService_GetRecommendation_FullMethodName)
+	if err != nil {
+		return nil, err
+	}
+	response, err := client.GetRecommendation(ctx, &setpointv1.GetRecommendationRequest{
+		Target: question.Key.String(), CurrentReplicas: question.Current, MinReplicas: question.Min, MaxReplicas: question.Max,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return contract.Answer(question, response.GetRecommendation()), nil
+}
+
+// maxBody is how large the body of a call may be.
+func (s *Server) maxBody(r *http.Request) int64 {
+	most := int64(s.options.MaxRequestBytes)
+	if contractOf(r.URL.Path) != nil {
+		return min(most, integration.MaxBody)
+	}
+	return most
+}
+
+// authorizationOf is how a REST call says who makes it. Callers of contracts may have nothing
+// but an address to say it in, and put a token there as the password (https://name:token@host),
+// which HTTP clients send as Basic.
+func authorizationOf(r *http.Request) []string {
+	values := r.Header.Values("Authorization")
+	if len(values) != 1 || contractOf(r.URL.Path) == nil || len(values[0]) > 2*auth.MaxTokenBytes {
+		return values
+	}
+	scheme, encoded, _ := strings.Cut(values[0], " ")
+	if !strings.EqualFold(scheme, "Basic") {
+		return values
+	}
+	pair, err := base64.StdEncoding.DecodeString(encoded)
+	_, token, ok := bytes.Cut(pair, []byte(":"))
+	if err != nil || !ok {
+		return values
+	}
+	return []string{"Bearer " + string(token)}
+}
+
+// inCallersForm words errors to callers of contracts as those expect them.
+func inCallersForm(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		contract := contractOf(r.URL.Path)
+		if contract == nil {
+			next.ServeHTTP(w, r)
+			return
+		}
+		worded := &wordedWriter{ResponseWriter: w, contract: contract}
+		next.ServeHTTP(worded, r.WithContext(context.WithValue(r.Context(), questionKey{}, worded)))
+		worded.end()
+	})
+}
+
+type questionKey struct{}
+
+// noteQuestion notes what a caller asks, for the error that it may get.
+func noteQuestion(ctx context.Context, q *integration.Question) {
+	if w, ok := ctx.Value(questionKey{}).(*wordedWriter); ok {
+		w.question = q
+	}
+}
+
+// wordedWriter keeps an answer that is an error until it ends.
+type wordedWriter struct {
+	http.ResponseWriter
+	contract integration.Contract
+	question *integration.Question
+	// code is the error's, 0 for other answers, and kept its google.rpc.Status in JSON.
+	code int
+	kept bytes.Buffer
+}
+
+// WriteHeader implements http.ResponseWriter, as does Write.
+func (w *wordedWriter) WriteHeader(code int) {
+	if code >= http.StatusBadRequest {
+		w.code = code
+		return
+	}
+	w.ResponseWriter.WriteHeader(code)
+}
+
+// Write keeps what is written of an error.
+func (w *wordedWriter) Write(b []byte) (int, error) {
+	if w.code != 0 {
+		return w.kept.Write(b)
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// end answers the error, if there is one.
+func (w *wordedWriter) end() {
+	if w.code == 0 {
+		return
+	}
+	said := struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+	}{}
+	if json.Unmarshal(w.kept.Bytes(), &said) != nil || said.Message == "" {
+		said.Code, said.Message = int(codes.Unknown), http.StatusText(w.code)
+	}
+	code, answer := w.contract.Refuse(w.question, integration.Problem{Status: w.code, Code: said.Code, Message: said.Message})
+	body, err := json.Marshal(answer)
+	if err != nil {
+		code, body = http.StatusInternalServerError, nil
+	}
+	w.Header().Del("Content-Length")
+	w.Header().Set("Content-Type", "application/json")
+	w.ResponseWriter.WriteHeader(code)
+	_, _ = w.ResponseWriter.Write(body)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *wordedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Flush implements http.Flusher, which the gateway asks for.
+func (w *wordedWriter) Flush() {
+	if w.code == 0 {
+		_ = http.NewResponseController(w.ResponseWriter).Flush()
+	}
+}

@@ -1,0 +1,466 @@
+package server_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+	"google.golang.org/grpc/codes"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// callers are the contracts: what each sends, and how it reads an answer.
+var callers = []caller{
+	{"datadog", "datadog-wpa.json", "targetReplicas", "error.message"},
+	{"datadog", "datadog-dpa.json", "targetReplicas", "error.message"},
+	{"agones", "agones.json", "response.replicas", "error"},
+	{"gpa", "gpa.json", "response.replicas", "error"},
+}
+
+type caller struct{ contract, file, replicas, problem string }
+
+func (c caller) path(cluster string) string {
+	return "/v1/integrations/" + c.contract + "/clusters/" + cluster
+}
+
+func (c caller) body(t testing.TB) string {
+	t.Helper()
+	body, err := os.ReadFile("integration/testdata/" + c.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+// pick is what an answer has at a path of names.
+func pick(a *answer, path string) any {
+	var steps []any
+	for step := range strings.SplitSeq(path, ".") {
+		steps = append(steps, step)
+	}
+	return at(a.body, steps...)
+}
+
+// refused fails the test unless the answer is an error in the caller's form: with a message,
+// and without a count that it would scale to.
+func (c caller) refused(t *testing.T, a *answer) string {
+	t.Helper()
+	message, _ := pick(a, c.problem).(string)
+	if message == "" || a.header.Get("Content-Type") != "application/json" {
+		t.Errorf("%s: HTTP %d is no error in its form: %s", c.contract, a.code, a.raw)
+	}
+	switch c.contract {
+	case "datadog":
+		if a.body["targetReplicas"] != nil || a.body["timestamp"] != nil {
+			t.Errorf("%s: an error with a count: %s", c.contract, a.raw)
+		}
+	default:
+		verdict, _ := a.body["response"].(map[string]any)
+		if verdict == nil || verdict["scale"] != false || a.code == http.StatusOK {
+			t.Errorf("%s: HTTP %d to an error, without a response that holds: %s", c.contract, a.code, a.raw)
+		}
+	}
+	return message
+}
+
+// openSpec is queueSpec without limits of how fast the count changes.
+func openSpec(least, most int32) *setpointv1.TargetSpec {
+	spec := queueSpec(least, most)
+	policies := []*setpointv1.HPAScalingPolicy{{Type: "Pods", Value: 1_000_000, PeriodSeconds: 15}}
+	spec.Spec.Behavior = &setpointv1.HorizontalPodAutoscalerBehavior{
+		ScaleUp:   &setpointv1.HPAScalingRules{Policies: policies},
+		ScaleDown: &setpointv1.HPAScalingRules{Policies: policies, StabilizationWindowSeconds: new(int32)},
+	}
+	return spec
+}
+
+// Each is answered with the count that a poll is, up, down and at rest.
+func TestIntegrationsAreToldTheCount(t *testing.T) {
+	for _, c := range callers {
+		t.Run(c.file, func(t *testing.T) {
+			s := start(t)
+			s.setSpec(t, openSpec(1, 500))
+			for _, want := range []int{1, 2, 3, 80, 80, 100, 12} {
+				s.observe(t, 2, fmt.Sprint(10*want))
+				a := s.ask(t, http.MethodPost, c.path("demo"), c.body(t))
+				a.expect(t, http.StatusOK)
+				if got := pick(a, c.replicas); got != float64(want) {
+					t.Errorf("told %v, want %d: %s", got, want, a.raw)
+				}
+				s.clock.Advance(10 * time.Minute)
+			}
+		})
+	}
+}
+
+// What Datadog's clients read of a reply.
+func TestDatadogsReply(t *testing.T) {
+	s := start(t)
+	s.setSpec(t, openSpec(1, 500))
+	s.observe(t, 2, "45")
+	a := s.ask(t, http.MethodPost, callers[0].path("demo"), callers[0].body(t))
+	want := map[string]any{
+		"timestamp": t0.Format(time.RFC3339Nano), "targetReplicas": 5., "lowerBoundReplicas": 5., "upperBoundReplicas": 5.,
+		"observedTargets": []any{map[string]any{"type": "queue", "targetValue": 22.5}},
+		"reason":          "external metric queue(nil) above target",
+	}
+	if got, expected := a.expect(t, http.StatusOK), want; fmt.Sprint(got) != fmt.Sprint(expected) {
+		t.Errorf("replied %v, want %v", got, expected)
+	}
+	s.clock.Advance(time.Minute)
+	s.observe(t, 5, "45")
+	rest := strings.Replace(callers[0].body(t), `"desiredReplicas":2,"currentReplicas":2`, `"desiredReplicas":5,"currentReplicas":5`, 1)
+	if got := s.ask(t, http.MethodPost, callers[0].path("demo"), rest).expect(t, http.StatusOK); got["reason"] == "" || got["targetReplicas"] != 5. {
+		t.Errorf("at rest replied %v", got)
+	}
+}
+
+// The bounds of the caller and of the spec both hold.
+func TestDatadogsConstraints(t *testing.T) {
+	s := start(t)
+	s.setSpec(t, openSpec(3, 50))
+	for _, tt := range []struct {
+		constraints string
+		queue       string
+		want        any
+	}{
+		{`{}`, "10", 3.}, {`{"minReplicas":0,"maxReplicas":0}`, "10", 3.}, {`{"minReplicas":7,"maxReplicas":20}`, "10", 7.},
+		{`{"minReplicas":7,"maxReplicas":20}`, "1000", 20.}, {`{"minReplicas":1,"maxReplicas":2000000000}`, "1000", 50.},
+		{`{"minReplicas":60}`, "10", nil}, {`{"minReplicas":9,"maxReplicas":8}`, "10", nil},
+	} {
+		s.observe(t, 3, tt.queue)
+		body := fmt.Sprintf(`{"targetRef":{"namespace":"shop","name":"polled"},"state":{"currentReplicas":8},"constraints":%s}`, tt.constraints)
+		a := s.ask(t, http.MethodPost, callers[0].path("demo"), body)
+		if a.expect(t, http.StatusOK)["targetReplicas"] != tt.want {
+			t.Errorf("with %s and %s told %s, want %v", tt.constraints, tt.queue, a.raw, tt.want)
+		}
+		if tt.want == nil {
+			callers[0].refused(t, a)
+		}
+		s.clock.Advance(10 * time.Minute)
+	}
+}
+
+// A target of another name than the object's is named by a setting, of the same namespace and
+// cluster.
+func TestIntegrationsNameTargets(t *testing.T) {
+	s := start(t)
+	s.setSpec(t, openSpec(1, 500))
+	s.observe(t, 2, "70")
+	for _, tt := range []struct {
+		name, contract, body string
+		want                 any
+		complaint            string
+	}{
+		{"a setting", "datadog", `{"targetRef":{"namespace":"shop","name":"web"},"settings":{"target":"polled"}}`, 7., ""},
+		{"a setting that is null", "datadog", `{"targetRef":{"namespace":"shop","name":"polled"},"settings":{"target":null}}`, 7., ""},
+		{"a setting that is none", "datadog", `{"targetRef":{"namespace":"shop","name":"polled"},"settings":{"target":7}}`, nil, "settings.target"},
+		{"an empty setting", "datadog", `{"targetRef":{"namespace":"shop","name":"polled"},"settings":{"target":""}}`, nil, "settings.target"},
+		{"a whole name", "datadog", `{"targetRef":{"namespace":"shop","name":"web"},"settings":{"target":"clusters/demo/namespaces/shop/targets/polled"}}`, nil, "settings.target"},
+		{"another's namespace in a name", "datadog", `{"targetRef":{"namespace":"other","name":"../../shop/targets/polled"}}`, nil, "targetRef.name"},
+		{"a namespace by a setting", "datadog", `{"targetRef":{"namespace":"other","name":"polled"},"settings":{"namespace":"shop"}}`, nil, "no spec is stored of clusters/demo/namespaces/other/targets/polled"},
+		{"Datadog's cluster", "datadog", `{"targetRef":{"cluster":"prod","namespace":"shop","name":"polled"}}`, 7., ""},
+		{"names in other cases", "datadog", `{"TargetRef":{"Namespace":"shop","Name":"polled"}}`, nil, "targetRef.namespace"},
+		{"a name twice", "datadog", `{"targetRef":{"namespace":"other","namespace":"shop","name":"polled"}}`, nil, `duplicate field "targetRef.namespace"`},
+		{"a name twice, once in another case", "datadog", `{"targetRef":{"namespace":"shop","NAMESPACE":"other","name":"polled"}}`, 7., ""},
+		{"nothing", "datadog", `{}`, nil, "targetRef.namespace"},
+		{"null", "datadog", `null`, nil, "targetRef.namespace"},
+		{"a list", "datadog", `[]`, nil, "a JSON array"},
+		{"two values", "datadog", `{} {}`, nil, "not valid JSON"},
+		{"no JSON", "datadog", `<xml/>`, nil, "not valid JSON"},
+		{"empty", "datadog", ``, nil, "not valid JSON"},
+		{"a count that is text", "datadog", `{"targetRef":{"namespace":"shop","name":"polled"},"state":{"currentReplicas":"2"}}`, nil, "state.currentReplicas: Invalid value: a JSON string, must be a whole number"},
+		{"a count beyond 32 bits", "datadog", `{"targetRef":{"namespace":"shop","name":"polled"},"state":{"currentReplicas":2147483648}}`, nil, "state.currentReplicas"},
+		{"a negative count", "datadog", `{"targetRef":{"namespace":"shop","name":"polled"},"state":{"desiredReplicas":-1}}`, nil, "state.desiredReplicas: Invalid value: -1"},
+		{"a negative bound", "datadog", `{"targetRef":{"namespace":"shop","name":"polled"},"constraints":{"maxReplicas":-1}}`, nil, "constraints.maxReplicas: Invalid value: -1"},
+		{"what newer callers may send", "datadog", `{"targetRef":{"namespace":"shop","name":"polled","uid":"x"},"novelty":[{"a":1}]}`, 7., ""},
+		{"a parameter", "gpa", `{"request":{"uid":"u","namespace":"shop","name":"web","parameters":{"target":"polled"}}}`, 7., ""},
+		{"a parameter that is none", "gpa", `{"request":{"uid":"u","namespace":"shop","name":"web","parameters":{"target":"a/b"}}}`, nil, "request.parameters.target"},
+		{"a parameter of Agones, which has none", "agones", `{"request":{"uid":"u","namespace":"shop","name":"polled","parameters":{"target":"web"}}}`, 7., ""},
+		{"no request", "agones", `{"response":null}`, nil, "request.namespace"},
+		{"a negative size", "agones", `{"request":{"uid":"u","namespace":"shop","name":"polled","status":{"replicas":-3}}}`, nil, "request.status.replicas: Invalid value: -3"},
+		{"a negative size", "gpa", `{"request":{"uid":"u","namespace":"shop","name":"polled","currentReplicas":-3}}`, nil, "request.currentReplicas: Invalid value: -3"},
+	} {
+		c := caller{tt.contract, "", map[string]string{"datadog": "targetReplicas"}[tt.contract], map[string]string{"datadog": "error.message"}[tt.contract]}
+		if c.replicas == "" {
+			c.replicas, c.problem = "response.replicas", "error"
+		}
+		a := s.ask(t, http.MethodPost, c.path("demo"), tt.body)
+		if tt.want != nil {
+			if a.code != http.StatusOK || pick(a, c.replicas) != tt.want {
+				t.Errorf("%s: HTTP %d %s, want %v", tt.name, a.code, a.raw, tt.want)
+			}
+			continue
+		}
+		if message := c.refused(t, a); !strings.Contains(message, tt.complaint) {
+			t.Errorf("%s: refused with %q, want %q", tt.name, message, tt.complaint)
+		}
+	}
+}
+
+// However an answer is an error, it is one in the caller's form, and holds.
+func TestIntegrationsErrorsAreInTheCallersForm(t *testing.T) {
+	s := start(t, func(su *setup) { su.options.MaxRequestBytes = 1 << 20 })
+	for _, c := range callers {
+		for _, tt := range []struct {
+			name, method, path string
+			body               any
+			code               int
+		}{
+			{"no spec", http.MethodPost, c.path("demo"), c.body(t), http.StatusNotFound},
+			{"no JSON", http.MethodPost, c.path("demo"), "{", http.StatusBadRequest},
+			{"no body", http.MethodPost, c.path("demo"), nil, http.StatusBadRequest},
+			{"another method", http.MethodPut, c.path("demo"), c.body(t), http.StatusMethodNotAllowed},
+			{"a question in the address", http.MethodGet, c.path("demo"), nil, http.StatusMethodNotAllowed},
+			{"a cluster that is none", http.MethodPost, c.path("-"), c.body(t), http.StatusBadRequest},
+			{"a cluster with a slash", http.MethodPost, c.path("a%2Fb"), c.body(t), http.StatusNotFound},
+			{"no cluster", http.MethodPost, "/v1/integrations/" + c.contract, c.body(t), http.StatusNotFound},
+			{"a longer path", http.MethodPost, c.path("demo") + "/namespaces/shop", c.body(t), http.StatusNotFound},
+			{"a verb", http.MethodPost, c.path("demo:recommend"), c.body(t), http.StatusBadRequest},
+			{"text that is no UTF-8", http.MethodPost, c.path("%ff"), c.body(t), http.StatusBadRequest},
+			{"10 MB", http.MethodPost, c.path("demo"), strings.Repeat(" ", 10<<20), http.StatusRequestEntityTooLarge},
+			{"10 MB without an announcement", http.MethodPost, c.path("demo"), io.MultiReader(strings.NewReader(strings.Repeat(" ", 10<<20))), http.StatusRequestEntityTooLarge},
+			{"too deep", http.MethodPost, c.path("demo"), strings.Repeat(`{"a":`, 20_000), http.StatusBadRequest},
+			{"too deep, elsewhere", http.MethodPost, c.path("demo"), `{"x":` + strings.Repeat("[", 200_000) + strings.Repeat("]", 200_000) + "}", http.StatusBadRequest},
+		} {
+			a := s.ask(t, tt.method, tt.path, tt.body)
+			want := tt.code
+			if c.contract == "datadog" && tt.name == "no spec" {
+				want = http.StatusOK // its users see no more of other answers than the code
+			}
+			if a.code != want {
+				t.Errorf("%s of %s: HTTP %d, want %d: %s", tt.name, c.contract, a.code, want, a.raw)
+			}
+			if want == http.StatusMethodNotAllowed && a.header.Get("Allow") != http.MethodPost {
+				t.Errorf("%s of %s: allowed is %q", tt.name, c.contract, a.header.Get("Allow"))
+			}
+			c.refused(t, a)
+		}
+	}
+	if a := s.ask(t, http.MethodPost, "/v1/integrations/nobodys/clusters/demo", "{}"); a.code != http.StatusNotFound || a.body["code"] != float64(codes.NotFound) {
+		t.Errorf("a contract that is none: HTTP %d %s", a.code, a.raw)
+	}
+}
+
+// What the caller sends beside the JSON changes nothing.
+func TestIntegrationsTakeAnyContentType(t *testing.T) {
+	s := start(t)
+	s.setSpec(t, openSpec(1, 500))
+	s.observe(t, 2, "70")
+	for _, c := range callers {
+		for _, headers := range [][]string{
+			{"Content-Type", "application/json"}, {"Content-Type", "text/plain"}, {"Content-Type", "application/x-protobuf"}, {"Content-Type", "\x7f"},
+			{"X-HTTP-Method-Override", "GET"}, {"Accept", "application/xml"}, {"X-Forwarded-For", "10.0.0.1"}, {"X-Forwarded-User", "token:admin"},
+			{"Grpc-Metadata-Authorization", "Bearer x"}, {"Setpoint-Gateway-Caller", "1"}, {"Grpc-Metadata-Setpoint-Gateway-Caller", "1"},
+		} {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+c.path("demo"), strings.NewReader(c.body(t)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set(headers[0], headers[1])
+			a, err := s.send(req)
+			if headers[1] == "\x7f" && err != nil {
+				continue // not even sent
+			}
+			if err != nil || a.code != http.StatusOK || pick(a, c.replicas) != 7. {
+				t.Errorf("%s with %q: %v", c.contract, headers, err)
+			}
+		}
+		// A body that is compressed is none.
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+c.path("demo"), bytes.NewReader([]byte("\x1f\x8b\x08\x00\x00")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Encoding", "gzip")
+		a, err := s.send(req)
+		if err != nil || a.code != http.StatusBadRequest {
+			t.Fatalf("%s, compressed: %v", c.contract, err)
+		}
+		c.refused(t, a)
+	}
+}
+
+// Whoever may not recommend for a target may not poll it by another contract either. A token
+// may be the password of the address.
+func TestIntegrationsReachOnlyWhatTheCallerMay(t *testing.T) {
+	s := guarded(t)
+	basic := func(user, password string) string {
+		return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
+	}
+	for _, c := range callers {
+		for _, tt := range []struct {
+			who, authorization string
+			cluster, namespace string
+			code               int
+		}{
+			{"nobody", "", "demo", "shop", http.StatusUnauthorized},
+			{"an unknown token", "Bearer " + unknownToken, "demo", "shop", http.StatusUnauthorized},
+			{"an unknown password", basic("scaler", unknownToken), "demo", "shop", http.StatusUnauthorized},
+			{"no password", basic("scaler", ""), "demo", "shop", http.StatusUnauthorized},
+			{"a token for a user", basic(scalerToken, ""), "demo", "shop", http.StatusUnauthorized},
+			{"no pair", "Basic " + base64.StdEncoding.EncodeToString([]byte(scalerToken)), "demo", "shop", http.StatusUnauthorized},
+			{"no base64", "Basic " + scalerToken, "demo", "shop", http.StatusUnauthorized},
+			{"a password with a second scheme", basic("x", "Bearer "+scalerToken), "demo", "shop", http.StatusUnauthorized},
+			{"a very long one", basic("x", strings.Repeat("a", 9_000)), "demo", "shop", http.StatusUnauthorized},
+			{"a reader", "Bearer " + readerToken, "demo", "shop", http.StatusForbidden},
+			{"the scaler", "Bearer " + scalerToken, "demo", "shop", http.StatusNotFound},
+			{"the scaler, by the address", basic("scaler", scalerToken), "demo", "shop", http.StatusNotFound},
+			{"the scaler, in another case", "bASIC" + strings.TrimPrefix(basic("scaler", scalerToken), "Basic"), "demo", "shop", http.StatusNotFound},
+			{"the scaler, elsewhere", "Bearer " + scalerToken, "demo", "bank", http.StatusForbidden},
+			{"the scaler, in another cluster", basic("scaler", scalerToken), "prod", "shop", http.StatusForbidden},
+			{"the scaler, in another case of it", basic("scaler", scalerToken), "Demo", "shop", http.StatusForbidden},
+			{"the scaler, beside it", basic("scaler", scalerToken), "demo%20", "shop", http.StatusBadRequest},
+		} {
+			body := strings.Replace(c.body(t), `"namespace":"shop"`, `"namespace":"`+tt.namespace+`"`, 1)
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+c.path(tt.cluster), strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tt.authorization != "" {
+				req.Header.Set("Authorization", tt.authorization)
+			}
+			a, err := s.send(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := tt.code
+			if c.contract == "datadog" && want == http.StatusNotFound {
+				want = http.StatusOK
+			}
+			if a.code != want {
+				t.Errorf("%s of %s: HTTP %d, want %d: %s", tt.who, c.contract, a.code, want, a.raw)
+			}
+			if message := c.refused(t, a); strings.Contains(message, scalerToken) || strings.Contains(message, unknownToken) {
+				t.Errorf("%s of %s: told %q", tt.who, c.contract, message)
+			}
+		}
+	}
+	// Of our own calls no password is a token.
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/v1/"+polled+"/recommendation", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", basic("scaler", scalerToken))
+	if a, err := s.send(req); err != nil || a.code != http.StatusUnauthorized {
+		t.Errorf("our own call: %v %v", a, err)
+	}
+}
+
+// A thousand targets that nobody knows leave nothing behind.
+func TestIntegrationsOfUnknownTargets(t *testing.T) {
+	s := start(t)
+	var asked sync.WaitGroup
+	for worker := range 8 {
+		asked.Go(func() {
+			for i := worker; i < 1000; i += 8 {
+				c := callers[i%len(callers)]
+				body := strings.Replace(c.body(t), `"name":"polled"`, fmt.Sprintf(`"name":"unknown-%d"`, i), 1)
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+c.path("demo"), strings.NewReader(body))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				a, err := s.send(req)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				c.refused(t, a)
+			}
+		})
+	}
+	asked.Wait()
+	if keys, err := s.memory.List(t.Context(), store.Filter{}, store.Key{}, 10); err != nil || len(keys) > 0 {
+		t.Errorf("left %v, %v", keys, err)
+	}
+}
+
+// Whoever is over a limit is told so in its form.
+func TestIntegrationsAreLimited(t *testing.T) {
+	s := start(t, func(su *setup) { su.options.Limits.Identity.Rate, su.options.Limits.Identity.Burst = 0.001, 1 })
+	c := callers[2]
+	for range 2 {
+		a := s.ask(t, http.MethodPost, c.path("demo"), c.body(t))
+		c.refused(t, a)
+		if a.code == http.StatusTooManyRequests {
+			return
+		}
+	}
+	t.Error("two calls, one of which was allowed")
+}
+
+// Bodies that come slowly keep nobody waiting, and are answered when they are there.
+func TestIntegrationsWithSlowBodies(t *testing.T) {
+	const slowly = 2 // as many as may be in flight
+	s := start(t, func(su *setup) { su.options.Limits.InFlight = slowly })
+	s.setSpec(t, openSpec(1, 500))
+	s.observe(t, 2, "70")
+	for _, c := range callers {
+		body := c.body(t)
+		var writers []*io.PipeWriter
+		answers := make(chan *answer, slowly)
+		for range slowly {
+			read, write := io.Pipe()
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+c.path("demo"), read)
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				a, err := s.send(req)
+				if err != nil {
+					t.Errorf("%s, slowly: %v", c.contract, err)
+				}
+				answers <- a
+			}()
+			if _, err := io.WriteString(write, body[:10]); err != nil {
+				t.Fatal(err)
+			}
+			writers = append(writers, write)
+		}
+		// They have places until their bodies are waited for.
+		eventually(t, func() bool { return s.ask(t, http.MethodPost, c.path("demo"), body).code == http.StatusOK })
+		for _, write := range writers {
+			if _, err := io.WriteString(write, body[10:]); err != nil {
+				t.Fatal(err)
+			}
+			_ = write.Close()
+			if a := <-answers; a != nil && pick(a, c.replicas) != 7. {
+				t.Errorf("%s, slowly: HTTP %d %s", c.contract, a.code, a.raw)
+			}
+		}
+	}
+}
+
+// Calls are counted and logged as polls, and those that are refused before as REST's.
+func TestIntegrationsAreCountedAndLogged(t *testing.T) {
+	var logs *observer.ObservedLogs
+	s, r := measured(t, logged(zap.InfoLevel, server.LogAllCalls, &logs))
+	const method = "setpoint.v1.RecommendationService/GetRecommendation"
+	for _, c := range callers {
+		before, lined := read(t, r), len(lines(logs, "call"))
+		c.refused(t, s.ask(t, http.MethodPost, c.path("demo"), c.body(t)))
+		c.refused(t, s.ask(t, http.MethodPost, c.path("demo"), "{"))
+		codes := reading{"requests_total{code=NotFound,method=" + method + "}": 1, "rest_requests_total{code=4xx}": 2}
+		if c.contract == "datadog" {
+			codes["rest_requests_total{code=2xx}"], codes["rest_requests_total{code=4xx}"] = 1, 1
+		}
+		read(t, r).since(before, "requests_", "rest_").expect(t, codes)
+		all := lines(logs, "call")[lined:]
+		if len(all) != 2 || all[0]["method"] != method || all[0]["target"] != polled || all[0]["code"] != "NotFound" ||
+			all[1]["method"] != "POST "+c.path("demo") || all[1]["code"] != "InvalidArgument" {
+			t.Errorf("%s: the lines are %v", c.contract, all)
+		}
+	}
+}
