@@ -82,7 +82,7 @@ test-clients: ## Hold the clients of all languages to one behaviour, against rea
 guard: ## Fail if a recommendation allocates more, or takes more system calls, or more of Redis, than it may, or a hostile one costs more than its bytes allow
 	@scripts/redis.sh
 	go test -count=1 -v -timeout=30m ./test/guard
-	go test -count=1 -timeout=30m -run='^(TestCostOfAttacks|TestHonest.*|FuzzCost)$$' ./server
+	go test -count=1 -timeout=30m -run='^(TestCostOfAttacks|TestABatchForOneTargetReadsItsHistoryOnce|TestHonest.*|FuzzCost)$$' ./server
 
 .PHONY: programs
 programs: ## Install what tests need beside Go where it is missing: Redis, Prometheus, Docker, Node.js and the like

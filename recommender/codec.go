@@ -141,6 +141,20 @@ func DecodeHistory(b []byte) (History, error) {
 	return h, nil
 }
 
+// AsStored returns the history as DecodeHistory reads it from what AppendBinary wrote: texts
+// that are too long are cut, and instants are the wall clock's. It takes less than both where
+// the history is long: its lists, of which nothing is lost, are shared with h.
+func (h *History) AsStored() (History, error) {
+	short := *h
+	short.Recommendations, short.ScaleUps, short.ScaleDowns = nil, nil, nil
+	stored, err := DecodeHistory(short.AppendBinary(make([]byte, 0, 512)))
+	if err != nil {
+		return History{}, err
+	}
+	stored.Recommendations, stored.ScaleUps, stored.ScaleDowns = h.Recommendations, h.ScaleUps, h.ScaleDowns
+	return stored, nil
+}
+
 func (d *decoder) history() History {
 	bits := d.uint()
 	h := History{Seen: bits&seenBit != 0, Initialized: bits&initializedBit != 0, Cluster: uint32(bits >> clusterShift)}

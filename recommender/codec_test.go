@@ -38,6 +38,52 @@ func TestEncodingKeepsEverything(t *testing.T) {
 	}
 }
 
+// What is decided next must not depend on whether the history was read back in between.
+func TestAsStoredIsWhatIsReadBack(t *testing.T) {
+	random := newRandom(14)
+	check := func(h *History) {
+		t.Helper()
+		want, err := DecodeHistory(h.AppendBinary(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := h.AsStored()
+		for _, x := range []*History{&got, &want} { // none is as good as an empty one
+			x.Recommendations = append([]TimedRecommendation{}, x.Recommendations...)
+			x.ScaleUps, x.ScaleDowns = append([]ScaleEvent{}, x.ScaleUps...), append([]ScaleEvent{}, x.ScaleDowns...)
+		}
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Fatalf("%v\n got %+v\nwant %+v", err, got, want)
+		}
+	}
+	for i := range 3000 {
+		h := random.history()
+		if i%2 == 0 && len(h.Status.Conditions) > 0 {
+			h.Status.Conditions[0].Message = strings.Repeat("é", MaxStoredText)
+			h.Last.Reason = h.Status.Conditions[0].Message
+			h.Updated = time.Now() // which has a monotonic reading, and a place
+			h.Status.LastScaleTime = h.Updated.Add(-time.Minute)
+		}
+		check(&h)
+	}
+	// As histories come about.
+	for range 20 {
+		in := workload(cpuUtilization(60), 10, 500, each(10, 300))
+		in.Spec.Behavior = defaultBehavior()
+		in.Options.HistoryLimit = random.between(8, 40)
+		x := &target{in: in}
+		for i := range 100 {
+			for j := range in.PodMetrics {
+				in.PodMetrics[j].Containers[0].Usage[0].Milli = int64(random.between(100, 700))
+			}
+			if d := x.recommend(t, time.Duration(i)*5*time.Second); d.Changes() && i%3 > 0 {
+				x.settle(t, d)
+			}
+			check(&x.history)
+		}
+	}
+}
+
 func TestADecodedHistorySharesNoMemory(t *testing.T) {
 	random := newRandom(11)
 	h := random.history()

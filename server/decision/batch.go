@@ -46,6 +46,11 @@ func (t *Targets) queueByTarget(jobs []Job) []*queue {
 			queues = append(queues, q)
 			continue
 		}
+		first := q.changes[0].(*Job)
+		if first.history == nil {
+			first.history = new(decoded)
+		}
+		j.history = first.history
 		q.changes = append(q.changes, j)
 	}
 	return queues

@@ -53,6 +53,9 @@ type Job struct {
 	guessed bool
 	// doubtful says that the decision may have been recorded: nobody knows.
 	doubtful bool
+	// history is the target's, shared with the other jobs of a batch that it has; nil: there
+	// are none.
+	history *decoded
 	// placed is the length of the first history of a target that is new, while that is on
 	// its way to the store; else 0.
 	placed int
@@ -109,6 +112,7 @@ func (j *Job) swapped(result store.SwapResult, _ []byte) {
 	j.guessed = false
 	t.unplaced(j, result.Swapped)
 	if result.Swapped {
+		j.history.stored(result.Record.Version)
 		t.recorded(j)
 		return
 	}

@@ -92,7 +92,7 @@ func (t *Targets) decide(j *Job, record store.Record, room []byte) []byte {
 	var history recommender.History
 	if record.Exists() {
 		var err error
-		if history, err = recommender.DecodeHistory(record.Value); err != nil {
+		if history, err = j.history.of(&record); err != nil {
 			t.Log.Error("stored history unreadable", zap.String("target", j.Target), zap.Error(err))
 			j.Err = apierror.OfHistory(j.Target, err)
 			return nil
@@ -152,6 +152,7 @@ func (t *Targets) decide(j *Job, record store.Record, room []byte) []byte {
 		room = make([]byte, usual)
 	}
 	value := next.AppendBinary(room[:0])
+	j.history.storing(&next)
 	if len(value) > maxHistoryBytes {
 		j.Err = apierror.OverLimit("maxHistoryBytes", maxHistoryBytes, fmt.Sprintf("the target's history would take %d bytes: its status quotes too many names or selectors of the spec that are too long", len(value)))
 		return nil
