@@ -153,9 +153,12 @@ func (s *swarm) certificates(n int) string {
 }
 
 // docker runs the client against a daemon.
-func (s *swarm) docker(n int, args ...string) (string, error) {
+func (s *swarm) docker(n int, args ...string) (string, error) { return s.dockerWith(n, nil, args...) }
+
+// dockerWith is docker with further variables.
+func (s *swarm) dockerWith(n int, env []string, args ...string) (string, error) {
 	cmd := exec.Command("docker", append([]string{"--host=unix://" + s.socket(n)}, args...)...)
-	cmd.Env = append(os.Environ(), "DOCKER_CONFIG="+filepath.Join(s.folder, "config"))
+	cmd.Env = append(append(os.Environ(), "DOCKER_CONFIG="+filepath.Join(s.folder, "config")), env...)
 	var output, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &complaints
 	if err := cmd.Run(); err != nil {
@@ -171,6 +174,14 @@ func (s *swarm) must(t *testing.T, n int, args ...string) string {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// mustWith runs the client against the manager with further variables.
+func (s *swarm) mustWith(t *testing.T, env []string, args ...string) {
+	t.Helper()
+	if _, err := s.dockerWith(1, env, args...); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (s *swarm) await(t *testing.T, n int) {

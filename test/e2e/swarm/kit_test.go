@@ -33,11 +33,15 @@ type world struct {
 	gate    *gate
 	agent   *process.Process
 	lastLog string
+	// flags are the agent's beside those of all tests, and recording is what it decides by.
+	flags     []string
+	recording string
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T, flags ...string) *world {
 	t.Helper()
-	w := &world{t: t, swarm: startSwarm(t)}
+	w := &world{t: t, swarm: startSwarm(t), flags: flags}
+	w.recording = filepath.Join(w.folder, "recording.jsonl")
 	var err error
 	if w.program, err = service.Swarm(); err != nil {
 		t.Fatal(err)
@@ -83,8 +87,8 @@ func (w *world) startAgent() {
 		Args: append([]string{
 			"agent", "--cluster=e2e", "--insecure", "--server=" + w.serve.GRPCAddr(), "--docker-host=unix://" + w.gate.path,
 			"--nodes-address=" + w.ports.Address(0), "--admin-address=" + w.ports.Address(1), "--sync-period=1s", "--usage-max-age=15s",
-			"--state-dir=" + w.folder,
-		}, w.tlsOf("nodes-", 1)...),
+			"--state-dir=" + w.folder, "--record=" + w.recording,
+		}, append(w.flags, w.tlsOf("nodes-", 1)...)...),
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -93,6 +97,15 @@ func (w *world) startAgent() {
 	if err := w.agent.Await("ready", patience, func() error { return process.OK(client, "http://"+w.ports.Address(1)+"/readyz") }); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// stopAgent ends it in order.
+func (w *world) stopAgent() {
+	w.t.Helper()
+	if err := w.agent.Stop(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.agent = nil
 }
 
 // killAgent ends it as a crash would.

@@ -27,7 +27,9 @@ func TestSwarm(t *testing.T) {
 		test func(*testing.T, *world)
 	}{
 		{"the count follows the load within its policies, and is held by its window", followsLoad},
+		{"setpoint recommend, fed with the same readings, decides the same", decidedByHand},
 		{"a count that is changed by hand", manualChange},
+		{"a stack that is deployed again", deployedAgain},
 		{"a wrong label holds its service only", wrongLabel},
 		{"tasks whose health check has not passed are not counted on", failingHealthCheck},
 		{"an agent that is killed at any step of a round", killedAtEachStep},

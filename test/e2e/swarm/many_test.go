@@ -1,0 +1,252 @@
+//go:build linux
+
+package swarm
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/process"
+)
+
+// 500 services, each 15 s, of a real engine: what a round of all of them takes of the agent and
+// asks of the engine, and how long it is. Their tasks can't be placed, as no node has the label
+// that they ask for, so that there are tasks and no containers, which this machine has no room
+// for; they are scaled by a queue.
+func TestFiveHundredServices(t *testing.T) {
+	const (
+		services = 500
+		period   = 15 * time.Second
+		rounds   = 4
+		mostCore = 0.25
+	)
+	var queue atomic.Int64
+	queue.Store(20)
+	depth := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintf(w, `{"depth": %d}`, queue.Load())
+	}))
+	defer depth.Close()
+	sources := filepath.Join(t.TempDir(), "sources.yaml")
+	if err := os.WriteFile(sources, []byte(`sources: {queue: {http: {url: "`+depth.URL+`"}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, "--sources-file="+sources, "--sync-period="+period.String())
+	w.stopAgent()
+	w.createMany(t, services)
+	var times requestTimes
+	w.gate.set(times.note, nil)
+	w.startAgent()
+	had := w.rounds(t)
+	w.awaitRounds(t, had+2*services, 2*period)
+	used, err := process.Processor(w.agent.PID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests, began, had := w.requests(t), time.Now(), w.rounds(t)
+	w.awaitRounds(t, had+rounds*services, rounds*period)
+	took, made := time.Since(began), (w.rounds(t)-had)/services
+	now, err := process.Processor(w.agent.PID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	resident, err := process.Resident(w.agent.PID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	perRound, asked := (now-used).Seconds()/made, (w.requests(t)-requests)/made
+	t.Logf("%d services of a real engine, without containers: %.2f s of a core a round of all, which is %.1f %% of one core at a period of %s; %.0f requests to the engine a round; %.1f rounds in %s; a round is %s long; %.0f MiB resident",
+		services, perRound, 100*perRound/period.Seconds(), period, asked, made, took.Round(100*time.Millisecond), times.longest(began).Round(10*time.Millisecond), float64(resident)/(1<<20))
+	if perRound > mostCore*period.Seconds() {
+		t.Errorf("a round takes %.2f s of a core, want at most %.2f", perRound, mostCore*period.Seconds())
+	}
+	if most := 3.1*services + took.Seconds()/made; asked > most {
+		t.Errorf("%.0f requests a round, want at most %.0f", asked, most)
+	}
+	// All of them are scaled in one round.
+	queue.Store(40)
+	changed := time.Now()
+	await(t, "all services to have 4 replicas", func() error {
+		n, err := w.counting(4)
+		if err != nil || n < services {
+			time.Sleep(time.Second)
+			return fmt.Errorf("%d of %d have, %w", n, services, err)
+		}
+		return nil
+	})
+	t.Logf("all were scaled %s after the queue grew", time.Since(changed).Round(100*time.Millisecond))
+}
+
+// engineClient asks the manager's engine, past the gate.
+func (w *world) engineClient() *http.Client {
+	return &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 8, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", w.socket(1))
+	}}}
+}
+
+// createMany makes services whose tasks wait for a node that there is not.
+func (w *world) createMany(t *testing.T, n int) {
+	t.Helper()
+	client := w.engineClient()
+	defer client.CloseIdleConnections()
+	turns := make(chan struct{}, 8)
+	var making sync.WaitGroup
+	var mu sync.Mutex
+	var failed error
+	for i := range n {
+		turns <- struct{}{}
+		making.Go(func() {
+			defer func() { <-turns }()
+			spec, err := json.Marshal(map[string]any{
+				"Name": fmt.Sprintf("many-%03d", i),
+				"Labels": map[string]string{
+					"setpoint.enable": "true", "setpoint.max": "10", "setpoint.metric.queue.source": "queue", "setpoint.metric.queue.path": "/",
+					"setpoint.metric.queue.valuePath": "{.depth}", "setpoint.metric.queue.target": "10",
+				},
+				"Mode":         map[string]any{"Replicated": map[string]any{"Replicas": 2}},
+				"TaskTemplate": map[string]any{"ContainerSpec": map[string]any{"Image": "burn:1"}, "Placement": map[string]any{"Constraints": []string{"node.labels.absent==true"}}},
+			})
+			if err == nil {
+				err = post(client, "http://engine/v1.41/services/create", spec)
+			}
+			if err != nil {
+				mu.Lock()
+				failed = err
+				mu.Unlock()
+			}
+		})
+	}
+	making.Wait()
+	if failed != nil {
+		t.Fatal(failed)
+	}
+}
+
+func post(client *http.Client, url string, body []byte) error {
+	answer, err := client.Post(url, "application/json", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	said, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusCreated {
+		err = fmt.Errorf("%s: %s", answer.Status, said)
+	}
+	return err
+}
+
+// counting is how many services have that count.
+func (w *world) counting(count int) (int, error) {
+	client := w.engineClient()
+	defer client.CloseIdleConnections()
+	answer, err := client.Get("http://engine/v1.41/services")
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	var all []struct {
+		Spec struct {
+			Mode struct{ Replicated struct{ Replicas int } }
+		}
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&all); err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, s := range all {
+		if s.Spec.Mode.Replicated.Replicas == count {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// rounds is how many the agent has had, and requests how many it has made to the engine.
+func (w *world) rounds(t *testing.T) float64 { return w.sum(t, "setpoint_agent_rounds_total") }
+func (w *world) requests(t *testing.T) float64 {
+	return w.sum(t, "setpoint_swarm_engine_requests_total")
+}
+
+// sum is that of a metric over its labels.
+func (w *world) sum(t *testing.T, name string) (sum float64) {
+	t.Helper()
+	answer, err := (&http.Client{Timeout: time.Minute}).Get("http://" + w.ports.Address(1) + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, name+"{"); ok {
+			_, value, _ := strings.Cut(rest, "} ")
+			var one float64
+			if _, err := fmt.Sscan(value, &one); err != nil {
+				t.Fatal(err)
+			}
+			sum += one
+		}
+	}
+	return sum
+}
+
+var errRounds = errors.New("it has not had so many rounds")
+
+func (w *world) awaitRounds(t *testing.T, want float64, usual time.Duration) {
+	t.Helper()
+	deadline := time.Now().Add(patience + usual)
+	for w.rounds(t) < want {
+		if time.Now().After(deadline) {
+			t.Fatal(errRounds)
+		}
+		time.Sleep(200 * time.Millisecond) // asking takes of the agent's own time
+	}
+}
+
+// requestTimes notes when services were read.
+type requestTimes struct {
+	mu    sync.Mutex
+	times []time.Time // guarded by mu
+}
+
+func (r *requestTimes) note(request *http.Request) {
+	if strings.Contains(request.URL.Path, "/services/") {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.times = append(r.times, time.Now())
+	}
+}
+
+// longest is the longest row of requests after an instant without a pause of a second and a half:
+// a round of all services.
+func (r *requestTimes) longest(after time.Time) (longest time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var first, last time.Time
+	for _, at := range r.times {
+		if at.Before(after) {
+			continue
+		}
+		if first.IsZero() || at.Sub(last) > 1500*time.Millisecond {
+			first = at
+		}
+		last = at
+		longest = max(longest, last.Sub(first))
+	}
+	return longest
+}
