@@ -29,6 +29,9 @@ func (s *Server) renew(ctx context.Context, open *access.Session) (*access.Calle
 	if s.options.Access.Counts(c) {
 		return c, nil
 	}
+	// A stream has no deadline of its own, and an issuer may take its time.
+	ctx, cancel := apierror.WithOwnDeadline(ctx, s.options.RequestTimeout)
+	defer cancel()
 	next := &access.Caller{}
 	if err := s.establish(ctx, open, next, nil); err != nil {
 		return nil, err

@@ -41,6 +41,8 @@ var restRoutes = sync.OnceValue(func() (routes []restRoute) {
 					routes = append(routes, restRoute{http.MethodGet, pathPattern(pattern.Get)})
 				case *annotations.HttpRule_Post:
 					routes = append(routes, restRoute{http.MethodPost, pathPattern(pattern.Post)})
+				case *annotations.HttpRule_Put:
+					routes = append(routes, restRoute{http.MethodPut, pathPattern(pattern.Put)})
 				case *annotations.HttpRule_Delete:
 					routes = append(routes, restRoute{http.MethodDelete, pathPattern(pattern.Delete)})
 				}
@@ -48,6 +50,23 @@ var restRoutes = sync.OnceValue(func() (routes []restRoute) {
 		}
 	}
 	return append(routes, integrationRoutes()...)
+})
+
+// targetPattern begins the expressions of paths that go on after a target.
+const targetPattern = `^/v1/clusters/[^/]+/namespaces/[^/]+/targets/[^/]+`
+
+// afterTarget are what may follow the name of a target in a path, in words.
+var afterTarget = sync.OnceValue(func() string {
+	var suffixes []string
+	for _, r := range restRoutes() {
+		if suffix, ok := strings.CutPrefix(r.path.String(), targetPattern); ok && suffix != "$" {
+			suffixes = append(suffixes, strings.TrimSuffix(suffix, "$"))
+		}
+	}
+	slices.Sort(suffixes)
+	suffixes = slices.Compact(suffixes)
+	last := len(suffixes) - 1
+	return "nothing, " + strings.Join(suffixes[:last], ", ") + " or " + suffixes[last]
 })
 
 // variables are the parts of a template that name what matches, as in {name=a/*}.

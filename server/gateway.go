@@ -106,7 +106,7 @@ func answerRoutingError(ctx context.Context, mux *runtime.ServeMux, m runtime.Ma
 		err = &runtime.HTTPStatusError{HTTPStatus: httpStatus, Err: notServed(r)}
 	case strings.HasPrefix(r.URL.Path, "/v1/clusters/"):
 		err = apierror.InvalidField("target", fmt.Sprintf("Invalid value: %q: must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, "+
-			"no segment empty or with a slash, followed by nothing, :recommend, :reportScale or /decisions; see /docs", strings.TrimPrefix(r.URL.Path, "/v1/")))
+			"no segment empty or with a slash, followed by "+afterTarget()+"; see /docs", strings.TrimPrefix(r.URL.Path, "/v1/")))
 	default:
 		err = status.Error(codes.NotFound, "nothing is served at "+apierror.Clip(r.URL.Path)+"; see /docs")
 	}

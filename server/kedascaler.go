@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/calls"
 	"github.com/setpoint-dev/setpoint/server/keda"
+	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/stored"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -21,6 +22,7 @@ import (
 // newScaler returns what answers KEDA.
 func (s *Server) newScaler() *keda.Scaler {
 	return keda.New(keda.Options{
+		Admit: s.admitLook,
 		Authorize: func(ctx context.Context, key store.Key) error {
 			calls.NoteTarget(ctx, key.String())
 			c, err := s.renew(ctx, access.SessionOf(ctx))
@@ -42,6 +44,26 @@ func (s *Server) newScaler() *keda.Scaler {
 		Draining: s.drain.Begun,
 		Stopping: apierror.ShuttingDown,
 	})
+}
+
+// admitLook lets a look of a stream in as any call: it has a deadline, counts for the limits
+// of its caller, and has a ticket of its own.
+func (s *Server) admitLook(ctx context.Context) (context.Context, func(), error) {
+	ctx, cancel := apierror.WithOwnDeadline(ctx, s.options.RequestTimeout)
+	var caller *access.Caller
+	if open := access.SessionOf(ctx); open != nil {
+		var err error
+		if caller, err = s.renew(ctx, open); err != nil {
+			cancel()
+			return nil, nil, err
+		}
+	}
+	ticket := new(limit.Ticket)
+	if err := s.service.admit(ctx, ticket, caller.Name()); err != nil {
+		cancel()
+		return nil, nil, err
+	}
+	return &admitted{Context: ctx, ticket: ticket}, func() { ticket.Release(); cancel() }, nil
 }
 
 // boundedScaler is KEDA's service, of which no message is decoded that is larger than one

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -167,5 +168,61 @@ func TestKEDAStreams(t *testing.T) {
 	go s.stop()
 	if _, err := active.Recv(); status.Code(err) != codes.Unavailable {
 		t.Errorf("at the end: %v, want UNAVAILABLE", err)
+	}
+}
+
+// Each look of a stream is a call for the limits of its caller, and one that is refused ends
+// nothing.
+func TestKEDAStreamsAreLimitedAsCalls(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	s := start(t, func(su *setup) {
+		su.options.Registerer = registry
+		su.options.Limits.Identity.Rate, su.options.Limits.Identity.Burst = 1e-6, 3
+	})
+	s.setSpec(t, queueSpec(1, 10)) // one
+	s.observe(t, 2, "35")          // two
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	scaler := externalscaler.NewExternalScalerClient(s.conn)
+	first, err := scaler.StreamIsActive(ctx, scaledObject()) // its look is the third
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := first.Recv(); err != nil || !got.GetResult() {
+		t.Fatalf("the first stream: %v, %v", got, err)
+	}
+	if _, err := scaler.IsActive(ctx, scaledObject()); status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("a call after the stream's look: %v, want RESOURCE_EXHAUSTED", err)
+	}
+	second, err := scaler.StreamIsActive(ctx, scaledObject())
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool { return read(t, registry)["calls_refused_total{limit=identity_rate}"] == 2 }) // the call's, and the second stream's
+	go s.stop()
+	if _, err := second.Recv(); status.Code(err) != codes.Unavailable {
+		t.Errorf("the second stream: %v, want to last until the service ends", err)
+	}
+}
+
+// KEDA's calls are counted by their names.
+func TestKEDAsCallsAreCounted(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	s := start(t, func(su *setup) { su.options.Registerer = registry })
+	scaler := externalscaler.NewExternalScalerClient(s.conn)
+	if _, err := scaler.GetMetricSpec(t.Context(), scaledObject()); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = scaler.IsActive(t.Context(), scaledObject())
+	counted := read(t, registry)
+	for series, want := range map[string]float64{
+		"requests_total{code=OK,method=externalscaler.ExternalScaler/GetMetricSpec}":  1,
+		"requests_total{code=NotFound,method=externalscaler.ExternalScaler/IsActive}": 1,
+		"requests_total{code=OK,method=other}":                                        0,
+		"requests_total{code=NotFound,method=other}":                                  0,
+	} {
+		if counted[series] != want {
+			t.Errorf("%s = %v, want %v", series, counted[series], want)
+		}
 	}
 }

@@ -185,6 +185,7 @@ func TestUnknownPathsAndMethodsAreAnsweredInJSON(t *testing.T) {
 		{"GET", "/v1/targets:batchRecommend", 405, codes.Unimplemented, "POST"},
 		{"DELETE", "/v1/clusters/demo/namespaces/shop/targets", 405, codes.Unimplemented, "GET"},
 		{"POST", "/v1/" + web + "/decisions", 405, codes.Unimplemented, "GET"},
+		{"POST", "/v1/" + web + "/spec", 405, codes.Unimplemented, "DELETE, GET, PUT"},
 		{"GET", "/v1/simulations:run", 405, codes.Unimplemented, "POST"},
 		{"POST", "/v1/" + web + "/decisions:watch", 405, codes.Unimplemented, "GET"},
 		{"POST", "/docs", 405, codes.Unimplemented, "GET, HEAD"},
@@ -201,6 +202,16 @@ func TestUnknownPathsAndMethodsAreAnsweredInJSON(t *testing.T) {
 		if a.code != tt.code || at(a.body, "code") != float64(tt.rpc) || a.header.Get("Content-Type") != "application/json" {
 			t.Errorf("%s %s: got HTTP %d %s %s, want %d and the code %d in JSON", tt.method, tt.path, a.code, a.header.Get("Content-Type"), a.raw, tt.code, tt.rpc)
 		}
+	}
+}
+
+// What may follow a target is told, all of it.
+func TestAPathThatNamesNoTarget(t *testing.T) {
+	t.Parallel()
+	a := start(t).ask(t, "GET", "/v1/clusters/demo/shop/web", nil)
+	const want = "followed by nothing, /decisions, /decisions:watch, /recommendation, /spec, :recommend, :reportObservation or :reportScale; see /docs"
+	if !strings.Contains(string(a.raw), want) {
+		t.Errorf("told %s, want %q", a.raw, want)
 	}
 }
 

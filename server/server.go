@@ -98,7 +98,10 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	s.service = &recommendationService{targets: t, limiter: s.limiter, streamInFlight: options.MaxStreamInFlight, draining: s.drain.Begun, renew: s.renew, counts: options.Access.Counts}
 	s.observer = calls.NewObserver(t.Metrics.Calls, s.log, options.LogCalls, options.Tracing)
 	t.Observer = s.observer
-	s.service.stored = t.Stored(engine, s.service.recommendStored, s.service.storedRoom)
+	var err error
+	if s.service.stored, err = t.Stored(engine, s.service.recommendStored, s.service.storedRoom); err != nil {
+		return nil, err
+	}
 	s.unary = chainUnary([]grpc.UnaryServerInterceptor{s.observer.Unary, s.drain.Unary, calls.RecoverCalls(s.log), calls.WithDeadline(options.RequestTimeout), s.authenticateCalls, s.limitCalls})
 	s.streams = chainStreams([]grpc.StreamServerInterceptor{s.observer.Stream, calls.AnswerUnknown, s.drain.Stream, calls.RecoverStreams(s.log), s.authenticateStreams, s.limitStreams})
 	grpcOptions := []grpc.ServerOption{

@@ -303,10 +303,26 @@ const (
 type Parts interface {
 	// Part returns the store of a part's records. They live for ttl after their last
 	// swap; zero or less: for ever. The ttl is that of the first call for the part. It is
-	// closed with the engine; its own Close does nothing.
-	Part(part Part, ttl time.Duration) Store
+	// closed with the engine; its own Close does nothing. It fails for a part that is none
+	// of those above.
+	Part(part Part, ttl time.Duration) (PartStore, error)
 	// LoadParts returns the records of a key, in the order of parts, each as its store's
 	// Load would, in one round trip; "" is the history. It is not a snapshot of all of
 	// them. Part must have been called for each of them before.
 	LoadParts(ctx context.Context, key Key, parts ...Part) ([]Record, error)
 }
+
+// PartStore keeps the records of a part.
+type PartStore interface {
+	Store
+	// DeleteVersion removes the key's record if its version is the one given, atomically as
+	// CompareAndSwap: Swapped reports whether it did, and otherwise Record is what stands in
+	// the way. The empty version is no record's.
+	DeleteVersion(ctx context.Context, key Key, version Version) (SwapResult, error)
+}
+
+// IsKnown reports whether the part is one of those that there are.
+func (p Part) IsKnown() bool { return p == Specs || p == Observations }
+
+// UnknownPart is the error of a part that is none.
+func UnknownPart(p Part) error { return fmt.Errorf("no such part: %q", p) }

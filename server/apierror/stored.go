@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/stored"
 )
 
@@ -30,6 +31,8 @@ func OfStored(ctx context.Context, target string, err error) error {
 		return New(codes.FailedPrecondition, setpointv1.ErrorReason_ERROR_REASON_SCALE_UNKNOWN,
 			"how many replicas "+target+" has is not known: "+err.Error()+"; report it with ReportObservation, say it with currentReplicas, "+
 				"or set assumeApplied in the stored spec", "target", target)
+	case errors.Is(err, stored.ErrSelectorTerms):
+		return OverBudget(conversion.SelectorTerms)
 	case errors.Is(err, stored.ErrBounds):
 		return InvalidField("minReplicas", "Invalid value: "+err.Error())
 	case errors.As(err, &undecided):

@@ -114,10 +114,29 @@ func (o *observedStore) List(ctx context.Context, filter store.Filter, after sto
 }
 
 // Part implements store.Parts, if the store does: its operations are observed, too.
-func (o *observedStore) Part(part store.Part, ttl time.Duration) store.Store {
+func (o *observedStore) Part(part store.Part, ttl time.Duration) (store.PartStore, error) {
+	records, err := o.Store.(store.Parts).Part(part, ttl)
+	if err != nil {
+		return nil, err
+	}
 	of := *o
-	of.Store = o.Store.(store.Parts).Part(part, ttl)
-	return &of
+	of.Store = records
+	return &observedPart{&of, records}, nil
+}
+
+// observedPart is the store of a part.
+type observedPart struct {
+	*observedStore
+	records store.PartStore
+}
+
+// DeleteVersion is a delete.
+func (o *observedPart) DeleteVersion(ctx context.Context, key store.Key, version store.Version) (store.SwapResult, error) {
+	start := time.Now()
+	ctx, span := o.tracing.Child(ctx, o.metrics.delete.span)
+	result, err := o.records.DeleteVersion(ctx, key, version)
+	o.done(ctx, &o.metrics.delete, &key, start, span, err)
+	return result, err
 }
 
 // LoadParts is one load.

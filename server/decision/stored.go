@@ -13,18 +13,22 @@ import (
 // recommend decides on what is stored, and room waits until so many bytes may be worked on.
 // What clusters may take of specs and of observations is bounded apart.
 func (t *Targets) Stored(engine store.Store, recommend func(context.Context, *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error),
-	room func(context.Context, int) (func(), error)) *stored.Targets {
+	room func(context.Context, int) (func(), error)) (*stored.Targets, error) {
 	parts, ok := engine.(store.Parts)
 	if !ok {
-		return nil
+		return nil, nil
 	}
 	observed, ok := t.store.(*observedStore)
 	if !ok {
-		return nil
+		return nil, nil
 	}
-	bounded := map[store.Part]*shares{
-		store.Specs:        newShares(parts.Part(store.Specs, 0), t.Options, t.shares.refused),
-		store.Observations: newShares(parts.Part(store.Observations, stored.Kept), t.Options, t.shares.refused),
+	bounded := make(map[store.Part]*shares)
+	for part, ttl := range stored.Lives {
+		records, err := parts.Part(part, ttl)
+		if err != nil {
+			return nil, err
+		}
+		bounded[part] = newShares(records, t.Options, t.shares.refused)
 	}
 	return stored.New(observed, stored.Options{
 		Recommend: recommend,
@@ -35,5 +39,6 @@ func (t *Targets) Stored(engine store.Store, recommend func(context.Context, *se
 			err := of.place(ctx, key.Cluster, bytes, access.CallerOf(ctx))
 			return func(kept bool) { of.settle(key.Cluster, bytes, kept) }, err
 		},
+		Left: func(part store.Part, key store.Key) { bounded[part].leave(key.Cluster) },
 	})
 }

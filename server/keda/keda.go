@@ -9,6 +9,7 @@ package keda
 
 import (
 	"context"
+	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -47,6 +48,9 @@ const (
 
 // Options are what the service does for the scaler. All are required.
 type Options struct {
+	// Admit lets a look of a stream in, which is a call of its own with a deadline, or says
+	// why not. release gives back what it holds.
+	Admit func(context.Context) (ctx context.Context, release func(), err error)
 	// Authorize returns why the caller may not poll a target. Of a stream it is asked again
 	// each time that the target is looked at.
 	Authorize func(context.Context, store.Key) error
@@ -160,32 +164,42 @@ func (s *Scaler) active(ctx context.Context, key store.Key) (bool, error) {
 }
 
 // StreamIsActive tells whether the target is to have any replicas: at once, and when that
-// changes. While the count can't be computed it says nothing new.
+// changes. While the count can't be computed, or a look is refused, it says nothing new.
 func (s *Scaler) StreamIsActive(ref *externalscaler.ScaledObjectRef, stream grpc.ServerStreamingServer[externalscaler.IsActiveResponse]) error {
 	said, active := false, false
 	for {
-		key, err := s.target(stream.Context(), ref)
-		if err != nil {
-			return err
-		}
-		now, err := s.active(stream.Context(), key)
+		now, err := s.look(stream.Context(), ref)
 		switch code := status.Code(err); {
 		case code == codes.OK && (!said || now != active):
 			if err := stream.Send(&externalscaler.IsActiveResponse{Result: now}); err != nil {
 				return err
 			}
 			said, active = true, now
-		case code == codes.PermissionDenied, code == codes.Unauthenticated:
+		case code == codes.PermissionDenied, code == codes.Unauthenticated, code == codes.InvalidArgument:
 			return err
 		}
 		pause := lookActive
 		if said && !active && err == nil {
 			pause = lookInactive
 		}
-		if err := s.wait(stream.Context(), pause); err != nil {
+		if err := s.wait(stream.Context(), pause-rand.N(pause/4)); err != nil { // not all at once
 			return err
 		}
 	}
+}
+
+// look is one look of a stream.
+func (s *Scaler) look(ctx context.Context, ref *externalscaler.ScaledObjectRef) (active bool, err error) {
+	ctx, release, err := s.options.Admit(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer release()
+	key, err := s.target(ctx, ref)
+	if err != nil {
+		return false, err
+	}
+	return s.active(ctx, key)
 }
 
 // StreamMetricSpec says once what GetMetricSpec says, which never changes.

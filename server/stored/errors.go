@@ -16,6 +16,9 @@ var (
 	ErrContended = errors.New("changed by others too often")
 	// ErrNoScale says that nobody knows how many replicas there are.
 	ErrNoScale = errors.New("the scale is not known")
+	// ErrSelectorTerms says that more series are to be compared with selectors than what is
+	// stored has bytes for.
+	ErrSelectorTerms = errors.New("too many series without a selector")
 	// ErrBounds says that the caller's bounds and the spec's leave no count.
 	ErrBounds = errors.New("no count is within both bounds")
 )

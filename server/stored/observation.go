@@ -3,17 +3,13 @@ package stored
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	storedv1 "github.com/setpoint-dev/setpoint/api/setpoint/stored/v1"
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/internal/labelselector"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -65,18 +61,21 @@ func merge(o *storedv1.Observation, report *setpointv1.ReportObservationRequest,
 	if (len(report.GetPodMetrics()) > 0 || report.GetNoPods()) && newer(o.GetPodMetricsTime()) {
 		o.PodMetrics, o.PodMetricsTime = report.GetPodMetrics(), stamp
 	}
-	custom := make(map[string]*storedv1.CustomMetricValues, len(o.GetCustomMetrics()))
-	for _, known := range o.GetCustomMetrics() {
-		if len(known.GetValues()) > 0 {
-			custom[identityOfCustom(known.GetValues()[0])] = known
-		}
-	}
+	var names namer
+	mergeCustom(o, report.GetCustomMetrics(), stamp, newer, &names)
+	mergeExternal(o, report.GetExternalMetrics(), stamp, newer, &names)
+}
+
+// mergeCustom replaces the values of those metrics that were observed.
+func mergeCustom(o *storedv1.Observation, values []*setpointv1.CustomMetric, stamp *timestamppb.Timestamp, newer func(*timestamppb.Timestamp) bool, names *namer) {
+	custom := names.customOf(o)
 	fresh := make(map[string]bool)
-	for _, value := range report.GetCustomMetrics() {
-		identity := identityOfCustom(value)
+	var replaced []*storedv1.CustomMetricValues
+	for _, value := range values {
+		identity := names.custom(value)
 		known := custom[identity]
 		if known == nil {
-			known = &storedv1.CustomMetricValues{}
+			known = &storedv1.CustomMetricValues{Identity: []byte(identity)}
 			custom[identity] = known
 			o.CustomMetrics = append(o.CustomMetrics, known)
 		}
@@ -84,22 +83,75 @@ func merge(o *storedv1.Observation, report *setpointv1.ReportObservationRequest,
 			if !newer(known.GetTime()) {
 				continue
 			}
+			replaced = append(replaced, &storedv1.CustomMetricValues{Time: known.GetTime(), Values: known.GetValues()})
 			fresh[identity], known.Time, known.Values = true, stamp, nil
 		}
 		known.Values = append(known.Values, value)
-	}
-	external := make(map[string]*storedv1.ExternalMetricSeries, len(o.GetExternalMetrics()))
-	for _, known := range o.GetExternalMetrics() {
-		if len(known.GetSeries()) > 0 {
-			external[identityOfMetric(known.GetSeries()[0].GetMetric())] = known
+		if isPod(value.GetDescribedObject()) {
+			// What was kept of this pod by itself is out of date.
+			if alone := custom[names.object(value.GetDescribedObject(), value.GetMetric())]; alone != nil && newer(alone.GetTime()) {
+				alone.Values = nil
+			}
 		}
 	}
-	clear(fresh)
-	for _, series := range report.GetExternalMetrics() {
-		identity := identityOfMetric(series.GetMetric())
+	keepPods(o, replaced, custom, names)
+	o.CustomMetrics = slices.DeleteFunc(o.GetCustomMetrics(), func(m *storedv1.CustomMetricValues) bool { return len(m.GetValues()) == 0 })
+}
+
+// mostPods bounds the pods of a metric that are kept by themselves.
+const mostPods = 16
+
+// keepPods keeps values of pods that a report of the same metric did not have. They are none
+// of a Pods metric any more, but may be of an Object metric that describes the pod, of which
+// each may be reported by itself.
+func keepPods(o *storedv1.Observation, replaced []*storedv1.CustomMetricValues, custom map[string]*storedv1.CustomMetricValues, names *namer) {
+	for _, before := range replaced {
+		if len(before.GetValues()) > mostPods {
+			continue // a Pods metric's
+		}
+		for _, value := range before.GetValues() {
+			if !isPod(value.GetDescribedObject()) {
+				continue
+			}
+			name := value.GetDescribedObject().GetName()
+			has := func(v *setpointv1.CustomMetric) bool { return v.GetDescribedObject().GetName() == name }
+			if slices.ContainsFunc(custom[names.custom(value)].GetValues(), has) {
+				continue
+			}
+			identity := names.object(value.GetDescribedObject(), value.GetMetric())
+			alone := custom[identity]
+			if alone == nil {
+				alone = &storedv1.CustomMetricValues{Identity: []byte(identity)}
+				custom[identity] = alone
+				o.CustomMetrics = append(o.CustomMetrics, alone)
+			}
+			alone.Time, alone.Values = before.GetTime(), []*setpointv1.CustomMetric{value}
+		}
+	}
+	// Of all of them, the latest.
+	var alone []*storedv1.CustomMetricValues
+	for _, m := range o.GetCustomMetrics() {
+		if len(m.GetValues()) == 1 && isPod(m.GetValues()[0].GetDescribedObject()) && string(m.GetIdentity()) == names.object(m.GetValues()[0].GetDescribedObject(), m.GetValues()[0].GetMetric()) {
+			alone = append(alone, m)
+		}
+	}
+	if len(alone) > mostPods {
+		slices.SortStableFunc(alone, func(a, b *storedv1.CustomMetricValues) int { return b.GetTime().AsTime().Compare(a.GetTime().AsTime()) })
+		for _, m := range alone[mostPods:] {
+			m.Values = nil
+		}
+	}
+}
+
+// mergeExternal replaces the series of those metrics that were observed.
+func mergeExternal(o *storedv1.Observation, all []*setpointv1.ExternalMetric, stamp *timestamppb.Timestamp, newer func(*timestamppb.Timestamp) bool, names *namer) {
+	external := names.externalOf(o)
+	fresh := make(map[string]bool)
+	for _, series := range all {
+		identity := names.series(series.GetMetric())
 		known := external[identity]
 		if known == nil {
-			known = &storedv1.ExternalMetricSeries{}
+			known = &storedv1.ExternalMetricSeries{Identity: []byte(identity)}
 			external[identity] = known
 			o.ExternalMetrics = append(o.ExternalMetrics, known)
 		}
@@ -127,41 +179,4 @@ func forget(o *storedv1.Observation, before time.Time) {
 	}
 	o.CustomMetrics = slices.DeleteFunc(o.GetCustomMetrics(), func(m *storedv1.CustomMetricValues) bool { return old(m.GetTime()) })
 	o.ExternalMetrics = slices.DeleteFunc(o.GetExternalMetrics(), func(m *storedv1.ExternalMetricSeries) bool { return old(m.GetTime()) })
-}
-
-// identityOfCustom tells which metric a value is of: the values of a metric of pods are one
-// metric's, those of an object's one for each object.
-func identityOfCustom(v *setpointv1.CustomMetric) string {
-	of := v.GetDescribedObject()
-	if of.GetKind() == "Pod" {
-		return "Pod\x00" + identityOfMetric(v.GetMetric())
-	}
-	group, _, _ := strings.Cut(of.GetApiVersion(), "/")
-	if !strings.Contains(of.GetApiVersion(), "/") {
-		group = ""
-	}
-	return strings.Join([]string{of.GetKind(), group, of.GetName(), identityOfMetric(v.GetMetric())}, "\x00")
-}
-
-// identityOfMetric is the same for metrics of one name whose selectors mean the same. One
-// that does not parse is itself.
-func identityOfMetric(m *setpointv1.MetricIdentifier) string {
-	return m.GetName() + "\x00" + identityOfSelector(m.GetSelector())
-}
-
-func identityOfSelector(s *setpointv1.LabelSelector) string {
-	if s == nil {
-		return ""
-	}
-	selector := &metav1.LabelSelector{MatchLabels: s.GetMatchLabels()}
-	for _, e := range s.GetMatchExpressions() {
-		selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{
-			Key: e.GetKey(), Operator: metav1.LabelSelectorOperator(e.GetOperator()), Values: e.GetValues(),
-		})
-	}
-	parsed, err := metav1.LabelSelectorAsSelector(selector)
-	if err != nil {
-		return "\x00" + s.String()
-	}
-	return labelselector.Identity(parsed)
 }

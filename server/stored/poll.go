@@ -4,17 +4,20 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
+	"k8s.io/apimachinery/pkg/labels"
 
 	storedv1 "github.com/setpoint-dev/setpoint/api/setpoint/stored/v1"
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/cost"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -181,7 +184,9 @@ func (t *Targets) request(key store.Key, spec *setpointv1.TargetSpec, observed *
 		return nil, err
 	}
 	request.Scale = scale
-	a.samples(request, observed)
+	if err := a.samples(request, observed, cost.BudgetOf(proto.Size(observed)+proto.Size(spec))); err != nil {
+		return nil, err
+	}
 	return request, nil
 }
 
@@ -252,66 +257,169 @@ func scaledToZero(h *recommender.History) bool {
 
 // samples adds pods and samples that count, and errors for metrics whose samples are too
 // old.
-func (a ages) samples(request *setpointv1.RecommendRequest, o *storedv1.Observation) {
+func (a ages) samples(request *setpointv1.RecommendRequest, o *storedv1.Observation, budget *cost.Budget) error {
 	if a.fresh(o.GetPodsTime()) {
 		request.Pods = o.GetPods()
 	}
 	if a.fresh(o.GetPodMetricsTime()) {
 		request.PodMetrics = o.GetPodMetrics()
 	}
-	custom, external := make(map[string]*timestamppb.Timestamp), make(map[string]*timestamppb.Timestamp)
-	for _, m := range o.GetCustomMetrics() {
-		if len(m.GetValues()) == 0 {
-			continue
-		}
-		custom[identityOfCustom(m.GetValues()[0])] = m.GetTime()
-		if a.fresh(m.GetTime()) {
-			request.CustomMetrics = append(request.CustomMetrics, m.GetValues()...)
+	var names namer
+	s := sampler{ages: a, request: request, names: &names, budget: budget, usage: o.GetPodMetricsTime(), custom: names.customOf(o), external: names.externalOf(o), taken: make(map[string]bool)}
+	metrics := request.GetSpec().GetMetrics()
+	for _, m := range metrics {
+		if m.GetType() == "Pods" {
+			s.wanted = append(s.wanted, names.pods(m.GetPods().GetMetric()))
 		}
 	}
-	for _, m := range o.GetExternalMetrics() {
-		if len(m.GetSeries()) == 0 {
-			continue
-		}
-		external[identityOfMetric(m.GetSeries()[0].GetMetric())] = m.GetTime()
-		if a.fresh(m.GetTime()) {
-			request.ExternalMetrics = append(request.ExternalMetrics, m.GetSeries()...)
+	for _, m := range metrics {
+		if err := s.add(m); err != nil {
+			return err
 		}
 	}
-	for _, m := range request.GetSpec().GetMetrics() {
-		var failed *setpointv1.MetricError
-		var at *timestamppb.Timestamp
-		switch m.GetType() {
-		case "Resource":
-			failed, at = &setpointv1.MetricError{Metric: "Resource:" + m.GetResource().GetName()}, o.GetPodMetricsTime()
-		case "ContainerResource":
-			failed, at = &setpointv1.MetricError{Metric: "ContainerResource:" + m.GetContainerResource().GetName() + ":" + m.GetContainerResource().GetContainer()}, o.GetPodMetricsTime()
-		case "Pods":
-			id := m.GetPods().GetMetric()
-			failed, at = metricError("Pods", id), custom["Pod\x00"+identityOfMetric(id)]
-		case "Object":
-			id, of := m.GetObject().GetMetric(), m.GetObject().GetDescribedObject()
-			failed, at = metricError("Object", id), custom[identityOfCustom(&setpointv1.CustomMetric{Metric: id, DescribedObject: of})]
-			failed.DescribedObject = of
-		case "External":
-			id := m.GetExternal().GetMetric()
-			failed, at = metricError("External", id), external[identityOfMetric(id)]
-			// Series without a selector belong to any metric of the name that their labels match.
-			if all := external[identityOfMetric(&setpointv1.MetricIdentifier{Name: id.GetName()})]; all.AsTime().After(at.AsTime()) {
-				at = all
-			}
-		default:
-			continue
+	return nil
+}
+
+// sampler adds the samples of metrics to a request, each once.
+type sampler struct {
+	ages
+	request  *setpointv1.RecommendRequest
+	names    *namer
+	budget   *cost.Budget
+	usage    *timestamppb.Timestamp // when usage of pods was observed
+	custom   map[string]*storedv1.CustomMetricValues
+	external map[string]*storedv1.ExternalMetricSeries
+	// taken are identities that were added, and wanted those of Pods metrics.
+	taken  map[string]bool
+	wanted []string
+}
+
+// add adds the samples of a metric, or why there are none.
+func (s *sampler) add(m *setpointv1.MetricSpec) (err error) {
+	var failed *setpointv1.MetricError
+	var at *timestamppb.Timestamp
+	switch m.GetType() {
+	case "Resource":
+		failed, at = &setpointv1.MetricError{Metric: "Resource:" + m.GetResource().GetName()}, s.usage
+	case "ContainerResource":
+		failed, at = &setpointv1.MetricError{Metric: "ContainerResource:" + m.GetContainerResource().GetName() + ":" + m.GetContainerResource().GetContainer()}, s.usage
+	case "Pods":
+		id := m.GetPods().GetMetric()
+		failed, at = metricError("Pods", id), s.addCustom(s.names.pods(id))
+	case "Object":
+		id, of := m.GetObject().GetMetric(), m.GetObject().GetDescribedObject()
+		failed, at = metricError("Object", id), s.addObject(of, id)
+		failed.DescribedObject = of
+	case "External":
+		id := m.GetExternal().GetMetric()
+		failed = metricError("External", id)
+		if at, err = s.addExternal(id); err != nil {
+			return err
 		}
-		if a.fresh(at) {
-			continue
-		}
-		failed.Message = "it was never reported"
-		if at != nil {
-			failed.Message = fmt.Sprintf("it was reported %s ago, and may be %s old", seconds(a.now.Sub(at.AsTime())), seconds(a.most))
-		}
-		request.MetricErrors = append(request.MetricErrors, failed)
+	default:
+		return nil
 	}
+	if s.fresh(at) {
+		return nil
+	}
+	failed.Message = "it was never reported"
+	if at != nil {
+		failed.Message = fmt.Sprintf("it was reported %s ago, and may be %s old", seconds(s.now.Sub(at.AsTime())), seconds(s.most))
+	}
+	s.request.MetricErrors = append(s.request.MetricErrors, failed)
+	return nil
+}
+
+// addCustom adds the values of an identity, and returns when they were observed; nil: never.
+func (s *sampler) addCustom(identity string) *timestamppb.Timestamp {
+	known := s.custom[identity]
+	if s.fresh(known.GetTime()) && !s.taken[identity] {
+		s.request.CustomMetrics = append(s.request.CustomMetrics, known.GetValues()...)
+		s.taken[identity] = true
+	}
+	return known.GetTime()
+}
+
+// addObject adds the value of an object. That of a pod is among those of all pods, or was
+// reported by itself before them; where a Pods metric wants those of all, the latter is not
+// for it.
+func (s *sampler) addObject(of *setpointv1.CrossVersionObjectReference, id *setpointv1.MetricIdentifier) *timestamppb.Timestamp {
+	alone := s.names.object(of, id)
+	if !isPod(of) {
+		return s.addCustom(alone)
+	}
+	all := s.names.pods(id)
+	for i, v := range s.custom[all].GetValues() {
+		if v.GetDescribedObject().GetName() != of.GetName() {
+			continue
+		}
+		if slices.Contains(s.wanted, all) {
+			return s.addCustom(all)
+		}
+		if known := s.custom[all]; s.fresh(known.GetTime()) && !s.taken[alone] {
+			s.request.CustomMetrics = append(s.request.CustomMetrics, known.GetValues()[i])
+			s.taken[alone] = true
+		}
+		return s.custom[all].GetTime()
+	}
+	if slices.Contains(s.wanted, all) {
+		return nil
+	}
+	return s.addCustom(alone)
+}
+
+// addExternal adds the series of a metric: those that were asked for with its selector, or
+// those without a selector that its labels match, whichever were observed later. Both of them
+// would count twice.
+func (s *sampler) addExternal(id *setpointv1.MetricIdentifier) (*timestamppb.Timestamp, error) {
+	identity, every := s.names.external(id), s.names.series(&setpointv1.MetricIdentifier{Name: id.GetName()})
+	exact, all := s.external[identity], s.external[every]
+	if s.taken[identity] {
+		return later(exact.GetTime(), all.GetTime()), nil
+	}
+	if !s.fresh(all.GetTime()) || s.fresh(exact.GetTime()) && !exact.GetTime().AsTime().Before(all.GetTime().AsTime()) {
+		if s.fresh(exact.GetTime()) {
+			s.request.ExternalMetrics = append(s.request.ExternalMetrics, exact.GetSeries()...)
+			s.taken[identity] = true
+		}
+		return later(exact.GetTime(), all.GetTime()), nil
+	}
+	selector, err := parse(id.GetSelector())
+	if err != nil {
+		return all.GetTime(), nil // which the decision tells
+	}
+	if !s.budget.Steps(len(all.GetSeries()) * (1 + terms(id.GetSelector()))) {
+		return nil, ErrSelectorTerms
+	}
+	named := &setpointv1.MetricIdentifier{Name: id.GetName(), Selector: id.GetSelector()}
+	if named.Selector == nil {
+		named.Selector = &setpointv1.LabelSelector{}
+	}
+	found := false
+	for _, series := range all.GetSeries() {
+		if !selector.Matches(labels.Set(series.GetLabels())) {
+			continue
+		}
+		if found = true; s.taken[every] && !s.budget.Copies(1) {
+			return nil, ErrSelectorTerms
+		}
+		s.request.ExternalMetrics = append(s.request.ExternalMetrics, &setpointv1.ExternalMetric{
+			Metric: named, Labels: series.GetLabels(), Value: series.GetValue(), Timestamp: series.GetTimestamp(),
+		})
+	}
+	if !found && s.fresh(exact.GetTime()) {
+		s.request.ExternalMetrics = append(s.request.ExternalMetrics, exact.GetSeries()...)
+	}
+	s.taken[identity], s.taken[every] = true, true
+	return all.GetTime(), nil
+}
+
+// later is the later of two instants, of which each may be nil.
+func later(a, b *timestamppb.Timestamp) *timestamppb.Timestamp {
+	if a == nil || b != nil && b.AsTime().After(a.AsTime()) {
+		return b
+	}
+	return a
 }
 
 // metricError names a metric of a kind.

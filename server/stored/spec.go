@@ -3,6 +3,7 @@ package stored
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -56,10 +57,18 @@ func (t *Targets) Spec(ctx context.Context, key store.Key) (*setpointv1.TargetSp
 // of the keys that comes to. One that can't be read has its name only.
 func (t *Targets) SpecsOf(ctx context.Context, keys []store.Key, bytes int) (specs []*setpointv1.TargetSpec, kept int, err error) {
 	records, err := t.specs.LoadBatch(ctx, keys)
-	if err != nil {
+	var failed store.BatchError
+	if err != nil && !errors.As(err, &failed) {
 		return nil, 0, err
 	}
 	for i, record := range records {
+		if failed != nil && failed[i] != nil {
+			if !errors.Is(failed[i], store.ErrUnreadable) {
+				return nil, 0, failed[i]
+			}
+			specs = append(specs, &setpointv1.TargetSpec{Name: keys[i].String()})
+			continue
+		}
 		if bytes -= len(record.Value); bytes < 0 && i > 0 {
 			return specs, i, nil
 		}
@@ -78,38 +87,46 @@ func (t *Targets) SpecsOf(ctx context.Context, keys []store.Key, bytes int) (spe
 // DeleteSpec deletes a stored spec and what was observed of the target. ErrNoSpec where
 // there is none, ErrChanged where it is not the version of the etag; "" is any.
 func (t *Targets) DeleteSpec(ctx context.Context, key store.Key, version string) error {
-	if version != "" {
-		record, err := t.specs.Load(ctx, key)
-		switch {
-		case err != nil:
-			return err
-		case !record.Exists():
-			return ErrNoSpec
-		case etag(record.Version) != version:
-			return ErrChanged
-		}
-		// An empty value takes the place of exactly this version, for a delete knows none. A
-		// spec that is stored between the two is deleted, as one that was before would be.
-		result, err := t.specs.CompareAndSwap(ctx, store.Swap{Key: key, Old: record.Version})
-		if err != nil {
-			return err
-		}
-		if !result.Swapped {
-			return ErrChanged
-		}
-	}
-	if _, err := t.observations.Delete(ctx, key); err != nil {
+	existed, err := t.deleteSpec(ctx, key, version)
+	if err != nil {
 		return err
 	}
-	existed, err := t.specs.Delete(ctx, key)
+	if existed {
+		t.options.Left(store.Specs, key)
+	}
+	// Also where there is no spec: an earlier delete may have ended between the two.
+	observed, err := t.observations.Delete(ctx, key)
+	if observed && err == nil {
+		t.options.Left(store.Observations, key)
+	}
 	if err == nil && !existed {
 		err = ErrNoSpec
 	}
 	return err
 }
 
-// decodeSpec reads a stored spec; ErrNoSpec where there is none, or only what a delete
-// that did not end has left.
+// deleteSpec deletes a stored spec of a version, "" of any, and reports whether there was
+// one. ErrChanged where there is another one.
+func (t *Targets) deleteSpec(ctx context.Context, key store.Key, version string) (existed bool, err error) {
+	if version == "" {
+		return t.specs.Delete(ctx, key)
+	}
+	exact, err := hex.DecodeString(version)
+	if err != nil {
+		return false, ErrChanged // it is nobody's
+	}
+	result, err := t.specs.DeleteVersion(ctx, key, store.Version(exact))
+	switch {
+	case err != nil:
+		return false, err
+	case len(result.Record.Value) > 0:
+		return false, ErrChanged
+	}
+	return result.Swapped, nil
+}
+
+// decodeSpec reads a stored spec; ErrNoSpec where there is none. A valid one is not empty;
+// earlier versions left empty ones where a delete did not end.
 func decodeSpec(key store.Key, record store.Record) (*setpointv1.TargetSpec, error) {
 	if len(record.Value) == 0 {
 		return nil, ErrNoSpec

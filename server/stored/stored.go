@@ -48,18 +48,24 @@ type Options struct {
 	// Room waits until what takes so many bytes may be decoded; leave is called when
 	// nothing is held of it any more. Nil: at once.
 	Room func(ctx context.Context, bytes int) (leave func(), err error)
+	// Left is told of a record of the part that was deleted. Nil: nobody is.
+	Left func(part store.Part, key store.Key)
 }
+
+// Lives are the parts that are used, and how long their records live after their last
+// change; 0: for ever.
+var Lives = map[store.Part]time.Duration{store.Specs: 0, store.Observations: Kept}
 
 // Targets are the stored specs and observations of targets. It is safe for concurrent use.
 type Targets struct {
 	options      Options
 	parts        store.Parts
-	specs        store.Store
-	observations store.Store
+	specs        store.PartStore
+	observations store.PartStore
 }
 
 // New returns the targets that the engine keeps.
-func New(engine Engine, o Options) *Targets {
+func New(engine Engine, o Options) (*Targets, error) {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
@@ -75,11 +81,16 @@ func New(engine Engine, o Options) *Targets {
 	if o.Room == nil {
 		o.Room = func(context.Context, int) (func(), error) { return func() {}, nil }
 	}
-	return &Targets{
-		options: o, parts: engine,
-		specs:        engine.Part(store.Specs, 0),
-		observations: engine.Part(store.Observations, Kept),
+	if o.Left == nil {
+		o.Left = func(store.Part, store.Key) {}
 	}
+	t := &Targets{options: o, parts: engine}
+	var err error
+	if t.specs, err = engine.Part(store.Specs, Lives[store.Specs]); err != nil {
+		return nil, err
+	}
+	t.observations, err = engine.Part(store.Observations, Lives[store.Observations])
+	return t, err
 }
 
 // Specs is the store of the specs, to list their keys.

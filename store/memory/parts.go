@@ -22,8 +22,22 @@ type partStore struct{ *Store }
 // Close implements store.Store.
 func (partStore) Close() error { return nil }
 
+// DeleteVersion implements store.PartStore.
+func (s partStore) DeleteVersion(ctx context.Context, key store.Key, version store.Version) (store.SwapResult, error) {
+	now, err := s.begin(ctx, 1)
+	if err != nil {
+		return store.SwapResult{}, fmt.Errorf("delete version: %w", err)
+	}
+	sh, k := s.find(key)
+	has, value, deleted := sh.deleteVersion(k, s.versions.read(version), now)
+	return store.SwapResult{Swapped: deleted, Record: s.record(has, value)}, nil
+}
+
 // Part implements store.Parts.
-func (s *Store) Part(part store.Part, ttl time.Duration) store.Store {
+func (s *Store) Part(part store.Part, ttl time.Duration) (store.PartStore, error) {
+	if !part.IsKnown() {
+		return nil, store.UnknownPart(part)
+	}
 	s.parts.mu.Lock()
 	defer s.parts.mu.Unlock()
 	p := s.parts.stores[part]
@@ -37,7 +51,7 @@ func (s *Store) Part(part store.Part, ttl time.Duration) store.Store {
 		}
 		s.parts.stores[part] = p
 	}
-	return partStore{p}
+	return partStore{p}, nil
 }
 
 // close closes the stores of all parts.
@@ -60,7 +74,7 @@ func (s *Store) LoadParts(ctx context.Context, key store.Key, parts ...store.Par
 			s.parts.mu.Unlock()
 		}
 		if of == nil {
-			return nil, fmt.Errorf("load: no such part: %q", part)
+			return nil, fmt.Errorf("load: %w", store.UnknownPart(part))
 		}
 		var err error
 		if records[i], err = of.Load(ctx, key); err != nil {

@@ -77,6 +77,22 @@ func (sh *shard) delete(key hashed, now time.Duration) bool {
 	return true
 }
 
+// deleteVersion removes the key's record if it has that version. If not, it returns which it
+// has, and its value.
+func (sh *shard) deleteVersion(key hashed, old version, now time.Duration) (has version, value []byte, deleted bool) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	n := sh.records.get(key, now)
+	switch {
+	case n == 0:
+		return absent, nil, false
+	case sh.records.items[n].meta != old:
+		return sh.records.items[n].meta, bytes.Clone(sh.records.value(n)), false
+	}
+	sh.records.remove(n)
+	return absent, nil, true
+}
+
 func (sh *shard) appendLog(key hashed, entry store.LogEntry, bound int, now time.Duration) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()

@@ -16,9 +16,49 @@ type partStore struct{ *Store }
 // Close implements store.Store.
 func (partStore) Close() error { return nil }
 
+// DeleteVersion implements store.PartStore.
+func (s partStore) DeleteVersion(ctx context.Context, key store.Key, version store.Version) (result store.SwapResult, err error) {
+	if version == "" {
+		result.Record, err = s.Load(ctx, key)
+		return result, err
+	}
+	if err := s.begin(ctx, "delete version"); err != nil {
+		return store.SwapResult{}, err
+	}
+	p := s.layout.place(key)
+	errs := s.perform(ctx, 1, &exchange{
+		operation: "delete version",
+		durable:   true,
+		args: func(_ int, whole bool) []any {
+			return deleteVersionScript.args(whole, []string{p.record(), p.index()}, p.member(), string(version))
+		},
+		take: func(_ int, reply any, doubtful bool) (err error) {
+			if _, deleted := reply.(int64); deleted {
+				result = store.SwapResult{Swapped: true}
+				return nil
+			}
+			if doubtful {
+				return errOvertaken
+			}
+			s.stats.conflicts.Add(1)
+			if raw, stands := reply.(string); stands {
+				result.Record, err = decodeRecord(raw)
+			}
+			return err
+		},
+	})
+	if errs != nil {
+		return store.SwapResult{}, joined(errs)
+	}
+	return result, nil
+}
+
 // Part implements store.Parts. The store has the client, the circuit breakers and the
 // counts of the engine's, and a sweeper of its own.
-func (s *Store) Part(part store.Part, ttl time.Duration) store.Store {
+func (s *Store) Part(part store.Part, ttl time.Duration) (store.PartStore, error) {
+	if !part.IsKnown() {
+		return nil, store.UnknownPart(part) // whose letter would be the histories'
+	}
 	s.partsMu.Lock()
 	defer s.partsMu.Unlock()
 	p := s.parts[part]
@@ -30,7 +70,7 @@ func (s *Store) Part(part store.Part, ttl time.Duration) store.Store {
 		p.sweeper.start(p)
 		s.parts[part] = p
 	}
-	return partStore{p}
+	return partStore{p}, nil
 }
 
 // allParts returns the stores of all parts.
@@ -48,7 +88,7 @@ func (s *Store) LoadParts(ctx context.Context, key store.Key, parts ...store.Par
 	layouts := make([]*layout, len(parts))
 	for i, part := range parts {
 		if _, known := partLetters[part]; !known {
-			return nil, fmt.Errorf("load: no such part: %q", part)
+			return nil, fmt.Errorf("load: %w", store.UnknownPart(part))
 		}
 		layouts[i] = s.layout.of(part)
 	}

@@ -165,6 +165,9 @@ func (s *Store) Delete(ctx context.Context, key store.Key) (bool, error) {
 const endlessDeletionTTL = 24 * time.Hour
 
 func (s *Store) deletionTTL() any {
+	if s.layout.part != "" {
+		return "0" // nobody asks when a part was deleted
+	}
 	if s.options.TTL > 0 {
 		return s.ttl
 	}

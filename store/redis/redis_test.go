@@ -251,3 +251,34 @@ func TestForgottenScriptsAreToldAgain(t *testing.T) {
 		t.Errorf("%+v", stats)
 	}
 }
+
+// Nobody asks when a part of a target was deleted, so nothing is left of it.
+func TestDeletedPartsLeaveNothing(t *testing.T) {
+	t.Parallel()
+	server := redistest.Shared(t)
+	prefix := redistest.Prefix(t)
+	s := open(t, server.URL(), prefix, nil)
+	specs, err := s.Part(store.Specs, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := store.Key{Cluster: "c", Namespace: "n", Target: "t"}
+	for _, remove := range []func(store.Version) (bool, error){
+		func(store.Version) (bool, error) { return specs.Delete(t.Context(), key) },
+		func(v store.Version) (bool, error) {
+			result, err := specs.DeleteVersion(t.Context(), key, v)
+			return result.Swapped, err
+		},
+	} {
+		result, err := specs.CompareAndSwap(t.Context(), store.Swap{Key: key, Value: []byte("spec")})
+		if err != nil || !result.Swapped {
+			t.Fatalf("%+v, %v", result, err)
+		}
+		if removed, err := remove(result.Record.Version); err != nil || !removed {
+			t.Fatalf("removed: %v, %v", removed, err)
+		}
+		if keys, err := server.Client(t).Keys(t.Context(), prefix+"*").Result(); err != nil || len(keys) != 0 {
+			t.Errorf("left are %q, %v", keys, err)
+		}
+	}
+}

@@ -60,13 +60,21 @@ if ARGV[3] == '0' then redis.call('SET', KEYS[1], ARGV[2]) else redis.call('SET'
 redis.call('ZADD', KEYS[2], 0, ARGV[4])
 return 1`)
 
+	// deleteVersionScript removes the record KEYS[1] and the entry ARGV[1] in the index
+	// KEYS[2], if the record's version is ARGV[2]. It returns 1 if it did, else what stands
+	// in the way, nil for nothing.
+	deleteVersionScript = newScript(`if redis.call('GETRANGE', KEYS[1], 0, 8) ~= ARGV[2] then return redis.call('GET', KEYS[1]) end
+redis.call('DEL', KEYS[1])
+redis.call('ZREM', KEYS[2], ARGV[1])
+return 1`)
+
 	// deleteScript removes the record KEYS[1], the log KEYS[2] and the entry ARGV[1]
 	// in the index KEYS[3]. If there was a record, it notes the instant ARGV[2] in
-	// KEYS[4], for ARGV[3] milliseconds. It returns 1 if there was, else 0.
+	// KEYS[4], for ARGV[3] milliseconds (0: not at all). It returns 1 if there was, else 0.
 	deleteScript = newScript(`local n = redis.call('DEL', KEYS[1])
 redis.call('DEL', KEYS[2])
 redis.call('ZREM', KEYS[3], ARGV[1])
-if n == 1 then redis.call('SET', KEYS[4], ARGV[2], 'PX', ARGV[3]) end
+if n == 1 and ARGV[3] ~= '0' then redis.call('SET', KEYS[4], ARGV[2], 'PX', ARGV[3]) end
 return n`)
 
 	// appendScript appends ARGV[1] to the log KEYS[1], which keeps ARGV[2] entries, and

@@ -133,7 +133,10 @@ func TestSuiteOnAPart(t *testing.T) {
 	o := &opener{url: redistest.Shared(t).URL()}
 	open := func(t testing.TB, prefix string) storetest.Engine {
 		s := o.open(t, prefix, nil)
-		part := s.Part(store.Specs, 0)
+		part, err := s.Part(store.Specs, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
 		e := partEngine{part, part.(store.Log), s}
 		o.mu.Lock()
 		defer o.mu.Unlock()

@@ -15,6 +15,10 @@ var partTests = []test{
 	{"Expiry", testPartsExpire},
 	{"EndWithTheEngine", testPartsEnd},
 	{"Peers", testPartsOfPeers},
+	{"Unknown", testUnknownPart},
+	{"DeleteVersion", testDeleteVersion},
+	{"LoseNoUpdate", testPartsCount},
+	{"OneChangeOfAVersionWins", testVersionDeletionRaces},
 }
 
 // asParts returns the engine as one that keeps parts.
@@ -30,7 +34,17 @@ func (f fixture) asParts() store.Parts {
 // part returns a fixture of a part.
 func (f fixture) part(part store.Part, ttl time.Duration) fixture {
 	f.t.Helper()
-	return fixture{Engine: partEngine{f.asParts().Part(part, ttl), f.Engine}, t: f.t}
+	return fixture{Engine: partEngine{f.records(part, ttl), f.Engine}, t: f.t}
+}
+
+// records returns the store of a part.
+func (f fixture) records(part store.Part, ttl time.Duration) store.PartStore {
+	f.t.Helper()
+	s, err := f.asParts().Part(part, ttl)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return s
 }
 
 // partEngine is the store of a part, with the log of its engine.
@@ -135,7 +149,7 @@ func testPartsExpire(t *testing.T, s suite) {
 
 func testPartsEnd(t *testing.T, s suite) {
 	f := s.open(t)
-	specs := f.asParts().Part(store.Specs, 0)
+	specs := f.records(store.Specs, 0)
 	if err := specs.Close(); err != nil {
 		t.Errorf("Close() of a part = %v", err)
 	}
@@ -160,4 +174,85 @@ func testPartsOfPeers(t *testing.T, s suite) {
 	version := a.part(store.Specs, 0).create(k, "spec")
 	b.part(store.Specs, 0).replace(k, version, "spec 2")
 	a.wantParts(k, []store.Part{store.Specs}, "spec 2")
+}
+
+// What is no part must not be the histories, of which it would have the keys.
+func testUnknownPart(t *testing.T, s suite) {
+	f := s.open(t)
+	for _, part := range []store.Part{"", "history", "specs", "h"} {
+		if records, err := f.asParts().Part(part, 0); err == nil || records != nil {
+			t.Errorf("Part(%q) = %v, %v, want an error", part, records, err)
+		}
+	}
+}
+
+// A version is deleted, and nothing that came after it.
+func testDeleteVersion(t *testing.T, s suite) {
+	f := s.open(t)
+	specs, records, k := f.part(store.Specs, 0), f.records(store.Specs, 0), key("target")
+	f.create(k, "history")
+	del := func(version store.Version, want bool, stands string) {
+		t.Helper()
+		result, err := records.DeleteVersion(t.Context(), k, version)
+		if err != nil || result.Swapped != want || string(result.Record.Value) != stands || result.Record.Exists() != (stands != "") {
+			t.Fatalf("DeleteVersion(%q) = %+v, %v, want %v and %q in the way", version, result, err, want, stands)
+		}
+	}
+	del("", false, "")
+	first := specs.create(k, "spec")
+	del("", false, "spec")
+	second := specs.replace(k, first, "spec 2")
+	del(first, false, "spec 2")
+	del(second, true, "")
+	del(second, false, "")
+	f.wantKeys("specs", specs.list(store.Filter{}, store.Key{}, 10), nil)
+	third := specs.create(k, "spec 3")
+	del(second, false, "spec 3")
+	del(third, true, "")
+	f.wantParts(k, []store.Part{"", store.Specs}, "history", "")
+}
+
+// Counters of the same names in parts and histories lose no update to each other.
+func testPartsCount(t *testing.T, s suite) {
+	f := s.open(t)
+	engines := []Engine{f.Engine, f.part(store.Specs, 0).Engine, f.part(store.Observations, 0).Engine}
+	together(t, len(engines), func(i int) error {
+		countUp(t, engines[i])
+		return nil
+	})
+}
+
+// Of those who swap a version and those who delete it one wins.
+func testVersionDeletionRaces(t *testing.T, s suite) {
+	const workers = 8
+	f := s.open(t)
+	specs, records := f.part(store.Specs, 0), f.records(store.Specs, 0)
+	for _, k := range numbered(20) {
+		version := specs.create(k, "spec")
+		var results [workers]store.SwapResult
+		together(t, workers, func(worker int) (err error) {
+			if worker%2 == 0 {
+				results[worker], err = records.DeleteVersion(t.Context(), k, version)
+			} else {
+				results[worker], err = records.CompareAndSwap(t.Context(), store.Swap{Key: k, Old: version, Value: []byte("spec 2")})
+			}
+			return err
+		})
+		winner := -1
+		for worker, r := range results {
+			if !r.Swapped {
+				continue
+			}
+			if winner >= 0 {
+				t.Fatalf("workers %d and %d both changed one version", winner, worker)
+			}
+			winner = worker
+		}
+		if winner < 0 {
+			t.Fatal("nobody changed a version that nobody else did")
+		}
+		if exists := specs.load(k).Exists(); exists != (winner%2 == 1) {
+			t.Errorf("after worker %d the record exists: %v", winner, exists)
+		}
+	}
 }

@@ -138,7 +138,10 @@ type CustomMetricValues struct {
 	// When they were observed.
 	Time *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
 	// The values.
-	Values        []*v1.CustomMetric `protobuf:"bytes,2,rep,name=values,proto3" json:"values,omitempty"`
+	Values []*v1.CustomMetric `protobuf:"bytes,2,rep,name=values,proto3" json:"values,omitempty"`
+	// Tells the metric from others, so that no selector is read again. Absent: it is that of
+	// the first value.
+	Identity      []byte `protobuf:"bytes,3,opt,name=identity,proto3" json:"identity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -187,13 +190,23 @@ func (x *CustomMetricValues) GetValues() []*v1.CustomMetric {
 	return nil
 }
 
+func (x *CustomMetricValues) GetIdentity() []byte {
+	if x != nil {
+		return x.Identity
+	}
+	return nil
+}
+
 // All series of one External metric.
 type ExternalMetricSeries struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// When they were observed.
 	Time *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
 	// The series.
-	Series        []*v1.ExternalMetric `protobuf:"bytes,2,rep,name=series,proto3" json:"series,omitempty"`
+	Series []*v1.ExternalMetric `protobuf:"bytes,2,rep,name=series,proto3" json:"series,omitempty"`
+	// Tells the metric from others, so that no selector is read again. Absent: it is that of
+	// the first series.
+	Identity      []byte `protobuf:"bytes,3,opt,name=identity,proto3" json:"identity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -242,6 +255,13 @@ func (x *ExternalMetricSeries) GetSeries() []*v1.ExternalMetric {
 	return nil
 }
 
+func (x *ExternalMetricSeries) GetIdentity() []byte {
+	if x != nil {
+		return x.Identity
+	}
+	return nil
+}
+
 var File_setpoint_stored_v1_observation_proto protoreflect.FileDescriptor
 
 const file_setpoint_stored_v1_observation_proto_rawDesc = "" +
@@ -257,13 +277,15 @@ const file_setpoint_stored_v1_observation_proto_rawDesc = "" +
 	"podMetrics\x12D\n" +
 	"\x10pod_metrics_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x0epodMetricsTime\x12M\n" +
 	"\x0ecustom_metrics\x18\a \x03(\v2&.setpoint.stored.v1.CustomMetricValuesR\rcustomMetrics\x12S\n" +
-	"\x10external_metrics\x18\b \x03(\v2(.setpoint.stored.v1.ExternalMetricSeriesR\x0fexternalMetrics\"w\n" +
+	"\x10external_metrics\x18\b \x03(\v2(.setpoint.stored.v1.ExternalMetricSeriesR\x0fexternalMetrics\"\x93\x01\n" +
 	"\x12CustomMetricValues\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x121\n" +
-	"\x06values\x18\x02 \x03(\v2\x19.setpoint.v1.CustomMetricR\x06values\"{\n" +
+	"\x06values\x18\x02 \x03(\v2\x19.setpoint.v1.CustomMetricR\x06values\x12\x1a\n" +
+	"\bidentity\x18\x03 \x01(\fR\bidentity\"\x97\x01\n" +
 	"\x14ExternalMetricSeries\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x123\n" +
-	"\x06series\x18\x02 \x03(\v2\x1b.setpoint.v1.ExternalMetricR\x06seriesB\xd6\x01\n" +
+	"\x06series\x18\x02 \x03(\v2\x1b.setpoint.v1.ExternalMetricR\x06series\x12\x1a\n" +
+	"\bidentity\x18\x03 \x01(\fR\bidentityB\xd6\x01\n" +
 	"\x16com.setpoint.stored.v1B\x10ObservationProtoP\x01Z@github.com/setpoint-dev/setpoint/api/setpoint/stored/v1;storedv1\xa2\x02\x03SSX\xaa\x02\x12Setpoint.Stored.V1\xca\x02\x12Setpoint\\Stored\\V1\xe2\x02\x1eSetpoint\\Stored\\V1\\GPBMetadata\xea\x02\x14Setpoint::Stored::V1b\x06proto3"
 
 var (

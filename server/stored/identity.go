@@ -1,0 +1,156 @@
+package stored
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	storedv1 "github.com/setpoint-dev/setpoint/api/setpoint/stored/v1"
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/labelselector"
+)
+
+// namer tells metrics from each other by identities, which are the same for those that mean
+// the same. It reads each selector once. The zero value is ready for use, by one goroutine.
+type namer struct {
+	selectors map[string]string
+	key       []byte
+}
+
+// identityBytes is the length of an identity: two metrics of one target share none by chance.
+const identityBytes = 16
+
+// digest makes an identity.
+func digest(parts ...string) string {
+	h := sha256.New()
+	var length [8]byte
+	for _, part := range parts {
+		binary.BigEndian.PutUint64(length[:], uint64(len(part)))
+		h.Write(length[:])
+		h.Write([]byte(part))
+	}
+	return string(h.Sum(nil)[:identityBytes])
+}
+
+// customOf are the values that are known, by their identities.
+func (n *namer) customOf(o *storedv1.Observation) map[string]*storedv1.CustomMetricValues {
+	all := make(map[string]*storedv1.CustomMetricValues, len(o.GetCustomMetrics()))
+	for _, m := range o.GetCustomMetrics() {
+		if len(m.GetIdentity()) == 0 && len(m.GetValues()) > 0 {
+			m.Identity = []byte(n.custom(m.GetValues()[0]))
+		}
+		all[string(m.GetIdentity())] = m
+	}
+	return all
+}
+
+// externalOf are the series that are known, by their identities.
+func (n *namer) externalOf(o *storedv1.Observation) map[string]*storedv1.ExternalMetricSeries {
+	all := make(map[string]*storedv1.ExternalMetricSeries, len(o.GetExternalMetrics()))
+	for _, m := range o.GetExternalMetrics() {
+		if len(m.GetIdentity()) == 0 && len(m.GetSeries()) > 0 {
+			m.Identity = []byte(n.series(m.GetSeries()[0].GetMetric()))
+		}
+		all[string(m.GetIdentity())] = m
+	}
+	return all
+}
+
+// custom is the identity of the metric that a value is of: values of pods are all of one,
+// those of an object of one for each object.
+func (n *namer) custom(v *setpointv1.CustomMetric) string {
+	if isPod(v.GetDescribedObject()) {
+		return n.pods(v.GetMetric())
+	}
+	return n.object(v.GetDescribedObject(), v.GetMetric())
+}
+
+// pods is the identity of a metric of all pods.
+func (n *namer) pods(m *setpointv1.MetricIdentifier) string {
+	return digest("pods", m.GetName(), n.selector(m.GetSelector()))
+}
+
+// object is the identity of a metric of an object. Kubernetes looks that of a namespace up by
+// the target's own, whatever name it is given.
+func (n *namer) object(of *setpointv1.CrossVersionObjectReference, m *setpointv1.MetricIdentifier) string {
+	group, name := groupOf(of), of.GetName()
+	if of.GetKind() == "Namespace" && group == "" {
+		name = ""
+	}
+	return digest("object", of.GetKind(), group, name, m.GetName(), n.selector(m.GetSelector()))
+}
+
+// series is the identity of what a series was asked for with. One without a selector belongs
+// to any metric of the name that its labels match.
+func (n *namer) series(m *setpointv1.MetricIdentifier) string {
+	if m.GetSelector() == nil {
+		return digest("series", m.GetName())
+	}
+	return n.external(m)
+}
+
+// external is the identity of an External metric of a spec.
+func (n *namer) external(m *setpointv1.MetricIdentifier) string {
+	return digest("series", m.GetName(), n.selector(m.GetSelector()))
+}
+
+// selector is the identity of a selector. One that does not parse is itself.
+func (n *namer) selector(s *setpointv1.LabelSelector) string {
+	if len(s.GetMatchLabels())+len(s.GetMatchExpressions()) == 0 {
+		return ""
+	}
+	n.key, _ = proto.MarshalOptions{Deterministic: true}.MarshalAppend(n.key[:0], s)
+	if known, ok := n.selectors[string(n.key)]; ok {
+		return known
+	}
+	identity := "\x00" + string(n.key)
+	if parsed, err := parse(s); err == nil {
+		identity = labelselector.Identity(parsed)
+	}
+	if n.selectors == nil {
+		n.selectors = make(map[string]string)
+	}
+	n.selectors[string(n.key)] = identity
+	return identity
+}
+
+// parse makes a selector; none and an empty one select all.
+func parse(s *setpointv1.LabelSelector) (labels.Selector, error) {
+	if len(s.GetMatchLabels())+len(s.GetMatchExpressions()) == 0 {
+		return labels.Everything(), nil
+	}
+	selector := &metav1.LabelSelector{MatchLabels: s.GetMatchLabels()}
+	for _, e := range s.GetMatchExpressions() {
+		selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{
+			Key: e.GetKey(), Operator: metav1.LabelSelectorOperator(e.GetOperator()), Values: e.GetValues(),
+		})
+	}
+	return metav1.LabelSelectorAsSelector(selector)
+}
+
+// terms is how many requirements and values a selector has.
+func terms(s *setpointv1.LabelSelector) int {
+	n := len(s.GetMatchLabels())
+	for _, e := range s.GetMatchExpressions() {
+		n += 1 + len(e.GetValues())
+	}
+	return n
+}
+
+// isPod reports whether an object is a pod, of Kubernetes' own kind.
+func isPod(of *setpointv1.CrossVersionObjectReference) bool {
+	return of.GetKind() == "Pod" && groupOf(of) == ""
+}
+
+// groupOf is the group of an object's API version: "apps" of "apps/v1", "" of "v1".
+func groupOf(of *setpointv1.CrossVersionObjectReference) string {
+	group, _, found := strings.Cut(of.GetApiVersion(), "/")
+	if !found {
+		return ""
+	}
+	return group
+}
