@@ -40,6 +40,10 @@ build: ## Build bin/setpoint, and beside it the programs of platforms
 image: ## Build the image setpoint:dev, of static binaries on scratch, with the docker that is there
 	scripts/image.sh setpoint:dev
 
+.PHONY: image-external-metrics
+image-external-metrics: ## Build the image setpoint-external-metrics:dev in the same way
+	scripts/image.sh setpoint-external-metrics:dev setpoint-external-metrics
+
 .PHONY: run
 run: ## Build and serve with the embedded store: REST on :8080, gRPC on :9090
 	scripts/build.sh bin
@@ -141,7 +145,7 @@ e2e-swarm: ## Run the agent of Docker Swarm with two real daemons that have join
 .PHONY: test-modules
 test-modules: ## Run the tests of the modules beside the main one that no other target runs
 	@scripts/redis.sh
-	for module in bench conformance/oracle conformance/cluster test/integrations tools/gremlins; do (cd $$module && go test -timeout=45m ./...); done
+	for module in bench cmd/setpoint-external-metrics conformance/oracle conformance/cluster test/integrations tools/gremlins; do (cd $$module && go test -timeout=45m ./...); done
 
 .PHONY: conformance
 conformance: ## Compare 100,000 steps with each real controller, and write conformance/REPORT.md

@@ -1,9 +1,16 @@
 #!/usr/bin/env bash
 # Builds the image of setpoint, NAME (setpoint:dev), with the docker that is there: static
-# binaries on scratch. CA_CERTIFICATES names the bundle of certificates to put in.
+# binaries on scratch. With PROGRAM, that of a program of its own, which is
+# setpoint-external-metrics. CA_CERTIFICATES names the bundle of certificates to put in.
+#
+#   scripts/image.sh [NAME [PROGRAM]]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 name=${1:-setpoint:dev}
+programs=all dockerfile=deploy/Dockerfile
+if test -n "${2:-}"; then
+  programs=cmd/$2 dockerfile=deploy/${2#setpoint-}.Dockerfile
+fi
 version=${VERSION:-dev}
 revision=$(git rev-parse HEAD 2>/dev/null || echo unknown)
 created=$(git show -s --format=%cI HEAD 2>/dev/null || echo 1970-01-01T00:00:00Z)
@@ -18,10 +25,10 @@ test -s "$certificates" || { echo 'there is no bundle of CA certificates: set CA
 context=bin/image
 rm -rf $context
 mkdir -p $context
-RELEASE="$version" GOOS=linux GOARCH="${GOARCH:-$(go env GOARCH)}" scripts/build.sh $context all
+RELEASE="$version" GOOS=linux GOARCH="${GOARCH:-$(go env GOARCH)}" scripts/build.sh $context "$programs"
 install -m 0644 "$certificates" $context/ca-certificates.crt
 # The commit's time, so that the same source makes the same image.
 touch -d "$created" $context/*
 test -z "${CONTEXT_ONLY:-}" || exit 0
-docker build --quiet --tag "$name" --file deploy/Dockerfile \
+docker build --quiet --tag "$name" --file "$dockerfile" \
   --build-arg VERSION="$version" --build-arg REVISION="$revision" --build-arg CREATED="$created" $context

@@ -77,13 +77,17 @@ func newRetrier(policy Retry) *retrier {
 // repeatable are the methods of which a second attempt does no harm: they change
 // nothing, or have a request id, or are idempotent as they are.
 var repeatable = map[string]bool{
-	setpointv1.RecommendationService_Recommend_FullMethodName:      true,
-	setpointv1.RecommendationService_BatchRecommend_FullMethodName: true,
-	setpointv1.RecommendationService_ReportScale_FullMethodName:    true,
-	setpointv1.TargetService_GetTarget_FullMethodName:              true,
-	setpointv1.TargetService_ListTargets_FullMethodName:            true,
-	setpointv1.TargetService_DeleteTarget_FullMethodName:           true,
-	setpointv1.TargetService_ListDecisions_FullMethodName:          true,
+	setpointv1.RecommendationService_Recommend_FullMethodName:         true,
+	setpointv1.RecommendationService_BatchRecommend_FullMethodName:    true,
+	setpointv1.RecommendationService_ReportScale_FullMethodName:       true,
+	setpointv1.RecommendationService_ReportObservation_FullMethodName: true,
+	setpointv1.RecommendationService_GetRecommendation_FullMethodName: true,
+	setpointv1.TargetService_GetTarget_FullMethodName:                 true,
+	setpointv1.TargetService_ListTargets_FullMethodName:               true,
+	setpointv1.TargetService_DeleteTarget_FullMethodName:              true,
+	setpointv1.TargetService_ListDecisions_FullMethodName:             true,
+	setpointv1.TargetService_GetTargetSpec_FullMethodName:             true,
+	setpointv1.TargetService_ListTargetSpecs_FullMethodName:           true,
 }
 
 // unary is the interceptor.

@@ -31,7 +31,7 @@ func newPair(name string) (pair, error) {
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 		IsCA: true, BasicConstraintsValid: true,
 		KeyUsage:    x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		DNSNames:    []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
@@ -62,4 +62,16 @@ func Certificate(t testing.TB) (certFile, keyFile string) {
 		t.Fatal(err)
 	}
 	return certFile, keyFile
+}
+
+// FrontProxy makes the certificate with which an API server vouches to aggregated servers for
+// its callers, and returns the flags that have it do so.
+func FrontProxy(t testing.TB) (apiServerFlags []string) {
+	t.Helper()
+	cert, key := Certificate(t)
+	return []string{
+		"--requestheader-client-ca-file=" + cert, "--proxy-client-cert-file=" + cert, "--proxy-client-key-file=" + key,
+		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+	}
 }

@@ -1,0 +1,150 @@
+// Command setpoint-external-metrics serves external.metrics.k8s.io from recommendations, so that
+// a plain HorizontalPodAutoscaler follows Setpoint. docs/external-metrics.md explains it.
+//
+// It is a module of its own: the API server that it is built on would more than double what the
+// main module depends on.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apiserver/pkg/server/healthz"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/klog/v2"
+	adapter "sigs.k8s.io/custom-metrics-apiserver/pkg/cmd"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
+)
+
+func main() { cli.Main(newRoot()) }
+
+// settings are the program's own; those of the API server are the library's.
+type settings struct {
+	connection connection.Settings
+	cluster    string
+	service    string
+	timeout    time.Duration
+	adapter    adapter.AdapterBase
+}
+
+func newRoot() *cobra.Command {
+	var s settings
+	cmd := &cobra.Command{
+		Use:   "setpoint-external-metrics",
+		Short: "Serve recommendations as an external metric",
+		Long: `Serves external.metrics.k8s.io with one metric, recommended-replicas: the count that a
+Setpoint service recommends for a target with a stored spec. A HorizontalPodAutoscaler that
+reads it follows the service. A cluster has one provider of that API: where another has it,
+this program refuses to start.
+
+Exit codes: 0 success; 1 failure; 2 invalid flags or input.`,
+	}
+	root := cli.Root(cmd, cli.NewVersion())
+	root.RunE = func(cmd *cobra.Command, _ []string) error { return s.run(cmd.Context()) }
+	s.bind(root.Flags())
+	return root
+}
+
+func (s *settings) bind(flags *pflag.FlagSet) {
+	// The API server has flags of the same names for what it serves with.
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	s.connection.Bind(own, "Setpoint")
+	own.VisitAll(func(flag *pflag.Flag) {
+		flag.Name = serverFlag(flag.Name)
+		flag.Usage = strings.ReplaceAll(flag.Usage, "--tls-", "--server-tls-")
+		flags.AddFlag(flag)
+	})
+	flags.StringVar(&s.cluster, "cluster", "", "the `name` of this cluster, as in the names of its targets")
+	flags.StringVar(&s.service, "service", "setpoint/setpoint-external-metrics", "the `namespace/name` of the Service before this program, which the APIService may name")
+	flags.DurationVar(&s.timeout, "request-timeout", 5*time.Second, "how long a recommendation may take, all attempts together")
+	s.adapter.Name = "setpoint-external-metrics"
+	s.adapter.FlagSet = flags
+	s.adapter.InstallFlags()
+}
+
+// serverFlag is the flag here for one of connection.Settings.
+func serverFlag(name string) string {
+	if strings.HasPrefix(name, "server") {
+		return name
+	}
+	return "server-" + name
+}
+
+func (s *settings) validate() error {
+	var problems []error
+	refuse := func(flag, format string, args ...any) {
+		problems = append(problems, fmt.Errorf("--"+flag+": "+format, args...))
+	}
+	s.connection.Validate(func(flag, format string, args ...any) {
+		refuse(serverFlag(flag), strings.ReplaceAll(format, "--t", "--server-t"), args...)
+	})
+	if !isSegment(s.cluster) {
+		refuse("cluster", "%q must be 1 to 253 characters of [A-Za-z0-9._-], and not \".\", \"..\" or \"-\"", s.cluster)
+	}
+	if namespace, name, ok := strings.Cut(s.service, "/"); !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+		refuse("service", "%q is no namespace/name", s.service)
+	}
+	if s.timeout <= 0 || s.timeout > time.Minute {
+		refuse("request-timeout", "must be above 0 and at most 1m")
+	}
+	return cli.BadInput(errors.Join(problems...))
+}
+
+func (s *settings) run(ctx context.Context) error {
+	defer klog.Flush()
+	if err := s.validate(); err != nil {
+		return err
+	}
+	client, err := s.connection.Open("setpoint-external-metrics")
+	if err != nil {
+		return cli.BadInput(err)
+	}
+	defer client.Close()
+	config, err := s.adapter.ClientConfig()
+	if err != nil {
+		return fmt.Errorf("reach the cluster: %w", err)
+	}
+	kubernetes, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("reach the cluster: %w", err)
+	}
+	o := &owner{service: s.service, apiServices: kubernetes.Resource(apiServices)}
+	if err := o.look(ctx); err != nil {
+		return err
+	}
+	s.adapter.WithExternalMetrics(&provider{
+		cluster: s.cluster, timeout: s.timeout, now: time.Now,
+		recommend: func(ctx context.Context, target string) (*setpointv1.Recommendation, error) {
+			request := &setpointv1.GetRecommendationRequest{Target: target}
+			response, err := setpointv1.NewRecommendationServiceClient(client.Conn()).GetRecommendation(ctx, request)
+			return response.GetRecommendation(), err
+		},
+	})
+	server, err := s.adapter.Server()
+	if err != nil {
+		return fmt.Errorf("prepare the API server: %w", err)
+	}
+	if err := server.GenericAPIServer.AddReadyzChecks(healthz.NamedCheck("provider", o.check)); err != nil {
+		return err
+	}
+	watching, stop := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		o.watch(watching)
+	}()
+	defer func() {
+		stop()
+		<-done
+	}()
+	klog.InfoS("serving external.metrics.k8s.io", "version", cli.Version(), "cluster", s.cluster, "server", s.connection.Server)
+	return s.adapter.Run(ctx)
+}
