@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/hashicorp/nomad/api"
-	"sigs.k8s.io/yaml"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/samples"
+	"github.com/setpoint-dev/setpoint/internal/document"
 )
 
 // Key is the key of a policy block that everything of Setpoint is under.
@@ -67,7 +67,7 @@ func ParsePolicy(scaling *api.ScalingPolicy) (*Policy, *agent.Hold) {
 		out = &Policy{Spec: &setpointv1.HorizontalPodAutoscalerSpec{}}
 	)
 	p.bounds(scaling, out.Spec)
-	p.own(document(own, &p), out)
+	p.own(keysOf(own, &p), out)
 	p.scaleToZero(out)
 	if len(p) > 0 {
 		return nil, &agent.Hold{Reason: agent.ReasonInvalidObject, Message: strings.Join(p, "; ")}
@@ -75,16 +75,16 @@ func ParsePolicy(scaling *api.ScalingPolicy) (*Policy, *agent.Hold) {
 	return out, nil
 }
 
-// document returns the keys of the block. A text, as of a heredoc, is one in YAML or JSON.
-func document(own any, p *problems) map[string]any {
+// keysOf returns the keys of the block. A text, as of a heredoc, is one in YAML or JSON.
+func keysOf(own any, p *problems) map[string]any {
 	if text, ok := own.(string); ok {
 		own = nil
-		data, err := yaml.YAMLToJSONStrict([]byte(text))
+		data, err := document.JSON([]byte(text), document.MaxBytes)
 		if err == nil {
 			err = json.Unmarshal(data, &own)
 		}
 		if err != nil {
-			p.add(Key, "is a text that is neither YAML nor JSON: %v", err)
+			p.add(Key, "as a text, in YAML or JSON: %v", err)
 			return nil
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/document"
 )
 
 // Defaults and bounds of a Source.
@@ -22,6 +24,9 @@ const (
 	maxMaxBytes    = 64 << 20
 	maxMaxSeries   = 100_000
 )
+
+// maxParseError bounds what is told of a parser's error, in bytes: it quotes the document.
+const maxParseError = 256
 
 // Config is the file of sources: what the operator writes.
 type Config struct {
@@ -59,9 +64,13 @@ type Source struct {
 // a *ConfigError, or that it is no document.
 func ParseConfig(data []byte) (Config, error) {
 	var c Config
-	parsed, err := document(data)
+	text, err := document.JSON(data, document.MaxBytes)
 	if err != nil {
-		return Config{}, (&problems{{Message: "neither YAML nor JSON: " + shorten(err.Error(), maxQuoted)}}).err()
+		return Config{}, (&problems{{Message: shorten(err.Error(), maxParseError)}}).err()
+	}
+	parsed, err := decodeJSON(text)
+	if err != nil {
+		return Config{}, (&problems{{Message: shorten(err.Error(), maxParseError)}}).err()
 	}
 	var p problems
 	p.fill("", parsed, reflect.ValueOf(&c).Elem())

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/document"
 )
 
 func TestTheFileOfSources(t *testing.T) {
@@ -61,7 +63,7 @@ func TestSourcesThatCanNotBe(t *testing.T) {
 		{"a list", "[1, 2]", "must be keys with values"},
 		{"an unknown key", "source: {}", "source: there is no such key; did you mean sources?"},
 		{"an unknown key within", server("url: 'https://p', bearer: x"), "sources.prom.prometheus.bearer: there is no such key; the keys are url,"},
-		{"a key twice", "sources: {}\nsources: {}", "already set"},
+		{"a key twice", "sources: {}\nsources: {}", "sources: is there twice, first in line 1"},
 		{"a bad name", "sources: {Prom_1: {prometheus: {url: 'https://p'}}}", "sources.Prom_1: the name of a source has lower-case letters"},
 		{"no kind", "sources: {prom: {timeout: 1s}}", "sources.prom: must have exactly one of"},
 		{"two kinds", source("http: {url: 'https://p'}"), "sources.prom: must have exactly one of"},
@@ -108,7 +110,7 @@ func TestSourcesThatCanNotBe(t *testing.T) {
 			}
 		})
 	}
-	if _, err := ParseConfig([]byte(strings.Repeat("#", maxConfigBytes+1))); err == nil || !strings.Contains(err.Error(), "more than 1 MiB") {
+	if _, err := ParseConfig([]byte(strings.Repeat("#", document.MaxBytes+1))); err == nil || !strings.Contains(err.Error(), "longer than 1048576 bytes") {
 		t.Errorf("a huge file: %v", err)
 	}
 	if _, err := New(Config{Sources: map[string]Source{"p": {}}}, Options{}); err == nil {

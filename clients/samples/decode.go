@@ -13,28 +13,11 @@ import (
 	"strings"
 	"time"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/setpoint-dev/setpoint/spelling"
 )
 
-// Bounds of what is decoded.
-const (
-	maxConfigBytes = 1 << 20
-	maxTextLength  = 16 << 10
-)
-
-// document reads one YAML or JSON document. Keys that are given twice are refused.
-func document(data []byte) (any, error) {
-	if len(data) > maxConfigBytes {
-		return nil, errors.New("more than 1 MiB")
-	}
-	converted, err := yaml.YAMLToJSONStrict(data)
-	if err != nil {
-		return nil, err
-	}
-	return decodeJSON(converted)
-}
+// maxTextLength bounds a text in what is decoded, in bytes.
+const maxTextLength = 16 << 10
 
 // decodeJSON reads one JSON document with its numbers as they are written.
 func decodeJSON(data []byte) (any, error) {

@@ -8,12 +8,11 @@ import (
 	"slices"
 	"strings"
 
-	yamlv3 "go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"sigs.k8s.io/yaml"
 
+	"github.com/setpoint-dev/setpoint/internal/document"
 	"github.com/setpoint-dev/setpoint/spelling"
 )
 
@@ -24,15 +23,9 @@ func (p *parser) document(label, text string, into proto.Message) bool {
 	if len(text) > maxValue {
 		return false // which is told
 	}
-	// A few bytes of aliases stand for gigabytes.
-	var nodes yamlv3.Node
-	if err := yamlv3.Unmarshal([]byte(text), &nodes); err == nil && aliased(&nodes) {
-		p.add(label, "must not have YAML aliases (*name): write out what they stand for")
-		return false
-	}
-	converted, err := yaml.YAMLToJSONStrict([]byte(text))
+	converted, err := document.JSON([]byte(text), maxValue)
 	if err != nil {
-		p.add(label, "is neither YAML nor JSON: %s", parseError(err))
+		p.add(label, "%s", parseError(err))
 		return false
 	}
 	decoder := json.NewDecoder(bytes.NewReader(converted))
@@ -60,11 +53,6 @@ func (p *parser) document(label, text string, into proto.Message) bool {
 		return false
 	}
 	return true
-}
-
-// aliased tells whether there are aliases below a node.
-func aliased(node *yamlv3.Node) bool {
-	return node.Kind == yamlv3.AliasNode || slices.ContainsFunc(node.Content, aliased)
 }
 
 // message checks the keys of a message and the types of their values, all of them, and

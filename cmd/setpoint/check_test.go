@@ -24,7 +24,7 @@ func TestConfigurationsThatCannotBe(t *testing.T) {
 	}{
 		{"a key that there is not", []string{config("grpc-adress: \":1\"")}, "setpoint.yaml:1: grpc-adress: no such setting, did you mean grpc-address?"},
 		{"a word for a number", []string{config("\nmax-pods: many")}, "setpoint.yaml:2: max-pods: must be a whole number, is a string"},
-		{"a file that is no YAML", []string{config("max-pods: 5\n  x: 3")}, "setpoint.yaml: yaml: line 2"},
+		{"a file that is no YAML", []string{config("max-pods: 5\n  x: 3")}, "setpoint.yaml: is neither YAML nor JSON: line 2"},
 		{"a file that is not there", []string{"--config=/nowhere.yaml"}, "config file: open /nowhere.yaml: no such file"},
 		{"a duration without its unit", []string{"--drain-timeout=20"}, `--drain-timeout" flag: time: missing unit in duration "20"`},
 		{"an address without a port", []string{"--grpc-address=9090"}, `--grpc-address: "9090" is not host:port, such as 127.0.0.1:9090`},

@@ -9,13 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
-	"sigs.k8s.io/yaml"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
 	"github.com/setpoint-dev/setpoint/cmd/internal/explaincmd"
 	"github.com/setpoint-dev/setpoint/cmd/setpoint/explain"
+	"github.com/setpoint-dev/setpoint/internal/document"
 	"github.com/setpoint-dev/setpoint/server/restjson"
 )
 
@@ -93,7 +93,7 @@ func unmarshal(text []byte, msg proto.Message) error {
 	if looksLikeJSON && (len(begin) == 0 || json.Valid(text)) {
 		return restjson.Unmarshal(text, msg)
 	}
-	converted, err := yaml.YAMLToJSONStrict(text)
+	converted, err := document.JSON(text, maxRequestFile)
 	switch {
 	case err != nil && looksLikeJSON:
 		return restjson.Unmarshal(text, msg)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,12 +10,12 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"sigs.k8s.io/yaml"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/internal/document"
 )
 
 // maxSpecFile bounds a spec that is read from a file.
@@ -208,7 +209,8 @@ func readTargetSpec(cmd *cobra.Command, name string) (*setpointv1.TargetSpec, er
 	var object struct {
 		Kind string `json:"kind"`
 	}
-	if err := yaml.Unmarshal(text, &object); err == nil && object.Kind != "" {
+	// A manifest may be several documents, with aliases; what it is its first one tells.
+	if first, err := document.Manifest(text); err == nil && json.Unmarshal(first, &object) == nil && object.Kind != "" {
 		autoscalers, err := manifest.ReadAutoscalers(name, bytes.NewReader(text))
 		switch {
 		case err != nil:

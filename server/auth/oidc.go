@@ -13,7 +13,7 @@ import (
 
 	jose "github.com/go-jose/go-jose/v4"
 
-	"github.com/setpoint-dev/setpoint/server/auth/document"
+	"github.com/setpoint-dev/setpoint/internal/document"
 )
 
 // DefaultClockSkew is how much the clocks of issuers may differ from ours.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/server/auth/document"
+	"github.com/setpoint-dev/setpoint/internal/document"
 )
 
 // TokenPrefix begins generated tokens, so that scanners for secrets can find them.

@@ -7,10 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
+
+	yamldocument "github.com/setpoint-dev/setpoint/internal/document"
 )
 
 // MaxFileBytes bounds what is read of one file. A dump of ten thousand pods as
@@ -80,22 +80,15 @@ func yamlDocuments(name string, content []byte) ([]document, error) {
 	var out []document
 	for i, part := range raw {
 		where := documentName(name, i, len(raw))
-		data, err := yaml.YAMLToJSONStrict(part)
+		data, err := yamldocument.Manifest(part)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %s", where, yamlMessage(err))
+			return nil, fmt.Errorf("%s: %w", where, err)
 		}
 		if string(data) != "null" {
 			out = append(out, document{where: where, data: data})
 		}
 	}
 	return out, nil
-}
-
-// yamlMessage drops what the parser's messages begin with.
-func yamlMessage(err error) string {
-	message := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
-	message = strings.TrimPrefix(message, "yaml: ")
-	return strings.ReplaceAll(strings.TrimPrefix(message, "unmarshal errors:\n  "), "\n  ", "; ")
 }
 
 // jsonDocuments reads the JSON values of content.

@@ -100,11 +100,6 @@ log-level: debug
 			file: "---\n# max-pods: 3\n",
 			want: func(*options) {},
 		},
-		{
-			name: "a file may use anchors",
-			file: "port: &p 81\nmax-pods: *p\nweights: [*p]\n",
-			want: func(o *options) { o.Port, o.MaxPods, o.Weights = 81, 81, []int{81} },
-		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -190,9 +185,17 @@ func TestApplyProblems(t *testing.T) {
 			want: []string{"setpoint.yaml:3: port: is there twice, first in line 1"},
 		},
 		{
+			name: "anchors and aliases",
+			file: "port: &p 81\nmax-pods: *p\n",
+			want: []string{
+				"setpoint.yaml:1: port: YAML anchors and aliases (&name, *name, <<) are not allowed here: write out what they stand for",
+				"setpoint.yaml:2: max-pods: YAML anchors and aliases (&name, *name, <<) are not allowed here: write out what they stand for",
+			},
+		},
+		{
 			name: "a key that is no name",
 			file: "[port]: 1\n",
-			want: []string{"setpoint.yaml:1: a key must be the name of a setting, is a list"},
+			want: []string{"setpoint.yaml:1: a key must be a name, is a list"},
 		},
 		{
 			name: "the file in the file",
@@ -222,8 +225,8 @@ log-level: [info]
 				`setpoint.yaml:6: store-timeout: must be a duration such as "30s", is a number`,
 				`setpoint.yaml:7: explain: must be true or false, is a string`,
 				`setpoint.yaml:8: cors-origins: must be a list, is a string`,
-				`setpoint.yaml:9: headers: element 1: must be a string, is a number; put it in quotes`,
-				`setpoint.yaml:10: weights: element 2: must be a whole number, is a number`,
+				`setpoint.yaml:9: headers[0]: must be a string, is a number; put it in quotes`,
+				`setpoint.yaml:10: weights[1]: must be a whole number, is a number`,
 				`setpoint.yaml:11: backoffs: must be a list, each a duration such as "30s", is "1m, soon"`,
 				`setpoint.yaml:12: log-level: must be a single value, is a list`,
 			},
@@ -259,7 +262,7 @@ log-level: [info]
 		{
 			name: "a list instead of a map",
 			file: "- port: 1\n",
-			want: []string{"setpoint.yaml:1: must be a map of settings, is a list"},
+			want: []string{"setpoint.yaml:1: must be a map, is a list"},
 		},
 		{
 			name: "several documents, were the first empty",
@@ -279,7 +282,7 @@ log-level: [info]
 
 func TestApplyRefusesBrokenYAML(t *testing.T) {
 	_, got := apply(t, nil, nil, "port: 1\nexplain: [true\n")
-	if len(got) != 1 || !strings.HasPrefix(got[0], "setpoint.yaml: yaml: ") {
+	if len(got) != 1 || !strings.HasPrefix(got[0], "setpoint.yaml: is neither YAML nor JSON: line ") {
 		t.Errorf("got %q, want one line that names the file", got)
 	}
 }

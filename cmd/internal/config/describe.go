@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/setpoint-dev/setpoint/internal/document"
 )
 
 // Setting describes one setting for people.
@@ -120,9 +122,9 @@ func defaultElements(flag *pflag.Flag) []string {
 // yamlText is one value of a flag as YAML.
 func yamlText(flag *pflag.Flag, value string) string {
 	switch typeOf(flag) {
-	case stringType, otherType:
+	case document.String, document.Any:
 		return strconv.Quote(value)
-	case durationType:
+	case document.DurationValue:
 		return shortDuration(value)
 	}
 	return value

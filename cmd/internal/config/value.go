@@ -7,50 +7,26 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/setpoint-dev/setpoint/internal/document"
 )
 
-// valueType is what Apply knows of the values of a flag type.
-type valueType struct {
-	// name completes "must be …".
-	name string
-	// tags are the YAML types of its values in a file. Nil: any but null.
-	tags []string
-}
-
-const (
-	boolTag   = "!!bool"
-	floatTag  = "!!float"
-	intTag    = "!!int"
-	nullTag   = "!!null"
-	stringTag = "!!str"
-)
-
-var (
-	boolType     = &valueType{"true or false", []string{boolTag}}
-	intType      = &valueType{"a whole number", []string{intTag}}
-	floatType    = &valueType{"a number", []string{intTag, floatTag}}
-	durationType = &valueType{`a duration such as "30s"`, []string{stringTag}}
-	stringType   = &valueType{"a string", []string{stringTag}}
-	// otherType is that of flags which the command defines itself. Only they can
-	// say what is wrong with a value.
-	otherType = &valueType{"a single value", nil}
-)
-
-// typeOf returns the type of a flag's values, or for a list flag of its elements.
-func typeOf(flag *pflag.Flag) *valueType {
+// typeOf returns the type of a flag's values, or for a list flag of its elements. Any is that of
+// flags which the command defines itself: only they can say what is wrong with a value.
+func typeOf(flag *pflag.Flag) *document.Type {
 	switch strings.TrimSuffix(strings.TrimSuffix(flag.Value.Type(), "Slice"), "Array") {
 	case "bool":
-		return boolType
+		return document.Boolean
 	case "int", "int8", "int16", "int32", "int64", "uint", "uint8", "uint16", "uint32", "uint64", "count":
-		return intType
+		return document.WholeNumber
 	case "float32", "float64":
-		return floatType
+		return document.Number
 	case "duration":
-		return durationType
+		return document.DurationValue
 	case "string":
-		return stringType
+		return document.String
 	}
-	return otherType
+	return document.Any
 }
 
 // setText sets flag from the text of a variable. A list is separated by commas.
@@ -91,11 +67,11 @@ func invalid(flag *pflag.Flag, err error, each, text string) error {
 		err = refused.Unwrap() // The rest of it speaks of the command line.
 	}
 	switch known := typeOf(flag); {
-	case known == otherType, known == stringType:
+	case known == document.Any, known == document.String:
 		return err
 	case errors.Is(err, strconv.ErrRange):
 		return fmt.Errorf("%s is out of range for %s", text, flag.Value.Type())
 	default:
-		return fmt.Errorf("must be %s%s, is %q", each, known.name, text)
+		return fmt.Errorf("must be %s%s, is %q", each, known.Name(), text)
 	}
 }

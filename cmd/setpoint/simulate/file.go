@@ -3,8 +3,8 @@ package simulate
 import (
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/document"
 	"github.com/setpoint-dev/setpoint/recommender"
-	"github.com/setpoint-dev/setpoint/server/auth/document"
 	"github.com/setpoint-dev/setpoint/simulation"
 )
 

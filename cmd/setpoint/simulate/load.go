@@ -3,7 +3,7 @@ package simulate
 import (
 	"time"
 
-	"github.com/setpoint-dev/setpoint/server/auth/document"
+	"github.com/setpoint-dev/setpoint/internal/document"
 	"github.com/setpoint-dev/setpoint/simulation"
 )
 

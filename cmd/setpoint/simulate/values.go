@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/document"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/recommender/quantity"
-	"github.com/setpoint-dev/setpoint/server/auth/document"
 	"github.com/setpoint-dev/setpoint/simulation"
 )
 

@@ -16,6 +16,7 @@ const (
 	boolTag   = "!!bool"
 	floatTag  = "!!float"
 	intTag    = "!!int"
+	mergeTag  = "!!merge"
 	nullTag   = "!!null"
 	stringTag = "!!str"
 	timeTag   = "!!timestamp"
@@ -57,19 +58,23 @@ func Never(key, why string) Field {
 }
 
 // Map reads a map. Fields are read in the file's order. It returns false if the
-// value is no map, or some entry is unknown, missing or there twice.
+// value is no map, or some entry is unknown or missing.
 func (v Value) Map(fields ...Field) bool {
-	if v.node.Kind != yaml.MappingNode {
-		v.mustBe("a map")
+	right, there := true, make(map[string]bool, len(fields))
+	if !v.Entries(func(key string, at, value Value) {
+		i := slices.IndexFunc(fields, func(f Field) bool { return f.key == key })
+		if i < 0 {
+			at.Refuse("%s", unknownKey(key, fields))
+			right = false
+			return
+		}
+		there[key] = true
+		fields[i].read(value)
+	}) {
 		return false
 	}
-	right := true
-	lines := make(map[string]int, len(fields))
-	for i := 0; i+1 < len(v.node.Content); i += 2 {
-		right = v.entry(v.node.Content[i], v.node.Content[i+1], fields, lines) && right
-	}
 	for _, f := range fields {
-		if _, there := lines[f.key]; f.required && !there {
+		if f.required && !there[f.key] {
 			v.Refuse("%s is missing", f.key)
 			right = false
 		}
@@ -77,30 +82,27 @@ func (v Value) Map(fields ...Field) bool {
 	return right
 }
 
-// entry reads one entry of a map. lines are those of the keys so far.
-func (v Value) entry(key, value *yaml.Node, fields []Field, lines map[string]int) bool {
-	at := Value{node: key, path: v.path, reader: v.reader}
-	if key.Kind != yaml.ScalarNode {
-		at.Refuse("a key must be a name, is %s", describe(key))
+// Entries reads a map with any keys, in the file's order: at is the key's place, with the path of
+// the map. It returns false if the value is no map.
+func (v Value) Entries(read func(key string, at, value Value)) bool {
+	if v.node.Kind != yaml.MappingNode {
+		v.mustBe("a map")
 		return false
 	}
-	i := slices.IndexFunc(fields, func(f Field) bool { return f.key == key.Value })
-	if i < 0 {
-		at.Refuse("%s", unknownKey(key.Value, fields))
-		return false
+	for i := 0; i+1 < len(v.node.Content); i += 2 {
+		key, value := v.node.Content[i], v.node.Content[i+1]
+		at := Value{node: key, path: v.path, reader: v.reader}
+		inner := Value{node: value, path: within(v.path, key.Value), reader: v.reader}
+		if inner.empty() && value.Value == "" {
+			inner.node = &yaml.Node{Kind: yaml.ScalarNode, Tag: nullTag, Line: key.Line}
+		}
+		read(key.Value, at, inner)
 	}
-	if first, twice := lines[key.Value]; twice {
-		at.Refuse("%s is there twice, first in line %d", key.Value, first)
-		return false
-	}
-	lines[key.Value] = key.Line
-	inner := Value{node: value, path: strings.TrimPrefix(v.path+"."+key.Value, "."), reader: v.reader}
-	if value.Kind == yaml.ScalarNode && value.Value == "" && value.ShortTag() == nullTag {
-		inner.node = &yaml.Node{Kind: yaml.ScalarNode, Tag: nullTag, Line: key.Line}
-	}
-	fields[i].read(inner)
 	return true
 }
+
+// empty tells whether there is no value.
+func (v Value) empty() bool { return v.node.Kind == yaml.ScalarNode && v.node.ShortTag() == nullTag }
 
 // nameLike is what may be quoted of unknown keys: tokens and digests are longer.
 var nameLike = regexp.MustCompile(`^[A-Za-z][A-Za-z_-]{0,30}$`)
@@ -131,15 +133,17 @@ func (v Value) List(read func(i int, element Value)) {
 	v.ListOrNone(read)
 }
 
-// ListOrNone reads a list.
-func (v Value) ListOrNone(read func(i int, element Value)) {
+// ListOrNone reads a list. It returns false if the value is none, or a problem was noted in it.
+func (v Value) ListOrNone(read func(i int, element Value)) bool {
 	if v.node.Kind != yaml.SequenceNode {
 		v.mustBe("a list")
-		return
+		return false
 	}
+	before := v.reader.count()
 	for i, node := range v.node.Content {
 		read(i, Value{node: node, path: fmt.Sprintf("%s[%d]", v.path, i), reader: v.reader})
 	}
+	return v.reader.count() == before
 }
 
 // Texts reads a list of at least one string.
@@ -155,7 +159,7 @@ func (v Value) Texts() []string {
 
 // Text reads a string that is not empty.
 func (v Value) Text() (string, bool) {
-	if !v.scalar("a string", stringTag) {
+	if _, ok := v.Scalar(String); !ok {
 		return "", false
 	}
 	if v.node.Value == "" {
@@ -167,16 +171,37 @@ func (v Value) Text() (string, bool) {
 
 // TextOrEmpty reads a string.
 func (v Value) TextOrEmpty() (string, bool) {
-	if !v.scalar("a string", stringTag) {
-		return "", false
-	}
-	return v.node.Value, true
+	return v.Scalar(String)
 }
 
 // Raw reads any single value as it is written, be it a string, a number or a time.
 func (v Value) Raw() (string, bool) {
-	if v.node.Kind != yaml.ScalarNode || v.node.ShortTag() == nullTag {
-		v.mustBe("a single value")
+	return v.Scalar(Any)
+}
+
+// Type is a type of single values, as a problem names it.
+type Type struct {
+	name string
+	tags []string // nil: any but null
+}
+
+// Types of single values in files.
+var (
+	Any           = &Type{"a single value", nil}
+	String        = &Type{"a string", []string{stringTag}}
+	Boolean       = &Type{"true or false", []string{boolTag}}
+	WholeNumber   = &Type{"a whole number", []string{intTag}}
+	Number        = &Type{"a number", []string{intTag, floatTag}}
+	DurationValue = &Type{`a duration such as "30s"`, []string{stringTag}}
+)
+
+// Name completes "must be …".
+func (t *Type) Name() string { return t.name }
+
+// Scalar reads a single value of that type as it is written.
+func (v Value) Scalar(t *Type) (string, bool) {
+	if v.node.Kind != yaml.ScalarNode || v.empty() || t.tags != nil && !slices.Contains(t.tags, v.node.ShortTag()) {
+		v.mustBe(t.name)
 		return "", false
 	}
 	return v.node.Value, true
@@ -189,12 +214,12 @@ func (v Value) Is(text string) bool {
 
 // Bool reads true or false.
 func (v Value) Bool() (bool, bool) {
-	if !v.scalar("true or false", boolTag) {
+	if _, ok := v.Scalar(Boolean); !ok {
 		return false, false
 	}
 	var b bool
 	if v.node.Decode(&b) != nil {
-		v.mustBe("true or false")
+		v.mustBe(Boolean.name)
 		return false, false
 	}
 	return b, true
@@ -202,7 +227,7 @@ func (v Value) Bool() (bool, bool) {
 
 // Int reads a whole number between minimum and maximum.
 func (v Value) Int(minimum, maximum int64) (int64, bool) {
-	if !v.scalar("a whole number", intTag) {
+	if _, ok := v.Scalar(WholeNumber); !ok {
 		return 0, false
 	}
 	var n int64
@@ -215,7 +240,7 @@ func (v Value) Int(minimum, maximum int64) (int64, bool) {
 
 // Positive reads a number above 0 and up to maximum.
 func (v Value) Positive(maximum float64) (float64, bool) {
-	if !v.scalar("a number", intTag, floatTag) {
+	if _, ok := v.Scalar(Number); !ok {
 		return 0, false
 	}
 	var f float64
@@ -228,14 +253,13 @@ func (v Value) Positive(maximum float64) (float64, bool) {
 
 // Duration reads a duration of at least 0 and up to maximum.
 func (v Value) Duration(maximum time.Duration) (time.Duration, bool) {
-	const want = `a duration such as "30s"`
-	if !v.scalar(want, stringTag) {
+	if _, ok := v.Scalar(DurationValue); !ok {
 		return 0, false
 	}
 	d, err := time.ParseDuration(v.node.Value)
 	switch {
 	case err != nil:
-		v.Refuse("must be %s", want)
+		v.Refuse("must be %s", DurationValue.name)
 	case d < 0 || d > maximum:
 		v.Refuse("is %s, must be between 0s and %s", d, maximum)
 	default:
@@ -247,7 +271,7 @@ func (v Value) Duration(maximum time.Duration) (time.Duration, bool) {
 // Time reads an instant.
 func (v Value) Time() (time.Time, bool) {
 	const want = "an instant such as 2027-01-31T00:00:00Z"
-	if !v.scalar(want, timeTag, stringTag) {
+	if _, ok := v.Scalar(&Type{want, []string{timeTag, stringTag}}); !ok {
 		return time.Time{}, false
 	}
 	t, err := time.Parse(time.RFC3339, v.node.Value)
@@ -258,18 +282,9 @@ func (v Value) Time() (time.Time, bool) {
 	return t.UTC(), true
 }
 
-// scalar reports whether the value is a single one of the given types.
-func (v Value) scalar(want string, tags ...string) bool {
-	if v.node.Kind == yaml.ScalarNode && slices.Contains(tags, v.node.ShortTag()) {
-		return true
-	}
-	v.mustBe(want)
-	return false
-}
-
 func (v Value) mustBe(want string) {
 	hint := ""
-	if want == "a string" && v.node.Kind == yaml.ScalarNode && v.node.ShortTag() != nullTag {
+	if want == String.name && v.node.Kind == yaml.ScalarNode && v.node.ShortTag() != nullTag {
 		hint = "; put it in quotes"
 	}
 	v.Refuse("must be %s, is %s%s", want, describe(v.node), hint)
@@ -282,8 +297,6 @@ func describe(node *yaml.Node) string {
 		return "a map"
 	case yaml.SequenceNode:
 		return "a list"
-	case yaml.AliasNode:
-		return "an alias, which are not allowed here"
 	}
 	switch node.ShortTag() {
 	case nullTag:

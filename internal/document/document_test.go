@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/server/auth/document"
+	"github.com/setpoint-dev/setpoint/internal/document"
 )
 
 // everything is a document of every type.
@@ -76,10 +76,15 @@ func TestProblems(t *testing.T) {
 		{"a key that looks like a secret", "c29tZXRoaW5nLXRoYXQtaXMtc2VjcmV0LWFuZC1sb25n: x", "f:1: there is a key that is not known here; known are text, raw, texts, bool, int, positive, duration, time"},
 		{"a key nearly right", "txet: x", "f:1: unknown key txet, did you mean text?"},
 		{"a list for the whole", "- a", "f:1: must be a map, is a list"},
-		{"an alias", "text: &x a\nraw: *x", "f:2: raw: must be a single value, is an alias, which are not allowed here"},
-		{"an alias of nothing", "raw: *x", "f: YAML anchors and aliases (&name, *name) are not allowed here"},
+		{"an alias", "text: &x a\nraw: *x", "f:1: text: YAML anchors and aliases (&name, *name, <<) are not allowed here: write out what they stand for\n" +
+			"f:2: raw: YAML anchors and aliases (&name, *name, <<) are not allowed here: write out what they stand for"},
+		{"a merge key", "<<: {text: a}", "f:1: YAML anchors and aliases (&name, *name, <<) are not allowed here: write out what they stand for"},
+		{"a key that is there twice", "text: a\nint: 1\ntext: b", "f:3: text: is there twice, first in line 1"},
+		{"twice below what is not known", "known: {a: [{b: 1, b: 2}]}", "f:1: known.a[0].b: is there twice, first in line 1"},
+		{"nested too deep", "text: " + strings.Repeat("[", 70) + strings.Repeat("]", 70), "f:1: is nested deeper than 64 levels"},
+		{"an alias of nothing", "raw: *x", "f: YAML anchors and aliases (&name, *name, <<) are not allowed here: write out what they stand for"},
 		{"something else", "text: !custom x", "f:1: text: must be a string, is something else; put it in quotes"},
-		{"broken", "text: [a", "f: yaml: line 1: did not find expected ',' or ']'"},
+		{"broken", "text: [a", "f: is neither YAML nor JSON: line 1: did not find expected ',' or ']'"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

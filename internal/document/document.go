@@ -1,0 +1,102 @@
+// Package document reads small files of settings, YAML or JSON, strictly: unknown
+// keys, keys that are there twice, values of the wrong type and missing values are
+// problems, and all problems are reported at once, each with its line and path:
+//
+//	policy.yaml:7: grants[0].verbs[1]: must be one of recommend, read
+//
+// A file is read by saying what is expected where:
+//
+//	err := document.Read("hosts.yaml", data, func(root document.Value) {
+//		root.Map(document.Required("hosts", func(v document.Value) { hosts = v.Texts() }))
+//	})
+//
+// What a file holds may be a secret in the wrong place, so that problems quote
+// values of numbers, times and durations only, and keys only if they look like
+// names. Anchors and aliases (&name, *name) are refused: they let a file of a few
+// lines expand without bounds.
+//
+// Readers that have a schema of their own, such as that of a message, take the
+// document as JSON, under the same rules; see JSON.
+package document
+
+import (
+	"errors"
+	"fmt"
+)
+
+// maxProblems bounds how many problems an error tells of.
+const maxProblems = 100
+
+// reader collects the problems of a file.
+type reader struct {
+	name     string
+	problems []error
+	more     int // problems that were too many
+}
+
+// Read parses data, which is one document, and lets read go through it. name is the
+// file's, for problems. The error joins all problems, a line each.
+func Read(name string, data []byte, read func(root Value)) error {
+	r := &reader{name: name}
+	root, err := r.parse(data)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if len(r.problems) == 0 { // else what is read may not be what is there
+		read(Value{node: root, reader: r})
+	}
+	return r.err()
+}
+
+// ReadOrNone is Read for files that may say nothing, for instance ones of comments only: read
+// is not called then.
+func ReadOrNone(name string, data []byte, read func(root Value)) error {
+	err := Read(name, data, func(root Value) {
+		if !root.empty() {
+			read(root)
+		}
+	})
+	if errors.Is(err, errEmpty) {
+		return nil
+	}
+	return err
+}
+
+// count is how many problems there are.
+func (r *reader) count() int { return len(r.problems) + r.more }
+
+// err joins the problems.
+func (r *reader) err() error {
+	problems := r.problems
+	if r.more > 0 {
+		problems = append(problems, errors.New(r.at(0, "")+fmt.Sprintf("and %d more problems", r.more)))
+	}
+	return errors.Join(problems...)
+}
+
+// refuse notes a problem.
+func (r *reader) refuse(line int, path, text string) {
+	if len(r.problems) == maxProblems {
+		r.more++
+		return
+	}
+	r.problems = append(r.problems, errors.New(r.at(line, path)+text))
+}
+
+// at is the place of a problem, with what parts it from the problem; line 0: the whole.
+func (r *reader) at(line int, path string) string {
+	place := r.name
+	switch {
+	case line > 0 && r.name == "":
+		place = fmt.Sprintf("line %d", line)
+	case line > 0:
+		place = fmt.Sprintf("%s:%d", r.name, line)
+	}
+	if place != "" {
+		place += ": "
+	}
+	if path != "" {
+		place += path + ": "
+	}
+	return place
+}

@@ -1,0 +1,85 @@
+package document_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/document"
+)
+
+func TestJSON(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, data, want string }{
+		{"YAML", "a: {b: [1, 2.50, yes, x]}", `{"a":{"b":[1,2.5,true,"x"]}}`},
+		{"JSON", "{\n\t\"a\": 1}", `{"a":1}`},
+		{"nothing", "", "null"},
+		{"comments only", "# a\n", "null"},
+		{"an empty document", "---\n", "null"},
+	} {
+		got, err := document.JSON([]byte(tt.data), document.MaxBytes)
+		if err != nil || string(got) != tt.want {
+			t.Errorf("%s: got %s, %v, want %s", tt.name, got, err, tt.want)
+		}
+	}
+}
+
+func TestWhatNoDocumentMayHave(t *testing.T) {
+	t.Parallel()
+	const aliases = "YAML anchors and aliases (&name, *name, <<) are not allowed here: write out what they stand for"
+	for _, tt := range []struct{ name, data, want string }{
+		{"a key that is there twice", "spec:\n  metrics: 1\n  metrics: 2", "line 3: spec.metrics: is there twice, first in line 2"},
+		{"all of them", "a: 1\na: 2\nb: &x 1", "line 2: a: is there twice, first in line 1; line 3: b: " + aliases},
+		{"a number and its text as keys", "1: a\n\"1\": b", "line 2: …: is there twice, first in line 1"},
+		{"aliases that would be gigabytes", "a: &a [x, x]\nb: [*a, *a]", "line 1: a: " + aliases + "; line 2: b[0]: " + aliases + "; line 2: b[1]: " + aliases},
+		{"a merge", "<<: {a: 1}", "line 1: " + aliases},
+		{"an anchor at a key", "&k a: 1", "line 1: " + aliases},
+		{"nesting without an end", strings.Repeat("[", 100) + strings.Repeat("]", 100), "line 1: is nested deeper than 64 levels"},
+		{"two documents", "a: 1\n---\nb: 1", "must hold one document, holds several"},
+		{"no document", "a: b: c", "is neither YAML nor JSON: mapping values are not allowed in this context"},
+		{"too much", strings.Repeat("#", 257), "is longer than 256 bytes"},
+	} {
+		_, err := document.JSON([]byte(tt.data), 256)
+		if err == nil || err.Error() != tt.want {
+			t.Errorf("%s:\ngot  %v\nwant %s", tt.name, err, tt.want)
+		}
+	}
+}
+
+func TestManifestsMayHaveAliases(t *testing.T) {
+	t.Parallel()
+	got, err := document.Manifest([]byte("a: &x {b: 1}\nc: *x"))
+	if want := `{"a":{"b":1},"c":{"b":1}}`; err != nil || string(got) != want {
+		t.Errorf("got %s, %v, want %s", got, err, want)
+	}
+	bomb := "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
+	for i := byte('1'); i <= '9'; i++ {
+		name, before := "a"+string(i), "*a"+string(i-1)
+		bomb += name + ": &" + name + " [" + strings.TrimSuffix(strings.Repeat(before+", ", 10), ", ") + "]\n"
+	}
+	if _, err := document.Manifest([]byte(bomb)); err == nil || !strings.Contains(err.Error(), "excessive aliasing") {
+		t.Errorf("a few bytes that stand for ten thousand million: %v", err)
+	}
+	if _, err := document.Manifest([]byte("kind: a\nkind: b")); err == nil || err.Error() != `line 2: key "kind" already set in map` {
+		t.Errorf("a key twice: %v", err)
+	}
+}
+
+// What JSON takes has no second meaning: what it returns it returns again.
+func FuzzJSON(f *testing.F) {
+	f.Add("a: {b: [1, 2.50, yes, x]}")
+	f.Add("a: &a [*a, *a]\n<<: *a")
+	f.Add("{\"a\": 1e400, \"a\": 2}")
+	f.Fuzz(func(t *testing.T, data string) {
+		once, err := document.JSON([]byte(data), document.MaxBytes)
+		if err != nil {
+			return
+		}
+		again, err := document.JSON(once, 100*document.MaxBytes)
+		if err != nil {
+			t.Fatalf("%q became %s, which is refused: %v", data, once, err)
+		}
+		if string(again) != string(once) {
+			t.Errorf("%q became %s, then %s", data, once, again)
+		}
+	})
+}
