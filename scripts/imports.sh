@@ -39,4 +39,10 @@ forbid "^k8s.io/client-go|$sdks" ./cmd/setpoint/... "${internal[@]}" ./server/..
 forbid "^k8s.io/client-go/(discovery|dynamic|kubernetes|rest|tools|transport)(/|$)|$sdks|^$module/clients/(kubernetes|swarm|nomad|webhook)" ./cmd/internal/agentcmd
 # Test kits stay in tests, and engines out of the server.
 forbid "^$module/(internal/process|store/(redis/redistest|storetest)|clients/(agent/agenttest|kubernetes/internal/kubernetestest))" ./cmd/... ./server/... ./store/memory ./store/redis
+# What people write in YAML is read in one place, with one idea of what is right.
+found=$(git grep -nE '\b[a-z0-9]*yaml[a-z0-9]*\.(Unmarshal|YAMLToJSON|NewDecoder)' -- '*.go' ':!*_test.go' ':!internal/document' ':!test' ':!tools' ':!conformance' ':!clients/kubernetes/internal/kubernetestest' || true)
+if [ -n "$found" ]; then
+  printf 'YAML is read by internal/document:\n%s\n' "$found"
+  status=1
+fi
 exit $status
