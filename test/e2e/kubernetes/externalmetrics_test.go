@@ -111,11 +111,17 @@ func TestAnHPAFollowsTheExternalMetric(t *testing.T) {
 	}
 	must(t, c.Metrics.Unregister(c, kubetest.ExternalMetrics))
 
+	// A cluster takes what is deployed, also where pods must be restricted.
+	c.Kubectl(t, "label", "namespace", "setpoint", "pod-security.kubernetes.io/warn=restricted")
+	root, err := process.Repository()
+	must(t, err)
+	c.Apply(t, c.Kubectl(t, "kustomize", filepath.Join(root, "deploy", "kustomize", "external-metrics")), "--server-side", "--force-conflicts", "--dry-run=server", "--warnings-as-errors")
+
 	e := startExternalMetrics(t, c, s)
 	insecure := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
 	base := "https://" + e.ports.Address(0)
 	must(t, e.Await("ready", within, func() error { return process.OK(insecure, base+"/readyz") }))
-	_, err := c.Client().CoreV1().Services("setpoint").Create(t.Context(), &corev1.Service{
+	_, err = c.Client().CoreV1().Services("setpoint").Create(t.Context(), &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "external-metrics"},
 		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost"},
 	}, metav1.CreateOptions{})
