@@ -73,13 +73,11 @@ class Client:
             raise ValueError("setpoint: a token would travel unencrypted: use TLS, or token_over_insecure where nobody listens")
         if max_batch < 1 or max_request_bytes < 1 or max_answer_bytes < 1:
             raise ValueError("setpoint: max_batch, max_request_bytes and max_answer_bytes must be at least 1")
-        constant = token
-        source = (lambda: constant) if isinstance(constant, str) else constant
         self._transport = Transport(
             target,
             insecure=insecure,
             tls=tls,
-            token=source,  # type: ignore[arg-type]
+            token=_constant(token) if isinstance(token, str) else token,
             user_agent=user_agent,
             max_request_bytes=max_request_bytes,
             max_answer_bytes=max_answer_bytes,
@@ -274,6 +272,10 @@ class Client:
                 again.append(i)
                 longest = max(longest, least)
         return again, longest
+
+
+def _constant(token: str) -> TokenSource:
+    return lambda: token
 
 
 def _identified(request: RecommendRequestLike) -> recommendations.RecommendRequest:
