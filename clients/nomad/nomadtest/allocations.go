@@ -15,8 +15,8 @@ import (
 	"github.com/hashicorp/nomad/api"
 )
 
-// Placement has a server place allocations, on one node of cores with 2300 MHz. The zero value
-// of a field is its default.
+// Placement has a server place allocations, on one node of cores with 2300 MHz, which has room for
+// any number of them unless one is larger than the node. The zero value of a field is its default.
 type Placement struct {
 	// StartTime is how long an allocation is pending. Default: 1s.
 	StartTime time.Duration
@@ -46,9 +46,10 @@ type allocation struct {
 	version          uint64
 	created, started time.Time
 	stopped          time.Time // zero: it is to run
-	index            uint64
-	taken            int64   // which interval of CPU cpu is of
-	cpu              float64 // MHz
+	index            uint64    // of the last change that somebody has asked about
+	stage            int       // what that was
+	taken            int64     // which interval of CPU cpu is of
+	cpu              float64   // MHz
 }
 
 // reconcile places and stops allocations so that there are as many as each group's count. The
@@ -75,7 +76,7 @@ func (s *Server) reconcile(key jobKey, j *job) {
 			}
 		}
 		for number := range want {
-			if taken[number] {
+			if taken[number] || !fits(j.Job, *g.Name) {
 				continue
 			}
 			s.placed++
@@ -89,6 +90,66 @@ func (s *Server) reconcile(key jobKey, j *job) {
 			})
 		}
 	}
+}
+
+// nodeCPU is what the node has, MHz.
+const nodeCPU = 2 * 2300
+
+func fits(j *api.Job, group string) bool {
+	total := int64(0)
+	for _, t := range tasksOf(j, group) {
+		total += t.cpu
+	}
+	return total <= nodeCPU
+}
+
+// Stages of an allocation.
+const (
+	unplaced = iota // the scheduler has not come to it yet
+	placedOnNode
+	running
+	healthy
+)
+
+// settle gives an index to what has changed of a job's allocations since somebody asked, and
+// returns when the next change is due, zero: none is. The lock is held.
+func (s *Server) settle(key jobKey, j *job) (next time.Time) {
+	if s.Placement == nil {
+		return next
+	}
+	now := time.Now()
+	due := func(at time.Time) {
+		if at.After(now) && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	if d := j.deployment; d != nil {
+		due(d.begin)
+		due(d.end)
+	}
+	for _, a := range j.allocations {
+		if !a.stopped.IsZero() {
+			continue
+		}
+		due(a.created.Add(deploymentDelay))
+		due(a.started)
+		if stage := a.stageOf(s.stub(key, j, a)); stage != a.stage {
+			a.stage, a.index = stage, s.next()
+		}
+	}
+	return next
+}
+
+func (a *allocation) stageOf(stub *api.AllocationListStub) int {
+	switch status := stub.DeploymentStatus; {
+	case time.Now().Before(a.created.Add(deploymentDelay)):
+		return unplaced
+	case stub.ClientStatus != "running":
+		return placedOnNode
+	case status != nil && status.Healthy != nil && *status.Healthy:
+		return healthy
+	}
+	return running
 }
 
 // number is the one in its name.
@@ -127,7 +188,11 @@ func (s *Server) stub(key jobKey, j *job, a *allocation) *api.AllocationListStub
 		}
 	}
 	// A new version takes the health of all, until its deployment is through.
-	if d := j.deployment; d != nil && state == "running" && !d.failed && !d.end.IsZero() && !now.Before(d.end) {
+	d := j.deployment
+	if d != nil && now.Before(d.begin) {
+		d = d.before
+	}
+	if d != nil && state == "running" && !d.failed && !d.end.IsZero() && !now.Before(d.end) {
 		out.DeploymentStatus = &api.AllocDeploymentStatus{Healthy: new(true), Timestamp: d.end}
 	}
 	if s.Placement.Change != nil {
@@ -400,7 +465,7 @@ func (s *Server) countPlaced(key jobKey, j *job, out *api.JobScaleStatusResponse
 	for _, a := range j.allocations {
 		stub := s.stub(key, j, a)
 		group := out.TaskGroups[a.group]
-		if stub.DesiredStatus == "run" && (stub.ClientStatus == "running" || stub.ClientStatus == "pending") && (stub.DeploymentStatus == nil || !stub.DeploymentStatus.Canary) {
+		if a.stageOf(stub) > unplaced && stub.DesiredStatus == "run" && (stub.ClientStatus == "running" || stub.ClientStatus == "pending") && (stub.DeploymentStatus == nil || !stub.DeploymentStatus.Canary) {
 			group.Placed++
 			if stub.ClientStatus == "running" {
 				group.Running++

@@ -32,12 +32,21 @@ type Exchange struct {
 		BodyText   string  `json:"body_text"`
 		DurationMS float64 `json:"duration_ms"`
 		Error      string
+		// Stream are the lines of an event stream; nil: the answer is none.
+		Stream []Line
 	}
 	// AtMS is when the request was sent, since the start of the theme.
 	AtMS float64 `json:"at_ms"`
 	// CPUSecondsUsed is what the kernel had counted when the answer was there, by process. Only
 	// statistics have it.
 	CPUSecondsUsed map[string]float64 `json:"cpu_seconds_used"`
+}
+
+// Line is one of an event stream: JSON, or a text.
+type Line struct {
+	AfterMS float64 `json:"after_ms"`
+	JSON    json.RawMessage
+	Text    string
 }
 
 // At is when the request was sent, since the start of the theme.

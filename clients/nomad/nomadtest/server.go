@@ -43,6 +43,10 @@ type Server struct {
 	deployed int    // deployments
 	acl      acl
 	changed  chan struct{} // closed with each change
+	events   []happening
+	leader   Leader
+	led      chan struct{} // closed when there is another leader, or none
+	behind   *Snapshot     // what stale reads see; nil: what there is
 }
 
 type jobKey struct{ namespace, id string }
@@ -65,6 +69,7 @@ type deployment struct {
 	id         string
 	begin, end time.Time // the zero end is none: it has a canary that waits for its promotion
 	failed     bool
+	before     *deployment // whose health counts until the begin; it has none before it
 }
 
 // deploymentDelay is how long the scheduler takes to make a deployment.
@@ -141,10 +146,11 @@ func (s *Server) next() uint64 {
 type answer struct {
 	status int
 	index  uint64
-	body   any    // JSON
-	next   string // where the next page begins
-	zero   bool   // the index is 0, and said to be
-	text   string // instead of it
+	body   any       // JSON
+	next   string    // where the next page begins
+	again  time.Time // when the answer is another one by itself, zero: never
+	zero   bool      // the index is 0, and said to be
+	text   string    // instead of it
 }
 
 func refuse(status int, format string, args ...any) answer {
@@ -156,19 +162,26 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, clean, http.StatusTemporaryRedirect)
 		return
 	}
-	a := answer{}
+	a, knows := answer{}, s.knowsLeader()
 	if s.Intercept != nil {
 		a.status, a.text = s.Intercept(r)
 	}
+	if a.status == 0 && r.URL.Path == "/v1/event/stream" {
+		s.stream(w, r)
+		return
+	}
 	if a.status == 0 {
-		a = s.route(r)
+		var here bool
+		if a, here = s.passOn(r); !here {
+			a = s.route(r)
+		}
 	}
 	if a.status == 0 {
 		panic(http.ErrAbortHandler) // the connection is closed without an answer
 	}
 	if a.index > 0 || a.zero {
 		w.Header().Set("X-Nomad-Index", strconv.FormatUint(a.index, 10))
-		w.Header().Set("X-Nomad-Knownleader", "true")
+		w.Header().Set("X-Nomad-Knownleader", knows)
 		w.Header().Set("X-Nomad-Lastcontact", "0")
 	}
 	if a.next != "" {
@@ -323,15 +336,25 @@ func (s *Server) blocking(r *http.Request, read func() answer) answer {
 		if s.changed == nil {
 			s.changed = make(chan struct{})
 		}
-		a, changed := read(), s.changed
+		a := read()
+		changed, led := s.changed, s.lead()
 		s.mu.Unlock()
 		if over || a.index > index {
 			return a
 		}
+		var again <-chan time.Time
+		if !a.again.IsZero() {
+			again = time.After(time.Until(a.again))
+		}
 		select {
 		case <-changed:
+		case <-again:
 		case <-timer.C:
 			over = true
+		case <-led:
+			if !stale(r) {
+				return refuse(http.StatusInternalServerError, leaderEnds)
+			}
 		case <-r.Context().Done():
 			over = true
 		}
@@ -412,7 +435,13 @@ func (s *Server) scaleStatus(key jobKey) answer {
 		JobID: key.id, Namespace: key.namespace, JobCreateIndex: j.created, JobModifyIndex: j.modified, JobStopped: j.stopped,
 		TaskGroups: map[string]api.TaskGroupScaleStatus{},
 	}
+	again := s.settle(key, j)
 	index := j.modified
+	for _, a := range j.allocations {
+		if a.stopped.IsZero() && a.stage > unplaced {
+			index = max(index, a.index)
+		}
+	}
 	for group, count := range j.counts {
 		events := j.events[group]
 		if len(events) > 0 {
@@ -421,13 +450,16 @@ func (s *Server) scaleStatus(key jobKey) answer {
 		out.TaskGroups[group] = api.TaskGroupScaleStatus{Desired: int(count), Events: events}
 	}
 	s.countPlaced(key, j, out)
-	return answer{status: http.StatusOK, index: index, body: out}
+	return answer{status: http.StatusOK, index: index, body: out, again: again}
 }
 
 func (s *Server) register(r *http.Request) answer {
 	var body struct{ Job *api.Job }
 	if err := json.NewDecoder(r.Body).Decode(&body); err != nil || body.Job == nil || body.Job.ID == nil {
 		return refuse(http.StatusBadRequest, "Job must be specified")
+	}
+	if strings.Contains(*body.Job.ID, " ") {
+		return refuse(http.StatusInternalServerError, "1 error occurred:\n\t* Job ID contains a space\n\n")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -465,6 +497,7 @@ func (s *Server) register(r *http.Request) answer {
 		s.jobs = map[jobKey]*job{}
 	}
 	s.jobs[key] = j
+	s.happened("JobRegistered", index, key)
 	s.deploy(j, before != nil)
 	s.reconcile(key, j)
 	if !evaluated(j.Job) {
@@ -560,6 +593,10 @@ func (s *Server) deploy(j *job, newVersion bool) {
 			return
 		}
 	}
+	if j.deployment != nil {
+		d.before = new(*j.deployment)
+		d.before.before = nil
+	}
 	j.deployment = d
 }
 
@@ -578,6 +615,7 @@ func (s *Server) stop(key jobKey, purge bool) answer {
 		if purge {
 			delete(s.jobs, key)
 		}
+		s.happened("JobDeregistered", index, key)
 	}
 	return s.registered(index, index)
 }
@@ -666,6 +704,7 @@ func (s *Server) scaled(key jobKey, j *job, group string, previous int64, reques
 		j.counts[group] = *request.Count
 		j.modified = s.next()
 		j.specModified = j.modified
+		s.happened("JobRegistered", j.modified, key)
 		reply.JobModifyIndex = j.modified
 		if evaluated(j.Job) {
 			reply.EvalID, reply.EvalCreateIndex = "00000000-0000-0000-0000-000000000001", s.next()

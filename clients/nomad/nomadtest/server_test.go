@@ -2,6 +2,7 @@ package nomadtest_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -44,6 +45,8 @@ type player struct {
 func unknown(e *nomadtest.Exchange) bool {
 	path := e.Request.Path
 	switch {
+	case path == "/v1/status/leader", path == "/v1/agent/health":
+		return false
 	case path == "/v1/jobs":
 		return e.Request.Method == http.MethodGet || strings.Contains(e.Response.BodyText, "validation failed") // it takes any bounds
 	case strings.HasPrefix(path, "/v1/scaling"), strings.HasPrefix(path, "/v1/nonsense"), strings.HasPrefix(path, "/v2/"):
@@ -74,13 +77,13 @@ func play(t *testing.T, theme, end string, wantPlayed int, before func(*nomadtes
 			if e.ID == end {
 				break
 			}
-			if e.Request.Method == "" {
-				continue
-			}
 			time.Sleep(e.At() - time.Since(began))
 			synctest.Wait()
 			if before != nil {
 				before(p.server, e)
+			}
+			if e.Request.Method == "" {
+				continue
 			}
 			if withTokens[theme] && e.Request.Path == "/v1/event/stream" || !withTokens[theme] && unknown(e) {
 				p.left[e.Request.Method+" "+e.Request.Path]++
@@ -252,6 +255,10 @@ func (p *player) compare(e *nomadtest.Exchange, w *httptest.ResponseRecorder, to
 		return
 	}
 	if want.Status >= 300 {
+		if len(want.Body) > 0 && want.BodyText == "" {
+			want.BodyText = canonical(want.Body)
+			w.Body = bytes.NewBufferString(canonical(w.Body.Bytes()))
+		}
 		if got, want := withoutIndexes(w.Body.String()), withoutIndexes(want.BodyText); got != want && e.Request.Method != http.MethodHead {
 			t.Errorf("%s (%s): got %q, want %q", e.ID, e.Note, got, want)
 		}
@@ -260,6 +267,9 @@ func (p *player) compare(e *nomadtest.Exchange, w *httptest.ResponseRecorder, to
 	// up to a sixteenth of it.
 	if recorded := time.Duration(want.DurationMS * float64(time.Millisecond)); took > recorded+recorded/15+100*time.Millisecond || recorded > took+recorded/15+100*time.Millisecond {
 		t.Errorf("%s (%s): took %s, want %s", e.ID, e.Note, took, recorded)
+	}
+	if known := want.Headers["X-Nomad-KnownLeader"]; known != "" && known != w.Header().Get("X-Nomad-Knownleader") {
+		t.Errorf("%s (%s): a leader is known: %q, want %q", e.ID, e.Note, w.Header().Get("X-Nomad-Knownleader"), known)
 	}
 	recorded, _ := strconv.ParseUint(want.Headers["X-Nomad-Index"], 10, 64)
 	here, _ := strconv.ParseUint(w.Header().Get("X-Nomad-Index"), 10, 64)
@@ -306,6 +316,11 @@ func part(e *nomadtest.Exchange, body []byte) any {
 		Meta          map[string]any
 	}
 	switch path := e.Request.Path; {
+	case path == "/v1/status/leader":
+		var address string
+		return json.Unmarshal(body, &address) == nil && strings.HasPrefix(address, "127.0.0.1:")
+	case path == "/v1/agent/health":
+		return canonical(body)
 	case path == "/v1/scaling/policies":
 		type stub struct {
 			ID, Type string
@@ -352,6 +367,15 @@ func part(e *nomadtest.Exchange, body []byte) any {
 	return [2]bool{reply.EvalID == "", reply.EvalCreateIndex == 0}
 }
 
+// canonical is JSON with its keys in order.
+func canonical(body []byte) string {
+	var out any
+	if err := json.Unmarshal(body, &out); err != nil {
+		return string(body)
+	}
+	return string(must(json.Marshal(out)))
+}
+
 func decoded[T any](body []byte) any {
 	var out T
 	if err := json.Unmarshal(body, &out); err != nil {
@@ -384,6 +408,30 @@ func TestScale(t *testing.T) {
 // Paths, methods and parameters that are refused. What follows in the theme are other ports, too
 // many connections, and the server's end.
 func TestFaults(t *testing.T) { play(t, "faults", "faults-0036", 31, nil) }
+
+// A follower without a leader, with one, and after that was killed: calls wait for a leader and
+// fail, or fail at once, also those that wait; stale reads are answered, from what the follower
+// has.
+func TestLeader(t *testing.T) {
+	play(t, "leader", "", 29, func(s *nomadtest.Server, e *nomadtest.Exchange) {
+		switch e.ID {
+		case "leader-0001":
+			s.SetLeader(nomadtest.Leaderless, nil)
+		case "leader-0009":
+			s.SetLeader(nomadtest.Led, nil)
+		case "leader-0012": // it was registered before, and the follower does not know of it yet
+			before := s.Snapshot()
+			register(t, s)
+			s.SetLeader(nomadtest.Led, before)
+		case "leader-0015":
+			s.SetLeader(nomadtest.Led, nil)
+		case "leader-0018":
+			s.SetLeader(nomadtest.Lost, nil)
+		case "leader-0028":
+			s.SetLeader(nomadtest.Leaderless, nil)
+		}
+	})
+}
 
 // A server goes back under queries that wait, which wakes none of them. What follows in the
 // theme is the server's restart.
@@ -428,60 +476,292 @@ func TestTokens(t *testing.T) {
 	})
 }
 
-// Counts and numbers of allocations from the registration to the purge, as far as they do not
-// depend on when a scheduler and clients do something: when all that there is to be is healthy, or
-// stopped. The chain of blocking queries wakes for allocations, which wake nobody here.
-func TestScaleStatuses(t *testing.T) {
+// Event streams: who gets one at all, and what of jobs is in it. What evaluations, plans,
+// allocations and nodes add is a scheduler's, and what the buffer held from before the theme is not
+// there.
+func TestEventStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		type group struct{ Desired, Placed, Running, Healthy, Unhealthy int }
-		type status struct {
-			JobStopped bool
-			TaskGroups map[string]group
-		}
-		server := &nomadtest.Server{DeploymentTime: 1300 * time.Millisecond, Placement: &nomadtest.Placement{StartTime: 300 * time.Millisecond, StopTime: 1500 * time.Millisecond}}
-		began, compared, resets := time.Now(), 0, 0
-		for _, e := range nomadtest.Recorded(t, "status") {
-			if e.ID == "status-0033" {
-				break // a job that no node can hold
-			}
-			if e.Request.Method == "" || e.Request.Query["index"] != nil {
-				continue
-			}
+		server := &nomadtest.Server{DeploymentTime: 1300 * time.Millisecond}
+		server.UseACL()
+		server.SetToken("token:scaler", `namespace "*" { capabilities = ["list-jobs", "read-job", "read-job-scaling", "scale-job", "list-scaling-policies", "read-scaling-policy"] }
+node { policy = "read" }`)
+		server.SetToken("token:read-job-scaling", `namespace "*" { capabilities = ["read-job-scaling"] }`)
+		var (
+			began   = time.Now()
+			streams sync.WaitGroup
+			seen    = map[string]int{}
+		)
+		for _, e := range nomadtest.Recorded(t, "events") {
 			time.Sleep(e.At() - time.Since(began))
-			w := httptest.NewRecorder()
-			server.ServeHTTP(w, httptest.NewRequest(e.Request.Method, "http://nomad"+e.Request.Path, bytes.NewReader(e.Request.Body)))
-			if w.Code != e.Response.Status {
-				t.Errorf("%s (%s): got %d %s, want %d", e.ID, e.Note, w.Code, w.Body, e.Response.Status)
+			query := url.Values{}
+			for name, value := range e.Request.Query {
+				texts, several := value.([]any)
+				if !several {
+					texts = []any{value}
+				}
+				for _, text := range texts {
+					query.Add(name, fmt.Sprint(text))
+				}
 			}
-			var got, want status
-			if e.Request.Method != http.MethodGet || w.Code != 200 {
-				continue
+			if query.Get("index") == "242" {
+				query.Set("index", "2") // after the registration, before the scales
 			}
-			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
-				t.Fatal(err)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(e.Response.DurationMS*float64(time.Millisecond)))
+			r := httptest.NewRequestWithContext(ctx, e.Request.Method, "http://nomad"+e.Request.Path+"?"+query.Encode(), bytes.NewReader(e.Request.Body))
+			for name, value := range e.Request.Headers {
+				r.Header.Set(name, value)
 			}
-			if err := json.Unmarshal(e.Response.Body, &want); err != nil {
-				t.Fatal(err)
-			}
-			settled, reset := true, true
-			for _, g := range want.TaskGroups {
-				settled = settled && g.Placed == g.Desired && g.Running == g.Desired && g.Healthy == g.Desired
-				reset = reset && g.Placed == g.Desired && g.Running == g.Desired && g.Healthy == 0
-			}
-			switch {
-			case settled:
-				compared++
-			case reset:
-				resets++
-			default:
-				continue
-			}
-			if !reflect.DeepEqual(got, want) {
-				t.Errorf("%s (%s): got %+v, want %+v", e.ID, e.Note, got, want)
-			}
+			streams.Go(func() {
+				defer cancel()
+				w := httptest.NewRecorder()
+				server.ServeHTTP(w, r)
+				if w.Code != e.Response.Status {
+					t.Errorf("%s (%s): got %d %s, want %d", e.ID, e.Note, w.Code, w.Body, e.Response.Status)
+				}
+				if e.Response.Stream == nil {
+					return
+				}
+				got, want := streamed(t, w.Body.Bytes()), []string{}
+				for _, line := range e.Response.Stream {
+					if line.Text != "" {
+						want = append(want, line.Text)
+						continue
+					}
+					want = append(want, streamed(t, line.JSON)...)
+				}
+				if !slices.Equal(got, want) {
+					t.Errorf("%s (%s): got\n%s\nwant\n%s", e.ID, e.Note, strings.Join(got, "\n"), strings.Join(want, "\n"))
+				}
+				seen[fmt.Sprint(len(want))]++
+			})
+			synctest.Wait()
 		}
-		if compared < 6 || resets < 2 {
-			t.Errorf("%d settled statuses and %d of a reset of everyone's health were compared", compared, resets)
+		streams.Wait()
+		// Six are silent: those without the right, and about no topic that there is.
+		if seen["0"] != 6 {
+			t.Errorf("streams by their lengths: %v", seen)
 		}
 	})
+}
+
+// eventsFrom is the first index of the theme: what is before it was there already.
+const eventsFrom = 235
+
+// streamed are the lines of a stream, without what is a scheduler's and what is older than the
+// theme.
+func streamed(t *testing.T, body []byte) []string {
+	out := []string{}
+	for line := range bytes.Lines(body) {
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		var message struct {
+			Index  uint64
+			Events []struct{ Topic, Type, Key, Namespace string }
+		}
+		if err := json.Unmarshal(line, &message); err != nil {
+			out = append(out, string(line))
+			continue
+		}
+		if len(message.Events) == 0 {
+			out = append(out, "{}")
+		}
+		for _, e := range message.Events {
+			if e.Topic == "Job" && (e.Type == "JobRegistered" || e.Type == "JobDeregistered") && (message.Index >= eventsFrom || message.Index < 100) {
+				out = append(out, fmt.Sprint(e))
+			}
+		}
+	}
+	return out
+}
+
+// groupStatus is what is compared of a group's status.
+type groupStatus struct{ Desired, Placed, Running, Healthy, Unhealthy int }
+
+// jobStatus is what is compared of a scale status.
+type jobStatus struct {
+	JobID, Namespace string
+	JobStopped       bool
+	TaskGroups       map[string]struct {
+		groupStatus
+		Events []struct {
+			Count   *int64
+			Message string
+		}
+	}
+}
+
+// settled says that all that there is to be is healthy, or nothing is to be, or can't be; or that a
+// scale has just reset everyone's health. In between it is a matter of when a scheduler and
+// clients do something.
+func (s *jobStatus) settled() bool {
+	all := true
+	for _, g := range s.TaskGroups {
+		healthy := g.Placed == g.Desired && g.Running == g.Desired && (g.Healthy == g.Desired || g.Healthy == 0)
+		all = all && (healthy || g.Placed == 0 && (s.JobStopped || s.JobID == "big"))
+	}
+	return all
+}
+
+// The theme status from the registration to the purge: each exchange is played at its time, but
+// for the chain of blocking queries, which a client of its own follows below, and the evaluations,
+// of which the server has none.
+func TestScaleStatuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &nomadtest.Server{DeploymentTime: 1300 * time.Millisecond, Placement: &nomadtest.Placement{StartTime: 300 * time.Millisecond, StopTime: 1500 * time.Millisecond}}
+		send := func(e *nomadtest.Exchange, index uint64) *httptest.ResponseRecorder {
+			query := url.Values{}
+			for name, value := range e.Request.Query {
+				query.Set(name, fmt.Sprint(value))
+			}
+			if index > 0 {
+				query.Set("index", strconv.FormatUint(index, 10))
+			}
+			r := httptest.NewRequest(e.Request.Method, "http://nomad"+e.Request.Path+"?"+query.Encode(), bytes.NewReader(e.Request.Body))
+			w := httptest.NewRecorder()
+			server.ServeHTTP(w, r)
+			return w
+		}
+		var (
+			chain    follower
+			waiting  sync.WaitGroup
+			index    uint64 // of the last answer
+			left     []string
+			compared = map[string]int{}
+			began    = time.Now()
+		)
+		for _, e := range nomadtest.Recorded(t, "status") {
+			time.Sleep(e.At() - time.Since(began))
+			switch {
+			case e.Request.Method == "":
+				continue
+			case strings.HasPrefix(e.Note, "chain"):
+				chain.recorded(t, e)
+				if e.Request.Query["index"] == nil {
+					waiting.Go(func() { chain.follow(t, server, 10*time.Second) })
+				}
+				continue
+			case strings.HasSuffix(e.Request.Path, "/evaluations"):
+				left = append(left, e.ID)
+				continue
+			case e.Request.Query["index"] != nil:
+				from := index
+				waiting.Go(func() {
+					asked := time.Now()
+					compared["blocking"] += compareStatus(t, e, send(e, from))
+					took, want := time.Since(asked), time.Duration(e.Response.DurationMS*float64(time.Millisecond))
+					if took < want-20*time.Millisecond || took > want+20*time.Millisecond {
+						t.Errorf("%s (%s): took %s, want %s", e.ID, e.Note, took, want)
+					}
+				})
+				synctest.Wait()
+				continue
+			}
+			w := send(e, 0)
+			index, _ = strconv.ParseUint(w.Header().Get("X-Nomad-Index"), 10, 64)
+			compared[e.Request.Method] += compareStatus(t, e, w)
+		}
+		waiting.Wait()
+		chain.compare(t)
+		if fmt.Sprint(left) != "[status-0036]" || compared["GET"] < 20 || compared["POST"] < 8 || compared["DELETE"] != 2 || compared["blocking"] != 1 {
+			t.Errorf("compared were %v, left out %v", compared, left)
+		}
+	})
+}
+
+// compareStatus compares an answer with the recorded one, and returns 1 if it did.
+func compareStatus(t *testing.T, e *nomadtest.Exchange, w *httptest.ResponseRecorder) int {
+	t.Helper()
+	switch {
+	case w.Code != e.Response.Status:
+		t.Errorf("%s (%s): got %d %s, want %d", e.ID, e.Note, w.Code, w.Body, e.Response.Status)
+		return 0
+	case w.Code >= 300:
+		if got, want := strings.TrimSpace(w.Body.String()), strings.TrimSpace(e.Response.BodyText); got != want {
+			t.Errorf("%s (%s): got %q, want %q", e.ID, e.Note, got, want)
+		}
+		return 1
+	case strings.HasSuffix(e.Request.Path, "/allocations"):
+		type allocation struct{ ClientStatus, DesiredStatus string }
+		states := func(body []byte) (out []string) {
+			var all []allocation
+			if err := json.Unmarshal(body, &all); err != nil {
+				t.Fatal(err)
+			}
+			for _, a := range all {
+				out = append(out, a.DesiredStatus+"/"+a.ClientStatus)
+			}
+			slices.Sort(out)
+			return out
+		}
+		if got, want := states(w.Body.Bytes()), states(e.Response.Body); !slices.Equal(got, want) {
+			t.Errorf("%s (%s): got %v, want %v", e.ID, e.Note, got, want)
+		}
+		return 1
+	case e.Request.Method != http.MethodGet:
+		return 1
+	}
+	got, want := statusOf(t, w.Body.Bytes()), statusOf(t, e.Response.Body)
+	if e.Request.Query["index"] == nil && !want.settled() {
+		return 0
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s (%s): got %+v, want %+v", e.ID, e.Note, got, want)
+	}
+	return 1
+}
+
+func statusOf(t *testing.T, body []byte) (s jobStatus) {
+	t.Helper()
+	if err := json.Unmarshal(body, &s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// follower follows the job web with a chain of blocking queries, each with the index of the answer
+// before.
+type follower struct {
+	want, got           []string // what there was to see, without what equalled the one before
+	wantWaits, gotWaits int      // queries that waited in vain
+}
+
+const chainWait = 3 * time.Second
+
+func (f *follower) note(to *[]string, waits *int, s jobStatus, took time.Duration) {
+	var seen []string
+	for _, group := range slices.Sorted(maps.Keys(s.TaskGroups)) {
+		g := s.TaskGroups[group]
+		seen = append(seen, fmt.Sprintf("%s: %+v, %d events", group, g.groupStatus, len(g.Events)))
+	}
+	if text := strings.Join(seen, "; "); len(*to) == 0 || (*to)[len(*to)-1] != text {
+		*to = append(*to, text)
+	}
+	if took >= chainWait {
+		*waits++
+	}
+}
+
+func (f *follower) recorded(t *testing.T, e *nomadtest.Exchange) {
+	f.note(&f.want, &f.wantWaits, statusOf(t, e.Response.Body), time.Duration(e.Response.DurationMS*float64(time.Millisecond)))
+}
+
+func (f *follower) follow(t *testing.T, server *nomadtest.Server, length time.Duration) {
+	index, end := "", time.Now().Add(length)
+	for time.Now().Before(end) {
+		asked, w := time.Now(), httptest.NewRecorder()
+		server.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://nomad/v1/job/web/scale?wait=3s&index="+index, nil))
+		if w.Code != http.StatusOK {
+			t.Errorf("the chain: %d %s", w.Code, w.Body)
+			return
+		}
+		f.note(&f.got, &f.gotWaits, statusOf(t, w.Body.Bytes()), time.Since(asked))
+		index = w.Header().Get("X-Nomad-Index")
+	}
+}
+
+func (f *follower) compare(t *testing.T) {
+	if !slices.Equal(f.got, f.want) || f.gotWaits != f.wantWaits {
+		t.Errorf("the chain saw, with %d waits in vain:\n%s\nwant, with %d:\n%s", f.gotWaits, strings.Join(f.got, "\n"), f.wantWaits, strings.Join(f.want, "\n"))
+	}
 }
