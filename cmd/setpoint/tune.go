@@ -33,6 +33,7 @@ type tuneCommand struct {
 	workers    int
 	maxShort   float64
 	maxLost    float64
+	lostWanted bool
 	reversals  float64
 	output     *cli.OutputFlag
 }
@@ -77,7 +78,7 @@ func (c *tuneCommand) run(cmd *cobra.Command, args []string) error {
 	}
 	goal := tune.Goal{MaxShort: c.maxShort / 100, MaxReversals: &c.reversals}
 	lost := c.maxLost / 100
-	if cmd.Flags().Changed("max-lost") {
+	if c.lostWanted = cmd.Flags().Changed("max-lost"); c.lostWanted {
 		goal.MaxLost = &lost
 	}
 	if c.least < 0 {
@@ -244,8 +245,8 @@ func (c *tuneCommand) writeText(w io.Writer, s *simulation.Scenario, object *aut
 	end := s.Start.Add(s.Duration)
 	layout := "2006-01-02 15:04"
 	fmt.Fprintf(w, "%s: %d specs tried, seed %d; searched %s to %s, confirmed up to %s\ngoal: at most %g %% of the time short of capacity",
-		c.scenario.file, r.Tried, s.Seed, s.Start.Format(layout), s.Start.Add(r.Split).Format(layout), end.Format(layout), c.maxShort)
-	if c.maxLost > 0 {
+		cli.Plain(c.scenario.file), r.Tried, s.Seed, s.Start.Format(layout), s.Start.Add(r.Split).Format(layout), end.Format(layout), c.maxShort)
+	if c.lostWanted {
 		fmt.Fprintf(w, ", %g %% of the load lost", c.maxLost)
 	}
 	fmt.Fprintf(w, ", %g reversals a day; then least cost\n\n", c.reversals)
@@ -276,7 +277,7 @@ func (c *tuneCommand) writeText(w io.Writer, s *simulation.Scenario, object *aut
 		fmt.Fprintln(w, "NOT CONFIRMED: the other part misses the goal")
 	}
 	for _, change := range simulate.Changes(&r.Given.Spec, &r.Best.Spec) {
-		fmt.Fprintln(w, "  "+change)
+		fmt.Fprintln(w, "  "+cli.Plain(change))
 	}
 	fmt.Fprintln(w)
 	return writeManifest(w, object, r.Best)

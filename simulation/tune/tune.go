@@ -142,9 +142,6 @@ func (s *search) run(ctx context.Context) (*Result, error) {
 	if math.IsInf(given[0].Searched.Cost, 1) {
 		return nil, fmt.Errorf("the spec as it is: %w", simulation.ErrTooMuch)
 	}
-	// The second part begins with what the given spec ends the first one with.
-	last := given[0].last
-	s.second.Workload.Replicas = &last
 	all := slices.Clone(given)
 	result := &Result{Split: s.first.Duration}
 	for len(all) <= s.options.Candidates {
@@ -256,6 +253,13 @@ func (s *search) score(ctx context.Context, scenario *simulation.Scenario, candi
 func (s *search) scoreOne(ctx context.Context, scenario *simulation.Scenario, c *Candidate, of part) error {
 	a := *s.given
 	a.Spec = c.Spec
+	if of == confirmed {
+		// It goes on with the count that it ended the first part with: within a wide tolerance
+		// another spec's may stay.
+		goesOn, last := *scenario, c.last
+		goesOn.Workload.Replicas = &last
+		scenario = &goesOn
+	}
 	result, err := simulation.Run(scenario, &a, func(step *simulation.Step) error {
 		if of == searched {
 			c.last = step.Decision.Desired

@@ -61,6 +61,26 @@ func TestTheOptimumOfAConstantLoad(t *testing.T) {
 	}
 }
 
+// What confirms goes on where the part before it ended: with a constant load nothing changes
+// there. Begun with the count of the spec as it was, a wide tolerance kept a replica too many.
+func TestTheSecondPartGoesOn(t *testing.T) {
+	t.Parallel()
+	s := scenario(t, 12*time.Hour, simulation.Point{Value: 100})
+	result := search(t, s, onCPU(12, 60, 20), tune.Goal{}, tune.Options{Candidates: 150, Seed: 1, LeastReplicas: 1})
+	replicas := int32(12)
+	s.Workload.Replicas = &replicas
+	for _, c := range append(result.Front, *result.Best) {
+		whole, err := simulation.Run(s, &simulation.Autoscaler{Namespace: "shop", Spec: c.Spec, Options: recommender.DefaultOptions()}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := float64(whole.Figures.Most)
+		if c.Confirmed.Cost > last+0.01 || c.Confirmed.Short > 0 {
+			t.Errorf("confirmed %+v, and never more than %g pods over the whole time", c.Confirmed, last)
+		}
+	}
+}
+
 // A load that jumps to 100 for ten minutes of each hour, faster than pods start: without any
 // shortage the least is a minimum of 10 pods.
 func TestTheOptimumOfJumps(t *testing.T) {

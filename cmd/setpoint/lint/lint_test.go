@@ -48,6 +48,40 @@ const (
 	plain   = `{name: app, resources: {requests: {cpu: 500m}}}`
 )
 
+// However many replicas are allowed, the rules take no longer: one look at each count was once
+// one at each of two milliards.
+func TestAMaximumOfAnySize(t *testing.T) {
+	t.Parallel()
+	for most, want := range map[int]string{
+		1000:       "at 1000 replicas the count stays while 900 to 1100 would do; 1000 × (1 − 0.1) = 900, 1000 × (1 + 0.1) = 1100",
+		1_000_000:  "at 1000000 replicas the count stays while 900000 to 1100000 would do; 1000000 × (1 − 0.1) = 900000, 1000000 × (1 + 0.1) = 1100000",
+		2147483647: "at 2147483647 replicas the count stays while ",
+	} {
+		var got string
+		for _, f := range check(t, hpa(1, most, onCPU, "")) {
+			if f.Rule == "tolerance-steps" {
+				got = f.Message + "; " + f.Arithmetic
+			}
+		}
+		if !strings.HasPrefix(got, want) || strings.Contains(got, "e+") {
+			t.Errorf("%d: %q, want %q", most, got, want)
+		}
+	}
+}
+
+// Names of metrics may be any text, also one that paints a terminal or makes a line of its own.
+func TestTextIsPlain(t *testing.T) {
+	t.Parallel()
+	findings := check(t, hpa(1, 10, `{type: External, external: {metric: {name: "q\e[31m\nf.yaml: error: x"}, target: {type: AverageValue, averageValue: "1"}}}`, ""))
+	var text bytes.Buffer
+	if err := WriteText(&text, findings, 1); err != nil {
+		t.Fatal(err)
+	}
+	if len(findings) == 0 || strings.Contains(text.String(), "\x1b") || strings.Contains(text.String(), "\nf.yaml") {
+		t.Errorf("%q", text.String())
+	}
+}
+
 func check(t *testing.T, files ...string) []Finding {
 	t.Helper()
 	l := Linter{Options: &setpointv1.RecommendOptions{}}

@@ -263,7 +263,7 @@ func toleranceSteps(s *subject) {
 		return
 	}
 	s.report(s.toleranceField("scaleDown"), fmt.Sprintf("at %d replicas the count stays while %d to %d would do", n, low, high),
-		fmt.Sprintf("%d × (1 − %g) = %.4g, %d × (1 + %g) = %.4g", n, down, float64(n)*(1-down), n, up, float64(n)*(1+up)))
+		fmt.Sprintf("%d × (1 − %g) = %s, %d × (1 + %g) = %s", n, down, decimals(float64(n)*(1-down)), n, up, decimals(float64(n)*(1+up))))
 }
 
 func directionDisabled(s *subject) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -187,23 +188,21 @@ func (s *subject) steady(n int32) (low, high int32) {
 		spec.Behavior = &b
 	}
 	spec.MinReplicas, spec.MaxReplicas = 1, math.MaxInt32
-	stays := func(load int32) bool {
+	stays := func(load int64) bool {
 		in := recommender.Input{
 			Namespace: s.namespace, Spec: spec, Options: *s.options, Scale: recommender.Scale{SpecReplicas: n, StatusReplicas: n},
-			Readings: []recommender.Readings{{Values: []recommender.Value{{Milli: int64(load) * 1000}}}},
+			Readings: []recommender.Readings{{Values: []recommender.Value{{Milli: load * 1000}}}},
 			Explain:  true, ExplainLimit: recommender.ExplainNoPods,
 		}
 		decision, _ := recommender.Recommend(begin, &in, &recommender.History{})
 		return decision.Explanation != nil && decision.Explanation.Decided && decision.Explanation.Proposal == n
 	}
-	low, high = n, n
-	for low > 1 && stays(low-1) {
-		low--
-	}
-	for high < 2*n && stays(high+1) {
-		high++
-	}
-	return low, high
+	// The loads at which it stays are one stretch around the count, however long: maxReplicas may
+	// be any number.
+	count := int64(n)
+	below := sort.Search(int(count-1), func(i int) bool { return !stays(count - 1 - int64(i)) })
+	above := sort.Search(int(min(2*count, math.MaxInt32)-count), func(i int) bool { return !stays(count + 1 + int64(i)) })
+	return n - int32(below), int32(count + int64(above))
 }
 
 // movesOne tells whether a direction's policies allow exactly one replica at a count.
@@ -322,6 +321,9 @@ func (s *subject) neverUp(m *recommender.MetricSpec, most float64) bool {
 	})
 	return never && err == nil
 }
+
+// decimals is a number without an exponent, of two decimal places at most.
+func decimals(f float64) string { return strconv.FormatFloat(math.Round(f*100)/100, 'f', -1, 64) }
 
 func percentOf(f float64) string {
 	return strconv.FormatFloat(math.Round(f*1000)/10, 'f', -1, 64) + " %"

@@ -7,15 +7,19 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 )
 
 // WriteText writes findings for people, and a last line that counts them.
 func WriteText(w io.Writer, findings []Finding, autoscalers int) error {
 	var out strings.Builder
+	// Names of metrics may be any text, and those of files, too.
+	plain := cli.Plain
 	counts := make(map[Severity]int)
 	for _, f := range findings {
 		counts[f.Severity]++
-		fmt.Fprintf(&out, "%s: %s: %s: %s [%s]\n    %s\n    %s", f.File, f.Object, f.Severity, f.Message, f.Rule, f.Field, f.Arithmetic)
+		fmt.Fprintf(&out, "%s: %s: %s: %s [%s]\n    %s\n    %s", plain(f.File), plain(f.Object), f.Severity, plain(f.Message), f.Rule, plain(f.Field), plain(f.Arithmetic))
 		if f.Simulated {
 			out.WriteString(" (simulated)")
 		}

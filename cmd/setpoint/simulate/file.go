@@ -29,6 +29,8 @@ const defaultDuration = 24 * time.Hour
 
 // reader gathers what a file says.
 type reader struct {
+	// eventsAt is where the scenario's events stand.
+	eventsAt []document.Value
 	scenario simulation.Scenario
 	open     Open
 	seed     *uint64
@@ -93,6 +95,12 @@ func (r *reader) root(v document.Value) {
 	r.scenario.Start = r.scenario.Start.In(r.zone)
 	parts.List(r.part)
 	r.makeLoad(parts, at)
+	for i, e := range r.scenario.Events {
+		// One that never comes was meant otherwise.
+		if whole := r.scenario.Duration; whole > 0 && e.At >= whole {
+			r.eventsAt[i].Refuse("at %s: must be before the end, %s", e.At, whole)
+		}
+	}
 }
 
 func (r *reader) timezone(v document.Value) {
@@ -288,7 +296,7 @@ func (r *reader) event(v document.Value) {
 	case (e.By > 0) != (e.Kind == simulation.MetricsLate):
 		v.Refuse("needs \"by\" if metrics are late, and only then")
 	}
-	r.scenario.Events = append(r.scenario.Events, e)
+	r.scenario.Events, r.eventsAt = append(r.scenario.Events, e), append(r.eventsAt, v)
 }
 
 func isTrouble(k simulation.EventKind) bool {

@@ -213,6 +213,7 @@ func TestEventsThatMakeNoSense(t *testing.T) {
 		"{at: 1s, kill: 1, metric: cpu}":     `"metric" belongs to metrics`,
 		"{at: 1s, metrics: broken, for: 5s}": "must be one of [gone frozen zero late]",
 		"{kill: 1}":                          "at is missing",
+		"{at: 25h, kill: 1}":                 "s.yaml:4: events[0]: at 25h0m0s: must be before the end, 24h0m0s",
 	} {
 		_, err := Read("s.yaml", append(scenario("  - constant: 1"), []byte("events: ["+event+"]\n")...), nil, nothing)
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -166,3 +166,25 @@ func TestWordsForTimesAndNumbers(t *testing.T) {
 }
 
 func seconds(f float64) time.Duration { return time.Duration(f * float64(time.Second)) }
+
+// A name that a spreadsheet would compute is text, and one that would paint a terminal is plain.
+func TestNamesAreText(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"hpa.yaml": "hpa.yaml", `=HYPERLINK("x")`: `'=HYPERLINK("x")`, "+1": "'+1", "-1": "'-1", "@a": "'@a", "\tx": "'\tx", "a=b": "a=b",
+	} {
+		if got := cell(name); got != want {
+			t.Errorf("%q: got %q, want %q", name, got, want)
+		}
+	}
+	r := &Report{Name: "s\x1b[31m", Scenario: &simulation.Scenario{Duration: time.Hour, Start: DefaultStart}, Runs: []Run{{
+		Name: "h\x1b[31m", Result: &simulation.Result{Actions: []simulation.Action{{From: 1, To: 2, Reason: "q\x1b[31m"}}},
+	}}}
+	var text strings.Builder
+	if err := WriteTable(&text, r); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(text.String(), "\x1b") || strings.Count(text.String(), "\ufffd[31m") != 4 {
+		t.Errorf("%q", text.String())
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/simulation"
@@ -34,10 +35,18 @@ func (c *CSV) Step(spec string, s *simulation.Step) error {
 		proposal = whole(s.Proposal)
 	}
 	return c.w.Write([]string{
-		spec, s.Time.Format(time.RFC3339Nano), float(s.At.Seconds()), float(s.Load), capacity, whole(s.Replicas), whole(s.Ready),
+		cell(spec), s.Time.Format(time.RFC3339Nano), float(s.At.Seconds()), float(s.Load), capacity, whole(s.Replicas), whole(s.Ready),
 		whole(s.Running), whole(s.Needed), proposal, whole(s.Decision.Desired), string(s.Cause),
 		float(s.Queued), float(s.Served), float(s.Late), float(s.Lost),
 	})
+}
+
+// cell is others' text that no spreadsheet takes for a formula.
+func cell(text string) string {
+	if text != "" && strings.ContainsRune("=+-@\t\r\n", rune(text[0])) {
+		return "'" + text
+	}
+	return text
 }
 
 // Close writes what is left.

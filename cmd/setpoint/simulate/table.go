@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/simulation"
 )
 
@@ -18,7 +19,7 @@ const MaxActions = 20
 // WriteTable writes the figures of all runs side by side, and the changes of each.
 func WriteTable(w io.Writer, r *Report) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s: %s from %s, %d evaluations, seed %d\n\n", r.Name, span(r.Scenario.Duration),
+	fmt.Fprintf(&text, "%s: %s from %s, %d evaluations, seed %d\n\n", cli.Plain(r.Name), span(r.Scenario.Duration),
 		r.Scenario.Start.Format("2006-01-02 15:04 MST"), r.steps(), r.Scenario.Seed)
 	table := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)
 	row := func(head string, cell func(Run) string) {
@@ -28,7 +29,7 @@ func WriteTable(w io.Writer, r *Report) error {
 		}
 		fmt.Fprintln(table)
 	}
-	row("", func(run Run) string { return run.Name })
+	row("", func(run Run) string { return cli.Plain(run.Name) })
 	for _, f := range figureRows(r) {
 		row(f.name, func(run Run) string { return f.value(&run.Result.Figures) })
 	}
@@ -149,16 +150,16 @@ func causes(r *Report) []simulation.Cause {
 func writeActions(w io.Writer, s *simulation.Scenario, run *Run) {
 	actions := run.Result.Actions
 	if len(actions) == 0 {
-		fmt.Fprintf(w, "%s: no change\n", run.Name)
+		fmt.Fprintf(w, "%s: no change\n", cli.Plain(run.Name))
 		return
 	}
-	fmt.Fprintf(w, "%s: %d changes\n", run.Name, len(actions))
+	fmt.Fprintf(w, "%s: %d changes\n", cli.Plain(run.Name), len(actions))
 	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	for i, a := range actions {
 		if i == MaxActions {
 			break
 		}
-		fmt.Fprintf(table, "  %s\tload %s\t%d → %d\t%s\t%s\n", instantOf(s, a.At), number3(a.Load), a.From, a.To, a.Cause, a.Reason)
+		fmt.Fprintf(table, "  %s\tload %s\t%d → %d\t%s\t%s\n", instantOf(s, a.At), number3(a.Load), a.From, a.To, a.Cause, cli.Plain(a.Reason))
 	}
 	_ = table.Flush() // w is a strings.Builder
 	if more := len(actions) - MaxActions; more > 0 {
