@@ -36,7 +36,7 @@ func TestWhatCameLaterPlaysNoPartInADecisionMadeAgain(t *testing.T) {
 			since.Recommendations = append(since.Recommendations[:1:1], c.later...)
 			since.ScaleUps = append(since.ScaleUps[:0:0], c.ups...)
 			since.Updated = t0.Add(12 * time.Second)
-			before := since.AppendBinary(nil)
+			before := Encode(&since)
 			in.Again = true
 			again, next := Recommend(t0.Add(at), in, &since)
 			equal(t, "the count", again.Desired, once.Desired)
@@ -44,7 +44,7 @@ func TestWhatCameLaterPlaysNoPartInADecisionMadeAgain(t *testing.T) {
 			equal(t, "what is recommended in all", len(next.Recommendations), 2+len(c.later))
 			equal(t, "scale-ups", len(next.ScaleUps), len(c.ups))
 			equal(t, "the newest record", next.Updated, since.Updated)
-			equal(t, "the history given", string(since.AppendBinary(nil)), string(before))
+			equal(t, "the history given", string(Encode(&since)), string(before))
 		})
 	}
 }

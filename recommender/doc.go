@@ -12,7 +12,7 @@
 // A History belongs to one target. It holds what later decisions depend on:
 // recommendations (for stabilization windows), scale events (for the periods of
 // scaling policies), the status, and a change that is not yet known to be
-// applied. It encodes itself (History.AppendBinary, DecodeHistory).
+// applied. Package encoding stores it.
 //
 // The steps of a decision, one file each: requests of pods (requests.go), grouping
 // of pods (pods.go), one metric's proposal (perpod.go, total.go, metric.go),

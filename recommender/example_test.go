@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/recommender/quantity"
 )
 
@@ -79,14 +80,14 @@ func ExampleRecommend() {
 }
 
 // A history is kept as bytes.
-func ExampleDecodeHistory() {
+func Example_encoding() {
 	history := recommender.History{Seen: true, Recommendations: []recommender.TimedRecommendation{{Replicas: 5, At: 1767268800e9}}}
-	stored := history.AppendBinary(nil)
+	stored := encoding.AppendHistory(nil, &history)
 
-	loaded, err := recommender.DecodeHistory(stored)
+	loaded, err := encoding.DecodeHistory(stored)
 	fmt.Println(loaded.Recommendations[0].Replicas, err)
 
-	_, err = recommender.DecodeHistory(stored[:len(stored)-1])
+	_, err = encoding.DecodeHistory(stored[:len(stored)-1])
 	fmt.Println(err)
 
 	// Output:

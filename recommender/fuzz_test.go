@@ -120,8 +120,8 @@ func FuzzRecommend(f *testing.F) {
 			if limit := in.Options.historyLimit(); len(next.Recommendations) > limit || len(next.ScaleUps) > limit || len(next.ScaleDowns) > limit {
 				t.Fatalf("a history of %d, %d, %d with a limit of %d", len(next.Recommendations), len(next.ScaleUps), len(next.ScaleDowns), limit)
 			}
-			decoded, err := DecodeHistory(next.AppendBinary(nil))
-			if err != nil || !bytes.Equal(decoded.AppendBinary(nil), next.AppendBinary(nil)) {
+			decoded, err := Decode(Encode(&next))
+			if err != nil || !bytes.Equal(Encode(&decoded), Encode(&next)) {
 				t.Fatalf("the encoding loses something (%v):\n got %+v\nwant %+v", err, decoded, next)
 			}
 			if r.chance(60) {

@@ -231,7 +231,7 @@ func (x *target) recommend(t *testing.T, at time.Duration) Decision {
 
 func (x *target) keep(t *testing.T, next History) {
 	t.Helper()
-	decoded, err := DecodeHistory(next.AppendBinary(nil))
+	decoded, err := Decode(Encode(&next))
 	if err != nil || !reflect.DeepEqual(decoded, next) {
 		t.Fatalf("the encoding loses something (%v):\n got %+v\nwant %+v", err, decoded, next)
 	}

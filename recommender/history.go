@@ -280,7 +280,7 @@ func (m *MetricStatus) size() int {
 	o := &m.DescribedObject
 	n := 32 + len(m.Resource) + len(m.Container) + len(m.Metric.Name) + len(o.Kind) + len(o.Name) + len(o.APIVersion)
 	if m.Metric.Selector != nil {
-		n += m.Metric.Selector.size()
+		n += m.Metric.Selector.Size()
 	}
 	return n
 }

@@ -120,7 +120,7 @@ func TestAnAnswerIsTheDecisionAgain(t *testing.T) {
 	read(in, 0, 8*unit)
 	d, next := Recommend(t0, in, nil)
 	next = next.WithAnswer(NewAnswer("r", &d, []byte("because")), AnswerLimits{time.Minute, 10, 1 << 20})
-	decoded, err := DecodeHistory(next.AppendBinary(nil))
+	decoded, err := Decode(Encode(&next))
 	if err != nil {
 		t.Fatal(err)
 	}

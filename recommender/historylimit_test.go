@@ -158,7 +158,7 @@ func TestOnceASecondForHoursUnderTheLongestWindows(t *testing.T) {
 			read(in, 0, int64(wants)*unit)
 			in.Scale, in.ID = Scale{current, current}, ID{1, byte(i), byte(i >> 8)}
 			d, next := Recommend(at, in, &history)
-			if d.HistoryLimited || next.limited() {
+			if d.HistoryLimited || (next.RecommendationsLimited || next.EventsLimited) {
 				t.Fatalf("seed %d, after %d s: %d recommendations passed the limit", seed, i, len(history.Recommendations))
 			}
 			want := upstream.desired(at.UnixNano(), in, current, wants)
@@ -173,7 +173,7 @@ func TestOnceASecondForHoursUnderTheLongestWindows(t *testing.T) {
 			}
 			if i%1000 == 0 { // the way through the store
 				var err error
-				if next, err = DecodeHistory(next.AppendBinary(nil)); err != nil {
+				if next, err = Decode(Encode(&next)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -241,7 +241,7 @@ func TestPropertyBeyondTheLimitTheCountIsOnlyHeldLonger(t *testing.T) {
 			if free.HistoryLimited {
 				t.Fatal("an unlimited history says that a limit decided")
 			}
-			decoded, err := DecodeHistory(nextLimited.AppendBinary(nil))
+			decoded, err := Decode(Encode(&nextLimited))
 			if err != nil {
 				t.Fatal(err)
 			}

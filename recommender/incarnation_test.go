@@ -1,7 +1,6 @@
 package recommender
 
 import (
-	"encoding/binary"
 	"testing"
 	"time"
 )
@@ -42,14 +41,14 @@ func TestADecisionRemembersWhoItWasFor(t *testing.T) {
 func TestAHistoryIsKeptWithItsIncarnation(t *testing.T) {
 	t.Parallel()
 	h := History{Seen: true, Updated: t0, Incarnation: Incarnation("6f3f7e0e")}
-	encoded := h.AppendBinary(nil)
-	decoded, err := DecodeHistory(encoded)
+	encoded := Encode(&h)
+	decoded, err := Decode(encoded)
 	if err != nil {
 		t.Fatal(err)
 	}
 	equal(t, "as it is read", decoded, h)
 	h.Incarnation = 0
-	equal(t, "bytes that it takes", len(encoded)-len(h.AppendBinary(nil)), 8)
+	equal(t, "bytes that it takes", len(encoded)-len(Encode(&h)), 8)
 }
 
 // Two instances met two things of one name while the store was away.
@@ -101,36 +100,6 @@ func TestADecisionRemembersTheCluster(t *testing.T) {
 	in.Cluster = 0
 	_, h = Recommend(t0, in, &h)
 	equal(t, "of the one before, which asks without saying so", h.Cluster, uint32(7))
-}
-
-// Whatever the hash, it comes back, beside all bits of both formats, and takes no room
-// where there is none. Versions that do not know it read the rest as before: it lies
-// above the bits that they look at.
-func TestAHistoryIsKeptWithItsCluster(t *testing.T) {
-	t.Parallel()
-	random := newRandom(42)
-	for _, cluster := range []uint32{0, 1, 0x3ff, 1 << 31, 1<<32 - 1} {
-		for range 100 {
-			h := random.history()
-			h.Cluster = 0
-			without := h.AppendBinary(nil)
-			h.Cluster = cluster
-			encoded := h.AppendBinary(nil)
-			decoded, err := DecodeHistory(encoded)
-			if err != nil {
-				t.Fatal(err)
-			}
-			equal(t, "as it is read", decoded, h)
-			equal(t, "format", encoded[0], without[0])
-			if more := len(encoded) - len(without); more > 5 || cluster == 0 && more != 0 {
-				t.Errorf("%x takes %d bytes", cluster, more)
-			}
-			bits, n := binary.Uvarint(encoded[1:])
-			known, m := binary.Uvarint(without[1:])
-			equal(t, "the bits of older versions", bits&(1<<clusterShift-1), known)
-			equal(t, "what follows", encoded[1+n:len(encoded)-4], without[1+m:len(without)-4])
-		}
-	}
 }
 
 // Two clusters of one name met two instances while the store was away.

@@ -28,12 +28,12 @@ func BenchmarkHistoryLength(b *testing.B) {
 		in := benchmarkInput(10)
 		in.Spec.Metrics = []MetricSpec{{Type: ResourceMetric, Resource: "cpu", Target: MetricTarget{Type: UtilizationTarget, AverageUtilization: ptr(int32(60))}}}
 		in.Options.DownscaleStabilization = time.Hour
-		value := h.AppendBinary(nil)
+		value := Encode(&h)
 		name := fmt.Sprintf("recommendations=%d", entries)
 		b.Run("decode/"+name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := DecodeHistory(value); err != nil {
+				if _, err := Decode(value); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -48,7 +48,7 @@ func BenchmarkHistoryLength(b *testing.B) {
 			room := make([]byte, 0, 2*len(value))
 			b.ReportAllocs()
 			for b.Loop() {
-				room = h.AppendBinary(room[:0])
+				room = AppendEncoded(room[:0], &h)
 			}
 			b.ReportMetric(float64(len(room)), "bytes")
 		})

@@ -18,7 +18,7 @@ func merge(t *testing.T, stored, local History) History {
 	merged := Merge(stored, local)
 	unwritten(t, "the stored history", &stored, storedBefore)
 	unwritten(t, "the local history", &local, localBefore)
-	decoded, err := DecodeHistory(merged.AppendBinary(nil))
+	decoded, err := Decode(Encode(&merged))
 	if err != nil || !reflect.DeepEqual(decoded, merged) {
 		t.Fatalf("the encoding loses something (%v):\n got %+v\nwant %+v", err, decoded, merged)
 	}

@@ -1534,7 +1534,7 @@ func (s *switching) recommend(t *testing.T, in *Input) Decision {
 	again, nextAgain := Recommend(s.at, in, &s.history)
 	unwritten(t, "the same decision again", clone(&again), clone(&d))
 	unwritten(t, "the history after it", nextAgain, next)
-	decoded, err := DecodeHistory(next.AppendBinary(nil))
+	decoded, err := Decode(Encode(&next))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -1587,7 +1587,7 @@ func (s *switching) settle(t *testing.T, in *Input, d Decision) {
 	if d.Changes() && reported == Failed && in.Options.Profile.keepsMetrics {
 		equal(t, "readings of a change that failed", next.Status.CurrentMetrics, before.Pending.PreviousMetrics)
 	}
-	decoded, err := DecodeHistory(next.AppendBinary(nil))
+	decoded, err := Decode(Encode(&next))
 	if err != nil {
 		t.Fatal(err)
 	}

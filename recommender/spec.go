@@ -166,3 +166,26 @@ func DefaultScaleDown() ScalingRules {
 		Policies:     []ScalingPolicy{{Type: PercentPolicy, Value: 100, PeriodSeconds: 15}},
 	}
 }
+
+// Size is about how many bytes the selector's texts take.
+func (s *LabelSelector) Size() (bytes int) {
+	for i := range s.MatchLabels {
+		bytes += s.MatchLabels[i].Size()
+	}
+	for i := range s.MatchExpressions {
+		bytes += s.MatchExpressions[i].Size()
+	}
+	return bytes
+}
+
+// Size is about how many bytes the label's texts take.
+func (l *Label) Size() int { return len(l.Key) + len(l.Value) + 4 }
+
+// Size is about how many bytes the requirement's texts take.
+func (r *LabelRequirement) Size() int {
+	n := len(r.Key) + len(r.Operator) + 6
+	for _, v := range r.Values {
+		n += len(v) + 2
+	}
+	return n
+}

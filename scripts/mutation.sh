@@ -13,6 +13,7 @@ targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
   targets=(
     './recommender'
+    './recommender/encoding'
     './store/redis'
     './server/decision'
     './server/decisionlog'

@@ -12,6 +12,7 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/encoding"
 )
 
 // storeTime has the store's clock differ from the service's by what is given, and
@@ -79,10 +80,10 @@ func TestRecordsOfTheFutureAreCorrected(t *testing.T) {
 				su.options.AllowEvaluationTime, su.options.Log = tt.anyTime, zap.New(core)
 			})
 			newest := t0.Add(tt.off)
-			s.put(t, web, (&recommender.History{
+			s.put(t, web, encoding.AppendHistory(nil, &recommender.History{
 				Seen: true, Initialized: true, Since: newest.UnixNano(), Updated: newest,
 				Recommendations: []recommender.TimedRecommendation{{Replicas: 3, At: newest.UnixNano()}},
-			}).AppendBinary(nil))
+			}))
 			if got := s.recommend(t, queue(web, 3, 50)).GetEvaluationTime().AsTime(); !got.Equal(t0.Add(tt.want)) {
 				t.Errorf("decided for %s, want %s", got, t0.Add(tt.want))
 			}
@@ -104,7 +105,7 @@ func TestAClockThatIsBehindCorrectsNothing(t *testing.T) {
 	s := start(t, storeTime(&ahead))
 	s.recommend(t, queue(web, 3, 50))
 	ahead.Store(int64(time.Hour))
-	others := (&recommender.History{Seen: true, Updated: t0.Add(time.Hour)}).AppendBinary(nil)
+	others := encoding.AppendHistory(nil, &recommender.History{Seen: true, Updated: t0.Add(time.Hour)})
 	s.put(t, web, others)
 	_, err := s.recommendations.Recommend(t.Context(), queue(web, 3, 50))
 	wantProblem(t, rpcProblem(err), codes.Unavailable, "CLOCK_SKEWED")

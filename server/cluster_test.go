@@ -11,6 +11,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/encoding"
 )
 
 // ofCluster says which cluster asks.
@@ -193,7 +194,7 @@ func TestDeleteSparesAnotherClustersTarget(t *testing.T) {
 		t.Errorf("by an operator: %v", err)
 	}
 	s.recommend(t, with(queue(web, 3, 50), ofCluster("b")))
-	s.put(t, web, (&recommender.History{Seen: true, Updated: t0}).AppendBinary(nil)) // nobody's
+	s.put(t, web, encoding.AppendHistory(nil, &recommender.History{Seen: true, Updated: t0})) // nobody's
 	if err := remove(func(r *setpointv1.DeleteTargetRequest) { r.ClusterUid = "a" }); err != nil {
 		t.Errorf("nobody's: %v", err)
 	}
@@ -216,10 +217,10 @@ func TestAnotherClusterDuringAnOutage(t *testing.T) {
 		t.Errorf("delete: %v, want UNAVAILABLE", err)
 	}
 	// Another instance was told to hand it over.
-	theirs := (&recommender.History{
+	theirs := encoding.AppendHistory(nil, &recommender.History{
 		Seen: true, Initialized: true, Since: t0.UnixNano(), Updated: t0, Cluster: recommender.Cluster("b"),
 		Recommendations: []recommender.TimedRecommendation{{Replicas: 8, At: t0.UnixNano()}},
-	}).AppendBinary(nil)
+	})
 	s.put(t, web, theirs)
 	on.Store(false)
 	_, err = s.recommendations.Recommend(t.Context(), with(kept(3, 70), ofCluster("a")))

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
@@ -323,7 +323,7 @@ func TestDecisionsThatWaitAreLoggedBeforeTheServerStops(t *testing.T) {
 	if err != nil || len(values) != 20 {
 		t.Fatalf("%d decisions are in the log, %v, want 20", len(values), err)
 	}
-	h, err := recommender.DecodeHistory(values[0])
+	h, err := encoding.DecodeHistory(values[0])
 	if err != nil || h.Last.From != 3 || h.Last.To != 3 || len(h.Status.Conditions) == 0 {
 		t.Errorf("the newest is %+v, %v", h.Last, err)
 	}

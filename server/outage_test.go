@@ -11,6 +11,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -86,7 +87,7 @@ func TestWhatWasDecidedWithoutTheStoreIsMergedWithWhatOthersWrote(t *testing.T) 
 	at := t0.Add(500 * time.Millisecond)
 	h.Recommendations = append(h.Recommendations, recommender.TimedRecommendation{Replicas: 9, At: at.UnixNano()})
 	h.Updated = at
-	s.put(t, web, h.AppendBinary(nil))
+	s.put(t, web, encoding.AppendHistory(nil, &h))
 	on.Store(false)
 	s.clock.Advance(time.Second)
 	s.recommend(t, kept(3, 70))
@@ -111,10 +112,10 @@ func TestADeletedTargetDoesNotComeBackAfterAnOutage(t *testing.T) {
 		}, []int32{3, 7}},
 		{"deleted and made again", func(t *testing.T, su *setup, s *service) {
 			_, _ = su.store.Delete(t.Context(), keyOf(web))
-			s.put(t, web, (&recommender.History{
+			s.put(t, web, encoding.AppendHistory(nil, &recommender.History{
 				Seen: true, Initialized: true, Since: time.Now().Add(time.Second).UnixNano(), Updated: t0,
 				Recommendations: []recommender.TimedRecommendation{{Replicas: 4, At: t0.UnixNano()}},
-			}).AppendBinary(nil))
+			}))
 		}, []int32{4, 7}},
 		{"lost, not deleted", func(t *testing.T, _ *setup, s *service) {
 			if _, err := s.memory.Delete(t.Context(), keyOf(web)); err != nil {

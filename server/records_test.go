@@ -14,12 +14,13 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/encoding"
 )
 
 // history returns the history that is stored of a target.
 func (s *service) history(tb testing.TB, name string) recommender.History {
 	tb.Helper()
-	h, err := recommender.DecodeHistory(s.stored(tb, name))
+	h, err := encoding.DecodeHistory(s.stored(tb, name))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -167,10 +168,10 @@ func TestAHistoryThatGrowsTooLongIsRefused(t *testing.T) {
 			huge := recommender.History{Seen: true, Updated: t0}
 			for i := range 150 {
 				huge.Status.Conditions = append(huge.Status.Conditions, recommender.Condition{
-					Type: fmt.Sprint("Foreign", i), Status: "True", Message: strings.Repeat("x", recommender.MaxStoredText), LastTransitionTime: t0,
+					Type: fmt.Sprint("Foreign", i), Status: "True", Message: strings.Repeat("x", encoding.MaxText), LastTransitionTime: t0,
 				})
 			}
-			value := huge.AppendBinary(nil)
+			value := encoding.AppendHistory(nil, &huge)
 			s.put(t, web, value)
 			got := ask.ask(t, s)
 			wantProblem(t, got, codes.ResourceExhausted, "LIMIT_EXCEEDED")

@@ -20,6 +20,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -259,7 +260,7 @@ func (s *service) put(tb testing.TB, name string, value []byte) {
 
 func TestAHistoryThatCannotBeReadIsToldAndLeftAlone(t *testing.T) {
 	t.Parallel()
-	good := (&recommender.History{Seen: true, Updated: t0}).AppendBinary(nil)
+	good := encoding.AppendHistory(nil, &recommender.History{Seen: true, Updated: t0})
 	flipped := append([]byte(nil), good...)
 	flipped[len(flipped)/2] ^= 1
 	newer := append([]byte(nil), good...)

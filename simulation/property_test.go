@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/simulation/simulationtest"
 )
@@ -209,7 +210,7 @@ func (e *encoded) history() (recommender.History, error) {
 	if e.value == nil {
 		return recommender.History{}, nil
 	}
-	return recommender.DecodeHistory(e.value)
+	return encoding.DecodeHistory(e.value)
 }
 
 func (e *encoded) Recommend(now time.Time, in *recommender.Input) (recommender.Decision, error) {
@@ -218,7 +219,7 @@ func (e *encoded) Recommend(now time.Time, in *recommender.Input) (recommender.D
 		return recommender.Decision{}, err
 	}
 	decision, next := recommender.Recommend(now, in, &history)
-	e.value = next.AppendBinary(nil)
+	e.value = encoding.AppendHistory(nil, &next)
 	return decision, nil
 }
 
@@ -228,7 +229,7 @@ func (e *encoded) Settle(id recommender.ID, outcome recommender.Outcome, message
 		return err
 	}
 	_, next, err := recommender.Settle(history, e.namespace, id, outcome, message)
-	e.value = next.AppendBinary(nil)
+	e.value = encoding.AppendHistory(nil, &next)
 	return err
 }
 

@@ -29,6 +29,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/conformance/cluster"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/recommender/quantity"
 )
 
@@ -541,13 +542,13 @@ func newDecider(w *workload, target int32) *decider {
 }
 
 func (d *decider) keep(history *recommender.History) {
-	d.history = history.AppendBinary(make([]byte, 0, len(d.history)+256))
+	d.history = encoding.AppendHistory(make([]byte, 0, len(d.history)+256), history)
 }
 
 func (d *decider) decide() error {
 	d.decisions++
 	binary.BigEndian.PutUint64(d.input.ID[:], d.decisions)
-	history, err := recommender.DecodeHistory(d.history)
+	history, err := encoding.DecodeHistory(d.history)
 	if err != nil {
 		return err
 	}
@@ -562,7 +563,7 @@ func (d *decider) decide() error {
 
 // report takes the report that the change was applied.
 func (d *decider) report(id recommender.ID) error {
-	history, err := recommender.DecodeHistory(d.history)
+	history, err := encoding.DecodeHistory(d.history)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/protoadapt"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/server/validation"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -170,7 +170,7 @@ func OfStore(ctx context.Context, target string, err error) error {
 func OfHistory(target string, err error) error {
 	message := "the stored history of " + target + " can't be read: it is damaged; delete the target to start anew"
 	switch {
-	case errors.Is(err, recommender.ErrHistoryFormat):
+	case errors.Is(err, encoding.ErrFormat):
 		message = "the stored history of " + target + " was written by a newer version; upgrade this instance"
 	case errors.Is(err, store.ErrUnreadable):
 		message = "the stored history of " + target + " can't be read: a newer version wrote it, or it is damaged; upgrade this instance, or delete the target to start anew"

@@ -10,6 +10,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 )
 
@@ -100,7 +101,7 @@ func checkAnswer(t *testing.T, decision *recommender.Decision, next *recommender
 		t.Errorf("the explanation can't be kept: %v", err)
 	}
 	kept := next.WithAnswer(recommender.NewAnswer("r", decision, explanation), recommender.AnswerLimits{Retention: time.Minute, Count: 1, Bytes: 1 << 20})
-	decoded, err := recommender.DecodeHistory(kept.AppendBinary(nil))
+	decoded, err := encoding.DecodeHistory(encoding.AppendHistory(nil, &kept))
 	if err != nil {
 		t.Fatalf("the history can't be read again: %v", err)
 	}

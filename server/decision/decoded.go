@@ -2,6 +2,7 @@ package decision
 
 import (
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -21,7 +22,7 @@ func (d *decoded) of(record *store.Record) (recommender.History, error) {
 	if d != nil && d.known && d.version == record.Version {
 		return d.history, nil
 	}
-	history, err := recommender.DecodeHistory(record.Value)
+	history, err := encoding.DecodeHistory(record.Value)
 	if d != nil {
 		d.known, d.version, d.history = err == nil, record.Version, history
 	}
@@ -40,6 +41,6 @@ func (d *decoded) stored(version store.Version) {
 	if d == nil {
 		return
 	}
-	history, err := d.next.AsStored()
+	history, err := encoding.AsStored(&d.next)
 	d.known, d.version, d.history = err == nil, version, history
 }

@@ -6,6 +6,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -19,7 +20,7 @@ func (t *Targets) History(ctx context.Context, target string) (*recommender.Hist
 	case !record.Exists():
 		return nil, apierror.UnknownTarget(target)
 	}
-	history, err := recommender.DecodeHistory(record.Value)
+	history, err := encoding.DecodeHistory(record.Value)
 	if err != nil {
 		return nil, apierror.OfHistory(target, err)
 	}
@@ -41,7 +42,7 @@ func (t *Targets) mayDelete(ctx context.Context, req *setpointv1.DeleteTargetReq
 		return apierror.OfStore(ctx, target, err)
 	}
 	for _, value := range [][]byte{record.Value, t.outage.valueOf(key)} {
-		history, err := recommender.DecodeHistory(value)
+		history, err := encoding.DecodeHistory(value)
 		switch {
 		case err != nil:
 		case !history.IsOfCluster(cluster):

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/conversion"
@@ -49,7 +49,7 @@ func (t *Targets) AppendTargets(ctx context.Context, response *setpointv1.ListTa
 		case !records[i].Exists():
 			continue // forgotten since it was listed
 		}
-		if history, err := recommender.DecodeHistory(records[i].Value); err == nil {
+		if history, err := encoding.DecodeHistory(records[i].Value); err == nil {
 			target = conversion.Target(target.GetName(), &history, false)
 		}
 		response.Targets = append(response.Targets, target)

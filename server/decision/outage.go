@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -180,7 +181,7 @@ func (o *outage) settle(key store.Key, id recommender.ID, outcome recommender.Ou
 	if !ok {
 		return before, after, s, false
 	}
-	before, err := recommender.DecodeHistory(known.Value)
+	before, err := encoding.DecodeHistory(known.Value)
 	if err != nil {
 		return before, after, s, false
 	}
@@ -188,7 +189,7 @@ func (o *outage) settle(key store.Key, id recommender.ID, outcome recommender.Ou
 	if err != nil {
 		return before, after, s, false
 	}
-	return before, after, s, !s.Changed || o.keep(key, known, after.AppendBinary(nil))
+	return before, after, s, !s.Changed || o.keep(key, known, encoding.AppendHistory(nil, &after))
 }
 
 // writeBack writes all histories that are not in the store, or those of the keys
@@ -330,7 +331,7 @@ func wasDeleted(local store.Record, deleted time.Time) bool {
 	if deleted.IsZero() {
 		return false
 	}
-	h, err := recommender.DecodeHistory(local.Value)
+	h, err := encoding.DecodeHistory(local.Value)
 	return err == nil && h.Since <= deleted.UnixNano()
 }
 
@@ -340,16 +341,16 @@ func mergeHistories(stored, local store.Record) ([]byte, error) {
 	if !stored.Exists() || stored.Version == local.Version {
 		return local.Value, nil
 	}
-	theirs, err := recommender.DecodeHistory(stored.Value)
+	theirs, err := encoding.DecodeHistory(stored.Value)
 	if err != nil {
 		return nil, err
 	}
-	ours, err := recommender.DecodeHistory(local.Value)
+	ours, err := encoding.DecodeHistory(local.Value)
 	if err != nil {
 		return nil, err
 	}
 	merged := recommender.Merge(theirs, ours)
-	return merged.AppendBinary(nil), nil
+	return encoding.AppendHistory(nil, &merged), nil
 }
 
 const (

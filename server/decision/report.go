@@ -8,6 +8,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
@@ -64,7 +65,7 @@ func (r *report) next(record store.Record, _ bool, _ []byte) []byte {
 		r.err = apierror.UnknownTarget(r.target)
 		return nil
 	}
-	history, err := recommender.DecodeHistory(record.Value)
+	history, err := encoding.DecodeHistory(record.Value)
 	if err != nil {
 		r.Log.Error("stored history unreadable", zap.String("target", r.target), zap.Error(err))
 		r.err = apierror.OfHistory(r.target, err)
@@ -81,7 +82,7 @@ func (r *report) next(record store.Record, _ bool, _ []byte) []byte {
 	}
 	next = next.WithinLimits(max(r.Options.Clock().UnixNano(), next.Updated.UnixNano()), r.Options.answers())
 	r.settled = decisionlog.OfSettled(&history, &next.Status, r.outcome)
-	return next.AppendBinary(nil)
+	return encoding.AppendHistory(nil, &next)
 }
 
 // ended implements change.

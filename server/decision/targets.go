@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/calls"
 	"github.com/setpoint-dev/setpoint/server/conversion"
@@ -151,7 +152,7 @@ func (t *Targets) decide(j *Job, record store.Record, room []byte) []byte {
 	if usual := len(record.Value) + usualGrowth; len(room) < usual {
 		room = make([]byte, usual)
 	}
-	value := next.AppendBinary(room[:0])
+	value := encoding.AppendHistory(room[:0], &next)
 	j.history.storing(&next)
 	if len(value) > maxHistoryBytes {
 		j.Err = apierror.OverLimit("maxHistoryBytes", maxHistoryBytes, fmt.Sprintf("the target's history would take %d bytes: its status quotes too many names or selectors of the spec that are too long", len(value)))
@@ -181,7 +182,7 @@ func (t *Targets) tidied(j *Job, history *recommender.History) []byte {
 	if j.timed || len(tidy.Answers) == len(history.Answers) {
 		return nil
 	}
-	return tidy.AppendBinary(nil)
+	return encoding.AppendHistory(nil, &tidy)
 }
 
 // conclude notes the decisions that are final with this one: a change before it

@@ -6,6 +6,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 )
@@ -21,7 +22,7 @@ type Entry struct {
 
 func logDecision(status *recommender.Status, decision *recommender.LastDecision) Entry {
 	h := recommender.History{Updated: time.Unix(0, decision.At).UTC(), Status: *status, Last: *decision}
-	value := h.AppendBinary(nil)
+	value := encoding.AppendHistory(nil, &h)
 	if len(value) > maxLoggedBytes {
 		h.Status.CurrentMetrics = nil
 		h.Status.Conditions = slices.Clone(h.Status.Conditions)
@@ -30,7 +31,7 @@ func logDecision(status *recommender.Status, decision *recommender.LastDecision)
 			c.Reason, c.Message = apierror.ClipMarked(c.Reason), apierror.ClipMarked(c.Message)
 		}
 		h.Last.Reason, h.Last.Error = apierror.ClipMarked(h.Last.Reason), apierror.ClipMarked(h.Last.Error)
-		value = h.AppendBinary(value[:0])
+		value = encoding.AppendHistory(value[:0], &h)
 	}
 	return Entry{Value: value}
 }
@@ -59,7 +60,7 @@ func OfFirst(before *recommender.History) Entry {
 
 // Decision returns what is to be shown of it; nil for what is none.
 func (l Entry) Decision() *setpointv1.Decision {
-	h, err := recommender.DecodeHistory(l.Value)
+	h, err := encoding.DecodeHistory(l.Value)
 	if err != nil {
 		return nil
 	}

@@ -16,6 +16,7 @@ import (
 	storedv1 "github.com/setpoint-dev/setpoint/api/setpoint/stored/v1"
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/cost"
 	"github.com/setpoint-dev/setpoint/store"
@@ -51,7 +52,7 @@ func (t *Targets) Recommendation(ctx context.Context, key store.Key, poll Poll) 
 	}
 	var history recommender.History
 	if records[1].Exists() {
-		if history, err = recommender.DecodeHistory(records[1].Value); err != nil {
+		if history, err = encoding.DecodeHistory(records[1].Value); err != nil {
 			return nil, &UnreadableError{"history", err}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/server/wire"
 )
 
@@ -29,7 +30,7 @@ func TestDecisionsOutliveTheirRequests(t *testing.T) {
 		if !ok {
 			t.Fatalf("not encoded: %+v", k.decision)
 		}
-		return k.history.AppendBinary(append(b, k.target...))
+		return encoding.AppendHistory(append(b, k.target...), &k.history)
 	}
 	var all []*kept
 	var history *recommender.History

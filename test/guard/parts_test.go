@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/server/wire"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
@@ -61,9 +62,9 @@ func TestSteps(t *testing.T) {
 		}
 		var b []byte
 		check(t, "encode answer", allocations(n, func() { b, _ = wire.AppendResponse(b[:0], &decision) }))
-		check(t, "encode history", allocations(n, func() { b = history.AppendBinary(b[:0]) }))
+		check(t, "encode history", allocations(n, func() { b = encoding.AppendHistory(b[:0], &history) }))
 		check(t, "decode history", allocations(n, func() {
-			if _, err := recommender.DecodeHistory(b); err != nil {
+			if _, err := encoding.DecodeHistory(b); err != nil {
 				t.Fatal(err)
 			}
 		}))

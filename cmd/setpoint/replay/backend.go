@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 )
 
@@ -39,7 +40,7 @@ func (e *Engine) Recommend(_ context.Context, req *setpointv1.RecommendRequest) 
 	e.ids++
 	binary.BigEndian.PutUint64(in.ID[:], e.ids)
 	decision, next := recommender.Recommend(req.GetEvaluationTime().AsTime(), in, &history)
-	e.histories[req.GetTarget()] = next.AppendBinary(nil)
+	e.histories[req.GetTarget()] = encoding.AppendHistory(nil, &next)
 	return conversion.Response(&decision), nil
 }
 
@@ -59,7 +60,7 @@ func (e *Engine) ReportScale(_ context.Context, req *setpointv1.ReportScaleReque
 	if err != nil {
 		return nil, err
 	}
-	e.histories[req.GetTarget()] = next.AppendBinary(nil)
+	e.histories[req.GetTarget()] = encoding.AppendHistory(nil, &next)
 	return conversion.Settlement(req.GetRecommendationId(), &settlement), nil
 }
 
@@ -70,7 +71,7 @@ func (e *Engine) Begin(target string, with *recording.History) {
 		history.Recommendations = append(history.Recommendations, recommender.TimedRecommendation{Replicas: r.Replicas, At: r.Time.UnixNano()})
 	}
 	history.ScaleUps, history.ScaleDowns = scaleEvents(with.ScaleUps), scaleEvents(with.ScaleDowns)
-	e.histories[target] = history.AppendBinary(nil)
+	e.histories[target] = encoding.AppendHistory(nil, &history)
 }
 
 func scaleEvents(events []recording.ScaleEvent) []recommender.ScaleEvent {
@@ -92,7 +93,7 @@ func (e *Engine) history(target string) (recommender.History, error) {
 	if !ok {
 		return recommender.History{}, nil
 	}
-	return recommender.DecodeHistory(value)
+	return encoding.DecodeHistory(value)
 }
 
 // Server is a backend over gRPC.

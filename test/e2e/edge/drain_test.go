@@ -18,7 +18,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
-	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 	"github.com/setpoint-dev/setpoint/test/e2e/hostile"
 )
@@ -73,7 +73,7 @@ func (l *ledger) check(t *testing.T, admin *goredis.Client, prefix string) {
 	}
 	record, err := admin.Get(t.Context(), keys[0]).Result()
 	must(t, err)
-	history, err := recommender.DecodeHistory([]byte(record[recordVersion:]))
+	history, err := encoding.DecodeHistory([]byte(record[recordVersion:]))
 	must(t, err)
 	times := make(map[int32]int)
 	for _, r := range history.Recommendations {

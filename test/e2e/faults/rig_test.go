@@ -8,6 +8,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
 
@@ -108,7 +109,7 @@ func decodeRecord(t testing.TB, raw string) *recommender.History {
 	if raw == "" {
 		return &recommender.History{}
 	}
-	history, err := recommender.DecodeHistory([]byte(raw[versionLength:]))
+	history, err := encoding.DecodeHistory([]byte(raw[versionLength:]))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/store"
@@ -108,7 +108,7 @@ func inProcess(t *testing.T, e engine, see func(frontend) frontend, change func(
 		if err != nil || !record.Exists() {
 			return nil, err
 		}
-		history, err := recommender.DecodeHistory(record.Value)
+		history, err := encoding.DecodeHistory(record.Value)
 		return conversion.Target(name, &history, true), err
 	})
 }
@@ -238,7 +238,7 @@ func sequential(t *testing.T) *record {
 		if err != nil {
 			return nil, err
 		}
-		history, err := recommender.DecodeHistory(record.Value)
+		history, err := encoding.DecodeHistory(record.Value)
 		return conversion.Target(name, &history, true), err
 	})
 	for _, c := range records[0].calls {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/store"
 	storeredis "github.com/setpoint-dev/setpoint/store/redis"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
@@ -126,7 +126,7 @@ func checkRecords(t *testing.T, url string) {
 		t.Error("no record is left")
 	}
 	for i, record := range records {
-		if _, err := recommender.DecodeHistory(record.Value); err != nil {
+		if _, err := encoding.DecodeHistory(record.Value); err != nil {
 			t.Errorf("%s is torn: %v", keys[i], err)
 		}
 	}

@@ -1,4 +1,4 @@
-package recommender
+package encoding
 
 import (
 	"encoding/binary"
@@ -7,15 +7,17 @@ import (
 	"hash/crc32"
 	"strings"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/recommender"
 )
 
 // The encoding of a history, format 1: the format's byte, the fields in the order
-// of AppendBinary, and a CRC-32C of all that. Integers are varints, signed ones
+// of AppendHistory, and a CRC-32C of all that. Integers are varints, signed ones
 // zigzag; instants are differences to the newest record, in lists to the one before,
 // and of recommendations, which come at regular intervals, the differences of those;
 // strings and lists are preceded by their length; what comes from a small vocabulary
 // is its index. A history of twenty recommendations takes some 250 bytes. Texts are
-// for people, and what of them is longer than MaxStoredText is left out.
+// for people, and what of them is longer than MaxText is left out.
 //
 // Format 2 is that of a history whose lists have once passed the limit: it has the
 // instant up to which recommendations last, and the spans of scale events. All others
@@ -27,11 +29,11 @@ const (
 
 // Errors of DecodeHistory, to be tested with errors.Is.
 var (
-	// ErrHistoryFormat says that the value is of a format that this version does
+	// ErrFormat says that the value is of a format that this version does
 	// not know: a newer version wrote it.
-	ErrHistoryFormat = errors.New("unknown history format")
-	// ErrHistoryCorrupt says that the value is no history.
-	ErrHistoryCorrupt = errors.New("corrupt history")
+	ErrFormat = errors.New("unknown history format")
+	// ErrCorrupt says that the value is no history.
+	ErrCorrupt = errors.New("corrupt history")
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -53,14 +55,14 @@ const (
 // that do not know it leave it out.
 const clusterShift = 10
 
-// AppendBinary appends the history's encoding to b.
-func (h *History) AppendBinary(b []byte) []byte {
+// AppendHistory appends the history's encoding to b.
+func AppendHistory(b []byte, h *recommender.History) []byte {
 	start := len(b)
-	e := encoder{b: append(b, historyFormat), limited: h.limited()}
+	e := encoder{b: append(b, historyFormat), limited: isLimited(h)}
 	if e.limited {
 		e.b[start] = limitedFormat
 	}
-	e.uint(h.bits())
+	e.uint(bitsOf(h))
 	if h.Incarnation != 0 {
 		e.b = binary.LittleEndian.AppendUint64(e.b, h.Incarnation)
 	}
@@ -93,10 +95,10 @@ func (h *History) AppendBinary(b []byte) []byte {
 	return binary.LittleEndian.AppendUint32(e.b, crc32.Checksum(e.b[start:], castagnoli))
 }
 
-// limited reports whether the history is more than upstream's slots.
-func (h *History) limited() bool { return h.RecommendationsLimited || h.EventsLimited }
+// isLimited reports whether the history is more than upstream's slots.
+func isLimited(h *recommender.History) bool { return h.RecommendationsLimited || h.EventsLimited }
 
-func (h *History) bits() uint64 {
+func bitsOf(h *recommender.History) uint64 {
 	var bits uint64
 	set := func(bit uint64, on bool) {
 		if on {
@@ -117,47 +119,47 @@ func (h *History) bits() uint64 {
 	return bits | uint64(h.Cluster)<<clusterShift
 }
 
-// DecodeHistory reads what AppendBinary wrote. It shares no memory with b.
-func DecodeHistory(b []byte) (History, error) {
+// DecodeHistory reads what AppendHistory wrote. It shares no memory with b.
+func DecodeHistory(b []byte) (recommender.History, error) {
 	if len(b) == 0 {
-		return History{}, fmt.Errorf("%w: it is empty", ErrHistoryCorrupt)
+		return recommender.History{}, fmt.Errorf("%w: it is empty", ErrCorrupt)
 	}
 	if b[0] != historyFormat && b[0] != limitedFormat {
-		return History{}, fmt.Errorf("%w %d: this version reads formats %d and %d", ErrHistoryFormat, b[0], historyFormat, limitedFormat)
+		return recommender.History{}, fmt.Errorf("%w %d: this version reads formats %d and %d", ErrFormat, b[0], historyFormat, limitedFormat)
 	}
 	if len(b) < 5 {
-		return History{}, fmt.Errorf("%w: it is cut short at %d bytes", ErrHistoryCorrupt, len(b))
+		return recommender.History{}, fmt.Errorf("%w: it is cut short at %d bytes", ErrCorrupt, len(b))
 	}
 	body, sum := b[:len(b)-4], binary.LittleEndian.Uint32(b[len(b)-4:])
 	if crc32.Checksum(body, castagnoli) != sum {
-		return History{}, fmt.Errorf("%w: its checksum is wrong", ErrHistoryCorrupt)
+		return recommender.History{}, fmt.Errorf("%w: its checksum is wrong", ErrCorrupt)
 	}
 	parts := new(historyParts)
 	d := decoder{b: body[1:], freeSlots: parts.slots[:], freeConditions: parts.conditions[:], freeMetrics: parts.metrics[:], limited: b[0] == limitedFormat}
 	h := d.history()
 	if d.failed || len(d.b) > 0 {
-		return History{}, fmt.Errorf("%w: its fields do not add up", ErrHistoryCorrupt)
+		return recommender.History{}, fmt.Errorf("%w: its fields do not add up", ErrCorrupt)
 	}
 	return h, nil
 }
 
-// AsStored returns the history as DecodeHistory reads it from what AppendBinary wrote: texts
+// AsStored returns the history as DecodeHistory reads it from what AppendHistory wrote: texts
 // that are too long are cut, and instants are the wall clock's. It takes less than both where
 // the history is long: its lists, of which nothing is lost, are shared with h.
-func (h *History) AsStored() (History, error) {
+func AsStored(h *recommender.History) (recommender.History, error) {
 	short := *h
 	short.Recommendations, short.ScaleUps, short.ScaleDowns = nil, nil, nil
-	stored, err := DecodeHistory(short.AppendBinary(make([]byte, 0, 512)))
+	stored, err := DecodeHistory(AppendHistory(make([]byte, 0, 512), &short))
 	if err != nil {
-		return History{}, err
+		return recommender.History{}, err
 	}
 	stored.Recommendations, stored.ScaleUps, stored.ScaleDowns = h.Recommendations, h.ScaleUps, h.ScaleDowns
 	return stored, nil
 }
 
-func (d *decoder) history() History {
+func (d *decoder) history() recommender.History {
 	bits := d.uint()
-	h := History{Seen: bits&seenBit != 0, Initialized: bits&initializedBit != 0, Cluster: uint32(bits >> clusterShift)}
+	h := recommender.History{Seen: bits&seenBit != 0, Initialized: bits&initializedBit != 0, Cluster: uint32(bits >> clusterShift)}
 	if bits&incarnationBit != 0 {
 		h.Incarnation = d.incarnation()
 	}
@@ -167,7 +169,7 @@ func (d *decoder) history() History {
 	if d.limited {
 		h.RecommendationsLimited, h.EventsLimited = bits&recommendationsLimitedBit != 0, bits&eventsLimitedBit != 0
 		h.LastingUntil = d.instant()
-		if !h.limited() {
+		if !isLimited(&h) {
 			d.fail() // it would be written in format 1
 		}
 	}
@@ -182,16 +184,16 @@ func (d *decoder) history() History {
 			h.Pending.PreviousMetrics = d.metricStatuses()
 		}
 	}
-	h.Settled = list(d, len(ID{})+1, func(s *Settled) {
-		s.ID, s.Outcome = d.id(), Outcome(d.index(int(Dropped)+1))
+	h.Settled = list(d, len(recommender.ID{})+1, func(s *recommender.Settled) {
+		s.ID, s.Outcome = d.id(), recommender.Outcome(d.index(int(recommender.Dropped)+1))
 	})
 	d.object(&h.Target)
 	d.last(&h.Last)
-	h.Answers = list(d, len(ID{})+14, d.answer)
+	h.Answers = list(d, len(recommender.ID{})+14, d.answer)
 	return h
 }
 
-func (e *encoder) answer(a *Answer) {
+func (e *encoder) answer(a *recommender.Answer) {
 	e.string(a.RequestID)
 	e.b = append(e.b, a.ID[:]...)
 	e.instant(a.At)
@@ -210,13 +212,13 @@ func (e *encoder) answer(a *Answer) {
 	e.b = append(e.b, a.Explanation...)
 }
 
-func (d *decoder) answer(a *Answer) {
-	*a = Answer{
+func (d *decoder) answer(a *recommender.Answer) {
+	*a = recommender.Answer{
 		RequestID: d.string(), ID: d.id(), At: d.instant(), From: int32(d.int()), To: int32(d.int()),
 		Reason: d.string(), Error: d.string(),
 	}
 	d.status(&a.Status)
-	a.Events = list(d, 3, func(e *Event) {
+	a.Events = list(d, 3, func(e *recommender.Event) {
 		e.Type, e.Reason, e.Message = d.word(eventTypes), d.string(), d.string()
 	})
 	if explanation := d.string(); explanation != "" {
@@ -226,7 +228,7 @@ func (d *decoder) answer(a *Answer) {
 
 // The recommendations may be thousands, so their numbers are written and read here, not
 // one by one through the encoder and the decoder.
-func (e *encoder) recommendations(slots []TimedRecommendation) {
+func (e *encoder) recommendations(slots []recommender.TimedRecommendation) {
 	e.uint(uint64(len(slots)))
 	b, at, step, replicas := e.b, e.base, int64(0), int64(0)
 	for i := range slots {
@@ -248,7 +250,7 @@ func appendVarint(b []byte, v int64) []byte {
 	return append(b, byte(u))
 }
 
-func (d *decoder) recommendations() []TimedRecommendation {
+func (d *decoder) recommendations() []recommender.TimedRecommendation {
 	slots := makeList(d, 2, &d.freeSlots)
 	at, step, replicas := d.base, int64(0), int32(0)
 	b := d.b
@@ -273,7 +275,7 @@ func (d *decoder) recommendations() []TimedRecommendation {
 		step += numbers[0]
 		at += step
 		replicas += int32(numbers[1])
-		slots[i] = TimedRecommendation{replicas, at}
+		slots[i] = recommender.TimedRecommendation{Replicas: replicas, At: at}
 	}
 	d.b = b
 	return slots
@@ -285,7 +287,7 @@ const (
 	spanBit     = 2 // of format 2 only: the span follows
 )
 
-func (e *encoder) scaleEvents(slots []ScaleEvent) {
+func (e *encoder) scaleEvents(slots []recommender.ScaleEvent) {
 	e.uint(uint64(len(slots)))
 	before := e.base
 	for _, s := range slots {
@@ -308,12 +310,12 @@ func (e *encoder) scaleEvents(slots []ScaleEvent) {
 	}
 }
 
-func (d *decoder) scaleEvents() []ScaleEvent {
+func (d *decoder) scaleEvents() []recommender.ScaleEvent {
 	before, width := d.base, 1
 	if d.limited {
 		width = 2
 	}
-	return list(d, 2, func(s *ScaleEvent) {
+	return list(d, 2, func(s *recommender.ScaleEvent) {
 		s.At = before + d.int()
 		change := d.int()
 		s.Change, s.Outdated = int32(change>>width), change&outdatedBit != 0
@@ -324,7 +326,7 @@ func (d *decoder) scaleEvents() []ScaleEvent {
 	})
 }
 
-func (e *encoder) pending(p *Pending) {
+func (e *encoder) pending(p *recommender.Pending) {
 	e.b = append(e.b, p.ID[:]...)
 	e.instant(p.At)
 	e.int(int64(p.From))
@@ -337,16 +339,16 @@ func (e *encoder) pending(p *Pending) {
 	e.string(p.Error)
 }
 
-func (d *decoder) pending() *Pending {
-	return &Pending{
+func (d *decoder) pending() *recommender.Pending {
+	return &recommender.Pending{
 		ID: d.id(), At: d.instant(), From: int32(d.int()), To: int32(d.int()),
 		PreviousDesired: int32(d.int()), LongestPeriod: int32(d.int()),
-		Zero: ZeroTransition(d.index(int(ZeroUnknown) + 1)), Reason: d.string(),
+		Zero: recommender.ZeroTransition(d.index(int(recommender.ZeroUnknown) + 1)), Reason: d.string(),
 		RequestID: d.string(), Error: d.string(),
 	}
 }
 
-func (e *encoder) last(l *LastDecision) {
+func (e *encoder) last(l *recommender.LastDecision) {
 	e.b = append(e.b, l.ID[:]...)
 	e.string(l.RequestID)
 	e.instant(l.At)
@@ -357,10 +359,10 @@ func (e *encoder) last(l *LastDecision) {
 	e.b = append(e.b, byte(l.Outcome))
 }
 
-func (d *decoder) last(l *LastDecision) {
-	*l = LastDecision{
+func (d *decoder) last(l *recommender.LastDecision) {
+	*l = recommender.LastDecision{
 		ID: d.id(), RequestID: d.string(), At: d.instant(), From: int32(d.int()), To: int32(d.int()),
-		Reason: d.string(), Error: d.string(), Outcome: Outcome(d.index(int(Dropped) + 1)),
+		Reason: d.string(), Error: d.string(), Outcome: recommender.Outcome(d.index(int(recommender.Dropped) + 1)),
 	}
 }
 
@@ -381,7 +383,7 @@ func (e *encoder) int(v int64)   { e.b = binary.AppendVarint(e.b, v) }
 // string appends a text, of one that is too long its beginning and how much that leaves
 // out.
 func (e *encoder) string(s string) {
-	if len(s) > MaxStoredText {
+	if len(s) > MaxText {
 		s = clipStored(s)
 	}
 	e.uint(uint64(len(s)))
@@ -419,9 +421,9 @@ func (e *encoder) time(t time.Time) {
 // historyParts is room for what most histories have, in one piece: recommendations of
 // one downscale window, the conditions, and one metric.
 type historyParts struct {
-	slots      [24]TimedRecommendation
-	conditions [4]Condition
-	metrics    [1]MetricStatus
+	slots      [24]recommender.TimedRecommendation
+	conditions [4]recommender.Condition
+	metrics    [1]recommender.MetricStatus
 }
 
 // decoder takes from the front of b. Once something does not fit it has failed
@@ -430,9 +432,9 @@ type decoder struct {
 	b      []byte
 	failed bool
 	// Room for lists, nil where it is taken, and where strings are copied to.
-	freeSlots      []TimedRecommendation
-	freeConditions []Condition
-	freeMetrics    []MetricStatus
+	freeSlots      []recommender.TimedRecommendation
+	freeConditions []recommender.Condition
+	freeMetrics    []recommender.MetricStatus
 	texts          strings.Builder
 	// base, newest and limited are the encoder's.
 	base    int64
@@ -526,7 +528,7 @@ func (d *decoder) time() time.Time {
 	return d.newest
 }
 
-func (d *decoder) id() (id ID) {
+func (d *decoder) id() (id recommender.ID) {
 	copy(id[:], d.take(uint64(len(id))))
 	return id
 }

@@ -1,42 +1,46 @@
-package recommender
+package encoding
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/recommender"
+)
 
 // The vocabularies of the encoding. An index once given must not be given to
 // anything else: append, never insert. Index 0 stands for «spelled out».
 var (
-	conditionTypes    = []string{"", AbleToScale, ScalingActive, ScalingLimited, ScaledToZero}
-	conditionStatuses = []string{"", ConditionTrue, ConditionFalse, ConditionUnknown}
-	eventTypes        = []string{"", EventNormal, EventWarning}
-	metricTypes       = []string{"", string(ResourceMetric), string(ContainerResourceMetric), string(PodsMetric), string(ObjectMetric), string(ExternalMetric)}
+	conditionTypes    = []string{"", recommender.AbleToScale, recommender.ScalingActive, recommender.ScalingLimited, recommender.ScaledToZero}
+	conditionStatuses = []string{"", recommender.ConditionTrue, recommender.ConditionFalse, recommender.ConditionUnknown}
+	eventTypes        = []string{"", recommender.EventNormal, recommender.EventWarning}
+	metricTypes       = []string{"", string(recommender.ResourceMetric), string(recommender.ContainerResourceMetric), string(recommender.PodsMetric), string(recommender.ObjectMetric), string(recommender.ExternalMetric)}
 	// conditionTexts are reasons and what their messages begin and end with; what is
 	// left of a message is stored. Of several that fit the last one is taken.
 	conditionTexts = []conditionText{
 		{},
-		{SucceededGetScale, "the HPA controller was able to get the target's current scale", ""},
-		{FailedGetScale, "the HPA controller was unable to get the target's current scale: ", ""},
-		{ReadyForNewScale, "recommended size matches current size", ""},
-		{ScaleUpStabilized, "recent recommendations were lower than current one, applying the lowest recent recommendation", ""},
-		{ScaleDownStabilized, "recent recommendations were higher than current one, applying the highest recent recommendation", ""},
-		{SucceededRescale, "the HPA controller was able to update the target scale to ", ""},
-		{FailedUpdateScale, "the HPA controller was unable to update the target scale: ", ""},
-		{ValidMetricFound, "the HPA was able to successfully calculate a replica count from ", ""},
-		{ScalingDisabled, "scaling is disabled since the replica count of the target is zero", ""},
-		{FailedGetResourceMetric, "the HPA was unable to compute the replica count: ", ""},
-		{FailedGetContainerResourceMetric, "the HPA was unable to compute the replica count: ", ""},
-		{FailedGetPodsMetric, "the HPA was unable to compute the replica count: ", ""},
-		{FailedGetObjectMetric, "the HPA was unable to compute the replica count: ", ""},
-		{FailedGetExternalMetric, "the HPA was unable to compute the replica count: ", ""},
-		{string(DesiredWithinRange), "the desired count is within the acceptable range", ""},
-		{string(ScaleUpLimit), "the desired replica count is increasing faster than the maximum scale rate", ""},
-		{string(ScaleDownLimit), "the desired replica count is decreasing faster than the maximum scale rate", ""},
-		{string(TooManyReplicas), "the desired replica count is more than the maximum replica count", ""},
-		{string(TooFewReplicas), "the desired replica count is less than the minimum replica count", ""},
-		{ScaledToZero, "the HPA controller scaled the workload to zero", ""},
-		{NotScaledToZero, "the HPA controller did not scale the workload to zero", ""},
-		{ValidMetricFound, "the HPA was able to successfully calculate a replica count from ", " resource utilization (percentage of request)"},
-		{ValidMetricFound, "the HPA was able to successfully calculate a replica count from ", " container resource utilization (percentage of request)"},
-		{HistoryUnavailable, "the history store can't be reached; a scale-down from ", " is withheld until it answers"},
+		{recommender.SucceededGetScale, "the HPA controller was able to get the target's current scale", ""},
+		{recommender.FailedGetScale, "the HPA controller was unable to get the target's current scale: ", ""},
+		{recommender.ReadyForNewScale, "recommended size matches current size", ""},
+		{recommender.ScaleUpStabilized, "recent recommendations were lower than current one, applying the lowest recent recommendation", ""},
+		{recommender.ScaleDownStabilized, "recent recommendations were higher than current one, applying the highest recent recommendation", ""},
+		{recommender.SucceededRescale, "the HPA controller was able to update the target scale to ", ""},
+		{recommender.FailedUpdateScale, "the HPA controller was unable to update the target scale: ", ""},
+		{recommender.ValidMetricFound, "the HPA was able to successfully calculate a replica count from ", ""},
+		{recommender.ScalingDisabled, "scaling is disabled since the replica count of the target is zero", ""},
+		{recommender.FailedGetResourceMetric, "the HPA was unable to compute the replica count: ", ""},
+		{recommender.FailedGetContainerResourceMetric, "the HPA was unable to compute the replica count: ", ""},
+		{recommender.FailedGetPodsMetric, "the HPA was unable to compute the replica count: ", ""},
+		{recommender.FailedGetObjectMetric, "the HPA was unable to compute the replica count: ", ""},
+		{recommender.FailedGetExternalMetric, "the HPA was unable to compute the replica count: ", ""},
+		{string(recommender.DesiredWithinRange), "the desired count is within the acceptable range", ""},
+		{string(recommender.ScaleUpLimit), "the desired replica count is increasing faster than the maximum scale rate", ""},
+		{string(recommender.ScaleDownLimit), "the desired replica count is decreasing faster than the maximum scale rate", ""},
+		{string(recommender.TooManyReplicas), "the desired replica count is more than the maximum replica count", ""},
+		{string(recommender.TooFewReplicas), "the desired replica count is less than the minimum replica count", ""},
+		{recommender.ScaledToZero, "the HPA controller scaled the workload to zero", ""},
+		{recommender.NotScaledToZero, "the HPA controller did not scale the workload to zero", ""},
+		{recommender.ValidMetricFound, "the HPA was able to successfully calculate a replica count from ", " resource utilization (percentage of request)"},
+		{recommender.ValidMetricFound, "the HPA was able to successfully calculate a replica count from ", " container resource utilization (percentage of request)"},
+		{recommender.HistoryUnavailable, "the history store can't be reached; a scale-down from ", " is withheld until it answers"},
 	}
 )
 
@@ -59,7 +63,7 @@ const (
 	binaryBit
 )
 
-func (e *encoder) status(s *Status) {
+func (e *encoder) status(s *recommender.Status) {
 	if s.ObservedGeneration == nil {
 		e.b = append(e.b, 0)
 	} else {
@@ -76,7 +80,7 @@ func (e *encoder) status(s *Status) {
 	}
 }
 
-func (d *decoder) status(s *Status) {
+func (d *decoder) status(s *recommender.Status) {
 	if d.index(2) == 1 {
 		generation := d.int()
 		s.ObservedGeneration = &generation
@@ -87,7 +91,7 @@ func (d *decoder) status(s *Status) {
 	s.Conditions = listIn(d, 5, &d.freeConditions, d.condition)
 }
 
-func (e *encoder) condition(c *Condition) {
+func (e *encoder) condition(c *recommender.Condition) {
 	e.word(conditionTypes, c.Type)
 	e.word(conditionStatuses, c.Status)
 	e.time(c.LastTransitionTime)
@@ -107,7 +111,7 @@ func (e *encoder) condition(c *Condition) {
 	e.string(c.Message)
 }
 
-func (d *decoder) condition(c *Condition) {
+func (d *decoder) condition(c *recommender.Condition) {
 	c.Type = d.word(conditionTypes)
 	c.Status = d.word(conditionStatuses)
 	c.LastTransitionTime = d.time()
@@ -123,18 +127,18 @@ func (d *decoder) condition(c *Condition) {
 	}
 }
 
-func (e *encoder) metricStatuses(statuses []MetricStatus) {
+func (e *encoder) metricStatuses(statuses []recommender.MetricStatus) {
 	e.uint(uint64(len(statuses)))
 	for i := range statuses {
 		e.metricStatus(&statuses[i])
 	}
 }
 
-func (d *decoder) metricStatuses() []MetricStatus {
+func (d *decoder) metricStatuses() []recommender.MetricStatus {
 	return listIn(d, 9, &d.freeMetrics, d.metricStatus)
 }
 
-func (e *encoder) metricStatus(m *MetricStatus) {
+func (e *encoder) metricStatus(m *recommender.MetricStatus) {
 	e.word(metricTypes, string(m.Type))
 	e.string(m.Resource)
 	e.string(m.Container)
@@ -144,15 +148,15 @@ func (e *encoder) metricStatus(m *MetricStatus) {
 	e.metricValue(&m.Current)
 }
 
-func (d *decoder) metricStatus(m *MetricStatus) {
-	m.Type = MetricType(d.word(metricTypes))
+func (d *decoder) metricStatus(m *recommender.MetricStatus) {
+	m.Type = recommender.MetricType(d.word(metricTypes))
 	m.Resource, m.Container, m.Metric.Name = d.string(), d.string(), d.string()
 	m.Metric.Selector = d.selector()
 	d.object(&m.DescribedObject)
 	d.metricValue(&m.Current)
 }
 
-func (e *encoder) metricValue(v *MetricValue) {
+func (e *encoder) metricValue(v *recommender.MetricValue) {
 	var bits byte
 	set := func(bit byte, on bool) {
 		if on {
@@ -175,7 +179,7 @@ func (e *encoder) metricValue(v *MetricValue) {
 	}
 }
 
-func (d *decoder) metricValue(v *MetricValue) {
+func (d *decoder) metricValue(v *recommender.MetricValue) {
 	bits := d.index(binaryBit << 1)
 	v.HasValue, v.HasAverageValue = bits&valueBit != 0, bits&averageValueBit != 0
 	v.HasAverageUtilization, v.Binary = bits&averageUtilizationBit != 0, bits&binaryBit != 0
@@ -191,7 +195,7 @@ func (d *decoder) metricValue(v *MetricValue) {
 }
 
 // selector appends 0 for none, else 1 and what it holds, as far as that is not too long.
-func (e *encoder) selector(s *LabelSelector) {
+func (e *encoder) selector(s *recommender.LabelSelector) {
 	if s == nil {
 		e.b = append(e.b, 0)
 		return
@@ -214,26 +218,26 @@ func (e *encoder) selector(s *LabelSelector) {
 	}
 }
 
-func (d *decoder) selector() *LabelSelector {
+func (d *decoder) selector() *recommender.LabelSelector {
 	if d.index(2) == 0 {
 		return nil
 	}
-	return &LabelSelector{
-		MatchLabels: list(d, 2, func(l *Label) { l.Key, l.Value = d.string(), d.string() }),
-		MatchExpressions: list(d, 3, func(r *LabelRequirement) {
+	return &recommender.LabelSelector{
+		MatchLabels: list(d, 2, func(l *recommender.Label) { l.Key, l.Value = d.string(), d.string() }),
+		MatchExpressions: list(d, 3, func(r *recommender.LabelRequirement) {
 			r.Key, r.Operator = d.string(), d.string()
 			r.Values = list(d, 1, func(v *string) { *v = d.string() })
 		}),
 	}
 }
 
-func (e *encoder) object(o *ObjectReference) {
+func (e *encoder) object(o *recommender.ObjectReference) {
 	e.string(o.Kind)
 	e.string(o.Name)
 	e.string(o.APIVersion)
 }
 
-func (d *decoder) object(o *ObjectReference) {
+func (d *decoder) object(o *recommender.ObjectReference) {
 	o.Kind, o.Name, o.APIVersion = d.string(), d.string(), d.string()
 }
 

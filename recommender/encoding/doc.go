@@ -1,0 +1,8 @@
+// Package encoding is how histories are stored: as bytes that every later version reads.
+//
+//	value := encoding.AppendHistory(nil, &history)
+//	...
+//	history, err := encoding.DecodeHistory(value)
+//
+// It decides nothing: what a history means is package recommender's.
+package encoding
