@@ -262,7 +262,7 @@ func TestIntegrationsTakeAnyContentType(t *testing.T) {
 	for _, c := range callers {
 		for _, headers := range [][]string{
 			{"Content-Type", "application/json"}, {"Content-Type", "text/plain"}, {"Content-Type", "application/x-protobuf"}, {"Content-Type", "\x7f"},
-			{"X-HTTP-Method-Override", "GET"}, {"Accept", "application/xml"}, {"X-Forwarded-For", "10.0.0.1"}, {"X-Forwarded-User", "token:admin"},
+			{"X-HTTP-Method-Override", "GET"}, {"Grpc-Timeout", "1H"}, {"Accept", "application/xml"}, {"X-Forwarded-For", "10.0.0.1"}, {"X-Forwarded-User", "token:admin"},
 			{"Grpc-Metadata-Authorization", "Bearer x"}, {"Setpoint-Gateway-Caller", "1"}, {"Grpc-Metadata-Setpoint-Gateway-Caller", "1"},
 		} {
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+c.path("demo"), strings.NewReader(c.body(t)))
@@ -278,17 +278,35 @@ func TestIntegrationsTakeAnyContentType(t *testing.T) {
 				t.Errorf("%s with %q: %v", c.contract, headers, err)
 			}
 		}
+		// Nor does what stands in the address beside the path.
+		a := s.ask(t, http.MethodPost, c.path("demo")+"?currentReplicas=1&maxReplicas=3&target=clusters/x/namespaces/y/targets/z&cluster=x", c.body(t))
+		if a.code != http.StatusOK || pick(a, c.replicas) != 7. {
+			t.Errorf("%s with a query: HTTP %d %s", c.contract, a.code, a.raw)
+		}
 		// A body that is compressed is none.
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+c.path("demo"), bytes.NewReader([]byte("\x1f\x8b\x08\x00\x00")))
 		if err != nil {
 			t.Fatal(err)
 		}
 		req.Header.Set("Content-Encoding", "gzip")
-		a, err := s.send(req)
-		if err != nil || a.code != http.StatusBadRequest {
+		if a, err = s.send(req); err != nil || a.code != http.StatusBadRequest {
 			t.Fatalf("%s, compressed: %v", c.contract, err)
 		}
 		c.refused(t, a)
+		for timeout, code := range map[string]int{"1n": http.StatusGatewayTimeout, "soon": http.StatusBadRequest} {
+			if req, err = http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+c.path("demo"), strings.NewReader(c.body(t))); err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Grpc-Timeout", timeout)
+			a, err := s.send(req)
+			if c.contract == "datadog" && code == http.StatusBadRequest {
+				code = http.StatusOK // what is wrong is said in the reply
+			}
+			if err != nil || a.code != code {
+				t.Fatalf("%s with a timeout of %s: %v %v", c.contract, timeout, a, err)
+			}
+			c.refused(t, a)
+		}
 	}
 }
 
@@ -462,5 +480,29 @@ func TestIntegrationsAreCountedAndLogged(t *testing.T) {
 			all[1]["method"] != "POST "+c.path("demo") || all[1]["code"] != "InvalidArgument" {
 			t.Errorf("%s: the lines are %v", c.contract, all)
 		}
+	}
+}
+
+// A poll that the last decision answers, over HTTP.
+func BenchmarkIntegrations(b *testing.B) {
+	s := start(b)
+	spec := openSpec(1, 500)
+	if _, err := s.targets.SetTargetSpec(b.Context(), &setpointv1.SetTargetSpecRequest{Name: polled, TargetSpec: spec}); err != nil {
+		b.Fatal(err)
+	}
+	report := &setpointv1.ReportObservationRequest{Target: polled, ExternalMetrics: []*setpointv1.ExternalMetric{{Metric: &setpointv1.MetricIdentifier{Name: "queue"}, Value: "70"}}}
+	if _, err := s.recommendations.ReportObservation(b.Context(), report); err != nil {
+		b.Fatal(err)
+	}
+	for _, c := range []caller{callers[0], callers[2]} {
+		b.Run(c.contract, func(b *testing.B) {
+			body := c.body(b)
+			b.ReportAllocs()
+			for b.Loop() {
+				if a := s.ask(b, http.MethodPost, c.path("demo"), body); a.code != http.StatusOK {
+					b.Fatalf("HTTP %d %s", a.code, a.raw)
+				}
+			}
+		})
 	}
 }
