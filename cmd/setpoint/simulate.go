@@ -27,6 +27,9 @@ const (
 	asHTML = "html"
 )
 
+// asK6 is what the load is exported as.
+const asK6 = "k6"
+
 // maxSpecs bounds the specs that are compared: each is a panel of the picture.
 const maxSpecs = 10
 
@@ -34,6 +37,7 @@ const maxSpecs = 10
 type simulateCommand struct {
 	file    string
 	compare bool
+	export  string
 	seed    uint64
 	options explaincmd.Options
 	output  *cli.OutputFlag
@@ -52,14 +56,22 @@ The same files and seed give the same result on every machine.
 SPEC is a manifest with one HorizontalPodAutoscaler. With --compare several run side
 by side under the same load, seed and events.
 
+With --export=k6 no autoscaler runs: the scenario's load is written as a script of k6.
+
 Exits with 2 if a file is invalid, and with 1 if a simulation is too large.`,
 		Example: "  setpoint simulate -f scenario.yaml hpa.yaml\n  setpoint simulate -f scenario.yaml --compare hpa.yaml faster.yaml\n  setpoint simulate -f scenario.yaml -o html hpa.yaml > simulation.html",
-		Args:    cobra.MinimumNArgs(1),
-		RunE:    c.run,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if c.export != "" {
+				return nil // run says what is wrong
+			}
+			return cobra.MinimumNArgs(1)(cmd, args)
+		},
+		RunE: c.run,
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&c.file, "file", "f", "", "`file` of the scenario, - for standard input (required)")
 	flags.BoolVar(&c.compare, "compare", false, "run several specs side by side")
+	flags.StringVar(&c.export, "export", "", "write the scenario's load in this `form` and run nothing: k6")
 	flags.Uint64Var(&c.seed, "seed", 0, "`number` that replaces the scenario's seed")
 	flags.VarP(c.output, "output", "o", "form of the output: table, json (lines), csv, svg or html")
 	c.options.Bind(flags)
@@ -70,6 +82,10 @@ func (c *simulateCommand) run(cmd *cobra.Command, specs []string) error {
 	switch {
 	case c.file == "":
 		return cli.BadInput(errors.New("--file is required; see setpoint simulate --help"))
+	case c.export != "" && c.export != asK6:
+		return cli.BadInput(fmt.Errorf("--export: %q is not %s", c.export, asK6))
+	case c.export != "" && (len(specs) > 0 || c.compare || cmd.Flags().Changed("output")):
+		return cli.BadInput(errors.New("--export writes the load of the scenario, without SPEC, --compare and --output"))
 	case len(specs) > 1 && !c.compare:
 		return cli.BadInput(fmt.Errorf("%d specs are given: --compare runs them side by side", len(specs)))
 	case len(specs) < 2 && c.compare:
@@ -80,6 +96,9 @@ func (c *simulateCommand) run(cmd *cobra.Command, specs []string) error {
 	scenario, err := c.readScenario(cmd)
 	if err != nil {
 		return err
+	}
+	if c.export == asK6 {
+		return cli.BadInput(simulate.WriteK6(cmd.OutOrStdout(), c.file, scenario))
 	}
 	var autoscalers []*simulation.Autoscaler
 	var problems []error

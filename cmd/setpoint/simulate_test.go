@@ -28,6 +28,42 @@ func TestSimulateWritesEachForm(t *testing.T) {
 	}
 }
 
+// The load becomes a script of k6: lines between points, jumps, and nothing after the end.
+func TestTheLoadIsExported(t *testing.T) {
+	t.Parallel()
+	scenario := clitest.File(t, "s.yaml", `duration: 10m
+load:
+  - points: [{at: 0s, value: 10}, {at: 2m, value: 40}, {at: 2m, value: 5}, {at: 4m, value: 5}, {at: 24m, value: 25}]
+workload: {usage: [{metric: cpu, perLoad: 10m}]}
+`)
+	got := run(t, "", "simulate", "-f", scenario, "--export=k6")
+	const want = `      startRate: 600,
+      preAllocatedVUs: 10,
+      maxVUs: Number(__ENV.VUS || 1000),
+      stages: [
+        { duration: '2m0s', target: 2400 },
+        { duration: '0s', target: 300 },
+        { duration: '2m0s', target: 300 },
+        { duration: '6m0s', target: 660 },
+      ],
+`
+	if got.Code != 0 || got.Stderr != "" || !strings.Contains(got.Stdout, want) {
+		t.Errorf("exit code %d, %s\n%s\nwant\n%s", got.Code, got.Stderr, got.Stdout, want)
+	}
+	noise := clitest.File(t, "n.yaml", "duration: 400h\nload: [{constant: 10}]\nnoise: {variation: 0.1, every: 1m}\nworkload: {usage: [{metric: cpu, perLoad: 10m}]}\n")
+	for want, args := range map[string][]string{
+		`"jmeter" is not k6`:      {"--export=jmeter"},
+		"without SPEC":            {"--export=k6", simulatedBy},
+		"--compare and --output":  {"--export=k6", "-o", "csv"},
+		"more than 20000 stages":  {"--export=k6", "-f", noise},
+		"requires at least 1 arg": {},
+	} {
+		if got := run(t, "", append([]string{"simulate", "-f", scenario}, args...)...); got.Code != cli.ExitUsage || !strings.Contains(got.Stderr, want) {
+			t.Errorf("%v: exit code %d, %s", args, got.Code, got.Stderr)
+		}
+	}
+}
+
 // Each autoscaler has 5,760 evaluations and its figures after them.
 func TestSimulateComparesSpecs(t *testing.T) {
 	t.Parallel()

@@ -42,7 +42,7 @@ func readCSV(data []byte) (recorded, error) {
 		}
 		line, _ := lines.FieldPos(0)
 		seconds, err := instant(fields[0])
-		value, badValue := strconv.ParseFloat(strings.TrimSpace(fields[1]), 64)
+		value, badValue := float64Of(strings.TrimSpace(fields[1]))
 		if n == 1 && err != nil && badValue != nil {
 			continue // the heading
 		}
@@ -57,6 +57,19 @@ func readCSV(data []byte) (recorded, error) {
 		}
 	}
 	return s.recorded()
+}
+
+// float64Of reads a number. The error quotes only so much of what is none.
+func float64Of(text string) (float64, error) {
+	f, err := strconv.ParseFloat(text, 64)
+	if err == nil {
+		return f, nil
+	}
+	const most = 40
+	if len(text) > most {
+		text = text[:most] + "…"
+	}
+	return 0, fmt.Errorf("%q is no number of a load", text)
 }
 
 // instant reads a time in seconds, since the epoch if it is one of RFC 3339.
@@ -224,7 +237,7 @@ func prometheusSeries(values [][2]json.RawMessage) (s series, err error) {
 		if err := errors.Join(json.Unmarshal(value[0], &seconds), json.Unmarshal(value[1], &text)); err != nil {
 			return s, err
 		}
-		number, err := strconv.ParseFloat(text, 64)
+		number, err := float64Of(text)
 		if err != nil {
 			return s, err
 		}
