@@ -9,7 +9,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"google.golang.org/protobuf/types/known/timestamppb"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -17,7 +20,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
+	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/explaincmd"
 )
@@ -55,8 +61,7 @@ func readLive(cmd *cobra.Command, l *explaincmd.Live) (*setpointv1.RecommendRequ
 	if waits != "" {
 		fmt.Fprintf(cmd.ErrOrStderr(), "an agent does not scale it: %s; this is what it would decide otherwise\n", waits)
 	}
-	autoscaler, options := decided(stored)
-	snapshot, err := live.reader.Snapshot(cmd.Context(), autoscaler)
+	snapshot, err := live.snapshot(cmd, stored, l.SourcesFile)
 	if err != nil {
 		return nil, err
 	}
@@ -72,8 +77,21 @@ func readLive(cmd *cobra.Command, l *explaincmd.Live) (*setpointv1.RecommendRequ
 	if err != nil {
 		return nil, err
 	}
-	req.Explain, req.EvaluationTime, req.Options = true, timestamppb.New(l.At), l.Options.Over(options)
+	req.Explain, req.EvaluationTime, req.Options = true, timestamppb.New(l.At), l.Options.Over(optionsOf(stored))
 	return req, nil
+}
+
+// snapshot reads what an agent with these metric sources would. Why a source can't be read is
+// told beside the explanation: a status has only what kind of failure it is.
+func (l *liveCluster) snapshot(cmd *cobra.Command, stored client.Object, sourcesFile string) (*kubernetes.Snapshot, error) {
+	told := zapcore.NewCore(zapcore.NewConsoleEncoder(zapcore.EncoderConfig{MessageKey: "message", LineEnding: zapcore.DefaultLineEnding}),
+		zapcore.AddSync(cmd.ErrOrStderr()), zapcore.WarnLevel)
+	sources, err := agentcmd.OpenSources(sourcesFile, prometheus.NewRegistry(), zap.New(told))
+	if err != nil {
+		return nil, cli.BadInput(fmt.Errorf("--sources-file: %w", err))
+	}
+	defer sources.Close()
+	return agent.SnapshotOf(cmd.Context(), l.reader, stored, sources, liveTimeout)
 }
 
 // liveConfig leads to the cluster that kubectl would ask, and to the namespace.

@@ -200,6 +200,43 @@ func TestExplainOfAWorkloadThatMoves(t *testing.T) {
 	}
 }
 
+// Named metrics come from the sources that an agent has, for Autoscalers; why one can't be
+// read is told.
+func TestExplainReadsTheAgentsSources(t *testing.T) {
+	t.Parallel()
+	answers := liveShop()
+	const cpu = `"metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 60}}}]`
+	const queue = `"metrics": [{"type": "External", "external": {"metric": {"name": "queue"}, "target": {"type": "AverageValue", "averageValue": "10"}}}]`
+	for path, answer := range answers {
+		answers[path] = strings.ReplaceAll(answer, cpu, queue)
+	}
+	kubeconfig, _ := serveLive(t, answers)
+	value := "65"
+	source := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, `{"depth": %s}`, value) }))
+	t.Cleanup(source.Close)
+	sources := clitest.File(t, "sources.yaml", `
+sources: {mine: {http: {url: '`+source.URL+`'}}}
+metrics: {queue: {namespaces: [shop], query: {source: mine, path: /depth, valuePath: '{.depth}'}}}`)
+	if got, ran := explainLive(t, kubeconfig, "--live", "asr/web", "--sources-file", sources, "--tolerance=0.1"); ran.Code != 0 || got.DesiredReplicas != 4 {
+		t.Errorf("with the sources: exit code %d, %d replicas, want 4: 65 want 7, and no more than 4 at once\n%s", ran.Code, got.DesiredReplicas, ran.Stderr)
+	}
+	for _, args := range [][]string{{"--live", "asr/web"}, {"--live", "hpa/web", "--sources-file", sources}} {
+		got, ran := explainLive(t, kubeconfig, args...)
+		if ran.Code != 0 || !slices.ContainsFunc(got.Status.Conditions, func(c struct{ Reason, Message string }) bool { return c.Reason == "FailedGetExternalMetric" }) {
+			t.Errorf("%q: the cluster's API was not asked: exit code %d, %+v\n%s", args, ran.Code, got, ran.Stderr)
+		}
+	}
+	value = `"none"`
+	if _, ran := explainLive(t, kubeconfig, "--live", "asr/web", "--sources-file", sources); ran.Code != 0 || !strings.Contains(ran.Stderr, "named metric not read") {
+		t.Errorf("exit code %d, %s", ran.Code, ran.Stderr)
+	}
+	for _, args := range [][]string{{"--live", "asr/web", "--sources-file", sources + "x"}, {"--dump", sources, "--sources-file", sources}} {
+		if _, ran := explainLive(t, kubeconfig, args...); ran.Code != cli.ExitUsage || !strings.Contains(ran.Stderr, "--sources-file") {
+			t.Errorf("%q: exit code %d, %s", args, ran.Code, ran.Stderr)
+		}
+	}
+}
+
 // What was saved explains the same, and holds nothing of pods that it does not need.
 func TestExplainSaves(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent"
 	autoscalingcrd "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 )
@@ -57,18 +56,12 @@ func (l *liveCluster) read(ctx context.Context, kind liveKind, namespace, name s
 	return own, l.get(ctx, autoscalingcrd.GroupVersion, "autoscalers", namespace, name, own)
 }
 
-// decided returns what an autoscaler is decided by: its form in autoscaling/v2, and the
-// options that it sets itself.
-func decided(stored client.Object) (*autoscalingv2.HorizontalPodAutoscaler, *setpointv1.RecommendOptions) {
-	switch stored := stored.(type) {
-	case *autoscalingcrd.Autoscaler:
-		hpa := stored.HorizontalPodAutoscaler()
-		kubernetes.Defaults(hpa)
-		return hpa, stored.Spec.Options.ToProto()
-	case *autoscalingv2.HorizontalPodAutoscaler:
-		return stored, nil
+// optionsOf are those that an autoscaler sets itself, nil: none.
+func optionsOf(stored client.Object) *setpointv1.RecommendOptions {
+	if own, ok := stored.(*autoscalingcrd.Autoscaler); ok {
+		return own.Spec.Options.ToProto()
 	}
-	return nil, nil
+	return nil
 }
 
 // standing reads the autoscalers of the namespace, both sorts, and returns how an agent

@@ -15,9 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	customv1beta2 "k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
 	externalv1beta1 "k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
 	"github.com/setpoint-dev/setpoint/clients/samples"
 	"github.com/setpoint-dev/setpoint/internal/labelselector"
 )
@@ -132,6 +134,17 @@ func (n named) split(key Key, autoscaler *autoscalingv2.HorizontalPodAutoscaler)
 		without.Spec.Metrics = []autoscalingv2.MetricSpec{{Type: "Named"}}
 	}
 	return &without, ours
+}
+
+// SnapshotOf reads what an agent's evaluation of an autoscaler goes by, as it is stored: an
+// Autoscaler, or a HorizontalPodAutoscaler. Named metrics, which may be nil, take at most the
+// timeout.
+func SnapshotOf(ctx context.Context, from *cluster.Reader, stored client.Object, metrics NamedMetrics, timeout time.Duration) (*kubernetes.Snapshot, error) {
+	o := objectOf(stored)
+	if o == nil {
+		return nil, kubernetes.ErrNoAutoscaler
+	}
+	return named{metrics, timeout}.snapshot(ctx, from, o.key, o.autoscaler)
 }
 
 // snapshot reads what an evaluation goes by, named metrics at the same time as the others, but

@@ -38,6 +38,8 @@ type Live struct {
 	Reference string
 	// Kubeconfig, Context and Save are the flags of these names.
 	Kubeconfig, Context, Save string
+	// SourcesFile is the flag's; empty: all metrics are asked for at the metrics APIs.
+	SourcesFile string
 	// Namespace is the flag's; empty: that of the kubeconfig.
 	Namespace string
 	// At is the instant to decide for.
@@ -50,6 +52,7 @@ func (l *Live) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&l.Reference, "live", "", "`autoscaler` to read from the cluster: hpa/NAME, or asr/NAME (also autoscaler/NAME) for one of setpoint's own")
 	flags.StringVar(&l.Kubeconfig, "kubeconfig", "", "kubeconfig `file`; empty means $KUBECONFIG or ~/.kube/config")
 	flags.StringVar(&l.Context, "context", "", "kubeconfig `context`; empty means the current one")
+	flags.StringVar(&l.SourcesFile, "sources-file", "", "`file` of metric sources that the agent has as its --sources-file; empty means it has none")
 	flags.StringVar(&l.Save, "save", "", "`file` to save what was read to, for --dump")
 }
 
@@ -140,6 +143,9 @@ func (c *explainCommand) gather(cmd *cobra.Command) (*setpointv1.RecommendReques
 	if c.live.Reference != "" {
 		req, err := c.readLive(cmd)
 		return req, nil, err
+	}
+	if c.live.SourcesFile != "" {
+		return nil, nil, cli.BadInput(errors.New("--sources-file is for --live: files have what was read"))
 	}
 	dump, err := c.read(cmd)
 	if err != nil {
