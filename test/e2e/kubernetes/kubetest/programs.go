@@ -48,3 +48,20 @@ func Require(t testing.TB) {
 		t.Skipf("no Kubernetes to test with: %v", err)
 	}
 }
+
+// ControllerManagerHelp returns what the controller manager says of its flags, one a line.
+// Where there is none the test is skipped, as Require does.
+func ControllerManagerHelp(t testing.TB) string {
+	t.Helper()
+	Require(t)
+	found, err := findPrograms()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(found.path("kube-controller-manager"), "--help")
+	help, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(help)
+}
