@@ -107,6 +107,8 @@ func answerRoutingError(ctx context.Context, mux *runtime.ServeMux, m runtime.Ma
 	case strings.HasPrefix(r.URL.Path, "/v1/clusters/"):
 		err = apierror.InvalidField("target", fmt.Sprintf("Invalid value: %q: must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, "+
 			"no segment empty or with a slash, followed by "+afterTarget()+"; see /docs", strings.TrimPrefix(r.URL.Path, "/v1/")))
+	case strings.HasPrefix(r.URL.Path, integrationsPrefix):
+		err = status.Error(codes.NotFound, "nothing is served at "+apierror.Clip(r.URL.Path)+"; it must be "+integrationPaths())
 	default:
 		err = status.Error(codes.NotFound, "nothing is served at "+apierror.Clip(r.URL.Path)+"; see /docs")
 	}

@@ -6,7 +6,9 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
@@ -35,6 +37,12 @@ func integrationRoutes() (routes []restRoute) {
 		routes = append(routes, restRoute{http.MethodPost, pathPattern(integrationsPrefix + name + "/clusters/*")})
 	}
 	return routes
+}
+
+// integrationPaths says in words where contracts are served.
+func integrationPaths() string {
+	names := slices.Sorted(maps.Keys(integration.Contracts))
+	return integrationsPrefix + "{" + strings.Join(names, ", ") + "}" + clusterPath
 }
 
 // contractOf returns the contract of a path, nil for others'.

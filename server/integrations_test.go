@@ -249,7 +249,8 @@ func TestIntegrationsErrorsAreInTheCallersForm(t *testing.T) {
 			c.refused(t, a)
 		}
 	}
-	if a := s.ask(t, http.MethodPost, "/v1/integrations/nobodys/clusters/demo", "{}"); a.code != http.StatusNotFound || a.body["code"] != float64(codes.NotFound) {
+	if a := s.ask(t, http.MethodPost, "/v1/integrations/nobodys/clusters/demo", "{}"); a.code != http.StatusNotFound || a.body["code"] != float64(codes.NotFound) ||
+		!strings.Contains(string(a.raw), "it must be /v1/integrations/{agones, datadog, gpa}/clusters/{cluster}") {
 		t.Errorf("a contract that is none: HTTP %d %s", a.code, a.raw)
 	}
 }
