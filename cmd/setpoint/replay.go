@@ -8,9 +8,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -35,7 +33,7 @@ type replayCommand struct {
 	output    *cli.OutputFlag
 
 	summary replaySummary
-	bar     *progressbar.ProgressBar
+	bar     *cli.Progress
 }
 
 // replaySummary is the last line of -o json. Steps is ComparedSteps and SkippedSteps
@@ -126,11 +124,11 @@ func (c *replayCommand) run(cmd *cobra.Command, files []string) error {
 	runner := replay.NewRunner(backend, options)
 	for _, name := range files {
 		if err := c.file(cmd, runner, name); err != nil {
-			c.clearBar()
+			c.bar.Clear()
 			return err
 		}
 	}
-	c.clearBar()
+	c.bar.Clear()
 	return c.finish(cmd.OutOrStdout())
 }
 
@@ -162,7 +160,7 @@ func (c *replayCommand) file(cmd *cobra.Command, runner *replay.Runner, name str
 	defer func() { _ = file.Close() }()
 	in := c.watch(cmd, file, name)
 	tell := func(format string, args ...any) {
-		c.clearBar()
+		c.bar.Clear()
 		fmt.Fprintf(cmd.ErrOrStderr(), "setpoint: "+format+"\n", args...)
 	}
 	seen := make(map[string]bool)
@@ -214,32 +212,15 @@ func (c *replayCommand) scenario(cmd *cobra.Command, runner *replay.Runner, scen
 	return nil
 }
 
-// watch shows how much of a file has been read, where a person sees it.
+// watch shows how much of a file has been read.
 func (c *replayCommand) watch(cmd *cobra.Command, file io.Reader, name string) io.Reader {
-	screen, ok := cmd.ErrOrStderr().(*os.File)
-	f, isFile := file.(*os.File)
-	if !ok || !isFile || !term.IsTerminal(int(screen.Fd())) {
-		return file
+	c.bar = nil
+	if f, isFile := file.(*os.File); isFile {
+		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+			c.bar = cli.NewProgress(cmd.ErrOrStderr(), name, info.Size())
+		}
 	}
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return file
-	}
-	c.bar = progressbar.NewOptions64(info.Size(),
-		progressbar.OptionSetWriter(screen),
-		progressbar.OptionSetDescription(name),
-		progressbar.OptionShowBytes(true),
-		progressbar.OptionThrottle(200*time.Millisecond),
-		progressbar.OptionClearOnFinish(),
-	)
-	reader := progressbar.NewReader(file, c.bar)
-	return &reader
-}
-
-func (c *replayCommand) clearBar() {
-	if c.bar != nil {
-		_ = c.bar.Clear()
-	}
+	return c.bar.Reader(file)
 }
 
 // step counts and prints one step.
@@ -255,7 +236,7 @@ func (c *replayCommand) step(w io.Writer, step *replay.Step) error {
 	} else if c.quiet {
 		return nil
 	}
-	c.clearBar()
+	c.bar.Clear()
 	if c.output.Form == cli.AsJSON {
 		return c.stepJSON(w, step)
 	}

@@ -4,14 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
-	"time"
 	_ "time/tzdata" // scenarios name time zones, and images of one program have none
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/explaincmd"
@@ -41,7 +37,7 @@ type simulateCommand struct {
 	seed    uint64
 	options explaincmd.Options
 	output  *cli.OutputFlag
-	bar     *progressbar.ProgressBar
+	bar     *cli.Progress
 }
 
 func newSimulate() *cobra.Command {
@@ -114,7 +110,7 @@ func (c *simulateCommand) run(cmd *cobra.Command, specs []string) error {
 	if err := errors.Join(problems...); err != nil {
 		return err
 	}
-	defer c.clearBar()
+	defer c.bar.Clear()
 	return c.simulate(cmd, scenario, specs, autoscalers)
 }
 
@@ -200,9 +196,7 @@ func (c *simulateCommand) simulate(cmd *cobra.Command, s *simulation.Scenario, s
 			case run.Plot != nil:
 				run.Plot.Add(step)
 			}
-			if c.bar != nil {
-				_ = c.bar.Add(1)
-			}
+			c.bar.Add(1)
 			return errors.Join(err, cmd.Context().Err())
 		})
 		if err != nil {
@@ -215,7 +209,7 @@ func (c *simulateCommand) simulate(cmd *cobra.Command, s *simulation.Scenario, s
 			}
 		}
 	}
-	c.clearBar()
+	c.bar.Clear()
 	switch c.output.Form {
 	case asTable:
 		return simulate.WriteTable(out, report)
@@ -229,22 +223,9 @@ func (c *simulateCommand) simulate(cmd *cobra.Command, s *simulation.Scenario, s
 	return nil
 }
 
-// watch shows how far it is, where a person sees it, once it takes more than a moment.
+// watch shows how far it is, once it takes more than a moment.
 func (c *simulateCommand) watch(cmd *cobra.Command, steps int64) {
-	screen, ok := cmd.ErrOrStderr().(*os.File)
-	if !ok || steps < 10_000 || !term.IsTerminal(int(screen.Fd())) {
-		return
-	}
-	c.bar = progressbar.NewOptions64(steps,
-		progressbar.OptionSetWriter(screen),
-		progressbar.OptionSetDescription("evaluations"),
-		progressbar.OptionThrottle(200*time.Millisecond),
-		progressbar.OptionClearOnFinish(),
-	)
-}
-
-func (c *simulateCommand) clearBar() {
-	if c.bar != nil {
-		_ = c.bar.Clear()
+	if steps >= 10_000 {
+		c.bar = cli.NewProgress(cmd.ErrOrStderr(), "evaluations", steps)
 	}
 }

@@ -5,13 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"text/tabwriter"
-	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"sigs.k8s.io/yaml"
 
@@ -102,17 +98,11 @@ func (c *tuneCommand) run(cmd *cobra.Command, args []string) error {
 	if err := simulation.Check(scenario, a); err != nil {
 		return cli.BadInput(fmt.Errorf("%s with %s: %w", c.scenario.file, args[0], err))
 	}
-	bar := c.watch(cmd)
+	bar := cli.NewProgress(cmd.ErrOrStderr(), "specs tried", 0)
 	result, err := tune.Run(cmd.Context(), scenario, a, goal, tune.Options{
-		Candidates: c.candidates, LeastReplicas: c.least, Seed: scenario.Seed, Workers: c.workers, Progress: func(int) {
-			if bar != nil {
-				_ = bar.Add(1)
-			}
-		},
+		Candidates: c.candidates, LeastReplicas: c.least, Seed: scenario.Seed, Workers: c.workers, Progress: func(int) { bar.Add(1) },
 	})
-	if bar != nil {
-		_ = bar.Clear()
-	}
+	bar.Clear()
 	if err != nil {
 		return err
 	}
@@ -134,16 +124,6 @@ func (c *tuneCommand) object(cmd *cobra.Command, name string) (*autoscalingv2.Ho
 		return nil, cli.BadInput(fmt.Errorf("%s: holds %d HorizontalPodAutoscalers, not one", name, len(objects)))
 	}
 	return objects[0], nil
-}
-
-// watch shows how far it is, where a person sees it.
-func (c *tuneCommand) watch(cmd *cobra.Command) *progressbar.ProgressBar {
-	screen, ok := cmd.ErrOrStderr().(*os.File)
-	if !ok || !term.IsTerminal(int(screen.Fd())) {
-		return nil
-	}
-	return progressbar.NewOptions(-1, progressbar.OptionSetWriter(screen), progressbar.OptionSetDescription("specs tried"),
-		progressbar.OptionThrottle(200*time.Millisecond), progressbar.OptionShowCount(), progressbar.OptionClearOnFinish())
 }
 
 // tunedJSON is -o json.

@@ -1,6 +1,7 @@
 package document
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -41,6 +42,32 @@ func Manifest(data []byte) ([]byte, error) {
 		return nil, errors.New(message(err))
 	}
 	return converted, nil
+}
+
+// Manifests splits a file at the lines that begin with ---, as kubectl does.
+func Manifests(data []byte) ([][]byte, error) {
+	var parts [][]byte
+	begin, line := 0, 0
+	for at := 0; at < len(data); line++ {
+		end := len(data)
+		if n := bytes.IndexByte(data[at:], '\n'); n >= 0 {
+			end = at + n + 1
+		}
+		if rest, separates := bytes.CutPrefix(data[at:end], []byte("---")); separates {
+			if rest = bytes.TrimSpace(rest); len(rest) > 0 && rest[0] != '#' {
+				return nil, fmt.Errorf("line %d: after --- there must be a new line, or a comment", line+1)
+			}
+			if at > begin {
+				parts = append(parts, data[begin:at])
+			}
+			begin = end
+		}
+		at = end
+	}
+	if begin < len(data) {
+		parts = append(parts, data[begin:])
+	}
+	return parts, nil
 }
 
 // message drops what the parser's messages begin with.

@@ -1,6 +1,7 @@
 package document_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,6 +62,32 @@ func TestManifestsMayHaveAliases(t *testing.T) {
 	}
 	if _, err := document.Manifest([]byte("kind: a\nkind: b")); err == nil || err.Error() != `line 2: key "kind" already set in map` {
 		t.Errorf("a key twice: %v", err)
+	}
+}
+
+func TestManifestsAreSplitAsKubectlDoes(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, data string
+		want       []string
+	}{
+		{"one", "a: 1\n", []string{"a: 1\n"}},
+		{"two, without a last line's end", "a: 1\n---\nb: 1", []string{"a: 1\n", "b: 1"}},
+		{"a begin, a comment and an end", "---\na: 1\n--- # next\r\nb: 1\n---\n", []string{"a: 1\n", "b: 1\n"}},
+		{"not at a line's begin", "a: |\n  ---\n  b ---\n", []string{"a: |\n  ---\n  b ---\n"}},
+		{"nothing", "", nil},
+	} {
+		parts, err := document.Manifests([]byte(tt.data))
+		var got []string
+		for _, part := range parts {
+			got = append(got, string(part))
+		}
+		if err != nil || !slices.Equal(got, tt.want) {
+			t.Errorf("%s: got %q, %v, want %q", tt.name, got, err, tt.want)
+		}
+	}
+	if _, err := document.Manifests([]byte("a: 1\n--- b: 1\n")); err == nil || !strings.HasPrefix(err.Error(), "line 2: ") {
+		t.Errorf("a document beside its separator: %v", err)
 	}
 }
 

@@ -1,14 +1,11 @@
 package manifest
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	yamldocument "github.com/setpoint-dev/setpoint/internal/document"
 )
@@ -65,17 +62,9 @@ func readBounded(r io.Reader) ([]byte, error) {
 // yamlDocuments splits content at its "---" lines. Keys that stand twice in one
 // object are errors.
 func yamlDocuments(name string, content []byte) ([]document, error) {
-	var raw [][]byte
-	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
-	for {
-		part, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		raw = append(raw, part)
+	raw, err := yamldocument.Manifests(content)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	var out []document
 	for i, part := range raw {

@@ -6,8 +6,8 @@ import (
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	customv1beta1 "k8s.io/metrics/pkg/apis/custom_metrics/v1beta1"
 	customv1beta2 "k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
 	externalv1beta1 "k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
@@ -47,12 +47,12 @@ var routes = newRoutes()
 
 func newRoutes() map[schema.GroupVersionKind]route {
 	table := map[schema.GroupVersionKind]route{
-		autoscalingv1.SchemeGroupVersion.WithKind("Scale"):                 {Scales, readScale},
-		corev1.SchemeGroupVersion.WithKind("Pod"):                          {Pods, readPod},
-		metricsv1beta1.SchemeGroupVersion.WithKind("PodMetrics"):           {PodMetrics, readPodMetrics},
-		customv1beta2.SchemeGroupVersion.WithKind("MetricValue"):           {CustomMetrics, readCustomMetric},
-		customv1beta1.SchemeGroupVersion.WithKind("MetricValue"):           {CustomMetrics, readCustomMetricV1beta1},
-		externalv1beta1.SchemeGroupVersion.WithKind("ExternalMetricValue"): {ExternalMetrics, readExternalMetric},
+		autoscalingv1.SchemeGroupVersion.WithKind("Scale"):                                              {Scales, readScale},
+		corev1.SchemeGroupVersion.WithKind("Pod"):                                                       {Pods, readPod},
+		metricsv1beta1.SchemeGroupVersion.WithKind("PodMetrics"):                                        {PodMetrics, readPodMetrics},
+		customv1beta2.SchemeGroupVersion.WithKind("MetricValue"):                                        {CustomMetrics, readCustomMetric},
+		schema.GroupVersion{Group: customv1beta2.GroupName, Version: "v1beta1"}.WithKind("MetricValue"): {CustomMetrics, readCustomMetricV1beta1},
+		externalv1beta1.SchemeGroupVersion.WithKind("ExternalMetricValue"):                              {ExternalMetrics, readExternalMetric},
 	}
 	for version, decode := range autoscalerDecoders {
 		table[version.WithKind(autoscalerKind)] = route{Autoscalers, readAutoscaler(decode)}
@@ -140,19 +140,21 @@ func readCustomMetric(d *Dump, o object) error {
 	return nil
 }
 
-// readCustomMetricV1beta1 reads the older version, which some adapters still serve.
+// readCustomMetricV1beta1 reads the older version, which some adapters still serve: the metric
+// is no part of its own there, and the window has another name.
 func readCustomMetricV1beta1(d *Dump, o object) error {
-	var value customv1beta1.MetricValue
+	var value struct {
+		customv1beta2.MetricValue `json:",inline"`
+		MetricName                string                `json:"metricName"`
+		Selector                  *metav1.LabelSelector `json:"selector"`
+		Window                    *int64                `json:"window"`
+	}
 	if err := objectjson.Unmarshal(o.data, &value); err != nil {
 		return err
 	}
-	d.CustomMetrics = append(d.CustomMetrics, customv1beta2.MetricValue{
-		DescribedObject: value.DescribedObject,
-		Metric:          customv1beta2.MetricIdentifier{Name: value.MetricName, Selector: value.Selector},
-		Timestamp:       value.Timestamp,
-		WindowSeconds:   value.WindowSeconds,
-		Value:           value.Value,
-	})
+	value.Metric = customv1beta2.MetricIdentifier{Name: value.MetricName, Selector: value.Selector}
+	value.WindowSeconds = value.Window
+	d.CustomMetrics = append(d.CustomMetrics, value.MetricValue)
 	return nil
 }
 
