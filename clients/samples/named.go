@@ -119,7 +119,7 @@ func (m NamedMetric) variables() problems {
 			p.add(key, "%q stands for nothing here: only in the text that is asked", shorten(found, maxQuoted))
 		}
 	}
-	if m.Type == podsType && !ofPods && !(len(m.Namespaces) == 1 && m.Namespaces[0] != anyNamespace) {
+	if oneNamespace := len(m.Namespaces) == 1 && m.Namespaces[0] != anyNamespace; m.Type == podsType && !ofPods && !oneNamespace {
 		p.add("", "must hold %s: pods of several namespaces may have one name", ofNamespace)
 	}
 	return p

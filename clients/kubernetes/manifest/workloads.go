@@ -3,6 +3,7 @@ package manifest
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -105,14 +106,16 @@ type Template struct {
 	Applied bool
 	// Requests of the pod as a whole, in place of its containers'; nil: it has none.
 	Requests corev1.ResourceList
-	// Containers of spec.template; those of init containers are not among them.
-	Containers []TemplateContainer
+	// Containers of spec.template, and Sidecars: its init containers that run on beside them
+	// (restartPolicy Always). Other init containers are over when a pod is ready.
+	Containers, Sidecars []TemplateContainer
 }
 
 // TemplateContainer is a container of a workload's template.
 type TemplateContainer struct {
-	Name      string `json:"name"`
-	Resources struct {
+	Name          string                        `json:"name"`
+	RestartPolicy corev1.ContainerRestartPolicy `json:"restartPolicy"`
+	Resources     struct {
 		Requests corev1.ResourceList `json:"requests"`
 		Limits   corev1.ResourceList `json:"limits"`
 	} `json:"resources"`
@@ -141,8 +144,9 @@ func readTemplate(d *Dump, o object) error {
 			Replicas *int32 `json:"replicas"`
 			Template struct {
 				Spec struct {
-					Containers []TemplateContainer `json:"containers"`
-					Resources  struct {
+					Containers     []TemplateContainer `json:"containers"`
+					InitContainers []TemplateContainer `json:"initContainers"`
+					Resources      struct {
 						Requests corev1.ResourceList `json:"requests"`
 					} `json:"resources"`
 				} `json:"spec"`
@@ -156,6 +160,7 @@ func readTemplate(d *Dump, o object) error {
 		Kind: o.kind.GroupKind(), Namespace: o.namespace, Name: o.name,
 		Replicas: in.Spec.Replicas, Applied: in.Metadata.UID != "",
 		Requests: in.Spec.Template.Spec.Resources.Requests, Containers: in.Spec.Template.Spec.Containers,
+		Sidecars: slices.DeleteFunc(in.Spec.Template.Spec.InitContainers, func(c TemplateContainer) bool { return c.RestartPolicy != corev1.ContainerRestartPolicyAlways }),
 	})
 	return nil
 }

@@ -251,6 +251,41 @@ func TestMessagesOfSimulatedFindings(t *testing.T) {
 	}
 }
 
+// Sidecars, init containers that run on, count among the requests; other init containers do
+// not, and in v1.28 neither do sidecars.
+func TestSidecars(t *testing.T) {
+	t.Parallel()
+	const app = `{name: app, resources: {requests: {cpu: 500m}, limits: {cpu: 520m}}}`
+	workload := func(sidecar string) string {
+		return strings.Replace(deployment("", app), "template: {spec: {", "template: {spec: {initContainers: ["+sidecar+"], ", 1)
+	}
+	on95 := hpa(1, 9, strings.Replace(onCPU, "60", "95", 1), "")
+	for _, tt := range []struct{ name, sidecar, profile, want string }{
+		{"without a request", "{name: proxy, restartPolicy: Always}", "v1.36", "request-missing"},
+		{"without a request, and one that ends", "{name: setup}", "v1.36", "target-unreachable"},
+		{"without a request, in a version that does not know it", "{name: proxy, restartPolicy: Always}", "v1.28", "target-unreachable"},
+		{"that may use much more", `{name: proxy, restartPolicy: Always, resources: {requests: {cpu: 100m}, limits: {cpu: "2"}}}`, "v1.36", "sidecar-in-average"},
+	} {
+		l := Linter{Options: &setpointv1.RecommendOptions{Profile: tt.profile}}
+		if err := l.Read("f.yaml", strings.NewReader(on95+workload(tt.sidecar))); err != nil {
+			t.Fatal(err)
+		}
+		findings, err := l.Check(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var rules []string
+		for _, f := range findings {
+			if f.Rule != "target-over-request" {
+				rules = append(rules, f.Rule)
+			}
+		}
+		if got := strings.Join(rules, " "); got != tt.want {
+			t.Errorf("%s: found %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
 // A plain spec has nothing to be found.
 func TestAPlainSpecHasNoFinding(t *testing.T) {
 	t.Parallel()

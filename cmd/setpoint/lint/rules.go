@@ -9,6 +9,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
@@ -119,11 +120,19 @@ func (s *subject) utilizations(each func(at string, m *recommender.MetricSpec, p
 	}
 }
 
+// containers are those of the template whose requests count.
+func (s *subject) containers() []manifest.TemplateContainer {
+	if profile := s.options.Profile; profile != nil && !profile.Sidecars() {
+		return s.template.Containers
+	}
+	return slices.Concat(s.template.Containers, s.template.Sidecars)
+}
+
 // amounts are what the containers that a metric is about request and may use, milli-units.
 // without names those that request none; limited tells that all have a limit.
 func (s *subject) amounts(m *recommender.MetricSpec) (request, limit int64, without []string, limited bool) {
 	limited = true
-	for _, c := range s.template.Containers {
+	for _, c := range s.containers() {
 		if m.Type == recommender.ContainerResourceMetric && c.Name != m.Container {
 			continue
 		}
@@ -182,7 +191,7 @@ func targetOverRequest(s *subject) {
 }
 
 func sidecarInAverage(s *subject) {
-	if s.template == nil || len(s.template.Containers) < 2 || s.template.Requests != nil {
+	if s.template == nil || len(s.containers()) < 2 || s.template.Requests != nil {
 		return
 	}
 	s.utilizations(func(at string, m *recommender.MetricSpec, percent int32) {
@@ -191,7 +200,7 @@ func sidecarInAverage(s *subject) {
 		}
 		var parts []string
 		sum, largest := int64(0), int64(0)
-		for _, c := range s.template.Containers {
+		for _, c := range s.containers() {
 			q := c.Resources.Requests[corev1.ResourceName(m.Resource)]
 			sum, largest = sum+q.MilliValue(), max(largest, q.MilliValue())
 			parts = append(parts, fmt.Sprintf("%s %dm", c.Name, q.MilliValue()))

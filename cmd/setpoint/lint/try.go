@@ -280,7 +280,7 @@ func (s *subject) failsWithout(m *recommender.MetricSpec) bool {
 	if err != nil {
 		return false
 	}
-	for _, c := range s.template.Containers {
+	for _, c := range s.containers() {
 		out := simulation.Container{Name: c.Name}
 		for name, q := range c.Resources.Requests {
 			out.Requests = append(out.Requests, recommender.ResourceUsage{Resource: string(name), Milli: q.MilliValue()})
