@@ -29,7 +29,7 @@ func (p *Profile) Ignores() OptionSet {
 	return UpscaleDelayOption | DownscaleDelayOption
 }
 
-// ignored tells what of the input the profile ignores: nobody is to wonder why a setting
+// ignored lists what of the input the profile ignores, so that nobody has to wonder why a setting
 // does nothing. An option is worth a word where the request names it, or where it is not
 // upstream's default.
 func (d *decider) ignored() []string {

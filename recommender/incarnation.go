@@ -16,7 +16,7 @@ func Incarnation[T string | []byte](uid T) uint64 {
 
 // Of returns what of the history counts for that incarnation: nothing where it is
 // another one's. Its newest instant stays, so that time never goes back, and its cluster.
-// Where either is 0 nobody said which one it is, and all of it counts.
+// Where either is 0 it is unknown, and all of it counts.
 func (h History) Of(incarnation uint64) History {
 	if h.IsOf(incarnation) {
 		return h

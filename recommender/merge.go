@@ -93,8 +93,8 @@ func Merge(stored, local History) History {
 // dropped.
 func settleEachOther(stored, local *History) {
 	if p := stored.Pending; p != nil && local.Last.ID == p.ID && local.Last.Outcome == NotChanged {
-		// One decision: recorded, and, as nobody learned of that, made again with its
-		// scale-down withheld. The caller knows the latter.
+		// One decision: its record succeeded, the answer was lost, and it was decided again
+		// with its scale-down withheld. The caller has the latter.
 		stored.settleAs(Dropped)
 	}
 	stored.settleAsIn(local)
@@ -191,10 +191,10 @@ func mergeSettled(stored, local []Settled) []Settled {
 	return merged[max(0, len(merged)-MaxSettled):]
 }
 
-// mergeAnswers returns the answers of both by their instants, of one request that
-// both answered stored's, unless both are of one decision: that stored's was recorded
-// nobody learned, or it would not have been made again. If there are more than either
-// side has and more than maxMergedAnswers, the newest.
+// mergeAnswers returns the answers of both by their instants. Where both answered one request,
+// stored's answer is kept, unless both belong to the same decision: then no caller saw
+// stored's, for it would not have been decided again. If there are more than either side
+// has and more than maxMergedAnswers, the newest remain.
 func mergeAnswers(stored, local []Answer) []Answer {
 	stored = slices.Clone(stored)
 	known := make(map[string]int, len(stored))

@@ -68,7 +68,7 @@ func (p *Pending) sentence() string {
 	return "New size: " + formatReplicas(p.To) + "; reason: " + p.Reason
 }
 
-// settleBySight settles a change that nobody reported by the replicas that are
+// settleBySight settles a change without a report by the replicas that are
 // asked for now. h is a copy whose conditions may be changed in place.
 func (h *History) settleBySight(replicas int32) Settled {
 	p := h.Pending

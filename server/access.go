@@ -20,7 +20,7 @@ import (
 
 // renew looks at a stream's caller again, before a message is taken or sent: a token may
 // have been revoked or have ended, a certificate too; groups and policy may have changed.
-// While nothing has, that takes some loads and no memory. Nil, nil: nobody is asked.
+// While nothing has, that takes some loads and no memory. Nil, nil: authentication is off.
 func (s *Server) renew(ctx context.Context, open *access.Session) (*access.Caller, error) {
 	if open == nil {
 		return nil, nil
@@ -50,8 +50,8 @@ func (s *Server) establish(ctx context.Context, open *access.Session, c *access.
 	return open.Permit(c)
 }
 
-// identified is what was found out of who makes a call: who it is, unless nobody is
-// asked or nobody is known, and why they may not make such calls at all.
+// identified is the result of authentication: the caller's session, nil if authentication is
+// off or failed, and the error that refuses the call.
 type identified struct {
 	session *access.Session
 	err     error

@@ -89,7 +89,7 @@ func restNameOf(ctx context.Context) string {
 	return ""
 }
 
-// restCallerOf returns who makes a call that comes from REST; nil: nobody knows.
+// restCallerOf returns the caller of a call that comes from REST; nil: unknown.
 func restCallerOf(ctx context.Context) *restCaller {
 	c, _ := ctx.Value(restCallerKey{}).(*restCaller)
 	return c

@@ -116,7 +116,7 @@ func answerRoutingError(ctx context.Context, mux *runtime.ServeMux, m runtime.Ma
 	runtime.DefaultHTTPErrorHandler(ctx, mux, m, w, r, err)
 }
 
-// checkJSON refuses a body of which the message would take too much memory.
+// checkJSON refuses a body whose message would take too much memory.
 func checkJSON(body []byte, message protoreflect.MessageDescriptor) error {
 	if excess := cost.Of(message).JSON(body, cost.BudgetOf(len(body))); excess != nil {
 		return apierror.Excessive(excess)

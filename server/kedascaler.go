@@ -66,7 +66,7 @@ func (s *Server) admitLook(ctx context.Context) (context.Context, func(), error)
 	return &admitted{Context: ctx, ticket: ticket}, func() { ticket.Release(); cancel() }, nil
 }
 
-// boundedScaler is KEDA's service, of which no message is decoded that is larger than one
+// boundedScaler is KEDA's service. It decodes no message that is larger than one
 // needs to be: its metadata are a map, which takes much more than its bytes.
 func boundedScaler() *grpc.ServiceDesc {
 	desc := externalscaler.ExternalScaler_ServiceDesc

@@ -42,14 +42,14 @@ type Options struct {
 	// them the stream is read no further.
 	MaxStreamInFlight int
 	// LoggedRepeats is how many decisions a second that say what the target's last one
-	// said are logged; of more, none are. What says something new is always logged, and
+	// said are logged; above this rate none are. What says something new is always logged, and
 	// the last decision is known in any case.
 	LoggedRepeats int
 	// DrainTimeout bounds how long a stop waits for calls in flight.
 	DrainTimeout time.Duration
 	// LogCalls says which calls are logged.
 	LogCalls calls.Logged
-	// Registerer takes the server's metrics; nil: nobody reads them.
+	// Registerer takes the server's metrics; nil: they are not registered.
 	Registerer prometheus.Registerer
 	// Version is shown in the API's description and logs.
 	Version string

@@ -230,7 +230,7 @@ func eachField(data []byte, visit func(protowire.Number, []byte) bool) bool {
 // answerer sends answers on a stream as they get ready, one at a time.
 type answerer struct {
 	stream  grpc.ServerStream
-	conn    *unfinished.Conn // nil: nobody counts
+	conn    *unfinished.Conn // nil: not counted
 	running sync.WaitGroup
 	mu      sync.Mutex // guards stream.SendMsg
 }

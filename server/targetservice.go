@@ -105,7 +105,7 @@ func (s *targetService) DeleteTarget(ctx context.Context, req *setpointv1.Delete
 	return &setpointv1.DeleteTargetResponse{}, nil
 }
 
-// WatchDecisions is not served yet; who may not is told that first.
+// WatchDecisions is not served yet; a caller without the right to it gets that error first.
 func (s *targetService) WatchDecisions(req *setpointv1.WatchDecisionsRequest, stream grpc.ServerStreamingServer[setpointv1.WatchDecisionsResponse]) error {
 	if err := decision.CheckStructure(req); err != nil {
 		return err

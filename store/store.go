@@ -49,7 +49,7 @@ var (
 	ErrInvalidPosition = errors.New("invalid log position")
 )
 
-// BatchError is the error of a batch of which some operations failed: as long as
+// BatchError is the error of a batch in which some operations failed: as long as
 // the batch, nil where the operation succeeded and its result counts.
 type BatchError []error
 

@@ -63,7 +63,7 @@ func TestSourcesThatCanNotBe(t *testing.T) {
 		{"a list", "[1, 2]", "must be keys with values"},
 		{"an unknown key", "source: {}", "source: there is no such key; did you mean sources?"},
 		{"an unknown key within", server("url: 'https://p', bearer: x"), "sources.prom.prometheus.bearer: there is no such key; the keys are url,"},
-		{"a key twice", "sources: {}\nsources: {}", "sources: is there twice, first in line 1"},
+		{"a key twice", "sources: {}\nsources: {}", "sources: is a duplicate key, first in line 1"},
 		{"a bad name", "sources: {Prom_1: {prometheus: {url: 'https://p'}}}", "sources.Prom_1: the name of a source has lower-case letters"},
 		{"no kind", "sources: {prom: {timeout: 1s}}", "sources.prom: must have exactly one of"},
 		{"two kinds", source("http: {url: 'https://p'}"), "sources.prom: must have exactly one of"},

@@ -108,7 +108,7 @@ func TestEachWrongLabelIsTold(t *testing.T) {
 		{"all that is wrong in a document", labelsOf("setpoint.max=3", "setpoint.behavior={scaleUpp: {}, scaleDown: {policies: [{type: 3, value: x, periodSeconds: 1.5}]}}"),
 			[]string{"setpoint.behavior: scaleDown.policies[0].periodSeconds: must be a whole number", "setpoint.behavior: scaleDown.policies[0].type: must be a text", "setpoint.behavior: scaleDown.policies[0].value: must be a whole number", "setpoint.behavior: scaleUpp: there is no such key; did you mean scaleUp?"}},
 		{"a document that is none", labelsOf("setpoint.spec={"), []string{"setpoint.spec: is neither YAML nor JSON"}},
-		{"a key that is given twice", labelsOf("setpoint.spec={maxReplicas: 3, maxReplicas: 4}"), []string{"setpoint.spec: line 1: maxReplicas: is there twice, first in line 1"}},
+		{"a key that is given twice", labelsOf("setpoint.spec={maxReplicas: 3, maxReplicas: 4}"), []string{"setpoint.spec: line 1: maxReplicas: is a duplicate key, first in line 1"}},
 		{"a target that takes minutes to parse", labelsOf("setpoint.max=3", "setpoint.metric.queue.source=prom", "setpoint.metric.queue.target=12345678901234567890e999999999"), []string{"setpoint.metric.queue.target: must be a quantity"}},
 		{"aliases, of which few bytes are gigabytes", labelsOf("setpoint.spec={maxReplicas: &a 3, minReplicas: *a}"), []string{"setpoint.spec: line 1: maxReplicas: YAML anchors and aliases (&name, *name, <<) are not allowed here"}},
 		{"a document that is a list", labelsOf("setpoint.spec=[]"), []string{"setpoint.spec: must be keys with values"}},

@@ -17,7 +17,7 @@ const MaxBytes = 1 << 20
 // what Read refuses in any document. Values mean what they mean to kubectl: yes is true. The
 // error is one line with all problems, as in
 //
-//	line 7: spec.metrics: is there twice, first in line 3; line 9: …
+//	line 7: spec.metrics: is a duplicate key, first in line 3; line 9: …
 func JSON(data []byte, most int) ([]byte, error) {
 	if len(data) > most {
 		return nil, fmt.Errorf("is longer than %d bytes", most)

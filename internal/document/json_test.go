@@ -28,9 +28,9 @@ func TestWhatNoDocumentMayHave(t *testing.T) {
 	t.Parallel()
 	const aliases = "YAML anchors and aliases (&name, *name, <<) are not allowed here: write out what they stand for"
 	for _, tt := range []struct{ name, data, want string }{
-		{"a key that is there twice", "spec:\n  metrics: 1\n  metrics: 2", "line 3: spec.metrics: is there twice, first in line 2"},
-		{"all of them", "a: 1\na: 2\nb: &x 1", "line 2: a: is there twice, first in line 1; line 3: b: " + aliases},
-		{"a number and its text as keys", "1: a\n\"1\": b", "line 2: …: is there twice, first in line 1"},
+		{"a key that is there twice", "spec:\n  metrics: 1\n  metrics: 2", "line 3: spec.metrics: is a duplicate key, first in line 2"},
+		{"all of them", "a: 1\na: 2\nb: &x 1", "line 2: a: is a duplicate key, first in line 1; line 3: b: " + aliases},
+		{"a number and its text as keys", "1: a\n\"1\": b", "line 2: …: is a duplicate key, first in line 1"},
 		{"aliases that would be gigabytes", "a: &a [x, x]\nb: [*a, *a]", "line 1: a: " + aliases + "; line 2: b[0]: " + aliases + "; line 2: b[1]: " + aliases},
 		{"a merge", "<<: {a: 1}", "line 1: " + aliases},
 		{"an anchor at a key", "&k a: 1", "line 1: " + aliases},

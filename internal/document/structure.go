@@ -81,7 +81,7 @@ func (r *reader) structure(node *yaml.Node, path string, depth int) {
 		}
 		inner := within(path, quotable(key.Value))
 		if first, twice := lines[key.Value]; twice {
-			r.refuse(key.Line, inner, fmt.Sprintf("is there twice, first in line %d", first))
+			r.refuse(key.Line, inner, fmt.Sprintf("is a duplicate key, first in line %d", first))
 			continue
 		}
 		lines[key.Value] = key.Line

@@ -114,7 +114,7 @@ func unknownKey(key string, fields []Field) string {
 			known = append(known, f.key)
 		}
 	}
-	text := "there is a key that is not known here"
+	text := "unknown key"
 	if nameLike.MatchString(key) {
 		text = "unknown key " + key
 		if guess, ok := spelling.Closest(key, known); ok {

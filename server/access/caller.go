@@ -52,7 +52,7 @@ var verbs = map[string]policy.Verb{
 }
 
 // Calls beside the contract: anybody may ask for health, for probes have no
-// credentials; the contract may be read by whoever is known.
+// credentials; every known caller may read the contract.
 var (
 	openCalls = map[string]bool{
 		"/grpc.health.v1.Health/Check": true,
@@ -65,11 +65,11 @@ var (
 	}
 )
 
-// IsOpen reports whether nobody is asked who makes such a call.
+// IsOpen reports whether such a call needs no authentication.
 func IsOpen(method string) bool { return openCalls[method] }
 
 // Caller is who makes a call, and what the policy says of them. It never changes. Nil is
-// whoever calls in the process, or anybody where nobody is asked: they may do everything.
+// a caller in the process, or any caller where authentication is off: they may do everything.
 type Caller struct {
 	Identity *auth.Identity
 	Grants   *policy.Grants
@@ -97,7 +97,7 @@ func WithSession(ctx context.Context, s *Session) context.Context {
 	return context.WithValue(ctx, sessionKey{}, s)
 }
 
-// SessionOf returns the session of a call, nil if nobody was asked.
+// SessionOf returns the session of a call, nil if authentication is off.
 func SessionOf(ctx context.Context) *Session {
 	s, _ := ctx.Value(sessionKey{}).(*Session)
 	return s
@@ -201,7 +201,7 @@ func (s *Session) Permit(c *Caller) error {
 	if knownCalls[s.Method] {
 		return nil
 	}
-	// Of an unknown method the verb is 0, which nobody is allowed.
+	// An unknown method has the verb 0, which no policy allows.
 	return denied(c.Grants.CheckAnywhere(verbs[s.Method]))
 }
 

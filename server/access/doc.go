@@ -4,5 +4,5 @@
 //	ctx = access.WithSession(ctx, session)
 //	err := access.CallerOf(ctx).Check(policy.Recommend, key)
 //
-// A nil caller, in the process or where nobody is asked, may do everything.
+// A nil caller, in the process or where authentication is off, may do everything.
 package access

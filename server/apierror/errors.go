@@ -168,12 +168,12 @@ func OfStore(ctx context.Context, target string, err error) error {
 
 // OfHistory maps an error of reading a stored history.
 func OfHistory(target string, err error) error {
-	message := "the stored history of " + target + " can't be read: it is damaged; delete the target to start anew"
+	message := "the stored history of " + target + " can't be read: it is damaged; delete the target to start over"
 	switch {
 	case errors.Is(err, encoding.ErrFormat):
 		message = "the stored history of " + target + " was written by a newer version; upgrade this instance"
 	case errors.Is(err, store.ErrUnreadable):
-		message = "the stored history of " + target + " can't be read: a newer version wrote it, or it is damaged; upgrade this instance, or delete the target to start anew"
+		message = "the stored history of " + target + " can't be read: a newer version wrote it, or it is damaged; upgrade this instance, or delete the target to start over"
 	}
 	return New(codes.Internal, setpointv1.ErrorReason_ERROR_REASON_HISTORY_UNREADABLE, message, "target", target)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/cost"
 )
 
-// Excessive refuses a message of which there is too much.
+// Excessive refuses a message that has too much of something.
 func Excessive(e *cost.Excess) error {
 	switch {
 	case e.Kind == cost.Memory:
@@ -51,7 +51,7 @@ func overCost(limit, message string) error {
 	return New(codes.ResourceExhausted, setpointv1.ErrorReason_ERROR_REASON_LIMIT_EXCEEDED, message, "limit", limit)
 }
 
-// OfContext is the error of a call that nobody waits for any more, or whose time is up.
+// OfContext is the error of a call that its caller has left, or whose deadline has passed.
 func OfContext(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return status.FromContextError(err).Err()

@@ -45,9 +45,9 @@ type Options struct {
 	// CachedTokens bounds the JWTs that are remembered so that they need not be verified
 	// again, about 500 bytes each. Zero: DefaultCachedTokens.
 	CachedTokens int
-	// Files says how the files are watched. Its OnChange is told of both.
+	// Files says how the files are watched. Its OnChange is called for both.
 	Files watched.Options
-	// OnIssuer is told when an issuer's keys could not be fetched, and why, and when they
+	// OnIssuer is called when an issuer's keys could not be fetched, and why, and when they
 	// could for the first time or again (nil). It must not block. Nil: not called.
 	OnIssuer func(issuer string, err error)
 }

@@ -35,7 +35,7 @@ const (
 	// ReasonIssuerUnreachable: the issuer's keys could not be had. The token may be
 	// right; retrying may help.
 	ReasonIssuerUnreachable Reason = "issuer_unreachable"
-	// ReasonUnverified: there is a client certificate, but nobody has verified it.
+	// ReasonUnverified: the client certificate was not verified.
 	ReasonUnverified Reason = "unverified_certificate"
 	// ReasonUnnamed: the client certificate holds no name that is accepted.
 	ReasonUnnamed Reason = "unnamed_certificate"

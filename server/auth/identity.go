@@ -46,7 +46,7 @@ var Anonymous = &Identity{Name: AnonymousName, Method: MethodNone}
 // empty set.
 type Groups struct{ lines string }
 
-// NewGroups returns the set of names, none of which may contain a line break.
+// NewGroups returns the set of names. No name may contain a line break.
 func NewGroups(names ...string) Groups {
 	names = slices.Clone(names)
 	slices.Sort(names)

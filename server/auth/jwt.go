@@ -120,7 +120,7 @@ func (i *issuer) verifySignature(ctx context.Context, parsed *jwt.JSONWebToken, 
 	case known:
 		return nil, refuse(ReasonWrongKey, "the bearer token's signature is not its issuer's", i.detail("signature"))
 	}
-	return nil, refuse(ReasonWrongKey, "the bearer token is signed with a key that its issuer does not publish, or no longer", i.detail("unknown key"))
+	return nil, refuse(ReasonWrongKey, "the bearer token is signed with a key that its issuer does not publish", i.detail("unknown key"))
 }
 
 // trySignature reports whether one of the keys has signed the token, and whether any of
@@ -178,7 +178,7 @@ func (i *issuer) identity(claims map[string]json.RawMessage) (*Identity, *Error)
 	if json.Unmarshal(claims[i.config.UsernameClaim], &username) != nil || !validName(username) {
 		return refused(i.config.UsernameClaim, "must be a name: printable text")
 	}
-	// An address that nobody has verified is anybody's.
+	// Anyone can claim an address that was not verified.
 	if verified, there := claims["email_verified"]; i.config.UsernameClaim == "email" && there && string(verified) != "true" {
 		return refused("email_verified", "must be true")
 	}
@@ -216,7 +216,7 @@ func (i *issuer) detail(what string) error {
 	return fmt.Errorf("JWT of %s: %s", i.config.Issuer, what)
 }
 
-// unreachable is what callers are told while the keys can't be had.
+// unreachable is the callers' error while the keys can't be fetched.
 func (i *issuer) unreachable(err error) *Error {
 	return refuse(ReasonIssuerUnreachable, "the bearer token can't be checked now: its issuer does not answer; try again later", fmt.Errorf("keys of %s: %w", i.config.Issuer, err))
 }

@@ -42,7 +42,7 @@ var (
 // verify, and never again for a key that it has.
 type keySet struct {
 	fetch func(context.Context) ([]jose.JSONWebKey, error)
-	// report is told of every fetch.
+	// report is called for every fetch.
 	report func(error)
 	wake   chan struct{}
 	// state is what the last fetches have brought; nil: none has ended yet.
@@ -54,7 +54,7 @@ type keySet struct {
 	pending chan struct{}
 	waiting int       // how many calls wait for pending
 	started time.Time // of the last fetch
-	closed  bool      // nobody fetches any more
+	closed  bool      // no fetch begins any more
 
 	fetches, failures atomic.Uint64
 }

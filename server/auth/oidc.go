@@ -32,7 +32,7 @@ var asymmetric = []jose.SignatureAlgorithm{
 type IssuerConfig struct {
 	// Issuer is the issuer's URL, as its tokens and its discovery document have it.
 	Issuer string
-	// Audiences are those of which a token must have one.
+	// A token must have one of Audiences.
 	Audiences []string
 	// UsernameClaim is the claim that names the caller, and GroupsClaim the one that
 	// lists the caller's groups; "": none does.

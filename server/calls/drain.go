@@ -19,7 +19,7 @@ type Drain struct {
 	mu       sync.Mutex
 	inFlight int           // guarded by mu
 	draining bool          // guarded by mu
-	idle     chan struct{} // guarded by mu; closed when no call is left, nil: nobody waits
+	idle     chan struct{} // guarded by mu; closed when no call is left, nil: no waiter
 }
 
 // NewDrain returns one that has not begun.

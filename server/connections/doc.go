@@ -6,7 +6,7 @@
 //	connections.Of(addr).Know() // a call of somebody who is known came on it
 //
 // Who comes last is not turned away for those who came before and do nothing: beyond the
-// bound a connection is closed that nobody needs. That is the oldest of those on which nobody
+// bound an unneeded connection is closed. That is the oldest of those on which nobody
 // has been heard out, as long as they are a quarter or more of all; else the one that was idle
 // longest, about. So a health check that comes on a connection of its own is answered however
 // many are held open, and callers who are known keep theirs while others open many.

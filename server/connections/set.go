@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// tries is how many connections are looked at to find one that nobody needs.
+// tries is how many connections are examined to find an unneeded one.
 const tries = 64
 
 // Options are the bounds of a Set; 0: there is none.

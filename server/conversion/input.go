@@ -97,7 +97,7 @@ type reader struct {
 	ctx context.Context
 }
 
-// ended reports whether nobody waits for the request any more.
+// ended reports whether the request's caller has left.
 func (r *reader) ended() bool { return r.ctx.Err() != nil }
 
 // maxNotes bounds the sentences for the explanation: a request may be odd in every

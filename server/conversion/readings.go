@@ -155,7 +155,7 @@ func (j *joiner) over() bool {
 	return j.tooMuch != 0
 }
 
-// add adds a value to the metrics that were found for it, of which there may be many.
+// add adds a value to the metrics that were found for it, possibly many.
 func (j *joiner) add(taken time.Time, v recommender.Value) {
 	if n := len(j.found) - 1; n > 0 && !j.budget.Copies(n) {
 		j.tooMuch = Copies

@@ -51,7 +51,7 @@ type Job struct {
 	concluded []decisionlog.Entry
 	// guessed says that the decision is on a record that is only remembered.
 	guessed bool
-	// doubtful says that the decision may have been recorded: nobody knows.
+	// doubtful says that it is unknown whether the decision was recorded.
 	doubtful bool
 	// history is the target's, shared with the other jobs of a batch that it has; nil: there
 	// are none.
@@ -59,7 +59,7 @@ type Job struct {
 	// placed is the length of the first history of a target that is new, while that is on
 	// its way to the store; else 0.
 	placed int
-	// span is told what the job comes to, nil: nobody traces it. ownSpan says that it
+	// span records the outcome, nil: the job is not traced. ownSpan says that it
 	// is of this job alone. steps are the decision's, where there is a span.
 	span    trace.Span
 	ownSpan bool

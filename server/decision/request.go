@@ -66,5 +66,5 @@ func evaluationTime(req *setpointv1.RecommendRequest, options *Options) []valida
 // fits reports whether an evaluation time is one that a history can hold.
 func fits(t time.Time) bool { return !t.Before(earliestEvaluation) && !t.After(latestEvaluation) }
 
-// CheckStructure validates a message of which nothing but its structure needs to be right.
+// CheckStructure validates a message for its structure only.
 func CheckStructure(msg proto.Message) error { return apierror.Invalid(validation.Structure(msg)) }

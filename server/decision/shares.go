@@ -193,7 +193,7 @@ func (s *shares) take(ctx context.Context, h *share, cluster string, bytes int, 
 }
 
 // count asks the store. Where it does not answer what was known counts on: no target is
-// refused because nobody knows how many there are. h.mu is held.
+// refused because their number is unknown. h.mu is held.
 func (s *shares) count(ctx context.Context, h *share, cluster string, now time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()

@@ -54,7 +54,7 @@ type Targets struct {
 	Options  *Options
 	decoder  *wire.Decoder
 	// Gate bounds the memory of requests that are worked on; limiter counts what it refuses,
-	// nil: nobody does.
+	// nil: none.
 	Gate    *gate.Gate
 	Limiter *limit.Limiter
 	// lists has a place for each part of a list that is loaded.
@@ -176,7 +176,7 @@ func (t *Targets) fromTheFuture(j *Job, history *recommender.History) bool {
 
 // tidied returns the value of a history without answers that it need not remember any
 // more, nil if it has none such. It is all that a dry run may write: nothing of its own,
-// and for its sake nobody moves what is of no use to anybody.
+// and a dry run alone is no reason to rewrite a record.
 func (t *Targets) tidied(j *Job, history *recommender.History) []byte {
 	tidy := history.WithinLimits(j.now.UnixNano(), t.Options.answers())
 	if j.timed || len(tidy.Answers) == len(history.Answers) {

@@ -182,7 +182,7 @@ func untilTokens(bucket *rate.Limiter, now time.Time, tokens int) time.Duration 
 	return time.Duration(min(seconds, maxRetry.Seconds())*float64(time.Second)) + 1
 }
 
-// maxRetry bounds what callers are told to wait.
+// maxRetry bounds RetryInfo.
 const maxRetry = time.Minute
 
 func (ids *identities) giveBack(id *identity, units, running uint32) {
@@ -192,7 +192,7 @@ func (ids *identities) giveBack(id *identity, units, running uint32) {
 	id.running -= int64(running)
 }
 
-// nextEpoch begins to count anew who calls.
+// nextEpoch restarts the count of active identities.
 func (ids *identities) nextEpoch() {
 	ids.active.Store(ids.met.Swap(0))
 	ids.epoch.Add(1)

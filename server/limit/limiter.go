@@ -43,7 +43,7 @@ func New(options Options) (*Limiter, error) {
 // now returns nanoseconds since the start, never 0.
 func (l *Limiter) now() int64 { return int64(l.options.Clock().Sub(l.start)) + 1 }
 
-// Enter lets a call of one unit in, of which no more is known, or refuses it: for
+// Enter lets a call of one unit in whose caller is unknown yet, or refuses it: for
 // GlobalInFlight or Overload. The ticket must hold nothing; refused, it still does. from is
 // the connection that the call came on; nil: it is not known, and has no right to more than others.
 func (l *Limiter) Enter(t *Ticket, from *Origin) Refusal {

@@ -57,7 +57,7 @@ func (r Reason) String() string { return reasonNames[r] }
 var reasonMessages = [reasonCount]string{
 	GlobalInFlight:   "too many calls in flight; retry later",
 	Overload:         "the server is overloaded; retry later",
-	IdentityInFlight: "this caller has too many calls in flight; wait for answers before asking on",
+	IdentityInFlight: "this caller has too many calls in flight; wait for their answers before sending more",
 	IdentityRate:     "rate limit exceeded for this caller; retry later",
 	IdentityStreams:  "this caller has too many open streams; use those it has",
 	Unfinished:       "too many incomplete requests; resend this one without pausing",

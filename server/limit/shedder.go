@@ -45,7 +45,7 @@ const (
 	// many seconds it is believed how long it waits then.
 	idleShare   = .7
 	floorMemory = 2
-	// probeTime is after how long in overload it is tried out anew.
+	// probeTime is how often the floor is probed in overload.
 	probeTime = 5 * time.Second
 )
 
@@ -116,7 +116,7 @@ func (s *shedder) init(o *Options, nextEpoch func()) {
 // counted counts a call that is let in, and reports whether to look at the time.
 func (s *shedder) counted() bool { return s.admitted.Add(1)&s.mask.Load() == 0 }
 
-// look looks at how calls fare, if it is time. It is told how many run now, and how many
+// look measures a window, if it has ended. It takes how many calls run now, and how many
 // were refused so far because there are too many altogether.
 func (s *shedder) look(now, running int64, refused uint64) {
 	s.mu.Lock()

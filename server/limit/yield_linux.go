@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bells are those that nobody waits for.
+// bells are the free ones.
 var bells = sync.Pool{New: func() any { return newBell() }}
 
 // bell is a file that one goroutine rings, and waits for.

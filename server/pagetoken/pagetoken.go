@@ -46,7 +46,7 @@ func NewKey() (k Key) {
 type List struct {
 	// Method is the full name of the call, and Parent its parent.
 	Method, Parent string
-	// Caller is the name of the caller; empty where nobody is asked who they are.
+	// Caller is the name of the caller; empty where authentication is off.
 	Caller string
 	// Scope stands for what the caller may see of the list; empty: all of it.
 	Scope string

@@ -17,7 +17,7 @@ type body struct {
 	err error
 }
 
-// Whole is a body of which everything is there: it is decoded where it is.
+// Whole is a complete body: it is decoded in place.
 func Whole(data []byte) io.ReadCloser { return &whole{bytes.NewReader(data), data} }
 
 type whole struct {

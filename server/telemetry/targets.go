@@ -10,7 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// DefaultMaxTargets is how many targets Targets takes unless it is told otherwise.
+// DefaultMaxTargets is how many targets Targets takes by default.
 const DefaultMaxTargets = 10_000
 
 // TargetLifetime is how long a target is shown after its last decision here.

@@ -1,5 +1,5 @@
 // Package unfinished bounds what callers have begun to send and have not finished, so
-// that whoever withholds the rest takes neither memory nor places from others.
+// that a caller that withholds the rest takes neither memory nor places from others.
 //
 //	m := unfinished.New(unfinished.Options{Bytes: 64 << 20, Bodies: 8192})
 //	listener = m.Listen(listener)           // connections count what is read from them
@@ -10,6 +10,6 @@
 //	defer body.End()
 //	body.Add(n)                             // as its parts come
 //
-// Nobody is refused for what others hold. Beyond the bound it is cut who holds the most,
-// or who has taken the longest: a caller who sends as fast as it can is neither.
+// No caller is refused for what others hold. Beyond the bound the largest holder, or the
+// oldest body, is cut off: a caller that sends at full speed is neither.
 package unfinished

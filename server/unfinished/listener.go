@@ -62,7 +62,7 @@ type Answers struct {
 	holder Holder
 
 	mu   sync.Mutex
-	sent chan struct{} // guarded by mu; closed at the next End, nil if nobody waits for it
+	sent chan struct{} // guarded by mu; closed at the next End, nil if there is no waiter
 }
 
 // Begin notes that an answer of so many bytes is held until it is sent or given up.

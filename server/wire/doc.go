@@ -3,8 +3,8 @@
 // RecommendResponses, without protobuf messages in between.
 //
 // The long way (proto.Unmarshal, package validation, package conversion) is the
-// one definition of what a request means and of which requests are refused. What
-// this package takes it reads to the same Input, and would not have been refused;
+// one definition of what a request means and which requests are refused. What
+// this package takes yields the Input that the long way yields, which would not refuse it;
 // whatever is out of the ordinary it does not take, and says so by a false ok, so
 // that the long way reads it or words the refusal. It never refuses by itself.
 //

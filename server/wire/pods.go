@@ -42,7 +42,7 @@ const (
 	initContainerRequests = 3<<3 | isBytes
 )
 
-// pod reads one pod, the field of which begins there.
+// pod reads the pod whose field begins there.
 func (r *reader) pod(begin, from, to int) bool {
 	p := growField(r, &r.pods, requestPods, begin)
 	if r.spent {
@@ -282,7 +282,7 @@ type list[T any] struct {
 
 // run is a list that was read before, and where its fields lie. The pods of a
 // workload are made from one template, so that mostly all have the same
-// containers, byte by byte. They then share them, which nobody writes to.
+// containers, byte by byte. They then share them, which nothing writes to.
 type run[T any] struct {
 	from, to int
 	parts    []T

@@ -199,7 +199,7 @@ func (r *reader) resource(from, to int) (string, bool) {
 	return r.string(from, to, to-from)
 }
 
-// quantity reads a quantity. That one is out of range is told by explanations only.
+// quantity reads a quantity. Only explanations mention that one is out of range.
 func (r *reader) quantity(from, to int) (quantity.Quantity, bool) {
 	if !isASCII(r.b[from:to]) {
 		return quantity.Quantity{}, false

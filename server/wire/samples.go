@@ -10,7 +10,7 @@ const (
 	usageUsage        = 2<<3 | isBytes
 )
 
-// podMetric reads the resource samples of one pod, the field of which begins there.
+// podMetric reads the resource samples of the pod whose field begins there.
 func (r *reader) podMetric(begin, from, to int) bool {
 	m := growField(r, &r.podMetrics, requestPodMetrics, begin)
 	if r.spent {

@@ -9,7 +9,7 @@ const fewParts = 64
 // grows.
 type section struct {
 	tag byte
-	// from is where it begins, and to where it ends; 0: nobody has looked yet.
+	// from is where it begins, and to where it ends; 0: unknown yet.
 	from, to int
 	// fields is how many there are.
 	fields int

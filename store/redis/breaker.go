@@ -121,7 +121,7 @@ func failUnsent(cmds []goredis.Cmder, err error) {
 	}
 }
 
-// outcome is what the breaker is told. A caller whose time is up is one that gave up,
+// outcome is the input of the breaker. A caller whose time is up is one that gave up,
 // though the driver says of both that reading took too long.
 func outcome(ctx context.Context, err error) error {
 	deadline, has := ctx.Deadline()

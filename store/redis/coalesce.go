@@ -20,7 +20,7 @@ const (
 )
 
 // coalescer sends swaps of concurrent callers together: those that come while others
-// are on their way share the next round trip. A lone caller waits for nobody. What
+// are on their way share the next round trip. A lone caller does not wait. What
 // that saves are system calls, which cost more than the swaps.
 type coalescer struct {
 	mu      sync.Mutex
@@ -33,7 +33,7 @@ func (s *Store) coalescerOf(bucket int) *coalescer {
 	return &s.coalescers[bucket*len(s.coalescers)/bucketCount]
 }
 
-// swapPool holds *pendingSwap that nobody knows any more: neither who waited, nor who
+// swapPool holds *pendingSwap without references: neither who waited, nor who
 // performed it. One whose caller gave up waiting does not come back.
 var swapPool = sync.Pool{New: func() any { return &pendingSwap{done: make(chan struct{}, 1)} }}
 

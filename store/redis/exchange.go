@@ -214,7 +214,7 @@ func (s *Store) pause(ctx context.Context, attempt int, f fault) bool {
 	}
 }
 
-// reconsider has a Cluster's slots asked for anew: a master that does not answer may
+// reconsider has a Cluster's slots fetched again: a master that does not answer may
 // have been replaced, also while its breaker is open.
 func (s *Store) reconsider(ctx context.Context) {
 	if cluster, ok := s.client.(*goredis.ClusterClient); ok {

@@ -125,7 +125,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	err = w.manager.Start(ctx)
 	if err != nil && err.Error() == leadershipLost {
 		e := a.options.Election
-		return fmt.Errorf("leadership lost: the Lease %s could not be renewed within %s, so that another agent may act; this one has to be started anew", e.Name, e.RenewDeadline)
+		return fmt.Errorf("leadership lost: the Lease %s could not be renewed within %s, so that another agent may act; this one must be restarted", e.Name, e.RenewDeadline)
 	}
 	return err
 }

@@ -273,7 +273,7 @@ func TestTheAPIServerIsAwayLongerThanTheLease(t *testing.T) {
 	logged.TakeAll()
 	s.vanish(true)
 	err := <-ended
-	want(t, "error", fmt.Sprint(err), "leadership lost: the Lease agents could not be renewed within 8s, so that another agent may act; this one has to be started anew")
+	want(t, "error", fmt.Sprint(err), "leadership lost: the Lease agents could not be renewed within 8s, so that another agent may act; this one must be restarted")
 	quiet(t, logged, lineAway)
 	// The manager stops the rest after it has returned.
 	await(t, "the manager has left what it leaves", func() bool { return !stopping() })

@@ -47,7 +47,7 @@ func askAgent(cmd *cobra.Command, command, address, page string, into any) error
 		return cli.BadInput(fmt.Errorf("--%s: %w", adminFlag, err))
 	}
 	if host == "" || net.ParseIP(host).IsUnspecified() {
-		host = "127.0.0.1" // all addresses of this machine, of which this is one
+		host = "127.0.0.1" // all addresses of this machine include this one
 	}
 	url := "http://" + net.JoinHostPort(host, port) + page
 	request, err := http.NewRequestWithContext(cmd.Context(), http.MethodGet, url, http.NoBody)

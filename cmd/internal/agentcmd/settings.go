@@ -28,7 +28,7 @@ type Settings struct {
 	Record         Record
 }
 
-// Defaults returns the settings of an agent that is told nothing.
+// Defaults returns the settings of an agent without flags.
 func Defaults() Settings {
 	return Settings{
 		Service:    connection.Settings{Server: "127.0.0.1:9090"},

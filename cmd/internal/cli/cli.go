@@ -23,7 +23,7 @@ const (
 	ExitUsage  = 2 // invalid flags or input
 )
 
-// Main runs a program's command until it ends or is told to, and ends the process.
+// Main runs a program's command until it ends or a signal comes, and exits.
 func Main(root *cobra.Command) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	err := CalledAs(root, os.Args[0]).ExecuteContext(ctx)

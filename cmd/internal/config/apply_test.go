@@ -182,7 +182,7 @@ func TestApplyProblems(t *testing.T) {
 		{
 			name: "a key that is there twice",
 			file: "port: 1\nexplain: true\nport: 2\n",
-			want: []string{"setpoint.yaml:3: port: is there twice, first in line 1"},
+			want: []string{"setpoint.yaml:3: port: is a duplicate key, first in line 1"},
 		},
 		{
 			name: "anchors and aliases",

@@ -8,7 +8,7 @@ import (
 )
 
 // Effective renders the settings as they are, as a config file. Mask hides what is
-// secret in a value; it is told the flag's name.
+// secret in a value; it gets the flag's name.
 func Effective(flags *pflag.FlagSet, mask func(flag, value string) string) string {
 	var b strings.Builder
 	for _, flag := range settings(flags) {

@@ -64,7 +64,7 @@ func withoutProfiles(pages http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", pages)
 	mux.HandleFunc("/debug/pprof/", func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "profiles are not served on an address that other machines reach, unless setpoint serve is told --admin-profiles", http.StatusForbidden)
+		http.Error(w, "profiles are not served on an address that other machines reach, unless setpoint serve runs with --admin-profiles", http.StatusForbidden)
 	})
 	return mux
 }

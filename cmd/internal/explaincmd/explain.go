@@ -183,7 +183,7 @@ func (c *explainCommand) onlyLive() error {
 	return nil
 }
 
-// read reads all files that were named; problems of all of them are told.
+// read reads all named files; the error lists the problems of all.
 func (c *explainCommand) read(cmd *cobra.Command) (*manifest.Dump, error) {
 	dump := &manifest.Dump{Namespace: c.namespace}
 	var problems []error

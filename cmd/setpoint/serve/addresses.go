@@ -16,7 +16,7 @@ func (s *settings) addresses() []flagAddress {
 
 type flagAddress struct{ flag, address string }
 
-// validateAddresses says which addresses nobody can listen on, and reports whether all are
+// validateAddresses says which addresses can't be listened on, and reports whether all are
 // right.
 func (s *settings) validateAddresses(refuse func(flag, format string, args ...any)) (right bool) {
 	right = true

@@ -148,13 +148,13 @@ func (s *edgeSettings) validate(refuse func(flag, format string, args ...any), a
 		refuse("tls-client-ca-file", "client certificates need TLS: give --tls-cert-file and --tls-key-file")
 	}
 	if s.AllowAnonymous && !s.asks() {
-		refuse("auth-allow-anonymous", "nobody is asked for credentials: give --auth-tokens-file, --auth-oidc-file or --tls-client-ca-file")
+		refuse("auth-allow-anonymous", "authentication is off: give --auth-tokens-file, --auth-oidc-file or --tls-client-ca-file")
 	}
 	if s.AllowAnonymous && s.PolicyFile == "" {
 		refuse("auth-allow-anonymous", "say in --policy-file what anonymous callers may do")
 	}
 	if s.PolicyFile != "" && !s.asks() {
-		refuse("policy-file", "nobody is asked for credentials: give --auth-tokens-file, --auth-oidc-file or --tls-client-ca-file")
+		refuse("policy-file", "authentication is off: give --auth-tokens-file, --auth-oidc-file or --tls-client-ca-file")
 	}
 	if s.Insecure {
 		return

@@ -40,7 +40,7 @@ func TestServingBeyondThisMachineTakesCredentialsAndTLS(t *testing.T) {
 		{"client certificates in the clear", []func(*settings){func(s *settings) { s.Edge.TLSClientCA = "ca.pem" }}, "client certificates need TLS"},
 		{"client certificates of unknown CAs", []func(*settings){tls, func(s *settings) { s.Edge.TLSClientAuth = "require" }}, "need the CAs"},
 		{"client certificates in an odd way", []func(*settings){tls, func(s *settings) { s.Edge.TLSClientAuth = "maybe" }}, "maybe"},
-		{"a policy for nobody", []func(*settings){func(s *settings) { s.Edge.PolicyFile = "policy.yaml" }}, "--policy-file: nobody is asked"},
+		{"a policy for nobody", []func(*settings){func(s *settings) { s.Edge.PolicyFile = "policy.yaml" }}, "--policy-file: authentication is off"},
 		{"anonymous callers without a policy", []func(*settings){tokens, func(s *settings) { s.Edge.AllowAnonymous = true }}, "what anonymous callers may do"},
 		{"a burst without a rate", []func(*settings){func(s *settings) { s.Limits.BurstPerCaller = 3 }}, "--max-in-flight: limits of an identity: burst 3 without a rate"},
 		{"no calls at all", []func(*settings){func(s *settings) { s.Limits.InFlight = 0 }}, "--max-in-flight"},

@@ -58,7 +58,7 @@ func askHealth(ctx context.Context, out io.Writer, address, page string) error {
 		return cli.BadInput(fmt.Errorf("--admin-address: %w", err))
 	}
 	if ip := net.ParseIP(host); host == "" || ip.IsUnspecified() {
-		host = "127.0.0.1" // all interfaces, of which this is one
+		host = "127.0.0.1" // all interfaces include this one
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+page, http.NoBody)
 	if err != nil {

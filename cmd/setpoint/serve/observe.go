@@ -75,7 +75,7 @@ func (s *observeSettings) tracing() tracing.Options {
 }
 
 // traceFlush is what a stop leaves to the last traces: with what ending takes no more than a
-// second, so that a collector that is away holds up nobody who waits for the process.
+// second, so that a collector that is away does not hold up the exit.
 const traceFlush = 700 * time.Millisecond
 
 // openTracing begins to trace, nil if that is not wanted, until the function that it

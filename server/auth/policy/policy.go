@@ -30,7 +30,7 @@ type caller struct {
 
 // who says which callers a rule is for.
 type who struct {
-	// everybody: the rule names nobody.
+	// everybody: the rule has no callers.
 	everybody          bool
 	identities, groups names
 }
@@ -79,7 +79,7 @@ func OpenWithin(path string, kept time.Duration, o watched.Options) (*watched.Fi
 
 // Default is the policy where there is no file: every authenticated caller may do
 // everything, and callers without credentials, too, if anonymous says so. It should do
-// so only where nobody is asked for credentials.
+// so only where authentication is off.
 func Default(anonymous bool) *Policy {
 	p := newPolicy()
 	identities := []string{"*"}

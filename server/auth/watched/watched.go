@@ -46,7 +46,7 @@ type Options struct {
 	Settle time.Duration
 	// MaxBytes bounds each file. Zero: DefaultMaxBytes.
 	MaxBytes int
-	// OnChange is told of every change after Open, in Run's or Reload's goroutine and
+	// OnChange is called for every change after Open, in Run's or Reload's goroutine and
 	// never twice at a time. Nil: not called.
 	OnChange func(Event)
 }
