@@ -237,6 +237,21 @@ func TestHoldsOutliveTheAgent(t *testing.T) {
 	}
 }
 
+// At a count of 0 nothing is scaled, and the status says so.
+func TestTheStatusOfACountOfZero(t *testing.T) {
+	t.Parallel()
+	world := &agenttest.Fake{}
+	world.Create(agenttest.Workload{Name: "web", Replicas: 0})
+	r := start(t, program(fake(world)), "--server="+clitest.StartServer(t))
+	s := r.status("decided", func(s *Status) bool { return s.object("web").Decision != nil })
+	if why := s.object("web").why(time.Now()); !strings.Contains(why, "ScalingDisabled: scaling is disabled since the replica count of the target is zero") {
+		t.Errorf("got %q", why)
+	}
+	if got := r.end(); got.Code != 0 {
+		t.Errorf("ended with %+v", got)
+	}
+}
+
 // A count that is written while the agent ends is kept.
 func TestTheLastScaleIsKept(t *testing.T) {
 	t.Parallel()

@@ -52,6 +52,9 @@ type Decided struct {
 	Reason string `json:"reason,omitempty"`
 	// Metrics are the values of the metrics that were computed, such as "cpu 48%".
 	Metrics []string `json:"metrics,omitempty"`
+	// Inactive says why nothing is scaled although nothing failed, such as at a count of 0 that
+	// others have set. Empty: it is.
+	Inactive string `json:"inactive,omitempty"`
 }
 
 // Held is why an object is not scaled.
@@ -220,12 +223,17 @@ func (b *book) note(t *agent.Telling) {
 }
 
 func (o *Object) decided(d *agent.Decision) {
-	o.Decision = &Decided{d.At.UTC(), d.Answer.GetCurrentReplicas(), d.Answer.GetDesiredReplicas(), cut(d.Answer.GetReason()), metricsOf(d.Answer.GetStatus())}
+	o.Decision = &Decided{d.At.UTC(), d.Answer.GetCurrentReplicas(), d.Answer.GetDesiredReplicas(), cut(d.Answer.GetReason()), metricsOf(d.Answer.GetStatus()), ""}
 	switch {
 	case d.ApplyError != nil:
 		o.Error = cut(d.ApplyError.Error())
 	case o.Error == "":
 		o.Error = cut(d.Answer.GetError())
+	}
+	for _, c := range d.Answer.GetStatus().GetConditions() {
+		if c.GetType() == "ScalingActive" && c.GetStatus() == "False" && o.Error == "" {
+			o.Decision.Inactive = cut(c.GetReason() + ": " + c.GetMessage())
+		}
 	}
 	if d.Applied {
 		o.Scaled = &Scaled{

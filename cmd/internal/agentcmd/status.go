@@ -141,6 +141,9 @@ func (o *Object) why(now time.Time) string {
 		if o.Decision.Reason != "" {
 			text = strings.TrimSuffix(o.Decision.Reason+"; "+text, "; ")
 		}
+		if o.Decision.Inactive != "" {
+			text = o.Decision.Inactive
+		}
 	}
 	if o.Warning != "" {
 		text = strings.TrimPrefix(text+"; warning: "+o.Warning, "; ")
