@@ -63,7 +63,7 @@ var timedScenes = []scene{
 		spec.Behavior.ScaleDown.StabilizationWindowSeconds = &window
 		return spec
 	}, steps: []step{cpu(300, 6), cpu(100, 6).with("AbleToScale=True/ScaleDownStabilized")}},
-	{name: starting, replicas: 2, spec: basic, steps: []step{cpu(300, 6), cpu(100, 2)}},
+	{name: starting, replicas: 2, spec: basic, steps: []step{cpu(300, 6), onceCounted(cpu(100, 2))}},
 }
 
 // A service whose clock is ahead of or behind the cluster's by less than the agent grants

@@ -20,9 +20,9 @@ import (
 // AppLabel is the label whose value tells to which load a pod belongs.
 const AppLabel = "app"
 
-// window that samples of pods are averages over. It is short, for pods that start
+// Window that samples of pods are averages over. It is short, for pods that start
 // during a test.
-const window = time.Second
+const Window = time.Second
 
 // Metrics is a metrics server and an adapter of custom and external metrics. What it
 // answers follows from what was set and from the pods of the moment.
@@ -163,7 +163,7 @@ func (m *Metrics) samples(namespace string, selector labels.Selector, now time.T
 		}
 		item := metricsv1beta1.PodMetrics{
 			ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: namespace, Labels: pod.Labels, CreationTimestamp: metav1.NewTime(now)},
-			Timestamp:  metav1.NewTime(now), Window: metav1.Duration{Duration: window},
+			Timestamp:  metav1.NewTime(now), Window: metav1.Duration{Duration: Window},
 		}
 		if shares.nameless {
 			item.Labels = nil
