@@ -2,9 +2,10 @@
 # Changes the code of packages one operator at a time and looks whether a test of the
 # package notices: mutation.sh DURATION [TARGET...]. Each target is a package, with an
 # optional regular expression of its files after a colon, for example
-# './server:^(stream|limits)\.go$'. None: those of the decision path. A target gets at most
-# DURATION; what was tried by then counts. bin/mutation has the results, and
-# bin/mutation/REPORT.md the score and the survivors.
+# './server:^(stream|limits)\.go$'. Where the tests of a package lie beside another, that one
+# follows a plus sign: './server/decision+./server' runs both packages' tests for each change.
+# None: those of the decision path. A target gets at most DURATION; what was tried by then
+# counts. bin/mutation has the results, and bin/mutation/REPORT.md the score and the survivors.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 duration=${1:?usage: mutation.sh DURATION [TARGET...]}
@@ -15,7 +16,7 @@ if [ ${#targets[@]} -eq 0 ]; then
     './recommender'
     './recommender/encoding'
     './store/redis'
-    './server/decision'
+    './server/decision+./server'
     './server/decisionlog'
     './server:^(stream|allowed|decisions|receive|limits)\.go$'
   )
@@ -23,16 +24,36 @@ fi
 into=bin/mutation
 rm -rf "$into"
 mkdir -p "$into"
+go=$(type -P go)
 go build -modfile=tools/gremlins/go.mod -o "$into/gremlins" github.com/go-gremlins/gremlins/cmd/gremlins
+# The tool runs the tests of the package that it changes and no others. It finds this in the
+# place of go, which adds a package to each run of tests, without those that measure: they
+# take long, and fail on a busy machine whatever was changed.
+mkdir "$into/with"
+cat >"$into/with/go" <<EOF
+#!/usr/bin/env bash
+if [ "\$1" = test ] && [ -n "\${MUTATION_ALSO:-}" ]; then
+  measured=()
+  case " \$* " in *' -cover '*) measured=(-coverpkg="\$MUTATION_PACKAGE") ;; esac
+  exec "$go" "\$@" "\$MUTATION_ALSO" "\${measured[@]}" -skip='^(TestCost|TestHonest|TestOverload|TestABatchForOneTargetReads)'
+fi
+exec "$go" "\$@"
+EOF
+chmod +x "$into/with/go"
+module=$(go list -m)
 # vet would fail mutants that a test has to; and each run of the tests is to be a real one.
 export GOFLAGS="${GOFLAGS:-} -vet=off -count=1"
 results=()
 for target in "${targets[@]}"; do
-  package=${target%%:*}
+  package=${target%%:*} also=
+  if [[ $package == *+* ]]; then
+    also=$module/${package#*+./}
+    package=${package%%+*}
+  fi
   name=$(tr -c 'a-z0-9\n' - <<<"${package#./}")
   # The tool takes files to leave out, so those wanted are turned into those that are not.
   leave_out=()
-  if [ "$package" != "$target" ]; then
+  if [[ $target == *:* ]]; then
     while read -r file; do
       file=${file#"${package#./}/"}
       [[ $file =~ ${target#*:} ]] || leave_out+=(-E "^${file//./\\.}\$")
@@ -40,7 +61,8 @@ for target in "${targets[@]}"; do
   fi
   echo "== $target, at most $duration"
   # Its log has what was tried even if it is interrupted.
-  timeout --signal=INT --kill-after=10m "$duration" \
+  PATH=$PWD/$into/with:$PATH MUTATION_ALSO=$also MUTATION_PACKAGE=$module/${package#./} \
+    timeout --signal=INT --kill-after=10m "$duration" \
     "$into/gremlins" unleash --workers "${MUTATION_WORKERS:-2}" --timeout-coefficient 8 \
     "${leave_out[@]}" "$package" | tee "$into/$name.log" || test $? -eq 124
   results+=("$PWD/$into/$name.log")
