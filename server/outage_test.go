@@ -363,3 +363,36 @@ func TestDecisionsWithoutTheStoreBuildOnEachOther(t *testing.T) {
 		t.Errorf("%d recommendations are recorded, want %d", got, want)
 	}
 }
+
+// Requests of a batch for one target, too: each decides on what the one before it left, while
+// the store is away and in the batch during which it goes.
+func TestABatchForOneTargetWithoutTheStoreBuildsOnItself(t *testing.T) {
+	t.Parallel()
+	for _, goes := range []bool{false, true} {
+		s, on := away(t, nil)
+		s.recommend(t, kept(3, 30))
+		on.Store(!goes)
+		if goes {
+			s.batch(t, kept(3, 40), kept(3, 45))
+			on.Store(true)
+		}
+		for i := range 3 {
+			s.clock.Advance(time.Second)
+			for n, item := range s.batch(t, kept(3, int32(50+20*i)), kept(3, int32(60+20*i))) {
+				if got, want := item.GetResponse().GetDesiredReplicas(), int32(5+2*i+n); got != want {
+					t.Errorf("batch %d, request %d: %d replicas, want %d: %v", i, n, got, want, item.GetError())
+				}
+			}
+		}
+		on.Store(false)
+		s.clock.Advance(time.Second)
+		s.recommend(t, kept(3, 110))
+		want := []int32{3, 3, 5, 6, 7, 8, 9, 10, 11}
+		if goes {
+			want = []int32{3, 3, 4, 5, 5, 6, 7, 8, 9, 10, 11}
+		}
+		if got := replicas(s.history(t, web)); !slices.Equal(got, want) {
+			t.Errorf("recommended are %v, want %v", got, want)
+		}
+	}
+}

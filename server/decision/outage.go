@@ -144,6 +144,8 @@ func (o *outage) restore(key store.Key, u *unwritten) {
 // and withholds scale-downs. It reports whether it could.
 func (o *outage) decide(j *Job) bool {
 	now := j.now
+	// What was decided without the store has no version of its own to be known by.
+	j.history = nil
 	if j.input.HoldDown = true; j.doubtful {
 		// One that was recorded is to be the same one, at no other instant.
 		j.now, j.input.Again = j.decision.At, true
