@@ -334,7 +334,7 @@ func TestServersThatDoNotCompare(t *testing.T) {
 			if (want == "") != (warning == "") || !strings.Contains(warning, want) || logged > 1 || (logged == 1) != (want != "") {
 				t.Errorf("%v: got %q, %d lines", builds, warning, logged)
 			}
-			w.server.Builds = []string{"1.8.2"}
+			w.server.Replace("1.8.2")
 			time.Sleep(11 * time.Minute)
 			if warning := object(t, p, keyOf("web")).Warning; warning != "" {
 				t.Errorf("when they have been replaced: %q", warning)

@@ -348,6 +348,13 @@ func (s *Server) cluster(c caller, at string) (answer, bool) {
 	return answer{}, false
 }
 
+// Replace has the servers replaced by ones of those versions.
+func (s *Server) Replace(builds ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Builds = builds
+}
+
 // members are the servers of this region, and one of another that is as old as can be.
 func (s *Server) members() *api.ServerMembers {
 	builds := s.Builds

@@ -29,7 +29,7 @@ type Server struct {
 	// DeploymentTime is how long a deployment is active. Default: 2s.
 	DeploymentTime time.Duration
 	// Builds are the versions of the servers. Default: one of the version that was recorded. What
-	// they do does not depend on it.
+	// they do does not depend on it. Once the server is asked, Replace changes them.
 	Builds []string
 	// NewPolicyID names a new policy. Default: counted ones.
 	NewPolicyID func(target map[string]string) string

@@ -489,7 +489,8 @@ node { policy = "read" }`)
 		var (
 			began   = time.Now()
 			streams sync.WaitGroup
-			seen    = map[string]int{}
+			mu      sync.Mutex
+			seen    = map[string]int{} // guarded by mu
 		)
 		for _, e := range nomadtest.Recorded(t, "events") {
 			time.Sleep(e.At() - time.Since(began))
@@ -532,6 +533,8 @@ node { policy = "read" }`)
 				if !slices.Equal(got, want) {
 					t.Errorf("%s (%s): got\n%s\nwant\n%s", e.ID, e.Note, strings.Join(got, "\n"), strings.Join(want, "\n"))
 				}
+				mu.Lock()
+				defer mu.Unlock()
 				seen[fmt.Sprint(len(want))]++
 			})
 			synctest.Wait()
@@ -627,9 +630,15 @@ func TestScaleStatuses(t *testing.T) {
 			waiting  sync.WaitGroup
 			index    uint64 // of the last answer
 			left     []string
-			compared = map[string]int{}
 			began    = time.Now()
+			mu       sync.Mutex
+			compared = map[string]int{} // guarded by mu
 		)
+		add := func(what string, n int) {
+			mu.Lock()
+			defer mu.Unlock()
+			compared[what] += n
+		}
 		for _, e := range nomadtest.Recorded(t, "status") {
 			time.Sleep(e.At() - time.Since(began))
 			switch {
@@ -648,7 +657,7 @@ func TestScaleStatuses(t *testing.T) {
 				from := index
 				waiting.Go(func() {
 					asked := time.Now()
-					compared["blocking"] += compareStatus(t, e, send(e, from))
+					add("blocking", compareStatus(t, e, send(e, from)))
 					took, want := time.Since(asked), time.Duration(e.Response.DurationMS*float64(time.Millisecond))
 					if took < want-20*time.Millisecond || took > want+20*time.Millisecond {
 						t.Errorf("%s (%s): took %s, want %s", e.ID, e.Note, took, want)
@@ -659,7 +668,7 @@ func TestScaleStatuses(t *testing.T) {
 			}
 			w := send(e, 0)
 			index, _ = strconv.ParseUint(w.Header().Get("X-Nomad-Index"), 10, 64)
-			compared[e.Request.Method] += compareStatus(t, e, w)
+			add(e.Request.Method, compareStatus(t, e, w))
 		}
 		waiting.Wait()
 		chain.compare(t)
