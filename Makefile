@@ -11,7 +11,7 @@ CONTROLLER_GEN := $(call tool,controller-gen)
 GOLANGCI_LINT := $(call tool,golangci-lint)
 
 BIN := bin/setpoint
-GENERATED := api proto docs deploy clients/kubernetes/autoscaling
+GENERATED := api proto docs deploy clients/kubernetes/autoscaling web/dist
 FUZZTIME ?= 30s
 MUTATIONTIME ?= 2h
 CONFORMANCESTEPS ?= 100000
@@ -227,8 +227,19 @@ generate: ## Generate api/, docs/ and the CustomResourceDefinition from their so
 	go run ./cmd/setpoint-nomad docs > docs/configuration-nomad.md
 	go run ./cmd/setpoint-nomad reference > docs/nomad-reference.md
 
+.PHONY: web
+web: ## Bundle the page at /ui/: web/dist from web/src; installs Node.js' npm where it is missing
+	@scripts/node.sh
+	cd web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	cd tools/esbuild && go run .
+
+.PHONY: test-web
+test-web: ## Check the types of the page's sources and run their tests; installs Node.js where it is missing
+	@scripts/node.sh
+	scripts/test-web.sh
+
 .PHONY: check-generated
-check-generated: generate ## Fail if what is generated differs from what is committed
+check-generated: generate web ## Fail if what is generated differs from what is committed
 	@git diff --exit-code --stat -- $(GENERATED) || { echo 'generated files are out of date: run make generate'; exit 1; }
 	@test -z "$$(git status --porcelain -- $(GENERATED))" || { git status --short -- $(GENERATED); echo 'generated files are not committed'; exit 1; }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes sure that Node.js 18 or later and npm are there, for examples/node, which the
-# tests run. Installs them where apt can, as root; otherwise says what is missing.
+# tests run, and for the page in web. Installs them where apt can, as root; otherwise says what is missing.
 set -euo pipefail
 
 # missing prints what is not there, and nothing if all is.
@@ -20,7 +20,7 @@ missing() {
 give_up() {
   printf '%s\nMissing:\n' "$1"
   missing | sed 's/^/  /'
-  echo 'The test of examples/node is SKIPPED, or fails where CI is set.'
+  echo 'Without it the test of examples/node is SKIPPED, or fails where CI is set, and the page in web is not bundled.'
   exit 1
 }
 

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Checks the types of web/src, and runs its tests (*.test.ts) with Node.js' test runner, bundled
+# by the esbuild that bundles the page: Node.js 18 reads no TypeScript.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+into=$PWD/bin/web-tests
+rm -rf "$into"
+(cd web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && npx --no-install tsc -p .)
+mapfile -t tests < <(find web/src -name '*.test.ts' | sort)
+go tool -modfile=tools/esbuild/go.mod esbuild "${tests[@]}" --bundle --platform=node --format=esm \
+  --jsx=automatic --jsx-import-source=preact --loader:.css=empty \
+  --out-extension:.js=.mjs --outbase=web/src --outdir="$into" --log-level=warning
+mapfile -t bundles < <(find "$into" -name '*.mjs' | sort)
+node --test "${bundles[@]}"

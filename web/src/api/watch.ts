@@ -1,0 +1,82 @@
+// Decisions as they are made, over losses of the connection.
+
+import { ApiError, stream } from "./client";
+import type { WatchMessage } from "./types";
+
+export type Link = "connecting" | "live" | "lost";
+
+export interface Watcher {
+  /** What came, in order. */
+  messages(batch: WatchMessage[]): void;
+  /** The connection's state; why it was lost. */
+  link(state: Link, error?: ApiError): void;
+  /** The service no longer knows the position: what was missed has to be read again. */
+  missed(count: number): void;
+}
+
+const firstWait = 500;
+const longestWait = 30_000;
+/** The service sends heartbeats; silence longer than this is a dead connection. */
+const silence = 60_000;
+
+/** How long to wait before the try of that number, from 0: doubled, with jitter. */
+export function backoff(tries: number, random: () => number = Math.random): number {
+  const wait = Math.min(longestWait, firstWait * 2 ** Math.min(tries, 16));
+  return wait / 2 + (wait / 2) * random();
+}
+
+/** The path of a watch from a position, or from an instant. */
+export function watchPath(parent: string, resumeToken: string, start: Date | undefined): string {
+  const query = new URLSearchParams();
+  if (resumeToken) query.set("resumeToken", resumeToken);
+  else if (start) query.set("startTime", start.toISOString());
+  const text = query.toString();
+  return `/v1/${parent}/decisions:watch${text ? `?${text}` : ""}`;
+}
+
+/** Watches decisions until the signal; resumes after losses. */
+export async function watch(parent: string, start: Date | undefined, watcher: Watcher, signal: AbortSignal): Promise<void> {
+  let position = "";
+  let tries = 0;
+  while (!signal.aborted) {
+    const attempt = new AbortController();
+    const stop = () => attempt.abort();
+    signal.addEventListener("abort", stop);
+    let alive = setTimeout(stop, silence);
+    let error: ApiError | undefined;
+    watcher.link("connecting");
+    try {
+      await stream<WatchMessage>("GET", watchPath(parent, position, start), undefined, attempt.signal, (batch) => {
+        clearTimeout(alive);
+        alive = setTimeout(stop, silence);
+        if (tries >= 0) watcher.link("live");
+        tries = 0;
+        let missed = 0;
+        for (const m of batch) {
+          if (m.resumeToken) position = m.resumeToken;
+          missed += Number(m.missedDecisions ?? 0);
+        }
+        if (missed > 0) watcher.missed(missed);
+        watcher.messages(batch);
+      });
+    } catch (e) {
+      if (signal.aborted) return;
+      if (e instanceof ApiError) error = e;
+      // A position that is refused would be refused again.
+      if (error && (error.status === 400 || error.code === 3 || error.code === 11)) {
+        position = "";
+        watcher.missed(1);
+      }
+    } finally {
+      clearTimeout(alive);
+      signal.removeEventListener("abort", stop);
+    }
+    if (signal.aborted) return;
+    watcher.link("lost", error);
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, backoff(tries));
+      signal.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
+    });
+    tries++;
+  }
+}

@@ -1,0 +1,60 @@
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { base, type Route } from "../router";
+import { chosenTheme, chooseTheme, type Theme } from "../theme";
+
+const themes: Theme[] = ["auto", "dark", "light"];
+
+function ThemeSwitch() {
+  const [theme, set] = useState(chosenTheme());
+  const next = themes[(themes.indexOf(theme) + 1) % themes.length]!;
+  return (
+    <button
+      class="button quiet"
+      title={`Colours: ${theme}. Switch to ${next}.`}
+      aria-label={`Colours: ${theme}. Switch to ${next}.`}
+      onClick={() => {
+        chooseTheme(next);
+        set(next);
+      }}
+    >
+      {theme === "auto" ? "◐" : theme === "dark" ? "●" : "○"}
+    </button>
+  );
+}
+
+function Tab(props: { href: string; on: boolean; children: ComponentChildren }) {
+  return (
+    <a class="tab" href={props.href} aria-current={props.on ? "page" : undefined}>
+      {props.children}
+    </a>
+  );
+}
+
+export function Shell(props: { at: Route; children: ComponentChildren }) {
+  const at = props.at.view;
+  return (
+    <>
+      <a class="skip" href="#content">
+        Skip to the content
+      </a>
+      <header class="bar">
+        <a class="brand" href={base}>
+          <img src="/ui/favicon.svg" alt="" width="22" height="22" />
+          <span>Setpoint</span>
+        </a>
+        <nav aria-label="Views">
+          <Tab href={base} on={at === "fleet" || at === "target"}>Fleet</Tab>
+          <Tab href={`${base}playground`} on={at === "playground"}>Playground</Tab>
+          <Tab href={`${base}operations`} on={at === "operations"}>Operations</Tab>
+        </nav>
+        <div class="bar-end">
+          <ThemeSwitch />
+        </div>
+      </header>
+      <main id="content" tabIndex={-1}>
+        {props.children}
+      </main>
+    </>
+  );
+}

@@ -1,0 +1,3 @@
+export function FleetView(_: { query: URLSearchParams }) {
+  return <div class="loading" role="status" aria-label="Loading" />;
+}

@@ -1,0 +1,3 @@
+export function OperationsView() {
+  return <h1>Operations</h1>;
+}

@@ -1,0 +1,20 @@
+// How other views open the playground: what to try is in the URL's fragment, which no browser
+// sends to any server.
+
+import type { Spec } from "../api/types";
+
+export interface Tried {
+  /** What the spec is of, for the heading. */
+  title?: string;
+  spec?: Spec;
+  /** Instants as milliseconds of Unix time, rising, and the load at each. */
+  load?: [number, number][];
+}
+
+/** The path that opens the playground with a spec and a load. */
+export function playgroundPath(tried: Tried): string {
+  const bytes = new TextEncoder().encode(JSON.stringify(tried));
+  let binary = "";
+  for (const b of bytes) binary += String.fromCharCode(b);
+  return `/ui/playground#try=${btoa(binary).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "")}`;
+}

@@ -1,0 +1,3 @@
+export function PlaygroundView() {
+  return <h1>Playground</h1>;
+}

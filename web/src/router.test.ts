@@ -1,0 +1,17 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { route } from "./router";
+
+test("paths name views", () => {
+  assert.deepEqual(route("/ui/"), { view: "fleet" });
+  assert.deepEqual(route("/ui"), { view: "fleet" });
+  assert.deepEqual(route("/ui/operations"), { view: "operations" });
+  assert.deepEqual(route("/ui/playground"), { view: "playground" });
+  assert.deepEqual(route("/ui/clusters/prod/namespaces/shop/targets/web"), { view: "target", cluster: "prod", namespace: "shop", target: "web" });
+});
+
+test("what no target is called names nothing", () => {
+  for (const path of ["/", "/ui/x", "/ui/clusters/a/namespaces/b/targets/%3Cscript%3E", "/ui/clusters/a/namespaces/b", "/ui/clusters/a/namespaces/b/targets/c/d"]) {
+    assert.deepEqual(route(path), { view: "none" }, path);
+  }
+});

@@ -1,0 +1,67 @@
+// Routes of the page. All are below /ui/, whose every path is answered with the same page.
+
+import { useEffect, useState } from "preact/hooks";
+
+export type Route =
+  | { view: "fleet" }
+  | { view: "target"; cluster: string; namespace: string; target: string }
+  | { view: "playground" }
+  | { view: "operations" }
+  | { view: "none" };
+
+export const base = "/ui/";
+
+const segment = /^[A-Za-z0-9._-]{1,253}$/;
+
+/** The route of a path; "none" where it names nothing. */
+export function route(path: string): Route {
+  if (path === "/ui") return { view: "fleet" };
+  if (!path.startsWith(base)) return { view: "none" };
+  const parts = path.slice(base.length).split("/").filter(Boolean);
+  if (parts.length === 0) return { view: "fleet" };
+  if (parts.length === 1 && (parts[0] === "playground" || parts[0] === "operations")) return { view: parts[0] };
+  const [a, cluster, b, namespace, c, target] = parts;
+  const named = parts.length === 6 && a === "clusters" && b === "namespaces" && c === "targets";
+  if (named && [cluster, namespace, target].every((s) => segment.test(s!))) {
+    return { view: "target", cluster: cluster!, namespace: namespace!, target: target! };
+  }
+  return { view: "none" };
+}
+
+/** The path of a target's view, by its resource name. */
+export const targetPath = (name: string): string => base + name;
+
+/** Goes to a path of the page. */
+export function navigate(path: string, how: "push" | "replace" = "push"): void {
+  if (how === "push") history.pushState(null, "", path);
+  else history.replaceState(null, "", path);
+  window.dispatchEvent(new Event("navigate"));
+}
+
+/** The place that is shown, path and query; renders again when it changes. */
+export function usePlace(): { path: string; query: URLSearchParams; hash: string } {
+  const read = () => location.pathname + location.search + location.hash;
+  const [, set] = useState(read());
+  useEffect(() => {
+    const changed = () => set(read());
+    window.addEventListener("popstate", changed);
+    window.addEventListener("navigate", changed);
+    return () => {
+      window.removeEventListener("popstate", changed);
+      window.removeEventListener("navigate", changed);
+    };
+  }, []);
+  return { path: location.pathname, query: new URLSearchParams(location.search), hash: location.hash };
+}
+
+/** Follows clicks on links of the page without loading it again. */
+export function followLinks(): void {
+  document.addEventListener("click", (e) => {
+    if (e.defaultPrevented || e.button !== 0 || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey) return;
+    const link = (e.target as Element | null)?.closest?.("a[href]") as HTMLAnchorElement | null;
+    if (!link || link.target || link.origin !== location.origin || !link.pathname.startsWith(base)) return;
+    if (link.hasAttribute("download") || link.pathname.startsWith(`${base}assets/`)) return;
+    e.preventDefault();
+    navigate(link.pathname + link.search + link.hash);
+  });
+}

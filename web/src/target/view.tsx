@@ -1,0 +1,3 @@
+export function TargetView(props: { name: string }) {
+  return <h1>{props.name}</h1>;
+}

@@ -1,0 +1,48 @@
+// The theme: what the system prefers, unless the user chose one.
+
+export type Theme = "auto" | "dark" | "light";
+
+const key = "setpoint.theme";
+
+/** The theme that was chosen before; "auto" where none was, or storage is refused. */
+export function chosenTheme(): Theme {
+  try {
+    const value = localStorage.getItem(key);
+    return value === "dark" || value === "light" ? value : "auto";
+  } catch {
+    return "auto";
+  }
+}
+
+export function applyTheme(theme: Theme): void {
+  if (theme === "auto") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = theme;
+}
+
+/** Keeps the choice, applies it, and tells canvases to draw again. */
+export function chooseTheme(theme: Theme): void {
+  try {
+    if (theme === "auto") localStorage.removeItem(key);
+    else localStorage.setItem(key, theme);
+  } catch {
+    // It then lasts as long as the page.
+  }
+  applyTheme(theme);
+  window.dispatchEvent(new Event("themechange"));
+}
+
+/** Calls back when colours change: by choice or by the system. Returns how to stop. */
+export function onThemeChange(f: () => void): () => void {
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  system.addEventListener("change", f);
+  window.addEventListener("themechange", f);
+  return () => {
+    system.removeEventListener("change", f);
+    window.removeEventListener("themechange", f);
+  };
+}
+
+/** A colour of the style, for canvases. */
+export function color(name: string): string {
+  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+}
