@@ -29,6 +29,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/api/externalscaler"
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/errorlog"
 	"github.com/setpoint-dev/setpoint/server/auth/bounded"
 	"github.com/setpoint-dev/setpoint/server/calls"
 	"github.com/setpoint-dev/setpoint/server/connections"
@@ -158,7 +159,7 @@ func (s *Server) serveInside(conn *inside) error {
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    s.options.MaxHeaderBytes,
 		TLSConfig:         s.options.TLS.Clone(), // net/http changes it
-		ErrorLog:          zap.NewStdLog(s.log),
+		ErrorLog:          errorlog.New(s.log, zap.InfoLevel),
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	stdlog "log"
 	"net"
 	"net/http"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/swarm/nodes"
 	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/internal/errorlog"
 	"github.com/setpoint-dev/setpoint/server/connections"
 )
 
@@ -201,7 +201,7 @@ func serveReports(ctx context.Context, listener net.Listener, handler http.Handl
 	}
 	reports := &http.Server{
 		Handler: handler, ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: readTimeout,
-		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeaderBytes, ErrorLog: stdlog.New(&sparse{log: log.Named("nodes")}, "", 0),
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeaderBytes, ErrorLog: errorlog.New(log.Named("nodes"), zap.WarnLevel),
 	}
 	stop := context.AfterFunc(ctx, func() { _ = reports.Close() })
 	defer stop()

@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/setpoint-dev/setpoint/internal/errorlog"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/connections"
 )
@@ -40,7 +41,7 @@ func ServeProfiles(listener net.Listener, pages http.Handler, hosts []string, lo
 		WriteTimeout:      30 * time.Second,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
-		ErrorLog:          zap.NewStdLog(log),
+		ErrorLog:          errorlog.New(log, zap.InfoLevel),
 	}
 	done := make(chan struct{})
 	go func() {
