@@ -5,6 +5,8 @@ import (
 
 	"github.com/swaggest/swgui/v5/static"
 	"github.com/vearutop/statigz"
+
+	"github.com/setpoint-dev/setpoint/server/page"
 )
 
 // docsPage shows the API's description. It is plain text, for a program that can fill in
@@ -18,14 +20,22 @@ const docsPage = `<!DOCTYPE html>
   <link rel="stylesheet" type="text/css" href="` + docsPath + `/swagger-ui.css">
   <link rel="icon" type="image/png" sizes="32x32" href="` + docsPath + `/favicon-32x32.png">
   <link rel="icon" type="image/png" sizes="16x16" href="` + docsPath + `/favicon-16x16.png">
-  <style>body { margin: 0; background: #fafafa; }</style>
+  <link rel="stylesheet" type="text/css" href="` + docsPath + `/page.css">
 </head>
 <body>
 <div id="swagger-ui"></div>
 <script src="` + docsPath + `/swagger-ui-bundle.js"></script>
 <script src="` + docsPath + `/swagger-ui-standalone-preset.js"></script>
-<script>
-window.onload = function () {
+<script src="` + docsPath + `/page.js"></script>
+</body>
+</html>
+`
+
+// docsStyle and docsScript are files of their own, for a page with either in it could not
+// forbid what others have written into it.
+const (
+	docsStyle  = "body { margin: 0; background: #fafafa; }\n"
+	docsScript = `window.onload = function () {
   window.ui = SwaggerUIBundle({
     url: "` + openapiPath + `",
     dom_id: "#swagger-ui",
@@ -39,18 +49,23 @@ window.onload = function () {
     defaultModelsExpandDepth: -1,
   });
 };
-</script>
-</body>
-</html>
 `
+)
 
 // docs serves the page and what it consists of.
 func docs() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc(docsPath+"/{$}", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = w.Write([]byte(docsPage))
-	})
+	for name, file := range map[string]struct{ contentType, text string }{
+		"{$}":      {"text/html; charset=utf-8", docsPage},
+		"page.css": {"text/css; charset=utf-8", docsStyle},
+		"page.js":  {"text/javascript; charset=utf-8", docsScript},
+	} {
+		mux.HandleFunc(docsPath+"/"+name, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", file.contentType)
+			w.Header().Set("Cache-Control", "no-cache")
+			_, _ = w.Write([]byte(file.text))
+		})
+	}
 	mux.Handle(docsPath+"/", http.StripPrefix(docsPath, statigz.FileServer(static.FS)))
-	return mux
+	return page.WithHeaders(page.DocumentationPolicy, mux)
 }

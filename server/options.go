@@ -2,6 +2,7 @@ package server
 
 import (
 	"crypto/tls"
+	"io/fs"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -51,6 +52,8 @@ type Options struct {
 	LogCalls calls.Logged
 	// Registerer takes the server's metrics; nil: they are not registered.
 	Registerer prometheus.Registerer
+	// Page has the files of the web page, with an index.html; it is served at /ui/. Nil: no page.
+	Page fs.FS
 	// Version is shown in the API's description and logs.
 	Version string
 }

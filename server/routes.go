@@ -4,22 +4,39 @@ import (
 	"net/http"
 
 	"github.com/setpoint-dev/setpoint/api/openapi"
+	"github.com/setpoint-dev/setpoint/server/page"
 )
 
 // Paths beside the API's own.
 const (
+	pagePath    = "/ui"
 	docsPath    = "/docs"
 	openapiPath = "/openapi.json"
 	livePath    = "/healthz"
 	readyPath   = "/readyz"
 )
 
-// routes puts the API's description and the health checks beside the gateway.
-func (s *Server) routes(gateway http.Handler) http.Handler {
+// routes puts the web page, the API's description and the health checks beside the gateway.
+func (s *Server) routes(gateway http.Handler) (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.Handle("/", s.observer.REST(withoutWebsites(gateway)))
+	first := docsPath + "/"
+	if s.options.Page != nil {
+		files, err := page.New(s.options.Page)
+		if err != nil {
+			return nil, err
+		}
+		first = pagePath + "/"
+		mux.Handle("GET "+first, http.StripPrefix(pagePath, files))
+		mux.Handle("GET "+pagePath, redirect(first))
+		for _, path := range []string{pagePath, first} {
+			mux.Handle(path, s.observer.REST(http.HandlerFunc(refuseMethod)))
+		}
+	}
+	mux.Handle("GET /{$}", redirect(first))
+	mux.Handle("/{$}", s.observer.REST(http.HandlerFunc(refuseMethod)))
 	mux.Handle("GET "+docsPath+"/", docs())
-	mux.Handle("GET "+docsPath, http.RedirectHandler(docsPath+"/", http.StatusMovedPermanently))
+	mux.Handle("GET "+docsPath, redirect(docsPath+"/"))
 	mux.HandleFunc("GET "+openapiPath, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(openapi.Document)
@@ -30,7 +47,12 @@ func (s *Server) routes(gateway http.Handler) http.Handler {
 	for _, path := range []string{docsPath, docsPath + "/", openapiPath, livePath, readyPath} {
 		mux.Handle(path, s.observer.REST(http.HandlerFunc(refuseMethod)))
 	}
-	return mux
+	return mux, nil
+}
+
+// redirect leads to another path of ours, which may be another with the next version.
+func redirect(path string) http.Handler {
+	return page.WithHeaders(page.Policy, http.RedirectHandler(path, http.StatusFound))
 }
 
 // Health serves /healthz, which tells that the process lives, and /readyz, which

@@ -175,7 +175,6 @@ func TestUnknownPathsAndMethodsAreAnsweredInJSON(t *testing.T) {
 		rpc          codes.Code
 		allow        string
 	}{
-		{"GET", "/", 404, codes.NotFound, ""},
 		{"GET", "/nowhere", 404, codes.NotFound, ""},
 		{"GET", "/v2/" + web, 404, codes.NotFound, ""},
 		{"POST", "/v1/targets:recommend", 404, codes.NotFound, ""},
@@ -188,6 +187,8 @@ func TestUnknownPathsAndMethodsAreAnsweredInJSON(t *testing.T) {
 		{"POST", "/v1/" + web + "/spec", 405, codes.Unimplemented, "DELETE, GET, PUT"},
 		{"GET", "/v1/simulations:run", 405, codes.Unimplemented, "POST"},
 		{"POST", "/v1/" + web + "/decisions:watch", 405, codes.Unimplemented, "GET"},
+		{"POST", "/", 405, codes.Unimplemented, "GET, HEAD"},
+		{"GET", "/ui/", 404, codes.NotFound, ""}, // no page is configured
 		{"POST", "/docs", 405, codes.Unimplemented, "GET, HEAD"},
 		{"DELETE", "/docs/", 405, codes.Unimplemented, "GET, HEAD"},
 		{"POST", "/docs/swagger-ui.css", 405, codes.Unimplemented, "GET, HEAD"},
@@ -221,9 +222,12 @@ func TestDocumentationIsServed(t *testing.T) {
 	for _, path := range []string{"/docs", "/docs/"} {
 		page := s.ask(t, http.MethodGet, path, nil)
 		page.expect(t, http.StatusOK)
-		if text := string(page.raw); !strings.Contains(text, "<html") || !strings.Contains(text, "/openapi.json") {
-			t.Errorf("%s is no page that shows /openapi.json: %s", path, text)
+		if text := string(page.raw); !strings.Contains(text, "<html") || !strings.Contains(text, "/docs/page.js") {
+			t.Errorf("%s is no page with a script of ours: %s", path, text)
 		}
+	}
+	if text := string(s.ask(t, http.MethodGet, "/docs/page.js", nil).raw); !strings.Contains(text, "/openapi.json") {
+		t.Errorf("the page does not show /openapi.json: %s", text)
 	}
 	for _, asset := range []string{"/docs/swagger-ui.css", "/docs/swagger-ui-bundle.js"} {
 		if a := s.ask(t, http.MethodGet, asset, nil); a.code != http.StatusOK || len(a.raw) == 0 {

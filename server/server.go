@@ -150,8 +150,12 @@ func (s *Server) serveInside(conn *inside) error {
 	if err != nil {
 		return err
 	}
+	routes, err := s.routes(gateway)
+	if err != nil {
+		return err
+	}
 	s.http = &http.Server{
-		Handler:           counted(s.unreadREST(s.routes(gateway))),
+		Handler:           counted(s.unreadREST(routes)),
 		ConnContext:       withConnection,
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       time.Minute,

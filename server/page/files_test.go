@@ -1,0 +1,179 @@
+package page_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/setpoint-dev/setpoint/server/page"
+)
+
+var (
+	script = strings.Repeat("export const a = 1;\n", 500)
+	files  = fstest.MapFS{
+		"index.html":                  {Data: []byte("<!doctype html><title>Setpoint</title>")},
+		"LICENSES.txt":                {Data: []byte("none")},
+		"assets/main-K2VQ7XWA.js":     {Data: []byte(script)},
+		"assets/main-K2VQ7XWA.js.br":  {Data: []byte("brotli")},
+		"assets/worker-K2VQ7XWB.js":   {Data: []byte(script)},
+		"assets/engine-K2VQ7XWC.wasm": {Data: []byte("\x00asm" + script)},
+		"assets/engine-K2VQ7XWC.wasm.gz": {Data: func() []byte {
+			var b bytes.Buffer
+			w := gzip.NewWriter(&b)
+			_, _ = w.Write([]byte("\x00asm" + script))
+			_ = w.Close()
+			return b.Bytes()
+		}()},
+	}
+)
+
+func serve(tb testing.TB) http.Handler {
+	tb.Helper()
+	f, err := page.New(files)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return f
+}
+
+// get asks for a path, with headers in pairs.
+func get(tb testing.TB, method, path string, headers ...string) *http.Response {
+	tb.Helper()
+	r := httptest.NewRequestWithContext(tb.Context(), method, path, http.NoBody)
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	serve(tb).ServeHTTP(w, r)
+	return w.Result()
+}
+
+func body(tb testing.TB, r *http.Response) string {
+	tb.Helper()
+	var from io.Reader = r.Body
+	if r.Header.Get("Content-Encoding") == "gzip" {
+		var err error
+		if from, err = gzip.NewReader(r.Body); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	text, err := io.ReadAll(from)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestWhatIsServedAtAPath(t *testing.T) {
+	t.Parallel()
+	const forEver, again = "public, max-age=31536000, immutable", "no-cache"
+	for _, tt := range []struct {
+		path, contentType, cache string
+		code                     int
+	}{
+		{"/", "text/html; charset=utf-8", again, 200},
+		{"/index.html", "text/html; charset=utf-8", again, 200},
+		{"/LICENSES.txt", "text/plain; charset=utf-8", again, 200},
+		{"/assets/main-K2VQ7XWA.js", "text/javascript; charset=utf-8", forEver, 200},
+		{"/assets/engine-K2VQ7XWC.wasm", "application/wasm", forEver, 200},
+		// Paths of the page's own; a target's name may look like a file's.
+		{"/playground", "text/html; charset=utf-8", again, 200},
+		{"/clusters/prod/namespaces/shop/targets/main.js", "text/html; charset=utf-8", again, 200},
+		// What is gone with a new version must not be taken for a script.
+		{"/assets/main-OLDOLDOL.js", "text/plain; charset=utf-8", "no-store", 404},
+		{"/assets/main-K2VQ7XWA.js.br", "text/plain; charset=utf-8", "no-store", 404},
+		{"/assets", "text/plain; charset=utf-8", "no-store", 404},
+		{"/assets/", "text/plain; charset=utf-8", "no-store", 404},
+		{"/favicon.ico", "text/plain; charset=utf-8", "no-store", 404},
+		{"/.git", "text/plain; charset=utf-8", "no-store", 404},
+	} {
+		got := get(t, http.MethodGet, tt.path)
+		if got.StatusCode != tt.code || got.Header.Get("Content-Type") != tt.contentType || got.Header.Get("Cache-Control") != tt.cache {
+			t.Errorf("%s: %d, %s, %s; want %d, %s, %s", tt.path, got.StatusCode, got.Header.Get("Content-Type"), got.Header.Get("Cache-Control"), tt.code, tt.contentType, tt.cache)
+		}
+		for _, name := range []string{"Content-Security-Policy", "X-Content-Type-Options", "Referrer-Policy", "Cross-Origin-Opener-Policy", "Cross-Origin-Resource-Policy"} {
+			if got.Header.Get(name) == "" {
+				t.Errorf("%s has no %s", tt.path, name)
+			}
+		}
+	}
+}
+
+// Only a worker may run WebAssembly, and nothing may be evaluated or written into a page.
+func TestPolicyOfContent(t *testing.T) {
+	t.Parallel()
+	for path, wasm := range map[string]bool{"/": false, "/playground": false, "/assets/main-K2VQ7XWA.js": false, "/assets/worker-K2VQ7XWB.js": true, "/nothing.js": false} {
+		policy := get(t, http.MethodGet, path).Header.Get("Content-Security-Policy")
+		for _, want := range []string{"default-src 'none'", "script-src 'self'", "connect-src 'self'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"} {
+			if !strings.Contains(policy, want) {
+				t.Errorf("%s: %q lacks %s", path, policy, want)
+			}
+		}
+		if strings.Contains(policy, "unsafe-inline") || strings.Contains(policy, "'unsafe-eval'") || strings.Contains(policy, "wasm-unsafe-eval") != wasm {
+			t.Errorf("%s: %q, want WebAssembly allowed %t and nothing else", path, policy, wasm)
+		}
+	}
+}
+
+func TestCompressedForms(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ path, accepted, want string }{
+		{"/assets/main-K2VQ7XWA.js", "gzip, br", "br"},
+		{"/assets/main-K2VQ7XWA.js", "gzip", "gzip"},
+		{"/assets/main-K2VQ7XWA.js", "GZIP;q=0.5", "gzip"},
+		{"/assets/main-K2VQ7XWA.js", "gzip;q=0, br;q=0", ""},
+		{"/assets/main-K2VQ7XWA.js", "gzip;q=nonsense", ""},
+		{"/assets/main-K2VQ7XWA.js", "", ""},
+		{"/assets/engine-K2VQ7XWC.wasm", "gzip, br", "gzip"},
+		{"/", "gzip, br", ""}, // one packet either way
+	} {
+		got := get(t, http.MethodGet, tt.path, "Accept-Encoding", tt.accepted)
+		if encoding := got.Header.Get("Content-Encoding"); encoding != tt.want || got.Header.Get("Vary") != "Accept-Encoding" {
+			t.Errorf("%s for %q: encoded as %q, Vary %q; want %q", tt.path, tt.accepted, encoding, got.Header.Get("Vary"), tt.want)
+		}
+		if text := body(t, got); tt.want != "br" && tt.path != "/" && !strings.HasSuffix(text, script) {
+			t.Errorf("%s for %q: other content", tt.path, tt.accepted)
+		}
+	}
+}
+
+func TestTagsPartsAndHeads(t *testing.T) {
+	t.Parallel()
+	const path = "/assets/main-K2VQ7XWA.js"
+	plain, zipped := get(t, http.MethodGet, path), get(t, http.MethodGet, path, "Accept-Encoding", "gzip")
+	if plain.Header.Get("Etag") == zipped.Header.Get("Etag") {
+		t.Error("both forms have one tag")
+	}
+	same := get(t, http.MethodGet, path, "Accept-Encoding", "gzip", "If-None-Match", zipped.Header.Get("Etag"))
+	if same.StatusCode != http.StatusNotModified || body(t, &http.Response{Body: same.Body}) != "" {
+		t.Errorf("asked for again: %d, want 304", same.StatusCode)
+	}
+	part := get(t, http.MethodGet, path, "Accept-Encoding", "gzip", "Range", "bytes=0-5")
+	if part.StatusCode != http.StatusPartialContent || body(t, part) != script[:6] {
+		t.Errorf("a part: %d", part.StatusCode)
+	}
+	if beyond := get(t, http.MethodGet, path, "Range", "bytes=99999-"); beyond.StatusCode != http.StatusRequestedRangeNotSatisfiable {
+		t.Errorf("a part that is not there: %d", beyond.StatusCode)
+	}
+	head := get(t, http.MethodHead, path, "Accept-Encoding", "gzip")
+	if head.StatusCode != http.StatusOK || head.Header.Get("Content-Length") != zipped.Header.Get("Content-Length") || body(t, &http.Response{Body: head.Body}) != "" {
+		t.Errorf("HEAD: %d, length %s, want %s", head.StatusCode, head.Header.Get("Content-Length"), zipped.Header.Get("Content-Length"))
+	}
+}
+
+func TestAPageThatCannotBeServed(t *testing.T) {
+	t.Parallel()
+	for name, from := range map[string]fstest.MapFS{
+		"no index.html":  {"main.js": {Data: []byte("1")}},
+		"an unknown one": {"index.html": {Data: []byte("1")}, "main.exe": {Data: []byte("1")}},
+	} {
+		if _, err := page.New(from); err == nil {
+			t.Errorf("%s: want an error", name)
+		}
+	}
+}
