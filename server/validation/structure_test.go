@@ -162,13 +162,12 @@ func TestStructure(t *testing.T) {
 			want: []string{`parent: ` + parentRule + ` (got "clusters/../namespaces/shop")`},
 		},
 		{
-			name: "a simulation of nothing",
-			msg:  &setpointv1.SimulateRequest{SyncPeriod: durationpb.New(0)},
+			name: "a simulation in no steps, of nothing",
+			msg:  &setpointv1.SimulateRequest{SyncPeriod: durationpb.New(0), Specs: []*setpointv1.SimulatedSpec{{}}, Files: []*setpointv1.ScenarioFile{{}}},
 			want: []string{
-				"spec: value is required",
-				"workload: value is required",
-				"load: must contain at least 1 item(s) (got 0)",
 				"syncPeriod: must be greater than 0s (got 0s)",
+				"files[0].name: must be at least 1 characters (got \"\")",
+				"specs[0].spec: value is required",
 			},
 		},
 	}

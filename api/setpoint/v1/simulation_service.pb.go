@@ -25,25 +25,42 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// A workload, its load and the spec to try.
+// What to simulate: a world, as a scenario or as a workload with its load, and the specs to
+// try in it.
 type SimulateRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The spec to try. Required.
+	// The spec to try. Required, unless specs has some.
 	Spec *HorizontalPodAutoscalerSpec `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
 	// How to decide. Absent: the server's defaults.
 	Options *RecommendOptions `protobuf:"bytes,2,opt,name=options,proto3" json:"options,omitempty"`
-	// How the workload behaves. Required.
+	// How the workload behaves. Required, unless there is a scenario.
 	Workload *SimulatedWorkload `protobuf:"bytes,3,opt,name=workload,proto3" json:"workload,omitempty"`
-	// The load over time, offsets rising; straight lines between points. Required.
+	// The load over time, offsets rising; straight lines between points. Required, unless
+	// there is a scenario.
 	Load []*LoadPoint `protobuf:"bytes,4,rep,name=load,proto3" json:"load,omitempty"`
 	// Simulated time to run. Absent: up to the last point of the load.
 	Duration *durationpb.Duration `protobuf:"bytes,5,opt,name=duration,proto3" json:"duration,omitempty"`
-	// Time between evaluations. Absent: 15 s.
+	// Time between evaluations, 1 s to 1 h. Absent: 15 s, or the profile's.
 	SyncPeriod *durationpb.Duration `protobuf:"bytes,6,opt,name=sync_period,json=syncPeriod,proto3" json:"sync_period,omitempty"`
 	// Simulated instant of the start. Absent: the Unix epoch.
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	// Fill in each step's explanation. Absent: leave it out.
-	Explain       bool `protobuf:"varint,8,opt,name=explain,proto3" json:"explain,omitempty"`
+	Explain bool `protobuf:"varint,8,opt,name=explain,proto3" json:"explain,omitempty"`
+	// A scenario of "setpoint simulate", as docs/simulation.md describes it: YAML or JSON, at
+	// most 1,048,576 bytes. In place of workload, load, duration, sync_period and start_time.
+	Scenario string `protobuf:"bytes,9,opt,name=scenario,proto3" json:"scenario,omitempty"`
+	// The files that the scenario names.
+	Files []*ScenarioFile `protobuf:"bytes,10,rep,name=files,proto3" json:"files,omitempty"`
+	// Specs to try side by side, at most 10: all see the same load, draws and events. In place
+	// of spec.
+	Specs []*SimulatedSpec `protobuf:"bytes,11,rep,name=specs,proto3" json:"specs,omitempty"`
+	// Changes what is drawn. Absent: the scenario's, or 1.
+	Seed *int64 `protobuf:"varint,12,opt,name=seed,proto3,oneof" json:"seed,omitempty"`
+	// Send evaluations that change nothing at most once in so much simulated time. Absent:
+	// send all.
+	StepInterval *durationpb.Duration `protobuf:"bytes,13,opt,name=step_interval,json=stepInterval,proto3" json:"step_interval,omitempty"`
+	// Send the figures only, no evaluations. Absent: send both.
+	FiguresOnly   bool `protobuf:"varint,14,opt,name=figures_only,json=figuresOnly,proto3" json:"figures_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -134,6 +151,167 @@ func (x *SimulateRequest) GetExplain() bool {
 	return false
 }
 
+func (x *SimulateRequest) GetScenario() string {
+	if x != nil {
+		return x.Scenario
+	}
+	return ""
+}
+
+func (x *SimulateRequest) GetFiles() []*ScenarioFile {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
+func (x *SimulateRequest) GetSpecs() []*SimulatedSpec {
+	if x != nil {
+		return x.Specs
+	}
+	return nil
+}
+
+func (x *SimulateRequest) GetSeed() int64 {
+	if x != nil && x.Seed != nil {
+		return *x.Seed
+	}
+	return 0
+}
+
+func (x *SimulateRequest) GetStepInterval() *durationpb.Duration {
+	if x != nil {
+		return x.StepInterval
+	}
+	return nil
+}
+
+func (x *SimulateRequest) GetFiguresOnly() bool {
+	if x != nil {
+		return x.FiguresOnly
+	}
+	return false
+}
+
+// A file with recorded load.
+type ScenarioFile struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name in the scenario. Required.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Its content: CSV, or the answer of Prometheus to a range query.
+	Content       string `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScenarioFile) Reset() {
+	*x = ScenarioFile{}
+	mi := &file_setpoint_v1_simulation_service_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScenarioFile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScenarioFile) ProtoMessage() {}
+
+func (x *ScenarioFile) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_simulation_service_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScenarioFile.ProtoReflect.Descriptor instead.
+func (*ScenarioFile) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_simulation_service_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ScenarioFile) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ScenarioFile) GetContent() string {
+	if x != nil {
+		return x.Content
+	}
+	return ""
+}
+
+// One of several specs.
+type SimulatedSpec struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name in the answer, at most 128 characters. Absent: its number, from 1.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The spec. Required.
+	Spec *HorizontalPodAutoscalerSpec `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
+	// How to decide. Absent: the request's options.
+	Options       *RecommendOptions `protobuf:"bytes,3,opt,name=options,proto3" json:"options,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SimulatedSpec) Reset() {
+	*x = SimulatedSpec{}
+	mi := &file_setpoint_v1_simulation_service_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SimulatedSpec) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SimulatedSpec) ProtoMessage() {}
+
+func (x *SimulatedSpec) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_simulation_service_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SimulatedSpec.ProtoReflect.Descriptor instead.
+func (*SimulatedSpec) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_simulation_service_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *SimulatedSpec) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SimulatedSpec) GetSpec() *HorizontalPodAutoscalerSpec {
+	if x != nil {
+		return x.Spec
+	}
+	return nil
+}
+
+func (x *SimulatedSpec) GetOptions() *RecommendOptions {
+	if x != nil {
+		return x.Options
+	}
+	return nil
+}
+
 // How a workload turns load into metrics, and how its replicas start.
 type SimulatedWorkload struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -158,7 +336,7 @@ type SimulatedWorkload struct {
 
 func (x *SimulatedWorkload) Reset() {
 	*x = SimulatedWorkload{}
-	mi := &file_setpoint_v1_simulation_service_proto_msgTypes[1]
+	mi := &file_setpoint_v1_simulation_service_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -170,7 +348,7 @@ func (x *SimulatedWorkload) String() string {
 func (*SimulatedWorkload) ProtoMessage() {}
 
 func (x *SimulatedWorkload) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_simulation_service_proto_msgTypes[1]
+	mi := &file_setpoint_v1_simulation_service_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -183,7 +361,7 @@ func (x *SimulatedWorkload) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulatedWorkload.ProtoReflect.Descriptor instead.
 func (*SimulatedWorkload) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_simulation_service_proto_rawDescGZIP(), []int{1}
+	return file_setpoint_v1_simulation_service_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *SimulatedWorkload) GetInitialReplicas() int32 {
@@ -241,7 +419,7 @@ type LoadPoint struct {
 
 func (x *LoadPoint) Reset() {
 	*x = LoadPoint{}
-	mi := &file_setpoint_v1_simulation_service_proto_msgTypes[2]
+	mi := &file_setpoint_v1_simulation_service_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -253,7 +431,7 @@ func (x *LoadPoint) String() string {
 func (*LoadPoint) ProtoMessage() {}
 
 func (x *LoadPoint) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_simulation_service_proto_msgTypes[2]
+	mi := &file_setpoint_v1_simulation_service_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -266,7 +444,7 @@ func (x *LoadPoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoadPoint.ProtoReflect.Descriptor instead.
 func (*LoadPoint) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_simulation_service_proto_rawDescGZIP(), []int{2}
+	return file_setpoint_v1_simulation_service_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *LoadPoint) GetOffset() *durationpb.Duration {
@@ -283,10 +461,10 @@ func (x *LoadPoint) GetValue() float64 {
 	return 0
 }
 
-// One evaluation of a simulation.
+// One evaluation of a simulation, or the figures at the end of a spec's.
 type SimulateResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Simulated instant.
+	// Simulated instant. Absent with figures.
 	Time *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
 	// Load at that instant.
 	Load float64 `protobuf:"fixed64,2,opt,name=load,proto3" json:"load,omitempty"`
@@ -298,17 +476,38 @@ type SimulateResponse struct {
 	DesiredReplicas int32 `protobuf:"varint,5,opt,name=desired_replicas,json=desiredReplicas,proto3" json:"desired_replicas,omitempty"`
 	// Why they changed; empty when they did not.
 	Reason string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
-	// The status after the step.
+	// The status after the step. Absent: explain was not set.
 	Status *HorizontalPodAutoscalerStatus `protobuf:"bytes,7,opt,name=status,proto3" json:"status,omitempty"`
 	// The decision's trace. Absent: explain was not set.
-	Explanation   *Explanation `protobuf:"bytes,8,opt,name=explanation,proto3" json:"explanation,omitempty"`
+	Explanation *Explanation `protobuf:"bytes,8,opt,name=explanation,proto3" json:"explanation,omitempty"`
+	// Which of several specs: its name. Empty: there is one.
+	SpecName string `protobuf:"bytes,9,opt,name=spec_name,json=specName,proto3" json:"spec_name,omitempty"`
+	// What the metrics ask for, before windows, policies and bounds. Absent: nothing.
+	ProposedReplicas *int32 `protobuf:"varint,10,opt,name=proposed_replicas,json=proposedReplicas,proto3,oneof" json:"proposed_replicas,omitempty"`
+	// Pods that run.
+	RunningReplicas int32 `protobuf:"varint,11,opt,name=running_replicas,json=runningReplicas,proto3" json:"running_replicas,omitempty"`
+	// The least count that would keep every metric at its target.
+	NeededReplicas int32 `protobuf:"varint,12,opt,name=needed_replicas,json=neededReplicas,proto3" json:"needed_replicas,omitempty"`
+	// What decided the count, such as "metrics" or "scaleDown window 300s".
+	Cause string `protobuf:"bytes,13,opt,name=cause,proto3" json:"cause,omitempty"`
+	// Load a second that the ready pods can serve. Absent: any.
+	Capacity *float64 `protobuf:"fixed64,14,opt,name=capacity,proto3,oneof" json:"capacity,omitempty"`
+	// Volume of the load that waits.
+	Queued float64 `protobuf:"fixed64,15,opt,name=queued,proto3" json:"queued,omitempty"`
+	// Volume served since the start.
+	Served float64 `protobuf:"fixed64,16,opt,name=served,proto3" json:"served,omitempty"`
+	// Volume lost since the start.
+	Lost float64 `protobuf:"fixed64,17,opt,name=lost,proto3" json:"lost,omitempty"`
+	// What came of the spec, all steps together: the last response of each spec. Absent: this
+	// is an evaluation.
+	Figures       *SimulationFigures `protobuf:"bytes,18,opt,name=figures,proto3" json:"figures,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SimulateResponse) Reset() {
 	*x = SimulateResponse{}
-	mi := &file_setpoint_v1_simulation_service_proto_msgTypes[3]
+	mi := &file_setpoint_v1_simulation_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -320,7 +519,7 @@ func (x *SimulateResponse) String() string {
 func (*SimulateResponse) ProtoMessage() {}
 
 func (x *SimulateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_simulation_service_proto_msgTypes[3]
+	mi := &file_setpoint_v1_simulation_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -333,7 +532,7 @@ func (x *SimulateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulateResponse.ProtoReflect.Descriptor instead.
 func (*SimulateResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_simulation_service_proto_rawDescGZIP(), []int{3}
+	return file_setpoint_v1_simulation_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *SimulateResponse) GetTime() *timestamppb.Timestamp {
@@ -392,22 +591,475 @@ func (x *SimulateResponse) GetExplanation() *Explanation {
 	return nil
 }
 
+func (x *SimulateResponse) GetSpecName() string {
+	if x != nil {
+		return x.SpecName
+	}
+	return ""
+}
+
+func (x *SimulateResponse) GetProposedReplicas() int32 {
+	if x != nil && x.ProposedReplicas != nil {
+		return *x.ProposedReplicas
+	}
+	return 0
+}
+
+func (x *SimulateResponse) GetRunningReplicas() int32 {
+	if x != nil {
+		return x.RunningReplicas
+	}
+	return 0
+}
+
+func (x *SimulateResponse) GetNeededReplicas() int32 {
+	if x != nil {
+		return x.NeededReplicas
+	}
+	return 0
+}
+
+func (x *SimulateResponse) GetCause() string {
+	if x != nil {
+		return x.Cause
+	}
+	return ""
+}
+
+func (x *SimulateResponse) GetCapacity() float64 {
+	if x != nil && x.Capacity != nil {
+		return *x.Capacity
+	}
+	return 0
+}
+
+func (x *SimulateResponse) GetQueued() float64 {
+	if x != nil {
+		return x.Queued
+	}
+	return 0
+}
+
+func (x *SimulateResponse) GetServed() float64 {
+	if x != nil {
+		return x.Served
+	}
+	return 0
+}
+
+func (x *SimulateResponse) GetLost() float64 {
+	if x != nil {
+		return x.Lost
+	}
+	return 0
+}
+
+func (x *SimulateResponse) GetFigures() *SimulationFigures {
+	if x != nil {
+		return x.Figures
+	}
+	return nil
+}
+
+// A simulation in numbers.
+type SimulationFigures struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Evaluations.
+	Steps int32 `protobuf:"varint,1,opt,name=steps,proto3" json:"steps,omitempty"`
+	// Time with more load than the ready pods could serve.
+	ShortTime *durationpb.Duration `protobuf:"bytes,2,opt,name=short_time,json=shortTime,proto3" json:"short_time,omitempty"`
+	// Time with a metric above its target by more than its tolerance, as the engine read it.
+	OverTargetTime *durationpb.Duration `protobuf:"bytes,3,opt,name=over_target_time,json=overTargetTime,proto3" json:"over_target_time,omitempty"`
+	// Volume of the load.
+	Offered float64 `protobuf:"fixed64,4,opt,name=offered,proto3" json:"offered,omitempty"`
+	// Volume served.
+	Served float64 `protobuf:"fixed64,5,opt,name=served,proto3" json:"served,omitempty"`
+	// Volume lost for good.
+	Lost float64 `protobuf:"fixed64,6,opt,name=lost,proto3" json:"lost,omitempty"`
+	// Volume that had to wait, at any time.
+	Late float64 `protobuf:"fixed64,7,opt,name=late,proto3" json:"late,omitempty"`
+	// Volume that waits at the end.
+	Queued float64 `protobuf:"fixed64,8,opt,name=queued,proto3" json:"queued,omitempty"`
+	// Volume that was lost and is about to come back at the end.
+	Returning float64 `protobuf:"fixed64,9,opt,name=returning,proto3" json:"returning,omitempty"`
+	// Integral of the count asked for, in hours.
+	ReplicaHours float64 `protobuf:"fixed64,10,opt,name=replica_hours,json=replicaHours,proto3" json:"replica_hours,omitempty"`
+	// Integral of the running pods, in hours.
+	RunningHours float64 `protobuf:"fixed64,11,opt,name=running_hours,json=runningHours,proto3" json:"running_hours,omitempty"`
+	// running_hours times the scenario's price.
+	Cost float64 `protobuf:"fixed64,12,opt,name=cost,proto3" json:"cost,omitempty"`
+	// Integral of the least count that keeps every metric at its target, over that of the
+	// count asked for; above 1: too few replicas. Absent: no metric has such a count.
+	Efficiency *float64 `protobuf:"fixed64,13,opt,name=efficiency,proto3,oneof" json:"efficiency,omitempty"`
+	// Writes of a higher count.
+	ScaleUps int32 `protobuf:"varint,14,opt,name=scale_ups,json=scaleUps,proto3" json:"scale_ups,omitempty"`
+	// Writes of a lower count.
+	ScaleDowns int32 `protobuf:"varint,15,opt,name=scale_downs,json=scaleDowns,proto3" json:"scale_downs,omitempty"`
+	// Writes against the one before within 10 minutes.
+	Reversals int32 `protobuf:"varint,16,opt,name=reversals,proto3" json:"reversals,omitempty"`
+	// Writes that failed.
+	FailedWrites int32 `protobuf:"varint,17,opt,name=failed_writes,json=failedWrites,proto3" json:"failed_writes,omitempty"`
+	// The lowest count asked for.
+	LeastReplicas int32 `protobuf:"varint,18,opt,name=least_replicas,json=leastReplicas,proto3" json:"least_replicas,omitempty"`
+	// The highest count asked for.
+	MostReplicas int32 `protobuf:"varint,19,opt,name=most_replicas,json=mostReplicas,proto3" json:"most_replicas,omitempty"`
+	// How long each cause decided the count, longest first, at most 100.
+	Causes []*CauseTime `protobuf:"bytes,20,rep,name=causes,proto3" json:"causes,omitempty"`
+	// Times from too few ready pods for the metrics to stay within tolerance, to enough of
+	// them. Absent: that never happened.
+	Reactions     *SimulatedReactions `protobuf:"bytes,21,opt,name=reactions,proto3" json:"reactions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SimulationFigures) Reset() {
+	*x = SimulationFigures{}
+	mi := &file_setpoint_v1_simulation_service_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SimulationFigures) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SimulationFigures) ProtoMessage() {}
+
+func (x *SimulationFigures) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_simulation_service_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SimulationFigures.ProtoReflect.Descriptor instead.
+func (*SimulationFigures) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_simulation_service_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *SimulationFigures) GetSteps() int32 {
+	if x != nil {
+		return x.Steps
+	}
+	return 0
+}
+
+func (x *SimulationFigures) GetShortTime() *durationpb.Duration {
+	if x != nil {
+		return x.ShortTime
+	}
+	return nil
+}
+
+func (x *SimulationFigures) GetOverTargetTime() *durationpb.Duration {
+	if x != nil {
+		return x.OverTargetTime
+	}
+	return nil
+}
+
+func (x *SimulationFigures) GetOffered() float64 {
+	if x != nil {
+		return x.Offered
+	}
+	return 0
+}
+
+func (x *SimulationFigures) GetServed() float64 {
+	if x != nil {
+		return x.Served
+	}
+	return 0
+}
+
+func (x *SimulationFigures) GetLost() float64 {
+	if x != nil {
+		return x.Lost
+	}
+	return 0
+}
+
+func (x *SimulationFigures) GetLate() float64 {
+	if x != nil {
+		return x.Late
+	}
+	return 0
+}
+
+func (x *SimulationFigures) GetQueued() float64 {
+	if x != nil {
+		return x.Queued
+	}
+	return 0
+}
+
+func (x *SimulationFigures) GetReturning() float64 {
+	if x != nil {
+		return x.Returning
+	}
+	return 0
+}
+
+func (x *SimulationFigures) GetReplicaHours() float64 {
+	if x != nil {
+		return x.ReplicaHours
+	}
+	return 0
+}
+
+func (x *SimulationFigures) GetRunningHours() float64 {
+	if x != nil {
+		return x.RunningHours
+	}
+	return 0
+}
+
+func (x *SimulationFigures) GetCost() float64 {
+	if x != nil {
+		return x.Cost
+	}
+	return 0
+}
+
+func (x *SimulationFigures) GetEfficiency() float64 {
+	if x != nil && x.Efficiency != nil {
+		return *x.Efficiency
+	}
+	return 0
+}
+
+func (x *SimulationFigures) GetScaleUps() int32 {
+	if x != nil {
+		return x.ScaleUps
+	}
+	return 0
+}
+
+func (x *SimulationFigures) GetScaleDowns() int32 {
+	if x != nil {
+		return x.ScaleDowns
+	}
+	return 0
+}
+
+func (x *SimulationFigures) GetReversals() int32 {
+	if x != nil {
+		return x.Reversals
+	}
+	return 0
+}
+
+func (x *SimulationFigures) GetFailedWrites() int32 {
+	if x != nil {
+		return x.FailedWrites
+	}
+	return 0
+}
+
+func (x *SimulationFigures) GetLeastReplicas() int32 {
+	if x != nil {
+		return x.LeastReplicas
+	}
+	return 0
+}
+
+func (x *SimulationFigures) GetMostReplicas() int32 {
+	if x != nil {
+		return x.MostReplicas
+	}
+	return 0
+}
+
+func (x *SimulationFigures) GetCauses() []*CauseTime {
+	if x != nil {
+		return x.Causes
+	}
+	return nil
+}
+
+func (x *SimulationFigures) GetReactions() *SimulatedReactions {
+	if x != nil {
+		return x.Reactions
+	}
+	return nil
+}
+
+// How long one cause decided the count.
+type CauseTime struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The cause, such as "metrics" or "scaleDown window 300s".
+	Cause string `protobuf:"bytes,1,opt,name=cause,proto3" json:"cause,omitempty"`
+	// How long.
+	Time          *durationpb.Duration `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CauseTime) Reset() {
+	*x = CauseTime{}
+	mi := &file_setpoint_v1_simulation_service_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CauseTime) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CauseTime) ProtoMessage() {}
+
+func (x *CauseTime) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_simulation_service_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CauseTime.ProtoReflect.Descriptor instead.
+func (*CauseTime) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_simulation_service_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *CauseTime) GetCause() string {
+	if x != nil {
+		return x.Cause
+	}
+	return ""
+}
+
+func (x *CauseTime) GetTime() *durationpb.Duration {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+// Times of reaction to a rise of the load.
+type SimulatedReactions struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many there were.
+	Count int32 `protobuf:"varint,1,opt,name=count,proto3" json:"count,omitempty"`
+	// The median.
+	Median *durationpb.Duration `protobuf:"bytes,2,opt,name=median,proto3" json:"median,omitempty"`
+	// 95 % were at most that long.
+	P95 *durationpb.Duration `protobuf:"bytes,3,opt,name=p95,proto3" json:"p95,omitempty"`
+	// The longest.
+	Worst *durationpb.Duration `protobuf:"bytes,4,opt,name=worst,proto3" json:"worst,omitempty"`
+	// The last one was not over at the end, and counts up to there.
+	Unfinished    bool `protobuf:"varint,5,opt,name=unfinished,proto3" json:"unfinished,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SimulatedReactions) Reset() {
+	*x = SimulatedReactions{}
+	mi := &file_setpoint_v1_simulation_service_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SimulatedReactions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SimulatedReactions) ProtoMessage() {}
+
+func (x *SimulatedReactions) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_simulation_service_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SimulatedReactions.ProtoReflect.Descriptor instead.
+func (*SimulatedReactions) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_simulation_service_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *SimulatedReactions) GetCount() int32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *SimulatedReactions) GetMedian() *durationpb.Duration {
+	if x != nil {
+		return x.Median
+	}
+	return nil
+}
+
+func (x *SimulatedReactions) GetP95() *durationpb.Duration {
+	if x != nil {
+		return x.P95
+	}
+	return nil
+}
+
+func (x *SimulatedReactions) GetWorst() *durationpb.Duration {
+	if x != nil {
+		return x.Worst
+	}
+	return nil
+}
+
+func (x *SimulatedReactions) GetUnfinished() bool {
+	if x != nil {
+		return x.Unfinished
+	}
+	return false
+}
+
 var File_setpoint_v1_simulation_service_proto protoreflect.FileDescriptor
 
 const file_setpoint_v1_simulation_service_proto_rawDesc = "" +
 	"\n" +
-	"$setpoint/v1/simulation_service.proto\x12\vsetpoint.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dsetpoint/v1/autoscaling.proto\x1a\x1dsetpoint/v1/explanation.proto\x1a\x1dsetpoint/v1/observation.proto\x1a(setpoint/v1/recommendation_service.proto\"\xea\x03\n" +
-	"\x0fSimulateRequest\x12D\n" +
-	"\x04spec\x18\x01 \x01(\v2(.setpoint.v1.HorizontalPodAutoscalerSpecB\x06\xbaH\x03\xc8\x01\x01R\x04spec\x127\n" +
-	"\aoptions\x18\x02 \x01(\v2\x1d.setpoint.v1.RecommendOptionsR\aoptions\x12B\n" +
-	"\bworkload\x18\x03 \x01(\v2\x1e.setpoint.v1.SimulatedWorkloadB\x06\xbaH\x03\xc8\x01\x01R\bworkload\x128\n" +
-	"\x04load\x18\x04 \x03(\v2\x16.setpoint.v1.LoadPointB\f\xbaH\t\x92\x01\x06\b\x01\x10\xa0\x8d\x06R\x04load\x12?\n" +
+	"$setpoint/v1/simulation_service.proto\x12\vsetpoint.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dsetpoint/v1/autoscaling.proto\x1a\x1dsetpoint/v1/explanation.proto\x1a\x1dsetpoint/v1/observation.proto\x1a(setpoint/v1/recommendation_service.proto\"\x97\x06\n" +
+	"\x0fSimulateRequest\x12<\n" +
+	"\x04spec\x18\x01 \x01(\v2(.setpoint.v1.HorizontalPodAutoscalerSpecR\x04spec\x127\n" +
+	"\aoptions\x18\x02 \x01(\v2\x1d.setpoint.v1.RecommendOptionsR\aoptions\x12:\n" +
+	"\bworkload\x18\x03 \x01(\v2\x1e.setpoint.v1.SimulatedWorkloadR\bworkload\x126\n" +
+	"\x04load\x18\x04 \x03(\v2\x16.setpoint.v1.LoadPointB\n" +
+	"\xbaH\a\x92\x01\x04\x10\xa0\x8d\x06R\x04load\x12?\n" +
 	"\bduration\x18\x05 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x022\x00R\bduration\x12D\n" +
 	"\vsync_period\x18\x06 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x02*\x00R\n" +
 	"syncPeriod\x129\n" +
 	"\n" +
 	"start_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x12\x18\n" +
-	"\aexplain\x18\b \x01(\bR\aexplain\"\x83\x03\n" +
+	"\aexplain\x18\b \x01(\bR\aexplain\x12%\n" +
+	"\bscenario\x18\t \x01(\tB\t\xbaH\x06r\x04\x18\x80\x80@R\bscenario\x129\n" +
+	"\x05files\x18\n" +
+	" \x03(\v2\x19.setpoint.v1.ScenarioFileB\b\xbaH\x05\x92\x01\x02\x102R\x05files\x12:\n" +
+	"\x05specs\x18\v \x03(\v2\x1a.setpoint.v1.SimulatedSpecB\b\xbaH\x05\x92\x01\x02\x10\n" +
+	"R\x05specs\x12)\n" +
+	"\x04seed\x18\f \x01(\x03B\x10\xbaH\r\"\v\x18\x80\x80\x80\x80\x80\x80\x80\x10(\x00H\x00R\x04seed\x88\x01\x01\x12H\n" +
+	"\rstep_interval\x18\r \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x022\x00R\fstepInterval\x12!\n" +
+	"\ffigures_only\x18\x0e \x01(\bR\vfiguresOnlyB\a\n" +
+	"\x05_seed\"H\n" +
+	"\fScenarioFile\x12\x1e\n" +
+	"\x04name\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\x80\bR\x04name\x12\x18\n" +
+	"\acontent\x18\x02 \x01(\tR\acontent\"\xac\x01\n" +
+	"\rSimulatedSpec\x12\x1c\n" +
+	"\x04name\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\x04name\x12D\n" +
+	"\x04spec\x18\x02 \x01(\v2(.setpoint.v1.HorizontalPodAutoscalerSpecB\x06\xbaH\x03\xc8\x01\x01R\x04spec\x127\n" +
+	"\aoptions\x18\x03 \x01(\v2\x1d.setpoint.v1.RecommendOptionsR\aoptions\"\x83\x03\n" +
 	"\x11SimulatedWorkload\x127\n" +
 	"\x10initial_replicas\x18\x01 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00H\x00R\x0finitialReplicas\x88\x01\x01\x123\n" +
 	"\fpod_template\x18\x02 \x01(\v2\x10.setpoint.v1.PodR\vpodTemplate\x12H\n" +
@@ -419,7 +1071,7 @@ const file_setpoint_v1_simulation_service_proto_rawDesc = "" +
 	"\x11_initial_replicas\"p\n" +
 	"\tLoadPoint\x12;\n" +
 	"\x06offset\x18\x01 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x022\x00R\x06offset\x12&\n" +
-	"\x05value\x18\x02 \x01(\x01B\x10\xbaH\r\x12\v@\x01)\x00\x00\x00\x00\x00\x00\x00\x00R\x05value\"\xeb\x02\n" +
+	"\x05value\x18\x02 \x01(\x01B\x10\xbaH\r\x12\v@\x01)\x00\x00\x00\x00\x00\x00\x00\x00R\x05value\"\xe6\x05\n" +
 	"\x10SimulateResponse\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x12\n" +
 	"\x04load\x18\x02 \x01(\x01R\x04load\x12)\n" +
@@ -428,7 +1080,59 @@ const file_setpoint_v1_simulation_service_proto_rawDesc = "" +
 	"\x10desired_replicas\x18\x05 \x01(\x05R\x0fdesiredReplicas\x12\x16\n" +
 	"\x06reason\x18\x06 \x01(\tR\x06reason\x12B\n" +
 	"\x06status\x18\a \x01(\v2*.setpoint.v1.HorizontalPodAutoscalerStatusR\x06status\x12:\n" +
-	"\vexplanation\x18\b \x01(\v2\x18.setpoint.v1.ExplanationR\vexplanation2~\n" +
+	"\vexplanation\x18\b \x01(\v2\x18.setpoint.v1.ExplanationR\vexplanation\x12\x1b\n" +
+	"\tspec_name\x18\t \x01(\tR\bspecName\x120\n" +
+	"\x11proposed_replicas\x18\n" +
+	" \x01(\x05H\x00R\x10proposedReplicas\x88\x01\x01\x12)\n" +
+	"\x10running_replicas\x18\v \x01(\x05R\x0frunningReplicas\x12'\n" +
+	"\x0fneeded_replicas\x18\f \x01(\x05R\x0eneededReplicas\x12\x14\n" +
+	"\x05cause\x18\r \x01(\tR\x05cause\x12\x1f\n" +
+	"\bcapacity\x18\x0e \x01(\x01H\x01R\bcapacity\x88\x01\x01\x12\x16\n" +
+	"\x06queued\x18\x0f \x01(\x01R\x06queued\x12\x16\n" +
+	"\x06served\x18\x10 \x01(\x01R\x06served\x12\x12\n" +
+	"\x04lost\x18\x11 \x01(\x01R\x04lost\x128\n" +
+	"\afigures\x18\x12 \x01(\v2\x1e.setpoint.v1.SimulationFiguresR\afiguresB\x14\n" +
+	"\x12_proposed_replicasB\v\n" +
+	"\t_capacity\"\x86\x06\n" +
+	"\x11SimulationFigures\x12\x14\n" +
+	"\x05steps\x18\x01 \x01(\x05R\x05steps\x128\n" +
+	"\n" +
+	"short_time\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\tshortTime\x12C\n" +
+	"\x10over_target_time\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x0eoverTargetTime\x12\x18\n" +
+	"\aoffered\x18\x04 \x01(\x01R\aoffered\x12\x16\n" +
+	"\x06served\x18\x05 \x01(\x01R\x06served\x12\x12\n" +
+	"\x04lost\x18\x06 \x01(\x01R\x04lost\x12\x12\n" +
+	"\x04late\x18\a \x01(\x01R\x04late\x12\x16\n" +
+	"\x06queued\x18\b \x01(\x01R\x06queued\x12\x1c\n" +
+	"\treturning\x18\t \x01(\x01R\treturning\x12#\n" +
+	"\rreplica_hours\x18\n" +
+	" \x01(\x01R\freplicaHours\x12#\n" +
+	"\rrunning_hours\x18\v \x01(\x01R\frunningHours\x12\x12\n" +
+	"\x04cost\x18\f \x01(\x01R\x04cost\x12#\n" +
+	"\n" +
+	"efficiency\x18\r \x01(\x01H\x00R\n" +
+	"efficiency\x88\x01\x01\x12\x1b\n" +
+	"\tscale_ups\x18\x0e \x01(\x05R\bscaleUps\x12\x1f\n" +
+	"\vscale_downs\x18\x0f \x01(\x05R\n" +
+	"scaleDowns\x12\x1c\n" +
+	"\treversals\x18\x10 \x01(\x05R\treversals\x12#\n" +
+	"\rfailed_writes\x18\x11 \x01(\x05R\ffailedWrites\x12%\n" +
+	"\x0eleast_replicas\x18\x12 \x01(\x05R\rleastReplicas\x12#\n" +
+	"\rmost_replicas\x18\x13 \x01(\x05R\fmostReplicas\x12.\n" +
+	"\x06causes\x18\x14 \x03(\v2\x16.setpoint.v1.CauseTimeR\x06causes\x12=\n" +
+	"\treactions\x18\x15 \x01(\v2\x1f.setpoint.v1.SimulatedReactionsR\treactionsB\r\n" +
+	"\v_efficiency\"P\n" +
+	"\tCauseTime\x12\x14\n" +
+	"\x05cause\x18\x01 \x01(\tR\x05cause\x12-\n" +
+	"\x04time\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04time\"\xdb\x01\n" +
+	"\x12SimulatedReactions\x12\x14\n" +
+	"\x05count\x18\x01 \x01(\x05R\x05count\x121\n" +
+	"\x06median\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x06median\x12+\n" +
+	"\x03p95\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x03p95\x12/\n" +
+	"\x05worst\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x05worst\x12\x1e\n" +
+	"\n" +
+	"unfinished\x18\x05 \x01(\bR\n" +
+	"unfinished2~\n" +
 	"\x11SimulationService\x12i\n" +
 	"\bSimulate\x12\x1c.setpoint.v1.SimulateRequest\x1a\x1d.setpoint.v1.SimulateResponse\"\x1e\x82\xd3\xe4\x93\x02\x18:\x01*\"\x13/v1/simulations:run0\x01B\xb3\x01\n" +
 	"\x0fcom.setpoint.v1B\x16SimulationServiceProtoP\x01Z;github.com/setpoint-dev/setpoint/api/setpoint/v1;setpointv1\xa2\x02\x03SXX\xaa\x02\vSetpoint.V1\xca\x02\vSetpoint\\V1\xe2\x02\x17Setpoint\\V1\\GPBMetadata\xea\x02\fSetpoint::V1b\x06proto3"
@@ -445,42 +1149,61 @@ func file_setpoint_v1_simulation_service_proto_rawDescGZIP() []byte {
 	return file_setpoint_v1_simulation_service_proto_rawDescData
 }
 
-var file_setpoint_v1_simulation_service_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_setpoint_v1_simulation_service_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_setpoint_v1_simulation_service_proto_goTypes = []any{
 	(*SimulateRequest)(nil),               // 0: setpoint.v1.SimulateRequest
-	(*SimulatedWorkload)(nil),             // 1: setpoint.v1.SimulatedWorkload
-	(*LoadPoint)(nil),                     // 2: setpoint.v1.LoadPoint
-	(*SimulateResponse)(nil),              // 3: setpoint.v1.SimulateResponse
-	(*HorizontalPodAutoscalerSpec)(nil),   // 4: setpoint.v1.HorizontalPodAutoscalerSpec
-	(*RecommendOptions)(nil),              // 5: setpoint.v1.RecommendOptions
-	(*durationpb.Duration)(nil),           // 6: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),         // 7: google.protobuf.Timestamp
-	(*Pod)(nil),                           // 8: setpoint.v1.Pod
-	(*HorizontalPodAutoscalerStatus)(nil), // 9: setpoint.v1.HorizontalPodAutoscalerStatus
-	(*Explanation)(nil),                   // 10: setpoint.v1.Explanation
+	(*ScenarioFile)(nil),                  // 1: setpoint.v1.ScenarioFile
+	(*SimulatedSpec)(nil),                 // 2: setpoint.v1.SimulatedSpec
+	(*SimulatedWorkload)(nil),             // 3: setpoint.v1.SimulatedWorkload
+	(*LoadPoint)(nil),                     // 4: setpoint.v1.LoadPoint
+	(*SimulateResponse)(nil),              // 5: setpoint.v1.SimulateResponse
+	(*SimulationFigures)(nil),             // 6: setpoint.v1.SimulationFigures
+	(*CauseTime)(nil),                     // 7: setpoint.v1.CauseTime
+	(*SimulatedReactions)(nil),            // 8: setpoint.v1.SimulatedReactions
+	(*HorizontalPodAutoscalerSpec)(nil),   // 9: setpoint.v1.HorizontalPodAutoscalerSpec
+	(*RecommendOptions)(nil),              // 10: setpoint.v1.RecommendOptions
+	(*durationpb.Duration)(nil),           // 11: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),         // 12: google.protobuf.Timestamp
+	(*Pod)(nil),                           // 13: setpoint.v1.Pod
+	(*HorizontalPodAutoscalerStatus)(nil), // 14: setpoint.v1.HorizontalPodAutoscalerStatus
+	(*Explanation)(nil),                   // 15: setpoint.v1.Explanation
 }
 var file_setpoint_v1_simulation_service_proto_depIdxs = []int32{
-	4,  // 0: setpoint.v1.SimulateRequest.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
-	5,  // 1: setpoint.v1.SimulateRequest.options:type_name -> setpoint.v1.RecommendOptions
-	1,  // 2: setpoint.v1.SimulateRequest.workload:type_name -> setpoint.v1.SimulatedWorkload
-	2,  // 3: setpoint.v1.SimulateRequest.load:type_name -> setpoint.v1.LoadPoint
-	6,  // 4: setpoint.v1.SimulateRequest.duration:type_name -> google.protobuf.Duration
-	6,  // 5: setpoint.v1.SimulateRequest.sync_period:type_name -> google.protobuf.Duration
-	7,  // 6: setpoint.v1.SimulateRequest.start_time:type_name -> google.protobuf.Timestamp
-	8,  // 7: setpoint.v1.SimulatedWorkload.pod_template:type_name -> setpoint.v1.Pod
-	6,  // 8: setpoint.v1.SimulatedWorkload.startup_delay:type_name -> google.protobuf.Duration
-	6,  // 9: setpoint.v1.SimulatedWorkload.metric_delay:type_name -> google.protobuf.Duration
-	6,  // 10: setpoint.v1.LoadPoint.offset:type_name -> google.protobuf.Duration
-	7,  // 11: setpoint.v1.SimulateResponse.time:type_name -> google.protobuf.Timestamp
-	9,  // 12: setpoint.v1.SimulateResponse.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
-	10, // 13: setpoint.v1.SimulateResponse.explanation:type_name -> setpoint.v1.Explanation
-	0,  // 14: setpoint.v1.SimulationService.Simulate:input_type -> setpoint.v1.SimulateRequest
-	3,  // 15: setpoint.v1.SimulationService.Simulate:output_type -> setpoint.v1.SimulateResponse
-	15, // [15:16] is the sub-list for method output_type
-	14, // [14:15] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	9,  // 0: setpoint.v1.SimulateRequest.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
+	10, // 1: setpoint.v1.SimulateRequest.options:type_name -> setpoint.v1.RecommendOptions
+	3,  // 2: setpoint.v1.SimulateRequest.workload:type_name -> setpoint.v1.SimulatedWorkload
+	4,  // 3: setpoint.v1.SimulateRequest.load:type_name -> setpoint.v1.LoadPoint
+	11, // 4: setpoint.v1.SimulateRequest.duration:type_name -> google.protobuf.Duration
+	11, // 5: setpoint.v1.SimulateRequest.sync_period:type_name -> google.protobuf.Duration
+	12, // 6: setpoint.v1.SimulateRequest.start_time:type_name -> google.protobuf.Timestamp
+	1,  // 7: setpoint.v1.SimulateRequest.files:type_name -> setpoint.v1.ScenarioFile
+	2,  // 8: setpoint.v1.SimulateRequest.specs:type_name -> setpoint.v1.SimulatedSpec
+	11, // 9: setpoint.v1.SimulateRequest.step_interval:type_name -> google.protobuf.Duration
+	9,  // 10: setpoint.v1.SimulatedSpec.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
+	10, // 11: setpoint.v1.SimulatedSpec.options:type_name -> setpoint.v1.RecommendOptions
+	13, // 12: setpoint.v1.SimulatedWorkload.pod_template:type_name -> setpoint.v1.Pod
+	11, // 13: setpoint.v1.SimulatedWorkload.startup_delay:type_name -> google.protobuf.Duration
+	11, // 14: setpoint.v1.SimulatedWorkload.metric_delay:type_name -> google.protobuf.Duration
+	11, // 15: setpoint.v1.LoadPoint.offset:type_name -> google.protobuf.Duration
+	12, // 16: setpoint.v1.SimulateResponse.time:type_name -> google.protobuf.Timestamp
+	14, // 17: setpoint.v1.SimulateResponse.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
+	15, // 18: setpoint.v1.SimulateResponse.explanation:type_name -> setpoint.v1.Explanation
+	6,  // 19: setpoint.v1.SimulateResponse.figures:type_name -> setpoint.v1.SimulationFigures
+	11, // 20: setpoint.v1.SimulationFigures.short_time:type_name -> google.protobuf.Duration
+	11, // 21: setpoint.v1.SimulationFigures.over_target_time:type_name -> google.protobuf.Duration
+	7,  // 22: setpoint.v1.SimulationFigures.causes:type_name -> setpoint.v1.CauseTime
+	8,  // 23: setpoint.v1.SimulationFigures.reactions:type_name -> setpoint.v1.SimulatedReactions
+	11, // 24: setpoint.v1.CauseTime.time:type_name -> google.protobuf.Duration
+	11, // 25: setpoint.v1.SimulatedReactions.median:type_name -> google.protobuf.Duration
+	11, // 26: setpoint.v1.SimulatedReactions.p95:type_name -> google.protobuf.Duration
+	11, // 27: setpoint.v1.SimulatedReactions.worst:type_name -> google.protobuf.Duration
+	0,  // 28: setpoint.v1.SimulationService.Simulate:input_type -> setpoint.v1.SimulateRequest
+	5,  // 29: setpoint.v1.SimulationService.Simulate:output_type -> setpoint.v1.SimulateResponse
+	29, // [29:30] is the sub-list for method output_type
+	28, // [28:29] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_setpoint_v1_simulation_service_proto_init() }
@@ -492,14 +1215,17 @@ func file_setpoint_v1_simulation_service_proto_init() {
 	file_setpoint_v1_explanation_proto_init()
 	file_setpoint_v1_observation_proto_init()
 	file_setpoint_v1_recommendation_service_proto_init()
-	file_setpoint_v1_simulation_service_proto_msgTypes[1].OneofWrappers = []any{}
+	file_setpoint_v1_simulation_service_proto_msgTypes[0].OneofWrappers = []any{}
+	file_setpoint_v1_simulation_service_proto_msgTypes[3].OneofWrappers = []any{}
+	file_setpoint_v1_simulation_service_proto_msgTypes[5].OneofWrappers = []any{}
+	file_setpoint_v1_simulation_service_proto_msgTypes[6].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_setpoint_v1_simulation_service_proto_rawDesc), len(file_setpoint_v1_simulation_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   4,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -29,7 +29,9 @@ const (
 // Plays a spec against a load before it touches production.
 type SimulationServiceClient interface {
 	// Runs the closed loop of a workload and its autoscaler over simulated time
-	// and streams each evaluation. Touches no stored history.
+	// and streams each evaluation, then the figures. Touches no stored history. Every decision
+	// is the service's own. Time, evaluations, pods and the bytes of the answer are bounded;
+	// RESOURCE_EXHAUSTED tells at what instant it ended.
 	Simulate(ctx context.Context, in *SimulateRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[SimulateResponse], error)
 }
 
@@ -67,7 +69,9 @@ type SimulationService_SimulateClient = grpc.ServerStreamingClient[SimulateRespo
 // Plays a spec against a load before it touches production.
 type SimulationServiceServer interface {
 	// Runs the closed loop of a workload and its autoscaler over simulated time
-	// and streams each evaluation. Touches no stored history.
+	// and streams each evaluation, then the figures. Touches no stored history. Every decision
+	// is the service's own. Time, evaluations, pods and the bytes of the answer are bounded;
+	// RESOURCE_EXHAUSTED tells at what instant it ended.
 	Simulate(*SimulateRequest, grpc.ServerStreamingServer[SimulateResponse]) error
 	mustEmbedUnimplementedSimulationServiceServer()
 }

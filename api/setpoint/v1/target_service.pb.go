@@ -959,7 +959,15 @@ func (x *ListDecisionsResponse) GetNextPageToken() string {
 type WatchDecisionsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The target; "-" stands for all clusters, namespaces or targets. Required.
-	Parent        string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
+	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
+	// resume_token of the last response of an earlier stream, of the same parent and caller:
+	// go on after it. Absent: begin at start_time.
+	ResumeToken string `protobuf:"bytes,2,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
+	// Send first what the server still holds of the decisions since this instant; it holds a
+	// number of them, over all targets. Ignored with a resume_token. Absent: begin now.
+	StartTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	// Send only decisions that change the count. Absent: send all.
+	ChangesOnly   bool `protobuf:"varint,4,opt,name=changes_only,json=changesOnly,proto3" json:"changes_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1001,15 +1009,44 @@ func (x *WatchDecisionsRequest) GetParent() string {
 	return ""
 }
 
-// One decision.
+func (x *WatchDecisionsRequest) GetResumeToken() string {
+	if x != nil {
+		return x.ResumeToken
+	}
+	return ""
+}
+
+func (x *WatchDecisionsRequest) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
+}
+
+func (x *WatchDecisionsRequest) GetChangesOnly() bool {
+	if x != nil {
+		return x.ChangesOnly
+	}
+	return false
+}
+
+// One decision, or a sign of life.
 type WatchDecisionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The target it is of.
+	// The target it is of. Empty: this is a sign of life.
 	Target string `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
-	// The decision.
-	Decision      *Decision `protobuf:"bytes,2,opt,name=decision,proto3" json:"decision,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// The decision. Absent: this is a sign of life.
+	Decision *Decision `protobuf:"bytes,2,opt,name=decision,proto3" json:"decision,omitempty"`
+	// Where the stream is after this response.
+	ResumeToken string `protobuf:"bytes,3,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
+	// How many decisions before this response were missed, at most 2,147,483,647: the caller
+	// read too slowly, or the server held them no longer. 0: none, or see missed_uncounted.
+	MissedDecisions int32 `protobuf:"varint,4,opt,name=missed_decisions,json=missedDecisions,proto3" json:"missed_decisions,omitempty"`
+	// Decisions before this response were missed, besides missed_decisions, and nobody knows
+	// how many were the caller's to see; maybe none.
+	MissedUncounted bool `protobuf:"varint,5,opt,name=missed_uncounted,json=missedUncounted,proto3" json:"missed_uncounted,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *WatchDecisionsResponse) Reset() {
@@ -1054,6 +1091,27 @@ func (x *WatchDecisionsResponse) GetDecision() *Decision {
 		return x.Decision
 	}
 	return nil
+}
+
+func (x *WatchDecisionsResponse) GetResumeToken() string {
+	if x != nil {
+		return x.ResumeToken
+	}
+	return ""
+}
+
+func (x *WatchDecisionsResponse) GetMissedDecisions() int32 {
+	if x != nil {
+		return x.MissedDecisions
+	}
+	return 0
+}
+
+func (x *WatchDecisionsResponse) GetMissedUncounted() bool {
+	if x != nil {
+		return x.MissedUncounted
+	}
+	return false
 }
 
 // The stored spec of a target.
@@ -1673,13 +1731,20 @@ const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\tpageToken\"t\n" +
 	"\x15ListDecisionsResponse\x123\n" +
 	"\tdecisions\x18\x01 \x03(\v2\x15.setpoint.v1.DecisionR\tdecisions\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x83\x03\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x8e\x04\n" +
 	"\x15WatchDecisionsRequest\x12\xe9\x02\n" +
 	"\x06parent\x18\x01 \x01(\tB\xd0\x02\xbaH\xcc\x02\xba\x01\xc8\x02\n" +
-	"\vparent.name\x12\x9f\x01must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, each segment 1 to 253 characters of [A-Za-z0-9._-] and not \".\" or \"..\" (\"-\" stands for all)\x1a\x96\x01this.matches('^clusters/[A-Za-z0-9._-]{1,253}/namespaces/[A-Za-z0-9._-]{1,253}/targets/[A-Za-z0-9._-]{1,253}$') && !this.matches('/([.]|[.][.])(/|$)')R\x06parent\"c\n" +
+	"\vparent.name\x12\x9f\x01must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, each segment 1 to 253 characters of [A-Za-z0-9._-] and not \".\" or \"..\" (\"-\" stands for all)\x1a\x96\x01this.matches('^clusters/[A-Za-z0-9._-]{1,253}/namespaces/[A-Za-z0-9._-]{1,253}/targets/[A-Za-z0-9._-]{1,253}$') && !this.matches('/([.]|[.][.])(/|$)')R\x06parent\x12+\n" +
+	"\fresume_token\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\vresumeToken\x129\n" +
+	"\n" +
+	"start_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x12!\n" +
+	"\fchanges_only\x18\x04 \x01(\bR\vchangesOnly\"\xdc\x01\n" +
 	"\x16WatchDecisionsResponse\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x121\n" +
-	"\bdecision\x18\x02 \x01(\v2\x15.setpoint.v1.DecisionR\bdecision\"\x9c\x04\n" +
+	"\bdecision\x18\x02 \x01(\v2\x15.setpoint.v1.DecisionR\bdecision\x12!\n" +
+	"\fresume_token\x18\x03 \x01(\tR\vresumeToken\x12)\n" +
+	"\x10missed_decisions\x18\x04 \x01(\x05R\x0fmissedDecisions\x12)\n" +
+	"\x10missed_uncounted\x18\x05 \x01(\bR\x0fmissedUncounted\"\x9c\x04\n" +
 	"\n" +
 	"TargetSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12D\n" +
@@ -1805,40 +1870,41 @@ var file_setpoint_v1_target_service_proto_depIdxs = []int32{
 	0,  // 15: setpoint.v1.GetTargetResponse.target:type_name -> setpoint.v1.Target
 	0,  // 16: setpoint.v1.ListTargetsResponse.targets:type_name -> setpoint.v1.Target
 	5,  // 17: setpoint.v1.ListDecisionsResponse.decisions:type_name -> setpoint.v1.Decision
-	5,  // 18: setpoint.v1.WatchDecisionsResponse.decision:type_name -> setpoint.v1.Decision
-	30, // 19: setpoint.v1.TargetSpec.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
-	31, // 20: setpoint.v1.TargetSpec.options:type_name -> setpoint.v1.RecommendOptions
-	32, // 21: setpoint.v1.TargetSpec.period:type_name -> google.protobuf.Duration
-	32, // 22: setpoint.v1.TargetSpec.observation_max_age:type_name -> google.protobuf.Duration
-	27, // 23: setpoint.v1.TargetSpec.create_time:type_name -> google.protobuf.Timestamp
-	27, // 24: setpoint.v1.TargetSpec.update_time:type_name -> google.protobuf.Timestamp
-	16, // 25: setpoint.v1.SetTargetSpecRequest.target_spec:type_name -> setpoint.v1.TargetSpec
-	16, // 26: setpoint.v1.SetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
-	16, // 27: setpoint.v1.GetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
-	16, // 28: setpoint.v1.ListTargetSpecsResponse.target_specs:type_name -> setpoint.v1.TargetSpec
-	6,  // 29: setpoint.v1.TargetService.GetTarget:input_type -> setpoint.v1.GetTargetRequest
-	8,  // 30: setpoint.v1.TargetService.ListTargets:input_type -> setpoint.v1.ListTargetsRequest
-	10, // 31: setpoint.v1.TargetService.DeleteTarget:input_type -> setpoint.v1.DeleteTargetRequest
-	12, // 32: setpoint.v1.TargetService.ListDecisions:input_type -> setpoint.v1.ListDecisionsRequest
-	14, // 33: setpoint.v1.TargetService.WatchDecisions:input_type -> setpoint.v1.WatchDecisionsRequest
-	17, // 34: setpoint.v1.TargetService.SetTargetSpec:input_type -> setpoint.v1.SetTargetSpecRequest
-	19, // 35: setpoint.v1.TargetService.GetTargetSpec:input_type -> setpoint.v1.GetTargetSpecRequest
-	21, // 36: setpoint.v1.TargetService.ListTargetSpecs:input_type -> setpoint.v1.ListTargetSpecsRequest
-	23, // 37: setpoint.v1.TargetService.DeleteTargetSpec:input_type -> setpoint.v1.DeleteTargetSpecRequest
-	7,  // 38: setpoint.v1.TargetService.GetTarget:output_type -> setpoint.v1.GetTargetResponse
-	9,  // 39: setpoint.v1.TargetService.ListTargets:output_type -> setpoint.v1.ListTargetsResponse
-	11, // 40: setpoint.v1.TargetService.DeleteTarget:output_type -> setpoint.v1.DeleteTargetResponse
-	13, // 41: setpoint.v1.TargetService.ListDecisions:output_type -> setpoint.v1.ListDecisionsResponse
-	15, // 42: setpoint.v1.TargetService.WatchDecisions:output_type -> setpoint.v1.WatchDecisionsResponse
-	18, // 43: setpoint.v1.TargetService.SetTargetSpec:output_type -> setpoint.v1.SetTargetSpecResponse
-	20, // 44: setpoint.v1.TargetService.GetTargetSpec:output_type -> setpoint.v1.GetTargetSpecResponse
-	22, // 45: setpoint.v1.TargetService.ListTargetSpecs:output_type -> setpoint.v1.ListTargetSpecsResponse
-	24, // 46: setpoint.v1.TargetService.DeleteTargetSpec:output_type -> setpoint.v1.DeleteTargetSpecResponse
-	38, // [38:47] is the sub-list for method output_type
-	29, // [29:38] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	27, // 18: setpoint.v1.WatchDecisionsRequest.start_time:type_name -> google.protobuf.Timestamp
+	5,  // 19: setpoint.v1.WatchDecisionsResponse.decision:type_name -> setpoint.v1.Decision
+	30, // 20: setpoint.v1.TargetSpec.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
+	31, // 21: setpoint.v1.TargetSpec.options:type_name -> setpoint.v1.RecommendOptions
+	32, // 22: setpoint.v1.TargetSpec.period:type_name -> google.protobuf.Duration
+	32, // 23: setpoint.v1.TargetSpec.observation_max_age:type_name -> google.protobuf.Duration
+	27, // 24: setpoint.v1.TargetSpec.create_time:type_name -> google.protobuf.Timestamp
+	27, // 25: setpoint.v1.TargetSpec.update_time:type_name -> google.protobuf.Timestamp
+	16, // 26: setpoint.v1.SetTargetSpecRequest.target_spec:type_name -> setpoint.v1.TargetSpec
+	16, // 27: setpoint.v1.SetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
+	16, // 28: setpoint.v1.GetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
+	16, // 29: setpoint.v1.ListTargetSpecsResponse.target_specs:type_name -> setpoint.v1.TargetSpec
+	6,  // 30: setpoint.v1.TargetService.GetTarget:input_type -> setpoint.v1.GetTargetRequest
+	8,  // 31: setpoint.v1.TargetService.ListTargets:input_type -> setpoint.v1.ListTargetsRequest
+	10, // 32: setpoint.v1.TargetService.DeleteTarget:input_type -> setpoint.v1.DeleteTargetRequest
+	12, // 33: setpoint.v1.TargetService.ListDecisions:input_type -> setpoint.v1.ListDecisionsRequest
+	14, // 34: setpoint.v1.TargetService.WatchDecisions:input_type -> setpoint.v1.WatchDecisionsRequest
+	17, // 35: setpoint.v1.TargetService.SetTargetSpec:input_type -> setpoint.v1.SetTargetSpecRequest
+	19, // 36: setpoint.v1.TargetService.GetTargetSpec:input_type -> setpoint.v1.GetTargetSpecRequest
+	21, // 37: setpoint.v1.TargetService.ListTargetSpecs:input_type -> setpoint.v1.ListTargetSpecsRequest
+	23, // 38: setpoint.v1.TargetService.DeleteTargetSpec:input_type -> setpoint.v1.DeleteTargetSpecRequest
+	7,  // 39: setpoint.v1.TargetService.GetTarget:output_type -> setpoint.v1.GetTargetResponse
+	9,  // 40: setpoint.v1.TargetService.ListTargets:output_type -> setpoint.v1.ListTargetsResponse
+	11, // 41: setpoint.v1.TargetService.DeleteTarget:output_type -> setpoint.v1.DeleteTargetResponse
+	13, // 42: setpoint.v1.TargetService.ListDecisions:output_type -> setpoint.v1.ListDecisionsResponse
+	15, // 43: setpoint.v1.TargetService.WatchDecisions:output_type -> setpoint.v1.WatchDecisionsResponse
+	18, // 44: setpoint.v1.TargetService.SetTargetSpec:output_type -> setpoint.v1.SetTargetSpecResponse
+	20, // 45: setpoint.v1.TargetService.GetTargetSpec:output_type -> setpoint.v1.GetTargetSpecResponse
+	22, // 46: setpoint.v1.TargetService.ListTargetSpecs:output_type -> setpoint.v1.ListTargetSpecsResponse
+	24, // 47: setpoint.v1.TargetService.DeleteTargetSpec:output_type -> setpoint.v1.DeleteTargetSpecResponse
+	39, // [39:48] is the sub-list for method output_type
+	30, // [30:39] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_setpoint_v1_target_service_proto_init() }

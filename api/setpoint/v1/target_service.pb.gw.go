@@ -233,6 +233,8 @@ func local_request_TargetService_ListDecisions_0(ctx context.Context, marshaler 
 	return msg, metadata, err
 }
 
+var filter_TargetService_WatchDecisions_0 = &utilities.DoubleArray{Encoding: map[string]int{"parent": 0}, Base: []int{1, 1, 0}, Check: []int{0, 1, 2}}
+
 func request_TargetService_WatchDecisions_0(ctx context.Context, marshaler runtime.Marshaler, client TargetServiceClient, req *http.Request, pathParams map[string]string) (TargetService_WatchDecisionsClient, runtime.ServerMetadata, error) {
 	var (
 		protoReq WatchDecisionsRequest
@@ -246,6 +248,12 @@ func request_TargetService_WatchDecisions_0(ctx context.Context, marshaler runti
 	protoReq.Parent, err = runtime.String(val)
 	if err != nil {
 		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "parent", err)
+	}
+	if err := req.ParseForm(); err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	if err := runtime.PopulateQueryParameters(&protoReq, req.Form, filter_TargetService_WatchDecisions_0); err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
 	}
 	if req.Body != nil {
 		_, _ = io.Copy(io.Discard, req.Body)

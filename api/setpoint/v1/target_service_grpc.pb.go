@@ -46,7 +46,18 @@ type TargetServiceClient interface {
 	// Lists the recent decisions of a target, newest first. The log is bounded and
 	// best effort; of decisions that say what the one before said it may leave out some.
 	ListDecisions(ctx context.Context, in *ListDecisionsRequest, opts ...grpc.CallOption) (*ListDecisionsResponse, error)
-	// Streams decisions as they are made.
+	// Streams decisions as the log takes them, and changes of the count as they are made: a
+	// change comes first as "PENDING", and again, with the same recommendation_id, when it is
+	// known what became of it. Decisions of one target come in their order. What the caller
+	// may not read is left out, by the policy of that moment.
+	//
+	// Duties of the caller:
+	//  1. Keep the resume_token of the last response, and give it when the stream has ended,
+	//     whichever instance answers then: nothing is lost and nothing comes twice.
+	//  2. Read fast enough: decisions that wait for the caller are bounded. What no longer
+	//     waits is told as missed; ListDecisions may still have it.
+	//  3. Take a response without a decision for what it is: a sign of life every 15 s, with a
+	//     newer resume_token.
 	WatchDecisions(ctx context.Context, in *WatchDecisionsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchDecisionsResponse], error)
 	// Stores the spec of a target, for callers that send none: GetRecommendation, and what
 	// speaks another system's protocol. It replaces a spec that is there. A stored spec
@@ -183,7 +194,18 @@ type TargetServiceServer interface {
 	// Lists the recent decisions of a target, newest first. The log is bounded and
 	// best effort; of decisions that say what the one before said it may leave out some.
 	ListDecisions(context.Context, *ListDecisionsRequest) (*ListDecisionsResponse, error)
-	// Streams decisions as they are made.
+	// Streams decisions as the log takes them, and changes of the count as they are made: a
+	// change comes first as "PENDING", and again, with the same recommendation_id, when it is
+	// known what became of it. Decisions of one target come in their order. What the caller
+	// may not read is left out, by the policy of that moment.
+	//
+	// Duties of the caller:
+	//  1. Keep the resume_token of the last response, and give it when the stream has ended,
+	//     whichever instance answers then: nothing is lost and nothing comes twice.
+	//  2. Read fast enough: decisions that wait for the caller are bounded. What no longer
+	//     waits is told as missed; ListDecisions may still have it.
+	//  3. Take a response without a decision for what it is: a sign of life every 15 s, with a
+	//     newer resume_token.
 	WatchDecisions(*WatchDecisionsRequest, grpc.ServerStreamingServer[WatchDecisionsResponse]) error
 	// Stores the spec of a target, for callers that send none: GetRecommendation, and what
 	// speaks another system's protocol. It replaces a spec that is there. A stored spec
