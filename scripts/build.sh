@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds programs to the folder given, as static binaries: cmd/setpoint, or those that are
 # named, of cmd/ or, with a slash, of any folder of the repository; "all" are setpoint and the
-# programs of all platforms. RELEASE is their version, GOOS and GOARCH are for others. RACE=1
+# programs of all platforms. RELEASE is their version, COMMIT and DATE are what they were built
+# from where that is not the repository's own state; GOOS and GOARCH are for others. RACE=1
 # builds them with the race detector. A program that is there and up to date is left as it is.
 set -euo pipefail
 folder=${1:?usage: scripts/build.sh FOLDER [PROGRAM...|all]}
@@ -16,7 +17,11 @@ programs=("${@:-setpoint}")
 if [ "${programs[*]}" = all ]; then
   programs=(setpoint setpoint-kubernetes setpoint-nomad setpoint-swarm setpoint-webhook)
 fi
-build=(go build -ldflags="-s -w${RELEASE:+ -X github.com/setpoint-dev/setpoint/cmd/internal/cli.release=$RELEASE}" -o "$folder/")
+flags='-s -w'
+for setting in "release=${RELEASE:-}" "commit=${COMMIT:-}" "date=${DATE:-}"; do
+  test -z "${setting#*=}" || flags+=" -X github.com/setpoint-dev/setpoint/cmd/internal/cli.$setting"
+done
+build=(go build -ldflags="$flags" -o "$folder/")
 if [ -n "${RACE:-}" ]; then
   build+=(-race)
   export CGO_ENABLED=1

@@ -127,6 +127,7 @@ func (s *agentSettings) openSources(metrics prometheus.Registerer, log *zap.Logg
 // serveAgent runs the agent and its admin address.
 func serveAgent(ctx context.Context, s *agentSettings, cluster *rest.Config, client *setpoint.Client, log *zap.Logger) error {
 	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(daemon.BuildMetric())
 	options, closeRecording, err := s.options(client, metrics, log)
 	if err != nil {
 		return cli.BadInput(err)

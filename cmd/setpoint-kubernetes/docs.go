@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent"
 	"github.com/setpoint-dev/setpoint/clients/samples"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
+	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
 	"github.com/setpoint-dev/setpoint/cmd/internal/metricsdoc"
 )
 
@@ -91,6 +92,9 @@ func metricsDocument() (text string, err error) {
 
 // everyAgent makes what the agents of all platforms have.
 func everyAgent(client *setpoint.Client, r prometheus.Registerer) error {
+	if err := r.Register(daemon.BuildMetric()); err != nil {
+		return err
+	}
 	if _, err := loop.New(nil, loop.Service{Calls: client}, loop.Options{
 		Cluster: "demo", Sources: map[string]string{"Service": "service"}, Wake: func(...loop.Key) {}, Registerer: r,
 	}); err != nil {

@@ -153,7 +153,7 @@ func (s *nodeSettings) open() (*node, error) {
 	for _, outcome := range []string{"sent", "failed", "unread"} {
 		n.reports.WithLabelValues(outcome)
 	}
-	n.metrics.MustRegister(n.reports, n.tasks, n.failed, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	n.metrics.MustRegister(daemon.BuildMetric(), n.reports, n.tasks, n.failed, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return n, nil
 }
 

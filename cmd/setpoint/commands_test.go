@@ -280,7 +280,7 @@ func TestCompletionAndVersion(t *testing.T) {
 			t.Errorf("%s: exit code %d, %s", shell, got.Code, got.Stderr)
 		}
 	}
-	if got := run(t, "", "version"); got.Code != 0 || !strings.HasPrefix(got.Stdout, "setpoint ") {
+	if got := run(t, "", "version"); got.Code != 0 || !strings.HasPrefix(got.Stdout, "setpoint version ") {
 		t.Errorf("version: %+v", got)
 	}
 }

@@ -27,7 +27,7 @@ func (c *command) run(ctx context.Context) error {
 	defer func() { _ = log.Sync() }()
 	TuneMemory()
 	metrics := prometheus.NewRegistry()
-	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	metrics.MustRegister(daemon.BuildMetric(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	client, err := c.OpenService()
 	if err != nil {
 		return err

@@ -38,6 +38,7 @@ func Main(root *cobra.Command) {
 // its help, and what is wrong with a command line is the user's to mend.
 func Root(root *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	root.SilenceUsage, root.SilenceErrors = true, true
+	root.Version = ThisBuild().String() // has cobra add --version, which prints the line of the command version
 	root.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
 			return fmt.Errorf("unknown command %q; see %s --help", args[0], cmd.CommandPath())
@@ -48,7 +49,7 @@ func Root(root *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return BadInput(errors.New(err.Error() + "; see " + cmd.CommandPath() + " --help"))
 	})
-	root.AddCommand(commands...)
+	root.AddCommand(append(commands, newMan())...)
 	for _, cmd := range append(root.Commands(), root) {
 		cmd.Args = UsageArgs(cmd.Args)
 	}

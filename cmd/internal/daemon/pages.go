@@ -89,6 +89,8 @@ func indexPage(pages []Page) string {
 // BuildInfo is what /debug/buildinfo answers.
 type BuildInfo struct {
 	Version   string            `json:"version"`
+	Commit    string            `json:"commit"`
+	Date      string            `json:"date"`
 	GoVersion string            `json:"goVersion"`
 	Module    string            `json:"module"`
 	Settings  map[string]string `json:"settings"`
@@ -96,7 +98,8 @@ type BuildInfo struct {
 }
 
 func answerBuildInfo(w http.ResponseWriter, _ *http.Request) {
-	answer := BuildInfo{Version: cli.Version(), Settings: map[string]string{}, Modules: map[string]string{}}
+	build := cli.ThisBuild()
+	answer := BuildInfo{Version: build.Version, Commit: build.Commit, Date: build.Date, Settings: map[string]string{}, Modules: map[string]string{}}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		answer.GoVersion, answer.Module = info.GoVersion, info.Main.Path
 		for _, s := range info.Settings {

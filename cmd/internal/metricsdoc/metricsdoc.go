@@ -13,6 +13,9 @@ import (
 // maxListedValues is how many values of a label the table lists.
 const maxListedValues = 8
 
+// buildInfo is the metric whose labels each build has values of its own for.
+const buildInfo = "setpoint_build_info"
+
 // Table returns a table of metrics in Markdown, in the order given. The values of labels are
 // listed where they are few and listed tells so.
 func Table(families []*dto.MetricFamily, listed func(family, label string) bool) string {
@@ -38,7 +41,7 @@ func labelsOf(f *dto.MetricFamily, listed func(family, label string) bool) strin
 	labels := make([]string, 0, len(values))
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		label := "`" + name + "`"
-		if len(values[name]) <= maxListedValues && listed(f.GetName(), name) {
+		if len(values[name]) <= maxListedValues && f.GetName() != buildInfo && listed(f.GetName(), name) {
 			label += ": " + strings.Join(slices.Sorted(maps.Keys(values[name])), ", ")
 		}
 		labels = append(labels, label)

@@ -17,7 +17,7 @@ import (
 // newRegistry returns where metrics are gathered: those of the process to begin with.
 func newRegistry() *prometheus.Registry {
 	r := prometheus.NewRegistry()
-	r.MustRegister(collectors.NewGoCollector(), collectors.NewBuildInfoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewBuildInfoCollector(), daemon.BuildMetric(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return r
 }
 

@@ -106,8 +106,11 @@ func TestAdminPages(t *testing.T) {
 	}
 	code, body := get(t, http.MethodGet, admin+"/debug/buildinfo")
 	var info daemon.BuildInfo
-	if err := json.Unmarshal([]byte(body), &info); err != nil || code != http.StatusOK || info.Version == "" || info.GoVersion == "" {
+	if err := json.Unmarshal([]byte(body), &info); err != nil || code != http.StatusOK || info.Version == "" || info.GoVersion == "" || info.Commit == "" {
 		t.Errorf("build info: %d %s (%v)", code, body, err)
+	}
+	if _, metrics := get(t, http.MethodGet, admin+"/metrics"); !strings.Contains(metrics, `setpoint_build_info{commit="`+info.Commit+`",date="`+info.Date+`",goversion="`+info.GoVersion+`",version="`+info.Version+`"} 1`) {
+		t.Error("setpoint_build_info does not say what /debug/buildinfo says")
 	}
 }
 
