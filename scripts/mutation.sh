@@ -2,7 +2,7 @@
 # Changes the code of packages one operator at a time and looks whether a test of the
 # package notices: mutation.sh DURATION [TARGET...]. Each target is a package, with an
 # optional regular expression of its files after a colon, for example
-# './server:^(stream|limits)\.go$'. Where the tests of a package lie beside another, that one
+# './server/limit:^(ticket|limiter)\.go$'. Where the tests of a package lie beside another, that one
 # follows a plus sign: './server/decision+./server' runs both packages' tests for each change.
 # None: those of the decision path. A target gets at most DURATION; what was tried by then
 # counts. bin/mutation has the results, and bin/mutation/REPORT.md the score and the survivors.
@@ -18,7 +18,9 @@ if [ ${#targets[@]} -eq 0 ]; then
     './store/redis'
     './server/decision+./server'
     './server/decisionlog'
-    './server:^(stream|allowed|decisions|receive|limits)\.go$'
+    './server/services+./server:^(stream|decisions)\.go$'
+    './server/admission+./server:^(enter|limited|receive|body|callerlimits)\.go$'
+    './server/rest+./server:^routes\.go$'
   )
 fi
 into=bin/mutation

@@ -13,6 +13,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/calls"
+	"github.com/setpoint-dev/setpoint/server/encoded"
 	"github.com/setpoint-dev/setpoint/server/telemetry"
 )
 
@@ -32,7 +33,7 @@ func BenchmarkObserver(b *testing.B) {
 	o := calls.NewObserver(telemetry.NewCalls(methods()...), options.Log, options.LogCalls, options.Tracing)
 	base := peer.NewContext(b.Context(), &peer.Peer{Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}})
 	info := &grpc.UnaryServerInfo{FullMethod: setpointv1.RecommendationService_Recommend_FullMethodName}
-	answer := &message{}
+	answer := &encoded.Message{}
 	handler := func(context.Context, any) (any, error) { return answer, nil }
 	for name, md := range map[string]metadata.MD{
 		"id=none": {"content-type": {"application/grpc"}, "user-agent": {"grpc-go"}, ":authority": {"x"}},

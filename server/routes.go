@@ -5,6 +5,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/api/openapi"
 	"github.com/setpoint-dev/setpoint/server/page"
+	"github.com/setpoint-dev/setpoint/server/rest"
 )
 
 // Paths beside the API's own.
@@ -30,11 +31,11 @@ func (s *Server) routes(gateway http.Handler) (http.Handler, error) {
 		mux.Handle("GET "+first, http.StripPrefix(pagePath, files))
 		mux.Handle("GET "+pagePath, redirect(first))
 		for _, path := range []string{pagePath, first} {
-			mux.Handle(path, s.observer.REST(http.HandlerFunc(refuseMethod)))
+			mux.Handle(path, s.observer.REST(http.HandlerFunc(rest.RefuseMethod)))
 		}
 	}
 	mux.Handle("GET /{$}", redirect(first))
-	mux.Handle("/{$}", s.observer.REST(http.HandlerFunc(refuseMethod)))
+	mux.Handle("/{$}", s.observer.REST(http.HandlerFunc(rest.RefuseMethod)))
 	mux.Handle("GET "+docsPath+"/", docs())
 	mux.Handle("GET "+docsPath, redirect(docsPath+"/"))
 	mux.HandleFunc("GET "+openapiPath, func(w http.ResponseWriter, _ *http.Request) {
@@ -45,7 +46,7 @@ func (s *Server) routes(gateway http.Handler) (http.Handler, error) {
 	mux.Handle("GET "+livePath, health)
 	mux.Handle("GET "+readyPath, health)
 	for _, path := range []string{docsPath, docsPath + "/", openapiPath, livePath, readyPath} {
-		mux.Handle(path, s.observer.REST(http.HandlerFunc(refuseMethod)))
+		mux.Handle(path, s.observer.REST(http.HandlerFunc(rest.RefuseMethod)))
 	}
 	return mux, nil
 }
@@ -65,7 +66,7 @@ func (s *Server) Health() http.Handler {
 		case <-s.drain.Begun:
 			answerHealth(w, http.StatusServiceUnavailable, "draining")
 		default:
-			if s.service.targets.Watch.Away.Load() {
+			if s.targets.Watch.Away.Load() {
 				answerHealth(w, http.StatusServiceUnavailable, "the history store can't be reached")
 				return
 			}

@@ -30,15 +30,15 @@ import (
 	"github.com/setpoint-dev/setpoint/api/externalscaler"
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/internal/errorlog"
-	"github.com/setpoint-dev/setpoint/server/auth/bounded"
+	"github.com/setpoint-dev/setpoint/server/admission"
 	"github.com/setpoint-dev/setpoint/server/calls"
-	"github.com/setpoint-dev/setpoint/server/connections"
 	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
+	"github.com/setpoint-dev/setpoint/server/encoded"
 	"github.com/setpoint-dev/setpoint/server/gate"
-	"github.com/setpoint-dev/setpoint/server/limit"
+	"github.com/setpoint-dev/setpoint/server/rest"
+	"github.com/setpoint-dev/setpoint/server/services"
 	"github.com/setpoint-dev/setpoint/server/telemetry"
-	"github.com/setpoint-dev/setpoint/server/unfinished"
 	"github.com/setpoint-dev/setpoint/server/validation"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -52,18 +52,10 @@ type Server struct {
 	health   *health.Server
 	observer *calls.Observer
 	recorder *decisionlog.Log
-	service  *recommendationService
+	targets  *decision.Targets
+	service  *services.Recommendations
 	drain    *calls.Drain
-	// limiter is nil where there are no limits.
-	limiter    *limit.Limiter
-	unfinished *unfinished.Meter
-	// connections are those of gRPC and REST together.
-	connections  *connections.Set
-	translations translations
-	// unary and streams are the interceptors of calls, whichever way they come.
-	unary        grpc.UnaryServerInterceptor
-	streams      grpc.StreamServerInterceptor
-	callerLimits *bounded.Map[string, limit.Limits]
+	guard    *admission.Guard
 	// cutOff ends what a drain can't wait for any longer.
 	cutOff context.CancelFunc
 }
@@ -76,87 +68,92 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	if err := validation.Warm(); err != nil {
 		return nil, fmt.Errorf("compile validation rules: %w", err)
 	}
-	s := &Server{options: options, log: options.Log, health: health.NewServer(), drain: calls.NewDrain(), translations: newTranslations()}
+	s := &Server{options: options, log: options.Log, health: health.NewServer(), drain: calls.NewDrain()}
 	life, cutOff := context.WithCancel(context.Background())
 	s.cutOff = cutOff
 	t := decision.New(engine, &s.options.Options, telemetry.NewCalls(methods()...), s.health, life)
 	if err := s.register(t.Collectors()...); err != nil {
 		return nil, err
 	}
-	if err := s.newLimiter(); err != nil {
+	s.targets = t
+	var err error
+	s.guard, err = admission.New(admission.Options{
+		Access: options.Access, Limits: options.Limits, RequestTimeout: options.RequestTimeout,
+		MaxConnections: options.MaxConnections, MaxCallsPerConnection: options.MaxCallsPerConnection, MaxRequestBytes: options.MaxRequestBytes,
+		Calls: t.Metrics.Calls, Registerer: options.Registerer, Log: s.log,
+	})
+	if err != nil {
 		return nil, err
 	}
-	t.Limiter = s.limiter
+	t.Limiter = s.guard.Limiter
 	if err := s.showRoom(t.Gate); err != nil {
-		return nil, err
-	}
-	s.newUnfinished()
-	if err := s.newConnections(); err != nil {
 		return nil, err
 	}
 	s.recorder = decisionlog.New(log, s.log, options.LoggedRepeats)
 	t.Decisions = s.recorder
-	s.service = &recommendationService{targets: t, limiter: s.limiter, streamInFlight: options.MaxStreamInFlight, draining: s.drain.Begun, renew: s.renew, counts: options.Access.Counts}
 	s.observer = calls.NewObserver(t.Metrics.Calls, s.log, options.LogCalls, options.Tracing)
 	t.Observer = s.observer
-	var err error
-	if s.service.stored, err = t.Stored(engine, s.service.recommendStored, s.service.storedRoom); err != nil {
+	s.service, err = services.NewRecommendations(t, engine, services.Options{Guard: s.guard, MaxStreamInFlight: options.MaxStreamInFlight, Draining: s.drain.Begun})
+	if err != nil {
 		return nil, err
 	}
-	s.unary = chainUnary([]grpc.UnaryServerInterceptor{s.observer.Unary, s.drain.Unary, calls.RecoverCalls(s.log), calls.WithDeadline(options.RequestTimeout), s.authenticateCalls, s.limitCalls})
-	s.streams = chainStreams([]grpc.StreamServerInterceptor{s.observer.Stream, calls.AnswerUnknown, s.drain.Stream, calls.RecoverStreams(s.log), s.authenticateStreams, s.limitStreams})
+	unary := calls.ChainUnary([]grpc.UnaryServerInterceptor{s.observer.Unary, s.drain.Unary, calls.RecoverCalls(s.log), calls.WithDeadline(options.RequestTimeout), s.guard.AuthenticateCalls, s.guard.LimitCalls})
+	streams := calls.ChainStreams([]grpc.StreamServerInterceptor{s.observer.Stream, calls.AnswerUnknown, s.drain.Stream, calls.RecoverStreams(s.log), s.guard.AuthenticateStreams, s.guard.LimitStreams})
 	grpcOptions := []grpc.ServerOption{
 		grpc.Creds(newEdgeCredentials(options.TLS)),
-		grpc.ForceServerCodecV2(newCodec()),
+		grpc.ForceServerCodecV2(encoded.NewCodec()),
 		grpc.MaxRecvMsgSize(options.MaxRequestBytes),
-		grpc.UnaryInterceptor(s.unary),
+		grpc.UnaryInterceptor(unary),
 		grpc.UnknownServiceHandler(calls.UnknownMethods),
-		grpc.StreamInterceptor(s.streams),
+		grpc.StreamInterceptor(streams),
 	}
 	grpcOptions = append(grpcOptions, connectionOptions(&options)...)
 	grpcOptions = append(grpcOptions, s.observer.ServerOptions()...)
-	if s.limiter != nil {
-		grpcOptions = append(grpcOptions, grpc.InTapHandle(s.enter))
+	if s.guard.Limiter != nil {
+		grpcOptions = append(grpcOptions, grpc.InTapHandle(s.guard.Enter))
 	}
 	s.grpc = grpc.NewServer(grpcOptions...)
-	services := calls.Registrar{Server: s.grpc, Observer: s.observer}
-	conn := newInside(s)
+	registrar := calls.Registrar{Server: s.grpc, Observer: s.observer}
+	gateway := rest.New(rest.Options{
+		Guard: s.guard, Observer: s.observer, Targets: t, Recommendations: s.service,
+		Unary: unary, Streams: streams, MaxRequestBytes: options.MaxRequestBytes,
+	})
 	for _, of := range []struct {
 		desc    *grpc.ServiceDesc
 		service any
 	}{
-		{encodedService(), s.service},
-		{encodedTargetService(), &targetService{targets: t, log: log, pages: newPageTokens(engine), stored: s.service.stored}},
+		{services.RecommendationsDesc(), s.service},
+		{services.TargetsDesc(), services.NewTargets(s.service, engine, log)},
 		{&setpointv1.SimulationService_ServiceDesc, setpointv1.UnimplementedSimulationServiceServer{}},
 	} {
-		services.RegisterService(s.limited(of.desc), of.service)
-		conn.add(of.desc, of.service)
+		registrar.RegisterService(s.guard.Limited(of.desc), of.service)
+		gateway.Add(of.desc, of.service)
 	}
-	if s.service.stored != nil {
-		services.RegisterService(s.limited(boundedScaler()), s.newScaler())
+	if scaler := s.service.Scaler(); scaler != nil {
+		registrar.RegisterService(s.guard.Limited(services.ScalerDesc()), scaler)
 	}
-	healthv1.RegisterHealthServer(services, s.health)
-	reflection.Register(services)
-	if err := s.serveInside(conn); err != nil {
+	healthv1.RegisterHealthServer(registrar, s.health)
+	reflection.Register(registrar)
+	if err := s.newREST(gateway); err != nil {
 		s.recorder.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-// serveInside puts REST before the services that are called in the process.
-func (s *Server) serveInside(conn *inside) error {
-	gateway, err := s.newGateway(conn)
+// newREST makes the server of REST.
+func (s *Server) newREST(gateway *rest.Gateway) error {
+	contract, err := gateway.Handler()
 	if err != nil {
 		return err
 	}
-	routes, err := s.routes(gateway)
+	routes, err := s.routes(contract)
 	if err != nil {
 		return err
 	}
 	s.http = &http.Server{
-		Handler:           counted(s.unreadREST(routes)),
-		ConnContext:       withConnection,
+		Handler:           admission.CountREST(s.guard.UnreadREST(routes)),
+		ConnContext:       admission.WithConnection,
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       time.Minute,
 		WriteTimeout:      time.Minute,
@@ -186,10 +183,10 @@ func (s *Server) Serve(ctx context.Context, grpcListener, httpListener net.Liste
 	}
 	watching, unwatch := context.WithCancel(context.WithoutCancel(ctx))
 	defer unwatch()
-	s.service.targets.Watch.Check(watching)
-	running.Go(func() { s.service.targets.Watch.Run(watching) })
-	serve("gRPC", func() error { return s.grpc.Serve(s.unfinished.Listen(s.connections.Listen(grpcListener))) })
-	serve("REST", func() error { return s.serveREST(s.connections.Listen(httpListener)) })
+	s.targets.Watch.Check(watching)
+	running.Go(func() { s.targets.Watch.Run(watching) })
+	serve("gRPC", func() error { return s.grpc.Serve(s.guard.Unfinished.Listen(s.guard.Connections.Listen(grpcListener))) })
+	serve("REST", func() error { return s.serveREST(s.guard.Connections.Listen(httpListener)) })
 	s.log.Info("serving", zap.Stringer("grpc", grpcListener.Addr()), zap.Stringer("rest", httpListener.Addr()), zap.String("version", s.options.Version))
 	var err error
 	select {
@@ -240,7 +237,7 @@ func (s *Server) stop() {
 	s.cutOff()
 	s.grpc.Stop()
 	<-stopped
-	s.service.targets.Finish()
+	s.targets.Finish()
 	s.recorder.Close()
 }
 

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/admission"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/calls"
 )
@@ -76,7 +77,7 @@ func refusePage(w http.ResponseWriter, r *http.Request, message string) {
 	calls.NoteRESTError(r.Context(), err)
 	w.Header().Set("Content-Type", "application/json")
 	if r.ContentLength != 0 {
-		hangUp(w)
+		admission.HangUp(w)
 	}
 	w.WriteHeader(http.StatusForbidden)
 	if body, err := protojson.Marshal(status.Convert(err).Proto()); err == nil {

@@ -3,6 +3,7 @@ package calls
 import (
 	"context"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -50,4 +51,26 @@ func Recovered(log *zap.Logger, method string, panicked any, err error) error {
 	}
 	log.Error("panic", zap.String("method", method), zap.Any("panic", panicked), zap.ByteString("stack", debug.Stack()))
 	return status.Error(codes.Internal, "internal error")
+}
+
+// ChainUnary makes one interceptor of several, the outermost first.
+func ChainUnary(all []grpc.UnaryServerInterceptor) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		for _, one := range slices.Backward(all) {
+			next := handler
+			handler = func(ctx context.Context, req any) (any, error) { return one(ctx, req, info, next) }
+		}
+		return handler(ctx, req)
+	}
+}
+
+// ChainStreams makes one interceptor of several, the outermost first.
+func ChainStreams(all []grpc.StreamServerInterceptor) grpc.StreamServerInterceptor {
+	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+		for _, one := range slices.Backward(all) {
+			next := handler
+			handler = func(srv any, stream grpc.ServerStream) error { return one(srv, stream, info, next) }
+		}
+		return handler(srv, stream)
+	}
 }

@@ -1,4 +1,4 @@
-package server
+package rest
 
 import (
 	"bytes"
@@ -109,8 +109,8 @@ func ask(mux *runtime.ServeMux, client setpointv1.RecommendationServiceClient, c
 }
 
 // maxBody is how large the body of a call may be.
-func (s *Server) maxBody(r *http.Request) int64 {
-	most := int64(s.options.MaxRequestBytes)
+func (g *Gateway) maxBody(r *http.Request) int64 {
+	most := int64(g.options.MaxRequestBytes)
 	if contractOf(r.URL.Path) != nil {
 		return min(most, integration.MaxBody)
 	}

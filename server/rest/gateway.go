@@ -1,4 +1,4 @@
-package server
+package rest
 
 import (
 	"context"
@@ -15,38 +15,71 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/admission"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/calls"
 	"github.com/setpoint-dev/setpoint/server/cost"
+	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/restjson"
+	"github.com/setpoint-dev/setpoint/server/services"
 	"github.com/setpoint-dev/setpoint/server/validation"
 )
 
-// newGateway returns the REST side: it turns requests into calls on the
-// connection, which leads to the same services and interceptors as gRPC's.
-func (s *Server) newGateway(conn grpc.ClientConnInterface) (http.Handler, error) {
+// Options are what a Gateway leads to. All must be set.
+type Options struct {
+	Guard           *admission.Guard
+	Observer        *calls.Observer
+	Targets         *decision.Targets
+	Recommendations *services.Recommendations
+	// Unary and Streams are the interceptors of gRPC, which calls over REST go through, too.
+	Unary   grpc.UnaryServerInterceptor
+	Streams grpc.StreamServerInterceptor
+	// MaxRequestBytes bounds a body, and the message that it makes.
+	MaxRequestBytes int
+}
+
+// Gateway turns REST requests into calls of services in this process.
+type Gateway struct {
+	options      Options
+	conn         *inside
+	translations translations
+}
+
+// New returns a gateway that leads to no service yet.
+func New(options Options) *Gateway {
+	g := &Gateway{options: options, translations: newTranslations()}
+	g.conn = newInside(&g.options)
+	return g
+}
+
+// Add adds a service, as gRPC's RegisterService does.
+func (g *Gateway) Add(desc *grpc.ServiceDesc, service any) { g.conn.add(desc, service) }
+
+// Handler serves the contract's paths, and those of the contracts of others.
+func (g *Gateway) Handler() (http.Handler, error) {
 	mux := runtime.NewServeMux(
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, &restjson.Marshaler{Check: checkJSON}),
 		runtime.WithMiddlewares(restjson.Middleware),
 		runtime.WithErrorHandler(answerError),
 		runtime.WithRoutingErrorHandler(answerRoutingError),
 		runtime.WithDisablePathLengthFallback(),
-		runtime.WithIncomingHeaderMatcher(forwardedHeader),
+		runtime.WithIncomingHeaderMatcher(admission.ForwardedHeader),
 	)
 	ctx := context.Background()
 	for _, err := range []error{
-		setpointv1.RegisterRecommendationServiceHandlerClient(ctx, mux, setpointv1.NewRecommendationServiceClient(conn)),
-		setpointv1.RegisterTargetServiceHandlerClient(ctx, mux, setpointv1.NewTargetServiceClient(conn)),
-		setpointv1.RegisterSimulationServiceHandlerClient(ctx, mux, setpointv1.NewSimulationServiceClient(conn)),
+		setpointv1.RegisterRecommendationServiceHandlerClient(ctx, mux, setpointv1.NewRecommendationServiceClient(g.conn)),
+		setpointv1.RegisterTargetServiceHandlerClient(ctx, mux, setpointv1.NewTargetServiceClient(g.conn)),
+		setpointv1.RegisterSimulationServiceHandlerClient(ctx, mux, setpointv1.NewSimulationServiceClient(g.conn)),
 	} {
 		if err != nil {
 			return nil, fmt.Errorf("register gateway: %w", err)
 		}
 	}
-	if err := registerIntegrations(mux, conn); err != nil {
+	if err := registerIntegrations(mux, g.conn); err != nil {
 		return nil, fmt.Errorf("register integrations: %w", err)
 	}
-	return inCallersForm(s.limitREST(mux, s.authenticated(mux, s.received(mux)))), nil
+	guard := g.options.Guard
+	return inCallersForm(guard.LimitREST(mux, guard.AuthenticateREST(mux, authorizationOf, g.received(mux)))), nil
 }
 
 // answerError answers an error as a google.rpc.Status. A body that could not be

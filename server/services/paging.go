@@ -1,4 +1,4 @@
-package server
+package services
 
 import (
 	"context"
@@ -97,7 +97,7 @@ func keyAt(position string) (store.Key, error) {
 }
 
 // decisionsPage reads a page of the decisions of a target from a position.
-func (s *targetService) decisionsPage(ctx context.Context, target, position string, size int) (values [][]byte, next string, err error) {
+func (s *Targets) decisionsPage(ctx context.Context, target, position string, size int) (values [][]byte, next string, err error) {
 	values, next, err = s.log.ReadLog(ctx, decision.ParseTarget(target), position, size)
 	if errors.Is(err, store.ErrInvalidPosition) {
 		return nil, "", badPageToken()

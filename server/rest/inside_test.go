@@ -1,4 +1,4 @@
-package server
+package rest
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -14,7 +15,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/calls"
-	"github.com/setpoint-dev/setpoint/store/memory"
+	"github.com/setpoint-dev/setpoint/server/telemetry"
 )
 
 var _ setpointv1.TargetServiceServer = watched{}
@@ -41,22 +42,15 @@ func watch(t *testing.T, ctx context.Context, req *setpointv1.WatchDecisionsRequ
 
 func clientInside(t *testing.T, w watched) setpointv1.TargetServiceClient {
 	t.Helper()
-	engine := memory.New(memory.Options{})
-	options := DefaultOptions()
-	options.MaxRequestBytes = 1 << 10
-	s, err := New(engine, nil, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		s.Close()
-		if err := engine.Close(); err != nil {
-			t.Error(err)
-		}
+	log := zap.NewNop()
+	g := New(Options{
+		Observer:        calls.NewObserver(telemetry.NewCalls(), log, calls.LogFailed, nil),
+		Unary:           calls.RecoverCalls(log),
+		Streams:         calls.ChainStreams([]grpc.StreamServerInterceptor{calls.AnswerUnknown, calls.RecoverStreams(log)}),
+		MaxRequestBytes: 1 << 10,
 	})
-	conn := newInside(s)
-	conn.add(&setpointv1.TargetService_ServiceDesc, w)
-	return setpointv1.NewTargetServiceClient(conn)
+	g.Add(&setpointv1.TargetService_ServiceDesc, w)
+	return setpointv1.NewTargetServiceClient(g.conn)
 }
 
 func TestAStreamInTheProcessIsReadToItsEnd(t *testing.T) {

@@ -1,4 +1,4 @@
-package server
+package services
 
 import (
 	"context"
@@ -10,65 +10,70 @@ import (
 	"github.com/setpoint-dev/setpoint/api/externalscaler"
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/access"
+	"github.com/setpoint-dev/setpoint/server/admission"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/calls"
+	"github.com/setpoint-dev/setpoint/server/encoded"
 	"github.com/setpoint-dev/setpoint/server/keda"
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/stored"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// newScaler returns what answers KEDA.
-func (s *Server) newScaler() *keda.Scaler {
+// Scaler returns the service that answers KEDA; nil if the store keeps no specs.
+func (s *Recommendations) Scaler() *keda.Scaler {
+	if s.stored == nil {
+		return nil
+	}
 	return keda.New(keda.Options{
 		Admit: s.admitLook,
 		Authorize: func(ctx context.Context, key store.Key) error {
 			calls.NoteTarget(ctx, key.String())
-			c, err := s.renew(ctx, access.SessionOf(ctx))
+			c, err := s.guard.Renew(ctx, access.SessionOf(ctx))
 			if err != nil {
 				return err
 			}
 			return c.Check(policy.Recommend, key)
 		},
 		Recommend: func(ctx context.Context, key store.Key) (*setpointv1.Recommendation, error) {
-			ctx, cancel := apierror.WithOwnDeadline(ctx, s.options.RequestTimeout)
+			ctx, cancel := apierror.WithOwnDeadline(ctx, s.targets.Options.RequestTimeout)
 			defer cancel()
-			r, err := s.service.stored.Recommendation(ctx, key, stored.Poll{As: optionsOf(ctx)})
+			r, err := s.stored.Recommendation(ctx, key, stored.Poll{As: optionsOf(ctx)})
 			if err != nil {
 				return nil, apierror.OfStored(ctx, key.String(), err)
 			}
 			return r, nil
 		},
 		Invalid:  apierror.Invalid,
-		Draining: s.drain.Begun,
+		Draining: s.draining,
 		Stopping: apierror.ShuttingDown,
 	})
 }
 
 // admitLook lets a look of a stream in as any call: it has a deadline, counts for the limits
 // of its caller, and has a ticket of its own.
-func (s *Server) admitLook(ctx context.Context) (context.Context, func(), error) {
-	ctx, cancel := apierror.WithOwnDeadline(ctx, s.options.RequestTimeout)
+func (s *Recommendations) admitLook(ctx context.Context) (context.Context, func(), error) {
+	ctx, cancel := apierror.WithOwnDeadline(ctx, s.targets.Options.RequestTimeout)
 	var caller *access.Caller
 	if open := access.SessionOf(ctx); open != nil {
 		var err error
-		if caller, err = s.renew(ctx, open); err != nil {
+		if caller, err = s.guard.Renew(ctx, open); err != nil {
 			cancel()
 			return nil, nil, err
 		}
 	}
 	ticket := new(limit.Ticket)
-	if err := s.service.admit(ctx, ticket, caller.Name()); err != nil {
+	if err := s.admit(ctx, ticket, caller.Name()); err != nil {
 		cancel()
 		return nil, nil, err
 	}
-	return &admitted{Context: ctx, ticket: ticket}, func() { ticket.Release(); cancel() }, nil
+	return admission.WithTicket(ctx, ticket), func() { ticket.Release(); cancel() }, nil
 }
 
-// boundedScaler is KEDA's service. It decodes no message that is larger than one
+// ScalerDesc describes KEDA's service to gRPC. It decodes no message that is larger than one
 // needs to be: its metadata are a map, which takes much more than its bytes.
-func boundedScaler() *grpc.ServiceDesc {
+func ScalerDesc() *grpc.ServiceDesc {
 	desc := externalscaler.ExternalScaler_ServiceDesc
 	desc.Methods = slices.Clone(desc.Methods)
 	for i := range desc.Methods {
@@ -95,15 +100,15 @@ func (s smallMessages) RecvMsg(into any) error { return decodeSmall(s.ServerStre
 
 // decodeSmall decodes a message that is not too large.
 func decodeSmall(decode func(any) error, into any) error {
-	var in message
+	var in encoded.Message
 	if err := decode(&in); err != nil {
 		return err
 	}
-	defer in.free()
-	if len(in.data) > keda.MaxMessage {
+	defer in.Free()
+	if len(in.Data) > keda.MaxMessage {
 		return apierror.OverLimit("maxScalerBytes", keda.MaxMessage, "the trigger's metadata are larger than this server takes")
 	}
-	if err := proto.Unmarshal(in.data, into.(proto.Message)); err != nil {
+	if err := proto.Unmarshal(in.Data, into.(proto.Message)); err != nil {
 		return apierror.Undecodable()
 	}
 	return nil

@@ -1,4 +1,4 @@
-package server
+package services
 
 import (
 	"context"
@@ -7,33 +7,49 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/access"
+	"github.com/setpoint-dev/setpoint/server/admission"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/gate"
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/stored"
+	"github.com/setpoint-dev/setpoint/store"
 )
 
-// recommendationService answers the calls of callers that scale.
-type recommendationService struct {
+// Recommendations answers the calls of callers that scale.
+type Recommendations struct {
 	setpointv1.UnimplementedRecommendationServiceServer
 	targets *decision.Targets
 	// stored are the specs and observations of targets; nil: the store keeps none.
-	stored  *stored.Targets
-	limiter *limit.Limiter // nil: there are no limits
-	// renew looks at the caller of a stream again.
-	renew func(context.Context, *access.Session) (*access.Caller, error)
-	// counts reports whether that would bring nothing new.
-	counts func(*access.Caller) bool
+	stored *stored.Targets
+	guard  *admission.Guard
 	// streamInFlight bounds the unanswered requests of a stream.
 	streamInFlight int
 	// draining is closed when the server begins to stop.
 	draining <-chan struct{}
 }
 
-// Recommend answers a caller in the process; over gRPC see recommendEncoded.
-func (s *recommendationService) Recommend(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
+// Options are the settings of Recommendations.
+type Options struct {
+	// Guard lets the messages of streams in, and looks at their callers again. It must not be nil.
+	Guard *admission.Guard
+	// MaxStreamInFlight bounds the unanswered requests of one stream.
+	MaxStreamInFlight int
+	// Draining is closed when the server begins to stop.
+	Draining <-chan struct{}
+}
+
+// NewRecommendations returns the service for targets that are kept in a store.
+func NewRecommendations(targets *decision.Targets, engine store.Store, options Options) (*Recommendations, error) {
+	s := &Recommendations{targets: targets, guard: options.Guard, streamInFlight: options.MaxStreamInFlight, draining: options.Draining}
+	var err error
+	s.stored, err = targets.Stored(engine, s.recommendStored, s.storedRoom)
+	return s, err
+}
+
+// Recommend answers a caller in the process; over gRPC see RecommendEncoded.
+func (s *Recommendations) Recommend(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
 	j := s.targets.NewJob(ctx, req)
 	s.targets.Trace(ctx, j)
 	s.targets.Recommend(ctx, j)
@@ -42,7 +58,7 @@ func (s *recommendationService) Recommend(ctx context.Context, req *setpointv1.R
 }
 
 // recommendStored decides on what is stored, with the bounds of any other call.
-func (s *recommendationService) recommendStored(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
+func (s *Recommendations) recommendStored(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
 	j := s.targets.NewBoundedJob(ctx, req)
 	s.targets.Trace(ctx, j)
 	s.targets.Recommend(ctx, j)
@@ -51,9 +67,9 @@ func (s *recommendationService) recommendStored(ctx context.Context, req *setpoi
 }
 
 // storedRoom waits until what takes so many bytes may be worked on.
-func (s *recommendationService) storedRoom(ctx context.Context, bytes int) (leave func(), err error) {
+func (s *Recommendations) storedRoom(ctx context.Context, bytes int) (leave func(), err error) {
 	pass := new(gate.Pass)
-	if err := s.targets.Enter(ctx, ticketOf(ctx), access.CallerOf(ctx).Name(), pass, bytes > mostSmallStored); err != nil {
+	if err := s.targets.Enter(ctx, admission.TicketOf(ctx), access.CallerOf(ctx).Name(), pass, bytes > mostSmallStored); err != nil {
 		return nil, err
 	}
 	if !pass.Read(int64(bytes) * storedGrowth) {
@@ -66,7 +82,7 @@ func (s *recommendationService) storedRoom(ctx context.Context, bytes int) (leav
 // decoded and read.
 const mostSmallStored, storedGrowth = 32 << 10, 10
 
-func (s *recommendationService) ReportScale(ctx context.Context, req *setpointv1.ReportScaleRequest) (*setpointv1.ReportScaleResponse, error) {
+func (s *Recommendations) ReportScale(ctx context.Context, req *setpointv1.ReportScaleRequest) (*setpointv1.ReportScaleResponse, error) {
 	if err := decision.CheckStructure(req); err != nil {
 		return nil, err
 	}
@@ -81,23 +97,23 @@ func (s *recommendationService) ReportScale(ctx context.Context, req *setpointv1
 
 // admit lets a message of a stream in, which is a call of its own. The stream is read no
 // further meanwhile.
-func (s *recommendationService) admit(ctx context.Context, ticket *limit.Ticket, caller string) error {
-	if s.limiter == nil {
+func (s *Recommendations) admit(ctx context.Context, ticket *limit.Ticket, caller string) error {
+	if s.guard.Limiter == nil {
 		return nil
 	}
-	return s.limiter.AdmitQueued(ctx, s.draining, ticket, caller).Err()
+	return s.guard.Limiter.AdmitQueued(ctx, s.draining, ticket, caller).Err()
 }
 
 // checkBatch refuses batches that are too long.
-func (s *recommendationService) checkBatch(n int) error {
+func (s *Recommendations) checkBatch(n int) error {
 	if limit := s.targets.Options.MaxBatch; n > limit {
 		return apierror.OverLimit("maxBatch", limit, "the batch has more requests than this server takes at once")
 	}
 	return nil
 }
 
-// BatchRecommend answers a caller in the process; over gRPC see batchEncoded.
-func (s *recommendationService) BatchRecommend(ctx context.Context, req *setpointv1.BatchRecommendRequest) (*setpointv1.BatchRecommendResponse, error) {
+// BatchRecommend answers a caller in the process; over gRPC see BatchEncoded.
+func (s *Recommendations) BatchRecommend(ctx context.Context, req *setpointv1.BatchRecommendRequest) (*setpointv1.BatchRecommendResponse, error) {
 	if err := s.checkBatch(len(req.GetRequests())); err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package server
+package rest
 
 import (
 	"net/http"
@@ -8,6 +8,8 @@ import (
 
 	grpcruntime "github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"google.golang.org/grpc/status"
+
+	"github.com/setpoint-dev/setpoint/server/admission"
 )
 
 // translations bounds the REST calls that the gateway turns into calls over gRPC, and their
@@ -43,7 +45,7 @@ func (t *translations) serve(gateway *grpcruntime.ServeMux, w http.ResponseWrite
 		select {
 		case places <- struct{}{}:
 		case <-r.Context().Done():
-			answerStatus(gateway, w, r, status.FromContextError(r.Context().Err()))
+			admission.AnswerStatus(gateway, w, r, status.FromContextError(r.Context().Err()))
 			return
 		}
 	}

@@ -1,4 +1,4 @@
-package server
+package rest
 
 import (
 	"context"
@@ -13,9 +13,12 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/internal/target"
+	"github.com/setpoint-dev/setpoint/server/admission"
 	"github.com/setpoint-dev/setpoint/server/calls"
 	"github.com/setpoint-dev/setpoint/server/decision"
+	"github.com/setpoint-dev/setpoint/server/encoded"
 	"github.com/setpoint-dev/setpoint/server/restjson"
+	"github.com/setpoint-dev/setpoint/server/services"
 	"github.com/setpoint-dev/setpoint/server/transcode"
 )
 
@@ -24,7 +27,7 @@ import (
 // becomes JSON. What it does not take goes over the gateway, which defines what a REST call
 // means.
 type shortWay struct {
-	server           *Server
+	options          *Options
 	mux              *runtime.ServeMux
 	recommend, batch shortCall
 }
@@ -32,22 +35,22 @@ type shortWay struct {
 // shortCall is one of the calls that can go the short way.
 type shortCall struct {
 	method            string
-	handle            func(*recommendationService, context.Context, *message) (*message, error)
+	handle            func(*services.Recommendations, context.Context, *encoded.Message) (*encoded.Message, error)
 	request, response *transcode.Message
 	answer            func() proto.Message
 }
 
-func (s *Server) newShortWay(mux *runtime.ServeMux) *shortWay {
+func (g *Gateway) newShortWay(mux *runtime.ServeMux) *shortWay {
 	return &shortWay{
-		server: s, mux: mux,
-		recommend: newShortCall(setpointv1.RecommendationService_Recommend_FullMethodName, (*recommendationService).recommendEncoded,
+		options: &g.options, mux: mux,
+		recommend: newShortCall(setpointv1.RecommendationService_Recommend_FullMethodName, (*services.Recommendations).RecommendEncoded,
 			&setpointv1.RecommendRequest{}, &setpointv1.RecommendResponse{}),
-		batch: newShortCall(setpointv1.RecommendationService_BatchRecommend_FullMethodName, (*recommendationService).batchEncoded,
+		batch: newShortCall(setpointv1.RecommendationService_BatchRecommend_FullMethodName, (*services.Recommendations).BatchEncoded,
 			&setpointv1.BatchRecommendRequest{}, &setpointv1.BatchRecommendResponse{}),
 	}
 }
 
-func newShortCall(method string, handle func(*recommendationService, context.Context, *message) (*message, error), request, response proto.Message) shortCall {
+func newShortCall(method string, handle func(*services.Recommendations, context.Context, *encoded.Message) (*encoded.Message, error), request, response proto.Message) shortCall {
 	return shortCall{
 		method: method, handle: handle,
 		request:  transcode.Of(request.ProtoReflect().Descriptor()),
@@ -103,10 +106,10 @@ func (w *shortWay) answer(out http.ResponseWriter, r *http.Request, body []byte)
 	if call == nil {
 		return false
 	}
-	req := new(message)
-	defer req.free()
+	req := new(encoded.Message)
+	defer req.Free()
 	if decision.IsLargeJSON(body) {
-		if err := w.server.service.targets.Enter(r.Context(), restTicketOf(r.Context()), restNameOf(r.Context()), &req.pass, true); err != nil {
+		if err := w.options.Targets.Enter(r.Context(), admission.RESTTicketOf(r.Context()), admission.RESTNameOf(r.Context()), &req.Pass, true); err != nil {
 			w.refuse(r.Context(), out, r, err)
 			return true
 		}
@@ -115,11 +118,11 @@ func (w *shortWay) answer(out http.ResponseWriter, r *http.Request, body []byte)
 	defer giveBack(buffer)
 	data, ok := call.encode((*buffer)[:0], target, body)
 	*buffer = data
-	if !ok || len(data) > w.server.options.MaxRequestBytes {
-		w.server.service.targets.Metrics.Slow.RestUnusual.Inc()
+	if !ok || len(data) > w.options.MaxRequestBytes {
+		w.options.Targets.Metrics.Slow.RestUnusual.Inc()
 		return false
 	}
-	req.data = data
+	req.Data = data
 	ctx, err := runtime.AnnotateIncomingContext(r.Context(), w.mux, r, call.method)
 	if err != nil {
 		return false
@@ -129,8 +132,8 @@ func (w *shortWay) answer(out http.ResponseWriter, r *http.Request, body []byte)
 		w.refuse(ctx, out, r, err)
 		return true
 	}
-	defer answer.free()
-	w.write(ctx, out, r, call, req, answer.data)
+	defer answer.Free()
+	w.write(ctx, out, r, call, req, answer.Data)
 	return true
 }
 
@@ -163,18 +166,18 @@ func hasField(data []byte, field protowire.Number) bool {
 }
 
 // invoke makes the call as gRPC does.
-func (w *shortWay) invoke(ctx context.Context, call *shortCall, req *message) (*message, error) {
+func (w *shortWay) invoke(ctx context.Context, call *shortCall, req *encoded.Message) (*encoded.Message, error) {
 	calls.NoteRPC(ctx)
-	info := &grpc.UnaryServerInfo{Server: w.server.service, FullMethod: call.method}
-	ctx, ended := w.server.observer.Traced(admittedFromREST(ctx), call.method)
-	answer, err := w.server.unary(ctx, req, info, func(ctx context.Context, req any) (any, error) {
-		return call.handle(w.server.service, ctx, req.(*message))
+	info := &grpc.UnaryServerInfo{Server: w.options.Recommendations, FullMethod: call.method}
+	ctx, ended := w.options.Observer.Traced(admittedFromREST(ctx), call.method)
+	answer, err := w.options.Unary(ctx, req, info, func(ctx context.Context, req any) (any, error) {
+		return call.handle(w.options.Recommendations, ctx, req.(*encoded.Message))
 	})
 	ended(err)
 	if err != nil {
 		return nil, err
 	}
-	return answer.(*message), nil
+	return answer.(*encoded.Message), nil
 }
 
 // refuse answers an error as the gateway does.
@@ -185,7 +188,7 @@ func (w *shortWay) refuse(ctx context.Context, out http.ResponseWriter, r *http.
 }
 
 // write answers a request with a message.
-func (w *shortWay) write(ctx context.Context, out http.ResponseWriter, r *http.Request, call *shortCall, req *message, encoded []byte) {
+func (w *shortWay) write(ctx context.Context, out http.ResponseWriter, r *http.Request, call *shortCall, req *encoded.Message, encoded []byte) {
 	buffer := buffers.Get().(*[]byte)
 	defer giveBack(buffer)
 	text, ok := call.response.AppendJSON((*buffer)[:0], encoded)
@@ -201,7 +204,7 @@ func (w *shortWay) write(ctx context.Context, out http.ResponseWriter, r *http.R
 			return
 		}
 	}
-	req.pass.Leave() // the text is counted while it is written
+	req.Pass.Leave() // the text is counted while it is written
 	out.Header().Set("Content-Type", "application/json")
 	_, _ = out.Write(text)
 }

@@ -1,4 +1,4 @@
-package server
+package rest
 
 import (
 	"fmt"
@@ -99,8 +99,8 @@ func notServed(r *http.Request) error {
 	return status.Error(codes.Unimplemented, fmt.Sprintf("%s is not served at %s; see /docs", apierror.Clip(r.Method), apierror.Clip(r.URL.Path)))
 }
 
-// refuseMethod answers what is not served at paths that are only read.
-func refuseMethod(w http.ResponseWriter, r *http.Request) {
+// RefuseMethod answers calls of methods other than GET and HEAD at paths that are only read.
+func RefuseMethod(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Allow", "GET, HEAD")
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusMethodNotAllowed)

@@ -1,4 +1,4 @@
-package server
+package services
 
 import (
 	"context"
@@ -22,8 +22,8 @@ const (
 	defaultDecisionsPage = 50
 )
 
-// targetService reads and forgets what is kept of targets.
-type targetService struct {
+// Targets reads and forgets what is kept of targets.
+type Targets struct {
 	setpointv1.UnimplementedTargetServiceServer
 	targets *decision.Targets
 	log     store.Log
@@ -31,7 +31,12 @@ type targetService struct {
 	stored  *stored.Targets // nil: the store keeps no specs
 }
 
-func (s *targetService) GetTarget(ctx context.Context, req *setpointv1.GetTargetRequest) (*setpointv1.GetTargetResponse, error) {
+// NewTargets returns the service beside that of recommendations, with the same targets.
+func NewTargets(r *Recommendations, engine store.Store, log store.Log) *Targets {
+	return &Targets{targets: r.targets, log: log, pages: newPageTokens(engine), stored: r.stored}
+}
+
+func (s *Targets) GetTarget(ctx context.Context, req *setpointv1.GetTargetRequest) (*setpointv1.GetTargetResponse, error) {
 	if err := decision.CheckStructure(req); err != nil {
 		return nil, err
 	}
@@ -45,7 +50,7 @@ func (s *targetService) GetTarget(ctx context.Context, req *setpointv1.GetTarget
 	return &setpointv1.GetTargetResponse{Target: conversion.Target(req.GetName(), history, true)}, nil
 }
 
-func (s *targetService) ListTargets(ctx context.Context, req *setpointv1.ListTargetsRequest) (*setpointv1.ListTargetsResponse, error) {
+func (s *Targets) ListTargets(ctx context.Context, req *setpointv1.ListTargetsRequest) (*setpointv1.ListTargetsResponse, error) {
 	if err := decision.CheckStructure(req); err != nil {
 		return nil, err
 	}
@@ -89,7 +94,7 @@ func pageSize(asked int32, fallback int) int {
 	return int(asked)
 }
 
-func (s *targetService) DeleteTarget(ctx context.Context, req *setpointv1.DeleteTargetRequest) (*setpointv1.DeleteTargetResponse, error) {
+func (s *Targets) DeleteTarget(ctx context.Context, req *setpointv1.DeleteTargetRequest) (*setpointv1.DeleteTargetResponse, error) {
 	if err := decision.CheckStructure(req); err != nil {
 		return nil, err
 	}
@@ -106,7 +111,7 @@ func (s *targetService) DeleteTarget(ctx context.Context, req *setpointv1.Delete
 }
 
 // WatchDecisions is not served yet; a caller without the right to it gets that error first.
-func (s *targetService) WatchDecisions(req *setpointv1.WatchDecisionsRequest, stream grpc.ServerStreamingServer[setpointv1.WatchDecisionsResponse]) error {
+func (s *Targets) WatchDecisions(req *setpointv1.WatchDecisionsRequest, stream grpc.ServerStreamingServer[setpointv1.WatchDecisionsResponse]) error {
 	if err := decision.CheckStructure(req); err != nil {
 		return err
 	}

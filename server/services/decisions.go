@@ -1,4 +1,4 @@
-package server
+package services
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
 )
 
-func (s *targetService) ListDecisions(ctx context.Context, req *setpointv1.ListDecisionsRequest) (*setpointv1.ListDecisionsResponse, error) {
+func (s *Targets) ListDecisions(ctx context.Context, req *setpointv1.ListDecisionsRequest) (*setpointv1.ListDecisionsResponse, error) {
 	if err := decision.CheckStructure(req); err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func (s *targetService) ListDecisions(ctx context.Context, req *setpointv1.ListD
 
 // listDecisions returns the page at a position, "" for the first, with the position of the
 // next instead of its token.
-func (s *targetService) listDecisions(ctx context.Context, req *setpointv1.ListDecisionsRequest, position string) (*setpointv1.ListDecisionsResponse, error) {
+func (s *Targets) listDecisions(ctx context.Context, req *setpointv1.ListDecisionsRequest, position string) (*setpointv1.ListDecisionsResponse, error) {
 	// Before the record is read: what this instance has logged is not newer then.
 	if err := s.targets.Decisions.Flush(ctx); err != nil {
 		return nil, apierror.OfStore(ctx, req.GetParent(), err)
@@ -67,7 +67,7 @@ func (s *targetService) listDecisions(ctx context.Context, req *setpointv1.ListD
 const afterRecord = "pending-"
 
 // logPage reads a page of the log. What is there and is no decision is left out.
-func (s *targetService) logPage(ctx context.Context, target, position string, size int) (*setpointv1.ListDecisionsResponse, error) {
+func (s *Targets) logPage(ctx context.Context, target, position string, size int) (*setpointv1.ListDecisionsResponse, error) {
 	values, next, err := s.decisionsPage(ctx, target, position, size)
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (s *targetService) logPage(ctx context.Context, target, position string, si
 // withRecord puts the decision that is in the record in front of the first page of the
 // log, unless it is there: a change is logged when it is settled, and what says nothing
 // new only while there is room for it.
-func (s *targetService) withRecord(ctx context.Context, target string, history *recommender.History, page *setpointv1.ListDecisionsResponse, size int) (*setpointv1.ListDecisionsResponse, error) {
+func (s *Targets) withRecord(ctx context.Context, target string, history *recommender.History, page *setpointv1.ListDecisionsResponse, size int) (*setpointv1.ListDecisionsResponse, error) {
 	last := conversion.PendingDecision(history, recommender.Undecided)
 	pending := last != nil
 	if !pending {

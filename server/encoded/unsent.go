@@ -1,9 +1,6 @@
-package server
+package encoded
 
 import (
-	"net/http"
-	"time"
-
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
 
@@ -29,10 +26,10 @@ func (u *unsentAnswers) Put(b *[]byte) {
 	}
 }
 
-// answered has an answer counted until it is sent.
-func answered(conn *unfinished.Conn, answer any) any {
-	if m, ok := answer.(*message); ok {
-		if m != nil && cap(m.data) >= leastCounted && !m.counted {
+// Counted has an answer counted until it is sent.
+func Counted(conn *unfinished.Conn, answer any) any {
+	if m, ok := answer.(*Message); ok {
+		if m != nil && cap(m.Data) >= leastCounted && !m.counted {
 			m.unsent = conn.Answers()
 		}
 		return answer
@@ -70,41 +67,3 @@ func (a *countedAnswer) marshal(codec encoding.CodecV2) (mem.BufferSlice, error)
 	data.Free()
 	return mem.BufferSlice{countedBuffer(&whole, nil, a.answers, false)}, nil
 }
-
-// unreadREST counts answers over REST while they are written: callers who do not read them
-// have the connection cut when others need the memory.
-func (s *Server) unreadREST(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		next.ServeHTTP(&unreadWriter{ResponseWriter: w, meter: s.unfinished.Answers()}, r)
-	})
-}
-
-type unreadWriter struct {
-	http.ResponseWriter
-	meter *unfinished.Meter
-}
-
-// restCopies is how often an answer is held while its text is written: once as it was encoded.
-const restCopies = 2
-
-// quickly is the size of answers that are with the system as soon as they are written, in bytes.
-const quickly = 16 << 10
-
-// Write implements http.ResponseWriter.
-func (u *unreadWriter) Write(b []byte) (int, error) {
-	if len(b) <= quickly {
-		return u.ResponseWriter.Write(b)
-	}
-	holder := u.meter.Begin(func() {
-		_ = http.NewResponseController(u.ResponseWriter).SetWriteDeadline(time.Unix(1, 0))
-	})
-	defer holder.End()
-	holder.Add(restCopies * len(b))
-	return u.ResponseWriter.Write(b)
-}
-
-// Unwrap is for http.ResponseController.
-func (u *unreadWriter) Unwrap() http.ResponseWriter { return u.ResponseWriter }
-
-// Flush implements http.Flusher, which the gateway asks for.
-func (u *unreadWriter) Flush() { _ = http.NewResponseController(u.ResponseWriter).Flush() }

@@ -1,4 +1,4 @@
-package server
+package admission
 
 import (
 	"context"
@@ -18,35 +18,38 @@ import (
 	"github.com/setpoint-dev/setpoint/server/limit"
 )
 
-// renew looks at a stream's caller again, before a message is taken or sent: a token may
+// Renew looks at a stream's caller again, before a message is taken or sent: a token may
 // have been revoked or have ended, a certificate too; groups and policy may have changed.
 // While nothing has, that takes some loads and no memory. Nil, nil: authentication is off.
-func (s *Server) renew(ctx context.Context, open *access.Session) (*access.Caller, error) {
+func (g *Guard) Renew(ctx context.Context, open *access.Session) (*access.Caller, error) {
 	if open == nil {
 		return nil, nil
 	}
 	c := open.Now.Load()
-	if s.options.Access.Counts(c) {
+	if g.options.Access.Counts(c) {
 		return c, nil
 	}
 	// A stream has no deadline of its own, and an issuer may take its time.
-	ctx, cancel := apierror.WithOwnDeadline(ctx, s.options.RequestTimeout)
+	ctx, cancel := apierror.WithOwnDeadline(ctx, g.options.RequestTimeout)
 	defer cancel()
 	next := &access.Caller{}
-	if err := s.establish(ctx, open, next, nil); err != nil {
+	if err := g.establish(ctx, open, next, nil); err != nil {
 		return nil, err
 	}
 	open.Now.Store(next)
 	return next, nil
 }
 
+// Counts reports whether Renew would bring nothing new of a caller.
+func (g *Guard) Counts(c *access.Caller) bool { return g.options.Access.Counts(c) }
+
 // establish finds out who a session is by, unless that is known, and whether they may make
 // such calls at all. waits may be nil; see auth.Credentials.
-func (s *Server) establish(ctx context.Context, open *access.Session, c *access.Caller, waits func()) error {
+func (g *Guard) establish(ctx context.Context, open *access.Session, c *access.Caller, waits func()) error {
 	if err := open.Identify(ctx, c, waits); err != nil {
-		return s.refuseUnknown(open.Method, err)
+		return g.refuseUnknown(open.Method, err)
 	}
-	s.noteLimits(c)
+	g.noteLimits(c)
 	return open.Permit(c)
 }
 
@@ -60,8 +63,8 @@ type identified struct {
 // identify finds out who makes a call, and whether they may make such calls at all. Where
 // that takes an answer of an issuer, the call gives its place back meanwhile; the ticket may
 // be nil.
-func (s *Server) identify(ctx context.Context, method string, ticket *limit.Ticket) (who identified) {
-	settings := s.options.Access
+func (g *Guard) identify(ctx context.Context, method string, ticket *limit.Ticket) (who identified) {
+	settings := g.options.Access
 	if settings == nil || access.IsOpen(method) {
 		return identified{}
 	}
@@ -82,7 +85,7 @@ func (s *Server) identify(ctx context.Context, method string, ticket *limit.Tick
 	if ticket != nil {
 		waits = ticket.Wait
 	}
-	err := s.establish(ctx, open, &open.First, waits)
+	err := g.establish(ctx, open, &open.First, waits)
 	if open.First.Identity == nil {
 		return identified{err: err}
 	}
@@ -110,10 +113,10 @@ func credentialsOf(ctx context.Context) auth.Credentials {
 	return c
 }
 
-func (s *Server) authenticateCalls(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+func (g *Guard) AuthenticateCalls(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	who, early := identifiedEarly(ctx)
 	if !early {
-		who = s.identify(ctx, info.FullMethod, nil)
+		who = g.identify(ctx, info.FullMethod, nil)
 	}
 	ctx, err := who.allow(ctx)
 	if err != nil {
@@ -122,13 +125,13 @@ func (s *Server) authenticateCalls(ctx context.Context, req any, info *grpc.Unar
 	return handler(ctx, req)
 }
 
-func (s *Server) authenticateStreams(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+func (g *Guard) AuthenticateStreams(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	// A stream runs nothing by itself; its messages are let in each.
 	ticket, err := begin(stream.Context())
 	if err != nil {
 		return err
 	}
-	who := s.identify(stream.Context(), info.FullMethod, ticket)
+	who := g.identify(stream.Context(), info.FullMethod, ticket)
 	if ticket != nil {
 		ticket.Release()
 	}
@@ -140,7 +143,7 @@ func (s *Server) authenticateStreams(srv any, stream grpc.ServerStream, info *gr
 	if who.session == nil || info.FullMethod == decision.StreamMethod { // which looks at each message by itself
 		return handler(srv, in)
 	}
-	return handler(srv, renewedStream{in, s, who.session})
+	return handler(srv, renewedStream{in, g, who.session})
 }
 
 // streamOf is a stream with another context.
@@ -155,7 +158,7 @@ func (s streamOf) Context() context.Context { return s.ctx }
 // renewedStream ends once its caller may not make such calls any more.
 type renewedStream struct {
 	streamOf
-	server  *Server
+	guard   *Guard
 	session *access.Session
 }
 
@@ -164,20 +167,20 @@ func (s renewedStream) RecvMsg(m any) error {
 	if err := s.streamOf.RecvMsg(m); err != nil {
 		return err
 	}
-	_, err := s.server.renew(s.ctx, s.session)
+	_, err := s.guard.Renew(s.ctx, s.session)
 	return err
 }
 
 // SendMsg sends nothing to those who may not know.
 func (s renewedStream) SendMsg(m any) error {
-	if _, err := s.server.renew(s.ctx, s.session); err != nil {
+	if _, err := s.guard.Renew(s.ctx, s.session); err != nil {
 		return err
 	}
 	return s.streamOf.SendMsg(m)
 }
 
 // refuseUnknown logs and returns why a caller is not known.
-func (s *Server) refuseUnknown(where string, err error) error {
-	s.logRefusal(where, err)
+func (g *Guard) refuseUnknown(where string, err error) error {
+	g.logRefusal(where, err)
 	return access.Unauthenticated(err)
 }

@@ -1,8 +1,10 @@
-package server
+package admission
 
 import (
 	"context"
+	"math"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/server/auth"
 	"github.com/setpoint-dev/setpoint/server/calls"
+	"github.com/setpoint-dev/setpoint/server/limit"
 )
 
 // restCaller is who makes a REST call, while it lasts.
@@ -22,37 +25,37 @@ type restCaller struct {
 	generation uint64
 }
 
-// authenticated lets REST calls pass whose caller is known, before their bodies are
+// AuthenticateREST lets REST calls pass whose caller is known, before their bodies are
 // read, and tells gRPC who it is.
-func (s *Server) authenticated(mux *runtime.ServeMux, next http.Handler) http.Handler {
-	if s.options.Access == nil {
+func (g *Guard) AuthenticateREST(mux *runtime.ServeMux, authorization func(*http.Request) []string, next http.Handler) http.Handler {
+	if g.options.Access == nil {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			trimHeaders(r)
 			next.ServeHTTP(w, r)
 		})
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c := &restCaller{creds: auth.Credentials{Authorization: authorizationOf(r), TLS: r.TLS}}
-		c.generation = s.options.Access.Authenticator.Generation()
+		c := &restCaller{creds: auth.Credentials{Authorization: authorization(r), TLS: r.TLS}}
+		c.generation = g.options.Access.Authenticator.Generation()
 		asked := c.creds
-		ticket := restTicketOf(r.Context())
+		ticket := RESTTicketOf(r.Context())
 		if ticket != nil {
 			asked.Waits = ticket.Wait
 		}
 		var err error
-		if c.identity, err = s.options.Access.Authenticator.Authenticate(r.Context(), asked); err != nil {
-			err = s.refuseUnknown(r.Method+" "+r.URL.Path, err)
+		if c.identity, err = g.options.Access.Authenticator.Authenticate(r.Context(), asked); err != nil {
+			err = g.refuseUnknown(r.Method+" "+r.URL.Path, err)
 			if r.ContentLength != 0 {
-				hangUp(w)
+				HangUp(w)
 			}
-			answerStatus(mux, w, r, status.Convert(err))
+			AnswerStatus(mux, w, r, status.Convert(err))
 			return
 		}
 		calls.NoteRESTCaller(r.Context(), c.identity.Name)
 		if ticket != nil { // it may have given its place back
 			if refusal := ticket.Arrived(); refusal.Refused() {
-				hangUp(w)
-				answerRefusal(mux, w, r, refusal)
+				HangUp(w)
+				AnswerRefusal(mux, w, r, refusal)
 				return
 			}
 		}
@@ -61,9 +64,9 @@ func (s *Server) authenticated(mux *runtime.ServeMux, next http.Handler) http.Ha
 	})
 }
 
-// answerStatus answers as the gateway does, but for the header that says how to
+// AnswerStatus answers as the gateway does, but for the header that says how to
 // authenticate, in which the gateway would put the message.
-func answerStatus(mux *runtime.ServeMux, w http.ResponseWriter, r *http.Request, s *status.Status) {
+func AnswerStatus(mux *runtime.ServeMux, w http.ResponseWriter, r *http.Request, s *status.Status) {
 	calls.NoteRESTError(r.Context(), s.Err())
 	_, marshaler := runtime.MarshalerForRequest(mux, r)
 	w.Header().Set("Content-Type", marshaler.ContentType(s.Proto()))
@@ -81,8 +84,8 @@ func answerStatus(mux *runtime.ServeMux, w http.ResponseWriter, r *http.Request,
 
 type restCallerKey struct{}
 
-// restNameOf returns who makes a REST call, as far as that is known before its message is read.
-func restNameOf(ctx context.Context) string {
+// RESTNameOf returns who makes a REST call, as far as that is known before its message is read.
+func RESTNameOf(ctx context.Context) string {
 	if c, ok := ctx.Value(restCallerKey{}).(*restCaller); ok {
 		return c.identity.Name
 	}
@@ -119,9 +122,9 @@ func trimHeaders(r *http.Request) {
 	r.Host = r.Host[:min(len(r.Host), maxHost)]
 }
 
-// forwardedHeader says which headers of a REST call gRPC gets to see, and as what.
+// ForwardedHeader says which headers of a REST call gRPC gets to see, and as what.
 // Credentials stay here, and who calls is a value of the context.
-func forwardedHeader(name string) (string, bool) {
+func ForwardedHeader(name string) (string, bool) {
 	switch lower := strings.ToLower(name); lower {
 	case "traceparent", "tracestate", "x-request-id":
 		return lower, true
@@ -133,12 +136,12 @@ func forwardedHeader(name string) (string, bool) {
 
 // logRefusal logs that a caller is not known, and why; never what it sent. The line of the
 // call itself says as much in short.
-func (s *Server) logRefusal(where string, err error) {
+func (g *Guard) logRefusal(where string, err error) {
 	fields := []zap.Field{zap.String("call", where), zap.String("cause", string(auth.ReasonOf(err))), zap.Error(err)}
 	if detail := unwrap(err); detail != nil {
 		fields = append(fields, zap.NamedError("detail", detail))
 	}
-	s.log.Debug("caller refused", fields...)
+	g.options.Log.Debug("caller refused", fields...)
 }
 
 func unwrap(err error) error {
@@ -146,4 +149,35 @@ func unwrap(err error) error {
 		return u.Unwrap()
 	}
 	return nil
+}
+
+// LimitREST lets REST calls in, before their bodies are read.
+func (g *Guard) LimitREST(mux *runtime.ServeMux, next http.Handler) http.Handler {
+	if g.Limiter == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ticket := new(limit.Ticket)
+		if refusal := g.Limiter.Enter(ticket, RESTConnectionOf(r).Origin()); refusal.Refused() {
+			AnswerRefusal(mux, w, r, refusal)
+			return
+		}
+		ticket.Begin()
+		defer ticket.Release()
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), restTicketKey{}, ticket)))
+	})
+}
+
+type restTicketKey struct{}
+
+// RESTTicketOf returns the ticket of a REST call, nil if it has none.
+func RESTTicketOf(ctx context.Context) *limit.Ticket {
+	ticket, _ := ctx.Value(restTicketKey{}).(*limit.Ticket)
+	return ticket
+}
+
+// AnswerRefusal answers that a limit refuses a call, and when to try again.
+func AnswerRefusal(mux *runtime.ServeMux, w http.ResponseWriter, r *http.Request, refusal limit.Refusal) {
+	w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(refusal.RetryAfter.Seconds()))))
+	AnswerStatus(mux, w, r, refusal.Status())
 }

@@ -1,11 +1,10 @@
-package server
+package rest
 
 import (
 	"context"
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"sync"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
@@ -16,15 +15,17 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/setpoint-dev/setpoint/server/admission"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/calls"
+	"github.com/setpoint-dev/setpoint/server/encoded"
 )
 
 // inside is the connection of the gateway: it calls the services in this process, through the
 // interceptors of gRPC. Who calls, the REST call's place and its deadline are values of the
 // context, so that each is found out once.
 type inside struct {
-	server  *Server
+	options *Options
 	unary   map[string]insideCall
 	streams map[string]insideStream
 }
@@ -39,8 +40,8 @@ type insideStream struct {
 	desc    grpc.StreamDesc
 }
 
-func newInside(s *Server) *inside {
-	return &inside{server: s, unary: make(map[string]insideCall), streams: make(map[string]insideStream)}
+func newInside(options *Options) *inside {
+	return &inside{options: options, unary: make(map[string]insideCall), streams: make(map[string]insideStream)}
 }
 
 // add has the methods of a service called.
@@ -50,27 +51,6 @@ func (c *inside) add(desc *grpc.ServiceDesc, service any) {
 	}
 	for _, m := range desc.Streams {
 		c.streams["/"+desc.ServiceName+"/"+m.StreamName] = insideStream{service, m}
-	}
-}
-
-// chainUnary is those interceptors as one, the outermost first.
-func chainUnary(all []grpc.UnaryServerInterceptor) grpc.UnaryServerInterceptor {
-	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-		for _, one := range slices.Backward(all) {
-			next := handler
-			handler = func(ctx context.Context, req any) (any, error) { return one(ctx, req, info, next) }
-		}
-		return handler(ctx, req)
-	}
-}
-
-func chainStreams(all []grpc.StreamServerInterceptor) grpc.StreamServerInterceptor {
-	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-		for _, one := range slices.Backward(all) {
-			next := handler
-			handler = func(srv any, stream grpc.ServerStream) error { return one(srv, stream, info, next) }
-		}
-		return handler(srv, stream)
 	}
 }
 
@@ -87,8 +67,8 @@ var insidePeer = peer.Peer{Addr: insideAddr{}}
 // and the place that it has had since its headers were read.
 func admittedFromREST(ctx context.Context) context.Context {
 	ctx = peer.NewContext(ctx, &insidePeer)
-	if ticket := restTicketOf(ctx); ticket != nil {
-		ctx = &admitted{Context: ctx, ticket: ticket}
+	if ticket := admission.RESTTicketOf(ctx); ticket != nil {
+		ctx = admission.WithTicket(ctx, ticket)
 	}
 	return ctx
 }
@@ -111,7 +91,7 @@ func statusOf(err error) error {
 // checkSize refuses a request that gRPC would not read, by its encoded size. A message may be
 // longer than the body that it is of, for names come from the path.
 func (c *inside) checkSize(size int) error {
-	most := c.server.options.MaxRequestBytes
+	most := c.options.MaxRequestBytes
 	if size <= most {
 		return nil
 	}
@@ -138,7 +118,7 @@ func (c *inside) Invoke(ctx context.Context, method string, request, reply any, 
 		return unknownMethod(method)
 	}
 	told := &insideMetadata{method: method}
-	ctx, ended := c.server.observer.Traced(admittedFromREST(enter(ctx, told)), method)
+	ctx, ended := c.options.Observer.Traced(admittedFromREST(enter(ctx, told)), method)
 	var refused error
 	answer, err := call.handler(call.service, ctx, func(into any) error {
 		refused = c.pass(request, into)
@@ -161,12 +141,12 @@ func (c *inside) Invoke(ctx context.Context, method string, request, reply any, 
 // reached are the interceptors, for a call that reaches them.
 func (c *inside) reached(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	calls.NoteRPC(ctx)
-	return c.server.unary(ctx, req, info, handler)
+	return c.options.Unary(ctx, req, info, handler)
 }
 
 // pass hands a request over: encoded to those who read it so.
 func (c *inside) pass(request, into any) error {
-	m, ok := into.(*message)
+	m, ok := into.(*encoded.Message)
 	if !ok {
 		if err := c.checkSize(proto.Size(request.(proto.Message))); err != nil {
 			return err
@@ -175,17 +155,17 @@ func (c *inside) pass(request, into any) error {
 		return nil
 	}
 	var err error
-	if m.data, err = proto.Marshal(request.(proto.Message)); err != nil {
+	if m.Data, err = proto.Marshal(request.(proto.Message)); err != nil {
 		return status.Error(codes.Internal, err.Error())
 	}
-	return c.checkSize(len(m.data))
+	return c.checkSize(len(m.Data))
 }
 
 // handOver hands an answer over.
 func handOver(answer, reply any) error {
-	if m, ok := answer.(*message); ok {
-		defer m.free()
-		return proto.Unmarshal(m.data, reply.(proto.Message))
+	if m, ok := answer.(*encoded.Message); ok {
+		defer m.Free()
+		return proto.Unmarshal(m.Data, reply.(proto.Message))
 	}
 	proto.Merge(reply.(proto.Message), answer.(proto.Message))
 	return nil
@@ -268,11 +248,11 @@ func (c *inside) NewStream(ctx context.Context, _ *grpc.StreamDesc, method strin
 	var finish func(error)
 	calls.NoteRPC(ctx)
 	// REST's call keeps its place meanwhile: a stream begins none, as those of gRPC do.
-	p.ctx, finish = c.server.observer.Traced(peer.NewContext(enter(ctx, p.told), &insidePeer), method)
+	p.ctx, finish = c.options.Observer.Traced(peer.NewContext(enter(ctx, p.told), &insidePeer), method)
 	info := &grpc.StreamServerInfo{FullMethod: method, IsClientStream: call.desc.ClientStreams, IsServerStream: call.desc.ServerStreams}
 	go func() {
 		defer close(p.ended)
-		p.err = c.server.streams(call.service, pipeIn{p}, info, call.desc.Handler)
+		p.err = c.options.Streams(call.service, pipeIn{p}, info, call.desc.Handler)
 		finish(p.err)
 		p.begin()
 	}()

@@ -1,0 +1,87 @@
+package admission
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/grpc/status"
+
+	"github.com/setpoint-dev/setpoint/server/access"
+	"github.com/setpoint-dev/setpoint/server/apierror"
+	"github.com/setpoint-dev/setpoint/server/limit"
+)
+
+// admitted is the context of a call that was looked at when its headers were read, before
+// it has a goroutine.
+type admitted struct {
+	context.Context
+	ticket  *limit.Ticket
+	refusal limit.Refusal
+	// who makes the call, if looked is true.
+	who    identified
+	looked bool
+}
+
+type admittedKey struct{}
+
+// Value implements context.Context.
+func (a *admitted) Value(key any) any {
+	if key == (admittedKey{}) {
+		return a
+	}
+	return a.Context.Value(key)
+}
+
+func admittedOf(ctx context.Context) *admitted {
+	a, _ := ctx.Value(admittedKey{}).(*admitted)
+	return a
+}
+
+// TicketOf returns the ticket of a call, nil if it has none.
+func TicketOf(ctx context.Context) *limit.Ticket {
+	if a := admittedOf(ctx); a != nil {
+		return a.ticket
+	}
+	return nil
+}
+
+// identifiedEarly returns what was found out of a caller before the message was read.
+func identifiedEarly(ctx context.Context) (who identified, early bool) {
+	if a := admittedOf(ctx); a != nil {
+		return a.who, a.looked
+	}
+	return identified{}, false
+}
+
+// begin begins a call that was let in. It is called before the body is read.
+func begin(ctx context.Context) (*limit.Ticket, error) {
+	a := admittedOf(ctx)
+	if a == nil {
+		return nil, nil
+	}
+	if a.refusal.Refused() {
+		return nil, a.refusal.Err()
+	}
+	if !a.ticket.Begin() {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) { // which the caller may not know yet
+			return nil, apierror.OfContext(ctx)
+		}
+		return nil, status.FromContextError(context.Canceled).Err()
+	}
+	return a.ticket, nil
+}
+
+// Charge charges a call to who makes it. The weight of a batch is the number of its
+// requests.
+func Charge(ctx context.Context, weight int) error {
+	a := admittedOf(ctx)
+	if a == nil {
+		return nil
+	}
+	return a.ticket.Identify(access.CallerOf(ctx).Name(), weight).Err()
+}
+
+// WithTicket is the context of a call that has a place already, so that it gets no second one.
+func WithTicket(ctx context.Context, ticket *limit.Ticket) context.Context {
+	return &admitted{Context: ctx, ticket: ticket}
+}

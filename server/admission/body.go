@@ -1,0 +1,63 @@
+package admission
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// HangUp has the connection closed after the answer. Else that would wait for the rest of
+// the body, as net/http has it.
+func HangUp(w http.ResponseWriter) { w.Header().Set("Connection", "close") }
+
+// ErrCut is the error of a body that had to make way for others.
+var ErrCut = errors.New("too much that was unfinished")
+
+// ReadBody reads a body to its end, or up to the limit, in bytes.
+func (g *Guard) ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	if r.ContentLength > limit {
+		return nil, &http.MaxBytesError{Limit: limit}
+	}
+	var cut atomic.Bool
+	holder := g.Unfinished.Begin(func() {
+		cut.Store(true)
+		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0))
+	})
+	defer holder.End()
+	body := http.MaxBytesReader(w, r.Body, limit)
+	data := make([]byte, 0, min(firstBody, max(512, r.ContentLength+1)))
+	for {
+		n, err := body.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		if n > 0 {
+			holder.Add(n)
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return data, nil
+		case cut.Load():
+			return nil, ErrCut
+		case err != nil:
+			return nil, err
+		}
+		if len(data) == cap(data) {
+			data = grown(data, r.ContentLength)
+		}
+	}
+}
+
+// grown makes room for more: twice as much, but no more than is announced.
+func grown(data []byte, announced int64) []byte {
+	size := 2 * cap(data)
+	if announced >= int64(len(data)) && announced < int64(size) {
+		size = int(announced) + 1 // one more, to find the end
+	}
+	if size <= len(data) {
+		size = len(data) + 1
+	}
+	larger := make([]byte, len(data), size)
+	copy(larger, data)
+	return larger
+}

@@ -1,0 +1,59 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+
+	"google.golang.org/grpc/peer"
+
+	"github.com/setpoint-dev/setpoint/server/connections"
+)
+
+// exemptEach is how many calls that no other limit bounds one connection may have open: a
+// proxy may watch health for many clients.
+const exemptEach = 64
+
+func (g *Guard) newConnections() error {
+	most := g.options.MaxConnections
+	g.Connections = connections.New(connections.Options{Most: most, Exempt: most, ExemptEach: exemptEach})
+	if g.options.Registerer == nil {
+		return nil
+	}
+	if err := g.options.Registerer.Register(connectionMetrics{g.Connections}); err != nil {
+		return fmt.Errorf("register metrics: %w", err)
+	}
+	return nil
+}
+
+type connectionKey struct{}
+
+// WithConnection has the calls of a REST connection know it.
+func WithConnection(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, connectionKey{}, connections.Of(conn.RemoteAddr()))
+}
+
+// RESTConnectionOf returns the connection of a REST call.
+func RESTConnectionOf(r *http.Request) *connections.Conn {
+	c, _ := r.Context().Value(connectionKey{}).(*connections.Conn)
+	return c
+}
+
+// connectionOf returns the connection of a gRPC call, nil for calls within the process.
+func connectionOf(ctx context.Context) *connections.Conn {
+	if p, ok := peer.FromContext(ctx); ok {
+		return connections.Of(p.Addr)
+	}
+	return nil
+}
+
+// CountREST notes for the connections of REST calls that they are in use.
+func CountREST(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn := RESTConnectionOf(r)
+		conn.Begin()
+		defer conn.End()
+		next.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,60 @@
+package admission
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/setpoint-dev/setpoint/server/access"
+	"github.com/setpoint-dev/setpoint/server/auth/bounded"
+	"github.com/setpoint-dev/setpoint/server/connections"
+	"github.com/setpoint-dev/setpoint/server/limit"
+	"github.com/setpoint-dev/setpoint/server/telemetry"
+	"github.com/setpoint-dev/setpoint/server/unfinished"
+)
+
+// Options are the settings of a Guard.
+type Options struct {
+	// Access says who calls and what they may do. Nil: anybody, everything.
+	Access *access.Settings
+	// Limits bound calls; the zero value sets no limits. The Guard sets its Limits.
+	Limits limit.Options
+	// RequestTimeout bounds one look at the caller of a stream.
+	RequestTimeout time.Duration
+	// MaxConnections, MaxCallsPerConnection and MaxRequestBytes are those of the server.
+	MaxConnections, MaxCallsPerConnection, MaxRequestBytes int
+	// Calls counts the calls that are refused before they reach an interceptor.
+	Calls *telemetry.Calls
+	// Registerer takes the metrics; nil: they are not registered.
+	Registerer prometheus.Registerer
+	// Log takes a line for each caller that is refused. It must not be nil.
+	Log *zap.Logger
+}
+
+// Guard decides which calls are let in.
+type Guard struct {
+	options Options
+	// Limiter is nil where there are no limits.
+	Limiter *limit.Limiter
+	// Unfinished counts what callers have sent of messages that are not complete, and what they
+	// have not read of answers.
+	Unfinished *unfinished.Meter
+	// Connections are those of gRPC and REST together.
+	Connections *connections.Set
+	// callerLimits are the limits that the policy sets for callers, by name.
+	callerLimits *bounded.Map[string, limit.Limits]
+}
+
+// New returns a guard, and registers its metrics.
+func New(options Options) (*Guard, error) {
+	g := &Guard{options: options}
+	if err := g.newLimiter(); err != nil {
+		return nil, err
+	}
+	g.newUnfinished()
+	if err := g.newConnections(); err != nil {
+		return nil, err
+	}
+	return g, nil
+}

@@ -1,0 +1,124 @@
+package admission
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/peer"
+
+	"github.com/setpoint-dev/setpoint/server/connections"
+	"github.com/setpoint-dev/setpoint/server/encoded"
+	"github.com/setpoint-dev/setpoint/server/limit"
+	"github.com/setpoint-dev/setpoint/server/unfinished"
+)
+
+const (
+	// leastUnfinished bounds what callers have sent of messages that are not complete, in
+	// bytes, where the largest message is smaller than a quarter of it.
+	leastUnfinished = 64 << 20
+	// waitingFactor is how many more calls may wait for their messages than may be in
+	// flight; beyond them a connection may have fairWaiting of them.
+	waitingFactor = 2
+	fairWaiting   = 16
+	// busyWaiting is how many a connection may have while calls are refused for overload. What
+	// more of them send would lie before the bodies of those that are let in.
+	busyWaiting = 4
+	// MostUnsent is how many bytes of answers a caller may leave unread before it may not ask on, and
+	// fewUnsent how many while calls are refused for overload: answers that come too late are in vain.
+	MostUnsent = 16 << 20
+	fewUnsent  = 256 << 10
+	// leastUnread bounds what all callers together have to read of answers, in bytes, where the
+	// largest message is smaller than half of it. Beyond it the connection goes that has the most.
+	leastUnread = 32 << 20
+	// firstBody is what is made room for before any of a REST call's body has come, in bytes.
+	firstBody = 4 << 10
+)
+
+func (g *Guard) newUnfinished() {
+	options := unfinished.Options{
+		Bytes:   max(leastUnfinished, 4*int64(g.options.MaxRequestBytes)),
+		Answers: max(leastUnread, 2*int64(g.options.MaxRequestBytes)),
+		Streams: max(unfinished.DefaultStreams, 2*g.options.MaxCallsPerConnection),
+	}
+	if g.Limiter != nil {
+		options.Bodies = waitingFactor * g.options.Limits.InFlight
+	}
+	g.Unfinished = unfinished.New(options)
+}
+
+// ConnOf returns the connection of a call, nil for the gateway's.
+func ConnOf(ctx context.Context) *unfinished.Conn {
+	if p, ok := peer.FromContext(ctx); ok {
+		return unfinished.ConnOf(p.Addr)
+	}
+	return nil
+}
+
+// receiving reads a call's message. While it waits for it, it holds nothing; the ticket
+// may be nil.
+func (g *Guard) receiving(ctx context.Context, ticket *limit.Ticket, decode func(any) error) func(any) error {
+	return func(v any) error {
+		conn := ConnOf(ctx)
+		if ticket != nil {
+			ticket.Wait()
+		}
+		if conn != nil {
+			conn.Wait()
+		}
+		err := encoded.Decode(v, decode)
+		if conn != nil {
+			conn.Arrived()
+		}
+		if err != nil {
+			return err
+		}
+		if ticket == nil {
+			return nil
+		}
+		connectionOf(ctx).Know()
+		if refusal := ticket.Arrived(); refusal.Refused() {
+			if m, ok := v.(*encoded.Message); ok {
+				m.Free()
+			}
+			return refusal.Err()
+		}
+		return nil
+	}
+}
+
+// counting is a stream whose caller is known to have been heard out, and whose answers are
+// counted until they are sent.
+func counting(stream grpc.ServerStream) grpc.ServerStream {
+	if conn := ConnOf(stream.Context()); conn != nil {
+		return countedStream{stream, conn, connectionOf(stream.Context())}
+	}
+	return stream
+}
+
+type countedStream struct {
+	grpc.ServerStream
+	conn       *unfinished.Conn
+	connection *connections.Conn
+}
+
+// SendMsg implements grpc.ServerStream.
+func (s countedStream) SendMsg(m any) error {
+	return s.ServerStream.SendMsg(encoded.Counted(s.conn, m))
+}
+
+// RecvMsg implements grpc.ServerStream.
+func (s countedStream) RecvMsg(m any) error {
+	err := s.ServerStream.RecvMsg(m)
+	if err == nil {
+		s.connection.Know()
+	}
+	return err
+}
+
+// Unsent returns how many bytes of answers a call's connection has to send.
+func Unsent(ctx context.Context) int64 {
+	if conn := ConnOf(ctx); conn != nil {
+		return conn.Unsent()
+	}
+	return 0
+}

@@ -1,0 +1,87 @@
+package rest
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"unicode/utf8"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"google.golang.org/grpc/status"
+
+	"github.com/setpoint-dev/setpoint/server/admission"
+	"github.com/setpoint-dev/setpoint/server/apierror"
+	"github.com/setpoint-dev/setpoint/server/limit"
+	"github.com/setpoint-dev/setpoint/server/restjson"
+)
+
+// received reads the body of a REST call before anything is done with it. While it waits
+// for it, the call takes no place from others.
+func (g *Gateway) received(next *runtime.ServeMux) http.Handler {
+	short := g.newShortWay(next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if field, bad := badText(r.URL); bad {
+			admission.AnswerStatus(next, w, r, status.Convert(apierror.InvalidField(field, "Invalid value: is not UTF-8")))
+			return
+		}
+		if r.Body == nil || r.Body == http.NoBody {
+			admission.RESTConnectionOf(r).Know()
+			g.translations.serve(next, w, r, 0)
+			return
+		}
+		ticket := admission.RESTTicketOf(r.Context())
+		if ticket != nil {
+			ticket.Wait()
+		}
+		data, err := g.options.Guard.ReadBody(w, r, g.maxBody(r))
+		switch {
+		case err == nil:
+			admission.RESTConnectionOf(r).Know()
+			r.Body = restjson.Whole(data)
+		case errors.Is(err, admission.ErrCut) && g.options.Guard.Limiter != nil:
+			admission.HangUp(w)
+			admission.AnswerRefusal(next, w, r, g.options.Guard.Limiter.Refuse(limit.Unfinished))
+			return
+		default:
+			r.Body = io.NopCloser(failing{err}) // the answer to it is made where JSON is read
+		}
+		if ticket != nil {
+			if refusal := ticket.Arrived(); refusal.Refused() {
+				admission.HangUp(w)
+				admission.AnswerRefusal(next, w, r, refusal)
+				return
+			}
+		}
+		if err != nil || !short.answer(w, r, data) {
+			g.translations.serve(next, w, r, len(data))
+		}
+	})
+}
+
+// badText returns the part of a URL that is not UTF-8, which no message can hold.
+func badText(u *url.URL) (field string, bad bool) {
+	if !utf8.ValidString(u.Path) {
+		return "target", true
+	}
+	if u.RawQuery == "" {
+		return "", false
+	}
+	for name, values := range u.Query() {
+		if !utf8.ValidString(name) {
+			return "query", true
+		}
+		for _, value := range values {
+			if !utf8.ValidString(value) {
+				return name, true
+			}
+		}
+	}
+	return "", false
+}
+
+// failing is a body that can't be read.
+type failing struct{ err error }
+
+// Read implements io.Reader.
+func (f failing) Read([]byte) (int, error) { return 0, f.err }

@@ -1,0 +1,61 @@
+package services
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/setpoint-dev/setpoint/server/access"
+	"github.com/setpoint-dev/setpoint/server/admission"
+	"github.com/setpoint-dev/setpoint/server/apierror"
+	"github.com/setpoint-dev/setpoint/server/cost"
+	"github.com/setpoint-dev/setpoint/server/decision"
+	"github.com/setpoint-dev/setpoint/server/encoded"
+	"github.com/setpoint-dev/setpoint/server/limit"
+)
+
+// checked is a call of which the message is decoded only when it is not too large, has
+// been looked over, and there is room for it.
+type checked[S any, Req, Resp proto.Message] struct {
+	targets func(S) *decision.Targets
+	tables  *cost.Message
+	// limit is what bounds the message's bytes, and most the bound.
+	limit string
+	most  int
+	empty func() Req
+	call  func(S, context.Context, Req) (Resp, error)
+}
+
+// answer decodes and answers a message.
+func (l *checked[S, Req, Resp]) answer(s S, ctx context.Context, in *encoded.Message) (*encoded.Message, error) {
+	t := l.targets(s)
+	if len(in.Data) > l.most {
+		return nil, apierror.OverLimit(l.limit, l.most, "the message is larger than what this server keeps")
+	}
+	if !in.Pass.Entered() {
+		if err := t.Enter(ctx, admission.TicketOf(ctx), access.CallerOf(ctx).Name(), &in.Pass, decision.IsLarge(in.Data)); err != nil {
+			return nil, err
+		}
+	}
+	budget := cost.BudgetOf(len(in.Data))
+	if excess := l.tables.Wire(in.Data, t.Options.CostLimits(), budget); excess != nil {
+		return nil, apierror.Excessive(excess)
+	}
+	req := l.empty()
+	if err := proto.Unmarshal(in.Data, req); err != nil {
+		return nil, apierror.Undecodable()
+	}
+	if !in.Pass.Read(int64(budget.Made())) {
+		return nil, t.Refuse(limit.LargeRequests)
+	}
+	response, err := l.call(s, ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	answer := encoded.NewAnswer()
+	if answer.Data, err = decision.Marshal(answer.Data, response); err != nil {
+		answer.Free()
+		return nil, err
+	}
+	return answer, nil
+}

@@ -1,0 +1,92 @@
+package services
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/access"
+	"github.com/setpoint-dev/setpoint/server/apierror"
+	"github.com/setpoint-dev/setpoint/server/auth/policy"
+	"github.com/setpoint-dev/setpoint/server/calls"
+	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/cost"
+	"github.com/setpoint-dev/setpoint/server/decision"
+	"github.com/setpoint-dev/setpoint/server/stored"
+	"github.com/setpoint-dev/setpoint/server/validation"
+)
+
+// ReportObservation answers a caller in the process; over gRPC see reportObservationEncoded.
+func (s *Recommendations) ReportObservation(ctx context.Context, req *setpointv1.ReportObservationRequest) (*setpointv1.ReportObservationResponse, error) {
+	violations := append(validation.Structure(req), observationTime(req, s.targets.Options.Clock())...)
+	if err := apierror.Invalid(append(violations, conversion.ObservationViolations(req)...)); err != nil {
+		return nil, err
+	}
+	key := decision.ParseTarget(req.GetTarget())
+	if err := mayChange(ctx, policy.Recommend, key); err != nil {
+		return nil, err
+	}
+	if s.stored == nil {
+		return nil, notStored()
+	}
+	size, err := s.stored.Report(ctx, key, req)
+	if err != nil {
+		return nil, apierror.OfStored(ctx, req.GetTarget(), err)
+	}
+	return &setpointv1.ReportObservationResponse{
+		StoredBytes: int64(size), ExpireTime: timestamppb.New(s.targets.Options.Clock().Add(stored.Kept)),
+	}, nil
+}
+
+func observationTime(req *setpointv1.ReportObservationRequest, now time.Time) []validation.Violation {
+	t := req.GetObservationTime()
+	if t == nil || t.IsValid() && now.Sub(t.AsTime()) <= stored.Kept {
+		return nil
+	}
+	return []validation.Violation{{Field: "observationTime", Description: "Invalid value: must be a time of the last hour"}}
+}
+
+var reportObservation = checked[*Recommendations, *setpointv1.ReportObservationRequest, *setpointv1.ReportObservationResponse]{
+	targets: func(s *Recommendations) *decision.Targets { return s.targets },
+	tables:  cost.Of((&setpointv1.ReportObservationRequest{}).ProtoReflect().Descriptor()),
+	limit:   "maxObservationBytes", most: stored.DefaultMaxObservationBytes,
+	empty: func() *setpointv1.ReportObservationRequest { return &setpointv1.ReportObservationRequest{} },
+	call: func(s *Recommendations, ctx context.Context, req *setpointv1.ReportObservationRequest) (*setpointv1.ReportObservationResponse, error) {
+		calls.NoteTarget(ctx, req.GetTarget())
+		return s.ReportObservation(ctx, req)
+	},
+}
+
+// optionsOf names a caller for whom the operator has set options, "" for others: answers that
+// were made with them are its own.
+func optionsOf(ctx context.Context) string {
+	c := access.CallerOf(ctx)
+	if !c.Configured() {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(c.Name()))
+	return hex.EncodeToString(sum[:8])
+}
+
+// GetRecommendation answers from the last decision, or makes one from what is stored.
+func (s *Recommendations) GetRecommendation(ctx context.Context, req *setpointv1.GetRecommendationRequest) (*setpointv1.GetRecommendationResponse, error) {
+	if err := decision.CheckStructure(req); err != nil {
+		return nil, err
+	}
+	key := decision.ParseTarget(req.GetTarget())
+	if err := access.CallerOf(ctx).Check(policy.Recommend, key); err != nil {
+		return nil, err
+	}
+	if s.stored == nil {
+		return nil, notStored()
+	}
+	recommendation, err := s.stored.Recommendation(ctx, key, stored.Poll{Current: req.CurrentReplicas, Min: req.MinReplicas, Max: req.MaxReplicas, As: optionsOf(ctx)})
+	if err != nil {
+		return nil, apierror.OfStored(ctx, req.GetTarget(), err)
+	}
+	return &setpointv1.GetRecommendationResponse{Recommendation: recommendation}, nil
+}

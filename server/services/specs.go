@@ -1,0 +1,197 @@
+package services
+
+import (
+	"context"
+	"slices"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/access"
+	"github.com/setpoint-dev/setpoint/server/apierror"
+	"github.com/setpoint-dev/setpoint/server/auth/policy"
+	"github.com/setpoint-dev/setpoint/server/calls"
+	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/cost"
+	"github.com/setpoint-dev/setpoint/server/decision"
+	"github.com/setpoint-dev/setpoint/server/encoded"
+	"github.com/setpoint-dev/setpoint/server/stored"
+	"github.com/setpoint-dev/setpoint/server/validation"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+func notStored() error {
+	return status.Error(codes.Unimplemented, "this server's store keeps no specs")
+}
+
+// mayChange is PERMISSION_DENIED unless the caller may do that, and have it recorded.
+func mayChange(ctx context.Context, verb policy.Verb, key store.Key) error {
+	if err := access.CallerOf(ctx).Check(verb, key); err != nil {
+		return err
+	}
+	return access.CallerOf(ctx).CheckChange(verb, key)
+}
+
+// SetTargetSpec stores the spec of a target.
+func (s *Targets) SetTargetSpec(ctx context.Context, req *setpointv1.SetTargetSpecRequest) (*setpointv1.SetTargetSpecResponse, error) {
+	if err := apierror.Invalid(s.specViolations(req)); err != nil {
+		return nil, err
+	}
+	key := decision.ParseTarget(req.GetName())
+	if err := mayChange(ctx, policy.Configure, key); err != nil {
+		return nil, err
+	}
+	if s.stored == nil {
+		return nil, notStored()
+	}
+	spec, err := s.stored.SetSpec(ctx, key, req.GetTargetSpec(), access.CallerOf(ctx).Name())
+	if err != nil {
+		return nil, apierror.OfStored(ctx, req.GetName(), err)
+	}
+	return &setpointv1.SetTargetSpecResponse{TargetSpec: spec}, nil
+}
+
+// specViolations is all that is wrong with a spec that is to be stored: what would be with a
+// request that has it.
+func (s *Targets) specViolations(req *setpointv1.SetTargetSpecRequest) []validation.Violation {
+	violations := validation.Structure(req)
+	spec := req.GetTargetSpec()
+	if spec.GetSpec() == nil {
+		return violations
+	}
+	input, unreadable := conversion.Input(&setpointv1.RecommendRequest{
+		Target: req.GetName(), Spec: spec.GetSpec(), Options: spec.GetOptions(), Scale: &setpointv1.Scale{},
+	}, s.targets.Options.Recommend)
+	unreadable = append(unreadable, validation.Spec(spec.GetSpec(), validation.SpecOptions{ScaleToZero: input.Options.ScaleToZero})...)
+	for _, v := range unreadable {
+		v.Field = "targetSpec." + v.Field
+		violations = append(violations, v)
+	}
+	return violations
+}
+
+// GetTargetSpec returns a stored spec.
+func (s *Targets) GetTargetSpec(ctx context.Context, req *setpointv1.GetTargetSpecRequest) (*setpointv1.GetTargetSpecResponse, error) {
+	if err := decision.CheckStructure(req); err != nil {
+		return nil, err
+	}
+	key := decision.ParseTarget(req.GetName())
+	if err := access.CallerOf(ctx).Check(policy.Read, key); err != nil {
+		return nil, err
+	}
+	if s.stored == nil {
+		return nil, notStored()
+	}
+	spec, err := s.stored.Spec(ctx, key)
+	if err != nil {
+		return nil, apierror.OfStored(ctx, req.GetName(), err)
+	}
+	return &setpointv1.GetTargetSpecResponse{TargetSpec: spec}, nil
+}
+
+// maxSpecsPage bounds the specs of a page, in bytes.
+const maxSpecsPage = 4 << 20
+
+// ListTargetSpecs returns a page of stored specs.
+func (s *Targets) ListTargetSpecs(ctx context.Context, req *setpointv1.ListTargetSpecsRequest) (*setpointv1.ListTargetSpecsResponse, error) {
+	if err := decision.CheckStructure(req); err != nil {
+		return nil, err
+	}
+	filter := decision.ParseParent(req.GetParent())
+	scope, err := access.CallerOf(ctx).Within(policy.Read, filter)
+	if err != nil {
+		return nil, err
+	}
+	if s.stored == nil {
+		return nil, notStored()
+	}
+	list := listOf(ctx, setpointv1.TargetService_ListTargetSpecs_FullMethodName, req.GetParent(), scope)
+	position, err := s.pages.position(ctx, list, req.GetPageToken())
+	if err != nil {
+		return nil, err
+	}
+	after, err := keyAt(position)
+	if err != nil {
+		return nil, err
+	}
+	keys, next, err := decision.Visible(ctx, s.stored.Specs(), filter, scope, after, pageSize(req.GetPageSize(), defaultTargetsPage))
+	if err != nil {
+		return nil, apierror.OfStore(ctx, req.GetParent(), err)
+	}
+	response := &setpointv1.ListTargetSpecsResponse{}
+	room := maxSpecsPage
+	for some := range slices.Chunk(keys, decision.ListedAtOnce) {
+		specs, kept, err := s.loadSpecs(ctx, some, room)
+		if err != nil {
+			return nil, apierror.OfStored(ctx, req.GetParent(), err)
+		}
+		for _, spec := range specs {
+			room -= proto.Size(spec)
+		}
+		response.TargetSpecs = append(response.TargetSpecs, specs...)
+		if kept < len(some) || room <= 0 {
+			next = some[kept-1]
+			break
+		}
+	}
+	if next != (store.Key{}) {
+		if response.NextPageToken, err = s.pages.next(ctx, list, positionOf(next)); err != nil {
+			return nil, err
+		}
+	}
+	return response, nil
+}
+
+// loadSpecs loads some specs; few lists do so at a time.
+func (s *Targets) loadSpecs(ctx context.Context, keys []store.Key, room int) ([]*setpointv1.TargetSpec, int, error) {
+	leave, err := s.targets.EnterList(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer leave()
+	return s.stored.SpecsOf(ctx, keys, room)
+}
+
+// DeleteTargetSpec deletes a stored spec.
+func (s *Targets) DeleteTargetSpec(ctx context.Context, req *setpointv1.DeleteTargetSpecRequest) (*setpointv1.DeleteTargetSpecResponse, error) {
+	if err := decision.CheckStructure(req); err != nil {
+		return nil, err
+	}
+	key := decision.ParseTarget(req.GetName())
+	if err := mayChange(ctx, policy.Configure, key); err != nil {
+		return nil, err
+	}
+	if s.stored == nil {
+		return nil, notStored()
+	}
+	if err := s.stored.DeleteSpec(ctx, key, req.GetEtag()); err != nil {
+		return nil, apierror.OfStored(ctx, req.GetName(), err)
+	}
+	return &setpointv1.DeleteTargetSpecResponse{}, nil
+}
+
+var setTargetSpec = checked[*Targets, *setpointv1.SetTargetSpecRequest, *setpointv1.SetTargetSpecResponse]{
+	targets: func(s *Targets) *decision.Targets { return s.targets },
+	tables:  cost.Of((&setpointv1.SetTargetSpecRequest{}).ProtoReflect().Descriptor()),
+	limit:   "maxSpecBytes", most: stored.DefaultMaxSpecBytes,
+	empty: func() *setpointv1.SetTargetSpecRequest { return &setpointv1.SetTargetSpecRequest{} },
+	call: func(s *Targets, ctx context.Context, req *setpointv1.SetTargetSpecRequest) (*setpointv1.SetTargetSpecResponse, error) {
+		calls.NoteTarget(ctx, req.GetName())
+		return s.SetTargetSpec(ctx, req)
+	},
+}
+
+// TargetsDesc describes the service to gRPC: specs are checked while they are encoded.
+func TargetsDesc() *grpc.ServiceDesc {
+	desc := setpointv1.TargetService_ServiceDesc
+	desc.Methods = slices.Clone(desc.Methods)
+	for i := range desc.Methods {
+		if desc.Methods[i].MethodName == "SetTargetSpec" {
+			desc.Methods[i].Handler = encoded.Handler(setpointv1.TargetService_SetTargetSpec_FullMethodName, setTargetSpec.answer)
+		}
+	}
+	return &desc
+}
