@@ -146,14 +146,14 @@ func BenchmarkUnaryOnRedis(b *testing.B) {
 	now := time.Now()
 	requests := make([][]byte, 500)
 	for i := range requests {
-		requests[i] = encode(b, tenPods(web(i), now))
+		requests[i] = encode(b, tenPods(webTarget(i), now))
 	}
 	recommend := func(conn *grpc.ClientConn) func(int) error {
 		return func(i int) error {
 			return invoke(b, conn, setpointv1.RecommendationService_Recommend_FullMethodName, requests[i%len(requests)])
 		}
 	}
-	answer, err := service.Recommend(b.Context(), tenPods(web(0), now))
+	answer, err := service.Recommend(b.Context(), tenPods(webTarget(0), now))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func BenchmarkBatchOnRedis(b *testing.B) {
 	for i := range batches {
 		batch := &setpointv1.BatchRecommendRequest{}
 		for j := range benchBatch {
-			batch.Requests = append(batch.Requests, tenPods(web(i*benchBatch+j), now))
+			batch.Requests = append(batch.Requests, tenPods(webTarget(i*benchBatch+j), now))
 		}
 		service.mustBatch(b, batch.GetRequests()...)
 		batches[i] = encode(b, batch)

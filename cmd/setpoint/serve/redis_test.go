@@ -98,8 +98,8 @@ func serveOnRedis(tb testing.TB, url string, change func(*settings)) *onRedis {
 	return &onRedis{setpointv1.NewRecommendationServiceClient(conn), grpcListener.Addr().String(), s.Redis.KeyPrefix}
 }
 
-// web returns the resource name of a target.
-func web(i int) string { return fmt.Sprintf("clusters/prod/namespaces/shop/targets/web-%05d", i) }
+// webTarget returns the resource name of a target.
+func webTarget(i int) string { return fmt.Sprintf("clusters/prod/namespaces/shop/targets/web-%05d", i) }
 
 // tenPods is what the usual caller sends: a cpu utilization target and ten pods of
 // one container, sampled now.
@@ -162,7 +162,7 @@ func TestSteadyStateIsOneRoundTrip(t *testing.T) {
 	now, start := time.Now(), time.Now()
 	var requests []*setpointv1.RecommendRequest
 	for i := range 100 {
-		requests = append(requests, tenPods(web(i), now))
+		requests = append(requests, tenPods(webTarget(i), now))
 	}
 	service.mustBatch(t, requests...)
 	service.mustBatch(t, requests...)
@@ -222,7 +222,7 @@ func TestMemoryOfATarget(t *testing.T) {
 				now := start.Add(time.Duration(p) * 15 * time.Second)
 				var requests []*setpointv1.RecommendRequest
 				for i := range targets {
-					req := tenPods(web(i), now)
+					req := tenPods(webTarget(i), now)
 					req.EvaluationTime = timestamppb.New(now.Add(time.Duration(random.Int64N(int64(100 * time.Millisecond)))))
 					if tc.window > 0 {
 						req.Spec.Behavior = &setpointv1.HorizontalPodAutoscalerBehavior{

@@ -35,7 +35,7 @@ Each flag can also be set by a variable (--grpc-address: SETPOINT_GRPC_ADDRESS) 
 by a key of the config file (grpc-address). The command line comes first, then the
 environment, then the file. The flags of kube-controller-manager for its autoscaler
 (--horizontal-pod-autoscaler-tolerance and so on) are taken under their own names, too.
-The API is described at /docs of the REST address.`,
+The REST address has a web page at /ui/, and the API's description at /docs.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := config.Apply(cmd.Flags(), os.Environ(), connection.Variables...); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/web"
 )
 
 // settings are those of setpoint serve. Each has a flag, a variable SETPOINT_… and
@@ -26,6 +27,8 @@ type settings struct {
 	AdminProfiles bool
 	// AllowedHosts are names that addresses on loopback may be asked by.
 	AllowedHosts []string
+	// UI serves the web page.
+	UI bool
 
 	LogLevel  string
 	LogFormat string
@@ -83,6 +86,7 @@ func defaultSettings() settings {
 		RESTAddress:             "127.0.0.1:8080",
 		AdminAddress:            "127.0.0.1:9091",
 		AllowedHosts:            []string{}, // not nil: so it is after an empty list of a file
+		UI:                      true,
 		LogLevel:                "info",
 		LogFormat:               "json",
 		Observe:                 defaultObserveSettings(),
@@ -123,6 +127,7 @@ func (s *settings) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&s.AdminAddress, "admin-address", s.AdminAddress, "`host:port` to serve /metrics, /healthz, /readyz, /debug/buildinfo and, on loopback, /debug/pprof/ on, in the clear, to whoever reaches it; empty: not served")
 	flags.BoolVar(&s.AdminProfiles, "admin-profiles", s.AdminProfiles, "serve /debug/pprof/ even if other machines can reach the admin address")
 	flags.StringSliceVar(&s.AllowedHosts, "allowed-hosts", s.AllowedHosts, "`names` of hosts by which the REST and admin addresses may be asked while they are on loopback, where no web page may reach them by a name of its own; localhost, names without a dot and IP addresses always may, * stands for all")
+	flags.BoolVar(&s.UI, "ui", s.UI, "serve the web page at /ui/ of the REST address; what it shows needs the same credentials as the API")
 	flags.StringVar(&s.LogLevel, "log-level", s.LogLevel, "least severe `level` that is logged: debug, info, warn or error")
 	flags.StringVar(&s.LogFormat, "log-format", s.LogFormat, "`form` of log lines: json, or console for people")
 	flags.StringVar(&s.Profile, "profile", s.Profile, "controller `version` to decide as where a request names none: "+strings.Join(recommender.ProfileNames(), ", "))
@@ -258,6 +263,9 @@ func (s *settings) options() server.Options {
 	o.MaxConnectionAge, o.MaxCallsPerConnection, o.MaxHeaderBytes = s.Limits.MaxConnectionAge, s.Limits.CallsPerConn, s.Limits.HeaderBytes
 	if s.Redis.used() {
 		o.HoldDown, o.CacheBytes = s.OnStoreFailure == holdDownOnFailure, s.HistoryCacheBytes
+	}
+	if s.UI {
+		o.Page = web.Files()
 	}
 	s.Observe.apply(&o)
 	o.Version = cli.Version()
