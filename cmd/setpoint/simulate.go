@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/setpoint/simulate"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
+	"github.com/setpoint-dev/setpoint/simulation/scenario"
 )
 
 // The forms of setpoint simulate besides a table and JSON.
@@ -89,19 +90,19 @@ func (c *simulateCommand) run(cmd *cobra.Command, specs []string) error {
 	case len(specs) > maxSpecs:
 		return cli.BadInput(fmt.Errorf("%d specs are given, at most %d can be compared", len(specs), maxSpecs))
 	}
-	scenario, err := c.readScenario(cmd)
+	world, err := c.readScenario(cmd)
 	if err != nil {
 		return err
 	}
 	if c.export == asK6 {
-		return cli.BadInput(simulate.WriteK6(cmd.OutOrStdout(), c.file, scenario))
+		return cli.BadInput(simulate.WriteK6(cmd.OutOrStdout(), c.file, world))
 	}
 	var autoscalers []*simulation.Autoscaler
 	var problems []error
 	for _, name := range specs {
 		a, err := c.readAutoscaler(cmd, name)
 		if err == nil {
-			if err = cli.BadInput(simulation.Check(scenario, a)); err != nil {
+			if err = cli.BadInput(simulation.Check(world, a)); err != nil {
 				err = cli.BadInput(fmt.Errorf("%s with %s: %w", c.file, name, err))
 			}
 		}
@@ -111,12 +112,12 @@ func (c *simulateCommand) run(cmd *cobra.Command, specs []string) error {
 		return err
 	}
 	defer c.bar.Clear()
-	return c.simulate(cmd, scenario, specs, autoscalers)
+	return c.simulate(cmd, world, specs, autoscalers)
 }
 
 // readScenario reads the scenario, and the files that it names from beside it.
 func (c *simulateCommand) readScenario(cmd *cobra.Command) (*simulation.Scenario, error) {
-	data, err := readWithin(cmd, c.file, simulate.MaxScenarioBytes)
+	data, err := readWithin(cmd, c.file, scenario.MaxScenarioBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -124,19 +125,19 @@ func (c *simulateCommand) readScenario(cmd *cobra.Command) (*simulation.Scenario
 	if cmd.Flags().Changed("seed") {
 		seed = &c.seed
 	}
-	scenario, err := simulate.Read(c.file, data, seed, func(name string) ([]byte, error) {
+	world, err := scenario.Read(c.file, data, seed, func(name string) ([]byte, error) {
 		if c.file != "-" && !filepath.IsAbs(name) {
 			name = filepath.Join(filepath.Dir(c.file), name)
 		}
-		return readWithin(cmd, name, simulate.MaxLoadBytes)
+		return readWithin(cmd, name, scenario.MaxLoadBytes)
 	})
 	if err != nil {
 		return nil, cli.BadInput(err)
 	}
-	if profile, ok := recommender.ProfileByName(c.options.Profile); ok && scenario.Loop.SyncPeriod == 0 {
-		scenario.Loop.SyncPeriod = profile.SyncPeriod()
+	if profile, ok := recommender.ProfileByName(c.options.Profile); ok && world.Loop.SyncPeriod == 0 {
+		world.Loop.SyncPeriod = profile.SyncPeriod()
 	}
-	return scenario, nil
+	return world, nil
 }
 
 // readWithin reads a file that must not be larger.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"io"
+	"math"
 	"os"
 	"regexp"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/simulation"
+	"github.com/setpoint-dev/setpoint/simulation/scenario"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -37,7 +39,7 @@ events: [{at: 12m, kill: 2}]
 // report runs the example's autoscalers.
 func report(t *testing.T, each func(string, *simulation.Step) error, done func(*simulation.Scenario, *Run) error) *Report {
 	t.Helper()
-	s, err := Read("small.yaml", []byte(small), nil, nothing)
+	s, err := scenario.Read("small.yaml", []byte(small), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,6 +167,16 @@ func TestWordsForTimesAndNumbers(t *testing.T) {
 	}
 }
 
+// A scale for values that are next to nothing has lines, and an end.
+func TestAScaleForNextToNothing(t *testing.T) {
+	t.Parallel()
+	for _, f := range []float64{math.SmallestNonzeroFloat64, 1e-320, 1e-300, 1e-12} {
+		if step := niceStep(f); step < f || step > 1e-11 {
+			t.Errorf("niceStep(%g) = %g", f, step)
+		}
+	}
+}
+
 func seconds(f float64) time.Duration { return time.Duration(f * float64(time.Second)) }
 
 // A name that a spreadsheet would compute is text, and one that would paint a terminal is plain.
@@ -177,7 +189,7 @@ func TestNamesAreText(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", name, got, want)
 		}
 	}
-	r := &Report{Name: "s\x1b[31m", Scenario: &simulation.Scenario{Duration: time.Hour, Start: DefaultStart}, Runs: []Run{{
+	r := &Report{Name: "s\x1b[31m", Scenario: &simulation.Scenario{Duration: time.Hour, Start: scenario.DefaultStart}, Runs: []Run{{
 		Name: "h\x1b[31m", Result: &simulation.Result{Actions: []simulation.Action{{From: 1, To: 2, Reason: "q\x1b[31m"}}},
 	}}}
 	var text strings.Builder

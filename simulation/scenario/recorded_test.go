@@ -1,8 +1,7 @@
-package simulate
+package scenario
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -53,12 +52,4 @@ func TestInstantsFarAway(t *testing.T) {
 	}
 }
 
-// A scale for values that are next to nothing has lines, and an end.
-func TestAScaleForNextToNothing(t *testing.T) {
-	t.Parallel()
-	for _, f := range []float64{math.SmallestNonzeroFloat64, 1e-320, 1e-300, 1e-12} {
-		if step := niceStep(f); step < f || step > 1e-11 {
-			t.Errorf("niceStep(%g) = %g", f, step)
-		}
-	}
-}
+func seconds(f float64) time.Duration { return time.Duration(f * float64(time.Second)) }

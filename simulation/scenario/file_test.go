@@ -1,4 +1,4 @@
-package simulate
+package scenario
 
 import (
 	"errors"
@@ -273,7 +273,7 @@ func usages(n int) string {
 // takes longer than its size allows, or loses load.
 func FuzzRead(f *testing.F) {
 	for _, name := range []string{"web.yaml"} {
-		text, err := os.ReadFile("../../../examples/simulation/" + name)
+		text, err := os.ReadFile("../../examples/simulation/" + name)
 		if err != nil {
 			f.Fatal(err)
 		}
