@@ -23,6 +23,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster/apiserver"
 	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/explaincmd"
@@ -150,7 +151,7 @@ type liveCluster struct {
 }
 
 func newLiveCluster(config *rest.Config) (*liveCluster, error) {
-	clients, err := cluster.NewClients(config)
+	clients, err := apiserver.New(config)
 	if err != nil {
 		return nil, err
 	}

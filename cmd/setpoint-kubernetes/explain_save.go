@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster/podcache"
 )
 
 // savedList is a List of objects of any kind.
@@ -36,7 +36,7 @@ func saveSnapshot(name string, snapshot *kubernetes.Snapshot) error {
 		list.add(&scale.TypeMeta, "autoscaling/v1", "Scale", &scale)
 	}
 	for _, pod := range snapshot.Pods {
-		stripped, err := cluster.StripPod(pod)
+		stripped, err := podcache.Strip(pod)
 		if err != nil {
 			return err
 		}

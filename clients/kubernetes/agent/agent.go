@@ -25,6 +25,8 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent/shadow"
 	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster/apiserver"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster/scalecache"
 )
 
 // Agent scales what the autoscalers of a cluster name, as the service recommends.
@@ -155,7 +157,7 @@ func (a *Agent) wire(ctx context.Context) (*wiring, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect to the cluster: %w", err)
 	}
-	clients, err := cluster.NewClients(a.config)
+	clients, err := apiserver.New(a.config)
 	if err != nil {
 		return nil, err
 	}
@@ -172,12 +174,12 @@ func (a *Agent) wire(ctx context.Context) (*wiring, error) {
 		return nil, err
 	}
 	a.loop.SetClusterUID(a.identify(ctx, clients.UID))
-	versions := cluster.NewMetadataVersions(ctx, clients.Metadata(), clients.Mapper(), cluster.VersionOptions{
+	versions := scalecache.Watch(ctx, clients.Metadata(), clients.Mapper(), scalecache.WatchOptions{
 		Namespaces: a.options.Namespaces, Access: clients,
 	})
 	sources := cluster.Sources{
 		Mapper: clients.Mapper(), Pods: pods, Metrics: clients,
-		Scales: cluster.NewScaleCache(clients, versions),
+		Scales: scalecache.New(clients, versions),
 	}
 	acting := cluster.NewReader(sources, cluster.Options{Timeout: a.options.RequestTimeout})
 	shadowing := cluster.NewReader(sources, cluster.Options{Timeout: a.options.RequestTimeout})

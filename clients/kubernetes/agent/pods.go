@@ -14,13 +14,13 @@ import (
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster/podcache"
 )
 
 // podCaches are informers of pods, one a namespace or one for all.
 type podCaches struct {
 	informers map[string]toolscache.SharedIndexInformer
-	pods      map[string]*cluster.InformerPods
+	pods      map[string]*podcache.Pods
 }
 
 func newPodCaches(config *rest.Config, connections *http.Client, namespaces []string) (*podCaches, error) {
@@ -36,15 +36,15 @@ func newPodCaches(config *rest.Config, connections *http.Client, namespaces []st
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
-	c := &podCaches{informers: map[string]toolscache.SharedIndexInformer{}, pods: map[string]*cluster.InformerPods{}}
+	c := &podCaches{informers: map[string]toolscache.SharedIndexInformer{}, pods: map[string]*podcache.Pods{}}
 	for _, namespace := range namespaces {
 		watched := toolscache.NewListWatchFromClient(core.RESTClient(), "pods", namespace, fields.Everything())
 		informer := toolscache.NewSharedIndexInformer(watched, &corev1.Pod{}, 0,
 			toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
-		if err := informer.SetTransform(cluster.StripPod); err != nil {
+		if err := informer.SetTransform(podcache.Strip); err != nil {
 			return nil, err
 		}
-		if c.pods[namespace], err = cluster.NewInformerPods(informer.GetIndexer()); err != nil {
+		if c.pods[namespace], err = podcache.New(informer.GetIndexer()); err != nil {
 			return nil, err
 		}
 		c.informers[namespace] = informer
@@ -53,7 +53,7 @@ func newPodCaches(config *rest.Config, connections *http.Client, namespaces []st
 }
 
 // of returns the pods of a namespace, nil if it is not watched.
-func (c *podCaches) of(namespace string) *cluster.InformerPods {
+func (c *podCaches) of(namespace string) *podcache.Pods {
 	if pods := c.pods[namespace]; pods != nil {
 		return pods
 	}

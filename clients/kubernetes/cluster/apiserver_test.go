@@ -22,7 +22,7 @@ import (
 	externalv1beta1 "k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster/apiserver"
 )
 
 // apiServer answers over HTTP as an API server with metrics APIs does, in the
@@ -98,9 +98,9 @@ func (s *apiServer) without(groups ...string) *apiServer {
 func (s *apiServer) config() *rest.Config { return &rest.Config{Host: s.URL} }
 
 // clients are clients of it.
-func (s *apiServer) clients(t testing.TB) *cluster.Clients {
+func (s *apiServer) clients(t testing.TB) *apiserver.Client {
 	t.Helper()
-	clients, err := cluster.NewClients(s.config())
+	clients, err := apiserver.New(s.config())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,9 +10,11 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster/scalecache"
 )
 
 const webScale = "shop/deployments/web"
@@ -143,5 +145,40 @@ func TestApplyEndsWithItsContext(t *testing.T) {
 	})
 	if _, err := reader.Apply(ctx, before, 5); !apierrors.IsConflict(err) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// sameVersion is a watch that sees no change.
+type sameVersion struct{}
+
+func (sameVersion) ResourceVersion(schema.GroupResource, string, string) (string, bool) {
+	return "1", true
+}
+
+// After a conflict the cache must not offer again what was refused.
+func TestApplyThroughTheCache(t *testing.T) {
+	t.Parallel()
+	server := shop(t)
+	clients := server.clients(t)
+
+	reader := cluster.NewReader(cluster.Sources{
+		Mapper: clients.Mapper(), Scales: scalecache.New(clients, sameVersion{}), Pods: clients, Metrics: clients,
+	}, cluster.Options{})
+	snapshot(t, reader, autoscalerOf(t, cpuMetric))
+	before := snapshot(t, reader, autoscalerOf(t, cpuMetric))
+	if count := reader.Counts()[cluster.ScaleGet]; count != (cluster.Count{Requests: 1, Saved: 1}) {
+		t.Errorf("got %+v", count)
+	}
+	server.change(webScale, func(scale *autoscalingv1.Scale) { scale.Status.Replicas = 9 })
+	updated, err := reader.Apply(t.Context(), before, 5)
+	if err != nil || updated.Spec.Replicas != 5 || updated.Status.Replicas != 9 {
+		t.Fatalf("got %v, %v", updated, err)
+	}
+	if after := snapshot(t, reader, autoscalerOf(t, cpuMetric)); after.Scale.Spec.Replicas != 5 {
+		t.Errorf("read %d after the write", after.Scale.Spec.Replicas)
+	}
+	server.refuse("/scale", http.StatusForbidden, metav1.StatusReasonForbidden, "no")
+	if after := snapshot(t, reader, autoscalerOf(t, cpuMetric)); after.ScaleError != nil {
+		t.Errorf("what was written is not kept: %v", after.ScaleError)
 	}
 }

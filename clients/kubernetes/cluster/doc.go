@@ -1,9 +1,9 @@
 // Package cluster reads from a real cluster what one evaluation of one
 // HorizontalPodAutoscaler sees, and writes back the scale that was decided.
 //
-//	clients, err := cluster.NewClients(config)
+//	client, err := apiserver.New(config)
 //	reader := cluster.NewReader(cluster.Sources{
-//		Mapper: clients.Mapper(), Scales: clients, Pods: clients, Metrics: clients,
+//		Mapper: client.Mapper(), Scales: client, Pods: client, Metrics: client,
 //	}, cluster.Options{})
 //	snapshot, err := reader.Snapshot(ctx, autoscaler)
 //	request, err := snapshot.Request("demo")         // ask with it
@@ -13,9 +13,9 @@
 // for what fails. A metrics API that fails is an entry of the snapshot and
 // concerns only the autoscalers that need it.
 //
-// Who evaluates many autoscalers takes pods from an informer ([InformerPods]) and
-// reads a scale again only when its object changed ([ScaleCache]). Readings of
-// metrics are shared by a [Reader] between evaluations of the same moment.
+// To evaluate many autoscalers, take pods from an informer (package podcache) and scales from a
+// cache (package scalecache). A [Reader] shares readings of metrics between evaluations of the
+// same moment.
 //
 // It decides nothing and does not read autoscalers themselves.
 package cluster

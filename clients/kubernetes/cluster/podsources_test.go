@@ -19,7 +19,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster/podcache"
 )
 
 // randomPods returns pods with random contents in every field.
@@ -85,7 +85,7 @@ func TestAStrippedPodIsTheSameInARequest(t *testing.T) {
 	whole := randomPods(1, 400)
 	var stripped []*corev1.Pod
 	for _, pod := range whole {
-		out, err := cluster.StripPod(pod.DeepCopy())
+		out, err := podcache.Strip(pod.DeepCopy())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +107,7 @@ func TestAStrippedPodIsTheSameInARequest(t *testing.T) {
 			t.Fatalf("got %+v", pod)
 		}
 	}
-	if other, err := cluster.StripPod("a tombstone"); other != "a tombstone" || err != nil {
+	if other, err := podcache.Strip("a tombstone"); other != "a tombstone" || err != nil {
 		t.Errorf("got %v, %v", other, err)
 	}
 }
@@ -117,10 +117,10 @@ func newIndexer() cache.Indexer {
 }
 
 // informerPods holds pods as an informer does.
-func informerPods(t testing.TB, pods []*corev1.Pod) *cluster.InformerPods {
+func informerPods(t testing.TB, pods []*corev1.Pod) *podcache.Pods {
 	t.Helper()
 	indexer := newIndexer()
-	source, err := cluster.NewInformerPods(indexer)
+	source, err := podcache.New(indexer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,10 +171,10 @@ func TestInformerPodsAreThoseOfAList(t *testing.T) {
 func TestAnIndexerTakesOneInformerPods(t *testing.T) {
 	t.Parallel()
 	indexer := newIndexer()
-	if _, err := cluster.NewInformerPods(indexer); err != nil {
+	if _, err := podcache.New(indexer); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := cluster.NewInformerPods(indexer); err == nil {
+	if _, err := podcache.New(indexer); err == nil {
 		t.Error("no error for the second")
 	}
 }
@@ -202,12 +202,12 @@ func TestLivePodsInPages(t *testing.T) {
 func TestMemoryOfAPod(t *testing.T) {
 	const count = 10_000
 	indexer := newIndexer()
-	if _, err := cluster.NewInformerPods(indexer); err != nil {
+	if _, err := podcache.New(indexer); err != nil {
 		t.Fatal(err)
 	}
 	before := heap()
 	for i := range count {
-		stripped, _ := cluster.StripPod(typicalPod(i))
+		stripped, _ := podcache.Strip(typicalPod(i))
 		_ = indexer.Add(stripped)
 	}
 	perPod := (heap() - before) / count
@@ -255,7 +255,7 @@ func TestStrippedPodsShareNothingThatDiffers(t *testing.T) {
 	for _, first := range []string{"restartPolicy: Always", "restartPolicy: Never", "image: x", "resources: {requests: {cpu: 1}}"} {
 		for _, second := range []string{"", "cpu: 100m", "cpu: 0.1", "cpu: 200m", "memory: 100m", "cpu: 100m, memory: 1Gi"} {
 			one := fromYAML[corev1.Pod](t, fmt.Sprintf(pod, first, second))
-			out, err := cluster.StripPod(&one)
+			out, err := podcache.Strip(&one)
 			if err != nil {
 				t.Fatal(err)
 			}

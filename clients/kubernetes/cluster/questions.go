@@ -140,7 +140,7 @@ func objectOf(described autoscalingv2.CrossVersionObjectReference, namespace str
 		Kind: schema.FromAPIVersionAndKind(described.APIVersion, described.Kind).GroupKind(),
 		Name: described.Name,
 	}
-	if object.isNamespace() {
+	if object.IsNamespace() {
 		object.Name = namespace
 	}
 	return object

@@ -35,6 +35,13 @@ type Scales interface {
 	Update(ctx context.Context, resource schema.GroupResource, scale *autoscalingv1.Scale) (*autoscalingv1.Scale, error)
 }
 
+// ScalesCache is a source of scales that tells whether an answer took a request. Without it each
+// counts as one.
+type ScalesCache interface {
+	// GetCached returns a scale, and whether it took no request.
+	GetCached(ctx context.Context, resource schema.GroupResource, namespace, name string) (scale *autoscalingv1.Scale, cached bool, err error)
+}
+
 // Pods lists pods.
 type Pods interface {
 	// Pods returns the pods of a namespace that selector matches, by name.
@@ -79,6 +86,6 @@ type Object struct {
 	Name string
 }
 
-// isNamespace tells whether the object is a Namespace, which the custom metrics
+// IsNamespace tells whether the object is a Namespace, which the custom metrics
 // API serves in a way of its own.
-func (o Object) isNamespace() bool { return o.Kind == schema.GroupKind{Kind: "Namespace"} }
+func (o Object) IsNamespace() bool { return o.Kind == schema.GroupKind{Kind: "Namespace"} }

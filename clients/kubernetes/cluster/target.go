@@ -64,9 +64,9 @@ func (r *Reader) resources(ref autoscalingv2.CrossVersionObjectReference) ([]sch
 func (r *Reader) getScale(ctx context.Context, resource schema.GroupResource, namespace, name string) (*autoscalingv1.Scale, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	if kept, ok := r.sources.Scales.(*ScaleCache); ok {
-		scale, saved, err := kept.get(ctx, resource, namespace, name)
-		if saved {
+	if kept, ok := r.sources.Scales.(ScalesCache); ok {
+		scale, cached, err := kept.GetCached(ctx, resource, namespace, name)
+		if cached {
 			r.tally.saved(ScaleGet)
 		} else {
 			r.tally.made(ScaleGet, err)

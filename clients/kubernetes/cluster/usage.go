@@ -10,6 +10,7 @@ import (
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	"github.com/setpoint-dev/setpoint/internal/labelselector"
 )
 
 // usage is a list of metrics.k8s.io.
@@ -17,7 +18,7 @@ type usage struct {
 	items []metricsv1beta1.PodMetrics
 	// byLabel holds the indexes of items by label; nil for a list that was selected
 	// by the API.
-	byLabel map[pair][]int
+	byLabel map[labelselector.Pair][]int
 	// unlabeled are the pods whose items have no labels.
 	unlabeled map[string]bool
 }
@@ -102,14 +103,14 @@ func (r *Reader) listUsage(ctx context.Context, namespace string, selector label
 
 // index prepares a list of a whole namespace for being selected from.
 func (u *usage) index() {
-	u.byLabel, u.unlabeled = map[pair][]int{}, map[string]bool{}
+	u.byLabel, u.unlabeled = map[labelselector.Pair][]int{}, map[string]bool{}
 	for i := range u.items {
 		item := &u.items[i]
 		if len(item.Labels) == 0 {
 			u.unlabeled[item.Name] = true
 		}
 		for key, value := range item.Labels {
-			label := pair{key, value}
+			label := labelselector.Pair{Key: key, Value: value}
 			u.byLabel[label] = append(u.byLabel[label], i)
 		}
 	}
@@ -143,7 +144,7 @@ func (u *usage) lacksLabels(pods []*corev1.Pod) bool {
 // candidates returns the indexes of items among which all that selector matches
 // are, in their order.
 func (u *usage) candidates(selector labels.Selector) []int {
-	pairs := requiredPairs(selector)
+	pairs := labelselector.Required(selector)
 	if len(pairs) == 0 {
 		all := make([]int, len(u.items))
 		for i := range all {

@@ -1,7 +1,8 @@
-package cluster_test
+package scalecache_test
 
 import (
-	"net/http"
+	"context"
+	"errors"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -11,10 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"context"
-	"errors"
-
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster/scalecache"
 )
 
 // workload is an object with a scale whose version is watched with a delay.
@@ -123,7 +121,7 @@ func TestScaleCache(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				web := &workload{version: 7, watched: 7, replicas: 3}
-				cache := cluster.NewScaleCache(web, web)
+				cache := scalecache.New(web, web)
 				resource := schema.GroupResource{Group: "apps", Resource: "deployments"}
 				rule.do(web, func() int32 {
 					scale, err := cache.Get(t.Context(), resource, "shop", "web")
@@ -150,7 +148,7 @@ func TestScalesAreReadAgainOneByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const objects = 2000
 		web := &workload{version: 7, watched: 7, replicas: 3}
-		cache := cluster.NewScaleCache(web, web)
+		cache := scalecache.New(web, web)
 		resource := schema.GroupResource{Group: "apps", Resource: "deployments"}
 		most := 0
 		for round := range 60 {
@@ -169,32 +167,4 @@ func TestScalesAreReadAgainOneByOne(t *testing.T) {
 			t.Errorf("%d reads of %d scales in an hour, up to %d in a minute", web.gets, objects, most)
 		}
 	})
-}
-
-// After a conflict the cache must not offer again what was refused.
-func TestApplyThroughTheCache(t *testing.T) {
-	t.Parallel()
-	server := shop(t)
-	clients := server.clients(t)
-	watched := &workload{watched: 1}
-	reader := cluster.NewReader(cluster.Sources{
-		Mapper: clients.Mapper(), Scales: cluster.NewScaleCache(clients, watched), Pods: clients, Metrics: clients,
-	}, cluster.Options{})
-	snapshot(t, reader, autoscalerOf(t, cpuMetric))
-	before := snapshot(t, reader, autoscalerOf(t, cpuMetric))
-	if count := reader.Counts()[cluster.ScaleGet]; count != (cluster.Count{Requests: 1, Saved: 1}) {
-		t.Errorf("got %+v", count)
-	}
-	server.change(webScale, func(scale *autoscalingv1.Scale) { scale.Status.Replicas = 9 })
-	updated, err := reader.Apply(t.Context(), before, 5)
-	if err != nil || updated.Spec.Replicas != 5 || updated.Status.Replicas != 9 {
-		t.Fatalf("got %v, %v", updated, err)
-	}
-	if after := snapshot(t, reader, autoscalerOf(t, cpuMetric)); after.Scale.Spec.Replicas != 5 {
-		t.Errorf("read %d after the write", after.Scale.Spec.Replicas)
-	}
-	server.refuse("/scale", http.StatusForbidden, metav1.StatusReasonForbidden, "no")
-	if after := snapshot(t, reader, autoscalerOf(t, cpuMetric)); after.ScaleError != nil {
-		t.Errorf("what was written is not kept: %v", after.ScaleError)
-	}
 }

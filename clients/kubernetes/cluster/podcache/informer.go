@@ -1,12 +1,17 @@
-package cluster
+package podcache
 
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
+	"github.com/setpoint-dev/setpoint/internal/labelselector"
 )
 
 // labelIndex is the name of the index of pods by namespace and label.
@@ -20,21 +25,21 @@ var perPod = map[string]bool{
 	"batch.kubernetes.io/job-completion-index": true,
 }
 
-// InformerPods lists the pods that an informer holds. It is safe for concurrent use.
-type InformerPods struct {
+// Pods lists the pods that an informer holds. It is safe for concurrent use.
+type Pods struct {
 	indexer cache.Indexer
 }
 
 var (
-	_ Pods       = (*InformerPods)(nil)
-	_ PodCounter = (*InformerPods)(nil)
+	_ cluster.Pods       = (*Pods)(nil)
+	_ cluster.PodCounter = (*Pods)(nil)
 )
 
-// NewInformerPods returns the pods of an informer's indexer, which has an index by
+// New returns the pods of an informer's indexer, which has an index by
 // namespace (cache.NamespaceIndex), and adds one by label to it. The informer
 // should have synced before pods are listed. An indexer takes only one
-// InformerPods.
-func NewInformerPods(indexer cache.Indexer) (*InformerPods, error) {
+// Pods.
+func New(indexer cache.Indexer) (*Pods, error) {
 	indexers := cache.Indexers{labelIndex: labelIndexValues}
 	if indexer.GetIndexers()[cache.NamespaceIndex] == nil {
 		indexers[cache.NamespaceIndex] = cache.MetaNamespaceIndexFunc
@@ -42,7 +47,7 @@ func NewInformerPods(indexer cache.Indexer) (*InformerPods, error) {
 	if err := indexer.AddIndexers(indexers); err != nil {
 		return nil, fmt.Errorf("indexing pods by label: %w", err)
 	}
-	return &InformerPods{indexer: indexer}, nil
+	return &Pods{indexer: indexer}, nil
 }
 
 func labelIndexValues(obj any) ([]string, error) {
@@ -53,18 +58,18 @@ func labelIndexValues(obj any) ([]string, error) {
 	var out []string
 	for key, value := range pod.Labels {
 		if !perPod[key] {
-			out = append(out, labelIndexValue(pod.Namespace, pair{key, value}))
+			out = append(out, labelIndexValue(pod.Namespace, labelselector.Pair{Key: key, Value: value}))
 		}
 	}
 	return out, nil
 }
 
-func labelIndexValue(namespace string, label pair) string {
-	return namespace + "/" + label.key + "=" + label.value
+func labelIndexValue(namespace string, label labelselector.Pair) string {
+	return namespace + "/" + label.Key + "=" + label.Value
 }
 
 // CountPods returns the number of a namespace's pods.
-func (p *InformerPods) CountPods(namespace string) int {
+func (p *Pods) CountPods(namespace string) int {
 	keys, err := p.indexer.IndexKeys(cache.NamespaceIndex, namespace)
 	if err != nil {
 		return 0
@@ -73,7 +78,7 @@ func (p *InformerPods) CountPods(namespace string) int {
 }
 
 // Pods returns the pods of a namespace that selector matches, by name.
-func (p *InformerPods) Pods(_ context.Context, namespace string, selector labels.Selector) ([]*corev1.Pod, error) {
+func (p *Pods) Pods(_ context.Context, namespace string, selector labels.Selector) ([]*corev1.Pod, error) {
 	candidates, err := p.candidates(namespace, selector)
 	if err != nil {
 		return nil, err
@@ -85,15 +90,15 @@ func (p *InformerPods) Pods(_ context.Context, namespace string, selector labels
 			out = append(out, pod)
 		}
 	}
-	sortPods(out)
+	slices.SortFunc(out, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
 }
 
 // candidates returns the fewest pods that an index leaves over.
-func (p *InformerPods) candidates(namespace string, selector labels.Selector) ([]any, error) {
+func (p *Pods) candidates(namespace string, selector labels.Selector) ([]any, error) {
 	index, value, fewest := cache.NamespaceIndex, namespace, -1
-	for _, label := range requiredPairs(selector) {
-		if perPod[label.key] {
+	for _, label := range labelselector.Required(selector) {
+		if perPod[label.Key] {
 			continue
 		}
 		keys, err := p.indexer.IndexKeys(labelIndex, labelIndexValue(namespace, label))

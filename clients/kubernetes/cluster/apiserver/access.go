@@ -1,4 +1,4 @@
-package cluster
+package apiserver
 
 import (
 	"context"
@@ -7,16 +7,18 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster/scalecache"
 )
 
 // reviewTimeout bounds a question about rights.
 const reviewTimeout = 15 * time.Second
 
-var _ Access = (*Clients)(nil)
+var _ scalecache.Access = (*Client)(nil)
 
-// MayWatch implements Access: it asks the API server, which lets every account ask about
+// MayWatch implements scalecache.Access: it asks the API server, which lets every account ask about
 // itself, by SelfSubjectAccessReviews.
-func (c *Clients) MayWatch(ctx context.Context, resource schema.GroupVersionResource, namespace string) (bool, error) {
+func (c *Client) MayWatch(ctx context.Context, resource schema.GroupVersionResource, namespace string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
 	for _, verb := range []string{"list", "watch"} {

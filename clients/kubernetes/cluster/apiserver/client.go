@@ -1,4 +1,4 @@
-package cluster
+package apiserver
 
 import (
 	"fmt"
@@ -20,15 +20,17 @@ import (
 	externalv1beta1 "k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
 	resourceclient "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
 	customscheme "k8s.io/metrics/pkg/client/custom_metrics/scheme"
+
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
 )
 
 // discoveryTimeout bounds a request of discovery, whose client takes no context.
 const discoveryTimeout = 30 * time.Second
 
-// Clients reads and writes a cluster, each call a request of its own over one pool
-// of connections. It is safe for concurrent use and implements Scales, Pods and
-// Metrics.
-type Clients struct {
+// Client reads and writes a cluster, each call a request of its own over one pool
+// of connections. It is safe for concurrent use and implements cluster.Scales,
+// cluster.Pods and cluster.Metrics.
+type Client struct {
 	discovered *discovered
 	metadata   metadata.Interface
 	reviews    authorizationclient.SelfSubjectAccessReviewInterface
@@ -40,14 +42,14 @@ type Clients struct {
 }
 
 var (
-	_ Scales  = (*Clients)(nil)
-	_ Pods    = (*Clients)(nil)
-	_ Metrics = (*Clients)(nil)
+	_ cluster.Scales  = (*Client)(nil)
+	_ cluster.Pods    = (*Client)(nil)
+	_ cluster.Metrics = (*Client)(nil)
 )
 
-// NewClients returns clients for the cluster of config, which it only reads. A QPS
+// New returns clients for the cluster of config, which it only reads. A QPS
 // of 0 in config means that requests are not held back here.
-func NewClients(config *rest.Config) (*Clients, error) {
+func New(config *rest.Config) (*Client, error) {
 	config = rest.CopyConfig(config)
 	if config.QPS == 0 {
 		config.QPS = -1
@@ -70,10 +72,10 @@ func NewClients(config *rest.Config) (*Clients, error) {
 // Mapper finds resources by kind in what the API server says it serves. It looks
 // again for a kind that is not there, though not more often than every ten
 // seconds.
-func (c *Clients) Mapper() meta.RESTMapper { return c.discovered }
+func (c *Client) Mapper() meta.RESTMapper { return c.discovered }
 
 // Metadata reads the metadata of objects of any kind.
-func (c *Clients) Metadata() metadata.Interface { return c.metadata }
+func (c *Client) Metadata() metadata.Interface { return c.metadata }
 
 // clientBuilder makes clients over one pool and keeps the first error.
 type clientBuilder struct {
@@ -82,7 +84,7 @@ type clientBuilder struct {
 	err    error
 }
 
-func (b *clientBuilder) build() *Clients {
+func (b *clientBuilder) build() *Client {
 	bounded := *b.pool
 	bounded.Timeout = discoveryTimeout
 	discoveryClient, err := discovery.NewDiscoveryClientForConfigAndClient(b.config, &bounded)
@@ -95,7 +97,7 @@ func (b *clientBuilder) build() *Clients {
 	b.note(err)
 	resource, err := resourceclient.NewForConfigAndClient(b.preferring(runtime.ContentTypeProtobuf), b.pool)
 	b.note(err)
-	c := &Clients{metadata: metadataClient, core: core, resource: resource}
+	c := &Client{metadata: metadataClient, core: core, resource: resource}
 	c.custom = b.rest(v1beta2.SchemeGroupVersion, customscheme.Codecs.WithoutConversion())
 	c.external = b.rest(externalv1beta1.SchemeGroupVersion, clientscheme.Codecs.WithoutConversion())
 	scales := b.rest(schema.GroupVersion{}, scale.NewScaleConverter().Codecs().WithoutConversion())

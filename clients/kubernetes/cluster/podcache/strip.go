@@ -1,15 +1,15 @@
-package cluster
+package podcache
 
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// StripPod returns a pod with only what a snapshot and its selectors need of it. It
+// Strip returns a pod with only what a snapshot and its selectors need of it. It
 // shares labels and containers with stripped pods that have the same ones, as those
 // of a workload do: nobody changes them. Anything but a pod is returned as it is.
 // It serves as the transform of an informer.
-func StripPod(obj any) (any, error) {
+func Strip(obj any) (any, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
 		return obj, nil

@@ -1,4 +1,4 @@
-package cluster
+package apiserver
 
 import (
 	"context"
@@ -12,23 +12,25 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	externalv1beta1 "k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
+
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
 )
 
 // podsPage is how many pods are asked for at a time.
 const podsPage = 500
 
 // Get returns the scale of an object.
-func (c *Clients) Get(ctx context.Context, resource schema.GroupResource, namespace, name string) (*autoscalingv1.Scale, error) {
+func (c *Client) Get(ctx context.Context, resource schema.GroupResource, namespace, name string) (*autoscalingv1.Scale, error) {
 	return c.scales.Scales(namespace).Get(ctx, resource, name, metav1.GetOptions{})
 }
 
 // Update writes a scale.
-func (c *Clients) Update(ctx context.Context, resource schema.GroupResource, scale *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
+func (c *Client) Update(ctx context.Context, resource schema.GroupResource, scale *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
 	return c.scales.Scales(scale.Namespace).Update(ctx, resource, scale, metav1.UpdateOptions{})
 }
 
 // Pods lists pods, as the API server has them now.
-func (c *Clients) Pods(ctx context.Context, namespace string, selector labels.Selector) ([]*corev1.Pod, error) {
+func (c *Client) Pods(ctx context.Context, namespace string, selector labels.Selector) ([]*corev1.Pod, error) {
 	var out []*corev1.Pod
 	options := metav1.ListOptions{LabelSelector: selector.String(), Limit: podsPage}
 	for {
@@ -43,17 +45,12 @@ func (c *Clients) Pods(ctx context.Context, namespace string, selector labels.Se
 			break
 		}
 	}
-	sortPods(out)
+	slices.SortFunc(out, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
 }
 
-// sortPods puts pods in the order of a list of the API server.
-func sortPods(pods []*corev1.Pod) {
-	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
-}
-
 // PodMetrics lists resource usage.
-func (c *Clients) PodMetrics(ctx context.Context, namespace string, selector labels.Selector) ([]metricsv1beta1.PodMetrics, error) {
+func (c *Client) PodMetrics(ctx context.Context, namespace string, selector labels.Selector) ([]metricsv1beta1.PodMetrics, error) {
 	list, err := c.resource.PodMetricses(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
 	if err != nil {
 		return nil, err
@@ -62,7 +59,7 @@ func (c *Clients) PodMetrics(ctx context.Context, namespace string, selector lab
 }
 
 // ExternalMetric lists series.
-func (c *Clients) ExternalMetric(ctx context.Context, namespace string, metric Metric) ([]externalv1beta1.ExternalMetricValue, error) {
+func (c *Client) ExternalMetric(ctx context.Context, namespace string, metric cluster.Metric) ([]externalv1beta1.ExternalMetricValue, error) {
 	list := &externalv1beta1.ExternalMetricValueList{}
 	err := c.external.Get().
 		Namespace(namespace).

@@ -1,17 +1,14 @@
-package cluster_test
+package scalecache_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"net/http"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,7 +18,7 @@ import (
 	"k8s.io/client-go/metadata/fake"
 	k8stesting "k8s.io/client-go/testing"
 
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster/scalecache"
 )
 
 // rights are an account's, as it asks about them and as it meets them.
@@ -37,7 +34,7 @@ type rights struct {
 	watches []*watch.RaceFreeFakeWatcher
 }
 
-// MayWatch implements cluster.Access.
+// MayWatch implements scalecache.Access.
 func (r *rights) MayWatch(_ context.Context, _ schema.GroupVersionResource, namespace string) (bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,7 +89,7 @@ func (r *rights) counts() (asked, listed int) {
 
 // within runs a test in a bubble with versions that are watched by an account of these
 // rights, and one deployment, shop/web.
-func (r *rights) within(t *testing.T, namespaces []string, test func(t *testing.T, versions *cluster.MetadataVersions)) {
+func (r *rights) within(t *testing.T, namespaces []string, test func(t *testing.T, versions *scalecache.WatchedVersions)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		scheme := fake.NewTestScheme()
@@ -105,7 +102,7 @@ func (r *rights) within(t *testing.T, namespaces []string, test func(t *testing.
 		mapper := meta.NewDefaultRESTMapper(nil)
 		mapper.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)
 		ctx, cancel := context.WithCancel(context.Background())
-		versions := cluster.NewMetadataVersions(ctx, client, mapper, cluster.VersionOptions{Namespaces: namespaces, Access: r})
+		versions := scalecache.Watch(ctx, client, mapper, scalecache.WatchOptions{Namespaces: namespaces, Access: r})
 		defer func() {
 			cancel()
 			versions.Wait()
@@ -116,7 +113,7 @@ func (r *rights) within(t *testing.T, namespaces []string, test func(t *testing.
 
 // after lets time pass, with a question every round as a cache of scales has one, and
 // returns whether the last one had an answer.
-func after(versions *cluster.MetadataVersions, d time.Duration) bool {
+func after(versions *scalecache.WatchedVersions, d time.Duration) bool {
 	for range int(d / (15 * time.Second)) {
 		versions.ResourceVersion(deployments, "shop", "web")
 		time.Sleep(15 * time.Second)
@@ -129,7 +126,7 @@ func after(versions *cluster.MetadataVersions, d time.Duration) bool {
 func TestNothingIsWatchedWithoutRights(t *testing.T) {
 	t.Parallel()
 	r := &rights{}
-	r.within(t, nil, func(t *testing.T, versions *cluster.MetadataVersions) {
+	r.within(t, nil, func(t *testing.T, versions *scalecache.WatchedVersions) {
 		if after(versions, 24*time.Hour) {
 			t.Error("it knows a version that it can't have read")
 		}
@@ -152,7 +149,7 @@ func TestNothingIsWatchedWithoutRights(t *testing.T) {
 func TestRefusedListsGetFewer(t *testing.T) {
 	t.Parallel()
 	r := &rights{unknown: errors.New("no reviews here")}
-	r.within(t, nil, func(t *testing.T, versions *cluster.MetadataVersions) {
+	r.within(t, nil, func(t *testing.T, versions *scalecache.WatchedVersions) {
 		if after(versions, 24*time.Hour) {
 			t.Error("it knows a version that it can't have read")
 		}
@@ -170,7 +167,7 @@ func TestRefusedListsGetFewer(t *testing.T) {
 func TestRightsThatAreWithdrawnEndAWatch(t *testing.T) {
 	t.Parallel()
 	r := &rights{may: true}
-	r.within(t, []string{"shop"}, func(t *testing.T, versions *cluster.MetadataVersions) {
+	r.within(t, []string{"shop"}, func(t *testing.T, versions *scalecache.WatchedVersions) {
 		if !after(versions, time.Minute) {
 			t.Error("what it may watch is not known")
 		}
@@ -204,7 +201,7 @@ func TestOnlyTheNamespacesNamedAreWatched(t *testing.T) {
 		{"named: each by itself", []string{"shop", "bank"}, []string{"bank", "shop"}},
 	} {
 		r := &rights{may: true}
-		r.within(t, tt.namespaces, func(t *testing.T, versions *cluster.MetadataVersions) {
+		r.within(t, tt.namespaces, func(t *testing.T, versions *scalecache.WatchedVersions) {
 			if !after(versions, time.Minute) {
 				t.Errorf("%s: the version is not known", tt.rule)
 			}
@@ -216,54 +213,6 @@ func TestOnlyTheNamespacesNamedAreWatched(t *testing.T) {
 			slices.Sort(r.asked)
 			if !slices.Equal(r.listed, tt.want) || !slices.Equal(r.asked, tt.want) {
 				t.Errorf("%s: asked about %q, listed %q, want %q", tt.rule, r.asked, r.listed, tt.want)
-			}
-		})
-	}
-}
-
-// Clients ask the API server about list and watch, and can tell a refusal from a failure.
-func TestClientsAskWhatTheyMayWatch(t *testing.T) {
-	t.Parallel()
-	resource := deployments.WithVersion("v1")
-	for _, tt := range []struct {
-		rule    string
-		allowed []string
-		code    int
-		want    bool
-		fails   bool
-	}{
-		{"both are allowed", []string{"list", "watch"}, http.StatusCreated, true, false},
-		{"only list", []string{"list"}, http.StatusCreated, false, false},
-		{"only watch", []string{"watch"}, http.StatusCreated, false, false},
-		{"reviews are refused", nil, http.StatusForbidden, false, true},
-	} {
-		t.Run(tt.rule, func(t *testing.T) {
-			t.Parallel()
-			server := newAPIServer(t)
-			server.answer(func(w http.ResponseWriter, req *http.Request) bool {
-				if req.Method != http.MethodPost || req.URL.Path != "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews" {
-					return false
-				}
-				var review authorizationv1.SelfSubjectAccessReview
-				if err := json.NewDecoder(req.Body).Decode(&review); err != nil {
-					t.Error(err)
-				}
-				is := review.Spec.ResourceAttributes
-				if is == nil || is.Group != "apps" || is.Resource != "deployments" || is.Namespace != "shop" {
-					t.Errorf("asked about %+v", is)
-					return false
-				}
-				review.Status.Allowed = slices.Contains(tt.allowed, is.Verb)
-				w.Header().Set("Content-Type", "application/json")
-				w.WriteHeader(tt.code)
-				if err := json.NewEncoder(w).Encode(&review); err != nil {
-					t.Error(err)
-				}
-				return true
-			})
-			may, err := server.clients(t).MayWatch(t.Context(), resource, "shop")
-			if may != tt.want || (err != nil) != tt.fails {
-				t.Errorf("got %v, %v, want %v", may, err, tt.want)
 			}
 		})
 	}

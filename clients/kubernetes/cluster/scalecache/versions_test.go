@@ -1,4 +1,4 @@
-package cluster_test
+package scalecache_test
 
 import (
 	"context"
@@ -15,14 +15,14 @@ import (
 	"k8s.io/client-go/metadata/fake"
 	k8stesting "k8s.io/client-go/testing"
 
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster/scalecache"
 )
 
 var deployments = schema.GroupResource{Group: "apps", Resource: "deployments"}
 
 // watching returns versions over a fake cluster that holds one deployment, and
 // stops them.
-func watching(t *testing.T, arrange func(*fake.FakeMetadataClient)) (*cluster.MetadataVersions, *fake.FakeMetadataClient) {
+func watching(t *testing.T, arrange func(*fake.FakeMetadataClient)) (*scalecache.WatchedVersions, *fake.FakeMetadataClient) {
 	t.Helper()
 	scheme := fake.NewTestScheme()
 	if err := metav1.AddMetaToScheme(scheme); err != nil {
@@ -35,7 +35,7 @@ func watching(t *testing.T, arrange func(*fake.FakeMetadataClient)) (*cluster.Me
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)
 	ctx, cancel := context.WithCancel(context.Background())
-	versions := cluster.NewMetadataVersions(ctx, client, mapper, cluster.VersionOptions{})
+	versions := scalecache.Watch(ctx, client, mapper, scalecache.WatchOptions{})
 	t.Cleanup(func() {
 		cancel()
 		versions.Wait()
@@ -55,7 +55,7 @@ func deployment(version string) *metav1.PartialObjectMetadata {
 
 // eventually waits for the version of the deployment to be known as wanted; empty:
 // not known.
-func eventually(t *testing.T, versions *cluster.MetadataVersions, want string) {
+func eventually(t *testing.T, versions *scalecache.WatchedVersions, want string) {
 	t.Helper()
 	deadline := time.Now().Add(2 * time.Minute)
 	for {

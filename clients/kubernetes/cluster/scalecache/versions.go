@@ -1,4 +1,4 @@
-package cluster
+package scalecache
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// VersionOptions say what is watched.
-type VersionOptions struct {
+// WatchOptions say what is watched.
+type WatchOptions struct {
 	// Namespaces are watched, each by a watch of its own. Empty: all, by one.
 	Namespaces []string
 	// Access tells what may be watched. Nil: it is tried.
@@ -25,14 +25,14 @@ type Access interface {
 	MayWatch(ctx context.Context, resource schema.GroupVersionResource, namespace string) (bool, error)
 }
 
-// MetadataVersions watches the metadata of the objects of each resource that it is
+// WatchedVersions watches the metadata of the objects of each resource that it is
 // asked for. Where it may not, it knows nothing, and asks again whether it may, at
 // intervals that grow to an hour. It is safe for concurrent use.
-type MetadataVersions struct {
+type WatchedVersions struct {
 	ctx     context.Context
 	client  metadata.Interface
 	mapper  meta.RESTMapper
-	options VersionOptions
+	options WatchOptions
 
 	mu sync.Mutex
 	// watches by what they are of. Guarded by mu.
@@ -45,15 +45,15 @@ type watched struct {
 	namespace string
 }
 
-var _ Versions = (*MetadataVersions)(nil)
+var _ Versions = (*WatchedVersions)(nil)
 
-// NewMetadataVersions returns versions that are watched until ctx ends.
-func NewMetadataVersions(ctx context.Context, client metadata.Interface, mapper meta.RESTMapper, options VersionOptions) *MetadataVersions {
-	return &MetadataVersions{ctx: ctx, client: client, mapper: mapper, options: options, watches: map[watched]*metadataWatch{}}
+// Watch returns versions that are watched until ctx ends.
+func Watch(ctx context.Context, client metadata.Interface, mapper meta.RESTMapper, options WatchOptions) *WatchedVersions {
+	return &WatchedVersions{ctx: ctx, client: client, mapper: mapper, options: options, watches: map[watched]*metadataWatch{}}
 }
 
 // ResourceVersion of an object as last watched.
-func (v *MetadataVersions) ResourceVersion(resource schema.GroupResource, namespace, name string) (string, bool) {
+func (v *WatchedVersions) ResourceVersion(resource schema.GroupResource, namespace, name string) (string, bool) {
 	watch := v.watch(resource, namespace)
 	if watch == nil {
 		return "", false
@@ -74,7 +74,7 @@ func (v *MetadataVersions) ResourceVersion(resource schema.GroupResource, namesp
 }
 
 // Wait returns when every watch that was begun has ended, after the context has.
-func (v *MetadataVersions) Wait() {
+func (v *WatchedVersions) Wait() {
 	<-v.ctx.Done()
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -85,7 +85,7 @@ func (v *MetadataVersions) Wait() {
 
 // watch returns the watch of a resource, begun now if there was none; nil when
 // there can't be one.
-func (v *MetadataVersions) watch(resource schema.GroupResource, namespace string) *metadataWatch {
+func (v *WatchedVersions) watch(resource schema.GroupResource, namespace string) *metadataWatch {
 	of := watched{resource: resource, namespace: v.scope(namespace)}
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -106,7 +106,7 @@ func (v *MetadataVersions) watch(resource schema.GroupResource, namespace string
 }
 
 // scope is the namespace that a watch for objects of this one is of.
-func (v *MetadataVersions) scope(namespace string) string {
+func (v *WatchedVersions) scope(namespace string) string {
 	if len(v.options.Namespaces) == 0 {
 		return metav1.NamespaceAll
 	}

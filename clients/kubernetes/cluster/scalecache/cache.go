@@ -1,4 +1,4 @@
-package cluster
+package scalecache
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
 )
 
 const (
@@ -27,12 +29,12 @@ type Versions interface {
 	ResourceVersion(resource schema.GroupResource, namespace, name string) (version string, ok bool)
 }
 
-// ScaleCache reads a scale again only when its object has changed since: a scale's
+// Cache reads a scale again only when its object has changed since: a scale's
 // resource version is that of its object. What it returns is as old as the watch
 // is behind; a write with a version that is out of date is refused by the API
 // server. It is safe for concurrent use.
-type ScaleCache struct {
-	live     Scales
+type Cache struct {
+	live     cluster.Scales
 	versions Versions
 
 	mu sync.Mutex
@@ -42,7 +44,7 @@ type ScaleCache struct {
 	swept time.Time
 }
 
-var _ Scales = (*ScaleCache)(nil)
+var _ cluster.Scales = (*Cache)(nil)
 
 type objectKey struct {
 	resource        schema.GroupResource
@@ -58,22 +60,22 @@ type cachedScale struct {
 	until time.Time
 }
 
-// NewScaleCache returns a cache of live's scales.
-func NewScaleCache(live Scales, versions Versions) *ScaleCache {
-	return &ScaleCache{
+// New returns a cache of live's scales.
+func New(live cluster.Scales, versions Versions) *Cache {
+	return &Cache{
 		live: live, versions: versions,
 		scales: map[objectKey]cachedScale{}, swept: time.Now(),
 	}
 }
 
 // Get returns the scale of an object.
-func (c *ScaleCache) Get(ctx context.Context, resource schema.GroupResource, namespace, name string) (*autoscalingv1.Scale, error) {
-	scale, _, err := c.get(ctx, resource, namespace, name)
+func (c *Cache) Get(ctx context.Context, resource schema.GroupResource, namespace, name string) (*autoscalingv1.Scale, error) {
+	scale, _, err := c.GetCached(ctx, resource, namespace, name)
 	return scale, err
 }
 
-// get returns the scale of an object, and whether that took no request.
-func (c *ScaleCache) get(ctx context.Context, resource schema.GroupResource, namespace, name string) (scale *autoscalingv1.Scale, saved bool, err error) {
+// GetCached returns the scale of an object, and whether that took no request.
+func (c *Cache) GetCached(ctx context.Context, resource schema.GroupResource, namespace, name string) (scale *autoscalingv1.Scale, cached bool, err error) {
 	key := objectKey{resource, namespace, name}
 	version, watched := c.versions.ResourceVersion(resource, namespace, name)
 	if watched {
@@ -91,7 +93,7 @@ func (c *ScaleCache) get(ctx context.Context, resource schema.GroupResource, nam
 }
 
 // Update writes a scale and keeps what the API server made of it.
-func (c *ScaleCache) Update(ctx context.Context, resource schema.GroupResource, scale *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
+func (c *Cache) Update(ctx context.Context, resource schema.GroupResource, scale *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
 	key := objectKey{resource, scale.Namespace, scale.Name}
 	version, watched := c.versions.ResourceVersion(resource, scale.Namespace, scale.Name)
 	updated, err := c.live.Update(ctx, resource, scale)
@@ -105,7 +107,7 @@ func (c *ScaleCache) Update(ctx context.Context, resource schema.GroupResource, 
 }
 
 // current returns the scale that is kept, nil if the object has changed since.
-func (c *ScaleCache) current(key objectKey, version string) *autoscalingv1.Scale {
+func (c *Cache) current(key objectKey, version string) *autoscalingv1.Scale {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	kept, ok := c.scales[key]
@@ -118,21 +120,21 @@ func (c *ScaleCache) current(key objectKey, version string) *autoscalingv1.Scale
 	return kept.scale
 }
 
-func (c *ScaleCache) put(key objectKey, scale *autoscalingv1.Scale, watched string) {
+func (c *Cache) put(key objectKey, scale *autoscalingv1.Scale, watched string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sweep()
 	c.scales[key] = cachedScale{scale: scale, watched: watched, until: time.Now().Add(scaleAge/2 + rand.N(scaleAge/2))}
 }
 
-func (c *ScaleCache) drop(key objectKey) {
+func (c *Cache) drop(key objectKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.scales, key)
 }
 
 // sweep drops what is too old. c.mu is held.
-func (c *ScaleCache) sweep() {
+func (c *Cache) sweep() {
 	if time.Since(c.swept) < scaleSweep {
 		return
 	}

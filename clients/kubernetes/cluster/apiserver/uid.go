@@ -1,4 +1,4 @@
-package cluster
+package apiserver
 
 import (
 	"context"
@@ -13,7 +13,7 @@ const uidTimeout = 10 * time.Second
 
 // UID returns what tells the cluster from all others, whatever it is called: the UID of
 // its namespace kube-system, which every cluster has and none deletes.
-func (c *Clients) UID(ctx context.Context) (string, error) {
+func (c *Client) UID(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, uidTimeout)
 	defer cancel()
 	namespaces := corev1.SchemeGroupVersion.WithResource("namespaces")

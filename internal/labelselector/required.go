@@ -1,21 +1,21 @@
-package cluster
+package labelselector
 
 import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// pair is a label, or the requirement of one.
-type pair struct{ key, value string }
+// Pair is a label, or the requirement of one.
+type Pair struct{ Key, Value string }
 
-// requiredPairs returns labels that an object must have for selector to match it,
+// Required returns labels that an object must have for selector to match it,
 // in the selector's order; none if it asks for no exact label.
-func requiredPairs(selector labels.Selector) []pair {
+func Required(selector labels.Selector) []Pair {
 	requirements, _ := selector.Requirements()
-	var out []pair
+	var out []Pair
 	for i := range requirements {
 		if value, ok := exactValue(&requirements[i]); ok {
-			out = append(out, pair{requirements[i].Key(), value})
+			out = append(out, Pair{requirements[i].Key(), value})
 		}
 	}
 	return out

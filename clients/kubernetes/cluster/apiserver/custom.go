@@ -1,4 +1,4 @@
-package cluster
+package apiserver
 
 import (
 	"context"
@@ -13,6 +13,8 @@ import (
 	customv1beta2 "k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
 	metricsclient "k8s.io/metrics/pkg/client/custom_metrics"
 	customscheme "k8s.io/metrics/pkg/client/custom_metrics/scheme"
+
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
 )
 
 // metricVersions converts between the versions of the custom metrics API. The
@@ -21,14 +23,14 @@ import (
 var metricVersions = metricsclient.NewMetricConverter()
 
 // PodsMetric lists values of pods.
-func (c *Clients) PodsMetric(ctx context.Context, namespace string, selector labels.Selector, metric Metric) ([]customv1beta2.MetricValue, error) {
-	pods := Object{Kind: schema.GroupKind{Kind: "Pod"}, Name: customv1beta1.AllObjects}
+func (c *Client) PodsMetric(ctx context.Context, namespace string, selector labels.Selector, metric cluster.Metric) ([]customv1beta2.MetricValue, error) {
+	pods := cluster.Object{Kind: schema.GroupKind{Kind: "Pod"}, Name: customv1beta1.AllObjects}
 	return c.objectMetric(ctx, namespace, pods, metric, selector)
 }
 
 // ObjectMetric lists values of an object.
-func (c *Clients) ObjectMetric(ctx context.Context, namespace string, object Object, metric Metric) ([]customv1beta2.MetricValue, error) {
-	if !object.isNamespace() {
+func (c *Client) ObjectMetric(ctx context.Context, namespace string, object cluster.Object, metric cluster.Metric) ([]customv1beta2.MetricValue, error) {
+	if !object.IsNamespace() {
 		return c.objectMetric(ctx, namespace, object, metric, nil)
 	}
 	version, err := c.discovered.customMetricsVersion()
@@ -39,7 +41,7 @@ func (c *Clients) ObjectMetric(ctx context.Context, namespace string, object Obj
 	return customMetrics(ctx, get, version, &custom_metrics.MetricListOptions{MetricLabelSelector: metric.Selector.String()})
 }
 
-func (c *Clients) objectMetric(ctx context.Context, namespace string, object Object, metric Metric, pods labels.Selector) ([]customv1beta2.MetricValue, error) {
+func (c *Client) objectMetric(ctx context.Context, namespace string, object cluster.Object, metric cluster.Metric, pods labels.Selector) ([]customv1beta2.MetricValue, error) {
 	version, err := c.discovered.customMetricsVersion()
 	if err != nil {
 		return nil, err
@@ -60,7 +62,7 @@ func (c *Clients) objectMetric(ctx context.Context, namespace string, object Obj
 	return customMetrics(ctx, get, version, options)
 }
 
-func (c *Clients) customGet(version schema.GroupVersion) *rest.Request {
+func (c *Client) customGet(version schema.GroupVersion) *rest.Request {
 	return c.custom.Get().AbsPath("/apis", version.Group, version.Version)
 }
 

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	"github.com/setpoint-dev/setpoint/internal/labelselector"
 )
 
 // autoscalerKey identifies an autoscaler.
@@ -29,7 +30,7 @@ type known struct {
 
 type bucketKey struct {
 	namespace string
-	pair
+	labelselector.Pair
 }
 
 type knownAutoscaler struct {
@@ -69,7 +70,7 @@ func (k *known) note(key autoscalerKey, text string, selector labels.Selector, r
 // smallestBucket spreads autoscalers whose selectors have labels in common.
 func (k *known) smallestBucket(namespace string, selector labels.Selector) bucketKey {
 	smallest := bucketKey{namespace: namespace}
-	for i, pair := range requiredPairs(selector) {
+	for i, pair := range labelselector.Required(selector) {
 		candidate := bucketKey{namespace, pair}
 		if i == 0 || len(k.buckets[candidate]) < len(k.buckets[smallest]) {
 			smallest = candidate
@@ -118,7 +119,7 @@ func (k *known) sharing(key autoscalerKey, pods []*corev1.Pod) []kubernetes.Othe
 	for _, pod := range pods {
 		k.match(bucketKey{namespace: key.namespace}, pod.Labels, found)
 		for label, value := range pod.Labels {
-			k.match(bucketKey{key.namespace, pair{label, value}}, pod.Labels, found)
+			k.match(bucketKey{key.namespace, labelselector.Pair{Key: label, Value: value}}, pod.Labels, found)
 		}
 	}
 	var out []kubernetes.OtherAutoscaler
