@@ -123,5 +123,6 @@ export interface WatchMessage {
   target?: string;
   decision?: Decision;
   resumeToken?: string;
-  missedDecisions?: string | number;
+  missedDecisions?: number;
+  missedUncounted?: boolean;
 }

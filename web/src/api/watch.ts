@@ -54,7 +54,7 @@ export async function watch(parent: string, start: Date | undefined, watcher: Wa
         let missed = 0;
         for (const m of batch) {
           if (m.resumeToken) position = m.resumeToken;
-          missed += Number(m.missedDecisions ?? 0);
+          missed += Number(m.missedDecisions ?? 0) || (m.missedUncounted ? 1 : 0);
         }
         if (missed > 0) watcher.missed(missed);
         watcher.messages(batch);

@@ -1,0 +1,91 @@
+// Numbers, durations and instants as people read them.
+
+/** Milliseconds of Unix time of an RFC 3339 instant; NaN: there is none. */
+export function millis(time: string | undefined): number {
+  return time ? Date.parse(time) : NaN;
+}
+
+/** "1 replica", "3 replicas". */
+export function count(n: number, what: string): string {
+  return `${integer(n)} ${what}${n === 1 ? "" : "s"}`;
+}
+
+/** 12 345, with thin spaces, which no locale misreads. */
+export function integer(n: number): string {
+  return String(Math.round(n)).replace(/\B(?=(\d{3})+(?!\d))/g, "\u2009");
+}
+
+/** "45 s", "3 min", "2 h 5 min", "3 d". Of milliseconds, at least 0. */
+export function duration(ms: number): string {
+  const s = Math.max(0, Math.round(ms / 1000));
+  if (s < 60) return `${s} s`;
+  if (s < 3600) {
+    const rest = s % 60;
+    return rest === 0 || s >= 600 ? `${Math.round(s / 60)} min` : `${Math.floor(s / 60)} min ${rest} s`;
+  }
+  if (s < 86400) {
+    const m = Math.round((s % 3600) / 60);
+    return m === 0 || m === 60 ? `${Math.round(s / 3600)} h` : `${Math.floor(s / 3600)} h ${m} min`;
+  }
+  return `${Math.round(s / 86400)} d`;
+}
+
+/** "just now", "45 s ago", "in 3 min". */
+export function relative(time: number, now: number): string {
+  if (Number.isNaN(time)) return "never";
+  const d = now - time;
+  if (Math.abs(d) < 1500) return "just now";
+  return d > 0 ? `${short(d)} ago` : `in ${short(-d)}`;
+}
+
+/** The largest unit only: "45 s", "3 min", "2 h", "3 d". */
+function short(ms: number): string {
+  const s = Math.round(ms / 1000);
+  if (s < 60) return `${s} s`;
+  if (s < 3600) return `${Math.round(s / 60)} min`;
+  if (s < 86400) return `${Math.round(s / 3600)} h`;
+  return `${Math.round(s / 86400)} d`;
+}
+
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
+const dayClock = new Intl.DateTimeFormat(undefined, {
+  year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false,
+});
+
+/** The clock in the user's zone. */
+export const localClock = (time: number): string => (Number.isNaN(time) ? "–" : clock.format(time));
+
+/** Date and clock in the user's zone. */
+export const localTime = (time: number): string => (Number.isNaN(time) ? "never" : dayClock.format(time));
+
+/** "2026-11-22 21:40:07 UTC". */
+export function utc(time: number): string {
+  if (Number.isNaN(time)) return "";
+  return `${new Date(time).toISOString().slice(0, 19).replace("T", " ")} UTC`;
+}
+
+const suffixes: Record<string, number> = {
+  n: 1e-9, u: 1e-6, m: 1e-3, "": 1, k: 1e3, M: 1e6, G: 1e9, T: 1e12, P: 1e15, E: 1e18,
+  Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40, Pi: 2 ** 50, Ei: 2 ** 60,
+};
+
+/** The number of a Kubernetes quantity, for drawing; NaN where it is none. */
+export function quantity(text: string | undefined): number {
+  const parts = /^([+-]?\d*\.?\d+(?:[eE][+-]?\d+)?)([a-zA-Z]*)$/.exec(text ?? "");
+  if (!parts) return NaN;
+  const factor = suffixes[parts[2]!];
+  return factor === undefined ? NaN : Number(parts[1]) * factor;
+}
+
+/** A number with about three digits that matter: 0.25, 12.5, 1.2k, 3.4M. */
+export function compact(n: number): string {
+  if (!Number.isFinite(n)) return "–";
+  const a = Math.abs(n);
+  if (a !== 0 && a < 0.001) return n.toExponential(1);
+  for (const [factor, suffix] of [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]] as const) {
+    if (a >= factor * 0.9995) return trim((n / factor).toPrecision(3)) + suffix;
+  }
+  return trim(n.toPrecision(3));
+}
+
+const trim = (s: string): string => (s.includes(".") ? s.replace(/\.?0+$/, "") : s);
