@@ -14,6 +14,7 @@ import (
 	runtimemetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/logging"
 	"github.com/setpoint-dev/setpoint/clients/samples"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
 	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
@@ -97,8 +98,8 @@ func runAgent(ctx context.Context, s *agentSettings) error {
 		return err
 	}
 	defer func() { _ = log.Sync() }()
-	klog.SetLogger(agent.NewLogger(log.Named("kubernetes")))
-	runtimelog.SetLogger(agent.NewLogger(log.Named("kubernetes")))
+	klog.SetLogger(logging.New(log.Named("kubernetes")))
+	runtimelog.SetLogger(logging.New(log.Named("kubernetes")))
 	for _, note := range s.Notes {
 		log.Warn(note)
 	}

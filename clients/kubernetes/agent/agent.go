@@ -23,9 +23,13 @@ import (
 
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/shadow"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/logging"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/named"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/transport"
 	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster/apiserver"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster/podcache"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster/scalecache"
 )
 
@@ -34,9 +38,9 @@ type Agent struct {
 	config   *rest.Config
 	options  Options
 	metrics  *metrics
-	requests *requestCounter
-	savings  *savings
-	outage   *outage
+	requests *transport.Requests
+	reads    *reads
+	outage   *transport.Outage
 	platform *platform
 	queue    *wakeable
 	loop     *agent.Loop
@@ -58,19 +62,19 @@ func New(config *rest.Config, service Service, options Options) (*Agent, error) 
 	if err != nil {
 		return nil, err
 	}
-	a := &Agent{options: options, outage: &outage{log: options.Log}, queue: &wakeable{}}
+	a := &Agent{options: options, outage: transport.NewOutage(options.Log), queue: &wakeable{}}
 	if a.metrics, err = newMetrics(options.Registerer); err != nil {
 		return nil, err
 	}
 	a.platform = &platform{
 		cluster: options.Cluster, metrics: a.metrics, log: options.Log, outage: a.outage,
 		rivals: &rivals{metrics: a.metrics, log: options.Log, keepOn: options.KeepOn},
-		named:  named{options.NamedMetrics, options.RequestTimeout},
+		named:  named.Reader{Metrics: options.NamedMetrics, Timeout: options.RequestTimeout},
 	}
 	a.loop, err = agent.New(a.platform, service, agent.Options{
 		Cluster: options.Cluster, Sources: kinds, Period: options.SyncPeriod, RequestTimeout: options.RequestTimeout,
 		Wake:     a.queue.add,
-		LogLevel: a.outage.level,
+		LogLevel: a.outage.Level,
 		// A reading is never older than half of a period.
 		ShortestPeriod: func(d time.Duration) { a.maxAge(min(maxReadingAge, d/2)) },
 		Observers:      options.Observers, Registerer: options.Registerer, Log: options.Log,
@@ -78,15 +82,15 @@ func New(config *rest.Config, service Service, options Options) (*Agent, error) 
 	if err != nil {
 		return nil, err
 	}
-	if a.requests, err = newRequestCounter(options.Registerer); err != nil {
+	if a.requests, err = transport.NewRequests(options.Registerer); err != nil {
 		return nil, err
 	}
-	if a.savings, err = newSavings(options.Registerer); err != nil {
+	if a.reads, err = newReads(options.Registerer); err != nil {
 		return nil, err
 	}
 	a.config = rest.CopyConfig(config)
-	a.config.Wrap(a.requests.wrap)
-	a.config.Wrap(a.outage.wrap)
+	a.config.Wrap(a.requests.Wrap)
+	a.config.Wrap(a.outage.Wrap)
 	return a, nil
 }
 
@@ -109,7 +113,7 @@ func (a *Agent) Shadows() *shadow.Report { return a.loop.Shadows() }
 func (a *Agent) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := awaitServer(ctx, a.config); err != nil {
+	if err := transport.Await(ctx, a.config); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -165,7 +169,7 @@ func (a *Agent) wire(ctx context.Context) (*wiring, error) {
 	if err != nil {
 		return nil, err
 	}
-	pods, err := newPodCaches(a.config, connections, a.options.Namespaces)
+	pods, err := podcache.NewNamespaces(a.config, connections, a.options.Namespaces)
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +193,7 @@ func (a *Agent) wire(ctx context.Context) (*wiring, error) {
 		acting.SetMaxAge(d)
 		shadowing.SetMaxAge(d)
 	}
-	a.savings.of(acting, shadowing)
+	a.reads.of(acting, shadowing)
 	if err := a.addRunnables(ctx, mgr, pods); err != nil {
 		events.stop()
 		return nil, err
@@ -201,7 +205,7 @@ func (a *Agent) newManager(ctx context.Context, scheme *runtime.Scheme, mapper m
 	skip := true
 	o := manager.Options{
 		Scheme:         scheme,
-		Logger:         newManagerLogger(ctx, a.options.Log),
+		Logger:         logging.NewManager(ctx, a.options.Log),
 		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mapper, nil },
 		Metrics:        metricsserver.Options{BindAddress: "0"},
 		Cache: cache.Options{
@@ -238,7 +242,7 @@ func (a *Agent) newStore(c client.Client) *store {
 }
 
 // addRunnables adds what runs to the manager.
-func (a *Agent) addRunnables(ctx context.Context, mgr manager.Manager, pods *podCaches) error {
+func (a *Agent) addRunnables(ctx context.Context, mgr manager.Manager, pods *podcache.Namespaces) error {
 	if err := mgr.Add(pods); err != nil {
 		return err
 	}
@@ -267,7 +271,7 @@ func (a *Agent) addRunnables(ctx context.Context, mgr manager.Manager, pods *pod
 			return nil
 		})),
 		mgr.Add(always(func(ctx context.Context) error {
-			if mgr.GetCache().WaitForCacheSync(ctx) && pods.wait(ctx) {
+			if mgr.GetCache().WaitForCacheSync(ctx) && pods.Wait(ctx) {
 				a.ready.Store(true)
 			}
 			return nil
@@ -276,7 +280,7 @@ func (a *Agent) addRunnables(ctx context.Context, mgr manager.Manager, pods *pod
 }
 
 // watch has the controller look at the sources.
-func (a *Agent) watch(ctx context.Context, mgr manager.Manager, c controller.TypedController[Key], pods *podCaches) error {
+func (a *Agent) watch(ctx context.Context, mgr manager.Manager, c controller.TypedController[Key], pods *podcache.Namespaces) error {
 	if err := c.Watch(a.queue); err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"sync/atomic"
 
-	"github.com/go-logr/logr"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -13,6 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
+
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/logging"
 )
 
 // eventComponent is who events come from: the name of the upstream controller, so that
@@ -31,26 +32,12 @@ func newEvents(config *rest.Config, connections *http.Client, scheme *runtime.Sc
 	if err != nil {
 		return nil, err
 	}
-	lines := logr.New(eventSink{logSink{log.Named("kubernetes")}})
+	lines := logging.NewEvents(log)
 	broadcaster := record.NewBroadcaster(record.WithContext(klog.NewContext(context.Background(), lines)))
 	broadcaster.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: core.Events("")})
 	e := &events{broadcaster: broadcaster}
 	e.recorder = &untilStopped{EventRecorder: broadcaster.NewRecorder(scheme, corev1.EventSource{Component: eventComponent}), events: e}
 	return e, nil
-}
-
-// eventSink implements logr.LogSink for the library that sends events. What it has to say
-// without an error is that it gave up, because the API server was away or this agent
-// stops.
-type eventSink struct{ logSink }
-
-// Error implements logr.LogSink.
-func (s eventSink) Error(err error, message string, keysAndValues ...any) {
-	if err == nil {
-		s.Info(1, message, keysAndValues...)
-		return
-	}
-	s.logSink.Error(err, message, keysAndValues...)
 }
 
 func (e *events) stop() {

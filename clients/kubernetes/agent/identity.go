@@ -10,8 +10,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// identityTries is how often the cluster's UID is asked for at the start, startRetry apart.
-const identityTries = 3
+// identityTries is how often the cluster's UID is asked for at the start, identityPause apart.
+const (
+	identityTries = 3
+	identityPause = time.Second
+)
 
 // isClusterUID matches what the service takes.
 var isClusterUID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
@@ -27,7 +30,7 @@ func (a *Agent) identify(ctx context.Context, ask func(context.Context) (string,
 		} else if err == nil {
 			return uid
 		}
-		if tried < identityTries && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) && pause(ctx, startRetry) {
+		if tried < identityTries && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) && pause(ctx, identityPause) {
 			continue
 		}
 		if ctx.Err() == nil {

@@ -35,6 +35,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/logging"
 	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
 	"github.com/setpoint-dev/setpoint/server"
@@ -62,9 +63,9 @@ type librarySink struct{}
 
 func (s librarySink) sink() logr.LogSink {
 	if log := libraryLog.Load(); log != nil {
-		return logSink{log}
+		return logging.Sink{Log: log}
 	}
-	return logSink{zap.NewNop()}
+	return logging.Sink{Log: zap.NewNop()}
 }
 
 func (librarySink) Init(logr.RuntimeInfo)                    {}

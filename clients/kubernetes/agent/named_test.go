@@ -18,6 +18,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/named"
 	"github.com/setpoint-dev/setpoint/clients/samples"
 )
 
@@ -152,7 +153,7 @@ func TestNamedMetrics(t *testing.T) {
 			h := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Namespace: tt.namespace, Name: "web"}}
 			h.Spec.Metrics = tt.metrics
 			from := &asked{}
-			got, err := named{fakeNamed{}, time.Minute}.snapshot(t.Context(), from, tt.source.Key(tt.namespace, "web"), h)
+			got, err := snapshotFor(t.Context(), named.Reader{Metrics: fakeNamed{}, Timeout: time.Minute}, from, &object{key: tt.source.Key(tt.namespace, "web"), autoscaler: h})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -188,7 +189,7 @@ func TestNamedMetricsAreReadTogether(t *testing.T) {
 	var there sync.WaitGroup
 	there.Add(len(h.Spec.Metrics))
 	metrics := fakeNamed{meet: func() { there.Done(); there.Wait() }} // or the test never ends
-	got, err := named{metrics, time.Minute}.snapshot(t.Context(), &asked{}, Autoscaler.Key("shop", "web"), h)
+	got, err := named.Reader{Metrics: metrics, Timeout: time.Minute}.Snapshot(t.Context(), &asked{}, h)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,10 +213,10 @@ func TestNamedMetricsAreReadWithinABound(t *testing.T) {
 		runtime.Gosched()
 		now.Add(-1)
 	}}
-	if _, err := (named{metrics, time.Minute}).snapshot(t.Context(), &asked{}, Autoscaler.Key("shop", "web"), h); err != nil {
+	if _, err := (named.Reader{Metrics: metrics, Timeout: time.Minute}).Snapshot(t.Context(), &asked{}, h); err != nil {
 		t.Fatal(err)
 	}
-	if most.Load() > maxNamedReads {
+	if most.Load() > named.MaxReads {
 		t.Errorf("%d at once", most.Load())
 	}
 }

@@ -18,6 +18,8 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/shadow"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/named"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/transport"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
 )
 
@@ -45,10 +47,10 @@ type platform struct {
 	events    record.EventRecorder
 	metrics   *metrics
 	rivals    *rivals
-	named     named
+	named     named.Reader
 	log       *zap.Logger
 	// outage knows whether the API server answers. Nil: it does.
-	outage *outage
+	outage *transport.Outage
 
 	mu   sync.Mutex
 	kept map[Key]*kept // guarded by mu
@@ -191,7 +193,7 @@ func (p *platform) Observe(ctx context.Context, read *agent.Object) (*agent.Obse
 	if read.Shadow {
 		from = p.shadowing
 	}
-	snapshot, err := p.named.snapshot(ctx, from, o.key, o.autoscaler)
+	snapshot, err := snapshotFor(ctx, p.named, from, o)
 	if err != nil {
 		return nil, err
 	}

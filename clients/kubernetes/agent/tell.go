@@ -124,7 +124,7 @@ func (t *telling) write(ctx context.Context, update *statusUpdate) {
 		t.metrics.statusWrites.WithLabelValues("failed").Inc()
 		t.events.Event(t.object.stored, corev1.EventTypeWarning, "FailedUpdateStatus", err.Error())
 	}
-	t.log.Log(t.outage.level(zapcore.WarnLevel, err), "status not written", zap.Error(err))
+	t.log.Log(t.outage.Level(zapcore.WarnLevel, err), "status not written", zap.Error(err))
 }
 
 // unchanged tells whether nothing would change but the id of the decision, for which

@@ -8,36 +8,36 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
 )
 
-// savings tells how many reads were answered without a request of their own. It
+// reads tells how many reads were answered without a request of their own. It
 // implements prometheus.Collector.
-type savings struct {
+type reads struct {
 	mu      sync.Mutex
 	readers []*cluster.Reader // guarded by mu
 }
 
-var savedReads = prometheus.NewDesc("setpoint_agent_reads_total",
+var readsDesc = prometheus.NewDesc("setpoint_agent_reads_total",
 	"Reads of the cluster, by what was read and whether a request was sent, failed, or saved as the answer was there.",
 	[]string{"call", "result"}, nil)
 
-func newSavings(r prometheus.Registerer) (*savings, error) {
-	s := &savings{}
+func newReads(r prometheus.Registerer) (*reads, error) {
+	s := &reads{}
 	if r == nil {
 		return s, nil
 	}
 	return s, r.Register(s)
 }
 
-func (s *savings) of(readers ...*cluster.Reader) {
+func (s *reads) of(readers ...*cluster.Reader) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.readers = readers
 }
 
 // Describe implements prometheus.Collector.
-func (*savings) Describe(descs chan<- *prometheus.Desc) { descs <- savedReads }
+func (*reads) Describe(descs chan<- *prometheus.Desc) { descs <- readsDesc }
 
 // Collect implements prometheus.Collector.
-func (s *savings) Collect(out chan<- prometheus.Metric) {
+func (s *reads) Collect(out chan<- prometheus.Metric) {
 	s.mu.Lock()
 	readers := s.readers
 	s.mu.Unlock()
@@ -54,7 +54,7 @@ func (s *savings) Collect(out chan<- prometheus.Metric) {
 	}
 	for call, sum := range sums {
 		for result, n := range map[string]uint64{"sent": sum.Requests - sum.Failed, "failed": sum.Failed, "saved": sum.Saved} {
-			out <- prometheus.MustNewConstMetric(savedReads, prometheus.CounterValue, float64(n), string(call), result)
+			out <- prometheus.MustNewConstMetric(readsDesc, prometheus.CounterValue, float64(n), string(call), result)
 		}
 	}
 }

@@ -1,4 +1,6 @@
-package agent
+// Package named reads metrics that the operator has given names to, from sources of its own, beside
+// what the cluster's metrics APIs say.
+package named
 
 import (
 	"context"
@@ -15,18 +17,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	customv1beta2 "k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
 	externalv1beta1 "k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
 	"github.com/setpoint-dev/setpoint/clients/samples"
 	"github.com/setpoint-dev/setpoint/internal/labelselector"
 )
 
-// NamedMetrics are External, Pods and Object metrics that are read from sources of the
+// Metrics are External, Pods and Object metrics that are read from sources of the
 // operator's, as a samples.Set has them.
-type NamedMetrics interface {
+type Metrics interface {
 	// Named returns a metric of a spec in a namespace as it is to be read; false: it is none of
 	// the operator's. The error says that it may not be used there.
 	Named(namespace string, spec *setpointv1.MetricSpec) (samples.Metric, bool, error)
@@ -34,19 +34,25 @@ type NamedMetrics interface {
 	Read(ctx context.Context, metrics []samples.Metric, pods []string) samples.Readings
 }
 
-// maxNamedReads bounds how many named metrics of one Autoscaler are read at the same time. What
+// MaxReads bounds how many named metrics of one Autoscaler are read at the same time. What
 // is under way at a source its own concurrency bounds.
-const maxNamedReads = 8
+const MaxReads = 8
 
-// named reads named metrics for Autoscalers. HorizontalPodAutoscalers get what the metrics
-// APIs say, as from the built-in controller.
-type named struct {
-	metrics NamedMetrics
-	timeout time.Duration
+// Reader reads named metrics beside those of a cluster.
+type Reader struct {
+	// Metrics are the operator's. Nil: there are none.
+	Metrics Metrics
+	// Timeout bounds one evaluation's reads of them.
+	Timeout time.Duration
 }
 
-// namedMetric is a metric of a spec that has a name of the operator's.
-type namedMetric struct {
+// Snapshots reads what an evaluation sees of its cluster. See package cluster, whose Reader it is.
+type Snapshots interface {
+	Snapshot(ctx context.Context, autoscaler *autoscalingv2.HorizontalPodAutoscaler) (*kubernetes.Snapshot, error)
+}
+
+// metric is a metric of a spec that has a name of the operator's.
+type metric struct {
 	samples.Metric
 	// refused is why it may not be used, nil: it may.
 	refused error
@@ -59,7 +65,7 @@ type namedMetric struct {
 }
 
 // identity is the same for metrics whose values are the same.
-func (m *namedMetric) identity() string {
+func (m *metric) identity() string {
 	parts := []string{string(m.kind), m.identifier.Name, labelselector.Identity(m.selector)}
 	if m.object != nil {
 		parts = append(parts, m.object.APIVersion, m.object.Kind)
@@ -76,8 +82,8 @@ func isNamespace(o *autoscalingv2.CrossVersionObjectReference) bool {
 }
 
 // find returns a metric as a named one, nil: it is none.
-func (n named) find(namespace string, m autoscalingv2.MetricSpec) *namedMetric {
-	found := &namedMetric{kind: m.Type}
+func (n Reader) find(namespace string, m autoscalingv2.MetricSpec) *metric {
+	found := &metric{kind: m.Type}
 	switch {
 	case m.Type == autoscalingv2.ExternalMetricSourceType && m.External != nil:
 		found.identifier = m.External.Metric
@@ -89,7 +95,7 @@ func (n named) find(namespace string, m autoscalingv2.MetricSpec) *namedMetric {
 		return nil
 	}
 	spec := kubernetes.SpecToProto(&autoscalingv2.HorizontalPodAutoscalerSpec{Metrics: []autoscalingv2.MetricSpec{m}}).GetMetrics()[0]
-	metric, ok, err := n.metrics.Named(namespace, spec)
+	metric, ok, err := n.Metrics.Named(namespace, spec)
 	if !ok {
 		return nil
 	}
@@ -102,8 +108,8 @@ func (n named) find(namespace string, m autoscalingv2.MetricSpec) *namedMetric {
 
 // split returns the autoscaler without the metrics that have names, for the cluster to be
 // asked for the others, and those.
-func (n named) split(key Key, autoscaler *autoscalingv2.HorizontalPodAutoscaler) (rest *autoscalingv2.HorizontalPodAutoscaler, ours []*namedMetric) {
-	if n.metrics == nil || sourceOf(key) != Autoscaler {
+func (n Reader) split(autoscaler *autoscalingv2.HorizontalPodAutoscaler) (rest *autoscalingv2.HorizontalPodAutoscaler, ours []*metric) {
+	if n.Metrics == nil {
 		return autoscaler, nil
 	}
 	var others []autoscalingv2.MetricSpec
@@ -136,25 +142,14 @@ func (n named) split(key Key, autoscaler *autoscalingv2.HorizontalPodAutoscaler)
 	return &without, ours
 }
 
-// SnapshotOf reads what an agent's evaluation of an autoscaler goes by, as it is stored: an
-// Autoscaler, or a HorizontalPodAutoscaler. Named metrics, which may be nil, take at most the
-// timeout.
-func SnapshotOf(ctx context.Context, from *cluster.Reader, stored client.Object, metrics NamedMetrics, timeout time.Duration) (*kubernetes.Snapshot, error) {
-	o := objectOf(stored)
-	if o == nil {
-		return nil, kubernetes.ErrNoAutoscaler
-	}
-	return named{metrics, timeout}.snapshot(ctx, from, o.key, o.autoscaler)
-}
-
-// snapshot reads what an evaluation goes by, named metrics at the same time as the others, but
+// Snapshot reads what an evaluation goes by, named metrics at the same time as the others, but
 // for those of the pods, which are to be known.
-func (n named) snapshot(ctx context.Context, from reader, key Key, autoscaler *autoscalingv2.HorizontalPodAutoscaler) (*kubernetes.Snapshot, error) {
-	rest, ours := n.split(key, autoscaler)
+func (n Reader) Snapshot(ctx context.Context, from Snapshots, autoscaler *autoscalingv2.HorizontalPodAutoscaler) (*kubernetes.Snapshot, error) {
+	rest, ours := n.split(autoscaler)
 	if rest == autoscaler {
 		return from.Snapshot(ctx, autoscaler)
 	}
-	var ofPods, others []*namedMetric
+	var ofPods, others []*metric
 	for _, m := range ours {
 		if m.kind == autoscalingv2.PodsMetricSourceType {
 			ofPods = append(ofPods, m)
@@ -163,7 +158,7 @@ func (n named) snapshot(ctx context.Context, from reader, key Key, autoscaler *a
 		}
 	}
 	var (
-		read    namedReadings
+		read    readings
 		reading sync.WaitGroup
 	)
 	reading.Go(func() { read = n.read(ctx, autoscaler.Namespace, others, nil) })
@@ -187,14 +182,14 @@ func (n named) snapshot(ctx context.Context, from reader, key Key, autoscaler *a
 	return snapshot, nil
 }
 
-// namedReadings are what came of named metrics.
-type namedReadings struct {
+// readings are what came of named metrics.
+type readings struct {
 	external []kubernetes.ExternalMetric
 	custom   []customv1beta2.MetricValue
 	failed   []kubernetes.MetricError
 }
 
-func (r namedReadings) into(s *kubernetes.Snapshot) {
+func (r readings) into(s *kubernetes.Snapshot) {
 	s.ExternalMetrics = append(s.ExternalMetrics, r.external...)
 	s.CustomMetrics = append(s.CustomMetrics, r.custom...)
 	s.MetricErrors = append(s.MetricErrors, r.failed...)
@@ -203,11 +198,11 @@ func (r namedReadings) into(s *kubernetes.Snapshot) {
 // read asks for named metrics at the same time, each once and by itself, so that what is
 // answered is of this metric: a spec may have one name with several selectors. The sources
 // answer equal queries once.
-func (n named) read(ctx context.Context, namespace string, metrics []*namedMetric, pods []string) namedReadings {
-	ctx, cancel := context.WithTimeout(ctx, n.timeout)
+func (n Reader) read(ctx context.Context, namespace string, metrics []*metric, pods []string) readings {
+	ctx, cancel := context.WithTimeout(ctx, n.Timeout)
 	defer cancel()
-	results := make([]namedReadings, len(metrics))
-	turns := make(chan struct{}, maxNamedReads)
+	results := make([]readings, len(metrics))
+	turns := make(chan struct{}, MaxReads)
 	var reading sync.WaitGroup
 	for i, m := range metrics {
 		turns <- struct{}{}
@@ -217,14 +212,14 @@ func (n named) read(ctx context.Context, namespace string, metrics []*namedMetri
 		})
 	}
 	reading.Wait()
-	var all namedReadings
+	var all readings
 	for _, r := range results {
 		all.external, all.custom, all.failed = append(all.external, r.external...), append(all.custom, r.custom...), append(all.failed, r.failed...)
 	}
 	return all
 }
 
-func (n named) readOne(ctx context.Context, namespace string, m *namedMetric, pods []string) (out namedReadings) {
+func (n Reader) readOne(ctx context.Context, namespace string, m *metric, pods []string) (out readings) {
 	fail := func(message string) {
 		e := kubernetes.MetricError{
 			API: kubernetes.CustomMetricsAPI, Metric: m.identifier.Name, Source: m.kind,
@@ -239,7 +234,7 @@ func (n named) readOne(ctx context.Context, namespace string, m *namedMetric, po
 		fail(m.refused.Error())
 		return out
 	}
-	read := n.metrics.Read(ctx, []samples.Metric{m.Metric}, pods)
+	read := n.Metrics.Read(ctx, []samples.Metric{m.Metric}, pods)
 	for _, e := range read.MetricErrors {
 		fail(e.GetMessage())
 	}
@@ -276,7 +271,7 @@ func valueOf(v *setpointv1.ExternalMetric) (externalv1beta1.ExternalMetricValue,
 }
 
 // customOf returns a value of a pod, or of the described object, as custom.metrics.k8s.io has it.
-func (m *namedMetric) customOf(v *setpointv1.CustomMetric, namespace string) (customv1beta2.MetricValue, error) {
+func (m *metric) customOf(v *setpointv1.CustomMetric, namespace string) (customv1beta2.MetricValue, error) {
 	quantity, err := resource.ParseQuantity(v.GetValue())
 	if err != nil {
 		return customv1beta2.MetricValue{}, errNoQuantity

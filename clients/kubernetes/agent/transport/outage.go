@@ -1,4 +1,4 @@
-package agent
+package transport
 
 import (
 	"context"
@@ -16,10 +16,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// outage knows whether the API server answers, by what becomes of requests to it, and
+// Outage knows whether the API server answers, by what becomes of requests to it, and
 // logs when it no longer does and when it does again: once each, instead of what each
 // watch, round and renewal says.
-type outage struct {
+type Outage struct {
 	log *zap.Logger
 
 	mu sync.Mutex
@@ -34,11 +34,14 @@ type outage struct {
 // fails is nothing.
 const outageAfter = time.Second
 
-// wrap watches a transport.
-func (o *outage) wrap(next http.RoundTripper) http.RoundTripper { return outageTransport{o, next} }
+// NewOutage returns an Outage that nothing is known of.
+func NewOutage(log *zap.Logger) *Outage { return &Outage{log: log} }
+
+// Wrap watches a transport.
+func (o *Outage) Wrap(next http.RoundTripper) http.RoundTripper { return outageTransport{o, next} }
 
 type outageTransport struct {
-	*outage
+	*Outage
 	next http.RoundTripper
 }
 
@@ -58,7 +61,7 @@ func (t outageTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 // WrappedRoundTripper lets client-go find what lies beneath.
 func (t outageTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-func (o *outage) failed(began time.Time, err error) {
+func (o *Outage) failed(began time.Time, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.since.IsZero() {
@@ -71,7 +74,7 @@ func (o *outage) failed(began time.Time, err error) {
 	o.log.Warn("the API server does not answer; nothing is scaled until it does", zap.Time("since", o.since), zap.Error(err))
 }
 
-func (o *outage) answered() {
+func (o *Outage) answered() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.told {
@@ -80,22 +83,23 @@ func (o *outage) answered() {
 	o.since, o.told = time.Time{}, false
 }
 
-// unreached tells whether an error says that the API server did not answer, which the
+// Unreached tells whether an error says that the API server did not answer, which the
 // outage tells of, or that nobody waited for it to.
-func unreached(err error) bool {
+func Unreached(err error) bool {
 	var request *url.Error
 	var network net.Error
 	return errors.As(err, &request) || errors.As(err, &network) ||
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// level is the level at which the log has what goes wrong with an object: for debugging
-// while the API server is away, since that is told, and where it did not answer this once.
-func (o *outage) level(level zapcore.Level, err error) zapcore.Level {
+// Level is the level at which the log has what goes wrong with an object: for debugging
+// while the API server is away, since that is told, and where it did not answer this once. A nil
+// Outage changes no level.
+func (o *Outage) Level(level zapcore.Level, err error) zapcore.Level {
 	if o == nil {
 		return level
 	}
-	if unreached(err) {
+	if Unreached(err) {
 		return zapcore.DebugLevel
 	}
 	o.mu.Lock()
@@ -113,9 +117,9 @@ const (
 	startWait  = 10 * time.Minute
 )
 
-// awaitServer waits until the API server answers anything, for a bounded time. What does
+// Await waits until the API server answers anything, for a bounded time. What does
 // not pass by itself, such as a certificate that is not trusted, ends it at once.
-func awaitServer(ctx context.Context, config *rest.Config) error {
+func Await(ctx context.Context, config *rest.Config) error {
 	connections, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return fmt.Errorf("cannot connect to the cluster: %w", err)

@@ -1,4 +1,4 @@
-package agent
+package podcache
 
 import (
 	"context"
@@ -13,17 +13,16 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
-
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster/podcache"
 )
 
-// podCaches are informers of pods, one a namespace or one for all.
-type podCaches struct {
+// Namespaces are informers of pods, one a namespace or one for all.
+type Namespaces struct {
 	informers map[string]toolscache.SharedIndexInformer
-	pods      map[string]*podcache.Pods
+	pods      map[string]*Pods
 }
 
-func newPodCaches(config *rest.Config, connections *http.Client, namespaces []string) (*podCaches, error) {
+// NewNamespaces returns informers that do not run yet; no namespaces: one for all.
+func NewNamespaces(config *rest.Config, connections *http.Client, namespaces []string) (*Namespaces, error) {
 	// Pods are most of what is read: as JSON they would take several times the memory
 	// and time to decode.
 	config = rest.CopyConfig(config)
@@ -36,15 +35,15 @@ func newPodCaches(config *rest.Config, connections *http.Client, namespaces []st
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
-	c := &podCaches{informers: map[string]toolscache.SharedIndexInformer{}, pods: map[string]*podcache.Pods{}}
+	c := &Namespaces{informers: map[string]toolscache.SharedIndexInformer{}, pods: map[string]*Pods{}}
 	for _, namespace := range namespaces {
 		watched := toolscache.NewListWatchFromClient(core.RESTClient(), "pods", namespace, fields.Everything())
 		informer := toolscache.NewSharedIndexInformer(watched, &corev1.Pod{}, 0,
 			toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
-		if err := informer.SetTransform(podcache.Strip); err != nil {
+		if err := informer.SetTransform(Strip); err != nil {
 			return nil, err
 		}
-		if c.pods[namespace], err = podcache.New(informer.GetIndexer()); err != nil {
+		if c.pods[namespace], err = New(informer.GetIndexer()); err != nil {
 			return nil, err
 		}
 		c.informers[namespace] = informer
@@ -53,7 +52,7 @@ func newPodCaches(config *rest.Config, connections *http.Client, namespaces []st
 }
 
 // of returns the pods of a namespace, nil if it is not watched.
-func (c *podCaches) of(namespace string) *podcache.Pods {
+func (c *Namespaces) of(namespace string) *Pods {
 	if pods := c.pods[namespace]; pods != nil {
 		return pods
 	}
@@ -61,7 +60,7 @@ func (c *podCaches) of(namespace string) *podcache.Pods {
 }
 
 // Pods implements cluster.Pods.
-func (c *podCaches) Pods(ctx context.Context, namespace string, selector labels.Selector) ([]*corev1.Pod, error) {
+func (c *Namespaces) Pods(ctx context.Context, namespace string, selector labels.Selector) ([]*corev1.Pod, error) {
 	pods := c.of(namespace)
 	if pods == nil {
 		return nil, errors.New("pods of namespace " + namespace + " are not watched")
@@ -70,7 +69,7 @@ func (c *podCaches) Pods(ctx context.Context, namespace string, selector labels.
 }
 
 // CountPods implements cluster.PodCounter.
-func (c *podCaches) CountPods(namespace string) int {
+func (c *Namespaces) CountPods(namespace string) int {
 	if pods := c.of(namespace); pods != nil {
 		return pods.CountPods(namespace)
 	}
@@ -78,7 +77,7 @@ func (c *podCaches) CountPods(namespace string) int {
 }
 
 // Start implements manager.Runnable: it runs the informers until the context ends.
-func (c *podCaches) Start(ctx context.Context) error {
+func (c *Namespaces) Start(ctx context.Context) error {
 	done := make(chan struct{}, len(c.informers))
 	for _, informer := range c.informers {
 		go func() {
@@ -94,4 +93,13 @@ func (c *podCaches) Start(ctx context.Context) error {
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: who stands by keeps
 // its caches warm.
-func (c *podCaches) NeedLeaderElection() bool { return false }
+func (c *Namespaces) NeedLeaderElection() bool { return false }
+
+// Wait waits until all pods there are have been seen; false: the context ended first.
+func (c *Namespaces) Wait(ctx context.Context) bool {
+	synced := make([]toolscache.InformerSynced, 0, len(c.informers))
+	for _, informer := range c.informers {
+		synced = append(synced, informer.HasSynced)
+	}
+	return toolscache.WaitForCacheSync(ctx.Done(), synced...)
+}

@@ -1,4 +1,4 @@
-package agent
+package logging
 
 import (
 	"context"
@@ -7,44 +7,44 @@ import (
 	"go.uber.org/zap"
 )
 
-// newManagerLogger returns the logger of the controller runtime, most of whose lines
+// NewManager returns the logger of the controller runtime, most of whose lines
 // tell of nothing but itself: they are for debugging. So are its errors once the agent
 // stops: it takes giving back the leadership for one.
-func newManagerLogger(ctx context.Context, log *zap.Logger) logr.Logger {
-	return logr.New(managerSink{logSink{log.Named("kubernetes")}, ctx})
+func NewManager(ctx context.Context, log *zap.Logger) logr.Logger {
+	return logr.New(managerSink{Sink{log.Named("kubernetes")}, ctx})
 }
 
 // managerSink implements logr.LogSink.
 type managerSink struct {
-	logSink
+	Sink
 	running context.Context
 }
 
 // Enabled implements logr.LogSink.
-func (s managerSink) Enabled(level int) bool { return s.logSink.Enabled(level + 1) }
+func (s managerSink) Enabled(level int) bool { return s.Sink.Enabled(level + 1) }
 
 // Info implements logr.LogSink.
 func (s managerSink) Info(_ int, message string, keysAndValues ...any) {
-	s.logSink.Info(1, message, keysAndValues...)
+	s.Sink.Info(1, message, keysAndValues...)
 }
 
 // Error implements logr.LogSink.
 func (s managerSink) Error(err error, message string, keysAndValues ...any) {
 	if s.running.Err() != nil {
-		s.logSink.Info(1, message, append(keysAndValues, "error", err)...)
+		s.Sink.Info(1, message, append(keysAndValues, "error", err)...)
 		return
 	}
-	s.logSink.Error(err, message, keysAndValues...)
+	s.Sink.Error(err, message, keysAndValues...)
 }
 
 // WithValues implements logr.LogSink.
 func (s managerSink) WithValues(keysAndValues ...any) logr.LogSink {
-	s.log = s.log.With(zapFields(keysAndValues)...)
+	s.Log = s.Log.With(zapFields(keysAndValues)...)
 	return s
 }
 
 // WithName implements logr.LogSink.
 func (s managerSink) WithName(name string) logr.LogSink {
-	s.log = s.log.Named(name)
+	s.Log = s.Log.Named(name)
 	return s
 }

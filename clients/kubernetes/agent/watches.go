@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster/podcache"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[Key]
@@ -76,24 +76,15 @@ func (w *wakeable) add(keys ...Key) {
 
 // podSource makes the controller wait for the pods. It implements
 // source.TypedSyncingSource.
-type podSource struct{ pods *podCaches }
+type podSource struct{ pods *podcache.Namespaces }
 
 // Start implements source.TypedSource.
 func (podSource) Start(context.Context, queue) error { return nil }
 
 // WaitForSync implements source.TypedSyncingSource.
 func (s podSource) WaitForSync(ctx context.Context) error {
-	if !s.pods.wait(ctx) {
+	if !s.pods.Wait(ctx) {
 		return errors.New("the pods of the cluster could not be listed in time; is the agent allowed to list and watch them?")
 	}
 	return nil
-}
-
-// wait waits until all pods there are have been seen; false: the context ended first.
-func (c *podCaches) wait(ctx context.Context) bool {
-	synced := make([]toolscache.InformerSynced, 0, len(c.informers))
-	for _, informer := range c.informers {
-		synced = append(synced, informer.HasSynced)
-	}
-	return toolscache.WaitForCacheSync(ctx.Done(), synced...)
 }

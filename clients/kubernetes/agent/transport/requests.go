@@ -1,4 +1,4 @@
-package agent
+package transport
 
 import (
 	"net/http"
@@ -7,11 +7,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// requestCounter counts requests to the API server, by verb and resource.
-type requestCounter struct{ counts *prometheus.CounterVec }
+// Requests counts requests to the API server, by verb and resource.
+type Requests struct{ counts *prometheus.CounterVec }
 
-func newRequestCounter(r prometheus.Registerer) (*requestCounter, error) {
-	c := &requestCounter{prometheus.NewCounterVec(prometheus.CounterOpts{
+// NewRequests registers the counts; r nil: nobody reads them.
+func NewRequests(r prometheus.Registerer) (*Requests, error) {
+	c := &Requests{prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "setpoint_agent_api_requests_total", Help: "Requests to the API server, by verb and resource.",
 	}, []string{"verb", "resource"})}
 	c.counts.WithLabelValues("get", "discovery") // so that it is there before the first request
@@ -21,13 +22,13 @@ func newRequestCounter(r prometheus.Registerer) (*requestCounter, error) {
 	return c, r.Register(c.counts)
 }
 
-// wrap counts what goes over a transport.
-func (c *requestCounter) wrap(next http.RoundTripper) http.RoundTripper {
+// Wrap counts what goes over a transport.
+func (c *Requests) Wrap(next http.RoundTripper) http.RoundTripper {
 	return countingTransport{c, next}
 }
 
 type countingTransport struct {
-	*requestCounter
+	*Requests
 	next http.RoundTripper
 }
 

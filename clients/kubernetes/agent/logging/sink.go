@@ -1,4 +1,4 @@
-package agent
+package logging
 
 import (
 	"fmt"
@@ -6,17 +6,19 @@ import (
 	"github.com/go-logr/logr"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/transport"
 )
 
-// NewLogger returns a logger for Kubernetes' libraries that writes to log: level 0 as
+// New returns a logger for Kubernetes' libraries that writes to log: level 0 as
 // info, the more talkative ones as debug.
-func NewLogger(log *zap.Logger) logr.Logger { return logr.New(logSink{log}) }
+func New(log *zap.Logger) logr.Logger { return logr.New(Sink{log}) }
 
-// logSink implements logr.LogSink.
-type logSink struct{ log *zap.Logger }
+// Sink implements logr.LogSink.
+type Sink struct{ Log *zap.Logger }
 
 // Init implements logr.LogSink.
-func (logSink) Init(logr.RuntimeInfo) {}
+func (Sink) Init(logr.RuntimeInfo) {}
 
 func levelOf(level int) zapcore.Level {
 	if level > 0 {
@@ -26,30 +28,30 @@ func levelOf(level int) zapcore.Level {
 }
 
 // Enabled implements logr.LogSink. Beyond 1 even debugging is better off without.
-func (s logSink) Enabled(level int) bool { return level <= 1 && s.log.Core().Enabled(levelOf(level)) }
+func (s Sink) Enabled(level int) bool { return level <= 1 && s.Log.Core().Enabled(levelOf(level)) }
 
 // Info implements logr.LogSink.
-func (s logSink) Info(level int, message string, keysAndValues ...any) {
-	s.log.Log(levelOf(level), message, zapFields(keysAndValues)...)
+func (s Sink) Info(level int, message string, keysAndValues ...any) {
+	s.Log.Log(levelOf(level), message, zapFields(keysAndValues)...)
 }
 
 // Error implements logr.LogSink. That the API server does not answer is told once, and
 // not by everything that asks it.
-func (s logSink) Error(err error, message string, keysAndValues ...any) {
-	if unreached(err) {
-		s.log.Debug(message, append(zapFields(keysAndValues), zap.Error(err))...)
+func (s Sink) Error(err error, message string, keysAndValues ...any) {
+	if transport.Unreached(err) {
+		s.Log.Debug(message, append(zapFields(keysAndValues), zap.Error(err))...)
 		return
 	}
-	s.log.Error(message, append(zapFields(keysAndValues), zap.Error(err))...)
+	s.Log.Error(message, append(zapFields(keysAndValues), zap.Error(err))...)
 }
 
 // WithValues implements logr.LogSink.
-func (s logSink) WithValues(keysAndValues ...any) logr.LogSink {
-	return logSink{s.log.With(zapFields(keysAndValues)...)}
+func (s Sink) WithValues(keysAndValues ...any) logr.LogSink {
+	return Sink{s.Log.With(zapFields(keysAndValues)...)}
 }
 
 // WithName implements logr.LogSink.
-func (s logSink) WithName(name string) logr.LogSink { return logSink{s.log.Named(name)} }
+func (s Sink) WithName(name string) logr.LogSink { return Sink{s.Log.Named(name)} }
 
 // zapFields turns keys and values into fields; a value without a key is kept as "extra".
 func zapFields(keysAndValues []any) []zap.Field {
