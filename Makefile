@@ -33,8 +33,12 @@ help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
 
 .PHONY: build
-build: ## Build bin/setpoint, and beside it the programs of platforms
+build: engine ## Build bin/setpoint, and beside it the programs of platforms
 	scripts/build.sh bin all
+
+.PHONY: engine
+engine: ## Compile the playground's engine to WebAssembly: web/engine, which is embedded
+	scripts/wasm.sh bin/engine web/engine
 
 .PHONY: image
 image: ## Build the image setpoint:dev, of static binaries on scratch, with the docker that is there

@@ -25,6 +25,9 @@ test -s "$certificates" || { echo 'there is no bundle of CA certificates: set CA
 context=bin/image
 rm -rf $context
 mkdir -p $context
+if test "$programs" = all; then
+  RELEASE="$version" scripts/wasm.sh bin/engine web/engine
+fi
 RELEASE="$version" COMMIT="$revision" DATE="$created" GOOS=linux GOARCH="${GOARCH:-$(go env GOARCH)}" scripts/build.sh $context "$programs"
 install -m 0644 "$certificates" $context/ca-certificates.crt
 # The commit's time, so that the same source makes the same image.

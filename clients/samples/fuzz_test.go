@@ -1,7 +1,6 @@
 package samples
 
 import (
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -76,7 +75,7 @@ func FuzzHTTP(f *testing.F) {
 	} {
 		f.Add([]byte(seed[0]), seed[1], seed[2])
 	}
-	b := newHTTP(Source{HTTP: &HTTP{URL: "http://localhost"}}.withDefaults(), zap.NewNop(), (&net.Dialer{}).DialContext)
+	b := newHTTP(Source{HTTP: &HTTP{URL: "http://localhost"}}.withDefaults(), zap.NewNop())
 	f.Fuzz(func(t *testing.T, text []byte, items, value string) {
 		content, err := decodeJSON(text)
 		if err != nil {

@@ -1,10 +1,12 @@
 package samples
 
 import (
+	"context"
 	"encoding/base64"
 	"io"
 	"maps"
 	"mime"
+	"net"
 	"net/http"
 	"net/textproto"
 	"net/url"
@@ -147,7 +149,7 @@ type httpServer struct {
 	client      *http.Client
 }
 
-func newHTTPServer(s *Server, o Source, log *zap.Logger, dial dialer) *httpServer {
+func newHTTPServer(s *Server, o Source, log *zap.Logger) *httpServer {
 	h := &httpServer{
 		base: &http.Transport{
 			// A request's context bounds all of it, so nothing here needs a timeout.
@@ -162,8 +164,12 @@ func newHTTPServer(s *Server, o Source, log *zap.Logger, dial dialer) *httpServe
 	}
 	// A connection that is being made may outlast the request that it was for.
 	timeout := time.Duration(o.Timeout)
-	h.base.DialContext = dial.within(timeout)
-	h.base.DialTLSContext = s.tls().over(dial).within(timeout)
+	h.base.DialContext = (&net.Dialer{Timeout: timeout}).DialContext
+	h.base.DialTLSContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		return s.tls().dial(ctx, network, address)
+	}
 	for name, value := range s.Headers {
 		h.headers.Set(name, value)
 	}

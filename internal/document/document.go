@@ -22,6 +22,8 @@ package document
 import (
 	"errors"
 	"fmt"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // maxProblems bounds how many problems an error tells of.
@@ -80,7 +82,49 @@ func (r *reader) refuse(line int, path, text string) {
 		r.more++
 		return
 	}
-	r.problems = append(r.problems, errors.New(r.at(line, path)+text))
+	r.problems = append(r.problems, &Problem{Line: line, Path: path, Text: text, place: r.at(line, path)})
+}
+
+// Problem is one thing that is wrong with a file.
+type Problem struct {
+	// Line is where, from 1; 0: in the file as a whole.
+	Line int
+	// Path is the value's place, empty: the document.
+	Path string
+	// Text says what is wrong, without the place.
+	Text string
+	// place is what the message begins with.
+	place string
+}
+
+func (p *Problem) Error() string { return p.place + p.Text }
+
+// Lines returns the line of each value in a document, by its path; nil if the document can't
+// be read. The path of the whole is empty.
+func Lines(data []byte) map[string]int {
+	lines := make(map[string]int)
+	if Read("", data, func(root Value) { root.lines(lines) }) != nil {
+		return nil
+	}
+	return lines
+}
+
+// lines notes the lines of a value and of all in it. That of a map's entry is its key's.
+func (v Value) lines(into map[string]int) {
+	if _, known := into[v.path]; !known {
+		into[v.path] = v.node.Line
+	}
+	switch v.node.Kind {
+	case yaml.MappingNode:
+		v.Entries(func(key string, at, value Value) {
+			into[value.path] = at.node.Line
+			value.lines(into)
+		})
+	case yaml.SequenceNode:
+		for i, node := range v.node.Content {
+			Value{node: node, path: fmt.Sprintf("%s[%d]", v.path, i), reader: v.reader}.lines(into)
+		}
+	}
 }
 
 // at is the place of a problem, with what parts it from the problem; line 0: the whole.

@@ -1,3 +1,5 @@
+//go:build !js
+
 package conversion
 
 import (
@@ -11,7 +13,7 @@ import (
 // ObservationViolations names all of a report that could not be read once it is part of a
 // request: so what is stored can be decided on.
 func ObservationViolations(report *setpointv1.ReportObservationRequest) []validation.Violation {
-	r := &reader{ctx: context.Background()}
+	r := &requestReader{ctx: context.Background()}
 	r.pods(report.GetPods())
 	r.podMetrics(report.GetPodMetrics())
 	selector := func(m *setpointv1.MetricIdentifier, place string) {

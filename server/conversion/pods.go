@@ -1,3 +1,5 @@
+//go:build !js
+
 package conversion
 
 import (
@@ -21,7 +23,7 @@ var readyStatuses = map[string]recommender.ReadyStatus{
 }
 
 // pods reads pods into a few allocations for all of them.
-func (r *reader) pods(pods []*setpointv1.Pod) []recommender.Pod {
+func (r *requestReader) pods(pods []*setpointv1.Pod) []recommender.Pod {
 	if len(pods) == 0 {
 		return nil
 	}
@@ -57,7 +59,7 @@ type podSlabs struct {
 	requests   []recommender.ResourceRequest
 }
 
-func (r *reader) refuseDuplicates(pods []*setpointv1.Pod) {
+func (r *requestReader) refuseDuplicates(pods []*setpointv1.Pod) {
 	seen := make(map[string]struct{}, len(pods))
 	for i, p := range pods {
 		if _, twice := seen[p.GetName()]; twice {
@@ -68,7 +70,7 @@ func (r *reader) refuseDuplicates(pods []*setpointv1.Pod) {
 	}
 }
 
-func (r *reader) pod(out *recommender.Pod, p *setpointv1.Pod, i int, slabs *podSlabs) {
+func (r *requestReader) pod(out *recommender.Pod, p *setpointv1.Pod, i int, slabs *podSlabs) {
 	out.Name, out.Deleting = p.GetName(), p.GetDeleting()
 	out.Phase = podPhases[p.GetPhase()]
 	out.StartTime = r.time(p.GetStartTime(), func() string { return fmt.Sprintf("pods[%d].startTime", i) })
@@ -106,7 +108,7 @@ func (r *reader) pod(out *recommender.Pod, p *setpointv1.Pod, i int, slabs *podS
 }
 
 // requests reads quantities by resource.
-func (r *reader) requests(slabs *podSlabs, requests map[string]string, place func() string) []recommender.ResourceRequest {
+func (r *requestReader) requests(slabs *podSlabs, requests map[string]string, place func() string) []recommender.ResourceRequest {
 	first := len(slabs.requests)
 	for resource, s := range requests {
 		slabs.requests = append(slabs.requests, recommender.ResourceRequest{
@@ -118,7 +120,7 @@ func (r *reader) requests(slabs *podSlabs, requests map[string]string, place fun
 }
 
 // podMetrics reads resource samples into a few allocations for all of them.
-func (r *reader) podMetrics(metrics []*setpointv1.PodMetrics) []recommender.PodMetrics {
+func (r *requestReader) podMetrics(metrics []*setpointv1.PodMetrics) []recommender.PodMetrics {
 	if len(metrics) == 0 {
 		return nil
 	}

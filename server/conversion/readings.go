@@ -1,3 +1,5 @@
+//go:build !js
+
 package conversion
 
 import (
@@ -34,7 +36,7 @@ type wanted struct {
 const lookEvery = 1 << 10
 
 // readings joins what was read to the metrics of the spec, by identity.
-func (r *reader) readings(in *recommender.Input, req *setpointv1.RecommendRequest) []recommender.Readings {
+func (r *requestReader) readings(in *recommender.Input, req *setpointv1.RecommendRequest) []recommender.Readings {
 	out := make([]recommender.Readings, len(in.Spec.Metrics))
 	matcher, problems := NewMatcher(&in.Spec, r.budget)
 	if matcher == nil {
@@ -44,7 +46,7 @@ func (r *reader) readings(in *recommender.Input, req *setpointv1.RecommendReques
 	for i := range out {
 		out[i].SelectorError = problems[i]
 	}
-	j := joiner{reader: r, matcher: matcher, out: out, namespace: in.Namespace, selectors: selectorCache{budget: r.budget}}
+	j := joiner{requestReader: r, matcher: matcher, out: out, namespace: in.Namespace, selectors: selectorCache{budget: r.budget}}
 	j.metricErrors(req.GetMetricErrors())
 	j.customMetrics(req.GetCustomMetrics())
 	j.externalMetrics(req.GetExternalMetrics())
@@ -53,7 +55,7 @@ func (r *reader) readings(in *recommender.Input, req *setpointv1.RecommendReques
 
 // joiner joins readings to metrics.
 type joiner struct {
-	*reader
+	*requestReader
 	matcher   *Matcher
 	out       []recommender.Readings
 	namespace string
@@ -298,7 +300,7 @@ func (w *wanted) takesExternal(v *setpointv1.ExternalMetric, identity string) bo
 	return w.selector.Matches(labels.Set(v.GetLabels()))
 }
 
-func (r *reader) noteUnmatched(index int, list, name string) {
+func (r *requestReader) noteUnmatched(index int, list, name string) {
 	r.note(func() string {
 		return fmt.Sprintf("%s[%d]: belongs to no metric of the spec and had no effect (metric %q; name, selector and object must agree)", list, index, clip(name))
 	})

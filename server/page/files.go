@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"path"
@@ -56,6 +57,16 @@ type file struct {
 	// brotli and gzip are compressed, nil where that is not to be had, or not worth it.
 	brotli []byte
 	gzip   func() []byte
+	// unpack returns the file itself where plain is not kept; nil: it is.
+	unpack func() []byte
+}
+
+// content is the file itself.
+func (f *file) content() []byte {
+	if f.unpack != nil {
+		return f.unpack()
+	}
+	return f.plain
 }
 
 // New returns the files of a page, which must have an index.html. They are read now.
@@ -82,6 +93,13 @@ func New(from fs.FS) (*Files, error) {
 		if isVariant(name, contents) {
 			continue
 		}
+		// One that is there in compressed forms only is unpacked for the few who take none.
+		if plain, only := strings.CutSuffix(name, ".gz"); only {
+			if f.files[plain], err = newPackedFile(plain, contents[plain+".br"], content); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		if f.files[name], err = newFile(name, content, contents[name+".br"], contents[name+".gz"]); err != nil {
 			return nil, err
 		}
@@ -92,14 +110,35 @@ func New(from fs.FS) (*Files, error) {
 	return f, nil
 }
 
-// isVariant reports whether a file is another in a compressed form.
+// isVariant reports whether a file is another in a compressed form: one that is there, or one
+// that is there as gzip.
 func isVariant(name string, contents map[string][]byte) bool {
 	for _, suffix := range []string{".br", ".gz"} {
-		if plain, is := strings.CutSuffix(name, suffix); is && contents[plain] != nil {
+		if plain, is := strings.CutSuffix(name, suffix); is && (contents[plain] != nil || suffix == ".br" && contents[plain+".gz"] != nil) {
 			return true
 		}
 	}
 	return false
+}
+
+// newPackedFile is newFile for a file of which there are only compressed forms.
+func newPackedFile(name string, brotli, gzipped []byte) (*file, error) {
+	f, err := newFile(name, gzipped, brotli, gzipped)
+	if err != nil {
+		return nil, err
+	}
+	f.unpack = sync.OnceValue(func() []byte {
+		r, err := gzip.NewReader(bytes.NewReader(gzipped))
+		if err != nil {
+			return nil
+		}
+		content, err := io.ReadAll(r)
+		if err != nil {
+			return nil
+		}
+		return content
+	})
+	return f, nil
 }
 
 func newFile(name string, content, brotli, gzipped []byte) (*file, error) {
@@ -180,7 +219,7 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 func (f *file) variant(r *http.Request) (body []byte, encoding string) {
 	accepted := r.Header.Get("Accept-Encoding")
 	if r.Header.Get("Range") != "" {
-		return f.plain, ""
+		return f.content(), ""
 	}
 	if f.brotli != nil && accepts(accepted, "br") {
 		return f.brotli, "br"
@@ -190,7 +229,7 @@ func (f *file) variant(r *http.Request) (body []byte, encoding string) {
 			return body, "gzip"
 		}
 	}
-	return f.plain, ""
+	return f.content(), ""
 }
 
 // accepts reports whether an Accept-Encoding names an encoding, and not with the weight 0.

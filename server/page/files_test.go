@@ -142,6 +142,31 @@ func TestCompressedForms(t *testing.T) {
 	}
 }
 
+// What is there in compressed forms only is unpacked for who takes none.
+func TestOnlyCompressedForms(t *testing.T) {
+	t.Parallel()
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	if _, err := w.Write([]byte(script)); err != nil || w.Close() != nil {
+		t.Fatal(err)
+	}
+	f, err := page.New(fstest.MapFS{
+		"index.html": {Data: []byte("x")}, "engine/e.wasm.gz": {Data: packed.Bytes()}, "engine/e.wasm.br": {Data: []byte("brotli")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for accepted, want := range map[string]string{"br, gzip": "brotli", "gzip": packed.String(), "": script} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/engine/e.wasm", http.NoBody)
+		r.Header.Set("Accept-Encoding", accepted)
+		got := httptest.NewRecorder()
+		f.ServeHTTP(got, r)
+		if got.Code != http.StatusOK || got.Body.String() != want || got.Header().Get("Content-Type") != "application/wasm" {
+			t.Errorf("%q: %d, %s, %d bytes", accepted, got.Code, got.Header().Get("Content-Type"), got.Body.Len())
+		}
+	}
+}
+
 func TestTagsPartsAndHeads(t *testing.T) {
 	t.Parallel()
 	const path = "/assets/main-K2VQ7XWA.js"

@@ -1,17 +1,6 @@
 package cli
 
-import (
-	"strings"
-	"unicode"
-)
+import "github.com/setpoint-dev/setpoint/internal/printable"
 
-// Plain returns others' text such that it can stand in a line for people: what would move the
-// cursor, end the line, colour or turn the text around becomes a mark.
-func Plain(text string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, text)
-}
+// Plain is printable.Text.
+func Plain(text string) string { return printable.Text(text) }

@@ -2,18 +2,10 @@ package lint
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"slices"
-	"strings"
 
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
-
-	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
-	"github.com/setpoint-dev/setpoint/cmd/setpoint/simulate"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/simulation"
 )
 
 // Severity says how bad a finding is.
@@ -53,97 +45,73 @@ type Finding struct {
 	Link      string `json:"link"`
 }
 
-// MaxAutoscalers bounds the autoscalers of all files together.
-const MaxAutoscalers = 20_000
-
-// Linter gathers files, which may refer to each other's objects.
-type Linter struct {
-	// Options are the controller's settings.
-	Options *setpointv1.RecommendOptions
-
-	dump  manifest.Dump
-	files []string // of the dump's autoscalers, in their order
+// Subject is one autoscaler that is looked at.
+type Subject struct {
+	// File and Name are for findings.
+	File, Name string
+	// Autoscaler has the API's defaults; what follows says what the user wrote.
+	Autoscaler *simulation.Autoscaler
+	// Behavior says that there is some, Up and Down that it has policies in that direction.
+	Behavior, Up, Down bool
+	// Workload is what is scaled, nil: not known.
+	Workload *Workload
+	// Scalers is how many autoscalers have this target, itself included.
+	Scalers int
 }
 
-// Read takes a file in: autoscalers, and anything else; of that workloads are looked at.
-func (l *Linter) Read(name string, r io.Reader) error {
-	if err := l.dump.Read(name, r); err != nil {
-		return err
-	}
-	for len(l.files) < len(l.dump.Autoscalers) {
-		l.files = append(l.files, name)
-	}
-	if len(l.files) > MaxAutoscalers {
-		return fmt.Errorf("%s: there are more than %d HorizontalPodAutoscalers", name, MaxAutoscalers)
-	}
-	return nil
+// Workload is what a manifest says of the pods that are scaled.
+type Workload struct {
+	// Replicas is spec.replicas, nil where it is left out.
+	Replicas *int32
+	// Applied says that the object is a cluster's, not what somebody wrote.
+	Applied bool
+	// PodRequests says that the pod as a whole has requests, in place of its containers'.
+	PodRequests bool
+	// Containers of spec.template, and Sidecars: its init containers that run on beside them.
+	Containers, Sidecars []Container
 }
 
-// Autoscalers is how many were read.
-func (l *Linter) Autoscalers() int { return len(l.files) }
-
-// Check returns what was found, in the order of the files and of Rules. The error tells of
-// specs that the service would refuse; the rest is checked all the same.
-func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
-	// The same name twice is one object in two files.
-	scalers := make(map[string]map[string]bool)
-	for _, a := range l.dump.Autoscalers {
-		target := targetOf(a)
-		if scalers[target] == nil {
-			scalers[target] = make(map[string]bool)
-		}
-		scalers[target][a.Name] = true
-	}
-	var all []Finding
-	var refused []error
-	for i, written := range l.dump.Autoscalers {
-		a, err := simulate.NewAutoscaler(l.files[i], written.DeepCopy(), l.Options)
-		if err != nil {
-			refused = append(refused, err)
-			continue
-		}
-		s := &subject{
-			file: l.files[i], written: written, namespace: a.Namespace, spec: &a.Spec, options: &a.Options,
-			template: l.dump.Template(written), scalers: len(scalers[targetOf(written)]),
-		}
-		for r := range Rules {
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			s.rule = &Rules[r]
-			s.rule.check(s)
-		}
-		all = append(all, s.found...)
-	}
-	return all, errors.Join(refused...)
+// Container is a container of a workload, with quantities in milli-units by resource.
+type Container struct {
+	Name             string
+	Requests, Limits map[string]int64
 }
 
-// targetOf names the object that an autoscaler scales.
-func targetOf(a *autoscalingv2.HorizontalPodAutoscaler) string {
-	ref := a.Spec.ScaleTargetRef
-	group, _, _ := strings.Cut(ref.APIVersion, "/")
-	return strings.Join([]string{a.Namespace, group, ref.Kind, ref.Name}, "/")
+// Check returns what was found, in the order of Rules.
+func Check(ctx context.Context, of *Subject) ([]Finding, error) {
+	a := of.Autoscaler
+	s := &subject{
+		file: of.File, name: of.Name, namespace: a.Namespace, spec: &a.Spec, options: &a.Options,
+		behavior: of.Behavior, up: of.Up, down: of.Down, template: of.Workload, scalers: of.Scalers,
+	}
+	for r := range Rules {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		s.rule = &Rules[r]
+		s.rule.check(s)
+	}
+	return s.found, nil
 }
 
-// subject is one autoscaler that is looked at.
+// subject is a Subject with what was found.
 type subject struct {
-	file      string
-	written   *autoscalingv2.HorizontalPodAutoscaler // as it was written, without defaults
-	namespace string
-	spec      *recommender.Spec
-	options   *recommender.Options
-	template  *manifest.Template // nil: not known
-	scalers   int                // autoscalers of the same target
+	file, name, namespace string
+	spec                  *recommender.Spec
+	options               *recommender.Options
+	behavior, up, down    bool // written, as in Subject
+	template              *Workload
+	scalers               int
 
-	rule     *Rule
-	found    []Finding
-	up, down *way // between the bounds, nil: not tried yet
+	rule             *Rule
+	found            []Finding
+	climbs, descends *way // between the bounds, nil: not tried yet
 }
 
 // report notes a finding of the rule at hand.
 func (s *subject) report(field, message, arithmetic string) {
 	s.found = append(s.found, Finding{
-		Rule: s.rule.ID, Severity: s.rule.Severity, File: s.file, Object: s.namespace + "/" + s.written.Name, Field: field,
+		Rule: s.rule.ID, Severity: s.rule.Severity, File: s.file, Object: s.namespace + "/" + s.name, Field: field,
 		Message: message, Arithmetic: arithmetic, Simulated: s.rule.Simulated, Link: Page + "#" + s.rule.ID,
 	})
 }

@@ -6,10 +6,6 @@ import (
 	"strings"
 	"time"
 
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
@@ -121,7 +117,7 @@ func (s *subject) utilizations(each func(at string, m *recommender.MetricSpec, p
 }
 
 // containers are those of the template whose requests count.
-func (s *subject) containers() []manifest.TemplateContainer {
+func (s *subject) containers() []Container {
 	if profile := s.options.Profile; profile != nil && !profile.Sidecars() {
 		return s.template.Containers
 	}
@@ -136,8 +132,8 @@ func (s *subject) amounts(m *recommender.MetricSpec) (request, limit int64, with
 		if m.Type == recommender.ContainerResourceMetric && c.Name != m.Container {
 			continue
 		}
-		least, requests := c.Resources.Requests[corev1.ResourceName(m.Resource)]
-		most, limits := c.Resources.Limits[corev1.ResourceName(m.Resource)]
+		least, requests := c.Requests[m.Resource]
+		most, limits := c.Limits[m.Resource]
 		if !requests && limits {
 			least, requests = most, true // the API server's default
 		}
@@ -145,14 +141,14 @@ func (s *subject) amounts(m *recommender.MetricSpec) (request, limit int64, with
 			without = append(without, c.Name)
 		}
 		limited = limited && limits
-		request += least.MilliValue()
-		limit += most.MilliValue()
+		request += least
+		limit += most
 	}
 	return request, limit, without, limited && limit > 0
 }
 
 func requestMissing(s *subject) {
-	if s.template == nil || len(s.template.Containers) == 0 || s.template.Requests != nil {
+	if s.template == nil || len(s.template.Containers) == 0 || s.template.PodRequests {
 		return
 	}
 	s.utilizations(func(at string, m *recommender.MetricSpec, percent int32) {
@@ -165,7 +161,7 @@ func requestMissing(s *subject) {
 }
 
 func targetUnreachable(s *subject) {
-	if s.template == nil || s.template.Requests != nil {
+	if s.template == nil || s.template.PodRequests {
 		return
 	}
 	s.utilizations(func(at string, m *recommender.MetricSpec, percent int32) {
@@ -191,7 +187,7 @@ func targetOverRequest(s *subject) {
 }
 
 func sidecarInAverage(s *subject) {
-	if s.template == nil || len(s.containers()) < 2 || s.template.Requests != nil {
+	if s.template == nil || len(s.containers()) < 2 || s.template.PodRequests {
 		return
 	}
 	s.utilizations(func(at string, m *recommender.MetricSpec, percent int32) {
@@ -201,9 +197,9 @@ func sidecarInAverage(s *subject) {
 		var parts []string
 		sum, largest := int64(0), int64(0)
 		for _, c := range s.containers() {
-			q := c.Resources.Requests[corev1.ResourceName(m.Resource)]
-			sum, largest = sum+q.MilliValue(), max(largest, q.MilliValue())
-			parts = append(parts, fmt.Sprintf("%s %dm", c.Name, q.MilliValue()))
+			q := c.Requests[m.Resource]
+			sum, largest = sum+q, max(largest, q)
+			parts = append(parts, fmt.Sprintf("%s %dm", c.Name, q))
 		}
 		if largest == 0 || sum == largest {
 			return
@@ -264,7 +260,7 @@ func toleranceNeverDown(s *subject) {
 func toleranceSteps(s *subject) {
 	up, down := s.tolerance(recommender.Up), s.tolerance(recommender.Down)
 	n := s.spec.MaxReplicas
-	if s.written.Spec.Behavior == nil && n <= 20 || min(up, down) >= 1 || float64(n)*min(up, down) <= 1 || n == s.spec.MinReplicas {
+	if !s.behavior && n <= 20 || min(up, down) >= 1 || float64(n)*min(up, down) <= 1 || n == s.spec.MinReplicas {
 		return
 	}
 	low, high := s.steady(n)
@@ -352,13 +348,12 @@ type direction struct {
 // writtenDirections are those whose policies the user wrote.
 func (s *subject) writtenDirections() []direction {
 	var out []direction
-	if b := s.written.Spec.Behavior; b != nil && s.spec.Behavior != nil {
-		has := func(r *autoscalingv2.HPAScalingRules) bool { return r != nil && len(r.Policies) > 0 }
-		if has(b.ScaleUp) {
-			out = append(out, direction{"scaleUp", &s.spec.Behavior.ScaleUp, false})
+	if b := s.spec.Behavior; b != nil {
+		if s.up {
+			out = append(out, direction{"scaleUp", &b.ScaleUp, false})
 		}
-		if has(b.ScaleDown) {
-			out = append(out, direction{"scaleDown", &s.spec.Behavior.ScaleDown, true})
+		if s.down {
+			out = append(out, direction{"scaleDown", &b.ScaleDown, true})
 		}
 	}
 	return slices.DeleteFunc(out, func(d direction) bool { return d.rules.SelectPolicy == recommender.NoSelection })

@@ -3,7 +3,9 @@ package lint
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -123,19 +125,19 @@ func (s *subject) follow(from, to int32) way {
 
 // climb is the way from the minimum to the maximum, and descend that back.
 func (s *subject) climb() way {
-	if s.up == nil {
+	if s.climbs == nil {
 		w := s.follow(max(1, s.spec.MinReplicas), s.spec.MaxReplicas)
-		s.up = &w
+		s.climbs = &w
 	}
-	return *s.up
+	return *s.climbs
 }
 
 func (s *subject) descend() way {
-	if s.down == nil {
+	if s.descends == nil {
 		w := s.follow(s.spec.MaxReplicas, max(1, s.spec.MinReplicas))
-		s.down = &w
+		s.descends = &w
 	}
-	return *s.down
+	return *s.descends
 }
 
 func (w *way) words() string {
@@ -282,8 +284,8 @@ func (s *subject) failsWithout(m *recommender.MetricSpec) bool {
 	}
 	for _, c := range s.containers() {
 		out := simulation.Container{Name: c.Name}
-		for name, q := range c.Resources.Requests {
-			out.Requests = append(out.Requests, recommender.ResourceUsage{Resource: string(name), Milli: q.MilliValue()})
+		for _, name := range slices.Sorted(maps.Keys(c.Requests)) {
+			out.Requests = append(out.Requests, recommender.ResourceUsage{Resource: name, Milli: c.Requests[name]})
 		}
 		scenario.Workload.Containers = append(scenario.Workload.Containers, out)
 	}

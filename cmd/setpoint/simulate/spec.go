@@ -1,3 +1,5 @@
+//go:build !js
+
 package simulate
 
 import (
@@ -11,9 +13,6 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
-	"github.com/setpoint-dev/setpoint/recommender"
-	"github.com/setpoint-dev/setpoint/server/conversion"
-	"github.com/setpoint-dev/setpoint/server/validation"
 	"github.com/setpoint-dev/setpoint/simulation"
 )
 
@@ -38,15 +37,13 @@ func NewAutoscaler(name string, object *autoscalingv2.HorizontalPodAutoscaler, o
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	req.Options = options
-	in, violations := conversion.Input(req, recommender.DefaultOptions())
-	violations = append(violations, validation.Spec(req.GetSpec(), validation.SpecOptions{ScaleToZero: in.Options.ScaleToZero})...)
+	a, violations := FromMessage(object.Namespace, req.GetSpec(), options)
 	if len(violations) > 0 {
 		var text []string
-		for _, v := range validation.Distinct(violations) {
+		for _, v := range violations {
 			text = append(text, name+": "+v.String())
 		}
 		return nil, fmt.Errorf("%s", strings.Join(text, "\n"))
 	}
-	return &simulation.Autoscaler{Namespace: in.Namespace, Spec: in.Spec, Options: in.Options}, nil
+	return a, nil
 }

@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/simulation"
 )
 
@@ -19,7 +19,7 @@ const MaxActions = 20
 // WriteTable writes the figures of all runs side by side, and the changes of each.
 func WriteTable(w io.Writer, r *Report) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s: %s from %s, %d evaluations, seed %d\n\n", cli.Plain(r.Name), span(r.Scenario.Duration),
+	fmt.Fprintf(&text, "%s: %s from %s, %d evaluations, seed %d\n\n", printable.Text(r.Name), span(r.Scenario.Duration),
 		r.Scenario.Start.Format("2006-01-02 15:04 MST"), r.steps(), r.Scenario.Seed)
 	table := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)
 	row := func(head string, cell func(Run) string) {
@@ -29,7 +29,7 @@ func WriteTable(w io.Writer, r *Report) error {
 		}
 		fmt.Fprintln(table)
 	}
-	row("", func(run Run) string { return cli.Plain(run.Name) })
+	row("", func(run Run) string { return printable.Text(run.Name) })
 	for _, f := range figureRows(r) {
 		row(f.name, func(run Run) string { return f.value(&run.Result.Figures) })
 	}
@@ -57,34 +57,70 @@ func trimmed(text string) string {
 type figureRow struct {
 	name  string
 	value func(*simulation.Figures) string
+	// less is what is better if it is less, nil where nothing is.
+	less func(*simulation.Figures) float64
+}
+
+// Row is a figure of all runs.
+type Row struct {
+	// Name of the figure; two blanks before it say that it is a part of the one above.
+	Name string `json:"name"`
+	// Values are in words, one for each run.
+	Values []string `json:"values"`
+	// Best are the runs that are better than another in this, empty: all are alike, or none is.
+	Best []int `json:"best,omitempty"`
+}
+
+// Rows are the figures that say something of the report, side by side.
+func Rows(r *Report) []Row {
+	var out []Row
+	for _, f := range figureRows(r) {
+		row := Row{Name: f.name}
+		least, most := math.Inf(1), math.Inf(-1)
+		for _, run := range r.Runs {
+			row.Values = append(row.Values, f.value(&run.Result.Figures))
+			if f.less != nil {
+				v := f.less(&run.Result.Figures)
+				least, most = min(least, v), max(most, v)
+			}
+		}
+		for i, run := range r.Runs {
+			// Less than a thousandth is no difference.
+			if f.less != nil && most-least > math.Abs(least)/1000 && f.less(&run.Result.Figures) == least {
+				row.Best = append(row.Best, i)
+			}
+		}
+		out = append(out, row)
+	}
+	return out
 }
 
 // figureRows are the figures that say something of the report.
 func figureRows(r *Report) []figureRow {
 	whole := r.Scenario.Duration
 	rows := []figureRow{
-		{"short of capacity", func(f *simulation.Figures) string { return share(f.ShortTime, whole) }},
-		{"load", func(f *simulation.Figures) string { return number3(f.Offered) }},
-		{"  lost", func(f *simulation.Figures) string { return portion(f.Lost, f.Offered) }},
-		{"  late", func(f *simulation.Figures) string { return portion(f.Late, f.Offered) }},
-		{"  waiting at the end", func(f *simulation.Figures) string { return portion(f.Queued+f.Returning, f.Offered) }},
-		{"over target", func(f *simulation.Figures) string { return share(f.OverTarget, whole) }},
+		{"short of capacity", func(f *simulation.Figures) string { return share(f.ShortTime, whole) }, func(f *simulation.Figures) float64 { return f.ShortTime.Seconds() }},
+		{"load", func(f *simulation.Figures) string { return number3(f.Offered) }, nil},
+		{"  lost", func(f *simulation.Figures) string { return portion(f.Lost, f.Offered) }, func(f *simulation.Figures) float64 { return f.Lost }},
+		{"  late", func(f *simulation.Figures) string { return portion(f.Late, f.Offered) }, func(f *simulation.Figures) float64 { return f.Late }},
+		{"  waiting at the end", func(f *simulation.Figures) string { return portion(f.Queued+f.Returning, f.Offered) }, nil},
+		{"over target", func(f *simulation.Figures) string { return share(f.OverTarget, whole) }, func(f *simulation.Figures) float64 { return f.OverTarget.Seconds() }},
 		{"replicas", func(f *simulation.Figures) string {
 			return fmt.Sprintf("%d to %d, %.1f on average", f.Least, f.Most, f.ReplicaHours/whole.Hours())
-		}},
-		{"replica-hours", func(f *simulation.Figures) string { return number3(f.ReplicaHours) }},
-		{"running pod-hours", func(f *simulation.Figures) string { return number3(f.RunningHours) }},
-		{"cost", func(f *simulation.Figures) string { return number3(f.Cost) }},
+		}, nil},
+		{"replica-hours", func(f *simulation.Figures) string { return number3(f.ReplicaHours) }, func(f *simulation.Figures) float64 { return f.ReplicaHours }},
+		{"running pod-hours", func(f *simulation.Figures) string { return number3(f.RunningHours) }, func(f *simulation.Figures) float64 { return f.RunningHours }},
+		{"cost", func(f *simulation.Figures) string { return number3(f.Cost) }, func(f *simulation.Figures) float64 { return f.Cost }},
 		{"efficiency", func(f *simulation.Figures) string {
 			if math.IsNaN(f.Efficiency) {
 				return "–"
 			}
 			return fmt.Sprintf("%.0f %%", f.Efficiency*100)
-		}},
+		}, nil},
 		{"changes", func(f *simulation.Figures) string {
 			return fmt.Sprintf("%d up, %d down, %d reversals", f.Ups, f.Downs, f.Reversals)
-		}},
-		{"  writes that failed", func(f *simulation.Figures) string { return strconv.Itoa(f.FailedWrites) }},
+		}, func(f *simulation.Figures) float64 { return float64(f.Reversals) }},
+		{"  writes that failed", func(f *simulation.Figures) string { return strconv.Itoa(f.FailedWrites) }, nil},
 		{"reaction to a rise", func(f *simulation.Figures) string {
 			if f.Rises.Count == 0 {
 				return "–"
@@ -94,7 +130,7 @@ func figureRows(r *Report) []figureRow {
 				text += " (not over)"
 			}
 			return text
-		}},
+		}, func(f *simulation.Figures) float64 { return f.Rises.P95.Seconds() }},
 	}
 	keep := rows[:0]
 	for _, row := range rows {
@@ -118,7 +154,7 @@ func figureRows(r *Report) []figureRow {
 				}
 			}
 			return "–"
-		}})
+		}, nil})
 	}
 	return keep
 }
@@ -150,16 +186,16 @@ func causes(r *Report) []simulation.Cause {
 func writeActions(w io.Writer, s *simulation.Scenario, run *Run) {
 	actions := run.Result.Actions
 	if len(actions) == 0 {
-		fmt.Fprintf(w, "%s: no change\n", cli.Plain(run.Name))
+		fmt.Fprintf(w, "%s: no change\n", printable.Text(run.Name))
 		return
 	}
-	fmt.Fprintf(w, "%s: %d changes\n", cli.Plain(run.Name), len(actions))
+	fmt.Fprintf(w, "%s: %d changes\n", printable.Text(run.Name), len(actions))
 	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	for i, a := range actions {
 		if i == MaxActions {
 			break
 		}
-		fmt.Fprintf(table, "  %s\tload %s\t%d → %d\t%s\t%s\n", instantOf(s, a.At), number3(a.Load), a.From, a.To, a.Cause, cli.Plain(a.Reason))
+		fmt.Fprintf(table, "  %s\tload %s\t%d → %d\t%s\t%s\n", instantOf(s, a.At), number3(a.Load), a.From, a.To, a.Cause, printable.Text(a.Reason))
 	}
 	_ = table.Flush() // w is a strings.Builder
 	if more := len(actions) - MaxActions; more > 0 {

@@ -1,0 +1,120 @@
+//go:build !js
+
+package lint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
+	"github.com/setpoint-dev/setpoint/cmd/setpoint/simulate"
+	"github.com/setpoint-dev/setpoint/simulation"
+)
+
+// MaxAutoscalers bounds the autoscalers of all files together.
+const MaxAutoscalers = 20_000
+
+// Linter gathers files, which may refer to each other's objects.
+type Linter struct {
+	// Options are the controller's settings.
+	Options *setpointv1.RecommendOptions
+
+	dump  manifest.Dump
+	files []string // of the dump's autoscalers, in their order
+}
+
+// Read takes a file in: autoscalers, and anything else; of that workloads are looked at.
+func (l *Linter) Read(name string, r io.Reader) error {
+	if err := l.dump.Read(name, r); err != nil {
+		return err
+	}
+	for len(l.files) < len(l.dump.Autoscalers) {
+		l.files = append(l.files, name)
+	}
+	if len(l.files) > MaxAutoscalers {
+		return fmt.Errorf("%s: there are more than %d HorizontalPodAutoscalers", name, MaxAutoscalers)
+	}
+	return nil
+}
+
+// Autoscalers is how many were read.
+func (l *Linter) Autoscalers() int { return len(l.files) }
+
+// Check returns what was found, in the order of the files and of Rules. The error tells of
+// specs that the service would refuse; the rest is checked all the same.
+func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
+	// The same name twice is one object in two files.
+	scalers := make(map[string]map[string]bool)
+	for _, a := range l.dump.Autoscalers {
+		target := targetOf(a)
+		if scalers[target] == nil {
+			scalers[target] = make(map[string]bool)
+		}
+		scalers[target][a.Name] = true
+	}
+	var all []Finding
+	var refused []error
+	for i, written := range l.dump.Autoscalers {
+		a, err := simulate.NewAutoscaler(l.files[i], written.DeepCopy(), l.Options)
+		if err != nil {
+			refused = append(refused, err)
+			continue
+		}
+		found, err := Check(ctx, l.subject(i, written, a, len(scalers[targetOf(written)])))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, errors.Join(refused...)
+}
+
+// targetOf names the object that an autoscaler scales.
+func targetOf(a *autoscalingv2.HorizontalPodAutoscaler) string {
+	ref := a.Spec.ScaleTargetRef
+	group, _, _ := strings.Cut(ref.APIVersion, "/")
+	return strings.Join([]string{a.Namespace, group, ref.Kind, ref.Name}, "/")
+}
+
+// subject is one of the dump's autoscalers, as rules look at it.
+func (l *Linter) subject(i int, written *autoscalingv2.HorizontalPodAutoscaler, a *simulation.Autoscaler, scalers int) *Subject {
+	s := &Subject{File: l.files[i], Name: written.Name, Autoscaler: a, Workload: workloadOf(l.dump.Template(written)), Scalers: scalers}
+	if b := written.Spec.Behavior; b != nil {
+		has := func(r *autoscalingv2.HPAScalingRules) bool { return r != nil && len(r.Policies) > 0 }
+		s.Behavior, s.Up, s.Down = true, has(b.ScaleUp), has(b.ScaleDown)
+	}
+	return s
+}
+
+func workloadOf(t *manifest.Template) *Workload {
+	if t == nil {
+		return nil
+	}
+	return &Workload{
+		Replicas: t.Replicas, Applied: t.Applied, PodRequests: t.Requests != nil,
+		Containers: containersOf(t.Containers), Sidecars: containersOf(t.Sidecars),
+	}
+}
+
+func containersOf(containers []manifest.TemplateContainer) []Container {
+	var out []Container
+	for _, c := range containers {
+		out = append(out, Container{Name: c.Name, Requests: milliOf(c.Resources.Requests), Limits: milliOf(c.Resources.Limits)})
+	}
+	return out
+}
+
+func milliOf(amounts corev1.ResourceList) map[string]int64 {
+	out := make(map[string]int64, len(amounts))
+	for name, q := range amounts {
+		out[string(name)] = q.MilliValue()
+	}
+	return out
+}

@@ -1,0 +1,247 @@
+package playground
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/cmd/setpoint/lint"
+	"github.com/setpoint-dev/setpoint/cmd/setpoint/simulate"
+	"github.com/setpoint-dev/setpoint/internal/document"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/simulation"
+	"github.com/setpoint-dev/setpoint/simulation/scenario"
+)
+
+// Bounds of a question.
+const (
+	// MaxSpecs bounds the specs that run side by side.
+	MaxSpecs = 4
+	// MaxSpecBytes bounds the text of a spec.
+	MaxSpecBytes = 1 << 18
+)
+
+// Question is what is asked.
+type Question struct {
+	// Ask is check, simulate, step, lint, hpa, autoscaler or k6.
+	Ask string `json:"ask"`
+	// Scenario is that of setpoint simulate, as YAML; Files are those that it names.
+	Scenario string            `json:"scenario"`
+	Files    map[string]string `json:"files"`
+	// Specs run side by side. Profile is that of the controller whose rules hold, empty: the
+	// service's own.
+	Specs   []SpecText `json:"specs"`
+	Profile string     `json:"profile"`
+	// Spec and Step say which step of which spec is to be explained, from 0.
+	Spec int `json:"spec"`
+	Step int `json:"step"`
+}
+
+// SpecText is a spec as YAML or JSON, and its name.
+type SpecText struct {
+	Name string `json:"name"`
+	Text string `json:"text"`
+}
+
+// Problem is what is wrong with a text.
+type Problem struct {
+	// In is the name of the spec, or "scenario".
+	In string `json:"in"`
+	// Line from 1, 0: the whole.
+	Line int    `json:"line,omitempty"`
+	Path string `json:"path,omitempty"`
+	Text string `json:"text"`
+}
+
+// answer is what all answers have.
+type answer struct {
+	Problems []Problem      `json:"problems,omitempty"`
+	Findings []finding      `json:"findings,omitempty"`
+	Run      *runAnswer     `json:"run,omitempty"`
+	Step     *stepAnswer    `json:"step,omitempty"`
+	Export   string         `json:"export,omitempty"`
+	Words    map[string]any `json:"words,omitempty"`
+}
+
+// finding is one of lint's, with its line.
+type finding struct {
+	lint.Finding
+	Line int `json:"line,omitempty"`
+}
+
+// scenarioName is what problems with the scenario are said to be in.
+const scenarioName = "scenario"
+
+// Answer answers a question in JSON, in JSON. What is wrong with texts are problems in it.
+func Answer(question []byte) []byte {
+	var q Question
+	decoder := json.NewDecoder(bytes.NewReader(question))
+	decoder.DisallowUnknownFields()
+	var out answer
+	if err := decoder.Decode(&q); err != nil {
+		out.Problems = []Problem{{In: "question", Text: err.Error()}}
+	} else {
+		out = q.answer()
+	}
+	var encoded bytes.Buffer
+	encoder := json.NewEncoder(&encoded)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(&out); err != nil {
+		return []byte(fmt.Sprintf(`{"problems":[{"in":"answer","text":%q}]}`, err.Error()))
+	}
+	return bytes.TrimSuffix(encoded.Bytes(), []byte("\n"))
+}
+
+// asked is what was read of a question.
+type asked struct {
+	scenario    *simulation.Scenario
+	specs       []*spec
+	problems    []Problem
+	needsWorld  bool
+	isEveryRead bool
+}
+
+func (q *Question) answer() answer {
+	a := &asked{}
+	if len(q.Specs) > MaxSpecs {
+		a.refuse("question", fmt.Sprintf("at most %d specs run side by side", MaxSpecs))
+		return answer{Problems: a.problems}
+	}
+	for _, text := range q.Specs {
+		a.spec(text, q.Profile)
+	}
+	switch q.Ask {
+	case "lint":
+		return a.lint()
+	case "hpa":
+		return a.export(horizontalPodAutoscaler)
+	case "autoscaler":
+		return a.export(autoscaler)
+	}
+	a.world(q)
+	if len(a.problems) > 0 {
+		return answer{Problems: a.problems}
+	}
+	switch q.Ask {
+	case "check":
+		return answer{}
+	case "simulate":
+		return a.simulate()
+	case "step":
+		return a.step(q)
+	case "k6":
+		var out strings.Builder
+		if err := simulate.WriteK6(&out, "the playground", a.scenario); err != nil {
+			a.refuse(scenarioName, err.Error())
+		}
+		return answer{Problems: a.problems, Export: out.String()}
+	}
+	a.refuse("question", fmt.Sprintf("ask %q is unknown", q.Ask))
+	return answer{Problems: a.problems}
+}
+
+func (a *asked) refuse(in, text string) { a.problems = append(a.problems, Problem{In: in, Text: text}) }
+
+// lineIn finds a line in what the YAML parser says.
+var lineIn = regexp.MustCompile(`\bline (\d+): `)
+
+// note notes an error that may join several, with their lines.
+func (a *asked) note(in string, err error) {
+	if err == nil {
+		return
+	}
+	var joined interface{ Unwrap() []error }
+	if errors.As(err, &joined) {
+		for _, each := range joined.Unwrap() {
+			a.note(in, each)
+		}
+		return
+	}
+	p := Problem{In: in, Text: strings.TrimPrefix(err.Error(), in+": ")}
+	var placed *document.Problem
+	if errors.As(err, &placed) {
+		p.Line, p.Path, p.Text = placed.Line, placed.Path, placed.Text
+	} else if at := lineIn.FindStringSubmatchIndex(p.Text); at != nil {
+		p.Line, _ = strconv.Atoi(p.Text[at[2]:at[3]])
+		p.Text = p.Text[:at[0]] + p.Text[at[1]:]
+	}
+	a.problems = append(a.problems, p)
+}
+
+// world reads the scenario, and checks the specs against it.
+func (a *asked) world(q *Question) {
+	if len(q.Scenario) > scenario.MaxScenarioBytes {
+		a.refuse(scenarioName, fmt.Sprintf("is longer than %d bytes", scenario.MaxScenarioBytes))
+		return
+	}
+	s, err := scenario.Read(scenarioName, []byte(q.Scenario), nil, func(name string) ([]byte, error) {
+		content, is := q.Files[name]
+		if !is {
+			return nil, fmt.Errorf("there is no file %q: add it to the load", name)
+		}
+		return []byte(content), nil
+	})
+	if a.note(scenarioName, err); err != nil {
+		return
+	}
+	if profile, ok := recommender.ProfileByName(q.Profile); ok && s.Loop.SyncPeriod == 0 {
+		s.Loop.SyncPeriod = profile.SyncPeriod()
+	}
+	a.scenario = s
+	for _, spec := range a.specs {
+		if spec.autoscaler != nil {
+			a.note(spec.name, simulation.Check(s, spec.autoscaler))
+		}
+	}
+}
+
+// spec reads a spec.
+func (a *asked) spec(text SpecText, profile string) {
+	s := &spec{name: text.Name}
+	a.specs = append(a.specs, s)
+	if len(text.Text) > MaxSpecBytes {
+		a.refuse(s.name, fmt.Sprintf("is longer than %d bytes", MaxSpecBytes))
+		return
+	}
+	if err := s.read([]byte(text.Text)); err != nil {
+		a.note(s.name, err)
+		return
+	}
+	if s.options == nil {
+		s.options = &setpointv1.RecommendOptions{}
+	}
+	if s.options.Profile == "" {
+		s.options.Profile = profile
+	}
+	found, violations := simulate.FromMessage(s.namespace, s.message, s.options)
+	for _, v := range violations {
+		a.problems = append(a.problems, Problem{In: s.name, Line: s.line(v.Field), Path: v.Field, Text: v.Description})
+	}
+	s.autoscaler = found
+}
+
+func (a *asked) lint() answer {
+	out := answer{Findings: []finding{}}
+	for _, s := range a.specs {
+		if s.autoscaler == nil {
+			continue
+		}
+		b := s.message.GetBehavior()
+		found, err := lint.Check(context.Background(), &lint.Subject{
+			File: s.name, Name: s.object, Autoscaler: s.autoscaler, Scalers: 1,
+			Behavior: b != nil, Up: len(b.GetScaleUp().GetPolicies()) > 0, Down: len(b.GetScaleDown().GetPolicies()) > 0,
+		})
+		a.note(s.name, err)
+		for _, f := range found {
+			out.Findings = append(out.Findings, finding{f, s.line(f.Field)})
+		}
+	}
+	out.Problems = a.problems
+	return out
+}

@@ -1,0 +1,80 @@
+package playground_test
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/playground"
+)
+
+// answered is an answer as a page reads it.
+type answered struct {
+	Problems []playground.Problem `json:"problems"`
+	Findings []struct {
+		Rule, Field string
+		Line        int
+	} `json:"findings"`
+	Run *struct {
+		Steps, Stride int
+		At, Load      []float64
+		Runs          []struct {
+			Name             string
+			Replicas, Ready  []int32
+			Proposal, Held   []*int32
+			Capacity, Queued []*float64
+			Causes           []int
+			CauseNames       []string
+			Metrics          []struct {
+				Name  string
+				Ratio []*float64
+			}
+			Actions []struct {
+				Step     int
+				From, To int32
+				Reason   string
+			}
+		}
+		Rows []struct {
+			Name   string
+			Values []string
+			Best   []int
+		}
+	} `json:"run"`
+	Step   *struct{ Summary, Text string } `json:"step"`
+	Export string                          `json:"export"`
+}
+
+func ask(t *testing.T, q playground.Question) answered {
+	t.Helper()
+	question, err := json.Marshal(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out answered
+	if err := json.Unmarshal(playground.Answer(question), &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func file(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// shop is the example of the documents, with both its specs.
+func shop(t *testing.T) playground.Question {
+	t.Helper()
+	const folder = "../examples/simulation/"
+	return playground.Question{Ask: "simulate", Scenario: file(t, folder+"web.yaml"), Specs: []playground.SpecText{
+		{Name: "A", Text: file(t, folder+"hpa.yaml")}, {Name: "B", Text: file(t, folder+"careful.yaml")},
+	}}
+}
+
+func hasText(s, part string) bool { return strings.Contains(s, part) }

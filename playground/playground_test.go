@@ -1,0 +1,307 @@
+package playground_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/cmd/setpoint/simulate"
+	"github.com/setpoint-dev/setpoint/playground"
+	"github.com/setpoint-dev/setpoint/simulation"
+	"github.com/setpoint-dev/setpoint/simulation/scenario"
+)
+
+// What the playground answers is what setpoint simulate finds.
+func TestARunIsThatOfTheCommand(t *testing.T) {
+	t.Parallel()
+	q := shop(t)
+	got := ask(t, q)
+	if len(got.Problems) > 0 || got.Run == nil {
+		t.Fatalf("problems %+v", got.Problems)
+	}
+	s, err := scenario.Read("web.yaml", []byte(q.Scenario), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, spec := range q.Specs {
+		a, err := simulate.ReadAutoscaler(spec.Name, strings.NewReader(spec.Text), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		run := got.Run.Runs[i]
+		want, err := simulation.Run(s, a, func(step *simulation.Step) error {
+			if run.Replicas[n] != step.Replicas || run.Ready[n] != step.Ready || run.CauseNames[run.Causes[n]] != string(step.Cause) {
+				t.Errorf("%s, step %d: got %d of %d, %s; want %d of %d, %s", spec.Name, n, run.Ready[n], run.Replicas[n], run.CauseNames[run.Causes[n]], step.Ready, step.Replicas, step.Cause)
+			}
+			n++
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n != len(got.Run.At) || len(run.Metrics) != 1 || len(run.Metrics[0].Ratio) != n || len(run.Proposal) != n || len(run.Held) != n || len(run.Capacity) != n {
+			t.Errorf("%s: series of %d steps are %d, %d, %d, %d long", spec.Name, n, len(got.Run.At), len(run.Proposal), len(run.Held), len(run.Capacity))
+		}
+		if len(run.Actions) != len(want.Actions) {
+			t.Fatalf("%s: %d changes, want %d", spec.Name, len(run.Actions), len(want.Actions))
+		}
+		for k, action := range run.Actions {
+			if w := want.Actions[k]; action.From != w.From || action.To != w.To || action.Reason != w.Reason || got.Run.At[action.Step] != w.At.Seconds() {
+				t.Errorf("%s, change %d: got %+v, want %+v", spec.Name, k, action, w)
+			}
+		}
+	}
+	for _, row := range got.Run.Rows {
+		if row.Name == "short of capacity" && (len(row.Best) != 1 || row.Best[0] != 1) {
+			t.Errorf("the careful spec is short for less time, marked are %v of %v", row.Best, row.Values)
+		}
+	}
+}
+
+func TestALongRunHasFewerPoints(t *testing.T) {
+	t.Parallel()
+	q := shop(t)
+	q.Scenario = strings.Replace(q.Scenario, "duration: 24h", "duration: 168h", 1)
+	got := ask(t, q)
+	if got.Run == nil || got.Run.Steps != 40320 || len(got.Run.At) > playground.MaxPoints || got.Run.Stride != 7 {
+		t.Fatalf("problems %+v, run %+v", got.Problems, got.Run)
+	}
+	peak := 0.0
+	for _, l := range got.Run.Load {
+		peak = max(peak, l)
+	}
+	if peak < 1500 {
+		t.Errorf("the flash crowd's peak is lost: %g", peak)
+	}
+}
+
+func TestAStepIsExplainedInTheWordsOfExplain(t *testing.T) {
+	t.Parallel()
+	q := shop(t)
+	run := ask(t, q).Run.Runs[0]
+	q.Ask, q.Step = "step", run.Actions[0].Step
+	got := ask(t, q).Step
+	want := fmt.Sprintf("%d → %d replicas", run.Actions[0].From, run.Actions[0].To)
+	if got == nil || !strings.HasPrefix(got.Summary, want) || !hasText(got.Text, "shop/web: "+want) || !hasText(got.Text, "Conditions") {
+		t.Errorf("got %+v, want %s", got, want)
+	}
+	for _, bad := range []playground.Question{{Spec: 2}, {Spec: -1}, {Step: 1 << 30}} {
+		q.Spec, q.Step = bad.Spec, bad.Step
+		if got := ask(t, q); got.Step != nil || len(got.Problems) != 1 {
+			t.Errorf("step %d of spec %d: %+v", bad.Step, bad.Spec, got)
+		}
+	}
+}
+
+const sound = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec:\n  maxReplicas: 10\n"
+
+func TestProblemsHaveTheirLines(t *testing.T) {
+	t.Parallel()
+	const world = "load: [{constant: 5}]\nworkload: {requests: {cpu: 500m}, usage: [{metric: cpu, perLoad: 10m}]}\n"
+	for _, tt := range []struct {
+		name, scenario, spec string
+		want                 playground.Problem
+	}{
+		{"a key that is not known", world, sound + "  metrcs: []\n", playground.Problem{In: "A", Line: 6, Path: "spec", Text: "unknown key metrcs, did you mean metrics?"}},
+		{"a rule of the API", world, strings.Replace(sound, "10", "-1", 1), playground.Problem{In: "A", Line: 5, Path: "spec.maxReplicas", Text: "Invalid value: -1: must be greater than or equal to 1"}},
+		{"a rule deep inside", world, sound + "  metrics:\n  - type: Resource\n    resource:\n      name: cpu\n      target:\n        type: Utilization\n        averageUtilization: 0\n",
+			playground.Problem{In: "A", Line: 12, Path: "spec.metrics[0].resource.target.averageUtilization", Text: "Invalid value: 0: must be greater than 0"}},
+		{"what is missing is where it belongs", world, sound + "  behavior:\n    scaleUp:\n      policies:\n      - type: Pods\n        value: 1\n",
+			playground.Problem{In: "A", Line: 9, Path: "spec.behavior.scaleUp.policies[0].periodSeconds", Text: "Invalid value: 0: must be greater than zero"}},
+		{"a type", world, strings.Replace(sound, "10", `"10"`, 1), playground.Problem{In: "A", Line: 5, Path: "spec.maxReplicas", Text: "must be a whole number, is a string"}},
+		{"no YAML", world, "a: b: c", playground.Problem{In: "A", Text: "is neither YAML nor JSON: mapping values are not allowed in this context"}},
+		{"another kind", world, "apiVersion: v1\nkind: Pod\nspec: {}\n", playground.Problem{In: "A", Line: 2, Path: "kind", Text: "must be HorizontalPodAutoscaler or Autoscaler"}},
+		{"the scenario", strings.Replace(world, "5", "-5", 1), sound, playground.Problem{In: "scenario", Line: 1, Path: "load[0].constant", Text: "must be a number between 0 and 1e+12"}},
+		{"both together", strings.Replace(world, "metric: cpu", "metric: memory", 1), sound, playground.Problem{}},
+		{"a file that is not there", "load: [{csv: {file: a.csv}}]\nworkload: {usage: [{metric: cpu, perLoad: 1}]}", sound, playground.Problem{}},
+	} {
+		got := ask(t, playground.Question{Ask: "check", Scenario: tt.scenario, Specs: []playground.SpecText{{Name: "A", Text: tt.spec}}}).Problems
+		if len(got) == 0 || tt.want != (playground.Problem{}) && got[0] != tt.want {
+			t.Errorf("%s:\ngot  %+v\nwant %+v", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestExports(t *testing.T) {
+	t.Parallel()
+	q := shop(t)
+	q.Ask = "autoscaler"
+	made := ask(t, q).Export
+	if !hasText(made, "apiVersion: autoscaling.setpoint.dev/v1\nkind: Autoscaler\n") || !hasText(made, "maxReplicas: 50") {
+		t.Fatalf("got %s", made)
+	}
+	made += "  syncPeriodSeconds: 30\n  options:\n    profile: v1.28\n    tolerance: 50m\n  shadow: true\n"
+	q.Specs, q.Ask = []playground.SpecText{{Name: "A", Text: made}}, "hpa"
+	got := ask(t, q)
+	if want := strings.TrimSuffix(file(t, "../examples/simulation/hpa.yaml"), "\n"); strings.TrimSpace(got.Export) != strings.TrimSpace(want) {
+		t.Errorf("an Autoscaler as an HPA: %+v\n%s\nwant\n%s", got.Problems, got.Export, want)
+	}
+	q.Ask = "k6"
+	if script := ask(t, q).Export; !hasText(script, "ramping-arrival-rate") {
+		t.Errorf("the load as k6: %.200s", script)
+	}
+}
+
+func TestLintHasLines(t *testing.T) {
+	t.Parallel()
+	q := playground.Question{Ask: "lint", Specs: []playground.SpecText{{Name: "A", Text: sound + "  minReplicas: 10\n"}}}
+	got := ask(t, q)
+	if len(got.Findings) != 1 || got.Findings[0].Rule != "min-equals-max" || got.Findings[0].Line != 5 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestBadQuestions(t *testing.T) {
+	t.Parallel()
+	for _, q := range []string{``, `{`, `{"ask":"x"}`, `{"asks":"check"}`, `null`, `{"ask":"simulate","scenario":"load: [{constant: 1}]\nworkload: {usage: [{metric: cpu, perLoad: 1}]}"}`,
+		`{"ask":"check","specs":[{},{},{},{},{}]}`} {
+		var got answered
+		if err := json.Unmarshal(playground.Answer([]byte(q)), &got); err != nil || len(got.Problems) == 0 {
+			t.Errorf("%s: %+v, %v", q, got, err)
+		}
+	}
+}
+
+// TestWebAssemblyAnswersTheSame asks the program for browsers what it asks this one: answers have
+// to be the same, byte for byte. Node.js runs it as browsers do.
+func TestWebAssemblyAnswersTheSame(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("compiles to WebAssembly")
+	}
+	node, err := exec.LookPath("node")
+	if err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal("no Node.js: scripts/node.sh installs it")
+		}
+		t.Skip("no Node.js: scripts/node.sh installs it")
+	}
+	folder := t.TempDir()
+	build := exec.CommandContext(t.Context(), "scripts/wasm.sh", folder)
+	build.Dir = ".."
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("scripts/wasm.sh: %v\n%s", err, out)
+	}
+	var questions, want bytes.Buffer
+	for _, q := range worlds(t) {
+		question, err := json.Marshal(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&questions, "%s\n", question)
+		fmt.Fprintf(&want, "%s\n", playground.Answer(question))
+	}
+	run := exec.CommandContext(t.Context(), node, filepath.Join("testdata", "answer.mjs"), folder)
+	run.Stdin = &questions
+	var problems bytes.Buffer
+	run.Stderr = &problems
+	got, err := run.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, problems.String())
+	}
+	gotLines, wantLines := bytes.Split(got, []byte("\n")), bytes.Split(want.Bytes(), []byte("\n"))
+	if len(gotLines) != len(wantLines) {
+		t.Fatalf("%d answers, want %d", len(gotLines), len(wantLines))
+	}
+	for i := range wantLines {
+		if !bytes.Equal(gotLines[i], wantLines[i]) {
+			t.Errorf("question %d:\ngot  %.300s\nwant %.300s", i, gotLines[i], wantLines[i])
+		}
+	}
+}
+
+// worlds are questions of every kind, with all shapes of load, events, distributions and kinds
+// of metrics.
+func worlds(t *testing.T) []playground.Question {
+	t.Helper()
+	base := shop(t)
+	const metrics = `apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web, namespace: shop}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  minReplicas: 2
+  maxReplicas: 80
+  metrics:
+    - type: Resource
+      resource: {name: cpu, target: {type: Utilization, averageUtilization: 70}}
+    - type: Pods
+      pods: {metric: {name: busy}, target: {type: AverageValue, averageValue: "10"}}
+    - type: External
+      external: {metric: {name: queue, selector: {matchLabels: {queue: mail}}}, target: {type: AverageValue, averageValue: "30"}}
+  behavior:
+    scaleUp: {stabilizationWindowSeconds: 30, policies: [{type: Percent, value: 50, periodSeconds: 60}, {type: Pods, value: 3, periodSeconds: 30}]}
+    scaleDown: {stabilizationWindowSeconds: 120, tolerance: 0.05, policies: [{type: Percent, value: 10, periodSeconds: 60}]}
+`
+	const world = `timezone: Europe/Berlin
+start: 2026-03-28T12:00:00Z
+duration: 26h
+seed: 7
+price: 0.04
+load:
+  - daily: {low: 10, high: 120, peak: "15:30", weekend: 0.4}
+  - sawtooth: {low: 0, high: 30, period: 47m}
+  - onOff: {low: 0, high: 20, on: 13m, off: 29m}
+  - ramp: {from: 0, to: 40, at: 3h, for: 40m}
+  - csv: {file: spikes.csv}
+    scale: 0.5
+noise: {variation: 0.2, every: 30s}
+workload:
+  containers:
+    - {name: app, requests: {cpu: 400m, memory: 200Mi}, limits: {cpu: "1"}}
+    - {name: proxy, requests: {cpu: 100m}, usage: {cpu: 10m}}
+  startup: 20s
+  startupP95: 90s
+  schedulingDelay: 2s
+  slots: 12
+  nodeDelay: 50s
+  drain: 10s
+  grace: 20s
+  warmup: 30s
+  imbalance: 0.3
+  queue: {size: 500, timeout: 20s}
+  retries: {count: 2, delay: 3s, factor: 2}
+  usage:
+    - {metric: cpu, perLoad: 40m, idle: 30m, warmup: 200m}
+    - {metric: busy, perLoad: "1", window: 45s, delay: 10s}
+    - {metric: queue, perLoad: "1", follows: queueLength}
+events:
+  - {at: 2h, kill: 2}
+  - {at: 4h, crash: 0.4, for: 6m}
+  - {at: 6h, metrics: gone, for: 5m, metric: cpu}
+  - {at: 7h, metrics: frozen, for: 4m}
+  - {at: 8h, metrics: late, by: 40s, for: 10m}
+  - {at: 9h, metrics: zero, for: 3m}
+  - {at: 10h, writes: fail, for: 5m}
+  - {at: 11h, replicas: 30}
+  - {at: 12h, rollout: {surge: 2, unavailable: 1}}
+`
+	out := []playground.Question{base}
+	add := func(ask, scenario, spec string, change func(*playground.Question)) {
+		q := playground.Question{Ask: ask, Scenario: scenario, Files: map[string]string{"spikes.csv": "time,value\n0,0\n600,80\n1200,0\n86400,0\n"}, Specs: []playground.SpecText{{Name: "A", Text: spec}, {Name: "B", Text: metrics}}}
+		if change != nil {
+			change(&q)
+		}
+		out = append(out, q)
+	}
+	for _, profile := range []string{"", "v1.28", "v1.19", "v1.15", "cooldown", "design-2015"} {
+		add("simulate", world, metrics, func(q *playground.Question) { q.Profile, q.Specs = profile, q.Specs[:1] })
+	}
+	for step := 0; step < 6000; step += 501 {
+		add("step", world, metrics, func(q *playground.Question) { q.Step, q.Spec = step, step%2 })
+	}
+	for _, kind := range []string{"hpa", "autoscaler", "k6", "lint", "check"} {
+		add(kind, world, metrics, nil)
+		add(kind, base.Scenario, base.Specs[0].Text, nil)
+		add(kind, world, "a: [", nil)
+		add(kind, world, strings.ReplaceAll(metrics, "value: ", "value: -"), nil)
+		add(kind, "load: [{constant: x}]", sound, nil)
+	}
+	return out
+}

@@ -1,0 +1,307 @@
+package playground
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/document"
+	"github.com/setpoint-dev/setpoint/simulation"
+)
+
+// The kinds that are read and written.
+const (
+	horizontalPodAutoscaler = "HorizontalPodAutoscaler"
+	autoscaler              = "Autoscaler"
+
+	apiOfHPA        = "autoscaling/v2"
+	apiOfAutoscaler = "autoscaling.setpoint.dev/v1"
+)
+
+// spec is a manifest that was read.
+type spec struct {
+	name, object, namespace string
+	text                    string
+	message                 *setpointv1.HorizontalPodAutoscalerSpec
+	options                 *setpointv1.RecommendOptions
+	autoscaler              *simulation.Autoscaler
+	lines                   map[string]int
+}
+
+// line is that of a field, or of what holds it; 0: not known.
+func (s *spec) line(path string) int {
+	for path != "" {
+		if line, ok := s.lines[path]; ok {
+			return line
+		}
+		path = path[:max(0, strings.LastIndexAny(path, ".["))]
+	}
+	return 0
+}
+
+// read reads a manifest: a HorizontalPodAutoscaler of autoscaling/v2, or an Autoscaler. Values are
+// judged by the API's rules, elsewhere.
+func (s *spec) read(data []byte) error {
+	s.text, s.namespace, s.object = string(data), "default", ""
+	s.message = &setpointv1.HorizontalPodAutoscalerSpec{}
+	s.lines = document.Lines(data)
+	return document.Read(s.name, data, func(root document.Value) {
+		kind, api := "", ""
+		var body document.Value
+		found := false
+		root.Map(
+			document.Required("apiVersion", func(v document.Value) { api, _ = v.Text() }),
+			document.Required("kind", func(v document.Value) {
+				if kind, _ = v.Text(); kind != horizontalPodAutoscaler && kind != autoscaler {
+					v.Refuse("must be %s or %s", horizontalPodAutoscaler, autoscaler)
+				}
+			}),
+			document.Optional("metadata", s.metadata),
+			document.Required("spec", func(v document.Value) { body, found = v, true }),
+			document.Optional("status", func(document.Value) {}),
+		)
+		want := map[string]string{horizontalPodAutoscaler: apiOfHPA, autoscaler: apiOfAutoscaler}[kind]
+		if want != "" && api != want {
+			root.Refuse("apiVersion: must be %s", want)
+		}
+		if found {
+			s.specOf(body, kind == autoscaler)
+		}
+	})
+}
+
+func (s *spec) metadata(v document.Value) {
+	v.Entries(func(key string, _, value document.Value) {
+		switch key {
+		case "name":
+			s.object, _ = value.Text()
+		case "namespace":
+			s.namespace, _ = value.Text()
+		}
+	})
+}
+
+func (s *spec) specOf(v document.Value, own bool) {
+	m := s.message
+	fields := []document.Field{
+		document.Optional("scaleTargetRef", func(v document.Value) { m.ScaleTargetRef = reference(v) }),
+		document.Optional("minReplicas", number(&m.MinReplicas)),
+		document.Optional("maxReplicas", whole(&m.MaxReplicas)),
+		document.Optional("metrics", func(v document.Value) {
+			v.ListOrNone(func(_ int, v document.Value) { m.Metrics = append(m.Metrics, metric(v)) })
+		}),
+		document.Optional("behavior", func(v document.Value) {
+			m.Behavior = &setpointv1.HorizontalPodAutoscalerBehavior{}
+			v.Map(
+				document.Optional("scaleUp", func(v document.Value) { m.Behavior.ScaleUp = rules(v) }),
+				document.Optional("scaleDown", func(v document.Value) { m.Behavior.ScaleDown = rules(v) }),
+			)
+		}),
+	}
+	if own {
+		fields = append(fields,
+			document.Optional("syncPeriodSeconds", func(v document.Value) { v.Int(1, 3600) }),
+			document.Optional("shadow", func(v document.Value) { v.Bool() }),
+			document.Optional("options", s.optionsOf),
+		)
+	}
+	v.Map(fields...)
+}
+
+// optionsOf reads an Autoscaler's options.
+func (s *spec) optionsOf(v document.Value) {
+	o := &setpointv1.RecommendOptions{}
+	s.options = o
+	seconds := func(to **durationpb.Duration) func(document.Value) {
+		return func(v document.Value) {
+			if n, ok := v.Int(0, 1<<31-1); ok {
+				*to = durationpb.New(time.Duration(n) * time.Second)
+			}
+		}
+	}
+	v.Map(
+		document.Optional("profile", text(&o.Profile)),
+		document.Optional("tolerance", quantity(&o.Tolerance)),
+		document.Optional("cpuInitializationPeriodSeconds", seconds(&o.CpuInitializationPeriod)),
+		document.Optional("initialReadinessDelaySeconds", seconds(&o.InitialReadinessDelay)),
+		document.Optional("downscaleStabilizationSeconds", seconds(&o.DownscaleStabilization)),
+		document.Optional("upscaleDelaySeconds", seconds(&o.UpscaleDelay)),
+		document.Optional("downscaleDelaySeconds", seconds(&o.DownscaleDelay)),
+		document.Optional("scaleToZero", func(v document.Value) {
+			if b, ok := v.Bool(); ok {
+				o.ScaleToZero = &b
+			}
+		}),
+	)
+}
+
+func text(to *string) func(document.Value) {
+	return func(v document.Value) { *to, _ = v.TextOrEmpty() }
+}
+
+// quantity reads a quantity, which may be written as a number.
+func quantity(to **string) func(document.Value) {
+	return func(v document.Value) {
+		if s, ok := v.Raw(); ok {
+			*to = &s
+		}
+	}
+}
+
+func number(to **int32) func(document.Value) {
+	return func(v document.Value) {
+		if n, ok := v.Int(-1<<31, 1<<31-1); ok {
+			*to = new(int32(n))
+		}
+	}
+}
+
+func whole(to *int32) func(document.Value) {
+	return func(v document.Value) {
+		if n, ok := v.Int(-1<<31, 1<<31-1); ok {
+			*to = int32(n)
+		}
+	}
+}
+
+func reference(v document.Value) *setpointv1.CrossVersionObjectReference {
+	r := &setpointv1.CrossVersionObjectReference{}
+	v.Map(document.Optional("apiVersion", text(&r.ApiVersion)), document.Optional("kind", text(&r.Kind)), document.Optional("name", text(&r.Name)))
+	return r
+}
+
+func metric(v document.Value) *setpointv1.MetricSpec {
+	m := &setpointv1.MetricSpec{}
+	v.Map(
+		document.Optional("type", text(&m.Type)),
+		document.Optional("resource", func(v document.Value) {
+			m.Resource = &setpointv1.ResourceMetricSource{}
+			v.Map(document.Optional("name", text(&m.Resource.Name)), target(&m.Resource.Target))
+		}),
+		document.Optional("containerResource", func(v document.Value) {
+			m.ContainerResource = &setpointv1.ContainerResourceMetricSource{}
+			v.Map(document.Optional("name", text(&m.ContainerResource.Name)), document.Optional("container", text(&m.ContainerResource.Container)), target(&m.ContainerResource.Target))
+		}),
+		document.Optional("pods", func(v document.Value) {
+			m.Pods = &setpointv1.PodsMetricSource{}
+			v.Map(identifier(&m.Pods.Metric), target(&m.Pods.Target))
+		}),
+		document.Optional("object", func(v document.Value) {
+			m.Object = &setpointv1.ObjectMetricSource{}
+			v.Map(document.Optional("describedObject", func(v document.Value) { m.Object.DescribedObject = reference(v) }), identifier(&m.Object.Metric), target(&m.Object.Target))
+		}),
+		document.Optional("external", func(v document.Value) {
+			m.External = &setpointv1.ExternalMetricSource{}
+			v.Map(identifier(&m.External.Metric), target(&m.External.Target))
+		}),
+	)
+	return m
+}
+
+func target(to **setpointv1.MetricTarget) document.Field {
+	return document.Optional("target", func(v document.Value) {
+		t := &setpointv1.MetricTarget{}
+		*to = t
+		v.Map(
+			document.Optional("type", text(&t.Type)), document.Optional("value", quantity(&t.Value)),
+			document.Optional("averageValue", quantity(&t.AverageValue)), document.Optional("averageUtilization", number(&t.AverageUtilization)),
+		)
+	})
+}
+
+func identifier(to **setpointv1.MetricIdentifier) document.Field {
+	return document.Optional("metric", func(v document.Value) {
+		m := &setpointv1.MetricIdentifier{}
+		*to = m
+		v.Map(document.Optional("name", text(&m.Name)), document.Optional("selector", func(v document.Value) { m.Selector = selector(v) }))
+	})
+}
+
+func selector(v document.Value) *setpointv1.LabelSelector {
+	s := &setpointv1.LabelSelector{}
+	v.Map(
+		document.Optional("matchLabels", func(v document.Value) {
+			s.MatchLabels = map[string]string{}
+			v.Entries(func(key string, _, value document.Value) { s.MatchLabels[key], _ = value.TextOrEmpty() })
+		}),
+		document.Optional("matchExpressions", func(v document.Value) {
+			v.ListOrNone(func(_ int, v document.Value) {
+				r := &setpointv1.LabelSelectorRequirement{}
+				v.Map(document.Optional("key", text(&r.Key)), document.Optional("operator", text(&r.Operator)),
+					document.Optional("values", func(v document.Value) { r.Values = v.Texts() }))
+				s.MatchExpressions = append(s.MatchExpressions, r)
+			})
+		}),
+	)
+	return s
+}
+
+func rules(v document.Value) *setpointv1.HPAScalingRules {
+	r := &setpointv1.HPAScalingRules{}
+	v.Map(
+		document.Optional("stabilizationWindowSeconds", number(&r.StabilizationWindowSeconds)),
+		document.Optional("selectPolicy", func(v document.Value) {
+			if s, ok := v.Text(); ok {
+				r.SelectPolicy = &s
+			}
+		}),
+		document.Optional("tolerance", quantity(&r.Tolerance)),
+		document.Optional("policies", func(v document.Value) {
+			v.ListOrNone(func(_ int, v document.Value) {
+				p := &setpointv1.HPAScalingPolicy{}
+				v.Map(document.Optional("type", text(&p.Type)), document.Optional("value", whole(&p.Value)), document.Optional("periodSeconds", whole(&p.PeriodSeconds)))
+				r.Policies = append(r.Policies, p)
+			})
+		}),
+	)
+	return r
+}
+
+// export writes the first spec as a manifest of a kind: its own text, with the two lines that
+// name the kind. What autoscaling/v2 does not have, an HPA leaves out.
+func (a *asked) export(kind string) answer {
+	if len(a.problems) > 0 || len(a.specs) == 0 || a.specs[0].autoscaler == nil {
+		return answer{Problems: a.problems}
+	}
+	s := a.specs[0]
+	api := map[string]string{horizontalPodAutoscaler: apiOfHPA, autoscaler: apiOfAutoscaler}[kind]
+	own := []string{"spec.syncPeriodSeconds", "spec.shadow", "spec.options"}
+	lines := strings.Split(strings.TrimRight(s.text, "\n"), "\n")
+	if strings.HasPrefix(strings.TrimSpace(s.text), "{") {
+		return answer{Problems: []Problem{{In: s.name, Text: "is written as JSON: write it as YAML to export it as another kind"}}}
+	}
+	drop := make(map[int]bool)
+	if kind == horizontalPodAutoscaler {
+		for _, path := range own {
+			first, is := s.lines[path]
+			if !is {
+				continue
+			}
+			last := first
+			for p, line := range s.lines {
+				if strings.HasPrefix(p, path+".") {
+					last = max(last, line)
+				}
+			}
+			for line := first; line <= last; line++ {
+				drop[line] = true
+			}
+		}
+	}
+	var out strings.Builder
+	for i, line := range lines {
+		switch {
+		case drop[i+1]:
+			continue
+		case i+1 == s.lines["apiVersion"]:
+			line = "apiVersion: " + api
+		case i+1 == s.lines["kind"]:
+			line = "kind: " + kind
+		}
+		fmt.Fprintln(&out, line)
+	}
+	return answer{Export: out.String()}
+}
