@@ -102,6 +102,7 @@ func rpcs() []rpc {
 	for _, file := range []protoreflect.FileDescriptor{
 		setpointv1.File_setpoint_v1_recommendation_service_proto, setpointv1.File_setpoint_v1_target_service_proto,
 		setpointv1.File_setpoint_v1_simulation_service_proto,
+		setpointv1.File_setpoint_v1_operations_service_proto,
 	} {
 		for i := range file.Services().Len() {
 			service := file.Services().Get(i)
@@ -184,6 +185,14 @@ func (r rpc) request(target string) proto.Message {
 		return &setpointv1.ReportObservationRequest{Target: target, Scale: recommend.GetScale()}
 	case "GetRecommendation":
 		return &setpointv1.GetRecommendationRequest{Target: target}
+	case "GetCaller":
+		return &setpointv1.GetCallerRequest{}
+	case "ListInstances":
+		return &setpointv1.ListInstancesRequest{}
+	case "GetStore":
+		return &setpointv1.GetStoreRequest{}
+	case "ListCallers":
+		return &setpointv1.ListCallersRequest{}
 	}
 	panic("no request for " + r.full + ": add one, and a verb to access.go")
 }
@@ -227,7 +236,11 @@ var verbOf = map[protoreflect.Name]string{
 	"DeleteTarget": "delete", "Simulate": "simulate",
 	"SetTargetSpec": "configure", "DeleteTargetSpec": "configure", "GetTargetSpec": "read", "ListTargetSpecs": "read",
 	"ReportObservation": "recommend", "GetRecommendation": "recommend",
+	"ListInstances": "operate", "GetStore": "operate", "GetCaller": own, "ListCallers": own,
 }
+
+// own stands for what every known caller may ask, for it concerns nobody else.
+const own = "own"
 
 const (
 	shopTarget  = "clusters/demo/namespaces/shop/targets/web"
@@ -249,11 +262,11 @@ func TestEveryCallAsksWhoCallsAndWhatTheyMay(t *testing.T) {
 		}{
 			{"without credentials", "", shopTarget, false, codes.Unauthenticated},
 			{"with an unknown token", unknownToken, shopTarget, false, codes.Unauthenticated},
-			{"who may do nothing", nobodyToken, shopTarget, false, codes.PermissionDenied},
-			{"who may recommend there", scalerToken, shopTarget, verb == "recommend", codes.PermissionDenied},
-			{"who may recommend elsewhere", scalerToken, otherTarget, false, codes.PermissionDenied},
-			{"who may read there", readerToken, shopTarget, verb == "read", codes.PermissionDenied},
-			{"who may read elsewhere", readerToken, otherTarget, false, codes.PermissionDenied},
+			{"who may do nothing", nobodyToken, shopTarget, verb == own, codes.PermissionDenied},
+			{"who may recommend there", scalerToken, shopTarget, verb == "recommend" || verb == own, codes.PermissionDenied},
+			{"who may recommend elsewhere", scalerToken, otherTarget, verb == own, codes.PermissionDenied},
+			{"who may read there", readerToken, shopTarget, verb == "read" || verb == own, codes.PermissionDenied},
+			{"who may read elsewhere", readerToken, otherTarget, verb == own, codes.PermissionDenied},
 			{"who may do everything", adminToken, otherTarget, true, 0},
 		} {
 			err := r.call(as(t.Context(), tt.token), t, s, tt.target)
@@ -286,10 +299,10 @@ func TestEveryRouteAsksWhoCallsAndWhatTheyMay(t *testing.T) {
 		}{
 			{"without credentials", "", "demo", false, http.StatusUnauthorized},
 			{"with an unknown token", unknownToken, "demo", false, http.StatusUnauthorized},
-			{"who may do nothing", nobodyToken, "demo", false, http.StatusForbidden},
-			{"who may recommend there", scalerToken, "demo", verb == "recommend", http.StatusForbidden},
-			{"who may recommend elsewhere", scalerToken, "prod", false, http.StatusForbidden},
-			{"who may read there", readerToken, "demo", verb == "read", http.StatusForbidden},
+			{"who may do nothing", nobodyToken, "demo", verb == own, http.StatusForbidden},
+			{"who may recommend there", scalerToken, "demo", verb == "recommend" || verb == own, http.StatusForbidden},
+			{"who may recommend elsewhere", scalerToken, "prod", verb == own, http.StatusForbidden},
+			{"who may read there", readerToken, "demo", verb == "read" || verb == own, http.StatusForbidden},
 			{"who may do everything", adminToken, "prod", true, 0},
 		} {
 			code, body := s.route(t, r, rule, tt.token, tt.cluster)
@@ -323,6 +336,9 @@ func TestRefusalsDoNotTellWhatThereIs(t *testing.T) {
 	}
 	for _, r := range rpcs() {
 		for who, token := range map[string]string{"scaler": scalerToken, "reader": readerToken, "nobody": nobodyToken, "stranger": ""} {
+			if verbOf[r.method.Name()] == own && token != "" {
+				continue // TestCallersSeeOnlyThemselves has what it tells
+			}
 			there, not := r.call(as(t.Context(), token), t, s, otherTarget), r.call(as(t.Context(), token), t, s, nowhere)
 			if there == nil || about(otherTarget, there) != about(nowhere, not) {
 				t.Errorf("%s as %s: of a target that is there %v, of one that is not %v", r.full, who, there, not)

@@ -54,6 +54,8 @@ type Options struct {
 	Registerer prometheus.Registerer
 	// Page has the files of the web page, with an index.html; it is served at /ui/. Nil: no page.
 	Page fs.FS
+	// StoreKind is what keeps the histories, memory or redis, for people to read.
+	StoreKind string
 	// Version is shown in the API's description and logs.
 	Version string
 }
@@ -75,6 +77,7 @@ func DefaultOptions() Options {
 		LoggedRepeats:     100,
 		LogCalls:          calls.LogFailed,
 		DrainTimeout:      20 * time.Second,
+		StoreKind:         "memory",
 		Version:           "dev",
 	}
 }

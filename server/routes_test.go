@@ -41,6 +41,10 @@ func contractRoutes(tb testing.TB, id string) []route {
 		{"TargetService.ListDecisions", "GET", "/v1/" + web + "/decisions?pageSize=1", nil, 200, "decisions"},
 		{"TargetService.WatchDecisions", "GET", "/v1/" + web + "/decisions:watch", nil, 501, "error"},
 		{"SimulationService.Simulate", "POST", "/v1/simulations:run", "{}", 501, "error"},
+		{"OperationsService.GetCaller", "GET", "/v1/caller", nil, 200, "permissions"},
+		{"OperationsService.ListInstances", "GET", "/v1/instances", nil, 200, "instances"},
+		{"OperationsService.GetStore", "GET", "/v1/store", nil, 200, "kind"},
+		{"OperationsService.ListCallers", "GET", "/v1/callers?pageSize=1", nil, 200, "callers"},
 		{"TargetService.DeleteTarget", "DELETE", "/v1/" + web, nil, 200, ""},
 		{"TargetService.SetTargetSpec", "PUT", "/v1/" + web + "/spec", queueSpec(1, 10), 200, "spec"},
 		{"TargetService.GetTargetSpec", "GET", "/v1/" + web + "/spec", nil, 404, "message"},
@@ -79,6 +83,7 @@ func TestEveryAnnotatedMethodIsARouteOfTheContract(t *testing.T) {
 		setpointv1.File_setpoint_v1_recommendation_service_proto,
 		setpointv1.File_setpoint_v1_target_service_proto,
 		setpointv1.File_setpoint_v1_simulation_service_proto,
+		setpointv1.File_setpoint_v1_operations_service_proto,
 	} {
 		methods := file.Services().Get(0).Methods()
 		for i := range methods.Len() {
@@ -293,7 +298,7 @@ func TestReflectionListsTheServices(t *testing.T) {
 		names = append(names, service.GetName())
 	}
 	for _, want := range []string{
-		"setpoint.v1.RecommendationService", "setpoint.v1.TargetService", "setpoint.v1.SimulationService", "grpc.health.v1.Health",
+		"setpoint.v1.RecommendationService", "setpoint.v1.TargetService", "setpoint.v1.SimulationService", "setpoint.v1.OperationsService", "grpc.health.v1.Health",
 	} {
 		if !slices.Contains(names, want) {
 			t.Errorf("reflection lists %v, which lacks %s", names, want)

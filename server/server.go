@@ -36,6 +36,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
 	"github.com/setpoint-dev/setpoint/server/encoded"
 	"github.com/setpoint-dev/setpoint/server/gate"
+	"github.com/setpoint-dev/setpoint/server/operations"
 	"github.com/setpoint-dev/setpoint/server/rest"
 	"github.com/setpoint-dev/setpoint/server/services"
 	"github.com/setpoint-dev/setpoint/server/telemetry"
@@ -56,6 +57,8 @@ type Server struct {
 	service  *services.Recommendations
 	drain    *calls.Drain
 	guard    *admission.Guard
+	// instance tells others of this one.
+	instance *operations.Instance
 	// cutOff ends what a drain can't wait for any longer.
 	cutOff context.CancelFunc
 }
@@ -97,6 +100,10 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.instance = operations.NewInstance(operations.Options{
+		Engine: engine, StoreKind: options.StoreKind, Version: options.Version, Calls: t.Metrics.Calls,
+		Limiter: s.guard.Limiter, MaxInFlight: options.Limits.InFlight, Away: t.Watch.Away.Load, Draining: s.drain.Begun,
+	})
 	unary := calls.ChainUnary([]grpc.UnaryServerInterceptor{s.observer.Unary, s.drain.Unary, calls.RecoverCalls(s.log), calls.WithDeadline(options.RequestTimeout), s.guard.AuthenticateCalls, s.guard.LimitCalls})
 	streams := calls.ChainStreams([]grpc.StreamServerInterceptor{s.observer.Stream, calls.AnswerUnknown, s.drain.Stream, calls.RecoverStreams(s.log), s.guard.AuthenticateStreams, s.guard.LimitStreams})
 	grpcOptions := []grpc.ServerOption{
@@ -125,6 +132,7 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 		{services.RecommendationsDesc(), s.service},
 		{services.TargetsDesc(), services.NewTargets(s.service, engine, log)},
 		{&setpointv1.SimulationService_ServiceDesc, setpointv1.UnimplementedSimulationServiceServer{}},
+		{&setpointv1.OperationsService_ServiceDesc, operations.New(s.instance)},
 	} {
 		registrar.RegisterService(s.guard.Limited(of.desc), of.service)
 		gateway.Add(of.desc, of.service)
@@ -185,6 +193,7 @@ func (s *Server) Serve(ctx context.Context, grpcListener, httpListener net.Liste
 	defer unwatch()
 	s.targets.Watch.Check(watching)
 	running.Go(func() { s.targets.Watch.Run(watching) })
+	running.Go(func() { s.instance.Run(watching) })
 	serve("gRPC", func() error { return s.grpc.Serve(s.guard.Unfinished.Listen(s.guard.Connections.Listen(grpcListener))) })
 	serve("REST", func() error { return s.serveREST(s.guard.Connections.Listen(httpListener)) })
 	s.log.Info("serving", zap.Stringer("grpc", grpcListener.Addr()), zap.Stringer("rest", httpListener.Addr()), zap.String("version", s.options.Version))
@@ -263,6 +272,7 @@ func methods() []telemetry.MethodInfo {
 	setpointv1.RegisterRecommendationServiceServer(served, setpointv1.UnimplementedRecommendationServiceServer{})
 	setpointv1.RegisterTargetServiceServer(served, setpointv1.UnimplementedTargetServiceServer{})
 	setpointv1.RegisterSimulationServiceServer(served, setpointv1.UnimplementedSimulationServiceServer{})
+	setpointv1.RegisterOperationsServiceServer(served, setpointv1.UnimplementedOperationsServiceServer{})
 	externalscaler.RegisterExternalScalerServer(served, externalscaler.UnimplementedExternalScalerServer{})
 	healthv1.RegisterHealthServer(served, health.NewServer())
 	reflection.Register(served)

@@ -286,6 +286,18 @@ type Secrets interface {
 	Secret(ctx context.Context, name string, proposal []byte) ([]byte, error)
 }
 
+// Instances is implemented by engines whose data several instances share, so that they know of
+// each other. It is for people to look at, without a say in any decision.
+type Instances interface {
+	// Announce keeps what an instance says of itself for ttl, in the place of what it said
+	// before; each may be empty, for none. What it said may not be the same as what another
+	// one says. It costs one small operation.
+	Announce(ctx context.Context, before, now []byte, ttl time.Duration) error
+	// Announced returns what instances said of themselves, in no order, at most limit. Of an
+	// instance whose announcement was lost on the way it may be more than one.
+	Announced(ctx context.Context, limit int) ([][]byte, error)
+}
+
 // Part names records that are kept of targets beside their histories.
 type Part string
 

@@ -49,10 +49,12 @@ var verbs = map[string]policy.Verb{
 	externalscaler.ExternalScaler_GetMetrics_FullMethodName:           policy.Recommend,
 	externalscaler.ExternalScaler_StreamMetricSpec_FullMethodName:     policy.Recommend,
 	setpointv1.SimulationService_Simulate_FullMethodName:              policy.Simulate,
+	setpointv1.OperationsService_ListInstances_FullMethodName:         policy.Operate,
+	setpointv1.OperationsService_GetStore_FullMethodName:              policy.Operate,
 }
 
 // Calls beside the contract: anybody may ask for health, for probes have no
-// credentials; every known caller may read the contract.
+// credentials; every known caller may read the contract, and what concerns nobody else.
 var (
 	openCalls = map[string]bool{
 		"/grpc.health.v1.Health/Check": true,
@@ -62,6 +64,9 @@ var (
 	knownCalls = map[string]bool{
 		"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo":      true,
 		"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": true,
+
+		setpointv1.OperationsService_GetCaller_FullMethodName:   true,
+		setpointv1.OperationsService_ListCallers_FullMethodName: true, // which looks at the caller by itself
 	}
 )
 

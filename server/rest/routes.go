@@ -31,6 +31,7 @@ var restRoutes = sync.OnceValue(func() (routes []restRoute) {
 		setpointv1.File_setpoint_v1_recommendation_service_proto,
 		setpointv1.File_setpoint_v1_target_service_proto,
 		setpointv1.File_setpoint_v1_simulation_service_proto,
+		setpointv1.File_setpoint_v1_operations_service_proto,
 	} {
 		for i := range file.Services().Len() {
 			methods := file.Services().Get(i).Methods()

@@ -16,7 +16,9 @@ const lastCode = codes.Unauthenticated
 
 // durations are the buckets of what takes from some hundred microseconds to the time
 // that the server leaves to a call.
-var durations = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
+var durations = [numDurations]float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
+
+const numDurations = 16
 
 // OtherMethod is the label of calls to methods that were not named to NewCalls.
 const OtherMethod = "other"
@@ -74,7 +76,7 @@ func NewCalls(methods ...MethodInfo) *Calls {
 		}, []string{"method", "code"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "setpoint_request_duration_seconds", Help: "Duration of unary calls in the server.",
-			Buckets: durations,
+			Buckets: durations[:],
 		}, []string{"method"}),
 		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "setpoint_requests_in_flight", Help: "Unary calls in flight.",
@@ -87,7 +89,7 @@ func NewCalls(methods ...MethodInfo) *Calls {
 		}, []string{"method", "direction"}),
 		messageSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "setpoint_stream_message_duration_seconds", Help: "Time from reading a StreamRecommend request to its answer.",
-			Buckets: durations,
+			Buckets: durations[:],
 		}),
 		rest: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "setpoint_rest_requests_total", Help: "REST calls answered, by HTTP status class; those that reached an RPC are also in setpoint_requests_total.",

@@ -18,6 +18,7 @@ func requests() []protoreflect.MessageDescriptor {
 	for _, file := range []protoreflect.FileDescriptor{
 		setpointv1.File_setpoint_v1_recommendation_service_proto,
 		setpointv1.File_setpoint_v1_simulation_service_proto,
+		setpointv1.File_setpoint_v1_operations_service_proto,
 		setpointv1.File_setpoint_v1_target_service_proto,
 	} {
 		for i := range file.Services().Len() {

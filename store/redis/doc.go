@@ -22,6 +22,9 @@
 //	{prefix}{tag}i                                 sorted set: the bucket's keys that have a record
 //	{prefix}{tag}p                                 string: written by Ping
 //
+//	{prefix}instances                              sorted set: what instances say of themselves, by
+//	                                               when that ends
+//
 // A part of a target (see store.Parts) has the same keys, with a letter before those
 // letters: {tag}sh: for specs, {tag}oh: for observations.
 //

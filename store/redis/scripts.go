@@ -116,4 +116,24 @@ return 0`)
 	// purgeScript takes ARGV[1] out of the index KEYS[2] if it has no record KEYS[1].
 	purgeScript = newScript(`if redis.call('EXISTS', KEYS[1]) == 0 then return redis.call('ZREM', KEYS[2], ARGV[1]) end
 return 0`)
+
+	// announceScript puts ARGV[2] in the place of ARGV[1] among what instances say of
+	// themselves, KEYS[1], for ARGV[3] milliseconds; either may be empty, for none. What has
+	// ended is taken out, a hundred at a time.
+	announceScript = newScript(`local t = redis.call('TIME')
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+local ended = redis.call('ZRANGE', KEYS[1], '-inf', '(' .. now, 'BYSCORE', 'LIMIT', 0, 100)
+if #ended > 0 then redis.call('ZREM', KEYS[1], unpack(ended)) end
+if ARGV[1] ~= '' then redis.call('ZREM', KEYS[1], ARGV[1]) end
+if ARGV[2] ~= '' then
+  redis.call('ZADD', KEYS[1], now + ARGV[3], ARGV[2])
+  redis.call('PEXPIRE', KEYS[1], ARGV[3])
+end
+return 1`)
+
+	// announcedScript returns up to ARGV[1] of what instances say of themselves, KEYS[1], and
+	// has not ended.
+	announcedScript = newScript(`local t = redis.call('TIME')
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+return redis.call('ZRANGE', KEYS[1], now, '+inf', 'BYSCORE', 'LIMIT', 0, ARGV[1])`)
 )

@@ -262,6 +262,7 @@ func (s *settings) options() server.Options {
 	o.ClusterTargets, o.ClusterBytes = s.Limits.ClusterTargets, s.Limits.ClusterBytes
 	o.MaxConnectionAge, o.MaxCallsPerConnection, o.MaxHeaderBytes = s.Limits.MaxConnectionAge, s.Limits.CallsPerConn, s.Limits.HeaderBytes
 	if s.Redis.used() {
+		o.StoreKind = "redis"
 		o.HoldDown, o.CacheBytes = s.OnStoreFailure == holdDownOnFailure, s.HistoryCacheBytes
 	}
 	if s.UI {

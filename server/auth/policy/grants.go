@@ -47,6 +47,43 @@ func (g *Grants) CheckAnywhere(verb Verb) error {
 	return nil
 }
 
+// Permission is what one grant allows.
+type Permission struct {
+	// Verbs that are allowed together.
+	Verbs Verb
+	// Clusters and Namespaces are names and patterns, in order.
+	Clusters, Namespaces []string
+}
+
+// Permissions are what the caller may do: the first most grants for it, with as many names of
+// each at most. more says that there is more.
+func (g *Grants) Permissions(most int) (all []Permission, more bool) {
+	for i, granted := range g.grants {
+		if i == most {
+			return all, true
+		}
+		clusters, moreClusters := granted.clusters.texts(most)
+		namespaces, moreNamespaces := granted.namespaces.texts(most)
+		all = append(all, Permission{granted.verbs, clusters, namespaces})
+		more = more || moreClusters || moreNamespaces
+	}
+	return all, more
+}
+
+// texts are the names and patterns as they are written, in order.
+func (n *names) texts(most int) (texts []string, more bool) {
+	if n.any {
+		return []string{"*"}, false
+	}
+	texts = append(slices.Clone(n.few), slices.Collect(maps.Keys(n.many))...)
+	for i := range n.patterns {
+		texts = append(texts, n.patterns[i].text)
+	}
+	slices.Sort(texts)
+	texts = slices.Compact(texts)
+	return texts[:min(len(texts), most)], len(texts) > most
+}
+
 // HasOptions reports whether the policy sets options for some of the caller's targets.
 func (g *Grants) HasOptions() bool { return len(g.options) > 0 }
 

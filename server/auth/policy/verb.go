@@ -22,25 +22,34 @@ const (
 	Simulate
 	// Configure: SetTargetSpec, DeleteTargetSpec.
 	Configure
+	// Operate: ListInstances, GetStore, ListCallers of others. It concerns no target.
+	Operate
 	end
 
 	// Everything is all verbs, in a file "*".
 	Everything = end - 1
 )
 
-var verbNames = map[string]Verb{"recommend": Recommend, "read": Read, "delete": Delete, "simulate": Simulate, "configure": Configure, "*": Everything}
+var verbNames = map[string]Verb{"recommend": Recommend, "read": Read, "delete": Delete, "simulate": Simulate, "configure": Configure, "operate": Operate, "*": Everything}
 
-const verbRule = "recommend, read, delete, simulate, configure, *"
+const verbRule = "recommend, read, delete, simulate, configure, operate, *"
+
+// verbOrder is the order in which verbs are written.
+var verbOrder = [...]string{"recommend", "read", "delete", "simulate", "configure", "operate"}
 
 // String is the verb as files have it; of a set, the verbs separated by "|".
 func (v Verb) String() string {
-	var in []string
-	for _, name := range []string{"recommend", "read", "delete", "simulate", "configure"} {
+	return strings.Join(v.Names(), "|")
+}
+
+// Names are the verbs of a set as files have them.
+func (v Verb) Names() (in []string) {
+	for _, name := range verbOrder {
 		if v&verbNames[name] != 0 {
 			in = append(in, name)
 		}
 	}
-	return strings.Join(in, "|")
+	return in
 }
 
 // DeniedError says that a caller may not do something, for PERMISSION_DENIED. Cluster
