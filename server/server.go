@@ -257,7 +257,7 @@ func (s *Server) showRoom(g *gate.Gate) error {
 	}
 	held := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "setpoint_large_requests_bytes",
-		Help: "About what large requests take that are worked on, in bytes; others wait while it is a twelfth of what the collector keeps to, or more.",
+		Help: "Estimated memory of large requests in progress, in bytes; further ones wait above 32 MiB per processor, or a twelfth of the memory limit if that is less.",
 	}, func() float64 { return float64(g.Held()) })
 	if err := s.options.Registerer.Register(held); err != nil {
 		return fmt.Errorf("register metrics: %w", err)

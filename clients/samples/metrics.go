@@ -21,11 +21,11 @@ func newMetrics(r prometheus.Registerer, sources []string) (*metrics, error) {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "setpoint_samples_" + name, Help: help}, labels)
 	}
 	m := &metrics{
-		queries:  counter("queries_total", "Queries of metrics, by source and by what came of them.", "source", "outcome"),
-		requests: counter("requests_total", "Requests to sources, by what came of them.", "source", "outcome"),
-		shared:   counter("shared_total", "Queries that another query's request answered.", "source"),
+		queries:  counter("queries_total", "Metric queries, by source and outcome.", "source", "outcome"),
+		requests: counter("requests_total", "Requests to sources, by outcome.", "source", "outcome"),
+		shared:   counter("shared_total", "Metric queries answered by the request of another query.", "source"),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "setpoint_samples_request_duration_seconds", Help: "Seconds that requests to sources took, waiting for their turn included.",
+			Name: "setpoint_samples_request_duration_seconds", Help: "Duration of requests to sources in seconds, queueing included.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 17),
 		}, []string{"source"}),
 	}

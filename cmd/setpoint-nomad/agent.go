@@ -30,7 +30,7 @@ count is changed.
 
 The token needs list-scaling-policies, read-scaling-policy, read-job and scale-job on the
 namespaces; --shadow only the first three. With node read it warns of servers before 1.8.2,
-which don't compare what a count is conditional on. Usage of cpu and memory is Nomad's own; other
+which don't check the condition under which a count is set. Usage of cpu and memory is Nomad's own; other
 metrics come from the sources of --sources-file.
 
 Each flag can also be set by a variable (--cluster: SETPOINT_CLUSTER) and by a key of the
@@ -50,10 +50,10 @@ func (s *settings) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Address, "nomad-address", "", "`address` of a Nomad agent, http://, https:// or unix://; empty means $NOMAD_ADDR, or "+nomad.DefaultAddress)
 	flags.StringVar(&c.Region, "nomad-region", "", "`region` to scale; empty means $NOMAD_REGION, or that of the Nomad agent")
 	flags.StringVar(&s.namespace, "nomad-namespace", "*", "`namespace` whose groups are scaled; * means all that the token may see")
-	flags.StringVar(&c.TokenFile, "nomad-token-file", "", "`file` with the ACL token, read again when it changes; empty means $NOMAD_TOKEN")
+	flags.StringVar(&c.TokenFile, "nomad-token-file", "", "`file` with the ACL token; reloaded when it changes; empty means $NOMAD_TOKEN")
 	flags.StringVar(&c.TLS.CAFile, "nomad-tls-ca-file", "", "PEM `file` of the CAs that sign Nomad's certificates, read at each handshake; empty means $NOMAD_CACERT, or the system's")
 	flags.StringVar(&c.TLS.CertFile, "nomad-tls-cert-file", "", "PEM `file` of the agent's certificate, read at each handshake; empty means $NOMAD_CLIENT_CERT, or none")
-	flags.StringVar(&c.TLS.KeyFile, "nomad-tls-key-file", "", "PEM `file` of its key; empty means $NOMAD_CLIENT_KEY")
+	flags.StringVar(&c.TLS.KeyFile, "nomad-tls-key-file", "", "PEM `file` of the certificate's key; empty means $NOMAD_CLIENT_KEY")
 	flags.StringVar(&c.TLS.ServerName, "nomad-tls-server-name", "", "expected `name` in Nomad's certificate, such as server.global.nomad; empty means $NOMAD_TLS_SERVER_NAME, or the host")
 	flags.IntVar(&s.concurrency, "statistics-concurrency", nomad.DefaultConcurrency, fmt.Sprintf("maximum concurrent reads of allocations' statistics, at most %d", nomad.MaxConcurrency))
 }

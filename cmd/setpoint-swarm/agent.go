@@ -58,11 +58,11 @@ config file.`,
 
 func (s *settings) bind(flags *pflag.FlagSet) {
 	bindDockerHost(flags, &s.dockerHost)
-	flags.StringVar(&s.nodesAddress, "nodes-address", "", "`host:port` to take reports of setpoint-swarm node on; empty takes none")
-	flags.StringVar(&s.nodesSecret, "nodes-secret-file", "", "`file` with the secret that nodes sign reports with, one a line: all are taken; read again for each report")
+	flags.StringVar(&s.nodesAddress, "nodes-address", "", "`host:port` to receive reports of setpoint-swarm node on; empty disables it")
+	flags.StringVar(&s.nodesSecret, "nodes-secret-file", "", "`file` with the secrets that nodes sign reports with, one a line, all accepted; read for each report")
 	flags.StringVar(&s.nodesTLS.CAFile, "nodes-tls-ca-file", "", "PEM `file` of the CAs that sign nodes' certificates, whose common name is the node's id; in place of a secret")
 	flags.StringVar(&s.nodesTLS.CertFile, "nodes-tls-cert-file", "", "PEM `file` of the certificate that the agent shows to nodes; read at each handshake")
-	flags.StringVar(&s.nodesTLS.KeyFile, "nodes-tls-key-file", "", "PEM `file` of its key")
+	flags.StringVar(&s.nodesTLS.KeyFile, "nodes-tls-key-file", "", "PEM `file` of the certificate's key")
 	flags.DurationVar(&s.usageAge, "usage-max-age", nodes.DefaultUsageAge, "maximum age of usage that nodes report; a task with older usage has none")
 	flags.StringVar(&s.usageSource, "usage-source", "", "`name` of the source in --sources-file whose Prometheus scrapes cAdvisor on each node; in place of --nodes-address")
 	flags.DurationVar(&s.usageWindow, "usage-window", time.Minute, "range of the rate of cpu that --usage-source is asked for; at least two scrapes")

@@ -15,7 +15,7 @@ func newRoot() *cobra.Command {
 	return cli.Root(&cobra.Command{
 		Use:   "setpoint-swarm",
 		Short: "Scale the services of a Docker Swarm",
-		Long: `What of setpoint asks a Docker Swarm: the agent, which needs the engine of a manager,
+		Long: `Setpoint's programs for Docker Swarm: the agent, which needs the engine of a manager,
 and node, which runs on each node and reports the usage of its tasks to the agent.
 "setpoint agent swarm" runs the agent.
 

@@ -44,7 +44,7 @@ func (s *nodeSettings) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&s.secretFile, "secret-file", "", "`file` with the secret to sign reports with, the first line; read again for each report")
 	flags.StringVar(&s.tls.CAFile, "tls-ca-file", "", "PEM `file` of the CAs that sign the agent's certificate; in place of a secret")
 	flags.StringVar(&s.tls.CertFile, "tls-cert-file", "", "PEM `file` of this node's certificate, whose common name is the node's id; read at each handshake")
-	flags.StringVar(&s.tls.KeyFile, "tls-key-file", "", "PEM `file` of its key")
+	flags.StringVar(&s.tls.KeyFile, "tls-key-file", "", "PEM `file` of the certificate's key")
 	flags.StringVar(&s.tls.ServerName, "tls-server-name", "", "expected `name` in the agent's certificate; empty means the host of the address")
 	flags.DurationVar(&s.interval, "interval", 15*time.Second, "time between two reads of all containers, 1s to 10m: the window of the usage that is reported")
 	flags.DurationVar(&s.timeout, "request-timeout", 10*time.Second, "timeout of one request to the engine or to the agent")

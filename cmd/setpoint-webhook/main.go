@@ -37,9 +37,9 @@ func (s *settings) program() agentcmd.Program {
 	return agentcmd.Program{
 		Platform: "webhook",
 		Short:    "Scale the targets that a webhook server lists",
-		Long: `Scale the targets that a webhook server lists: what is to be scaled is asked for with
-GET /targets, what a decision goes by with POST /observe, and the count is set with
-POST /apply. Requests and answers are signed with a key that both sides have.`,
+		Long: `Scale the targets of a webhook server: the agent lists them with GET /targets, reads
+their state with POST /observe, and sets the count with POST /apply. Both sides sign
+with a shared key.`,
 		Example: `  echo "k1:$(openssl rand -hex 32)" >keys
   setpoint-webhook agent --cluster=demo --insecure --webhook-url=http://127.0.0.1:8000 --webhook-key-file=keys`,
 		Bind:     s.bind,
@@ -57,11 +57,11 @@ const (
 func (s *settings) bind(flags *pflag.FlagSet) {
 	s.server, s.listEvery, s.limits = webhook.Server{Timeout: 5 * time.Second}, 10*time.Second, webhook.DefaultLimits()
 	flags.StringVar(&s.server.URL, urlFlag, "", "`URL` that /targets, /observe and /apply are added to; required; http on loopback only")
-	flags.StringVar(&s.server.KeyFile, keyFlag, "", "`file` of signing keys, NAME:SECRET a line; the first signs; read again when it changes; required")
+	flags.StringVar(&s.server.KeyFile, keyFlag, "", "`file` of signing keys, NAME:SECRET a line; the first signs; reloaded when it changes; required")
 	flags.StringVar(&s.server.CAFile, "webhook-ca-file", "", "`file` of the authorities that sign the webhook server's certificate, PEM; empty means the system's")
 	flags.StringVar(&s.server.CertFile, "webhook-cert-file", "", "`file` of the client certificate shown to the webhook server, PEM; empty shows none")
 	flags.StringVar(&s.server.KeyOfCertFile, "webhook-cert-key-file", "", "`file` of the key of --webhook-cert-file, PEM")
-	flags.BoolVar(&s.server.Plain, "webhook-plain", false, "allow http to other machines: what is sent can be read on the way, but not changed")
+	flags.BoolVar(&s.server.Plain, "webhook-plain", false, "allow plain http to other machines: third parties can read the calls, but not change them")
 	flags.DurationVar(&s.server.Timeout, "webhook-timeout", s.server.Timeout, "timeout of one call of the webhook server")
 	flags.DurationVar(&s.listEvery, listFlag, s.listEvery, "time between two lists of the targets, 1s to 10m")
 	flags.IntVar(&s.limits.Targets, "max-targets", s.limits.Targets, "maximum targets; a longer list is refused as a whole")

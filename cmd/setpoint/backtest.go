@@ -26,8 +26,8 @@ func newBacktest() *cobra.Command {
 	c := &backtestCommand{output: cli.NewOutputFlag(cli.AsText, cli.AsJSON)}
 	cmd := &cobra.Command{
 		Use:   "backtest --spec SPEC RECORDING...",
-		Short: "Tell what another spec would have decided with what was recorded",
-		Long: `Tell what another spec would have decided with what was recorded: recordings and the
+		Short: "Decide recorded observations again with another spec, and compare",
+		Long: `Decide recorded observations again with another spec, and compare: recordings and the
 flight files of agents (setpoint agent … --record). Each is replayed with its own spec
 first, which has to decide as recorded, and then with the other one.
 

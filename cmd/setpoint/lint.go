@@ -35,15 +35,15 @@ func newLint() *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "lint FILE...",
-		Short: "Find what is likely to surprise in the specs of autoscalers",
-		Long: `Find what is likely to surprise in the specs of HorizontalPodAutoscalers, with the
-arithmetic in their own numbers. Several rules run the production engine with the
-spec to find out. docs/lint.md has all of them.
+		Short: "Find likely mistakes in the specs of autoscalers",
+		Long: `Find likely mistakes in the specs of HorizontalPodAutoscalers, and show the arithmetic
+with their own numbers. Several rules run the production engine with the spec.
+docs/lint.md lists all rules.
 
-FILE is a manifest, a list or what kubectl wrote of a cluster, - standard input.
-Workloads that are in the files, too, are looked at for requests, limits and counts.
+FILE is a manifest, a list or kubectl's output, - standard input. The rules also read
+requests, limits and counts of workloads in the files.
 
-Exits with 1 if a finding is at least as bad as --fail-on, and with 2 if a file or a
+Exits with 1 if a finding is at least as severe as --fail-on, and with 2 if a file or a
 spec is invalid.`,
 		Example: "  setpoint lint hpa.yaml deployment.yaml\n  kubectl get hpa,deployments -A -o yaml | setpoint lint -\n  setpoint lint -o sarif manifests/*.yaml > lint.sarif",
 		Args:    cobra.MinimumNArgs(1),

@@ -29,8 +29,8 @@ func newRecommend() *cobra.Command {
 		Use:   "recommend -f FILE",
 		Short: "Recommend for one request, here or on a server",
 		Long: `Recommend for one request: a RecommendRequest as the REST API takes it, in YAML or
-JSON. Without a server it is decided in this process, without any history but the
-request's previousStatus.`,
+JSON. Without --server this process decides, with no history but the request's
+previousStatus.`,
 		Example: "  setpoint recommend -f request.yaml\n  setpoint recommend -f - -o json --server 127.0.0.1:9090 --target clusters/demo/namespaces/shop/targets/web < request.json",
 		Args:    cobra.NoArgs,
 	}

@@ -74,14 +74,14 @@ func newReplay() *cobra.Command {
 		Use:   "replay FILE...",
 		Short: "Replay recordings and compare with what they expect",
 		Long: `Replay recordings step by step, print each decision, and compare it with what the
-recording expects. A step that nothing is expected of is skipped: decided and
-printed, but not compared. What can't be read or replayed is told, and the rest
-goes on.
+recording expects. A step without an expectation is skipped: decided and
+printed, but not compared. Errors in one scenario are printed, and the others go
+on.
 
-Exits with 1 if a step came out otherwise, a scenario failed, or nothing at all was
-compared (unless --no-compare or --spec asks for that); with 2 if only the input was
-not right: a line that is no scenario, a file that is cut off or empty, a scenario
-that the server refuses.
+Exits with 1 if a step differs, a scenario failed, or nothing was compared (unless
+--no-compare or --spec asks for that); with 2 if only the input was invalid: a line
+that is no scenario, a file that is cut off or empty, a scenario that the server
+refuses.
 
 Without a server the recommender itself decides, also for specs that the service
 would refuse. A server must have been started with --allow-evaluation-time; each

@@ -46,14 +46,14 @@ func newSimulate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "simulate -f SCENARIO SPEC...",
 		Short: "Run autoscalers in virtual time against a simulated workload",
-		Long: `Run HorizontalPodAutoscalers in virtual time: a scenario says what load comes, how
-pods start and serve it and what that uses; every decision is the production engine's.
+		Long: `Run HorizontalPodAutoscalers in virtual time: a scenario describes the load, how
+pods start and serve it, and what they use; every decision is the production engine's.
 The same files and seed give the same result on every machine.
 
 SPEC is a manifest with one HorizontalPodAutoscaler. With --compare several run side
 by side under the same load, seed and events.
 
-With --export=k6 no autoscaler runs: the scenario's load is written as a script of k6.
+With --export=k6 no autoscaler runs: the scenario's load is written as a k6 script.
 
 Exits with 2 if a file is invalid, and with 1 if a simulation is too large.`,
 		Example: "  setpoint simulate -f scenario.yaml hpa.yaml\n  setpoint simulate -f scenario.yaml --compare hpa.yaml faster.yaml\n  setpoint simulate -f scenario.yaml -o html hpa.yaml > simulation.html",

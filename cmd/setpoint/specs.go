@@ -33,7 +33,7 @@ func newSpecs() *cobra.Command {
 	c := &specsCommand{targetsCommand: targetsCommand{output: cli.NewOutputFlag(asTable, cli.AsJSON, cli.AsYAML)}}
 	cmd := &cobra.Command{
 		Use:   "specs",
-		Short: "Store, show and delete specs for callers that only poll",
+		Short: "Store, show and delete the specs of targets",
 		Long: `Store, show and delete the specs of targets. With a stored spec a target can be polled by callers
 that send neither spec nor metrics (GetRecommendation, KEDA and others).`,
 		Args: cobra.NoArgs,

@@ -34,7 +34,7 @@ func newTargets() *cobra.Command {
 	c := &targetsCommand{output: cli.NewOutputFlag(asTable, cli.AsJSON, cli.AsYAML)}
 	cmd := &cobra.Command{
 		Use:   "targets",
-		Short: "List, show and forget the targets that a server keeps",
+		Short: "List, show and delete the targets of a server",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

@@ -15,7 +15,7 @@ func newToken() *cobra.Command {
 	var lifetime time.Duration
 	cmd := &cobra.Command{
 		Use:   "token IDENTITY",
-		Short: "Make a bearer token, and its entry for the file of tokens",
+		Short: "Make a bearer token, and its entry for the tokens file",
 		Long: `Make a bearer token. It is printed on standard output, once, and is kept nowhere;
 its entry for the file of tokens (serve --auth-tokens-file), which does not give it
 away, goes to standard error.

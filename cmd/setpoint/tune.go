@@ -53,7 +53,7 @@ invalid.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&c.scenario.file, "file", "f", "", "`file` of the scenario, - for standard input (required)")
-	flags.Uint64Var(&c.scenario.seed, "seed", 0, "`number` that replaces the scenario's seed, and changes what is tried")
+	flags.Uint64Var(&c.scenario.seed, "seed", 0, "`number` that replaces the scenario's seed and selects other candidates")
 	flags.IntVar(&c.candidates, "candidates", tune.DefaultCandidates, "specs that are tried")
 	flags.Int32Var(&c.least, "least-replicas", 0, "least minReplicas that is tried; 0: the spec's")
 	flags.IntVar(&c.workers, "workers", 0, "runs at a time; 0: one a processor. The result does not depend on it")

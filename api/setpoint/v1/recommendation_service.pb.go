@@ -26,19 +26,19 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// What a caller sees and what it wants, for one target.
+// The observed state of one target, and the spec to apply to it.
 type RecommendRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The target, clusters/{cluster}/namespaces/{namespace}/targets/{target}; each
 	// segment 1 to 253 characters of [A-Za-z0-9._-], not ".", ".." or "-". Required.
 	Target string `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
-	// What is wanted: an autoscaling/v2 HorizontalPodAutoscalerSpec. Required.
+	// The spec, an autoscaling/v2 HorizontalPodAutoscalerSpec. Required.
 	Spec *HorizontalPodAutoscalerSpec `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
 	// Replica counts. Required, unless scale_error is set.
 	Scale *Scale `protobuf:"bytes,3,opt,name=scale,proto3" json:"scale,omitempty"`
-	// The scale could not be read. Absent: it could.
+	// Why the scale could not be read. Absent: it was read.
 	ScaleError *ScaleError `protobuf:"bytes,4,opt,name=scale_error,json=scaleError,proto3" json:"scale_error,omitempty"`
-	// The pods could not be chosen. Absent: they could.
+	// Why the pods could not be selected. Absent: they were selected.
 	SelectorProblem *SelectorProblem `protobuf:"bytes,5,opt,name=selector_problem,json=selectorProblem,proto3" json:"selector_problem,omitempty"`
 	// All pods of the workload, whatever their state, at most as many as the server's
 	// limit. Names are unique.
@@ -64,30 +64,29 @@ type RecommendRequest struct {
 	RequestId string `protobuf:"bytes,13,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// Decide, but record nothing. Absent: record.
 	DryRun bool `protobuf:"varint,14,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
-	// Fill in explanation. Absent: leave it out. One of very many pods lists the first
-	// ones only and says how many it leaves out.
+	// Fill in explanation. Absent: leave it out. For very many pods it lists the first
+	// ones and says how many it leaves out.
 	Explain bool `protobuf:"varint,15,opt,name=explain,proto3" json:"explain,omitempty"`
-	// A status of the same autoscaler, from the controller that ran it before;
-	// seeds a target that has no history yet, and is ignored once there is one.
-	// Whatever is stored may be sent. What is odd is left out: negative counts, instants
-	// that are none, quantities that don't parse, the readings if they are more than 1000
-	// or 64 KiB, conditions after the 16th. A reason is clipped to 1 KiB, a message to
-	// 32 KiB.
+	// The status that the autoscaler's previous controller wrote; seeds a target that has
+	// no history yet, and is ignored once there is one. Any stored status is accepted;
+	// invalid parts are left out: negative counts, invalid instants, quantities that don't
+	// parse, the readings if they are more than 1000 or 64 KiB, conditions after the 16th.
+	// A reason is clipped to 1 KiB, a message to 32 KiB.
 	PreviousStatus *HorizontalPodAutoscalerStatus `protobuf:"bytes,16,opt,name=previous_status,json=previousStatus,proto3" json:"previous_status,omitempty"`
-	// Which incarnation of the target asks, for example the Kubernetes object's UID.
-	// A target that was deleted and made again has another one: what is kept of the
-	// one before then counts no more. Absent: the target is the one that is known.
+	// The target's incarnation, for example the Kubernetes object's UID. A target that
+	// was deleted and created again has another one, and the earlier one's history is no
+	// longer used. Absent: the incarnation that is stored.
 	TargetUid string `protobuf:"bytes,17,opt,name=target_uid,json=targetUid,proto3" json:"target_uid,omitempty"`
 	// The generation of the spec: the Kubernetes object's metadata.generation, which
-	// grows with each change of its spec. It decides nothing: the profile "v1.37" shows it
-	// as status.observed_generation, the other ones don't. Absent: it is not known, and
-	// the status shows none.
+	// grows with each change of its spec. No decision depends on it: the profile "v1.37"
+	// shows it as status.observed_generation, other profiles don't. Absent: the status shows
+	// none.
 	Generation *int64 `protobuf:"varint,18,opt,name=generation,proto3,oneof" json:"generation,omitempty"`
-	// Which cluster asks: what no other one has, whatever it is called, for example the
-	// UID of Kubernetes' namespace kube-system; at most 64 characters of [A-Za-z0-9._-].
-	// The first one that says so has the target: another one is refused, FAILED_PRECONDITION
-	// with OTHER_CLUSTER, until the target is deleted. Absent: it is not told, and never
-	// refused.
+	// A unique id of the calling cluster, independent of its name, for example the UID of
+	// Kubernetes' namespace kube-system; at most 64 characters of [A-Za-z0-9._-]. The first
+	// id that a target sees owns it: calls with another id are refused, FAILED_PRECONDITION
+	// with OTHER_CLUSTER, until the target is deleted. Absent: the call is never refused for
+	// that.
 	ClusterUid    string `protobuf:"bytes,19,opt,name=cluster_uid,json=clusterUid,proto3" json:"cluster_uid,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -256,8 +255,8 @@ func (x *RecommendRequest) GetClusterUid() string {
 	return ""
 }
 
-// How to decide: the Kubernetes controller's flags. The warnings of an explanation say
-// which of those that are set the profile ignores.
+// How to decide: the Kubernetes controller's flags. The warnings of an explanation list
+// the set options that the profile ignores.
 type RecommendOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Controller version to decide as: "v1.36", "v1.37", "v1.28", "v1.19", "v1.15",
@@ -277,14 +276,13 @@ type RecommendOptions struct {
 	// spec's behavior sets none. Absent: the server's default (300 s).
 	DownscaleStabilization *durationpb.Duration `protobuf:"bytes,5,opt,name=downscale_stabilization,json=downscaleStabilization,proto3" json:"downscale_stabilization,omitempty"`
 	// Allow min_replicas 0 and scaling from zero (the HPAScaleToZero feature).
-	// Absent: the server's default (false), or true with a profile of which that is
-	// the default ("v1.37").
+	// Absent: the server's default (false), or true with a profile that has it on by
+	// default ("v1.37").
 	ScaleToZero *bool `protobuf:"varint,6,opt,name=scale_to_zero,json=scaleToZero,proto3,oneof" json:"scale_to_zero,omitempty"`
-	// How long after a change, of either direction, there is none upwards: with the
-	// profiles "cooldown" and "design-2015", ignored by the others. Absent: the server's
-	// default (180 s).
+	// Minimum time between any change and a scale-up, for the profiles "cooldown" and
+	// "design-2015"; the others ignore it. Absent: the server's default (180 s).
 	UpscaleDelay *durationpb.Duration `protobuf:"bytes,7,opt,name=upscale_delay,json=upscaleDelay,proto3" json:"upscale_delay,omitempty"`
-	// The same downwards. Absent: the server's default (300 s).
+	// The same for scale-downs. Absent: the server's default (300 s).
 	DownscaleDelay *durationpb.Duration `protobuf:"bytes,8,opt,name=downscale_delay,json=downscaleDelay,proto3" json:"downscale_delay,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -391,8 +389,8 @@ type RecommendResponse struct {
 	RecommendationId string `protobuf:"bytes,4,opt,name=recommendation_id,json=recommendationId,proto3" json:"recommendation_id,omitempty"`
 	// Why the count changes, in the controller's words; empty when it does not.
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
-	// The status to show. While a change is pending AbleToScale tells of the
-	// decision; ReportScale returns what it says afterwards.
+	// The status to show. While a change is pending AbleToScale describes the decision;
+	// ReportScale returns the status afterwards.
 	Status *HorizontalPodAutoscalerStatus `protobuf:"bytes,6,opt,name=status,proto3" json:"status,omitempty"`
 	// The decision's trace. Absent: explain was not set.
 	Explanation *Explanation `protobuf:"bytes,7,opt,name=explanation,proto3" json:"explanation,omitempty"`
@@ -402,10 +400,10 @@ type RecommendResponse struct {
 	// The error the Kubernetes controller's reconcile would return; empty when
 	// none. It may be there although the count changes.
 	Error string `protobuf:"bytes,9,opt,name=error,proto3" json:"error,omitempty"`
-	// The instant that was decided for.
+	// The instant of the decision.
 	EvaluationTime *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=evaluation_time,json=evaluationTime,proto3" json:"evaluation_time,omitempty"`
-	// The request's request_id, by which a caller of many targets sees that the answer
-	// is to its question and not to another one. Absent: the request had none.
+	// The request's request_id, so that the caller can check that the answer belongs to
+	// its request. Absent: the request had none.
 	RequestId     *string `protobuf:"bytes,11,opt,name=request_id,json=requestId,proto3,oneof" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -913,7 +911,7 @@ func (*StreamRecommendResponse_Response) isStreamRecommendResponse_Result() {}
 
 func (*StreamRecommendResponse_Error) isStreamRecommendResponse_Result() {}
 
-// What became of a recommendation.
+// The outcome of a recommendation.
 type ReportScaleRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The target. Required.
@@ -923,7 +921,7 @@ type ReportScaleRequest struct {
 	// "APPLIED": it becomes a scale event at the instant it was recommended.
 	// "FAILED": it is dropped. Required.
 	Outcome string `protobuf:"bytes,3,opt,name=outcome,proto3" json:"outcome,omitempty"`
-	// For FAILED the error that applying it met.
+	// For FAILED the error of applying it.
 	Message       string `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -997,8 +995,8 @@ type ReportScaleResponse struct {
 	Events []*Event `protobuf:"bytes,2,rep,name=events,proto3" json:"events,omitempty"`
 	// The error the Kubernetes controller's reconcile would return; empty when none.
 	Error string `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
-	// The report's recommendation_id, by which a caller sees that the answer is to its
-	// report and not to another one.
+	// The report's recommendation_id, so that the caller can check that the answer belongs
+	// to its report.
 	RecommendationId string `protobuf:"bytes,4,opt,name=recommendation_id,json=recommendationId,proto3" json:"recommendation_id,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -1062,7 +1060,7 @@ func (x *ReportScaleResponse) GetRecommendationId() string {
 	return ""
 }
 
-// What was observed of a target.
+// Observations of a target.
 type ReportObservationRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The target. Required.
@@ -1083,7 +1081,7 @@ type ReportObservationRequest struct {
 	// Series for External metrics, at most 20,000: all series of the metrics that they name.
 	ExternalMetrics []*ExternalMetric `protobuf:"bytes,7,rep,name=external_metrics,json=externalMetrics,proto3" json:"external_metrics,omitempty"`
 	// When it was observed, at most an hour ago. Absent, or later than the server's clock:
-	// now. What is known of a later instant stays.
+	// now. Stored observations of a later instant stay.
 	ObservationTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=observation_time,json=observationTime,proto3" json:"observation_time,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -1178,8 +1176,8 @@ func (x *ReportObservationRequest) GetObservationTime() *timestamppb.Timestamp {
 // The observation is stored.
 type ReportObservationResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Bytes that all that is observed of the target takes, of at most as many as the
-	// server's limit.
+	// Size of all stored observations of the target, in bytes; the server has a limit for
+	// it.
 	StoredBytes int64 `protobuf:"varint,1,opt,name=stored_bytes,json=storedBytes,proto3" json:"stored_bytes,omitempty"`
 	// When it is forgotten, unless more is observed.
 	ExpireTime    *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
@@ -1231,13 +1229,13 @@ func (x *ReportObservationResponse) GetExpireTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// Asks for a recommendation by what is stored.
+// Asks for a recommendation from the stored spec and observations.
 type GetRecommendationRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The target. Required.
 	Target string `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
-	// Replicas that the caller sees now, where it does: they count before those that were
-	// observed.
+	// Replicas that the caller sees now; they take precedence over those observed. Absent:
+	// those observed.
 	CurrentReplicas *int32 `protobuf:"varint,2,opt,name=current_replicas,json=currentReplicas,proto3,oneof" json:"current_replicas,omitempty"`
 	// A lower bound of the caller, which narrows that of the spec. Absent: the spec's.
 	MinReplicas *int32 `protobuf:"varint,3,opt,name=min_replicas,json=minReplicas,proto3,oneof" json:"min_replicas,omitempty"`
@@ -1305,7 +1303,7 @@ func (x *GetRecommendationRequest) GetMaxReplicas() int32 {
 	return 0
 }
 
-// A recommendation by what is stored.
+// A recommendation from the stored spec and observations.
 type GetRecommendationResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The recommendation.
@@ -1364,7 +1362,7 @@ type Recommendation struct {
 	RecommendationId string `protobuf:"bytes,4,opt,name=recommendation_id,json=recommendationId,proto3" json:"recommendation_id,omitempty"`
 	// Why the count changes, in the controller's words; empty when it does not.
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
-	// The instant that was decided for.
+	// The instant of the decision.
 	EvaluationTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=evaluation_time,json=evaluationTime,proto3" json:"evaluation_time,omitempty"`
 	// The status after the decision.
 	Status *HorizontalPodAutoscalerStatus `protobuf:"bytes,7,opt,name=status,proto3" json:"status,omitempty"`

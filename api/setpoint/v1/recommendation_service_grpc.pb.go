@@ -53,17 +53,17 @@ type RecommendationServiceClient interface {
 	// finish, matched by id. A request that fails is answered with its status; the
 	// stream goes on. gRPC only.
 	StreamRecommend(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[StreamRecommendRequest, StreamRecommendResponse], error)
-	// Tells what became of a recommendation that changed the count, and returns
-	// the updated status. Reporting twice is harmless.
+	// Reports whether a recommended change was applied or failed, and returns the
+	// updated status. Reporting twice is harmless.
 	ReportScale(ctx context.Context, in *ReportScaleRequest, opts ...grpc.CallOption) (*ReportScaleResponse, error)
-	// Tells what was observed of a target, apart from asking: scale, pods, samples. What a
-	// report has replaces what was observed before of the same: the scale, the list of
-	// pods, the list of their usage, or all values of a metric. The rest stays until it is
+	// Stores observations of a target for later recommendations: scale, pods, samples. Each
+	// part of a report replaces the same part of earlier ones: the scale, the list of pods,
+	// the list of their usage, or all values of a metric. Other parts stay until they are
 	// too old (the stored spec's observation_max_age).
 	ReportObservation(ctx context.Context, in *ReportObservationRequest, opts ...grpc.CallOption) (*ReportObservationResponse, error)
-	// Returns the recommendation of a target by its stored spec and what was observed of
-	// it. Whoever asks again within the spec's period gets the same one. It fails where the
-	// count can't be computed; hold the count then.
+	// Returns the recommendation of a target from its stored spec and observations. Calls
+	// within the spec's period get the same one. It fails where the count can't be computed;
+	// hold the count then.
 	GetRecommendation(ctx context.Context, in *GetRecommendationRequest, opts ...grpc.CallOption) (*GetRecommendationResponse, error)
 }
 
@@ -164,17 +164,17 @@ type RecommendationServiceServer interface {
 	// finish, matched by id. A request that fails is answered with its status; the
 	// stream goes on. gRPC only.
 	StreamRecommend(grpc.BidiStreamingServer[StreamRecommendRequest, StreamRecommendResponse]) error
-	// Tells what became of a recommendation that changed the count, and returns
-	// the updated status. Reporting twice is harmless.
+	// Reports whether a recommended change was applied or failed, and returns the
+	// updated status. Reporting twice is harmless.
 	ReportScale(context.Context, *ReportScaleRequest) (*ReportScaleResponse, error)
-	// Tells what was observed of a target, apart from asking: scale, pods, samples. What a
-	// report has replaces what was observed before of the same: the scale, the list of
-	// pods, the list of their usage, or all values of a metric. The rest stays until it is
+	// Stores observations of a target for later recommendations: scale, pods, samples. Each
+	// part of a report replaces the same part of earlier ones: the scale, the list of pods,
+	// the list of their usage, or all values of a metric. Other parts stay until they are
 	// too old (the stored spec's observation_max_age).
 	ReportObservation(context.Context, *ReportObservationRequest) (*ReportObservationResponse, error)
-	// Returns the recommendation of a target by its stored spec and what was observed of
-	// it. Whoever asks again within the spec's period gets the same one. It fails where the
-	// count can't be computed; hold the count then.
+	// Returns the recommendation of a target from its stored spec and observations. Calls
+	// within the spec's period get the same one. It fails where the count can't be computed;
+	// hold the count then.
 	GetRecommendation(context.Context, *GetRecommendationRequest) (*GetRecommendationResponse, error)
 	mustEmbedUnimplementedRecommendationServiceServer()
 }

@@ -389,7 +389,7 @@ type Decision struct {
 	RecommendationId string `protobuf:"bytes,1,opt,name=recommendation_id,json=recommendationId,proto3" json:"recommendation_id,omitempty"`
 	// The request's id. Empty: it had none.
 	RequestId string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// The instant that was decided for.
+	// The instant of the decision.
 	Time *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=time,proto3" json:"time,omitempty"`
 	// Replicas before.
 	CurrentReplicas int32 `protobuf:"varint,4,opt,name=current_replicas,json=currentReplicas,proto3" json:"current_replicas,omitempty"`
@@ -1119,7 +1119,7 @@ type TargetSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The target, clusters/{cluster}/namespaces/{namespace}/targets/{target}. Output only.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// What is wanted: an autoscaling/v2 HorizontalPodAutoscalerSpec. Required.
+	// The spec, an autoscaling/v2 HorizontalPodAutoscalerSpec. Required.
 	Spec *HorizontalPodAutoscalerSpec `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
 	// How to decide. Absent: the server's defaults.
 	Options *RecommendOptions `protobuf:"bytes,3,opt,name=options,proto3" json:"options,omitempty"`

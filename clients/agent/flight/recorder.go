@@ -69,7 +69,7 @@ func newRecorder(options Options) (*Recorder, error) {
 		gaps: map[agent.Key]bool{}, open: map[agent.Key]Scenario{},
 		steps: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "setpoint_agent_flight_steps_total",
-			Help: "Rounds for the flight recorder: written, left out as they can't be replayed or their history is not known, dropped as there were too many at once, or failed to be written.",
+			Help: "Reconciles offered to the flight recorder: written, left out because they can't be replayed, dropped because too many waited, or failed to be written.",
 		}, []string{"result"}),
 	}
 	for _, result := range []string{"written", "left_out", "dropped", "failed"} {

@@ -17,14 +17,14 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	}
 	m := &metrics{
 		statusWrites: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "setpoint_agent_status_writes_total", Help: "Statuses of objects, by what became of them: unchanged ones are not written.",
+			Name: "setpoint_agent_status_writes_total", Help: "Status updates, by result; unchanged statuses are not written.",
 		}, []string{"result"}),
-		leading: gauge("leading", "1 while this agent is the one that acts."),
+		leading: gauge("leading", "1 while this agent is the elected leader."),
 		rivalWrites: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "setpoint_agent_rival_status_writes_total",
-			Help: "Statuses of HorizontalPodAutoscalers that this agent acts on and another wrote between its rounds.",
+			Help: "Times that another controller wrote the status of a HorizontalPodAutoscaler that this agent acts on.",
 		}),
-		rivalObjects: gauge("rival_objects", "HorizontalPodAutoscalers that another controller acts on, too; more than 0 is worth an alert."),
+		rivalObjects: gauge("rival_objects", "HorizontalPodAutoscalers that another controller acts on, too; alert when above 0."),
 	}
 	// All series are there, so that what never happened shows as 0.
 	for _, result := range []string{"written", "unchanged", "conflict", "failed"} {

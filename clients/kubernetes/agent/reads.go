@@ -16,7 +16,7 @@ type reads struct {
 }
 
 var readsDesc = prometheus.NewDesc("setpoint_agent_reads_total",
-	"Reads of the cluster, by what was read and whether a request was sent, failed, or saved as the answer was there.",
+	"Reads of the cluster, by API and result; saved: answered from a cache or by another read's request.",
 	[]string{"call", "result"}, nil)
 
 func newReads(r prometheus.Registerer) (*reads, error) {

@@ -80,7 +80,7 @@ func (c *command) bind(flags *pflag.FlagSet) {
 	c.Settings = Defaults()
 	c.Bind(flags, StatusPath+", ")
 	flags.StringVar(&c.sourcesFile, "sources-file", "", "`file` of the metric sources that queries may name, YAML or JSON; empty means none")
-	flags.StringVar(&c.stateFolder, "state-dir", "", "`folder` that keeps what "+StatusPath+" shows across restarts: last scales, and since when what is held; empty keeps nothing")
+	flags.StringVar(&c.stateFolder, "state-dir", "", "`folder` for the state that "+StatusPath+" shows across restarts (last scales, start of holds); empty keeps none")
 	if c.program.Bind != nil {
 		c.program.Bind(flags)
 	}

@@ -200,7 +200,7 @@ func newStatus(p Program) *cobra.Command {
 	address, output := Defaults().AdminAddress, cli.NewOutputFlag(cli.AsText, cli.AsJSON)
 	cmd := &cobra.Command{
 		Use:   "status [NAME...]",
-		Short: "Print what a running agent does with each object, and what is held and why",
+		Short: "Print the state of a running agent's objects, and why it holds any",
 		Long: `Print what a running agent does with each object: its count, when it was last scaled, and
 what keeps it from being scaled. The agent is asked at its admin address. With names,
 NAME or NAMESPACE/NAME, only those; one that the agent does not know is an error.

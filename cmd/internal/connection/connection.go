@@ -32,7 +32,7 @@ func (s *Settings) Bind(flags *pflag.FlagSet, of string) {
 	flags.StringVar(&s.Server, "server", s.Server, "gRPC `addresses` of "+of+", host:port, several separated by commas, or a gRPC target such as dns:///setpoint:9090")
 	flags.StringVar(&s.CAFile, "tls-ca-file", s.CAFile, "PEM `file` of the CAs that sign the server's certificate; empty means the system's")
 	flags.StringVar(&s.CertFile, "tls-cert-file", s.CertFile, "PEM `file` of the client certificate; reloaded when it changes")
-	flags.StringVar(&s.KeyFile, "tls-key-file", s.KeyFile, "PEM `file` of its key")
+	flags.StringVar(&s.KeyFile, "tls-key-file", s.KeyFile, "PEM `file` of the certificate's key")
 	flags.StringVar(&s.ServerName, "tls-server-name", s.ServerName, "expected `name` in the server's certificate; empty means the host of the address")
 	flags.StringVar(&s.TokenFile, "token-file", s.TokenFile, "`file` with the bearer token for the server; reloaded when it changes")
 	flags.BoolVar(&s.Insecure, "insecure", s.Insecure, "talk to the server without TLS")

@@ -52,8 +52,8 @@ func (l *Live) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&l.Reference, "live", "", "`autoscaler` to read from the cluster: hpa/NAME, or asr/NAME (also autoscaler/NAME) for one of setpoint's own")
 	flags.StringVar(&l.Kubeconfig, "kubeconfig", "", "kubeconfig `file`; empty means $KUBECONFIG or ~/.kube/config")
 	flags.StringVar(&l.Context, "context", "", "kubeconfig `context`; empty means the current one")
-	flags.StringVar(&l.SourcesFile, "sources-file", "", "`file` of metric sources that the agent has as its --sources-file; empty means it has none")
-	flags.StringVar(&l.Save, "save", "", "`file` to save what was read to, for --dump")
+	flags.StringVar(&l.SourcesFile, "sources-file", "", "`file` of metric sources, the agent's --sources-file; empty means it has none")
+	flags.StringVar(&l.Save, "save", "", "`file` to save all input to, for --dump")
 }
 
 // FromLive makes the request from the cluster.
@@ -77,17 +77,17 @@ func New(fromLive FromLive) *cobra.Command {
 	c := &explainCommand{fromLive: fromLive, output: cli.NewOutputFlag(cli.AsText, cli.AsJSON, cli.AsYAML)}
 	cmd := &cobra.Command{
 		Use:   "explain",
-		Short: "Explain what HPA would do, from a cluster or from what kubectl prints",
+		Short: "Explain what HPA would do, from a cluster or from kubectl's output",
 		Long: `Explain what the HorizontalPodAutoscaler controller would do and why: each metric's
 arithmetic, how each pod counted, windows, policies, bounds and conditions.
 
-With --live it reads all of that from the cluster that kubectl would ask, with the
-user's permissions, and changes nothing there:
+With --live it reads the cluster of the current kubeconfig context, with the user's
+permissions, and changes nothing:
 
   setpoint explain --live hpa/web -n shop
 
-Otherwise it takes what kubectl prints, in JSON or YAML, each kind from a file of its
-own or all from one:
+Otherwise it reads kubectl's output, JSON or YAML, each kind from a file of its own or
+all from one:
 
   kubectl get hpa web -o yaml > hpa.yaml
   kubectl get pods -o json > pods.json

@@ -35,15 +35,15 @@ type edgeSettings struct {
 }
 
 func (s *edgeSettings) bind(flags *pflag.FlagSet) {
-	flags.StringVar(&s.TLSCert, "tls-cert-file", s.TLSCert, "`file` with the PEM certificate of gRPC and REST, intermediate ones after it; read again when it changes. None: they are served in the clear")
-	flags.StringVar(&s.TLSKey, "tls-key-file", s.TLSKey, "PEM `file` of its key")
+	flags.StringVar(&s.TLSCert, "tls-cert-file", s.TLSCert, "PEM `file` of the certificate of gRPC and REST, followed by intermediate ones; reloaded when it changes; empty: no TLS")
+	flags.StringVar(&s.TLSKey, "tls-key-file", s.TLSKey, "PEM `file` of the certificate's key")
 	flags.StringVar(&s.TLSClientCA, "tls-client-ca-file", s.TLSClientCA, "`file` with the PEM certificates of the CAs whose client certificates are credentials")
 	flags.StringVar(&s.TLSClientCRL, "tls-client-crl-file", s.TLSClientCRL, "`file` with PEM revocation lists of those CAs")
 	flags.StringVar(&s.TLSClientAuth, "tls-client-auth", s.TLSClientAuth, "client certificates: none, optional or require; empty means optional with --tls-client-ca-file, else none")
-	flags.StringVar(&s.TokensFile, "auth-tokens-file", s.TokensFile, "`file` with the SHA-256 of bearer tokens and whose they are; read again when it changes")
-	flags.StringVar(&s.OIDCFile, "auth-oidc-file", s.OIDCFile, "`file` with the OpenID Connect issuers whose JWTs are accepted as bearer tokens; read again when it changes")
+	flags.StringVar(&s.TokensFile, "auth-tokens-file", s.TokensFile, "`file` with the SHA-256 of bearer tokens and their owners; reloaded when it changes")
+	flags.StringVar(&s.OIDCFile, "auth-oidc-file", s.OIDCFile, "`file` with the OpenID Connect issuers whose JWTs are accepted as bearer tokens; reloaded when it changes")
 	flags.BoolVar(&s.AllowAnonymous, "auth-allow-anonymous", s.AllowAnonymous, "accept callers without credentials as \"anonymous\"; the policy decides what they may do")
-	flags.StringVar(&s.PolicyFile, "policy-file", s.PolicyFile, "`file` that says what callers may do, and with which limits and options; read again when it changes. None: everybody who is known may do everything")
+	flags.StringVar(&s.PolicyFile, "policy-file", s.PolicyFile, "`file` with the rights, limits and options of callers; reloaded when it changes; empty: every authenticated caller may do everything")
 	flags.BoolVar(&s.Insecure, "insecure", s.Insecure, "allow addresses that other machines can reach without authentication or without TLS")
 }
 

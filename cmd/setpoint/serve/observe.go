@@ -35,10 +35,10 @@ func defaultObserveSettings() observeSettings {
 }
 
 func (s *observeSettings) bind(flags *pflag.FlagSet) {
-	flags.StringVar(&s.AccessLog, "access-log", s.AccessLog, "`calls` that are logged at the level info: none, failed (up to 100 a second) or all; changes of a count and the server's own faults are logged in any case")
+	flags.StringVar(&s.AccessLog, "access-log", s.AccessLog, "`calls` logged at level info: none, failed (up to 100 a second) or all; replica changes and internal errors are always logged")
 	flags.BoolVar(&s.TargetMetrics, "target-metrics", s.TargetMetrics, "export metrics per target: its current and desired replicas")
 	flags.IntVar(&s.TargetMetricsLimit, "target-metrics-limit", s.TargetMetricsLimit, "maximum targets with metrics of their own; further ones are only counted")
-	flags.StringVar(&s.OTLPEndpoint, "otlp-endpoint", s.OTLPEndpoint, "`host:port` or URL of the OpenTelemetry collector that takes traces, over gRPC; the variables OTEL_… count too. Empty: nothing is traced")
+	flags.StringVar(&s.OTLPEndpoint, "otlp-endpoint", s.OTLPEndpoint, "`host:port` or URL of the OpenTelemetry collector, OTLP over gRPC; the OTEL_… variables are read, too; empty disables tracing")
 	flags.BoolVar(&s.OTLPInsecure, "otlp-insecure", s.OTLPInsecure, "send traces without TLS")
 	flags.Float64Var(&s.TraceRatio, "trace-ratio", s.TraceRatio, "share of calls traced, 0 to 1, where the caller's traceparent does not decide")
 }

@@ -44,17 +44,17 @@ func defaultRedisSettings() redisSettings {
 
 func (s *redisSettings) bind(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&s.URLs, "redis", s.URLs, "`URL` of the Redis that keeps the histories, redis://[user:password@]host[:port][,host…][/database][?master=NAME], rediss:// for TLS; "+
-		"several hosts are a Cluster, or with master=NAME the sentinels; may be repeated for further hosts. None: histories are kept in this process")
+		"several hosts are a Cluster, or with master=NAME the sentinels; may be repeated for further hosts; empty: histories are kept in this process")
 	flags.StringVar(&s.PasswordFile, "redis-password-file", s.PasswordFile, "`file` with the password for Redis, instead of one in the URL, where other users of the machine may see it")
-	flags.StringVar(&s.CA, "redis-tls-ca", s.CA, "`file` with the PEM certificates that sign Redis' own; none: the system's")
-	flags.StringVar(&s.Cert, "redis-tls-cert", s.Cert, "`file` with the PEM certificate to show to Redis")
-	flags.StringVar(&s.Key, "redis-tls-key", s.Key, "PEM `file` of its key")
+	flags.StringVar(&s.CA, "redis-tls-ca", s.CA, "PEM `file` of the CAs that sign Redis' certificates; empty: the system's")
+	flags.StringVar(&s.Cert, "redis-tls-cert", s.Cert, "PEM `file` of the client certificate for Redis")
+	flags.StringVar(&s.Key, "redis-tls-key", s.Key, "PEM `file` of the certificate's key")
 	flags.StringVar(&s.KeyPrefix, "redis-key-prefix", s.KeyPrefix, "`prefix` of all keys in Redis")
 	flags.DurationVar(&s.Timeout, "redis-timeout", s.Timeout, "timeout of one attempt to reach Redis")
 	flags.IntVar(&s.MaxAttempts, "redis-max-attempts", s.MaxAttempts, "attempts for one Redis operation that fails transiently")
 	flags.IntVar(&s.PoolSize, "redis-pool-size", s.PoolSize, "maximum connections to each Redis node; 0 means 10 per processor")
 	flags.IntVar(&s.WaitReplicas, "redis-wait-replicas", s.WaitReplicas, "replicas that must acknowledge each write (WAIT); not with a Cluster")
-	flags.DurationVar(&s.WaitTimeout, "redis-wait-timeout", s.WaitTimeout, "time to wait for them")
+	flags.DurationVar(&s.WaitTimeout, "redis-wait-timeout", s.WaitTimeout, "how long to wait for the replicas of --redis-wait-replicas")
 	flags.IntVar(&s.BreakerFailures, "redis-breaker-failures", s.BreakerFailures, "consecutive failures that open a Redis node's circuit breaker")
 	flags.DurationVar(&s.BreakerPause, "redis-breaker-pause", s.BreakerPause, "how long an open circuit breaker skips a failing Redis node")
 }
