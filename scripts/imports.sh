@@ -34,9 +34,11 @@ forbid "^k8s.io/(api|metrics|kubectl)(/|$)|^k8s.io/client-go/(discovery|dynamic|
 # The SDK of a platform is in its own program, setpoint-PLATFORM.
 sdks="^sigs.k8s.io/controller-runtime|^k8s.io/kubectl|^github.com/(docker|moby)/|^github.com/hashicorp/nomad"
 mapfile -t internal < <(go list ./cmd/internal/... | grep -v /agentcmd$)
-forbid "^k8s.io/client-go|$sdks" ./cmd/setpoint/... "${internal[@]}" ./server/... ./recommender/... ./store/... ./clients/setpoint
+forbid "^k8s.io/client-go|$sdks" "${internal[@]}" ./server/... ./recommender/... ./store/... ./clients/setpoint
 # What the agents' programs share has the sources of metrics, and with them that JSONPath.
 forbid "^k8s.io/client-go/(discovery|dynamic|kubernetes|rest|tools|transport)(/|$)|$sdks|^$module/clients/(kubernetes|swarm|nomad|webhook)" ./cmd/internal/agentcmd
+# So has the service, for stored specs.
+forbid "^k8s.io/client-go/(discovery|dynamic|kubernetes|rest|tools|transport)(/|$)|$sdks" ./cmd/setpoint/...
 # Test kits stay in tests, and engines out of the server.
 forbid "^$module/(internal/process|recommender/historytest|store/(redis/redistest|storetest)|clients/(agent/agenttest|kubernetes/internal/kubernetestest))" ./cmd/... ./server/... ./store/memory ./store/redis
 # What people write in YAML is read in one place, with one idea of what is right.

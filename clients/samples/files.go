@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"go.uber.org/zap"
 )
@@ -78,22 +79,36 @@ func (t *TLS) config(address string) (*tls.Config, error) {
 	return c, nil
 }
 
-// dial connects with TLS.
-func (t *TLS) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	c, err := t.config(address)
-	if err != nil {
-		return nil, err
+// dialer makes connections.
+type dialer func(ctx context.Context, network, address string) (net.Conn, error)
+
+// within bounds how long a connection is being made.
+func (d dialer) within(timeout time.Duration) dialer {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		return d(ctx, network, address)
 	}
-	plain, err := (&net.Dialer{}).DialContext(ctx, network, address)
-	if err != nil {
-		return nil, err
+}
+
+// over connects with TLS on what dial connects.
+func (t *TLS) over(dial dialer) dialer {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := t.config(address)
+		if err != nil {
+			return nil, err
+		}
+		plain, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		conn := tls.Client(plain, c)
+		if err := conn.HandshakeContext(ctx); err != nil {
+			_ = plain.Close()
+			return nil, err
+		}
+		return conn, nil
 	}
-	conn := tls.Client(plain, c)
-	if err := conn.HandshakeContext(ctx); err != nil {
-		_ = plain.Close()
-		return nil, err
-	}
-	return conn, nil
 }
 
 // secretFile is a credential in a file.

@@ -1,6 +1,7 @@
 package samples
 
 import (
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -75,7 +76,7 @@ func FuzzHTTP(f *testing.F) {
 	} {
 		f.Add([]byte(seed[0]), seed[1], seed[2])
 	}
-	b := newHTTP(Source{HTTP: &HTTP{URL: "http://localhost"}}.withDefaults(), zap.NewNop())
+	b := newHTTP(Source{HTTP: &HTTP{URL: "http://localhost"}}.withDefaults(), zap.NewNop(), (&net.Dialer{}).DialContext)
 	f.Fuzz(func(t *testing.T, text []byte, items, value string) {
 		content, err := decodeJSON(text)
 		if err != nil {

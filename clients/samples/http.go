@@ -27,10 +27,10 @@ type jsonServer struct {
 
 var _ backend = (*jsonServer)(nil)
 
-func newHTTP(s Source, log *zap.Logger) *jsonServer {
+func newHTTP(s Source, log *zap.Logger, dial dialer) *jsonServer {
 	// The error is that of an address that does not parse: see Validate.
 	base, _ := url.Parse(s.HTTP.URL)
-	return &jsonServer{server: newHTTPServer(s.HTTP, s, log), base: base, maxSeries: s.MaxSeries}
+	return &jsonServer{server: newHTTPServer(s.HTTP, s, log, dial), base: base, maxSeries: s.MaxSeries}
 }
 
 func (b *jsonServer) close() { b.server.close() }

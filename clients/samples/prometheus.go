@@ -22,8 +22,8 @@ type promServer struct {
 
 var _ backend = (*promServer)(nil)
 
-func newPrometheus(s Source, log *zap.Logger) *promServer {
-	server := newHTTPServer(s.Prometheus, s, log)
+func newPrometheus(s Source, log *zap.Logger, dial dialer) *promServer {
+	server := newHTTPServer(s.Prometheus, s, log, dial)
 	// The error is that of an address that does not parse: see Validate.
 	client, _ := api.NewClient(api.Config{Address: s.Prometheus.URL, Client: server.client})
 	return &promServer{server: server, api: promv1.NewAPI(statusClient{client}), timeout: time.Duration(s.Timeout)}

@@ -78,7 +78,7 @@ type redisServer struct{ client goredis.UniversalClient }
 
 var _ backend = (*redisServer)(nil)
 
-func newRedis(s Source, log *zap.Logger) *redisServer {
+func newRedis(s Source, log *zap.Logger, dial dialer) *redisServer {
 	r, timeout := s.Redis, time.Duration(s.Timeout)
 	options := &goredis.UniversalOptions{
 		Addrs: r.Addresses, IsClusterMode: r.Cluster, MasterName: r.Master, DB: r.Database,
@@ -98,9 +98,8 @@ func newRedis(s Source, log *zap.Logger) *redisServer {
 			return r.Username, text, err
 		}
 	}
-	dial := (&net.Dialer{}).DialContext
 	if r.TLS != nil {
-		dial = r.TLS.dial
+		dial = r.TLS.over(dial)
 	}
 	options.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, timeout)

@@ -1,12 +1,10 @@
 package samples
 
 import (
-	"context"
 	"encoding/base64"
 	"io"
 	"maps"
 	"mime"
-	"net"
 	"net/http"
 	"net/textproto"
 	"net/url"
@@ -149,7 +147,7 @@ type httpServer struct {
 	client      *http.Client
 }
 
-func newHTTPServer(s *Server, o Source, log *zap.Logger) *httpServer {
+func newHTTPServer(s *Server, o Source, log *zap.Logger, dial dialer) *httpServer {
 	h := &httpServer{
 		base: &http.Transport{
 			// A request's context bounds all of it, so nothing here needs a timeout.
@@ -164,12 +162,8 @@ func newHTTPServer(s *Server, o Source, log *zap.Logger) *httpServer {
 	}
 	// A connection that is being made may outlast the request that it was for.
 	timeout := time.Duration(o.Timeout)
-	h.base.DialContext = (&net.Dialer{Timeout: timeout}).DialContext
-	h.base.DialTLSContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-		ctx, cancel := context.WithTimeout(ctx, timeout)
-		defer cancel()
-		return s.tls().dial(ctx, network, address)
-	}
+	h.base.DialContext = dial.within(timeout)
+	h.base.DialTLSContext = s.tls().over(dial).within(timeout)
 	for name, value := range s.Headers {
 		h.headers.Set(name, value)
 	}

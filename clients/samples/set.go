@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -82,6 +83,9 @@ type Set struct {
 type Options struct {
 	// Registerer is where the metrics of the sources are registered. Nil: nowhere.
 	Registerer prometheus.Registerer
+	// Dial connects to sources. The address is as the configuration, a redirect within its
+	// origin or a Redis names it. Nil: as net.Dialer does.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Log takes what is wrong with files of credentials and certificates, and with named
 	// metrics, whose users don't see it. Nil: nobody does.
 	Log *zap.Logger
@@ -100,6 +104,9 @@ func New(config Config, o Options) (*Set, error) {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
+	if o.Dial == nil {
+		o.Dial = (&net.Dialer{}).DialContext
+	}
 	set := &Set{sources: map[string]*source{}, named: config.Metrics, metrics: m, told: &told{log: o.Log, texts: map[[2]string]string{}}}
 	for name, settings := range config.Sources {
 		settings = settings.withDefaults()
@@ -109,7 +116,7 @@ func New(config Config, o Options) (*Set, error) {
 			turns:   make(chan struct{}, settings.Concurrency),
 			log:     o.Log.With(zap.String("source", name)),
 		}
-		s.kind, s.backend = settings.backend(s.log)
+		s.kind, s.backend = settings.backend(s.log, o.Dial)
 		set.sources[name] = s
 	}
 	if err := set.namedProblems().err(); err != nil {
@@ -120,14 +127,14 @@ func New(config Config, o Options) (*Set, error) {
 }
 
 // backend makes the backend of a source.
-func (s Source) backend(log *zap.Logger) (kind string, b backend) {
+func (s Source) backend(log *zap.Logger, dial dialer) (kind string, b backend) {
 	switch {
 	case s.HTTP != nil:
-		return "http", newHTTP(s, log)
+		return "http", newHTTP(s, log, dial)
 	case s.Redis != nil:
-		return "redis", newRedis(s, log)
+		return "redis", newRedis(s, log, dial)
 	}
-	return "prometheus", newPrometheus(s, log)
+	return "prometheus", newPrometheus(s, log, dial)
 }
 
 // Close cancels what is under way, waits for it and ends all connections.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/cost"
+	"github.com/setpoint-dev/setpoint/server/stored"
 	"github.com/setpoint-dev/setpoint/server/tracing"
 )
 
@@ -51,6 +52,8 @@ type Options struct {
 	// CacheBytes bounds the records that are remembered so that they need not be
 	// loaded, some 450 bytes a target. 0: none, which suits a store in this process.
 	CacheBytes int
+	// Sources fetch metrics that stored specs name. Nil: none are fetched.
+	Sources stored.Sources
 	// TargetMetrics is how many targets have metrics of their own. 0: none.
 	TargetMetrics int
 	// Tracing sends traces of calls; nil: there are none. It stays its owner's to close.

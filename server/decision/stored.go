@@ -2,9 +2,11 @@ package decision
 
 import (
 	"context"
+	"errors"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/access"
+	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/stored"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -34,6 +36,7 @@ func (t *Targets) Stored(engine store.Store, recommend func(context.Context, *se
 		Recommend: recommend,
 		Clock:     t.Options.Clock,
 		Room:      room,
+		Sources:   t.sources(),
 		Place: func(ctx context.Context, part store.Part, key store.Key, bytes int) (func(bool), error) {
 			of := bounded[part]
 			err := of.place(ctx, key.Cluster, bytes, access.CallerOf(ctx))
@@ -41,4 +44,26 @@ func (t *Targets) Stored(engine store.Store, recommend func(context.Context, *se
 		},
 		Left: func(part store.Part, key store.Key) { bounded[part].leave(key.Cluster) },
 	})
+}
+
+// sources are those of the options, of which too many fetches are a refusal as any other.
+func (t *Targets) sources() stored.Sources {
+	if t.Options.Sources == nil {
+		return nil
+	}
+	return &refusingSources{t.Options.Sources, t.Refuse}
+}
+
+type refusingSources struct {
+	stored.Sources
+	refuse func(limit.Reason) error
+}
+
+// Fetch implements stored.Sources.
+func (s *refusingSources) Fetch(ctx context.Context, key store.Key, spec *setpointv1.TargetSpec, pods []string) (*stored.Fetched, error) {
+	fetched, err := s.Sources.Fetch(ctx, key, spec, pods)
+	if errors.Is(err, stored.ErrBusy) {
+		return nil, s.refuse(limit.Fetches)
+	}
+	return fetched, err
 }

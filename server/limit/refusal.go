@@ -40,15 +40,17 @@ const (
 	ClusterBytes
 	// LargeRequests says: the large messages that are worked on take as much memory as they may.
 	LargeRequests
+	// Fetches says: as many metrics are being fetched for stored specs as may be.
+	Fetches
 
 	reasonCount
 )
 
-var reasonNames = [reasonCount]string{"", "global_in_flight", "overload", "identity_in_flight", "identity_rate", "streams", "unfinished", "unread", "exempt_calls", "global_streams", "cluster_targets", "cluster_bytes", "large_requests"}
+var reasonNames = [reasonCount]string{"", "global_in_flight", "overload", "identity_in_flight", "identity_rate", "streams", "unfinished", "unread", "exempt_calls", "global_streams", "cluster_targets", "cluster_bytes", "large_requests", "fetches"}
 
 // Reasons returns all reasons, in order.
 func Reasons() []Reason {
-	return []Reason{GlobalInFlight, Overload, IdentityInFlight, IdentityRate, IdentityStreams, Unfinished, Unread, ExemptCalls, Streams, ClusterTargets, ClusterBytes, LargeRequests}
+	return []Reason{GlobalInFlight, Overload, IdentityInFlight, IdentityRate, IdentityStreams, Unfinished, Unread, ExemptCalls, Streams, ClusterTargets, ClusterBytes, LargeRequests, Fetches}
 }
 
 // String returns the reason's name in metrics and errors; "" for none.
@@ -66,6 +68,7 @@ var reasonMessages = [reasonCount]string{
 	Streams:          "too many open streams; retry later",
 	ClusterTargets:   "as many targets are kept of this cluster as may be; delete some, or wait until some expire",
 	LargeRequests:    "as many large requests are worked on as there is memory for; retry later, or ask without explain",
+	Fetches:          "as many metrics are being fetched from sources as may be, for this namespace or for all; retry later",
 	ClusterBytes:     "what is kept of this cluster's targets takes as much as it may; delete some, or wait until some expire",
 }
 

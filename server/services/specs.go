@@ -44,6 +44,10 @@ func (s *Targets) SetTargetSpec(ctx context.Context, req *setpointv1.SetTargetSp
 	if err := mayChange(ctx, policy.Configure, key); err != nil {
 		return nil, err
 	}
+	// Not before: which sources a namespace may use is for those to know who may configure it.
+	if err := apierror.Invalid(s.queryViolations(key, req.GetTargetSpec())); err != nil {
+		return nil, err
+	}
 	if s.stored == nil {
 		return nil, notStored()
 	}
@@ -69,6 +73,26 @@ func (s *Targets) specViolations(req *setpointv1.SetTargetSpecRequest) []validat
 	for _, v := range unreadable {
 		v.Field = "targetSpec." + v.Field
 		violations = append(violations, v)
+	}
+	return violations
+}
+
+// queryViolations is what is wrong with how metrics of a spec are to be fetched.
+func (s *Targets) queryViolations(key store.Key, spec *setpointv1.TargetSpec) []validation.Violation {
+	sources := s.targets.Options.Sources
+	var violations []validation.Violation
+	switch {
+	case len(spec.GetQueries()) == 0:
+		return nil
+	case sources == nil:
+		violations = []validation.Violation{{Field: "queries", Description: "Forbidden: this server fetches no metrics, for its operator allows no sources; report them with ReportObservation"}}
+	default:
+		if violations = sources.Check(key, spec); len(violations) == 0 {
+			violations = stored.QueryViolations(spec)
+		}
+	}
+	for i := range violations {
+		violations[i].Field = "targetSpec." + violations[i].Field
 	}
 	return violations
 }

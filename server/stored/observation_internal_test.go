@@ -213,7 +213,7 @@ func TestSamples(t *testing.T) {
 				merge(o, r, t0.Add(time.Duration(i)*time.Second))
 			}
 			request := &setpointv1.RecommendRequest{Spec: &setpointv1.HorizontalPodAutoscalerSpec{Metrics: tt.metrics}}
-			if err := (ages{t0.Add(2 * time.Second), time.Minute}).samples(request, o, cost.BudgetOf(proto.Size(o))); err != nil {
+			if err := (ages{t0.Add(2 * time.Second), time.Minute}).samples(request, &setpointv1.TargetSpec{Spec: request.GetSpec()}, o, nil, cost.BudgetOf(proto.Size(o))); err != nil {
 				t.Fatal(err)
 			}
 			got := values(&storedv1.Observation{CustomMetrics: []*storedv1.CustomMetricValues{{Values: request.GetCustomMetrics()}},

@@ -66,6 +66,13 @@ func (t *Targets) Recommendation(ctx context.Context, key store.Key, poll Poll) 
 	if err != nil {
 		return nil, err
 	}
+	var fetched *Fetched
+	if !answered {
+		if fetched, err = t.fetch(ctx, key, spec, record, now); err != nil {
+			return nil, err
+		}
+		now = t.options.Clock() // sources may have taken a while
+	}
 	leave, err := t.options.Room(ctx, len(record.Value)+len(records[0].Value))
 	if err != nil {
 		return nil, err
@@ -75,11 +82,14 @@ func (t *Targets) Recommendation(ctx context.Context, key store.Key, poll Poll) 
 	if err != nil {
 		return nil, err
 	}
-	// A target leaves zero as soon as something says so, not a period later.
-	if answered && !newest(observed).After(time.Unix(0, history.Last.At)) {
-		return finish(last(&history), history.Last.Error, least, most)
+	// A target leaves zero as soon as something reported says so, not a period later; what is
+	// fetched is looked at once a period.
+	if answered {
+		if len(spec.GetQueries()) > 0 || !newest(observed).After(time.Unix(0, history.Last.At)) {
+			return finish(last(&history), history.Last.Error, least, most)
+		}
 	}
-	request, err := t.request(key, spec, observed, &history, poll, now)
+	request, err := t.request(key, spec, observed, fetched, &history, poll, now)
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +185,7 @@ func finish(r *setpointv1.Recommendation, failed string, least, most int32) (*se
 }
 
 // request is the request that the caller would have sent, had it known what is stored.
-func (t *Targets) request(key store.Key, spec *setpointv1.TargetSpec, observed *storedv1.Observation, h *recommender.History, poll Poll, now time.Time) (*setpointv1.RecommendRequest, error) {
+func (t *Targets) request(key store.Key, spec *setpointv1.TargetSpec, observed *storedv1.Observation, fetched *Fetched, h *recommender.History, poll Poll, now time.Time) (*setpointv1.RecommendRequest, error) {
 	request := &setpointv1.RecommendRequest{
 		Target: key.String(), Spec: proto.Clone(spec.GetSpec()).(*setpointv1.HorizontalPodAutoscalerSpec), Options: spec.GetOptions(),
 	}
@@ -185,7 +195,7 @@ func (t *Targets) request(key store.Key, spec *setpointv1.TargetSpec, observed *
 		return nil, err
 	}
 	request.Scale = scale
-	if err := a.samples(request, observed, cost.BudgetOf(proto.Size(observed)+proto.Size(spec))); err != nil {
+	if err := a.samples(request, spec, observed, fetched, cost.BudgetOf(proto.Size(observed)+proto.Size(spec))); err != nil {
 		return nil, err
 	}
 	return request, nil
@@ -258,7 +268,7 @@ func scaledToZero(h *recommender.History) bool {
 
 // samples adds pods and samples that count, and errors for metrics whose samples are too
 // old.
-func (a ages) samples(request *setpointv1.RecommendRequest, o *storedv1.Observation, budget *cost.Budget) error {
+func (a ages) samples(request *setpointv1.RecommendRequest, spec *setpointv1.TargetSpec, o *storedv1.Observation, fetched *Fetched, budget *cost.Budget) error {
 	if a.fresh(o.GetPodsTime()) {
 		request.Pods = o.GetPods()
 	}
@@ -273,7 +283,12 @@ func (a ages) samples(request *setpointv1.RecommendRequest, o *storedv1.Observat
 			s.wanted = append(s.wanted, names.pods(m.GetPods().GetMetric()))
 		}
 	}
-	for _, m := range metrics {
+	s.addFetched(spec, fetched)
+	queried := queriedMetrics(spec)
+	for i, m := range metrics {
+		if slices.Contains(queried, i) {
+			continue
+		}
 		if err := s.add(m); err != nil {
 			return err
 		}

@@ -36,6 +36,8 @@ type Engine interface {
 type Options struct {
 	// Recommend decides, and records it. It asks what the caller may do. Required.
 	Recommend func(context.Context, *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error)
+	// Sources fetch metrics that specs name. Nil: such metrics can't be read.
+	Sources Sources
 	// Clock tells the time. Nil: time.Now.
 	Clock func() time.Time
 	// MaxSpecBytes and MaxObservationBytes bound what is stored of a target. 0: the

@@ -2,7 +2,9 @@ import { render } from "preact";
 import { App } from "./app";
 import { followLinks } from "./router";
 import "./style.css";
+import "uplot/dist/uPlot.min.css";
 import "./fleet/fleet.css";
+import "./target/target.css";
 
 followLinks();
 render(<App />, document.getElementById("app")!);

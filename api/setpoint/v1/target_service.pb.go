@@ -1140,7 +1140,10 @@ type TargetSpec struct {
 	// When it was last stored. Output only.
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
 	// Who stored it last: the name of the caller's identity. Output only.
-	UpdatedBy     string `protobuf:"bytes,10,opt,name=updated_by,json=updatedBy,proto3" json:"updated_by,omitempty"`
+	UpdatedBy string `protobuf:"bytes,10,opt,name=updated_by,json=updatedBy,proto3" json:"updated_by,omitempty"`
+	// Metrics that the server fetches whenever a new decision is made, from sources that its
+	// operator allows; what is reported of them does not count. Absent: all are reported.
+	Queries       []*MetricQuery `protobuf:"bytes,11,rep,name=queries,proto3" json:"queries,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1245,6 +1248,440 @@ func (x *TargetSpec) GetUpdatedBy() string {
 	return ""
 }
 
+func (x *TargetSpec) GetQueries() []*MetricQuery {
+	if x != nil {
+		return x.Queries
+	}
+	return nil
+}
+
+// How a metric of the spec is fetched.
+type MetricQuery struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The metric: its type, ":" and its name, and for ContainerResource ":" and the container,
+	// such as "External:queue". It must name exactly one metric of the spec. Required.
+	Metric string `protobuf:"bytes,1,opt,name=metric,proto3" json:"metric,omitempty"`
+	// The source: the name of one in the operator's file, or one of the URLs that specs may
+	// name. Required.
+	Source string `protobuf:"bytes,2,opt,name=source,proto3" json:"source,omitempty"`
+	// How far back a value looks, such as the range of a rate: up to 24 h. Required for cpu.
+	Window *durationpb.Duration `protobuf:"bytes,3,opt,name=window,proto3" json:"window,omitempty"`
+	// Take an empty result for 0. Absent: it is an error.
+	EmptyIsZero bool `protobuf:"varint,4,opt,name=empty_is_zero,json=emptyIsZero,proto3" json:"empty_is_zero,omitempty"`
+	// Take values below 0. Absent: they are errors.
+	AllowNegative bool `protobuf:"varint,5,opt,name=allow_negative,json=allowNegative,proto3" json:"allow_negative,omitempty"`
+	// What is asked, of a source of that kind. Required.
+	//
+	// Types that are valid to be assigned to Ask:
+	//
+	//	*MetricQuery_Prometheus
+	//	*MetricQuery_Json
+	//	*MetricQuery_Redis
+	Ask           isMetricQuery_Ask `protobuf_oneof:"ask"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MetricQuery) Reset() {
+	*x = MetricQuery{}
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MetricQuery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MetricQuery) ProtoMessage() {}
+
+func (x *MetricQuery) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MetricQuery.ProtoReflect.Descriptor instead.
+func (*MetricQuery) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *MetricQuery) GetMetric() string {
+	if x != nil {
+		return x.Metric
+	}
+	return ""
+}
+
+func (x *MetricQuery) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *MetricQuery) GetWindow() *durationpb.Duration {
+	if x != nil {
+		return x.Window
+	}
+	return nil
+}
+
+func (x *MetricQuery) GetEmptyIsZero() bool {
+	if x != nil {
+		return x.EmptyIsZero
+	}
+	return false
+}
+
+func (x *MetricQuery) GetAllowNegative() bool {
+	if x != nil {
+		return x.AllowNegative
+	}
+	return false
+}
+
+func (x *MetricQuery) GetAsk() isMetricQuery_Ask {
+	if x != nil {
+		return x.Ask
+	}
+	return nil
+}
+
+func (x *MetricQuery) GetPrometheus() *PrometheusQuery {
+	if x != nil {
+		if x, ok := x.Ask.(*MetricQuery_Prometheus); ok {
+			return x.Prometheus
+		}
+	}
+	return nil
+}
+
+func (x *MetricQuery) GetJson() *JsonQuery {
+	if x != nil {
+		if x, ok := x.Ask.(*MetricQuery_Json); ok {
+			return x.Json
+		}
+	}
+	return nil
+}
+
+func (x *MetricQuery) GetRedis() *RedisQuery {
+	if x != nil {
+		if x, ok := x.Ask.(*MetricQuery_Redis); ok {
+			return x.Redis
+		}
+	}
+	return nil
+}
+
+type isMetricQuery_Ask interface {
+	isMetricQuery_Ask()
+}
+
+type MetricQuery_Prometheus struct {
+	// Of a server with the HTTP API of Prometheus.
+	Prometheus *PrometheusQuery `protobuf:"bytes,6,opt,name=prometheus,proto3,oneof"`
+}
+
+type MetricQuery_Json struct {
+	// Of a server that answers GET with JSON.
+	Json *JsonQuery `protobuf:"bytes,7,opt,name=json,proto3,oneof"`
+}
+
+type MetricQuery_Redis struct {
+	// Of a Redis.
+	Redis *RedisQuery `protobuf:"bytes,8,opt,name=redis,proto3,oneof"`
+}
+
+func (*MetricQuery_Prometheus) isMetricQuery_Ask() {}
+
+func (*MetricQuery_Json) isMetricQuery_Ask() {}
+
+func (*MetricQuery_Redis) isMetricQuery_Ask() {}
+
+// An instant query to a Prometheus.
+type PrometheusQuery struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// PromQL. Required.
+	Query string `protobuf:"bytes,1,opt,name=query,proto3" json:"query,omitempty"`
+	// The label that names the pod. Required for metrics of pods, absent for others.
+	PodLabel string `protobuf:"bytes,2,opt,name=pod_label,json=podLabel,proto3" json:"pod_label,omitempty"`
+	// The label that names the container. Absent: a value is of a whole pod.
+	ContainerLabel string `protobuf:"bytes,3,opt,name=container_label,json=containerLabel,proto3" json:"container_label,omitempty"`
+	// Take results that the server warns of. Absent: they are errors.
+	AllowWarnings bool `protobuf:"varint,4,opt,name=allow_warnings,json=allowWarnings,proto3" json:"allow_warnings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PrometheusQuery) Reset() {
+	*x = PrometheusQuery{}
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PrometheusQuery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PrometheusQuery) ProtoMessage() {}
+
+func (x *PrometheusQuery) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PrometheusQuery.ProtoReflect.Descriptor instead.
+func (*PrometheusQuery) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *PrometheusQuery) GetQuery() string {
+	if x != nil {
+		return x.Query
+	}
+	return ""
+}
+
+func (x *PrometheusQuery) GetPodLabel() string {
+	if x != nil {
+		return x.PodLabel
+	}
+	return ""
+}
+
+func (x *PrometheusQuery) GetContainerLabel() string {
+	if x != nil {
+		return x.ContainerLabel
+	}
+	return ""
+}
+
+func (x *PrometheusQuery) GetAllowWarnings() bool {
+	if x != nil {
+		return x.AllowWarnings
+	}
+	return false
+}
+
+// A request for a JSON document.
+type JsonQuery struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What is added to the source's URL, such as /queues/main. Absent: nothing.
+	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	// The JSONPath of the value, as kubectl has it, such as {.queue.length}; with items_path
+	// from an item. Required.
+	ValuePath string `protobuf:"bytes,2,opt,name=value_path,json=valuePath,proto3" json:"value_path,omitempty"`
+	// The JSONPath of the items, each of a pod. Absent: the document has one value.
+	ItemsPath string `protobuf:"bytes,3,opt,name=items_path,json=itemsPath,proto3" json:"items_path,omitempty"`
+	// The JSONPath from an item to its pod's name.
+	PodPath string `protobuf:"bytes,4,opt,name=pod_path,json=podPath,proto3" json:"pod_path,omitempty"`
+	// The JSONPath from an item to its container's name. Absent: a value is of a whole pod.
+	ContainerPath string `protobuf:"bytes,5,opt,name=container_path,json=containerPath,proto3" json:"container_path,omitempty"`
+	// The JSONPath of when the value was true. Absent: when the answer came.
+	TimestampPath string `protobuf:"bytes,6,opt,name=timestamp_path,json=timestampPath,proto3" json:"timestamp_path,omitempty"`
+	// How old a value may be by its timestamp, up to 24 h; an older one is an error. Absent:
+	// any age.
+	MaxAge        *durationpb.Duration `protobuf:"bytes,7,opt,name=max_age,json=maxAge,proto3" json:"max_age,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JsonQuery) Reset() {
+	*x = JsonQuery{}
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JsonQuery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JsonQuery) ProtoMessage() {}
+
+func (x *JsonQuery) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JsonQuery.ProtoReflect.Descriptor instead.
+func (*JsonQuery) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *JsonQuery) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *JsonQuery) GetValuePath() string {
+	if x != nil {
+		return x.ValuePath
+	}
+	return ""
+}
+
+func (x *JsonQuery) GetItemsPath() string {
+	if x != nil {
+		return x.ItemsPath
+	}
+	return ""
+}
+
+func (x *JsonQuery) GetPodPath() string {
+	if x != nil {
+		return x.PodPath
+	}
+	return ""
+}
+
+func (x *JsonQuery) GetContainerPath() string {
+	if x != nil {
+		return x.ContainerPath
+	}
+	return ""
+}
+
+func (x *JsonQuery) GetTimestampPath() string {
+	if x != nil {
+		return x.TimestampPath
+	}
+	return ""
+}
+
+func (x *JsonQuery) GetMaxAge() *durationpb.Duration {
+	if x != nil {
+		return x.MaxAge
+	}
+	return nil
+}
+
+// The length of a list, a sorted set or a stream's backlog: exactly one of list, sorted_set
+// and stream.
+type RedisQuery struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The key of a list.
+	List string `protobuf:"bytes,1,opt,name=list,proto3" json:"list,omitempty"`
+	// The key of a sorted set.
+	SortedSet string `protobuf:"bytes,2,opt,name=sorted_set,json=sortedSet,proto3" json:"sorted_set,omitempty"`
+	// The lowest score that counts, as ZCOUNT has it. Absent: any.
+	MinScore string `protobuf:"bytes,3,opt,name=min_score,json=minScore,proto3" json:"min_score,omitempty"`
+	// The highest score that counts. Absent: any.
+	MaxScore string `protobuf:"bytes,4,opt,name=max_score,json=maxScore,proto3" json:"max_score,omitempty"`
+	// The key of a stream. Needs Redis 7.
+	Stream string `protobuf:"bytes,5,opt,name=stream,proto3" json:"stream,omitempty"`
+	// The consumer group of the stream, whose lag is the value. Required with it.
+	Group string `protobuf:"bytes,6,opt,name=group,proto3" json:"group,omitempty"`
+	// Add what the group was given and has not acknowledged.
+	Pending       bool `protobuf:"varint,7,opt,name=pending,proto3" json:"pending,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RedisQuery) Reset() {
+	*x = RedisQuery{}
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RedisQuery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RedisQuery) ProtoMessage() {}
+
+func (x *RedisQuery) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RedisQuery.ProtoReflect.Descriptor instead.
+func (*RedisQuery) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *RedisQuery) GetList() string {
+	if x != nil {
+		return x.List
+	}
+	return ""
+}
+
+func (x *RedisQuery) GetSortedSet() string {
+	if x != nil {
+		return x.SortedSet
+	}
+	return ""
+}
+
+func (x *RedisQuery) GetMinScore() string {
+	if x != nil {
+		return x.MinScore
+	}
+	return ""
+}
+
+func (x *RedisQuery) GetMaxScore() string {
+	if x != nil {
+		return x.MaxScore
+	}
+	return ""
+}
+
+func (x *RedisQuery) GetStream() string {
+	if x != nil {
+		return x.Stream
+	}
+	return ""
+}
+
+func (x *RedisQuery) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *RedisQuery) GetPending() bool {
+	if x != nil {
+		return x.Pending
+	}
+	return false
+}
+
 // Stores a spec.
 type SetTargetSpecRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1258,7 +1695,7 @@ type SetTargetSpecRequest struct {
 
 func (x *SetTargetSpecRequest) Reset() {
 	*x = SetTargetSpecRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[17]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1270,7 +1707,7 @@ func (x *SetTargetSpecRequest) String() string {
 func (*SetTargetSpecRequest) ProtoMessage() {}
 
 func (x *SetTargetSpecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[17]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1283,7 +1720,7 @@ func (x *SetTargetSpecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTargetSpecRequest.ProtoReflect.Descriptor instead.
 func (*SetTargetSpecRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{17}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SetTargetSpecRequest) GetName() string {
@@ -1311,7 +1748,7 @@ type SetTargetSpecResponse struct {
 
 func (x *SetTargetSpecResponse) Reset() {
 	*x = SetTargetSpecResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[18]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1323,7 +1760,7 @@ func (x *SetTargetSpecResponse) String() string {
 func (*SetTargetSpecResponse) ProtoMessage() {}
 
 func (x *SetTargetSpecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[18]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1336,7 +1773,7 @@ func (x *SetTargetSpecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTargetSpecResponse.ProtoReflect.Descriptor instead.
 func (*SetTargetSpecResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{18}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *SetTargetSpecResponse) GetTargetSpec() *TargetSpec {
@@ -1357,7 +1794,7 @@ type GetTargetSpecRequest struct {
 
 func (x *GetTargetSpecRequest) Reset() {
 	*x = GetTargetSpecRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[19]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1369,7 +1806,7 @@ func (x *GetTargetSpecRequest) String() string {
 func (*GetTargetSpecRequest) ProtoMessage() {}
 
 func (x *GetTargetSpecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[19]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1382,7 +1819,7 @@ func (x *GetTargetSpecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTargetSpecRequest.ProtoReflect.Descriptor instead.
 func (*GetTargetSpecRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{19}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GetTargetSpecRequest) GetName() string {
@@ -1403,7 +1840,7 @@ type GetTargetSpecResponse struct {
 
 func (x *GetTargetSpecResponse) Reset() {
 	*x = GetTargetSpecResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[20]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1415,7 +1852,7 @@ func (x *GetTargetSpecResponse) String() string {
 func (*GetTargetSpecResponse) ProtoMessage() {}
 
 func (x *GetTargetSpecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[20]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1428,7 +1865,7 @@ func (x *GetTargetSpecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTargetSpecResponse.ProtoReflect.Descriptor instead.
 func (*GetTargetSpecResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{20}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GetTargetSpecResponse) GetTargetSpec() *TargetSpec {
@@ -1455,7 +1892,7 @@ type ListTargetSpecsRequest struct {
 
 func (x *ListTargetSpecsRequest) Reset() {
 	*x = ListTargetSpecsRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[21]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1467,7 +1904,7 @@ func (x *ListTargetSpecsRequest) String() string {
 func (*ListTargetSpecsRequest) ProtoMessage() {}
 
 func (x *ListTargetSpecsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[21]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1480,7 +1917,7 @@ func (x *ListTargetSpecsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTargetSpecsRequest.ProtoReflect.Descriptor instead.
 func (*ListTargetSpecsRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{21}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListTargetSpecsRequest) GetParent() string {
@@ -1517,7 +1954,7 @@ type ListTargetSpecsResponse struct {
 
 func (x *ListTargetSpecsResponse) Reset() {
 	*x = ListTargetSpecsResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[22]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1529,7 +1966,7 @@ func (x *ListTargetSpecsResponse) String() string {
 func (*ListTargetSpecsResponse) ProtoMessage() {}
 
 func (x *ListTargetSpecsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[22]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1542,7 +1979,7 @@ func (x *ListTargetSpecsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTargetSpecsResponse.ProtoReflect.Descriptor instead.
 func (*ListTargetSpecsResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{22}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListTargetSpecsResponse) GetTargetSpecs() []*TargetSpec {
@@ -1572,7 +2009,7 @@ type DeleteTargetSpecRequest struct {
 
 func (x *DeleteTargetSpecRequest) Reset() {
 	*x = DeleteTargetSpecRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[23]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1584,7 +2021,7 @@ func (x *DeleteTargetSpecRequest) String() string {
 func (*DeleteTargetSpecRequest) ProtoMessage() {}
 
 func (x *DeleteTargetSpecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[23]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1597,7 +2034,7 @@ func (x *DeleteTargetSpecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTargetSpecRequest.ProtoReflect.Descriptor instead.
 func (*DeleteTargetSpecRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{23}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *DeleteTargetSpecRequest) GetName() string {
@@ -1623,7 +2060,7 @@ type DeleteTargetSpecResponse struct {
 
 func (x *DeleteTargetSpecResponse) Reset() {
 	*x = DeleteTargetSpecResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[24]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1635,7 +2072,7 @@ func (x *DeleteTargetSpecResponse) String() string {
 func (*DeleteTargetSpecResponse) ProtoMessage() {}
 
 func (x *DeleteTargetSpecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[24]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1648,7 +2085,7 @@ func (x *DeleteTargetSpecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTargetSpecResponse.ProtoReflect.Descriptor instead.
 func (*DeleteTargetSpecResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{24}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{28}
 }
 
 var File_setpoint_v1_target_service_proto protoreflect.FileDescriptor
@@ -1744,7 +2181,7 @@ const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"\bdecision\x18\x02 \x01(\v2\x15.setpoint.v1.DecisionR\bdecision\x12!\n" +
 	"\fresume_token\x18\x03 \x01(\tR\vresumeToken\x12)\n" +
 	"\x10missed_decisions\x18\x04 \x01(\x05R\x0fmissedDecisions\x12)\n" +
-	"\x10missed_uncounted\x18\x05 \x01(\bR\x0fmissedUncounted\"\x9c\x04\n" +
+	"\x10missed_uncounted\x18\x05 \x01(\bR\x0fmissedUncounted\"\xda\x04\n" +
 	"\n" +
 	"TargetSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12D\n" +
@@ -1760,7 +2197,49 @@ const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"updateTime\x12\x1d\n" +
 	"\n" +
 	"updated_by\x18\n" +
-	" \x01(\tR\tupdatedBy\"\xb2\x03\n" +
+	" \x01(\tR\tupdatedBy\x12<\n" +
+	"\aqueries\x18\v \x03(\v2\x18.setpoint.v1.MetricQueryB\b\xbaH\x05\x92\x01\x02\x10\x10R\aqueries\"\x89\x03\n" +
+	"\vMetricQuery\x12\"\n" +
+	"\x06metric\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\x80\x04R\x06metric\x12\"\n" +
+	"\x06source\x18\x02 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\x80\x04R\x06source\x12A\n" +
+	"\x06window\x18\x03 \x01(\v2\x19.google.protobuf.DurationB\x0e\xbaH\v\xaa\x01\b\"\x04\b\x80\xa3\x052\x00R\x06window\x12\"\n" +
+	"\rempty_is_zero\x18\x04 \x01(\bR\vemptyIsZero\x12%\n" +
+	"\x0eallow_negative\x18\x05 \x01(\bR\rallowNegative\x12>\n" +
+	"\n" +
+	"prometheus\x18\x06 \x01(\v2\x1c.setpoint.v1.PrometheusQueryH\x00R\n" +
+	"prometheus\x12,\n" +
+	"\x04json\x18\a \x01(\v2\x16.setpoint.v1.JsonQueryH\x00R\x04json\x12/\n" +
+	"\x05redis\x18\b \x01(\v2\x17.setpoint.v1.RedisQueryH\x00R\x05redisB\x05\n" +
+	"\x03ask\"\xb4\x01\n" +
+	"\x0fPrometheusQuery\x12 \n" +
+	"\x05query\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\x80 R\x05query\x12%\n" +
+	"\tpod_label\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\bpodLabel\x121\n" +
+	"\x0fcontainer_label\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\x0econtainerLabel\x12%\n" +
+	"\x0eallow_warnings\x18\x04 \x01(\bR\rallowWarnings\"\xc8\x02\n" +
+	"\tJsonQuery\x12\x1c\n" +
+	"\x04path\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\x80 R\x04path\x12)\n" +
+	"\n" +
+	"value_path\x18\x02 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\x80\x02R\tvaluePath\x12'\n" +
+	"\n" +
+	"items_path\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\titemsPath\x12#\n" +
+	"\bpod_path\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\apodPath\x12/\n" +
+	"\x0econtainer_path\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\rcontainerPath\x12/\n" +
+	"\x0etimestamp_path\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\rtimestampPath\x12B\n" +
+	"\amax_age\x18\a \x01(\v2\x19.google.protobuf.DurationB\x0e\xbaH\v\xaa\x01\b\"\x04\b\x80\xa3\x052\x00R\x06maxAge\"\xfb\x01\n" +
+	"\n" +
+	"RedisQuery\x12\x1c\n" +
+	"\x04list\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\x04list\x12'\n" +
+	"\n" +
+	"sorted_set\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\tsortedSet\x12$\n" +
+	"\tmin_score\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x18@R\bminScore\x12$\n" +
+	"\tmax_score\x18\x04 \x01(\tB\a\xbaH\x04r\x02\x18@R\bmaxScore\x12 \n" +
+	"\x06stream\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\x06stream\x12\x1e\n" +
+	"\x05group\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\x05group\x12\x18\n" +
+	"\apending\x18\a \x01(\bR\apending\"\xb2\x03\n" +
 	"\x14SetTargetSpecRequest\x12\xd7\x02\n" +
 	"\x04name\x18\x01 \x01(\tB\xc2\x02\xbaH\xbe\x02\xba\x01\xba\x02\n" +
 	"\vtarget.name\x12\x8f\x01must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, each segment 1 to 253 characters of [A-Za-z0-9._-] and not \".\", \"..\" or \"-\"\x1a\x98\x01this.matches('^clusters/[A-Za-z0-9._-]{1,253}/namespaces/[A-Za-z0-9._-]{1,253}/targets/[A-Za-z0-9._-]{1,253}$') && !this.matches('/([.]|[.][.]|-)(/|$)')R\x04name\x12@\n" +
@@ -1815,7 +2294,7 @@ func file_setpoint_v1_target_service_proto_rawDescGZIP() []byte {
 	return file_setpoint_v1_target_service_proto_rawDescData
 }
 
-var file_setpoint_v1_target_service_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_setpoint_v1_target_service_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_setpoint_v1_target_service_proto_goTypes = []any{
 	(*Target)(nil),                           // 0: setpoint.v1.Target
 	(*History)(nil),                          // 1: setpoint.v1.History
@@ -1834,77 +2313,87 @@ var file_setpoint_v1_target_service_proto_goTypes = []any{
 	(*WatchDecisionsRequest)(nil),            // 14: setpoint.v1.WatchDecisionsRequest
 	(*WatchDecisionsResponse)(nil),           // 15: setpoint.v1.WatchDecisionsResponse
 	(*TargetSpec)(nil),                       // 16: setpoint.v1.TargetSpec
-	(*SetTargetSpecRequest)(nil),             // 17: setpoint.v1.SetTargetSpecRequest
-	(*SetTargetSpecResponse)(nil),            // 18: setpoint.v1.SetTargetSpecResponse
-	(*GetTargetSpecRequest)(nil),             // 19: setpoint.v1.GetTargetSpecRequest
-	(*GetTargetSpecResponse)(nil),            // 20: setpoint.v1.GetTargetSpecResponse
-	(*ListTargetSpecsRequest)(nil),           // 21: setpoint.v1.ListTargetSpecsRequest
-	(*ListTargetSpecsResponse)(nil),          // 22: setpoint.v1.ListTargetSpecsResponse
-	(*DeleteTargetSpecRequest)(nil),          // 23: setpoint.v1.DeleteTargetSpecRequest
-	(*DeleteTargetSpecResponse)(nil),         // 24: setpoint.v1.DeleteTargetSpecResponse
-	(*CrossVersionObjectReference)(nil),      // 25: setpoint.v1.CrossVersionObjectReference
-	(*HorizontalPodAutoscalerStatus)(nil),    // 26: setpoint.v1.HorizontalPodAutoscalerStatus
-	(*timestamppb.Timestamp)(nil),            // 27: google.protobuf.Timestamp
-	(*HorizontalPodAutoscalerCondition)(nil), // 28: setpoint.v1.HorizontalPodAutoscalerCondition
-	(*MetricStatus)(nil),                     // 29: setpoint.v1.MetricStatus
-	(*HorizontalPodAutoscalerSpec)(nil),      // 30: setpoint.v1.HorizontalPodAutoscalerSpec
-	(*RecommendOptions)(nil),                 // 31: setpoint.v1.RecommendOptions
-	(*durationpb.Duration)(nil),              // 32: google.protobuf.Duration
+	(*MetricQuery)(nil),                      // 17: setpoint.v1.MetricQuery
+	(*PrometheusQuery)(nil),                  // 18: setpoint.v1.PrometheusQuery
+	(*JsonQuery)(nil),                        // 19: setpoint.v1.JsonQuery
+	(*RedisQuery)(nil),                       // 20: setpoint.v1.RedisQuery
+	(*SetTargetSpecRequest)(nil),             // 21: setpoint.v1.SetTargetSpecRequest
+	(*SetTargetSpecResponse)(nil),            // 22: setpoint.v1.SetTargetSpecResponse
+	(*GetTargetSpecRequest)(nil),             // 23: setpoint.v1.GetTargetSpecRequest
+	(*GetTargetSpecResponse)(nil),            // 24: setpoint.v1.GetTargetSpecResponse
+	(*ListTargetSpecsRequest)(nil),           // 25: setpoint.v1.ListTargetSpecsRequest
+	(*ListTargetSpecsResponse)(nil),          // 26: setpoint.v1.ListTargetSpecsResponse
+	(*DeleteTargetSpecRequest)(nil),          // 27: setpoint.v1.DeleteTargetSpecRequest
+	(*DeleteTargetSpecResponse)(nil),         // 28: setpoint.v1.DeleteTargetSpecResponse
+	(*CrossVersionObjectReference)(nil),      // 29: setpoint.v1.CrossVersionObjectReference
+	(*HorizontalPodAutoscalerStatus)(nil),    // 30: setpoint.v1.HorizontalPodAutoscalerStatus
+	(*timestamppb.Timestamp)(nil),            // 31: google.protobuf.Timestamp
+	(*HorizontalPodAutoscalerCondition)(nil), // 32: setpoint.v1.HorizontalPodAutoscalerCondition
+	(*MetricStatus)(nil),                     // 33: setpoint.v1.MetricStatus
+	(*HorizontalPodAutoscalerSpec)(nil),      // 34: setpoint.v1.HorizontalPodAutoscalerSpec
+	(*RecommendOptions)(nil),                 // 35: setpoint.v1.RecommendOptions
+	(*durationpb.Duration)(nil),              // 36: google.protobuf.Duration
 }
 var file_setpoint_v1_target_service_proto_depIdxs = []int32{
-	25, // 0: setpoint.v1.Target.scale_target_ref:type_name -> setpoint.v1.CrossVersionObjectReference
-	26, // 1: setpoint.v1.Target.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
+	29, // 0: setpoint.v1.Target.scale_target_ref:type_name -> setpoint.v1.CrossVersionObjectReference
+	30, // 1: setpoint.v1.Target.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
 	5,  // 2: setpoint.v1.Target.last_decision:type_name -> setpoint.v1.Decision
 	1,  // 3: setpoint.v1.Target.history:type_name -> setpoint.v1.History
-	27, // 4: setpoint.v1.Target.update_time:type_name -> google.protobuf.Timestamp
+	31, // 4: setpoint.v1.Target.update_time:type_name -> google.protobuf.Timestamp
 	2,  // 5: setpoint.v1.History.recommendations:type_name -> setpoint.v1.TimedRecommendation
 	3,  // 6: setpoint.v1.History.scale_ups:type_name -> setpoint.v1.ScaleEvent
 	3,  // 7: setpoint.v1.History.scale_downs:type_name -> setpoint.v1.ScaleEvent
 	4,  // 8: setpoint.v1.History.pending:type_name -> setpoint.v1.PendingRecommendation
-	27, // 9: setpoint.v1.TimedRecommendation.time:type_name -> google.protobuf.Timestamp
-	27, // 10: setpoint.v1.ScaleEvent.time:type_name -> google.protobuf.Timestamp
-	27, // 11: setpoint.v1.PendingRecommendation.time:type_name -> google.protobuf.Timestamp
-	27, // 12: setpoint.v1.Decision.time:type_name -> google.protobuf.Timestamp
-	28, // 13: setpoint.v1.Decision.conditions:type_name -> setpoint.v1.HorizontalPodAutoscalerCondition
-	29, // 14: setpoint.v1.Decision.current_metrics:type_name -> setpoint.v1.MetricStatus
+	31, // 9: setpoint.v1.TimedRecommendation.time:type_name -> google.protobuf.Timestamp
+	31, // 10: setpoint.v1.ScaleEvent.time:type_name -> google.protobuf.Timestamp
+	31, // 11: setpoint.v1.PendingRecommendation.time:type_name -> google.protobuf.Timestamp
+	31, // 12: setpoint.v1.Decision.time:type_name -> google.protobuf.Timestamp
+	32, // 13: setpoint.v1.Decision.conditions:type_name -> setpoint.v1.HorizontalPodAutoscalerCondition
+	33, // 14: setpoint.v1.Decision.current_metrics:type_name -> setpoint.v1.MetricStatus
 	0,  // 15: setpoint.v1.GetTargetResponse.target:type_name -> setpoint.v1.Target
 	0,  // 16: setpoint.v1.ListTargetsResponse.targets:type_name -> setpoint.v1.Target
 	5,  // 17: setpoint.v1.ListDecisionsResponse.decisions:type_name -> setpoint.v1.Decision
-	27, // 18: setpoint.v1.WatchDecisionsRequest.start_time:type_name -> google.protobuf.Timestamp
+	31, // 18: setpoint.v1.WatchDecisionsRequest.start_time:type_name -> google.protobuf.Timestamp
 	5,  // 19: setpoint.v1.WatchDecisionsResponse.decision:type_name -> setpoint.v1.Decision
-	30, // 20: setpoint.v1.TargetSpec.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
-	31, // 21: setpoint.v1.TargetSpec.options:type_name -> setpoint.v1.RecommendOptions
-	32, // 22: setpoint.v1.TargetSpec.period:type_name -> google.protobuf.Duration
-	32, // 23: setpoint.v1.TargetSpec.observation_max_age:type_name -> google.protobuf.Duration
-	27, // 24: setpoint.v1.TargetSpec.create_time:type_name -> google.protobuf.Timestamp
-	27, // 25: setpoint.v1.TargetSpec.update_time:type_name -> google.protobuf.Timestamp
-	16, // 26: setpoint.v1.SetTargetSpecRequest.target_spec:type_name -> setpoint.v1.TargetSpec
-	16, // 27: setpoint.v1.SetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
-	16, // 28: setpoint.v1.GetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
-	16, // 29: setpoint.v1.ListTargetSpecsResponse.target_specs:type_name -> setpoint.v1.TargetSpec
-	6,  // 30: setpoint.v1.TargetService.GetTarget:input_type -> setpoint.v1.GetTargetRequest
-	8,  // 31: setpoint.v1.TargetService.ListTargets:input_type -> setpoint.v1.ListTargetsRequest
-	10, // 32: setpoint.v1.TargetService.DeleteTarget:input_type -> setpoint.v1.DeleteTargetRequest
-	12, // 33: setpoint.v1.TargetService.ListDecisions:input_type -> setpoint.v1.ListDecisionsRequest
-	14, // 34: setpoint.v1.TargetService.WatchDecisions:input_type -> setpoint.v1.WatchDecisionsRequest
-	17, // 35: setpoint.v1.TargetService.SetTargetSpec:input_type -> setpoint.v1.SetTargetSpecRequest
-	19, // 36: setpoint.v1.TargetService.GetTargetSpec:input_type -> setpoint.v1.GetTargetSpecRequest
-	21, // 37: setpoint.v1.TargetService.ListTargetSpecs:input_type -> setpoint.v1.ListTargetSpecsRequest
-	23, // 38: setpoint.v1.TargetService.DeleteTargetSpec:input_type -> setpoint.v1.DeleteTargetSpecRequest
-	7,  // 39: setpoint.v1.TargetService.GetTarget:output_type -> setpoint.v1.GetTargetResponse
-	9,  // 40: setpoint.v1.TargetService.ListTargets:output_type -> setpoint.v1.ListTargetsResponse
-	11, // 41: setpoint.v1.TargetService.DeleteTarget:output_type -> setpoint.v1.DeleteTargetResponse
-	13, // 42: setpoint.v1.TargetService.ListDecisions:output_type -> setpoint.v1.ListDecisionsResponse
-	15, // 43: setpoint.v1.TargetService.WatchDecisions:output_type -> setpoint.v1.WatchDecisionsResponse
-	18, // 44: setpoint.v1.TargetService.SetTargetSpec:output_type -> setpoint.v1.SetTargetSpecResponse
-	20, // 45: setpoint.v1.TargetService.GetTargetSpec:output_type -> setpoint.v1.GetTargetSpecResponse
-	22, // 46: setpoint.v1.TargetService.ListTargetSpecs:output_type -> setpoint.v1.ListTargetSpecsResponse
-	24, // 47: setpoint.v1.TargetService.DeleteTargetSpec:output_type -> setpoint.v1.DeleteTargetSpecResponse
-	39, // [39:48] is the sub-list for method output_type
-	30, // [30:39] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	34, // 20: setpoint.v1.TargetSpec.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
+	35, // 21: setpoint.v1.TargetSpec.options:type_name -> setpoint.v1.RecommendOptions
+	36, // 22: setpoint.v1.TargetSpec.period:type_name -> google.protobuf.Duration
+	36, // 23: setpoint.v1.TargetSpec.observation_max_age:type_name -> google.protobuf.Duration
+	31, // 24: setpoint.v1.TargetSpec.create_time:type_name -> google.protobuf.Timestamp
+	31, // 25: setpoint.v1.TargetSpec.update_time:type_name -> google.protobuf.Timestamp
+	17, // 26: setpoint.v1.TargetSpec.queries:type_name -> setpoint.v1.MetricQuery
+	36, // 27: setpoint.v1.MetricQuery.window:type_name -> google.protobuf.Duration
+	18, // 28: setpoint.v1.MetricQuery.prometheus:type_name -> setpoint.v1.PrometheusQuery
+	19, // 29: setpoint.v1.MetricQuery.json:type_name -> setpoint.v1.JsonQuery
+	20, // 30: setpoint.v1.MetricQuery.redis:type_name -> setpoint.v1.RedisQuery
+	36, // 31: setpoint.v1.JsonQuery.max_age:type_name -> google.protobuf.Duration
+	16, // 32: setpoint.v1.SetTargetSpecRequest.target_spec:type_name -> setpoint.v1.TargetSpec
+	16, // 33: setpoint.v1.SetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
+	16, // 34: setpoint.v1.GetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
+	16, // 35: setpoint.v1.ListTargetSpecsResponse.target_specs:type_name -> setpoint.v1.TargetSpec
+	6,  // 36: setpoint.v1.TargetService.GetTarget:input_type -> setpoint.v1.GetTargetRequest
+	8,  // 37: setpoint.v1.TargetService.ListTargets:input_type -> setpoint.v1.ListTargetsRequest
+	10, // 38: setpoint.v1.TargetService.DeleteTarget:input_type -> setpoint.v1.DeleteTargetRequest
+	12, // 39: setpoint.v1.TargetService.ListDecisions:input_type -> setpoint.v1.ListDecisionsRequest
+	14, // 40: setpoint.v1.TargetService.WatchDecisions:input_type -> setpoint.v1.WatchDecisionsRequest
+	21, // 41: setpoint.v1.TargetService.SetTargetSpec:input_type -> setpoint.v1.SetTargetSpecRequest
+	23, // 42: setpoint.v1.TargetService.GetTargetSpec:input_type -> setpoint.v1.GetTargetSpecRequest
+	25, // 43: setpoint.v1.TargetService.ListTargetSpecs:input_type -> setpoint.v1.ListTargetSpecsRequest
+	27, // 44: setpoint.v1.TargetService.DeleteTargetSpec:input_type -> setpoint.v1.DeleteTargetSpecRequest
+	7,  // 45: setpoint.v1.TargetService.GetTarget:output_type -> setpoint.v1.GetTargetResponse
+	9,  // 46: setpoint.v1.TargetService.ListTargets:output_type -> setpoint.v1.ListTargetsResponse
+	11, // 47: setpoint.v1.TargetService.DeleteTarget:output_type -> setpoint.v1.DeleteTargetResponse
+	13, // 48: setpoint.v1.TargetService.ListDecisions:output_type -> setpoint.v1.ListDecisionsResponse
+	15, // 49: setpoint.v1.TargetService.WatchDecisions:output_type -> setpoint.v1.WatchDecisionsResponse
+	22, // 50: setpoint.v1.TargetService.SetTargetSpec:output_type -> setpoint.v1.SetTargetSpecResponse
+	24, // 51: setpoint.v1.TargetService.GetTargetSpec:output_type -> setpoint.v1.GetTargetSpecResponse
+	26, // 52: setpoint.v1.TargetService.ListTargetSpecs:output_type -> setpoint.v1.ListTargetSpecsResponse
+	28, // 53: setpoint.v1.TargetService.DeleteTargetSpec:output_type -> setpoint.v1.DeleteTargetSpecResponse
+	45, // [45:54] is the sub-list for method output_type
+	36, // [36:45] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_setpoint_v1_target_service_proto_init() }
@@ -1914,13 +2403,18 @@ func file_setpoint_v1_target_service_proto_init() {
 	}
 	file_setpoint_v1_autoscaling_proto_init()
 	file_setpoint_v1_recommendation_service_proto_init()
+	file_setpoint_v1_target_service_proto_msgTypes[17].OneofWrappers = []any{
+		(*MetricQuery_Prometheus)(nil),
+		(*MetricQuery_Json)(nil),
+		(*MetricQuery_Redis)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_setpoint_v1_target_service_proto_rawDesc), len(file_setpoint_v1_target_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   25,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

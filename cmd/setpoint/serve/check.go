@@ -19,6 +19,11 @@ func checkOnly(cmd *cobra.Command, s *settings) error {
 		return cli.BadInput(err)
 	}
 	edge.close()
+	fetching, err := s.openSources(prometheus.NewRegistry(), zap.NewNop())
+	if err != nil {
+		return cli.BadInput(err)
+	}
+	fetching.Close()
 	histories, err := openStore(s, zap.NewNop(), prometheus.NewRegistry())
 	if err != nil {
 		return err

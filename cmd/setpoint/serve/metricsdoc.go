@@ -31,7 +31,7 @@ func MetricsDocument() (string, error) {
 		"`/metrics` of the admin address, with those of the Go runtime (`go_…`) and of the\n" +
 		"process (`process_…`). What they are good for: [observability](observability.md).\n\n" +
 		metricsdoc.Table(families, func(family, label string) bool {
-			return label != "issuer" && !strings.HasPrefix(family, "setpoint_target_") // which operators choose
+			return label != "issuer" && label != "source" && !strings.HasPrefix(family, "setpoint_target_") // which operators choose
 		}), nil
 }
 
@@ -59,6 +59,12 @@ func allMetrics() ([]*dto.MetricFamily, error) {
 		return nil, err
 	}
 	defer func() { _ = unused.Close() }()
+	s.SourceURLs = []string{"https://source.example"}
+	fetching, err := s.openSources(registry, zap.NewNop())
+	if err != nil {
+		return nil, err
+	}
+	defer fetching.Close()
 	if err := registry.Register(anEdge); err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
 	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
 	"github.com/setpoint-dev/setpoint/cmd/internal/managerflags"
+	"github.com/setpoint-dev/setpoint/cmd/setpoint/sources"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
@@ -110,6 +111,14 @@ func serve(ctx context.Context, s *settings) error {
 		return err
 	}
 	options.Access, options.TLS = edge.access, edge.tls
+	fetching, err := s.openSources(metrics, log)
+	if err != nil {
+		return cli.BadInput(err)
+	}
+	defer fetching.Close()
+	if fetching != nil {
+		options.Sources = fetching
+	}
 	traces, stopTracing, err := s.Observe.openTracing(ctx, log)
 	if err != nil {
 		return cli.BadInput(err)
@@ -163,4 +172,9 @@ func logLength(n int) int {
 		return -1
 	}
 	return n
+}
+
+// openSources opens what metrics of stored specs may be fetched from; nil: nothing.
+func (s *settings) openSources(metrics prometheus.Registerer, log *zap.Logger) (*sources.Sources, error) {
+	return sources.New(sources.Options{URLs: s.SourceURLs, File: s.SourcesFile, Registerer: metrics, Log: log})
 }

@@ -59,6 +59,10 @@ type settings struct {
 	AnswerBytes       int
 	MaxClockSkew      time.Duration
 
+	// SourceURLs and SourcesFile are what metrics of stored specs may be fetched from.
+	SourceURLs  []string
+	SourcesFile string
+
 	MaxRequestBytes   int
 	MaxPods           int
 	MaxMetrics        int
@@ -109,6 +113,7 @@ func defaultSettings() settings {
 		AnswerLimit:             o.AnswerLimit,
 		AnswerBytes:             o.AnswerBytes,
 		MaxClockSkew:            o.MaxClockSkew,
+		SourceURLs:              []string{},
 		MaxRequestBytes:         o.MaxRequestBytes,
 		MaxPods:                 o.MaxPods,
 		MaxMetrics:              o.MaxMetrics,
@@ -153,6 +158,8 @@ func (s *settings) bind(flags *pflag.FlagSet) {
 	flags.IntVar(&s.AnswerLimit, "request-id-limit", s.AnswerLimit, "maximum answers remembered per target")
 	flags.IntVar(&s.AnswerBytes, "request-id-bytes", s.AnswerBytes, "maximum bytes of remembered answers per target; the newest is always kept")
 	flags.DurationVar(&s.MaxClockSkew, "max-clock-skew", s.MaxClockSkew, "maximum clock difference from Redis; beyond it the instance is not ready and decides nothing; 0 means no limit")
+	flags.StringSliceVar(&s.SourceURLs, "source-urls", s.SourceURLs, "`URLs` that stored specs may have metrics fetched from, without credentials, such as http://prometheus:9090 or redis://queue:6379; empty: none")
+	flags.StringVar(&s.SourcesFile, "sources-file", s.SourcesFile, "`file` of sources, with credentials, that stored specs may have metrics fetched from, and of which namespaces; empty: none")
 	flags.IntVar(&s.MaxRequestBytes, "max-request-bytes", s.MaxRequestBytes, "maximum message or body, bytes")
 	flags.IntVar(&s.MaxPods, "max-pods", s.MaxPods, "maximum pods in one request")
 	flags.IntVar(&s.MaxMetrics, "max-metrics", s.MaxMetrics, "maximum metrics in one spec")

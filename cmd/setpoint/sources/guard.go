@@ -1,0 +1,91 @@
+package sources
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+
+	"github.com/setpoint-dev/setpoint/clients/samples"
+)
+
+// guard returns how sources are connected to. The address is looked at when it is dialled,
+// after the name was resolved: a name's owner may change where it leads after it was checked.
+func guard(config samples.Config) func(ctx context.Context, network, address string) (net.Conn, error) {
+	written := map[string]bool{}
+	for _, source := range config.Sources {
+		for _, host := range hostsOf(source) {
+			written[strings.ToLower(host)] = true
+		}
+	}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, err
+		}
+		host = strings.ToLower(host)
+		_, notIP := netip.ParseAddr(host)
+		// Whoever wrote 127.0.0.1 or localhost meant it; other names may lead there by mistake
+		// or by malice, and so may addresses that a Redis tells.
+		meant := written[host] && (notIP == nil || host == "localhost")
+		dialer := net.Dialer{Control: func(_, to string, _ syscall.RawConn) error {
+			if meant {
+				return nil
+			}
+			return checkAddress(to)
+		}}
+		return dialer.DialContext(ctx, network, address)
+	}
+}
+
+// checkAddress returns why an address is not connected to.
+func checkAddress(address string) error {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	ip := to.Addr().Unmap().WithZone("")
+	for _, mapped := range embedding {
+		if mapped.Contains(ip) { // an IPv4 address behind a translator
+			b := ip.As16()
+			ip = netip.AddrFrom4([4]byte(b[12:]))
+		}
+	}
+	if ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() || ip.IsInterfaceLocalMulticast() ||
+		thisNetwork.Contains(ip) || metadataIPv6 == ip {
+		return fmt.Errorf("the name leads to %s, where sources are only asked if the operator wrote that address", ip)
+	}
+	return nil
+}
+
+var (
+	// thisNetwork reaches the machine itself on some systems.
+	thisNetwork = netip.MustParsePrefix("0.0.0.0/8")
+	// embedding are prefixes whose last 32 bits are an IPv4 address: NAT64, and IPv4-compatible.
+	embedding = []netip.Prefix{netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("::/96")}
+	// metadataIPv6 is where a cloud tells machines their credentials, beside 169.254.169.254.
+	metadataIPv6 = netip.MustParseAddr("fd00:ec2::254")
+)
+
+// hostsOf are the hosts that a source's configuration names.
+func hostsOf(source samples.Source) (hosts []string) {
+	for _, server := range []*samples.Server{source.Prometheus, source.HTTP} {
+		if server == nil {
+			continue
+		}
+		if u, err := url.Parse(server.URL); err == nil {
+			hosts = append(hosts, u.Hostname())
+		}
+	}
+	if source.Redis != nil {
+		for _, address := range source.Redis.Addresses {
+			if host, _, err := net.SplitHostPort(address); err == nil {
+				hosts = append(hosts, host)
+			}
+		}
+	}
+	return hosts
+}

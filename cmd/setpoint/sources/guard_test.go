@@ -1,0 +1,72 @@
+package sources
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/clients/samples"
+)
+
+func TestAddressesThatNoNameMayLeadTo(t *testing.T) {
+	for address, allowed := range map[string]bool{
+		"10.0.0.7:9090":                true,
+		"192.168.1.1:80":               true,
+		"[fd12:3456::1]:9090":          true,
+		"[2001:db8::1]:443":            true,
+		"127.0.0.1:9090":               false,
+		"127.8.9.1:9090":               false,
+		"0.0.0.0:80":                   false,
+		"0.1.2.3:80":                   false,
+		"169.254.169.254:80":           false,
+		"224.0.0.1:80":                 false,
+		"[::1]:9090":                   false,
+		"[::]:9090":                    false,
+		"[fe80::1%eth0]:9090":          false,
+		"[ff02::1]:80":                 false,
+		"[fd00:ec2::254]:80":           false,
+		"[::ffff:127.0.0.1]:80":        false,
+		"[::ffff:169.254.169.254]:80":  false,
+		"[64:ff9b::169.254.169.254]:1": false,
+		"[64:ff9b::10.0.0.7]:80":       true,
+		"[::127.0.0.1]:80":             false,
+		"no address":                   false,
+	} {
+		if err := checkAddress(address); (err == nil) != allowed {
+			t.Errorf("%s: allowed %v: %v", address, !allowed, err)
+		}
+	}
+}
+
+// A name is looked at when it is dialled: whoever owns it may let it lead here since the
+// operator wrote it.
+func TestANameThatLeadsToLoopback(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	dial := func(configured, asked string) error {
+		config := samples.Config{Sources: map[string]samples.Source{"one": {HTTP: &samples.HTTP{URL: "http://" + configured + ":" + port}}}}
+		conn, err := guard(config)(context.Background(), "tcp", asked+":"+port)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err
+	}
+	if err := dial("127.0.0.1", "127.0.0.1"); err != nil {
+		t.Errorf("an address that the operator wrote: %v", err)
+	}
+	if err := dial("localhost", "LOCALHOST"); err != nil {
+		t.Errorf("localhost, which the operator wrote: %v", err)
+	}
+	// ip6-localhost and the machine's own name are names as any other, and lead here.
+	if err := dial("prometheus.example", "127.0.0.1"); err == nil || !strings.Contains(err.Error(), "only asked if the operator wrote") {
+		t.Errorf("an address of which only a source told: %v", err)
+	}
+	if err := dial("prometheus.example", "localhost"); err == nil || !strings.Contains(err.Error(), "only asked if the operator wrote") {
+		t.Errorf("a name that leads to loopback: %v", err)
+	}
+}

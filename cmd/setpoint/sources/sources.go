@@ -1,0 +1,219 @@
+// Package sources fetches metrics for stored specs, from where the service's operator lets it.
+//
+// A stored spec names a source and what to ask of it, and whoever may store a spec may write
+// any. So the operator names all that can be reached: URLs that any spec may name, asked
+// without credentials, and a file of sources that may have credentials, each with the
+// namespaces whose specs may name it:
+//
+//	sources:
+//	  shop:
+//	    prometheus: {url: https://prometheus.shop:9090, bearerTokenFile: /run/secrets/token}
+//	grants:
+//	  shop: [clusters/prod/namespaces/shop]
+//
+// Answers, times and queries at once are bounded, for each namespace and in all. Names that
+// lead to loopback or link-local addresses are not followed there, unless the operator wrote
+// such an address, or localhost. Package clients/samples asks and reads.
+package sources
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"golang.org/x/sync/singleflight"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/samples"
+	"github.com/setpoint-dev/setpoint/server/stored"
+	"github.com/setpoint-dev/setpoint/server/validation"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// Bounds of what specs make the service do.
+const (
+	// Timeout bounds a fetch, waiting for its turn included: KEDA's adapter waits for 3 s.
+	Timeout = 2 * time.Second
+	// Queries are asked at once, in all and for the specs of one namespace.
+	Queries, QueriesOfNamespace = 32, 8
+	// Waiting are the fetches that are under way or wait for their turn, in all and for one
+	// namespace; further ones are refused.
+	Waiting, WaitingOfNamespace = 512, 64
+	// MaxBytes and MaxSeries bound an answer of a URL. Sources of the file have their own.
+	MaxBytes, MaxSeries = 256 << 10, 1000
+	// concurrency bounds the queries that one URL is asked at once.
+	concurrency = 16
+)
+
+// Options say what may be asked.
+type Options struct {
+	// URLs may be named by all specs.
+	URLs []string
+	// File names the file of sources; "": there is none.
+	File string
+	// Registerer takes the metrics of the sources. Nil: nobody does.
+	Registerer prometheus.Registerer
+	// Log takes what is wrong with files of credentials. Nil: nobody does.
+	Log *zap.Logger
+}
+
+// Sources implements stored.Sources. It must be closed.
+type Sources struct {
+	set *samples.Set
+	// urls are the sources of URLs, by URL and kind, and named those of the file.
+	urls    map[string]map[string]string
+	named   map[string]grants
+	turns   *turns
+	flights singleflight.Group
+}
+
+var _ stored.Sources = (*Sources)(nil)
+
+// New returns the sources that the options name; nil where they name none.
+func New(o Options) (*Sources, error) {
+	if len(o.URLs) == 0 && o.File == "" {
+		return nil, nil
+	}
+	config := samples.Config{Sources: map[string]samples.Source{}}
+	s := &Sources{urls: map[string]map[string]string{}, turns: newTurns()}
+	if o.File != "" {
+		var err error
+		if config, s.named, err = readFile(o.File); err != nil {
+			return nil, fmt.Errorf("--sources-file: %w", err)
+		}
+	}
+	for _, text := range o.URLs {
+		kinds, err := sourcesOf(text)
+		if err != nil {
+			return nil, fmt.Errorf("--source-urls: %w", err)
+		}
+		s.urls[text] = map[string]string{}
+		for kind, source := range kinds {
+			name := nameOf(text, kind, config.Sources)
+			config.Sources[name], s.urls[text][kind] = source, name
+		}
+	}
+	var err error
+	s.set, err = samples.New(config, samples.Options{Registerer: o.Registerer, Log: o.Log, Dial: guard(config)})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close ends what is being fetched, and all connections.
+func (s *Sources) Close() {
+	if s != nil {
+		s.set.Close()
+	}
+}
+
+// Check implements stored.Sources.
+func (s *Sources) Check(key store.Key, spec *setpointv1.TargetSpec) (violations []validation.Violation) {
+	metrics, violations := s.metrics(key, spec)
+	if len(violations) > 0 {
+		return violations
+	}
+	for i := range metrics {
+		violations = append(violations, problems(fmt.Sprintf("queries[%d]", i), s.set.Check(metrics[i:i+1]))...)
+	}
+	if len(violations) == 0 {
+		violations = problems("queries", s.set.Check(metrics))
+	}
+	return violations
+}
+
+// problems are the violations that an error of package samples comes to.
+func problems(field string, err error) (violations []validation.Violation) {
+	var config *samples.ConfigError
+	if !errors.As(err, &config) {
+		return nil
+	}
+	for _, p := range config.Problems {
+		violations = append(violations, validation.Violation{Field: field, Description: "Invalid value: " + p.Field + ": " + p.Message})
+	}
+	return violations
+}
+
+// metrics are those of the spec that have queries, in their order.
+func (s *Sources) metrics(key store.Key, spec *setpointv1.TargetSpec) (metrics []samples.Metric, violations []validation.Violation) {
+	for i, q := range spec.GetQueries() {
+		refuse := func(field, format string, args ...any) {
+			violations = append(violations, validation.Violation{Field: fmt.Sprintf("queries[%d]%s", i, field), Description: "Invalid value: " + fmt.Sprintf(format, args...)})
+		}
+		index, problem := stored.QueriedMetric(spec, q)
+		if problem != "" {
+			refuse(".metric", "%s", problem)
+			continue
+		}
+		query, kind := queryOf(q)
+		if kind == "" {
+			refuse("", "must have one of prometheus, json and redis")
+			continue
+		}
+		if query.Source, problem = s.sourceOf(key, q.GetSource(), kind); problem != "" {
+			refuse(".source", "%s", problem)
+			continue
+		}
+		metrics = append(metrics, samples.Metric{Spec: spec.GetSpec().GetMetrics()[index], Query: query})
+	}
+	return metrics, violations
+}
+
+// sourceOf is the source that a target's spec names. What there is for others is not told.
+func (s *Sources) sourceOf(key store.Key, name, kind string) (source, problem string) {
+	if kinds, ok := s.urls[name]; ok {
+		if source, ok := kinds[kind]; ok {
+			return source, ""
+		}
+		return "", fmt.Sprintf("the URL is not one of a source of kind %s: it may be %v", kind, slices.Sorted(maps.Keys(kinds)))
+	}
+	if granted, ok := s.named[name]; ok && granted.has(key) {
+		return name, ""
+	}
+	return "", "specs of this namespace may name no such source: the service's operator lists URLs (--source-urls) and grants sources of its file (--sources-file)"
+}
+
+// Fetch implements stored.Sources. Of a spec that asks at once for several polls it asks once.
+func (s *Sources) Fetch(ctx context.Context, key store.Key, spec *setpointv1.TargetSpec, pods []string) (*stored.Fetched, error) {
+	// Another version of the spec asks something else.
+	answer := s.flights.DoChan(key.String()+" "+spec.GetEtag(), func() (any, error) {
+		// The first asker's end must not be that of the others' answer.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), Timeout)
+		defer cancel()
+		return s.fetch(ctx, key, spec, pods)
+	})
+	select {
+	case a := <-answer:
+		fetched, _ := a.Val.(*stored.Fetched)
+		return fetched, a.Err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (s *Sources) fetch(ctx context.Context, key store.Key, spec *setpointv1.TargetSpec, pods []string) (*stored.Fetched, error) {
+	metrics, violations := s.metrics(key, spec)
+	fetched := &stored.Fetched{}
+	for _, v := range violations {
+		// The operator has changed what may be asked since the spec was stored.
+		fetched.MetricErrors = append(fetched.MetricErrors, refused(spec, v)...)
+	}
+	if len(metrics) == 0 {
+		return fetched, nil
+	}
+	leave, err := s.turns.take(ctx, key, int64(len(metrics)))
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	readings := s.set.Read(ctx, metrics, pods)
+	fetched.PodMetrics, fetched.CustomMetrics, fetched.ExternalMetrics = readings.PodMetrics, readings.CustomMetrics, readings.ExternalMetrics
+	fetched.MetricErrors = append(fetched.MetricErrors, readings.MetricErrors...)
+	return fetched, nil
+}

@@ -1,0 +1,92 @@
+// uPlot with the page's colours, sizes and clock.
+
+import { useEffect, useRef } from "preact/hooks";
+import uPlot from "uplot";
+import { color, onThemeChange } from "../theme";
+
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hour12: false });
+const clockSeconds = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
+const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
+
+/** Labels of a time axis, s of Unix time, in the user's zone. */
+export function timeLabels(splits: readonly number[]): string[] {
+  const step = (splits[1] ?? 0) - (splits[0] ?? 0);
+  let last = "";
+  return splits.map((s, i) => {
+    const date = new Date(s * 1000);
+    const text = step < 60 ? clockSeconds.format(date) : clock.format(date);
+    const today = day.format(date);
+    const first = i > 0 && today !== last && last !== "";
+    last = today;
+    return first || step >= 86400 ? today : text;
+  });
+}
+
+/** An axis as the page has them. */
+export function axis(more: uPlot.Axis = {}): uPlot.Axis {
+  return {
+    stroke: () => color("faint"),
+    grid: { stroke: () => color("grid"), width: 1 },
+    ticks: { show: false },
+    font: "11px system-ui, sans-serif",
+    gap: 6,
+    ...more,
+  };
+}
+
+/** A time axis: splits where clocks have them. */
+export function timeAxis(): uPlot.Axis {
+  return axis({
+    size: 28,
+    space: 64,
+    incrs: [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800],
+    values: (_, splits) => timeLabels(splits),
+  });
+}
+
+export interface ChartProps {
+  /** What it shows, for those who don't see it. */
+  label: string;
+  height: number;
+  data: uPlot.AlignedData;
+  /** Everything but the size. It is made anew when key changes. */
+  options: () => Omit<uPlot.Options, "width" | "height">;
+  /** Changes when options do. */
+  shape: string;
+  onClick?: (x: number) => void;
+}
+
+export function Chart(props: ChartProps) {
+  const box = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | undefined>(undefined);
+  const latest = useRef(props);
+  latest.current = props;
+  useEffect(() => {
+    const el = box.current!;
+    const make = () => {
+      plot.current?.destroy();
+      plot.current = new uPlot({ ...latest.current.options(), width: el.clientWidth, height: latest.current.height }, latest.current.data, el);
+      plot.current.over.addEventListener("click", () => {
+        const p = plot.current;
+        if (p && p.cursor.left !== undefined && p.cursor.left >= 0) latest.current.onClick?.(p.posToVal(p.cursor.left, "x"));
+      });
+    };
+    make();
+    const resized = new ResizeObserver(() => {
+      const p = plot.current;
+      if (p && el.clientWidth > 0 && el.clientWidth !== p.width) p.setSize({ width: el.clientWidth, height: latest.current.height });
+    });
+    resized.observe(el);
+    const stop = onThemeChange(make);
+    return () => {
+      stop();
+      resized.disconnect();
+      plot.current?.destroy();
+      plot.current = undefined;
+    };
+  }, [props.shape, props.height]);
+  useEffect(() => {
+    plot.current?.setData(props.data);
+  }, [props.data]);
+  return <div ref={box} class={props.onClick ? "chart clickable" : "chart"} role="img" aria-label={props.label} />;
+}

@@ -1,0 +1,101 @@
+// A logged decision in words and numbers. The log keeps a decision's readings and conditions, not
+// its trace, so the words are those that «setpoint explain» has for an answer without one
+// (cmd/setpoint/explain/bareverdict.go).
+
+import type { Condition, Decision, Spec } from "../api/types";
+import { compact, count } from "./format";
+import { reading, wanted } from "./metrics";
+
+export interface Story {
+  /** "3 → 5 replicas (scale up)" or "stays at 3 replicas". */
+  head: string;
+  tone: "up" | "down" | "alarm" | "calm";
+  /** Why, most decisive first. */
+  because: { text: string; tone: "plain" | "notice" | "alarm" }[];
+  /** What became of it; empty: nothing to tell. */
+  outcome: string;
+}
+
+const outcomes: Record<string, string> = {
+  PENDING: "Not yet known whether it was applied.",
+  APPLIED: "It was applied.",
+  FAILED: "Applying it failed.",
+  DROPPED: "It was never reported, and the next request did not show it: it counts as not applied.",
+};
+
+function headline(from: number, to: number): string {
+  const change = `${from} → ${count(to, "replica")}`;
+  if (to > from) return from === 0 ? `${change} (scale up from zero)` : `${change} (scale up)`;
+  if (to < from) return to === 0 ? `${change} (scale down to zero)` : `${change} (scale down)`;
+  return `stays at ${count(to, "replica")}`;
+}
+
+/** The story of a decision. */
+export function story(d: Decision): Story {
+  const from = d.currentReplicas ?? 0;
+  const to = d.desiredReplicas ?? from;
+  const find = (type: string): Condition | undefined => d.conditions?.find((c) => c.type === type);
+  const able = find("AbleToScale");
+  const active = find("ScalingActive");
+  const limited = find("ScalingLimited");
+  const out: Story = {
+    head: headline(from, to),
+    tone: to > from ? "up" : to < from ? "down" : "calm",
+    because: [],
+    outcome: outcomes[d.outcome ?? ""] ?? "",
+  };
+  const because = (text: string | undefined, tone: Story["because"][0]["tone"]) => text && out.because.push({ text, tone });
+  if (able?.status === "False") {
+    out.tone = "alarm";
+    because(able.message, "alarm");
+  } else if (d.reason?.startsWith("Current number of replicas")) {
+    because(d.reason, "plain");
+  } else if (active?.status === "False") {
+    out.tone = "alarm";
+    because(active.message, "alarm");
+  } else {
+    because(d.reason, "plain");
+    if (able?.reason?.endsWith("Stabilized")) because(able.message, "notice");
+    if (limited?.status === "True") because(limited.message, "notice");
+    if (out.because.length === 0 && to === from) because("the metrics ask for no change", "plain");
+  }
+  if (d.error && !out.because.some((b) => b.text && d.error!.includes(b.text))) because(d.error, "alarm");
+  return out;
+}
+
+export interface Sum {
+  name: string;
+  reading: string;
+  target: string;
+  /** "92.4 / 60 = 1.54". */
+  ratio: string;
+  /** "3 replicas × 1.54 = 4.62 → 5". */
+  proposal: string;
+}
+
+/**
+ * The arithmetic of a decision's readings with the targets of a spec. Pods that are missing or not
+ * ready are not in the log, so for metrics of pods the proposal is what all pods together come to.
+ */
+export function sums(d: Decision, spec: Spec | undefined): Sum[] {
+  return (d.currentMetrics ?? []).map((m, i) => {
+    const got = reading(m);
+    const want = spec?.metrics?.[i] ? wanted(spec.metrics[i]!) : undefined;
+    const name = got.name || want?.name || `metric ${i + 1}`;
+    const comparable = want && want.kind === got.kind && want.name === got.name && want.number > 0 && Number.isFinite(got.number);
+    if (!comparable) return { name, reading: got.text, target: want?.text ?? "", ratio: "", proposal: "" };
+    const ratio = got.number / want.number;
+    const current = d.currentReplicas ?? 0;
+    const exact = ratio * current;
+    const within = Math.abs(ratio - 1) <= 0.1;
+    return {
+      name,
+      reading: got.text,
+      target: want.text,
+      ratio: `${compact(got.number)} / ${compact(want.number)} = ${ratio.toFixed(2)}`,
+      proposal: within
+        ? `${ratio.toFixed(2)} is within the usual tolerance of 0.1: no change`
+        : `${count(current, "replica")} × ${ratio.toFixed(2)} = ${compact(exact)}${Number.isInteger(exact) ? "" : ` → ${Math.ceil(exact - 1e-9)}`}`,
+    };
+  });
+}

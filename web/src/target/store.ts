@@ -1,0 +1,84 @@
+// One target: its record, its decisions and its stored spec, live.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { ApiError, get } from "../api/client";
+import type { Decision, Target, TargetSpec } from "../api/types";
+import { watch, type Link } from "../api/watch";
+import { merge, most } from "../lib/decisions";
+
+export interface TargetState {
+  target: Target | undefined;
+  /** Oldest first. */
+  decisions: readonly Decision[];
+  /** null: none is stored; undefined: not known yet. */
+  spec: TargetSpec | null | undefined;
+  link: Link;
+  error: ApiError | undefined;
+}
+
+export function useTarget(name: string): [TargetState, () => void] {
+  const empty: TargetState = { target: undefined, decisions: [], spec: undefined, link: "connecting", error: undefined };
+  const [state, set] = useState<TargetState>(empty);
+  const reload = useRef(() => {});
+  useEffect(() => {
+    const abort = new AbortController();
+    const { signal } = abort;
+    set(empty);
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const fail = (e: unknown) => !signal.aborted && set((s) => ({ ...s, error: e instanceof ApiError ? e : new ApiError(0, String(e)) }));
+    const readTarget = () => get<Target>(`/v1/${name}`, signal).then((target) => set((s) => ({ ...s, target, error: undefined })), fail);
+    const readDecisions = async () => {
+      let token = "";
+      let got: Decision[] = [];
+      try {
+        do {
+          const query = new URLSearchParams({ pageSize: "1000" });
+          if (token) query.set("pageToken", token);
+          const page = await get<{ decisions?: Decision[]; nextPageToken?: string }>(`/v1/${name}/decisions?${query}`, signal);
+          got = got.concat(page.decisions ?? []);
+          token = page.nextPageToken ?? "";
+        } while (token && got.length < most);
+        set((s) => ({ ...s, decisions: merge(got, s.decisions) }));
+      } catch (e) {
+        fail(e);
+      }
+    };
+    const readSpec = () =>
+      get<TargetSpec>(`/v1/${name}/spec`, signal).then(
+        (spec) => set((s) => ({ ...s, spec })),
+        (e) => !signal.aborted && set((s) => ({ ...s, spec: e instanceof ApiError && e.status === 404 ? null : s.spec ?? null })),
+      );
+    const all = () => {
+      void readTarget();
+      void readDecisions();
+      void readSpec();
+    };
+    reload.current = all;
+    all();
+    // The record has the history, which no decision tells: it is read again after each burst.
+    const later = () => {
+      timer ??= setTimeout(() => {
+        timer = undefined;
+        void readTarget();
+      }, 300);
+    };
+    // What changes is also read now and then: the log may leave out decisions that repeat.
+    const poll = setInterval(later, 15_000);
+    void watch(name, undefined, {
+      messages: (batch) => {
+        const more = batch.flatMap((m) => (m.decision ? [m.decision] : []));
+        if (more.length === 0) return;
+        set((s) => ({ ...s, decisions: merge(s.decisions, more) }));
+        later();
+      },
+      link: (link) => set((s) => (s.link === link ? s : { ...s, link })),
+      missed: () => void readDecisions(),
+    }, signal);
+    return () => {
+      abort.abort();
+      clearTimeout(timer);
+      clearInterval(poll);
+    };
+  }, [name]);
+  return [state, () => reload.current()];
+}
