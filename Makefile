@@ -107,7 +107,7 @@ e2e: e2e-faults e2e-load ## Run the tests of whole processes: instances killed, 
 e2e-faults: ## Those of them that mostly wait: instances killed, Redis killed, failovers, faults
 	@scripts/redis.sh
 	@scripts/prometheus.sh || test -z "$${CI:-}"
-	cd test/e2e && ../../scripts/gotest.sh e2e-faults standard-verbose './edge ./faults ./nomad ./redis ./samples ./service' -count=1 -race -timeout=60m -p=2 -skip='$(MEASURED)'
+	cd test/e2e && ../../scripts/gotest.sh e2e-faults standard-verbose './edge ./faults ./nomad ./panels ./redis ./samples ./service' -count=1 -race -timeout=60m -p=2 -skip='$(MEASURED)'
 
 .PHONY: e2e-load
 e2e-load: ## Those of them that load the service and measure, for which the machine is to be quiet: hostile callers, overload
@@ -230,6 +230,11 @@ generate: ## Generate api/, docs/ and the CustomResourceDefinition from their so
 	go run ./cmd/setpoint-swarm reference > docs/swarm-reference.md
 	go run ./cmd/setpoint-nomad docs > docs/configuration-nomad.md
 	go run ./cmd/setpoint-nomad reference > docs/nomad-reference.md
+	$(MAKE) dashboards
+
+.PHONY: dashboards
+dashboards: ## Write Grafana's dashboards, deploy/monitoring/dashboards, from their code
+	go run ./deploy/monitoring/grafana deploy/monitoring/dashboards
 
 .PHONY: web
 web: ## Bundle the page at /ui/: web/dist from web/src; installs Node.js' npm where it is missing

@@ -17,6 +17,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
+	"github.com/setpoint-dev/setpoint/test/e2e/panels"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
@@ -73,10 +74,11 @@ metrics:
     query: {source: prom, query: 'sum(queue_depth{namespace="${namespace}"})'}
 `, url, p.namespace), 0o600))
 	s := service.Start(t)
+	agents := map[string]string{}
 	for _, in := range []*place{p, other} {
 		c.Deployment(t, in.namespace, "web", 2)
 		in.awaitPods("web", 2, 2)
-		startAgent(t, c, in.namespace, s, "--source=autoscaler", "--sources-file="+file)
+		agents[in.namespace] = startAgent(t, c, in.namespace, s, "--source=autoscaler", "--sources-file="+file).admin
 		spec := basic("web")
 		spec.Metrics = []autoscalingv2.MetricSpec{external(averageValue("10"))}
 		spec.Metrics[0].External.Metric = autoscalingv2.MetricIdentifier{Name: "depth"}
@@ -93,4 +95,7 @@ metrics:
 	}
 	depth.Store(80)
 	p.awaitReplicas("web", 8)
+	panels.AwaitFilled(t, panels.Prometheus(t, agents), "setpoint-agent.json", func(row string) bool {
+		return row == "Kubernetes" || row == "Metric sources (--sources-file)"
+	}, nil)
 }

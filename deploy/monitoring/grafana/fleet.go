@@ -1,0 +1,76 @@
+package main
+
+// newest keeps a target's series of the instance that decided for it last: any instance
+// may decide, and each exports its own last decision.
+func newest(metric, matchers string) string {
+	return metric + matchers + " and on (instance, cluster, namespace, target) topk by (cluster, namespace, target) (1, setpoint_target_last_decision_timestamp_seconds" + matchers + ")"
+}
+
+// fleet is about all targets together.
+func fleet() dashboard {
+	all := chosen()
+	return dashboard{
+		uid: "setpoint-fleet", title: "Setpoint / Fleet",
+		about:     "What is decided for all targets, and what holds decisions back. Panels about replicas need --target-metrics.",
+		variables: instances("setpoint_decisions_total"),
+		panels: []panel{
+			stat("Targets", unitNone, "Targets with a decision in the last hour (--target-metrics).",
+				"count(count by (cluster, namespace, target) (setpoint_target_desired_replicas"+all+"))"),
+			stat("Replicas", unitNone, "Desired replicas of all targets (--target-metrics).", "sum("+newest("setpoint_target_desired_replicas", all)+")"),
+			stat("Decisions a second", unitRate, "Recorded decisions of all instances.", "sum(rate(setpoint_decisions_total"+all+"[$__rate_interval]))"),
+			stat("Changes an hour", unitNone, "Decisions of the last hour that changed a count.", `sum(increase(setpoint_decisions_total`+chosen(`action!="NONE"`)+`[1h]))`),
+			stat("Failing metrics", unitShare, "Share of decisions that held the count because metrics could not be computed.",
+				`sum(rate(setpoint_decision_paths_total`+chosen(`path="MetricsFailed"`)+`[$__rate_interval])) / (sum(rate(setpoint_decision_paths_total`+all+`[$__rate_interval])) > 0) or vector(0)`).red(0.01),
+			stat("Failed recommendations", unitShare, "Share of recommendations that failed.",
+				`sum(rate(setpoint_recommendations_total`+chosen(`outcome="failed"`)+`[$__rate_interval])) / (sum(rate(setpoint_recommendations_total`+all+`[$__rate_interval])) > 0) or vector(0)`).red(0.01),
+
+			row("Decisions"),
+			stacked("Changes", unitRate, "Decisions that changed a count, by direction.", rate("setpoint_decisions_total", "action", `action!="NONE"`)),
+			stacked("Recommendations by outcome", unitRate, "decided: recorded. replayed: a repeated requestId got the recorded answer. dry_run: not recorded.", rate("setpoint_recommendations_total", "outcome")),
+			graph("Path through the controller", unitRate, "Metrics is the usual path. MetricsFailed, SelectorFailed and ScaleUnavailable hold the count.", rate("setpoint_decision_paths_total", "path")),
+			graph("Metrics that could not be computed", unitRate, "By the metric's type. The target's ScalingActive condition has the reason.", rate("setpoint_metric_failures_total", "type")),
+
+			row("What holds decisions back"),
+			graph("Stabilization and delays", unitRate, "Decisions that a stabilization window or a delay held, by AbleToScale's reason.", rate("setpoint_decisions_held_total", "reason")),
+			graph("Policies and bounds", unitRate, "Decisions that a policy or a bound limited, by ScalingLimited's reason. TooManyReplicas for long: maxReplicas is too low.", rate("setpoint_decisions_limited_total", "reason")),
+
+			row("Replicas (--target-metrics)"),
+			stacked("Desired replicas by namespace", unitNone, "Desired replicas of all targets.",
+				query{"sum by (cluster, namespace) (" + newest("setpoint_target_desired_replicas", all) + ")", "{{cluster}}/{{namespace}}"}).as(whole),
+			graph("Largest targets", unitNone, "The ten targets with the most desired replicas.",
+				query{"topk(10, max by (cluster, namespace, target) (" + newest("setpoint_target_desired_replicas", all) + "))", "{{cluster}}/{{namespace}}/{{target}}"}),
+			graph("Desired beside current", unitNone, "The sums of both. A lasting difference: counts are not applied, or not reported.",
+				query{"sum(" + newest("setpoint_target_desired_replicas", all) + ")", "desired"},
+				query{"sum(" + newest("setpoint_target_current_replicas", all) + ")", "current"}),
+			table("Not decided for longest", "Seconds since the last decision of any instance. Callers ask each 15 s by default.",
+				query{"topk(20, time() - max by (cluster, namespace, target) (setpoint_target_last_decision_timestamp_seconds" + all + "))", "seconds since the last decision"}),
+		},
+	}
+}
+
+// target is about one of them.
+func target() dashboard {
+	const one = `{cluster="$cluster", namespace="$namespace", target="$target"}`
+	return dashboard{
+		uid: "setpoint-target", title: "Setpoint / Target",
+		about: "One target's counts. It needs --target-metrics. The page at /ui/ and `setpoint targets decisions` say why.",
+		variables: []variable{
+			{name: "cluster", title: "Cluster", query: "label_values(setpoint_target_desired_replicas, cluster)", one: true},
+			{name: "namespace", title: "Namespace", query: `label_values(setpoint_target_desired_replicas{cluster="$cluster"}, namespace)`, one: true},
+			{name: "target", title: "Target", query: `label_values(setpoint_target_desired_replicas{cluster="$cluster", namespace="$namespace"}, target)`, one: true},
+		},
+		panels: []panel{
+			stat("Current", unitNone, "Replicas at the last decision.", "max("+newest("setpoint_target_current_replicas", one)+")"),
+			stat("Desired", unitNone, "Desired replicas of the last decision.", "max("+newest("setpoint_target_desired_replicas", one)+")"),
+			stat("Since the last decision", unitSeconds, "Callers ask each 15 s by default.", "time() - max(setpoint_target_last_decision_timestamp_seconds"+one+")").red(120),
+			stat("Changes in a day", unitNone, "How often the desired count changed. Many changes: see whether they reverse each other.", "sum(changes(setpoint_target_desired_replicas"+one+"[1d]))"),
+			graph("Replicas", unitNone, "Current and desired replicas of the newest decision.",
+				query{"max(" + newest("setpoint_target_desired_replicas", one) + ")", "desired"},
+				query{"max(" + newest("setpoint_target_current_replicas", one) + ")", "current"}).as(whole),
+			graph("Which instance decides", unitNone, "Desired replicas of the last decision of each instance. They may differ: only the newest counts.",
+				query{"setpoint_target_desired_replicas" + one, "{{instance}}"}),
+			graph("Time between decisions", unitSeconds, "Seconds since the last decision. It climbs to the caller's period and falls to 0.",
+				query{"time() - max(setpoint_target_last_decision_timestamp_seconds" + one + ")", "since the last decision"}),
+		},
+	}
+}

@@ -1,0 +1,85 @@
+//go:build linux
+
+package panels_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/test/e2e/panels"
+)
+
+// The rules are what Prometheus reads, and each fires when it is to.
+func TestAlertsFire(t *testing.T) {
+	panels.Require(t, "promtool")
+	for _, args := range [][]string{{"check", "rules", "alerts.yaml"}, {"test", "rules", "alerts_test.yaml"}} {
+		command := exec.CommandContext(t.Context(), "promtool", args...)
+		command.Dir = panels.Folder
+		if out, err := command.CombinedOutput(); err != nil || strings.Contains(string(out), "FAILED") {
+			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+}
+
+// Alerts are about metrics that there are. What the dashboards ask is asked of a real Prometheus,
+// in test/e2e/edge and test/e2e/kubernetes.
+func TestAlertsAreAboutMetricsThatThereAre(t *testing.T) {
+	documented := map[string]bool{}
+	for _, page := range []string{"metrics.md", "metrics-agents.md"} {
+		for _, match := range regexp.MustCompile("(?m)^\\| `(setpoint_\\w+)` \\|").FindAllStringSubmatch(read(t, "../../docs/"+page), -1) {
+			documented[match[1]] = true
+		}
+	}
+	names := regexp.MustCompile(`setpoint_\w+`).FindAllString(read(t, "alerts.yaml"), -1)
+	if len(names) < 20 {
+		t.Fatalf("%d metrics are found, which can't be all", len(names))
+	}
+	for _, name := range names {
+		if !documented[strings.TrimSuffix(name, "_bucket")] {
+			t.Errorf("alerts.yaml: no program exports %s", name)
+		}
+	}
+}
+
+// Each alert has a page, and tests of when it fires and of when it does not.
+func TestEachAlertHasAPageAndTests(t *testing.T) {
+	rules, tests, list := read(t, "alerts.yaml"), read(t, "alerts_test.yaml"), read(t, "../../docs/runbooks/README.md")
+	alerts := regexp.MustCompile(`(?m)^  - alert: (\w+)$`).FindAllStringSubmatch(rules, -1)
+	if len(alerts) < 20 {
+		t.Fatalf("%d alerts are found, which can't be all", len(alerts))
+	}
+	for _, match := range alerts {
+		name := match[1]
+		page := read(t, "../../docs/runbooks/" + name + ".md")
+		for _, heading := range []string{"# " + name + "\n", "**Meanwhile.**", "## Find the cause", "## Mend it"} {
+			if !strings.Contains(page, heading) {
+				t.Errorf("the page of %s lacks %q", name, heading)
+			}
+		}
+		if !strings.Contains(rules, "/docs/runbooks/"+name+".md\n") {
+			t.Errorf("%s does not link to its page", name)
+		}
+		if !strings.Contains(list, "]("+name+".md)") {
+			t.Errorf("docs/runbooks/README.md lacks %s", name)
+		}
+		fires := regexp.MustCompile(`alertname: ` + name + `\n +eval_time: \w+\n +exp_alerts:`)
+		quiet := regexp.MustCompile(`\{alertname: ` + name + `, eval_time: \w+\}`)
+		if !fires.MatchString(tests) || !quiet.MatchString(tests) {
+			t.Errorf("alerts_test.yaml lacks a test of when %s fires, or of when it does not", name)
+		}
+	}
+}
+
+// read returns a file by its path from deploy/monitoring.
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(panels.Folder, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
