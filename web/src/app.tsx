@@ -3,6 +3,9 @@ import { Shell } from "./components/shell";
 import { NotFound } from "./components/empty";
 import { FleetView } from "./fleet/view";
 import { route, usePlace } from "./router";
+import { useSession, whoAmI } from "./session";
+import { SignIn } from "./signin";
+import { useEffect } from "preact/hooks";
 
 const TargetView = lazy(() => import("./target/view").then((m) => m.TargetView));
 const OperationsView = lazy(() => import("./operations/view").then((m) => m.OperationsView));
@@ -11,8 +14,19 @@ const PlaygroundView = lazy(() => import("./playground/view").then((m) => m.Play
 export function App() {
   const place = usePlace();
   const at = route(place.path);
+  const session = useSession();
+  useEffect(() => {
+    void whoAmI();
+  }, [session.generation]);
+  if (session.wanted) {
+    return (
+      <Shell at={at} caller={undefined}>
+        <SignIn />
+      </Shell>
+    );
+  }
   return (
-    <Shell at={at}>
+    <Shell at={at} caller={session.caller} key={session.generation}>
       {at.view === "fleet" && <FleetView query={place.query} />}
       {at.view === "target" && <TargetView name={`clusters/${at.cluster}/namespaces/${at.namespace}/targets/${at.target}`} />}
       {at.view === "playground" && <PlaygroundView />}

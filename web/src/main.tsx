@@ -5,6 +5,8 @@ import "./style.css";
 import "uplot/dist/uPlot.min.css";
 import "./fleet/fleet.css";
 import "./target/target.css";
+import "./operations/operations.css";
+import "./signin.css";
 
 followLinks();
 render(<App />, document.getElementById("app")!);

@@ -126,3 +126,52 @@ export interface WatchMessage {
   missedDecisions?: number;
   missedUncounted?: boolean;
 }
+
+export interface Caller {
+  name?: string;
+  method?: string;
+  groups?: string[];
+  expireTime?: string;
+  permissions?: { verbs?: string[]; clusters?: string[]; namespaces?: string[] }[];
+  permissionsTruncated?: boolean;
+}
+
+export interface Instance {
+  id?: string;
+  version?: string;
+  state?: string;
+  startTime?: string;
+  heartbeatTime?: string;
+  callsPerSecond?: number;
+  refusedPerSecond?: number;
+  inFlight?: number;
+  maxInFlight?: number;
+  concurrencyLimit?: number;
+  shedding?: boolean;
+  streams?: number;
+  latencyP50?: string;
+  latencyP99?: string;
+  memoryBytes?: string;
+  processors?: number;
+  self?: boolean;
+}
+
+export interface StoreState {
+  kind?: string;
+  reachable?: boolean;
+  targets?: string;
+  targetBytes?: string;
+  latency?: string;
+  countedTime?: string;
+}
+
+export interface CallerUse {
+  name?: string;
+  inFlight?: number;
+  maxInFlight?: number;
+  streams?: number;
+  maxStreams?: number;
+  maxRate?: number;
+  burst?: number;
+  burstLeft?: number;
+}

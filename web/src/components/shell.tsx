@@ -1,6 +1,9 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
+import { token } from "../api/client";
+import type { Caller } from "../api/types";
 import { base, type Route } from "../router";
+import { signOut } from "../session";
 import { chosenTheme, chooseTheme, type Theme } from "../theme";
 
 const themes: Theme[] = ["auto", "dark", "light"];
@@ -31,7 +34,22 @@ function Tab(props: { href: string; on: boolean; children: ComponentChildren }) 
   );
 }
 
-export function Shell(props: { at: Route; children: ComponentChildren }) {
+function Who(props: { caller: Caller }) {
+  const { caller } = props;
+  return (
+    <details class="who">
+      <summary title={caller.name}>{caller.name}</summary>
+      <div class="menu">
+        <span class="muted small">Signed in as</span>
+        <strong>{caller.name}</strong>
+        {caller.groups && caller.groups.length > 0 && <span class="muted small">{caller.groups.join(", ")}</span>}
+        {token() !== "" && <button class="button" onClick={signOut}>Sign out</button>}
+      </div>
+    </details>
+  );
+}
+
+export function Shell(props: { at: Route; caller: Caller | undefined; children: ComponentChildren }) {
   const at = props.at.view;
   return (
     <>
@@ -49,7 +67,9 @@ export function Shell(props: { at: Route; children: ComponentChildren }) {
           <Tab href={`${base}operations`} on={at === "operations"}>Operations</Tab>
         </nav>
         <div class="bar-end">
+          <a class="docs" href="/docs" target="_blank" rel="noreferrer">API</a>
           <ThemeSwitch />
+          {props.caller?.name && <Who caller={props.caller} />}
         </div>
       </header>
       <main id="content" tabIndex={-1}>

@@ -125,6 +125,15 @@ export class FleetStore {
     }, 2000);
   }
 
+  /** Forgets all: somebody else looks now. */
+  clear(): void {
+    this.stop();
+    this.byName.clear();
+    this.rows = [];
+    this.wanted = [];
+    this.snapshot = { ...this.snapshot, rows: [], version: this.snapshot.version + 1, counts: states.map(() => 0), loading: true, loaded: 0, error: undefined, missed: 0 };
+  }
+
   /** Reads all pages again, now. */
   reload(): void {
     if (this.abort && !this.snapshot.loading) void this.load(this.abort.signal);
@@ -317,3 +326,6 @@ export class FleetStore {
   }
 }
 
+
+/** One store for the page: what it knows stays while other views are open. */
+export const fleet = new FleetStore();

@@ -12,10 +12,7 @@ import { base, navigate, targetPath } from "../router";
 import { NoTargets } from "./empty";
 import { formatQuery, matcher, parseQuery, type Column, type FleetQuery } from "./query";
 import { SparkLine } from "./spark";
-import { FleetStore, mostRows, type Row, type Snapshot } from "./store";
-
-/** One store for the page: what it knows stays while other views are open. */
-export const fleet = new FleetStore();
+import { fleet, mostRows, type Row, type Snapshot } from "./store";
 
 function useFleet(): Snapshot {
   const [snapshot, set] = useState(fleet.snapshot);

@@ -89,3 +89,15 @@ export function compact(n: number): string {
 }
 
 const trim = (s: string): string => (s.includes(".") ? s.replace(/\.?0+$/, "") : s);
+
+/** "512 B", "1.5 MiB". */
+export function bytes(n: number): string {
+  if (!Number.isFinite(n)) return "–";
+  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+  let i = 0;
+  while (n >= 1024 && i < units.length - 1) {
+    n /= 1024;
+    i++;
+  }
+  return `${i === 0 ? n : trim(n.toPrecision(3))} ${units[i]}`;
+}

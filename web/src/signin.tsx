@@ -1,0 +1,57 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import { ApiError } from "./api/client";
+import { signInWithToken } from "./session";
+
+export function SignIn() {
+  const [value, set] = useState("");
+  const [busy, setBusy] = useState(false);
+  const [refused, setRefused] = useState("");
+  const input = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    document.title = "Sign in · Setpoint";
+    input.current?.focus();
+  }, []);
+  const submit = async (e: Event) => {
+    e.preventDefault();
+    const token = value.trim().replace(/^Bearer\s+/i, "");
+    if (!token || busy) return;
+    setBusy(true);
+    setRefused("");
+    try {
+      await signInWithToken(token);
+    } catch (error) {
+      const status = error instanceof ApiError ? error.status : 0;
+      setRefused(status === 401 ? "The service does not know this token, or it has expired." : error instanceof Error ? error.message : String(error));
+      input.current?.select();
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <div class="signin">
+      <form class="card" onSubmit={submit}>
+        <img src="/ui/favicon.svg" alt="" width="40" height="40" />
+        <h1>Sign in to Setpoint</h1>
+        <label for="token">Token</label>
+        <input
+          id="token"
+          ref={input}
+          type="password"
+          autocomplete="off"
+          spellcheck={false}
+          value={value}
+          maxLength={16384}
+          aria-invalid={refused !== ""}
+          aria-describedby="token-help"
+          onInput={(e) => set(e.currentTarget.value)}
+        />
+        {refused && <p class="refused" role="alert">{refused}</p>}
+        <button class="button primary" disabled={busy || value.trim() === ""}>{busy ? "Signing in…" : "Sign in"}</button>
+        <p id="token-help" class="muted small">
+          A token of the service's tokens file (<code>setpoint token</code> makes one), or an ID token of your identity provider. It stays in this tab, and
+          is forgotten when you close it. With a client certificate in your browser you need none.
+        </p>
+      </form>
+    </div>
+  );
+}
