@@ -94,7 +94,7 @@ guard: ## Fail if a recommendation allocates more, or takes more system calls, o
 
 .PHONY: programs
 programs: ## Install what tests need beside Go where it is missing: Redis, Prometheus, Docker, Node.js and the like
-	@for one in redis http2 prometheus node python docker; do scripts/$$one.sh || test -z "$${CI:-}"; done
+	@for one in redis http2 prometheus node python chromium docker; do scripts/$$one.sh || test -z "$${CI:-}"; done
 
 .PHONY: control-plane
 control-plane: ## Build etcd, kube-apiserver, kube-controller-manager and kubectl into the user's cache, unless they are there
@@ -140,6 +140,12 @@ figures-kubernetes: ## Measure the agent beside the native controller with as ma
 e2e-deploy: ## Build and run the image and what is in deploy/ with a real dockerd
 	@scripts/docker.sh
 	cd test/e2e && ../../scripts/gotest.sh e2e-deploy standard-verbose ./deploy/... -count=1 -timeout=45m
+
+.PHONY: e2e-ui
+e2e-ui: ## Test the web page with Chromium and a running service; installs both it and axe-core where they are missing
+	@scripts/redis.sh
+	@scripts/chromium.sh || test -z "$${CI:-}"
+	cd test/e2e && ../../scripts/gotest.sh e2e-ui standard-verbose ./ui -count=1 -timeout=30m
 
 .PHONY: e2e-swarm
 e2e-swarm: ## Run the agent of Docker Swarm with two real daemons that have joined; needs root

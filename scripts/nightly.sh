@@ -46,6 +46,7 @@ step clients 1h make test-clients
 step guard 15m make guard
 step modules 1h make test-modules
 step e2e 1h make e2e
+step e2e-ui 30m make e2e-ui
 step e2e-kubernetes 1h make e2e-kubernetes
 step e2e-pace 30m make e2e-pace
 step figures-kubernetes 3h make figures-kubernetes FIGURES=500,2000,10000

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Makes sure that Chromium is there, and axe-core of test/e2e/ui, for the tests of the web
+# page. Installs them where apt and npm can; otherwise says what is missing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# missing prints what is not there, and nothing if all is.
+missing() {
+  test -n "${CHROMIUM:-}" || command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || echo 'chromium'
+  cmp -s test/e2e/ui/package-lock.json test/e2e/ui/node_modules/.setpoint-lock || echo 'axe-core (npm ci in test/e2e/ui)'
+}
+
+# give_up REASON : says what is missing and what follows from that.
+give_up() {
+  printf '%s\nMissing:\n' "$1"
+  missing | sed 's/^/  /'
+  echo 'The tests of the web page are SKIPPED or do not look for what keeps people out, and fail where CI is set.'
+  exit 1
+}
+
+test -n "$(missing)" || exit 0
+if missing | grep -q '^chromium'; then
+  if ! command -v apt-get >/dev/null; then
+    give_up 'There is no Chromium, and no apt-get to install it with.'
+  elif [ "$(id -u)" -ne 0 ]; then
+    give_up 'There is no Chromium, and no right to install it: run sudo apt-get install chromium.'
+  fi
+  scripts/apt.sh chromium || give_up 'Chromium could not be installed.'
+fi
+if missing | grep -q '^axe-core'; then
+  scripts/node.sh || give_up 'There is no npm.'
+  (cd test/e2e/ui && npm ci --no-audit --no-fund && cp package-lock.json node_modules/.setpoint-lock) || give_up 'npm ci failed.'
+fi
+test -z "$(missing)" || give_up 'Something is still missing.'
