@@ -2,18 +2,28 @@ package server_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/setpoint-dev/setpoint/api/externalscaler"
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/server/auth"
+	"github.com/setpoint-dev/setpoint/server/auth/policy"
+	"github.com/setpoint-dev/setpoint/server/auth/watched"
 )
 
 // scaledObject is what KEDA says of the polled target.
@@ -224,5 +234,141 @@ func TestKEDAsCallsAreCounted(t *testing.T) {
 		if counted[series] != want {
 			t.Errorf("%s = %v, want %v", series, counted[series], want)
 		}
+	}
+}
+
+// Where the operator lets it, a token in the trigger's metadata says who calls; it is in no
+// answer and in no line.
+func TestKEDATokensInMetadata(t *testing.T) {
+	core, logged := observer.New(zap.DebugLevel)
+	s := guarded(t, func(su *setup) {
+		su.options.KEDATokens = true
+		su.options.Log, su.options.LogCalls = zap.New(core), server.LogAllCalls
+	})
+	scaler := externalscaler.NewExternalScalerClient(s.conn)
+	with := func(key, token string) *externalscaler.ScaledObjectRef {
+		ref := scaledObject()
+		ref.ScalerMetadata[key] = token
+		return ref
+	}
+	foreign := with("token", scalerToken)
+	foreign.ScalerMetadata["cluster"] = "prod"
+	large := with("token", scalerToken)
+	large.ScalerMetadata["filler"] = strings.Repeat("a", 70_000)
+	both := with("tokenFromEnv", "wrong-"+scalerToken)
+	both.ScalerMetadata["token"] = scalerToken
+	for _, tt := range []struct {
+		who, header string
+		ref         *externalscaler.ScaledObjectRef
+		want        codes.Code
+	}{
+		{"who has none", "", scaledObject(), codes.Unauthenticated},
+		{"who has an empty one", "", with("token", ""), codes.Unauthenticated},
+		{"the scaler", "", with("token", scalerToken), codes.NotFound},
+		{"the scaler, from the environment", "", with("tokenFromEnv", scalerToken), codes.NotFound},
+		{"the scaler, by both", "", both, codes.NotFound},
+		{"the scaler, elsewhere", "", foreign, codes.PermissionDenied},
+		{"the scaler, with too much", "", large, codes.ResourceExhausted},
+		{"a reader", "", with("token", readerToken), codes.PermissionDenied},
+		{"who has a wrong one", "", with("token", "wrong-"+scalerToken), codes.Unauthenticated},
+		{"who has one with a line break", "", with("token", scalerToken+"\nx"), codes.Unauthenticated},
+		{"who has one that is too long", "", with("token", strings.Repeat("a", 20_000)), codes.Unauthenticated},
+		{"a reader by header, with the scaler's", readerToken, with("token", scalerToken), codes.PermissionDenied},
+		{"the scaler by header, with a wrong one", scalerToken, with("token", "wrong-"+scalerToken), codes.NotFound},
+	} {
+		ctx, cancel := context.WithTimeout(as(t.Context(), tt.header), time.Minute)
+		defer cancel()
+		check := func(method string, err error, want codes.Code) {
+			if status.Code(err) != want {
+				t.Errorf("%s by %s: %v, want %s", method, tt.who, err, want)
+			}
+			if err != nil && (strings.Contains(err.Error(), scalerToken) || strings.Contains(err.Error(), readerToken)) {
+				t.Errorf("%s by %s: the answer holds a token: %v", method, tt.who, err)
+			}
+		}
+		spec := tt.want
+		if spec == codes.NotFound {
+			spec = codes.OK // it depends on nothing
+		}
+		_, err := scaler.GetMetricSpec(ctx, tt.ref)
+		check("GetMetricSpec", err, spec)
+		_, err = scaler.GetMetrics(ctx, &externalscaler.GetMetricsRequest{ScaledObjectRef: tt.ref, MetricName: "recommended-replicas"})
+		check("GetMetrics", err, tt.want)
+		_, err = scaler.IsActive(ctx, tt.ref)
+		check("IsActive", err, tt.want)
+		specs, err := scaler.StreamMetricSpec(ctx, tt.ref)
+		if err == nil {
+			_, err = specs.Recv()
+		}
+		check("StreamMetricSpec", err, spec)
+		if spec == codes.OK {
+			continue
+		}
+		active, err := scaler.StreamIsActive(ctx, tt.ref)
+		if err == nil {
+			_, err = active.Recv()
+		}
+		check("StreamIsActive", err, tt.want)
+	}
+	if logged.Len() == 0 {
+		t.Fatal("nothing was logged")
+	}
+	for _, line := range logged.All() {
+		if text := fmt.Sprint(line.Message, line.ContextMap()); strings.Contains(text, scalerToken) || strings.Contains(text, readerToken) {
+			t.Errorf("a line holds a token: %s", text)
+		}
+	}
+}
+
+// By itself a token in the metadata is text as any other: nothing is read of unknown callers.
+func TestKEDATokensInMetadataAreOffByThemselves(t *testing.T) {
+	s := guarded(t)
+	ref := scaledObject()
+	ref.ScalerMetadata["token"] = scalerToken
+	if _, err := externalscaler.NewExternalScalerClient(s.conn).GetMetricSpec(t.Context(), ref); status.Code(err) != codes.Unauthenticated {
+		t.Errorf("got %v, want UNAUTHENTICATED", err)
+	}
+}
+
+// A token that was in force when a stream began ends it when it is not any more.
+func TestAKEDAStreamEndsWithItsToken(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tokens.yaml")
+	write := func(text string) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sum := sha256.Sum256([]byte(scalerToken))
+	write(fmt.Sprintf("tokens:\n  - {identity: scaler, sha256: %q}\n", hex.EncodeToString(sum[:])))
+	authenticator, err := auth.New(auth.Options{TokensFile: file, Files: watched.Options{Interval: -1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer authenticator.Close()
+	granted, err := policy.Parse("policy.yaml", []byte(testPolicy))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, func(su *setup) {
+		su.options.KEDATokens = true
+		su.options.Access = &server.Access{Authenticator: authenticator, Policy: watched.Fixed(granted)}
+	})
+	ref := scaledObject()
+	ref.ScalerMetadata["token"] = scalerToken
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	stream, err := externalscaler.NewExternalScalerClient(s.conn).StreamMetricSpec(ctx, ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stream.Recv(); err != nil {
+		t.Fatal(err)
+	}
+	write("tokens: []\n")
+	if err := authenticator.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stream.Recv(); status.Code(err) != codes.Unauthenticated {
+		t.Errorf("after the token was revoked: %v, want UNAUTHENTICATED", err)
 	}
 }

@@ -32,6 +32,9 @@ type Options struct {
 	// MaxCallsPerConnection bounds the calls in flight on one HTTP/2 connection, MaxHeaderBytes
 	// the headers of a call, over gRPC and REST.
 	MaxCallsPerConnection, MaxHeaderBytes int
+	// KEDATokens has KEDA's calls without any other credential be known by a token in the
+	// trigger's metadata, for which their messages are read before the caller is known.
+	KEDATokens bool
 	// TLS secures gRPC and REST. Nil: they are served in the clear. It must offer h2.
 	TLS *tls.Config
 	// AllowedHosts are names by which REST may be asked where it is on loopback without TLS

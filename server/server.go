@@ -36,6 +36,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
 	"github.com/setpoint-dev/setpoint/server/encoded"
 	"github.com/setpoint-dev/setpoint/server/gate"
+	"github.com/setpoint-dev/setpoint/server/keda"
 	"github.com/setpoint-dev/setpoint/server/operations"
 	"github.com/setpoint-dev/setpoint/server/rest"
 	"github.com/setpoint-dev/setpoint/server/services"
@@ -80,8 +81,13 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	}
 	s.targets = t
 	var err error
+	var tokensIn map[string]func([]byte) string
+	if options.KEDATokens {
+		tokensIn = keda.Tokens()
+	}
 	s.guard, err = admission.New(admission.Options{
-		Access: options.Access, Limits: options.Limits, RequestTimeout: options.RequestTimeout,
+		TokensIn: tokensIn,
+		Access:   options.Access, Limits: options.Limits, RequestTimeout: options.RequestTimeout,
 		MaxConnections: options.MaxConnections, MaxCallsPerConnection: options.MaxCallsPerConnection, MaxRequestBytes: options.MaxRequestBytes,
 		Calls: t.Metrics.Calls, Registerer: options.Registerer, Log: s.log,
 	})

@@ -24,6 +24,10 @@ type Options struct {
 	RequestTimeout time.Duration
 	// MaxConnections, MaxCallsPerConnection and MaxRequestBytes are those of the server.
 	MaxConnections, MaxCallsPerConnection, MaxRequestBytes int
+	// TokensIn are methods whose messages may hold the caller's token, and how it is read:
+	// callers without any other credential are known by it. "": it holds none. Their messages
+	// are read before they are known, up to MostTokenMessage.
+	TokensIn map[string]func(message []byte) (token string)
 	// Calls counts the calls that are refused before they reach an interceptor.
 	Calls *telemetry.Calls
 	// Registerer takes the metrics; nil: they are not registered.

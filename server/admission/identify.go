@@ -64,6 +64,11 @@ type identified struct {
 // that takes an answer of an issuer, the call gives its place back meanwhile; the ticket may
 // be nil.
 func (g *Guard) identify(ctx context.Context, method string, ticket *limit.Ticket) (who identified) {
+	return g.identifyBy(ctx, method, credentialsOf, ticket)
+}
+
+// identifyBy is identify with what the caller of gRPC is known by.
+func (g *Guard) identifyBy(ctx context.Context, method string, credentials func(context.Context) auth.Credentials, ticket *limit.Ticket) (who identified) {
 	settings := g.options.Access
 	if settings == nil || access.IsOpen(method) {
 		return identified{}
@@ -79,7 +84,7 @@ func (g *Guard) identify(ctx context.Context, method string, ticket *limit.Ticke
 			open.First.Identity = rest.identity
 		}
 	} else {
-		open.Creds = credentialsOf(ctx)
+		open.Creds = credentials(ctx)
 	}
 	var waits func()
 	if ticket != nil {
@@ -131,7 +136,17 @@ func (g *Guard) AuthenticateStreams(srv any, stream grpc.ServerStream, info *grp
 	if err != nil {
 		return err
 	}
-	who := g.identify(stream.Context(), info.FullMethod, ticket)
+	var who identified
+	if g.mayHoldToken(stream.Context(), info.FullMethod) {
+		if who, stream, err = g.streamByToken(stream, info.FullMethod, ticket); err != nil {
+			if ticket != nil {
+				ticket.Release()
+			}
+			return err
+		}
+	} else {
+		who = g.identify(stream.Context(), info.FullMethod, ticket)
+	}
 	if ticket != nil {
 		ticket.Release()
 	}

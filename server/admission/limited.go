@@ -29,6 +29,14 @@ func (g *Guard) Limited(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 			conn := connectionOf(ctx)
 			conn.Begin()
 			defer conn.End()
+			if g.mayHoldToken(ctx, method) {
+				if ticket != nil {
+					defer ticket.Release()
+				}
+				return g.answerByToken(ctx, method, ticket, decode, interceptor, func(ctx context.Context, decode func(any) error) (any, error) {
+					return handler(srv, ctx, decode, interceptor)
+				})
+			}
 			if ticket == nil {
 				return handler(srv, ctx, g.receiving(ctx, nil, decode), interceptor)
 			}

@@ -54,9 +54,21 @@ func ConnOf(ctx context.Context) *unfinished.Conn {
 	return nil
 }
 
-// receiving reads a call's message. While it waits for it, it holds nothing; the ticket
-// may be nil.
+// receiving reads the message of a call whose caller is known; the ticket may be nil.
 func (g *Guard) receiving(ctx context.Context, ticket *limit.Ticket, decode func(any) error) func(any) error {
+	receive := receive(ctx, ticket, decode)
+	return func(v any) error {
+		err := receive(v)
+		if err == nil && ticket != nil {
+			connectionOf(ctx).Know()
+		}
+		return err
+	}
+}
+
+// receive reads a call's message. While it waits for it, it holds nothing; the ticket may be
+// nil.
+func receive(ctx context.Context, ticket *limit.Ticket, decode func(any) error) func(any) error {
 	return func(v any) error {
 		conn := ConnOf(ctx)
 		if ticket != nil {
@@ -75,7 +87,6 @@ func (g *Guard) receiving(ctx context.Context, ticket *limit.Ticket, decode func
 		if ticket == nil {
 			return nil
 		}
-		connectionOf(ctx).Know()
 		if refusal := ticket.Arrived(); refusal.Refused() {
 			if m, ok := v.(*encoded.Message); ok {
 				m.Free()

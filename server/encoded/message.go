@@ -62,6 +62,12 @@ func (m *Message) Count(answers *unfinished.Answers) {
 	}
 }
 
+// Take has a request that was read be this message; the other is empty then.
+func (m *Message) Take(other *Message) {
+	m.Data, m.buffer = other.Data, other.buffer
+	other.Data, other.buffer = nil, nil
+}
+
 // Free gives memory back that is another's. The data must not be used any more.
 func (m *Message) Free() {
 	m.Pass.Leave()

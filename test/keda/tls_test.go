@@ -6,9 +6,12 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/hex"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"net"
 	"os"
@@ -125,6 +128,41 @@ grants:
 		}
 		if got := len(scaler.GetMetricSpecForScaling(t.Context())); (got == 1) != tt.spec {
 			t.Errorf("%s has %d metric specs", tt.who, got)
+		}
+	}
+}
+
+// A token in the trigger's metadata, which KEDA sends as it is, says who calls where there is
+// no certificate.
+func TestTokensInMetadata(t *testing.T) {
+	authority := newIssuer(t)
+	certificate, key := authority.holder(t, "setpoint")
+	digest := func(token string) string {
+		sum := sha256.Sum256([]byte(token))
+		return hex.EncodeToString(sum[:])
+	}
+	s := service.Start(t,
+		"--tls-cert-file="+write(t, "cert.pem", certificate), "--tls-key-file="+write(t, "key.pem", key), "--keda-metadata-tokens",
+		"--auth-tokens-file="+write(t, "tokens.yaml", fmt.Sprintf("tokens:\n  - {identity: shop, sha256: %q}\n  - {identity: other, sha256: %q}\n", digest("of-shop"), digest("of-other"))),
+		"--policy-file="+write(t, "policy.yaml", `
+grants:
+  - {identities: ["token:shop"], clusters: [demo], namespaces: [shop], verbs: [recommend]}
+  - {identities: ["token:other"], clusters: [demo], namespaces: [other], verbs: [recommend]}
+`))
+	for token, want := range map[string]codes.Code{
+		"of-shop":  codes.NotFound, // for nobody stored a spec
+		"of-other": codes.PermissionDenied,
+		"unknown":  codes.Unauthenticated,
+		"":         codes.Unauthenticated,
+	} {
+		scaler := external(t, scaledObject(s.GRPCAddr(), "web", func(c *scalersconfig.ScalerConfig) {
+			c.AuthParams["caCert"] = authority.pem
+			if token != "" {
+				c.TriggerMetadata["token"] = token
+			}
+		}))
+		if _, _, err := count(t, scaler); status.Code(err) != want {
+			t.Errorf("with the token %q: %v, want %s", token, err, want)
 		}
 	}
 }

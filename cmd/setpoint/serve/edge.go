@@ -30,6 +30,7 @@ type edgeSettings struct {
 	TokensFile      string
 	OIDCFile        string
 	PolicyFile      string
+	KEDATokens      bool
 	AllowAnonymous  bool
 	Insecure        bool
 }
@@ -42,6 +43,7 @@ func (s *edgeSettings) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&s.TLSClientAuth, "tls-client-auth", s.TLSClientAuth, "client certificates: none, optional or require; empty means optional with --tls-client-ca-file, else none")
 	flags.StringVar(&s.TokensFile, "auth-tokens-file", s.TokensFile, "`file` with the SHA-256 of bearer tokens and their owners; reloaded when it changes")
 	flags.StringVar(&s.OIDCFile, "auth-oidc-file", s.OIDCFile, "`file` with the OpenID Connect issuers whose JWTs are accepted as bearer tokens; reloaded when it changes")
+	flags.BoolVar(&s.KEDATokens, "keda-metadata-tokens", s.KEDATokens, "accept a token in a trigger's metadata (token, tokenFromEnv) from KEDA's calls without other credentials; reads up to 64 KiB before authentication")
 	flags.BoolVar(&s.AllowAnonymous, "auth-allow-anonymous", s.AllowAnonymous, "accept callers without credentials as \"anonymous\"; the policy decides what they may do")
 	flags.StringVar(&s.PolicyFile, "policy-file", s.PolicyFile, "`file` with the rights, limits and options of callers; reloaded when it changes; empty: every authenticated caller may do everything")
 	flags.BoolVar(&s.Insecure, "insecure", s.Insecure, "allow addresses that other machines can reach without authentication or without TLS")
@@ -152,6 +154,9 @@ func (s *edgeSettings) validate(refuse func(flag, format string, args ...any), a
 	}
 	if s.AllowAnonymous && s.PolicyFile == "" {
 		refuse("auth-allow-anonymous", "say in --policy-file what anonymous callers may do")
+	}
+	if s.KEDATokens && s.TokensFile == "" && s.OIDCFile == "" {
+		refuse("keda-metadata-tokens", "there are no tokens: give --auth-tokens-file or --auth-oidc-file")
 	}
 	if s.PolicyFile != "" && !s.asks() {
 		refuse("policy-file", "authentication is off: give --auth-tokens-file, --auth-oidc-file or --tls-client-ca-file")

@@ -110,7 +110,7 @@ func serve(ctx context.Context, s *settings) error {
 	if err := metrics.Register(edge.counts); err != nil {
 		return err
 	}
-	options.Access, options.TLS = edge.access, edge.tls
+	options.Access, options.TLS, options.KEDATokens = edge.access, edge.tls, s.Edge.KEDATokens
 	fetching, err := s.openSources(metrics, log)
 	if err != nil {
 		return cli.BadInput(err)
