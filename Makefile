@@ -11,7 +11,7 @@ CONTROLLER_GEN := $(call tool,controller-gen)
 GOLANGCI_LINT := $(call tool,golangci-lint)
 
 BIN := bin/setpoint
-GENERATED := api proto docs deploy clients/kubernetes/autoscaling web/dist
+GENERATED := api proto docs deploy clients/kubernetes/autoscaling THIRD_PARTY.md web/dist
 FUZZTIME ?= 30s
 MUTATIONTIME ?= 2h
 CONFORMANCESTEPS ?= 100000
@@ -155,7 +155,7 @@ e2e-swarm: ## Run the agent of Docker Swarm with two real daemons that have join
 .PHONY: test-modules
 test-modules: ## Run the tests of the modules beside the main one that no other target runs
 	@scripts/redis.sh
-	for module in bench cmd/setpoint-external-metrics conformance/oracle conformance/cluster test/integrations test/keda tools/gremlins; do (cd $$module && go test -timeout=45m ./...); done
+	for module in bench cmd/setpoint-external-metrics conformance/oracle conformance/cluster test/integrations test/keda tools/gremlins tools/licenses; do (cd $$module && go test -timeout=45m ./...); done
 
 .PHONY: conformance
 conformance: ## Compare 100,000 steps with each real controller, and write conformance/REPORT.md
@@ -236,6 +236,7 @@ generate: ## Generate api/, docs/ and the CustomResourceDefinition from their so
 	go run ./cmd/setpoint-swarm reference > docs/swarm-reference.md
 	go run ./cmd/setpoint-nomad docs > docs/configuration-nomad.md
 	go run ./cmd/setpoint-nomad reference > docs/nomad-reference.md
+	cd tools/licenses && go run . table > ../../THIRD_PARTY.md
 	$(MAKE) dashboards
 
 .PHONY: dashboards
@@ -264,8 +265,20 @@ lint: ## Check formatting, vet, linters, the contract and the direction of impor
 	go vet ./...
 	$(GOLANGCI_LINT) run ./...
 	$(BUF) lint
+	scripts/contract.sh
 	scripts/imports.sh
 	go mod tidy -diff
+
+.PHONY: compatibility
+compatibility: ## Hold the contract, stored data, flags and metrics to what the last release promised
+	@scripts/redis.sh || test -z "$${CI:-}"
+	scripts/contract.sh
+	go test -count=1 ./test/compatibility
+	go test -count=1 -run='^TestFormat[0-9]+StaysReadable$$' ./recommender/encoding
+
+.PHONY: contract
+contract: ## Write the contract that the next release is compared with; only a release does
+	scripts/contract.sh --update
 
 .PHONY: vuln
 vuln: ## Look for known vulnerabilities

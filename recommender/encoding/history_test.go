@@ -243,11 +243,22 @@ func lived(t *testing.T, random *rand.Rand, l life, check func(*recommender.Hist
 
 var update = flag.Bool("update", false, "rewrite the files in testdata")
 
-// A history as the first version wrote it must be read for ever. Once released,
+// Histories as the first versions wrote them must be read for ever. Once released,
 // a difference here needs a new format, not a rewritten file.
 func TestFormat1StaysReadable(t *testing.T) {
-	const file = "testdata/history-format-1.hex"
+	staysReadable(t, "testdata/history-format-1.hex", historyOfFormat1())
+}
+
+func TestFormat2StaysReadable(t *testing.T) {
 	h := historyOfFormat1()
+	h.RecommendationsLimited, h.LastingUntil = true, t0.Add(5*time.Minute).UnixNano()
+	h.EventsLimited = true
+	staysReadable(t, "testdata/history-format-2.hex", h)
+}
+
+// staysReadable fails unless the file is read as the history, and the history written as the file.
+func staysReadable(t *testing.T, file string, h recommender.History) {
+	t.Helper()
 	if *update {
 		if err := os.WriteFile(file, []byte(hex.EncodeToString(AppendHistory(nil, &h))+"\n"), 0o644); err != nil {
 			t.Fatal(err)
