@@ -9,4 +9,6 @@ import "./operations/operations.css";
 import "./signin.css";
 
 followLinks();
-render(<App />, document.getElementById("app")!);
+const root = document.getElementById("app")!;
+root.replaceChildren(); // the bar that is shown while this loads
+render(<App />, root);

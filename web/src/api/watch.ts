@@ -3,7 +3,8 @@
 import { ApiError, stream } from "./client";
 import type { WatchMessage } from "./types";
 
-export type Link = "connecting" | "live" | "lost";
+/** "polled": the service has no streams; lists are read again now and then. */
+export type Link = "connecting" | "live" | "lost" | "polled";
 
 export interface Watcher {
   /** What came, in order. */
@@ -16,6 +17,7 @@ export interface Watcher {
 
 const firstWait = 500;
 const longestWait = 30_000;
+const pollEvery = 15_000;
 /** The service sends heartbeats; silence longer than this is a dead connection. */
 const silence = 60_000;
 
@@ -38,18 +40,20 @@ export function watchPath(parent: string, resumeToken: string, start: Date | und
 export async function watch(parent: string, start: Date | undefined, watcher: Watcher, signal: AbortSignal): Promise<void> {
   let position = "";
   let tries = 0;
+  let polled = false;
   while (!signal.aborted) {
     const attempt = new AbortController();
     const stop = () => attempt.abort();
     signal.addEventListener("abort", stop);
     let alive = setTimeout(stop, silence);
     let error: ApiError | undefined;
-    watcher.link("connecting");
+    if (!polled) watcher.link("connecting");
     try {
       await stream<WatchMessage>("GET", watchPath(parent, position, start), undefined, attempt.signal, (batch) => {
         clearTimeout(alive);
         alive = setTimeout(stop, silence);
-        if (tries >= 0) watcher.link("live");
+        watcher.link("live");
+        polled = false;
         tries = 0;
         let missed = 0;
         for (const m of batch) {
@@ -72,9 +76,13 @@ export async function watch(parent: string, start: Date | undefined, watcher: Wa
       signal.removeEventListener("abort", stop);
     }
     if (signal.aborted) return;
-    watcher.link("lost", error);
+    if (error?.status === 501) {
+      if (polled) watcher.missed(0);
+      polled = true;
+      watcher.link("polled");
+    } else watcher.link("lost", error);
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, backoff(tries));
+      const timer = setTimeout(resolve, polled ? pollEvery : backoff(tries));
       signal.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
     });
     tries++;

@@ -318,7 +318,7 @@ function List(props: { snapshot: Snapshot; query: FleetQuery; change: Change }) 
 
 function LiveMark(props: { snapshot: Snapshot }) {
   const { link, missed, loading, loaded } = props.snapshot;
-  const text = loading && loaded > 0 ? `Loading ${integer(loaded)}…` : link === "live" ? "Live" : link === "connecting" ? "Connecting…" : "Reconnecting…";
+  const text = loading && loaded > 0 ? `Loading ${integer(loaded)}…` : link === "live" ? "Live" : link === "connecting" ? "Connecting…" : link === "polled" ? "Every 15 s" : "Reconnecting…";
   const title =
     link === "live"
       ? `Decisions arrive as they are made.${missed ? ` ${integer(missed)} went by too fast and were read again from the list.` : ""}`

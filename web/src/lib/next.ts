@@ -13,7 +13,7 @@ export interface Window {
   /** What the metrics last asked for. */
   proposed: number;
   holds: boolean;
-  /** If the same is proposed from now on: from when on which count is the safest. */
+  /** If the same is proposed from now on: from when on the count may go how far. */
   steps: { time: number; count: number }[];
   /** Recommendations in it, oldest first. */
   recommendations: { time: number; count: number }[];
@@ -63,8 +63,10 @@ export function seconds(d: unknown): number | undefined {
   return m ? Number(m[1]) : undefined;
 }
 
-function window(all: { time: number; count: number }[], length: number, now: number, direction: "up" | "down"): Window {
+function window(all: { time: number; count: number }[], length: number, now: number, direction: "up" | "down", current: number): Window {
   const safer = direction === "down" ? Math.max : Math.min;
+  // A window keeps the count from going a way; it never makes it go the other one.
+  const reaches = (count: number) => (direction === "down" ? count < current : count > current);
   const recommendations = all.filter((r) => r.time > now - length * 1000).sort((a, b) => a.time - b.time);
   const newest = all.reduce<{ time: number; count: number } | undefined>((n, r) => (!n || r.time >= n.time ? r : n), undefined);
   const proposed = newest?.count ?? 0;
@@ -74,10 +76,10 @@ function window(all: { time: number; count: number }[], length: number, now: num
   for (let i = recommendations.length - 1; i >= 0; i--) {
     const r = recommendations[i]!;
     const next = safer(count, r.count);
-    if (next !== count) steps.unshift({ time: r.time + length * 1000, count });
+    if (next !== count && reaches(count)) steps.unshift({ time: r.time + length * 1000, count });
     count = next;
   }
-  return { seconds: length, count, proposed, holds: direction === "down" ? count > proposed : count < proposed, steps, recommendations };
+  return { seconds: length, count, proposed, holds: reaches(proposed) && (direction === "down" ? count > proposed : count < proposed), steps, recommendations };
 }
 
 function changed(events: readonly ScaleEvent[], since: number): { sum: number; oldest: number | undefined } {
@@ -136,8 +138,8 @@ export function outlook(h: History, spec: Spec | undefined, options: Record<stri
   const up = rules(spec, "up")?.stabilizationWindowSeconds ?? 0;
   return {
     known: spec !== undefined,
-    down: window(all, down, now, "down"),
-    up: window(all, up, now, "up"),
+    down: window(all, down, now, "down", current),
+    up: window(all, up, now, "up", current),
     rateDown: rate(spec, h, current, now, "down"),
     rateUp: rate(spec, h, current, now, "up"),
     min: spec ? spec.minReplicas ?? 1 : undefined,

@@ -39,7 +39,8 @@ export function lines(spec: Spec, options: Record<string, unknown> | undefined):
       continue;
     }
     const given = Boolean(own?.policies?.length);
-    const text = r.policies.map((p) => `${p.value}${p.type === "Percent" ? " %" : ""} / ${p.periodSeconds} s`).join(r.selectPolicy === "Min" ? ", least of " : ", most of ");
+    const each = r.policies.map((p) => `${p.value}${p.type === "Percent" ? " %" : ""} per ${p.periodSeconds} s`);
+    const text = each.length > 1 ? `the ${r.selectPolicy === "Min" ? "least" : "most"} of ${each.join(", ")}` : each[0]!;
     out.push({ key: `scale${way} policy`, value: text, isDefault: !given });
     out.push({ key: `scale${way} tolerance`, value: own?.tolerance ?? "0.1", isDefault: !own?.tolerance });
   }
@@ -54,7 +55,7 @@ export function SpecCard(props: { spec: TargetSpec | null | undefined; name: str
   if (spec === undefined) return null;
   if (spec === null || !spec.spec) {
     return (
-      <section class="card">
+      <section class="card spec">
         <header><h2>Spec</h2></header>
         <p class="muted">None is stored: whoever asks sends the spec with each question. Store it, and this page shows limits, targets and policies, too:</p>
         <Copyable text={`setpoint specs set ${name} -f hpa.yaml`} label="A command to copy" />

@@ -126,17 +126,13 @@ export function TargetView(props: { name: string }) {
             <MetricChart key={i} index={i} span={span} decisions={decisions} spec={spec} choose={choose} />
           ))}
           {metrics > 4 && <p class="muted">{count(metrics - 4, "more metric")} are in the decisions' readings.</p>}
+          <DecisionList decisions={decisions} chosen={chosen} choose={choose} now={now} />
         </div>
         <aside class="side-column">
           {told && <StoryCard decision={told} chosen={chosen !== undefined} spec={spec} now={now} back={() => go({ decision: "" })} />}
           {ahead && <NextCard outlook={ahead} target={target} now={now} />}
-        </aside>
-      </div>
-      <div class="columns">
-        <DecisionList decisions={decisions} chosen={chosen} choose={choose} now={now} />
-        <div class="side-column">
           <SpecCard spec={spec} name={name} />
-        </div>
+        </aside>
       </div>
     </div>
   );
@@ -253,8 +249,8 @@ function NextCard(props: { outlook: Outlook; target: Target; now: number }) {
     <>Not below the minimum of {o.min}.</>
   ) : o.down.holds && first ? (
     <>
-      The metrics ask for <strong>{o.down.proposed}</strong>, but {o.down.recommendations.find((r) => r.count === o.down.count) ? <>{o.down.count} was recommended</> : <>more was recommended</>} within
-      the last {o.down.seconds} s. Held until <Clock time={first.time} now={now} />.
+      The metrics ask for <strong>{integer(o.down.proposed)}</strong>, but {count(current, "replica")} or more were recommended in the last{" "}
+      {duration(o.down.seconds * 1000)}. Held until <Clock time={first.time} now={now} />.
     </>
   ) : o.down.proposed < current && o.down.recommendations.length > 0 ? (
     <>
