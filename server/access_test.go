@@ -25,10 +25,10 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/auth"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
-	"github.com/setpoint-dev/setpoint/server/auth/watched"
 )
 
 // Tokens of the tests, by who holds them.
@@ -70,7 +70,7 @@ func guarded(t *testing.T, changes ...func(*setup)) *service {
 	if err := os.WriteFile(tokensFile, []byte(tokens), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	authenticator, err := auth.New(auth.Options{TokensFile: tokensFile, Files: watched.Options{Interval: -1}})
+	authenticator, err := auth.New(auth.Options{TokensFile: tokensFile, Files: files.Options{Interval: -1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func guarded(t *testing.T, changes ...func(*setup)) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	access := &server.Access{Authenticator: authenticator, Policy: watched.Fixed(p)}
+	access := &server.Access{Authenticator: authenticator, Policy: files.Fixed(p)}
 	return start(t, append([]func(*setup){func(su *setup) { su.options.Access = access }}, changes...)...)
 }
 

@@ -18,10 +18,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/auth"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
-	"github.com/setpoint-dev/setpoint/server/auth/watched"
 )
 
 // hangingIssuer starts a service that takes tokens of a file and JWTs of an issuer that
@@ -49,14 +49,14 @@ func hangingIssuer(t *testing.T, places int) (s *service, issuer string) {
 	authenticator, err := auth.New(auth.Options{
 		TokensFile: write("tokens.yaml", fmt.Sprintf("tokens:\n  - {identity: admin, sha256: %q}\n", hex.EncodeToString(sum[:]))),
 		OIDCFile:   write("oidc.yaml", fmt.Sprintf("issuers:\n  - {issuer: %s, audiences: [setpoint]}\n", provider.URL)),
-		Files:      watched.Options{Interval: -1},
+		Files:      files.Options{Interval: -1},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(authenticator.Close)
 	s = start(t, func(su *setup) {
-		su.options.Access = &server.Access{Authenticator: authenticator, Policy: watched.Fixed(policy.Default(false))}
+		su.options.Access = &server.Access{Authenticator: authenticator, Policy: files.Fixed(policy.Default(false))}
 		su.options.Limits.InFlight = places
 		su.options.Limits.Shedding.Off = true
 	})

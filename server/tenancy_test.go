@@ -26,10 +26,10 @@ import (
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/auth"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
-	"github.com/setpoint-dev/setpoint/server/auth/watched"
 )
 
 // tenancy is a service whose tokens and policy can be replaced. The token of a caller is
@@ -38,7 +38,7 @@ type tenancy struct {
 	*service
 	tokens, policy string
 	authenticator  *auth.Authenticator
-	file           *watched.File[*policy.Policy]
+	file           *files.Watched[*policy.Policy]
 }
 
 func newTenancy(t *testing.T, tokens map[string]string, grants string, changes ...func(*setup)) *tenancy {
@@ -46,7 +46,7 @@ func newTenancy(t *testing.T, tokens map[string]string, grants string, changes .
 	dir := t.TempDir()
 	y := &tenancy{tokens: filepath.Join(dir, "tokens.yaml"), policy: filepath.Join(dir, "policy.yaml")}
 	y.write(t, tokens, grants)
-	files := watched.Options{Interval: -1, Settle: time.Millisecond}
+	files := files.Options{Interval: -1, Settle: time.Millisecond}
 	var err error
 	if y.authenticator, err = auth.New(auth.Options{TokensFile: y.tokens, Files: files}); err != nil {
 		t.Fatal(err)
@@ -558,7 +558,7 @@ func TestCallersOfManyGroupsMayUseREST(t *testing.T) {
 	if err := os.WriteFile(file, fmt.Appendf(nil, "issuers: [{issuer: %q, audiences: [setpoint], groupsClaim: groups, prefix: 'a-corporation-with-a-long-name:'}]", issuer), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	authenticator, err := auth.New(auth.Options{OIDCFile: file, Files: watched.Options{Interval: -1, Settle: time.Millisecond}})
+	authenticator, err := auth.New(auth.Options{OIDCFile: file, Files: files.Options{Interval: -1, Settle: time.Millisecond}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -568,7 +568,7 @@ func TestCallersOfManyGroupsMayUseREST(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := start(t, func(su *setup) {
-		su.options.Access = &server.Access{Authenticator: authenticator, Policy: watched.Fixed(p)}
+		su.options.Access = &server.Access{Authenticator: authenticator, Policy: files.Fixed(p)}
 	})
 	if _, err := s.recommendations.Recommend(as(t.Context(), token), requestFor(shopTarget)); err != nil {
 		t.Errorf("gRPC: %v", err)

@@ -2,22 +2,20 @@ package nomad
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/hashicorp/nomad/api"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/setpoint-dev/setpoint/internal/files"
 )
 
 // DefaultAddress is where a Nomad agent is by default.
@@ -25,7 +23,6 @@ const DefaultAddress = "http://127.0.0.1:4646"
 
 // Bounds of what is taken from Nomad and of what is asked of it at once.
 const (
-	maxSecretBytes = 1 << 20
 	maxAnswerBytes = 64 << 20
 	// maxErrorBytes is what is taken of an answer that is an error: its text ends up in logs.
 	maxErrorBytes = 2 << 10
@@ -93,7 +90,7 @@ func Connect(c Config) (*api.Client, error) {
 		return nil, errors.New("a client certificate takes a file with the certificate and one with its key")
 	}
 	if at.Scheme == "https" {
-		if _, err := c.TLS.config("localhost:0"); err != nil {
+		if _, err := files.TLS(c.TLS).Config("localhost:0"); err != nil {
 			return nil, err
 		}
 	}
@@ -106,14 +103,14 @@ func Connect(c Config) (*api.Client, error) {
 		}
 	}
 	next := &transport{requests: requests, fixed: c.Token, next: &http.Transport{
-		DialContext: dial, DialTLSContext: c.dialTLS,
+		DialContext: dial, DialTLSContext: files.Dial(c.Dial).TLS(files.TLS(c.TLS).Config).Within(handshakeTimeout),
 		// What Nomad packs takes its time and the agent's, and may be any size unpacked.
 		DisableCompression: true,
 		MaxConnsPerHost:    maxConnections, MaxIdleConnsPerHost: maxConnections, IdleConnTimeout: time.Minute,
 	}}
 	if c.TokenFile != "" {
-		next.file = &secretFile{name: c.TokenFile}
-		if _, err := next.file.read(); err != nil {
+		next.file = files.NewSecret(c.TokenFile, nil)
+		if _, err := next.token(); err != nil {
 			return nil, err
 		}
 	}
@@ -124,75 +121,33 @@ func Connect(c Config) (*api.Client, error) {
 	}})
 }
 
-// handshakeTimeout bounds a handshake with a server that takes connections and is silent.
+// handshakeTimeout bounds connecting to, and a handshake with, a server that takes connections and is silent.
 const handshakeTimeout = 10 * time.Second
-
-// dialTLS connects with the files as they are now.
-func (c *Config) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
-	settings, err := c.TLS.config(address)
-	if err != nil {
-		return nil, err
-	}
-	plain, err := c.Dial(ctx, network, address)
-	if err != nil {
-		return nil, err
-	}
-	conn := tls.Client(plain, settings)
-	// net/http dials without the request's deadline, and bounds no handshake but its own.
-	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
-	defer cancel()
-	if err := conn.HandshakeContext(ctx); err != nil {
-		_ = plain.Close()
-		return nil, err
-	}
-	return conn, nil
-}
-
-func (t *TLS) config(address string) (*tls.Config, error) {
-	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
-	if c.ServerName == "" {
-		host, _, err := net.SplitHostPort(address)
-		if err != nil {
-			return nil, err
-		}
-		c.ServerName = host
-	}
-	if t.CAFile != "" {
-		pem, err := readFile(t.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("certificates to trust: %w", err)
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s holds no certificates", t.CAFile)
-		}
-	}
-	if t.CertFile != "" {
-		pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
-		if err != nil {
-			return nil, fmt.Errorf("client certificate: %w", err)
-		}
-		c.Certificates = []tls.Certificate{pair}
-	}
-	return c, nil
-}
 
 // transport sends the token, counts requests and bounds answers.
 type transport struct {
 	requests *prometheus.CounterVec
-	file     *secretFile // nil: the fixed token counts
+	file     *files.Secret // nil: the fixed token counts
 	fixed    string
 	next     http.RoundTripper
 }
 
+func (t *transport) token() (string, error) {
+	if t.file == nil {
+		return t.fixed, nil
+	}
+	token, err := t.file.Get()
+	if err != nil {
+		return "", fmt.Errorf("token: %w", err)
+	}
+	return token, nil
+}
+
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	token := t.fixed
-	if t.file != nil {
-		var err error
-		if token, err = t.file.read(); err != nil {
-			return nil, err
-		}
+	token, err := t.token()
+	if err != nil {
+		return nil, err
 	}
 	r = r.Clone(r.Context())
 	r.Header.Del("Accept-Encoding")
@@ -259,56 +214,4 @@ func (b *bounded) Read(p []byte) (int, error) {
 		return 0, errTooLarge
 	}
 	return n, err
-}
-
-// secretFile is a credential in a file.
-type secretFile struct {
-	name string
-
-	mu   sync.Mutex
-	last string      // guarded by mu; empty: none was read yet
-	info os.FileInfo // guarded by mu; of the file when last was read
-}
-
-// read returns the file's text without the space around it. The file is read again when it is
-// not the one read last, by identity, time and size; while it is being replaced the text read
-// last counts.
-func (f *secretFile) read() (string, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	info, err := os.Stat(f.name)
-	if err == nil && f.last != "" && os.SameFile(info, f.info) && info.ModTime().Equal(f.info.ModTime()) && info.Size() == f.info.Size() {
-		return f.last, nil
-	}
-	var text []byte
-	if err == nil {
-		text, err = readFile(f.name)
-	}
-	secret := strings.TrimSpace(string(text))
-	switch {
-	case err == nil && strings.ContainsFunc(secret, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		// A header can't hold it, and the error of one that does would quote it.
-		return "", fmt.Errorf("the token in %s has more than one line, or control characters", f.name)
-	case err == nil && secret != "":
-		f.last, f.info = secret, info
-	case f.last != "": // it is being replaced
-	case err != nil:
-		return "", fmt.Errorf("token: %w", err)
-	default:
-		return "", fmt.Errorf("the file %s, which is to hold the token, is empty", f.name)
-	}
-	return f.last, nil
-}
-
-func readFile(name string) ([]byte, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
-	text, err := io.ReadAll(io.LimitReader(file, maxSecretBytes+1))
-	if err == nil && len(text) > maxSecretBytes {
-		err = fmt.Errorf("%s is larger than 1 MiB", name)
-	}
-	return text, err
 }

@@ -222,7 +222,7 @@ func TestConfigsThatAreRefused(t *testing.T) {
 	for name, c := range map[string]nomad.Config{
 		"the address \"nomad:4646\"": {Address: "nomad:4646"}, "the address \"ftp://nomad\"": {Address: "ftp://nomad"},
 		"the address holds credentials": {Address: "http://u:p@nomad"}, "the address \"http://\"": {Address: "http://"},
-		"which is to hold the token, is empty": {TokenFile: empty}, "token: stat": {TokenFile: empty + "-absent"},
+		"is empty": {TokenFile: empty}, "token: stat": {TokenFile: empty + "-absent"},
 		"a client certificate takes": {TLS: nomad.TLS{CertFile: empty}}, "holds no certificates": {Address: "https://nomad", TLS: nomad.TLS{CAFile: empty}},
 	} {
 		if _, err := nomad.Connect(c); err == nil || !strings.Contains(err.Error(), name) {

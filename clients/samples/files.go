@@ -1,23 +1,15 @@
 package samples
 
 import (
-	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"io"
 	"io/fs"
-	"net"
-	"os"
 	"strings"
-	"sync"
-	"time"
 
 	"go.uber.org/zap"
-)
 
-// maxSecretBytes bounds a file with a credential or certificates.
-const maxSecretBytes = 1 << 20
+	"github.com/setpoint-dev/setpoint/internal/files"
+)
 
 // TLS says what to trust and who to be. Its files are read at each handshake, so they may
 // be replaced.
@@ -43,156 +35,54 @@ func (t *TLS) problems() problems {
 
 // config reads the files.
 func (t *TLS) config(address string) (*tls.Config, error) {
-	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
-	if c.ServerName == "" {
-		host, _, err := net.SplitHostPort(address)
-		if err != nil {
-			return nil, err
-		}
-		c.ServerName = host
+	config, err := files.TLS(*t).Config(address)
+	var wrong *files.TLSError
+	if errors.As(err, &wrong) {
+		return nil, failed(Unprepared, "tls.%s %s", strings.Join(wrong.Settings, " and tls."), reasonOf(wrong.Err))
 	}
-	if t.CAFile != "" {
-		pem, err := readFile(t.CAFile)
-		if err != nil {
-			return nil, failed(Unprepared, "tls.caFile %s", reasonOf(err))
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, failed(Unprepared, "tls.caFile holds no certificate")
-		}
-	}
-	if t.CertFile != "" {
-		cert, err := readFile(t.CertFile)
-		if err != nil {
-			return nil, failed(Unprepared, "tls.certFile %s", reasonOf(err))
-		}
-		key, err := readFile(t.KeyFile)
-		if err != nil {
-			return nil, failed(Unprepared, "tls.keyFile %s", reasonOf(err))
-		}
-		pair, err := tls.X509KeyPair(cert, key)
-		if err != nil {
-			return nil, failed(Unprepared, "tls.certFile and tls.keyFile hold no certificate with its key: %s", shorten(err.Error(), maxQuoted))
-		}
-		c.Certificates = []tls.Certificate{pair}
-	}
-	return c, nil
-}
-
-// dialer makes connections.
-type dialer func(ctx context.Context, network, address string) (net.Conn, error)
-
-// within bounds how long a connection is being made.
-func (d dialer) within(timeout time.Duration) dialer {
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		ctx, cancel := context.WithTimeout(ctx, timeout)
-		defer cancel()
-		return d(ctx, network, address)
-	}
-}
-
-// over connects with TLS on what dial connects.
-func (t *TLS) over(dial dialer) dialer {
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		c, err := t.config(address)
-		if err != nil {
-			return nil, err
-		}
-		plain, err := dial(ctx, network, address)
-		if err != nil {
-			return nil, err
-		}
-		conn := tls.Client(plain, c)
-		if err := conn.HandshakeContext(ctx); err != nil {
-			_ = plain.Close()
-			return nil, err
-		}
-		return conn, nil
-	}
+	return config, err
 }
 
 // secretFile is a credential in a file.
 type secretFile struct {
 	// key is the setting that names the file, for errors.
-	key, name string
-	log       *zap.Logger
-
-	mu   sync.Mutex
-	last string      // guarded by mu; empty: none was read yet
-	info os.FileInfo // guarded by mu; of the file when last was read
-	// problem is why it can't be read any more, empty: it can. Guarded by mu.
-	problem string
+	key  string
+	file *files.Secret
 }
 
-// read returns the file's text without the space around it. The file is read again when it
-// is not the one read last, by identity, time and size; while it is being replaced the text
-// read last counts.
-func (f *secretFile) read() (string, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	info, err := os.Stat(f.name)
-	if err == nil && f.last != "" && os.SameFile(info, f.info) && info.ModTime().Equal(f.info.ModTime()) && info.Size() == f.info.Size() {
-		f.note("")
-		return f.last, nil
-	}
-	var text []byte
-	if err == nil {
-		text, err = readFile(f.name)
-	}
-	secret := strings.TrimSpace(string(text))
-	switch {
-	case err == nil && strings.ContainsFunc(secret, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		// A header can't hold it, and the error of one that does would quote it.
-		return "", failed(Unprepared, "%s holds more than one line, or control characters", f.key)
-	case err == nil && secret != "":
-		f.last, f.info = secret, info
-		f.note("")
-	case f.last != "": // it is being replaced
-		problem := f.key + " is empty"
+func newSecretFile(key, name string, log *zap.Logger) *secretFile {
+	f := &secretFile{key: key}
+	f.file = files.NewSecret(name, func(err error) {
 		if err != nil {
-			problem = f.key + " " + reasonOf(err)
+			log.Error("file not read, what it held before counts", zap.String("file", name), zap.String("error", f.problem(err)))
+			return
 		}
-		f.note(problem)
-	case err != nil:
-		return "", failed(Unprepared, "%s %s", f.key, reasonOf(err))
-	default:
-		return "", failed(Unprepared, "%s is empty", f.key)
-	}
-	return f.last, nil
+		log.Info("file read again", zap.String("file", name))
+	})
+	return f
 }
 
-// note logs why the file can't be read any more, once, and that it is read again. The lock is
-// held.
-func (f *secretFile) note(problem string) {
-	before := f.problem
-	f.problem = problem
-	switch {
-	case problem == before:
-	case problem != "":
-		f.log.Error("file not read, what it held before counts", zap.String("file", f.name), zap.String("error", problem))
-	default:
-		f.log.Info("file read again", zap.String("file", f.name))
-	}
-}
-
-func readFile(name string) ([]byte, error) {
-	file, err := os.Open(name)
+// read returns the file's text without the space around it; while the file is being replaced
+// the text read last counts.
+func (f *secretFile) read() (string, error) {
+	text, err := f.file.Get()
 	if err != nil {
-		return nil, err
+		return "", failed(Unprepared, "%s", f.problem(err))
 	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, maxSecretBytes+1))
-	if err == nil && len(text) > maxSecretBytes {
-		err = errors.New("is larger than 1 MiB")
-	}
-	return text, err
+	return text, nil
 }
 
-// reasonOf is why a file can't be read, without its name, which is the operator's.
+func (f *secretFile) problem(err error) string { return f.key + " " + reasonOf(err) }
+
+// reasonOf is what is wrong with a file, without its name, which is the operator's.
 func reasonOf(err error) string {
+	said := errors.Is(err, files.ErrEmpty) || errors.Is(err, files.ErrLines)
 	var path *fs.PathError
 	if errors.As(err, &path) {
 		err = path.Err
+		if !said {
+			return "can't be read: " + shorten(err.Error(), maxQuoted)
+		}
 	}
-	return "can't be read: " + shorten(err.Error(), maxQuoted)
+	return shorten(err.Error(), maxQuoted)
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/setpoint-dev/setpoint/internal/files"
 )
 
 // HTTP is a server that answers GET requests with JSON.
@@ -27,7 +29,7 @@ type jsonServer struct {
 
 var _ backend = (*jsonServer)(nil)
 
-func newHTTP(s Source, log *zap.Logger, dial dialer) *jsonServer {
+func newHTTP(s Source, log *zap.Logger, dial files.Dial) *jsonServer {
 	// The error is that of an address that does not parse: see Validate.
 	base, _ := url.Parse(s.HTTP.URL)
 	return &jsonServer{server: newHTTPServer(s.HTTP, s, log, dial), base: base, maxSeries: s.MaxSeries}

@@ -11,6 +11,8 @@ import (
 	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 	"go.uber.org/zap"
+
+	"github.com/setpoint-dev/setpoint/internal/files"
 )
 
 // promServer asks instant queries. It implements backend.
@@ -22,7 +24,7 @@ type promServer struct {
 
 var _ backend = (*promServer)(nil)
 
-func newPrometheus(s Source, log *zap.Logger, dial dialer) *promServer {
+func newPrometheus(s Source, log *zap.Logger, dial files.Dial) *promServer {
 	server := newHTTPServer(s.Prometheus, s, log, dial)
 	// The error is that of an address that does not parse: see Validate.
 	client, _ := api.NewClient(api.Config{Address: s.Prometheus.URL, Client: server.client})

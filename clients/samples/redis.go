@@ -14,6 +14,8 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/setpoint-dev/setpoint/internal/files"
 )
 
 // Redis is one server, a Cluster, or a master that sentinels watch.
@@ -78,7 +80,7 @@ type redisServer struct{ client goredis.UniversalClient }
 
 var _ backend = (*redisServer)(nil)
 
-func newRedis(s Source, log *zap.Logger, dial dialer) *redisServer {
+func newRedis(s Source, log *zap.Logger, dial files.Dial) *redisServer {
 	r, timeout := s.Redis, time.Duration(s.Timeout)
 	options := &goredis.UniversalOptions{
 		Addrs: r.Addresses, IsClusterMode: r.Cluster, MasterName: r.Master, DB: r.Database,
@@ -92,18 +94,17 @@ func newRedis(s Source, log *zap.Logger, dial dialer) *redisServer {
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 	if r.PasswordFile != "" {
-		password := &secretFile{key: "passwordFile", name: r.PasswordFile, log: log}
+		password := newSecretFile("passwordFile", r.PasswordFile, log)
 		options.CredentialsProviderContext = func(context.Context) (string, string, error) {
 			text, err := password.read()
 			return r.Username, text, err
 		}
 	}
 	if r.TLS != nil {
-		dial = r.TLS.over(dial)
+		dial = dial.TLS(r.TLS.config)
 	}
+	dial = dial.Within(timeout)
 	options.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
-		ctx, cancel := context.WithTimeout(ctx, timeout)
-		defer cancel()
 		conn, err := dial(ctx, network, address)
 		if err != nil {
 			return nil, err

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/setpoint-dev/setpoint/internal/files"
 )
 
 // Server is where an HTTP API is, and how it is asked. Proxies that the environment names
@@ -147,7 +149,7 @@ type httpServer struct {
 	client      *http.Client
 }
 
-func newHTTPServer(s *Server, o Source, log *zap.Logger, dial dialer) *httpServer {
+func newHTTPServer(s *Server, o Source, log *zap.Logger, dial files.Dial) *httpServer {
 	h := &httpServer{
 		base: &http.Transport{
 			// A request's context bounds all of it, so nothing here needs a timeout.
@@ -162,19 +164,19 @@ func newHTTPServer(s *Server, o Source, log *zap.Logger, dial dialer) *httpServe
 	}
 	// A connection that is being made may outlast the request that it was for.
 	timeout := time.Duration(o.Timeout)
-	h.base.DialContext = dial.within(timeout)
-	h.base.DialTLSContext = s.tls().over(dial).within(timeout)
+	h.base.DialContext = dial.Within(timeout)
+	h.base.DialTLSContext = dial.TLS(s.tls().config).Within(timeout)
 	for name, value := range s.Headers {
 		h.headers.Set(name, value)
 	}
 	for name, file := range s.HeaderFiles {
-		h.headerFiles[textproto.CanonicalMIMEHeaderKey(name)] = &secretFile{key: "headerFiles." + name, name: file, log: log}
+		h.headerFiles[textproto.CanonicalMIMEHeaderKey(name)] = newSecretFile("headerFiles."+name, file, log)
 	}
 	if s.BearerTokenFile != "" {
-		h.bearer = &secretFile{key: "bearerTokenFile", name: s.BearerTokenFile, log: log}
+		h.bearer = newSecretFile("bearerTokenFile", s.BearerTokenFile, log)
 	}
 	if s.BasicAuthFile != "" {
-		h.basic = &secretFile{key: "basicAuthFile", name: s.BasicAuthFile, log: log}
+		h.basic = newSecretFile("basicAuthFile", s.BasicAuthFile, log)
 	}
 	h.client = &http.Client{Transport: h, CheckRedirect: checkRedirect}
 	return h

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/spelling"
 )
 
@@ -127,7 +128,7 @@ func New(config Config, o Options) (*Set, error) {
 }
 
 // backend makes the backend of a source.
-func (s Source) backend(log *zap.Logger, dial dialer) (kind string, b backend) {
+func (s Source) backend(log *zap.Logger, dial files.Dial) (kind string, b backend) {
 	switch {
 	case s.HTTP != nil:
 		return "http", newHTTP(s, log, dial)

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -230,7 +231,7 @@ func TestMutualTLSWithCertificatesThatAreReplaced(t *testing.T) {
 	_, err := set.Samples(t.Context(), promQuery("up"))
 	wantFailure(t, err, Unprepared, "tls.caFile")
 	for name, from := range map[string]string{ca: files.CAFile, cert: files.ClientCertFile, key: files.ClientKeyFile} {
-		text, err := readFile(from)
+		text, err := os.ReadFile(from)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,10 +14,10 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
+	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/auth"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
-	"github.com/setpoint-dev/setpoint/server/auth/watched"
 	"github.com/setpoint-dev/setpoint/server/certs"
 )
 
@@ -63,7 +63,7 @@ func startGuarded(t *testing.T, n int) *guarded {
 		t.Fatal(err)
 	}
 	t.Cleanup(authenticator.Close)
-	rules, err := policy.Open(in("policy.yaml"), watched.Options{})
+	rules, err := policy.Open(in("policy.yaml"), files.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,8 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
+
+	"github.com/setpoint-dev/setpoint/internal/files"
 )
 
 // Option changes a client's settings.
@@ -88,7 +90,10 @@ func WithToken(token string) Option {
 // WithTokenFile sends the content of a file, without the space around it, as bearer
 // token. It is read again when it has changed. While it can't be read, or is empty,
 // the token read last is sent.
-func WithTokenFile(name string) Option { return WithTokenSource((&tokenFile{name: name}).token) }
+func WithTokenFile(name string) Option {
+	file := files.NewSecret(name, nil)
+	return WithTokenSource(func(context.Context) (string, error) { return file.Get() })
+}
 
 // WithTokenSource asks for the bearer token at each attempt of a call. Where the
 // source fails the call fails with UNAUTHENTICATED.

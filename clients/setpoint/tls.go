@@ -1,14 +1,13 @@
 package setpoint
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/setpoint-dev/setpoint/internal/files"
 )
 
 // TLS says what to trust and who to be. The zero value trusts what the system trusts
@@ -23,38 +22,6 @@ type TLS struct {
 	// ServerName is what the server's certificate must be for. Empty: the host of the
 	// address.
 	ServerName string
-}
-
-func (t *TLS) config() (*tls.Config, error) {
-	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
-	if t.CAFile != "" {
-		pem, err := os.ReadFile(t.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("setpoint: read certificates to trust: %w", err)
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("setpoint: %s holds no certificates", t.CAFile)
-		}
-	}
-	if (t.CertFile == "") != (t.KeyFile == "") {
-		return nil, errors.New("setpoint: a client certificate takes both CertFile and KeyFile")
-	}
-	if t.CertFile != "" {
-		if _, err := t.certificate(nil); err != nil {
-			return nil, err
-		}
-		c.GetClientCertificate = t.certificate
-	}
-	return c, nil
-}
-
-func (t *TLS) certificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-	pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
-	if err != nil {
-		return nil, fmt.Errorf("setpoint: read client certificate: %w", err)
-	}
-	return &pair, nil
 }
 
 // serverName is what all certificates must be for. Empty: each for its own address.
@@ -88,8 +55,8 @@ func (c *config) credentials() (credentials.TransportCredentials, error) {
 			c.tls = &TLS{}
 		}
 		var err error
-		if settings, err = c.tls.config(); err != nil {
-			return nil, err
+		if settings, err = files.TLS(*c.tls).Client(); err != nil {
+			return nil, fmt.Errorf("setpoint: %w", err)
 		}
 	}
 	return credentials.NewTLS(settings), nil

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -18,6 +17,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/setpoint-dev/setpoint/internal/files"
 )
 
 // Server is where the calls go. The zero value of a field is its default where one is named.
@@ -50,7 +51,6 @@ const (
 	defaultTimeout = 5 * time.Second
 	// handshakeTimeout bounds a connection's beginning.
 	handshakeTimeout = 10 * time.Second
-	maxPEMBytes      = 1 << 20
 	maxHeaderBytes   = 64 << 10
 	// maxListBytes bounds a page of the list, maxObserveBytes an observation, and
 	// maxShortBytes an answer that says little.
@@ -63,7 +63,7 @@ const (
 type Client struct {
 	server Server
 	base   *url.URL
-	keys   *watched[[]Key]
+	keys   *files.Current[[]Key]
 	http   *http.Client
 }
 
@@ -88,9 +88,9 @@ func Connect(s Server) (*Client, error) {
 	if s.DialContext == nil {
 		s.DialContext = (&net.Dialer{}).DialContext
 	}
-	c := &Client{server: s, base: base, keys: &watched[[]Key]{what: "key file", name: s.KeyFile, most: maxKeyFileBytes, parse: ParseKeys, log: s.Log}}
-	if _, err := c.keys.get(); err != nil {
-		return nil, err
+	c := &Client{server: s, base: base, keys: current(s, "key file", s.KeyFile, maxKeyFileBytes, ParseKeys)}
+	if _, err := c.keys.Get(); err != nil {
+		return nil, fmt.Errorf("key file: %w", err)
 	}
 	transport := &http.Transport{
 		DialContext: s.DialContext, MaxIdleConnsPerHost: 64, MaxConnsPerHost: 64, IdleConnTimeout: 90 * time.Second,
@@ -136,58 +136,45 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
+// current is a file that is read again when it changes, and what it is, for the log.
+func current[T any](s Server, what, name string, most int64, parse func(text []byte) (T, error)) *files.Current[T] {
+	return files.NewCurrent(name, most, func(text []byte) (T, error) {
+		value, err := parse(text)
+		if err != nil {
+			err = fmt.Errorf("%s: %w", name, err)
+		}
+		return value, err
+	}, func(err error) {
+		if err != nil {
+			s.Log.Error("file not read, what it held before counts", zap.String("file", name), zap.String("error", what+": "+err.Error()))
+			return
+		}
+		s.Log.Info("file read again", zap.String("file", name))
+	})
+}
+
 // dialTLS returns what connects with TLS. What is trusted is looked at for each connection, and
 // the certificate that is shown is read for each.
-func (s Server) dialTLS(host string) (func(ctx context.Context, network, address string) (net.Conn, error), error) {
-	authorities := &watched[*x509.CertPool]{what: "authorities", name: s.CAFile, most: maxPEMBytes, parse: parseAuthorities, log: s.Log}
-	configure := func() (*tls.Config, error) {
-		config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host}
-		if s.CAFile != "" {
-			pool, err := authorities.get()
-			if err != nil {
-				return nil, err
-			}
-			config.RootCAs = pool
+func (s Server) dialTLS(host string) (files.Dial, error) {
+	own := files.TLS{CertFile: s.CertFile, KeyFile: s.KeyOfCertFile, ServerName: host}
+	authorities := current(s, "authorities", s.CAFile, files.MaxSecretBytes, files.ParseAuthorities)
+	configure := func(address string) (*tls.Config, error) {
+		config, err := own.Config(address)
+		if err != nil {
+			return nil, fmt.Errorf("client certificate: %w", err)
 		}
-		if s.CertFile != "" {
-			pair, err := tls.LoadX509KeyPair(s.CertFile, s.KeyOfCertFile)
-			if err != nil {
-				return nil, fmt.Errorf("client certificate: %w", err)
+		if s.CAFile != "" {
+			if config.RootCAs, err = authorities.Get(); err != nil {
+				return nil, fmt.Errorf("authorities: %w", err)
 			}
-			config.Certificates = []tls.Certificate{pair}
 		}
 		return config, nil
 	}
-	if _, err := configure(); err != nil {
+	if _, err := configure(""); err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		// A connection that is being made may outlast the call that it was for.
-		ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
-		defer cancel()
-		config, err := configure()
-		if err != nil {
-			return nil, err
-		}
-		plain, err := s.DialContext(ctx, network, address)
-		if err != nil {
-			return nil, err
-		}
-		conn := tls.Client(plain, config)
-		if err := conn.HandshakeContext(ctx); err != nil {
-			_ = plain.Close()
-			return nil, err
-		}
-		return conn, nil
-	}, nil
-}
-
-func parseAuthorities(pem []byte) (*x509.CertPool, error) {
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, errors.New("it holds no certificate")
-	}
-	return pool, nil
+	// A connection that is being made may outlast the call that it was for.
+	return files.Dial(s.DialContext).TLS(configure).Within(handshakeTimeout), nil
 }
 
 // call is one call.
@@ -218,7 +205,7 @@ func (e errUnsure) Unwrap() error { return e.error }
 func (c *Client) do(ctx context.Context, what call) (*answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.server.Timeout)
 	defer cancel()
-	keys, err := c.keys.get()
+	keys, err := c.keys.Get()
 	if err != nil {
 		return nil, err
 	}

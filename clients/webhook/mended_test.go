@@ -229,7 +229,7 @@ func TestFilesThatCantBeReadAreLogged(t *testing.T) {
 		do   func()
 		want string
 	}{
-		{func() { w.writeKeys("k1:short\n") }, "file not read, what it held before counts: key file " + w.keyFile + ": line 1: the secret"},
+		{func() { w.writeKeys("k1:short\n") }, "file not read, what it held before counts: key file: " + w.keyFile + ": line 1: the secret"},
 		{func() {}, ""},
 		{func() { must(t, os.Remove(w.keyFile)) }, "file not read, what it held before counts: key file: stat " + w.keyFile},
 		{func() { w.writeKeys("k1:" + secret) }, "file read again: "},

@@ -10,10 +10,10 @@ import (
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/auth"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
-	"github.com/setpoint-dev/setpoint/server/auth/watched"
 	"github.com/setpoint-dev/setpoint/server/certs"
 )
 
@@ -35,7 +35,7 @@ func startSecured(t *testing.T) (address, ca, token string) {
 		t.Fatal(err)
 	}
 	options := server.DefaultOptions()
-	options.Access = &server.Access{Authenticator: authenticator, Policy: watched.Fixed(policy.Default(false))}
+	options.Access = &server.Access{Authenticator: authenticator, Policy: files.Fixed(policy.Default(false))}
 	if options.TLS, err = source.ServerConfig(); err != nil {
 		t.Fatal(err)
 	}

@@ -10,10 +10,10 @@ import (
 
 	"github.com/setpoint-dev/setpoint/api/externalscaler"
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
-	files "github.com/setpoint-dev/setpoint/server/auth/watched"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -22,7 +22,7 @@ type Settings struct {
 	// Authenticator finds out who calls. It stays its owner's to close.
 	Authenticator *auth.Authenticator
 	// Policy says what callers may do.
-	Policy *files.File[*policy.Policy]
+	Policy *files.Watched[*policy.Policy]
 }
 
 // verbs is what a caller must be allowed to do for each of our calls. A call that is

@@ -16,8 +16,8 @@ import (
 
 	jose "github.com/go-jose/go-jose/v4"
 
+	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/server/auth/bounded"
-	"github.com/setpoint-dev/setpoint/server/auth/watched"
 )
 
 // MaxTokenBytes bounds a bearer token. Longer ones are not looked at.
@@ -46,7 +46,7 @@ type Options struct {
 	// again, about 500 bytes each. Zero: DefaultCachedTokens.
 	CachedTokens int
 	// Files says how the files are watched. Its OnChange is called for both.
-	Files watched.Options
+	Files files.Options
 	// OnIssuer is called when an issuer's keys could not be fetched, and why, and when they
 	// could for the first time or again (nil). It must not block. Nil: not called.
 	OnIssuer func(issuer string, err error)
@@ -64,11 +64,11 @@ type Clients interface {
 // Authenticator finds out who calls. It is safe for concurrent use.
 type Authenticator struct {
 	options      Options
-	certificates *certificates                 // nil: not accepted
-	tokens       *watched.File[tokens]         // nil: there are none
-	oidc         *watched.File[[]IssuerConfig] // nil: JWTs are not accepted
-	issuers      atomic.Pointer[issuerSet]     // what oidc says, at work
-	ctx          context.Context               // of all goroutines
+	certificates *certificates                  // nil: not accepted
+	tokens       *files.Watched[tokens]         // nil: there are none
+	oidc         *files.Watched[[]IssuerConfig] // nil: JWTs are not accepted
+	issuers      atomic.Pointer[issuerSet]      // what oidc says, at work
+	ctx          context.Context                // of all goroutines
 	stop         context.CancelFunc
 	running      sync.WaitGroup
 	hits, misses atomic.Uint64 // of the cache of JWTs
@@ -128,19 +128,19 @@ func (a *Authenticator) open() error {
 	}
 	var err error
 	if o.TokensFile != "" {
-		files := o.Files
-		files.OnChange = a.fileChanged
-		a.tokens, err = watched.Open(func(contents [][]byte) (tokens, error) {
+		watched := o.Files
+		watched.OnChange = a.fileChanged
+		a.tokens, err = files.Open(func(contents [][]byte) (tokens, error) {
 			return parseTokens(o.TokensFile, contents[0])
-		}, files, o.TokensFile)
+		}, watched, o.TokensFile)
 		problems = append(problems, err)
 	}
 	if o.OIDCFile != "" {
-		files := o.Files
-		files.OnChange = a.issuersChanged
-		a.oidc, err = watched.Open(func(contents [][]byte) ([]IssuerConfig, error) {
+		watched := o.Files
+		watched.OnChange = a.issuersChanged
+		a.oidc, err = files.Open(func(contents [][]byte) ([]IssuerConfig, error) {
 			return parseIssuers(o.OIDCFile, filepath.Dir(o.OIDCFile), contents[0])
-		}, files, o.OIDCFile)
+		}, watched, o.OIDCFile)
 		problems = append(problems, err)
 	}
 	return errors.Join(problems...)
@@ -169,7 +169,7 @@ func (a *Authenticator) Reload() error {
 }
 
 // issuersChanged puts the issuers of a changed file to work.
-func (a *Authenticator) issuersChanged(e watched.Event) {
+func (a *Authenticator) issuersChanged(e files.Event) {
 	if e.Err == nil {
 		a.useIssuers(a.oidc.Load())
 	}
@@ -177,7 +177,7 @@ func (a *Authenticator) issuersChanged(e watched.Event) {
 }
 
 // fileChanged notes and tells of a file that was read again.
-func (a *Authenticator) fileChanged(e watched.Event) {
+func (a *Authenticator) fileChanged(e files.Event) {
 	a.changes.Add(1)
 	if a.options.Files.OnChange != nil {
 		a.options.Files.OnChange(e)

@@ -3,14 +3,15 @@ package auth
 import (
 	"context"
 	"crypto/x509"
+	"fmt"
 
-	"github.com/setpoint-dev/setpoint/server/auth/watched"
+	"github.com/setpoint-dev/setpoint/internal/files"
 )
 
 // authorities are the CAs to trust for an issuer's server, which follow their file.
 type authorities struct {
 	path string
-	file *watched.File[*x509.CertPool] // nil: there is none, or it could not be read
+	file *files.Watched[*x509.CertPool] // nil: there is none, or it could not be read
 	// changed is called when there are others.
 	changed func()
 }
@@ -21,20 +22,24 @@ func (a *Authenticator) authorities(c IssuerConfig) *authorities {
 	if c.CAFile == "" {
 		return all
 	}
-	files := a.options.Files
-	files.OnChange = func(e watched.Event) {
+	watched := a.options.Files
+	watched.OnChange = func(e files.Event) {
 		if e.Err == nil {
 			all.changed()
 		}
 		a.fileChanged(e)
 	}
 	var err error
-	all.file, err = watched.Open(func(contents [][]byte) (*x509.CertPool, error) {
-		return parseCAs(c.CAFile, contents[0])
-	}, files, c.CAFile)
+	all.file, err = files.Open(func(contents [][]byte) (*x509.CertPool, error) {
+		pool, err := files.ParseAuthorities(contents[0])
+		if err != nil {
+			err = fmt.Errorf("%s %w", c.CAFile, err)
+		}
+		return pool, err
+	}, watched, c.CAFile)
 	if err != nil {
 		// It was right when the file of issuers was read, a moment ago.
-		a.fileChanged(watched.Event{Paths: []string{c.CAFile}, Err: err})
+		a.fileChanged(files.Event{Paths: []string{c.CAFile}, Err: err})
 		all.file = nil
 	}
 	return all
@@ -49,11 +54,8 @@ func (a *authorities) run(ctx context.Context) {
 
 // pool returns the CAs; nil: the system's.
 func (a *authorities) pool() (*x509.CertPool, error) {
-	switch {
-	case a.file != nil:
+	if a.file != nil {
 		return a.file.Load(), nil
-	case a.path != "":
-		return loadCAs(a.path)
 	}
-	return nil, nil
+	return files.TLS{CAFile: a.path}.Authorities()
 }

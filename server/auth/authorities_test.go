@@ -11,8 +11,8 @@ import (
 
 	jose "github.com/go-jose/go-jose/v4"
 
+	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/server/auth"
-	"github.com/setpoint-dev/setpoint/server/auth/watched"
 )
 
 // An issuer's CAs follow their file, and what is wrong with it is told.
@@ -23,8 +23,8 @@ func TestCAFilesAreWatched(t *testing.T) {
 	ca := write(t, "ca.pem", string(right))
 	file := write(t, "oidc.yaml", fmt.Sprintf("issuers: [{issuer: %q, audiences: [setpoint], prefix: \"\", caFile: %q}]", i.URL, ca))
 	var mu sync.Mutex
-	var events []watched.Event
-	a := start(t, auth.Options{OIDCFile: file, Files: watched.Options{Interval: time.Millisecond, Settle: time.Millisecond, OnChange: func(e watched.Event) {
+	var events []files.Event
+	a := start(t, auth.Options{OIDCFile: file, Files: files.Options{Interval: time.Millisecond, Settle: time.Millisecond, OnChange: func(e files.Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		events = append(events, e)
@@ -53,7 +53,7 @@ func TestCAFilesAreWatched(t *testing.T) {
 		return func() bool {
 			mu.Lock()
 			defer mu.Unlock()
-			return slices.ContainsFunc(events, func(e watched.Event) bool { return e.Paths[0] == ca && (e.Err != nil) == err })
+			return slices.ContainsFunc(events, func(e files.Event) bool { return e.Paths[0] == ca && (e.Err != nil) == err })
 		}
 	}
 	until("the change is told of", told(false))

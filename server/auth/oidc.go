@@ -1,11 +1,8 @@
 package auth
 
 import (
-	"crypto/x509"
-	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +11,7 @@ import (
 	jose "github.com/go-jose/go-jose/v4"
 
 	"github.com/setpoint-dev/setpoint/internal/document"
+	"github.com/setpoint-dev/setpoint/internal/files"
 )
 
 // DefaultClockSkew is how much the clocks of issuers may differ from ours.
@@ -146,27 +144,10 @@ func readCAFile(v document.Value, folder string) string {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(folder, path)
 	}
-	if _, err := loadCAs(path); err != nil {
+	if _, err := (files.TLS{CAFile: path}).Authorities(); err != nil {
 		v.Refuse("%v", err)
 	}
 	return path
-}
-
-// loadCAs reads the certificates of a PEM file.
-func loadCAs(path string) (*x509.CertPool, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	return parseCAs(path, data)
-}
-
-func parseCAs(path string, data []byte) (*x509.CertPool, error) {
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(data) {
-		return nil, fmt.Errorf("%s: no certificate in it (PEM is wanted)", path)
-	}
-	return pool, nil
 }
 
 // checkURL says what is wrong with the address of an issuer or of its keys; "":

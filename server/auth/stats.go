@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/server/auth/watched"
+	"github.com/setpoint-dev/setpoint/internal/files"
 )
 
 // Stats are what an Authenticator has counted, for metrics.
@@ -14,7 +14,7 @@ type Stats struct {
 	// there.
 	Refused map[Reason]uint64
 	// Tokens and OIDC are of the files; the zero value without a file.
-	Tokens, OIDC watched.Stats
+	Tokens, OIDC files.Stats
 	// KnownTokens is how many tokens the file of tokens has, expired ones included.
 	KnownTokens int
 	// CacheHits and CacheMisses count JWTs that were remembered and that were not;

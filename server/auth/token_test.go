@@ -14,8 +14,8 @@ import (
 
 	jose "github.com/go-jose/go-jose/v4"
 
+	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/server/auth"
-	"github.com/setpoint-dev/setpoint/server/auth/watched"
 )
 
 func TestGeneratedTokens(t *testing.T) {
@@ -136,7 +136,7 @@ func TestRevokedTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var events []error
-		a := start(t, auth.Options{TokensFile: file, Files: watched.Options{OnChange: func(e watched.Event) {
+		a := start(t, auth.Options{TokensFile: file, Files: files.Options{OnChange: func(e files.Event) {
 			mu.Lock()
 			defer mu.Unlock()
 			events = append(events, e.Err)
@@ -144,7 +144,7 @@ func TestRevokedTokens(t *testing.T) {
 		wantName(t, a, bearer("sp_old"), "token:old")
 
 		rewrite(t, file, entry("new", "sp_new", ""))
-		time.Sleep(watched.DefaultInterval + watched.DefaultSettle)
+		time.Sleep(files.DefaultInterval + files.DefaultSettle)
 		synctest.Wait()
 		wantReason(t, a, bearer("sp_old"), auth.ReasonUnknownToken)
 		wantName(t, a, bearer("sp_new"), "token:new")

@@ -2,82 +2,26 @@ package certs
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
-	"errors"
 	"fmt"
-	"os"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/files"
 )
 
-// contents are those of the files, in the order certificate, key, CAs, revocation lists;
-// nil for one that is not used.
-type contents [4][]byte
+// maxFileBytes bounds each file; lists of a large CA have some megabytes.
+const maxFileBytes = 64 << 20
 
-func (c *contents) equal(other *contents) bool {
-	for i := range c {
-		if !bytes.Equal(c[i], other[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-// readTries bounds how often files are read that change meanwhile.
-const readTries = 4
-
-// read reads the files until two looks in a row, Settle apart, have met them the same: of a
-// Secret whose links are swapped in between, the certificate might be an old one and the key
-// a new one, and of a file that is written in place one sees the first half, which may be
-// right and say something else. What is known is settled. They are read whole, for neither
-// times nor sizes show every change.
-func (o *Options) read(ctx context.Context, known *contents) (*contents, error) {
-	last, err := o.readOnce()
-	for range readTries {
-		if last != nil && known != nil && last.equal(known) {
-			return last, nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(o.Settle):
-		}
-		lastErr := err
-		var c *contents
-		c, err = o.readOnce()
-		switch {
-		case err == nil && last != nil && c.equal(last):
-			return c, nil
-		case err != nil && lastErr != nil && err.Error() == lastErr.Error():
-			return nil, err
-		}
-		last = c
-	}
-	if err == nil {
-		err = errors.New("the files keep changing while they are read")
-	}
-	return nil, err
-}
-
-func (o *Options) readOnce() (*contents, error) {
-	c := new(contents)
-	for i, name := range []string{o.CertFile, o.KeyFile, o.CAFile, o.CRLFile} {
-		if name == "" {
-			continue
-		}
-		var err error
-		if c[i], err = os.ReadFile(name); err != nil {
-			return nil, err
-		}
-	}
-	return c, nil
+// files are those of the options, in the order certificate, key, CAs, revocation lists.
+func (o *Options) files() files.Set {
+	return files.Set{Paths: []string{o.CertFile, o.KeyFile, o.CAFile, o.CRLFile}, Most: maxFileBytes}
 }
 
 // material is what the files say.
 type material struct {
-	contents    *contents
+	sum         files.Sum        // of the files
 	cert        *tls.Certificate // nil: none
 	notAfter    time.Time        // of cert and its intermediates, the earliest; zero without one
 	cas         *x509.CertPool   // nil: the system's
@@ -87,17 +31,17 @@ type material struct {
 }
 
 // parse reads what files say, and refuses what can't be used now.
-func (o *Options) parse(c *contents, now time.Time) (*material, error) {
-	m := &material{contents: c}
+func (o *Options) parse(c files.Contents, now time.Time) (*material, error) {
+	m := &material{sum: c.Sum()}
 	if o.CertFile != "" {
-		if err := m.parsePair(c[0], c[1], now); err != nil {
+		if err := m.parsePair(c.Texts[0], c.Texts[1], now); err != nil {
 			return nil, fmt.Errorf("%s with %s: %w", o.CertFile, o.KeyFile, err)
 		}
 	}
 	if o.CAFile == "" {
 		return m, nil
 	}
-	cas, err := parseCertificates(c[2])
+	cas, err := parseCertificates(c.Texts[2])
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.CAFile, err)
 	}
@@ -108,7 +52,7 @@ func (o *Options) parse(c *contents, now time.Time) (*material, error) {
 		m.casNotAfter = earlier(m.casNotAfter, ca.NotAfter)
 	}
 	if o.CRLFile != "" {
-		if m.revoked, err = parseRevocations(c[3], cas); err != nil {
+		if m.revoked, err = parseRevocations(c.Texts[3], cas); err != nil {
 			return nil, fmt.Errorf("%s: %w", o.CRLFile, err)
 		}
 	}

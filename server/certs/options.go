@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/server/auth/watched"
+	"github.com/setpoint-dev/setpoint/internal/files"
 )
 
 // ClientAuth says whether a server looks at clients' certificates.
@@ -74,7 +74,7 @@ func (o Options) withDefaults() Options {
 		o.Interval = DefaultInterval
 	}
 	if o.Settle == 0 {
-		o.Settle = watched.DefaultSettle
+		o.Settle = files.DefaultSettle
 	}
 	if o.ExpiryWarning == 0 {
 		o.ExpiryWarning = DefaultExpiryWarning

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/server/auth/bounded"
 )
 
@@ -108,15 +109,15 @@ func (s *Source) check(ctx context.Context) error {
 
 // load returns what the files say, which is what is used if they are the same.
 func (s *Source) load(ctx context.Context, used *material) (*material, error) {
-	var known *contents
+	var known files.Sum
 	if used != nil {
-		known = used.contents
+		known = used.sum
 	}
-	c, err := s.options.read(ctx, known)
-	if err != nil {
-		return nil, err
+	c := s.options.files().Settled(ctx, s.options.Settle, known)
+	if c.Err != nil {
+		return nil, c.Err
 	}
-	if known != nil && c.equal(known) {
+	if c.Sum() == known {
 		return used, nil
 	}
 	return s.options.parse(c, s.options.Clock())

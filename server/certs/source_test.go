@@ -21,7 +21,7 @@ import (
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
-	"github.com/setpoint-dev/setpoint/server/auth/watched"
+	watched "github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/server/certs"
 )
 

@@ -18,10 +18,10 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/auth"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
-	"github.com/setpoint-dev/setpoint/server/auth/watched"
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
 
@@ -90,7 +90,7 @@ func guarded(t testing.TB) func(*server.Options) {
 	if err := os.WriteFile(file, fmt.Appendf(nil, "tokens:\n  - {identity: shop, sha256: %q}\n", hex.EncodeToString(sum[:])), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	authenticator, err := auth.New(auth.Options{TokensFile: file, Certificates: true, Files: watched.Options{Interval: -1}})
+	authenticator, err := auth.New(auth.Options{TokensFile: file, Certificates: true, Files: files.Options{Interval: -1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ grants:
 		t.Fatal(err)
 	}
 	return func(o *server.Options) {
-		o.Access = &server.Access{Authenticator: authenticator, Policy: watched.Fixed(p)}
+		o.Access = &server.Access{Authenticator: authenticator, Policy: files.Fixed(p)}
 	}
 }
 

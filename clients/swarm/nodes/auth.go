@@ -9,10 +9,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"os"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/files"
 )
 
 // Headers of a report.
@@ -51,17 +51,16 @@ func signed(secrets [][]byte, h http.Header) bool {
 	return ok
 }
 
-// Bounds of files with secrets and certificates, bytes.
+// Bounds of a file with secrets: bytes of one, and how many there are.
 const (
-	minSecret   = 16
-	maxSecrets  = 8
-	maxFileSize = 1 << 20
+	minSecret  = 16
+	maxSecrets = 8
 )
 
 // ReadSecrets reads a file of secrets, one a line: the first one signs, and any is taken, so
 // that one can be replaced by another. It is read each time it is needed.
 func ReadSecrets(name string) ([][]byte, error) {
-	text, err := readFile(name)
+	text, err := files.Read(name, files.MaxSecretBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -82,19 +81,6 @@ func ReadSecrets(name string) ([][]byte, error) {
 	return secrets, nil
 }
 
-func readFile(name string) ([]byte, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
-	text, err := io.ReadAll(io.LimitReader(file, maxFileSize+1))
-	if err == nil && len(text) > maxFileSize {
-		err = fmt.Errorf("%s is larger than %d bytes", name, maxFileSize)
-	}
-	return text, err
-}
-
 // TLS are the files of a side of mutual TLS, PEM. They are read at each handshake, so that
 // they may be replaced.
 type TLS struct {
@@ -106,26 +92,24 @@ type TLS struct {
 	ServerName string
 }
 
-// load reads the files.
-func (t TLS) load() (tls.Certificate, *x509.CertPool, error) {
-	pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+// load reads the files. The authorities are never the system's, which sign anybody's.
+func (t TLS) load() (*tls.Certificate, *x509.CertPool, error) {
+	pair, err := files.TLS(t).Pair()
 	if err != nil {
-		return pair, nil, err
+		return nil, nil, err
 	}
 	pool, err := t.authorities()
+	if err == nil && pair == nil {
+		err = errors.New("a certificate and its key are required")
+	}
 	return pair, pool, err
 }
 
 func (t TLS) authorities() (*x509.CertPool, error) {
-	text, err := readFile(t.CAFile)
-	if err != nil {
-		return nil, err
+	if t.CAFile == "" {
+		return nil, errors.New("authorities are required")
 	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("%s holds no certificate", t.CAFile)
-	}
-	return pool, nil
+	return files.TLS(t).Authorities()
 }
 
 // Check returns what is wrong with the files.
@@ -142,7 +126,7 @@ func (t TLS) Server() *tls.Config {
 			return nil, err
 		}
 		return &tls.Config{
-			MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair},
+			MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{*pair},
 			ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
 			// A session that is resumed would not show a certificate that is no longer trusted.
 			SessionTicketsDisabled: true,
@@ -159,7 +143,7 @@ func (t TLS) client(host string) (*tls.Config, error) {
 	if t.ServerName != "" {
 		host = t.ServerName
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}, RootCAs: pool, ServerName: host}, nil
+	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{*pair}, RootCAs: pool, ServerName: host}, nil
 }
 
 // Errors of who a node is.

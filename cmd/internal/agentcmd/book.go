@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -19,6 +18,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/internal/files"
 )
 
 // Object is what is known of an object: what its last round came to.
@@ -130,7 +130,7 @@ func openBook(folder, cluster string) (*book, error) {
 		return nil, fmt.Errorf("--state-dir: %s is not a folder", folder)
 	}
 	b.file = filepath.Join(folder, keptName)
-	text, err := readBounded(b.file, maxKeptBytes)
+	text, err := files.Read(b.file, maxKeptBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return b, nil
 	}
@@ -147,20 +147,6 @@ func openBook(folder, cluster string) (*book, error) {
 		}
 	}
 	return b, nil
-}
-
-// readBounded reads a file of so many bytes at most.
-func readBounded(name string, most int64) ([]byte, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
-	text, err := io.ReadAll(io.LimitReader(file, most+1))
-	if err == nil && int64(len(text)) > most {
-		err = fmt.Errorf("%s is larger than %d bytes", name, most)
-	}
-	return text, err
 }
 
 // failed notes an error of an object's, for its round to be told with.

@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
+	"github.com/setpoint-dev/setpoint/internal/files"
 )
 
 // Program is what is particular to a platform's program.
@@ -177,7 +178,7 @@ const maxSourcesBytes = 4 << 20
 func OpenSources(file string, metrics prometheus.Registerer, log *zap.Logger) (*samples.Set, error) {
 	var sources samples.Config
 	if file != "" {
-		text, err := readBounded(file, maxSourcesBytes)
+		text, err := files.Read(file, maxSourcesBytes)
 		if err != nil {
 			return nil, err
 		}

@@ -3,18 +3,21 @@ package config
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/pflag"
 
 	"github.com/setpoint-dev/setpoint/internal/document"
+	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/spelling"
 )
+
+// maxBytes bounds a file of settings.
+const maxBytes = 1 << 20
 
 // applyFile sets the flags that are not set yet from the file at path. One that says nothing
 // sets none.
 func applyFile(flags *pflag.FlagSet, path string) []error {
-	data, err := os.ReadFile(path)
+	data, err := files.Read(path, maxBytes)
 	if err != nil {
 		return []error{fmt.Errorf("config file: %w", err)}
 	}

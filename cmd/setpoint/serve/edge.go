@@ -13,10 +13,10 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
+	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/auth"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
-	"github.com/setpoint-dev/setpoint/server/auth/watched"
 	"github.com/setpoint-dev/setpoint/server/certs"
 	"github.com/setpoint-dev/setpoint/server/limit"
 )
@@ -230,7 +230,7 @@ func (s *edgeSettings) openAccess(ctx context.Context, e *edge, log *zap.Logger,
 	if !s.asks() {
 		return nil
 	}
-	files := watched.Options{OnChange: func(event watched.Event) {
+	watched := files.Options{OnChange: func(event files.Event) {
 		if event.Err != nil {
 			log.Error("reload failed, keeping the previous contents", zap.Strings("files", event.Paths), zap.Error(event.Err))
 			return
@@ -239,7 +239,7 @@ func (s *edgeSettings) openAccess(ctx context.Context, e *edge, log *zap.Logger,
 	}}
 	options := auth.Options{
 		Certificates: s.clientAuth() != string(certs.None),
-		TokensFile:   s.TokensFile, OIDCFile: s.OIDCFile, AllowAnonymous: s.AllowAnonymous, Files: files,
+		TokensFile:   s.TokensFile, OIDCFile: s.OIDCFile, AllowAnonymous: s.AllowAnonymous, Files: watched,
 		OnIssuer: func(issuer string, err error) {
 			if err != nil {
 				log.Warn("an issuer's keys can't be fetched", zap.String("issuer", issuer), zap.Error(err))
@@ -256,11 +256,11 @@ func (s *edgeSettings) openAccess(ctx context.Context, e *edge, log *zap.Logger,
 		return s.withFlags(err)
 	}
 	e.counts.auth, e.counts.tokens, e.counts.issuers = authenticator.Stats, s.TokensFile != "", s.OIDCFile != ""
-	e.access = &server.Access{Authenticator: authenticator, Policy: watched.Fixed(policy.Default(false))}
+	e.access = &server.Access{Authenticator: authenticator, Policy: files.Fixed(policy.Default(false))}
 	if s.PolicyFile == "" {
 		return nil
 	}
-	p, err := policy.OpenWithin(s.PolicyFile, kept, files)
+	p, err := policy.OpenWithin(s.PolicyFile, kept, watched)
 	if err != nil {
 		return s.withFlags(err)
 	}

@@ -5,8 +5,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/server/auth"
-	"github.com/setpoint-dev/setpoint/server/auth/watched"
 	"github.com/setpoint-dev/setpoint/server/certs"
 )
 
@@ -15,7 +15,7 @@ import (
 type edgeCollector struct {
 	certs  func() certs.Status
 	auth   func() auth.Stats
-	policy func() watched.Stats
+	policy func() files.Stats
 	// tokens and issuers say that there are files of them.
 	tokens, issuers bool
 }
@@ -97,7 +97,7 @@ func (m edgeMetrics) certs(s certs.Status) {
 	m.reloads("certificates", s.Reloads, s.Failures, s.Loaded, s.Err)
 }
 
-func (m edgeMetrics) file(name string, s watched.Stats) {
+func (m edgeMetrics) file(name string, s files.Stats) {
 	m.reloads(name, max(1, s.Successes)-1, s.Failures, s.LastSuccess, s.Err) // the first was the start
 }
 

@@ -11,8 +11,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/server/auth"
-	"github.com/setpoint-dev/setpoint/server/auth/watched"
 	"github.com/setpoint-dev/setpoint/server/certs"
 )
 
@@ -143,7 +143,7 @@ func TestTheFilesAreLookedAtAsOftenAsIsSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for what, interval := range map[string]time.Duration{"certificates": certs.DefaultInterval, "other files": watched.DefaultInterval} {
+	for what, interval := range map[string]time.Duration{"certificates": certs.DefaultInterval, "other files": files.DefaultInterval} {
 		if interval != 5*time.Second || !strings.Contains(string(page), "checks these files and the TLS files every 5 seconds") {
 			t.Errorf("%s are looked at every %s", what, interval)
 		}

@@ -12,9 +12,9 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
 	"github.com/setpoint-dev/setpoint/cmd/internal/metricsdoc"
+	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/auth"
-	"github.com/setpoint-dev/setpoint/server/auth/watched"
 	"github.com/setpoint-dev/setpoint/server/certs"
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
@@ -45,7 +45,7 @@ var anEdge = edgeCollector{
 		}
 		return all
 	},
-	policy: func() watched.Stats { return watched.Stats{} }, tokens: true, issuers: true,
+	policy: func() files.Stats { return files.Stats{} }, tokens: true, issuers: true,
 }
 
 // allMetrics gathers our own metrics of such a server, by name.

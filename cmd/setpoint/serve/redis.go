@@ -2,16 +2,15 @@ package serve
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 
+	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/store/redis"
 )
 
@@ -116,7 +115,7 @@ func (s *redisSettings) open(ttl time.Duration, logLength int, log *zap.Logger) 
 		return nil, err
 	}
 	if s.PasswordFile != "" {
-		password, err := os.ReadFile(s.PasswordFile)
+		password, err := files.Read(s.PasswordFile, files.MaxSecretBytes)
 		if err != nil {
 			return nil, fmt.Errorf("--redis-password-file: %w", err)
 		}
@@ -136,23 +135,19 @@ func (s *redisSettings) open(ttl time.Duration, logLength int, log *zap.Logger) 
 	return redis.New(o)
 }
 
+// certificates sets what to trust, and what to show, which is read at each handshake.
 func (s *redisSettings) certificates(c *tls.Config) error {
-	if s.CA != "" {
-		pem, err := os.ReadFile(s.CA)
-		if err != nil {
-			return fmt.Errorf("--redis-tls-ca: %w", err)
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return errors.New("--redis-tls-ca: " + s.CA + " has no PEM certificate")
-		}
+	if s.CA == "" && s.Cert == "" {
+		return nil
 	}
-	if s.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(s.Cert, s.Key)
-		if err != nil {
-			return fmt.Errorf("--redis-tls-cert: %w", err)
-		}
-		c.Certificates = []tls.Certificate{pair}
+	own, err := files.TLS{CAFile: s.CA, CertFile: s.Cert, KeyFile: s.Key}.Client()
+	var wrong *files.TLSError
+	switch {
+	case errors.As(err, &wrong) && wrong.Settings[0] == "caFile":
+		return fmt.Errorf("--redis-tls-ca: %w", err)
+	case err != nil:
+		return fmt.Errorf("--redis-tls-cert: %w", err)
 	}
+	c.RootCAs, c.GetClientCertificate = own.RootCAs, own.GetClientCertificate
 	return nil
 }

@@ -3,9 +3,9 @@ package policy
 import (
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/server/auth"
 	"github.com/setpoint-dev/setpoint/server/auth/bounded"
-	"github.com/setpoint-dev/setpoint/server/auth/watched"
 )
 
 // rememberedCallers bounds the callers whose grants are remembered.
@@ -67,14 +67,14 @@ type limitsRule struct {
 
 // Open reads a policy from a file, whose changes it takes while Run runs. An error is
 // all that is wrong with the file.
-func Open(path string, o watched.Options) (*watched.File[*Policy], error) {
+func Open(path string, o files.Options) (*files.Watched[*Policy], error) {
 	return OpenWithin(path, 0, o)
 }
 
 // OpenWithin is Open for a server that keeps histories for some time only; see
 // ParseWithin.
-func OpenWithin(path string, kept time.Duration, o watched.Options) (*watched.File[*Policy], error) {
-	return watched.Open(func(contents [][]byte) (*Policy, error) { return ParseWithin(path, contents[0], kept) }, o, path)
+func OpenWithin(path string, kept time.Duration, o files.Options) (*files.Watched[*Policy], error) {
+	return files.Open(func(contents [][]byte) (*Policy, error) { return ParseWithin(path, contents[0], kept) }, o, path)
 }
 
 // Default is the policy where there is no file: every authenticated caller may do

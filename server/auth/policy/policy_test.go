@@ -15,10 +15,10 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/auth"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
-	"github.com/setpoint-dev/setpoint/server/auth/watched"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -456,7 +456,7 @@ func TestAPolicyReloads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var told []error
-		file, err := policy.Open(path, watched.Options{OnChange: func(e watched.Event) {
+		file, err := policy.Open(path, files.Options{OnChange: func(e files.Event) {
 			mu.Lock()
 			defer mu.Unlock()
 			told = append(told, e.Err)
@@ -488,7 +488,7 @@ func TestAPolicyReloads(t *testing.T) {
 			t.Errorf("a right file: allowed %t, told %v", allowed(), told)
 		}
 	})
-	if _, err := policy.Open(filepath.Join(t.TempDir(), "none"), watched.Options{}); !errors.Is(err, os.ErrNotExist) {
+	if _, err := policy.Open(filepath.Join(t.TempDir(), "none"), files.Options{}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package watched_test
+package files_test
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/setpoint-dev/setpoint/server/auth/watched"
+	"github.com/setpoint-dev/setpoint/internal/files"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -43,7 +43,7 @@ func put(t *testing.T, path, content string) {
 type bench struct {
 	*testing.T
 	folder, path string
-	file         *watched.File[string]
+	file         *files.Watched[string]
 
 	mu     sync.Mutex
 	events []string
@@ -63,7 +63,7 @@ func watch(t *testing.T, test func(b *bench)) {
 
 func (b *bench) open(paths ...string) {
 	b.Helper()
-	file, err := watched.Open(parse, watched.Options{OnChange: func(e watched.Event) {
+	file, err := files.Open(parse, files.Options{OnChange: func(e files.Event) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.events = append(b.events, fmt.Sprint(e.Err))
@@ -99,7 +99,7 @@ func (b *bench) want(value string, events ...string) {
 	}
 }
 
-const look = watched.DefaultInterval + watched.DefaultSettle
+const look = files.DefaultInterval + files.DefaultSettle
 
 func TestAFileThatIsReplaced(t *testing.T) {
 	watch(t, func(b *bench) {
@@ -139,15 +139,15 @@ func TestAFileThatIsReplacedByItsLike(t *testing.T) {
 func TestAFileThatIsWrittenInPlace(t *testing.T) {
 	watch(t, func(b *bench) {
 		put(t, b.path, "")
-		b.pass(watched.DefaultInterval)
+		b.pass(files.DefaultInterval)
 		b.want("first")
 		put(t, b.path, "sec")
-		b.pass(watched.DefaultSettle)
+		b.pass(files.DefaultSettle)
 		b.want("first")
 		put(t, b.path, "second")
-		b.pass(watched.DefaultSettle)
+		b.pass(files.DefaultSettle)
 		b.want("first")
-		b.pass(watched.DefaultSettle)
+		b.pass(files.DefaultSettle)
 		b.want("second", "<nil>")
 	})
 }
@@ -190,7 +190,7 @@ func TestAFileThatIsGoneForAMoment(t *testing.T) {
 		if err := os.Rename(b.path, b.path+"~"); err != nil {
 			t.Fatal(err)
 		}
-		b.pass(watched.DefaultInterval)
+		b.pass(files.DefaultInterval)
 		put(t, b.path, "second")
 		b.pass(look)
 		b.want("second", "<nil>")
@@ -244,7 +244,7 @@ func TestBytesDoNotMoveBetweenFiles(t *testing.T) {
 	put(t, b, "z")
 	second := func(contents [][]byte) (string, error) { return string(contents[1]), nil }
 	synctest.Test(t, func(t *testing.T) {
-		file, err := watched.Open(second, watched.Options{}, a, b)
+		file, err := files.Open(second, files.Options{}, a, b)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -295,7 +295,7 @@ func TestOpenProblems(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := watched.Open(parse, watched.Options{MaxBytes: 9}, tt.path)
+			_, err := files.Open(parse, files.Options{MaxBytes: 9}, tt.path)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %s", err, tt.want)
 			}
@@ -305,7 +305,7 @@ func TestOpenProblems(t *testing.T) {
 
 func TestFixed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := watched.Fixed("always")
+		f := files.Fixed("always")
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {

@@ -1,0 +1,193 @@
+package files
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"strings"
+	"time"
+)
+
+// TLS are the files of one side of TLS connections, PEM.
+type TLS struct {
+	// CAFile has the authorities that sign the other side's certificate. Empty: the system's.
+	CAFile string
+	// CertFile and KeyFile are this side's certificate and its key. Both or neither.
+	CertFile, KeyFile string
+	// ServerName is what the server's certificate must be for. Empty: the host of the
+	// address.
+	ServerName string
+}
+
+// TLSError says what is wrong with some of the files.
+type TLSError struct {
+	// Settings are those that name the files: caFile, certFile, keyFile.
+	Settings []string
+	// Paths are the files'.
+	Paths []string
+	// Err is an [fs.PathError] of a file that can't be read, else what is wrong with what
+	// they hold.
+	Err error
+}
+
+// Error implements error.
+func (e *TLSError) Error() string {
+	var path *fs.PathError
+	if errors.As(e.Err, &path) {
+		return e.Err.Error()
+	}
+	return strings.Join(e.Paths, " and ") + " " + e.Err.Error()
+}
+
+// Unwrap implements errors.Unwrap.
+func (e *TLSError) Unwrap() error { return e.Err }
+
+func readPEM(setting, path string) ([]byte, error) {
+	text, err := Read(path, MaxSecretBytes)
+	if err != nil {
+		return nil, &TLSError{[]string{setting}, []string{path}, err}
+	}
+	return text, nil
+}
+
+// ParseAuthorities reads certificates to trust, one at least.
+func ParseAuthorities(pem []byte) (*x509.CertPool, error) {
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, errors.New("holds no certificates (PEM is wanted)")
+	}
+	return pool, nil
+}
+
+// Authorities reads those to trust; nil: the system's.
+func (t TLS) Authorities() (*x509.CertPool, error) {
+	if t.CAFile == "" {
+		return nil, nil
+	}
+	pem, err := readPEM("caFile", t.CAFile)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := ParseAuthorities(pem)
+	if err != nil {
+		return nil, &TLSError{[]string{"caFile"}, []string{t.CAFile}, err}
+	}
+	return pool, nil
+}
+
+// pairTries bounds how often a pair is read that is replaced meanwhile.
+const pairTries = 3
+
+// Pair reads the certificate and its key; nil: there are none. It reads on when the one was
+// replaced while the other was read, as of a Secret whose links are swapped in between.
+func (t TLS) Pair() (*tls.Certificate, error) {
+	both := []string{"certFile", "keyFile"}
+	switch {
+	case (t.CertFile == "") != (t.KeyFile == ""):
+		return nil, &TLSError{both, []string{"the certificate", "its key"}, errors.New("belong together: give both files or neither")}
+	case t.CertFile == "":
+		return nil, nil
+	}
+	cert, err := readPEM("certFile", t.CertFile)
+	for range pairTries {
+		if err != nil {
+			return nil, err
+		}
+		key, err := readPEM("keyFile", t.KeyFile)
+		if err != nil {
+			return nil, err
+		}
+		pair, wrongPair := tls.X509KeyPair(cert, key)
+		if wrongPair == nil {
+			return &pair, nil
+		}
+		again, err := readPEM("certFile", t.CertFile)
+		if err != nil || bytes.Equal(again, cert) {
+			return nil, &TLSError{both, []string{t.CertFile, t.KeyFile}, fmt.Errorf("hold no certificate with its key: %w", wrongPair)}
+		}
+		cert = again
+	}
+	return nil, &TLSError{both, []string{t.CertFile, t.KeyFile}, errors.New("keep changing while they are read")}
+}
+
+// Config makes a client's configuration of what the files say now, for a connection to an
+// address, host:port.
+func (t TLS) Config(address string) (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
+	if config.ServerName == "" {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, err
+		}
+		config.ServerName = host
+	}
+	var err error
+	if config.RootCAs, err = t.Authorities(); err != nil {
+		return nil, err
+	}
+	pair, err := t.Pair()
+	if err != nil {
+		return nil, err
+	}
+	if pair != nil {
+		config.Certificates = []tls.Certificate{*pair}
+	}
+	return config, nil
+}
+
+// Client makes the configuration of all of a client's connections: the authorities are read
+// now, and the client's own pair at each handshake, so that it may be replaced.
+func (t TLS) Client() (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
+	var err error
+	if config.RootCAs, err = t.Authorities(); err != nil {
+		return nil, err
+	}
+	pair, err := t.Pair()
+	if err != nil {
+		return nil, err
+	}
+	if pair != nil {
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return t.Pair() }
+	}
+	return config, nil
+}
+
+// Dial is how connections are made, as net.Dialer does.
+type Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+// TLS returns what makes TLS connections with a configuration of their own each, such as
+// TLS.Config's.
+func (dial Dial) TLS(config func(address string) (*tls.Config, error)) Dial {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		settings, err := config(address)
+		if err != nil {
+			return nil, err
+		}
+		plain, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		conn := tls.Client(plain, settings)
+		if err := conn.HandshakeContext(ctx); err != nil {
+			_ = plain.Close()
+			return nil, err
+		}
+		return conn, nil
+	}
+}
+
+// Within bounds how long a connection is being made: net/http dials without the deadline of the
+// request that it dials for.
+func (dial Dial) Within(timeout time.Duration) Dial {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		return dial(ctx, network, address)
+	}
+}
