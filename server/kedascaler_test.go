@@ -20,10 +20,10 @@ import (
 
 	"github.com/setpoint-dev/setpoint/api/externalscaler"
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/auth"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
-	"github.com/setpoint-dev/setpoint/server/auth/watched"
 )
 
 // scaledObject is what KEDA says of the polled target.
@@ -340,7 +340,7 @@ func TestAKEDAStreamEndsWithItsToken(t *testing.T) {
 	}
 	sum := sha256.Sum256([]byte(scalerToken))
 	write(fmt.Sprintf("tokens:\n  - {identity: scaler, sha256: %q}\n", hex.EncodeToString(sum[:])))
-	authenticator, err := auth.New(auth.Options{TokensFile: file, Files: watched.Options{Interval: -1}})
+	authenticator, err := auth.New(auth.Options{TokensFile: file, Files: files.Options{Interval: -1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -351,7 +351,7 @@ func TestAKEDAStreamEndsWithItsToken(t *testing.T) {
 	}
 	s := start(t, func(su *setup) {
 		su.options.KEDATokens = true
-		su.options.Access = &server.Access{Authenticator: authenticator, Policy: watched.Fixed(granted)}
+		su.options.Access = &server.Access{Authenticator: authenticator, Policy: files.Fixed(granted)}
 	})
 	ref := scaledObject()
 	ref.ScalerMetadata["token"] = scalerToken
