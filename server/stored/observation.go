@@ -25,19 +25,39 @@ func (t *Targets) Report(ctx context.Context, key store.Key, report *setpointv1.
 		at = report.GetObservationTime().AsTime()
 	}
 	record, err := t.swap(ctx, store.Observations, key, func(record store.Record) ([]byte, error) {
-		observed, err := decodeObservation(record)
-		if err != nil {
-			observed = &storedv1.Observation{} // it is replaced
+		observed, err := openObservation(record.Value, report, now.Add(-Kept))
+		if err == nil {
+			err = observed.report(report, at, now.Add(-Kept))
 		}
-		merge(observed, report, at)
-		forget(observed, now.Add(-Kept))
-		value, err := proto.Marshal(observed)
+		if err != nil { // it is replaced
+			observed = &partial{Observation: &storedv1.Observation{}}
+			if err := observed.report(report, at, now.Add(-Kept)); err != nil {
+				return nil, err
+			}
+		}
+		value, err := observed.encode()
 		if err == nil && len(value) > t.options.MaxObservationBytes {
 			return nil, &TooLargeError{"maxObservationBytes", t.options.MaxObservationBytes, len(value)}
 		}
 		return value, err
 	})
 	return len(record.Value), err
+}
+
+// report adds what was observed at an instant, and forgets what is older than another.
+func (p *partial) report(report *setpointv1.ReportObservationRequest, at, before time.Time) error {
+	pods, usage := p.GetPodsTime(), p.GetPodMetricsTime()
+	if err := merge(p.Observation, report, at); err != nil {
+		return err
+	}
+	forget(p.Observation, before)
+	if p.GetPodsTime() != pods { // others, or none
+		p.pods = nil
+	}
+	if p.GetPodMetricsTime() != usage {
+		p.usage = nil
+	}
+	return nil
 }
 
 func decodeObservation(record store.Record) (*storedv1.Observation, error) {
@@ -49,7 +69,7 @@ func decodeObservation(record store.Record) (*storedv1.Observation, error) {
 }
 
 // merge adds what was observed at an instant, unless something later is known.
-func merge(o *storedv1.Observation, report *setpointv1.ReportObservationRequest, at time.Time) {
+func merge(o *storedv1.Observation, report *setpointv1.ReportObservationRequest, at time.Time) error {
 	stamp := timestamppb.New(at)
 	newer := func(known *timestamppb.Timestamp) bool { return known == nil || !known.AsTime().After(at) }
 	if report.GetScale() != nil && newer(o.GetScaleTime()) {
@@ -62,12 +82,15 @@ func merge(o *storedv1.Observation, report *setpointv1.ReportObservationRequest,
 		o.PodMetrics, o.PodMetricsTime = report.GetPodMetrics(), stamp
 	}
 	var names namer
-	mergeCustom(o, report.GetCustomMetrics(), stamp, newer, &names)
 	mergeExternal(o, report.GetExternalMetrics(), stamp, newer, &names)
+	return mergeCustom(o, report.GetCustomMetrics(), stamp, newer, &names)
 }
 
 // mergeCustom replaces the values of those metrics that were observed.
-func mergeCustom(o *storedv1.Observation, values []*setpointv1.CustomMetric, stamp *timestamppb.Timestamp, newer func(*timestamppb.Timestamp) bool, names *namer) {
+func mergeCustom(o *storedv1.Observation, values []*setpointv1.CustomMetric, stamp *timestamppb.Timestamp, newer func(*timestamppb.Timestamp) bool, names *namer) error {
+	if len(values) == 0 {
+		return nil
+	}
 	custom := names.customOf(o)
 	fresh := make(map[string]bool)
 	var replaced []*storedv1.CustomMetricValues
@@ -83,19 +106,28 @@ func mergeCustom(o *storedv1.Observation, values []*setpointv1.CustomMetric, sta
 			if !newer(known.GetTime()) {
 				continue
 			}
-			replaced = append(replaced, &storedv1.CustomMetricValues{Time: known.GetTime(), Values: known.GetValues()})
-			fresh[identity], known.Time, known.Values = true, stamp, nil
+			if countValues(known) <= mostPods { // else a Pods metric's
+				if err := reveal(known); err != nil {
+					return err
+				}
+				replaced = append(replaced, &storedv1.CustomMetricValues{Time: known.GetTime(), Values: known.GetValues()})
+			}
+			clearValues(known)
+			fresh[identity], known.Time = true, stamp
 		}
 		known.Values = append(known.Values, value)
 		if isPod(value.GetDescribedObject()) {
 			// What was kept of this pod by itself is out of date.
 			if alone := custom[names.object(value.GetDescribedObject(), value.GetMetric())]; alone != nil && newer(alone.GetTime()) {
-				alone.Values = nil
+				clearValues(alone)
 			}
 		}
 	}
-	keepPods(o, replaced, custom, names)
-	o.CustomMetrics = slices.DeleteFunc(o.GetCustomMetrics(), func(m *storedv1.CustomMetricValues) bool { return len(m.GetValues()) == 0 })
+	if err := keepPods(o, replaced, custom, names); err != nil {
+		return err
+	}
+	o.CustomMetrics = slices.DeleteFunc(o.GetCustomMetrics(), func(m *storedv1.CustomMetricValues) bool { return countValues(m) == 0 })
+	return nil
 }
 
 // mostPods bounds the pods of a metric that are kept by themselves.
@@ -104,11 +136,9 @@ const mostPods = 16
 // keepPods keeps values of pods that a report of the same metric did not have. They are none
 // of a Pods metric any more, but may be of an Object metric that describes the pod, of which
 // each may be reported by itself.
-func keepPods(o *storedv1.Observation, replaced []*storedv1.CustomMetricValues, custom map[string]*storedv1.CustomMetricValues, names *namer) {
+func keepPods(o *storedv1.Observation, replaced []*storedv1.CustomMetricValues, custom map[string]*storedv1.CustomMetricValues, names *namer) error {
+	added := false
 	for _, before := range replaced {
-		if len(before.GetValues()) > mostPods {
-			continue // a Pods metric's
-		}
 		for _, value := range before.GetValues() {
 			if !isPod(value.GetDescribedObject()) {
 				continue
@@ -125,13 +155,24 @@ func keepPods(o *storedv1.Observation, replaced []*storedv1.CustomMetricValues, 
 				custom[identity] = alone
 				o.CustomMetrics = append(o.CustomMetrics, alone)
 			}
+			clearValues(alone)
 			alone.Time, alone.Values = before.GetTime(), []*setpointv1.CustomMetric{value}
+			added = true
 		}
+	}
+	if !added {
+		return nil
 	}
 	// Of all of them, the latest.
 	var alone []*storedv1.CustomMetricValues
 	for _, m := range o.GetCustomMetrics() {
-		if len(m.GetValues()) == 1 && isPod(m.GetValues()[0].GetDescribedObject()) && string(m.GetIdentity()) == names.object(m.GetValues()[0].GetDescribedObject(), m.GetValues()[0].GetMetric()) {
+		if countValues(m) != 1 {
+			continue
+		}
+		if err := reveal(m); err != nil {
+			return err
+		}
+		if isPod(m.GetValues()[0].GetDescribedObject()) && string(m.GetIdentity()) == names.object(m.GetValues()[0].GetDescribedObject(), m.GetValues()[0].GetMetric()) {
 			alone = append(alone, m)
 		}
 	}
@@ -141,6 +182,7 @@ func keepPods(o *storedv1.Observation, replaced []*storedv1.CustomMetricValues, 
 			m.Values = nil
 		}
 	}
+	return nil
 }
 
 // mergeExternal replaces the series of those metrics that were observed.
@@ -159,7 +201,8 @@ func mergeExternal(o *storedv1.Observation, all []*setpointv1.ExternalMetric, st
 			if !newer(known.GetTime()) {
 				continue
 			}
-			fresh[identity], known.Time, known.Series = true, stamp, nil
+			clearValues(known)
+			fresh[identity], known.Time = true, stamp
 		}
 		known.Series = append(known.Series, series)
 	}

@@ -32,6 +32,13 @@ func value(name, kind, object, value string) *setpointv1.CustomMetric {
 		DescribedObject: &setpointv1.CrossVersionObjectReference{Kind: kind, Name: object}}
 }
 
+func mustMerge(t *testing.T, o *storedv1.Observation, report *setpointv1.ReportObservationRequest, at time.Time) {
+	t.Helper()
+	if err := merge(o, report, at); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // values are those that are known, in order.
 func values(o *storedv1.Observation) (all []string) {
 	for _, m := range o.GetCustomMetrics() {
@@ -100,7 +107,7 @@ func TestMerge(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			o := &storedv1.Observation{}
 			for _, r := range tt.reports {
-				merge(o, r.says, t0.Add(r.after*time.Second))
+				mustMerge(t, o, r.says, t0.Add(r.after*time.Second))
 				// As it is stored between reports.
 				b, err := proto.Marshal(o)
 				if err != nil {
@@ -126,12 +133,12 @@ func TestMergeOfPods(t *testing.T) {
 		return all
 	}
 	o := &storedv1.Observation{}
-	merge(o, &setpointv1.ReportObservationRequest{Pods: pods("a", "b"), Scale: &setpointv1.Scale{SpecReplicas: 2}}, t0)
-	merge(o, &setpointv1.ReportObservationRequest{Scale: &setpointv1.Scale{SpecReplicas: 3}}, t0.Add(time.Second))
+	mustMerge(t, o, &setpointv1.ReportObservationRequest{Pods: pods("a", "b"), Scale: &setpointv1.Scale{SpecReplicas: 2}}, t0)
+	mustMerge(t, o, &setpointv1.ReportObservationRequest{Scale: &setpointv1.Scale{SpecReplicas: 3}}, t0.Add(time.Second))
 	if len(o.GetPods()) != 2 || o.GetScale().GetSpecReplicas() != 3 || !o.GetPodsTime().AsTime().Equal(t0) {
 		t.Errorf("a report without pods replaces them: %v", o)
 	}
-	merge(o, &setpointv1.ReportObservationRequest{NoPods: true}, t0.Add(2*time.Second))
+	mustMerge(t, o, &setpointv1.ReportObservationRequest{NoPods: true}, t0.Add(2*time.Second))
 	if len(o.GetPods()) != 0 || !o.GetPodsTime().AsTime().Equal(t0.Add(2*time.Second)) {
 		t.Errorf("no pods: %v", o)
 	}
@@ -139,9 +146,9 @@ func TestMergeOfPods(t *testing.T) {
 
 func TestForget(t *testing.T) {
 	o := &storedv1.Observation{}
-	merge(o, &setpointv1.ReportObservationRequest{Scale: &setpointv1.Scale{}, NoPods: true, ExternalMetrics: []*setpointv1.ExternalMetric{series("a", nil, "1")},
+	mustMerge(t, o, &setpointv1.ReportObservationRequest{Scale: &setpointv1.Scale{}, NoPods: true, ExternalMetrics: []*setpointv1.ExternalMetric{series("a", nil, "1")},
 		CustomMetrics: []*setpointv1.CustomMetric{value("a", "Pod", "p", "1")}}, t0)
-	merge(o, &setpointv1.ReportObservationRequest{ExternalMetrics: []*setpointv1.ExternalMetric{series("b", nil, "2")}}, t0.Add(time.Second))
+	mustMerge(t, o, &setpointv1.ReportObservationRequest{ExternalMetrics: []*setpointv1.ExternalMetric{series("b", nil, "2")}}, t0.Add(time.Second))
 	forget(o, t0)
 	if got := values(o); len(got) != 3 || o.GetScale() == nil || o.GetPodsTime() == nil {
 		t.Errorf("forgotten too soon: left %v", o)
@@ -210,7 +217,7 @@ func TestSamples(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			o := &storedv1.Observation{}
 			for i, r := range tt.reports {
-				merge(o, r, t0.Add(time.Duration(i)*time.Second))
+				mustMerge(t, o, r, t0.Add(time.Duration(i)*time.Second))
 			}
 			request := &setpointv1.RecommendRequest{Spec: &setpointv1.HorizontalPodAutoscalerSpec{Metrics: tt.metrics}}
 			if err := (ages{t0.Add(2 * time.Second), time.Minute}).samples(request, &setpointv1.TargetSpec{Spec: request.GetSpec()}, o, nil, cost.BudgetOf(proto.Size(o))); err != nil {
@@ -229,7 +236,7 @@ func TestSamples(t *testing.T) {
 func TestPodsThatWentAreBounded(t *testing.T) {
 	o := &storedv1.Observation{}
 	for i := range 100 {
-		merge(o, &setpointv1.ReportObservationRequest{CustomMetrics: []*setpointv1.CustomMetric{value("a", "Pod", fmt.Sprint("p", i), "1")}}, t0.Add(time.Duration(i)*time.Second))
+		mustMerge(t, o, &setpointv1.ReportObservationRequest{CustomMetrics: []*setpointv1.CustomMetric{value("a", "Pod", fmt.Sprint("p", i), "1")}}, t0.Add(time.Duration(i)*time.Second))
 	}
 	if got := values(o); len(got) != mostPods+1 || !slices.Contains(got, "a/p99=1") || !slices.Contains(got, "a/p98=1") {
 		t.Errorf("%d are kept: %q", len(got), got)

@@ -1,0 +1,176 @@
+package stored
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	storedv1 "github.com/setpoint-dev/setpoint/api/setpoint/stored/v1"
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// randomReport is a report of some of few metrics, so that reports meet.
+func randomReport(r *rand.Rand) *setpointv1.ReportObservationRequest {
+	report := &setpointv1.ReportObservationRequest{}
+	if r.IntN(2) == 0 {
+		report.Scale = &setpointv1.Scale{SpecReplicas: r.Int32N(9)}
+	}
+	switch r.IntN(4) {
+	case 0:
+		report.NoPods = true
+	case 1:
+		for i := range 1 + r.IntN(4) {
+			report.Pods = append(report.Pods, &setpointv1.Pod{Name: fmt.Sprint("p", i)})
+		}
+	case 2:
+		report.PodMetrics = []*setpointv1.PodMetrics{{Pod: fmt.Sprint("p", r.IntN(4))}}
+	}
+	kinds := []string{"Pod", "Pod", "Ingress", "Namespace"}
+	for range r.IntN(4) * r.IntN(12) {
+		report.CustomMetrics = append(report.CustomMetrics, value(fmt.Sprint("m", r.IntN(3)), kinds[r.IntN(len(kinds))], fmt.Sprint("p", r.IntN(30)), fmt.Sprint(r.IntN(100))))
+	}
+	selectors := []map[string]string{nil, {}, {"color": "red"}}
+	for range r.IntN(4) {
+		report.ExternalMetrics = append(report.ExternalMetrics, series(fmt.Sprint("q", r.IntN(3)), selectors[r.IntN(3)], fmt.Sprint(r.IntN(100))))
+	}
+	return report
+}
+
+// What is decoded in part comes to what it comes to decoded whole, whatever is reported in
+// whichever order, by instances of both kinds in turn.
+func TestReportsOnWhatIsDecodedInPart(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		whole, record := &storedv1.Observation{}, []byte(nil)
+		now := t0
+		for step := range 40 {
+			now = now.Add(time.Duration(r.IntN(600)) * time.Second)
+			at := now.Add(-time.Duration(r.IntN(3)) * 10 * time.Minute)
+			report := randomReport(r)
+			if err := merge(whole, proto.Clone(report).(*setpointv1.ReportObservationRequest), at); err != nil {
+				t.Fatal(err)
+			}
+			forget(whole, now.Add(-Kept))
+			opened, err := openObservation(record, report, now.Add(-Kept))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := opened.report(report, at, now.Add(-Kept)); err != nil {
+				t.Fatal(err)
+			}
+			if record, err = opened.encode(); err != nil {
+				t.Fatal(err)
+			}
+			got, err := decodeObservation(store.Record{Value: record})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !proto.Equal(got, whole) {
+				t.Fatalf("seed %d, step %d: decoded in part it comes to\n%v\nand decoded whole to\n%v", seed, step, got, whole)
+			}
+			if r.IntN(4) == 0 { // another instance, that decodes all
+				if record, err = proto.Marshal(got); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}
+
+func FuzzOpenObservation(f *testing.F) {
+	for seed := range uint64(5) {
+		o := &storedv1.Observation{}
+		if err := merge(o, randomReport(rand.New(rand.NewPCG(seed, 2))), t0); err != nil {
+			f.Fatal(err)
+		}
+		record, _ := proto.Marshal(o)
+		f.Add(record)
+	}
+	report := randomReport(rand.New(rand.NewPCG(3, 3)))
+	f.Fuzz(func(t *testing.T, record []byte) {
+		opened, err := openObservation(record, report, t0.Add(-Kept))
+		if err != nil {
+			return
+		}
+		if opened.report(proto.Clone(report).(*setpointv1.ReportObservationRequest), t0, t0.Add(-Kept)) != nil {
+			return
+		}
+		if _, err := opened.encode(); err != nil {
+			t.Skip(err) // text that is not UTF-8, as when decoded whole
+		}
+	})
+}
+
+// largeRecords are observations of nearly 1 MiB: of pods, of series, of objects each of a
+// metric, and of pods' values.
+func largeRecords(tb testing.TB) map[string][]byte {
+	reports := map[string]*setpointv1.ReportObservationRequest{"pods": {}, "series": {}, "objects": {}, "values": {}}
+	for i := range 5000 {
+		reports["pods"].Pods = append(reports["pods"].Pods, &setpointv1.Pod{Name: fmt.Sprintf("web-7d9c5b8f6d-%05d", i), Phase: "Running", Containers: []*setpointv1.Container{{Name: "web"}, {Name: "sidecar"}}})
+		reports["series"].ExternalMetrics = append(reports["series"].ExternalMetrics, &setpointv1.ExternalMetric{Metric: ofMetric("queue", nil), Value: "35", Labels: map[string]string{"queue": fmt.Sprint("mails-", i), "region": "eu", "app": "web"}})
+		reports["objects"].CustomMetrics = append(reports["objects"].CustomMetrics, value("requests", "Ingress", fmt.Sprintf("web-%05d-%060d", i, i), "100m"))
+		reports["values"].CustomMetrics = append(reports["values"].CustomMetrics, value("requests", "Pod", fmt.Sprintf("web-%05d-%060d", i, i), "100m"))
+	}
+	records := make(map[string][]byte)
+	for name, report := range reports {
+		o := &storedv1.Observation{}
+		if err := merge(o, report, t0); err != nil {
+			tb.Fatal(err)
+		}
+		record, err := proto.Marshal(o)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		records[name] = record
+	}
+	return records
+}
+
+// Small reports that rewrite large records.
+func BenchmarkSmallReport(b *testing.B) {
+	for name, record := range largeRecords(b) {
+		for what, report := range map[string]*setpointv1.ReportObservationRequest{
+			"scale":  {Scale: &setpointv1.Scale{SpecReplicas: 3}},
+			"series": {ExternalMetrics: []*setpointv1.ExternalMetric{series("other", nil, "1")}},
+			"value":  {CustomMetrics: []*setpointv1.CustomMetric{value("other", "Ingress", "web", "1")}},
+		} {
+			b.Run(fmt.Sprintf("of=%s/on=%s", what, name), func(b *testing.B) {
+				b.ReportAllocs()
+				b.SetBytes(int64(len(record)))
+				for b.Loop() {
+					opened, err := openObservation(record, report, t0.Add(-Kept))
+					if err != nil {
+						b.Fatal(err)
+					}
+					if err := opened.report(report, t0, t0.Add(-Kept)); err != nil {
+						b.Fatal(err)
+					}
+					if _, err := opened.encode(); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+			b.Run(fmt.Sprintf("whole/of=%s/on=%s", what, name), func(b *testing.B) {
+				b.ReportAllocs()
+				b.SetBytes(int64(len(record)))
+				for b.Loop() {
+					o, err := decodeObservation(store.Record{Value: record})
+					if err != nil {
+						b.Fatal(err)
+					}
+					if err := merge(o, report, t0); err != nil {
+						b.Fatal(err)
+					}
+					forget(o, t0.Add(-Kept))
+					if _, err := proto.Marshal(o); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
