@@ -1,13 +1,13 @@
 package recommender
 
-// laterRecords are those of a history that lie after an instant for which a decision is made
+// laterRecords are the records of a history after an instant for which a decision is made
 // again.
 type laterRecords struct {
 	recommendations      []TimedRecommendation
 	scaleUps, scaleDowns []ScaleEvent
 }
 
-// until returns the history without the records after an instant, and those.
+// until returns the history without the records after an instant, and those records.
 func (h *History) until(now int64) (*History, laterRecords) {
 	past := *h
 	var later laterRecords
@@ -17,7 +17,7 @@ func (h *History) until(now int64) (*History, laterRecords) {
 	return &past, later
 }
 
-// parted returns copies of the elements for which that holds, and of the others.
+// parted returns copies of the elements that satisfy the condition, and of the others.
 func parted[T any](all []T, holds func(T) bool) (some, others []T) {
 	for _, one := range all {
 		if holds(one) {

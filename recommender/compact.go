@@ -13,11 +13,11 @@ const DefaultHistoryLimit = 4096
 
 // What a limit can be.
 const (
-	// LeastHistoryLimit is the least that a limit comes to: what any window needs is
-	// the newest, the lowest and the highest recommendation.
+	// LeastHistoryLimit is the smallest limit: any window needs the newest, the lowest
+	// and the highest recommendation.
 	LeastHistoryLimit = 8
-	// MostHistoryLimit is for services, whose histories go to a store at each call: one
-	// of so many recommendations takes some 200 kB.
+	// MostHistoryLimit is the largest limit that a service should allow, since each call
+	// stores the history: one with so many recommendations takes some 200 kB.
 	MostHistoryLimit = 1 << 15
 )
 
@@ -30,16 +30,16 @@ const (
 // compact bounds the history.
 //
 // Up to the limit the lists are upstream's slots, and every answer is upstream's.
-// A list that has passed it is never again one of upstream's slots. From then on it
-// has what was recorded within the longest window or period that can be, whatever
-// windows apply now, but for
+// A list that has once exceeded it no longer equals upstream's slots. From then on it
+// holds the records of the longest possible window or period, whatever windows apply
+// now, except
 //   - recommendations that no trailing window can need: for the largest value older
 //     ones that are not above a newer one, for the smallest those that are not below;
-//   - if the others are still more than the limit, those that a neighbor in time
-//     stands for: the higher of two high ones, or the lower of two low ones, at the
-//     instant of the newer. That is done first to those that are in no window now.
+//   - if the others still exceed the limit, those that a neighbor in time replaces:
+//     the higher of two high ones, or the lower of two low ones, at the instant of the
+//     newer. Those in no current window are replaced first.
 //
-// Of scale events beyond it one stands for the sum of several.
+// Beyond the limit one scale event replaces several, as their sum.
 //
 // So beyond the limit an answer is still upstream's unless windows were lengthened
 // or something was thinned. Where it is not, a recommendation or a change counts for
@@ -86,9 +86,8 @@ func afterThinning(limit int) int { return limit - limit/8 }
 
 // compactRecommendations drops what is older than the cutoff and what no trailing
 // window can need; if that is not enough, it thins what is left: first what is older
-// than the windows that apply now, which is before obsolete. It returns what it keeps,
-// oldest first, and the newest instant of those that stand for others, 0: there are
-// none.
+// than the windows that apply now, that is, before obsolete. It returns what it keeps,
+// oldest first, and the newest instant of those that replace others; 0: none does.
 func compactRecommendations(slots []TimedRecommendation, cutoff, obsolete int64, limit int) (kept []TimedRecommendation, thinned int64) {
 	byAge := sorted(slices.Clone(slots))
 	last := len(byAge) - 1
@@ -158,7 +157,7 @@ func thinRecommendations(byAge []TimedRecommendation, newest int32, shift int) (
 }
 
 // compactEvents drops events older than the cutoff. If that is not enough, one event
-// stands for the sum of those of each 1<<shift nanoseconds, with the least shift that
+// replaces those of each 1<<shift nanoseconds, as their sum, with the least shift that
 // leaves few enough.
 func compactEvents(events []ScaleEvent, cutoff int64, limit int) []ScaleEvent {
 	byAge := slices.DeleteFunc(slices.Clone(events), func(e ScaleEvent) bool { return e.At < cutoff })

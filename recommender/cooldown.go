@@ -2,8 +2,8 @@ package recommender
 
 import "time"
 
-// reconcileWithCooldown is the controller of v1.6 to v1.11, which counts from the
-// replicas that are observed, not from those asked for. Upstream: reconcileAutoscaler
+// reconcileWithCooldown is the controller of v1.6 to v1.11, which starts from the
+// observed replicas, not from the desired ones. Upstream: reconcileAutoscaler
 // of v1.11.
 func (d *decider) reconcileWithCooldown() {
 	if d.in.ScaleError != nil {
@@ -27,7 +27,7 @@ func (d *decider) reconcileWithCooldown() {
 	}
 }
 
-// countObserved makes the observed replicas those that the decision is about.
+// countObserved bases the decision on the observed replicas.
 func (d *decider) countObserved() {
 	d.current = d.in.Scale.StatusReplicas
 	d.decision.Current, d.decision.Desired = d.current, d.current
@@ -63,7 +63,7 @@ func (d *decider) followMetricsWithCooldown() {
 	d.rescale(desired, rescaleReason(name, proposal, d.current), statuses)
 }
 
-// readAt is the instant of a metric's reading, now where that is not known.
+// readAt returns the instant of a metric's reading, now if it is unknown.
 func (d *decider) readAt(metric int) time.Time {
 	var at time.Time
 	switch d.in.Spec.Metrics[metric].Type {
@@ -78,8 +78,8 @@ func (d *decider) readAt(metric int) time.Time {
 	return at
 }
 
-// coolDown keeps the count for a while after the change before. The delays run to
-// the instant of the reading; exactly as long is not long enough.
+// coolDown keeps the count for a delay after the last change, measured up to the instant
+// of the reading; a change exactly one delay ago still keeps it.
 func coolDown(o *Options, last, read time.Time, current, wanted int32) Stabilization {
 	up, down := delays(o, last, read, current)
 	s := Stabilization{Proposed: wanted, Stabilized: wanted, WindowsLen: 2, slot: -1}
@@ -101,7 +101,7 @@ func coolDown(o *Options, last, read time.Time, current, wanted int32) Stabiliza
 	return s
 }
 
-// delays returns those of both directions as they are at an instant.
+// delays returns the state of both directions' delays at an instant.
 func delays(o *Options, last, at time.Time, current int32) (up, down Window) {
 	up, down = newWindow(Up, o.UpscaleDelay, current), newWindow(Down, o.DownscaleDelay, current)
 	if !last.IsZero() {

@@ -2,21 +2,21 @@ package recommender
 
 import "time"
 
-// Path is the way a decision took through the controller.
+// Path is the branch of the controller that a decision took.
 type Path uint8
 
 // The paths.
 const (
-	// PathMetrics: metrics decided.
+	// PathMetrics: the metrics decided.
 	PathMetrics Path = iota
-	// PathMetricsFailed: they could not, or would have scaled down without one
-	// that failed; the count is held.
+	// PathMetricsFailed: the metrics failed, or the others would have scaled down without
+	// one that failed; the count is held.
 	PathMetricsFailed
-	// PathSelectorFailed: the pods could not be chosen; the count is held.
+	// PathSelectorFailed: the pods could not be selected; the count is held.
 	PathSelectorFailed
-	// PathScaleUnavailable: the scale could not be read; nothing is known.
+	// PathScaleUnavailable: the scale could not be read; the current count is unknown.
 	PathScaleUnavailable
-	// PathScalingDisabled: someone scaled to zero.
+	// PathScalingDisabled: a user scaled to zero.
 	PathScalingDisabled
 	// PathAboveMax and PathBelowMin: the bounds are enforced at once.
 	PathAboveMax
@@ -41,31 +41,31 @@ func (p Path) String() string { return PathNames[p] }
 type Decision struct {
 	// ID is the input's, and names the change in Settle.
 	ID ID
-	// RequestID is the request's, for the answer to say. Nothing is decided by it.
+	// RequestID is the request's, repeated in the answer. No decision depends on it.
 	RequestID string
-	// At is the instant decided for: the one asked for, or the newest record's if
+	// At is the instant of the decision: the requested one, or the newest record's if
 	// that is later.
 	At   time.Time
 	Path Path
-	// Current are the replicas before, Desired those to have now. Where no count
-	// could be computed they are the same.
+	// Current is the replicas before the decision, Desired those after it. They are equal
+	// where no count could be computed.
 	Current, Desired int32
 	// Reason is why the count changes, in upstream's words; it may be empty
 	// although it changes.
 	Reason string
-	// Error is what upstream's reconcile would return; empty for none. It may be
-	// there although the count changes.
+	// Error is the error that upstream's reconcile would return; empty for none. It may be
+	// set although the count changes.
 	Error string
 	// Status is the status after the decision; a change in it is still pending.
 	Status Status
 	// Events in upstream's order, without that of a change, which Settle returns.
 	Events []Event
-	// SettledBefore is what became of a change that was still pending.
+	// SettledBefore is the outcome of a change that was still pending.
 	SettledBefore Settled
-	// HistoryLimited says that the limit of the history may have held the count where
-	// upstream would have changed it.
+	// HistoryLimited reports whether the limit of the history may have held a count that
+	// upstream would have changed.
 	HistoryLimited bool
-	// Explanation is nil unless it was asked for.
+	// Explanation is nil unless the input asked for it.
 	Explanation *Explanation
 }
 
@@ -88,16 +88,16 @@ type Explanation struct {
 	Stabilization Stabilization
 	RateLimit     RateLimit
 	Bounds        Bounds
-	// Withheld is the scale-down that HoldDown kept from being asked for, nil:
-	// none. The steps above are as without it.
+	// Withheld is the scale-down that HoldDown withheld; nil: none. The steps above are
+	// as they would be without it.
 	Withheld *Withheld
-	// History is what was known before this decision.
+	// History summarizes the history before this decision.
 	History HistorySummary
 	// Warnings are sentences.
 	Warnings []string
 }
 
-// HistorySummary is what a history held, in numbers.
+// HistorySummary counts what a history held.
 type HistorySummary struct {
 	Recommendations, ScaleUps, ScaleDowns int
 	// Oldest recommendation, and when the first one was made, nanoseconds since the

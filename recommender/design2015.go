@@ -103,7 +103,7 @@ func (d *decider) explainMetric(e *MetricEvaluation) {
 	}
 }
 
-// listPods lists the pods, all of which count with their sample, for explanations only.
+// listPods lists the pods for explanations; each counts with its sample.
 func (d *decider) listPods(e *MetricEvaluation) {
 	if !d.in.Explain {
 		return
@@ -129,7 +129,7 @@ func (d *decider) designMetric() *MetricSpec {
 	return &d.in.Spec.Metrics[0]
 }
 
-// designProblem says why the spec is not one that the design knows.
+// designProblem says why the design does not support the spec.
 func (d *decider) designProblem() string {
 	m := d.designMetric()
 	if len(d.in.Spec.Metrics) > 1 || m.Type != ResourceMetric || m.Resource != "cpu" || m.Target.AverageUtilization == nil && m.Target.AverageValue != nil {

@@ -13,7 +13,7 @@ const (
 	AverageValuePerReplicaCalculation
 )
 
-// ProposalRule says how a proposal came about.
+// ProposalRule is the rule that made a proposal.
 type ProposalRule uint8
 
 // The rules. All but Proportional and Saturated propose no change.
@@ -47,17 +47,17 @@ type MetricEvaluation struct {
 	UsageRatio, DampenedRatio float64
 	// Compared says that UsageRatio was computed, Dampened that DampenedRatio was.
 	Compared, Dampened bool
-	// Base is what the ratio was multiplied with, where Multiplied.
+	// Base is the number that the ratio was multiplied with, where Multiplied.
 	Base       int32
 	Multiplied bool
 	Rule       ProposalRule
-	// Proposal is the replicas it asks for.
+	// Proposal is the replicas that the metric asks for.
 	Proposal int32
-	// Counts and Pods are set where pods play a part; Pods only for explanations.
+	// Counts and Pods are set for metrics of pods; Pods only for explanations.
 	Counts   PodCounts
 	Pods     []PodEvaluation
 	Unlisted int
-	// LeftOut is how many pods are not in Pods because there are too many.
+	// LeftOut is how many pods are not in Pods because they are too many.
 	LeftOut int
 	// Series is how many values were summed.
 	Series int
@@ -74,7 +74,7 @@ type PodEvaluation struct {
 	Name  string
 	Group PodGroup
 	Rule  PodRule
-	// Usage and Request are milli-units, where there are any.
+	// Usage and Request are in milli-units, where the pod has them.
 	Usage, Request, Assumed          int64
 	HasUsage, HasRequest, HasAssumed bool
 }

@@ -5,16 +5,15 @@ import (
 	"time"
 )
 
-// WithoutFuture returns the history as it is to be taken at an instant where it has
-// records of later ones, which a clock that was wrong has made. What they are of did
-// happen, nobody knows when:
-//   - of recommendations the highest counts as one of now, so that no scale-down comes
-//     too early; lower ones are dropped, or they would hold scale-ups. A scale-up is
-//     held for one window more at most.
-//   - changes count as changes of now: policies allow no more because of them.
-//   - the last change of the replicas, conditions, and answers are of now.
+// WithoutFuture returns the history with records of later instants moved to the given one.
+// A wrong clock made such records: they did happen, but at an unknown time.
+//   - The highest recommendation counts as one of now, so that no scale-down comes too
+//     early; lower ones are dropped, or they would hold scale-ups. A scale-up is held for
+//     one more window at most.
+//   - Changes count as changes of now, so that policies allow no more than they should.
+//   - The last change of the replicas, conditions and answers are of now.
 //
-// A history that has no such records is returned as it is.
+// A history without such records is returned unchanged.
 func (h History) WithoutFuture(now time.Time) History {
 	if !h.Updated.After(now) {
 		return h

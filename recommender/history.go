@@ -26,41 +26,42 @@ func ParseID(s string) (id ID, ok bool) {
 	return id, err == nil && id.String() == s
 }
 
-// History is what later decisions on one target depend on. The zero value is
-// that of a target that was never seen. A History is never changed once it is
-// made: Recommend and Settle return new ones, which may share parts with it.
+// History is the state that later decisions on one target depend on. The zero value is
+// the history of a new target. A History is immutable: Recommend and Settle return new
+// ones, which may share parts with it.
 type History struct {
-	// Seen says that the target has been evaluated: an initial status counts no more.
+	// Seen reports whether the target was ever evaluated; an initial status is then ignored.
 	Seen bool
-	// Incarnation is whose history it is, as the last request that said so had it; 0:
-	// none did.
+	// Incarnation is the incarnation that the history belongs to, from the last request
+	// that named one; 0: none did.
 	Incarnation uint64
-	// Cluster is which cluster has the target, as the first request that said so had it;
+	// Cluster is the cluster that owns the target, from the first request that named one;
 	// 0: none did.
 	Cluster uint32
 	// Updated is the instant of the newest record. Nothing is recorded before it.
 	Updated time.Time
-	// Recommendations are upstream's slots: what metrics asked for, before
-	// stabilization and limits. Initialized says that the list exists, which
-	// the count at first sight makes it.
+	// Recommendations are upstream's slots: the proposals before stabilization and
+	// limits. Initialized reports whether the list exists; the first evaluation makes it
+	// with the current count.
 	Recommendations []TimedRecommendation
 	Initialized     bool
-	// Since is when that was, in nanoseconds since the Unix epoch.
+	// Since is the instant of that, in nanoseconds since the Unix epoch.
 	Since int64
-	// RecommendationsLimited says that they were once more than the limit: they are
-	// not upstream's slots any more. Those up to LastingUntil, in nanoseconds since the
+	// RecommendationsLimited reports whether they once exceeded the limit, and therefore
+	// no longer equal upstream's slots. Those up to LastingUntil, in nanoseconds since the
 	// Unix epoch, may count for longer than upstream's.
 	RecommendationsLimited bool
 	LastingUntil           int64
 	// ScaleUps and ScaleDowns are upstream's slots: changes that were applied.
-	// EventsLimited says that they were once more than the limit, and are that no more.
+	// EventsLimited reports whether they once exceeded the limit, and no longer equal
+	// upstream's.
 	ScaleUps, ScaleDowns []ScaleEvent
 	EventsLimited        bool
-	// Status is as upstream would have stored it.
+	// Status is the status as upstream would have stored it.
 	Status Status
-	// Pending is a change that is not yet known to be applied, nil: there is none.
+	// Pending is a change whose outcome is not known yet; nil: none.
 	Pending *Pending
-	// Settled are the changes last settled, oldest first, at most MaxSettled.
+	// Settled are the last settled changes, oldest first, at most MaxSettled.
 	Settled []Settled
 	// Target is the workload as last named, for display.
 	Target ObjectReference
@@ -70,8 +71,8 @@ type History struct {
 	Answers []Answer
 }
 
-// LongestWindow is the longest stabilization window that the API allows: what a history
-// must be kept for at least.
+// LongestWindow is the longest stabilization window that the API allows. Keep a history at
+// least that long.
 const LongestWindow = longestWindow
 
 // MaxSettled bounds History.Settled.
@@ -92,8 +93,8 @@ type ScaleEvent struct {
 	Outdated bool
 	// At is in nanoseconds since the Unix epoch.
 	At int64
-	// Span is how long before At the first of the changes was that this one is the sum
-	// of, in nanoseconds; 0: it is one change.
+	// Span is the time between the first and the last of the changes that this one sums
+	// up, in nanoseconds; 0: it is one change.
 	Span int64
 }
 
@@ -110,10 +111,10 @@ type Pending struct {
 	// for its policies; LongestPeriod is that of the direction, in seconds.
 	RecordsEvent  bool
 	LongestPeriod int32
-	// Zero is what becomes of the ScaledToZero condition.
+	// Zero says how the change affects the ScaledToZero condition.
 	Zero ZeroTransition
-	// Bare says that neither conditions nor events tell of reasons: the design of
-	// 2015 had none.
+	// Bare reports whether conditions and events carry no reasons: the design of 2015 had
+	// none.
 	Bare bool
 	// KeepsMetrics says that the status goes back to PreviousMetrics if the change
 	// fails.
@@ -123,7 +124,7 @@ type Pending struct {
 	Reason, RequestID, Error string
 }
 
-// ZeroTransition is what a change makes of the ScaledToZero condition.
+// ZeroTransition is the effect of a change on the ScaledToZero condition.
 type ZeroTransition uint8
 
 // The transitions: without the scale-to-zero option the condition goes; versions that
@@ -135,7 +136,7 @@ const (
 	ZeroUnknown
 )
 
-// Outcome is what became of a recommended change.
+// Outcome is the outcome of a recommended change.
 type Outcome uint8
 
 // The outcomes. Dropped is a change that was never reported and that the next
@@ -166,22 +167,22 @@ type LastDecision struct {
 	Outcome  Outcome
 }
 
-// Answer is an answer that may be asked for again.
+// Answer is an answer kept for retries with the same request id.
 type Answer struct {
 	RequestID string
 	ID        ID
-	// At is the instant decided for, in nanoseconds since the Unix epoch.
+	// At is the instant of the decision, in nanoseconds since the Unix epoch.
 	At       int64
 	From, To int32
 	Reason   string
 	Error    string
 	Status   Status
 	Events   []Event
-	// Explanation is opaque here; empty: none was asked for.
+	// Explanation is opaque here; empty: the request did not ask for one.
 	Explanation []byte
 }
 
-// NewAnswer returns what is to be kept of a decision's answer.
+// NewAnswer returns the part of a decision's answer that is kept.
 func NewAnswer(requestID string, d *Decision, explanation []byte) Answer {
 	return Answer{
 		RequestID: requestID, ID: d.ID, At: d.At.UnixNano(), From: d.Current, To: d.Desired,
@@ -231,10 +232,9 @@ func (h History) WithAnswer(a Answer, limits AnswerLimits) History {
 	return h.WithinLimits(a.At, limits)
 }
 
-// WithinLimits returns the history without the answers whose retention is over at the
-// instant given, in nanoseconds since the Unix epoch, and without the oldest of those
-// that are too many or too large: those lose their explanations first, for a retry can
-// do without that.
+// WithinLimits returns the history without answers older than the retention at the given
+// instant, in nanoseconds since the Unix epoch. If the others are too many or too large it
+// drops the oldest; it drops their explanations first, which a retry does not need.
 func (h History) WithinLimits(now int64, limits AnswerLimits) History {
 	first := max(0, len(h.Answers)-limits.Count)
 	kept := h.Answers[first:]
@@ -252,8 +252,8 @@ func (h History) WithinLimits(now int64, limits AnswerLimits) History {
 
 func (a *Answer) over(now int64, retention time.Duration) bool { return now-a.At > int64(retention) }
 
-// sizeOf is about what the answers take in the encoding: it may be less there, where
-// most messages are abbreviated.
+// sizeOf estimates the size of the answers in the encoding, which may be smaller because it
+// abbreviates most messages.
 func sizeOf(answers []Answer) (bytes int) {
 	for i := range answers {
 		bytes += answers[i].size()

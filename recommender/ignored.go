@@ -29,9 +29,8 @@ func (p *Profile) Ignores() OptionSet {
 	return UpscaleDelayOption | DownscaleDelayOption
 }
 
-// ignored lists what of the input the profile ignores, so that nobody has to wonder why a setting
-// does nothing. An option is worth a word where the request names it, or where it is not
-// upstream's default.
+// ignored lists the settings that the profile ignores, for warnings. It lists an option if the
+// request names it, or if it differs from upstream's default.
 func (d *decider) ignored() []string {
 	var warnings []string
 	warn := func(what, why string, args ...any) {

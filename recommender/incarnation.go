@@ -1,7 +1,7 @@
 package recommender
 
-// Incarnation tells things apart that had one name one after the other, by a hash of
-// what names each of them alone: FNV-1a of 64 bits. 0 stands for an empty uid only.
+// Incarnation identifies one of several objects that had the same name one after the other,
+// by a hash of its uid: FNV-1a of 64 bits. 0 is the hash of an empty uid only.
 func Incarnation[T string | []byte](uid T) uint64 {
 	if len(uid) == 0 {
 		return 0
@@ -14,9 +14,9 @@ func Incarnation[T string | []byte](uid T) uint64 {
 	return max(1, hash)
 }
 
-// Of returns what of the history counts for that incarnation: nothing where it is
-// another one's. Its newest instant stays, so that time never goes back, and its cluster.
-// Where either is 0 it is unknown, and all of it counts.
+// Of returns the part of the history that counts for an incarnation: none if the history
+// belongs to another one, except its newest instant, so that time never goes back, and its
+// cluster. If either incarnation is 0, and thus unknown, the whole history counts.
 func (h History) Of(incarnation uint64) History {
 	if h.IsOf(incarnation) {
 		return h
@@ -24,13 +24,13 @@ func (h History) Of(incarnation uint64) History {
 	return History{Updated: h.Updated, Cluster: h.Cluster}
 }
 
-// IsOf tells whether the history may be that incarnation's.
+// IsOf reports whether the history may belong to an incarnation.
 func (h *History) IsOf(incarnation uint64) bool {
 	return incarnation == 0 || h.Incarnation == 0 || h.Incarnation == incarnation
 }
 
-// Cluster tells clusters apart that may have one name, by a hash of what names each of
-// them alone: FNV-1a of 32 bits. 0 stands for an empty uid only.
+// Cluster identifies one of several clusters that may have the same name, by a hash of its
+// uid: FNV-1a of 32 bits. 0 is the hash of an empty uid only.
 func Cluster[T string | []byte](uid T) uint32 {
 	if len(uid) == 0 {
 		return 0
@@ -43,8 +43,8 @@ func Cluster[T string | []byte](uid T) uint32 {
 	return max(1, hash)
 }
 
-// IsOfCluster tells whether the history may be that cluster's: where either is 0 nobody
-// said whose it is.
+// IsOfCluster reports whether the history may belong to a cluster; true if either is 0, and
+// thus unknown.
 func (h *History) IsOfCluster(cluster uint32) bool {
 	return cluster == 0 || h.Cluster == 0 || h.Cluster == cluster
 }

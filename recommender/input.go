@@ -16,10 +16,9 @@ type Input struct {
 	Spec      Spec
 	Options   Options
 	Scale     Scale
-	// ScaleError is set when the scale could not be read; Scale then counts for
-	// nothing.
+	// ScaleError is set when the scale could not be read; Scale is then ignored.
 	ScaleError *ScaleError
-	// SelectorProblem is set when the pods could not be chosen.
+	// SelectorProblem is set when the pods could not be selected.
 	SelectorProblem *SelectorProblem
 	// Pods are all pods of the workload, names unique.
 	Pods []Pod
@@ -29,22 +28,22 @@ type Input struct {
 	PodMetrics []PodMetrics
 	// Readings belong to Spec.Metrics by index; missing ones are empty.
 	Readings []Readings
-	// Incarnation is which of the things that had the target's name one after the other
-	// this is; 0: the request does not say. The caller gives the history Of it.
+	// Incarnation is the target's incarnation; 0: the request names none. The caller passes
+	// the history that History.Of returns for it.
 	Incarnation uint64
-	// Cluster is which cluster asks; 0: the request does not say. The caller refuses one
-	// that the history is not of.
+	// Cluster is the calling cluster; 0: the request names none. The caller refuses a
+	// cluster that the history does not belong to.
 	Cluster uint32
 	// Generation is that of the spec, which the status shows as observed; at least 0.
-	// It decides nothing and counts only if HasGeneration.
+	// No decision depends on it. It counts only if HasGeneration.
 	Generation    int64
 	HasGeneration bool
 	// PreviousStatus seeds a target without history; nil: none.
 	PreviousStatus *Status
-	// HoldDown says that the history may be out of date: scale-downs are withheld.
+	// HoldDown withholds scale-downs, because the history may be out of date.
 	HoldDown bool
-	// Again says that the same decision was made for that instant before, and that it
-	// may have been recorded: it keeps the instant also if there is a newer record.
+	// Again repeats a decision for the same instant, which may have been recorded
+	// already: the instant stays even if there is a newer record.
 	Again bool
 	// Explain asks for Decision.Explanation.
 	Explain bool
@@ -73,19 +72,19 @@ type Options struct {
 	InitialReadinessDelay time.Duration
 	// DownscaleStabilization; upstream's is 5 minutes.
 	DownscaleStabilization time.Duration
-	// UpscaleDelay and DownscaleDelay are how long after a change, of either direction,
-	// there is none upwards and none downwards; upstream's were 3 and 5 minutes. They
-	// count with the profiles "cooldown" and "design-2015" only.
+	// UpscaleDelay and DownscaleDelay are the minimum times between any change and a
+	// scale-up or scale-down; upstream's were 3 and 5 minutes. Only the profiles "cooldown"
+	// and "design-2015" use them.
 	UpscaleDelay, DownscaleDelay time.Duration
 	// ScaleToZero is the HPAScaleToZero gate; off in v1.36.
 	ScaleToZero bool
-	// HistoryLimit is how many recommendations, and how many scale events of each
-	// direction, are kept as upstream keeps them; of more those that can't decide
-	// anything are dropped, and then others stand for those that can. 0 means
-	// DefaultHistoryLimit, and less than 8 means 8.
+	// HistoryLimit is how many recommendations, and how many scale events per direction,
+	// are kept as upstream keeps them. Beyond it those that can't affect a decision are
+	// dropped, and then several are replaced by one. 0 means DefaultHistoryLimit, and less
+	// than 8 means 8.
 	HistoryLimit int
-	// Named are the options that a request names itself: of those that its profile
-	// ignores the explanation warns, whatever their value.
+	// Named are the options that a request sets itself. The explanation warns of those
+	// that the profile ignores, whatever their value.
 	Named OptionSet
 }
 
@@ -103,7 +102,7 @@ func DefaultOptions() Options {
 
 // Scale holds the workload's replica counts.
 type Scale struct {
-	// SpecReplicas is what is asked for now, StatusReplicas what is observed.
+	// SpecReplicas are the requested replicas, StatusReplicas the observed ones.
 	SpecReplicas, StatusReplicas int32
 }
 
@@ -123,11 +122,10 @@ type ScaleError struct {
 	Message string
 }
 
-// SelectorProblem says that the pods could not be chosen.
+// SelectorProblem says why the pods could not be selected.
 type SelectorProblem struct {
-	// Reason is upstream's event reason, Message its error. That of an ambiguous
-	// selector may be left out: it is put together from Selector and Autoscalers
-	// then, which are namespace/name.
+	// Reason is upstream's event reason, Message its error. An ambiguous selector needs no
+	// Message: it is then built from Selector and Autoscalers, which are namespace/name.
 	Reason      SelectorReason
 	Message     string
 	Selector    string
@@ -144,11 +142,11 @@ const (
 	AmbiguousSelector SelectorReason = "AmbiguousSelector"
 )
 
-// PodPhase is a pod's phase. The zero value, and any other that is not named
-// here, decides as running.
+// PodPhase is a pod's phase. The zero value, and any other that is not named here, counts
+// as running.
 type PodPhase uint8
 
-// The phases that decide something.
+// The phases that make a difference.
 const (
 	PhaseOther PodPhase = iota
 	PhasePending
@@ -167,8 +165,8 @@ const (
 	ReadyUnknown
 )
 
-// Pod is what decides of a pod. What most decisions read comes first, for the
-// processor's cache.
+// Pod holds the fields of a pod that decisions depend on. Those that most decisions read
+// come first, for the processor's cache.
 type Pod struct {
 	Name     string
 	Phase    PodPhase
@@ -210,7 +208,7 @@ type ResourceRequest struct {
 // PodMetrics is the resource usage of one pod.
 type PodMetrics struct {
 	Pod string
-	// Timestamp ends the interval of length Window that the usage is of.
+	// Timestamp is the end of the interval of length Window over which usage was measured.
 	Timestamp  time.Time
 	Window     time.Duration
 	Containers []ContainerMetrics
@@ -228,17 +226,17 @@ type ResourceUsage struct {
 	Milli    int64
 }
 
-// Readings are what was read of one metric of the spec. For Resource and
+// Readings are the values that were read for one metric of the spec. For Resource and
 // ContainerResource only Error counts: their samples are Input.PodMetrics.
 type Readings struct {
-	// Error is what the metrics API answered; empty: it answered with readings.
+	// Error is the error of the metrics API; empty: it answered with readings.
 	Error string
 	// SelectorError says that the metric's selector is malformed, and how.
 	SelectorError string
-	// Timestamp is that of the first of Values. It decides with the profile
-	// "cooldown" only; zero: unknown.
+	// Timestamp is that of the first of Values; zero: unknown. Only the profile "cooldown"
+	// uses it.
 	Timestamp time.Time
-	// Values in the order of the API's answer: one a pod for Pods, exactly one for
+	// Values are in the order of the API's answer: one per pod for Pods, exactly one for
 	// Object, all series for External.
 	Values []Value
 }
@@ -253,7 +251,7 @@ func (r *Readings) Add(taken time.Time, v Value) {
 
 // Value is one value of a metric in milli-units.
 type Value struct {
-	// Pod that it is of; for Pods metrics.
+	// Pod is the pod's name; for Pods metrics.
 	Pod   string
 	Milli int64
 }

@@ -7,16 +7,14 @@ import "slices"
 // the next one is recorded.
 const maxMergedAnswers = 32
 
-// Merge returns the history that knows what both know: stored is what the store
-// holds, local what was decided on while it could not be reached; both descend
-// from one history. Of a history of a target that was never seen nothing counts.
-// Neither is written to; the result may share parts with both. Merging local in
-// once more changes nothing.
+// Merge combines two histories that descend from the same one: stored is the store's, local
+// the one that decisions used while the store was away. The history of a target that was
+// never evaluated adds nothing. Merge changes neither; the result may share parts with both.
+// Merging local again changes nothing.
 //
-// What was recorded on one side only comes after what stored holds; lists may be
-// as long as both together until the next decision bounds them. If stored is still
-// what local descends from, store local instead: a merge brings back the slots
-// that local has used again.
+// Local's records come after stored's; lists may be as long as both together until the next
+// decision bounds them. If stored is still the history that local descends from, store local
+// instead: a merge brings back the slots that local has used again.
 //
 // A decision on the merged history is the one that a single history of the same
 // records would give. At one instant it is never laxer than that on one side alone,

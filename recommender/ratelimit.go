@@ -39,7 +39,7 @@ func (r LimitReason) message() string {
 	return "the desired count is within the acceptable range"
 }
 
-// RateLimit is how far the rate of change let the count go.
+// RateLimit is the change that the scaling policies allowed.
 type RateLimit struct {
 	Direction Direction
 	// SelectPolicy is empty without behavior.
@@ -63,7 +63,7 @@ type PolicyLimit struct {
 	Selected   bool
 }
 
-// Bounds is what the rate limits and the bounds of the spec made of a count.
+// Bounds is a count after the rate limits and the bounds of the spec.
 type Bounds struct {
 	Min, Max        int32
 	Wanted, Bounded int32
@@ -93,7 +93,7 @@ func growthLimit(current int32) int32 {
 	return toInt32(math.Max(scaleUpLimitFactor*float64(current), scaleUpLimitMinimum))
 }
 
-// ceilingWithoutBehavior is that, or the maximum, and why.
+// ceilingWithoutBehavior is growthLimit or the maximum, whichever is lower, and why.
 func ceilingWithoutBehavior(spec *Spec, current int32) (int32, LimitReason) {
 	if limit := growthLimit(current); spec.MaxReplicas > limit {
 		return limit, ScaleUpLimit
@@ -179,8 +179,8 @@ func (d *decider) limitRate(direction Direction, rules *ScalingRules) RateLimit 
 	return rate
 }
 
-// limitOf returns the count that one policy allows: so far from the count at the
-// start of its period, which the changes since then give.
+// limitOf returns the count that one policy allows. It starts from the count at the start of
+// the policy's period, which it computes from the changes since then.
 func (d *decider) limitOf(direction Direction, policy ScalingPolicy) PolicyLimit {
 	l := PolicyLimit{Policy: policy}
 	length := int64(policy.PeriodSeconds) * int64(time.Second)

@@ -17,8 +17,8 @@ const (
 	BackoffDownscale    = "BackoffDownscale"
 	BackoffBoth         = "BackoffBoth"
 
-	// HistoryUnavailable is this project's own: a scale-down is withheld while the store of
-	// histories can't be reached.
+	// HistoryUnavailable is this project's own: a scale-down is withheld while the history
+	// store can't be reached.
 	HistoryUnavailable = "HistoryUnavailable"
 
 	// Of ScalingActive. Those of a metric that failed are reasons of events, too.

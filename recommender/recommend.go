@@ -49,10 +49,10 @@ type statusParts struct {
 
 var scratchPool = sync.Pool{New: func() any { return new(scratch) }}
 
-// Recommend decides for the instant now, which is lifted to the history's newest
-// record if it lies before it, but for Input.Again: then records of later instants play no part,
-// and stay. It returns the decision and the history to keep if the decision is to count. The history given is left as it is; nil means that
-// there is none.
+// Recommend decides for the instant now. If now is before the history's newest record, that
+// record's instant is used instead; with Input.Again now stays, and records of later instants
+// are ignored but kept. Recommend returns the decision, and the history to store if the
+// decision is to count. It does not change the given history; nil means that there is none.
 func Recommend(now time.Time, in *Input, history *History) (Decision, History) {
 	if in.Options.profile().storedAsV1 {
 		in = in.asStored()
@@ -110,7 +110,7 @@ func (d *decider) start(now time.Time, history *History) {
 	}
 }
 
-// summarize tells of the history before the decision.
+// summarize describes the history before the decision.
 func (d *decider) summarize() HistorySummary {
 	s := HistorySummary{
 		Recommendations: len(d.next.Recommendations),

@@ -43,7 +43,7 @@ func (d *decider) reconcileByController() {
 	}
 }
 
-// leftAlone reports whether a workload without replicas is to stay so.
+// leftAlone reports whether a workload without replicas stays at zero.
 func (d *decider) leftAlone() bool {
 	switch d.profile.zero {
 	case zeroByMinimum:
@@ -54,8 +54,8 @@ func (d *decider) leftAlone() bool {
 	return !d.scalesFromZero()
 }
 
-// scalesFromZero reports whether it was the autoscaler that scaled to zero, and
-// may scale up again.
+// scalesFromZero reports whether the autoscaler itself scaled to zero, and so may scale up
+// again.
 func (d *decider) scalesFromZero() bool {
 	return d.scaledToZero() && (d.in.Spec.MinReplicas != 0 || d.hasTotalMetric())
 }
@@ -111,7 +111,7 @@ func (d *decider) enforceBound(path Path, bound int32, reason string) {
 	d.rescale(bound, reason, nil)
 }
 
-// followMetrics is the usual way.
+// followMetrics decides by the metrics, as most evaluations do.
 func (d *decider) followMetrics() {
 	metrics, statuses, s, ok := d.readMetrics()
 	if !ok {
@@ -137,8 +137,8 @@ func (d *decider) followMetrics() {
 	d.rescale(desired, reason, statuses)
 }
 
-// readMetrics evaluates the metrics of the spec and what they come to together. If
-// that is nothing the evaluation is at its end, and ok false.
+// readMetrics evaluates the metrics of the spec and combines them. If they give no proposal
+// the evaluation ends, and ok is false.
 func (d *decider) readMetrics() (metrics []MetricEvaluation, statuses []MetricStatus, s selection, ok bool) {
 	if p := d.in.SelectorProblem; p != nil && (p.Reason != AmbiguousSelector || !d.profile.sharedPods) {
 		d.selectorFailed(p)
@@ -256,7 +256,7 @@ func (d *decider) selectorFailed(p *SelectorProblem) {
 	d.holdCount(d.asFormat(text), nil)
 }
 
-// ambiguity is upstream's sentence about pods that several autoscalers select.
+// ambiguity is upstream's message for pods that several autoscalers select.
 func (p *SelectorProblem) ambiguity(texts *texts) string {
 	if texts.oneOtherAutoscaler {
 		return fmt.Sprintf("pods by selector %s are controlled by more than one HPA (e.g. %v)", p.Selector, p.Autoscalers[:min(2, len(p.Autoscalers))])
@@ -286,8 +286,8 @@ func failureMessage(f *MetricFailure) string {
 	return "the HPA was unable to compute the replica count: " + f.Inner
 }
 
-// holdCount ends an evaluation that came to no count: the status keeps the one
-// it had.
+// holdCount ends an evaluation that computed no count: the status keeps its desired
+// replicas.
 func (d *decider) holdCount(problem string, statuses []MetricStatus) {
 	d.event(FailedComputeMetricsReplicas, problem)
 	d.decision.Error = "failed to compute desired number of replicas based on listed metrics for " + d.ref() + ": " + problem
@@ -297,8 +297,7 @@ func (d *decider) holdCount(problem string, statuses []MetricStatus) {
 	d.setStatus(d.previousDesired, statuses)
 }
 
-// normalize takes a proposal through stabilization, rate limits and bounds, and
-// records it. Upstream: normalizeDesiredReplicas and its twin with behaviors.
+// normalize applies stabilization, rate limits and bounds to a proposal, and records it. Upstream: normalizeDesiredReplicas and its twin with behaviors.
 func (d *decider) normalize(proposal int32) int32 {
 	t := &d.trace
 	switch {

@@ -7,12 +7,12 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
-// MaxText is how many bytes are stored of one text, and of one selector: names,
-// conditions' messages, errors. Whoever asks is answered in full; what is stored is for
-// those who look later, and for decisions on which no text has a say.
+// MaxText is how many bytes of one text or one selector are stored: names, conditions'
+// messages, errors. Answers carry the full text. The stored text is only shown later, and
+// no decision depends on it.
 const MaxText = 4 << 10
 
-// cutOff is the mark of what a text was cut to.
+// cutOff marks a text that was cut.
 const cutOff = "... (%d bytes more)"
 
 // clipStored cuts a text that is too long, between characters, and marks it.
@@ -24,8 +24,8 @@ func clipStored(s string) string {
 	return s[:n] + fmt.Sprintf(cutOff, len(s)-n)
 }
 
-// clipSelector returns the selector, of one that is too long its first parts and, where
-// a requirement would be, how many it leaves out.
+// clipSelector returns the selector. If it is too long it returns the first parts and a
+// requirement that says how many it leaves out.
 func clipSelector(s *recommender.LabelSelector) *recommender.LabelSelector {
 	if s.Size() <= MaxText {
 		return s
@@ -44,7 +44,7 @@ func clipSelector(s *recommender.LabelSelector) *recommender.LabelSelector {
 	return s
 }
 
-// cut keeps so many labels and requirements.
+// cut keeps the first labels and requirements, up to that number.
 func cut(s *recommender.LabelSelector, labels, requirements int) *recommender.LabelSelector {
 	left := len(s.MatchLabels) - labels + len(s.MatchExpressions) - requirements
 	mark := recommender.LabelRequirement{Key: fmt.Sprintf("... (%d more)", left), Operator: "Exists"}

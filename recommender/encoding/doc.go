@@ -4,5 +4,5 @@
 //	...
 //	history, err := encoding.DecodeHistory(value)
 //
-// It decides nothing: what a history means is package recommender's.
+// It decides nothing; package recommender says what a history means.
 package encoding

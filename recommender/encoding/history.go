@@ -27,12 +27,12 @@ const (
 	limitedFormat = 2
 )
 
-// Errors of DecodeHistory, to be tested with errors.Is.
+// Errors of DecodeHistory; test for them with errors.Is.
 var (
-	// ErrFormat says that the value is of a format that this version does
-	// not know: a newer version wrote it.
+	// ErrFormat: the value has a format that this version does not know, because a
+	// newer version wrote it.
 	ErrFormat = errors.New("unknown history format")
-	// ErrCorrupt says that the value is no history.
+	// ErrCorrupt: the value is not a history.
 	ErrCorrupt = errors.New("corrupt history")
 )
 
@@ -51,8 +51,8 @@ const (
 	eventsLimitedBit          // of format 2 only
 )
 
-// clusterShift is where the cluster lies in the first field, above its bits: versions
-// that do not know it leave it out.
+// clusterShift is the position of the cluster in the first field, above its bits. Older
+// versions leave it out.
 const clusterShift = 10
 
 // AppendHistory appends the history's encoding to b.
@@ -143,9 +143,9 @@ func DecodeHistory(b []byte) (recommender.History, error) {
 	return h, nil
 }
 
-// AsStored returns the history as DecodeHistory reads it from what AppendHistory wrote: texts
-// that are too long are cut, and instants are the wall clock's. It takes less than both where
-// the history is long: its lists, of which nothing is lost, are shared with h.
+// AsStored returns the history as it is after AppendHistory and DecodeHistory: long texts are
+// cut, and instants are the wall clock's. It is faster than those two where the history is
+// long, since it shares the lists, which lose nothing, with h.
 func AsStored(h *recommender.History) (recommender.History, error) {
 	short := *h
 	short.Recommendations, short.ScaleUps, short.ScaleDowns = nil, nil, nil
@@ -380,8 +380,7 @@ type encoder struct {
 func (e *encoder) uint(v uint64) { e.b = binary.AppendUvarint(e.b, v) }
 func (e *encoder) int(v int64)   { e.b = binary.AppendVarint(e.b, v) }
 
-// string appends a text, of one that is too long its beginning and how much that leaves
-// out.
+// string appends a text; if it is too long its beginning, and how much that leaves out.
 func (e *encoder) string(s string) {
 	if len(s) > MaxText {
 		s = clipStored(s)
@@ -426,12 +425,12 @@ type historyParts struct {
 	metrics    [1]recommender.MetricStatus
 }
 
-// decoder takes from the front of b. Once something does not fit it has failed
-// and returns zeros.
+// decoder takes values from the front of b. After the first value that does not fit it has
+// failed and returns zeros.
 type decoder struct {
 	b      []byte
 	failed bool
-	// Room for lists, nil where it is taken, and where strings are copied to.
+	// Preallocated lists, nil once used, and the buffer that strings are copied to.
 	freeSlots      []recommender.TimedRecommendation
 	freeConditions []recommender.Condition
 	freeMetrics    []recommender.MetricStatus
@@ -559,7 +558,7 @@ func (d *decoder) index(n int) int {
 // what a wrong length can allocate. An empty list is nil.
 func list[T any](d *decoder, size int, take func(*T)) []T { return listIn(d, size, new([]T), take) }
 
-// listIn is list with room for a list that is not longer than that, which it takes.
+// listIn is list, but uses the preallocated one if the list fits.
 func listIn[T any](d *decoder, size int, free *[]T, take func(*T)) []T {
 	l := makeList(d, size, free)
 	for i := range l {

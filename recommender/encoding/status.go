@@ -13,8 +13,8 @@ var (
 	conditionStatuses = []string{"", recommender.ConditionTrue, recommender.ConditionFalse, recommender.ConditionUnknown}
 	eventTypes        = []string{"", recommender.EventNormal, recommender.EventWarning}
 	metricTypes       = []string{"", string(recommender.ResourceMetric), string(recommender.ContainerResourceMetric), string(recommender.PodsMetric), string(recommender.ObjectMetric), string(recommender.ExternalMetric)}
-	// conditionTexts are reasons and what their messages begin and end with; what is
-	// left of a message is stored. Of several that fit the last one is taken.
+	// conditionTexts are reasons with the beginning and end of their messages; only the
+	// rest of a message is stored. If several fit the last one is used.
 	conditionTexts = []conditionText{
 		{},
 		{recommender.SucceededGetScale, "the HPA controller was able to get the target's current scale", ""},
@@ -46,7 +46,7 @@ var (
 
 type conditionText struct{ reason, begin, end string }
 
-// rest returns what of a message is not in the text; false if it does not fit.
+// rest returns the part of a message that is not in the text; false if it does not fit.
 func (t *conditionText) rest(message string) (string, bool) {
 	rest, fits := strings.CutPrefix(message, t.begin)
 	if !fits {
@@ -194,7 +194,7 @@ func (d *decoder) metricValue(v *recommender.MetricValue) {
 	}
 }
 
-// selector appends 0 for none, else 1 and what it holds, as far as that is not too long.
+// selector appends 0 for none, else 1 and the selector, clipped if it is too long.
 func (e *encoder) selector(s *recommender.LabelSelector) {
 	if s == nil {
 		e.b = append(e.b, 0)
