@@ -103,6 +103,6 @@ type HistorySummary struct {
 	// Oldest recommendation, and when the first one was made, nanoseconds since the
 	// Unix epoch; 0: there is none.
 	Oldest, Since int64
-	// Younger says that the first was made within the longest window that applies.
+	// Younger reports whether the first was made within the longest window that applies.
 	Younger bool
 }

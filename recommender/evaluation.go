@@ -45,7 +45,7 @@ type MetricEvaluation struct {
 	TotalUsage, TotalRequests int64
 	// UsageRatio is of the first pass, DampenedRatio of the second.
 	UsageRatio, DampenedRatio float64
-	// Compared says that UsageRatio was computed, Dampened that DampenedRatio was.
+	// Compared reports whether UsageRatio was computed, Dampened that DampenedRatio was.
 	Compared, Dampened bool
 	// Base is the number that the ratio was multiplied with, where Multiplied.
 	Base       int32

@@ -89,7 +89,7 @@ type TimedRecommendation struct {
 type ScaleEvent struct {
 	// Change is above 0 in both directions.
 	Change int32
-	// Outdated says that the slot may be reused.
+	// Outdated reports whether the slot may be reused.
 	Outdated bool
 	// At is in nanoseconds since the Unix epoch.
 	At int64
@@ -107,7 +107,7 @@ type Pending struct {
 	From, To int32
 	// PreviousDesired is the status' desired replicas before.
 	PreviousDesired int32
-	// RecordsEvent says that the spec had a behavior, so that the change counts
+	// RecordsEvent reports whether the spec had a behavior, so that the change counts
 	// for its policies; LongestPeriod is that of the direction, in seconds.
 	RecordsEvent  bool
 	LongestPeriod int32
@@ -116,7 +116,7 @@ type Pending struct {
 	// Bare reports whether conditions and events carry no reasons: the design of 2015 had
 	// none.
 	Bare bool
-	// KeepsMetrics says that the status goes back to PreviousMetrics if the change
+	// KeepsMetrics reports whether the status goes back to PreviousMetrics if the change
 	// fails.
 	KeepsMetrics    bool
 	PreviousMetrics []MetricStatus

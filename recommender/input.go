@@ -231,7 +231,7 @@ type ResourceUsage struct {
 type Readings struct {
 	// Error is the error of the metrics API; empty: it answered with readings.
 	Error string
-	// SelectorError says that the metric's selector is malformed, and how.
+	// SelectorError means that the metric's selector is malformed, and how.
 	SelectorError string
 	// Timestamp is that of the first of Values; zero: unknown. Only the profile "cooldown"
 	// uses it.

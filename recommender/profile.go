@@ -164,7 +164,7 @@ type texts struct {
 // Name returns the profile's name, for example "v1.36".
 func (p *Profile) Name() string { return p.name }
 
-// Sidecars tells whether requests of restartable init containers count, as v1.28 and those
+// Sidecars reports whether requests of restartable init containers count, as v1.28 and those
 // before it don't.
 func (p *Profile) Sidecars() bool { return !p.containersOnly }
 

@@ -27,7 +27,7 @@ type decider struct {
 	explainable int
 	// previousDesired is the status' before this evaluation.
 	previousDesired int32
-	// changesLast says that policies counted changes that may count for longer than
+	// changesLast reports whether policies counted changes that may count for longer than
 	// upstream's.
 	changesLast bool
 	// unableSince is since when AbleToScale had been False; for HoldDown.

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// ErrUnknownRecommendation says that the history knows no change of that ID, or
+// ErrUnknownRecommendation means that the history knows no change of that ID, or
 // none any more.
 var ErrUnknownRecommendation = errors.New("unknown recommendation")
 
@@ -18,7 +18,7 @@ type Settlement struct {
 	Error string
 	// Outcome is what became of the change: as reported first.
 	Outcome Outcome
-	// Changed says that the history changed.
+	// Changed reports whether the history changed.
 	Changed bool
 }
 

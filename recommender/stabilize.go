@@ -36,7 +36,7 @@ type Window struct {
 	Counted int32
 	// Replicas is the safest of them and of the proposal.
 	Replicas int32
-	// Held says that a recommendation is safer than the proposal. HeldSince is
+	// Held reports whether a recommendation is safer than the proposal. HeldSince is
 	// the newest with Replicas, ReleasedAt when that leaves the window, and
 	// FullyReleasedAt when the last one safer than the proposal does;
 	// nanoseconds since the Unix epoch.

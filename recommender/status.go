@@ -34,7 +34,7 @@ type MetricValue struct {
 	// AverageUtilization is in percent.
 	AverageUtilization                               int32
 	HasValue, HasAverageValue, HasAverageUtilization bool
-	// Binary says that quantities print with binary suffixes.
+	// Binary reports whether quantities print with binary suffixes.
 	Binary bool
 }
 

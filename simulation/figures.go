@@ -51,7 +51,7 @@ type CauseTime struct {
 type Reactions struct {
 	Count              int
 	Median, P95, Worst time.Duration
-	// Unfinished says that the last one was not over at the end; it counts up to there.
+	// Unfinished reports whether the last one was not over at the end; it counts up to there.
 	Unfinished bool
 }
 

@@ -10,7 +10,7 @@ import (
 // of idle + perLoad·load/n a pod is held to a target a pod, or a total to a target a replica.
 type need struct {
 	idle, perLoad, target float64
-	// total says that idle is there once, not once a pod.
+	// total reports whether idle is there once, not once a pod.
 	total bool
 	// tolerance upwards.
 	tolerance float64

@@ -35,7 +35,7 @@ func (w *world) tooMuch() error {
 	return nil
 }
 
-// overdone tells whether there are too many pods or looks at them. What goes on at one
+// overdone reports whether there are too many pods or looks at them. What goes on at one
 // instant asks, too, and leaves off: the run ends with tooMuch.
 func (w *world) overdone() bool { return w.work > w.mostWork || len(w.pods) > MaxPods }
 

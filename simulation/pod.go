@@ -17,7 +17,7 @@ type pod struct {
 	restarts int
 	// fate is where it comes among the victims of an event.
 	fate uint64
-	// onSlot says that it takes one of the slots.
+	// onSlot reports whether it takes one of the slots.
 	onSlot bool
 
 	created, running, readyAt time.Duration
@@ -54,7 +54,7 @@ type sample struct {
 func (p *pod) isRunning(now time.Duration) bool  { return p.running <= now }
 func (p *pod) isDeleting(now time.Duration) bool { return p.deleted <= now }
 
-// serves tells whether it takes load.
+// serves reports whether it takes load.
 func (p *pod) serves(now time.Duration) bool { return p.ready && now < p.drained }
 
 // next returns the next instant after now at which the pod changes by itself.

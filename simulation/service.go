@@ -73,7 +73,7 @@ func (r *Retries) delay(times int) time.Duration {
 	return time.Duration(min(delay, float64(2*MaxRetryDelay)))
 }
 
-// busy tells whether volumes depend on more than the rates of the moment: then stretches of
+// busy reports whether volumes depend on more than the rates of the moment: then stretches of
 // time are at most a second.
 func (s *service) busy() bool { return s.queued > 0 || s.comebacks > 0 }
 

@@ -33,17 +33,17 @@ import (
 // wraps none of them, and not the context's either, is a fault of the engine or
 // its driver.
 var (
-	// ErrUnavailable says that the engine could not be reached or could not
+	// ErrUnavailable means that the engine could not be reached or could not
 	// answer in time. For a swap it says nothing of whether the swap happened:
 	// load again before the next attempt.
 	ErrUnavailable = errors.New("store unavailable")
-	// ErrClosed says that Close was called.
+	// ErrClosed means that Close was called.
 	ErrClosed = errors.New("store closed")
-	// ErrUnreadable says that what stands under the key is not a record that this
+	// ErrUnreadable means that what stands under the key is not a record that this
 	// version can read: damaged, of somebody else's making, or written by a newer
 	// version. Nothing is changed by it; Delete removes it.
 	ErrUnreadable = errors.New("stored record unreadable")
-	// ErrInvalidPosition says that the position to read a log from is not one
+	// ErrInvalidPosition means that the position to read a log from is not one
 	// that ReadLog gives. Positions travel through clients, so it is the
 	// caller's fault, not the engine's.
 	ErrInvalidPosition = errors.New("invalid log position")
@@ -250,7 +250,7 @@ type Usages interface {
 type LogEntry struct {
 	Key   Key
 	Value []byte
-	// First says that the value begins a log: it is appended only if the key has
+	// First reports whether the value begins a log: it is appended only if the key has
 	// none, or an empty one.
 	First bool
 }

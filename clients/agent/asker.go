@@ -75,7 +75,7 @@ func (a *asker) avoidStream(d time.Duration) {
 	a.callsUntil = time.Now().Add(d)
 }
 
-// streamFault tells whether an error may be one of the stream and not of the request.
+// streamFault reports whether an error may be one of the stream and not of the request.
 func streamFault(err error) bool {
 	switch status.Code(err) {
 	case codes.Unimplemented, codes.Unavailable, codes.DeadlineExceeded, codes.Internal, codes.Unknown, codes.Canceled:
@@ -84,5 +84,5 @@ func streamFault(err error) bool {
 	return false
 }
 
-// answered tells whether the service took the request in, be it to refuse it.
+// answered reports whether the service took the request in, be it to refuse it.
 func answered(err error) bool { return err == nil || refused(err) }

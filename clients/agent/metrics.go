@@ -20,11 +20,11 @@ const (
 	// OutcomeAway and OutcomeRefused say that the service did not answer, or refused to.
 	OutcomeAway    Outcome = "recommender_unavailable"
 	OutcomeRefused Outcome = "recommendation_refused"
-	// OutcomeDistrusted says that the answer can't be one to what was asked.
+	// OutcomeDistrusted means that the answer can't be one to what was asked.
 	OutcomeDistrusted Outcome = "answer_refused"
-	// OutcomeConflict says that another autoscaler has the workload.
+	// OutcomeConflict means that another autoscaler has the workload.
 	OutcomeConflict Outcome = "conflicting_autoscaler"
-	// OutcomeGaveWay says that another controller acts on the object.
+	// OutcomeGaveWay means that another controller acts on the object.
 	OutcomeGaveWay   Outcome = "conflicting_controller"
 	OutcomeInvalid   Outcome = "invalid"     // something in the object can't be read
 	OutcomeReadError Outcome = "read_failed" // the platform could not be read

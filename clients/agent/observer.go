@@ -10,7 +10,7 @@ import (
 // changed.
 type Decision struct {
 	Key Key
-	// Shadow says that nothing was applied for being only watched.
+	// Shadow reports whether nothing was applied for being only watched.
 	Shadow bool
 	// At is the instant that was decided for, the service's.
 	At          time.Time
@@ -19,12 +19,12 @@ type Decision struct {
 	Answer      *setpointv1.RecommendResponse
 	// Report is the service's answer to the report, nil if there was none.
 	Report *setpointv1.ReportScaleResponse
-	// Applied says that the count was written, ApplyError why not.
+	// Applied reports whether the count was written, ApplyError why not.
 	Applied    bool
 	ApplyError error
-	// New says that the service had no history of the object before.
+	// New reports whether the service had no history of the object before.
 	New bool
-	// Unsettled says that the count was to change and the service was not told what
+	// Unsettled reports whether the count was to change and the service was not told what
 	// became of that: it will see by itself.
 	Unsettled bool
 }

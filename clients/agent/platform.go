@@ -40,9 +40,9 @@ type Teller interface {
 
 // Errors of platforms.
 var (
-	// ErrGone says that there is no such object.
+	// ErrGone means that there is no such object.
 	ErrGone = errors.New("the object is gone")
-	// ErrMoved says that others have changed the count since it was observed.
+	// ErrMoved means that others have changed the count since it was observed.
 	ErrMoved = errors.New("the count was changed by others")
 )
 
@@ -54,14 +54,14 @@ type Object struct {
 	// Target is the object's name at the service, another one for a shadow: both have
 	// histories of their own. Default: the name of its key, with "_shadow" for a shadow.
 	Target string
-	// New says that the object was never evaluated, by anyone.
+	// New reports whether the object was never evaluated, by anyone.
 	New bool
 	// LastChange is when whoever evaluates the object last changed its count, as the platform
 	// shows it; the zero time: never. Nil: the platform does not say.
 	LastChange *time.Time
 	// Period is the time between two rounds. Default: that of the options.
 	Period time.Duration
-	// Shadow says that nothing is to be applied.
+	// Shadow reports whether nothing is to be applied.
 	Shadow bool
 	// Options are those of requests. May be nil.
 	Options *setpointv1.RecommendOptions
@@ -81,7 +81,7 @@ type Object struct {
 
 // Revision is what an object wants, to be compared.
 type Revision interface {
-	// Same tells whether the other one, of the same object, wants the same.
+	// Same reports whether the other one, of the same object, wants the same.
 	Same(as Revision) bool
 }
 
@@ -91,7 +91,7 @@ type Version string
 // Same implements Revision.
 func (v Version) Same(as Revision) bool { return as == Revision(v) }
 
-// sameAs tells whether nothing changed that a decision goes by.
+// sameAs reports whether nothing changed that a decision goes by.
 func (o *Object) sameAs(other *Object) bool {
 	if other == nil || o.UID != other.UID || o.Shadow != other.Shadow {
 		return false
@@ -130,7 +130,7 @@ type Hold struct {
 	Reason, Message string
 	// Since is when it began. Default: now.
 	Since time.Time
-	// Silent says that the platform has its own way to tell of it: there is no line in the
+	// Silent reports whether the platform has its own way to tell of it: there is no line in the
 	// log.
 	Silent bool
 }

@@ -27,7 +27,7 @@ type presence struct {
 	// suspects are objects that were not answered while others were: that they are not
 	// says nothing of the service. Guarded by mu.
 	suspects map[Key]bool
-	// began says that an absence begins; one such word is enough.
+	// began means that an absence begins; one such word is enough.
 	began chan struct{}
 }
 
@@ -42,7 +42,7 @@ type absence struct {
 	// probes are the objects that were woken to ask and have not come yet. How long they
 	// take is the queue's business, so that one is not replaced by the next.
 	probes map[Key]bool
-	// permit says that one of them may ask: there is one a second, and they don't add up
+	// permit reports whether one of them may ask: there is one a second, and they don't add up
 	// while none of them comes.
 	permit bool
 	// asking is the object that asks with the permit of this second, the empty key: none does.
@@ -54,7 +54,7 @@ func newPresence(wake func(...Key), redial func(), m *metrics) *presence {
 	return &presence{wake: wake, redial: redial, metrics: m, suspects: map[Key]bool{}, began: make(chan struct{}, 1)}
 }
 
-// admit tells whether the object may ask; otherwise it waits, and how long the service
+// admit reports whether the object may ask; otherwise it waits, and how long the service
 // has been away and why is returned.
 func (p *presence) admit(key Key) (ok bool, since time.Time, reason string) {
 	p.mu.Lock()

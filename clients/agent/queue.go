@@ -11,7 +11,7 @@ import (
 // queue says whose turn it is: each object has one at a time, and waits for the next one
 // until that is due. The zero value is empty, but for the channel.
 type queue struct {
-	// earlier says that a turn may be due earlier than the first one was.
+	// earlier means that a turn may be due earlier than the first one was.
 	earlier chan struct{}
 
 	mu sync.Mutex
@@ -27,7 +27,7 @@ type turn struct {
 	due time.Time
 	// place is the one in the heap, below 0 while somebody has the turn.
 	place int
-	// again says that there is to be another turn at once.
+	// again reports whether there is to be another turn at once.
 	again bool
 }
 

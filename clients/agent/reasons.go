@@ -2,21 +2,21 @@ package agent
 
 // Reasons for which an object is not scaled that are an agent's own.
 const (
-	// ReasonRecommenderUnavailable says that the service does not answer.
+	// ReasonRecommenderUnavailable means that the service does not answer.
 	ReasonRecommenderUnavailable = "RecommenderUnavailable"
-	// ReasonRecommendationRefused says that it refused to decide.
+	// ReasonRecommendationRefused means that it refused to decide.
 	ReasonRecommendationRefused = "RecommendationRefused"
-	// ReasonAnswerRefused says that its answer can't be one to what was asked.
+	// ReasonAnswerRefused means that its answer can't be one to what was asked.
 	ReasonAnswerRefused = "AnswerRefused"
-	// ReasonConflictingAutoscaler says that another autoscaler has the workload.
+	// ReasonConflictingAutoscaler means that another autoscaler has the workload.
 	ReasonConflictingAutoscaler = "ConflictingAutoscaler"
-	// ReasonStatusWrittenByAnother says that another controller acts on the object.
+	// ReasonStatusWrittenByAnother means that another controller acts on the object.
 	ReasonStatusWrittenByAnother = "StatusWrittenByAnother"
-	// ReasonInvalidObject says that something in the object can't be read.
+	// ReasonInvalidObject means that something in the object can't be read.
 	ReasonInvalidObject = "InvalidObject"
 )
 
-// IsHold tells whether a reason is one of these.
+// IsHold reports whether a reason is one of these.
 func IsHold(reason string) bool {
 	switch reason {
 	case ReasonRecommenderUnavailable, ReasonRecommendationRefused, ReasonAnswerRefused, ReasonConflictingAutoscaler, ReasonStatusWrittenByAnother, ReasonInvalidObject:

@@ -13,7 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
 )
 
-// refused tells whether the service refused the request for what it is: asking again
+// refused reports whether the service refused the request for what it is: asking again
 // will not help. Everything else may pass.
 func refused(err error) bool {
 	switch status.Code(err) {
@@ -28,7 +28,7 @@ func refused(err error) bool {
 	return false
 }
 
-// isOtherCluster tells whether the service refused because another cluster of the same name
+// isOtherCluster reports whether the service refused because another cluster of the same name
 // has the target.
 func isOtherCluster(err error) bool {
 	return setpoint.Reason(err) == strings.TrimPrefix(setpointv1.ErrorReason_ERROR_REASON_OTHER_CLUSTER.String(), "ERROR_REASON_")

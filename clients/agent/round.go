@@ -24,13 +24,13 @@ type round struct {
 	log *zap.Logger
 	// telling is what the platform is to tell of the round.
 	telling *Telling
-	// retry says that the round is to be repeated before the next one is due. Only what
+	// retry reports whether the round is to be repeated before the next one is due. Only what
 	// did not come to a decision is: a second decision right after a first one might
 	// double the count once more.
 	retry bool
 	// settled is when the last answer came, zero: none did.
 	settled time.Time
-	// fresh says that the service was just told to forget what it has of the object.
+	// fresh reports whether the service was just told to forget what it has of the object.
 	fresh bool
 }
 

@@ -20,15 +20,15 @@ type state struct {
 	sighted time.Time
 	// seen is the object of the last round, nil before the first.
 	seen *Object
-	// astray says that the object has not met the beat of its group since a round
+	// astray reports whether the object has not met the beat of its group since a round
 	// out of turn.
 	astray bool
-	// begun says that the service knows of the object, or was told to forget a namesake.
+	// begun reports whether the service knows of the object, or was told to forget a namesake.
 	begun bool
 	// changed is when a round last decided to change the count, zero: none did that a policy
 	// could remember. soonest is as many periods later as there were rounds since.
 	changed, soonest time.Time
-	// answered says that the service has answered this agent about the object.
+	// answered reports whether the service has answered this agent about the object.
 	answered bool
 	// settled is when the last round was, or its answer came; zero: there was none.
 	settled time.Time

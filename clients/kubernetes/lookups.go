@@ -78,7 +78,7 @@ func lookupOf(metric *autoscalingv2.MetricSpec) (l lookup, ok bool) {
 	return l, true
 }
 
-// any tells whether a metric of source asks for name.
+// any reports whether a metric of source asks for name.
 func (all lookups) any(source autoscalingv2.MetricSourceType, name string) bool {
 	return slices.ContainsFunc(all, func(l lookup) bool {
 		return l.source == source && l.name == name

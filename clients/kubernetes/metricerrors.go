@@ -48,7 +48,7 @@ func (s *Snapshot) metricErrors(spec lookups) []*setpointv1.MetricError {
 	return append(single, whole...)
 }
 
-// concerns tells whether the failed call is the one that l makes.
+// concerns reports whether the failed call is the one that l makes.
 func (e MetricError) concerns(l lookup) bool {
 	if e.API != l.api {
 		return false

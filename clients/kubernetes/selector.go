@@ -51,7 +51,7 @@ func (s *Snapshot) ambiguity(pods []*corev1.Pod) *setpointv1.SelectorProblem {
 	return problem
 }
 
-// matchesAny tells whether the selector matches one of pods. An autoscaler whose
+// matchesAny reports whether the selector matches one of pods. An autoscaler whose
 // scale was never read has no selector and matches nothing.
 func matchesAny(text string, pods []*corev1.Pod) bool {
 	selector, problem := parseSelector(text)
@@ -63,7 +63,7 @@ func matchesAny(text string, pods []*corev1.Pod) bool {
 	})
 }
 
-// inNamespace tells whether an object of namespace, which may be left out, is in
+// inNamespace reports whether an object of namespace, which may be left out, is in
 // that of the autoscaler.
 func (s *Snapshot) inNamespace(namespace string) bool {
 	return namespace == "" || namespace == s.Autoscaler.Namespace

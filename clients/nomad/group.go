@@ -14,7 +14,7 @@ import (
 // Group names a task group.
 type Group struct{ Namespace, Job, Name string }
 
-// ErrDeploying says that a count was refused because a deployment of the job is active: it is to
+// ErrDeploying means that a count was refused because a deployment of the job is active: it is to
 // be waited for.
 var ErrDeploying = errors.New("a deployment of the job is active")
 

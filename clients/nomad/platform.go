@@ -24,9 +24,9 @@ const apiVersion = "nomadproject.io/v1"
 
 // Reasons for which a group is not scaled, beside those of the loop.
 const (
-	// ReasonNotScalable says that a count of the job means nothing.
+	// ReasonNotScalable means that a count of the job means nothing.
 	ReasonNotScalable = "NotScalable"
-	// ReasonDeploying says that a deployment of the job is active.
+	// ReasonDeploying means that a deployment of the job is active.
 	ReasonDeploying = "Deploying"
 )
 

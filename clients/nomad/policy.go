@@ -43,7 +43,7 @@ type Policy struct {
 	Options *setpointv1.RecommendOptions
 	// Period is the time between two rounds. 0: that of the agent.
 	Period time.Duration
-	// Shadow says that nothing is to be applied.
+	// Shadow reports whether nothing is to be applied.
 	Shadow bool
 }
 

@@ -197,9 +197,9 @@ func (r *reader) usage(ctx context.Context, namespace string, allocations []*All
 }
 
 var (
-	// errAbsent says that a node's statistics were not to be had a moment ago.
+	// errAbsent means that a node's statistics were not to be had a moment ago.
 	errAbsent = errors.New("its node does not answer")
-	// errSlow says that a node did not answer in time, and errNoConnection that it was not even
+	// errSlow means that a node did not answer in time, and errNoConnection that it was not even
 	// asked: all connections to Nomad were in use, or none could be made.
 	errSlow         = fmt.Errorf("its node does not answer within %s", statisticsTimeout)
 	errNoConnection = fmt.Errorf("no connection to Nomad was free within %s", statisticsTimeout)

@@ -24,7 +24,7 @@ const watchTimeout = watchWait + watchWait/16 + 10*time.Second
 // without end.
 const watchPause = 100 * time.Millisecond
 
-// errNoRight says that the token sees nothing at all.
+// errNoRight means that the token sees nothing at all.
 var errNoRight = errors.New("the token has the right list-scaling-policies on no namespace, or there is none")
 
 // Watch implements agent.Watched: it tells of each group with a scaling policy, whether it is

@@ -101,7 +101,7 @@ func (b *jsonServer) address(path string) (u *url.URL, problem string) {
 	return &out, ""
 }
 
-// leadsUp tells whether a segment is "..", also with the parameters (;name) that some servers
+// leadsUp reports whether a segment is "..", also with the parameters (;name) that some servers
 // cut off before they look.
 func leadsUp(segment string) bool {
 	name, _, _ := strings.Cut(segment, ";")

@@ -38,7 +38,7 @@ func (p *problems) checkPath(field, path string) {
 // step is one step of a path, such as .length, [0] or [*].
 type step struct {
 	path *jsonpath.JSONPath
-	// many says that it may lead to any number of values; else it leads to one.
+	// many reports whether it may lead to any number of values; else it leads to one.
 	many bool
 }
 

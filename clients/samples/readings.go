@@ -326,7 +326,7 @@ func (r *Readings) add(usage *usage, t target, q Query, samples []Sample) error 
 	return nil
 }
 
-// couldMatch tells whether a sample has all labels that the selector looks at.
+// couldMatch reports whether a sample has all labels that the selector looks at.
 func (t target) couldMatch(s Sample) bool {
 	requirements, _ := t.matches.Requirements()
 	return !slices.ContainsFunc(requirements, func(r labels.Requirement) bool { return !labels.Set(s.Labels).Has(r.Key()) })
@@ -347,7 +347,7 @@ type usage struct {
 type podUsage struct {
 	taken  time.Time
 	window time.Duration
-	// ofCPU says that taken and window are those of its cpu.
+	// ofCPU reports whether taken and window are those of its cpu.
 	ofCPU      bool
 	containers map[string]map[string]string // quantities by container and resource
 }

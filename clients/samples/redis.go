@@ -23,7 +23,7 @@ type Redis struct {
 	// Addresses are host:port: of the server, of nodes of the Cluster, or of the
 	// sentinels. Required.
 	Addresses []string `json:"addresses"`
-	// Cluster says that the addresses are of a Redis Cluster. Default: one server.
+	// Cluster reports whether the addresses are of a Redis Cluster. Default: one server.
 	Cluster bool `json:"cluster,omitempty"`
 	// Master is the name of the master that the sentinels at the addresses watch. Default:
 	// the addresses are not of sentinels.

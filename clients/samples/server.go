@@ -258,7 +258,7 @@ func (h *httpServer) authorize(header http.Header) error {
 	return nil
 }
 
-// isJSON tells whether a content type can be one of JSON. Some write it as plain text, or
+// isJSON reports whether a content type can be one of JSON. Some write it as plain text, or
 // say nothing.
 func isJSON(contentType string) bool {
 	if contentType == "" {

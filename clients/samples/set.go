@@ -32,7 +32,7 @@ type Sample struct {
 	// Window is how far back it looks from there, as the query says.
 	Window time.Duration
 
-	// stands says that it stands for an empty result.
+	// stands reports whether it stands for an empty result.
 	stands bool
 }
 

@@ -18,7 +18,7 @@ type sharing struct {
 	running sync.WaitGroup
 
 	mu sync.Mutex
-	// closed says that nothing is asked any more. Guarded by mu.
+	// closed reports whether nothing is asked any more. Guarded by mu.
 	closed bool
 	// entries by what is asked. Guarded by mu.
 	entries map[string]*shared
@@ -104,7 +104,7 @@ func (s *sharing) leave(key string, entry *shared) {
 	}
 }
 
-// answered tells whether the answer is there.
+// answered reports whether the answer is there.
 func (e *shared) answered() bool {
 	select {
 	case <-e.done:

@@ -56,7 +56,7 @@ type Asked struct {
 	MaxSkew time.Duration
 	// Previous is the last answer for this target that was taken. Nil: none was.
 	Previous *setpointv1.RecommendResponse
-	// Unrecorded says that nothing will be applied, so that the answer of a caller who
+	// Unrecorded reports whether nothing will be applied, so that the answer of a caller who
 	// may only have dry runs will do: it has no recommendation_id.
 	Unrecorded bool
 }
@@ -169,7 +169,7 @@ func (c *answerChecker) counts() error {
 	return nil
 }
 
-// observed tells whether the answer may go by the replicas that are observed, as two old
+// observed reports whether the answer may go by the replicas that are observed, as two old
 // versions of the controller do. Where the request does not say that it is one of them
 // the count must not change by it.
 func (c *answerChecker) observed() bool {
@@ -269,7 +269,7 @@ func (c *answerChecker) status() error {
 	return c.form(status)
 }
 
-// hadConditions tells whether an evaluation has left conditions, which stay from then on.
+// hadConditions reports whether an evaluation has left conditions, which stay from then on.
 // ScalingActive is its alone: AbleToScale callers may have set themselves. The design of
 // 2015, which knows none, leaves them, too.
 func (c *answerChecker) hadConditions() bool {
@@ -278,7 +278,7 @@ func (c *answerChecker) hadConditions() bool {
 	})
 }
 
-// wasDesired tells whether a count may be what an evaluation before came to.
+// wasDesired reports whether a count may be what an evaluation before came to.
 func (c *answerChecker) wasDesired(n int32) bool {
 	_, most := c.bounds()
 	for _, known := range []int32{
@@ -347,7 +347,7 @@ func conditionProblem(c *setpointv1.HorizontalPodAutoscalerCondition, seen map[s
 	return ""
 }
 
-// isInstant tells whether a time is one, or absent.
+// isInstant reports whether a time is one, or absent.
 func isInstant(t *timestamppb.Timestamp) bool { return t == nil || t.IsValid() }
 
 func (c *answerChecker) texts() error {

@@ -33,7 +33,7 @@ type Stream struct {
 	end    context.CancelFunc
 	// ended is closed when nothing of it runs any more.
 	ended chan struct{}
-	// wake says that something is to be sent; one such word is enough.
+	// wake means that something is to be sent; one such word is enough.
 	wake chan struct{}
 
 	mu      sync.Mutex

@@ -12,7 +12,7 @@ type TokenSource func(ctx context.Context) (string, error)
 // bearer sends a token with each call.
 type bearer struct {
 	token TokenSource
-	// anywhere says that the token may travel unencrypted.
+	// anywhere reports whether the token may travel unencrypted.
 	anywhere bool
 }
 

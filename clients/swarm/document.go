@@ -140,7 +140,7 @@ func (p *parser) single(label, path string, value any, field protoreflect.FieldD
 	return value
 }
 
-// isQuantity tells whether a field is a quantity, which the Kubernetes API takes as a
+// isQuantity reports whether a field is a quantity, which the Kubernetes API takes as a
 // number, too.
 func isQuantity(name string) bool {
 	return name == "value" || name == "averageValue" || name == "tolerance"

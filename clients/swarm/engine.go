@@ -89,7 +89,7 @@ func (e *Engine) ClusterID(ctx context.Context) (string, error) {
 	return found.Swarm.ID, nil
 }
 
-// errNoService says that there is no such service.
+// errNoService means that there is no such service.
 var errNoService = errors.New("there is no such service")
 
 // service is one as it was read.
@@ -142,7 +142,7 @@ func (e *Engine) events(ctx context.Context) (<-chan events.Message, <-chan erro
 	return stream.Messages, stream.Err
 }
 
-// errOutOfSequence says that a service was changed after it was read.
+// errOutOfSequence means that a service was changed after it was read.
 var errOutOfSequence = errors.New("the service was changed meanwhile")
 
 // scale writes a count with the rest of the spec as it was read. The error is

@@ -82,13 +82,13 @@ type Wants struct {
 	Queries map[string]samples.Query
 	// Period is the time between two rounds, 0: that of the agent.
 	Period time.Duration
-	// Shadow says that nothing is to be applied.
+	// Shadow reports whether nothing is to be applied.
 	Shadow bool
 	// Warnings tell of labels without effect.
 	Warnings []string
 }
 
-// Enabled tells whether a service with these labels has opted in. A wrong value counts: it
+// Enabled reports whether a service with these labels has opted in. A wrong value counts: it
 // is told.
 func Enabled(labels map[string]string) bool {
 	value, there := labels[EnableLabel]
@@ -346,7 +346,7 @@ func (p *parser) quantity(label, text string) {
 	}
 }
 
-// positive tells whether a text is a quantity above 0.
+// positive reports whether a text is a quantity above 0.
 func positive(text string) bool {
 	q, err := quantity.Parse(text)
 	return err == nil && q.Sign() > 0

@@ -30,11 +30,11 @@ const noStack = "default"
 
 // Reasons for which a service is not scaled, beside those of the loop.
 const (
-	// ReasonNotReplicated says that the service has no count.
+	// ReasonNotReplicated means that the service has no count.
 	ReasonNotReplicated = "NotReplicated"
-	// ReasonUpdating says that a rolling update or a rollback is under way.
+	// ReasonUpdating means that a rolling update or a rollback is under way.
 	ReasonUpdating = "Updating"
-	// ReasonInvalidLabel says that a label is wrong.
+	// ReasonInvalidLabel means that a label is wrong.
 	ReasonInvalidLabel = "InvalidLabel"
 )
 
@@ -70,7 +70,7 @@ type Options struct {
 type Platform struct {
 	engine  *Engine
 	options Options
-	// listed says that the services have been listed once, and listErr why they have not.
+	// listed means that the services have been listed once, and listErr why they have not.
 	listed  atomic.Bool
 	listErr atomic.Pointer[error]
 }
@@ -233,13 +233,13 @@ func unscalable(s *swarm.Service) *agent.Hold {
 // OutcomeUpdating counts rounds that wait for an update.
 const OutcomeUpdating agent.Outcome = "updating"
 
-// paused tells whether Swarm has stopped an update that failed. Each change of a spec takes
+// paused reports whether Swarm has stopped an update that failed. Each change of a spec takes
 // that back, and the tasks of the old image would be replaced after all.
 func paused(s *swarm.Service) bool {
 	return s.UpdateStatus != nil && (s.UpdateStatus.State == swarm.UpdateStatePaused || s.UpdateStatus.State == swarm.UpdateStateRollbackPaused)
 }
 
-// updates tells whether an update is under way that failures may end. Swarm keeps one
+// updates reports whether an update is under way that failures may end. Swarm keeps one
 // previous spec: after a change of the count that is the new one with the old count, so
 // that a rollback would keep what it is to undo; and an update that begins anew counts
 // failures from none, so that it may never be paused.

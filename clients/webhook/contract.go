@@ -47,7 +47,7 @@ type Target struct {
 	Options json.RawMessage `json:"options,omitempty"`
 	// Period is the time between two evaluations, such as "15s". Default: the agent's.
 	Period string `json:"period,omitempty"`
-	// Shadow says that nothing is to be applied.
+	// Shadow reports whether nothing is to be applied.
 	Shadow bool `json:"shadow,omitempty"`
 	// Hold is why the target is not to be scaled now. Default: it is.
 	Hold *TargetHold `json:"hold,omitempty"`
@@ -294,7 +294,7 @@ func twiceRead(req *setpointv1.RecommendRequest, metrics []samples.Metric) (name
 	return "", false
 }
 
-// hasUsage tells whether there is usage of a resource.
+// hasUsage reports whether there is usage of a resource.
 func hasUsage(m *setpointv1.PodMetrics, resource string) bool {
 	return slices.ContainsFunc(m.GetContainers(), func(c *setpointv1.ContainerMetrics) bool {
 		_, ok := c.GetUsage()[resource]

@@ -26,10 +26,10 @@ const Kind = "Target"
 const (
 	// OutcomeHeld counts rounds of targets that the server holds.
 	OutcomeHeld agent.Outcome = "held"
-	// ReasonNotListed says that a target was missing in the last list. It is gone when lists
+	// ReasonNotListed means that a target was missing in the last list. It is gone when lists
 	// lack it for Options.GoneAfter.
 	ReasonNotListed = "NotListed"
-	// ReasonNotFound says that the server lists a target, and answers 404 when it is observed.
+	// ReasonNotFound means that the server lists a target, and answers 404 when it is observed.
 	ReasonNotFound = "NotFound"
 )
 
@@ -279,7 +279,7 @@ func refusal(said *answer) error {
 	return fmt.Errorf("it answered %d: %s", said.status, shorten(failure.Error))
 }
 
-// notFound tells whether the answer says that there is no such target.
+// notFound reports whether the answer says that there is no such target.
 func (a *answer) notFound() bool {
 	return a.status == http.StatusNotFound || a.status == http.StatusGone
 }

@@ -35,7 +35,7 @@ type owner struct {
 	problem error // guarded by mu; why the API is not this program's
 }
 
-// errOthers says that another provider has the API.
+// errOthers means that another provider has the API.
 var errOthers = errors.New("a cluster has one provider of external.metrics.k8s.io: use that one, or remove it and its APIService first")
 
 // look returns an error where the API is another's, or can't be looked at. Nobody's is fine: the

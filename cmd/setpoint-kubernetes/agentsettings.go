@@ -34,7 +34,7 @@ type agentSettings struct {
 	// SourcesFile has the metric sources, and the External metrics that they answer.
 	SourcesFile string
 
-	// PeriodSet says that the user set SyncPeriod: then it is that of every profile.
+	// PeriodSet reports whether the user set SyncPeriod: then it is that of every profile.
 	PeriodSet bool
 	// Notes are worth a word at the start; no setting.
 	Notes []string

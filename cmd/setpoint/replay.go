@@ -283,7 +283,7 @@ func (c *replayCommand) stepText(w io.Writer, step *replay.Step) error {
 	return err
 }
 
-// compares tells whether steps are to be compared.
+// compares reports whether steps are to be compared.
 func (c *replayCommand) compares() bool { return !c.noCompare && c.spec == "" }
 
 // finish prints the summary; a mismatch is a failure, and so is a replay that compared

@@ -90,7 +90,7 @@ type listed[T any] struct {
 	items []T
 	// next is the token of the page after them, "" at the end.
 	next string
-	// more tells whether there are more.
+	// more reports whether there are more.
 	more bool
 }
 

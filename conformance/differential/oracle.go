@@ -124,7 +124,7 @@ func (o *Oracle) Close() error {
 	return nil
 }
 
-// ErrUndetermined says that the controller has no outcome for a scenario: it panicked,
+// ErrUndetermined means that the controller has no outcome for a scenario: it panicked,
 // or two runs did not agree.
 var ErrUndetermined = errors.New("the controller has no outcome")
 

@@ -87,7 +87,7 @@ type Play struct {
 	Platform int
 }
 
-// ErrRefused says that the service refused a step.
+// ErrRefused means that the service refused a step.
 var ErrRefused = errors.New("refused by the service")
 
 // NewPlay returns a play with decisions of the profile. With explain the decisions are

@@ -19,7 +19,7 @@ var malformedSelector = regexp.MustCompile(`(values|key|operator)(\[[^\]]*\])*: 
 	`invalid label (key|value)|"[^"]*" is not a valid (label|pod) selector operator|` +
 	`unable to parse requirement|couldn't parse the selector string|found '`)
 
-// rewords tells whether the version's library has other words than Setpoint's for what is
+// rewords reports whether the version's library has other words than Setpoint's for what is
 // wrong with a selector.
 func (v Version) rewords() bool { return v.Profile != reference && v.Profile != "v1.37" }
 

@@ -166,7 +166,7 @@ func (g *generator) observed() int32 {
 	return int32(present)
 }
 
-// idle tells whether the controller leaves the workload alone without reading
+// idle reports whether the controller leaves the workload alone without reading
 // metrics, whatever its version.
 func (g *generator) idle() bool {
 	return g.cluster.replicas == 0 && !g.scenario.Config.ScaleToZero

@@ -57,7 +57,7 @@ type Decider interface {
 
 // Decision is what came of a step.
 type Decision struct {
-	// Scaled tells whether the scale was written, Replicas with which count.
+	// Scaled reports whether the scale was written, Replicas with which count.
 	Scaled   bool
 	Replicas int32
 }

@@ -68,7 +68,7 @@ func (g *generator) readCustom(step *recording.Step, levels []level) {
 	}
 }
 
-// readable tells whether an API can be asked with the selector.
+// readable reports whether an API can be asked with the selector.
 func readable(s *metav1.LabelSelector) bool {
 	_, err := metav1.LabelSelectorAsSelector(s)
 	return err == nil
@@ -102,7 +102,7 @@ func (g *generator) readPods(step *recording.Step, m *autoscalingv2.PodsMetricSo
 	}
 }
 
-// describesPods tells whether there is an Object metric of a pod: of an object the
+// describesPods reports whether there is an Object metric of a pod: of an object the
 // API has one value.
 func (g *generator) describesPods() bool {
 	for i := range g.spec.Metrics {
@@ -177,7 +177,7 @@ func (g *generator) readAt() metav1.Time {
 	return metav1.Time{Time: g.clock.now.Add(-g.seconds(0, 30)).Truncate(time.Second)}
 }
 
-// saturates tells whether to show a total that no proposal can hold. Where the
+// saturates reports whether to show a total that no proposal can hold. Where the
 // controller compares it with the target itself it stays at the largest count;
 // elsewhere, and for other metrics that read the same, it is another number on
 // another processor.
@@ -190,7 +190,7 @@ func (g *generator) beyondCounts(target *autoscalingv2.MetricTarget) resource.Qu
 	return g.quantity(3 * (math.MaxInt32 / 2) * targetMilli(target))
 }
 
-// alone tells whether a single metric reads what has the name.
+// alone reports whether a single metric reads what has the name.
 func (s *spec) alone(name string) bool {
 	n := 0
 	for i := range s.Metrics {

@@ -60,7 +60,7 @@ func (g *generator) readyPods() int {
 	return n
 }
 
-// readsResources tells whether a metric is read from the resource metrics API.
+// readsResources reports whether a metric is read from the resource metrics API.
 func (s *spec) readsResources() bool {
 	for i := range s.Metrics {
 		if s.Metrics[i].Resource != nil || s.Metrics[i].ContainerResource != nil {

@@ -101,14 +101,14 @@ func (g *generator) keepZeroValid() {
 	g.setMetric(g.IntN(len(g.spec.Metrics)), g.totalMetric())
 }
 
-// readsTotals tells whether a metric is of a type that can be read without pods.
+// readsTotals reports whether a metric is of a type that can be read without pods.
 func (s *spec) readsTotals() bool {
 	return slices.ContainsFunc(s.Metrics, func(m autoscalingv2.MetricSpec) bool {
 		return m.Type == autoscalingv2.ObjectMetricSourceType || m.Type == autoscalingv2.ExternalMetricSourceType
 	})
 }
 
-// dividesByStatus tells whether a metric's total is divided by the observed
+// dividesByStatus reports whether a metric's total is divided by the observed
 // replicas.
 func (s *spec) dividesByStatus() bool {
 	return slices.ContainsFunc(s.Metrics, func(m autoscalingv2.MetricSpec) bool {

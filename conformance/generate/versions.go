@@ -23,7 +23,7 @@ type version struct {
 	podLevel, sidecars float64
 	// scaleToZero is the share of scenarios with that feature, which came in v1.16.
 	scaleToZero float64
-	// capsTotals says that totals of series that leave the range of their numbers
+	// capsTotals reports whether totals of series that leave the range of their numbers
 	// are capped, and don't depend on the processor.
 	capsTotals bool
 }

@@ -160,7 +160,7 @@ func (i *Instant) UnmarshalJSON(data []byte) error {
 // Generation is a generation of the outcome: one that is known, null in JSON for one that
 // is known not to be set, or, the zero value, one that nothing is known of.
 type Generation struct {
-	// Known tells whether the generation is to be compared.
+	// Known reports whether the generation is to be compared.
 	Known bool
 	// Value is nil where there is none.
 	Value *int64

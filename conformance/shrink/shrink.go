@@ -58,7 +58,7 @@ type search struct {
 	deadline time.Time
 }
 
-// over tells whether the budget is spent.
+// over reports whether the budget is spent.
 func (h *search) over() bool {
 	return h.calls == 0 || !h.deadline.IsZero() && !time.Now().Before(h.deadline)
 }
@@ -120,7 +120,7 @@ func (h *search) keep(candidate *recording.Scenario) bool {
 	return true
 }
 
-// ordered tells whether no step is before the one before it, and there is one.
+// ordered reports whether no step is before the one before it, and there is one.
 func ordered(s *recording.Scenario) bool {
 	for i := 1; i < len(s.Steps); i++ {
 		if s.Steps[i].Time.Before(s.Steps[i-1].Time) {

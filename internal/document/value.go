@@ -101,7 +101,7 @@ func (v Value) Entries(read func(key string, at, value Value)) bool {
 	return true
 }
 
-// empty tells whether there is no value.
+// empty reports whether there is no value.
 func (v Value) empty() bool { return v.node.Kind == yaml.ScalarNode && v.node.ShortTag() == nullTag }
 
 // nameLike is what may be quoted of unknown keys: tokens and digests are longer.

@@ -373,7 +373,7 @@ type encoder struct {
 	base int64
 	// newest is the last time that was appended.
 	newest time.Time
-	// limited says that the format is 2.
+	// limited reports whether the format is 2.
 	limited bool
 }
 

@@ -29,7 +29,7 @@ const DefaultCachedTokens = 10000
 // Options are the settings of an Authenticator. The zero value is one that takes
 // everybody for Anonymous.
 type Options struct {
-	// Certificates says that verified client certificates are credentials.
+	// Certificates reports whether verified client certificates are credentials.
 	Certificates bool
 	// Clients looks at client certificates again with every call. Nil: what the handshake
 	// has found goes on to count as long as it is valid.

@@ -14,7 +14,7 @@ import (
 
 // restCall is a REST call while it lasts.
 type restCall struct {
-	// isRPC says that it became a call over gRPC, which is logged there.
+	// isRPC means that it became a call over gRPC, which is logged there.
 	isRPC atomic.Bool
 	// identity is who makes it, and err why it is refused, once they are known. They are
 	// set by the goroutine of the call.

@@ -15,7 +15,7 @@ type Conn struct {
 	// calls are in flight on it, used says that something came since it was last asked.
 	calls atomic.Int64
 	used  atomic.Bool
-	// known says that somebody was heard out on it. It changes under set.mu.
+	// known means that somebody was heard out on it. It changes under set.mu.
 	known  atomic.Bool
 	origin limit.Origin
 

@@ -31,10 +31,10 @@ func Input(req *setpointv1.RecommendRequest, options recommender.Options) (*reco
 type TooMuch uint8
 
 const (
-	// SelectorTerms says that selectors have too many requirements and values, in all, or there
+	// SelectorTerms means that selectors have too many requirements and values, in all, or there
 	// are too many series to be compared with them.
 	SelectorTerms TooMuch = iota + 1
-	// Copies says that too many readings belong to several metrics each.
+	// Copies means that too many readings belong to several metrics each.
 	Copies
 )
 

@@ -91,7 +91,7 @@ func instantOrNone(t *timestamppb.Timestamp) time.Time {
 	return t.AsTime()
 }
 
-// fitMetrics tells whether readings are within their bounds.
+// fitMetrics reports whether readings are within their bounds.
 func fitMetrics(metrics []*setpointv1.MetricStatus) bool {
 	if len(metrics) > MaxSeedMetrics {
 		return false

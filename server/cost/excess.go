@@ -9,9 +9,9 @@ import (
 type Kind uint8
 
 const (
-	// Length says that a list has too many elements.
+	// Length means that a list has too many elements.
 	Length Kind = iota
-	// Memory says that the message would take too much when it is decoded.
+	// Memory means that the message would take too much when it is decoded.
 	Memory
 )
 

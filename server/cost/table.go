@@ -29,7 +29,7 @@ type field struct {
 	// tag is what it begins with, encoded.
 	tag   uint64
 	shape shape
-	// isText says that values, or those of a map, are texts.
+	// isText reports whether values, or those of a map, are texts.
 	isText bool
 	// each is what a value takes beside its content, bytes.
 	each int
@@ -37,7 +37,7 @@ type field struct {
 	// instead.
 	most    int
 	setting setting
-	// clipped says that no list in it is bounded.
+	// clipped reports whether no list in it is bounded.
 	clipped bool
 	// count is its place among the counters of its message's lists.
 	count int

@@ -19,7 +19,7 @@ func (m *Message) Wire(data []byte, limits Limits, budget *Budget) *Excess {
 // walker goes over a message. Once there is an excess it ends.
 type walker struct {
 	limits Limits
-	// anyLength says that lists may have any length.
+	// anyLength reports whether lists may have any length.
 	anyLength bool
 	budget    *Budget
 	excess    *Excess

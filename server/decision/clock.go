@@ -30,7 +30,7 @@ type clock struct {
 	store store.Clock
 	// bound is how far apart they may be; 0: any.
 	bound time.Duration
-	// wrong says that they are further apart.
+	// wrong means that they are further apart.
 	wrong  atomic.Bool
 	offset atomic.Int64 // nanoseconds that the wall's is ahead
 

@@ -34,7 +34,7 @@ type Job struct {
 	key       store.Key
 	requestID string
 	dryRun    bool
-	// timed says that the request chose the instant to decide for, anyTime that it may.
+	// timed reports whether the request chose the instant to decide for, anyTime that it may.
 	timed, anyTime bool
 	input          *recommender.Input
 	// encoded is what input is part of, where the request was read the short way.
@@ -49,9 +49,9 @@ type Job struct {
 	decision  recommender.Decision
 	started   time.Time
 	concluded []decisionlog.Entry
-	// guessed says that the decision is on a record that is only remembered.
+	// guessed reports whether the decision is on a record that is only remembered.
 	guessed bool
-	// doubtful says that it is unknown whether the decision was recorded.
+	// doubtful reports whether it is unknown whether the decision was recorded.
 	doubtful bool
 	// history is the target's, shared with the other jobs of a batch that it has; nil: there
 	// are none.

@@ -28,7 +28,7 @@ type report struct {
 	// status as it is then.
 	settlement recommender.Settlement
 	settled    decisionlog.Entry
-	// done says that the settlement is the answer.
+	// done reports whether the settlement is the answer.
 	done bool
 	err  error
 }

@@ -34,7 +34,7 @@ type storeWatch struct {
 	targets *Targets
 	health  *health.Server
 	Away    atomic.Bool
-	// told says that the log tells whether the store is away.
+	// told reports whether the log tells whether the store is away.
 	told bool
 	// nudge asks for a check now.
 	nudge chan struct{}

@@ -36,7 +36,7 @@ type queue struct {
 	key     store.Key
 	changes []change
 	record  store.Record
-	// guessed says that the record is only remembered.
+	// guessed reports whether the record is only remembered.
 	guessed bool
 	// lost is how many swaps of the next change others came before.
 	lost int

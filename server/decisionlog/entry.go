@@ -16,7 +16,7 @@ import (
 // that can change. As an API message it would take four times as much.
 type Entry struct {
 	Value []byte
-	// first says that it is of interest only where the log has no other.
+	// first reports whether it is of interest only where the log has no other.
 	first bool
 }
 

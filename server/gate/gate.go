@@ -22,7 +22,7 @@ import (
 	"sync"
 )
 
-// ErrFull says that as many wait as may, of all callers or of this one.
+// ErrFull means that as many wait as may, of all callers or of this one.
 var ErrFull = errors.New("too many large messages wait")
 
 // Free is what a message may take without being counted, in bytes.

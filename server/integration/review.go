@@ -35,7 +35,7 @@ type reviewed struct {
 
 type verdict struct {
 	UID string `json:"uid"`
-	// Scale says that the replicas count.
+	// Scale reports whether the replicas count.
 	Scale    bool  `json:"scale"`
 	Replicas int32 `json:"replicas"`
 }

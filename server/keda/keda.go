@@ -148,7 +148,7 @@ func (s *Scaler) GetMetrics(ctx context.Context, req *externalscaler.GetMetricsR
 	}}}, nil
 }
 
-// IsActive tells whether the target is to have any replicas.
+// IsActive reports whether the target is to have any replicas.
 func (s *Scaler) IsActive(ctx context.Context, ref *externalscaler.ScaledObjectRef) (*externalscaler.IsActiveResponse, error) {
 	key, err := s.target(ctx, ref)
 	if err != nil {
@@ -163,7 +163,7 @@ func (s *Scaler) active(ctx context.Context, key store.Key) (bool, error) {
 	return r.GetDesiredReplicas() > 0, err
 }
 
-// StreamIsActive tells whether the target is to have any replicas: at once, and when that
+// StreamIsActive reports whether the target is to have any replicas: at once, and when that
 // changes. While the count can't be computed, or a look is refused, it says nothing new.
 func (s *Scaler) StreamIsActive(ref *externalscaler.ScaledObjectRef, stream grpc.ServerStreamingServer[externalscaler.IsActiveResponse]) error {
 	said, active := false, false

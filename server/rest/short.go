@@ -153,7 +153,7 @@ func (c *shortCall) encode(b []byte, target string, body []byte) ([]byte, bool) 
 // targetField is RecommendRequest.target.
 const targetField protowire.Number = 1
 
-// hasField tells whether an encoded message has a field.
+// hasField reports whether an encoded message has a field.
 func hasField(data []byte, field protowire.Number) bool {
 	for len(data) > 0 {
 		number, _, n := protowire.ConsumeField(data)

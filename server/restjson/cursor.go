@@ -31,7 +31,7 @@ func (c *cursor) open() {
 	c.pos++
 }
 
-// more tells whether the object or list has a further member. If not, it steps
+// more reports whether the object or list has a further member. If not, it steps
 // out of it.
 func (c *cursor) more() bool {
 	if b := c.peek(); b == '}' || b == ']' {
@@ -106,12 +106,12 @@ func unescaped(raw []byte) string {
 	return s
 }
 
-// isPlain tells whether a JSON value is a string that says what it looks like.
+// isPlain reports whether a JSON value is a string that says what it looks like.
 func isPlain(raw []byte) bool {
 	return raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0
 }
 
-// isNumber tells whether the token that starts with b is a number.
+// isNumber reports whether the token that starts with b is a number.
 func isNumber(b byte) bool {
 	return b == '-' || '0' <= b && b <= '9'
 }

@@ -36,7 +36,7 @@ type Error struct {
 	// Violations are the problems in the order of the text: at least one, at
 	// most 100.
 	Violations []Violation
-	// Truncated says that there may be more: the text was not read to its end.
+	// Truncated reports whether there may be more: the text was not read to its end.
 	Truncated bool
 }
 

@@ -214,7 +214,7 @@ func (in *inspection) check(problem string) {
 	}
 }
 
-// expect tells whether the next value starts with open. If not, it reports and
+// expect reports whether the next value starts with open. If not, it reports and
 // steps over it.
 func (in *inspection) expect(open byte, what string) bool {
 	b := in.peek()

@@ -27,7 +27,7 @@ func mayHaveEmptyPolicies(data []byte) bool {
 	return emptyPolicies.Match(data) || hasEscapedLetter(data)
 }
 
-// hasEscapedLetter tells whether data may spell a name with \u escapes of plain
+// hasEscapedLetter reports whether data may spell a name with \u escapes of plain
 // letters, which nobody needs to. All of "policies" are U+006x or U+007x.
 func hasEscapedLetter(data []byte) bool {
 	return bytes.Contains(data, []byte(`\u006`)) || bytes.Contains(data, []byte(`\u007`))

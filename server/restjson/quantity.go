@@ -26,7 +26,7 @@ var quantityFields = map[protoreflect.FullName]bool{
 	"setpoint.v1.SimulatedWorkload.idle_usage":     true,
 }
 
-// isQuantity tells whether a field, or what a list or map field holds, is a
+// isQuantity reports whether a field, or what a list or map field holds, is a
 // quantity.
 func isQuantity(fd protoreflect.FieldDescriptor) bool {
 	return quantityFields[fd.FullName()]

@@ -27,7 +27,7 @@ type valueType struct {
 	limits string
 }
 
-// accepts tells whether raw, one JSON value, spells a value of the type.
+// accepts reports whether raw, one JSON value, spells a value of the type.
 func (t *valueType) accepts(raw []byte) bool {
 	return protojson.Unmarshal(raw, t.judge.ProtoReflect().New().Interface()) == nil
 }
@@ -91,12 +91,12 @@ var opaqueFiles = map[string]bool{
 	"google/protobuf/wrappers.proto":   true,
 }
 
-// isOpaque tells whether values of md are not looked into.
+// isOpaque reports whether values of md are not looked into.
 func isOpaque(md protoreflect.MessageDescriptor) bool {
 	return opaqueFiles[md.ParentFile().Path()]
 }
 
-// acceptsNull tells whether null is a value of type fd, rather than none.
+// acceptsNull reports whether null is a value of type fd, rather than none.
 func acceptsNull(fd protoreflect.FieldDescriptor) bool {
 	switch {
 	case fd.Message() != nil:

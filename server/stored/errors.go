@@ -8,18 +8,18 @@ import (
 
 // Errors to be tested with errors.Is. Those of the store come as they are.
 var (
-	// ErrNoSpec says that no spec is stored of the target.
+	// ErrNoSpec means that no spec is stored of the target.
 	ErrNoSpec = errors.New("no spec is stored")
-	// ErrChanged says that the stored spec has another version than the caller's etag.
+	// ErrChanged means that the stored spec has another version than the caller's etag.
 	ErrChanged = errors.New("the stored spec has changed")
-	// ErrContended says that others changed what is stored too often meanwhile.
+	// ErrContended means that others changed what is stored too often meanwhile.
 	ErrContended = errors.New("changed by others too often")
-	// ErrNoScale says that nobody knows how many replicas there are.
+	// ErrNoScale means that nobody knows how many replicas there are.
 	ErrNoScale = errors.New("the scale is not known")
-	// ErrSelectorTerms says that more series are to be compared with selectors than what is
+	// ErrSelectorTerms means that more series are to be compared with selectors than what is
 	// stored has bytes for.
 	ErrSelectorTerms = errors.New("too many series without a selector")
-	// ErrBounds says that the caller's bounds and the spec's leave no count.
+	// ErrBounds means that the caller's bounds and the spec's leave no count.
 	ErrBounds = errors.New("no count is within both bounds")
 )
 

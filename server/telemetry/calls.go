@@ -27,7 +27,7 @@ const OtherMethod = "other"
 type MethodInfo struct {
 	// FullMethod is gRPC's name of it, /package.Service/Method.
 	FullMethod string
-	// Stream says that it is one.
+	// Stream reports whether it is one.
 	Stream bool
 }
 

@@ -28,9 +28,9 @@ const (
 type field struct {
 	kind  kind
 	shape shape
-	// implicit says that zero is not written to the wire.
+	// implicit reports whether zero is not written to the wire.
 	implicit bool
-	// quantity says that a number may stand for a text.
+	// quantity reports whether a number may stand for a text.
 	quantity bool
 	// mayBeEmpty is false for a list that is refused if it is there without elements.
 	mayBeEmpty bool

@@ -42,7 +42,7 @@ func (c *cursor) digits(i int) (n int64, after int) {
 
 func isDigit(b byte) bool { return b-'0' <= 9 }
 
-// isNumber tells whether a value that begins so is a number.
+// isNumber reports whether a value that begins so is a number.
 func isNumber(b byte) bool { return isDigit(b) || b == '-' }
 
 // number steps over a number.

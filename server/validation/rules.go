@@ -33,7 +33,7 @@ type messageRules struct{ fields []fieldRules }
 type fieldRules struct {
 	field    protoreflect.FieldDescriptor
 	required bool
-	// mayBeAbsent says that nothing is to be looked at where the field is not set.
+	// mayBeAbsent reports whether nothing is to be looked at where the field is not set.
 	mayBeAbsent bool
 	checks      []check
 	// inner are the rules of the messages in it, nil for none.

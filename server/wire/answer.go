@@ -58,7 +58,7 @@ func (w *writer) explanation(field int, d *recommender.Decision) {
 // writer appends fields, which have numbers below 16.
 type writer struct {
 	b []byte
-	// unfit says that the long way is needed.
+	// unfit reports whether the long way is needed.
 	unfit bool
 }
 

@@ -20,7 +20,7 @@ type plan struct {
 	id uint64
 	// data is that part, an encoded request, without a target mostly.
 	data []byte
-	// refused says that the long way found something wrong.
+	// refused reports whether the long way found something wrong.
 	refused bool
 	// input has all notes that an explanation would get.
 	input recommender.Input
@@ -28,7 +28,7 @@ type plan struct {
 	matcher *conversion.Matcher
 	// weight is about what decoding and reading it takes, bytes.
 	weight int
-	// hasPodObject says that the spec has an Object metric that describes a pod.
+	// hasPodObject reports whether the spec has an Object metric that describes a pod.
 	hasPodObject bool
 }
 

@@ -27,9 +27,9 @@ type reader struct {
 	// variants are the containers last read, in a ring.
 	variants [6]variant
 	oldest   int
-	// noted says that an explanation would tell of something here.
+	// noted reports whether an explanation would tell of something here.
 	noted bool
-	// unsorted says that the pods do not come in the order of their names.
+	// unsorted reports whether the pods do not come in the order of their names.
 	unsorted bool
 	// names finds names that are there twice.
 	names []uint64

@@ -28,7 +28,7 @@ type readings struct {
 
 // match says to which of the spec's metrics a reading belongs.
 type match struct {
-	// refused says that the long way found something wrong with it.
+	// refused reports whether the long way found something wrong with it.
 	refused bool
 	metrics []int
 }

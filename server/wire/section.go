@@ -13,7 +13,7 @@ type section struct {
 	from, to int
 	// fields is how many there are.
 	fields int
-	// again says that there was such a section before.
+	// again reports whether there was such a section before.
 	again bool
 }
 

@@ -57,7 +57,7 @@ type shape struct {
 	fields [16]struct {
 		// tag is the field's, noTag: there is no such field.
 		tag byte
-		// text says that the value must be UTF-8.
+		// text reports whether the value must be UTF-8.
 		text    bool
 		message *shape
 	}

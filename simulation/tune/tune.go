@@ -291,7 +291,7 @@ func (s *search) scoreOne(ctx context.Context, scenario *simulation.Scenario, c 
 	return nil
 }
 
-// reached tells whether a score reaches the goal.
+// reached reports whether a score reaches the goal.
 func (g *Goal) reached(s Score) bool {
 	return !math.IsInf(s.Cost, 1) && s.Short <= g.MaxShort && (g.MaxLost == nil || s.Lost <= *g.MaxLost) && (g.MaxReversals == nil || s.Reversals <= *g.MaxReversals)
 }

@@ -15,9 +15,9 @@ import (
 
 // fault is what an error means for the command that got it.
 type fault struct {
-	// again says that it may go well if it is sent again, at once where now.
+	// again reports whether it may go well if it is sent again, at once where now.
 	again, now bool
-	// doubtful says that the command may have been performed all the same.
+	// doubtful reports whether the command may have been performed all the same.
 	doubtful bool
 	// kind is the sentinel to wrap, nil for none.
 	kind error
@@ -47,7 +47,7 @@ var replyFaults = map[string]fault{
 	"WRONGTYPE": {kind: store.ErrUnreadable},
 }
 
-// errFewReplicas says that a write is not on as many replicas as it should be.
+// errFewReplicas means that a write is not on as many replicas as it should be.
 var errFewReplicas = errors.New("not acknowledged by enough replicas in time")
 
 // faultOf classifies an error that is neither nil nor goredis.Nil.

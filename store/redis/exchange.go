@@ -33,9 +33,9 @@ type exchange struct {
 	// take takes the reply of command i, nil for none. doubtful says that it was
 	// sent before and may have been performed then. What it refuses fails.
 	take func(i int, reply any, doubtful bool) error
-	// once says that a command that may have been performed must not be sent again.
+	// once reports whether a command that may have been performed must not be sent again.
 	once bool
-	// durable says that what is written, or was and is read now, must be acknowledged
+	// durable reports whether what is written, or was and is read now, must be acknowledged
 	// by replicas if the options ask for that.
 	durable bool
 }
@@ -90,7 +90,7 @@ type run struct {
 	// first is room for the one command that most runs are of.
 	first [1]int
 	whole bool
-	// failed says that a server did not do its part.
+	// failed reports whether a server did not do its part.
 	failed bool
 }
 

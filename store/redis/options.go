@@ -27,7 +27,7 @@ type Options struct {
 	// Addresses are host:port: of the server, of nodes of the Cluster, or of the
 	// sentinels. Required.
 	Addresses []string
-	// Cluster says that the addresses are of a Redis Cluster.
+	// Cluster reports whether the addresses are of a Redis Cluster.
 	Cluster bool
 	// MasterName is that of the master that the sentinels at the addresses watch.
 	// Empty: the addresses are not sentinels'.

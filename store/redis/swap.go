@@ -90,7 +90,7 @@ func (s *Store) CompareAndSwapBatch(ctx context.Context, swaps []store.Swap) ([]
 	return results, errs
 }
 
-// errOvertaken says that it is not known whether something happened: its first answer
+// errOvertaken means that it is not known whether something happened: its first answer
 // was lost, and another change has happened since.
 var errOvertaken = fmt.Errorf("%w: an answer was lost and the key has changed since", store.ErrUnavailable)
 

@@ -47,9 +47,9 @@ type World interface {
 type Workload struct {
 	Name     string
 	Replicas int32
-	// Shadow says that the object is only watched.
+	// Shadow reports whether the object is only watched.
 	Shadow bool
-	// Steady says that what was recommended within five minutes holds the count up, as by
+	// Steady reports whether what was recommended within five minutes holds the count up, as by
 	// default. Else the count follows the load at once, in both directions and however far.
 	Steady bool
 }

@@ -44,7 +44,7 @@ type note struct {
 	key      agent.Key
 	decision *agent.Decision
 	taken    chan<- struct{}
-	// gap says that something of the object was dropped before it.
+	// gap reports whether something of the object was dropped before it.
 	gap bool
 }
 

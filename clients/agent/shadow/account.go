@@ -14,7 +14,7 @@ type Divergence struct {
 	// From is the first round that differed, To the last one.
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
-	// Ended says that it is over: they agreed again, or one had no opinion any more.
+	// Ended reports whether it is over: they agreed again, or one had no opinion any more.
 	Ended bool `json:"ended"`
 	// Rounds that differed.
 	Rounds int `json:"rounds"`
@@ -41,7 +41,7 @@ type account struct {
 	// unjudged are the rounds without an opinion, why the reason of the last one.
 	unjudged int
 	why      string
-	// told says that a divergence began since the last round without an opinion.
+	// told reports whether a divergence began since the last round without an opinion.
 	told bool
 }
 
@@ -49,9 +49,9 @@ type account struct {
 type Change struct {
 	// Agreed and Diverged are the rounds that were judged.
 	Agreed, Diverged int
-	// Began says that the two have come apart, Ended that this is over.
+	// Began reports whether the two have come apart, Ended that this is over.
 	Began, Ended bool
-	// First says that what began is the first divergence of the object, or the first
+	// First reports whether what began is the first divergence of the object, or the first
 	// since one of both had no opinion.
 	First bool
 	// Explanation of the divergence that began.
@@ -98,7 +98,7 @@ func (a *account) pause(now time.Time, change *Change) {
 	a.told = false
 }
 
-// settled tells whether a round is one of agreement, knowing those after it.
+// settled reports whether a round is one of agreement, knowing those after it.
 func settled(r *Round, later []Round) bool {
 	agrees := r.gap() == 0
 	for i := 0; i < len(later) && !agrees; i++ {

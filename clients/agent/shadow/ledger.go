@@ -74,7 +74,7 @@ type Object struct {
 	Last   time.Time `json:"last"`
 	Ours   Side      `json:"ours"`
 	Theirs Side      `json:"theirs"`
-	// Agrees says that no divergence goes on. Where a side has no opinion, none does.
+	// Agrees reports whether no divergence goes on. Where a side has no opinion, none does.
 	Agrees bool `json:"agrees"`
 	// Agreed and Diverged are rounds; those of the last two periods are not judged yet.
 	Agreed   int `json:"agreed"`

@@ -56,10 +56,10 @@ func (r *Round) noOpinion() string {
 	return ""
 }
 
-// due tells whether the round can be judged by now.
+// due reports whether the round can be judged by now.
 func (r *Round) due(now time.Time) bool { return now.Sub(r.At) > patience*r.Period }
 
-// settledBy tells whether a later round shows that a difference was one of timing: one
+// settledBy reports whether a later round shows that a difference was one of timing: one
 // of both has come to where the other was, or both to the same.
 func (r *Round) settledBy(later *Round) bool {
 	if later.At.Sub(r.At) > patience*r.Period {

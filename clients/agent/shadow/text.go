@@ -85,7 +85,7 @@ func (o *Object) why() string {
 	return slices.MaxFunc(o.Divergences, func(a, b Divergence) int { return cmp.Compare(a.Worst, b.Worst) }).Explanation
 }
 
-// silent tells whether one of both has no opinion now.
+// silent reports whether one of both has no opinion now.
 func (o *Object) silent() bool { return o.Ours.NoOpinion != "" || o.Theirs.NoOpinion != "" }
 
 func (o *Object) agrees() string {

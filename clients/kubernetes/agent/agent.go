@@ -94,7 +94,7 @@ func New(config *rest.Config, service Service, options Options) (*Agent, error) 
 	return a, nil
 }
 
-// Ready tells whether the agent has seen the cluster; nil: it has. Whether it is the
+// Ready reports whether the agent has seen the cluster; nil: it has. Whether it is the
 // one that acts does not matter.
 func (a *Agent) Ready() error {
 	if !a.ready.Load() {

@@ -36,7 +36,7 @@ type object struct {
 	stored client.Object
 	period time.Duration
 	shadow bool
-	// own says that nobody but this agent looks after the object, although it is a
+	// own reports whether nobody but this agent looks after the object, although it is a
 	// shadow: an Autoscaler that says itself that it is one.
 	own     bool
 	options *setpointv1.RecommendOptions
@@ -45,7 +45,7 @@ type object struct {
 	warning, problem error
 }
 
-// sameAs tells whether nothing changed that a decision goes by.
+// sameAs reports whether nothing changed that a decision goes by.
 func (o *object) sameAs(other *object) bool {
 	return other != nil && o.autoscaler.UID == other.autoscaler.UID &&
 		o.period == other.period && o.shadow == other.shadow && proto.Equal(o.options, other.options) &&
@@ -58,7 +58,7 @@ func (o *object) Same(as agent.Revision) bool {
 	return ok && o.sameAs(other)
 }
 
-// isNew tells whether the object was never evaluated. What is written to a shadow, if
+// isNew reports whether the object was never evaluated. What is written to a shadow, if
 // anything, does not say, so that only its age tells.
 func (o *object) isNew() bool {
 	if o.shadow {

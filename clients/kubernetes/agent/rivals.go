@@ -64,14 +64,14 @@ func lastWriter(hpa *autoscalingv2.HorizontalPodAutoscaler) (manager string, at 
 
 // rivalry is what is known of another who writes the status of an object.
 type rivalry struct {
-	// looked says that there was a first look: who wrote before it may have gone.
+	// looked reports whether there was a first look: who wrote before it may have gone.
 	looked bool
 	// wrote is when another wrote last, by the API server's clock.
 	wrote time.Time
 	// manager is who wrote since the first look, noticed when that was seen, by ours.
 	manager string
 	noticed time.Time
-	// certain says that it is a controller: the built-in one by its name, any other by
+	// certain reports whether it is a controller: the built-in one by its name, any other by
 	// coming again. A person, or whoever clears a status, writes once.
 	certain bool
 }

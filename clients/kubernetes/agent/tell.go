@@ -127,7 +127,7 @@ func (t *telling) write(ctx context.Context, update *statusUpdate) {
 	t.log.Log(t.outage.Level(zapcore.WarnLevel, err), "status not written", zap.Error(err))
 }
 
-// unchanged tells whether nothing would change but the id of the decision, for which
+// unchanged reports whether nothing would change but the id of the decision, for which
 // alone nothing is written.
 func unchanged(over client.Object, update *statusUpdate) bool {
 	if a, ok := over.(*v1.Autoscaler); ok &&

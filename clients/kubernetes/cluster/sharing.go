@@ -91,7 +91,7 @@ func (s *sharing[V]) leave(key string, entry *shared[V]) {
 	s.drop(key, entry)
 }
 
-// answered tells whether the answer is there.
+// answered reports whether the answer is there.
 func (e *shared[V]) answered() bool {
 	select {
 	case <-e.done:

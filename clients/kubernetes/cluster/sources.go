@@ -86,6 +86,6 @@ type Object struct {
 	Name string
 }
 
-// IsNamespace tells whether the object is a Namespace, which the custom metrics
+// IsNamespace reports whether the object is a Namespace, which the custom metrics
 // API serves in a way of its own.
 func (o Object) IsNamespace() bool { return o.Kind == schema.GroupKind{Kind: "Namespace"} }

@@ -62,7 +62,7 @@ func (r *Reader) podMetrics(ctx context.Context, by *asker) ([]metricsv1beta1.Po
 	return list.items, nil
 }
 
-// joins tells whether a list of all pods of the namespace should serve the asker;
+// joins reports whether a list of all pods of the namespace should serve the asker;
 // most bounds how many there may be, 0: any number.
 func (r *Reader) joins(crowd string, by *asker, most int) bool {
 	counter, ok := r.sources.Pods.(PodCounter)
@@ -78,7 +78,7 @@ func (r *Reader) joins(crowd string, by *asker, most int) bool {
 	return joins && fits
 }
 
-// narrowerMaySucceed tells whether a failure may be due to how much was asked for,
+// narrowerMaySucceed reports whether a failure may be due to how much was asked for,
 // rather than to the API or the permission to use it.
 func narrowerMaySucceed(err error) bool {
 	return apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsInternalError(err) ||
@@ -131,7 +131,7 @@ func (u *usage) selected(by *asker) (items []metricsv1beta1.PodMetrics, ok bool)
 	return items, true
 }
 
-// lacksLabels tells whether one of pods has labels that its item does not have.
+// lacksLabels reports whether one of pods has labels that its item does not have.
 func (u *usage) lacksLabels(pods []*corev1.Pod) bool {
 	for _, pod := range pods {
 		if u.unlabeled[pod.Name] && len(pod.Labels) > 0 {

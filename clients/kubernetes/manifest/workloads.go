@@ -102,7 +102,7 @@ type Template struct {
 	Namespace, Name string
 	// Replicas is spec.replicas, nil where it is left out.
 	Replicas *int32
-	// Applied says that the object is a cluster's, not what somebody wrote: it has a UID.
+	// Applied reports whether the object is a cluster's, not what somebody wrote: it has a UID.
 	Applied bool
 	// Requests of the pod as a whole, in place of its containers'; nil: it has none.
 	Requests corev1.ResourceList

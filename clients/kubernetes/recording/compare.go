@@ -34,7 +34,7 @@ var fields = []string{
 	"conditions", "currentMetrics", "events", "error",
 }
 
-// Compares tells whether the step expects anything that Differences looks at.
+// Compares reports whether the step expects anything that Differences looks at.
 func (s *Step) Compares() bool {
 	return s.Expect != nil && slices.ContainsFunc(fields, func(field string) bool {
 		return !slices.Contains(s.PlatformDependent, field) && (field != "lastScaleTime" || s.Expect.LastScaleTime.Known) &&

@@ -17,7 +17,7 @@ type Expect struct {
 	DesiredReplicas int32 `json:"desiredReplicas"`
 	// CurrentReplicas is status.currentReplicas afterwards.
 	CurrentReplicas int32 `json:"currentReplicas"`
-	// Scaled tells whether the scale was written.
+	// Scaled reports whether the scale was written.
 	Scaled bool `json:"scaled"`
 	// ScaledTo is the count written, when Scaled.
 	ScaledTo int32 `json:"scaledTo,omitempty"`
@@ -81,7 +81,7 @@ func (t Text) MarshalJSON() ([]byte, error) {
 	return json.Marshal(t.Value)
 }
 
-// matches tells whether got is the text. The autoscalers that a text about an ambiguous
+// matches reports whether got is the text. The autoscalers that a text about an ambiguous
 // selector names are a set: the controller lists them in the order of a map.
 func (t Text) matches(got string) bool {
 	if t.Undetermined {
@@ -118,7 +118,7 @@ func (t Text) String() string {
 // known not to be set, or, the zero value, one that nothing is known of. Instants are
 // compared to the second, as the API server keeps them.
 type Instant struct {
-	// Known tells whether the time is to be compared.
+	// Known reports whether the time is to be compared.
 	Known bool
 	// Time is zero where there is none.
 	Time time.Time
@@ -144,7 +144,7 @@ func (i Instant) MarshalJSON() ([]byte, error) {
 // Generation is a generation of the outcome: one that is known, null in JSON for one that
 // is known not to be set, or, the zero value, one that nothing is known of.
 type Generation struct {
-	// Known tells whether the generation is to be compared.
+	// Known reports whether the generation is to be compared.
 	Known bool
 	// Value is nil where there is none.
 	Value *int64

@@ -27,7 +27,7 @@ type ScaleEvent struct {
 	// Change is above 0 in both directions.
 	Change int32     `json:"change"`
 	Time   time.Time `json:"time"`
-	// Outdated says that the slot may be reused.
+	// Outdated reports whether the slot may be reused.
 	Outdated bool `json:"outdated,omitempty"`
 }
 

@@ -12,7 +12,7 @@ import (
 type Outcome struct {
 	// Status afterwards. Nil: an empty one.
 	Status *setpointv1.HorizontalPodAutoscalerStatus
-	// Scaled tells whether the scale was written, ScaledTo with which count.
+	// Scaled reports whether the scale was written, ScaledTo with which count.
 	Scaled   bool
 	ScaledTo int32
 	// Events sent, in order.

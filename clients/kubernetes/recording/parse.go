@@ -66,7 +66,7 @@ func (s *Scenario) check() error {
 	return nil
 }
 
-// fromCalls tells whether the scenario is one of calls.
+// fromCalls reports whether the scenario is one of calls.
 func (s *Scenario) fromCalls() bool { return len(s.Steps) > 0 && s.Steps[0].Request != nil }
 
 func (s *Scenario) checkStep(i int) error {

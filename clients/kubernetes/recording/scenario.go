@@ -76,7 +76,7 @@ type Config struct {
 	// controller that has them. Nil: 180 and 300.
 	UpscaleDelaySeconds   *float64 `json:"upscaleDelaySeconds,omitempty"`
 	DownscaleDelaySeconds *float64 `json:"downscaleDelaySeconds,omitempty"`
-	// ScaleToZero tells whether its HPAScaleToZero feature is on.
+	// ScaleToZero reports whether its HPAScaleToZero feature is on.
 	ScaleToZero bool `json:"scaleToZero"`
 }
 

@@ -75,7 +75,7 @@ func prune(node any, outcome bool) {
 	}
 }
 
-// saysNothing tells whether a field is as good as absent. A text that is null is one that
+// saysNothing reports whether a field is as good as absent. A text that is null is one that
 // isn't determined, a time or generation of the outcome that is null one that isn't set,
 // and an empty selector prints otherwise than none.
 func saysNothing(key string, value any, outcome bool) bool {

@@ -71,7 +71,7 @@ func parseRules(text string) rules {
 // caller is who sends a request.
 type caller struct {
 	all bool // may do everything
-	// bad says that the token is unknown, revoked or expired, and malformed that it is no token.
+	// bad reports whether the token is unknown, revoked or expired, and malformed that it is no token.
 	bad, malformed bool
 	rules          []rules
 }

@@ -39,7 +39,7 @@ func digestOf(body []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// signed tells whether one of the secrets has signed the headers.
+// signed reports whether one of the secrets has signed the headers.
 func signed(secrets [][]byte, h http.Header) bool {
 	given := []byte(h.Get(signatureHeader))
 	ok := false
@@ -152,7 +152,7 @@ var (
 	errOtherNode = errors.New("the certificate is not that of the node that the report is of: its common name must be the node's id")
 )
 
-// isNode tells whether a connection's certificate, which was verified, is the node's.
+// isNode reports whether a connection's certificate, which was verified, is the node's.
 func isNode(state *tls.ConnectionState, node string) bool {
 	return state != nil && len(state.VerifiedChains) > 0 && len(state.PeerCertificates) > 0 && state.PeerCertificates[0].Subject.CommonName == node
 }

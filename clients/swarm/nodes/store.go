@@ -74,7 +74,7 @@ const (
 	maxMemory = 1 << 42                // bytes
 )
 
-// isID tells whether a text can be an id of Swarm's.
+// isID reports whether a text can be an id of Swarm's.
 func isID(text string) bool {
 	for _, c := range []byte(text) {
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') {
@@ -113,7 +113,7 @@ func NewStore(maxAge time.Duration) *Store {
 
 // Errors of reports that are not taken.
 var (
-	// ErrReplayed says that the node has sent as new a report before.
+	// ErrReplayed means that the node has sent as new a report before.
 	ErrReplayed = errors.New("the report is not newer than the last one of its node")
 	errTooMany  = fmt.Errorf("there are %d nodes already", maxNodes)
 )

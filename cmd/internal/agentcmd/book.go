@@ -29,7 +29,7 @@ type Object struct {
 	// At is when its last round ended, Outcome what came of it.
 	At      time.Time     `json:"at"`
 	Outcome agent.Outcome `json:"outcome"`
-	// Shadow says that nothing is applied.
+	// Shadow reports whether nothing is applied.
 	Shadow bool `json:"shadow,omitempty"`
 	// Decision is the last one. Nil: there is none yet.
 	Decision *Decided `json:"decision,omitempty"`
@@ -89,7 +89,7 @@ type book struct {
 	objects, before map[agent.Key]*Object
 	// errs are what failed since the object's last round was told. Guarded by mu.
 	errs map[agent.Key]string
-	// dirty says that the file is not up to date, watching why objects are not watched.
+	// dirty reports whether the file is not up to date, watching why objects are not watched.
 	// Guarded by mu.
 	dirty    bool
 	watching string

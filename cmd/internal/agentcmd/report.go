@@ -96,7 +96,7 @@ func AddReportFlags(flags *pflag.FlagSet) *ReportFlags {
 	return r
 }
 
-// Wanted tells whether a report is to be printed in place of running.
+// Wanted reports whether a report is to be printed in place of running.
 func (r *ReportFlags) Wanted() bool { return r.all || r.differing }
 
 // Print prints the report of the agent at the admin address.

@@ -31,7 +31,7 @@ type Status struct {
 	Version  string    `json:"version"`
 	Platform string    `json:"platform"`
 	Cluster  string    `json:"cluster"`
-	// Shadow says that nothing is applied at all.
+	// Shadow reports whether nothing is applied at all.
 	Shadow bool `json:"shadow,omitempty"`
 	// Problem is what is wrong with the agent as a whole. Empty: nothing is known to be.
 	Problem string `json:"problem,omitempty"`

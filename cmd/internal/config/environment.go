@@ -66,7 +66,7 @@ var (
 	servicePort     = regexp.MustCompile(`^(tcp|udp|sctp)://`)
 )
 
-// isServiceLink tells whether a variable is one that Kubernetes or Docker sets
+// isServiceLink reports whether a variable is one that Kubernetes or Docker sets
 // for a service whose name begins with "setpoint". A flag named port or …-port
 // would take such a variable for its own; better avoid the name.
 func isServiceLink(name, value string) bool {

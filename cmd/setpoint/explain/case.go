@@ -112,7 +112,7 @@ func (c *oneCase) window(direction string) *setpointv1.WindowExplanation {
 	return nil
 }
 
-// hasBehavior tells whether metrics were decided by a behavior of the spec: then policies
+// hasBehavior reports whether metrics were decided by a behavior of the spec: then policies
 // limit a change, in place of the growth of one evaluation.
 func (c *oneCase) hasBehavior() bool {
 	r := c.trace.GetRateLimit()

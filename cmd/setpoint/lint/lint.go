@@ -21,7 +21,7 @@ const (
 // Severities are all of them, the worst first.
 var Severities = []Severity{Error, Warning, Note}
 
-// AtLeast tells whether a severity is as bad as another, or worse.
+// AtLeast reports whether a severity is as bad as another, or worse.
 func (s Severity) AtLeast(other Severity) bool {
 	return slices.Index(Severities, s) <= slices.Index(Severities, other)
 }
@@ -40,7 +40,7 @@ type Finding struct {
 	// Message is what was found, Arithmetic how that comes, with the spec's own numbers.
 	Message    string `json:"message"`
 	Arithmetic string `json:"arithmetic"`
-	// Simulated says that the engine was run with this spec to find out.
+	// Simulated reports whether the engine was run with this spec to find out.
 	Simulated bool   `json:"simulated"`
 	Link      string `json:"link"`
 }
@@ -51,7 +51,7 @@ type Subject struct {
 	File, Name string
 	// Autoscaler has the API's defaults; what follows says what the user wrote.
 	Autoscaler *simulation.Autoscaler
-	// Behavior says that there is some, Up and Down that it has policies in that direction.
+	// Behavior reports whether there is some, Up and Down that it has policies in that direction.
 	Behavior, Up, Down bool
 	// Workload is what is scaled, nil: not known.
 	Workload *Workload
@@ -63,9 +63,9 @@ type Subject struct {
 type Workload struct {
 	// Replicas is spec.replicas, nil where it is left out.
 	Replicas *int32
-	// Applied says that the object is a cluster's, not what somebody wrote.
+	// Applied reports whether the object is a cluster's, not what somebody wrote.
 	Applied bool
-	// PodRequests says that the pod as a whole has requests, in place of its containers'.
+	// PodRequests reports whether the pod as a whole has requests, in place of its containers'.
 	PodRequests bool
 	// Containers of spec.template, and Sidecars: its init containers that run on beside them.
 	Containers, Sidecars []Container

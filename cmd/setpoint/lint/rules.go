@@ -16,7 +16,7 @@ type Rule struct {
 	Severity Severity
 	// Title says what is found, in a line; Why what comes of it, and Mend what to do.
 	Title, Why, Mend string
-	// Simulated says that the engine is run with the spec to find out.
+	// Simulated reports whether the engine is run with the spec to find out.
 	Simulated bool
 	check     func(*subject)
 }
@@ -409,7 +409,7 @@ func policyNeverBinds(s *subject) {
 	}
 }
 
-// overrules tells whether one policy decides in place of another at every count. Both are
+// overrules reports whether one policy decides in place of another at every count. Both are
 // straight lines that are rounded up, so that the ends are enough, and one replica more each
 // way for the rounding.
 func (s *subject) overrules(d direction, one, other recommender.ScalingPolicy) bool {

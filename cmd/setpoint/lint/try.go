@@ -163,7 +163,7 @@ func (w *way) steps() string {
 	return fmt.Sprintf("%s: %d changes, the first one after %s", strings.Join(parts, " → "), len(w.counts)-1, span(w.first))
 }
 
-// neverDown tells whether the count stays without any load.
+// neverDown reports whether the count stays without any load.
 func (s *subject) neverDown() bool {
 	if s.high() == s.spec.MinReplicas {
 		return false
@@ -207,7 +207,7 @@ func (s *subject) steady(n int32) (low, high int32) {
 	return n - int32(below), int32(count + int64(above))
 }
 
-// movesOne tells whether a direction's policies allow exactly one replica at a count.
+// movesOne reports whether a direction's policies allow exactly one replica at a count.
 func (s *subject) movesOne(d direction, n int32) bool {
 	spec := s.total()
 	spec.MinReplicas, spec.MaxReplicas = 1, max(2*n, n+10)
@@ -231,7 +231,7 @@ func (s *subject) movesOne(d direction, n int32) bool {
 	return got == want
 }
 
-// runsAway tells whether a total of twice the target goes to the maximum.
+// runsAway reports whether a total of twice the target goes to the maximum.
 func (s *subject) runsAway(m *recommender.MetricSpec) bool {
 	from := max(1, s.spec.MinReplicas)
 	if from == s.spec.MaxReplicas || s.spec.MaxReplicas < 4 {
@@ -276,7 +276,7 @@ func (s *subject) alone(m *recommender.MetricSpec, load float64) (*simulation.Sc
 	return scenario, a, nil
 }
 
-// failsWithout tells whether the metric fails for pods of the template.
+// failsWithout reports whether the metric fails for pods of the template.
 func (s *subject) failsWithout(m *recommender.MetricSpec) bool {
 	scenario, a, err := s.alone(m, 1)
 	if err != nil {
@@ -300,7 +300,7 @@ func (s *subject) failsWithout(m *recommender.MetricSpec) bool {
 	return fails && errors.Is(err, errStop)
 }
 
-// neverUp tells whether pods whose usage is at most so much of their request are too few at
+// neverUp reports whether pods whose usage is at most so much of their request are too few at
 // no load.
 func (s *subject) neverUp(m *recommender.MetricSpec, most float64) bool {
 	const request = 1000

@@ -43,7 +43,7 @@ type Step struct {
 	Response *setpointv1.RecommendResponse
 	Report   *setpointv1.ReportScaleResponse
 	Outcome  recording.Outcome
-	// Compared says that the recording expects something that was looked at,
+	// Compared reports whether the recording expects something that was looked at,
 	// Differences where it came out otherwise.
 	Compared    bool
 	Differences []recording.Difference
@@ -129,7 +129,7 @@ type visitError struct{ error }
 
 func (e visitError) Unwrap() error { return e.error }
 
-// EndsAll tells whether an error of Run is not one of the scenario alone: the visitor
+// EndsAll reports whether an error of Run is not one of the scenario alone: the visitor
 // failed, the replay was ended, or the server is away or lets this caller do nothing.
 func EndsAll(err error) bool {
 	var visit visitError

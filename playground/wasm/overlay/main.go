@@ -194,7 +194,7 @@ func fields(list []*ast.Field, used map[string]bool) []*ast.Field {
 	return out
 }
 
-// asserts tells whether a getter is that of a oneof, which nothing here uses.
+// asserts reports whether a getter is that of a oneof, which nothing here uses.
 func asserts(body *ast.BlockStmt) bool {
 	found := false
 	ast.Inspect(body, func(n ast.Node) bool {
@@ -205,7 +205,7 @@ func asserts(body *ast.BlockStmt) bool {
 	return found
 }
 
-// sound tells whether a type is of this package, predeclared, or has a plain twin; those of
+// sound reports whether a type is of this package, predeclared, or has a plain twin; those of
 // oneofs are left out.
 func sound(t ast.Expr, used map[string]bool) bool {
 	ok := true

@@ -25,7 +25,7 @@ type Options struct {
 	// this. MinReplicas is the least that spec.minReplicas may ask for, likewise; it is
 	// at most MaxReplicas.
 	MaxReplicas, MinReplicas *int32
-	// DryRunOnly says that nothing is recorded, as if each request were a dry run.
+	// DryRunOnly means that nothing is recorded, as if each request were a dry run.
 	DryRunOnly *bool
 	// AllowEvaluationTime says whether requests may choose the instant to decide for,
 	// whatever the server's setting.

@@ -264,7 +264,7 @@ func (in *instance) ready(ctx context.Context, client *redis.Client) error {
 	return nil
 }
 
-// reapLocked tells whether the process has ended, and forgets it then.
+// reapLocked reports whether the process has ended, and forgets it then.
 func (in *instance) reapLocked() bool {
 	pid, err := syscall.Wait4(in.cmd.Process.Pid, nil, syscall.WNOHANG, nil)
 	if pid == 0 && err == nil {
@@ -367,7 +367,7 @@ func (in *instance) pid() int {
 	return in.cmd.Process.Pid
 }
 
-// answers tells whether the server runs and is not paused.
+// answers reports whether the server runs and is not paused.
 func (in *instance) answers() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -53,7 +53,7 @@ type bounds struct {
 	// worst is the longest that an honest call may take, on a machine that does not stand
 	// still; 3 s by default.
 	worst time.Duration
-	// deaf says that an honest caller is not looked at: the attack is not one on it.
+	// deaf reports whether an honest caller is not looked at: the attack is not one on it.
 	deaf bool
 }
 

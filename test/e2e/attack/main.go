@@ -34,7 +34,7 @@ func main() {
 	}
 }
 
-// errUsage says that the flags make no sense.
+// errUsage means that the flags make no sense.
 var errUsage = errors.New("no attack has such a name: see -list")
 
 func attackAll() (held bool, err error) {

@@ -33,7 +33,7 @@ type outcome struct {
 	// stacks that allocated most of it.
 	LeftMiB int64
 	Holders []string `json:",omitempty"`
-	// busy says that all that was missed may be due to a busy machine: collections of
+	// busy reports whether all that was missed may be due to a busy machine: collections of
 	// garbage come late on it, too, and connections are not made in time.
 	busy bool
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 )
 
-// toldApart tells whether the series of external metrics belong by their labels to the
+// toldApart reports whether the series of external metrics belong by their labels to the
 // metrics that they were asked for: a recording has a list of all series, and not the
 // selectors that they were asked for with.
 func toldApart(s *kubernetes.Snapshot) bool {
@@ -27,7 +27,7 @@ func toldApart(s *kubernetes.Snapshot) bool {
 	return true
 }
 
-// belongsAsAsked tells whether a series belongs to a metric by its labels just if it was
+// belongsAsAsked reports whether a series belongs to a metric by its labels just if it was
 // asked for with the metric's selector.
 func belongsAsAsked(series *kubernetes.ExternalMetric, metric *autoscalingv2.ExternalMetricSource) bool {
 	if metric == nil || metric.Metric.Name != series.MetricName {

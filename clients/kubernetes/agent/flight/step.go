@@ -20,7 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 )
 
-// errUnlike says that a step would not replay as it was.
+// errUnlike means that a step would not replay as it was.
 var errUnlike = errors.New("the step would not be asked about as it was")
 
 // apiNames are the metrics APIs as recordings name them.

@@ -76,7 +76,7 @@ func (m *metric) identity() string {
 	return strings.Join(parts, "\n")
 }
 
-// isNamespace tells whether an object is the Namespace, whatever a spec calls it.
+// isNamespace reports whether an object is the Namespace, whatever a spec calls it.
 func isNamespace(o *autoscalingv2.CrossVersionObjectReference) bool {
 	return schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind() == schema.GroupKind{Kind: "Namespace"}
 }

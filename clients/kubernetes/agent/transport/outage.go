@@ -26,7 +26,7 @@ type Outage struct {
 	// since is when the first of those requests failed that were not answered since the
 	// last answer; zero: none. Guarded by mu.
 	since time.Time
-	// told says that the log has it. Guarded by mu.
+	// told reports whether the log has it. Guarded by mu.
 	told bool
 }
 
@@ -83,7 +83,7 @@ func (o *Outage) answered() {
 	o.since, o.told = time.Time{}, false
 }
 
-// Unreached tells whether an error says that the API server did not answer, which the
+// Unreached reports whether an error says that the API server did not answer, which the
 // outage tells of, or that nobody waited for it to.
 func Unreached(err error) bool {
 	var request *url.Error
@@ -161,7 +161,7 @@ func ping(ctx context.Context, connections *http.Client, address string) error {
 	return response.Body.Close()
 }
 
-// passes tells whether an error is one of a server or a network that is away.
+// passes reports whether an error is one of a server or a network that is away.
 func passes(err error) bool {
 	var connection *net.OpError
 	var network net.Error

@@ -35,7 +35,7 @@ func (a *Autoscaler) SetHorizontalPodAutoscalerStatus(status *autoscalingv2.Hori
 	a.Status.Ready = string(Ready(status.Conditions))
 }
 
-// Ready tells whether conditions say that the workload is scaled: it can be
+// Ready reports whether conditions say that the workload is scaled: it can be
 // (AbleToScale), and metrics say to what (ScalingActive). Before anything was decided, and
 // of a shadow, there are no conditions and nothing to tell: "".
 func Ready(conditions []autoscalingv2.HorizontalPodAutoscalerCondition) corev1.ConditionStatus {

@@ -18,7 +18,7 @@ type WatchOptions struct {
 	Access Access
 }
 
-// Access tells whether the caller may list and watch the objects of a resource in a
+// Access reports whether the caller may list and watch the objects of a resource in a
 // namespace, or with "" in all of them. An error says that it is not known. It must be
 // safe for concurrent use.
 type Access interface {

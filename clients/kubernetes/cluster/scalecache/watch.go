@@ -59,7 +59,7 @@ func (w *metadataWatch) run(ctx context.Context) {
 	}
 }
 
-// mayWatch tells whether it is worth trying: it is where nobody can tell.
+// mayWatch reports whether it is worth trying: it is where nobody can tell.
 func (w *metadataWatch) mayWatch(ctx context.Context) bool {
 	if w.access == nil {
 		return true
@@ -94,7 +94,7 @@ func (w *metadataWatch) use(informer cache.SharedIndexInformer) {
 	w.informer = informer
 }
 
-// refuses tells whether a resource can't be watched, rather than not just now.
+// refuses reports whether a resource can't be watched, rather than not just now.
 func refuses(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
 }

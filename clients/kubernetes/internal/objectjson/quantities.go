@@ -150,7 +150,7 @@ func walk(node any, p place, yield func(path, value string) bool) bool {
 	return true
 }
 
-// holdsQuantity tells whether field key of the object at p is a quantity.
+// holdsQuantity reports whether field key of the object at p is a quantity.
 func (p place) holdsQuantity(key string) bool {
 	return resourceLists[p.field] || quantityFields[key] || key == "value" && valueHolders[p.field]
 }

@@ -48,7 +48,7 @@ func UnmarshalStrict(data []byte, into any, open ...string) error {
 	return errors.Join(kept...)
 }
 
-// allowed tells whether violation is an unknown field at or below one of open.
+// allowed reports whether violation is an unknown field at or below one of open.
 func allowed(violation error, open []string) bool {
 	var field kjson.FieldError
 	if !errors.As(violation, &field) || !strings.HasPrefix(violation.Error(), "unknown") {

@@ -158,7 +158,7 @@ func (k *Kubelet) see(ctx context.Context, pod *corev1.Pod) error {
 	return err
 }
 
-// met tells whether the pod is as it is to be, but for times.
+// met reports whether the pod is as it is to be, but for times.
 func (f Fate) met(pod *corev1.Pod) bool {
 	if f.Phase == "" || f.Phase == corev1.PodPending {
 		return true // there is no way back to it
