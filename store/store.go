@@ -3,9 +3,8 @@
 // what the values mean; no scaling rule lives below it.
 //
 // Engines are packages of their own (store/memory, store/redis) and must pass
-// the suite in store/storetest. A caller's loop is: Load, decide,
-// CompareAndSwap, and on a lost race decide again from the record that the swap
-// returned:
+// the suite in store/storetest. A caller loads, decides and swaps; when it loses
+// a race it decides again from the record that the swap returned:
 //
 //	rec, err := s.Load(ctx, key)
 //	for attempt := 0; attempt < limit; attempt++ {
@@ -29,23 +28,23 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/target"
 )
 
-// Sentinel errors of every engine, to be tested with errors.Is. An error that
-// wraps none of them, and not the context's either, is a fault of the engine or
-// its driver.
+// Sentinel errors of every engine; test for them with errors.Is. An error that
+// wraps neither one of them nor the context's is a fault of the engine or its
+// driver.
 var (
 	// ErrUnavailable means that the engine could not be reached or could not
-	// answer in time. For a swap it says nothing of whether the swap happened:
-	// load again before the next attempt.
+	// answer in time. A swap may or may not have happened: load again before the
+	// next attempt.
 	ErrUnavailable = errors.New("store unavailable")
 	// ErrClosed means that Close was called.
 	ErrClosed = errors.New("store closed")
-	// ErrUnreadable means that what stands under the key is not a record that this
-	// version can read: damaged, of somebody else's making, or written by a newer
-	// version. Nothing is changed by it; Delete removes it.
+	// ErrUnreadable means that the key's value is not a record that this version can
+	// read: it is damaged, another program's, or written by a newer version. The
+	// engine leaves it unchanged; Delete removes it.
 	ErrUnreadable = errors.New("stored record unreadable")
-	// ErrInvalidPosition means that the position to read a log from is not one
-	// that ReadLog gives. Positions travel through clients, so it is the
-	// caller's fault, not the engine's.
+	// ErrInvalidPosition means that ReadLog was called with a position that it never
+	// returned. Positions travel through clients, so it is the caller's fault, not the
+	// engine's.
 	ErrInvalidPosition = errors.New("invalid log position")
 )
 
@@ -102,16 +101,16 @@ func (k Key) Compare(other Key) int {
 // Version names one state of one key. It is opaque and comparable. A version
 // never comes back: not after a delete, an expiry or a restart, so a swap
 // against a remembered version succeeds only if nothing happened in between.
-// The zero value stands for «the key does not exist».
+// The zero value means that the key does not exist.
 type Version string
 
-// Record is what is kept under a key at one version. The zero value stands for
-// a key that does not exist.
+// Record is the value of a key at one version. The zero value means that the key
+// does not exist.
 type Record struct {
 	// Version of the value; empty if and only if the key does not exist.
 	Version Version
-	// Value as it was swapped in; an empty one may come back nil. Belongs to the
-	// caller; engines keep no alias.
+	// Value as it was swapped in; an empty one may come back nil. The caller owns it;
+	// engines keep no alias.
 	Value []byte
 }
 
@@ -119,9 +118,9 @@ type Record struct {
 func (r Record) Exists() bool { return r.Version != "" }
 
 // Swap asks to replace the value of Key by Value if its version is Old. With
-// Old empty it asks to create the key, if it does not exist. A swap that happens
-// gives the key a new version even where Value is what it had. Value remains the
-// caller's; engines keep no alias.
+// Old empty it asks to create the key, if it does not exist. A successful swap gives
+// the key a new version even if Value is unchanged. The caller owns Value; engines
+// keep no alias.
 type Swap struct {
 	Key   Key
 	Old   Version
@@ -132,14 +131,14 @@ type Swap struct {
 type SwapResult struct {
 	// Swapped reports whether the value was replaced.
 	Swapped bool
-	// Record is the key's state after the call. After a swap that happened its
-	// Value may be left nil (the caller has it); after one that did not it is
-	// what stands in the way, complete, so that the caller can decide again
-	// without another load (the zero Record: the key does not exist any more).
+	// Record is the key's state after the call. After a successful swap its Value may
+	// be nil (the caller has it). After a failed one it is the conflicting record,
+	// complete, so that the caller can decide again without another load (the zero
+	// Record: the key no longer exists).
 	Record Record
 }
 
-// Filter chooses keys to list.
+// Filter selects keys to list.
 type Filter struct {
 	// Cluster to list; empty: all.
 	Cluster string
@@ -147,14 +146,14 @@ type Filter struct {
 	Namespace string
 }
 
-// Matches reports whether the filter chooses the key.
+// Matches reports whether the filter selects the key.
 func (f Filter) Matches(k Key) bool {
 	return (f.Cluster == "" || f.Cluster == k.Cluster) && (f.Namespace == "" || f.Namespace == k.Namespace)
 }
 
-// Seek returns where the first key that the filter chooses can be at or after a
-// key that it does not choose; false: there is none. So a page costs no more than
-// its length and the number of clusters, whatever lies between.
+// Seek returns the first possible key that the filter selects after a key that it
+// does not select; false: there is none. A page therefore costs no more than its
+// length and the number of clusters, whatever lies between.
 func (f Filter) Seek(key Key) (Key, bool) {
 	next := Key{Cluster: key.Cluster, Namespace: f.Namespace}
 	switch {
@@ -173,10 +172,9 @@ func (f Filter) Seek(key Key) (Key, bool) {
 // error that wraps ctx.Err(); an error means that nothing can be said of the
 // keys concerned (see ErrUnavailable).
 //
-// Records expire some time after the last swap that happened to them (a setting
-// of the engine; zero keeps them). Neither a load nor a lost race prolongs that.
-// An expired record is as if there had never been one, except that its versions
-// do not come back.
+// Records expire some time after their last successful swap (a setting of the engine;
+// zero keeps them). Neither a load nor a lost race prolongs that. An expired record is
+// as if it had never existed, except that its versions do not come back.
 type Store interface {
 	// Load returns the record of the key, the zero Record if there is none.
 	Load(ctx context.Context, key Key) (Record, error)
@@ -211,37 +209,36 @@ type Store interface {
 	Close() error
 }
 
-// Deletions is what engines know of keys that were deleted, for as long as a record
-// lives, or a day where records live for ever. Engines that several instances share
-// implement it: one that could not reach the engine meanwhile must not bring back what
-// another has deleted.
+// Deletions are an engine's deleted keys, kept for as long as a record lives, or a day if
+// records never expire. Engines that several instances share implement it: an instance that
+// could not reach the engine meanwhile must not bring back what another has deleted.
 type Deletions interface {
-	// DeletedAt returns when the record of each key was last deleted, by the clock of
-	// whoever did; the zero time: it was not, or too long ago. That there is a record
-	// again does not change it. It uses one round trip per shard.
+	// DeletedAt returns when the record of each key was last deleted, by the clock of the
+	// deleting instance; the zero time: never, or too long ago. A new record does not
+	// change it. It uses one round trip per shard.
 	DeletedAt(ctx context.Context, keys []Key) ([]time.Time, error)
 }
 
-// Clock is the clock of an engine that several instances share, by which they may find
-// out whether theirs are right. Engines in the same process have none.
+// Clock is the clock of an engine that several instances share; they compare theirs with
+// it. Engines in the same process have none.
 type Clock interface {
 	// Time returns the engine's time, of a Cluster that of any of its nodes.
 	Time(ctx context.Context) (time.Time, error)
 }
 
-// Usage is what the records of some keys take.
+// Usage is the size of the records of some keys.
 type Usage struct {
-	// Keys is how many there are, and Bytes what their values take together.
+	// Keys is the number of keys, Bytes the total size of their values.
 	Keys, Bytes int64
 }
 
-// Usages is implemented by engines that can tell what a cluster's records take.
+// Usages is implemented by engines that can measure the records of a cluster.
 type Usages interface {
-	// Usage returns what the records of a cluster take; of all for "". Bytes are an
-	// estimate by some records chosen at random, and so is how many of the keys have
-	// expired and are not counted; without expired ones, Keys are exact. It costs some
-	// hundred small operations, and does not read all keys. Of parts of the engine that do not answer nothing is counted; it fails
-	// where none does.
+	// Usage returns the size of a cluster's records; of all records for "". It estimates
+	// Bytes from some random records, and in the same way the expired keys that it does not
+	// count; without expired ones, Keys is exact. It costs some hundred small operations,
+	// and does not read all keys. Parts of the engine that do not answer are not counted; it
+	// fails if none answers.
 	Usage(ctx context.Context, cluster string) (Usage, error)
 }
 
@@ -256,7 +253,7 @@ type LogEntry struct {
 }
 
 // Log keeps the most recent entries per key, for people to read: best effort,
-// bounded (a setting of the engine), without a say in any decision. Engines that
+// bounded (a setting of the engine), and not part of any decision. Engines that
 // implement Store implement it too, and what Store says of contexts, errors and
 // concurrent use holds here.
 //
@@ -267,45 +264,45 @@ type Log interface {
 	// AppendLog appends the entries in their order, dropping each key's oldest
 	// past the bound. Keys need not have a record.
 	AppendLog(ctx context.Context, entries []LogEntry) error
-	// ReadLog returns up to limit values of the key, newest first, from position
-	// before on: the empty string stands for the newest. limit is at least 1. next
-	// is the position to go on from, empty when there is no more. Entries appended
-	// meanwhile do not move a position. One that the log does not hold any more
-	// continues with what is older; a string that cannot be a position is
-	// ErrInvalidPosition. The values belong to the caller.
+	// ReadLog returns up to limit values of the key, newest first, starting at the
+	// position before; the empty string is the newest. limit is at least 1. next is the
+	// position of the following page, empty when there is none. Entries appended
+	// meanwhile do not move a position. A position that the log no longer holds continues
+	// with older entries; a string that cannot be a position is ErrInvalidPosition. The
+	// caller owns the values.
 	ReadLog(ctx context.Context, key Key, before string, limit int) (values [][]byte, next string, err error)
 }
 
 // Secrets is implemented by engines whose data several instances share, so that they
 // can agree on a secret.
 type Secrets interface {
-	// Secret returns the secret of a name, the same for all who share the engine's
-	// data. Where there is none, proposal becomes it. It does not expire, and is no
-	// record: List does not know it. The name is of letters and '-'; neither it nor the
-	// proposal may be empty.
+	// Secret returns the secret of a name, the same for all instances that share the
+	// engine's data. If there is none yet, proposal becomes the secret. It does not expire,
+	// and is not a record: List does not return it. The name consists of letters and '-';
+	// neither it nor the proposal may be empty.
 	Secret(ctx context.Context, name string, proposal []byte) ([]byte, error)
 }
 
 // Instances is implemented by engines whose data several instances share, so that they know of
 // each other. It is for people to look at, without a say in any decision.
 type Instances interface {
-	// Announce keeps what an instance says of itself for ttl, in the place of what it said
-	// before; each may be empty, for none. What it said may not be the same as what another
-	// one says. It costs one small operation.
+	// Announce stores an instance's announcement for ttl and removes its previous one;
+	// either may be empty, for none. Two instances must not announce the same. It costs one
+	// small operation.
 	Announce(ctx context.Context, before, now []byte, ttl time.Duration) error
-	// Announced returns what instances said of themselves, in no order, at most limit. Of an
-	// instance whose announcement was lost on the way it may be more than one.
+	// Announced returns at most limit announcements, in no order. An instance whose
+	// announcement got lost may have more than one.
 	Announced(ctx context.Context, limit int) ([][]byte, error)
 }
 
-// Part names records that are kept of targets beside their histories.
+// Part names records of targets beside their histories.
 type Part string
 
-// The parts that there are.
+// The parts.
 const (
-	// Specs are the specs that were stored of targets.
+	// Specs are the stored specs of targets.
 	Specs Part = "spec"
-	// Observations are what was pushed of targets: scale, pods and samples.
+	// Observations are the reported observations of targets: scale, pods and samples.
 	Observations Part = "observation"
 )
 
@@ -313,10 +310,9 @@ const (
 // histories. Those of one target lie together, so that one round trip loads them all;
 // each has a version of its own and is swapped by itself.
 type Parts interface {
-	// Part returns the store of a part's records. They live for ttl after their last
-	// swap; zero or less: for ever. The ttl is that of the first call for the part. It is
-	// closed with the engine; its own Close does nothing. It fails for a part that is none
-	// of those above.
+	// Part returns the store of a part's records. They live for ttl after their last swap;
+	// zero or less: for ever. The first call for a part sets its ttl. The store closes with
+	// the engine; its own Close does nothing. Part fails for a part that is not listed above.
 	Part(part Part, ttl time.Duration) (PartStore, error)
 	// LoadParts returns the records of a key, in the order of parts, each as its store's
 	// Load would, in one round trip; "" is the history. It is not a snapshot of all of
@@ -327,14 +323,14 @@ type Parts interface {
 // PartStore keeps the records of a part.
 type PartStore interface {
 	Store
-	// DeleteVersion removes the key's record if its version is the one given, atomically as
-	// CompareAndSwap: Swapped reports whether it did, and otherwise Record is what stands in
-	// the way. The empty version is no record's.
+	// DeleteVersion removes the key's record if it has the given version, atomically as
+	// CompareAndSwap does. Swapped reports whether it did; if not, Record is the conflicting
+	// record. No record has the empty version.
 	DeleteVersion(ctx context.Context, key Key, version Version) (SwapResult, error)
 }
 
-// IsKnown reports whether the part is one of those that there are.
+// IsKnown reports whether the part is one of those above.
 func (p Part) IsKnown() bool { return p == Specs || p == Observations }
 
-// UnknownPart is the error of a part that is none.
+// UnknownPart returns the error for an unknown part.
 func UnknownPart(p Part) error { return fmt.Errorf("no such part: %q", p) }

@@ -32,13 +32,13 @@ func resultOf(one interface {
 	return Result{Response: one.GetResponse()}
 }
 
-// BatchRecommend asks for many targets. The results are as many as the requests and in
-// their order; a bad request fails alone. Requests get ids as those of Recommend do.
+// BatchRecommend recommends for many targets. It returns one result per request, in their
+// order; a bad request fails alone. Requests get ids as those of Recommend do.
 //
-// More than a server takes at once go in several calls, one after the other, so that
-// requests for one target are decided in their order. Each call has the default
-// timeout for itself. Requests that failed for a reason that may pass are sent again,
-// together, unless a later one for their target was answered meanwhile.
+// More requests than WithMaxBatch go in several calls, one after the other, so that
+// requests for one target are decided in their order. Each call has a default timeout of
+// its own. Requests that failed transiently are retried together, unless a later one for
+// their target was answered meanwhile.
 func (c *Client) BatchRecommend(ctx context.Context, requests []*setpointv1.RecommendRequest) []Result {
 	results := make([]Result, len(requests))
 	requests = identifiedAll(requests)
@@ -82,8 +82,8 @@ func (c *Client) recommendAll(ctx context.Context, requests []*setpointv1.Recomm
 	}
 }
 
-// recommendOnce sends those requests, and reports whether they were answered. If not,
-// the call has been retried as such, and its error is that of all of them.
+// recommendOnce sends the requests in one call, and reports whether they were answered. If
+// not, the call itself has been retried, and its error is the error of all of them.
 func (c *Client) recommendOnce(ctx context.Context, requests []*setpointv1.RecommendRequest, results []Result, send []int) bool {
 	batch := &setpointv1.BatchRecommendRequest{}
 	for _, i := range send {
@@ -107,8 +107,8 @@ func (c *Client) recommendOnce(ctx context.Context, requests []*setpointv1.Recom
 	return err == nil
 }
 
-// refuseShared refuses recommendations that came for several targets: at most one of
-// them is right, and nobody knows which.
+// refuseShared refuses recommendations that several targets got: at most one of them is
+// right, and the client can't tell which.
 func refuseShared(requests []*setpointv1.RecommendRequest, results []Result, sent []int) {
 	first := make(map[string]int, len(sent)) // where an id came first
 	shared := make(map[string]bool)
@@ -130,7 +130,7 @@ func refuseShared(requests []*setpointv1.RecommendRequest, results []Result, sen
 	}
 }
 
-// refuseOthers refuses answers that say that they are to another request.
+// refuseOthers refuses answers with the id of another request.
 func refuseOthers(requests []*setpointv1.RecommendRequest, results []Result, sent []int) {
 	for _, i := range sent {
 		if got, want := results[i].Response.GetRequestId(), requests[i].GetRequestId(); got != "" && got != want {
@@ -139,8 +139,7 @@ func refuseOthers(requests []*setpointv1.RecommendRequest, results []Result, sen
 	}
 }
 
-// unsettled returns the requests to be sent again, in order, and how long to wait
-// before that at least.
+// unsettled returns the requests to retry, in order, and the minimum wait before that.
 func (c *Client) unsettled(ctx context.Context, attempt int, requests []*setpointv1.RecommendRequest, results []Result) (again []int, least time.Duration) {
 	answered := make(map[string]int) // the last answer of each target
 	for i, r := range results {

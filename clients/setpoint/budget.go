@@ -2,7 +2,7 @@ package setpoint
 
 import "sync"
 
-// budget bounds what is sent beyond the first attempts, over all calls of a client.
+// budget bounds the attempts beyond the first ones, over all calls of a client.
 type budget struct {
 	mu          sync.Mutex
 	tokens      float64 // guarded by mu

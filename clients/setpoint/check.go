@@ -12,32 +12,32 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// MaxClockSkew is how far the instant of an answer may be from the caller's clock where
-// [Asked] says nothing else: what a service remembers of answers, two minutes by
-// default, and room for clocks that differ.
+// MaxClockSkew is how far the instant of an answer may be from the caller's clock, unless
+// [Asked] sets another limit: the time for which a service remembers answers, two minutes by
+// default, plus room for clock differences.
 const MaxClockSkew = 10 * time.Minute
 
-// Bounds of what an answer says. Texts are in bytes.
+// Bounds of an answer's lists and texts; texts in bytes.
 const (
 	maxAnswerConditions = 8
 	maxAnswerMetrics    = 1000
 	maxAnswerWord       = 1024
 	maxAnswerText       = 32 << 10
-	// instancesDiffer is how much the clocks of a service's instances may.
+	// instancesDiffer is how much the clocks of a service's instances may differ.
 	instancesDiffer = time.Second
 )
 
-// An AnswerError says that an answer can't be one to what was asked. Hold the count: do
-// not apply the answer, nor report it.
+// An AnswerError means that an answer can't belong to the request, or is invalid. Hold the
+// count: do not apply the answer, nor report it.
 type AnswerError struct {
-	// Field is the path of the first field that is wrong, as in JSON, for example
-	// "desiredReplicas"; empty: there is no answer.
+	// Field is the JSON path of the first wrong field, for example "desiredReplicas"; empty:
+	// there is no answer.
 	Field string
 	// Problem says what is wrong with it.
 	Problem string
 }
 
-// Error is the field and what is wrong with it.
+// Error returns the field and what is wrong with it.
 func (e *AnswerError) Error() string {
 	if e.Field == "" {
 		return e.Problem
@@ -45,36 +45,36 @@ func (e *AnswerError) Error() string {
 	return e.Field + ": " + e.Problem
 }
 
-// Asked is what an answer is held against.
+// Asked is the request that an answer is checked against.
 type Asked struct {
-	// Request is what was sent. Required.
+	// Request is the request that was sent. Required.
 	Request *setpointv1.RecommendRequest
 	// Now is the caller's clock. Zero: the system's.
 	Now time.Time
 	// MaxSkew is how far the answer's instant may be from Now, or from the request's
 	// evaluation_time. Zero: MaxClockSkew.
 	MaxSkew time.Duration
-	// Previous is the last answer for this target that was taken. Nil: none was.
+	// Previous is the last accepted answer for this target. Nil: none.
 	Previous *setpointv1.RecommendResponse
 	// Unrecorded reports whether nothing will be applied, so that the answer of a caller who
 	// may only have dry runs will do: it has no recommendation_id.
 	Unrecorded bool
 }
 
-// CheckAnswer returns an [AnswerError] where the answer can't be one to the request:
+// CheckAnswer returns an [AnswerError] unless the answer is valid for the request:
 //
 //   - current_replicas are those that were sent;
-//   - desired_replicas are those, or from min_replicas to max_replicas. That is how far
-//     any decision goes: stabilization, policies and failures of metrics may leave a
-//     count where it is, also outside; whatever moves it moves it into the bounds;
-//   - it says no other request_id than the request's;
-//   - action is what the two say, and a change has a recommendation_id of its own;
-//   - evaluation_time is near now and not before that of the answer before;
-//   - there is a status, it says the same, and nothing in it is beyond what a
-//     HorizontalPodAutoscaler may hold.
+//   - desired_replicas are the same, or from min_replicas to max_replicas. No decision
+//     does anything else: stabilization, policies and failed metrics may leave a count
+//     where it is, even out of bounds; every change ends within them;
+//   - its request_id, if any, is the request's;
+//   - action matches the two counts, and a change has a recommendation_id of its own;
+//   - evaluation_time is near now and not before that of the previous answer;
+//   - there is a status, it agrees, and it holds nothing that a HorizontalPodAutoscaler
+//     may not hold.
 //
-// A field that is lost on the way reads as zero: so does a count. Call it before an
-// answer is applied, reported, or written down.
+// A field that is lost in transit reads as zero, and so does a count. Call CheckAnswer before
+// you apply, report or store an answer.
 func CheckAnswer(asked Asked, answer *setpointv1.RecommendResponse) error {
 	c := answerChecker{asked: asked, answer: answer}
 	if answer == nil {
@@ -88,14 +88,14 @@ func CheckAnswer(asked Asked, answer *setpointv1.RecommendResponse) error {
 	return nil
 }
 
-// CheckReport returns an [AnswerError] where the answer to a report can't be one: to the
-// report of what became of the recommendation in that answer, which CheckAnswer has
-// passed. A nil answer is one that is no longer known.
+// CheckReport returns an [AnswerError] unless the response is valid for a report on the
+// recommendation in that answer, which CheckAnswer has accepted. A nil answer is one that the
+// caller no longer has.
 func CheckReport(asked Asked, answer *setpointv1.RecommendResponse, report *setpointv1.ReportScaleRequest, response *setpointv1.ReportScaleResponse) error {
 	if response == nil {
 		return &AnswerError{Problem: "there is no answer"}
 	}
-	// A service of before does not say which report it answers.
+	// An older service does not say which report it answers.
 	if got, want := response.GetRecommendationId(), report.GetRecommendationId(); got != "" && got != want {
 		return wrong("recommendationId", "%.64q, but %.64q was reported on: an answer to another report", got, want)
 	}
@@ -139,8 +139,8 @@ func (c *answerChecker) bounds() (least, most int32) {
 	return least, most
 }
 
-// question checks that the answer is not to another request: of another target, for all
-// that is known. A service of before does not say to which it is.
+// question checks that the answer does not belong to another request, perhaps of another
+// target. An older service does not say to which it belongs.
 func (c *answerChecker) question() error {
 	got, want := c.answer.GetRequestId(), c.asked.Request.GetRequestId()
 	if got != "" && want != "" && got != want {
@@ -169,9 +169,9 @@ func (c *answerChecker) counts() error {
 	return nil
 }
 
-// observed reports whether the answer may go by the replicas that are observed, as two old
-// versions of the controller do. Where the request does not say that it is one of them
-// the count must not change by it.
+// observed reports whether the answer may start from the observed replicas, as two old versions
+// of the controller do. If the request names neither of them the count must not change because
+// of that.
 func (c *answerChecker) observed() bool {
 	scale := c.asked.Request.GetScale()
 	if scale.StatusReplicas == nil || c.answer.GetCurrentReplicas() != scale.GetStatusReplicas() {
@@ -214,7 +214,7 @@ func (c *answerChecker) action() error {
 	return nil
 }
 
-// instant checks when the answer was made. Its words do not change with time.
+// instant checks the answer's instant. Its messages hold no times, so that they repeat.
 func (c *answerChecker) instant() error {
 	const field = "evaluationTime"
 	at := c.answer.GetEvaluationTime()
@@ -253,7 +253,7 @@ func (c *answerChecker) status() error {
 		return wrong("status.currentReplicas", "%d, but currentReplicas is %d", got, want)
 	}
 	got, want := status.GetDesiredReplicas(), c.answer.GetDesiredReplicas()
-	// What came to no count keeps the one of before, and says why it came to none.
+	// An evaluation that computed no count keeps the previous one, and says why.
 	kept := !c.changes() && c.answer.GetError() != "" && c.wasDesired(got)
 	if got != want && !kept {
 		return wrong("status.desiredReplicas", "%d, but desiredReplicas is %d", got, want)
@@ -261,7 +261,7 @@ func (c *answerChecker) status() error {
 	if len(status.GetConditions()) == 0 && c.hadConditions() {
 		return wrong("status.conditions", "there are none, but there were")
 	}
-	// Only what could not be evaluated keeps the one of before, and says what was wrong.
+	// Only a failed evaluation keeps the previous one, and says what was wrong.
 	if asked := c.asked.Request.Generation; status.ObservedGeneration != nil && asked != nil &&
 		c.answer.GetError() == "" && status.GetObservedGeneration() != *asked {
 		return wrong("status.observedGeneration", "%d, but generation %d was asked about", status.GetObservedGeneration(), *asked)
@@ -278,7 +278,7 @@ func (c *answerChecker) hadConditions() bool {
 	})
 }
 
-// wasDesired reports whether a count may be what an evaluation before came to.
+// wasDesired reports whether an earlier evaluation may have computed the count.
 func (c *answerChecker) wasDesired(n int32) bool {
 	_, most := c.bounds()
 	for _, known := range []int32{

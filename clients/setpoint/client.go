@@ -12,25 +12,24 @@
 //	}
 //	answer, err := client.Recommend(ctx, request)
 //	if err != nil {
-//		return err // hold the count; what could be retried was
+//		return err // hold the count; retries are exhausted
 //	}
 //	if err := setpoint.CheckAnswer(setpoint.Asked{Request: request}, answer); err != nil {
-//		return err // hold the count: this is no answer to that
+//		return err // hold the count: the answer is invalid
 //	}
 //	if answer.GetAction() != "NONE" {
 //		// apply answer.GetDesiredReplicas(), then client.ReportScale
 //	}
 //	time.Sleep(15 * time.Second) // and again
 //
-// A caller waits for a period after it has applied and reported an answer, and does not
-// ask on the ticks of a clock: the policies of a behavior count what changed within
-// their period, which is that of the rounds in most specs. A round that comes a moment
-// less than a period after the last one is held back by it, and a step takes two.
+// Wait for a whole period after an answer was applied and reported, instead of calling on
+// the ticks of a clock. The policies of a behavior count the changes within their period,
+// which in most specs equals the period of the calls: a call that comes slightly less than a
+// period after the last change is still limited by it, and a step takes two periods.
 //
-// Calls are spread over all addresses. One that fails for a reason that may pass is
-// tried again, on another connection where there is one, with the same request id: so
-// it counts once, whatever became of the first attempt. [Retry] says how often and
-// when; [WithHedging] sends a second attempt before the first has failed. Errors are
+// Calls are spread over all addresses. One that fails transiently is retried, on another
+// connection if there is one, with the same request id, so that it counts once whatever
+// happened to the first attempt. [Retry] says how often and when; [WithHedging] sends a second attempt before the first has failed. Errors are
 // gRPC statuses; [Violations], [RetryDelay] and [Reason] read their details.
 //
 // The client decides nothing about scaling and does not apply anything.
@@ -62,17 +61,16 @@ type Client struct {
 	running sync.WaitGroup
 }
 
-// New returns a client. It connects when it is first used; an address that can't be
-// reached is no error here.
+// New returns a client. It connects at the first call, so that an unreachable address is no
+// error here.
 //
 // The target is one of:
-//   - "host:port", all of whose addresses are used; the port is 9090 if none is given;
+//   - "host:port", where all addresses of the host are used; the default port is 9090;
 //   - several of those, separated by commas;
 //   - what gRPC calls a target, for example "dns:///setpoint.example.org:9090" or
 //     "unix:///run/setpoint.sock".
 //
-// The transport is TLS, trusting what the system trusts, unless an option says
-// otherwise.
+// By default the transport is TLS with the system's CAs.
 func New(target string, options ...Option) (*Client, error) {
 	cfg := defaultConfig()
 	for _, option := range options {
@@ -138,15 +136,15 @@ func (c *Client) interceptors() []grpc.UnaryClientInterceptor {
 	return append(chain, withAttemptTimeout(c.config.retry.AttemptTimeout))
 }
 
-// connectParams bound how long a service that comes back may go unnoticed: gRPC's own
-// would come to two minutes.
+// connectParams bound how long a service that is back may go unnoticed: with gRPC's defaults
+// up to two minutes.
 var connectParams = grpc.ConnectParams{
 	Backoff:           backoff.Config{BaseDelay: 250 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 5 * time.Second},
 	MinConnectTimeout: 5 * time.Second,
 }
 
-// Conn returns the connection, for generated clients of what this package has no
-// method for. Unary calls over it are retried as its own are.
+// Conn returns the connection, for generated clients of other methods. Unary calls over it are
+// retried, too.
 func (c *Client) Conn() *grpc.ClientConn { return c.conn }
 
 // Close ends streams and calls that are running with CANCELED, and closes all

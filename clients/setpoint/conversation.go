@@ -65,8 +65,8 @@ func (s *Stream) await() bool {
 // errSilent is the cause of the end of a stream on which no answer came in time.
 var errSilent = status.Error(codes.Unavailable, "the server did not answer in time on a stream")
 
-// converse opens a stream, sends what there is to send and takes what comes, until the
-// stream ends. It returns whether anything came, and why it ended.
+// converse opens a stream, sends the queue and receives answers until the stream ends. It
+// returns whether anything arrived, and why the stream ended.
 func (s *Stream) converse(ctx context.Context) (answered bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -98,7 +98,7 @@ func (s *Stream) converse(ctx context.Context) (answered bool, err error) {
 	}
 }
 
-// send sends until the stream ends. What a failure leaves unsent is sent on the next
+// send sends until the stream ends. Requests that a failure leaves unsent go on the next
 // stream; the receiving side knows why this one ended.
 func (s *Stream) send(ctx context.Context, stream setpointv1.RecommendationService_StreamRecommendClient, silence *silence) {
 	for {
@@ -118,7 +118,7 @@ func (s *Stream) send(ctx context.Context, stream setpointv1.RecommendationServi
 	}
 }
 
-// tried notes an attempt of all that waits: no stream could be opened.
+// tried counts an attempt of all waiting requests: no stream could be opened.
 func (s *Stream) tried() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,9 +129,8 @@ func (s *Stream) tried() {
 	}
 }
 
-// again puts what is unanswered in the queue, in the order in which it came, but for
-// what was sent as often as it may be, which fails with the error that ended the
-// stream. It reports whether there is anything.
+// again queues the unanswered requests again, in their order. Those without attempts left
+// fail with the error that ended the stream. It reports whether any are queued.
 func (s *Stream) again(err error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,7 +148,7 @@ func (s *Stream) again(err error) bool {
 	return len(s.queue) > 0
 }
 
-// failAll ends what waits with an error; for good if the stream is closed.
+// failAll ends all waiting requests with an error; for good if the stream is closed.
 func (s *Stream) failAll(closed bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,7 +159,7 @@ func (s *Stream) failAll(closed bool, err error) {
 	s.queue = nil
 }
 
-// silence watches for a stream on which requests are unanswered and no answer comes.
+// silence detects a stream with unanswered requests on which no answer arrives.
 type silence struct {
 	limit time.Duration
 

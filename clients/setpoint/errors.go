@@ -18,9 +18,9 @@ type Violation struct {
 	Description string
 }
 
-// Violations returns what is wrong with the request that was refused with
-// INVALID_ARGUMENT; nil for other errors. Of very many there are only the first: the
-// error's text counts them.
+// Violations returns the violations of a request that was refused with INVALID_ARGUMENT; nil
+// for other errors. If they are very many it returns the first ones; the error's text has
+// their number.
 func Violations(err error) []Violation {
 	bad := detail[*errdetails.BadRequest](err)
 	var all []Violation
@@ -40,9 +40,8 @@ func RetryDelay(err error) (time.Duration, bool) {
 	return max(0, info.GetRetryDelay().AsDuration()), true
 }
 
-// Reason returns which error of its code it is, one of ErrorReason without the prefix
-// ERROR_REASON_, for example "TARGET_CONTENDED"; empty: the service did not say, or it
-// is not the service's error.
+// Reason returns the ErrorReason of a service's error without the prefix ERROR_REASON_, for
+// example "TARGET_CONTENDED"; empty: the error has none, or is not the service's.
 func Reason(err error) string {
 	if info := detail[*errdetails.ErrorInfo](err); info.GetDomain() == errorDomain {
 		return info.GetReason()

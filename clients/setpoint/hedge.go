@@ -11,8 +11,8 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// hedger sends further attempts of a call while the first is unanswered. It stands
-// between the retries and the connection: to them its attempts are one.
+// hedger sends further attempts of a call while the first is unanswered. It sits between
+// the retries and the connection; the retries see its attempts as one.
 type hedger struct {
 	delay  time.Duration
 	max    int

@@ -62,24 +62,24 @@ func (c *config) validate() error {
 	return nil
 }
 
-// DefaultKeepalive returns the keepalive parameters of a client: after 30 seconds without
-// a word, while calls or streams are open, it asks whether the other side is there, and it
-// gives up a connection that leaves what was sent unacknowledged for ten seconds.
+// DefaultKeepalive returns the keepalive parameters of a client: while calls or streams are
+// open it pings the server after 30 seconds of silence, and closes a connection that does not
+// acknowledge within ten seconds.
 //
-// A Setpoint server allows that, and as much as every ten seconds. Another gRPC server or
-// proxy before it, if it is not told otherwise, closes connections that ask more often than
-// every five minutes: take WithKeepalive there.
+// A Setpoint server allows pings every ten seconds. Other gRPC servers and proxies close
+// connections with pings more often than every five minutes by default: use WithKeepalive
+// there.
 func DefaultKeepalive() keepalive.ClientParameters {
 	return keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}
 }
 
-// WithInsecure does without TLS.
+// WithInsecure disables TLS.
 func WithInsecure() Option { return func(c *config) { c.insecure = true } }
 
-// WithTLS says what to trust and who to be.
+// WithTLS sets the CAs to trust and the client certificate.
 func WithTLS(t TLS) Option { return func(c *config) { c.tls = &t } }
 
-// WithTLSConfig is WithTLS for all that TLS does not have.
+// WithTLSConfig is WithTLS for settings that TLS does not have.
 func WithTLSConfig(t *tls.Config) Option { return func(c *config) { c.tlsConfig = t.Clone() } }
 
 // WithToken sends a bearer token with each call.
@@ -87,35 +87,35 @@ func WithToken(token string) Option {
 	return WithTokenSource(func(context.Context) (string, error) { return token, nil })
 }
 
-// WithTokenFile sends the content of a file, without the space around it, as bearer
-// token. It is read again when it has changed. While it can't be read, or is empty,
-// the token read last is sent.
+// WithTokenFile sends the content of a file, without surrounding space, as bearer token. The
+// file is reloaded when it changes. While it is unreadable or empty the previous token is
+// sent.
 func WithTokenFile(name string) Option {
 	file := files.NewSecret(name, nil)
 	return WithTokenSource(func(context.Context) (string, error) { return file.Get() })
 }
 
-// WithTokenSource asks for the bearer token at each attempt of a call. Where the
-// source fails the call fails with UNAUTHENTICATED.
+// WithTokenSource calls source for the bearer token of each attempt. If it fails the call
+// fails with UNAUTHENTICATED.
 func WithTokenSource(source TokenSource) Option { return func(c *config) { c.token = source } }
 
 // WithTokenOverInsecure allows a token together with WithInsecure.
 func WithTokenOverInsecure() Option { return func(c *config) { c.tokenAnywhere = true } }
 
-// WithTimeout bounds calls whose context has no deadline, all attempts together.
-// 0: nothing does. Default: 10 s.
+// WithTimeout bounds calls whose context has no deadline, all attempts together. 0: no
+// bound. Default: 10 s.
 func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = d } }
 
-// WithRetry says when calls are tried again.
+// WithRetry sets when calls are retried.
 func WithRetry(r Retry) Option { return func(c *config) { c.retry = r } }
 
 // WithHedging sends another attempt, on another connection where there is one, each
 // time an attempt has gone unanswered for the delay, up to max attempts at once. The
-// first answer wins, the other attempts are cancelled. What is sent ahead is taken
-// from the budget of the retries. Off by default.
+// first answer wins, the other attempts are cancelled. Hedged attempts count against the
+// retry budget. Off by default.
 //
-// It is safe: attempts of one call have one request id, so they count once. It is for
-// callers that prefer load to latency: take about the 95th percentile as the delay.
+// Hedging is safe: all attempts of a call have the same request id, so they count once. It
+// trades load for latency; about the 95th percentile of the latency is a good delay.
 func WithHedging(delay time.Duration, maxAttempts int) Option {
 	return func(c *config) {
 		if delay <= 0 || maxAttempts < 2 {
@@ -128,8 +128,8 @@ func WithHedging(delay time.Duration, maxAttempts int) Option {
 // WithKeepalive replaces DefaultKeepalive, for a server that allows more or less.
 func WithKeepalive(p keepalive.ClientParameters) Option { return func(c *config) { c.keepalive = p } }
 
-// WithMaxMessageBytes bounds requests and answers. Defaults: 16 MiB, which is what a
-// server takes if it is not told otherwise, and 256 MiB.
+// WithMaxMessageBytes bounds requests and answers. Defaults: 16 MiB, a server's default
+// limit, and 256 MiB.
 func WithMaxMessageBytes(request, answer int) Option {
 	return func(c *config) {
 		if request <= 0 || answer <= 0 {
@@ -139,8 +139,8 @@ func WithMaxMessageBytes(request, answer int) Option {
 	}
 }
 
-// WithMaxBatch says how many requests go into one call of BatchRecommend at most.
-// Default: 1000, which is what a server takes if it is not told otherwise.
+// WithMaxBatch bounds the requests in one call of BatchRecommend. Default: 1000, a server's
+// default limit.
 func WithMaxBatch(n int) Option {
 	return func(c *config) {
 		if n <= 0 {
@@ -150,7 +150,7 @@ func WithMaxBatch(n int) Option {
 	}
 }
 
-// WithUserAgent says who calls, for example "my-controller/1.2".
+// WithUserAgent sets the name of the caller's program, for example "my-controller/1.2".
 func WithUserAgent(name string) Option { return func(c *config) { c.userAgent = name } }
 
 // WithDialOptions adds options of gRPC, after those of this package: for statistics,

@@ -12,8 +12,8 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// identifyCalls gives requests that have none an id, before the first attempt: all
-// attempts of a call have the same one.
+// identifyCalls gives an id to requests without one, before the first attempt, so that all
+// attempts of a call have the same id.
 func identifyCalls(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 	switch r := req.(type) {
 	case *setpointv1.RecommendRequest:

@@ -13,31 +13,31 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// Retry says when a call is tried again. A field that is 0 has its default.
+// Retry says when a call is retried. A field of 0 has its default.
 //
-// Tried again are UNAVAILABLE, ABORTED, an attempt that ran out of its own time, and
-// RESOURCE_EXHAUSTED where the server says when to come back: without that waiting
-// does not help. Nothing else is, and nothing once the call's context is done.
+// The client retries UNAVAILABLE, ABORTED, an attempt that exceeded AttemptTimeout, and
+// RESOURCE_EXHAUSTED if the server says when to retry: otherwise waiting does not help. It
+// retries nothing else, and nothing once the call's context is done.
 //
 // The delay before attempt n+1 is random between 0 and min(MaxDelay, BaseDelay·2ⁿ⁻¹),
-// for example at most 100, 200 and 400 ms before the second, third and fourth; where
-// the server says when to come back, that much later. A delay that would outlast the
-// call's deadline is not waited for: the call ends with the error it has.
+// for example at most 100, 200 and 400 ms before the second, third and fourth, plus the
+// delay that the server asks for. If the delay would outlast the call's deadline the call
+// ends at once, with the error it has.
 type Retry struct {
-	// MaxAttempts bounds the attempts of a call, the first included; 1: nothing is
-	// tried again. Default: 4.
+	// MaxAttempts bounds the attempts of a call, including the first; 1: no retries.
+	// Default: 4.
 	MaxAttempts int
 	// BaseDelay is the longest delay before the second attempt. Default: 100 ms.
 	BaseDelay time.Duration
-	// MaxDelay is the longest delay at all, before what the server asks for.
+	// MaxDelay is the longest delay before any attempt, without what the server asks for.
 	// Default: 2 s.
 	MaxDelay time.Duration
 	// AttemptTimeout bounds each attempt; on a stream, how long it may be silent while
-	// requests are unanswered. Below 0: nothing does. Default: 4 s.
+	// requests are unanswered. Below 0: no bound. Default: 4 s.
 	AttemptTimeout time.Duration
 	// BudgetReserve is how many attempts beyond the first ones the client may make at
-	// once, over all calls; each call adds BudgetRatio of one, up to the reserve. So a
-	// service in trouble gets no multiple of its load. Defaults: 100 and 0.2.
+	// once, over all calls; each call adds BudgetRatio of one, up to the reserve. This keeps
+	// retries from multiplying the load of a failing service. Defaults: 100 and 0.2.
 	BudgetReserve int
 	BudgetRatio   float64
 }
@@ -52,13 +52,13 @@ func (r Retry) withDefaults() Retry {
 	return r
 }
 
-// retrier tries calls again.
+// retrier retries calls.
 //
-// gRPC's own retries (retryPolicy of the service config) would not do: they know
-// codes only, so that a request that is too large would be sent as often as one that
-// came too soon; they do not read RetryInfo, which is how this service says when to
-// come back; they have no time limit for an attempt, so that a connection that is
-// silent costs the whole call; and they don't leave the connection that failed.
+// gRPC's own retries (retryPolicy of the service config) don't suffice: they know codes only,
+// and would retry a request that is too large like one that came too soon; they ignore
+// RetryInfo, with which this service says when to retry; they have no time limit for an
+// attempt, so that a silent connection costs the whole call; and they stay on the connection
+// that failed.
 type retrier struct {
 	policy Retry
 	budget budget
@@ -74,8 +74,8 @@ func newRetrier(policy Retry) *retrier {
 	}
 }
 
-// repeatable are the methods of which a second attempt does no harm: they change
-// nothing, or have a request id, or are idempotent as they are.
+// repeatable are the methods that are safe to retry: they change nothing, or have a request
+// id, or are idempotent.
 var repeatable = map[string]bool{
 	setpointv1.RecommendationService_Recommend_FullMethodName:         true,
 	setpointv1.RecommendationService_BatchRecommend_FullMethodName:    true,
@@ -108,15 +108,13 @@ func (r *retrier) unary(ctx context.Context, method string, req, reply any, cc *
 	}
 }
 
-// again waits for the next attempt after one that failed, and reports whether there
-// is to be one.
+// again waits for the next attempt after a failed one, and reports whether to make it.
 func (r *retrier) again(ctx context.Context, attempt int, err error) bool {
 	least, ok := r.mayRepeat(ctx, attempt, err)
 	return ok && r.wait(ctx, attempt, least)
 }
 
-// mayRepeat reports whether there may be another attempt, and how long to wait for it
-// at least.
+// mayRepeat reports whether another attempt is allowed, and the minimum wait before it.
 func (r *retrier) mayRepeat(ctx context.Context, attempt int, err error) (least time.Duration, ok bool) {
 	if ctx.Err() != nil || attempt >= r.policy.MaxAttempts {
 		return 0, false
@@ -142,8 +140,8 @@ func (r *retrier) longest(attempt int) time.Duration {
 	return min(d, r.policy.MaxDelay)
 }
 
-// mayPass reports whether an error may be gone the next time, and after what time at
-// the soonest. The call's own deadline is not asked for here.
+// mayPass reports whether an error is transient, and the minimum wait before a retry. It does
+// not look at the call's own deadline.
 func mayPass(err error) (least time.Duration, ok bool) {
 	least, told := RetryDelay(err)
 	switch status.Code(err) {
@@ -155,7 +153,7 @@ func mayPass(err error) (least time.Duration, ok bool) {
 	return 0, false
 }
 
-// sleep reports whether the context lasted so long.
+// sleep waits, and reports whether the context outlasted the wait.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

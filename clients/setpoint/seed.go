@@ -14,11 +14,10 @@ const (
 	maxSeedMetricBytes = 16 << 10
 )
 
-// Seed returns of an autoscaler's stored status what a first evaluation needs, as
-// previous_status of a request. Whoever may write a status can write anything into it:
-// what no evaluation would write is left out, and texts are clipped, so that it can
-// neither have requests refused nor come back in an answer that CheckAnswer refuses.
-// The status given stays as it is; of nil it is nil.
+// Seed returns the part of an autoscaler's stored status that a first evaluation needs, as
+// previous_status of a request. A stored status may hold anything: Seed leaves out what no
+// evaluation writes and clips texts, so that the service does not refuse the request and
+// CheckAnswer does not refuse the answer. It does not change the status; nil returns nil.
 func Seed(status *setpointv1.HorizontalPodAutoscalerStatus) *setpointv1.HorizontalPodAutoscalerStatus {
 	if status == nil {
 		return nil

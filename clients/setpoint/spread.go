@@ -12,8 +12,8 @@ import (
 )
 
 // spreadName is the load balancing policy of this package: round_robin that sends the
-// attempts of one call to different connections. round_robin itself gives a second
-// attempt the next connection, which is often the same when other calls are under way.
+// attempts of one call to different connections. With plain round_robin a second attempt gets
+// the next connection, which is often the same one while other calls are under way.
 const spreadName = "setpoint_spread"
 
 // serviceConfig names the policy. There is no healthCheckConfig: a server that has
@@ -52,8 +52,8 @@ type spreadPicker struct {
 	ready int
 }
 
-// Pick takes the next connection that the call has not used, the next one if it has
-// used all. Calls that pick at the same time may each skip some: hence twice around.
+// Pick returns the next connection that the call has not used, or the next one if it has used
+// all. It goes around twice, because calls that pick at the same time may each skip some.
 func (p *spreadPicker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	used := usedBy(info.Ctx)
 	for try := 1; ; try++ {

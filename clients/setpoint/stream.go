@@ -14,24 +14,23 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// DefaultInFlight is how many requests of a stream may be unanswered: as many as a
-// server takes of one stream if it is not told otherwise.
+// DefaultInFlight is how many requests of a stream may be unanswered: a server's default
+// limit.
 const DefaultInFlight = 64
 
-// Stream asks over one stream, which costs both sides less than a call for each
-// request. It is safe for concurrent use: so many goroutines, so many requests in
-// flight.
+// Stream sends requests over one stream, which costs both sides less than a call for each. It
+// is safe for concurrent use: each goroutine may have a request in flight.
 //
-// It opens the stream with the first request, and again when it broke off, when the
-// server was silent for an attempt's time, or when a server that shuts down sent it
-// elsewhere: on another connection where there is one. What was unanswered is sent
-// again then, under the same request ids, in the order in which it came.
+// It opens the stream with the first request. When the stream breaks, the server is silent
+// for AttemptTimeout, or the server shuts down, it opens a new one, on another connection if
+// there is one, and sends the unanswered requests again with the same request ids, in their
+// order.
 type Stream struct {
 	client *Client
 	places chan struct{}
 	life   context.Context
 	end    context.CancelFunc
-	// ended is closed when nothing of it runs any more.
+	// ended is closed when all its goroutines have ended.
 	ended chan struct{}
 	// wake means that something is to be sent; one such word is enough.
 	wake chan struct{}
@@ -47,15 +46,15 @@ type Stream struct {
 type streamCall struct {
 	number uint64
 	id     string
-	// message is sent; it shares nothing with the caller's request.
+	// message is the encoded request; it shares no memory with the caller's.
 	message  *setpointv1.StreamRecommendRequest
 	attempts int         // guarded by Stream.mu
 	delayed  bool        // guarded by Stream.mu; it is not its time to be sent
 	answer   chan Result // takes one
 }
 
-// Stream returns a stream for at most so many unanswered requests; further ones wait.
-// 0: DefaultInFlight. It ends with Close or with the client.
+// Stream returns a stream with at most inFlight unanswered requests; further ones wait. 0:
+// DefaultInFlight. The stream ends with its Close or the client's.
 func (c *Client) Stream(maxInFlight int) *Stream {
 	if maxInFlight <= 0 {
 		maxInFlight = DefaultInFlight
@@ -125,9 +124,8 @@ func (s *Stream) add(req *setpointv1.RecommendRequest) (*streamCall, error) {
 // requestField is the number of StreamRecommendRequest.request.
 const requestField = 2
 
-// encoded returns a message that holds the request as it is now: encoded, as a field
-// of which this side knows nothing. It may be sent late, and more than once, while the
-// caller, who waits no longer, writes into the request.
+// encoded returns a message with the request encoded as an unknown field. The stream may send
+// it late, and more than once, while the caller has given up and changes the request.
 func encoded(req *setpointv1.RecommendRequest) (*setpointv1.StreamRecommendRequest, error) {
 	data, err := proto.Marshal(req)
 	if err != nil {
@@ -170,7 +168,7 @@ func (s *Stream) forget(call *streamCall) {
 	delete(s.waiting, call.id)
 }
 
-// take takes an answer, or an error of one request: that is sent again if it may pass.
+// take handles an answer, or the error of one request, which it retries if it is transient.
 func (s *Stream) take(response *setpointv1.StreamRecommendResponse) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

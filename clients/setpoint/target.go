@@ -13,7 +13,7 @@ import (
 // defaultPort is that of a server's gRPC.
 const defaultPort = "9090"
 
-// readTarget returns the target for gRPC and, where that is a list, its addresses.
+// readTarget returns the target for gRPC and, if it is a list, its addresses.
 func readTarget(target string) (dialTarget string, list []string, err error) {
 	if isURI(target) {
 		return target, nil, nil

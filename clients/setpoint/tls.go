@@ -10,16 +10,15 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/files"
 )
 
-// TLS says what to trust and who to be. The zero value trusts what the system trusts
-// and shows no certificate.
+// TLS sets the CAs to trust and the client certificate. The zero value trusts the system's CAs
+// and has no client certificate.
 type TLS struct {
-	// CAFile holds the certificates that are trusted, PEM; read once. Empty: the
-	// system's.
+	// CAFile is a PEM file of the trusted CAs, read once. Empty: the system's.
 	CAFile string
 	// CertFile and KeyFile are the client's own certificate, PEM; read at each
 	// handshake, so they may be replaced. Both or neither.
 	CertFile, KeyFile string
-	// ServerName is what the server's certificate must be for. Empty: the host of the
+	// ServerName is the expected name in the server's certificate. Empty: the host of the
 	// address.
 	ServerName string
 }

@@ -6,8 +6,7 @@
 //	s := memory.New(memory.Options{TTL: 24 * time.Hour})
 //	defer s.Close()
 //
-// What it holds is nothing that the garbage collector has to follow, so that collections
-// take no longer however many targets there are.
+// Its data holds no pointers, so that garbage collections take no longer with many targets.
 //
 // It starts no goroutine. Expired data is invisible at once and is freed bit by
 // bit by the operations that follow, whichever keys they concern.
