@@ -12,8 +12,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/quantity"
 )
 
-// check holds an answer against its question, before anything is made of it. What
-// passes is remembered for the next one.
+// check validates an answer against its request before it is used. It remembers a valid
+// answer for the next check.
 func (r *round) check(e *evaluation) error {
 	if err := setpoint.CheckAnswer(r.asked(e), e.Answer); err != nil {
 		return err
@@ -33,8 +33,8 @@ func (r *round) asked(e *evaluation) setpoint.Asked {
 	return setpoint.Asked{Request: e.Request, Now: time.Now(), Previous: r.st.taken, Unrecorded: r.o.Shadow}
 }
 
-// checkReport is check for the answer to a report. The answer that was reported on is
-// its own predecessor by now.
+// checkReport is check for the answer to a report. By now the reported answer is also the
+// previous one.
 func (r *round) checkReport(e *evaluation, req *setpointv1.ReportScaleRequest, response *setpointv1.ReportScaleResponse) error {
 	if err := setpoint.CheckReport(r.asked(e), e.Answer, req, response); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (r *round) checkReport(e *evaluation, req *setpointv1.ReportScaleRequest, r
 	return nil
 }
 
-// checkReadings returns an AnswerError if a value in a status is no quantity.
+// checkReadings returns an AnswerError if a value in a status is not a quantity.
 func checkReadings(status *setpointv1.HorizontalPodAutoscalerStatus) error {
 	for i, m := range status.GetCurrentMetrics() {
 		for _, value := range values(m) {
@@ -76,19 +76,18 @@ func values(m *setpointv1.MetricStatus) (all []*setpointv1.MetricValueStatus) {
 	return all
 }
 
-// question is what an answer is to.
+// question is the kind of request that an answer belongs to.
 type question int
 
-// Questions whose answers are distrusted each by itself: that one is right says nothing of
-// the other.
+// The kinds of requests. Their answers are distrusted separately: a valid answer to one says
+// nothing about the other.
 const (
 	theQuestion question = iota
 	theReport
 	questions // how many there are
 )
 
-// distrust is what an event has told of answers that can't be ones to what was asked. The
-// zero value is trust.
+// distrust is the state of the event about invalid answers. The zero value is trust.
 type distrust struct {
 	field string
 	at    time.Time
@@ -97,16 +96,16 @@ type distrust struct {
 // trusted ends the distrust of answers of a kind.
 func (r *round) trusted(to question) { r.st.distrusted[to] = distrust{} }
 
-// distrust is a round whose answer can't be one to its question. The count and the
-// status stay; hold, event, metric and log tell. The service did answer, so it is not
-// away; and the next round asks anew.
+// distrust ends a reconcile whose answer is invalid. The count and the status stay; hold,
+// event, metric and log report it. The service did answer, so it is not away; the next
+// reconcile asks again.
 func (r *round) distrust(err *setpoint.AnswerError) Outcome {
 	r.tellDistrust(theQuestion, err)
 	return r.hold(Hold{Outcome: OutcomeDistrusted, Reason: ReasonAnswerRefused, Message: distrustMessage(err)})
 }
 
-// tellDistrust has an event when answers begin not to be followed, and another one before
-// such an answer was right again only if other fields are wrong, at most one a minute.
+// tellDistrust emits an event when answers become invalid. Until a valid answer arrives it
+// emits another one only if other fields are wrong, at most one a minute.
 func (r *round) tellDistrust(to question, err *setpoint.AnswerError) {
 	field := fieldLabel(err.Field)
 	r.metrics.answersRefused.WithLabelValues(field).Inc()
@@ -123,10 +122,10 @@ func distrustMessage(err *setpoint.AnswerError) string {
 	return Shorten(fmt.Sprintf("the recommender's answer is not followed, as it can't be one to what was asked: %v", err))
 }
 
-// index is what follows the name of a list in a path.
+// index matches the index after the name of a list in a path.
 var index = regexp.MustCompile(`\[.*`)
 
-// fieldLabel is a field as a label has it: of lists the name, none is "answer".
+// fieldLabel returns the label of a field: the name without indexes; "answer" for none.
 func fieldLabel(field string) string {
 	if field == "" {
 		return "answer"

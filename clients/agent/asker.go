@@ -11,19 +11,18 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// How long calls take the place of a stream that can't be used: where the service or
-// what lies before it does not know streams, and where a stream failed and a call did
-// not.
+// How long unary calls replace a stream that can't be used: because the service or a proxy
+// does not support streams, or because a stream failed and a call did not.
 const (
 	withoutStreams   = 10 * time.Minute
 	withoutTheStream = 15 * time.Second
 )
 
-// asker asks over the stream, and with calls while that can't be used.
+// asker sends requests over the stream, and as unary calls while that can't be used.
 type asker struct {
 	stream Stream // nil: calls only
 	calls  Recommender
-	// timeout bounds a question, the attempt over the stream to half of it.
+	// timeout bounds a request; the attempt over the stream gets half of it.
 	timeout time.Duration
 	metrics *metrics
 
@@ -32,8 +31,8 @@ type asker struct {
 	callsUntil time.Time
 }
 
-// recommend asks. The request has an id, so that it counts once, whichever way its
-// answer comes.
+// recommend sends a request. It has an id, so that it counts once, whichever way its answer
+// comes.
 func (a *asker) recommend(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
@@ -75,7 +74,7 @@ func (a *asker) avoidStream(d time.Duration) {
 	a.callsUntil = time.Now().Add(d)
 }
 
-// streamFault reports whether an error may be one of the stream and not of the request.
+// streamFault reports whether an error may be the stream's and not the request's.
 func streamFault(err error) bool {
 	switch status.Code(err) {
 	case codes.Unimplemented, codes.Unavailable, codes.DeadlineExceeded, codes.Internal, codes.Unknown, codes.Canceled:
@@ -84,5 +83,5 @@ func streamFault(err error) bool {
 	return false
 }
 
-// answered reports whether the service took the request in, be it to refuse it.
+// answered reports whether the service handled the request, even if it refused it.
 func answered(err error) bool { return err == nil || refused(err) }

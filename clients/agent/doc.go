@@ -1,18 +1,17 @@
-// Package agent is the loop of every platform's agent: for each object, at its pace, it
-// reads, asks the service, applies the count, reports what became of it, and has the
-// platform tell people. It decides nothing itself: while the service is away it changes no
-// count.
+// Package agent is the reconcile loop of every platform's agent. For each object, once per
+// period, it observes, asks the service, applies the count, reports the outcome to the service
+// and has the platform show it to people. It decides nothing itself: while the service is away
+// it changes no count.
 //
 //	driver, err := agent.NewDriver(platform, agent.Service{Calls: client, Stream: client.Stream(0)},
 //		agent.Options{Cluster: "demo"}, agent.DriverOptions{})
 //	// …
-//	err = driver.Run(ctx) // until the context ends and rounds in flight are done
+//	err = driver.Run(ctx) // until the context ends and reconciles in flight are done
 //
-// What is particular to a platform is behind the interfaces [Platform] and [Watched], and
-// [Teller] where it has a place to tell people something. Package agenttest has the suite
-// that each adapter passes.
+// An adapter implements [Platform] and [Watched] for its platform, and [Teller] if the platform
+// can show something to people. Package agenttest has the suite that each adapter passes.
 //
-// A platform that brings a queue of its own, as Kubernetes does with controller-runtime's,
-// calls [Loop.Round] itself: never twice at once for one object, again after the wait that
-// it returns, and at once for objects that Options.Wake names.
+// A platform with a queue of its own, as Kubernetes has controller-runtime's, calls
+// [Loop.Round] itself to reconcile an object: never concurrently for one object, again after
+// the returned wait, and at once for objects that Options.Wake names.
 package agent

@@ -11,12 +11,12 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// Watched is a Platform that tells of its objects, for a Driver.
+// Watched is a Platform that a Driver can watch.
 type Watched interface {
 	Platform
-	// Watch calls changed for each object there is, and then for each that comes, changes
-	// or goes, until the context ends. It returns earlier only if it failed; it is then
-	// called again. Calls of changed do not wait for anything.
+	// Watch calls changed for each existing object, and then for each that is created,
+	// changed or deleted, until the context ends. It returns earlier only if it fails; it is
+	// then called again. changed does not block.
 	Watch(ctx context.Context, changed func(Key)) error
 }
 
@@ -25,11 +25,11 @@ type Watched interface {
 type DriverOptions struct {
 	// Workers is how many rounds run at once. Default: 32.
 	Workers int
-	// DrainTimeout bounds what a stop leaves to rounds in flight. Default: 20 s.
+	// DrainTimeout bounds how long a stop waits for reconciles in flight. Default: 20 s.
 	DrainTimeout time.Duration
 }
 
-// Driver has the rounds of a platform's objects, each at its pace, with a queue of its own.
+// Driver reconciles a platform's objects, each once per period, with a queue of its own.
 type Driver struct {
 	*Loop
 	platform Watched
@@ -37,7 +37,7 @@ type Driver struct {
 	queue    *queue
 }
 
-// NewDriver returns a driver. Options.Wake is its own to set. It connects to nothing.
+// NewDriver returns a driver. It sets Options.Wake itself. It connects to nothing.
 func NewDriver(p Watched, service Service, options Options, driver DriverOptions) (*Driver, error) {
 	setDefault(&driver.Workers, 32)
 	setDefault(&driver.DrainTimeout, 20*time.Second)
@@ -53,8 +53,8 @@ func NewDriver(p Watched, service Service, options Options, driver DriverOptions
 	return d, nil
 }
 
-// Run has rounds until the context ends and those in flight are done. It is an error if
-// they are not in time.
+// Run reconciles until the context ends and reconciles in flight are done. It fails if they
+// exceed DrainTimeout.
 func (d *Driver) Run(ctx context.Context) error {
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var watching, rounds sync.WaitGroup
@@ -98,7 +98,7 @@ func (d *Driver) drain(rounds *sync.WaitGroup) error {
 	}
 }
 
-// How a watch that failed is begun again: soon at first, then less and less often.
+// The pauses before a failed watch starts again: short at first, then longer and longer.
 const (
 	firstWatchRetry = time.Second
 	lastWatchRetry  = 30 * time.Second

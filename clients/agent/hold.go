@@ -7,13 +7,13 @@ import (
 	"go.uber.org/zap"
 )
 
-// hold leaves the count alone and has it told why.
+// hold leaves the count unchanged and has the platform show why.
 func (r *round) hold(h Hold) Outcome {
 	setDefault(&h.Outcome, OutcomeInvalid)
 	if h.Since.IsZero() {
 		h.Since = time.Now()
 	}
-	// Not in every round; and that the service is away once, whatever comes up meanwhile.
+	// Not in every reconcile; that the service is away only once, whatever happens meanwhile.
 	known := h.Message == r.st.held || h.Reason == ReasonRecommenderUnavailable && r.st.heldFor == ReasonRecommenderUnavailable
 	if !known && !h.Silent {
 		r.log.Warn("not scaled", zap.String("reason", h.Reason), zap.String("message", h.Message))
@@ -34,18 +34,18 @@ func (r *round) holdAway(since time.Time, reason string) Outcome {
 	})
 }
 
-// minTellInterval is the least time between two events that tell that an object is not
-// decided on. Where the recommender comes and goes the hold tells the rest.
+// minTellInterval is the minimum time between two events about an object without decisions.
+// If the recommender comes and goes the hold shows the rest.
 const minTellInterval = time.Minute
 
-// endings are the events that end what events tell of, by its reason.
+// endings are the events that report the end of a problem, by the problem's reason.
 var endings = map[string]struct{ reason, message string }{
 	ReasonRecommenderUnavailable: {EventRecommenderAvailable, "the recommender answers again"},
 	ReasonRecommendationRefused:  {EventRecommendationAccepted, "the recommender no longer refuses to decide"},
 }
 
-// tellHold has an event when the recommender begins not to decide on an object, and no
-// other one before that is over, however its words change.
+// tellHold emits an event when the recommender stops deciding on an object, and no further
+// one until that is over, even if the message changes.
 func (r *round) tellHold(reason, message string) {
 	_, tells := endings[reason]
 	if !tells || r.toldHold() == reason || time.Since(r.st.toldAt) < minTellInterval {
@@ -55,7 +55,7 @@ func (r *round) tellHold(reason, message string) {
 	r.telling.event(warning, reason, message)
 }
 
-// tellDecided has an event when the recommender decides again.
+// tellDecided emits an event when the recommender decides again.
 func (r *round) tellDecided() {
 	end, tells := endings[r.toldHold()]
 	r.st.told = new(string)
@@ -64,8 +64,8 @@ func (r *round) tellDecided() {
 	}
 }
 
-// toldHold returns the reason that was told and is not over, "" if there is none. At
-// first that is what an agent before this one wrote.
+// toldHold returns the reason of the last event that is not over, "" if there is none. At
+// first it is the reason that an earlier agent wrote.
 func (r *round) toldHold() string {
 	if r.st.told != nil {
 		return *r.st.told

@@ -12,8 +12,8 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent/shadow"
 )
 
-// Loop has the rounds of all objects. It is safe for concurrent use, but rounds of one
-// object must not overlap.
+// Loop reconciles all objects. It is safe for concurrent use, but reconciles of one object
+// must not overlap.
 type Loop struct {
 	options     Options
 	platform    Platform
@@ -27,8 +27,8 @@ type Loop struct {
 	log         *zap.Logger
 }
 
-// New returns a loop over the objects of a platform, which may be a Teller, too. It
-// connects to nothing.
+// New returns a loop over the objects of a platform, which may also be a Teller. It connects
+// to nothing.
 func New(p Platform, service Service, options Options) (*Loop, error) {
 	options, err := options.withDefaults()
 	if err != nil {
@@ -54,27 +54,25 @@ func New(p Platform, service Service, options Options) (*Loop, error) {
 	return l, nil
 }
 
-// Probe asks the service once a second while it is away, until the context ends. Who
-// calls Round has it running.
+// Probe asks the service once a second while it is away, until the context ends. It must run
+// while Round is called.
 func (l *Loop) Probe(ctx context.Context) { l.presence.run(ctx) }
 
-// Shadows reports how the decisions of shadows agree with what the controllers in charge
-// want.
+// Shadows reports how far the decisions of shadows agree with the acting controllers.
 func (l *Loop) Shadows() *shadow.Report { return l.shadows.Report(time.Now().UTC()) }
 
-// SetClusterUID says which cluster this is, where that was not known before. It must come
-// before the first round.
+// SetClusterUID sets Options.ClusterUID if it was not known before. Call it before the first
+// reconcile.
 func (l *Loop) SetClusterUID(uid string) { l.options.ClusterUID = uid }
 
-// Objects returns the objects that something is kept of, by namespace, name and kind.
+// Objects returns the objects with state, ordered by namespace, name and kind.
 func (l *Loop) Objects() []Key { return l.states.keys() }
 
-// Round has a round of the object if one is due, and returns after which wait there may
-// be another; false: there is no such object any more. It never fails: what goes wrong is
-// told by the platform, and in the log.
+// Round reconciles the object if it is due, and returns the wait until it is due again; false:
+// the object no longer exists. It never fails: the platform and the log report problems.
 func (l *Loop) Round(ctx context.Context, key Key) (wait time.Duration, again bool) {
-	// What has begun is brought to its end when the agent is to stop: a count that was
-	// written is reported.
+	// A reconcile that has begun also finishes when the agent stops: an applied count is
+	// reported.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*l.options.RequestTimeout)
 	defer cancel()
 	o, err := l.platform.Object(ctx, key)
@@ -114,11 +112,11 @@ func (l *Loop) Round(ctx context.Context, key Key) (wait time.Duration, again bo
 		l.shadows.Forget(key)
 	}
 	next := l.round(ctx, o, st)
-	// The clock is read again: a round that took long is not followed by one at once.
+	// The clock is read again, so that a long reconcile is not followed by one at once.
 	return max(time.Millisecond, time.Until(l.states.end(st, next))), true
 }
 
-// unread returns when an object is to be read again that could not be.
+// unread returns when to retry an object that could not be read.
 func (l *Loop) unread(key Key, err error) time.Duration {
 	l.log.Log(l.options.LogLevel(zapcore.ErrorLevel, err), "object not read", zap.Stringer("object", key), zap.Error(err))
 	now, st := time.Now(), l.states.of(key)
@@ -132,17 +130,16 @@ func (l *Loop) withDefaults(o *Object) *Object {
 	setDefault(&filled.Period, l.options.Period)
 	filled.Shadow = o.Shadow || l.options.Shadow
 	setDefault(&filled.Target, o.Key.Name)
-	// The platform knows of a shadow of its own, and not of those that the options make.
+	// The platform knows its own shadows, but not those that the options make.
 	if filled.Shadow && (o.Target == "" || !o.Shadow) {
 		filled.Target += "_shadow"
 	}
 	return &filled
 }
 
-// awaitFirst returns how long an object that nobody has evaluated yet waits for its
-// first round: a period from when it was first seen, as with the built-in controller of
-// Kubernetes, for its workload may have been made with it, and have no pods or metrics
-// yet. A change of its spec does not shorten that.
+// awaitFirst returns how long a new object waits for its first reconcile: a period from when
+// it was first seen, as with Kubernetes' built-in controller, because its workload may be new,
+// too, and have no pods or metrics yet. A change of its spec does not shorten that.
 func (l *Loop) awaitFirst(st *state, o *Object, now time.Time) time.Duration {
 	if st.seen != nil || l.options.FirstWait < 0 {
 		return 0
@@ -208,11 +205,11 @@ func (l *Loop) round(ctx context.Context, o *Object, st *state) time.Time {
 	return next
 }
 
-// maxForgetAttempts bounds how often the service is told that an object is gone; after
-// that its history expires by itself, and a namesake's first round deletes it.
+// maxForgetAttempts bounds how often the agent tries to delete a gone object at the service;
+// after that the history expires by itself, and a namesake's first reconcile deletes it.
 const maxForgetAttempts = 8
 
-// deleted ends what there is of an object that is no more.
+// deleted drops the state of an object that no longer exists.
 func (l *Loop) deleted(ctx context.Context, key Key) (wait time.Duration, again bool) {
 	st := l.states.find(key)
 	if st == nil {
@@ -228,8 +225,8 @@ func (l *Loop) deleted(ctx context.Context, key Key) (wait time.Duration, again 
 	return pace.FirstBackoff << st.unforgotten, true
 }
 
-// forget has the service, the platform and the agent forget an object; false: the service
-// could not be told.
+// forget drops an object at the service, the platform and the agent; false: the service could
+// not be reached.
 func (l *Loop) forget(ctx context.Context, key Key, st *state) bool {
 	if l.teller != nil && st.uid != nil {
 		l.teller.Forget(key, *st.uid)

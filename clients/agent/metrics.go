@@ -7,20 +7,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Outcome is what came of a round.
+// Outcome is the outcome of a reconcile.
 type Outcome string
 
-// Outcomes of rounds.
+// Outcomes of reconciles.
 const (
 	OutcomeUnchanged Outcome = "unchanged"    // the count stays
 	OutcomeScaled    Outcome = "scaled"       // the count was written
 	OutcomeFailed    Outcome = "scale_failed" // it could not be written
 	OutcomeMoved     Outcome = "moved"        // others kept changing it
 	OutcomeShadow    Outcome = "shadow"       // decided, and compared
-	// OutcomeAway and OutcomeRefused say that the service did not answer, or refused to.
+	// OutcomeAway: the service did not answer. OutcomeRefused: it refused the request.
 	OutcomeAway    Outcome = "recommender_unavailable"
 	OutcomeRefused Outcome = "recommendation_refused"
-	// OutcomeDistrusted means that the answer can't be one to what was asked.
+	// OutcomeDistrusted means that the answer is invalid for the request.
 	OutcomeDistrusted Outcome = "answer_refused"
 	// OutcomeConflict means that another autoscaler has the workload.
 	OutcomeConflict Outcome = "conflicting_autoscaler"
@@ -35,7 +35,7 @@ var outcomes = []Outcome{
 	OutcomeAway, OutcomeRefused, OutcomeDistrusted, OutcomeConflict, OutcomeGaveWay, OutcomeInvalid, OutcomeReadError,
 }
 
-// Parts of a round.
+// Parts of a reconcile.
 const (
 	partRead   = "read"
 	partAsk    = "ask"
@@ -46,10 +46,9 @@ const (
 
 var parts = []string{partRead, partAsk, partApply, partReport, partStatus}
 
-// metrics are the agent's own. What they have labels for is bounded: none is an
-// object's.
+// metrics are the agent's own. Their labels are bounded: none names an object.
 type metrics struct {
-	// sources are what kinds of objects are called.
+	// sources are the labels of the kinds of objects.
 	sources      map[string]string
 	rounds       *prometheus.CounterVec
 	roundTime    prometheus.Histogram
@@ -70,7 +69,7 @@ type metrics struct {
 // Buckets from a millisecond to a quarter of a minute.
 var timeBuckets = prometheus.ExponentialBuckets(0.001, 2, 15)
 
-// newMetrics registers the metrics; r nil: they are counted for nobody.
+// newMetrics registers the metrics; r nil: they are not exported.
 func newMetrics(r prometheus.Registerer, sources map[string]string) (*metrics, error) {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "setpoint_agent_" + name, Help: help}, labels)
@@ -116,7 +115,7 @@ func newMetrics(r prometheus.Registerer, sources map[string]string) (*metrics, e
 	return m, nil
 }
 
-// preset makes all series there are, so that what never happened shows as 0.
+// preset creates all series, so that events that never happened show as 0.
 func (m *metrics) preset() {
 	for _, o := range outcomes {
 		m.rounds.WithLabelValues(string(o))
@@ -158,7 +157,7 @@ func (m *metrics) took(part string, began time.Time) {
 	m.partTime.WithLabelValues(part).Observe(time.Since(began).Seconds())
 }
 
-// recommender notes since when the service is away; the zero time: it is there.
+// recommender records since when the service is away; the zero time: it answers.
 func (m *metrics) recommender(awaySince time.Time) {
 	if awaySince.IsZero() {
 		m.up.Set(1)

@@ -6,13 +6,13 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// Decision is what a round saw and what came of it. All of it is shared: it is not to be
+// Decision is what a reconcile observed, and its outcome. It is shared and must not be
 // changed.
 type Decision struct {
 	Key Key
 	// Shadow reports whether nothing was applied for being only watched.
 	Shadow bool
-	// At is the instant that was decided for, the service's.
+	// At is the instant of the decision, by the service's clock.
 	At          time.Time
 	Observation *Observation
 	Request     *setpointv1.RecommendRequest
@@ -29,17 +29,17 @@ type Decision struct {
 	Unsettled bool
 }
 
-// Observer is told of decisions. It must not block: rounds wait for it.
+// Observer receives decisions. It must not block: reconciles wait for it.
 type Observer interface {
-	// Observe takes a decision. Those of one object come in their order.
+	// Observe receives a decision. Decisions of one object arrive in their order.
 	Observe(d *Decision)
-	// Lost tells that the service may have decided and what is not known.
+	// Lost reports that the service may have decided, but the agent has no valid answer.
 	Lost(key Key)
-	// Forget tells that an object is gone.
+	// Forget reports that an object is gone.
 	Forget(key Key)
 }
 
-// observe tells the observers.
+// observe passes a decision to the observers.
 func (r *round) observe(e *evaluation) {
 	e.New, e.Unsettled = r.fresh, e.Report == nil && e.changes()
 	r.fresh = false
@@ -48,7 +48,7 @@ func (r *round) observe(e *evaluation) {
 	}
 }
 
-// lost tells the observers that a question has no answer that counts.
+// lost tells the observers that a request has no valid answer.
 func (r *round) lost() {
 	r.fresh = false
 	for _, observer := range r.options.Observers {

@@ -17,28 +17,28 @@ import (
 
 // Recommender is the service, as package setpoint's Client has it.
 type Recommender interface {
-	// Recommend asks for a replica count.
+	// Recommend returns a recommendation.
 	Recommend(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error)
-	// ReportScale tells what became of one.
+	// ReportScale reports whether it was applied.
 	ReportScale(ctx context.Context, req *setpointv1.ReportScaleRequest) (*setpointv1.ReportScaleResponse, error)
-	// DeleteIncarnation forgets a target, if it is the incarnation and the cluster's that
-	// the request says; NOT_FOUND says that there was none.
+	// DeleteIncarnation deletes a target if it has the incarnation and the cluster that the
+	// request names; NOT_FOUND: there was none.
 	DeleteIncarnation(ctx context.Context, req *setpointv1.DeleteTargetRequest) error
 }
 
 // Stream is a stream of the service, as package setpoint's Stream is one.
 type Stream interface {
-	// Recommend asks for a replica count.
+	// Recommend returns a recommendation.
 	Recommend(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error)
 }
 
 // Service is how the agent reaches the recommender.
 type Service struct {
-	// Calls are made for all but questions. Required.
+	// Calls are for all calls but recommendations. Required.
 	Calls Recommender
-	// Stream is asked. Nil: Calls are.
+	// Stream is for recommendations. Nil: Calls are used.
 	Stream Stream
-	// Redial makes broken connections try again at once. May be nil.
+	// Redial makes broken connections reconnect at once. May be nil.
 	Redial func()
 }
 
@@ -47,32 +47,33 @@ type Service struct {
 type Options struct {
 	// Cluster is the cluster's name at the service. Required.
 	Cluster string
-	// ClusterUID tells the cluster from others of its name. Empty: it is not known.
+	// ClusterUID distinguishes clusters of the same name. Empty: unknown.
 	ClusterUID string
-	// Sources are the kinds of objects, and what the metric of objects calls each.
+	// Sources are the kinds of objects, with the label that the metric of objects has for
+	// each.
 	Sources map[string]string
 	// Period is the time between two rounds of an object that sets none. Default: 15 s.
 	Period time.Duration
 	// FirstWait bounds how long an object that is new, or whose count another agent has just
-	// changed, waits for its first round; below 0: it does not. Default: pace.MaxFirstWait.
+	// changed, waits for its first reconcile; below 0: no wait. Default: pace.MaxFirstWait.
 	FirstWait time.Duration
-	// RequestTimeout bounds a call of the service, and a third of a round. Default: 10 s.
+	// RequestTimeout bounds a call of the service, and a third of a reconcile. Default: 10 s.
 	RequestTimeout time.Duration
 	// Shadow makes a shadow of every object: nothing is applied.
 	Shadow bool
-	// Wake has the rounds of the objects had at once, by whoever calls Round. Required.
+	// Wake makes the objects due at once: the caller of Round must reconcile them. Required.
 	Wake func(keys ...Key)
-	// ShortestPeriod is told the shortest period of all objects when that may be another
-	// one. May be nil.
+	// ShortestPeriod receives the shortest period of all objects whenever it may have
+	// changed. May be nil.
 	ShortestPeriod func(time.Duration)
-	// LogLevel returns the level of a line about an error of the platform, given the usual
-	// one. Nil: that one.
+	// LogLevel returns the level for an error of the platform, given the usual one. Nil: the
+	// usual one.
 	LogLevel func(usual zapcore.Level, err error) zapcore.Level
-	// Observers are told of decisions.
+	// Observers receive decisions.
 	Observers []Observer
 	// Registerer takes the metrics. Nil: there are none.
 	Registerer prometheus.Registerer
-	// Log takes the lines. Nil: nobody does.
+	// Log takes the lines. Nil: no log.
 	Log *zap.Logger
 }
 

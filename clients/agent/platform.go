@@ -13,28 +13,27 @@ import (
 // and its name.
 type Key = shadow.Key
 
-// Platform is what runs workloads. Calls may be concurrent, but never two for one object.
+// Platform runs workloads. Calls may be concurrent, but never two for one object.
 type Platform interface {
-	// Object reads what an object wants. The error is ErrGone for one that is no more.
+	// Object reads an object's settings. The error is ErrGone if it no longer exists.
 	Object(ctx context.Context, key Key) (*Object, error)
-	// Observe reads what a decision on the object goes by. Readings that failed are a part
-	// of the request, as data; an error says that nothing can be asked, and is tried again.
-	// A *HoldError says that the object is not to be scaled now.
+	// Observe reads the input of a decision. Failed readings are part of the request, as
+	// data. An error means that there can be no request, and is retried; a *HoldError means
+	// that the object must not be scaled now.
 	Observe(ctx context.Context, o *Object) (*Observation, error)
-	// Apply writes the count that was decided for what was observed. The error is ErrMoved,
-	// and nothing is written, if others have changed the count since. It is a *HoldError, and
-	// nothing is written, if the object is to wait: that is no failure. Any other error is
-	// reported to the service.
+	// Apply writes the decided count. If others have changed the count since the observation
+	// it writes nothing and returns ErrMoved; if the object has to wait it writes nothing and
+	// returns a *HoldError, which is no failure. Any other error is reported to the service.
 	Apply(ctx context.Context, o *Object, seen *Observation, change Change) error
 }
 
-// Teller is a Platform that tells people what became of rounds, for example by statuses
+// Teller is a Platform that shows people the outcome of reconciles, for example in statuses
 // and events.
 type Teller interface {
-	// Tell tells of a round, at its end. What fails is the teller's to log.
+	// Tell shows a reconcile, at its end. It logs its failures itself.
 	Tell(ctx context.Context, t *Telling)
-	// Forget drops what the platform keeps of an object: it is no more, or one of another
-	// UID has its name. It may be called more than once.
+	// Forget drops the platform's state of an object that no longer exists, or whose name an
+	// object of another UID has. It may be called more than once.
 	Forget(key Key, uid string)
 }
 
@@ -46,18 +45,19 @@ var (
 	ErrMoved = errors.New("the count was changed by others")
 )
 
-// Object is what an object wants. It is not changed once it was returned.
+// Object is the settings of an object. It is immutable.
 type Object struct {
 	Key Key
-	// UID tells the object from others that had its name. Empty: the platform has none.
+	// UID distinguishes the object from earlier ones of its name. Empty: the platform has
+	// none.
 	UID string
 	// Target is the object's name at the service, another one for a shadow: both have
 	// histories of their own. Default: the name of its key, with "_shadow" for a shadow.
 	Target string
-	// New reports whether the object was never evaluated, by anyone.
+	// New reports whether no controller has ever evaluated the object.
 	New bool
-	// LastChange is when whoever evaluates the object last changed its count, as the platform
-	// shows it; the zero time: never. Nil: the platform does not say.
+	// LastChange is when a controller last changed the object's count, as the platform shows
+	// it; the zero time: never. Nil: unknown.
 	LastChange *time.Time
 	// Period is the time between two rounds. Default: that of the options.
 	Period time.Duration
@@ -65,27 +65,27 @@ type Object struct {
 	Shadow bool
 	// Options are those of requests. May be nil.
 	Options *setpointv1.RecommendOptions
-	// Revision changes with whatever the object wants, so that a change is followed by a
-	// round at once. Nil: only the UID and Shadow tell.
+	// Revision changes with the object's settings; the loop reconciles at once after a
+	// change. Nil: only the UID and Shadow count.
 	Revision Revision
-	// Warning is something that is wrong with the object and kept from nothing.
+	// Warning is a problem of the object that does not keep it from being scaled.
 	Warning string
-	// Hold is why the object is not to be scaled, nil: it is.
+	// Hold is why the object must not be scaled; nil: it is scaled.
 	Hold *Hold
-	// Held is the reason of the hold that the platform shows people now, written perhaps by
-	// an agent before this one. Empty: none, or not known.
+	// Held is the reason of the hold that the platform shows now, perhaps written by an
+	// earlier agent. Empty: none, or unknown.
 	Held string
-	// Native is the platform's own.
+	// Native is for the platform's own use.
 	Native any
 }
 
-// Revision is what an object wants, to be compared.
+// Revision is an object's settings, for comparison.
 type Revision interface {
 	// Same reports whether the other one, of the same object, wants the same.
 	Same(as Revision) bool
 }
 
-// Version is a Revision that is a text, for example a version number or labels.
+// Version is a Revision in text form, for example a version number or labels.
 type Version string
 
 // Same implements Revision.
@@ -102,23 +102,23 @@ func (o *Object) sameAs(other *Object) bool {
 	return o.Revision.Same(other.Revision)
 }
 
-// Observation is what a decision goes by, read at one instant.
+// Observation is the input of a decision, read at one instant.
 type Observation struct {
-	// Request has what was read: spec, scale, pods, samples and errors. Names, ids and
-	// options are filled in by the loop.
+	// Request has the readings: spec, scale, pods, samples and errors. The loop fills in
+	// names, ids and options.
 	Request *setpointv1.RecommendRequest
-	// InCharge is what the controller in charge of a shadow wants, and Against who that is.
-	// Nil: the shadow is compared with nothing.
+	// InCharge is the decision of the controller that acts on a shadow's workload, and
+	// Against its name. Nil: the shadow is not compared.
 	InCharge *shadow.Side
 	Against  string
-	// Native is the platform's own, for example the version that a write is conditional on.
+	// Native is for the platform's own use, for example the version that a write requires.
 	Native any
 }
 
 // Change is a change of a count.
 type Change struct {
 	From, To int32
-	// Reason says in a few words why, RecommendationID which recommendation it is.
+	// Reason is why, in a few words. RecommendationID names the recommendation.
 	Reason, RecommendationID string
 }
 
@@ -126,7 +126,8 @@ type Change struct {
 type Hold struct {
 	// Outcome counts it. Default: OutcomeInvalid.
 	Outcome Outcome
-	// Reason is a word for machines, Message a sentence for people without its stop.
+	// Reason is a CamelCase word for machines, Message a sentence for people, without its
+	// full stop.
 	Reason, Message string
 	// Since is when it began. Default: now.
 	Since time.Time
@@ -135,29 +136,29 @@ type Hold struct {
 	Silent bool
 }
 
-// HoldError is a Hold of which an object's reading did not tell yet.
+// HoldError is a Hold that Platform.Object did not return yet.
 type HoldError struct{ Hold Hold }
 
 // Error implements error.
 func (e *HoldError) Error() string { return e.Hold.Message }
 
-// Telling is what there is to tell of a round.
+// Telling is the outcome of a reconcile, to show to people.
 type Telling struct {
 	Object  *Object
 	Outcome Outcome
-	// Events are what happened, in their order. Each is there once, however often rounds
-	// come to the same.
+	// Events are the new events, in their order. Each appears once, even if further
+	// reconciles have the same outcome.
 	Events []*setpointv1.Event
-	// Hold is why the object was not scaled, nil: nothing kept it from that.
+	// Hold is why the object was not scaled; nil: it was not held.
 	Hold *Hold
-	// Decision is what was decided, and applied but for a shadow. Nil: nothing was, or the
-	// answer to the report of it can't be trusted.
+	// Decision is the decision, which was applied unless the object is a shadow. Nil: there
+	// was none, or the answer to its report is invalid.
 	Decision *Decision
 
 	metrics *metrics
 }
 
-// Status is the one that the service wants an object to have after a decision.
+// Status returns the status that the object has after the decision, from the service.
 func (d *Decision) Status() *setpointv1.HorizontalPodAutoscalerStatus {
 	if d.Report != nil {
 		return d.Report.GetStatus()
@@ -165,7 +166,7 @@ func (d *Decision) Status() *setpointv1.HorizontalPodAutoscalerStatus {
 	return d.Answer.GetStatus()
 }
 
-// Wrote notes for the metrics that a write for people began then and ends now.
+// Wrote records for the metrics a write of Tell that began at that time and ends now.
 func (t *Telling) Wrote(began time.Time) { t.metrics.took(partStatus, began) }
 
 // event adds one.

@@ -10,24 +10,24 @@ import (
 // probeInterval is how often a service that is away is asked.
 const probeInterval = time.Second
 
-// presence knows whether the service is there. While it is away one object a second
-// asks, as a probe, and the others wait; its first answer wakes them.
+// presence is the circuit breaker of the service. While the service is away one object a
+// second asks, as a probe, and the others wait; the first answer wakes them.
 type presence struct {
-	// wake has objects evaluated at once.
+	// wake makes objects due at once.
 	wake func(...Key)
-	// redial makes connections try again without waiting out their delay. May be nil.
+	// redial makes connections reconnect without their delay. May be nil.
 	redial  func()
 	metrics *metrics
 
 	mu sync.Mutex
-	// absence is nil while the service is there. Guarded by mu.
+	// absence is nil while the service answers. Guarded by mu.
 	absence *absence
 	// lastAnswer is when the service answered last. Guarded by mu.
 	lastAnswer time.Time
-	// suspects are objects that were not answered while others were: that they are not
-	// says nothing of the service. Guarded by mu.
+	// suspects are objects without answers while others have some, so that their failures
+	// say nothing about the service. Guarded by mu.
 	suspects map[Key]bool
-	// began means that an absence begins; one such word is enough.
+	// began signals the begin of an absence. It has room for one signal.
 	began chan struct{}
 }
 
@@ -54,8 +54,8 @@ func newPresence(wake func(...Key), redial func(), m *metrics) *presence {
 	return &presence{wake: wake, redial: redial, metrics: m, suspects: map[Key]bool{}, began: make(chan struct{}, 1)}
 }
 
-// admit reports whether the object may ask; otherwise it waits, and how long the service
-// has been away and why is returned.
+// admit reports whether the object may ask. If not, the object waits, and admit returns since
+// when the service has been away, and why.
 func (p *presence) admit(key Key) (ok bool, since time.Time, reason string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,8 +73,8 @@ func (p *presence) admit(key Key) (ok bool, since time.Time, reason string) {
 	return false, a.since, a.reason
 }
 
-// pass says that the object has nothing to ask for now: if it was its turn to, another one
-// has it.
+// pass gives up the object's turn, if it has one, because it has nothing to ask now; another
+// object gets it.
 func (p *presence) pass(key Key) {
 	p.mu.Lock()
 	var next Key
@@ -95,11 +95,11 @@ func (p *presence) pass(key Key) {
 	}
 }
 
-// choose makes one of those that wait a probe, and returns the empty key if none does. The
-// lock is held, and the service away.
+// choose makes one of the waiting objects a probe, and returns the empty key if none waits.
+// The lock is held, and the service away.
 func (p *presence) choose() (probe Key) {
 	a := p.absence
-	// A random one: what one object asks may be the very thing that fails.
+	// A random one, because one object's request may be what fails.
 	for probe = range a.waiting {
 		if !p.suspects[probe] {
 			break
@@ -138,9 +138,8 @@ func (p *presence) answered(key Key) {
 	p.wake(woken...)
 }
 
-// failed notes a question, asked at that time, that was not answered. It returns since
-// when the service is away, and why; false: it answered others meanwhile, so it is
-// there.
+// failed records a request of that time without an answer. It returns since when the service
+// is away, and why; false: it is not away, as it answered others meanwhile.
 func (p *presence) failed(key Key, asked time.Time, reason string) (since time.Time, first string, away bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -198,7 +197,7 @@ func (p *presence) run(ctx context.Context) {
 	}
 }
 
-// sendProbe lets one of those that wait ask; false: the service is back.
+// sendProbe lets one of the waiting objects ask; false: the service is back.
 func (p *presence) sendProbe() bool {
 	p.mu.Lock()
 	a := p.absence

@@ -33,7 +33,7 @@ type turn struct {
 
 func newQueue() *queue { return &queue{earlier: make(chan struct{}, 1), turns: map[Key]*turn{}} }
 
-// add makes the objects due at once; those that somebody has are so afterwards.
+// add makes the objects due at once; objects being reconciled, as soon as they are done.
 func (q *queue) add(keys ...Key) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -58,8 +58,8 @@ func (q *queue) add(keys ...Key) {
 	}
 }
 
-// take waits for the next object that is due; false: the context ended. Whoever has taken
-// it gives it back with done.
+// take waits for the next due object; false: the context ended. The caller returns the object
+// with done.
 func (q *queue) take(ctx context.Context) (Key, bool) {
 	for {
 		key, wait, ok := q.first()
@@ -78,7 +78,7 @@ func (q *queue) take(ctx context.Context) (Key, bool) {
 	}
 }
 
-// first takes the first object if it is due; else it returns how long to wait.
+// first takes the first object if it is due, else it returns the wait.
 func (q *queue) first() (key Key, wait time.Duration, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -1,12 +1,12 @@
 package agent
 
-// Reasons for which an object is not scaled that are an agent's own.
+// The agent's own reasons for not scaling an object.
 const (
 	// ReasonRecommenderUnavailable means that the service does not answer.
 	ReasonRecommenderUnavailable = "RecommenderUnavailable"
 	// ReasonRecommendationRefused means that it refused to decide.
 	ReasonRecommendationRefused = "RecommendationRefused"
-	// ReasonAnswerRefused means that its answer can't be one to what was asked.
+	// ReasonAnswerRefused means that its answer is invalid for the request.
 	ReasonAnswerRefused = "AnswerRefused"
 	// ReasonConflictingAutoscaler means that another autoscaler has the workload.
 	ReasonConflictingAutoscaler = "ConflictingAutoscaler"
@@ -25,13 +25,13 @@ func IsHold(reason string) bool {
 	return false
 }
 
-// ReasonShadowDiverged is the reason of the event that tells that a shadow decided
-// otherwise than the controller in charge, for the first time, or for the first time
-// since one of both had no opinion.
+// ReasonShadowDiverged is the reason of the event when a shadow decides differently from the
+// acting controller for the first time, or for the first time since one of the two had no
+// opinion.
 const ReasonShadowDiverged = "ShadowDiverged"
 
-// Reasons of the events that tell that the recommender decides again. What kept it from
-// that is told with the reason of the hold.
+// Reasons of the events when the recommender decides again. The event before has the reason of
+// the hold.
 const (
 	// EventRecommenderAvailable ends ReasonRecommenderUnavailable.
 	EventRecommenderAvailable = "RecommenderAvailable"

@@ -13,8 +13,8 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
 )
 
-// refused reports whether the service refused the request for what it is: asking again
-// will not help. Everything else may pass.
+// refused reports whether the service refused the request itself, so that a retry will not
+// help. All other errors may be transient.
 func refused(err error) bool {
 	switch status.Code(err) {
 	case codes.InvalidArgument, codes.PermissionDenied, codes.Unauthenticated,
@@ -37,11 +37,11 @@ func isOtherCluster(err error) bool {
 // maxReason bounds a reason in a condition, bytes.
 const maxReason = 1024
 
-// transportError is what gRPC puts around the error of a connection; the innermost
-// text is what tells a person something.
+// transportError matches the text that gRPC puts around the error of a connection; only the
+// innermost text is useful to people.
 var transportError = regexp.MustCompile(`desc = ("(?:[^"\\]|\\.)*")`)
 
-// plainReason is an error of the service, or of the way to it, for people.
+// plainReason words an error of the service or of the connection for people.
 func plainReason(err error) string {
 	if violations := setpoint.Violations(err); len(violations) > 0 {
 		texts := make([]string, 0, len(violations))
@@ -72,7 +72,7 @@ func plainReason(err error) string {
 	return Shorten(text)
 }
 
-// Shorten bounds a text for people, and says how much it leaves out.
+// Shorten bounds a text for people, in bytes, and adds how much it leaves out.
 func Shorten(text string) string {
 	if len(text) <= maxReason {
 		return text

@@ -11,12 +11,11 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
 )
 
-// maxMessage bounds what a report says of an error, bytes: what the service takes.
+// maxMessage bounds the error in a report, in bytes, as the service does.
 const maxMessage = 8192
 
-// report tells the service what became of the change. If it can't be told, it is told
-// before the object's next question; the count is right in any case, as that question
-// shows it.
+// report reports the outcome of a change to the service. If that fails it is reported before
+// the object's next request; the count is right in any case, as that request has it.
 func (r *round) report(ctx context.Context, e *evaluation) {
 	req := &setpointv1.ReportScaleRequest{
 		Target: e.Request.GetTarget(), RecommendationId: e.Answer.GetRecommendationId(), Outcome: "APPLIED",
@@ -36,8 +35,7 @@ func (r *round) report(ctx context.Context, e *evaluation) {
 	}
 }
 
-// reportAgain sends the report that did not reach the service, and tells the events that
-// come of it.
+// reportAgain sends the report that did not reach the service, and emits the resulting events.
 func (r *round) reportAgain(ctx context.Context) error {
 	req := r.st.unreported
 	if req == nil {

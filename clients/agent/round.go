@@ -16,28 +16,28 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
 )
 
-// round is one round of one object: read, ask, apply, report.
+// round is one reconcile of one object: read, ask, apply, report.
 type round struct {
 	*Loop
 	o   *Object
 	st  *state
 	log *zap.Logger
-	// telling is what the platform is to tell of the round.
+	// telling is what the platform shows of the reconcile.
 	telling *Telling
 	// retry reports whether the round is to be repeated before the next one is due. Only what
 	// did not come to a decision is: a second decision right after a first one might
 	// double the count once more.
 	retry bool
-	// settled is when the last answer came, zero: none did.
+	// settled is when the last answer came; zero: none did.
 	settled time.Time
 	// fresh reports whether the service was just told to forget what it has of the object.
 	fresh bool
 }
 
-// maxDecisions bounds how often a round decides because others change the count.
+// maxDecisions bounds the decisions of one reconcile while others change the count.
 const maxDecisions = 3
 
-// run has the round and returns its outcome.
+// run reconciles and returns the outcome.
 func (r *round) run(ctx context.Context) Outcome {
 	r.warn()
 	if r.o.Hold != nil {
@@ -69,7 +69,7 @@ func (r *round) run(ctx context.Context) Outcome {
 	return OutcomeMoved
 }
 
-// warn tells what is wrong with the object, once.
+// warn emits the object's warning, once.
 func (r *round) warn() {
 	if text := r.o.Warning; text != "" && text != r.st.warned {
 		r.telling.event(warning, ReasonInvalidObject, text)
@@ -82,8 +82,8 @@ func (r *round) target() string {
 	return "clusters/" + r.options.Cluster + "/namespaces/" + r.o.Key.Namespace + "/targets/" + r.o.Target
 }
 
-// begin settles with the service what went before: that an object it may know from a
-// namesake is new, and what became of the last decision.
+// begin first tells the service what it missed: that an object is new although the service may
+// know a namesake, and the outcome of the last decision.
 func (r *round) begin(ctx context.Context) error {
 	if err := r.deleteTargets(ctx, r.st.stale); err != nil {
 		return err
@@ -101,8 +101,7 @@ func (r *round) begin(ctx context.Context) error {
 	return r.reportAgain(ctx)
 }
 
-// deleteTargets has the service forget targets, with their uids, and takes out what it
-// has forgotten.
+// deleteTargets deletes targets at the service, by their uids, and removes the deleted ones.
 func (l *Loop) deleteTargets(ctx context.Context, gone map[string]string) error {
 	for target, uid := range gone {
 		if err := l.deleteTarget(ctx, target, uid); err != nil {
@@ -131,12 +130,12 @@ type evaluation struct {
 	distrusted *setpoint.AnswerError
 }
 
-// errRead wraps what keeps a question from being put together.
+// errRead wraps errors that prevent a request.
 type errRead struct{ error }
 
 func (e errRead) Unwrap() error { return e.error }
 
-// decide reads and asks. The evaluation is never nil.
+// decide observes and asks. The evaluation is never nil.
 func (r *round) decide(ctx context.Context) (*evaluation, error) {
 	e := &evaluation{asked: time.Now(), Decision: Decision{Key: r.o.Key, Shadow: r.o.Shadow}}
 	seen, err := r.platform.Observe(ctx, r.o)
@@ -170,15 +169,15 @@ func (r *round) decide(ctx context.Context) (*evaluation, error) {
 	return e, err
 }
 
-// newRequestID returns a random id. One attempt at an evaluation has one, however often
-// it is sent, so that it counts once.
+// newRequestID returns a random id. One evaluation has one id, however often it is sent, so
+// that it counts once.
 func newRequestID() string {
 	var id [16]byte
 	_, _ = rand.Read(id[:]) // never fails
 	return hex.EncodeToString(id[:])
 }
 
-// failed is a round without a decision.
+// failed ends a reconcile without a decision.
 func (r *round) failed(e *evaluation, err error) Outcome {
 	var held *HoldError
 	if errors.As(err, &held) {
@@ -201,20 +200,20 @@ func (r *round) failed(e *evaluation, err error) Outcome {
 	return r.unanswered(e.asked, err)
 }
 
-// unanswered is a round in which the service did not answer.
+// unanswered ends a reconcile in which the service did not answer.
 func (r *round) unanswered(asked time.Time, err error) Outcome {
 	if refused(err) {
 		r.presence.answered(r.o.Key) // it is there
 		return r.hold(Hold{Outcome: OutcomeRefused, Reason: ReasonRecommendationRefused, Message: "the recommender refused to answer: " + plainReason(err)})
 	}
 	since, reason, away := r.presence.failed(r.o.Key, asked, plainReason(err))
-	// While the service is away probes come by themselves.
+	// While the service is away, probes ask again.
 	r.retry = !away
 	return r.holdAway(since, reason)
 }
 
-// carryOut applies and reports what was decided. moved: the count had been changed by
-// others, and nothing was done.
+// carryOut applies and reports a decision. moved: others had changed the count, and nothing
+// was done.
 func (r *round) carryOut(ctx context.Context, e *evaluation) (moved bool, outcome Outcome) {
 	outcome = OutcomeUnchanged
 	if e.changes() && !r.o.Shadow {
@@ -279,7 +278,7 @@ func (r *round) apply(ctx context.Context, e *evaluation) error {
 	return nil
 }
 
-// decided has a decision told.
+// decided has the platform show a decision.
 func (r *round) decided(e *evaluation) {
 	if e.distrusted != nil {
 		// The count is written. What to say of it nobody knows.

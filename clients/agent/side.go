@@ -10,8 +10,8 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent/shadow"
 )
 
-// compare compares the decision of a shadow with what the controller in charge wants.
-// Nothing but an event of a divergence comes of it.
+// compare compares the decision of a shadow with the acting controller's. It emits an event
+// for a divergence, and does nothing else.
 func (r *round) compare(e *evaluation) {
 	if e.Observation.InCharge == nil {
 		return
@@ -39,7 +39,7 @@ func (r *round) compare(e *evaluation) {
 	}
 }
 
-// OurSide is what a decision wants, for a comparison.
+// OurSide returns a decision as one side of a comparison.
 func OurSide(answer *setpointv1.RecommendResponse) shadow.Side {
 	side := SideOf(answer.GetStatus())
 	switch {
@@ -56,7 +56,7 @@ func OurSide(answer *setpointv1.RecommendResponse) shadow.Side {
 	return side
 }
 
-// SideOf is what the controller that has written a status wants.
+// SideOf returns the decision of the controller that wrote a status.
 func SideOf(status *setpointv1.HorizontalPodAutoscalerStatus) shadow.Side {
 	side := shadow.Side{Replicas: status.GetDesiredReplicas(), NoOpinion: noOpinion(status), Conditions: map[string]string{}}
 	for _, c := range status.GetConditions() {
@@ -70,8 +70,8 @@ func SideOf(status *setpointv1.HorizontalPodAutoscalerStatus) shadow.Side {
 	return side
 }
 
-// noOpinion is why an evaluation came to no count, "" if it came to one. The count in
-// its status is then that of an earlier one, or 0.
+// noOpinion returns why an evaluation computed no count, "" if it did. The count in its
+// status is then an earlier one's, or 0.
 func noOpinion(status *setpointv1.HorizontalPodAutoscalerStatus) string {
 	able, active := conditionOf(status, "AbleToScale"), conditionOf(status, "ScalingActive")
 	switch {
@@ -128,7 +128,8 @@ func valueText(v *setpointv1.MetricValueStatus) string {
 	return "unknown"
 }
 
-// limitsOf says what won and what held the count, from the trace of a decision.
+// limitsOf returns the deciding metric and the limits that held the count, from a decision's
+// trace.
 func limitsOf(x *setpointv1.Explanation) []string {
 	var limits []string
 	if p := x.GetProposal(); p != nil {

@@ -11,14 +11,14 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent/pace"
 )
 
-// state is what the agent keeps of an object from round to round. Rounds of an object
-// never overlap, so that only due needs a lock.
+// state is the agent's state of an object between reconciles. Reconciles of an object never
+// overlap, so that only due needs a lock.
 type state struct {
-	// uid is the object's when it was looked at last, nil before that.
+	// uid is the object's at the last look; nil before the first.
 	uid *string
-	// sighted is when an object was seen first that is to wait for its first round.
+	// sighted is when an object that waits for its first reconcile was first seen.
 	sighted time.Time
-	// seen is the object of the last round, nil before the first.
+	// seen is the object of the last reconcile; nil before the first.
 	seen *Object
 	// astray reports whether the object has not met the beat of its group since a round
 	// out of turn.
@@ -32,23 +32,23 @@ type state struct {
 	answered bool
 	// settled is when the last round was, or its answer came; zero: there was none.
 	settled time.Time
-	// failures in a row that were worth trying again before the next round.
+	// failures is the number of consecutive failures that were retried early.
 	failures int
-	// unforgotten is how often in a row the service could not be told that the object is gone.
+	// unforgotten is the number of consecutive failures to delete the gone object at the
+	// service.
 	unforgotten int
-	// unread is how often in a row the object could not be read.
+	// unread is the number of consecutive failures to read the object.
 	unread int
 	// unreported is a report that did not reach the service.
 	unreported *setpointv1.ReportScaleRequest
 	// targets are the names under which the service knows the object, with its uid; stale
-	// are those of objects that had its name before, which the service could not be told
-	// to forget.
+	// are those of earlier objects of its name that could not be deleted at the service.
 	targets, stale map[string]string
-	// taken is the last answer that passed its check, without what is large.
+	// taken is the last valid answer, without its large parts.
 	taken *setpointv1.RecommendResponse
-	// distrusted are the answers that did not, by what they answer.
+	// distrusted are the invalid answers, by kind of request.
 	distrusted [questions]distrust
-	// held says why the object is not scaled, and heldFor the reason, "" if it is.
+	// held is why the object is not scaled, heldFor the reason, "" if it is scaled.
 	held, heldFor string
 	// told is the reason for which the recommender does not decide that an event has told
 	// of, "": it decides; nil: this agent does not know yet. toldAt is when.
@@ -56,7 +56,7 @@ type state struct {
 	toldAt time.Time
 	// fault is the error of the last decision.
 	fault string
-	// warned is the warning that an event has told of.
+	// warned is the warning of the last event about one.
 	warned string
 
 	due     time.Time // guarded by states.mu; zero: at once

@@ -63,7 +63,7 @@ type Options struct {
 	// Concurrency is how many readings of statistics are under way at once, at most
 	// MaxConcurrency. Default: DefaultConcurrency.
 	Concurrency int
-	// Log takes the lines. Nil: nobody does.
+	// Log takes the lines. Nil: no log.
 	Log *zap.Logger
 }
 

@@ -15,7 +15,7 @@ type metrics struct {
 	duration *prometheus.HistogramVec
 }
 
-// newMetrics registers the metrics; r nil: they are counted for nobody.
+// newMetrics registers the metrics; r nil: they are not exported.
 func newMetrics(r prometheus.Registerer, sources []string) (*metrics, error) {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "setpoint_samples_" + name, Help: help}, labels)

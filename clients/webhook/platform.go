@@ -77,7 +77,7 @@ type Options struct {
 	Limits Limits
 	// Sources answer the queries of targets. Nil: there are none.
 	Sources Sources
-	// Log takes the lines. Nil: nobody does.
+	// Log takes the lines. Nil: no log.
 	Log *zap.Logger
 }
 

@@ -40,7 +40,7 @@ type Options struct {
 	Format Format
 	// Registerer takes the metrics. Nil: there are none.
 	Registerer prometheus.Registerer
-	// Log takes the lines. Nil: nobody does.
+	// Log takes the lines. Nil: no log.
 	Log *zap.Logger
 }
 

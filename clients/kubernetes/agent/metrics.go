@@ -10,7 +10,7 @@ type metrics struct {
 	rivalObjects prometheus.Gauge
 }
 
-// newMetrics registers the metrics; r nil: they are counted for nobody.
+// newMetrics registers the metrics; r nil: they are not exported.
 func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "setpoint_agent_" + name, Help: help})

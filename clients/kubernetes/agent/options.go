@@ -36,7 +36,7 @@ type Options struct {
 	Workers int
 	// RequestTimeout bounds a call of the service or of the cluster. Default: 10 s.
 	RequestTimeout time.Duration
-	// DrainTimeout bounds what a stop leaves to rounds in flight. Default: 20 s.
+	// DrainTimeout bounds how long a stop waits for reconciles in flight. Default: 20 s.
 	DrainTimeout time.Duration
 	// Shadow makes a shadow of every object: nothing is applied or written.
 	Shadow bool
@@ -49,11 +49,11 @@ type Options struct {
 	// Election is how agents of one cluster agree on the one that acts. Nil: this one
 	// acts.
 	Election *Election
-	// Observers are told of decisions.
+	// Observers receive decisions.
 	Observers []agent.Observer
 	// Registerer takes the metrics. Nil: there are none.
 	Registerer prometheus.Registerer
-	// Log takes the lines. Nil: nobody does.
+	// Log takes the lines. Nil: no log.
 	Log *zap.Logger
 }
 

@@ -37,7 +37,7 @@ type Object struct {
 	Hold *Held `json:"hold,omitempty"`
 	// Error is what failed in the last round, such as a metric or a read.
 	Error string `json:"error,omitempty"`
-	// Warning is something that is wrong with the object and kept from nothing.
+	// Warning is a problem of the object that does not keep it from being scaled.
 	Warning string `json:"warning,omitempty"`
 	// Scaled is the last change of the count. Nil: none is known.
 	Scaled *Scaled `json:"scaled,omitempty"`
