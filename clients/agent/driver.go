@@ -23,7 +23,7 @@ type Watched interface {
 // DriverOptions are the settings of a Driver, beside those of its loop. The zero value of a
 // field is its default.
 type DriverOptions struct {
-	// Workers is how many rounds run at once. Default: 32.
+	// Workers is how many reconciles run at once. Default: 32.
 	Workers int
 	// DrainTimeout bounds how long a stop waits for reconciles in flight. Default: 20 s.
 	DrainTimeout time.Duration
@@ -81,7 +81,7 @@ func (d *Driver) Run(ctx context.Context) error {
 	}
 }
 
-// drain waits for rounds in flight.
+// drain waits for reconciles in flight.
 func (d *Driver) drain(rounds *sync.WaitGroup) error {
 	done := make(chan struct{})
 	go func() {

@@ -159,7 +159,7 @@ func (l *Loop) awaitFirst(st *state, o *Object, now time.Time) time.Duration {
 	return 0
 }
 
-// awaitChanged returns how long an object waits for its first round whose count another
+// awaitChanged returns how long an object waits for its first reconcile whose count another
 // agent has changed just now: until a period after that, as it would have with that one, or
 // after it was seen first if that is earlier, as what happens meanwhile must not hold it up
 // for ever. What the clocks of both sides differ by makes no difference to that.
@@ -174,7 +174,7 @@ func (l *Loop) awaitChanged(st *state, o *Object, now time.Time, most time.Durat
 	return max(0, due.Sub(now))
 }
 
-// round has one round and returns when the next is due.
+// round has one reconcile and returns when the next is due.
 func (l *Loop) round(ctx context.Context, o *Object, st *state) time.Time {
 	began := time.Now()
 	r := &round{

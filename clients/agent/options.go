@@ -52,7 +52,7 @@ type Options struct {
 	// Sources are the kinds of objects, with the label that the metric of objects has for
 	// each.
 	Sources map[string]string
-	// Period is the time between two rounds of an object that sets none. Default: 15 s.
+	// Period is the time between two reconciles of an object that sets none. Default: 15 s.
 	Period time.Duration
 	// FirstWait bounds how long an object that is new, or whose count another agent has just
 	// changed, waits for its first reconcile; below 0: no wait. Default: pace.MaxFirstWait.

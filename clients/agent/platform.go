@@ -59,7 +59,7 @@ type Object struct {
 	// LastChange is when a controller last changed the object's count, as the platform shows
 	// it; the zero time: never. Nil: unknown.
 	LastChange *time.Time
-	// Period is the time between two rounds. Default: that of the options.
+	// Period is the time between two reconciles. Default: that of the options.
 	Period time.Duration
 	// Shadow reports whether nothing is to be applied.
 	Shadow bool

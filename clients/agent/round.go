@@ -24,7 +24,7 @@ type round struct {
 	log *zap.Logger
 	// telling is what the platform shows of the reconcile.
 	telling *Telling
-	// retry reports whether the round is to be repeated before the next one is due. Only what
+	// retry reports whether the reconcile is to be repeated before the next one is due. Only what
 	// did not come to a decision is: a second decision right after a first one might
 	// double the count once more.
 	retry bool
@@ -299,7 +299,7 @@ func (r *round) decided(e *evaluation) {
 			fault = e.Report.GetError()
 		}
 	}
-	if fault != "" && fault != r.st.fault { // and not in every round
+	if fault != "" && fault != r.st.fault { // and not in every reconcile
 		r.log.Log(r.options.LogLevel(zapcore.WarnLevel, nil), "evaluated with an error", zap.String("error", fault))
 	}
 	r.st.fault = fault

@@ -17,7 +17,7 @@ func (r *round) compare(e *evaluation) {
 		return
 	}
 	change := r.shadows.Note(r.o.Key, e.Observation.Against, shadow.Round{
-		// The controller in charge may have fewer rounds than a shadow in a hurry.
+		// The controller in charge may have fewer reconciles than a shadow in a hurry.
 		At: e.asked, Period: max(r.o.Period, r.options.Period), Ours: OurSide(e.Answer), Theirs: *e.Observation.InCharge,
 	})
 	r.metrics.shadowRounds.WithLabelValues("agreed").Add(float64(change.Agreed))

@@ -20,17 +20,17 @@ type state struct {
 	sighted time.Time
 	// seen is the object of the last reconcile; nil before the first.
 	seen *Object
-	// astray reports whether the object has not met the beat of its group since a round
+	// astray reports whether the object has not met the beat of its group since a reconcile
 	// out of turn.
 	astray bool
 	// begun reports whether the service knows of the object, or was told to forget a namesake.
 	begun bool
-	// changed is when a round last decided to change the count, zero: none did that a policy
-	// could remember. soonest is as many periods later as there were rounds since.
+	// changed is when a reconcile last decided to change the count, zero: none did that a policy
+	// could remember. soonest is as many periods later as there were reconciles since.
 	changed, soonest time.Time
 	// answered reports whether the service has answered this agent about the object.
 	answered bool
-	// settled is when the last round was, or its answer came; zero: there was none.
+	// settled is when the last reconcile was, or its answer came; zero: there was none.
 	settled time.Time
 	// failures is the number of consecutive failures that were retried early.
 	failures int
@@ -60,7 +60,7 @@ type state struct {
 	warned string
 
 	due     time.Time // guarded by states.mu; zero: at once
-	hurried bool      // guarded by states.mu; due does not wait for the round in flight to say so
+	hurried bool      // guarded by states.mu; due does not wait for the reconcile in flight to say so
 }
 
 // states are the states of all objects.
@@ -91,14 +91,14 @@ func newState() *state { return &state{targets: map[string]string{}, stale: map[
 // that a policy may have.
 const restAfter = 30 * time.Minute
 
-// soonestAfter returns when the next round may be that policies count a change of the count
+// soonestAfter returns when the next reconcile may be that policies count a change of the count
 // as they would with the built-in controller, after one that was settled at that instant;
 // zero: at any time.
 func (st *state) soonestAfter(settled time.Time, period time.Duration) time.Time {
 	if settled.Sub(st.changed) > restAfter {
 		return time.Time{}
 	}
-	// A round out of turn is one more, but takes no period: after it a whole one does.
+	// A reconcile out of turn is one more, but takes no period: after it a whole one does.
 	st.soonest = st.soonest.Add(period)
 	if most := settled.Add(period); st.soonest.After(most) {
 		st.soonest = most
@@ -106,9 +106,9 @@ func (st *state) soonestAfter(settled time.Time, period time.Duration) time.Time
 	return st.soonest
 }
 
-// notBefore is when the next round may be of an object whose spec changed meanwhile: at once,
+// notBefore is when the next reconcile may be of an object whose spec changed meanwhile: at once,
 // but no more often than the shortest period has it; and a period after a change of the
-// count, as what limits a round would otherwise limit nothing, and readings don't show yet
+// count, as what limits a reconcile would otherwise limit nothing, and readings don't show yet
 // what became of the change.
 func (st *state) notBefore(period time.Duration) time.Time {
 	at := st.settled.Add(pace.MinPeriod)
@@ -164,7 +164,7 @@ func (s *states) drop(key Key) {
 	delete(s.all, key)
 }
 
-// saw notes the object of a round, and tells whether its period is another one now.
+// saw notes the object of a reconcile, and tells whether its period is another one now.
 func (s *states) saw(st *state, o *Object) (otherPeriod bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,7 +181,7 @@ func (s *states) count(o *Object, n float64) {
 	s.metrics.objects.WithLabelValues(s.metrics.sourceOf(o.Key), strconv.FormatBool(o.Shadow)).Add(n)
 }
 
-// hurry makes the next rounds of the objects due at once.
+// hurry makes the next reconciles of the objects due at once.
 func (s *states) hurry(keys []Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,7 +192,7 @@ func (s *states) hurry(keys []Key) {
 	}
 }
 
-// begin returns when the round that begins was due.
+// begin returns when the reconcile that begins was due.
 func (s *states) begin(st *state) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,8 +200,8 @@ func (s *states) begin(st *state) time.Time {
 	return st.due
 }
 
-// end sets when the next round is due, and returns it: at once if the object was
-// hurried while its round was in flight.
+// end sets when the next reconcile is due, and returns it: at once if the object was
+// hurried while its reconcile was in flight.
 func (s *states) end(st *state, due time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,6 +17,6 @@
 //
 // Of Nomad's blocking queries only the list of policies is waited for. The index of a scale status
 // goes back when an allocation fails, and a restored snapshot wakes nobody, so that counts and
-// allocations are read in each round. The event stream is left alone: without rights it stays
+// allocations are read in each reconcile. The event stream is left alone: without rights it stays
 // silent, which is no error.
 package nomad

@@ -30,7 +30,7 @@ const (
 	ReasonDeploying = "Deploying"
 )
 
-// OutcomeDeploying counts rounds that wait for a deployment.
+// OutcomeDeploying counts reconciles that wait for a deployment.
 const OutcomeDeploying agent.Outcome = "deploying"
 
 // Sources are where metrics come from, as package samples' Set is.
@@ -179,7 +179,7 @@ type scaled struct {
 func (p *Platform) Object(ctx context.Context, key agent.Key) (*agent.Object, error) {
 	o, err := p.object(ctx, key)
 	if errors.Is(err, agent.ErrGone) {
-		// The loop tells to forget only what it has had a round of.
+		// The loop tells to forget only what it has had a reconcile of.
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		delete(p.kept, key)

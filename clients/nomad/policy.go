@@ -27,7 +27,7 @@ const autoscalerKey = "check"
 // keys are those under Key.
 var keys = []string{"cpu", "memory", "metrics", "metric", "behavior", "period", "shadow"}
 
-// Bounds of the time between two rounds.
+// Bounds of the time between two reconciles.
 const (
 	minPeriod = time.Second
 	maxPeriod = time.Hour
@@ -41,7 +41,7 @@ type Policy struct {
 	Metrics []samples.Metric
 	// Options are those of requests. Nil: none.
 	Options *setpointv1.RecommendOptions
-	// Period is the time between two rounds. 0: that of the agent.
+	// Period is the time between two reconciles. 0: that of the agent.
 	Period time.Duration
 	// Shadow reports whether nothing is to be applied.
 	Shadow bool

@@ -41,7 +41,7 @@
 //
 // Equal queries are asked once while the answer is under way, and it is used again while it is
 // young (reuse). At most some requests are under way at a source (concurrency); waiting
-// counts towards the timeout, so that a slow source takes no round more than one timeout.
+// counts towards the timeout, so that a slow source takes no reconcile more than one timeout.
 // Answers are bounded in bytes and series. Redirects to another origin are not followed.
 // Files with credentials and certificates are read again when they change.
 //

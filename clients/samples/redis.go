@@ -85,7 +85,7 @@ func newRedis(s Source, log *zap.Logger, dial files.Dial) *redisServer {
 	options := &goredis.UniversalOptions{
 		Addrs: r.Addresses, IsClusterMode: r.Cluster, MasterName: r.Master, DB: r.Database,
 		ClientName: "setpoint-samples", DisableIdentity: true, Protocol: 2,
-		// A query is asked once: the next round asks again.
+		// A query is asked once: the next reconcile asks again.
 		MaxRetries: -1, DialerRetries: 1,
 		DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout, PoolTimeout: timeout,
 		ContextTimeoutEnabled:    true,

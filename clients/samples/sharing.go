@@ -33,8 +33,8 @@ type shared struct {
 	done  chan struct{}
 	value any
 	err   error
-	// waiters are those who wait for the answer; the last that leaves cancels the
-	// request. Guarded by the mutex of sharing.
+	// waiters is the number of callers that wait; the last one to leave cancels the request.
+	// Guarded by the mutex of sharing.
 	waiters int
 	cancel  context.CancelFunc
 }
@@ -77,7 +77,7 @@ func (s *sharing) join(ctx context.Context, key string, ask func(context.Context
 		return entry, true
 	}
 	entry = &shared{began: now, done: make(chan struct{}), waiters: 1}
-	// The first asker's end must not be that of the others' answer.
+	// The end of the first caller's context must not end the request of the others.
 	request, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
 	entry.cancel = cancel
 	s.entries[key] = entry

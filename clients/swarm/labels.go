@@ -80,7 +80,7 @@ type Wants struct {
 	Spec *setpointv1.HorizontalPodAutoscalerSpec
 	// Queries of its metrics but those of the types Resource, by their names.
 	Queries map[string]samples.Query
-	// Period is the time between two rounds, 0: that of the agent.
+	// Period is the time between two reconciles, 0: that of the agent.
 	Period time.Duration
 	// Shadow reports whether nothing is to be applied.
 	Shadow bool
@@ -118,7 +118,7 @@ func ParseLabels(service string, labels map[string]string) (*Wants, error) {
 	return p.wants, nil
 }
 
-// maxMetrics is how many metrics a service may have: each is asked for in every round.
+// maxMetrics is how many metrics a service may have: each is asked for in every reconcile.
 const maxMetrics = 100
 
 // parser reads the labels of one service.

@@ -230,7 +230,7 @@ func unscalable(s *swarm.Service) *agent.Hold {
 	return nil
 }
 
-// OutcomeUpdating counts rounds that wait for an update.
+// OutcomeUpdating counts reconciles that wait for an update.
 const OutcomeUpdating agent.Outcome = "updating"
 
 // paused reports whether Swarm has stopped an update that failed. Each change of a spec takes

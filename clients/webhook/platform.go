@@ -24,7 +24,7 @@ const Kind = "Target"
 
 // Outcomes and reasons beside those of the loop.
 const (
-	// OutcomeHeld counts rounds of targets that the server holds.
+	// OutcomeHeld counts reconciles of targets that the server holds.
 	OutcomeHeld agent.Outcome = "held"
 	// ReasonNotListed means that a target was missing in the last list. It is gone when lists
 	// lack it for Options.GoneAfter.

@@ -91,7 +91,7 @@ func checkAgent(cmd *cobra.Command, s *agentSettings) error {
 	return agentcmd.PrintChecked(cmd)
 }
 
-// runAgent runs until the context ends and rounds in flight are done.
+// runAgent runs until the context ends and reconciles in flight are done.
 func runAgent(ctx context.Context, s *agentSettings) error {
 	log, err := daemon.NewLog(s.LogLevel, s.LogFormat)
 	if err != nil {

@@ -207,7 +207,7 @@ func (n *node) round(ctx context.Context, log *zap.Logger) {
 	}
 	n.reports.WithLabelValues(outcome).Inc()
 	switch news, failed := n.last.set(err, time.Now()); {
-	case err != nil && news: // and not in every round
+	case err != nil && news: // and not in every reconcile
 		log.Warn("usage not reported", zap.Int("in_a_row", failed), zap.Error(err))
 	case err == nil && news:
 		log.Info("usage reported", zap.Int("tasks", len(report.Tasks)), zap.Int("failed_before", failed))

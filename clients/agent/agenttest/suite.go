@@ -120,7 +120,7 @@ func (c *counting) Forget(key agent.Key, uid string) {
 	}
 }
 
-// rounds lets the time of so many rounds pass, and a bit.
+// rounds lets the time of so many reconciles pass, and a bit.
 func rounds(n int) {
 	time.Sleep(time.Duration(n)*(Period+Period/8) + time.Second)
 	synctest.Wait()
@@ -161,7 +161,7 @@ func follows(t *testing.T, k *kit) {
 		if suffix := "/targets/" + key.Name; !strings.HasSuffix(q.Request.GetTarget(), suffix) || !strings.HasPrefix(q.Request.GetTarget(), "clusters/demo/namespaces/") {
 			t.Errorf("asked about %s, want …%s", q.Request.GetTarget(), suffix)
 		}
-		// After its first round an object joins the beat of its group.
+		// After its first reconcile an object joins the beat of its group.
 		if i > 1 && q.At.Sub(asked[i-1].At) < Period {
 			t.Errorf("question %d came %s after the one before", i, q.At.Sub(asked[i-1].At))
 		}
@@ -361,7 +361,7 @@ func unread(t *testing.T, k *kit) {
 	began, before := time.Now(), k.reads.Load()
 	rounds(10)
 	want(t, "changes", k.Changes(), 0)
-	// After 1, 2, 4 and 8 s, and with each round; an object and what it goes by.
+	// After 1, 2, 4 and 8 s, and with each reconcile; an object and what it goes by.
 	if n, most := k.reads.Load()-before, 2*(5+int64(time.Since(began)/Period)); n > most || n < 5 {
 		t.Errorf("%d reads in %s, want at most %d", n, time.Since(began), most)
 	}

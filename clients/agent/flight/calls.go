@@ -43,7 +43,7 @@ type line struct {
 	Calls  []call          `json:"calls"`
 }
 
-// call is a round.
+// call is a reconcile.
 type call struct {
 	// Time is the one that was decided for.
 	Time time.Time `json:"time"`

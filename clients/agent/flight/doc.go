@@ -1,5 +1,5 @@
 // Package flight records what an agent sees and what comes of it, as recordings that
-// `setpoint replay` takes: a scenario holds a row of rounds of one object.
+// `setpoint replay` takes: a scenario holds a row of reconciles of one object.
 //
 //	recorder, err := flight.Open(flight.Options{File: "flight.jsonl.gz", Targets: client})
 //	// … agent.Options{Observers: []agent.Observer{recorder}}
@@ -15,5 +15,5 @@
 // platform. A platform whose recordings have a form of their own, as Kubernetes' have its
 // objects, brings a [Format].
 //
-// The recorder never holds up a round: what it can't take in is dropped and counted.
+// The recorder never holds up a reconcile: what it can't take in is dropped and counted.
 package flight

@@ -15,7 +15,7 @@ type Format interface {
 	Begin(target *setpointv1.Target) (Scenario, error)
 }
 
-// Scenario is a row of rounds of one object.
+// Scenario is a row of reconciles of one object.
 type Scenario interface {
 	// Add adds a decision, the next one in time. An error says that it would not replay as
 	// it was, and leaves the scenario as it is.

@@ -18,7 +18,7 @@ const (
 // FirstBackoff is the wait after a first failure; it doubles with each further one.
 const FirstBackoff = time.Second
 
-// MaxFirstWait bounds how long a new object waits for its first round.
+// MaxFirstWait bounds how long a new object waits for its first reconcile.
 const MaxFirstWait = time.Minute
 
 // The bounds of the slack of a period, which is a hundredth of it.
@@ -27,15 +27,15 @@ const (
 	maxSlack = time.Second
 )
 
-// Slack returns how much later than a period a round may come, so that the objects of
-// a group stay together although their rounds don't take equally long.
+// Slack returns how much later than a period a reconcile may come, so that the objects of
+// a group stay together although their reconciles don't take equally long.
 func Slack(period time.Duration) time.Duration {
 	return min(max(period/100, minSlack), maxSlack)
 }
 
-// Next returns the instant of the round after one that was settled at that
-// instant, which is when its answer came: the service decided before. After a round that
-// changed the count it is never less than a period later, and n rounds after it n periods,
+// Next returns the instant of the reconcile after one that was settled at that
+// instant, which is when its answer came: the service decided before. After a reconcile that
+// changed the count it is never less than a period later, and n reconciles after it n periods,
 // as with the built-in controller: the change is then older than a policy's period of the
 // same length, and does not hold back the next one for another period. That instant is
 // soonest; it is zero for an object whose count has not changed for so long that no policy
@@ -43,12 +43,12 @@ func Slack(period time.Duration) time.Duration {
 //
 // The objects of a group, such as a namespace, have a beat, which is slower than the
 // period by its slack, and groups have different ones. Objects that come with the beat
-// share what they read. One that has lost time, because its rounds take longer than the
+// share what they read. One that has lost time, because its reconciles take longer than the
 // slack or it waited for the beat before, makes it up and comes with the beat, as long as
 // that is not before soonest. Another one that would miss the beat by no more than the
 // slack waits for it, and else comes a period after its answer.
 //
-// One that is astray, after a round out of turn, may be anywhere between two beats. It
+// One that is astray, after a reconcile out of turn, may be anywhere between two beats. It
 // waits up to an eighth of a period longer than it would have to, until it has met the
 // beat. stray says that it has not yet.
 func Next(settled, soonest time.Time, period time.Duration, group string, astray bool) (next time.Time, stray bool) {
@@ -91,7 +91,7 @@ func shiftOf(group string, spacing time.Duration) time.Duration {
 }
 
 // RetryAt returns when to try again after so many failures in a row, at least one: not
-// after the next round.
+// after the next reconcile.
 func RetryAt(now time.Time, failures int, period time.Duration, group string) time.Time {
 	wait := FirstBackoff
 	for ; failures > 1 && wait < period; failures-- {

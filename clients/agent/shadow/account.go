@@ -5,13 +5,13 @@ import "time"
 // maxDivergences bounds those that are kept of an object, the last ones.
 const maxDivergences = 20
 
-// maxOpen bounds the rounds of an object that wait to be judged; a period that is
+// maxOpen bounds the reconciles of an object that wait to be judged; a period that is
 // shortened might leave many.
 const maxOpen = 64
 
 // Divergence is a time in which the two differed.
 type Divergence struct {
-	// From is the first round that differed, To the last one.
+	// From is the first reconcile that differed, To the last one.
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
 	// Ended reports whether it is over: they agreed again, or one had no opinion any more.
@@ -31,23 +31,23 @@ type account struct {
 	against string
 	since   time.Time
 	last    Round
-	// open are the rounds that can't be judged yet.
+	// open are the reconciles that can't be judged yet.
 	open             []Round
 	agreed, diverged int
 	worst            int32
 	divergences      []Divergence
 	dropped          int
 	timeline         timeline
-	// unjudged are the rounds without an opinion, why the reason of the last one.
+	// unjudged are the reconciles without an opinion, why the reason of the last one.
 	unjudged int
 	why      string
-	// told reports whether a divergence began since the last round without an opinion.
+	// told reports whether a divergence began since the last reconcile without an opinion.
 	told bool
 }
 
-// Change is what a round made of an object's account.
+// Change is what a reconcile made of an object's account.
 type Change struct {
-	// Agreed and Diverged are the rounds that were judged.
+	// Agreed and Diverged are the reconciles that were judged.
 	Agreed, Diverged int
 	// Began reports whether the two have come apart, Ended that this is over.
 	Began, Ended bool
@@ -56,13 +56,13 @@ type Change struct {
 	First bool
 	// Explanation of the divergence that began.
 	Explanation string
-	// NoOpinion is why the round is not compared, "" if it is; Paused says that the one
+	// NoOpinion is why the reconcile is not compared, "" if it is; Paused says that the one
 	// before was, or that there was none.
 	NoOpinion string
 	Paused    bool
 }
 
-// note takes a round in and judges those that can be.
+// note takes a reconcile in and judges those that can be.
 func (a *account) note(r Round) (change Change) {
 	if a.since.IsZero() {
 		a.since = r.At
@@ -83,7 +83,7 @@ func (a *account) note(r Round) (change Change) {
 	return change
 }
 
-// pause takes in a round without an opinion. Rounds that would have had to wait for what
+// pause takes in a reconcile without an opinion. Rounds that would have had to wait for what
 // comes now are neither agreement nor difference, and what was one does not go on.
 func (a *account) pause(now time.Time, change *Change) {
 	for i := range a.open {
@@ -98,7 +98,7 @@ func (a *account) pause(now time.Time, change *Change) {
 	a.told = false
 }
 
-// settled reports whether a round is one of agreement, knowing those after it.
+// settled reports whether a reconcile is one of agreement, knowing those after it.
 func settled(r *Round, later []Round) bool {
 	agrees := r.gap() == 0
 	for i := 0; i < len(later) && !agrees; i++ {
@@ -121,7 +121,7 @@ func (a *account) end(change *Change) {
 	}
 }
 
-// judge counts a round, knowing those after it.
+// judge counts a reconcile, knowing those after it.
 func (a *account) judge(r *Round, later []Round, change *Change) {
 	if settled(r, later) {
 		a.agree(r, change)

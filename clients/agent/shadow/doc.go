@@ -1,5 +1,5 @@
 // Package shadow keeps account of how the decisions of a shadow agree with what the
-// controller in charge wants, round by round. It is pure: it reads neither clock nor
+// controller in charge wants, reconcile by reconcile. It is pure: it reads neither clock nor
 // cluster.
 //
 //	ledger := shadow.NewLedger()
@@ -9,8 +9,8 @@
 //	}
 //	report := ledger.Report(now)
 //
-// A difference is judged only when both have had the time for a round: one that is gone
-// within two periods is one of timing, and counts as agreement. A round in which one of
+// A difference is judged only when both have had the time for a reconcile: one that is gone
+// within two periods is one of timing, and counts as agreement. A reconcile in which one of
 // both could not decide, for example because a metric could not be read, is neither
 // agreement nor difference.
 package shadow

@@ -24,7 +24,7 @@ type Ledger struct {
 // NewLedger returns an empty ledger.
 func NewLedger() *Ledger { return &Ledger{accounts: map[Key]*account{}} }
 
-// Note takes a round of an object in. Against is what it is compared with, for people.
+// Note takes a reconcile of an object in. Against is what it is compared with, for people.
 func (l *Ledger) Note(key Key, against string, r Round) Change {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,17 +69,17 @@ type Object struct {
 	Key
 	// Against is what it is compared with.
 	Against string `json:"against"`
-	// Since is its first round, Last its last one, whose sides Ours and Theirs are.
+	// Since is its first reconcile, Last its last one, whose sides Ours and Theirs are.
 	Since  time.Time `json:"since"`
 	Last   time.Time `json:"last"`
 	Ours   Side      `json:"ours"`
 	Theirs Side      `json:"theirs"`
 	// Agrees reports whether no divergence goes on. Where a side has no opinion, none does.
 	Agrees bool `json:"agrees"`
-	// Agreed and Diverged are rounds; those of the last two periods are not judged yet.
+	// Agreed and Diverged are reconciles; those of the last two periods are not judged yet.
 	Agreed   int `json:"agreed"`
 	Diverged int `json:"diverged"`
-	// Unjudged are rounds in which one of both had no opinion, NoOpinion why the last of
+	// Unjudged are reconciles in which one of both had no opinion, NoOpinion why the last of
 	// them had none.
 	Unjudged  int    `json:"unjudged,omitempty"`
 	NoOpinion string `json:"noOpinion,omitempty"`

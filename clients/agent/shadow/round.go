@@ -4,9 +4,9 @@ import "time"
 
 // Round is what both sides wanted at an instant.
 type Round struct {
-	// At is the instant; rounds of an object come in the order of time.
+	// At is the instant; reconciles of an object come in the order of time.
 	At time.Time
-	// Period is the time between rounds, of the one of both that has fewer. Above 0.
+	// Period is the time between reconciles, of the one of both that has fewer. Above 0.
 	Period time.Duration
 	// Ours is the shadow's side, Theirs that of the controller in charge.
 	Ours, Theirs Side
@@ -56,10 +56,10 @@ func (r *Round) noOpinion() string {
 	return ""
 }
 
-// due reports whether the round can be judged by now.
+// due reports whether the reconcile can be judged by now.
 func (r *Round) due(now time.Time) bool { return now.Sub(r.At) > patience*r.Period }
 
-// settledBy reports whether a later round shows that a difference was one of timing: one
+// settledBy reports whether a later reconcile shows that a difference was one of timing: one
 // of both has come to where the other was, or both to the same.
 func (r *Round) settledBy(later *Round) bool {
 	if later.At.Sub(r.At) > patience*r.Period {

@@ -38,7 +38,7 @@ func (r *Report) WriteText(w io.Writer) error {
 
 // Differing returns the part of the report that tells of differences: the objects that
 // differ or did, those first that did by most replicas, and of as many those that did in
-// most rounds.
+// most reconciles.
 func (r *Report) Differing() *Report {
 	part := &Report{At: r.At, Objects: []Object{}}
 	for i := range r.Objects {

@@ -23,7 +23,7 @@ type timeline struct {
 	spans  []Span
 }
 
-// add counts a round, which is not before those counted.
+// add counts a reconcile, which is not before those counted.
 func (t *timeline) add(at time.Time, agreed bool) {
 	if t.length == 0 {
 		t.length = firstSpan

@@ -33,7 +33,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster/scalecache"
 )
 
-// Agent scales what the autoscalers of a cluster name, as the service recommends.
+// Agent scales the workloads of a cluster's autoscalers as the service recommends.
 type Agent struct {
 	config   *rest.Config
 	options  Options
@@ -44,7 +44,7 @@ type Agent struct {
 	platform *platform
 	queue    *wakeable
 	loop     *agent.Loop
-	// maxAge bounds how old readings may be that rounds share; set before any round.
+	// maxAge bounds how old readings may be that reconciles share; set before any reconcile.
 	maxAge func(time.Duration)
 
 	ready atomic.Bool
@@ -53,10 +53,10 @@ type Agent struct {
 // Service is how the agent reaches the recommender.
 type Service = agent.Service
 
-// maxReadingAge is how old a reading may be that rounds share, at most.
+// maxReadingAge is how old a reading may be that reconciles share, at most.
 const maxReadingAge = time.Second
 
-// New returns an agent for the cluster that config leads to. It connects to nothing.
+// New returns an agent for the cluster of config. It connects to nothing.
 func New(config *rest.Config, service Service, options Options) (*Agent, error) {
 	options, err := options.withDefaults()
 	if err != nil {
@@ -94,8 +94,7 @@ func New(config *rest.Config, service Service, options Options) (*Agent, error) 
 	return a, nil
 }
 
-// Ready reports whether the agent has seen the cluster; nil: it has. Whether it is the
-// one that acts does not matter.
+// Ready returns nil once the agent has read the cluster, whether or not it is the leader.
 func (a *Agent) Ready() error {
 	if !a.ready.Load() {
 		return errors.New("the cluster has not been read yet")
@@ -107,9 +106,9 @@ func (a *Agent) Ready() error {
 // want.
 func (a *Agent) Shadows() *shadow.Report { return a.loop.Shadows() }
 
-// Run serves until the context ends and rounds in flight are done. It waits for an API
-// server that does not answer yet. Losing the leadership is an error: another agent may
-// act, so that this one must not go on.
+// Run reconciles until the context ends and reconciles in flight are done. At the start it waits
+// for the API server. Losing the leadership is an error: another agent may act, so that this
+// one must stop.
 func (a *Agent) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -301,7 +300,7 @@ func (a *Agent) watch(ctx context.Context, mgr manager.Manager, c controller.Typ
 	return c.Watch(watchAutoscalers(mgr.GetCache()))
 }
 
-// always is a runnable of those that stand by, too.
+// always is a runnable that also runs without leadership.
 type always func(context.Context) error
 
 // Start implements manager.Runnable.

@@ -16,8 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/logging"
 )
 
-// eventComponent is who events come from: the name of the upstream controller, so that
-// people find what they know.
+// eventComponent is the source of events: the upstream controller's name, which people know.
 const eventComponent = "horizontal-pod-autoscaler"
 
 // events sends events, as the upstream controller does.
@@ -45,8 +44,8 @@ func (e *events) stop() {
 	e.broadcaster.Shutdown()
 }
 
-// untilStopped sends no events once they are stopped: rounds in flight of an agent that
-// lost the leadership still have some.
+// untilStopped drops events after stop: reconciles in flight of an agent that lost the
+// leadership may still emit some.
 type untilStopped struct {
 	record.EventRecorder
 	events *events

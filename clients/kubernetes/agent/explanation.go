@@ -9,7 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent"
 )
 
-// explanation says in a sentence why the count of an Autoscaler is what it is.
+// explanation returns a sentence about the count of an Autoscaler.
 func explanation(d *agent.Decision, status *autoscalingv2.HorizontalPodAutoscalerStatus) string {
 	from, to := d.Answer.GetCurrentReplicas(), d.Answer.GetDesiredReplicas()
 	able := conditionOf(status, autoscalingv2.AbleToScale)

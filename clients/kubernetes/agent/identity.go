@@ -19,9 +19,8 @@ const (
 // isClusterUID matches what the service takes.
 var isClusterUID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// identify asks for the cluster's UID, by which the service notices that another cluster
-// uses the name of this one. "" if it is not to be had: the agent does without, and the
-// log says so.
+// identify reads the cluster's UID, with which the service detects another cluster of the same
+// name. It returns "" if the UID can't be read: the agent goes on without it, and logs that.
 func (a *Agent) identify(ctx context.Context, ask func(context.Context) (string, error)) string {
 	for tried := 1; ; tried++ {
 		uid, err := ask(ctx)

@@ -2,7 +2,7 @@ package agent
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics are those that are particular to Kubernetes; the others are the loop's.
+// metrics are those of Kubernetes only; the loop has the others.
 type metrics struct {
 	statusWrites *prometheus.CounterVec
 	leading      prometheus.Gauge

@@ -26,7 +26,7 @@ const (
 	ShadowAnnotation = "autoscaling.setpoint.dev/shadow"
 )
 
-// object is an autoscaler of either source, as the agent goes by it.
+// object is an autoscaler of either source, as the agent reads it.
 type object struct {
 	key Key
 	// autoscaler is the object in the form of autoscaling/v2, with metadata, spec and
@@ -36,16 +36,16 @@ type object struct {
 	stored client.Object
 	period time.Duration
 	shadow bool
-	// own reports whether nobody but this agent looks after the object, although it is a
-	// shadow: an Autoscaler that says itself that it is one.
+	// own reports whether the status belongs to this agent although the object is a shadow:
+	// an Autoscaler with spec.shadow.
 	own     bool
 	options *setpointv1.RecommendOptions
-	// warning is something that is wrong with the object and kept from nothing; problem
-	// keeps it from being scaled.
+	// warning is a problem of the object that does not keep it from being scaled; problem is
+	// one that does.
 	warning, problem error
 }
 
-// sameAs reports whether nothing changed that a decision goes by.
+// sameAs reports whether nothing changed that decisions depend on.
 func (o *object) sameAs(other *object) bool {
 	return other != nil && o.autoscaler.UID == other.autoscaler.UID &&
 		o.period == other.period && o.shadow == other.shadow && proto.Equal(o.options, other.options) &&
@@ -58,19 +58,19 @@ func (o *object) Same(as agent.Revision) bool {
 	return ok && o.sameAs(other)
 }
 
-// isNew reports whether the object was never evaluated. What is written to a shadow, if
-// anything, does not say, so that only its age tells.
+// isNew reports whether the object was never evaluated. A shadow's status does not show that, so
+// that its age decides.
 func (o *object) isNew() bool {
 	if o.shadow {
 		return time.Since(o.autoscaler.CreationTimestamp.Time) < 2*o.period
 	}
 	s := &o.autoscaler.Status
-	// What this agent writes while the service is away tells of no evaluation.
+	// A hold that this agent wrote is no evaluation.
 	unheld := slices.DeleteFunc(slices.Clone(s.Conditions), func(c autoscalingv2.HorizontalPodAutoscalerCondition) bool { return agent.IsHold(c.Reason) })
 	return len(unheld) == 0 && s.LastScaleTime == nil && s.DesiredReplicas == 0 && len(s.CurrentMetrics) == 0
 }
 
-// settings are an agent's that an object may set itself.
+// settings are the agent's settings that an object may override.
 type settings struct {
 	period time.Duration
 	// periods are those of objects that name a profile.

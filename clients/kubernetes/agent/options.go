@@ -20,19 +20,19 @@ import (
 type Options struct {
 	// Cluster is the cluster's name at the service. Required.
 	Cluster string
-	// Sources are the kinds of objects that are served. Required, as what belongs to the
-	// built-in controller is not to be written by default; but of an agent of shadows,
-	// which writes nothing, the default is HPA.
+	// Sources are the kinds of objects to reconcile. Required, so that the agent does not
+	// write the built-in controller's objects by default; with Shadow, which writes nothing,
+	// the default is HPA.
 	Sources []Source
 	// Namespaces are those that are served. Default: all.
 	Namespaces []string
-	// SyncPeriod is the time between two rounds of an object that sets none. 1 s to 1 h.
+	// SyncPeriod is the time between two reconciles of an object that sets none. 1 s to 1 h.
 	// Default: 15 s.
 	SyncPeriod time.Duration
 	// ProfilePeriods are the periods of Autoscalers that set none, by the profile that their
 	// options name. Default: SyncPeriod.
 	ProfilePeriods map[string]time.Duration
-	// Workers is how many rounds run at once. Default: 32.
+	// Workers is how many reconciles run at once. Default: 32.
 	Workers int
 	// RequestTimeout bounds a call of the service or of the cluster. Default: 10 s.
 	RequestTimeout time.Duration
@@ -46,7 +46,7 @@ type Options struct {
 	// NamedMetrics answer External metrics of Autoscalers, before external.metrics.k8s.io is
 	// asked. Nil: there are none.
 	NamedMetrics NamedMetrics
-	// Election is how agents of one cluster agree on the one that acts. Nil: this one
+	// Election elects the agent that acts, among those of one cluster. Nil: this one always
 	// acts.
 	Election *Election
 	// Observers receive decisions.
@@ -68,9 +68,9 @@ type Election struct {
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
-// MaxFailover is how long nobody acts after a leader was killed, at most, while the API
-// server answers at once: who stands by sees the last renewal up to a pause after it was
-// made, waits for the Lease to end, and tries again up to a pause after that.
+// MaxFailover is the longest time without an acting agent after a leader was killed, while the
+// API server answers at once: a standby sees the last renewal up to a pause after it was made,
+// waits for the Lease to end, and tries again up to a pause after that.
 func (e *Election) MaxFailover() time.Duration {
 	pause := e.RetryPeriod + time.Duration(leaderelection.JitterFactor*float64(e.RetryPeriod))
 	return e.LeaseDuration + 2*pause

@@ -23,12 +23,12 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
 )
 
-// reconciler has the rounds of a loop when the queue of the controller says so, which
-// sees to it that one object's never overlap.
+// reconciler reconciles the objects of a loop as the controller's queue hands them out; the queue
+// never hands out an object twice at once.
 type reconciler struct{ loop *agent.Loop }
 
-// Reconcile implements reconcile.TypedReconciler. It never fails: what goes wrong is told
-// in the object's conditions, and in the log.
+// Reconcile implements reconcile.TypedReconciler. It never fails: the object's conditions and the
+// log report problems.
 func (r reconciler) Reconcile(ctx context.Context, key Key) (reconcile.Result, error) {
 	wait, again := r.loop.Round(ctx, key)
 	if !again {
@@ -37,8 +37,7 @@ func (r reconciler) Reconcile(ctx context.Context, key Key) (reconcile.Result, e
 	return reconcile.Result{RequeueAfter: wait}, nil
 }
 
-// platform is a cluster as the loop knows it. It implements agent.Platform and
-// agent.Teller.
+// platform is the adapter for the loop. It implements agent.Platform and agent.Teller.
 type platform struct {
 	cluster   string
 	objects   objects
@@ -49,7 +48,7 @@ type platform struct {
 	rivals    *rivals
 	named     named.Reader
 	log       *zap.Logger
-	// outage knows whether the API server answers. Nil: it does.
+	// outage detects an API server that does not answer. May be nil.
 	outage *transport.Outage
 
 	mu   sync.Mutex
@@ -61,8 +60,8 @@ var (
 	_ agent.Teller   = (*platform)(nil)
 )
 
-// kept is what is kept of an object from round to round, beside what the loop keeps.
-// Only one round has it at a time.
+// kept is the platform's state of an object between reconciles, beside the loop's. Only one
+// reconcile uses it at a time.
 type kept struct {
 	uid string
 	// rivalry is what is known of another who writes the object's status.
@@ -73,7 +72,7 @@ type kept struct {
 	over    string
 }
 
-// keptOf returns what is kept of an object, which is nothing of its namesakes.
+// keptOf returns the state of an object, without that of earlier objects of its name.
 func (p *platform) keptOf(key Key, uid string) *kept {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,7 +101,7 @@ func (p *platform) Forget(key Key, uid string) {
 	}
 }
 
-// leave has the readers forget what they know of an object, so that it is nobody's rival.
+// leave makes the readers forget an object, so that it does not conflict with others.
 func (p *platform) leave(key Key) {
 	p.reader.Forget(key.Namespace, key.Name)
 	p.shadowing.Forget(key.Namespace, key.Name)
@@ -117,8 +116,8 @@ type seen struct {
 // seenOf is what Object has put into an object.
 func seenOf(o *agent.Object) seen { return o.Native.(seen) }
 
-// stored returns the object as it is in the API, as far as is known: what the last
-// write made of it, as long as the cache has not seen that.
+// stored returns the newest known version of the object: the last written one until the cache
+// has seen it.
 func (s seen) stored() client.Object {
 	if s.written != nil && s.over == s.object.stored.GetResourceVersion() {
 		return s.written
@@ -161,7 +160,7 @@ func (p *platform) Object(ctx context.Context, key Key) (*agent.Object, error) {
 	return read, nil
 }
 
-// hold returns what keeps an object from being scaled, nil: nothing does.
+// hold returns why an object must not be scaled; nil: it is scaled.
 func (p *platform) hold(ctx context.Context, s seen) (*agent.Hold, error) {
 	if s.problem != nil {
 		return &agent.Hold{Outcome: agent.OutcomeInvalid, Reason: ReasonInvalidObject, Message: s.problem.Error()}, nil
@@ -180,8 +179,8 @@ func (p *platform) hold(ctx context.Context, s seen) (*agent.Hold, error) {
 	if !s.rivalry.certain || p.rivals.keepOn {
 		return nil, nil
 	}
-	// Another controller acts on it, which a condition of its own tells, and a line of the
-	// log now and then.
+	// Another controller acts on it; a condition of its own and a line in the log now and then
+	// say so.
 	p.reader.Forget(s.key.Namespace, s.key.Name)
 	return &agent.Hold{Outcome: agent.OutcomeGaveWay, Reason: ReasonStatusWrittenByAnother, Message: p.rivals.message(s), Silent: true}, nil
 }
@@ -209,7 +208,7 @@ func (p *platform) Observe(ctx context.Context, read *agent.Object) (*agent.Obse
 	return observation, nil
 }
 
-// compareWith fills in what the controller in charge wants.
+// compareWith fills in the decision of the acting controller.
 func (p *platform) compareWith(ctx context.Context, o *object, observation *agent.Observation) {
 	native, err := p.objects.native(ctx, o)
 	if err != nil {

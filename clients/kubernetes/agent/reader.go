@@ -13,8 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
 )
 
-// reader reads what an autoscaler goes by, and writes the count. See package cluster,
-// whose Reader it is.
+// reader reads the input of decisions and writes the count. See cluster.Reader.
 type reader interface {
 	Snapshot(ctx context.Context, autoscaler *autoscalingv2.HorizontalPodAutoscaler) (*kubernetes.Snapshot, error)
 	Apply(ctx context.Context, snapshot *kubernetes.Snapshot, replicas int32) (*autoscalingv1.Scale, error)

@@ -8,7 +8,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
 )
 
-// reads tells how many reads were answered without a request of their own. It
+// reads counts reads, and how many took no request of their own. It
 // implements prometheus.Collector.
 type reads struct {
 	mu      sync.Mutex

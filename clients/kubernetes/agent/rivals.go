@@ -22,16 +22,16 @@ const (
 	oldManagers = "ancient-changes"
 )
 
-// rivalQuiet is how long nobody else must have written a status before the agent acts
-// on an object again; two rounds of the object if that is longer.
+// rivalQuiet is how long no other controller must have written a status before the agent acts
+// on an object again; two periods of the object if that is longer.
 const rivalQuiet = 5 * time.Minute
 
 // rivalWarnings is the time between two warnings in the log, of all objects together.
 const rivalWarnings = 5 * time.Minute
 
-// keepStatusWriters leaves of the managed fields of a HorizontalPodAutoscaler who wrote
-// its status and when: what is in each is most of an object's size. It is a transform of
-// the cache.
+// keepStatusWriters reduces the managed fields of a HorizontalPodAutoscaler to the writers of
+// its status and their times: the rest is most of an object's size. It is a transform of the
+// cache.
 func keepStatusWriters(stored any) (any, error) {
 	hpa, ok := stored.(*autoscalingv2.HorizontalPodAutoscaler)
 	if !ok {
@@ -47,8 +47,8 @@ func keepStatusWriters(stored any) (any, error) {
 	return hpa, nil
 }
 
-// lastWriter returns who but an agent wrote a status last, and when by the API server's
-// clock; nobody: "".
+// lastWriter returns the last writer of a status other than an agent, and when it wrote, by the
+// API server's clock; "": none.
 func lastWriter(hpa *autoscalingv2.HorizontalPodAutoscaler) (manager string, at time.Time) {
 	for i := range hpa.ManagedFields {
 		f := &hpa.ManagedFields[i]
@@ -62,17 +62,17 @@ func lastWriter(hpa *autoscalingv2.HorizontalPodAutoscaler) (manager string, at 
 	return manager, at
 }
 
-// rivalry is what is known of another who writes the status of an object.
+// rivalry is the state of another controller that writes the status of an object.
 type rivalry struct {
-	// looked reports whether there was a first look: who wrote before it may have gone.
+	// looked reports whether there was a first look: an earlier writer may be gone.
 	looked bool
 	// wrote is when another wrote last, by the API server's clock.
 	wrote time.Time
-	// manager is who wrote since the first look, noticed when that was seen, by ours.
+	// manager wrote since the first look; noticed is when that was seen, by our clock.
 	manager string
 	noticed time.Time
-	// certain reports whether it is a controller: the built-in one by its name, any other by
-	// coming again. A person, or whoever clears a status, writes once.
+	// certain reports whether it is a controller: the built-in one, by its name, or any other
+	// that writes repeatedly. A person who clears a status writes once.
 	certain bool
 }
 
@@ -80,8 +80,8 @@ type rivalry struct {
 // period.
 func quietOf(period time.Duration) time.Duration { return max(rivalQuiet, 2*period) }
 
-// look takes in an object as it is now, and tells whether another has written its status
-// since the last look.
+// look examines an object's current version, and reports whether another controller has written
+// its status since the last look.
 func (v *rivalry) look(now time.Time, o *object) (written bool) {
 	hpa, ok := o.stored.(*autoscalingv2.HorizontalPodAutoscaler)
 	if !ok || o.shadow {
@@ -109,11 +109,11 @@ func (v *rivalry) look(now time.Time, o *object) (written bool) {
 	return true
 }
 
-// rivals tells of the rivals of all objects.
+// rivals detects and reports the rivals of all objects.
 type rivals struct {
 	metrics *metrics
 	log     *zap.Logger
-	// keepOn makes the agent act nevertheless.
+	// keepOn makes the agent act in spite of rivals.
 	keepOn bool
 
 	mu      sync.Mutex
@@ -121,7 +121,7 @@ type rivals struct {
 	warned  time.Time // guarded by mu
 }
 
-// notice looks at an object before its round.
+// notice looks at an object before its reconcile.
 func (l *rivals) notice(s seen) {
 	now, was := time.Now(), s.rivalry.certain
 	if s.rivalry.look(now, s.object) {
@@ -157,7 +157,7 @@ func (l *rivals) count(more bool) {
 	l.metrics.rivalObjects.Set(float64(l.objects))
 }
 
-// warn writes to the log, now and then: there may be as many rivals as objects.
+// warn logs a warning, rate limited: there may be as many rivals as objects.
 func (l *rivals) warn(now time.Time, s seen) {
 	l.mu.Lock()
 	objects, soon := l.objects, !l.warned.IsZero() && now.Sub(l.warned) < rivalWarnings
@@ -199,7 +199,7 @@ func (l *rivals) withRivalry(s seen, status *autoscalingv2.HorizontalPodAutoscal
 	return next
 }
 
-// message says who the rival is, and what comes of that.
+// message names the rival and the consequence.
 func (l *rivals) message(s seen) string {
 	text := fmt.Sprintf("%q writes the status of this object, too; is the built-in controller still on? ", s.rivalry.manager)
 	if l.keepOn {

@@ -8,8 +8,8 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 )
 
-// sideInCharge is what the built-in controller wants, or, where it does not serve the
-// workload, the count there is.
+// sideInCharge returns the built-in controller's decision, or the current count if it does not
+// act on the workload.
 func sideInCharge(native *autoscalingv2.HorizontalPodAutoscaler, snapshot *kubernetes.Snapshot, o *object) (against string, side shadow.Side) {
 	switch {
 	case native == nil && snapshot.Scale == nil:

@@ -8,15 +8,15 @@ import (
 	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 )
 
-// Standing is how an agent that serves both sources takes an autoscaler, beside the
-// others of its namespace.
+// Standing is the relation of an autoscaler to the others of its namespace, for an agent that
+// serves both sources.
 type Standing struct {
-	// Waits is why the agent leaves the workload alone, "" if it does not: another
-	// autoscaler has it.
+	// Waits is why the agent does not scale the workload: another autoscaler does. "": the
+	// agent scales it.
 	Waits string
-	// Counted are the other autoscalers that must not have pods of this one: those that
-	// act for one that acts, shadows for a shadow. For one that waits they are those that
-	// would count if it did not.
+	// Counted are the other autoscalers that must not select pods of this one: acting ones
+	// for an acting one, shadows for a shadow. For an autoscaler that waits they are those
+	// that would count if it did not wait.
 	Counted []*autoscalingv2.HorizontalPodAutoscaler
 }
 
@@ -58,11 +58,10 @@ func objectOf(stored client.Object) *object {
 	return nil
 }
 
-// rivalOf returns the autoscaler of the namespace that keeps the object from being
-// scaled, none: "". A shadow has no rivals: it is there to watch one. Nor has a
-// HorizontalPodAutoscaler: the built-in controller, or this agent, goes by it whatever we
-// think. An Autoscaler gives way to one, and to an older Autoscaler. allShadows says that
-// no Autoscaler acts.
+// rivalOf returns the autoscaler of the namespace that keeps the object from being scaled; "":
+// none. A shadow has no rivals, as it only watches. Nor has a HorizontalPodAutoscaler, on which
+// the built-in controller or this agent always acts. An Autoscaler gives way to a
+// HorizontalPodAutoscaler, and to an older Autoscaler. allShadows: no Autoscaler acts.
 func rivalOf(o *object, hpas []autoscalingv2.HorizontalPodAutoscaler, autoscalers []v1.Autoscaler, allShadows bool) string {
 	if o.shadow || sourceOf(o.key) != Autoscaler {
 		return ""

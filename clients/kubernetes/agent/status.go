@@ -10,26 +10,25 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent"
 )
 
-// ConflictingController is the type of a condition that says that another controller
-// acts on the object, too. It is one of its own since the built-in controller writes its
-// own conditions each round, and leaves others alone.
+// ConflictingController is the type of the condition when another controller acts on the
+// object, too. It is a separate condition because the built-in controller rewrites its own
+// conditions at each reconcile, and does not touch others.
 const ConflictingController autoscalingv2.HorizontalPodAutoscalerConditionType = "ConflictingController"
 
-// Reasons that are an agent's own; but for the one that says otherwise they are of the
-// condition AbleToScale.
+// The agent's own reasons. Unless noted they belong to the condition AbleToScale.
 const (
 	ReasonRecommenderUnavailable = agent.ReasonRecommenderUnavailable
 	ReasonRecommendationRefused  = agent.ReasonRecommendationRefused
 	ReasonAnswerRefused          = agent.ReasonAnswerRefused
 	ReasonConflictingAutoscaler  = agent.ReasonConflictingAutoscaler
-	// ReasonStatusWrittenByAnother is the one of the condition ConflictingController.
+	// ReasonStatusWrittenByAnother belongs to the condition ConflictingController.
 	ReasonStatusWrittenByAnother = agent.ReasonStatusWrittenByAnother
 	ReasonInvalidObject          = agent.ReasonInvalidObject
 )
 
-// prepare makes a status of the service one to be stored: times are whole seconds, as
-// the API keeps them, and no condition's last transition is before the one that is
-// stored, which the agent itself may have brought about.
+// prepare prepares a status of the service for storing: times become whole seconds, as the API
+// keeps them, and no condition's last transition is before the stored one, which the agent
+// itself may have written.
 func prepare(next, stored *autoscalingv2.HorizontalPodAutoscalerStatus) {
 	if next.LastScaleTime != nil {
 		at := next.LastScaleTime.Rfc3339Copy()
@@ -63,8 +62,8 @@ func conditionOf(status *autoscalingv2.HorizontalPodAutoscalerStatus, kind autos
 	return nil
 }
 
-// withHold returns the status with AbleToScale=False for that reason since that time,
-// and all else as it is.
+// withHold returns the status with AbleToScale=False for that reason since that time, and
+// otherwise unchanged.
 func withHold(status *autoscalingv2.HorizontalPodAutoscalerStatus, reason, message string, since time.Time) *autoscalingv2.HorizontalPodAutoscalerStatus {
 	next := status.DeepCopy()
 	c := conditionOf(next, autoscalingv2.AbleToScale)

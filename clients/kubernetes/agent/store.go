@@ -10,13 +10,13 @@ import (
 	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 )
 
-// objects are the autoscalers of the cluster.
+// objects reads the cluster's autoscalers and writes their statuses.
 type objects interface {
 	// get returns an object; the error of one that is not there is NotFound.
 	get(ctx context.Context, key Key) (*object, error)
 	// writeStatus writes the status of an object and returns the object as it is then.
 	writeStatus(ctx context.Context, over client.Object, status *statusUpdate) (client.Object, error)
-	// rival returns the autoscaler that keeps the object from being scaled, none: "".
+	// rival returns the autoscaler that keeps the object from being scaled; "": none.
 	rival(ctx context.Context, o *object) (string, error)
 	// native returns the HorizontalPodAutoscaler that scales what a shadow watches, nil
 	// if none does.
@@ -44,8 +44,7 @@ type store struct {
 // targetIndex finds autoscalers by what they scale.
 const targetIndex = "setpoint.scaleTargetRef"
 
-// scaleTarget is what a reference of autoscaling/v2 names, for the index: which version
-// of a group it says makes no difference.
+// scaleTarget returns the index key of a reference of autoscaling/v2, without the API version.
 func scaleTarget(ref autoscalingv2.CrossVersionObjectReference) string {
 	group := ref.APIVersion
 	if gv, err := schema.ParseGroupVersion(ref.APIVersion); err == nil {
@@ -171,7 +170,7 @@ func isOlder(a, b client.Object) bool {
 	return at.Before(&bt)
 }
 
-// referenceOf is what an object scales, for messages.
+// referenceOf names the workload that an object scales, for messages.
 func referenceOf(o *object) string {
 	ref := o.autoscaler.Spec.ScaleTargetRef
 	return ref.Kind + " " + o.key.Namespace + "/" + ref.Name

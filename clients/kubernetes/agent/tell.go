@@ -18,7 +18,7 @@ import (
 	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 )
 
-// telling tells of one round.
+// telling shows one reconcile.
 type telling struct {
 	*platform
 	seen
@@ -54,17 +54,17 @@ func (t *telling) writeDecision(ctx context.Context, d *agent.Decision) {
 	t.write(ctx, &statusUpdate{status: next, explanation: explanation(d, next), recommendation: d.Answer.GetRecommendationId()})
 }
 
-// writeHold says in the condition AbleToScale why the count is left alone.
+// writeHold writes to the condition AbleToScale why the object is not scaled.
 func (t *telling) writeHold(ctx context.Context, h *agent.Hold) {
 	stored := t.stored()
 	if h.Outcome == agent.OutcomeGaveWay {
-		// Nothing but a condition is written: what else the status says is the other's.
+		// Only the condition is written; the rest of the status belongs to the other controller.
 		t.write(ctx, &statusUpdate{status: statusOf(stored)})
 		return
 	}
 	c := conditionOf(statusOf(stored), autoscalingv2.AbleToScale)
 	if h.Reason == ReasonRecommenderUnavailable && c != nil && c.Status == corev1.ConditionFalse && c.Reason == h.Reason {
-		return // other words that come up meanwhile are not worth a write
+		return // a different message is not worth a write
 	}
 	update := &statusUpdate{status: withHold(statusOf(stored), h.Reason, h.Message, h.Since), explanation: "Not scaled: " + h.Message + "."}
 	if a, ok := stored.(*v1.Autoscaler); ok {
@@ -73,9 +73,10 @@ func (t *telling) writeHold(ctx context.Context, h *agent.Hold) {
 	t.write(ctx, update)
 }
 
-// show has `kubectl get` tell of an Autoscaler that is a shadow by itself what it would
-// scale, by what, and to what count. It leaves the part of autoscaling/v2 alone: that is
-// of what was done, which is nothing. All other shadows have a status that is another's.
+// show writes the status of an Autoscaler with spec.shadow, so that `kubectl get` shows what it
+// would scale, by which metrics, and to what count. It does not change the part of
+// autoscaling/v2, which describes applied changes. The status of all other shadows belongs to
+// another controller.
 func (t *telling) show(ctx context.Context) {
 	over, ok := t.stored().(*v1.Autoscaler)
 	if !ok || !t.own || t.round.Decision == nil {
@@ -98,7 +99,7 @@ func (t *telling) show(ctx context.Context) {
 }
 
 // write writes the status if it changed. As upstream, a conflict is left to the next
-// round.
+// reconcile.
 func (t *telling) write(ctx context.Context, update *statusUpdate) {
 	over := t.stored()
 	if sourceOf(t.key) == HPA {

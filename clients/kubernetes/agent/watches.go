@@ -19,7 +19,7 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[Key]
 
-// watchHPAs has rounds of HorizontalPodAutoscalers that came, changed or went.
+// watchHPAs enqueues HorizontalPodAutoscalers that are created, changed or deleted.
 func watchHPAs(c cache.Cache) source.TypedSyncingSource[Key] {
 	return source.TypedKind(c, &autoscalingv2.HorizontalPodAutoscaler{}, handlerOf(HPA, func(was, is *autoscalingv2.HorizontalPodAutoscaler) bool {
 		// What is read does not depend on the settings of the agent, only on the object.
@@ -27,14 +27,14 @@ func watchHPAs(c cache.Cache) source.TypedSyncingSource[Key] {
 	}))
 }
 
-// watchAutoscalers has rounds of Autoscalers that came, changed or went.
+// watchAutoscalers enqueues Autoscalers that are created, changed or deleted.
 func watchAutoscalers(c cache.Cache) source.TypedSyncingSource[Key] {
 	return source.TypedKind(c, &v1.Autoscaler{}, handlerOf(Autoscaler, func(was, is *v1.Autoscaler) bool {
 		return !objectOfAutoscaler(is, settings{}).sameAs(objectOfAutoscaler(was, settings{}))
 	}))
 }
 
-// handlerOf puts objects in the queue. Writes of a status change nothing.
+// handlerOf enqueues objects. It ignores writes of the status.
 func handlerOf[T client.Object](s Source, changed func(was, is T) bool) handler.TypedEventHandler[T, Key] {
 	key := func(o T) Key { return s.Key(o.GetNamespace(), o.GetName()) }
 	return handler.TypedFuncs[T, Key]{
@@ -48,7 +48,7 @@ func handlerOf[T client.Object](s Source, changed func(was, is T) bool) handler.
 	}
 }
 
-// wakeable is a source of rounds out of turn. It implements source.TypedSource.
+// wakeable enqueues objects out of turn. It implements source.TypedSource.
 type wakeable struct {
 	mu    sync.Mutex
 	queue queue // guarded by mu; nil before the controller runs

@@ -19,14 +19,13 @@ const (
 	writePause = 10 * time.Millisecond
 )
 
-// MovedError tells that the replicas of a target were changed by someone else after
-// they were read, so that a decision about them no longer holds. Nothing was
-// written; the autoscaler is to be evaluated again.
+// MovedError means that someone else changed the replicas of a target after they were read, so
+// that the decision no longer applies. Nothing was written; evaluate the autoscaler again.
 type MovedError struct {
 	// Resource and Name of the target.
 	Resource schema.GroupResource
 	Name     string
-	// Was is spec.replicas as the decision found it, Now as it is.
+	// Was is spec.replicas at the decision, Now the current one.
 	Was, Now int32
 }
 
@@ -35,13 +34,12 @@ func (e *MovedError) Error() string {
 	return fmt.Sprintf("spec.replicas of %s %q was changed from %d to %d since it was read", e.Resource, e.Name, e.Was, e.Now)
 }
 
-// Apply writes replicas to the scale of a snapshot and returns the scale as the API
-// server then has it. It writes with the resource version that was read. When that
-// is out of date, the scale is read again and written again as long as its
-// spec.replicas are those of the snapshot, five times at most.
+// Apply writes replicas to the scale of a snapshot and returns the stored scale. It writes with
+// the resource version that was read. If that is out of date it reads the scale again and
+// retries while spec.replicas equals the snapshot's, five times at most.
 //
-// Errors: *MovedError when they are not; otherwise the API's own, upstream's words
-// for a failed update.
+// Errors: *MovedError if spec.replicas differs; otherwise the API's own, which are upstream's
+// words for a failed update.
 func (r *Reader) Apply(ctx context.Context, snapshot *kubernetes.Snapshot, replicas int32) (*autoscalingv1.Scale, error) {
 	resource, err := r.resourceOf(snapshot)
 	if err != nil {
@@ -67,7 +65,7 @@ func (r *Reader) Apply(ctx context.Context, snapshot *kubernetes.Snapshot, repli
 	}
 }
 
-// resourceOf returns what the snapshot's target was found as.
+// resourceOf returns the resource of the snapshot's target.
 func (r *Reader) resourceOf(snapshot *kubernetes.Snapshot) (schema.GroupResource, error) {
 	autoscaler := snapshot.Autoscaler
 	switch {
@@ -76,7 +74,7 @@ func (r *Reader) resourceOf(snapshot *kubernetes.Snapshot) (schema.GroupResource
 	case snapshot.Scale == nil:
 		return schema.GroupResource{}, kubernetes.ErrNoScale
 	}
-	if resource, ok := r.known.resource(autoscalerKey{autoscaler.Namespace, autoscaler.Name}); ok {
+	if resource, ok := r.selectors.resource(autoscalerKey{autoscaler.Namespace, autoscaler.Name}); ok {
 		return resource, nil
 	}
 	resources, problem := r.resources(autoscaler.Spec.ScaleTargetRef)

@@ -24,13 +24,13 @@ func Calls() []Call {
 	return []Call{ScaleGet, ScaleUpdate, PodMetricsList, CustomMetricsGet, ExternalMetricsList}
 }
 
-// Count is how often something was asked for since the start.
+// Count is the requests of one sort since the start.
 type Count struct {
-	// Requests that were made.
+	// Requests is how many were sent.
 	Requests uint64
-	// Failed are those of them that failed.
+	// Failed is how many of those failed.
 	Failed uint64
-	// Saved are answers that took no request of their own.
+	// Saved is how many answers took no request of their own.
 	Saved uint64
 }
 

@@ -12,9 +12,9 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 )
 
-// maxCrowdPods bounds the pods of a namespace whose custom metric is read in one
-// list: adapters put the name of every pod into a query of their own.
-const maxCrowdPods = 250
+// maxGroupPods bounds the pods of a namespace whose custom metric is read in one list, because
+// adapters put the name of every pod into their query.
+const maxGroupPods = 250
 
 // podsQuestion asks for a metric of the autoscaler's pods.
 func (r *Reader) podsQuestion(metric identifiedMetric) question {
@@ -41,8 +41,8 @@ func (r *Reader) podsQuestion(metric identifiedMetric) question {
 	}
 }
 
-// identifier is what values are sent with: what was asked for, whatever the adapter
-// repeats of it.
+// identifier is the identifier in the request's values: the requested one, whatever the adapter
+// returned.
 func (m identifiedMetric) identifier() customv1beta2.MetricIdentifier {
 	out := customv1beta2.MetricIdentifier{Name: m.Name}
 	if m.meaning != "" {
@@ -51,13 +51,13 @@ func (m identifiedMetric) identifier() customv1beta2.MetricIdentifier {
 	return out
 }
 
-// podsMetric lists a metric of the asker's pods, from a list of the whole namespace
-// where that is less to ask.
+// podsMetric lists a metric of the asker's pods, from a list of the whole namespace if that
+// takes fewer requests.
 func (r *Reader) podsMetric(ctx context.Context, by *asker, metric identifiedMetric) ([]customv1beta2.MetricValue, error) {
 	namespace := by.key.namespace
 	key := namespace + "\n" + metric.Name + "\n" + metric.Selector.String() + "\n"
-	crowd := string(kubernetes.CustomMetricsAPI) + "\n" + key
-	if r.joins(crowd, by, maxCrowdPods) {
+	group := string(kubernetes.CustomMetricsAPI) + "\n" + key
+	if r.joins(group, by, maxGroupPods) {
 		all, err := r.listCustom(ctx, key, namespace, labels.Everything(), metric)
 		if err == nil {
 			if values, ok := r.ofPods(ctx, by, all); ok {
@@ -65,7 +65,7 @@ func (r *Reader) podsMetric(ctx context.Context, by *asker, metric identifiedMet
 			}
 		} else {
 			// Adapters fail for more reasons than the API server.
-			r.crowds.useless(crowd)
+			r.groups.useless(group)
 		}
 	}
 	return r.listCustom(ctx, key, namespace, by.selector, metric)
@@ -77,9 +77,9 @@ func (r *Reader) listCustom(ctx context.Context, key, namespace string, pods lab
 	})
 }
 
-// ofPods returns the values of the asker's pods from those of a whole namespace,
-// which don't tell the labels of their pods. It is not ok when one is of a pod that
-// is not known: whose that is only the API can tell.
+// ofPods returns the values of the asker's pods from those of a whole namespace, which come
+// without labels. It is not ok if one belongs to an unknown pod: only the API can tell its
+// labels.
 func (r *Reader) ofPods(ctx context.Context, by *asker, all []customv1beta2.MetricValue) (values []customv1beta2.MetricValue, ok bool) {
 	pods, err := r.sources.Pods.Pods(ctx, by.key.namespace, labels.Everything())
 	if err != nil {
@@ -135,15 +135,14 @@ func (r *Reader) objectMetric(ctx context.Context, namespace string, object Obje
 	})
 }
 
-// valueIdentity is what joins a value to metrics of a spec.
+// valueIdentity identifies the metrics of a spec that a value belongs to.
 type valueIdentity struct {
 	kind                   schema.GroupKind
 	name, metric, selector string
 }
 
-// appendNew adds the values of one question to those of others. A Pods metric and
-// an Object metric of one pod may have asked for the same value, which would count
-// twice.
+// appendNew adds values, each once: a Pods metric and an Object metric of one pod may have
+// asked for the same value, which would count twice.
 func appendNew(values, more []customv1beta2.MetricValue) []customv1beta2.MetricValue {
 	if len(values) == 0 {
 		return more

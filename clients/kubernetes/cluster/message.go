@@ -2,12 +2,11 @@ package cluster
 
 import "strings"
 
-// maxMessage bounds the text of an error, in bytes: an API behind a proxy may
-// answer with a page of HTML, and a request takes 8192 characters.
+// maxMessage bounds the text of an error, in bytes: an API behind a proxy may answer with an
+// HTML page, and a request allows 8192 characters.
 const maxMessage = 4096
 
-// messageOf returns the text of an error as a request can carry it; never none, which a
-// request must not have.
+// messageOf returns the text of an error in a form that a request allows; it is never empty.
 func messageOf(err error) string {
 	text := strings.ToValidUTF8(err.Error(), "�")
 	if len(text) > maxMessage {

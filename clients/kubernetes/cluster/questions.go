@@ -15,14 +15,14 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/labelselector"
 )
 
-// question is what one or more metrics of a spec ask a metrics API for.
+// question is a query of a metrics API for one or more metrics of a spec.
 type question struct {
 	// identity is the same for questions that have the same answer.
 	identity string
 	ask      func(context.Context, *asker) answer
 }
 
-// answer is what a question brought: readings, or why there are none.
+// answer is the answer to a question: readings, or why there are none.
 type answer struct {
 	podMetrics []metricsv1beta1.PodMetrics
 	custom     []customv1beta2.MetricValue
@@ -69,9 +69,8 @@ func askAll(ctx context.Context, questions []question, by *asker) []answer {
 	return answers
 }
 
-// questions returns what metrics ask for, each once. No metrics at all ask for what
-// the API server's default metric does. A metric that upstream would not ask for,
-// as its selector is not valid, asks nothing.
+// questions returns the queries for metrics, each once. Without metrics it is the query of the
+// API server's default metric. A metric with an invalid selector has no query, as upstream.
 func (r *Reader) questions(metrics []autoscalingv2.MetricSpec) []question {
 	if len(metrics) == 0 {
 		return []question{r.usageQuestion()}
@@ -109,8 +108,7 @@ func (r *Reader) questionOf(metric *autoscalingv2.MetricSpec) (q question, ok bo
 	}
 }
 
-// identifiedMetric is a metric of the custom or external metrics API as a spec
-// names it.
+// identifiedMetric is a metric of the custom or external metrics API, as in a spec.
 type identifiedMetric struct {
 	Metric
 	// spelled is the spec's own selector, not nil: empty for none.

@@ -29,15 +29,15 @@ const (
 	defaultTimeout = 10 * time.Second
 )
 
-// Reader reads what evaluations of autoscalers see of their cluster. It is safe for
-// concurrent use. It remembers of each autoscaler that was read the selector of its
-// target, until [Reader.Forget].
+// Reader reads the input of autoscalers' evaluations from their cluster. It is safe for
+// concurrent use. It remembers the selector of each autoscaler that it read until
+// [Reader.Forget].
 type Reader struct {
-	sources Sources
-	timeout time.Duration
-	tally   tally
-	known   *known
-	crowds  *crowds
+	sources   Sources
+	timeout   time.Duration
+	tally     tally
+	selectors *selectors
+	groups    *groups
 
 	// Readings that are shared, by API.
 	usage    *sharing[*usage]
@@ -55,21 +55,20 @@ func NewReader(sources Sources, options Options) *Reader {
 	}
 	tally := newTally()
 	return &Reader{
-		sources:  sources,
-		timeout:  options.Timeout,
-		tally:    tally,
-		known:    newKnown(),
-		crowds:   newCrowds(options.MaxAge),
-		usage:    newSharing[*usage](tally, options.MaxAge),
-		custom:   newSharing[[]customv1beta2.MetricValue](tally, options.MaxAge),
-		external: newSharing[[]externalv1beta1.ExternalMetricValue](tally, options.MaxAge),
+		sources:   sources,
+		timeout:   options.Timeout,
+		tally:     tally,
+		selectors: newSelectors(),
+		groups:    newGroups(options.MaxAge),
+		usage:     newSharing[*usage](tally, options.MaxAge),
+		custom:    newSharing[[]customv1beta2.MetricValue](tally, options.MaxAge),
+		external:  newSharing[[]externalv1beta1.ExternalMetricValue](tally, options.MaxAge),
 	}
 }
 
-// Snapshot reads what one evaluation of an autoscaler sees. What fails in the
-// cluster stands in the snapshot: a scale that can't be read as its ScaleError, a
-// metric as one of MetricErrors, both as upstream words them. The autoscaler is
-// kept in the snapshot and not changed.
+// Snapshot reads the input of one evaluation of an autoscaler. Failures of the cluster are
+// part of the snapshot: ScaleError for a scale that can't be read, MetricErrors for metrics,
+// both in upstream's words. The snapshot holds the autoscaler itself, and does not change it.
 //
 // It returns an error when there is no autoscaler, when pods can't be listed, for
 // which upstream has no words as it takes them from memory, and when ctx ends.
@@ -94,37 +93,37 @@ func (r *Reader) Snapshot(ctx context.Context, autoscaler *autoscalingv2.Horizon
 		return snapshot, nil
 	}
 	key := autoscalerKey{autoscaler.Namespace, autoscaler.Name}
-	r.known.note(key, text, selector, target.resource)
+	r.selectors.note(key, text, selector, target.resource)
 	if snapshot.Pods, err = r.sources.Pods.Pods(ctx, key.namespace, selector); err != nil {
 		return nil, fmt.Errorf("listing the pods of namespace %s: %w", key.namespace, err)
 	}
-	if snapshot.Others = r.known.sharing(key, snapshot.Pods); len(snapshot.Others) > 0 {
+	if snapshot.Others = r.selectors.sharing(key, snapshot.Pods); len(snapshot.Others) > 0 {
 		return snapshot, nil
 	}
 	r.read(ctx, snapshot, selector)
 	return snapshot, ctx.Err()
 }
 
-// Forget drops what is remembered of an autoscaler. It is to be called for one that
-// was deleted or is not evaluated any more: its selector counts no longer.
+// Forget drops the selector of an autoscaler. Call it for an autoscaler that was deleted or is
+// no longer evaluated.
 func (r *Reader) Forget(namespace, name string) {
-	r.known.forget(autoscalerKey{namespace, name})
+	r.selectors.forget(autoscalerKey{namespace, name})
 }
 
 // NoteSelector remembers the selector of an autoscaler that is not read itself, for
-// the check that no pod belongs to two. One that does not parse is left out.
+// the check that no pod belongs to two. It ignores a selector that does not parse.
 func (r *Reader) NoteSelector(namespace, name, text string) {
 	selector, err := labels.Parse(text)
 	if text == "" || err != nil {
 		return
 	}
 	key := autoscalerKey{namespace, name}
-	resource, _ := r.known.resource(key)
-	r.known.note(key, text, selector, resource)
+	resource, _ := r.selectors.resource(key)
+	r.selectors.note(key, text, selector, resource)
 }
 
-// Learn reads the selector of an autoscaler that is not evaluated, for the check that
-// no pod belongs to two. One whose scale can't be read is left as it was known.
+// Learn reads the selector of an autoscaler that is not evaluated, for the check that no pod
+// belongs to two. If the scale can't be read the previous selector stays.
 func (r *Reader) Learn(ctx context.Context, autoscaler *autoscalingv2.HorizontalPodAutoscaler) {
 	if target, problem := r.target(ctx, autoscaler); problem == nil {
 		r.NoteSelector(autoscaler.Namespace, autoscaler.Name, target.scale.Status.Selector)
@@ -136,13 +135,13 @@ func (r *Reader) SetMaxAge(age time.Duration) {
 	if age <= 0 {
 		age = defaultMaxAge
 	}
-	r.crowds.setMaxAge(age)
+	r.groups.setMaxAge(age)
 	r.usage.setMaxAge(age)
 	r.custom.setMaxAge(age)
 	r.external.setMaxAge(age)
 }
 
-// Counts returns how often the cluster was asked, and how often that was spared.
+// Counts returns the numbers of requests to the cluster, and of requests saved.
 func (r *Reader) Counts() map[Call]Count {
 	out := map[Call]Count{}
 	for call := range r.tally {

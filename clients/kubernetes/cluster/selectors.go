@@ -16,16 +16,16 @@ import (
 // autoscalerKey identifies an autoscaler.
 type autoscalerKey struct{ namespace, name string }
 
-// known holds of every autoscaler the selector last found on its scale, so that
+// selectors holds for every autoscaler the selector last found on its scale, so that
 // those that share pods are found. As upstream it keeps a selector while the scale
 // can't be read.
-type known struct {
+type selectors struct {
 	mu sync.Mutex
 	// autoscalers by name. Guarded by mu.
-	autoscalers map[autoscalerKey]*knownAutoscaler
+	autoscalers map[autoscalerKey]*autoscalerSelector
 	// buckets holds them by namespace and a label that their selector requires, or
 	// by no label if it requires none. Guarded by mu.
-	buckets map[bucketKey]map[autoscalerKey]*knownAutoscaler
+	buckets map[bucketKey]map[autoscalerKey]*autoscalerSelector
 }
 
 type bucketKey struct {
@@ -33,7 +33,7 @@ type bucketKey struct {
 	labelselector.Pair
 }
 
-type knownAutoscaler struct {
+type autoscalerSelector struct {
 	// text of the selector.
 	text     string
 	selector labels.Selector
@@ -42,15 +42,15 @@ type knownAutoscaler struct {
 	resource schema.GroupResource
 }
 
-func newKnown() *known {
-	return &known{
-		autoscalers: map[autoscalerKey]*knownAutoscaler{},
-		buckets:     map[bucketKey]map[autoscalerKey]*knownAutoscaler{},
+func newSelectors() *selectors {
+	return &selectors{
+		autoscalers: map[autoscalerKey]*autoscalerSelector{},
+		buckets:     map[bucketKey]map[autoscalerKey]*autoscalerSelector{},
 	}
 }
 
 // note remembers the selector of an autoscaler and what its target was found as.
-func (k *known) note(key autoscalerKey, text string, selector labels.Selector, resource schema.GroupResource) {
+func (k *selectors) note(key autoscalerKey, text string, selector labels.Selector, resource schema.GroupResource) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if old := k.autoscalers[key]; old != nil && old.text == text {
@@ -58,17 +58,17 @@ func (k *known) note(key autoscalerKey, text string, selector labels.Selector, r
 		return
 	}
 	k.remove(key)
-	entry := &knownAutoscaler{text: text, selector: selector, resource: resource}
+	entry := &autoscalerSelector{text: text, selector: selector, resource: resource}
 	entry.bucket = k.smallestBucket(key.namespace, selector)
 	k.autoscalers[key] = entry
 	if k.buckets[entry.bucket] == nil {
-		k.buckets[entry.bucket] = map[autoscalerKey]*knownAutoscaler{}
+		k.buckets[entry.bucket] = map[autoscalerKey]*autoscalerSelector{}
 	}
 	k.buckets[entry.bucket][key] = entry
 }
 
 // smallestBucket spreads autoscalers whose selectors have labels in common.
-func (k *known) smallestBucket(namespace string, selector labels.Selector) bucketKey {
+func (k *selectors) smallestBucket(namespace string, selector labels.Selector) bucketKey {
 	smallest := bucketKey{namespace: namespace}
 	for i, pair := range labelselector.Required(selector) {
 		candidate := bucketKey{namespace, pair}
@@ -80,14 +80,14 @@ func (k *known) smallestBucket(namespace string, selector labels.Selector) bucke
 }
 
 // forget drops an autoscaler.
-func (k *known) forget(key autoscalerKey) {
+func (k *selectors) forget(key autoscalerKey) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.remove(key)
 }
 
 // remove drops an autoscaler. k.mu is held.
-func (k *known) remove(key autoscalerKey) {
+func (k *selectors) remove(key autoscalerKey) {
 	entry := k.autoscalers[key]
 	if entry == nil {
 		return
@@ -100,7 +100,7 @@ func (k *known) remove(key autoscalerKey) {
 }
 
 // resource returns what the target of an autoscaler was found as.
-func (k *known) resource(key autoscalerKey) (schema.GroupResource, bool) {
+func (k *selectors) resource(key autoscalerKey) (schema.GroupResource, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	entry := k.autoscalers[key]
@@ -112,10 +112,10 @@ func (k *known) resource(key autoscalerKey) (schema.GroupResource, bool) {
 
 // sharing returns the other autoscalers of the namespace that select one of pods,
 // by name.
-func (k *known) sharing(key autoscalerKey, pods []*corev1.Pod) []kubernetes.OtherAutoscaler {
+func (k *selectors) sharing(key autoscalerKey, pods []*corev1.Pod) []kubernetes.OtherAutoscaler {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	found := map[autoscalerKey]*knownAutoscaler{}
+	found := map[autoscalerKey]*autoscalerSelector{}
 	for _, pod := range pods {
 		k.match(bucketKey{namespace: key.namespace}, pod.Labels, found)
 		for label, value := range pod.Labels {
@@ -133,7 +133,7 @@ func (k *known) sharing(key autoscalerKey, pods []*corev1.Pod) []kubernetes.Othe
 }
 
 // match adds the autoscalers of a bucket that select labels. k.mu is held.
-func (k *known) match(bucket bucketKey, of labels.Set, found map[autoscalerKey]*knownAutoscaler) {
+func (k *selectors) match(bucket bucketKey, of labels.Set, found map[autoscalerKey]*autoscalerSelector) {
 	for key, entry := range k.buckets[bucket] {
 		if found[key] == nil && entry.selector.Matches(of) {
 			found[key] = entry

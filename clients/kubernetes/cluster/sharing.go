@@ -6,10 +6,9 @@ import (
 	"time"
 )
 
-// sharing gives several askers of the same thing one answer: those who ask while
-// a request is under way wait for it, and its answer, also a failure, is used again
-// while it is young. An answer is as old as its request. Entries are dropped when
-// they are too old to be used, so that nothing is kept between rounds.
+// sharing is a single-flight cache: callers of the same key share one request and its answer,
+// even a failure, while it is younger than maxAge. The age counts from the request's start.
+// Entries are dropped when they are too old, so that nothing is kept between reconciles.
 type sharing[V any] struct {
 	tally tally
 
@@ -27,8 +26,8 @@ type shared[V any] struct {
 	done  chan struct{}
 	value V
 	err   error
-	// waiters are those who wait for the answer; the last that leaves cancels the
-	// request. Guarded by the mutex of sharing.
+	// waiters is the number of callers that wait; the last one to leave cancels the request.
+	// Guarded by the mutex of sharing.
 	waiters int
 	cancel  context.CancelFunc
 }
@@ -37,9 +36,9 @@ func newSharing[V any](tally tally, maxAge time.Duration) *sharing[V] {
 	return &sharing[V]{tally: tally, maxAge: maxAge, entries: map[string]*shared[V]{}}
 }
 
-// get returns the answer for key, from read unless there is one already. It
-// returns early with the context's error when ctx ends; the request goes on as
-// long as somebody waits for it, and at most for timeout.
+// get returns the answer for key, and calls read if there is none yet. It returns early with
+// the context's error when ctx ends; the request goes on while others wait for it, and at most
+// for timeout.
 func (s *sharing[V]) get(ctx context.Context, call Call, key string, timeout time.Duration, read func(context.Context) (V, error)) (V, error) {
 	entry := s.join(ctx, call, key, timeout, read)
 	select {
@@ -64,7 +63,7 @@ func (s *sharing[V]) join(ctx context.Context, call Call, key string, timeout ti
 		return entry
 	}
 	entry := &shared[V]{began: time.Now(), done: make(chan struct{}), waiters: 1}
-	// The first asker's end must not be that of the others' answer.
+	// The end of the first caller's context must not end the request of the others.
 	request, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	entry.cancel = cancel
 	s.entries[key] = entry
@@ -78,8 +77,8 @@ func (s *sharing[V]) join(ctx context.Context, call Call, key string, timeout ti
 	return entry
 }
 
-// leave ends one waiting. A request that nobody waits for any more is cancelled
-// and not joined by others, who would be told that it was.
+// leave removes a waiter. It cancels a request without waiters and drops its entry, so that no
+// further caller gets the cancellation.
 func (s *sharing[V]) leave(key string, entry *shared[V]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

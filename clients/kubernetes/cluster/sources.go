@@ -13,8 +13,8 @@ import (
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 )
 
-// Sources are what a Reader reads from. All are required and must be safe for
-// concurrent use. Objects they return are shared: nobody changes them.
+// Sources are the sources of a Reader. All are required and must be safe for concurrent use.
+// The objects that they return are shared and must not be changed.
 type Sources struct {
 	// Mapper finds the resources of a kind.
 	Mapper meta.RESTMapper
@@ -48,8 +48,8 @@ type Pods interface {
 	Pods(ctx context.Context, namespace string, selector labels.Selector) ([]*corev1.Pod, error)
 }
 
-// PodCounter is a source of pods that can tell cheaply how many there are. Without
-// it the usage of a namespace's pods is never read as a whole.
+// PodCounter is a source of pods that can count them cheaply. Without it the usage of a
+// namespace's pods is never read as a whole.
 type PodCounter interface {
 	// CountPods returns the number of a namespace's pods.
 	CountPods(namespace string) int
@@ -70,11 +70,11 @@ type Metrics interface {
 	ExternalMetric(ctx context.Context, namespace string, metric Metric) ([]externalv1beta1.ExternalMetricValue, error)
 }
 
-// Metric names what is asked of the custom or external metrics API.
+// Metric is a query of the custom or external metrics API.
 type Metric struct {
 	// Name of the metric. Required.
 	Name string
-	// Selector of its series. Required; labels.Everything() for all.
+	// Selector selects its series. Required; labels.Everything() for all.
 	Selector labels.Selector
 }
 

@@ -17,9 +17,9 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
 )
 
-// crowded is a server with a number of deployments of two pods each, a reader with
+// grouped is a server with a number of deployments of two pods each, a reader with
 // its pods from an informer, and an autoscaler for each.
-func crowded(t testing.TB, apps int, metrics string) (*apiServer, *cluster.Reader, []*autoscalingv2.HorizontalPodAutoscaler) {
+func grouped(t testing.TB, apps int, metrics string) (*apiServer, *cluster.Reader, []*autoscalingv2.HorizontalPodAutoscaler) {
 	t.Helper()
 	server := newAPIServer(t)
 	server.customLabels = true
@@ -116,7 +116,7 @@ func TestReadingsAreShared(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			server, reader, autoscalers := crowded(t, test.apps, test.metrics)
+			server, reader, autoscalers := grouped(t, test.apps, test.metrics)
 			if test.before != nil {
 				test.before(server)
 				if !strings.Contains(test.name, "not known") {
@@ -165,7 +165,7 @@ func unlabeled(s *apiServer, w http.ResponseWriter, r *http.Request) bool {
 // An API that is away is asked once, not once for each, and all are told.
 func TestAFailureIsShared(t *testing.T) {
 	t.Parallel()
-	server, reader, autoscalers := crowded(t, 5, cpuMetric)
+	server, reader, autoscalers := grouped(t, 5, cpuMetric)
 	readAll(t, server, reader, autoscalers[:2])
 	reader = informed(t, server)
 	requestOf(t, reader, autoscalers[0])
@@ -187,7 +187,7 @@ func TestAFailureIsShared(t *testing.T) {
 // Autoscalers are read by many workers at once.
 func TestReadersAtOnce(t *testing.T) {
 	t.Parallel()
-	server, reader, autoscalers := crowded(t, 20, cpuMetric)
+	server, reader, autoscalers := grouped(t, 20, cpuMetric)
 	var all sync.WaitGroup
 	for _, autoscaler := range autoscalers {
 		all.Go(func() {

@@ -40,11 +40,11 @@ func failed(where kubernetes.MetricError, err error) answer {
 	return answer{failure: &where}
 }
 
-// podMetrics lists the usage of the asker's pods, from a list of the whole
-// namespace where that is less to ask.
+// podMetrics lists the usage of the asker's pods, from a list of the whole namespace if that
+// takes fewer requests.
 func (r *Reader) podMetrics(ctx context.Context, by *asker) ([]metricsv1beta1.PodMetrics, error) {
-	crowd := string(kubernetes.ResourceMetricsAPI) + "\n" + by.key.namespace
-	if r.joins(crowd, by, 0) {
+	group := string(kubernetes.ResourceMetricsAPI) + "\n" + by.key.namespace
+	if r.joins(group, by, 0) {
 		all, err := r.listUsage(ctx, by.key.namespace, labels.Everything())
 		if err == nil {
 			if items, ok := all.selected(by); ok {
@@ -53,7 +53,7 @@ func (r *Reader) podMetrics(ctx context.Context, by *asker) ([]metricsv1beta1.Po
 		} else if !narrowerMaySucceed(err) {
 			return nil, err
 		}
-		r.crowds.useless(crowd)
+		r.groups.useless(group)
 	}
 	list, err := r.listUsage(ctx, by.key.namespace, by.selector)
 	if err != nil {
@@ -64,13 +64,13 @@ func (r *Reader) podMetrics(ctx context.Context, by *asker) ([]metricsv1beta1.Po
 
 // joins reports whether a list of all pods of the namespace should serve the asker;
 // most bounds how many there may be, 0: any number.
-func (r *Reader) joins(crowd string, by *asker, most int) bool {
+func (r *Reader) joins(group string, by *asker, most int) bool {
 	counter, ok := r.sources.Pods.(PodCounter)
 	if !ok {
 		return false
 	}
 	fits := true
-	joins := r.crowds.joins(crowd, by.key, len(by.pods), func() int {
+	joins := r.groups.joins(group, by.key, len(by.pods), func() int {
 		total := counter.CountPods(by.key.namespace)
 		fits = most == 0 || total <= most
 		return total
@@ -78,8 +78,8 @@ func (r *Reader) joins(crowd string, by *asker, most int) bool {
 	return joins && fits
 }
 
-// narrowerMaySucceed reports whether a failure may be due to how much was asked for,
-// rather than to the API or the permission to use it.
+// narrowerMaySucceed reports whether a failure may be due to the size of the list, and not to
+// the API or the permission to use it.
 func narrowerMaySucceed(err error) bool {
 	return apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsInternalError(err) ||
 		apierrors.IsRequestEntityTooLargeError(err) || errors.Is(err, context.DeadlineExceeded)
@@ -116,9 +116,8 @@ func (u *usage) index() {
 	}
 }
 
-// selected returns the items that the asker's selector matches. It is not ok when
-// the list can't tell them, as its items lack the labels of their pods, which some
-// metrics servers leave out.
+// selected returns the items that the asker's selector matches. It is not ok if the items lack
+// the labels of their pods, which some metrics servers leave out.
 func (u *usage) selected(by *asker) (items []metricsv1beta1.PodMetrics, ok bool) {
 	if len(u.unlabeled) > 0 && (len(u.unlabeled) == len(u.items) || u.lacksLabels(by.pods)) {
 		return nil, false

@@ -21,12 +21,12 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/files"
 )
 
-// Object is what is known of an object: what its last round came to.
+// Object is what is known of an object: what its last reconcile came to.
 type Object struct {
 	agent.Key
 	// UID of the object; empty: the platform has none.
 	UID string `json:"uid,omitempty"`
-	// At is when its last round ended, Outcome what came of it.
+	// At is when its last reconcile ended, Outcome what came of it.
 	At      time.Time     `json:"at"`
 	Outcome agent.Outcome `json:"outcome"`
 	// Shadow reports whether nothing is applied.
@@ -35,7 +35,7 @@ type Object struct {
 	Decision *Decided `json:"decision,omitempty"`
 	// Hold is why it is not scaled. Nil: nothing keeps it from that.
 	Hold *Held `json:"hold,omitempty"`
-	// Error is what failed in the last round, such as a metric or a read.
+	// Error is what failed in the last reconcile, such as a metric or a read.
 	Error string `json:"error,omitempty"`
 	// Warning is a problem of the object that does not keep it from being scaled.
 	Warning string `json:"warning,omitempty"`
@@ -84,10 +84,10 @@ type book struct {
 	log     *zap.Logger
 
 	mu sync.Mutex
-	// objects that had a round, before those that an agent before this one knew. Guarded by
+	// objects that had a reconcile, before those that an agent before this one knew. Guarded by
 	// mu.
 	objects, before map[agent.Key]*Object
-	// errs are what failed since the object's last round was told. Guarded by mu.
+	// errs are what failed since the object's last reconcile was told. Guarded by mu.
 	errs map[agent.Key]string
 	// dirty reports whether the file is not up to date, watching why objects are not watched.
 	// Guarded by mu.
@@ -107,7 +107,7 @@ const (
 	keptName     = "agent.json"
 	maxKeptBytes = 256 << 20
 	// keepEvery is how often a file that is not up to date is written, and dropBefore how long
-	// objects of an agent before this one are kept that have no round.
+	// objects of an agent before this one are kept that have no reconcile.
 	keepEvery  = 15 * time.Second
 	dropBefore = time.Hour
 )
@@ -182,7 +182,7 @@ func (b *book) put(o *Object) {
 	delete(b.before, o.Key)
 }
 
-// note notes a round.
+// note notes a reconcile.
 func (b *book) note(t *agent.Telling) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -283,7 +283,7 @@ func (b *book) watched(problem string) {
 	b.watching = cut(problem)
 }
 
-// all returns what is known of objects that had a round, by namespace, name and kind, and
+// all returns what is known of objects that had a reconcile, by namespace, name and kind, and
 // why no objects are watched.
 func (b *book) all() (objects []*Object, watching string) {
 	b.mu.Lock()

@@ -7,7 +7,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent"
 )
 
-// noted is a platform whose rounds are noted in a book. It implements agent.Watched and
+// noted is a platform whose reconciles are noted in a book. It implements agent.Watched and
 // agent.Teller.
 type noted struct {
 	agent.Watched

@@ -18,7 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
 )
 
-// run runs until the context ends and rounds in flight are done.
+// run runs until the context ends and reconciles in flight are done.
 func (c *command) run(ctx context.Context) error {
 	log, err := daemon.NewLog(c.LogLevel, c.LogFormat)
 	if err != nil {
@@ -100,7 +100,7 @@ func (c *command) runAll(ctx context.Context, platform *Platform, driver *agent.
 			}
 		})
 	}
-	// What rounds come to that are in flight when the agent is to stop is kept, too.
+	// What reconciles come to that are in flight when the agent is to stop is kept, too.
 	keeping, done := context.WithCancel(context.WithoutCancel(ctx))
 	var keeper sync.WaitGroup
 	keeper.Go(func() { kept.keep(keeping) })

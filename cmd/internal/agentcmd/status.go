@@ -96,7 +96,7 @@ func (s *Status) head(text *strings.Builder) {
 
 func name(key agent.Key) string { return oneLine(key.Namespace + "/" + key.Name) }
 
-// state is a word for what an object's last round came to.
+// state is a word for what an object's last reconcile came to.
 func (o *Object) state() string {
 	switch {
 	case o.Hold != nil:

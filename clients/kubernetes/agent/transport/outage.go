@@ -16,22 +16,21 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Outage knows whether the API server answers, by what becomes of requests to it, and
-// logs when it no longer does and when it does again: once each, instead of what each
-// watch, round and renewal says.
+// Outage detects from the outcome of requests whether the API server answers, and logs once when
+// it stops answering and once when it answers again, in place of a line from each watch,
+// reconcile and renewal.
 type Outage struct {
 	log *zap.Logger
 
 	mu sync.Mutex
-	// since is when the first of those requests failed that were not answered since the
-	// last answer; zero: none. Guarded by mu.
+	// since is when the first request after the last answer failed; zero: none. Guarded by mu.
 	since time.Time
-	// told reports whether the log has it. Guarded by mu.
+	// told reports whether the outage was logged. Guarded by mu.
 	told bool
 }
 
-// outageAfter is how long requests go without any answer before the log says so: one that
-// fails is nothing.
+// outageAfter is how long requests must fail before the outage is logged: a single failure is
+// not.
 const outageAfter = time.Second
 
 // NewOutage returns an Outage that nothing is known of.

@@ -47,8 +47,8 @@ var (
 	_ cluster.Metrics = (*Client)(nil)
 )
 
-// New returns clients for the cluster of config, which it only reads. A QPS
-// of 0 in config means that requests are not held back here.
+// New returns a client for the cluster of config, which it does not change. A QPS of 0 in
+// config disables the client's rate limit.
 func New(config *rest.Config) (*Client, error) {
 	config = rest.CopyConfig(config)
 	if config.QPS == 0 {
@@ -69,9 +69,8 @@ func New(config *rest.Config) (*Client, error) {
 	return clients, nil
 }
 
-// Mapper finds resources by kind in what the API server says it serves. It looks
-// again for a kind that is not there, though not more often than every ten
-// seconds.
+// Mapper finds resources by kind in the API server's discovery. For an unknown kind it reads
+// discovery again, at most every ten seconds.
 func (c *Client) Mapper() meta.RESTMapper { return c.discovered }
 
 // Metadata reads the metadata of objects of any kind.

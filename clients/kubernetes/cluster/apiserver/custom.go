@@ -17,9 +17,8 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
 )
 
-// metricVersions converts between the versions of the custom metrics API. The
-// client that k8s.io/metrics has for it takes no context, and so waits forever for
-// an adapter that hangs.
+// metricVersions converts between the versions of the custom metrics API. The client of
+// k8s.io/metrics takes no context, and would wait forever for an adapter that hangs.
 var metricVersions = metricsclient.NewMetricConverter()
 
 // PodsMetric lists values of pods.

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// missAge is how old discovery must be to be repeated for something that is
-	// not in it: a kind that was added since is found soon, and a reference to one
-	// that never was costs little.
+	// missAge is how old discovery must be to be repeated for a kind that it lacks: a kind
+	// that was added since is found soon, and a reference to one that never existed costs
+	// little.
 	missAge = 10 * time.Second
 	// discoveryAge is how old discovery gets at most.
 	discoveryAge = 10 * time.Minute
@@ -47,8 +47,7 @@ func newDiscovered(client discovery.DiscoveryInterface) *discovered {
 	}
 }
 
-// renew forgets what was discovered if that is longer ago than age, and tells
-// whether it did.
+// renew drops the discovery if it is older than age, and reports whether it did.
 func (d *discovered) renew(age time.Duration) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 // uidTimeout bounds the question for a cluster's UID.
 const uidTimeout = 10 * time.Second
 
-// UID returns what tells the cluster from all others, whatever it is called: the UID of
-// its namespace kube-system, which every cluster has and none deletes.
+// UID returns a unique id of the cluster, independent of its name: the UID of its namespace
+// kube-system, which every cluster has and none deletes.
 func (c *Client) UID(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, uidTimeout)
 	defer cancel()

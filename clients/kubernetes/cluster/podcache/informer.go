@@ -17,8 +17,8 @@ import (
 // labelIndex is the name of the index of pods by namespace and label.
 const labelIndex = "setpoint.dev/label"
 
-// perPod are labels that each pod has a value of its own for: indexing them takes
-// memory, and no workload selects by them alone.
+// perPod are labels whose value is different for each pod: indexing them takes memory, and no
+// workload selects by them alone.
 var perPod = map[string]bool{
 	"statefulset.kubernetes.io/pod-name":       true,
 	"apps.kubernetes.io/pod-index":             true,
@@ -35,10 +35,9 @@ var (
 	_ cluster.PodCounter = (*Pods)(nil)
 )
 
-// New returns the pods of an informer's indexer, which has an index by
-// namespace (cache.NamespaceIndex), and adds one by label to it. The informer
-// should have synced before pods are listed. An indexer takes only one
-// Pods.
+// New returns the pods of an informer's indexer. It adds an index by namespace
+// (cache.NamespaceIndex), if there is none, and one by label. Wait until the informer has
+// synced before listing pods. An indexer takes only one Pods.
 func New(indexer cache.Indexer) (*Pods, error) {
 	indexers := cache.Indexers{labelIndex: labelIndexValues}
 	if indexer.GetIndexers()[cache.NamespaceIndex] == nil {
@@ -94,7 +93,7 @@ func (p *Pods) Pods(_ context.Context, namespace string, selector labels.Selecto
 	return out, nil
 }
 
-// candidates returns the fewest pods that an index leaves over.
+// candidates returns the pods of the index entry with the fewest pods.
 func (p *Pods) candidates(namespace string, selector labels.Selector) ([]any, error) {
 	index, value, fewest := cache.NamespaceIndex, namespace, -1
 	for _, label := range labelselector.Required(selector) {

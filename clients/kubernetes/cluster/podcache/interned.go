@@ -9,14 +9,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// What stripped pods have in common with others of their workload.
+// Interned parts of stripped pods.
 var (
 	labelSets      = newInterned[map[string]string]()
 	containerLists = newInterned[[]corev1.Container]()
 )
 
-// maxInterned bounds the values that are remembered, some of which no pod has any
-// more.
+// maxInterned bounds the interned values, including those that no pod has any longer.
 const maxInterned = 4096
 
 // interned keeps one of all values that are the same. The values are not changed.

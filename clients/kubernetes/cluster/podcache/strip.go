@@ -5,10 +5,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Strip returns a pod with only what a snapshot and its selectors need of it. It
-// shares labels and containers with stripped pods that have the same ones, as those
-// of a workload do: nobody changes them. Anything but a pod is returned as it is.
-// It serves as the transform of an informer.
+// Strip returns a copy of a pod with only the fields that a snapshot and its selectors need. It
+// interns labels and containers, which pods of a workload have in common; they must not be
+// changed. It returns anything but a pod unchanged. Use it as the transform of an informer.
 func Strip(obj any) (any, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {

@@ -10,11 +10,11 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// WatchOptions say what is watched.
+// WatchOptions are the settings of Watch.
 type WatchOptions struct {
 	// Namespaces are watched, each by a watch of its own. Empty: all, by one.
 	Namespaces []string
-	// Access tells what may be watched. Nil: it is tried.
+	// Access checks the permission to watch. Nil: watches are tried.
 	Access Access
 }
 
@@ -25,9 +25,9 @@ type Access interface {
 	MayWatch(ctx context.Context, resource schema.GroupVersionResource, namespace string) (bool, error)
 }
 
-// WatchedVersions watches the metadata of the objects of each resource that it is
-// asked for. Where it may not, it knows nothing, and asks again whether it may, at
-// intervals that grow to an hour. It is safe for concurrent use.
+// WatchedVersions watches the metadata of the objects of each requested resource. Without the
+// permission it returns no versions, and checks the permission again at intervals that grow to
+// an hour. It is safe for concurrent use.
 type WatchedVersions struct {
 	ctx     context.Context
 	client  metadata.Interface
@@ -39,7 +39,7 @@ type WatchedVersions struct {
 	watches map[watched]*metadataWatch
 }
 
-// watched is what a watch is of: a resource in a namespace, or with "" in all.
+// watched identifies a watch: a resource in a namespace, or with "" in all.
 type watched struct {
 	resource  schema.GroupResource
 	namespace string
@@ -73,7 +73,7 @@ func (v *WatchedVersions) ResourceVersion(resource schema.GroupResource, namespa
 	return accessor.GetResourceVersion(), true
 }
 
-// Wait returns when every watch that was begun has ended, after the context has.
+// Wait waits for the end of the context and of all watches.
 func (v *WatchedVersions) Wait() {
 	<-v.ctx.Done()
 	v.mu.Lock()

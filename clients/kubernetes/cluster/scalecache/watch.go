@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// distrust is how long what is watched of a resource is not used after its watch
-	// failed: longer than an informer pauses between two attempts.
+	// distrust is how long a failed watch is not used: longer than an informer pauses between
+	// two attempts.
 	distrust = time.Minute
 	// firstRefusal and lastRefusal are how long nothing is asked after a refusal: it
 	// doubles with each.
@@ -39,8 +39,8 @@ type metadataWatch struct {
 	failed time.Time
 }
 
-// run watches until the context ends. An informer that is refused would ask on for ever,
-// several times a minute: it is ended, and begun anew after a pause.
+// run watches until the context ends. A refused informer would retry for ever, several times a
+// minute: run ends it and starts a new one after a pause.
 func (w *metadataWatch) run(ctx context.Context) {
 	defer close(w.ended)
 	for pause := firstRefusal; ; pause = min(2*pause, lastRefusal) {
@@ -99,8 +99,8 @@ func refuses(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
 }
 
-// trusted returns what is watched, nil if it can't be relied on: it has not been read yet,
-// or the watch failed lately.
+// trusted returns the watched objects, nil if they may be out of date: before the first list,
+// and shortly after the watch failed.
 func (w *metadataWatch) trusted() cache.Indexer {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-func TestCrowds(t *testing.T) {
+func TestGroups(t *testing.T) {
 	t.Parallel()
 	const pods = 10
 	// round lets n autoscalers ask and tells which of them get the list of all.
-	round := func(c *crowds, n, total int) string {
+	round := func(c *groups, n, total int) string {
 		out := ""
 		for i := range n {
 			key := autoscalerKey{"shop", fmt.Sprint(i)}
@@ -24,48 +24,48 @@ func TestCrowds(t *testing.T) {
 		time.Sleep(15 * time.Second)
 		return out
 	}
-	rules := map[string]func(t *testing.T, c *crowds) (got, want string){
-		"one asks alone, round after round": func(_ *testing.T, c *crowds) (string, string) {
+	rules := map[string]func(t *testing.T, c *groups) (got, want string){
+		"one asks alone, round after round": func(_ *testing.T, c *groups) (string, string) {
 			return round(c, 1, pods) + round(c, 1, pods), ".."
 		},
-		"the second shares, and from the next round on the first too": func(_ *testing.T, c *crowds) (string, string) {
+		"the second shares, and from the next round on the first too": func(_ *testing.T, c *groups) (string, string) {
 			return round(c, 3, 30) + " " + round(c, 3, 30), ".aa aaa"
 		},
-		"a quarter of all pods is enough": func(_ *testing.T, c *crowds) (string, string) {
+		"a quarter of all pods is enough": func(_ *testing.T, c *groups) (string, string) {
 			return round(c, 2, 80) + " " + round(c, 2, 81), ".a .."
 		},
-		"the more ask the larger their part": func(_ *testing.T, c *crowds) (string, string) {
+		"the more ask the larger their part": func(_ *testing.T, c *groups) (string, string) {
 			return round(c, 5, 160), "...aa"
 		},
-		"and those of the round before count as well": func(_ *testing.T, c *crowds) (string, string) {
+		"and those of the round before count as well": func(_ *testing.T, c *groups) (string, string) {
 			return round(c, 3, 120) + " " + round(c, 3, 120), "..a aaa"
 		},
-		"nobody counts twice": func(_ *testing.T, c *crowds) (string, string) {
+		"nobody counts twice": func(_ *testing.T, c *groups) (string, string) {
 			round(c, 1, 100)
 			for range 3 {
 				c.joins("usage", autoscalerKey{"shop", "0"}, pods, func() int { return 100 })
 			}
 			return fmt.Sprint(c.joins("usage", autoscalerKey{"shop", "1"}, pods, func() int { return 100 })), "false"
 		},
-		"those that went are forgotten after a round": func(_ *testing.T, c *crowds) (string, string) {
+		"those that went are forgotten after a round": func(_ *testing.T, c *groups) (string, string) {
 			return round(c, 2, 20) + " " + round(c, 1, 20) + " " + round(c, 1, 20), ".a a ."
 		},
-		"the same autoscaler asking again is no crowd": func(t *testing.T, c *crowds) (string, string) {
+		"the same autoscaler asking again is no group": func(t *testing.T, c *groups) (string, string) {
 			key := autoscalerKey{"shop", "web"}
 			first := c.joins("usage", key, pods, func() int { return pods })
 			second := c.joins("usage", key, pods, func() int { return pods })
 			return fmt.Sprint(first, second), "false false"
 		},
-		"what was of no use is not tried for ten minutes": func(_ *testing.T, c *crowds) (string, string) {
+		"what was of no use is not tried for ten minutes": func(_ *testing.T, c *groups) (string, string) {
 			out := round(c, 2, 20)
 			c.useless("usage")
 			out += " " + round(c, 2, 20)
 			time.Sleep(10 * time.Minute)
 			return out + " " + round(c, 2, 20), ".a .. aa"
 		},
-		"crowds that nobody belongs to are dropped": func(_ *testing.T, c *crowds) (string, string) {
+		"groups that nobody belongs to are dropped": func(_ *testing.T, c *groups) (string, string) {
 			round(c, 2, 20)
-			time.Sleep(2 * crowdAge)
+			time.Sleep(2 * groupAge)
 			c.joins("other", autoscalerKey{}, 1, func() int { return 1 })
 			return fmt.Sprint(len(c.byKey)), "1"
 		},
@@ -74,7 +74,7 @@ func TestCrowds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				if got, want := rule(t, newCrowds(time.Second)); got != want {
+				if got, want := rule(t, newGroups(time.Second)); got != want {
 					t.Errorf("got %s, want %s", got, want)
 				}
 			})

@@ -1,0 +1,111 @@
+package cluster
+
+import (
+	"sync"
+	"time"
+)
+
+const (
+	// narrowFor is how long lists of a whole namespace are not tried again after one did not
+	// help.
+	narrowFor = 10 * time.Minute
+	// groupAge is how long an empty group is remembered: longer than the longest period of an
+	// autoscaler.
+	groupAge = 2 * time.Hour
+)
+
+// groups find the readings that several autoscalers ask for at the same moment, so that one
+// list of the whole namespace replaces a list for each.
+type groups struct {
+	mu sync.Mutex
+	// maxAge is the length of a moment: as long as answers are shared. Guarded by mu.
+	maxAge time.Duration
+	// groups by reading. Guarded by mu.
+	byKey map[string]*group
+	// swept is when groups were last forgotten. Guarded by mu.
+	swept time.Time
+}
+
+// group is the autoscalers that asked for one reading.
+type group struct {
+	// began is the start of the current moment.
+	began time.Time
+	// pods of each autoscaler that asked in it, and their sum.
+	pods map[autoscalerKey]int
+	sum  int
+	// before is the size in the previous moment: the same autoscalers ask together every
+	// period, so the first to ask need not wait for the second.
+	before gathering
+	// narrow is until when the group is not used.
+	narrow time.Time
+}
+
+// gathering is the size of a group.
+type gathering struct{ autoscalers, pods int }
+
+func newGroups(maxAge time.Duration) *groups {
+	return &groups{maxAge: maxAge, byKey: map[string]*group{}, swept: time.Now()}
+}
+
+// joins records that an autoscaler asks for a reading of its pods, and reports whether a list
+// of all pods of the namespace, total in number, should serve it: if two or more ask and
+// their pods are not a small part of all.
+func (c *groups) joins(key string, autoscaler autoscalerKey, pods int, total func() int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	c.sweep(now)
+	group := c.byKey[key]
+	if group == nil {
+		group = newGroup(now)
+		c.byKey[key] = group
+	}
+	if now.Sub(group.began) >= c.maxAge {
+		group.before = group.gathered()
+		group.began, group.pods, group.sum = now, map[autoscalerKey]int{}, 0
+	}
+	group.sum += pods - group.pods[autoscaler]
+	group.pods[autoscaler] = pods
+	size := group.gathered()
+	size.autoscalers = max(size.autoscalers, group.before.autoscalers)
+	size.pods = max(size.pods, group.before.pods)
+	return size.autoscalers >= 2 && now.After(group.narrow) && 4*size.pods >= total()
+}
+
+func newGroup(now time.Time) *group {
+	return &group{began: now, pods: map[autoscalerKey]int{}}
+}
+
+// gathered returns the size of the group in the current moment.
+func (c *group) gathered() gathering {
+	return gathering{autoscalers: len(c.pods), pods: c.sum}
+}
+
+// useless records that a list of the whole namespace did not help.
+func (c *groups) useless(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if group := c.byKey[key]; group != nil {
+		group.narrow = time.Now().Add(narrowFor)
+	}
+}
+
+// sweep drops empty groups. c.mu is held.
+func (c *groups) sweep(now time.Time) {
+	if now.Sub(c.swept) < groupAge {
+		return
+	}
+	c.swept = now
+	for key, group := range c.byKey {
+		if now.Sub(group.began) >= groupAge {
+			delete(c.byKey, key)
+		}
+	}
+}
+
+// setMaxAge changes how long a moment is.
+func (c *groups) setMaxAge(age time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.maxAge = age
+}
