@@ -15,7 +15,11 @@ cd "$root"
 . scripts/mode.sh
 programs=("${@:-setpoint}")
 if [ "${programs[*]}" = all ]; then
-  programs=(setpoint setpoint-kubernetes setpoint-nomad setpoint-swarm setpoint-webhook)
+  programs=()
+  for folder_of in cmd/setpoint*/; do
+    # One with a module of its own is built by its name.
+    test -e "$folder_of/go.mod" || programs+=("$(basename "$folder_of")")
+  done
 fi
 flags='-s -w'
 for setting in "release=${RELEASE:-}" "commit=${COMMIT:-}" "date=${DATE:-}"; do

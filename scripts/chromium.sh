@@ -3,19 +3,14 @@
 # page. Installs them where apt and npm can; otherwise says what is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# shellcheck source=scripts/programs.sh
+. scripts/programs.sh
+skipped='The tests of the web page are SKIPPED or do not look for what keeps people out, and fail where CI is set.'
 
 # missing prints what is not there, and nothing if all is.
 missing() {
   test -n "${CHROMIUM:-}" || command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || echo 'chromium'
   cmp -s test/e2e/ui/package-lock.json test/e2e/ui/node_modules/.setpoint-lock || echo 'axe-core (npm ci in test/e2e/ui)'
-}
-
-# give_up REASON : says what is missing and what follows from that.
-give_up() {
-  printf '%s\nMissing:\n' "$1"
-  missing | sed 's/^/  /'
-  echo 'The tests of the web page are SKIPPED or do not look for what keeps people out, and fail where CI is set.'
-  exit 1
 }
 
 test -n "$(missing)" || exit 0

@@ -2,6 +2,9 @@
 # Makes sure that Node.js 18 or later and npm are there, for examples/node, which the
 # tests run, and for the page in web. Installs them where apt can, as root; otherwise says what is missing.
 set -euo pipefail
+# shellcheck source=scripts/programs.sh
+. "$(dirname "$0")/programs.sh"
+skipped='Without it the test of examples/node is SKIPPED, or fails where CI is set, and the page in web is not bundled.'
 
 # missing prints what is not there, and nothing if all is.
 missing() {
@@ -14,14 +17,6 @@ missing() {
   version=$(node --version)
   version=${version#v}
   test "${version%%.*}" -ge 18 || echo "node 18 or later, there is $version"
-}
-
-# give_up REASON : says what is missing and what follows from that.
-give_up() {
-  printf '%s\nMissing:\n' "$1"
-  missing | sed 's/^/  /'
-  echo 'Without it the test of examples/node is SKIPPED, or fails where CI is set, and the page in web is not bundled.'
-  exit 1
 }
 
 test -n "$(missing)" || exit 0

@@ -3,6 +3,9 @@
 # which start a server of their own. Installs it where apt can, and leaves the package's
 # service off; otherwise says what is missing.
 set -euo pipefail
+# shellcheck source=scripts/programs.sh
+. "$(dirname "$0")/programs.sh"
+skipped='The tests of test/e2e/samples that need it are SKIPPED, or fail where CI or SETPOINT_REQUIRE_PROMETHEUS is set.'
 
 # missing prints what is not there, and nothing if all is.
 missing() {
@@ -17,14 +20,6 @@ missing() {
   test "$1" -gt 2 || test "$1" -eq 2 -a "$2" -ge 30 || echo "prometheus 2.30 or later, there is ${version/ /.}"
 }
 
-# give_up REASON : says what is missing and what follows from that.
-give_up() {
-  printf '%s\nMissing:\n' "$1"
-  missing | sed 's/^/  /'
-  echo 'The tests of test/e2e/samples that need it are SKIPPED, or fail where CI or SETPOINT_REQUIRE_PROMETHEUS is set.'
-  exit 1
-}
-
 test -n "$(missing)" || exit 0
 if command -v prometheus >/dev/null; then
   # To replace it could stop a server that somebody runs.
@@ -35,21 +30,10 @@ elif ! command -v apt-get >/dev/null; then
   give_up 'There is no Prometheus, and no apt-get to install it with.'
 fi
 
-root=()
-if [ "$(id -u)" -ne 0 ]; then
-  sudo -n true 2>/dev/null || give_up 'There is no Prometheus, and no right to install it: run sudo scripts/prometheus.sh.'
-  root=(sudo -n)
-fi
-policy=/usr/sbin/policy-rc.d
-if [ ! -e $policy ]; then
-  trap '"${root[@]}" rm -f $policy' EXIT
-  printf '#!/bin/sh\nexit 101\n' | "${root[@]}" tee $policy >/dev/null
-  "${root[@]}" chmod 755 $policy
-fi
+become_root Prometheus
+start_no_services
 # Without recommended packages there is no exporter: the tests have one of their own.
 "${root[@]}" "$(dirname "$0")/apt.sh" prometheus || give_up 'Prometheus could not be installed.'
-if [ -d /run/systemd/system ]; then
-  "${root[@]}" systemctl disable prometheus # or it starts when the machine does
-fi
+disable_services prometheus
 test -z "$(missing)" || give_up 'Prometheus was installed, and something is still missing.'
 prometheus --version 2>&1 | head -n 1

@@ -4,6 +4,9 @@
 # apt can, as root; otherwise says what is missing. examples/python/run.sh does without
 # them where pip reaches a package index.
 set -euo pipefail
+# shellcheck source=scripts/programs.sh
+. "$(dirname "$0")/programs.sh"
+skipped='The test of examples/python is SKIPPED, or fails where CI is set.'
 
 packages=(python3 python3-grpcio python3-protobuf protobuf-compiler protobuf-compiler-grpc libprotobuf-dev)
 
@@ -24,14 +27,6 @@ missing() {
   command -v protoc >/dev/null || echo 'protoc'
   command -v grpc_python_plugin >/dev/null || echo 'grpc_python_plugin'
   test -e /usr/include/google/protobuf/descriptor.proto || echo '/usr/include/google/protobuf'
-}
-
-# give_up REASON : says what is missing and what follows from that.
-give_up() {
-  printf '%s\nMissing:\n' "$1"
-  missing | sed 's/^/  /'
-  echo 'The test of examples/python is SKIPPED, or fails where CI is set.'
-  exit 1
 }
 
 test -n "$(missing)" || exit 0

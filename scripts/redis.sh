@@ -4,6 +4,9 @@
 # them where apt can, and leaves the package's service off; otherwise says what is
 # missing.
 set -euo pipefail
+# shellcheck source=scripts/programs.sh
+. "$(dirname "$0")/programs.sh"
+skipped='The tests of store/redis that need it are SKIPPED, or fail where CI or SETPOINT_REQUIRE_REDIS is set.'
 
 # missing prints what is not there, and nothing if all is.
 missing() {
@@ -19,14 +22,6 @@ missing() {
   { redis-server --sentinel 2>&1 </dev/null || true; } | grep -qi sentinel || echo 'redis-server --sentinel'
 }
 
-# give_up REASON : says what is missing and what follows from that.
-give_up() {
-  printf '%s\nMissing:\n' "$1"
-  missing | sed 's/^/  /'
-  echo 'The tests of store/redis that need it are SKIPPED, or fail where CI or SETPOINT_REQUIRE_REDIS is set.'
-  exit 1
-}
-
 test -n "$(missing)" || exit 0
 if command -v redis-server >/dev/null; then
   # To replace it could stop a server that somebody runs.
@@ -37,20 +32,9 @@ elif ! command -v apt-get >/dev/null; then
   give_up 'There is no Redis, and no apt-get to install it with.'
 fi
 
-root=()
-if [ "$(id -u)" -ne 0 ]; then
-  sudo -n true 2>/dev/null || give_up 'There is no Redis, and no right to install it: run sudo scripts/redis.sh.'
-  root=(sudo -n)
-fi
-policy=/usr/sbin/policy-rc.d
-if [ ! -e $policy ]; then
-  trap '"${root[@]}" rm -f $policy' EXIT
-  printf '#!/bin/sh\nexit 101\n' | "${root[@]}" tee $policy >/dev/null
-  "${root[@]}" chmod 755 $policy
-fi
+become_root Redis
+start_no_services
 "${root[@]}" "$(dirname "$0")/apt.sh" redis-server || give_up 'Redis could not be installed.'
-if [ -d /run/systemd/system ]; then
-  "${root[@]}" systemctl disable redis-server # or it starts when the machine does
-fi
+disable_services redis-server
 test -z "$(missing)" || give_up 'Redis was installed, and something is still missing.'
 redis-server --version
