@@ -221,21 +221,23 @@ nightly: ## Run everything at full length, for half a day and more, and write bi
 .PHONY: generate
 generate: ## Generate api/, docs/ and the CustomResourceDefinition from their sources
 	cd tools/protodeps && go run . ../../proto/third_party
-	rm -rf api/setpoint api/externalscaler api/openapi/setpoint.swagger.json
-	$(BUF) generate
-	$(BUF) generate --template buf.gen.external.yaml
-	$(CONTROLLER_GEN) object paths=./clients/kubernetes/autoscaling/...
+	rm -rf bin/generated && mkdir -p bin/generated
+	$(BUF) generate --output bin/generated
+	$(BUF) generate --template buf.gen.external.yaml --output bin/generated
+	scripts/put.sh --tree bin/generated . api/setpoint api/externalscaler
+	$(CONTROLLER_GEN) object paths=./clients/kubernetes/autoscaling/... output:object:dir=bin/generated/clients/kubernetes/autoscaling/v1
+	scripts/put.sh --tree bin/generated .
 	$(CONTROLLER_GEN) crd paths=./clients/kubernetes/autoscaling/... output:stdout | (cd tools/controller-gen && go run ./crd) > deploy/kustomize/crd/autoscalers.yaml
-	go run ./cmd/setpoint docs configuration > docs/configuration.md
-	go run ./cmd/setpoint-webhook docs > docs/configuration-webhook.md
-	go run ./cmd/setpoint docs example-config > deploy/setpoint.yaml
-	go run ./cmd/setpoint docs metrics > docs/metrics.md
-	go run ./cmd/setpoint-kubernetes docs > docs/metrics-agents.md
-	go run ./cmd/setpoint docs lint > docs/lint.md
-	go run ./cmd/setpoint-swarm docs > docs/configuration-swarm.md
-	go run ./cmd/setpoint-swarm reference > docs/swarm-reference.md
-	go run ./cmd/setpoint-nomad docs > docs/configuration-nomad.md
-	go run ./cmd/setpoint-nomad reference > docs/nomad-reference.md
+	scripts/put.sh docs/configuration.md go run ./cmd/setpoint docs configuration
+	scripts/put.sh docs/configuration-webhook.md go run ./cmd/setpoint-webhook docs
+	scripts/put.sh deploy/setpoint.yaml go run ./cmd/setpoint docs example-config
+	scripts/put.sh docs/metrics.md go run ./cmd/setpoint docs metrics
+	scripts/put.sh docs/metrics-agents.md go run ./cmd/setpoint-kubernetes docs
+	scripts/put.sh docs/lint.md go run ./cmd/setpoint docs lint
+	scripts/put.sh docs/configuration-swarm.md go run ./cmd/setpoint-swarm docs
+	scripts/put.sh docs/swarm-reference.md go run ./cmd/setpoint-swarm reference
+	scripts/put.sh docs/configuration-nomad.md go run ./cmd/setpoint-nomad docs
+	scripts/put.sh docs/nomad-reference.md go run ./cmd/setpoint-nomad reference
 	cd tools/licenses && go run . table > ../../THIRD_PARTY.md
 	$(MAKE) dashboards
 
