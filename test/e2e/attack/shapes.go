@@ -20,7 +20,7 @@ import (
 // attacks are all of them.
 func attacks() []*attack {
 	return slices.Concat(shapeAttacks(), emptyAttacks(), encodingAttacks(), jsonAttacks(), productAttacks(), leftAttacks(),
-		openAttacks(), unknownAttacks(), unfinishedAttacks(), edgeAttacks(), recordAttacks(), adminAttacks(), theirsAttacks())
+		openAttacks(), unknownAttacks(), unfinishedAttacks(), edgeAttacks(), recordAttacks(), adminAttacks(), theirsAttacks(), contractAttacks())
 }
 
 // everyWay sends a shape by each carrier. Those named are for the short form, too.
