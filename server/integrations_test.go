@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -409,15 +410,17 @@ func TestIntegrationsOfUnknownTargets(t *testing.T) {
 // Whoever is over a limit is told so in its form.
 func TestIntegrationsAreLimited(t *testing.T) {
 	s := start(t, func(su *setup) { su.options.Limits.Identity.Rate, su.options.Limits.Identity.Burst = 0.001, 1 })
-	c := callers[2]
-	for range 2 {
+	s.ask(t, http.MethodGet, "/v1/"+web, nil) // the one that is allowed
+	for _, c := range callers {
 		a := s.ask(t, http.MethodPost, c.path("demo"), c.body(t))
 		c.refused(t, a)
-		if a.code == http.StatusTooManyRequests {
-			return
+		if after, err := strconv.Atoi(a.header.Get("Retry-After")); a.code != http.StatusTooManyRequests || err != nil || after < 1 {
+			t.Errorf("%s: answered %d with Retry-After %q, want 429 and when to ask again", c.path("demo"), a.code, a.header.Get("Retry-After"))
 		}
 	}
-	t.Error("two calls, one of which was allowed")
+	if a := s.ask(t, http.MethodPost, recommendPath(web), webBody); a.code != http.StatusTooManyRequests || a.header.Get("Retry-After") == "" {
+		t.Errorf("our own REST: answered %d with Retry-After %q", a.code, a.header.Get("Retry-After"))
+	}
 }
 
 // Bodies that come slowly keep nobody waiting, and are answered when they are there.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"go.uber.org/zap"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -73,6 +74,7 @@ func AnswerStatus(mux *runtime.ServeMux, w http.ResponseWriter, r *http.Request,
 	if s.Code() == codes.Unauthenticated {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
+	TellWhenToRetry(w, s)
 	body, err := marshaler.Marshal(s.Proto())
 	if err != nil {
 		w.WriteHeader(http.StatusInternalServerError)
@@ -176,8 +178,20 @@ func RESTTicketOf(ctx context.Context) *limit.Ticket {
 	return ticket
 }
 
+// TellWhenToRetry says in a header what the status' RetryInfo says, for callers that read nothing
+// else of an error. In whole seconds, not before that time.
+func TellWhenToRetry(w http.ResponseWriter, s *status.Status) {
+	if c := s.Code(); c != codes.ResourceExhausted && c != codes.Unavailable {
+		return
+	}
+	for _, detail := range s.Details() {
+		if info, ok := detail.(*errdetails.RetryInfo); ok {
+			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(info.GetRetryDelay().AsDuration().Seconds()))))
+		}
+	}
+}
+
 // AnswerRefusal answers that a limit refuses a call, and when to try again.
 func AnswerRefusal(mux *runtime.ServeMux, w http.ResponseWriter, r *http.Request, refusal limit.Refusal) {
-	w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(refusal.RetryAfter.Seconds()))))
 	AnswerStatus(mux, w, r, refusal.Status())
 }

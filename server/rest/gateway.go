@@ -101,6 +101,7 @@ func answerError(ctx context.Context, mux *runtime.ServeMux, m runtime.Marshaler
 		err = apierror.InvalidField(field, problem)
 	}
 	calls.NoteRESTError(r.Context(), err)
+	admission.TellWhenToRetry(w, status.Convert(err))
 	runtime.DefaultHTTPErrorHandler(ctx, mux, m, w, r, err)
 }
 
