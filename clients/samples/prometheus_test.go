@@ -200,12 +200,8 @@ func TestEqualQueriesOfOneRoundAreOneRequest(t *testing.T) {
 	}
 	source := set.sources["prom"]
 	eventually(t, "all wait for one request", func() bool {
-		source.sharing.mu.Lock()
-		defer source.sharing.mu.Unlock()
-		for _, entry := range source.sharing.entries {
-			return entry.waiters == workloads
-		}
-		return false
+		kept, waiting := source.sharing.Size()
+		return kept == 1 && waiting == workloads
 	})
 	close(release)
 	for range workloads {
@@ -238,9 +234,8 @@ func TestQueriesWaitForTheirTurn(t *testing.T) {
 	source := set.sources["prom"]
 	eventually(t, "two are asked", func() bool { return len(prom.asked()) == 2 })
 	eventually(t, "five are wanted", func() bool {
-		source.sharing.mu.Lock()
-		defer source.sharing.mu.Unlock()
-		return len(source.sharing.entries) == 5
+		kept, _ := source.sharing.Size()
+		return kept == 5
 	})
 	if n := len(prom.asked()); n != 2 {
 		t.Errorf("%d at once, the limit is 2", n)

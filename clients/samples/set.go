@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/setpoint-dev/setpoint/internal/files"
+	"github.com/setpoint-dev/setpoint/internal/sharing"
 	"github.com/setpoint-dev/setpoint/spelling"
 )
 
@@ -62,7 +63,7 @@ type source struct {
 	name, kind string
 	Source
 	backend backend
-	sharing *sharing
+	sharing *sharing.Group[any]
 	// turns are taken by requests that are under way.
 	turns   chan struct{}
 	metrics *metrics
@@ -113,7 +114,7 @@ func New(config Config, o Options) (*Set, error) {
 		settings = settings.withDefaults()
 		s := &source{
 			name: name, Source: settings, metrics: m,
-			sharing: newSharing(time.Duration(*settings.Reuse), time.Duration(settings.Timeout)),
+			sharing: sharing.New[any](time.Duration(*settings.Reuse)),
 			turns:   make(chan struct{}, settings.Concurrency),
 			log:     o.Log.With(zap.String("source", name)),
 		}
@@ -141,7 +142,7 @@ func (s Source) backend(log *zap.Logger, dial files.Dial) (kind string, b backen
 // Close cancels what is under way, waits for it and ends all connections.
 func (s *Set) Close() {
 	for _, source := range s.sources {
-		source.sharing.close()
+		source.sharing.Close()
 		source.backend.close()
 	}
 }
@@ -202,9 +203,12 @@ func (s *Set) samples(ctx context.Context, q Query, keep func(pod string) bool) 
 
 // read asks a query, or reads what another's request brought.
 func (s *source) read(ctx context.Context, q Query, keep func(pod string) bool) ([]Sample, error) {
-	answer, joined, err := s.sharing.get(ctx, s.backend.request(q), func(ctx context.Context) (any, error) { return s.request(ctx, q) })
+	answer, joined, err := s.sharing.Get(ctx, s.backend.request(q), time.Duration(s.Timeout), func(ctx context.Context) (any, error) { return s.request(ctx, q) })
 	if joined {
 		s.metrics.shared.WithLabelValues(s.name).Inc()
+	}
+	if errors.Is(err, sharing.ErrClosed) {
+		return nil, failed(Cancelled, "the sources are closed")
 	}
 	if err != nil {
 		return nil, err

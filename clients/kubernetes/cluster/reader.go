@@ -40,9 +40,9 @@ type Reader struct {
 	groups    *groups
 
 	// Readings that are shared, by API.
-	usage    *sharing[*usage]
-	custom   *sharing[[]customv1beta2.MetricValue]
-	external *sharing[[]externalv1beta1.ExternalMetricValue]
+	usage    *shared[*usage]
+	custom   *shared[[]customv1beta2.MetricValue]
+	external *shared[[]externalv1beta1.ExternalMetricValue]
 }
 
 // NewReader returns a reader of sources.
@@ -60,9 +60,9 @@ func NewReader(sources Sources, options Options) *Reader {
 		tally:     tally,
 		selectors: newSelectors(),
 		groups:    newGroups(options.MaxAge),
-		usage:     newSharing[*usage](tally, options.MaxAge),
-		custom:    newSharing[[]customv1beta2.MetricValue](tally, options.MaxAge),
-		external:  newSharing[[]externalv1beta1.ExternalMetricValue](tally, options.MaxAge),
+		usage:     newShared[*usage](tally, options.MaxAge),
+		custom:    newShared[[]customv1beta2.MetricValue](tally, options.MaxAge),
+		external:  newShared[[]externalv1beta1.ExternalMetricValue](tally, options.MaxAge),
 	}
 }
 
@@ -136,9 +136,9 @@ func (r *Reader) SetMaxAge(age time.Duration) {
 		age = defaultMaxAge
 	}
 	r.groups.setMaxAge(age)
-	r.usage.setMaxAge(age)
-	r.custom.setMaxAge(age)
-	r.external.setMaxAge(age)
+	r.usage.SetMaxAge(age)
+	r.custom.SetMaxAge(age)
+	r.external.SetMaxAge(age)
 }
 
 // Counts returns the numbers of requests to the cluster, and of requests saved.

@@ -1,4 +1,4 @@
-package cluster
+package sharing
 
 import (
 	"context"
@@ -15,6 +15,7 @@ type slow struct {
 	takes          time.Duration
 	mu             sync.Mutex
 	asked, stopped int
+	joined         int // who got another's answer
 	err            error
 }
 
@@ -34,14 +35,20 @@ func (s *slow) read(ctx context.Context) (int, error) {
 	}
 }
 
-func (s *slow) get(ctx context.Context, from *sharing[int], key string) (int, error) {
-	return from.get(ctx, PodMetricsList, key, time.Minute, s.read)
+func (s *slow) get(ctx context.Context, from *Group[int], key string) (int, error) {
+	value, joined, err := from.Get(ctx, key, time.Minute, s.read)
+	if joined {
+		s.mu.Lock()
+		s.joined++
+		s.mu.Unlock()
+	}
+	return value, err
 }
 
 func TestSharing(t *testing.T) {
 	t.Parallel()
-	rules := map[string]func(t *testing.T, s *sharing[int], source *slow){
-		"those who ask meanwhile wait for the one request": func(t *testing.T, s *sharing[int], source *slow) {
+	rules := map[string]func(t *testing.T, s *Group[int], source *slow){
+		"those who ask meanwhile wait for the one request": func(t *testing.T, s *Group[int], source *slow) {
 			var all sync.WaitGroup
 			for range 10 {
 				all.Go(func() {
@@ -51,11 +58,11 @@ func TestSharing(t *testing.T) {
 				})
 			}
 			all.Wait()
-			if count := s.tally.count(PodMetricsList); count != (Count{Requests: 1, Saved: 9}) {
-				t.Errorf("got %+v", count)
+			if source.asked != 1 || source.joined != 9 {
+				t.Errorf("asked %d times, %d joined", source.asked, source.joined)
 			}
 		},
-		"an answer is used again until it is too old": func(t *testing.T, s *sharing[int], source *slow) {
+		"an answer is used again until it is too old": func(t *testing.T, s *Group[int], source *slow) {
 			_, _ = source.get(t.Context(), s, "a")
 			time.Sleep(time.Second - source.takes - 1)
 			if got, _ := source.get(t.Context(), s, "a"); got != 1 {
@@ -66,24 +73,24 @@ func TestSharing(t *testing.T) {
 				t.Errorf("got answer %d after its time", got)
 			}
 		},
-		"a failure is shared, too": func(t *testing.T, s *sharing[int], source *slow) {
+		"a failure is shared, too": func(t *testing.T, s *Group[int], source *slow) {
 			source.err = errors.New("away")
 			for range 3 {
 				if _, err := source.get(t.Context(), s, "a"); err == nil {
 					t.Error("no error")
 				}
 			}
-			if count := s.tally.count(PodMetricsList); count != (Count{Requests: 1, Failed: 1, Saved: 2}) {
-				t.Errorf("got %+v", count)
+			if source.asked != 1 || source.joined != 2 {
+				t.Errorf("asked %d times, %d joined", source.asked, source.joined)
 			}
 		},
-		"keys are apart": func(t *testing.T, s *sharing[int], source *slow) {
+		"keys are apart": func(t *testing.T, s *Group[int], source *slow) {
 			_, _ = source.get(t.Context(), s, "a")
 			if got, _ := source.get(t.Context(), s, "b"); got != 2 {
 				t.Errorf("got %d", got)
 			}
 		},
-		"the first asker's end is not that of the others": func(t *testing.T, s *sharing[int], source *slow) {
+		"the first asker's end is not that of the others": func(t *testing.T, s *Group[int], source *slow) {
 			first, cancel := context.WithCancel(t.Context())
 			go func() { _, _ = source.get(first, s, "a") }()
 			synctest.Wait()
@@ -98,7 +105,7 @@ func TestSharing(t *testing.T) {
 				t.Errorf("got %v, stopped %d", err, source.stopped)
 			}
 		},
-		"a request that nobody waits for is stopped and not joined": func(t *testing.T, s *sharing[int], source *slow) {
+		"a request that nobody waits for is stopped and not joined": func(t *testing.T, s *Group[int], source *slow) {
 			ctx, cancel := context.WithTimeout(t.Context(), source.takes/2)
 			defer cancel()
 			if _, err := source.get(ctx, s, "a"); !errors.Is(err, context.DeadlineExceeded) {
@@ -108,7 +115,7 @@ func TestSharing(t *testing.T) {
 				t.Errorf("got %d, %v, stopped %d", got, err, source.stopped)
 			}
 		},
-		"a request under way is joined however old it is": func(t *testing.T, s *sharing[int], source *slow) {
+		"a request under way is joined however old it is": func(t *testing.T, s *Group[int], source *slow) {
 			source.takes = 5 * time.Second
 			go func() { _, _ = source.get(t.Context(), s, "a") }()
 			time.Sleep(4 * time.Second)
@@ -116,7 +123,7 @@ func TestSharing(t *testing.T) {
 				t.Errorf("got %d", got)
 			}
 		},
-		"a stopped request does not take the next one along": func(t *testing.T, s *sharing[int], source *slow) {
+		"a stopped request does not take the next one along": func(t *testing.T, s *Group[int], source *slow) {
 			ctx, cancel := context.WithTimeout(t.Context(), source.takes/2)
 			defer cancel()
 			_, _ = source.get(ctx, s, "a")
@@ -127,25 +134,23 @@ func TestSharing(t *testing.T) {
 				t.Errorf("got %d", got)
 			}
 		},
-		"a request lasts no longer than its timeout": func(t *testing.T, s *sharing[int], source *slow) {
+		"a request lasts no longer than its timeout": func(t *testing.T, s *Group[int], source *slow) {
 			source.takes = time.Hour
 			began := time.Now()
 			if _, err := source.get(t.Context(), s, "a"); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Minute {
 				t.Errorf("got %v after %v", err, time.Since(began))
 			}
 		},
-		"nothing is kept that is too old": func(t *testing.T, s *sharing[int], source *slow) {
+		"nothing is kept that is too old": func(t *testing.T, s *Group[int], source *slow) {
 			_, _ = source.get(t.Context(), s, "a")
 			_, _ = source.get(t.Context(), s, "b")
 			time.Sleep(time.Second - source.takes)
 			synctest.Wait()
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			if len(s.entries) > 0 {
-				t.Errorf("kept %d", len(s.entries))
+			if kept, _ := s.Size(); kept > 0 {
+				t.Errorf("kept %d", kept)
 			}
 		},
-		"an answer that took longer than it lasts is dropped at once": func(t *testing.T, s *sharing[int], source *slow) {
+		"an answer that took longer than it lasts is dropped at once": func(t *testing.T, s *Group[int], source *slow) {
 			source.takes = 5 * time.Second
 			_, _ = source.get(t.Context(), s, "a")
 			synctest.Wait()
@@ -153,9 +158,9 @@ func TestSharing(t *testing.T) {
 				t.Errorf("got %d", got)
 			}
 		},
-		"a shorter age holds for what is there": func(t *testing.T, s *sharing[int], source *slow) {
+		"a shorter age holds for what is there": func(t *testing.T, s *Group[int], source *slow) {
 			_, _ = source.get(t.Context(), s, "a")
-			s.setMaxAge(source.takes)
+			s.SetMaxAge(source.takes)
 			if got, _ := source.get(t.Context(), s, "a"); got != 2 {
 				t.Errorf("got %d", got)
 			}
@@ -165,7 +170,7 @@ func TestSharing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				rule(t, newSharing[int](newTally(), time.Second), &slow{takes: 100 * time.Millisecond})
+				rule(t, New[int](time.Second), &slow{takes: 100 * time.Millisecond})
 			})
 		})
 	}
