@@ -15,8 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/unfinished"
 )
 
-// edgeCredentials secure connections, if that is configured, and have what comes on them
-// looked at.
+// edgeCredentials secure connections, if TLS is configured, and meter the frames on them.
 type edgeCredentials struct {
 	credentials.TransportCredentials
 }
@@ -58,18 +57,18 @@ func (s *Server) serveREST(listener net.Listener) error {
 const (
 	// handshakeTimeout is for a new connection to become one of HTTP/2.
 	handshakeTimeout = 10 * time.Second
-	// pingAfter is how long a connection may be silent before it is asked whether it
-	// lives, and pingTimeout how long it has to answer.
+	// pingAfter is how long a connection may be silent before it is pinged, and pingTimeout
+	// how long it has to answer.
 	pingAfter   = time.Minute
 	pingTimeout = 20 * time.Second
-	// leastPingInterval is how often clients may ask, also while they call nothing.
+	// leastPingInterval is the minimum time between two pings of a client, even without calls.
 	leastPingInterval = 10 * time.Second
 	// idleTimeout is when a connection without calls is closed.
 	idleTimeout = 15 * time.Minute
 )
 
-// workers is how many goroutines take one call after the other. One that is made for a call
-// has a small stack, and more time would go by in making that larger than in deciding.
+// workers is how many goroutines serve one call after the other. A new goroutine for each call
+// has a small stack, and growing that would take longer than the decision.
 const workers = 128
 
 // connectionOptions bound what a gRPC connection may take.

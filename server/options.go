@@ -15,19 +15,19 @@ import (
 
 // Options are the settings of a Server. Start from DefaultOptions.
 type Options struct {
-	// Options are those of decisions and of what is kept for them.
+	// Options are those of decisions and their storage.
 	decision.Options
-	// Access says who calls and what they may do. Nil: anybody, everything.
+	// Access authenticates and authorizes callers. Nil: every caller may do everything.
 	Access *Access
-	// Limits bound calls, all and by caller, and shed what is too much. The zero value:
-	// no such limits. Its Limits is the server's own.
+	// Limits bound calls, in total and per caller, and shed load. The zero value: no such
+	// limits. The server sets its Limits.
 	Limits limit.Options
-	// MaxConnectionAge is when a gRPC connection is to make way for a new one, which may
-	// lead elsewhere; calls in flight get ConnectionGrace to end. 0: connections stay.
+	// MaxConnectionAge is the maximum age of a gRPC connection, so that callers spread over
+	// instances; calls in flight get ConnectionGrace to end. 0: no maximum.
 	MaxConnectionAge, ConnectionGrace time.Duration
 	// MaxConnections bounds the connections of gRPC and REST together, and with them the calls
-	// that no other limit bounds, such as health checks. Beyond it those that nobody needs make
-	// way. 0: any number.
+	// that no other limit bounds, such as health checks. Beyond it idle connections are closed.
+	// 0: any number.
 	MaxConnections int
 	// MaxCallsPerConnection bounds the calls in flight on one HTTP/2 connection, MaxHeaderBytes
 	// the headers of a call, over gRPC and REST.
@@ -37,17 +37,17 @@ type Options struct {
 	KEDATokens bool
 	// TLS secures gRPC and REST. Nil: they are served in the clear. It must offer h2.
 	TLS *tls.Config
-	// AllowedHosts are names by which REST may be asked where it is on loopback without TLS
-	// and callers need no credentials, beside localhost and IP addresses. See GuardHost.
+	// AllowedHosts are host names that REST requests may use, beside localhost and IP
+	// addresses, while REST is on loopback without TLS and callers need no credentials. See
+	// GuardHost.
 	AllowedHosts []string
 	// MaxRequestBytes bounds one message or body.
 	MaxRequestBytes int
-	// MaxStreamInFlight bounds the unanswered requests of one stream; beyond
-	// them the stream is read no further.
+	// MaxStreamInFlight bounds the unanswered requests of one stream; beyond it the server
+	// stops reading the stream.
 	MaxStreamInFlight int
-	// LoggedRepeats is how many decisions a second that say what the target's last one
-	// said are logged; above this rate none are. What says something new is always logged, and
-	// the last decision is known in any case.
+	// LoggedRepeats is how many unchanged decisions per second are logged; above this rate
+	// only changes are. The last decision is in the record in any case.
 	LoggedRepeats int
 	// DrainTimeout bounds how long a stop waits for calls in flight.
 	DrainTimeout time.Duration

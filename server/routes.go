@@ -51,13 +51,13 @@ func (s *Server) routes(gateway http.Handler) (http.Handler, error) {
 	return mux, nil
 }
 
-// redirect leads to another path of ours, which may be another with the next version.
+// redirect redirects to another path of the server, not permanently: it may change with the next
+// version.
 func redirect(path string) http.Handler {
 	return page.WithHeaders(page.Policy, http.RedirectHandler(path, http.StatusFound))
 }
 
-// Health serves /healthz, which tells that the process lives, and /readyz, which
-// tells whether it is to be sent calls.
+// Health serves /healthz, for liveness, and /readyz, for readiness.
 func (s *Server) Health() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+livePath, func(w http.ResponseWriter, _ *http.Request) { answerHealth(w, http.StatusOK, "ok") })

@@ -7,7 +7,7 @@
 //	err = s.Serve(ctx, grpcListener, httpListener) // until ctx ends and calls are drained
 //
 // Errors are google.rpc.Status values with details; the codes are those of the
-// contract. The engines stay open: whoever opened them closes them.
+// contract. The caller closes the engines.
 package server
 
 import (
@@ -179,7 +179,7 @@ func (s *Server) newREST(gateway *rest.Gateway) error {
 	return nil
 }
 
-// Recommendations returns the service itself, to be called in the process.
+// Recommendations returns the service, for calls in the process.
 func (s *Server) Recommendations() setpointv1.RecommendationServiceServer { return s.service }
 
 // Serve serves on the listeners until the context ends, then drains: new calls
@@ -219,11 +219,11 @@ func (s *Server) Serve(ctx context.Context, grpcListener, httpListener net.Liste
 // Close stops a server that does not serve.
 func (s *Server) Close() { s.stop() }
 
-// flushTime is what clients get to take the last answers once no call is left.
+// flushTime is how long clients have to read the last answers after the last call.
 const flushTime = 500 * time.Millisecond
 
-// stop drains: new calls are refused at once, REST goes before gRPC, for its calls
-// go on there.
+// stop drains: new calls are refused at once. REST stops before gRPC, because its calls use
+// the services.
 func (s *Server) stop() {
 	s.health.Shutdown()
 	s.drain.Begin()
@@ -271,7 +271,7 @@ func (s *Server) showRoom(g *gate.Gate) error {
 	return nil
 }
 
-// methods are those that are counted one by one: all that the server serves.
+// methods are the methods with metrics of their own: all that the server serves.
 func methods() []telemetry.MethodInfo {
 	served := grpc.NewServer()
 	defer served.Stop()
@@ -285,7 +285,7 @@ func methods() []telemetry.MethodInfo {
 	return telemetry.MethodsOf(served.GetServiceInfo())
 }
 
-// register registers metrics where somebody reads them.
+// register registers metrics if there is a registerer.
 func (s *Server) register(all ...prometheus.Collector) error {
 	if s.options.Registerer == nil {
 		return nil

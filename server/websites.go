@@ -17,10 +17,9 @@ import (
 	"github.com/setpoint-dev/setpoint/server/calls"
 )
 
-// withoutWebsites refuses calls that a page of another web site has a browser make, whose
-// user may have a client certificate, or the service on this machine: what changes nothing
-// may be asked, for the page doesn't get to see the answer. Who is no browser sends neither
-// Sec-Fetch-Site nor Origin, and is not asked.
+// withoutWebsites refuses cross-origin calls of browsers, whose user may have a client
+// certificate, or the service on the same machine. Safe methods are allowed, as the page can't
+// read the answer. Other clients send neither Sec-Fetch-Site nor Origin, and are not checked.
 func withoutWebsites(next http.Handler) http.Handler {
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -29,12 +28,12 @@ func withoutWebsites(next http.Handler) http.Handler {
 	return protection.Handler(next)
 }
 
-// AnyHost as a name of GuardHost's stands for all.
+// AnyHost as a name for GuardHost allows all hosts.
 const AnyHost = "*"
 
-// GuardHost refuses calls to an address on loopback that name another host than this machine:
-// a page of a web site whose name leads to 127.0.0.1 (DNS rebinding) would be of the same
-// origin as the service. Further names are those by which a proxy asks. Addresses that other
+// GuardHost refuses calls to a loopback address whose Host names another machine: with DNS
+// rebinding a web site whose name resolves to 127.0.0.1 would have the same origin as the
+// service. names are further allowed hosts, for example a proxy's. Addresses that other
 // machines reach are not guarded.
 func GuardHost(address net.Addr, names []string, next http.Handler) http.Handler {
 	return guardHost(address, names, next, http.HandlerFunc(refuseHost))
@@ -58,9 +57,8 @@ func refuseHost(w http.ResponseWriter, r *http.Request) {
 	refusePage(w, r, fmt.Sprintf("this address is on loopback and is not %q: ask by localhost or an IP address, or name the host in --allowed-hosts", apierror.Clip(r.Host)))
 }
 
-// isThisMachine reports whether a request's host may be asked for: an IP address, which no
-// name server can turn into another, localhost, a name without a dot, which is no web site's,
-// or one of the names.
+// isThisMachine reports whether a request's host is allowed: an IP address, which DNS can't
+// rebind, localhost, a name without a dot, which no web site has, or one of the names.
 func isThisMachine(host string, names []string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

@@ -17,9 +17,9 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// Settings says who calls and what they may do.
+// Settings authenticate and authorize callers.
 type Settings struct {
-	// Authenticator finds out who calls. It stays its owner's to close.
+	// Authenticator authenticates callers. Its owner closes it.
 	Authenticator *auth.Authenticator
 	// Policy says what callers may do.
 	Policy *files.Watched[*policy.Policy]
@@ -73,8 +73,8 @@ var (
 // IsOpen reports whether such a call needs no authentication.
 func IsOpen(method string) bool { return openCalls[method] }
 
-// Caller is who makes a call, and what the policy says of them. It never changes. Nil is
-// a caller in the process, or any caller where authentication is off: they may do everything.
+// Caller is the caller of a call, with its grants. It is immutable. Nil is a caller in the process,
+// or any caller while authentication is off; it may do everything.
 type Caller struct {
 	Identity *auth.Identity
 	Grants   *policy.Grants
@@ -85,12 +85,12 @@ type Caller struct {
 	checked int64
 }
 
-// Session is a call, or a stream, by one who was asked for credentials.
+// Session is an authenticated call or stream.
 type Session struct {
 	Settings *Settings
 	Method   string
 	Creds    auth.Credentials
-	// First is who it was at the beginning, and Now who it is, as of the last look.
+	// First is the caller at the beginning, Now the caller as of the last look.
 	First Caller
 	Now   atomic.Pointer[Caller]
 }
@@ -108,7 +108,7 @@ func SessionOf(ctx context.Context) *Session {
 	return s
 }
 
-// CallerOf returns who makes a call, nil for everybody.
+// CallerOf returns the caller of a call; nil: authentication is off.
 func CallerOf(ctx context.Context) *Caller {
 	if s := SessionOf(ctx); s != nil {
 		return s.Now.Load()
@@ -132,8 +132,8 @@ func (c *Caller) Check(verb policy.Verb, key store.Key) error {
 	return denied(c.Grants.Check(verb, key.Cluster, key.Namespace))
 }
 
-// CheckChange returns PERMISSION_DENIED to callers of whose calls about a target nothing
-// may be recorded: what they may not write they may neither settle nor delete.
+// CheckChange returns PERMISSION_DENIED to callers whose calls about a target are not recorded:
+// they may neither settle nor delete it.
 func (c *Caller) CheckChange(verb policy.Verb, key store.Key) error {
 	if c == nil || !c.Grants.HasOptions() {
 		return nil

@@ -11,13 +11,13 @@ import (
 	"github.com/setpoint-dev/setpoint/server/limit"
 )
 
-// admitted is the context of a call that was looked at when its headers were read, before
-// it has a goroutine.
+// admitted is the context of a call that was checked when its headers were read, before it has a
+// goroutine.
 type admitted struct {
 	context.Context
 	ticket  *limit.Ticket
 	refusal limit.Refusal
-	// who makes the call, if looked is true.
+	// who is the caller, if looked is true.
 	who    identified
 	looked bool
 }
@@ -45,7 +45,7 @@ func TicketOf(ctx context.Context) *limit.Ticket {
 	return nil
 }
 
-// identifiedEarly returns what was found out of a caller before the message was read.
+// identifiedEarly returns the result of authentication before the message was read.
 func identifiedEarly(ctx context.Context) (who identified, early bool) {
 	if a := admittedOf(ctx); a != nil {
 		return a.who, a.looked
@@ -53,7 +53,7 @@ func identifiedEarly(ctx context.Context) (who identified, early bool) {
 	return identified{}, false
 }
 
-// begin begins a call that was let in. It is called before the body is read.
+// begin begins an admitted call. It is called before the body is read.
 func begin(ctx context.Context) (*limit.Ticket, error) {
 	a := admittedOf(ctx)
 	if a == nil {
@@ -71,8 +71,7 @@ func begin(ctx context.Context) (*limit.Ticket, error) {
 	return a.ticket, nil
 }
 
-// Charge charges a call to who makes it. The weight of a batch is the number of its
-// requests.
+// Charge charges a call to its caller's limits. The weight of a batch is the number of its requests.
 func Charge(ctx context.Context, weight int) error {
 	a := admittedOf(ctx)
 	if a == nil || a.ticket == nil {
@@ -81,7 +80,7 @@ func Charge(ctx context.Context, weight int) error {
 	return a.ticket.Identify(access.CallerOf(ctx).Name(), weight).Err()
 }
 
-// WithTicket is the context of a call that has a place already, so that it gets no second one.
+// WithTicket returns the context of a call that has a ticket already, so that it gets no second one.
 func WithTicket(ctx context.Context, ticket *limit.Ticket) context.Context {
 	return &admitted{Context: ctx, ticket: ticket}
 }

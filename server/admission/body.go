@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// HangUp has the connection closed after the answer. Else that would wait for the rest of
-// the body, as net/http has it.
+// HangUp closes the connection after the answer. Without it net/http would wait for the rest of the
+// body.
 func HangUp(w http.ResponseWriter) { w.Header().Set("Connection", "close") }
 
-// ErrCut is the error of a body that had to make way for others.
+// ErrCut is the error of a body that was cut off because others needed the memory.
 var ErrCut = errors.New("too much that was unfinished")
 
 // ReadBody reads a body to its end, or up to the limit, in bytes.
@@ -48,7 +48,7 @@ func (g *Guard) ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([
 	}
 }
 
-// grown makes room for more: twice as much, but no more than is announced.
+// grown grows the buffer to twice its size, but not beyond the announced length.
 func grown(data []byte, announced int64) []byte {
 	size := 2 * cap(data)
 	if announced >= int64(len(data)) && announced < int64(size) {

@@ -10,11 +10,10 @@ import (
 	"github.com/setpoint-dev/setpoint/server/limit"
 )
 
-// limitsOf are the limits that the policy sets for a caller.
+// limitsOf returns the limits that the policy sets for a caller.
 func (g *Guard) limitsOf(identity string) (limit.Limits, bool) { return g.callerLimits.Get(identity) }
 
-// noteLimits remembers the limits that the policy sets for a caller, so that the limiter
-// can ask for them.
+// noteLimits records the limits that the policy sets for a caller, for the limiter.
 func (g *Guard) noteLimits(c *access.Caller) {
 	if g.Limiter == nil {
 		return

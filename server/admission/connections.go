@@ -11,8 +11,8 @@ import (
 	"github.com/setpoint-dev/setpoint/server/connections"
 )
 
-// exemptEach is how many calls that no other limit bounds one connection may have open: a
-// proxy may watch health for many clients.
+// exemptEach is how many exempt calls one connection may have open: a proxy may watch health for
+// many clients.
 const exemptEach = 64
 
 func (g *Guard) newConnections() error {
@@ -29,7 +29,7 @@ func (g *Guard) newConnections() error {
 
 type connectionKey struct{}
 
-// WithConnection has the calls of a REST connection know it.
+// WithConnection adds the connection to the contexts of its REST calls.
 func WithConnection(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, connections.Of(conn.RemoteAddr()))
 }
@@ -48,7 +48,7 @@ func connectionOf(ctx context.Context) *connections.Conn {
 	return nil
 }
 
-// CountREST notes for the connections of REST calls that they are in use.
+// CountREST counts the REST calls of connections, so that those in use stay open.
 func CountREST(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn := RESTConnectionOf(r)

@@ -1,4 +1,4 @@
-// Package admission decides which calls are let in: it finds out who calls, applies limits
-// while headers and bodies are read, and bounds connections, messages that do not arrive
-// completely and answers that nobody reads. It does so for gRPC and for REST.
+// Package admission decides which calls to admit, over gRPC and REST: it authenticates callers,
+// applies limits while headers and bodies are read, and bounds connections, incomplete messages
+// and unread answers.
 package admission

@@ -9,8 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/limit"
 )
 
-// Enter lets calls in as their headers are read, or refuses them there, which is the
-// cheapest.
+// Enter admits calls when their headers are read, or refuses them there, which is cheapest.
 func (g *Guard) Enter(ctx context.Context, info *tap.Info) (context.Context, error) {
 	l := g.Limiter
 	if limit.Exempt(info.FullMethodName) {
@@ -38,8 +37,8 @@ func (g *Guard) Enter(ctx context.Context, info *tap.Info) (context.Context, err
 	return &a.admitted, nil
 }
 
-// enterExempt lets a call in that must be answered however great the load. Of one connection
-// only so many may be open: who goes on after it was told so has the connection closed.
+// enterExempt admits a call that must be answered under any load. A connection may have only some
+// of them open; one that continues after refusals is closed.
 func (g *Guard) enterExempt(ctx context.Context, info *tap.Info) (context.Context, error) {
 	conn := connectionOf(ctx)
 	if conn == nil {
@@ -56,8 +55,8 @@ func (g *Guard) enterExempt(ctx context.Context, info *tap.Info) (context.Contex
 	return ctx, g.Limiter.Refuse(limit.ExemptCalls).Err()
 }
 
-// clogged says why no more calls are taken from a connection: too many calls wait for their
-// messages, and many of them on this one, or it has too many answers that nobody reads.
+// clogged returns why a connection may make no more calls: too many calls wait for their messages,
+// many of them on this connection, or it has too many unread answers.
 func (g *Guard) clogged(ctx context.Context) limit.Reason {
 	conn := ConnOf(ctx)
 	if conn == nil {

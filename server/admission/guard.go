@@ -16,7 +16,7 @@ import (
 
 // Options are the settings of a Guard.
 type Options struct {
-	// Access says who calls and what they may do. Nil: anybody, everything.
+	// Access authenticates and authorizes callers. Nil: every caller may do everything.
 	Access *access.Settings
 	// Limits bound calls; the zero value sets no limits. The Guard sets its Limits.
 	Limits limit.Options
@@ -28,11 +28,11 @@ type Options struct {
 	// callers without any other credential are known by it. "": it holds none. Their messages
 	// are read before they are known, up to MostTokenMessage.
 	TokensIn map[string]func(message []byte) (token string)
-	// Calls counts the calls that are refused before they reach an interceptor.
+	// Calls counts calls that are refused before they reach an interceptor.
 	Calls *telemetry.Calls
 	// Registerer takes the metrics; nil: they are not registered.
 	Registerer prometheus.Registerer
-	// Log takes a line for each caller that is refused. It must not be nil.
+	// Log takes a line for each refused caller. Required.
 	Log *zap.Logger
 }
 
@@ -41,8 +41,7 @@ type Guard struct {
 	options Options
 	// Limiter is nil where there are no limits.
 	Limiter *limit.Limiter
-	// Unfinished counts what callers have sent of messages that are not complete, and what they
-	// have not read of answers.
+	// Unfinished counts the bytes of incomplete messages and of unread answers.
 	Unfinished *unfinished.Meter
 	// Connections are those of gRPC and REST together.
 	Connections *connections.Set

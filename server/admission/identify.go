@@ -18,9 +18,9 @@ import (
 	"github.com/setpoint-dev/setpoint/server/limit"
 )
 
-// Renew looks at a stream's caller again, before a message is taken or sent: a token may
-// have been revoked or have ended, a certificate too; groups and policy may have changed.
-// While nothing has, that takes some loads and no memory. Nil, nil: authentication is off.
+// Renew authenticates a stream's caller again, before a message is received or sent: a token or
+// certificate may have expired or been revoked; groups and policy may have changed. Without
+// changes that takes some loads and no memory. Nil, nil: authentication is off.
 func (g *Guard) Renew(ctx context.Context, open *access.Session) (*access.Caller, error) {
 	if open == nil {
 		return nil, nil
@@ -40,10 +40,10 @@ func (g *Guard) Renew(ctx context.Context, open *access.Session) (*access.Caller
 	return next, nil
 }
 
-// Counts reports whether Renew would bring nothing new of a caller.
+// Counts reports whether a caller is still valid as it is, so that Renew would change nothing.
 func (g *Guard) Counts(c *access.Caller) bool { return g.options.Access.Counts(c) }
 
-// establish finds out who a session is by, unless that is known, and whether they may make
+// establish authenticates the session's caller, unless that is done, and checks that it may make
 // such calls at all. waits may be nil; see auth.Credentials.
 func (g *Guard) establish(ctx context.Context, open *access.Session, c *access.Caller, waits func()) error {
 	if err := open.Identify(ctx, c, waits); err != nil {
@@ -60,14 +60,13 @@ type identified struct {
 	err     error
 }
 
-// identify finds out who makes a call, and whether they may make such calls at all. Where
-// that takes an answer of an issuer, the call gives its place back meanwhile; the ticket may
-// be nil.
+// identify authenticates the caller, and checks that it may make such calls at all. While it waits
+// for an issuer the call gives its place back; the ticket may be nil.
 func (g *Guard) identify(ctx context.Context, method string, ticket *limit.Ticket) (who identified) {
 	return g.identifyBy(ctx, method, credentialsOf, ticket)
 }
 
-// identifyBy is identify with what the caller of gRPC is known by.
+// identifyBy is identify with the credentials of a gRPC call.
 func (g *Guard) identifyBy(ctx context.Context, method string, credentials func(context.Context) auth.Credentials, ticket *limit.Ticket) (who identified) {
 	settings := g.options.Access
 	if settings == nil || access.IsOpen(method) {
@@ -98,7 +97,7 @@ func (g *Guard) identifyBy(ctx context.Context, method string, credentials func(
 	return identified{open, err}
 }
 
-// allow returns the context of a call by whom was found, or why it may not be made.
+// allow returns the context of a call by that caller, or why the call is refused.
 func (who identified) allow(ctx context.Context) (context.Context, error) {
 	if who.session != nil {
 		calls.NoteIdentity(ctx, who.session.First.Identity.Name)
@@ -107,7 +106,7 @@ func (who identified) allow(ctx context.Context) (context.Context, error) {
 	return ctx, who.err
 }
 
-// credentialsOf returns what came with a call over gRPC.
+// credentialsOf returns the credentials of a gRPC call.
 func credentialsOf(ctx context.Context) auth.Credentials {
 	c := auth.Credentials{Authorization: metadata.ValueFromIncomingContext(ctx, "authorization")}
 	if p, ok := peer.FromContext(ctx); ok {
@@ -131,7 +130,7 @@ func (g *Guard) AuthenticateCalls(ctx context.Context, req any, info *grpc.Unary
 }
 
 func (g *Guard) AuthenticateStreams(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	// A stream runs nothing by itself; its messages are let in each.
+	// A stream itself runs nothing; each of its messages is admitted.
 	ticket, err := begin(stream.Context())
 	if err != nil {
 		return err
@@ -170,7 +169,7 @@ type streamOf struct {
 // Context implements grpc.ServerStream.
 func (s streamOf) Context() context.Context { return s.ctx }
 
-// renewedStream ends once its caller may not make such calls any more.
+// renewedStream ends once its caller may no longer make such calls.
 type renewedStream struct {
 	streamOf
 	guard   *Guard
@@ -186,7 +185,7 @@ func (s renewedStream) RecvMsg(m any) error {
 	return err
 }
 
-// SendMsg sends nothing to those who may not know.
+// SendMsg sends nothing once the caller lost its permission.
 func (s renewedStream) SendMsg(m any) error {
 	if _, err := s.guard.Renew(s.ctx, s.session); err != nil {
 		return err
@@ -194,7 +193,7 @@ func (s renewedStream) SendMsg(m any) error {
 	return s.streamOf.SendMsg(m)
 }
 
-// refuseUnknown logs and returns why a caller is not known.
+// refuseUnknown logs and returns why authentication failed.
 func (g *Guard) refuseUnknown(where string, err error) error {
 	g.logRefusal(where, err)
 	return access.Unauthenticated(err)

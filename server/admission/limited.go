@@ -13,8 +13,8 @@ import (
 	"github.com/setpoint-dev/setpoint/server/limit"
 )
 
-// Limited are the methods of services with limits: each call is begun, and its caller
-// known, before its message is read, and its ticket given back at its end.
+// Limited adds limits to the methods of a service: a call begins, and its caller is authenticated,
+// before its message is read, and the call releases its ticket at its end.
 func (g *Guard) Limited(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 	wrapped := *desc
 	wrapped.Methods = append([]grpc.MethodDesc(nil), desc.Methods...)
@@ -76,7 +76,7 @@ func (g *Guard) LimitStreams(srv any, stream grpc.ServerStream, info *grpc.Strea
 	return handler(srv, counting(stream))
 }
 
-// LimitCalls charges calls that weigh as much as any.
+// LimitCalls charges all calls but batches, with a weight of one.
 func (g *Guard) LimitCalls(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	if info.FullMethod != setpointv1.RecommendationService_BatchRecommend_FullMethodName {
 		if err := Charge(ctx, 1); err != nil {

@@ -13,24 +13,24 @@ import (
 )
 
 const (
-	// leastUnfinished bounds what callers have sent of messages that are not complete, in
-	// bytes, where the largest message is smaller than a quarter of it.
+	// leastUnfinished bounds the bytes of incomplete messages if the largest message is smaller
+	// than a quarter of it.
 	leastUnfinished = 64 << 20
-	// waitingFactor is how many more calls may wait for their messages than may be in
-	// flight; beyond them a connection may have fairWaiting of them.
+	// waitingFactor times the calls in flight may wait for their messages; beyond that each
+	// connection may have fairWaiting of them.
 	waitingFactor = 2
 	fairWaiting   = 16
-	// busyWaiting is how many a connection may have while calls are refused for overload. What
-	// more of them send would lie before the bodies of those that are let in.
+	// busyWaiting is how many a connection may have under overload. The bodies of more would
+	// delay those of admitted calls on the connection.
 	busyWaiting = 4
 	// MostUnsent is how many bytes of answers a caller may leave unread before it may not ask on, and
 	// fewUnsent how many while calls are refused for overload: answers that come too late are in vain.
 	MostUnsent = 16 << 20
 	fewUnsent  = 256 << 10
-	// leastUnread bounds what all callers together have to read of answers, in bytes, where the
-	// largest message is smaller than half of it. Beyond it the connection goes that has the most.
+	// leastUnread bounds the bytes of all unread answers if the largest message is smaller than
+	// half of it. Beyond it the connection with the most is closed.
 	leastUnread = 32 << 20
-	// firstBody is what is made room for before any of a REST call's body has come, in bytes.
+	// firstBody is the first buffer for a REST call's body, in bytes.
 	firstBody = 4 << 10
 )
 
@@ -66,8 +66,7 @@ func (g *Guard) receiving(ctx context.Context, ticket *limit.Ticket, decode func
 	}
 }
 
-// receive reads a call's message. While it waits for it, it holds nothing; the ticket may be
-// nil.
+// receive reads a call's message. The call holds no place while it waits; the ticket may be nil.
 func receive(ctx context.Context, ticket *limit.Ticket, decode func(any) error) func(any) error {
 	return func(v any) error {
 		conn := ConnOf(ctx)
@@ -97,8 +96,8 @@ func receive(ctx context.Context, ticket *limit.Ticket, decode func(any) error) 
 	}
 }
 
-// counting is a stream whose caller is known to have been heard out, and whose answers are
-// counted until they are sent.
+// counting returns a stream that marks its connection as known once it received a message, and that
+// counts answers until they are sent.
 func counting(stream grpc.ServerStream) grpc.ServerStream {
 	if conn := ConnOf(stream.Context()); conn != nil {
 		return countedStream{stream, conn, connectionOf(stream.Context())}
@@ -126,7 +125,7 @@ func (s countedStream) RecvMsg(m any) error {
 	return err
 }
 
-// Unsent returns how many bytes of answers a call's connection has to send.
+// Unsent returns how many bytes of answers a call's connection has not sent yet.
 func Unsent(ctx context.Context) int64 {
 	if conn := ConnOf(ctx); conn != nil {
 		return conn.Unsent()

@@ -18,16 +18,16 @@ import (
 	"github.com/setpoint-dev/setpoint/server/limit"
 )
 
-// restCaller is who makes a REST call, while it lasts.
+// restCaller is the caller of a REST call.
 type restCaller struct {
 	identity *auth.Identity
 	creds    auth.Credentials
-	// generation is the authenticator's when it said who it is.
+	// generation is the authenticator's at the time of the authentication.
 	generation uint64
 }
 
-// AuthenticateREST lets REST calls pass whose caller is known, before their bodies are
-// read, and tells gRPC who it is.
+// AuthenticateREST authenticates REST calls before their bodies are read, and passes the caller on
+// in the context.
 func (g *Guard) AuthenticateREST(mux *runtime.ServeMux, authorization func(*http.Request) []string, next http.Handler) http.Handler {
 	if g.options.Access == nil {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -65,8 +65,8 @@ func (g *Guard) AuthenticateREST(mux *runtime.ServeMux, authorization func(*http
 	})
 }
 
-// AnswerStatus answers as the gateway does, but for the header that says how to
-// authenticate, in which the gateway would put the message.
+// AnswerStatus answers as the gateway does, except for the header WWW-Authenticate, into which the
+// gateway would put the message.
 func AnswerStatus(mux *runtime.ServeMux, w http.ResponseWriter, r *http.Request, s *status.Status) {
 	calls.NoteRESTError(r.Context(), s.Err())
 	_, marshaler := runtime.MarshalerForRequest(mux, r)
@@ -86,7 +86,7 @@ func AnswerStatus(mux *runtime.ServeMux, w http.ResponseWriter, r *http.Request,
 
 type restCallerKey struct{}
 
-// RESTNameOf returns who makes a REST call, as far as that is known before its message is read.
+// RESTNameOf returns the name of a REST call's caller, as far as it is known before the body is read.
 func RESTNameOf(ctx context.Context) string {
 	if c, ok := ctx.Value(restCallerKey{}).(*restCaller); ok {
 		return c.identity.Name
@@ -94,22 +94,21 @@ func RESTNameOf(ctx context.Context) string {
 	return ""
 }
 
-// restCallerOf returns the caller of a call that comes from REST; nil: unknown.
+// restCallerOf returns the caller of a call from REST; nil: unknown.
 func restCallerOf(ctx context.Context) *restCaller {
 	c, _ := ctx.Value(restCallerKey{}).(*restCaller)
 	return c
 }
 
-// Bounds of headers that the gateway passes on, in bytes: together they must be less than a
-// call over gRPC may have.
+// Bounds of forwarded headers, in bytes: together they must be less than the limit of a gRPC call.
 var maxForwarded = map[string]int{
 	"Traceparent": 256, "Tracestate": 512, "X-Forwarded-For": 1024, "X-Forwarded-Host": maxHost, "User-Agent": 256,
 }
 
 const maxHost = 512
 
-// trimHeaders takes out what REST allows and gRPC would not, and credentials, which are known
-// by then.
+// trimHeaders removes headers that are too large for gRPC, and credentials, which are no longer
+// needed.
 func trimHeaders(r *http.Request) {
 	r.Header.Del("Authorization")
 	for name, most := range maxForwarded {
@@ -124,8 +123,8 @@ func trimHeaders(r *http.Request) {
 	r.Host = r.Host[:min(len(r.Host), maxHost)]
 }
 
-// ForwardedHeader says which headers of a REST call gRPC gets to see, and as what.
-// Credentials stay here, and who calls is a value of the context.
+// ForwardedHeader returns under which name a header of a REST call is passed to gRPC, if at all. It
+// passes no credentials; the caller is a value of the context.
 func ForwardedHeader(name string) (string, bool) {
 	switch lower := strings.ToLower(name); lower {
 	case "traceparent", "tracestate", "x-request-id":
@@ -136,8 +135,8 @@ func ForwardedHeader(name string) (string, bool) {
 	return "", false
 }
 
-// logRefusal logs that a caller is not known, and why; never what it sent. The line of the
-// call itself says as much in short.
+// logRefusal logs why authentication failed, but never the credentials. The line of the call has the
+// short form.
 func (g *Guard) logRefusal(where string, err error) {
 	fields := []zap.Field{zap.String("call", where), zap.String("cause", string(auth.ReasonOf(err))), zap.Error(err)}
 	if detail := unwrap(err); detail != nil {
@@ -153,7 +152,7 @@ func unwrap(err error) error {
 	return nil
 }
 
-// LimitREST lets REST calls in, before their bodies are read.
+// LimitREST admits REST calls before their bodies are read.
 func (g *Guard) LimitREST(mux *runtime.ServeMux, next http.Handler) http.Handler {
 	if g.Limiter == nil {
 		return next

@@ -1,9 +1,9 @@
-// Package apierror has the errors that callers get: google.rpc.Status values with an
-// ErrorInfo, the codes as the contract has them, and what is wrong with a request. What
-// failed inside is mapped here and nowhere else; its text is for the log.
+// Package apierror makes the errors for callers: google.rpc.Status values with an ErrorInfo, the
+// contract's codes, and a request's violations. Only this package maps internal errors; their
+// texts are for the log.
 //
 //	return apierror.OfStore(ctx, target, err)
 //	return apierror.OverLimit("maxPods", most, "the request has more pods than this server takes in one request")
 //
-// It knows neither transport: over REST the gateway words the same values.
+// It is independent of the transport: over REST the gateway turns the same values into JSON.
 package apierror

@@ -178,12 +178,12 @@ func OfHistory(target string, err error) error {
 	return New(codes.Internal, setpointv1.ErrorReason_ERROR_REASON_HISTORY_UNREADABLE, message, "target", target)
 }
 
-// ShuttingDown is what a stop answers to what it can't finish.
+// ShuttingDown is the answer to calls that a stop can't finish.
 func ShuttingDown() error {
 	return New(codes.Unavailable, setpointv1.ErrorReason_ERROR_REASON_SHUTTING_DOWN, "the server is shutting down; retry elsewhere")
 }
 
-// Undecodable is what is answered to bytes that are no message.
+// Undecodable is the answer to bytes that are no message.
 func Undecodable() error {
 	return Invalid([]validation.Violation{{Description: "the message is not a valid protobuf encoding of its type"}})
 }

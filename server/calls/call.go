@@ -23,13 +23,12 @@ const (
 // GatewayNetwork is the network of calls from REST, which do not leave the process.
 const GatewayNetwork = "inside"
 
-// Call is what is known of a call while it lasts. It is the context of the call, so
-// that keeping it costs one piece of memory.
+// Call is the state of a call. It is also the call's context, so that both take one allocation.
 type Call struct {
 	context.Context
 	// requestID is the caller's name for the call, or ours; see ID.
 	requestID string
-	// identity is who calls, and target what the call is about, once they are known.
+	// identity is the caller, and target the call's target, once they are known.
 	// They are set by the goroutine of the call; of streams only the identity is.
 	identity, target string
 	// Items are the requests of a batch, failed those of them that failed.
@@ -63,14 +62,14 @@ func newCall(ctx context.Context) *Call {
 	return c
 }
 
-// NoteIdentity notes who makes the call, as soon as that is known.
+// NoteIdentity records the caller, as soon as it is known.
 func NoteIdentity(ctx context.Context, name string) {
 	if c := Of(ctx); c != nil {
 		c.identity = name
 	}
 }
 
-// NoteTarget notes what a call is about that is no message with a name for it.
+// NoteTarget records the target of a call whose message does not name it.
 func NoteTarget(ctx context.Context, target string) {
 	if c := Of(ctx); c != nil {
 		c.target = target

@@ -11,7 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/apierror"
 )
 
-// Drain counts the calls in flight and, once it has begun, lets no new ones in.
+// Drain counts the calls in flight and, once it has begun, refuses new ones.
 type Drain struct {
 	// Begun is closed when it begins.
 	Begun chan struct{}
@@ -22,7 +22,7 @@ type Drain struct {
 	idle     chan struct{} // guarded by mu; closed when no call is left, nil: no waiter
 }
 
-// NewDrain returns one that has not begun.
+// NewDrain returns a drain that has not begun.
 func NewDrain() *Drain { return &Drain{Begun: make(chan struct{})} }
 
 // Begin begins the drain; a second time it does nothing.

@@ -16,8 +16,8 @@ import (
 	"github.com/setpoint-dev/setpoint/server/tracing"
 )
 
-// Observer sees each call from outside: it names, counts and logs them, refused ones
-// too. Its interceptors come first.
+// Observer gives each call an id, counts and logs it, even if it is refused. Its interceptors come
+// first.
 type Observer struct {
 	Calls   *telemetry.Calls
 	log     *zap.Logger

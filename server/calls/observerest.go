@@ -66,21 +66,21 @@ func codeOfHTTP(code int) codes.Code {
 	return codes.OK
 }
 
-// NoteRPC notes that a REST call became one of those that are logged as gRPC's are.
+// NoteRPC records that a REST call became an RPC, which is logged like gRPC's.
 func NoteRPC(ctx context.Context) {
 	if c, ok := ctx.Value(restCallKey{}).(*restCall); ok {
 		c.isRPC.Store(true)
 	}
 }
 
-// NoteRESTCaller notes who makes a REST call, as soon as that is known.
+// NoteRESTCaller records the caller of a REST call, as soon as it is known.
 func NoteRESTCaller(ctx context.Context, name string) {
 	if c, ok := ctx.Value(restCallKey{}).(*restCall); ok {
 		c.identity = name
 	}
 }
 
-// NoteRESTError notes why a REST call is refused that never becomes one over gRPC.
+// NoteRESTError records why a REST call is refused before it becomes an RPC.
 func NoteRESTError(ctx context.Context, err error) {
 	if c, ok := ctx.Value(restCallKey{}).(*restCall); ok {
 		c.err = err

@@ -23,7 +23,7 @@ const maxTracedItems = 64
 // streamedSpan names the span of one message of a stream.
 const streamedSpan = "setpoint.v1.RecommendationService/StreamRecommend message"
 
-// Answered counts, logs and traces what a job has come to, once that is certain.
+// Answered counts, logs and traces the outcome of a job.
 func (t *Targets) Answered(ctx context.Context, j *Job) {
 	counts := t.Metrics.Decisions
 	switch {
@@ -45,7 +45,7 @@ func (t *Targets) Answered(ctx context.Context, j *Job) {
 	}
 }
 
-// AnsweredAll is answered for a batch.
+// AnsweredAll is Answered for a batch.
 func (t *Targets) AnsweredAll(ctx context.Context, jobs []Job) {
 	failed := 0
 	for i := range jobs {
@@ -99,7 +99,7 @@ func (t *Targets) decisionFields(ctx context.Context, j *Job) []zapcore.Field {
 	return fields
 }
 
-// Trace lets the call's span tell of the job.
+// Trace adds the job to the call's span.
 func (t *Targets) Trace(ctx context.Context, j *Job) { j.span = t.Options.Tracing.Recording(ctx) }
 
 // TraceAll gives the first jobs of a batch spans of their own.
@@ -123,7 +123,7 @@ func (t *Targets) TraceMessage(ctx context.Context, j *Job) context.Context {
 	return ctx
 }
 
-// endTrace tells the job's span what it has come to.
+// endTrace adds the job's outcome to its span.
 func (j *Job) endTrace() {
 	answer := tracing.Answer{
 		Target: j.Target, RecommendationID: j.decision.ID.String(),

@@ -6,9 +6,9 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// RecommendAll runs many jobs to their ends with few round trips: one load for each
-// decidedAtOnce targets that nothing is remembered of, then one swap for them in each round.
-// Jobs of one target are decided in their order, each on what the one before it left.
+// RecommendAll runs many jobs with few round trips: for each decidedAtOnce targets one load of
+// those that are not cached, then one swap per attempt. Jobs of one target are decided in their
+// order, each on the result of the one before it.
 func (t *Targets) RecommendAll(ctx context.Context, jobs []Job) {
 	queues := t.withoutOutage(ctx, t.queueByTarget(jobs))
 	r := rounds{Targets: t}

@@ -12,10 +12,9 @@ import (
 // maxCachedBytes is what the cache takes of one record at most.
 const maxCachedBytes = 60 << 10
 
-// cache remembers records as they were last seen or written here, so that a
-// decision need not load what a swap will compare anyway. It is a guess: another
-// instance may have written since. What is found in it counts only once a swap
-// from its version has happened.
+// cache holds records as this instance last saw or wrote them, so that a decision need not load a
+// version that the swap compares anyway. It may be out of date, as another instance may have
+// written since: a cached record counts only once a swap from its version has succeeded.
 type cache struct {
 	entries *fastcache.Cache // nil: nothing is remembered
 	// forgets counts calls of forget.

@@ -8,9 +8,8 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// configure applies what the operator has set for the target of a request: it may
-// change the request, and returns the options to read it with, and sentences about what
-// it changed.
+// configure applies the policy's options for a request: it may change the request, and returns the
+// options to read it with, and sentences about its changes.
 func (j *Job) configure(req *setpointv1.RecommendRequest, options *Options) (*Options, []string) {
 	key := ParseTarget(req.GetTarget())
 	set := j.caller.Grants.Options(key.Cluster, key.Namespace, key.Target)

@@ -11,7 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// History loads a target's history; NOT_FOUND if there is none.
+// History loads a target's history; NOT_FOUND: there is none.
 func (t *Targets) History(ctx context.Context, target string) (*recommender.History, error) {
 	record, err := t.store.Load(ctx, ParseTarget(target))
 	switch {
@@ -62,7 +62,7 @@ func (t *Targets) forget(key store.Key) {
 	t.cache.forget(key)
 }
 
-// Delete deletes what is kept of a target; NOT_FOUND if nothing is.
+// Delete deletes a target's records; NOT_FOUND: there are none.
 func (t *Targets) Delete(ctx context.Context, req *setpointv1.DeleteTargetRequest) error {
 	// Decisions that wait to be written would come back after the delete.
 	if err := t.Decisions.Flush(ctx); err != nil {

@@ -1,7 +1,7 @@
-// Package decision is the way from a request to an answer that is recorded: read it, take what
-// is remembered of its target's record or load it, decide (package recommender), swap, and on
-// a lost race decide again on what stands in the store. The same rounds settle reports, serve
-// batches and write back what was decided while the store was away.
+// Package decision turns requests into recorded answers: it reads a request, takes the target's
+// record from the cache or loads it, decides (package recommender), swaps, and after a lost race
+// decides again on the stored record. The same loop settles reports, serves batches and writes
+// back decisions that were made while the store was away.
 //
 //	targets := decision.New(engine, &options, counters, health, life)
 //	targets.ReadEncoded(ctx, caller, &job, data, ticket, &pass)
@@ -9,5 +9,5 @@
 //	targets.Answered(ctx, &job)
 //	out = job.Encode(out)
 //
-// It knows no transport: package server brings messages over gRPC and REST.
+// It knows no transport: packages services and rest bring messages over gRPC and REST.
 package decision

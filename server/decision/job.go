@@ -129,7 +129,7 @@ func (j *Job) fail(ctx context.Context, err error, swapping bool) {
 	j.targets.withoutStore(ctx, j, err)
 }
 
-// Release gives back what the job holds, once its answer is made.
+// Release gives back the job's memory, once its answer is made.
 func (j *Job) Release() {
 	if j.encoded != nil {
 		j.encoded.Release()
@@ -137,7 +137,7 @@ func (j *Job) Release() {
 	}
 }
 
-// NewJob validates a request. A job that is done was refused.
+// NewJob validates a request. If it is invalid the job is already done.
 func (t *Targets) NewJob(ctx context.Context, req *setpointv1.RecommendRequest) *Job {
 	j := &Job{started: t.Options.Clock(), caller: access.CallerOf(ctx)}
 	t.read(ctx, j, req)
@@ -183,7 +183,8 @@ func (t *Targets) read(ctx context.Context, j *Job, req *setpointv1.RecommendReq
 	}
 }
 
-// tooDear refuses what would take too long to decide, and grants an explanation its pods.
+// tooDear refuses requests that would take too long to decide, and sets how many pods an explanation
+// may list.
 func (t *Targets) tooDear(j *Job) bool {
 	in := j.input
 	if !j.budget.Cells(conversion.Cells(in)) {
@@ -209,8 +210,8 @@ func (t *Targets) tooMuch(j *Job, pods, metrics int) bool {
 	return j.Err != nil
 }
 
-// ReadEncoded reads an encoded request that came alone. It waits until that may be begun,
-// and the pass is the request's place until its answer is made.
+// ReadEncoded reads a single encoded request. It waits for memory, which the pass holds until the
+// answer is made.
 func (t *Targets) ReadEncoded(ctx context.Context, c *access.Caller, j *Job, data []byte, ticket *limit.Ticket, pass *gate.Pass) {
 	j.caller = c
 	if !pass.Entered() {
@@ -226,8 +227,7 @@ func (t *Targets) ReadEncoded(ctx context.Context, c *access.Caller, j *Job, dat
 	}
 }
 
-// ReadBatch reads the requests of a batch of that size as ReadEncoded does one. They share a
-// budget and a place.
+// ReadBatch reads the encoded requests of a batch. They share a budget and a pass.
 func (t *Targets) ReadBatch(ctx context.Context, jobs []Job, requests [][]byte, size int, ticket *limit.Ticket, pass *gate.Pass) error {
 	c, budget, bytes := access.CallerOf(ctx), cost.BudgetOf(size), 0
 	if !pass.Entered() {
@@ -300,7 +300,7 @@ func (t *Targets) readWithin(ctx context.Context, j *Job, data []byte) {
 	}
 }
 
-// Answer is the job's outcome as a message.
+// Answer returns the job's outcome as a message.
 func (j *Job) Answer() (*setpointv1.RecommendResponse, error) {
 	if j.decided {
 		return conversion.Response(&j.decision), nil

@@ -49,8 +49,8 @@ func IsLargeJSON(body []byte) bool {
 	return len(body) > 2*mostSmall || bytes.Contains(body, []byte(`"explain"`))
 }
 
-// Enter waits until a message may be read. The call of one that has to wait does not count
-// among those that run, so that small ones are not refused because many large ones wait.
+// Enter waits until there is memory to read a message. A waiting call does not count as running, so
+// that small calls are not refused because many large ones wait.
 func (t *Targets) Enter(ctx context.Context, ticket *limit.Ticket, caller string, pass *gate.Pass, large bool) error {
 	if t.Gate.TryEnter(pass, large) {
 		return nil
@@ -66,7 +66,7 @@ func (t *Targets) Enter(ctx context.Context, ticket *limit.Ticket, caller string
 	return nil
 }
 
-// Refuse refuses a message for what others take.
+// Refuse refuses a message because others take the memory.
 func (t *Targets) Refuse(reason limit.Reason) error {
 	if t.Limiter == nil {
 		return limit.Refusal{Reason: reason, RetryAfter: time.Second}.Err()

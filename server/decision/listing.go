@@ -65,14 +65,14 @@ const (
 	probe = 16
 )
 
-// Visible lists targets that the caller may read, after a key and size at most, and where
-// to go on; the zero key: there are no more. A page may be short although there are more:
-// what others have is passed over, and a call takes no more steps for it than so many.
+// Visible returns up to size targets after a key that the caller may read, and the key to continue
+// from; the zero key: there are no more. A page may be short although there are more: a call takes
+// a bounded number of steps to skip targets that the caller may not read.
 func (t *Targets) Visible(ctx context.Context, filter store.Filter, scope *policy.Scope, after store.Key, size int) (keys []store.Key, next store.Key, err error) {
 	return Visible(ctx, t.store, filter, scope, after, size)
 }
 
-// Visible is that of any store.
+// Visible is Targets.Visible for any store.
 func Visible(ctx context.Context, of store.Store, filter store.Filter, scope *policy.Scope, after store.Key, size int) (keys []store.Key, next store.Key, err error) {
 	if scope == nil || scope.All() {
 		keys, err = of.List(ctx, filter, after, size)

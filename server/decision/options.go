@@ -11,32 +11,30 @@ import (
 	"github.com/setpoint-dev/setpoint/server/tracing"
 )
 
-// Options are those of decisions and of what is kept for them. Start from DefaultOptions.
+// Options are the settings of decisions and their storage. Start from DefaultOptions.
 type Options struct {
-	// Recommend holds how to decide where a request says nothing.
+	// Recommend are the options of decisions that requests don't set.
 	Recommend recommender.Options
-	// AllowEvaluationTime lets requests choose the instant to decide for. For
-	// replays and tests: a caller could write history ahead of time.
+	// AllowEvaluationTime lets requests choose the instant of the decision. Only for replays
+	// and tests: a caller could write history ahead of time.
 	AllowEvaluationTime bool
 	// MaxPods bounds the pods of one request.
 	MaxPods int
-	// MaxMetrics bounds the metrics of one spec: each value is compared with each.
+	// MaxMetrics bounds the metrics of one spec, because each value is compared with each metric.
 	MaxMetrics int
 	// MaxBatch bounds the requests of one batch.
 	MaxBatch int
-	// MaxAttempts bounds how often a decision is made again because another
-	// caller changed the target meanwhile.
+	// MaxAttempts bounds the attempts of one decision while other callers change the target.
 	MaxAttempts int
-	// AnswerRetention is how long answers are remembered by request id, AnswerLimit how
-	// many a target, and AnswerBytes how much they may take; the newest is remembered in
-	// any case.
+	// AnswerRetention is how long answers are remembered by request id, AnswerLimit how many
+	// per target, AnswerBytes their total size; the newest is always remembered.
 	AnswerRetention time.Duration
 	AnswerLimit     int
 	AnswerBytes     int
-	// ClusterTargets is how many targets a cluster may have, and ClusterBytes what their
-	// histories may take together, about, before new ones are refused; those that are there
-	// go on, each up to 512 KiB. What instances add within a few seconds comes on top. The
-	// policy may say otherwise of a caller. 0: any.
+	// ClusterTargets is how many targets a cluster may have, and ClusterBytes the estimated size
+	// of their histories, above which new targets are refused; existing ones continue, each up
+	// to 512 KiB. Targets that instances add within a few seconds come on top. The policy may
+	// set other limits for a caller. 0: no limit.
 	ClusterTargets int
 	ClusterBytes   int
 	// MaxClockSkew is how far the clock may be from that of the store that instances
@@ -46,17 +44,17 @@ type Options struct {
 	MaxClockSkew time.Duration
 	// RequestTimeout bounds calls that come without a deadline.
 	RequestTimeout time.Duration
-	// HoldDown answers while the store is away, from what this instance last knew of
-	// a target: the count may rise, not fall. Else such calls are UNAVAILABLE.
+	// HoldDown answers while the store is away, from the last history that this instance saw:
+	// the count may rise, but not fall. Otherwise such calls are UNAVAILABLE.
 	HoldDown bool
-	// CacheBytes bounds the records that are remembered so that they need not be
-	// loaded, some 450 bytes a target. 0: none, which suits a store in this process.
+	// CacheBytes bounds the cache of records, some 450 bytes per target, which saves loads. 0:
+	// no cache, which suits a store in this process.
 	CacheBytes int
 	// Sources fetch metrics that stored specs name. Nil: none are fetched.
 	Sources stored.Sources
 	// TargetMetrics is how many targets have metrics of their own. 0: none.
 	TargetMetrics int
-	// Tracing sends traces of calls; nil: there are none. It stays its owner's to close.
+	// Tracing sends traces of calls; nil: none. Its owner closes it.
 	Tracing *tracing.Tracing
 	// Clock tells the time; nil means time.Now.
 	Clock func() time.Time

@@ -26,8 +26,8 @@ const (
 	maxWriteBacks = 16
 )
 
-// outage keeps what was decided while the store was away, for instances that are to
-// answer all the same (Options.HoldDown), and writes it once the store is back.
+// outage keeps the histories of decisions that were made while the store was away
+// (Options.HoldDown), and writes them once the store is back.
 type outage struct {
 	targets *Targets
 
@@ -62,8 +62,8 @@ func (o *outage) has(key store.Key) bool {
 	return len(o.unwritten) > 0 && o.unwritten[key] != nil
 }
 
-// lastKnown returns what this instance knows of the key without the store, and the history
-// that is not in the store if it is of that. mu is held.
+// lastKnown returns the last record of the key that this instance saw, and the unwritten history
+// that it comes from, if any. mu is held.
 func (o *outage) lastKnown(key store.Key) (store.Record, *unwritten, bool) {
 	if u := o.unwritten[key]; u != nil {
 		return u.record, u, true
@@ -140,8 +140,8 @@ func (o *outage) restore(key store.Key, u *unwritten) {
 	}
 }
 
-// decide decides without the store, on what this instance last knew of the target,
-// and withholds scale-downs. It reports whether it could.
+// decide decides without the store, on the last history that this instance saw, and withholds
+// scale-downs. It reports whether it could.
 func (o *outage) decide(j *Job) bool {
 	now := j.now
 	// What was decided without the store has no version of its own to be known by.
@@ -337,8 +337,8 @@ func wasDeleted(local store.Record, deleted time.Time) bool {
 	return err == nil && h.Since <= deleted.UnixNano()
 }
 
-// mergeHistories returns the history that knows what both records know: local was
-// continued while stored could not be reached.
+// mergeHistories merges two records of a history: local was continued while stored could not be
+// reached.
 func mergeHistories(stored, local store.Record) ([]byte, error) {
 	if !stored.Exists() || stored.Version == local.Version {
 		return local.Value, nil
@@ -356,14 +356,13 @@ func mergeHistories(stored, local store.Record) ([]byte, error) {
 }
 
 const (
-	// finishTime bounds how long a stop tries to write what an outage has left.
+	// finishTime bounds how long a stop tries to write the unwritten histories.
 	finishTime = 3 * time.Second
 	// finishPause is the time between two tries.
 	finishPause = 100 * time.Millisecond
 )
 
-// finish writes what it can before a stop: a store that has just come back may not
-// answer at once.
+// finish retries writing before a stop, as a store that has just come back may not answer at once.
 func (o *outage) finish() {
 	ctx, cancel := context.WithTimeout(context.Background(), finishTime)
 	defer cancel()

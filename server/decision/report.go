@@ -15,7 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// report is a change: what became of a scale that was recommended.
+// report is a change: the reported outcome of a recommended scale.
 type report struct {
 	*Targets
 	target   string

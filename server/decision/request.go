@@ -21,8 +21,8 @@ var (
 	latestEvaluation   = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// readRequest turns a request into what the recommender takes, or into
-// INVALID_ARGUMENT with everything that is wrong with it.
+// readRequest turns a request into the recommender's input, or returns INVALID_ARGUMENT with all
+// violations.
 func readRequest(ctx context.Context, req *setpointv1.RecommendRequest, options *Options, budget *cost.Budget) (*recommender.Input, error) {
 	violations := validation.Structure(req)
 	if err := apierror.OfContext(ctx); err != nil {

@@ -30,16 +30,16 @@ const (
 	countedClusters = 4096
 )
 
-// shares bound what each cluster may take of the store. The store is asked now and then,
-// when a new target comes, and in between this instance counts what it adds itself.
+// shares bound each cluster's part of the store. They ask the store now and then, when a new target
+// comes, and in between count this instance's own additions.
 type shares struct {
 	engine  store.Usages // nil: nothing is bounded
 	options *Options
 	// refused counts refusals.
 	refused func(limit.Reason)
 
-	// all is what all clusters take together. While that is less than one of them may,
-	// none of them needs to be counted.
+	// all is the total of all clusters. While it is below the limit of one, no cluster needs to
+	// be counted.
 	all      share
 	mu       sync.Mutex
 	clusters *bounded.Map[string, *share] // guarded by mu
@@ -63,7 +63,7 @@ func newShares(engine store.Store, o *Options, refused func(limit.Reason)) *shar
 // bounds are what a cluster may take, 0: anything.
 type bounds struct{ keys, bytes int64 }
 
-// boundsFor are those that count for what the caller adds.
+// boundsFor returns the bounds for a caller's additions.
 func (s *shares) boundsFor(c *access.Caller) bounds {
 	var own policy.Limits
 	if c != nil {
@@ -81,7 +81,7 @@ func (s *shares) boundsFor(c *access.Caller) bounds {
 	return bounds{pick(own.ClusterTargets, s.options.ClusterTargets), pick(own.ClusterBytes, s.options.ClusterBytes)}
 }
 
-// exceeds says which bound one target more would exceed, 0: none.
+// exceeds returns the bound that one more target would exceed; 0: none.
 func (b bounds) exceeds(used store.Usage, bytes int) limit.Reason {
 	switch {
 	case b.keys > 0 && used.Keys >= b.keys:
@@ -206,7 +206,7 @@ func (s *shares) count(ctx context.Context, h *share, cluster string, now time.T
 	h.used = store.Usage{Keys: used.Keys + h.under.Keys, Bytes: used.Bytes + h.under.Bytes}
 }
 
-// crowded is what is answered to a new target that there is no room for.
+// crowded returns the error for a new target without room.
 func crowded(reason limit.Reason, cluster string, b bounds) error {
 	value, kept := b.keys, fmt.Sprintf("%d targets are kept of the cluster %s", b.keys, cluster)
 	if reason == limit.ClusterBytes {

@@ -11,7 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// Stored returns what the engine keeps of specs and observations, nil if it keeps none.
+// Stored returns the specs and observations in the engine, nil if it keeps none.
 // recommend decides on what is stored, and room waits until so many bytes may be worked on.
 // What clusters may take of specs and of observations is bounded apart.
 func (t *Targets) Stored(engine store.Store, recommend func(context.Context, *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error),

@@ -28,8 +28,8 @@ var watched = []string{
 	setpointv1.TargetService_ServiceDesc.ServiceName,
 }
 
-// storeWatch asks the store again and again whether it can answer, so that
-// readiness follows it, and has written what waited for it to come back.
+// storeWatch pings the store periodically, so that readiness follows it, and writes the unwritten
+// histories once it is back.
 type storeWatch struct {
 	targets *Targets
 	health  *health.Server

@@ -13,8 +13,8 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// change is something to make of a target's record: a decision, the report of a scale, or
-// what was decided while the store was away.
+// change is a change of a target's record: a decision, the report of a scale, or an unwritten
+// history.
 type change interface {
 	// next returns the value to store in place of what is stored, guessed: of what was
 	// remembered of it. It begins where the room does, if there is enough. Of a change
@@ -50,9 +50,9 @@ func (q *queue) begin(key store.Key, c change) {
 	q.changes = q.first[:]
 }
 
-// rounds make changes of many targets: what is known of their records decides the next
-// change of each, all are swapped in one round trip, and those that others came before are
-// decided again on what they left. It is the only place where records are written.
+// rounds apply the changes of many targets: they decide the next change of each on its current
+// record, swap all in one round trip, and decide those that lost a race again on the new record.
+// It is the only place where records are written.
 type rounds struct {
 	*Targets
 	// before is called with the targets that are about to be decided, once their records
@@ -266,8 +266,8 @@ func byItem(err error, n, results int) []error {
 	return slices.Repeat([]error{err}, n)
 }
 
-// pause lets the callers that win races finish: not after the first few losses,
-// then longer each time, at random, up to a few milliseconds.
+// pause backs off after lost races: not after the first few, then randomly and longer each time, up
+// to a few milliseconds.
 func pause(ctx context.Context, lost int) {
 	if lost < 4 {
 		return

@@ -33,9 +33,9 @@ const maxStoredExplanation = 16 << 10
 // by three orders of magnitude.
 const maxHistoryBytes = 512 << 10
 
-// Targets makes decisions on targets whose histories are in a store: take what is
-// remembered of the record or load it, decide, compare-and-swap, and on a lost race
-// decide again from what stands in the store. So any instance serves any target.
+// Targets makes decisions on targets whose histories are in a store: it takes the record from the
+// cache or loads it, decides, compares and swaps, and after a lost race decides again on the
+// stored record. Any instance can therefore serve any target.
 type Targets struct {
 	store store.Store
 	// deletions are those that the store knows of, nil: it does not.
@@ -59,7 +59,7 @@ type Targets struct {
 	Limiter *limit.Limiter
 	// lists has a place for each part of a list that is loaded.
 	lists chan struct{}
-	// Decisions is the log for people; it has no say in anything.
+	// Decisions is the log for people. No decision depends on it.
 	Decisions *decisionlog.Log
 	// life ends when a stop waits no longer.
 	life context.Context
@@ -185,9 +185,9 @@ func (t *Targets) tidied(j *Job, history *recommender.History) []byte {
 	return encoding.AppendHistory(nil, &tidy)
 }
 
-// conclude notes the decisions that are final with this one: a change before it
-// that was still pending, and this one if it changes nothing. Where it says something
-// new, the log must show what was said before.
+// conclude logs the decisions that this one makes final: an earlier change that was still pending,
+// and this one if it changes nothing. If it differs from the previous decision the log must show
+// that one, too.
 func (t *Targets) conclude(j *Job, before *recommender.History) {
 	repeated := decisionlog.Repeats(&j.decision, before)
 	if !repeated && before.Last.At != 0 && before.Last.Outcome == recommender.NotChanged {
@@ -223,8 +223,8 @@ func (t *Targets) Recommend(ctx context.Context, j *Job) {
 	t.change(ctx, j.key, j, record, guessed)
 }
 
-// recall returns what is remembered of a job's record; false: nothing. What decides
-// nothing asks the store, for nothing else would tell whether it is right.
+// recall returns the cached record of a job; false: there is none. A job that records nothing asks
+// the store, because no swap would check the cached version.
 func (t *Targets) recall(j *Job) (store.Record, bool) {
 	if j.dryRun {
 		return store.Record{}, false
@@ -246,8 +246,8 @@ func (t *Targets) unplaced(j *Job, stored bool) {
 	}
 }
 
-// withoutStore ends a job that the store failed: with a decision on what this
-// instance last knew where that is wanted and the store is away, else by refusing.
+// withoutStore ends a job for which the store failed: with a decision on the last known history if
+// HoldDown is set and the store is away, otherwise with an error.
 func (t *Targets) withoutStore(ctx context.Context, j *Job, err error) {
 	t.unplaced(j, true) // it may be stored: the next count tells
 	away := errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
@@ -257,8 +257,8 @@ func (t *Targets) withoutStore(ctx context.Context, j *Job, err error) {
 	j.Err = apierror.OfStore(ctx, j.Target, err)
 }
 
-// detach returns a context for what is to be finished although the caller hangs
-// up: it ends with a timeout of its own, or when a stop waits no longer.
+// detach returns a context for work that must finish even if the caller hangs up: it ends with a
+// timeout of its own, or when a stop waits no longer.
 func (t *Targets) detach(ctx context.Context) (context.Context, context.CancelFunc) {
 	life, cancel := context.WithTimeout(t.life, t.Options.RequestTimeout)
 	return &detached{life, ctx}, cancel
@@ -279,10 +279,9 @@ func (d *detached) Value(key any) any {
 	return d.values.Value(key)
 }
 
-// New puts what decides between the store and the services. The clock of the options is one
-// that follows the engine's from then on. h is told whether the engine can answer. life ends
-// when a stop waits no longer. Decisions must be set before the first call, and Limiter and
-// Observer where there are any.
+// New returns targets in a store. From then on the options' clock follows the engine's. h gets the
+// health of the engine. life ends when a stop waits no longer. Set Decisions before the first
+// call, and Limiter and Observer if there are any.
 func New(engine store.Store, options *Options, calls *telemetry.Calls, h *health.Server, life context.Context) *Targets {
 	clock := newClock(engine, options)
 	options.Clock = clock.now
@@ -305,12 +304,12 @@ func New(engine store.Store, options *Options, calls *telemetry.Calls, h *health
 	return t
 }
 
-// Collectors are its metrics.
+// Collectors returns the metrics.
 func (t *Targets) Collectors() []prometheus.Collector {
 	return append(t.Metrics.collectors(t.outage), t.clock.skew, t.clock.future)
 }
 
-// Finish writes what an outage has left, once no call is left, and gives memory back.
+// Finish writes the unwritten histories, after the last call, and frees memory.
 func (t *Targets) Finish() {
 	t.outage.finish()
 	t.cache.close()

@@ -54,7 +54,7 @@ func (m *Message) sent() mem.Buffer {
 	return countedBuffer(lent, mem.DefaultBufferPool(), m.unsent, counted)
 }
 
-// Count has an answer that is complete counted from now on, before gRPC gets it.
+// Count counts a complete answer from now on, before gRPC gets it.
 func (m *Message) Count(answers *unfinished.Answers) {
 	if cap(m.Data) >= leastCounted {
 		m.unsent, m.counted = answers, true
@@ -62,13 +62,13 @@ func (m *Message) Count(answers *unfinished.Answers) {
 	}
 }
 
-// Take has a request that was read be this message; the other is empty then.
+// Take moves a request that was read to this message; the other one is then empty.
 func (m *Message) Take(other *Message) {
 	m.Data, m.buffer = other.Data, other.buffer
 	other.Data, other.buffer = nil, nil
 }
 
-// Free gives memory back that is another's. The data must not be used any more.
+// Free gives pooled memory back. The data must not be used afterwards.
 func (m *Message) Free() {
 	m.Pass.Leave()
 	if m.counted {

@@ -12,7 +12,7 @@ import (
 const leastCounted = 1<<10 + 1
 
 // unsentAnswers counts the answers of a connection until gRPC frees their memory: they were
-// sent then, or given up. It is a pool, for pools are told.
+// sent then, or given up. It is a pool because gRPC calls pools then.
 type unsentAnswers struct {
 	mem.BufferPool // where memory goes; nil: nowhere
 	answers        *unfinished.Answers
@@ -26,7 +26,7 @@ func (u *unsentAnswers) Put(b *[]byte) {
 	}
 }
 
-// Counted has an answer counted until it is sent.
+// Counted returns an answer that is counted until it is sent.
 func Counted(conn *unfinished.Conn, answer any) any {
 	if m, ok := answer.(*Message); ok {
 		if m != nil && cap(m.Data) >= leastCounted && !m.counted {

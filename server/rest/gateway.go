@@ -25,7 +25,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/validation"
 )
 
-// Options are what a Gateway leads to. All must be set.
+// Options are the settings of a Gateway. All are required.
 type Options struct {
 	Guard           *admission.Guard
 	Observer        *calls.Observer
@@ -45,7 +45,7 @@ type Gateway struct {
 	translations translations
 }
 
-// New returns a gateway that leads to no service yet.
+// New returns a gateway without services.
 func New(options Options) *Gateway {
 	g := &Gateway{options: options, translations: newTranslations()}
 	g.conn = newInside(&g.options)
@@ -55,7 +55,7 @@ func New(options Options) *Gateway {
 // Add adds a service, as gRPC's RegisterService does.
 func (g *Gateway) Add(desc *grpc.ServiceDesc, service any) { g.conn.add(desc, service) }
 
-// Handler serves the contract's paths, and those of the contracts of others.
+// Handler serves the contract's paths, and those of other systems' contracts.
 func (g *Gateway) Handler() (http.Handler, error) {
 	mux := runtime.NewServeMux(
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, &restjson.Marshaler{Check: checkJSON}),
@@ -83,8 +83,8 @@ func (g *Gateway) Handler() (http.Handler, error) {
 	return inCallersForm(guard.LimitREST(mux, guard.AuthenticateREST(mux, authorizationOf, g.received(mux)))), nil
 }
 
-// answerError answers an error as a google.rpc.Status. A body that could not be
-// read gets all that is wrong with it.
+// answerError answers an error as a google.rpc.Status. For an invalid body it lists all
+// violations.
 func answerError(ctx context.Context, mux *runtime.ServeMux, m runtime.Marshaler, w http.ResponseWriter, r *http.Request, err error) {
 	var invalidJSON *restjson.Error
 	switch decodeErr := restjson.DecodeError(r); {
@@ -105,10 +105,10 @@ func answerError(ctx context.Context, mux *runtime.ServeMux, m runtime.Marshaler
 	runtime.DefaultHTTPErrorHandler(ctx, mux, m, w, r, err)
 }
 
-// unparsed is how the gateway words a parameter of the URL that it can't read.
+// unparsed matches the gateway's message for an invalid URL parameter.
 var unparsed = regexp.MustCompile(`^(?:parsing field|type mismatch, parameter:) "?([a-z_]+)"?[:,] (.*)$`)
 
-// badParameter finds the parameter that the gateway could not read.
+// badParameter returns the invalid URL parameter of an error of the gateway.
 func badParameter(err error) (field, problem string, ok bool) {
 	s := status.Convert(err)
 	if s.Code() != codes.InvalidArgument || len(s.Details()) > 0 {
@@ -132,7 +132,7 @@ func jsonName(name string) string {
 	return strings.Join(words, "")
 }
 
-// answerRoutingError tells of a path or method that is not served.
+// answerRoutingError answers calls of unknown paths and methods.
 func answerRoutingError(ctx context.Context, mux *runtime.ServeMux, m runtime.Marshaler, w http.ResponseWriter, r *http.Request, httpStatus int) {
 	var err error
 	switch {
@@ -159,7 +159,7 @@ func checkJSON(body []byte, message protoreflect.MessageDescriptor) error {
 	return nil
 }
 
-// ofBody is the answer to a body that could not be read.
+// ofBody returns the answer to a body that could not be read.
 func ofBody(err error) error {
 	var tooLarge *http.MaxBytesError
 	switch {
@@ -173,7 +173,7 @@ func ofBody(err error) error {
 	return status.Error(codes.InvalidArgument, "the body could not be read to its end")
 }
 
-// isRefusal reports whether an error of reading a body is an answer already.
+// isRefusal reports whether an error of reading a body is already an answer.
 func isRefusal(err error) bool {
 	_, is := status.FromError(err)
 	return err != nil && is

@@ -22,8 +22,8 @@ import (
 )
 
 // inside is the connection of the gateway: it calls the services in this process, through the
-// interceptors of gRPC. Who calls, the REST call's place and its deadline are values of the
-// context, so that each is found out once.
+// interceptors of gRPC. The caller, the REST call's ticket and its deadline are values of the
+// context, so that each is determined once.
 type inside struct {
 	options *Options
 	unary   map[string]insideCall
@@ -44,7 +44,7 @@ func newInside(options *Options) *inside {
 	return &inside{options: options, unary: make(map[string]insideCall), streams: make(map[string]insideStream)}
 }
 
-// add has the methods of a service called.
+// add adds the methods of a service.
 func (c *inside) add(desc *grpc.ServiceDesc, service any) {
 	for _, m := range desc.Methods {
 		c.unary["/"+desc.ServiceName+"/"+m.MethodName] = insideCall{service, m.Handler}
@@ -54,7 +54,7 @@ func (c *inside) add(desc *grpc.ServiceDesc, service any) {
 	}
 }
 
-// insideAddr is where calls within the process come from.
+// insideAddr is the peer address of calls within the process.
 type insideAddr struct{}
 
 // Network implements net.Addr, as does String.
@@ -63,8 +63,8 @@ func (insideAddr) String() string  { return calls.GatewayNetwork }
 
 var insidePeer = peer.Peer{Addr: insideAddr{}}
 
-// admittedFromREST is the context of a call that REST makes in the process: where it comes from,
-// and the place that it has had since its headers were read.
+// admittedFromREST returns the context of a call that REST makes in the process, with its peer and
+// the ticket that it has had since its headers were read.
 func admittedFromREST(ctx context.Context) context.Context {
 	ctx = peer.NewContext(ctx, &insidePeer)
 	if ticket := admission.RESTTicketOf(ctx); ticket != nil {
@@ -73,14 +73,14 @@ func admittedFromREST(ctx context.Context) context.Context {
 	return ctx
 }
 
-// enter is the context of a call over the gateway, with what that tells of it.
+// enter returns the context of a call over the gateway, with its metadata.
 func enter(ctx context.Context, told *insideMetadata) context.Context {
 	md, _ := metadata.FromOutgoingContext(ctx)
 	ctx = metadata.NewIncomingContext(ctx, md)
 	return grpc.NewContextWithServerTransportStream(ctx, told)
 }
 
-// statusOf is an error as gRPC has it.
+// statusOf returns an error as a gRPC status.
 func statusOf(err error) error {
 	if _, ok := status.FromError(err); ok {
 		return err
@@ -89,7 +89,7 @@ func statusOf(err error) error {
 }
 
 // checkSize refuses a request that gRPC would not read, by its encoded size. A message may be
-// longer than the body that it is of, for names come from the path.
+// longer than the body, because names come from the path.
 func (c *inside) checkSize(size int) error {
 	most := c.options.MaxRequestBytes
 	if size <= most {
@@ -98,7 +98,7 @@ func (c *inside) checkSize(size int) error {
 	return apierror.OverLimit("maxRequestBytes", most, fmt.Sprintf("the message that the body makes is %d bytes, larger than %d", size, most))
 }
 
-// answerTo is the answer to a request that was not passed on. For one that is too large the
+// answerTo returns the answer to a request that was not passed on. If it is too large the
 // gateway's status, 429, would invite a retry.
 func answerTo(err error) error {
 	if status.Code(err) != codes.ResourceExhausted {
@@ -138,13 +138,13 @@ func (c *inside) Invoke(ctx context.Context, method string, request, reply any, 
 	return handOver(answer, reply)
 }
 
-// reached are the interceptors, for a call that reaches them.
+// reached runs the interceptors.
 func (c *inside) reached(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	calls.NoteRPC(ctx)
 	return c.options.Unary(ctx, req, info, handler)
 }
 
-// pass hands a request over: encoded to those who read it so.
+// pass passes a request to the handler, encoded if the handler reads encoded messages.
 func (c *inside) pass(request, into any) error {
 	m, ok := into.(*encoded.Message)
 	if !ok {
@@ -161,7 +161,7 @@ func (c *inside) pass(request, into any) error {
 	return c.checkSize(len(m.Data))
 }
 
-// handOver hands an answer over.
+// handOver passes an answer to the gateway.
 func handOver(answer, reply any) error {
 	if m, ok := answer.(*encoded.Message); ok {
 		defer m.Free()
@@ -203,8 +203,8 @@ func (m *insideMetadata) SetTrailer(md metadata.MD) error {
 	return nil
 }
 
-// answer notes that there is an answer, and not an error only. Then there is a header that
-// gRPC's transport adds, too, which the gateway shows to REST's callers.
+// answer records that there is an answer, and not only an error. It adds the header that gRPC's
+// transport adds, and that the gateway passes to REST's callers.
 func (m *insideMetadata) answer() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -214,14 +214,14 @@ func (m *insideMetadata) answer() {
 	}
 }
 
-// get returns what there is by now.
+// get returns the current headers and trailers.
 func (m *insideMetadata) get() (header, trailer metadata.MD) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.header.Copy(), m.trailer.Copy()
 }
 
-// tell tells those who asked for them.
+// tell fills in the call options that ask for them.
 func (m *insideMetadata) tell(options []grpc.CallOption) {
 	header, trailer := m.get()
 	for _, o := range options {
@@ -247,7 +247,7 @@ func (c *inside) NewStream(ctx context.Context, _ *grpc.StreamDesc, method strin
 	}
 	var finish func(error)
 	calls.NoteRPC(ctx)
-	// REST's call keeps its place meanwhile: a stream begins none, as those of gRPC do.
+	// The REST call keeps its ticket meanwhile: unlike gRPC's, the stream begins none.
 	p.ctx, finish = c.options.Observer.Traced(peer.NewContext(enter(ctx, p.told), &insidePeer), method)
 	info := &grpc.StreamServerInfo{FullMethod: method, IsClientStream: call.desc.ClientStreams, IsServerStream: call.desc.ServerStreams}
 	go func() {

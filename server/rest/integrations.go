@@ -21,9 +21,9 @@ import (
 	"github.com/setpoint-dev/setpoint/server/integration"
 )
 
-// The contracts of others are routes of the gateway beside those of our own, and become
-// GetRecommendation: so they have its authentication, limits, metrics and log. Where an answer
-// is an error, however far the call came, inCallersForm words it as the caller expects it.
+// Calls of other systems' contracts become GetRecommendation in the gateway, with its
+// authentication, limits, metrics and log. inCallersForm turns every error answer into the form
+// that the caller expects.
 
 // Paths of the contracts: /v1/integrations/{contract}/clusters/{cluster}.
 const (
@@ -39,13 +39,13 @@ func integrationRoutes() (routes []restRoute) {
 	return routes
 }
 
-// integrationPaths says in words where contracts are served.
+// integrationPaths describes the paths of the contracts for messages.
 func integrationPaths() string {
 	names := slices.Sorted(maps.Keys(integration.Contracts))
 	return integrationsPrefix + "{" + strings.Join(names, ", ") + "}" + clusterPath
 }
 
-// contractOf returns the contract of a path, nil for others'.
+// contractOf returns the contract of a path, nil for other paths.
 func contractOf(path string) integration.Contract {
 	rest, ok := strings.CutPrefix(path, integrationsPrefix)
 	if !ok {
@@ -84,7 +84,7 @@ func integrated(mux *runtime.ServeMux, client setpointv1.RecommendationServiceCl
 	}
 }
 
-// ask reads the question of a call, and asks for the recommendation.
+// ask reads a contract's request and gets the recommendation.
 func ask(mux *runtime.ServeMux, client setpointv1.RecommendationServiceClient, contract integration.Contract, r *http.Request, cluster string) (any, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -117,9 +117,8 @@ func (g *Gateway) maxBody(r *http.Request) int64 {
 	return most
 }
 
-// authorizationOf is how a REST call says who makes it. Callers of contracts may have nothing
-// but an address to say it in, and put a token there as the password (https://name:token@host),
-// which HTTP clients send as Basic.
+// authorizationOf returns the credentials of a REST call. Callers of contracts may have only a
+// URL for a token, as its password (https://name:token@host), which HTTP clients send as Basic.
 func authorizationOf(r *http.Request) []string {
 	values := r.Header.Values("Authorization")
 	if len(values) != 1 || contractOf(r.URL.Path) == nil || len(values[0]) > 2*auth.MaxTokenBytes {
@@ -137,7 +136,7 @@ func authorizationOf(r *http.Request) []string {
 	return []string{"Bearer " + string(token)}
 }
 
-// inCallersForm words errors to callers of contracts as those expect them.
+// inCallersForm turns errors into the form that callers of contracts expect.
 func inCallersForm(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		contract := contractOf(r.URL.Path)
@@ -153,14 +152,14 @@ func inCallersForm(next http.Handler) http.Handler {
 
 type questionKey struct{}
 
-// noteQuestion notes what a caller asks, for the error that it may get.
+// noteQuestion records a caller's request, for an error answer.
 func noteQuestion(ctx context.Context, q *integration.Question) {
 	if w, ok := ctx.Value(questionKey{}).(*wordedWriter); ok {
 		w.question = q
 	}
 }
 
-// wordedWriter keeps an answer that is an error until it ends.
+// wordedWriter buffers an error answer.
 type wordedWriter struct {
 	http.ResponseWriter
 	contract integration.Contract
@@ -179,7 +178,7 @@ func (w *wordedWriter) WriteHeader(code int) {
 	w.ResponseWriter.WriteHeader(code)
 }
 
-// Write keeps what is written of an error.
+// Write buffers an error.
 func (w *wordedWriter) Write(b []byte) (int, error) {
 	if w.code != 0 {
 		return w.kept.Write(b)

@@ -16,8 +16,8 @@ import (
 	"github.com/setpoint-dev/setpoint/server/restjson"
 )
 
-// received reads the body of a REST call before anything is done with it. While it waits
-// for it, the call takes no place from others.
+// received reads the whole body of a REST call first. While the call waits for its body it takes
+// no place from others.
 func (g *Gateway) received(next *runtime.ServeMux) http.Handler {
 	short := g.newShortWay(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -25,7 +25,7 @@ type restRoute struct {
 	path   *regexp.Regexp
 }
 
-// restRoutes are those of the contract: the gateway knows them, but does not tell.
+// restRoutes are the contract's routes; the gateway does not expose its own list.
 var restRoutes = sync.OnceValue(func() (routes []restRoute) {
 	for _, file := range []protoreflect.FileDescriptor{
 		setpointv1.File_setpoint_v1_recommendation_service_proto,
@@ -56,7 +56,7 @@ var restRoutes = sync.OnceValue(func() (routes []restRoute) {
 // targetPattern begins the expressions of paths that go on after a target.
 const targetPattern = `^/v1/clusters/[^/]+/namespaces/[^/]+/targets/[^/]+`
 
-// afterTarget are what may follow the name of a target in a path, in words.
+// afterTarget lists what may follow the name of a target in a path, for messages.
 var afterTarget = sync.OnceValue(func() string {
 	var suffixes []string
 	for _, r := range restRoutes() {
@@ -73,8 +73,8 @@ var afterTarget = sync.OnceValue(func() string {
 // variables are the parts of a template that name what matches, as in {name=a/*}.
 var variables = regexp.MustCompile(`\{\w+=([^}]*)\}`)
 
-// pathPattern turns a template of google.api.http into an expression. What follows a colon
-// in the last segment is a verb.
+// pathPattern turns a template of google.api.http into a regular expression. A colon in the last
+// segment begins a verb.
 func pathPattern(template string) *regexp.Regexp {
 	template = regexp.QuoteMeta(variables.ReplaceAllString(template, "$1"))
 	if start, ok := strings.CutSuffix(template, `\*`); ok {
@@ -95,7 +95,7 @@ func allowedAt(path string) string {
 	return strings.Join(slices.Compact(methods), ", ")
 }
 
-// notServed is why a method is refused.
+// notServed returns the error for a method that is not served.
 func notServed(r *http.Request) error {
 	return status.Error(codes.Unimplemented, fmt.Sprintf("%s is not served at %s; see /docs", apierror.Clip(r.Method), apierror.Clip(r.URL.Path)))
 }

@@ -24,8 +24,7 @@ import (
 
 // shortWay answers recommendations over REST without the gateway: JSON becomes an encoded
 // message, which goes through the interceptors as those of gRPC do, and its encoded answer
-// becomes JSON. What it does not take goes over the gateway, which defines what a REST call
-// means.
+// becomes JSON. All other calls go over the gateway, which defines what a REST call means.
 type shortWay struct {
 	options          *Options
 	mux              *runtime.ServeMux
@@ -99,8 +98,8 @@ func giveBack(buffer *[]byte) {
 	}
 }
 
-// answer answers a request with that body; false: it is not one that can go the short
-// way, and nothing was done.
+// answer answers a request with that body; false: the request can't go the short way, and nothing
+// was done.
 func (w *shortWay) answer(out http.ResponseWriter, r *http.Request, body []byte) bool {
 	call, target := w.find(r)
 	if call == nil {
@@ -137,8 +136,8 @@ func (w *shortWay) answer(out http.ResponseWriter, r *http.Request, body []byte)
 	return true
 }
 
-// encode appends the encoded request. The name of the target comes from the path; a body
-// that has one too is for the gateway.
+// encode appends the encoded request. The name of the target comes from the path; a body with a
+// target is for the gateway.
 func (c *shortCall) encode(b []byte, target string, body []byte) ([]byte, bool) {
 	if target == "" {
 		return c.request.AppendWire(b, body)

@@ -12,8 +12,8 @@ import (
 	"github.com/setpoint-dev/setpoint/server/admission"
 )
 
-// translations bounds the REST calls that the gateway turns into calls over gRPC, and their
-// answers into JSON, at once: what it makes of them takes several times their bytes.
+// translations bounds the REST calls that the gateway translates at once, because their messages
+// take several times the memory of their bytes.
 type translations struct {
 	// small and large have a place for each.
 	small, large chan struct{}
@@ -33,7 +33,7 @@ func newTranslations() translations {
 	}
 }
 
-// serve has a call with a body of that size answered by the gateway, when its turn comes.
+// serve waits for a place for a body of that size, and has the gateway answer the call.
 func (t *translations) serve(gateway *grpcruntime.ServeMux, w http.ResponseWriter, r *http.Request, size int) {
 	places := t.small
 	if size > smallBody || isList(r) {
@@ -64,8 +64,8 @@ func isList(r *http.Request) bool {
 	return false
 }
 
-// translated is the writer of an answer, which is complete when its first byte is written: it
-// takes no place from then on, however slowly it is read.
+// translated writes an answer. The answer is complete at its first byte, which frees the place,
+// however slowly the caller reads.
 type translated struct {
 	http.ResponseWriter
 	leave func()

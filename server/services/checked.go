@@ -14,12 +14,12 @@ import (
 	"github.com/setpoint-dev/setpoint/server/limit"
 )
 
-// checked is a call of which the message is decoded only when it is not too large, has
-// been looked over, and there is room for it.
+// checked is a call whose message is decoded only after its size and cost were checked, and when
+// there is room for it.
 type checked[S any, Req, Resp proto.Message] struct {
 	targets func(S) *decision.Targets
 	tables  *cost.Message
-	// limit is what bounds the message's bytes, and most the bound.
+	// limit is the name of the bound of the message's bytes, and most its value.
 	limit string
 	most  int
 	empty func() Req

@@ -62,11 +62,11 @@ func (s *Targets) listDecisions(ctx context.Context, req *setpointv1.ListDecisio
 	return page, nil
 }
 
-// afterRecord begins the position that follows a page with nothing but the decision
-// in the record, whose id follows: it may be logged by then.
+// afterRecord begins the position after a page that has only the decision in the record. The
+// decision's id follows, as it may be logged by then.
 const afterRecord = "pending-"
 
-// logPage reads a page of the log. What is there and is no decision is left out.
+// logPage reads a page of the log. It skips entries that are no decisions.
 func (s *Targets) logPage(ctx context.Context, target, position string, size int) (*setpointv1.ListDecisionsResponse, error) {
 	values, next, err := s.decisionsPage(ctx, target, position, size)
 	if err != nil {
@@ -81,9 +81,8 @@ func (s *Targets) logPage(ctx context.Context, target, position string, size int
 	return page, nil
 }
 
-// withRecord puts the decision that is in the record in front of the first page of the
-// log, unless it is there: a change is logged when it is settled, and what says nothing
-// new only while there is room for it.
+// withRecord puts the decision in the record in front of the first page of the log, unless the log
+// has it: a change is logged when it is settled, and an unchanged decision only up to a rate.
 func (s *Targets) withRecord(ctx context.Context, target string, history *recommender.History, page *setpointv1.ListDecisionsResponse, size int) (*setpointv1.ListDecisionsResponse, error) {
 	last := conversion.PendingDecision(history, recommender.Undecided)
 	pending := last != nil
@@ -107,8 +106,8 @@ func (s *Targets) withRecord(ctx context.Context, target string, history *recomm
 	return page, nil
 }
 
-// leads reports whether a decision comes before those that are logged, newest first: it
-// is none of them, and pending or no older. Other instances may have logged since.
+// leads reports whether a decision belongs in front of the logged ones, newest first: it is none of
+// them, and pending or not older. Other instances may have logged since.
 func leads(last *setpointv1.Decision, newest []*setpointv1.Decision, pending bool) bool {
 	for _, d := range newest {
 		if d.GetRecommendationId() == last.GetRecommendationId() {

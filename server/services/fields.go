@@ -12,8 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/wire"
 )
 
-// readStreamed reads an encoded StreamRecommendRequest: its id and the encoded request,
-// of which nothing is made.
+// readStreamed reads an encoded StreamRecommendRequest: its id and the request, still encoded.
 func readStreamed(data []byte) (id string, request []byte, err error) {
 	if id, request, ok := wire.StreamRequest(data); ok {
 		return id, request, nil
@@ -43,8 +42,8 @@ func readStreamed(data []byte) (id string, request []byte, err error) {
 	return id, request, apierror.Invalid(broken)
 }
 
-// findRequests finds the encoded requests of an encoded BatchRecommendRequest, of which
-// nothing is made. Of more than most it returns one more.
+// findRequests finds the requests of an encoded BatchRecommendRequest, still encoded. It returns at
+// most one more than most.
 func findRequests(data []byte, most int) ([][]byte, bool) {
 	if requests, ok := wire.BatchRequests(data, most); ok {
 		return requests, true
@@ -59,8 +58,8 @@ func findRequests(data []byte, most int) ([][]byte, bool) {
 	return requests, ok
 }
 
-// eachField visits the fields of an encoded message that have a length. False: it is
-// none, or the visit ended.
+// eachField visits the length-delimited fields of an encoded message. False: the message is invalid,
+// or visit ended it.
 func eachField(data []byte, visit func(protowire.Number, []byte) bool) bool {
 	for len(data) > 0 {
 		number, kind, n := protowire.ConsumeTag(data)

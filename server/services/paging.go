@@ -17,7 +17,7 @@ import (
 
 // pageTokens makes the page tokens of lists.
 type pageTokens struct {
-	// secrets are where instances share the key; nil: they share no data, and no key.
+	// secrets holds the key that instances share; nil: the store shares nothing.
 	secrets store.Secrets
 	own     pagetoken.Key
 }
@@ -27,9 +27,8 @@ func newPageTokens(engine store.Store) *pageTokens {
 	return &pageTokens{secrets: secrets, own: pagetoken.NewKey()}
 }
 
-// key returns the key of all instances. The store is asked each time, one round trip beside
-// the many of a list: who remembered it would go on with another than the others after a
-// Redis has lost it.
+// key returns the key of all instances. It asks the store each time, one more round trip for a list:
+// an instance that cached the key would use another one than the others after a Redis lost it.
 func (p *pageTokens) key(ctx context.Context) (pagetoken.Key, error) {
 	if p.secrets == nil {
 		return p.own, nil
@@ -38,7 +37,7 @@ func (p *pageTokens) key(ctx context.Context) (pagetoken.Key, error) {
 	return sha256.Sum256(secret), err
 }
 
-// listOf is the list that a call asks for, as its caller may see it; scope nil: all of it.
+// listOf returns the list that a call asks for, limited to what its caller may read; scope nil: all.
 func listOf(ctx context.Context, method, parent string, scope *policy.Scope) pagetoken.List {
 	list := pagetoken.List{Method: method, Parent: parent, Caller: access.CallerOf(ctx).Name()}
 	if scope != nil {
@@ -59,7 +58,7 @@ func (p *pageTokens) next(ctx context.Context, list pagetoken.List, position str
 	return pagetoken.Seal(key, list, position), nil
 }
 
-// position returns that of a token; "" for "", the first page.
+// position returns the position of a token; "" for "", the first page.
 func (p *pageTokens) position(ctx context.Context, list pagetoken.List, token string) (string, error) {
 	if token == "" {
 		return "", nil
@@ -80,7 +79,7 @@ func badPageToken() error {
 		"who must still have the same grants; else begin with the first page")
 }
 
-// positionOf is a key as a position, and keyAt what it leads back to.
+// positionOf turns a key into a position, and keyAt a position into its key.
 func positionOf(key store.Key) string {
 	return key.Cluster + "/" + key.Namespace + "/" + key.Target
 }

@@ -57,7 +57,7 @@ func (s *Recommendations) Recommend(ctx context.Context, req *setpointv1.Recomme
 	return j.Answer()
 }
 
-// recommendStored decides on what is stored, with the bounds of any other call.
+// recommendStored decides on stored observations, with the bounds of any other call.
 func (s *Recommendations) recommendStored(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
 	j := s.targets.NewBoundedJob(ctx, req)
 	s.targets.Trace(ctx, j)
@@ -66,7 +66,7 @@ func (s *Recommendations) recommendStored(ctx context.Context, req *setpointv1.R
 	return j.Answer()
 }
 
-// storedRoom waits until what takes so many bytes may be worked on.
+// storedRoom waits until there is memory to process that many stored bytes.
 func (s *Recommendations) storedRoom(ctx context.Context, bytes int) (leave func(), err error) {
 	pass := new(gate.Pass)
 	if err := s.targets.Enter(ctx, admission.TicketOf(ctx), access.CallerOf(ctx).Name(), pass, bytes > mostSmallStored); err != nil {
@@ -78,8 +78,8 @@ func (s *Recommendations) storedRoom(ctx context.Context, bytes int) (leave func
 	return pass.Leave, nil
 }
 
-// What is stored is small up to so many bytes, and takes so many times as many when it is
-// decoded and read.
+// mostSmallStored is how many stored bytes count as small, and storedGrowth how much more memory
+// they take when they are decoded and read.
 const mostSmallStored, storedGrowth = 32 << 10, 10
 
 func (s *Recommendations) ReportScale(ctx context.Context, req *setpointv1.ReportScaleRequest) (*setpointv1.ReportScaleResponse, error) {
@@ -95,8 +95,8 @@ func (s *Recommendations) ReportScale(ctx context.Context, req *setpointv1.Repor
 	return s.targets.Report(ctx, req)
 }
 
-// admit lets a message of a stream in, which is a call of its own. The stream is read no
-// further meanwhile.
+// admit admits a message of a stream, which counts as a call of its own. It blocks the reading of
+// the stream.
 func (s *Recommendations) admit(ctx context.Context, ticket *limit.Ticket, caller string) error {
 	if s.guard.Limiter == nil {
 		return nil

@@ -51,8 +51,8 @@ func (s *Recommendations) Scaler() *keda.Scaler {
 	})
 }
 
-// admitLook lets a look of a stream in as any call: it has a deadline, counts for the limits
-// of its caller, and has a ticket of its own.
+// admitLook admits one evaluation of a stream like a call: with a deadline, the caller's limits and
+// a ticket of its own.
 func (s *Recommendations) admitLook(ctx context.Context) (context.Context, func(), error) {
 	ctx, cancel := apierror.WithOwnDeadline(ctx, s.targets.Options.RequestTimeout)
 	var caller *access.Caller
@@ -71,8 +71,9 @@ func (s *Recommendations) admitLook(ctx context.Context) (context.Context, func(
 	return admission.WithTicket(ctx, ticket), func() { ticket.Release(); cancel() }, nil
 }
 
-// ScalerDesc describes KEDA's service to gRPC. It decodes no message that is larger than one
-// needs to be: its metadata are a map, which takes much more than its bytes.
+// ScalerDesc describes KEDA's service to gRPC. It refuses messages above
+// keda.MaxMessage before it decodes them: their metadata are a map, which takes much more memory
+// than its bytes.
 func ScalerDesc() *grpc.ServiceDesc {
 	desc := externalscaler.ExternalScaler_ServiceDesc
 	desc.Methods = slices.Clone(desc.Methods)

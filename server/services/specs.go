@@ -27,7 +27,7 @@ func notStored() error {
 	return status.Error(codes.Unimplemented, "this server's store keeps no specs")
 }
 
-// mayChange is PERMISSION_DENIED unless the caller may do that, and have it recorded.
+// mayChange returns PERMISSION_DENIED unless the caller may do that, and may change records.
 func mayChange(ctx context.Context, verb policy.Verb, key store.Key) error {
 	if err := access.CallerOf(ctx).Check(verb, key); err != nil {
 		return err
@@ -58,8 +58,8 @@ func (s *Targets) SetTargetSpec(ctx context.Context, req *setpointv1.SetTargetSp
 	return &setpointv1.SetTargetSpecResponse{TargetSpec: spec}, nil
 }
 
-// specViolations is all that is wrong with a spec that is to be stored: what would be with a
-// request that has it.
+// specViolations returns all violations of a spec to be stored, which are those of a request with
+// that spec.
 func (s *Targets) specViolations(req *setpointv1.SetTargetSpecRequest) []validation.Violation {
 	violations := validation.Structure(req)
 	spec := req.GetTargetSpec()
@@ -77,7 +77,7 @@ func (s *Targets) specViolations(req *setpointv1.SetTargetSpecRequest) []validat
 	return violations
 }
 
-// queryViolations is what is wrong with how metrics of a spec are to be fetched.
+// queryViolations returns the violations of a spec's queries of metrics.
 func (s *Targets) queryViolations(key store.Key, spec *setpointv1.TargetSpec) []validation.Violation {
 	sources := s.targets.Options.Sources
 	var violations []validation.Violation
@@ -169,7 +169,7 @@ func (s *Targets) ListTargetSpecs(ctx context.Context, req *setpointv1.ListTarge
 	return response, nil
 }
 
-// loadSpecs loads some specs; few lists do so at a time.
+// loadSpecs loads some specs, for a bounded number of lists at a time.
 func (s *Targets) loadSpecs(ctx context.Context, keys []store.Key, room int) ([]*setpointv1.TargetSpec, int, error) {
 	leave, err := s.targets.EnterList(ctx)
 	if err != nil {

@@ -22,9 +22,8 @@ import (
 	"github.com/setpoint-dev/setpoint/server/unfinished"
 )
 
-// streamEncoded serves StreamRecommend. It answers each request in a goroutine of its
-// own, and reads no further while too many are unanswered, so that a caller's sends
-// block.
+// streamEncoded serves StreamRecommend. It answers each request in a goroutine of its own, and stops
+// reading while too many are unanswered, so that the caller's sends block.
 func (s *Recommendations) streamEncoded(stream grpc.ServerStream) error {
 	requests, failed := s.receive(stream)
 	answers := answerer{stream: stream, conn: admission.ConnOf(stream.Context())}
@@ -64,7 +63,7 @@ func (s *Recommendations) streamEncoded(stream grpc.ServerStream) error {
 	}
 }
 
-// streamed is a message of a stream, and its right to run or why it has none.
+// streamed is a message of a stream, with its ticket or its refusal.
 type streamed struct {
 	encoded.Message
 	began   time.Time      // it may have waited since
@@ -73,8 +72,8 @@ type streamed struct {
 	refused error
 }
 
-// admitStreamed looks at who sends a message, and lets it in. It holds no place while an
-// issuer is asked.
+// admitStreamed checks the caller of a message, and admits it. It holds no place while it asks an
+// issuer.
 func (s *Recommendations) admitStreamed(ctx context.Context, req *streamed) {
 	if open := access.SessionOf(ctx); open != nil {
 		if req.caller, req.refused = s.renewed(ctx, open); req.refused != nil {
@@ -115,7 +114,7 @@ func (s *Recommendations) receive(stream grpc.ServerStream) (<-chan *streamed, <
 	return requests, failed
 }
 
-// protected answers with INTERNAL where answering panics; the stream goes on.
+// protected answers INTERNAL if answering panics; the stream goes on.
 func (s *Recommendations) protected(ctx context.Context, req *streamed) (answer *encoded.Message) {
 	var id string
 	defer func() {
@@ -128,8 +127,7 @@ func (s *Recommendations) protected(ctx context.Context, req *streamed) (answer 
 	return s.answerStreamed(ctx, req, &id)
 }
 
-// answerStreamed answers one message of a stream. It tells the request's id as soon
-// as it is known.
+// answerStreamed answers one message of a stream. It sets id as soon as it has read it.
 func (s *Recommendations) answerStreamed(ctx context.Context, req *streamed, id *string) *encoded.Message {
 	var j decision.Job
 	var request []byte
@@ -154,7 +152,7 @@ func (s *Recommendations) answerStreamed(ctx context.Context, req *streamed, id 
 	return answer
 }
 
-// answerer sends answers on a stream as they get ready, one at a time.
+// answerer sends answers on a stream as they become ready, one at a time.
 type answerer struct {
 	stream  grpc.ServerStream
 	conn    *unfinished.Conn // nil: not counted
@@ -178,8 +176,8 @@ func (a *answerer) add(answer func() *encoded.Message) {
 
 func (a *answerer) wait() { a.running.Wait() }
 
-// caughtUp waits until the caller has read most of what it was answered: who does not read
-// is read no further.
+// caughtUp waits until the caller has read most of its answers, so that the server does not read
+// from callers that do not read.
 func (a *answerer) caughtUp() error {
 	if a.conn == nil {
 		return nil

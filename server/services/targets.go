@@ -16,13 +16,13 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// Sizes of a page that asks for none.
+// Default page sizes.
 const (
 	defaultTargetsPage   = 100
 	defaultDecisionsPage = 50
 )
 
-// Targets reads and forgets what is kept of targets.
+// Targets reads and deletes targets and their stored specs.
 type Targets struct {
 	setpointv1.UnimplementedTargetServiceServer
 	targets *decision.Targets
