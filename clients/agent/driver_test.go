@@ -17,23 +17,8 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
-	"github.com/setpoint-dev/setpoint/server"
-	"github.com/setpoint-dev/setpoint/store/memory"
+	"github.com/setpoint-dev/setpoint/test/testserver"
 )
-
-func newServer(t testing.TB) setpointv1.RecommendationServiceServer {
-	t.Helper()
-	engine := memory.New(memory.Options{})
-	srv, err := server.New(engine, engine, server.DefaultOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		srv.Close()
-		_ = engine.Close()
-	})
-	return srv.Recommendations()
-}
 
 // platform is a fake one that takes some time to read, and is watched as the test says.
 type platform struct {
@@ -117,7 +102,7 @@ func TestManyObjectsKeepTheirPace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const objects, workers, period = 500, 8, 15 * time.Second
-		p, s := newPlatform(objects), agenttest.NewService(newServer(t))
+		p, s := newPlatform(objects), agenttest.NewService(testserver.Recommendations(t))
 		p.takes = 50 * time.Millisecond // all together 3.1 s a period
 		drive(t, p, s, agent.Options{Period: period}, agent.DriverOptions{Workers: workers})
 		time.Sleep(4 * period)
@@ -157,7 +142,7 @@ func TestManyObjectsKeepTheirPace(t *testing.T) {
 func TestChangesThatAreNoneCostNoQuestions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p, s := newPlatform(1), agenttest.NewService(newServer(t))
+		p, s := newPlatform(1), agenttest.NewService(testserver.Recommendations(t))
 		p.takes = time.Second
 		var key agent.Key
 		p.watch = func(ctx context.Context, changed func(agent.Key)) error {
@@ -185,7 +170,7 @@ func TestChangesThatAreNoneCostNoQuestions(t *testing.T) {
 func TestAWatchThatFailsIsBegunAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p, s := newPlatform(2), agenttest.NewService(newServer(t))
+		p, s := newPlatform(2), agenttest.NewService(testserver.Recommendations(t))
 		core, lines := observer.New(zap.WarnLevel)
 		var away atomic.Bool
 		var tries atomic.Int64
@@ -238,7 +223,7 @@ func TestAWatchThatFailsIsBegunAgain(t *testing.T) {
 func TestAStopIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p, s := newPlatform(1), agenttest.NewService(newServer(t))
+		p, s := newPlatform(1), agenttest.NewService(testserver.Recommendations(t))
 		p.takes = time.Minute
 		_, stop := drive(t, p, s, agent.Options{}, agent.DriverOptions{DrainTimeout: 20 * time.Second})
 		time.Sleep(time.Second)
@@ -309,8 +294,8 @@ func (d direct) Recommend(ctx context.Context, req *setpointv1.RecommendRequest)
 // BenchmarkRound is a round of one object, with the service in the same process.
 func BenchmarkRound(b *testing.B) {
 	p := &restless{Fake: newPlatform(1).Fake}
-	s := agenttest.NewService(newServer(b))
-	l, err := agent.New(p, agent.Service{Calls: direct{s, newServer(b)}}, agent.Options{
+	s := agenttest.NewService(testserver.Recommendations(b))
+	l, err := agent.New(p, agent.Service{Calls: direct{s, testserver.Recommendations(b)}}, agent.Options{
 		Cluster: "demo", FirstWait: -1, Wake: func(...agent.Key) {},
 	})
 	if err != nil {

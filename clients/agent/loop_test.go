@@ -13,6 +13,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
+	"github.com/setpoint-dev/setpoint/test/testserver"
 )
 
 // told is a platform that keeps the events of its objects.
@@ -90,7 +91,7 @@ func (m *meddling) DeleteIncarnation(ctx context.Context, req *setpointv1.Delete
 func TestDistrustOfReportsIsToldOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p, s := &told{Fake: &agenttest.Fake{}}, &meddling{Service: agenttest.NewService(newServer(t))}
+		p, s := &told{Fake: &agenttest.Fake{}}, &meddling{Service: agenttest.NewService(testserver.Recommendations(t))}
 		p.Create(agenttest.Workload{Name: "web", Replicas: 4})
 		drive(t, p, s, agent.Options{Period: agenttest.Period}, agent.DriverOptions{})
 		scale := func(times int) {
@@ -130,7 +131,7 @@ func TestDistrustOfReportsIsToldOnce(t *testing.T) {
 func TestForgettingIsTriedAsOftenAsItMay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p, s := &told{Fake: &agenttest.Fake{}}, &meddling{Service: agenttest.NewService(newServer(t))}
+		p, s := &told{Fake: &agenttest.Fake{}}, &meddling{Service: agenttest.NewService(testserver.Recommendations(t))}
 		p.Create(agenttest.Workload{Name: "web", Replicas: 4})
 		d, _ := drive(t, p, s, agent.Options{Period: agenttest.Period}, agent.DriverOptions{})
 		time.Sleep(time.Minute)
@@ -158,7 +159,7 @@ func TestForgettingIsTriedAsOftenAsItMay(t *testing.T) {
 func TestASlowPlatformNoticesTheServicesReturn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p, s := &told{Fake: &agenttest.Fake{}, reading: 1500 * time.Millisecond}, agenttest.NewService(newServer(t))
+		p, s := &told{Fake: &agenttest.Fake{}, reading: 1500 * time.Millisecond}, agenttest.NewService(testserver.Recommendations(t))
 		for _, name := range []string{"a", "b", "c", "d"} {
 			p.Create(agenttest.Workload{Name: name, Replicas: 4})
 		}

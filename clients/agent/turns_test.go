@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
 	"github.com/setpoint-dev/setpoint/clients/agent/pace"
+	"github.com/setpoint-dev/setpoint/test/testserver"
 )
 
 // edited is a platform whose objects are edited, and which shows when counts changed.
@@ -71,7 +72,7 @@ func TestEditsMakeNoStepsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const period = 15 * time.Second
-		p, s := &edited{Fake: &agenttest.Fake{}}, agenttest.NewService(newServer(t))
+		p, s := &edited{Fake: &agenttest.Fake{}}, agenttest.NewService(testserver.Recommendations(t))
 		key := p.Create(agenttest.Workload{Name: "web", Replicas: 2})
 		drive(t, p, s, agent.Options{Period: period}, agent.DriverOptions{})
 		time.Sleep(period)
@@ -109,7 +110,7 @@ func TestEditedObjectsMeetTheBeat(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const period = 15 * time.Second
-		p, s := &edited{Fake: &agenttest.Fake{}}, agenttest.NewService(newServer(t))
+		p, s := &edited{Fake: &agenttest.Fake{}}, agenttest.NewService(testserver.Recommendations(t))
 		key := p.Create(agenttest.Workload{Name: "web", Replicas: 4})
 		drive(t, p, s, agent.Options{Period: period}, agent.DriverOptions{})
 		p.Want("web", 8)
@@ -166,7 +167,7 @@ func TestStartsAfterAChange(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				p, s := &edited{Fake: &agenttest.Fake{}}, agenttest.NewService(newServer(t))
+				p, s := &edited{Fake: &agenttest.Fake{}}, agenttest.NewService(testserver.Recommendations(t))
 				p.Create(agenttest.Workload{Name: "web", Replicas: 4})
 				_, stop := start(t, p, s, agent.Options{Period: period}, agent.DriverOptions{})
 				time.Sleep(3 * period) // it was evaluated
@@ -213,7 +214,7 @@ func TestHeldObjectsPassTheirTurn(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				const objects, period = 40, 15 * time.Second
-				p, s := &edited{Fake: &agenttest.Fake{}, hold: map[string]*agent.Hold{}, holdRead: map[string]bool{}}, agenttest.NewService(newServer(t))
+				p, s := &edited{Fake: &agenttest.Fake{}, hold: map[string]*agent.Hold{}, holdRead: map[string]bool{}}, agenttest.NewService(testserver.Recommendations(t))
 				var names []string
 				for i := range objects {
 					name := "web-" + strconv.Itoa(i)
@@ -250,7 +251,7 @@ func TestHeldObjectsPassTheirTurn(t *testing.T) {
 func TestAReportSentAgainEndsDistrust(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p, s := &told{Fake: &agenttest.Fake{}}, &failing{meddling: &meddling{Service: agenttest.NewService(newServer(t))}}
+		p, s := &told{Fake: &agenttest.Fake{}}, &failing{meddling: &meddling{Service: agenttest.NewService(testserver.Recommendations(t))}}
 		p.Create(agenttest.Workload{Name: "web", Replicas: 4})
 		drive(t, p, s, agent.Options{Period: agenttest.Period}, agent.DriverOptions{})
 		scale := func(to int32) {

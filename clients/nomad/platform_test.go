@@ -15,38 +15,22 @@ import (
 
 	"github.com/hashicorp/nomad/api"
 
-	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
 	"github.com/setpoint-dev/setpoint/clients/nomad"
 	"github.com/setpoint-dev/setpoint/clients/nomad/nomadtest"
-	"github.com/setpoint-dev/setpoint/server"
-	"github.com/setpoint-dev/setpoint/store/memory"
+	"github.com/setpoint-dev/setpoint/test/testserver"
 )
-
-func newServer(t *testing.T) setpointv1.RecommendationServiceServer {
-	t.Helper()
-	engine := memory.New(memory.Options{})
-	srv, err := server.New(engine, engine, server.DefaultOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		srv.Close()
-		_ = engine.Close()
-	})
-	return srv.Recommendations()
-}
 
 func TestBehaviour(t *testing.T) {
 	t.Parallel()
-	agenttest.Run(t, func(t *testing.T) agenttest.World { return newWorld(t) }, newServer)
+	agenttest.Run(t, func(t *testing.T) agenttest.World { return newWorld(t) }, testserver.Recommendations)
 }
 
 // run runs an agent with rounds each 10 s until the test ends.
 func run(t *testing.T, w *world, options agent.Options) *agenttest.Service {
 	t.Helper()
-	service := agenttest.NewService(newServer(t))
+	service := agenttest.NewService(testserver.Recommendations(t))
 	options.Cluster, options.Period, options.FirstWait, options.Log = "demo", agenttest.Period, -1, w.options.Log
 	driver, err := agent.NewDriver(w.Platform(), agent.Service{Calls: service}, options, agent.DriverOptions{})
 	if err != nil {

@@ -10,32 +10,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
 	"github.com/setpoint-dev/setpoint/clients/swarm"
 	"github.com/setpoint-dev/setpoint/clients/swarm/nodes"
-	"github.com/setpoint-dev/setpoint/server"
-	"github.com/setpoint-dev/setpoint/store/memory"
+	"github.com/setpoint-dev/setpoint/test/testserver"
 )
-
-func newServer(t *testing.T) setpointv1.RecommendationServiceServer {
-	t.Helper()
-	engine := memory.New(memory.Options{})
-	srv, err := server.New(engine, engine, server.DefaultOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		srv.Close()
-		_ = engine.Close()
-	})
-	return srv.Recommendations()
-}
 
 func TestBehaviour(t *testing.T) {
 	t.Parallel()
-	agenttest.Run(t, func(t *testing.T) agenttest.World { return newWorld(t) }, newServer)
+	agenttest.Run(t, func(t *testing.T) agenttest.World { return newWorld(t) }, testserver.Recommendations)
 }
 
 // start makes the world of a test that looks at the adapter itself.

@@ -4,25 +4,9 @@ import (
 	"testing"
 	"time"
 
-	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
-	"github.com/setpoint-dev/setpoint/server"
-	"github.com/setpoint-dev/setpoint/store/memory"
+	"github.com/setpoint-dev/setpoint/test/testserver"
 )
-
-func newServer(t *testing.T) setpointv1.RecommendationServiceServer {
-	t.Helper()
-	engine := memory.New(memory.Options{})
-	srv, err := server.New(engine, engine, server.DefaultOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		srv.Close()
-		_ = engine.Close()
-	})
-	return srv.Recommendations()
-}
 
 func TestBehaviour(t *testing.T) {
 	t.Parallel()
@@ -30,5 +14,5 @@ func TestBehaviour(t *testing.T) {
 		w := newWorld(t)
 		w.options.GoneAfter = time.Second // the suite waits for a few lists
 		return w
-	}, newServer)
+	}, testserver.Recommendations)
 }

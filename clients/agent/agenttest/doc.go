@@ -2,12 +2,7 @@
 // that each adapter runs, and a platform in memory.
 //
 //	func TestBehaviour(t *testing.T) {
-//		agenttest.Run(t, func(t *testing.T) agenttest.World { return newWorld(t) }, func(t *testing.T) setpointv1.RecommendationServiceServer {
-//			engine := memory.New(memory.Options{})
-//			srv, err := server.New(engine, engine, server.DefaultOptions())
-//			// … and t.Cleanup
-//			return srv.Recommendations()
-//		})
+//		agenttest.Run(t, func(t *testing.T) agenttest.World { return newWorld(t) }, testserver.Recommendations)
 //	}
 //
 // The adapter runs on [agent.Driver], and asks the server it is given, in process. Each test

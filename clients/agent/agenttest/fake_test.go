@@ -3,27 +3,11 @@ package agenttest_test
 import (
 	"testing"
 
-	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
-	"github.com/setpoint-dev/setpoint/server"
-	"github.com/setpoint-dev/setpoint/store/memory"
+	"github.com/setpoint-dev/setpoint/test/testserver"
 )
-
-func newServer(t *testing.T) setpointv1.RecommendationServiceServer {
-	t.Helper()
-	engine := memory.New(memory.Options{})
-	srv, err := server.New(engine, engine, server.DefaultOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		srv.Close()
-		_ = engine.Close()
-	})
-	return srv.Recommendations()
-}
 
 func TestAFakePlatform(t *testing.T) {
 	t.Parallel()
-	agenttest.Run(t, func(*testing.T) agenttest.World { return &agenttest.Fake{} }, newServer)
+	agenttest.Run(t, func(*testing.T) agenttest.World { return &agenttest.Fake{} }, testserver.Recommendations)
 }

@@ -21,7 +21,7 @@ import (
 
 // Run runs the suite against an adapter. Each test has a world and a server of its own, made
 // in its bubble; what they start ends with the test.
-func Run(t *testing.T, newWorld func(t *testing.T) World, newServer func(t *testing.T) setpointv1.RecommendationServiceServer) {
+func Run(t *testing.T, newWorld func(t *testing.T) World, newServer func(testing.TB) setpointv1.RecommendationServiceServer) {
 	for _, tt := range []struct {
 		name string
 		test func(*testing.T, *kit)
@@ -63,7 +63,7 @@ type kit struct {
 	stop    func() error
 }
 
-func newKit(t *testing.T, newWorld func(t *testing.T) World, newServer func(t *testing.T) setpointv1.RecommendationServiceServer) *kit {
+func newKit(t *testing.T, newWorld func(t *testing.T) World, newServer func(testing.TB) setpointv1.RecommendationServiceServer) *kit {
 	k := &kit{t: t, log: zaptest.NewLogger(t, zaptest.Level(zap.WarnLevel)), service: NewService(newServer(t)), World: newWorld(t), stop: func() error { return nil }}
 	t.Cleanup(func() { _ = k.stop() })
 	return k

@@ -4,9 +4,9 @@ import (
 	"context"
 	"testing"
 
-	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
+	"github.com/setpoint-dev/setpoint/test/testserver"
 )
 
 // The agent of Kubernetes does what that of any platform must.
@@ -16,7 +16,7 @@ func TestBehaviour(t *testing.T) {
 		w := newWorld(t, agenttest.Period)
 		w.halt() // the suite has rounds itself
 		return &behaving{w}
-	}, func(t *testing.T) setpointv1.RecommendationServiceServer { return newRecommendations(t) })
+	}, testserver.Recommendations)
 }
 
 // behaving is a world as the suite knows one.

@@ -38,8 +38,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/logging"
 	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
-	"github.com/setpoint-dev/setpoint/server"
-	"github.com/setpoint-dev/setpoint/store/memory"
+	"github.com/setpoint-dev/setpoint/test/testserver"
 )
 
 func TestMain(m *testing.M) {
@@ -136,7 +135,7 @@ func newWorld(t *testing.T, period time.Duration) *world {
 	}
 	w := &world{
 		t: t, settings: settings{period: period}, objects: map[Key]client.Object{}, replicas: map[string]int32{},
-		load: map[string]int64{}, scaledAt: map[string][]time.Time{}, rivals: map[Key]string{}, service: newRecommendations(t),
+		load: map[string]int64{}, scaledAt: map[string][]time.Time{}, rivals: map[Key]string{}, service: testserver.Recommendations(t),
 	}
 	w.platform = &platform{
 		cluster: "demo", objects: w, reader: w, shadowing: w, events: w.recorder(), metrics: m,
@@ -146,21 +145,6 @@ func newWorld(t *testing.T, period time.Duration) *world {
 	w.start(func(*agent.Options) {})
 	t.Cleanup(func() { w.halt() })
 	return w
-}
-
-// newRecommendations is the service itself.
-func newRecommendations(t *testing.T) setpointv1.RecommendationServiceServer {
-	t.Helper()
-	engine := memory.New(memory.Options{})
-	srv, err := server.New(engine, engine, server.DefaultOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		srv.Close()
-		_ = engine.Close()
-	})
-	return srv.Recommendations()
 }
 
 // start starts a loop, in place of the one there was, which knows nothing yet: as an agent

@@ -28,8 +28,7 @@ import (
 	"k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/server"
-	"github.com/setpoint-dev/setpoint/store/memory"
+	"github.com/setpoint-dev/setpoint/test/testserver"
 )
 
 // apiServer serves HorizontalPodAutoscalers with their scales, no pods, and Leases, as
@@ -186,16 +185,7 @@ func (d *direct) DeleteIncarnation(context.Context, *setpointv1.DeleteTargetRequ
 
 func newDirect(t *testing.T) *direct {
 	t.Helper()
-	engine := memory.New(memory.Options{})
-	srv, err := server.New(engine, engine, server.DefaultOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		srv.Close()
-		_ = engine.Close()
-	})
-	return &direct{service: srv.Recommendations()}
+	return &direct{service: testserver.Recommendations(t)}
 }
 
 // await waits for something that takes real time.
