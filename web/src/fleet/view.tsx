@@ -270,6 +270,7 @@ function List(props: { snapshot: Snapshot; query: FleetQuery; change: Change }) 
         </span>
         <LiveMark snapshot={snapshot} />
       </div>
+      <div class="grid-box">
       <div
         ref={box}
         class="grid"
@@ -305,6 +306,7 @@ function List(props: { snapshot: Snapshot; query: FleetQuery; change: Change }) 
             <RowView key={row.name} row={row} version={row.version} index={first + i} top={(first + i) * rowHeight} active={first + i === active} now={now} />
           ))}
         </div>
+      </div>
         {rows.length === 0 && !snapshot.loading && (
           <div class="no-match" role="status">
             <p>No target matches{query.text ? ` «${query.text}»` : ""}{query.filter ? ` with ${states.filter((s) => query.filter & s.bit).map((s) => s.label.toLowerCase()).join(" or ")}` : ""}.</p>
