@@ -42,6 +42,10 @@ func (t *Targets) Recommendation(ctx context.Context, key store.Key, poll Poll) 
 	if err != nil {
 		return nil, err
 	}
+	asker := askerOf(key, poll)
+	if known, ok := t.answers.Get(asker); ok && known.answers(records, poll, t.options.Clock()) {
+		return known.recommendation, known.err
+	}
 	spec, err := decodeSpec(key, records[0])
 	if err != nil {
 		return nil, err
@@ -60,7 +64,9 @@ func (t *Targets) Recommendation(ctx context.Context, key store.Key, poll Poll) 
 	asked := question(spec, least, most, poll)
 	answered := answers(&history, spec, asked, poll, now)
 	if answered && history.Last.To > 0 {
-		return finish(last(&history), history.Last.Error, least, most)
+		recommendation, err := finish(last(&history), history.Last.Error, least, most)
+		t.remember(asker, records, spec, &history, recommendation, err)
+		return recommendation, err
 	}
 	record, err := t.observations.Load(ctx, key)
 	if err != nil {
@@ -143,12 +149,20 @@ func answers(h *recommender.History, spec *setpointv1.TargetSpec, asked string, 
 	switch {
 	case h.Last.At == 0, !strings.HasPrefix(h.Last.RequestID, "after "), !strings.HasSuffix(h.Last.RequestID, asked):
 		return false
-	case now.UnixNano()-h.Last.At >= int64(period(spec)), now.UnixNano() < h.Last.At-int64(time.Second):
-		return false // too old, or of a clock that is ahead
-	case poll.Current != nil && *poll.Current != h.Last.From && *poll.Current != h.Last.To:
-		return false // somebody else scaled
 	}
-	return true
+	return counts(h.Last.At, period(spec), now) && sees(poll, h.Last.From, h.Last.To)
+}
+
+// counts reports whether a decision of an instant is neither too old nor of a clock that is
+// ahead.
+func counts(at int64, period time.Duration, now time.Time) bool {
+	return now.UnixNano()-at < int64(period) && now.UnixNano() >= at-int64(time.Second)
+}
+
+// sees reports whether the caller sees a count that the decision knows of: else somebody else
+// has scaled.
+func sees(poll Poll, from, to int32) bool {
+	return poll.Current == nil || *poll.Current == from || *poll.Current == to
 }
 
 // last is the last decision of a history.

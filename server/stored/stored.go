@@ -6,6 +6,7 @@ import (
 	"time"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/auth/bounded"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -64,6 +65,8 @@ type Targets struct {
 	parts        store.Parts
 	specs        store.PartStore
 	observations store.PartStore
+	// answers are those by last decisions, as they were given last.
+	answers *bounded.Map[asker, *answer]
 }
 
 // New returns the targets that the engine keeps.
@@ -86,7 +89,7 @@ func New(engine Engine, o Options) (*Targets, error) {
 	if o.Left == nil {
 		o.Left = func(store.Part, store.Key) {}
 	}
-	t := &Targets{options: o, parts: engine}
+	t := &Targets{options: o, parts: engine, answers: bounded.New[asker, *answer](mostAnswers)}
 	var err error
 	if t.specs, err = engine.Part(store.Specs, Lives[store.Specs]); err != nil {
 		return nil, err
