@@ -35,7 +35,7 @@ const (
 	Empty Outcome = "empty"
 	// Invalid: the answer holds values that can't count, or the query does not fit.
 	Invalid Outcome = "invalid"
-	// Cancelled: nobody waits any more.
+	// Cancelled: no caller waits any longer.
 	Cancelled Outcome = "cancelled"
 )
 

@@ -221,7 +221,7 @@ func namedError(name string, err error) error {
 // maxTold bounds the named metrics of which it is remembered what was logged.
 const maxTold = 10_000
 
-// told is what was logged last of named metrics that fail, by their namespaces and what they
+// told is the last logged failures of named metrics, by their namespaces and what they
 // are of.
 type told struct {
 	log *zap.Logger

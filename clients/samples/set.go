@@ -89,7 +89,7 @@ type Options struct {
 	// origin or a Redis names it. Nil: as net.Dialer does.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Log takes what is wrong with files of credentials and certificates, and with named
-	// metrics, whose users don't see it. Nil: nobody does.
+	// metrics, whose users don't see it. Nil: no log.
 	Log *zap.Logger
 }
 
@@ -262,7 +262,7 @@ func (s *source) request(ctx context.Context, q Query) (any, error) {
 }
 
 // noteFiles logs that files can't be read without which nothing can be asked, once, and that
-// they can again. Who owns a workload sees it in a status, and can't mend it.
+// they can again. The owner of a workload sees it in a status, but can't mend it.
 func (s *source) noteFiles(outcome Outcome, err error) {
 	text := ""
 	switch outcome {
