@@ -289,6 +289,18 @@ vuln: ## Look for known vulnerabilities
 .PHONY: check
 check: check-generated lint test-race test-examples ## Everything to do before a commit
 
+.PHONY: release-snapshot
+release-snapshot: ## Build a release without a tag, and publish nothing: bin/release; TARGETS='linux_amd64' builds only those
+	scripts/release.sh --snapshot
+
+.PHONY: release-reproducible
+release-reproducible: ## Build a release in two folders, and fail unless both have the same bytes; TARGETS='linux_amd64' by default
+	scripts/reproducible.sh
+
+.PHONY: test-packages
+test-packages: ## Install, start, upgrade, remove and purge the packages in Debian, in a folder of its own; needs root
+	scripts/test-packages.sh
+
 .PHONY: clean
 clean: ## Remove what was built
 	rm -rf bin
