@@ -84,6 +84,7 @@ type issuerSet struct {
 
 type runningIssuer struct {
 	*issuer
+	pool pool
 	stop context.CancelFunc
 }
 
@@ -243,7 +244,7 @@ func (a *Authenticator) start(c IssuerConfig) *runningIssuer {
 		defer stop()
 		keys.run(ctx)
 	})
-	return &runningIssuer{issuer: &issuer{config: c, keys: keys}, stop: stop}
+	return &runningIssuer{issuer: &issuer{config: c, keys: keys}, pool: authorities.pool, stop: stop}
 }
 
 // Credentials are what came with a call.
