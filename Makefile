@@ -44,6 +44,10 @@ engine: ## Compile the playground's engine to WebAssembly: web/engine, which is 
 image: ## Build the image setpoint:dev, of static binaries on scratch, with the docker that is there
 	scripts/image.sh setpoint:dev
 
+.PHONY: image-service
+image-service: ## Build the image setpoint-service:dev in the same way, of the service without agents
+	scripts/image.sh setpoint-service:dev setpoint
+
 .PHONY: image-external-metrics
 image-external-metrics: ## Build the image setpoint-external-metrics:dev in the same way
 	scripts/image.sh setpoint-external-metrics:dev setpoint-external-metrics
