@@ -255,6 +255,13 @@ web: ## Bundle the page at /ui/: web/dist from web/src; installs Node.js' npm wh
 	cd web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	cd tools/esbuild && go run .
 
+.PHONY: playground
+playground: ## Make the playground as a static page, for any file server: bin/playground
+	@scripts/node.sh
+	cd web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	cd tools/esbuild && go run . -static ../../bin/playground
+	scripts/wasm.sh bin/playground/engine bin/playground/engine
+
 .PHONY: test-web
 test-web: ## Check the types of the page's sources and run their tests; installs Node.js where it is missing
 	@scripts/node.sh
