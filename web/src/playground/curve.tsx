@@ -87,7 +87,7 @@ export function Curve(props: { points: Point[]; hours: number; onChange: (points
             cy={y(p[1])}
             rx="5"
             ry="5"
-            tabIndex={0}
+            tabindex={0}
             role="slider"
             aria-label={`Load at ${time(p[0])}`}
             aria-valuenow={p[1]}

@@ -28,6 +28,8 @@ const times = (run: Run) => run.at.map((s) => run.start + s);
 export function LoadPlot(props: { run: Run }) {
   const { run } = props;
   const limited = run.runs.filter((r) => r.capacity.some((c) => c !== null));
+  // Load is what counts: capacity far above it is cut off.
+  const most = Math.max(1, ...run.load) * 2;
   return (
     <Chart
       label={`Load over time, up to ${Math.max(...run.load)} units a second, and the capacity of ready pods`}
@@ -35,7 +37,7 @@ export function LoadPlot(props: { run: Run }) {
       shape={`load ${limited.map((r) => r.name).join()}`}
       data={[times(run), run.load, ...limited.map((r) => r.capacity)] as uPlot.AlignedData}
       options={() =>
-        base({ y: { range: (_, __, max) => [0, Math.max(1, max * 1.05)] } }, [
+        base({ y: { range: (_, __, max) => [0, Math.min(most, Math.max(1, max * 1.05))] } }, [
           line("Load", "text", { fill: () => color("hover"), width: 1.2 }),
           ...limited.map((r) => line(`Capacity ${r.name}`, own[run.runs.indexOf(r)]!, { paths: steps })),
         ])

@@ -8,6 +8,7 @@ const behavior = (text: string): string => `${hpa}  behavior:\n${text}`;
 
 export const presets: State[] = [
   with_("A day in a shop", "A flash crowd comes in the evening. The careful spec keeps more pods, goes down slowly, and is short of capacity for less time: compare what each costs.", {
+    workload: { ...empty.workload, cpuLimit: "600m" },
     specs: [
       hpa,
       behavior("    scaleDown:\n      stabilizationWindowSeconds: 600\n      policies: [{type: Percent, value: 10, periodSeconds: 60}]\n")
