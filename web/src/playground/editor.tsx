@@ -119,7 +119,7 @@ export function Editor(props: { label: string; value: string; onChange: (value: 
           // Escape, then Tab leaves the editor.
           keymap.of([...defaultKeymap, ...historyKeymap, indentWithTab]),
           theme,
-          EditorView.contentAttributes.of({ "aria-label": latest.current.label }),
+          EditorView.contentAttributes.of({ "aria-label": latest.current.label, tabindex: "0" }),
           EditorView.updateListener.of((u) => {
             if (u.docChanged) latest.current.onChange(u.state.doc.toString());
           }),

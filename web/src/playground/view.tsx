@@ -458,7 +458,7 @@ function Results(props: { run: Run; shown: Shown | undefined; explain: (spec: nu
           </table>
         </div>
       </section>
-      <section class="pg-card" aria-label="Load">
+      <section class="pg-card" aria-label="Load over time">
         <h2>Load</h2>
         <LoadPlot run={run} />
       </section>
