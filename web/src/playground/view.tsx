@@ -482,7 +482,7 @@ function Results(props: { run: Run; shown: Shown | undefined; explain: (spec: nu
                   ×
                 </button>
               </div>
-              <pre>{props.shown.text}</pre>
+              <pre tabIndex={0}>{props.shown.text}</pre>
             </div>
           )}
           <details class="pg-changes">
