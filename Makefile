@@ -44,10 +44,6 @@ engine: ## Compile the playground's engine to WebAssembly: web/engine, which is 
 image: ## Build the image setpoint:dev, of static binaries on scratch, with the docker that is there
 	scripts/image.sh setpoint:dev
 
-.PHONY: image-service
-image-service: ## Build the image setpoint-service:dev in the same way, of the service without agents
-	scripts/image.sh setpoint-service:dev setpoint
-
 .PHONY: image-external-metrics
 image-external-metrics: ## Build the image setpoint-external-metrics:dev in the same way
 	scripts/image.sh setpoint-external-metrics:dev setpoint-external-metrics
@@ -128,7 +124,7 @@ attack: ## Throw attacks at the service and hold what they cost it to bounds; AT
 e2e-kubernetes: ## Run the agent beside a real API server and controller manager, which it builds, and measure it
 	@scripts/control-plane.sh
 	@scripts/prometheus.sh || test -z "$${CI:-}"
-	cd test/e2e && ../../scripts/gotest.sh e2e-kubernetes standard-verbose ./kubernetes/... -count=1 -timeout=60m -p=1
+	cd test/e2e && ../../scripts/gotest.sh e2e-kubernetes standard-verbose './kubernetes/... ./chart/...' -count=1 -timeout=60m -p=1
 
 .PHONY: e2e-pace
 e2e-pace: ## Compare how long the agent's steps take with the native controller's; PACE=15s
@@ -243,24 +239,21 @@ generate: ## Generate api/, docs/ and the CustomResourceDefinition from their so
 	scripts/put.sh docs/configuration-nomad.md go run ./cmd/setpoint-nomad docs
 	scripts/put.sh docs/nomad-reference.md go run ./cmd/setpoint-nomad reference
 	cd tools/licenses && go run . table > ../../THIRD_PARTY.md
-	$(MAKE) dashboards
+	$(MAKE) chart
 
 .PHONY: dashboards
 dashboards: ## Write Grafana's dashboards, deploy/monitoring/dashboards, from their code
 	go run ./deploy/monitoring/grafana deploy/monitoring/dashboards
+
+.PHONY: chart
+chart: dashboards ## Write what the Helm chart has from elsewhere: its schema, its README, copies of dashboards and of the kind Autoscaler
+	go run ./deploy/helm/generate deploy
 
 .PHONY: web
 web: ## Bundle the page at /ui/: web/dist from web/src; installs Node.js' npm where it is missing
 	@scripts/node.sh
 	cd web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	cd tools/esbuild && go run .
-
-.PHONY: playground
-playground: ## Make the playground as a static page, for any file server: bin/playground
-	@scripts/node.sh
-	cd web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
-	cd tools/esbuild && go run . -static ../../bin/playground
-	scripts/wasm.sh bin/playground/engine bin/playground/engine
 
 .PHONY: test-web
 test-web: ## Check the types of the page's sources and run their tests; installs Node.js where it is missing
@@ -299,18 +292,6 @@ vuln: ## Look for known vulnerabilities
 
 .PHONY: check
 check: check-generated lint test-race test-examples ## Everything to do before a commit
-
-.PHONY: release-snapshot
-release-snapshot: ## Build a release without a tag, and publish nothing: bin/release; TARGETS='linux_amd64' builds only those
-	scripts/release.sh --snapshot
-
-.PHONY: release-reproducible
-release-reproducible: ## Build a release in two folders, and fail unless both have the same bytes; TARGETS='linux_amd64' by default
-	scripts/reproducible.sh
-
-.PHONY: test-packages
-test-packages: ## Install, start, upgrade, remove and purge the packages in Debian, in a folder of its own; needs root
-	scripts/test-packages.sh
 
 .PHONY: clean
 clean: ## Remove what was built

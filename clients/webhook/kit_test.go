@@ -26,8 +26,6 @@ const secret = "0123456789abcdef0123456789abcdef"
 // world is a scheduler that answers the three calls, over a pipe. It implements
 // agenttest.World.
 type world struct {
-	agenttest.Faults
-
 	t       testing.TB
 	client  *webhook.Client
 	options webhook.Options
@@ -38,12 +36,16 @@ type world struct {
 	keys    []webhook.Key          // guarded by mu, as is all that follows
 	targets map[string]*fakeTarget // by name
 	made    int
+	changes int
 	// applied are the recommendations that were carried out.
-	applied  map[string]bool
-	loads    map[string]int32 // ten times what is wanted, by target
-	nonces   map[string]bool
-	pageSize int
-	calls    []recorded
+	applied     map[string]bool
+	loads       map[string]int32 // ten times what is wanted, by target
+	nonces      map[string]bool
+	pageSize    int
+	readErr     error
+	writeErr    error
+	beforeWrite func()
+	calls       []recorded
 	// mangle changes an answer before it is signed, and tamper after that.
 	mangle, tamper func(path string, said *reply)
 }
@@ -172,6 +174,34 @@ func (w *world) Replicas(name string) int32 {
 	return w.targets[name].replicas
 }
 
+// Changes implements agenttest.World.
+func (w *world) Changes() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.changes
+}
+
+// FailReads implements agenttest.World.
+func (w *world) FailReads(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.readErr = err
+}
+
+// FailWrites implements agenttest.World.
+func (w *world) FailWrites(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.writeErr = err
+}
+
+// BeforeWrite implements agenttest.World.
+func (w *world) BeforeWrite(call func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.beforeWrite = call
+}
+
 // set sets a field of the world.
 func set[T any](w *world, field *T, value T) {
 	w.mu.Lock()
@@ -212,8 +242,14 @@ func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	path := strings.TrimPrefix(r.URL.Path, "/setpoint")
+	w.mu.Lock()
+	before := w.beforeWrite
 	if path == "/apply" {
-		w.BeginWrite()
+		w.beforeWrite = nil
+	}
+	w.mu.Unlock()
+	if before != nil && path == "/apply" {
+		before()
 	}
 	w.mu.Lock()
 	answer := w.answer(r, path, body)
@@ -259,8 +295,8 @@ func (w *world) verify(r *http.Request, body []byte) (webhook.Key, string) {
 // answer carries a call out. The lock is held.
 func (w *world) answer(r *http.Request, path string, body []byte) *reply {
 	switch {
-	case w.ReadErr() != nil && path != "/apply":
-		return failed(http.StatusInternalServerError, "%v", w.ReadErr())
+	case w.readErr != nil && path != "/apply":
+		return failed(http.StatusInternalServerError, "%v", w.readErr)
 	case r.Method == http.MethodGet && path == "/targets":
 		return w.list(r)
 	case r.Method == http.MethodPost && path == "/observe":
@@ -341,8 +377,8 @@ func (w *world) apply(body []byte) *reply {
 	switch {
 	case refusal != nil:
 		return refusal
-	case w.WriteErr() != nil:
-		return failed(http.StatusInternalServerError, "%v", w.WriteErr())
+	case w.writeErr != nil:
+		return failed(http.StatusInternalServerError, "%v", w.writeErr)
 	case w.applied[a.RecommendationID]:
 		return said(http.StatusOK, struct{}{})
 	case t.replicas != a.CurrentReplicas || strconv.Itoa(t.version) != a.Version:
@@ -350,7 +386,7 @@ func (w *world) apply(body []byte) *reply {
 	}
 	t.replicas = a.DesiredReplicas
 	t.version++
-	w.Wrote()
+	w.changes++
 	w.applied[a.RecommendationID] = true
 	return said(http.StatusOK, struct{}{})
 }

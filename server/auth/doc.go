@@ -1,4 +1,4 @@
-// Package auth authenticates callers. Package policy authorizes them.
+// Package auth says who calls. What a caller may do is package policy's matter.
 //
 //	a, err := auth.New(auth.Options{Certificates: true, TokensFile: "tokens.yaml", OIDCFile: "oidc.yaml"})
 //	…

@@ -15,8 +15,7 @@ type Conn struct {
 	// calls are in flight on it, used says that something came since it was last asked.
 	calls atomic.Int64
 	used  atomic.Bool
-	// known reports whether the server received a call of an authenticated caller on it. It
-	// changes under set.mu.
+	// known means that somebody was heard out on it. It changes under set.mu.
 	known  atomic.Bool
 	origin limit.Origin
 
@@ -28,7 +27,7 @@ type Conn struct {
 	gone   bool
 }
 
-// Know records that a caller who may call has sent a complete message on it.
+// Know notes that somebody was heard out on it who may call.
 func (c *Conn) Know() {
 	if c == nil || c.known.Load() {
 		return

@@ -105,7 +105,7 @@ func (e *queued) size() int {
 	return n
 }
 
-// Flush waits until earlier entries are written.
+// Flush waits until what was appended before is written.
 func (l *Log) Flush(ctx context.Context) error {
 	done := make(chan struct{})
 	l.mu.Lock()

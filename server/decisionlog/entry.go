@@ -58,7 +58,7 @@ func OfFirst(before *recommender.History) Entry {
 	return l
 }
 
-// Decision returns the entry's decision; nil if it is none.
+// Decision returns what is to be shown of it; nil for what is none.
 func (l Entry) Decision() *setpointv1.Decision {
 	h, err := encoding.DecodeHistory(l.Value)
 	if err != nil {

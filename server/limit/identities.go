@@ -12,7 +12,7 @@ import (
 // identityShards is how many locks the identities are spread over.
 const identityShards = 64
 
-// identities are the remembered identities.
+// identities are those that are remembered.
 type identities struct {
 	options    *Options
 	seed       maphash.Seed

@@ -112,7 +112,7 @@ func (d *Decisions) counters(name, help, label string, values []string, into []p
 	}
 }
 
-// Collectors returns the collectors to register.
+// Collectors are what is to be registered.
 func (d *Decisions) Collectors() []prometheus.Collector { return d.vectors }
 
 // Answered counts an answer that is no decision recorded.

@@ -94,7 +94,7 @@ func (t *Targets) remove(element *list.Element) {
 	delete(t.entries, element.Value.(*targetEntry).key)
 }
 
-// Collectors returns the collectors to register.
+// Collectors are what is to be registered.
 func (t *Targets) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{targetCollector{t}, t.dropped}
 }

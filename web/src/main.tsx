@@ -6,7 +6,6 @@ import "uplot/dist/uPlot.min.css";
 import "./fleet/fleet.css";
 import "./target/target.css";
 import "./operations/operations.css";
-import "./playground/playground.css";
 import "./signin.css";
 
 followLinks();

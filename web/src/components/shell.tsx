@@ -8,7 +8,7 @@ import { chosenTheme, chooseTheme, type Theme } from "../theme";
 
 const themes: Theme[] = ["auto", "dark", "light"];
 
-export function ThemeSwitch() {
+function ThemeSwitch() {
   const [theme, set] = useState(chosenTheme());
   const next = themes[(themes.indexOf(theme) + 1) % themes.length]!;
   return (

@@ -1,0 +1,238 @@
+// Generate writes what the chart has from elsewhere: values.schema.json and README.md from
+// values.yaml and its comments, and copies of the kind Autoscaler, of Redis' file, of the
+// dashboards and of the alerts, because a chart can't read files outside of its folder.
+//
+//	go run ./deploy/helm/generate deploy
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: generate DEPLOY-DIRECTORY")
+		os.Exit(2)
+	}
+	if err := generate(os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func generate(deploy string) error {
+	chart := filepath.Join(deploy, "helm/setpoint")
+	text, err := os.ReadFile(filepath.Join(chart, "values.yaml"))
+	if err != nil {
+		return err
+	}
+	values, err := read(text)
+	if err != nil {
+		return fmt.Errorf("values.yaml: %w", err)
+	}
+	schema, err := schemaOf(values)
+	if err != nil {
+		return err
+	}
+	if err := write(filepath.Join(chart, "values.schema.json"), schema); err != nil {
+		return err
+	}
+	head, err := os.ReadFile(filepath.Join(chart, "README.md.tmpl"))
+	if err != nil {
+		return err
+	}
+	if err := write(filepath.Join(chart, "README.md"), append(head, tableOf(values)...)); err != nil {
+		return err
+	}
+	return copies(deploy, filepath.Join(chart, "files"))
+}
+
+// copies puts files of deploy into the chart.
+func copies(deploy, files string) error {
+	from := map[string]string{
+		"autoscalers.yaml": "kustomize/crd/autoscalers.yaml",
+		"redis.conf":       "kustomize/redis/redis.conf",
+		"alerts.yaml":      "monitoring/alerts.yaml",
+	}
+	dashboards, err := filepath.Glob(filepath.Join(deploy, "monitoring/dashboards/*.json"))
+	if err != nil {
+		return err
+	}
+	for _, path := range dashboards {
+		from["dashboards/"+filepath.Base(path)] = "monitoring/dashboards/" + filepath.Base(path)
+	}
+	if err := os.RemoveAll(files); err != nil {
+		return err
+	}
+	for to, path := range from {
+		text, err := os.ReadFile(filepath.Join(deploy, path))
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(files, to)), 0o755); err != nil { //nolint:gosec // not secret
+			return err
+		}
+		if err := write(filepath.Join(files, to), text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func write(path string, text []byte) error {
+	return os.WriteFile(path, text, 0o644) //nolint:gosec // not secret
+}
+
+// value is one entry of values.yaml.
+type value struct {
+	path    string // service.replicas
+	about   string
+	node    *yaml.Node
+	entries []value // of a mapping with entries of its own
+}
+
+// read returns the entries of values.yaml. Each has a comment before it, but mappings may do
+// without.
+func read(text []byte) ([]value, error) {
+	var document yaml.Node
+	if err := yaml.Unmarshal(text, &document); err != nil {
+		return nil, err
+	}
+	return entriesOf("", document.Content[0])
+}
+
+func entriesOf(path string, mapping *yaml.Node) ([]value, error) {
+	var out []value
+	for i := 0; i < len(mapping.Content); i += 2 {
+		key, node := mapping.Content[i], mapping.Content[i+1]
+		v := value{path: strings.TrimPrefix(path+"."+key.Value, "."), node: node, about: sentence(key.HeadComment)}
+		// A mapping written in braces is one value.
+		if node.Kind == yaml.MappingNode && node.Style&yaml.FlowStyle == 0 && !open[v.path] {
+			entries, err := entriesOf(v.path, node)
+			if err != nil {
+				return nil, err
+			}
+			v.entries = entries
+		} else if v.about == "" {
+			return nil, fmt.Errorf("line %d: %s has no comment", key.Line, v.path)
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+// sentence returns a comment as one line. A comment of the file stands before an empty line.
+func sentence(comment string) string {
+	paragraphs := strings.Split(comment, "\n\n")
+	lines := strings.Split(paragraphs[len(paragraphs)-1], "\n")
+	for i, l := range lines {
+		lines[i] = strings.TrimSpace(strings.TrimPrefix(l, "#"))
+	}
+	return strings.Join(lines, " ")
+}
+
+// open are the mappings whose keys the user chooses.
+var open = map[string]bool{
+	"service.settings": true, "agent.settings": true, "service.policy": true, "tls.certManager.issuerRef": true,
+	"service.resources": true, "agent.resources": true, "redis.resources": true, "externalMetrics.resources": true,
+}
+
+// choices are the values that a string may have.
+var choices = map[string][]string{
+	"image.pullPolicy": {"Always", "IfNotPresent", "Never"},
+	"tls.mode":         {"generated", "existing", "certManager"},
+	"redis.mode":       {"bundled", "external", "none"},
+	"agent.source":     {"autoscaler", "hpa", "both"},
+}
+
+type object = map[string]any
+
+func schemaOf(values []value) ([]byte, error) {
+	schema := objectOf(values)
+	schema["$schema"] = "http://json-schema.org/draft-07/schema#"
+	schema["title"] = "Values of the chart setpoint"
+	// Helm gives these to every chart.
+	properties, _ := schema["properties"].(object)
+	properties["global"] = object{"type": "object"}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	err := e.Encode(schema)
+	return b.Bytes(), err
+}
+
+func objectOf(values []value) object {
+	properties := object{}
+	for _, v := range values {
+		properties[v.path[strings.LastIndexByte(v.path, '.')+1:]] = propertyOf(v)
+	}
+	return object{"type": "object", "additionalProperties": false, "properties": properties}
+}
+
+func propertyOf(v value) object {
+	property := object{}
+	switch {
+	case v.entries != nil:
+		property = objectOf(v.entries)
+	case v.node.Kind == yaml.MappingNode:
+		property["type"] = "object"
+	case v.node.Kind == yaml.SequenceNode:
+		property["type"] = "array"
+	case choices[v.path] != nil:
+		property["type"], property["enum"] = "string", choices[v.path]
+	case v.node.Tag == "!!bool":
+		property["type"] = "boolean"
+	case v.node.Tag == "!!int":
+		property["type"], property["minimum"] = "integer", 0
+	default:
+		property["type"] = "string"
+	}
+	if v.about != "" {
+		property["description"] = v.about
+	}
+	return property
+}
+
+// tableOf returns the values as a table.
+func tableOf(values []value) []byte {
+	b := []byte("| value | default | meaning |\n|---|---|---|\n")
+	var add func(values []value)
+	add = func(values []value) {
+		for _, v := range values {
+			if v.entries != nil {
+				add(v.entries)
+				continue
+			}
+			b = fmt.Appendf(b, "| `%s` | `%s` | %s |\n", v.path, strings.ReplaceAll(inline(v.node), "|", `\|`), strings.ReplaceAll(v.about, "|", `\|`))
+		}
+	}
+	add(values)
+	return b
+}
+
+// inline returns a value on one line.
+func inline(node *yaml.Node) string {
+	if node.Kind == yaml.ScalarNode {
+		if node.Value == "" {
+			return `""`
+		}
+		return node.Value
+	}
+	var v any
+	if err := node.Decode(&v); err != nil {
+		return err.Error()
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}

@@ -1,0 +1,80 @@
+{{/* The name of the objects. */}}
+{{- define "setpoint.name" -}}
+{{- .Values.fullnameOverride | default .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+
+{{/* Labels that select the pods of a component: (list $ "name"). */}}
+{{- define "setpoint.selector" -}}
+app.kubernetes.io/name: {{ index . 1 }}
+app.kubernetes.io/instance: {{ (index . 0).Release.Name }}
+{{- end -}}
+
+{{/* Labels of the pods of a component: (list $ "name"). */}}
+{{- define "setpoint.podLabels" -}}
+{{ include "setpoint.selector" . }}
+app.kubernetes.io/part-of: setpoint
+{{- end -}}
+
+{{/* Labels of an object of a component: (list $ "name"). */}}
+{{- define "setpoint.labels" -}}
+{{ include "setpoint.podLabels" . }}
+app.kubernetes.io/version: {{ (index . 0).Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ (index . 0).Release.Service }}
+helm.sh/chart: {{ (index . 0).Chart.Name }}-{{ (index . 0).Chart.Version }}
+{{- end -}}
+
+{{/* Environment variables of flags: a dictionary of flags and values. */}}
+{{- define "setpoint.settings" -}}
+{{- range $flag, $value := . }}
+- {name: {{ printf "SETPOINT_%s" ($flag | replace "-" "_" | upper) }}, value: {{ if kindIs "float64" $value }}{{ $value | int64 | toString | quote }}{{ else }}{{ $value | toString | quote }}{{ end }}}
+{{- end }}
+{{- end -}}
+
+{{/* What every pod of ours is kept to. */}}
+{{- define "setpoint.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+seccompProfile: {type: RuntimeDefault}
+{{- end -}}
+{{- define "setpoint.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end -}}
+
+{{/* Where pods run: (list $ .Values.service "name"). */}}
+{{- define "setpoint.scheduling" -}}
+{{- $root := index . 0 }}{{ $values := index . 1 }}
+topologySpreadConstraints:
+- maxSkew: 1
+  topologyKey: kubernetes.io/hostname
+  whenUnsatisfiable: ScheduleAnyway
+  labelSelector:
+    matchLabels: {{- include "setpoint.selector" (list $root (index . 2)) | nindent 6 }}
+{{- with $root.Values.imagePullSecrets }}
+imagePullSecrets: {{- toYaml . | nindent 0 }}
+{{- end }}
+{{- with $values.nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.tolerations }}
+tolerations: {{- toYaml . | nindent 0 }}
+{{- end }}
+{{- with $values.affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- end -}}
+
+{{/* The gRPC address that this chart's programs call. */}}
+{{- define "setpoint.server" -}}
+{{- .Values.agent.server | default (printf "dns:///%s-grpc:9090" (include "setpoint.name" .)) -}}
+{{- end -}}
+
+{{- define "setpoint.image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}

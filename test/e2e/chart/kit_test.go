@@ -1,0 +1,136 @@
+//go:build linux
+
+package chart
+
+import (
+	"bytes"
+	"cmp"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v3/pkg/action"
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/kube"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
+)
+
+const (
+	repository = "../../.."
+	path       = repository + "/deploy/helm/setpoint"
+	namespace  = "setpoint"
+)
+
+// kubeVersion is that of the cluster that tests start.
+var kubeVersion = &chartutil.KubeVersion{Version: "v1.36.0", Major: "1", Minor: "36"}
+
+func TestMain(m *testing.M) { kubetest.Main(m) }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// load reads the chart.
+func load(t *testing.T) *helmchart.Chart {
+	t.Helper()
+	chart, err := loader.Load(path)
+	must(t, err)
+	return chart
+}
+
+// values parses YAML.
+func values(t *testing.T, text string) map[string]any {
+	t.Helper()
+	v := map[string]any{}
+	must(t, yaml.Unmarshal([]byte(text), &v))
+	return v
+}
+
+// configuration is how Helm acts on a cluster, with its releases in Secrets of the namespace.
+func configuration(t *testing.T, c *kubetest.Cluster) *action.Configuration {
+	t.Helper()
+	settings := kube.GetConfig(c.Kubeconfig(), "", namespace)
+	configuration := new(action.Configuration)
+	must(t, configuration.Init(settings, namespace, "secret", t.Logf))
+	return configuration
+}
+
+// render returns the manifests as `helm template` prints them, hooks left out.
+func render(t *testing.T, text string) (string, error) {
+	t.Helper()
+	install := action.NewInstall(&action.Configuration{Log: t.Logf, Capabilities: chartutil.DefaultCapabilities})
+	install.DryRun, install.ClientOnly, install.ReleaseName, install.Namespace = true, true, "setpoint", namespace
+	install.KubeVersion = kubeVersion
+	r, err := install.Run(load(t), values(t, text))
+	if err != nil {
+		return "", err
+	}
+	return r.Manifest, nil
+}
+
+// objects parses manifests, ordered by kind and name.
+func objects(t *testing.T, manifests string) []*unstructured.Unstructured {
+	t.Helper()
+	var out []*unstructured.Unstructured
+	decoder := utilyaml.NewYAMLOrJSONDecoder(strings.NewReader(manifests), 4096)
+	for {
+		o := map[string]any{}
+		if err := decoder.Decode(&o); err != nil {
+			break
+		}
+		if len(o) > 0 {
+			out = append(out, &unstructured.Unstructured{Object: o})
+		}
+	}
+	slices.SortFunc(out, func(a, b *unstructured.Unstructured) int {
+		return cmp.Or(cmp.Compare(a.GetKind(), b.GetKind()), cmp.Compare(a.GetName(), b.GetName()))
+	})
+	if len(out) == 0 {
+		t.Fatal("there are no objects in the manifests")
+	}
+	return out
+}
+
+// print returns objects as YAML.
+func print(t *testing.T, objects []*unstructured.Unstructured) string {
+	t.Helper()
+	var b bytes.Buffer
+	for _, o := range objects {
+		text, err := yaml.Marshal(o.Object)
+		must(t, err)
+		b.WriteString("---\n")
+		b.Write(text)
+	}
+	return b.String()
+}
+
+// kustomize builds a kustomization of the repository with the real kubectl.
+func kustomize(t *testing.T, c *kubetest.Cluster, text string) string {
+	t.Helper()
+	root, err := filepath.Abs(repository + "/deploy/kustomize")
+	must(t, err)
+	folder := t.TempDir()
+	relative, err := filepath.Rel(folder, root)
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(strings.ReplaceAll(text, "ROOT", relative)), 0o600))
+	return c.Kubectl(t, "kustomize", folder)
+}
+
+// secret returns the data of a Secret of the release.
+func secret(t *testing.T, c *kubetest.Cluster, name string) map[string][]byte {
+	t.Helper()
+	s, err := c.Client().CoreV1().Secrets(namespace).Get(t.Context(), name, getOptions)
+	must(t, err)
+	return s.Data
+}

@@ -1,0 +1,276 @@
+//go:build linux
+
+package chart
+
+import (
+	"encoding/json"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v3/pkg/lint"
+	"helm.sh/helm/v3/pkg/lint/support"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
+)
+
+// The chart has the objects of the kustomization, but for the namespace, whose maker Helm is,
+// and for labels of Helm's own.
+func TestTheChartHasWhatTheKustomizationHas(t *testing.T) {
+	c := kubetest.Start(t, kubetest.Config{WithoutMetrics: true, WithoutWorkloads: true})
+	const images = "\nimages: [{name: setpoint, newName: ghcr.io/setpoint-dev/setpoint, newTag: 0.1.0}, {name: setpoint-external-metrics, newName: ghcr.io/setpoint-dev/setpoint-external-metrics, newTag: 0.1.0}]"
+	for _, tt := range []struct{ name, values, kustomization string }{
+		{"base", "", "resources: [ROOT/base]"},
+		{"HorizontalPodAutoscalers", "agent: {source: hpa}", "resources: [ROOT/base]\ncomponents: [ROOT/components/hpa]"},
+		{"both kinds", "agent: {source: both}", "resources: [ROOT/base]\ncomponents: [ROOT/components/both]"},
+		{"shadow", "agent: {shadow: true}", "resources: [ROOT/base]\ncomponents: [ROOT/components/shadow]"},
+		// The kustomization leaves the grant of its identity to the user.
+		{"external metric", "externalMetrics: {enabled: true}\nservice: {policy: {grants: [{identities: ['token:agent-default'], clusters: [default], verbs: [recommend, delete]}]}}", "resources: [ROOT/base, ROOT/external-metrics]"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			rendered, err := render(t, "secrets: {generate: false}\ntls: {mode: existing}\n"+tt.values)
+			must(t, err)
+			got, want := comparable(t, objects(t, rendered)), comparable(t, objects(t, kustomize(t, c, tt.kustomization+images)))
+			for name := range want {
+				if got[name] == nil {
+					t.Errorf("the chart lacks %s", name)
+				}
+			}
+			for name, object := range got {
+				if want[name] == nil {
+					t.Errorf("the kustomization lacks %s", name)
+				} else if diff := cmp.Diff(want[name], object); diff != "" {
+					t.Errorf("%s differs (-kustomization +chart):\n%s", name, diff)
+				}
+			}
+		})
+	}
+}
+
+// Kustomize adds a hash of its contents to the name of Redis' ConfigMap.
+var hashed = regexp.MustCompile(`^(setpoint-redis)-[0-9a-z]{10}$`)
+
+// helms are labels and annotations that Helm, or rules of its charts, add.
+var helms = []string{"app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "app.kubernetes.io/version", "helm.sh/chart", "helm.sh/resource-policy", "checksum/config"}
+
+// comparable returns objects by kind and name, without what may differ.
+func comparable(t *testing.T, objects []*unstructured.Unstructured) map[string]any {
+	t.Helper()
+	out := map[string]any{}
+	for _, o := range objects {
+		name := o.GetKind() + "/" + hashed.ReplaceAllString(o.GetName(), "$1")
+		if o.GetKind() == "Namespace" {
+			continue
+		}
+		if out[name] != nil {
+			t.Errorf("%s is there twice", name)
+		}
+		// What Helm leaves to the release is set by Kustomize.
+		unstructured.RemoveNestedField(o.Object, "metadata", "namespace")
+		out[name] = normal("", o.Object)
+	}
+	return out
+}
+
+// normal returns a value without labels of Helm's own and empty mappings, the policy by its meaning,
+// and the environment by its names, for its order means nothing.
+func normal(key string, v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for k, entry := range v {
+			n := normal(k, entry)
+			if m, ok := n.(map[string]any); slices.Contains(helms, k) || ok && len(m) == 0 && (k == "annotations" || k == "labels") || n == nil || k == "imagePullPolicy" {
+				continue
+			}
+			// Labels of the component come with each object of the chart; some of the CRD's have none.
+			if (k == "labels") && key == "metadata" {
+				m, _ := n.(map[string]any)
+				delete(m, "app.kubernetes.io/name")
+				delete(m, "app.kubernetes.io/part-of")
+				if len(m) == 0 {
+					continue
+				}
+			}
+			out[k] = n
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, entry := range v {
+			out[i] = normal("", entry)
+		}
+		if key == "env" {
+			slices.SortFunc(out, func(a, b any) int {
+				return strings.Compare(nameOf(a), nameOf(b))
+			})
+		}
+		return out
+	case string:
+		if key == "policy.yaml" {
+			return meaning(v)
+		}
+		return hashed.ReplaceAllString(v, "$1")
+	default:
+		return v
+	}
+}
+
+func nameOf(v any) string {
+	m, _ := v.(map[string]any)
+	name, _ := m["name"].(string)
+	return name
+}
+
+// meaning is what a YAML file says.
+func meaning(text string) any {
+	var v any
+	if err := yaml.Unmarshal([]byte(text), &v); err != nil {
+		return err.Error()
+	}
+	return v
+}
+
+// matrix are values that users set.
+var matrix = map[string]string{
+	"defaults":             "",
+	"one instance":         "service: {replicas: 1}\nredis: {mode: none}",
+	"Redis elsewhere":      "redis: {mode: external, url: 'rediss://r1,r2,r3/0?master=prod', passwordSecret: {name: redis, key: pass}, caSecret: {name: redis-ca}}",
+	"an agent alone":       "service: {enabled: false}\nagent: {server: 'setpoint.example.com:9090'}\ncluster: eu-1",
+	"a service alone":      "agent: {enabled: false}",
+	"shadow":               "agent: {shadow: true}",
+	"HPAs":                 "agent: {source: hpa}",
+	"everything":           "externalMetrics: {enabled: true}\nservice: {autoscaling: {enabled: true}}\nmonitoring: {dashboards: true}",
+	"settings":             "service: {settings: {target-metrics: true, max-pods: 10000, tolerance: 0.05}}\nagent: {settings: {workers: 64}}",
+	"placement":            "service: {nodeSelector: {a: b}, tolerations: [{key: x, operator: Exists}], priorityClassName: system-cluster-critical, podAnnotations: {a: b}}\nimagePullSecrets: [{name: r}]",
+	"another name":         "fullnameOverride: autoscaling",
+	"a policy":             "service: {policy: {grants: [{identities: ['*'], clusters: ['*'], verbs: [read]}]}}",
+	"no network policies":  "networkPolicies: {enabled: false}",
+	"issuers":              "service: {settings: {auth-oidc-file: /etc/setpoint/oidc/oidc.yaml}, extraVolumes: [{name: oidc, secret: {secretName: oidc}}], extraVolumeMounts: [{name: oidc, mountPath: /etc/setpoint/oidc}]}\nnetworkPolicies: {serviceEgress: [{ports: [{port: 443}]}]}",
+	"storage":              "redis: {persistence: {size: 10Gi, storageClassName: fast}}",
+	"secrets of one's own": "secrets: {generate: false}\ntls: {mode: existing}",
+}
+
+// The API server takes what the chart renders, with any values.
+func TestTheAPIServerTakesEachRendering(t *testing.T) {
+	c := kubetest.Start(t, kubetest.Config{WithoutMetrics: true, WithoutWorkloads: true})
+	c.Kubectl(t, "create", "namespace", namespace)
+	defaults, err := render(t, "")
+	must(t, err)
+	for _, o := range objects(t, defaults) {
+		if o.GetKind() == "CustomResourceDefinition" { // the kind must be there before its objects
+			c.Apply(t, print(t, []*unstructured.Unstructured{o}))
+		}
+	}
+	for name, text := range matrix {
+		t.Run(name, func(t *testing.T) {
+			linter := lint.AllWithKubeVersion(path, values(t, text), namespace, kubeVersion)
+			for _, m := range linter.Messages {
+				if m.Severity >= support.WarningSev {
+					t.Errorf("helm lint: %s", m)
+				}
+			}
+			rendered, err := render(t, text)
+			must(t, err)
+			// Objects that name no namespace are the release's.
+			var own, others []*unstructured.Unstructured
+			for _, o := range objects(t, rendered) {
+				if o.GetNamespace() == "" {
+					own = append(own, o)
+				} else {
+					others = append(others, o)
+				}
+			}
+			if out, err := c.TryKubectl(print(t, own), "apply", "--server-side", "--dry-run=server", "--namespace="+namespace, "--filename=-"); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+			if others == nil {
+				return
+			}
+			if out, err := c.TryKubectl(print(t, others), "apply", "--server-side", "--dry-run=server", "--filename=-"); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+// Values that can't be meant are refused, and the message says which.
+func TestWrongValuesAreRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"servce: {replicas: 2}":               "servce",
+		"service: {replica: 2}":               "replica",
+		"service: {replicas: many}":           "replicas",
+		"redis: {mode: sentinel}":             "mode",
+		"agent: {source: keda}":               "source",
+		"redis: {mode: none}":                 "service.replicas=1",
+		"redis: {mode: external}":             "redis.url",
+		"service: {enabled: false}":           "agent.server",
+		"agent: {shadow: true, source: both}": "agent.shadow",
+		"tls: {mode: letsencrypt}":            "mode",
+	} {
+		_, err := render(t, text)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want an error that names %q", text, err, want)
+		}
+	}
+}
+
+// The schema knows every value, and its defaults are the file's.
+func TestTheSchemaIsThatOfTheValues(t *testing.T) {
+	text, err := os.ReadFile(path + "/values.schema.json")
+	must(t, err)
+	var schema map[string]any
+	must(t, json.Unmarshal(text, &schema))
+	file, err := os.ReadFile(path + "/values.yaml")
+	must(t, err)
+	known(t, "", schema, values(t, string(file)))
+}
+
+func known(t *testing.T, at string, schema map[string]any, v map[string]any) {
+	t.Helper()
+	properties, _ := schema["properties"].(map[string]any)
+	if properties == nil {
+		return // the keys are the user's
+	}
+	for key, entry := range v {
+		property, ok := properties[key].(map[string]any)
+		if !ok {
+			t.Errorf("the schema lacks %s.%s", at, key)
+			continue
+		}
+		if m, ok := entry.(map[string]any); ok {
+			known(t, at+"."+key, property, m)
+		} else if property["type"] == nil {
+			t.Errorf("%s.%s has no type", at, key)
+		}
+	}
+	if schema["additionalProperties"] != false {
+		t.Errorf("%s takes other keys", reflect.ValueOf(at))
+	}
+}
+
+// Kinds that no API server of the tests has are at least rendered, with what they need.
+func TestKindsOfOtherOperators(t *testing.T) {
+	rendered, err := render(t, "monitoring: {podMonitors: true, rules: true, labels: {release: prometheus}}\ntls: {mode: certManager, names: [setpoint.example.com]}")
+	must(t, err)
+	kinds := map[string]int{}
+	for _, o := range objects(t, rendered) {
+		kinds[o.GetKind()]++
+		if o.GetKind() == "PrometheusRule" {
+			if groups, _, _ := unstructured.NestedSlice(o.Object, "spec", "groups"); len(groups) < 3 {
+				t.Errorf("the PrometheusRule has %d groups", len(groups))
+			}
+		}
+	}
+	for kind, want := range map[string]int{"PodMonitor": 2, "PrometheusRule": 1, "Certificate": 2, "Issuer": 2, "Secret": 3} {
+		if kinds[kind] != want {
+			t.Errorf("%d of %s, want %d", kinds[kind], kind, want)
+		}
+	}
+}
