@@ -102,10 +102,8 @@ func run(t *testing.T, program string, args ...string) string {
 func TestCommandsAndFlagsOfTheLastReleaseAreTaken(t *testing.T) {
 	t.Parallel()
 	bin := t.TempDir()
-	for _, program := range programs {
-		// As the tests of commands are compiled, with what `make` exports.
-		run(t, "go", "build", "-o", bin+"/", repository+"/cmd/"+program)
-	}
+	// Without the race detector and cgo, whatever this test has: others have compiled that already.
+	run(t, repository+"/scripts/build.sh", append([]string{bin}, programs...)...)
 	listed(t, "testdata/flags.txt", commandsAndFlags(t, bin), func(line string) bool {
 		command, flag, isFlag := strings.Cut(line, " --")
 		args := strings.Fields(command)
