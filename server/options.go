@@ -49,6 +49,15 @@ type Options struct {
 	// LoggedRepeats is how many unchanged decisions per second are logged; above this rate
 	// only changes are. The last decision is in the record in any case.
 	LoggedRepeats int
+	// MaxWatchers bounds the calls of WatchDecisions on this instance, and MaxWatchersPerCaller
+	// those of one known caller. 0: any number.
+	MaxWatchers, MaxWatchersPerCaller int
+	// WatchHeartbeat is how often a watcher hears something at least; above 0.
+	WatchHeartbeat time.Duration
+	// MaxSimulations bounds the calls of Simulate that run at once, one processor each; 0: none
+	// may. MaxSimulationWork bounds what one may take, in looks at a pod: 100 million are some
+	// seconds.
+	MaxSimulations, MaxSimulationWork int
 	// DrainTimeout bounds how long a stop waits for calls in flight.
 	DrainTimeout time.Duration
 	// LogCalls says which calls are logged.
@@ -80,8 +89,16 @@ func DefaultOptions() Options {
 		LoggedRepeats:     100,
 		LogCalls:          calls.LogFailed,
 		DrainTimeout:      20 * time.Second,
-		StoreKind:         "memory",
-		Version:           "dev",
+
+		MaxWatchers:          1000,
+		MaxWatchersPerCaller: 100,
+		WatchHeartbeat:       15 * time.Second,
+
+		MaxSimulations:    1,
+		MaxSimulationWork: 100_000_000,
+
+		StoreKind: "memory",
+		Version:   "dev",
 	}
 }
 

@@ -35,6 +35,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
 	"github.com/setpoint-dev/setpoint/server/encoded"
+	"github.com/setpoint-dev/setpoint/server/feed"
 	"github.com/setpoint-dev/setpoint/server/gate"
 	"github.com/setpoint-dev/setpoint/server/keda"
 	"github.com/setpoint-dev/setpoint/server/operations"
@@ -54,10 +55,12 @@ type Server struct {
 	health   *health.Server
 	observer *calls.Observer
 	recorder *decisionlog.Log
-	targets  *decision.Targets
-	service  *services.Recommendations
-	drain    *calls.Drain
-	guard    *admission.Guard
+	// hub is nil where decisions can't be watched.
+	hub     *feed.Hub
+	targets *decision.Targets
+	service *services.Recommendations
+	drain   *calls.Drain
+	guard   *admission.Guard
 	// instance tells others of this one.
 	instance *operations.Instance
 	// cutOff ends what a drain can't wait for any longer.
@@ -98,12 +101,16 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	if err := s.showRoom(t.Gate); err != nil {
 		return nil, err
 	}
-	s.recorder = decisionlog.New(log, s.log, options.LoggedRepeats)
+	fed, _ := log.(store.Feed)
+	s.recorder = decisionlog.New(log, fed, s.log, options.LoggedRepeats)
 	t.Decisions = s.recorder
 	s.observer = calls.NewObserver(t.Metrics.Calls, s.log, options.LogCalls, options.Tracing)
 	t.Observer = s.observer
 	s.service, err = services.NewRecommendations(t, engine, services.Options{Guard: s.guard, MaxStreamInFlight: options.MaxStreamInFlight, Draining: s.drain.Begun})
 	if err != nil {
+		return nil, err
+	}
+	if err := s.newHub(fed); err != nil {
 		return nil, err
 	}
 	s.instance = operations.NewInstance(operations.Options{
@@ -136,8 +143,12 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 		service any
 	}{
 		{services.RecommendationsDesc(), s.service},
-		{services.TargetsDesc(), services.NewTargets(s.service, engine, log)},
-		{&setpointv1.SimulationService_ServiceDesc, setpointv1.UnimplementedSimulationServiceServer{}},
+		{services.TargetsDesc(), services.NewTargets(s.service, engine, log, services.WatchOptions{
+			Hub: s.hub, PerCaller: options.MaxWatchersPerCaller, Heartbeat: options.WatchHeartbeat, Guard: s.guard, Draining: s.drain.Begun,
+		})},
+		{&setpointv1.SimulationService_ServiceDesc, services.NewSimulations(services.SimulationOptions{
+			AtOnce: options.MaxSimulations, Work: int64(options.MaxSimulationWork), Defaults: options.Recommend, Guard: s.guard, Draining: s.drain.Begun,
+		})},
 		{&setpointv1.OperationsService_ServiceDesc, operations.New(s.instance)},
 	} {
 		registrar.RegisterService(s.guard.Limited(of.desc), of.service)
@@ -254,6 +265,18 @@ func (s *Server) stop() {
 	<-stopped
 	s.targets.Finish()
 	s.recorder.Close()
+	if s.hub != nil {
+		s.hub.Close()
+	}
+}
+
+// newHub makes what decisions are watched by, if the store keeps a feed of them.
+func (s *Server) newHub(fed store.Feed) error {
+	if fed == nil || fed.FeedParts() == 0 {
+		return nil
+	}
+	s.hub = feed.New(fed, feed.Options{MaxWatchers: s.options.MaxWatchers, Log: s.log})
+	return s.register(s.hub.Collectors()...)
 }
 
 // showRoom shows what the gate holds as a metric.

@@ -28,11 +28,21 @@ func (w *world) tooMuch() error {
 		return fmt.Errorf("%w: at %s it has looked at pods %d times and has %d of them, of at most %d and %d; shorten it, or lower maxReplicas",
 			ErrTooMuch, w.now, w.work, len(w.pods), w.mostWork, MaxPods)
 	}
-	if kept := int64(len(w.pods)) * w.keptOfAPod; kept > MaxKept {
+	if kept := int64(len(w.pods)) * w.keptOfAPod; kept > w.mostKept {
 		return fmt.Errorf("%w: at %s it keeps up to %d numbers of its %d pods, of at most %d; shorten the windows and delays of metrics, or metrics that are late or frozen",
-			ErrTooMuch, w.now, kept, len(w.pods), int64(MaxKept))
+			ErrTooMuch, w.now, kept, len(w.pods), w.mostKept)
 	}
 	return nil
+}
+
+// limit lowers what the run may take.
+func (w *world) limit(l Limits) {
+	if l.Work > 0 {
+		w.mostWork = min(w.mostWork, l.Work)
+	}
+	if l.Kept > 0 {
+		w.mostKept = min(w.mostKept, l.Kept)
+	}
 }
 
 // overdone reports whether there are too many pods or looks at them. What goes on at one

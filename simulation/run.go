@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -33,7 +34,9 @@ type Step struct {
 
 // Result is what came of a run.
 type Result struct {
-	Steps   int
+	Steps int
+	// Work is what the run took, in the unit of MaxWork.
+	Work    int64
 	Figures Figures
 	Actions []Action
 }
@@ -60,12 +63,34 @@ func Run(s *Scenario, a *Autoscaler, observe func(*Step) error) (*Result, error)
 // RunWith is Run with another engine in the production engine's place. The engine sees an
 // input that it must not keep.
 func RunWith(s *Scenario, a *Autoscaler, engine Engine, observe func(*Step) error) (*Result, error) {
+	return run(context.Background(), s, a, Limits{}, engine, observe)
+}
+
+// Limits bound what a run may take, where others wait for the same machine.
+type Limits struct {
+	// Work is in the unit of MaxWork, and Kept in that of MaxKept. Zero, or more: those.
+	Work, Kept int64
+}
+
+// RunWithin is Run with limits, and with a context that ends it.
+func RunWithin(ctx context.Context, s *Scenario, a *Autoscaler, limits Limits, observe func(*Step) error) (*Result, error) {
+	return run(ctx, s, a, limits, NewEngine(a.Namespace), observe)
+}
+
+// askedEvery is after how many instants a run asks whether it is still wanted.
+const askedEvery = 256
+
+func run(ctx context.Context, s *Scenario, a *Autoscaler, limits Limits, engine Engine, observe func(*Step) error) (*Result, error) {
 	if err := Check(s, a); err != nil {
 		return nil, err
 	}
 	w := newWorld(s, a, engine)
+	w.limit(limits)
 	result := &Result{}
-	for {
+	for instant := 0; ; instant++ {
+		if instant%askedEvery == 0 && ctx.Err() != nil {
+			return nil, fmt.Errorf("at %s: %w", w.now, ctx.Err())
+		}
 		if err := w.settle(); err != nil {
 			return nil, err
 		}
@@ -85,7 +110,7 @@ func RunWith(s *Scenario, a *Autoscaler, engine Engine, observe func(*Step) erro
 			w.advance(next)
 		}
 	}
-	result.Figures = w.figures.result(w)
+	result.Figures, result.Work = w.figures.result(w), w.work
 	return result, nil
 }
 

@@ -31,6 +31,7 @@ type world struct {
 	// evaluation, and keptOfAPod the most numbers that are kept of each.
 	work         int64
 	mostWork     int64
+	mostKept     int64
 	looksAtAStep int
 	keptOfAPod   int64
 
@@ -76,7 +77,7 @@ func newWorld(s *Scenario, a *Autoscaler, engine Engine) *world {
 		syncPeriod: defaulted(s.Loop.SyncPeriod),
 		resolution: defaulted(s.Loop.Resolution),
 		nextSync:   s.Loop.Offset, nextScrape: s.Loop.ScrapeOffset,
-		mostWork:       MaxWork,
+		mostWork: MaxWork, mostKept: MaxKept,
 		nextTroubleEnd: never, writesFailUntil: -never,
 		containers: templateOf(&s.Workload), service: newService(&s.Workload),
 	}
@@ -424,3 +425,6 @@ func (w *world) write() error {
 	w.reconcile()
 	return nil
 }
+
+// MetricName is the name that a workload's usage has for a metric of a spec.
+func MetricName(m *recommender.MetricSpec) string { return metricKey(m) }

@@ -35,7 +35,7 @@ func TestLostRacesAreBackedOff(t *testing.T) {
 			options.Clock, options.Log = time.Now, zap.NewNop()
 			engine := contendedStore{memory.New(memory.Options{})}
 			targets := New(engine, &options, telemetry.NewCalls(), health.NewServer(), t.Context())
-			targets.Decisions = decisionlog.New(nil, options.Log, 0)
+			targets.Decisions = decisionlog.New(nil, nil, options.Log, 0)
 			defer targets.Decisions.Close()
 			jobs := []Job{{key: store.Key{Cluster: "c", Namespace: "n", Target: "t"}, now: time.Now(), input: &recommender.Input{Options: recommender.DefaultOptions()}}}
 			begun := time.Now()

@@ -199,6 +199,9 @@ func (t *Targets) conclude(j *Job, before *recommender.History) {
 	if !j.decision.Changes() && t.Decisions.Takes(before, repeated) {
 		j.concluded = append(j.concluded, decisionlog.OfDecision(&j.decision, j.requestID))
 	}
+	if j.decision.Changes() && t.Decisions.Feeds() {
+		j.concluded = append(j.concluded, decisionlog.OfPending(&j.decision, j.requestID))
+	}
 }
 
 // recorded ends a job whose value is in the store.

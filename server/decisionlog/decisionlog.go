@@ -35,10 +35,12 @@ const (
 // is in its record anyway.
 type Log struct {
 	store   store.Log
+	feed    store.Feed // nil: nobody watches
 	log     *zap.Logger
 	entries chan queued
 	stopped chan struct{}
 	repeats repeatsRoom
+	unfed   time.Time // when it was logged last that the feed took nothing; the writer's
 
 	mu      sync.Mutex
 	closed  bool // guarded by mu
@@ -54,10 +56,14 @@ type queued struct {
 	flushed   chan<- struct{}
 }
 
-// New starts the writer; Close stops it. A nil store drops everything.
-func New(s store.Log, log *zap.Logger, repeatsPerSecond int) *Log {
+// New starts the writer; Close stops it. A nil store drops everything. What the log takes goes
+// to the feed as well, if there is one: nil, or without parts, there is none.
+func New(s store.Log, feed store.Feed, log *zap.Logger, repeatsPerSecond int) *Log {
+	if feed != nil && feed.FeedParts() == 0 {
+		feed = nil
+	}
 	l := &Log{
-		store: s, log: log, entries: make(chan queued, maxQueued), stopped: make(chan struct{}),
+		store: s, feed: feed, log: log, entries: make(chan queued, maxQueued), stopped: make(chan struct{}),
 		repeats: repeatsRoom{most: repeatsPerSecond * int(repeatsPeriod/time.Second)},
 	}
 	go l.run()
@@ -69,6 +75,10 @@ func New(s store.Log, log *zap.Logger, repeatsPerSecond int) *Log {
 func (l *Log) Takes(before *recommender.History, repeated bool) bool {
 	return !repeated && before.Last.At != 0 || l.repeats.takes(time.Now())
 }
+
+// Feeds reports whether changes are to be appended when they are recommended, too; see
+// OfPending.
+func (l *Log) Feeds() bool { return l.feed != nil }
 
 // Append hands decisions to the writer.
 func (l *Log) Append(key store.Key, decisions ...Entry) {
@@ -166,9 +176,16 @@ func (l *Log) gather(first queued) []queued {
 
 func (l *Log) write(batch []queued) {
 	var values []store.LogEntry
+	var fed []store.FeedEntry
 	for _, entry := range batch {
-		for _, d := range entry.decisions {
-			values = append(values, store.LogEntry{Key: entry.key, Value: d.Value, First: d.first})
+		for i := range entry.decisions {
+			d := &entry.decisions[i]
+			if !d.unsettled {
+				values = append(values, store.LogEntry{Key: entry.key, Value: d.Value, First: d.first})
+			}
+			if l.feed != nil && !d.first {
+				fed = append(fed, store.FeedEntry{Key: entry.key, Value: d.feed()})
+			}
 		}
 	}
 	if len(values) > 0 && l.store != nil {
@@ -178,6 +195,7 @@ func (l *Log) write(batch []queued) {
 		}
 		cancel()
 	}
+	l.writeFeed(fed)
 	written := 0
 	for _, entry := range batch {
 		if entry.flushed != nil {
@@ -189,4 +207,20 @@ func (l *Log) write(batch []queued) {
 	l.mu.Lock()
 	l.bytes -= written
 	l.mu.Unlock()
+}
+
+// unfedPause is how often it is logged that watchers get nothing.
+const unfedPause = time.Minute
+
+// writeFeed appends to the feed. It is the writer's.
+func (l *Log) writeFeed(entries []store.FeedEntry) {
+	if len(entries) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
+	defer cancel()
+	if err := l.feed.AppendFeed(ctx, entries); err != nil && time.Since(l.unfed) >= unfedPause {
+		l.unfed = time.Now()
+		l.log.Warn("decisions not in the feed; watchers miss them", zap.Int("decisions", len(entries)), zap.Error(err))
+	}
 }

@@ -27,7 +27,7 @@ func (s *stuckStore) AppendLog(_ context.Context, entries []store.LogEntry) erro
 func TestTheBacklogOfDecisionsIsBoundedInBytes(t *testing.T) {
 	t.Parallel()
 	s := &stuckStore{released: make(chan struct{})}
-	l := New(s, zap.NewNop(), 0)
+	l := New(s, nil, zap.NewNop(), 0)
 	large := Entry{Value: make([]byte, 64<<10)}
 	const fit = maxQueuedBytes / (64 << 10)
 	appendAll := func() {

@@ -18,6 +18,9 @@ type Entry struct {
 	Value []byte
 	// first reports whether it is of interest only where the log has no other.
 	first bool
+	// changes says that the decision changes the count, unsettled that it is not final: such a
+	// one goes to the feed only.
+	changes, unsettled bool
 }
 
 func logDecision(status *recommender.Status, decision *recommender.LastDecision) Entry {
@@ -33,7 +36,7 @@ func logDecision(status *recommender.Status, decision *recommender.LastDecision)
 		h.Last.Reason, h.Last.Error = apierror.ClipMarked(h.Last.Reason), apierror.ClipMarked(h.Last.Error)
 		value = encoding.AppendHistory(value[:0], &h)
 	}
-	return Entry{Value: value}
+	return Entry{Value: value, changes: decision.From != decision.To}
 }
 
 // OfDecision is for a decision that has just been made.
@@ -41,6 +44,17 @@ func OfDecision(d *recommender.Decision, requestID string) Entry {
 	return logDecision(&d.Status, &recommender.LastDecision{
 		ID: d.ID, RequestID: requestID, At: d.At.UnixNano(), From: d.Current, To: d.Desired, Reason: d.Reason, Error: d.Error,
 	})
+}
+
+// OfPending is for a change that has just been recommended, for those who watch: the log
+// takes it when it is settled.
+func OfPending(d *recommender.Decision, requestID string) Entry {
+	l := logDecision(&d.Status, &recommender.LastDecision{
+		ID: d.ID, RequestID: requestID, At: d.At.UnixNano(), From: d.Current, To: d.Desired, Reason: d.Reason, Error: d.Error,
+		Outcome: recommender.Undecided,
+	})
+	l.unsettled = true
+	return l
 }
 
 // OfSettled is for a change that was pending before, with the status given.

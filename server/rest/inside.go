@@ -247,7 +247,9 @@ func (c *inside) NewStream(ctx context.Context, _ *grpc.StreamDesc, method strin
 	}
 	var finish func(error)
 	calls.NoteRPC(ctx)
-	// The REST call keeps its ticket meanwhile: unlike gRPC's, the stream begins none.
+	// The REST call keeps its ticket meanwhile, unless it mostly waits: unlike gRPC's, the stream
+	// begins none.
+	giveWay(ctx, method)
 	p.ctx, finish = c.options.Observer.Traced(peer.NewContext(enter(ctx, p.told), &insidePeer), method)
 	info := &grpc.StreamServerInfo{FullMethod: method, IsClientStream: call.desc.ClientStreams, IsServerStream: call.desc.ServerStreams}
 	go func() {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"google.golang.org/grpc"
-
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/apierror"
@@ -29,11 +27,13 @@ type Targets struct {
 	log     store.Log
 	pages   *pageTokens
 	stored  *stored.Targets // nil: the store keeps no specs
+	watches *watches
 }
 
 // NewTargets returns the service beside that of recommendations, with the same targets.
-func NewTargets(r *Recommendations, engine store.Store, log store.Log) *Targets {
-	return &Targets{targets: r.targets, log: log, pages: newPageTokens(engine), stored: r.stored}
+func NewTargets(r *Recommendations, engine store.Store, log store.Log, watch WatchOptions) *Targets {
+	pages := newPageTokens(engine)
+	return &Targets{targets: r.targets, log: log, pages: pages, stored: r.stored, watches: newWatches(watch, pages)}
 }
 
 func (s *Targets) GetTarget(ctx context.Context, req *setpointv1.GetTargetRequest) (*setpointv1.GetTargetResponse, error) {
@@ -108,15 +108,4 @@ func (s *Targets) DeleteTarget(ctx context.Context, req *setpointv1.DeleteTarget
 		return nil, err
 	}
 	return &setpointv1.DeleteTargetResponse{}, nil
-}
-
-// WatchDecisions is not served yet; a caller without the right to it gets that error first.
-func (s *Targets) WatchDecisions(req *setpointv1.WatchDecisionsRequest, stream grpc.ServerStreamingServer[setpointv1.WatchDecisionsResponse]) error {
-	if err := decision.CheckStructure(req); err != nil {
-		return err
-	}
-	if err := access.CallerOf(stream.Context()).Check(policy.Read, decision.ParseTarget(req.GetParent())); err != nil {
-		return err
-	}
-	return s.UnimplementedTargetServiceServer.WatchDecisions(req, stream)
 }

@@ -37,6 +37,9 @@ type Options struct {
 	// LogLength is how many log entries are kept per key; with many keys they
 	// take more memory than the records. Zero: DefaultLogLength. Negative: none.
 	LogLength int
+	// FeedLength is how many entries the feed keeps, of all keys together. Zero:
+	// DefaultFeedLength. Negative: none.
+	FeedLength int
 	// Clock tells the time that the TTL is measured by. Nil: time.Now. It is
 	// called concurrently.
 	Clock func() time.Time
@@ -74,12 +77,14 @@ type Store struct {
 	ops       atomic.Uint64
 	closed    atomic.Bool
 	parts     parts
+	feed      feed
 }
 
 var (
 	_ store.Store = (*Store)(nil)
 	_ store.Log   = (*Store)(nil)
 	_ store.Parts = (*Store)(nil)
+	_ store.Feed  = (*Store)(nil)
 )
 
 // New returns an empty store.
@@ -92,6 +97,13 @@ func New(o Options) *Store {
 		index:     new(index),
 	}
 	s.parts.clock = o.Clock
+	s.feed.length, s.feed.clock = o.FeedLength, o.Clock
+	if s.feed.length == 0 {
+		s.feed.length = DefaultFeedLength
+	}
+	if s.feed.clock == nil {
+		s.feed.clock = time.Now
+	}
 	if s.logLength == 0 {
 		s.logLength = DefaultLogLength
 	}

@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	testLogLength = 8
-	testTTL       = time.Hour
+	testLogLength  = 8
+	testFeedLength = 400
+	testTTL        = time.Hour
 )
 
 // clock is set by hand.
@@ -37,7 +38,9 @@ func (c *clock) advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-func newStore(testing.TB) storetest.Engine { return New(Options{LogLength: testLogLength}) }
+func newStore(testing.TB) storetest.Engine {
+	return New(Options{LogLength: testLogLength, FeedLength: testFeedLength})
+}
 
 func newExpiring(testing.TB) (storetest.Engine, time.Duration, func(time.Duration)) {
 	c := newClock()
@@ -46,9 +49,9 @@ func newExpiring(testing.TB) (storetest.Engine, time.Duration, func(time.Duratio
 
 func TestStore(t *testing.T) {
 	storetest.Run(t, newStore, storetest.Options{
-		LogLength: testLogLength,
-		Expiring:  newExpiring,
-		Skip:      map[string]string{"Peers": "the data belong to one Store of one process"},
+		LogLength: testLogLength, FeedLength: testFeedLength,
+		Expiring: newExpiring,
+		Skip:     map[string]string{"Peers": "the data belong to one Store of one process"},
 	})
 }
 

@@ -21,6 +21,7 @@
 //	{prefix}{tag}d:{cluster}/{namespace}/{target}  string: when the record was deleted
 //	{prefix}{tag}i                                 sorted set: the bucket's keys that have a record
 //	{prefix}{tag}p                                 string: written by Ping
+//	{prefix}{tag}f                                 stream: a part of the feed, in four of the buckets
 //
 //	{prefix}instances                              sorted set: what instances say of themselves, by
 //	                                               when that ends
@@ -37,6 +38,9 @@
 //
 // An element of a log is a format byte, a number of seven bytes by which pages are
 // found, and the value.
+//
+// An entry of the feed has an id of its own making: the milliseconds of the server's clock,
+// and a number that is that of the entry before it plus one.
 //
 // The server needs scripts: Redis 6.2 or newer, or a server that is compatible with it.
 // Scripts name all their keys.

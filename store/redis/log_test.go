@@ -140,3 +140,40 @@ func TestPositionsOfOtherTimes(t *testing.T) {
 		t.Errorf("of a log that is gone: %q, %v, want nothing", values, err)
 	}
 }
+
+// What the feed takes, of entries of the usual size.
+func TestMemoryOfTheFeed(t *testing.T) {
+	t.Parallel()
+	server := redistest.Shared(t)
+	prefix := redistest.Prefix(t)
+	const n = 4000
+	s := (&opener{url: server.URL()}).open(t, prefix, func(o *redis.Options) { o.FeedLength = 2 * n })
+	t.Cleanup(func() { _ = s.Close() })
+	for i := 0; i < n; i += 100 {
+		var entries []store.FeedEntry
+		for j := range 100 {
+			key := store.Key{Cluster: "production", Namespace: "shop", Target: "target-" + strings.Repeat("x", (i+j)%20)}
+			entries = append(entries, store.FeedEntry{Key: key, Value: make([]byte, 110)})
+		}
+		if err := s.AppendFeed(t.Context(), entries); err != nil {
+			t.Fatal(err)
+		}
+	}
+	admin := server.Client(t)
+	names, err := admin.Keys(t.Context(), prefix+"*}f").Result()
+	if err != nil || len(names) != s.FeedParts() {
+		t.Fatalf("%v, %v", names, err)
+	}
+	bytes := int64(0)
+	for _, name := range names {
+		usage, err := admin.MemoryUsage(t.Context(), name, 0).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		bytes += usage
+	}
+	t.Logf("%d bytes an entry of 110 bytes", bytes/n)
+	if bytes > 250*n {
+		t.Errorf("%d entries take %d bytes", n, bytes)
+	}
+}

@@ -14,6 +14,7 @@ import (
 const (
 	DefaultKeyPrefix       = "setpoint:"
 	DefaultLogLength       = 100
+	DefaultFeedLength      = 20_000
 	DefaultTimeout         = time.Second
 	DefaultMaxAttempts     = 4
 	DefaultWaitTimeout     = 500 * time.Millisecond
@@ -48,6 +49,9 @@ type Options struct {
 	// LogLength is how many log entries are kept per key; with many keys they take
 	// more memory than the records. Zero: DefaultLogLength. Negative: none.
 	LogLength int
+	// FeedLength is about how many entries the feed keeps, of all keys together. Zero:
+	// DefaultFeedLength. Negative: none.
+	FeedLength int
 	// Timeout bounds each attempt: connecting, writing and reading apart. A caller's
 	// deadline counts if it is earlier; that a caller gave up is seen after the
 	// attempt. Zero: DefaultTimeout.
@@ -79,6 +83,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.LogLength == 0 {
 		o.LogLength = DefaultLogLength
+	}
+	if o.FeedLength == 0 {
+		o.FeedLength = DefaultFeedLength
 	}
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout

@@ -44,6 +44,7 @@ var (
 	_ store.Deletions = (*Store)(nil)
 	_ store.Clock     = (*Store)(nil)
 	_ store.Parts     = (*Store)(nil)
+	_ store.Feed      = (*Store)(nil)
 )
 
 // New returns a store on the server that the options name. It does not wait for the

@@ -7,7 +7,7 @@ import (
 
 // script is a Lua script that is sent by its hash, and whole only to a server that
 // does not know it. Scripts name all their keys, decide nothing of scaling, and can
-// be run twice with the effect of once, except for appendScript.
+// be run twice with the effect of once, except for appendScript and feedScript.
 type script struct {
 	source string
 	// hash is a string, made an argument once and for all.
@@ -106,6 +106,37 @@ end
 local from = last - ARGV[2] + 1
 if last >= 0 and from < 0 then from = 0 end
 return redis.call('LRANGE', KEYS[1], from, last)`)
+
+	// feedScript appends to the stream KEYS[1], which keeps about ARGV[1] entries and lives for
+	// ARGV[2] milliseconds from now on (0: for ever), names and values by turns. A stream
+	// begins with a number of microseconds: it is past those of one that was lost.
+	feedScript = newScript(`local t = redis.call('TIME')
+local ms = t[1] * 1000 + math.floor(t[2] / 1000)
+local number = ms * 1000
+local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
+if last then
+  local at, n = string.match(last[1], '^(%d+)-(%d+)$')
+  ms, number = math.max(ms, tonumber(at)), tonumber(n)
+end
+for i = 3, #ARGV, 2 do
+  number = number + 1
+  redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[1], string.format('%.0f-%.0f', ms, number), 't', ARGV[i], 'v', ARGV[i + 1])
+end
+if ARGV[2] ~= '0' then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+return redis.status_reply('OK')`)
+
+	// readFeedScript returns the id of the newest entry of the stream KEYS[1], '' if there is
+	// none, then id, name and value of up to ARGV[2] entries after the id ARGV[1]; it ends
+	// with the one that passes ARGV[3] bytes.
+	readFeedScript = newScript(`local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
+local all, bytes = {last and last[1] or ''}, 0
+if ARGV[2] == '0' or not last then return all end
+for _, e in ipairs(redis.call('XRANGE', KEYS[1], '(' .. ARGV[1], '+', 'COUNT', ARGV[2])) do
+  all[#all + 1], all[#all + 2], all[#all + 3] = e[1], e[2][2] or '', e[2][4] or ''
+  bytes = bytes + #all[#all]
+  if bytes >= tonumber(ARGV[3]) then break end
+end
+return all`)
 
 	// pingScript writes KEYS[1], which lives for a minute. A script, for a server that
 	// runs none is of no use. Its answer is not that of a swap that happened, which tests

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	logLength = 8
+	logLength, feedLength = 8, 800
 	// expiry is that of records in the suite, where time is only told to have passed: much
 	// longer than a few operations take on the busiest machine.
 	expiry = time.Hour
@@ -49,7 +49,7 @@ func (o *opener) open(t testing.TB, prefix string, change func(*redis.Options)) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	options.KeyPrefix, options.LogLength = prefix, logLength
+	options.KeyPrefix, options.LogLength, options.FeedLength = prefix, logLength, feedLength
 	options.Timeout = unhurried
 	if change != nil {
 		change(&options)
@@ -81,7 +81,7 @@ func suite(t *testing.T, url string, each func(ctx context.Context, f func(conte
 	storetest.Run(t,
 		func(t testing.TB) storetest.Engine { return o.open(t, redistest.Prefix(t), nil) },
 		storetest.Options{
-			LogLength: logLength,
+			LogLength: logLength, FeedLength: feedLength,
 			Expiring: func(t testing.TB) (storetest.Engine, time.Duration, func(time.Duration)) {
 				prefix := redistest.Prefix(t)
 				pass := func(d time.Duration) {
@@ -146,8 +146,8 @@ func TestSuiteOnAPart(t *testing.T) {
 	storetest.Run(t,
 		func(t testing.TB) storetest.Engine { return open(t, redistest.Prefix(t)) },
 		storetest.Options{
-			LogLength: logLength,
-			Peer:      func(t testing.TB, e storetest.Engine) storetest.Engine { return open(t, o.prefix(e)) },
+			LogLength: logLength, FeedLength: feedLength,
+			Peer: func(t testing.TB, e storetest.Engine) storetest.Engine { return open(t, o.prefix(e)) },
 			Skip: map[string]string{
 				"Expiry": "a part's is tested in Parts/Expiry", "Parts/Expiry": "a part has no parts",
 				"Usage": "of a part nobody asks for it", "Parts": "a part has no parts",
@@ -189,5 +189,6 @@ func TestSuiteWithFewRights(t *testing.T) {
 var rights = []any{
 	"+eval", "+evalsha", "+time", "+get", "+set", "+getrange", "+exists", "+del", "+pexpire",
 	"+zadd", "+zrange", "+zlexcount", "+zrem", "+strlen", "+rpush", "+ltrim", "+lindex", "+llen", "+lrange",
+	"+xadd", "+xrange", "+xrevrange",
 	"+hello", "+auth", "+client", "+select", "+ping", "+wait",
 }

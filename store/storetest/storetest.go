@@ -38,6 +38,9 @@ type Options struct {
 	// LogLength is how many log entries per key the engines of newStore and
 	// Expiring keep: 4 at least, and better some ten than thousands. Required.
 	LogLength int
+	// FeedLength is how many entries the feed of the engines of newStore keeps, some hundreds.
+	// 0: the test of that bound is left out.
+	FeedLength int
 	// Expiring returns an empty engine whose records and logs expire after ttl,
 	// and a function that lets time pass for it: by moving its clock, or by
 	// sleeping. Tests let pass a quarter of the ttl and multiples of that and
@@ -74,6 +77,7 @@ func groups() []group {
 		{"Batch", batchTests},
 		{"List", listTests},
 		{"Log", logTests},
+		{"Feed", feedTests},
 		{"Model", modelTests},
 		{"Expiry", expiryTests},
 		{"Concurrency", concurrencyTests},

@@ -328,7 +328,8 @@ type SimulatedWorkload struct {
 	UsagePerLoad []string `protobuf:"bytes,4,rep,name=usage_per_load,json=usagePerLoad,proto3" json:"usage_per_load,omitempty"`
 	// For each metric, what a replica adds without any load: a quantity. Absent: "0".
 	IdleUsage []string `protobuf:"bytes,5,rep,name=idle_usage,json=idleUsage,proto3" json:"idle_usage,omitempty"`
-	// Age of a sample when it is read. Absent: 15 s.
+	// Age of a sample when it is read, of metrics that are no resource's: those come as
+	// metrics-server gives them. Absent: 15 s.
 	MetricDelay   *durationpb.Duration `protobuf:"bytes,6,opt,name=metric_delay,json=metricDelay,proto3" json:"metric_delay,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

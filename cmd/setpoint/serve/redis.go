@@ -109,7 +109,7 @@ func (s *redisSettings) parse() (redis.Options, error) {
 }
 
 // open opens the store. It does not wait for Redis.
-func (s *redisSettings) open(ttl time.Duration, logLength int, log *zap.Logger) (*redis.Store, error) {
+func (s *redisSettings) open(ttl time.Duration, logLength, feedLength int, log *zap.Logger) (*redis.Store, error) {
 	o, err := s.parse()
 	if err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func (s *redisSettings) open(ttl time.Duration, logLength int, log *zap.Logger) 
 	if err := s.certificates(o.TLS); err != nil {
 		return nil, err
 	}
-	o.TTL, o.LogLength = ttl, logLength
+	o.TTL, o.LogLength, o.FeedLength = ttl, logLength, feedLength
 	o.OnBreaker = func(node string, open bool) {
 		if open {
 			log.Warn("redis node left alone until it answers", zap.String("node", node))

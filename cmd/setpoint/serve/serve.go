@@ -69,9 +69,9 @@ type engine interface {
 // openStore opens the store that the settings name.
 func openStore(s *settings, log *zap.Logger, metrics prometheus.Registerer) (engine, error) {
 	if !s.Redis.used() {
-		return memory.New(memory.Options{TTL: s.HistoryTTL, LogLength: logLength(s.DecisionLogLength)}), nil
+		return memory.New(memory.Options{TTL: s.HistoryTTL, LogLength: orNone(s.DecisionLogLength), FeedLength: orNone(s.WatchBuffer)}), nil
 	}
-	opened, err := s.Redis.open(s.HistoryTTL, logLength(s.DecisionLogLength), log)
+	opened, err := s.Redis.open(s.HistoryTTL, orNone(s.DecisionLogLength), orNone(s.WatchBuffer), log)
 	if err != nil {
 		return nil, cli.BadInput(err)
 	}
@@ -166,8 +166,8 @@ func listen(s *settings) (l listeners, err error) {
 	return l, nil
 }
 
-// logLength is the engine's form of a length: 0 would mean its default there.
-func logLength(n int) int {
+// orNone is the engine's form of a length: 0 would mean its default there.
+func orNone(n int) int {
 	if n == 0 {
 		return -1
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/store/memory"
 	"github.com/setpoint-dev/setpoint/web"
 )
 
@@ -54,6 +55,11 @@ type settings struct {
 	HistoryTTL        time.Duration
 	DecisionLogLength int
 	LoggedRepeats     int
+	WatchBuffer       int
+	MaxWatchers       int
+	CallersWatchers   int
+	MaxSimulations    int
+	SimulationWork    int
 	AnswerRetention   time.Duration
 	AnswerLimit       int
 	AnswerBytes       int
@@ -109,6 +115,11 @@ func defaultSettings() settings {
 		HistoryTTL:              24 * time.Hour,
 		DecisionLogLength:       100,
 		LoggedRepeats:           o.LoggedRepeats,
+		WatchBuffer:             memory.DefaultFeedLength,
+		MaxWatchers:             o.MaxWatchers,
+		CallersWatchers:         o.MaxWatchersPerCaller,
+		MaxSimulations:          1,
+		SimulationWork:          o.MaxSimulationWork,
 		AnswerRetention:         o.AnswerRetention,
 		AnswerLimit:             o.AnswerLimit,
 		AnswerBytes:             o.AnswerBytes,
@@ -154,6 +165,11 @@ func (s *settings) bind(flags *pflag.FlagSet) {
 	flags.DurationVar(&s.HistoryTTL, "history-ttl", s.HistoryTTL, "how long an idle target's history is kept, at least the longest window or delay (1h, --downscale-stabilization, --upscale-delay or --downscale-delay); 0 keeps it forever")
 	flags.IntVar(&s.DecisionLogLength, "decision-log-length", s.DecisionLogLength, "decisions kept per target, as ListDecisions shows them; 0 keeps none")
 	flags.IntVar(&s.LoggedRepeats, "decision-log-repeats", s.LoggedRepeats, "unchanged decisions logged per second; above this rate only changes are logged")
+	flags.IntVar(&s.WatchBuffer, "watch-buffer", s.WatchBuffer, "decisions kept for watchers (WatchDecisions), over all targets; 0 keeps none, and nobody can watch")
+	flags.IntVar(&s.MaxWatchers, "max-watchers", s.MaxWatchers, "maximum calls of WatchDecisions on this instance; 0 means no limit")
+	flags.IntVar(&s.CallersWatchers, "max-watchers-per-caller", s.CallersWatchers, "maximum calls of WatchDecisions of one authenticated caller on this instance; 0 means no limit")
+	flags.IntVar(&s.MaxSimulations, "max-simulations", s.MaxSimulations, "simulations (Simulate) that run at once on this instance, one processor each; 0 runs none")
+	flags.IntVar(&s.SimulationWork, "max-simulation-work", s.SimulationWork, "maximum work of one simulation, in looks at a simulated pod; 100 million take some seconds")
 	flags.DurationVar(&s.AnswerRetention, "request-id-retention", s.AnswerRetention, "how long answers are remembered by request id")
 	flags.IntVar(&s.AnswerLimit, "request-id-limit", s.AnswerLimit, "maximum answers remembered per target")
 	flags.IntVar(&s.AnswerBytes, "request-id-bytes", s.AnswerBytes, "maximum bytes of remembered answers per target; the newest is always kept")
@@ -211,6 +227,7 @@ func (s *settings) validate() error {
 		"request-id-limit": s.AnswerLimit, "request-id-bytes": s.AnswerBytes,
 		"max-request-bytes": s.MaxRequestBytes, "max-pods": s.MaxPods, "max-metrics": s.MaxMetrics, "max-batch": s.MaxBatch,
 		"max-stream-in-flight": s.MaxStreamInFlight, "max-attempts": s.MaxAttempts,
+		"max-simulation-work": s.SimulationWork,
 	} {
 		if n <= 0 {
 			refuse(flag, "%d is not above 0", n)
@@ -224,6 +241,11 @@ func (s *settings) validate() error {
 	}
 	if s.OnStoreFailure != refuseOnFailure && s.OnStoreFailure != holdDownOnFailure {
 		refuse("on-store-failure", "%q is neither %s nor %s", s.OnStoreFailure, refuseOnFailure, holdDownOnFailure)
+	}
+	for flag, n := range map[string]int{"watch-buffer": s.WatchBuffer, "max-watchers": s.MaxWatchers, "max-watchers-per-caller": s.CallersWatchers, "max-simulations": s.MaxSimulations} {
+		if n < 0 {
+			refuse(flag, "%d is negative", n)
+		}
 	}
 	if s.LoggedRepeats < 0 {
 		refuse("decision-log-repeats", "%d is negative", s.LoggedRepeats)
@@ -259,6 +281,8 @@ func (s *settings) options() server.Options {
 	o.AllowEvaluationTime, o.MaxClockSkew = s.AllowEvaluationTime, s.MaxClockSkew
 	o.AllowedHosts = s.AllowedHosts
 	o.LoggedRepeats = s.LoggedRepeats
+	o.MaxWatchers, o.MaxWatchersPerCaller = s.MaxWatchers, s.CallersWatchers
+	o.MaxSimulations, o.MaxSimulationWork = s.MaxSimulations, s.SimulationWork
 	o.AnswerRetention, o.AnswerLimit, o.AnswerBytes = s.AnswerRetention, s.AnswerLimit, s.AnswerBytes
 	o.MaxRequestBytes, o.MaxPods, o.MaxBatch = s.MaxRequestBytes, s.MaxPods, s.MaxBatch
 	o.MaxStreamInFlight, o.MaxAttempts = s.MaxStreamInFlight, s.MaxAttempts

@@ -1,0 +1,380 @@
+package feed_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/decisionlog"
+	"github.com/setpoint-dev/setpoint/server/feed"
+	"github.com/setpoint-dev/setpoint/store"
+	"github.com/setpoint-dev/setpoint/store/memory"
+)
+
+// source is a feed of two parts that can fail and lose its end.
+type source struct {
+	mu    sync.Mutex
+	items [2][]store.FeedItem // guarded by mu
+	next  uint64              // guarded by mu
+	err   error               // guarded by mu
+	reads int                 // guarded by mu
+}
+
+func (s *source) FeedParts() int { return 2 }
+
+func (s *source) AppendFeed(_ context.Context, entries []store.FeedEntry) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range entries {
+		part := int(e.Key.Target[0]) % 2
+		number := uint64(1)
+		if n := len(s.items[part]); n > 0 {
+			number = s.items[part][n-1].Position.Number + 1
+		}
+		at := store.FeedPosition{Millis: uint64(time.Now().UnixMilli()), Number: number}
+		s.items[part] = append(s.items[part], store.FeedItem{Position: at, Key: e.Key, Value: e.Value})
+	}
+	return nil
+}
+
+func (s *source) ReadFeed(_ context.Context, after []store.FeedPosition, limit int) ([]store.FeedPage, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reads++
+	if s.err != nil {
+		return nil, s.err
+	}
+	pages := make([]store.FeedPage, 2)
+	for part := range pages {
+		for _, item := range s.items[part] {
+			pages[part].Newest = item.Position
+			if after[part].Before(item.Position) && len(pages[part].Items) < limit {
+				pages[part].Items = append(pages[part].Items, item)
+			}
+		}
+	}
+	return pages, nil
+}
+
+// change changes the source.
+func (s *source) change(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+// fixture is a hub in a bubble of its own time.
+type fixture struct {
+	t      *testing.T
+	source *source
+	log    *decisionlog.Log
+	hub    *feed.Hub
+}
+
+func newFixture(t *testing.T, options feed.Options) *fixture {
+	f := &fixture{t: t, source: &source{}}
+	f.log = decisionlog.New(nil, f.source, nopLogger(), 1000)
+	f.hub = feed.New(f.source, options)
+	return f
+}
+
+func (f *fixture) close() {
+	f.log.Close()
+	f.hub.Close()
+}
+
+// decide appends decisions of a target: each goes from 1 replica to so many.
+func (f *fixture) decide(target string, replicas ...int32) {
+	f.t.Helper()
+	for _, n := range replicas {
+		d := recommender.Decision{Current: 1, Desired: n, At: time.Now()}
+		f.log.Append(store.Key{Cluster: "c", Namespace: "n", Target: target}, decisionlog.OfDecision(&d, ""))
+	}
+	if err := f.log.Flush(f.t.Context()); err != nil {
+		f.t.Fatal(err)
+	}
+	time.Sleep(time.Millisecond) // parts are in the order of milliseconds
+}
+
+func (f *fixture) watch(filter feed.Filter, from []store.FeedPosition) *feed.Watcher {
+	f.t.Helper()
+	w, err := f.hub.Watch(f.t.Context(), filter, from, nil)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return w
+}
+
+// want takes the next events, once there was time for a look at the store, and checks their
+// targets, counts and what was missed before them. It returns the last one's position.
+func (f *fixture) want(w *feed.Watcher, want ...string) []store.FeedPosition {
+	f.t.Helper()
+	time.Sleep(time.Second)
+	synctest.Wait()
+	var at []store.FeedPosition
+	for i := 0; ; i++ {
+		e, ok, err := w.Take(f.t.Context())
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		if !ok {
+			if i < len(want) {
+				f.t.Errorf("nothing comes, want %s", want[i])
+			}
+			return at
+		}
+		at = e.Position
+		got := fmt.Sprintf("%s %d", e.Key.Target, e.Decision.GetDesiredReplicas())
+		if e.Missed > 0 {
+			got += fmt.Sprintf(", %d missed", e.Missed)
+		}
+		if e.Uncounted {
+			got += ", some missed"
+		}
+		if i >= len(want) || got != want[i] {
+			f.t.Errorf("%d: got %s, want %q", i, got, want)
+		}
+	}
+}
+
+// In a second every watcher has what it asked for, in the order of time.
+func TestDecisionsReachWatchers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, feed.Options{})
+		defer f.close()
+		f.decide("before", 2)
+		all := f.watch(feed.Filter{}, nil)
+		one := f.watch(feed.Filter{Cluster: "c", Namespace: "n", Target: "b"}, nil)
+		changes := f.watch(feed.Filter{Cluster: "c", ChangesOnly: true}, nil)
+		other := f.watch(feed.Filter{Cluster: "other"}, nil)
+		f.decide("a", 2)
+		f.decide("b", 1)
+		f.decide("a", 3)
+		f.want(all, "a 2", "b 1", "a 3")
+		f.want(one, "b 1")
+		f.want(changes, "a 2", "a 3")
+		f.want(other)
+	})
+}
+
+// Nothing is read while nobody watches.
+func TestNothingIsReadWithoutWatchers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, feed.Options{})
+		defer f.close()
+		w := f.watch(feed.Filter{}, nil)
+		f.decide("a", 2)
+		f.want(w, "a 2")
+		w.Close()
+		w.Close()
+		time.Sleep(time.Second)
+		reads := 0
+		f.source.change(func() { reads = f.source.reads })
+		time.Sleep(time.Hour)
+		f.source.change(func() { reads = f.source.reads - reads })
+		if reads > 0 || f.hub.Watchers() != 0 || f.hub.BufferedBytes() != 0 {
+			t.Errorf("%d reads, %d watchers, %d bytes", reads, f.hub.Watchers(), f.hub.BufferedBytes())
+		}
+		f.decide("a", 3)
+		again := f.watch(feed.Filter{}, nil)
+		f.decide("a", 4)
+		f.want(again, "a 4")
+	})
+}
+
+// A slow watcher is told how many it missed, gets the newest, and slows nobody; whether it was
+// its own queue that was full or what all share.
+func TestSlowWatchersAreTold(t *testing.T) {
+	for name, options := range map[string]feed.Options{"queue": {Queue: 3}, "buffer": {BufferBytes: 4 << 10}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t, options)
+				defer f.close()
+				slow, quick := f.watch(feed.Filter{}, nil), f.watch(feed.Filter{}, nil)
+				total := 0
+				for n := range int32(10) {
+					f.decide("a", n+2)
+					f.want(quick, fmt.Sprintf("a %d", n+2))
+				}
+				for {
+					e, ok, err := slow.Take(t.Context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					if !ok {
+						break
+					}
+					total += int(e.Missed) + 1
+					if e.Uncounted {
+						t.Error("it was counted")
+					}
+				}
+				if total != 10 || f.hub.BufferedBytes() > 32<<20 {
+					t.Errorf("%d decisions were taken or missed, want 10", total)
+				}
+			})
+		})
+	}
+}
+
+// Who comes back gets what lies between, whether it is new to the hub or not, and nothing twice;
+// also where the other instance was ahead.
+func TestResuming(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, feed.Options{Poll: 10 * time.Second})
+		defer f.close()
+		other := feed.New(f.source, feed.Options{})
+		defer other.Close()
+		w, err := other.Watch(t.Context(), feed.Filter{}, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keeps := f.watch(feed.Filter{}, nil)
+		f.decide("a", 2, 3)
+		f.decide("b", 4)
+		at := f.want(w, "a 2", "a 3", "b 4")
+		f.decide("a", 5)
+		// This hub has not looked since, and the other one has seen three of four.
+		again := f.watch(feed.Filter{}, at)
+		f.decide("b", 6)
+		time.Sleep(10 * time.Second)
+		f.want(again, "a 5", "b 6")
+		f.want(keeps, "a 2", "a 3", "b 4", "a 5", "b 6")
+		f.want(f.watch(feed.Filter{}, make([]store.FeedPosition, 2)), "a 2", "a 3", "b 4", "a 5", "b 6")
+	})
+}
+
+// What the store has dropped since a position is told: how many, where all were the watcher's.
+func TestTrimmedFeeds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, feed.Options{})
+		defer f.close()
+		w := f.watch(feed.Filter{}, nil)
+		f.decide("a", 2)
+		at := f.want(w, "a 2")
+		f.decide("a", 3, 4, 5, 6)
+		f.source.change(func() { part := int('a') % 2; f.source.items[part] = f.source.items[part][3:] })
+		f.want(f.watch(feed.Filter{}, at), "a 5, 2 missed", "a 6")
+		f.want(f.watch(feed.Filter{Cluster: "c"}, at), "a 5, some missed", "a 6")
+		f.want(w, "a 5, 2 missed", "a 6")
+	})
+}
+
+// While the store is away watchers wait, and lose nothing; where it has lost its end, they are
+// told that something may be missing, and go on.
+func TestStoresThatAreAwayAndThatForget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, feed.Options{})
+		defer f.close()
+		w := f.watch(feed.Filter{}, nil)
+		f.decide("a", 2, 3)
+		at := f.want(w, "a 2", "a 3")
+		f.source.change(func() { f.source.err = store.ErrUnavailable })
+		f.decide("a", 4)
+		f.want(w)
+		f.source.change(func() { f.source.err = nil })
+		f.want(w, "a 4")
+		part := int('a') % 2
+		f.source.change(func() { f.source.items[part] = f.source.items[part][:1] })
+		time.Sleep(time.Second)
+		f.decide("a", 5)
+		f.want(w, "a 5, some missed")
+		f.decide("a", 6)
+		f.want(w, "a 6")
+		// The position is of an entry that was lost: what came in its place is not skipped.
+		f.source.change(func() { f.source.items[part] = f.source.items[part][:1] })
+		again := f.watch(feed.Filter{}, at)
+		time.Sleep(time.Second)
+		f.decide("a", 7)
+		f.want(again, "a 7, some missed")
+	})
+}
+
+func TestTooManyWatchers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, feed.Options{MaxWatchers: 1})
+		w := f.watch(feed.Filter{}, nil)
+		if _, err := f.hub.Watch(t.Context(), feed.Filter{}, nil, nil); !errors.Is(err, feed.ErrTooMany) {
+			t.Errorf("%v", err)
+		}
+		w.Close()
+		f.watch(feed.Filter{}, nil)
+		f.close()
+		if _, err := f.hub.Watch(t.Context(), feed.Filter{}, nil, nil); !errors.Is(err, feed.ErrClosed) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// A watcher gets what it may see at the moment that it takes it.
+func TestRightsThatEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, feed.Options{})
+		defer f.close()
+		var mu sync.Mutex
+		may := true
+		w, err := f.hub.Watch(t.Context(), feed.Filter{}, nil, func(string, string) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return may
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.decide("a", 2)
+		f.want(w, "a 2")
+		f.decide("a", 3)
+		time.Sleep(time.Second)
+		mu.Lock()
+		may = false
+		mu.Unlock()
+		f.decide("a", 4)
+		f.want(w)
+	})
+}
+
+// All watchers on a memory store, at once.
+func BenchmarkWatchers(b *testing.B) {
+	for _, watchers := range []int{0, 1, 1000} {
+		b.Run(fmt.Sprint(watchers), func(b *testing.B) {
+			engine := memory.New(memory.Options{})
+			log := decisionlog.New(nil, engine, nopLogger(), 1000)
+			hub := feed.New(engine, feed.Options{Poll: time.Millisecond})
+			var running sync.WaitGroup
+			ctx, cancel := context.WithCancel(b.Context())
+			for range watchers {
+				w, err := hub.Watch(ctx, feed.Filter{}, nil, nil)
+				if err != nil {
+					b.Fatal(err)
+				}
+				running.Go(func() {
+					defer w.Close()
+					for ctx.Err() == nil {
+						if _, ok, _ := w.Take(ctx); !ok {
+							select {
+							case <-w.Ready():
+							case <-ctx.Done():
+							}
+						}
+					}
+				})
+			}
+			d := recommender.Decision{Current: 1, Desired: 2, At: time.Now()}
+			for b.Loop() {
+				log.Append(store.Key{Cluster: "c", Namespace: "n", Target: "t"}, decisionlog.OfDecision(&d, ""))
+				if err := log.Flush(ctx); err != nil {
+					b.Fatal(err)
+				}
+			}
+			cancel()
+			running.Wait()
+			log.Close()
+			hub.Close()
+		})
+	}
+}

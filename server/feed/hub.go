@@ -1,0 +1,345 @@
+package feed
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/setpoint-dev/setpoint/server/decisionlog"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// Defaults of Options.
+const (
+	defaultPoll        = 250 * time.Millisecond
+	defaultBufferBytes = 32 << 20
+	defaultQueue       = 4096
+)
+
+const (
+	// readTimeout bounds one look at the store.
+	readTimeout = 5 * time.Second
+	// readAtOnce is how many entries of a part a look takes.
+	readAtOnce = 500
+	// replays is how many watchers may ask for what was before them at once.
+	replays = 16
+	// mostCounted is the longest gap in a part's numbers that counts decisions. A longer one is
+	// where a part begins again.
+	mostCounted = 1 << 31
+)
+
+// Options are the settings of a Hub. Zero values are defaults.
+type Options struct {
+	// Poll is how often the store is asked. Zero: 250 ms.
+	Poll time.Duration
+	// BufferBytes is about what decisions take, decoded, that are kept for those who have not
+	// taken them yet, all together. Zero: 32 MiB.
+	BufferBytes int
+	// Queue is how many decisions may wait for one watcher. Zero: 4096.
+	Queue int
+	// MaxWatchers bounds the watchers. Zero: no bound.
+	MaxWatchers int
+	// Log takes what goes wrong. Nil: nothing is logged.
+	Log *zap.Logger
+}
+
+// Errors of Watch.
+var (
+	// ErrTooMany says that there are as many watchers as there may be.
+	ErrTooMany = errors.New("too many watchers")
+	// ErrClosed says that Close was called.
+	ErrClosed = errors.New("feed closed")
+)
+
+// Hub reads the feed for all watchers.
+type Hub struct {
+	source  store.Feed
+	options Options
+	log     *zap.Logger
+	parts   int
+	life    context.Context
+	end     context.CancelFunc
+	running sync.WaitGroup
+	replays chan struct{}
+
+	starting sync.Mutex // one Watch at a time finds out where the feed is
+
+	mu       sync.RWMutex
+	reads    bool                 // whether the reader runs; guarded by mu
+	closed   bool                 // guarded by mu
+	position []store.FeedPosition // what the reader has handed out; guarded by mu
+	ring     ring                 // guarded by mu
+	index    index                // guarded by mu
+	resets   int                  // how often the feed went back; guarded by mu
+
+	missed atomic.Int64 // decisions that watchers missed
+	sent   atomic.Int64 // decisions that watchers took
+}
+
+// New returns a hub on a feed that keeps something.
+func New(source store.Feed, options Options) *Hub {
+	options.Poll = cmp.Or(options.Poll, defaultPoll)
+	options.BufferBytes = cmp.Or(options.BufferBytes, defaultBufferBytes)
+	options.Queue = cmp.Or(options.Queue, defaultQueue)
+	if options.Log == nil {
+		options.Log = zap.NewNop()
+	}
+	life, end := context.WithCancel(context.Background())
+	return &Hub{
+		source: source, options: options, log: options.Log, parts: source.FeedParts(), life: life, end: end,
+		replays: make(chan struct{}, replays), index: newIndex(),
+	}
+}
+
+// Close ends the reader. Watchers get nothing new then.
+func (h *Hub) Close() {
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
+	h.end()
+	h.running.Wait()
+}
+
+// Parts returns how many parts the feed has.
+func (h *Hub) Parts() int { return h.parts }
+
+// MaxWatchers returns how many watchers there may be; 0: any number.
+func (h *Hub) MaxWatchers() int { return h.options.MaxWatchers }
+
+// Watchers returns how many there are.
+func (h *Hub) Watchers() int {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return h.index.count
+}
+
+// Collectors are the metrics of the feed.
+func (h *Hub) Collectors() []prometheus.Collector {
+	gauge := func(name, help string, value func() int) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value()) })
+	}
+	counter := func(name, help string, value *atomic.Int64) prometheus.Collector {
+		return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(value.Load()) })
+	}
+	return []prometheus.Collector{
+		gauge("setpoint_watchers", "Open calls of WatchDecisions.", h.Watchers),
+		gauge("setpoint_watch_buffer_bytes", "About what decisions take that are kept in memory for watchers, in bytes.", h.BufferedBytes),
+		counter("setpoint_watch_decisions_sent_total", "Decisions sent to watchers, each watcher counted.", &h.sent),
+		counter("setpoint_watch_decisions_missed_total", "Decisions that watchers were too slow for, each watcher counted; they are told.", &h.missed),
+	}
+}
+
+// BufferedBytes returns about what decisions take that are kept for watchers.
+func (h *Hub) BufferedBytes() int {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return h.ring.bytes
+}
+
+// Watch registers a watcher. It gets what matches the filter and what sees reports true for, nil
+// for everything; sees may be called at any time, concurrently. from is where it begins, of each
+// part; nil: now. Watch asks the store where the feed is, if there was no watcher before.
+func (h *Hub) Watch(ctx context.Context, filter Filter, from []store.FeedPosition, sees func(cluster, namespace string) bool) (*Watcher, error) {
+	if from != nil && len(from) != h.parts {
+		return nil, fmt.Errorf("%d positions of %d parts", len(from), h.parts)
+	}
+	h.starting.Lock()
+	defer h.starting.Unlock()
+	h.mu.RLock()
+	reads := h.reads
+	h.mu.RUnlock()
+	var now []store.FeedPosition
+	if !reads {
+		pages, err := h.source.ReadFeed(ctx, make([]store.FeedPosition, h.parts), 0)
+		if err != nil {
+			return nil, err
+		}
+		for _, page := range pages {
+			now = append(now, page.Newest)
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.closed:
+		return nil, ErrClosed
+	case h.options.MaxWatchers > 0 && h.index.count >= h.options.MaxWatchers:
+		return nil, ErrTooMany
+	}
+	if !h.reads {
+		if now == nil { // the reader ended meanwhile, and has read so far
+			now = h.position
+		}
+		h.position, h.ring, h.reads = now, ring{next: h.ring.next}, true
+		h.running.Go(h.run)
+	}
+	w := newWatcher(h, filter, sees, from)
+	h.index.add(w)
+	return w, nil
+}
+
+// run reads until there is no watcher left.
+func (h *Hub) run() {
+	tick := time.NewTicker(h.options.Poll)
+	defer tick.Stop()
+	failing := false
+	for {
+		select {
+		case <-tick.C:
+		case <-h.life.Done():
+			return
+		}
+		if h.stops() {
+			return
+		}
+		err := h.read()
+		switch {
+		case err == nil:
+			failing = false
+		case !failing && h.life.Err() == nil:
+			failing = true
+			h.log.Warn("feed of decisions not read; watchers wait", zap.Error(err))
+		}
+	}
+}
+
+// stops ends the reader if nobody watches.
+func (h *Hub) stops() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.index.count > 0 {
+		return false
+	}
+	h.reads = false
+	h.ring = ring{next: h.ring.next}
+	return true
+}
+
+// read reads all that is new.
+func (h *Hub) read() error {
+	for {
+		h.mu.RLock()
+		after := slices.Clone(h.position)
+		h.mu.RUnlock()
+		ctx, cancel := context.WithTimeout(h.life, readTimeout)
+		pages, err := h.source.ReadFeed(ctx, after, readAtOnce)
+		cancel()
+		var some store.BatchError
+		if err != nil && !errors.As(err, &some) {
+			return err
+		}
+		if !h.take(after, pages, some) {
+			return err
+		}
+	}
+}
+
+// take hands out pages, and reports whether there may be more. What failed is nil where a
+// page counts.
+func (h *Hub) take(after []store.FeedPosition, pages []store.FeedPage, failed store.BatchError) (more bool) {
+	var items []*item
+	counted, uncounted, resets := uint64(0), false, 0
+	for part, page := range pages {
+		if failed != nil && failed[part] != nil {
+			continue
+		}
+		if page.Newest.Before(after[part]) {
+			// The store has lost its end, as in a failover. What comes now has numbers that were
+			// read before, maybe of other decisions.
+			after[part], uncounted = page.Newest, true
+			resets++
+			continue
+		}
+		for _, read := range page.Items {
+			lost, unknown := gap(after[part], read.Position)
+			counted, uncounted = counted+lost, uncounted || unknown
+			after[part] = read.Position
+			if it := newItem(part, read); it != nil {
+				items = append(items, it)
+			}
+		}
+		more = more || len(page.Items) > 0
+	}
+	slices.SortStableFunc(items, func(a, b *item) int { return cmp.Compare(a.position.Millis, b.position.Millis) })
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if counted > 0 || uncounted {
+		h.index.each(func(w *Watcher) { w.lost(counted, uncounted) })
+	}
+	for _, it := range items {
+		n := h.ring.add(it, h.options.BufferBytes)
+		h.index.interested(it.key, func(w *Watcher) { w.offer(n, it) })
+	}
+	h.resets += resets
+	h.position = after // after the decisions: who finds none waiting is that far
+	return more
+}
+
+// gap tells how many entries are missing between two that come one after the other, or
+// that nobody knows.
+func gap(before, next store.FeedPosition) (lost uint64, unknown bool) {
+	switch {
+	case before.Number == 0:
+		return 0, false // the first that is read
+	case next.Number <= before.Number || next.Number-before.Number > mostCounted:
+		return 0, true
+	}
+	return next.Number - before.Number - 1, false
+}
+
+// ring is the newest items, by numbers of their own.
+type ring struct {
+	items []*item
+	next  uint64 // number of the item to come
+	bytes int
+}
+
+// add adds an item and drops the oldest beyond the bound.
+func (r *ring) add(it *item, most int) uint64 {
+	r.items = append(r.items, it)
+	r.bytes += it.size()
+	for r.bytes > most && len(r.items) > 1 {
+		r.bytes -= r.items[0].size()
+		r.items[0] = nil
+		r.items = r.items[1:]
+	}
+	r.next++
+	return r.next - 1
+}
+
+// get returns an item, nil if it was dropped.
+func (r *ring) get(n uint64) *item {
+	if first := r.next - uint64(len(r.items)); n >= first && n < r.next {
+		return r.items[n-first]
+	}
+	return nil
+}
+
+// item is a decision of the feed.
+type item struct {
+	part     int
+	position store.FeedPosition
+	key      store.Key
+	fed      decisionlog.Fed
+}
+
+// newItem returns what was read, nil for what is no decision of a format that is known.
+func newItem(part int, read store.FeedItem) *item {
+	fed, ok := decisionlog.ReadFed(read.Value)
+	if !ok {
+		return nil
+	}
+	return &item{part: part, position: read.Position, key: read.Key, fed: fed}
+}
+
+// size is about what an item takes, decoded, in bytes.
+func (it *item) size() int { return 1024 + 8*it.fed.Size() }

@@ -1,0 +1,96 @@
+package feed
+
+import (
+	"context"
+
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// replayedAtOnce is how many entries of a part a watcher takes at once of what was before it.
+const replayedAtOnce = 100
+
+// replay is what lies between where a watcher begins and where the hub was then.
+type replay struct {
+	watcher      *Watcher
+	after, until []store.FeedPosition
+	read         [][]*item // of each part, what is still to be taken
+	ended        []bool    // whether a part has no more
+}
+
+func newReplay(w *Watcher, after, until []store.FeedPosition) *replay {
+	return &replay{watcher: w, after: after, until: until, read: make([][]*item, len(after)), ended: make([]bool, len(after))}
+}
+
+// next returns the next item, nil after the last.
+func (r *replay) next(ctx context.Context) (*item, error) {
+	for {
+		first, wanting := -1, false
+		for part := range r.read {
+			switch {
+			case len(r.read[part]) == 0:
+				wanting = wanting || !r.ended[part]
+			case first < 0 || r.read[part][0].position.Millis < r.read[first][0].position.Millis:
+				first = part
+			}
+		}
+		if !wanting {
+			if first < 0 {
+				return nil, nil
+			}
+			it := r.read[first][0]
+			r.read[first] = r.read[first][1:]
+			return it, nil
+		}
+		if err := r.fill(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// fill reads the next page of each part of which nothing is left.
+func (r *replay) fill(ctx context.Context) error {
+	h := r.watcher.hub
+	select {
+	case h.replays <- struct{}{}:
+		defer func() { <-h.replays }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	asked, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	pages, err := h.source.ReadFeed(asked, r.after, replayedAtOnce)
+	if err != nil {
+		return err
+	}
+	for part, page := range pages {
+		if r.ended[part] || len(r.read[part]) > 0 {
+			continue
+		}
+		r.take(part, page)
+	}
+	return nil
+}
+
+// take takes the page of a part.
+func (r *replay) take(part int, page store.FeedPage) {
+	if r.after[part].Number > 0 && page.Newest.Before(r.after[part]) {
+		// The store has lost its end since, see Hub.take.
+		r.ended[part], r.watcher.skip[part] = true, store.FeedPosition{}
+		r.watcher.position[part] = page.Newest
+		r.watcher.lost(0, true)
+		return
+	}
+	for _, read := range page.Items {
+		if r.until[part].Before(read.Position) {
+			r.ended[part] = true
+			return
+		}
+		lost, unknown := gap(r.after[part], read.Position)
+		r.watcher.lost(lost, unknown)
+		r.after[part] = read.Position
+		if it := newItem(part, read); it != nil {
+			r.read[part] = append(r.read[part], it)
+		}
+	}
+	r.ended[part] = len(page.Items) == 0 || !r.after[part].Before(r.until[part])
+}

@@ -1,0 +1,282 @@
+package services
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/quantity"
+	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/validation"
+	"github.com/setpoint-dev/setpoint/simulation"
+	"github.com/setpoint-dev/setpoint/simulation/scenario"
+)
+
+// simulated is what a request asks to simulate.
+type simulated struct {
+	world *simulation.Scenario
+	specs []simulatedSpec
+}
+
+type simulatedSpec struct {
+	name       string
+	autoscaler *simulation.Autoscaler
+}
+
+// simulationReader reads a request, and gathers what is wrong with it.
+type simulationReader struct {
+	req        *setpointv1.SimulateRequest
+	defaults   recommender.Options
+	violations []validation.Violation
+}
+
+func (r *simulationReader) refuse(field, format string, args ...any) {
+	r.violations = append(r.violations, validation.Violation{Field: field, Description: fmt.Sprintf(format, args...)})
+}
+
+// readSimulation reads a request that is right by its structure.
+func readSimulation(req *setpointv1.SimulateRequest, defaults recommender.Options) (*simulated, []validation.Violation) {
+	r := &simulationReader{req: req, defaults: defaults}
+	s := &simulated{specs: r.specs()}
+	if len(r.violations) > 0 {
+		return nil, r.violations
+	}
+	if req.GetScenario() != "" {
+		s.world = r.scenario()
+	} else {
+		s.world = r.workload(&s.specs[0].autoscaler.Spec)
+	}
+	if len(r.violations) > 0 {
+		return nil, r.violations
+	}
+	if profile := s.specs[0].autoscaler.Options.Profile; s.world.Loop.SyncPeriod == 0 && profile != nil {
+		s.world.Loop.SyncPeriod = profile.SyncPeriod()
+	}
+	if s.world.Loop.SyncPeriod == 0 {
+		s.world.Loop.SyncPeriod = simulation.DefaultPeriod
+	}
+	for i := range s.specs {
+		for _, err := range flat(simulation.Check(s.world, s.specs[i].autoscaler)) {
+			r.refuse(r.specField(i), "%v", err)
+		}
+	}
+	return s, r.violations
+}
+
+// flat is each of the errors that were joined.
+func flat(err error) []error {
+	var joined interface{ Unwrap() []error }
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &joined):
+		return joined.Unwrap()
+	}
+	return []error{err}
+}
+
+// specField is where the request has a spec.
+func (r *simulationReader) specField(i int) string {
+	if len(r.req.GetSpecs()) > 0 {
+		return fmt.Sprintf("specs[%d].spec", i)
+	}
+	return "spec"
+}
+
+// specs reads what is to be tried.
+func (r *simulationReader) specs() []simulatedSpec {
+	asked := r.req.GetSpecs()
+	switch {
+	case len(asked) == 0 && r.req.GetSpec() == nil:
+		r.refuse("spec", "Required value, unless specs has some")
+		return nil
+	case len(asked) > 0 && r.req.GetSpec() != nil:
+		r.refuse("spec", "Forbidden: specs has some already")
+		return nil
+	case len(asked) == 0:
+		return []simulatedSpec{{autoscaler: r.autoscaler(0, r.req.GetSpec(), r.req.GetOptions())}}
+	}
+	var all []simulatedSpec
+	seen := make(map[string]bool)
+	for i, spec := range asked {
+		name, options := spec.GetName(), spec.GetOptions()
+		if name == "" {
+			name = strconv.Itoa(i + 1)
+		}
+		if seen[name] {
+			r.refuse(fmt.Sprintf("specs[%d].name", i), "Duplicate value: %q", name)
+		}
+		seen[name] = true
+		if options == nil {
+			options = r.req.GetOptions()
+		}
+		all = append(all, simulatedSpec{name, r.autoscaler(i, spec.GetSpec(), options)})
+	}
+	return all
+}
+
+// autoscaler reads a spec as a recommendation's.
+func (r *simulationReader) autoscaler(i int, spec *setpointv1.HorizontalPodAutoscalerSpec, options *setpointv1.RecommendOptions) *simulation.Autoscaler {
+	in, violations := conversion.Input(&setpointv1.RecommendRequest{
+		Target: "clusters/simulation/namespaces/simulation/targets/simulation", Spec: spec, Options: options, Scale: &setpointv1.Scale{},
+	}, r.defaults)
+	violations = append(violations, validation.Spec(spec, validation.SpecOptions{ScaleToZero: in.Options.ScaleToZero})...)
+	for _, v := range validation.Distinct(violations) {
+		if len(r.req.GetSpecs()) > 0 {
+			v.Field = fmt.Sprintf("specs[%d].%s", i, v.Field)
+		}
+		r.violations = append(r.violations, v)
+	}
+	return &simulation.Autoscaler{Namespace: in.Namespace, Spec: in.Spec, Options: in.Options}
+}
+
+// scenario reads the world from a scenario.
+func (r *simulationReader) scenario() *simulation.Scenario {
+	req := r.req
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{"workload", req.GetWorkload() != nil}, {"load", len(req.GetLoad()) > 0}, {"duration", req.GetDuration() != nil},
+		{"syncPeriod", req.GetSyncPeriod() != nil}, {"startTime", req.GetStartTime() != nil},
+	} {
+		if f.set {
+			r.refuse(f.name, "Forbidden: the scenario says it")
+		}
+	}
+	world, err := scenario.Read("scenario", []byte(req.GetScenario()), r.seed(), func(name string) ([]byte, error) {
+		for _, f := range req.GetFiles() {
+			if f.GetName() == name {
+				return []byte(f.GetContent()), nil
+			}
+		}
+		return nil, errors.New("files of the request has none of that name")
+	})
+	for _, err := range flat(err) {
+		r.refuse("scenario", "%v", err)
+	}
+	return world
+}
+
+func (r *simulationReader) seed() *uint64 {
+	if r.req.Seed == nil {
+		return nil
+	}
+	seed := uint64(r.req.GetSeed())
+	return &seed
+}
+
+// sampleAge is how old samples are that are no resource's, unless the request says it.
+const sampleAge = 15 * time.Second
+
+// workload reads the world from a workload and its load. Usage goes by the metrics of the spec.
+func (r *simulationReader) workload(spec *recommender.Spec) *simulation.Scenario {
+	req, asked := r.req, r.req.GetWorkload()
+	if asked == nil {
+		r.refuse("workload", "Required value, unless there is a scenario")
+	}
+	if len(req.GetLoad()) == 0 {
+		r.refuse("load", "Required value, unless there is a scenario")
+	}
+	if len(req.GetFiles()) > 0 {
+		r.refuse("files", "Forbidden: they are a scenario's")
+	}
+	if len(r.violations) > 0 {
+		return nil
+	}
+	world := &simulation.Scenario{Start: time.Unix(0, 0).UTC(), Seed: 1, Duration: req.GetDuration().AsDuration()}
+	if t := req.GetStartTime(); t != nil {
+		world.Start = t.AsTime()
+	}
+	if seed := r.seed(); seed != nil {
+		world.Seed = *seed
+	}
+	world.Loop.SyncPeriod = req.GetSyncPeriod().AsDuration()
+	points := make([]simulation.Point, 0, len(req.GetLoad()))
+	for _, p := range req.GetLoad() {
+		points = append(points, simulation.Point{At: p.GetOffset().AsDuration(), Value: p.GetValue()})
+	}
+	if req.GetDuration() == nil {
+		world.Duration = points[len(points)-1].At
+	}
+	var err error
+	if world.Load, err = simulation.NewTrace(points); err != nil {
+		r.refuse("load", "%v", err)
+	}
+	w := &world.Workload
+	w.Replicas, w.Startup.From = asked.InitialReplicas, asked.GetStartupDelay().AsDuration()
+	r.containers(w, asked.GetPodTemplate())
+	r.usage(w, spec)
+	return world
+}
+
+// containers reads the pod that each is made as.
+func (r *simulationReader) containers(w *simulation.Workload, pod *setpointv1.Pod) {
+	for i, c := range pod.GetContainers() {
+		container := simulation.Container{Name: c.GetName()}
+		for _, resource := range []string{"cpu", "memory"} {
+			if text, has := c.GetRequests()[resource]; has {
+				milli := r.amount(fmt.Sprintf("workload.podTemplate.containers[%d].requests[%q]", i, resource), text)
+				container.Requests = append(container.Requests, recommender.ResourceUsage{Resource: resource, Milli: milli})
+			}
+		}
+		w.Containers = append(w.Containers, container)
+	}
+	if len(w.Containers) > mostContainers {
+		r.refuse("workload.podTemplate.containers", "must have at most %d items", mostContainers)
+	}
+}
+
+// mostContainers is how many containers a simulated pod may have.
+const mostContainers = 20
+
+// usage reads what a unit of load adds to each metric of the spec.
+func (r *simulationReader) usage(w *simulation.Workload, spec *recommender.Spec) {
+	asked := r.req.GetWorkload()
+	perLoad, idle := asked.GetUsagePerLoad(), asked.GetIdleUsage()
+	if len(perLoad) != len(spec.Metrics) {
+		r.refuse("workload.usagePerLoad", "must have an item for each of the %d metrics of the spec, in their order; has %d", len(spec.Metrics), len(perLoad))
+		return
+	}
+	if len(idle) > len(perLoad) {
+		r.refuse("workload.idleUsage", "must have at most an item for each of the %d metrics of the spec; has %d", len(spec.Metrics), len(idle))
+		return
+	}
+	delay := sampleAge
+	if d := asked.GetMetricDelay(); d != nil {
+		delay = d.AsDuration()
+	}
+	seen := make(map[string]bool)
+	for i := range spec.Metrics {
+		m := &spec.Metrics[i]
+		u := simulation.Usage{Metric: simulation.MetricName(m)}
+		u.PerLoad = float64(r.amount(fmt.Sprintf("workload.usagePerLoad[%d]", i), perLoad[i]))
+		if i < len(idle) {
+			u.Idle = float64(r.amount(fmt.Sprintf("workload.idleUsage[%d]", i), idle[i]))
+		}
+		if m.Type != recommender.ResourceMetric && m.Type != recommender.ContainerResourceMetric {
+			u.Delay = delay
+		}
+		if !seen[u.Metric] { // two metrics of one name are of the same usage
+			w.Usage = append(w.Usage, u)
+		}
+		seen[u.Metric] = true
+	}
+}
+
+// amount reads a quantity of at least 0, in milli-units.
+func (r *simulationReader) amount(field, text string) int64 {
+	milli, inRange, err := quantity.ParseMilli(text)
+	if err != nil || !inRange || milli < 0 || milli > math.MaxInt64/1000 {
+		r.refuse(field, `Invalid value: %q: must be a quantity of at least 0, such as "250m" or "1Gi"`, clip(text))
+		return 0
+	}
+	return milli
+}
+
+// clip is the beginning of a text that may be long.
+func clip(text string) string { return text[:min(len(text), 64)] }

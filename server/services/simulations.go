@@ -1,0 +1,322 @@
+package services
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/access"
+	"github.com/setpoint-dev/setpoint/server/admission"
+	"github.com/setpoint-dev/setpoint/server/apierror"
+	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/decision"
+	"github.com/setpoint-dev/setpoint/simulation"
+)
+
+// SimulationOptions bound simulations.
+type SimulationOptions struct {
+	// AtOnce is how many run at once on this instance, one processor each. 0: none may.
+	AtOnce int
+	// Work bounds one request, all of its specs together, in looks at a pod; see
+	// simulation.MaxWork. 0: that.
+	Work int64
+	// Defaults are the options of decisions where the request has none.
+	Defaults recommender.Options
+	// Guard tells when the processors can't keep up, and Draining is closed when the server begins
+	// to stop.
+	Guard    *admission.Guard
+	Draining <-chan struct{}
+}
+
+// What a simulation may take besides its work.
+const (
+	// mostSimulatedSteps bounds the evaluations of a request, all of its specs together: two
+	// specs over half a year, or ten over a month.
+	mostSimulatedSteps = 2_200_000
+	// mostSimulatedBytes bounds the answer.
+	mostSimulatedBytes = 64 << 20
+	// mostKept is what a run may keep of its pods, in the unit of simulation.MaxKept: 64 MiB.
+	mostKept = 8_000_000
+	// mostWaiting is how many requests may wait for their turn, and mostOfCaller how many of one
+	// known caller wait or run.
+	mostWaiting, mostOfCaller = 16, 2
+	// longestTurn is how long a request waits for its turn.
+	longestTurn = 10 * time.Second
+)
+
+// Simulations plays specs against loads.
+type Simulations struct {
+	setpointv1.UnimplementedSimulationServiceServer
+	options SimulationOptions
+	places  chan struct{}
+	turns   chan struct{} // one for each request that waits or runs
+
+	mu       sync.Mutex
+	byCaller map[string]int // guarded by mu
+}
+
+// NewSimulations returns the service.
+func NewSimulations(options SimulationOptions) *Simulations {
+	return &Simulations{
+		options: options, places: make(chan struct{}, options.AtOnce), turns: make(chan struct{}, options.AtOnce+mostWaiting),
+		byCaller: make(map[string]int),
+	}
+}
+
+// enter waits for a request's turn.
+func (s *Simulations) enter(ctx context.Context) (leave func(), err error) {
+	caller := access.CallerOf(ctx).Name()
+	s.mu.Lock()
+	if caller != "" && s.byCaller[caller] >= mostOfCaller {
+		s.mu.Unlock()
+		return nil, apierror.OverLimit("simulationsPerCaller", mostOfCaller, "this caller has as many simulations running or waiting as one caller may; wait for them")
+	}
+	s.byCaller[caller]++
+	s.mu.Unlock()
+	left := func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.byCaller[caller]--; s.byCaller[caller] == 0 {
+			delete(s.byCaller, caller)
+		}
+	}
+	busy := func() error {
+		left()
+		return apierror.OverLimit("maxSimulations", s.options.AtOnce, "this instance runs as many simulations as it may; retry later, or elsewhere")
+	}
+	select {
+	case s.turns <- struct{}{}:
+	default:
+		return nil, busy()
+	}
+	turn := time.NewTimer(longestTurn)
+	defer turn.Stop()
+	select {
+	case s.places <- struct{}{}:
+		return func() { <-s.places; <-s.turns; left() }, nil
+	case <-turn.C:
+		<-s.turns
+		return nil, busy()
+	case <-s.options.Draining:
+		<-s.turns
+		left()
+		return nil, apierror.ShuttingDown()
+	case <-ctx.Done():
+		<-s.turns
+		left()
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}
+}
+
+// Simulate runs each spec, and ends when the caller goes or the server stops.
+func (s *Simulations) Simulate(req *setpointv1.SimulateRequest, stream grpc.ServerStreamingServer[setpointv1.SimulateResponse]) error {
+	if err := decision.CheckStructure(req); err != nil {
+		return err
+	}
+	if s.options.AtOnce == 0 {
+		return apierror.OverLimit("maxSimulations", 0, "this server runs no simulations (--max-simulations=0)")
+	}
+	// Reading a scenario may take some fifty times its bytes: that waits for its turn, too.
+	leave, err := s.enter(stream.Context())
+	if err != nil {
+		return err
+	}
+	defer leave()
+	asked, violations := readSimulation(req, s.options.Defaults)
+	if err := apierror.Invalid(violations); err != nil {
+		return err
+	}
+	if steps := int64(asked.world.Duration/asked.world.Loop.SyncPeriod) * int64(len(asked.specs)); steps > mostSimulatedSteps {
+		return apierror.OverLimit("simulatedSteps", mostSimulatedSteps, fmt.Sprintf("%d specs over %s in steps of %s are %d evaluations, more than %d: shorten the time, or try fewer specs",
+			len(asked.specs), asked.world.Duration, asked.world.Loop.SyncPeriod, steps, mostSimulatedSteps))
+	}
+	ctx, cancel := context.WithCancel(stream.Context())
+	defer cancel()
+	defer s.endWhenDraining(ctx, cancel)()
+	p := &played{ctx: ctx, service: s, req: req, stream: stream, world: asked.world, work: s.options.Work}
+	if p.work == 0 {
+		p.work = simulation.MaxWork
+	}
+	for _, spec := range asked.specs {
+		if err := p.run(&spec); err != nil {
+			return s.failed(ctx, stream.Context(), spec.name, err)
+		}
+	}
+	return nil
+}
+
+// endWhenDraining cancels when the server begins to stop.
+func (s *Simulations) endWhenDraining(ctx context.Context, cancel context.CancelFunc) (stop func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case <-s.options.Draining:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+// failed is why a run ended early.
+func (s *Simulations) failed(ctx, caller context.Context, name string, err error) error {
+	if _, ok := status.FromError(err); ok {
+		return err
+	}
+	switch {
+	case caller.Err() != nil:
+		return status.FromContextError(caller.Err()).Err()
+	case ctx.Err() != nil:
+		return apierror.ShuttingDown()
+	case errors.Is(err, simulation.ErrTooMuch):
+		if name != "" {
+			name += ": "
+		}
+		return apierror.OverLimit("simulationWork", int(min(s.options.Work, math.MaxInt32)), name+err.Error())
+	}
+	return apierror.InvalidField("scenario", err.Error())
+}
+
+// played is a request that runs.
+type played struct {
+	ctx     context.Context
+	service *Simulations
+	req     *setpointv1.SimulateRequest
+	stream  grpc.ServerStreamingServer[setpointv1.SimulateResponse]
+	world   *simulation.Scenario
+	work    int64 // what is left
+	bytes   int   // of the answer so far
+	sent    time.Duration
+	any     bool
+	steps   int
+}
+
+// run runs one spec, and sends what comes of it.
+func (p *played) run(spec *simulatedSpec) error {
+	p.any, p.steps = false, 0
+	limits := simulation.Limits{Work: p.work, Kept: mostKept}
+	result, err := simulation.RunWithin(p.ctx, p.world, spec.autoscaler, limits, func(step *simulation.Step) error {
+		if err := p.step(spec.name, step); err != nil {
+			return err
+		}
+		return p.giveWay()
+	})
+	if err != nil {
+		return err
+	}
+	// At least one look at a pod in each step, so that specs one after the other stay within it.
+	if p.work -= result.Work; p.work <= 0 {
+		p.work = 1
+	}
+	return p.send(&setpointv1.SimulateResponse{SpecName: spec.name, Figures: figuresOf(result)})
+}
+
+// step sends an evaluation, if the caller asked for it.
+func (p *played) step(name string, step *simulation.Step) error {
+	changes := step.Decision.Changes()
+	interval := p.req.GetStepInterval().AsDuration()
+	if p.req.GetFiguresOnly() || !changes && p.any && step.At-p.sent < interval {
+		return p.ctx.Err()
+	}
+	if !changes {
+		p.sent, p.any = step.At, true
+	}
+	r := &setpointv1.SimulateResponse{
+		SpecName: name, Time: timestamppb.New(step.Time), Load: step.Load,
+		CurrentReplicas: step.Replicas, ReadyReplicas: step.Ready, DesiredReplicas: step.Decision.Desired,
+		RunningReplicas: step.Running, NeededReplicas: step.Needed, Cause: string(step.Cause),
+		Queued: step.Queued, Served: step.Served, Lost: step.Lost,
+	}
+	if changes {
+		r.Reason = step.Decision.Reason
+	}
+	if step.Proposal >= 0 {
+		r.ProposedReplicas = &step.Proposal
+	}
+	if !math.IsInf(step.Capacity, 1) {
+		r.Capacity = &step.Capacity
+	}
+	if p.req.GetExplain() {
+		answer := conversion.Response(step.Decision)
+		r.Status, r.Explanation = answer.GetStatus(), answer.GetExplanation()
+	}
+	return p.send(r)
+}
+
+// send sends a response while the answer is not too large.
+func (p *played) send(r *setpointv1.SimulateResponse) error {
+	if p.bytes += proto.Size(r); p.bytes > mostSimulatedBytes {
+		at := p.world.Start.Add(p.world.Duration)
+		if t := r.GetTime(); t != nil {
+			at = t.AsTime()
+		}
+		return apierror.OverLimit("simulatedBytes", mostSimulatedBytes, fmt.Sprintf("at %s the answer is larger than %d bytes: set stepInterval or figuresOnly, leave out explain, or shorten the time",
+			at.Format(time.RFC3339), mostSimulatedBytes))
+	}
+	return p.stream.Send(r)
+}
+
+const (
+	// givesWayEvery is after how many steps a run lets others have the processor, and pause how
+	// long it waits where calls are refused for overload.
+	givesWayEvery = 16
+	pause         = 20 * time.Millisecond
+)
+
+// giveWay lets callers of other methods go first: they wait for answers, and this is for people.
+func (p *played) giveWay() error {
+	if p.steps++; p.steps%givesWayEvery != 0 {
+		return nil
+	}
+	runtime.Gosched()
+	limiter := p.service.options.Guard.Limiter
+	for limiter != nil && limiter.Shedding() {
+		select {
+		case <-time.After(pause):
+		case <-p.ctx.Done():
+			return p.ctx.Err()
+		}
+	}
+	return p.ctx.Err()
+}
+
+// mostCauses is how many causes figures name.
+const mostCauses = 100
+
+// figuresOf are the figures of a run.
+func figuresOf(result *simulation.Result) *setpointv1.SimulationFigures {
+	f := &result.Figures
+	out := &setpointv1.SimulationFigures{
+		Steps:     int32(result.Steps),
+		ShortTime: durationpb.New(f.ShortTime), OverTargetTime: durationpb.New(f.OverTarget),
+		Offered: f.Offered, Served: f.Served, Lost: f.Lost, Late: f.Late, Queued: f.Queued, Returning: f.Returning,
+		ReplicaHours: f.ReplicaHours, RunningHours: f.RunningHours, Cost: f.Cost,
+		ScaleUps: int32(f.Ups), ScaleDowns: int32(f.Downs), Reversals: int32(f.Reversals), FailedWrites: int32(f.FailedWrites),
+		LeastReplicas: f.Least, MostReplicas: f.Most,
+	}
+	if !math.IsNaN(f.Efficiency) {
+		out.Efficiency = &f.Efficiency
+	}
+	for _, c := range f.Causes[:min(len(f.Causes), mostCauses)] {
+		out.Causes = append(out.Causes, &setpointv1.CauseTime{Cause: string(c.Cause), Time: durationpb.New(c.Time)})
+	}
+	if r := &f.Rises; r.Count > 0 {
+		out.Reactions = &setpointv1.SimulatedReactions{
+			Count: int32(r.Count), Median: durationpb.New(r.Median), P95: durationpb.New(r.P95), Worst: durationpb.New(r.Worst), Unfinished: r.Unfinished,
+		}
+	}
+	return out
+}

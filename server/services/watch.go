@@ -1,0 +1,321 @@
+package services
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/access"
+	"github.com/setpoint-dev/setpoint/server/admission"
+	"github.com/setpoint-dev/setpoint/server/apierror"
+	"github.com/setpoint-dev/setpoint/server/auth/policy"
+	"github.com/setpoint-dev/setpoint/server/decision"
+	"github.com/setpoint-dev/setpoint/server/feed"
+	"github.com/setpoint-dev/setpoint/server/pagetoken"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// WatchOptions say how decisions are watched.
+type WatchOptions struct {
+	// Hub has the decisions; nil: they can't be watched.
+	Hub *feed.Hub
+	// PerCaller bounds the watchers of one known caller; 0: no bound.
+	PerCaller int
+	// Heartbeat is how often a watcher hears something at least.
+	Heartbeat time.Duration
+	// Guard looks at callers again, and Draining is closed when the server begins to stop.
+	Guard    *admission.Guard
+	Draining <-chan struct{}
+}
+
+// watches are the open calls of WatchDecisions.
+type watches struct {
+	WatchOptions
+	pages *pageTokens
+
+	mu       sync.Mutex
+	byCaller map[string]int // guarded by mu
+	key      pagetoken.Key  // guarded by mu
+	keyed    time.Time      // when the key was fetched; guarded by mu
+}
+
+func newWatches(options WatchOptions, pages *pageTokens) *watches {
+	return &watches{WatchOptions: options, pages: pages, byCaller: make(map[string]int)}
+}
+
+// open counts a watcher of a caller.
+func (w *watches) open(caller string) (closed func(), err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if caller != "" && w.PerCaller > 0 && w.byCaller[caller] >= w.PerCaller {
+		return nil, apierror.OverLimit("maxWatchersPerCaller", w.PerCaller, "this caller watches as much as one caller may; end a watch, or watch several targets by one (\"-\" stands for all)")
+	}
+	w.byCaller[caller]++
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.byCaller[caller]--; w.byCaller[caller] == 0 {
+			delete(w.byCaller, caller)
+		}
+	}, nil
+}
+
+// keyAge is for how long the key of tokens is used without asking the store.
+const keyAge = 10 * time.Second
+
+// tokenKey returns the key of resume tokens. Watchers keep the one they have while the store is
+// away.
+func (w *watches) tokenKey(ctx context.Context, fresh bool) (pagetoken.Key, error) {
+	w.mu.Lock()
+	key, age := w.key, time.Since(w.keyed)
+	w.mu.Unlock()
+	if !fresh && age < keyAge {
+		return key, nil
+	}
+	key, err := w.pages.key(ctx)
+	if err != nil {
+		return key, err
+	}
+	w.mu.Lock()
+	w.key, w.keyed = key, time.Now()
+	w.mu.Unlock()
+	return key, nil
+}
+
+// watch is one call.
+type watch struct {
+	*watches
+	request *setpointv1.WatchDecisionsRequest
+	stream  grpc.ServerStreamingServer[setpointv1.WatchDecisionsResponse]
+	filter  feed.Filter
+	list    pagetoken.List
+	key     pagetoken.Key
+	// caller is as of the last look, nil: everybody; scope is what that one may see.
+	caller *access.Caller
+	scope  atomic.Pointer[policy.Scope] // nil: everything
+}
+
+// WatchDecisions streams decisions until the caller goes, may see nothing any more, or the
+// server stops.
+func (s *Targets) WatchDecisions(req *setpointv1.WatchDecisionsRequest, stream grpc.ServerStreamingServer[setpointv1.WatchDecisionsResponse]) error {
+	if err := decision.CheckStructure(req); err != nil {
+		return err
+	}
+	w := &watch{watches: s.watches, request: req, stream: stream, filter: watchFilter(req)}
+	ctx := stream.Context()
+	w.caller = access.CallerOf(ctx)
+	if err := w.look(); err != nil {
+		return err
+	}
+	if w.Hub == nil {
+		return status.Error(codes.Unimplemented, "decisions can't be watched here: this server keeps none for watchers (--watch-buffer=0)")
+	}
+	closed, err := w.open(w.caller.Name())
+	if err != nil {
+		return err
+	}
+	defer closed()
+	// A token counts for its parent and caller. Rights are looked at for every decision, so that
+	// it may be of a time with others.
+	w.list = pagetoken.List{Method: setpointv1.TargetService_WatchDecisions_FullMethodName, Parent: req.GetParent(), Caller: w.caller.Name()}
+	from, err := w.from(ctx)
+	if err != nil {
+		return err
+	}
+	watcher, err := w.Hub.Watch(ctx, w.filter, from, w.sees())
+	switch {
+	case errors.Is(err, feed.ErrTooMany):
+		return apierror.OverLimit("maxWatchers", w.Hub.MaxWatchers(), "this instance has as many watchers as it may have; retry elsewhere, or later")
+	case errors.Is(err, feed.ErrClosed):
+		return apierror.ShuttingDown()
+	case err != nil:
+		return apierror.OfStore(ctx, req.GetParent(), err)
+	}
+	defer watcher.Close()
+	return w.run(ctx, watcher)
+}
+
+// watchFilter is what a request asks for.
+func watchFilter(req *setpointv1.WatchDecisionsRequest) feed.Filter {
+	parts := strings.Split(req.GetParent(), "/")
+	named := func(i int) string {
+		if parts[i] == "-" {
+			return ""
+		}
+		return parts[i]
+	}
+	return feed.Filter{Cluster: named(1), Namespace: named(3), Target: named(5), ChangesOnly: req.GetChangesOnly()}
+}
+
+// look takes note of what the caller may see by now, or returns that it is nothing.
+func (w *watch) look() error {
+	scope, err := w.caller.Within(policy.Read, store.Filter{Cluster: w.filter.Cluster, Namespace: w.filter.Namespace})
+	if err != nil {
+		return err
+	}
+	w.scope.Store(scope)
+	return nil
+}
+
+// sees is what of the decisions the caller may see, nil: everything, where nobody is asked who
+// they are.
+func (w *watch) sees() func(cluster, namespace string) bool {
+	if w.caller == nil {
+		return nil
+	}
+	return func(cluster, namespace string) bool {
+		scope := w.scope.Load()
+		return scope == nil || scope.Contains(cluster, namespace)
+	}
+}
+
+// renew looks at the caller again.
+func (w *watch) renew(ctx context.Context) error {
+	open := access.SessionOf(ctx)
+	if open == nil {
+		return nil
+	}
+	caller, err := w.Guard.Renew(ctx, open)
+	if err != nil || caller == w.caller {
+		return err
+	}
+	w.caller = caller
+	return w.look()
+}
+
+// run sends decisions as they come.
+func (w *watch) run(ctx context.Context, watcher *feed.Watcher) error {
+	if err := w.send(ctx, watcher.Beat()); err != nil { // the caller has a position from the start
+		return err
+	}
+	beat := time.NewTimer(w.Heartbeat)
+	defer beat.Stop()
+	for {
+		// Before a decision is taken: what was allowed when it waited may not be now.
+		if err := w.renew(ctx); err != nil {
+			return err
+		}
+		event, ok, err := watcher.Take(ctx)
+		if err != nil {
+			return apierror.OfStore(ctx, w.request.GetParent(), err)
+		}
+		if ok {
+			if err := w.send(ctx, event); err != nil {
+				return err
+			}
+			beat.Reset(w.Heartbeat)
+			select {
+			case <-w.Draining:
+				return apierror.ShuttingDown()
+			default:
+			}
+			continue
+		}
+		select {
+		case <-watcher.Ready():
+		case <-beat.C:
+			if err := w.renew(ctx); err != nil {
+				return err
+			}
+			w.refreshKey(ctx)
+			if err := w.send(ctx, watcher.Beat()); err != nil {
+				return err
+			}
+			beat.Reset(w.Heartbeat)
+		case <-w.Draining:
+			return apierror.ShuttingDown()
+		case <-ctx.Done():
+			return status.FromContextError(ctx.Err()).Err()
+		}
+	}
+}
+
+// refreshKey fetches the key of tokens, if the store is there.
+func (w *watch) refreshKey(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if key, err := w.tokenKey(ctx, false); err == nil {
+		w.key = key
+	}
+}
+
+func (w *watch) send(_ context.Context, event feed.Event) error {
+	response := &setpointv1.WatchDecisionsResponse{
+		Decision: event.Decision, MissedDecisions: event.Missed, MissedUncounted: event.Uncounted,
+		ResumeToken: pagetoken.Seal(w.key, w.list, feedPosition(event.Position)),
+	}
+	if event.Decision != nil {
+		response.Target = event.Key.String()
+	}
+	return w.stream.Send(response)
+}
+
+// from is where the request asks to begin, of each part of the feed; nil: now.
+func (w *watch) from(ctx context.Context) ([]store.FeedPosition, error) {
+	var err error
+	if w.key, err = w.tokenKey(ctx, false); err != nil {
+		return nil, apierror.OfStore(ctx, w.request.GetParent(), err)
+	}
+	token := w.request.GetResumeToken()
+	if token == "" {
+		start := w.request.GetStartTime()
+		if start == nil {
+			return nil, nil
+		}
+		from := make([]store.FeedPosition, w.Hub.Parts())
+		for part := range from {
+			from[part].Millis = uint64(max(0, start.AsTime().UnixMilli()))
+		}
+		return from, nil
+	}
+	text, ok := pagetoken.Open(w.key, w.list, token)
+	if !ok {
+		// The store may have another key since.
+		if w.key, err = w.tokenKey(ctx, true); err != nil {
+			return nil, apierror.OfStore(ctx, w.request.GetParent(), err)
+		}
+		text, ok = pagetoken.Open(w.key, w.list, token)
+	}
+	from, right := parseFeedPosition(text, w.Hub.Parts())
+	if !ok || !right {
+		return nil, apierror.InvalidField("resumeToken", "Invalid value: must be the resumeToken of a response to the same parent and caller; "+
+			"else begin without one, and take what was between for missed")
+	}
+	return from, nil
+}
+
+// feedPosition is a place in the feed as a text, and parseFeedPosition reads it.
+func feedPosition(at []store.FeedPosition) string {
+	var b []byte
+	for _, p := range at {
+		b = binary.AppendUvarint(binary.AppendUvarint(b, p.Millis), p.Number)
+	}
+	return string(b)
+}
+
+func parseFeedPosition(text string, parts int) (at []store.FeedPosition, ok bool) {
+	b := []byte(text)
+	read := func() uint64 {
+		v, n := binary.Uvarint(b)
+		if n <= 0 {
+			b, ok = nil, false
+			return 0
+		}
+		b = b[n:]
+		return v
+	}
+	ok = true
+	for range parts {
+		at = append(at, store.FeedPosition{Millis: read(), Number: read()})
+	}
+	return at, ok && len(b) == 0
+}

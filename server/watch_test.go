@@ -1,0 +1,260 @@
+package server_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+const everything = "clusters/-/namespaces/-/targets/-"
+
+// watching is an open call of WatchDecisions.
+type watching struct {
+	tb     testing.TB
+	stream grpc.ServerStreamingClient[setpointv1.WatchDecisionsResponse]
+	cancel context.CancelFunc
+	token  string
+}
+
+// watch opens a watch, and waits until it is there.
+func (s *service) watch(tb testing.TB, req *setpointv1.WatchDecisionsRequest) *watching {
+	tb.Helper()
+	ctx, cancel := context.WithCancel(tb.Context())
+	tb.Cleanup(cancel)
+	stream, err := s.targets.WatchDecisions(ctx, req)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	w := &watching{tb, stream, cancel, ""}
+	if first := w.next(); first.GetDecision() != nil {
+		tb.Fatalf("the first response is %v, want a sign of life", first)
+	}
+	return w
+}
+
+// next returns the next response.
+func (w *watching) next() *setpointv1.WatchDecisionsResponse {
+	w.tb.Helper()
+	r, err := w.stream.Recv()
+	if err != nil {
+		w.tb.Fatalf("the stream ended: %v", err)
+	}
+	if r.GetResumeToken() == "" {
+		w.tb.Fatalf("%v has no token", r)
+	}
+	w.token = r.GetResumeToken()
+	return r
+}
+
+// decision returns the next decision.
+func (w *watching) decision() *setpointv1.WatchDecisionsResponse {
+	w.tb.Helper()
+	for {
+		if r := w.next(); r.GetDecision() != nil {
+			return r
+		}
+	}
+}
+
+// want checks the targets, counts and outcomes of the next decisions.
+func (w *watching) want(want ...string) {
+	w.tb.Helper()
+	for _, want := range want {
+		r := w.decision()
+		d := r.GetDecision()
+		target := r.GetTarget()[strings.LastIndexByte(r.GetTarget(), '/')+1:]
+		if got := fmt.Sprintf("%s %d→%d %s", target, d.GetCurrentReplicas(), d.GetDesiredReplicas(), d.GetOutcome()); got != want {
+			w.tb.Errorf("got %s, want %s", got, want)
+		}
+		if r.GetMissedDecisions() > 0 || r.GetMissedUncounted() {
+			w.tb.Errorf("%v were missed", r.GetMissedDecisions())
+		}
+	}
+}
+
+func (w *watching) wantEnd(code codes.Code) {
+	w.tb.Helper()
+	for {
+		if _, err := w.stream.Recv(); err != nil {
+			if status.Code(err) != code {
+				w.tb.Errorf("the stream ended with %v, want %s", err, code)
+			}
+			return
+		}
+	}
+}
+
+// targetNamed is a target of that name.
+func targetNamed(name string) string { return "clusters/demo/namespaces/shop/targets/" + name }
+
+// decide recommends for a target of that name and two replicas: 20 entries change nothing.
+func (s *service) decide(tb testing.TB, name string, entries int32) *setpointv1.RecommendResponse {
+	tb.Helper()
+	return s.recommend(tb, queue(targetNamed(name), 2, entries))
+}
+
+// logOnly is a log of an engine that keeps no feed.
+type logOnly struct{ store.Log }
+
+// A change comes when it is made, and again when it is known what became of it; what changes
+// nothing comes once, and the order of a target is kept.
+func TestWatchersSeeWhatIsDecided(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	all := s.watch(t, &setpointv1.WatchDecisionsRequest{Parent: everything})
+	one := s.watch(t, &setpointv1.WatchDecisionsRequest{Parent: targetNamed("b")})
+	changes := s.watch(t, &setpointv1.WatchDecisionsRequest{Parent: everything, ChangesOnly: true})
+	changed := s.decide(t, "a", 60)
+	s.report(t, targetNamed("a"), changed.GetRecommendationId(), "APPLIED", "")
+	s.decide(t, "b", 20)
+	pending := fmt.Sprintf("a 2→%d PENDING", changed.GetDesiredReplicas())
+	applied := strings.Replace(pending, "PENDING", "APPLIED", 1)
+	all.want(pending, applied, "b 2→2 NONE")
+	one.want("b 2→2 NONE")
+	s.decide(t, "c", 60)
+	changes.want(pending, applied, strings.Replace(pending, "a", "c", 1))
+}
+
+// Who comes back with a token gets what came meanwhile, and nothing twice.
+func TestWatchersResume(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	w := s.watch(t, &setpointv1.WatchDecisionsRequest{Parent: everything})
+	s.decide(t, "a", 20)
+	s.decide(t, "b", 20)
+	w.want("a 2→2 NONE")
+	w.cancel()
+	w.wantEnd(codes.Canceled)
+	s.decide(t, "c", 20)
+	again := s.watch(t, &setpointv1.WatchDecisionsRequest{Parent: everything, ResumeToken: w.token})
+	again.want("b 2→2 NONE", "c 2→2 NONE")
+	s.decide(t, "d", 20)
+	again.want("d 2→2 NONE")
+	from := s.watch(t, &setpointv1.WatchDecisionsRequest{Parent: everything, StartTime: timestamppb.New(t0.Add(-time.Hour))})
+	from.want("a 2→2 NONE", "b 2→2 NONE", "c 2→2 NONE", "d 2→2 NONE")
+	later := s.watch(t, &setpointv1.WatchDecisionsRequest{Parent: everything, StartTime: timestamppb.New(time.Now().Add(time.Hour))})
+	s.decide(t, "e", 20)
+	from.want("e 2→2 NONE")
+	later.want("e 2→2 NONE")
+}
+
+// A token counts for its parent, and only whole.
+func TestForgedResumeTokens(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	w := s.watch(t, &setpointv1.WatchDecisionsRequest{Parent: everything})
+	page := strings.Repeat("A", 200)
+	for name, req := range map[string]*setpointv1.WatchDecisionsRequest{
+		"another parent": {Parent: targetNamed("a"), ResumeToken: w.token},
+		"changed":        {Parent: everything, ResumeToken: "A" + w.token[1:]},
+		"cut":            {Parent: everything, ResumeToken: w.token[:len(w.token)-4]},
+		"made up":        {Parent: everything, ResumeToken: page},
+	} {
+		stream, err := s.targets.WatchDecisions(t.Context(), req)
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "resumeToken") {
+			t.Errorf("%s: %v, want INVALID_ARGUMENT of resumeToken", name, err)
+		}
+	}
+}
+
+// Watchers hear something now and then, are bounded, and end when the server stops.
+func TestWatchersAreBoundedAndToldToGo(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(su *setup) { su.options.WatchHeartbeat, su.options.MaxWatchers = 10*time.Millisecond, 2 })
+	w := s.watch(t, &setpointv1.WatchDecisionsRequest{Parent: everything})
+	other := s.watch(t, &setpointv1.WatchDecisionsRequest{Parent: everything})
+	before := w.token
+	if r := w.next(); r.GetDecision() != nil || r.GetTarget() != "" || r.GetResumeToken() == before {
+		t.Errorf("a sign of life is %v", r)
+	}
+	stream, err := s.targets.WatchDecisions(t.Context(), &setpointv1.WatchDecisionsRequest{Parent: everything})
+	if err == nil {
+		_, err = stream.Recv()
+	}
+	if status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "watchers") {
+		t.Errorf("one too many: %v", err)
+	}
+	other.cancel()
+	other.wantEnd(codes.Canceled)
+	s.stop()
+	w.wantEnd(codes.Unavailable)
+}
+
+// Without a feed the call says so.
+func TestWithoutAFeedNothingIsWatched(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(su *setup) { su.log = logOnly{su.log} })
+	stream, err := s.targets.WatchDecisions(t.Context(), &setpointv1.WatchDecisionsRequest{Parent: everything})
+	if err == nil {
+		_, err = stream.Recv()
+	}
+	if status.Code(err) != codes.Unimplemented || !strings.Contains(err.Error(), "--watch-buffer") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Over REST the answer is a line of JSON for each response, as they come.
+func TestWatchOverREST(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/v1/"+everything+"/decisions:watch?changesOnly=true", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := s.http.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "application/json" {
+		t.Fatalf("%s, %v", resp.Status, resp.Header)
+	}
+	lines := bufio.NewReader(resp.Body)
+	line := func() (r struct {
+		Result struct {
+			Target, ResumeToken string
+			Decision            struct{ Outcome string }
+		}
+		Error *struct{ Code int }
+	}) {
+		t.Helper()
+		text, err := lines.ReadBytes('\n')
+		if err != nil && err != io.EOF {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(text, &r); err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		return r
+	}
+	if first := line(); first.Result.ResumeToken == "" || first.Result.Target != "" {
+		t.Errorf("the first line is %+v", first)
+	}
+	s.decide(t, "a", 60)
+	if got := line(); got.Result.Target != targetNamed("a") || got.Result.Decision.Outcome != "PENDING" {
+		t.Errorf("got %+v", got)
+	}
+	s.stop()
+	if got := line(); got.Error == nil || got.Error.Code != int(codes.Unavailable) {
+		t.Errorf("at the end: %+v", got)
+	}
+}

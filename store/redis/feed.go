@@ -1,0 +1,141 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// The feed is a stream in each of some buckets, which take the entries of a quarter of the
+// buckets each. An entry's id is its position: when it was appended, and its number. It is
+// not the server that numbers them, for it would do so by the millisecond; with consecutive
+// numbers whoever reads sees what is missing, and how much.
+
+// feedParts is how many streams there are. It is part of the layout: enough that a Cluster
+// of a few masters shares the work, few enough that a reader asks for all of them often.
+const feedParts = 4
+
+// feedBuckets is how many buckets share a stream.
+const feedBuckets = bucketCount / feedParts
+
+// feed is the name of a part's stream.
+func (l *layout) feed(part int) string { return l.bases[part*feedBuckets] + "f" }
+
+// FeedParts implements store.Feed.
+func (s *Store) FeedParts() int {
+	if s.options.FeedLength < 0 {
+		return 0
+	}
+	return feedParts
+}
+
+// AppendFeed implements store.Feed. An entry whose answer was lost is not sent again.
+func (s *Store) AppendFeed(ctx context.Context, entries []store.FeedEntry) error {
+	if err := s.begin(ctx, "append to feed"); err != nil {
+		return err
+	}
+	if s.options.FeedLength < 0 || len(entries) == 0 {
+		return nil
+	}
+	var values [feedParts][]any
+	for _, e := range entries {
+		part := s.layout.bucket(e.Key) / feedBuckets
+		values[part] = append(values[part], e.Key.Cluster+"/"+e.Key.Namespace+"/"+e.Key.Target, e.Value)
+	}
+	var parts []int
+	for part := range values {
+		if len(values[part]) > 0 {
+			parts = append(parts, part)
+		}
+	}
+	length := strconv.Itoa(max(1, s.options.FeedLength/feedParts))
+	return joined(s.perform(ctx, len(parts), &exchange{
+		operation: "append to feed",
+		once:      true,
+		args: func(i int, whole bool) []any {
+			args := feedScript.args(whole, []string{s.layout.feed(parts[i])}, length, s.ttl)
+			return append(args, values[parts[i]]...)
+		},
+		take: func(int, any, bool) error { return nil },
+	}))
+}
+
+// ReadFeed implements store.Feed.
+func (s *Store) ReadFeed(ctx context.Context, after []store.FeedPosition, limit int) ([]store.FeedPage, error) {
+	if err := s.begin(ctx, "read feed"); err != nil {
+		return nil, err
+	}
+	if len(after) != s.FeedParts() {
+		return nil, fmt.Errorf("read feed: %d positions of %d parts", len(after), s.FeedParts())
+	}
+	pages := make([]store.FeedPage, len(after))
+	errs := s.perform(ctx, len(after), &exchange{
+		operation: "read feed",
+		args: func(i int, whole bool) []any {
+			return readFeedScript.args(whole, []string{s.layout.feed(i)}, feedID(after[i]), limit, store.MaxFeedPageBytes)
+		},
+		take: func(i int, reply any, _ bool) (err error) {
+			pages[i], err = feedPage(reply)
+			return err
+		},
+	})
+	if errs != nil {
+		return pages, store.BatchError(errs)
+	}
+	return pages, nil
+}
+
+// feedID is a position as an entry's id.
+func feedID(p store.FeedPosition) string {
+	return strconv.FormatUint(p.Millis, 10) + "-" + strconv.FormatUint(p.Number, 10)
+}
+
+// parseFeedID reads the id of an entry.
+func parseFeedID(id string) (p store.FeedPosition, ok bool) {
+	millis, number, ok := strings.Cut(id, "-")
+	if !ok {
+		return p, false
+	}
+	var err, err2 error
+	p.Millis, err = strconv.ParseUint(millis, 10, 64)
+	p.Number, err2 = strconv.ParseUint(number, 10, 64)
+	return p, err == nil && err2 == nil
+}
+
+var errForeignFeed = fmt.Errorf("%w: not a part of the feed; delete its key", store.ErrUnreadable)
+
+// feedPage reads what readFeedScript returns: the newest id, then id, name and value of each
+// entry.
+func feedPage(reply any) (page store.FeedPage, err error) {
+	all, _ := reply.([]any)
+	if len(all) == 0 || len(all)%3 != 1 {
+		return page, errForeignFeed
+	}
+	texts := make([]string, len(all))
+	for i := range all {
+		var ok bool
+		if texts[i], ok = all[i].(string); !ok {
+			return page, errForeignFeed
+		}
+	}
+	if texts[0] != "" {
+		var ok bool
+		if page.Newest, ok = parseFeedID(texts[0]); !ok {
+			return page, errForeignFeed
+		}
+	}
+	for texts = texts[1:]; len(texts) > 0; texts = texts[3:] {
+		position, ok := parseFeedID(texts[0])
+		name := strings.Split(texts[1], "/")
+		if !ok || len(name) != 3 {
+			return page, errForeignFeed
+		}
+		page.Items = append(page.Items, store.FeedItem{
+			Position: position, Key: store.Key{Cluster: name[0], Namespace: name[1], Target: name[2]}, Value: []byte(texts[2]),
+		})
+	}
+	return page, nil
+}

@@ -1,0 +1,232 @@
+package storetest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+var feedTests = []test{
+	{"EmptyAtFirst", testFeedEmpty},
+	{"InTheOrderOfAKey", testFeedOrder},
+	{"NumbersAreConsecutive", testFeedNumbers},
+	{"FromAPosition", testFeedPosition},
+	{"FromAnInstant", testFeedInstant},
+	{"DropsTheOldest", testFeedBound},
+	{"PagesAreBoundedInBytes", testFeedBytes},
+	{"StaysAfterDelete", testFeedDelete},
+	{"AnyBytes", testFeedData},
+}
+
+// feedReader reads all parts of a feed, entry by entry.
+type feedReader struct {
+	f     fixture
+	feed  store.Feed
+	after []store.FeedPosition
+}
+
+// feed returns the engine's feed, and a reader of it from its beginning.
+func (f fixture) feed() *feedReader {
+	f.t.Helper()
+	feed, ok := f.Engine.(store.Feed)
+	if !ok {
+		f.t.Skip("the engine keeps no feed")
+	}
+	if feed.FeedParts() < 1 {
+		f.t.Fatalf("FeedParts() = %d", feed.FeedParts())
+	}
+	return &feedReader{f, feed, make([]store.FeedPosition, feed.FeedParts())}
+}
+
+func (r *feedReader) append(key store.Key, values ...string) {
+	r.f.t.Helper()
+	var entries []store.FeedEntry
+	for _, v := range values {
+		entries = append(entries, store.FeedEntry{Key: key, Value: []byte(v)})
+	}
+	if err := r.feed.AppendFeed(r.f.t.Context(), entries); err != nil {
+		r.f.t.Fatalf("AppendFeed of %d: %v", len(entries), err)
+	}
+}
+
+// read returns what comes next of all parts, up to a limit each.
+func (r *feedReader) read(limit int) []store.FeedItem {
+	r.f.t.Helper()
+	pages, err := r.feed.ReadFeed(r.f.t.Context(), r.after, limit)
+	if err != nil || len(pages) != len(r.after) {
+		r.f.t.Fatalf("ReadFeed: %d pages, %v, want %d", len(pages), err, len(r.after))
+	}
+	var all []store.FeedItem
+	for part, page := range pages {
+		for _, item := range page.Items {
+			if !r.after[part].Before(item.Position) || page.Newest.Before(item.Position) {
+				r.f.t.Fatalf("%v comes after %v, the newest is %v", item.Position, r.after[part], page.Newest)
+			}
+			r.after[part] = item.Position
+		}
+		if len(page.Items) > limit {
+			r.f.t.Fatalf("%d entries, more than %d", len(page.Items), limit)
+		}
+		all = append(all, page.Items...)
+	}
+	return all
+}
+
+// all returns everything that comes next.
+func (r *feedReader) all() (all []store.FeedItem) {
+	r.f.t.Helper()
+	for {
+		some := r.read(100)
+		if len(some) == 0 {
+			return all
+		}
+		all = append(all, some...)
+	}
+}
+
+// want checks the next values of a key.
+func (r *feedReader) want(items []store.FeedItem, key store.Key, values ...string) {
+	r.f.t.Helper()
+	var got []string
+	for _, item := range items {
+		if item.Key == key {
+			got = append(got, string(item.Value))
+		}
+	}
+	if fmt.Sprint(got) != fmt.Sprint(values) {
+		r.f.t.Errorf("of %v: %q, want %q", key, got, values)
+	}
+}
+
+func testFeedEmpty(t *testing.T, s suite) {
+	r := s.open(t).feed()
+	if got := r.all(); len(got) > 0 {
+		t.Errorf("a new feed has %v", got)
+	}
+	r.append(key("a"))
+	if _, err := r.feed.ReadFeed(t.Context(), nil, 1); err == nil {
+		t.Error("no position is taken for one of each part")
+	}
+}
+
+func testFeedOrder(t *testing.T, s suite) {
+	r := s.open(t).feed()
+	const n = 40
+	for i := range n {
+		r.append(key(fmt.Sprint(i%8)), fmt.Sprint(i), fmt.Sprint(i, "!"))
+	}
+	all := r.all()
+	if len(all) != 2*n {
+		t.Errorf("%d entries, want %d", len(all), 2*n)
+	}
+	for k := range 8 {
+		var want []string
+		for i := k; i < n; i += 8 {
+			want = append(want, fmt.Sprint(i), fmt.Sprint(i, "!"))
+		}
+		r.want(all, key(fmt.Sprint(k)), want...)
+	}
+}
+
+func testFeedNumbers(t *testing.T, s suite) {
+	r := s.open(t).feed()
+	for i := range 5 {
+		r.append(key("target"), fmt.Sprint(i), "and", "more")
+	}
+	all := r.all()
+	for i := 1; i < len(all); i++ {
+		if all[i].Position.Number != all[i-1].Position.Number+1 || all[i].Position.Millis < all[i-1].Position.Millis {
+			t.Errorf("%v comes after %v", all[i].Position, all[i-1].Position)
+		}
+	}
+}
+
+func testFeedPosition(t *testing.T, s suite) {
+	r := s.open(t).feed()
+	r.append(key("a"), "1", "2", "3")
+	r.want(r.read(2), key("a"), "1", "2")
+	r.append(key("a"), "4")
+	r.want(r.read(1), key("a"), "3")
+	r.want(r.read(0), key("a"))
+	pages, err := r.feed.ReadFeed(t.Context(), make([]store.FeedPosition, len(r.after)), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for part := range pages {
+		r.after[part] = pages[part].Newest
+	}
+	r.append(key("a"), "5")
+	r.want(r.all(), key("a"), "5")
+}
+
+func testFeedInstant(t *testing.T, s suite) {
+	r := s.open(t).feed()
+	r.append(key("a"), "1", "2")
+	at := r.read(1)[0].Position.Millis
+	for part := range r.after {
+		r.after[part] = store.FeedPosition{Millis: at}
+	}
+	r.want(r.all(), key("a"), "1", "2")
+	for part := range r.after {
+		r.after[part] = store.FeedPosition{Millis: at + 3_600_000}
+	}
+	r.want(r.all(), key("a"))
+}
+
+func testFeedBound(t *testing.T, s suite) {
+	if s.FeedLength == 0 {
+		t.Skip("Options.FeedLength is not set")
+	}
+	r := s.open(t).feed()
+	n := 3 * s.FeedLength
+	for i := 0; i < n; i += 100 {
+		var values []string
+		for j := range 100 {
+			values = append(values, fmt.Sprint(i+j))
+		}
+		r.append(key("a"), values...)
+	}
+	all := r.all()
+	// Engines may drop entries by the hundred.
+	if len(all) < s.FeedLength/max(1, r.feed.FeedParts()) || len(all) > s.FeedLength+200 {
+		t.Fatalf("%d entries are left of %d, want about %d", len(all), n, s.FeedLength)
+	}
+	if last := string(all[len(all)-1].Value); last != fmt.Sprint(n-1) {
+		t.Errorf("the last is %s, want %d", last, n-1)
+	}
+	if lost := all[len(all)-1].Position.Number - all[0].Position.Number + 1; lost != uint64(len(all)) {
+		t.Errorf("%d entries have numbers of %d", len(all), lost)
+	}
+}
+
+func testFeedBytes(t *testing.T, s suite) {
+	r := s.open(t).feed()
+	large := string(make([]byte, store.MaxFeedPageBytes/4))
+	for range 10 {
+		r.append(key("a"), large)
+	}
+	if got := len(r.read(10)); got != 4 {
+		t.Errorf("a page has %d entries of a quarter page each, want 4", got)
+	}
+	if got := len(r.all()); got != 6 {
+		t.Errorf("%d entries are left, want 6", got)
+	}
+}
+
+func testFeedDelete(t *testing.T, s suite) {
+	f := s.open(t)
+	r := f.feed()
+	f.create(key("a"), "record")
+	r.append(key("a"), "1")
+	f.mustDelete(key("a"))
+	r.want(r.all(), key("a"), "1")
+}
+
+func testFeedData(t *testing.T, s suite) {
+	r := s.open(t).feed()
+	k := store.Key{Cluster: "c\xff {}*", Namespace: "\n", Target: "é"}
+	value := "\x00\r\n$-1\xff"
+	r.append(k, value, "")
+	r.want(r.all(), k, value, "")
+}
