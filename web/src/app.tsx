@@ -5,7 +5,7 @@ import { FleetView } from "./fleet/view";
 import { route, usePlace } from "./router";
 import { useSession, whoAmI } from "./session";
 import { SignIn } from "./signin";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 
 const TargetView = lazy(() => import("./target/view").then((m) => m.TargetView));
 const OperationsView = lazy(() => import("./operations/view").then((m) => m.OperationsView));
@@ -18,6 +18,15 @@ export function App() {
   useEffect(() => {
     void whoAmI();
   }, [session.generation]);
+  // Who goes to another view with the keyboard or a screen reader begins at its top.
+  const before = useRef(place.path);
+  useEffect(() => {
+    if (before.current === place.path) return;
+    before.current = place.path;
+    const content = document.getElementById("content");
+    content?.focus({ preventScroll: true });
+    content?.scrollTo(0, 0);
+  }, [place.path]);
   if (session.wanted) {
     return (
       <Shell at={at} caller={undefined}>

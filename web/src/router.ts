@@ -54,13 +54,14 @@ export function usePlace(): { path: string; query: URLSearchParams; hash: string
   return { path: location.pathname, query: new URLSearchParams(location.search), hash: location.hash };
 }
 
-/** Follows clicks on links of the page without loading it again. */
+/** Follows clicks on links of the page without loading it again; data-leaves is none of the page. */
 export function followLinks(): void {
   document.addEventListener("click", (e) => {
     if (e.defaultPrevented || e.button !== 0 || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey) return;
     const link = (e.target as Element | null)?.closest?.("a[href]") as HTMLAnchorElement | null;
     if (!link || link.target || link.origin !== location.origin || !link.pathname.startsWith(base)) return;
-    if (link.hasAttribute("download") || link.pathname.startsWith(`${base}assets/`)) return;
+    if (link.hasAttribute("download") || link.dataset.leaves !== undefined || link.pathname.startsWith(`${base}assets/`)) return;
+    if (link.hash && link.pathname === location.pathname && link.search === location.search) return; // a place in the page
     e.preventDefault();
     navigate(link.pathname + link.search + link.hash);
   });

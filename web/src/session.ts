@@ -1,11 +1,24 @@
 // Who is signed in, and whether somebody has to.
 
 import { useEffect, useState } from "preact/hooks";
-import { ApiError, get, onUnauthenticated, setToken, token } from "./api/client";
+import { ApiError, get, onUnauthenticated, request, setToken, token } from "./api/client";
 import type { Caller } from "./api/types";
 import { fleet } from "./fleet/store";
 
+/** What the service says before anybody has signed in. */
+export interface Config {
+  version?: string;
+  authentication?: boolean;
+  signIn?: {
+    token?: boolean;
+    certificate?: boolean;
+    oidc?: { issuer: string; path: string; endPath: string };
+  };
+}
+
 export interface Session {
+  /** undefined: not known (yet). */
+  config: Config | undefined;
   /** The service refused to answer without credentials, or those it was given. */
   wanted: boolean;
   caller: Caller | undefined;
@@ -13,7 +26,7 @@ export interface Session {
   generation: number;
 }
 
-let session: Session = { wanted: false, caller: undefined, generation: 0 };
+let session: Session = { config: undefined, wanted: false, caller: undefined, generation: 0 };
 const listeners = new Set<() => void>();
 
 function change(part: Partial<Session>): void {
@@ -23,12 +36,25 @@ function change(part: Partial<Session>): void {
 
 onUnauthenticated(() => {
   if (!session.wanted) change({ wanted: true, caller: undefined });
+  void readConfig();
 });
+
+/** Reads how users may sign in, once. */
+async function readConfig(): Promise<void> {
+  if (session.config) return;
+  try {
+    change({ config: await get<Config>("/ui/config.json") });
+  } catch {
+    // A token can always be tried.
+  }
+}
 
 /** Asks the service who it takes the user for. */
 export async function whoAmI(): Promise<void> {
   try {
-    change({ caller: await get<Caller>("/v1/caller") });
+    const caller = await get<Caller>("/v1/caller");
+    change({ caller });
+    if (caller.name) void readConfig(); // for how to sign out
   } catch {
     // A refusal has asked for a sign-in; anything else is told by the view that needs it.
   }
@@ -52,12 +78,17 @@ export async function signInWithToken(value: string): Promise<void> {
   }
 }
 
-/** Forgets the token of this tab. */
-export function signOut(): void {
-  setToken("");
+/** Forgets the token of this tab, or ends the session that the issuer's sign-in began. */
+export async function signOut(): Promise<void> {
+  const oidc = session.config?.signIn?.oidc;
+  if (token()) setToken("");
+  else if (oidc) await request("POST", oidc.endPath).catch(() => {});
   fleet.clear();
   change({ wanted: true, caller: undefined, generation: session.generation + 1 });
 }
+
+/** Whether there is anything to sign out of: a client certificate is the browser's. */
+export const canSignOut = (s: Session): boolean => token() !== "" || (s.caller?.method === "oidc" && s.config?.signIn?.oidc !== undefined);
 
 export function useSession(): Session {
   const [s, set] = useState(session);

@@ -1,11 +1,22 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError } from "./api/client";
-import { signInWithToken } from "./session";
+import { signInWithToken, useSession } from "./session";
+
+/** The host of a URL, or the text where it is none. */
+function host(url: string): string {
+  try {
+    return new URL(url).host;
+  } catch {
+    return url;
+  }
+}
 
 export function SignIn() {
   const [value, set] = useState("");
   const [busy, setBusy] = useState(false);
   const [refused, setRefused] = useState("");
+  const how = useSession().config?.signIn;
+  const byToken = how === undefined || how.token === true;
   const input = useRef<HTMLInputElement>(null);
   useEffect(() => {
     document.title = "Sign in · Setpoint";
@@ -32,6 +43,14 @@ export function SignIn() {
       <form class="card" onSubmit={submit}>
         <img src="/ui/favicon.svg" alt="" width="40" height="40" />
         <h1>Sign in to Setpoint</h1>
+        {how?.oidc && (
+          <>
+            <a class="button primary" data-leaves href={`${how.oidc.path}?to=${encodeURIComponent(location.pathname + location.search)}`}>Sign in with {host(how.oidc.issuer)}</a>
+            {byToken && <p class="or"><span>or with a token</span></p>}
+          </>
+        )}
+        {byToken && (
+          <>
         <label for="token">Token</label>
         <input
           id="token"
@@ -46,11 +65,15 @@ export function SignIn() {
           onInput={(e) => set(e.currentTarget.value)}
         />
         {refused && <p class="refused" role="alert">{refused}</p>}
-        <button class="button primary" disabled={busy || value.trim() === ""}>{busy ? "Signing in…" : "Sign in"}</button>
+        <button class={how?.oidc ? "button" : "button primary"} disabled={busy || value.trim() === ""}>{busy ? "Signing in…" : "Sign in"}</button>
         <p id="token-help" class="muted small">
           A token of the service's tokens file (<code>setpoint token</code> makes one), or an ID token of your identity provider. It stays in this tab, and
-          is forgotten when you close it. With a client certificate in your browser you need none.
+          is forgotten when you close it.
         </p>
+          </>
+        )}
+        {how?.certificate && <p class="muted small">The service also takes client certificates: install yours in the browser, and load the page again.</p>}
+        {how && !how.oidc && !how.token && !how.certificate && <p class="muted">The service offers no way to sign in here. Ask whoever runs it.</p>}
       </form>
     </div>
   );

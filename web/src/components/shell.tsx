@@ -1,9 +1,8 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { token } from "../api/client";
 import type { Caller } from "../api/types";
 import { base, type Route } from "../router";
-import { signOut } from "../session";
+import { canSignOut, signOut, useSession } from "../session";
 import { chosenTheme, chooseTheme, type Theme } from "../theme";
 
 const themes: Theme[] = ["auto", "dark", "light"];
@@ -36,6 +35,7 @@ function Tab(props: { href: string; on: boolean; children: ComponentChildren }) 
 
 function Who(props: { caller: Caller }) {
   const { caller } = props;
+  const session = useSession();
   return (
     <details class="who">
       <summary title={caller.name}>{caller.name}</summary>
@@ -43,7 +43,8 @@ function Who(props: { caller: Caller }) {
         <span class="muted small">Signed in as</span>
         <strong>{caller.name}</strong>
         {caller.groups && caller.groups.length > 0 && <span class="muted small">{caller.groups.join(", ")}</span>}
-        {token() !== "" && <button class="button" onClick={signOut}>Sign out</button>}
+        {session.config?.version && <span class="muted small">Setpoint {session.config.version}</span>}
+        {canSignOut(session) && <button class="button" onClick={() => void signOut()}>Sign out</button>}
       </div>
     </details>
   );

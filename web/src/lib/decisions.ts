@@ -6,9 +6,18 @@ import { millis } from "./format";
 /** Decisions that are kept at once. */
 export const most = 5000;
 
+/** The digits of a second's parts, all nine: several decisions may be made in one millisecond. */
+const fraction = (time: string | undefined): string => (/\.(\d+)/.exec(time ?? "")?.[1] ?? "").padEnd(9, "0");
+
 /** Puts decisions in their places: by time, each once, as it was told of last. */
 export function merge(known: readonly Decision[], more: readonly Decision[]): Decision[] {
   const byId = new Map<string, Decision>();
-  for (const d of [...known, ...more]) byId.set(d.recommendationId || `${d.time} ${d.desiredReplicas}`, d);
-  return [...byId.values()].sort((a, b) => millis(a.time) - millis(b.time)).slice(-most);
+  for (const d of [...known, ...more]) {
+    const id = d.recommendationId || `${d.time} ${d.desiredReplicas}`;
+    const before = byId.get(id);
+    // What became of a change is not unlearned.
+    if (before?.outcome && before.outcome !== "PENDING" && d.outcome === "PENDING") continue;
+    byId.set(id, d);
+  }
+  return [...byId.values()].sort((a, b) => millis(a.time) - millis(b.time) || (fraction(a.time) < fraction(b.time) ? -1 : 1)).slice(-most);
 }

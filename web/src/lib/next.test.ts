@@ -102,6 +102,12 @@ test("a change comes twice in a stream, and counts once", () => {
   const pending = { recommendationId: "a", time: at(0), outcome: "PENDING" };
   const applied = { recommendationId: "a", time: at(0), outcome: "APPLIED" };
   assert.deepEqual(merge([pending], [{ recommendationId: "b", time: at(-5) }, applied]).map((d) => [d.recommendationId, d.outcome]), [["b", undefined], ["a", "APPLIED"]]);
+  assert.equal(merge([applied], [pending])[0]!.outcome, "APPLIED", "whichever comes first");
+});
+
+test("decisions of one millisecond keep their order", () => {
+  const [a, b, c] = ["2026-01-01T00:00:00.0012Z", "2026-01-01T00:00:00.001300001Z", "2026-01-01T00:00:00.0014Z"].map((time, i) => ({ recommendationId: "abc"[i], time }));
+  assert.deepEqual(merge([], [c!, b!, a!]).map((d) => d.recommendationId), ["a", "b", "c"]);
 });
 
 test("series of different instants share one axis", () => {

@@ -80,7 +80,7 @@ export function ReplicaChart(props: ReplicaChart) {
     ],
     hooks: {
       drawClear: [(u) => drawBands(u, live.current)],
-      draw: [(u) => drawMarks(u, live.current)],
+      draw: [(u) => drawLimits(u, live.current), (u) => drawMarks(u, live.current)],
     },
   });
   const changes = decisions.filter((d) => d.desiredReplicas !== d.currentReplicas && inSpan(d, span)).length;
@@ -120,7 +120,6 @@ function drawBands(u: uPlot, p: ReplicaChart): void {
   const px = uPlot.pxRatio;
   const { left, top, width, height } = u.bbox;
   const x = (s: number) => Math.max(left, Math.min(left + width, u.valToPos(s, "x", true)));
-  const y = (n: number) => u.valToPos(n, "y", true);
   const now = x(p.span.now);
   g.save();
   const o = p.outlook;
@@ -137,6 +136,19 @@ function drawBands(u: uPlot, p: ReplicaChart): void {
   g.strokeStyle = color("faint");
   g.lineWidth = px;
   g.stroke();
+  g.restore();
+}
+
+/** The bounds, and what policies allow now. */
+function drawLimits(u: uPlot, p: ReplicaChart): void {
+  const g = u.ctx;
+  const px = uPlot.pxRatio;
+  const { left, top, width, height } = u.bbox;
+  const y = (n: number) => u.valToPos(n, "y", true);
+  const now = Math.max(left, Math.min(left + width, u.valToPos(p.span.now, "x", true)));
+  const o = p.outlook;
+  g.save();
+  g.lineWidth = px;
   const bound = (n: number | undefined, label: string) => {
     if (n === undefined) return;
     const at = y(n);

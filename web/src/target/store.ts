@@ -26,7 +26,11 @@ export function useTarget(name: string): [TargetState, () => void] {
     set(empty);
     let timer: ReturnType<typeof setTimeout> | undefined;
     const fail = (e: unknown) => !signal.aborted && set((s) => ({ ...s, error: e instanceof ApiError ? e : new ApiError(0, String(e)) }));
-    const readTarget = () => get<Target>(`/v1/${name}`, signal).then((target) => set((s) => ({ ...s, target, error: undefined })), fail);
+    const readTarget = () => get<Target>(`/v1/${name}`, signal).then(
+      // The log is best effort, and the last decision is in the record before it is in the log.
+      (target) => set((s) => ({ ...s, target, decisions: target.lastDecision ? merge(s.decisions, [target.lastDecision]) : s.decisions, error: undefined })),
+      fail,
+    );
     const readDecisions = async () => {
       let token = "";
       let got: Decision[] = [];
