@@ -98,7 +98,7 @@ func (d *decider) warnOfTotal(e *MetricEvaluation, name string) {
 	d.warn("%s: the sum of the series is beyond 64 bits of milli-units and stays at the largest number, as the Kubernetes controller's does", name)
 }
 
-// warnOfHistoryLimit tells of what may count for longer since a list of the history
+// warnOfHistoryLimit warns of what may count for longer since a list of the history
 // passed its limit.
 func (d *decider) warnOfHistoryLimit(list, holder string) {
 	if d.in.Explain {
@@ -107,14 +107,14 @@ func (d *decider) warnOfHistoryLimit(list, holder string) {
 	}
 }
 
-// warnOfGrowth tells of a growth limit that left the range of a count.
+// warnOfGrowth warns of a growth limit that left the range of a count.
 func (d *decider) warnOfGrowth() {
 	if d.in.Explain && outOfInt32(scaleUpLimitFactor*float64(d.current)) {
 		d.warn("the limit of growth is beyond the range of a count and saturates; the Kubernetes controller's result depends on the processor")
 	}
 }
 
-// warnOfLimit tells of a policy whose limit left the range of a count.
+// warnOfLimit warns of a policy whose limit left the range of a count.
 func (d *decider) warnOfLimit(direction Direction, l *PolicyLimit) {
 	start, value := float64(l.Start), float64(l.Policy.Value)
 	limit := start + value

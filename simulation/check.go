@@ -9,7 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
-// Check returns what is wrong with a scenario and an autoscaler for it: everything, joined.
+// Check returns all problems of a scenario and its autoscaler, joined.
 func Check(s *Scenario, a *Autoscaler) error {
 	c := &checker{}
 	c.scenario(s)

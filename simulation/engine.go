@@ -6,7 +6,7 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
-// Engine decides, and is told what became of a change.
+// Engine decides, and receives the outcomes of changes.
 type Engine interface {
 	Recommend(now time.Time, in *recommender.Input) (recommender.Decision, error)
 	Settle(id recommender.ID, outcome recommender.Outcome, message string) error

@@ -13,7 +13,7 @@ import (
 type resource struct {
 	name  string
 	usage Usage
-	// trouble is what is wrong with it now, nil: nothing.
+	// trouble is its current problem, nil: none.
 	trouble *Event
 }
 
@@ -27,7 +27,7 @@ type reading struct {
 type metricState struct {
 	spec  *recommender.MetricSpec
 	usage Usage
-	// trouble is what is wrong with it now, nil: nothing.
+	// trouble is its current problem, nil: none.
 	trouble *Event
 	// past totals, and past values of pods with their instants; for lateness and freezing.
 	past       []reading
@@ -233,7 +233,7 @@ func (w *world) podValues(u *Usage, give func(*pod, recommender.Value)) {
 	}
 }
 
-// troublesChanged finds out anew what is wrong with each metric.
+// troublesChanged updates the current problem of each metric.
 func (w *world) troublesChanged() {
 	for i := range w.resources {
 		w.resources[i].trouble = w.trouble(w.resources[i].name)
@@ -243,7 +243,7 @@ func (w *world) troublesChanged() {
 	}
 }
 
-// trouble is what is wrong with a metric now, and since when; nil: nothing. The latest counts.
+// trouble is a metric's current problem, and since when; nil: none. The latest counts.
 func (w *world) trouble(metric string) *Event {
 	w.work += int64(len(w.troubles))
 	for i := len(w.troubles) - 1; i >= 0; i-- {

@@ -28,11 +28,11 @@ type Step struct {
 	Cause Cause
 	// Decision is the engine's, with its explanation. It is valid until the next step.
 	Decision *recommender.Decision
-	// Input is what it decided on, valid until the next step.
+	// Input is the decision's input, valid until the next step.
 	Input *recommender.Input
 }
 
-// Result is what came of a run.
+// Result is the result of a run.
 type Result struct {
 	Steps int
 	// Work is what the run took, in the unit of MaxWork.

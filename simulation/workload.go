@@ -20,7 +20,7 @@ type Scenario struct {
 	Price float64
 }
 
-// Autoscaler is what is tried.
+// Autoscaler is the simulated autoscaler.
 type Autoscaler struct {
 	Namespace string
 	Spec      recommender.Spec

@@ -33,7 +33,7 @@ type Snapshot struct {
 	// PodMetrics are chosen like Pods, by their own labels, unless
 	// PodMetricsSelected.
 	PodMetrics []metricsv1beta1.PodMetrics
-	// PodMetricsSelected tells that PodMetrics are what the API answered for the
+	// PodMetricsSelected reports whether PodMetrics are what the API answered for the
 	// scale's selector: they are sent as they are, with labels or without, which
 	// some metrics servers leave out.
 	PodMetricsSelected bool

@@ -46,7 +46,7 @@ type Server struct {
 	Log *zap.Logger
 }
 
-// Bounds of what is sent and received.
+// Bounds of requests and answers.
 const (
 	defaultTimeout = 5 * time.Second
 	// handshakeTimeout bounds a connection's beginning.
@@ -196,7 +196,7 @@ type answer struct {
 	body   []byte
 }
 
-// errUnsure wraps errors after which nobody knows whether the server did what it was asked.
+// errUnsure wraps errors after which it is unknown whether the server handled the request.
 type errUnsure struct{ error }
 
 func (e errUnsure) Unwrap() error { return e.error }

@@ -100,9 +100,9 @@ type Application struct {
 	Version string `json:"version,omitempty"`
 }
 
-// Failure is what is answered with a status of 400 or above.
+// Failure is the body of an answer with a status of 400 or above.
 type Failure struct {
-	// Error says what is wrong, in a sentence.
+	// Error describes the failure in a sentence.
 	Error string `json:"error"`
 }
 

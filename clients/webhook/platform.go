@@ -44,12 +44,12 @@ type Limits struct {
 	Samples int
 }
 
-// DefaultLimits returns the limits of a platform that is told none.
+// DefaultLimits returns the default limits of a platform.
 func DefaultLimits() Limits { return Limits{Targets: 10_000, Pods: 5000, Samples: 20_000} }
 
 // Sources are where metrics come from, as package samples' Set is.
 type Sources interface {
-	// Check returns what is wrong with the queries of a spec's metrics.
+	// Check returns the problems of the queries of a spec's metrics.
 	Check(metrics []samples.Metric) error
 	// Read asks for the metrics of one workload, whose pods have these names.
 	Read(ctx context.Context, metrics []samples.Metric, pods []string) samples.Readings
@@ -73,7 +73,7 @@ type Options struct {
 	// GoneAfter is for how long lists must lack a target before it is gone and its history is
 	// forgotten: a server that starts may list nothing for a while. Default: a minute.
 	GoneAfter time.Duration
-	// Limits bound what is read.
+	// Limits bound lists and observations.
 	Limits Limits
 	// Sources answer the queries of targets. Nil: there are none.
 	Sources Sources
@@ -127,7 +127,7 @@ type unnamed struct {
 	problems []string
 }
 
-// mostProblems are those that are told.
+// mostProblems bounds the shown problems.
 const mostProblems = 20
 
 func (u *unnamed) add(entries int, problems ...string) {
@@ -267,7 +267,7 @@ func (p *Platform) Ready() error {
 	return nil
 }
 
-// refusal is what an answer other than 200 comes to.
+// refusal returns the error of an answer other than 200.
 func refusal(said *answer) error {
 	if said.status == http.StatusOK {
 		return nil

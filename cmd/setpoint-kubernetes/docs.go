@@ -112,7 +112,7 @@ func everyAgent(client *setpoint.Client, r prometheus.Registerer) error {
 	return recorder.Close()
 }
 
-// metricsOf gathers what is registered, by name.
+// metricsOf gathers the registered metrics, by name.
 func metricsOf(register func(prometheus.Registerer) error) ([]*dto.MetricFamily, error) {
 	registry := prometheus.NewRegistry()
 	if err := register(registry); err != nil {

@@ -140,7 +140,7 @@ func (s *settings) open(parts agentcmd.Parts) (*agentcmd.Platform, error) {
 	}, nil
 }
 
-// checkUsage returns what is wrong with the queries for usage, before a service has one.
+// checkUsage returns the problems of the queries for usage, before any service uses them.
 func checkUsage(sources *samples.Set, usage swarm.Usage) error {
 	for _, resource := range []string{"cpu", "memory"} {
 		if err := sources.CheckQuery(usage(resource, "service")); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/setpoint/replay"
 )
 
-// backtestCommand holds the flags of setpoint backtest and what came of it.
+// backtestCommand holds the flags and the results of setpoint backtest.
 type backtestCommand struct {
 	spec   string
 	output *cli.OutputFlag

@@ -23,7 +23,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/restjson"
 )
 
-// replayCommand holds the flags of setpoint replay and what came of it.
+// replayCommand holds the flags and the results of setpoint replay.
 type replayCommand struct {
 	server    *connection.Settings
 	spec      string

@@ -167,7 +167,7 @@ func (c *simulateCommand) readAutoscaler(cmd *cobra.Command, name string) (*simu
 	return a, cli.BadInput(err)
 }
 
-// simulate runs all autoscalers and writes what comes of them, evaluations as they come.
+// simulate runs all autoscalers and writes their results, evaluations as they happen.
 func (c *simulateCommand) simulate(cmd *cobra.Command, s *simulation.Scenario, specs []string, autoscalers []*simulation.Autoscaler) error {
 	out := cmd.OutOrStdout()
 	report := &simulate.Report{Name: c.file, Scenario: s}

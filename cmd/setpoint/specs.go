@@ -235,7 +235,7 @@ func least(s *setpointv1.TargetSpec) int32 {
 	return s.GetSpec().GetMinReplicas()
 }
 
-// by is who stored a spec, "-" where nobody was asked.
+// by returns the caller that stored a spec, "-" if authentication was off.
 func by(s *setpointv1.TargetSpec) string {
 	if s.GetUpdatedBy() == "" {
 		return "-"

@@ -91,7 +91,7 @@ type Problem struct {
 	Line int
 	// Path is the value's place, empty: the document.
 	Path string
-	// Text says what is wrong, without the place.
+	// Text describes the problem, without its place.
 	Text string
 	// place is what the message begins with.
 	place string

@@ -45,7 +45,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Event tells of a change of the files.
+// Event describes a change of the files.
 type Event struct {
 	// Paths are the files'.
 	Paths []string

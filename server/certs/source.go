@@ -123,7 +123,7 @@ func (s *Source) load(ctx context.Context, used *material) (*material, error) {
 	return s.options.parse(c, s.options.Clock())
 }
 
-// report tells of a problem, once, and that there is none any more.
+// report logs a problem, once, and its end.
 func (s *Source) report(err error) {
 	was := s.err
 	s.err = err

@@ -82,7 +82,7 @@ func (r *reader) refuseQuantity(field, s string, err error) {
 	r.refuse(field, fmt.Sprintf("Invalid value: %q: %v", s, err))
 }
 
-// noteRange tells of a quantity that upstream reads as something else.
+// noteRange describes a quantity that upstream reads as something else.
 func (r *reader) noteRange(field, s string, milli int64) {
 	r.note(func() string {
 		return fmt.Sprintf("%s: %s is beyond the range of the controller's arithmetic, which reads it as %s",

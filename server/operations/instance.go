@@ -75,7 +75,7 @@ func NewInstance(o Options) *Instance {
 	return i
 }
 
-// Run tells of the instance until the context ends, and then that it is gone.
+// Run announces the instance until the context ends, and then that it is gone.
 func (i *Instance) Run(ctx context.Context) {
 	// Those that are started together don't all write at once for ever.
 	next := time.NewTimer(0)

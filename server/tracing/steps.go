@@ -36,12 +36,12 @@ func clip(s string) string {
 	return strings.ToValidUTF8(s, "")
 }
 
-// Conflict tells that another caller had changed the target meanwhile.
+// Conflict says that another caller had changed the target meanwhile.
 func Conflict(span trace.Span, attempt int) {
 	span.AddEvent(ConflictEvent, trace.WithAttributes(attribute.Int("setpoint.attempt", attempt)))
 }
 
-// Steps tells how a decision came about, from its explanation; nil tells only what it
+// Steps adds the steps of a decision, from its explanation; nil adds only what it
 // came to.
 func Steps(span trace.Span, d *recommender.Decision, e *recommender.Explanation) {
 	if e != nil {
@@ -82,7 +82,7 @@ func metric(span trace.Span, m *recommender.MetricEvaluation) {
 	span.AddEvent(MetricEvent, trace.WithAttributes(attributes...))
 }
 
-// settled tells what windows and policies made of what the metrics ask for.
+// settled explains what windows and policies made of what the metrics ask for.
 func settled(span trace.Span, d *recommender.Decision, e *recommender.Explanation) {
 	winner := ""
 	if e.Winner >= 0 && e.Winner < len(e.Metrics) {

@@ -9,7 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/simulation"
 )
 
-// space is what is searched: points of the unit cube, each of which is a spec.
+// space is the search space: points of the unit cube, each of which is a spec.
 type space struct {
 	given *simulation.Autoscaler
 	least int32 // the least minimum

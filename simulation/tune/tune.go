@@ -54,7 +54,7 @@ const (
 	MaxCandidates     = 20_000
 )
 
-// Score is what came of a candidate in one part of the time.
+// Score is the result of a candidate in one part of the time.
 type Score struct {
 	// Short and Lost are shares of the time and of the load, Reversals so many a day.
 	Short, Lost, Reversals float64
@@ -62,12 +62,12 @@ type Score struct {
 	Cost float64
 }
 
-// Candidate is a spec and what came of it.
+// Candidate is a spec and its results.
 type Candidate struct {
 	Spec recommender.Spec
 	// Searched is its score in the part that was searched, Confirmed in the other one.
 	Searched, Confirmed Score
-	// Reached and Holds tell whether the goal is reached in the one, and in the other.
+	// Reached reports whether the first part reaches the goal, Holds whether the second does.
 	Reached, Holds bool
 
 	point []float64

@@ -11,7 +11,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// Targets tells what the service has of a target, as package setpoint's Client does.
+// Targets reads the service's record of a target, as package setpoint's Client does.
 type Targets interface {
 	// GetTarget returns what is kept of a target.
 	GetTarget(ctx context.Context, name string) (*setpointv1.Target, error)

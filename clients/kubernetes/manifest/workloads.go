@@ -50,7 +50,7 @@ var workloadDecoders = map[schema.GroupVersionKind]decodeWorkload{
 	extensionsV1beta1.WithKind("ReplicaSet"): decodeDefaultedWorkload,
 }
 
-// sameKind tells that two names are of one kind: Deployments and ReplicaSets were in the
+// sameKind reports whether two names are of one kind: Deployments and ReplicaSets were in the
 // group extensions before they were in apps, and a cluster had both names for each.
 func sameKind(a, b schema.GroupKind) bool { return inApps(a) == inApps(b) }
 

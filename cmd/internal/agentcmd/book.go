@@ -21,7 +21,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/files"
 )
 
-// Object is what is known of an object: what its last reconcile came to.
+// Object is the state of an object as of its last reconcile.
 type Object struct {
 	agent.Key
 	// UID of the object; empty: the platform has none.
@@ -256,7 +256,7 @@ func metricsOf(s *setpointv1.HorizontalPodAutoscalerStatus) []string {
 	return out
 }
 
-// forget drops what is known of an object.
+// forget drops the state of an object.
 func (b *book) forget(key agent.Key) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

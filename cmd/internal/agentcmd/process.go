@@ -40,7 +40,7 @@ func PrintChecked(cmd *cobra.Command) error {
 	return err
 }
 
-// Check looks at what the settings name and can be wrong. It asks nobody.
+// Check checks the settings and the files that they name. It makes no request.
 func (s *Settings) Check() error {
 	client, err := s.OpenService()
 	if err != nil {

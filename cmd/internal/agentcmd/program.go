@@ -52,7 +52,7 @@ type Platform struct {
 	agent.Watched
 	// Kinds are the kinds of objects, and what the metric of objects calls each.
 	Kinds map[string]string
-	// ClusterUID tells the cluster from others of its name. It is asked until it answers,
+	// ClusterUID returns a unique id of the cluster. It is called until it answers,
 	// before anything else is.
 	ClusterUID func(ctx context.Context) (string, error)
 	// Ready returns what keeps the platform from being known, nil for nothing.

@@ -65,10 +65,10 @@ func bindAdmin(flags *pflag.FlagSet, address *string, usage string) {
 	flags.StringVar(address, adminFlag, *address, usage)
 }
 
-// Refuse takes what is wrong with a flag, without its dashes.
+// Refuse adds a problem of a flag, named without its dashes.
 type Refuse func(flag, format string, args ...any)
 
-// Problems collects what is wrong with flags.
+// Problems collects the problems of flags.
 type Problems []error
 
 // Refuse adds a problem.

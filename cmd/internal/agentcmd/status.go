@@ -33,7 +33,7 @@ type Status struct {
 	Cluster  string    `json:"cluster"`
 	// Shadow reports whether nothing is applied at all.
 	Shadow bool `json:"shadow,omitempty"`
-	// Problem is what is wrong with the agent as a whole. Empty: nothing is known to be.
+	// Problem is a problem of the agent as a whole. Empty: none is known.
 	Problem string `json:"problem,omitempty"`
 	// Objects by namespace, name and kind.
 	Objects []*Object `json:"objects"`
@@ -58,7 +58,7 @@ func statusPages(now func() *Status) []daemon.Page {
 	}
 }
 
-// WriteText writes the status for people: an object a line, and what is wrong with each.
+// WriteText writes the status for people: an object a line, with its problem.
 func (s *Status) WriteText(w io.Writer) error {
 	var text strings.Builder
 	s.head(&text)

@@ -106,7 +106,7 @@ func ExitCode(err error) int {
 	return ExitFailed
 }
 
-// Failure is what is to be said of an error; empty for none.
+// Failure returns the message of an error; empty for none.
 func Failure(err error) string {
 	if err == nil || errors.Is(err, ErrQuiet) {
 		return ""

@@ -22,7 +22,7 @@ const (
 
 // OutputFlag is -o. It implements pflag.Value.
 type OutputFlag struct {
-	// Form is what was chosen.
+	// Form is the chosen form.
 	Form  string
 	forms []string
 }

@@ -74,7 +74,7 @@ func (p *Progress) Clear() {
 	}
 }
 
-// Reader counts what is read of r, in bytes.
+// Reader counts the bytes read from r.
 func (p *Progress) Reader(r io.Reader) io.Reader {
 	if p == nil {
 		return r

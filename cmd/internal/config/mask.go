@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// masked stands for what is not shown.
+// masked replaces hidden values.
 const masked = "xxxxx"
 
 // harmless are the parameters of URLs that are shown. All others are masked: one that is added

@@ -18,7 +18,7 @@ func (m *metric) ready() string {
 // readyPods is "3 ready pods".
 func (m *metric) readyPods() string { return count(m.GetPodCounts().GetReady(), m.ready()+" pod") }
 
-// usageText is what was summed and what it comes to.
+// usageText shows a sum and its terms.
 func (c *oneCase) usageText(m *metric) string {
 	switch m.GetCalculation() {
 	case utilization:
@@ -55,7 +55,7 @@ func (m *metric) exactPercent() string {
 	return text + nbsp + "%"
 }
 
-// countsMissingOnTarget tells that missing pods are taken for using nothing also where the
+// countsMissingOnTarget reports whether missing pods are taken for using nothing also where the
 // others are exactly on target.
 func (m *metric) countsMissingOnTarget() bool {
 	return m.habits.missingAtRequest && m.GetCalculation() == averageValue
@@ -135,7 +135,7 @@ func (m *metric) totalText() string {
 	return text
 }
 
-// capped tells that the sum is the largest that there is.
+// capped reports whether the sum is the largest that there is.
 func (m *metric) capped() bool { return m.GetType() == "External" && m.usage == math.MaxInt64 }
 
 // ratioTerms is "90 % / 60 %".

@@ -8,7 +8,7 @@ const (
 	scaleDownLimit  = "ScaleDownLimit"
 )
 
-// writeBounds tells what minReplicas and maxReplicas made of the count.
+// writeBounds explains what minReplicas and maxReplicas made of the count.
 func (c *oneCase) writeBounds(p *page) {
 	if b := c.trace.GetBounds(); b != nil {
 		p.heading("Bounds", c.boundsOutcome())
@@ -45,7 +45,7 @@ func (c *oneCase) leastText() string {
 	return number(c.trace.GetBounds().GetBoundedReplicas()) + ", the least that " + c.profile() + " keeps"
 }
 
-// floored tells that the count was lifted on the way back from zero.
+// floored reports whether the count was lifted on the way back from zero.
 func (c *oneCase) floored() bool {
 	b := c.trace.GetBounds()
 	return c.trace.GetPath() == pathMetrics && c.current == 0 && c.desired != b.GetBoundedReplicas()

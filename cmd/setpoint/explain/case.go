@@ -27,7 +27,7 @@ const (
 	down = "Down"
 )
 
-// oneCase is one request, its answer, and what is read out of them.
+// oneCase is one request, its answer, and values derived from both.
 type oneCase struct {
 	req  *setpointv1.RecommendRequest
 	resp *setpointv1.RecommendResponse
@@ -134,10 +134,10 @@ func (c *oneCase) observed() (replicas int32, ok bool) {
 	return scale.GetSpecReplicas(), true
 }
 
-// youngHistory tells that a running controller may know more than is known here.
+// youngHistory reports whether a running controller may know more than is known here.
 func (c *oneCase) youngHistory() bool { return c.trace.GetHistory().GetYoungerThanWindow() }
 
-// noHistory tells that nothing was known from before.
+// noHistory reports whether nothing was known from before.
 func (c *oneCase) noHistory() bool {
 	h := c.trace.GetHistory()
 	return h.GetRecommendations() == 0 && h.GetScaleUps() == 0 && h.GetScaleDowns() == 0

@@ -6,7 +6,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// writeDelays tells what the delays after the last change made of the count that the
+// writeDelays explains what the delays after the last change made of the count that the
 // bounds let through.
 func (c *oneCase) writeDelays(p *page) {
 	s := c.trace.GetStabilization()
@@ -39,7 +39,7 @@ func (c *oneCase) delaysOutcome(s *setpointv1.StabilizationExplanation) string {
 	return wanted + " is held at " + number(c.current)
 }
 
-// delayText tells of one delay.
+// delayText describes one delay.
 func (c *oneCase) delayText(w *setpointv1.WindowExplanation) string {
 	if w.GetRecommendationTime() != nil {
 		return "since the last change, at " + c.clock.at(w.GetRecommendationTime()) + "; over at " + c.clock.at(w.GetReleaseTime())
@@ -96,7 +96,7 @@ func (c *oneCase) unfollowed() string {
 	return "as the ratio " + ratio + " points the other way"
 }
 
-// writeDelayHistory tells what was known of the last change.
+// writeDelayHistory explains what was known of the last change.
 func (c *oneCase) writeDelayHistory(p *page) {
 	last := c.lastChange()
 	if last != nil {

@@ -1,6 +1,6 @@
 package explain
 
-// failures tells of the first metric that failed, which is the one that HPA's
+// failures describes the first metric that failed, which is the one that HPA's
 // conditions quote, and counts the others.
 func (c *oneCase) failures(v *verdict, remark string) {
 	failed := c.failedMetrics()
@@ -40,7 +40,7 @@ func (c *oneCase) failedVerdict(v *verdict) {
 	}
 }
 
-// aborted tells that a metric's failure ended the evaluation of several.
+// aborted reports whether a metric's failure ended the evaluation of several.
 func (c *oneCase) aborted() bool {
 	return c.habits.failures == failureAborts && max(len(c.metrics), len(c.req.GetSpec().GetMetrics())) > 1
 }

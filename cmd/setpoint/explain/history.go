@@ -4,7 +4,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// writeHistory tells what was known from before, and what that means.
+// writeHistory explains what was known from before, and what that means.
 func (c *oneCase) writeHistory(p *page) {
 	h := c.trace.GetHistory()
 	if h == nil {
@@ -25,7 +25,7 @@ func (c *oneCase) writeHistory(p *page) {
 	}
 }
 
-// noHistoryText tells what a running controller may know that is not known here.
+// noHistoryText explains what a running controller may know that is not known here.
 func (c *oneCase) noHistoryText() string {
 	text := "A running controller may decide otherwise: it remembers "
 	windows := c.youngHistory()

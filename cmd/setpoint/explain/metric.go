@@ -191,7 +191,7 @@ func (c *oneCase) tellApart() {
 func (m *metric) failed() bool   { return m.GetError() != "" }
 func (m *metric) dampened() bool { return m.DampenedUsageRatio != nil }
 
-// perPod tells that the metric is one that each pod has.
+// perPod reports whether the metric is one that each pod has.
 func (m *metric) perPod() bool {
 	return m.GetCalculation() == utilization || m.GetCalculation() == averageValue
 }

@@ -101,7 +101,7 @@ func (c *oneCase) metricRows(m *metric) []row {
 	return append(rows, row{"proposal", plain, c.proposalText(m)})
 }
 
-// failureEffect is what it means that a metric can't be computed.
+// failureEffect explains the effect of a metric that can't be computed.
 func (c *oneCase) failureEffect() string {
 	const rule = "HPA does not scale down while a metric is unknown"
 	largest, any := c.largestProposal()
@@ -137,7 +137,7 @@ func (c *oneCase) ratioLine(m *metric) string {
 	return c.ratioTerms(m) + equals(m.tolerance.ratioText(m.GetUsageRatio()))
 }
 
-// leftOut tells of pods that have no part in the ratio.
+// leftOut describes pods that have no part in the ratio.
 func (m *metric) leftOut() string {
 	c := m.GetPodCounts()
 	text := ""
@@ -160,7 +160,7 @@ func (m *metric) leftOut() string {
 	return text
 }
 
-// dampeningText tells what was assumed of pods without a usable sample, and what
+// dampeningText explains what was assumed of pods without a usable sample, and what
 // came of it.
 func (m *metric) dampeningText() string {
 	text := m.assumed()

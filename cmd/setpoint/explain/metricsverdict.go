@@ -83,7 +83,7 @@ func (c *oneCase) winnerText() string {
 	return text
 }
 
-// toleranceClause is why a metric on target asks for what it does.
+// toleranceClause explains the proposal of a metric on target.
 func (c *oneCase) toleranceClause(m *metric) string {
 	text := "ratio " + m.tolerance.ratioText(m.GetUsageRatio()) + " is within the tolerance, " + m.tolerance.text()
 	if m.GetProposal() != c.current {

@@ -57,7 +57,7 @@ func (p *page) line(indent, hang int, s style, text string) {
 	}
 }
 
-// heading begins a section: its name and what came of it.
+// heading begins a section: its name and its result.
 func (p *page) heading(name, outcome string) {
 	p.blank()
 	if outcome == "" {

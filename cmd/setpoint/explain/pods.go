@@ -139,7 +139,7 @@ func (m *metric) usageCell(pod *setpointv1.PodExplanation) string {
 	return text
 }
 
-// uncounted tells that a pod has a sample that does not count.
+// uncounted reports whether a pod has a sample that does not count.
 func (m *metric) uncounted(pod *setpointv1.PodExplanation) bool {
 	counts := pod.GetGroup() == podReady || m.habits.ignoredCount && pod.GetGroup() == podIgnored
 	return pod.Usage != nil && !counts
@@ -215,7 +215,7 @@ func (c *oneCase) writeStarting(p *page, pods []*setpointv1.PodExplanation) {
 	}
 }
 
-// writeUnlisted tells of samples whose pods the request does not list.
+// writeUnlisted describes samples whose pods the request does not list.
 func (c *oneCase) writeUnlisted(p *page, m *metric) {
 	n := m.GetUnlistedSamples()
 	if n == 0 {

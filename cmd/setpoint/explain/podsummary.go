@@ -45,7 +45,7 @@ func kindOf(pod *setpointv1.PodExplanation) string {
 	return strings.ToLower(pod.GetGroup()) + ": " + podReason(pod.GetReason())
 }
 
-// unlistedSummary tells in a few lines of the pods that are not in the table:
+// unlistedSummary describes in a few lines the pods that are not in the table:
 // "… and 980 ready pods between 40 % and 95 %, median 62 %".
 func (m *metric) unlistedSummary(listed []*setpointv1.PodExplanation) []string {
 	var lines []string

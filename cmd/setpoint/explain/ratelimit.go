@@ -7,7 +7,7 @@ import (
 // selectDisabled is the selectPolicy that forbids a direction.
 const selectDisabled = "Disabled"
 
-// writeRateLimit tells what the scaling policies allowed.
+// writeRateLimit explains what the scaling policies allowed.
 func (c *oneCase) writeRateLimit(p *page) {
 	r := c.trace.GetRateLimit()
 	if r == nil || c.habits.perPodPercentages { // which knows none
@@ -49,7 +49,7 @@ func (c *oneCase) rateOutcome(r *setpointv1.RateLimitExplanation) string {
 // growthText is how far a count may grow without behavior.
 const growthText = "at most twice the replicas, or 4, per evaluation"
 
-// minBlocks tells that the selection of the least change came to none at all, by a mistake
+// minBlocks reports whether the selection of the least change came to none at all, by a mistake
 // of the first versions with policies.
 func (c *oneCase) minBlocks(r *setpointv1.RateLimitExplanation) bool {
 	return c.habits.minBlocks && r.GetSelectPolicy() == "Min"

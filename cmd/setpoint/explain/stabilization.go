@@ -6,7 +6,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// writeStabilization tells what the windows made of the proposal.
+// writeStabilization explains what the windows made of the proposal.
 func (c *oneCase) writeStabilization(p *page) {
 	s := c.trace.GetStabilization()
 	if s == nil {
@@ -73,13 +73,13 @@ func (c *oneCase) holdingDelay() *setpointv1.WindowExplanation {
 	return w
 }
 
-// pointsElsewhere tells that the ratio is not out of tolerance in that direction.
+// pointsElsewhere reports whether the ratio is not out of tolerance in that direction.
 func (c *oneCase) pointsElsewhere(direction string) bool {
 	m := c.winner()
 	return m == nil || m.tolerance.holds(m.GetUsageRatio()) || (m.GetUsageRatio() > 1) != (direction == up)
 }
 
-// windowText tells of one window.
+// windowText describes one window.
 func (c *oneCase) windowText(w *setpointv1.WindowExplanation) string {
 	proposed := c.trace.GetStabilization().GetProposedReplicas()
 	if c.hasBehavior() && !c.habits.oneSided {
@@ -104,7 +104,7 @@ func (c *oneCase) windowText(w *setpointv1.WindowExplanation) string {
 	return text + c.stay(w, proposed) + c.releaseText(w, proposed)
 }
 
-// stay tells that the window would even go past the current count, which it can't.
+// stay says that the window would even go past the current count, which it can't.
 func (c *oneCase) stay(w *setpointv1.WindowExplanation, proposed int32) string {
 	past := w.GetDirection() == down && w.GetReplicas() > c.current || w.GetDirection() == up && w.GetReplicas() < c.current
 	switch {
@@ -120,7 +120,7 @@ func (c *oneCase) stay(w *setpointv1.WindowExplanation, proposed int32) string {
 	return ", so the current " + number(c.current) + " stays"
 }
 
-// releaseText tells when the window lets go.
+// releaseText says when the window lets go.
 func (c *oneCase) releaseText(w *setpointv1.WindowExplanation, proposed int32) string {
 	then := ", and then " + number(proposed) + " passes if it is still proposed"
 	text := "; it leaves the window at " + c.clock.at(w.GetReleaseTime())

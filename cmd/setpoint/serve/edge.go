@@ -21,7 +21,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/limit"
 )
 
-// edgeSettings say who may reach the service, and how.
+// edgeSettings are the settings of TLS, authentication and authorization.
 type edgeSettings struct {
 	TLSCert, TLSKey string
 	TLSClientCA     string
@@ -118,7 +118,7 @@ func (s *limitSettings) validate(refuse func(flag, format string, args ...any)) 
 	}
 }
 
-// asks reports whether callers are asked who they are.
+// asks reports whether callers are authenticated.
 func (s *edgeSettings) asks() bool {
 	return s.TokensFile != "" || s.OIDCFile != "" || s.clientAuth() != string(certs.None)
 }

@@ -151,7 +151,7 @@ func (j *JSON) Step(spec string, s *simulation.Step) error {
 	return j.encoder.Encode(line)
 }
 
-// Figures writes what came of an autoscaler.
+// Figures writes the figures of an autoscaler.
 func (j *JSON) Figures(s *simulation.Scenario, run *Run) error {
 	j.step = 0
 	f := &run.Result.Figures

@@ -6,7 +6,7 @@ import (
 	"github.com/setpoint-dev/setpoint/simulation"
 )
 
-// Run is what came of one autoscaler.
+// Run is the result of one autoscaler.
 type Run struct {
 	// Name is the spec's, as the user gave it.
 	Name   string
@@ -15,7 +15,7 @@ type Run struct {
 	Plot *Plot
 }
 
-// Report is what came of all of them in one scenario.
+// Report is the results of all autoscalers in one scenario.
 type Report struct {
 	// Name is the scenario's, as the user gave it.
 	Name     string

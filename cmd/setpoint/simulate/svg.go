@@ -67,7 +67,7 @@ func picture(r *Report) string {
 	return out.String()
 }
 
-// described is the picture in words, for those who do not see it.
+// described is the picture in words, for people who do not see it.
 func described(r *Report) string {
 	text := fmt.Sprintf("%s from %s: a load of %s at most.", span(r.Scenario.Duration), r.Scenario.Start.Format("2006-01-02 15:04 MST"),
 		number3(r.Runs[0].Plot.load.highest(&r.Runs[0].Plot.seen)))

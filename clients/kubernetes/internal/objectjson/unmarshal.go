@@ -105,7 +105,7 @@ func describe(data []byte, err error) error {
 type SyntaxError struct {
 	// Offset of the byte after the one that could not be read, from 0.
 	Offset int64
-	// Cut tells that the data ends too early, as a cut-off file does.
+	// Cut reports whether the data ends too early, as a cut-off file does.
 	Cut bool
 	// Err is the decoder's error.
 	Err error
