@@ -61,12 +61,11 @@ type Problem struct {
 
 // answer is what all answers have.
 type answer struct {
-	Problems []Problem      `json:"problems,omitempty"`
-	Findings []finding      `json:"findings,omitempty"`
-	Run      *runAnswer     `json:"run,omitempty"`
-	Step     *stepAnswer    `json:"step,omitempty"`
-	Export   string         `json:"export,omitempty"`
-	Words    map[string]any `json:"words,omitempty"`
+	Problems []Problem   `json:"problems,omitempty"`
+	Findings []finding   `json:"findings,omitempty"`
+	Run      *runAnswer  `json:"run,omitempty"`
+	Step     *stepAnswer `json:"step,omitempty"`
+	Export   string      `json:"export,omitempty"`
 }
 
 // finding is one of lint's, with its line.
@@ -100,11 +99,9 @@ func Answer(question []byte) []byte {
 
 // asked is what was read of a question.
 type asked struct {
-	scenario    *simulation.Scenario
-	specs       []*spec
-	problems    []Problem
-	needsWorld  bool
-	isEveryRead bool
+	scenario *simulation.Scenario
+	specs    []*spec
+	problems []Problem
 }
 
 func (q *Question) answer() answer {

@@ -1,5 +1,6 @@
 //go:build !js
 
+// Command wasm says that it is for browsers: see main.go.
 package main
 
 import "fmt"
