@@ -6,7 +6,6 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	storedv1 "github.com/setpoint-dev/setpoint/api/setpoint/stored/v1"
@@ -186,12 +185,12 @@ func reveal(m proto.Message) error {
 // clearValues drops the values of a metric, decoded or not.
 func clearValues(m proto.Message) {
 	m.ProtoReflect().SetUnknown(nil)
-	m.ProtoReflect().Clear(m.ProtoReflect().Descriptor().Fields().ByNumber(protoreflect.FieldNumber(valuesField)))
+	m.ProtoReflect().Clear(m.ProtoReflect().Descriptor().Fields().ByNumber(valuesField))
 }
 
 // countValues is how many values a metric has.
 func countValues(m proto.Message) int {
-	n := m.ProtoReflect().Get(m.ProtoReflect().Descriptor().Fields().ByNumber(protoreflect.FieldNumber(valuesField))).List().Len()
+	n := m.ProtoReflect().Get(m.ProtoReflect().Descriptor().Fields().ByNumber(valuesField)).List().Len()
 	for encoded := []byte(m.ProtoReflect().GetUnknown()); len(encoded) > 0; {
 		field, number, _, err := nextField(encoded)
 		if err != nil {

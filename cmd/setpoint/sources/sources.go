@@ -39,13 +39,19 @@ import (
 const (
 	// Timeout bounds a fetch, waiting for its turn included: KEDA's adapter waits for 3 s.
 	Timeout = 2 * time.Second
-	// Queries are asked at once, in all and for the specs of one namespace.
-	Queries, QueriesOfNamespace = 32, 8
-	// Waiting are the fetches that are under way or wait for their turn, in all and for one
-	// namespace; further ones are refused.
-	Waiting, WaitingOfNamespace = 512, 64
-	// MaxBytes and MaxSeries bound an answer of a URL. Sources of the file have their own.
-	MaxBytes, MaxSeries = 256 << 10, 1000
+	// Queries are asked at once, in all.
+	Queries = 32
+	// QueriesOfNamespace are asked at once for the specs of one namespace.
+	QueriesOfNamespace = 8
+	// Waiting are the fetches that are under way or wait for their turn, in all; further ones
+	// are refused.
+	Waiting = 512
+	// WaitingOfNamespace are those for one namespace.
+	WaitingOfNamespace = 64
+	// MaxBytes bounds an answer of a URL. Sources of the file have their own bounds.
+	MaxBytes = 256 << 10
+	// MaxSeries bounds the values in such an answer.
+	MaxSeries = 1000
 	// concurrency bounds the queries that one URL is asked at once.
 	concurrency = 16
 )
