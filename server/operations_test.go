@@ -67,7 +67,9 @@ func TestOnlyOperatorsSeeTheService(t *testing.T) {
 // Of others a caller learns neither names nor how many there are.
 func TestCallersSeeOnlyThemselves(t *testing.T) {
 	t.Parallel()
-	s := guarded(t, func(su *setup) { su.options.Limits.Identity = limit.Limits{InFlight: 7, Rate: 1000, Burst: 1000, Streams: 3} })
+	s := guarded(t, func(su *setup) {
+		su.options.Limits.Identity = limit.Limits{InFlight: 7, Rate: 1000, Burst: 1000, Streams: 3}
+	})
 	callersOf := func(token string, size int32) *setpointv1.ListCallersResponse {
 		t.Helper()
 		got, err := s.operations().ListCallers(as(t.Context(), token), &setpointv1.ListCallersRequest{PageSize: size})

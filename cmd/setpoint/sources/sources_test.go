@@ -255,7 +255,9 @@ func TestWhatASourceMustNotDo(t *testing.T) {
 		{"beyond what the controller holds", says(`{"length": 99999999999999999999999}`), ""},
 		{"no number", says(`{"length": [1, 2]}`), "number"},
 		{"deep", says("%s1%s", strings.Repeat("[", 50_000), strings.Repeat("]", 50_000)), ""},
-		{"an error", func(w http.ResponseWriter, r *http.Request) { http.Error(w, "secret of the source", http.StatusInternalServerError) }, "500"},
+		{"an error", func(w http.ResponseWriter, r *http.Request) {
+			http.Error(w, "secret of the source", http.StatusInternalServerError)
+		}, "500"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
