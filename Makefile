@@ -44,6 +44,10 @@ engine: ## Compile the playground's engine to WebAssembly: web/engine, which is 
 image: ## Build the image setpoint:dev, of static binaries on scratch, with the docker that is there
 	scripts/image.sh setpoint:dev
 
+.PHONY: image-service
+image-service: ## Build the image setpoint-service:dev in the same way, of the service without agents
+	scripts/image.sh setpoint-service:dev setpoint
+
 .PHONY: image-external-metrics
 image-external-metrics: ## Build the image setpoint-external-metrics:dev in the same way
 	scripts/image.sh setpoint-external-metrics:dev setpoint-external-metrics
@@ -255,6 +259,13 @@ web: ## Bundle the page at /ui/: web/dist from web/src; installs Node.js' npm wh
 	cd web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	cd tools/esbuild && go run .
 
+.PHONY: playground
+playground: ## Make the playground as a static page, for any file server: bin/playground
+	@scripts/node.sh
+	cd web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	cd tools/esbuild && go run . -static ../../bin/playground
+	scripts/wasm.sh bin/playground/engine bin/playground/engine
+
 .PHONY: test-web
 test-web: ## Check the types of the page's sources and run their tests; installs Node.js where it is missing
 	@scripts/node.sh
@@ -292,6 +303,18 @@ vuln: ## Look for known vulnerabilities
 
 .PHONY: check
 check: check-generated lint test-race test-examples ## Everything to do before a commit
+
+.PHONY: release-snapshot
+release-snapshot: ## Build a release without a tag, and publish nothing: bin/release; TARGETS='linux_amd64' builds only those
+	scripts/release.sh --snapshot
+
+.PHONY: release-reproducible
+release-reproducible: ## Build a release in two folders, and fail unless both have the same bytes; TARGETS='linux_amd64' by default
+	scripts/reproducible.sh
+
+.PHONY: test-packages
+test-packages: ## Install, start, upgrade, remove and purge the packages in Debian, in a folder of its own; needs root
+	scripts/test-packages.sh
 
 .PHONY: clean
 clean: ## Remove what was built

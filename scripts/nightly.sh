@@ -50,6 +50,9 @@ step e2e-ui 30m make e2e-ui
 step e2e-kubernetes 1h make e2e-kubernetes
 step e2e-pace 30m make e2e-pace
 step figures-kubernetes 3h make figures-kubernetes FIGURES=500,2000,10000
+step release 2h make release-snapshot
+step packages 30m make test-packages
+step reproducible 1h make release-reproducible
 step conformance 8h make conformance-nightly
 step attack 3h make attack
 step fuzz 24h make fuzz

@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/calls"
 	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/limit"
+	"github.com/setpoint-dev/setpoint/server/signin"
 )
 
 // Options are the settings of a Server. Start from DefaultOptions.
@@ -66,6 +67,9 @@ type Options struct {
 	Registerer prometheus.Registerer
 	// Page has the files of the web page, with an index.html; it is served at /ui/. Nil: no page.
 	Page fs.FS
+	// SignIn is how users of the page sign in with an OpenID Connect issuer. Nil: they don't. It
+	// needs Page and Access.
+	SignIn *signin.Options
 	// StoreKind is what keeps the histories, memory or redis, for people to read.
 	StoreKind string
 	// Version is shown in the API's description and logs.

@@ -28,6 +28,7 @@ func (s *Server) routes(gateway http.Handler) (http.Handler, error) {
 			return nil, err
 		}
 		first = pagePath + "/"
+		s.signInRoutes(mux)
 		mux.Handle("GET "+first, http.StripPrefix(pagePath, files))
 		mux.Handle("GET "+pagePath, redirect(first))
 		for _, path := range []string{pagePath, first} {

@@ -41,6 +41,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/operations"
 	"github.com/setpoint-dev/setpoint/server/rest"
 	"github.com/setpoint-dev/setpoint/server/services"
+	"github.com/setpoint-dev/setpoint/server/signin"
 	"github.com/setpoint-dev/setpoint/server/telemetry"
 	"github.com/setpoint-dev/setpoint/server/validation"
 	"github.com/setpoint-dev/setpoint/store"
@@ -61,6 +62,8 @@ type Server struct {
 	service *services.Recommendations
 	drain   *calls.Drain
 	guard   *admission.Guard
+	// signIn is nil where users of the page sign in by nothing but what the API accepts.
+	signIn *signin.SignIn
 	// instance tells others of this one.
 	instance *operations.Instance
 	// cutOff ends what a drain can't wait for any longer.
@@ -133,10 +136,17 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 		grpcOptions = append(grpcOptions, grpc.InTapHandle(s.guard.Enter))
 	}
 	s.grpc = grpc.NewServer(grpcOptions...)
+	var session func(*http.Request) []string
+	if options.SignIn != nil && options.Access != nil && options.Page != nil {
+		if s.signIn, err = signin.New(*options.SignIn, options.Access.Authenticator, engine, s.log); err != nil {
+			return nil, err
+		}
+		session = s.signIn.Authorization
+	}
 	registrar := calls.Registrar{Server: s.grpc, Observer: s.observer}
 	gateway := rest.New(rest.Options{
 		Guard: s.guard, Observer: s.observer, Targets: t, Recommendations: s.service,
-		Unary: unary, Streams: streams, MaxRequestBytes: options.MaxRequestBytes,
+		Unary: unary, Streams: streams, Session: session, MaxRequestBytes: options.MaxRequestBytes,
 	})
 	for _, of := range []struct {
 		desc    *grpc.ServiceDesc

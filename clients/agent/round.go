@@ -62,7 +62,7 @@ func (r *round) run(ctx context.Context) Outcome {
 			return outcome
 		}
 		r.lost()
-		// Somebody else changed the count after it was read: what was decided is void,
+		// Someone else changed the count after it was read: the decision is void,
 		// which the service sees by the count of the next question.
 		r.log.Info("count changed by others meanwhile, deciding again")
 	}

@@ -39,7 +39,7 @@ const (
 	taskRunning = "running"
 )
 
-// ended says that no client runs it any more.
+// ended reports whether no client runs it any longer.
 func (a *Allocation) ended() bool {
 	return a.ClientStatus == clientComplete || a.ClientStatus == clientFailed || a.ClientStatus == clientLost
 }
@@ -59,7 +59,7 @@ func (a *Allocation) lifecycle(task string) *api.TaskLifecycle {
 	return a.AllocatedResources.TaskLifecycles[task]
 }
 
-// stays says that a task runs as long as the allocation does: it is a main one or a sidecar.
+// stays reports whether a task runs as long as the allocation: a main task or a sidecar.
 func (a *Allocation) stays(task string) bool {
 	l := a.lifecycle(task)
 	return l == nil || l.Sidecar

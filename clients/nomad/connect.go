@@ -21,26 +21,26 @@ import (
 // DefaultAddress is where a Nomad agent is by default.
 const DefaultAddress = "http://127.0.0.1:4646"
 
-// Bounds of what is taken from Nomad and of what is asked of it at once.
+// Bounds of answers of Nomad and of concurrent requests.
 const (
 	maxAnswerBytes = 64 << 20
-	// maxErrorBytes is what is taken of an answer that is an error: its text ends up in logs.
+	// maxErrorBytes bounds the text of an error answer, which ends up in logs.
 	maxErrorBytes = 2 << 10
 	// maxConnections is far below the 100 of one address at which Nomad answers 429.
 	maxConnections = 32
 )
 
-// Config says how to reach Nomad. The zero value reaches an agent on this machine without a
-// token.
+// Config is the connection to Nomad. The zero value connects to an agent on this machine without
+// a token.
 type Config struct {
 	// Address of an agent: http://HOST:PORT, https://HOST:PORT or unix://PATH. Default:
 	// DefaultAddress.
 	Address string
 	// Region to ask about. Empty: that of the agent.
 	Region string
-	// TokenFile holds the token. It is read again when it has changed. Empty: Token.
+	// TokenFile holds the token; it is reloaded when it changes. Empty: Token is used.
 	TokenFile string
-	// Token is one that stays. Empty: none.
+	// Token is a fixed token. Empty: none.
 	Token string
 	// TLS are the files for an address with https.
 	TLS TLS
@@ -50,14 +50,14 @@ type Config struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// TLS says what to trust and who to be. Its files are read at each handshake, so that they may
-// be replaced.
+// TLS sets the CAs to trust and the client certificate. The files are read at each handshake, so
+// that they can be replaced.
 type TLS struct {
-	// CAFile holds the certificates that are trusted, PEM. Empty: the system's.
+	// CAFile is a PEM file of the trusted CAs. Empty: the system's.
 	CAFile string
 	// CertFile and KeyFile are the client's own certificate, PEM. Both or neither.
 	CertFile, KeyFile string
-	// ServerName is what the server's certificate must be for, for example
+	// ServerName is the expected name in the server's certificate, for example
 	// server.global.nomad. Empty: the host of the address.
 	ServerName string
 }
@@ -167,7 +167,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// callOf names a request by what it is for.
+// callOf returns the purpose of a request, as a label.
 func callOf(r *http.Request) string {
 	path := r.URL.Path
 	switch {
@@ -194,7 +194,7 @@ func callOf(r *http.Request) string {
 	return "other"
 }
 
-// cut is a body of which only the beginning is read.
+// cut is a body that ends after its beginning.
 type cut struct {
 	io.Reader
 	io.Closer

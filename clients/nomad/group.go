@@ -14,17 +14,17 @@ import (
 // Group names a task group.
 type Group struct{ Namespace, Job, Name string }
 
-// ErrDeploying means that a count was refused because a deployment of the job is active: it is to
-// be waited for.
+// ErrDeploying means that Nomad refused a count because a deployment of the job is active. Wait for
+// its end.
 var ErrDeploying = errors.New("a deployment of the job is active")
 
-// Texts by which Nomad's refusals are known: it has no codes for them.
+// Texts of Nomad's refusals, which have no codes.
 const (
 	conflictText  = "Enforcing job modify index"
 	deployingText = "job scaling blocked due to active deployment"
 )
 
-// Scaling is what is written for a task group.
+// Scaling is a write to a task group.
 type Scaling struct {
 	// Count is the new count. Nil: only an event is recorded, as for a shadow.
 	Count *int64

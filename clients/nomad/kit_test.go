@@ -29,6 +29,8 @@ import (
 // implements agenttest.World. Jobs have no update block unless a test registers one: then a
 // change of a count by others does not keep the agent from its own.
 type world struct {
+	agenttest.Faults
+
 	t        testing.TB
 	server   *nomadtest.Server
 	client   *api.Client // the agent's
@@ -37,12 +39,8 @@ type world struct {
 	requests *prometheus.Registry
 	logged   *observer.ObservedLogs
 
-	mu          sync.Mutex
-	loads       map[string]int32 // ten times what is wanted, by job; guarded by mu, as is all that follows
-	changes     int
-	readErr     error
-	writeErr    error
-	beforeWrite func()
+	mu    sync.Mutex
+	loads map[string]int32 // ten times what is wanted, by job; guarded by mu, as is all that follows
 	// fail answers in the place of Nomad; nil: nothing does.
 	fail func(r *http.Request) (status int, text string)
 }
@@ -93,23 +91,16 @@ func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
 		counts = json.Unmarshal(body, &scaling) == nil && scaling.Count != nil
 	}
 	w.mu.Lock()
-	before, fail := w.beforeWrite, w.fail
-	if counts {
-		w.beforeWrite = nil
-	}
+	fail := w.fail
 	w.mu.Unlock()
-	if counts && before != nil {
-		before()
-	}
-	w.mu.Lock()
 	var err error
 	switch {
 	case counts:
-		err = w.writeErr
+		w.BeginWrite()
+		err = w.WriteErr()
 	case !write && r.URL.Path != "/v1/scaling/policies":
-		err = w.readErr
+		err = w.ReadErr()
 	}
-	w.mu.Unlock()
 	status, text := 0, ""
 	if fail != nil {
 		status, text = fail(r)
@@ -125,9 +116,7 @@ func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
 	answered := &noted{rw, http.StatusOK}
 	w.server.ServeHTTP(answered, r)
 	if counts && answered.status == http.StatusOK {
-		w.mu.Lock()
-		w.changes++
-		w.mu.Unlock()
+		w.Wrote()
 	}
 }
 
@@ -277,34 +266,6 @@ func (w *world) group(name string) api.TaskGroupScaleStatus {
 		return api.TaskGroupScaleStatus{}
 	}
 	return status.TaskGroups["web"]
-}
-
-// Changes implements agenttest.World.
-func (w *world) Changes() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.changes
-}
-
-// FailReads implements agenttest.World.
-func (w *world) FailReads(err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.readErr = err
-}
-
-// FailWrites implements agenttest.World.
-func (w *world) FailWrites(err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.writeErr = err
-}
-
-// BeforeWrite implements agenttest.World.
-func (w *world) BeforeWrite(call func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.beforeWrite = call
 }
 
 // queues are the sources of the world: one that is called queues, whose queries are names of

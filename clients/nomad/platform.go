@@ -22,9 +22,9 @@ import (
 // apiVersion is that of the kind TaskGroup in specs.
 const apiVersion = "nomadproject.io/v1"
 
-// Reasons for which a group is not scaled, beside those of the loop.
+// Further reasons for not scaling a group.
 const (
-	// ReasonNotScalable means that a count of the job means nothing.
+	// ReasonNotScalable means that the job's type has no count.
 	ReasonNotScalable = "NotScalable"
 	// ReasonDeploying means that a deployment of the job is active.
 	ReasonDeploying = "Deploying"
@@ -56,7 +56,7 @@ type Options struct {
 	Namespace string
 	// Sources are where metrics come from. Nil: there are none but Nomad's statistics.
 	Sources Sources
-	// Shadow makes a shadow of every group: nothing is written, events neither.
+	// Shadow makes a shadow of every group: nothing is written, not even events.
 	Shadow bool
 	// ReadTimeout bounds a reading that is not of statistics. Default: 10 s.
 	ReadTimeout time.Duration
@@ -93,7 +93,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Platform is a Nomad region as the loop knows it. It implements agent.Watched and agent.Teller.
+// Platform is the adapter for a Nomad region. It implements agent.Watched and agent.Teller.
 type Platform struct {
 	client  *api.Client
 	read    *reader
@@ -126,7 +126,7 @@ type version struct {
 	enabled  bool
 }
 
-// wanted is what a policy says.
+// wanted is the contents of a policy.
 type wanted struct {
 	*Policy
 	hold *agent.Hold
@@ -168,7 +168,7 @@ func (p *Platform) Ready() error {
 	return nil
 }
 
-// scaled is a group with what it wants.
+// scaled is a group with its policy.
 type scaled struct {
 	group Group
 	*Policy
@@ -231,7 +231,7 @@ func (p *Platform) object(ctx context.Context, key agent.Key) (*agent.Object, er
 	return o, err
 }
 
-// keptOf returns what is remembered of an object, nothing of a namesake.
+// keptOf returns the state of an object, without that of earlier objects of its name.
 func (p *Platform) keptOf(key agent.Key, uid string) *kept {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -306,7 +306,7 @@ func (p *Platform) checkMetrics(metrics []samples.Metric) error {
 	return wrong.err()
 }
 
-// unscalable returns what keeps the groups of a job from being scaled, whatever their policies say.
+// unscalable returns why the groups of a job can't be scaled, whatever their policies say.
 func unscalable(job *api.Job) *agent.Hold {
 	var why string
 	switch {
@@ -380,7 +380,7 @@ func groupOf(job *api.Job, name string) *api.TaskGroup {
 	return nil
 }
 
-// deploys says that deployments judge the health of a group's allocations.
+// deploys reports whether deployments judge the health of a group's allocations.
 func deploys(job *api.Job, group *api.TaskGroup) bool {
 	return (job.Type == nil || *job.Type == api.JobTypeService) && group.Update != nil && (group.Update.MaxParallel == nil || *group.Update.MaxParallel > 0)
 }

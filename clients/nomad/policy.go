@@ -33,7 +33,7 @@ const (
 	maxPeriod = time.Hour
 )
 
-// Policy is what a task group wants.
+// Policy is the settings of a task group.
 type Policy struct {
 	// Spec is that of the group, without a target.
 	Spec *setpointv1.HorizontalPodAutoscalerSpec

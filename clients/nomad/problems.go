@@ -8,7 +8,7 @@ import (
 	"github.com/setpoint-dev/setpoint/spelling"
 )
 
-// problems collects all that is wrong with a policy, each with the key it is about.
+// problems collects all problems of a policy, each with its key.
 type problems []string
 
 func (p *problems) add(key, format string, args ...any) {
@@ -22,7 +22,7 @@ func (p problems) err() error {
 	return errors.New(strings.Join(p, "; "))
 }
 
-// unknown adds a key that means nothing.
+// unknown adds an unknown key.
 func (p *problems) unknown(key, name string, known []string) {
 	hint := "the keys are " + strings.Join(known, ", ")
 	if closest, ok := spelling.Closest(name, known); ok {

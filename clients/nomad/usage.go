@@ -58,7 +58,7 @@ func Usage(a *Allocation, statistics *api.AllocResourceUsage) *setpointv1.PodMet
 	return out
 }
 
-// usage is that of a task of that age.
+// usage returns the usage of a task of that age.
 func usage(u *api.ResourceUsage, age time.Duration) map[string]string {
 	out := map[string]string{}
 	if cpu := u.CpuStats; cpu != nil && len(cpu.Measured) > 0 && valid(cpu.TotalTicks) && (cpu.TotalTicks > 0 || age > unmeasured) {
@@ -75,5 +75,5 @@ func usage(u *api.ResourceUsage, age time.Duration) map[string]string {
 	return out
 }
 
-// valid says that a number of MHz is one.
+// valid reports whether a number of MHz is valid.
 func valid(ticks float64) bool { return ticks >= 0 && ticks < 1e12 }

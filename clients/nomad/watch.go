@@ -20,8 +20,8 @@ const watchWait = 30 * time.Second
 // the connection is taken for lost, which a network may not tell.
 const watchTimeout = watchWait + watchWait/16 + 10*time.Second
 
-// watchPause is the least time between two queries, as a query that wakes for nothing may do so
-// without end.
+// watchPause is the minimum time between two queries, because a query may return without a change
+// again and again.
 const watchPause = 100 * time.Millisecond
 
 // errNoRight means that the token sees nothing at all.

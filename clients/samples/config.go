@@ -25,7 +25,7 @@ const (
 	maxMaxSeries   = 100_000
 )
 
-// maxParseError bounds what is told of a parser's error, in bytes: it quotes the document.
+// maxParseError bounds the shown part of a parser's error, in bytes: it quotes the document.
 const maxParseError = 256
 
 // Config is the file of sources: what the operator writes.
@@ -37,8 +37,8 @@ type Config struct {
 	Metrics map[string]NamedMetric `json:"metrics,omitempty"`
 }
 
-// Source is one server to ask, exactly one of Prometheus, HTTP and Redis, and how it
-// is asked.
+// Source is one server, exactly one of Prometheus, HTTP and Redis, with the settings of its
+// requests.
 type Source struct {
 	// Prometheus is a server with the HTTP API of Prometheus.
 	Prometheus *Prometheus `json:"prometheus,omitempty"`
@@ -46,13 +46,13 @@ type Source struct {
 	HTTP *HTTP `json:"http,omitempty"`
 	// Redis is a server with lists, sorted sets or streams.
 	Redis *Redis `json:"redis,omitempty"`
-	// Timeout bounds a query, from when it is wanted to when its answer is read, waiting
-	// for its turn included. Default: 5s.
+	// Timeout bounds a query, including the wait for its turn and the reading of its answer.
+	// Default: 5s.
 	Timeout Duration `json:"timeout,omitempty"`
-	// Concurrency is how many requests may be under way at the same time. Default: 8.
+	// Concurrency is the maximum of concurrent requests. Default: 8.
 	Concurrency int `json:"concurrency,omitempty"`
-	// Reuse is how long an answer, also a failure, serves equal queries, counted from when
-	// it was asked for. 0s: only who waits for it shares it. Default: 1s.
+	// Reuse is how long an answer, even a failure, serves equal queries, counted from the
+	// start of its request. 0s: only concurrent queries share it. Default: 1s.
 	Reuse *Duration `json:"reuse,omitempty"`
 	// MaxBytes bounds an answer, after decompression. Default: 1048576.
 	MaxBytes int `json:"maxBytes,omitempty"`
@@ -60,8 +60,8 @@ type Source struct {
 	MaxSeries int `json:"maxSeries,omitempty"`
 }
 
-// ParseConfig reads the file of sources, YAML or JSON. The error says all that is wrong,
-// a *ConfigError, or that it is no document.
+// ParseConfig reads the file of sources, YAML or JSON. The error is a *ConfigError with all
+// problems, or the parser's.
 func ParseConfig(data []byte) (Config, error) {
 	var c Config
 	text, err := document.JSON(data, document.MaxBytes)
@@ -83,7 +83,7 @@ func ParseConfig(data []byte) (Config, error) {
 	return c, nil
 }
 
-// Validate returns all that is wrong, as a *ConfigError. It opens no file.
+// Validate returns all problems, as a *ConfigError. It opens no file.
 func (c Config) Validate() error { return c.problems().err() }
 
 // names of sources are labels of metrics, and parts of labels of services.

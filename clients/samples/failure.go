@@ -12,43 +12,43 @@ import (
 	"syscall"
 )
 
-// Outcome is what came of a query or of a request, for metrics.
+// Outcome is the outcome of a query or a request, for metrics.
 type Outcome string
 
 // The outcomes.
 const (
-	// OK: there is an answer.
+	// OK: the source answered.
 	OK Outcome = "ok"
-	// Timeout: there was none in time.
+	// Timeout: the source did not answer in time.
 	Timeout Outcome = "timeout"
 	// Busy: other requests to the source took so long that it was not this one's turn.
 	Busy Outcome = "busy"
 	// Unreachable: no connection, no TLS, or one that broke.
 	Unreachable Outcome = "unreachable"
-	// Refused: the source answered that it can't or won't.
+	// Refused: the source answered with an error.
 	Refused Outcome = "refused"
-	// Unusable: the answer is too large, or not what it should be.
+	// Unusable: the answer is too large or malformed.
 	Unusable Outcome = "unusable"
 	// Unprepared: a file with a credential or a certificate can't be read.
 	Unprepared Outcome = "unprepared"
 	// Empty: the answer holds no value.
 	Empty Outcome = "empty"
-	// Invalid: the answer holds values that can't count, or the query does not fit.
+	// Invalid: the answer holds invalid values, or the query does not fit the metric.
 	Invalid Outcome = "invalid"
-	// Cancelled: nobody waits any more.
+	// Cancelled: no caller waits any longer.
 	Cancelled Outcome = "cancelled"
 )
 
 var outcomes = []Outcome{OK, Timeout, Busy, Unreachable, Refused, Unusable, Unprepared, Empty, Invalid, Cancelled}
 
-// Error says why a query has no values. Its text holds no credential, no answer's body and
-// no query of a URL: it ends in a status that others read.
+// Error is why a query has no values. Its text has no credential, no body of an answer and no
+// query of a URL, because others may read the status that shows it.
 type Error struct {
-	// Source that was asked, empty: none was.
+	// Source is the queried source; empty: none.
 	Source string
 	// Outcome is the kind of the failure.
 	Outcome Outcome
-	// Message says what happened and, where one can, what to do.
+	// Message says what happened and, if possible, what to do.
 	Message string
 }
 

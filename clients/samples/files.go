@@ -11,16 +11,16 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/files"
 )
 
-// TLS says what to trust and who to be. Its files are read at each handshake, so they may
-// be replaced.
+// TLS sets the CAs to trust and the client certificate. The files are read at each handshake, so
+// that they can be replaced.
 type TLS struct {
-	// CAFile holds the certificates that are trusted, PEM. Default: the system's.
+	// CAFile is a PEM file of the trusted CAs. Default: the system's.
 	CAFile string `json:"caFile,omitempty"`
-	// CertFile is the client's own certificate, PEM. Default: it shows none.
+	// CertFile is a PEM file of the client certificate. Default: none.
 	CertFile string `json:"certFile,omitempty"`
 	// KeyFile is the key of CertFile. Required with it.
 	KeyFile string `json:"keyFile,omitempty"`
-	// ServerName is what the server's certificate must be for. Default: the host of the
+	// ServerName is the expected name in the server's certificate. Default: the host of the
 	// address.
 	ServerName string `json:"serverName,omitempty"`
 }

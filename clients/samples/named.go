@@ -14,19 +14,19 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// NamedMetric is a metric that the operator offers under a name, with its query: who uses it
-// writes the name only.
+// NamedMetric is a metric that the operator offers under a name, with its query. Users write only
+// the name.
 type NamedMetric struct {
-	// Type is that of the metrics which it answers: External, Pods or Object. A metric of another
-	// type that has its name is another metric. Default: External.
+	// Type is the type of the metrics that it answers: External, Pods or Object. A metric of the
+	// same name and another type is a different metric. Default: External.
 	Type string `json:"type,omitempty"`
 	// Kind is that of the objects which a metric of the type Object describes, such as Ingress.
 	// Required for it, and for no other.
 	Kind string `json:"kind,omitempty"`
-	// Namespaces are those whose objects may use the metric; ["*"]: all. Required.
+	// Namespaces are the namespaces whose objects may use the metric; ["*"]: all. Required.
 	Namespaces []string `json:"namespaces"`
-	// Query answers it. In its texts ${namespace} stands for the namespace of the object
-	// that asks, and ${object} for the name of the described object of an Object metric.
+	// Query is its query. In its texts ${namespace} is replaced by the namespace of the using
+	// object, and ${object} by the name of the described object of an Object metric.
 	// Required.
 	Query Query `json:"query"`
 }
@@ -166,8 +166,8 @@ func (s *Set) namedProblems() problems {
 	return p
 }
 
-// Named returns a metric of a spec in a namespace as it is to be read, if it has a name of the
-// operator's; false: it has not. The error, an *Error, says that it may not be used there.
+// Named returns a metric of a spec with the query for a namespace, if the operator named it; false:
+// not named. The error, an *Error, means that the namespace may not use it.
 func (s *Set) Named(namespace string, spec *setpointv1.MetricSpec) (Metric, bool, error) {
 	t, _ := targetOf(spec) // what is wrong with its selector Read says
 	m, ok := s.named[t.name]
@@ -218,10 +218,10 @@ func namedError(name string, err error) error {
 	return fmt.Errorf("the metric %q: %s; the log of the agent says more", shorten(name, maxQuoted), class)
 }
 
-// maxTold bounds the named metrics of which it is remembered what was logged.
+// maxTold bounds the named metrics whose last logged failure is remembered.
 const maxTold = 10_000
 
-// told is what was logged last of named metrics that fail, by their namespaces and what they
+// told is the last logged failures of named metrics, by their namespaces and what they
 // are of.
 type told struct {
 	log *zap.Logger
@@ -230,7 +230,7 @@ type told struct {
 	texts map[[2]string]string // guarded by mu
 }
 
-// note logs what came of a named metric, if it is not what came of it before.
+// note logs the outcome of a named metric if it changed.
 func (t *told) note(m Metric, identity string, err error) {
 	text := ""
 	if err != nil {

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// Problem is one thing that is wrong with a configuration or a query.
+// Problem is one problem of a configuration or a query.
 type Problem struct {
-	// Field is where, for example "sources.prom.prometheus.url" or "query". Empty: the
-	// whole.
+	// Field is the path of the field, for example "sources.prom.prometheus.url" or "query".
+	// Empty: the whole.
 	Field string
 	// Message says what is wrong and what to do.
 	Message string
 }
 
-// ConfigError is all that is wrong with a configuration or a query.
+// ConfigError is all problems of a configuration or a query.
 type ConfigError struct {
 	// Problems in the order of the fields; at least one, and the first 20 only.
 	Problems []Problem
@@ -32,7 +32,7 @@ func (e *ConfigError) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// mostProblems are those that are told: whoever writes a query writes what becomes of it.
+// mostProblems bounds the shown problems, because the text of a query may cause any number.
 const mostProblems = 20
 
 // problems collects what is wrong.

@@ -77,7 +77,7 @@ func (c statusClient) Do(ctx context.Context, req *http.Request) (*http.Response
 	}
 	switch resp.StatusCode {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
-		// Prometheus says in JSON what is wrong; who else answers does not.
+		// Prometheus answers errors as JSON; a proxy does not.
 		if !strings.HasPrefix(strings.TrimSpace(string(body)), "{") {
 			return resp, nil, statusFailure(resp.StatusCode)
 		}

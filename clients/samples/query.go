@@ -12,17 +12,17 @@ const (
 	maxWindow      = 24 * time.Hour
 )
 
-// Query is what a workload asks of a source: the labels setpoint.metric.NAME.KEY of a
-// service, or a block of a policy. Fields of other kinds of sources must be empty.
+// Query is a workload's query of a source: the labels setpoint.metric.NAME.KEY of a service, or a
+// block of a policy. Fields of other kinds of sources must be empty.
 type Query struct {
 	// Source is the name of the source. Required.
 	Source string `json:"source"`
 	// Window is how far back a value looks, such as the range of a rate. The controller
 	// leaves out cpu samples of a window that began before the pod was ready, so it is
-	// required for the resource cpu. Default: none is told.
+	// required for the resource cpu. Default: none.
 	Window Duration `json:"window,omitempty"`
-	// EmptyIsZero makes an empty result one value of 0, for series that are there only
-	// while there is something to count. Not together with pods. Default: it is an error.
+	// EmptyIsZero makes an empty result one value of 0, for series that exist only while there
+	// is something to count. Not together with pods. Default: an empty result is an error.
 	EmptyIsZero bool `json:"emptyIsZero,omitempty"`
 	// AllowNegative lets values below 0 through. Default: they are errors.
 	AllowNegative bool `json:"allowNegative,omitempty"`
@@ -35,30 +35,29 @@ type Query struct {
 	// ContainerLabel is the label that names the container, which ContainerResource
 	// metrics require. Default: a value is of a pod as a whole. Prometheus only.
 	ContainerLabel string `json:"containerLabel,omitempty"`
-	// AllowWarnings takes results that Prometheus, or what speaks for it, warns of: they
-	// may lack what a store did not answer. Default: they are errors. Prometheus only.
+	// AllowWarnings accepts results with warnings of Prometheus or a compatible server: they may
+	// lack data of a store that did not answer. Default: they are errors. Prometheus only.
 	AllowWarnings bool `json:"allowWarnings,omitempty"`
 
-	// Path is what is added to the url of an HTTP source, such as /queues/main?state=open.
-	// Default: nothing.
+	// Path is appended to the url of an HTTP source, such as /queues/main?state=open. Default:
+	// nothing.
 	Path string `json:"path,omitempty"`
 	// ValuePath is the JSONPath, as kubectl has it, of the value, such as {.queue.length}: a
 	// number, or a quantity in a text. Several values are summed. With ItemsPath it begins
 	// at an item. Required for an HTTP source.
 	ValuePath string `json:"valuePath,omitempty"`
-	// ItemsPath is the JSONPath of the items of which each is of a pod, such as {.pods[*]}.
-	// HTTP only.
+	// ItemsPath is the JSONPath of the items, one per pod, such as {.pods[*]}. HTTP only.
 	ItemsPath string `json:"itemsPath,omitempty"`
 	// PodPath is the JSONPath from an item to the name of its pod. HTTP only.
 	PodPath string `json:"podPath,omitempty"`
 	// ContainerPath is the JSONPath from an item to the name of its container. Default: a
 	// value is of a pod as a whole. HTTP only.
 	ContainerPath string `json:"containerPath,omitempty"`
-	// TimestampPath is the JSONPath of when the value was true, from an item where there
-	// are items: RFC 3339, or seconds since 1970. Default: when the answer came. HTTP only.
+	// TimestampPath is the JSONPath of the value's time, from an item if there are items: RFC
+	// 3339, or seconds since 1970. Default: the time of the answer. HTTP only.
 	TimestampPath string `json:"timestampPath,omitempty"`
-	// MaxAge is how old a value may be by its timestamp: an older one is an error, that of
-	// a pod no sample. Default: any. HTTP only.
+	// MaxAge is the maximum age of a value by its timestamp: an older one is an error, and an
+	// older one of a pod no sample. Default: any. HTTP only.
 	MaxAge Duration `json:"maxAge,omitempty"`
 
 	// List is the key of a list, whose length is the value. Redis only.
@@ -71,18 +70,18 @@ type Query struct {
 	MinScore string `json:"minScore,omitempty"`
 	// MaxScore is the highest score of members that count. Default: +inf.
 	MaxScore string `json:"maxScore,omitempty"`
-	// Stream is the key of a stream; the value is the lag of Group, the entries that it
-	// has not been given yet. Redis 7.0 or later only.
+	// Stream is the key of a stream; the value is the lag of Group, the entries not delivered to
+	// it yet. Redis 7.0 or later only.
 	Stream string `json:"stream,omitempty"`
 	// Group is the consumer group of Stream. Required with it.
 	Group string `json:"group,omitempty"`
-	// Pending adds the entries that the group was given and has not acknowledged. Default:
+	// Pending adds the entries that were delivered to the group and not acknowledged. Default:
 	// they don't count.
 	Pending bool `json:"pending,omitempty"`
 }
 
-// ParseQuery reads a query from keys and values: texts, as labels are, or what a policy
-// block or a JSON document comes as. The error is a *ConfigError.
+// ParseQuery reads a query from keys and values: texts, as in labels, or the values of a policy
+// block or JSON document. The error is a *ConfigError.
 func ParseQuery(fields map[string]any) (Query, error) {
 	var (
 		q Query

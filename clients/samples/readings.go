@@ -19,20 +19,19 @@ import (
 type Metric struct {
 	// Spec is the metric as the spec has it. Required.
 	Spec *setpointv1.MetricSpec
-	// Query is what is asked for it.
+	// Query is its query.
 	Query Query
-	// Named is the name under which the operator offers it, and Namespace whose object asks. Its
-	// errors tell who uses it of what kind they are, and the log the rest. Empty: who uses it has
-	// written the query.
+	// Named is the operator's name of the metric, and Namespace the using object's. Errors then
+	// show only their kind, and the log the rest. Empty: the user wrote the query.
 	Named, Namespace string
 }
 
-// Readings are what a RecommendRequest takes of the metrics that were read.
+// Readings are the read metrics in the form of a RecommendRequest.
 type Readings struct {
 	PodMetrics      []*setpointv1.PodMetrics
 	CustomMetrics   []*setpointv1.CustomMetric
 	ExternalMetrics []*setpointv1.ExternalMetric
-	// MetricErrors are of the metrics that are in none of the others.
+	// MetricErrors are the errors of the metrics that are in none of the others.
 	MetricErrors []*setpointv1.MetricError
 }
 
@@ -131,8 +130,8 @@ func (t target) subject() string {
 	return subject
 }
 
-// Check returns what is wrong with the queries of a spec's metrics, as a *ConfigError
-// whose fields begin with the metric, such as "External:queue.query". It asks nobody.
+// Check returns the problems of the queries of a spec's metrics, as a *ConfigError whose fields
+// begin with the metric, such as "External:queue.query". It makes no request.
 func (s *Set) Check(metrics []Metric) error {
 	var all problems
 	for i, p := range s.check(metrics) {
@@ -212,10 +211,10 @@ func (s *Set) containerField(q Query) string {
 	return "containerLabel"
 }
 
-// Read asks for the metrics of one workload, all at once, and returns what came of each:
-// samples or an error. Pods are the names of the workload's pods; values of others are
-// dropped. Nil: no value is. It returns when all sources have answered, at most after the
-// longest of their timeouts, or when ctx ends.
+// Read reads the metrics of one workload concurrently, and returns samples or an error for each.
+// pods are the names of the workload's pods; values of other pods are dropped, unless pods is
+// nil. It returns when all sources have answered, at most after the longest of their timeouts,
+// or when ctx ends.
 func (s *Set) Read(ctx context.Context, metrics []Metric, pods []string) Readings {
 	keep := everyPod
 	if pods != nil {

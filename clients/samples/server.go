@@ -17,8 +17,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/files"
 )
 
-// Server is where an HTTP API is, and how it is asked. Proxies that the environment names
-// are not used: sources are asked directly.
+// Server is the address of an HTTP API, with the settings of its requests. Proxies of the
+// environment are not used.
 type Server struct {
 	// URL is where the API begins, such as https://prometheus:9090 or
 	// https://mimir/prometheus. It has no user and password. A query, such as
@@ -38,7 +38,7 @@ type Server struct {
 	// InsecureCredentials lets credentials travel without TLS. Default: a source with
 	// credentials needs an https URL.
 	InsecureCredentials bool `json:"insecureCredentials,omitempty"`
-	// TLS says what to trust and who to be. Default: the system's authorities, no
+	// TLS sets the CAs to trust and the client certificate. Default: the system's CAs, no
 	// certificate.
 	TLS *TLS `json:"tls,omitempty"`
 }
@@ -189,8 +189,8 @@ func (s *Server) tls() *TLS {
 	return &TLS{}
 }
 
-// checkRedirect stays with the origin: whoever could send a request elsewhere would get
-// the credentials, which each request carries.
+// checkRedirect stays with the origin: each request carries the credentials, which another origin
+// must not get.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	from := via[len(via)-1].URL
 	switch {

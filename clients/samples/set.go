@@ -22,9 +22,9 @@ import (
 
 // Sample is one value of a query.
 type Sample struct {
-	// Pod and Container that it is of; empty: none is named.
+	// Pod and Container of the value; empty: none is named.
 	Pod, Container string
-	// Labels of the series; nil: the answer has none. They belong to all who asked.
+	// Labels of the series; nil: the answer has none. They are shared and must not be changed.
 	Labels map[string]string
 	// Value in thousandths where the source has floating-point numbers, else as written.
 	Value resource.Quantity
@@ -88,8 +88,8 @@ type Options struct {
 	// Dial connects to sources. The address is as the configuration, a redirect within its
 	// origin or a Redis names it. Nil: as net.Dialer does.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Log takes what is wrong with files of credentials and certificates, and with named
-	// metrics, whose users don't see it. Nil: nobody does.
+	// Log takes errors of files with credentials and certificates, and of named metrics, whose
+	// users don't see them. Nil: no log.
 	Log *zap.Logger
 }
 
@@ -139,7 +139,7 @@ func (s Source) backend(log *zap.Logger, dial files.Dial) (kind string, b backen
 	return "prometheus", newPrometheus(s, log, dial)
 }
 
-// Close cancels what is under way, waits for it and ends all connections.
+// Close cancels and awaits requests in flight, and closes all connections.
 func (s *Set) Close() {
 	for _, source := range s.sources {
 		source.sharing.Close()
@@ -147,7 +147,7 @@ func (s *Set) Close() {
 	}
 }
 
-// CheckQuery returns what is wrong with a query, as a *ConfigError. It asks nobody.
+// CheckQuery returns the problems of a query, as a *ConfigError. It makes no request.
 func (s *Set) CheckQuery(q Query) error { return s.problems(q).err() }
 
 func (s *Set) problems(q Query) problems {
@@ -177,8 +177,8 @@ func (s *Set) known() string {
 	return "the sources are " + strings.Join(slices.Sorted(maps.Keys(s.sources)), ", ")
 }
 
-// Samples asks a query: at least one sample, in the order of the answer, or an error, an
-// *Error, or a *ConfigError for a query that CheckQuery would refuse.
+// Samples returns the samples of a query, at least one, in the order of the answer. The error is an
+// *Error, or a *ConfigError for a query that CheckQuery refuses.
 func (s *Set) Samples(ctx context.Context, q Query) ([]Sample, error) {
 	return s.samples(ctx, q, everyPod)
 }
@@ -262,7 +262,7 @@ func (s *source) request(ctx context.Context, q Query) (any, error) {
 }
 
 // noteFiles logs that files can't be read without which nothing can be asked, once, and that
-// they can again. Who owns a workload sees it in a status, and can't mend it.
+// they can again. The owner of a workload sees it in a status, but can't mend it.
 func (s *source) noteFiles(outcome Outcome, err error) {
 	text := ""
 	switch outcome {

@@ -5,11 +5,11 @@
 //	platform, err := swarm.New(engine, swarm.Options{Sources: set})
 //	driver, err := agent.NewDriver(platform, service, agent.Options{Cluster: "demo"}, agent.DriverOptions{})
 //
-// A service opts in and says what it wants by labels, of the service and not of its
-// containers ([ParseLabels]). A task is a pod whose name is the task's id; it has one
+// A service opts in, and sets its spec, with labels of the service, not of its containers
+// ([ParseLabels]). A task is a pod with the task's id as its name; it has one
 // container. Reservations are requests, and limits where there are none. The count is
 // written with the whole spec as it was read, under the version that it was read with.
 //
-// Swarm has no metrics API: values come from the sources of package samples, usage too.
+// Swarm has no metrics API: all values, even usage, come from the sources of package samples.
 // The agent needs a manager's engine.
 package swarm

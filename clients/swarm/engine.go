@@ -53,7 +53,7 @@ func (e *Engine) Register(r prometheus.Registerer) error {
 
 func (e *Engine) asked(call string) { e.requests.WithLabelValues(call).Inc() }
 
-// Connect returns the engine that options lead to. It connects to nothing.
+// Connect returns an engine. It connects to nothing.
 func Connect(options ...client.Opt) (*Engine, error) {
 	api, err := client.New(append(options, client.WithTraceProvider(noop.NewTracerProvider()))...)
 	if err != nil {
@@ -73,7 +73,7 @@ func Connect(options ...client.Opt) (*Engine, error) {
 	}}, nil
 }
 
-// Close ends connections that nobody uses.
+// Close closes idle connections.
 func (e *Engine) Close() {
 	_ = e.api.Close()
 	e.plain.CloseIdleConnections()

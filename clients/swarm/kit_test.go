@@ -32,6 +32,8 @@ import (
 // Of the engine it has what docs and a real one of 20.10 say: versions, the error of a stale
 // one, filters, events; and it counts the tasks that an update would replace.
 type world struct {
+	agenttest.Faults
+
 	t      testing.TB
 	engine *swarm.Engine
 	// platform is the adapter with options of the test.
@@ -41,15 +43,11 @@ type world struct {
 	services map[string]*fakeService // by name; guarded by mu, as is all that follows
 	index    uint64
 	made     int
-	changes  int
 	// replaced counts changes of a spec that make Swarm replace tasks.
-	replaced    int
-	loads       map[string]int32 // ten times what is wanted, by service
-	readErr     error
-	writeErr    error
-	beforeWrite func()
-	watchers    map[chan string]bool
-	requests    []string
+	replaced int
+	loads    map[string]int32 // ten times what is wanted, by service
+	watchers map[chan string]bool
+	requests []string
 	// hang has lists of services without an answer.
 	hang bool
 	// worker says that the node is no manager any more.
@@ -244,34 +242,6 @@ func (w *world) Replicas(name string) int32 {
 	return w.services[name].replicas()
 }
 
-// Changes implements agenttest.World.
-func (w *world) Changes() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.changes
-}
-
-// FailReads implements agenttest.World.
-func (w *world) FailReads(err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.readErr = err
-}
-
-// FailWrites implements agenttest.World.
-func (w *world) FailWrites(err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.writeErr = err
-}
-
-// BeforeWrite implements agenttest.World.
-func (w *world) BeforeWrite(call func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.beforeWrite = call
-}
-
 // changed tells those who watch. The lock is held.
 func (w *world) changed(id string) {
 	for watcher := range w.watchers {
@@ -360,8 +330,8 @@ func (w *world) inspect(rw http.ResponseWriter, key string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch s := w.find(key); {
-	case w.readErr != nil:
-		fail(rw, http.StatusInternalServerError, w.readErr.Error())
+	case w.ReadErr() != nil:
+		fail(rw, http.StatusInternalServerError, w.ReadErr().Error())
 	case s == nil:
 		fail(rw, http.StatusNotFound, "service "+key+" not found")
 	default:
@@ -396,8 +366,8 @@ func (w *world) list(rw http.ResponseWriter, r *http.Request) {
 func (w *world) listTasks(rw http.ResponseWriter, r *http.Request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.readErr != nil {
-		fail(rw, http.StatusInternalServerError, w.readErr.Error())
+	if w.ReadErr() != nil {
+		fail(rw, http.StatusInternalServerError, w.ReadErr().Error())
 		return
 	}
 	out := []any{}
@@ -417,13 +387,7 @@ func (w *world) update(rw http.ResponseWriter, r *http.Request, key string) {
 		fail(rw, http.StatusBadRequest, err.Error())
 		return
 	}
-	w.mu.Lock()
-	before := w.beforeWrite
-	w.beforeWrite = nil
-	w.mu.Unlock()
-	if before != nil {
-		before()
-	}
+	w.BeginWrite()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	version, err := strconv.ParseUint(r.URL.Query().Get("version"), 10, 64)
@@ -435,8 +399,8 @@ func (w *world) update(rw http.ResponseWriter, r *http.Request, key string) {
 		fail(rw, http.StatusBadRequest, "invalid service version '"+r.URL.Query().Get("version")+"'")
 	case decoder.Decode(&spec) != nil:
 		fail(rw, http.StatusBadRequest, "EOF")
-	case w.writeErr != nil:
-		fail(rw, http.StatusInternalServerError, w.writeErr.Error())
+	case w.WriteErr() != nil:
+		fail(rw, http.StatusInternalServerError, w.WriteErr().Error())
 	case s == nil:
 		fail(rw, http.StatusNotFound, "service "+key+" not found")
 	case version != s.index:
@@ -450,7 +414,7 @@ func (w *world) update(rw http.ResponseWriter, r *http.Request, key string) {
 			w.replaced++
 		}
 		w.index++
-		w.changes++
+		w.Wrote()
 		s.spec, s.index, s.status = spec, w.index, nil
 		w.run(s)
 		w.changed(s.id)

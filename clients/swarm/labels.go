@@ -44,7 +44,7 @@ const (
 	targetValueKey = "targetValue"
 )
 
-// Label is one that a service may have.
+// Label is a label that a service may have.
 type Label struct {
 	// Name, with NAME and KEY for what the user chooses.
 	Name string
@@ -56,7 +56,7 @@ type Label struct {
 	Meaning string
 }
 
-// Labels returns all that a service may have.
+// Labels returns all labels that a service may have.
 func Labels() []Label {
 	return []Label{
 		{EnableLabel, "`true` or `false`", "`false`", "Opts the service in. Without it nothing else counts."},
@@ -74,7 +74,7 @@ func Labels() []Label {
 	}
 }
 
-// Wants is what a service wants by its labels.
+// Wants is the settings in a service's labels.
 type Wants struct {
 	// Spec is what its replicas are computed by. It names the service as its target.
 	Spec *setpointv1.HorizontalPodAutoscalerSpec
@@ -84,7 +84,7 @@ type Wants struct {
 	Period time.Duration
 	// Shadow reports whether nothing is to be applied.
 	Shadow bool
-	// Warnings tell of labels without effect.
+	// Warnings name labels without effect.
 	Warnings []string
 }
 
@@ -95,7 +95,7 @@ func Enabled(labels map[string]string) bool {
 	return there && value != "false"
 }
 
-// ParseLabels reads what the service of that name wants. The error is a *LabelError.
+// ParseLabels reads the settings of the service of that name. The error is a *LabelError.
 func ParseLabels(service string, labels map[string]string) (*Wants, error) {
 	p := &parser{labels: labels, wants: &Wants{Queries: map[string]samples.Query{}}, metrics: map[string]map[string]any{}}
 	p.sort()
@@ -118,7 +118,7 @@ func ParseLabels(service string, labels map[string]string) (*Wants, error) {
 	return p.wants, nil
 }
 
-// maxMetrics is how many metrics a service may have: each is asked for in every reconcile.
+// maxMetrics bounds the metrics of a service, because each reconcile reads all of them.
 const maxMetrics = 100
 
 // parser reads the labels of one service.

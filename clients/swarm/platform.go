@@ -28,7 +28,7 @@ const stackLabel = "com.docker.stack.namespace"
 // noStack is the namespace of services that no stack has.
 const noStack = "default"
 
-// Reasons for which a service is not scaled, beside those of the loop.
+// Further reasons for not scaling a service.
 const (
 	// ReasonNotReplicated means that the service has no count.
 	ReasonNotReplicated = "NotReplicated"
@@ -66,7 +66,7 @@ type Options struct {
 	Timeout time.Duration
 }
 
-// Platform is a swarm as the loop knows it. It implements agent.Watched.
+// Platform is the adapter for a swarm. It implements agent.Watched.
 type Platform struct {
 	engine  *Engine
 	options Options
@@ -195,7 +195,7 @@ func revision(labels map[string]string) string {
 	return strings.Join(ours, "\n")
 }
 
-// unscalable returns what keeps a service from being scaled, whatever its labels say.
+// unscalable returns why a service can't be scaled, whatever its labels say.
 func unscalable(s *swarm.Service) *agent.Hold {
 	mode := ""
 	switch {

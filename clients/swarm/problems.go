@@ -28,7 +28,7 @@ func (e *LabelError) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// mostProblems are those that are told: whoever writes labels writes what becomes of them.
+// mostProblems bounds the shown problems, because labels may cause any number.
 const mostProblems = 20
 
 // problems collects what is wrong.

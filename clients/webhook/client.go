@@ -42,7 +42,7 @@ type Server struct {
 	Timeout time.Duration
 	// DialContext makes connections. Nil: TCP.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
-	// Log takes what is wrong with files that were right before. Nil: nobody does.
+	// Log takes errors of reloaded files. Nil: no log.
 	Log *zap.Logger
 }
 

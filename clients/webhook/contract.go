@@ -72,7 +72,7 @@ type Question struct {
 	UID       string `json:"uid,omitempty"`
 }
 
-// Observation is what a decision goes by, of one instant.
+// Observation is the input of a decision, of one instant.
 type Observation struct {
 	// Request is a RecommendRequest of which these fields are allowed: scale, pods, podMetrics,
 	// customMetrics, externalMetrics and metricErrors. Required, and its scale too.

@@ -26,6 +26,8 @@ const secret = "0123456789abcdef0123456789abcdef"
 // world is a scheduler that answers the three calls, over a pipe. It implements
 // agenttest.World.
 type world struct {
+	agenttest.Faults
+
 	t       testing.TB
 	client  *webhook.Client
 	options webhook.Options
@@ -36,16 +38,12 @@ type world struct {
 	keys    []webhook.Key          // guarded by mu, as is all that follows
 	targets map[string]*fakeTarget // by name
 	made    int
-	changes int
 	// applied are the recommendations that were carried out.
-	applied     map[string]bool
-	loads       map[string]int32 // ten times what is wanted, by target
-	nonces      map[string]bool
-	pageSize    int
-	readErr     error
-	writeErr    error
-	beforeWrite func()
-	calls       []recorded
+	applied  map[string]bool
+	loads    map[string]int32 // ten times what is wanted, by target
+	nonces   map[string]bool
+	pageSize int
+	calls    []recorded
 	// mangle changes an answer before it is signed, and tamper after that.
 	mangle, tamper func(path string, said *reply)
 }
@@ -174,34 +172,6 @@ func (w *world) Replicas(name string) int32 {
 	return w.targets[name].replicas
 }
 
-// Changes implements agenttest.World.
-func (w *world) Changes() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.changes
-}
-
-// FailReads implements agenttest.World.
-func (w *world) FailReads(err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.readErr = err
-}
-
-// FailWrites implements agenttest.World.
-func (w *world) FailWrites(err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.writeErr = err
-}
-
-// BeforeWrite implements agenttest.World.
-func (w *world) BeforeWrite(call func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.beforeWrite = call
-}
-
 // set sets a field of the world.
 func set[T any](w *world, field *T, value T) {
 	w.mu.Lock()
@@ -242,14 +212,8 @@ func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	path := strings.TrimPrefix(r.URL.Path, "/setpoint")
-	w.mu.Lock()
-	before := w.beforeWrite
 	if path == "/apply" {
-		w.beforeWrite = nil
-	}
-	w.mu.Unlock()
-	if before != nil && path == "/apply" {
-		before()
+		w.BeginWrite()
 	}
 	w.mu.Lock()
 	answer := w.answer(r, path, body)
@@ -295,8 +259,8 @@ func (w *world) verify(r *http.Request, body []byte) (webhook.Key, string) {
 // answer carries a call out. The lock is held.
 func (w *world) answer(r *http.Request, path string, body []byte) *reply {
 	switch {
-	case w.readErr != nil && path != "/apply":
-		return failed(http.StatusInternalServerError, "%v", w.readErr)
+	case w.ReadErr() != nil && path != "/apply":
+		return failed(http.StatusInternalServerError, "%v", w.ReadErr())
 	case r.Method == http.MethodGet && path == "/targets":
 		return w.list(r)
 	case r.Method == http.MethodPost && path == "/observe":
@@ -377,8 +341,8 @@ func (w *world) apply(body []byte) *reply {
 	switch {
 	case refusal != nil:
 		return refusal
-	case w.writeErr != nil:
-		return failed(http.StatusInternalServerError, "%v", w.writeErr)
+	case w.WriteErr() != nil:
+		return failed(http.StatusInternalServerError, "%v", w.WriteErr())
 	case w.applied[a.RecommendationID]:
 		return said(http.StatusOK, struct{}{})
 	case t.replicas != a.CurrentReplicas || strconv.Itoa(t.version) != a.Version:
@@ -386,7 +350,7 @@ func (w *world) apply(body []byte) *reply {
 	}
 	t.replicas = a.DesiredReplicas
 	t.version++
-	w.changes++
+	w.Wrote()
 	w.applied[a.RecommendationID] = true
 	return said(http.StatusOK, struct{}{})
 }

@@ -328,7 +328,7 @@ func (p *Platform) Apply(ctx context.Context, o *agent.Object, seen *agent.Obser
 	if again && (errors.As(err, &unsure) || err == nil && said.status == http.StatusConflict) {
 		switch now, _, asking := p.ask(ctx, o); {
 		case asking != nil && err != nil:
-			// Nobody knows. The next question's count tells the service, which a report that it
+			// The outcome is unknown. The next request's count shows it, which a report that it
 			// failed would keep from counting the change.
 			return agent.ErrMoved
 		case asking == nil && now.GetScale().GetSpecReplicas() == change.To:
@@ -441,7 +441,7 @@ func (p *Platform) list(ctx context.Context, changed func(agent.Key)) error {
 	return nil
 }
 
-// twice is a target that the list has twice. Nobody knows which one counts.
+// twice is a target that the list has twice. It is unclear which one counts.
 func twice(o *agent.Object) *agent.Object {
 	held := *o
 	held.Hold, held.Revision = invalid(errors.New("the list has it twice")), agent.Version("twice")

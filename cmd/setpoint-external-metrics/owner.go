@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// apiService is the registration of the API, of which a cluster has one.
+	// apiService is the registration of the API; a cluster has one.
 	apiService = "v1beta1.external.metrics.k8s.io"
 	// lookEvery is how often is looked at whose it is, and lookTimeout how long that may take.
 	lookEvery, lookTimeout = 30 * time.Second, 10 * time.Second

@@ -73,3 +73,35 @@ func TestLintLooksAtAllFiles(t *testing.T) {
 		t.Errorf("exit code %d\n%s\n%s", got.Code, got.Stdout, got.Stderr)
 	}
 }
+
+// An Autoscaler is linted as it is decided: with its own options.
+func TestLintTakesAutoscalers(t *testing.T) {
+	t.Parallel()
+	const own = "# ours\n---\napiVersion: autoscaling.setpoint.dev/v1\nkind: Autoscaler\nmetadata: {name: web, namespace: shop}\nspec:\n" +
+		"  scaleTargetRef: {kind: Deployment, name: web, apiVersion: apps/v1}\n  maxReplicas: 20\n  behavior: {scaleDown: {selectPolicy: Max}}\n" +
+		"  options:\n    tolerance: \"1\"\n"
+	got := run(t, own, "lint", "-o", "json", "-")
+	if !strings.Contains(got.Stdout, "tolerance-never-down") || !strings.Contains(got.Stdout, `"line":9`) {
+		t.Errorf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
+	}
+	if got := run(t, strings.Replace(own, "maxReplicas", "maxReplica", 1), "lint", "-"); got.Code != cli.ExitUsage || !strings.Contains(got.Stderr, "maxReplica") {
+		t.Errorf("a typing error: exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
+	}
+	// Where an Autoscaler's options would be lost, it is not taken.
+	if got := run(t, own, "explain", "--hpa", "-"); got.Code == 0 {
+		t.Errorf("explain takes it without its options: %s", got.Stdout)
+	}
+}
+
+// Code hosts show a finding beside its line, also in files of several documents and in lists.
+func TestLintTellsLines(t *testing.T) {
+	t.Parallel()
+	const object = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata:\n  name: NAME\nspec:\n  maxReplicas: 5\n  minReplicas: 5\n" +
+		"  scaleTargetRef: {kind: Deployment, name: NAME, apiVersion: apps/v1}\n"
+	a, b := strings.ReplaceAll(object, "NAME", "a"), strings.ReplaceAll(object, "NAME", "b")
+	list := "apiVersion: v1\nkind: List\nitems:\n- " + strings.TrimSuffix(strings.ReplaceAll(b, "\n", "\n  "), "  ")
+	got := run(t, a+"---\n# the second\n"+list, "lint", "-o", "sarif", "-")
+	if first, second := strings.Contains(got.Stdout, `"startLine": 6`), strings.Contains(got.Stdout, `"startLine": 19`); !first || !second {
+		t.Errorf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
+	}
+}

@@ -109,7 +109,7 @@ func Fixed[T any](value T) *Watched[T] {
 // Load returns what the files last said that was right.
 func (f *Watched[T]) Load() T { return *f.value.Load() }
 
-// Stats returns what was counted so far.
+// Stats returns the counters.
 func (f *Watched[T]) Stats() Stats {
 	f.mu.Lock()
 	defer f.mu.Unlock()

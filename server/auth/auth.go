@@ -61,7 +61,7 @@ type Clients interface {
 	Generation() uint64
 }
 
-// Authenticator finds out who calls. It is safe for concurrent use.
+// Authenticator authenticates callers. It is safe for concurrent use.
 type Authenticator struct {
 	options      Options
 	certificates *certificates                  // nil: not accepted
@@ -76,7 +76,7 @@ type Authenticator struct {
 	refused      [len(reasons)]atomic.Uint64
 }
 
-// issuerSet is the issuers of one state of the file, with what they have verified.
+// issuerSet is the issuers of one version of the file, with their verified tokens.
 type issuerSet struct {
 	byURL map[string]*runningIssuer
 	cache *bounded.Map[[sha256.Size]byte, verified]
@@ -84,6 +84,7 @@ type issuerSet struct {
 
 type runningIssuer struct {
 	*issuer
+	pool pool
 	stop context.CancelFunc
 }
 
@@ -146,7 +147,7 @@ func (a *Authenticator) open() error {
 	return errors.Join(problems...)
 }
 
-// AllowsAnonymous reports whether callers without credentials are taken for Anonymous.
+// AllowsAnonymous reports whether callers without credentials count as Anonymous.
 func (a *Authenticator) AllowsAnonymous() bool { return a.options.AllowAnonymous }
 
 // Close stops all goroutines and waits for them. JWTs can't be verified any more.
@@ -176,7 +177,7 @@ func (a *Authenticator) issuersChanged(e files.Event) {
 	a.fileChanged(e)
 }
 
-// fileChanged notes and tells of a file that was read again.
+// fileChanged records and logs the reload of a file.
 func (a *Authenticator) fileChanged(e files.Event) {
 	a.changes.Add(1)
 	if a.options.Files.OnChange != nil {
@@ -243,7 +244,7 @@ func (a *Authenticator) start(c IssuerConfig) *runningIssuer {
 		defer stop()
 		keys.run(ctx)
 	})
-	return &runningIssuer{issuer: &issuer{config: c, keys: keys}, stop: stop}
+	return &runningIssuer{issuer: &issuer{config: c, keys: keys}, pool: authorities.pool, stop: stop}
 }
 
 // Credentials are what came with a call.
@@ -257,7 +258,7 @@ type Credentials struct {
 	Waits func()
 }
 
-// Authenticate returns who calls, or an *Error. It asks the network only for keys that
+// Authenticate returns the caller, or an *Error. It asks the network only for keys that
 // it does not have, and then for as long as ctx allows.
 //
 // For streams: ask again before each message when Generation has changed, so that a token
@@ -272,7 +273,7 @@ func (a *Authenticator) Authenticate(ctx context.Context, c Credentials) (*Ident
 }
 
 func (a *Authenticator) authenticate(ctx context.Context, c Credentials, now time.Time) (*Identity, *Error) {
-	// Nobody is asked who they are: what they send is of no interest.
+	// Authentication is off: credentials are ignored.
 	if a.certificates == nil && a.tokens == nil && a.oidc == nil {
 		return Anonymous, nil
 	}

@@ -1,4 +1,4 @@
-// Package auth says who calls. What a caller may do is package policy's matter.
+// Package auth authenticates callers. Package policy authorizes them.
 //
 //	a, err := auth.New(auth.Options{Certificates: true, TokensFile: "tokens.yaml", OIDCFile: "oidc.yaml"})
 //	…

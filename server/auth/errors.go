@@ -57,7 +57,7 @@ func Reasons() []Reason { return slices.Clone(reasons[:]) }
 // anything of a token.
 type Error struct {
 	Reason Reason
-	// Message is for the caller: what is wrong, and how to mend it.
+	// Message tells the caller what is wrong, and what to do.
 	Message string
 	// Detail is for logs; nil: there is none. It may name the issuer's addresses.
 	Detail error

@@ -30,7 +30,7 @@ const (
 	minRSABits   = 2048
 	// maxKeys bounds the keys of an issuer: a token that names none is tried with each.
 	maxKeys = 100
-	// maxDetail bounds what is logged of an error, which may hold an answer.
+	// maxDetail bounds the logged part of an error, which may hold an answer.
 	maxDetail = 300
 )
 

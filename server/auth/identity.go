@@ -25,12 +25,12 @@ const AnonymousName = "anonymous"
 // maxName bounds names of identities and groups, in bytes.
 const maxName = 1024
 
-// Identity is who calls. Identities are shared: they must not be changed. The zero
-// value is nobody, who may do nothing.
+// Identity is an authenticated caller. Identities are shared and must not be changed. The zero
+// value has no rights.
 type Identity struct {
 	// Name is unique, begins with the method and holds no control characters.
 	Name string
-	// Method is what it was proved by.
+	// Method is how it was authenticated.
 	Method Method
 	// Groups are what the issuer says the caller belongs to.
 	Groups Groups

@@ -168,7 +168,7 @@ func wrongIssuer() *Error {
 	return refuse(ReasonWrongIssuer, "the bearer token is of an issuer (iss) that this service does not trust", nil)
 }
 
-// identity reads who the claims speak of.
+// identity reads the identity from the claims.
 func (i *issuer) identity(claims map[string]json.RawMessage) (*Identity, *Error) {
 	refused := func(claim, what string) (*Identity, *Error) {
 		return nil, refuse(ReasonWrongClaims, fmt.Sprintf("the bearer token's claim %s %s", claim, what), i.detail("claim "+claim))

@@ -37,7 +37,7 @@ type IssuerConfig struct {
 	UsernameClaim, GroupsClaim string
 	// Prefix comes before names of callers and groups, after "oidc:".
 	Prefix string
-	// Algorithms are those that tokens may be signed with.
+	// Algorithms are the accepted algorithms of signatures.
 	Algorithms []jose.SignatureAlgorithm
 	// ClockSkew is how much the issuer's clock may differ from ours.
 	ClockSkew time.Duration

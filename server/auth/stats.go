@@ -38,7 +38,7 @@ type IssuerStats struct {
 	Err error
 }
 
-// Stats returns what was counted so far. What is counted of an issuer begins anew when
+// Stats returns the counters. What is counted of an issuer begins anew when
 // its entry in the file changes.
 func (a *Authenticator) Stats() Stats {
 	s := Stats{Refused: make(map[Reason]uint64, len(reasons)), CacheHits: a.hits.Load(), CacheMisses: a.misses.Load()}

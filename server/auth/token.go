@@ -23,7 +23,7 @@ const tokenDigits = 43
 
 // TokenEntry is an entry of the file of tokens.
 type TokenEntry struct {
-	// Identity is who holds the token: ci for the identity token:ci. Several tokens may
+	// Identity is the token's owner: ci for the identity token:ci. Several tokens may
 	// have the same, so that one can replace the other.
 	Identity string
 	// SHA256 is the token's. A token has 256 random bits, so that guessing one from its
@@ -81,7 +81,7 @@ type tokenHolder struct {
 	expires   time.Time
 }
 
-// authenticate returns who holds the token with the digest; nil, nil if it is unknown.
+// authenticate returns the owner of the token with the digest; nil, nil if it is unknown.
 func (t tokens) authenticate(digest [sha256.Size]byte, now time.Time) (*Identity, *Error) {
 	holder, known := t[digest]
 	switch {

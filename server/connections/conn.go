@@ -15,7 +15,8 @@ type Conn struct {
 	// calls are in flight on it, used says that something came since it was last asked.
 	calls atomic.Int64
 	used  atomic.Bool
-	// known means that somebody was heard out on it. It changes under set.mu.
+	// known reports whether the server received a call of an authenticated caller on it. It
+	// changes under set.mu.
 	known  atomic.Bool
 	origin limit.Origin
 
@@ -27,7 +28,7 @@ type Conn struct {
 	gone   bool
 }
 
-// Know notes that somebody was heard out on it who may call.
+// Know records that a caller who may call has sent a complete message on it.
 func (c *Conn) Know() {
 	if c == nil || c.known.Load() {
 		return

@@ -3,7 +3,7 @@
 //
 //	set := connections.New(connections.Options{Most: 4096, Exempt: 4096, ExemptEach: 64})
 //	listener = set.Listen(listener)
-//	connections.Of(addr).Know() // a call of somebody who is known came on it
+//	connections.Of(addr).Know() // a call of a known caller came on it
 //
 // Who comes last is not turned away for those who came before and do nothing: beyond the
 // bound an unneeded connection is closed. That is the oldest of those on which nobody

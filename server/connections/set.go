@@ -105,7 +105,7 @@ func (s *Set) leastLocked() *Conn {
 	return s.idleLocked()
 }
 
-// idleLocked returns one of those that are known on which nothing happens.
+// idleLocked returns a known connection without calls.
 func (s *Set) idleLocked() *Conn {
 	for range min(tries, s.known.Len()) {
 		first := s.known.Front()

@@ -115,7 +115,7 @@ func (e *queued) size() int {
 	return n
 }
 
-// Flush waits until what was appended before is written.
+// Flush waits until earlier entries are written.
 func (l *Log) Flush(ctx context.Context) error {
 	done := make(chan struct{})
 	l.mu.Lock()

@@ -42,7 +42,7 @@ type Contract interface {
 	Read(cluster string, body []byte) (Question, []validation.Violation)
 	// Answer returns what is to be sent as JSON, with the code 200.
 	Answer(Question, *setpointv1.Recommendation) any
-	// Refuse returns the HTTP code of an error, and what is to be sent as JSON. It never has a
+	// Refuse returns the HTTP code of an error, and its JSON answer. It never has a
 	// count that the caller would scale to. The question is nil where none was read.
 	Refuse(*Question, Problem) (code int, body any)
 }
@@ -80,7 +80,7 @@ func kindOf(wrong *json.UnmarshalTypeError) string {
 // place is a field of a body, and what it is to be.
 type place struct{ field, value, says string }
 
-// names returns what is wrong with the parts of a target's name.
+// names returns the violations of the parts of a target's name.
 func names(places ...place) (violations []validation.Violation) {
 	for _, p := range places {
 		if !target.IsSegment(p.value) {

@@ -12,5 +12,5 @@
 // caller's controller, which takes them from its own objects. What the author of such an object
 // writes chooses no other namespace.
 //
-// The package knows no transport, and does not ask who calls.
+// The package is independent of the transport and of authentication.
 package integration

@@ -29,7 +29,7 @@ type review struct {
 // in any answer; and in an answer that is an error, neither looks at it.
 type reviewed struct {
 	Response verdict `json:"response"`
-	// Error says what is wrong, for those who look at the traffic.
+	// Error is the reason, for people who look at the traffic.
 	Error string `json:"error,omitempty"`
 }
 

@@ -56,7 +56,7 @@ type Options struct {
 	Authorize func(context.Context, store.Key) error
 	// Recommend returns the recommendation of a target, or the error of an answer.
 	Recommend func(context.Context, store.Key) (*setpointv1.Recommendation, error)
-	// Invalid makes an answer of what is wrong with a message.
+	// Invalid makes an error of a message's violations.
 	Invalid func([]validation.Violation) error
 	// Draining is closed when the service begins to stop, and Stopping the error then.
 	Draining <-chan struct{}

@@ -15,7 +15,7 @@
 //	if refusal := ticket.Arrived(); refusal.Refused() {
 //		return refusal.Err()
 //	}
-//	if refusal := ticket.Identify("agent-7", 1); refusal.Refused() { // it is known who calls
+//	if refusal := ticket.Identify("agent-7", 1); refusal.Refused() { // the caller is known
 //		return refusal.Err()
 //	}
 //
@@ -28,7 +28,7 @@
 //     scheduler tells. Waiting for a store or for a slow caller's body is no overload: the
 //     processors are free, and the other bounds suffice.
 //
-// Who is refused costs next to nothing, if it is done before its goroutine exists and
+// A refusal costs next to nothing, if it is done before its goroutine exists and
 // its body is read, so that most of the time goes to calls that are answered.
 //
 // What must answer always, health checks above all, does not enter: see Exempt.

@@ -12,7 +12,7 @@ import (
 // identityShards is how many locks the identities are spread over.
 const identityShards = 64
 
-// identities are those that are remembered.
+// identities are the remembered identities.
 type identities struct {
 	options    *Options
 	seed       maphash.Seed

@@ -96,7 +96,7 @@ func (t *Ticket) Identify(name string, weight int) Refusal {
 	if t.queued {
 		running = 0
 	}
-	// It was let in, and what makes it heavier is not refused for overload.
+	// An admitted call is not refused for overload because it turns out heavier.
 	more := newAmount(units-min(units, t.units), running-min(running, t.running))
 	if more != 0 && !l.takeMore(more) {
 		return t.refuse(GlobalInFlight, 0)
@@ -111,7 +111,7 @@ func (t *Ticket) Identify(name string, weight int) Refusal {
 	return Refusal{}
 }
 
-// takeMore takes an amount for a call that was let in.
+// takeMore takes an amount for an admitted call.
 func (l *Limiter) takeMore(a amount) bool {
 	for {
 		before := l.held.load()
@@ -124,7 +124,7 @@ func (l *Limiter) takeMore(a amount) bool {
 	}
 }
 
-// refuse refuses a call that was let in.
+// refuse refuses an admitted call.
 func (t *Ticket) refuse(reason Reason, retryAfter time.Duration) Refusal {
 	if !t.voided {
 		t.voided = true
@@ -133,7 +133,7 @@ func (t *Ticket) refuse(reason Reason, retryAfter time.Duration) Refusal {
 	return t.limiter.refuse(reason, retryAfter)
 }
 
-// Admit is Enter and Identify in one, where it is known at once who calls. Refused, the
+// Admit is Enter and Identify in one, for calls whose caller is already known. Refused, the
 // ticket holds nothing.
 func (l *Limiter) Admit(t *Ticket, identity string, weight int) Refusal {
 	refusal := l.Enter(t, nil)
@@ -204,8 +204,8 @@ func (l *Limiter) share(mayRun int64) int64 {
 }
 
 // part is how many units an identity may hold while more than three quarters are held: those,
-// if it calls alone, else an equal part of all, one of them for whoever comes next. So no
-// caller takes all. 0: there is no bound, for there is room, or nobody knows who calls.
+// if it calls alone, else an equal part of all, one of them for the next caller. So no
+// caller takes all. 0: there is no bound, because there is room, or the caller is unknown.
 func (l *Limiter) part(name string) int64 {
 	most := 3 * int64(l.options.InFlight) / 4
 	if name == "" || l.held.load().units() <= most {
@@ -241,7 +241,7 @@ var retryUsual = [reasonCount]time.Duration{
 // Reload has the limits of all identities asked for again.
 func (l *Limiter) Reload() { l.identities.generation.Add(1) }
 
-// Admitted returns how many calls were let in and not refused later.
+// Admitted returns how many calls were admitted and not refused later.
 func (l *Limiter) Admitted() uint64 {
 	voided := l.shedder.voided.Load() // first: it never passes the other
 	return l.shedder.admitted.Load() - voided

@@ -85,7 +85,7 @@ func (s Shedding) withDefaults() Shedding {
 type Options struct {
 	// InFlight bounds the units in flight of all callers together. While more than three
 	// quarters are taken, callers who are known have an equal part of it at most, one part
-	// being kept for whoever comes next.
+	// being kept for the next caller.
 	InFlight int
 	// Identity holds the limits of identities that have none of their own.
 	Identity Limits
@@ -93,8 +93,8 @@ type Options struct {
 	// called when an identity is met, and again after Reload; it must not block. In the
 	// place of limits that are not valid stand those of Identity.
 	Limits func(identity string) (Limits, bool)
-	// Streams bounds the open streams of all callers together. Of one that is known three
-	// quarters at most. 0: there is no bound.
+	// Streams bounds the open streams of all callers together. A known caller gets three
+	// quarters at most. 0: no bound.
 	Streams int
 	// MaxIdentities bounds how many identities are remembered, some 250 bytes and the
 	// name each. Beyond them the one that was idle longest (of a few) is forgotten. If

@@ -2,8 +2,7 @@ package limit
 
 import "sync/atomic"
 
-// Origin is what is known of where a call comes from before it is known who makes it: a
-// connection. The zero value is one without calls. It must not be copied, and may be used
+// Origin is the connection of a call, known before its caller is. The zero value is one without calls. It must not be copied, and may be used
 // concurrently.
 //
 // A call is refused for Overload before its caller is known, as soon as its headers are

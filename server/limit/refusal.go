@@ -99,7 +99,7 @@ func (r Refusal) Status() *status.Status {
 	return refusals[r.Reason][retryStep(r.RetryAfter)].status
 }
 
-// retrySteps are the times that refusals tell: 1 ms, 1.25 ms, 1.5 ms, 1.75 ms, 2 ms,
+// retrySteps are the retry delays of refusals: 1 ms, 1.25 ms, 1.5 ms, 1.75 ms, 2 ms,
 // 2.5 ms and so on, doubling in four steps, up to some minutes.
 const (
 	retryFirst     = time.Millisecond

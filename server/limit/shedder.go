@@ -167,7 +167,7 @@ func (s *shedder) lookAgain(callsPerSecond float64) {
 	s.mask.Store(every - 1)
 }
 
-// measured is what was seen in a window.
+// measured is the measurement of a window.
 type measured struct {
 	seconds float64
 	rate    float64 // calls done a second

@@ -9,7 +9,7 @@ type Stream struct {
 	identity *identity // guarded by mu
 }
 
-// Open opens a stream, which runs nothing by itself: its messages are calls, to be let in
+// Open opens a stream, which itself runs nothing: its messages are calls, to be admitted
 // each. It is refused for Streams or IdentityStreams.
 func (l *Limiter) Open(s *Stream, name string) Refusal {
 	if !l.openStream() {

@@ -18,7 +18,7 @@ type Ticket struct {
 	// units are held of all callers' bound, identityUnits of the identity's, running of
 	// what may run at once.
 	units, identityUnits, running uint32
-	// waitsSince is when Wait was called, as Limiter.now tells the time.
+	// waitsSince is when Wait was called, by Limiter.now.
 	waitsSince int64
 }
 

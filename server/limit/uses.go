@@ -18,7 +18,7 @@ type Use struct {
 	BurstLeft         float64
 }
 
-// Uses returns what the identities use that are remembered, those that use most first, and
+// Uses returns the usage of the remembered identities, the largest first, and
 // how many there are; at most so many are returned. It looks at all of them, each shard's
 // lock held for a moment.
 func (l *Limiter) Uses(most int) (uses []Use, total int) {

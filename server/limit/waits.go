@@ -14,7 +14,7 @@ const schedulerMetric = "/sched/latencies:seconds"
 // goroutine's first waits it looks at up to twice as many.
 const schedulerSamples = 8
 
-// schedulerWaits tells from Go's scheduler how long goroutines waited for a processor.
+// schedulerWaits reads from Go's scheduler how long goroutines waited for a processor.
 type schedulerWaits struct{ samples [1]metrics.Sample }
 
 func newSchedulerWaits() *schedulerWaits {

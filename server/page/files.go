@@ -215,7 +215,7 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
 }
 
-// variant is the form that a caller gets: who asks for a part gets that of the file itself.
+// variant returns the form of a file for a caller; a request of a range gets the file itself.
 func (f *file) variant(r *http.Request) (body []byte, encoding string) {
 	accepted := r.Header.Get("Accept-Encoding")
 	if r.Header.Get("Range") != "" {

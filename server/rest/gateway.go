@@ -25,7 +25,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/validation"
 )
 
-// Options are the settings of a Gateway. All are required.
+// Options are the settings of a Gateway. All but Session are required.
 type Options struct {
 	Guard           *admission.Guard
 	Observer        *calls.Observer
@@ -34,6 +34,9 @@ type Options struct {
 	// Unary and Streams are the interceptors of gRPC, which calls over REST go through, too.
 	Unary   grpc.UnaryServerInterceptor
 	Streams grpc.StreamServerInterceptor
+	// Session returns the Authorization of a call without one by the session of a user of the
+	// web page; nil where there are none.
+	Session func(*http.Request) []string
 	// MaxRequestBytes bounds a body, and the message that it makes.
 	MaxRequestBytes int
 }
@@ -80,7 +83,16 @@ func (g *Gateway) Handler() (http.Handler, error) {
 		return nil, fmt.Errorf("register integrations: %w", err)
 	}
 	guard := g.options.Guard
-	return inCallersForm(guard.LimitREST(mux, guard.AuthenticateREST(mux, authorizationOf, g.received(mux)))), nil
+	return inCallersForm(guard.LimitREST(mux, guard.AuthenticateREST(mux, g.authorization, g.received(mux)))), nil
+}
+
+// authorization is how a REST call says who makes it: by itself, or else by a session.
+func (g *Gateway) authorization(r *http.Request) []string {
+	values := authorizationOf(r)
+	if len(values) == 0 && g.options.Session != nil {
+		return g.options.Session(r)
+	}
+	return values
 }
 
 // answerError answers an error as a google.rpc.Status. For an invalid body it lists all

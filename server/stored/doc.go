@@ -1,8 +1,8 @@
-// Package stored answers callers that send neither spec nor metrics: those that only ask,
-// again and again. It keeps specs and what was observed of targets beside their histories,
+// Package stored answers callers that only poll, and send neither spec nor metrics. It keeps
+// specs and observations of targets beside their histories,
 // and makes of both the request that such a caller would have sent.
 //
-// A decision answers everybody who asks within the period of the spec. So asking often
+// A decision answers all calls within the period of the spec. So asking often
 // changes nothing, and costs one round trip to the store. What makes a decision is handed
 // in (Options.Recommend): authorization, the swap of the history and the engine are the
 // service's own.

@@ -12,9 +12,9 @@ var (
 	ErrNoSpec = errors.New("no spec is stored")
 	// ErrChanged means that the stored spec has another version than the caller's etag.
 	ErrChanged = errors.New("the stored spec has changed")
-	// ErrContended means that others changed what is stored too often meanwhile.
+	// ErrContended means that others changed the record too often meanwhile.
 	ErrContended = errors.New("changed by others too often")
-	// ErrNoScale means that nobody knows how many replicas there are.
+	// ErrNoScale means that the number of replicas is unknown.
 	ErrNoScale = errors.New("the scale is not known")
 	// ErrSelectorTerms means that more series are to be compared with selectors than what is
 	// stored has bytes for.
@@ -23,7 +23,7 @@ var (
 	ErrBounds = errors.New("no count is within both bounds")
 )
 
-// TooLargeError says that what is to be stored is too large.
+// TooLargeError means that a record would be too large.
 type TooLargeError struct {
 	// Limit is the name of the limit, Most its value in bytes, and Bytes what was to be
 	// stored.
@@ -36,7 +36,7 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("%d bytes are more than %s allows, %d", e.Bytes, e.Limit, e.Most)
 }
 
-// UnreadableError says that what is stored can't be read: it is damaged, or of a newer
+// UnreadableError means that a stored record can't be read: it is damaged, or of a newer
 // version.
 type UnreadableError struct {
 	// What it is: "spec" or "observation".
@@ -52,7 +52,7 @@ func (e *UnreadableError) Error() string {
 // Unwrap returns the cause.
 func (e *UnreadableError) Unwrap() error { return e.Err }
 
-// UndecidedError says that the count could not be computed, as the controller says it:
+// UndecidedError means that the count could not be computed, in the controller's words:
 // ScalingActive is not true. Callers hold the count.
 type UndecidedError struct {
 	// Reason is the condition's, for example "FailedGetExternalMetric".

@@ -44,7 +44,7 @@ func (t *Targets) Report(ctx context.Context, key store.Key, report *setpointv1.
 	return len(record.Value), err
 }
 
-// report adds what was observed at an instant, and forgets what is older than another.
+// report adds the observations of an instant, and drops those older than another one.
 func (p *partial) report(report *setpointv1.ReportObservationRequest, at, before time.Time) error {
 	pods, usage := p.GetPodsTime(), p.GetPodMetricsTime()
 	if err := merge(p.Observation, report, at); err != nil {
@@ -68,7 +68,7 @@ func decodeObservation(record store.Record) (*storedv1.Observation, error) {
 	return observed, nil
 }
 
-// merge adds what was observed at an instant, unless something later is known.
+// merge adds the observations of an instant, unless later ones are known.
 func merge(o *storedv1.Observation, report *setpointv1.ReportObservationRequest, at time.Time) error {
 	stamp := timestamppb.New(at)
 	newer := func(known *timestamppb.Timestamp) bool { return known == nil || !known.AsTime().After(at) }
@@ -208,7 +208,7 @@ func mergeExternal(o *storedv1.Observation, all []*setpointv1.ExternalMetric, st
 	}
 }
 
-// forget drops what was observed before an instant.
+// forget drops the observations before an instant.
 func forget(o *storedv1.Observation, before time.Time) {
 	old := func(at *timestamppb.Timestamp) bool { return at.AsTime().Before(before) }
 	if old(o.GetScaleTime()) {

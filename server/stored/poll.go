@@ -22,7 +22,7 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// Poll is what a caller says who asks for a recommendation by what is stored.
+// Poll is a caller's request for a recommendation from stored observations.
 type Poll struct {
 	// Current is how many replicas the caller sees. Nil: it does not say.
 	Current *int32
@@ -33,7 +33,7 @@ type Poll struct {
 	As string
 }
 
-// Recommendation returns the recommendation of a target by what is stored of it: the last
+// Recommendation returns the recommendation of a target from its stored spec and observations: the last
 // one, if it is not older than the spec's period and made with this spec, else a new one. An
 // UndecidedError says that the count could not be computed. Of callers that ask for a new
 // one at once all get the same.
@@ -198,7 +198,7 @@ func finish(r *setpointv1.Recommendation, failed string, least, most int32) (*se
 	return r, nil
 }
 
-// request is the request that the caller would have sent, had it known what is stored.
+// request returns the request that a caller with the stored spec and observations would send.
 func (t *Targets) request(key store.Key, spec *setpointv1.TargetSpec, observed *storedv1.Observation, fetched *Fetched, h *recommender.History, poll Poll, now time.Time) (*setpointv1.RecommendRequest, error) {
 	request := &setpointv1.RecommendRequest{
 		Target: key.String(), Spec: proto.Clone(spec.GetSpec()).(*setpointv1.HorizontalPodAutoscalerSpec), Options: spec.GetOptions(),
@@ -215,7 +215,7 @@ func (t *Targets) request(key store.Key, spec *setpointv1.TargetSpec, observed *
 	return request, nil
 }
 
-// newest is when the last of what is known was observed.
+// newest is the instant of the newest observation.
 func newest(o *storedv1.Observation) (at time.Time) {
 	later := func(t *timestamppb.Timestamp) {
 		if t != nil && t.AsTime().After(at) {
@@ -234,18 +234,18 @@ func newest(o *storedv1.Observation) (at time.Time) {
 	return at
 }
 
-// ages tells what is too old.
+// ages decides which observations are too old.
 type ages struct {
 	now  time.Time
 	most time.Duration
 }
 
-// fresh reports whether what was observed then counts.
+// fresh reports whether observations of that instant count.
 func (a ages) fresh(at *timestamppb.Timestamp) bool {
 	return at != nil && a.now.Sub(at.AsTime()) <= a.most
 }
 
-// scale is that of the caller, else what was observed, else what was recommended.
+// scale returns the caller's scale, else the observed one, else the recommended one.
 func (a ages) scale(o *storedv1.Observation, spec *setpointv1.TargetSpec, h *recommender.History, poll Poll) (*setpointv1.Scale, error) {
 	switch {
 	case poll.Current != nil:

@@ -34,7 +34,7 @@ type Fetched struct {
 	MetricErrors    []*setpointv1.MetricError
 }
 
-// QueriedMetric is the index of the spec's metric that a query is for, or what is wrong.
+// QueriedMetric returns the index of the spec's metric of a query, or what is wrong with the query.
 func QueriedMetric(spec *setpointv1.TargetSpec, query *setpointv1.MetricQuery) (index int, problem string) {
 	index = -1
 	for i, m := range spec.GetSpec().GetMetrics() {
@@ -74,7 +74,7 @@ func ofUsage(m *setpointv1.MetricSpec) bool {
 	return m.GetType() == "Resource" || m.GetType() == "ContainerResource"
 }
 
-// QueryViolations are what is wrong with the queries of a spec whatever the sources are.
+// QueryViolations returns the violations of a spec's queries that don't depend on the sources.
 func QueryViolations(spec *setpointv1.TargetSpec) (violations []validation.Violation) {
 	queried := queriedMetrics(spec)
 	if len(queried) < len(spec.GetQueries()) {
@@ -168,7 +168,7 @@ func (t *Targets) podNames(ctx context.Context, spec *setpointv1.TargetSpec, rec
 	return names, nil
 }
 
-// addFetched adds what sources answered, in place of what was reported of these metrics.
+// addFetched adds fetched values, which replace reported ones of the same metrics.
 func (s *sampler) addFetched(spec *setpointv1.TargetSpec, fetched *Fetched) {
 	if fetched == nil {
 		return

@@ -142,7 +142,7 @@ func decodeSpec(key store.Key, record store.Record) (*setpointv1.TargetSpec, err
 // etag is what callers see of a version.
 func etag(v store.Version) string { return hex.EncodeToString([]byte(v)) }
 
-// period is how long a decision by the spec answers whoever asks again.
+// period is how long a decision by the spec answers further calls.
 func period(spec *setpointv1.TargetSpec) time.Duration {
 	if spec.GetPeriod() == nil {
 		return DefaultPeriod
@@ -150,7 +150,7 @@ func period(spec *setpointv1.TargetSpec) time.Duration {
 	return spec.GetPeriod().AsDuration()
 }
 
-// maxAge is how old what was observed may be for the spec.
+// maxAge is the maximum age of observations for the spec.
 func maxAge(spec *setpointv1.TargetSpec) time.Duration {
 	if spec.GetObservationMaxAge() == nil {
 		return DefaultMaxAge

@@ -12,13 +12,13 @@ import (
 
 // Defaults of a spec that says nothing, and bounds.
 const (
-	// DefaultPeriod is how long a decision answers whoever asks again.
+	// DefaultPeriod is how long a decision answers further calls.
 	DefaultPeriod = 15 * time.Second
-	// DefaultMaxAge is how old what was observed may be.
+	// DefaultMaxAge is the maximum age of observations.
 	DefaultMaxAge = time.Minute
-	// Kept is how long what was observed is kept, the longest maximal age.
+	// Kept is how long observations are kept, the longest maximum age.
 	Kept = time.Hour
-	// DefaultMaxSpecBytes and DefaultMaxObservationBytes bound what is stored of a target.
+	// DefaultMaxSpecBytes and DefaultMaxObservationBytes bound the records of a target.
 	DefaultMaxSpecBytes        = 256 << 10
 	DefaultMaxObservationBytes = 1 << 20
 	// placedGrowth is how many bytes a record may grow by without room being made for them.
@@ -51,7 +51,7 @@ type Options struct {
 	// Room waits until what takes so many bytes may be decoded; leave is called when
 	// nothing is held of it any more. Nil: at once.
 	Room func(ctx context.Context, bytes int) (leave func(), err error)
-	// Left is told of a record of the part that was deleted. Nil: nobody is.
+	// Left is called after a record of the part was deleted. May be nil.
 	Left func(part store.Part, key store.Key)
 }
 

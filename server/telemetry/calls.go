@@ -174,7 +174,7 @@ func (c *Calls) REST(httpCode int) {
 	}
 }
 
-// Collectors are what is to be registered.
+// Collectors returns the collectors to register.
 func (c *Calls) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{c.requests, c.seconds, c.inFlight, c.streams, c.messages, c.messageSeconds, c.rest}
 }

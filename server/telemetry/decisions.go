@@ -112,7 +112,7 @@ func (d *Decisions) counters(name, help, label string, values []string, into []p
 	}
 }
 
-// Collectors are what is to be registered.
+// Collectors returns the collectors to register.
 func (d *Decisions) Collectors() []prometheus.Collector { return d.vectors }
 
 // Answered counts an answer that is no decision recorded.

@@ -94,7 +94,7 @@ func (t *Targets) remove(element *list.Element) {
 	delete(t.entries, element.Value.(*targetEntry).key)
 }
 
-// Collectors are what is to be registered.
+// Collectors returns the collectors to register.
 func (t *Targets) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{targetCollector{t}, t.dropped}
 }

@@ -21,7 +21,7 @@ type Totals struct {
 	took [numDurations + 1]float64
 }
 
-// Totals returns what was counted so far. It takes some tenths of a millisecond.
+// Totals returns the counters. It takes some tenths of a millisecond.
 func (c *Calls) Totals() Totals {
 	var t Totals
 	for _, m := range c.methods {
@@ -69,7 +69,7 @@ func (t *Totals) add(m prometheus.Metric) float64 {
 	return all
 }
 
-// Since returns what was counted since earlier totals.
+// Since returns the difference from earlier totals.
 func (t Totals) Since(earlier Totals) Totals {
 	t.Calls -= earlier.Calls
 	t.Refused -= earlier.Refused

@@ -49,7 +49,7 @@ type framed struct {
 	held    int64             // of all streams
 }
 
-// stream is what is known of one of them, in bytes.
+// stream is the state of a stream, in bytes.
 type stream struct {
 	// prefix is how much of a message's prefix has come, size what it said so far, left what
 	// is to come of the message.

@@ -28,7 +28,7 @@ type Options struct {
 	Bodies int
 }
 
-// Meter counts what is unfinished. Its methods may be called concurrently.
+// Meter counts unfinished messages and answers. Its methods may be called concurrently.
 type Meter struct {
 	options Options
 	cut     atomic.Uint64
@@ -72,7 +72,7 @@ func (m *Meter) Bytes() int64 {
 // Holder is one that is counted: a connection, or a message by itself.
 type Holder struct {
 	meter *Meter
-	// end ends what it counts; it must not block.
+	// end cuts off what it counts; it must not block.
 	end  func()
 	body bool
 
@@ -170,7 +170,7 @@ func (h *Holder) count() *Holder {
 	return m.mostLocked()
 }
 
-// mostLocked takes out who holds the most.
+// mostLocked removes and returns the holder with the most bytes.
 func (m *Meter) mostLocked() *Holder {
 	var most *Holder
 	for h := range m.much {

@@ -44,7 +44,7 @@ type Options struct {
 	Seed uint64
 	// Workers run at a time (0: one a processor). The result does not depend on it.
 	Workers int
-	// Progress is called after each run, by one goroutine at a time. Nil: nobody is told.
+	// Progress is called after each run, by one goroutine at a time. May be nil.
 	Progress func(done int)
 }
 

@@ -37,7 +37,7 @@ var replyFaults = map[string]fault{
 	"MOVED":       {again: true, kind: store.ErrUnavailable},
 	"ASK":         {again: true, kind: store.ErrUnavailable},
 	"NOREPLICAS":  {again: true, kind: store.ErrUnavailable},
-	// Somebody has to see to it: memory, disk, credentials.
+	// An operator has to act: memory, disk, credentials.
 	"OOM":       {kind: store.ErrUnavailable},
 	"MISCONF":   {kind: store.ErrUnavailable},
 	"NOAUTH":    {kind: store.ErrUnavailable},

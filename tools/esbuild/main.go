@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -24,7 +25,13 @@ const (
 )
 
 func main() {
-	if err := run(); err != nil {
+	static := flag.String("static", "", "make the playground alone, as a page for any file server, in this `folder`")
+	flag.Parse()
+	make := run
+	if *static != "" {
+		make = func() error { return alone(*static) }
+	}
+	if err := make(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -35,33 +42,13 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	options := api.BuildOptions{
-		AbsWorkingDir:     root,
-		EntryPoints:       []string{"src/main.tsx"},
-		Outdir:            "dist/assets",
-		EntryNames:        "[name]-[hash]",
-		ChunkNames:        "[name]-[hash]",
-		AssetNames:        "[name]-[hash]",
-		Bundle:            true,
-		Splitting:         true,
-		Format:            api.FormatESModule,
-		Target:            api.ES2022,
-		JSX:               api.JSXAutomatic,
-		JSXImportSource:   "preact",
-		Loader:            map[string]api.Loader{".wasm": api.LoaderFile, ".svg": api.LoaderFile},
-		MinifyWhitespace:  true,
-		MinifyIdentifiers: true,
-		MinifySyntax:      true,
-		LegalComments:     api.LegalCommentsNone, // LICENSES.txt has them
-		Charset:           api.CharsetUTF8,
-		Metafile:          true,
-		LogLevel:          api.LogLevelWarning,
-	}
+	options := bundle(root)
+	options.EntryPoints = []string{"src/main.tsx"}
 	early := options // a plain script, which blocks the first paint and imports nothing
 	early.EntryPoints, early.Splitting, early.Format = []string{"src/early.ts"}, false, api.FormatIIFE
 	var meta metafile
 	var made []api.OutputFile
-	for _, o := range []api.BuildOptions{options, early} {
+	for _, o := range []api.BuildOptions{options, early, worker(root)} {
 		result := api.Build(o)
 		if len(result.Errors) > 0 {
 			return errors.New("web was not bundled")
@@ -101,6 +88,40 @@ func run() error {
 		}
 	}
 	return nil
+}
+
+// bundle is how the page's sources are bundled.
+func bundle(root string) api.BuildOptions {
+	return api.BuildOptions{
+		AbsWorkingDir:     root,
+		Outdir:            "dist/assets",
+		EntryNames:        "[name]-[hash]",
+		ChunkNames:        "[name]-[hash]",
+		AssetNames:        "[name]-[hash]",
+		Bundle:            true,
+		Splitting:         true,
+		Format:            api.FormatESModule,
+		Target:            api.ES2022,
+		JSX:               api.JSXAutomatic,
+		JSXImportSource:   "preact",
+		Loader:            map[string]api.Loader{".wasm": api.LoaderFile, ".svg": api.LoaderFile},
+		MinifyWhitespace:  true,
+		MinifyIdentifiers: true,
+		MinifySyntax:      true,
+		LegalComments:     api.LegalCommentsNone, // LICENSES.txt has them
+		Charset:           api.CharsetUTF8,
+		Metafile:          true,
+		LogLevel:          api.LogLevelWarning,
+		Plugins:           []api.Plugin{schema(root)},
+	}
+}
+
+// worker is how the script is bundled in which the playground's engine runs. Its name has no hash:
+// the page finds it beside its own scripts.
+func worker(root string) api.BuildOptions {
+	o := bundle(root)
+	o.EntryPoints, o.EntryNames, o.Splitting, o.Format = []string{"src/playground/playground-worker.ts"}, "[name]", false, api.FormatIIFE
+	return o
 }
 
 // metafile is what esbuild says of what it made.

@@ -9,7 +9,7 @@
 //	go run . table               # Markdown
 //	go run . texts               # all texts, each with the modules that it is of
 //	go run . json                # the same, for the next
-//	go run . sbom BINARY FILE    # CycloneDX 1.6, JSON: the same bytes for the same binary
+//	go run . sbom BINARY FILE VERSION COMMIT   # CycloneDX 1.6, JSON: the same bytes for the same binary
 package main
 
 import (
@@ -83,7 +83,7 @@ func run(args []string, out io.Writer) error {
 			return err
 		}
 		return json.NewEncoder(out).Encode(all)
-	case len(args) == 3 && args[0] == "sbom":
+	case len(args) == 5 && args[0] == "sbom":
 		info, err := buildinfo.ReadFile(args[1])
 		if err != nil {
 			return err
@@ -96,9 +96,9 @@ func run(args []string, out io.Writer) error {
 		if err := json.Unmarshal(raw, &all); err != nil {
 			return fmt.Errorf("%s: %w", args[2], err)
 		}
-		return writeBill(out, filepath.Base(info.Path), info, all)
+		return writeBill(out, program{filepath.Base(info.Path), args[3], args[4]}, info, all)
 	}
-	return errors.New("usage: licenses table | texts | json | sbom BINARY FILE")
+	return errors.New("usage: licenses table | texts | json | sbom BINARY FILE VERSION COMMIT")
 }
 
 // linked returns all that any program is linked with on any system, by path and version.

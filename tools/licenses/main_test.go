@@ -77,11 +77,11 @@ func TestCodeOfOthersInAModuleHasItsOwnLicence(t *testing.T) {
 // The bill of this test's own program.
 func TestABillIsTheSameForTheSameProgram(t *testing.T) {
 	t.Parallel()
-	program, err := os.Executable()
+	file, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	info, err := buildinfo.ReadFile(program)
+	info, err := buildinfo.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestABillIsTheSameForTheSameProgram(t *testing.T) {
 	}
 	var bills [2]bytes.Buffer
 	for i := range bills {
-		if err := writeBill(&bills[i], "program", info, known); err != nil {
+		if err := writeBill(&bills[i], program{"program", "v1.2.3", "0123"}, info, known); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -100,16 +100,19 @@ func TestABillIsTheSameForTheSameProgram(t *testing.T) {
 	}
 	var bill struct {
 		BomFormat, SpecVersion string
-		Components             []struct{ Name, Version, Purl string }
+		Metadata               struct {
+			Component struct{ Name, Version string }
+		}
+		Components []struct{ Name, Version, Purl string }
 	}
-	if err := json.Unmarshal(bills[0].Bytes(), &bill); err != nil || bill.BomFormat != "CycloneDX" || bill.SpecVersion != "1.6" {
+	if err := json.Unmarshal(bills[0].Bytes(), &bill); err != nil || bill.BomFormat != "CycloneDX" || bill.SpecVersion != "1.6" || bill.Metadata.Component.Version != "v1.2.3" {
 		t.Fatalf("%v: %.200s", err, bills[0].Bytes())
 	}
 	if !slices.ContainsFunc(bill.Components, func(c struct{ Name, Version, Purl string }) bool { return c.Name == "std" && c.Version != "" }) {
 		t.Errorf("the standard library is missing: %+v", bill.Components)
 	}
 	if len(info.Deps) > 0 {
-		if err := writeBill(&bills[0], "program", info, nil); err == nil {
+		if err := writeBill(&bills[0], program{"program", "v1.2.3", "0123"}, info, nil); err == nil {
 			t.Error("a module without a known licence is in the bill")
 		}
 	}

@@ -54,9 +54,12 @@ func writeTexts(out io.Writer, components []component) error {
 	return nil
 }
 
+// program is what a bill is of; Go notes neither version nor commit where it can't ask git.
+type program struct{ name, version, commit string }
+
 // writeBill writes the bill of materials of a program, from what Go noted in it. It has no serial
 // number and no time of its own, so that who builds the program again gets the same bytes.
-func writeBill(out io.Writer, name string, info *debug.BuildInfo, known []component) error {
+func writeBill(out io.Writer, of program, info *debug.BuildInfo, known []component) error {
 	licenses := map[string][]string{}
 	for _, c := range known {
 		licenses[c.Path] = c.Licenses
@@ -65,16 +68,16 @@ func writeBill(out io.Writer, name string, info *debug.BuildInfo, known []compon
 	for _, s := range info.Settings {
 		noted[s.Key] = s.Value
 	}
-	program := cdx.Component{
-		BOMRef: name, Type: cdx.ComponentTypeApplication, Name: name, Version: info.Main.Version,
+	itself := cdx.Component{
+		BOMRef: of.name, Type: cdx.ComponentTypeApplication, Name: of.name, Version: of.version,
 		Licenses: licensesOf([]string{"Apache-2.0"}),
 		Properties: &[]cdx.Property{
 			{Name: "go:version", Value: info.GoVersion}, {Name: "go:platform", Value: noted["GOOS"] + "/" + noted["GOARCH"]},
-			{Name: "vcs:revision", Value: noted["vcs.revision"]},
+			{Name: "vcs:revision", Value: of.commit},
 		},
 	}
 	bill := cdx.NewBOM()
-	bill.Metadata = &cdx.Metadata{Component: &program}
+	bill.Metadata = &cdx.Metadata{Component: &itself}
 	// The standard library is of the compiler.
 	components := []cdx.Component{{
 		BOMRef: "std", Type: cdx.ComponentTypeLibrary, Name: "std", Version: info.GoVersion,
@@ -90,7 +93,7 @@ func writeBill(out io.Writer, name string, info *debug.BuildInfo, known []compon
 		}
 		ids := licenses[m.Path]
 		if len(ids) == 0 {
-			return fmt.Errorf("%s is linked with %s, of which no licence is known", name, m.Path)
+			return fmt.Errorf("%s is linked with %s, of which no licence is known", of.name, m.Path)
 		}
 		reference := "pkg:golang/" + m.Path + "@" + version
 		components = append(components, cdx.Component{
@@ -103,7 +106,7 @@ func writeBill(out io.Writer, name string, info *debug.BuildInfo, known []compon
 	for i, c := range components {
 		needs[i] = c.BOMRef
 	}
-	bill.Dependencies = &[]cdx.Dependency{{Ref: name, Dependencies: &needs}}
+	bill.Dependencies = &[]cdx.Dependency{{Ref: of.name, Dependencies: &needs}}
 	return cdx.NewBOMEncoder(out, cdx.BOMFileFormatJSON).SetPretty(true).EncodeVersion(bill, cdx.SpecVersion1_6)
 }
 

@@ -6,6 +6,7 @@ import "uplot/dist/uPlot.min.css";
 import "./fleet/fleet.css";
 import "./target/target.css";
 import "./operations/operations.css";
+import "./playground/playground.css";
 import "./signin.css";
 
 followLinks();

@@ -15,14 +15,12 @@ import (
 // Fake is a platform in memory with an adapter for it, the simplest that there can be. It
 // implements World and agent.Watched. The zero value is empty.
 type Fake struct {
-	mu          sync.Mutex
-	services    map[string]*service // guarded by mu, as is all that follows
-	made        int
-	changes     int
-	readErr     error
-	writeErr    error
-	beforeWrite func()
-	watchers    map[chan string]bool
+	Faults
+
+	mu       sync.Mutex
+	services map[string]*service // guarded by mu, as is all that follows
+	made     int
+	watchers map[chan string]bool
 }
 
 // service is a workload and its object at once.
@@ -92,34 +90,6 @@ func (f *Fake) Replicas(name string) int32 {
 	return f.services[name].Replicas
 }
 
-// Changes implements World.
-func (f *Fake) Changes() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.changes
-}
-
-// FailReads implements World.
-func (f *Fake) FailReads(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.readErr = err
-}
-
-// FailWrites implements World.
-func (f *Fake) FailWrites(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.writeErr = err
-}
-
-// BeforeWrite implements World.
-func (f *Fake) BeforeWrite(call func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.beforeWrite = call
-}
-
 // changed tells those who watch. The lock is held.
 func (f *Fake) changed(name string) {
 	for watcher := range f.watchers {
@@ -176,8 +146,8 @@ func (f *Fake) Observe(_ context.Context, o *agent.Object) (*agent.Observation, 
 	if s == nil {
 		return nil, agent.ErrGone
 	}
-	if f.readErr != nil {
-		return nil, f.readErr
+	if f.ReadErr() != nil {
+		return nil, f.ReadErr()
 	}
 	return &agent.Observation{
 		Request: &setpointv1.RecommendRequest{
@@ -213,26 +183,20 @@ func (s *service) spec() *setpointv1.HorizontalPodAutoscalerSpec {
 
 // Apply implements agent.Platform.
 func (f *Fake) Apply(_ context.Context, o *agent.Object, seen *agent.Observation, change agent.Change) error {
-	f.mu.Lock()
-	before := f.beforeWrite
-	f.beforeWrite = nil
-	f.mu.Unlock()
-	if before != nil {
-		before()
-	}
+	f.BeginWrite()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := f.services[o.Key.Name]
 	switch {
-	case f.writeErr != nil:
-		return f.writeErr
+	case f.WriteErr() != nil:
+		return f.WriteErr()
 	case s == nil:
 		return agent.ErrGone
 	case s.version != seen.Native.(int):
 		return agent.ErrMoved
 	}
 	s.scale(change.To)
-	f.changes++
+	f.Wrote()
 	return nil
 }
 

@@ -106,7 +106,7 @@ func (c *counting) Observe(ctx context.Context, o *agent.Object) (*agent.Observa
 	return c.Watched.Observe(ctx, o)
 }
 
-// Tell and Forget are the platform's, if it is a teller.
+// Tell and Forget call the platform's, if it is a Teller.
 
 func (c *counting) Tell(ctx context.Context, t *agent.Telling) {
 	if teller, ok := c.Watched.(agent.Teller); ok {

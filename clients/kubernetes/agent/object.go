@@ -102,7 +102,7 @@ func objectOfHPA(hpa *autoscalingv2.HorizontalPodAutoscaler, s settings) *object
 	if text, ok := hpa.Annotations[ShadowAnnotation]; ok {
 		shadow, err := strconv.ParseBool(text)
 		if err != nil {
-			// Who wrote this may have meant that nothing is to be scaled.
+			// The author may have meant that nothing is scaled.
 			o.problem = fmt.Errorf(`annotation %s: %q is neither "true" nor "false"`, ShadowAnnotation, text)
 		}
 		o.shadow = o.shadow || shadow

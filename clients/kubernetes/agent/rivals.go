@@ -85,7 +85,7 @@ func quietOf(period time.Duration) time.Duration { return max(rivalQuiet, 2*peri
 func (v *rivalry) look(now time.Time, o *object) (written bool) {
 	hpa, ok := o.stored.(*autoscalingv2.HorizontalPodAutoscaler)
 	if !ok || o.shadow {
-		// Nobody else writes to an Autoscaler; of a shadow it is what others should do.
+		// Only agents write to an Autoscaler; to a shadow others are supposed to write.
 		*v = rivalry{}
 		return false
 	}

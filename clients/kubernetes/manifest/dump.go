@@ -11,6 +11,8 @@ import (
 	customv1beta2 "k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
 	externalv1beta1 "k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
 // Dump collects what kubectl wrote to files about one or more autoscalers and the
@@ -19,6 +21,9 @@ type Dump struct {
 	// Namespace of autoscalers that name none, as kubectl's --namespace. Empty:
 	// "default". Set it before reading.
 	Namespace string
+	// Own has Setpoint's own Autoscalers read as well, among Autoscalers; what they have beside
+	// the spec of autoscaling/v2 is told by Options. Set it before reading.
+	Own bool
 
 	// What was read, in its order; the caller may add to it.
 	Autoscalers     []*autoscalingv2.HorizontalPodAutoscaler
@@ -36,6 +41,8 @@ type Dump struct {
 	workloads []workload
 	// templates of the same workloads.
 	templates []Template
+	// options of Setpoint's own autoscalers.
+	options map[*autoscalingv2.HorizontalPodAutoscaler]*setpointv1.RecommendOptions
 	// seenPods tells where each pod, by namespace/name, was read.
 	seenPods map[string]string
 }
@@ -68,6 +75,9 @@ func (d *Dump) Read(name string, r io.Reader, parts ...Part) error {
 // add puts one object into its part.
 func (d *Dump) add(o object, parts []Part) error {
 	route, known := routes[o.kind]
+	if d.Own && o.kind == ownKind {
+		return readOwn(d, o)
+	}
 	if len(parts) > 0 && (!known || !slices.Contains(parts, route.part)) {
 		return fmt.Errorf("expected %s, found %s", expected(parts), o.describe())
 	}

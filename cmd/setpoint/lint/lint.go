@@ -37,6 +37,8 @@ type Finding struct {
 	File   string `json:"file"`
 	Object string `json:"object"`
 	Field  string `json:"field"`
+	// Line of the field in the file, or of what holds it; 0: not known.
+	Line int `json:"line,omitempty"`
 	// Message is what was found, Arithmetic how that comes, with the spec's own numbers.
 	Message    string `json:"message"`
 	Arithmetic string `json:"arithmetic"`

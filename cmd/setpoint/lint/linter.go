@@ -3,12 +3,14 @@
 package lint
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
 
+	"google.golang.org/protobuf/proto"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 
@@ -28,13 +30,17 @@ type Linter struct {
 
 	dump  manifest.Dump
 	files []string // of the dump's autoscalers, in their order
+	lines lines
 }
 
 // Read takes a file in: autoscalers, and anything else; of that workloads are looked at.
 func (l *Linter) Read(name string, r io.Reader) error {
-	if err := l.dump.Read(name, r); err != nil {
+	var head bytes.Buffer
+	l.dump.Own = true
+	if err := l.dump.Read(name, io.TeeReader(r, &bounded{&head})); err != nil {
 		return err
 	}
+	l.lines.read(name, head.Bytes())
 	for len(l.files) < len(l.dump.Autoscalers) {
 		l.files = append(l.files, name)
 	}
@@ -62,7 +68,7 @@ func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
 	var all []Finding
 	var refused []error
 	for i, written := range l.dump.Autoscalers {
-		a, err := simulate.NewAutoscaler(l.files[i], written.DeepCopy(), l.Options)
+		a, err := simulate.NewAutoscaler(l.files[i], written.DeepCopy(), l.options(written))
 		if err != nil {
 			refused = append(refused, err)
 			continue
@@ -71,9 +77,26 @@ func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
 		if err != nil {
 			return nil, err
 		}
+		for k := range found {
+			found[k].Line = l.lines.of(l.files[i], written.Namespace, written.Name, found[k].Field)
+		}
 		all = append(all, found...)
 	}
 	return all, errors.Join(refused...)
+}
+
+// options are the controller's settings, and what an Autoscaler has in place of them.
+func (l *Linter) options(a *autoscalingv2.HorizontalPodAutoscaler) *setpointv1.RecommendOptions {
+	own := l.dump.Options(a)
+	if own == nil {
+		return l.Options
+	}
+	out := &setpointv1.RecommendOptions{}
+	if l.Options != nil {
+		proto.Merge(out, l.Options)
+	}
+	proto.Merge(out, own)
+	return out
 }
 
 // targetOf names the object that an autoscaler scales.

@@ -74,8 +74,13 @@ type sarifLocation struct {
 		Artifact struct {
 			URI string `json:"uri"`
 		} `json:"artifactLocation"`
+		Region *sarifRegion `json:"region,omitempty"`
 	} `json:"physicalLocation"`
 	Logical []sarifLogical `json:"logicalLocations"`
+}
+
+type sarifRegion struct {
+	StartLine int `json:"startLine"`
 }
 
 type sarifLogical struct {
@@ -128,6 +133,9 @@ func WriteSARIF(w io.Writer, findings []Finding, version string) error {
 	for _, f := range findings {
 		var at sarifLocation
 		at.Physical.Artifact.URI = uriOf(f.File)
+		if f.Line > 0 {
+			at.Physical.Region = &sarifRegion{f.Line}
+		}
 		at.Logical = []sarifLogical{{Name: f.Object + "/" + f.Field, Kind: "object", Property: f.Field}}
 		r.Results = append(r.Results, sarifResult{
 			RuleID: f.Rule, RuleIndex: places[f.Rule], Level: string(f.Severity),

@@ -18,7 +18,11 @@ func checkOnly(cmd *cobra.Command, s *settings) error {
 	if err != nil {
 		return cli.BadInput(err)
 	}
+	_, err = s.SignIn.open(edge.access)
 	edge.close()
+	if err != nil {
+		return cli.BadInput(err)
+	}
 	fetching, err := s.openSources(prometheus.NewRegistry(), zap.NewNop())
 	if err != nil {
 		return cli.BadInput(err)

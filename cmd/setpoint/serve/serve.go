@@ -111,6 +111,9 @@ func serve(ctx context.Context, s *settings) error {
 		return err
 	}
 	options.Access, options.TLS, options.KEDATokens = edge.access, edge.tls, s.Edge.KEDATokens
+	if options.SignIn, err = s.SignIn.open(edge.access); err != nil {
+		return cli.BadInput(err)
+	}
 	fetching, err := s.openSources(metrics, log)
 	if err != nil {
 		return cli.BadInput(err)

@@ -28,8 +28,9 @@ type settings struct {
 	AdminProfiles bool
 	// AllowedHosts are names that addresses on loopback may be asked by.
 	AllowedHosts []string
-	// UI serves the web page.
-	UI bool
+	// UI serves the web page, and SignIn says how its users sign in with an issuer.
+	UI     bool
+	SignIn signInSettings
 
 	LogLevel  string
 	LogFormat string
@@ -97,6 +98,7 @@ func defaultSettings() settings {
 		AdminAddress:            "127.0.0.1:9091",
 		AllowedHosts:            []string{}, // not nil: so it is after an empty list of a file
 		UI:                      true,
+		SignIn:                  defaultSignInSettings(),
 		LogLevel:                "info",
 		LogFormat:               "json",
 		Observe:                 defaultObserveSettings(),
@@ -144,6 +146,7 @@ func (s *settings) bind(flags *pflag.FlagSet) {
 	flags.BoolVar(&s.AdminProfiles, "admin-profiles", s.AdminProfiles, "serve /debug/pprof/ even if other machines can reach the admin address")
 	flags.StringSliceVar(&s.AllowedHosts, "allowed-hosts", s.AllowedHosts, "host `names` that requests to the REST and admin addresses may use while these are on loopback, against DNS rebinding; localhost, names without a dot and IP addresses are always allowed; * allows all")
 	flags.BoolVar(&s.UI, "ui", s.UI, "serve the web page at /ui/ of the REST address; what it shows needs the same credentials as the API")
+	s.SignIn.bind(flags)
 	flags.StringVar(&s.LogLevel, "log-level", s.LogLevel, "least severe `level` that is logged: debug, info, warn or error")
 	flags.StringVar(&s.LogFormat, "log-format", s.LogFormat, "`form` of log lines: json, or console for people")
 	flags.StringVar(&s.Profile, "profile", s.Profile, "controller `version` to decide as where a request names none: "+strings.Join(recommender.ProfileNames(), ", "))
@@ -261,6 +264,7 @@ func (s *settings) validate() error {
 		reached = nil // who reaches what is no address is a question for later
 	}
 	s.Edge.validate(refuse, reached)
+	s.SignIn.validate(refuse, s.UI, s.Edge.OIDCFile)
 	if s.DecisionLogLength < 0 {
 		refuse("decision-log-length", "%d is negative", s.DecisionLogLength)
 	}

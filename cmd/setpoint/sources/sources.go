@@ -62,9 +62,9 @@ type Options struct {
 	URLs []string
 	// File names the file of sources; "": there is none.
 	File string
-	// Registerer takes the metrics of the sources. Nil: nobody does.
+	// Registerer takes the metrics of the sources. Nil: no metrics.
 	Registerer prometheus.Registerer
-	// Log takes what is wrong with files of credentials. Nil: nobody does.
+	// Log takes errors of credential files. Nil: no log.
 	Log *zap.Logger
 }
 

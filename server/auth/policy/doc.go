@@ -22,7 +22,7 @@
 // In options and limits the order counts: of all rules that match, the first that says
 // something about a setting decides that setting. Put the particular first.
 //
-// In patterns * stands for any characters, or none, also / and :. The name of Anonymous
+// In patterns * matches any characters, or none, including / and :. The name of Anonymous
 // is matched by no pattern with a *, it has to be written out: who means everybody
 // should not mean nobody in particular by mistake. A rule of options or limits that
 // names no identities and no groups is for all callers, Anonymous too.

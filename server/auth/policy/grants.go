@@ -101,7 +101,7 @@ func (g *Grants) Options(cluster, namespace, target string) Options {
 	return o.bounded()
 }
 
-// isAll reports whether a name of a cluster or namespace stands for all.
+// isAll reports whether a name of a cluster or namespace means all.
 func isAll(name string) bool { return name == "" || name == "-" }
 
 // Scope is what a caller may do something with, within a cluster, a namespace, or all of
@@ -191,7 +191,7 @@ func (n *names) after(name string) (next string, more bool) {
 	return next, more
 }
 
-// Fingerprint stands for what the scope is made of: that of a caller stays the same as long
+// Fingerprint identifies the contents of the scope: that of a caller stays the same as long
 // as the policy's grants for it do, whatever else changes in the policy.
 func (s Scope) Fingerprint() string {
 	sum := sha256.New()

@@ -79,7 +79,7 @@ func set[T any](into, value *T) {
 	}
 }
 
-// Unlimited stands for "unlimited" in Limits.InFlight and the like, and +Inf in
+// Unlimited means "unlimited" in Limits.InFlight and the like, as does +Inf in
 // RequestsPerSecond.
 const Unlimited = math.MaxInt
 

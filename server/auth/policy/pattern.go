@@ -2,7 +2,7 @@ package policy
 
 import "strings"
 
-// pattern is text in which * stands for any characters, or none.
+// pattern is text in which * matches any characters, or none.
 type pattern struct {
 	text string
 	// head and tail are what is before the first * and after the last, and middle what

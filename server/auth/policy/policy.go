@@ -99,7 +99,7 @@ func (p *Policy) Allows(identity *auth.Identity, verb Verb, cluster, namespace s
 	return p.For(identity).Allow(verb, cluster, namespace)
 }
 
-// For returns what the policy says of a caller. Nil is nobody, who may do nothing.
+// For returns the policy's grants for a caller; for nil, none.
 func (p *Policy) For(identity *auth.Identity) *Grants {
 	if identity == nil || identity.Name == "" {
 		return &Grants{}

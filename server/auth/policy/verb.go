@@ -8,7 +8,7 @@ import (
 // Verb is something that callers do, or a set of them.
 type Verb uint8
 
-// The verbs, and what they are for.
+// The verbs, and their use.
 const (
 	// Recommend: Recommend, BatchRecommend, StreamRecommend, ReportScale,
 	// ReportObservation, GetRecommendation.

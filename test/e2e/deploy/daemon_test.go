@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/test/e2e/needs"
 )
 
 // daemon is a dockerd with everything it has in a folder. It is the first process of a
@@ -60,27 +62,10 @@ func end(code int) {
 	os.Exit(code)
 }
 
-// cannot skips a test, or fails it in CI, where all that it takes is there: a check that was
-// left out must not look passed.
-func cannot(t *testing.T, why string) {
-	t.Helper()
-	if os.Getenv("CI") != "" {
-		t.Fatalf("%s (fails instead of being skipped because CI is set)", why)
-	}
-	t.Skip("NOT CHECKED: " + why)
-}
-
 // docker returns the daemon that the tests share.
 func docker(t *testing.T) *daemon {
 	t.Helper()
-	if os.Getuid() != 0 {
-		cannot(t, "dockerd needs root")
-	}
-	for _, program := range programs {
-		if _, err := exec.LookPath(program); err != nil {
-			cannot(t, fmt.Sprintf("%v; run scripts/docker.sh", err))
-		}
-	}
+	needs.Docker(t, programs...)
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.daemon == nil && shared.err == nil {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -63,6 +64,21 @@ func TestImageHasTheProgramsAndCertificatesOnly(t *testing.T) {
 	slices.Sort(files)
 	if want := []string{"etc/ssl/certs/ca-certificates.crt", "setpoint", "setpoint-kubernetes", "setpoint-nomad", "setpoint-swarm", "setpoint-webhook"}; !slices.Equal(files, want) {
 		t.Errorf("it has %q, want %q", files, want)
+	}
+}
+
+// Of the image of the service alone at most 30 MiB are pulled.
+func TestTheImageOfTheServiceAloneIsSmall(t *testing.T) {
+	d := docker(t)
+	const name = "setpoint-service:e2e"
+	if _, err := d.runWith([]string{"CONTEXT=" + t.TempDir() + "/image"}, "scripts/image.sh", name, "setpoint"); err != nil {
+		t.Fatal(err)
+	}
+	unpacked := d.must(t, "docker", "image", "inspect", "--format={{.Size}}", name)
+	pulled := d.must(t, "sh", "-c", "docker save "+name+" | gzip -6 | wc -c")
+	t.Logf("unpacked %s bytes, pulled %s", unpacked, pulled)
+	if n, err := strconv.Atoi(strings.TrimSpace(pulled)); err != nil || n > 30*mebibyte {
+		t.Errorf("%s bytes are pulled (%v), at most 30 MiB", pulled, err)
 	}
 }
 

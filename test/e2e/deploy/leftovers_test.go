@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/setpoint-dev/setpoint/test/e2e/cgroups"
 )
 
 // folders is how the names of daemons' folders begin.
@@ -45,7 +47,7 @@ func removeLeftovers() error {
 
 // removeFolder removes a daemon's folder, and what it had elsewhere.
 func removeFolder(folder string) error {
-	return errors.Join(removeBridges(folder), removeCgroups(filepath.Base(folder)), os.RemoveAll(folder))
+	return errors.Join(removeBridges(folder), cgroups.Remove(filepath.Base(folder)), os.RemoveAll(folder))
 }
 
 // removeBridges removes the bridges of networks that are in the daemon's files.
@@ -60,24 +62,6 @@ func removeBridges(folder string) error {
 		if id, ok := strings.CutPrefix(one.Name, "br-"); ok && len(id) == 12 && bytes.Contains(known, []byte(id)) {
 			err = errors.Join(err, exec.Command("ip", "link", "delete", one.Name).Run())
 		}
-	}
-	return err
-}
-
-// removeCgroups removes the groups of containers, which are empty.
-func removeCgroups(name string) error {
-	var groups []string
-	err := filepath.WalkDir("/sys/fs/cgroup", func(path string, entry fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // others come and go
-		}
-		if err == nil && entry.IsDir() && strings.Contains(path+"/", "/"+name+"/") {
-			groups = append(groups, path)
-		}
-		return err
-	})
-	for i := len(groups) - 1; i >= 0; i-- {
-		err = errors.Join(err, syscall.Rmdir(groups[i]))
 	}
 	return err
 }

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/nomad/api"
 
 	"github.com/setpoint-dev/setpoint/internal/process"
+	"github.com/setpoint-dev/setpoint/test/e2e/roundtimes"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
@@ -41,8 +41,13 @@ func TestFiveHundredGroups(t *testing.T) {
 	for i := range groups {
 		n.register(fmt.Sprintf("web-%03d", i), allocations, "cpu: 60")
 	}
-	var times requestTimes
-	n.failing(times.note)
+	var requested roundtimes.Requests
+	n.failing(func(request *http.Request) (status int, text string) {
+		if !strings.HasPrefix(request.URL.Path, "/v1/scaling/") {
+			requested.Note()
+		}
+		return 0, ""
+	})
 	a := startAgent(t, n, service.Start(t), "--sync-period="+period.String())
 	awaitAll := func(want float64) {
 		t.Helper()
@@ -67,7 +72,7 @@ func TestFiveHundredGroups(t *testing.T) {
 	must(t, err)
 	perRound := (now - used).Seconds() / made
 	t.Logf("%d groups of %d allocations: %.2f s of a core a round of all, which is %.1f %% of one core at a period of %s; %.1f rounds in %s, each %s long at most; %.0f MiB resident",
-		groups, allocations, perRound, 100*perRound/period.Seconds(), period, made, took.Round(100*time.Millisecond), times.longest(began).Round(10*time.Millisecond), float64(resident)/(1<<20))
+		groups, allocations, perRound, 100*perRound/period.Seconds(), period, made, took.Round(100*time.Millisecond), requested.Longest(began).Round(10*time.Millisecond), float64(resident)/(1<<20))
 	if perRound > mostCore*period.Seconds() {
 		t.Errorf("a round takes %.2f s of a core, want at most %.2f", perRound, mostCore*period.Seconds())
 	}
@@ -84,38 +89,4 @@ func TestFiveHundredGroups(t *testing.T) {
 	if outcomes := a.metric("setpoint_agent_rounds_total", "outcome"); outcomes["unchanged"] < 0.9*(had+rounds*groups)-groups {
 		t.Errorf("rounds came to %v", outcomes)
 	}
-}
-
-// requestTimes notes when jobs and statistics were read.
-type requestTimes struct {
-	mu    sync.Mutex
-	times []time.Time // guarded by mu
-}
-
-func (r *requestTimes) note(request *http.Request) (status int, text string) {
-	if !strings.HasPrefix(request.URL.Path, "/v1/scaling/") {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.times = append(r.times, time.Now())
-	}
-	return 0, ""
-}
-
-// longest is the longest row of requests after an instant without a pause of a second and a half:
-// a round of all groups.
-func (r *requestTimes) longest(after time.Time) (longest time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var first, last time.Time
-	for _, at := range r.times {
-		if at.Before(after) {
-			continue
-		}
-		if first.IsZero() || at.Sub(last) > 1500*time.Millisecond {
-			first = at
-		}
-		last = at
-		longest = max(longest, last.Sub(first))
-	}
-	return longest
 }

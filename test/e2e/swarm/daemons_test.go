@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +13,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/test/e2e/cgroups"
+	"github.com/setpoint-dev/setpoint/test/e2e/needs"
 )
 
 // repository is its root.
@@ -34,15 +36,6 @@ type swarm struct {
 // Programs that the tests run.
 var programs = []string{"dockerd", "docker", "containerd", "runc", "ip", "tar"}
 
-// cannot skips a test, or fails it in CI, where all that it takes is there.
-func cannot(t *testing.T, why string) {
-	t.Helper()
-	if os.Getenv("CI") != "" {
-		t.Fatalf("%s (fails instead of being skipped because CI is set)", why)
-	}
-	t.Skip("NOT CHECKED: " + why)
-}
-
 const daemons = `mount --make-rprivate / && mount -t proc proc /proc && ip link set lo up || exit 1
 for n in 1 2; do
   d=$1/d$n
@@ -59,14 +52,7 @@ wait`
 func startSwarm(t *testing.T) *swarm {
 	t.Helper()
 	t.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin:/sbin") // where Debian has daemons
-	if os.Getuid() != 0 {
-		cannot(t, "dockerd needs root")
-	}
-	for _, program := range programs {
-		if _, err := exec.LookPath(program); err != nil {
-			cannot(t, fmt.Sprintf("%v; run scripts/docker.sh", err))
-		}
-	}
+	needs.Docker(t, programs...)
 	folder, err := os.MkdirTemp("", "setpoint-swarm-") // short, for sockets
 	if err != nil {
 		t.Fatal(err)
@@ -117,31 +103,9 @@ func (s *swarm) stop(t *testing.T) {
 	}
 	_ = s.init.Process.Kill() // and with it all of its PID namespace
 	<-s.ended
-	if err := errors.Join(removeCgroups(filepath.Base(s.folder)), os.RemoveAll(s.folder)); err != nil {
+	if err := errors.Join(cgroups.Remove(filepath.Base(s.folder)), os.RemoveAll(s.folder)); err != nil {
 		t.Error(err)
 	}
-}
-
-// removeCgroups removes the groups of containers, which are empty.
-func removeCgroups(name string) error {
-	var groups []string
-	err := filepath.WalkDir("/sys/fs/cgroup", func(path string, entry fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // others come and go
-		}
-		if err == nil && entry.IsDir() && strings.Contains(path+"/", "/"+name+"/") {
-			groups = append(groups, path)
-		}
-		return err
-	})
-	for i := len(groups) - 1; i >= 0; i-- {
-		removed := syscall.Rmdir(groups[i])
-		for deadline := time.Now().Add(patience); errors.Is(removed, syscall.EBUSY) && time.Now().Before(deadline); removed = syscall.Rmdir(groups[i]) {
-			time.Sleep(20 * time.Millisecond) // what was killed is not gone yet
-		}
-		err = errors.Join(err, removed)
-	}
-	return err
 }
 
 func (s *swarm) daemon(n int) string { return filepath.Join(s.folder, fmt.Sprint("d", n)) }

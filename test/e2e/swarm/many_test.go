@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/process"
+	"github.com/setpoint-dev/setpoint/test/e2e/roundtimes"
 )
 
 // 500 services, each 15 s, of a real engine: what a round of all of them takes of the agent and
@@ -47,8 +48,12 @@ func TestFiveHundredServices(t *testing.T) {
 	w := newWorld(t, "--sources-file="+sources, "--sync-period="+period.String())
 	w.stopAgent()
 	w.createMany(t, services)
-	var times requestTimes
-	w.gate.set(times.note, nil)
+	var requested roundtimes.Requests
+	w.gate.set(func(request *http.Request) {
+		if strings.Contains(request.URL.Path, "/services/") {
+			requested.Note()
+		}
+	}, nil)
 	w.startAgent()
 	had := w.rounds(t)
 	w.awaitRounds(t, had+2*services, 2*period)
@@ -69,7 +74,7 @@ func TestFiveHundredServices(t *testing.T) {
 	}
 	perRound, asked := (now-used).Seconds()/made, (w.requests(t)-requests)/made
 	t.Logf("%d services of a real engine, without containers: %.2f s of a core a round of all, which is %.1f %% of one core at a period of %s; %.0f requests to the engine a round; %.1f rounds in %s; a round is %s long; %.0f MiB resident",
-		services, perRound, 100*perRound/period.Seconds(), period, asked, made, took.Round(100*time.Millisecond), times.longest(began).Round(10*time.Millisecond), float64(resident)/(1<<20))
+		services, perRound, 100*perRound/period.Seconds(), period, asked, made, took.Round(100*time.Millisecond), requested.Longest(began).Round(10*time.Millisecond), float64(resident)/(1<<20))
 	if perRound > mostCore*period.Seconds() {
 		t.Errorf("a round takes %.2f s of a core, want at most %.2f", perRound, mostCore*period.Seconds())
 	}
@@ -216,37 +221,4 @@ func (w *world) awaitRounds(t *testing.T, want float64, usual time.Duration) {
 		}
 		time.Sleep(200 * time.Millisecond) // asking takes of the agent's own time
 	}
-}
-
-// requestTimes notes when services were read.
-type requestTimes struct {
-	mu    sync.Mutex
-	times []time.Time // guarded by mu
-}
-
-func (r *requestTimes) note(request *http.Request) {
-	if strings.Contains(request.URL.Path, "/services/") {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.times = append(r.times, time.Now())
-	}
-}
-
-// longest is the longest row of requests after an instant without a pause of a second and a half:
-// a round of all services.
-func (r *requestTimes) longest(after time.Time) (longest time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var first, last time.Time
-	for _, at := range r.times {
-		if at.Before(after) {
-			continue
-		}
-		if first.IsZero() || at.Sub(last) > 1500*time.Millisecond {
-			first = at
-		}
-		last = at
-		longest = max(longest, last.Sub(first))
-	}
-	return longest
 }

@@ -57,6 +57,13 @@ var browser = sync.OnceValues(func() (context.Context, error) {
 })
 
 func TestMain(m *testing.M) {
+	// Services have the playground's engine only if it is there when they are built.
+	engine := exec.Command("scripts/wasm.sh", "bin/engine", "web/engine")
+	engine.Dir, engine.Stderr = "../../..", os.Stderr
+	if err := engine.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "scripts/wasm.sh:", err)
+		os.Exit(1)
+	}
 	code := m.Run()
 	if ctx, err := browser(); err == nil {
 		_ = chromedp.Cancel(ctx)

@@ -7,7 +7,7 @@ import { chosenTheme, chooseTheme, type Theme } from "../theme";
 
 const themes: Theme[] = ["auto", "dark", "light"];
 
-function ThemeSwitch() {
+export function ThemeSwitch() {
   const [theme, set] = useState(chosenTheme());
   const next = themes[(themes.indexOf(theme) + 1) % themes.length]!;
   return (

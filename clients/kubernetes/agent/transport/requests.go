@@ -10,7 +10,7 @@ import (
 // Requests counts requests to the API server, by verb and resource.
 type Requests struct{ counts *prometheus.CounterVec }
 
-// NewRequests registers the counts; r nil: nobody reads them.
+// NewRequests registers the counters; r nil: they are not exported.
 func NewRequests(r prometheus.Registerer) (*Requests, error) {
 	c := &Requests{prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "setpoint_agent_api_requests_total", Help: "Requests to the API server, by verb and resource.",

@@ -91,7 +91,7 @@ func (c *Namespaces) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: who stands by keeps
+// NeedLeaderElection implements manager.LeaderElectionRunnable: a standby keeps
 // its caches warm.
 func (c *Namespaces) NeedLeaderElection() bool { return false }
 

@@ -1,0 +1,87 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"go.uber.org/zap"
+
+	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/server/signin"
+)
+
+// signInSettings say how users of the web page sign in with an OpenID Connect issuer.
+type signInSettings struct {
+	Issuer      string
+	ClientID    string
+	SecretFile  string
+	RedirectURL string
+	Scopes      []string
+}
+
+func defaultSignInSettings() signInSettings { return signInSettings{Scopes: []string{"openid"}} }
+
+func (s *signInSettings) bind(flags *pflag.FlagSet) {
+	flags.StringVar(&s.ClientID, "ui-oidc-client-id", s.ClientID, "`id` by which an issuer of --auth-oidc-file knows the service, one of the issuer's audiences there; users of the web page then sign in with the issuer. Empty: they need a token")
+	flags.StringVar(&s.SecretFile, "ui-oidc-client-secret-file", s.SecretFile, "`file` with the client's secret; none for a public client")
+	flags.StringVar(&s.Issuer, "ui-oidc-issuer", s.Issuer, "`URL` of the issuer to sign in with; empty means the only one of --auth-oidc-file")
+	flags.StringVar(&s.RedirectURL, "ui-oidc-redirect-url", s.RedirectURL, "`URL` that the issuer sends browsers back to: the REST address as browsers know it, and "+signin.CallbackPath)
+	flags.StringSliceVar(&s.Scopes, "ui-oidc-scopes", s.Scopes, "`scopes` to ask the issuer for, openid among them")
+}
+
+// used reports whether users sign in with an issuer.
+func (s *signInSettings) used() bool { return s.ClientID != "" }
+
+func (s *signInSettings) validate(refuse func(flag, format string, args ...any), ui bool, oidcFile string) {
+	if !s.used() {
+		for flag, value := range map[string]string{"ui-oidc-issuer": s.Issuer, "ui-oidc-client-secret-file": s.SecretFile, "ui-oidc-redirect-url": s.RedirectURL} {
+			if value != "" {
+				refuse(flag, "it is for signing in with an issuer: give --ui-oidc-client-id")
+			}
+		}
+		return
+	}
+	if !ui {
+		refuse("ui-oidc-client-id", "the web page is off: give --ui")
+	}
+	if oidcFile == "" {
+		refuse("ui-oidc-client-id", "no issuers are accepted: give --auth-oidc-file")
+	}
+	if s.RedirectURL == "" {
+		refuse("ui-oidc-redirect-url", "it is needed with --ui-oidc-client-id: the REST address as browsers know it, and %s", signin.CallbackPath)
+	}
+}
+
+// open reads the secret and checks the settings with the issuers that are accepted; nil: users
+// don't sign in with one.
+func (s *signInSettings) open(access *server.Access) (*signin.Options, error) {
+	o, err := s.options()
+	if o == nil || err != nil {
+		return nil, err
+	}
+	if _, err := signin.New(*o, access.Authenticator, nil, zap.NewNop()); err != nil {
+		return nil, fmt.Errorf("--ui-oidc-client-id: %w", err)
+	}
+	return o, nil
+}
+
+func (s *signInSettings) options() (*signin.Options, error) {
+	if !s.used() {
+		return nil, nil
+	}
+	o := &signin.Options{Issuer: s.Issuer, ClientID: s.ClientID, RedirectURL: s.RedirectURL, Scopes: s.Scopes}
+	if s.SecretFile == "" {
+		return o, nil
+	}
+	secret, err := os.ReadFile(s.SecretFile)
+	if err != nil {
+		return nil, fmt.Errorf("--ui-oidc-client-secret-file: %w", err)
+	}
+	if o.ClientSecret = strings.TrimRight(string(secret), "\r\n"); o.ClientSecret == "" {
+		return nil, errors.New("--ui-oidc-client-secret-file: " + s.SecretFile + " is empty")
+	}
+	return o, nil
+}

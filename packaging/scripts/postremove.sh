@@ -1,0 +1,8 @@
+#!/bin/sh
+# After files of @PACKAGE@ were removed. Settings and state stay until Debian's `purge`; rpm has
+# none, and leaves what was edited. The user stays: files elsewhere may be its own.
+set -e
+if test -d /run/systemd/system; then systemctl daemon-reload; fi
+test "$1" = purge || exit 0
+for folder in @STATE@; do rm -rf "/var/lib/$folder"; done
+rmdir /etc/setpoint 2>/dev/null || true # others may have files in it

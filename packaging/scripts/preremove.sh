@@ -1,0 +1,10 @@
+#!/bin/sh
+# Before files of @PACKAGE@ are removed: on Debian `remove` or `upgrade VERSION`, with rpm `0`, or
+# `1` for an upgrade, through which programs run on until they are restarted.
+set -e
+case "$1" in
+  remove | 0) ;;
+  *) exit 0 ;;
+esac
+test -d /run/systemd/system || exit 0
+for unit in @UNITS@; do systemctl disable --now "$unit"; done

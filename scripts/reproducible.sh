@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Builds a snapshot of the commit that is checked out twice, in clones at different paths, at
+# different times and with another time zone and umask, and fails unless the bytes are the same.
+# TARGETS='linux_amd64' is what is compared; TARGETS=all takes as long as two releases.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+targets=${TARGETS:-linux_amd64}
+if [ "$targets" = all ]; then targets=; fi
+folder=$(mktemp -d "${TMPDIR:-/tmp}/reproducible.XXXXXX")
+trap 'chmod -R u+w "$folder"; rm -rf "$folder"' EXIT
+# build NAME : clones, builds, and keeps what a release consists of.
+build() {
+  git clone --quiet . "$folder/$1"
+  TARGETS=$targets "$folder/$1/scripts/release.sh" --snapshot >"$folder/${1%%/*}.log" 2>&1 || { cat "$folder/${1%%/*}.log"; exit 1; }
+  (cd "$folder/$1/bin/release" && find . -maxdepth 1 -type f ! -name '*.json' ! -name config.yaml -o -name '*.cdx.json' -o -path './krew/*' | LC_ALL=C sort | xargs sha256sum) >"$folder/${1%%/*}.sums"
+  rm -rf "${folder:?}/${1%%/*}"
+}
+(umask 022 && build first)
+(umask 027 && TZ=Pacific/Auckland build second/at/another/path)
+test "$(wc -l <"$folder/first.sums")" -gt 10 || { echo 'a release of so few files?'; cat "$folder/first.sums"; exit 1; }
+diff "$folder/first.sums" "$folder/second.sums" || { echo 'The same commit made different bytes: the files above.'; exit 1; }
+echo "Two builds of $(git rev-parse --short HEAD) have the same bytes, in $(wc -l <"$folder/first.sums") files."

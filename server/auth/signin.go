@@ -1,0 +1,91 @@
+package auth
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+)
+
+// Accepted are the kinds of credentials that an Authenticator takes.
+type Accepted struct {
+	Certificates, Tokens, Issuers, Anonymous bool
+}
+
+// Accepts returns what credentials are taken.
+func (a *Authenticator) Accepts() Accepted {
+	return Accepted{a.certificates != nil, a.tokens != nil, a.oidc != nil, a.options.AllowAnonymous}
+}
+
+// Endpoints are where an issuer signs people in.
+type Endpoints struct {
+	// Authorization is where browsers are sent, and Token where codes become tokens.
+	Authorization, Token string
+	// NamesItself says that the issuer's answers have its name (RFC 9207).
+	NamesItself bool
+	// SecretInForm says that a client's secret is sent in the form, for the issuer does not
+	// take it in the header.
+	SecretInForm bool
+	// Client asks the issuer, with the CAs to trust for it. Its answers are bounded. It follows
+	// no redirects, for what it sends is meant for nobody else.
+	Client *http.Client
+}
+
+// Issuers returns the URLs of the issuers that are accepted, in the order of their names, each
+// with the audiences that are.
+func (a *Authenticator) Issuers() (issuers []string, audiences map[string][]string) {
+	audiences = make(map[string][]string)
+	if set := a.issuers.Load(); set != nil {
+		for url, running := range set.byURL {
+			issuers = append(issuers, url)
+			audiences[url] = slices.Clone(running.config.Audiences)
+		}
+	}
+	slices.Sort(issuers)
+	return issuers, audiences
+}
+
+// Endpoints asks an accepted issuer where it signs people in, for as long as ctx allows.
+func (a *Authenticator) Endpoints(ctx context.Context, issuer string) (Endpoints, error) {
+	set := a.issuers.Load()
+	if set == nil || set.byURL[issuer] == nil {
+		return Endpoints{}, fmt.Errorf("issuer %s is not accepted any more", issuer)
+	}
+	running := set.byURL[issuer]
+	client, err := newClient(running.config, running.pool)
+	if err != nil {
+		return Endpoints{}, err
+	}
+	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, client), issuer)
+	if err != nil {
+		return Endpoints{}, fmt.Errorf("discovery: %w", clipped(err))
+	}
+	var found struct {
+		NamesItself bool     `json:"authorization_response_iss_parameter_supported"`
+		Methods     []string `json:"token_endpoint_auth_methods_supported"`
+	}
+	if err := provider.Claims(&found); err != nil {
+		return Endpoints{}, fmt.Errorf("discovery: %w", clipped(err))
+	}
+	e := Endpoints{
+		Authorization: provider.Endpoint().AuthURL, Token: provider.Endpoint().TokenURL, NamesItself: found.NamesItself,
+		SecretInForm: len(found.Methods) > 0 && !slices.Contains(found.Methods, "client_secret_basic"),
+		Client:       client,
+	}
+	for name, address := range map[string]string{"authorization_endpoint": e.Authorization, "token_endpoint": e.Token} {
+		if problem := checkKeysURL(address, running.config.Insecure); problem != "" {
+			return Endpoints{}, fmt.Errorf("discovery: %s %s", name, problem)
+		}
+	}
+	client.CheckRedirect = func(*http.Request, []*http.Request) error {
+		return errors.New("redirected, which an endpoint for tokens must not do")
+	}
+	return e, nil
+}
+
+// pool is of the CAs to trust for an issuer's server; nil: the system's.
+type pool func() (*x509.CertPool, error)

@@ -1,0 +1,113 @@
+package signin
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+const (
+	secretName = "sign-in"
+	// secretAge is how long the shared secret is remembered: Redis may lose it, and others make
+	// another one.
+	secretAge = time.Minute
+	// secretTimeout bounds a look at it.
+	secretTimeout = 5 * time.Second
+)
+
+// Purposes of what is sealed: what is for one is of no use for another.
+const (
+	forFlow    = "setpoint sign-in flow"
+	forSession = "setpoint session"
+)
+
+// sealer seals cookies.
+type sealer struct {
+	secrets store.Secrets // nil: instances share none
+	own     []byte
+
+	mu     sync.Mutex
+	secret []byte    // guarded by mu; nil: not known
+	at     time.Time // guarded by mu; when it was asked for
+}
+
+func newSealer(engine any) *sealer {
+	secrets, _ := engine.(store.Secrets)
+	own := make([]byte, 32)
+	_, _ = rand.Read(own) // it never fails
+	return &sealer{secrets: secrets, own: own}
+}
+
+// key returns the key for a purpose. While the store is away the secret known last counts.
+func (s *sealer) key(ctx context.Context, purpose string) (cipher.AEAD, error) {
+	secret, err := s.shared(ctx)
+	if err != nil {
+		return nil, err
+	}
+	key, err := hkdf.Key(sha256.New, secret, nil, purpose, 32)
+	if err != nil {
+		return nil, err
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCMWithRandomNonce(block)
+}
+
+func (s *sealer) shared(ctx context.Context) ([]byte, error) {
+	if s.secrets == nil {
+		return s.own, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.secret != nil && time.Since(s.at) < secretAge {
+		return s.secret, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, secretTimeout)
+	defer cancel()
+	secret, err := s.secrets.Secret(ctx, secretName, s.own)
+	if err != nil && s.secret == nil {
+		return nil, err
+	}
+	if err == nil {
+		s.secret = secret
+	}
+	s.at = time.Now()
+	return s.secret, nil
+}
+
+var errNotSealed = errors.New("not sealed by this service, or with a key that it has lost")
+
+func (s *sealer) seal(ctx context.Context, purpose string, plain []byte) (string, error) {
+	key, err := s.key(ctx, purpose)
+	if err != nil {
+		return "", err
+	}
+	return base64.RawURLEncoding.EncodeToString(key.Seal(nil, nil, plain, []byte(purpose))), nil
+}
+
+func (s *sealer) open(ctx context.Context, purpose, text string) ([]byte, error) {
+	sealed, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		return nil, errNotSealed
+	}
+	key, err := s.key(ctx, purpose)
+	if err != nil {
+		return nil, err
+	}
+	plain, err := key.Open(nil, nil, sealed, []byte(purpose))
+	if err != nil {
+		return nil, errNotSealed
+	}
+	return plain, nil
+}

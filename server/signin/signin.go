@@ -1,0 +1,427 @@
+package signin
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/oauth2"
+	"golang.org/x/time/rate"
+
+	"github.com/setpoint-dev/setpoint/server/auth"
+	"github.com/setpoint-dev/setpoint/server/page"
+)
+
+// Paths of the service.
+const (
+	Home         = "/ui/"
+	StartPath    = "/ui/sign-in"
+	CallbackPath = "/ui/sign-in/callback"
+	EndPath      = "/ui/sign-out"
+)
+
+const (
+	// OwnPageHeader is what the page sends with each call.
+	OwnPageHeader = "X-Setpoint-UI"
+	// flowAge is how long a user may take at the issuer.
+	flowAge = 10 * time.Minute
+	// issuerTimeout bounds what the issuer is asked.
+	issuerTimeout = 10 * time.Second
+	// endpointsAge is how long the issuer's addresses count, and failureAge how long it is left
+	// alone after it did not tell them.
+	endpointsAge = 10 * time.Minute
+	failureAge   = 5 * time.Second
+	// maxAtOnce bounds the sign-ins that ask the issuer at a time.
+	maxAtOnce = 16
+	maxPath   = 2048
+)
+
+// Options are the settings of a SignIn.
+type Options struct {
+	// Issuer is the URL of an issuer that the Authenticator accepts. "": the only one that there
+	// is.
+	Issuer string
+	// ClientID is what the issuer knows the service by; one of the issuer's audiences.
+	ClientID string
+	// ClientSecret is what the service proves it by. "": the issuer asks for none.
+	ClientSecret string
+	// RedirectURL is where the issuer sends browsers back to: the service's own address, as
+	// browsers know it, and CallbackPath.
+	RedirectURL string
+	// Scopes to ask for, openid among them.
+	Scopes []string
+}
+
+// SignIn signs users in. It is safe for concurrent use.
+type SignIn struct {
+	options Options
+	// secure: browsers use https.
+	secure        bool
+	authenticator *auth.Authenticator
+	sealer        *sealer
+	log           *zap.Logger
+	// told bounds the lines of refusals.
+	told rate.Sometimes
+	// asking has a place for each that asks the issuer.
+	asking chan struct{}
+
+	mu sync.Mutex
+	// Guarded by mu: the issuer's addresses, or why they are not known, and when they were
+	// asked for.
+	endpoints auth.Endpoints
+	failed    error
+	at        time.Time
+}
+
+// New returns a SignIn. The engine may implement store.Secrets. The error is all that is wrong
+// with the options.
+func New(o Options, authenticator *auth.Authenticator, engine any, log *zap.Logger) (*SignIn, error) {
+	s := &SignIn{options: o, authenticator: authenticator, sealer: newSealer(engine), log: log, asking: make(chan struct{}, maxAtOnce), told: rate.Sometimes{Interval: time.Second}}
+	issuers, audiences := authenticator.Issuers()
+	var problems []error
+	switch {
+	case o.Issuer == "" && len(issuers) == 1:
+		s.options.Issuer = issuers[0]
+	case o.Issuer == "":
+		problems = append(problems, fmt.Errorf("sign-in: name the issuer; accepted are %q", issuers))
+	case !slices.Contains(issuers, o.Issuer):
+		problems = append(problems, fmt.Errorf("sign-in: issuer %q is not accepted; accepted are %q", o.Issuer, issuers))
+	}
+	if accepted := audiences[s.options.Issuer]; accepted != nil && !slices.Contains(accepted, o.ClientID) {
+		problems = append(problems, fmt.Errorf("sign-in: client id %q is none of the audiences of %s: its ID tokens would not be accepted", o.ClientID, s.options.Issuer))
+	}
+	secure, err := checkRedirectURL(o.RedirectURL)
+	s.secure = secure
+	if err != nil {
+		problems = append(problems, err)
+	}
+	if !slices.Contains(o.Scopes, "openid") {
+		problems = append(problems, errors.New("sign-in: the scopes must have openid"))
+	}
+	return s, errors.Join(problems...)
+}
+
+// checkRedirectURL returns whether browsers use https.
+func checkRedirectURL(text string) (secure bool, err error) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil, u.Host == "", u.User != nil, u.RawQuery != "", u.Fragment != "", u.Path != CallbackPath:
+		return false, fmt.Errorf("sign-in: the redirect URL %q must be the service's address and %s, as https://setpoint.example.com%s", text, CallbackPath, CallbackPath)
+	case u.Scheme == "https":
+		return true, nil
+	case u.Scheme == "http" && isLoopback(u.Hostname()):
+		return false, nil
+	}
+	return false, fmt.Errorf("sign-in: the redirect URL %q must be of https; http is for localhost only", text)
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// Issuer is the issuer's URL.
+func (s *SignIn) Issuer() string { return s.options.Issuer }
+
+// flow is one sign-in, as its cookie has it.
+type flow struct {
+	State, Nonce, Verifier, To string
+	Began                      time.Time
+}
+
+// Start sends the browser to the issuer. The parameter to is the path of the page to come back
+// to.
+func (s *SignIn) Start(w http.ResponseWriter, r *http.Request) {
+	begin(w)
+	endpoints, err := s.find(r.Context())
+	if err != nil {
+		s.refuse(w, r, http.StatusServiceUnavailable, "The identity provider can't be reached now. Try again later.", err)
+		return
+	}
+	f := flow{State: random(), Nonce: random(), Verifier: oauth2.GenerateVerifier(), To: ownPath(r.URL.Query().Get("to")), Began: time.Now()}
+	plain, err := json.Marshal(f)
+	if err != nil {
+		s.refuse(w, r, http.StatusInternalServerError, "The sign-in could not be begun.", err)
+		return
+	}
+	sealed, err := s.sealer.seal(r.Context(), forFlow, plain)
+	if err != nil {
+		s.refuse(w, r, http.StatusServiceUnavailable, "The service can't reach its store now. Try again later.", err)
+		return
+	}
+	// Lax, for the answer comes from another site.
+	http.SetCookie(w, s.cookie(flowCookie, sealed, http.SameSiteLaxMode, flowAge))
+	to := s.config(endpoints).AuthCodeURL(f.State, oauth2.S256ChallengeOption(f.Verifier), oauth2.SetAuthURLParam("nonce", f.Nonce))
+	http.Redirect(w, r, to, http.StatusFound)
+}
+
+// Callback takes the issuer's answer, and begins a session.
+func (s *SignIn) Callback(w http.ResponseWriter, r *http.Request) {
+	begin(w)
+	f, err := s.flowOf(r)
+	// Whatever comes of it, the answer counts once.
+	http.SetCookie(w, s.cookie(flowCookie, "", http.SameSiteLaxMode, 0))
+	if err != nil {
+		s.refuse(w, r, http.StatusBadRequest, "This sign-in was not begun in this browser, or more than ten minutes ago. Begin again.", err)
+		return
+	}
+	raw, identity, status, err := s.exchange(r, f)
+	if err != nil {
+		message := "The identity provider's answer is not accepted."
+		switch status {
+		case http.StatusForbidden:
+			message = "The identity provider did not sign you in."
+		case http.StatusServiceUnavailable:
+			message = "The identity provider can't be reached now. Try again later."
+		}
+		s.refuse(w, r, status, message, err)
+		return
+	}
+	sealed, err := s.sealer.seal(r.Context(), forSession, []byte(raw))
+	if err != nil {
+		s.refuse(w, r, http.StatusServiceUnavailable, "The service can't reach its store now. Try again later.", err)
+		return
+	}
+	if !s.setSession(w, sealed, time.Until(identity.Expires)) {
+		s.refuse(w, r, http.StatusBadRequest, "The identity provider's token is too large for a cookie: it has to name fewer groups.", errors.New("ID token of "+fmt.Sprint(len(raw))+" bytes"))
+		return
+	}
+	s.log.Info("signed in", zap.String("identity", identity.Name))
+	http.Redirect(w, r, f.To, http.StatusFound)
+}
+
+// End ends the session, if our own page asks.
+func (s *SignIn) End(w http.ResponseWriter, r *http.Request) {
+	begin(w)
+	if !OwnPage(r) {
+		s.refuse(w, r, http.StatusForbidden, "Only the service's own page may sign out.", errors.New("not the page's call"))
+		return
+	}
+	s.setSession(w, "", 0)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// Authorization returns the Authorization header that a session stands for; nil: there is no
+// session, or it is not our own page that asks.
+func (s *SignIn) Authorization(r *http.Request) []string {
+	if !OwnPage(r) {
+		return nil
+	}
+	sealed := s.session(r)
+	if sealed == "" {
+		return nil
+	}
+	token, err := s.sealer.open(r.Context(), forSession, sealed)
+	if err != nil {
+		s.log.Debug("a session could not be opened", zap.Error(err))
+		return nil // it is as if it had ended
+	}
+	return []string{"Bearer " + string(token)}
+}
+
+// OwnPage reports whether a call comes from a page of the service's own: browsers say so
+// themselves, and the page's header can't come with a link, a form or, without our leave, a
+// script of another site.
+func OwnPage(r *http.Request) bool {
+	return r.Header.Get("Sec-Fetch-Site") == "same-origin" && r.Header.Get(OwnPageHeader) == "1"
+}
+
+// flowOf returns the sign-in that an answer belongs to.
+func (s *SignIn) flowOf(r *http.Request) (f flow, err error) {
+	c, err := r.Cookie(s.name(flowCookie))
+	if err != nil {
+		return flow{}, errors.New("no cookie of a sign-in")
+	}
+	plain, err := s.sealer.open(r.Context(), forFlow, c.Value)
+	if err != nil {
+		return flow{}, err
+	}
+	if err := json.Unmarshal(plain, &f); err != nil {
+		return flow{}, err
+	}
+	if age := time.Since(f.Began); age < -time.Minute || age > flowAge {
+		return flow{}, errors.New("the sign-in was begun too long ago")
+	}
+	if state := r.URL.Query()["state"]; len(state) != 1 || subtle.ConstantTimeCompare([]byte(state[0]), []byte(f.State)) != 1 {
+		return flow{}, errors.New("the answer is of another sign-in (state)")
+	}
+	return f, nil
+}
+
+// exchange has the code become an ID token, and checks that.
+func (s *SignIn) exchange(r *http.Request, f flow) (raw string, identity *auth.Identity, status int, err error) {
+	query := r.URL.Query()
+	endpoints, err := s.find(r.Context())
+	if err != nil {
+		return "", nil, http.StatusServiceUnavailable, err
+	}
+	// RFC 9207: or the answer could be another issuer's, who would get the code.
+	if from := query["iss"]; len(from) > 1 || len(from) == 1 && from[0] != s.options.Issuer || endpoints.NamesItself && len(from) == 0 {
+		return "", nil, http.StatusBadRequest, errors.New("the answer is of another issuer (iss)")
+	}
+	if refusal := query.Get("error"); refusal != "" {
+		return "", nil, http.StatusForbidden, fmt.Errorf("the issuer answered %q", clip(refusal))
+	}
+	code := query["code"]
+	if len(code) != 1 || code[0] == "" {
+		return "", nil, http.StatusBadRequest, errors.New("the answer has no code")
+	}
+	select {
+	case s.asking <- struct{}{}:
+		defer func() { <-s.asking }()
+	default:
+		return "", nil, http.StatusServiceUnavailable, errors.New("too many sign-ins at once")
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), issuerTimeout)
+	defer cancel()
+	token, err := s.config(endpoints).Exchange(context.WithValue(ctx, oauth2.HTTPClient, endpoints.Client), code[0], oauth2.VerifierOption(f.Verifier))
+	if err != nil {
+		var refused *oauth2.RetrieveError
+		if errors.As(err, &refused) && refused.Response.StatusCode < 500 {
+			return "", nil, http.StatusForbidden, fmt.Errorf("the issuer refused the code: %q", clip(refused.ErrorCode))
+		}
+		return "", nil, http.StatusServiceUnavailable, fmt.Errorf("the issuer: %s", clip(err.Error()))
+	}
+	raw, _ = token.Extra("id_token").(string)
+	if raw == "" {
+		return "", nil, http.StatusBadRequest, errors.New("the issuer's answer has no id_token")
+	}
+	identity, err = s.authenticator.Authenticate(ctx, auth.Credentials{Authorization: []string{"Bearer " + raw}})
+	if err != nil {
+		return "", nil, http.StatusForbidden, err
+	}
+	if err := s.checkClaims(raw, f.Nonce); err != nil {
+		return "", nil, http.StatusForbidden, err
+	}
+	return raw, identity, 0, nil
+}
+
+// audience is one, or a list of them.
+type audience []string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (a *audience) UnmarshalJSON(data []byte) error {
+	var one string
+	if json.Unmarshal(data, &one) == nil {
+		*a = audience{one}
+		return nil
+	}
+	return json.Unmarshal(data, (*[]string)(a))
+}
+
+// checkClaims checks what an ID token says beside what all JWTs do: that it is of this issuer,
+// for this client and for this sign-in. Its signature was verified.
+func (s *SignIn) checkClaims(raw, nonce string) error {
+	parts := strings.Split(raw, ".")
+	if len(parts) != 3 {
+		return errors.New("the ID token is no JWT")
+	}
+	data, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return errors.New("the ID token can't be read")
+	}
+	var claims struct {
+		Issuer   string   `json:"iss"`
+		Audience audience `json:"aud"`
+		Party    string   `json:"azp"`
+		Nonce    string   `json:"nonce"`
+	}
+	if err := json.Unmarshal(data, &claims); err != nil {
+		return errors.New("the ID token can't be read")
+	}
+	switch {
+	case claims.Issuer != s.options.Issuer:
+		return errors.New("the ID token is of another issuer")
+	case !slices.Contains(claims.Audience, s.options.ClientID):
+		return errors.New("the ID token is for another client (aud)")
+	case claims.Party != "" && claims.Party != s.options.ClientID, claims.Party == "" && len(claims.Audience) > 1:
+		return errors.New("the ID token was given to another client (azp)")
+	case subtle.ConstantTimeCompare([]byte(claims.Nonce), []byte(nonce)) != 1:
+		return errors.New("the ID token is of another sign-in (nonce)")
+	}
+	return nil
+}
+
+// find returns the issuer's addresses. One call asks at a time, and others wait for it.
+func (s *SignIn) find(ctx context.Context) (auth.Endpoints, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	age := time.Since(s.at)
+	switch {
+	case s.at.IsZero():
+	case s.failed == nil && age < endpointsAge:
+		return s.endpoints, nil
+	case s.failed != nil && age < failureAge:
+		return auth.Endpoints{}, s.failed
+	}
+	// Whoever asked may be gone before the answer comes; the next one needs it, too.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), issuerTimeout)
+	defer cancel()
+	s.endpoints, s.failed = s.authenticator.Endpoints(ctx, s.options.Issuer)
+	s.at = time.Now()
+	return s.endpoints, s.failed
+}
+
+func (s *SignIn) config(e auth.Endpoints) *oauth2.Config {
+	style := oauth2.AuthStyleInHeader
+	if s.options.ClientSecret == "" || e.SecretInForm {
+		style = oauth2.AuthStyleInParams
+	}
+	return &oauth2.Config{
+		ClientID: s.options.ClientID, ClientSecret: s.options.ClientSecret, RedirectURL: s.options.RedirectURL, Scopes: s.options.Scopes,
+		Endpoint: oauth2.Endpoint{AuthURL: e.Authorization, TokenURL: e.Token, AuthStyle: style},
+	}
+}
+
+// ownPath returns a path of the page, Home for what is none: nobody is led to another site.
+func ownPath(to string) string {
+	u, err := url.Parse(to)
+	if err != nil || len(to) > maxPath || u.IsAbs() || u.Host != "" || u.User != nil || !strings.HasPrefix(u.Path, Home) ||
+		strings.HasPrefix(u.Path, StartPath) || strings.HasPrefix(u.Path, EndPath) || strings.ContainsAny(to, "\\\r\n\t") || strings.Contains(u.Path, "..") {
+		return Home
+	}
+	if u.Fragment != "" {
+		return u.RequestURI() + "#" + u.EscapedFragment()
+	}
+	return u.RequestURI()
+}
+
+func random() string { return rand.Text() + rand.Text() }
+
+// begin sets the headers of all answers.
+func begin(w http.ResponseWriter) {
+	page.SetHeaders(w.Header(), page.Policy)
+	w.Header().Set("Cache-Control", "no-store")
+}
+
+// refuse tells the user what went wrong, and the log why.
+func (s *SignIn) refuse(w http.ResponseWriter, r *http.Request, status int, message string, err error) {
+	// Strangers can have this said as often as they like.
+	s.told.Do(func() {
+		s.log.Warn("sign-in refused", zap.String("path", r.URL.Path), zap.Int("httpCode", status), zap.Error(err))
+	})
+	if status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "5")
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = fmt.Fprintf(w, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><meta name=\"color-scheme\" content=\"dark light\"><title>Setpoint: sign-in</title></head>"+
+		"<body><main><h1>Not signed in</h1><p>%s</p><p><a href=\"%s\">Back to the page</a></p></main></body></html>\n", html.EscapeString(message), Home)
+}
+
+const maxClip = 200
+
+func clip(text string) string { return strings.ToValidUTF8(text[:min(len(text), maxClip)], "") }

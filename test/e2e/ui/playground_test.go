@@ -1,0 +1,127 @@
+//go:build linux
+
+package ui_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// alone is the playground as a static page, on a file server that knows nothing of it.
+func alone(t *testing.T) *siteOf {
+	t.Helper()
+	if _, err := exec.LookPath("npm"); err != nil && os.Getenv("CI") == "" {
+		t.Skip("there is no npm: scripts/node.sh installs it")
+	}
+	build := exec.CommandContext(t.Context(), "make", "playground")
+	build.Dir = "../../.."
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("make playground: %v\n%s", err, out)
+	}
+	server := httptest.NewServer(http.StripPrefix("/some/folder", http.FileServer(http.Dir("../../../bin/playground"))))
+	t.Cleanup(server.Close)
+	return &siteOf{origin: server.URL}
+}
+
+// hasRun waits until a simulation is over, and shows its figures.
+func (p *page) hasRun() {
+	p.t.Helper()
+	p.wait("a run", `/evaluations/.test(document.querySelector(".pg-status")?.textContent ?? "") && document.querySelector(".pg-figures") !== null`)
+}
+
+// activate clicks what a selector finds, wherever it is scrolled to.
+func (p *page) activate(selector string) {
+	p.t.Helper()
+	p.wait(selector, `document.querySelector(`+strconv.Quote(selector)+`) !== null`)
+	eval[int](p, `(document.querySelector(`+strconv.Quote(selector)+`).click(), 0)`)
+}
+
+// spec replaces the text of the spec's editor, as pasting over all of it does.
+func (p *page) spec(text string) {
+	p.t.Helper()
+	eval[int](p, `(document.querySelector(".pg-editor").shadowRoot.querySelector(".cm-content").focus(), 0)`)
+	for _, kind := range []input.DispatchKeyEventType{input.DispatchKeyEventTypeKeyDown, input.DispatchKeyEventTypeKeyUp} {
+		command(p, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: kind, Key: "a", Code: "KeyA", WindowsVirtualKeyCode: 65, Modifiers: 2})
+	}
+	eval[bool](p, `(() => {
+		const clipboardData = new DataTransfer();
+		clipboardData.setData("text/plain", `+strconv.Quote(text)+`);
+		return document.querySelector(".pg-editor").shadowRoot.querySelector(".cm-content").dispatchEvent(new ClipboardEvent("paste", {clipboardData, bubbles: true, cancelable: true}));
+	})()`)
+}
+
+func TestPlaygroundWithoutAService(t *testing.T) {
+	p := alone(t).open(t, "/some/folder/")
+	p.playground("playground")
+}
+
+func TestPlaygroundOfTheService(t *testing.T) {
+	p := site(t).open(t, "/ui/playground")
+	p.playground("playground-served")
+}
+
+// playground goes through what people do in it.
+func (p *page) playground(name string) {
+	t := p.t
+	t.Helper()
+	p.size(1280, 800)
+	p.hasRun()
+	if took := eval[string](p, `document.querySelector(".pg-status").textContent`); !strings.Contains(took, "5,760 evaluations × 2") {
+		t.Errorf("a day of two specs: %q", took)
+	} else {
+		t.Log(took)
+	}
+	p.wait("marks of what is better", `document.querySelectorAll(".pg-best").length > 2`)
+	p.accessible()
+	p.screenshot(name)
+
+	// A step is explained: by its entry in the list, and by a click on the picture.
+	p.activate(`.pg-changes summary`)
+	p.activate(`.pg-change`)
+	p.wait("the story of a step", `/Conditions/.test(document.querySelector(".pg-story pre")?.textContent ?? "")`)
+	p.accessible()
+	p.screenshot(name + "-story")
+	before := eval[string](p, `document.querySelector(".pg-story pre").textContent`)
+	p.activate(`.pg-story [aria-label="The next step"]`)
+	p.wait("the next step", `document.querySelector(".pg-story pre").textContent !== `+strconv.Quote(before))
+
+	// What is wrong is said beside its line, in the API's words; the last run stays.
+	p.spec("apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec: {maxReplicas: 0}\n")
+	p.wait("the API's rule", `/spec.maxReplicas.*Required value/.test(document.querySelector(".pg-problems")?.textContent ?? "")`)
+	p.wait("a mark in the editor", `document.querySelector(".pg-editor").shadowRoot.querySelector(".cm-lint-marker-error") !== null`)
+	p.spec("apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec: {maxReplicas: 5}\n")
+	p.wait("a run with at most 5", `/to 5,/.test(document.querySelector(".pg-figures").textContent)`)
+
+	// A link has all of it: another tab shows the same.
+	p.activate(`.pg-actions .primary`)
+	p.wait("a link", `location.hash.startsWith("#p1=")`)
+	link := eval[string](p, `location.pathname + location.hash`)
+	other := (&siteOf{origin: p.origin}).open(t, link)
+	other.size(1280, 800)
+	other.hasRun()
+	other.wait("what the link has", `/to 5,/.test(document.querySelector(".pg-figures").textContent)`)
+	bad := (&siteOf{origin: p.origin}).open(t, strings.SplitN(link, "#", 2)[0]+"#p1=AAAA")
+	bad.wait("what is wrong with a link", `/can't be read/.test(document.querySelector(".pg-notice")?.textContent ?? "")`)
+
+	// Load drawn by hand, with the keyboard only.
+	p.activate(`[aria-label="Remove part 2"]`)
+	eval[bool](p, `(() => { const s = document.querySelector('[aria-label="Shape of part 1"]'); s.value = "drawn"; return s.dispatchEvent(new Event("change", {bubbles: true})); })()`)
+	p.wait("points", `document.querySelectorAll(".pg-point").length === 6`)
+	eval[int](p, `(document.querySelectorAll(".pg-point")[2].focus(), 0)`)
+	was := eval[float64](p, `Number(document.querySelectorAll(".pg-point")[2].getAttribute("aria-valuenow"))`)
+	p.press(kb.ArrowUp, kb.ArrowUp)
+	p.wait("a point that was moved", `Number(document.querySelectorAll(".pg-point")[2].getAttribute("aria-valuenow")) > `+strconv.FormatFloat(was, 'g', -1, 64))
+	p.press(kb.Enter)
+	p.wait("a point more", `document.querySelectorAll(".pg-point").length === 7`)
+	p.hasRun()
+	p.accessible()
+	p.screenshot(name + "-drawn")
+}

@@ -1,0 +1,147 @@
+// Asks the engine, which runs in a worker. Whoever asks for something newer ends what is older.
+
+export interface Problem {
+  in: string;
+  line?: number;
+  path?: string;
+  text: string;
+}
+
+export interface Finding {
+  rule: string;
+  severity: "error" | "warning" | "note";
+  file: string;
+  field: string;
+  message: string;
+  arithmetic: string;
+  simulated: boolean;
+  link: string;
+  line?: number;
+}
+
+export interface Action {
+  step: number;
+  at: number;
+  from: number;
+  to: number;
+  load: number;
+  cause: string;
+  reason: string;
+}
+
+export interface OneRun {
+  name: string;
+  capacity: (number | null)[];
+  queued?: number[];
+  replicas: number[];
+  ready: number[];
+  needed: number[];
+  proposal: (number | null)[];
+  held: (number | null)[];
+  causes: number[];
+  causeNames: string[];
+  metrics: { name: string; ratio: (number | null)[] }[] | null;
+  actions: Action[];
+}
+
+export interface Run {
+  start: number;
+  seconds: number;
+  zone: string;
+  steps: number;
+  stride: number;
+  at: number[];
+  load: number[];
+  runs: OneRun[];
+  rows: { name: string; values: string[]; best?: number[] }[];
+}
+
+export interface Answer {
+  problems?: Problem[];
+  findings?: Finding[];
+  run?: Run;
+  step?: { at: number; summary: string; text: string };
+  export?: string;
+}
+
+export interface Question {
+  ask: "check" | "simulate" | "step" | "lint" | "hpa" | "autoscaler" | "k6";
+  scenario?: string;
+  files?: Record<string, string>;
+  specs?: { name: string; text: string }[];
+  profile?: string;
+  spec?: number;
+  step?: number;
+}
+
+/** Why there is no answer: the engine is not there, or a newer question took its place. */
+export class EngineError extends Error {
+  readonly superseded: boolean;
+  constructor(message: string, superseded = false) {
+    super(message);
+    this.superseded = superseded;
+  }
+}
+
+interface Asked {
+  resolve: (a: Answer) => void;
+  reject: (e: EngineError) => void;
+}
+
+/** An engine in a worker of its own. */
+export class Engine {
+  private worker: Worker | undefined;
+  private asked = new Map<number, Asked>();
+  private last = 0;
+  private failure: string | undefined;
+  private readonly packed: boolean;
+
+  constructor(packed = false) {
+    this.packed = packed;
+  }
+
+  private start(): Worker {
+    const url = new URL("playground-worker.js", import.meta.url);
+    if (this.packed) url.searchParams.set("packed", "");
+    const worker = new Worker(url);
+    const fail = (message: string) => {
+      this.failure = message;
+      for (const a of this.asked.values()) a.reject(new EngineError(message));
+      this.asked.clear();
+    };
+    worker.onmessage = (e: MessageEvent<{ id?: number; answer?: string; failed?: string }>) => {
+      if (e.data.failed !== undefined) return fail(e.data.failed);
+      const a = this.asked.get(e.data.id ?? -1);
+      if (!a) return;
+      this.asked.delete(e.data.id!);
+      a.resolve(JSON.parse(e.data.answer!) as Answer);
+    };
+    worker.onerror = (e) => fail(e.message || "the worker could not be loaded");
+    return worker;
+  }
+
+  /** Asks; what was asked before is answered first. */
+  ask(question: Question): Promise<Answer> {
+    if (this.failure !== undefined) return Promise.reject(new EngineError(this.failure));
+    this.worker ??= this.start();
+    const id = ++this.last;
+    return new Promise((resolve, reject) => {
+      this.asked.set(id, { resolve, reject });
+      this.worker!.postMessage({ id, question: JSON.stringify(question) });
+    });
+  }
+
+  /** Asks in place of all that was asked before and has no answer yet. */
+  askInstead(question: Question): Promise<Answer> {
+    if (this.asked.size > 0) this.stop();
+    return this.ask(question);
+  }
+
+  /** Ends the worker, and with it what it works on. */
+  stop(): void {
+    this.worker?.terminate();
+    this.worker = undefined;
+    for (const a of this.asked.values()) a.reject(new EngineError("superseded", true));
+    this.asked.clear();
+  }
+}

@@ -1,0 +1,49 @@
+// The worker in which the engine runs. It is a classic script: Go's wasm_exec.js is one, too.
+// It asks for the engine beside the page's scripts, and answers one question after the other.
+
+declare function importScripts(...urls: string[]): void;
+
+const scope = self as unknown as {
+  Go: new () => { importObject: WebAssembly.Imports; run(i: WebAssembly.Instance): Promise<void> };
+  setpointReady: () => void;
+  setpointAnswer: (question: string, done: (answer: string) => void) => void;
+  location: Location;
+  postMessage(message: unknown): void;
+  onmessage: ((e: MessageEvent<{ id: number; question: string }>) => void) | null;
+};
+
+const engine = new URL("../engine/", scope.location.href);
+
+/** The engine's code. A page without a server of its own takes the packed file and unpacks it. */
+async function code(): Promise<Response> {
+  const packed = new URL(scope.location.href).searchParams.has("packed");
+  const got = await fetch(new URL(packed ? "engine.wasm.gz" : "engine.wasm", engine));
+  if (!got.ok) throw new Error(got.status === 404 ? "absent" : `the engine was not sent: ${got.status}`);
+  if (!packed) return got;
+  const bytes = await got.arrayBuffer();
+  const head = new Uint8Array(bytes, 0, 2);
+  const isPacked = head[0] === 0x1f && head[1] === 0x8b; // some servers unpack it themselves
+  const body = isPacked ? new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip")) : bytes;
+  return new Response(body, { headers: { "Content-Type": "application/wasm" } });
+}
+
+const started = (async () => {
+  importScripts(new URL("wasm_exec.js", engine).href);
+  const go = new scope.Go();
+  const ready = new Promise<void>((done) => (scope.setpointReady = done));
+  const { instance } = await WebAssembly.instantiateStreaming(code(), go.importObject);
+  void go.run(instance);
+  await ready;
+})();
+started.then(
+  () => scope.postMessage({ ready: true }),
+  (e: unknown) => scope.postMessage({ failed: e instanceof Error ? e.message : String(e) }),
+);
+
+scope.onmessage = (e) => {
+  const { id, question } = e.data;
+  started.then(
+    () => scope.setpointAnswer(question, (answer) => scope.postMessage({ id, answer })),
+    () => undefined,
+  );
+};

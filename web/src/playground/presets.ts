@@ -1,0 +1,67 @@
+// Worlds that show one thing each that people are surprised by.
+
+import { empty, hpa, type State } from "./state";
+
+const with_ = (title: string, lesson: string, change: Partial<State>): State => ({ ...structuredClone(empty), title, lesson, ...change });
+
+const behavior = (text: string): string => `${hpa}  behavior:\n${text}`;
+
+export const presets: State[] = [
+  with_("A day in a shop", "A flash crowd comes in the evening. The careful spec keeps more pods, goes down slowly, and is short of capacity for less time: compare what each costs.", {
+    workload: { ...empty.workload, cpuLimit: "600m" },
+    specs: [
+      hpa,
+      behavior("    scaleDown:\n      stabilizationWindowSeconds: 600\n      policies: [{type: Percent, value: 10, periodSeconds: 60}]\n")
+        .replace("averageUtilization: 60", "averageUtilization: 45")
+        .replace("minReplicas: 2", "minReplicas: 3"),
+    ],
+  }),
+  with_("Slow start-up", "Pods take five minutes to be ready, load doubles in two. No autoscaler is fast enough then: only a lower target, or more replicas at least, leave room.", {
+    duration: "6h",
+    noise: "0.03",
+    load: [
+      { kind: "constant", values: { value: "100" } },
+      { kind: "ramp", values: { from: "0", to: "300", at: "2h", for: "2m" } },
+    ],
+    workload: { ...empty.workload, startup: "300s", startupP95: "" },
+    specs: [hpa, hpa.replace("averageUtilization: 60", "averageUtilization: 25")],
+  }),
+  with_("Flapping", "Load swings faster than pods come and go. Without a window downwards the count follows each swing; with the usual five minutes it stays.", {
+    duration: "3h",
+    noise: "0.1",
+    load: [{ kind: "onOff", values: { low: "60", high: "240", on: "2m", off: "3m" } }],
+    specs: [behavior("    scaleDown:\n      stabilizationWindowSeconds: 0\n"), hpa],
+  }),
+  with_("80 → 72 → 64 …", "Kubernetes' own example of a policy: at most 10 % of the pods go every minute. Click on the marks of the count: each step is 10 % of what was there, rounded up.", {
+    duration: "2h",
+    noise: "0",
+    load: [{ kind: "step", values: { from: "2400", to: "100", at: "30m" } }],
+    workload: { ...empty.workload, replicas: "80", startupP95: "" },
+    specs: [behavior("    scaleDown:\n      stabilizationWindowSeconds: 0\n      policies: [{type: Percent, value: 10, periodSeconds: 60}]\n").replace("maxReplicas: 50", "maxReplicas: 80")],
+  }),
+  with_("Missing metrics", "The metrics pipeline is away for ten minutes while load rises. The count is held, not lowered: a metric that fails never scales down. A step in there says so.", {
+    duration: "4h",
+    load: [{ kind: "ramp", values: { from: "100", to: "500", at: "1h", for: "1h" } }],
+    events: [{ kind: "gone", at: "80m", for: "10m", value: "" }],
+  }),
+  with_("CPU at start", "Each pod uses much CPU while it starts. Readiness and the CPU initialization period keep most of that out of the average; after it, too many pods are asked for.", {
+    duration: "4h",
+    noise: "0.02",
+    load: [{ kind: "step", values: { from: "100", to: "300", at: "1h" } }],
+    workload: { ...empty.workload, startup: "20s", startupP95: "", warmup: "240s", warmupCpu: "600m" },
+  }),
+  with_("Two replicas, never one", "From two replicas one is reached only when all load fits under the target on one pod, with tolerance. The lint note has the arithmetic.", {
+    duration: "6h",
+    noise: "0.02",
+    load: [{ kind: "ramp", values: { from: "60", to: "20", at: "1h", for: "4h" } }],
+    specs: [hpa.replace("minReplicas: 2", "minReplicas: 1").replace("averageUtilization: 60", "averageUtilization: 50")],
+  }),
+  with_("Room for nodes", "Beyond twenty pods each waits three minutes for a node. Scaling up looks fast, capacity comes late: watch ready run behind the count.", {
+    duration: "4h",
+    load: [
+      { kind: "constant", values: { value: "300" } },
+      { kind: "spike", values: { height: "900", at: "1h", for: "1h" } },
+    ],
+    workload: { ...empty.workload, slots: "20", nodeDelay: "180s" },
+  }),
+];

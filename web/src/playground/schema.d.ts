@@ -1,0 +1,11 @@
+// What tools/esbuild makes of the API's description.
+declare module "schema:autoscaling" {
+  interface Field {
+    text?: string;
+    of?: string;
+    list?: boolean;
+    values?: string[];
+  }
+  const messages: Record<string, Record<string, Field>>;
+  export default messages;
+}
