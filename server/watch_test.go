@@ -258,3 +258,38 @@ func TestWatchOverREST(t *testing.T) {
 		t.Errorf("at the end: %+v", got)
 	}
 }
+
+// A watcher sees what the policy of the moment lets it see; a token counts for who was given it,
+// and a watch ends with the last right.
+func TestWatchersSeeWhatTheyMay(t *testing.T) {
+	t.Parallel()
+	y := newTenancy(t, tenants, twoTenants)
+	open := func(token, resume string) *watching {
+		t.Helper()
+		stream, err := y.targets.WatchDecisions(as(t.Context(), token), &setpointv1.WatchDecisionsRequest{Parent: everything, ResumeToken: resume})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &watching{t, stream, nil, ""}
+	}
+	red, blue := open("sp_red", ""), open("sp_blue", "")
+	red.next()
+	blue.next()
+	y.fill(t, "clusters/blue-1/namespaces/shop/targets/a", "clusters/red/namespaces/shop/targets/b", "clusters/blue-1/namespaces/other/targets/c")
+	if r := red.decision(); r.GetTarget() != "clusters/red/namespaces/shop/targets/b" || r.GetMissedDecisions() > 0 || r.GetMissedUncounted() {
+		t.Errorf("red sees %v", r)
+	}
+	if r := blue.decision(); r.GetTarget() != "clusters/blue-1/namespaces/shop/targets/a" {
+		t.Errorf("blue sees %v", r)
+	}
+	open("sp_blue", red.token).wantEnd(codes.InvalidArgument)
+
+	y.reload(t, tenants, strings.ReplaceAll(twoTenants, "clusters: [red]", "clusters: [red], namespaces: [other]"))
+	y.fill(t, "clusters/red/namespaces/shop/targets/d", "clusters/red/namespaces/other/targets/e")
+	if r := red.decision(); r.GetTarget() != "clusters/red/namespaces/other/targets/e" {
+		t.Errorf("red, which may see less now, sees %v", r)
+	}
+	y.reload(t, tenants, strings.ReplaceAll(twoTenants, "token:red", "token:nobody"))
+	y.fill(t, "clusters/red/namespaces/other/targets/f")
+	red.wantEnd(codes.PermissionDenied)
+}
