@@ -54,6 +54,10 @@ type Instance struct {
 	starting time.Duration
 }
 
+// RESTAddress stands in flags for host and port of REST, which are known only when the service
+// starts.
+const RESTAddress = "{rest-address}"
+
 // Start starts a service with the flags given, which win over the kit's own, and
 // waits until it is ready.
 func Start(t testing.TB, flags ...string) *Instance {
@@ -231,9 +235,18 @@ func (s *Instance) start() error {
 		Args: append([]string{
 			"serve", "--log-level=warn", "--shed-load=false",
 			"--grpc-address=" + s.GRPCAddr(), "--rest-address=" + s.RESTAddr(), "--admin-address=" + s.AdminAddr(),
-		}, s.flags...),
+		}, s.ownFlags()...),
 	})
 	return err
+}
+
+// ownFlags are the flags that were given, with the address in them.
+func (s *Instance) ownFlags() []string {
+	flags := make([]string, len(s.flags))
+	for i, flag := range s.flags {
+		flags[i] = strings.ReplaceAll(flag, RESTAddress, s.RESTAddr())
+	}
+	return flags
 }
 
 // AwaitReady waits until the service is ready.

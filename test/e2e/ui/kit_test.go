@@ -328,8 +328,11 @@ func command[P, R any](p *page, c cdp.Command[P, R], parameters P) R {
 // goTo goes to a path of the site.
 func (p *page) goTo(path string) {
 	p.t.Helper()
-	p.run(chromedp.Navigate(p.origin + path))
+	p.run(navigate(p.origin + path))
 }
+
+// navigate goes to an address, also of another origin.
+func navigate(address string) chromedp.Action[chromedp.Void] { return chromedp.Navigate(address) }
 
 // eval returns what an expression comes to; of a promise, in the end.
 func eval[T any](p *page, expression string) T {
