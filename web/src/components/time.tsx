@@ -19,7 +19,7 @@ export function Ago(props: { time: number; now: number }) {
   if (!(time > 0)) return <span class="faint">–</span>;
   return (
     <time dateTime={new Date(time).toISOString()} title={`${localTime(time)}\n${utc(time)}`}>
-      {relative(time, now)}
+      {relative(time, Math.max(now, time))}
     </time>
   );
 }
