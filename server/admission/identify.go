@@ -117,6 +117,8 @@ func credentialsOf(ctx context.Context) auth.Credentials {
 	return c
 }
 
+// AuthenticateCalls refuses calls of callers that it does not know, and keeps who calls in the
+// context.
 func (g *Guard) AuthenticateCalls(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	who, early := identifiedEarly(ctx)
 	if !early {
@@ -129,6 +131,7 @@ func (g *Guard) AuthenticateCalls(ctx context.Context, req any, info *grpc.Unary
 	return handler(ctx, req)
 }
 
+// AuthenticateStreams does that for streams.
 func (g *Guard) AuthenticateStreams(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	// A stream itself runs nothing; each of its messages is admitted.
 	ticket, err := begin(stream.Context())

@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
 )
 
+// ListDecisions returns a page of a target's decisions, the newest first.
 func (s *Targets) ListDecisions(ctx context.Context, req *setpointv1.ListDecisionsRequest) (*setpointv1.ListDecisionsResponse, error) {
 	if err := decision.CheckStructure(req); err != nil {
 		return nil, err

@@ -82,6 +82,7 @@ func (s *Recommendations) storedRoom(ctx context.Context, bytes int) (leave func
 // they take when they are decoded and read.
 const mostSmallStored, storedGrowth = 32 << 10, 10
 
+// ReportScale notes what became of a recommendation.
 func (s *Recommendations) ReportScale(ctx context.Context, req *setpointv1.ReportScaleRequest) (*setpointv1.ReportScaleResponse, error) {
 	if err := decision.CheckStructure(req); err != nil {
 		return nil, err

@@ -36,6 +36,7 @@ func NewTargets(r *Recommendations, engine store.Store, log store.Log, watch Wat
 	return &Targets{targets: r.targets, log: log, pages: pages, stored: r.stored, watches: newWatches(watch, pages)}
 }
 
+// GetTarget returns what is known of a target.
 func (s *Targets) GetTarget(ctx context.Context, req *setpointv1.GetTargetRequest) (*setpointv1.GetTargetResponse, error) {
 	if err := decision.CheckStructure(req); err != nil {
 		return nil, err
@@ -50,6 +51,7 @@ func (s *Targets) GetTarget(ctx context.Context, req *setpointv1.GetTargetReques
 	return &setpointv1.GetTargetResponse{Target: conversion.Target(req.GetName(), history, true)}, nil
 }
 
+// ListTargets returns a page of the targets that the caller may read.
 func (s *Targets) ListTargets(ctx context.Context, req *setpointv1.ListTargetsRequest) (*setpointv1.ListTargetsResponse, error) {
 	if err := decision.CheckStructure(req); err != nil {
 		return nil, err
@@ -94,6 +96,7 @@ func pageSize(asked int32, fallback int) int {
 	return int(asked)
 }
 
+// DeleteTarget forgets a target and its history.
 func (s *Targets) DeleteTarget(ctx context.Context, req *setpointv1.DeleteTargetRequest) (*setpointv1.DeleteTargetResponse, error) {
 	if err := decision.CheckStructure(req); err != nil {
 		return nil, err
