@@ -20,7 +20,6 @@ import (
 type source struct {
 	mu    sync.Mutex
 	items [2][]store.FeedItem // guarded by mu
-	next  uint64              // guarded by mu
 	err   error               // guarded by mu
 	reads int                 // guarded by mu
 }
