@@ -72,6 +72,7 @@ func (t *Targets) Delete(ctx context.Context, req *setpointv1.DeleteTargetReques
 		return err
 	}
 	key := ParseTarget(req.GetName())
+	defer t.outage.beginDelete(key)()
 	unwritten := t.outage.drop(key)
 	existed, err := t.store.Delete(ctx, key)
 	if err != nil {

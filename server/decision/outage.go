@@ -36,6 +36,9 @@ type outage struct {
 	mu        sync.Mutex
 	unwritten map[store.Key]*unwritten // guarded by mu
 	bytes     int                      // of unwritten, guarded by mu
+	// deleting counts the deletes of a target that are on their way, guarded by mu: until they
+	// end nothing of it is written, for it would come back.
+	deleting map[store.Key]int
 }
 
 // unwritten is a history that is not in the store.
@@ -45,7 +48,7 @@ type unwritten struct {
 }
 
 func newOutage(t *Targets) *outage {
-	return &outage{targets: t, unwritten: make(map[store.Key]*unwritten)}
+	return &outage{targets: t, unwritten: make(map[store.Key]*unwritten), deleting: make(map[store.Key]int)}
 }
 
 // pending returns how many histories are not in the store.
@@ -118,6 +121,21 @@ func (o *outage) drop(key store.Key) *unwritten {
 		delete(o.unwritten, key)
 	}
 	return u
+}
+
+// beginDelete keeps the key's history from being written until the function is called that it
+// returns.
+func (o *outage) beginDelete(key store.Key) (end func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.deleting[key]++
+	return func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.deleting[key]--; o.deleting[key] == 0 {
+			delete(o.deleting, key)
+		}
+	}
 }
 
 // valueOf returns the key's history that is not in the store, nil if there is none.
@@ -273,8 +291,9 @@ func (w *writeBack) next(record store.Record, _ bool, _ []byte) []byte {
 	w.attempts++
 	w.mu.Lock()
 	w.written = w.unwritten[w.key]
+	deleting := w.deleting[w.key] > 0
 	w.mu.Unlock()
-	if w.written == nil { // it was written by now, or the target was deleted
+	if w.written == nil || deleting { // it was written by now, or the target is, or was, deleted
 		w.done = true
 		return nil
 	}
