@@ -12,6 +12,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/server/signin"
 	"github.com/setpoint-dev/setpoint/server/signin/signintest"
+	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
@@ -99,9 +100,10 @@ func TestASessionThatEnds(t *testing.T) {
 	p.waitText("Sign in to")
 }
 
-// The page goes on by itself when the service was away.
+// The page goes on by itself when the service was away; with Redis nothing that it knows is
+// forgotten, the place up to which it has watched included.
 func TestThePageComesBackAfterARestart(t *testing.T) {
-	s := site(t)
+	s := site(t, "--redis="+redistest.Start(t, redistest.Config{}).URL(), "--redis-key-prefix="+redistest.Prefix(t))
 	s.feed(t, 3, "")
 	p := s.blank(t)
 	p.expects("net::ERR_", "status of 50[0-9]")

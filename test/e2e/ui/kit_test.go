@@ -181,12 +181,8 @@ func (s *siteOf) blank(t *testing.T) *page {
 		Source: `addEventListener("securitypolicyviolation", e => console.error("policy of content: " + e.violatedDirective + " " + e.blockedURI + " " + e.sourceFile + ":" + e.lineNumber));`,
 	})
 	t.Cleanup(p.check)
-	p.expects(notYet)
 	return p
 }
-
-// notYet is what a page meets where the service does not serve WatchDecisions yet.
-const notYet = `status of 501 .*decisions:watch`
 
 // look notes what a page must not do.
 func (p *page) look(event any) {
