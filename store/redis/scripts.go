@@ -150,7 +150,7 @@ return 0`)
 
 	// announceScript puts ARGV[2] in the place of ARGV[1] among what instances say of
 	// themselves, KEYS[1], for ARGV[3] milliseconds; either may be empty, for none. What has
-	// ended is taken out, a hundred at a time.
+	// ended is taken out, a hundred at a time. It returns OK.
 	announceScript = newScript(`local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 local ended = redis.call('ZRANGE', KEYS[1], '-inf', '(' .. now, 'BYSCORE', 'LIMIT', 0, 100)
@@ -160,7 +160,7 @@ if ARGV[2] ~= '' then
   redis.call('ZADD', KEYS[1], now + ARGV[3], ARGV[2])
   redis.call('PEXPIRE', KEYS[1], ARGV[3])
 end
-return 1`)
+return redis.status_reply('OK')`)
 
 	// announcedScript returns up to ARGV[1] of what instances say of themselves, KEYS[1], and
 	// has not ended.

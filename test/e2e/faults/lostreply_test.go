@@ -140,10 +140,12 @@ func TestASwapThatIsOvertakenAfterItsReplyWasLostIsNotDecidedAgain(t *testing.T)
 				asked := b.requests(names...)
 				overtakes := b.request(names[0])
 				var overtaken error
-				r.proxy.lose(t, &loss{prefix: swapped, times: 1, meanwhile: func() {
+				l := &loss{prefix: swapped, times: 1, meanwhile: func() {
 					overtaken = other.recommend(context.Background(), b, overtakes)
-				}})
+				}}
+				r.proxy.lose(t, l)
 				refused(t, unavailable, a.ask(t.Context(), s, b, asked)...)
+				l.await(t)
 				must(t, overtaken)
 				b.retryAll(t, s)
 				b.retryAll(t, other)
@@ -175,6 +177,7 @@ func TestAReportWhoseReplyIsLostSettlesOnce(t *testing.T) {
 			}
 			r.proxy.lose(t, l)
 			err = s.report(t.Context(), name, answer.GetRecommendationId())
+			l.await(t)
 			must(t, second)
 			if overtaken {
 				refused(t, unavailable, err)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/Shopify/toxiproxy/v2"
 	"github.com/Shopify/toxiproxy/v2/toxics"
@@ -91,11 +92,25 @@ type loss struct {
 	meanwhile func()
 
 	lost atomic.Int64
+	// over is closed once meanwhile was called, which may take longer than a caller waits.
+	over chan struct{}
+	once sync.Once
+}
+
+// await waits until meanwhile has ended.
+func (l *loss) await(t testing.TB) {
+	t.Helper()
+	select {
+	case <-l.over:
+	case <-time.After(notice):
+		t.Fatalf("no reply was lost within %v", notice)
+	}
 }
 
 // lose loses replies from now on.
 func (p *proxy) lose(t testing.TB, l *loss) {
 	t.Helper()
+	l.over = make(chan struct{})
 	losses.Store(t.Name(), l)
 	t.Cleanup(func() { losses.Delete(t.Name()) })
 	p.add(t, "lose_reply", "downstream", attributes{"loss": t.Name()})
@@ -137,6 +152,7 @@ func (l *loseReply) Pipe(stub *toxics.ToxicStub) {
 			if plan.meanwhile != nil {
 				plan.meanwhile()
 			}
+			plan.once.Do(func() { close(plan.over) })
 			stub.Close()
 			for range stub.Input { // until the other side has closed, too
 			}

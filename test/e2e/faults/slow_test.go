@@ -17,8 +17,8 @@ func asByDefault(su *setup) {
 	su.options.RequestTimeout = server.DefaultOptions().RequestTimeout
 }
 
-// withoutLog keeps the decision log from using connections.
-func withoutLog(su *setup) { su.redis.LogLength = -1 }
+// withoutLog keeps the decision log, and the feed of those who watch, from using connections.
+func withoutLog(su *setup) { su.redis.LogLength, su.redis.FeedLength = -1, -1 }
 
 // latencyTries is how often is measured whether a latency is paid once.
 const latencyTries = 10
@@ -74,7 +74,7 @@ func TestLatencyBelowTheTimeoutIsPaidOnce(t *testing.T) {
 	b.check(t, r)
 }
 
-// The decision log aside, whose writes nobody waits for.
+// The decision log and the feed aside, whose writes nobody waits for.
 func TestADecisionOnAKnownTargetIsOneRoundTrip(t *testing.T) {
 	t.Parallel()
 	r := sharedRig(t)
