@@ -32,6 +32,8 @@
 // happened to the first attempt. [Retry] says how often and when; [WithHedging] sends a second attempt before the first has failed. Errors are
 // gRPC statuses; [Violations], [RetryDelay] and [Reason] read their details.
 //
+// [Client.WatchDecisions] follows the decisions on targets, over restarts of the service.
+//
 // The client decides nothing about scaling and does not apply anything.
 package setpoint
 

@@ -1,6 +1,7 @@
 package setpoint_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -28,10 +29,30 @@ type fleet struct {
 	tb      testing.TB
 	options server.Options
 	tls     *tls.Config // nil: without
-	store   *memory.Store
+	store   *shared
 
 	names   []string
 	running map[string]*instance
+}
+
+// shared is a store that has a secret for all instances, as Redis has.
+type shared struct {
+	*memory.Store
+
+	mu     sync.Mutex
+	secret []byte // guarded by mu
+}
+
+func newShared(options memory.Options) *shared { return &shared{Store: memory.New(options)} }
+
+// Secret implements store.Secrets: the first proposal counts.
+func (s *shared) Secret(_ context.Context, _ string, proposal []byte) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.secret == nil {
+		s.secret = bytes.Clone(proposal)
+	}
+	return s.secret, nil
 }
 
 type instance struct {
@@ -92,7 +113,7 @@ func (s *severed) sever() {
 // startFleet starts n servers, which stop with the test.
 func startFleet(tb testing.TB, n int, changes ...func(*fleet)) *fleet {
 	tb.Helper()
-	f := &fleet{tb: tb, options: server.DefaultOptions(), store: memory.New(memory.Options{}), running: make(map[string]*instance)}
+	f := &fleet{tb: tb, options: server.DefaultOptions(), store: newShared(memory.Options{}), running: make(map[string]*instance)}
 	// The machine of a test may be busy, or stand still for seconds.
 	f.options.DrainTimeout, f.options.RequestTimeout = 2*time.Minute, 2*time.Minute
 	f.options.Limits.Shedding.Off = true

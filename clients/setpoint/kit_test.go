@@ -131,13 +131,14 @@ type fake struct {
 	batch     func(ctx context.Context, req *setpointv1.BatchRecommendRequest) (*setpointv1.BatchRecommendResponse, error)
 	stream    func(stream setpointv1.RecommendationService_StreamRecommendServer) error
 	remove    func(attempt int) error
+	watch     func(req *setpointv1.WatchDecisionsRequest, stream watchStream) error
 	// strict closes connections that ask more often than gRPC has it, if it is not told.
 	strict bool
 
 	begun time.Time
 
 	mu    sync.Mutex
-	calls []*fakeCall // guarded by mu; of Recommend and DeleteTarget
+	calls []*fakeCall // guarded by mu; of Recommend, DeleteTarget and WatchDecisions
 }
 
 // fakeCall is one attempt as servers see it.
@@ -184,6 +185,11 @@ func (f *fake) StreamRecommend(stream setpointv1.RecommendationService_StreamRec
 
 func (f *fake) DeleteTarget(ctx context.Context, _ *setpointv1.DeleteTargetRequest) (*setpointv1.DeleteTargetResponse, error) {
 	return &setpointv1.DeleteTargetResponse{}, f.remove(f.note(ctx, nil).number)
+}
+
+func (f *fake) WatchDecisions(req *setpointv1.WatchDecisionsRequest, stream watchStream) error {
+	f.note(stream.Context(), nil)
+	return f.watch(req, stream)
 }
 
 // serve serves the fake under each of the names, in memory, until the test ends, and

@@ -1,0 +1,169 @@
+package setpoint
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// watchSilence is for how long a watch may hear nothing. A server gives a sign of life every
+// 15 s: two may be lost.
+const watchSilence = 45 * time.Second
+
+// errWatchSilent is the cause of the end of a stream on which nothing came in time.
+var errWatchSilent = status.Error(codes.Unavailable, "the server gave no sign of life in time on a watch")
+
+// WatchDecisions returns decisions as they are made, until ctx ends: its error comes last then.
+// It reads one response at a time, when the caller is ready for it.
+//
+// A response without a decision is a sign of life: its resume_token is newer. MissedDecisions
+// and MissedUncounted say that decisions before the response were missed; a sign of life may
+// say so, too.
+//
+// When the stream breaks, the server shuts down, or the server says nothing for 45 s, the watch
+// goes on where it was, on another connection if there is one: nothing is lost and nothing comes
+// twice, as far as servers still hold what was between. Where a server does not take the token
+// of another one, because the store has lost its data, the watch begins anew, and the first
+// response has MissedUncounted. Delays between streams are those of [Retry]. A watch that has
+// never had a response ends after MaxAttempts; one that has had any comes back as long as errors are
+// transient. It ends with the first error that is not, and credentials that a server accepted
+// before are presented once more, as they may have been renewed.
+//
+// interrupted, unless nil, is called with the error of each stream that ends and is followed by
+// another.
+func (c *Client) WatchDecisions(ctx context.Context, req *setpointv1.WatchDecisionsRequest, interrupted func(error)) iter.Seq2[*setpointv1.WatchDecisionsResponse, error] {
+	return func(yield func(*setpointv1.WatchDecisionsResponse, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(c.life, cancel)()
+		w := &watch{client: c, request: proto.CloneOf(req), yield: yield}
+		ctx = spread(ctx)
+		failures := 0 // one after the other
+		for {
+			began := time.Now()
+			answered, err := w.stream(ctx)
+			if w.left {
+				return
+			}
+			if ctx.Err() != nil {
+				yield(nil, status.FromContextError(ctx.Err()).Err())
+				return
+			}
+			// A server that answers and breaks at once is not asked ever faster.
+			if answered {
+				usedBy(ctx).keepLast()
+				if time.Since(began) > c.config.retry.MaxDelay {
+					failures = 0
+				}
+			}
+			failures++
+			least, again := w.again(err, answered, failures)
+			if !again {
+				yield(nil, err)
+				return
+			}
+			if interrupted != nil {
+				interrupted(err)
+			}
+			// The budget is for calls: watchers that come back must not take it from them.
+			// There is one attempt of each in a delay.
+			if !sleep(ctx, least+c.retries.random(c.retries.longest(failures))) {
+				yield(nil, status.FromContextError(ctx.Err()).Err())
+				return
+			}
+		}
+	}
+}
+
+// watch is one use of WatchDecisions' iterator.
+type watch struct {
+	client  *Client
+	request *setpointv1.WatchDecisionsRequest
+	yield   func(*setpointv1.WatchDecisionsResponse, error) bool
+	// left says that the caller takes nothing more.
+	left bool
+	// begun says that there was a response, and the token of the request is of the last one.
+	begun bool
+	// missed says that the next response begins anew.
+	missed bool
+}
+
+// stream opens a stream and hands out what comes until it ends. It returns whether anything
+// came, and why the stream ended.
+func (w *watch) stream(ctx context.Context) (answered bool, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	// A connection may take the request and be silent. A service that is well answers at once.
+	first := w.client.config.retry.AttemptTimeout
+	if first <= 0 {
+		first = watchSilence
+	}
+	silence := time.AfterFunc(first, func() { cancel(errWatchSilent) })
+	defer silence.Stop()
+	stream, err := w.client.targets.WatchDecisions(ctx, w.request)
+	for err == nil {
+		var response *setpointv1.WatchDecisionsResponse
+		if response, err = stream.Recv(); err != nil {
+			break
+		}
+		answered = true
+		silence.Stop() // the caller may take its time
+		if !w.take(response) {
+			w.left = true
+			return true, nil
+		}
+		silence.Reset(watchSilence)
+	}
+	switch {
+	case errors.Is(context.Cause(ctx), errWatchSilent):
+		return answered, errWatchSilent
+	case errors.Is(err, io.EOF):
+		return answered, status.Error(codes.Unavailable, "the server ended the stream")
+	}
+	return answered, err
+}
+
+// take hands a response out, and reports whether the caller wants more.
+func (w *watch) take(response *setpointv1.WatchDecisionsResponse) bool {
+	w.begun = true
+	w.request.ResumeToken = response.GetResumeToken()
+	if w.missed {
+		response.MissedUncounted, w.missed = true, false
+	}
+	return w.yield(response, nil)
+}
+
+// again reports whether another stream is to be opened, and the least wait before that.
+// failures is how many streams have failed in a row.
+func (w *watch) again(err error, answered bool, failures int) (least time.Duration, ok bool) {
+	if !w.begun {
+		least, ok = mayPass(err)
+		return least, ok && failures < w.client.config.retry.MaxAttempts
+	}
+	switch code := status.Code(err); {
+	case code == codes.InvalidArgument && refusesToken(err) && w.request.GetResumeToken() != "":
+		// What was since the start of the watch would come twice.
+		w.request.ResumeToken, w.request.StartTime, w.missed = "", nil, true
+		return 0, true
+	case code == codes.Unauthenticated && answered:
+		return 0, true
+	case code == codes.ResourceExhausted && Reason(err) == "LIMIT_EXCEEDED":
+		// Instances have as many watchers as they may have, those of a killed one among them.
+		return w.client.config.retry.MaxDelay, true
+	}
+	return mayPass(err)
+}
+
+// refusesToken reports whether a server does not know a resume token.
+func refusesToken(err error) bool {
+	return slices.ContainsFunc(Violations(err), func(v Violation) bool { return v.Field == "resumeToken" })
+}

@@ -1,0 +1,361 @@
+package setpoint_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/setpoint"
+	"github.com/setpoint-dev/setpoint/store/memory"
+)
+
+type watchStream = setpointv1.TargetService_WatchDecisionsServer
+
+const everything = "clusters/-/namespaces/-/targets/-"
+
+// watchScript is what servers do with each stream in turn, the last one again and again. It
+// notes the token, and whether there was an instant, with which each began.
+type watchScript struct {
+	parts []func(watchStream) error
+	mu    sync.Mutex
+	began []string // guarded by mu
+}
+
+func (s *watchScript) play(req *setpointv1.WatchDecisionsRequest, stream watchStream) error {
+	s.mu.Lock()
+	s.began = append(s.began, fmt.Sprintf("%s %t", req.GetResumeToken(), req.GetStartTime() != nil))
+	part := s.parts[min(len(s.began), len(s.parts))-1]
+	s.mu.Unlock()
+	return part(stream)
+}
+
+// sends sends a response with each of the tokens, and ends with an error.
+func sends(err error, tokens ...string) func(watchStream) error {
+	return func(stream watchStream) error {
+		for _, token := range tokens {
+			response := &setpointv1.WatchDecisionsResponse{ResumeToken: token}
+			if err := stream.Send(response); err != nil {
+				return err
+			}
+		}
+		return err
+	}
+}
+
+// stays sends responses and then nothing.
+func stays(tokens ...string) func(watchStream) error {
+	return func(stream watchStream) error {
+		if err := sends(nil, tokens...)(stream); err != nil {
+			return err
+		}
+		<-stream.Context().Done()
+		return stream.Context().Err()
+	}
+}
+
+// tokenRefused is what a server says of a token that is not its own.
+func tokenRefused() error {
+	return problem(codes.InvalidArgument, &errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: "resumeToken"}}})
+}
+
+func TestAWatchGoesOnWhereItWas(t *testing.T) {
+	gone := status.Error(codes.Unavailable, "gone")
+	full := problem(codes.ResourceExhausted, &errdetails.ErrorInfo{Reason: "LIMIT_EXCEEDED", Domain: "setpoint.dev"})
+	for _, tt := range []struct {
+		name  string
+		parts []func(watchStream) error
+		// got are the tokens, "!" where decisions were missed, and the code of the end.
+		got, began string
+		interrupts int
+		after      time.Duration // of the last stream
+	}{
+		{
+			"after breaks, with growing delays",
+			[]func(watchStream) error{sends(gone, "a", "b"), sends(gone), sends(gone), sends(status.Error(codes.PermissionDenied, ""), "c")},
+			"a b c PermissionDenied", " true,b true,b true,b true", 3, (100 + 200 + 400) * ms,
+		},
+		{
+			"where the server just ends the stream",
+			[]func(watchStream) error{sends(nil, "a"), sends(status.Error(codes.Internal, ""), "b")},
+			"a b Internal", " true,a true", 1, 100 * ms,
+		},
+		{
+			"where it hears nothing for long",
+			[]func(watchStream) error{stays("a"), sends(status.Error(codes.Internal, ""), "b")},
+			"a b Internal", " true,a true", 1, 45*time.Second + 100*ms,
+		},
+		{
+			"where the first server is silent",
+			[]func(watchStream) error{stays(), sends(status.Error(codes.Internal, ""), "b")},
+			"b Internal", " true, true", 1, 4*time.Second + 100*ms,
+		},
+		{
+			"without the token, where it is not known any more",
+			[]func(watchStream) error{sends(gone, "a"), sends(tokenRefused()), sends(gone, "b", "c"), sends(status.Error(codes.Internal, ""))},
+			"a b! c Internal", " true,a true, false,c false", 3, (100 + 200 + 400) * ms,
+		},
+		{
+			"with credentials that may have been renewed",
+			[]func(watchStream) error{sends(status.Error(codes.Unauthenticated, ""), "a"), sends(status.Error(codes.Unauthenticated, ""))},
+			"a Unauthenticated", " true,a true", 1, 100 * ms,
+		},
+		{
+			"where instances are full for a while",
+			[]func(watchStream) error{sends(gone, "a"), sends(full), sends(status.Error(codes.Internal, ""))},
+			"a Internal", " true,a true,a true", 2, 100*ms + 2*time.Second + 200*ms,
+		},
+		{
+			"not where they are full from the start",
+			[]func(watchStream) error{sends(full)},
+			"ResourceExhausted", " true", 0, 0,
+		},
+		{
+			"not for ever where nobody was ever there",
+			[]func(watchStream) error{sends(gone)},
+			"Unavailable", " true, true, true, true", 3, (100 + 200 + 400) * ms,
+		},
+		{
+			"for ever where somebody was",
+			append(append([]func(watchStream) error{sends(gone, "a")}, slices.Repeat([]func(watchStream) error{sends(gone)}, 20)...), sends(status.Error(codes.NotFound, ""))),
+			"a NotFound", " true" + strings.Repeat(",a true", 21), 21, 700*ms + 800*ms + 1600*ms + 16*2*time.Second,
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				script := &watchScript{parts: tt.parts}
+				f := &fake{watch: script.play}
+				client := f.serve(t, two)
+				var got []string
+				interrupts := 0
+				req := &setpointv1.WatchDecisionsRequest{Parent: everything, StartTime: timestamppb.Now()}
+				for r, err := range client.WatchDecisions(t.Context(), req, func(error) { interrupts++ }) {
+					switch {
+					case err != nil:
+						got = append(got, status.Code(err).String())
+					case r.GetMissedUncounted():
+						got = append(got, r.GetResumeToken()+"!")
+					default:
+						got = append(got, r.GetResumeToken())
+					}
+				}
+				if got := strings.Join(got, " "); got != tt.got {
+					t.Errorf("got %s, want %s", got, tt.got)
+				}
+				if began := strings.Join(script.began, ","); began != tt.began {
+					t.Errorf("streams began with %s, want %s", began, tt.began)
+				}
+				if times := f.times(); times[len(times)-1] != tt.after || interrupts != tt.interrupts {
+					t.Errorf("streams came at %v, interrupted %d times; want the last at %v, %d times", times, interrupts, tt.after, tt.interrupts)
+				}
+				if req.GetResumeToken() != "" || req.GetStartTime() == nil {
+					t.Errorf("the caller's request is %v now", req)
+				}
+			})
+		})
+	}
+}
+
+// What is slow is the caller, not the server: the watch waits for it.
+func TestAWatchWaitsForItsCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		script := &watchScript{parts: []func(watchStream) error{stays("a", "b")}}
+		client := (&fake{watch: script.play}).serve(t, two)
+		n := 0
+		for _, err := range client.WatchDecisions(t.Context(), &setpointv1.WatchDecisionsRequest{Parent: everything}, nil) {
+			if err != nil {
+				t.Error(err)
+			}
+			time.Sleep(time.Hour)
+			if n++; n == 2 {
+				break
+			}
+		}
+		if len(script.began) != 1 {
+			t.Errorf("%d streams were opened, want one", len(script.began))
+		}
+	})
+}
+
+func TestAWatchEnds(t *testing.T) {
+	for name, tt := range map[string]struct {
+		part func(watchStream) error
+		end  func(cancel context.CancelFunc, client *setpoint.Client)
+		want codes.Code
+	}{
+		"with its context":            {stays("a"), func(cancel context.CancelFunc, _ *setpoint.Client) { cancel() }, codes.Canceled},
+		"with its deadline":           {stays("a"), func(context.CancelFunc, *setpoint.Client) {}, codes.DeadlineExceeded},
+		"with its client":             {stays("a"), func(_ context.CancelFunc, client *setpoint.Client) { _ = client.Close() }, codes.Canceled},
+		"with its context in a delay": {sends(problem(codes.Unavailable, comeBack(time.Hour)), "a"), func(cancel context.CancelFunc, _ *setpoint.Client) { cancel() }, codes.Canceled},
+		"with its client in a delay":  {sends(problem(codes.Unavailable, comeBack(time.Hour)), "a"), func(_ context.CancelFunc, client *setpoint.Client) { _ = client.Close() }, codes.Canceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				script := &watchScript{parts: []func(watchStream) error{tt.part}}
+				client := (&fake{watch: script.play}).serve(t, two)
+				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+				defer cancel()
+				time.AfterFunc(20*time.Second, func() { tt.end(cancel, client) })
+				var ends []error
+				for _, err := range client.WatchDecisions(ctx, &setpointv1.WatchDecisionsRequest{Parent: everything}, nil) {
+					if err != nil {
+						ends = append(ends, err)
+					}
+				}
+				if len(ends) != 1 || status.Code(ends[0]) != tt.want {
+					t.Errorf("it ended with %v, want %s once", ends, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// followed is a watch of a real service, whose responses are pulled.
+type followed struct {
+	tb   testing.TB
+	next func() (*setpointv1.WatchDecisionsResponse, error, bool)
+	// missed and uncounted are what was missed so far.
+	missed    int
+	uncounted bool
+}
+
+func follow(tb testing.TB, client *setpoint.Client) *followed {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), 2*time.Minute)
+	next, stop := iter.Pull2(client.WatchDecisions(ctx, &setpointv1.WatchDecisionsRequest{Parent: everything}, nil))
+	tb.Cleanup(cancel)
+	tb.Cleanup(stop)
+	w := &followed{tb: tb, next: next}
+	w.response() // it is there
+	return w
+}
+
+func (w *followed) response() *setpointv1.WatchDecisionsResponse {
+	w.tb.Helper()
+	r, err, ok := w.next()
+	if err != nil || !ok {
+		w.tb.Fatalf("the watch ended: %v", err)
+	}
+	w.missed += int(r.GetMissedDecisions())
+	w.uncounted = w.uncounted || r.GetMissedUncounted()
+	return r
+}
+
+// decision returns the target and count of the next decision.
+func (w *followed) decision() string {
+	w.tb.Helper()
+	for {
+		if r := w.response(); r.GetDecision() != nil {
+			return fmt.Sprint(r.GetTarget(), " ", r.GetDecision().GetDesiredReplicas())
+		}
+	}
+}
+
+// A watch of servers that are killed, drained and started again gets every decision, once.
+func TestAWatchOutlivesServers(t *testing.T) {
+	t.Parallel()
+	const cycles, each = 6, 10
+	f := startFleet(t, 2)
+	client := f.client(patient, reconnecting, setpoint.WithTimeout(2*time.Minute))
+	w := follow(t, client)
+	var asking sync.WaitGroup
+	var want []string
+	for i := range cycles {
+		name := f.names[i%len(f.names)]
+		var mine []string
+		for n := range each {
+			mine = append(mine, fmt.Sprintf("%s-%d-%d", web, i, n))
+		}
+		asking.Go(func() { // while the servers come and go
+			for _, target := range mine {
+				if _, err := client.Recommend(t.Context(), queue(target, 5, 50)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		if i%2 == 0 {
+			f.kill(name)
+		} else {
+			f.drain(name)
+		}
+		f.start(name)
+		var got []string
+		for range mine {
+			got = append(got, w.decision())
+		}
+		asking.Wait()
+		for n, target := range mine {
+			want = append(want, target)
+			if got[n] != target+" 5" {
+				t.Errorf("decision %d of cycle %d is %s, want %s 5", n, i, got[n], target)
+			}
+		}
+	}
+	if w.missed > 0 || w.uncounted {
+		t.Errorf("after %d decisions %d were missed, uncounted %t", len(want), w.missed, w.uncounted)
+	}
+}
+
+// Who is away for longer than the feed reaches is told how much is missing.
+func TestAWatchTellsWhatTheFeedHoldsNoLonger(t *testing.T) {
+	t.Parallel()
+	const kept, made = 10, 100
+	f := startFleet(t, 2, func(f *fleet) { f.store = newShared(memory.Options{FeedLength: kept}) })
+	watcher := f.directory.client(t, f.names[:1], setpoint.WithInsecure(), patient, reconnecting)
+	w := follow(t, watcher)
+	if _, err := watcher.Recommend(t.Context(), queue(web, 5, 50)); err != nil {
+		t.Fatal(err)
+	}
+	w.decision()
+	f.drain(f.names[0])
+	asker := f.directory.client(t, f.names[1:], setpoint.WithInsecure(), setpoint.WithTimeout(2*time.Minute))
+	for i := range made {
+		if _, err := asker.Recommend(t.Context(), queue(fmt.Sprint(web, i), 5, 50)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.drain(f.names[1]) // which writes what waits
+	f.start(f.names[0])
+	for i := made - kept; i < made; i++ {
+		if got, want := w.decision(), fmt.Sprint(web, i, " 5"); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	if w.missed != made-kept || w.uncounted {
+		t.Errorf("%d were missed, uncounted %t; want %d", w.missed, w.uncounted, made-kept)
+	}
+}
+
+// A service that comes back with another store knows no tokens of before.
+func TestAWatchBeginsAnewWhereTheStoreIsLost(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, 1)
+	client := f.client(patient, reconnecting, setpoint.WithTimeout(2*time.Minute))
+	w := follow(t, client)
+	if w.uncounted {
+		t.Error("it missed decisions before it began")
+	}
+	f.drain(f.names[0])
+	f.store = newShared(memory.Options{})
+	f.start(f.names[0])
+	for !w.uncounted {
+		w.response() // fails when it takes too long
+	}
+	if _, err := client.Recommend(t.Context(), queue(web, 5, 50)); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.decision(); got != web+" 5" {
+		t.Errorf("got %s", got)
+	}
+}
