@@ -34,7 +34,7 @@ func newTargets() *cobra.Command {
 	c := &targetsCommand{output: cli.NewOutputFlag(asTable, cli.AsJSON, cli.AsYAML)}
 	cmd := &cobra.Command{
 		Use:   "targets",
-		Short: "List, show and delete the targets of a server",
+		Short: "List, show, watch and delete the targets of a server",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -56,7 +56,7 @@ func newTargets() *cobra.Command {
 		RunE:  c.decisions,
 	}
 	decisions.Flags().IntVar(&c.maxDecisions, "limit", 50, "most decisions to list; 0: no limit. Whether there are more is said on standard error")
-	cmd.AddCommand(list, decisions,
+	cmd.AddCommand(list, decisions, newTargetsWatch(c),
 		&cobra.Command{
 			Use:   "get TARGET",
 			Short: "Show a target: status, last decision and history",

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+)
+
+// watched runs targets watch until the test has read its lines, and has it end well then.
+func watched(t *testing.T, lines int, args ...string) (got []string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	root := newRoot()
+	out, written := io.Pipe()
+	root.SetArgs(append([]string{"targets", "watch"}, args...))
+	root.SetOut(written)
+	var stderr strings.Builder
+	root.SetErr(&stderr)
+	ended := make(chan error, 1)
+	go func() {
+		err := root.ExecuteContext(ctx)
+		_ = written.Close()
+		ended <- err
+	}()
+	text := bufio.NewScanner(out)
+	for len(got) < lines && text.Scan() {
+		got = append(got, text.Text())
+	}
+	cancel()
+	_ = out.Close()
+	if err := <-ended; err != nil || len(got) < lines {
+		t.Errorf("%v: %d lines, then %v\n%s", args, len(got), err, stderr.String())
+	}
+	return got
+}
+
+// The server's decision of before the watch comes with --since.
+func TestDecisionsAreWatched(t *testing.T) {
+	t.Parallel()
+	address := clitest.StartServer(t)
+	if got := run(t, "", "recommend", "-f", demoRequest, "--server", address, "--target", demoTarget); got.Code != 0 {
+		t.Fatal(got.Stderr)
+	}
+	table := watched(t, 2, "--server", address, "--since=1h")
+	if !strings.HasPrefix(table[0], "TIME ") || !strings.Contains(table[1], " 3 -> 5 ") || !strings.Contains(table[1], " "+demoTarget+" ") ||
+		strings.Index(table[0], "TARGET") != strings.Index(table[1], demoTarget) {
+		t.Errorf("the table is\n%s", strings.Join(table, "\n"))
+	}
+	for _, parent := range []string{"clusters/demo/namespaces/-", demoTarget} {
+		var response struct {
+			Target, ResumeToken string
+			Decision            struct{ DesiredReplicas int }
+		}
+		line := watched(t, 1, parent, "--server", address, "--since=2026-01-02T15:04:05Z", "--changes-only", "-o=json")[0]
+		if err := json.Unmarshal([]byte(line), &response); err != nil || response.Target != demoTarget || response.Decision.DesiredReplicas != 5 || response.ResumeToken == "" {
+			t.Errorf("%v in %s", err, line)
+		}
+	}
+	if got := watched(t, 2, "--server", address, "--since=1h", "-o=yaml"); got[0] != "---" {
+		t.Errorf("as YAML it is\n%s", strings.Join(got, "\n"))
+	}
+}
+
+func TestWhatCanNotBeWatchedIsTold(t *testing.T) {
+	t.Parallel()
+	address := clitest.StartServer(t)
+	for _, tt := range []struct {
+		name, want string
+		code       int
+		args       []string
+	}{
+		{"an instant that is none", `--since: "yesterday" is neither`, cli.ExitUsage, []string{"--since=yesterday"}},
+		{"a time to come", `--since: "-1h" is neither`, cli.ExitUsage, []string{"--since=-1h"}},
+		{"a parent that is none", "parent: must be clusters/", cli.ExitUsage, []string{"shop"}},
+		{"nobody there", "(Unavailable)", cli.ExitFailed, []string{"--server=127.0.0.1:1"}},
+	} {
+		got := run(t, "", append([]string{"targets", "watch", "--server=" + address}, tt.args...)...)
+		if got.Code != tt.code || !strings.Contains(got.Stderr, tt.want) {
+			t.Errorf("%s: exit code %d, %s\nwant %d and %q", tt.name, got.Code, got.Stderr, tt.code, tt.want)
+		}
+	}
+}
