@@ -57,7 +57,12 @@ func openAttacks() []*attack {
 			{name: "health-names", bounds: small, run: streams(15, 1000, healthv1.Health_Watch_FullMethodName, field(1, []byte(strings.Repeat("n", 60_000))))},
 			{name: "reflection", bounds: small, run: streams(15, 1000, "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", field(7, []byte("*")))},
 			{name: "recommend", short: true, bounds: small, run: streams(15, 1000, streamMethod, nil)},
-			{name: "decisions", bounds: small, run: streams(15, 1000, setpointv1.TargetService_WatchDecisions_FullMethodName, nil)},
+			{name: "decisions", bounds: small, run: streams(15, 1000, setpointv1.TargetService_WatchDecisions_FullMethodName, everyDecision)},
+		}},
+		// Where nobody is asked who they are, the call stays open.
+		{name: "watchers", about: "15,000 watches of all decisions, while 30 are made; then watches that nobody reads", steps: []step{
+			{name: "read", run: whileDecided(30, streams(15, 1000, setpointv1.TargetService_WatchDecisions_FullMethodName, everyDecision))},
+			{name: "unread", run: whileDecided(30, unreadWatches(15, 100, setpointv1.TargetService_WatchDecisions_FullMethodName, everyDecision))},
 		}},
 		{name: "connections", item: "3", about: "5,000 connections that say nothing, without credentials", prepare: asksWho(), steps: []step{
 			{name: "grpc", short: true, bounds: small, run: connections(5000, func(s *site) string { return s.grpc }, "", "", 3*time.Second)},
@@ -79,6 +84,63 @@ func openAttacks() []*attack {
 	}
 }
 
+// descOf is how a method is called. A service runs those that take one message when their caller
+// has said that it sends no other; before, they only wait.
+func descOf(method string) *grpc.StreamDesc {
+	if method == healthv1.Health_Watch_FullMethodName || method == setpointv1.TargetService_WatchDecisions_FullMethodName {
+		return &grpc.StreamDesc{ServerStreams: true}
+	}
+	return bothWays
+}
+
+// everyDecision is a request of WatchDecisions for all.
+var everyDecision = field(1, []byte("clusters/-/namespaces/-/targets/-"))
+
+// whileDecided has decisions made on so many targets while an attack runs, so that there is
+// something to tell its watchers.
+func whileDecided(targets int, attack func(context.Context, *scene) error) func(context.Context, *scene) error {
+	return func(ctx context.Context, s *scene) error {
+		var deciding sync.WaitGroup
+		deciding.Go(func() {
+			for i := 0; i < targets && ctx.Err() == nil; i++ {
+				sent, err := sendUnary(ctx, s.site, bodyOf(requestFor(fmt.Sprintf("clusters/watched/namespaces/n/targets/t%d", i))))
+				s.sent(1, sent)
+				s.met.Add("decision " + codeOf(err))
+			}
+		})
+		err := attack(ctx, s)
+		deciding.Wait()
+		return err
+	}
+}
+
+// unreadWatches are streams that nobody reads from.
+func unreadWatches(conns, each int, method string, message []byte) func(context.Context, *scene) error {
+	return func(ctx context.Context, s *scene) error {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		for range conns {
+			conn, err := s.dial()
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			for range each {
+				stream, err := conn.NewStream(ctx, descOf(method), method, grpc.ForceCodec(hostile.RawCodec{}))
+				if err != nil {
+					s.met.Add("not opened")
+					break
+				}
+				_ = stream.SendMsg(&hostile.Raw{Data: message})
+				s.sent(1, len(message))
+			}
+		}
+		pause(ctx, 10*time.Second)
+		s.met.AddAll("MiB", int(s.resident()>>20))
+		return nil
+	}
+}
+
 // streams opens streams without credentials, with a first message unless that is nil, and
 // keeps them open for a while.
 func streams(conns, each int, method string, message []byte) func(context.Context, *scene) error {
@@ -97,7 +159,7 @@ func streams(conns, each int, method string, message []byte) func(context.Contex
 					// What can't be opened because the connection has too many waits.
 					short, stop := context.WithCancel(ctx)
 					timer := time.AfterFunc(2*time.Second, stop)
-					stream, err := conn.NewStream(short, bothWays, method, grpc.ForceCodec(hostile.RawCodec{}))
+					stream, err := conn.NewStream(short, descOf(method), method, grpc.ForceCodec(hostile.RawCodec{}))
 					if err != nil || !timer.Stop() {
 						s.met.Add("not opened")
 						stop()
