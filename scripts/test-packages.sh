@@ -60,24 +60,24 @@ work=$(mktemp -d)
 started=
 cleanup() {
   [ -z "$started" ] || kill "$started" 2>/dev/null || true
-  umount "$work/root/proc" 2>/dev/null || true
+  umount "$work/debian/proc" 2>/dev/null || true
   rm -rf --one-file-system "$work"
 }
 trap cleanup EXIT
-mkdir -p "$work/root"
-tar -C "$work/root" -xf "$cache/$suite.tar"
-mount -t proc proc "$work/root/proc"
-inside() { chroot "$work/root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive "$@"; }
+mkdir -p "$work/debian"
+tar -C "$work/debian" -xf "$cache/$suite.tar"
+mount -t proc proc "$work/debian/proc"
+inside() { chroot "$work/debian" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive "$@"; }
 
 step 'installed'
 # The version before: the same, but for its number and a line of its settings.
-mkdir "$work/old" "$work/root/packages"
+mkdir "$work/old" "$work/debian/packages"
 for name in "${packages[@]}"; do
-  cp "$(package "$name" deb)" "$work/root/packages/$name-new.deb"
+  cp "$(package "$name" deb)" "$work/debian/packages/$name-new.deb"
   dpkg-deb -R "$(package "$name" deb)" "$work/old/$name"
   sed -i 's/^Version: .*/Version: 0.0.0~old/' "$work/old/$name/DEBIAN/control"
   for file in "$work/old/$name"/etc/setpoint/*.yaml; do [ ! -f "$file" ] || echo '# of the version before' >>"$file"; done
-  dpkg-deb -b -Zgzip -z1 --root-owner-group "$work/old/$name" "$work/root/packages/$name-old.deb" >/dev/null
+  dpkg-deb -b -Zgzip -z1 --root-owner-group "$work/old/$name" "$work/debian/packages/$name-old.deb" >/dev/null
 done
 inside sh -c 'dpkg -i /packages/*-old.deb' >"$work/dpkg.log" 2>&1 || { cat "$work/dpkg.log"; fail 'dpkg -i'; }
 inside getent passwd setpoint | grep ':/nonexistent:/usr/sbin/nologin$' >/dev/null || fail 'there is no user setpoint that nobody logs in as'
@@ -85,17 +85,17 @@ inside stat -c '%a %U:%G' /etc/setpoint | grep -x '750 root:setpoint' >/dev/null
 for name in "${packages[@]}"; do
   inside "/usr/bin/$name" --version | grep "^$name version v" >/dev/null || fail "$name --version"
   for file in "usr/share/man/man1/$name.1.gz" "usr/share/bash-completion/completions/$name" "usr/share/doc/$name/copyright" "usr/share/doc/$name/THIRD_PARTY_LICENSES"; do
-    [ -s "$work/root/$file" ] || fail "$name lacks $file"
+    [ -s "$work/debian/$file" ] || fail "$name lacks $file"
   done
 done
 inside kubectl-setpoint --help | grep 'kubectl setpoint' >/dev/null || fail 'the plugin of kubectl'
 
 # of UNIT KEY : what the installed unit says.
-of() { sed -nE "s/^$2=//p" "$work/root/usr/lib/systemd/system/$1.service"; }
-for file in "$work"/root/usr/lib/systemd/system/setpoint*.service; do
+of() { sed -nE "s/^$2=//p" "$work/debian/usr/lib/systemd/system/$1.service"; }
+for file in "$work"/debian/usr/lib/systemd/system/setpoint*.service; do
   unit=$(basename "$file" .service)
   read -ra command <<<"$(of "$unit" ExecStart)"
-  [ -x "$work/root${command[0]}" ] || fail "$unit starts ${command[0]}, which is not there"
+  [ -x "$work/debian${command[0]}" ] || fail "$unit starts ${command[0]}, which is not there"
   # Settings as installed are such that each program takes them, with the files that they name.
   inside sh -c 'for f in webhook.keys nodes.secret; do echo "k1:0123456789abcdef0123456789abcdef" >/etc/setpoint/$f; chown root:setpoint /etc/setpoint/$f; chmod 640 /etc/setpoint/$f; done'
   state=$(of "$unit" StateDirectory)
@@ -110,7 +110,7 @@ done
 start() {
   local deadline=$((SECONDS + 60))
   read -ra command <<<"$(of setpoint ExecStart)"
-  chroot "$work/root" env -i PATH=/usr/bin:/bin setpriv --reuid=setpoint --regid=setpoint --clear-groups --no-new-privs --bounding-set=-all "${command[@]}" >"$work/serve.log" 2>&1 &
+  chroot "$work/debian" env -i PATH=/usr/bin:/bin setpriv --reuid=setpoint --regid=setpoint --clear-groups --no-new-privs --bounding-set=-all "${command[@]}" >"$work/serve.log" 2>&1 &
   started=$!
   until curl -fsS "http://127.0.0.1:$1/readyz" >/dev/null 2>&1; do
     kill -0 "$started" 2>/dev/null || { cat "$work/serve.log"; fail 'the service ended'; }
@@ -125,7 +125,7 @@ stop() {
 }
 # Ports of this machine may be taken; the addresses are an operator's change, too, which upgrades keep.
 read -r grpc rest admin <<<"$(python3 -c 'import socket; s=[socket.socket() for _ in range(3)]; [x.bind(("127.0.0.1", 0)) for x in s]; print(*[x.getsockname()[1] for x in s])')"
-sed -i "s/:9090\"/:$grpc\"/; s/:8080\"/:$rest\"/; s/:9091\"/:$admin\"/" "$work/root/etc/setpoint/setpoint.yaml"
+sed -i "s/:9090\"/:$grpc\"/; s/:8080\"/:$rest\"/; s/:9091\"/:$admin\"/" "$work/debian/etc/setpoint/setpoint.yaml"
 
 step 'started'
 start "$admin"
@@ -135,23 +135,23 @@ step 'stopped'
 stop
 
 step 'upgraded: settings stay'
-cp "$work/root/etc/setpoint/setpoint.yaml" "$work/edited.yaml"
+cp "$work/debian/etc/setpoint/setpoint.yaml" "$work/edited.yaml"
 inside sh -c 'dpkg -i --force-confdef --force-confold /packages/*-new.deb' >"$work/dpkg.log" 2>&1 || { cat "$work/dpkg.log"; fail 'the upgrade'; }
-cmp "$work/edited.yaml" "$work/root/etc/setpoint/setpoint.yaml" || fail 'the upgrade changed settings that were edited'
-cmp packaging/config/nomad.yaml "$work/root/etc/setpoint/nomad.yaml" || fail 'the upgrade left settings that nobody edited'
+cmp "$work/edited.yaml" "$work/debian/etc/setpoint/setpoint.yaml" || fail 'the upgrade changed settings that were edited'
+cmp packaging/config/nomad.yaml "$work/debian/etc/setpoint/nomad.yaml" || fail 'the upgrade left settings that nobody edited'
 inside dpkg-query -W -f '${Version}\n' setpoint | grep -v old >/dev/null || fail 'the upgrade is not installed'
 start "$admin"
 stop
 
 step 'removed: settings stay, programs go'
 inside sh -c "dpkg -r ${packages[*]}" >"$work/dpkg.log" 2>&1 || { cat "$work/dpkg.log"; fail 'dpkg -r'; }
-[ ! -e "$work/root/usr/bin/setpoint" ] || fail 'programs are left'
-cmp "$work/edited.yaml" "$work/root/etc/setpoint/setpoint.yaml" || fail 'settings are gone before purge'
+[ ! -e "$work/debian/usr/bin/setpoint" ] || fail 'programs are left'
+cmp "$work/edited.yaml" "$work/debian/etc/setpoint/setpoint.yaml" || fail 'settings are gone before purge'
 
 step 'purged: all goes'
-rm "$work"/root/etc/setpoint/{webhook.keys,nodes.secret}
+rm "$work"/debian/etc/setpoint/{webhook.keys,nodes.secret}
 inside sh -c "dpkg -P setpoint setpoint-nomad setpoint-swarm setpoint-webhook" >"$work/dpkg.log" 2>&1 || { cat "$work/dpkg.log"; fail 'dpkg -P'; }
-left=$(find "$work/root" -xdev -path "$work/root/proc" -prune -o -path "$work/root/packages" -prune -o -name '*setpoint*' -print | sed "s#^$work/root##")
+left=$(find "$work/debian" -xdev -path "$work/debian/proc" -prune -o -path "$work/debian/packages" -prune -o -name '*setpoint*' -print | sed "s#^$work/debian##")
 [ -z "$left" ] || fail "left behind: $left"
 
 step 'RPM: installed, removed'
@@ -159,17 +159,17 @@ for name in "${packages[@]}"; do
   file=$(package "$name" rpm)
   [ "$(rpm -qp --nosignature --qf '%{LICENSE}' "$file")" = Apache-2.0 ] || fail "licence of $file"
   grep -x "/usr/bin/$name" <<<"$(rpm -qpl --nosignature "$file")" >/dev/null || fail "$file has no /usr/bin/$name"
-  cp "$file" "$work/root/packages/"
+  cp "$file" "$work/debian/packages/"
 done
 [ "$(rpm -qp --nosignature --configfiles "$(package setpoint rpm)")" = /etc/setpoint/setpoint.yaml ] || fail 'setpoint.yaml is no configuration of the RPM'
 # Debian's rpm knows none of the packages that are depended on.
-rpm --root "$work/root" --dbpath /var/lib/rpm --initdb
-rpm --root "$work/root" --dbpath /var/lib/rpm --nodeps --nosignature -i "$work"/root/packages/*.rpm >"$work/rpm.log" 2>&1 || { cat "$work/rpm.log"; fail 'rpm -i'; }
+rpm --root "$work/debian" --dbpath /var/lib/rpm --initdb
+rpm --root "$work/debian" --dbpath /var/lib/rpm --nodeps --nosignature -i "$work"/debian/packages/*.rpm >"$work/rpm.log" 2>&1 || { cat "$work/rpm.log"; fail 'rpm -i'; }
 inside stat -c '%a %U:%G' /etc/setpoint | grep -x '750 root:setpoint' >/dev/null || fail 'owner of /etc/setpoint by rpm'
-sed -i "s/:9090\"/:$grpc\"/; s/:8080\"/:$rest\"/; s/:9091\"/:$admin\"/" "$work/root/etc/setpoint/setpoint.yaml"
+sed -i "s/:9090\"/:$grpc\"/; s/:8080\"/:$rest\"/; s/:9091\"/:$admin\"/" "$work/debian/etc/setpoint/setpoint.yaml"
 start "$admin"
 stop
-rpm --root "$work/root" --dbpath /var/lib/rpm --nodeps -e "${packages[@]}" >"$work/rpm.log" 2>&1 || { cat "$work/rpm.log"; fail 'rpm -e'; }
-[ ! -e "$work/root/usr/bin/setpoint" ] || fail 'rpm left programs'
-[ -s "$work/root/etc/setpoint/setpoint.yaml.rpmsave" ] || fail 'rpm did not keep settings that were edited'
+rpm --root "$work/debian" --dbpath /var/lib/rpm --nodeps -e "${packages[@]}" >"$work/rpm.log" 2>&1 || { cat "$work/rpm.log"; fail 'rpm -e'; }
+[ ! -e "$work/debian/usr/bin/setpoint" ] || fail 'rpm left programs'
+[ -s "$work/debian/etc/setpoint/setpoint.yaml.rpmsave" ] || fail 'rpm did not keep settings that were edited'
 echo "Packages: all passed."
