@@ -179,11 +179,11 @@ recordings: ## Record the real controllers again: the recordings in clients/kube
 	cd conformance && go run . record
 
 .PHONY: bench
-bench: ## Measure the service beside bare handlers, and write the tables in docs/performance.md and docs/scaling.md; takes some twenty minutes
+bench: ## Measure the service beside bare handlers, and write the tables in docs/operate/performance.md and docs/operate/scaling.md; takes some twenty minutes
 	@scripts/redis.sh
 	@mkdir -p bin
-	cd bench && go run . -update=../docs/performance.md -json=../bin/bench.json
-	cd bench && go run . cost -measure=cost/testdata/points.json -update=../docs/scaling.md
+	cd bench && go run . -update=../docs/operate/performance.md -json=../bin/bench.json
+	cd bench && go run . cost -measure=cost/testdata/points.json -update=../docs/operate/scaling.md
 
 .PHONY: bench-micro
 bench-micro: ## Run the engine's and the service's benchmarks
@@ -232,16 +232,16 @@ generate: ## Generate api/, docs/ and the CustomResourceDefinition from their so
 	$(CONTROLLER_GEN) object paths=./clients/kubernetes/autoscaling/... output:object:dir=bin/generated/clients/kubernetes/autoscaling/v1
 	scripts/put.sh --tree bin/generated .
 	$(CONTROLLER_GEN) crd paths=./clients/kubernetes/autoscaling/... output:stdout | (cd tools/controller-gen && go run ./crd) > deploy/kustomize/crd/autoscalers.yaml
-	scripts/put.sh docs/configuration.md go run ./cmd/setpoint docs configuration
-	scripts/put.sh docs/configuration-webhook.md go run ./cmd/setpoint-webhook docs
+	scripts/put.sh docs/reference/configuration.md go run ./cmd/setpoint docs configuration
+	scripts/put.sh docs/reference/configuration-webhook.md go run ./cmd/setpoint-webhook docs
 	scripts/put.sh deploy/setpoint.yaml go run ./cmd/setpoint docs example-config
-	scripts/put.sh docs/metrics.md go run ./cmd/setpoint docs metrics
-	scripts/put.sh docs/metrics-agents.md go run ./cmd/setpoint-kubernetes docs
-	scripts/put.sh docs/lint.md go run ./cmd/setpoint docs lint
-	scripts/put.sh docs/configuration-swarm.md go run ./cmd/setpoint-swarm docs
-	scripts/put.sh docs/swarm-reference.md go run ./cmd/setpoint-swarm reference
-	scripts/put.sh docs/configuration-nomad.md go run ./cmd/setpoint-nomad docs
-	scripts/put.sh docs/nomad-reference.md go run ./cmd/setpoint-nomad reference
+	scripts/put.sh docs/reference/metrics.md go run ./cmd/setpoint docs metrics
+	scripts/put.sh docs/reference/metrics-agents.md go run ./cmd/setpoint-kubernetes docs
+	scripts/put.sh docs/reference/lint.md go run ./cmd/setpoint docs lint
+	scripts/put.sh docs/reference/configuration-swarm.md go run ./cmd/setpoint-swarm docs
+	scripts/put.sh docs/reference/swarm.md go run ./cmd/setpoint-swarm reference
+	scripts/put.sh docs/reference/configuration-nomad.md go run ./cmd/setpoint-nomad docs
+	scripts/put.sh docs/reference/nomad.md go run ./cmd/setpoint-nomad reference
 	cd tools/licenses && go run . table > ../../THIRD_PARTY.md
 	$(MAKE) chart
 

@@ -2,7 +2,7 @@
 // flags that a user gets, in a process of its own, with a real Redis on the same machine,
 // beside bare handlers that are measured in turns with it.
 //
-//	make bench                                   # all, into docs/performance.md
+//	make bench                                   # all, into docs/operate/performance.md
 //	cd bench && go run . -scenario unary         # some, as Markdown on standard output
 //	go run . -scenario 'batch' -profiles /tmp/p  # with profiles of the service
 //

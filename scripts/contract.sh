@@ -25,7 +25,7 @@ fi
 "${buf[@]}" build --path proto/setpoint -o "$folder/now.binpb"
 "${buf[@]}" breaking "$folder/now.binpb" --against "$before" --config "$config" --exclude-imports || {
   echo "This breaks callers of $name. Keep the field or method, deprecated, and add another beside it; or, if it was in no"
-  echo 'release yet, write the file anew with make contract. docs/compatibility.md says what may change when.'
+  echo 'release yet, write the file anew with make contract. docs/reference/compatibility.md says what may change when.'
   exit 1
 }
 echo "The contract breaks nothing of $name."

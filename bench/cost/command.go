@@ -1,10 +1,10 @@
 // Package cost measures what a recommendation costs on each process: processor time of
 // callers, service and Redis, and bytes between them, under closed loops of several sizes.
-// Sizes follow from that by plain formulas, in docs/scaling.md.
+// Sizes follow from that by plain formulas, in docs/operate/scaling.md.
 //
 //	cd bench && go run . cost                              # the tables, from committed points
 //	go run . cost -measure cost/testdata/points.json       # measure again; some minutes
-//	go run . cost -update ../docs/scaling.md               # write the tables into the page
+//	go run . cost -update ../docs/operate/scaling.md               # write the tables into the page
 package cost
 
 import (

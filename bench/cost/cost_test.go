@@ -17,7 +17,7 @@ func TestThePageIsUpToDate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile("../../docs/scaling.md")
+	page, err := os.ReadFile("../../docs/operate/scaling.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func TestThePageIsUpToDate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.TrimSpace(written) != strings.TrimSpace(tables) {
-		t.Error("the tables in docs/scaling.md are not those of the committed points: cd bench && go run . cost -update ../docs/scaling.md")
+		t.Error("the tables in docs/operate/scaling.md are not those of the committed points: cd bench && go run . cost -update ../docs/operate/scaling.md")
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Page writes all tables, as they stand in docs/scaling.md.
+// Page writes all tables, as they stand in docs/operate/scaling.md.
 func (m *Measured) Page() (string, error) {
 	usual, err := m.find(Load{BatchRedis, usualInFlight, usualBatch})
 	if err != nil {

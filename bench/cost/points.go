@@ -78,7 +78,7 @@ type Measured struct {
 //go:embed testdata/points.json
 var committed []byte
 
-// Committed returns the points that the tables in docs/scaling.md are made of.
+// Committed returns the points that the tables in docs/operate/scaling.md are made of.
 func Committed() (*Measured, error) { return read(committed) }
 
 func read(data []byte) (*Measured, error) {

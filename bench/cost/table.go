@@ -19,8 +19,8 @@ const (
 )
 
 // storedBytes are what a target's record and index entry take in Redis, and cachedBytes
-// what an instance takes that caches it: docs/redis.md (default behavior) and
-// docs/configuration.md (--history-cache-bytes). The decision log comes on top.
+// what an instance takes that caches it: docs/operate/redis.md (default behavior) and
+// docs/reference/configuration.md (--history-cache-bytes). The decision log comes on top.
 const storedBytes, cachedBytes = 533, 450
 
 // buckets are those of store/redis' index.

@@ -16,7 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/nomad/nomadtest"
 )
 
-// The examples of docs/nomad.md, as Nomad 1.10.5 parses them.
+// The examples of docs/guides/nomad.md, as Nomad 1.10.5 parses them.
 func TestExamplesOfTheDocs(t *testing.T) {
 	for _, text := range []string{
 		`{"setpoint":[{"cpu":60}]}`,

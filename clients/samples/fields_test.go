@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "rewrite the tables of fields in docs/metric-sources.md")
+var update = flag.Bool("update", false, "rewrite the tables of fields in docs/guides/metric-sources.md")
 
 // documented are the types whose fields people write, and what the page calls them.
 var documented = []struct {
@@ -29,7 +29,7 @@ var documented = []struct {
 }
 
 func TestFieldsAreDocumented(t *testing.T) {
-	const page, from, to = "../../docs/metric-sources.md", "<!-- fields -->\n", "<!-- /fields -->"
+	const page, from, to = "../../docs/guides/metric-sources.md", "<!-- fields -->\n", "<!-- /fields -->"
 	comments := fieldComments(t)
 	var tables strings.Builder
 	for _, d := range documented {

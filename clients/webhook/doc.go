@@ -5,7 +5,7 @@
 //	POST {url}/observe   what a decision on one target goes by: Observation
 //	POST {url}/apply     the count that was decided: Application
 //
-// openapi.yaml describes them, and docs/webhook.md explains them. Requests and answers are
+// openapi.yaml describes them, and docs/guides/webhook.md explains them. Requests and answers are
 // signed with HMAC-SHA-256 by a key that both sides have, so that neither who finds the
 // scheduler's port nor a proxy between both decides about counts:
 //

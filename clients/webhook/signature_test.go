@@ -18,7 +18,7 @@ func TestSignatures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile("../../docs/webhook.md")
+	page, err := os.ReadFile("../../docs/guides/webhook.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestSignatures(t *testing.T) {
 	}
 	for _, v := range file.Vectors[:2] {
 		if text := string(page); !strings.Contains(text, "```\n"+v.Signed+"\n```\n") || !strings.Contains(text, "Setpoint-Signature: "+v.Signature+"\n") {
-			t.Errorf("docs/webhook.md has not the vector %q", v.Name)
+			t.Errorf("docs/guides/webhook.md has not the vector %q", v.Name)
 		}
 	}
 	if len(file.Vectors) == 0 {

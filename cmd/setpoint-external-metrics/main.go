@@ -1,5 +1,5 @@
 // Command setpoint-external-metrics serves external.metrics.k8s.io from recommendations, so that
-// a plain HorizontalPodAutoscaler follows Setpoint. docs/external-metrics.md explains it.
+// a plain HorizontalPodAutoscaler follows Setpoint. docs/guides/external-metrics.md explains it.
 //
 // It is a module of its own: the API server that it is built on would more than double what the
 // main module depends on.

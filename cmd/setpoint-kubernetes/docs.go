@@ -20,7 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/metricsdoc"
 )
 
-// newDocs prints what `make generate` writes to docs/metrics-agents.md.
+// newDocs prints what `make generate` writes to docs/reference/metrics-agents.md.
 func newDocs() *cobra.Command {
 	return &cobra.Command{
 		Use: "docs", Short: "Print the tables of the agents' metrics", Hidden: true, Args: cobra.NoArgs,

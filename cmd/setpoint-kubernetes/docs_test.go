@@ -9,7 +9,7 @@ import (
 
 func TestTheMetricsOfAgentsAreUpToDate(t *testing.T) {
 	t.Parallel()
-	committed, err := os.ReadFile("../../docs/metrics-agents.md")
+	committed, err := os.ReadFile("../../docs/reference/metrics-agents.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -18,7 +18,7 @@ func TestTheMetricsOfAgentsAreUpToDate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if text != string(committed) {
-		t.Error("docs/metrics-agents.md is out of date: run make generate")
+		t.Error("docs/reference/metrics-agents.md is out of date: run make generate")
 	}
 }
 
@@ -30,7 +30,7 @@ func TestPagesNameMetricsThatThereAre(t *testing.T) {
 		t.Fatal(err)
 	}
 	named := regexp.MustCompile(`setpoint_(?:agent|samples)_[a-z_]+[a-z]`)
-	for _, page := range []string{"kubernetes", "observability", "metric-sources"} {
+	for _, page := range []string{"guides/kubernetes", "operate/observability", "guides/metric-sources"} {
 		content, err := os.ReadFile("../../docs/" + page + ".md")
 		if err != nil {
 			t.Fatal(err)
@@ -41,7 +41,7 @@ func TestPagesNameMetricsThatThereAre(t *testing.T) {
 				base = strings.TrimSuffix(base, part)
 			}
 			if !strings.Contains(text, "`"+name+"`") && !strings.Contains(text, "`"+base+"`") {
-				t.Errorf("docs/%s.md names %s, which docs/metrics-agents.md does not", page, name)
+				t.Errorf("docs/%s.md names %s, which docs/reference/metrics-agents.md does not", page, name)
 			}
 		}
 	}

@@ -24,13 +24,13 @@ func run(t *testing.T, args ...string) (string, error) {
 
 // What `make generate` writes is what is committed.
 func TestGeneratedDocs(t *testing.T) {
-	for command, file := range map[string]string{"docs": "configuration-nomad.md", "reference": "nomad-reference.md"} {
-		want, err := os.ReadFile(filepath.Join("../../docs", file))
+	for command, file := range map[string]string{"docs": "configuration-nomad.md", "reference": "nomad.md"} {
+		want, err := os.ReadFile(filepath.Join("../../docs/reference", file))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got, err := run(t, command); err != nil || got != string(want) {
-			t.Errorf("docs/%s is out of date, %v: run make generate", file, err)
+			t.Errorf("docs/reference/%s is out of date, %v: run make generate", file, err)
 		}
 	}
 }

@@ -77,13 +77,13 @@ func TestSettingsAreChecked(t *testing.T) {
 
 func TestGeneratedDocumentsAreUpToDate(t *testing.T) {
 	t.Parallel()
-	for command, page := range map[string]string{"docs": "configuration-swarm.md", "reference": "swarm-reference.md"} {
-		committed, err := os.ReadFile(filepath.Join("../../docs", page))
+	for command, page := range map[string]string{"docs": "configuration-swarm.md", "reference": "swarm.md"} {
+		committed, err := os.ReadFile(filepath.Join("../../docs/reference", page))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := run(t, command); got.Stdout != string(committed) {
-			t.Errorf("docs/%s is out of date: run make generate", page)
+			t.Errorf("docs/reference/%s is out of date: run make generate", page)
 		}
 	}
 }

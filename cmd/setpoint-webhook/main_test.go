@@ -44,11 +44,11 @@ func TestSettingsAreChecked(t *testing.T) {
 
 func TestTheTableOfSettingsIsUpToDate(t *testing.T) {
 	t.Parallel()
-	committed, err := os.ReadFile("../../docs/configuration-webhook.md")
+	committed, err := os.ReadFile("../../docs/reference/configuration-webhook.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := clitest.Run(t, newRoot(), "", "docs"); got.Stdout != string(committed) {
-		t.Error("docs/configuration-webhook.md is out of date: run make generate")
+		t.Error("docs/reference/configuration-webhook.md is out of date: run make generate")
 	}
 }

@@ -8,9 +8,9 @@ import (
 func TestGeneratedDocumentsAreUpToDate(t *testing.T) {
 	t.Parallel()
 	for document, path := range map[string]string{
-		"configuration":  "../../docs/configuration.md",
+		"configuration":  "../../docs/reference/configuration.md",
 		"example-config": "../../deploy/setpoint.yaml",
-		"metrics":        "../../docs/metrics.md",
+		"metrics":        "../../docs/reference/metrics.md",
 	} {
 		committed, err := os.ReadFile(path)
 		if err != nil {

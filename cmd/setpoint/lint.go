@@ -38,7 +38,7 @@ func newLint() *cobra.Command {
 		Short: "Find likely mistakes in the specs of autoscalers",
 		Long: `Find likely mistakes in the specs of HorizontalPodAutoscalers, and show the arithmetic
 with their own numbers. Several rules run the production engine with the spec.
-docs/lint.md lists all rules.
+docs/reference/lint.md lists all rules.
 
 FILE is a manifest, a list or kubectl's output, - standard input. The rules also read
 requests, limits and counts of workloads in the files.
@@ -97,10 +97,10 @@ func (c *lintCommand) run(cmd *cobra.Command, files []string) error {
 	return nil
 }
 
-// lintedExample is what docs/lint.md begins with, from the root of the repository.
+// lintedExample is what docs/reference/lint.md begins with, from the root of the repository.
 const lintedExample = "examples/lint/web.yaml"
 
-// lintDocument is docs/lint.md, with what the command prints for the example.
+// lintDocument is docs/reference/lint.md, with what the command prints for the example.
 func lintDocument() (string, error) {
 	file, err := os.Open(lintedExample)
 	if err != nil {

@@ -13,16 +13,16 @@ const linted = "../../examples/lint/web.yaml"
 
 func TestLintPageIsUpToDate(t *testing.T) {
 	t.Chdir("../..")
-	committed, err := os.ReadFile("docs/lint.md")
+	committed, err := os.ReadFile("docs/reference/lint.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := run(t, "", "docs", "lint"); got.Stdout != string(committed) {
-		t.Error("docs/lint.md is out of date: run make generate")
+		t.Error("docs/reference/lint.md is out of date: run make generate")
 	}
 	got := run(t, "", "lint", lintedExample)
 	if got.Code != cli.ExitFailed || got.Stderr != "" || !strings.Contains(string(committed), "```\n"+got.Stdout+"```") {
-		t.Errorf("exit code %d; docs/lint.md does not show what the command prints:\n%s%s", got.Code, got.Stdout, got.Stderr)
+		t.Errorf("exit code %d; docs/reference/lint.md does not show what the command prints:\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
 }
 

@@ -8,11 +8,11 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
-// docs/profiles.md has a section for each profile, a row with its period, and names what it
+// docs/reference/profiles.md has a section for each profile, a row with its period, and names what it
 // ignores.
 func TestProfilesAreDocumented(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/profiles.md")
+	page, err := os.ReadFile("../../docs/reference/profiles.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -159,17 +159,17 @@ func TestSimulateEndsWhatIsTooLarge(t *testing.T) {
 // The page shows what the example prints.
 func TestThePageShowsWhatTheExamplePrints(t *testing.T) {
 	t.Chdir("../..")
-	page, err := os.ReadFile("docs/simulation.md")
+	page, err := os.ReadFile("docs/guides/simulation.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := run(t, "", "simulate", "-f", "examples/simulation/web.yaml", "examples/simulation/hpa.yaml")
 	lines := strings.SplitAfter(got.Stdout, "\n")
 	if got.Code != 0 || len(lines) < 25 || !strings.Contains(string(page), strings.Join(lines[:25], "")) {
-		t.Errorf("exit code %d, or docs/simulation.md does not show:\n%s", got.Code, strings.Join(lines[:min(25, len(lines))], ""))
+		t.Errorf("exit code %d, or docs/guides/simulation.md does not show:\n%s", got.Code, strings.Join(lines[:min(25, len(lines))], ""))
 	}
 	example, err := os.ReadFile("examples/simulation/web.yaml")
 	if err != nil || !strings.Contains(string(page), string(example)) {
-		t.Errorf("%v, or docs/simulation.md does not show the scenario", err)
+		t.Errorf("%v, or docs/guides/simulation.md does not show the scenario", err)
 	}
 }

@@ -68,13 +68,13 @@ func TestTuneFormsAndExitCodes(t *testing.T) {
 // The page shows what the example prints.
 func TestThePageShowsWhatTunePrints(t *testing.T) {
 	t.Chdir("../..")
-	page, err := os.ReadFile("docs/simulation.md")
+	page, err := os.ReadFile("docs/guides/simulation.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := run(t, "", "tune", "-f", "examples/simulation/web.yaml", "examples/simulation/hpa.yaml", "--candidates=60")
 	shown, _, _ := strings.Cut(got.Stdout, "\napiVersion")
 	if got.Code != 0 || !strings.Contains(string(page), strings.TrimSpace(shown)) {
-		t.Errorf("exit code %d, or docs/simulation.md does not show:\n%s%s", got.Code, shown, got.Stderr)
+		t.Errorf("exit code %d, or docs/guides/simulation.md does not show:\n%s%s", got.Code, shown, got.Stderr)
 	}
 }

@@ -3,7 +3,7 @@
 
 It runs worker processes that take jobs from a folder, and has their number decided by Setpoint: the
 longer the queue, the more workers. It answers the three calls of clients/webhook/openapi.yaml;
-docs/webhook.md explains them. To scale something else, write another Workers.
+docs/guides/webhook.md explains them. To scale something else, write another Workers.
 
     echo "k1:$(openssl rand -hex 32)" >keys
     python3 server.py --key-file keys --folder jobs --port 8000
@@ -34,7 +34,7 @@ MAX_BODY = 1 << 20
 
 
 def sign(secret, *lines):
-    """Signs lines of text, as docs/webhook.md says."""
+    """Signs lines of text, as docs/guides/webhook.md says."""
     text = "\n".join(("setpoint-webhook-v1",) + lines)
     return "v1=" + hmac.new(secret.encode(), text.encode(), hashlib.sha256).hexdigest()
 

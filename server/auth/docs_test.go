@@ -9,9 +9,9 @@ import (
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 )
 
-// TestDocumentedFiles checks that what docs/security.md shows is right.
+// TestDocumentedFiles checks that what docs/operate/security.md shows is right.
 func TestDocumentedFiles(t *testing.T) {
-	text, err := os.ReadFile("../../docs/security.md")
+	text, err := os.ReadFile("../../docs/operate/security.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,7 @@
 //
 // KEDA makes an HPA of what GetMetricSpec says, and hands it the values of GetMetrics. With a
 // target of 1 and the count as the value that HPA ends at the count exactly, if its tolerances
-// are 0 and its policies open; docs/keda.md has the settings. Where the count can't be
+// are 0 and its policies open; docs/guides/keda.md has the settings. Where the count can't be
 // computed the answer is an error, upon which the HPA keeps its size, and never a number.
 package keda
 

@@ -1,7 +1,7 @@
 // Package redis is the store engine that many instances share: records and logs
 // in a Redis server, behind Sentinel, or in a Redis Cluster. Any of them may answer
 // for any key, and what was swapped survives all of them, as far as the server's
-// own persistence and replication go (see docs/redis.md).
+// own persistence and replication go (see docs/operate/redis.md).
 //
 //	options, err := redis.ParseURL("redis://user:secret@10.0.0.1:6379/0")
 //	…

@@ -185,7 +185,7 @@ func TestSuiteWithFewRights(t *testing.T) {
 	suite(t, fmt.Sprintf("redis://setpoint:secret@%s", server.Addr()), only(admin))
 }
 
-// rights are the commands that the engine uses: docs/redis.md lists them.
+// rights are the commands that the engine uses: docs/operate/redis.md lists them.
 var rights = []any{
 	"+eval", "+evalsha", "+time", "+get", "+set", "+getrange", "+exists", "+del", "+pexpire",
 	"+zadd", "+zrange", "+zlexcount", "+zrem", "+strlen", "+rpush", "+ltrim", "+lindex", "+llen", "+lrange",

@@ -1,4 +1,4 @@
-// Package compatibility holds today's code to what docs/compatibility.md promises of releases:
+// Package compatibility holds today's code to what docs/reference/compatibility.md promises of releases:
 // what an older one stored is read, and no flag, command, metric or label of the lists in testdata
 // has gone. `make compatibility` compares the contract, too.
 //

@@ -19,7 +19,7 @@ const repository = "../.."
 var programs = []string{"setpoint", "setpoint-kubernetes", "setpoint-nomad", "setpoint-swarm", "setpoint-webhook"}
 
 // what is done about a line that is gone.
-const advice = "users' scripts, dashboards and files name it. Keep it, deprecated, at least until the next major release (docs/compatibility.md); " +
+const advice = "users' scripts, dashboards and files name it. Keep it, deprecated, at least until the next major release (docs/reference/compatibility.md); " +
 	"if it was in no release yet, run go test ./test/compatibility -update and review what goes"
 
 // listed compares a list of a release with what there is today: all that was must be. More may be.
@@ -140,7 +140,7 @@ func TestMetricsOfTheLastReleaseAreThere(t *testing.T) {
 	t.Parallel()
 	var today []string
 	for _, page := range []string{"metrics.md", "metrics-agents.md"} {
-		raw, err := os.ReadFile(filepath.Join(repository, "docs", page))
+		raw, err := os.ReadFile(filepath.Join(repository, "docs", "reference", page))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -113,7 +113,7 @@ var (
 // blocks returns the fenced texts of a page, of one language.
 func blocks(t *testing.T, page, language string) (all []string) {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/" + page)
+	text, err := os.ReadFile("../../docs/guides/" + page)
 	if err != nil {
 		t.Fatal(err)
 	}

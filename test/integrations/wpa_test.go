@@ -46,7 +46,7 @@ func defaults(url string, client *http.Client) *wpa {
 		upForbidden: time.Minute, downForbidden: 5 * time.Minute, modulo: 1, replicas: 1}
 }
 
-// recommended has the limits that docs/datadog.md recommends.
+// recommended has the limits that docs/guides/datadog.md recommends.
 func recommended(url string, client *http.Client) *wpa {
 	w := defaults(url, client)
 	w.upFactor, w.downFactor, w.upForbidden, w.downForbidden = 1_000_000, 99.999, time.Second, time.Second

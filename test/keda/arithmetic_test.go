@@ -91,7 +91,7 @@ type scenario struct {
 	Steps  []step                      `json:"steps"`
 }
 
-// scenarioOf is KEDA's HPA with the behavior of docs/keda.md and what the API server fills in,
+// scenarioOf is KEDA's HPA with the behavior of docs/guides/keda.md and what the API server fills in,
 // at each count from one up.
 func scenarioOf(a *told, most int) *scenario {
 	zero, least, largest, none := int32(0), int32(1), v2.MaxChangePolicySelect, resource.MustParse("0")

@@ -15,7 +15,7 @@ var (
 )
 
 // docs is the folder of the pages.
-const docs = "../../docs"
+const docs = "../../docs/operate"
 
 func read(t *testing.T, path string) string {
 	t.Helper()
@@ -31,7 +31,7 @@ func promises(t *testing.T) string {
 	t.Helper()
 	_, part, found := strings.Cut(read(t, filepath.Join(docs, "threat-model.md")), "\n## The promises and their tests\n")
 	if !found {
-		t.Fatal("docs/threat-model.md has no promises")
+		t.Fatal("docs/operate/threat-model.md has no promises")
 	}
 	return part
 }
@@ -82,7 +82,7 @@ func TestEverySectionOfSecurityIsAmongThePromises(t *testing.T) {
 		}
 	}
 	if len(anchors) < 8 {
-		t.Fatalf("docs/security.md has %d sections", len(anchors))
+		t.Fatalf("docs/operate/security.md has %d sections", len(anchors))
 	}
 	for _, link := range linkPattern.FindAllStringSubmatch(promises(t), -1) {
 		_, name, ok := strings.Cut(link[2], "security.md#")
@@ -90,13 +90,13 @@ func TestEverySectionOfSecurityIsAmongThePromises(t *testing.T) {
 			continue
 		}
 		if _, there := anchors[name]; !there {
-			t.Errorf("docs/security.md has no section #%s", name)
+			t.Errorf("docs/operate/security.md has no section #%s", name)
 		}
 		anchors[name] = true
 	}
 	for name, linked := range anchors {
 		if !linked {
-			t.Errorf("docs/threat-model.md does not say which tests hold what security.md#%s promises", name)
+			t.Errorf("docs/operate/threat-model.md does not say which tests hold what security.md#%s promises", name)
 		}
 	}
 }

@@ -46,7 +46,7 @@ type SimulateRequest struct {
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	// Fill in each step's explanation. Absent: leave it out.
 	Explain bool `protobuf:"varint,8,opt,name=explain,proto3" json:"explain,omitempty"`
-	// A scenario of "setpoint simulate", as docs/simulation.md describes it: YAML or JSON, at
+	// A scenario of "setpoint simulate", as docs/guides/simulation.md describes it: YAML or JSON, at
 	// most 1,048,576 bytes. In place of workload, load, duration, sync_period and start_time.
 	Scenario string `protobuf:"bytes,9,opt,name=scenario,proto3" json:"scenario,omitempty"`
 	// The files that the scenario names.

@@ -10,7 +10,7 @@ import (
 )
 
 // newDocs prints the table of the settings, which `make generate` writes to
-// docs/configuration-PLATFORM.md.
+// docs/reference/configuration-PLATFORM.md.
 func newDocs(p Program) *cobra.Command {
 	return &cobra.Command{
 		Use: "docs", Short: "Print the table of the agent's settings", Hidden: true, Args: cobra.NoArgs,

@@ -32,7 +32,7 @@ const (
 )
 
 // All are the controller manager's that concern its autoscaler, from v1.1 to
-// v1.37. docs/profiles.md has them in a table.
+// v1.37. docs/reference/profiles.md has them in a table.
 var All = []Flag{
 	{"horizontal-pod-autoscaler-sync-period", durationFlag, "", "sync-period"},
 	{"horizontal-pod-autoscaler-tolerance", numberFlag, "tolerance", ""},

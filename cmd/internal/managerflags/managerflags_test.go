@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// docs/profiles.md has the flags and what they stand for.
+// docs/reference/profiles.md has the flags and what they stand for.
 func TestFlagsOfTheControllerManagerAreDocumented(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/profiles.md")
+	page, err := os.ReadFile("../../../docs/reference/profiles.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func (s Severity) AtLeast(other Severity) bool {
 }
 
 // Page is the address of the rules' page; a rule's anchor is its ID.
-const Page = "https://github.com/setpoint-dev/setpoint/blob/main/docs/lint.md"
+const Page = "https://github.com/setpoint-dev/setpoint/blob/main/docs/reference/lint.md"
 
 // Finding is one thing that was found.
 type Finding struct {

@@ -207,7 +207,7 @@ func TestFindings(t *testing.T) {
 			continue
 		}
 		f := found[i]
-		if !strings.Contains(f.Arithmetic, tt.arithmetic) || f.Object == "" || f.Field == "" || f.File != "f0.yaml" || !strings.HasSuffix(f.Link, "docs/lint.md#"+tt.rule) {
+		if !strings.Contains(f.Arithmetic, tt.arithmetic) || f.Object == "" || f.Field == "" || f.File != "f0.yaml" || !strings.HasSuffix(f.Link, "docs/reference/lint.md#"+tt.rule) {
 			t.Errorf("%s: %+v, want %q", tt.rule, f, tt.arithmetic)
 		}
 		if mended := check(t, tt.mended); slices.ContainsFunc(mended, is) {

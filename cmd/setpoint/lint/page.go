@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Document is the page of the rules, docs/lint.md. shown is what the command prints for the
+// Document is the page of the rules, docs/reference/lint.md. shown is what the command prints for the
 // example.
 func Document(example, shown string) string {
 	return "# Lint: what a spec is likely to surprise with\n\n" +

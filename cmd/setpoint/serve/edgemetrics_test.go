@@ -139,7 +139,7 @@ func TestAnEdgeThatIsNotUsedIsNotCounted(t *testing.T) {
 // The files are looked at as often as the page on security says.
 func TestTheFilesAreLookedAtAsOftenAsIsSaid(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/security.md")
+	page, err := os.ReadFile("../../../docs/operate/security.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 // What the page for operators names exists.
 func TestThePageForOperatorsIsUpToDate(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/observability.md")
+	page, err := os.ReadFile("../../../docs/operate/observability.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -134,7 +134,7 @@ func tokenOfPage(t *testing.T, page string) (token, tokens string) {
 // where they say so and nowhere else.
 func TestThePoliciesShownLetAnAgentWork(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/security.md")
+	page, err := os.ReadFile("../../../docs/operate/security.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestThePoliciesShownLetAnAgentWork(t *testing.T) {
 // The command that the page ends with takes the files that the page makes.
 func TestTheFilesOfFiveMinutesAreTaken(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/security.md")
+	page, err := os.ReadFile("../../../docs/operate/security.md")
 	if err != nil {
 		t.Fatal(err)
 	}

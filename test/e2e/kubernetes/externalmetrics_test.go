@@ -28,7 +28,7 @@ import (
 )
 
 // follows is the spec of a HorizontalPodAutoscaler that passes the count of a target on, as
-// docs/external-metrics.md has it.
+// docs/guides/external-metrics.md has it.
 func follows(target string) autoscalingv2.HorizontalPodAutoscalerSpec {
 	zero, none, one := resource.MustParse("0"), int32(0), resource.MustParse("1")
 	return autoscalingv2.HorizontalPodAutoscalerSpec{

@@ -38,7 +38,7 @@ subjects:
 - {kind: ServiceAccount, name: horizontal-pod-autoscaler, namespace: kube-system}
 `
 
-// followsKEDA is the spec of the HorizontalPodAutoscaler that KEDA makes of docs/keda.md's
+// followsKEDA is the spec of the HorizontalPodAutoscaler that KEDA makes of docs/guides/keda.md's
 // ScaledObject.
 func followsKEDA(name string) autoscalingv2.HorizontalPodAutoscalerSpec {
 	spec := follows(name)

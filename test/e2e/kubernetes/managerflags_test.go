@@ -53,10 +53,10 @@ func TestTheControllerManagersFlagsAreTaken(t *testing.T) {
 			t.Errorf("%s takes a flag that nobody has:\n%s", filepath.Base(program), said)
 		}
 	}
-	page := file(t, "docs", "profiles.md")
+	page := file(t, "docs", "reference", "profiles.md")
 	for _, flag := range flags {
 		if name, _, _ := strings.Cut(flag, "="); !strings.Contains(page, "| `"+name+"` |") {
-			t.Errorf("docs/profiles.md has no row for %s", name)
+			t.Errorf("docs/reference/profiles.md has no row for %s", name)
 		}
 	}
 }

@@ -30,7 +30,7 @@ func TestAlertsFire(t *testing.T) {
 func TestAlertsAreAboutMetricsThatThereAre(t *testing.T) {
 	documented := map[string]bool{}
 	for _, page := range []string{"metrics.md", "metrics-agents.md"} {
-		for _, match := range regexp.MustCompile("(?m)^\\| `(setpoint_\\w+)` \\|").FindAllStringSubmatch(read(t, "../../docs/"+page), -1) {
+		for _, match := range regexp.MustCompile("(?m)^\\| `(setpoint_\\w+)` \\|").FindAllStringSubmatch(read(t, "../../docs/reference/"+page), -1) {
 			documented[match[1]] = true
 		}
 	}

@@ -110,7 +110,7 @@ func recorded(t *testing.T, file, name string) (calls []recordedCall) {
 }
 
 // deployedAgain: docker stack deploy writes the count that its file says, and 1 if it says none,
-// as docs/swarm.md warns; with the variable of that page the count stays.
+// as docs/guides/swarm.md warns; with the variable of that page the count stays.
 func deployedAgain(t *testing.T, w *world) {
 	file := filepath.Join(w.folder, "stack.yaml")
 	deploy := func(replicas string, env ...string) {
