@@ -1,0 +1,186 @@
+// Package markdown reads what the checks of the documentation and its site need of a page of
+// Markdown: headings with the anchors that code hosts give them, links, and blocks of code with
+// the comment that stands before each. The grammar is goldmark's.
+package markdown
+
+import (
+	"bytes"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/text"
+)
+
+// A Page is what one file says, each list in the order of the file.
+type Page struct {
+	Headings []Heading
+	Links    []Link
+	Blocks   []Block
+	anchors  map[string]bool
+}
+
+// A Heading is one of a page's. Anchor is what leads to it after '#'.
+type Heading struct {
+	Level  int
+	Text   string
+	Anchor string
+	Line   int
+}
+
+// A Link is a link or a picture, in Markdown or in HTML. Line is 0 where it is not known.
+type Link struct {
+	To      string
+	Line    int
+	Picture bool
+}
+
+// A Block is fenced code. Language is the fence's first word, Text ends with a line break
+// unless it is empty, and Line is the first line of the text, from 1. Note is the HTML comment
+// that stands right before it, without its marks; After says that the block follows the one
+// before it with nothing but such a comment between them.
+type Block struct {
+	Language string
+	Text     string
+	Line     int
+	Note     string
+	After    bool
+}
+
+var (
+	htmlLink    = regexp.MustCompile(`(?i)<(a|img|source)\s[^>]*?(?:href|src|srcset)\s*=\s*["']([^"']*)["']`)
+	htmlAnchor  = regexp.MustCompile(`(?i)<[a-z]+\s[^>]*?(?:id|name)\s*=\s*["']([^"']*)["']`)
+	htmlComment = regexp.MustCompile(`(?s)^\s*<!--(.*?)-->\s*$`)
+)
+
+// Grammar is how pages are read: Markdown as code hosts have it, with tables.
+func Grammar(more ...goldmark.Option) goldmark.Markdown {
+	return goldmark.New(append([]goldmark.Option{goldmark.WithExtensions(extension.GFM)}, more...)...)
+}
+
+// Parse reads a page. No text is an error: what is no Markdown is a paragraph.
+func Parse(source []byte) *Page {
+	return Read(Grammar().Parser().Parse(text.NewReader(source)), source)
+}
+
+// Read is Parse for what was parsed already, by Grammar.
+func Read(document ast.Node, source []byte) *Page {
+	page := &Page{anchors: map[string]bool{}}
+	taken := map[string]int{}
+	line := func(offset int) int { return 1 + bytes.Count(source[:offset], []byte("\n")) }
+	current := 0 // the line of the block that is walked
+	_ = ast.Walk(document, func(node ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		if node.Type() == ast.TypeBlock && node.Lines() != nil && node.Lines().Len() > 0 {
+			current = line(node.Lines().At(0).Start)
+		}
+		switch node := node.(type) {
+		case *ast.Heading:
+			words := plain(node, source)
+			anchor := Anchor(words)
+			if count := taken[anchor]; count > 0 {
+				taken[anchor]++
+				anchor += "-" + strconv.Itoa(count)
+			}
+			taken[anchor]++
+			page.anchors[anchor] = true
+			page.Headings = append(page.Headings, Heading{Level: node.Level, Text: words, Anchor: anchor, Line: current})
+		case *ast.Link:
+			page.Links = append(page.Links, Link{To: string(node.Destination), Line: current})
+		case *ast.Image:
+			page.Links = append(page.Links, Link{To: string(node.Destination), Line: current, Picture: true})
+		case *ast.AutoLink:
+			page.Links = append(page.Links, Link{To: string(node.URL(source)), Line: current})
+		case *ast.RawHTML:
+			page.html(node.Segments.Value(source), current)
+		case *ast.HTMLBlock:
+			page.html(lines(node.Lines(), source), current)
+		case *ast.FencedCodeBlock:
+			page.block(node, source, current)
+		}
+		return ast.WalkContinue, nil
+	})
+	return page
+}
+
+// HasAnchor says whether '#' and the name lead anywhere on the page.
+func (p *Page) HasAnchor(name string) bool { return p.anchors[name] }
+
+// Anchor returns what code hosts make of a heading's words: small letters, digits, '_' and '-',
+// with a '-' for each space, and nothing else.
+func Anchor(words string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ', r == '-':
+			return '-'
+		case r == '_', unicode.IsLetter(r), unicode.IsDigit(r):
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, strings.TrimSpace(words))
+}
+
+func (p *Page) html(raw []byte, line int) {
+	for _, match := range htmlLink.FindAllSubmatch(raw, -1) {
+		to, _, _ := strings.Cut(strings.TrimSpace(string(match[2])), " ") // srcset may name a width
+		p.Links = append(p.Links, Link{To: to, Line: line, Picture: !strings.EqualFold(string(match[1]), "a")})
+	}
+	for _, match := range htmlAnchor.FindAllSubmatch(raw, -1) {
+		p.anchors[string(match[1])] = true
+	}
+}
+
+func (p *Page) block(node *ast.FencedCodeBlock, source []byte, line int) {
+	block := Block{Language: string(node.Language(source)), Text: string(lines(node.Lines(), source)), Line: line}
+	before := node.PreviousSibling()
+	if comment, ok := before.(*ast.HTMLBlock); ok {
+		raw := lines(comment.Lines(), source)
+		if comment.HasClosure() {
+			raw = append(raw, comment.ClosureLine.Value(source)...)
+		}
+		if match := htmlComment.FindSubmatch(raw); match != nil {
+			block.Note = strings.TrimSpace(string(match[1]))
+			before = before.PreviousSibling()
+		}
+	}
+	_, block.After = before.(*ast.FencedCodeBlock)
+	p.Blocks = append(p.Blocks, block)
+}
+
+func lines(segments *text.Segments, source []byte) []byte {
+	var all []byte
+	for i := range segments.Len() {
+		segment := segments.At(i)
+		all = append(all, segment.Value(source)...)
+	}
+	return all
+}
+
+// plain returns the words of a node, without the marks around them.
+func plain(node ast.Node, source []byte) string {
+	var words strings.Builder
+	_ = ast.Walk(node, func(node ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		switch node := node.(type) {
+		case *ast.Text:
+			words.Write(node.Value(source))
+			if node.SoftLineBreak() {
+				words.WriteByte(' ')
+			}
+		case *ast.String:
+			words.Write(node.Value)
+		case *ast.AutoLink:
+			words.Write(node.Label(source))
+		}
+		return ast.WalkContinue, nil
+	})
+	return words.String()
+}
