@@ -30,6 +30,10 @@ type FeedItem struct {
 	Position FeedPosition
 	Key      Key
 	Value    []byte
+	// First says that the part began with this entry: none came before it. Who reads another
+	// entry first, and found the part empty before, has missed those between. The number tells
+	// nothing of that: a part may begin with any.
+	First bool
 }
 
 // FeedPage is what was read of one part.

@@ -36,7 +36,7 @@ func (s *source) AppendFeed(_ context.Context, entries []store.FeedEntry) error 
 			number = s.items[part][n-1].Position.Number + 1
 		}
 		at := store.FeedPosition{Millis: uint64(time.Now().UnixMilli()), Number: number}
-		s.items[part] = append(s.items[part], store.FeedItem{Position: at, Key: e.Key, Value: e.Value})
+		s.items[part] = append(s.items[part], store.FeedItem{Position: at, Key: e.Key, Value: e.Value, First: len(s.items[part]) == 0})
 	}
 	return nil
 }
@@ -262,6 +262,77 @@ func TestTrimmedFeeds(t *testing.T) {
 		f.want(f.watch(feed.Filter{Cluster: "c"}, at), "a 5, some missed", "a 6")
 		f.want(w, "a 5, 2 missed", "a 6")
 	})
+}
+
+// Who found the feed empty is told what was dropped since, as is the hub that did; who asks for
+// what is still held since an instant misses nothing by what was before.
+func TestTrimmedSinceTheFeedWasEmpty(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, feed.Options{})
+		defer f.close()
+		w := f.watch(feed.Filter{}, nil)
+		empty := w.Beat().Position
+		instant := []store.FeedPosition{{Millis: 1}, {Millis: 1}}
+		f.source.change(func() { f.source.err = store.ErrUnavailable })
+		f.decide("a", 2, 3, 4)
+		f.source.change(func() {
+			f.source.err = nil
+			part := int('a') % 2
+			f.source.items[part] = f.source.items[part][1:]
+		})
+		f.want(w, "a 3, some missed", "a 4")
+		f.want(f.watch(feed.Filter{}, empty), "a 3, some missed", "a 4")
+		f.want(f.watch(feed.Filter{Cluster: "c"}, empty), "a 3, some missed", "a 4")
+		f.want(f.watch(feed.Filter{}, instant), "a 3", "a 4")
+		f.decide("b", 5) // a part that has its first entry still
+		f.want(f.watch(feed.Filter{Target: "b"}, []store.FeedPosition{empty[0], instant[1]}), "b 5")
+	})
+}
+
+// Where all is dropped between where a watcher was and where the hub is, nothing of it is left to
+// show the gap.
+func TestTrimmedUpToTheHub(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, feed.Options{Poll: 10 * time.Second})
+		defer f.close()
+		w := f.watch(feed.Filter{}, nil)
+		empty := w.Beat().Position
+		f.decide("a", 2)
+		time.Sleep(10 * time.Second)
+		at := f.want(w, "a 2")
+		f.decide("a", 3, 4)
+		time.Sleep(10 * time.Second)
+		f.want(w, "a 3", "a 4")
+		f.decide("a", 5)
+		part := int('a') % 2
+		f.source.change(func() { f.source.items[part] = f.source.items[part][3:] })
+		resumed, anew := f.watch(feed.Filter{}, at), f.watch(feed.Filter{}, empty)
+		time.Sleep(10 * time.Second)
+		f.want(resumed, "a 5, 2 missed")
+		f.want(anew, "a 5, some missed")
+	})
+}
+
+// A watcher that asked for an instant goes on from where it has read to, once it has: also where
+// the instant is to come, or nothing was there yet.
+func TestInstantsBecomePositions(t *testing.T) {
+	for name, instant := range map[string]time.Duration{"past": -time.Hour, "to come": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t, feed.Options{})
+				defer f.close()
+				begin := store.FeedPosition{Millis: uint64(time.Now().Add(instant).UnixMilli())}
+				w := f.watch(feed.Filter{Target: "a"}, []store.FeedPosition{begin, begin})
+				f.want(w)
+				at := w.Beat().Position
+				f.decide("b", 2, 3)
+				part := int('b') % 2
+				f.want(f.watch(feed.Filter{}, at), "b 2", "b 3")
+				f.source.change(func() { f.source.items[part] = f.source.items[part][1:] })
+				f.want(f.watch(feed.Filter{}, at), "b 3, some missed")
+			})
+		})
+	}
 }
 
 // While the store is away watchers wait, and lose nothing; where it has lost its end, they are

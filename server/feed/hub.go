@@ -147,7 +147,8 @@ func (h *Hub) BufferedBytes() int {
 
 // Watch registers a watcher. It gets what matches the filter and what sees reports true for, nil
 // for everything; sees may be called at any time, concurrently. from is where it begins, of each
-// part; nil: now. Watch asks the store where the feed is, if there was no watcher before.
+// part: a position of an Event, or with Number 0 and Millis above 0 an instant, for what is still
+// held since then; nil: now. Watch asks the store where the feed is, if there was no watcher before.
 func (h *Hub) Watch(ctx context.Context, filter Filter, from []store.FeedPosition, sees func(cluster, namespace string) bool) (*Watcher, error) {
 	if from != nil && len(from) != h.parts {
 		return nil, fmt.Errorf("%d positions of %d parts", len(from), h.parts)
@@ -260,7 +261,7 @@ func (h *Hub) take(after []store.FeedPosition, pages []store.FeedPage, failed st
 			continue
 		}
 		for _, read := range page.Items {
-			lost, unknown := gap(after[part], read.Position)
+			lost, unknown := gap(after[part], &read)
 			counted, uncounted = counted+lost, uncounted || unknown
 			after[part] = read.Position
 			if it := newItem(part, read); it != nil {
@@ -284,16 +285,23 @@ func (h *Hub) take(after []store.FeedPosition, pages []store.FeedPage, failed st
 	return more
 }
 
-// gap tells how many entries are missing between two that come one after the other, or
-// that nobody knows.
-func gap(before, next store.FeedPosition) (lost uint64, unknown bool) {
+// instant reports whether a position is none that was read, but a time to begin at: what was
+// before the first entry that is read then was not asked for.
+func instant(p store.FeedPosition) bool { return p.Number == 0 && p.Millis > 0 }
+
+// gap tells how many entries are missing between a position and the entry that is read after
+// it, or that nobody knows.
+func gap(before store.FeedPosition, next *store.FeedItem) (lost uint64, unknown bool) {
+	number := next.Position.Number
 	switch {
-	case before.Number == 0:
-		return 0, false // the first that is read
-	case next.Number <= before.Number || next.Number-before.Number > mostCounted:
+	case instant(before):
+		return 0, false
+	case before == store.FeedPosition{}: // the part was empty
+		return 0, !next.First
+	case next.First || number <= before.Number || number-before.Number > mostCounted: // it began again
 		return 0, true
 	}
-	return next.Number - before.Number - 1, false
+	return number - before.Number - 1, false
 }
 
 // ring is the newest items, by numbers of their own.

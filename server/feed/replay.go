@@ -82,10 +82,10 @@ func (r *replay) take(part int, page store.FeedPage) {
 	}
 	for _, read := range page.Items {
 		if r.until[part].Before(read.Position) {
-			r.ended[part] = true
+			r.end(part, &read)
 			return
 		}
-		lost, unknown := gap(r.after[part], read.Position)
+		lost, unknown := gap(r.after[part], &read)
 		r.watcher.lost(lost, unknown)
 		r.after[part] = read.Position
 		if it := newItem(part, read); it != nil {
@@ -93,4 +93,20 @@ func (r *replay) take(part int, page store.FeedPage) {
 		}
 	}
 	r.ended[part] = len(page.Items) == 0 || !r.after[part].Before(r.until[part])
+}
+
+// end takes note that nothing is left of a part up to where the hub was. The entry after that is
+// the hub's, which tells what is missing between there and it.
+func (r *replay) end(part int, next *store.FeedItem) {
+	r.ended[part] = true
+	if after, until := r.after[part], r.until[part]; after.Before(until) {
+		lost, unknown := gap(after, next)
+		switch {
+		case next.Position.Number <= until.Number: // numbers that were given before
+			lost, unknown = 0, unknown || lost > 0
+		case lost > 0:
+			lost = until.Number - after.Number
+		}
+		r.watcher.lost(lost, unknown)
+	}
 }

@@ -55,13 +55,17 @@ func newWatcher(h *Hub, filter Filter, sees func(cluster, namespace string) bool
 	if from == nil {
 		return w
 	}
-	w.position = slices.Clone(from)
-	w.replay = newReplay(w, slices.Clone(from), slices.Clone(h.position))
+	from = slices.Clone(from)
 	for part := range from {
-		if from[part].Number > 0 { // else it is an instant, which may be to come
+		switch {
+		case !instant(from[part]):
 			w.skip[part] = from[part]
+		case !from[part].Before(h.position[part]): // maybe one to come: this is as good as now
+			from[part] = h.position[part]
 		}
 	}
+	w.position = from
+	w.replay = newReplay(w, slices.Clone(from), slices.Clone(h.position))
 	return w
 }
 
@@ -124,7 +128,7 @@ func (w *Watcher) Take(ctx context.Context) (Event, bool, error) {
 			return Event{}, false, err
 		}
 		if it == nil {
-			w.replay = nil
+			w.replayed()
 			break
 		}
 		w.position[it.part] = it.position
@@ -158,6 +162,17 @@ func (w *Watcher) Take(ctx context.Context) (Event, bool, error) {
 			return w.event(it), true, nil
 		}
 	}
+}
+
+// replayed takes note that nothing is left of what was before the watcher. It is where the hub
+// was then, also where it asked for an instant that nothing came after.
+func (w *Watcher) replayed() {
+	for part := range w.position {
+		if instant(w.position[part]) {
+			w.position[part] = w.replay.until[part]
+		}
+	}
+	w.replay = nil
 }
 
 // next returns the number of the next decision that waits.

@@ -273,7 +273,7 @@ func (w *watch) from(ctx context.Context) ([]store.FeedPosition, error) {
 		}
 		from := make([]store.FeedPosition, w.Hub.Parts())
 		for part := range from {
-			from[part].Millis = uint64(max(0, start.AsTime().UnixMilli()))
+			from[part].Millis = uint64(max(1, start.AsTime().UnixMilli())) // 0 is of a feed that was found empty
 		}
 		return from, nil
 	}

@@ -51,7 +51,7 @@ func (s *Store) AppendFeed(ctx context.Context, entries []store.FeedEntry) error
 	defer f.mu.Unlock()
 	for _, e := range entries {
 		f.last = store.FeedPosition{Millis: max(now, f.last.Millis), Number: f.last.Number + 1}
-		item := store.FeedItem{Position: f.last, Key: e.Key, Value: slices.Clone(e.Value)}
+		item := store.FeedItem{Position: f.last, Key: e.Key, Value: slices.Clone(e.Value), First: f.last.Number == 1}
 		if len(f.items) < f.length {
 			f.items = append(f.items, item)
 			continue

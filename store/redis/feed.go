@@ -21,6 +21,9 @@ const feedParts = 4
 // feedBuckets is how many buckets share a stream.
 const feedBuckets = bucketCount / feedParts
 
+// feedFirst is the field of the name in a stream's first entry; feedScript writes it.
+const feedFirst = "first"
+
 // feed is the name of a part's stream.
 func (l *layout) feed(part int) string { return l.bases[part*feedBuckets] + "f" }
 
@@ -107,11 +110,11 @@ func parseFeedID(id string) (p store.FeedPosition, ok bool) {
 
 var errForeignFeed = fmt.Errorf("%w: not a part of the feed; delete its key", store.ErrUnreadable)
 
-// feedPage reads what readFeedScript returns: the newest id, then id, name and value of each
-// entry.
+// feedPage reads what readFeedScript returns: the newest id, then id, the name's field, name
+// and value of each entry.
 func feedPage(reply any) (page store.FeedPage, err error) {
 	all, _ := reply.([]any)
-	if len(all) == 0 || len(all)%3 != 1 {
+	if len(all) == 0 || len(all)%4 != 1 {
 		return page, errForeignFeed
 	}
 	texts := make([]string, len(all))
@@ -127,14 +130,15 @@ func feedPage(reply any) (page store.FeedPage, err error) {
 			return page, errForeignFeed
 		}
 	}
-	for texts = texts[1:]; len(texts) > 0; texts = texts[3:] {
+	for texts = texts[1:]; len(texts) > 0; texts = texts[4:] {
 		position, ok := parseFeedID(texts[0])
-		name := strings.Split(texts[1], "/")
+		name := strings.Split(texts[2], "/")
 		if !ok || len(name) != 3 {
 			return page, errForeignFeed
 		}
 		page.Items = append(page.Items, store.FeedItem{
-			Position: position, Key: store.Key{Cluster: name[0], Namespace: name[1], Target: name[2]}, Value: []byte(texts[2]),
+			Position: position, Key: store.Key{Cluster: name[0], Namespace: name[1], Target: name[2]}, Value: []byte(texts[3]),
+			First: texts[1] == feedFirst,
 		})
 	}
 	return page, nil

@@ -109,7 +109,8 @@ return redis.call('LRANGE', KEYS[1], from, last)`)
 
 	// feedScript appends to the stream KEYS[1], which keeps about ARGV[1] entries and lives for
 	// ARGV[2] milliseconds from now on (0: for ever), names and values by turns. A stream
-	// begins with a number of microseconds: it is past those of one that was lost.
+	// begins with a number of microseconds: it is past those of one that was lost. The name of
+	// its first entry has a field of its own.
 	feedScript = newScript(`local t = redis.call('TIME')
 local ms = t[1] * 1000 + math.floor(t[2] / 1000)
 local number = ms * 1000
@@ -120,19 +121,20 @@ if last then
 end
 for i = 3, #ARGV, 2 do
   number = number + 1
-  redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[1], string.format('%.0f-%.0f', ms, number), 't', ARGV[i], 'v', ARGV[i + 1])
+  local name = (last or i > 3) and 't' or 'first'
+  redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[1], string.format('%.0f-%.0f', ms, number), name, ARGV[i], 'v', ARGV[i + 1])
 end
 if ARGV[2] ~= '0' then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
 return redis.status_reply('OK')`)
 
 	// readFeedScript returns the id of the newest entry of the stream KEYS[1], '' if there is
-	// none, then id, name and value of up to ARGV[2] entries after the id ARGV[1]; it ends
+	// none, then id, the name's field, name and value of up to ARGV[2] entries after the id ARGV[1]; it ends
 	// with the one that passes ARGV[3] bytes.
 	readFeedScript = newScript(`local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
 local all, bytes = {last and last[1] or ''}, 0
 if ARGV[2] == '0' or not last then return all end
 for _, e in ipairs(redis.call('XRANGE', KEYS[1], '(' .. ARGV[1], '+', 'COUNT', ARGV[2])) do
-  all[#all + 1], all[#all + 2], all[#all + 3] = e[1], e[2][2] or '', e[2][4] or ''
+  all[#all + 1], all[#all + 2], all[#all + 3], all[#all + 4] = e[1], e[2][1] or '', e[2][2] or '', e[2][4] or ''
   bytes = bytes + #all[#all]
   if bytes >= tonumber(ARGV[3]) then break end
 end

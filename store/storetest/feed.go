@@ -11,6 +11,7 @@ var feedTests = []test{
 	{"EmptyAtFirst", testFeedEmpty},
 	{"InTheOrderOfAKey", testFeedOrder},
 	{"NumbersAreConsecutive", testFeedNumbers},
+	{"TheFirstIsMarked", testFeedFirst},
 	{"FromAPosition", testFeedPosition},
 	{"FromAnInstant", testFeedInstant},
 	{"DropsTheOldest", testFeedBound},
@@ -138,6 +139,30 @@ func testFeedNumbers(t *testing.T, s suite) {
 	for i := 1; i < len(all); i++ {
 		if all[i].Position.Number != all[i-1].Position.Number+1 || all[i].Position.Millis < all[i-1].Position.Millis {
 			t.Errorf("%v comes after %v", all[i].Position, all[i-1].Position)
+		}
+	}
+}
+
+func testFeedFirst(t *testing.T, s suite) {
+	r := s.open(t).feed()
+	r.append(key("a"), "1", "2")
+	r.append(key("a"), "3")
+	for i, item := range r.all() {
+		if item.First != (i == 0) {
+			t.Errorf("%q: First is %t", item.Value, item.First)
+		}
+	}
+	if s.FeedLength == 0 {
+		return
+	}
+	// Until it is gone; engines may drop entries by the hundred.
+	for range 3 * s.FeedLength / 100 {
+		r.append(key("a"), make([]string, 100)...)
+	}
+	clear(r.after)
+	for _, item := range r.all() {
+		if item.First {
+			t.Errorf("%v is told to be the first, of which %d were dropped", item.Position, item.Position.Number)
 		}
 	}
 }
