@@ -70,12 +70,18 @@ demo: ## Send the README's request to a running server
 test: ## Run the tests of all packages; installs Redis where it is missing
 	@scripts/redis.sh || test -z "$${CI:-}"
 	scripts/gotest.sh test pkgname "$$(go list ./... | grep -v /examples$$)" -timeout=45m
-	@echo 'LEFT OUT, for they take long or need more: the race detector (make test-race), the examples in Go, Python, Node.js and curl (make test-examples), the clients of other languages (make test-clients), costs (make guard), fuzzing (make fuzz), the modules beside the main one (make test-modules), the real controllers (make conformance-quick), whole processes (make e2e), attacks (make attack), clusters (make e2e-kubernetes) and images (make e2e-deploy).'
+	@echo 'LEFT OUT, for they take long or need more: the race detector (make test-race), the examples in Go, Python, Node.js and curl (make test-examples), what the documentation tells its readers to type (make test-docs), the clients of other languages (make test-clients), costs (make guard), fuzzing (make fuzz), the modules beside the main one (make test-modules), the real controllers (make conformance-quick), whole processes (make e2e), attacks (make attack), clusters (make e2e-kubernetes) and images (make e2e-deploy).'
 
 .PHONY: test-race
 test-race: ## The same with the race detector
 	@scripts/redis.sh || test -z "$${CI:-}"
 	scripts/gotest.sh test-race pkgname "$$(go list ./... | grep -v /examples$$)" -race -timeout=45m
+
+.PHONY: test-docs
+test-docs: ## Run what the documentation tells its readers to type, and compare what it shows; PAGES='README.md' runs only those
+	@scripts/redis.sh
+	@scripts/build.sh bin all
+	go run ./test/docs/run $(PAGES)
 
 .PHONY: test-examples
 test-examples: ## Run the examples as users do; installs Node.js and Python's gRPC where they are missing
