@@ -157,6 +157,11 @@ e2e-ui: ## Test the web page with Chromium and a running service; installs both 
 	@scripts/chromium.sh || test -z "$${CI:-}"
 	cd test/e2e && ../../scripts/gotest.sh e2e-ui standard-verbose ./ui -count=1 -timeout=30m
 
+.PHONY: pictures
+pictures: ## Make the pictures of the web page in docs/images anew
+	@scripts/chromium.sh
+	cd test/e2e && go test -count=1 -v -run='^TestABelievableFleet$$' ./ui -pictures
+
 .PHONY: e2e-swarm
 e2e-swarm: ## Run the agent of Docker Swarm with two real daemons that have joined; needs root
 	@scripts/docker.sh

@@ -60,6 +60,8 @@ const pageSize = 1000;
 export const mostRows = 100_000;
 const tellEvery = 250;
 const lingers = 120_000;
+/** Pasts that are read, after each load, of targets that nobody looks at: who flaps is counted. */
+const mostUnseen = 100;
 
 export class FleetStore {
   private byName = new Map<string, Row>();
@@ -72,6 +74,7 @@ export class FleetStore {
   private reloads = 0;
   private wanted: Row[] = [];
   private reading = 0;
+  private unseen = 0;
   snapshot: Snapshot = { rows: [], version: 0, counts: states.map(() => 0), loading: true, loaded: 0, link: "connecting", error: undefined, missed: 0 };
 
   constructor(private parent = "clusters/-/namespaces/-") {}
@@ -163,6 +166,8 @@ export class FleetStore {
         this.rows = [...this.byName.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
       }
       this.snapshot = { ...this.snapshot, loading: false, error: undefined };
+      this.unseen = mostUnseen;
+      this.readPast([]);
     } catch (e) {
       if (signal.aborted) return;
       this.snapshot = { ...this.snapshot, loading: false, error: e instanceof ApiError ? e : new ApiError(0, String(e)) };
@@ -178,7 +183,16 @@ export class FleetStore {
    */
   readPast(rows: readonly Row[]): void {
     this.wanted = rows.filter((r) => r.past === "unknown");
-    while (this.reading < 3 && this.wanted.length > 0) void this.readOne(this.wanted.shift()!);
+    for (let next; this.reading < 3 && (next = this.next()); ) void this.readOne(next);
+  }
+
+  /** Whose past is read next: of what is shown; else, one at a time, of what changed lately. */
+  private next(): Row | undefined {
+    if (this.wanted.length > 0) return this.wanted.shift();
+    if (this.reading > 0 || this.unseen <= 0) return undefined;
+    const row = this.rows.find((r) => r.past === "unknown" && r.bits & Changed);
+    this.unseen = row ? this.unseen - 1 : 0;
+    return row;
   }
 
   private async readOne(row: Row): Promise<void> {
@@ -186,7 +200,7 @@ export class FleetStore {
     row.past = "asked";
     this.reading++;
     try {
-      const page = await get<{ decisions?: Decision[] }>(`/v1/${row.name}/decisions?pageSize=100`, signal);
+      const page = await get<{ decisions?: Decision[]; nextPageToken?: string }>(`/v1/${row.name}/decisions?pageSize=100`, signal);
       const all = (page.decisions ?? []).reverse();
       const since = Date.now() / 1000 - hour;
       const spark = new Spark();
@@ -196,6 +210,9 @@ export class FleetStore {
         if (row.spark.times[i]! > spark.last) spark.add(row.spark.times[i]!, row.spark.counts[i]!, 0);
       }
       if (spark.times.length > 0) row.spark = spark;
+      // The page may not reach back an hour; what has not changed since was the same before.
+      const first = row.spark.times[0];
+      if (first !== undefined && page.nextPageToken && row.changed < first && first > since) row.spark.times[0] = Math.max(since, row.changed);
       row.past = "known";
       this.turns(row);
       row.version++;
@@ -205,8 +222,8 @@ export class FleetStore {
       row.past = e instanceof ApiError && e.status === 403 ? "known" : "unknown";
     } finally {
       this.reading--;
-      const next = this.wanted.shift();
-      if (next && !signal?.aborted) void this.readOne(next);
+      const next = signal?.aborted ? undefined : this.next();
+      if (next) void this.readOne(next);
     }
   }
 

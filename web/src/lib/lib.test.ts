@@ -30,7 +30,7 @@ test("conditions come to states", () => {
 test("the most urgent condition tells why", () => {
   const conditions = [able("ScaleDownStabilized"), active("True", "ValidMetricFound"), limited("True", "TooManyReplicas")];
   const told = why(Held | AtMax, conditions, "", "");
-  assert.equal(told.short, "The metrics ask for more than maxReplicas");
+  assert.equal(told.short, "Asks for more than maxReplicas");
   assert.equal(told.long, "limited: TooManyReplicas");
   assert.equal(why(Failing, [active("False", "FailedGetExternalMetric")], "", "").short, "active: FailedGetExternalMetric");
   assert.equal(why(0, [], "", "All metrics below target").short, "All metrics below target");

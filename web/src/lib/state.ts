@@ -61,24 +61,24 @@ export function stateBits(conditions: readonly Condition[], metrics: readonly Me
 
 /** Short words for the controller's reasons, for lists; its own sentence is shown with them. */
 const short: Readonly<Record<string, string>> = {
-  ScaleDownStabilized: "A higher recommendation is still in the stabilization window",
-  ScaleUpStabilized: "A lower recommendation is still in the stabilization window",
+  ScaleDownStabilized: "The window still holds a higher count",
+  ScaleUpStabilized: "The window still holds a lower count",
   BackoffUpscale: "Waits after the last change before going up",
   BackoffDownscale: "Waits after the last change before going down",
   BackoffBoth: "Waits after the last change",
-  HistoryUnavailable: "A scale-down is withheld: the history can't be reached",
-  TooManyReplicas: "The metrics ask for more than maxReplicas",
-  TooFewReplicas: "The metrics ask for less than minReplicas",
-  ScaleUpLimit: "Goes up as fast as its policies allow",
-  ScaleDownLimit: "Goes down as fast as its policies allow",
+  HistoryUnavailable: "Scale-down withheld: no history",
+  TooManyReplicas: "Asks for more than maxReplicas",
+  TooFewReplicas: "Asks for less than minReplicas",
+  ScaleUpLimit: "Up as fast as its policies allow",
+  ScaleDownLimit: "Down as fast as its policies allow",
   ScalingDisabled: "Scaling is disabled: someone set the count to 0",
   FailedGetScale: "The scale can't be read",
   FailedUpdateScale: "The last change could not be applied",
 };
 
 /** A failure without the words that all failures begin with. */
-const core = (text: string): string =>
-  text.replace(/^the HPA was unable to compute the replica count: /, "").replace(/^invalid metrics \((\d+) invalid out of (\d+)\), first error is: /, "$1 of $2 metrics: ");
+export const core = (text: string): string =>
+  text.replace(/^the HPA was unable to compute the replica count: /, "").replace(/^failed to compute desired number of replicas based on listed metrics for \S+: /, "").replace(/^invalid metrics \((\d+) invalid out of (\d+)\), first error is: /, "$1 of $2 metrics: ");
 
 /** The condition that tells most about why the count is what it is. */
 export function decisive(bits: number, conditions: readonly Condition[]): Condition | undefined {

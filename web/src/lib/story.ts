@@ -5,6 +5,7 @@
 import type { Condition, Decision, Spec } from "../api/types";
 import { compact, count } from "./format";
 import { reading, wanted } from "./metrics";
+import { core } from "./state";
 
 export interface Story {
   /** "3 → 5 replicas (scale up)" or "stays at 3 replicas". */
@@ -59,7 +60,8 @@ export function story(d: Decision): Story {
     if (limited?.status === "True") because(limited.message, "notice");
     if (out.because.length === 0 && to === from) because("the metrics ask for no change", "plain");
   }
-  if (d.error && !out.because.some((b) => b.text && d.error!.includes(b.text))) because(d.error, "alarm");
+  // Most errors are a condition's message with more around it.
+  if (d.error && !out.because.some((b) => b.text && d.error!.includes(core(b.text)))) because(d.error, "alarm");
   return out;
 }
 
