@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -48,7 +48,7 @@ func (c *checker) containerResourceName(p *field.Path, name string) {
 // qualifiedName checks a name with an optional domain and reports whether it is
 // one.
 func (c *checker) qualifiedName(p *field.Path, name string) bool {
-	details := validation.IsQualifiedName(name)
+	details := content.IsLabelKey(name)
 	for _, detail := range details {
 		c.invalid(p, name, detail)
 	}
@@ -67,5 +67,5 @@ func isStandardResource(name string) bool {
 // isExtendedResource reports whether a name with a domain that is not
 // Kubernetes' own stays a name when a quota puts "requests." in front of it.
 func isExtendedResource(name string) bool {
-	return !strings.HasPrefix(name, requestsPrefix) && len(validation.IsQualifiedName(requestsPrefix+name)) == 0
+	return !strings.HasPrefix(name, requestsPrefix) && len(content.IsLabelKey(requestsPrefix+name)) == 0
 }

@@ -18,7 +18,9 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -27,12 +29,24 @@ import (
 const messages = "api/setpoint/v1"
 
 // users are the folders with code that uses messages and is compiled.
-var users = []string{"server/conversion", "server/validation", "cmd/setpoint/explain", "cmd/setpoint/simulate", "cmd/setpoint/lint", "playground"}
+var users = []string{
+	"server/conversion", "server/validation", "cmd/setpoint/explain", "cmd/setpoint/simulate", "cmd/setpoint/lint", "playground",
+	"recommender/quantity",
+}
 
 const (
-	known = "google.golang.org/protobuf/types/known/"
-	plain = "github.com/setpoint-dev/setpoint/playground/wasm/plain/"
+	plain      = "github.com/setpoint-dev/setpoint/playground/wasm/plain/"
+	known      = "google.golang.org/protobuf/types/known/"
+	quantities = "k8s.io/apimachinery/pkg/api/resource"
+	cbor       = "k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 )
+
+// twins are packages that are replaced, by their path.
+var twins = map[string]string{
+	known + "timestamppb": plain + "timestamppb",
+	known + "durationpb":  plain + "durationpb",
+	quantities:            plain + "resource",
+}
 
 func main() {
 	if len(os.Args) != 2 {
@@ -73,7 +87,30 @@ func write(folder string) error {
 			}
 		}
 	}
+	if err := o.quantities(); err != nil {
+		return err
+	}
 	return o.close()
+}
+
+// quantities adds the twin of Kubernetes' quantities: its files as they are, without the
+// methods for CBOR and protobuf, whose libraries nothing in a browser uses. Sources of modules
+// can't be replaced, only those of this one.
+func (o *overlay) quantities() error {
+	found, err := exec.Command("go", "list", "-f", "{{.Dir}}{{range .GoFiles}}\n{{.}}{{end}}", quantities).Output()
+	if err != nil {
+		return fmt.Errorf("go list %s: %w", quantities, err)
+	}
+	files := strings.Fields(string(found))
+	for _, name := range files[1:] {
+		if name == "generated.pb.go" || name == "quantity_proto.go" {
+			continue
+		}
+		if err := o.put(filepath.Join(files[0], name), filepath.Join("playground/wasm/plain/resource", name), withoutCBOR); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // overlay is what go build -overlay reads, in the making.
@@ -90,12 +127,18 @@ func (o *overlay) drop(name string) error {
 
 // edit replaces a file by what change makes of it, if it changes it.
 func (o *overlay) edit(name string, change func(*ast.File) bool) error {
+	return o.put(name, name, change)
+}
+
+// put has a file of this module, which need not be there, replaced by what change makes of
+// another, if it changes it or is not that file.
+func (o *overlay) put(from, name string, change func(*ast.File) bool) error {
 	fset := token.NewFileSet()
-	file, err := parser.ParseFile(fset, name, nil, parser.ParseComments)
+	file, err := parser.ParseFile(fset, from, nil, parser.ParseComments)
 	if err != nil {
 		return err
 	}
-	if !change(file) {
+	if !change(file) && from == name {
 		return nil
 	}
 	var out bytes.Buffer
@@ -122,18 +165,33 @@ func (o *overlay) close() error {
 	return os.WriteFile(filepath.Join(o.folder, "overlay.json"), data, 0o600)
 }
 
-// redirect makes imports of protobuf's timestamps and durations imports of plain ones.
+// redirect makes imports of packages that have a twin imports of that.
 func redirect(file *ast.File) bool {
 	changed := false
 	for _, i := range file.Imports {
 		path, _ := strconv.Unquote(i.Path.Value)
-		name, is := strings.CutPrefix(path, known)
-		if is && (name == "timestamppb" || name == "durationpb") {
-			i.Path.Value = strconv.Quote(plain + name)
+		if twin, is := twins[path]; is {
+			i.Path.Value = strconv.Quote(twin)
 			changed = true
 		}
 	}
 	return changed
+}
+
+// withoutCBOR leaves out the methods that encode as CBOR, and the library's import.
+func withoutCBOR(file *ast.File) bool {
+	before := len(file.Decls)
+	file.Decls = slices.DeleteFunc(file.Decls, func(d ast.Decl) bool {
+		f, is := d.(*ast.FuncDecl)
+		return is && strings.HasSuffix(f.Name.Name, "CBOR")
+	})
+	for _, d := range file.Decls {
+		if g, is := d.(*ast.GenDecl); is && g.Tok == token.IMPORT {
+			g.Specs = slices.DeleteFunc(g.Specs, func(s ast.Spec) bool { return s.(*ast.ImportSpec).Path.Value == strconv.Quote(cbor) })
+		}
+	}
+	file.Comments = nil // those of what is gone would be printed somewhere
+	return len(file.Decls) != before
 }
 
 // strip leaves of a generated file the structs, with the fields of types that are there, and
