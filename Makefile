@@ -80,7 +80,9 @@ test-race: ## The same with the race detector
 .PHONY: test-docs
 test-docs: ## Run what the documentation tells its readers to type, and compare what it shows; PAGES='README.md' runs only those
 	@scripts/redis.sh
+	@scripts/control-plane.sh >/dev/null
 	@scripts/build.sh bin all
+	go build -C test/e2e -o ../../bin/docs/cluster ./kubernetes/cluster
 	go run ./test/docs/run $(PAGES)
 
 .PHONY: test-examples

@@ -304,6 +304,10 @@ func (s *shell) give(ctx context.Context, todo []step) map[string]error {
 			switch kit {
 			case "redis":
 				given[kit] = s.ready(ctx, `redis-server --bind 127.0.0.1 --port 6379 --save '' --dir "$HOME"`, `test "$(redis-cli -h 127.0.0.1 ping)" = PONG`)
+			case "kubernetes":
+				// Where kubectl and agents look by themselves.
+				given[kit] = s.ready(ctx, `bin/docs/cluster "$HOME/.kube"`, `test -e "$HOME/.kube/config"`)
+				_, _, _ = s.run(ctx, `export PATH="$HOME/.kube/bin:$PATH"`)
 			case "service":
 				given[kit] = s.ready(ctx, "setpoint serve --log-format=console", "setpoint health")
 			default:
