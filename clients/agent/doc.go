@@ -12,6 +12,6 @@
 // can show something to people. Package agenttest has the suite that each adapter passes.
 //
 // A platform with a queue of its own, as Kubernetes has controller-runtime's, calls
-// [Loop.Round] itself to reconcile an object: never concurrently for one object, again after
+// [Loop.Reconcile] itself to reconcile an object: never concurrently for one object, again after
 // the returned wait, and at once for objects that Options.Wake names.
 package agent

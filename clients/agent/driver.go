@@ -74,7 +74,7 @@ func (d *Driver) Run(ctx context.Context) error {
 			return d.drain(&rounds)
 		}
 		rounds.Go(func() {
-			wait, again := d.Round(ctx, key)
+			wait, again := d.Reconcile(ctx, key)
 			d.queue.done(key, wait, again)
 			<-free
 		})

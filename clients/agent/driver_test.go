@@ -304,7 +304,7 @@ func BenchmarkRound(b *testing.B) {
 	key := agent.Key{Kind: "Service", Namespace: "shop", Name: "web-000"}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, again := l.Round(b.Context(), key); !again {
+		if _, again := l.Reconcile(b.Context(), key); !again {
 			b.Fatal("it is gone")
 		}
 	}

@@ -55,7 +55,7 @@ func New(p Platform, service Service, options Options) (*Loop, error) {
 }
 
 // Probe asks the service once a second while it is away, until the context ends. It must run
-// while Round is called.
+// while Reconcile is called.
 func (l *Loop) Probe(ctx context.Context) { l.presence.run(ctx) }
 
 // Shadows reports how far the decisions of shadows agree with the acting controllers.
@@ -68,9 +68,9 @@ func (l *Loop) SetClusterUID(uid string) { l.options.ClusterUID = uid }
 // Objects returns the objects with state, ordered by namespace, name and kind.
 func (l *Loop) Objects() []Key { return l.states.keys() }
 
-// Round reconciles the object if it is due, and returns the wait until it is due again; false:
+// Reconcile reconciles the object if it is due, and returns the wait until it is due again; false:
 // the object no longer exists. It never fails: the platform and the log report problems.
-func (l *Loop) Round(ctx context.Context, key Key) (wait time.Duration, again bool) {
+func (l *Loop) Reconcile(ctx context.Context, key Key) (wait time.Duration, again bool) {
 	// A reconcile that has begun also finishes when the agent stops: an applied count is
 	// reported.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*l.options.RequestTimeout)
@@ -111,7 +111,7 @@ func (l *Loop) Round(ctx context.Context, key Key) (wait time.Duration, again bo
 	if !o.Shadow && st.seen != nil && st.seen.Shadow {
 		l.shadows.Forget(key)
 	}
-	next := l.round(ctx, o, st)
+	next := l.reconcile(ctx, o, st)
 	// The clock is read again, so that a long reconcile is not followed by one at once.
 	return max(time.Millisecond, time.Until(l.states.end(st, next))), true
 }
@@ -174,8 +174,8 @@ func (l *Loop) awaitChanged(st *state, o *Object, now time.Time, most time.Durat
 	return max(0, due.Sub(now))
 }
 
-// round has one reconcile and returns when the next is due.
-func (l *Loop) round(ctx context.Context, o *Object, st *state) time.Time {
+// reconcile has one reconcile and returns when the next is due.
+func (l *Loop) reconcile(ctx context.Context, o *Object, st *state) time.Time {
 	began := time.Now()
 	r := &round{
 		Loop: l, o: o, st: st, log: l.log.With(zap.Stringer("object", o.Key)),

@@ -82,22 +82,22 @@ func newMetrics(r prometheus.Registerer, sources map[string]string) (*metrics, e
 	}
 	m := &metrics{
 		sources:   sources,
-		rounds:    counter("rounds_total", "Reconciles of objects, by outcome.", "outcome"),
-		roundTime: histogram("round_duration_seconds", "Duration of one object's reconcile, from its read to its status, in seconds."),
+		rounds:    counter("reconciles_total", "Reconciles of objects, by outcome.", "outcome"),
+		roundTime: histogram("reconcile_duration_seconds", "Duration of one object's reconcile, from its read to its status, in seconds."),
 		partTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "setpoint_agent_part_duration_seconds", Help: "Duration of the parts of a reconcile, in seconds.", Buckets: timeBuckets,
 		}, []string{"part"}),
 		lag:            histogram("schedule_lag_seconds", "Delay between a reconcile's due time and its start, in seconds."),
 		applied:        counter("scales_applied_total", "Replica counts applied, by direction.", "direction"),
 		appliedAfter:   histogram("decision_to_applied_seconds", "Seconds from the recommender's answer to the applied replica count."),
-		questions:      counter("questions_total", "Requests to the recommender, by transport.", "transport"),
+		questions:      counter("recommender_requests_total", "Requests to the recommender, by transport.", "transport"),
 		answersRefused: counter("answers_refused_total", "Answers of the recommender that did not match the request and were refused, by the field at fault.", "field"),
 		objects: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "setpoint_agent_objects", Help: "Objects reconciled at least once, by source and whether they are shadows.",
 		}, []string{"source", "shadow"}),
 		up:           gauge("recommender_up", "1 while the recommender answers."),
 		awaySince:    gauge("recommender_away_since_timestamp_seconds", "Unix time since which the recommender has not answered; 0 while it answers."),
-		shadowRounds: counter("shadow_rounds_total", "Reconciles of shadows, by whether their count agreed with that of the acting controller; no_opinion: one of the two had none.", "verdict"),
+		shadowRounds: counter("shadow_reconciles_total", "Reconciles of shadows, by whether their count agreed with that of the acting controller; no_opinion: one of the two had none.", "verdict"),
 		divergent:    gauge("shadow_divergent_objects", "Shadows whose count differs from that of the acting controller."),
 	}
 	m.preset()

@@ -61,7 +61,7 @@ type Options struct {
 	RequestTimeout time.Duration
 	// Shadow makes a shadow of every object: nothing is applied.
 	Shadow bool
-	// Wake makes the objects due at once: the caller of Round must reconcile them. Required.
+	// Wake makes the objects due at once: the caller of Reconcile must reconcile them. Required.
 	Wake func(keys ...Key)
 	// ShortestPeriod receives the shortest period of all objects whenever it may have
 	// changed. May be nil.

@@ -16,7 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
 )
 
-// round is one reconcile of one object: read, ask, apply, report.
+// reconcile is one reconcile of one object: read, ask, apply, report.
 type round struct {
 	*Loop
 	o   *Object

@@ -30,7 +30,7 @@ type reconciler struct{ loop *agent.Loop }
 // Reconcile implements reconcile.TypedReconciler. It never fails: the object's conditions and the
 // log report problems.
 func (r reconciler) Reconcile(ctx context.Context, key Key) (reconcile.Result, error) {
-	wait, again := r.loop.Round(ctx, key)
+	wait, again := r.loop.Reconcile(ctx, key)
 	if !again {
 		return reconcile.Result{}, nil
 	}

@@ -139,7 +139,7 @@ func TestDropInTakesOverFromTheNativeControllerAndBack(t *testing.T) {
 	a := startAgent(t, c, p.namespace, s, "--source=hpa")
 	rounds := func(least float64) {
 		await(t, fmt.Sprintf("%v rounds of the agent", least), func() string {
-			if n := a.value("setpoint_agent_rounds_total"); n < least {
+			if n := a.value("setpoint_agent_reconciles_total"); n < least {
 				return fmt.Sprint(n)
 			}
 			return ""

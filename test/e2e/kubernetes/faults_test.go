@@ -100,9 +100,9 @@ func (w *world) holdsWhileAway(t *testing.T, since time.Time) {
 // awaitRounds waits for so many more rounds of the agent.
 func (w *world) awaitRounds(t *testing.T, n float64) {
 	t.Helper()
-	n += w.agent.value("setpoint_agent_rounds_total")
+	n += w.agent.value("setpoint_agent_reconciles_total")
 	await(t, "rounds", func() string {
-		if got := w.agent.value("setpoint_agent_rounds_total"); got < n {
+		if got := w.agent.value("setpoint_agent_reconciles_total"); got < n {
 			return fmt.Sprintf("%v, want %v", got, n)
 		}
 		return ""

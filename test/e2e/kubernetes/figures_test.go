@@ -139,5 +139,5 @@ func (w *manyWorld) agentFigures(t *testing.T) figures {
 	a.start()
 	a.awaitReady()
 	w.awaitRounds(t, a, 5*float64(w.objects())) // until objects share their readings
-	return w.watch(t, a.account.User, a.Process, s.PID(), func(kubetest.Requests) float64 { return a.value("setpoint_agent_rounds_total") })
+	return w.watch(t, a.account.User, a.Process, s.PID(), func(kubetest.Requests) float64 { return a.value("setpoint_agent_reconciles_total") })
 }

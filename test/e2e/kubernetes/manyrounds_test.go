@@ -81,7 +81,7 @@ func (w *manyWorld) awaitRounds(t *testing.T, a *agent, n float64) time.Duration
 	t.Helper()
 	began := time.Now()
 	awaitFor(t, manyWithin, fmt.Sprintf("%v rounds", n), func() string {
-		if got := a.value("setpoint_agent_rounds_total"); got < n {
+		if got := a.value("setpoint_agent_reconciles_total"); got < n {
 			return fmt.Sprint(got)
 		}
 		return ""
@@ -94,12 +94,12 @@ func (w *manyWorld) awaitRounds(t *testing.T, a *agent, n float64) time.Duration
 func (w *manyWorld) steadyRounds(t *testing.T, a *agent) (traffic, time.Duration) {
 	t.Helper()
 	w.awaitRounds(t, a, 2*manyObjects)
-	mark, before := w.c.Mark(t), a.value("setpoint_agent_rounds_total")
+	mark, before := w.c.Mark(t), a.value("setpoint_agent_reconciles_total")
 	w.awaitRounds(t, a, before+2*manyObjects)
 	requests := w.c.Since(t, mark).Of(a.account.User)
-	after := a.value("setpoint_agent_rounds_total")
+	after := a.value("setpoint_agent_reconciles_total")
 	// Rounds go on between the two readings.
-	if unchanged := a.value("setpoint_agent_rounds_total", "outcome=unchanged"); unchanged < after {
+	if unchanged := a.value("setpoint_agent_reconciles_total", "outcome=unchanged"); unchanged < after {
 		t.Errorf("%v of %v rounds changed nothing, want all", unchanged, after)
 	}
 	return traffic{counts: requests.Counts(), rounds: (after - before) / manyObjects}, a.quantile("setpoint_agent_schedule_lag_seconds", 0.99)

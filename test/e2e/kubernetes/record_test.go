@@ -49,7 +49,7 @@ func TestRecordingsReplay(t *testing.T) {
 		}
 	})
 	(&world{place: p, agent: a}).awaitRounds(t, float64(10*len(recorded)))
-	rounds := a.value("setpoint_agent_rounds_total")
+	rounds := a.value("setpoint_agent_reconciles_total")
 	a.stop()
 	program, err := service.Program()
 	must(t, err)

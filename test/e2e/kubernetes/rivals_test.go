@@ -151,7 +151,7 @@ func (w *world) tellsOfRival(t *testing.T, keepOn bool) {
 	if n := w.agent.value("setpoint_agent_rival_status_writes_total"); n < 1 {
 		t.Errorf("%v writes of the rival are counted", n)
 	}
-	if n := w.agent.value("setpoint_agent_rounds_total", "outcome=conflicting_controller"); n > 0 == keepOn {
+	if n := w.agent.value("setpoint_agent_reconciles_total", "outcome=conflicting_controller"); n > 0 == keepOn {
 		t.Errorf("it gave way in %v rounds", n)
 	}
 	log, err := os.ReadFile(w.agent.command.Log)

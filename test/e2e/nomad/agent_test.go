@@ -259,9 +259,9 @@ func killed(t *testing.T, step func(r *http.Request) bool, late bool) {
 func awaitRounds(t *testing.T, a *agent, more float64) {
 	t.Helper()
 	must(t, a.Await("ready", patience, func() error { return ready(a) }))
-	before := a.metric("setpoint_agent_rounds_total", "")[""]
+	before := a.metric("setpoint_agent_reconciles_total", "")[""]
 	must(t, a.Await("in rounds", patience, func() error {
-		if a.metric("setpoint_agent_rounds_total", "")[""] < before+more {
+		if a.metric("setpoint_agent_reconciles_total", "")[""] < before+more {
 			return errRounds
 		}
 		return nil

@@ -52,7 +52,7 @@ func TestFiveHundredGroups(t *testing.T) {
 	awaitAll := func(want float64) {
 		t.Helper()
 		must(t, a.Await("in rounds", patience+2*rounds*period, func() error {
-			if a.metric("setpoint_agent_rounds_total", "")[""] < want {
+			if a.metric("setpoint_agent_reconciles_total", "")[""] < want {
 				time.Sleep(200 * time.Millisecond) // asking takes of the agent's own time
 				return errRounds
 			}
@@ -60,14 +60,14 @@ func TestFiveHundredGroups(t *testing.T) {
 		}))
 	}
 	awaitAll(2 * groups)
-	before, began, had := a.metric("setpoint_nomad_requests_total", "call"), time.Now(), a.metric("setpoint_agent_rounds_total", "")[""]
+	before, began, had := a.metric("setpoint_nomad_requests_total", "call"), time.Now(), a.metric("setpoint_agent_reconciles_total", "")[""]
 	used, err := process.Processor(a.PID())
 	must(t, err)
 	awaitAll(had + rounds*groups)
 	after, took := a.metric("setpoint_nomad_requests_total", "call"), time.Since(began)
 	now, err := process.Processor(a.PID())
 	must(t, err)
-	made := (a.metric("setpoint_agent_rounds_total", "")[""] - had) / groups
+	made := (a.metric("setpoint_agent_reconciles_total", "")[""] - had) / groups
 	resident, err := process.Resident(a.PID())
 	must(t, err)
 	perRound := (now - used).Seconds() / made
@@ -86,7 +86,7 @@ func TestFiveHundredGroups(t *testing.T) {
 			t.Errorf("%s: %.1f requests a round, want at most %.0f", call, asked, most)
 		}
 	}
-	if outcomes := a.metric("setpoint_agent_rounds_total", "outcome"); outcomes["unchanged"] < 0.9*(had+rounds*groups)-groups {
+	if outcomes := a.metric("setpoint_agent_reconciles_total", "outcome"); outcomes["unchanged"] < 0.9*(had+rounds*groups)-groups {
 		t.Errorf("rounds came to %v", outcomes)
 	}
 }

@@ -180,7 +180,7 @@ func (w *world) counting(count int) (int, error) {
 }
 
 // rounds is how many the agent has had, and requests how many it has made to the engine.
-func (w *world) rounds(t *testing.T) float64 { return w.sum(t, "setpoint_agent_rounds_total") }
+func (w *world) rounds(t *testing.T) float64 { return w.sum(t, "setpoint_agent_reconciles_total") }
 func (w *world) requests(t *testing.T) float64 {
 	return w.sum(t, "setpoint_swarm_engine_requests_total")
 }

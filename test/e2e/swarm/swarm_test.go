@@ -192,7 +192,7 @@ func failingHealthCheck(t *testing.T, w *world) {
 		return nil
 	})
 	// Some rounds in which both tasks burn and none is ready.
-	before, err := w.metric("setpoint_agent_rounds_total{outcome=\"unchanged\"}")
+	before, err := w.metric("setpoint_agent_reconciles_total{outcome=\"unchanged\"}")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func failingHealthCheck(t *testing.T, w *world) {
 		if n := s.replicas(t); n != 2 {
 			t.Fatalf("%d replicas, though none of two was ready", n)
 		}
-		if now, err := w.metric("setpoint_agent_rounds_total{outcome=\"unchanged\"}"); err != nil || now < before+5 {
+		if now, err := w.metric("setpoint_agent_reconciles_total{outcome=\"unchanged\"}"); err != nil || now < before+5 {
 			return fmt.Errorf("%v rounds, %w", now-before, err)
 		}
 		return nil
