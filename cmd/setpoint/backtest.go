@@ -5,6 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -12,12 +17,17 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/setpoint/replay"
+	"github.com/setpoint-dev/setpoint/cmd/setpoint/simulate"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/quantity"
 )
 
 // backtestCommand holds the flags and the results of setpoint backtest.
 type backtestCommand struct {
-	spec   string
-	output *cli.OutputFlag
+	spec, cpuLimit string
+	idle           map[string]string
+	output         *cli.OutputFlag
+	assumed        replay.Assumed
 
 	scenarios, mismatched, failed, unreadable int
 }
@@ -26,28 +36,36 @@ func newBacktest() *cobra.Command {
 	c := &backtestCommand{output: cli.NewOutputFlag(cli.AsText, cli.AsJSON)}
 	cmd := &cobra.Command{
 		Use:   "backtest --spec SPEC RECORDING...",
-		Short: "Decide recorded observations again with another spec, and compare",
-		Long: `Decide recorded observations again with another spec, and compare: recordings and the
+		Short: "Tell what another spec would have done with what was recorded",
+		Long: `Tell what another spec would have done with what was recorded: recordings and the
 flight files of agents (setpoint agent … --record). Each is replayed with its own spec
-first, which has to decide as recorded, and then with the other one.
+first, which has to decide as recorded.
 
-Readings and counts are those of the recording at every step: what the other spec
-decides does not change what it sees next. setpoint simulate closes that loop.
+Then the other spec runs in a closed loop: its counts change what it sees next. While
+it has the recorded count it sees what was recorded; with another count its own pods
+share the load that was measured. The first line says for how much of the time that
+can be told.
 
 Exits with 1 if a recording is not reproduced by its own spec or can't be replayed,
 and with 2 if a file is invalid.`,
-		Example: "  setpoint backtest --spec careful.yaml flight.jsonl.gz\n  setpoint backtest --spec careful.yaml -o json flight.jsonl | jq .other.replicaHours",
+		Example: "  setpoint backtest --spec careful.yaml flight.jsonl.gz\n  setpoint backtest --spec careful.yaml --cpu-limit=1 --idle=cpu=20m flight.jsonl.gz\n  setpoint backtest --spec careful.yaml -o json flight.jsonl | jq .closedLoop.other.replicaHours",
 		Args:    cobra.MinimumNArgs(1),
 		RunE:    c.run,
 	}
-	cmd.Flags().StringVar(&c.spec, "spec", "", "`file` of the HorizontalPodAutoscaler that is tried (required)")
-	cmd.Flags().VarP(c.output, "output", "o", "form of the output: text or json (lines)")
+	flags := cmd.Flags()
+	flags.StringVar(&c.spec, "spec", "", "`file` of the HorizontalPodAutoscaler that is tried (required)")
+	flags.StringVar(&c.cpuLimit, "cpu-limit", "", "CPU limit of a pod, a `quantity`, where the recording has none: tells when pods were full")
+	flags.StringToStringVar(&c.idle, "idle", nil, "what a pod uses without load, as `cpu=20m,memory=100Mi` (default nothing)")
+	flags.VarP(c.output, "output", "o", "form of the output: text or json (lines)")
 	return cmd
 }
 
 func (c *backtestCommand) run(cmd *cobra.Command, files []string) error {
 	if c.spec == "" {
 		return cli.BadInput(errors.New("--spec is required; see setpoint backtest --help"))
+	}
+	if err := c.assume(); err != nil {
+		return cli.BadInput(err)
 	}
 	spec, err := readSpec(cmd, c.spec)
 	if err != nil {
@@ -69,6 +87,37 @@ func (c *backtestCommand) run(cmd *cobra.Command, files []string) error {
 	return nil
 }
 
+// assume reads what the flags say of the pods.
+func (c *backtestCommand) assume() error {
+	if c.cpuLimit != "" {
+		milli, err := milliOf(c.cpuLimit)
+		if err != nil || milli == 0 {
+			return fmt.Errorf(`--cpu-limit: %q must be a quantity above 0, such as "500m" or "2"`, c.cpuLimit)
+		}
+		c.assumed.CPULimit = milli
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.idle)) {
+		if name != "cpu" && name != "memory" {
+			return fmt.Errorf("--idle: %q is no resource of pods, must be cpu or memory", name)
+		}
+		milli, err := milliOf(c.idle[name])
+		if err != nil {
+			return fmt.Errorf(`--idle: %q must be a quantity of at least 0, such as "20m" or "100Mi"`, name+"="+c.idle[name])
+		}
+		c.assumed.Idle = append(c.assumed.Idle, recommender.ResourceUsage{Resource: name, Milli: milli})
+	}
+	return nil
+}
+
+// milliOf reads a quantity of at least 0 in milli-units.
+func milliOf(text string) (int64, error) {
+	milli, inRange, err := quantity.ParseMilli(text)
+	if err == nil && (!inRange || milli < 0) {
+		err = errors.New("out of range")
+	}
+	return milli, err
+}
+
 func (c *backtestCommand) file(cmd *cobra.Command, name string, spec *autoscalingv2.HorizontalPodAutoscalerSpec) error {
 	file, err := cli.Open(cmd, name)
 	if err != nil {
@@ -83,7 +132,7 @@ func (c *backtestCommand) file(cmd *cobra.Command, name string, spec *autoscalin
 			fmt.Fprintf(cmd.ErrOrStderr(), "setpoint: %v\n", err)
 			continue
 		}
-		got, err := replay.RunBacktest(cmd.Context(), scenario, spec)
+		got, err := replay.RunBacktest(cmd.Context(), scenario, spec, c.assumed)
 		if ended := cmd.Context().Err(); ended != nil {
 			return ended
 		}
@@ -111,34 +160,121 @@ func (c *backtestCommand) write(w io.Writer, b *replay.Backtest) error {
 	if c.output.Form == cli.AsJSON {
 		return json.NewEncoder(w).Encode(b)
 	}
-	reproduced := "its own spec reproduces it"
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s: %s\n", cli.Plain(b.Scenario), coveredWords(b))
 	switch {
 	case b.Mismatched > 0:
-		reproduced = fmt.Sprintf("NOT REPRODUCED: its own spec decides otherwise at %d of %d steps", b.Mismatched, b.Compared)
+		fmt.Fprintf(&out, "  NOT REPRODUCED: its own spec decides otherwise at %d of %d steps\n", b.Mismatched, b.Compared)
 	case b.Compared == 0:
-		reproduced = "its own decisions were not recorded"
+		fmt.Fprintf(&out, "  its own decisions were not recorded; its spec is taken to have decided at all %d steps\n", b.Steps)
+	default:
+		fmt.Fprintf(&out, "  its own spec reproduces it, at all %d steps\n", b.Compared)
 	}
-	covered := "of no time"
-	if b.SpanSeconds > 0 {
-		covered = fmt.Sprintf("%.1f %% of its time are covered", 100*b.CoveredSeconds/b.SpanSeconds)
+	if b.ClosedLoop != nil {
+		writeClosedLoop(&out, b.ClosedLoop)
 	}
-	fmt.Fprintf(w, "%s: %d steps, %s; %s\n", b.Scenario, b.Steps, covered, reproduced)
-	side := func(name string, s *replay.Side) {
-		fmt.Fprintf(w, "  %-9s %.4g replica-hours, %d to %d replicas, decides %d up and %d down\n", name, s.ReplicaHours, s.Least, s.Most, s.Ups, s.Downs)
+	writeOpenLoop(&out, b)
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+// coveredWords says for how much of the time the back-test can tell anything.
+func coveredWords(b *replay.Backtest) string {
+	if b.SpanSeconds == 0 {
+		return fmt.Sprintf("%d steps at one instant: no time is covered", b.Steps)
 	}
-	side("recorded", &b.Recorded)
-	side("this spec", &b.Other)
+	share := func(seconds float64) string { return fmt.Sprintf("%.1f %%", 100*seconds/b.SpanSeconds) }
+	c := b.ClosedLoop
+	if c == nil {
+		return fmt.Sprintf("%s of %s covered", share(b.CoveredSeconds), spanWords(b.SpanSeconds))
+	}
+	text := fmt.Sprintf("%s of %s covered", share(c.RecordedSeconds+c.ModelledSeconds), spanWords(b.SpanSeconds))
+	var parts []string
+	if c.RecordedSeconds > 0 {
+		parts = append(parts, share(c.RecordedSeconds)+" as recorded")
+	}
+	if c.ModelledSeconds > 0 {
+		part := share(c.ModelledSeconds) + " modelled"
+		if c.LowerBoundSeconds > 0 {
+			part += ", of which " + share(c.LowerBoundSeconds) + " a lower bound"
+		}
+		parts = append(parts, part)
+	}
+	if c.UnknownSeconds > 0 {
+		parts = append(parts, share(c.UnknownSeconds)+" without samples")
+	}
+	if gaps := b.SpanSeconds - b.CoveredSeconds; gaps > 0 {
+		parts = append(parts, share(gaps)+" not recorded")
+	}
+	return text + ": " + strings.Join(parts, ", ")
+}
+
+func spanWords(seconds float64) string {
+	return simulate.Span(time.Duration(seconds * float64(time.Second)))
+}
+
+func writeClosedLoop(out *strings.Builder, c *replay.ClosedLoop) {
+	out.WriteString("\n")
+	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	row := func(name string, cell func(*replay.ClosedSide) string) {
+		fmt.Fprintf(table, "  %s\t%s\t%s\n", name, cell(&c.Recorded), cell(&c.Other))
+	}
+	fmt.Fprintln(table, "  closed loop\trecorded\tthis spec")
+	row("replica-hours", func(s *replay.ClosedSide) string { return fmt.Sprintf("%.4g", s.ReplicaHours) })
+	row("replicas", func(s *replay.ClosedSide) string { return fmt.Sprintf("%d to %d", s.Least, s.Most) })
+	row("changes", func(s *replay.ClosedSide) string {
+		return fmt.Sprintf("%d up, %d down, %d reversals", s.Ups, s.Downs, s.Reversals)
+	})
+	if c.LimitKnown {
+		row("short of CPU", func(s *replay.ClosedSide) string { return spanWords(*s.ShortSeconds) })
+	}
+	_ = table.Flush() // out is a strings.Builder
+	if c.ModelledSeconds > 0 {
+		writeUnknowns(out, c)
+	}
+	if c.Changed == 0 {
+		return
+	}
+	fmt.Fprintf(out, "  %d changes by this spec:\n", c.Changed)
+	for _, d := range c.Changes {
+		fmt.Fprintf(out, "    %s  %d → %d, recorded %d: %s\n", d.Time.UTC().Format("2006-01-02 15:04:05"), d.From, d.To, d.Recorded, cli.Plain(d.Reason))
+	}
+	if more := c.Changed - len(c.Changes); more > 0 {
+		fmt.Fprintf(out, "    and %d more\n", more)
+	}
+}
+
+// writeUnknowns says what the modelled time rests on, and what nobody can know.
+func writeUnknowns(out *strings.Builder, c *replay.ClosedLoop) {
+	ready := fmt.Sprintf("new pods are ready after %s, the median of %d that were recorded", simulate.Span(time.Duration(c.ReadySeconds*float64(time.Second))), c.PodsMeasured)
+	if c.PodsMeasured == 0 {
+		ready = "new pods are ready at once, for no pod was seen to start"
+	}
+	fmt.Fprintf(out, "  assumed where it is modelled: all ready pods share the measured usage evenly; %s\n", ready)
+	if !c.LimitKnown {
+		out.WriteString("  not known: whether pods were full, and hid load; the recording has no CPU limits (--cpu-limit)\n")
+	}
+	if len(c.AsRecorded) > 0 {
+		fmt.Fprintf(out, "  not known: how another count changes %s, which is taken as it was recorded\n", cli.Plain(strings.Join(c.AsRecorded, ", ")))
+	}
+}
+
+// shownDifferences is how many steps the text shows that are decided otherwise.
+const shownDifferences = 3
+
+// writeOpenLoop says what is decided at each step as it was recorded.
+func writeOpenLoop(out *strings.Builder, b *replay.Backtest) {
 	if b.Different == 0 {
-		_, err := fmt.Fprintln(w, "  the same count at every step")
-		return err
+		out.WriteString("\n  each step by itself, with the readings and the count of then: the same count at every step\n")
+		return
 	}
-	fmt.Fprintf(w, "  another count at %d steps:\n", b.Different)
-	for _, d := range b.Differences {
-		fmt.Fprintf(w, "    %s  step %d, %d replicas: recorded %d (%s), this spec %d (%s)\n",
-			d.Time.UTC().Format("2006-01-02 15:04:05"), d.Step, d.Current, d.Recorded, d.RecordedReason, d.Other, d.OtherReason)
+	fmt.Fprintf(out, "\n  each step by itself, with the readings and the count of then: another count at %d of %d steps\n", b.Different, b.Steps)
+	shown := b.Differences[:min(len(b.Differences), shownDifferences)]
+	for _, d := range shown {
+		fmt.Fprintf(out, "    %s  step %d, %d replicas: recorded %d (%s), this spec %d (%s)\n",
+			d.Time.UTC().Format("2006-01-02 15:04:05"), d.Step, d.Current, d.Recorded, cli.Plain(d.RecordedReason), d.Other, cli.Plain(d.OtherReason))
 	}
-	if more := b.Different - len(b.Differences); more > 0 {
-		fmt.Fprintf(w, "    and %d more\n", more)
+	if more := b.Different - len(shown); more > 0 {
+		fmt.Fprintf(out, "    and %d more\n", more)
 	}
-	return nil
 }

@@ -66,12 +66,18 @@ func (e *Engine) ReportScale(_ context.Context, req *setpointv1.ReportScaleReque
 
 // Begin implements Beginner.
 func (e *Engine) Begin(target string, with *recording.History) {
+	history := historyOf(with)
+	e.histories[target] = encoding.AppendHistory(nil, &history)
+}
+
+// historyOf is a recording's history as the recommender has it.
+func historyOf(with *recording.History) recommender.History {
 	history := recommender.History{Initialized: len(with.Recommendations) > 0}
 	for _, r := range with.Recommendations {
 		history.Recommendations = append(history.Recommendations, recommender.TimedRecommendation{Replicas: r.Replicas, At: r.Time.UnixNano()})
 	}
 	history.ScaleUps, history.ScaleDowns = scaleEvents(with.ScaleUps), scaleEvents(with.ScaleDowns)
-	e.histories[target] = encoding.AppendHistory(nil, &history)
+	return history
 }
 
 func scaleEvents(events []recording.ScaleEvent) []recommender.ScaleEvent {

@@ -11,9 +11,8 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 )
 
-// Backtest is what another spec would have decided at each step of a scenario, with the
-// readings and counts as they were recorded: a count that it decides does not change what the
-// next step sees.
+// Backtest is what another spec would have done with a scenario: in a closed loop, and what it
+// decides at each step with the readings and counts as they were recorded.
 type Backtest struct {
 	Scenario string `json:"scenario"`
 	Steps    int    `json:"steps"`
@@ -28,7 +27,10 @@ type Backtest struct {
 	// MaxGap; SpanSeconds that from the first to the last.
 	CoveredSeconds float64 `json:"coveredSeconds"`
 	SpanSeconds    float64 `json:"spanSeconds"`
-	// Recorded is what came of the recording's own spec, Other of the other.
+	// ClosedLoop is nil if the recording's own spec decides otherwise.
+	ClosedLoop *ClosedLoop `json:"closedLoop,omitempty"`
+	// Recorded is what came of the recording's own spec, Other of the other: at each step with
+	// the readings and counts that were recorded, whatever it decided before.
 	Recorded Side `json:"recorded"`
 	Other    Side `json:"other"`
 	// Differences are the first few.
@@ -65,7 +67,7 @@ const MaxDifferences = 10
 
 // RunBacktest replays a scenario with its own spec, then with another; nil: its own again,
 // also where it changes on the way.
-func RunBacktest(ctx context.Context, scenario *recording.Scenario, spec *autoscalingv2.HorizontalPodAutoscalerSpec) (*Backtest, error) {
+func RunBacktest(ctx context.Context, scenario *recording.Scenario, spec *autoscalingv2.HorizontalPodAutoscalerSpec, assumed Assumed) (*Backtest, error) {
 	out := &Backtest{Scenario: scenario.Name, Steps: len(scenario.Steps), Differences: []Change{}}
 	own := make([]*setpointv1.RecommendResponse, len(scenario.Steps))
 	err := NewRunner(NewEngine(), Options{}).Run(ctx, scenario, func(s *Step) error {
@@ -94,6 +96,9 @@ func RunBacktest(ctx context.Context, scenario *recording.Scenario, spec *autosc
 		}
 		return ctx.Err()
 	})
+	if err == nil && out.Mismatched == 0 {
+		out.ClosedLoop, err = closedLoop(ctx, scenario, spec, own, assumed, nil)
+	}
 	return out, err
 }
 

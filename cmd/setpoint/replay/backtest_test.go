@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
@@ -23,13 +24,16 @@ func TestABacktestWithItsOwnSpecReproducesTheRecording(t *testing.T) {
 					changing++
 					spec = nil // one in place of several would be another
 				}
-				got, err := RunBacktest(t.Context(), scenario, spec)
+				got, err := RunBacktest(t.Context(), scenario, spec, Assumed{})
 				if err != nil {
 					t.Fatal(err)
 				}
 				steps += got.Compared
 				if got.Mismatched != 0 || got.Different != 0 || got.Recorded != got.Other || got.Compared != len(scenario.Steps) {
 					t.Errorf("%s: %+v", scenario.Name, got)
+				}
+				if loop := got.ClosedLoop; loop == nil || loop.ModelledSeconds+loop.UnknownSeconds != 0 || !reflect.DeepEqual(loop.Recorded, loop.Other) {
+					t.Errorf("%s, in a closed loop: %+v", scenario.Name, loop)
 				}
 			}
 			if steps != file.steps || changing > file.scenarios*2/3 {
@@ -60,7 +64,7 @@ func TestABacktestWithOtherBounds(t *testing.T) {
 		spec := scenario.HPA.Spec.DeepCopy()
 		one := int32(1)
 		spec.MinReplicas, spec.MaxReplicas = &one, 1
-		got, err := RunBacktest(t.Context(), scenario, spec)
+		got, err := RunBacktest(t.Context(), scenario, spec, Assumed{})
 		if err != nil {
 			t.Fatal(err)
 		}

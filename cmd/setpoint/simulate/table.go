@@ -236,7 +236,10 @@ func percent(f float64) string {
 	return strconv.FormatFloat(f*100, 'f', 2, 64) + " %"
 }
 
-// span is a duration in a few figures: 3d4h, 1h5m, 45s.
+// Span is a duration in a few figures: 3d4h, 1h5m, 45s.
+func Span(d time.Duration) string { return span(d) }
+
+// span is Span.
 func span(d time.Duration) string {
 	d = d.Round(time.Second)
 	if d < time.Minute {

@@ -1,0 +1,255 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/simulation"
+	"github.com/setpoint-dev/setpoint/simulation/counterfactual"
+)
+
+// ClosedLoop is what another spec would have done in place of a recording's own: its counts
+// change what it sees next.
+type ClosedLoop struct {
+	// RecordedSeconds is the time in which the other spec has the recorded count, and sees what
+	// was recorded; ModelledSeconds that in which the recorded load is shared by its own pods;
+	// UnknownSeconds that in which the load was not measured. Together they are
+	// Backtest.CoveredSeconds.
+	RecordedSeconds float64 `json:"recordedSeconds"`
+	ModelledSeconds float64 `json:"modelledSeconds"`
+	UnknownSeconds  float64 `json:"unknownSeconds"`
+	// LowerBoundSeconds is the modelled time in which half of the recorded pods or more were at
+	// their CPU limit: the load was what was measured or more.
+	LowerBoundSeconds float64 `json:"lowerBoundSeconds"`
+	// LimitKnown reports whether the recording has CPU limits: else nobody knows.
+	LimitKnown bool `json:"limitKnown"`
+	// PodsMeasured is how many pods were seen to start, ReadySeconds how long the modelled ones
+	// take to be ready.
+	PodsMeasured int     `json:"podsMeasured"`
+	ReadySeconds float64 `json:"readySeconds"`
+	// AsRecorded are the metrics that the count does not change here: Object and External ones.
+	AsRecorded []string   `json:"asRecorded,omitempty"`
+	Recorded   ClosedSide `json:"recorded"`
+	Other      ClosedSide `json:"other"`
+	// Changes are the first MaxDifferences of the other spec, Changed how many there are.
+	Changed int          `json:"changed"`
+	Changes []LoopChange `json:"changes"`
+}
+
+// ClosedSide is what one spec did in the time that is covered.
+type ClosedSide struct {
+	// ReplicaHours is the integral of the count.
+	ReplicaHours float64 `json:"replicaHours"`
+	Least        int32   `json:"least"`
+	Most         int32   `json:"most"`
+	// Ups and Downs are changes of the count, Reversals those against the one before within ten
+	// minutes.
+	Ups       int `json:"ups"`
+	Downs     int `json:"downs"`
+	Reversals int `json:"reversals"`
+	// ShortSeconds is the time with more load than the ready pods' CPU limits allow; nil: no
+	// limit is known.
+	ShortSeconds *float64 `json:"shortSeconds,omitempty"`
+
+	last time.Time
+	up   bool
+	any  bool
+}
+
+// LoopChange is a change of the count.
+type LoopChange struct {
+	Time   time.Time `json:"time"`
+	From   int32     `json:"from"`
+	To     int32     `json:"to"`
+	Reason string    `json:"reason,omitempty"`
+	// Recorded is the count that the recorded spec has after this step.
+	Recorded int32 `json:"recorded"`
+}
+
+// Assumed is what a recording does not say of its pods. The zero value assumes nothing.
+type Assumed struct {
+	// CPULimit of a pod in milli-cores, in place of the recorded one. 0: that one.
+	CPULimit int64
+	// Idle is what a pod uses without load.
+	Idle []recommender.ResourceUsage
+}
+
+// closedLoop runs a scenario with another spec in a closed loop. own are the answers of its own
+// spec; visit is called with each step's outcome and may be nil.
+func closedLoop(ctx context.Context, scenario *recording.Scenario, spec *autoscalingv2.HorizontalPodAutoscalerSpec, own []*setpointv1.RecommendResponse,
+	assumed Assumed, visit func(i int, o *counterfactual.Outcome)) (*ClosedLoop, error) {
+	c := &ClosedLoop{Changes: []LoopChange{}}
+	var meter counterfactual.Meter
+	namespace := ""
+	err := inputs(ctx, scenario, spec, func(i int, in *recommender.Input) error {
+		meter.Add(scenario.Steps[i].Time, in)
+		if in != nil && namespace == "" {
+			namespace = in.Namespace
+			c.AsRecorded = asRecorded(&in.Spec)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	starts := meter.Starts()
+	c.PodsMeasured, c.ReadySeconds = starts.Pods, starts.Ready.Seconds()
+	loop := counterfactual.New(namespace, starts, counterfactual.Options{Idle: assumed.Idle})
+	if scenario.History != nil {
+		loop.Begin(historyOf(scenario.History))
+	}
+	after := int32(0)
+	err = inputs(ctx, scenario, spec, func(i int, in *recommender.Input) error {
+		recorded := &scenario.Steps[i]
+		step := counterfactual.Step{Time: recorded.Time, Input: in, Failed: recorded.ScaleUpdateError != "", CPULimit: limitOf(recorded, assumed)}
+		before := after
+		if in != nil && in.ScaleError == nil {
+			before, after = in.Scale.SpecReplicas, in.Scale.SpecReplicas
+			if answer := own[i]; answer != nil && !step.Failed {
+				after = answer.GetDesiredReplicas()
+			}
+		}
+		step.After = after
+		outcome, err := loop.Step(&step)
+		if err != nil {
+			return fmt.Errorf("%s: %w", scenario.Name, err)
+		}
+		c.take(scenario, i, &step, &outcome, before)
+		if visit != nil {
+			visit(i, &outcome)
+		}
+		return nil
+	})
+	return c, err
+}
+
+// inputs hands out what each step of a scenario sees with a spec; nil where there is no
+// autoscaler.
+func inputs(ctx context.Context, scenario *recording.Scenario, spec *autoscalingv2.HorizontalPodAutoscalerSpec, give func(i int, in *recommender.Input) error) error {
+	player := recording.NewPlayer(scenario)
+	if spec != nil {
+		player = player.WithSpec(spec)
+	}
+	for i := range scenario.Steps {
+		req, err := player.Request(&scenario.Steps[i], "backtest")
+		if err != nil {
+			return err
+		}
+		var in *recommender.Input
+		if req != nil {
+			read, violations := conversion.Input(req, recommender.DefaultOptions())
+			if len(violations) > 0 {
+				return fmt.Errorf("%s, step %d: %s (%d problems)", scenario.Name, i+1, violations[0], len(violations))
+			}
+			in = read
+		}
+		if err := give(i, in); err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// asRecorded are the names of the metrics that stay as they were recorded.
+func asRecorded(spec *recommender.Spec) []string {
+	var out []string
+	for i := range spec.Metrics {
+		if m := &spec.Metrics[i]; m.Type == recommender.ObjectMetric || m.Type == recommender.ExternalMetric {
+			out = append(out, m.Metric.Name)
+		}
+	}
+	return out
+}
+
+// limitOf is the CPU limit of a pod at a step, 0: unknown.
+func limitOf(step *recording.Step, assumed Assumed) int64 {
+	if assumed.CPULimit > 0 {
+		return assumed.CPULimit
+	}
+	for _, pod := range step.Pods {
+		sum := int64(0)
+		for i := range pod.Spec.Containers {
+			limit, ok := pod.Spec.Containers[i].Resources.Limits["cpu"]
+			if !ok {
+				return 0
+			}
+			sum += limit.MilliValue()
+		}
+		return sum
+	}
+	return 0
+}
+
+// take adds a step's outcome.
+func (c *ClosedLoop) take(scenario *recording.Scenario, i int, s *counterfactual.Step, o *counterfactual.Outcome, before int32) {
+	if o.Source == counterfactual.None {
+		return
+	}
+	length, _ := standsFor(scenario, i)
+	seconds := length.Seconds()
+	switch o.Source {
+	case counterfactual.Recorded:
+		c.RecordedSeconds += seconds
+	case counterfactual.Modelled:
+		c.ModelledSeconds += seconds
+		if o.LowerBound {
+			c.LowerBoundSeconds += seconds
+		}
+	default:
+		c.UnknownSeconds += seconds
+	}
+	if s.CPULimit > 0 {
+		if c.LimitKnown = true; c.Recorded.ShortSeconds == nil {
+			c.Recorded.ShortSeconds, c.Other.ShortSeconds = new(float64), new(float64)
+		}
+		if o.LowerBound {
+			*c.Recorded.ShortSeconds += seconds
+		}
+		if o.Short {
+			*c.Other.ShortSeconds += seconds
+		}
+	}
+	from := o.Decision.Current
+	if s.Input.ScaleError != nil {
+		from = o.Replicas
+	}
+	c.Recorded.take(s.Time, before, s.After, length)
+	if c.Other.take(s.Time, from, o.Replicas, length); o.Replicas == from {
+		return
+	}
+	if c.Changed++; len(c.Changes) < MaxDifferences {
+		c.Changes = append(c.Changes, LoopChange{Time: s.Time, From: from, To: o.Replicas, Reason: o.Decision.Reason, Recorded: s.After})
+	}
+}
+
+// take adds a step with the counts before and after it.
+func (s *ClosedSide) take(at time.Time, before, after int32, length time.Duration) {
+	s.ReplicaHours += float64(float64(after) * length.Hours())
+	if !s.any {
+		s.Least, s.Most, s.any = after, after, true
+	}
+	s.Least, s.Most = min(s.Least, after), max(s.Most, after)
+	if before == after {
+		return
+	}
+	up := after > before
+	if up {
+		s.Ups++
+	} else {
+		s.Downs++
+	}
+	if !s.last.IsZero() && s.up != up && at.Sub(s.last) <= simulation.ReversalTime {
+		s.Reversals++
+	}
+	s.last, s.up = at, up
+}

@@ -1,0 +1,233 @@
+package counterfactual
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/simulation"
+)
+
+// Step is one evaluation of a recording.
+type Step struct {
+	Time time.Time
+	// Input is what was seen, with the readings of the spec that is tried. Nil: there was no
+	// autoscaler. It is only read.
+	Input *recommender.Input
+	// After is the count that the recorded spec left, and Failed reports whether a write at
+	// this step failed.
+	After  int32
+	Failed bool
+	// CPULimit is that of a pod, in milli-cores. 0: unknown.
+	CPULimit int64
+}
+
+// Options of a loop. The zero value takes pods to use nothing without load.
+type Options struct {
+	// Idle is what a pod uses without load, in milli-units; it does not go to other pods.
+	Idle []recommender.ResourceUsage
+}
+
+// Source is where what a step sees comes from.
+type Source uint8
+
+const (
+	// None: there is no autoscaler.
+	None Source = iota
+	// Recorded: the count is the recorded one, and all is as it was recorded.
+	Recorded
+	// Modelled: the count is another, and the recorded load is shared by its pods.
+	Modelled
+	// Unknown: the count is another, and the load of the instant was not measured.
+	Unknown
+)
+
+// Outcome is what came of a step.
+type Outcome struct {
+	// Decision is the engine's, with its explanation; zero for Source None.
+	Decision recommender.Decision
+	// Input is what the spec saw, valid until the next step; nil for Source None.
+	Input *recommender.Input
+	// Replicas is the count after the step, Ready the pods that are ready at it.
+	Replicas, Ready int32
+	Source          Source
+	// LowerBound reports whether recorded pods were at their limit, so that the load was
+	// this or more.
+	LowerBound bool
+	// Short reports whether the load is more than the ready pods can do, as far as it was
+	// measured. Never without a limit.
+	Short bool
+}
+
+// ErrTooMuch is wrapped in the error of a run that would take too long.
+var ErrTooMuch = simulation.ErrTooMuch
+
+// mostWork bounds the looks at a pod in a run: about a minute.
+const mostWork = simulation.MaxWork / 10
+
+// settledAfter is how long both counts must be the same, beyond the time that pods take to start,
+// until all is as recorded again.
+const settledAfter = time.Minute
+
+// Loop is one spec's loop. Not safe for concurrent use.
+type Loop struct {
+	options  Options
+	starts   Starts
+	history  recommender.History
+	space    string
+	counter  uint64
+	work     int64
+	begun    bool
+	replicas int32
+	// recorded is the count that the recorded spec left at the step before.
+	recorded int32
+	// shared is how many replicas both worlds have of the same pods, own are the others, oldest
+	// first. While both worlds are the same own is empty and apart false.
+	shared int
+	own    []replica
+	apart  bool
+	// sameSince is since when the counts are the same again.
+	sameSince time.Time
+	serial    int
+	template  *recommender.Pod
+	view      view
+}
+
+// replica is a pod that only this world has.
+type replica struct {
+	name string
+	born time.Time
+}
+
+// New returns a loop at the beginning of a recording whose pods start as they were measured to.
+func New(namespace string, starts Starts, options Options) *Loop {
+	return &Loop{space: namespace, starts: starts, options: options}
+}
+
+// Begin gives the loop what the target had before the first step.
+func (l *Loop) Begin(history recommender.History) { l.history = history }
+
+// Step takes the next step, in order of time.
+func (l *Loop) Step(s *Step) (Outcome, error) {
+	if s.Input == nil {
+		*l = Loop{options: l.options, starts: l.starts, space: l.space, counter: l.counter, work: l.work, serial: l.serial}
+		return Outcome{}, nil
+	}
+	l.follow(s)
+	out := Outcome{Source: Recorded}
+	in := *s.Input
+	l.view.measure(s)
+	if out.LowerBound = l.view.saturated; l.apart {
+		out.Source = Modelled
+		if !l.view.model(l, s, &in) {
+			out.Source = Unknown
+		}
+	}
+	out.Ready, out.Short = l.view.ready, l.view.short(s.CPULimit)
+	if l.work += int64(len(in.Pods)+len(s.Input.Pods)) * int64(4+len(in.Spec.Metrics)); l.work > mostWork {
+		return Outcome{}, fmt.Errorf("%w: at %s it has looked at pods %d times, of at most %d; take a shorter recording, or a lower maxReplicas",
+			ErrTooMuch, s.Time.UTC().Format(time.RFC3339), l.work, int64(mostWork))
+	}
+	l.counter++
+	for i := range 8 {
+		in.ID[15-i] = byte(l.counter >> (8 * i))
+	}
+	in.Explain, in.ExplainLimit = true, recommender.ExplainNoPods
+	out.Input = &in
+	out.Decision, l.history = recommender.Recommend(s.Time, &in, &l.history)
+	if err := l.write(s, &out.Decision); err != nil {
+		return Outcome{}, err
+	}
+	if out.Replicas = l.replicas; s.Input.ScaleError == nil {
+		l.recorded = s.After
+	}
+	return out, nil
+}
+
+// follow takes over what others did to the count since the step before.
+func (l *Loop) follow(s *Step) {
+	count := s.Input.Scale.SpecReplicas
+	switch {
+	case s.Input.ScaleError != nil:
+		return
+	case !l.begun:
+		l.begun, l.replicas, l.recorded, l.shared = true, count, count, int(count)
+	case count != l.recorded && l.apart:
+		// Neither spec wrote it: somebody did, in both worlds.
+		l.resize(int(count), int(count), s.Time)
+		l.replicas = count
+	}
+	if !l.apart {
+		l.shared, l.replicas = int(count), count
+		return
+	}
+	if l.replicas != count {
+		l.sameSince = time.Time{}
+		return
+	}
+	if l.sameSince.IsZero() {
+		l.sameSince = s.Time
+	}
+	if s.Time.Sub(l.sameSince) >= l.starts.Sampled+settledAfter {
+		l.apart, l.own, l.shared = false, nil, int(count)
+	}
+}
+
+// write writes a decision, unless writing failed.
+func (l *Loop) write(s *Step, d *recommender.Decision) error {
+	before := l.replicas
+	if d.Changes() {
+		outcome, message := recommender.Applied, ""
+		if s.Failed {
+			outcome, message = recommender.Failed, "writing the count failed at this step of the recording"
+		}
+		_, next, err := recommender.Settle(l.history, l.space, d.ID, outcome, message)
+		if err != nil {
+			return err
+		}
+		l.history = next
+		if outcome == recommender.Applied {
+			l.replicas = d.Desired
+		}
+	}
+	if s.Input.ScaleError != nil {
+		return nil // the recorded count is not known
+	}
+	if !l.apart && l.replicas == s.After {
+		return nil
+	}
+	l.apart = true
+	if l.replicas > simulation.MaxPods {
+		return fmt.Errorf("%w: at %s the count would be %d, of at most %d pods", ErrTooMuch, s.Time.UTC().Format(time.RFC3339), l.replicas, simulation.MaxPods)
+	}
+	if l.replicas != before || int(s.After) < l.shared {
+		l.resize(int(l.replicas), int(s.After), s.Time)
+	}
+	return nil
+}
+
+// resize makes as many replicas as are wanted, of which at most recorded ones are shared.
+func (l *Loop) resize(want, recorded int, now time.Time) {
+	if lost := l.shared - recorded; lost > 0 {
+		// They are gone in the recording, and go on here: they have been ready for long.
+		l.shared = recorded
+		for range min(lost, max(0, want-l.shared-len(l.own))) {
+			l.own = slices.Insert(l.own, 0, l.newReplica(now.Add(-l.starts.Sampled-time.Hour)))
+		}
+	}
+	for l.shared+len(l.own) < want {
+		l.own = append(l.own, l.newReplica(now))
+	}
+	if excess := l.shared + len(l.own) - want; excess > 0 {
+		// The youngest go first.
+		drop := min(excess, len(l.own))
+		l.own = l.own[:len(l.own)-drop]
+		l.shared -= excess - drop
+	}
+}
+
+func (l *Loop) newReplica(born time.Time) replica {
+	l.serial++
+	return replica{name: fmt.Sprintf("counterfactual-%d", l.serial), born: born}
+}

@@ -1,0 +1,91 @@
+package counterfactual
+
+import (
+	"slices"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/recommender"
+)
+
+// Starts is how long pods take, from the decision that made them.
+type Starts struct {
+	// Running, Ready and Sampled are until they start, are ready, and have a sample of resource
+	// metrics. Each is the median of Pods; without any, what a plain cluster takes.
+	Running, Ready, Sampled time.Duration
+	// Pods is how many pods were seen to come and become ready.
+	Pods int
+}
+
+// plainSampled is when metrics-server has a pod's second scrape.
+const plainSampled = 30 * time.Second
+
+// Meter measures how the pods of a recording start. The zero value is ready.
+type Meter struct {
+	pods                    map[string]*coming
+	last                    time.Time
+	running, ready, sampled []time.Duration
+}
+
+// coming is a pod that was seen.
+type coming struct {
+	made           time.Time
+	ready, sampled bool
+	seen           bool
+}
+
+// Add takes what was seen at the next step; nil: there was no autoscaler.
+func (m *Meter) Add(now time.Time, in *recommender.Input) {
+	first := m.pods == nil
+	if first || in == nil {
+		m.pods = make(map[string]*coming)
+		if in == nil {
+			m.pods = nil
+			return
+		}
+	}
+	for i := range in.Pods {
+		p := &in.Pods[i]
+		c := m.pods[p.Name]
+		if c == nil {
+			// Of pods that were there at the first step nobody knows when they were made.
+			c = &coming{made: m.last, ready: first, sampled: first}
+			m.pods[p.Name] = c
+		}
+		c.seen = true
+		if !c.ready && p.Ready == recommender.ReadyTrue {
+			c.ready = true
+			m.ready = append(m.ready, max(0, p.ReadyTransition.Sub(c.made)))
+			m.running = append(m.running, max(0, p.StartTime.Sub(c.made)))
+		}
+	}
+	for i := range in.PodMetrics {
+		if c := m.pods[in.PodMetrics[i].Pod]; c != nil && !c.sampled {
+			c.sampled = true
+			m.sampled = append(m.sampled, max(0, now.Sub(c.made)))
+		}
+	}
+	for name, c := range m.pods {
+		if !c.seen {
+			delete(m.pods, name)
+		}
+		c.seen = false
+	}
+	m.last = now
+}
+
+// Starts is what was measured.
+func (m *Meter) Starts() Starts {
+	out := Starts{Running: median(m.running), Ready: median(m.ready), Sampled: plainSampled, Pods: len(m.ready)}
+	if len(m.sampled) > 0 {
+		out.Sampled = median(m.sampled)
+	}
+	return out
+}
+
+func median(d []time.Duration) time.Duration {
+	if len(d) == 0 {
+		return 0
+	}
+	slices.Sort(d)
+	return d[len(d)/2]
+}
