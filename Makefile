@@ -45,7 +45,7 @@ image: ## Build the image setpoint:dev, of static binaries on scratch, with the 
 	scripts/image.sh setpoint:dev
 
 .PHONY: image-service
-image-service: ## Build the image setpoint-service:dev in the same way, of the service without agents
+image-service: ## Build the image setpoint-service:dev in the same way, of the service alone
 	scripts/image.sh setpoint-service:dev setpoint
 
 .PHONY: image-external-metrics

@@ -1,4 +1,4 @@
-# The image of the service alone, without agents. `make image-service` builds it, as the other.
+# The image of the service alone. `make image-service` builds it, as the other.
 FROM scratch
 ARG VERSION=dev
 ARG REVISION=unknown

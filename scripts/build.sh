@@ -2,8 +2,8 @@
 # Builds programs to the folder given, as static binaries: cmd/setpoint, or those that are
 # named, of cmd/ or, with a slash, of any folder of the repository; "all" are setpoint and the
 # programs of all platforms. RELEASE is their version, COMMIT and DATE are what they were built
-# from where that is not the repository's own state; GOOS and GOARCH are for others. RACE=1
-# builds them with the race detector. A program that is there and up to date is left as it is.
+# from where that is not the repository's own state; GOOS and GOARCH are for others. TAGS are
+# build tags beside those of all: "service" makes setpoint the service alone. RACE=1 builds them with the race detector. A program that is there and up to date is left as it is.
 set -euo pipefail
 folder=${1:?usage: scripts/build.sh FOLDER [PROGRAM...|all]}
 shift
@@ -26,6 +26,8 @@ for setting in "release=${RELEASE:-}" "commit=${COMMIT:-}" "date=${DATE:-}"; do
   test -z "${setting#*=}" || flags+=" -X github.com/setpoint-dev/setpoint/cmd/internal/cli.$setting"
 done
 build=(go build -ldflags="$flags" -o "$folder/")
+# shellcheck disable=SC2154 # tags is set by mode.sh
+test -z "${TAGS:-}" || build+=(-tags="$tags,$TAGS")
 if [ -n "${RACE:-}" ]; then
   build+=(-race)
   export CGO_ENABLED=1

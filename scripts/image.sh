@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
 # Builds the image of setpoint, NAME (setpoint:dev), with the docker that is there: static
-# binaries on scratch. With PROGRAM, that of one program: setpoint, the service without agents, or
-# setpoint-external-metrics. GOARCH is the architecture (another than this machine's needs
-# BuildKit), CA_CERTIFICATES the bundle of certificates to put in, and CONTEXT (bin/image) the
-# folder that docker is given.
+# binaries on scratch. With PROGRAM, that of one program: setpoint, the service alone, or
+# setpoint-external-metrics. GOARCH is the architecture, of which nothing is run: an image of any
+# is made on any. CA_CERTIFICATES is the bundle of certificates to put in, and CONTEXT (bin/image) the
+# folder that docker is given; CONTEXT_ONLY=1 stops before docker.
 #
 #   scripts/image.sh [NAME [PROGRAM]]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 name=${1:-setpoint:dev}
-programs=all dockerfile=deploy/Dockerfile
+programs=all dockerfile=deploy/Dockerfile tags=
 if test -n "${2:-}"; then
   programs=cmd/$2 dockerfile=deploy/${2#setpoint-}.Dockerfile
+  test "$2" != setpoint || tags=service
 fi
 version=${VERSION:-dev}
 revision=$(git rev-parse HEAD 2>/dev/null || echo unknown)
@@ -27,16 +28,19 @@ test -s "$certificates" || { echo 'there is no bundle of CA certificates: set CA
 context=${CONTEXT:-bin/image}
 rm -rf "$context"
 mkdir -p "$context"
-if test "$programs" = all; then
-  RELEASE="$version" scripts/wasm.sh bin/engine web/engine
-fi
+test "${2:-}" = setpoint-external-metrics || RELEASE="$version" scripts/wasm.sh bin/engine web/engine
 arch=${GOARCH:-$(go env GOARCH)}
-RELEASE="$version" COMMIT="$revision" DATE="$created" GOOS=linux GOARCH="$arch" scripts/build.sh "$context" "$programs"
+TAGS=$tags RELEASE="$version" COMMIT="$revision" DATE="$created" GOOS=linux GOARCH="$arch" scripts/build.sh "$context" "$programs"
 install -m 0644 "$certificates" "$context"/ca-certificates.crt
 # The commit's time, so that the same source makes the same image.
 touch -d "$created" "$context"/*
 test -z "${CONTEXT_ONLY:-}" || exit 0
-platform=() # the builder before BuildKit mixes up what it kept of two platforms
-test "$arch" = "$(go env GOHOSTARCH)" || platform=(--platform="linux/$arch")
-docker build --quiet "${platform[@]}" --tag "$name" --file "$dockerfile" \
-  --build-arg VERSION="$version" --build-arg REVISION="$revision" --build-arg CREATED="$created" "$context"
+if test "$arch" = "$(go env GOHOSTARCH)"; then
+  docker build --quiet --tag "$name" --file "$dockerfile" \
+    --build-arg VERSION="$version" --build-arg REVISION="$revision" --build-arg CREATED="$created" "$context"
+  exit
+fi
+# An image of another architecture is put together, for builders would have to run its steps.
+arguments=(-dockerfile="$PWD/$dockerfile" -context="$(realpath "$context")" -architecture="$arch" -name="$name"
+  -created="$created" VERSION="$version" REVISION="$revision")
+(cd tools/image && GOOS='' GOARCH='' go run . "${arguments[@]}") | docker load

@@ -2,6 +2,8 @@
 # Fails if a package imports what it may not: see «Layout» in CONTRIBUTING.md.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# shellcheck source=scripts/mode.sh
+. scripts/mode.sh
 module=github.com/setpoint-dev/setpoint
 status=0
 
@@ -46,6 +48,11 @@ forbid "^$module/(internal/process|recommender/historytest|store/(redis/redistes
 found=$(git grep -nE '\b[a-z0-9]*yaml[a-z0-9]*\.(Unmarshal|YAMLToJSON|NewDecoder)' -- '*.go' ':!*_test.go' ':!internal/document' ':!test' ':!tools' ':!conformance' ':!clients/kubernetes/internal/kubernetestest' ':!deploy/helm/generate' || true)
 if [ -n "$found" ]; then
   printf 'YAML is read by internal/document:\n%s\n' "$found"
+  status=1
+fi
+# The program of the service's own image has 30 MiB, which Kubernetes' types would take a fifth of.
+if go list -tags="$tags,service" -deps ./cmd/setpoint | grep -E "^k8s.io/api/|^$module/clients/kubernetes"; then
+  echo 'The service alone (build tag service) must not import these: cmd/setpoint/others.go'
   status=1
 fi
 exit $status

@@ -8,7 +8,8 @@
 # which the linker would have to keep all methods of all types. The race detector needs cgo:
 # it has CGO_ENABLED=1 set beside -race.
 export CGO_ENABLED=0
-mode='-trimpath -tags=grpcnotrace -gcflags=all=-dwarf=false'
+tags=grpcnotrace
+mode="-trimpath -tags=$tags -gcflags=all=-dwarf=false"
 flags=$(go env GOFLAGS)
 case " $flags " in
   *" $mode "*) ;;

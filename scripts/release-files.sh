@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes what archives and packages hold beside programs, in bin/release-files: completions of
 # shells and pages of the manual, both written by the programs themselves, the texts of licences,
-# and the scripts of packages. goreleaser calls it (.goreleaser.yaml) with RELEASE, COMMIT and
+# and the scripts of packages; and the playground's engine, which programs embed. goreleaser calls it (.goreleaser.yaml) with RELEASE, COMMIT and
 # DATE, which get into the manual.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -9,6 +9,7 @@ into=bin/release-files
 rm -rf $into
 mkdir -p $into/{programs,completions,man,licenses,scripts,tools}
 
+RELEASE=${RELEASE:-dev} scripts/wasm.sh bin/engine web/engine
 GOOS='' GOARCH='' scripts/build.sh $into/programs setpoint setpoint-kubernetes setpoint-nomad setpoint-swarm setpoint-webhook cmd/setpoint-external-metrics
 # The plugin of kubectl speaks of itself by the name that it was called by.
 for program in setpoint setpoint-kubernetes setpoint-nomad setpoint-swarm setpoint-webhook setpoint-external-metrics; do

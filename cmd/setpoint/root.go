@@ -4,7 +4,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
-	"github.com/setpoint-dev/setpoint/cmd/internal/explaincmd"
 	"github.com/setpoint-dev/setpoint/cmd/setpoint/serve"
 )
 
@@ -13,9 +12,9 @@ func newRoot() *cobra.Command {
 		Use:   "setpoint",
 		Short: "How many replicas should this workload have now, and why?",
 		Long: `Setpoint answers how many replicas a workload should have now, and why, exactly
-as the Kubernetes HorizontalPodAutoscaler controller would.
+as the Kubernetes HorizontalPodAutoscaler controller would.` + about + `
 
 Exit codes: 0 success; 1 failure, or a negative result (mismatch, not ready);
 2 invalid flags or input.`,
-	}, serve.New(), newRecommend(), explaincmd.New(explainElsewhere), newReplay(), newSimulate(), newBacktest(), newTune(), newLint(), newTargets(), newSpecs(), newToken(), newAgent(), serve.NewHealth(), cli.NewVersion(), newDocs())
+	}, append(others(), serve.New(), newTargets(), newToken(), serve.NewHealth(), cli.NewVersion())...)
 }

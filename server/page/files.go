@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/andybalholm/brotli"
 )
 
 const (
@@ -93,9 +95,10 @@ func New(from fs.FS) (*Files, error) {
 		if isVariant(name, contents) {
 			continue
 		}
-		// One that is there in compressed forms only is unpacked for the few who take none.
-		if plain, only := strings.CutSuffix(name, ".gz"); only {
-			if f.files[plain], err = newPackedFile(plain, contents[plain+".br"], content); err != nil {
+		// One that is there as brotli only is unpacked for those who don't take that: browsers that
+		// don't trust the connection.
+		if plain, only := strings.CutSuffix(name, ".br"); only {
+			if f.files[plain], err = newPackedFile(plain, content); err != nil {
 				return nil, err
 			}
 			continue
@@ -110,34 +113,35 @@ func New(from fs.FS) (*Files, error) {
 	return f, nil
 }
 
-// isVariant reports whether a file is another in a compressed form: one that is there, or one
-// that is there as gzip.
+// isVariant reports whether a file is another, which is there, in a compressed form.
 func isVariant(name string, contents map[string][]byte) bool {
 	for _, suffix := range []string{".br", ".gz"} {
-		if plain, is := strings.CutSuffix(name, suffix); is && (contents[plain] != nil || suffix == ".br" && contents[plain+".gz"] != nil) {
+		if plain, is := strings.CutSuffix(name, suffix); is && contents[plain] != nil {
 			return true
 		}
 	}
 	return false
 }
 
-// newPackedFile is newFile for a file of which there are only compressed forms.
-func newPackedFile(name string, brotli, gzipped []byte) (*file, error) {
-	f, err := newFile(name, gzipped, brotli, gzipped)
+// maxUnpacked bounds what an embedded file may unpack to, in bytes.
+const maxUnpacked = 64 << 20
+
+// newPackedFile is newFile for a file that there is only as brotli. Whoever takes gzip, or the
+// file itself, has it made from that once.
+func newPackedFile(name string, packed []byte) (*file, error) {
+	f, err := newFile(name, packed, packed, nil)
 	if err != nil {
 		return nil, err
 	}
+	f.plain = nil
 	f.unpack = sync.OnceValue(func() []byte {
-		r, err := gzip.NewReader(bytes.NewReader(gzipped))
-		if err != nil {
-			return nil
-		}
-		content, err := io.ReadAll(r)
+		content, err := io.ReadAll(io.LimitReader(brotli.NewReader(bytes.NewReader(packed)), maxUnpacked))
 		if err != nil {
 			return nil
 		}
 		return content
 	})
+	f.gzip = sync.OnceValue(func() []byte { return compress(f.unpack()) })
 	return f, nil
 }
 

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/andybalholm/brotli"
+
 	"github.com/setpoint-dev/setpoint/server/page"
 )
 
@@ -142,27 +144,37 @@ func TestCompressedForms(t *testing.T) {
 	}
 }
 
-// What is there in compressed forms only is unpacked for who takes none.
-func TestOnlyCompressedForms(t *testing.T) {
+// What is there as brotli only is unpacked for who takes gzip, or nothing.
+func TestWhatIsThereAsBrotliOnly(t *testing.T) {
 	t.Parallel()
 	var packed bytes.Buffer
-	w := gzip.NewWriter(&packed)
+	w := brotli.NewWriter(&packed)
 	if _, err := w.Write([]byte(script)); err != nil || w.Close() != nil {
 		t.Fatal(err)
 	}
-	f, err := page.New(fstest.MapFS{
-		"index.html": {Data: []byte("x")}, "engine/e.wasm.gz": {Data: packed.Bytes()}, "engine/e.wasm.br": {Data: []byte("brotli")},
-	})
+	f, err := page.New(fstest.MapFS{"index.html": {Data: []byte("x")}, "engine/e.wasm.br": {Data: packed.Bytes()}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for accepted, want := range map[string]string{"br, gzip": "brotli", "gzip": packed.String(), "": script} {
+	for accepted, want := range map[string]string{"br, gzip": "br", "gzip, deflate": "gzip", "": ""} {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/engine/e.wasm", http.NoBody)
 		r.Header.Set("Accept-Encoding", accepted)
 		got := httptest.NewRecorder()
 		f.ServeHTTP(got, r)
-		if got.Code != http.StatusOK || got.Body.String() != want || got.Header().Get("Content-Type") != "application/wasm" {
-			t.Errorf("%q: %d, %s, %d bytes", accepted, got.Code, got.Header().Get("Content-Type"), got.Body.Len())
+		if got.Code != http.StatusOK || got.Header().Get("Content-Encoding") != want || got.Header().Get("Content-Type") != "application/wasm" {
+			t.Errorf("%q: %d, %q, %s", accepted, got.Code, got.Header().Get("Content-Encoding"), got.Header().Get("Content-Type"))
+		}
+		content := io.Reader(got.Body)
+		switch want {
+		case "br":
+			content = brotli.NewReader(content)
+		case "gzip":
+			if content, err = gzip.NewReader(content); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if text, err := io.ReadAll(content); err != nil || string(text) != script {
+			t.Errorf("%q: %v, other content: %d bytes", accepted, err, len(text))
 		}
 	}
 }

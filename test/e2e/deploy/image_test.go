@@ -3,12 +3,15 @@
 package deploy
 
 import (
+	"bytes"
 	"debug/elf"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -67,18 +70,75 @@ func TestImageHasTheProgramsAndCertificatesOnly(t *testing.T) {
 	}
 }
 
-// Of the image of the service alone at most 30 MiB are pulled.
+// The image of the service alone takes at most 30 MiB as it lies on a node's disk, for each
+// architecture, made here of programs that can't all run here.
 func TestTheImageOfTheServiceAloneIsSmall(t *testing.T) {
+	d := docker(t)
+	machines := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
+	first := "" // the settings of one, which are those of all
+	for _, architecture := range slices.Sorted(maps.Keys(machines)) {
+		t.Run(architecture, func(t *testing.T) {
+			name, folder := "setpoint-service:e2e-"+architecture, t.TempDir()+"/image"
+			if _, err := d.runWith([]string{"CONTEXT=" + folder, "GOARCH=" + architecture}, "scripts/image.sh", name, "setpoint"); err != nil {
+				t.Fatal(err)
+			}
+			is := d.must(t, "docker", "image", "inspect", "--format={{.Os}} {{.Architecture}} {{.Size}}", name)
+			var system, of string
+			var size int64
+			if _, err := fmt.Sscan(is, &system, &of, &size); err != nil || system != "linux" || of != architecture {
+				t.Fatalf("the image is %q: %v", is, err)
+			}
+			t.Logf("the image takes %.1f MiB", float64(size)/mebibyte)
+			if size > 30*mebibyte {
+				t.Errorf("the image takes %d bytes, at most 30 MiB", size)
+			}
+			program, err := elf.Open(folder + "/setpoint")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = program.Close() }()
+			if program.Machine != machines[architecture] {
+				t.Errorf("its program is for %v", program.Machine)
+			}
+			const settings = "--format={{json .Config.Entrypoint}} {{json .Config.Cmd}} {{.Config.User}} {{json .Config.ExposedPorts}} {{json .Config.Healthcheck.Test}} {{json .Config.Labels}}"
+			if got := d.must(t, "docker", "image", "inspect", settings, name); first == "" {
+				first = got
+			} else if got != first {
+				t.Errorf("its settings are %s, of the other architecture %s", got, first)
+			}
+		})
+	}
+}
+
+// The program of the service's own image has the page with its playground, and says of the
+// commands that it lacks where they are.
+func TestWhatTheServicesOwnProgramHas(t *testing.T) {
 	d := docker(t)
 	const name = "setpoint-service:e2e"
 	if _, err := d.runWith([]string{"CONTEXT=" + t.TempDir() + "/image"}, "scripts/image.sh", name, "setpoint"); err != nil {
 		t.Fatal(err)
 	}
-	unpacked := d.must(t, "docker", "image", "inspect", "--format={{.Size}}", name)
-	pulled := d.must(t, "sh", "-c", "docker save "+name+" | gzip -6 | wc -c")
-	t.Logf("unpacked %s bytes, pulled %s", unpacked, pulled)
-	if n, err := strconv.Atoi(strings.TrimSpace(pulled)); err != nil || n > 30*mebibyte {
-		t.Errorf("%s bytes are pulled (%v), at most 30 MiB", pulled, err)
+	help := d.must(t, "docker", "run", "--rm", name, "--help")
+	for _, command := range []string{"serve", "health", "targets", "token", "version"} {
+		if !strings.Contains(help, "\n  "+command+" ") {
+			t.Errorf("it has no command %s:\n%s", command, help)
+		}
+	}
+	if !strings.Contains(help, "the image setpoint") || strings.Contains(help, "\n  explain ") {
+		t.Errorf("help does not say where other commands are:\n%s", help)
+	}
+	d.must(t, "docker", "run", "--rm", name, "serve", "--check", "--ui")
+	container := d.must(t, "docker", "create", name)
+	defer d.must(t, "docker", "rm", container)
+	program := filepath.Join(t.TempDir(), "setpoint")
+	d.must(t, "docker", "cp", container+":/setpoint", program)
+	text, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine, err := os.ReadFile(repository + "/web/engine/engine.wasm.br")
+	if err != nil || !bytes.Contains(text, engine) {
+		t.Errorf("the playground's engine is not in the program: %v", err)
 	}
 }
 
