@@ -73,6 +73,24 @@ func NewSet(first, targets, pods int, bodies bool) (*Set, error) {
 	return s, nil
 }
 
+// Change has every n-th target ask for more replicas, each time anew, for its caller does not
+// apply them.
+func (s *Set) Change(n, pods int) error {
+	now := time.Now()
+	for i := 0; i < len(s.encoded); i += n {
+		req := For(i, pods, now.Add(-25*time.Hour))
+		for _, m := range req.PodMetrics {
+			m.Containers[0].Usage["cpu"] = "450m" // of 500m, where 60 % are wanted
+		}
+		data, err := proto.Marshal(req)
+		if err != nil {
+			return err
+		}
+		s.encoded[i] = data
+	}
+	return nil
+}
+
 // Anew returns the same set for another service: none of its targets has been asked for.
 func (s *Set) Anew() *Set {
 	return &Set{encoded: s.encoded, bodies: s.bodies, began: s.began, asked: make([]int32, len(s.encoded))}

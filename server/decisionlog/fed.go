@@ -1,8 +1,6 @@
 package decisionlog
 
 import (
-	"sync"
-
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
@@ -21,18 +19,12 @@ func (l *Entry) feed() []byte {
 	return append([]byte{fedFormat, flags}, l.Value...)
 }
 
-// Fed is a decision of the feed. It must not be copied once Decision was called.
+// Fed is a decision of the feed.
 type Fed struct {
 	// Changes reports whether the decision changes the count.
 	Changes bool
 
 	entry Entry
-	shown *shown
-}
-
-type shown struct {
-	once     sync.Once
-	decision *setpointv1.Decision
 }
 
 // ReadFed reads a value of the feed; false: it is none of a format that is known.
@@ -40,14 +32,11 @@ func ReadFed(value []byte) (f Fed, ok bool) {
 	if len(value) < 2 || value[0] != fedFormat {
 		return f, false
 	}
-	return Fed{Changes: value[1]&fedChanges != 0, entry: Entry{Value: value[2:]}, shown: new(shown)}, true
+	return Fed{Changes: value[1]&fedChanges != 0, entry: Entry{Value: value[2:]}}, true
 }
 
 // Size is the length of the encoded decision, in bytes.
 func (f *Fed) Size() int { return len(f.entry.Value) }
 
-// Decision returns what is to be shown of it, the same to all who ask; nil for what is none.
-func (f *Fed) Decision() *setpointv1.Decision {
-	f.shown.once.Do(func() { f.shown.decision = f.entry.Decision() })
-	return f.shown.decision
-}
+// Decision decodes it; nil for what is none.
+func (f *Fed) Decision() *setpointv1.Decision { return f.entry.Decision() }

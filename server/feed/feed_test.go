@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
 	"github.com/setpoint-dev/setpoint/server/feed"
@@ -128,7 +132,11 @@ func (f *fixture) want(w *feed.Watcher, want ...string) []store.FeedPosition {
 			return at
 		}
 		at = e.Position
-		got := fmt.Sprintf("%s %d", e.Key.Target, e.Decision.GetDesiredReplicas())
+		var r setpointv1.WatchDecisionsResponse
+		if err := proto.Unmarshal(e.Response, &r); err != nil {
+			f.t.Fatal(err)
+		}
+		got := fmt.Sprintf("%s %d", strings.TrimPrefix(r.GetTarget(), "clusters/c/namespaces/n/targets/"), r.GetDecision().GetDesiredReplicas())
 		if e.Missed > 0 {
 			got += fmt.Sprintf(", %d missed", e.Missed)
 		}

@@ -13,7 +13,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/protobuf/proto"
 
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -41,7 +43,7 @@ const (
 type Options struct {
 	// Poll is how often the store is asked. Zero: 250 ms.
 	Poll time.Duration
-	// BufferBytes is about what decisions take, decoded, that are kept for those who have not
+	// BufferBytes is about what decisions take, with what is sent of them, that are kept for those who have not
 	// taken them yet, all together. Zero: 32 MiB.
 	BufferBytes int
 	// Queue is how many decisions may wait for one watcher. Zero: 4096.
@@ -338,6 +340,21 @@ type item struct {
 	position store.FeedPosition
 	key      store.Key
 	fed      decisionlog.Fed
+
+	once     sync.Once
+	response []byte // set once, see encoded
+}
+
+// encoded is the decision and its target as all watchers get them, encoded by the first of
+// them; nil for what is no decision.
+func (it *item) encoded() []byte {
+	it.once.Do(func() {
+		if d := it.fed.Decision(); d != nil {
+			// It is made of what is encoded already: it can't fail but for texts that are no UTF-8.
+			it.response, _ = proto.Marshal(&setpointv1.WatchDecisionsResponse{Target: it.key.String(), Decision: d})
+		}
+	})
+	return it.response
 }
 
 // newItem returns what was read, nil for what is no decision of a format that is known.
@@ -349,5 +366,5 @@ func newItem(part int, read store.FeedItem) *item {
 	return &item{part: part, position: read.Position, key: read.Key, fed: fed}
 }
 
-// size is about what an item takes, decoded, in bytes.
-func (it *item) size() int { return 1024 + 8*it.fed.Size() }
+// size is about what an item takes, with what is sent of it, in bytes.
+func (it *item) size() int { return 512 + 8*it.fed.Size() }

@@ -6,15 +6,14 @@ import (
 	"slices"
 	"sync"
 
-	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
 // Event is a decision, and what came before it.
 type Event struct {
-	Key store.Key
-	// Decision is shared with other watchers: it must not be changed. Nil: there is none.
-	Decision *setpointv1.Decision
+	// Response is an encoded WatchDecisionsResponse with the decision and its target, and nothing
+	// else: it is shared with other watchers and must not be changed. Nil: there is none.
+	Response []byte
 	// Missed is how many decisions before it were missed, at most math.MaxInt32. Uncounted says
 	// that others were, and nobody knows how many of the watcher's.
 	Missed    int32
@@ -200,7 +199,7 @@ func (w *Watcher) event(it *item) Event {
 	w.missed, w.uncounted = 0, false
 	w.mu.Unlock()
 	if it != nil {
-		e.Key, e.Decision = it.key, it.fed.Decision()
+		e.Response = it.encoded()
 		w.hub.sent.Add(1)
 	}
 	return e

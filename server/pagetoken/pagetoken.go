@@ -65,14 +65,46 @@ func (l *List) bound() []byte {
 // Seal returns the token of a position of the list. A position that is longer than
 // MaxPosition is cut there, and its token is of no use.
 func Seal(key Key, list List, position string) string {
+	return string(NewSealer(key, list).Append(nil, position))
+}
+
+// mostSealed is how many tokens have the same random bits: the chance that two of them have the
+// same nonce stays below one in 2^56.
+const mostSealed = 1 << 20
+
+// Sealer makes the tokens of one list, many one after the other: most of what Seal does is done
+// once. It is for one goroutine.
+type Sealer struct {
+	key    Key
+	bound  []byte
+	salt   [saltSize]byte
+	aead   cipher.AEAD
+	sealed int
+	plain  []byte
+	raw    []byte
+}
+
+// NewSealer returns a sealer for a list.
+func NewSealer(key Key, list List) *Sealer { return &Sealer{key: key, bound: list.bound()} }
+
+// Append appends the token that Seal returns.
+func (s *Sealer) Append(to []byte, position string) []byte {
+	if s.sealed%mostSealed == 0 {
+		_, _ = rand.Read(s.salt[:])
+		s.aead = s.key.sealer(s.salt[:])
+	}
+	s.sealed++
 	position = position[:min(len(position), MaxPosition)]
-	plain := make([]byte, (lengthSize+len(position)+padding-1)/padding*padding)
-	binary.BigEndian.PutUint16(plain, uint16(len(position)))
-	copy(plain[lengthSize:], position)
-	token := make([]byte, saltSize, saltSize+len(plain)+64)
-	_, _ = rand.Read(token)
-	token = key.sealer(token).Seal(token, nil, plain, list.bound())
-	return base64.RawURLEncoding.EncodeToString(token)
+	size := (lengthSize + len(position) + padding - 1) / padding * padding
+	if cap(s.plain) < size {
+		s.plain = make([]byte, size)
+	}
+	s.plain = s.plain[:size]
+	clear(s.plain)
+	binary.BigEndian.PutUint16(s.plain, uint16(len(position)))
+	copy(s.plain[lengthSize:], position)
+	s.raw = s.aead.Seal(append(s.raw[:0], s.salt[:]...), nil, s.plain, s.bound)
+	return base64.RawURLEncoding.AppendEncode(to, s.raw)
 }
 
 // Open returns the position of a token; false: it is none of Seal's, with this key and

@@ -24,6 +24,40 @@ func TestTokensLeadBack(t *testing.T) {
 	}
 }
 
+// A sealer's tokens are as those of Seal, each with a nonce of its own, also after those that
+// have the same random bits.
+func TestSealersTokens(t *testing.T) {
+	t.Parallel()
+	key := pagetoken.NewKey()
+	sealer, seen := pagetoken.NewSealer(key, list), map[string]bool{}
+	for _, position := range []string{"", strings.Repeat("x", pagetoken.MaxPosition+1), "demo/shop/web", "demo/shop/web"} {
+		token := string(sealer.Append([]byte("to"), position))
+		want := position[:min(len(position), pagetoken.MaxPosition)]
+		if got, ok := pagetoken.Open(key, list, strings.TrimPrefix(token, "to")); !ok || got != want {
+			t.Errorf("%q leads to %q, %v", position, got, ok)
+		}
+		if seen[token] {
+			t.Error("two tokens are equal")
+		}
+		seen[token] = true
+	}
+}
+
+func BenchmarkSealer(b *testing.B) {
+	sealer := pagetoken.NewSealer(pagetoken.NewKey(), list)
+	var to []byte
+	for b.Loop() {
+		to = sealer.Append(to[:0], "some bytes of a position")
+	}
+}
+
+func BenchmarkSeal(b *testing.B) {
+	key := pagetoken.NewKey()
+	for b.Loop() {
+		_ = pagetoken.Seal(key, list, "some bytes of a position")
+	}
+}
+
 func TestTokensCountOnlyWhereTheyWereGivenOut(t *testing.T) {
 	t.Parallel()
 	key := pagetoken.NewKey()

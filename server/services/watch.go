@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/access"
@@ -19,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/decision"
+	"github.com/setpoint-dev/setpoint/server/encoded"
 	"github.com/setpoint-dev/setpoint/server/feed"
 	"github.com/setpoint-dev/setpoint/server/pagetoken"
 	"github.com/setpoint-dev/setpoint/store"
@@ -99,6 +101,8 @@ type watch struct {
 	filter  feed.Filter
 	list    pagetoken.List
 	key     pagetoken.Key
+	sealer  *pagetoken.Sealer // of key; nil: none was needed yet
+	token   []byte            // memory for the last token
 	// caller is as of the last look, nil: everybody; scope is what that one may see.
 	caller *access.Caller
 	scope  atomic.Pointer[policy.Scope] // nil: everything
@@ -194,7 +198,7 @@ func (w *watch) renew(ctx context.Context) error {
 
 // run sends decisions as they come.
 func (w *watch) run(ctx context.Context, watcher *feed.Watcher) error {
-	if err := w.send(ctx, watcher.Beat()); err != nil { // the caller has a position from the start
+	if err := w.send(watcher.Beat()); err != nil { // the caller has a position from the start
 		return err
 	}
 	beat := time.NewTimer(w.Heartbeat)
@@ -209,7 +213,7 @@ func (w *watch) run(ctx context.Context, watcher *feed.Watcher) error {
 			return apierror.OfStore(ctx, w.request.GetParent(), err)
 		}
 		if ok {
-			if err := w.send(ctx, event); err != nil {
+			if err := w.send(event); err != nil {
 				return err
 			}
 			beat.Reset(w.Heartbeat)
@@ -227,7 +231,7 @@ func (w *watch) run(ctx context.Context, watcher *feed.Watcher) error {
 				return err
 			}
 			w.refreshKey(ctx)
-			if err := w.send(ctx, watcher.Beat()); err != nil {
+			if err := w.send(watcher.Beat()); err != nil {
 				return err
 			}
 			beat.Reset(w.Heartbeat)
@@ -243,20 +247,31 @@ func (w *watch) run(ctx context.Context, watcher *feed.Watcher) error {
 func (w *watch) refreshKey(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	if key, err := w.tokenKey(ctx, false); err == nil {
-		w.key = key
+	if key, err := w.tokenKey(ctx, false); err == nil && key != w.key {
+		w.key, w.sealer = key, nil
 	}
 }
 
-func (w *watch) send(_ context.Context, event feed.Event) error {
-	response := &setpointv1.WatchDecisionsResponse{
-		Decision: event.Decision, MissedDecisions: event.Missed, MissedUncounted: event.Uncounted,
-		ResumeToken: pagetoken.Seal(w.key, w.list, feedPosition(event.Position)),
+// send sends a response. What it has in common with those of other watchers is encoded already,
+// and the rest comes after it: that is the same message.
+func (w *watch) send(event feed.Event) error {
+	if w.sealer == nil {
+		w.sealer = pagetoken.NewSealer(w.key, w.list)
 	}
-	if event.Decision != nil {
-		response.Target = event.Key.String()
+	w.token = w.sealer.Append(w.token[:0], feedPosition(event.Position))
+	m := encoded.NewAnswer()
+	m.Data = append(m.Data, event.Response...)
+	var err error
+	m.Data, err = proto.MarshalOptions{}.MarshalAppend(m.Data, &setpointv1.WatchDecisionsResponse{
+		ResumeToken: string(w.token), MissedDecisions: event.Missed, MissedUncounted: event.Uncounted,
+	})
+	if err == nil {
+		err = w.stream.SendMsg(m)
 	}
-	return w.stream.Send(response)
+	if err != nil {
+		m.Free() // else it is freed by who has it
+	}
+	return err
 }
 
 // from is where the request asks to begin, of each part of the feed; nil: now.
