@@ -23,6 +23,8 @@ type step struct {
 	status int
 	// until succeeds once the commands, which go on in the background, are ready.
 	until string
+	// first is done before, unseen: what a reader has already.
+	first string
 	// endBackground ends what earlier steps have started.
 	endBackground bool
 	needs         []string
@@ -101,6 +103,8 @@ func (s *step) mark(note string, commands bool) error {
 			s.notRun = value
 		case directive == "background until" && value != "":
 			s.until = value
+		case directive == "first" && value != "":
+			s.first = value
 		case directive == "end background" && value == "":
 			s.endBackground = true
 		case directive == "exit status" && value != "":
@@ -116,7 +120,7 @@ func (s *step) mark(note string, commands bool) error {
 				s.needs = append(s.needs, kit)
 			}
 		default:
-			return fmt.Errorf("%q is none of «not run: REASON», «background until: COMMAND», «end background», «exit status: N», «needs: KIT», «file: NAME»", strings.TrimSpace(line))
+			return fmt.Errorf("%q is none of «not run: REASON», «background until: COMMAND», «end background», «first: COMMAND», «exit status: N», «needs: KIT», «file: NAME»", strings.TrimSpace(line))
 		}
 	}
 	return nil

@@ -133,7 +133,7 @@ func environment(root string) ([]string, error) {
 		return strings.HasPrefix(name, "SETPOINT_") || slices.Contains([]string{"HOME", "TMPDIR", "KUBECONFIG", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "OLDPWD"}, name)
 	})
 	return append(kept, "GOCACHE="+caches[0], "GOMODCACHE="+caches[1], "GOPROXY=off", "XDG_CACHE_HOME="+cache,
-		"PATH=bin:"+os.Getenv("PATH"), "LC_ALL=C.UTF-8", "TERM=dumb", "NO_COLOR=1", "TZ=UTC"), nil
+		"LC_ALL=C.UTF-8", "TERM=dumb", "NO_COLOR=1", "TZ=UTC"), nil
 }
 
 func runPage(ctx context.Context, root, name string, isolated bool, environment []string, keep bool) (r result) {
@@ -209,6 +209,12 @@ func (r *result) step(ctx context.Context, s *shell, one step, fail func(int, er
 			return false
 		}
 		return true
+	}
+	if one.first != "" {
+		if status, printed, err := s.run(ctx, one.first); err != nil || status != 0 {
+			fail(one.line, errors.Join(err, fmt.Errorf("first: %s: exit status %d: %s", one.first, status, printed)))
+			return false
+		}
 	}
 	if one.until != "" {
 		return r.background(ctx, s, one, fail)
