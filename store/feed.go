@@ -48,8 +48,8 @@ type FeedPage struct {
 // with the entry that passes it.
 const MaxFeedPageBytes = 32 << 10
 
-// Feed keeps the most recent entries of all keys in the order of their coming: best effort,
-// bounded (a setting of the engine), for whoever watches. Engines that implement Store may
+// Feed keeps the most recent entries of all keys in the order of their arrival, for watchers:
+// best effort, and bounded by a setting of the engine. Engines that implement Store may
 // implement it too, and what Store says of contexts, errors and concurrent use holds here.
 //
 // It is divided into parts; those of one key are in one part, in their order. An entry is

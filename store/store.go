@@ -152,7 +152,7 @@ func (f Filter) Matches(k Key) bool {
 }
 
 // Seek returns the first possible key that the filter selects after a key that it
-// does not select; false: there is none. A page therefore costs no more than its
+// does not select; false if none is left. A page therefore costs no more than its
 // length and the number of clusters, whatever lies between.
 func (f Filter) Seek(key Key) (Key, bool) {
 	next := Key{Cluster: key.Cluster, Namespace: f.Namespace}

@@ -54,7 +54,7 @@ var verbs = map[string]policy.Verb{
 }
 
 // Calls beside the contract: anybody may ask for health, for probes have no
-// credentials; every known caller may read the contract, and what concerns nobody else.
+// credentials; every known caller may read the contract, and about itself.
 var (
 	openCalls = map[string]bool{
 		"/grpc.health.v1.Health/Check": true,

@@ -16,8 +16,8 @@ import (
 // MostTokenMessage bounds messages that may hold the caller's token, in bytes.
 const MostTokenMessage = 64 << 10
 
-// mayHoldToken reports whether a call's message may hold the token of its caller, of whom
-// nothing else says who it is.
+// mayHoldToken reports whether the caller has no other credentials, and the message of the
+// call may hold its token.
 func (g *Guard) mayHoldToken(ctx context.Context, method string) bool {
 	if g.options.TokensIn[method] == nil || g.options.Access == nil || access.IsOpen(method) || calls.IsFromGateway(ctx) {
 		return false

@@ -48,8 +48,8 @@ func withDetails(s *status.Status, details ...protoadapt.MessageV1) error {
 	return detailed.Err()
 }
 
-// Bounds of what an error tells. Over gRPC it travels in trailers, of which many
-// clients take no more than 8 KiB, base64 included; over REST in a body.
+// Bounds of the details of an error. Over gRPC they travel in trailers, and many clients take
+// at most 8 KiB of trailers, base64 included; over REST they travel in a body.
 const (
 	maxTrailerDetails = 4 << 10
 	// MaxBodyDetails is for InvalidWithin.
@@ -124,7 +124,7 @@ func UnknownTarget(target string) error {
 		"no history for "+target+": it was never requested, was deleted, or has expired", "target", target)
 }
 
-// UnknownRecommendation is NOT_FOUND for an id that is none of the target's.
+// UnknownRecommendation is NOT_FOUND for an id that the target does not have.
 func UnknownRecommendation(target, id string) error {
 	return New(codes.NotFound, setpointv1.ErrorReason_ERROR_REASON_RECOMMENDATION_NOT_FOUND,
 		target+" has no recommendation "+id+": unknown or expired", "target", target, "recommendationId", id)

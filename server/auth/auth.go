@@ -88,8 +88,8 @@ type runningIssuer struct {
 	stop context.CancelFunc
 }
 
-// New returns an Authenticator. An error is all that is wrong with the files; that an
-// issuer can't be reached is none. It must be closed.
+// New returns an Authenticator. The error lists everything that is wrong with the
+// files. An unreachable issuer is no error. Close it.
 func New(o Options) (*Authenticator, error) {
 	if o.CertificateNames == nil {
 		o.CertificateNames = []NameKind{URIName, DNSName, CommonName}

@@ -8,7 +8,7 @@
 // There are three kinds of credentials, each optional:
 //
 //   - the certificate of a TLS client, which the TLS listener has verified;
-//   - a static bearer token, of which a file holds the SHA-256;
+//   - a static bearer token, whose SHA-256 is in a file;
 //   - a JWT of an OpenID Connect issuer, as a bearer token.
 //
 // A bearer token comes before a certificate: it is sent on purpose, whereas a mesh
@@ -29,7 +29,7 @@
 //
 // # What it does not do
 //
-// It knows nothing of gRPC, issues no JWTs, and asks nobody whether a JWT has been
+// It knows nothing of gRPC, issues no JWTs, and does not ask whether a JWT has been
 // revoked: such a token ends when it expires, or when its key or its issuer is
 // removed. A static token ends with the next look at the file.
 package auth

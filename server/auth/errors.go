@@ -16,7 +16,7 @@ const (
 	ReasonMalformed Reason = "malformed"
 	// ReasonTooLarge: the token is longer than MaxTokenBytes.
 	ReasonTooLarge Reason = "too_large"
-	// ReasonUnknownToken: the token is none of the file's, and no JWT, or JWTs are not
+	// ReasonUnknownToken: the token is not in the file, and is no JWT or JWTs are not
 	// accepted.
 	ReasonUnknownToken Reason = "unknown_token"
 	// ReasonExpired and ReasonNotYetValid: the credentials are known, but not for now.
@@ -30,7 +30,7 @@ const (
 	ReasonWrongKey Reason = "wrong_key"
 	// ReasonWrongAudience: the JWT is meant for others.
 	ReasonWrongAudience Reason = "wrong_audience"
-	// ReasonWrongClaims: the JWT lacks a name, or has one that is none.
+	// ReasonWrongClaims: the JWT lacks a name, or has an invalid one.
 	ReasonWrongClaims Reason = "wrong_claims"
 	// ReasonIssuerUnreachable: the issuer's keys could not be had. The token may be
 	// right; retrying may help.
@@ -59,7 +59,7 @@ type Error struct {
 	Reason Reason
 	// Message tells the caller what is wrong, and what to do.
 	Message string
-	// Detail is for logs; nil: there is none. It may name the issuer's addresses.
+	// Detail is for logs, and may be nil. It may name the issuer's addresses.
 	Detail error
 }
 

@@ -35,8 +35,8 @@ var (
 )
 
 // keySet holds an issuer's keys. One goroutine fetches them: at once, then every
-// keysRefresh, sooner after failures, and when a token has an unknown key. So an
-// issuer that is away keeps nobody from starting, and is asked again until it answers.
+// keysRefresh, sooner after failures, and when a token has an unknown key. So
+// an unreachable issuer does not block the start, and is asked again until it answers.
 //
 // go-oidc has such a set, too, but it asks the issuer for each token that it can't
 // verify, and never again for a key that it has.
@@ -49,8 +49,8 @@ type keySet struct {
 	state atomic.Pointer[keyState]
 
 	mu sync.Mutex
-	// pending is closed when the fetch that is under way, or asked for, has ended; nil:
-	// there is none.
+	// pending is closed when the running or requested fetch has ended; nil without a
+	// fetch.
 	pending chan struct{}
 	waiting int       // how many calls wait for pending
 	started time.Time // of the last fetch

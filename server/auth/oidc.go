@@ -19,8 +19,8 @@ const DefaultClockSkew = 30 * time.Second
 
 const maxClockSkew = 10 * time.Minute
 
-// asymmetric are the algorithms that may be allowed. With a symmetric one whoever can
-// verify a token can make one, and the key is not public.
+// asymmetric are the algorithms that can be allowed. With a symmetric algorithm anyone who can
+// verify a token can also make one, and the key is not public.
 var asymmetric = []jose.SignatureAlgorithm{
 	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512,
 	jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,

@@ -31,7 +31,7 @@ type Endpoints struct {
 	// take it in the header.
 	SecretInForm bool
 	// Client asks the issuer, with the CAs to trust for it. Its answers are bounded. It follows
-	// no redirects, for what it sends is meant for nobody else.
+	// no redirects, because its requests carry secrets for the issuer only.
 	Client *http.Client
 }
 

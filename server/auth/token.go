@@ -71,8 +71,8 @@ func (e TokenEntry) YAML() string {
 
 // tokens are those of a file, by digest. Looking a digest up takes longer the more of
 // it agrees with an entry's, but that tells a caller nothing of use: digests of chosen
-// tokens are as good as random, and one that agrees in its first bytes brings nobody
-// nearer to a token whose digest agrees in all.
+// tokens are as good as random, and one that agrees in its first bytes is no
+// help to find a token whose whole digest agrees.
 type tokens map[[sha256.Size]byte]*tokenHolder
 
 type tokenHolder struct {

@@ -45,7 +45,7 @@ func (c *Call) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// Of returns the call of a context; nil: it is none over gRPC or REST.
+// Of returns the call of a context; nil outside of gRPC and REST calls.
 func Of(ctx context.Context) *Call {
 	c, _ := ctx.Value(callKey{}).(*Call)
 	return c

@@ -65,8 +65,7 @@ func UnknownMethods(_ any, stream grpc.ServerStream) error {
 	return status.Error(codes.Unimplemented, "unknown method "+apierror.Clip(method))
 }
 
-// AnswerUnknown answers such calls before anybody asks who makes them: gRPC by itself
-// would ask nobody either.
+// AnswerUnknown answers such calls before authentication, as gRPC itself would.
 func AnswerUnknown(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 	if srv == nil { // it is of no service
 		return UnknownMethods(nil, stream)

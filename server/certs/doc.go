@@ -23,6 +23,6 @@
 //
 // Where client certificates are looked at, sessions are not resumed. Resuming one skips
 // looking at the certificate anew, so that a client whose CA was taken away, or whose
-// certificate was revoked, could come back as long as its ticket is good. What that costs
-// is one signature more for a connection, of which gRPC's clients have few.
+// certificate was revoked, could come back as long as its ticket is good. The price
+// is one more signature per connection, and gRPC's clients have few connections.
 package certs

@@ -4,14 +4,14 @@ import "time"
 
 // Status is the state of a Source, for metrics.
 type Status struct {
-	// NotAfter is when the own certificate, or an intermediate one with it, expires. Zero:
-	// there is none.
+	// NotAfter is when the own certificate, or an intermediate one with it, expires. Zero
+	// without a certificate.
 	NotAfter time.Time
 	// CAsNotAfter is when the first of the CAs expires: after that, what it signed is
-	// refused. Zero: there are none.
+	// refused. Zero without CAs.
 	CAsNotAfter time.Time
-	// CRLNextUpdate is when the first of the revocation lists is out of date. Zero: there
-	// are none, or none says.
+	// CRLNextUpdate is when the first of the revocation lists becomes outdated. Zero without
+	// lists, or if no list has such a time.
 	CRLNextUpdate time.Time
 	// Loaded is when what is used was loaded.
 	Loaded time.Time

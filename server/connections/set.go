@@ -10,7 +10,7 @@ import (
 // tries is how many connections are examined to find an unneeded one.
 const tries = 64
 
-// Options are the bounds of a Set; 0: there is none.
+// Options are the bounds of a Set; 0 is no bound.
 type Options struct {
 	// Most is how many connections may be open.
 	Most int

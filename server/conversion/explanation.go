@@ -217,7 +217,7 @@ func rateLimit(e *recommender.Explanation, now int64) *setpointv1.RateLimitExpla
 	return out
 }
 
-// withheld prints a scale-down that was not asked for; nil where there is none.
+// withheld prints a withheld scale-down; nil without one.
 func withheld(w *recommender.Withheld) *setpointv1.WithheldExplanation {
 	if w == nil {
 		return nil

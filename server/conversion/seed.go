@@ -83,7 +83,7 @@ func cut(s string, most int) string {
 	return strings.ToValidUTF8(strings.Clone(s[:most]), "")
 }
 
-// instantOrNone reads an instant, none of what is none.
+// instantOrNone reads an instant; the zero time if it is absent or invalid.
 func instantOrNone(t *timestamppb.Timestamp) time.Time {
 	if t == nil || !t.IsValid() {
 		return time.Time{}
@@ -103,7 +103,7 @@ func fitMetrics(metrics []*setpointv1.MetricStatus) bool {
 	return size <= MaxSeedMetricBytes
 }
 
-// metricStatus reads a reading. One that is none is that of a metric that could not be
+// metricStatus reads a reading. An empty one belongs to a metric that could not be
 // computed.
 func (r *reader) metricStatus(m *setpointv1.MetricStatus, index int) recommender.MetricStatus {
 	out := recommender.MetricStatus{Type: recommender.MetricType(m.GetType())}

@@ -16,8 +16,8 @@ type Budget struct {
 }
 
 // What a budget begins with, for the message of no bytes and for each byte. The bounds
-// to be kept are ten bytes of memory for one that is sent and 32 MiB, of which decoding
-// is a part, and 50 ms and 2 s for 16 MiB, 120 ns a byte.
+// are, of memory, 32 MiB and ten bytes per byte sent, decoding included; of processor time,
+// 50 ms and 2 s per 16 MiB, which is 120 ns per byte.
 const (
 	memoryFloor, memoryPerByte = 20 << 20, 8
 	// A step takes some 50 ns, a term some 5 µs.

@@ -16,7 +16,7 @@ import (
 type Message struct {
 	// size is about what an empty one takes as a Go value, bytes.
 	size int
-	// fields are by their numbers, nil where there is none.
+	// fields by their numbers, nil for unused numbers.
 	fields []*field
 	// named are the same by the names that JSON may have.
 	named map[string]*field
@@ -74,8 +74,8 @@ var settings = map[protoreflect.FullName]setting{
 	"setpoint.v1.BatchRecommendRequest.requests":       byBatch,
 }
 
-// clipped are messages of which what is too much is left out when they are read, and not
-// refused: their bytes alone bound them.
+// clipped are messages whose excess is dropped when they are read, instead of refused: only
+// their bytes bound them.
 var clipped = map[protoreflect.FullName]bool{"setpoint.v1.RecommendRequest.previous_status": true}
 
 // Limits are the settings that bound lists.

@@ -59,8 +59,8 @@ func (t *Targets) AnsweredAll(ctx context.Context, jobs []Job) {
 	}
 }
 
-// logDecision logs a decision that was recorded: one that changes the count for whoever
-// wants to know later who changed it and why, any other for those who look for errors.
+// logDecision logs a decision that was recorded: at level info if it changes the count,
+// so that one can find out later who changed it and why; at level debug otherwise.
 func (t *Targets) logDecision(ctx context.Context, j *Job) {
 	d := &j.decision
 	level, message := zap.DebugLevel, "recommended"

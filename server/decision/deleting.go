@@ -29,8 +29,8 @@ func (t *Targets) History(ctx context.Context, target string) (*recommender.Hist
 
 // mayDelete is NOT_FOUND where what is known of a target is another incarnation's, and
 // OTHER_CLUSTER where it is another cluster's. Between this and what is done then another
-// one may come; it has no history yet that is worth a lock. A history that can't be read
-// is nobody's.
+// one may come; it has no history yet that is worth a lock. An unreadable history
+// belongs to no cluster.
 func (t *Targets) mayDelete(ctx context.Context, req *setpointv1.DeleteTargetRequest) error {
 	incarnation, cluster := recommender.Incarnation(req.GetTargetUid()), recommender.Cluster(req.GetClusterUid())
 	if incarnation == 0 && cluster == 0 {

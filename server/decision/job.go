@@ -53,8 +53,8 @@ type Job struct {
 	guessed bool
 	// doubtful reports whether it is unknown whether the decision was recorded.
 	doubtful bool
-	// history is the target's, shared with the other jobs of a batch that it has; nil: there
-	// are none.
+	// history is the target's, shared with the target's other jobs in a batch; nil without
+	// other jobs.
 	history *decoded
 	// placed is the length of the first history of a target that is new, while that is on
 	// its way to the store; else 0.

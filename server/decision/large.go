@@ -24,7 +24,7 @@ const (
 	roomPerProcessor, leastRoom = 32 << 20, 16 << 20
 	partOfMemory                = 12
 	// mostWaiting bounds the large requests that wait for room. Each keeps its place among the
-	// calls in flight, of which most must be left to others.
+	// calls in flight, and most of these places must be left to others.
 	mostWaiting = 512
 	// explainedPod is what a pod that an explanation lists takes beside what the budget has for
 	// it: its part of the message that the answer is made of, and of the answer, in bytes.

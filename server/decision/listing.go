@@ -17,8 +17,8 @@ import (
 // what a list says of them.
 const ListedAtOnce, listsAtOnce = 50, 2
 
-// EnterList waits until records may be loaded for a list, of which few do so at a time. leave
-// ends it; the error is the context's.
+// EnterList waits until records may be loaded for a list: only a few lists load at a time.
+// Call leave afterwards. The error is the context's.
 func (t *Targets) EnterList(ctx context.Context) (leave func(), err error) {
 	select {
 	case t.lists <- struct{}{}:

@@ -20,7 +20,7 @@ type observedStore struct {
 	store.Store
 	metrics *metrics
 	log     *zap.Logger
-	// tracing makes spans of operations; nil: there are none.
+	// tracing makes spans of operations; nil disables it.
 	tracing *tracing.Tracing
 	// failed is called after the store could not be reached.
 	failed func()

@@ -46,7 +46,7 @@ func (t *Targets) Stored(engine store.Store, recommend func(context.Context, *se
 	})
 }
 
-// sources are those of the options, of which too many fetches are a refusal as any other.
+// sources are those of the options. Too many fetches are refused like too many calls.
 func (t *Targets) sources() stored.Sources {
 	if t.Options.Sources == nil {
 		return nil

@@ -226,7 +226,7 @@ func (t *Targets) Recommend(ctx context.Context, j *Job) {
 	t.change(ctx, j.key, j, record, guessed)
 }
 
-// recall returns the cached record of a job; false: there is none. A job that records nothing asks
+// recall returns the cached record of a job, and whether there is one. A job that records nothing asks
 // the store, because no swap would check the cached version.
 func (t *Targets) recall(j *Job) (store.Record, bool) {
 	if j.dryRun {

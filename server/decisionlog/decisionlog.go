@@ -57,7 +57,7 @@ type queued struct {
 }
 
 // New starts the writer; Close stops it. A nil store drops everything. What the log takes goes
-// to the feed as well, if there is one: nil, or without parts, there is none.
+// to the feed as well. A nil feed, or one without parts, disables it.
 func New(s store.Log, feed store.Feed, log *zap.Logger, repeatsPerSecond int) *Log {
 	if feed != nil && feed.FeedParts() == 0 {
 		feed = nil

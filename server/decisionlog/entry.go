@@ -72,7 +72,7 @@ func OfFirst(before *recommender.History) Entry {
 	return l
 }
 
-// Decision returns the entry's decision; nil if it is none.
+// Decision returns the entry's decision; nil if it is invalid.
 func (l Entry) Decision() *setpointv1.Decision {
 	h, err := encoding.DecodeHistory(l.Value)
 	if err != nil {

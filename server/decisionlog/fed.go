@@ -27,7 +27,7 @@ type Fed struct {
 	entry Entry
 }
 
-// ReadFed reads a value of the feed; false: it is none of a format that is known.
+// ReadFed reads a value of the feed; false if its format is unknown.
 func ReadFed(value []byte) (f Fed, ok bool) {
 	if len(value) < 2 || value[0] != fedFormat {
 		return f, false
@@ -38,5 +38,5 @@ func ReadFed(value []byte) (f Fed, ok bool) {
 // Size is the length of the encoded decision, in bytes.
 func (f *Fed) Size() int { return len(f.entry.Value) }
 
-// Decision decodes it; nil for what is none.
+// Decision decodes it; nil if it is invalid.
 func (f *Fed) Decision() *setpointv1.Decision { return f.entry.Decision() }

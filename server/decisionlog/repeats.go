@@ -8,9 +8,9 @@ import (
 // repeatsPeriod is how often targets are usually asked for.
 const repeatsPeriod = 15 * time.Second
 
-// repeatsRoom says whether decisions are logged that say nothing new: all of them, or,
-// where there are too many, none. A share of them would tell nobody anything, and with
-// many targets fill the store in the course of a day.
+// repeatsRoom says whether unchanged decisions are logged: all of them, or none if there
+// are too many. A sample of them would be useless, and with many targets would fill the
+// store in the course of a day.
 type repeatsRoom struct {
 	// most is how many there may be in a period.
 	most int

@@ -23,7 +23,7 @@ type Question struct {
 	Key store.Key
 	// Current is how many replicas the caller sees. Nil: it does not say.
 	Current *int32
-	// Min and Max are the caller's bounds, which narrow those of the spec. Nil: there are none.
+	// Min and Max are the caller's bounds, which narrow those of the spec. Nil: unbounded.
 	Min, Max *int32
 	// uid is the caller's name for the question, which the answer repeats.
 	uid string

@@ -17,7 +17,7 @@ import (
 type datadog struct{}
 
 // workloadRequest is what is read of a WorkloadRecommendationRequest. The cluster of its
-// targetRef is Datadog's name for it, and empty where nobody set one.
+// targetRef is Datadog's name for it, and empty if it was not set.
 type workloadRequest struct {
 	TargetRef struct {
 		Namespace string `json:"namespace"`

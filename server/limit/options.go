@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Limits are the bounds of one identity. Zero means that there is none.
+// Limits are the bounds of one identity. Zero means no bound.
 type Limits struct {
 	// InFlight bounds the units of its calls in flight.
 	InFlight int

@@ -94,8 +94,8 @@ func (i *Instance) Run(ctx context.Context) {
 	}
 }
 
-// tell tells others, or that the instance is gone. What fails is told a few seconds later,
-// and that the store can't be reached is logged by whoever needs it.
+// tell announces the instance to others, or that it is gone. A failed announcement is
+// repeated a few seconds later; an unreachable store is logged elsewhere.
 func (i *Instance) tell(ctx context.Context, what *setpointv1.Instance) {
 	if i.others == nil {
 		return

@@ -126,8 +126,8 @@ func isVariant(name string, contents map[string][]byte) bool {
 // maxUnpacked bounds what an embedded file may unpack to, in bytes.
 const maxUnpacked = 64 << 20
 
-// newPackedFile is newFile for a file that there is only as brotli. Whoever takes gzip, or the
-// file itself, has it made from that once.
+// newPackedFile is newFile for a file that exists only as brotli. Clients that take gzip, or the
+// file itself, get it made from that once.
 func newPackedFile(name string, packed []byte) (*file, error) {
 	f, err := newFile(name, packed, packed, nil)
 	if err != nil {

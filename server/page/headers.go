@@ -2,8 +2,8 @@ package page
 
 import "net/http"
 
-// Policies of content: what a page may load and do. Each lets a page ask nobody but the
-// service that it came from, run no script but the service's own files, and be shown in
+// Policies of content: what a page may load and do. Each lets a page send requests only
+// to the service that it came from, run no script but the service's own files, and be shown in
 // no other page.
 const (
 	// Policy is that of all files but those below.

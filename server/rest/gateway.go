@@ -35,7 +35,7 @@ type Options struct {
 	Unary   grpc.UnaryServerInterceptor
 	Streams grpc.StreamServerInterceptor
 	// Session returns the Authorization of a call without one by the session of a user of the
-	// web page; nil where there are none.
+	// web page; nil without sessions.
 	Session func(*http.Request) []string
 	// MaxRequestBytes bounds a body, and the message that it makes.
 	MaxRequestBytes int

@@ -79,7 +79,7 @@ func (w *shortWay) find(r *http.Request) (call *shortCall, name string) {
 	if !prefixed || !verbed {
 		return nil, ""
 	}
-	// A name that is none may be an escaped one, and is refused with words the long way.
+	// An invalid name may be an escaped one. The long way refuses it with an explanation.
 	if _, ok := target.Parse(name); !ok {
 		return nil, ""
 	}

@@ -28,7 +28,7 @@ func mayHaveEmptyPolicies(data []byte) bool {
 }
 
 // hasEscapedLetter reports whether data may spell a name with \u escapes of plain
-// letters, which nobody needs to. All of "policies" are U+006x or U+007x.
+// letters, which is never necessary. All of "policies" are U+006x or U+007x.
 func hasEscapedLetter(data []byte) bool {
 	return bytes.Contains(data, []byte(`\u006`)) || bytes.Contains(data, []byte(`\u007`))
 }

@@ -107,8 +107,8 @@ func (s *Targets) withRecord(ctx context.Context, target string, history *recomm
 	return page, nil
 }
 
-// leads reports whether a decision belongs in front of the logged ones, newest first: it is none of
-// them, and pending or not older. Other instances may have logged since.
+// leads reports whether a decision belongs in front of the logged ones, newest first: it is not
+// among them, and pending or not older. Other instances may have logged since.
 func leads(last *setpointv1.Decision, newest []*setpointv1.Decision, pending bool) bool {
 	for _, d := range newest {
 		if d.GetRecommendationId() == last.GetRecommendationId() {

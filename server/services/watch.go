@@ -170,8 +170,8 @@ func (w *watch) look() error {
 	return nil
 }
 
-// sees is what of the decisions the caller may see, nil: everything, where nobody is asked who
-// they are.
+// sees is which decisions the caller may see. nil: all of them, as on a server without
+// authentication.
 func (w *watch) sees() func(cluster, namespace string) bool {
 	if w.caller == nil {
 		return nil

@@ -49,7 +49,7 @@ func (s *SignIn) setSession(w http.ResponseWriter, sealed string, age time.Durat
 	return true
 }
 
-// session returns what the cookies of a session hold; "": there is none.
+// session returns the content of the session's cookies; "" without a session.
 func (s *SignIn) session(r *http.Request) string {
 	var b strings.Builder
 	for i := range maxPieces {

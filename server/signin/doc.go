@@ -1,5 +1,5 @@
 // Package signin signs users of the web page in with an OpenID Connect issuer: the code flow
-// with PKCE, which the service runs, for the page asks nobody but the service.
+// with PKCE. The service runs it, because the page sends requests to the service only.
 //
 //	GET  /ui/sign-in            leads to the issuer
 //	GET  /ui/sign-in/callback   takes the code, and begins a session

@@ -386,7 +386,7 @@ func (s *SignIn) config(e auth.Endpoints) *oauth2.Config {
 	}
 }
 
-// ownPath returns a path of the page, Home for what is none: nobody is led to another site.
+// ownPath returns a path of the page, Home for anything else: no redirect leads to another site.
 func ownPath(to string) string {
 	u, err := url.Parse(to)
 	if err != nil || len(to) > maxPath || u.IsAbs() || u.Host != "" || u.User != nil || !strings.HasPrefix(u.Path, Home) ||

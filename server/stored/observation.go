@@ -133,9 +133,9 @@ func mergeCustom(o *storedv1.Observation, values []*setpointv1.CustomMetric, sta
 // mostPods bounds the pods of a metric that are kept by themselves.
 const mostPods = 16
 
-// keepPods keeps values of pods that a report of the same metric did not have. They are none
-// of a Pods metric any more, but may be of an Object metric that describes the pod, of which
-// each may be reported by itself.
+// keepPods keeps values of pods that a report of the same metric did not have. They no
+// longer belong to a Pods metric, but may belong to an Object metric that describes the pod,
+// and those may be reported one by one.
 func keepPods(o *storedv1.Observation, replaced []*storedv1.CustomMetricValues, custom map[string]*storedv1.CustomMetricValues, names *namer) error {
 	added := false
 	for _, before := range replaced {

@@ -12,12 +12,12 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// partial is a stored observation of which only what a report touches is decoded: reports
-// are often small and what is stored is not, so decoding and encoding all of it would let
+// partial is a stored observation that is decoded only where a report touches it: reports
+// are often small and observations are not, so decoding and encoding all of it would let
 // anybody who may report have the service work a thousand times what is sent.
 //
 // Values and series stay encoded, as unknown fields of their metric's message, which are
-// written as they were read; pods and their usage, of which a report replaces all or nothing,
+// written as they were read; pods and their usage, which a report replaces as a whole or not at all,
 // stay beside.
 type partial struct {
 	*storedv1.Observation

@@ -29,7 +29,7 @@ type Poll struct {
 	// Min and Max narrow the bounds of the spec. Nil: they don't.
 	Min, Max *int32
 	// As names whose options decide, where the operator has set some for the caller; empty:
-	// nobody's.
+	// no such options.
 	As string
 }
 
@@ -113,7 +113,7 @@ func (t *Targets) Recommendation(ctx context.Context, key store.Key, poll Poll) 
 }
 
 // question names what is asked, by which version of the spec, within which bounds and by
-// whose options: the last decision answers nothing else, whoever made it.
+// whose options: the last decision, no matter who made it, answers only the same question.
 func question(spec *setpointv1.TargetSpec, least, most int32, poll Poll) string {
 	return fmt.Sprintf(" %s %d-%d %s", spec.GetEtag(), least, most, poll.As)
 }
@@ -182,8 +182,8 @@ func last(h *recommender.History) *setpointv1.Recommendation {
 	}
 }
 
-// finish adds the bounds to a recommendation, which is none where no metric could be read:
-// the controller holds then, and so must the caller, whose own count may be another one.
+// finish adds the bounds to a recommendation. Without any readable metric it returns an error:
+// the controller holds then, and so must the caller, whose own count may differ.
 func finish(r *setpointv1.Recommendation, failed string, least, most int32) (*setpointv1.Recommendation, error) {
 	if r.GetAction() == "NONE" && failed != "" && len(r.GetStatus().GetConditions()) == 0 {
 		// The profile design-2015 has no conditions, and holds.
@@ -444,7 +444,7 @@ func (s *sampler) addExternal(id *setpointv1.MetricIdentifier) (*timestamppb.Tim
 	return all.GetTime(), nil
 }
 
-// later is the later of two instants, of which each may be nil.
+// later is the later of two instants, each of which may be nil.
 func later(a, b *timestamppb.Timestamp) *timestamppb.Timestamp {
 	if a == nil || b != nil && b.AsTime().After(a.AsTime()) {
 		return b

@@ -14,7 +14,7 @@ import (
 // Sources fetch metrics that stored specs name. They are safe for concurrent use.
 type Sources interface {
 	// Check returns what is wrong with the queries of a target's spec, by fields such as
-	// "queries[0].source". It asks nobody.
+	// "queries[0].source". It sends no request.
 	Check(key store.Key, spec *setpointv1.TargetSpec) []validation.Violation
 	// Fetch fetches the metrics that the spec has queries for. Pods are the names of the
 	// target's pods; values of others are dropped. What can't be fetched is among the

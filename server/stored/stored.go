@@ -45,8 +45,8 @@ type Options struct {
 	// defaults.
 	MaxSpecBytes, MaxObservationBytes int
 	// Place makes room for a further record of the part, of so many bytes, or for so many
-	// bytes more of one, or says why there is none; settled is called with whether it was
-	// stored. Nil: there is room.
+	// bytes more of one, or says why there is no room; settled is called with whether it was
+	// stored. Nil: unlimited.
 	Place func(ctx context.Context, part store.Part, key store.Key, bytes int) (settled func(stored bool), err error)
 	// Room waits until what takes so many bytes may be decoded; leave is called when
 	// nothing is held of it any more. Nil: at once.
@@ -101,7 +101,7 @@ func New(engine Engine, o Options) (*Targets, error) {
 // Specs is the store of the specs, to list their keys.
 func (t *Targets) Specs() store.Store { return t.specs }
 
-// swap has the record of a key changed until nobody comes between. next returns what to
+// swap changes the record of a key, and repeats that until no other write comes between. next returns what to
 // store in place of a record, or an error to end with.
 func (t *Targets) swap(ctx context.Context, part store.Part, key store.Key, next func(store.Record) ([]byte, error)) (store.Record, error) {
 	of := t.specs

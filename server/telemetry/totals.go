@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Totals are what was counted since the start of calls to the service's own methods, and of
-// messages of streams, each of which asks for one decision.
+// Totals are the counts since the start: of calls to the service's own methods, and of messages
+// of streams, each of which asks for one decision.
 type Totals struct {
 	// Calls were answered, also with an error; Refused are those that met a limit.
 	Calls, Refused float64
@@ -79,8 +79,8 @@ func (t Totals) Since(earlier Totals) Totals {
 	return t
 }
 
-// Quantile returns how long the calls took of which so large a part, 0 to 1, took no longer:
-// about, for they are counted in buckets. false: there were none.
+// Quantile returns the q-quantile, 0 to 1, of the durations of calls, approximated by
+// buckets. false without calls.
 func (t Totals) Quantile(part float64) (time.Duration, bool) {
 	all := 0.0
 	for _, n := range t.took {

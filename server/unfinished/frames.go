@@ -60,8 +60,8 @@ type stream struct {
 	unfinished, came, taken int64
 }
 
-// held is what the server keeps of it: a message that is not complete, or those that nobody
-// has taken. Of what was taken it tells only by quarters of the window.
+// held is what the server keeps of it: an incomplete message, or complete ones that were not
+// taken yet. What was taken is reported in quarters of the window.
 func (s *stream) held(window int64) int64 {
 	return max(s.unfinished, s.came-s.taken-window/4, 0)
 }

@@ -141,8 +141,8 @@ func (h *Holder) End() {
 	h.meter.removeLocked(h)
 }
 
-// count tells the meter of one that holds much, or did, and returns who must make way
-// for that; nil: nobody. The holder is locked.
+// count tells the meter about a holder that holds much, or did, and returns which holder must
+// make way; nil if none must. The holder is locked.
 func (h *Holder) count() *Holder {
 	much := h.held
 	if much <= small || h.ended {

@@ -25,7 +25,7 @@ func (c *checker) forbidden(p *field.Path, detail string) {
 	c.errs = append(c.errs, field.Forbidden(p, detail))
 }
 
-// unsupported reports a value that is none of those given, which are sorted.
+// unsupported reports a value that is not among the supported ones, which are sorted.
 func (c *checker) unsupported(p *field.Path, value enum, supported []string) {
 	c.errs = append(c.errs, field.NotSupported(p, value, supported))
 }

@@ -337,7 +337,7 @@ func longest(rule protoreflect.Value) (check, error) {
 	message := fmt.Sprintf("must be at most %d characters", n)
 	return func(v protoreflect.Value) string {
 		s := v.String()
-		// Bytes are counted sooner than characters, of which there are no more.
+		// Counting bytes is quicker, and there are at most as many characters.
 		return unless(uint64(len(s)) <= n || uint64(utf8.RuneCountInString(s)) <= n, message)
 	}, nil
 }

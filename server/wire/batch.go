@@ -13,8 +13,8 @@ const (
 	streamRequest = 2<<3 | isBytes
 )
 
-// BatchRequests finds the encoded requests in an encoded BatchRecommendRequest, of which
-// they are parts. Of more than most it returns one more and leaves the rest unread. ok is
+// BatchRequests returns the encoded requests of an encoded BatchRecommendRequest, as parts of
+// it. If there are more than most it returns one more and leaves the rest unread. ok is
 // false for a batch that is to be read the long way.
 func BatchRequests(data []byte, most int) (requests [][]byte, ok bool) {
 	for i := 0; i < len(data) && len(requests) <= most; {

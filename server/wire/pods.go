@@ -6,8 +6,8 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
-// Limits that the .proto files set. Those of texts count characters there; here
-// bytes, of which there are no fewer.
+// Limits that the .proto files set. Those of texts count characters there, and
+// bytes here, which are never fewer.
 const (
 	maxName       = 253
 	maxContainers = 1000

@@ -86,8 +86,8 @@ func grow[T any](slab *[]T) *T {
 	return &(*slab)[n]
 }
 
-// growPart is grow for parts of the fields of a section, the next of which lies there.
-// Once the budget is spent it makes parts that belong nowhere.
+// growPart is grow for parts of the fields of a section. Once the budget is spent it makes
+// parts that belong to no section.
 func growPart[T any](r *reader, slab *[]T, at int) *T {
 	if n := len(*slab); n == cap(*slab) && n >= fewParts && !reserve(r, slab, r.section.parts(r.b, n, at)) {
 		return new(T)
@@ -95,8 +95,7 @@ func growPart[T any](r *reader, slab *[]T, at int) *T {
 	return grow(slab)
 }
 
-// growField is grow for the fields of a section themselves, the next of which begins
-// there.
+// growField is grow for the fields of a section themselves.
 func growField[T any](r *reader, slab *[]T, tag byte, at int) *T {
 	n := len(*slab)
 	r.section.enter(tag, at, n)

@@ -61,7 +61,7 @@ type scratch struct {
 // slice of its Input may be used. What Recommend returned may: decisions and
 // histories keep texts of the input, parts of its spec and of its previous status,
 // none of which are used again, and nothing else of it. The names of pods and
-// containers lie together in a few pieces; whoever keeps one of them keeps such a
+// containers share a few pieces of memory; keeping one of them keeps its
 // piece. Target with its parts and RequestID lie by themselves.
 func (r *Request) Release() {
 	d, size := r.decoder, r.size

@@ -51,7 +51,7 @@ func (r *Request) seed() bool {
 	return !noted
 }
 
-// shape is what can be in a message: which fields, of which types.
+// shape is the set of a message's fields and their types.
 type shape struct {
 	// fields are by number. Those of higher numbers are not usual.
 	fields [16]struct {

@@ -39,8 +39,8 @@ func (p position) String() string {
 	return strconv.FormatUint(uint64(p), 36)
 }
 
-// history says of a log what its entries, the newest of which are the value of its item, do
-// not.
+// history is the state of a log beside its entries, the newest of which are the value of its
+// item.
 type history struct {
 	origin position // of the first entry that was appended
 	count  int      // entries ever appended

@@ -43,7 +43,7 @@ func (v *versions) write(n version) store.Version {
 	return store.Version(strconv.AppendUint(buf, uint64(n), 36))
 }
 
-// read returns the version that a caller names, foreign if that is none of the store's.
+// read returns the version that a caller names, foreign if the store did not give it.
 func (v *versions) read(name store.Version) version {
 	if name == "" {
 		return absent

@@ -12,7 +12,7 @@ import (
 // The feed is a stream in each of some buckets, which take the entries of a quarter of the
 // buckets each. An entry's id is its position: when it was appended, and its number. It is
 // not the server that numbers them, for it would do so by the millisecond; with consecutive
-// numbers whoever reads sees what is missing, and how much.
+// numbers a reader sees that entries are missing, and how many.
 
 // feedParts is how many streams there are. It is part of the layout: enough that a Cluster
 // of a few masters shares the work, few enough that a reader asks for all of them often.

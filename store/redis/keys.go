@@ -126,7 +126,7 @@ func (p place) index() string    { return p.base + "i" }
 // member is the key in the index, where bytewise order is that of Key.Compare.
 func (p place) member() string { return strings.ReplaceAll(p.name, "/", "\x00") }
 
-// memberKey is the key that a member stands for; false for what is none.
+// memberKey is the key that a member stands for; false if it stands for none.
 func memberKey(member string) (store.Key, bool) {
 	parts := strings.SplitN(member, "\x00", 4)
 	if len(parts) != 3 {

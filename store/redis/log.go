@@ -106,7 +106,7 @@ func logPage(reply any, end uint64, limit int) (values [][]byte, next string, er
 	return values, next, nil
 }
 
-// decodeLogged reads an element of a log; false: it is none.
+// decodeLogged reads an element of a log; false if it is invalid.
 func decodeLogged(element string) (number uint64, value string, ok bool) {
 	if len(element) < logHeader || element[0] != logFormat {
 		return 0, "", false

@@ -28,7 +28,7 @@ func (s *script) args(whole bool, keys []string, argv ...any) []any {
 	return append(args, argv...)
 }
 
-// appendHead appends what comes before the keys, of which there are so many.
+// appendHead appends what comes before the keys, their number included.
 func (s *script) appendHead(args []any, whole bool, keys int) []any {
 	if whole {
 		return append(args, "eval", s.source, keys)

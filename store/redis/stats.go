@@ -38,8 +38,8 @@ type counters struct {
 	scriptLoads, purged, dials, breakerTrips           atomic.Uint64
 }
 
-// breakersOpen counts the breakers that are open. That of a node which nobody asks any
-// more, for it has been replaced, does not stay so.
+// breakersOpen counts the open breakers. The breaker of a node that has been replaced does
+// not stay open.
 func (s *Store) breakersOpen() (n int) {
 	s.breakersMu.Lock()
 	defer s.breakersMu.Unlock()

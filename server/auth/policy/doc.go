@@ -23,7 +23,7 @@
 // something about a setting decides that setting. Put the particular first.
 //
 // In patterns * matches any characters, or none, including / and :. The name of Anonymous
-// is matched by no pattern with a *, it has to be written out: who means everybody
-// should not mean nobody in particular by mistake. A rule of options or limits that
+// is matched by no pattern with a *, it has to be written out: a pattern for
+// all callers must not include unknown ones by mistake. A rule of options or limits that
 // names no identities and no groups is for all callers, Anonymous too.
 package policy

@@ -106,7 +106,7 @@ func (n *names) match(name string) bool {
 	return false
 }
 
-// matchCallers is match for names of identities, of which Anonymous must be written out.
+// matchCallers is match for names of identities: no wildcard matches Anonymous.
 func (n *names) matchCallers(name string, anonymous bool) bool {
 	if !anonymous {
 		return n.match(name)

@@ -28,7 +28,7 @@ const (
 	ClientSecret = "the secret of the page's client / with = and +"
 )
 
-// Issuer signs in whoever comes, as alice, at once.
+// Issuer signs every user in at once, as alice.
 type Issuer struct {
 	URL string
 
@@ -171,7 +171,7 @@ func (i *Issuer) token(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusOK, map[string]any{"access_token": rand.Text(), "token_type": "Bearer", "id_token": i.sign(claims)})
 }
 
-// Token returns an ID token that the issuer gives to whoever asks: of alice, with the claims
+// Token returns an ID token that the issuer gives to any caller: alice's, with the claims
 // changed.
 func (i *Issuer) Token(change func(map[string]any)) string {
 	now := time.Now()

@@ -163,7 +163,7 @@ func formCluster(masters, replicasPerMaster int, cfg Config) ([]*instance, error
 	return instances, nil
 }
 
-// join makes a cluster of nodes of which none knows another.
+// join makes a cluster of nodes that don't know each other.
 func join(nodes []node, masters, replicasPerMaster int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()

@@ -16,7 +16,7 @@ const host = "127.0.0.1"
 // are down.
 var ports sync.Map
 
-// freePort returns a port that nobody listens on. It is below those that systems
+// freePort returns an unused port. It is below those that systems
 // give to outgoing connections, as one of these would keep a server from coming
 // back to its port.
 func freePort() (int, error) {

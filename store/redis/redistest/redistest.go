@@ -103,7 +103,7 @@ func Prefix(t testing.TB) string {
 }
 
 // CommandStats returns how often the server, or a cluster's nodes together, has
-// executed each command, whoever sent it: names as in INFO commandstats, like
+// executed each command of any client: names as in INFO commandstats, like
 // "get" and "cluster|nodes". What scripts call is counted, too, and so is the INFO
 // that asks, the next time.
 func CommandStats(t testing.TB, client redis.UniversalClient) map[string]int64 {
