@@ -119,7 +119,7 @@ func (w *world) used(p *pod, u *Usage, from, to time.Duration) float64 {
 	return area
 }
 
-// forget drops samples that nobody will look at: all but the newest, or but those that late
+// forget drops samples that are no longer needed: all but the newest, and but those that late
 // metrics need.
 func (w *world) forget(p *pod) {
 	drop := 0

@@ -71,7 +71,7 @@ type Options struct {
 	LogLevel func(usual zapcore.Level, err error) zapcore.Level
 	// Observers receive decisions.
 	Observers []Observer
-	// Registerer takes the metrics. Nil: there are none.
+	// Registerer takes the metrics. Nil disables them.
 	Registerer prometheus.Registerer
 	// Log takes the lines. Nil: no log.
 	Log *zap.Logger

@@ -15,7 +15,7 @@ type queue struct {
 	earlier chan struct{}
 
 	mu sync.Mutex
-	// turns are those of all objects, waiting the ones that nobody has now, as a heap.
+	// turns are those of all objects; waiting, a heap, those that no worker has now.
 	// Guarded by mu.
 	turns   map[Key]*turn
 	waiting waiting

@@ -281,7 +281,7 @@ func (r *round) apply(ctx context.Context, e *evaluation) error {
 // decided has the platform show a decision.
 func (r *round) decided(e *evaluation) {
 	if e.distrusted != nil {
-		// The count is written. What to say of it nobody knows.
+		// The count is written, but its status can't be trusted.
 		r.hold(Hold{Outcome: OutcomeDistrusted, Reason: ReasonAnswerRefused, Message: distrustMessage(e.distrusted)})
 		return
 	}

@@ -1,7 +1,7 @@
 // Package kubernetes turns what a cluster shows of one HorizontalPodAutoscaler
 // into the request that asks Setpoint about it. It holds no scaling rule and does
 // no I/O: objects come from package manifest (files of kubectl), from package
-// recording, or from whoever watches a cluster.
+// recording, or from a watch of a cluster.
 //
 //	request, err := snapshot.Request("demo") // ask with it
 //

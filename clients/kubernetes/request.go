@@ -21,8 +21,8 @@ var ErrNoScale = errors.New("no scale")
 // are left to the caller. Of what the snapshot holds it carries what the upstream
 // controller would have read: nothing but the error when the scale can't be read,
 // and neither pods nor resource usage when the selector is missing or does not
-// parse. The request shares maps and numbers with the objects: whoever keeps it
-// changes neither.
+// parse. The request shares maps and numbers with the objects: change neither
+// while it is in use.
 //
 // Errors: ErrNoAutoscaler, ErrNoScale, and parts of the target's name that
 // [TargetName] refuses. What is wrong with the values is the service's to say.

@@ -26,8 +26,8 @@ func instant(t time.Time) *timestamppb.Timestamp {
 	return timestamppb.New(t)
 }
 
-// instantUnlessZero converts a time of which the zero value means that there is
-// none: it stays absent.
+// instantUnlessZero converts a time. The zero value means an absent time, and stays
+// absent.
 func instantUnlessZero(t time.Time) *timestamppb.Timestamp {
 	if t.IsZero() {
 		return nil

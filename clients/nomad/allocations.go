@@ -45,8 +45,8 @@ func (a *Allocation) ended() bool {
 }
 
 // counts says that the allocation is one of those that Nomad counts towards the group's count,
-// or that it lingers. One that was stopped and has ended stays listed until it is collected. A
-// canary is none of the count before it is promoted, though it has the name of one that is.
+// or that it lingers. A stopped allocation that has ended stays listed until it is collected. A
+// canary does not count before its promotion, although it has the name of one that counts.
 func (a *Allocation) counts() bool {
 	return (a.DesiredStatus == desiredRun || !a.ended()) && (a.DeploymentStatus == nil || !a.DeploymentStatus.Canary)
 }
@@ -102,8 +102,8 @@ type readiness struct {
 
 // Pods returns the pods of a task group, by their names, which are the ids of allocations.
 // Allocations of other groups are left out, and so are canaries and those that were stopped
-// and have ended. Without deployments, as in batch jobs and where max_parallel is 0, nobody
-// judges the health of allocations: they are ready when they run.
+// and have ended. Without deployments, as in batch jobs and where max_parallel is 0, Nomad
+// does not judge the health of allocations: they are ready when they run.
 func (h *Health) Pods(group string, deployments bool, allocations []*Allocation) []*setpointv1.Pod {
 	var (
 		pods []*setpointv1.Pod

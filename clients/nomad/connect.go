@@ -44,7 +44,7 @@ type Config struct {
 	Token string
 	// TLS are the files for an address with https.
 	TLS TLS
-	// Registerer takes the metrics of requests. Nil: there are none.
+	// Registerer takes the metrics of requests. Nil disables them.
 	Registerer prometheus.Registerer
 	// Dial connects. Nil: as net.Dialer does.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)

@@ -54,7 +54,7 @@ type Options struct {
 	// Namespace is the one whose groups are scaled; "*": all that the token may see. Default:
 	// all.
 	Namespace string
-	// Sources are where metrics come from. Nil: there are none but Nomad's statistics.
+	// Sources are where metrics come from. Nil: Nomad's statistics only.
 	Sources Sources
 	// Shadow makes a shadow of every group: nothing is written, not even events.
 	Shadow bool

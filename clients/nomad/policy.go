@@ -47,8 +47,8 @@ type Policy struct {
 	Shadow bool
 }
 
-// ParsePolicy reads the policy of a task group. Both results are nil for a group that is none
-// of Setpoint's: it has no block under Key, or its scaling block is not enabled, as that of a
+// ParsePolicy reads the policy of a task group. Both results are nil for a group that
+// Setpoint does not scale: it has no block under Key, or its scaling block is not enabled, as that of a
 // stopped job is not. A Hold says why a group that is Setpoint's can't be scaled, with all that
 // is wrong.
 func ParsePolicy(scaling *api.ScalingPolicy) (*Policy, *agent.Hold) {

@@ -24,7 +24,7 @@ const (
 	activeDeployments = `Status != "successful" and Status != "failed" and Status != "cancelled"`
 )
 
-// Lists are read in pages, of which there are not more than so many.
+// Lists are read in pages, and at most so many pages.
 const (
 	pageSize = 1000
 	maxPages = 100
@@ -74,8 +74,8 @@ func (r *reader) job(ctx context.Context, g Group) (*api.Job, error) {
 
 func jobKey(g Group) string { return g.Namespace + "\x00" + g.Job }
 
-// written has what is known of a job read anew by whoever asks for that job. To others of its
-// namespace the lists that were read before are as good as they were.
+// written drops the cached reads of a job, so that the next request for that job reads again.
+// Other jobs of its namespace may keep using the lists read before.
 func (r *reader) written(g Group) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -26,7 +26,7 @@ type reading[T any] struct {
 }
 
 // get returns a reading that was begun within the time of reuse and after since, one of its
-// own if there is none. What it returns belongs to all who asked and must not be changed. It ends
+// own if there is none. The result is shared and must not be changed. It ends
 // with ctx; the reading goes on for the others, at most for the timeout.
 func (s *shared[T]) get(ctx context.Context, key string, since time.Time, timeout time.Duration, read func(context.Context) (T, error)) (T, error) {
 	s.mu.Lock()

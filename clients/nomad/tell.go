@@ -89,8 +89,8 @@ func (p *Platform) tellWrong(ctx context.Context, t *agent.Telling, wants *scale
 	}
 }
 
-// event writes an event, and tells whether it could. The handler of Nomad's server panics at one
-// of a system job, none of which has a scaling block.
+// event writes an event, and reports whether it succeeded. The handler of Nomad's server panics
+// at an event of a system job, but system jobs have no scaling block.
 func (p *Platform) event(ctx context.Context, t *agent.Telling, wants *scaled, s Scaling) bool {
 	ctx, cancel := context.WithTimeout(ctx, p.options.ReadTimeout)
 	defer cancel()

@@ -21,7 +21,7 @@ const (
 )
 
 // unmeasured is how long a task's CPU may read 0 because nothing was measured yet: two
-// intervals, of which 7 to 11 s were seen, and one for a client that is busy.
+// intervals, 7 to 11 s in observations, and one more for a busy client.
 const unmeasured = 3 * cpuInterval
 
 // Usage returns the sample of an allocation, nil if there is none. A task that has no reading of

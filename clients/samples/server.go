@@ -296,7 +296,7 @@ func (b *boundedBody) Read(to []byte) (int, error) {
 	return n, err
 }
 
-// statusFailure is what an answer that is none comes to. Its body is not quoted.
+// statusFailure is the error for an unsuccessful status. It does not quote the body.
 func statusFailure(status int) error {
 	hint := ""
 	switch status {

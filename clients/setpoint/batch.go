@@ -12,7 +12,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// Result is the outcome of one request: an answer, or why there is none.
+// Result is the outcome of one request: an answer or an error.
 type Result struct {
 	Response *setpointv1.RecommendResponse
 	Err      error

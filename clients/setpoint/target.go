@@ -75,7 +75,7 @@ func (l addressList) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver
 	return l, cc.UpdateState(state)
 }
 
-// OverrideAuthority is what calls name as their host: the list is none.
+// OverrideAuthority is the host that calls name, because the list itself is no host.
 func (l addressList) OverrideAuthority(resolver.Target) string { return l[0] }
 
 // ResolveNow does nothing: the list stays.

@@ -7,7 +7,7 @@
 //
 // A service opts in, and sets its spec, with labels of the service, not of its containers
 // ([ParseLabels]). A task is a pod with the task's id as its name; it has one
-// container. Reservations are requests, and limits where there are none. The count is
+// container. Requests are the reservations, or else the limits. The count is
 // written with the whole spec as it was read, under the version that it was read with.
 //
 // Swarm has no metrics API: all values, even usage, come from the sources of package samples.

@@ -206,7 +206,7 @@ func (p *parser) period() time.Duration {
 	return d
 }
 
-// number reads a whole number from 1; 0: there is none, or a wrong one.
+// number reads a whole number from 1; 0 if it is absent or invalid.
 func (p *parser) number(label, what string) int32 {
 	value, there := p.labels[label]
 	if !there {

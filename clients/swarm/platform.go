@@ -53,7 +53,7 @@ type Sources interface {
 
 // Options are the settings of a platform.
 type Options struct {
-	// Sources are where metrics come from. Nil: there are none.
+	// Sources are where metrics come from. Nil disables them.
 	Sources Sources
 	// Usage is where usage comes from. Nil, and without Nodes: from nowhere, so that metrics
 	// of cpu and memory fail.
@@ -345,7 +345,7 @@ func (p *Platform) skew(node string) time.Duration {
 	return p.options.Nodes.Skew(node)
 }
 
-// reported is the usage of running tasks as their nodes report it, or why there is none.
+// reported is the usage of running tasks as their nodes report it, or what is wrong.
 func reported(store *nodes.Store, tasks []swarm.Task) (out []*setpointv1.PodMetrics, problem string) {
 	var running []nodes.Task
 	for i := range tasks {

@@ -23,8 +23,8 @@ var stages = []swarm.TaskState{
 // running is the stage of tasks that run.
 var running = slices.Index(stages, swarm.TaskStateRunning)
 
-// stageOf returns the place of a state in the order. One that is not known counts as
-// before running: nobody knows that it runs, and nobody knows that it has ended.
+// stageOf returns the place of a state in the order. An unknown state counts as
+// before running: it is not known to run, nor to have ended.
 func stageOf(s swarm.TaskState) int { return slices.Index(stages, s) }
 
 // pods are the tasks of a service as pods, by name: those that are on their way, run or
@@ -89,7 +89,7 @@ func since(t *swarm.Task, skew time.Duration) time.Time {
 // container is the name of a task's only container.
 const container = "task"
 
-// requests are the reservations of a task, by resource, and its limits where there are none.
+// requests are the reservations of a task, by resource, or else its limits.
 func requests(r *swarm.ResourceRequirements) map[string]string {
 	if r == nil {
 		return nil

@@ -35,8 +35,8 @@ type Server struct {
 	// CertFile and KeyOfCertFile are the agent's own certificate and its key, PEM; read at each
 	// connection. Default: it shows none.
 	CertFile, KeyOfCertFile string
-	// Plain lets http URLs lead to other machines: counts and names are then read by whoever
-	// is between; signatures still keep them from changing them. Default: loopback only.
+	// Plain allows http URLs of other machines: anyone in between can then read counts and
+	// names, but signatures still prevent changes. Default: loopback only.
 	Plain bool
 	// Timeout bounds a call. Default: 5 s.
 	Timeout time.Duration

@@ -28,7 +28,7 @@ type Page struct {
 	// Targets, each in one page only. What is in one is read by itself, so that a target that
 	// can't be read holds no other.
 	Targets []json.RawMessage `json:"targets"`
-	// NextPageToken asks for the next page. Empty: there is none.
+	// NextPageToken asks for the next page. Empty on the last page.
 	NextPageToken string `json:"nextPageToken,omitempty"`
 }
 
@@ -74,7 +74,7 @@ type Question struct {
 
 // Observation is the input of a decision, of one instant.
 type Observation struct {
-	// Request is a RecommendRequest of which these fields are allowed: scale, pods, podMetrics,
+	// Request is a RecommendRequest with at most these fields: scale, pods, podMetrics,
 	// customMetrics, externalMetrics and metricErrors. Required, and its scale too.
 	Request json.RawMessage `json:"request"`
 	// Version is given back when the count is applied. Default: empty.

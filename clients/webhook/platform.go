@@ -55,7 +55,7 @@ type Sources interface {
 	Read(ctx context.Context, metrics []samples.Metric, pods []string) samples.Readings
 }
 
-// noSources are none.
+// noSources is an empty set of sources.
 type noSources struct{}
 
 func (noSources) Check([]samples.Metric) error {
@@ -75,7 +75,7 @@ type Options struct {
 	GoneAfter time.Duration
 	// Limits bound lists and observations.
 	Limits Limits
-	// Sources answer the queries of targets. Nil: there are none.
+	// Sources answer the queries of targets. Nil disables them.
 	Sources Sources
 	// Log takes the lines. Nil: no log.
 	Log *zap.Logger
@@ -120,7 +120,7 @@ type page struct {
 	bytes   int
 }
 
-// unnamed are entries of which not even the name can be read.
+// unnamed are entries without a readable name.
 type unnamed struct {
 	entries int
 	// problems of the first of them.
@@ -524,8 +524,8 @@ func (p *Platform) page(ctx context.Context, token string) (*page, error) {
 		return nil, err
 	}
 	if said.status == http.StatusNotModified && what.etag != "" && said.etag == what.etag {
-		// The answer's own ETag is signed; the one that was asked with may have been
-		// replaced on the way, by that of a list which nobody read.
+		// The answer's own ETag is signed. That of the request may have been replaced on
+		// the way, by the ETag of a list that the agent never read.
 		return known, nil
 	}
 	if err := refusal(said); err != nil {
@@ -570,7 +570,7 @@ func (p *Platform) readTarget(raw []byte) (*agent.Object, error) {
 	return t.object(key, raw, p.options.Sources), nil
 }
 
-// uidOf is the UID of a target of which something can't be read.
+// uidOf is the UID of a partly unreadable target.
 func uidOf(t Target) string {
 	if len(t.UID) > maxUID {
 		return ""

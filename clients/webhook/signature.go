@@ -46,7 +46,7 @@ func (k Key) SignRequest(method, target string, at time.Time, nonce string, body
 }
 
 // SignAnswer returns the signature of the answer to the request of that nonce. ETag is that of
-// the header, as it is; empty: there is none.
+// the header, unchanged; empty without one.
 func (k Key) SignAnswer(status int, at time.Time, nonce, etag string, body []byte) string {
 	return k.sign("answer", k.Name, strconv.Itoa(status), strconv.FormatInt(at.Unix(), 10), nonce, etag, digest(body))
 }

@@ -18,9 +18,9 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/explaincmd"
 )
 
-// platforms are those that there are agents of, with what is said of each. An agent is a
-// program of its own, setpoint-PLATFORM, so that nobody builds or runs the libraries of
-// platforms that are not used.
+// platforms are those with an agent, and the description of each. An agent is a program of
+// its own, setpoint-PLATFORM, so that the libraries of unused platforms are neither built nor
+// run.
 var platforms = map[string]string{
 	"kubernetes": "Scale the workloads of a Kubernetes cluster",
 	"swarm":      "Scale the services of a Docker Swarm",

@@ -87,8 +87,8 @@ func readRequest(cmd *cobra.Command, name string) (*setpointv1.RecommendRequest,
 	return req, nil
 }
 
-// unmarshal reads a message in JSON or YAML. What begins like JSON and is none may
-// still be YAML; if it is neither, it is the JSON that is explained.
+// unmarshal reads a message in JSON or YAML. Text that begins like JSON and is invalid may
+// still be YAML; if it is neither, the error explains the JSON.
 func unmarshal(text []byte, msg proto.Message) error {
 	begin := bytes.TrimSpace(text)
 	looksLikeJSON := len(begin) == 0 || begin[0] == '{'

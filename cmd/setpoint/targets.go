@@ -123,8 +123,8 @@ func collect[T any](limit int, read func(size int32, token string) ([]T, string,
 	return all, err
 }
 
-// leftOut says on standard error that a list ended at --limit, so that nobody takes a
-// part for all. The server does not tell how many there are.
+// leftOut says on standard error that a list ended at --limit, so that a part is not taken
+// for the whole. The server does not report the total.
 func (l listed[T]) leftOut(cmd *cobra.Command, what string) {
 	if l.more {
 		fmt.Fprintf(cmd.ErrOrStderr(), "listed %d %s, and there are more: --limit=0 lists all\n", len(l.items), what)

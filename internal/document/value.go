@@ -133,7 +133,7 @@ func (v Value) List(read func(i int, element Value)) {
 	v.ListOrNone(read)
 }
 
-// ListOrNone reads a list. It returns false if the value is none, or a problem was noted in it.
+// ListOrNone reads a list. It returns false if the value is no list, or has a problem.
 func (v Value) ListOrNone(read func(i int, element Value)) bool {
 	if v.node.Kind != yaml.SequenceNode {
 		v.mustBe("a list")

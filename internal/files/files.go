@@ -67,7 +67,8 @@ type Contents struct {
 	sum Sum
 }
 
-// Sum is a digest of contents, or of the error in their place. The zero value is none's.
+// Sum is a digest of contents, or of the error in their place. The zero value is the digest of
+// nothing.
 type Sum [sha256.Size]byte
 
 // Sum returns the digest.

@@ -83,7 +83,7 @@ func (t TLS) Authorities() (*x509.CertPool, error) {
 // pairTries bounds how often a pair is read that is replaced meanwhile.
 const pairTries = 3
 
-// Pair reads the certificate and its key; nil: there are none. It reads on when the one was
+// Pair reads the certificate and its key; nil without them. It reads again when one was
 // replaced while the other was read, as of a Secret whose links are swapped in between.
 func (t TLS) Pair() (*tls.Certificate, error) {
 	both := []string{"certFile", "keyFile"}

@@ -110,8 +110,8 @@ func (p *Process) Kill() {
 	<-p.ended
 }
 
-// Stop ends the process by SIGTERM, after which it must exit with 0 within Patience. One that
-// ended by itself is an error; one that was stopped or killed is none.
+// Stop ends the process by SIGTERM, after which it must exit with 0 within Patience. It is
+// an error if the process ended by itself, and none if it was stopped or killed before.
 func (p *Process) Stop() error {
 	if p.stopped.Swap(true) {
 		return nil

@@ -1,6 +1,5 @@
-// Package sharing gives several askers of the same thing one answer: a single-flight whose
-// answers are used again while they are young, and whose request ends when nobody waits for it
-// any more.
+// Package sharing gives concurrent callers of the same request one answer: a single-flight that
+// reuses recent answers, and cancels a request once no caller waits for it.
 package sharing
 
 import (
@@ -91,8 +90,8 @@ func (g *Group[V]) join(ctx context.Context, key string, timeout time.Duration, 
 	return e, false
 }
 
-// leave ends one waiting. A request that nobody waits for any more is cancelled and not joined
-// by others, who would be told that it was.
+// leave ends the wait of one caller. A request without waiting callers is cancelled, and others
+// don't join it, because they would get the cancellation.
 func (g *Group[V]) leave(key string, e *entry[V]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

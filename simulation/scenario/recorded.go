@@ -59,7 +59,7 @@ func readCSV(data []byte) (recorded, error) {
 	return s.recorded()
 }
 
-// float64Of reads a number. The error quotes only so much of what is none.
+// float64Of reads a number. The error quotes only the beginning of an invalid one.
 func float64Of(text string) (float64, error) {
 	f, err := strconv.ParseFloat(text, 64)
 	if err == nil {
@@ -123,7 +123,7 @@ func base(first float64) float64 {
 	return 0
 }
 
-// begin is the instant of a first time, zero: it is none.
+// begin is the instant of a first time; zero if it is invalid.
 func begin(first float64) time.Time {
 	if base(first) == 0 {
 		return time.Time{}

@@ -19,7 +19,7 @@ type Pipe struct {
 	close  func()
 }
 
-// NewPipe returns one that nobody serves yet.
+// NewPipe returns a pipe without a server yet.
 func NewPipe() *Pipe {
 	p := &Pipe{dialed: make(chan net.Conn), closed: make(chan struct{})}
 	p.close = sync.OnceFunc(func() { close(p.closed) })

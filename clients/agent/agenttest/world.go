@@ -20,8 +20,8 @@ const (
 type World interface {
 	// Platform returns the adapter under test.
 	Platform() agent.Watched
-	// Create makes a workload and the object that scales it, which nobody has evaluated
-	// yet, and returns its key. One of the same name has another UID.
+	// Create makes a workload and the object that scales it, never evaluated so far, and
+	// returns the object's key. Another object of the same name gets another UID.
 	Create(w Workload) agent.Key
 	// Remove removes both.
 	Remove(name string)

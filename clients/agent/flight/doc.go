@@ -7,8 +7,8 @@
 //
 // A scenario begins with the history that the service had of the target then, so that
 // what was before does not matter. What can't be replayed exactly is left out, and ends
-// its scenario: a question without an answer, a change of which nothing is known, a
-// shadow's change, which is settled by what others do. What is recorded assumes that
+// its scenario: a request without an answer, a change without a known outcome, a
+// shadow's change, which others settle. What is recorded assumes that
 // the service decides with its default settings, or those that the object names.
 //
 // By default a scenario has the requests and answers as REST has them, whatever the

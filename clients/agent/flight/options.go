@@ -38,7 +38,7 @@ type Options struct {
 	Targets Targets
 	// Format is the form of scenarios. Nil: requests and answers.
 	Format Format
-	// Registerer takes the metrics. Nil: there are none.
+	// Registerer takes the metrics. Nil disables them.
 	Registerer prometheus.Registerer
 	// Log takes the lines. Nil: no log.
 	Log *zap.Logger

@@ -28,7 +28,7 @@ type Recorder struct {
 
 	mu     sync.Mutex
 	closed bool // guarded by mu
-	// gaps are objects of which something was dropped after all that waits. Guarded by mu.
+	// gaps are objects with something dropped behind the queue. Guarded by mu.
 	gaps map[agent.Key]bool
 
 	// What follows is the writing goroutine's own.
@@ -151,8 +151,8 @@ func (r *Recorder) run() {
 	}
 }
 
-// closeGaps ends the scenarios of objects of which something was dropped, once all that came
-// before is taken in: of an object that is gone there may be no further note.
+// closeGaps ends the scenarios of objects with something dropped, once everything before is
+// processed: a deleted object may have no further note.
 func (r *Recorder) closeGaps() {
 	r.mu.Lock()
 	gone := map[agent.Key]bool{}

@@ -58,8 +58,8 @@ func Next(settled, soonest time.Time, period time.Duration, group string, astray
 	if least := settled.Add(most - slack); soonest.Before(least) {
 		soonest = least
 	}
-	// The beat goes by the wall's clock, the wait does not: a clock that is set makes
-	// nobody wait longer.
+	// The beat follows the wall clock, the wait does not: setting the clock makes no
+	// object wait longer.
 	beat := soonest.Add(UntilBeat(soonest, period+slack, group))
 	earliest, late := settled.Add(period), slack
 	if astray {

@@ -2,8 +2,8 @@ package shadow
 
 import "time"
 
-// The timeline of an object has so many spans at most, the first of which are so long;
-// when they are full two become one.
+// Most spans in the timeline of an object, and their length at first. When all spans are full
+// two become one.
 const (
 	maxSpans  = 24
 	firstSpan = time.Minute

@@ -44,14 +44,14 @@ type Options struct {
 	// writes their status, too. Otherwise it gives way.
 	KeepOn bool
 	// NamedMetrics answer External metrics of Autoscalers, before external.metrics.k8s.io is
-	// asked. Nil: there are none.
+	// asked. Nil disables them.
 	NamedMetrics NamedMetrics
 	// Election elects the agent that acts, among those of one cluster. Nil: this one always
 	// acts.
 	Election *Election
 	// Observers receive decisions.
 	Observers []agent.Observer
-	// Registerer takes the metrics. Nil: there are none.
+	// Registerer takes the metrics. Nil disables them.
 	Registerer prometheus.Registerer
 	// Log takes the lines. Nil: no log.
 	Log *zap.Logger

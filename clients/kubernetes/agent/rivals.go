@@ -18,7 +18,7 @@ const (
 	fieldManager = "setpoint-agent"
 	// builtInManager is the built-in controller's, as a part of its controller manager.
 	builtInManager = "kube-controller-manager"
-	// oldManagers are those of which there are too many to keep them apart.
+	// oldManagers stands for managers that the API server merged because there were too many.
 	oldManagers = "ancient-changes"
 )
 
@@ -76,7 +76,7 @@ type rivalry struct {
 	certain bool
 }
 
-// quietOf is how long nobody else must have written the status of an object of that
+// quietOf is how long no other controller may have written the status of an object with that
 // period.
 func quietOf(period time.Duration) time.Duration { return max(rivalQuiet, 2*period) }
 

@@ -22,7 +22,7 @@ type question struct {
 	ask      func(context.Context, *asker) answer
 }
 
-// answer is the answer to a question: readings, or why there are none.
+// answer is the outcome of a request: readings, or an error.
 type answer struct {
 	podMetrics []metricsv1beta1.PodMetrics
 	custom     []customv1beta2.MetricValue

@@ -82,7 +82,7 @@ func (d *Dump) scaleOf(autoscaler *autoscalingv2.HorizontalPodAutoscaler) (*auto
 		case 1:
 			return scales[0], nil
 		default:
-			// A Scale does not say of which kind of object it is.
+			// A Scale does not name the kind of its object.
 			return nil, fmt.Errorf("%d Scales could be that of %s/%s", len(scales), autoscaler.Namespace, name)
 		}
 	}
@@ -115,7 +115,7 @@ func (d *Dump) workloadScale(autoscaler *autoscalingv2.HorizontalPodAutoscaler) 
 	return nil
 }
 
-// others lists the autoscalers beside chosen of which the selector is known.
+// others lists the autoscalers beside chosen whose selector is known.
 func (d *Dump) others(chosen *autoscalingv2.HorizontalPodAutoscaler) []kubernetes.OtherAutoscaler {
 	var out []kubernetes.OtherAutoscaler
 	for _, other := range d.Autoscalers {

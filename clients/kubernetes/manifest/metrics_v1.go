@@ -60,7 +60,7 @@ func identifierFromV1(name string, selector *metav1.LabelSelector) autoscalingv2
 }
 
 // objectTargetFromV1: the older shape can't leave out targetValue, so beside an
-// average a value of zero is none.
+// average a value of zero means that it is absent.
 func objectTargetFromV1(m *autoscalingv1.ObjectMetricSource) autoscalingv2.MetricTarget {
 	if m.AverageValue == nil {
 		return autoscalingv2.MetricTarget{Type: autoscalingv2.ValueMetricType, Value: &m.TargetValue}

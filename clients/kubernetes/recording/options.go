@@ -11,7 +11,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// defaultProfile is the controller that recordings are of which name none.
+// defaultProfile is the profile of recordings that name none.
 const defaultProfile = "v1.36"
 
 // Options returns the settings as options of a request. The tolerance is written

@@ -297,7 +297,7 @@ func matches(filter string, one any) bool {
 	return false
 }
 
-// malformedToken is what calls of clients say of a token that is none.
+// malformedToken is the error of client calls with a malformed token.
 const malformedToken = "failed to parse signed token: go-jose/go-jose: compact JWS format must have three parts"
 
 // allocation answers with one. The lock is held.

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// heartbeat is the time between two empty messages of an event stream, of which the first comes at
+// heartbeat is the time between two empty messages of an event stream. The first one comes at
 // once.
 const heartbeat = 30 * time.Second
 

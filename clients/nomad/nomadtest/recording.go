@@ -32,7 +32,7 @@ type Exchange struct {
 		BodyText   string  `json:"body_text"`
 		DurationMS float64 `json:"duration_ms"`
 		Error      string
-		// Stream are the lines of an event stream; nil: the answer is none.
+		// Stream are the lines of an event stream; nil for other answers.
 		Stream []Line
 	}
 	// AtMS is when the request was sent, since the start of the theme.

@@ -21,7 +21,7 @@ import (
 // placed, and have statistics; what a scheduler thinks about nodes is left out. It is an
 // http.Handler, safe for concurrent use.
 type Server struct {
-	// Placement has allocations placed. Nil: there are none.
+	// Placement places allocations. Nil: none are placed.
 	Placement *Placement
 	// Intercept may answer a request in the server's place: with a status above 0 and a text, as
 	// one that fails does. May be nil.
@@ -107,8 +107,8 @@ func (s *Server) Snapshot() *Snapshot {
 	return &Snapshot{s.index, s.policies, copied(s.jobs)}
 }
 
-// Restore brings back a state, in which indexes are lower for who reads. It wakes nobody, not
-// even who waits for what is gone; the next change has an index above all there were.
+// Restore brings back a state with lower indexes. It wakes no blocking query, not even one for
+// a deleted object; the next change gets an index above all earlier ones.
 func (s *Server) Restore(from *Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +132,7 @@ func copied(jobs map[jobKey]*job) map[jobKey]*job {
 	return out
 }
 
-// next returns the index of a change, and wakes whoever waits for one. The lock is held.
+// next returns the index of a change, and wakes blocking queries. The lock is held.
 func (s *Server) next() uint64 {
 	s.index++
 	if s.changed != nil {

@@ -23,8 +23,8 @@ type Tampering struct {
 	Change Change
 }
 
-// Tamperings are of an answer about 4 replicas of 2 to 10, of which 5 are wanted because
-// of one metric, of type Resource or External.
+// Tamperings change an answer that wants 5 replicas instead of 4, within 2 to 10, because of
+// one metric of type Resource or External.
 func Tamperings() []Tampering {
 	desired := func(n int32, action string) Change {
 		return func(a *setpointv1.RecommendResponse) {

@@ -118,7 +118,7 @@ func (t TLS) Check() error {
 	return err
 }
 
-// Server is the configuration of a server that takes nobody without a certificate.
+// Server is the configuration of a server that requires client certificates.
 func (t TLS) Server() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		pair, pool, err := t.load()

@@ -8,6 +8,6 @@
 // A node is who it says it is either by a certificate with the node's id as its common name,
 // as the swarm itself gives one to each node, or by a secret that all nodes share. A task's
 // usage counts only as the node reports it that the swarm has put the task on. With
-// certificates a node can so lie about its own tasks only; with a shared secret whoever has
-// it can speak for any node.
+// certificates a node can therefore lie only about its own tasks; with a shared secret every
+// holder of the secret can speak for any node.
 package nodes

@@ -137,7 +137,7 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request) *refused {
 	return nil
 }
 
-// authenticate refuses whoever is not the node, without reading the body.
+// authenticate refuses other senders than the node, without reading the body.
 func (h *Handler) authenticate(r *http.Request, node string, sent time.Time) *refused {
 	if h.secrets == nil {
 		if !isNode(r.TLS, node) {

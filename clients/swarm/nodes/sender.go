@@ -41,7 +41,7 @@ func NewSender(address string, secrets func() ([][]byte, error), files *TLS, tim
 	}
 	return &Sender{url: scheme + "://" + address + Path, secrets: secrets, client: &http.Client{
 		Transport: transport, Timeout: timeout,
-		// A report is for the agent, and nobody that something in between names.
+		// A report is for the agent only: a redirect could lead it elsewhere.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }

@@ -217,9 +217,9 @@ func (n *Store) Skew(id string) time.Duration {
 // Task is one that runs, and the node that it runs on.
 type Task struct{ ID, Node string }
 
-// Usage returns the usage of those tasks that there is of, in their order, with timestamps
-// of this machine's clock; or what is wrong if there is none of any. A task counts as its own
-// node says, and no other. One without a whole window, or whose usage is too old, is missing.
+// Usage returns the usage of the tasks that have any, in their order, with timestamps of this
+// machine's clock; or what is wrong if no task has any. Only a task's own node may report
+// it. A task without a whole window, or with usage that is too old, is missing.
 func (n *Store) Usage(now time.Time, tasks []Task) (out []TaskUsage, problem string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -31,7 +31,7 @@ type Object struct {
 	Outcome agent.Outcome `json:"outcome"`
 	// Shadow reports whether nothing is applied.
 	Shadow bool `json:"shadow,omitempty"`
-	// Decision is the last one. Nil: there is none yet.
+	// Decision is the last one. Nil before the first.
 	Decision *Decided `json:"decision,omitempty"`
 	// Hold is why it is not scaled. Nil: nothing keeps it from that.
 	Hold *Held `json:"hold,omitempty"`

@@ -173,8 +173,8 @@ func (c *command) open(metrics prometheus.Registerer, log *zap.Logger) (*opened,
 // maxSourcesBytes bounds the sources' file.
 const maxSourcesBytes = 4 << 20
 
-// OpenSources opens the sources of a file; an empty name: there are none. It connects to
-// nothing.
+// OpenSources opens the sources of a file; with an empty name, an empty set. It does not
+// connect.
 func OpenSources(file string, metrics prometheus.Registerer, log *zap.Logger) (*samples.Set, error) {
 	var sources samples.Config
 	if file != "" {

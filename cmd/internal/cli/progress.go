@@ -26,8 +26,8 @@ type Progress struct {
 // progressInterval is how often the line is written at most.
 const progressInterval = 200 * time.Millisecond
 
-// NewProgress returns one of so many steps of what is named, 0 if nobody knows how many; nil if
-// w is no terminal, where nobody watches.
+// NewProgress returns a progress display of total steps, 0 if their number is unknown; nil if
+// w is not a terminal.
 func NewProgress(w io.Writer, what string, total int64) *Progress {
 	screen, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(screen.Fd())) {

@@ -44,8 +44,8 @@ func Apply(flags *pflag.FlagSet, environ []string, foreign ...string) error {
 	return errors.Join(problems...)
 }
 
-// settings returns the flags that are settings, by name. Those that cobra adds
-// are none.
+// settings returns the flags that are settings, by name. Flags that cobra adds
+// are not settings.
 func settings(flags *pflag.FlagSet) []*pflag.Flag {
 	var found []*pflag.Flag
 	flags.VisitAll(func(flag *pflag.Flag) {

@@ -16,7 +16,7 @@ import (
 
 // Settings say how a server is reached.
 type Settings struct {
-	// Server is its address, or several; empty: there is none.
+	// Server is its address, or several; empty without a server.
 	Server                    string
 	CAFile, CertFile, KeyFile string
 	ServerName                string

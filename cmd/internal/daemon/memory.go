@@ -8,8 +8,8 @@ import (
 	"runtime/debug"
 )
 
-// KeepWithin has the collector keep to a share, in percent, of the memory limit that the
-// user has set (GOMEMLIMIT); without one there is none. The collector runs beside what makes
+// KeepWithin makes the collector keep within a share, in percent, of the memory limit that the
+// user has set (GOMEMLIMIT), if any. The collector runs beside what makes
 // garbage, so that what is resident goes beyond a limit under load, by the program's own pages
 // too; and where a container has the limit, going beyond it ends the process. The more of a
 // process' memory lives, the larger the share must be, or it collects all the time.

@@ -58,8 +58,8 @@ func Routes(pages []Page) http.Handler {
 	return mux
 }
 
-// withoutProfiles serves all pages but those that look into the process: whoever reads them
-// learns names of callers and targets, and can keep a processor busy.
+// withoutProfiles serves all pages but those that look into the process: their readers
+// learn names of callers and targets, and can keep a processor busy.
 func withoutProfiles(pages http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", pages)

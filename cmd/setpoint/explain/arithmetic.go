@@ -160,8 +160,8 @@ func (c *oneCase) ratioTerms(m *metric) string {
 	return m.unit.text(m.usage) + " / (" + m.unit.text(m.target) + " × " + replicas + ")"
 }
 
-// assumed is who was filled in on the second pass and with what: "1 missing pod
-// counted at 100 % of its request". Empty: nobody was.
+// assumed is which pods the second pass filled in and with what: "1 missing pod
+// counted at 100 % of its request". Empty without such pods.
 func (m *metric) assumed() string {
 	c := m.GetPodCounts()
 	who, n := "", c.GetMissing()

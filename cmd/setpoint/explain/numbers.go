@@ -127,8 +127,7 @@ func digits(f float64, least int, enough func(printed float64) bool) string {
 	return strconv.FormatFloat(f, 'f', -1, 64)
 }
 
-// trimTo cuts zeros at the end of a decimal fraction, of which that many digits
-// stay.
+// trimTo cuts zeros at the end of a decimal fraction, but keeps that many digits.
 func trimTo(text string, digits int) string {
 	trimmed := trimZeros(text)
 	whole, fraction, _ := strings.Cut(trimmed, ".")

@@ -42,8 +42,8 @@ func (s *subject) toleranceField(direction string) string {
 // high is a count above the minimum from which it could fall.
 func (s *subject) high() int32 { return min(max(2, s.spec.MinReplicas+1), s.spec.MaxReplicas) }
 
-// total is the spec with one metric in place of its own: a total of which each replica is
-// to have 1. What windows, policies and tolerances do is the same for any metric.
+// total is the spec with one metric in place of its own: a total with a target of 1 per
+// replica. What windows, policies and tolerances do is the same for any metric.
 func (s *subject) total() recommender.Spec {
 	spec := *s.spec
 	each := int64(1000)
@@ -259,7 +259,7 @@ func (s *subject) runsAway(m *recommender.MetricSpec) bool {
 var errStop = errors.New("enough was seen")
 
 // alone is an autoscaler with one metric of the spec, and a scenario for it: pods of the
-// workload's template under a load of which each unit a second uses a thousandth.
+// workload's template, and each unit of load per second uses a thousandth.
 func (s *subject) alone(m *recommender.MetricSpec, load float64) (*simulation.Scenario, *simulation.Autoscaler, error) {
 	trace, err := simulation.Constant(load)
 	if err != nil {

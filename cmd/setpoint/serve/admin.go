@@ -94,8 +94,8 @@ func (c redisCollector) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// driverLog takes the lines of the Redis client, which tell of connections that come
-// and go; what fails for good is told by whoever asked.
+// driverLog takes the log lines of the Redis client about single connections. Callers of the
+// client report final failures.
 type driverLog struct{ log *zap.Logger }
 
 // Printf implements go-redis' logger.

@@ -51,7 +51,7 @@ func tuneAgain(t *tuner) {
 	}, t.percent)
 }
 
-// percentFor is by how much a heap may grow of which so much lives.
+// percentFor is the growth, in percent, allowed to a heap with so many live bytes.
 func percentFor(live uint64) int {
 	return int(min(mostPercent, max(leastPercent, 100*headroom/max(live, 1))))
 }

@@ -7,8 +7,8 @@ import "go.uber.org/zap"
 const spareDescriptors = 256
 
 // withinDescriptors returns how many connections there may be: as many as asked for, unless
-// the system gives the process fewer descriptors. Callers that nobody heard out would take
-// the last ones then, before connections make way for others.
+// the system gives the process fewer descriptors. Otherwise unauthenticated callers could
+// take the last descriptors before connections make way for others.
 func withinDescriptors(connections int, limit uint64, log *zap.Logger) int {
 	most := uint64(1)
 	switch {

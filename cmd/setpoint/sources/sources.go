@@ -1,9 +1,8 @@
 // Package sources fetches metrics for stored specs, from where the service's operator lets it.
 //
-// A stored spec names a source and what to ask of it, and whoever may store a spec may write
-// any. So the operator names all that can be reached: URLs that any spec may name, asked
-// without credentials, and a file of sources that may have credentials, each with the
-// namespaces whose specs may name it:
+// A stored spec names a source and a query, and its author could write any. So the operator
+// names everything that can be reached: URLs for any spec, without credentials, and a file of
+// sources, which may have credentials, each with the namespaces whose specs may use it:
 //
 //	sources:
 //	  shop:
@@ -60,7 +59,7 @@ const (
 type Options struct {
 	// URLs may be named by all specs.
 	URLs []string
-	// File names the file of sources; "": there is none.
+	// File names the file of sources; "" without one.
 	File string
 	// Registerer takes the metrics of the sources. Nil: no metrics.
 	Registerer prometheus.Registerer

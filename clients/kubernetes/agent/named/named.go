@@ -27,8 +27,8 @@ import (
 // Metrics are External, Pods and Object metrics that are read from sources of the
 // operator's, as a samples.Set has them.
 type Metrics interface {
-	// Named returns a metric of a spec in a namespace as it is to be read; false: it is none of
-	// the operator's. The error says that it may not be used there.
+	// Named returns how to read a metric of a spec in a namespace; false if the operator does not
+	// name it. The error says that it may not be used there.
 	Named(namespace string, spec *setpointv1.MetricSpec) (samples.Metric, bool, error)
 	// Read asks for metrics.
 	Read(ctx context.Context, metrics []samples.Metric, pods []string) samples.Readings
@@ -40,7 +40,7 @@ const MaxReads = 8
 
 // Reader reads named metrics beside those of a cluster.
 type Reader struct {
-	// Metrics are the operator's. Nil: there are none.
+	// Metrics are the operator's. Nil disables them.
 	Metrics Metrics
 	// Timeout bounds one evaluation's reads of them.
 	Timeout time.Duration
@@ -81,7 +81,7 @@ func isNamespace(o *autoscalingv2.CrossVersionObjectReference) bool {
 	return schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind() == schema.GroupKind{Kind: "Namespace"}
 }
 
-// find returns a metric as a named one, nil: it is none.
+// find returns a metric as a named one; nil if it is not named.
 func (n Reader) find(namespace string, m autoscalingv2.MetricSpec) *metric {
 	found := &metric{kind: m.Type}
 	switch {

@@ -82,8 +82,8 @@ func (o *Outage) answered() {
 	o.since, o.told = time.Time{}, false
 }
 
-// Unreached reports whether an error says that the API server did not answer, which the
-// outage tells of, or that nobody waited for it to.
+// Unreached reports whether an error means that the API server did not answer, which the
+// outage reports, or that the caller stopped waiting.
 func Unreached(err error) bool {
 	var request *url.Error
 	var network net.Error

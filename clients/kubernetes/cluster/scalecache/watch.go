@@ -59,7 +59,7 @@ func (w *metadataWatch) run(ctx context.Context) {
 	}
 }
 
-// mayWatch reports whether it is worth trying: it is where nobody can tell.
+// mayWatch reports whether a watch is worth trying. It is if the rights are unknown.
 func (w *metadataWatch) mayWatch(ctx context.Context) bool {
 	if w.access == nil {
 		return true
