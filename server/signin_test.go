@@ -398,7 +398,7 @@ func TestSignInOptions(t *testing.T) {
 		{"the issuer by its name", "", func(o *signin.Options) { o.Issuer = issuer.URL }},
 		{"loopback in the clear", "", func(o *signin.Options) { o.RedirectURL = "http://localhost:8080" + signin.CallbackPath }},
 		{"another issuer", "is not accepted", func(o *signin.Options) { o.Issuer = "https://evil.example" }},
-		{"a client that is no audience", "none of the audiences", func(o *signin.Options) { o.ClientID = "stranger" }},
+		{"a client that is no audience", "not among the audiences", func(o *signin.Options) { o.ClientID = "stranger" }},
 		{"in the clear", "must be of https", func(o *signin.Options) { o.RedirectURL = "http://setpoint.example" + signin.CallbackPath }},
 		{"another path", "must be the service's address", func(o *signin.Options) { o.RedirectURL = "https://setpoint.example/" }},
 		{"no openid", "openid", func(o *signin.Options) { o.Scopes = []string{"email"} }},

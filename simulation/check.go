@@ -102,7 +102,7 @@ func (c *checker) events(events []Event) {
 	for i := range events {
 		e := &events[i]
 		at := fmt.Sprintf("events[%d]", i)
-		c.refuse(e.Kind > Rollout, "%s: the kind %d is none", at, e.Kind)
+		c.refuse(e.Kind > Rollout, "%s: unknown kind %d", at, e.Kind)
 		c.duration(at+".at", e.At, 0, MaxDuration)
 		c.duration(at+".for", e.For, 0, MaxDuration)
 		c.duration(at+".by", e.By, 0, time.Hour)

@@ -103,7 +103,7 @@ func (o Options) withDefaults() (Options, error) {
 		refuse("request timeout: must be above 0")
 	}
 	if o.Wake == nil {
-		refuse("wake: nobody has rounds out of turn")
+		refuse("wake: required")
 	}
 	return o, errors.Join(problems...)
 }

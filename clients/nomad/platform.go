@@ -338,7 +338,7 @@ func deployingHold(state string) *agent.Hold {
 	}
 	return &agent.Hold{
 		Outcome: OutcomeDeploying, Reason: ReasonDeploying, Silent: true,
-		Message: fmt.Sprintf("a deployment of the job is active, until the end of which Nomad takes no count (%s)", agent.Shorten(state)),
+		Message: fmt.Sprintf("a deployment of the job is active; Nomad accepts no count until it ends (%s)", agent.Shorten(state)),
 	}
 }
 

@@ -25,7 +25,7 @@ const watchTimeout = watchWait + watchWait/16 + 10*time.Second
 const watchPause = 100 * time.Millisecond
 
 // errNoRight means that the token sees nothing at all.
-var errNoRight = errors.New("the token has the right list-scaling-policies on no namespace, or there is none")
+var errNoRight = errors.New("there is no token, or it has the right list-scaling-policies on no namespace")
 
 // Watch implements agent.Watched: it tells of each group with a scaling policy, whether it is
 // Setpoint's or not. An empty list may be all that there is to see without any right, so that a
@@ -51,7 +51,7 @@ func (p *Platform) Watch(ctx context.Context, changed func(agent.Key)) error {
 			return fmt.Errorf("list scaling policies: %w", errNoRight)
 		}
 		if first && len(policies) == 0 {
-			p.options.Log.Warn("no scaling policy is listed: there is none, or the token has no right list-scaling-policies where there is one", zap.String("namespace", p.options.Namespace))
+			p.options.Log.Warn("no scaling policy is listed: none exists, or the token lacks the right list-scaling-policies", zap.String("namespace", p.options.Namespace))
 		}
 		vanished := p.note(policies, changed)
 		if err := p.confirm(ctx, vanished, changed); err != nil {

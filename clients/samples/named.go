@@ -203,7 +203,7 @@ var classes = map[Outcome]string{
 	Unprepared:  "a credential or certificate for its source can't be read",
 	Empty:       "it has no value, or none that the metric's selector matches",
 	Invalid:     "its value can't count",
-	Cancelled:   "nobody waited for it",
+	Cancelled:   "its caller stopped waiting",
 }
 
 // badQuery is the class of a query that does not fit the metric.

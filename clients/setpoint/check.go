@@ -102,7 +102,7 @@ func CheckReport(asked Asked, answer *setpointv1.RecommendResponse, report *setp
 	c := answerChecker{asked: asked, answer: answer}
 	status := response.GetStatus()
 	if status == nil {
-		return wrong("status", "there is none")
+		return wrong("status", "is missing")
 	}
 	if answer != nil {
 		if status.GetCurrentReplicas() != answer.GetCurrentReplicas() {
@@ -205,7 +205,7 @@ func (c *answerChecker) action() error {
 	unrecorded := c.asked.Unrecorded || c.asked.Request.GetDryRun()
 	switch {
 	case c.changes() && id == "" && !unrecorded:
-		return wrong("recommendationId", "there is none, although the count changes")
+		return wrong("recommendationId", "is missing, although the count changes")
 	case len(id) > maxAnswerWord:
 		return wrong("recommendationId", "%d bytes long", len(id))
 	case id != "" && id == c.asked.Previous.GetRecommendationId():
@@ -219,7 +219,7 @@ func (c *answerChecker) instant() error {
 	const field = "evaluationTime"
 	at := c.answer.GetEvaluationTime()
 	if at == nil {
-		return wrong(field, "there is none")
+		return wrong(field, "is missing")
 	}
 	if !at.IsValid() {
 		return wrong(field, "no instant")
@@ -247,7 +247,7 @@ func (c *answerChecker) instant() error {
 func (c *answerChecker) status() error {
 	status := c.answer.GetStatus()
 	if status == nil {
-		return wrong("status", "there is none")
+		return wrong("status", "is missing")
 	}
 	if got, want := status.GetCurrentReplicas(), c.answer.GetCurrentReplicas(); got != want {
 		return wrong("status.currentReplicas", "%d, but currentReplicas is %d", got, want)
@@ -325,7 +325,7 @@ func conditionProblem(c *setpointv1.HorizontalPodAutoscalerCondition, seen map[s
 	switch c.GetType() {
 	case "AbleToScale", "ScalingActive", "ScalingLimited", "ScaledToZero":
 	default:
-		return fmt.Sprintf("type %.64q is none of a HorizontalPodAutoscaler's", c.GetType())
+		return fmt.Sprintf("type %.64q is not one of a HorizontalPodAutoscaler's", c.GetType())
 	}
 	if seen[c.GetType()] {
 		return "type " + c.GetType() + " was there before"
@@ -334,7 +334,7 @@ func conditionProblem(c *setpointv1.HorizontalPodAutoscalerCondition, seen map[s
 	switch c.GetStatus() {
 	case "True", "False", "Unknown":
 	default:
-		return fmt.Sprintf("status %.32q is none of a condition's", c.GetStatus())
+		return fmt.Sprintf("status %.32q is not one of a condition's", c.GetStatus())
 	}
 	switch {
 	case !isWord(c.GetReason()):

@@ -56,7 +56,7 @@ func (c *config) validate() error {
 		return c.err
 	}
 	if c.token != nil && c.insecure && !c.tokenAnywhere {
-		return errors.New("setpoint: a token would travel unencrypted: use TLS, or WithTokenOverInsecure where nobody listens")
+		return errors.New("setpoint: a token would travel unencrypted: use TLS, or WithTokenOverInsecure on a trusted network")
 	}
 	c.retry = c.retry.withDefaults()
 	return nil

@@ -37,7 +37,7 @@ func TestAgentSettingsAreChecked(t *testing.T) {
 		{"a cluster that is a path", []string{"--cluster=a/b"}, `--cluster: cluster "a/b"`},
 		{"no source", []string{"--cluster=x"}, "--source: is required: hpa acts on HorizontalPodAutoscalers, for which the built-in controller must be off, autoscaler on Autoscalers"},
 		{"what to do about rivals that there is not", []string{"--cluster=x", "--source=hpa", "--on-rival=fight"}, `--on-rival: "fight" is neither give-way nor keep-on`},
-		{"a source that there is not", []string{"--cluster=x", "--source=cronjob"}, `--source: "cronjob" is none of hpa, autoscaler, both`},
+		{"a source that there is not", []string{"--cluster=x", "--source=cronjob"}, `--source: "cronjob" is not one of hpa, autoscaler, both`},
 		{"a period that is too short", []string{"--cluster=x", "--source=hpa", "--sync-period=100ms"}, "--sync-period: 100ms is not from 1s to 1h"},
 		{"no workers", []string{"--cluster=x", "--source=hpa", "--workers=0"}, "--workers: 0 is not above 0"},
 		{"half a certificate", []string{"--cluster=x", "--source=hpa", "--tls-cert-file=x.pem"}, "--tls-cert-file: and --tls-key-file go together"},

@@ -95,7 +95,7 @@ func (s *agentSettings) validate() error {
 	case s.Source == "" && !s.Shadow:
 		refuse("source", "is required: %s acts on HorizontalPodAutoscalers, for which the built-in controller must be off, %s on Autoscalers, beside it, %s on all", agent.HPA, agent.Autoscaler, bothSources)
 	case s.sources() == nil:
-		refuse("source", "%q is none of %s, %s, %s", s.Source, agent.HPA, agent.Autoscaler, bothSources)
+		refuse("source", "%q is not one of %s, %s, %s", s.Source, agent.HPA, agent.Autoscaler, bothSources)
 	}
 	if s.OnRival != giveWay && s.OnRival != keepOn {
 		refuse("on-rival", "%q is neither %s nor %s", s.OnRival, giveWay, keepOn)

@@ -178,7 +178,7 @@ func (l *liveCluster) learnNeighbors(ctx context.Context, stored client.Object) 
 		return "", err
 	}
 	if n := len(standing.Counted); n > maxNeighbors {
-		return standing.Waits, fmt.Errorf("there are %d in namespace %s, of which %d at most are looked at", n, stored.GetNamespace(), maxNeighbors)
+		return standing.Waits, fmt.Errorf("there are %d in namespace %s, and at most %d are looked at", n, stored.GetNamespace(), maxNeighbors)
 	}
 	for _, other := range standing.Counted {
 		l.reader.Learn(ctx, other)

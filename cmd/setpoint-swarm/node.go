@@ -61,7 +61,7 @@ func (s *nodeSettings) validate() error {
 		refuse("agent-address", "must be host:port of the agent")
 	}
 	if (s.secretFile != "") == (s.tls != nodes.TLS{}) {
-		refuse("secret-file", "or the three of --tls-ca-file, --tls-cert-file and --tls-key-file: the agent takes reports of nobody that it does not know")
+		refuse("secret-file", "or the three of --tls-ca-file, --tls-cert-file and --tls-key-file: the agent takes no reports from unknown nodes")
 	}
 	refuseHalfTLS(refuse, "tls", s.tls)
 	if s.interval < time.Second || s.interval > 10*time.Minute {
@@ -69,7 +69,7 @@ func (s *nodeSettings) validate() error {
 	}
 	agentcmd.RefuseUnlessAbove(refuse, "request-timeout", s.timeout)
 	if _, err := zapcore.ParseLevel(s.logLevel); err != nil {
-		refuse("log-level", "%q is none of debug, info, warn, error", s.logLevel)
+		refuse("log-level", "%q is not one of debug, info, warn, error", s.logLevel)
 	}
 	if s.logFormat != "json" && s.logFormat != "console" {
 		refuse("log-format", "%q is neither json nor console", s.logFormat)

@@ -99,7 +99,7 @@ func sayMissed(w io.Writer, r *setpointv1.WatchDecisionsResponse) {
 		fmt.Fprintf(w, "decisions missed: %d\n", n)
 	}
 	if r.GetMissedUncounted() {
-		fmt.Fprintln(w, "decisions may be missed, and nobody knows how many: the server holds them no longer")
+		fmt.Fprintln(w, "an unknown number of decisions is missed: the server holds them no longer")
 	}
 }
 

@@ -52,5 +52,5 @@ func versionByName(name string) (*version, error) {
 			return &versions[i], nil
 		}
 	}
-	return nil, fmt.Errorf("version %q is none of %q", name, Versions())
+	return nil, fmt.Errorf("version %q is not one of %q", name, Versions())
 }

@@ -101,7 +101,7 @@ func New(o Options, authenticator *auth.Authenticator, engine any, log *zap.Logg
 		problems = append(problems, fmt.Errorf("sign-in: issuer %q is not accepted; accepted are %q", o.Issuer, issuers))
 	}
 	if accepted := audiences[s.options.Issuer]; accepted != nil && !slices.Contains(accepted, o.ClientID) {
-		problems = append(problems, fmt.Errorf("sign-in: client id %q is none of the audiences of %s: its ID tokens would not be accepted", o.ClientID, s.options.Issuer))
+		problems = append(problems, fmt.Errorf("sign-in: client id %q is not among the audiences of %s: its ID tokens would not be accepted", o.ClientID, s.options.Issuer))
 	}
 	secure, err := checkRedirectURL(o.RedirectURL)
 	s.secure = secure

@@ -97,7 +97,7 @@ const epochal = 366 * 24 * 3600
 func (s *series) add(seconds, value float64) error {
 	switch {
 	case math.IsNaN(seconds) || math.Abs(seconds) > 1e10 || seconds < 0:
-		return fmt.Errorf("the time %g is none", seconds)
+		return fmt.Errorf("invalid time %g", seconds)
 	case len(s.points) >= simulation.MaxPoints:
 		return fmt.Errorf("there are more than %d points", simulation.MaxPoints)
 	case len(s.points) == 0:

@@ -131,7 +131,7 @@ func (o *Options) parseParameters(query string) (hosts []string, err error) {
 			continue
 		default:
 			// It is not quoted: it may be a password that lost its name.
-			return nil, errors.New("a parameter is none of addr, cluster, master, sentinelPassword, sentinelUser")
+			return nil, errors.New("a parameter is not one of addr, cluster, master, sentinelPassword, sentinelUser")
 		}
 		if len(v) > 1 {
 			return nil, fmt.Errorf("parameter %s is given twice", name)

@@ -70,7 +70,7 @@ func TestParseURLSaysWhatIsWrong(t *testing.T) {
 		{"redis://a,b/1", "database 0 only"},
 		{"redis://h?cluster=perhaps", "true nor false"},
 		{"redis://h?cluster=true&master=m", "exclude"},
-		{"redis://h?db=1", "none of addr, cluster"},
+		{"redis://h?db=1", "not one of addr, cluster"},
 		{"redis://h?master=a&master=b", "twice"},
 		{"redis://h?sentinelPassword=x", "need master"},
 		{"redis://u:top%secret@h", "percent"},

@@ -116,7 +116,7 @@ func (o *Options) validate() error {
 	}
 	for _, s := range o.Sources {
 		if s != HPA && s != Autoscaler {
-			refuse("source %q: is none of %q", s, []Source{HPA, Autoscaler})
+			refuse("source %q is not one of %q", s, []Source{HPA, Autoscaler})
 		}
 	}
 	if slices.Contains(o.Namespaces, "") {

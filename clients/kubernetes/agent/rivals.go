@@ -133,7 +133,7 @@ func (l *rivals) notice(s seen) {
 	if is := s.rivalry.certain; is != was {
 		l.count(is)
 		if !is {
-			l.log.Info("nobody else has written the status for a while, acting again", zap.Stringer("object", s.key))
+			l.log.Info("no other controller has written the status for a while, acting again", zap.Stringer("object", s.key))
 		}
 	}
 }
@@ -205,5 +205,5 @@ func (l *rivals) message(s seen) string {
 	if l.keepOn {
 		return text + "Setpoint goes on nevertheless, as --on-rival says"
 	}
-	return text + fmt.Sprintf("Setpoint gives way, and acts again when nobody else has written it for %s", quietOf(s.period))
+	return text + fmt.Sprintf("Setpoint gives way, and acts again when no other controller has written it for %s", quietOf(s.period))
 }

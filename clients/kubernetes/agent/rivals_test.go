@@ -59,7 +59,7 @@ func (w *world) conflicting(key Key) string {
 
 func TestTheAgentGivesWayToAnotherController(t *testing.T) {
 	t.Parallel()
-	const told = `True StatusWrittenByAnother: "kube-controller-manager" writes the status of this object, too; is the built-in controller still on? Setpoint gives way, and acts again when nobody else has written it for 5m0s`
+	const told = `True StatusWrittenByAnother: "kube-controller-manager" writes the status of this object, too; is the built-in controller still on? Setpoint gives way, and acts again when no other controller has written it for 5m0s`
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, period)
 		w.workload("shop/web", 3, 30)

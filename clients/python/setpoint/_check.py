@@ -81,7 +81,7 @@ def check_report(
         _wrong("recommendationId", f"{response.recommendation_id[:64]!r}, but {report.recommendation_id[:64]!r} was reported on")
     c = _Checker(request, answer, 0, 0, previous, False)
     if not response.HasField("status"):
-        _wrong("status", "there is none")
+        _wrong("status", "is missing")
     status = response.status
     if status.current_replicas != answer.current_replicas:
         _wrong("status.currentReplicas", f"{status.current_replicas}, but {answer.current_replicas} were reported on")
@@ -143,7 +143,7 @@ class _Checker:
             _wrong("action", f"{answer.action[:32]!r}, but the counts say {want!r}")
         identity = answer.recommendation_id
         if self.changes and not identity and not self.unrecorded and not self.request.dry_run:
-            _wrong("recommendationId", "there is none, although the count changes")
+            _wrong("recommendationId", "is missing, although the count changes")
         if _bytes(identity) > _MAX_WORD:
             _wrong("recommendationId", f"{_bytes(identity)} bytes long")
         if identity and self.previous is not None and identity == self.previous.recommendation_id:
@@ -152,7 +152,7 @@ class _Checker:
     def instant(self) -> None:
         field = "evaluationTime"
         if not self.answer.HasField("evaluation_time"):
-            _wrong(field, "there is none")
+            _wrong(field, "is missing")
         at = self.answer.evaluation_time
         if not _is_instant(at):
             _wrong(field, "no instant")
@@ -166,7 +166,7 @@ class _Checker:
     def status(self) -> None:
         answer = self.answer
         if not answer.HasField("status"):
-            _wrong("status", "there is none")
+            _wrong("status", "is missing")
         status = answer.status
         if status.current_replicas != answer.current_replicas:
             _wrong("status.currentReplicas", f"{status.current_replicas}, but currentReplicas is {answer.current_replicas}")
@@ -228,12 +228,12 @@ class _Checker:
 def _condition_problem(c: autoscaling.HorizontalPodAutoscalerCondition, seen: set[str]) -> str:
     """Says what is wrong with a condition; seen are the types before it."""
     if c.type not in ("AbleToScale", "ScalingActive", "ScalingLimited", "ScaledToZero"):
-        return f"type {c.type[:64]!r} is none of a HorizontalPodAutoscaler's"
+        return f"type {c.type[:64]!r} is not one of a HorizontalPodAutoscaler's"
     if c.type in seen:
         return f"type {c.type} was there before"
     seen.add(c.type)
     if c.status not in ("True", "False", "Unknown"):
-        return f"status {c.status[:32]!r} is none of a condition's"
+        return f"status {c.status[:32]!r} is not one of a condition's"
     if not _is_word(c.reason):
         return f"reason {c.reason[:64]!r} is no word"
     if not _is_text(c.message):

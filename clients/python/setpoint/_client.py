@@ -70,7 +70,7 @@ class Client:
         if insecure and tls is not None:
             raise ValueError("setpoint: insecure and tls exclude each other")
         if token is not None and insecure and not token_over_insecure:
-            raise ValueError("setpoint: a token would travel unencrypted: use TLS, or token_over_insecure where nobody listens")
+            raise ValueError("setpoint: a token would travel unencrypted: use TLS, or token_over_insecure on a trusted network")
         if max_batch < 1 or max_request_bytes < 1 or max_answer_bytes < 1:
             raise ValueError("setpoint: max_batch, max_request_bytes and max_answer_bytes must be at least 1")
         self._transport = Transport(

@@ -76,7 +76,7 @@ export function checkReport(
   const c = new Checker(asked, answer);
   const status = response.status;
   if (!status) {
-    return wrong("status", "there is none");
+    return wrong("status", "is missing");
   }
   if (status.currentReplicas !== answer.currentReplicas) {
     wrong("status.currentReplicas", `${status.currentReplicas}, but ${answer.currentReplicas} were reported on`);
@@ -158,7 +158,7 @@ class Checker {
       wrong("action", `${quoted(action)}, but the counts say ${quoted(want)}`);
     }
     if (this.changes() && id === "" && !this.asked.unrecorded && !this.request.dryRun) {
-      wrong("recommendationId", "there is none, although the count changes");
+      wrong("recommendationId", "is missing, although the count changes");
     }
     if (bytes(id) > maxWord) {
       wrong("recommendationId", `${bytes(id)} bytes long`);
@@ -172,7 +172,7 @@ class Checker {
     const field = "evaluationTime";
     const at = this.answer.evaluationTime;
     if (!at) {
-      return wrong(field, "there is none");
+      return wrong(field, "is missing");
     }
     if (!isInstant(at)) {
       wrong(field, "no instant");
@@ -192,7 +192,7 @@ class Checker {
   status(): void {
     const { status, currentReplicas, desiredReplicas, error } = this.answer;
     if (!status) {
-      return wrong("status", "there is none");
+      return wrong("status", "is missing");
     }
     if (status.currentReplicas !== currentReplicas) {
       wrong("status.currentReplicas", `${status.currentReplicas}, but currentReplicas is ${currentReplicas}`);
@@ -270,14 +270,14 @@ class Checker {
 /** conditionProblem says what is wrong with a condition; seen are the types before it. */
 function conditionProblem(c: HorizontalPodAutoscalerCondition, seen: Set<string>): string {
   if (!["AbleToScale", "ScalingActive", "ScalingLimited", "ScaledToZero"].includes(c.type)) {
-    return `type ${quoted(c.type)} is none of a HorizontalPodAutoscaler's`;
+    return `type ${quoted(c.type)} is not one of a HorizontalPodAutoscaler's`;
   }
   if (seen.has(c.type)) {
     return `type ${c.type} was there before`;
   }
   seen.add(c.type);
   if (!["True", "False", "Unknown"].includes(c.status)) {
-    return `status ${quoted(c.status)} is none of a condition's`;
+    return `status ${quoted(c.status)} is not one of a condition's`;
   }
   if (!isWord(c.reason)) {
     return `reason ${quoted(c.reason)} is no word`;

@@ -25,7 +25,7 @@ export interface GrpcOptions {
   tls?: TLS | false;
   /** A bearer token, or what returns one at each attempt. */
   token?: string | TokenSource;
-  /** Allows a token without TLS, where nobody listens. */
+  /** Allows a token without TLS, on a trusted network. */
   tokenOverInsecure?: boolean;
   /** Who calls, for example "my-controller/1.2". */
   userAgent?: string;
@@ -48,7 +48,7 @@ export class GrpcTransport implements Transport {
     this.list = readAddresses(target);
     const { token, tls } = options;
     if (token !== undefined && tls === false && !options.tokenOverInsecure) {
-      throw new TypeError("setpoint: a token would travel unencrypted: use TLS, or tokenOverInsecure where nobody listens");
+      throw new TypeError("setpoint: a token would travel unencrypted: use TLS, or tokenOverInsecure on a trusted network");
     }
     if (tls && (tls.certFile === undefined) !== (tls.keyFile === undefined)) {
       throw new TypeError("setpoint: a client certificate takes both certFile and keyFile");

@@ -14,7 +14,7 @@ export * from "./common.js";
 export interface RestOptions extends ClientOptions {
   /** A bearer token, or what returns one at each attempt. */
   token?: string | (() => string | Promise<string>);
-  /** Allows a token without TLS, where nobody listens. */
+  /** Allows a token without TLS, on a trusted network. */
   tokenOverInsecure?: boolean;
   /** What makes requests, for example one of undici's with a client certificate. Default: the global fetch. */
   fetch?: typeof fetch;
@@ -40,7 +40,7 @@ export class RestTransport implements Transport {
     this.bases = [...new Set(urls.split(",").map((text) => baseOf(text.trim())))];
     const { token } = options;
     if (token !== undefined && !options.tokenOverInsecure && this.bases.some((base) => !base.startsWith("https:"))) {
-      throw new TypeError("setpoint: a token would travel unencrypted: use https, or tokenOverInsecure where nobody listens");
+      throw new TypeError("setpoint: a token would travel unencrypted: use https, or tokenOverInsecure on a trusted network");
     }
     this.token = typeof token === "string" ? () => token : token;
   }

@@ -95,7 +95,7 @@ func (s *Settings) Validate(refuse Refuse) {
 	RefuseUnlessAbove(refuse, "drain-timeout", s.DrainTimeout)
 	s.Service.Validate(refuse)
 	if _, err := zapcore.ParseLevel(s.LogLevel); err != nil {
-		refuse("log-level", "%q is none of debug, info, warn, error", s.LogLevel)
+		refuse("log-level", "%q is not one of debug, info, warn, error", s.LogLevel)
 	}
 	if s.LogFormat != "json" && s.LogFormat != "console" {
 		refuse("log-format", "%q is neither json nor console", s.LogFormat)

@@ -45,7 +45,7 @@ func (s *observeSettings) bind(flags *pflag.FlagSet) {
 
 func (s *observeSettings) validate(refuse func(flag, format string, args ...any)) {
 	if !slices.Contains(server.CallLogs(), server.CallLog(s.AccessLog)) {
-		refuse("access-log", "%q is none of %q", s.AccessLog, server.CallLogs())
+		refuse("access-log", "%q is not one of %q", s.AccessLog, server.CallLogs())
 	}
 	if s.TargetMetricsLimit <= 0 {
 		refuse("target-metrics-limit", "%d is not above 0", s.TargetMetricsLimit)

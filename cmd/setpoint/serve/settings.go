@@ -168,7 +168,7 @@ func (s *settings) bind(flags *pflag.FlagSet) {
 	flags.DurationVar(&s.HistoryTTL, "history-ttl", s.HistoryTTL, "how long an idle target's history is kept, at least the longest window or delay (1h, --downscale-stabilization, --upscale-delay or --downscale-delay); 0 keeps it forever")
 	flags.IntVar(&s.DecisionLogLength, "decision-log-length", s.DecisionLogLength, "decisions kept per target, as ListDecisions shows them; 0 keeps none")
 	flags.IntVar(&s.LoggedRepeats, "decision-log-repeats", s.LoggedRepeats, "unchanged decisions logged per second; above this rate only changes are logged")
-	flags.IntVar(&s.WatchBuffer, "watch-buffer", s.WatchBuffer, "decisions kept for watchers (WatchDecisions), over all targets; 0 keeps none, and nobody can watch")
+	flags.IntVar(&s.WatchBuffer, "watch-buffer", s.WatchBuffer, "decisions kept for watchers (WatchDecisions), over all targets; 0 disables watching")
 	flags.IntVar(&s.MaxWatchers, "max-watchers", s.MaxWatchers, "maximum calls of WatchDecisions on this instance; 0 means no limit")
 	flags.IntVar(&s.CallersWatchers, "max-watchers-per-caller", s.CallersWatchers, "maximum calls of WatchDecisions of one authenticated caller on this instance; 0 means no limit")
 	flags.IntVar(&s.MaxSimulations, "max-simulations", s.MaxSimulations, "simulations (Simulate) that run at once on this instance, one processor each; 0 runs none")
@@ -178,7 +178,7 @@ func (s *settings) bind(flags *pflag.FlagSet) {
 	flags.IntVar(&s.AnswerBytes, "request-id-bytes", s.AnswerBytes, "maximum bytes of remembered answers per target; the newest is always kept")
 	flags.DurationVar(&s.MaxClockSkew, "max-clock-skew", s.MaxClockSkew, "maximum clock difference from Redis; beyond it the instance is not ready and decides nothing; 0 means no limit")
 	flags.StringSliceVar(&s.SourceURLs, "source-urls", s.SourceURLs, "`URLs` that stored specs may have metrics fetched from, without credentials, such as http://prometheus:9090 or redis://queue:6379; empty: none")
-	flags.StringVar(&s.SourcesFile, "sources-file", s.SourcesFile, "`file` of sources, with credentials, that stored specs may have metrics fetched from, and of which namespaces; empty: none")
+	flags.StringVar(&s.SourcesFile, "sources-file", s.SourcesFile, "`file` of sources, with credentials, for the metrics of stored specs, and the namespaces that may use each; empty: none")
 	flags.IntVar(&s.MaxRequestBytes, "max-request-bytes", s.MaxRequestBytes, "maximum message or body, bytes")
 	flags.IntVar(&s.MaxPods, "max-pods", s.MaxPods, "maximum pods in one request")
 	flags.IntVar(&s.MaxMetrics, "max-metrics", s.MaxMetrics, "maximum metrics in one spec")
@@ -196,13 +196,13 @@ func (s *settings) validate() error {
 		problems = append(problems, fmt.Errorf("--"+flag+": "+format, args...))
 	}
 	if _, err := zapcore.ParseLevel(s.LogLevel); err != nil {
-		refuse("log-level", "%q is none of debug, info, warn, error", s.LogLevel)
+		refuse("log-level", "%q is not one of debug, info, warn, error", s.LogLevel)
 	}
 	if s.LogFormat != "json" && s.LogFormat != "console" {
 		refuse("log-format", "%q is neither json nor console", s.LogFormat)
 	}
 	if _, ok := recommender.ProfileByName(s.Profile); !ok {
-		refuse("profile", "%q is none of %q", s.Profile, recommender.ProfileNames())
+		refuse("profile", "%q is not one of %q", s.Profile, recommender.ProfileNames())
 	}
 	if _, err := conversion.Tolerance(s.Tolerance); err != nil {
 		refuse("tolerance", "%q: %v", s.Tolerance, err)

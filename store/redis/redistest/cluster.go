@@ -92,7 +92,7 @@ func (c *Cluster) MasterForKey(key string) *Server {
 	}
 	i := slices.Index(c.Addrs(), master.Options().Addr)
 	if i < 0 {
-		c.t.Fatalf("%q belongs to %s, which is none of %v", key, master.Options().Addr, c.Addrs())
+		c.t.Fatalf("%q belongs to %s, which is not one of %v", key, master.Options().Addr, c.Addrs())
 	}
 	return c.servers[i]
 }

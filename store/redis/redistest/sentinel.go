@@ -83,7 +83,7 @@ func (s *Sentinel) Master() *Server {
 	}
 	i := slices.Index(addrs(s.servers), addr)
 	if i < 0 {
-		s.t.Fatalf("the sentinels' master is %q, which is none of %v", addr, addrs(s.servers))
+		s.t.Fatalf("the sentinels' master is %q, which is not one of %v", addr, addrs(s.servers))
 	}
 	return s.servers[i]
 }
