@@ -255,6 +255,7 @@ generate: ## Generate api/, docs/ and the CustomResourceDefinition from their so
 	scripts/put.sh docs/reference/swarm.md go run ./cmd/setpoint-swarm reference
 	scripts/put.sh docs/reference/configuration-nomad.md go run ./cmd/setpoint-nomad docs
 	scripts/put.sh docs/reference/nomad.md go run ./cmd/setpoint-nomad reference
+	for program in cmd/setpoint*/; do name=$$(basename $$program); scripts/put.sh docs/reference/cli/$$name.md go run -C $$program . man --markdown; done
 	cd tools/licenses && go run . table > ../../THIRD_PARTY.md
 	$(MAKE) chart
 

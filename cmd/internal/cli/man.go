@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,10 +14,22 @@ import (
 // newMan returns the command that writes the manual's pages, one for each command: the same texts
 // as of --help. Packages and archives have them.
 func newMan() *cobra.Command {
-	return &cobra.Command{
-		Use: "man FOLDER", Short: "Write the manual's pages into a folder", Hidden: true, Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return WriteMan(args[0], cmd.Root()) },
+	markdown := false
+	cmd := &cobra.Command{
+		Use: "man {FOLDER|--markdown}", Short: "Write the manual's pages into a folder", Hidden: true, Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case markdown && len(args) == 0:
+				_, err := fmt.Fprint(cmd.OutOrStdout(), Reference(cmd.Root()))
+				return err
+			case !markdown && len(args) == 1:
+				return WriteMan(args[0], cmd.Root())
+			}
+			return BadInput(errors.New("name a folder, or use --markdown"))
+		},
 	}
+	cmd.Flags().BoolVar(&markdown, "markdown", false, "print all of it as one page of the documentation")
+	return cmd
 }
 
 // WriteMan writes a page of section 1 for the command and each below it that help lists, into a
