@@ -257,7 +257,11 @@ generate: ## Generate api/, docs/ and the CustomResourceDefinition from their so
 	scripts/put.sh docs/reference/nomad.md go run ./cmd/setpoint-nomad reference
 	for program in cmd/setpoint*/; do name=$$(basename $$program); scripts/put.sh docs/reference/cli/$$name.md go run -C $$program . man --markdown; done
 	cd tools/licenses && go run . table > ../../THIRD_PARTY.md
-	$(MAKE) chart
+	$(MAKE) chart drawings
+
+.PHONY: drawings
+drawings: ## Draw the pictures of the documentation in docs/images, from what the program prints and simulates
+	go run ./docs/pictures/draw .
 
 .PHONY: dashboards
 dashboards: ## Write Grafana's dashboards, deploy/monitoring/dashboards, from their code
