@@ -210,7 +210,7 @@ var block = regexp.MustCompile("(?s)```json\n(.*?)```")
 
 // The answers in the documents are taken.
 func TestExamplesAreTaken(t *testing.T) {
-	blocks := block.FindAllSubmatch(example(t, "../../README.md"), -1)
+	blocks := block.FindAllSubmatch(example(t, "../../docs/start/rest.md"), -1)
 	if len(blocks) == 0 {
 		t.Fatal("no example")
 	}
