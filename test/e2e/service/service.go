@@ -46,6 +46,7 @@ import (
 type Instance struct {
 	t        testing.TB
 	flags    []string
+	program  string // empty: that of the working tree
 	ports    *process.Ports
 	logName  string
 	conn     *grpc.ClientConn
@@ -74,6 +75,12 @@ func StartAll(t testing.TB, n int, flags ...string) []*Instance {
 	}
 	RestartAll(instances)
 	return instances
+}
+
+// New returns a service that does not run yet: Restart starts it.
+func New(t testing.TB, flags ...string) *Instance {
+	t.Helper()
+	return newInstance(t, flags)
 }
 
 // RestartAll starts all of them at once, each after a Stop if it runs.
@@ -225,10 +232,16 @@ func (s *Instance) restart() error {
 	return nil
 }
 
-func (s *Instance) start() error {
-	program, err := Program()
-	if err != nil {
-		return err
+// Use has the next starts run another program, such as an older version of setpoint, in place of
+// the working tree's; "" that again.
+func (s *Instance) Use(program string) { s.program = program }
+
+func (s *Instance) start() (err error) {
+	program := s.program
+	if program == "" {
+		if program, err = Program(); err != nil {
+			return err
+		}
 	}
 	s.process, err = process.Start(process.Command{
 		Name: "setpoint", Program: program, Log: s.logName, Env: []string{"GORACE=halt_on_error=1"},
