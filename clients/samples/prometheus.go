@@ -2,13 +2,13 @@ package samples
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
+	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/api"
-	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 	"go.uber.org/zap"
 
@@ -18,17 +18,16 @@ import (
 // promServer asks instant queries. It implements backend.
 type promServer struct {
 	server  *httpServer
-	api     promv1.API
+	query   *url.URL
 	timeout time.Duration
 }
 
 var _ backend = (*promServer)(nil)
 
 func newPrometheus(s Source, log *zap.Logger, dial files.Dial) *promServer {
-	server := newHTTPServer(s.Prometheus, s, log, dial)
 	// The error is that of an address that does not parse: see Validate.
-	client, _ := api.NewClient(api.Config{Address: s.Prometheus.URL, Client: server.client})
-	return &promServer{server: server, api: promv1.NewAPI(statusClient{client}), timeout: time.Duration(s.Timeout)}
+	base, _ := url.Parse(s.Prometheus.URL)
+	return &promServer{server: newHTTPServer(s.Prometheus, s, log, dial), query: base.JoinPath("api/v1/query"), timeout: time.Duration(s.Timeout)}
 }
 
 func (b *promServer) close() { b.server.close() }
@@ -58,61 +57,108 @@ type vector struct {
 
 func (b *promServer) ask(ctx context.Context, q Query) (any, error) {
 	// Without a time the server takes its own clock: this one's may be off.
-	value, warnings, _, err := b.api.Query(ctx, q.Query, time.Time{}, promv1.WithTimeout(b.timeout))
+	form := url.Values{"query": {q.Query}, "timeout": {b.timeout.String()}}.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, b.query.String(), strings.NewReader(form))
 	if err != nil {
-		return nil, promFailure(err)
+		return nil, err
 	}
-	return vector{value, warnings}, nil
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header["Idempotency-Key"] = nil // a query changes nothing: net/http may send it again where a connection ended
+	status, body, err := b.send(req)
+	switch {
+	case err != nil:
+		return nil, err
+	case status == http.StatusForbidden, status == http.StatusMethodNotAllowed, status == http.StatusNotImplemented:
+		// A proxy that lets only GET through.
+		u := *b.query
+		u.RawQuery = strings.Trim(u.RawQuery+"&"+form, "&")
+		if req, err = http.NewRequestWithContext(ctx, http.MethodGet, u.String(), http.NoBody); err != nil {
+			return nil, err
+		}
+		if status, body, err = b.send(req); err != nil {
+			return nil, err
+		}
+	}
+	return readAnswer(status, body)
 }
 
-// statusClient turns away what is no answer of Prometheus' API, such as that of a proxy:
-// the official client would make an error of it that may quote the body.
-type statusClient struct{ api.Client }
-
-// Do implements api.Client.
-func (c statusClient) Do(ctx context.Context, req *http.Request) (*http.Response, []byte, error) {
-	resp, body, err := c.Client.Do(ctx, req)
+// send returns what is answered to a request.
+func (b *promServer) send(req *http.Request) (status int, body []byte, err error) {
+	resp, err := b.server.client.Do(req)
 	if err != nil {
-		return resp, body, err
+		return 0, nil, err
 	}
-	switch resp.StatusCode {
-	case http.StatusBadRequest, http.StatusUnprocessableEntity:
-		// Prometheus answers errors as JSON; a proxy does not.
-		if !strings.HasPrefix(strings.TrimSpace(string(body)), "{") {
-			return resp, nil, statusFailure(resp.StatusCode)
-		}
+	defer resp.Body.Close()
+	body, err = io.ReadAll(resp.Body)
+	return resp.StatusCode, body, err
+}
+
+// promAnswer is an answer of Prometheus' API to a query.
+type promAnswer struct {
+	Status    string   `json:"status"`
+	ErrorType string   `json:"errorType"`
+	Error     string   `json:"error"`
+	Warnings  []string `json:"warnings"`
+	Data      struct {
+		ResultType string          `json:"resultType"`
+		Result     json.RawMessage `json:"result"`
+	} `json:"data"`
+}
+
+// readAnswer reads what came. A body that is no answer of Prometheus' API, such as a proxy's, is
+// not quoted.
+func readAnswer(status int, body []byte) (any, error) {
+	ok := status/100 == 2
+	if !ok && status != http.StatusBadRequest && status != http.StatusUnprocessableEntity {
+		return nil, statusFailure(status)
+	}
+	var a promAnswer
+	err := json.Unmarshal(body, &a)
+	switch {
+	case err != nil && !ok:
+		return nil, statusFailure(status)
+	case err != nil:
+		return nil, errNoAnswer()
+	case a.Status == "error":
+		return nil, a.failure()
+	case !ok:
+		return nil, errNoAnswer()
+	}
+	v := vector{warnings: a.Warnings}
+	switch a.Data.ResultType {
+	case "scalar":
+		var scalar model.Scalar
+		v.value, err = &scalar, json.Unmarshal(a.Data.Result, &scalar)
+	case "vector":
+		var series model.Vector
+		err = json.Unmarshal(a.Data.Result, &series)
+		v.value = series
+	case "matrix":
+		v.value = model.Matrix{} // is refused, whatever it holds
+	case "": // is refused, too
 	default:
-		if resp.StatusCode/100 != 2 && !fallsBack(resp.StatusCode, req.Method) {
-			return resp, nil, statusFailure(resp.StatusCode)
-		}
+		return nil, errNoAnswer()
 	}
-	return resp, body, nil
+	if err != nil {
+		return nil, errNoAnswer()
+	}
+	return v, nil
 }
 
-// fallsBack reports whether the official client tries again with GET.
-func fallsBack(status int, method string) bool {
-	switch status {
-	case http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusNotImplemented:
-		return method == http.MethodPost
-	}
-	return false
+func errNoAnswer() error {
+	return failed(Unusable, "the answer is no vector or scalar as Prometheus answers them: is url where its API begins, and the result a number?")
 }
 
-// promFailure reads an error of the official client.
-func promFailure(err error) error {
-	var said *promv1.Error
-	if !errors.As(err, &said) {
-		return err
+// failure is what the API's error comes to.
+func (a *promAnswer) failure() error {
+	switch said := shorten(a.Error, maxQuoted); a.ErrorType {
+	case "bad_data", "execution":
+		return failed(Refused, "it can't evaluate the query: %s", said)
+	case "timeout", "canceled":
+		return failed(Timeout, "it gave up the query: %s", said)
+	default:
+		return failed(Refused, "it answered with an error: %s", said)
 	}
-	switch said.Type {
-	case promv1.ErrBadData, promv1.ErrExec:
-		return failed(Refused, "it can't evaluate the query: %s", shorten(said.Msg, maxQuoted))
-	case promv1.ErrTimeout, promv1.ErrCanceled:
-		return failed(Timeout, "it gave up the query: %s", shorten(said.Msg, maxQuoted))
-	case promv1.ErrBadResponse:
-		return failed(Unusable, "the answer is no vector or scalar as Prometheus answers them: is url where its API begins, and the result a number?")
-	}
-	return failed(Refused, "it answered with an error: %s", shorten(said.Msg, maxQuoted))
 }
 
 func (b *promServer) values(q Query, answer any) ([]value, error) {

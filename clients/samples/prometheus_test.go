@@ -173,9 +173,12 @@ func TestPrometheusBehindAProxyThatTakesOnlyGET(t *testing.T) {
 			http.Error(w, "no", http.StatusMethodNotAllowed)
 			return
 		}
+		if got := r.URL.Query(); got.Get("query") != "up" || got.Get("timeout") == "" || got.Get("partial_response") != "false" {
+			t.Errorf("asked %s", r.URL)
+		}
 		vectorOf(series("1"))(w, r)
 	})
-	if got, err := promSource(t, prom.URL).Samples(t.Context(), promQuery("up")); err != nil || len(got) != 1 {
+	if got, err := promSource(t, prom.URL+"?partial_response=false").Samples(t.Context(), promQuery("up")); err != nil || len(got) != 1 {
 		t.Fatalf("got %v, %v", got, err)
 	}
 }
