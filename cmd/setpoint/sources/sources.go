@@ -25,10 +25,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
-	"golang.org/x/sync/singleflight"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/samples"
+	"github.com/setpoint-dev/setpoint/internal/sharing"
 	"github.com/setpoint-dev/setpoint/server/stored"
 	"github.com/setpoint-dev/setpoint/server/validation"
 	"github.com/setpoint-dev/setpoint/store"
@@ -74,7 +74,7 @@ type Sources struct {
 	urls    map[string]map[string]string
 	named   map[string]grants
 	turns   *turns
-	flights singleflight.Group
+	flights *sharing.Group[*stored.Fetched]
 }
 
 var _ stored.Sources = (*Sources)(nil)
@@ -85,7 +85,7 @@ func New(o Options) (*Sources, error) {
 		return nil, nil
 	}
 	config := samples.Config{Sources: map[string]samples.Source{}}
-	s := &Sources{urls: map[string]map[string]string{}, turns: newTurns()}
+	s := &Sources{urls: map[string]map[string]string{}, turns: newTurns(), flights: sharing.New[*stored.Fetched](0)}
 	if o.File != "" {
 		var err error
 		if config, s.named, err = readFile(o.File); err != nil {
@@ -114,6 +114,7 @@ func New(o Options) (*Sources, error) {
 // Close ends what is being fetched, and all connections.
 func (s *Sources) Close() {
 	if s != nil {
+		s.flights.Close()
 		s.set.Close()
 	}
 }
@@ -187,19 +188,10 @@ func (s *Sources) sourceOf(key store.Key, name, kind string) (source, problem st
 // Fetch implements stored.Sources. Of a spec that asks at once for several polls it asks once.
 func (s *Sources) Fetch(ctx context.Context, key store.Key, spec *setpointv1.TargetSpec, pods []string) (*stored.Fetched, error) {
 	// Another version of the spec asks something else.
-	answer := s.flights.DoChan(key.String()+" "+spec.GetEtag(), func() (any, error) {
-		// The first asker's end must not be that of the others' answer.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), Timeout)
-		defer cancel()
+	fetched, _, err := s.flights.Get(ctx, key.String()+" "+spec.GetEtag(), Timeout, func(ctx context.Context) (*stored.Fetched, error) {
 		return s.fetch(ctx, key, spec, pods)
 	})
-	select {
-	case a := <-answer:
-		fetched, _ := a.Val.(*stored.Fetched)
-		return fetched, a.Err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	return fetched, err
 }
 
 func (s *Sources) fetch(ctx context.Context, key store.Key, spec *setpointv1.TargetSpec, pods []string) (*stored.Fetched, error) {
