@@ -171,15 +171,6 @@ func (i *Issuer) token(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusOK, map[string]any{"access_token": rand.Text(), "token_type": "Bearer", "id_token": i.sign(claims)})
 }
 
-// Token returns an ID token that the issuer gives to any caller: alice's, with the claims
-// changed.
-func (i *Issuer) Token(change func(map[string]any)) string {
-	now := time.Now()
-	claims := map[string]any{"iss": i.URL, "aud": ClientID, "sub": "alice", "iat": now.Unix(), "exp": now.Add(time.Hour).Unix()}
-	change(claims)
-	return i.sign(claims)
-}
-
 func (i *Issuer) sign(claims map[string]any) string {
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: i.key}, (&jose.SignerOptions{}).WithHeader("kid", "1"))
 	if err == nil {
