@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -150,6 +153,51 @@ func TestWatchersResume(t *testing.T) {
 	s.decide(t, "e", 20)
 	from.want("e 2→2 NONE")
 	later.want("e 2→2 NONE")
+}
+
+// While calls are refused for overload watchers wait for them, and lose nothing by it.
+func TestWatchersGiveWayUnderOverload(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	var waits atomic.Int64 // how many goroutines wait for a processor, all the time
+	s := start(t, func(su *setup) {
+		su.options.Limits.Shedding = limit.Shedding{
+			Processors: 1, MinRunning: 1,
+			Waited: func() time.Duration { return time.Duration(waits.Load()) * time.Since(began) },
+		}
+	})
+	w := s.watch(t, &setpointv1.WatchDecisionsRequest{Parent: everything})
+	const n = 200
+	for range n {
+		s.clock.Advance(period)
+		s.decide(t, "a", 20)
+	}
+	waits.Store(100)
+	var calling sync.WaitGroup
+	var refused atomic.Bool
+	for range 8 { // enough that some run at once
+		calling.Go(func() {
+			for deadline := time.Now().Add(time.Minute); !refused.Load() && time.Now().Before(deadline); {
+				_, err := s.recommendations.Recommend(t.Context(), queue(targetNamed("other"), 2, 20))
+				if status.Code(err) == codes.ResourceExhausted {
+					refused.Store(true)
+				}
+			}
+		})
+	}
+	calling.Wait()
+	if !refused.Load() {
+		t.Fatal("no call was refused")
+	}
+	for got := 0; got < n; {
+		r := w.decision()
+		if r.GetTarget() == targetNamed("a") {
+			got++
+		}
+		if r.GetMissedDecisions() > 0 || r.GetMissedUncounted() {
+			t.Fatalf("%v were missed", r.GetMissedDecisions())
+		}
+	}
 }
 
 // A token counts for its parent, and only whole.

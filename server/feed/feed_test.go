@@ -373,6 +373,74 @@ func TestStoresThatAreAwayAndThatForget(t *testing.T) {
 	})
 }
 
+// Reading what was before a watcher is done in parts, so that its caller hears something meanwhile,
+// and resumes where it was.
+func TestLongReplaysAreInterrupted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, feed.Options{})
+		defer f.close()
+		for range 3000 {
+			f.log.Append(store.Key{Cluster: "c", Namespace: "n", Target: "a"}, decisionlog.OfDecision(&recommender.Decision{Current: 1, Desired: 2, At: time.Now()}, ""))
+		}
+		f.decide("a", 3) // also flushes
+		f.decide("b", 3)
+		begin := []store.FeedPosition{{Millis: 1}, {Millis: 1}}
+		w := f.watch(feed.Filter{Target: "b"}, begin)
+		_, ok, err := w.Take(t.Context())
+		at := w.Beat().Position
+		if ok || err != nil || at[int('a')%2].Number == 0 || at[int('a')%2].Number >= 3000 {
+			t.Errorf("after a while: %v, %v at %v, want a part of what there is", ok, err, at)
+		}
+		again := f.watch(feed.Filter{Target: "b"}, at)
+		for _, w := range []*feed.Watcher{w, again} {
+			for takes, came := 0, false; !came; takes++ {
+				if _, came, err = w.Take(t.Context()); err != nil || takes > 10 {
+					t.Fatalf("%v after %d", err, takes)
+				}
+				if came {
+					break
+				}
+				select {
+				case <-w.Ready():
+				default:
+					t.Fatal("nothing says that there is more")
+				}
+			}
+			w.Close()
+		}
+	})
+}
+
+// Who gives up need not wait for a store that is slow for another one.
+func TestWatchingGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stuck{asked: make(chan struct{})}
+		hub := feed.New(s, feed.Options{})
+		defer hub.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { _, _ = hub.Watch(ctx, feed.Filter{}, nil, nil) }()
+		<-s.asked
+		short, end := context.WithTimeout(t.Context(), time.Second)
+		defer end()
+		if _, err := hub.Watch(short, feed.Filter{}, nil, nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+		cancel()
+	})
+}
+
+// stuck is a feed that answers when its caller has gone.
+type stuck struct {
+	source
+	asked chan struct{}
+}
+
+func (s *stuck) ReadFeed(ctx context.Context, _ []store.FeedPosition, _ int) ([]store.FeedPage, error) {
+	close(s.asked)
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
 func TestTooManyWatchers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, feed.Options{MaxWatchers: 1})

@@ -32,8 +32,9 @@ const (
 	readTimeout = 5 * time.Second
 	// readAtOnce is how many entries of a part a look takes.
 	readAtOnce = 500
-	// replays is how many watchers may ask for what was before them at once.
-	replays = 16
+	// replays is how many watchers may ask for what was before them at once: a call of a few bytes
+	// can have the whole feed read.
+	replays = 4
 	// mostCounted is the longest gap in a part's numbers that counts decisions. A longer one is
 	// where a part begins again.
 	mostCounted = 1 << 31
@@ -73,7 +74,7 @@ type Hub struct {
 	running sync.WaitGroup
 	replays chan struct{}
 
-	starting sync.Mutex // one Watch at a time finds out where the feed is
+	starting chan struct{} // one Watch at a time finds out where the feed is
 
 	mu       sync.RWMutex
 	reads    bool                 // whether the reader runs; guarded by mu
@@ -98,7 +99,7 @@ func New(source store.Feed, options Options) *Hub {
 	life, end := context.WithCancel(context.Background())
 	return &Hub{
 		source: source, options: options, log: options.Log, parts: source.FeedParts(), life: life, end: end,
-		replays: make(chan struct{}, replays), index: newIndex(),
+		replays: make(chan struct{}, replays), starting: make(chan struct{}, 1), index: newIndex(),
 	}
 }
 
@@ -155,8 +156,12 @@ func (h *Hub) Watch(ctx context.Context, filter Filter, from []store.FeedPositio
 	if from != nil && len(from) != h.parts {
 		return nil, fmt.Errorf("%d positions of %d parts", len(from), h.parts)
 	}
-	h.starting.Lock()
-	defer h.starting.Unlock()
+	select {
+	case h.starting <- struct{}{}:
+		defer func() { <-h.starting }()
+	case <-ctx.Done(): // the store takes its time, for another one
+		return nil, ctx.Err()
+	}
 	h.mu.RLock()
 	reads := h.reads
 	h.mu.RUnlock()

@@ -9,6 +9,10 @@ import (
 // replayedAtOnce is how many entries of a part a watcher takes at once of what was before it.
 const replayedAtOnce = 100
 
+// pagesAtOnce is how many pages a watcher reads before others of its caller's affairs get their
+// turn: signs of life, and whether it still may see anything.
+const pagesAtOnce = 8
+
 // replay is what lies between where a watcher begins and where the hub was then.
 type replay struct {
 	watcher      *Watcher
@@ -21,8 +25,9 @@ func newReplay(w *Watcher, after, until []store.FeedPosition) *replay {
 	return &replay{watcher: w, after: after, until: until, read: make([][]*item, len(after)), ended: make([]bool, len(after))}
 }
 
-// next returns the next item, nil after the last.
-func (r *replay) next(ctx context.Context) (*item, error) {
+// next returns the next item, nil after the last, or if it has read pagesAtOnce pages: more is
+// true then. pages counts them.
+func (r *replay) next(ctx context.Context, pages *int) (it *item, more bool, err error) {
 	for {
 		first, wanting := -1, false
 		for part := range r.read {
@@ -35,14 +40,18 @@ func (r *replay) next(ctx context.Context) (*item, error) {
 		}
 		if !wanting {
 			if first < 0 {
-				return nil, nil
+				return nil, false, nil
 			}
 			it := r.read[first][0]
 			r.read[first] = r.read[first][1:]
-			return it, nil
+			return it, true, nil
 		}
+		if *pages >= pagesAtOnce {
+			return nil, true, nil
+		}
+		*pages++
 		if err := r.fill(ctx); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 }

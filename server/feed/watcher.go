@@ -99,6 +99,11 @@ func (w *Watcher) offer(n uint64, it *item) {
 	}
 	w.queue = append(w.queue, n)
 	w.mu.Unlock()
+	w.wake()
+}
+
+// wake tells Ready.
+func (w *Watcher) wake() {
 	select {
 	case w.ready <- struct{}{}:
 	default:
@@ -118,17 +123,21 @@ func (w *Watcher) lost(counted uint64, uncounted bool) {
 	w.uncounted = w.uncounted || uncounted
 }
 
-// Take returns the next decision, if there is one. The error is the store's, and the watcher of
-// no use then.
+// Take returns the next decision, if there is one. It may return none after it has read for a
+// while what was before the watcher: Ready is told, and it goes on with the next call. The error
+// is the store's, and the watcher of no use then.
 func (w *Watcher) Take(ctx context.Context) (Event, bool, error) {
-	for w.replay != nil {
-		it, err := w.replay.next(ctx)
-		if err != nil {
+	for pages := 0; w.replay != nil; {
+		it, more, err := w.replay.next(ctx, &pages)
+		switch {
+		case err != nil:
 			return Event{}, false, err
-		}
-		if it == nil {
+		case it == nil && more:
+			w.wake()
+			return Event{}, false, nil
+		case it == nil:
 			w.replayed()
-			break
+			continue
 		}
 		w.position[it.part] = it.position
 		if w.filter.matches(it.key) && w.maySee(it) {

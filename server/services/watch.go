@@ -103,6 +103,7 @@ type watch struct {
 	key     pagetoken.Key
 	sealer  *pagetoken.Sealer // of key; nil: none was needed yet
 	token   []byte            // memory for the last token
+	steps   int               // how often a decision was taken, or none was there
 	// caller is as of the last look, nil: everybody; scope is what that one may see.
 	caller *access.Caller
 	scope  atomic.Pointer[policy.Scope] // nil: everything
@@ -203,7 +204,10 @@ func (w *watch) run(ctx context.Context, watcher *feed.Watcher) error {
 	}
 	beat := time.NewTimer(w.Heartbeat)
 	defer beat.Stop()
-	for {
+	for ; ; w.steps++ {
+		if err := w.giveWay(ctx); err != nil {
+			return err
+		}
 		// Before a decision is taken: what was allowed when it waited may not be now.
 		if err := w.renew(ctx); err != nil {
 			return err
@@ -240,6 +244,29 @@ func (w *watch) run(ctx context.Context, watcher *feed.Watcher) error {
 		case <-ctx.Done():
 			return status.FromContextError(ctx.Err()).Err()
 		}
+	}
+}
+
+const (
+	// watchedAtOnce is how many decisions are sent before calls may go first, and watchPause how
+	// long watchers wait where calls are refused for overload: what comes meanwhile waits for them.
+	watchedAtOnce = 64
+	watchPause    = time.Second
+)
+
+// giveWay lets calls go first while some are refused because the processors can't keep up.
+func (w *watch) giveWay(ctx context.Context) error {
+	limiter := w.Guard.Limiter
+	if w.steps%watchedAtOnce != 0 || limiter == nil || !limiter.Shedding() {
+		return nil
+	}
+	select {
+	case <-time.After(watchPause):
+		return nil
+	case <-w.Draining:
+		return apierror.ShuttingDown()
+	case <-ctx.Done():
+		return status.FromContextError(ctx.Err()).Err()
 	}
 }
 
