@@ -53,12 +53,12 @@ func (s *stage) watchers() (figures []report.Figure, err error) {
 		if err != nil {
 			return nil, err
 		}
-		full, err := s.compareWatched(all, 0)
+		full, sent, err := s.compareWatched(all, 0)
 		if err != nil {
 			return nil, err
 		}
 		alone := rates(on+", no watchers", full[0], nil)
-		half, err := s.compareWatched(all, alone.Median()/2)
+		half, _, err := s.compareWatched(all, alone.Median()/2)
 		if err != nil {
 			return nil, err
 		}
@@ -68,6 +68,7 @@ func (s *stage) watchers() (figures []report.Figure, err error) {
 			figures = append(figures,
 				ratio(name+": rate, of that without", full[i+1], full[0], report.AtLeast(97)),
 				micros(name+", all callers busy: service's processor time a call, beyond that without", full[i+1], full[0]),
+				microsSent(name+", all callers busy: service's processor time a decision sent", full[i+1], full[0], sent[i]),
 				micros(name+", half the rate: service's processor time a call, beyond that without", half[i+1], half[0]))
 			figures = append(figures, latencies(name+", half the rate", half[i+1], nil, nil, nil)[:2]...)
 		}
@@ -82,6 +83,21 @@ func micros(name string, runs, others []run) report.Figure {
 	for i := range runs {
 		f.Runs = append(f.Runs, runs[i].micros["service"]-others[i].micros["service"])
 	}
+	return f
+}
+
+// microsSent is the service's processor time of a decision that is sent to a watcher, in the
+// mean of all runs: what calls take beyond those of the others.
+func microsSent(name string, runs, others []run, sent int64) report.Figure {
+	f := report.Figure{Name: name, Unit: "µs"}
+	if sent == 0 {
+		return f
+	}
+	var more float64
+	for i := range runs {
+		more += (runs[i].micros["service"] - others[i].micros["service"]) * float64(runs[i].Done)
+	}
+	f.Runs = []float64{more / float64(sent)}
 	return f
 }
 
@@ -140,8 +156,9 @@ func (s *stage) watchedServices(onRedis bool) ([]*watched, error) {
 	return all, nil
 }
 
-// compareWatched measures the services in turns: at a rate, or 0: with all callers busy.
-func (s *stage) compareWatched(all []*watched, rate float64) ([][]run, error) {
+// compareWatched measures the services in turns: at a rate, or 0: with all callers busy. It
+// returns the runs by service, and how many decisions were sent by each that has watchers.
+func (s *stage) compareWatched(all []*watched, rate float64) (runs [][]run, sent []int64, err error) {
 	var sides []side
 	for _, w := range all {
 		p := pair{service: w.service, redis: w.redis}
@@ -157,13 +174,12 @@ func (s *stage) compareWatched(all []*watched, rate float64) ([][]run, error) {
 			},
 		})
 	}
-	var before []int64
 	for _, w := range all[1:] {
-		before = append(before, w.received.Load())
+		sent = append(sent, -w.received.Load())
 	}
-	runs, err := s.compare(sides, s.Duration/2)
+	runs, err = s.compare(sides, s.Duration/2)
 	for i, w := range all[1:] {
-		s.Log("%s: %s: %d decisions received", s.name, w.name, w.received.Load()-before[i])
+		sent[i] += w.received.Load()
 	}
-	return runs, err
+	return runs, sent, err
 }
