@@ -63,7 +63,7 @@ func TestBacktestInAClosedLoop(t *testing.T) {
 // The page shows what the command prints.
 func TestThePageShowsTheBacktest(t *testing.T) {
 	t.Chdir("../..")
-	page, err := os.ReadFile("docs/simulation.md")
+	page, err := os.ReadFile("docs/guides/simulation.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestThePageShowsTheBacktest(t *testing.T) {
 	got := run(t, "", strings.Fields(command)...)
 	shown, _, _ := strings.Cut(got.Stdout, "  assumed where")
 	if got.Code != 0 || !strings.Contains(string(page), "setpoint "+command+"\n") || !strings.Contains(string(page), shown+"…\n") {
-		t.Errorf("exit code %d, or docs/simulation.md does not show:\n%s%s", got.Code, shown, got.Stderr)
+		t.Errorf("exit code %d, or docs/guides/simulation.md does not show:\n%s%s", got.Code, shown, got.Stderr)
 	}
 }
 

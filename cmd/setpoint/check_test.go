@@ -44,7 +44,7 @@ func TestConfigurationsThatCannotBe(t *testing.T) {
 		{"tokens that are a folder", []string{"--auth-tokens-file=/etc"}, "--auth-tokens-file: read /etc: is not a regular file"},
 		{"issuers that are not there", []string{"--auth-oidc-file=/nowhere"}, "--auth-oidc-file: stat /nowhere: no such file"},
 		{"a policy that is not there", []string{"--auth-tokens-file=" + clitest.File(t, "tokens.yaml", "tokens: []"), "--policy-file=/nowhere"}, "--policy-file: stat /nowhere: no such file"},
-		{"an argument", []string{"now"}, `unknown command "now" for "setpoint serve"`},
+		{"an argument", []string{"now"}, `setpoint serve takes no argument such as "now"; see setpoint serve --help`},
 	} {
 		got := run(t, "", append([]string{"serve", "--check"}, tt.args...)...)
 		if got.Code != cli.ExitUsage || !strings.Contains(got.Stderr, tt.want) || got.Stdout != "" {

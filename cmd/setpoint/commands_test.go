@@ -29,9 +29,9 @@ func TestBadInputIsToldWithItsPlace(t *testing.T) {
 		args  []string
 		want  string
 	}{
-		{"unknown command", "", []string{"recomend"}, `unknown command "recomend"`},
+		{"unknown command", "", []string{"recomend"}, `unknown command "recomend"; did you mean recommend?; see setpoint --help`},
 		{"unknown flag", "", []string{"serve", "--grpc-adress", ":1"}, "unknown flag: --grpc-adress; see setpoint serve --help"},
-		{"argument that is not taken", "", []string{"serve", "now"}, `unknown command "now"`},
+		{"argument that is not taken", "", []string{"serve", "now"}, `takes no argument such as "now"`},
 		{"recommend without a file", "", []string{"recommend"}, "--file is required"},
 		{"file that is not there", "", []string{"recommend", "-f", "nowhere.yaml"}, "open nowhere.yaml: no such file"},
 		{"empty request", "", []string{"recommend", "-f", "-"}, "the body is empty"},
@@ -47,13 +47,13 @@ func TestBadInputIsToldWithItsPlace(t *testing.T) {
 		{"dump that is no object", "just text", []string{"explain", "--hpa", "-"}, "-: expected a Kubernetes object"},
 		{"dump without an autoscaler", `{"kind": "PodList", "apiVersion": "v1", "items": []}`, []string{"explain", "--pods", "-"}, "give --hpa, or --dump with one in it"},
 		{"instant that is none", "", []string{"explain", "--dump", hpaDump, "--at", "yesterday"}, `--at: "yesterday" is no instant`},
-		{"replay without a file", "", []string{"replay"}, "requires at least 1 arg"},
+		{"replay without a file", "", []string{"replay"}, "an argument is missing; usage: setpoint replay FILE"},
 		{"recording cut in the middle of a line", firstBytes(3000), []string{"replay", "-"}, "-:2: unexpected end of line"},
 		{"recording that is none", "hello\n", []string{"replay", "-"}, "-:1: "},
 		{"recording with a spec of the wrong kind", "", []string{"replay", "--spec", demoRequest, recordings}, demoRequest + ": expected HorizontalPodAutoscaler (autoscaling/v2)"},
 		{"target's name with a slash too many", "", []string{"targets", "get", demoTarget + "/x"}, "name: must be clusters/{cluster}"},
 		{"a limit below 0", "", []string{"targets", "list", "--limit=-1"}, "--limit: -1 is negative; 0 lists all"},
-		{"get without a target", "", []string{"targets", "get"}, "accepts 1 arg(s), received 0"},
+		{"get without a target", "", []string{"targets", "get"}, "an argument is missing; usage: setpoint targets get TARGET"},
 		{"tolerance that is none", "", []string{"serve", "--tolerance", "much"}, `--tolerance: "much": must be a decimal number or a quantity`},
 		{"limits that are none", "", []string{"serve", "--max-pods", "0", "--max-batch", "-1"}, "--max-pods: 0 is not above 0"},
 		{"address that is none", "", []string{"recommend", "-f", demoRequest, "--server", "\x7f"}, "invalid control character"},

@@ -56,7 +56,7 @@ workload: {usage: [{metric: cpu, perLoad: 10m}]}
 		"without SPEC":            {"--export=k6", simulatedBy},
 		"--compare and --output":  {"--export=k6", "-o", "csv"},
 		"more than 20000 stages":  {"--export=k6", "-f", noise},
-		"requires at least 1 arg": {},
+		"an argument is missing": {},
 	} {
 		if got := run(t, "", append([]string{"simulate", "-f", scenario}, args...)...); got.Code != cli.ExitUsage || !strings.Contains(got.Stderr, want) {
 			t.Errorf("%v: exit code %d, %s", args, got.Code, got.Stderr)
@@ -122,7 +122,7 @@ func TestSimulateRefusesBadInput(t *testing.T) {
 		want        string
 	}{
 		{"no scenario", "", []string{simulatedBy}, "--file is required"},
-		{"no spec", "", []string{"-f", simulated}, "requires at least 1 arg"},
+		{"no spec", "", []string{"-f", simulated}, "an argument is missing"},
 		{"two specs", "", []string{"-f", simulated, simulatedBy, careful}, "--compare runs them side by side"},
 		{"nothing to compare with", "", []string{"-f", simulated, "--compare", careful}, "--compare needs at least two specs"},
 		{"a spec that is none", "", []string{"-f", simulated, simulated}, "expected"},

@@ -59,7 +59,7 @@ func TestSettingsAreChecked(t *testing.T) {
 		{"sources that are not there", []string{"--cluster=x", "--insecure", "--check", "--sources-file=nowhere"}, "--sources-file: open nowhere"},
 		{"sources that can't be", []string{"--cluster=x", "--insecure", "--check", "--sources-file=" + sources}, "--sources-file: sources.yaml: sources.prom.prometheus.url: is required"},
 		{"a folder that is none", []string{"--cluster=x", "--insecure", "--check", "--state-dir=" + sources}, "is not a folder"},
-		{"arguments", []string{"now"}, "unknown command"},
+		{"arguments", []string{"now"}, "takes no argument"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

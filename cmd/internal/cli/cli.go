@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -40,10 +42,7 @@ func Root(root *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.Version = ThisBuild().String() // has cobra add --version, which prints the line of the command version
 	root.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			return fmt.Errorf("unknown command %q; see %s --help", args[0], cmd.CommandPath())
-		}
-		return nil
+		return cobra.NoArgs(cmd, args)
 	}
 	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
@@ -56,13 +55,33 @@ func Root(root *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	return root
 }
 
-// UsageArgs marks errors about arguments as the user's.
+// UsageArgs marks errors about arguments as the user's, and adds what would be right.
 func UsageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if check == nil {
-			check = cobra.ArbitraryArgs
+			return nil
 		}
-		return BadInput(check(cmd, args))
+		err := check(cmd, args)
+		switch {
+		case err == nil:
+			return nil
+		case cmd.HasAvailableSubCommands() && len(args) > 0:
+			text := fmt.Sprintf("unknown command %q", args[0])
+			cmd.SuggestionsMinimumDistance = 2
+			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+				text += "; did you mean " + strings.Join(near, " or ") + "?"
+			}
+			return BadInput(errors.New(text + "; see " + cmd.CommandPath() + " --help"))
+		case strings.Contains(err.Error(), "arg(s)"): // cobra's words, which do not say for what
+			given := "an argument is missing"
+			if len(args) > 0 {
+				given = fmt.Sprintf("%d arguments are not what it takes", len(args))
+			}
+			err = errors.New(given + "; usage: " + cmd.UseLine())
+		case len(args) > 0 && strings.HasPrefix(err.Error(), "unknown command"): // cobra's, of a command without commands
+			err = fmt.Errorf("%s takes no argument such as %q; see %[1]s --help", cmd.CommandPath(), args[0])
+		}
+		return BadInput(err)
 	}
 }
 
@@ -129,5 +148,12 @@ func describe(err error) string {
 			return text
 		}
 	}
-	return s.Message() + " (" + s.Code().String() + ")"
+	text := s.Message()
+	if reason := unreached.FindStringSubmatch(text); reason != nil && s.Code() == codes.Unavailable {
+		text = "the server can't be reached: " + reason[1]
+	}
+	return text + " (" + s.Code().String() + ")"
 }
+
+// unreached is how gRPC wraps the reason why it has no connection.
+var unreached = regexp.MustCompile(`^connection error: desc = "transport: (?:Error while dialing: )?(.*)"$`)
