@@ -310,6 +310,7 @@ compatibility: ## Hold the contract, stored data, flags and metrics to what the 
 	scripts/contract.sh
 	go test -count=1 ./test/compatibility
 	go test -count=1 -run='^TestFormat[0-9]+StaysReadable$$' ./recommender/encoding
+	cd cmd/setpoint-external-metrics && go test -count=1 -run='^TestFlagsOfTheLastReleaseAreThere$$' .
 
 .PHONY: contract
 contract: ## Write the contract that the next release is compared with; only a release does

@@ -16,15 +16,21 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
 	adapter "sigs.k8s.io/custom-metrics-apiserver/pkg/cmd"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
+	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
 )
 
-func main() { cli.Main(newRoot()) }
+func main() {
+	// What the library serves at /metrics is in this registry, beside its own.
+	legacyregistry.RawMustRegister(daemon.BuildMetric())
+	cli.Main(newRoot())
+}
 
 // settings are the program's own; those of the API server are the library's.
 type settings struct {

@@ -15,7 +15,7 @@ import (
 const repository = "../.."
 
 // programs are those whose commands and flags are promised. setpoint-external-metrics is a module
-// of its own, and most of its flags are those of Kubernetes' library.
+// of its own, which has a test of its own for that.
 var programs = []string{"setpoint", "setpoint-kubernetes", "setpoint-nomad", "setpoint-swarm", "setpoint-webhook"}
 
 // what is done about a line that is gone.
