@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
@@ -30,6 +31,10 @@ type backtestCommand struct {
 	idle           map[string]string
 	output         *cli.OutputFlag
 	assumed        replay.Assumed
+	// Of a recorded load: the scenario, with the controller's options; the own spec, and the
+	// file of the recorded count.
+	scenario      simulateCommand
+	own, replicas string
 
 	scenarios, mismatched, failed, unreadable int
 }
@@ -37,7 +42,7 @@ type backtestCommand struct {
 func newBacktest() *cobra.Command {
 	c := &backtestCommand{output: cli.NewOutputFlag(cli.AsText, cli.AsJSON)}
 	cmd := &cobra.Command{
-		Use:   "backtest --spec SPEC RECORDING...",
+		Use:   "backtest --spec SPEC {RECORDING... | -f SCENARIO}",
 		Short: "Tell what another spec would have done with what was recorded",
 		Long: `Tell what another spec would have done with what was recorded: recordings and the
 flight files of agents (setpoint agent … --record). Each is replayed with its own spec
@@ -48,23 +53,42 @@ it has the recorded count it sees what was recorded; with another count its own 
 share the load that was measured. The first line says for how much of the time that
 can be told.
 
+With --file the load comes from the CSV files and ranges of Prometheus that a scenario
+of setpoint simulate names; all of it is modelled. --own and --replicas, the spec and
+the count of then, tell how near the model is.
+
 Exits with 1 if a recording is not reproduced by its own spec or can't be replayed,
 and with 2 if a file is invalid.`,
-		Example: "  setpoint backtest --spec careful.yaml flight.jsonl.gz\n  setpoint backtest --spec careful.yaml --cpu-limit=1 --idle=cpu=20m flight.jsonl.gz\n  setpoint backtest --spec careful.yaml -o json flight.jsonl | jq .closedLoop.other.replicaHours",
-		Args:    cobra.MinimumNArgs(1),
-		RunE:    c.run,
+		Example: "  setpoint backtest --spec careful.yaml flight.jsonl.gz\n  setpoint backtest --spec careful.yaml --cpu-limit=1 --idle=cpu=20m flight.jsonl.gz\n  setpoint backtest --spec careful.yaml -o json flight.jsonl | jq .closedLoop.other.replicaHours\n  setpoint backtest --spec careful.yaml -f scenario.yaml --own hpa.yaml --replicas count.json",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if c.scenario.file != "" {
+				return nil // run says what is wrong
+			}
+			return cobra.MinimumNArgs(1)(cmd, args)
+		},
+		RunE: c.run,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&c.spec, "spec", "", "`file` of the HorizontalPodAutoscaler that is tried (required)")
 	flags.StringVar(&c.cpuLimit, "cpu-limit", "", "CPU limit of a pod, a `quantity`, where the recording has none: tells when pods were full")
 	flags.StringToStringVar(&c.idle, "idle", nil, "what a pod uses without load, as `cpu=20m,memory=100Mi` (default nothing)")
+	flags.StringVarP(&c.scenario.file, "file", "f", "", "`file` of a scenario with recorded load, in place of recordings")
+	flags.StringVar(&c.own, "own", "", "`file` of the spec that was in force; with --file")
+	flags.StringVar(&c.replicas, "replicas", "", "`file` of the count that was recorded, CSV or Prometheus' JSON; with --file")
 	flags.VarP(c.output, "output", "o", "form of the output: text or json (lines)")
+	c.scenario.options.Bind(flags)
 	return cmd
 }
 
 func (c *backtestCommand) run(cmd *cobra.Command, files []string) error {
 	if c.spec == "" {
 		return cli.BadInput(errors.New("--spec is required; see setpoint backtest --help"))
+	}
+	if err := c.alternatives(cmd, files); err != nil {
+		return cli.BadInput(err)
+	}
+	if c.scenario.file != "" {
+		return c.load(cmd)
 	}
 	if err := c.assume(); err != nil {
 		return cli.BadInput(err)
@@ -87,6 +111,29 @@ func (c *backtestCommand) run(cmd *cobra.Command, files []string) error {
 		return cli.BadInput(fmt.Errorf("%d lines or files hold no scenario that can be read", c.unreadable))
 	}
 	return nil
+}
+
+// alternatives refuses flags that belong to the other kind of recording.
+func (c *backtestCommand) alternatives(cmd *cobra.Command, files []string) error {
+	load := c.scenario.file != ""
+	if load && len(files) > 0 {
+		return errors.New("--file is in place of recordings, and both are given")
+	}
+	var problem error
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		switch f.Name {
+		case "spec", "output", "file", "help":
+		case "cpu-limit", "idle":
+			if load {
+				problem = fmt.Errorf("--%s is for recordings; with --file the scenario says it, in workload", f.Name)
+			}
+		default:
+			if !load && cmd.LocalFlags().Lookup(f.Name) != nil {
+				problem = fmt.Errorf("--%s is for --file; a recording has its own", f.Name)
+			}
+		}
+	})
+	return problem
 }
 
 // assume reads what the flags say of the pods.

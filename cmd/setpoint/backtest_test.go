@@ -1,8 +1,12 @@
 package main
 
 import (
+	"encoding/csv"
 	"encoding/json"
+	"fmt"
 	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -57,6 +61,98 @@ func TestBacktestInAClosedLoop(t *testing.T) {
 	}
 	if own := run(t, "", "backtest", "--spec", "../../examples/simulation/hpa.yaml", flight); !strings.Contains(own.Stdout, "100.0 % of 2h59m45s covered: 100.0 % as recorded\n") {
 		t.Errorf("its own spec:\n%s", own.Stdout)
+	}
+}
+
+// measured writes what a cluster's monitoring would have of a simulated day with hpa.yaml, with
+// half an hour missing, and a scenario of it.
+func measured(t *testing.T) (scenario, count string) {
+	t.Helper()
+	day := run(t, "", "simulate", "-f", "../../examples/simulation/web.yaml", "../../examples/simulation/hpa.yaml", "-o", "csv")
+	rows, err := csv.NewReader(strings.NewReader(day.Stdout)).ReadAll()
+	if err != nil || day.Code != 0 {
+		t.Fatal(err, day.Stderr)
+	}
+	var usage, counts strings.Builder
+	counts.WriteString("Time;Replicas\r\n")
+	for _, row := range rows[1:] {
+		offset, err := strconv.Atoi(row[2])
+		load, loadErr := strconv.ParseFloat(row[3], 64)
+		if err != nil || loadErr != nil {
+			t.Fatal(row)
+		}
+		if offset%30 != 0 || (offset > 36000 && offset < 37800) {
+			continue
+		}
+		fmt.Fprintf(&usage, "%s,%g\n", row[1], load/100)
+		fmt.Fprintf(&counts, "%s;%s\r\n", row[1], row[5])
+	}
+	folder := t.TempDir()
+	for name, text := range map[string]string{
+		"usage.csv": usage.String(), "count.csv": counts.String(),
+		"usage.yaml": "load: [{csv: {file: usage.csv}}]\nworkload:\n  requests: {cpu: 500m}\n  capacity: 0.98\n  startup: 30s\n  usage: [{metric: cpu, perLoad: \"1\", idle: 20m}]\n",
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(folder, "usage.yaml"), filepath.Join(folder, "count.csv")
+}
+
+// A recorded load says how much is covered first, then how near the model is to what was there.
+func TestBacktestOfARecordedLoad(t *testing.T) {
+	t.Parallel()
+	scenario, count := measured(t)
+	const own = "../../examples/simulation/hpa.yaml"
+	got := run(t, "", "backtest", "--spec", careful, "-f", scenario, "--own", own, "--replicas", count, "-o", "json")
+	var b replay.LoadBacktest
+	if err := json.Unmarshal([]byte(got.Stdout), &b); err != nil || got.Code != 0 {
+		t.Fatal(err, got.Stderr)
+	}
+	// Half an hour without samples, of which the last one before stands for five minutes.
+	if b.SpanSeconds != 86370 || b.CoveredSeconds != 86370-1500 {
+		t.Errorf("%g s of %g are covered", b.CoveredSeconds, b.SpanSeconds)
+	}
+	if b.Same == nil || *b.Same < 0.7 || *b.Near < 0.98 || b.Own == nil || b.Recorded == nil || b.LowerBoundSeconds == nil {
+		t.Fatalf("too far from what was recorded:\n%s", got.Stdout)
+	}
+	if off := b.Own.ReplicaHours/b.Recorded.ReplicaHours - 1; off < -0.01 || off > 0.01 {
+		t.Errorf("its own spec takes %g replica-hours, %g were recorded", b.Own.ReplicaHours, b.Recorded.ReplicaHours)
+	}
+	if b.Other.ReplicaHours < 1.2*b.Own.ReplicaHours || b.Other.Least != 3 {
+		t.Errorf("the other one: %+v", b.Other)
+	}
+	text := run(t, "", "backtest", "--spec", careful, "-f", scenario, "--own", own, "--replicas", count)
+	first, _, _ := strings.Cut(text.Stdout, "\n")
+	if !strings.Contains(first, "usage.yaml: 98.3 % of 23h59m30s covered by usage.csv, all of it modelled") || !strings.HasSuffix(first, "1.7 % not recorded") {
+		t.Errorf("the first line is %q", first)
+	}
+	if !strings.Contains(text.Stdout, "its own spec, modelled, has the recorded count for 78.4 % of that time, one off or less for 99.9 %") {
+		t.Error(text.Stdout)
+	}
+	less := run(t, "", "backtest", "--spec", careful, "-f", scenario)
+	for _, want := range []string{"not known: how near the model is; --own and --replicas", "not known: whether pods were full"} {
+		if !strings.Contains(less.Stdout, want) {
+			t.Errorf("want %q in\n%s", want, less.Stdout)
+		}
+	}
+	if told := run(t, "", "simulate", "-f", scenario, own); !strings.Contains(told.Stderr, "recorded load covers 98.3 % of the time; straight lines fill the gaps (1, the longest 25m at 2026-01-05T10:05:00Z)") {
+		t.Errorf("simulate says %q", told.Stderr)
+	}
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"-f", scenario, "flight.jsonl"}, "--file is in place of recordings"},
+		{[]string{"-f", "../../examples/simulation/web.yaml"}, "has no recorded load"},
+		{[]string{"-f", scenario, "--idle=cpu=1m"}, "--idle is for recordings"},
+		{[]string{"--own", own, "flight.jsonl"}, "--own is for --file"},
+		{[]string{"-f", scenario, "--replicas", careful}, "--replicas: "},
+		{[]string{"-f", scenario, "--own", "nowhere.yaml"}, "nowhere.yaml"},
+	} {
+		if got := run(t, "", append([]string{"backtest", "--spec", careful}, tt.args...)...); got.Code != cli.ExitUsage || !strings.Contains(got.Stderr, tt.want) {
+			t.Errorf("%v: exit code %d\n%s", tt.args, got.Code, got.Stderr)
+		}
 	}
 }
 

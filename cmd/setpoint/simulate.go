@@ -3,10 +3,13 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
+	"time"
 	_ "time/tzdata" // scenarios name time zones, and images of one program have none
 
 	"github.com/spf13/cobra"
@@ -117,29 +120,47 @@ func (c *simulateCommand) run(cmd *cobra.Command, specs []string) error {
 	return c.simulate(cmd, world, specs, autoscalers)
 }
 
-// readScenario reads the scenario, and the files that it names from beside it.
+// readScenario reads the scenario, and the files that it names from beside it. What these don't
+// cover is told.
 func (c *simulateCommand) readScenario(cmd *cobra.Command) (*simulation.Scenario, error) {
+	world, recorded, err := c.readRecorded(cmd)
+	if err != nil || len(recorded.Files) == 0 {
+		return world, err
+	}
+	if recorded.NoNumbers > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "setpoint: %s: samples of recorded load without a value are left out: %d\n", c.file, recorded.NoNumbers)
+	}
+	if n := len(recorded.Gaps); n > 0 {
+		longest := slices.MaxFunc(recorded.Gaps, func(a, b scenario.Gap) int { return cmp.Compare(a.To-a.From, b.To-b.From) })
+		fmt.Fprintf(cmd.ErrOrStderr(), "setpoint: %s: recorded load covers %.1f %% of the time; straight lines fill the gaps (%d, the longest %s at %s)\n",
+			c.file, 100*recorded.Covered.Seconds()/world.Duration.Seconds(), n, simulate.Span(longest.To-longest.From), world.Start.Add(longest.From).Format(time.RFC3339))
+	}
+	return world, nil
+}
+
+// readRecorded is readScenario, with what recorded load covers.
+func (c *simulateCommand) readRecorded(cmd *cobra.Command) (*simulation.Scenario, *scenario.Recorded, error) {
 	data, err := readWithin(cmd, c.file, scenario.MaxScenarioBytes)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var seed *uint64
 	if cmd.Flags().Changed("seed") {
 		seed = &c.seed
 	}
-	world, err := scenario.Read(c.file, data, seed, func(name string) ([]byte, error) {
+	world, recorded, err := scenario.ReadRecorded(c.file, data, seed, func(name string) ([]byte, error) {
 		if c.file != "-" && !filepath.IsAbs(name) {
 			name = filepath.Join(filepath.Dir(c.file), name)
 		}
 		return readWithin(cmd, name, scenario.MaxLoadBytes)
 	})
 	if err != nil {
-		return nil, cli.BadInput(err)
+		return nil, nil, cli.BadInput(err)
 	}
 	if profile, ok := recommender.ProfileByName(c.options.Profile); ok && world.Loop.SyncPeriod == 0 {
 		world.Loop.SyncPeriod = profile.SyncPeriod()
 	}
-	return world, nil
+	return world, recorded, nil
 }
 
 // readWithin reads a file that must not be larger.

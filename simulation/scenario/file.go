@@ -48,14 +48,20 @@ type reader struct {
 // tells of all problems, with their lines. Whether a scenario suits an autoscaler is
 // simulation.Check's to say.
 func Read(name string, data []byte, seed *uint64, open Open) (*simulation.Scenario, error) {
-	r := &reader{open: open, zone: time.UTC, seed: seed}
-	r.scenario.Start, r.scenario.Seed = DefaultStart, 1
-	err := document.Read(name, data, r.root)
-	if err != nil {
+	r := newReader(seed, open)
+	if err := r.read(name, data); err != nil {
 		return nil, err
 	}
 	return &r.scenario, nil
 }
+
+func newReader(seed *uint64, open Open) *reader {
+	r := &reader{open: open, zone: time.UTC, seed: seed}
+	r.scenario.Start, r.scenario.Seed = DefaultStart, 1
+	return r
+}
+
+func (r *reader) read(name string, data []byte) error { return document.Read(name, data, r.root) }
 
 func (r *reader) root(v document.Value) {
 	var parts, at document.Value

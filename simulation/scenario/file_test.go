@@ -232,13 +232,15 @@ func TestRecordedLoadsThatAreNone(t *testing.T) {
 		{"csv", "0,1\n1," + strings.Repeat("1", 1000) + "\n", `line 2: "` + strings.Repeat("1", 40) + `…" is no number of a load`},
 		{"csv", "0,1\n1,-2\n", "must be between 0 and"},
 		{"csv", "5,1\n1,2\n", "is before the point at"},
-		{"csv", "0,1,2\n", "wrong number of fields"},
+		{"csv", "0,1,2\n", "line 1: has 3 columns, must have two: time and value"},
 		{"csv", "0,1\n99999999,2\n", "the times span more than"},
 		{"prometheus", "<html>", "is no answer of Prometheus"},
 		{"prometheus", `{"status":"error","error":"bad query"}`, "bad query"},
 		{"prometheus", `{"status":"success","data":{"resultType":"vector","result":[]}}`, "must be a matrix"},
 		{"prometheus", `{"status":"success","data":{"resultType":"matrix","result":[]}}`, "has 0 series"},
-		{"prometheus", `{"status":"success","data":{"resultType":"matrix","result":[{"values":[[1,"NaN"]]}]}}`, "must be between 0 and"},
+		{"prometheus", `{"status":"success","data":{"resultType":"matrix","result":[{"values":[[1,"NaN"]]}]}}`, "has 1 samples, none of which is a number"},
+		{"prometheus", `{"status":"success","data":{"resultType":"matrix","result":[{"values":[[1,"+Inf"]]}]}}`, "must be between 0 and"},
+		{"csv", "time,value\n0,NaN\n15,\n", "has 2 samples, none of which is a number"},
 	} {
 		_, err := Read("s.yaml", scenario("  - "+tt.name+": {file: f}"), nil, func(string) ([]byte, error) { return []byte(tt.data), nil })
 		if err == nil || !strings.Contains(err.Error(), tt.want) {

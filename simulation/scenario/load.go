@@ -16,6 +16,10 @@ type part struct {
 	end time.Duration
 	// begin is the instant that offsets of a recorded part count from, zero: the start.
 	begin time.Time
+	// file of a recorded part, the offsets of its samples, and how many were no numbers.
+	file      string
+	samples   []time.Duration
+	noNumbers int
 }
 
 // part reads a part.
@@ -152,7 +156,7 @@ func (p *part) onOff(v document.Value) {
 }
 
 // recorded reads a file of recorded load.
-func (r *reader) recorded(p *part, v document.Value, read func([]byte) (recorded, error)) {
+func (r *reader) recorded(p *part, v document.Value, read func([]byte, *time.Location) (recorded, error)) {
 	name := ""
 	if !v.Map(document.Required("file", func(v document.Value) { name, _ = v.Text() })) || name == "" {
 		return
@@ -162,12 +166,13 @@ func (r *reader) recorded(p *part, v document.Value, read func([]byte) (recorded
 		v.Refuse("%v", err)
 		return
 	}
-	got, err := read(data)
+	got, err := read(data, r.zone)
 	if err != nil {
 		v.Refuse("%s: %v", name, err)
 		return
 	}
 	p.begin, p.end = got.begin, got.trace.End()
+	p.file, p.samples, p.noNumbers = name, got.samples, got.noNumbers
 	p.make = func(simulation.Span) (*simulation.Trace, error) { return got.trace, nil }
 }
 

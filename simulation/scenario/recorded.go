@@ -21,16 +21,22 @@ type recorded struct {
 	trace *simulation.Trace
 	// begin is the instant of the first point, zero: times are not instants.
 	begin time.Time
+	// samples are the offsets of all samples, in order; noNumbers is how many more were none.
+	samples   []time.Duration
+	noNumbers int
 }
 
 // maxSeries bounds the series of a Prometheus answer: they are added point by point.
 const maxSeries = 50
 
-// readCSV reads lines of time and value; the first one may be a heading. Times are RFC 3339, or
-// seconds: since the Unix epoch if the first is beyond a year's, else since the start.
-func readCSV(data []byte) (recorded, error) {
-	lines := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))))
-	lines.FieldsPerRecord, lines.TrimLeadingSpace, lines.ReuseRecord = 2, true, true
+// readCSV reads lines of time and value; the first one may be a heading. Columns are separated by
+// commas, semicolons or tabs. Times are RFC 3339, or a date and a time of day in the zone; or
+// seconds: since the Unix epoch if the first is beyond a year's, else since the start. A value
+// that is empty or NaN is none.
+func readCSV(data []byte, zone *time.Location) (recorded, error) {
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	lines := csv.NewReader(bytes.NewReader(data))
+	lines.FieldsPerRecord, lines.TrimLeadingSpace, lines.ReuseRecord, lines.Comma = -1, true, true, separator(data)
 	var s series
 	for n := 1; ; n++ {
 		fields, err := lines.Read()
@@ -41,8 +47,11 @@ func readCSV(data []byte) (recorded, error) {
 			return recorded{}, err
 		}
 		line, _ := lines.FieldPos(0)
-		seconds, err := instant(fields[0])
-		value, badValue := float64Of(strings.TrimSpace(fields[1]))
+		if len(fields) != 2 {
+			return recorded{}, fmt.Errorf("line %d: has %d columns, must have two: time and value", line, len(fields))
+		}
+		seconds, err := instant(fields[0], zone)
+		value, badValue := sampleOf(strings.TrimSpace(fields[1]))
 		if n == 1 && err != nil && badValue != nil {
 			continue // the heading
 		}
@@ -59,6 +68,25 @@ func readCSV(data []byte) (recorded, error) {
 	return s.recorded()
 }
 
+// separator is what separates the columns of the first line.
+func separator(data []byte) rune {
+	first, _, _ := bytes.Cut(data, []byte("\n"))
+	for _, c := range []byte{',', ';', '\t'} {
+		if bytes.IndexByte(first, c) >= 0 {
+			return rune(c)
+		}
+	}
+	return ','
+}
+
+// sampleOf reads a value; NaN for one that is none.
+func sampleOf(text string) (float64, error) {
+	if text == "" || strings.EqualFold(text, "null") {
+		return math.NaN(), nil
+	}
+	return float64Of(text)
+}
+
 // float64Of reads a number. The error quotes only the beginning of an invalid one.
 func float64Of(text string) (float64, error) {
 	f, err := strconv.ParseFloat(text, 64)
@@ -72,15 +100,30 @@ func float64Of(text string) (float64, error) {
 	return 0, fmt.Errorf("%q is no number of a load", text)
 }
 
-// instant reads a time in seconds, since the epoch if it is one of RFC 3339.
-func instant(text string) (float64, error) {
+// dates are the forms of instants without a zone.
+var dates = []string{"2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02 15:04"}
+
+// milliseconds since the epoch are above this, which seconds are in the year 5138.
+const milliseconds = 1e11
+
+// instant reads a time in seconds, since the epoch if it is an instant.
+func instant(text string, zone *time.Location) (float64, error) {
 	text = strings.TrimSpace(text)
 	if seconds, err := strconv.ParseFloat(text, 64); err == nil {
+		if seconds > milliseconds {
+			seconds /= 1000
+		}
 		return seconds, nil
 	}
 	t, err := time.Parse(time.RFC3339Nano, text)
+	if zone == nil {
+		zone = time.UTC
+	}
+	for i := 0; err != nil && i < len(dates); i++ {
+		t, err = time.ParseInLocation(dates[i], text, zone)
+	}
 	if err != nil {
-		return 0, errors.New("the time must be seconds, or an instant such as 2026-01-31T03:00:00Z")
+		return 0, errors.New("the time must be seconds, or an instant such as 2026-01-31T03:00:00Z or 2026-01-31 03:00:00")
 	}
 	return float64(t.Unix()) + float64(t.Nanosecond())/1e9, nil
 }
@@ -89,6 +132,8 @@ func instant(text string) (float64, error) {
 type series struct {
 	points []simulation.Point
 	first  float64
+	// noNumbers is how many samples had no value.
+	noNumbers int
 }
 
 // epochal is above what seconds since a start are: those of a year.
@@ -100,6 +145,9 @@ func (s *series) add(seconds, value float64) error {
 		return fmt.Errorf("invalid time %g", seconds)
 	case len(s.points) >= simulation.MaxPoints:
 		return fmt.Errorf("there are more than %d points", simulation.MaxPoints)
+	case math.IsNaN(value):
+		s.noNumbers++ // nothing was measured then
+		return nil
 	case len(s.points) == 0:
 		s.first = seconds
 	case seconds-s.first > epochal:
@@ -111,8 +159,21 @@ func (s *series) add(seconds, value float64) error {
 }
 
 func (s *series) recorded() (out recorded, err error) {
+	if len(s.points) == 0 && s.noNumbers > 0 {
+		return recorded{}, fmt.Errorf("has %d samples, none of which is a number", s.noNumbers)
+	}
+	out = recorded{begin: begin(s.first), samples: s.offsets(), noNumbers: s.noNumbers}
 	out.trace, err = simulation.NewTrace(s.points)
-	return recorded{out.trace, begin(s.first)}, err
+	return out, err
+}
+
+// offsets are those of all samples.
+func (s *series) offsets() []time.Duration {
+	out := make([]time.Duration, 0, len(s.points))
+	for _, p := range s.points {
+		out = append(out, p.At)
+	}
+	return out
 }
 
 // base is the time that offsets count from, by the first time: that one, or the start.
@@ -165,7 +226,7 @@ type prometheusAnswer struct {
 }
 
 // readPrometheus reads the answer to a range query. Several series are added up.
-func readPrometheus(data []byte) (recorded, error) {
+func readPrometheus(data []byte, _ *time.Location) (recorded, error) {
 	var answer prometheusAnswer
 	if err := json.Unmarshal(data, &answer); err != nil {
 		return recorded{}, fmt.Errorf("is no answer of Prometheus: %w", err)
@@ -179,17 +240,26 @@ func readPrometheus(data []byte) (recorded, error) {
 		return recorded{}, fmt.Errorf("has %d series, must have 1 to %d", len(result), maxSeries)
 	}
 	var all []series
+	noNumbers := 0
 	for i, result := range answer.Data.Result {
 		s, err := prometheusSeries(result.Values)
 		if err != nil {
 			return recorded{}, fmt.Errorf("series %d: %w", i+1, err)
 		}
-		all = append(all, s)
+		if noNumbers += s.noNumbers; len(s.points) > 0 {
+			all = append(all, s)
+		}
+	}
+	if len(all) == 0 {
+		return recorded{}, fmt.Errorf("has %d samples, none of which is a number", noNumbers)
 	}
 	if len(all) == 1 {
+		all[0].noNumbers = noNumbers
 		return all[0].recorded()
 	}
-	return sumOfSeries(all)
+	out, err := sumOfSeries(all)
+	out.noNumbers = noNumbers
+	return out, err
 }
 
 // sumOfSeries adds up series, each of which counts from its first sample to a step after its
@@ -208,10 +278,12 @@ func sumOfSeries(all []series) (recorded, error) {
 		step = simulation.DefaultPeriod
 	}
 	var traces []*simulation.Trace
+	var samples []time.Duration
 	for i := range all {
 		s := &all[i]
 		end, _ := s.extent()
 		s.shift(first)
+		samples = append(samples, s.offsets()...)
 		if s.first > first {
 			s.points = slices.Insert(s.points, 0, simulation.Point{At: s.points[0].At})
 		}
@@ -227,7 +299,8 @@ func sumOfSeries(all []series) (recorded, error) {
 		traces = append(traces, trace)
 	}
 	sum, err := simulation.Sum(traces...)
-	return recorded{sum, begin(first)}, err
+	slices.Sort(samples)
+	return recorded{trace: sum, begin: begin(first), samples: samples}, err
 }
 
 func prometheusSeries(values [][2]json.RawMessage) (s series, err error) {
@@ -245,7 +318,7 @@ func prometheusSeries(values [][2]json.RawMessage) (s series, err error) {
 			return s, err
 		}
 	}
-	if len(s.points) == 0 {
+	if len(values) == 0 {
 		return s, errors.New("has no values")
 	}
 	return s, nil

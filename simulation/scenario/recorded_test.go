@@ -15,7 +15,7 @@ func TestSeriesCountWhileTheyAre(t *testing.T) {
 		{"values":[[1767571260,"10"],[1767571290,"10"]]},
 		{"values":[[1767571200,"1"],[1767571230,"1"],[1767571260,"1"],[1767571290,"1"],[1767571320,"1"],[1767571350,"1"]]},
 		{"values":[[1767571230,"100"]]}]}}`
-	got, err := readPrometheus([]byte(answer))
+	got, err := readPrometheus([]byte(answer), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestSeriesCountWhileTheyAre(t *testing.T) {
 func TestSeriesTooFarApartAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, first := range []string{"5", "9000000000"} {
-		_, err := readPrometheus(fmt.Appendf(nil, `{"status":"success","data":{"resultType":"matrix","result":[{"values":[[%s,"1"]]},{"values":[[1767571200,"1"]]}]}}`, first))
+		_, err := readPrometheus(fmt.Appendf(nil, `{"status":"success","data":{"resultType":"matrix","result":[{"values":[[%s,"1"]]},{"values":[[1767571200,"1"]]}]}}`, first), nil)
 		if err == nil || !strings.Contains(err.Error(), "the times span more than") {
 			t.Errorf("from %s: %v", first, err)
 		}
@@ -43,11 +43,11 @@ func TestSeriesTooFarApartAreRefused(t *testing.T) {
 func TestInstantsFarAway(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]float64{"2263-01-01T00:00:00Z": 9246182400, "2500-01-01T00:00:00Z": 16725225600, "2026-01-05T00:00:00.25Z": 1767571200.25} {
-		if got, err := instant(text); err != nil || got != want {
+		if got, err := instant(text, nil); err != nil || got != want {
 			t.Errorf("%s: %f and %v, want %f", text, got, err, want)
 		}
 	}
-	if _, err := readCSV([]byte("2500-01-01T00:00:00Z,1\n2500-01-01T00:01:00Z,1\n")); err == nil || !strings.Contains(err.Error(), "invalid time") {
+	if _, err := readCSV([]byte("2500-01-01T00:00:00Z,1\n2500-01-01T00:01:00Z,1\n"), nil); err == nil || !strings.Contains(err.Error(), "invalid time") {
 		t.Errorf("a load of the year 2500: %v", err)
 	}
 }

@@ -1,0 +1,126 @@
+package scenario
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/simulation"
+)
+
+// StandsFor is how long a sample of a recorded load stands for at most: up to the next one, and
+// beyond it nothing was recorded.
+const StandsFor = 5 * time.Minute
+
+// Recorded is what a scenario's recorded load is good for.
+type Recorded struct {
+	// Files of recorded load, as the scenario names them. Empty: none of it was recorded.
+	Files []string
+	// NoNumbers is how many of their samples had no value: they are left out.
+	NoNumbers int
+	// Covered is the time of the scenario for which all files have samples.
+	Covered time.Duration
+	// Gaps are the stretches that are not covered, in order. The load is a straight line there.
+	Gaps []Gap
+}
+
+// Gap is a stretch of time, since the start.
+type Gap struct{ From, To time.Duration }
+
+// ReadRecorded is Read, and tells what is covered of the time if the load was recorded.
+func ReadRecorded(name string, data []byte, seed *uint64, open Open) (*simulation.Scenario, *Recorded, error) {
+	r := newReader(seed, open)
+	if err := r.read(name, data); err != nil {
+		return nil, nil, err
+	}
+	return &r.scenario, r.covered(), nil
+}
+
+// covered finds the stretches for which a recorded part has no samples.
+func (r *reader) covered() *Recorded {
+	whole := r.scenario.Duration
+	out := &Recorded{Covered: whole}
+	var gaps []Gap
+	for _, p := range r.parts {
+		if p.file == "" {
+			continue
+		}
+		out.Files = append(out.Files, p.file)
+		out.NoNumbers += p.noNumbers
+		shift := time.Duration(0)
+		if !p.begin.IsZero() {
+			shift = p.begin.Sub(r.scenario.Start)
+		}
+		gaps = append(gaps, gapsOf(p.samples, shift, whole)...)
+	}
+	slices.SortFunc(gaps, func(a, b Gap) int { return int(a.From/time.Millisecond - b.From/time.Millisecond) })
+	for _, g := range gaps {
+		if n := len(out.Gaps); n > 0 && g.From <= out.Gaps[n-1].To {
+			out.Gaps[n-1].To = max(out.Gaps[n-1].To, g.To)
+			continue
+		}
+		out.Gaps = append(out.Gaps, g)
+	}
+	for _, g := range out.Gaps {
+		out.Covered -= g.To - g.From
+	}
+	return out
+}
+
+// gapsOf are the stretches of a scenario that samples do not stand for.
+func gapsOf(samples []time.Duration, shift, whole time.Duration) []Gap {
+	var out []Gap
+	add := func(from, to time.Duration) {
+		if from, to = max(from, 0), min(to, whole); from < to {
+			out = append(out, Gap{from, to})
+		}
+	}
+	add(0, samples[0]+shift)
+	for i, at := range samples {
+		next := samples[i] + shift // the last one stands for no time
+		if i+1 < len(samples) {
+			next = samples[i+1] + shift
+		}
+		add(at+shift+StandsFor, next)
+	}
+	add(samples[len(samples)-1]+shift, whole)
+	return out
+}
+
+// Series is a number that was recorded over time, such as a count of replicas.
+type Series struct {
+	begin   time.Time
+	samples []time.Duration
+	trace   *simulation.Trace
+}
+
+// ReadSeries reads a series in the form of a recorded load, CSV or an answer of Prometheus, whose
+// times are instants. Those without a zone are in the zone given.
+func ReadSeries(data []byte, zone *time.Location) (*Series, error) {
+	read := readCSV
+	if first := bytes.TrimLeft(data, "\xef\xbb\xbf \t\r\n"); len(first) > 0 && first[0] == '{' {
+		read = readPrometheus
+	}
+	got, err := read(data, zone)
+	if err != nil {
+		return nil, err
+	}
+	if got.begin.IsZero() {
+		return nil, errors.New("its times must be instants, such as 2026-01-31T03:00:00Z or seconds since 1970")
+	}
+	return &Series{got.begin, got.samples, got.trace}, nil
+}
+
+// At is the newest value at an instant. Not ok: there is none that stands for it.
+func (s *Series) At(at time.Time) (value float64, ok bool) {
+	offset := at.Sub(s.begin)
+	i, found := slices.BinarySearch(s.samples, offset)
+	if !found {
+		i--
+	}
+	if i < 0 || offset-s.samples[i] > StandsFor {
+		return 0, false
+	}
+	return s.trace.At(s.samples[i]), true
+}
