@@ -21,14 +21,14 @@ import (
 	adapter "sigs.k8s.io/custom-metrics-apiserver/pkg/cmd"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/cmd/internal/buildmetric"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
-	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
 )
 
 func main() {
 	// What the library serves at /metrics is in this registry, beside its own.
-	legacyregistry.RawMustRegister(daemon.BuildMetric())
+	legacyregistry.RawMustRegister(buildmetric.New())
 	cli.Main(newRoot())
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/component-base/metrics/legacyregistry"
 
-	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
+	"github.com/setpoint-dev/setpoint/cmd/internal/buildmetric"
 )
 
 var update = flag.Bool("update", false, "write the list of flags anew, as a release does")
@@ -57,7 +57,7 @@ func TestFlagsOfTheLastReleaseAreThere(t *testing.T) {
 // run.
 func TestTheBuildIsAMetric(t *testing.T) {
 	t.Parallel()
-	legacyregistry.RawMustRegister(daemon.BuildMetric())
+	legacyregistry.RawMustRegister(buildmetric.New())
 	families, err := legacyregistry.DefaultGatherer.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/samples"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
 	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
+	"github.com/setpoint-dev/setpoint/cmd/internal/buildmetric"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
@@ -128,7 +129,7 @@ func (s *agentSettings) openSources(metrics prometheus.Registerer, log *zap.Logg
 // serveAgent runs the agent and its admin address.
 func serveAgent(ctx context.Context, s *agentSettings, cluster *rest.Config, client *setpoint.Client, log *zap.Logger) error {
 	metrics := prometheus.NewRegistry()
-	metrics.MustRegister(daemon.BuildMetric())
+	metrics.MustRegister(buildmetric.New())
 	options, closeRecording, err := s.options(client, metrics, log)
 	if err != nil {
 		return cli.BadInput(err)

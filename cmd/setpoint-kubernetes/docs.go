@@ -16,7 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent"
 	"github.com/setpoint-dev/setpoint/clients/samples"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
-	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
+	"github.com/setpoint-dev/setpoint/cmd/internal/buildmetric"
 	"github.com/setpoint-dev/setpoint/cmd/internal/metricsdoc"
 )
 
@@ -92,7 +92,7 @@ func metricsDocument() (text string, err error) {
 
 // everyAgent makes what the agents of all platforms have.
 func everyAgent(client *setpoint.Client, r prometheus.Registerer) error {
-	if err := r.Register(daemon.BuildMetric()); err != nil {
+	if err := r.Register(buildmetric.New()); err != nil {
 		return err
 	}
 	if _, err := loop.New(nil, loop.Service{Calls: client}, loop.Options{

@@ -20,6 +20,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/clients/swarm/nodes"
 	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
+	"github.com/setpoint-dev/setpoint/cmd/internal/buildmetric"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
@@ -153,7 +154,7 @@ func (s *nodeSettings) open() (*node, error) {
 	for _, outcome := range []string{"sent", "failed", "unread"} {
 		n.reports.WithLabelValues(outcome)
 	}
-	n.metrics.MustRegister(daemon.BuildMetric(), n.reports, n.tasks, n.failed, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	n.metrics.MustRegister(buildmetric.New(), n.reports, n.tasks, n.failed, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return n, nil
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
+	"github.com/setpoint-dev/setpoint/cmd/internal/buildmetric"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
 )
@@ -27,7 +28,7 @@ func (c *command) run(ctx context.Context) error {
 	defer func() { _ = log.Sync() }()
 	TuneMemory()
 	metrics := prometheus.NewRegistry()
-	metrics.MustRegister(daemon.BuildMetric(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	metrics.MustRegister(buildmetric.New(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	client, err := c.OpenService()
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"go.uber.org/zap"
 
+	"github.com/setpoint-dev/setpoint/cmd/internal/buildmetric"
 	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/store/redis"
@@ -17,7 +18,7 @@ import (
 // newRegistry returns where metrics are gathered: those of the process to begin with.
 func newRegistry() *prometheus.Registry {
 	r := prometheus.NewRegistry()
-	r.MustRegister(collectors.NewGoCollector(), collectors.NewBuildInfoCollector(), daemon.BuildMetric(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewBuildInfoCollector(), buildmetric.New(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return r
 }
 

@@ -10,7 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
+	"github.com/setpoint-dev/setpoint/cmd/internal/buildmetric"
 	"github.com/setpoint-dev/setpoint/cmd/internal/metricsdoc"
 	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/server"
@@ -51,7 +51,7 @@ var anEdge = edgeCollector{
 // allMetrics gathers our own metrics of such a server, by name.
 func allMetrics() ([]*dto.MetricFamily, error) {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(daemon.BuildMetric())
+	registry.MustRegister(buildmetric.New())
 	s := defaultSettings()
 	s.Redis.URLs = []string{"redis://127.0.0.1:6379"} // nobody connects
 	unused, err := openStore(&s, zap.NewNop(), registry)

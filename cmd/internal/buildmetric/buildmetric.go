@@ -1,4 +1,5 @@
-package daemon
+// Package buildmetric has the metric by which a dashboard sees which versions run.
+package buildmetric
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
@@ -6,9 +7,9 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 )
 
-// BuildMetric returns setpoint_build_info, by which a dashboard sees which versions run: always
+// New returns setpoint_build_info, by which a dashboard sees which versions run: always
 // 1, with the program's version, commit, the commit's date (RFC 3339) and Go's version as labels.
-func BuildMetric() prometheus.Collector {
+func New() prometheus.Collector {
 	b := cli.ThisBuild()
 	metric := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name:        "setpoint_build_info",
