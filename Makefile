@@ -172,7 +172,7 @@ e2e-swarm: ## Run the agent of Docker Swarm with two real daemons that have join
 .PHONY: test-modules
 test-modules: ## Run the tests of the modules beside the main one that no other target runs
 	@scripts/redis.sh
-	for module in bench cmd/setpoint-external-metrics conformance/oracle conformance/cluster test/integrations test/keda tools/gremlins tools/licenses; do (cd $$module && go test -timeout=45m ./...); done
+	for module in bench cmd/setpoint-external-metrics conformance/oracle conformance/cluster test/integrations test/keda tools/gremlins tools/licenses tools/openapi; do (cd $$module && go test -timeout=45m ./...); done
 
 .PHONY: conformance
 conformance: ## Compare 100,000 steps with each real controller, and write conformance/REPORT.md
@@ -255,6 +255,10 @@ generate: ## Generate api/, docs/ and the CustomResourceDefinition from their so
 	scripts/put.sh docs/reference/swarm.md go run ./cmd/setpoint-swarm reference
 	scripts/put.sh docs/reference/configuration-nomad.md go run ./cmd/setpoint-nomad docs
 	scripts/put.sh docs/reference/nomad.md go run ./cmd/setpoint-nomad reference
+	scripts/put.sh api/openapi/setpoint.openapi.json go run -C tools/openapi . document ../../api/openapi/setpoint.swagger.json
+	rm -rf bin/generated/api-pages && mkdir -p bin/generated/api-pages/docs/reference
+	cd tools/openapi && go run . pages ../../api/openapi/setpoint.swagger.json ../../proto/setpoint/v1/error_reason.proto examples ../../bin/generated/api-pages/docs/reference/api
+	scripts/put.sh --tree bin/generated/api-pages . docs/reference/api
 	for program in cmd/setpoint*/; do name=$$(basename $$program); scripts/put.sh docs/reference/cli/$$name.md go run -C $$program . man --markdown; done
 	cd tools/licenses && go run . table > ../../THIRD_PARTY.md
 	$(MAKE) chart drawings

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const swagger = "../../api/openapi/setpoint.swagger.json"
+
+// What can be asked over Swagger 2.0 can be asked over 3.1, under the same names.
+func TestTheDocumentHasEveryOperation(t *testing.T) {
+	t.Parallel()
+	document, err := convert(swagger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile(swagger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	operations := 0
+	for _, item := range document.Paths.Map() {
+		for _, operation := range item.Operations() {
+			operations++
+			if !strings.Contains(string(source), `"operationId": "`+operation.OperationID+`"`) {
+				t.Errorf("%s is not in the Swagger document", operation.OperationID)
+			}
+		}
+	}
+	if want := strings.Count(string(source), `"operationId":`); operations != want || want < 15 {
+		t.Errorf("%d operations of %d", operations, want)
+	}
+	if document.OpenAPI != "3.1.0" || strings.Contains(string(source), "#/components/") {
+		t.Errorf("OpenAPI %s", document.OpenAPI)
+	}
+}
+
+// A method that nobody shows is not documented.
+func TestAMethodWithoutAnExampleIsRefused(t *testing.T) {
+	t.Parallel()
+	document, err := convert(swagger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = pages(document, "../../proto/setpoint/v1/error_reason.proto", t.TempDir(), filepath.Join(t.TempDir(), "pages"))
+	if err == nil || !strings.Contains(err.Error(), "has no example") {
+		t.Errorf("%v", err)
+	}
+}
