@@ -107,11 +107,16 @@ func (c *backtestCommand) run(cmd *cobra.Command, files []string) error {
 		return fmt.Errorf("%d scenarios can't be replayed", c.failed)
 	case c.mismatched > 0:
 		return fmt.Errorf("%d scenarios are not reproduced by their own specs, so that nothing can be said of another", c.mismatched)
+	case c.unreadable > 0 && c.scenarios == 0:
+		return cli.BadInput(errors.New("no recording was found; a CSV file or an answer of Prometheus is named in a scenario, which --file takes"))
 	case c.unreadable > 0:
 		return cli.BadInput(fmt.Errorf("%d lines or files hold no scenario that can be read", c.unreadable))
 	}
 	return nil
 }
+
+// maxUnreadable bounds the lines that are complained of one by one: any file may be given.
+const maxUnreadable = 10
 
 // alternatives refuses flags that belong to the other kind of recording.
 func (c *backtestCommand) alternatives(cmd *cobra.Command, files []string) error {
@@ -177,8 +182,9 @@ func (c *backtestCommand) file(cmd *cobra.Command, name string, spec *autoscalin
 	for scenario, err := range recording.NewReader(name, file).All() {
 		read = true
 		if err != nil {
-			c.unreadable++
-			fmt.Fprintf(cmd.ErrOrStderr(), "setpoint: %v\n", err)
+			if c.unreadable++; c.unreadable <= maxUnreadable {
+				fmt.Fprintf(cmd.ErrOrStderr(), "setpoint: %v\n", err)
+			}
 			continue
 		}
 		got, err := replay.RunBacktest(cmd.Context(), scenario, spec, c.assumed)

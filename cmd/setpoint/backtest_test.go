@@ -139,10 +139,16 @@ func TestBacktestOfARecordedLoad(t *testing.T) {
 	if told := run(t, "", "simulate", "-f", scenario, own); !strings.Contains(told.Stderr, "recorded load covers 98.3 % of the time; straight lines fill the gaps (1, the longest 25m at 2026-01-05T10:05:00Z)") {
 		t.Errorf("simulate says %q", told.Stderr)
 	}
+	// Files that are no recordings are not complained of line by line.
+	lines := run(t, strings.Repeat("0,1\n", 5000), "backtest", "--spec", careful, "-")
+	if n := strings.Count(lines.Stderr, "\n"); lines.Code != cli.ExitUsage || n > 20 || !strings.Contains(lines.Stderr, "which --file takes") {
+		t.Errorf("exit code %d, %d lines\n%.300s", lines.Code, n, lines.Stderr)
+	}
 	for _, tt := range []struct {
 		args []string
 		want string
 	}{
+		{[]string{"-f", own}, "is a Kubernetes manifest, not a scenario"},
 		{[]string{"-f", scenario, "flight.jsonl"}, "--file is in place of recordings"},
 		{[]string{"-f", "../../examples/simulation/web.yaml"}, "has no recorded load"},
 		{[]string{"-f", scenario, "--idle=cpu=1m"}, "--idle is for recordings"},

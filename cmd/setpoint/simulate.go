@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"time"
 	_ "time/tzdata" // scenarios name time zones, and images of one program have none
@@ -155,6 +156,9 @@ func (c *simulateCommand) readRecorded(cmd *cobra.Command) (*simulation.Scenario
 		return readWithin(cmd, name, scenario.MaxLoadBytes)
 	})
 	if err != nil {
+		if manifestPattern.Match(data) {
+			err = fmt.Errorf("%s: is a Kubernetes manifest, not a scenario: --file is for the scenario", c.file)
+		}
 		return nil, nil, cli.BadInput(err)
 	}
 	if profile, ok := recommender.ProfileByName(c.options.Profile); ok && world.Loop.SyncPeriod == 0 {
@@ -162,6 +166,9 @@ func (c *simulateCommand) readRecorded(cmd *cobra.Command) (*simulation.Scenario
 	}
 	return world, recorded, nil
 }
+
+// manifestPattern matches what a manifest has and no scenario.
+var manifestPattern = regexp.MustCompile(`(?m)^(apiVersion|kind):`)
 
 // readWithin reads a file that must not be larger.
 func readWithin(cmd *cobra.Command, name string, most int64) ([]byte, error) {

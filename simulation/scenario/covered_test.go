@@ -69,6 +69,7 @@ func TestFormsOfCSV(t *testing.T) {
 		"minutes":               "2026-03-02 02:00,5\n2026-03-02 02:01,7\n",
 		"an exponent":           "1.7724132e9,5e0\n1.77241326e9,0.7e1\n",
 		"samples without value": "1772413200,5\n1772413215,NaN\n1772413230,\n1772413245,null\n1772413260,7\n",
+		"exported twice":        "1772413200,5\n1772413200,5\n1772413200,5\n1772413260,7\n",
 		"blank lines":           "1772413200,5\n\n1772413260,7\n\n",
 	} {
 		got, err := readCSV([]byte(text), time.FixedZone("CET", 3600))

@@ -35,6 +35,9 @@ const maxSeries = 50
 // that is empty or NaN is none.
 func readCSV(data []byte, zone *time.Location) (recorded, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	if first := bytes.TrimSpace(data[:min(len(data), 64)]); len(first) > 0 && first[0] == '{' {
+		return recorded{}, errors.New("is JSON, not CSV; an answer of Prometheus goes to prometheus: {file: …}")
+	}
 	lines := csv.NewReader(bytes.NewReader(data))
 	lines.FieldsPerRecord, lines.TrimLeadingSpace, lines.ReuseRecord, lines.Comma = -1, true, true, separator(data)
 	var s series
@@ -97,7 +100,7 @@ func float64Of(text string) (float64, error) {
 	if len(text) > most {
 		text = text[:most] + "…"
 	}
-	return 0, fmt.Errorf("%q is no number of a load", text)
+	return 0, fmt.Errorf("%q is not a number; write it with a decimal point and without a unit", text)
 }
 
 // dates are the forms of instants without a zone.
@@ -154,7 +157,16 @@ func (s *series) add(seconds, value float64) error {
 		return fmt.Errorf("the times span more than %s", simulation.MaxDuration)
 	}
 	offset := seconds - base(s.first)
-	s.points = append(s.points, simulation.Point{At: time.Duration(math.Round(offset*1000)) * time.Millisecond, Value: value})
+	point := simulation.Point{At: time.Duration(math.Round(offset*1000)) * time.Millisecond, Value: value}
+	if n := len(s.points); n > 0 {
+		switch last := s.points[n-1]; {
+		case point == last:
+			return nil // exported twice
+		case point.At < last.At:
+			return fmt.Errorf("its time is %s before that of the sample before; sort the samples by time", last.At-point.At)
+		}
+	}
+	s.points = append(s.points, point)
 	return nil
 }
 

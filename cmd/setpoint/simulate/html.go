@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -16,7 +17,9 @@ const maxListed = 500
 const pageStyle = `:root{color-scheme:light dark}body{font:15px/1.5 system-ui,sans-serif;max-width:64rem;margin:2rem auto;padding:0 1rem}` +
 	`h1{font-size:clamp(1rem,4.5vw,1.4rem);overflow-wrap:anywhere}svg{width:100%;min-width:40rem;height:auto}summary{padding:.3rem 0;overflow-wrap:anywhere}table{border-collapse:collapse;margin:1rem 0}` +
 	`th,td{text-align:left;padding:.2rem 1.2rem .2rem 0;border-bottom:1px solid #8884;vertical-align:top}` +
-	`th[scope=row]{font-weight:400}td{font-variant-numeric:tabular-nums}pre{overflow:auto}.wide{overflow-x:auto}`
+	`th[scope=row]{font-weight:400}th[scope=row].part{padding-left:1rem}td{font-variant-numeric:tabular-nums}td.best{font-weight:600}` +
+	`.wide{overflow-x:auto}.note{color:#777}body{background:#fff;color:#222}` +
+	`@media(prefers-color-scheme:dark){body{background:#16181c;color:#ddd}.note{color:#999}}`
 
 // WriteHTML writes one page that needs nothing else: figures, pictures and changes. It runs no
 // script and loads nothing.
@@ -36,14 +39,27 @@ func WriteHTML(w io.Writer, r *Report) error {
 		fmt.Fprintf(&out, `<th scope="col">%s</th>`, escape(run.Name))
 	}
 	out.WriteString("</tr></thead><tbody>\n")
-	for _, row := range figureRows(r) {
-		fmt.Fprintf(&out, `<tr><th scope="row">%s</th>`, escape(strings.TrimSpace(row.name)))
-		for _, run := range r.Runs {
-			fmt.Fprintf(&out, "<td>%s</td>", escape(row.value(&run.Result.Figures)))
+	marked := false
+	for _, row := range Rows(r) {
+		name, class := strings.TrimSpace(row.Name), ""
+		if name != row.Name {
+			class = ` class="part"`
+		}
+		fmt.Fprintf(&out, `<tr><th scope="row"%s>%s</th>`, class, escape(name))
+		for i, value := range row.Values {
+			if slices.Contains(row.Best, i) {
+				marked = true
+				fmt.Fprintf(&out, `<td class="best">%s</td>`, escape(value))
+				continue
+			}
+			fmt.Fprintf(&out, "<td>%s</td>", escape(value))
 		}
 		out.WriteString("</tr>\n")
 	}
 	out.WriteString("</tbody></table></div>\n")
+	if marked {
+		out.WriteString("<p class=\"note\">Bold: the better figure.</p>\n")
+	}
 	for _, run := range r.Runs {
 		listActions(&out, r, &run)
 	}

@@ -47,6 +47,8 @@ type Plot struct {
 	load, capacity, queued           line
 	replicas, ready, needed, desired line
 	unlimited                        bool
+	// short are the columns with more load than capacity.
+	short [Columns]bool
 }
 
 // NewPlot returns an empty one for a run of that length.
@@ -59,6 +61,7 @@ func (p *Plot) Add(s *simulation.Step) {
 	fresh := !p.seen[column]
 	p.seen[column] = true
 	p.load.add(column, fresh, s.Load)
+	p.short[column] = p.short[column] || s.Load > s.Capacity
 	if s.Capacity > 1e15 {
 		p.unlimited = true
 	}

@@ -25,7 +25,7 @@ const (
 // on light and dark ground.
 const pictureStyle = `svg.sim{font:13px system-ui,sans-serif;fill:#222}` +
 	`.sim .bg{fill:#fff}.sim .grid{stroke:#ddd;stroke-width:1;fill:none}.sim .head{font-weight:600}` +
-	`.sim path{fill:none;stroke-width:1.6}.sim .load{stroke:#555}.sim .capacity{stroke:#d55e00}` +
+	`.sim path{fill:none;stroke-width:1.6;stroke-linejoin:round}.sim .area{fill:#009e73;fill-opacity:.16;stroke:none}.sim .short{fill:#d55e00;stroke:none}.sim .load{stroke:#555}.sim .capacity{stroke:#d55e00}` +
 	`.sim .replicas{stroke:#0072b2}.sim .ready{stroke:#009e73}.sim .needed{stroke:#cc79a7;stroke-dasharray:5 3}.sim .queued{stroke:#d55e00}` +
 	`@media(prefers-color-scheme:dark){svg.sim{fill:#ddd}.sim .bg{fill:#16181c}.sim .grid{stroke:#3a3d44}.sim .load{stroke:#bbb}.sim .replicas{stroke:#56b4e9}}`
 
@@ -33,8 +33,8 @@ const pictureStyle = `svg.sim{font:13px system-ui,sans-serif;fill:#222}` +
 type curve struct {
 	class, label string
 	line         *line
-	// steps marks counts, which change at once.
-	steps bool
+	// steps marks counts, which change at once, and filled those with an area below.
+	steps, filled bool
 }
 
 // panel is one diagram.
@@ -43,6 +43,8 @@ type panel struct {
 	curves []curve
 	// top is the least upper end of the scale.
 	top float64
+	// short are columns that are marked below the curves, nil: none.
+	short *[Columns]bool
 }
 
 // WriteSVG writes a picture of all runs, which must have plots.
@@ -83,7 +85,7 @@ func described(r *Report) string {
 // each run, on one scale, then what waits.
 func panelsOf(r *Report) []panel {
 	first := r.Runs[0].Plot
-	load := panel{title: "Load, units a second", curves: []curve{{"load", "offered", &first.load, false}}}
+	load := panel{title: "Load, units a second", curves: []curve{{"load", "offered", &first.load, false, false}}}
 	highest := 0.0
 	queued := false
 	for _, run := range r.Runs {
@@ -91,17 +93,17 @@ func panelsOf(r *Report) []panel {
 		highest = max(highest, p.replicas.highest(&p.seen), p.needed.highest(&p.seen), p.ready.highest(&p.seen))
 		queued = queued || p.queued.highest(&p.seen) > 0
 		if len(r.Runs) == 1 && !p.unlimited {
-			load.curves = append(load.curves, curve{"capacity", "capacity of the ready pods", &p.capacity, true})
+			load.curves = append(load.curves, curve{"capacity", "capacity of the ready pods", &p.capacity, true, false})
 		}
 	}
 	panels := []panel{load}
 	for _, run := range r.Runs {
 		p := run.Plot
-		panels = append(panels, panel{title: "Replicas, " + run.Name, top: highest, curves: []curve{
-			{"needed", "needed at target", &p.needed, true}, {"ready", "ready", &p.ready, true}, {"replicas", "asked for", &p.replicas, true},
+		panels = append(panels, panel{title: "Replicas, " + run.Name, top: highest, short: &p.short, curves: []curve{
+			{"needed", "needed at target", &p.needed, true, false}, {"ready", "ready", &p.ready, true, true}, {"replicas", "asked for", &p.replicas, true, false},
 		}})
 		if queued {
-			panels = append(panels, panel{title: "Waiting, " + run.Name, curves: []curve{{"queued", "volume that waits", &p.queued, false}}})
+			panels = append(panels, panel{title: "Waiting, " + run.Name, curves: []curve{{"queued", "volume that waits", &p.queued, false, true}}})
 		}
 	}
 	return panels
@@ -133,13 +135,49 @@ func (p *panel) draw(out *strings.Builder, r *Report, seen *[Columns]bool, y int
 			left, coordinate(at(v)), pictureWidth-right, left-6, coordinate(at(v)+4), number3(v))
 	}
 	p.drawTimes(out, r, y)
-	legend := pictureWidth - right
+	legend := p.drawShort(out, y, pictureWidth-right)
 	for _, c := range p.curves {
-		fmt.Fprintf(out, `<path class="%s" d="%s"><title>%s</title></path>`, c.class, c.path(seen, at), html.EscapeString(c.label))
+		path := c.path(seen, at)
+		if c.filled && path != "" {
+			start, _, _ := strings.Cut(path[1:], " ")
+			fmt.Fprintf(out, `<path class="area" d="%sV%s H%sZ"/>`, path, coordinate(bottom), start)
+		}
+		fmt.Fprintf(out, `<path class="%s" d="%s"><title>%s</title></path>`, c.class, path, html.EscapeString(c.label))
 		width := 34 + 7*len(c.label)
 		legend -= width
 		fmt.Fprintf(out, `<path class="%s" d="M%d %d h20"/><text x="%d" y="%d">%s</text>`, c.class, legend, y-12, legend+24, y-8, html.EscapeString(c.label))
 	}
+}
+
+// shortHeight is that of the marks of columns that are short of capacity.
+const shortHeight = 5
+
+// drawShort marks the columns that are short of capacity, and returns where the legend goes on.
+func (p *panel) drawShort(out *strings.Builder, y, legend int) int {
+	if p.short == nil {
+		return legend
+	}
+	const label = "short of capacity"
+	marked := false
+	for i := 0; i < Columns; i++ {
+		first := i
+		for i < Columns && p.short[i] {
+			i++
+		}
+		if i == first {
+			continue
+		}
+		marked = true
+		width := max(2, float64(float64(i-first)/Columns*plotWidth))
+		fmt.Fprintf(out, `<rect class="short" x="%s" y="%d" width="%s" height="%d"><title>%s</title></rect>`,
+			coordinate(left+float64(float64(first)/Columns*plotWidth)), y+panelHeight-shortHeight, coordinate(width), shortHeight, label)
+	}
+	if !marked {
+		return legend
+	}
+	legend -= 34 + 7*len(label)
+	fmt.Fprintf(out, `<rect class="short" x="%d" y="%d" width="20" height="%d"/><text x="%d" y="%d">%s</text>`, legend, y-15, shortHeight, legend+24, y-8, label)
+	return legend
 }
 
 // drawTimes draws marks of whole hours or days by the clock of the start's zone.

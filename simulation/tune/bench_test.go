@@ -1,0 +1,58 @@
+//go:build unix
+
+package tune_test
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/simulation"
+	"github.com/setpoint-dev/setpoint/simulation/tune"
+)
+
+// BenchmarkWeek is a search of 500 candidates over a week of some 50 pods at 15 s steps, a daily
+// load with noise. cpu-s/op is processor time, which other programs on the machine disturb less
+// than the time on the clock; on two idle processors a search takes half of it.
+//
+//	go test -run='^$' -bench=Week -benchtime=1x ./simulation/tune
+func BenchmarkWeek(b *testing.B) {
+	const week = 7 * 24 * time.Hour
+	start := time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
+	load, err := simulation.Daily(300, 450, 14*time.Hour, 0.8, simulation.Span{Start: start, Duration: week})
+	if err == nil {
+		load, err = load.Noise(1, 0.05, time.Minute, week)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := &simulation.Scenario{Start: start, Duration: week, Seed: 1, Load: load, Workload: workload()}
+	s.Workload.Startup = simulation.Startup{Kind: simulation.LogNormalStartup, From: 20 * time.Second, To: time.Minute}
+	replicas := int32(45)
+	s.Workload.Replicas = &replicas
+	reversals := 20.0
+	goal := tune.Goal{MaxShort: 0.005, MaxReversals: &reversals}
+	b.ReportAllocs()
+	before := processorSeconds(b)
+	var result *tune.Result
+	for b.Loop() {
+		if result, err = tune.Run(b.Context(), s, onCPU(10, 150, 70), goal, tune.Options{Seed: 1}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric((processorSeconds(b)-before)/float64(b.N), "cpu-s/op")
+	if result.Tried != tune.DefaultCandidates || result.Best == nil {
+		b.Fatalf("%d tried, best %+v", result.Tried, result.Best)
+	}
+	b.ReportMetric(result.Given.Searched.Cost, "pods")
+	b.ReportMetric(result.Best.Searched.Cost, "pods-tuned")
+}
+
+// processorSeconds is the time that this program has had of all processors.
+func processorSeconds(b *testing.B) float64 {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		b.Fatal(err)
+	}
+	return float64(usage.Utime.Sec+usage.Stime.Sec) + float64(usage.Utime.Usec+usage.Stime.Usec)/1e6
+}
