@@ -52,10 +52,10 @@ workload: {usage: [{metric: cpu, perLoad: 10m}]}
 	}
 	noise := clitest.File(t, "n.yaml", "duration: 400h\nload: [{constant: 10}]\nnoise: {variation: 0.1, every: 1m}\nworkload: {usage: [{metric: cpu, perLoad: 10m}]}\n")
 	for want, args := range map[string][]string{
-		`"jmeter" is not k6`:      {"--export=jmeter"},
-		"without SPEC":            {"--export=k6", simulatedBy},
-		"--compare and --output":  {"--export=k6", "-o", "csv"},
-		"more than 20000 stages":  {"--export=k6", "-f", noise},
+		`"jmeter" is not k6`:     {"--export=jmeter"},
+		"without SPEC":           {"--export=k6", simulatedBy},
+		"--compare and --output": {"--export=k6", "-o", "csv"},
+		"more than 20000 stages": {"--export=k6", "-f", noise},
 		"an argument is missing": {},
 	} {
 		if got := run(t, "", append([]string{"simulate", "-f", scenario}, args...)...); got.Code != cli.ExitUsage || !strings.Contains(got.Stderr, want) {
