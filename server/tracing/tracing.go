@@ -2,15 +2,25 @@ package tracing
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"os"
+	"strings"
+	"time"
 
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc/stats"
 )
 
 // DefaultRatio is the share of traces that is kept unless something else is said.
@@ -19,8 +29,8 @@ const DefaultRatio = 0.01
 // scope names the spans of this program.
 const scope = "github.com/setpoint-dev/setpoint/server"
 
-// Options say where traces go. Of the variables OTEL_…, those of OTLP's headers, certificates,
-// timeout and compression count, and those that the library reads of batching, limits and
+// Options say where traces go. The variables OTEL_… count where nothing is said here,
+// as the library reads them: headers, certificates, timeouts, batching, limits,
 // resource attributes. OTEL_TRACES_SAMPLER comes before Ratio.
 type Options struct {
 	// Endpoint is the collector's host:port, or its URL: http:// for clear text,
@@ -45,8 +55,35 @@ func ValidateRatio(ratio float64) error {
 
 // ValidateEndpoint returns what is wrong with the endpoint.
 func (o *Options) ValidateEndpoint() error {
-	_, _, err := o.destination()
+	_, err := o.destination()
 	return err
+}
+
+// destination is the exporter's options for the endpoint.
+func (o *Options) destination() ([]otlptracegrpc.Option, error) {
+	if !strings.Contains(o.Endpoint, "://") {
+		if strings.Contains(o.Endpoint, "@") {
+			return nil, errors.New("it is neither host:port nor a URL; credentials go into OTEL_EXPORTER_OTLP_HEADERS")
+		}
+		if _, port, err := net.SplitHostPort(o.Endpoint); err != nil || port == "" {
+			return nil, fmt.Errorf("%q is neither host:port nor a URL", o.Endpoint)
+		}
+		options := []otlptracegrpc.Option{otlptracegrpc.WithEndpoint(o.Endpoint)}
+		if o.Insecure {
+			options = append(options, otlptracegrpc.WithInsecure())
+		}
+		return options, nil
+	}
+	u, err := url.Parse(o.Endpoint)
+	switch {
+	case err != nil:
+		return nil, errors.New("it is not a URL")
+	case u.Scheme != "http" && u.Scheme != "https", u.Host == "", u.User != nil, strings.ContainsAny(o.Endpoint, "@?#"):
+		return nil, errors.New("it must be http://host:port or https://host:port; credentials go into OTEL_EXPORTER_OTLP_HEADERS")
+	case u.Scheme == "https" && o.Insecure:
+		return nil, errors.New("it asks for TLS, but clear text is asked for too")
+	}
+	return []otlptracegrpc.Option{otlptracegrpc.WithEndpointURL(o.Endpoint)}, nil
 }
 
 // Tracing sends traces.
@@ -62,9 +99,9 @@ func Open(ctx context.Context, o Options) (*Tracing, error) {
 	if err := ValidateRatio(o.Ratio); err != nil {
 		return nil, fmt.Errorf("ratio: %w", err)
 	}
-	collector, err := newCollector(&o)
+	destination, err := o.destination()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("endpoint: %w", err)
 	}
 	about, err := resource.New(ctx,
 		resource.WithAttributes(attribute.String("service.name", "setpoint"), attribute.String("service.version", o.Version)),
@@ -72,7 +109,7 @@ func Open(ctx context.Context, o Options) (*Tracing, error) {
 	if err != nil {
 		return nil, fmt.Errorf("describe this process: %w", err)
 	}
-	exporter, err := otlptrace.New(ctx, collector)
+	exporter, err := otlptracegrpc.New(ctx, destination...)
 	if err != nil {
 		return nil, err
 	}
@@ -84,14 +121,30 @@ func Open(ctx context.Context, o Options) (*Tracing, error) {
 	return &Tracing{exporter: exporter, provider: provider, tracer: provider.Tracer(scope, trace.WithInstrumentationVersion(o.Version))}, nil
 }
 
-// Close sends what is left, until the context ends.
+// cutOffTime is what ending an attempt to send may take.
+const cutOffTime = 250 * time.Millisecond
+
+// Close sends what is left, until the context ends, and takes 250 ms more at most.
 func (t *Tracing) Close(ctx context.Context) error {
 	err := t.provider.Shutdown(ctx)
-	if err != nil {
-		// It has given up waiting for what is being sent, which ends with the connection.
-		_ = t.exporter.Shutdown(ctx) // it fails for the same reason
+	if err == nil {
+		return nil
 	}
+	// It has given up waiting for the exporter, which would try on and on.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cutOffTime)
+	defer cancel()
+	_ = t.exporter.Shutdown(ctx) // it fails for the same reason
 	return err
+}
+
+// ServerHandler makes a span of each call to our services.
+func (t *Tracing) ServerHandler() stats.Handler {
+	return otelgrpc.NewServerHandler(
+		otelgrpc.WithTracerProvider(t.provider),
+		otelgrpc.WithPropagators(propagation.TraceContext{}),
+		otelgrpc.WithMeterProvider(noop.NewMeterProvider()),
+		otelgrpc.WithFilter(func(info *stats.RPCTagInfo) bool { return !strings.HasPrefix(info.FullMethodName, "/grpc.") }),
+	)
 }
 
 // Recording returns the context's span if it will be sent; else nil.
