@@ -9,6 +9,7 @@ require (
 	github.com/andybalholm/brotli v1.2.3
 	github.com/containerd/errdefs v1.0.0
 	github.com/coreos/go-oidc/v3 v3.21.0
+	github.com/coreos/go-systemd/v22 v22.7.0
 	github.com/go-jose/go-jose/v4 v4.1.8
 	github.com/go-logr/logr v1.4.4
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.31.0

@@ -218,7 +218,7 @@ func (n *node) round(ctx context.Context, log *zap.Logger) {
 func (n *node) pages() []daemon.Page {
 	ok := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) }
 	return append([]daemon.Page{
-		daemon.MetricsPage(n.metrics),
+		daemon.MetricsPage(n.metrics, nil),
 		{Path: "/healthz", About: "whether the process lives", Handler: http.HandlerFunc(ok)},
 		{Path: "/readyz", About: "whether the last report reached the agent", Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if err := n.last.get(); err != nil {

@@ -85,7 +85,7 @@ func (s *Settings) Serve(ctx context.Context, pages []daemon.Page, log *zap.Logg
 // being so, nil for nothing, and whatReady says what is asked.
 func Pages(metrics prometheus.Gatherer, ready func() error, whatReady string, shadows ShadowReport) []daemon.Page {
 	return append([]daemon.Page{
-		daemon.MetricsPage(metrics),
+		daemon.MetricsPage(metrics, nil),
 		{Path: "/healthz", About: "whether the process lives", Handler: http.HandlerFunc(answerOK)},
 		{Path: "/readyz", About: whatReady, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if err := ready(); err != nil {

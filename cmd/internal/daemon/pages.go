@@ -10,6 +10,9 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 )
 
@@ -18,6 +21,15 @@ type Page struct {
 	Path, About string
 	Handler     http.Handler
 }
+
+// MetricsPage serves what a gatherer gathers; its errors are those of the registry, nil for
+// none.
+func MetricsPage(metrics prometheus.Gatherer, registry prometheus.Registerer) Page {
+	return Page{"/metrics", "metrics for Prometheus", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{Registry: registry, MaxRequestsInFlight: metricsInFlight})}
+}
+
+// metricsInFlight is how often metrics may be gathered at once.
+const metricsInFlight = 8
 
 // DebugPages are those that every process has. Of pprof's pages the command line is not
 // served: it may hold the password of a Redis URL.

@@ -36,7 +36,7 @@ func serveAdmin(listener net.Listener, srv *server.Server, metrics *prometheus.R
 // adminPages are all but the index.
 func adminPages(health http.Handler, metrics *prometheus.Registry) []daemon.Page {
 	return append([]daemon.Page{
-		daemon.MetricsPage(metrics),
+		daemon.MetricsPage(metrics, metrics),
 		{Path: "/healthz", About: "whether the process lives", Handler: health},
 		{Path: "/readyz", About: "whether it is to be sent calls", Handler: health},
 	}, daemon.DebugPages()...)
