@@ -198,6 +198,10 @@ bench: ## Measure the service beside bare handlers, and write the tables in docs
 	cd bench && go run . -update=../docs/operate/performance.md -json=../bin/bench.json
 	cd bench && go run . cost -measure=cost/testdata/points.json -update=../docs/operate/scaling.md
 
+.PHONY: bench-beside
+bench-beside: ## Measure the service of an older commit and this one in turns: a table of old, new, new of old; OLD=commit
+	scripts/bench-beside.sh $(OLD)
+
 .PHONY: bench-micro
 bench-micro: ## Run the engine's and the service's benchmarks
 	go test -run='^$$' -bench=. -benchmem ./recommender/... ./server/...

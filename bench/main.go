@@ -5,6 +5,7 @@
 //	make bench                                   # all, into docs/operate/performance.md
 //	cd bench && go run . -scenario unary         # some, as Markdown on standard output
 //	go run . -scenario 'batch' -profiles /tmp/p  # with profiles of the service
+//	go run . beside OLD.json -- NEW.json         # two reports, as scripts/bench-beside.sh has them
 //
 // It is a module of its own because of what it takes besides the service's modules:
 // HdrHistogram, for latencies that neither lie nor fill memory, and what else a tool may
@@ -59,6 +60,9 @@ func run(ctx context.Context, args []string) error {
 	}
 	if len(args) > 0 && args[0] == cost.Command {
 		return cost.Run(ctx, args[1:], os.Stdout)
+	}
+	if len(args) > 0 && args[0] == report.BesideCommand {
+		return report.RunBeside(args[1:], os.Stdout)
 	}
 	debug.SetGCPercent(collectorPercent)
 	o, err := parse(args)
