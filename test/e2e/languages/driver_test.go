@@ -26,7 +26,15 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if err := errors.Join(pythonPackage.remove(), nodePackage.remove()); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
+		}
+		os.Exit(code)
+	}))
+}
 
 // patience is how long a client may take for what it is told.
 const patience = 2 * time.Minute
@@ -147,6 +155,14 @@ func (m *made) get(t *testing.T, name string, build func(dir string) error) stri
 		t.Fatal(m.err)
 	}
 	return m.dir
+}
+
+// remove removes the folder, if there is one.
+func (m *made) remove() error {
+	if m.dir == "" {
+		return nil
+	}
+	return os.RemoveAll(m.dir)
 }
 
 func run(dir string, environment []string, command ...string) error {

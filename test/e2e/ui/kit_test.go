@@ -34,6 +34,9 @@ import (
 
 var errNoChromium = errors.New("there is no Chromium: run scripts/chromium.sh")
 
+// leftovers is the folder for what Chromium writes into the temporary one and leaves there.
+var leftovers string
+
 // browser is Chromium, started once for all tests.
 var browser = sync.OnceValues(func() (context.Context, error) {
 	program := os.Getenv("CHROMIUM")
@@ -50,6 +53,7 @@ var browser = sync.OnceValues(func() (context.Context, error) {
 		chromedp.Headless,
 		chromedp.NoSandbox, // tests run as root in CI, where Chromium has no other choice
 		chromedp.Flag("disable-component-update", true),
+		chromedp.Env("TMPDIR="+leftovers),
 		chromedp.WSURLReadTimeout(process.Patience),
 	)
 	ctx, _ := chromedp.NewContext(allocator)
@@ -64,10 +68,16 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "scripts/wasm.sh:", err)
 		os.Exit(1)
 	}
+	var err error
+	if leftovers, err = os.MkdirTemp("", "setpoint-ui-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	code := m.Run()
 	if ctx, err := browser(); err == nil {
 		_ = chromedp.Cancel(ctx)
 	}
+	_ = os.RemoveAll(leftovers)
 	os.Exit(code)
 }
 
