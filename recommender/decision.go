@@ -65,6 +65,8 @@ type Decision struct {
 	// HistoryLimited reports whether the limit of the history may have held a count that
 	// upstream would have changed.
 	HistoryLimited bool
+	// Basis is what the decision was made within, in brief.
+	Basis Basis
 	// Explanation is nil unless the input asked for it.
 	Explanation *Explanation
 }

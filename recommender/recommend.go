@@ -158,6 +158,7 @@ func (d *decider) finish() {
 		n.Status.Conditions = nil // as its encoding gives it back: design-2015 has none
 	}
 	d.decision.Status = n.Status
+	d.basis()
 	if d.in.Explain {
 		d.explain()
 	}

@@ -233,13 +233,19 @@ func TestDecisionsTellTheirOutcomesOnceEach(t *testing.T) {
 func TestDecisionsShowTheRequestAndWhatWasDecided(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	for _, req := range []*setpointv1.RecommendRequest{with(queue(web, 3, 30), withID("none")), with(queue(web, 3, 50), withID("up"))} {
+	number := func(n int32) *int32 { return &n }
+	bases := []*setpointv1.DecisionBasis{{ // of what is logged; a change is not yet
+		Proposal: number(3), MetricProposals: []int32{3}, MinReplicas: number(1), MaxReplicas: number(1000),
+		ScaleUpWindowSeconds: number(0), ScaleDownWindowSeconds: number(0),
+	}, nil}
+	for i, req := range []*setpointv1.RecommendRequest{with(queue(web, 3, 30), withID("none")), with(queue(web, 3, 50), withID("up"))} {
 		s.clock.Advance(15 * time.Second)
 		resp := s.recommend(t, req)
 		want := &setpointv1.Decision{
 			RecommendationId: resp.GetRecommendationId(), RequestId: req.GetRequestId(), Time: resp.GetEvaluationTime(),
 			CurrentReplicas: 3, DesiredReplicas: resp.GetDesiredReplicas(), Action: resp.GetAction(), Reason: resp.GetReason(),
 			Conditions: resp.GetStatus().GetConditions(), CurrentMetrics: resp.GetStatus().GetCurrentMetrics(), Outcome: "NONE",
+			Basis: bases[i],
 		}
 		if resp.GetAction() != "NONE" {
 			want.Outcome = "PENDING"

@@ -94,6 +94,19 @@ func wantReason(t *testing.T, err error, code codes.Code, reason string) {
 	}
 }
 
+// Who asks about a target need not ask for its spec, which may not be there.
+func TestATargetHasItsStoredSpec(t *testing.T) {
+	s := start(t)
+	s.recommend(t, queue(polled, 3, 30))
+	if got := s.target(t, polled).GetTargetSpec(); got != nil {
+		t.Errorf("without a stored spec: %v", got)
+	}
+	set := s.setSpec(t, queueSpec(1, 10))
+	if got := s.target(t, polled).GetTargetSpec(); !proto.Equal(got, set) {
+		t.Errorf("got %v, want %v", got, set)
+	}
+}
+
 func TestStoredSpecs(t *testing.T) {
 	s := start(t)
 	get := func() (*setpointv1.TargetSpec, error) {

@@ -81,7 +81,7 @@ func (r *report) next(record store.Record, _ bool, _ []byte) []byte {
 		return nil
 	}
 	next = next.WithinLimits(max(r.Options.Clock().UnixNano(), next.Updated.UnixNano()), r.Options.answers())
-	r.settled = decisionlog.OfSettled(&history, &next.Status, r.outcome)
+	r.settled = r.Decisions.OfSettled(&history, &next.Status, r.outcome)
 	return encoding.AppendHistory(nil, &next)
 }
 
@@ -111,7 +111,7 @@ func (r *report) fail(ctx context.Context, err error, _ bool) {
 		before, after, settlement, ok := r.outage.settle(r.key, r.id, r.outcome, r.request.GetMessage())
 		if ok {
 			if settlement.Changed {
-				r.Decisions.Append(r.key, decisionlog.OfSettled(&before, &after.Status, r.outcome))
+				r.Decisions.Append(r.key, r.Decisions.OfSettled(&before, &after.Status, r.outcome))
 			}
 			r.settlement, r.done = settlement, true
 			return

@@ -194,10 +194,13 @@ func (t *Targets) conclude(j *Job, before *recommender.History) {
 		j.concluded = append(j.concluded, decisionlog.OfFirst(before))
 	}
 	if settled := j.decision.SettledBefore; settled.ID != (recommender.ID{}) {
-		j.concluded = append(j.concluded, decisionlog.OfSettled(before, &before.Status, settled.Outcome))
+		j.concluded = append(j.concluded, t.Decisions.OfSettled(before, &before.Status, settled.Outcome))
 	}
 	if !j.decision.Changes() && t.Decisions.Takes(before, repeated) {
 		j.concluded = append(j.concluded, decisionlog.OfDecision(&j.decision, j.requestID))
+	}
+	if j.decision.Changes() {
+		t.Decisions.Recommended(&j.decision)
 	}
 	if j.decision.Changes() && t.Decisions.Feeds() {
 		j.concluded = append(j.concluded, decisionlog.OfPending(&j.decision, j.requestID))

@@ -40,6 +40,7 @@ type Log struct {
 	entries chan queued
 	stopped chan struct{}
 	repeats repeatsRoom
+	pending pendingBases
 	unfed   time.Time // when it was logged last that the feed took nothing; the writer's
 
 	mu      sync.Mutex

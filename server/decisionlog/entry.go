@@ -23,8 +23,10 @@ type Entry struct {
 	changes, unsettled bool
 }
 
-func logDecision(status *recommender.Status, decision *recommender.LastDecision) Entry {
+func logDecision(status *recommender.Status, decision *recommender.LastDecision, basis *recommender.Basis) Entry {
 	h := recommender.History{Updated: time.Unix(0, decision.At).UTC(), Status: *status, Last: *decision}
+	var parts basisParts
+	putBasis(&h, basis, &parts)
 	value := encoding.AppendHistory(nil, &h)
 	if len(value) > maxLoggedBytes {
 		h.Status.CurrentMetrics = nil
@@ -43,7 +45,7 @@ func logDecision(status *recommender.Status, decision *recommender.LastDecision)
 func OfDecision(d *recommender.Decision, requestID string) Entry {
 	return logDecision(&d.Status, &recommender.LastDecision{
 		ID: d.ID, RequestID: requestID, At: d.At.UnixNano(), From: d.Current, To: d.Desired, Reason: d.Reason, Error: d.Error,
-	})
+	}, &d.Basis)
 }
 
 // OfPending is for a change that has just been recommended, for those who watch: the log
@@ -52,22 +54,28 @@ func OfPending(d *recommender.Decision, requestID string) Entry {
 	l := logDecision(&d.Status, &recommender.LastDecision{
 		ID: d.ID, RequestID: requestID, At: d.At.UnixNano(), From: d.Current, To: d.Desired, Reason: d.Reason, Error: d.Error,
 		Outcome: recommender.Undecided,
-	})
+	}, &d.Basis)
 	l.unsettled = true
 	return l
 }
 
-// OfSettled is for a change that was pending before, with the status given.
-func OfSettled(before *recommender.History, status *recommender.Status, outcome recommender.Outcome) Entry {
+// OfSettled is for a change that was pending before, with the status given. The log knows its
+// basis if Recommended has noted it; otherwise the history knows what was proposed.
+func (l *Log) OfSettled(before *recommender.History, status *recommender.Status, outcome recommender.Outcome) Entry {
 	p := before.Pending
+	basis, known := l.pending.of(p.ID)
+	if !known {
+		basis = proposedAt(before, p.At)
+	}
 	return logDecision(status, &recommender.LastDecision{
 		ID: p.ID, RequestID: p.RequestID, At: p.At, From: p.From, To: p.To, Reason: p.Reason, Error: p.Error, Outcome: outcome,
-	})
+	}, &basis)
 }
 
 // OfFirst is for the last decision of a history, which may never have been logged.
 func OfFirst(before *recommender.History) Entry {
-	l := logDecision(&before.Status, &before.Last)
+	basis := proposedAt(before, before.Last.At)
+	l := logDecision(&before.Status, &before.Last, &basis)
 	l.first = true
 	return l
 }
@@ -78,7 +86,11 @@ func (l Entry) Decision() *setpointv1.Decision {
 	if err != nil {
 		return nil
 	}
-	return conversion.LastDecision(&h)
+	d := conversion.LastDecision(&h)
+	if d != nil {
+		d.Basis = basisOf(&h)
+	}
+	return d
 }
 
 // Repeats reports whether a decision says what the last one said: the same counts for

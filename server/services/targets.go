@@ -2,6 +2,7 @@ package services
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -48,7 +49,26 @@ func (s *Targets) GetTarget(ctx context.Context, req *setpointv1.GetTargetReques
 	if err != nil {
 		return nil, err
 	}
-	return &setpointv1.GetTargetResponse{Target: conversion.Target(req.GetName(), history, true)}, nil
+	target := conversion.Target(req.GetName(), history, true)
+	if target.TargetSpec, err = s.specOf(ctx, req.GetName()); err != nil {
+		return nil, err
+	}
+	return &setpointv1.GetTargetResponse{Target: target}, nil
+}
+
+// specOf returns the stored spec; nil where there is none.
+func (s *Targets) specOf(ctx context.Context, name string) (*setpointv1.TargetSpec, error) {
+	if s.stored == nil {
+		return nil, nil
+	}
+	spec, err := s.stored.Spec(ctx, decision.ParseTarget(name))
+	switch {
+	case errors.Is(err, stored.ErrNoSpec):
+		return nil, nil
+	case err != nil:
+		return nil, apierror.OfStored(ctx, name, err)
+	}
+	return spec, nil
 }
 
 // ListTargets returns a page of the targets that the caller may read.

@@ -39,7 +39,9 @@ type Target struct {
 	// Recommendations and scale events. Absent in lists.
 	History *History `protobuf:"bytes,5,opt,name=history,proto3" json:"history,omitempty"`
 	// When something was last recorded.
-	UpdateTime    *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
+	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
+	// The stored spec, as GetTargetSpec returns it. Absent: none is stored; in lists.
+	TargetSpec    *TargetSpec `protobuf:"bytes,7,opt,name=target_spec,json=targetSpec,proto3" json:"target_spec,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -112,6 +114,13 @@ func (x *Target) GetHistory() *History {
 func (x *Target) GetUpdateTime() *timestamppb.Timestamp {
 	if x != nil {
 		return x.UpdateTime
+	}
+	return nil
+}
+
+func (x *Target) GetTargetSpec() *TargetSpec {
+	if x != nil {
+		return x.TargetSpec
 	}
 	return nil
 }
@@ -408,7 +417,9 @@ type Decision struct {
 	// What became of it: "NONE" (no change), "PENDING", "APPLIED", "FAILED" or
 	// "DROPPED" (never reported and not seen in the next request), as far as the
 	// log knows.
-	Outcome       string `protobuf:"bytes,11,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	Outcome string `protobuf:"bytes,11,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	// The numbers it was made within. Absent: the log does not know them.
+	Basis         *DecisionBasis `protobuf:"bytes,12,opt,name=basis,proto3" json:"basis,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -520,6 +531,130 @@ func (x *Decision) GetOutcome() string {
 	return ""
 }
 
+func (x *Decision) GetBasis() *DecisionBasis {
+	if x != nil {
+		return x.Basis
+	}
+	return nil
+}
+
+// The numbers that a decision was made within. The log of decisions has them of those that
+// change nothing, and of changes if the instance that recommended them also learnt what
+// became of them; of other changes it has the proposal.
+type DecisionBasis struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Replicas that the metrics asked for, before stabilization, policies and bounds.
+	// Absent: no count was computed from metrics, or it is not known.
+	Proposal *int32 `protobuf:"varint,1,opt,name=proposal,proto3,oneof" json:"proposal,omitempty"`
+	// Replicas that each metric asked for, in the order of the spec, -1 where one could
+	// not be computed; the first four metrics. Empty: not known.
+	MetricProposals []int32 `protobuf:"varint,2,rep,packed,name=metric_proposals,json=metricProposals,proto3" json:"metric_proposals,omitempty"`
+	// The spec's lower bound, replicas. Absent: not known.
+	MinReplicas *int32 `protobuf:"varint,3,opt,name=min_replicas,json=minReplicas,proto3,oneof" json:"min_replicas,omitempty"`
+	// The spec's upper bound, replicas. Absent: not known.
+	MaxReplicas *int32 `protobuf:"varint,4,opt,name=max_replicas,json=maxReplicas,proto3,oneof" json:"max_replicas,omitempty"`
+	// The most replicas that policies allowed. Absent: none limited a scale-up, or it is
+	// not known.
+	Ceiling *int32 `protobuf:"varint,5,opt,name=ceiling,proto3,oneof" json:"ceiling,omitempty"`
+	// The least replicas that policies allowed. Absent: none limited a scale-down, or it is
+	// not known.
+	Floor *int32 `protobuf:"varint,6,opt,name=floor,proto3,oneof" json:"floor,omitempty"`
+	// The stabilization window of scale-ups, seconds. Absent: not known, or the profile has
+	// none.
+	ScaleUpWindowSeconds *int32 `protobuf:"varint,7,opt,name=scale_up_window_seconds,json=scaleUpWindowSeconds,proto3,oneof" json:"scale_up_window_seconds,omitempty"`
+	// The stabilization window of scale-downs, seconds. Absent: not known, or the profile
+	// has none.
+	ScaleDownWindowSeconds *int32 `protobuf:"varint,8,opt,name=scale_down_window_seconds,json=scaleDownWindowSeconds,proto3,oneof" json:"scale_down_window_seconds,omitempty"`
+	unknownFields          protoimpl.UnknownFields
+	sizeCache              protoimpl.SizeCache
+}
+
+func (x *DecisionBasis) Reset() {
+	*x = DecisionBasis{}
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DecisionBasis) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DecisionBasis) ProtoMessage() {}
+
+func (x *DecisionBasis) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DecisionBasis.ProtoReflect.Descriptor instead.
+func (*DecisionBasis) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *DecisionBasis) GetProposal() int32 {
+	if x != nil && x.Proposal != nil {
+		return *x.Proposal
+	}
+	return 0
+}
+
+func (x *DecisionBasis) GetMetricProposals() []int32 {
+	if x != nil {
+		return x.MetricProposals
+	}
+	return nil
+}
+
+func (x *DecisionBasis) GetMinReplicas() int32 {
+	if x != nil && x.MinReplicas != nil {
+		return *x.MinReplicas
+	}
+	return 0
+}
+
+func (x *DecisionBasis) GetMaxReplicas() int32 {
+	if x != nil && x.MaxReplicas != nil {
+		return *x.MaxReplicas
+	}
+	return 0
+}
+
+func (x *DecisionBasis) GetCeiling() int32 {
+	if x != nil && x.Ceiling != nil {
+		return *x.Ceiling
+	}
+	return 0
+}
+
+func (x *DecisionBasis) GetFloor() int32 {
+	if x != nil && x.Floor != nil {
+		return *x.Floor
+	}
+	return 0
+}
+
+func (x *DecisionBasis) GetScaleUpWindowSeconds() int32 {
+	if x != nil && x.ScaleUpWindowSeconds != nil {
+		return *x.ScaleUpWindowSeconds
+	}
+	return 0
+}
+
+func (x *DecisionBasis) GetScaleDownWindowSeconds() int32 {
+	if x != nil && x.ScaleDownWindowSeconds != nil {
+		return *x.ScaleDownWindowSeconds
+	}
+	return 0
+}
+
 // Asks for one target.
 type GetTargetRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -531,7 +666,7 @@ type GetTargetRequest struct {
 
 func (x *GetTargetRequest) Reset() {
 	*x = GetTargetRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[6]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -543,7 +678,7 @@ func (x *GetTargetRequest) String() string {
 func (*GetTargetRequest) ProtoMessage() {}
 
 func (x *GetTargetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[6]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -556,7 +691,7 @@ func (x *GetTargetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTargetRequest.ProtoReflect.Descriptor instead.
 func (*GetTargetRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{6}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetTargetRequest) GetName() string {
@@ -577,7 +712,7 @@ type GetTargetResponse struct {
 
 func (x *GetTargetResponse) Reset() {
 	*x = GetTargetResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[7]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -589,7 +724,7 @@ func (x *GetTargetResponse) String() string {
 func (*GetTargetResponse) ProtoMessage() {}
 
 func (x *GetTargetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[7]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -602,7 +737,7 @@ func (x *GetTargetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTargetResponse.ProtoReflect.Descriptor instead.
 func (*GetTargetResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{7}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetTargetResponse) GetTarget() *Target {
@@ -628,7 +763,7 @@ type ListTargetsRequest struct {
 
 func (x *ListTargetsRequest) Reset() {
 	*x = ListTargetsRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[8]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -640,7 +775,7 @@ func (x *ListTargetsRequest) String() string {
 func (*ListTargetsRequest) ProtoMessage() {}
 
 func (x *ListTargetsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[8]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -653,7 +788,7 @@ func (x *ListTargetsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTargetsRequest.ProtoReflect.Descriptor instead.
 func (*ListTargetsRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{8}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListTargetsRequest) GetParent() string {
@@ -690,7 +825,7 @@ type ListTargetsResponse struct {
 
 func (x *ListTargetsResponse) Reset() {
 	*x = ListTargetsResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[9]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -702,7 +837,7 @@ func (x *ListTargetsResponse) String() string {
 func (*ListTargetsResponse) ProtoMessage() {}
 
 func (x *ListTargetsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[9]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -715,7 +850,7 @@ func (x *ListTargetsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTargetsResponse.ProtoReflect.Descriptor instead.
 func (*ListTargetsResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{9}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListTargetsResponse) GetTargets() []*Target {
@@ -750,7 +885,7 @@ type DeleteTargetRequest struct {
 
 func (x *DeleteTargetRequest) Reset() {
 	*x = DeleteTargetRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[10]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -762,7 +897,7 @@ func (x *DeleteTargetRequest) String() string {
 func (*DeleteTargetRequest) ProtoMessage() {}
 
 func (x *DeleteTargetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[10]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -775,7 +910,7 @@ func (x *DeleteTargetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTargetRequest.ProtoReflect.Descriptor instead.
 func (*DeleteTargetRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{10}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DeleteTargetRequest) GetName() string {
@@ -808,7 +943,7 @@ type DeleteTargetResponse struct {
 
 func (x *DeleteTargetResponse) Reset() {
 	*x = DeleteTargetResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[11]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -820,7 +955,7 @@ func (x *DeleteTargetResponse) String() string {
 func (*DeleteTargetResponse) ProtoMessage() {}
 
 func (x *DeleteTargetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[11]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -833,7 +968,7 @@ func (x *DeleteTargetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTargetResponse.ProtoReflect.Descriptor instead.
 func (*DeleteTargetResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{11}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{12}
 }
 
 // Asks for a page of decisions.
@@ -851,7 +986,7 @@ type ListDecisionsRequest struct {
 
 func (x *ListDecisionsRequest) Reset() {
 	*x = ListDecisionsRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[12]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -863,7 +998,7 @@ func (x *ListDecisionsRequest) String() string {
 func (*ListDecisionsRequest) ProtoMessage() {}
 
 func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[12]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -876,7 +1011,7 @@ func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsRequest.ProtoReflect.Descriptor instead.
 func (*ListDecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{12}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListDecisionsRequest) GetParent() string {
@@ -913,7 +1048,7 @@ type ListDecisionsResponse struct {
 
 func (x *ListDecisionsResponse) Reset() {
 	*x = ListDecisionsResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[13]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -925,7 +1060,7 @@ func (x *ListDecisionsResponse) String() string {
 func (*ListDecisionsResponse) ProtoMessage() {}
 
 func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[13]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -938,7 +1073,7 @@ func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsResponse.ProtoReflect.Descriptor instead.
 func (*ListDecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{13}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListDecisionsResponse) GetDecisions() []*Decision {
@@ -974,7 +1109,7 @@ type WatchDecisionsRequest struct {
 
 func (x *WatchDecisionsRequest) Reset() {
 	*x = WatchDecisionsRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[14]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -986,7 +1121,7 @@ func (x *WatchDecisionsRequest) String() string {
 func (*WatchDecisionsRequest) ProtoMessage() {}
 
 func (x *WatchDecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[14]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -999,7 +1134,7 @@ func (x *WatchDecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchDecisionsRequest.ProtoReflect.Descriptor instead.
 func (*WatchDecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{14}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *WatchDecisionsRequest) GetParent() string {
@@ -1051,7 +1186,7 @@ type WatchDecisionsResponse struct {
 
 func (x *WatchDecisionsResponse) Reset() {
 	*x = WatchDecisionsResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[15]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1063,7 +1198,7 @@ func (x *WatchDecisionsResponse) String() string {
 func (*WatchDecisionsResponse) ProtoMessage() {}
 
 func (x *WatchDecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[15]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1076,7 +1211,7 @@ func (x *WatchDecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchDecisionsResponse.ProtoReflect.Descriptor instead.
 func (*WatchDecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{15}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *WatchDecisionsResponse) GetTarget() string {
@@ -1150,7 +1285,7 @@ type TargetSpec struct {
 
 func (x *TargetSpec) Reset() {
 	*x = TargetSpec{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[16]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1162,7 +1297,7 @@ func (x *TargetSpec) String() string {
 func (*TargetSpec) ProtoMessage() {}
 
 func (x *TargetSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[16]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1175,7 +1310,7 @@ func (x *TargetSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetSpec.ProtoReflect.Descriptor instead.
 func (*TargetSpec) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{16}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *TargetSpec) GetName() string {
@@ -1284,7 +1419,7 @@ type MetricQuery struct {
 
 func (x *MetricQuery) Reset() {
 	*x = MetricQuery{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[17]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1296,7 +1431,7 @@ func (x *MetricQuery) String() string {
 func (*MetricQuery) ProtoMessage() {}
 
 func (x *MetricQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[17]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1309,7 +1444,7 @@ func (x *MetricQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MetricQuery.ProtoReflect.Descriptor instead.
 func (*MetricQuery) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{17}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *MetricQuery) GetMetric() string {
@@ -1423,7 +1558,7 @@ type PrometheusQuery struct {
 
 func (x *PrometheusQuery) Reset() {
 	*x = PrometheusQuery{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[18]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1435,7 +1570,7 @@ func (x *PrometheusQuery) String() string {
 func (*PrometheusQuery) ProtoMessage() {}
 
 func (x *PrometheusQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[18]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1448,7 +1583,7 @@ func (x *PrometheusQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrometheusQuery.ProtoReflect.Descriptor instead.
 func (*PrometheusQuery) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{18}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *PrometheusQuery) GetQuery() string {
@@ -1504,7 +1639,7 @@ type JsonQuery struct {
 
 func (x *JsonQuery) Reset() {
 	*x = JsonQuery{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[19]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1516,7 +1651,7 @@ func (x *JsonQuery) String() string {
 func (*JsonQuery) ProtoMessage() {}
 
 func (x *JsonQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[19]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1529,7 +1664,7 @@ func (x *JsonQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JsonQuery.ProtoReflect.Descriptor instead.
 func (*JsonQuery) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{19}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *JsonQuery) GetPath() string {
@@ -1605,7 +1740,7 @@ type RedisQuery struct {
 
 func (x *RedisQuery) Reset() {
 	*x = RedisQuery{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[20]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1617,7 +1752,7 @@ func (x *RedisQuery) String() string {
 func (*RedisQuery) ProtoMessage() {}
 
 func (x *RedisQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[20]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1630,7 +1765,7 @@ func (x *RedisQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedisQuery.ProtoReflect.Descriptor instead.
 func (*RedisQuery) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{20}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RedisQuery) GetList() string {
@@ -1695,7 +1830,7 @@ type SetTargetSpecRequest struct {
 
 func (x *SetTargetSpecRequest) Reset() {
 	*x = SetTargetSpecRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[21]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1707,7 +1842,7 @@ func (x *SetTargetSpecRequest) String() string {
 func (*SetTargetSpecRequest) ProtoMessage() {}
 
 func (x *SetTargetSpecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[21]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1720,7 +1855,7 @@ func (x *SetTargetSpecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTargetSpecRequest.ProtoReflect.Descriptor instead.
 func (*SetTargetSpecRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{21}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *SetTargetSpecRequest) GetName() string {
@@ -1748,7 +1883,7 @@ type SetTargetSpecResponse struct {
 
 func (x *SetTargetSpecResponse) Reset() {
 	*x = SetTargetSpecResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[22]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1760,7 +1895,7 @@ func (x *SetTargetSpecResponse) String() string {
 func (*SetTargetSpecResponse) ProtoMessage() {}
 
 func (x *SetTargetSpecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[22]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1773,7 +1908,7 @@ func (x *SetTargetSpecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTargetSpecResponse.ProtoReflect.Descriptor instead.
 func (*SetTargetSpecResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{22}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *SetTargetSpecResponse) GetTargetSpec() *TargetSpec {
@@ -1794,7 +1929,7 @@ type GetTargetSpecRequest struct {
 
 func (x *GetTargetSpecRequest) Reset() {
 	*x = GetTargetSpecRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[23]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1806,7 +1941,7 @@ func (x *GetTargetSpecRequest) String() string {
 func (*GetTargetSpecRequest) ProtoMessage() {}
 
 func (x *GetTargetSpecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[23]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1819,7 +1954,7 @@ func (x *GetTargetSpecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTargetSpecRequest.ProtoReflect.Descriptor instead.
 func (*GetTargetSpecRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{23}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GetTargetSpecRequest) GetName() string {
@@ -1840,7 +1975,7 @@ type GetTargetSpecResponse struct {
 
 func (x *GetTargetSpecResponse) Reset() {
 	*x = GetTargetSpecResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[24]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1852,7 +1987,7 @@ func (x *GetTargetSpecResponse) String() string {
 func (*GetTargetSpecResponse) ProtoMessage() {}
 
 func (x *GetTargetSpecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[24]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1865,7 +2000,7 @@ func (x *GetTargetSpecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTargetSpecResponse.ProtoReflect.Descriptor instead.
 func (*GetTargetSpecResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{24}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetTargetSpecResponse) GetTargetSpec() *TargetSpec {
@@ -1892,7 +2027,7 @@ type ListTargetSpecsRequest struct {
 
 func (x *ListTargetSpecsRequest) Reset() {
 	*x = ListTargetSpecsRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[25]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1904,7 +2039,7 @@ func (x *ListTargetSpecsRequest) String() string {
 func (*ListTargetSpecsRequest) ProtoMessage() {}
 
 func (x *ListTargetSpecsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[25]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1917,7 +2052,7 @@ func (x *ListTargetSpecsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTargetSpecsRequest.ProtoReflect.Descriptor instead.
 func (*ListTargetSpecsRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{25}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListTargetSpecsRequest) GetParent() string {
@@ -1954,7 +2089,7 @@ type ListTargetSpecsResponse struct {
 
 func (x *ListTargetSpecsResponse) Reset() {
 	*x = ListTargetSpecsResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[26]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1966,7 +2101,7 @@ func (x *ListTargetSpecsResponse) String() string {
 func (*ListTargetSpecsResponse) ProtoMessage() {}
 
 func (x *ListTargetSpecsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[26]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1979,7 +2114,7 @@ func (x *ListTargetSpecsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTargetSpecsResponse.ProtoReflect.Descriptor instead.
 func (*ListTargetSpecsResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{26}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListTargetSpecsResponse) GetTargetSpecs() []*TargetSpec {
@@ -2009,7 +2144,7 @@ type DeleteTargetSpecRequest struct {
 
 func (x *DeleteTargetSpecRequest) Reset() {
 	*x = DeleteTargetSpecRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[27]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2021,7 +2156,7 @@ func (x *DeleteTargetSpecRequest) String() string {
 func (*DeleteTargetSpecRequest) ProtoMessage() {}
 
 func (x *DeleteTargetSpecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[27]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2034,7 +2169,7 @@ func (x *DeleteTargetSpecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTargetSpecRequest.ProtoReflect.Descriptor instead.
 func (*DeleteTargetSpecRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{27}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *DeleteTargetSpecRequest) GetName() string {
@@ -2060,7 +2195,7 @@ type DeleteTargetSpecResponse struct {
 
 func (x *DeleteTargetSpecResponse) Reset() {
 	*x = DeleteTargetSpecResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[28]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2072,7 +2207,7 @@ func (x *DeleteTargetSpecResponse) String() string {
 func (*DeleteTargetSpecResponse) ProtoMessage() {}
 
 func (x *DeleteTargetSpecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[28]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2085,14 +2220,14 @@ func (x *DeleteTargetSpecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTargetSpecResponse.ProtoReflect.Descriptor instead.
 func (*DeleteTargetSpecResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{28}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{29}
 }
 
 var File_setpoint_v1_target_service_proto protoreflect.FileDescriptor
 
 const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"\n" +
-	" setpoint/v1/target_service.proto\x12\vsetpoint.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dsetpoint/v1/autoscaling.proto\x1a(setpoint/v1/recommendation_service.proto\"\xdd\x02\n" +
+	" setpoint/v1/target_service.proto\x12\vsetpoint.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dsetpoint/v1/autoscaling.proto\x1a(setpoint/v1/recommendation_service.proto\"\x97\x03\n" +
 	"\x06Target\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12R\n" +
 	"\x10scale_target_ref\x18\x02 \x01(\v2(.setpoint.v1.CrossVersionObjectReferenceR\x0escaleTargetRef\x12B\n" +
@@ -2100,7 +2235,9 @@ const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"\rlast_decision\x18\x04 \x01(\v2\x15.setpoint.v1.DecisionR\flastDecision\x12.\n" +
 	"\ahistory\x18\x05 \x01(\v2\x14.setpoint.v1.HistoryR\ahistory\x12;\n" +
 	"\vupdate_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"updateTime\"\x83\x02\n" +
+	"updateTime\x128\n" +
+	"\vtarget_spec\x18\a \x01(\v2\x17.setpoint.v1.TargetSpecR\n" +
+	"targetSpec\"\x83\x02\n" +
 	"\aHistory\x12J\n" +
 	"\x0frecommendations\x18\x01 \x03(\v2 .setpoint.v1.TimedRecommendationR\x0frecommendations\x124\n" +
 	"\tscale_ups\x18\x02 \x03(\v2\x17.setpoint.v1.ScaleEventR\bscaleUps\x128\n" +
@@ -2119,7 +2256,7 @@ const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"\x11recommendation_id\x18\x01 \x01(\tR\x10recommendationId\x12)\n" +
 	"\x10current_replicas\x18\x02 \x01(\x05R\x0fcurrentReplicas\x12)\n" +
 	"\x10desired_replicas\x18\x03 \x01(\x05R\x0fdesiredReplicas\x12.\n" +
-	"\x04time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\xcf\x03\n" +
+	"\x04time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\x81\x04\n" +
 	"\bDecision\x12+\n" +
 	"\x11recommendation_id\x18\x01 \x01(\tR\x10recommendationId\x12\x1d\n" +
 	"\n" +
@@ -2135,7 +2272,25 @@ const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"\x0fcurrent_metrics\x18\t \x03(\v2\x19.setpoint.v1.MetricStatusR\x0ecurrentMetrics\x12\x14\n" +
 	"\x05error\x18\n" +
 	" \x01(\tR\x05error\x12\x18\n" +
-	"\aoutcome\x18\v \x01(\tR\aoutcome\"\xec\x02\n" +
+	"\aoutcome\x18\v \x01(\tR\aoutcome\x120\n" +
+	"\x05basis\x18\f \x01(\v2\x1a.setpoint.v1.DecisionBasisR\x05basis\"\xe0\x03\n" +
+	"\rDecisionBasis\x12\x1f\n" +
+	"\bproposal\x18\x01 \x01(\x05H\x00R\bproposal\x88\x01\x01\x12)\n" +
+	"\x10metric_proposals\x18\x02 \x03(\x05R\x0fmetricProposals\x12&\n" +
+	"\fmin_replicas\x18\x03 \x01(\x05H\x01R\vminReplicas\x88\x01\x01\x12&\n" +
+	"\fmax_replicas\x18\x04 \x01(\x05H\x02R\vmaxReplicas\x88\x01\x01\x12\x1d\n" +
+	"\aceiling\x18\x05 \x01(\x05H\x03R\aceiling\x88\x01\x01\x12\x19\n" +
+	"\x05floor\x18\x06 \x01(\x05H\x04R\x05floor\x88\x01\x01\x12:\n" +
+	"\x17scale_up_window_seconds\x18\a \x01(\x05H\x05R\x14scaleUpWindowSeconds\x88\x01\x01\x12>\n" +
+	"\x19scale_down_window_seconds\x18\b \x01(\x05H\x06R\x16scaleDownWindowSeconds\x88\x01\x01B\v\n" +
+	"\t_proposalB\x0f\n" +
+	"\r_min_replicasB\x0f\n" +
+	"\r_max_replicasB\n" +
+	"\n" +
+	"\b_ceilingB\b\n" +
+	"\x06_floorB\x1a\n" +
+	"\x18_scale_up_window_secondsB\x1c\n" +
+	"\x1a_scale_down_window_seconds\"\xec\x02\n" +
 	"\x10GetTargetRequest\x12\xd7\x02\n" +
 	"\x04name\x18\x01 \x01(\tB\xc2\x02\xbaH\xbe\x02\xba\x01\xba\x02\n" +
 	"\vtarget.name\x12\x8f\x01must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, each segment 1 to 253 characters of [A-Za-z0-9._-] and not \".\", \"..\" or \"-\"\x1a\x98\x01this.matches('^clusters/[A-Za-z0-9._-]{1,253}/namespaces/[A-Za-z0-9._-]{1,253}/targets/[A-Za-z0-9._-]{1,253}$') && !this.matches('/([.]|[.][.]|-)(/|$)')R\x04name\"@\n" +
@@ -2294,7 +2449,7 @@ func file_setpoint_v1_target_service_proto_rawDescGZIP() []byte {
 	return file_setpoint_v1_target_service_proto_rawDescData
 }
 
-var file_setpoint_v1_target_service_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_setpoint_v1_target_service_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_setpoint_v1_target_service_proto_goTypes = []any{
 	(*Target)(nil),                           // 0: setpoint.v1.Target
 	(*History)(nil),                          // 1: setpoint.v1.History
@@ -2302,98 +2457,101 @@ var file_setpoint_v1_target_service_proto_goTypes = []any{
 	(*ScaleEvent)(nil),                       // 3: setpoint.v1.ScaleEvent
 	(*PendingRecommendation)(nil),            // 4: setpoint.v1.PendingRecommendation
 	(*Decision)(nil),                         // 5: setpoint.v1.Decision
-	(*GetTargetRequest)(nil),                 // 6: setpoint.v1.GetTargetRequest
-	(*GetTargetResponse)(nil),                // 7: setpoint.v1.GetTargetResponse
-	(*ListTargetsRequest)(nil),               // 8: setpoint.v1.ListTargetsRequest
-	(*ListTargetsResponse)(nil),              // 9: setpoint.v1.ListTargetsResponse
-	(*DeleteTargetRequest)(nil),              // 10: setpoint.v1.DeleteTargetRequest
-	(*DeleteTargetResponse)(nil),             // 11: setpoint.v1.DeleteTargetResponse
-	(*ListDecisionsRequest)(nil),             // 12: setpoint.v1.ListDecisionsRequest
-	(*ListDecisionsResponse)(nil),            // 13: setpoint.v1.ListDecisionsResponse
-	(*WatchDecisionsRequest)(nil),            // 14: setpoint.v1.WatchDecisionsRequest
-	(*WatchDecisionsResponse)(nil),           // 15: setpoint.v1.WatchDecisionsResponse
-	(*TargetSpec)(nil),                       // 16: setpoint.v1.TargetSpec
-	(*MetricQuery)(nil),                      // 17: setpoint.v1.MetricQuery
-	(*PrometheusQuery)(nil),                  // 18: setpoint.v1.PrometheusQuery
-	(*JsonQuery)(nil),                        // 19: setpoint.v1.JsonQuery
-	(*RedisQuery)(nil),                       // 20: setpoint.v1.RedisQuery
-	(*SetTargetSpecRequest)(nil),             // 21: setpoint.v1.SetTargetSpecRequest
-	(*SetTargetSpecResponse)(nil),            // 22: setpoint.v1.SetTargetSpecResponse
-	(*GetTargetSpecRequest)(nil),             // 23: setpoint.v1.GetTargetSpecRequest
-	(*GetTargetSpecResponse)(nil),            // 24: setpoint.v1.GetTargetSpecResponse
-	(*ListTargetSpecsRequest)(nil),           // 25: setpoint.v1.ListTargetSpecsRequest
-	(*ListTargetSpecsResponse)(nil),          // 26: setpoint.v1.ListTargetSpecsResponse
-	(*DeleteTargetSpecRequest)(nil),          // 27: setpoint.v1.DeleteTargetSpecRequest
-	(*DeleteTargetSpecResponse)(nil),         // 28: setpoint.v1.DeleteTargetSpecResponse
-	(*CrossVersionObjectReference)(nil),      // 29: setpoint.v1.CrossVersionObjectReference
-	(*HorizontalPodAutoscalerStatus)(nil),    // 30: setpoint.v1.HorizontalPodAutoscalerStatus
-	(*timestamppb.Timestamp)(nil),            // 31: google.protobuf.Timestamp
-	(*HorizontalPodAutoscalerCondition)(nil), // 32: setpoint.v1.HorizontalPodAutoscalerCondition
-	(*MetricStatus)(nil),                     // 33: setpoint.v1.MetricStatus
-	(*HorizontalPodAutoscalerSpec)(nil),      // 34: setpoint.v1.HorizontalPodAutoscalerSpec
-	(*RecommendOptions)(nil),                 // 35: setpoint.v1.RecommendOptions
-	(*durationpb.Duration)(nil),              // 36: google.protobuf.Duration
+	(*DecisionBasis)(nil),                    // 6: setpoint.v1.DecisionBasis
+	(*GetTargetRequest)(nil),                 // 7: setpoint.v1.GetTargetRequest
+	(*GetTargetResponse)(nil),                // 8: setpoint.v1.GetTargetResponse
+	(*ListTargetsRequest)(nil),               // 9: setpoint.v1.ListTargetsRequest
+	(*ListTargetsResponse)(nil),              // 10: setpoint.v1.ListTargetsResponse
+	(*DeleteTargetRequest)(nil),              // 11: setpoint.v1.DeleteTargetRequest
+	(*DeleteTargetResponse)(nil),             // 12: setpoint.v1.DeleteTargetResponse
+	(*ListDecisionsRequest)(nil),             // 13: setpoint.v1.ListDecisionsRequest
+	(*ListDecisionsResponse)(nil),            // 14: setpoint.v1.ListDecisionsResponse
+	(*WatchDecisionsRequest)(nil),            // 15: setpoint.v1.WatchDecisionsRequest
+	(*WatchDecisionsResponse)(nil),           // 16: setpoint.v1.WatchDecisionsResponse
+	(*TargetSpec)(nil),                       // 17: setpoint.v1.TargetSpec
+	(*MetricQuery)(nil),                      // 18: setpoint.v1.MetricQuery
+	(*PrometheusQuery)(nil),                  // 19: setpoint.v1.PrometheusQuery
+	(*JsonQuery)(nil),                        // 20: setpoint.v1.JsonQuery
+	(*RedisQuery)(nil),                       // 21: setpoint.v1.RedisQuery
+	(*SetTargetSpecRequest)(nil),             // 22: setpoint.v1.SetTargetSpecRequest
+	(*SetTargetSpecResponse)(nil),            // 23: setpoint.v1.SetTargetSpecResponse
+	(*GetTargetSpecRequest)(nil),             // 24: setpoint.v1.GetTargetSpecRequest
+	(*GetTargetSpecResponse)(nil),            // 25: setpoint.v1.GetTargetSpecResponse
+	(*ListTargetSpecsRequest)(nil),           // 26: setpoint.v1.ListTargetSpecsRequest
+	(*ListTargetSpecsResponse)(nil),          // 27: setpoint.v1.ListTargetSpecsResponse
+	(*DeleteTargetSpecRequest)(nil),          // 28: setpoint.v1.DeleteTargetSpecRequest
+	(*DeleteTargetSpecResponse)(nil),         // 29: setpoint.v1.DeleteTargetSpecResponse
+	(*CrossVersionObjectReference)(nil),      // 30: setpoint.v1.CrossVersionObjectReference
+	(*HorizontalPodAutoscalerStatus)(nil),    // 31: setpoint.v1.HorizontalPodAutoscalerStatus
+	(*timestamppb.Timestamp)(nil),            // 32: google.protobuf.Timestamp
+	(*HorizontalPodAutoscalerCondition)(nil), // 33: setpoint.v1.HorizontalPodAutoscalerCondition
+	(*MetricStatus)(nil),                     // 34: setpoint.v1.MetricStatus
+	(*HorizontalPodAutoscalerSpec)(nil),      // 35: setpoint.v1.HorizontalPodAutoscalerSpec
+	(*RecommendOptions)(nil),                 // 36: setpoint.v1.RecommendOptions
+	(*durationpb.Duration)(nil),              // 37: google.protobuf.Duration
 }
 var file_setpoint_v1_target_service_proto_depIdxs = []int32{
-	29, // 0: setpoint.v1.Target.scale_target_ref:type_name -> setpoint.v1.CrossVersionObjectReference
-	30, // 1: setpoint.v1.Target.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
+	30, // 0: setpoint.v1.Target.scale_target_ref:type_name -> setpoint.v1.CrossVersionObjectReference
+	31, // 1: setpoint.v1.Target.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
 	5,  // 2: setpoint.v1.Target.last_decision:type_name -> setpoint.v1.Decision
 	1,  // 3: setpoint.v1.Target.history:type_name -> setpoint.v1.History
-	31, // 4: setpoint.v1.Target.update_time:type_name -> google.protobuf.Timestamp
-	2,  // 5: setpoint.v1.History.recommendations:type_name -> setpoint.v1.TimedRecommendation
-	3,  // 6: setpoint.v1.History.scale_ups:type_name -> setpoint.v1.ScaleEvent
-	3,  // 7: setpoint.v1.History.scale_downs:type_name -> setpoint.v1.ScaleEvent
-	4,  // 8: setpoint.v1.History.pending:type_name -> setpoint.v1.PendingRecommendation
-	31, // 9: setpoint.v1.TimedRecommendation.time:type_name -> google.protobuf.Timestamp
-	31, // 10: setpoint.v1.ScaleEvent.time:type_name -> google.protobuf.Timestamp
-	31, // 11: setpoint.v1.PendingRecommendation.time:type_name -> google.protobuf.Timestamp
-	31, // 12: setpoint.v1.Decision.time:type_name -> google.protobuf.Timestamp
-	32, // 13: setpoint.v1.Decision.conditions:type_name -> setpoint.v1.HorizontalPodAutoscalerCondition
-	33, // 14: setpoint.v1.Decision.current_metrics:type_name -> setpoint.v1.MetricStatus
-	0,  // 15: setpoint.v1.GetTargetResponse.target:type_name -> setpoint.v1.Target
-	0,  // 16: setpoint.v1.ListTargetsResponse.targets:type_name -> setpoint.v1.Target
-	5,  // 17: setpoint.v1.ListDecisionsResponse.decisions:type_name -> setpoint.v1.Decision
-	31, // 18: setpoint.v1.WatchDecisionsRequest.start_time:type_name -> google.protobuf.Timestamp
-	5,  // 19: setpoint.v1.WatchDecisionsResponse.decision:type_name -> setpoint.v1.Decision
-	34, // 20: setpoint.v1.TargetSpec.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
-	35, // 21: setpoint.v1.TargetSpec.options:type_name -> setpoint.v1.RecommendOptions
-	36, // 22: setpoint.v1.TargetSpec.period:type_name -> google.protobuf.Duration
-	36, // 23: setpoint.v1.TargetSpec.observation_max_age:type_name -> google.protobuf.Duration
-	31, // 24: setpoint.v1.TargetSpec.create_time:type_name -> google.protobuf.Timestamp
-	31, // 25: setpoint.v1.TargetSpec.update_time:type_name -> google.protobuf.Timestamp
-	17, // 26: setpoint.v1.TargetSpec.queries:type_name -> setpoint.v1.MetricQuery
-	36, // 27: setpoint.v1.MetricQuery.window:type_name -> google.protobuf.Duration
-	18, // 28: setpoint.v1.MetricQuery.prometheus:type_name -> setpoint.v1.PrometheusQuery
-	19, // 29: setpoint.v1.MetricQuery.json:type_name -> setpoint.v1.JsonQuery
-	20, // 30: setpoint.v1.MetricQuery.redis:type_name -> setpoint.v1.RedisQuery
-	36, // 31: setpoint.v1.JsonQuery.max_age:type_name -> google.protobuf.Duration
-	16, // 32: setpoint.v1.SetTargetSpecRequest.target_spec:type_name -> setpoint.v1.TargetSpec
-	16, // 33: setpoint.v1.SetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
-	16, // 34: setpoint.v1.GetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
-	16, // 35: setpoint.v1.ListTargetSpecsResponse.target_specs:type_name -> setpoint.v1.TargetSpec
-	6,  // 36: setpoint.v1.TargetService.GetTarget:input_type -> setpoint.v1.GetTargetRequest
-	8,  // 37: setpoint.v1.TargetService.ListTargets:input_type -> setpoint.v1.ListTargetsRequest
-	10, // 38: setpoint.v1.TargetService.DeleteTarget:input_type -> setpoint.v1.DeleteTargetRequest
-	12, // 39: setpoint.v1.TargetService.ListDecisions:input_type -> setpoint.v1.ListDecisionsRequest
-	14, // 40: setpoint.v1.TargetService.WatchDecisions:input_type -> setpoint.v1.WatchDecisionsRequest
-	21, // 41: setpoint.v1.TargetService.SetTargetSpec:input_type -> setpoint.v1.SetTargetSpecRequest
-	23, // 42: setpoint.v1.TargetService.GetTargetSpec:input_type -> setpoint.v1.GetTargetSpecRequest
-	25, // 43: setpoint.v1.TargetService.ListTargetSpecs:input_type -> setpoint.v1.ListTargetSpecsRequest
-	27, // 44: setpoint.v1.TargetService.DeleteTargetSpec:input_type -> setpoint.v1.DeleteTargetSpecRequest
-	7,  // 45: setpoint.v1.TargetService.GetTarget:output_type -> setpoint.v1.GetTargetResponse
-	9,  // 46: setpoint.v1.TargetService.ListTargets:output_type -> setpoint.v1.ListTargetsResponse
-	11, // 47: setpoint.v1.TargetService.DeleteTarget:output_type -> setpoint.v1.DeleteTargetResponse
-	13, // 48: setpoint.v1.TargetService.ListDecisions:output_type -> setpoint.v1.ListDecisionsResponse
-	15, // 49: setpoint.v1.TargetService.WatchDecisions:output_type -> setpoint.v1.WatchDecisionsResponse
-	22, // 50: setpoint.v1.TargetService.SetTargetSpec:output_type -> setpoint.v1.SetTargetSpecResponse
-	24, // 51: setpoint.v1.TargetService.GetTargetSpec:output_type -> setpoint.v1.GetTargetSpecResponse
-	26, // 52: setpoint.v1.TargetService.ListTargetSpecs:output_type -> setpoint.v1.ListTargetSpecsResponse
-	28, // 53: setpoint.v1.TargetService.DeleteTargetSpec:output_type -> setpoint.v1.DeleteTargetSpecResponse
-	45, // [45:54] is the sub-list for method output_type
-	36, // [36:45] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	32, // 4: setpoint.v1.Target.update_time:type_name -> google.protobuf.Timestamp
+	17, // 5: setpoint.v1.Target.target_spec:type_name -> setpoint.v1.TargetSpec
+	2,  // 6: setpoint.v1.History.recommendations:type_name -> setpoint.v1.TimedRecommendation
+	3,  // 7: setpoint.v1.History.scale_ups:type_name -> setpoint.v1.ScaleEvent
+	3,  // 8: setpoint.v1.History.scale_downs:type_name -> setpoint.v1.ScaleEvent
+	4,  // 9: setpoint.v1.History.pending:type_name -> setpoint.v1.PendingRecommendation
+	32, // 10: setpoint.v1.TimedRecommendation.time:type_name -> google.protobuf.Timestamp
+	32, // 11: setpoint.v1.ScaleEvent.time:type_name -> google.protobuf.Timestamp
+	32, // 12: setpoint.v1.PendingRecommendation.time:type_name -> google.protobuf.Timestamp
+	32, // 13: setpoint.v1.Decision.time:type_name -> google.protobuf.Timestamp
+	33, // 14: setpoint.v1.Decision.conditions:type_name -> setpoint.v1.HorizontalPodAutoscalerCondition
+	34, // 15: setpoint.v1.Decision.current_metrics:type_name -> setpoint.v1.MetricStatus
+	6,  // 16: setpoint.v1.Decision.basis:type_name -> setpoint.v1.DecisionBasis
+	0,  // 17: setpoint.v1.GetTargetResponse.target:type_name -> setpoint.v1.Target
+	0,  // 18: setpoint.v1.ListTargetsResponse.targets:type_name -> setpoint.v1.Target
+	5,  // 19: setpoint.v1.ListDecisionsResponse.decisions:type_name -> setpoint.v1.Decision
+	32, // 20: setpoint.v1.WatchDecisionsRequest.start_time:type_name -> google.protobuf.Timestamp
+	5,  // 21: setpoint.v1.WatchDecisionsResponse.decision:type_name -> setpoint.v1.Decision
+	35, // 22: setpoint.v1.TargetSpec.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
+	36, // 23: setpoint.v1.TargetSpec.options:type_name -> setpoint.v1.RecommendOptions
+	37, // 24: setpoint.v1.TargetSpec.period:type_name -> google.protobuf.Duration
+	37, // 25: setpoint.v1.TargetSpec.observation_max_age:type_name -> google.protobuf.Duration
+	32, // 26: setpoint.v1.TargetSpec.create_time:type_name -> google.protobuf.Timestamp
+	32, // 27: setpoint.v1.TargetSpec.update_time:type_name -> google.protobuf.Timestamp
+	18, // 28: setpoint.v1.TargetSpec.queries:type_name -> setpoint.v1.MetricQuery
+	37, // 29: setpoint.v1.MetricQuery.window:type_name -> google.protobuf.Duration
+	19, // 30: setpoint.v1.MetricQuery.prometheus:type_name -> setpoint.v1.PrometheusQuery
+	20, // 31: setpoint.v1.MetricQuery.json:type_name -> setpoint.v1.JsonQuery
+	21, // 32: setpoint.v1.MetricQuery.redis:type_name -> setpoint.v1.RedisQuery
+	37, // 33: setpoint.v1.JsonQuery.max_age:type_name -> google.protobuf.Duration
+	17, // 34: setpoint.v1.SetTargetSpecRequest.target_spec:type_name -> setpoint.v1.TargetSpec
+	17, // 35: setpoint.v1.SetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
+	17, // 36: setpoint.v1.GetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
+	17, // 37: setpoint.v1.ListTargetSpecsResponse.target_specs:type_name -> setpoint.v1.TargetSpec
+	7,  // 38: setpoint.v1.TargetService.GetTarget:input_type -> setpoint.v1.GetTargetRequest
+	9,  // 39: setpoint.v1.TargetService.ListTargets:input_type -> setpoint.v1.ListTargetsRequest
+	11, // 40: setpoint.v1.TargetService.DeleteTarget:input_type -> setpoint.v1.DeleteTargetRequest
+	13, // 41: setpoint.v1.TargetService.ListDecisions:input_type -> setpoint.v1.ListDecisionsRequest
+	15, // 42: setpoint.v1.TargetService.WatchDecisions:input_type -> setpoint.v1.WatchDecisionsRequest
+	22, // 43: setpoint.v1.TargetService.SetTargetSpec:input_type -> setpoint.v1.SetTargetSpecRequest
+	24, // 44: setpoint.v1.TargetService.GetTargetSpec:input_type -> setpoint.v1.GetTargetSpecRequest
+	26, // 45: setpoint.v1.TargetService.ListTargetSpecs:input_type -> setpoint.v1.ListTargetSpecsRequest
+	28, // 46: setpoint.v1.TargetService.DeleteTargetSpec:input_type -> setpoint.v1.DeleteTargetSpecRequest
+	8,  // 47: setpoint.v1.TargetService.GetTarget:output_type -> setpoint.v1.GetTargetResponse
+	10, // 48: setpoint.v1.TargetService.ListTargets:output_type -> setpoint.v1.ListTargetsResponse
+	12, // 49: setpoint.v1.TargetService.DeleteTarget:output_type -> setpoint.v1.DeleteTargetResponse
+	14, // 50: setpoint.v1.TargetService.ListDecisions:output_type -> setpoint.v1.ListDecisionsResponse
+	16, // 51: setpoint.v1.TargetService.WatchDecisions:output_type -> setpoint.v1.WatchDecisionsResponse
+	23, // 52: setpoint.v1.TargetService.SetTargetSpec:output_type -> setpoint.v1.SetTargetSpecResponse
+	25, // 53: setpoint.v1.TargetService.GetTargetSpec:output_type -> setpoint.v1.GetTargetSpecResponse
+	27, // 54: setpoint.v1.TargetService.ListTargetSpecs:output_type -> setpoint.v1.ListTargetSpecsResponse
+	29, // 55: setpoint.v1.TargetService.DeleteTargetSpec:output_type -> setpoint.v1.DeleteTargetSpecResponse
+	47, // [47:56] is the sub-list for method output_type
+	38, // [38:47] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_setpoint_v1_target_service_proto_init() }
@@ -2403,7 +2561,8 @@ func file_setpoint_v1_target_service_proto_init() {
 	}
 	file_setpoint_v1_autoscaling_proto_init()
 	file_setpoint_v1_recommendation_service_proto_init()
-	file_setpoint_v1_target_service_proto_msgTypes[17].OneofWrappers = []any{
+	file_setpoint_v1_target_service_proto_msgTypes[6].OneofWrappers = []any{}
+	file_setpoint_v1_target_service_proto_msgTypes[18].OneofWrappers = []any{
 		(*MetricQuery_Prometheus)(nil),
 		(*MetricQuery_Json)(nil),
 		(*MetricQuery_Redis)(nil),
@@ -2414,7 +2573,7 @@ func file_setpoint_v1_target_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_setpoint_v1_target_service_proto_rawDesc), len(file_setpoint_v1_target_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   29,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

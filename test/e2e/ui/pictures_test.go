@@ -25,7 +25,6 @@ var pictures = flag.Bool("pictures", false, "make the README's pictures anew, in
 func TestABelievableFleet(t *testing.T) {
 	s := believable(t)
 	p := s.blank(t)
-	p.expects(noSpec)
 	p.goTo("/ui/?sort=-state")
 	p.waitText("41 targets")
 	p.wait("the past of what is shown", `![...document.querySelectorAll("canvas.spark")].some(c => /nothing known/.test(c.ariaLabel))`)

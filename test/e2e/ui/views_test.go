@@ -21,15 +21,11 @@ import (
 // firstRow is the name in the first row of the list.
 const firstRow = `document.querySelector("#row-0 a")?.innerText`
 
-// noSpec is what the browser says of a target without a stored spec.
-const noSpec = `status of 404 .*/spec$`
-
 // From the list to a target and back with the keyboard only; the URL keeps what was looked for.
 func TestTheFleetByKeyboard(t *testing.T) {
 	s := site(t)
 	s.feed(t, 30, "")
 	p := s.blank(t)
-	p.expects(noSpec)
 	p.goTo("/ui/")
 	p.waitText("30 targets")
 	p.press("/")
@@ -146,6 +142,21 @@ func TestATargetTellsItsStory(t *testing.T) {
 	if err := json.Unmarshal([]byte(tried), &opened); err != nil || opened.Spec.MaxReplicas != 12 || len(opened.Load) != 4 || opened.Load[3][1] != 40 {
 		t.Errorf("the playground is opened with %s: %v", tried, err)
 	}
+}
+
+// A target whose spec comes with each question has bounds, windows and proposals as well.
+func TestATargetWithoutAStoredSpec(t *testing.T) {
+	s := site(t, "--allow-evaluation-time")
+	ask := request("web", "queue", 60)
+	for _, load := range []string{"60", "40"} {
+		ask.ExternalMetrics[0].Value = load
+		ask.Scale.SpecReplicas = recommend(t, s, ask).GetDesiredReplicas()
+	}
+	p := s.open(t, "/ui/"+ask.GetTarget())
+	p.waitText("replicas, 1 to 12 allowed")
+	p.waitText("asks for 4 replicas")
+	p.waitText("None is stored")
+	p.waitText("bounds and windows are those of the last decisions")
 }
 
 // What targets, metrics and messages are called is shown, and never run.

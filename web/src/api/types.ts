@@ -41,6 +41,19 @@ export interface Status {
   conditions?: Condition[];
 }
 
+/** What a decision was made within, as far as the log knows. */
+export interface DecisionBasis {
+  proposal?: number;
+  /** By metric, in the order of the spec; -1: it could not be computed. */
+  metricProposals?: number[];
+  minReplicas?: number;
+  maxReplicas?: number;
+  ceiling?: number;
+  floor?: number;
+  scaleUpWindowSeconds?: number;
+  scaleDownWindowSeconds?: number;
+}
+
 export interface Decision {
   recommendationId?: string;
   requestId?: string;
@@ -53,6 +66,7 @@ export interface Decision {
   currentMetrics?: MetricStatus[];
   error?: string;
   outcome?: string;
+  basis?: DecisionBasis;
 }
 
 export interface ScaleEvent {
@@ -75,6 +89,8 @@ export interface Target {
   lastDecision?: Decision;
   history?: History;
   updateTime?: string;
+  /** Absent: none is stored, or it is one of a list. */
+  targetSpec?: TargetSpec;
 }
 
 export interface MetricTarget extends MetricValue {

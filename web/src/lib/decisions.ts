@@ -1,6 +1,6 @@
 // Decisions of one target, from the log and from the stream.
 
-import type { Decision } from "../api/types";
+import type { Decision, DecisionBasis } from "../api/types";
 import { millis } from "./format";
 
 /** Decisions that are kept at once. */
@@ -8,6 +8,15 @@ export const most = 5000;
 
 /** The digits of a second's parts, all nine: several decisions may be made in one millisecond. */
 const fraction = (time: string | undefined): string => (/\.(\d+)/.exec(time ?? "")?.[1] ?? "").padEnd(9, "0");
+
+/** What the newest decisions that know it were made within, number by number. */
+export function basisOf(decisions: readonly Decision[]): DecisionBasis {
+  for (let i = decisions.length - 1; i >= 0 && i >= decisions.length - 200; i--) {
+    const b = decisions[i]!.basis;
+    if (b?.maxReplicas !== undefined) return b;
+  }
+  return {};
+}
 
 /** Puts decisions in their places: by time, each once, as it was told of last. */
 export function merge(known: readonly Decision[], more: readonly Decision[]): Decision[] {
@@ -17,7 +26,8 @@ export function merge(known: readonly Decision[], more: readonly Decision[]): De
     const before = byId.get(id);
     // What became of a change is not unlearned.
     if (before?.outcome && before.outcome !== "PENDING" && d.outcome === "PENDING") continue;
-    byId.set(id, d);
+    // The record has the last decision without its basis.
+    byId.set(id, d.basis || !before?.basis ? d : { ...d, basis: before.basis });
   }
   return [...byId.values()].sort((a, b) => millis(a.time) - millis(b.time) || (fraction(a.time) < fraction(b.time) ? -1 : 1)).slice(-most);
 }

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { History, Spec } from "../api/types";
 import { outlook, rules, seconds } from "./next";
-import { nearest, columns } from "./points";
+import { nearest, columns, safest } from "./points";
 import { story, sums } from "./story";
-import { merge } from "./decisions";
+import { basisOf, merge } from "./decisions";
 
 const t0 = Date.UTC(2026, 0, 1, 12);
 const at = (s: number) => new Date(t0 + s * 1000).toISOString();
@@ -120,4 +120,23 @@ test("a click finds the nearest decision, rather one that changed something", ()
   assert.equal(nearest([quiet, change], t0 / 1000 + 13)?.recommendationId, "c");
   assert.equal(nearest([quiet, change], t0 / 1000 + 10)?.recommendationId, "q");
   assert.equal(nearest([], 0), undefined);
+});
+
+test("of a spec that is not stored the last decisions tell bounds and windows", () => {
+  const basis = basisOf([{ basis: { minReplicas: 2, maxReplicas: 9, scaleDownWindowSeconds: 60, scaleUpWindowSeconds: 15 } }, { basis: { proposal: 4 } }, {}]);
+  const o = outlook(recommendations([0, 10], [60, 8], [90, 5]), undefined, undefined, 10, t0 + 100_000, basis);
+  assert.deepEqual([o.min, o.max, o.down.seconds, o.up.seconds, o.known], [2, 9, 60, 15, false]);
+  assert.equal(outlook(recommendations([0, 10]), { maxReplicas: 20 }, undefined, 10, t0, basis).max, 20, "a stored spec is newer");
+});
+
+test("the basis of a decision is not unlearned", () => {
+  const [d] = merge([{ recommendationId: "a", time: at(0), basis: { proposal: 3 } }], [{ recommendationId: "a", time: at(0), outcome: "APPLIED" }]);
+  assert.deepEqual([d!.basis?.proposal, d!.outcome], [3, "APPLIED"]);
+});
+
+test("a window's line rises at once and falls when what was proposed has left it", () => {
+  const asked: [number, number][] = [[0, 3], [10, 8], [20, 4]];
+  assert.deepEqual(safest(asked, 30, Math.max, { from: 0, now: 60 }), [[0, 3], [10, 8], [20, 8], [30, 8], [40, 4], [50, 4], [60, 4]]);
+  assert.deepEqual(safest(asked, 0, Math.min, { from: 5, now: 25 }), [[10, 8], [20, 4], [25, 4]]);
+  assert.deepEqual(safest([], 30, Math.max, { from: 0, now: 60 }), []);
 });

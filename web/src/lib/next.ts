@@ -2,7 +2,7 @@
 // The rules are the controller's (pkg/controller/podautoscaler, v1.36): stabilization windows
 // over past recommendations, then rate policies over past changes, then the bounds.
 
-import type { History, ScaleEvent, ScalingRules, Spec } from "../api/types";
+import type { DecisionBasis, History, ScaleEvent, ScalingRules, Spec } from "../api/types";
 import { millis } from "./format";
 
 /** A stabilization window and what it holds. Instants are ms of Unix time. */
@@ -131,18 +131,19 @@ function rate(spec: Spec | undefined, h: History, current: number, now: number, 
 }
 
 /** What a history holds back at an instant, ms of Unix time. */
-export function outlook(h: History, spec: Spec | undefined, options: Record<string, unknown> | undefined, current: number, now: number): Outlook {
+export function outlook(h: History, spec: Spec | undefined, options: Record<string, unknown> | undefined, current: number, now: number, basis: DecisionBasis = {}): Outlook {
   const all = (h.recommendations ?? []).map((r) => ({ time: millis(r.time), count: r.replicas ?? 0 })).filter((r) => !Number.isNaN(r.time));
   const downscale = seconds(options?.downscaleStabilization) ?? defaultDown;
-  const down = rules(spec, "down", downscale)?.stabilizationWindowSeconds ?? downscale;
-  const up = rules(spec, "up")?.stabilizationWindowSeconds ?? 0;
+  // Of a spec that is not stored the last decisions tell windows and bounds.
+  const down = (spec ? rules(spec, "down", downscale)?.stabilizationWindowSeconds : basis.scaleDownWindowSeconds) ?? downscale;
+  const up = (spec ? rules(spec, "up")?.stabilizationWindowSeconds : basis.scaleUpWindowSeconds) ?? 0;
   return {
     known: spec !== undefined,
     down: window(all, down, now, "down", current),
     up: window(all, up, now, "up", current),
     rateDown: rate(spec, h, current, now, "down"),
     rateUp: rate(spec, h, current, now, "up"),
-    min: spec ? spec.minReplicas ?? 1 : undefined,
-    max: spec?.maxReplicas,
+    min: spec ? spec.minReplicas ?? 1 : basis.minReplicas,
+    max: spec ? spec.maxReplicas : basis.maxReplicas,
   };
 }

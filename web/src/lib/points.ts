@@ -27,3 +27,22 @@ export function nearest(decisions: readonly Decision[], x: number): Decision | u
   }
   return best;
 }
+
+/** Of each instant of the span the safest count that was proposed within the window before it. */
+export function safest(asked: readonly (readonly [number, number])[], seconds: number, safer: (...n: number[]) => number, span: { from: number; now: number }): [number, number][] {
+  if (asked.length === 0) return [];
+  // Where it can change: as something is proposed, and as that leaves the window.
+  const times = [...new Set([...asked.map((p) => p[0]), ...asked.map((p) => p[0] + seconds)])].filter((t) => t >= span.from && t <= span.now).sort((a, b) => a - b);
+  const out: [number, number][] = [];
+  let first = 0;
+  let next = 0;
+  for (const t of [...times, span.now]) {
+    while (next < asked.length && asked[next]![0] <= t) next++;
+    while (first < next - 1 && asked[first]![0] <= t - seconds) first++;
+    if (next === 0) continue;
+    let n = asked[next - 1]![1];
+    for (let i = first; i < next; i++) n = safer(n, asked[i]![1]);
+    out.push([t, n]);
+  }
+  return out;
+}

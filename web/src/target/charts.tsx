@@ -4,10 +4,10 @@ import { useMemo, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import type { Decision, TargetSpec } from "../api/types";
 import { axis, Chart, timeAxis } from "../components/chart";
-import { compact, millis } from "../lib/format";
+import { compact, count, millis } from "../lib/format";
 import { reading, wanted } from "../lib/metrics";
 import type { Outlook } from "../lib/next";
-import { columns, nearest } from "../lib/points";
+import { columns, nearest, safest } from "../lib/points";
 import { color } from "../theme";
 
 export interface Span {
@@ -42,7 +42,16 @@ export function ReplicaChart(props: ReplicaChart) {
     if (before) counts.push([span.from, before.desiredReplicas ?? 0]);
     for (const d of decisions) if (inSpan(d, span)) counts.push([millis(d.time) / 1000, d.desiredReplicas ?? 0]);
     counts.push([span.now, current]);
-    const proposals: [number, number][] = (outlook?.down.recommendations ?? []).map((r) => [r.time / 1000, r.count] as [number, number]).filter((p) => p[0] >= span.from);
+    // What the metrics asked for: as the log has it, and as the history has it of what is not logged.
+    const asked = new Map<number, number>();
+    for (const r of outlook?.down.recommendations ?? []) asked.set(r.time / 1000, r.count);
+    for (const d of decisions) if (d.basis?.proposal !== undefined) asked.set(millis(d.time) / 1000, d.basis.proposal);
+    const all = [...asked].sort((a, b) => a[0] - b[0]);
+    const proposals = all.filter((p) => p[0] >= span.from);
+    if (proposals.length > 0) proposals.push([span.now, proposals.at(-1)![1]]);
+    // What the windows made of it: a count below the higher line is not reached, nor one above the lower.
+    const high = safest(all, outlook?.down.seconds ?? 0, Math.max, span);
+    const low = safest(all, outlook?.up.seconds ?? 0, Math.min, span);
     // What follows if the same is proposed from now on.
     const future: [number, number][] = [];
     if (outlook?.down.holds) {
@@ -51,7 +60,7 @@ export function ReplicaChart(props: ReplicaChart) {
       for (const s of outlook.down.steps) future.push([s.time / 1000, Math.min(current, bound(s.count))]);
       future.push([span.to, future.at(-1)![1]]);
     }
-    return columns([counts, proposals, future]);
+    return columns([counts, proposals, future, high, low]);
   }, [decisions, outlook, span, current]);
   const options = (): Omit<uPlot.Options, "width" | "height"> => ({
     padding: [12, 12, 0, 0],
@@ -77,7 +86,10 @@ export function ReplicaChart(props: ReplicaChart) {
       { stroke: () => color("c1"), width: 2, fill: () => fade(color("c1"), 0.1), paths: stepped, spanGaps: true, points: { show: false } },
       { stroke: () => color("c5"), width: 1.25, paths: stepped, spanGaps: true, points: { show: false }, dash: [1, 0] },
       { stroke: () => color("c1"), width: 1.5, dash: [3, 4], paths: stepped, spanGaps: true, points: { show: false } },
+      { stroke: "transparent", width: 0, paths: stepped, spanGaps: true, points: { show: false } },
+      { stroke: "transparent", width: 0, paths: stepped, spanGaps: true, points: { show: false } },
     ],
+    bands: [{ series: [4, 5], fill: () => fade(color("c5"), 0.2) }],
     hooks: {
       drawClear: [(u) => drawBands(u, live.current)],
       draw: [(u) => drawLimits(u, live.current), (u) => drawMarks(u, live.current)],
@@ -125,9 +137,15 @@ function drawBands(u: uPlot, p: ReplicaChart): void {
   const o = p.outlook;
   if (o && o.down.seconds > 0) {
     const from = x(p.span.now - o.down.seconds);
-    g.fillStyle = color("band");
-    g.fillRect(from, top, now - from, height);
-    if (now - from > 60 * px) text(u, `window ${o.down.seconds} s`, from + 5 * px, top + height - 4 * px, color("held"));
+    // What is older counts no more.
+    g.beginPath();
+    g.setLineDash([px, 3 * px]);
+    g.moveTo(from, top);
+    g.lineTo(from, top + height);
+    g.strokeStyle = color("held");
+    g.lineWidth = px;
+    g.stroke();
+    if (now - from > 60 * px) text(u, `window ${o.down.seconds} s`, from + 5 * px, top + 13 * px, color("held"));
   }
   g.beginPath();
   g.setLineDash([2 * px, 3 * px]);
@@ -243,18 +261,20 @@ export function MetricChart(props: MetricChart) {
   const live = useRef(props);
   live.current = props;
   const want = spec?.spec?.metrics?.[index] ? wanted(spec.spec.metrics[index]!) : undefined;
-  const { data, name, last, unit, gaps } = useMemo(() => {
+  const { data, name, last, unit, gaps, asks } = useMemo(() => {
     const values: [number, number][] = [];
     let name = want?.name ?? "";
     let unit = "";
     let gaps = 0;
     let last = "no reading";
+    let asks: number | undefined;
     for (const d of decisions) {
       if (!inSpan(d, span)) continue;
       const m = d.currentMetrics?.[index];
       if (!m) continue;
       const r = reading(m);
       last = r.text;
+      asks = d.basis?.metricProposals?.[index] ?? asks;
       if (r.kind === "none") {
         gaps++;
         continue;
@@ -264,7 +284,7 @@ export function MetricChart(props: MetricChart) {
       values.push([millis(d.time) / 1000, r.number]);
     }
     const target: [number, number][] = want && Number.isFinite(want.number) ? [[span.from, want.number], [span.to, want.number]] : [];
-    return { data: columns([values, target]), name, last, unit, gaps };
+    return { data: columns([values, target]), name, last, unit, gaps, asks };
   }, [decisions, span, index, want?.number, want?.name]);
   const tone = `c${(index % 4) + 2 === 5 ? 6 : (index % 4) + 2}`;
   const options = (): Omit<uPlot.Options, "width" | "height"> => ({
@@ -292,6 +312,7 @@ export function MetricChart(props: MetricChart) {
         <span class="readout">
           {last}
           {want?.text && <span class="muted"> · target {want.text}</span>}
+          {asks !== undefined && asks >= 0 && last !== "no reading" && <span class="muted"> · asks for {count(asks, "replica")}</span>}
           {gaps > 0 && <span class="chip failing"><i aria-hidden="true">✕</i>{gaps} without a reading</span>}
         </span>
       </header>

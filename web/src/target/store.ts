@@ -28,7 +28,14 @@ export function useTarget(name: string): [TargetState, () => void] {
     const fail = (e: unknown) => !signal.aborted && set((s) => ({ ...s, error: e instanceof ApiError ? e : new ApiError(0, String(e)) }));
     const readTarget = () => get<Target>(`/v1/${name}`, signal).then(
       // The log is best effort, and the last decision is in the record before it is in the log.
-      (target) => set((s) => ({ ...s, target, decisions: target.lastDecision ? merge(s.decisions, [target.lastDecision]) : s.decisions, error: undefined })),
+      (target) =>
+        set((s) => ({
+          ...s,
+          target,
+          spec: target.targetSpec ?? null,
+          decisions: target.lastDecision ? merge(s.decisions, [target.lastDecision]) : s.decisions,
+          error: undefined,
+        })),
       fail,
     );
     const readDecisions = async () => {
@@ -47,15 +54,9 @@ export function useTarget(name: string): [TargetState, () => void] {
         fail(e);
       }
     };
-    const readSpec = () =>
-      get<TargetSpec>(`/v1/${name}/spec`, signal).then(
-        (spec) => set((s) => ({ ...s, spec })),
-        (e) => !signal.aborted && set((s) => ({ ...s, spec: e instanceof ApiError && e.status === 404 ? null : s.spec ?? null })),
-      );
     const all = () => {
       void readTarget();
       void readDecisions();
-      void readSpec();
     };
     reload.current = all;
     all();

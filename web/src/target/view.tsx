@@ -7,10 +7,11 @@ import { Replicas } from "../components/replicas";
 import { Ago, At, useNow } from "../components/time";
 import type { Decision, Target, TargetSpec } from "../api/types";
 import { count, duration, integer, localClock, millis, utc } from "../lib/format";
+import { basisOf } from "../lib/decisions";
 import { reading } from "../lib/metrics";
 import { parseName } from "../lib/names";
 import { outlook, type Outlook } from "../lib/next";
-import { stateBits, Pending } from "../lib/state";
+import { Flapping, flappingTurns, Pending, reversals, stateBits } from "../lib/state";
 import { story, sums } from "../lib/story";
 import { playgroundPath } from "../playground/link";
 import { base, navigate, usePlace } from "../router";
@@ -52,8 +53,8 @@ export function TargetView(props: { name: string }) {
 
   const current = target?.status?.desiredReplicas ?? latest?.desiredReplicas ?? 0;
   const ahead = useMemo(
-    () => (target ? outlook(target.history ?? {}, spec?.spec, spec?.options, target.status?.currentReplicas ?? current, now) : undefined),
-    [target, spec, now, current],
+    () => (target ? outlook(target.history ?? {}, spec?.spec, spec?.options, target.status?.currentReplicas ?? current, now, basisOf(decisions)) : undefined),
+    [target, spec, now, current, decisions],
   );
   const span = useMemo<Span>(() => {
     const s = now / 1000;
@@ -76,6 +77,7 @@ export function TargetView(props: { name: string }) {
   if (!target) return <div class="loading" role="status" aria-label="Loading" />;
   const status = target.status ?? {};
   const bits = stateBits(status.conditions ?? [], status.currentMetrics ?? [], target.lastDecision?.error ?? "") | (target.lastDecision?.outcome === "PENDING" ? Pending : 0);
+  const turns = reversals(decisions.filter((d) => millis(d.time) > now - 3_600_000 && d.outcome !== "FAILED" && d.outcome !== "DROPPED").map((d) => d.desiredReplicas ?? 0));
   const metrics = Math.max(...decisions.slice(-50).map((d) => d.currentMetrics?.length ?? 0), status.currentMetrics?.length ?? 0);
   const told = chosen ?? latest;
   return (
@@ -91,7 +93,7 @@ export function TargetView(props: { name: string }) {
       <header class="target-head">
         <div class="target-title">
           <h1>{short}</h1>
-          <div class="chips"><Chips bits={bits} /></div>
+          <div class="chips"><Chips bits={turns >= flappingTurns ? bits | Flapping : bits} /></div>
           <p class="muted">
             {target.scaleTargetRef?.kind ? `${target.scaleTargetRef.kind} ${target.scaleTargetRef.name ?? ""} · ` : ""}
             last asked <Ago time={millis(target.updateTime)} now={now} /> · last changed <Ago time={millis(status.lastScaleTime)} now={now} />
@@ -157,6 +159,7 @@ function Legend(props: { held: boolean }) {
     <div class="legend" aria-hidden="true">
       <span><i class="l-count" />count</span>
       <span><i class="l-proposal" />proposals</span>
+      <span><i class="l-window" />window</span>
       {props.held && <span><i class="l-future" />if load stays</span>}
       <span class="l-up">▲ up</span>
       <span class="l-down">▼ down</span>
@@ -307,7 +310,7 @@ function NextCard(props: { outlook: Outlook; target: Target; now: number }) {
       <p class="faint small">
         {o.known
           ? "By the stored spec and the history that the service keeps."
-          : `The service keeps the history, but callers send the spec with each question: the controller's defaults are assumed (a window of ${o.down.seconds} s).`}
+          : `Callers send the spec with each question: bounds and windows are those of the last decisions, policies are taken to be the controller's defaults.`}
       </p>
     </section>
   );

@@ -1,0 +1,64 @@
+package recommender
+
+import "time"
+
+// BasisProposals is how many metrics a Basis has room for.
+const BasisProposals = 4
+
+// Basis is what a decision was made within, in numbers for people who look back: an Explanation
+// has them at length, but only where somebody asked for it. No decision depends on it. The
+// zero value: nothing is known.
+type Basis struct {
+	// Min and Max are the spec's bounds, where Bounded.
+	Min, Max int32
+	Bounded  bool
+	// Proposal is the replicas that the metrics asked for, before stabilization, policies
+	// and bounds, where Decided.
+	Proposal int32
+	Decided  bool
+	// Limit is the replicas that policies allowed, upwards or downwards; HasLimit says
+	// whether any did.
+	Limit     int32
+	Direction Direction
+	HasLimit  bool
+	// UpWindow and DownWindow are the stabilization windows in seconds, where Windowed;
+	// fractions are cut off.
+	UpWindow, DownWindow int32
+	Windowed             bool
+	// Proposals are what the first metrics asked for, in the spec's order, -1 where one
+	// could not be computed; ProposalsLen is how many. None unless Decided, and none by
+	// the design of 2015.
+	Proposals    [BasisProposals]int32
+	ProposalsLen int
+}
+
+// basis fills in the decision's.
+func (d *decider) basis() {
+	b := &d.decision.Basis
+	b.Min, b.Max, b.Bounded = d.in.Spec.MinReplicas, d.in.Spec.MaxReplicas, true
+	if d.profile.algorithm == controllerAlgorithm {
+		up, down := time.Duration(0), d.in.Options.DownscaleStabilization
+		if d.behavior != nil {
+			up, down = d.windows()
+		}
+		b.UpWindow, b.DownWindow, b.Windowed = seconds(up), seconds(down), true
+	}
+	t := &d.trace
+	if !t.Decided {
+		return
+	}
+	b.Proposal, b.Decided = t.Proposal, true
+	b.Limit, b.Direction, b.HasLimit = t.RateLimit.Limit, t.RateLimit.Direction, t.RateLimit.HasLimit
+	if d.profile.algorithm == designAlgorithm {
+		return // it has one number, and keeps it elsewhere
+	}
+	for i := range min(len(d.scratch.metrics), BasisProposals) {
+		b.Proposals[i] = -1
+		if m := &d.scratch.metrics[i]; m.Failure == nil {
+			b.Proposals[i] = max(0, m.Proposal)
+		}
+		b.ProposalsLen++
+	}
+}
+
+func seconds(length time.Duration) int32 { return toInt32(length.Seconds()) }

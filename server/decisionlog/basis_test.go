@@ -1,0 +1,140 @@
+package decisionlog
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"google.golang.org/protobuf/proto"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/encoding"
+	"github.com/setpoint-dev/setpoint/server/conversion"
+)
+
+var decidedAt = time.Date(2026, time.March, 3, 10, 0, 0, 0, time.UTC)
+
+func TestAnEntryHasTheBasisOfItsDecision(t *testing.T) {
+	t.Parallel()
+	n := func(n int32) *int32 { return &n }
+	for _, tc := range []struct {
+		name  string
+		basis recommender.Basis
+		want  *setpointv1.DecisionBasis
+	}{
+		{"nothing is known", recommender.Basis{}, nil},
+		{
+			"bounds only: at a bound no metric is read",
+			recommender.Basis{Min: 0, Max: 7, Bounded: true, UpWindow: 0, DownWindow: 300, Windowed: true},
+			&setpointv1.DecisionBasis{MinReplicas: n(0), MaxReplicas: n(7), ScaleUpWindowSeconds: n(0), ScaleDownWindowSeconds: n(300)},
+		},
+		{
+			"a scale-up with two metrics, one of which failed",
+			recommender.Basis{
+				Min: 1, Max: 20, Bounded: true, Proposal: 9, Decided: true, Limit: 8, Direction: recommender.Up, HasLimit: true,
+				UpWindow: 15, DownWindow: 60, Windowed: true, Proposals: [4]int32{9, -1}, ProposalsLen: 2,
+			},
+			&setpointv1.DecisionBasis{
+				Proposal: n(9), MetricProposals: []int32{9, -1}, MinReplicas: n(1), MaxReplicas: n(20), Ceiling: n(8),
+				ScaleUpWindowSeconds: n(15), ScaleDownWindowSeconds: n(60),
+			},
+		},
+		{
+			"a scale-down to a floor of zero, by a profile without windows",
+			recommender.Basis{Min: 0, Max: 3, Bounded: true, Decided: true, Direction: recommender.Down, HasLimit: true, ProposalsLen: 1},
+			&setpointv1.DecisionBasis{Proposal: n(0), MetricProposals: []int32{0}, MinReplicas: n(0), MaxReplicas: n(3), Floor: n(0)},
+		},
+		{"what the history knows of a change", recommender.Basis{Proposal: 4, Decided: true}, &setpointv1.DecisionBasis{Proposal: n(4)}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			d := recommender.Decision{ID: recommender.ID{1}, At: decidedAt, Current: 4, Desired: 8, Reason: "queue above target", Basis: tc.basis}
+			entry := OfDecision(&d, "request")
+			got := entry.Decision()
+			if !proto.Equal(got.GetBasis(), tc.want) {
+				t.Errorf("got %v, want %v", got.GetBasis(), tc.want)
+			}
+			// A version that knows nothing of it reads the entry as any other.
+			h, err := encoding.DecodeHistory(entry.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got.Basis = nil
+			if older := conversion.LastDecision(&h); !proto.Equal(older, got) {
+				t.Errorf("an older version reads %v, want %v", older, got)
+			}
+			d.Basis = recommender.Basis{}
+			if without := len(OfDecision(&d, "request").Value); len(entry.Value) > without+24 {
+				t.Errorf("%d bytes, %d without the basis", len(entry.Value), without)
+			}
+		})
+	}
+}
+
+// A change is logged when it is settled: with its basis by the instance that recommended it, with
+// the proposal that the history knows by any other.
+func TestASettledChangeHasTheBasisOfItsDecision(t *testing.T) {
+	t.Parallel()
+	before := recommender.History{
+		Pending:         &recommender.Pending{ID: recommender.ID{7}, At: decidedAt.UnixNano(), From: 2, To: 4},
+		Recommendations: []recommender.TimedRecommendation{{Replicas: 9, At: decidedAt.UnixNano() - 1}, {Replicas: 5, At: decidedAt.UnixNano()}},
+	}
+	one, other := New(nil, nil, zap.NewNop(), 0), New(nil, nil, zap.NewNop(), 0)
+	defer one.Close()
+	defer other.Close()
+	one.Recommended(&recommender.Decision{ID: recommender.ID{7}, Basis: recommender.Basis{Min: 2, Max: 4, Bounded: true, Proposal: 5, Decided: true}})
+	for range 2 { // whoever loses a race does it again
+		got := one.OfSettled(&before, &before.Status, recommender.Applied).Decision().GetBasis()
+		if got.GetProposal() != 5 || got.GetMaxReplicas() != 4 || got.GetMinReplicas() != 2 {
+			t.Errorf("by the instance that recommended it: %v", got)
+		}
+	}
+	got := other.OfSettled(&before, &before.Status, recommender.Applied).Decision().GetBasis()
+	if got.GetProposal() != 5 || got.MaxReplicas != nil {
+		t.Errorf("by another instance: %v", got)
+	}
+	for i := range 2 * maxPending {
+		id := recommender.ID{1, byte(i), byte(i >> 8)}
+		one.Recommended(&recommender.Decision{ID: id})
+	}
+	if n := len(one.pending.byID); n > maxPending {
+		t.Errorf("%d changes are remembered, at most %d", n, maxPending)
+	}
+	if _, known := one.pending.of(recommender.ID{7}); known {
+		t.Error("the oldest change is still remembered")
+	}
+}
+
+func BenchmarkOfDecision(b *testing.B) {
+	for _, with := range []bool{true, false} {
+		b.Run(fmt.Sprintf("basis=%v", with), func(b *testing.B) { benchmarkOfDecision(b, with) })
+	}
+}
+
+func benchmarkOfDecision(b *testing.B, with bool) {
+	d := recommender.Decision{
+		ID: recommender.ID{1}, At: decidedAt, Current: 4, Desired: 4,
+		Status: recommender.Status{
+			CurrentReplicas: 4, DesiredReplicas: 4,
+			Conditions: []recommender.Condition{
+				{Type: recommender.AbleToScale, Status: recommender.ConditionTrue, Reason: "ReadyForNewScale", Message: "recommended size matches current size", LastTransitionTime: decidedAt},
+				{Type: recommender.ScalingActive, Status: recommender.ConditionTrue, Reason: "ValidMetricFound", Message: "the HPA was able to successfully calculate a replica count from external metric queue(nil)", LastTransitionTime: decidedAt},
+				{Type: recommender.ScalingLimited, Status: recommender.ConditionFalse, Reason: "DesiredWithinRange", Message: "the desired count is within the acceptable range", LastTransitionTime: decidedAt},
+			},
+		},
+		Basis: recommender.Basis{
+			Min: 2, Max: 20, Bounded: true, Proposal: 4, Decided: true, Limit: 8, Direction: recommender.Up, HasLimit: true,
+			DownWindow: 300, Windowed: true, Proposals: [4]int32{4}, ProposalsLen: 1,
+		},
+	}
+	if !with {
+		d.Basis = recommender.Basis{}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		OfDecision(&d, "")
+	}
+	b.ReportMetric(float64(len(OfDecision(&d, "").Value)), "bytes/entry")
+}
