@@ -85,6 +85,11 @@ test-docs: ## Run what the documentation tells its readers to type, and compare 
 	go build -C test/e2e -o ../../bin/docs/cluster ./kubernetes/cluster
 	go run ./test/docs/run $(PAGES)
 
+.PHONY: site
+site: ## Make the documentation as a static site, with a search that works from files: bin/site
+	@rm -rf bin/site
+	go run ./docs/site/build bin/site
+
 .PHONY: test-examples
 test-examples: ## Run the examples as users do; installs Node.js and Python's gRPC where they are missing
 	@scripts/node.sh || test -z "$${CI:-}"
