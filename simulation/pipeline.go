@@ -122,6 +122,12 @@ func (w *world) used(p *pod, u *Usage, from, to time.Duration) float64 {
 // forget drops samples that are no longer needed: all but the newest, and but those that late
 // metrics need.
 func (w *world) forget(p *pod) {
+	if w.lateness == 0 && len(p.samples) == 2 { // as nearly always
+		w.spareUsage = append(w.spareUsage, p.samples[0].usage)
+		p.samples[0] = p.samples[1]
+		p.samples = p.samples[:1]
+		return
+	}
 	drop := 0
 	for len(p.samples)-drop > 1 && p.samples[drop+1].at <= w.now-w.lateness {
 		w.spareUsage = append(w.spareUsage, p.samples[drop].usage)
@@ -287,8 +293,8 @@ func (w *world) shown(p *pod) recommender.Pod {
 	}
 	if p.isRunning(w.now) {
 		out.Phase = recommender.PhaseRunning
-		out.StartTime = w.instant(p.running)
-		out.ReadyTransition = w.instant(p.readyChanged)
+		out.StartTime = p.shownStart.of(w, p.running)
+		out.ReadyTransition = p.shownReady.of(w, p.readyChanged)
 	}
 	if p.ready {
 		out.Ready = recommender.ReadyTrue
@@ -299,6 +305,20 @@ func (w *world) shown(p *pod) recommender.Pod {
 // instant is an instant as the API shows it.
 func (w *world) instant(at time.Duration) time.Time {
 	return w.scenario.Start.Add(at).Truncate(time.Second)
+}
+
+// shownInstant is an instant as the API shows it, kept for as long as it stays the same: to
+// compute it for each pod at each evaluation was a fifth of a run.
+type shownInstant struct {
+	at    time.Duration
+	shown time.Time // zero: none yet
+}
+
+func (s *shownInstant) of(w *world, at time.Duration) time.Time {
+	if s.at != at || s.shown.IsZero() {
+		s.at, s.shown = at, w.instant(at)
+	}
+	return s.shown
 }
 
 // observeResources fills in the samples of metrics-server.
@@ -348,7 +368,7 @@ func (w *world) observeResources(in *recommender.Input) {
 			})
 		}
 		in.PodMetrics = append(in.PodMetrics, recommender.PodMetrics{
-			Pod: p.name, Timestamp: w.instant(stamp.at), Window: stamp.window,
+			Pod: p.name, Timestamp: w.stamp.of(w, stamp.at), Window: stamp.window,
 			Containers: w.containerMetrics[containers:len(w.containerMetrics):len(w.containerMetrics)],
 		})
 	}

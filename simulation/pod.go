@@ -30,6 +30,9 @@ type pod struct {
 	ready        bool
 	readyChanged time.Duration
 
+	// shownStart and shownReady are what the API shows of running and readyChanged.
+	shownStart, shownReady shownInstant
+
 	// served is the volume that it has served.
 	served float64
 	// scrapes is how often its usage was scraped; the last one was at scrapedAt and had

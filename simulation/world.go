@@ -58,6 +58,7 @@ type world struct {
 	input                 recommender.Input
 	usages                []recommender.ResourceUsage
 	containerMetrics      []recommender.ContainerMetrics
+	stamp                 shownInstant // of the samples, which most pods share
 	counter               uint64
 	pending               *write
 	pendingWrite          write
