@@ -267,7 +267,7 @@ const metricGone = "the server is currently unable to handle the request"
 // is used again at the next one.
 func (w *world) observe() *recommender.Input {
 	in := &w.input
-	in.Scale = recommender.Scale{SpecReplicas: w.replicas, StatusReplicas: int32(len(w.active()))}
+	in.Scale = recommender.Scale{SpecReplicas: w.replicas, StatusReplicas: w.activeCount()}
 	in.Pods = in.Pods[:0]
 	for _, p := range w.pods {
 		in.Pods = append(in.Pods, w.shown(p))

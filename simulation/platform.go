@@ -61,6 +61,17 @@ func (w *world) active() []*pod {
 	return active
 }
 
+// activeCount is how many they are.
+func (w *world) activeCount() (n int32) {
+	w.looked(1)
+	for _, p := range w.pods {
+		if !p.isDeleting(w.now) {
+			n++
+		}
+	}
+	return n
+}
+
 // reconcile makes and deletes pods until there are as many as asked for, as a Deployment
 // does: in the course of a rollout some more, and old ones make way for new ones.
 func (w *world) reconcile() {

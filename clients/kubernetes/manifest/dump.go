@@ -41,10 +41,20 @@ type Dump struct {
 	workloads []workload
 	// templates of the same workloads.
 	templates []Template
+	// versions that autoscalers were written in, other than autoscaling/v2.
+	versions map[*autoscalingv2.HorizontalPodAutoscaler]string
 	// options of Setpoint's own autoscalers.
 	options map[*autoscalingv2.HorizontalPodAutoscaler]*setpointv1.RecommendOptions
 	// seenPods tells where each pod, by namespace/name, was read.
 	seenPods map[string]string
+}
+
+// Version is the API version that one of Autoscalers was written in, before it was converted.
+func (d *Dump) Version(a *autoscalingv2.HorizontalPodAutoscaler) string {
+	if version, ok := d.versions[a]; ok {
+		return version
+	}
+	return autoscalingv2.SchemeGroupVersion.String()
 }
 
 // Read adds the objects of a file to the dump: single objects, a v1 List or typed

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -90,6 +91,12 @@ func readAutoscaler(decode decodeAutoscaler) func(*Dump, object) error {
 			return err
 		}
 		d.Autoscalers = append(d.Autoscalers, autoscaler)
+		if version := o.kind.GroupVersion(); version != autoscalingv2.SchemeGroupVersion {
+			if d.versions == nil {
+				d.versions = make(map[*autoscalingv2.HorizontalPodAutoscaler]string)
+			}
+			d.versions[autoscaler] = version.String()
+		}
 		return nil
 	}
 }

@@ -59,6 +59,8 @@ type Subject struct {
 	Workload *Workload
 	// Scalers is how many autoscalers have this target, itself included.
 	Scalers int
+	// Version is the API version of the manifest, empty: autoscaling/v2.
+	Version string
 }
 
 // Workload is what a manifest says of the pods that are scaled.
@@ -84,7 +86,7 @@ func Check(ctx context.Context, of *Subject) ([]Finding, error) {
 	a := of.Autoscaler
 	s := &subject{
 		file: of.File, name: of.Name, namespace: a.Namespace, spec: &a.Spec, options: &a.Options,
-		behavior: of.Behavior, up: of.Up, down: of.Down, template: of.Workload, scalers: of.Scalers,
+		behavior: of.Behavior, up: of.Up, down: of.Down, template: of.Workload, scalers: of.Scalers, version: of.Version,
 	}
 	for r := range Rules {
 		if err := ctx.Err(); err != nil {
@@ -104,6 +106,7 @@ type subject struct {
 	behavior, up, down    bool // written, as in Subject
 	template              *Workload
 	scalers               int
+	version               string
 
 	rule             *Rule
 	found            []Finding

@@ -125,6 +125,8 @@ var cases = []struct {
 		"a scale-down needs a ratio below 1 − tolerance 1 = 0", func(t *testing.T, a *simulation.Autoscaler) string {
 			return want(last(run(t, a, total(2), 2*time.Hour, 0, 0)), 2)
 		}},
+	{"superseded-version", strings.Replace(hpa(1, 5, onCPU, ""), "autoscaling/v2", "autoscaling/v2beta2", 1), hpa(1, 5, onCPU, ""),
+		"apiVersion autoscaling/v2beta2, which is autoscaling/v2 now", nil},
 	{"direction-disabled", hpa(2, 9, onTotal, "behavior: {scaleDown: {selectPolicy: Disabled}}"), hpa(2, 9, onTotal, ""),
 		"7 replicas more than minReplicas 2, for good", func(t *testing.T, a *simulation.Autoscaler) string {
 			return want(last(run(t, a, total(2), 5*time.Hour, 0, 9, 1800, 9, 1800, 0)), 9)
@@ -228,10 +230,51 @@ func TestFindings(t *testing.T) {
 			t.Errorf("%s: the simulation does otherwise: %s\n%s", tt.rule, wrong, f.Message)
 		}
 	}
+	covered["profile-ignores"] = true // TestWhatAProfileIgnores
 	for _, r := range Rules {
 		if !covered[r.ID] {
 			t.Errorf("%s: has no case", r.ID)
 		}
+	}
+}
+
+// What an older controller ignores is found where it is written, and the count goes as if it
+// were not there.
+func TestWhatAProfileIgnores(t *testing.T) {
+	t.Parallel()
+	slow := hpa(2, 50, onTotal, "behavior: {scaleUp: {policies: [{type: Pods, value: 1, periodSeconds: 60}]}}")
+	for _, tt := range []struct{ profile, text, want string }{
+		{"v1.15", slow, "spec.behavior"}, {"v1.36", slow, ""}, {"v1.15", hpa(2, 50, onTotal, ""), ""}, {"v1.19", slow, ""},
+		{"v1.28", hpa(2, 50, onTotal, "behavior: {scaleUp: {tolerance: 50m}}"), "spec.behavior.scaleUp.tolerance"},
+		{"v1.36", hpa(2, 50, onTotal, "behavior: {scaleUp: {tolerance: 50m}}"), ""},
+	} {
+		l := Linter{Options: &setpointv1.RecommendOptions{Profile: tt.profile}}
+		if err := l.Read("f.yaml", strings.NewReader(tt.text)); err != nil {
+			t.Fatal(err)
+		}
+		findings, err := l.Check(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, f := range findings {
+			if f.Rule == "profile-ignores" {
+				got = f.Field
+			}
+		}
+		if got != tt.want {
+			t.Errorf("%s: found at %q, want %q in\n%s", tt.profile, got, tt.want, tt.text)
+		}
+	}
+	run := func(manifest string) []seen {
+		a, err := simulate.ReadAutoscaler("f.yaml", strings.NewReader(manifest), &setpointv1.RecommendOptions{Profile: "v1.15"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return run(t, a, total(2), 2*time.Hour, 0, 2, 3600, 2, 3600, 100)
+	}
+	if with, without := run(slow), run(hpa(2, 50, onTotal, "")); !slices.Equal(with, without) {
+		t.Errorf("v1.15 scales with behavior %v, without %v", with, without)
 	}
 }
 

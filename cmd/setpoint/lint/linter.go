@@ -108,7 +108,7 @@ func targetOf(a *autoscalingv2.HorizontalPodAutoscaler) string {
 
 // subject is one of the dump's autoscalers, as rules look at it.
 func (l *Linter) subject(i int, written *autoscalingv2.HorizontalPodAutoscaler, a *simulation.Autoscaler, scalers int) *Subject {
-	s := &Subject{File: l.files[i], Name: written.Name, Autoscaler: a, Workload: workloadOf(l.dump.Template(written)), Scalers: scalers}
+	s := &Subject{File: l.files[i], Name: written.Name, Autoscaler: a, Workload: workloadOf(l.dump.Template(written)), Scalers: scalers, Version: l.dump.Version(written)}
 	if b := written.Spec.Behavior; b != nil {
 		has := func(r *autoscalingv2.HPAScalingRules) bool { return r != nil && len(r.Policies) > 0 }
 		s.Behavior, s.Up, s.Down = true, has(b.ScaleUp), has(b.ScaleDown)

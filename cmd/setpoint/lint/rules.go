@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/simulation"
 )
 
 // Rule is one thing that is looked for.
@@ -35,6 +36,12 @@ var Rules = []Rule{
 	{"tolerance-never-down", Error, "A tolerance at which nothing is too little",
 		"The count falls only while the usage ratio is below 1 − tolerance, and a ratio is never below 0.",
 		"Set a tolerance well below 1; the controller's own is 0.1.", true, toleranceNeverDown},
+	{"superseded-version", Error, "An API version that Kubernetes no longer serves",
+		"`autoscaling/v2beta1` is gone since Kubernetes 1.25, `autoscaling/v2beta2` since 1.26: the API server refuses the manifest, and the autoscaler that is there stays as it was.",
+		"Write `autoscaling/v2`. `setpoint tune -o yaml` and `kubectl get hpa -o yaml` of a newer cluster do.", false, supersededVersion},
+	{"profile-ignores", Warning, "A setting that this version of the controller ignores",
+		"The profile that `--profile` names does not know it, or has another rule in its place. The engine, run as that version, says so.",
+		"Leave it out for that version, or upgrade the cluster.", true, profileIgnores},
 	{"direction-disabled", Warning, "A direction is switched off",
 		"`selectPolicy: Disabled` allows no change in that direction. Without scaling down the count of the highest peak stays for good; without scaling up no load brings a replica.",
 		"Leave `selectPolicy` out, or use a slow policy.", true, directionDisabled},
@@ -90,6 +97,40 @@ func twoAutoscalers(s *subject) {
 		ref := s.spec.ScaleTargetRef
 		s.report("spec.scaleTargetRef", fmt.Sprintf("%d autoscalers scale %s %s", s.scalers, ref.Kind, ref.Name),
 			fmt.Sprintf("%d autoscalers, 1 target", s.scalers))
+	}
+}
+
+// gone are the versions of autoscalers that are not served any more, and since when.
+var gone = map[string]string{
+	"autoscaling/v2beta1": "1.25", "autoscaling/v2beta2": "1.26", "extensions/v1beta1": "1.25 and long before",
+}
+
+func supersededVersion(s *subject) {
+	if since, ok := gone[s.version]; ok {
+		s.report("apiVersion", fmt.Sprintf("%s is not served by Kubernetes %s and later", s.version, since),
+			fmt.Sprintf("apiVersion %s, which is autoscaling/v2 now", s.version))
+	}
+}
+
+// profileIgnores asks the engine for one decision, whose explanation names what it ignores.
+func profileIgnores(s *subject) {
+	spec := *s.spec
+	if !s.behavior {
+		spec.Behavior = nil // the defaults are nobody's wish
+	}
+	in := recommender.Input{Namespace: s.namespace, Spec: spec, Options: *s.options, Explain: true, ExplainLimit: recommender.ExplainNoPods}
+	in.ID[0] = 1
+	in.Scale = recommender.Scale{SpecReplicas: spec.MinReplicas, StatusReplicas: spec.MinReplicas}
+	in.Readings = make([]recommender.Readings, len(spec.Metrics))
+	decision, err := simulation.NewEngine(s.namespace).Recommend(begin, &in)
+	if err != nil || decision.Explanation == nil {
+		return
+	}
+	for _, warning := range decision.Explanation.Warnings {
+		what, why, ignored := strings.Cut(warning, " is ignored: ")
+		if field, _, _ := strings.Cut(what, " "); ignored && strings.HasPrefix(field, "spec.") {
+			s.report(field, what+" is ignored", why)
+		}
 	}
 }
 
