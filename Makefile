@@ -341,7 +341,7 @@ release-snapshot: ## Build a release without a tag, and publish nothing: bin/rel
 	scripts/release.sh --snapshot
 
 .PHONY: release-reproducible
-release-reproducible: ## Build a release in two folders, and fail unless both have the same bytes; TARGETS='linux_amd64' by default
+release-reproducible: ## Build a release in two folders, and fail unless both have the same bytes; TARGETS='linux_amd64' by default, 'all', or 'programs'
 	scripts/reproducible.sh
 
 .PHONY: test-packages
