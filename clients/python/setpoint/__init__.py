@@ -38,7 +38,7 @@ from setpoint.v1.recommendation_service_pb2 import (
     ReportScaleRequest,
     ReportScaleResponse,
 )
-from setpoint.v1.target_service_pb2 import Decision, Target, TargetSpec
+from setpoint.v1.target_service_pb2 import Decision, Target, TargetSpec, WatchDecisionsRequest, WatchDecisionsResponse
 
 __all__ = [
     "AnswerError",
@@ -71,6 +71,8 @@ __all__ = [
     "TargetSpec",
     "TokenSource",
     "Violation",
+    "WatchDecisionsRequest",
+    "WatchDecisionsResponse",
     "check_answer",
     "check_report",
     "seed",

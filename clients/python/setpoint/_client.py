@@ -7,7 +7,7 @@ import random
 import threading
 import uuid
 from types import TracebackType
-from typing import Any, Iterator, Mapping, NamedTuple, Optional, Sequence, TypeVar, Union
+from typing import Any, Callable, Iterator, Mapping, NamedTuple, Optional, Sequence, TypeVar, Union
 
 import grpc
 from google.protobuf import json_format
@@ -17,6 +17,7 @@ from setpoint._errors import Error, of_status
 from setpoint._retry import Deadline, Retrier, Retry
 from setpoint._token import TokenSource
 from setpoint._transport import TLS, Transport
+from setpoint._watch import Watch
 from setpoint.v1 import recommendation_service_pb2 as recommendations
 from setpoint.v1 import target_service_pb2 as targets
 
@@ -157,6 +158,26 @@ class Client:
             if not page.next_page_token:
                 return
             request = targets.ListDecisionsRequest(parent=target, page_token=page.next_page_token)
+
+    def watch_decisions(
+        self,
+        request: Union[targets.WatchDecisionsRequest, Mapping[str, Any]],
+        *,
+        interrupted: Optional[Callable[[Error], None]] = None,
+    ) -> Iterator[targets.WatchDecisionsResponse]:
+        """Returns decisions as they are made, until the caller leaves the loop or the client is
+        closed. A response without a decision is a sign of life; missed_decisions and
+        missed_uncounted say that decisions before it were missed.
+
+        When the stream breaks, the service stops, or it says nothing for 45 s, the watch goes on
+        where it was, at another address if there is one: nothing is lost and nothing comes twice,
+        as far as the service still holds what was between. Where a service does not take the token
+        of another one, the watch begins anew, and the first response has missed_uncounted. It ends
+        with the first error that will not pass. interrupted is called with the error of each stream
+        that ends and is followed by another."""
+        if not isinstance(request, targets.WatchDecisionsRequest):
+            request = json_format.ParseDict(dict(request), targets.WatchDecisionsRequest())
+        return Watch(self._transport, self._retrier, self._pick, self._closed, request, interrupted).run()
 
     def delete_target(self, name: str, *, target_uid: str = "", cluster_uid: str = "", timeout: Optional[float] = None) -> None:
         """Forgets a target, or only the incarnation that the uids name. NOT_FOUND says that there

@@ -7,7 +7,7 @@ import re
 import threading
 import time
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any, Iterator, Optional
 
 import grpc
 
@@ -47,7 +47,7 @@ def _with_port(address: str, target: str) -> str:
 
 
 class Transport:
-    """Makes single attempts of unary calls."""
+    """Makes single attempts of calls."""
 
     def __init__(
         self,
@@ -92,25 +92,54 @@ class Transport:
 
     def unary(self, path: str, request: Any, answer: Any, address: int, timeout: Optional[float]) -> Any:
         """Makes one attempt: answer is the class of the message that comes."""
-        metadata = None
-        if self._token:
-            try:
-                metadata = (("authorization", "Bearer " + self._token()),)
-            except Exception as error:
-                raise Error(grpc.StatusCode.UNAUTHENTICATED, f"bearer token: {error}") from error
-        self._connect()
-        with self._lock:
-            if self._closed:
-                raise Error(grpc.StatusCode.CANCELLED, "the client is closed")
-            call = self._channels[address].unary_unary(
-                path, request_serializer=type(request).SerializeToString, response_deserializer=answer.FromString
-            )
+        metadata = self._metadata()
+        call = self._channel(address).unary_unary(
+            path, request_serializer=type(request).SerializeToString, response_deserializer=answer.FromString
+        )
         try:
             return call(request, timeout=timeout, metadata=metadata)
         except grpc.RpcError as error:
             raise of_rpc(error) from None
         except ValueError:  # the channel was closed meanwhile
-            raise Error(grpc.StatusCode.CANCELLED if self._closed else grpc.StatusCode.UNAVAILABLE, "the connection was closed") from None
+            raise self._gone() from None
+
+    def stream(self, path: str, request: Any, answer: Any, address: int) -> Any:
+        """Begins a call with many answers, which received reads."""
+        metadata = self._metadata()
+        call = self._channel(address).unary_stream(
+            path, request_serializer=type(request).SerializeToString, response_deserializer=answer.FromString
+        )
+        try:
+            return call(request, metadata=metadata)
+        except ValueError:  # the channel was closed meanwhile
+            raise self._gone() from None
+
+    def received(self, call: Any) -> Iterator[Any]:
+        """Returns what comes on a stream."""
+        try:
+            yield from call
+        except grpc.RpcError as error:
+            raise of_rpc(error) from None
+        except ValueError:
+            raise self._gone() from None
+
+    def _metadata(self) -> Optional[tuple[tuple[str, str], ...]]:
+        if not self._token:
+            return None
+        try:
+            return (("authorization", "Bearer " + self._token()),)
+        except Exception as error:
+            raise Error(grpc.StatusCode.UNAUTHENTICATED, f"bearer token: {error}") from error
+
+    def _channel(self, address: int) -> grpc.Channel:
+        self._connect()
+        with self._lock:
+            if self._closed:
+                raise Error(grpc.StatusCode.CANCELLED, "the client is closed")
+            return self._channels[address]
+
+    def _gone(self) -> Error:
+        return Error(grpc.StatusCode.CANCELLED if self._closed else grpc.StatusCode.UNAVAILABLE, "the connection was closed")
 
     def close(self) -> None:
         with self._lock:

@@ -7,11 +7,13 @@ import {
 import type {
   BatchRecommendResult, Recommendation, RecommendRequest, RecommendResponse, ReportObservationResponse, ReportScaleResponse,
 } from "./gen/setpoint/v1/recommendation_service_pb.js";
-import { TargetService } from "./gen/setpoint/v1/target_service_pb.js";
-import type { Decision, Target, TargetSpec } from "./gen/setpoint/v1/target_service_pb.js";
+import { TargetService, WatchDecisionsRequestSchema } from "./gen/setpoint/v1/target_service_pb.js";
+import type { Decision, Target, TargetSpec, WatchDecisionsResponse } from "./gen/setpoint/v1/target_service_pb.js";
 import { Deadline, defaultRetry, Retrier } from "./retry.js";
 import type { Retry } from "./retry.js";
 import type { Transport } from "./transport.js";
+import { Watch } from "./watch.js";
+import type { WatchOptions } from "./watch.js";
 
 /** Settings of every client. */
 export interface ClientOptions {
@@ -148,6 +150,21 @@ export class Client {
         return;
       }
     }
+  }
+
+  /**
+   * Returns decisions as they are made, until the caller leaves the loop or the signal comes. A
+   * response without a decision is a sign of life; missedDecisions and missedUncounted say that
+   * decisions before it were missed.
+   *
+   * When the stream breaks, the service stops, or it says nothing for 45 s, the watch goes on where
+   * it was, at another address if there is one: nothing is lost and nothing comes twice, as far as
+   * the service still holds what was between. Where a service does not take the token of another
+   * one, the watch begins anew, and the first response has missedUncounted. It ends with the first
+   * error that will not pass.
+   */
+  watchDecisions(request: MessageInitShape<typeof WatchDecisionsRequestSchema>, options: WatchOptions = {}): AsyncGenerator<WatchDecisionsResponse> {
+    return new Watch(this.transport, this.retrier, (used) => this.pick(used), create(WatchDecisionsRequestSchema, request), options).run();
   }
 
   /**

@@ -8,6 +8,7 @@ export type { Code, Violation } from "./errors.js";
 export { defaultRetry } from "./retry.js";
 export type { Retry } from "./retry.js";
 export type { Attempt, Transport } from "./transport.js";
+export type { WatchOptions } from "./watch.js";
 export * from "./gen/setpoint/v1/autoscaling_pb.js";
 export * from "./gen/setpoint/v1/explanation_pb.js";
 export * from "./gen/setpoint/v1/observation_pb.js";

@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from "node:fs";
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
-import type { DescMessage, DescMethodUnary, MessageShape } from "@bufbuild/protobuf";
+import type { DescMessage, DescMethodServerStreaming, DescMethodUnary, MessageShape } from "@bufbuild/protobuf";
 import * as grpc from "@grpc/grpc-js";
 import { readAddresses } from "./addresses.js";
 import { fromStatus, SetpointError } from "./errors.js";
@@ -64,19 +64,8 @@ export class GrpcTransport implements Transport {
   async unary<I extends DescMessage, O extends DescMessage>(
     method: DescMethodUnary<I, O>, request: MessageShape<I>, attempt: Attempt,
   ): Promise<MessageShape<O>> {
-    const metadata = new grpc.Metadata();
-    if (this.token) {
-      try {
-        metadata.set("authorization", `Bearer ${await this.token()}`);
-      } catch (error) {
-        throw new SetpointError("UNAUTHENTICATED", `bearer token: ${error instanceof Error ? error.message : String(error)}`);
-      }
-    }
-    this.connect();
-    const client = this.clients[attempt.address];
-    if (this.closed || !client) {
-      throw new SetpointError("CANCELLED", "the client is closed");
-    }
+    const metadata = await this.metadata();
+    const client = this.client(attempt.address);
     return new Promise((resolve, reject) => {
       const deadline = Date.now() + attempt.timeoutMs; // Infinity: none
       const call = client.makeUnaryRequest<MessageShape<I>, MessageShape<O>>(
@@ -99,6 +88,55 @@ export class GrpcTransport implements Transport {
       }
       attempt.signal?.addEventListener("abort", cancel, { once: true });
     });
+  }
+
+  async *stream<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodServerStreaming<I, O>, request: MessageShape<I>, attempt: { address: number; signal: AbortSignal },
+  ): AsyncGenerator<MessageShape<O>> {
+    const metadata = await this.metadata();
+    const call = this.client(attempt.address).makeServerStreamRequest<MessageShape<I>, MessageShape<O>>(
+      `/${method.parent.typeName}/${method.name}`,
+      (message) => Buffer.from(toBinary(method.input, message)),
+      (bytes) => fromBinary(method.output, bytes),
+      request, metadata,
+    );
+    const cancel = () => call.cancel();
+    attempt.signal.addEventListener("abort", cancel, { once: true });
+    try {
+      if (attempt.signal.aborted) {
+        cancel();
+      }
+      for await (const answer of call) {
+        yield answer as MessageShape<O>;
+      }
+    } catch (error) {
+      throw error instanceof Error && "code" in error && typeof error.code === "number" ? errorOf(error as grpc.ServiceError, false) : error;
+    } finally {
+      attempt.signal.removeEventListener("abort", cancel);
+      call.on("error", () => {}); // nobody hears that it was cancelled
+      cancel();
+    }
+  }
+
+  private async metadata(): Promise<grpc.Metadata> {
+    const metadata = new grpc.Metadata();
+    if (this.token) {
+      try {
+        metadata.set("authorization", `Bearer ${await this.token()}`);
+      } catch (error) {
+        throw new SetpointError("UNAUTHENTICATED", `bearer token: ${error instanceof Error ? error.message : String(error)}`);
+      }
+    }
+    return metadata;
+  }
+
+  private client(address: number): grpc.Client {
+    this.connect();
+    const client = this.clients[address];
+    if (this.closed || !client) {
+      throw new SetpointError("CANCELLED", "the client is closed");
+    }
+    return client;
   }
 
   close(): void {

@@ -1,5 +1,5 @@
 import { createRegistry, fromJson, getOption, toJson } from "@bufbuild/protobuf";
-import type { DescMessage, DescMethodUnary, JsonObject, JsonValue, MessageShape } from "@bufbuild/protobuf";
+import type { DescMessage, DescMethodServerStreaming, DescMethodUnary, JsonObject, JsonValue, MessageShape } from "@bufbuild/protobuf";
 import { Client } from "./client.js";
 import type { ClientOptions } from "./client.js";
 import { codeOf, fromStatus, SetpointError } from "./errors.js";
@@ -52,20 +52,7 @@ export class RestTransport implements Transport {
   async unary<I extends DescMessage, O extends DescMessage>(
     method: DescMethodUnary<I, O>, request: MessageShape<I>, attempt: Attempt,
   ): Promise<MessageShape<O>> {
-    const route = routeOf(method);
-    const json = toJson(method.input, request) as JsonObject;
-    const { path, query, body } = placed(route, json);
-    const headers: Record<string, string> = { accept: "application/json" };
-    if (body !== undefined) {
-      headers["content-type"] = "application/json";
-    }
-    if (this.token) {
-      try {
-        headers["authorization"] = `Bearer ${await this.token()}`;
-      } catch (error) {
-        throw new SetpointError("UNAUTHENTICATED", `bearer token: ${text(error)}`);
-      }
-    }
+    const { route, path, init } = await this.asked(method, request);
     const time = new AbortController();
     const timer = Number.isFinite(attempt.timeoutMs) ? setTimeout(() => time.abort(), attempt.timeoutMs) : undefined;
     const abort = () => time.abort();
@@ -75,9 +62,7 @@ export class RestTransport implements Transport {
       if (attempt.signal?.aborted || this.closing.signal.aborted) {
         abort();
       }
-      const answer = await (this.options.fetch ?? fetch)(this.bases[attempt.address] + path + query, {
-        method: route.verb, headers, signal: time.signal, redirect: "error", ...(body !== undefined && { body: JSON.stringify(body) }),
-      });
+      const answer = await (this.options.fetch ?? fetch)(this.bases[attempt.address] + path, { ...init, signal: time.signal });
       const content = await bounded(answer, this.options.maxAnswerBytes ?? 256 << 20);
       if (!answer.ok) {
         throw errorOf(answer.status, content);
@@ -106,6 +91,56 @@ export class RestTransport implements Transport {
     }
   }
 
+  async *stream<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodServerStreaming<I, O>, request: MessageShape<I>, attempt: { address: number; signal: AbortSignal },
+  ): AsyncGenerator<MessageShape<O>> {
+    const { path, init } = await this.asked(method, request);
+    const most = this.options.maxAnswerBytes ?? 256 << 20;
+    const ending = new AbortController();
+    const end = () => ending.abort();
+    attempt.signal.addEventListener("abort", end, { once: true });
+    this.closing.signal.addEventListener("abort", end, { once: true });
+    try {
+      if (attempt.signal.aborted || this.closing.signal.aborted) {
+        end();
+      }
+      const answer = await (this.options.fetch ?? fetch)(this.bases[attempt.address] + path, { ...init, signal: ending.signal });
+      if (!answer.ok) {
+        throw errorOf(answer.status, await bounded(answer, most));
+      }
+      for await (const line of linesOf(answer, Math.min(most, mostOfLine))) {
+        yield answerOf(method.output, line);
+      }
+    } catch (error) {
+      if (error instanceof SetpointError) {
+        throw error;
+      }
+      throw ending.signal.aborted ? new SetpointError("CANCELLED", "the caller gave up") : new SetpointError("UNAVAILABLE", text(error));
+    } finally {
+      attempt.signal.removeEventListener("abort", end);
+      this.closing.signal.removeEventListener("abort", end);
+      end();
+    }
+  }
+
+  /** asked is how a call is made over HTTP. */
+  private async asked<I extends DescMessage>(method: AnyMethod & { input: I }, request: MessageShape<I>): Promise<{ route: Route; path: string; init: RequestInit }> {
+    const route = routeOf(method);
+    const { path, query, body } = placed(route, toJson(method.input, request) as JsonObject);
+    const headers: Record<string, string> = { accept: "application/json" };
+    if (body !== undefined) {
+      headers["content-type"] = "application/json";
+    }
+    if (this.token) {
+      try {
+        headers["authorization"] = `Bearer ${await this.token()}`;
+      } catch (error) {
+        throw new SetpointError("UNAUTHENTICATED", `bearer token: ${text(error)}`);
+      }
+    }
+    return { route, path: path + query, init: { method: route.verb, headers, redirect: "error", ...(body !== undefined && { body: JSON.stringify(body) }) } };
+  }
+
   close(): void {
     this.closing.abort();
   }
@@ -125,9 +160,11 @@ interface Route {
   answer: string;
 }
 
-const routes = new Map<DescMethodUnary<DescMessage, DescMessage>, Route>();
+type AnyMethod = DescMethodUnary<DescMessage, DescMessage> | DescMethodServerStreaming<DescMessage, DescMessage>;
 
-function routeOf(method: DescMethodUnary<DescMessage, DescMessage>): Route {
+const routes = new Map<AnyMethod, Route>();
+
+function routeOf(method: AnyMethod): Route {
   let route = routes.get(method);
   if (!route) {
     const rule = getOption(method, http);
@@ -189,6 +226,45 @@ function baseOf(url: string): string {
   return parsedUrl.href.replace(/\/+$/, "");
 }
 
+/** answerOf reads a line of an answer that has many: {"result": …} or {"error": …}. */
+function answerOf<O extends DescMessage>(schema: O, line: string): MessageShape<O> {
+  const value = parsed(line);
+  if (typeof value !== "object" || value === null || Array.isArray(value) || value["result"] === undefined) {
+    const error = typeof value === "object" && value !== null && !Array.isArray(value) ? value["error"] : undefined;
+    throw error === undefined ? new SetpointError("INTERNAL", "a line of the answer is none") : errorOf(200, JSON.stringify(error));
+  }
+  try {
+    return fromJson(schema, value["result"], reading);
+  } catch (error) {
+    throw new SetpointError("INTERNAL", `the answer can't be read: ${text(error)}`);
+  }
+}
+
+/** What one of many answers may take, in characters: a decision takes some kilobytes. */
+const mostOfLine = 4 << 20;
+
+/** linesOf reads the lines of an answer as they come, each no larger than it may be. */
+async function* linesOf(answer: Response, most: number): AsyncGenerator<string> {
+  if (!answer.body) {
+    return;
+  }
+  const reader = answer.body.getReader();
+  const decoder = new TextDecoder();
+  let begun = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    const lines = (begun + decoder.decode(value, { stream: !done })).split("\n");
+    begun = done ? "" : lines.pop()!;
+    if (begun.length > most || lines.some((line) => line.length > most)) {
+      throw new SetpointError("RESOURCE_EXHAUSTED", `a line of the answer is longer than ${most} characters`);
+    }
+    yield* lines.filter((line) => line.trim() !== "");
+    if (done) {
+      return;
+    }
+  }
+}
+
 /** bounded reads an answer that is not larger than it may be. */
 async function bounded(answer: Response, most: number): Promise<string> {
   if (!answer.body) {
@@ -233,6 +309,9 @@ function errorOf(status: number, content: string): SetpointError {
     body = JSON.parse(content);
   } catch {
     body = undefined;
+  }
+  if (typeof body === "object" && body !== null && "error" in body) {
+    body = body.error; // of a call with many answers
   }
   if (typeof body === "object" && body !== null && "code" in body && typeof body.code === "number" && codeOf(body.code) !== "OK") {
     const message = "message" in body ? String(body.message) : "";

@@ -1,4 +1,4 @@
-import type { DescMessage, DescMethodUnary, MessageShape } from "@bufbuild/protobuf";
+import type { DescMessage, DescMethodServerStreaming, DescMethodUnary, MessageShape } from "@bufbuild/protobuf";
 
 /** What one attempt may take. */
 export interface Attempt {
@@ -10,12 +10,16 @@ export interface Attempt {
   signal: AbortSignal | undefined;
 }
 
-/** Transport makes single attempts of unary calls. What fails is a SetpointError. */
+/** Transport makes single attempts of calls. What fails is a SetpointError. */
 export interface Transport {
   /** How many addresses there are. */
   readonly addresses: number;
   unary<I extends DescMessage, O extends DescMessage>(
     method: DescMethodUnary<I, O>, request: MessageShape<I>, attempt: Attempt,
   ): Promise<MessageShape<O>>;
+  /** Makes a call with many answers. It ends with the signal, or when nobody wants more of them. */
+  stream<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodServerStreaming<I, O>, request: MessageShape<I>, attempt: { address: number; signal: AbortSignal },
+  ): AsyncIterable<MessageShape<O>>;
   close(): void;
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"iter"
 	"testing"
 	"time"
 
@@ -19,11 +20,19 @@ import (
 )
 
 // goClient is the library for Go, which the others are held to.
-type goClient struct{ client *setpoint.Client }
+type goClient struct {
+	client *setpoint.Client
+	// next and stop are of the watch that is open, if one is.
+	next func() (*setpointv1.WatchDecisionsResponse, error, bool)
+	stop func()
+}
 
 func startGo(t *testing.T) client {
 	g := &goClient{}
 	t.Cleanup(func() {
+		if g.stop != nil {
+			g.stop()
+		}
 		if g.client != nil {
 			_ = g.client.Close()
 		}
@@ -117,6 +126,7 @@ func (g *goClient) do(t *testing.T, given map[string]any) said {
 		Requests                                            []json.RawMessage
 		Now                                                 float64
 		Unrecorded                                          bool
+		Count                                               int
 	}
 	if err := json.Unmarshal(text, &command); err != nil {
 		t.Fatal(err)
@@ -174,6 +184,29 @@ func (g *goClient) do(t *testing.T, given map[string]any) said {
 			all.Names = append(all.Names, decision.GetRecommendationId())
 		}
 		return all
+	case "watch":
+		request := &setpointv1.WatchDecisionsRequest{}
+		read(command.Request, request)
+		g.next, g.stop = iter.Pull2(g.client.WatchDecisions(ctx, request, nil))
+		response, err, _ := g.next()
+		return answered(response, err)
+	case "next":
+		var all said
+		for decisions := 0; decisions < command.Count; {
+			response, err, _ := g.next()
+			if err != nil {
+				return failed(err)
+			}
+			if response.GetDecision() != nil {
+				decisions++
+			}
+			all.Results = append(all.Results, answered(response, nil))
+		}
+		return all
+	case "unwatch":
+		g.stop()
+		g.stop = nil
+		return said{}
 	case "delete":
 		if err := g.client.DeleteTarget(ctx, command.Name); err != nil {
 			return failed(err)

@@ -10,7 +10,7 @@ const setpoint = await import(pathToFileURL(`${folder}/dist/index.js`).href);
 const { connectRest } = await import(pathToFileURL(`${folder}/dist/rest.js`).href);
 const { fromJson, toJson } = await import(pathToFileURL(createRequire(`${folder}/package.json`).resolve("@bufbuild/protobuf")).href);
 
-let client;
+let client, watch;
 
 function told(error) {
   const { code, message, reason, retryDelayMs, violations } = error;
@@ -83,6 +83,23 @@ async function act(command) {
       return all(client.listTargets(command.parent), (target) => target.name);
     case "decisions":
       return all(client.listDecisions(command.name), (decision) => decision.recommendationId);
+    case "watch":
+      await watch?.return();
+      watch = client.watchDecisions(read(setpoint.WatchDecisionsRequestSchema, command.request));
+      return { answer: write(setpoint.WatchDecisionsResponseSchema, (await watch.next()).value) };
+    case "next": {
+      const results = [];
+      for (let decisions = 0; decisions < command.count;) {
+        const { value } = await watch.next();
+        decisions += value.decision ? 1 : 0;
+        results.push({ answer: write(setpoint.WatchDecisionsResponseSchema, value) });
+      }
+      return { results };
+    }
+    case "unwatch":
+      await watch.return();
+      watch = undefined;
+      return {};
     case "delete":
       await client.deleteTarget(command.name);
       return {};

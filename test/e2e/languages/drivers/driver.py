@@ -8,6 +8,7 @@ from google.protobuf import json_format
 from setpoint.v1 import autoscaling_pb2, recommendation_service_pb2, target_service_pb2
 
 client = None
+watch = None
 
 
 def read(json_value, message):
@@ -79,6 +80,21 @@ def do(command):
         return {"names": [target.name for target in client.list_targets(command["parent"])]}
     if op == "decisions":
         return {"names": [decision.recommendation_id for decision in client.list_decisions(command["name"])]}
+    if op == "watch":
+        global watch
+        if watch is not None:
+            watch.close()
+        watch = client.watch_decisions(read(command["request"], setpoint.WatchDecisionsRequest()))
+        return {"answer": json_format.MessageToDict(next(watch))}
+    if op == "next":
+        results = []
+        while command["count"] > len([one for one in results if "decision" in one["answer"]]):
+            results.append({"answer": json_format.MessageToDict(next(watch))})
+        return {"results": results}
+    if op == "unwatch":
+        watch.close()
+        watch = None
+        return {}
     if op == "delete":
         client.delete_target(command["name"])
         return {}

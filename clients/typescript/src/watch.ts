@@ -1,0 +1,143 @@
+import { clone } from "@bufbuild/protobuf";
+import { SetpointError } from "./errors.js";
+import { TargetService, WatchDecisionsRequestSchema } from "./gen/setpoint/v1/target_service_pb.js";
+import type { WatchDecisionsRequest, WatchDecisionsResponse } from "./gen/setpoint/v1/target_service_pb.js";
+import { Deadline } from "./retry.js";
+import type { Retrier } from "./retry.js";
+import type { Transport } from "./transport.js";
+
+/** Settings of a watch. */
+export interface WatchOptions {
+  /** Ends the watch with CANCELLED. */
+  signal?: AbortSignal;
+  /** Is called with the error of each stream that ends and is followed by another. */
+  interrupted?: (error: SetpointError) => void;
+}
+
+/** For how long a watch may hear nothing. A service gives a sign of life every 15 s: two may be lost. */
+const silenceMs = 45_000;
+
+/** Watch is one use of Client.watchDecisions. */
+export class Watch {
+  private readonly request: WatchDecisionsRequest;
+  /** There was a response, and the request has its token. */
+  private begun = false;
+  /** The next response begins anew. */
+  private missed = false;
+
+  constructor(
+    private readonly transport: Transport, private readonly retrier: Retrier, private readonly pick: (used: Set<number>) => number,
+    request: WatchDecisionsRequest, private readonly options: WatchOptions,
+  ) {
+    this.request = clone(WatchDecisionsRequestSchema, request);
+  }
+
+  async *run(): AsyncGenerator<WatchDecisionsResponse> {
+    const { maxDelayMs, baseDelayMs } = this.retrier.policy;
+    const deadline = new Deadline(0, this.options.signal);
+    let used = new Set<number>();
+    for (let failures = 0; ;) { // one after the other
+      const address = this.pick(used);
+      const began = performance.now();
+      let answered = false;
+      let error: SetpointError;
+      try {
+        for await (const response of this.stream(address)) {
+          answered = true;
+          yield response;
+        }
+        error = new SetpointError("UNAVAILABLE", "the server ended the stream");
+      } catch (problem) {
+        if (!(problem instanceof SetpointError)) {
+          throw problem;
+        }
+        error = problem;
+      }
+      const over = deadline.ended();
+      if (over) {
+        throw over;
+      }
+      // A service that answers and breaks at once is not asked ever faster.
+      if (answered) {
+        used = new Set([address]);
+        if (performance.now() - began > maxDelayMs) {
+          failures = 0;
+        }
+      }
+      failures++;
+      const least = this.again(error, answered, failures);
+      if (least === undefined) {
+        throw error;
+      }
+      this.options.interrupted?.(error);
+      // The budget is for calls: watches that come back must not take it from them.
+      if (!await deadline.sleep(least + Math.random() * Math.min(baseDelayMs * 2 ** (failures - 1), maxDelayMs))) {
+        throw new SetpointError("CANCELLED", "the caller gave up");
+      }
+    }
+  }
+
+  /** stream opens a stream and hands out what comes until it ends. */
+  private async *stream(address: number): AsyncGenerator<WatchDecisionsResponse> {
+    const ending = new AbortController();
+    const end = () => ending.abort();
+    let silent = false;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const expect = (ms: number) => {
+      timer = setTimeout(() => {
+        silent = true;
+        end();
+      }, ms);
+    };
+    this.options.signal?.addEventListener("abort", end, { once: true });
+    if (this.options.signal?.aborted) {
+      end();
+    }
+    try {
+      // A connection may take the request and be silent. A service that is well answers at once.
+      expect(this.retrier.policy.attemptTimeoutMs || silenceMs);
+      for await (const response of this.transport.stream(TargetService.method.watchDecisions, this.request, { address, signal: ending.signal })) {
+        clearTimeout(timer); // the caller may take its time
+        this.begun = true;
+        this.request.resumeToken = response.resumeToken;
+        if (this.missed) {
+          response.missedUncounted = true;
+          this.missed = false;
+        }
+        yield response;
+        expect(silenceMs);
+      }
+    } catch (error) {
+      if (silent) {
+        throw new SetpointError("UNAVAILABLE", "the server gave no sign of life in time on a watch");
+      }
+      throw error;
+    } finally {
+      clearTimeout(timer);
+      this.options.signal?.removeEventListener("abort", end);
+      end();
+    }
+  }
+
+  /** again returns how long to wait at least before another stream; undefined: there is none. */
+  private again(error: SetpointError, answered: boolean, failures: number): number | undefined {
+    if (!this.begun) {
+      return this.retrier.mayRepeat(failures, error);
+    }
+    if (error.code === "INVALID_ARGUMENT" && this.request.resumeToken !== "" && error.violations.some((v) => v.field === "resumeToken")) {
+      // What was since the start of the watch would come twice.
+      this.request.resumeToken = "";
+      delete this.request.startTime;
+      this.missed = true;
+      return 0;
+    }
+    if (error.code === "UNAUTHENTICATED" && answered) {
+      return 0; // the credentials may have been renewed
+    }
+    if (error.code === "RESOURCE_EXHAUSTED" && error.reason === "LIMIT_EXCEEDED") {
+      // Instances have as many watchers as they may have, those of a killed one among them.
+      return this.retrier.policy.maxDelayMs;
+    }
+    return this.retrier.mayRepeat(0, error);
+  }
+}
