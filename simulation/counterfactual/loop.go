@@ -33,13 +33,13 @@ type Options struct {
 type Source uint8
 
 const (
-	// None: there is no autoscaler.
+	// None says that there is no autoscaler.
 	None Source = iota
-	// Recorded: the count is the recorded one, and all is as it was recorded.
+	// Recorded says that the count is the recorded one, and all is as it was recorded.
 	Recorded
-	// Modelled: the count is another, and the recorded load is shared by its pods.
+	// Modelled says that the count is another, and the recorded load is shared by its pods.
 	Modelled
-	// Unknown: the count is another, and the load of the instant was not measured.
+	// Unknown says that the count is another, and the load of the instant was not measured.
 	Unknown
 )
 
@@ -111,7 +111,8 @@ func (l *Loop) Begin(history recommender.History) { l.history = history }
 // Step takes the next step, in order of time.
 func (l *Loop) Step(s *Step) (Outcome, error) {
 	if s.Input == nil {
-		*l = Loop{options: l.options, starts: l.starts, space: l.space, counter: l.counter, work: l.work, serial: l.serial}
+		// Its history is forgotten; the replicas stay, until somebody says otherwise.
+		*l = Loop{options: l.options, starts: l.starts, space: l.space, counter: l.counter, work: l.work, serial: l.serial, replicas: l.replicas}
 		return Outcome{}, nil
 	}
 	l.follow(s)

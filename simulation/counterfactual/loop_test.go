@@ -153,11 +153,11 @@ func TestACounterfactualIsWhatWouldHaveHappened(t *testing.T) {
 			hours, want := 0.0, 0.0
 			loopOf(t, recorded, &tt.tried.Spec, options, func(i int, o *counterfactual.Outcome) {
 				hours, want = hours+float64(o.Replicas), want+float64(truth[i].After)
-				switch off := o.Replicas - truth[i].After; {
-				case off == 0:
+				switch o.Replicas - truth[i].After {
+				case 0:
 					same++
 					near++
-				case off == 1 || off == -1:
+				case 1, -1:
 					near++
 				}
 				if o.Source == counterfactual.Modelled {

@@ -3,9 +3,11 @@ package replay
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
@@ -108,7 +110,7 @@ func closedLoop(ctx context.Context, scenario *recording.Scenario, spec *autosca
 	after := int32(0)
 	err = inputs(ctx, scenario, spec, func(i int, in *recommender.Input) error {
 		recorded := &scenario.Steps[i]
-		step := counterfactual.Step{Time: recorded.Time, Input: in, Failed: recorded.ScaleUpdateError != "", CPULimit: limitOf(recorded, assumed)}
+		step := counterfactual.Step{Time: recorded.Time, Input: in, Failed: recorded.ScaleUpdateError != "", CPULimit: limitOf(recorded, in, assumed)}
 		before := after
 		if in != nil && in.ScaleError == nil {
 			before, after = in.Scale.SpecReplicas, in.Scale.SpecReplicas
@@ -171,23 +173,25 @@ func asRecorded(spec *recommender.Spec) []string {
 	return out
 }
 
-// limitOf is the CPU limit of a pod at a step, 0: unknown.
-func limitOf(step *recording.Step, assumed Assumed) int64 {
-	if assumed.CPULimit > 0 {
+// limitOf is the CPU limit of a pod at a step, 0: unknown. The recording has the pods of the whole
+// namespace; those of the autoscaler are the input's.
+func limitOf(step *recording.Step, in *recommender.Input, assumed Assumed) int64 {
+	if assumed.CPULimit > 0 || in == nil || len(in.Pods) == 0 {
 		return assumed.CPULimit
 	}
-	for _, pod := range step.Pods {
-		sum := int64(0)
-		for i := range pod.Spec.Containers {
-			limit, ok := pod.Spec.Containers[i].Resources.Limits["cpu"]
-			if !ok {
-				return 0
-			}
-			sum += limit.MilliValue()
-		}
-		return sum
+	i := slices.IndexFunc(step.Pods, func(p *corev1.Pod) bool { return p.Name == in.Pods[0].Name })
+	if i < 0 {
+		return 0
 	}
-	return 0
+	sum := int64(0)
+	for _, c := range step.Pods[i].Spec.Containers {
+		limit, ok := c.Resources.Limits[corev1.ResourceCPU]
+		if !ok {
+			return 0
+		}
+		sum += limit.MilliValue()
+	}
+	return sum
 }
 
 // take adds a step's outcome.
@@ -221,7 +225,10 @@ func (c *ClosedLoop) take(scenario *recording.Scenario, i int, s *counterfactual
 	}
 	from := o.Decision.Current
 	if s.Input.ScaleError != nil {
-		from = o.Replicas
+		// It can't be read, and stays as it was; before it was ever read nobody knows it.
+		if from = o.Replicas; !c.Recorded.any {
+			return
+		}
 	}
 	c.Recorded.take(s.Time, before, s.After, length)
 	if c.Other.take(s.Time, from, o.Replicas, length); o.Replicas == from {

@@ -16,6 +16,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
@@ -278,6 +281,41 @@ func TestTimeOfAClosedLoopAddsUp(t *testing.T) {
 		}
 		if c.Other.Most > max(spec.MaxReplicas, c.Recorded.Most) {
 			t.Errorf("%s: %+v", scenario.Name, c)
+		}
+	}
+}
+
+// The limit is that of the autoscaler's own pods, of all their containers; one without a limit
+// leaves it unknown.
+func TestTheLimitOfAPod(t *testing.T) {
+	t.Parallel()
+	pod := func(name string, limits ...string) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		for _, limit := range limits {
+			c := corev1.Container{}
+			if limit != "" {
+				c.Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(limit)}
+			}
+			p.Spec.Containers = append(p.Spec.Containers, c)
+		}
+		return p
+	}
+	in := &recommender.Input{Pods: []recommender.Pod{{Name: "web"}}}
+	for _, tt := range []struct {
+		pods    []*corev1.Pod
+		in      *recommender.Input
+		assumed int64
+		want    int64
+	}{
+		{[]*corev1.Pod{pod("other", "4"), pod("web", "500m", "1")}, in, 0, 1500},
+		{[]*corev1.Pod{pod("web", "500m", "")}, in, 0, 0},
+		{[]*corev1.Pod{pod("other", "4")}, in, 0, 0},
+		{[]*corev1.Pod{pod("web", "500m")}, in, 2000, 2000},
+		{nil, nil, 0, 0},
+		{nil, in, 0, 0},
+	} {
+		if got := limitOf(&recording.Step{Pods: tt.pods}, tt.in, Assumed{CPULimit: tt.assumed}); got != tt.want {
+			t.Errorf("%d, want %d", got, tt.want)
 		}
 	}
 }
