@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/setpoint-dev/setpoint/spelling"
+	"github.com/setpoint-dev/setpoint/internal/spelling"
 )
 
 // problems collects all problems of a policy, each with its key.

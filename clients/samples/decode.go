@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/spelling"
+	"github.com/setpoint-dev/setpoint/internal/spelling"
 )
 
 // maxTextLength bounds a text in what is decoded, in bytes.

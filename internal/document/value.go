@@ -9,7 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/setpoint-dev/setpoint/spelling"
+	"github.com/setpoint-dev/setpoint/internal/spelling"
 )
 
 const (

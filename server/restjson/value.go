@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/setpoint-dev/setpoint/spelling"
+	"github.com/setpoint-dev/setpoint/internal/spelling"
 )
 
 // valueType describes the values that one JSON string, number or boolean spells.

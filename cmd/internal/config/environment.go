@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/setpoint-dev/setpoint/spelling"
+	"github.com/setpoint-dev/setpoint/internal/spelling"
 )
 
 // prefix begins the name of every variable.

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/document"
+	"github.com/setpoint-dev/setpoint/internal/spelling"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/auth"
 	"github.com/setpoint-dev/setpoint/server/conversion"
-	"github.com/setpoint-dev/setpoint/spelling"
 )
 
 // Bounds of what a file may set.
