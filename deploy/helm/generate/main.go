@@ -152,6 +152,27 @@ var choices = map[string][]string{
 	"agent.source":     {"autoscaler", "hpa", "both"},
 }
 
+// bounds are those of numbers; others must not be below 0.
+var bounds = map[string][2]int{
+	"service.autoscaling.minReplicas":          {1, 0},
+	"service.autoscaling.maxReplicas":          {1, 0},
+	"service.autoscaling.targetCPUUtilization": {1, 0},
+	"tls.validDays":                            {1, 36500},
+}
+
+// patterns are what strings must be like.
+var patterns = map[string]string{
+	// A segment of a target's name.
+	"cluster":   "^[A-Za-z0-9._-]{1,253}$",
+	"redis.url": "^(rediss?://.+)?$",
+	// host:port, several of them, or what gRPC calls a target.
+	"agent.server":     "^[^ ]*$",
+	"fullnameOverride": "^([a-z]([-a-z0-9]*[a-z0-9])?)?$",
+}
+
+// settings have flags of a program as keys, and what a variable of the environment can hold.
+var settings = map[string]bool{"service.settings": true, "agent.settings": true}
+
 type object = map[string]any
 
 func schemaOf(values []value) ([]byte, error) {
@@ -182,6 +203,9 @@ func propertyOf(v value) object {
 	switch {
 	case v.entries != nil:
 		property = objectOf(v.entries)
+	case settings[v.path]:
+		property["type"], property["additionalProperties"] = "object", object{"type": []string{"string", "number", "boolean"}}
+		property["propertyNames"] = object{"pattern": "^[a-z][a-z0-9-]*$"}
 	case v.node.Kind == yaml.MappingNode:
 		property["type"] = "object"
 	case v.node.Kind == yaml.SequenceNode:
@@ -191,9 +215,15 @@ func propertyOf(v value) object {
 	case v.node.Tag == "!!bool":
 		property["type"] = "boolean"
 	case v.node.Tag == "!!int":
-		property["type"], property["minimum"] = "integer", 0
+		property["type"], property["minimum"] = "integer", bounds[v.path][0]
+		if most := bounds[v.path][1]; most > 0 {
+			property["maximum"] = most
+		}
 	default:
 		property["type"] = "string"
+		if patterns[v.path] != "" {
+			property["pattern"] = patterns[v.path]
+		}
 	}
 	if v.about != "" {
 		property["description"] = v.about

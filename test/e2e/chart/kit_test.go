@@ -12,14 +12,12 @@ import (
 	"testing"
 
 	"helm.sh/helm/v3/pkg/action"
-	helmchart "helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
-	"helm.sh/helm/v3/pkg/kube"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
+	"github.com/setpoint-dev/setpoint/test/e2e/helm"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 )
 
@@ -41,38 +39,13 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// load reads the chart.
-func load(t *testing.T) *helmchart.Chart {
-	t.Helper()
-	chart, err := loader.Load(path)
-	must(t, err)
-	return chart
-}
-
-// values parses YAML.
-func values(t *testing.T, text string) map[string]any {
-	t.Helper()
-	v := map[string]any{}
-	must(t, yaml.Unmarshal([]byte(text), &v))
-	return v
-}
-
-// configuration is how Helm acts on a cluster, with its releases in Secrets of the namespace.
-func configuration(t *testing.T, c *kubetest.Cluster) *action.Configuration {
-	t.Helper()
-	settings := kube.GetConfig(c.Kubeconfig(), "", namespace)
-	configuration := new(action.Configuration)
-	must(t, configuration.Init(settings, namespace, "secret", t.Logf))
-	return configuration
-}
-
 // render returns the manifests as `helm template` prints them, hooks left out.
 func render(t *testing.T, text string) (string, error) {
 	t.Helper()
 	install := action.NewInstall(&action.Configuration{Log: t.Logf, Capabilities: chartutil.DefaultCapabilities})
 	install.DryRun, install.ClientOnly, install.ReleaseName, install.Namespace = true, true, "setpoint", namespace
 	install.KubeVersion = kubeVersion
-	r, err := install.Run(load(t), values(t, text))
+	r, err := install.Run(helm.Load(t, path), helm.Values(t, text))
 	if err != nil {
 		return "", err
 	}

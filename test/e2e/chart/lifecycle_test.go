@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-
 	"maps"
 	"os"
 	"os/exec"
@@ -17,12 +16,11 @@ import (
 	"testing"
 	"time"
 
-	"helm.sh/helm/v3/pkg/action"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/setpoint-dev/setpoint/test/e2e/helm"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
@@ -41,10 +39,9 @@ func TestInstallUpgradeRollbackUninstall(t *testing.T) {
 	c := kubetest.Start(t, kubetest.Config{})
 	c.Apply(t, `{apiVersion: v1, kind: Namespace, metadata: {name: setpoint, labels: {pod-security.kubernetes.io/enforce: restricted}}}`)
 
-	install := action.NewInstall(configuration(t, c))
-	install.ReleaseName, install.Namespace, install.Timeout = "setpoint", namespace, patience
-	_, err := install.RunWithContext(t.Context(), load(t), values(t, ""))
-	must(t, err)
+	before := everything(t, c)
+	release, chart := helm.New(t, c, "setpoint", namespace), helm.Load(t, path)
+	release.Install(chart, "")
 	awaitPods(t, c, map[string]int{"setpoint": 2, "setpoint-agent": 2, "redis": 1})
 	made := map[string]map[string][]byte{}
 	for _, name := range secrets {
@@ -66,42 +63,86 @@ spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, maxRe
 			}
 		}
 	}
-	upgrade := action.NewUpgrade(configuration(t, c))
-	upgrade.Namespace, upgrade.Timeout = namespace, patience
-	_, err = upgrade.RunWithContext(t.Context(), "setpoint", load(t), values(t, "service: {replicas: 3, settings: {target-metrics: true}}"))
-	must(t, err)
+	release.Upgrade(chart, "service: {replicas: 3, settings: {target-metrics: true}}")
 	same("after the upgrade")
 	awaitPods(t, c, map[string]int{"setpoint": 3, "setpoint-agent": 2, "redis": 1})
 
-	rollback := action.NewRollback(configuration(t, c))
-	rollback.Version, rollback.Timeout = 1, patience
-	must(t, rollback.Run("setpoint"))
+	release.Rollback(1)
 	same("after the rollback")
 	awaitPods(t, c, map[string]int{"setpoint": 2, "setpoint-agent": 2, "redis": 1})
 
-	uninstall := action.NewUninstall(configuration(t, c))
-	uninstall.Timeout = patience
-	_, err = uninstall.Run("setpoint")
-	must(t, err)
+	release.Uninstall()
 	if _, err := c.Dynamic().Resource(autoscalers).Namespace("default").Get(t.Context(), "web", getOptions); err != nil {
 		t.Errorf("the Autoscaler is gone with the release: %v", err)
 	}
-	if _, err := c.Client().RbacV1().ClusterRoles().Get(t.Context(), "setpoint-agent-apply", getOptions); !errors.IsNotFound(err) {
-		t.Errorf("a ClusterRole outlives the release: %v", err)
+	// The cluster has no garbage collector, which would remove what the Deployments owned.
+	c.Kubectl(t, "delete", "replicasets,pods,controllerrevisions", "--all", "--namespace="+namespace)
+	left := slices.DeleteFunc(everything(t, c), func(name string) bool { return slices.Contains(before, name) })
+	// README.md says so; the agents, which do not run here, leave a Lease.
+	if want := []string{
+		"default Autoscaler.autoscaling.setpoint.dev/v1/web",
+		" CustomResourceDefinition.apiextensions.k8s.io/v1/autoscalers.autoscaling.setpoint.dev",
+		" APIService.apiregistration.k8s.io/v1/v1.autoscaling.setpoint.dev", // the API server's own, of the kind
+		"setpoint PersistentVolumeClaim.v1/data-setpoint-redis-0",
+	}; !sameSet(left, want) {
+		t.Errorf("after helm uninstall there are %q, want %q", left, want)
 	}
 
-	// The cluster has no garbage collector, which would remove what the Deployments owned.
-	c.Kubectl(t, "delete", "replicasets,pods", "--all", "--namespace="+namespace, "--wait=false")
-
 	// Again, over the kind that was kept.
-	again := action.NewInstall(configuration(t, c))
-	again.ReleaseName, again.Namespace, again.Timeout = "setpoint", namespace, patience
-	_, err = again.RunWithContext(t.Context(), load(t), values(t, "agent: {shadow: true}"))
-	must(t, err)
+	release.Install(chart, "agent: {shadow: true}")
 	awaitPods(t, c, map[string]int{"setpoint": 2, "setpoint-agent": 2, "redis": 1})
 	if string(secret(t, c, "setpoint-agent")["token"]) == string(made["setpoint-agent"]["token"]) {
 		t.Error("a new release has the token of the one that was removed")
 	}
+}
+
+// The service can be set to scale itself once the kind is there, without a moment at another
+// count, and to a fixed count again.
+func TestTheServiceIsMadeToScaleItself(t *testing.T) {
+	c := kubetest.Start(t, kubetest.Config{})
+	chart := helm.Load(t, path)
+	const itself = "service: {autoscaling: {enabled: true, minReplicas: 2, maxReplicas: 6}}"
+	release := helm.New(t, c, "setpoint", namespace)
+	if err := release.TryInstall(chart, itself); err == nil || !strings.Contains(err.Error(), "then upgrade with true") {
+		t.Errorf("installed at once: %v", err)
+	}
+	release.Install(chart, "service: {replicas: 4}")
+	awaitPods(t, c, map[string]int{"setpoint": 4, "setpoint-agent": 2, "redis": 1})
+	replicas := func(want int32, when string) {
+		t.Helper()
+		d, err := c.Client().AppsV1().Deployments(namespace).Get(t.Context(), "setpoint", getOptions)
+		must(t, err)
+		if *d.Spec.Replicas != want {
+			t.Errorf("%s: %d instances, want %d", when, *d.Spec.Replicas, want)
+		}
+	}
+	release.Upgrade(chart, itself)
+	replicas(4, "when autoscaling begins")
+	if _, err := c.Dynamic().Resource(autoscalers).Namespace(namespace).Get(t.Context(), "setpoint", getOptions); err != nil {
+		t.Errorf("the Autoscaler of the service: %v", err)
+	}
+	c.Kubectl(t, "scale", "deployment/setpoint", "--replicas=5", "--namespace="+namespace) // as the agent would
+	release.Upgrade(chart, itself+"\nagent: {replicas: 1}")
+	replicas(5, "after another upgrade")
+	release.Upgrade(chart, "service: {replicas: 3}")
+	replicas(3, "with a fixed count again")
+}
+
+// everything are the namespaces, kinds and names of all objects but events and what Kubernetes
+// itself has of its own accord.
+func everything(t *testing.T, c *kubetest.Cluster) []string {
+	t.Helper()
+	kinds := strings.Fields(c.Kubectl(t, "api-resources", "--verbs=list,create", "--output=name"))
+	kinds = slices.DeleteFunc(kinds, func(kind string) bool {
+		return strings.HasPrefix(kind, "events") || strings.HasPrefix(kind, "leases.") || strings.HasSuffix(kind, ".metrics.k8s.io")
+	})
+	list := c.Kubectl(t, "get", strings.Join(kinds, ","), "--all-namespaces", "--ignore-not-found",
+		`--output=go-template={{range .items}}{{with .metadata.namespace}}{{.}}{{end}} {{.kind}}.{{.apiVersion}}/{{.metadata.name}}{{"\n"}}{{end}}`)
+	return strings.Split(strings.TrimSpace(list), "\n")
+}
+
+func sameSet(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
 // awaitPods waits until so many pods run, and no others.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/setpoint-dev/setpoint/test/e2e/helm"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 )
 
@@ -141,7 +142,12 @@ func meaning(text string) any {
 var matrix = map[string]string{
 	"defaults":             "",
 	"one instance":         "service: {replicas: 1}\nredis: {mode: none}",
-	"Redis elsewhere":      "redis: {mode: external, url: 'rediss://r1,r2,r3/0?master=prod', passwordSecret: {name: redis, key: pass}, caSecret: {name: redis-ca}}",
+	"Redis by Sentinel":    "redis: {mode: external, url: 'rediss://r1,r2,r3/0?master=prod', passwordSecret: {name: redis, key: pass}, caSecret: {name: redis-ca}}",
+	"a Redis Cluster":      "redis: {mode: external, url: 'rediss://r1:6379,r2:6379,r3:6379', caSecret: {name: redis-ca}}",
+	"one Redis, in clear":  "redis: {mode: external, url: 'redis://redis.example.com:6379/1'}",
+	"both kinds":           "agent: {source: both}",
+	"many agents":          "agent: {replicas: 5, settings: {leader-elect-lease-duration: 8s, leader-elect-renew-deadline: 6s, leader-elect-retry-period: 1s}}",
+	"another port":         "service: {enabled: false}\nagent: {server: 's1.example.com:7443,s2.example.com'}\ncluster: '2'",
 	"an agent alone":       "service: {enabled: false}\nagent: {server: 'setpoint.example.com:9090'}\ncluster: eu-1",
 	"a service alone":      "agent: {enabled: false}",
 	"shadow":               "agent: {shadow: true}",
@@ -170,7 +176,7 @@ func TestTheAPIServerTakesEachRendering(t *testing.T) {
 	}
 	for name, text := range matrix {
 		t.Run(name, func(t *testing.T) {
-			linter := lint.AllWithKubeVersion(path, values(t, text), namespace, kubeVersion)
+			linter := lint.AllWithKubeVersion(path, helm.Values(t, text), namespace, kubeVersion)
 			for _, m := range linter.Messages {
 				if m.Severity >= support.WarningSev {
 					t.Errorf("helm lint: %s", m)
@@ -213,10 +219,57 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"service: {enabled: false}":           "agent.server",
 		"agent: {shadow: true, source: both}": "agent.shadow",
 		"tls: {mode: letsencrypt}":            "mode",
+
+		"cluster: 'a b'": "cluster",
+		"redis: {mode: external, url: 'http://redis'}":                              "/redis/url",
+		"service: {settings: {max-pods: [1]}}":                                      "max-pods",
+		"service: {settings: {SETPOINT_MAX_PODS: 1}}":                               "SETPOINT_MAX_PODS",
+		"service: {settings: {grpc-address: ':1'}}":                                 "service.settings can't have grpc-address",
+		"service: {settings: {redis: 'redis://r'}}":                                 "redis.url",
+		"agent: {settings: {server: 'other:9090'}}":                                 "agent.server",
+		"agent: {settings: {shadow: true}}":                                         "agent.shadow",
+		"service: {autoscaling: {minReplicas: 0}}":                                  "minReplicas",
+		"service: {autoscaling: {enabled: true, minReplicas: 9, maxReplicas: 3}}":   "minReplicas must not be above maxReplicas",
+		"service: {autoscaling: {enabled: true}}\nagent: {shadow: true}":            "service.autoscaling needs the agent",
+		"service: {autoscaling: {enabled: true}}\nagent: {source: hpa}":             "service.autoscaling needs the agent",
+		"service: {autoscaling: {enabled: true}}\nagent: {enabled: false}":          "service.autoscaling needs the agent",
+		"service: {autoscaling: {enabled: true}, replicas: 1}\nredis: {mode: none}": "service.autoscaling off",
+		"tls: {validDays: 0}":                                                       "validDays",
 	} {
 		_, err := render(t, text)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want an error that names %q", text, err, want)
+		}
+	}
+}
+
+// A setting arrives as it was written, whatever Helm takes it for.
+func TestSettingsArriveAsWritten(t *testing.T) {
+	rendered, err := render(t, "service: {settings: {tolerance: 0.05, max-pods: 10000000, target-metrics: true, log-level: debug, downscale-stabilization: 30s}}")
+	must(t, err)
+	for name, want := range map[string]string{
+		"SETPOINT_TOLERANCE": "0.05", "SETPOINT_MAX_PODS": "10000000", "SETPOINT_TARGET_METRICS": "true",
+		"SETPOINT_LOG_LEVEL": "debug", "SETPOINT_DOWNSCALE_STABILIZATION": "30s",
+	} {
+		if line := "{name: " + name + ", value: \"" + want + "\"}"; !strings.Contains(rendered, line) {
+			t.Errorf("the pod lacks %s", line)
+		}
+	}
+}
+
+// A cluster's name is a string, even one that YAML would take for a number; and the agent may
+// reach a service elsewhere at the ports that its address names.
+func TestNamesAndPortsArriveAsWritten(t *testing.T) {
+	rendered, err := render(t, "cluster: '2'\nexternalMetrics: {enabled: true}")
+	must(t, err)
+	if n := strings.Count(rendered, `clusters: ["2"]`); n != 2 {
+		t.Errorf("%d of 2 grants name the cluster \"2\"", n)
+	}
+	rendered, err = render(t, "service: {enabled: false}\nagent: {server: 's1.example.com:7443,s2.example.com'}")
+	must(t, err)
+	for _, port := range []string{"7443", "9090"} {
+		if !strings.Contains(rendered, "  - ports: [{port: "+port+"}]\n") {
+			t.Errorf("the agent may not reach port %s", port)
 		}
 	}
 }
@@ -229,7 +282,7 @@ func TestTheSchemaIsThatOfTheValues(t *testing.T) {
 	must(t, json.Unmarshal(text, &schema))
 	file, err := os.ReadFile(path + "/values.yaml")
 	must(t, err)
-	known(t, "", schema, values(t, string(file)))
+	known(t, "", schema, helm.Values(t, string(file)))
 }
 
 func known(t *testing.T, at string, schema map[string]any, v map[string]any) {
@@ -252,25 +305,5 @@ func known(t *testing.T, at string, schema map[string]any, v map[string]any) {
 	}
 	if schema["additionalProperties"] != false {
 		t.Errorf("%s takes other keys", reflect.ValueOf(at))
-	}
-}
-
-// Kinds that no API server of the tests has are at least rendered, with what they need.
-func TestKindsOfOtherOperators(t *testing.T) {
-	rendered, err := render(t, "monitoring: {podMonitors: true, rules: true, labels: {release: prometheus}}\ntls: {mode: certManager, names: [setpoint.example.com]}")
-	must(t, err)
-	kinds := map[string]int{}
-	for _, o := range objects(t, rendered) {
-		kinds[o.GetKind()]++
-		if o.GetKind() == "PrometheusRule" {
-			if groups, _, _ := unstructured.NestedSlice(o.Object, "spec", "groups"); len(groups) < 3 {
-				t.Errorf("the PrometheusRule has %d groups", len(groups))
-			}
-		}
-	}
-	for kind, want := range map[string]int{"PodMonitor": 2, "PrometheusRule": 1, "Certificate": 2, "Issuer": 2, "Secret": 3} {
-		if kinds[kind] != want {
-			t.Errorf("%d of %s, want %d", kinds[kind], kind, want)
-		}
 	}
 }

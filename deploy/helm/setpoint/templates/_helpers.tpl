@@ -23,10 +23,22 @@ app.kubernetes.io/managed-by: {{ (index . 0).Release.Service }}
 helm.sh/chart: {{ (index . 0).Chart.Name }}-{{ (index . 0).Chart.Version }}
 {{- end -}}
 
-{{/* Environment variables of flags: a dictionary of flags and values. */}}
+{{/* Environment variables of flags: a dictionary of flags and values. Numbers come as floating-point
+ones, and a million would be written 1e+06. */}}
 {{- define "setpoint.settings" -}}
 {{- range $flag, $value := . }}
-- {name: {{ printf "SETPOINT_%s" ($flag | replace "-" "_" | upper) }}, value: {{ if kindIs "float64" $value }}{{ $value | int64 | toString | quote }}{{ else }}{{ $value | toString | quote }}{{ end }}}
+{{- if and (kindIs "float64" $value) (eq $value (floor $value)) }}{{ $value = int64 $value }}{{ end }}
+- {name: {{ printf "SETPOINT_%s" ($flag | replace "-" "_" | upper) }}, value: {{ $value | toString | quote }}}
+{{- end }}
+{{- end -}}
+
+{{/* Refuses settings that a value of the chart has: (list "service" .Values.service.settings (dict "flag" "value")). */}}
+{{- define "setpoint.ownSettings" -}}
+{{- $at := index . 0 }}{{ $settings := index . 1 }}
+{{- range $flag, $value := index . 2 }}
+{{- if hasKey $settings $flag }}
+{{- fail (printf "%s.settings can't have %s: the chart sets it (%s)" $at $flag $value) }}
+{{- end }}
 {{- end }}
 {{- end -}}
 

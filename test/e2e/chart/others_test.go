@@ -1,0 +1,72 @@
+//go:build linux
+
+package chart
+
+import (
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
+	"github.com/setpoint-dev/setpoint/test/e2e/needs"
+)
+
+// An API server that has the kinds of Prometheus' operator and of cert-manager takes what the
+// chart renders of them.
+func TestKindsOfOtherOperators(t *testing.T) {
+	c := kubetest.Start(t, kubetest.Config{WithoutMetrics: true, WithoutWorkloads: true})
+	c.Kubectl(t, "create", "namespace", namespace)
+	install(t, c, "github.com/prometheus-operator/prometheus-operator@v0.85.0", "example/prometheus-operator-crd", "podmonitors", "prometheusrules")
+	install(t, c, "github.com/cert-manager/cert-manager@v1.21.2", "deploy/crds", "certificates", "issuers")
+
+	rendered, err := render(t, "monitoring: {podMonitors: true, rules: true, labels: {release: prometheus}}\ntls: {mode: certManager, names: [setpoint.example.com]}")
+	must(t, err)
+	kinds := map[string]int{}
+	var own []*unstructured.Unstructured
+	for _, o := range objects(t, rendered) {
+		kinds[o.GetKind()]++
+		switch o.GetKind() {
+		case "PodMonitor", "PrometheusRule", "Certificate", "Issuer":
+			own = append(own, o)
+		}
+		if o.GetKind() == "PrometheusRule" {
+			if groups, _, _ := unstructured.NestedSlice(o.Object, "spec", "groups"); len(groups) < 3 {
+				t.Errorf("the PrometheusRule has %d groups", len(groups))
+			}
+		}
+	}
+	for kind, want := range map[string]int{"PodMonitor": 2, "PrometheusRule": 1, "Certificate": 2, "Issuer": 2, "Secret": 3} {
+		if kinds[kind] != want {
+			t.Errorf("%d of %s, want %d", kinds[kind], kind, want)
+		}
+	}
+	if out, err := c.TryKubectl(print(t, own), "apply", "--server-side", "--validate=strict", "--namespace="+namespace, "--filename=-"); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// install makes kinds known, from the files of a Go module.
+func install(t *testing.T, c *kubetest.Cluster, module, folder string, kinds ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", module)
+	cmd.Dir = t.TempDir() // no module of ours needs it
+	output, err := cmd.Output()
+	if err != nil {
+		needs.Cannot(t, module+" can't be downloaded: "+string(output))
+	}
+	var downloaded struct{ Dir string }
+	must(t, json.Unmarshal(output, &downloaded))
+	for _, kind := range kinds {
+		files, err := filepath.Glob(filepath.Join(downloaded.Dir, folder, "*_"+kind+".yaml"))
+		must(t, err)
+		if len(files) != 1 {
+			t.Fatalf("%s has %q of %s", module, files, kind)
+		}
+		c.Kubectl(t, "apply", "--server-side", "--filename="+files[0])
+		name := "crd/" + kind + map[bool]string{true: ".monitoring.coreos.com", false: ".cert-manager.io"}[kind == "podmonitors" || kind == "prometheusrules"]
+		c.Kubectl(t, "wait", "--for=condition=Established", "--timeout=120s", name)
+	}
+}
