@@ -48,6 +48,7 @@ type Kubelet struct {
 
 	mu    sync.Mutex
 	fates map[string]func(*corev1.Pod) Fate // by namespace
+	left  map[string]bool                   // namespaces whose pods others run
 }
 
 // kubeletWorkers is how many pods it sees to at a time.
@@ -56,7 +57,7 @@ const kubeletWorkers = 8
 func startKubelet(client kubernetes.Interface) (*Kubelet, error) {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	k := &Kubelet{
-		client: client, fates: make(map[string]func(*corev1.Pod) Fate), pods: factory.Core().V1().Pods().Informer(),
+		client: client, fates: make(map[string]func(*corev1.Pod) Fate), left: make(map[string]bool), pods: factory.Core().V1().Pods().Informer(),
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](20*time.Millisecond, time.Second)),
 	}
 	if err := k.pods.SetTransform(leaner); err != nil {
@@ -109,6 +110,13 @@ func (k *Kubelet) Decide(namespace string, fate func(*corev1.Pod) Fate) {
 	}
 }
 
+// Leave keeps its hands off a namespace's pods from now on: something else runs them.
+func (k *Kubelet) Leave(namespace string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.left[namespace] = true
+}
+
 func (k *Kubelet) enqueue(object any) {
 	if key, err := cache.MetaNamespaceKeyFunc(object); err == nil {
 		k.queue.Add(key)
@@ -135,14 +143,17 @@ func (k *Kubelet) work(ctx context.Context) bool {
 
 // see brings a pod to its fate.
 func (k *Kubelet) see(ctx context.Context, pod *corev1.Pod) error {
+	k.mu.Lock()
+	decide, left := k.fates[pod.Namespace], k.left[pod.Namespace]
+	k.mu.Unlock()
+	if left {
+		return nil
+	}
 	pods := k.client.CoreV1().Pods(pod.Namespace)
 	if pod.DeletionTimestamp != nil {
 		now := int64(0)
 		return pods.Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &now})
 	}
-	k.mu.Lock()
-	decide := k.fates[pod.Namespace]
-	k.mu.Unlock()
 	fate := Running
 	if decide != nil {
 		fate = decide(pod)

@@ -1,0 +1,103 @@
+//go:build linux
+
+package release
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-dev/setpoint/clients/setpoint"
+	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
+	"github.com/setpoint-dev/setpoint/test/e2e/needs"
+	"github.com/setpoint-dev/setpoint/test/e2e/pods"
+	"github.com/setpoint-dev/setpoint/test/e2e/service"
+)
+
+const (
+	repository = "../../../.."
+	namespace  = "setpoint"
+	// patience is for what takes seconds on a machine that has nothing else to do.
+	patience = 3 * time.Minute
+)
+
+func TestMain(m *testing.M) { kubetest.Main(m) }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// await waits until there is no problem.
+func await(t testing.TB, what string, problem func() error) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		err := problem()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not %s within %v: %v", what, patience, err)
+		}
+	}
+}
+
+// previous returns the folder of what users have before this version.
+func previous(t *testing.T) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), repository+"/scripts/previous.sh")
+	output, err := cmd.Output()
+	var failed *exec.ExitError
+	if errors.As(err, &failed) {
+		needs.Cannot(t, "scripts/previous.sh: "+strings.TrimSpace(string(failed.Stderr)))
+	}
+	must(t, err)
+	return strings.TrimSpace(string(output))
+}
+
+// images are those of this version as "setpoint:current" and as whatever else it is called, and
+// Redis.
+func images(t *testing.T, names ...string) map[string]pods.Image {
+	t.Helper()
+	serve, err := service.Program()
+	must(t, err)
+	agent, err := service.Kubernetes()
+	must(t, err)
+	redis, err := pods.Redis()
+	if err != nil {
+		needs.Cannot(t, err.Error())
+	}
+	images := map[string]pods.Image{"redis:7.2": redis}
+	for _, name := range append(names, "setpoint:current") {
+		images[name] = pods.Setpoint(serve, agent)
+	}
+	return images
+}
+
+// data is that of a Secret of the release.
+func data(t *testing.T, c *kubetest.Cluster, secret, key string) string {
+	t.Helper()
+	s, err := c.Client().CoreV1().Secrets(namespace).Get(t.Context(), secret, metav1.GetOptions{})
+	must(t, err)
+	return string(s.Data[key])
+}
+
+// client calls the service in the cluster as another pod would, as the agent.
+func client(t *testing.T, c *kubetest.Cluster, node *pods.Node, options ...setpoint.Option) *setpoint.Client {
+	t.Helper()
+	ca := filepath.Join(t.TempDir(), "ca.crt")
+	must(t, os.WriteFile(ca, []byte(data(t, c, "setpoint-ca", "ca.crt")), 0o600))
+	client, err := setpoint.New(node.Target("setpoint-grpc", 9090),
+		append([]setpoint.Option{setpoint.WithTLS(setpoint.TLS{CAFile: ca}), setpoint.WithToken(data(t, c, "setpoint-agent", "token"))}, options...)...)
+	must(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
