@@ -5,7 +5,7 @@ import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirro
 import { yaml } from "@codemirror/lang-yaml";
 import { HighlightStyle, indentUnit, syntaxHighlighting } from "@codemirror/language";
 import { type Diagnostic, lintGutter, setDiagnostics } from "@codemirror/lint";
-import { EditorState, type Text } from "@codemirror/state";
+import { Annotation, EditorState, type Text } from "@codemirror/state";
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { useEffect, useRef } from "preact/hooks";
@@ -38,6 +38,12 @@ const colors = HighlightStyle.define([
   { tag: tags.comment, color: "var(--faint)", fontStyle: "italic" },
   { tag: [tags.punctuation, tags.separator, tags.bracket], color: "var(--muted)" },
 ]);
+
+/** Marks a change that comes from outside, which nobody outside has to be told of. */
+const fromOutside = Annotation.define<boolean>();
+
+/** Texts that were told of and have not come back yet, at most. */
+const mostEchoes = 20;
 
 const root = "v1HorizontalPodAutoscalerSpec";
 
@@ -98,6 +104,9 @@ export function Editor(props: { label: string; value: string; onChange: (value: 
   const view = useRef<EditorView | undefined>(undefined);
   const latest = useRef(props);
   latest.current = props;
+  // What is typed comes back as the value, maybe when more has been typed: to write it over that,
+  // and to tell of it as typed, would go on for ever.
+  const echoes = useRef<string[]>([]);
   useEffect(() => {
     // In a shadow tree CodeMirror's styles are objects, not elements, which the page's policy refuses.
     const shadow = box.current!.shadowRoot ?? box.current!.attachShadow({ mode: "open" });
@@ -121,7 +130,10 @@ export function Editor(props: { label: string; value: string; onChange: (value: 
           theme,
           EditorView.contentAttributes.of({ "aria-label": latest.current.label, tabindex: "0" }),
           EditorView.updateListener.of((u) => {
-            if (u.docChanged) latest.current.onChange(u.state.doc.toString());
+            if (!u.docChanged || u.transactions.some((t) => t.annotation(fromOutside))) return;
+            const text = u.state.doc.toString();
+            echoes.current = [...echoes.current, text].slice(-mostEchoes);
+            latest.current.onChange(text);
           }),
         ],
       }),
@@ -134,7 +146,14 @@ export function Editor(props: { label: string; value: string; onChange: (value: 
   }, []);
   useEffect(() => {
     const v = view.current;
-    if (v && v.state.doc.toString() !== props.value) v.dispatch({ changes: { from: 0, to: v.state.doc.length, insert: props.value } });
+    const echo = echoes.current.indexOf(props.value);
+    if (echo >= 0) {
+      echoes.current = echoes.current.slice(echo + 1);
+      return;
+    }
+    if (v && v.state.doc.toString() !== props.value) {
+      v.dispatch({ changes: { from: 0, to: v.state.doc.length, insert: props.value }, annotations: fromOutside.of(true) });
+    }
   }, [props.value]);
   useEffect(() => {
     const v = view.current;

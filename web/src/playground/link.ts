@@ -6,7 +6,11 @@ import type { Spec } from "../api/types";
 export interface Tried {
   /** What the spec is of, for the heading. */
   title?: string;
+  /** What to know of it. */
+  lesson?: string;
   spec?: Spec;
+  /** How many replicas there were at first. */
+  replicas?: number;
   /** Instants as milliseconds of Unix time, rising, and the load at each. */
   load?: [number, number][];
 }

@@ -55,12 +55,13 @@ export const shapes: Record<Part["kind"], { label: string; values: Record<string
 export const workloadFields: Record<string, [label: string, hint: string]> = {
   cpu: ["CPU request", "of each pod, such as 500m"],
   cpuLimit: ["CPU limit", "a pod serves no more than this allows; empty: no limit"],
-  perLoad: ["CPU per load", "of each unit a second, such as 10m"],
-  idle: ["CPU idle", "that a running pod uses anyway"],
+  metric: ["Metric", "what load makes grow, as the spec names it; empty: cpu. More behind commas are always zero"],
+  perLoad: ["Usage per load", "of the metric by each unit a second, such as 10m"],
+  idle: ["Usage idle", "that a running pod has anyway"],
   startup: ["Start-up", "from a pod's start until it is ready, such as 30s"],
   startupP95: ["Start-up, 95 %", "95 % of the pods are ready by then; empty: all take the same time"],
   warmup: ["Warm-up", "how long after its start a pod uses more"],
-  warmupCpu: ["CPU in warm-up", "that it uses more then"],
+  warmupCpu: ["Usage in warm-up", "that it uses more then"],
   capacity: ["Capacity", "units a second that a ready pod serves; empty: what its CPU limit allows"],
   replicas: ["Replicas at first", "empty: minReplicas"],
   queue: ["Queue", "units that may wait; empty: what is too much is lost"],
@@ -83,6 +84,9 @@ export const happenings: Record<Happening["kind"], { label: string; value?: stri
 const limits = { text: 200_000, link: 64_000, unpacked: 2_000_000, file: 4_000_000, parts: 20, points: 500 };
 
 const scalar = (s: string): string => (/^-?[0-9][0-9A-Za-z.]*$/.test(s) && !s.includes(":") ? s : JSON.stringify(s));
+
+/** A name as YAML has it. */
+const word = (s: string): string => (/^[A-Za-z][A-Za-z0-9_-]*$/.test(s) ? s : JSON.stringify(s));
 
 function partText(p: Part, i: number): string {
   const v = p.values;
@@ -138,14 +142,16 @@ export function scenarioOf(s: State): string {
   const lines = [`duration: ${scalar(s.duration || "24h")}`, `seed: ${scalar(s.seed || "1")}`, "load:", ...s.load.map(partText)];
   if (Number(s.noise) > 0) lines.push(`noise: {variation: ${scalar(s.noise)}, every: 1m}`);
   lines.push("workload:");
-  if (w.cpu) lines.push(`  requests: {cpu: ${scalar(w.cpu)}}`);
+  const [metric, ...zeros] = (w.metric || "cpu").split(",").map((m) => m.trim()).filter(Boolean);
+  if (w.cpu) lines.push(`  requests: {${metric === "memory" ? "memory" : "cpu"}: ${scalar(w.cpu)}}`);
   if (w.cpuLimit) lines.push(`  limits: {cpu: ${scalar(w.cpuLimit)}}`);
   for (const key of ["startup", "startupP95", "warmup", "capacity", "replicas", "slots", "nodeDelay"]) {
     if (w[key]) lines.push(`  ${key}: ${scalar(w[key])}`);
   }
   if (w.queue) lines.push(`  queue: {size: ${scalar(w.queue)}}`);
   const more = [w.idle && `idle: ${scalar(w.idle)}`, w.warmupCpu && `warmup: ${scalar(w.warmupCpu)}`].filter(Boolean).map((t) => `, ${t}`);
-  lines.push("  usage:", `    - {metric: cpu, perLoad: ${scalar(w.perLoad || "10m")}${more.join("")}}`);
+  lines.push("  usage:", `    - {metric: ${word(metric ?? "cpu")}, perLoad: ${scalar(w.perLoad || "10m")}${more.join("")}}`);
+  for (const zero of zeros) lines.push(`    - {metric: ${word(zero)}, perLoad: 0}`);
   if (s.events.length > 0) lines.push("events:", ...s.events.map(eventText));
   return `${lines.join("\n")}\n`;
 }
@@ -268,13 +274,28 @@ export async function stateOfFragment(fragment: string): Promise<State | undefin
   return checked(JSON.parse(new TextDecoder().decode(await within(stream, limits.unpacked))));
 }
 
+/** What the scenario calls the metrics of a spec, and whether the first is a share of requests. */
+function metricsOf(spec: Spec): { names: string[]; share: boolean } {
+  const names = (spec.metrics ?? []).map((m) => (m.resource?.name ?? m.containerResource?.name ?? (m.pods ?? m.object ?? m.external)?.metric?.name ?? "") as string).filter((n) => typeof n === "string" && n !== "");
+  const first = spec.metrics?.[0];
+  return { names: names.length ? [...new Set(names)] : ["cpu"], share: names.length === 0 || (first?.resource ?? first?.containerResource)?.target?.averageUtilization !== undefined };
+}
+
 /** What another view wants tried: a spec, and the load that was recorded. */
-function tried(from: { title?: unknown; spec?: Spec; load?: unknown }): State {
+function tried(from: { title?: unknown; lesson?: unknown; spec?: Spec; load?: unknown; replicas?: unknown }): State {
   const state = structuredClone(empty);
+  if (typeof from.lesson === "string") state.lesson = from.lesson.slice(0, 1000);
   if (typeof from.title === "string") state.title = from.title.slice(0, 100);
   if (from.spec && typeof from.spec === "object") {
     const text = manifestOf(from.spec);
     state.specs = [text, text];
+    // The load is the metric's own total: a unit of it is a unit of the metric, or, where the target is
+    // a share of what pods request, a percent of that.
+    const { names, share } = metricsOf(from.spec);
+    const memory = names[0] === "memory";
+    state.noise = "0";
+    state.workload = { metric: names.join(", ").slice(0, 100), startup: "30s", perLoad: share ? (memory ? "10Mi" : "10m") : "1", ...(share ? { cpu: memory ? "1000Mi" : "1" } : {}) };
+    if (Number.isInteger(from.replicas) && (from.replicas as number) > 0) state.workload.replicas = String(from.replicas);
   }
   if (Array.isArray(from.load) && from.load.length > 1) {
     const rows = (from.load as unknown[]).slice(0, 100_000).filter((r): r is [number, number] => Array.isArray(r) && Number.isFinite(r[0]) && Number.isFinite(r[1]));
@@ -285,22 +306,28 @@ function tried(from: { title?: unknown; spec?: Spec; load?: unknown }): State {
   return checked(state);
 }
 
-/** A spec as a manifest, in YAML that people read. */
+/** A scalar as YAML has it: quoted unless it is a plain word that YAML takes for nothing else. */
+const plain = (v: unknown): string =>
+  typeof v === "string" && /^[A-Za-z][A-Za-z0-9_./-]*$/.test(v) && !/^(true|false|yes|no|on|off|y|n|null)$/i.test(v) ? v : JSON.stringify(v);
+
+/** The lines of a value's fields, in YAML that people read. */
+function linesOf(value: object, indent: string): string[] {
+  const isFilled = (v: unknown): v is object => typeof v === "object" && v !== null && Object.keys(v).length > 0;
+  return Object.entries(value).flatMap(([key, v]) => {
+    const name = indent + plain(key);
+    if (!isFilled(v)) return [`${name}: ${plain(v)}`];
+    if (!Array.isArray(v)) return [`${name}:`, ...linesOf(v, `${indent}  `)];
+    return [`${name}:`, ...v.flatMap((e: unknown) => {
+      if (!isFilled(e) || Array.isArray(e)) return [`${indent}  - ${plain(e)}`];
+      const [first, ...rest] = linesOf(e, `${indent}    `);
+      return [`${indent}  - ${first!.trimStart()}`, ...rest];
+    })];
+  });
+}
+
+/** A spec as a manifest. */
 function manifestOf(spec: Spec): string {
-  const lines = ["apiVersion: autoscaling/v2", "kind: HorizontalPodAutoscaler", "metadata: {name: tried}", "spec:"];
-  const write = (value: unknown, indent: string) => {
-    for (const [key, v] of Object.entries(value as Record<string, unknown>)) {
-      if (Array.isArray(v)) {
-        lines.push(`${indent}${key}:`);
-        for (const e of v) lines.push(`${indent}  - ${JSON.stringify(e)}`);
-      } else if (typeof v === "object" && v !== null && Object.values(v).some((x) => typeof x === "object")) {
-        lines.push(`${indent}${key}:`);
-        write(v, `${indent}  `);
-      } else lines.push(`${indent}${key}: ${JSON.stringify(v)}`);
-    }
-  };
-  write(spec, "  ");
-  return `${lines.join("\n")}\n`;
+  return ["apiVersion: autoscaling/v2", "kind: HorizontalPodAutoscaler", "metadata: {name: tried}", "spec:", ...linesOf(spec, "  "), ""].join("\n");
 }
 
 export const hpa = `apiVersion: autoscaling/v2

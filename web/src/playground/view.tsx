@@ -228,7 +228,7 @@ export function PlaygroundView(props: { alone?: boolean }) {
             <Problems problems={problems.filter((p) => p.in === names[tab])} />
             {problems.length === 0 && <Findings findings={findings.filter((f) => f.file === names[tab])} />}
           </section>
-          <World state={state} change={change} problems={outside} />
+          <World state={state} change={change} problems={outside} say={setNotice} />
         </div>
         <div class={busy ? "pg-results pg-stale" : "pg-results"} aria-busy={busy}>
           {run ? <Results run={run} shown={shown} explain={explain} close={() => setShown(undefined)} /> : <div class="loading" role="status" aria-label="Loading the engine" />}
@@ -299,7 +299,7 @@ function Field(props: { label: string; hint?: string; value: string; onChange: (
   );
 }
 
-function World(props: { state: State; change: (s: Partial<State>) => void; problems: Problem[] }) {
+function World(props: { state: State; change: (s: Partial<State>) => void; problems: Problem[]; say: (text: string) => void }) {
   const { state, change } = props;
   const marks = useMemo((): Mark[] => props.problems.filter((p) => p.in === "scenario").map((p) => ({ line: p.line ?? 1, severity: "error", text: p.path ? `${p.path}: ${p.text}` : p.text })), [props.problems]);
   const part = (i: number, p: Partial<Part>) => change({ load: state.load.map((l, k) => (k === i ? { ...l, ...p } : l)) });
@@ -352,7 +352,8 @@ function World(props: { state: State; change: (s: Partial<State>) => void; probl
                   accept=".csv,.json,text/csv,application/json"
                   onChange={(e) => {
                     const file = e.currentTarget.files?.[0];
-                    if (file && file.size <= 4_000_000) void file.text().then((content) => part(i, { name: file.name.slice(0, 200), content }));
+                    if (file && file.size > 4_000_000) props.say(`${file.name.slice(0, 200)} is too large: ${Math.ceil(file.size / 1e6)} MB, at most 4 MB. setpoint simulate reads files of up to 64 MiB.`);
+                    else if (file) void file.text().then((content) => part(i, { name: file.name.slice(0, 200), content }));
                   }}
                 />
               </label>

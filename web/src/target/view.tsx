@@ -5,10 +5,10 @@ import { Chips } from "../components/chips";
 import { Problem } from "../components/problem";
 import { Replicas } from "../components/replicas";
 import { Ago, At, useNow } from "../components/time";
-import type { Decision, Target, TargetSpec } from "../api/types";
+import type { Decision, DecisionBasis, Spec, Target, TargetSpec } from "../api/types";
 import { count, duration, integer, localClock, millis, utc } from "../lib/format";
 import { basisOf } from "../lib/decisions";
-import { reading } from "../lib/metrics";
+import { reading, type Reading } from "../lib/metrics";
 import { parseName } from "../lib/names";
 import { outlook, type Outlook } from "../lib/next";
 import { Flapping, flappingTurns, Pending, reversals, stateBits } from "../lib/state";
@@ -141,8 +141,10 @@ export function TargetView(props: { name: string }) {
 }
 
 /** The playground with this target's spec, and the load that its decisions recorded. */
-function tryPath(title: string, spec: TargetSpec | null | undefined, decisions: readonly Decision[]): string {
+function tryPath(title: string, stored: TargetSpec | null | undefined, decisions: readonly Decision[]): string {
   const load: [number, number][] = [];
+  const readings: Reading[] = [];
+  let replicas: number | undefined;
   for (const d of decisions.slice(-500)) {
     const m = d.currentMetrics?.[0];
     const r = m ? reading(m) : undefined;
@@ -150,8 +152,28 @@ function tryPath(title: string, spec: TargetSpec | null | undefined, decisions: 
     // An average is of each replica; all together are the load.
     const total = r.kind === "total" ? r.number : r.number * (d.currentReplicas ?? 0);
     load.push([millis(d.time), Math.round(total * 1000) / 1000]);
+    readings.push(r);
+    replicas ??= d.currentReplicas;
   }
-  return playgroundPath({ title, spec: spec?.spec, load });
+  const recorded = "This is the load of the target's last decisions, as its first metric tells it, and the spec twice: change one of the two.";
+  if (stored?.spec) return playgroundPath({ title, lesson: recorded, spec: stored.spec, load, replicas });
+  const spec = guessed(readings, basisOf(decisions));
+  return playgroundPath({ title, lesson: spec && `${recorded} The service keeps no spec of it: bounds are those of the last decision, and the metric's target is a guess, the median of what was read.`, spec, load, replicas });
+}
+
+/** A spec of which only readings and bounds are known: it wants what usually was. */
+function guessed(readings: readonly Reading[], basis: DecisionBasis): Spec | undefined {
+  const last = readings.at(-1);
+  if (!last) return undefined;
+  const same = readings.filter((r) => r.type === last.type && r.kind === last.kind).map((r) => r.number).sort((a, b) => a - b);
+  const middle = same[same.length >> 1]!;
+  const median = Math.max(1, Math.round(middle));
+  const quantity = middle >= 10 ? String(median) : `${Math.max(1, Math.round(middle * 1000))}m`;
+  const target = last.kind === "utilization" ? { type: "Utilization", averageUtilization: median } : last.kind === "total" ? { type: "Value", value: quantity } : { type: "AverageValue", averageValue: quantity };
+  const metric = last.type === "Resource" ? { type: "Resource", resource: { name: last.name, target } }
+    : last.type === "Pods" ? { type: "Pods", pods: { metric: { name: last.name }, target } }
+    : { type: "External", external: { metric: { name: last.name }, target } };
+  return { minReplicas: basis.minReplicas ?? 1, maxReplicas: basis.maxReplicas ?? 100, metrics: [metric] };
 }
 
 function Legend(props: { held: boolean }) {

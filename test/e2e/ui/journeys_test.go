@@ -1,0 +1,242 @@
+//go:build linux
+
+package ui_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/setpoint-dev/setpoint/server/signin/signintest"
+	"github.com/setpoint-dev/setpoint/test/e2e/service"
+)
+
+// downloads has the page keep what it gives to be saved, by name, in window.saved.
+const downloads = `(() => {
+	window.saved = {};
+	const blobs = {}, make = URL.createObjectURL;
+	URL.createObjectURL = b => { const url = make(b); blobs[url] = b; return url; };
+	HTMLAnchorElement.prototype.click = function () { if (this.download) blobs[this.href].text().then(t => window.saved[this.download] = t); };
+	return 0;
+})()`
+
+// upload gives a file to an input, as choosing one does.
+func (p *page) upload(selector, name, content string) {
+	p.t.Helper()
+	p.wait(selector, `document.querySelector(`+strconv.Quote(selector)+`) !== null`)
+	eval[bool](p, `(() => {
+		const to = document.querySelector(`+strconv.Quote(selector)+`), files = new DataTransfer();
+		files.items.add(new File([`+strconv.Quote(content)+`], `+strconv.Quote(name)+`));
+		to.files = files.files;
+		return to.dispatchEvent(new Event("change", {bubbles: true}));
+	})()`)
+}
+
+// choose chooses a value of a select.
+func (p *page) choose(label, value string) {
+	p.t.Helper()
+	selector := `[aria-label=` + strconv.Quote(label) + `]`
+	p.wait(label, `document.querySelector(`+strconv.Quote(selector)+`) !== null`)
+	eval[bool](p, `(() => { const s = document.querySelector(`+strconv.Quote(selector)+`); s.value = `+strconv.Quote(value)+`; return s.dispatchEvent(new Event("change", {bubbles: true})); })()`)
+}
+
+// saved waits for a file that the page gives to be saved.
+func (p *page) saved(name string) string {
+	p.t.Helper()
+	p.wait("saved "+name, `window.saved[`+strconv.Quote(name)+`] !== undefined`)
+	return eval[string](p, `window.saved[`+strconv.Quote(name)+`]`)
+}
+
+// What a target was asked for is tried with another spec: with its own spec and recorded load.
+func TestTryingAnotherSpec(t *testing.T) {
+	s := believable(t)
+	p := s.blank(t)
+	p.size(1280, 900)
+	p.goTo("/ui/clusters/eu-west/namespaces/shop/targets/checkout")
+	p.waitText("When it could next change")
+	p.wait("decisions", `document.querySelectorAll("button.decision").length > 3`)
+	p.click(".actions a")
+	p.wait("in the playground", `location.pathname === "/ui/playground"`)
+	p.hasRun()
+	p.wait("both specs", `document.querySelectorAll('[role=tab]').length === 2`)
+	text := eval[string](p, `document.querySelector(".pg-editor").shadowRoot.querySelector(".cm-content").innerText`)
+	for _, want := range []string{"maxReplicas: 18", "http_requests_per_second", `averageValue`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the spec lacks %q:\n%s", want, text)
+		}
+	}
+	p.waitText("recorded")
+	// With its own spec the simulated count goes up as it did, and does with another.
+	p.wait("changes", `document.querySelectorAll(".pg-change").length > 0 || /to 1[0-9],/.test(document.querySelector(".pg-figures").textContent)`)
+	p.accessible()
+	p.screenshot("tried")
+}
+
+// The editor completes what the API has, and says what it means.
+func TestTheEditorCompletes(t *testing.T) {
+	s := site(t)
+	p := s.blank(t)
+	p.size(1280, 900)
+	p.goTo("/ui/playground")
+	p.hasRun()
+	p.spec("apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec:\n  maxReplicas: 5\n  behavior:\n    scaleDown:\n      stab")
+	const tooltip = `document.querySelector(".pg-editor").shadowRoot.querySelector(".cm-tooltip-autocomplete")`
+	eval[int](p, `(document.querySelector(".pg-editor").shadowRoot.querySelector(".cm-content").focus(), 0)`)
+	p.press(kb.End)
+	p.press("i")
+	p.wait("what completes it", tooltip+`?.innerText.includes("stabilizationWindowSeconds")`)
+	// The editor takes no Enter for what it has shown for less than 75 ms: it was meant for the text.
+	p.wait("seen for a moment", `performance.now() - (window.seen ??= performance.now()) > 200`)
+	// Once the page went on for ever here: what was typed came back when more had been typed.
+	p.press(kb.Enter)
+	p.wait("completed", `document.querySelector(".pg-editor").shadowRoot.querySelector(".cm-content").innerText.includes("stabilizationWindowSeconds")`)
+}
+
+// A state is saved to a file and opened from it; what is no such file is refused in words. Load
+// comes from a file, too.
+func TestPlaygroundFiles(t *testing.T) {
+	s := site(t)
+	p := s.blank(t)
+	p.size(1280, 900)
+	p.goTo("/ui/playground")
+	p.hasRun()
+	eval[int](p, downloads)
+	p.spec("apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec: {maxReplicas: 7}\n")
+	p.wait("a run with at most 7", `/to 7,/.test(document.querySelector(".pg-figures").textContent)`)
+	p.activate(`.pg-actions button:nth-of-type(2)`)
+	state := p.saved("playground.json")
+
+	other := (&siteOf{origin: s.origin}).open(t, "/ui/playground")
+	other.size(1280, 900)
+	other.hasRun()
+	const file = `input[aria-label="Open a file"]`
+	other.upload(file, "x.json", `{"version": 2}`)
+	other.waitText("it is of version 2, this page reads version 1")
+	other.upload(file, "x.json", "no JSON")
+	other.waitText("The file can't be read")
+	other.upload(file, "playground.json", state)
+	other.wait("what was saved", `/to 7,/.test(document.querySelector(".pg-figures").textContent)`)
+
+	other.activate(`[aria-label="Remove part 2"]`)
+	other.choose("Shape of part 1", "file")
+	var csv strings.Builder
+	for i := range 200 {
+		fmt.Fprintf(&csv, "%d,%d\n", i*60, 100+i)
+	}
+	other.upload(`.pg-file input`, "load.csv", csv.String())
+	other.waitText("load.csv")
+	other.hasRun()
+	other.wait("no problem", `document.querySelector(".pg-problems") === null`)
+	other.upload(`.pg-file input`, "load.csv", "time,load\nhello,world\n")
+	other.wait("what is wrong with the file", `/line|number|hello|time/.test(document.querySelector(".pg-problems")?.textContent ?? "")`)
+}
+
+// What the playground exports, Setpoint's own programs and others read.
+func TestPlaygroundExports(t *testing.T) {
+	program, err := service.Program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := site(t)
+	p := s.blank(t)
+	p.size(1280, 900)
+	p.goTo("/ui/playground")
+	p.hasRun()
+	eval[int](p, downloads)
+	for _, tc := range []struct {
+		kind, file string
+		want       []string
+	}{
+		{"hpa", "hpa.yaml", []string{"kind: HorizontalPodAutoscaler", "autoscaling/v2", "maxReplicas: 50"}},
+		{"autoscaler", "autoscaler.yaml", []string{"kind: Autoscaler", "autoscaling.setpoint.dev/v1"}},
+		{"k6", "load.k6.js", []string{"export", "scenarios"}},
+	} {
+		p.choose("Export", tc.kind)
+		text := p.saved(tc.file)
+		for _, want := range tc.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s lacks %q:\n%s", tc.file, want, text)
+			}
+		}
+		if tc.kind == "k6" {
+			continue
+		}
+		name := filepath.Join(t.TempDir(), tc.file)
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.CommandContext(t.Context(), program, "lint", name).CombinedOutput(); err != nil && strings.Contains(string(out), "rror:") {
+			t.Errorf("setpoint lint %s: %v\n%s", tc.file, err, out)
+		}
+	}
+}
+
+// A day of one spec: how long the engine takes in the browser, from the question to the answer, and
+// that the page goes on meanwhile. A busy machine takes longer, so it is measured, not judged.
+func TestADayOfOneSpec(t *testing.T) {
+	s := site(t)
+	p := s.blank(t)
+	p.size(1280, 900)
+	p.goTo("/ui/playground")
+	p.hasRun()
+	p.activate(`#pg-tab-1`)
+	p.wait("the other spec", `[...document.querySelectorAll("button")].some(b => b.textContent.trim() === "Remove B")`)
+	eval[int](p, `([...document.querySelectorAll("button")].find(b => b.textContent.trim() === "Remove B").click(), 0)`)
+	p.wait("one spec", `/× 1 in/.test(document.querySelector(".pg-status").textContent)`)
+	var took []int
+	for i := range 9 {
+		// Nobody types a seed so: each change is one run of the same day.
+		longest := eval[float64](p, `(async () => {
+			const status = document.querySelector(".pg-status"), seed = [...document.querySelectorAll(".pg-field")].find(l => /seed/i.test(l.textContent)).querySelector("input");
+			Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set.call(seed, "`+strconv.Itoa(10+i)+`");
+			seed.dispatchEvent(new Event("input", {bubbles: true}));
+			let longest = 0, last = performance.now(), began = last, ran = false;
+			for (;;) {
+				await new Promise(requestAnimationFrame);
+				const now = performance.now();
+				longest = Math.max(longest, now - last);
+				last = now;
+				if (/Running/.test(status.textContent)) ran = true;
+				else if (ran || now - began > 30000) return longest;
+			}
+		})()`)
+		text := eval[string](p, `document.querySelector(".pg-status").textContent`)
+		_, ms, _ := strings.Cut(text, " in ")
+		n, err := strconv.ParseFloat(strings.Fields(ms)[0], 64)
+		if err != nil {
+			t.Fatal(text, err)
+		}
+		if strings.HasSuffix(ms, " s") {
+			n *= 1000
+		}
+		took = append(took, int(n))
+		t.Logf("%s; the longest frame %.0f ms", text, longest)
+	}
+	slices.Sort(took)
+	t.Logf("median %d ms, of %v", took[len(took)/2], took)
+}
+
+// The button leads to the issuer and back to where one was.
+func TestTheButtonOfTheIssuer(t *testing.T) {
+	issuer := signintest.Start(t)
+	s := withIssuer(t, issuer)
+	p := s.blank(t)
+	p.expects(refusedFirst)
+	p.mayAsk(issuer.URL)
+	p.goTo("/ui/operations")
+	p.waitText("Sign in to Setpoint")
+	p.tabTo(`.signin a.button`)
+	p.press(kb.Enter)
+	p.wait("back at the page", `location.pathname === "/ui/operations"`)
+	p.waitText("oidc:corp:alice")
+	if refusals := issuer.Refusals(); len(refusals) > 0 {
+		t.Errorf("the issuer refused %q", refusals)
+	}
+}
