@@ -29,4 +29,15 @@ if ! cmp -s "$kept/engine.wasm" "$work/engine.wasm"; then
   mv "$work/engine.wasm" "$kept/" # last: it says that the others are whole
 fi
 cp "$kept/engine.wasm.br" "$served/"
-if test "$served" = "$folder"; then cp "$kept/engine.wasm.gz" "$served/"; else rm -f "$served/engine.wasm.gz"; fi
+if test "$served" != "$folder"; then
+  rm -f "$served/engine.wasm.gz"
+  exit 0
+fi
+# Hosts of static pages send the file as it is. Where zopfli is installed it makes it a twentieth smaller.
+gz=$kept/engine.wasm.gz
+if command -v zopfli >/dev/null; then
+  gz=$kept/zopfli.gz
+  test -e "$gz" || { zopfli --i5 -c "$kept/engine.wasm" >"$gz.new" && mv "$gz.new" "$gz"; }
+fi
+cp "$gz" "$served/engine.wasm.gz"
+echo "$served/engine.wasm.gz: $(wc -c <"$gz") bytes"
