@@ -63,6 +63,7 @@ func (s *stage) watchers() (figures []report.Figure, err error) {
 			return nil, err
 		}
 		figures = append(figures, alone)
+		figures = append(figures, costs(on+", no watchers, all callers busy", full[0])...)
 		for i, w := range all[1:] {
 			name := on + ", " + w.name
 			figures = append(figures,
