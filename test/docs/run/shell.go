@@ -263,4 +263,4 @@ func (s *shell) printed(command int) string {
 }
 
 // within is how long one command may take.
-const within = 2 * time.Minute
+const within = 3 * time.Minute
