@@ -85,6 +85,10 @@ test-docs: ## Run what the documentation tells its readers to type, and compare 
 	go build -C test/e2e -o ../../bin/docs/cluster ./kubernetes/cluster
 	go run ./test/docs/run $(PAGES)
 
+.PHONY: prose
+prose: ## Check spelling and words of the documentation, by docs/style
+	scripts/prose.sh
+
 .PHONY: site
 site: ## Make the documentation as a static site, with a search that works from files: bin/site
 	@rm -rf bin/site
