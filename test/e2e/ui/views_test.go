@@ -3,12 +3,14 @@
 package ui_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -191,6 +193,28 @@ func TestNothingRunsThatSomebodyWrote(t *testing.T) {
 	}
 }
 
+// Names and messages as long as they may be push nothing out of the page, wide or narrow.
+func TestGiantNames(t *testing.T) {
+	s := site(t)
+	name := strings.Repeat("n", 253)
+	ask := request(name, strings.Repeat("m", 253), 50)
+	ask.Target = fmt.Sprintf("clusters/%[1]s/namespaces/%[1]s/targets/%[1]s", name)
+	ask.ExternalMetrics = nil
+	ask.MetricErrors = []*setpointv1.MetricError{{Metric: ask.Spec.Metrics[0].External.Metric.Name, Message: strings.Repeat("e", 8000)}}
+	recommend(t, s, ask)
+	p := s.blank(t)
+	for _, path := range []string{"/ui/", "/ui/" + ask.GetTarget()} {
+		for _, width := range []int64{1280, 390} {
+			p.size(width, 844)
+			p.goTo(path)
+			p.waitText("Failing")
+			if got := eval[[]int](p, `[document.documentElement.scrollWidth, innerWidth, document.querySelector("main").scrollWidth, document.querySelector("main").clientWidth]`); got[0] > got[1] || got[2] > got[3] {
+				t.Errorf("%.20s… at %d: the page is %d of %d wide, its content %d of %d", path, width, got[0], got[1], got[2], got[3])
+			}
+		}
+	}
+}
+
 // Who has to be known signs in, with what the service knows only, and sees what the policy lets.
 func TestSigningInWithAToken(t *testing.T) {
 	program, err := service.Program()
@@ -280,6 +304,20 @@ func TestTenThousandTargets(t *testing.T) {
 	}
 	p := s.open(t, "/ui/")
 	p.wait("all listed", `document.querySelector("[role=grid]")?.getAttribute("aria-rowcount") === "10001"`)
+	p.waitText("Live")
+	ctx, cancel := context.WithCancel(t.Context())
+	var fed sync.WaitGroup
+	defer fed.Wait()
+	defer cancel()
+	fed.Go(func() { // decisions arrive while somebody scrolls
+		for round := 0; ctx.Err() == nil; round++ {
+			requests := make([]*setpointv1.RecommendRequest, batch)
+			for i := range requests {
+				requests[i] = request(fmt.Sprintf("web-%05d", (round*batch+i)%targets), "queue", 10+(round*31+i)%90)
+			}
+			_, _ = s.Recommendations().BatchRecommend(ctx, &setpointv1.BatchRecommendRequest{Requests: requests})
+		}
+	})
 	type measured struct {
 		Rows, Frames, Over50         int
 		Median, Longest, Wire, Paint float64
