@@ -4,10 +4,13 @@
 # them; the RPMs likewise with rpm. The units are held to a score of systemd-analyze security of
 # at most 2.0. Needs root and apt; the Debian is kept in the user's cache.
 #
-# Where there is no systemd that runs, the test starts what ExecStart names as the unit's user.
+# A systemd of their own, in a container of systemd-nspawn's, then runs the units as installed, through
+# a crash, an upgrade and the removal. Where the container can't be had the test says so.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH=$PATH:/usr/sbin:/sbin
+# shellcheck source=scripts/debian.sh
+. scripts/debian.sh
 step() { printf '== %s\n' "$*"; }
 fail() { printf 'FAILED: %s\n' "$*" >&2; exit 1; }
 
@@ -42,31 +45,14 @@ for unit in packaging/systemd/*.service; do
 done
 
 step 'a Debian'
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/setpoint/debian
-suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
-mirror=$({ cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null || true; } | sed -nE 's/^(deb (\[[^]]*\] )?|URIs: )(https?:[^ ]+).*/\3/p' | head -n 1)
-if [ ! -s "$cache/$suite.tar" ]; then
-  mkdir -p "$cache"
-  rm -rf "$cache/new"
-  # What packages depend on, and nothing that starts.
-  debootstrap --variant=minbase --include=ca-certificates "$suite" "$cache/new" "${mirror:-http://deb.debian.org/debian}" >"$cache/debootstrap.log" 2>&1 ||
-    { tail -n 20 "$cache/debootstrap.log"; fail 'debootstrap'; }
-  rm -rf "$cache/new/var/cache/apt/archives"/*.deb
-  tar -C "$cache/new" -cf "$cache/$suite.tar.new" .
-  mv "$cache/$suite.tar.new" "$cache/$suite.tar"
-  rm -rf "$cache/new"
-fi
 work=$(mktemp -d)
 started=
 cleanup() {
   [ -z "$started" ] || kill "$started" 2>/dev/null || true
-  umount "$work/debian/proc" 2>/dev/null || true
-  rm -rf --one-file-system "$work"
+  if debian_gone "$work/debian" && debian_gone "$work/live"; then rm -rf --one-file-system "$work"; fi
 }
 trap cleanup EXIT
-mkdir -p "$work/debian"
-tar -C "$work/debian" -xf "$cache/$suite.tar"
-mount -t proc proc "$work/debian/proc"
+debian "$work/debian"
 inside() { chroot "$work/debian" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive "$@"; }
 
 step 'installed'
@@ -169,7 +155,42 @@ inside stat -c '%a %U:%G' /etc/setpoint | grep -x '750 root:setpoint' >/dev/null
 sed -i "s/:9090\"/:$grpc\"/; s/:8080\"/:$rest\"/; s/:9091\"/:$admin\"/" "$work/debian/etc/setpoint/setpoint.yaml"
 start "$admin"
 stop
+# Over itself, as an upgrade goes: what was edited stays.
+cp "$work/debian/etc/setpoint/setpoint.yaml" "$work/edited.yaml"
+rpm --root "$work/debian" --dbpath /var/lib/rpm --nodeps --nosignature -U --replacepkgs "$work"/debian/packages/*.rpm >"$work/rpm.log" 2>&1 || { cat "$work/rpm.log"; fail 'rpm -U'; }
+cmp "$work/edited.yaml" "$work/debian/etc/setpoint/setpoint.yaml" || fail 'rpm -U changed settings that were edited'
+start "$admin"
+stop
 rpm --root "$work/debian" --dbpath /var/lib/rpm --nodeps -e "${packages[@]}" >"$work/rpm.log" 2>&1 || { cat "$work/rpm.log"; fail 'rpm -e'; }
 [ ! -e "$work/debian/usr/bin/setpoint" ] || fail 'rpm left programs'
 [ -s "$work/debian/etc/setpoint/setpoint.yaml.rpmsave" ] || fail 'rpm did not keep settings that were edited'
+step 'a systemd that runs'
+command -v systemd-nspawn >/dev/null || scripts/apt.sh systemd-container >/dev/null
+live=$work/live
+debian "$live" systemd,systemd-sysv,dbus,curl
+umount "$live/proc" # the container has its own
+mkdir "$live/packages"
+cp "$work"/debian/packages/*.deb "$live/packages/"
+install -m 755 packaging/test/live.sh "$live/live.sh"
+cat >"$live/etc/systemd/system/live.service" <<'UNIT'
+[Unit]
+After=multi-user.target
+[Service]
+Type=oneshot
+TimeoutStartSec=10min
+ExecStart=/live.sh
+ExecStopPost=systemctl poweroff --no-block
+UNIT
+mkdir -p "$live/etc/systemd/system/graphical.target.wants"
+ln -s ../live.service "$live/etc/systemd/system/graphical.target.wants/live.service"
+# Its network is its own, so ports are free; and nothing of it outlives this command.
+timeout --kill-after=10 900 systemd-nspawn --quiet --directory="$live" --boot --register=no --keep-unit --private-network --link-journal=no \
+  </dev/null >"$work/live.boot" 2>&1 || true
+if [ ! -e "$live/live.log" ]; then
+  tail -n 5 "$work/live.boot"
+  echo 'LEFT OUT: no container of systemd-nspawn boots here, so no unit was run by a systemd.'
+else
+  sed 's/^/  /' "$live/live.log"
+  grep -qx 'live: all passed' "$live/live.log" || fail 'units in a systemd that runs: see above'
+fi
 echo "Packages: all passed."

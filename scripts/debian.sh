@@ -1,0 +1,36 @@
+# shellcheck shell=bash
+# A Debian in a folder, for scripts that try things in a clean place to source. It is made once
+# with debootstrap, and kept in the user's cache. Needs root.
+
+# debian FOLDER [PACKAGES] : unpacks one there, with /proc; minimal, with certificates, and the
+# packages, named with commas between.
+debian() {
+  local cache=${XDG_CACHE_HOME:-$HOME/.cache}/setpoint/debian suite mirror kept
+  suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
+  mirror=$({ cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null || true; } | sed -nE 's/^(deb (\[[^]]*\] )?|URIs: )(https?:[^ ]+).*/\3/p' | head -n 1)
+  kept=$cache/$suite${2:+-${2//,/-}}.tar
+  if [ ! -s "$kept" ]; then
+    mkdir -p "$cache"
+    rm -rf "$cache/new"
+    debootstrap --variant=minbase --include="ca-certificates${2:+,$2}" "$suite" "$cache/new" "${mirror:-http://deb.debian.org/debian}" >"$cache/debootstrap.log" 2>&1 ||
+      { tail -n 20 "$cache/debootstrap.log"; echo 'FAILED: debootstrap' >&2; return 1; }
+    rm -rf "$cache/new/var/cache/apt/archives"/*.deb
+    tar -C "$cache/new" -cf "$kept.new" .
+    mv "$kept.new" "$kept"
+    rm -rf "$cache/new"
+  fi
+  mkdir -p "$1"
+  tar -C "$1" -xf "$kept"
+  mount -t proc proc "$1/proc"
+}
+
+# debian_gone FOLDER : removes it. Where anything is still mounted below it nothing is removed: what
+# is mounted may be this machine's own.
+debian_gone() {
+  local mounted
+  [ -d "$1" ] || return 0
+  umount "$1/proc" 2>/dev/null || umount --lazy "$1/proc" 2>/dev/null || true
+  mounted=$(awk -v folder="$1/" 'index($2, folder) == 1 { print $2 }' /proc/mounts)
+  [ -z "$mounted" ] || { printf 'still mounted, so %s is left:\n%s\n' "$1" "$mounted" >&2; return 1; }
+  rm -rf --one-file-system "$1"
+}
