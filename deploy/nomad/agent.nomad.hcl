@@ -72,6 +72,11 @@ job "setpoint-agent" {
         destination = "local/agent.yaml"
       }
 
+      # That of the resources below: it collects garbage before the limit.
+      env {
+        GOMEMLIMIT = "128MiB"
+      }
+
       resources {
         cpu    = 200
         memory = 128

@@ -1,0 +1,187 @@
+//go:build linux
+
+package deploy
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/yaml"
+
+	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
+)
+
+// stack is a file of Compose, as the program that is to deploy it understands it.
+type stack struct {
+	Services map[string]stackService
+}
+
+type stackService struct {
+	Image           string
+	Entrypoint      []string
+	Command         []string
+	Environment     map[string]string
+	User            string
+	ReadOnly        bool     `json:"read_only"`
+	CapDrop         []string `json:"cap_drop"`
+	SecurityOpt     []string `json:"security_opt"`
+	StopGracePeriod string   `json:"stop_grace_period"`
+	MemLimit        string   `json:"mem_limit"`
+	Deploy          struct {
+		Resources struct{ Limits struct{ Memory string } }
+	}
+}
+
+// memory is the limit in bytes.
+func (s *stackService) memory(t *testing.T) int64 {
+	t.Helper()
+	text := s.MemLimit + s.Deploy.Resources.Limits.Memory
+	// What Compose calls m and g are powers of two.
+	q, err := resource.ParseQuantity(strings.NewReplacer("m", "Mi", "g", "Gi").Replace(text))
+	if err != nil {
+		t.Fatalf("memory limit %q: %v", text, err)
+	}
+	return q.Value()
+}
+
+func render(t *testing.T, d *daemon, program ...string) stack {
+	t.Helper()
+	var s stack
+	if err := yaml.Unmarshal([]byte(d.must(t, program[0], program[1:]...)), &s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// behind are the settings that differ by what is in front of a service: in Kubernetes it has the
+// certificate, in Compose the load balancer has; a swarm's has neither, nor a Redis.
+var behind = []string{
+	"SETPOINT_INSECURE", "SETPOINT_TLS_CERT_FILE", "SETPOINT_TLS_KEY_FILE",
+}
+
+// The files for Compose and Swarm run the service and its Redis as the kustomization does, and so
+// the chart: the same image, arguments, settings, limits, user, and time to end.
+func TestStacksAreAsTheKustomization(t *testing.T) {
+	d := docker(t)
+	c := kubetest.Start(t, kubetest.Config{WithoutMetrics: true, WithoutWorkloads: true})
+	pods := map[string]template{}
+	for _, pod := range templates(t, build(t, c, "base")) {
+		pods[pod.name] = pod
+	}
+	compose := render(t, d, "docker-compose", "--file=deploy/compose.yaml", "config").Services
+	swarm := render(t, d, "docker", "stack", "config", "--compose-file=deploy/swarm/stack.yaml").Services
+	image := regexp.MustCompile(`(?m)^USER (\S+)$`).FindStringSubmatch(read(t, repository, "deploy/Dockerfile"))[1]
+
+	for name, tt := range map[string]struct {
+		service stackService
+		pod     template
+		user    string // where the file leaves it to the image
+		// left are settings that this one goes without.
+		left []string
+	}{
+		"compose setpoint-1": {service: compose["setpoint-1"], pod: pods["setpoint"], user: image},
+		"compose setpoint-2": {service: compose["setpoint-2"], pod: pods["setpoint"], user: image},
+		"compose redis":      {service: compose["redis"], pod: pods["setpoint-redis"]},
+		"swarm server": {service: swarm["server"], pod: pods["setpoint"], user: image, left: []string{
+			"SETPOINT_ADMIN_ADDRESS", "SETPOINT_REST_ADDRESS", "SETPOINT_REDIS", "SETPOINT_REDIS_PASSWORD_FILE", "SETPOINT_AUTH_TOKENS_FILE", "SETPOINT_POLICY_FILE",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, container := &tt.service, &tt.pod.Spec.Containers[0]
+			same(t, "image", s.Image, container.Image)
+			same(t, "arguments", s.Command, container.Args)
+			same(t, "names of settings", without(slices.Sorted(maps.Keys(s.Environment)), behind), without(names(container.Env), slices.Concat(behind, tt.left)))
+			for _, address := range []string{"SETPOINT_GRPC_ADDRESS", "SETPOINT_REST_ADDRESS", "SETPOINT_ADMIN_ADDRESS"} {
+				if value, ok := s.Environment[address]; ok {
+					same(t, address, value, valueOf(container.Env, address))
+				}
+			}
+			if s.User == "" {
+				s.User = tt.user
+			}
+			security := tt.pod.Spec.SecurityContext
+			same(t, "user", s.User, fmt.Sprintf("%d:%d", *security.RunAsUser, *security.RunAsGroup))
+			same(t, "file system is read-only", s.ReadOnly, *container.SecurityContext.ReadOnlyRootFilesystem)
+			same(t, "dropped capabilities", strings.Join(s.CapDrop, " "), string(container.SecurityContext.Capabilities.Drop[0]))
+			if !strings.HasPrefix(name, "swarm") { // docker stack deploy ignores it
+				same(t, "new privileges", !slices.Contains(s.SecurityOpt, "no-new-privileges:true"), *container.SecurityContext.AllowPrivilegeEscalation)
+			}
+			same(t, "memory", s.memory(t), container.Resources.Limits.Memory().Value())
+			grace, err := time.ParseDuration(s.StopGracePeriod)
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, "time to end", grace, time.Duration(*tt.pod.Spec.TerminationGracePeriodSeconds)*time.Second)
+		})
+	}
+
+	t.Run("every program is told its limit", func(t *testing.T) {
+		for file, services := range map[string]map[string]stackService{"compose": compose, "swarm": swarm} {
+			for name, s := range services {
+				if limit, ok := s.Environment["GOMEMLIMIT"]; ok {
+					told := resource.MustParse(strings.TrimSuffix(limit, "B"))
+					same(t, file+" "+name, told.Value(), s.memory(t))
+				} else if strings.Contains(s.Image, "setpoint") {
+					t.Errorf("%s %s: GOMEMLIMIT is not set", file, name)
+				}
+			}
+		}
+	})
+
+	// A misspelt variable is one that nobody reads.
+	t.Run("every setting is one that its program has", func(t *testing.T) {
+		for page, services := range map[string][]stackService{
+			"configuration.md":       {compose["setpoint-1"], compose["setpoint-2"], swarm["server"]},
+			"configuration-swarm.md": {swarm["agent"]},
+			"swarm.md":               {swarm["node"]},
+		} {
+			text := read(t, repository, "docs/reference", page)
+			for _, s := range services {
+				if len(s.Environment) == 0 {
+					t.Errorf("%s: a service of it has no settings", page)
+				}
+				for variable := range s.Environment {
+					if strings.HasPrefix(variable, "SETPOINT_") && !strings.Contains(text, "`"+variable+"`") {
+						t.Errorf("docs/reference/%s has no %s", page, variable)
+					}
+				}
+			}
+		}
+	})
+}
+
+func same[T any](t *testing.T, what string, here, there T) {
+	t.Helper()
+	if diff := cmp.Diff(there, here); diff != "" {
+		t.Errorf("%s (-kustomization +here):\n%s", what, diff)
+	}
+}
+
+func names(env []corev1.EnvVar) (names []string) {
+	for _, e := range env {
+		names = append(names, e.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func valueOf(env []corev1.EnvVar, name string) string {
+	for _, e := range env {
+		if e.Name == name {
+			return e.Value
+		}
+	}
+	return ""
+}
+
+func without(names, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(others, name) })
+}
