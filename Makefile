@@ -80,6 +80,7 @@ test-race: ## The same with the race detector
 .PHONY: test-docs
 test-docs: ## Run what the documentation tells its readers to type, and compare what it shows; PAGES='README.md' runs only those
 	@scripts/redis.sh
+	@for one in jq curl openssl; do command -v $$one >/dev/null || scripts/apt.sh $$one; done
 	@scripts/control-plane.sh >/dev/null
 	@scripts/build.sh bin all
 	go build -C test/e2e -o ../../bin/docs/cluster ./kubernetes/cluster
