@@ -62,13 +62,13 @@ func (n *names) answer(question []byte) []byte {
 		return nil
 	}
 	q := message.Questions[0]
-	message.Header.Response, message.Header.RecursionAvailable = true, true
+	message.Response, message.RecursionAvailable = true, true
 	message.Additionals = nil
 	service, domain, _ := strings.Cut(strings.TrimSuffix(q.Name.String(), "."), ".")
 	_, domain, _ = strings.Cut(domain, ".") // the namespace, of which there is one
 	addresses := n.lookup(service)
 	if domain != "svc.cluster.local" || addresses == nil {
-		message.Header.RCode = dnsmessage.RCodeNameError
+		message.RCode = dnsmessage.RCodeNameError
 		addresses = nil
 	}
 	if q.Type == dnsmessage.TypeA {
