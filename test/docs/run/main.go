@@ -38,14 +38,13 @@ func main() {
 	keep := flag.Bool("keep", false, "leave the folders of pages, for a look at what went wrong")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
 	root, err := os.Getwd()
 	if err == nil {
 		err = run(ctx, root, flag.Args(), *parallel, *keep)
 	}
+	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		stop()
 		os.Exit(1)
 	}
 }
@@ -78,7 +77,7 @@ func run(ctx context.Context, root string, only []string, parallel int, keep boo
 		parallel = 1
 		fmt.Printf("NOT ISOLATED: %s. Pages run one after the other on this machine's own ports, and fail where something else has them.\n", isolated.missing)
 	}
-	environment, err := environment(root)
+	environment, err := environment()
 	if err != nil {
 		return err
 	}
@@ -116,7 +115,7 @@ func pages(root string) ([]string, error) {
 }
 
 // environment is what every page's shell has.
-func environment(root string) ([]string, error) {
+func environment() ([]string, error) {
 	out, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE").Output()
 	if err != nil {
 		return nil, err

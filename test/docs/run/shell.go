@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -132,8 +133,8 @@ func open(root, folder string, isolated bool, environment []string) (*shell, err
 	if err != nil {
 		return nil, err
 	}
-	s.process.Env = append(environment, "PATH="+filepath.Join(s.repository, "bin")+":"+os.Getenv("PATH"),
-		"HOME="+filepath.Join(folder, "home"), "TMPDIR="+filepath.Join(folder, "home"))
+	s.process.Env = slices.Concat(environment, []string{"PATH=" + filepath.Join(s.repository, "bin") + ":" + os.Getenv("PATH"),
+		"HOME=" + filepath.Join(folder, "home"), "TMPDIR=" + filepath.Join(folder, "home")})
 	if s.in, err = s.process.StdinPipe(); err != nil {
 		return nil, err
 	}
