@@ -41,9 +41,7 @@ func Main(root *cobra.Command) {
 func Root(root *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.Version = ThisBuild().String() // has cobra add --version, which prints the line of the command version
-	root.Args = func(cmd *cobra.Command, args []string) error {
-		return cobra.NoArgs(cmd, args)
-	}
+	root.Args = cobra.NoArgs
 	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return BadInput(errors.New(err.Error() + "; see " + cmd.CommandPath() + " --help"))
