@@ -11,13 +11,14 @@ debian() {
   kept=$cache/$suite${2:+-${2//,/-}}.tar
   if [ ! -s "$kept" ]; then
     mkdir -p "$cache"
-    rm -rf "$cache/new"
+    # One that was interrupted may have left its mounts.
+    debian_gone "$cache/new" || return 1
     debootstrap --variant=minbase --include="ca-certificates${2:+,$2}" "$suite" "$cache/new" "${mirror:-http://deb.debian.org/debian}" >"$cache/debootstrap.log" 2>&1 ||
       { tail -n 20 "$cache/debootstrap.log"; echo 'FAILED: debootstrap' >&2; return 1; }
     rm -rf "$cache/new/var/cache/apt/archives"/*.deb
     tar -C "$cache/new" -cf "$kept.new" .
     mv "$kept.new" "$kept"
-    rm -rf "$cache/new"
+    debian_gone "$cache/new" || return 1
   fi
   mkdir -p "$1"
   tar -C "$1" -xf "$kept"
@@ -25,12 +26,15 @@ debian() {
 }
 
 # debian_gone FOLDER : removes it. Where anything is still mounted below it nothing is removed: what
-# is mounted may be this machine's own.
+# is mounted may be this machine's own, and on the same file system.
 debian_gone() {
-  local mounted
+  local folder name mounted
   [ -d "$1" ] || return 0
-  umount "$1/proc" 2>/dev/null || umount --lazy "$1/proc" 2>/dev/null || true
-  mounted=$(awk -v folder="$1/" 'index($2, folder) == 1 { print $2 }' /proc/mounts)
-  [ -z "$mounted" ] || { printf 'still mounted, so %s is left:\n%s\n' "$1" "$mounted" >&2; return 1; }
-  rm -rf --one-file-system "$1"
+  # As the kernel names it: a link on the way would hide what is mounted.
+  folder=$(realpath "$1") || return 1
+  for name in proc sys; do umount "$folder/$name" 2>/dev/null || umount --lazy "$folder/$name" 2>/dev/null || true; done
+  # What can't be known is not removed either: callers may ignore what fails here.
+  mounted=$(awk -v folder="$folder/" 'index($2 "/", folder) == 1 { print $2 }' /proc/mounts) || return 1
+  [ -z "$mounted" ] || { printf 'still mounted, so %s is left:\n%s\n' "$folder" "$mounted" >&2; return 1; }
+  rm -rf --one-file-system "$folder"
 }

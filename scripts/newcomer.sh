@@ -16,6 +16,8 @@ step() { printf '== %s\n' "$*"; }
 fail() { printf 'FAILED: %s\n' "$*" >&2; exit 1; }
 
 [ "$(id -u)" -eq 0 ] || fail 'needs root: it has a Debian of its own in a folder'
+goroot=$(go env GOROOT)
+[ -x "$goroot/bin/go" ] || fail "there is no Go in '$goroot' to give the newcomer"
 command -v debootstrap >/dev/null || scripts/apt.sh debootstrap >/dev/null
 work=$(mktemp -d)
 running=
@@ -35,7 +37,7 @@ chroot "$root" env DEBIAN_FRONTEND=noninteractive sh -c "apt-get -qq -o Acquire:
   { tail -n 20 "$work/apt.log"; fail 'apt-get install'; }
 mkdir -p "$root/usr/local/go"
 # A copy, never a bind mount: what removes the folder afterwards must not reach this machine's Go.
-cp -a "$(go env GOROOT)/." "$root/usr/local/go/"
+cp -a "$goroot/." "$root/usr/local/go/"
 chroot "$root" useradd --create-home --shell /bin/bash newcomer
 mkdir "$root/home/newcomer/setpoint"
 git archive HEAD | tar -C "$root/home/newcomer/setpoint" -xf -
