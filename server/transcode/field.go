@@ -21,6 +21,7 @@ type shape uint8
 const (
 	single shape = iota
 	list
+	packed // a list of numbers, one behind the other in one value on the wire
 	mapped // by texts
 )
 
@@ -78,8 +79,13 @@ func (c compiler) field(f *field, fd protoreflect.FieldDescriptor) {
 	f.quantity = f.kind == textKind && takesNumber(fd)
 	if fd.IsList() {
 		f.shape, f.mayBeEmpty = list, takesEmpty(fd)
-		if f.kind != textKind && f.kind != messageKind {
-			f.kind = unusual // packed
+		switch {
+		case f.kind == textKind || f.kind == messageKind:
+		case fd.IsPacked() && (f.kind == int32Kind || f.kind == int64Kind):
+			f.shape, f.tag = packed, tagOf(fd.Number(), textKind)
+			return
+		default:
+			f.kind = unusual
 		}
 	}
 	f.tag = tagOf(fd.Number(), f.kind)

@@ -86,6 +86,8 @@ func (p *printer) field(f *field, i, end, depth int) int {
 	switch f.shape {
 	case list:
 		return p.list(f, i, end, depth)
+	case packed:
+		return p.packed(f, i, end)
 	case mapped:
 		return p.entries(f, i, end, depth)
 	}
@@ -108,4 +110,21 @@ func (p *printer) list(f *field, i, end, depth int) int {
 		}
 		i = next
 	}
+}
+
+// packed writes the numbers of a packed list.
+func (p *printer) packed(f *field, i, end int) int {
+	from, to := p.span(i, end)
+	if to == no {
+		return no
+	}
+	first := len(p.out)
+	for from < to {
+		p.out = append(p.out, ',')
+		if from = p.number(f.kind, from, to); from == no {
+			return no
+		}
+	}
+	p.enclose(first, '[', ']')
+	return to
 }

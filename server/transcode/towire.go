@@ -72,6 +72,8 @@ func (e *encoder) field(f *field, i, depth int) int {
 	switch f.shape {
 	case list:
 		return e.list(f, i, depth)
+	case packed:
+		return e.packed(f, i, depth)
 	case mapped:
 		return e.entries(f, i, depth)
 	}
@@ -93,5 +95,30 @@ func (e *encoder) list(f *field, i, depth int) int {
 		}
 		i, last = e.more(i, ']')
 	}
+	return i
+}
+
+// packed encodes a list of numbers as one value; nothing of an empty one.
+func (e *encoder) packed(f *field, i, depth int) int {
+	if depth == maxDepth {
+		return no
+	}
+	i, last := e.open(i, '[', ']')
+	if last && !f.mayBeEmpty {
+		return no
+	}
+	if last {
+		return i
+	}
+	length := e.begin(f.tag)
+	for !last {
+		n, end := e.integer(i)
+		if end == no || f.kind == int32Kind && n != int64(int32(n)) {
+			return no
+		}
+		e.uvarint(uint64(n))
+		i, last = e.more(end, ']')
+	}
+	e.end(length)
 	return i
 }

@@ -13,6 +13,14 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/markdown"
 )
 
+// A page's shell is started by the program itself, within its namespaces; here that is the test's.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 4 && os.Args[1] == "-inside" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
 func TestOutputsAreComparedUpToWhatChanges(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
