@@ -300,6 +300,7 @@ playground: ## Make the playground as a static page, for any file server: bin/pl
 	@scripts/node.sh
 	cd web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	cd tools/esbuild && go run . -static ../../bin/playground
+	@scripts/zopfli.sh
 	scripts/wasm.sh bin/playground/engine bin/playground/engine
 
 .PHONY: test-web
