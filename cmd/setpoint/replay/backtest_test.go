@@ -11,7 +11,7 @@ import (
 // recordings of the real controllers.
 func TestABacktestWithItsOwnSpecReproducesTheRecording(t *testing.T) {
 	t.Parallel()
-	for _, file := range recorded {
+	for _, file := range backtested {
 		t.Run(file.name, func(t *testing.T) {
 			t.Parallel()
 			steps, changing := 0, 0
