@@ -115,7 +115,9 @@ func (l *Loop) Step(s *Step) (Outcome, error) {
 		*l = Loop{options: l.options, starts: l.starts, space: l.space, counter: l.counter, work: l.work, serial: l.serial, replicas: l.replicas}
 		return Outcome{}, nil
 	}
-	l.follow(s)
+	if err := l.follow(s); err != nil {
+		return Outcome{}, err
+	}
 	out := Outcome{Source: Recorded}
 	in := *s.Input
 	l.view.measure(s)
@@ -147,25 +149,28 @@ func (l *Loop) Step(s *Step) (Outcome, error) {
 }
 
 // follow takes over what others did to the count since the step before.
-func (l *Loop) follow(s *Step) {
+func (l *Loop) follow(s *Step) error {
 	count := s.Input.Scale.SpecReplicas
 	switch {
 	case s.Input.ScaleError != nil:
-		return
+		return nil
 	case !l.begun:
 		l.begun, l.replicas, l.recorded, l.shared = true, count, count, int(count)
 	case count != l.recorded && l.apart:
 		// Neither spec wrote it: somebody did, in both worlds.
+		if err := fits(count, s.Time); err != nil {
+			return err
+		}
 		l.resize(int(count), int(count), s.Time)
 		l.replicas = count
 	}
 	if !l.apart {
 		l.shared, l.replicas = int(count), count
-		return
+		return nil
 	}
 	if l.replicas != count {
 		l.sameSince = time.Time{}
-		return
+		return nil
 	}
 	if l.sameSince.IsZero() {
 		l.sameSince = s.Time
@@ -173,6 +178,15 @@ func (l *Loop) follow(s *Step) {
 	if s.Time.Sub(l.sameSince) >= l.starts.Sampled+settledAfter {
 		l.apart, l.own, l.shared = false, nil, int(count)
 	}
+	return nil
+}
+
+// fits refuses a count of which so many pods can't be modelled, before they are made.
+func fits(count int32, at time.Time) error {
+	if count <= simulation.MaxPods {
+		return nil
+	}
+	return fmt.Errorf("%w: at %s the count would be %d, of at most %d pods", ErrTooMuch, at.UTC().Format(time.RFC3339), count, simulation.MaxPods)
 }
 
 // write writes a decision, unless writing failed.
@@ -199,8 +213,8 @@ func (l *Loop) write(s *Step, d *recommender.Decision) error {
 		return nil
 	}
 	l.apart = true
-	if l.replicas > simulation.MaxPods {
-		return fmt.Errorf("%w: at %s the count would be %d, of at most %d pods", ErrTooMuch, s.Time.UTC().Format(time.RFC3339), l.replicas, simulation.MaxPods)
+	if err := fits(l.replicas, s.Time); err != nil {
+		return err
 	}
 	if l.replicas != before || int(s.After) < l.shared {
 		l.resize(int(l.replicas), int(s.After), s.Time)

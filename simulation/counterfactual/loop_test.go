@@ -312,3 +312,26 @@ func TestALoopThatIsTooLarge(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Neither may somebody else have set so many, by the recording, while pods are modelled.
+func TestACountThatIsTooLarge(t *testing.T) {
+	t.Parallel()
+	s := web(t, simulation.Startup{}, 0)
+	s.Duration = time.Hour
+	recorded := record(t, s, onCPU(2, 60, 60), 0)
+	loop := counterfactual.New("shop", counterfactual.Starts{}, counterfactual.Options{})
+	var err error
+	steps := 0
+	for i := 0; i < len(recorded) && err == nil; i++ {
+		steps++
+		step, in := recorded[i], *recorded[i].Input
+		in.Spec = onCPU(20, 60, 60).Spec
+		if step.Input = &in; i >= 10 {
+			in.Scale.SpecReplicas = simulation.MaxPods + 1
+		}
+		_, err = loop.Step(&step)
+	}
+	if !errors.Is(err, counterfactual.ErrTooMuch) || steps != 11 {
+		t.Errorf("got %v at step %d", err, steps)
+	}
+}

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"slices"
 	"time"
@@ -54,7 +55,7 @@ func (r *reader) covered() *Recorded {
 		}
 		gaps = append(gaps, gapsOf(p.samples, shift, whole)...)
 	}
-	slices.SortFunc(gaps, func(a, b Gap) int { return int(a.From/time.Millisecond - b.From/time.Millisecond) })
+	slices.SortFunc(gaps, func(a, b Gap) int { return cmp.Compare(a.From, b.From) })
 	for _, g := range gaps {
 		if n := len(out.Gaps); n > 0 && g.From <= out.Gaps[n-1].To {
 			out.Gaps[n-1].To = max(out.Gaps[n-1].To, g.To)
