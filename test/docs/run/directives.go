@@ -40,7 +40,7 @@ type step struct {
 var (
 	shells  = []string{"sh", "bash", "shell", "console", "zsh"}
 	outputs = []string{"", "text", "json"}
-	kits    = []string{"service", "redis", "kubernetes", "docker"}
+	kits    = []string{"service", "redis", "kubernetes"}
 )
 
 // steps reads what a page asks for. Each thing that is wrong with it is an error.

@@ -131,9 +131,17 @@ func TestPagesRunApart(t *testing.T) {
 		"go.mod": "module x\n",
 		"one.md": "```sh\necho mine > file; listens=$(cat /proc/net/tcp | wc -l)\n```\n\n```sh\ncat file\n```\n\n```\nmine\n```\n",
 		"two.md": "<!-- exit status: 1 -->\n```sh\ncat file\n```\n\n<!-- background until: test -e ready -->\n```sh\ntouch ready; echo up; sleep 1000\n```\n\n```\nup\n```\n",
-		"bad.md": "```sh\necho a\n```\n\n```\nb\n```\n\n```sh\nfalse\n```\n\n```sh\necho never\n```\n",
+		// The program there ends at once.
+		"gone.md": "<!-- needs: service -->\n```sh\necho a\n```\n",
+		"bad.md":  "```sh\necho a\n```\n\n```\nb\n```\n\n```sh\nfalse\n```\n\n```sh\necho never\n```\n",
 	} {
 		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program := filepath.Join(root, "bin", "setpoint")
+	for _, err := range []error{os.Mkdir(filepath.Dir(program), 0o755), os.WriteFile(program, []byte("#!/bin/sh\nexit 1\n"), 0o755)} { //nolint:gosec // a program
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -143,12 +151,9 @@ func TestPagesRunApart(t *testing.T) {
 		}
 		t.Skip("NOT CHECKED: " + missing)
 	}
-	for name, want := range map[string]result{"one.md": {commands: 2, compared: 1}, "two.md": {commands: 2, compared: 1}, "bad.md": {commands: 2, compared: 1}} {
+	for name, want := range map[string]result{"one.md": {commands: 2, compared: 1}, "two.md": {commands: 2, compared: 1}, "bad.md": {commands: 2, compared: 1}, "gone.md": {}} {
 		got := runPage(context.Background(), root, name, true, os.Environ(), false)
-		wrong := 0
-		if name == "bad.md" {
-			wrong = 2
-		}
+		wrong := map[string]int{"bad.md": 2, "gone.md": 1}[name]
 		if got.commands != want.commands || got.compared != want.compared || len(got.wrong) != wrong {
 			t.Errorf("%s: %+v", name, got)
 		}
