@@ -43,6 +43,7 @@ ran=0
 } >"$report"
 
 step lint 30m make lint
+step prose 15m make prose
 step race 1h make test-race
 step examples 1h make test-examples
 step clients 1h make test-clients
