@@ -29,3 +29,32 @@ func TestTheWalkThroughTheCodeNamesFilesThatExist(t *testing.T) {
 		t.Errorf("only %d paths were found", named)
 	}
 }
+
+// The layout has a row for each folder, so that a newcomer finds what is there.
+func TestTheLayoutHasEveryFolder(t *testing.T) {
+	t.Parallel()
+	const root = "../.."
+	_, layout, _ := strings.Cut(read(t, filepath.Join(root, "CONTRIBUTING.md")), "\n## Layout\n")
+	layout, _, _ = strings.Cut(layout, "\n## ")
+	seen := 0
+	for _, parent := range []string{"", "test/", "internal/"} {
+		entries, err := os.ReadDir(filepath.Join(root, parent))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, entry := range entries {
+			name := entry.Name()
+			if !entry.IsDir() || strings.HasPrefix(name, ".") || name == "bin" || name == "node_modules" {
+				continue
+			}
+			seen++
+			short := parent == "internal/" && strings.Contains(layout, "`"+name+"`") // all are in one row
+			if !short && !strings.Contains(layout, "`"+parent+name) {
+				t.Errorf("the layout has no %s", parent+name)
+			}
+		}
+	}
+	if seen < 30 {
+		t.Errorf("only %d folders were found", seen)
+	}
+}
