@@ -3,6 +3,7 @@ package simulation_test
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 	_ "time/tzdata"
@@ -113,6 +114,19 @@ func TestShapes(t *testing.T) {
 				t.Errorf("%s, at %d s: %g, want %g", tt.name, at, got, tt.want[i])
 			}
 		}
+	}
+}
+
+// Noise that would make too many points is refused before any is drawn between others.
+func TestNoiseOfTooManyPoints(t *testing.T) {
+	t.Parallel()
+	load, err := simulation.Sawtooth(0, 1, 70*time.Second, simulation.Span{Duration: simulation.MaxDuration})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = load.Noise(1, 0.1, 16*time.Second, simulation.MaxDuration)
+	if err == nil || !strings.Contains(err.Error(), "with noise every 16s the load has more than 2000000 points") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -172,8 +172,12 @@ func (t *Trace) Noise(seed uint64, variation float64, every, duration time.Durat
 		offsets = append(offsets, p.At)
 	}
 	slices.Sort(offsets)
-	var points []Point
-	for _, at := range slices.Compact(offsets) {
+	offsets = slices.Compact(offsets)
+	if len(offsets) > MaxPoints {
+		return nil, fmt.Errorf("with noise every %s the load has more than %d points", every, MaxPoints)
+	}
+	points := make([]Point, 0, len(offsets))
+	for _, at := range offsets {
 		f := factor.At(at)
 		left, right := mul(t.before(at), f), mul(t.At(at), f)
 		if left != right {

@@ -12,7 +12,8 @@ import (
 const (
 	// MaxScenarioBytes bounds a scenario: as YAML it takes some fifty times as much memory.
 	MaxScenarioBytes = 1 << 20
-	// MaxLoadBytes bounds a file of recorded load.
+	// MaxLoadBytes bounds the files of recorded load, all together; one that several parts name
+	// counts for each, for it is read for each.
 	MaxLoadBytes = 64 << 20
 	// MaxParts bounds the parts of a load, which are added point by point.
 	MaxParts = 50
@@ -37,7 +38,9 @@ type reader struct {
 	zone     *time.Location
 	started  bool
 	parts    []*part
-	noise    struct {
+	// fileBytes is how many bytes of recorded load were read, filePoints what came of them.
+	fileBytes, filePoints int
+	noise                 struct {
 		variation float64
 		every     time.Duration
 	}

@@ -265,6 +265,32 @@ func TestLongListsAreRefused(t *testing.T) {
 	}
 }
 
+// Parts multiply: a line of a periodic one makes two million points, and a file may be named by
+// each part. What all of them make and read is bounded together.
+func TestPartsAreBoundedTogether(t *testing.T) {
+	t.Parallel()
+	var lines, series strings.Builder
+	for i := range simulation.MaxPoints/2 + 1 {
+		fmt.Fprintf(&lines, "%d,1\n", i)
+		fmt.Fprintf(&series, `,[%d,"1"]`, i)
+	}
+	file := func(kind string) string { return "  - " + kind + ": {file: f}\n" }
+	one := `{"values":[` + series.String()[1:] + `]}`
+	for name, tt := range map[string]struct{ load, data, want string }{
+		"periodic": {strings.Repeat("  - onOff: {high: 1, on: 1m, off: 1m}\n", 2), "", "s.yaml:4: load[1].onOff: the parts, up to this one, have more than 2000000 points together"},
+		"points":   {strings.Repeat(file("csv"), 2), lines.String(), "load[1].csv: f: the files of recorded load, up to here, have more than 2000000 points together"},
+		"bytes":    {strings.Repeat(file("csv"), 2), "0,1\n1,1" + strings.Repeat(" ", MaxLoadBytes/2), "load[1].csv: f: the files of recorded load, up to here, have more than 67108864 bytes together"},
+		"series": {file("prometheus"), `{"status":"success","data":{"resultType":"matrix","result":[` + one + "," + one + `]}}`,
+			"series 2: with those before there are more than 2000000 points"},
+	} {
+		text := append([]byte("duration: 8784h\n"), scenario(strings.TrimSuffix(tt.load, "\n"))...)
+		_, err := Read("s.yaml", text, nil, func(string) ([]byte, error) { return []byte(tt.data), nil })
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %.300v, want %q", name, err, tt.want)
+		}
+	}
+}
+
 func usages(n int) string {
 	var out strings.Builder
 	for i := range n {

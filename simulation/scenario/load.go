@@ -166,9 +166,17 @@ func (r *reader) recorded(p *part, v document.Value, read func([]byte, *time.Loc
 		v.Refuse("%v", err)
 		return
 	}
+	if r.fileBytes += len(data); r.fileBytes > MaxLoadBytes {
+		v.Refuse("%s: the files of recorded load, up to here, have more than %d bytes together, each counted as often as it is named", name, MaxLoadBytes)
+		return
+	}
 	got, err := read(data, r.zone)
 	if err != nil {
 		v.Refuse("%s: %v", name, err)
+		return
+	}
+	if r.filePoints += len(got.trace.Points()); r.filePoints > simulation.MaxPoints {
+		v.Refuse("%s: the files of recorded load, up to here, have more than %d points together", name, simulation.MaxPoints)
 		return
 	}
 	p.begin, p.end = got.begin, got.trace.End()
@@ -210,6 +218,7 @@ func (r *reader) makeLoad(parts, noise document.Value) {
 		}
 	}
 	var traces []*simulation.Trace
+	points := 0
 	for _, p := range r.parts {
 		trace, err := p.make(simulation.Span{Start: s.Start, Duration: s.Duration})
 		if err == nil && !p.begin.IsZero() {
@@ -221,6 +230,11 @@ func (r *reader) makeLoad(parts, noise document.Value) {
 		if err != nil {
 			p.at.Refuse("%v", err)
 			continue
+		}
+		// All are in memory at once: fifty periodic ones of a line each would take gigabytes.
+		if points += len(trace.Points()); points > simulation.MaxPoints {
+			p.at.Refuse("the parts, up to this one, have more than %d points together", simulation.MaxPoints)
+			return
 		}
 		traces = append(traces, trace)
 	}

@@ -252,11 +252,14 @@ func readPrometheus(data []byte, _ *time.Location) (recorded, error) {
 		return recorded{}, fmt.Errorf("has %d series, must have 1 to %d", len(result), maxSeries)
 	}
 	var all []series
-	noNumbers := 0
+	noNumbers, points := 0, 0
 	for i, result := range answer.Data.Result {
 		s, err := prometheusSeries(result.Values)
 		if err != nil {
 			return recorded{}, fmt.Errorf("series %d: %w", i+1, err)
+		}
+		if points += len(s.points); points > simulation.MaxPoints {
+			return recorded{}, fmt.Errorf("series %d: with those before there are more than %d points", i+1, simulation.MaxPoints)
 		}
 		if noNumbers += s.noNumbers; len(s.points) > 0 {
 			all = append(all, s)
