@@ -3,9 +3,15 @@
 package service
 
 import (
+	"errors"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/process"
+	"github.com/setpoint-dev/setpoint/test/e2e/needs"
 )
 
 // Program returns a path to setpoint, built from the working tree, which works for as long as
@@ -17,5 +23,26 @@ func Kubernetes() (string, error) { return process.Build("setpoint-kubernetes", 
 
 // Swarm returns a path to setpoint-swarm in the same way.
 func Swarm() (string, error) { return process.Build("setpoint-swarm", race()) }
+
+// Previous returns the folder of what users have before the working tree's version: setpoint,
+// setpoint-kubernetes and the Helm chart, chart. scripts/previous.sh says which version that is,
+// and builds it where that was not done yet. Where it can't be had, as without the repository's
+// history, the test is skipped, or fails in CI.
+func Previous(t testing.TB) string {
+	t.Helper()
+	root, err := process.Repository()
+	if err != nil {
+		t.Fatal(err)
+	}
+	output, err := exec.CommandContext(t.Context(), filepath.Join(root, "scripts", "previous.sh")).Output()
+	var failed *exec.ExitError
+	if errors.As(err, &failed) {
+		needs.Cannot(t, "scripts/previous.sh: "+strings.TrimSpace(string(failed.Stderr)))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(output))
+}
 
 func race() bool { return os.Getenv("SETPOINT_E2E_RACE") != "" }

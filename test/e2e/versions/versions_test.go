@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -22,6 +23,18 @@ import (
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
+
+// version is a version of the service: a program, or none for the working tree's.
+type version struct {
+	name, program string
+}
+
+// before is the version before; its name is the commit's.
+func before(t *testing.T) version {
+	t.Helper()
+	folder := service.Previous(t)
+	return version{name: filepath.Base(folder), program: filepath.Join(folder, "setpoint")}
+}
 
 // flags are of both versions. Questions bring their own clock, so that they can be asked again;
 // and all decisions are logged, however many there are.

@@ -3,11 +3,8 @@
 package release
 
 import (
-	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -48,19 +45,6 @@ func await(t testing.TB, what string, problem func() error) {
 			t.Fatalf("not %s within %v: %v", what, patience, err)
 		}
 	}
-}
-
-// previous returns the folder of what users have before this version.
-func previous(t *testing.T) string {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), repository+"/scripts/previous.sh")
-	output, err := cmd.Output()
-	var failed *exec.ExitError
-	if errors.As(err, &failed) {
-		needs.Cannot(t, "scripts/previous.sh: "+strings.TrimSpace(string(failed.Stderr)))
-	}
-	must(t, err)
-	return strings.TrimSpace(string(output))
 }
 
 // images are those of this version as "setpoint:current" and as whatever else it is called, and

@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/helm"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 	"github.com/setpoint-dev/setpoint/test/e2e/pods"
+	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
 var autoscalers = schema.GroupVersionResource{Group: "autoscaling.setpoint.dev", Version: "v1", Resource: "autoscalers"}
@@ -36,7 +37,7 @@ service:
 // decided as in one run that nobody disturbed, each change is watched once, and no process ends
 // in any other way than it is to.
 func TestUpgradeAndRollbackLoseNothing(t *testing.T) {
-	old := previous(t)
+	old := service.Previous(t)
 	c := kubetest.Start(t, kubetest.Config{})
 	all := images(t)
 	all["setpoint:previous"] = pods.Setpoint(filepath.Join(old, "setpoint"), filepath.Join(old, "setpoint-kubernetes"))
