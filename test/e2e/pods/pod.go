@@ -3,6 +3,7 @@
 package pods
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -371,14 +372,14 @@ func (p *pod) exec(ctx context.Context, arguments []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	stop := context.AfterFunc(ctx, func() {
-		if cmd.Process != nil {
-			_ = cmd.Process.Kill()
-		}
-	})
-	defer stop()
-	output, err := cmd.CombinedOutput()
-	return string(output), err
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	if err := cmd.Start(); err != nil {
+		return "", err
+	}
+	defer context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })()
+	err = cmd.Wait()
+	return output.String(), err
 }
 
 // once runs the container's program once, and returns its exit code.
