@@ -235,6 +235,8 @@ func TestRecordedLoadsThatAreNone(t *testing.T) {
 		{"csv", "0,1\n0,2\n0,3\n", "is the third one at that instant"},
 		{"csv", `{"status":"success"}`, "is JSON, not CSV"},
 		{"csv", "0,1,2\n", "line 1: has 3 columns, must have two: time and value"},
+		{"csv", "0,1\n" + strings.Repeat(",", 200), "line 2: has more than 100 columns"},
+		{"csv", "0,1\n1,2\n" + strings.Repeat("\"\n\",", 200), "line 104: has more than 100 columns"},
 		{"csv", "0,1\n99999999,2\n", "the times span more than"},
 		{"prometheus", "<html>", "is no answer of Prometheus"},
 		{"prometheus", `{"status":"error","error":"bad query"}`, "bad query"},

@@ -38,17 +38,22 @@ func readCSV(data []byte, zone *time.Location) (recorded, error) {
 	if first := bytes.TrimSpace(data[:min(len(data), 64)]); len(first) > 0 && first[0] == '{' {
 		return recorded{}, errors.New("is JSON, not CSV; an answer of Prometheus goes to prometheus: {file: …}")
 	}
-	lines := csv.NewReader(bytes.NewReader(data))
-	lines.FieldsPerRecord, lines.TrimLeadingSpace, lines.ReuseRecord, lines.Comma = -1, true, true, separator(data)
+	source := &record{rest: data, separator: separator(data)}
+	lines := csv.NewReader(source)
+	lines.FieldsPerRecord, lines.TrimLeadingSpace, lines.ReuseRecord, lines.Comma = -1, true, true, rune(source.separator)
 	var s series
 	for n := 1; ; n++ {
 		fields, err := lines.Read()
 		if errors.Is(err, io.EOF) {
 			break
 		}
+		if errors.Is(err, errColumns) {
+			return recorded{}, fmt.Errorf("line %d: %w", 1+bytes.Count(data[:lines.InputOffset()], []byte("\n")), err)
+		}
 		if err != nil {
 			return recorded{}, err
 		}
+		source.columns = 0
 		line, _ := lines.FieldPos(0)
 		if len(fields) != 2 {
 			return recorded{}, fmt.Errorf("line %d: has %d columns, must have two: time and value", line, len(fields))
@@ -71,12 +76,42 @@ func readCSV(data []byte, zone *time.Location) (recorded, error) {
 	return s.recorded()
 }
 
+// mostColumns bounds the separators of a record: for each byte of them the CSV reader keeps a
+// string and a number, before columns can be counted.
+const mostColumns = 100
+
+var errColumns = fmt.Errorf("has more than %d columns, must have two: time and value", mostColumns)
+
+// record is the source of a CSV reader, which gets a line at a time, and an error in place of a
+// record of too many columns, on however many lines.
+type record struct {
+	rest      []byte
+	separator byte
+	columns   int // separators since the last record
+}
+
+// Read implements io.Reader.
+func (r *record) Read(p []byte) (int, error) {
+	if len(r.rest) == 0 {
+		return 0, io.EOF
+	}
+	part := r.rest[:min(len(r.rest), len(p))]
+	if end := bytes.IndexByte(part, '\n'); end >= 0 {
+		part = part[:end+1]
+	}
+	if r.columns += bytes.Count(part, []byte{r.separator}); r.columns > mostColumns {
+		return 0, errColumns
+	}
+	r.rest = r.rest[len(part):]
+	return copy(p, part), nil
+}
+
 // separator is what separates the columns of the first line.
-func separator(data []byte) rune {
+func separator(data []byte) byte {
 	first, _, _ := bytes.Cut(data, []byte("\n"))
 	for _, c := range []byte{',', ';', '\t'} {
 		if bytes.IndexByte(first, c) >= 0 {
-			return rune(c)
+			return c
 		}
 	}
 	return ','
