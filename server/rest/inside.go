@@ -344,8 +344,14 @@ func (p pipeOut) CloseSend() error {
 	return nil
 }
 
-// SendMsg sends a request.
+// SendMsg sends a request. The first one always has room, so that a handler that has refused
+// the call by then is asked for its error by RecvMsg, as with gRPC's own streams of one request.
 func (p pipeOut) SendMsg(request any) error {
+	select {
+	case p.requests <- request:
+		return nil
+	default:
+	}
 	select {
 	case p.requests <- request:
 		return nil

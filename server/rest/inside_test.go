@@ -119,6 +119,22 @@ func TestAStreamInTheProcessEndsWithoutAnAnswer(t *testing.T) {
 	}
 }
 
+// A handler may have refused the call before its request is sent. As with gRPC's streams of one
+// request, sending it is no error then: the refusal is what comes of it.
+func TestARefusalIsQuickerThanTheRequest(t *testing.T) {
+	t.Parallel()
+	for range 100 { // a select takes any of what is ready
+		p := &pipe{ctx: t.Context(), requests: make(chan any, 1), ended: make(chan struct{}), err: status.Error(codes.PermissionDenied, "no")}
+		close(p.ended)
+		if err := (pipeOut{p}).SendMsg(&setpointv1.WatchDecisionsRequest{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := (pipeOut{p}).RecvMsg(&setpointv1.WatchDecisionsResponse{}); status.Code(err) != codes.PermissionDenied {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestAStreamInTheProcessEndsWhenItsCallerHasGone(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
