@@ -182,7 +182,7 @@ e2e-swarm: ## Run the agent of Docker Swarm with two real daemons that have join
 .PHONY: test-modules
 test-modules: ## Run the tests of the modules beside the main one that no other target runs
 	@scripts/redis.sh
-	for module in bench cmd/setpoint-external-metrics conformance/oracle conformance/cluster test/integrations test/keda tools/gremlins tools/licenses tools/openapi; do (cd $$module && go test -timeout=45m ./...); done
+	for module in bench cmd/setpoint-external-metrics conformance/oracle conformance/cluster test/integrations test/keda tools/gremlins tools/image tools/licenses tools/openapi; do (cd $$module && go test -timeout=45m ./...); done
 
 .PHONY: conformance
 conformance: ## Compare 100,000 steps with each real controller, and write conformance/REPORT.md

@@ -72,6 +72,9 @@ func (c *lintCommand) run(cmd *cobra.Command, files []string) error {
 		return cli.BadInput(errors.New("there is no HorizontalPodAutoscaler in the files"))
 	}
 	findings, err := linter.Check(cmd.Context())
+	if errors.Is(err, lint.ErrTooMany) {
+		return cli.BadInput(errors.Join(problems...))
+	}
 	if cmd.Context().Err() != nil {
 		return err
 	}

@@ -181,6 +181,9 @@ func (is *image) apply(files *tar.Writer, made map[string]bool, created time.Tim
 		return is.check(rest)
 	case "COPY":
 		words := strings.Fields(rest)
+		if len(words) < 2 {
+			return fmt.Errorf("COPY takes what to copy, and where to")
+		}
 		to := words[len(words)-1]
 		for _, pattern := range words[:len(words)-1] {
 			if err := add(files, made, created, filepath.Join(context, pattern), to); err != nil {

@@ -23,6 +23,9 @@ import (
 // MaxAutoscalers bounds the autoscalers of all files together.
 const MaxAutoscalers = 20_000
 
+// ErrTooMany is Check's error for more than MaxAutoscalers.
+var ErrTooMany = fmt.Errorf("more than %d HorizontalPodAutoscalers are not checked at once", MaxAutoscalers)
+
 // Linter gathers files, which may refer to each other's objects.
 type Linter struct {
 	// Options are the controller's settings.
@@ -54,8 +57,12 @@ func (l *Linter) Read(name string, r io.Reader) error {
 func (l *Linter) Autoscalers() int { return len(l.files) }
 
 // Check returns what was found, in the order of the files and of Rules. The error tells of
-// specs that the service would refuse; the rest is checked all the same.
+// specs that the service would refuse; the rest is checked all the same. More than
+// MaxAutoscalers are not checked at all: ErrTooMany, which Read has told with the file.
 func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
+	if len(l.files) > MaxAutoscalers {
+		return nil, ErrTooMany
+	}
 	// The same name twice is one object in two files.
 	scalers := make(map[string]map[string]bool)
 	for _, a := range l.dump.Autoscalers {
