@@ -81,9 +81,10 @@ func Build(root, into string) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
+	places := readingOrder(pages)
 	for _, one := range pages {
 		var out bytes.Buffer
-		if err := layout.Execute(&out, view(one, pages)); err != nil {
+		if err := layout.Execute(&out, view(one, pages, places)); err != nil {
 			return nil, err
 		}
 		if err := write(into, one.url, out.Bytes()); err != nil {
@@ -335,6 +336,7 @@ type group struct {
 type link struct {
 	Title, URL string
 	Here       bool
+	place      int
 }
 
 // folders are the parts of the menu, in its order.
@@ -344,7 +346,33 @@ var folders = []struct{ title, prefix string }{
 	{"Internals", "docs/internals/"}, {"Decisions", "docs/decisions/"}, {"More", ""},
 }
 
-func view(one page, pages []page) any {
+// readingOrder returns the place of each page in the menu, by its source: pages stand as
+// their folder's own page lists them, or else as the map of all pages does, so that the order is
+// written down once and for readers. What neither links to has no place.
+func readingOrder(pages []page) map[string]int {
+	places := map[string]int{"README.md": 0, "docs/README.md": 1}
+	list := func(from page, within string) {
+		for _, link := range from.parsed.Links {
+			to := path.Join(path.Dir(from.source), link.To)
+			if _, ok := places[to]; !ok && path.Ext(to) == ".md" && strings.HasPrefix(to, within) {
+				places[to] = len(places)
+			}
+		}
+	}
+	for _, one := range pages {
+		if folder, file := path.Split(one.source); file == "README.md" && folder != "" && folder != "docs/" {
+			list(one, folder)
+		}
+	}
+	for _, one := range pages {
+		if one.source == "docs/README.md" {
+			list(one, "")
+		}
+	}
+	return places
+}
+
+func view(one page, pages []page, places map[string]int) any {
 	groups := make([]group, len(folders))
 	for i, folder := range folders {
 		groups[i].Title = folder.title
@@ -362,12 +390,16 @@ func view(one page, pages []page) any {
 		if best == len(folders)-1 && other.source != "README.md" && strings.HasSuffix(other.source, "/README.md") && other.source != "docs/README.md" {
 			title = strings.TrimSuffix(other.source, "/README.md")
 		}
-		groups[best].Links = append(groups[best].Links, link{Title: title, URL: relative(one.source, other.url), Here: here})
+		place, ok := places[other.source]
+		if !ok {
+			place = len(pages)
+		}
+		groups[best].Links = append(groups[best].Links, link{Title: title, URL: relative(one.source, other.url), Here: here, place: place})
 	}
 	for i := range groups {
 		slices.SortStableFunc(groups[i].Links, func(a, b link) int {
-			// A folder's own page comes first.
-			return cmp.Or(cmp.Compare(btoi(!strings.HasSuffix(a.URL, "index.html")), btoi(!strings.HasSuffix(b.URL, "index.html"))), cmp.Compare(a.Title, b.Title))
+			// A folder's own page comes first. Pages without a place stand as their files do.
+			return cmp.Or(cmp.Compare(btoi(!strings.HasSuffix(a.URL, "index.html")), btoi(!strings.HasSuffix(b.URL, "index.html"))), cmp.Compare(a.place, b.place), cmp.Compare(a.URL, b.URL))
 		})
 	}
 	groups = slices.DeleteFunc(groups, func(g group) bool { return len(g.Links) == 0 })

@@ -199,3 +199,26 @@ func TestTheSiteIsWhole(t *testing.T) {
 		t.Errorf("%d pages, %d places", len(text), len(entries))
 	}
 }
+
+// The menu has pages in the order in which their folder's page, or the map, tells of them.
+func TestTheMenuIsInReadingOrder(t *testing.T) {
+	t.Parallel()
+	_, into := build(t)
+	content, err := os.ReadFile(filepath.Join(into, "docs/concepts/zero.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	menu, _, _ := strings.Cut(string(content), "</nav>")
+	for folder, want := range map[string][]string{
+		"docs/concepts/": {"index", "decision", "windows", "policies", "missing-pods", "tolerance", "zero"},
+		"docs/start/":    {"rest", "kubernetes", "swarm", "nomad", "keda"},
+	} {
+		var got []string
+		for _, match := range regexp.MustCompile(`href="(?:\.\./)*`+folder+`([a-z-]+)\.html"`).FindAllStringSubmatch(menu, -1) {
+			got = append(got, match[1])
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("the menu of %s is %v, want %v", folder, got, want)
+		}
+	}
+}

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"os"
 
@@ -11,14 +12,19 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: build FOLDER")
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: build FOLDER\nWrites the site of the repository in the working directory into FOLDER.")
+	}
+	flag.Parse()
+	if flag.NArg() != 1 {
+		flag.Usage()
 		os.Exit(2)
 	}
-	entries, err := site.Build(".", os.Args[1])
+	into := flag.Arg(0)
+	entries, err := site.Build(".", into)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	fmt.Printf("%s/index.html: search knows %d places\n", os.Args[1], len(entries))
+	fmt.Printf("%s/index.html: search knows %d places\n", into, len(entries))
 }

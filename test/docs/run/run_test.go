@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -160,5 +161,56 @@ func TestPagesRunApart(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(root, "file")); err == nil {
 		t.Error("a page wrote into the repository")
+	}
+}
+
+// A page may use git. What it writes stays in its copy, apart or not, and of a worktree too.
+func TestAPageHasAGitOfItsOwn(t *testing.T) {
+	t.Parallel()
+	main := t.TempDir()
+	root := filepath.Join(t.TempDir(), "worktree")
+	git := func(in string, args ...string) string {
+		t.Helper()
+		command := exec.Command("git", append([]string{"-C", in, "-c", "user.name=x", "-c", "user.email=x@example.com"}, args...)...)
+		out, err := command.CombinedOutput()
+		if err != nil {
+			t.Fatalf("git %v: %v %s", args, err, out)
+		}
+		return string(out)
+	}
+	git(main, "init", "-q")
+	page := "```sh\ngit tag mine && git -c user.name=x -c user.email=x@example.com commit -q --allow-empty -m x && git status --porcelain\n```\n\n```\n```\n"
+	for name, text := range map[string]string{"page.md": page, ".gitignore": "bin/\n"} {
+		if err := os.WriteFile(filepath.Join(main, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	git(main, "add", ".")
+	git(main, "commit", "-q", "-m", "one")
+	git(main, "worktree", "add", "-q", "-b", "other", root)
+	for _, of := range []string{main, root} {
+		for _, err := range []error{os.Mkdir(filepath.Join(of, "bin"), 0o755), os.WriteFile(filepath.Join(of, "bin", "setpoint"), nil, 0o755)} { //nolint:gosec // a program
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(of, "go.mod"), []byte("module x\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		git(of, "add", ".")
+		before := git(main, "for-each-ref") + git(of, "status", "--porcelain")
+		for _, isolated := range []bool{true, false} {
+			if missing := tryIsolation(of).missing; isolated && missing != "" {
+				t.Log("NOT CHECKED apart: " + missing)
+				continue
+			}
+			got := runPage(context.Background(), of, "page.md", isolated, os.Environ(), false)
+			if len(got.wrong) > 0 || got.commands != 1 {
+				t.Errorf("apart %t: %+v", isolated, got)
+			}
+			if after := git(main, "for-each-ref") + git(of, "status", "--porcelain"); after != before {
+				t.Errorf("apart %t: the page wrote into the repository:\n%s\nbefore:\n%s", isolated, after, before)
+			}
+		}
 	}
 }

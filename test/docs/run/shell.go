@@ -95,6 +95,14 @@ func initialize(root, folder string) error {
 	if err := os.Chdir(at("repository")); err != nil {
 		return err
 	}
+	if info, err := os.Lstat(".git"); err == nil && !info.IsDir() { // a worktree's, which names a folder outside of the overlay
+		if err := os.Remove(".git"); err != nil {
+			return err
+		}
+		if err := ownGit(root, "."); err != nil {
+			return err
+		}
+	}
 	bash, err := exec.LookPath("bash")
 	if err != nil {
 		return err
@@ -168,15 +176,33 @@ func beside(root, folder string) (*exec.Cmd, error) {
 			return nil, err
 		}
 	}
-	copied := exec.Command("bash", "-c", `git ls-files -z --cached --others --exclude-standard | cpio -0pdm --quiet "$1" && ln -s "$PWD/.git" "$1/.git" && mkdir -p "$1/bin" && cp bin/setpoint* "$1/bin/"`, "copy", repository)
+	copied := exec.Command("bash", "-c", `git ls-files -z --cached --others --exclude-standard | cpio -0pdm --quiet "$1" && mkdir -p "$1/bin" && cp bin/setpoint* "$1/bin/"`, "copy", repository)
 	copied.Dir = root
 	if said, err := copied.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("a copy of the repository: %w %s", err, said)
+	}
+	if err := ownGit(root, repository); err != nil {
+		return nil, err
 	}
 	command := exec.Command("bash")
 	command.Dir = repository
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	return command, nil
+}
+
+// ownGit gives a copy of the repository a .git of its own, so that nothing that a page does there
+// reaches the real one. Objects are read where they are, and never written there.
+func ownGit(root, copied string) error {
+	to, err := filepath.Abs(filepath.Join(copied, ".git"))
+	if err != nil {
+		return err
+	}
+	command := exec.Command("bash", "-c", `git clone -q --bare --shared . "$1" && git --git-dir="$1" config core.bare false && cp "$(git rev-parse --git-path index)" "$1/index"`, "clone", to)
+	command.Dir = root
+	if said, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("a copy of .git: %w %s", err, said)
+	}
+	return nil
 }
 
 // close ends the shell and all that it started.
