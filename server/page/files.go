@@ -92,8 +92,8 @@ func New(from fs.FS) (*Files, error) {
 		return nil, fmt.Errorf("read the page's files: %w", err)
 	}
 	for name, content := range contents {
-		if isVariant(name, contents) {
-			continue
+		if isVariant(name, contents) || strings.HasSuffix(name, ".gz") {
+			continue // gzip without its file is what an older build has left
 		}
 		// One that is there as brotli only is unpacked for those who don't take that: browsers that
 		// don't trust the connection.

@@ -152,7 +152,11 @@ func TestWhatIsThereAsBrotliOnly(t *testing.T) {
 	if _, err := w.Write([]byte(script)); err != nil || w.Close() != nil {
 		t.Fatal(err)
 	}
-	f, err := page.New(fstest.MapFS{"index.html": {Data: []byte("x")}, "engine/e.wasm.br": {Data: packed.Bytes()}})
+	f, err := page.New(fstest.MapFS{
+		"index.html": {Data: []byte("x")}, "engine/e.wasm.br": {Data: packed.Bytes()},
+		// Older builds made it; what it holds is another engine.
+		"engine/e.wasm.gz": {Data: []byte("old")}, "engine/gone.wasm.gz": {Data: []byte("old")},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,6 +180,11 @@ func TestWhatIsThereAsBrotliOnly(t *testing.T) {
 		if text, err := io.ReadAll(content); err != nil || string(text) != script {
 			t.Errorf("%q: %v, other content: %d bytes", accepted, err, len(text))
 		}
+	}
+	gone := httptest.NewRecorder()
+	f.ServeHTTP(gone, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/engine/gone.wasm", http.NoBody))
+	if gone.Code != http.StatusNotFound {
+		t.Errorf("a file of which only an old gzip is left: %d", gone.Code)
 	}
 }
 

@@ -2,7 +2,6 @@ package counterfactual
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/recommender"
@@ -227,9 +226,11 @@ func (l *Loop) resize(want, recorded int, now time.Time) {
 	if lost := l.shared - recorded; lost > 0 {
 		// They are gone in the recording, and go on here: they have been ready for long.
 		l.shared = recorded
-		for range min(lost, max(0, want-l.shared-len(l.own))) {
-			l.own = slices.Insert(l.own, 0, l.newReplica(now.Add(-l.starts.Sampled-time.Hour)))
+		old := make([]replica, max(0, min(lost, want-l.shared-len(l.own))), max(0, want-l.shared))
+		for i := range old {
+			old[len(old)-1-i] = l.newReplica(now.Add(-l.starts.Sampled - time.Hour))
 		}
+		l.own = append(old, l.own...)
 	}
 	for l.shared+len(l.own) < want {
 		l.own = append(l.own, l.newReplica(now))
