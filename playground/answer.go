@@ -177,7 +177,7 @@ func (a *asked) world(q *Question) {
 		a.refuse(scenarioName, fmt.Sprintf("is longer than %d bytes", scenario.MaxScenarioBytes))
 		return
 	}
-	s, err := scenario.Read(scenarioName, []byte(q.Scenario), nil, func(name string) ([]byte, error) {
+	s, err := scenario.Read(context.Background(), scenarioName, []byte(q.Scenario), nil, func(name string) ([]byte, error) {
 		content, is := q.Files[name]
 		if !is {
 			return nil, fmt.Errorf("there is no file %q: add it to the load", name)

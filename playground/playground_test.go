@@ -24,7 +24,7 @@ func TestARunIsThatOfTheCommand(t *testing.T) {
 	if len(got.Problems) > 0 || got.Run == nil {
 		t.Fatalf("problems %+v", got.Problems)
 	}
-	s, err := scenario.Read("web.yaml", []byte(q.Scenario), nil, nil)
+	s, err := scenario.Read(t.Context(), "web.yaml", []byte(q.Scenario), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func (c *backtestCommand) load(cmd *cobra.Command) error {
 	if c.replicas != "" {
 		data, err := readWithin(cmd, c.replicas, scenario.MaxLoadBytes)
 		if err == nil {
-			if q.Replicas, err = scenario.ReadSeries(data, world.Start.Location()); err != nil {
+			if q.Replicas, err = scenario.ReadSeries(cmd.Context(), data, world.Start.Location()); err != nil {
 				err = cli.BadInput(fmt.Errorf("--replicas: %s: %w", c.replicas, err))
 			}
 		}

@@ -149,7 +149,7 @@ func (c *simulateCommand) readRecorded(cmd *cobra.Command) (*simulation.Scenario
 	if cmd.Flags().Changed("seed") {
 		seed = &c.seed
 	}
-	world, recorded, err := scenario.ReadRecorded(c.file, data, seed, func(name string) ([]byte, error) {
+	world, recorded, err := scenario.ReadRecorded(cmd.Context(), c.file, data, seed, func(name string) ([]byte, error) {
 		if c.file != "-" && !filepath.IsAbs(name) {
 			name = filepath.Join(filepath.Dir(c.file), name)
 		}

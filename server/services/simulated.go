@@ -1,6 +1,7 @@
 package services
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -39,14 +40,14 @@ func (r *simulationReader) refuse(field, format string, args ...any) {
 }
 
 // readSimulation reads a request that is right by its structure.
-func readSimulation(req *setpointv1.SimulateRequest, defaults recommender.Options) (*simulated, []validation.Violation) {
+func readSimulation(ctx context.Context, req *setpointv1.SimulateRequest, defaults recommender.Options) (*simulated, []validation.Violation) {
 	r := &simulationReader{req: req, defaults: defaults}
 	s := &simulated{specs: r.specs()}
 	if len(r.violations) > 0 {
 		return nil, r.violations
 	}
 	if req.GetScenario() != "" {
-		s.world = r.scenario()
+		s.world = r.scenario(ctx)
 	} else {
 		s.world = r.workload(&s.specs[0].autoscaler.Spec)
 	}
@@ -135,7 +136,7 @@ func (r *simulationReader) autoscaler(i int, spec *setpointv1.HorizontalPodAutos
 }
 
 // scenario reads the world from a scenario.
-func (r *simulationReader) scenario() *simulation.Scenario {
+func (r *simulationReader) scenario(ctx context.Context) *simulation.Scenario {
 	req := r.req
 	for _, f := range []struct {
 		name string
@@ -148,7 +149,7 @@ func (r *simulationReader) scenario() *simulation.Scenario {
 			r.refuse(f.name, "Forbidden: the scenario says it")
 		}
 	}
-	world, err := scenario.Read("scenario", []byte(req.GetScenario()), r.seed(), func(name string) ([]byte, error) {
+	world, err := scenario.Read(ctx, "scenario", []byte(req.GetScenario()), r.seed(), func(name string) ([]byte, error) {
 		for _, f := range req.GetFiles() {
 			if f.GetName() == name {
 				return []byte(f.GetContent()), nil

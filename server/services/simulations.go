@@ -134,7 +134,13 @@ func (s *Simulations) Simulate(req *setpointv1.SimulateRequest, stream grpc.Serv
 		return err
 	}
 	defer leave()
-	asked, violations := readSimulation(req, s.options.Defaults)
+	ctx, cancel := context.WithCancel(stream.Context())
+	defer cancel()
+	defer s.endWhenDraining(ctx, cancel)()
+	asked, violations := readSimulation(ctx, req, s.options.Defaults)
+	if err := ctx.Err(); err != nil {
+		return s.failed(ctx, stream.Context(), "scenario", err)
+	}
 	if err := apierror.Invalid(violations); err != nil {
 		return err
 	}
@@ -142,9 +148,6 @@ func (s *Simulations) Simulate(req *setpointv1.SimulateRequest, stream grpc.Serv
 		return apierror.OverLimit("simulatedSteps", mostSimulatedSteps, fmt.Sprintf("%d specs over %s in steps of %s are %d evaluations, more than %d: shorten the time, or try fewer specs",
 			len(asked.specs), asked.world.Duration, asked.world.Loop.SyncPeriod, steps, mostSimulatedSteps))
 	}
-	ctx, cancel := context.WithCancel(stream.Context())
-	defer cancel()
-	defer s.endWhenDraining(ctx, cancel)()
 	p := &played{ctx: ctx, service: s, req: req, stream: stream, world: asked.world, work: s.options.Work}
 	if p.work == 0 {
 		p.work = simulation.MaxWork

@@ -3,6 +3,7 @@ package scenario
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"slices"
 	"time"
@@ -30,8 +31,8 @@ type Recorded struct {
 type Gap struct{ From, To time.Duration }
 
 // ReadRecorded is Read, and tells what is covered of the time if the load was recorded.
-func ReadRecorded(name string, data []byte, seed *uint64, open Open) (*simulation.Scenario, *Recorded, error) {
-	r := newReader(seed, open)
+func ReadRecorded(ctx context.Context, name string, data []byte, seed *uint64, open Open) (*simulation.Scenario, *Recorded, error) {
+	r := newReader(ctx, seed, open)
 	if err := r.read(name, data); err != nil {
 		return nil, nil, err
 	}
@@ -98,12 +99,12 @@ type Series struct {
 
 // ReadSeries reads a series in the form of a recorded load, CSV or an answer of Prometheus, whose
 // times are instants. Those without a zone are in the zone given.
-func ReadSeries(data []byte, zone *time.Location) (*Series, error) {
+func ReadSeries(ctx context.Context, data []byte, zone *time.Location) (*Series, error) {
 	read := readCSV
 	if first := bytes.TrimLeft(data, "\xef\xbb\xbf \t\r\n"); len(first) > 0 && first[0] == '{' {
 		read = readPrometheus
 	}
-	got, err := read(data, zone)
+	got, err := read(ctx, data, zone)
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ func TestCoverageOfRecordedLoad(t *testing.T) {
 		{"load: [{csv: {file: c.csv}}, {constant: 3}]\nduration: 3m", []Gap{{2 * time.Minute, 3 * time.Minute}}},
 		{"load: [{constant: 3}]", nil},
 	} {
-		s, got, err := ReadRecorded("s.yaml", []byte(tt.load+"\nworkload: {usage: [{metric: cpu, perLoad: 1}]}"), nil, func(name string) ([]byte, error) {
+		s, got, err := ReadRecorded(t.Context(), "s.yaml", []byte(tt.load+"\nworkload: {usage: [{metric: cpu, perLoad: 1}]}"), nil, func(name string) ([]byte, error) {
 			if text, ok := files[name]; ok {
 				return []byte(text), nil
 			}
@@ -72,7 +72,7 @@ func TestFormsOfCSV(t *testing.T) {
 		"exported twice":        "1772413200,5\n1772413200,5\n1772413200,5\n1772413260,7\n",
 		"blank lines":           "1772413200,5\n\n1772413260,7\n\n",
 	} {
-		got, err := readCSV([]byte(text), time.FixedZone("CET", 3600))
+		got, err := readCSV(t.Context(), []byte(text), time.FixedZone("CET", 3600))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -93,7 +93,7 @@ func TestSeriesAreStepsOfSamples(t *testing.T) {
 		"time,replicas\n1772413200,3\n1772413260,5\n",
 		`{"status":"success","data":{"resultType":"matrix","result":[{"values":[[1772413200,"3"],[1772413230,"NaN"],[1772413260,"5"]]}]}}`,
 	} {
-		s, err := ReadSeries([]byte(text), nil)
+		s, err := ReadSeries(t.Context(), []byte(text), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +108,7 @@ func TestSeriesAreStepsOfSamples(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{"0,3\n15,3\n": "must be instants", "{": "is no answer of Prometheus", "a;b;c\n": "must have two"} {
-		if _, err := ReadSeries([]byte(text), nil); err == nil || !strings.Contains(fmt.Sprint(err), want) {
+		if _, err := ReadSeries(t.Context(), []byte(text), nil); err == nil || !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

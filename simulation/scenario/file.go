@@ -1,6 +1,8 @@
 package scenario
 
 import (
+	"context"
+	"fmt"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/document"
@@ -30,6 +32,7 @@ const defaultDuration = 24 * time.Hour
 
 // reader gathers what a file says.
 type reader struct {
+	ctx context.Context
 	// eventsAt is where the scenario's events stand.
 	eventsAt []document.Value
 	scenario simulation.Scenario
@@ -49,22 +52,28 @@ type reader struct {
 
 // Read reads a scenario in YAML. The seed, if it is not nil, replaces the scenario's. The error
 // tells of all problems, with their lines. Whether a scenario suits an autoscaler is
-// simulation.Check's to say.
-func Read(name string, data []byte, seed *uint64, open Open) (*simulation.Scenario, error) {
-	r := newReader(seed, open)
+// simulation.Check's to say. The context ends the reading of recorded load, and then is in the error.
+func Read(ctx context.Context, name string, data []byte, seed *uint64, open Open) (*simulation.Scenario, error) {
+	r := newReader(ctx, seed, open)
 	if err := r.read(name, data); err != nil {
 		return nil, err
 	}
 	return &r.scenario, nil
 }
 
-func newReader(seed *uint64, open Open) *reader {
-	r := &reader{open: open, zone: time.UTC, seed: seed}
+func newReader(ctx context.Context, seed *uint64, open Open) *reader {
+	r := &reader{ctx: ctx, open: open, zone: time.UTC, seed: seed}
 	r.scenario.Start, r.scenario.Seed = DefaultStart, 1
 	return r
 }
 
-func (r *reader) read(name string, data []byte) error { return document.Read(name, data, r.root) }
+func (r *reader) read(name string, data []byte) error {
+	err := document.Read(name, data, r.root)
+	if ended := r.ctx.Err(); ended != nil {
+		return fmt.Errorf("%s: %w", name, ended)
+	}
+	return err
+}
 
 func (r *reader) root(v document.Value) {
 	var parts, at document.Value

@@ -17,7 +17,7 @@ func nothing(name string) ([]byte, error) { return nil, errors.New(name + ": no 
 
 func TestEverythingThatAScenarioCanSay(t *testing.T) {
 	t.Parallel()
-	got, err := Read("s.yaml", []byte(`
+	got, err := Read(t.Context(), "s.yaml", []byte(`
 start: 2026-03-28T00:00:00+01:00
 timezone: Europe/Berlin
 duration: 48h
@@ -140,7 +140,7 @@ func TestShapesOfLoad(t *testing.T) {
 					{"metric":{"pod":"b"},"values":[[1767571200,"10"],[1767571260,"30"]]}]}}`),
 			}[name], nil
 		}
-		got, err := Read("s.yaml", scenario(tt.load), nil, open)
+		got, err := Read(t.Context(), "s.yaml", scenario(tt.load), nil, open)
 		if err != nil {
 			t.Errorf("%s: %v", tt.load, err)
 			continue
@@ -157,7 +157,7 @@ func TestShapesOfLoad(t *testing.T) {
 // All that is wrong is told at once, with lines and paths.
 func TestWhatIsWrongWithAScenario(t *testing.T) {
 	t.Parallel()
-	_, err := Read("s.yaml", []byte(`duration: 2
+	_, err := Read(t.Context(), "s.yaml", []byte(`duration: 2
 timezone: Mars
 load:
   - constant: -1
@@ -215,7 +215,7 @@ func TestEventsThatMakeNoSense(t *testing.T) {
 		"{kill: 1}":                          "at is missing",
 		"{at: 25h, kill: 1}":                 "s.yaml:4: events[0]: at 25h0m0s: must be before the end, 24h0m0s",
 	} {
-		_, err := Read("s.yaml", append(scenario("  - constant: 1"), []byte("events: ["+event+"]\n")...), nil, nothing)
+		_, err := Read(t.Context(), "s.yaml", append(scenario("  - constant: 1"), []byte("events: ["+event+"]\n")...), nil, nothing)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", event, err, want)
 		}
@@ -246,7 +246,7 @@ func TestRecordedLoadsThatAreNone(t *testing.T) {
 		{"prometheus", `{"status":"success","data":{"resultType":"matrix","result":[{"values":[[1,"+Inf"]]}]}}`, "must be between 0 and"},
 		{"csv", "time,value\n0,NaN\n15,\n", "has 2 samples, none of which is a number"},
 	} {
-		_, err := Read("s.yaml", scenario("  - "+tt.name+": {file: f}"), nil, func(string) ([]byte, error) { return []byte(tt.data), nil })
+		_, err := Read(t.Context(), "s.yaml", scenario("  - "+tt.name+": {file: f}"), nil, func(string) ([]byte, error) { return []byte(tt.data), nil })
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s %q: %v, want %q", tt.name, tt.data, err, tt.want)
 		}
@@ -261,7 +261,7 @@ func TestLongListsAreRefused(t *testing.T) {
 		"events": string(scenario("  - constant: 1")) + "events:\n" + strings.Repeat("  - {at: 1s, kill: 1}\n", simulation.MaxEvents+1),
 		"usage":  "load: [{constant: 1}]\nworkload:\n  usage:\n" + usages(101),
 	} {
-		if _, err := Read("s.yaml", []byte(text), nil, nothing); err == nil || !strings.Contains(err.Error(), "more than") && !strings.Contains(err.Error(), "at most") {
+		if _, err := Read(t.Context(), "s.yaml", []byte(text), nil, nothing); err == nil || !strings.Contains(err.Error(), "more than") && !strings.Contains(err.Error(), "at most") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -286,7 +286,7 @@ func TestPartsAreBoundedTogether(t *testing.T) {
 			"series 2: with those before there are more than 2000000 points"},
 	} {
 		text := append([]byte("duration: 8784h\n"), scenario(strings.TrimSuffix(tt.load, "\n"))...)
-		_, err := Read("s.yaml", text, nil, func(string) ([]byte, error) { return []byte(tt.data), nil })
+		_, err := Read(t.Context(), "s.yaml", text, nil, func(string) ([]byte, error) { return []byte(tt.data), nil })
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %.300v, want %q", name, err, tt.want)
 		}
@@ -317,7 +317,7 @@ func FuzzRead(f *testing.F) {
 		if len(text) > 1<<14 || len(file) > 1<<14 {
 			return
 		}
-		s, err := Read("s.yaml", text, nil, func(string) ([]byte, error) { return file, nil })
+		s, err := Read(t.Context(), "s.yaml", text, nil, func(string) ([]byte, error) { return file, nil })
 		if err != nil {
 			return
 		}

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"context"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/document"
@@ -156,9 +157,13 @@ func (p *part) onOff(v document.Value) {
 }
 
 // recorded reads a file of recorded load.
-func (r *reader) recorded(p *part, v document.Value, read func([]byte, *time.Location) (recorded, error)) {
+func (r *reader) recorded(p *part, v document.Value, read func(context.Context, []byte, *time.Location) (recorded, error)) {
 	name := ""
 	if !v.Map(document.Required("file", func(v document.Value) { name, _ = v.Text() })) || name == "" {
+		return
+	}
+	if err := r.ctx.Err(); err != nil {
+		v.Refuse("%v", err)
 		return
 	}
 	data, err := r.open(name)
@@ -170,7 +175,7 @@ func (r *reader) recorded(p *part, v document.Value, read func([]byte, *time.Loc
 		v.Refuse("%s: the files of recorded load, up to here, have more than %d bytes together, each counted as often as it is named", name, MaxLoadBytes)
 		return
 	}
-	got, err := read(data, r.zone)
+	got, err := read(r.ctx, data, r.zone)
 	if err != nil {
 		v.Refuse("%s: %v", name, err)
 		return
@@ -220,6 +225,10 @@ func (r *reader) makeLoad(parts, noise document.Value) {
 	var traces []*simulation.Trace
 	points := 0
 	for _, p := range r.parts {
+		if err := r.ctx.Err(); err != nil {
+			p.at.Refuse("%v", err)
+			return
+		}
 		trace, err := p.make(simulation.Span{Start: s.Start, Duration: s.Duration})
 		if err == nil && !p.begin.IsZero() {
 			trace, err = shifted(trace, p.begin.Sub(s.Start))

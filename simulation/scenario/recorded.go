@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"bytes"
+	"context"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -26,6 +27,9 @@ type recorded struct {
 	noNumbers int
 }
 
+// asked is after how many samples a reader asks whether it is still wanted.
+const asked = 1 << 12
+
 // maxSeries bounds the series of a Prometheus answer: they are added point by point.
 const maxSeries = 50
 
@@ -33,7 +37,7 @@ const maxSeries = 50
 // commas, semicolons or tabs. Times are RFC 3339, or a date and a time of day in the zone; or
 // seconds: since the Unix epoch if the first is beyond a year's, else since the start. A value
 // that is empty or NaN is none.
-func readCSV(data []byte, zone *time.Location) (recorded, error) {
+func readCSV(ctx context.Context, data []byte, zone *time.Location) (recorded, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if first := bytes.TrimSpace(data[:min(len(data), 64)]); len(first) > 0 && first[0] == '{' {
 		return recorded{}, errors.New("is JSON, not CSV; an answer of Prometheus goes to prometheus: {file: …}")
@@ -68,6 +72,9 @@ func readCSV(data []byte, zone *time.Location) (recorded, error) {
 		}
 		if err == nil {
 			err = s.add(seconds, value)
+		}
+		if err == nil && n%asked == 0 {
+			err = ctx.Err()
 		}
 		if err != nil {
 			return recorded{}, fmt.Errorf("line %d: %w", line, err)
@@ -265,51 +272,141 @@ type prometheusAnswer struct {
 	Status string `json:"status"`
 	Error  string `json:"error"`
 	Data   struct {
-		ResultType string `json:"resultType"`
-		Result     []struct {
-			Values [][2]json.RawMessage `json:"values"`
-		} `json:"result"`
+		ResultType string           `json:"resultType"`
+		Result     prometheusResult `json:"result"`
 	} `json:"data"`
 }
 
+// prometheusResult are the series of an answer, read sample by sample: as JSON's own values
+// they took forty times their bytes.
+type prometheusResult struct {
+	ctx context.Context
+	// count is how many series there are, all those with numbers.
+	count             int
+	all               []series
+	noNumbers, points int
+	err               error
+}
+
+// UnmarshalJSON reads the list of series, whose syntax is right. What else is wrong is err,
+// for the result's type is told before it.
+func (r *prometheusResult) UnmarshalJSON(data []byte) error {
+	*r = prometheusResult{ctx: r.ctx}
+	if data[0] != '[' {
+		return nil // as many as null has
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	_, r.err = decoder.Token()
+	for r.err == nil && decoder.More() {
+		if r.count++; r.count <= maxSeries {
+			r.err = r.series(decoder)
+			continue
+		}
+		r.err = fmt.Errorf("has more than %d series, must have 1 to %d", maxSeries, maxSeries)
+	}
+	return nil
+}
+
+// series reads the next one.
+func (r *prometheusResult) series(decoder *json.Decoder) error {
+	result := struct {
+		Values prometheusValues `json:"values"`
+	}{prometheusValues{ctx: r.ctx, most: simulation.MaxPoints - r.points}}
+	err := decoder.Decode(&result)
+	s := &result.Values.series
+	switch {
+	case err == nil && result.Values.err != nil:
+		err = result.Values.err
+	case err == nil && len(s.points)+s.noNumbers == 0:
+		err = errors.New("has no values")
+	}
+	if err != nil {
+		return fmt.Errorf("series %d: %w", r.count, err)
+	}
+	r.points += len(s.points)
+	if r.noNumbers += s.noNumbers; len(s.points) > 0 {
+		r.all = append(r.all, *s)
+	}
+	return nil
+}
+
+// prometheusValues are the samples of one series: [[1767571200, "1.5"], …].
+type prometheusValues struct {
+	series
+
+	ctx  context.Context
+	most int
+	err  error
+}
+
+// UnmarshalJSON reads the list of samples, whose syntax is right.
+func (v *prometheusValues) UnmarshalJSON(data []byte) error {
+	v.series, v.err = series{}, nil
+	if data[0] != '[' {
+		v.err = errors.New("values: must be a list")
+		return nil
+	}
+	for n := 1; v.err == nil; n++ {
+		// To the sample's bracket, or to the one that ends the list.
+		data = bytes.TrimLeft(data[1:], ", \t\r\n")
+		if data[0] == ']' {
+			return nil
+		}
+		var seconds, value float64
+		if seconds, value, data, v.err = sample(data); v.err != nil {
+			break
+		}
+		switch v.err = v.add(seconds, value); {
+		case v.err == nil && len(v.points) > v.most:
+			v.err = fmt.Errorf("with those before there are more than %d points", simulation.MaxPoints)
+		case v.err == nil && n%asked == 0:
+			v.err = v.ctx.Err()
+		}
+	}
+	return nil
+}
+
+// sample reads [seconds, "value"] at the beginning of JSON, and returns that from its last bracket on.
+func sample(data []byte) (seconds, value float64, rest []byte, err error) {
+	end := bytes.IndexByte(data, ']')
+	at, text, pair := bytes.Cut(data[:max(end, 1)], []byte(","))
+	at, text = bytes.TrimSpace(bytes.TrimPrefix(at, []byte("["))), bytes.TrimSpace(text)
+	if data[0] != '[' || !pair || len(text) < 2 || text[0] != '"' || text[len(text)-1] != '"' {
+		return 0, 0, nil, errors.New(`a sample must be a time and a value in quotes: [1767571200, "1.5"]`)
+	}
+	if seconds, err = float64Of(string(at)); err != nil {
+		return 0, 0, nil, err
+	}
+	value, err = float64Of(string(text[1 : len(text)-1]))
+	return seconds, value, data[end:], err
+}
+
 // readPrometheus reads the answer to a range query. Several series are added up.
-func readPrometheus(data []byte, _ *time.Location) (recorded, error) {
-	var answer prometheusAnswer
+func readPrometheus(ctx context.Context, data []byte, _ *time.Location) (recorded, error) {
+	answer := prometheusAnswer{}
+	answer.Data.Result.ctx = ctx
 	if err := json.Unmarshal(data, &answer); err != nil {
 		return recorded{}, fmt.Errorf("is no answer of Prometheus: %w", err)
 	}
-	switch result := answer.Data.Result; {
+	switch result := &answer.Data.Result; {
 	case answer.Status != "success":
 		return recorded{}, fmt.Errorf("the status of the answer is %q: %s", answer.Status, answer.Error)
 	case answer.Data.ResultType != "matrix":
 		return recorded{}, fmt.Errorf("the result is a %q, must be a matrix: ask /api/v1/query_range", answer.Data.ResultType)
-	case len(result) == 0 || len(result) > maxSeries:
-		return recorded{}, fmt.Errorf("has %d series, must have 1 to %d", len(result), maxSeries)
+	case result.err != nil:
+		return recorded{}, result.err
+	case result.count == 0:
+		return recorded{}, fmt.Errorf("has 0 series, must have 1 to %d", maxSeries)
+	case len(result.all) == 0:
+		return recorded{}, fmt.Errorf("has %d samples, none of which is a number", result.noNumbers)
+	case len(result.all) == 1:
+		result.all[0].noNumbers = result.noNumbers
+		return result.all[0].recorded()
+	default:
+		out, err := sumOfSeries(result.all)
+		out.noNumbers = result.noNumbers
+		return out, err
 	}
-	var all []series
-	noNumbers, points := 0, 0
-	for i, result := range answer.Data.Result {
-		s, err := prometheusSeries(result.Values)
-		if err != nil {
-			return recorded{}, fmt.Errorf("series %d: %w", i+1, err)
-		}
-		if points += len(s.points); points > simulation.MaxPoints {
-			return recorded{}, fmt.Errorf("series %d: with those before there are more than %d points", i+1, simulation.MaxPoints)
-		}
-		if noNumbers += s.noNumbers; len(s.points) > 0 {
-			all = append(all, s)
-		}
-	}
-	if len(all) == 0 {
-		return recorded{}, fmt.Errorf("has %d samples, none of which is a number", noNumbers)
-	}
-	if len(all) == 1 {
-		all[0].noNumbers = noNumbers
-		return all[0].recorded()
-	}
-	out, err := sumOfSeries(all)
-	out.noNumbers = noNumbers
-	return out, err
 }
 
 // sumOfSeries adds up series, each of which counts from its first sample to a step after its
@@ -351,25 +448,4 @@ func sumOfSeries(all []series) (recorded, error) {
 	sum, err := simulation.Sum(traces...)
 	slices.Sort(samples)
 	return recorded{trace: sum, begin: begin(first), samples: samples}, err
-}
-
-func prometheusSeries(values [][2]json.RawMessage) (s series, err error) {
-	for _, value := range values {
-		var seconds float64
-		var text string
-		if err := errors.Join(json.Unmarshal(value[0], &seconds), json.Unmarshal(value[1], &text)); err != nil {
-			return s, err
-		}
-		number, err := float64Of(text)
-		if err != nil {
-			return s, err
-		}
-		if err := s.add(seconds, number); err != nil {
-			return s, err
-		}
-	}
-	if len(values) == 0 {
-		return s, errors.New("has no values")
-	}
-	return s, nil
 }

@@ -13,6 +13,10 @@ import (
 // MaxLineBytes bounds a line, uncompressed: one scenario with all its steps.
 const MaxLineBytes = 256 << 20
 
+// MaxEmptyBytes bounds the lines without text, all together: a compressed file may hold any number
+// of them in a few bytes.
+const MaxEmptyBytes = 1 << 20
+
 // Reader reads the scenarios of a file one by one.
 type Reader struct {
 	name  string
@@ -21,6 +25,8 @@ type Reader struct {
 	opened bool
 	// line is the number of the line last read, from 1.
 	line int
+	// empty is how many bytes of lines without text there were.
+	empty int
 	// err ends the reading: io.EOF or an error of the input.
 	err error
 }
@@ -80,6 +86,9 @@ func (r *Reader) readLine() ([]byte, error) {
 	var line []byte
 	for {
 		part, err := r.input.ReadSlice('\n')
+		if err == nil && len(line) == 0 && len(bytes.TrimSpace(part)) == 0 {
+			return nil, r.skip(len(part))
+		}
 		if len(line)+len(part) > MaxLineBytes {
 			return nil, fmt.Errorf("%s:%d: the line is longer than %d bytes", r.name, r.line, MaxLineBytes)
 		}
@@ -92,8 +101,19 @@ func (r *Reader) readLine() ([]byte, error) {
 		case err != nil:
 			return nil, r.inputError(err)
 		}
-		return bytes.TrimSpace(line), nil
+		if text := bytes.TrimSpace(line); len(text) > 0 {
+			return text, nil
+		}
+		return nil, r.skip(len(line))
 	}
+}
+
+// skip takes note of a line without text.
+func (r *Reader) skip(length int) error {
+	if r.empty += length; r.empty > MaxEmptyBytes {
+		return fmt.Errorf("%s:%d: lines without text have more than %d bytes, up to here", r.name, r.line, MaxEmptyBytes)
+	}
+	return nil
 }
 
 // open looks whether the input is compressed, by its first bytes.

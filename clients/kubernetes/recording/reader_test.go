@@ -189,3 +189,14 @@ func FuzzReader(f *testing.F) {
 		}
 	})
 }
+
+// A few bytes of gzip may hold any number of empty lines: a bound ends them.
+func TestEmptyLinesAreBounded(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{"\n", " \n", strings.Repeat(" ", 100_000) + "\r\n"} {
+		r := recording.NewReader("f", strings.NewReader(strings.Repeat(line, 2+recording.MaxEmptyBytes/len(line))))
+		if _, err := r.Next(); err == nil || !strings.Contains(err.Error(), "lines without text have more than") {
+			t.Errorf("lines of %d bytes: %v", len(line), err)
+		}
+	}
+}

@@ -140,7 +140,7 @@ func exampleScenario(t *testing.T, specFile string) (*simulation.Scenario, *simu
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := scenario.Read("web.yaml", data, nil, nil)
+	s, err := scenario.Read(t.Context(), "web.yaml", data, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

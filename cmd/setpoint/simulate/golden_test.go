@@ -39,7 +39,7 @@ events: [{at: 12m, kill: 2}]
 // report runs the example's autoscalers.
 func report(t *testing.T, each func(string, *simulation.Step) error, done func(*simulation.Scenario, *Run) error) *Report {
 	t.Helper()
-	s, err := scenario.Read("small.yaml", []byte(small), nil, nil)
+	s, err := scenario.Read(t.Context(), "small.yaml", []byte(small), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
