@@ -1,7 +1,6 @@
 package recommender
 
-// laterRecords are the records of a history after an instant for which a decision is made
-// again.
+// laterRecords are the records after an instant for which a decision is repeated.
 type laterRecords struct {
 	recommendations      []TimedRecommendation
 	scaleUps, scaleDowns []ScaleEvent
@@ -29,7 +28,7 @@ func parted[T any](all []T, holds func(T) bool) (some, others []T) {
 	return some, others
 }
 
-// take takes the records back. The lists are the history's own.
+// take puts the records back. The lists are the history's own.
 func (h *History) take(later laterRecords) {
 	h.Recommendations = append(h.Recommendations, later.recommendations...)
 	h.ScaleUps = append(h.ScaleUps, later.scaleUps...)

@@ -2,7 +2,7 @@ package recommender
 
 import "math"
 
-// toInt32 converts as Go does on a platform that saturates: toward zero, NaN to
+// toInt32 converts as Go does on a platform that saturates: toward zero, and NaN to
 // 0. Upstream leaves numbers out of range to the platform.
 func toInt32(f float64) int32 {
 	switch {

@@ -2,37 +2,37 @@ package recommender
 
 import "time"
 
-// BasisProposals is how many metrics a Basis has room for.
+// BasisProposals is the capacity of Basis.Proposals.
 const BasisProposals = 4
 
-// Basis is what a decision was made within, in numbers for people who look back: an Explanation
-// has them at length, but only where somebody asked for it. No decision depends on it. The
-// zero value: nothing is known.
+// Basis is what limited a decision, in numbers, for later analysis. An Explanation has the
+// details, but only for requests that ask for one. No decision depends on it. The zero value:
+// nothing is known.
 type Basis struct {
 	// Min and Max are the spec's bounds, where Bounded.
 	Min, Max int32
 	Bounded  bool
-	// Proposal is the replicas that the metrics asked for, before stabilization, policies
+	// Proposal is the replicas that the metrics propose, before stabilization, policies
 	// and bounds, where Decided.
 	Proposal int32
 	Decided  bool
-	// Limit is the replicas that policies allowed, upwards or downwards; HasLimit says
-	// whether any did.
+	// Limit is the replicas that policies allowed, upwards or downwards; HasLimit
+	// reports whether a policy applied.
 	Limit     int32
 	Direction Direction
 	HasLimit  bool
-	// UpWindow and DownWindow are the stabilization windows in seconds, where Windowed;
-	// fractions are cut off.
+	// UpWindow and DownWindow are the stabilization windows in whole seconds, rounded
+	// down, where Windowed.
 	UpWindow, DownWindow int32
 	Windowed             bool
-	// Proposals are what the first metrics asked for, in the spec's order, -1 where one
-	// could not be computed; ProposalsLen is how many. None unless Decided, and none by
-	// the design of 2015.
+	// Proposals are those of the first metrics, in the spec's order, -1 where one could
+	// not be computed; ProposalsLen is their number. None unless Decided, and none in
+	// the profile design-2015.
 	Proposals    [BasisProposals]int32
 	ProposalsLen int
 }
 
-// basis fills in the decision's.
+// basis returns the basis of the decision.
 func (d *decider) basis() {
 	b := &d.decision.Basis
 	b.Min, b.Max, b.Bounded = d.in.Spec.MinReplicas, d.in.Spec.MaxReplicas, true
@@ -50,7 +50,7 @@ func (d *decider) basis() {
 	b.Proposal, b.Decided = t.Proposal, true
 	b.Limit, b.Direction, b.HasLimit = t.RateLimit.Limit, t.RateLimit.Direction, t.RateLimit.HasLimit
 	if d.profile.algorithm == designAlgorithm {
-		return // it has one number, and keeps it elsewhere
+		return // it has only one proposal, stored elsewhere
 	}
 	for i := range min(len(d.scratch.metrics), BasisProposals) {
 		b.Proposals[i] = -1

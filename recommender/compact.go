@@ -11,13 +11,13 @@ import (
 // second, with some jitter, under the longest windows.
 const DefaultHistoryLimit = 4096
 
-// What a limit can be.
+// Bounds of a history limit.
 const (
 	// LeastHistoryLimit is the smallest limit: any window needs the newest, the lowest
 	// and the highest recommendation.
 	LeastHistoryLimit = 8
-	// MostHistoryLimit is the largest limit that a service should allow, since each call
-	// stores the history: one with so many recommendations takes some 200 kB.
+	// MostHistoryLimit is the largest limit that a service should allow, because each
+	// call stores the history: one with so many recommendations takes some 200 kB.
 	MostHistoryLimit = 1 << 15
 )
 
@@ -29,21 +29,21 @@ const (
 
 // compact bounds the history.
 //
-// Up to the limit the lists are upstream's slots, and every answer is upstream's.
-// A list that has once exceeded it no longer equals upstream's slots. From then on it
+// Up to the limit the lists are upstream's slots, and every answer is upstream's. A
+// list that has once exceeded it no longer equals upstream's slots. From then on it
 // holds the records of the longest possible window or period, whatever windows apply
 // now, except
 //   - recommendations that no trailing window can need: for the largest value older
 //     ones that are not above a newer one, for the smallest those that are not below;
-//   - if the others still exceed the limit, those that a neighbor in time replaces:
+//   - if the others still exceed the limit, those that a neighbor in time can replace:
 //     the higher of two high ones, or the lower of two low ones, at the instant of the
 //     newer. Those in no current window are replaced first.
 //
 // Beyond the limit one scale event replaces several, as their sum.
 //
-// So beyond the limit an answer is still upstream's unless windows were lengthened
-// or something was thinned. Where it is not, a recommendation or a change counts for
-// longer: it holds the count where upstream would let it go, never the other way.
+// So beyond the limit an answer is still upstream's unless windows were lengthened or
+// something was thinned. Where it is not, a recommendation or a change counts for
+// longer: it keeps the count where upstream would already change it, never the reverse.
 func (d *decider) compact() {
 	h, limit := &d.next, d.in.Options.historyLimit()
 	if len(h.Recommendations) > limit {
@@ -81,12 +81,12 @@ func (d *decider) windowsNow() time.Duration {
 	return max(up, down)
 }
 
-// afterThinning leaves room, so that the work is not done again at the next call.
+// afterThinning is below the limit, so that the next calls need not thin again.
 func afterThinning(limit int) int { return limit - limit/8 }
 
-// compactRecommendations drops what is older than the cutoff and what no trailing
-// window can need; if that is not enough, it thins what is left: first what is older
-// than the windows that apply now, that is, before obsolete. It returns what it keeps,
+// compactRecommendations drops recommendations that are older than the cutoff or that
+// no trailing window can need. If more than the limit remain, it thins them, first
+// those older than the current windows, that is, before obsolete. It returns the rest,
 // oldest first, and the newest instant of those that replace others; 0: none does.
 func compactRecommendations(slots []TimedRecommendation, cutoff, obsolete int64, limit int) (kept []TimedRecommendation, thinned int64) {
 	byAge := sorted(slices.Clone(slots))
@@ -104,7 +104,7 @@ func compactRecommendations(slots []TimedRecommendation, cutoff, obsolete int64,
 	if len(byAge) <= limit {
 		return byAge, 0
 	}
-	// Seen from the newest back, those above it rise and those below it fall.
+	// From the newest back, those above it rise and those below it fall.
 	inWindows, _ := slices.BinarySearchFunc(byAge, obsolete, func(r TimedRecommendation, at int64) int { return cmp.Compare(r.At, at) })
 	inWindows = min(inWindows, len(byAge)-1)
 	var before []TimedRecommendation // those in no window

@@ -3,8 +3,7 @@ package recommender
 import "time"
 
 // reconcileWithCooldown is the controller of v1.6 to v1.11, which starts from the
-// observed replicas, not from the desired ones. Upstream: reconcileAutoscaler
-// of v1.11.
+// observed instead of the desired replicas. Upstream: reconcileAutoscaler of v1.11.
 func (d *decider) reconcileWithCooldown() {
 	if d.in.ScaleError != nil {
 		d.scaleUnavailable(d.in.ScaleError)
@@ -63,7 +62,7 @@ func (d *decider) followMetricsWithCooldown() {
 	d.rescale(desired, rescaleReason(name, proposal, d.current), statuses)
 }
 
-// readAt returns the instant of a metric's reading, now if it is unknown.
+// readAt returns the timestamp of a metric's reading; now if it is unknown.
 func (d *decider) readAt(metric int) time.Time {
 	var at time.Time
 	switch d.in.Spec.Metrics[metric].Type {
@@ -78,8 +77,8 @@ func (d *decider) readAt(metric int) time.Time {
 	return at
 }
 
-// coolDown keeps the count for a delay after the last change, measured up to the instant
-// of the reading; a change exactly one delay ago still keeps it.
+// coolDown keeps the count until a delay has passed between the last change and the
+// timestamp of the reading; at exactly the delay it still keeps it.
 func coolDown(o *Options, last, read time.Time, current, wanted int32) Stabilization {
 	up, down := delays(o, last, read, current)
 	s := Stabilization{Proposed: wanted, Stabilized: wanted, WindowsLen: 2, slot: -1}
@@ -111,7 +110,7 @@ func delays(o *Options, last, at time.Time, current int32) (up, down Window) {
 	return up, down
 }
 
-// coolDown holds the window if the last change is in it.
+// coolDown marks the window as holding if the last change is in it.
 func (w *Window) coolDown(last, read time.Time) {
 	over := last.Add(w.Length)
 	if over.Before(read) {

@@ -7,12 +7,12 @@ type Path uint8
 
 // The paths.
 const (
-	// PathMetrics: the metrics decided.
+	// PathMetrics: the metrics determined the count.
 	PathMetrics Path = iota
-	// PathMetricsFailed: the metrics failed, or the others would have scaled down without
-	// one that failed; the count is held.
+	// PathMetricsFailed: the metrics failed, or one failed while the others would have
+	// scaled down; the count is kept.
 	PathMetricsFailed
-	// PathSelectorFailed: the pods could not be selected; the count is held.
+	// PathSelectorFailed: the pods could not be selected; the count is kept.
 	PathSelectorFailed
 	// PathScaleUnavailable: the scale could not be read; the current count is unknown.
 	PathScaleUnavailable
@@ -37,11 +37,11 @@ var PathNames = [...]string{
 // String returns the API's word for the path.
 func (p Path) String() string { return PathNames[p] }
 
-// Decision is the answer to one evaluation.
+// Decision is the result of one evaluation.
 type Decision struct {
 	// ID is the input's, and names the change in Settle.
 	ID ID
-	// RequestID is the request's, repeated in the answer. No decision depends on it.
+	// RequestID is the request's, repeated in the response. No decision depends on it.
 	RequestID string
 	// At is the instant of the decision: the requested one, or the newest record's if
 	// that is later.
@@ -50,8 +50,8 @@ type Decision struct {
 	// Current is the replicas before the decision, Desired those after it. They are equal
 	// where no count could be computed.
 	Current, Desired int32
-	// Reason is why the count changes, in upstream's words; it may be empty
-	// although it changes.
+	// Reason is why the count changes, in upstream's words; it may be empty although
+	// the count changes.
 	Reason string
 	// Error is the error that upstream's reconcile would return; empty for none. It may be
 	// set although the count changes.
@@ -62,10 +62,10 @@ type Decision struct {
 	Events []Event
 	// SettledBefore is the outcome of a change that was still pending.
 	SettledBefore Settled
-	// HistoryLimited reports whether the limit of the history may have held a count that
+	// HistoryLimited reports whether the limit of the history may have kept a count that
 	// upstream would have changed.
 	HistoryLimited bool
-	// Basis is what the decision was made within, in brief.
+	// Basis is what limited the decision, in numbers.
 	Basis Basis
 	// Explanation is nil unless the input asked for it.
 	Explanation *Explanation
@@ -74,14 +74,14 @@ type Decision struct {
 // Changes reports whether the decision changes the count.
 func (d *Decision) Changes() bool { return d.Desired != d.Current }
 
-// Explanation is the trace of a decision: what its steps returned.
+// Explanation is the trace of a decision: the results of its steps.
 type Explanation struct {
 	Profile string
 	// Metrics are in the spec's order; empty on paths that read none.
 	Metrics    []MetricEvaluation
 	Tolerances Tolerances
-	// Proposal is the largest proposal, at least 0, of the metric at Winner (-1:
-	// none); Decided says that it counted.
+	// Proposal is the largest proposal, at least 0, of the metric at Winner (-1: none);
+	// Decided reports whether it counted.
 	Decided  bool
 	Proposal int32
 	Winner   int
@@ -91,7 +91,7 @@ type Explanation struct {
 	RateLimit     RateLimit
 	Bounds        Bounds
 	// Withheld is the scale-down that HoldDown withheld; nil: none. The steps above are
-	// as they would be without it.
+	// as without HoldDown.
 	Withheld *Withheld
 	// History summarizes the history before this decision.
 	History HistorySummary
@@ -99,12 +99,13 @@ type Explanation struct {
 	Warnings []string
 }
 
-// HistorySummary counts what a history held.
+// HistorySummary summarizes a history.
 type HistorySummary struct {
 	Recommendations, ScaleUps, ScaleDowns int
-	// Oldest recommendation, and when the first one was made, nanoseconds since the
-	// Unix epoch; 0: there is none.
+	// Oldest is the oldest recommendation, and Since the first one ever, in nanoseconds
+	// since the Unix epoch; 0: there is none.
 	Oldest, Since int64
-	// Younger reports whether the first was made within the longest window that applies.
+	// Younger reports whether the first recommendation was made within the longest
+	// window that applies.
 	Younger bool
 }

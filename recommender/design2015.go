@@ -96,7 +96,7 @@ func (d *decider) followDesign() {
 	d.rescale(desired, rescaleReason("CPU utilization", desired, d.current), statuses)
 }
 
-// explainMetric notes the metric, for explanations only.
+// explainMetric records the metric, for explanations only.
 func (d *decider) explainMetric(e *MetricEvaluation) {
 	if d.in.Explain {
 		d.trace.Metrics = []MetricEvaluation{*e}
@@ -129,7 +129,7 @@ func (d *decider) designMetric() *MetricSpec {
 	return &d.in.Spec.Metrics[0]
 }
 
-// designProblem says why the design does not support the spec.
+// designProblem returns why the design does not support the spec.
 func (d *decider) designProblem() string {
 	m := d.designMetric()
 	if len(d.in.Spec.Metrics) > 1 || m.Type != ResourceMetric || m.Resource != "cpu" || m.Target.AverageUtilization == nil && m.Target.AverageValue != nil {
@@ -200,9 +200,9 @@ func ceiling(r *big.Rat) int32 {
 	return toInt32(f)
 }
 
-// aboveOrBelow is the direction in which a ratio is out of tolerance.
+// aboveOrBelow returns the direction in which a ratio is out of tolerance.
 func (d *decider) aboveOrBelow(ratio *big.Rat) Direction {
-	// The decimal that was meant, not the nearest binary fraction.
+	// The decimal that the user wrote, not the nearest binary fraction.
 	tolerance, finite := new(big.Rat).SetString(strconv.FormatFloat(d.in.Options.Tolerance, 'f', -1, 64))
 	one := big.NewRat(1, 1)
 	switch {
@@ -215,8 +215,8 @@ func (d *decider) aboveOrBelow(ratio *big.Rat) Direction {
 	return NoDirection
 }
 
-// waitByDesign keeps the count unless the ratio is out of tolerance in the direction
-// of the change, and the last change long enough ago; exactly as long is not.
+// waitByDesign keeps the count unless the ratio is out of tolerance in the direction of
+// the change, and the last change is longer ago than the delay.
 func waitByDesign(o *Options, last, now time.Time, current, wanted int32, direction Direction) Stabilization {
 	up, down := delays(o, last, now, current)
 	s := Stabilization{Proposed: wanted, Stabilized: current, WindowsLen: 2, slot: -1}

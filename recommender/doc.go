@@ -1,34 +1,30 @@
-// Package recommender decides how many replicas a workload should have, exactly
-// as the HorizontalPodAutoscaler controller of Kubernetes does.
+// Package recommender decides how many replicas a workload should have, exactly as the
+// HorizontalPodAutoscaler controller of Kubernetes does.
 //
-// It is a pure function: the same input, history and instant give the same
-// decision and the same next history. It reads no clock, does no I/O, keeps no
-// state and writes into nothing it is given.
+// It is a pure function: the same input, history and instant give the same decision and the same
+// next history. It reads no clock, does no I/O, keeps no state and does not change its arguments.
 //
 //	decision, next := recommender.Recommend(now, &input, history)
 //	// store next; apply decision.DesiredReplicas; then:
 //	settlement, next, err := recommender.Settle(next, namespace, decision.ID, recommender.Applied, "")
 //
-// A History belongs to one target. It holds what later decisions depend on:
-// recommendations (for stabilization windows), scale events (for the periods of
-// scaling policies), the status, and a change that is not yet known to be
-// applied. Package encoding stores it.
+// A History belongs to one target. It contains what later decisions depend on: recommendations (for
+// stabilization windows), scale events (for the periods of scaling policies), the status, and a
+// change that is not yet known to be applied. Package encoding serializes it.
 //
-// The steps of a decision, one file each: requests of pods (requests.go), grouping
-// of pods (pods.go), one metric's proposal (perpod.go, total.go, metric.go),
-// several metrics (select.go), stabilization (stabilize.go), rate limits
-// (ratelimit.go) and the reconciliation around them (reconcile.go). Each
-// returns the numbers it computed with; together they are the Explanation.
+// The steps of a decision, one file each: requests of pods (requests.go), grouping of pods
+// (pods.go), one metric's proposal (perpod.go, total.go, metric.go), several metrics (select.go),
+// stabilization (stabilize.go), rate limits (ratelimit.go) and the reconciliation around them
+// (reconcile.go). Each returns the numbers it computed with; together they are the Explanation.
 //
-// Upstream's history is in its own memory. One that is kept elsewhere may be out of
-// reach: Input.HoldDown then withholds scale-downs (holddown.go), and Merge brings
-// together what was decided on two sides of a break (merge.go).
+// Upstream keeps its history in memory. A history in a store may be unreachable: Input.HoldDown
+// then withholds scale-downs (holddown.go), and Merge combines two histories that diverged during
+// an outage (merge.go).
 //
-// What it does not do: validate (a spec that the Kubernetes API would refuse is
-// decided as the controller would decide it), read metrics, or apply anything.
+// It does not validate (a spec that the Kubernetes API would refuse is decided as the controller
+// would decide it), read metrics, or apply decisions.
 //
-// The source of every rule is the controller of Kubernetes v1.36,
-// pkg/controller/podautoscaler. The one intended difference: a floating-point
-// number out of an integer's range saturates on every platform, where upstream's
-// result depends on the processor.
+// The source of every rule is the controller of Kubernetes v1.36, pkg/controller/podautoscaler. The
+// one intended difference: a floating-point number out of an integer's range saturates on every
+// platform, where upstream's result depends on the processor.
 package recommender

@@ -3,8 +3,8 @@ package recommender
 // Calculation is the arithmetic of a metric and its target.
 type Calculation uint8
 
-// The calculations: percent of the request; average over pods; a total; a total
-// over the observed replicas.
+// The calculations: percent of the request; average over pods; a total; a total per
+// observed replica.
 const (
 	NoCalculation Calculation = iota
 	UtilizationCalculation
@@ -33,7 +33,8 @@ const (
 	DampenedAgainstCurrent
 )
 
-// MetricEvaluation is how one metric was computed: what decided and what explains.
+// MetricEvaluation is the computation of one metric, for the decision and its
+// explanation.
 type MetricEvaluation struct {
 	Spec        *MetricSpec
 	Calculation Calculation
@@ -43,21 +44,22 @@ type MetricEvaluation struct {
 	Current MetricValue
 	// TotalUsage and TotalRequests are milli-units.
 	TotalUsage, TotalRequests int64
-	// UsageRatio is of the first pass, DampenedRatio of the second.
+	// UsageRatio is the first pass' ratio, DampenedRatio the second's.
 	UsageRatio, DampenedRatio float64
-	// Compared reports whether UsageRatio was computed, Dampened that DampenedRatio was.
+	// Compared reports whether UsageRatio was computed, Dampened whether DampenedRatio
+	// was.
 	Compared, Dampened bool
-	// Base is the number that the ratio was multiplied with, where Multiplied.
+	// Base is the factor of the ratio, where Multiplied.
 	Base       int32
 	Multiplied bool
 	Rule       ProposalRule
-	// Proposal is the replicas that the metric asks for.
+	// Proposal is the replicas that the metric proposes.
 	Proposal int32
 	// Counts and Pods are set for metrics of pods; Pods only for explanations.
 	Counts   PodCounts
 	Pods     []PodEvaluation
 	Unlisted int
-	// LeftOut is how many pods are not in Pods because they are too many.
+	// LeftOut is how many pods are omitted from Pods because there are too many.
 	LeftOut int
 	// Series is how many values were summed.
 	Series int
@@ -79,7 +81,7 @@ type PodEvaluation struct {
 	HasUsage, HasRequest, HasAssumed bool
 }
 
-// propose sets the proposal of a count that follows the ratio.
+// propose sets a proposal proportional to the ratio.
 func (e *MetricEvaluation) propose(count float64, base int, multiplied bool) {
 	e.Proposal, e.Rule = toInt32(count), Proportional
 	if outOfInt32(count) {
@@ -88,7 +90,7 @@ func (e *MetricEvaluation) propose(count float64, base int, multiplied bool) {
 	e.Base, e.Multiplied = int32(base), multiplied
 }
 
-// hold sets the proposal of no change.
+// hold proposes no change.
 func (e *MetricEvaluation) hold(replicas int32, rule ProposalRule) {
 	e.Proposal, e.Rule = replicas, rule
 }

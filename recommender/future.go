@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// WithoutFuture returns the history with records of later instants moved to the given one.
-// A wrong clock made such records: they did happen, but at an unknown time.
-//   - The highest recommendation counts as one of now, so that no scale-down comes too
-//     early; lower ones are dropped, or they would hold scale-ups. A scale-up is held for
-//     one more window at most.
-//   - Changes count as changes of now, so that policies allow no more than they should.
-//   - The last change of the replicas, conditions and answers are of now.
+// WithoutFuture returns the history with all records later than the given instant moved to
+// it. A wrong clock made such records: the events are real, but their time is unknown.
+//   - The highest recommendation counts as made now, so that no scale-down comes too
+//     early; lower ones are dropped, because they would delay scale-ups. A scale-up is
+//     delayed by one more window at most.
+//   - Changes count as made now, so that policies allow no more than they should.
+//   - The last change of the replicas, conditions and answers get the instant now.
 //
 // A history without such records is returned unchanged.
 func (h History) WithoutFuture(now time.Time) History {

@@ -17,7 +17,7 @@ func (id ID) String() string {
 	return hex.EncodeToString(id[:])
 }
 
-// ParseID reads what String wrote; ok is false for anything else.
+// ParseID parses what String returns; ok is false for anything else.
 func ParseID(s string) (id ID, ok bool) {
 	if len(s) != 2*len(id) {
 		return ID{}, false
@@ -33,19 +33,20 @@ type History struct {
 	// Seen reports whether the target was ever evaluated; an initial status is then ignored.
 	Seen bool
 	// Incarnation is the incarnation that the history belongs to, from the last request
-	// that named one; 0: none did.
+	// with one; 0: none had one.
 	Incarnation uint64
-	// Cluster is the cluster that owns the target, from the first request that named one;
-	// 0: none did.
+	// Cluster is the cluster that owns the target, from the first request with one; 0:
+	// none had one.
 	Cluster uint32
 	// Updated is the instant of the newest record. Nothing is recorded before it.
 	Updated time.Time
 	// Recommendations are upstream's slots: the proposals before stabilization and
-	// limits. Initialized reports whether the list exists; the first evaluation makes it
-	// with the current count.
+	// limits. Initialized reports whether the list exists; the first evaluation creates
+	// it with the current count.
 	Recommendations []TimedRecommendation
 	Initialized     bool
-	// Since is the instant of that, in nanoseconds since the Unix epoch.
+	// Since is the instant of the first evaluation, in nanoseconds since the Unix
+	// epoch.
 	Since int64
 	// RecommendationsLimited reports whether they once exceeded the limit, and therefore
 	// no longer equal upstream's slots. Those up to LastingUntil, in nanoseconds since the
@@ -63,11 +64,11 @@ type History struct {
 	Pending *Pending
 	// Settled are the last settled changes, oldest first, at most MaxSettled.
 	Settled []Settled
-	// Target is the workload as last named, for display.
+	// Target is the workload as last named by a request, for display.
 	Target ObjectReference
 	// Last is the last decision that was recorded, for display.
 	Last LastDecision
-	// Answers are the last answers that were given under a request id, oldest first.
+	// Answers are the latest answers to requests with a request id, oldest first.
 	Answers []Answer
 }
 
@@ -93,8 +94,8 @@ type ScaleEvent struct {
 	Outdated bool
 	// At is in nanoseconds since the Unix epoch.
 	At int64
-	// Span is the time between the first and the last of the changes that this one sums
-	// up, in nanoseconds; 0: it is one change.
+	// Span is the time between the first and the last of the changes summed up here, in
+	// nanoseconds; 0: it is a single change.
 	Span int64
 }
 
@@ -113,22 +114,23 @@ type Pending struct {
 	LongestPeriod int32
 	// Zero says how the change affects the ScaledToZero condition.
 	Zero ZeroTransition
-	// Bare reports whether conditions and events carry no reasons: the design of 2015 had
-	// none.
+	// Bare reports whether conditions and events have no reasons, as in profile
+	// design-2015.
 	Bare bool
 	// KeepsMetrics reports whether the status goes back to PreviousMetrics if the change
 	// fails.
 	KeepsMetrics    bool
 	PreviousMetrics []MetricStatus
-	// Reason is why. RequestID and Error are for display, as in LastDecision.
+	// Reason is the reason of the change. RequestID and Error are for display, as in
+	// LastDecision.
 	Reason, RequestID, Error string
 }
 
 // ZeroTransition is the effect of a change on the ScaledToZero condition.
 type ZeroTransition uint8
 
-// The transitions: without the scale-to-zero option the condition goes; versions that
-// do not know it leave it as it is.
+// The transitions: without the scale-to-zero option the condition is removed; versions
+// that do not know the condition leave it unchanged.
 const (
 	ZeroRemoved ZeroTransition = iota
 	ZeroTrue
@@ -155,7 +157,7 @@ type Settled struct {
 	Outcome Outcome
 }
 
-// LastDecision is the last recorded decision in brief.
+// LastDecision summarizes the last recorded decision.
 type LastDecision struct {
 	ID        ID
 	RequestID string
@@ -178,11 +180,11 @@ type Answer struct {
 	Error    string
 	Status   Status
 	Events   []Event
-	// Explanation is opaque here; empty: the request did not ask for one.
+	// Explanation is opaque here; empty: the request wanted none.
 	Explanation []byte
 }
 
-// NewAnswer returns the part of a decision's answer that is kept.
+// NewAnswer returns the part of a decision that an answer keeps.
 func NewAnswer(requestID string, d *Decision, explanation []byte) Answer {
 	return Answer{
 		RequestID: requestID, ID: d.ID, At: d.At.UnixNano(), From: d.Current, To: d.Desired,
@@ -190,8 +192,7 @@ func NewAnswer(requestID string, d *Decision, explanation []byte) Answer {
 	}
 }
 
-// Decision returns the decision that the answer was given for, without its
-// explanation.
+// Decision returns the decision of the answer, without its explanation.
 func (a *Answer) Decision() Decision {
 	return Decision{
 		ID: a.ID, At: time.Unix(0, a.At).UTC(), Current: a.From, Desired: a.To,
@@ -199,8 +200,7 @@ func (a *Answer) Decision() Decision {
 	}
 }
 
-// AnswerFor returns the answer that was given under that request id, nil if none
-// is remembered.
+// AnswerFor returns the answer to that request id, nil if there is none.
 func (h *History) AnswerFor(requestID string) *Answer {
 	for i := range h.Answers {
 		if h.Answers[i].RequestID == requestID {
@@ -210,13 +210,13 @@ func (h *History) AnswerFor(requestID string) *Answer {
 	return nil
 }
 
-// AnswerLimits bound the answers that a history remembers.
+// AnswerLimits limit the answers that a history keeps.
 type AnswerLimits struct {
-	// Retention is how long an answer is remembered.
+	// Retention is how long an answer is kept.
 	Retention time.Duration
-	// Count is how many are.
+	// Count is the number of answers.
 	Count int
-	// Bytes is what they may take together. The newest stays in any case.
+	// Bytes is their total size. The newest answer is always kept.
 	Bytes int
 }
 
@@ -233,8 +233,9 @@ func (h History) WithAnswer(a Answer, limits AnswerLimits) History {
 }
 
 // WithinLimits returns the history without answers older than the retention at the given
-// instant, in nanoseconds since the Unix epoch. If the others are too many or too large it
-// drops the oldest; it drops their explanations first, which a retry does not need.
+// instant, in nanoseconds since the Unix epoch. If the rest is too many or too large, it
+// drops the oldest explanations first, which a retry does not need, and then the oldest
+// answers.
 func (h History) WithinLimits(now int64, limits AnswerLimits) History {
 	first := max(0, len(h.Answers)-limits.Count)
 	kept := h.Answers[first:]
@@ -262,7 +263,7 @@ func sizeOf(answers []Answer) (bytes int) {
 }
 
 func (a *Answer) size() int {
-	const fields = 64 // about what all that is no text takes
+	const fields = 64 // approximate size of all fields that are not texts
 	n := fields + len(a.RequestID) + len(a.Reason) + len(a.Error) + len(a.Explanation)
 	for i := range a.Events {
 		n += len(a.Events[i].Reason) + len(a.Events[i].Message) + 4
@@ -285,7 +286,7 @@ func (m *MetricStatus) size() int {
 	return n
 }
 
-// shed takes so many bytes from the answers, which it may change in place: explanations
+// shed frees that many bytes of the answers, which it may change in place: explanations
 // first, oldest first.
 func shed(answers []Answer, excess int) []Answer {
 	for i := 0; i < len(answers)-1 && excess > 0; i++ {
@@ -299,8 +300,8 @@ func shed(answers []Answer, excess int) []Answer {
 	return answers
 }
 
-// recordRecommendation returns the slots with a new recommendation in the slot
-// given, appended where that is negative.
+// recordRecommendation returns the slots with a new recommendation in the given slot,
+// appended where that is negative.
 func recordRecommendation(slots []TimedRecommendation, slot int, r TimedRecommendation) []TimedRecommendation {
 	next := make([]TimedRecommendation, len(slots), len(slots)+1)
 	copy(next, slots)
@@ -311,8 +312,7 @@ func recordRecommendation(slots []TimedRecommendation, slot int, r TimedRecommen
 	return next
 }
 
-// recordBeyondLimit returns the recommendations with a new one, without those before
-// the cutoff.
+// recordBeyondLimit adds a recommendation and drops those before the cutoff.
 func recordBeyondLimit(slots []TimedRecommendation, cutoff int64, r TimedRecommendation) []TimedRecommendation {
 	next := make([]TimedRecommendation, 0, len(slots)+1)
 	for _, old := range slots {
@@ -323,10 +323,10 @@ func recordBeyondLimit(slots []TimedRecommendation, cutoff int64, r TimedRecomme
 	return append(next, r)
 }
 
-// recordScaleEvent returns the slots with a new event, as upstream's
-// storeScaleEvent does: what is older than the longest period is marked for
-// good, and the last marked slot is overwritten. Beyond the limit none is: events stay
-// until no period that the API allows can count them.
+// recordScaleEvent returns the slots with a new event, as upstream's storeScaleEvent
+// does: it marks events older than the longest period for good, and overwrites the last
+// marked slot. Beyond the limit it marks none: events stay until no period that the API
+// allows can count them.
 func recordScaleEvent(slots []ScaleEvent, e ScaleEvent, longestPeriod int32, limited bool) []ScaleEvent {
 	next := make([]ScaleEvent, len(slots), len(slots)+1)
 	copy(next, slots)

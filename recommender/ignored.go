@@ -17,7 +17,7 @@ const (
 	DownscaleDelayOption
 )
 
-// Ignores returns the options that make no difference to a decision of the profile.
+// Ignores returns the options that do not affect the profile's decisions.
 func (p *Profile) Ignores() OptionSet {
 	switch p.algorithm {
 	case cooldownAlgorithm:
@@ -29,8 +29,8 @@ func (p *Profile) Ignores() OptionSet {
 	return UpscaleDelayOption | DownscaleDelayOption
 }
 
-// ignored lists the settings that the profile ignores, for warnings. It lists an option if the
-// request names it, or if it differs from upstream's default.
+// ignored lists the settings that the profile ignores, for warnings. It lists an option that
+// the request sets, or that differs from upstream's default.
 func (d *decider) ignored() []string {
 	var warnings []string
 	warn := func(what, why string, args ...any) {
@@ -65,10 +65,10 @@ func (d *decider) ignored() []string {
 	return warnings
 }
 
-// keepsOne reports whether there is never a count below 1.
+// keepsOne reports whether the count is never below 1.
 func (p *Profile) keepsOne() bool { return p.floorOfOne || p.algorithm == designAlgorithm }
 
-// ignoredOption is an option that is ignored, and why.
+// ignoredOption is an ignored option and the reason.
 type ignoredOption struct{ name, why string }
 
 func (d *decider) ignoredOptions() []ignoredOption {

@@ -1,7 +1,7 @@
 package recommender
 
-// Incarnation identifies one of several objects that had the same name one after the other,
-// by a hash of its uid: FNV-1a of 64 bits. 0 is the hash of an empty uid only.
+// Incarnation identifies one of several objects that successively had the same name, by a
+// hash of its uid: FNV-1a of 64 bits. 0 is the hash of an empty uid only.
 func Incarnation[T string | []byte](uid T) uint64 {
 	if len(uid) == 0 {
 		return 0
@@ -14,9 +14,9 @@ func Incarnation[T string | []byte](uid T) uint64 {
 	return max(1, hash)
 }
 
-// Of returns the part of the history that counts for an incarnation: none if the history
-// belongs to another one, except its newest instant, so that time never goes back, and its
-// cluster. If either incarnation is 0, and thus unknown, the whole history counts.
+// Of returns the part of the history that counts for an incarnation. If the history
+// belongs to another one, that is only its newest instant, so that time never goes back,
+// and its cluster. If either incarnation is 0, and thus unknown, the whole history counts.
 func (h History) Of(incarnation uint64) History {
 	if h.IsOf(incarnation) {
 		return h

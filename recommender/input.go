@@ -6,10 +6,11 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender/quantity"
 )
 
-// Input is all that a decision depends on besides the instant and the history.
-// Recommend only reads it.
+// Input is everything that a decision depends on besides the instant and the history.
+// Recommend does not change it.
 type Input struct {
-	// ID names the recommendation if it changes the count; unique per target.
+	// ID names the recommendation if it changes the count; it must be unique per
+	// target.
 	ID ID
 	// Namespace is the target's, for texts.
 	Namespace string
@@ -22,16 +23,16 @@ type Input struct {
 	SelectorProblem *SelectorProblem
 	// Pods are all pods of the workload, names unique.
 	Pods []Pod
-	// PodMetrics are resource samples. Of two for one pod the later one counts;
-	// samples of pods that are not in Pods count too. Quickest when the pods
-	// come in the order of Pods.
+	// PodMetrics are resource samples. Of two for one pod the later one counts; samples
+	// of pods that are not in Pods count too. Fastest when they are in the order of
+	// Pods.
 	PodMetrics []PodMetrics
 	// Readings belong to Spec.Metrics by index; missing ones are empty.
 	Readings []Readings
-	// Incarnation is the target's incarnation; 0: the request names none. The caller passes
+	// Incarnation is the target's incarnation; 0: the request has none. The caller passes
 	// the history that History.Of returns for it.
 	Incarnation uint64
-	// Cluster is the calling cluster; 0: the request names none. The caller refuses a
+	// Cluster is the calling cluster; 0: the request has none. The caller refuses a
 	// cluster that the history does not belong to.
 	Cluster uint32
 	// Generation is that of the spec, which the status shows as observed; at least 0.
@@ -42,19 +43,19 @@ type Input struct {
 	PreviousStatus *Status
 	// HoldDown withholds scale-downs, because the history may be out of date.
 	HoldDown bool
-	// Again repeats a decision for the same instant, which may have been recorded
-	// already: the instant stays even if there is a newer record.
+	// Again repeats a decision for the same instant, which may already be recorded: the
+	// instant is used even if there is a newer record.
 	Again bool
-	// Explain asks for Decision.Explanation.
+	// Explain requests Decision.Explanation.
 	Explain bool
-	// ExplainLimit bounds the pods that the explanation lists, those of all metrics
-	// together; 0 means DefaultExplainLimit, ExplainNoPods none.
+	// ExplainLimit limits the pods that the explanation lists, of all metrics together;
+	// 0 means DefaultExplainLimit, ExplainNoPods none.
 	ExplainLimit int
 	// Notes are added to the explanation's warnings.
 	Notes []string
 }
 
-// Limits of what an explanation lists.
+// Limits of the pods in an explanation.
 const (
 	DefaultExplainLimit = 20_000
 	ExplainNoPods       = -1
@@ -79,9 +80,9 @@ type Options struct {
 	// ScaleToZero is the HPAScaleToZero gate; off in v1.36.
 	ScaleToZero bool
 	// HistoryLimit is how many recommendations, and how many scale events per direction,
-	// are kept as upstream keeps them. Beyond it those that can't affect a decision are
-	// dropped, and then several are replaced by one. 0 means DefaultHistoryLimit, and less
-	// than 8 means 8.
+	// are kept as upstream keeps them. Beyond it, those that can't affect a decision are
+	// dropped first, and then several are replaced by one. 0 means DefaultHistoryLimit,
+	// and less than 8 means 8.
 	HistoryLimit int
 	// Named are the options that a request sets itself. The explanation warns of those
 	// that the profile ignores, whatever their value.
@@ -106,7 +107,7 @@ type Scale struct {
 	SpecReplicas, StatusReplicas int32
 }
 
-// ScaleErrorReason says which step of reading the scale failed.
+// ScaleErrorReason is the step of reading the scale that failed.
 type ScaleErrorReason uint8
 
 // The steps of reading a scale.
@@ -116,13 +117,13 @@ const (
 	ScaleUnknownKind
 )
 
-// ScaleError says that the scale could not be read.
+// ScaleError means that the scale could not be read.
 type ScaleError struct {
 	Reason  ScaleErrorReason
 	Message string
 }
 
-// SelectorProblem says why the pods could not be selected.
+// SelectorProblem means that the pods could not be selected.
 type SelectorProblem struct {
 	// Reason is upstream's event reason, Message its error. An ambiguous selector needs no
 	// Message: it is then built from Selector and Autoscalers, which are namespace/name.
@@ -146,7 +147,7 @@ const (
 // as running.
 type PodPhase uint8
 
-// The phases that make a difference.
+// The phases that affect decisions.
 const (
 	PhaseOther PodPhase = iota
 	PhasePending
@@ -165,7 +166,7 @@ const (
 	ReadyUnknown
 )
 
-// Pod holds the fields of a pod that decisions depend on. Those that most decisions read
+// Pod has the fields of a pod that decisions depend on. Those that most decisions read
 // come first, for the processor's cache.
 type Pod struct {
 	Name     string
@@ -226,22 +227,22 @@ type ResourceUsage struct {
 	Milli    int64
 }
 
-// Readings are the values that were read for one metric of the spec. For Resource and
-// ContainerResource only Error counts: their samples are Input.PodMetrics.
+// Readings are the values of one metric of the spec. For Resource and ContainerResource
+// only Error counts: their samples are Input.PodMetrics.
 type Readings struct {
-	// Error is the error of the metrics API; empty: it answered with readings.
+	// Error is the error of the metrics API; empty: it returned readings.
 	Error string
-	// SelectorError means that the metric's selector is malformed, and how.
+	// SelectorError is why the metric's selector is malformed; empty: it is not.
 	SelectorError string
 	// Timestamp is that of the first of Values; zero: unknown. Only the profile "cooldown"
 	// uses it.
 	Timestamp time.Time
-	// Values are in the order of the API's answer: one per pod for Pods, exactly one for
-	// Object, all series for External.
+	// Values are in the order of the API's response: one per pod for Pods, exactly one
+	// for Object, all series for External.
 	Values []Value
 }
 
-// Add adds a value that was taken at that instant, the zero time if it is unknown.
+// Add adds a value with its timestamp, the zero time if unknown.
 func (r *Readings) Add(taken time.Time, v Value) {
 	if len(r.Values) == 0 {
 		r.Timestamp = taken

@@ -2,35 +2,35 @@ package recommender
 
 import "slices"
 
-// maxMergedAnswers is how many answers a merged history keeps even where neither
-// side had as many. Each may hold an explanation, and nothing else bounds them until
-// the next one is recorded.
+// maxMergedAnswers is how many answers a merged history may keep even if neither side
+// had as many. Each may have an explanation, and nothing else limits them until the
+// next one is recorded.
 const maxMergedAnswers = 32
 
 // Merge combines two histories that descend from the same one: stored is the store's, local
-// the one that decisions used while the store was away. The history of a target that was
-// never evaluated adds nothing. Merge changes neither; the result may share parts with both.
-// Merging local again changes nothing.
+// the one that decisions used while the store was unavailable. The history of a target that
+// was never evaluated adds nothing. Merge changes neither; the result may share parts with
+// both. Merging local again changes nothing.
 //
 // Local's records come after stored's; lists may be as long as both together until the next
 // decision bounds them. If stored is still the history that local descends from, store local
 // instead: a merge brings back the slots that local has used again.
 //
-// A decision on the merged history is the one that a single history of the same
-// records would give. At one instant it is never laxer than that on one side alone,
-// up or down: a window with more recommendations keeps the count where it is or
-// nearer to that, and a policy that counts more changes of its direction allows
-// fewer. Except where
-//   - a policy counts changes of the other direction that only the other side
-//     knew: of 10 replicas a policy of 2 pods leaves 8, but 4 if 4 of the 10 came
-//     within its period, for it counts from the 6 before;
-//   - there is no behavior: a higher recommendation in the downscale window holds
-//     the count, and may raise it;
-//   - a change was dropped on one side, or for a later one of the other side, and
-//     applied after all: no policy counts it;
-//   - one side had not seen the count yet: alone it would hold that for a window;
-//   - one side has added up changes beyond its limit: the other direction's
-//     policies may count them twice.
+// A decision on the merged history is the one that a single history of the same records
+// would give. At the same instant it never changes the count by more than a decision on one
+// side alone, up or down: a window with more recommendations keeps the count where it is or
+// closer to it, and a policy that counts more changes of its direction allows fewer. The
+// exceptions:
+//   - a policy counts changes of the other direction that only the other side knew: of 10
+//     replicas a policy of 2 pods leaves 8, but 4 if 4 of the 10 came within its period, for
+//     it counts from the 6 before;
+//   - there is no behavior: a higher recommendation in the downscale window keeps the count,
+//     and may raise it;
+//   - a change was dropped on one side, or for a later one of the other side, and applied
+//     after all: no policy counts it;
+//   - one side had not seen the count yet: alone it would keep that for a window;
+//   - one side has added up changes beyond its limit: the other direction's policies may
+//     count them twice.
 func Merge(stored, local History) History {
 	switch {
 	case !stored.Seen:
@@ -38,11 +38,11 @@ func Merge(stored, local History) History {
 	case !local.Seen:
 		return stored
 	case !stored.IsOfCluster(local.Cluster):
-		// Two clusters that have one name: the one in the store was told that it has the
-		// target, and all others see that.
+		// Two clusters with one name: the store's side already owns the target, and all
+		// others see that.
 		return stored
 	case !stored.IsOf(local.Incarnation):
-		// Two things that had one name: the later one's is the history.
+		// Two successive objects with one name: the history is that of the later one.
 		cluster := max(stored.Cluster, local.Cluster)
 		if local.Updated.After(stored.Updated) {
 			stored = local
@@ -50,7 +50,7 @@ func Merge(stored, local History) History {
 		stored.Cluster = cluster
 		return stored
 	}
-	for _, h := range []*History{&stored, &local} { // they are changed in place below
+	for _, h := range []*History{&stored, &local} { // changed in place below
 		h.Status.Conditions = slices.Clone(h.Status.Conditions)
 	}
 	settleEachOther(&stored, &local)
@@ -58,7 +58,7 @@ func Merge(stored, local History) History {
 	if merged.Incarnation == 0 {
 		merged.Incarnation = local.Incarnation
 	}
-	merged.Cluster = max(stored.Cluster, local.Cluster) // one of them, or 0 and that
+	merged.Cluster = max(stored.Cluster, local.Cluster) // equal, or one of them is 0
 	if local.Updated.After(stored.Updated) {
 		merged.Updated, merged.Status, merged.Target, merged.Last = local.Updated, local.Status, local.Target, local.Last
 	}
@@ -84,15 +84,15 @@ func Merge(stored, local History) History {
 	return merged
 }
 
-// settleEachOther leaves at most one change pending, on one side or the same on
-// both; conditions are changed in place. What the other side has settled ends here
-// as it did there. Of two changes the earlier ends as it would have in one history,
-// by what the later decision saw: 5 to 8 is applied where that one began at 8, else
-// dropped.
+// settleEachOther leaves at most one change pending, on one side or the same on both;
+// conditions are changed in place. A change that the other side has settled gets the
+// same outcome here. Of two pending changes the earlier one gets the outcome that one
+// history would have given it, by the replicas that the later decision saw: 5 to 8 is
+// applied if the later one started at 8, else dropped.
 func settleEachOther(stored, local *History) {
 	if p := stored.Pending; p != nil && local.Last.ID == p.ID && local.Last.Outcome == NotChanged {
-		// One decision: its record succeeded, the answer was lost, and it was decided again
-		// with its scale-down withheld. The caller has the latter.
+		// The same decision: its record succeeded, the reply was lost, and it was decided
+		// again with its scale-down withheld. The caller has the latter.
 		stored.settleAs(Dropped)
 	}
 	stored.settleAsIn(local)
@@ -116,8 +116,8 @@ func (h *History) settleAsIn(other *History) {
 }
 
 // takeLastChange takes what the last change of the replicas has left in the other
-// status, if that is later: its instant, and the condition ScaledToZero. Who only
-// looked on later must not undo the latter, or nothing would scale from zero again.
+// status, if it is later: its instant, and the condition ScaledToZero. A side that only
+// observed later must not undo that condition, or nothing would scale from zero again.
 // Conditions are changed in place.
 func (s *Status) takeLastChange(other *Status) {
 	if !other.LastScaleTime.After(s.LastScaleTime) {
@@ -135,7 +135,7 @@ func (s *Status) takeLastChange(other *Status) {
 	}
 }
 
-// eventIdentity is what makes two events the same one.
+// eventIdentity identifies an event.
 type eventIdentity struct {
 	change int32
 	at     int64
@@ -143,15 +143,15 @@ type eventIdentity struct {
 
 func (e ScaleEvent) identity() eventIdentity { return eventIdentity{e.Change, e.At} }
 
-// with is the event as both sides know it: its slot may be reused if both say so.
+// with returns the event that both sides have: its slot may be reused if both say so.
 func (e ScaleEvent) with(other ScaleEvent) ScaleEvent {
 	e.Outdated = e.Outdated && other.Outdated
 	return e
 }
 
-// union returns stored's entries and then those of local that it lacks. Entries
-// of one identity are as many as on the side that has more of them: two changes by
-// 1 at one instant are two. both makes one entry of what both have.
+// union returns stored's entries and then local's that stored lacks. It keeps as many
+// entries of one identity as the side that has more of them: two changes by 1 at one
+// instant are two. both merges an entry that both sides have.
 func union[T any, K comparable](stored, local []T, identity func(T) K, both func(stored, local T) T) []T {
 	merged := slices.Clone(stored)
 	places := make(map[K][]int, len(stored))
@@ -170,9 +170,9 @@ func union[T any, K comparable](stored, local []T, identity func(T) K, both func
 	return merged
 }
 
-// mergeSettled returns the last MaxSettled changes of both, of what both know
-// stored's outcome. What local lists before something that both know is older
-// than all of stored, which has forgotten it.
+// mergeSettled returns the last MaxSettled changes of both, with stored's outcome for
+// those that both know. An entry that local lists before a common one is older than all
+// of stored's, which has dropped it.
 func mergeSettled(stored, local []Settled) []Settled {
 	known := func(s Settled) bool {
 		return slices.ContainsFunc(stored, func(k Settled) bool { return k.ID == s.ID })
@@ -191,8 +191,8 @@ func mergeSettled(stored, local []Settled) []Settled {
 
 // mergeAnswers returns the answers of both by their instants. Where both answered one request,
 // stored's answer is kept, unless both belong to the same decision: then no caller saw
-// stored's, for it would not have been decided again. If there are more than either side
-// has and more than maxMergedAnswers, the newest remain.
+// stored's, for it would not have been decided again. Only the newest remain: as many as the
+// side with more of them, and at least maxMergedAnswers.
 func mergeAnswers(stored, local []Answer) []Answer {
 	stored = slices.Clone(stored)
 	known := make(map[string]int, len(stored))
@@ -208,7 +208,8 @@ func mergeAnswers(stored, local []Answer) []Answer {
 	})
 	var merged []Answer
 	for _, a := range stored {
-		// Of one instant local's come first, so that one left out here stays out.
+		// At the same instant local's come first, so that an entry left out here stays
+		// out.
 		for len(missing) > 0 && missing[0].At <= a.At {
 			merged, missing = append(merged, missing[0]), missing[1:]
 		}

@@ -163,7 +163,7 @@ func (d *decider) evaluateObject(e *MetricEvaluation, readings *Readings) {
 	}
 }
 
-// objectProblem says why an object's metric has no value. Up to v1.36 upstream
+// objectProblem returns why an object's metric has no value. Up to v1.36 upstream
 // prints the parts of this text in the wrong places, and so do we.
 func (d *decider) objectProblem(spec *MetricSpec, readings *Readings) string {
 	problem := readings.Error
@@ -184,8 +184,8 @@ func (d *decider) objectProblem(spec *MetricSpec, readings *Readings) string {
 	return "unable to get metric " + spec.Metric.Name + ": " + object.Kind + " on " + d.in.Namespace + " " + object.Name + "/" + problem
 }
 
-// lookedUp is the name under which upstream asks for an object: a namespace is
-// always the target's own, whatever the spec calls it.
+// lookedUp is the name under which upstream looks up an object: a namespace is always
+// the target's own, whatever the spec names.
 func (d *decider) lookedUp(object *ObjectReference) string {
 	if object.Kind == "Namespace" && !strings.Contains(object.APIVersion, "/") {
 		return d.in.Namespace
@@ -235,7 +235,7 @@ func (d *decider) evaluateExternal(e *MetricEvaluation, readings *Readings) {
 	}
 }
 
-// externalProblem says why an external metric has no values.
+// externalProblem returns why an external metric has no values.
 func (d *decider) externalProblem(spec *MetricSpec, readings *Readings) string {
 	problem := readings.SelectorError
 	if problem != "" {
@@ -252,7 +252,7 @@ func (d *decider) externalProblem(spec *MetricSpec, readings *Readings) string {
 		spec.Metric.Selector.text(&d.profile.texts) + ": " + problem
 }
 
-// fetchProblem words the error of a metrics API; empty for none.
+// fetchProblem formats the error of a metrics API; empty for none.
 func fetchProblem(api, problem string) string {
 	if problem == "" {
 		return ""

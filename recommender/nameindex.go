@@ -2,8 +2,8 @@ package recommender
 
 import "hash/maphash"
 
-// nameIndex finds names: an open-addressing table of indices that is used again
-// and again, so that joining allocates nothing.
+// nameIndex finds names: an open-addressing table of indices that is reused, so that
+// joining allocates nothing.
 type nameIndex struct {
 	built bool
 	used  int
@@ -12,7 +12,7 @@ type nameIndex struct {
 
 var indexSeed = maphash.MakeSeed()
 
-// build fills the table with the pods, with room for as many unlisted names.
+// build fills the table with the pods, with capacity for as many unlisted names.
 func (x *nameIndex) build(pods []Pod) {
 	x.resize(4 * (len(pods) + 1))
 	for i := range pods {
@@ -42,8 +42,8 @@ func (x *nameIndex) slot(name string) int {
 	return int(maphash.String(indexSeed, name) & uint64(len(x.slots)-1))
 }
 
-// find returns the index of the name, adding it if it is not there. nameAt names
-// the entry of an index, add makes a new entry.
+// find returns the index of the name, and adds it if it is missing. nameAt returns the
+// name at an index, add creates an entry.
 func (x *nameIndex) find(name string, nameAt func(int) string, add func() int) int {
 	slot := x.slot(name)
 	for x.slots[slot] != 0 {

@@ -2,11 +2,10 @@ package recommender
 
 import "strings"
 
-// Name returns the metric in upstream's words, as they stand in reasons and
-// conditions.
+// Name returns the metric as upstream names it in reasons and conditions.
 func (m *MetricSpec) Name() string { return m.name(&V136.texts) }
 
-// name is the same in the words of a version.
+// name is Name in the wording of a version.
 func (m *MetricSpec) name(texts *texts) string {
 	switch m.Type {
 	case ResourceMetric, ContainerResourceMetric:
@@ -17,7 +16,7 @@ func (m *MetricSpec) name(texts *texts) string {
 		if m.Target.Type == ValueTarget && m.Target.Value != nil {
 			return m.DescribedObject.Kind + " metric " + m.Metric.Name
 		}
-		// Upstream names an object's average «external».
+		// Upstream calls an object's average "external".
 		return m.externalName(texts)
 	case ExternalMetric:
 		return m.externalName(texts)
@@ -31,7 +30,7 @@ func (m *MetricSpec) resourceName() string {
 		return m.Resource + " resource"
 	case m.Type == ContainerResourceMetric:
 		return m.Resource + " container resource utilization (percentage of request)"
-	case m.Resource == "cpu": // most are; a constant is not allocated
+	case m.Resource == "cpu": // the usual case; a constant is not allocated
 		return "cpu resource utilization (percentage of request)"
 	}
 	return m.Resource + " resource utilization (percentage of request)"
@@ -41,11 +40,11 @@ func (m *MetricSpec) externalName(texts *texts) string {
 	return "external metric " + m.Metric.Name + "(" + m.Metric.Selector.text(texts) + ")"
 }
 
-// String prints a selector as Go's generated Kubernetes code does, for it stands
-// in upstream's texts: "nil", or &LabelSelector{…}.
+// String prints a selector as Go's generated Kubernetes code does, because upstream's
+// texts contain it: "nil", or &LabelSelector{…}.
 func (s *LabelSelector) String() string { return s.text(&V136.texts) }
 
-// text is the same in the words of a version.
+// text is String in the wording of a version.
 func (s *LabelSelector) text(texts *texts) string {
 	if s == nil {
 		return "nil"

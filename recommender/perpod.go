@@ -2,20 +2,19 @@ package recommender
 
 import "math"
 
-// perPod is the computation of a metric that each pod has: Resource,
-// ContainerResource and Pods.
+// perPod computes a metric that each pod has: Resource, ContainerResource and Pods.
 type perPod struct {
 	// utilization compares with percent of the request, otherwise with an average.
 	utilization bool
 	// target is a percentage or an average in milli-units.
 	target int64
-	// resource and container choose the requests.
+	// resource and container select the requests.
 	resource, container string
 	samples             *sampleSet
 	profile             *Profile
 }
 
-// pass is what one pass over the samples gives.
+// pass is the result of one pass over the samples.
 type pass struct {
 	ratio           float64
 	utilization     int32
@@ -23,8 +22,8 @@ type pass struct {
 	usage, requests int64
 }
 
-// evaluate proposes a count for samples that are joined. Upstream:
-// GetResourceReplicas and calcPlainMetricReplicas.
+// evaluate proposes a count for joined samples. Upstream: GetResourceReplicas and
+// calcPlainMetricReplicas.
 func (c *perPod) evaluate(d *decider, e *MetricEvaluation) (problem string) {
 	in := d.in
 	if len(in.Pods) == 0 {
@@ -50,9 +49,9 @@ func (c *perPod) evaluate(d *decider, e *MetricEvaluation) (problem string) {
 	return c.propose(d, e, &first)
 }
 
-// group sorts the pods into groups and sums up the ready ones, in one walk over
-// them. The problem is the first pod's without a request: all must have one, also
-// those that do not count. Upstream: groupPods and calculatePodRequests.
+// group assigns the pods to groups and sums up the ready ones, in one pass. problem
+// reports the first pod without a request: all must have one, even pods that do not
+// count. Upstream: groupPods and calculatePodRequests.
 func (c *perPod) group(d *decider) (sums pass, problem string) {
 	cpu := c.resource == "cpu"
 	counts := &c.samples.counts
@@ -63,7 +62,7 @@ func (c *perPod) group(d *decider) (sums pass, problem string) {
 		case !c.utilization || problem != "":
 		case d.profile.containersOnly:
 			s.request, problem = plainContainersRequest(pod, c.container, c.resource, &d.profile.texts)
-		case len(pod.PodLevelRequests) == 0: // as podRequest would, for most pods
+		case len(pod.PodLevelRequests) == 0: // as podRequest, for most pods
 			s.request, problem = containersRequest(pod, c.container, c.resource)
 		default:
 			s.request, problem = podRequest(pod, c.container, c.resource)
@@ -89,8 +88,8 @@ func (c *perPod) group(d *decider) (sums pass, problem string) {
 	return sums, problem
 }
 
-// compare computes the ratio of the sums of p, which are those of that many
-// listed pods. Everything truncates, as upstream's integers do.
+// compare computes the ratio of p's sums, which are those of that many listed pods.
+// Everything truncates, as upstream's integers do.
 func (c *perPod) compare(p *pass, listed int) (problem string) {
 	if c.utilization {
 		if p.requests == 0 {
@@ -124,8 +123,8 @@ func (c *perPod) report(first *pass, e *MetricEvaluation) {
 }
 
 // propose turns the first pass into a proposal. Missing pods count against the
-// direction: at what keeps the ratio down (0) when it is above 1, at full load
-// when it is below; unready pods only when it is above.
+// direction: with a ratio above 1 as using nothing, below 1 as using the whole target;
+// unready pods count only above 1.
 func (c *perPod) propose(d *decider, e *MetricEvaluation, first *pass) (problem string) {
 	s := c.samples
 	withUnready := s.counts.Unready > 0 && first.ratio > 1
@@ -134,7 +133,7 @@ func (c *perPod) propose(d *decider, e *MetricEvaluation, first *pass) (problem 
 			e.hold(d.current, WithinTolerance)
 			return ""
 		}
-		// Not compared with the current count: a rollout's pods decide.
+		// Not compared with the current count: during a rollout the pods decide.
 		e.propose(math.Ceil(first.ratio*float64(s.counts.Ready)), int(s.counts.Ready), true)
 		return ""
 	}
@@ -159,8 +158,8 @@ func (c *perPod) propose(d *decider, e *MetricEvaluation, first *pass) (problem 
 	return ""
 }
 
-// secondPass compares again with the missing pods, and the unready ones if asked
-// for, filled in, and says how many those are.
+// secondPass compares again, with missing pods filled in, and unready ones if
+// requested, and returns how many those are.
 func (c *perPod) secondPass(first *pass, withUnready bool) (p pass, filled int, problem string) {
 	p.usage, p.requests = first.usage, first.requests
 	for i := range c.samples.pods {
@@ -175,7 +174,7 @@ func (c *perPod) secondPass(first *pass, withUnready bool) (p pass, filled int, 
 	return p, filled, problem
 }
 
-// assumed is what stands for the sample that a pod does not have.
+// assumed is the value filled in for a pod without a sample.
 func (c *perPod) assumed(s *podSample, ratio float64, withUnready bool) (int64, bool) {
 	switch {
 	case s.group == PodMissing && ratio < 1 && c.utilization && c.profile.missingAtRequest:
@@ -192,7 +191,7 @@ func (c *perPod) assumed(s *podSample, ratio float64, withUnready bool) (int64, 
 	return 0, false
 }
 
-// explain lists the pods as they counted.
+// explain lists the pods and how they counted.
 func (c *perPod) explain(d *decider, e *MetricEvaluation) {
 	if !d.in.Explain {
 		return

@@ -54,15 +54,15 @@ func (d *decider) groupOf(pod *Pod, sample *podSample, cpu bool) (PodGroup, PodR
 	return PodReady, RuleSampled
 }
 
-// pastInitialization is startingRule's answer for most pods, in short: started long ago and
-// not unready.
+// pastInitialization is a shortcut of startingRule for most pods: started long ago and not
+// unready.
 func (d *decider) pastInitialization(pod *Pod) bool {
 	return pod.Ready == ReadyTrue && !pod.StartTime.IsZero() && !pod.StartTime.After(d.initializing)
 }
 
-// startingRule is the rule that keeps a starting pod's cpu sample out, and
-// RuleSampled where none does. All comparisons are strict: a sample taken
-// exactly one window after the pod became ready counts.
+// startingRule returns the rule that excludes a starting pod's cpu sample, and
+// RuleSampled if none does. All comparisons are strict: a sample taken exactly one
+// window after the pod became ready counts.
 func (d *decider) startingRule(pod *Pod, sample *podSample) PodRule {
 	switch {
 	case pod.Ready == NoCondition:
@@ -86,8 +86,8 @@ func (d *decider) startingRule(pod *Pod, sample *podSample) PodRule {
 	return RuleSampled
 }
 
-// readyRunning counts the pods that a total is multiplied with: running and
-// ready, those being deleted included.
+// readyRunning counts the pods that a total is multiplied with: running and ready,
+// including those being deleted.
 func readyRunning(pods []Pod) int {
 	n := 0
 	for i := range pods {

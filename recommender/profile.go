@@ -8,70 +8,70 @@ import "time"
 // in profiles.go.
 type Profile struct {
 	name string
-	// algorithm is the way to a count.
+	// algorithm computes the count.
 	algorithm algorithm
 	// scaleToZero is the default of the HPAScaleToZero feature.
 	scaleToZero bool
 
 	// Pods, their samples and requests.
 
-	// pendingPodsCount lets a pending pod with a sample count as any other, and be
-	// missing without one. From v1.19 on it is unready.
+	// pendingPodsCount treats a pending pod with a sample as any other, and one without
+	// as missing. From v1.19 on it is unready.
 	pendingPodsCount bool
 	// ignoredPodsCount leaves the samples of failed pods, and of those being
 	// deleted, in sums and averages, though not in the number of ready pods.
 	ignoredPodsCount bool
-	// containersOnly takes requests from containers alone: not from sidecars nor
-	// from the pod's level; a container that a pod does not have requests 0.
+	// containersOnly takes requests from containers alone, not from sidecars or the
+	// pod's level; a container that a pod does not have requests 0.
 	containersOnly bool
-	// requestsFirst looks for requests before it looks whether there are samples.
+	// requestsFirst looks for requests before samples.
 	requestsFirst bool
 	// strictContainers fails a ContainerResource metric where one pod's sample
 	// lacks the container. Later the pod is missing.
 	strictContainers bool
-	// noContainerResource does not know the ContainerResource type.
+	// noContainerResource lacks the ContainerResource type.
 	noContainerResource bool
 
 	// What a metric proposes.
 
-	// toleranceByDistance is |1-ratio| <= tolerance, for which a ratio of 1.1 is
-	// out of 0.1; and behavior has no tolerances of its own.
+	// toleranceByDistance is |1-ratio| <= tolerance, by which a ratio of 1.1 is out of
+	// a tolerance of 0.1; and behavior has no tolerances of its own.
 	toleranceByDistance bool
-	// missingAtRequest takes pods without a sample for using 100 % of their
-	// request on a way down, also where the target is above that.
+	// missingAtRequest assumes that pods without a sample use 100 % of their request on
+	// the way down, even where the target is above that.
 	missingAtRequest bool
-	// missingOnTarget takes them for using nothing also where the others are exactly
+	// missingOnTarget assumes that they use nothing even where the others are exactly
 	// on target: for averages, not for utilization.
 	missingOnTarget bool
-	// guard says for which metrics a proposal that goes against the dampened ratio
-	// is dropped.
+	// guard selects the metrics for which a proposal against the dampened ratio is
+	// dropped.
 	guard directionGuard
-	// uncappedSums lets sums of series wrap, and negative ones be.
+	// uncappedSums lets sums of series wrap, and keeps negative ones.
 	uncappedSums bool
-	// podsBeforeTolerance fails External values without pods also on target.
+	// podsBeforeTolerance makes External values fail without pods even on target.
 	podsBeforeTolerance bool
 
 	// From proposals to a count.
 
-	// partialFailure says what a metric that fails does to the others.
+	// partialFailure is how a failed metric affects the others.
 	partialFailure partialFailure
-	// zero says when a workload without replicas is left alone.
+	// zero is when a workload without replicas is left alone.
 	zero zeroRule
 	// storedAsV1 keeps specs and statuses as autoscaling/v1, which changes the order
 	// of metrics and shows averages with a total of 0: see Input.asStored.
 	storedAsV1 bool
-	// noBehavior does not know spec.behavior.
+	// noBehavior lacks spec.behavior.
 	noBehavior bool
 	// oneSidedWindows searches only the window of the direction of the proposal, and
 	// follows what it finds beyond the current count.
 	oneSidedWindows bool
 	// ownEventsOnly counts in a policy's period the changes of its own direction.
 	ownEventsOnly bool
-	// minSelectionBlocks is a mistake of the first versions with behavior: a
-	// selectPolicy of Min lets nothing change.
+	// minSelectionBlocks is a bug of the first versions with behavior: a selectPolicy
+	// of Min prevents any change.
 	minSelectionBlocks bool
-	// floorOfOne keeps one replica where minReplicas is 0; and what is below the
-	// minimum is explained with the sentence of the maximum.
+	// floorOfOne keeps one replica where minReplicas is 0; and a count below the
+	// minimum is explained with the sentence for the maximum.
 	floorOfOne bool
 
 	// Status and texts.
@@ -85,15 +85,15 @@ type Profile struct {
 	decimalMemory bool
 	// bareObjectAverages shows averages of Object metrics without the object.
 	bareObjectAverages bool
-	// sharedPods does not mind if another autoscaler selects the same pods.
+	// sharedPods tolerates another autoscaler that selects the same pods.
 	sharedPods bool
-	// messagesAreFormats prints texts as formats, so that a percent sign in an
+	// messagesAreFormats prints texts as format strings, so that a percent sign in an
 	// error comes out garbled.
 	messagesAreFormats bool
 	texts              texts
 }
 
-// algorithm is a way from an observation to a count.
+// algorithm computes a count from an observation.
 type algorithm uint8
 
 const (
@@ -105,7 +105,7 @@ const (
 	designAlgorithm
 )
 
-// directionGuard says which proposals may not go against their dampened ratio.
+// directionGuard selects the proposals that must not go against their dampened ratio.
 type directionGuard uint8
 
 const (
@@ -114,7 +114,7 @@ const (
 	guardNone
 )
 
-// partialFailure says what a metric that fails does to the others.
+// partialFailure is how a failed metric affects the others.
 type partialFailure uint8
 
 const (
@@ -123,8 +123,8 @@ const (
 	failureBlocksDown partialFailure = iota
 	// failureIgnored: the others decide as if it were not there.
 	failureIgnored
-	// lastFailureBlocksDown: they may scale up and not down; only what blocks is
-	// reported, by its last failure.
+	// lastFailureBlocksDown: they may scale up and not down; only a failure that blocks
+	// is reported, the last one.
 	lastFailureBlocksDown
 	// failureAborts: the first one ends the evaluation.
 	failureAborts
@@ -142,22 +142,21 @@ const (
 	zeroAlways
 )
 
-// texts is the wording of errors where it changed over the versions.
+// texts are wordings of errors that changed between versions.
 type texts struct {
 	// repairedObjectErrors has the parts of an Object metric's error in place.
 	repairedObjectErrors bool
 	// oneOtherAutoscaler words an ambiguous selector without a list.
 	oneOtherAutoscaler bool
-	// shortRequests leaves out whose request is missing.
+	// shortRequests omits whose request is missing.
 	shortRequests bool
-	// bareSources leaves out which kind of source an error is of; and calls
-	// usage utilization.
+	// bareSources omits the kind of source of an error, and calls usage utilization.
 	bareSources bool
-	// anyReadyPods is how a lack of samples was put.
+	// anyReadyPods is another wording for a lack of samples.
 	anyReadyPods bool
 	// plainExpressions prints the expressions of a selector as Go does by itself.
 	plainExpressions bool
-	// podsAsObjects calls a Pods metric that fails an object metric.
+	// podsAsObjects calls a failing Pods metric an object metric.
 	podsAsObjects bool
 }
 
@@ -168,13 +167,13 @@ func (p *Profile) Name() string { return p.name }
 // before it don't.
 func (p *Profile) Sidecars() bool { return !p.containersOnly }
 
-// ScaleToZero reports whether that version has the HPAScaleToZero feature on
-// unless it is turned off.
+// ScaleToZero reports whether the version has the HPAScaleToZero feature enabled by
+// default.
 func (p *Profile) ScaleToZero() bool { return p.scaleToZero }
 
-// SyncPeriod is how long that version waits between two evaluations of an object unless
-// it is told otherwise: v1.12 came down from 30 s to 15 s. Decisions don't depend on it;
-// it is for those who ask.
+// SyncPeriod is the version's default time between two evaluations of an object: v1.12
+// lowered it from 30 s to 15 s. No decision depends on it; it is for callers that
+// schedule evaluations.
 func (p *Profile) SyncPeriod() time.Duration {
 	if p.algorithm == controllerAlgorithm {
 		return 15 * time.Second
@@ -201,7 +200,7 @@ func ProfileNames() []string {
 	return names
 }
 
-// guards reports whether a proposal may not go against its dampened ratio.
+// guards reports whether a proposal must not go against its dampened ratio.
 func (p *Profile) guards(utilization bool) bool {
 	return p.guard == guardAll || p.guard == guardUtilization && utilization
 }

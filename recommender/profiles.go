@@ -1,8 +1,8 @@
 package recommender
 
-// The profiles. What each changed was read in that version's sources and is
-// compared with its real controller, where it still builds, by the conformance
-// module; hpa-semantics §12 has the list.
+// The profiles. Their differences come from that version's sources; the conformance
+// module compares each with its real controller, where that still builds. hpa-semantics
+// §12 lists them.
 
 // V136 is Kubernetes v1.36, the reference.
 var V136 = Profile{name: "v1.36"}
@@ -30,8 +30,8 @@ var V128 = Profile{
 	messagesAreFormats:  true,
 }
 
-// V119 is Kubernetes v1.19 as it came out: two of its mistakes, ignoredPodsCount
-// and minSelectionBlocks, were mended in its later patch releases.
+// V119 is Kubernetes v1.19.0. Later patch releases fixed two of its bugs,
+// ignoredPodsCount and minSelectionBlocks.
 var V119 = Profile{
 	name:                "v1.19",
 	ignoredPodsCount:    true,
@@ -57,8 +57,7 @@ var V119 = Profile{
 	texts:               texts{shortRequests: true, bareSources: true, anyReadyPods: true},
 }
 
-// V115 is Kubernetes v1.15, before behavior. The guard that v1.15.10 got is not
-// there.
+// V115 is Kubernetes v1.15, before behavior, without the guard of v1.15.10.
 var V115 = Profile{
 	name:                "v1.15",
 	pendingPodsCount:    true,
@@ -85,9 +84,9 @@ var V115 = Profile{
 	texts:               texts{shortRequests: true, bareSources: true, anyReadyPods: true, podsAsObjects: true, plainExpressions: true},
 }
 
-// Cooldown is the controller of v1.6 to v1.11, which forbade a change for a while
-// after the one before, with what V115 makes of metrics. What those versions made of
-// pods differs and is not reproduced.
+// Cooldown is the controller of v1.6 to v1.11, which forbade a change for a while after
+// the previous one, with the metrics of V115. Those versions treat pods differently,
+// which it does not reproduce.
 var Cooldown = cooldown()
 
 func cooldown() Profile {
@@ -95,12 +94,11 @@ func cooldown() Profile {
 	p.name = "cooldown"
 	p.algorithm = cooldownAlgorithm
 	p.partialFailure = failureAborts
-	p.texts.podsAsObjects = false // which is v1.15's alone
+	p.texts.podsAsObjects = false // of v1.15 only
 	return p
 }
 
-// Design2015 is the algorithm of the design proposal that the first controller was
-// built on.
+// Design2015 is the algorithm of the design proposal behind the first controller.
 var Design2015 = Profile{name: "design-2015", algorithm: designAlgorithm, keepsMetrics: true, noBehavior: true, zero: zeroAlways}
 
 var profiles = []*Profile{&V136, &V137, &V128, &V119, &V115, &Cooldown, &Design2015}

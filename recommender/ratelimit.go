@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Without behavior the count may grow by this factor at each evaluation, and in
-// any case up to this many.
+// Without behavior one evaluation may multiply the count by this factor, and may always
+// reach this count.
 const (
 	scaleUpLimitFactor  = 2.0
 	scaleUpLimitMinimum = 4.0
@@ -39,12 +39,12 @@ func (r LimitReason) message() string {
 	return "the desired count is within the acceptable range"
 }
 
-// RateLimit is the change that the scaling policies allowed.
+// RateLimit is the change that the scaling policies allow.
 type RateLimit struct {
 	Direction Direction
 	// SelectPolicy is empty without behavior.
 	SelectPolicy SelectPolicy
-	// Policies are noted for explanations only.
+	// Policies are set for explanations only.
 	Policies []PolicyLimit
 	// Limit is the count allowed, where HasLimit.
 	Limit    int32
@@ -54,11 +54,11 @@ type RateLimit struct {
 // PolicyLimit is what one policy allowed.
 type PolicyLimit struct {
 	Policy ScalingPolicy
-	// Up and Down are the replicas added and removed within the period, Start
-	// those at its start, Limit those allowed.
+	// Up and Down are the replicas added and removed within the period, Start the
+	// replicas at its start, Limit the replicas allowed.
 	Up, Down, Start, Limit int32
-	// ReleasedAt is when the oldest counted change leaves the period, 0: none is
-	// counted; nanoseconds since the Unix epoch.
+	// ReleasedAt is when the oldest counted change leaves the period, in nanoseconds
+	// since the Unix epoch; 0: none is counted.
 	ReleasedAt int64
 	Selected   bool
 }
@@ -88,12 +88,13 @@ func boundWithoutBehavior(spec *Spec, current, wanted int32, profile *Profile) (
 	return rate, b
 }
 
-// growthLimit is how far a count may grow in one evaluation without behavior.
+// growthLimit is the highest count after one evaluation without behavior.
 func growthLimit(current int32) int32 {
 	return toInt32(math.Max(scaleUpLimitFactor*float64(current), scaleUpLimitMinimum))
 }
 
-// ceilingWithoutBehavior is growthLimit or the maximum, whichever is lower, and why.
+// ceilingWithoutBehavior is growthLimit or the maximum, whichever is lower, and the
+// reason.
 func ceilingWithoutBehavior(spec *Spec, current int32) (int32, LimitReason) {
 	if limit := growthLimit(current); spec.MaxReplicas > limit {
 		return limit, ScaleUpLimit
@@ -137,8 +138,8 @@ func (d *decider) boundWithBehavior(wanted int32) (RateLimit, Bounds) {
 	return RateLimit{}, b
 }
 
-// limitRate selects among the counts that the policies of a direction allow.
-// Upstream: calculateScaleUpLimitWithScalingRules and its twin.
+// limitRate selects one of the counts that the policies of a direction allow. Upstream:
+// calculateScaleUpLimitWithScalingRules and its twin.
 func (d *decider) limitRate(direction Direction, rules *ScalingRules) RateLimit {
 	rate := RateLimit{Direction: direction, SelectPolicy: rules.SelectPolicy, HasLimit: true}
 	if rules.SelectPolicy == NoSelection {
@@ -153,7 +154,7 @@ func (d *decider) limitRate(direction Direction, rules *ScalingRules) RateLimit 
 		rate.Limit = math.MinInt32
 	}
 	if d.profile.minSelectionBlocks {
-		// It begins with these whichever the selection is, which Min then keeps.
+		// The initial value for either selection, which Min then keeps.
 		rate.Limit = 0
 		if direction == Down {
 			rate.Limit = math.MaxInt32
@@ -197,7 +198,7 @@ func (d *decider) limitOf(direction Direction, policy ScalingPolicy) PolicyLimit
 	case policy.Type == PodsPolicy:
 		l.Limit = l.Start - policy.Value
 	case direction == Up:
-		// Rounded up, or a small count could never grow.
+		// Rounded up, because otherwise a small count could never grow.
 		l.Limit = toInt32(math.Ceil(float64(l.Start) * (1 + float64(policy.Value)/100)))
 	default:
 		l.Limit = toInt32(float64(l.Start) * (1 - float64(policy.Value)/100))
@@ -205,8 +206,8 @@ func (d *decider) limitOf(direction Direction, policy ScalingPolicy) PolicyLimit
 	return l
 }
 
-// changeWithin sums the changes after the cutoff; one exactly as old as the
-// period is out. released becomes the first instant at which one of them is.
+// changeWithin sums the changes after the cutoff; one exactly as old as the period does
+// not count. released becomes the first instant at which one of them leaves the period.
 func changeWithin(events []ScaleEvent, cutoff, length int64, released *int64) int32 {
 	var sum int32
 	for i := range events {
@@ -223,10 +224,10 @@ func changeWithin(events []ScaleEvent, cutoff, length int64, released *int64) in
 // changeOf sums the changes of the last length nanoseconds, for a policy of their own
 // direction or of the other one.
 //
-// Beyond the history's limit it is not known of an outdated change whether upstream has
-// used its slot again, nor of a sum that began before the period how much of it counts.
-// Either counts for its own direction, whose policies then allow less, and not for the
-// other one, whose policies would allow more.
+// Beyond the history's limit two things are unknown: whether upstream has reused the
+// slot of an outdated change, and how much of a sum that began before the period
+// counts. Both count for their own direction, whose policies then allow less, and not
+// for the other one, whose policies would allow more.
 func (d *decider) changeOf(events []ScaleEvent, own bool, length int64, released *int64) int32 {
 	cutoff := d.nowNanos - length
 	if !d.next.EventsLimited {

@@ -1,7 +1,7 @@
 package recommender
 
 // Reasons of conditions, in upstream's words; see LimitReason for those of ScalingLimited.
-// Stored histories, metrics and agents know them by these names only.
+// Stored histories, metrics and agents depend on these names.
 const (
 	// Of AbleToScale, while the scale is read and written.
 	SucceededGetScale = "SucceededGetScale"
@@ -18,10 +18,10 @@ const (
 	BackoffBoth         = "BackoffBoth"
 
 	// HistoryUnavailable is this project's own: a scale-down is withheld while the history
-	// store can't be reached.
+	// store is unreachable.
 	HistoryUnavailable = "HistoryUnavailable"
 
-	// Of ScalingActive. Those of a metric that failed are reasons of events, too.
+	// Of ScalingActive. Those of a failed metric are reasons of events, too.
 	ValidMetricFound                 = "ValidMetricFound"
 	ScalingDisabled                  = "ScalingDisabled"
 	FailedGetResourceMetric          = "FailedGetResourceMetric"
@@ -31,7 +31,7 @@ const (
 	FailedGetExternalMetric          = "FailedGetExternalMetric"
 	InvalidMetricSourceType          = "InvalidMetricSourceType"
 
-	// Of the condition ScaledToZero, beside the one of its own name.
+	// Of the condition ScaledToZero, besides the one of the same name.
 	NotScaledToZero = "NotScaledToZero"
 )
 
@@ -40,6 +40,6 @@ const (
 	SuccessfulRescale            = "SuccessfulRescale"
 	FailedRescale                = "FailedRescale"
 	FailedComputeMetricsReplicas = "FailedComputeMetricsReplicas"
-	// FailedGetMetrics is of profile design-2015, which knows one metric.
+	// FailedGetMetrics is for profile design-2015, which has one metric.
 	FailedGetMetrics = "FailedGetMetrics"
 )

@@ -10,7 +10,7 @@ import (
 type decider struct {
 	in      *Input
 	profile *Profile
-	// behavior is the spec's, nil also where the profile knows none.
+	// behavior is the spec's; nil if the profile has none.
 	behavior *Behavior
 	now      time.Time
 	nowNanos int64
@@ -23,25 +23,25 @@ type decider struct {
 	decision     Decision
 	next         History
 	trace        Explanation
-	// explainable is how many pods the explanation may still list.
+	// explainable is how many more pods the explanation may list.
 	explainable int
 	// previousDesired is the status' before this evaluation.
 	previousDesired int32
 	// changesLast reports whether policies counted changes that may count for longer than
 	// upstream's.
 	changesLast bool
-	// unableSince is since when AbleToScale had been False; for HoldDown.
+	// unableSince is since when AbleToScale has been False; for HoldDown.
 	unableSince time.Time
 }
 
-// scratch is space that decisions use again and again.
+// scratch is memory that decisions reuse.
 type scratch struct {
 	samples sampleSet
 	metrics []MetricEvaluation
 }
 
-// statusParts is what most statuses are made of, in one piece: room for all four
-// conditions and a metric.
+// statusParts is memory for most statuses, in one allocation: all four conditions and a
+// metric.
 type statusParts struct {
 	conditions [4]Condition
 	metrics    [1]MetricStatus
@@ -51,8 +51,8 @@ var scratchPool = sync.Pool{New: func() any { return new(scratch) }}
 
 // Recommend decides for the instant now. If now is before the history's newest record, that
 // record's instant is used instead; with Input.Again now stays, and records of later instants
-// are ignored but kept. Recommend returns the decision, and the history to store if the
-// decision is to count. It does not change the given history; nil means that there is none.
+// are ignored but kept. Recommend returns the decision, and the history to store to make the
+// decision count. It does not change the given history, which is nil for a new target.
 func Recommend(now time.Time, in *Input, history *History) (Decision, History) {
 	if in.Options.profile().storedAsV1 {
 		in = in.asStored()
@@ -66,7 +66,7 @@ func Recommend(now time.Time, in *Input, history *History) (Decision, History) {
 	d.reconcile()
 	d.finish()
 	d.next.take(later)
-	clear(d.scratch.metrics) // holds on to nothing of the input
+	clear(d.scratch.metrics) // keep no references to the input
 	scratchPool.Put(d.scratch)
 	return d.decision, d.next
 }
@@ -110,7 +110,7 @@ func (d *decider) start(now time.Time, history *History) {
 	}
 }
 
-// summarize describes the history before the decision.
+// summarize summarizes the history before the decision.
 func (d *decider) summarize() HistorySummary {
 	s := HistorySummary{
 		Recommendations: len(d.next.Recommendations),
@@ -127,7 +127,7 @@ func (d *decider) summarize() HistorySummary {
 		up, down := d.windows()
 		longest = max(up, down)
 	}
-	// Only windows look at what came before this history.
+	// Only windows depend on the time before this history.
 	s.Younger = d.profile.algorithm == controllerAlgorithm && (!d.next.Initialized || d.nowNanos-d.next.Since < int64(longest))
 	return s
 }
@@ -155,7 +155,7 @@ func (d *decider) finish() {
 	}
 	d.compact()
 	if len(n.Status.Conditions) == 0 {
-		n.Status.Conditions = nil // as its encoding gives it back: design-2015 has none
+		n.Status.Conditions = nil // as decoding returns it: design-2015 has none
 	}
 	d.decision.Status = n.Status
 	d.basis()
@@ -183,7 +183,7 @@ func (d *decider) setCondition(kind, status, reason, message string) {
 	d.next.Status.Conditions = setCondition(d.next.Status.Conditions, d.now, kind, status, reason, message)
 }
 
-// event notes a warning. Those are the only ones before a change is settled.
+// event adds a warning event. Before a change is settled there are no others.
 func (d *decider) event(reason, message string) {
 	d.decision.Events = append(d.decision.Events, Event{EventWarning, reason, message})
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// reconcile takes one of upstream's ways. Upstream: reconcileAutoscaler.
+// reconcile follows one of upstream's paths. Upstream: reconcileAutoscaler.
 func (d *decider) reconcile() {
 	switch d.profile.algorithm {
 	case cooldownAlgorithm:
@@ -100,7 +100,7 @@ func (d *decider) scalingDisabled() {
 	d.setStatus(d.current, nil)
 }
 
-// enforceBound moves to a bound at once: no stabilization, no policy, no metric.
+// enforceBound moves to a bound at once, without stabilization, policies or metrics.
 func (d *decider) enforceBound(path Path, bound int32, reason string) {
 	d.decision.Path = path
 	d.trace.Bounds = newBounds(&d.in.Spec, d.current)
@@ -111,7 +111,7 @@ func (d *decider) enforceBound(path Path, bound int32, reason string) {
 	d.rescale(bound, reason, nil)
 }
 
-// followMetrics decides by the metrics, as most evaluations do.
+// followMetrics lets the metrics decide, as in most evaluations.
 func (d *decider) followMetrics() {
 	metrics, statuses, s, ok := d.readMetrics()
 	if !ok {
@@ -123,7 +123,7 @@ func (d *decider) followMetrics() {
 	proposal := d.decideFor(&s)
 	reason := rescaleReason(name, proposal, d.current)
 	desired := d.normalize(proposal)
-	// What was scaled to zero comes back to a minimum that has been raised since.
+	// A workload scaled to zero returns to a minimum that was raised since.
 	if spec := &d.in.Spec; d.current == 0 && spec.MinReplicas != 0 && d.scaledToZero() && desired < spec.MinReplicas {
 		desired = spec.MinReplicas
 		if reason == "" {
@@ -153,7 +153,8 @@ func (d *decider) readMetrics() (metrics []MetricEvaluation, statuses []MetricSt
 		if f := metrics[i].Failure; f != nil {
 			d.event(f.Reason, f.Inner)
 			if d.profile.partialFailure == lastFailureBlocksDown {
-				// That version sets the condition for each, so that it is new in the end.
+				// That version sets the condition for each failure, so that its
+				// transition is new.
 				d.setCondition(ScalingActive, ConditionFalse, f.Reason, failureMessage(f))
 			}
 			continue
@@ -175,7 +176,7 @@ func (d *decider) winnerName(metrics []MetricEvaluation, winner int) string {
 	return metrics[winner].Spec.name(&d.profile.texts)
 }
 
-// decideFor notes what the metrics ask for, and returns it.
+// decideFor records the metrics' proposal and returns it.
 func (d *decider) decideFor(s *selection) int32 {
 	proposal := max(0, s.replicas)
 	d.trace.Decided, d.trace.Proposal, d.trace.Winner = true, proposal, s.winner
@@ -192,8 +193,8 @@ func rescaleReason(metric string, proposal, current int32) string {
 	return ""
 }
 
-// validMetricMessage is the sentence of ValidMetricFound. Mostly it is the one
-// that the condition has already; that is used again.
+// validMetricMessage is the sentence of ValidMetricFound. Usually the condition already
+// has it; that string is reused.
 func (d *decider) validMetricMessage(name string) string {
 	const prefix = "the HPA was able to successfully calculate a replica count from "
 	if c := conditionByType(d.next.Status.Conditions, ScalingActive); c != nil &&
@@ -221,7 +222,7 @@ func (d *decider) evaluateAll() []MetricEvaluation {
 	return metrics
 }
 
-// status is the reading as the status shows it.
+// status returns the reading in the form of the status.
 func (e *MetricEvaluation) status(profile *Profile) MetricStatus {
 	s := MetricStatus{
 		Type: e.Spec.Type, Resource: e.Spec.Resource, Container: e.Spec.Container,
@@ -264,7 +265,7 @@ func (p *SelectorProblem) ambiguity(texts *texts) string {
 	return fmt.Sprintf("pods by selector %s are controlled by multiple HPAs: %v", p.Selector, p.Autoscalers)
 }
 
-// asFormat is what becomes of a text that is printed as a format without arguments.
+// asFormat returns a text as printed when used as a format without arguments.
 func (d *decider) asFormat(text string) string {
 	if !d.profile.messagesAreFormats || !strings.Contains(text, "%") {
 		return text
@@ -297,7 +298,8 @@ func (d *decider) holdCount(problem string, statuses []MetricStatus) {
 	d.setStatus(d.previousDesired, statuses)
 }
 
-// normalize applies stabilization, rate limits and bounds to a proposal, and records it. Upstream: normalizeDesiredReplicas and its twin with behaviors.
+// normalize applies stabilization, rate limits and bounds to a proposal, and records it. Upstream:
+// normalizeDesiredReplicas and its twin with behaviors.
 func (d *decider) normalize(proposal int32) int32 {
 	t := &d.trace
 	switch {
@@ -321,20 +323,20 @@ func (d *decider) normalize(proposal int32) int32 {
 	return t.Bounds.Bounded
 }
 
-// record adds a recommendation, in a slot that stabilization has found.
+// record adds a recommendation, in the slot that stabilization found.
 func (d *decider) record(r TimedRecommendation) {
 	s := &d.trace.Stabilization
 	if !d.next.RecommendationsLimited {
 		d.next.Recommendations = recordRecommendation(d.next.Recommendations, s.slot, r)
 		return
 	}
-	// Upstream would have used the slots again of some that are in no window now.
+	// Upstream would have reused the slots of some that are in no window now.
 	d.next.LastingUntil = max(d.next.LastingUntil, s.obsolete-1)
 	d.next.Recommendations = recordBeyondLimit(d.next.Recommendations, d.nowNanos-int64(d.longestWindow()), r)
 }
 
-// noteHistoryLimit notes where the limit of the history may have decided: where what
-// holds the count may count for longer than upstream's.
+// noteHistoryLimit records where the history's limit may have affected the decision:
+// where a record that keeps the count may count for longer than upstream's.
 func (d *decider) noteHistoryLimit() {
 	s, b := &d.trace.Stabilization, &d.trace.Bounds
 	if d.next.RecommendationsLimited && s.Stabilized != s.Proposed {
@@ -360,7 +362,7 @@ func (d *decider) reportBounds() {
 	}
 	message := b.Reason.message()
 	if d.profile.floorOfOne && b.Reason == TooFewReplicas {
-		// A mistake of that version: it lost the sentence on its way.
+		// A bug of that version: it loses the sentence.
 		_, ceiling := ceilingWithoutBehavior(&d.in.Spec, d.current)
 		message = ceiling.message()
 	}
@@ -429,15 +431,15 @@ func (d *decider) zeroTransition(desired int32) ZeroTransition {
 	return ZeroFalse
 }
 
-// setStatus is upstream's full rebuild of a status, which sets the observed generation
-// or drops it.
+// setStatus rebuilds the status as upstream does, which sets the observed generation or
+// drops it.
 func (d *decider) setStatus(desired int32, metrics []MetricStatus) {
 	s := &d.next.Status
 	switch {
 	case !d.profile.observesGeneration || !d.in.HasGeneration:
 		s.ObservedGeneration = nil
 	case s.ObservedGeneration == nil || *s.ObservedGeneration != d.in.Generation:
-		generation := d.in.Generation // the history before this one keeps its own
+		generation := d.in.Generation // the previous history must not change
 		s.ObservedGeneration = &generation
 	}
 	s.CurrentReplicas, s.DesiredReplicas, s.CurrentMetrics = d.current, desired, metrics

@@ -6,9 +6,9 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender/quantity"
 )
 
-// podRequest returns a pod's request of a resource in milli-units: that of the
-// container named, or of the whole pod where container is empty. The problem is
-// empty if there is one. Upstream: calculatePodRequests.
+// podRequest returns a pod's request of a resource in milli-units: that of the named
+// container, or of the whole pod if container is empty. problem is empty if there is
+// one. Upstream: calculatePodRequests.
 func podRequest(pod *Pod, container, resource string) (milli int64, problem string) {
 	if container == "" && hasPodLevelRequests(pod) {
 		return podLevelRequest(pod, resource)
@@ -16,8 +16,8 @@ func podRequest(pod *Pod, container, resource string) (milli int64, problem stri
 	return containersRequest(pod, container, resource)
 }
 
-// containersRequest sums the containers and sidecars, each rounded by itself;
-// every one of them must request the resource.
+// containersRequest sums the containers and sidecars, each rounded separately; every
+// one of them must request the resource.
 func containersRequest(pod *Pod, container, resource string) (sum int64, problem string) {
 	for i := range pod.Containers {
 		c := &pod.Containers[i]
@@ -51,8 +51,8 @@ func containersRequest(pod *Pod, container, resource string) (sum int64, problem
 	return sum, ""
 }
 
-// plainContainersRequest is the same in versions that know neither sidecars nor
-// requests at the pod's level: a container that is not there requests nothing.
+// plainContainersRequest is containersRequest in versions without sidecars and requests
+// at the pod's level: a missing container requests nothing.
 func plainContainersRequest(pod *Pod, container, resource string, texts *texts) (sum int64, problem string) {
 	for i := range pod.Containers {
 		c := &pod.Containers[i]
@@ -76,8 +76,8 @@ func missingRequest(pod *Pod, c *Container, resource string) string {
 	return "missing request for " + resource + " in container " + c.Name + " of Pod " + pod.Name
 }
 
-// hasPodLevelRequests reports whether one of the requests at the pod's level is
-// of a resource that may be set there.
+// hasPodLevelRequests reports whether a request at the pod's level is of a resource
+// that may be set there.
 func hasPodLevelRequests(pod *Pod) bool {
 	for i := range pod.PodLevelRequests {
 		if mayBePodLevel(pod.PodLevelRequests[i].Resource) {
@@ -91,10 +91,10 @@ func mayBePodLevel(resource string) bool {
 	return resource == "cpu" || resource == "memory" || strings.HasPrefix(resource, "hugepages-")
 }
 
-// podLevelRequest is the request of a pod with pod-level requests: that of the
-// pod's level, else what its containers need at most at one time, plus the
-// overhead; rounded once. So a pod-level request of memory alone changes how cpu
-// is counted. Upstream: component-helpers' PodRequests.
+// podLevelRequest is the request of a pod with pod-level requests: that of the pod's
+// level, else the most that its containers need at one time, plus the overhead; rounded
+// once. So a pod-level request of memory alone changes how cpu is counted. Upstream:
+// component-helpers' PodRequests.
 func podLevelRequest(pod *Pod, resource string) (milli int64, problem string) {
 	total, found := find(pod.PodLevelRequests, resource)
 	if !found || !mayBePodLevel(resource) {

@@ -4,32 +4,31 @@ package recommender
 type podSample struct {
 	value   int64
 	request int64
-	// metrics is the index of the PodMetrics that the sample is from, where it
-	// is from one.
+	// metrics is the index of the sample's PodMetrics, for resource samples.
 	metrics int32
 	sampled bool
 	group   PodGroup
 	rule    PodRule
 }
 
-// sampleSet is the samples of one metric joined to the pods. Its slices are
-// scratch space, used again for the next metric and the next decision.
+// sampleSet is the samples of one metric joined to the pods. Its slices are scratch
+// space, reused for the next metric and the next decision.
 type sampleSet struct {
-	// pods has one entry a pod, in the input's order.
+	// pods has one entry per pod, in the input's order.
 	pods []podSample
-	// unlisted are samples of pods that the input does not list, one a name.
-	// Upstream keeps and counts them.
+	// unlisted are samples of pods that the input does not list, one per name. Upstream
+	// keeps and counts them.
 	unlisted      []int64
 	unlistedNames []string
 	counts        PodCounts
-	// ignoredCounted is how many of the ignored pods have samples that count all the
-	// same: see Profile.ignoredPodsCount.
+	// ignoredCounted is how many of the ignored pods have samples that count
+	// nevertheless: see Profile.ignoredPodsCount.
 	ignoredCounted int32
 	walked         int
 	index          nameIndex
 }
 
-// reset makes the set ready for that many pods, without any sample.
+// reset prepares the set for that many pods, without samples.
 func (s *sampleSet) reset(pods int) {
 	if cap(s.pods) < pods {
 		s.pods = make([]podSample, pods)
@@ -40,10 +39,10 @@ func (s *sampleSet) reset(pods int) {
 	s.counts, s.ignoredCounted, s.walked, s.index.built = PodCounts{}, 0, 0, false
 }
 
-// place returns where the sample of the pod of that name belongs: the index of
-// the pod, or len(pods) plus that of the unlisted sample, which is appended for a
-// name not seen before. As long as samples come in the order of pods it only
-// walks on from the one before; the first that does not makes it build an index.
+// place returns the position of a pod's sample: the index of the pod, or len(pods) plus
+// that of the unlisted sample, which is appended for a new name. While samples come in
+// the order of pods it only advances; the first one out of order makes it build an
+// index.
 func (s *sampleSet) place(pods []Pod, name string) int {
 	if !s.index.built {
 		for i := s.walked; i < len(pods); i++ {
@@ -66,9 +65,9 @@ func (s *sampleSet) place(pods []Pod, name string) int {
 	})
 }
 
-// put sets the sample of a pod; of two the later one counts.
+// put sets the sample of a pod; the later of two counts.
 func (s *sampleSet) put(pods []Pod, name string, value int64, metrics int) {
-	// Mostly samples come in the order of pods; place knows what to do otherwise.
+	// Usually samples come in the order of pods; place handles the rest.
 	i := s.walked
 	if i < len(pods) && !s.index.built && pods[i].Name == name {
 		s.walked = i + 1
@@ -80,15 +79,15 @@ func (s *sampleSet) put(pods []Pod, name string, value int64, metrics int) {
 	p.value, p.metrics, p.sampled = value, int32(metrics), true
 }
 
-// count is len(metrics) of upstream once ignored and unready pods are out.
+// count is upstream's len(metrics) without ignored and unready pods.
 func (s *sampleSet) count() int { return s.listed() + len(s.unlisted) }
 
-// listed is how many of those are of pods that the input lists.
+// listed is how many of those belong to pods that the input lists.
 func (s *sampleSet) listed() int { return int(s.counts.Ready + s.ignoredCounted) }
 
-// resourceSamples joins the usage of a resource to the pods: of the container
-// named, or of all containers where container is empty. A pod one of whose
-// containers lacks the resource has no sample. Upstream: GetResourceMetric.
+// resourceSamples joins the usage of a resource to the pods: of the named container, or
+// of all containers if container is empty. A pod with a container that lacks the
+// resource has no sample. Upstream: GetResourceMetric.
 func (s *sampleSet) resourceSamples(in *Input, profile *Profile, container, resource string) (problem string) {
 	if len(in.PodMetrics) == 0 {
 		return "no metrics returned from resource metrics API"

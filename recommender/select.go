@@ -2,22 +2,21 @@ package recommender
 
 import "strconv"
 
-// selection is what several metrics come to.
+// selection is the combined result of several metrics.
 type selection struct {
 	// replicas is the largest proposal; winner is the index of its metric, -1
 	// for none.
 	replicas int32
 	winner   int
-	// problem is set when a metric failed, also where the others decide.
+	// problem is set when a metric failed, even if the others decide.
 	problem string
-	// failed is the first metric that failed where that keeps any from deciding;
-	// nil otherwise.
+	// failed is the first failed metric if it keeps the others from deciding; else nil.
 	failed *MetricFailure
 }
 
-// selectProposal takes the largest proposal. One failed metric keeps the others
-// from deciding when they would scale down, for it might have asked for more.
-// Upstream: computeReplicasForMetrics.
+// selectProposal takes the largest proposal. A failed metric keeps the others from
+// scaling down, because it might have proposed more. Upstream:
+// computeReplicasForMetrics.
 func selectProposal(metrics []MetricEvaluation, current int32, profile *Profile) selection {
 	s := selection{winner: -1}
 	var first, last *MetricFailure
@@ -32,7 +31,7 @@ func selectProposal(metrics []MetricEvaluation, current int32, profile *Profile)
 			failures++
 			continue
 		}
-		// 0 counts as «none yet», so that a later proposal below it wins.
+		// 0 means that there is none yet, so that a later proposal below it wins.
 		if s.replicas == 0 || e.Proposal > s.replicas {
 			s.replicas, s.winner = e.Proposal, i
 		}

@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// ErrUnknownRecommendation means that the history knows no change of that ID, or
-// none any more.
+// ErrUnknownRecommendation means that the history has no change of that ID, or no
+// longer.
 var ErrUnknownRecommendation = errors.New("unknown recommendation")
 
 // Settlement is what Settle returns besides the history.
 type Settlement struct {
 	Status Status
-	// Events has the event of the change; empty if it had been settled before.
+	// Events has the event of the change; empty if it was already settled.
 	Events []Event
 	// Error is what upstream's reconcile would return; empty for none.
 	Error string
-	// Outcome is what became of the change: as reported first.
+	// Outcome is the outcome of the change as first reported.
 	Outcome Outcome
 	// Changed reports whether the history changed.
 	Changed bool
 }
 
-// Settle takes a report: the change of that ID was Applied, or else Failed with the
-// message. An applied change becomes a scale event at the instant it was
-// recommended. What was settled before stays as it was. The namespace is the
-// target's, for texts. The history given is left as it is.
+// Settle records a report: the change of that ID was Applied, or else Failed with the
+// message. An applied change becomes a scale event at the instant it was recommended. A
+// change that was already settled stays as it was. The namespace is the target's, for
+// texts. Settle does not change the given history.
 func Settle(history History, namespace string, id ID, outcome Outcome, message string) (Settlement, History, error) {
 	p := history.Pending
 	if p == nil || p.ID != id {
@@ -34,7 +34,7 @@ func Settle(history History, namespace string, id ID, outcome Outcome, message s
 				return Settlement{Status: history.Status, Outcome: history.Settled[i].Outcome}, history, nil
 			}
 		}
-		// A decision that changed nothing has nothing to settle.
+		// A decision without a change has nothing to settle.
 		if id != (ID{}) && history.Last.ID == id && history.Last.Outcome == NotChanged {
 			return Settlement{Status: history.Status, Outcome: NotChanged}, history, nil
 		}
@@ -60,7 +60,7 @@ func Settle(history History, namespace string, id ID, outcome Outcome, message s
 	return s, next, nil
 }
 
-// sentence is what an event says of the change.
+// sentence is the event's message about the change.
 func (p *Pending) sentence() string {
 	if p.Bare {
 		return "New size: " + formatReplicas(p.To)
@@ -68,8 +68,8 @@ func (p *Pending) sentence() string {
 	return "New size: " + formatReplicas(p.To) + "; reason: " + p.Reason
 }
 
-// settleBySight settles a change without a report by the replicas that are
-// asked for now. h is a copy whose conditions may be changed in place.
+// settleBySight settles a change that was not reported, by the replicas that are
+// requested now. h is a copy whose conditions may be changed in place.
 func (h *History) settleBySight(replicas int32) Settled {
 	p := h.Pending
 	if p == nil {
@@ -83,8 +83,8 @@ func (h *History) settleBySight(replicas int32) Settled {
 	return Settled{p.ID, outcome}
 }
 
-// settleAs settles the pending change without a report. h is a copy whose
-// conditions may be changed in place.
+// settleAs settles a pending change that was not reported. h is a copy whose conditions
+// may be changed in place.
 func (h *History) settleAs(outcome Outcome) {
 	if outcome == Applied {
 		h.apply()
@@ -94,7 +94,7 @@ func (h *History) settleAs(outcome Outcome) {
 	h.settled(outcome)
 }
 
-// apply makes the pending change an event of its instant.
+// apply makes the pending change a scale event at its instant.
 func (h *History) apply() {
 	p := h.Pending
 	at := h.settledAt()
@@ -119,7 +119,7 @@ func (h *History) apply() {
 }
 
 // settledAt is the instant for the conditions of the pending change: that of its
-// recommendation, but not before what was recorded since.
+// recommendation, but not before later records.
 func (h *History) settledAt() time.Time {
 	at := time.Unix(0, h.Pending.At).UTC()
 	if h.Updated.After(at) {

@@ -1,6 +1,6 @@
 package recommender
 
-// Spec is what the user wants: an autoscaling/v2 HorizontalPodAutoscalerSpec with
+// Spec is the user's specification: an autoscaling/v2 HorizontalPodAutoscalerSpec with
 // the API's defaults applied. Quantities are milli-units.
 type Spec struct {
 	// ScaleTargetRef names the workload in texts.
@@ -22,7 +22,7 @@ type ObjectReference struct {
 // MetricType is the kind of a metric's source, in the API's words.
 type MetricType string
 
-// The metric types. Any other decides as upstream's «unknown metric source type».
+// The metric types. Any other fails as upstream's "unknown metric source type".
 const (
 	ResourceMetric          MetricType = "Resource"
 	ContainerResourceMetric MetricType = "ContainerResource"
@@ -38,9 +38,9 @@ type MetricSpec struct {
 	Resource string
 	// Container is the container's name: ContainerResource.
 	Container string
-	// Metric identifies it: Pods, Object and External.
+	// Metric identifies the metric: Pods, Object and External.
 	Metric MetricIdentifier
-	// DescribedObject is what it describes: Object.
+	// DescribedObject is the object that the metric describes: Object.
 	DescribedObject ObjectReference
 	Target          MetricTarget
 }
@@ -53,8 +53,8 @@ type MetricIdentifier struct {
 	Selector *LabelSelector
 }
 
-// LabelSelector is a Kubernetes label selector, for texts and for the status:
-// readings are matched to metrics before they come here.
+// LabelSelector is a Kubernetes label selector, for texts and for the status: readings
+// are already matched to metrics.
 type LabelSelector struct {
 	// MatchLabels are sorted by key.
 	MatchLabels []Label
@@ -71,15 +71,15 @@ type LabelRequirement struct {
 	Values        []string
 }
 
-// Target types of a metric. They decide for Object metrics only; elsewhere the
-// field that is set does.
+// Target types of a metric. They matter for Object metrics only; elsewhere the field
+// that is set counts.
 const (
 	UtilizationTarget  = "Utilization"
 	ValueTarget        = "Value"
 	AverageValueTarget = "AverageValue"
 )
 
-// MetricTarget is what a metric is held to. Fields that are not set are nil.
+// MetricTarget is the target of a metric. Fields that are not set are nil.
 type MetricTarget struct {
 	Type string
 	// Value is a total, milli-units.
@@ -97,8 +97,8 @@ type Behavior struct {
 
 // ScalingRules are the rules of one direction.
 type ScalingRules struct {
-	// StabilizationWindowSeconds is nil only downwards: the
-	// DownscaleStabilization option then applies.
+	// StabilizationWindowSeconds may be nil only downwards: the DownscaleStabilization
+	// option then applies.
 	StabilizationWindowSeconds *int32
 	SelectPolicy               SelectPolicy
 	Policies                   []ScalingPolicy
@@ -109,7 +109,7 @@ type ScalingRules struct {
 // SelectPolicy says which of several policies decides.
 type SelectPolicy string
 
-// The select policies: the one that allows most change, least, or none at all.
+// The select policies: the one that allows the most change, the least, or none at all.
 const (
 	MaxChange   SelectPolicy = "Max"
 	MinChange   SelectPolicy = "Min"
@@ -133,8 +133,8 @@ type ScalingPolicy struct {
 	PeriodSeconds int32
 }
 
-// DefaultMetrics returns what the API puts for a spec without metrics: cpu at
-// 80 % of its request.
+// DefaultMetrics returns the API's default for a spec without metrics: cpu at 80 % of
+// its request.
 func DefaultMetrics() []MetricSpec {
 	utilization := int32(80)
 	return []MetricSpec{{
@@ -167,7 +167,7 @@ func DefaultScaleDown() ScalingRules {
 	}
 }
 
-// Size is about how many bytes the selector's texts take.
+// Size is the approximate size of the selector's texts in bytes.
 func (s *LabelSelector) Size() (bytes int) {
 	for i := range s.MatchLabels {
 		bytes += s.MatchLabels[i].Size()
@@ -178,10 +178,10 @@ func (s *LabelSelector) Size() (bytes int) {
 	return bytes
 }
 
-// Size is about how many bytes the label's texts take.
+// Size is the approximate size of the label's texts in bytes.
 func (l *Label) Size() int { return len(l.Key) + len(l.Value) + 4 }
 
-// Size is about how many bytes the requirement's texts take.
+// Size is the approximate size of the requirement's texts in bytes.
 func (r *LabelRequirement) Size() int {
 	n := len(r.Key) + len(r.Operator) + 6
 	for _, v := range r.Values {

@@ -12,14 +12,14 @@ const (
 	Down
 )
 
-// Stabilization is what the windows made of a proposal.
+// Stabilization is the effect of the windows on a proposal.
 type Stabilization struct {
 	// Proposed and Stabilized are the replicas before and after.
 	Proposed, Stabilized int32
 	// Reason is that of AbleToScale, Message its sentence.
 	Reason, Message string
-	// Windows are those that applied: the downward one, and with behavior the
-	// upward one before it.
+	// Windows are those that applied: the downward one, preceded by the upward one with
+	// behavior.
 	Windows    [2]Window
 	WindowsLen int
 	// slot is the slot of the recommendations to reuse, -1 to append; those before
@@ -28,7 +28,7 @@ type Stabilization struct {
 	obsolete int64
 }
 
-// Window is one stabilization window as it was searched.
+// Window is the result of searching one stabilization window.
 type Window struct {
 	Direction Direction
 	Length    time.Duration
@@ -44,13 +44,12 @@ type Window struct {
 	HeldSince, ReleasedAt, FullyReleasedAt int64
 }
 
-// newWindow returns a window that holds nothing but the proposal.
+// newWindow returns a window that contains only the proposal.
 func newWindow(direction Direction, length time.Duration, proposed int32) Window {
 	return Window{Direction: direction, Length: length, Replicas: proposed}
 }
 
-// count takes a recommendation into the window, which it leaves at the instant
-// given.
+// count adds a recommendation that leaves the window at the given instant.
 func (w *Window) count(r TimedRecommendation, proposed int32, leaves int64) {
 	w.Counted++
 	if w.Direction == Up && r.Replicas < proposed || w.Direction == Down && r.Replicas > proposed {
@@ -58,7 +57,7 @@ func (w *Window) count(r TimedRecommendation, proposed int32, leaves int64) {
 	}
 }
 
-// hold takes a recommendation that is safer than the proposal.
+// hold adds a recommendation that is safer than the proposal.
 func (w *Window) hold(r TimedRecommendation, leaves int64) {
 	w.FullyReleasedAt = max(w.FullyReleasedAt, leaves)
 	safest := !w.Held || w.Direction == Up && r.Replicas < w.Replicas || w.Direction == Down && r.Replicas > w.Replicas
@@ -121,8 +120,8 @@ func stabilizeWithBehavior(now int64, slots []TimedRecommendation, upWindow, dow
 	return s
 }
 
-// stabilizeOneSided takes the lowest recommendation of the upward window on a way
-// up, the highest of the downward one on a way down, also where that is on the other
+// stabilizeOneSided takes the lowest recommendation of the upward window on the way up,
+// and the highest of the downward one on the way down, even if that is on the other
 // side of the current count. Upstream: stabilizeRecommendationWithBehaviors up to
 // v1.20.
 func stabilizeOneSided(now int64, slots []TimedRecommendation, upWindow, downWindow time.Duration, current, proposed int32) Stabilization {
@@ -146,7 +145,7 @@ func stabilizeOneSided(now int64, slots []TimedRecommendation, upWindow, downWin
 	return s
 }
 
-// explain sets the reason; direction is the one that was held back if one was.
+// explain sets the reason; direction is the one that was held back, if any.
 func (s *Stabilization) explain(direction Direction) {
 	switch {
 	case s.Stabilized == s.Proposed:

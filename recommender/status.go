@@ -4,14 +4,15 @@ import "time"
 
 // Status is a HorizontalPodAutoscalerStatus.
 type Status struct {
-	// ObservedGeneration is that of the spec that was evaluated last, nil where the
-	// profile does not observe it or the request does not say; never written to.
+	// ObservedGeneration is that of the spec that was evaluated last, nil if the
+	// profile does not observe it or the request has none; it is never changed in
+	// place.
 	ObservedGeneration *int64
 	// LastScaleTime is zero when the replicas were never changed.
 	LastScaleTime   time.Time
 	CurrentReplicas int32
 	DesiredReplicas int32
-	// CurrentMetrics has one entry a metric; one that failed has an empty Type.
+	// CurrentMetrics has one entry per metric; a failed one has an empty Type.
 	CurrentMetrics []MetricStatus
 	// Conditions are in order of first appearance.
 	Conditions []Condition
@@ -27,7 +28,7 @@ type MetricStatus struct {
 	Current         MetricValue
 }
 
-// MetricValue is a value as it was read; each field with whether it is set.
+// MetricValue is a reading; each field with a flag that reports whether it is set.
 type MetricValue struct {
 	// Value is a total, AverageValue an average per replica, milli-units.
 	Value, AverageValue int64

@@ -1,10 +1,10 @@
 package recommender
 
-// asStored returns the input as a controller sees it that keeps its objects as
-// autoscaling/v1 (Profile.storedAsV1). Of a target cpu utilization there can be one
-// there, which comes last when the object is read again; of the first cpu metric, or
-// of none. An Object metric is held to its average if it has one. The input is only
-// read. Upstream: the conversions in pkg/apis/autoscaling/v1 up to v1.19.
+// asStored returns the input as seen by a controller that stores its objects as
+// autoscaling/v1 (Profile.storedAsV1). That version has at most one target cpu
+// utilization, which comes last when the object is read again: that of the first cpu
+// metric, or none. An Object metric uses its average if it has one. The input is not
+// changed. Upstream: the conversions in pkg/apis/autoscaling/v1 up to v1.19.
 func (in *Input) asStored() *Input {
 	stored := *in
 	stored.Spec.Metrics = make([]MetricSpec, 0, len(in.Spec.Metrics))

@@ -9,8 +9,8 @@ type Tolerances struct {
 	byDistance bool
 }
 
-// tolerancesOf returns the tolerances that apply: those of the behavior, else
-// the option.
+// tolerancesOf returns the tolerances that apply: those of the behavior, else the
+// option.
 func tolerancesOf(behavior *Behavior, options *Options, profile *Profile) Tolerances {
 	t := Tolerances{options.Tolerance, options.Tolerance, profile.toleranceByDistance}
 	if b := behavior; b != nil && !t.byDistance {

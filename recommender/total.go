@@ -2,7 +2,7 @@ package recommender
 
 import "math"
 
-// proposeValue proposes for a total that is compared with a target in all.
+// proposeValue proposes for a total that is compared with the target as a whole.
 // Upstream: getUsageRatioReplicaCount.
 func proposeValue(d *decider, e *MetricEvaluation, usage, target int64) (problem string) {
 	ratio := float64(usage) / float64(target)
@@ -27,24 +27,24 @@ func proposeValue(d *decider, e *MetricEvaluation, usage, target int64) (problem
 	return ""
 }
 
-// proposeAverageValue proposes for a total that is divided by the observed
-// replicas, and returns that average. Within tolerance it is the observed
-// replicas that are proposed, not the current ones. Upstream:
-// GetObjectPerPodMetricReplicas and GetExternalPerPodMetricReplicas.
+// proposeAverageValue proposes for a total divided by the observed replicas, and
+// returns that average. Within tolerance it proposes the observed replicas, not the
+// current ones. Upstream: GetObjectPerPodMetricReplicas and
+// GetExternalPerPodMetricReplicas.
 func proposeAverageValue(d *decider, e *MetricEvaluation, usage, target int64) (average int64) {
 	observed := d.in.Scale.StatusReplicas
 	ratio := float64(usage) / (float64(target) * float64(observed))
 	e.UsageRatio, e.Compared = ratio, true
 	if d.tolerances.within(ratio) || d.tolerances.byDistance && math.IsNaN(ratio) {
-		e.hold(observed, WithinTolerance) // NaN is at no distance from anything
+		e.hold(observed, WithinTolerance) // NaN has no distance from anything
 	} else {
 		e.propose(math.Ceil(float64(usage)/float64(target)), int(observed), false)
 	}
 	return toInt64(math.Ceil(float64(usage) / float64(observed)))
 }
 
-// sumForValue sums series for a target in all: past the largest integer it stays
-// there, negative totals remain.
+// sumForValue sums series for a total target: it saturates at the largest integer;
+// negative totals remain.
 func sumForValue(values []Value, uncapped bool) int64 {
 	var sum int64
 	for i := range values {
@@ -57,8 +57,8 @@ func sumForValue(values []Value, uncapped bool) int64 {
 	return sum
 }
 
-// sumForAverageValue sums series for a target per replica: any sum below zero is
-// taken for an overflow, as upstream takes it, also where a series is negative.
+// sumForAverageValue sums series for a target per replica: like upstream, it takes any
+// sum below zero for an overflow, even if a series is negative.
 func sumForAverageValue(values []Value, uncapped bool) int64 {
 	var sum int64
 	for i := range values {

@@ -5,16 +5,16 @@ import (
 	"math"
 )
 
-// The controller's integers wrap and its conversions leave their range without a
-// word; an explanation says where that happened. All of it is worked out again
-// here, in floating point, and only for explanations.
+// The controller's integers wrap and its conversions overflow silently; an explanation
+// says where that happened. All of it is computed again here, in floating point, and
+// only for explanations.
 
 func (d *decider) warn(format string, args ...any) {
 	d.trace.Warnings = append(d.trace.Warnings, fmt.Sprintf(format, args...))
 }
 
-// warnOf tells where computing a metric left the range of its numbers. The
-// samples of the metric must still be those in the scratch space.
+// warnOf warns where the computation of a metric overflowed. The samples of the metric
+// must still be in the scratch space.
 func (d *decider) warnOf(e *MetricEvaluation) {
 	name := e.Spec.Name()
 	switch e.Calculation {
@@ -98,8 +98,8 @@ func (d *decider) warnOfTotal(e *MetricEvaluation, name string) {
 	d.warn("%s: the sum of the series is beyond 64 bits of milli-units and stays at the largest number, as the Kubernetes controller's does", name)
 }
 
-// warnOfHistoryLimit warns of what may count for longer since a list of the history
-// passed its limit.
+// warnOfHistoryLimit warns of records that may count for longer since a list of the
+// history exceeded its limit.
 func (d *decider) warnOfHistoryLimit(list, holder string) {
 	if d.in.Explain {
 		d.warn("more %s than the history's limit of %d came within the longest window: %s may hold the count for longer than in the Kubernetes controller",
@@ -107,14 +107,14 @@ func (d *decider) warnOfHistoryLimit(list, holder string) {
 	}
 }
 
-// warnOfGrowth warns of a growth limit that left the range of a count.
+// warnOfGrowth warns of a growth limit that overflowed.
 func (d *decider) warnOfGrowth() {
 	if d.in.Explain && outOfInt32(scaleUpLimitFactor*float64(d.current)) {
 		d.warn("the limit of growth is beyond the range of a count and saturates; the Kubernetes controller's result depends on the processor")
 	}
 }
 
-// warnOfLimit warns of a policy whose limit left the range of a count.
+// warnOfLimit warns of a policy whose limit overflowed.
 func (d *decider) warnOfLimit(direction Direction, l *PolicyLimit) {
 	start, value := float64(l.Start), float64(l.Policy.Value)
 	limit := start + value

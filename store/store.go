@@ -1,10 +1,10 @@
-// Package store is the contract for where targets' histories are kept: small
-// opaque values with versions, changed by compare-and-swap. It knows nothing of
-// what the values mean; no scaling rule lives below it.
+// Package store is the contract for where targets' histories are kept: small opaque values with
+// versions, changed by compare-and-swap. It does not interpret the values; no scaling rule belongs
+// below it.
 //
-// Engines are packages of their own (store/memory, store/redis) and must pass
-// the suite in store/storetest. A caller loads, decides and swaps; when it loses
-// a race it decides again from the record that the swap returned:
+// Engines are packages of their own (store/memory, store/redis) and must pass the suite in
+// store/storetest. A caller loads, decides and swaps; when it loses a race it decides again from
+// the record that the swap returned:
 //
 //	rec, err := s.Load(ctx, key)
 //	for attempt := 0; attempt < limit; attempt++ {
@@ -48,8 +48,8 @@ var (
 	ErrInvalidPosition = errors.New("invalid log position")
 )
 
-// BatchError is the error of a batch in which some operations failed: as long as
-// the batch, nil where the operation succeeded and its result counts.
+// BatchError is the error of a batch in which some operations failed. It has an element
+// per operation, nil where the operation succeeded and its result is valid.
 type BatchError []error
 
 // Error names the first error and says how many there are.
@@ -117,10 +117,9 @@ type Record struct {
 // Exists reports whether the record's key existed.
 func (r Record) Exists() bool { return r.Version != "" }
 
-// Swap asks to replace the value of Key by Value if its version is Old. With
-// Old empty it asks to create the key, if it does not exist. A successful swap gives
-// the key a new version even if Value is unchanged. The caller owns Value; engines
-// keep no alias.
+// Swap replaces the value of Key by Value if its version is Old. With Old empty it
+// creates the key if it does not exist. A successful swap gives the key a new version
+// even if Value is unchanged. The caller owns Value; engines keep no alias.
 type Swap struct {
 	Key   Key
 	Old   Version
@@ -151,9 +150,9 @@ func (f Filter) Matches(k Key) bool {
 	return (f.Cluster == "" || f.Cluster == k.Cluster) && (f.Namespace == "" || f.Namespace == k.Namespace)
 }
 
-// Seek returns the first possible key that the filter selects after a key that it
-// does not select; false if none is left. A page therefore costs no more than its
-// length and the number of clusters, whatever lies between.
+// Seek returns the first possible key after the given one that the filter selects;
+// false if none is left. The cost of a page is therefore proportional to its length and
+// the number of clusters, whatever lies between.
 func (f Filter) Seek(key Key) (Key, bool) {
 	next := Key{Cluster: key.Cluster, Namespace: f.Namespace}
 	switch {
@@ -167,10 +166,10 @@ func (f Filter) Seek(key Key) (Key, bool) {
 	return next, next.Compare(key) > 0
 }
 
-// Store keeps records. Implementations are safe for concurrent use. Every
-// method honors the context's deadline and cancellation and then returns an
-// error that wraps ctx.Err(); an error means that nothing can be said of the
-// keys concerned (see ErrUnavailable).
+// Store keeps records. Implementations are safe for concurrent use. Every method honors
+// the context's deadline and cancellation and then returns an error that wraps
+// ctx.Err(); after an error the state of the keys concerned is unknown (see
+// ErrUnavailable).
 //
 // Records expire some time after their last successful swap (a setting of the engine;
 // zero keeps them). Neither a load nor a lost race prolongs that. An expired record is
@@ -178,40 +177,39 @@ func (f Filter) Seek(key Key) (Key, bool) {
 type Store interface {
 	// Load returns the record of the key, the zero Record if there is none.
 	Load(ctx context.Context, key Key) (Record, error)
-	// LoadBatch returns the records of the keys, in their order, each as Load
-	// would; it is not a snapshot of all of them. Engines with a network
-	// between use one round trip per shard. Without an error the result is as
-	// long as keys; with a BatchError too, and it counts where that is nil.
+	// LoadBatch returns the records of the keys, in their order, each as Load would; it
+	// is not a snapshot of all of them. Engines with a network between use one round
+	// trip per shard. Without an error the result is as long as keys; with a BatchError
+	// too, and an element is valid where the error is nil.
 	LoadBatch(ctx context.Context, keys []Key) ([]Record, error)
 	// CompareAndSwap performs one swap, atomically among all callers of all
 	// processes that share the engine's data.
 	CompareAndSwap(ctx context.Context, swap Swap) (SwapResult, error)
-	// CompareAndSwapBatch performs each swap as CompareAndSwap would, in their
-	// order where several name one key; together they are not a transaction.
-	// Without an error the result is as long as swaps; with a BatchError too, and
-	// it counts where that is nil. With any other, some swaps may have happened.
+	// CompareAndSwapBatch performs each swap as CompareAndSwap would, in their order
+	// where several name one key; together they are not a transaction. Without an error
+	// the result is as long as swaps; with a BatchError too, and an element is valid
+	// where the error is nil. With any other error, some swaps may have happened.
 	CompareAndSwapBatch(ctx context.Context, swaps []Swap) ([]SwapResult, error)
 	// Delete removes the key's record and its log (of engines that keep one, see
 	// Log) and reports whether there was a record.
 	Delete(ctx context.Context, key Key) (bool, error)
-	// List returns up to limit keys that have a record and that the filter
-	// chooses, in the order of Key.Compare, that come after the key given (the
-	// zero Key: from the first). That key need not exist, nor be one that the
-	// filter chooses. limit is at least 1. Fewer than limit: there are no more. A
-	// key that is created or removed meanwhile may or may not be listed; all
-	// others are listed once.
+	// List returns up to limit keys that have a record, match the filter and follow the
+	// given key (the zero Key: from the first), in the order of Key.Compare. The given
+	// key need not exist or match the filter. limit is at least 1. Fewer than limit:
+	// there are no more. A key that is created or removed meanwhile may or may not be
+	// listed; all others are listed once.
 	List(ctx context.Context, filter Filter, after Key, limit int) ([]Key, error)
 	// Ping reports whether the engine can answer now.
 	Ping(ctx context.Context) error
-	// Close releases the engine's resources. Calls after it, another Close
-	// included, return an error that wraps ErrClosed; of calls that it overtakes
-	// some may, too.
+	// Close releases the engine's resources. Later calls, including another Close,
+	// return an error that wraps ErrClosed; calls in progress may do so, too.
 	Close() error
 }
 
 // Deletions are an engine's deleted keys, kept for as long as a record lives, or a day if
-// records never expire. Engines that several instances share implement it: an instance that
-// could not reach the engine meanwhile must not bring back what another has deleted.
+// records never expire. Engines that several instances share implement it, so that an
+// instance that could not reach the engine for a while does not restore what another has
+// deleted.
 type Deletions interface {
 	// DeletedAt returns when the record of each key was last deleted, by the clock of the
 	// deleting instance; the zero time: never, or too long ago. A new record does not
@@ -219,10 +217,10 @@ type Deletions interface {
 	DeletedAt(ctx context.Context, keys []Key) ([]time.Time, error)
 }
 
-// Clock is the clock of an engine that several instances share; they compare theirs with
-// it. Engines in the same process have none.
+// Clock is the clock of an engine that several instances share; they compare their own
+// clocks with it. Engines within a process have none.
 type Clock interface {
-	// Time returns the engine's time, of a Cluster that of any of its nodes.
+	// Time returns the engine's time, in a Cluster that of any node.
 	Time(ctx context.Context) (time.Time, error)
 }
 
@@ -235,10 +233,10 @@ type Usage struct {
 // Usages is implemented by engines that can measure the records of a cluster.
 type Usages interface {
 	// Usage returns the size of a cluster's records; of all records for "". It estimates
-	// Bytes from some random records, and in the same way the expired keys that it does not
-	// count; without expired ones, Keys is exact. It costs some hundred small operations,
-	// and does not read all keys. Parts of the engine that do not answer are not counted; it
-	// fails if none answers.
+	// Bytes from some random records, and in the same way the number of expired keys, which
+	// it does not count; without expired keys, Keys is exact. It costs some hundred small
+	// operations and does not read all keys. It does not count shards that do not respond,
+	// and fails if none responds.
 	Usage(ctx context.Context, cluster string) (Usage, error)
 }
 
@@ -252,24 +250,23 @@ type LogEntry struct {
 	First bool
 }
 
-// Log keeps the most recent entries per key, for people to read: best effort,
-// bounded (a setting of the engine), and not part of any decision. Engines that
-// implement Store implement it too, and what Store says of contexts, errors and
-// concurrent use holds here.
+// Log keeps the most recent entries per key, for people to read: best effort, bounded
+// (a setting of the engine), and not part of any decision. Engines that implement Store
+// implement it too, and Store's rules for contexts, errors and concurrent use apply.
 //
-// A key's log and its record are independent of each other, except that Delete
-// removes both. A log expires as a whole, as long after its last entry as a
-// record does after its last swap.
+// A key's log and its record are independent of each other, except that Delete removes
+// both. A log expires as a whole, as long after its last entry as a record does after
+// its last swap.
 type Log interface {
 	// AppendLog appends the entries in their order, dropping each key's oldest
 	// past the bound. Keys need not have a record.
 	AppendLog(ctx context.Context, entries []LogEntry) error
 	// ReadLog returns up to limit values of the key, newest first, starting at the
-	// position before; the empty string is the newest. limit is at least 1. next is the
-	// position of the following page, empty when there is none. Entries appended
-	// meanwhile do not move a position. A position that the log no longer holds continues
-	// with older entries; a string that cannot be a position is ErrInvalidPosition. The
-	// caller owns the values.
+	// position before; the empty string starts at the newest. limit is at least 1. next
+	// is the position of the following page, empty when there is none. Entries appended
+	// meanwhile do not move a position. A read from a position whose entries were dropped
+	// continues with older ones; a string that cannot be a position is
+	// ErrInvalidPosition. The caller owns the values.
 	ReadLog(ctx context.Context, key Key, before string, limit int) (values [][]byte, next string, err error)
 }
 
@@ -283,8 +280,8 @@ type Secrets interface {
 	Secret(ctx context.Context, name string, proposal []byte) ([]byte, error)
 }
 
-// Instances is implemented by engines whose data several instances share, so that they know of
-// each other. It is for people to look at, without a say in any decision.
+// Instances is implemented by engines whose data several instances share, so that they can
+// list each other. The list is for people; no decision depends on it.
 type Instances interface {
 	// Announce stores an instance's announcement for ttl and removes its previous one;
 	// either may be empty, for none. Two instances must not announce the same. It costs one
@@ -295,7 +292,7 @@ type Instances interface {
 	Announced(ctx context.Context, limit int) ([][]byte, error)
 }
 
-// Part names records of targets beside their histories.
+// Part names a kind of record that a target has beside its history.
 type Part string
 
 // The parts.
@@ -307,12 +304,12 @@ const (
 )
 
 // Parts is implemented by engines that keep further records of targets beside their
-// histories. Those of one target lie together, so that one round trip loads them all;
-// each has a version of its own and is swapped by itself.
+// histories. All records of one target are stored together, so that one round trip
+// loads them; each has its own version and is swapped independently.
 type Parts interface {
 	// Part returns the store of a part's records. They live for ttl after their last swap;
 	// zero or less: for ever. The first call for a part sets its ttl. The store closes with
-	// the engine; its own Close does nothing. Part fails for a part that is not listed above.
+	// the engine; its own Close does nothing. Part fails for an unknown part.
 	Part(part Part, ttl time.Duration) (PartStore, error)
 	// LoadParts returns the records of a key, in the order of parts, each as its store's
 	// Load would, in one round trip; "" is the history. It is not a snapshot of all of

@@ -8,14 +8,14 @@ import (
 )
 
 // MaxText is how many bytes of one text or one selector are stored: names, conditions'
-// messages, errors. Answers carry the full text. The stored text is only shown later, and
-// no decision depends on it.
+// messages, errors. Responses carry the full text. The stored text is only shown later,
+// and no decision depends on it.
 const MaxText = 4 << 10
 
 // cutOff marks a text that was cut.
 const cutOff = "... (%d bytes more)"
 
-// clipStored cuts a text that is too long, between characters, and marks it.
+// clipStored shortens a text that is too long, between characters, and marks it.
 func clipStored(s string) string {
 	n := MaxText - len(cutOff) - len("9223372036854775807")
 	for n > 0 && !utf8.RuneStart(s[n]) {
@@ -24,13 +24,13 @@ func clipStored(s string) string {
 	return s[:n] + fmt.Sprintf(cutOff, len(s)-n)
 }
 
-// clipSelector returns the selector. If it is too long it returns the first parts and a
-// requirement that says how many it leaves out.
+// clipSelector returns the selector. If it is too long, it returns its first parts and
+// a requirement that says how many are missing.
 func clipSelector(s *recommender.LabelSelector) *recommender.LabelSelector {
 	if s.Size() <= MaxText {
 		return s
 	}
-	room := MaxText - 64 // for the mark
+	room := MaxText - 64 // reserve for the mark
 	for i := range s.MatchLabels {
 		if room -= s.MatchLabels[i].Size(); room < 0 {
 			return cut(s, i, 0)

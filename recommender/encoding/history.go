@@ -11,17 +11,17 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
-// The encoding of a history, format 1: the format's byte, the fields in the order
-// of AppendHistory, and a CRC-32C of all that. Integers are varints, signed ones
-// zigzag; instants are differences to the newest record, in lists to the one before,
-// and of recommendations, which come at regular intervals, the differences of those;
-// strings and lists are preceded by their length; what comes from a small vocabulary
-// is its index. A history of twenty recommendations takes some 250 bytes. Texts are
-// for people, and what of them is longer than MaxText is left out.
+// The encoding of a history, format 1: the format's byte, the fields in the order of
+// AppendHistory, and a CRC-32C of all that. Integers are varints, signed ones zigzag;
+// instants are differences to the newest record, in lists differences to the previous
+// one, and for recommendations, which come at regular intervals, differences of these
+// differences; strings and lists are preceded by their length; words of a small
+// vocabulary are indices. A history of twenty recommendations takes some 250 bytes.
+// Texts are for people; they are cut to MaxText.
 //
-// Format 2 is that of a history whose lists have once passed the limit: it has the
-// instant up to which recommendations last, and the spans of scale events. All others
-// are written in format 1, which older versions read.
+// Format 2 is for a history whose lists once exceeded the limit: it adds the instant up
+// to which recommendations last, and the spans of scale events. All others use format
+// 1, which older versions can read.
 const (
 	historyFormat = 1
 	limitedFormat = 2
@@ -47,8 +47,8 @@ const (
 	keepsMetricsBit
 	bareBit
 	incarnationBit
-	recommendationsLimitedBit // of format 2 only
-	eventsLimitedBit          // of format 2 only
+	recommendationsLimitedBit // format 2 only
+	eventsLimitedBit          // format 2 only
 )
 
 // clusterShift is the position of the cluster in the first field, above its bits. Older
@@ -95,7 +95,7 @@ func AppendHistory(b []byte, h *recommender.History) []byte {
 	return binary.LittleEndian.AppendUint32(e.b, crc32.Checksum(e.b[start:], castagnoli))
 }
 
-// isLimited reports whether the history is more than upstream's slots.
+// isLimited reports whether the history needs format 2.
 func isLimited(h *recommender.History) bool { return h.RecommendationsLimited || h.EventsLimited }
 
 func bitsOf(h *recommender.History) uint64 {
@@ -119,7 +119,7 @@ func bitsOf(h *recommender.History) uint64 {
 	return bits | uint64(h.Cluster)<<clusterShift
 }
 
-// DecodeHistory reads what AppendHistory wrote. It shares no memory with b.
+// DecodeHistory decodes what AppendHistory wrote. The result shares no memory with b.
 func DecodeHistory(b []byte) (recommender.History, error) {
 	if len(b) == 0 {
 		return recommender.History{}, fmt.Errorf("%w: it is empty", ErrCorrupt)
@@ -143,9 +143,9 @@ func DecodeHistory(b []byte) (recommender.History, error) {
 	return h, nil
 }
 
-// AsStored returns the history as it is after AppendHistory and DecodeHistory: long texts are
-// cut, and instants are the wall clock's. It is faster than those two where the history is
-// long, since it shares the lists, which lose nothing, with h.
+// AsStored returns the history as it is after AppendHistory and DecodeHistory: with long
+// texts cut, and wall-clock instants. For long histories it is faster, because it shares the
+// lists, which lose nothing, with h.
 func AsStored(h *recommender.History) (recommender.History, error) {
 	short := *h
 	short.Recommendations, short.ScaleUps, short.ScaleDowns = nil, nil, nil
@@ -170,7 +170,7 @@ func (d *decoder) history() recommender.History {
 		h.RecommendationsLimited, h.EventsLimited = bits&recommendationsLimitedBit != 0, bits&eventsLimitedBit != 0
 		h.LastingUntil = d.instant()
 		if !isLimited(&h) {
-			d.fail() // it would be written in format 1
+			d.fail() // belongs in format 1
 		}
 	}
 	h.Recommendations = d.recommendations()
@@ -226,8 +226,8 @@ func (d *decoder) answer(a *recommender.Answer) {
 	}
 }
 
-// The recommendations may be thousands, so their numbers are written and read here, not
-// one by one through the encoder and the decoder.
+// There may be thousands of recommendations, so their numbers are written and read
+// here, not one by one through the encoder and the decoder.
 func (e *encoder) recommendations(slots []recommender.TimedRecommendation) {
 	e.uint(uint64(len(slots)))
 	b, at, step, replicas := e.b, e.base, int64(0), int64(0)
@@ -240,7 +240,7 @@ func (e *encoder) recommendations(slots []recommender.TimedRecommendation) {
 	e.b = b
 }
 
-// appendVarint is binary.AppendVarint, quicker for the numbers of lists.
+// appendVarint is binary.AppendVarint, optimized for the numbers of lists.
 func appendVarint(b []byte, v int64) []byte {
 	u := uint64(v)<<1 ^ uint64(v>>63)
 	for u >= 0x80 {
@@ -284,7 +284,7 @@ func (d *decoder) recommendations() []recommender.TimedRecommendation {
 // Bits beside a change.
 const (
 	outdatedBit = 1
-	spanBit     = 2 // of format 2 only: the span follows
+	spanBit     = 2 // format 2 only: the span follows
 )
 
 func (e *encoder) scaleEvents(slots []recommender.ScaleEvent) {
@@ -369,9 +369,9 @@ func (d *decoder) last(l *recommender.LastDecision) {
 // encoder appends to b.
 type encoder struct {
 	b []byte
-	// base is what instants are measured from, in nanoseconds since the Unix epoch.
+	// base is the reference of instants, in nanoseconds since the Unix epoch.
 	base int64
-	// newest is the last time that was appended.
+	// newest is the last time appended.
 	newest time.Time
 	// limited reports whether the format is 2.
 	limited bool
@@ -380,7 +380,8 @@ type encoder struct {
 func (e *encoder) uint(v uint64) { e.b = binary.AppendUvarint(e.b, v) }
 func (e *encoder) int(v int64)   { e.b = binary.AppendVarint(e.b, v) }
 
-// string appends a text; if it is too long its beginning, and how much that leaves out.
+// string appends a text, or the beginning of one that is too long and how much is
+// missing.
 func (e *encoder) string(s string) {
 	if len(s) > MaxText {
 		s = clipStored(s)
@@ -389,19 +390,19 @@ func (e *encoder) string(s string) {
 	e.b = append(e.b, s...)
 }
 
-// instant appends an instant in nanoseconds. Differences wrap around, so that any
-// number comes back.
+// instant appends an instant in nanoseconds. Differences wrap around, so that every
+// number survives.
 func (e *encoder) instant(nanos int64) { e.int(nanos - e.base) }
 
 // How a time is encoded.
 const (
-	sameTime  = iota // as the last one
+	sameTime  = iota // the previous one
 	zeroTime         // the zero time
-	otherTime        // seconds since the last one, and nanoseconds
+	otherTime        // seconds since the previous one, and nanoseconds
 )
 
-// time appends seconds and nanoseconds, for an instant may lie before 1678. Many
-// are the same as the one before: conditions change together.
+// time appends seconds and nanoseconds, because an instant may lie before 1678. Many
+// equal the previous one: conditions change together.
 func (e *encoder) time(t time.Time) {
 	switch {
 	case t.Equal(e.newest):
@@ -417,20 +418,20 @@ func (e *encoder) time(t time.Time) {
 	e.newest = t
 }
 
-// historyParts is room for what most histories have, in one piece: recommendations of
-// one downscale window, the conditions, and one metric.
+// historyParts is memory for most histories, in one allocation: recommendations of one
+// downscale window, the conditions, and one metric.
 type historyParts struct {
 	slots      [24]recommender.TimedRecommendation
 	conditions [4]recommender.Condition
 	metrics    [1]recommender.MetricStatus
 }
 
-// decoder takes values from the front of b. After the first value that does not fit it has
-// failed and returns zeros.
+// decoder takes values from the front of b. After the first invalid value it has failed
+// and returns zeros.
 type decoder struct {
 	b      []byte
 	failed bool
-	// Preallocated lists, nil once used, and the buffer that strings are copied to.
+	// Preallocated lists, nil once used, and the buffer for strings.
 	freeSlots      []recommender.TimedRecommendation
 	freeConditions []recommender.Condition
 	freeMetrics    []recommender.MetricStatus
@@ -483,11 +484,12 @@ func (d *decoder) string() string {
 	return d.texts.String()[from:]
 }
 
-// usualMessages is about what a history's messages take beyond what of them is stored.
+// usualMessages is about how many bytes a history's messages take beyond what is stored
+// of them.
 const usualMessages = 160
 
-// room makes room for a text of that length and returns where it will begin. Texts lie
-// in few pieces, which are never written to again where they have been.
+// room makes room for a text of that length and returns its offset. Texts share few
+// buffers; bytes once written are never overwritten.
 func (d *decoder) room(n int) (from int) {
 	if d.texts.Cap()-d.texts.Len() < n {
 		d.texts = strings.Builder{}
@@ -496,7 +498,7 @@ func (d *decoder) room(n int) (from int) {
 	return d.texts.Len()
 }
 
-// around returns the text that a string is in the middle of, both of them stored in short.
+// around returns the text in which a string is embedded, both stored in short form.
 func (d *decoder) around(begin, end string) string {
 	b := d.take(d.uint())
 	if len(b) == 0 && end == "" {
@@ -539,7 +541,7 @@ func (d *decoder) incarnation() uint64 {
 	}
 	incarnation := binary.LittleEndian.Uint64(b)
 	if incarnation == 0 {
-		d.fail() // there is one where the bit is set
+		d.fail() // the bit says that there is one
 	}
 	return incarnation
 }
@@ -558,7 +560,7 @@ func (d *decoder) index(n int) int {
 // what a wrong length can allocate. An empty list is nil.
 func list[T any](d *decoder, size int, take func(*T)) []T { return listIn(d, size, new([]T), take) }
 
-// listIn is list, but uses the preallocated one if the list fits.
+// listIn is list, but uses the preallocated list if it is large enough.
 func listIn[T any](d *decoder, size int, free *[]T, take func(*T)) []T {
 	l := makeList(d, size, free)
 	for i := range l {
@@ -570,7 +572,7 @@ func listIn[T any](d *decoder, size int, free *[]T, take func(*T)) []T {
 	return l
 }
 
-// makeList takes the length of a list and makes room for it, nil for none.
+// makeList takes the length of a list and allocates it, nil for an empty one.
 func makeList[T any](d *decoder, size int, free *[]T) []T {
 	n := d.uint()
 	if n == 0 || n > uint64(len(d.b)/size) {

@@ -6,15 +6,15 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
-// The vocabularies of the encoding. An index once given must not be given to
-// anything else: append, never insert. Index 0 stands for «spelled out».
+// The vocabularies of the encoding. An index must keep its meaning for ever: append,
+// never insert. Index 0 means that the word is spelled out.
 var (
 	conditionTypes    = []string{"", recommender.AbleToScale, recommender.ScalingActive, recommender.ScalingLimited, recommender.ScaledToZero}
 	conditionStatuses = []string{"", recommender.ConditionTrue, recommender.ConditionFalse, recommender.ConditionUnknown}
 	eventTypes        = []string{"", recommender.EventNormal, recommender.EventWarning}
 	metricTypes       = []string{"", string(recommender.ResourceMetric), string(recommender.ContainerResourceMetric), string(recommender.PodsMetric), string(recommender.ObjectMetric), string(recommender.ExternalMetric)}
 	// conditionTexts are reasons with the beginning and end of their messages; only the
-	// rest of a message is stored. If several fit the last one is used.
+	// rest of a message is stored. If several match, the last one counts.
 	conditionTexts = []conditionText{
 		{},
 		{recommender.SucceededGetScale, "the HPA controller was able to get the target's current scale", ""},
@@ -46,7 +46,8 @@ var (
 
 type conditionText struct{ reason, begin, end string }
 
-// rest returns the part of a message that is not in the text; false if it does not fit.
+// rest returns the part of a message that is not in the text; false if the text does
+// not match.
 func (t *conditionText) rest(message string) (string, bool) {
 	rest, fits := strings.CutPrefix(message, t.begin)
 	if !fits {

@@ -9,7 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
-// t0 is an instant like others.
+// t0 is an arbitrary instant.
 var t0 = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 
 type generator struct{ *rand.Rand }
@@ -18,7 +18,7 @@ func (r generator) chance(percent int) bool { return r.IntN(100) < percent }
 
 func oneOf[T any](r generator, values ...T) T { return values[r.IntN(len(values))] }
 
-// usualTexts are reasons and what their messages begin and end with, some of those that the
+// usualTexts are reasons with the beginning and end of their messages, some of which the
 // encoding knows.
 var usualTexts = []struct{ reason, begin, end string }{
 	{recommender.SucceededGetScale, "the HPA controller was able to get the target's current scale", ""},
@@ -32,7 +32,8 @@ var usualTexts = []struct{ reason, begin, end string }{
 	{"Other", "", ""},
 }
 
-// Random returns a random history, also such as no trace leaves behind.
+// Random returns a random history, including ones that no sequence of decisions
+// produces.
 func Random(random *rand.Rand) recommender.History {
 	r := generator{random}
 	instant := func() time.Time {

@@ -9,24 +9,24 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Bounds of a quantity's text. The library computes with as many digits as the
-// text and its exponent ask for, so that "1e-999999999" would keep it busy for
-// more than a minute; what an int64 can hold takes 19 digits.
+// Bounds of a quantity's text. The library computes with as many digits as the text and
+// its exponent require, so that "1e-999999999" would take more than a minute; the
+// digits of an int64 are 19.
 const (
 	MaxLength   = 1000
 	maxExponent = 1000
 )
 
-// Errors of all parsing that are not the library's.
+// Parsing errors that are not the library's.
 var (
 	ErrLength   = fmt.Errorf("may not be more than %d bytes", MaxLength)
 	errExponent = errors.New("exponent must be between -" + strconv.Itoa(maxExponent) + " and " + strconv.Itoa(maxExponent))
 )
 
-// ParseLibrary reads a quantity as the API server does, which allows space
-// around it. Unlike the API server it refuses texts that take unreasonably long
-// to compute with: longer than 1000 bytes, or with a decimal exponent beyond
-// ±1000. A quantity that it returns is cheap to convert and to compare.
+// ParseLibrary parses a quantity as the API server does, which allows surrounding
+// space. Unlike the API server it refuses texts that are unreasonably expensive: longer
+// than 1000 bytes, or with a decimal exponent beyond ±1000. A quantity that it returns
+// is cheap to convert and to compare.
 func ParseLibrary(text string) (resource.Quantity, error) {
 	if len(text) > MaxLength {
 		return resource.Quantity{}, ErrLength
@@ -38,8 +38,8 @@ func ParseLibrary(text string) (resource.Quantity, error) {
 	return resource.ParseQuantity(text)
 }
 
-// decimalExponent returns the exponent of a text in scientific notation. It is
-// not ok where there is none, as in "1E" and "1Ei", or none that parses.
+// decimalExponent returns the exponent of a text in scientific notation. ok is false if
+// there is none, as in "1E" and "1Ei", or none that parses.
 func decimalExponent(text string) (exponent int64, ok bool) {
 	at := strings.IndexAny(text, "eE")
 	if at < 0 {

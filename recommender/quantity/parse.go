@@ -2,18 +2,18 @@ package quantity
 
 import "math"
 
-// maxFastDigits bounds the digits that the fast path reads, so that the number
-// fits an int64 with room to spare.
+// maxFastDigits limits the digits of the fast path, so that the number safely fits an
+// int64.
 const maxFastDigits = 15
 
-// suffix is what a quantity's suffix does to the digits before it, in milli-units.
+// suffix is the scale of a quantity's suffix, in milli-units.
 type suffix struct {
 	multiply, divide int64
 }
 
-// parseFast reads what most quantities are: up to 15 digits and a suffix. exact
-// reports whether no rounding was needed; ok is false for all that it leaves to
-// the library, right or wrong.
+// parseFast parses most quantities: up to 15 digits and a suffix. exact reports whether
+// no rounding was needed; if ok is false, the library must parse the text, valid or
+// not.
 func parseFast[T string | []byte](s T) (milli int64, exact, ok bool) {
 	var n int64
 	i := 0
@@ -33,7 +33,7 @@ func parseFast[T string | []byte](s T) (milli int64, exact, ok bool) {
 	if by.divide > 1 {
 		milli = n / by.divide
 		if milli*by.divide != n {
-			return milli + 1, false, true // away from zero, and n is not negative
+			return milli + 1, false, true // away from zero; n is not negative
 		}
 		return milli, true, true
 	}

@@ -1,9 +1,9 @@
-// Package quantity reads and prints Kubernetes quantities ("450m", "1Gi",
-// "123456789n") as the HorizontalPodAutoscaler controller does: as int64
-// milli-units, rounded away from zero, overflowing silently.
+// Package quantity parses and prints Kubernetes quantities ("450m", "1Gi",
+// "123456789n") as the HorizontalPodAutoscaler controller does: as int64 milli-units,
+// rounded away from zero, overflowing silently.
 //
-// Plain integers with the common suffixes are read without allocating; all else
-// goes through k8s.io/apimachinery, whose results are the definition of right.
+// It parses plain integers with the common suffixes without allocating, and everything
+// else by k8s.io/apimachinery, whose results define what is right.
 package quantity
 
 import (
@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// maxExact bounds the magnitude, in milli-units, of values that are added and
-// compared as plain integers; with fewer than 1,024 of them no sum overflows.
+// maxExact limits the magnitude, in milli-units, of values that are added and compared
+// as plain integers; a sum of fewer than 1,024 of them cannot overflow.
 const maxExact = math.MaxInt64 >> 10
 
 // Quantity is an exact amount of a resource. The zero value is 0.
@@ -22,7 +22,7 @@ type Quantity struct {
 	// milli is the amount in milli-units as the controller reads it: rounded
 	// away from zero, wrapped or 0 where it does not fit.
 	milli int64
-	// exact is the amount itself where milli is not; nil where it is.
+	// exact is the amount itself where milli is not exact; else nil.
 	exact *resource.Quantity
 }
 
@@ -43,7 +43,7 @@ func Parse(s string) (Quantity, error) {
 	return fromLibrary(&q), nil
 }
 
-// ParseBytes is Parse of text that is no string yet. Mostly it need not become one.
+// ParseBytes is Parse for bytes. Usually it need not allocate a string.
 func ParseBytes(b []byte) (Quantity, error) {
 	if milli, exact, ok := parseFast(b); ok && exact {
 		return Quantity{milli: milli}, nil
@@ -51,8 +51,7 @@ func ParseBytes(b []byte) (Quantity, error) {
 	return Parse(string(b))
 }
 
-// ParseMilliBytes is ParseMilli of text that is no string yet. Mostly it need not
-// become one.
+// ParseMilliBytes is ParseMilli for bytes. Usually it need not allocate a string.
 func ParseMilliBytes(b []byte) (milli int64, inRange bool, err error) {
 	if milli, _, ok := parseFast(b); ok {
 		return milli, true, nil
@@ -60,9 +59,9 @@ func ParseMilliBytes(b []byte) (milli int64, inRange bool, err error) {
 	return ParseMilli(string(b))
 }
 
-// ParseMilli reads a quantity as milli-units: the amount times 1,000 rounded
-// away from zero. inRange is false where that does not fit an int64; milli is
-// then what the controller makes of it (0, or wrapped).
+// ParseMilli parses a quantity as milli-units: the amount times 1,000 rounded away from
+// zero. inRange is false where that does not fit an int64; milli is then the
+// controller's value (0, or wrapped).
 func ParseMilli(s string) (milli int64, inRange bool, err error) {
 	if milli, _, ok := parseFast(s); ok {
 		return milli, true, nil
@@ -82,8 +81,7 @@ func fromLibrary(q *resource.Quantity) Quantity {
 // Milli returns the amount in milli-units as the controller reads it.
 func (q Quantity) Milli() int64 { return q.milli }
 
-// InRange reports whether Milli is the amount, rounded, and not what is left of
-// it after an overflow.
+// InRange reports whether Milli is the rounded amount; false after an overflow.
 func (q Quantity) InRange() bool {
 	if q.exact == nil {
 		return true

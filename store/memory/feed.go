@@ -14,19 +14,19 @@ import (
 // DefaultFeedLength is how many entries the feed keeps unless the options say otherwise.
 const DefaultFeedLength = 20_000
 
-// feed is the newest entries of all keys, in one part. The process is all that shares it,
-// so that it need not expire: it is bounded, and gone with it.
+// feed is the newest entries of all keys, in one part. It need not expire: it is bounded,
+// and only this process reads it.
 type feed struct {
 	length int
 	clock  func() time.Time
 
 	mu    sync.Mutex
 	items []store.FeedItem // guarded by mu; a ring once it is full
-	first int              // where the oldest is; guarded by mu
+	first int              // index of the oldest; guarded by mu
 	last  store.FeedPosition
 }
 
-// at returns the entry that so many come before.
+// at returns the i-th oldest entry.
 func (f *feed) at(i int) *store.FeedItem { return &f.items[(f.first+i)%len(f.items)] }
 
 // FeedParts implements store.Feed.

@@ -8,11 +8,12 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// chunkLength bounds what inserting a key has to move. The list of chunks, which
-// only a split or a join has to move, is some 11,000 long for a million keys.
+// chunkLength bounds how many keys an insertion moves. Only a split or a join moves the
+// list of chunks, which has about 11,000 elements for a million keys.
 const chunkLength = 128
 
-// leastTaken is how many keys a page takes at a time, at first and where the filter skips some.
+// leastTaken is how many keys a page takes at a time at the start and after the filter skipped
+// some.
 const leastTaken = 4
 
 // index is a set of keys in the order of Key.Compare: sorted chunks, one after
@@ -24,19 +25,19 @@ type index struct {
 	chunks []chunk
 }
 
-// chunk is a sorted list of keys in two pieces of memory, which is all that the garbage
-// collector sees of them.
+// chunk is a sorted list of keys in two allocations, so that the garbage collector sees
+// only two objects.
 type chunk struct {
-	text []byte   // of all keys, one behind the other, see appendKey
-	ends []uint32 // of each in text
+	text []byte   // the keys' text, one after the other; see appendKey
+	ends []uint32 // end of each key in text
 }
 
-// newChunk returns an empty chunk, with the room that chunks have.
+// newChunk returns an empty chunk with the usual capacity.
 func newChunk() chunk { return chunk{ends: make([]uint32, 0, chunkLength)} }
 
 func (c *chunk) len() int { return len(c.ends) }
 
-// at returns where key i begins in the text, for i = len() where the text ends.
+// at returns where key i begins in the text; for i = len(), where the text ends.
 func (c *chunk) at(i int) int {
 	if i == 0 {
 		return 0
@@ -44,7 +45,7 @@ func (c *chunk) at(i int) int {
 	return int(c.ends[i-1])
 }
 
-// appendKeys appends the keys from one place to another.
+// appendKeys appends the keys from index from up to, not including, index to.
 func (c *chunk) appendKeys(keys []store.Key, from, to int) []store.Key {
 	begin := c.at(from)
 	text := string(c.text[begin:c.at(to)])
@@ -54,7 +55,7 @@ func (c *chunk) appendKeys(keys []store.Key, from, to int) []store.Key {
 	return keys
 }
 
-// search returns the place of the key, or where it belongs.
+// search returns the index of the key, or where to insert it.
 func (c *chunk) search(key store.Key) (i int, found bool) {
 	low, high := 0, c.len()
 	for low < high {
@@ -71,8 +72,8 @@ func (c *chunk) search(key store.Key) (i int, found bool) {
 	return low, false
 }
 
-// compare compares key i with another as Key.Compare does. That need not be one that a target
-// can have.
+// compare compares key i with another as Key.Compare does. The other may be a key that no
+// target can have.
 func (c *chunk) compare(i int, key store.Key) int {
 	rest := c.text[c.at(i):c.at(i+1)]
 	for _, other := range [...]string{key.Cluster, key.Namespace, key.Target} {
@@ -106,14 +107,14 @@ func (c *chunk) remove(i int) {
 	c.shift(i, from-to)
 }
 
-// shift moves the ends from the i-th key's on.
+// shift adds by to the ends of key i and all later ones.
 func (c *chunk) shift(i, by int) {
 	for ; i < len(c.ends); i++ {
 		c.ends[i] = uint32(int(c.ends[i]) + by)
 	}
 }
 
-// cut shortens the chunk to its first i keys and returns one of the others.
+// cut shortens the chunk to its first i keys and returns a chunk of the others.
 func (c *chunk) cut(i int) chunk {
 	from, rest := c.at(i), newChunk()
 	rest.text = bytes.Clone(c.text[from:])
@@ -123,7 +124,7 @@ func (c *chunk) cut(i int) chunk {
 	return rest
 }
 
-// append adds the keys of a chunk that comes after this one.
+// append adds the keys of the chunk that follows this one.
 func (c *chunk) append(next chunk) {
 	i, by := c.len(), len(c.text)
 	c.text = append(c.text, next.text...)
@@ -161,8 +162,7 @@ func (x *index) remove(key store.Key) {
 	x.join(c - 1)
 }
 
-// page returns up to limit keys that the filter chooses and that come after the
-// key given.
+// page returns up to limit keys that match the filter and follow the given key.
 func (x *index) page(filter store.Filter, after store.Key, limit int) []store.Key {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -191,9 +191,9 @@ func (x *index) page(filter store.Filter, after store.Key, limit int) []store.Ke
 	return keys
 }
 
-// search returns the place of the key, or where it belongs: chunk c, position i,
-// which is past the chunk's end if the key comes after all of it. In an empty
-// index c is 0 although there is no such chunk.
+// search returns the index of the key, or where to insert it: chunk c, position i,
+// which is past the chunk's end if the key follows all of its keys. In an empty index c
+// is 0 although that chunk does not exist.
 func (x *index) search(key store.Key) (c, i int, found bool) {
 	c, found = slices.BinarySearchFunc(x.chunks, key, func(c chunk, key store.Key) int { return c.compare(0, key) })
 	if found || c == 0 {
@@ -203,11 +203,11 @@ func (x *index) search(key store.Key) (c, i int, found bool) {
 	return c - 1, i, found
 }
 
-// split makes room in the full chunk c and returns what place c, i is now.
+// split splits the full chunk c and returns the new position of c, i.
 func (x *index) split(c, i int) (int, int) {
 	at := chunkLength / 2
 	if c == len(x.chunks)-1 && i == chunkLength {
-		// Keys that come in order leave full chunks behind.
+		// Keys inserted in order leave full chunks behind.
 		at = chunkLength
 	}
 	x.chunks = slices.Insert(x.chunks, c+1, x.chunks[c].cut(at))

@@ -9,13 +9,13 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// position tells the entries of a log apart: each has one, counted over all that
-// were appended in its shard before, so that they do not come back when a log is
-// deleted and begun again. A log is read from the entry before a position on.
+// position identifies an entry of a log. Positions count all entries ever appended in
+// the shard, so that none is used again when a log is deleted and created anew. A read
+// returns the entries before a position.
 type position uint64
 
 const (
-	positionNone   position = 0 // before which nothing is
+	positionNone   position = 0 // no entry precedes it
 	positionNewest position = math.MaxUint64
 )
 
@@ -39,19 +39,20 @@ func (p position) String() string {
 	return strconv.FormatUint(uint64(p), 36)
 }
 
-// history is the state of a log beside its entries, the newest of which are the value of its
+// history is the state of a log except for its newest entries, which are the value of its
 // item.
 type history struct {
-	origin position // of the first entry that was appended
+	origin position // position of the first entry ever appended
 	count  int      // entries ever appended
 }
 
-// lengthBytes is what stands behind each entry: its length, by which entries are read from
-// the newest on.
+// lengthBytes is the size of the length that follows each entry, by which a reader finds
+// the entries from the newest on.
 const lengthBytes = 4
 
-// push appends an entry to the item's log. When there is no room for it, those that are
-// beyond the bound make some, unless they are so few that all would be moved again soon.
+// push appends an entry to the item's log. When the item is full, push drops the entries
+// past the bound, unless they are so few that one of the next pushes would have to move
+// all bytes again.
 func push(t *table[history], n number, entry []byte, bound int) {
 	value := t.value(n)
 	kept, more := len(value), len(entry)+lengthBytes
@@ -66,7 +67,7 @@ func push(t *table[history], n number, entry []byte, bound int) {
 	t.items[n].meta.count++
 }
 
-// before returns where the newest so many of the entries begin.
+// before returns where the newest n entries begin.
 func before(entries []byte, newest int) int {
 	end := len(entries)
 	for ; newest > 0 && end > 0; newest-- {
@@ -75,14 +76,14 @@ func before(entries []byte, newest int) int {
 	return end
 }
 
-// begin returns where the last one of the entries begins.
+// begin returns where the last entry begins.
 func begin(entries []byte) int {
 	length := len(entries) - lengthBytes
 	return length - int(binary.LittleEndian.Uint32(entries[length:]))
 }
 
-// read returns up to limit of the log's entries before the position, newest first, and the
-// position to go on from, positionNone if none is left.
+// read returns up to limit entries before the position, newest first, and the position to
+// continue from, positionNone if no entry is left.
 func (h *history) read(entries []byte, p position, limit, bound int) (values [][]byte, next position) {
 	end, oldest := h.entriesBefore(p), h.count-min(h.count, bound)
 	if end <= oldest {
@@ -100,8 +101,7 @@ func (h *history) read(entries []byte, p position, limit, bound int) (values [][
 	return values, next
 }
 
-// entriesBefore returns how many of all entries ever appended come before the
-// position.
+// entriesBefore returns how many of all entries ever appended precede the position.
 func (h *history) entriesBefore(p position) int {
 	switch {
 	case p <= h.origin:

@@ -1,15 +1,16 @@
-// Package memory is the store engine of a single process: everything is kept in
-// its memory and gone with it. It suits one instance that may forget on restart,
-// tests and simulations; instances that share their targets need an engine with
-// a network between.
+// Package memory is the store engine of a single process: it keeps everything in memory and
+// loses it when the process exits. It suits tests, simulations and a single instance that
+// may lose its histories on a restart. Instances that share their targets need a networked
+// engine.
 //
 //	s := memory.New(memory.Options{TTL: 24 * time.Hour})
 //	defer s.Close()
 //
-// Its data holds no pointers, so that garbage collections take no longer with many targets.
+// Its data has no pointers, so that garbage collection costs the same with many targets as
+// with few.
 //
-// It starts no goroutine. Expired data is invisible at once and is freed bit by
-// bit by the operations that follow, whichever keys they concern.
+// It starts no goroutine. Expired data becomes invisible at once; later operations, of any
+// key, free it step by step.
 package memory
 
 import (
@@ -46,19 +47,19 @@ type Options struct {
 }
 
 const (
-	// shardCount spreads the keys over enough locks that goroutines seldom wait
-	// for each other.
+	// shardCount is the number of shards, large enough that goroutines seldom wait for
+	// each other's locks.
 	shardCount = 256
-	// One operation in sweepEvery looks for up to sweepLimit expired records,
-	// and as many logs, in the shard whose turn it is. An operation adds one of
-	// each at most, so that what expires is freed faster than it can grow.
+	// One operation in sweepEvery checks up to sweepLimit records, and as many logs, of
+	// the next shard for expiry. An operation adds at most one of each, so that the
+	// store frees expired data faster than it grows.
 	sweepEvery = 16
 	sweepLimit = 64
 	// Most records have a length that hardly changes, and logs grow until they are full; see
 	// table.
 	recordGrowth, logGrowth = 8, 2
-	// usualValue is what most values fit into, in bytes: they are copied to the stack while a
-	// shard is locked, and to memory of their own afterwards.
+	// usualValue is a size in bytes that most values fit into. While a shard is locked they
+	// are copied to the stack, and to the heap afterwards.
 	usualValue = 512
 	// listStep is how many keys List takes from the index at a time.
 	listStep = 256
@@ -68,12 +69,12 @@ const (
 // out and shares no memory with its callers. Create it by New.
 type Store struct {
 	clock     func() time.Time // nil if nothing expires
-	epoch     time.Time        // what instants are measured from
+	epoch     time.Time        // origin of all instants
 	logLength int
 	versions  *versions
 	seed      maphash.Seed
-	shards    []shard // shardCount of them
-	index     *index  // of the keys in all shards' records
+	shards    []shard // has shardCount elements
+	index     *index  // the keys of all shards' records
 	ops       atomic.Uint64
 	closed    atomic.Bool
 	parts     parts
@@ -175,8 +176,8 @@ func (s *Store) Delete(ctx context.Context, key store.Key) (bool, error) {
 	return sh.delete(k, now), nil
 }
 
-// List implements store.Store. The keys that it returns are taken from the index
-// in steps, without holding up the rest of the store in between.
+// List implements store.Store. It takes the keys from the index in steps, without
+// blocking other operations in between.
 func (s *Store) List(ctx context.Context, filter store.Filter, after store.Key, limit int) ([]store.Key, error) {
 	var keys []store.Key
 	for len(keys) < limit {
@@ -229,7 +230,7 @@ func (s *Store) ReadLog(ctx context.Context, key store.Key, before string, limit
 	return values, next.String(), nil
 }
 
-// Ping implements store.Store. A store that is open can always answer.
+// Ping implements store.Store. It succeeds while the store is open.
 func (s *Store) Ping(ctx context.Context) error {
 	if _, err := s.begin(ctx, 0); err != nil {
 		return fmt.Errorf("ping: %w", err)
@@ -237,8 +238,8 @@ func (s *Store) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Close implements store.Store. The memory is freed once nothing refers to the
-// store any more.
+// Close implements store.Store. The garbage collector frees the memory once the store
+// is unreachable.
 func (s *Store) Close() error {
 	if s.closed.Swap(true) {
 		return fmt.Errorf("close: %w", store.ErrClosed)
@@ -247,9 +248,9 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// begin opens every operation: it refuses what must not start, sweeps as much as
-// an operation on n keys has to, and returns the instant that the operation
-// happens at, as the time since the epoch.
+// begin starts every operation: it refuses an operation on a closed store or with a
+// context that is over, sweeps what an operation on n keys owes, and returns the
+// current time since the epoch.
 func (s *Store) begin(ctx context.Context, n int) (now time.Duration, err error) {
 	if s.closed.Load() {
 		return 0, store.ErrClosed
@@ -265,7 +266,7 @@ func (s *Store) begin(ctx context.Context, n int) (now time.Duration, err error)
 	return now, nil
 }
 
-// sweep frees what has expired on behalf of n operations.
+// sweep frees expired data on behalf of n operations.
 func (s *Store) sweep(now time.Duration, n int) {
 	ops := s.ops.Add(uint64(n))
 	for turn := (ops - uint64(n)) / sweepEvery; turn < ops/sweepEvery; turn++ {
@@ -301,7 +302,7 @@ func (s *Store) exists(key store.Key, now time.Duration) bool {
 	return exists
 }
 
-// find returns the shard that is the key's.
+// find returns the key's shard.
 func (s *Store) find(key store.Key) (*shard, hashed) {
 	hash := maphash.Comparable(s.seed, key)
 	return &s.shards[hash%shardCount], hashed{key, uint32(hash >> 32)}

@@ -16,7 +16,7 @@ type parts struct {
 	stores map[store.Part]*Store // guarded by mu
 }
 
-// partStore is the store of a part, which ends with the engine.
+// partStore is the store of a part; the engine's Close closes it.
 type partStore struct{ *Store }
 
 // Close implements store.Store.

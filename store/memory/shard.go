@@ -8,11 +8,11 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// shard holds the records and logs of the keys that hash to it. Values in it are
-// written over, so its methods copy them while they hold the lock.
+// shard holds the records and logs of the keys that hash to it. Values are overwritten
+// in place, so its methods copy them while they hold the lock.
 //
-// A shard's lock may be held while taking the index's, never the other way
-// round, and never together with another shard's.
+// A shard's lock may be held while taking the index's, never the other way round, and
+// never together with another shard's.
 type shard struct {
 	mu       sync.Mutex
 	records  table[version] // guarded by mu
@@ -43,8 +43,9 @@ func (sh *shard) size(key hashed, now time.Duration) (bytes int, exists bool) {
 	return len(sh.records.value(n)), true
 }
 
-// compareAndSwap gives the key's record the next version and value if it has version old.
-// If not, it returns which it has, and its value appended to the slice given.
+// compareAndSwap gives the key's record the next version and value if its version is old.
+// If not, it returns the current version, and the current value appended to the given
+// slice.
 func (sh *shard) compareAndSwap(key hashed, old, next version, value []byte, now time.Duration, to []byte) (has version, _ []byte, swapped bool) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -77,8 +78,8 @@ func (sh *shard) delete(key hashed, now time.Duration) bool {
 	return true
 }
 
-// deleteVersion removes the key's record if it has that version. If not, it returns which it
-// has, and its value.
+// deleteVersion removes the key's record if it has that version. If not, it returns the
+// current version and value.
 func (sh *shard) deleteVersion(key hashed, old version, now time.Duration) (has version, value []byte, deleted bool) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -103,7 +104,7 @@ func (sh *shard) appendLog(key hashed, entry store.LogEntry, bound int, now time
 	}
 	if n == 0 {
 		n = t.add(key, now, len(entry.Value)+lengthBytes)
-		// A log that replaces another one begins past all positions of that.
+		// A log that replaces another one begins after all positions of the old one.
 		t.items[n].meta.origin = position(sh.appended)
 	}
 	push(t, n, entry.Value, bound)

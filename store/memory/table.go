@@ -7,48 +7,48 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// table maps keys to values that expire when they were not touched for a while.
-// It is not safe for concurrent use.
+// table maps keys to values that expire some time after they were last touched. It is not
+// safe for concurrent use.
 //
-// It has nothing in it that the garbage collector would have to follow: items refer to each
-// other by their numbers, and keys and values lie one behind the other in one slice of bytes.
-// So a collection takes as long with a million keys as with none.
+// It contains no pointers: items refer to each other by number, and keys and values are
+// stored in one slice of bytes. So a garbage collection takes as long with a million keys as
+// with none.
 //
-// Items also stand in a queue, by the time at which the sweep last looked at
-// them (or they were added). Touching an item does not move it, which would cost
-// every swap several cache misses; the sweep sends it to the end instead when
-// its turn comes and it turns out to be alive. So an expired item leaves within
-// two TTLs of its last touch, given that sweeps happen.
+// Items also stand in a queue, by the time at which the sweep last looked at them (or they
+// were added). Touching an item does not move it, which would cost every swap several cache
+// misses; instead, the sweep moves an item that is still alive to the end. So the table drops
+// an expired item within two TTLs of its last touch, as long as sweeps run.
 type table[M any] struct {
 	ttl    time.Duration // 0 or less: nothing expires
 	index  *index        // kept in step with the table's keys; may be nil
-	growth int           // an item has room for so many parts of what it uses and one more
-	// items are by number. The first stands for none: it is the queue's beginning and end.
+	growth int           // spare capacity of an item: one growth-th of what it uses
+	// items by number. Item 0 is a sentinel: the head and tail of the queue.
 	items []item[M]
-	count int    // of items that have a key
-	free  number // the first of those that have none, chained
+	count int    // items that have a key
+	free  number // first of the free items, which are chained
 	heads []number
-	// bytes are those of all items, and dead how many of them are of none any more.
+	// bytes stores the keys and values of all items; dead counts the bytes that no item
+	// uses any more.
 	bytes []byte
 	dead  int
 }
 
-// number is that of an item in its table. It remains the item's until something is removed.
+// number identifies an item in its table. It stays the same until an item is removed.
 type number uint32
 
 // item is a key with its value. Instants are times since the store's epoch.
 //
-// The text of its key and behind that its value are used bytes from at on, where it has room
-// for more: a value that grows a little stays where it is.
+// Its key's text, followed by its value, takes used bytes from offset at. The item's
+// capacity is larger, so that a value that grows a little stays in place.
 type item[M any] struct {
 	at, used, room int
 	keyLength      int
-	touched        time.Duration // what the TTL is measured from
-	queued         time.Duration // when it came to the end of the queue
+	touched        time.Duration // start of the TTL
+	queued         time.Duration // when it was moved to the end of the queue
 	hash           uint32
-	chain          number // the next one with a hash in the same place
-	prev, next     number // in the queue
-	meta           M      // without pointers
+	chain          number // the next item with the same hash slot
+	prev, next     number // neighbors in the queue
+	meta           M      // has no pointers
 }
 
 // hashed is a key and its hash.
@@ -58,14 +58,13 @@ type hashed struct {
 }
 
 const (
-	// A table has room for a few of what it holds, and gives memory back when it uses less
-	// than a quarter.
+	// Minimum capacities. The table gives memory back when it uses less than a quarter.
 	leastItems, leastBytes = 8, 1 << 10
 	fewItems, fewBytes     = 8 * leastItems, 8 * leastBytes
 )
 
-// get returns the number of the key's item, 0 if there is none. It removes one that has
-// expired.
+// get returns the number of the key's item, 0 if it has none. It removes an expired
+// one.
 func (t *table[M]) get(k hashed, now time.Duration) number {
 	if len(t.heads) == 0 {
 		return 0
@@ -84,8 +83,8 @@ func (t *table[M]) get(k hashed, now time.Duration) number {
 	return 0
 }
 
-// add returns the number of a new item for a key that has none. It has no value yet, but room
-// for one of that length.
+// add returns the number of a new item for a key that has none. It has no value yet, but
+// capacity for one of that length.
 func (t *table[M]) add(k hashed, now time.Duration, length int) number {
 	if len(t.items) == 0 {
 		t.items = make([]item[M], 1, leastItems)
@@ -111,7 +110,7 @@ func (t *table[M]) add(k hashed, now time.Duration, length int) number {
 	return n
 }
 
-// name gives a new item a place, with the text of its key and room for a value.
+// name writes a new item's key into the bytes and reserves capacity for its value.
 func (t *table[M]) name(n number, k store.Key, length int) {
 	keyLength := len(k.Cluster) + 1 + len(k.Namespace) + 1 + len(k.Target)
 	t.move(n, 0, t.roomFor(keyLength+length))
@@ -120,10 +119,11 @@ func (t *table[M]) name(n number, k store.Key, length int) {
 	appendKey(t.bytes[it.at:it.at], k)
 }
 
-// roomFor is some more than is used, so that the next value most likely fits, too.
+// roomFor returns somewhat more than is used, so that the next value most likely fits,
+// too.
 func (t *table[M]) roomFor(used int) int { return used + used/t.growth }
 
-// remove removes an item of the table. Others may have other numbers then.
+// remove removes an item of the table. It may change the numbers of other items.
 func (t *table[M]) remove(n number) {
 	if t.index != nil {
 		it := &t.items[n]
@@ -143,7 +143,7 @@ func (t *table[M]) remove(n number) {
 	t.shrink()
 }
 
-// value returns an item's value, until the table is changed.
+// value returns an item's value, valid until the next change of the table.
 func (t *table[M]) value(n number) []byte {
 	it := &t.items[n]
 	return t.bytes[it.at+it.keyLength : it.at+it.used]
@@ -154,12 +154,13 @@ func (t *table[M]) set(n number, value []byte) {
 	copy(t.resize(n, len(value)), value)
 }
 
-// fits reports whether a value of that length needs no other place than the item's.
+// fits reports whether a value of that length fits into the item's capacity.
 func (t *table[M]) fits(n number, length int) bool {
 	return t.items[n].keyLength+length <= t.items[n].room
 }
 
-// resize makes an item's value so long, keeping what fits of it, and returns it.
+// resize sets the length of an item's value, keeping as much of the value as fits, and
+// returns it.
 func (t *table[M]) resize(n number, length int) []byte {
 	used := t.items[n].keyLength + length
 	if !t.fits(n, length) || t.items[n].room > 4*used+64 {
@@ -170,7 +171,7 @@ func (t *table[M]) resize(n number, length int) []byte {
 	return t.value(n)
 }
 
-// move gives an item another place, for so many of its bytes.
+// move moves an item to a place with that capacity.
 func (t *table[M]) move(n number, used, room int) {
 	if cap(t.bytes)-len(t.bytes) < room {
 		t.compact(room)
@@ -183,8 +184,8 @@ func (t *table[M]) move(n number, used, room int) {
 	it.at, it.room = at, room
 }
 
-// compact leaves out the bytes that are of no item, and makes room for so many more, and for
-// half as much as that is then. So a byte is copied twice for each that comes in.
+// compact drops the dead bytes and makes room for n more, and for half of that size again.
+// So each byte that is added costs at most two copies.
 func (t *table[M]) compact(more int) {
 	living := len(t.bytes) - t.dead + more
 	to := make([]byte, 0, max(leastBytes, living+living/2))
@@ -197,20 +198,20 @@ func (t *table[M]) compact(more int) {
 	t.bytes, t.dead = to, 0
 }
 
-// spare gives bytes back, if most are of no item any more.
+// spare frees memory if most bytes are dead.
 func (t *table[M]) spare() {
 	if living := len(t.bytes) - t.dead; cap(t.bytes) > fewBytes && 4*living < cap(t.bytes) {
 		t.compact(0)
 	}
 }
 
-// shrink gives memory back, if what was removed took most of it.
+// shrink frees memory if most items were removed.
 func (t *table[M]) shrink() {
 	t.spare()
 	if cap(t.items) <= fewItems || t.count > cap(t.items)/4 {
 		return
 	}
-	// Items get numbers in the order of the queue.
+	// Items are renumbered in the order of the queue.
 	items := make([]item[M], 1, max(leastItems, 2*t.count))
 	for n := range t.queue {
 		it := t.items[n]
@@ -224,7 +225,7 @@ func (t *table[M]) shrink() {
 	t.rehash()
 }
 
-// rehash finds places for all items, twice as many as there are.
+// rehash builds a hash table with twice as many slots as there are items.
 func (t *table[M]) rehash() {
 	size := leastItems
 	for size < 2*t.count {
@@ -241,12 +242,13 @@ func (t *table[M]) link(n number) {
 	t.items[n].chain, *head = *head, n
 }
 
-// head is the place of the first item with such a hash.
+// head returns the slot of a hash, which has the first item of its chain.
 func (t *table[M]) head(hash uint32) *number {
 	return &t.heads[hash&uint32(len(t.heads)-1)]
 }
 
-// queue yields the items of the queue from its front on. They may not be removed meanwhile.
+// queue yields the items from the front of the queue on. The caller must not remove items
+// meanwhile.
 func (t *table[M]) queue(yield func(number) bool) {
 	if len(t.items) == 0 {
 		return
@@ -255,8 +257,8 @@ func (t *table[M]) queue(yield func(number) bool) {
 	}
 }
 
-// sweep looks at up to limit items, those first that it has not looked at for
-// longest, and removes the expired ones.
+// sweep checks up to limit items for expiry, least recently checked first, and removes
+// the expired ones.
 func (t *table[M]) sweep(now time.Duration, limit int) {
 	for range limit {
 		if t.count == 0 {
@@ -275,7 +277,7 @@ func (t *table[M]) sweep(now time.Duration, limit int) {
 	}
 }
 
-// past reports whether the TTL has gone by since the instant given.
+// past reports whether the TTL has passed since the given instant.
 func (t *table[M]) past(since, now time.Duration) bool {
 	return t.ttl > 0 && now-since >= t.ttl
 }
@@ -292,25 +294,24 @@ func (t *table[M]) dequeue(n number) {
 	t.items[it.prev].next, t.items[it.next].prev = it.next, it.prev
 }
 
-// appendKey appends a key's text: its parts, in which there is no NUL byte, with one between
-// them.
+// appendKey appends a key's text: its parts, which contain no NUL byte, separated by one.
 func appendKey(to []byte, k store.Key) []byte {
 	to = append(append(to, k.Cluster...), 0)
 	to = append(append(to, k.Namespace...), 0)
 	return append(to, k.Target...)
 }
 
-// separator is what stands between the parts.
+// separator separates the parts.
 const separator = "\x00"
 
-// cutKey is the key of a text.
+// cutKey parses the text of a key.
 func cutKey(text string) store.Key {
 	cluster, rest, _ := strings.Cut(text, separator)
 	namespace, target, _ := strings.Cut(rest, separator)
 	return store.Key{Cluster: cluster, Namespace: namespace, Target: target}
 }
 
-// spells reports whether a text is the key's.
+// spells reports whether text is the key's.
 func spells(text []byte, k store.Key) bool {
 	namespace := len(k.Cluster) + 1
 	target := namespace + len(k.Namespace) + 1

@@ -9,7 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// usageSample is how many records are looked at to know what all of them take.
+// usageSample is how many records Usage reads to estimate the size of all.
 const usageSample = 256
 
 var _ store.Usages = (*Store)(nil)
@@ -36,16 +36,16 @@ func (s *Store) Usage(ctx context.Context, cluster string) (store.Usage, error) 
 	return store.Usage{Keys: scale(alive), Bytes: scale(bytes)}, nil
 }
 
-// sample returns how many keys of the cluster are in the index, of all for "", and up to
-// n of them, chosen at random; all if there are no more.
+// sample returns how many keys of the cluster are in the index (of all clusters for ""),
+// and up to n of them, chosen at random.
 func (x *index) sample(cluster string, n int) (count int, keys []store.Key) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	var from, to int // in the first chunk, and in the one after the last whole one
+	var from, to int // bounds in the first chunk, and in the one after the last whole one
 	first, last := 0, len(x.chunks)
 	if cluster != "" && last > 0 {
 		first, from, _ = x.search(store.Key{Cluster: cluster})
-		last, to, _ = x.search(store.Key{Cluster: cluster + "\x00"}) // the next one's
+		last, to, _ = x.search(store.Key{Cluster: cluster + "\x00"}) // first key of the next cluster
 	}
 	each := func(visit func(c *chunk, from, to int)) {
 		for i := first; i <= last && i < len(x.chunks); i++ {

@@ -11,30 +11,30 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// version counts the versions that a store gives out: they never come back.
+// version counts the versions that a store creates; none is used twice.
 type version uint64
 
 const (
-	absent  version = 0 // of a key that has no record
+	absent  version = 0 // version of a key without a record
 	foreign version = math.MaxUint64
 )
 
-// versions gives out versions, which are written with a random prefix that keeps those of
-// other processes apart.
+// versions creates versions. Their text has a random prefix, which makes them differ from
+// those of other processes.
 type versions struct {
 	prefix string
 	count  atomic.Uint64
 }
 
 func newVersions() *versions {
-	var random [9]byte   // no padding in base64, and beyond any coincidence
+	var random [9]byte   // a multiple of three: base64 without padding
 	rand.Read(random[:]) // never fails, see crypto/rand
 	return &versions{prefix: base64.RawURLEncoding.EncodeToString(random[:])}
 }
 
 func (v *versions) next() version { return version(v.count.Add(1)) }
 
-// write returns how callers know a version, about 16 bytes long.
+// write returns the version's text for callers, about 16 bytes long.
 func (v *versions) write(n version) store.Version {
 	if n == absent {
 		return ""
@@ -43,7 +43,8 @@ func (v *versions) write(n version) store.Version {
 	return store.Version(strconv.AppendUint(buf, uint64(n), 36))
 }
 
-// read returns the version that a caller names, foreign if the store did not give it.
+// read parses a version's text; it returns foreign for one that this store did not
+// create.
 func (v *versions) read(name store.Version) version {
 	if name == "" {
 		return absent
@@ -55,7 +56,7 @@ func (v *versions) read(name store.Version) version {
 	n, err := strconv.ParseUint(digits, 36, 64)
 	var room [16]byte
 	if err != nil || n == 0 || string(strconv.AppendUint(room[:0], n, 36)) != digits {
-		return foreign // written in another way than its own
+		return foreign // not in canonical form
 	}
 	return version(n)
 }

@@ -11,9 +11,10 @@ import (
 	"github.com/sony/gobreaker/v2"
 )
 
-// nodeHook stands before each node: it counts round trips, and its circuit breaker
-// answers for a node that has stopped to, so that callers fail fast instead of
-// queueing up behind timeouts, and a shard that is away does not hold up others.
+// nodeHook runs before each command that go-redis sends to a node. It counts round
+// trips, and its circuit breaker fails fast for a node that stopped responding, so that
+// callers do not queue up behind timeouts and one failed shard does not block the
+// others.
 type nodeHook struct {
 	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
 	stats   *counters
@@ -35,8 +36,8 @@ func (s *Store) newNodeHook(name string) *nodeHook {
 			}
 		},
 		IsSuccessful: func(err error) bool { return !isTransport(err) },
-		// A caller that gave up says nothing of the node, nor do more callers than there
-		// are connections.
+		// A caller's cancellation says nothing about the node, nor does an exhausted
+		// connection pool.
 		IsExcluded: func(err error) bool {
 			return errors.Is(err, context.Canceled) || errors.Is(err, goredis.ErrPoolTimeout)
 		},
@@ -96,10 +97,10 @@ func (h *nodeHook) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis
 	}
 }
 
-// greets reports whether go-redis sends the command to greet the node on a new
-// connection, which passes the hooks as well. It is part of the command that needs
-// the connection: the only one that may try whether the node is back would be
-// refused its own greetings, and the breaker never close.
+// greets reports whether the command is one that go-redis sends to set up a new
+// connection; those pass the hooks as well. The breaker must let them pass: in its
+// half-open state it admits one command, whose own connection set-up would otherwise be
+// refused, and the breaker would never close.
 func greets(cmd goredis.Cmder) bool {
 	switch cmd.Name() {
 	case "hello", "auth", "client", "select", "readonly":
@@ -108,10 +109,9 @@ func greets(cmd goredis.Cmder) bool {
 	return false
 }
 
-// failUnsent gives the commands of a pipeline the error that it ended with if none
-// has one. Of a new connection whose greetings are answered by an error, which the
-// driver takes for that of a command, they would know nothing and seem to have been
-// answered by nil.
+// failUnsent sets the pipeline's error on its commands if none has one. When a node
+// answers the set-up of a new connection with an error, go-redis returns it for the
+// pipeline only; the commands would look as if they had been answered with nil.
 func failUnsent(cmds []goredis.Cmder, err error) {
 	if err == nil || slices.ContainsFunc(cmds, func(c goredis.Cmder) bool { return c.Err() != nil }) {
 		return
@@ -121,8 +121,8 @@ func failUnsent(cmds []goredis.Cmder, err error) {
 	}
 }
 
-// outcome is the input of the breaker. A caller whose time is up is one that gave up,
-// though the driver says of both that reading took too long.
+// outcome converts an error to the breaker's input. A context that is over means that
+// the caller gave up, although the driver reports a read timeout.
 func outcome(ctx context.Context, err error) error {
 	deadline, has := ctx.Deadline()
 	if err != nil && (ctx.Err() != nil || has && !time.Now().Before(deadline)) {
@@ -131,13 +131,13 @@ func outcome(ctx context.Context, err error) error {
 	return err
 }
 
-// transportError finds what says that the node is not well: a pipeline returns
-// the first command's error, which may be that command's own.
+// transportError returns the error that shows that the node is failing: a pipeline
+// returns its first command's error, which may concern that command only.
 func transportError(err error, cmds []goredis.Cmder) error {
 	if err == nil || isTransport(err) {
 		return err
 	}
-	// A connection that breaks takes all that follow with it.
+	// A broken connection fails all commands that follow.
 	if last := cmds[len(cmds)-1].Err(); isTransport(last) {
 		return last
 	}

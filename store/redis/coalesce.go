@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// maxFlights is how many round trips of a coalescer may be on their way at a
-	// time: while they are, the next one gathers.
+	// maxFlights is how many round trips of a coalescer may be in flight; further swaps
+	// gather for the next one.
 	maxFlights = 2
-	// maxCoalesced bounds the swaps of one round trip.
+	// maxCoalesced limits the swaps of one round trip.
 	maxCoalesced = 256
-	// clusterCoalescers is how many coalescers share the slots of a Cluster, so that
-	// a shard that does not answer holds up those of its slots only.
+	// clusterCoalescers is how many coalescers share the slots of a Cluster, so that a
+	// shard that does not respond delays the swaps of its slots only.
 	clusterCoalescers = 16
 )
 
-// coalescer sends swaps of concurrent callers together: those that come while others
-// are on their way share the next round trip. A lone caller does not wait. What
-// that saves are system calls, which cost more than the swaps.
+// coalescer batches the swaps of concurrent callers: swaps that arrive while others are
+// in flight share the next round trip. A lone caller does not wait. This saves system
+// calls, which cost more than the swaps.
 type coalescer struct {
 	mu      sync.Mutex
 	waiting []*pendingSwap // guarded by mu
@@ -33,8 +33,8 @@ func (s *Store) coalescerOf(bucket int) *coalescer {
 	return &s.coalescers[bucket*len(s.coalescers)/bucketCount]
 }
 
-// swapPool holds *pendingSwap without references: neither who waited, nor who
-// performed it. One whose caller gave up waiting does not come back.
+// swapPool pools *pendingSwap without references to callers. A swap whose caller
+// stopped waiting is not returned to it.
 var swapPool = sync.Pool{New: func() any { return &pendingSwap{done: make(chan struct{}, 1)} }}
 
 // coalesce performs a swap together with others.
@@ -65,7 +65,7 @@ func (s *Store) coalesce(ctx context.Context, swap *store.Swap) (store.SwapResul
 	}
 }
 
-// fly performs the swaps that wait, and sees that those are that come meanwhile.
+// fly performs the waiting swaps, and those that arrive meanwhile.
 func (s *Store) fly(ctx context.Context, c *coalescer) {
 	c.mu.Lock()
 	n := min(len(c.waiting), maxCoalesced)
@@ -73,7 +73,7 @@ func (s *Store) fly(ctx context.Context, c *coalescer) {
 	c.waiting = c.waiting[n:]
 	c.mu.Unlock()
 	if n > 1 {
-		// It is not one caller's alone to give up.
+		// One caller's cancellation must not cancel the others' swaps.
 		ctx = context.WithoutCancel(ctx)
 	}
 	s.performSwaps(ctx, flight)

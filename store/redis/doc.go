@@ -1,7 +1,7 @@
-// Package redis is the store engine that many instances share: records and logs
-// in a Redis server, behind Sentinel, or in a Redis Cluster. Any of them may answer
-// for any key, and what was swapped survives all of them, as far as the server's
-// own persistence and replication go (see docs/operate/redis.md).
+// Package redis is the store engine that many instances share: records and logs in a Redis server,
+// behind Sentinel, or in a Redis Cluster. Any instance can serve any key, and swapped records
+// survive the instances, as far as the server's own persistence and replication go (see
+// docs/operate/redis.md).
 //
 //	options, err := redis.ParseURL("redis://user:secret@10.0.0.1:6379/0")
 //	…
@@ -12,9 +12,9 @@
 //
 // # Layout
 //
-// Keys are spread over 256 buckets by the CRC-16 of their name. Each bucket has a
-// hash tag of its own, so that what belongs together is in one slot of a Cluster,
-// and the tags are chosen so that the buckets are spread evenly over the slots:
+// Keys are spread over 256 buckets by the CRC-16 of their name. Each bucket has its own hash tag,
+// so that the keys of a target are in one slot of a Cluster. The tags spread the buckets evenly
+// over the slots:
 //
 //	{prefix}{tag}h:{cluster}/{namespace}/{target}  string: the record
 //	{prefix}{tag}l:{cluster}/{namespace}/{target}  list: the log
@@ -26,22 +26,21 @@
 //	{prefix}instances                              sorted set: what instances say of themselves, by
 //	                                               when that ends
 //
-// A part of a target (see store.Parts) has the same keys, with a letter before those
-// letters: {tag}sh: for specs, {tag}oh: for observations.
+// A part of a target (see store.Parts) has the same keys, with a letter before those letters:
+// {tag}sh: for specs, {tag}oh: for observations.
 //
-// A record is a format byte, a random version of 8 bytes, and the value. It is
-// swapped by a script that compares the version, writes, and enters a new key into
-// the index; the version is chosen by the caller, so that a swap whose answer was
-// lost on the way can be sent again and happens once. Records and logs expire by
-// Redis' own clock; what expired stays in the index until a listing or a sweep,
-// which new keys pay for, finds it.
+// A record is a format byte, a random version of 8 bytes, and the value. It is swapped by a script
+// that compares the version, writes, and enters a new key into the index; the caller chooses the
+// version, so that a swap whose reply was lost can be sent again and takes effect once. Records and
+// logs expire by Redis' own clock; an expired key stays in the index until a listing or a sweep
+// removes it. Creating keys triggers the sweeps.
 //
-// An element of a log is a format byte, a number of seven bytes by which pages are
-// found, and the value.
+// An element of a log is a format byte, a number of seven bytes, by which pages are found, and the
+// value.
 //
-// An entry of the feed has an id of its own making: the milliseconds of the server's clock,
-// and a number that is that of the entry before it plus one.
+// The store chooses the ids of the feed's entries: the milliseconds of the server's clock, and the
+// number of the previous entry plus one.
 //
-// The server needs scripts: Redis 6.2 or newer, or a server that is compatible with it.
-// Scripts name all their keys.
+// The server needs scripts: Redis 6.2 or newer, or a server that is compatible with it. Scripts
+// name all their keys.
 package redis

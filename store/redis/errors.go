@@ -13,21 +13,22 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// fault is what an error means for the command that got it.
+// fault classifies an error of a command.
 type fault struct {
-	// again reports whether it may go well if it is sent again, at once where now.
+	// again reports whether a retry may succeed; now, whether it may do so without a
+	// pause.
 	again, now bool
-	// doubtful reports whether the command may have been performed all the same.
+	// doubtful reports whether the server may have performed the command nevertheless.
 	doubtful bool
 	// kind is the sentinel to wrap, nil for none.
 	kind error
 }
 
-// replyFaults are the error replies that are not the command's own fault, by their
-// first word.
+// replyFaults classifies error replies, by their first word, that the command did not
+// cause.
 var replyFaults = map[string]fault{
 	"NOSCRIPT": {again: true, now: true, kind: store.ErrUnavailable},
-	// The server starts, fails over, runs a script of somebody else or moves slots.
+	// The server starts, fails over, runs another client's script or moves slots.
 	"LOADING":     {again: true, kind: store.ErrUnavailable},
 	"BUSY":        {again: true, kind: store.ErrUnavailable},
 	"READONLY":    {again: true, kind: store.ErrUnavailable},
@@ -47,7 +48,7 @@ var replyFaults = map[string]fault{
 	"WRONGTYPE": {kind: store.ErrUnreadable},
 }
 
-// errFewReplicas means that a write is not on as many replicas as it should be.
+// errFewReplicas means that too few replicas acknowledged a write.
 var errFewReplicas = errors.New("not acknowledged by enough replicas in time")
 
 // faultOf classifies an error that is neither nil nor goredis.Nil.
@@ -80,10 +81,10 @@ func replyFault(text string) fault {
 	case strings.HasPrefix(text, "ERR AUTH"), strings.HasPrefix(text, "ERR invalid password"):
 		return fault{kind: store.ErrUnavailable}
 	case strings.HasPrefix(text, "ERR The user executing the script"), strings.HasPrefix(text, "ERR ACL failure in script"), strings.Contains(text, "-NOPERM "):
-		// Redis 7.0, 7.2 and 6 word like this what a script's user may not do.
+		// Redis 6, 7.0 and 7.2 report so that the ACL forbids a command of a script.
 		return fault{kind: store.ErrUnavailable}
 	case strings.Contains(text, "-OOM "):
-		// Redis 6 words the errors of a script's commands like this.
+		// Redis 6 reports errors of a script's commands so.
 		return fault{kind: store.ErrUnavailable}
 	case strings.Contains(text, "-READONLY "):
 		return fault{again: true, kind: store.ErrUnavailable}
@@ -91,7 +92,7 @@ func replyFault(text string) fault {
 	return fault{}
 }
 
-// operationError wraps what a command failed with.
+// operationError wraps a command's error.
 func operationError(ctx context.Context, operation string, err error) error {
 	if ctxErr := ctx.Err(); ctxErr != nil {
 		return fmt.Errorf("%s: %w: %w (%w)", operation, store.ErrUnavailable, ctxErr, err)
@@ -103,7 +104,7 @@ func operationError(ctx context.Context, operation string, err error) error {
 	return fmt.Errorf("%s: %w: %w", operation, kind, err)
 }
 
-// isTransport reports whether a node did not answer as a node that is well would.
+// isTransport reports whether the error shows that the node is failing.
 func isTransport(err error) bool {
 	if err == nil || errors.Is(err, goredis.Nil) || errors.Is(err, context.Canceled) || errors.Is(err, goredis.ErrClosed) {
 		return false

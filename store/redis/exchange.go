@@ -11,8 +11,8 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// command is a command that go-redis sends once: what to do about a failure is
-// decided here, where it is known whether it may have been performed.
+// command is a command that go-redis sends once. The exchange decides about retries,
+// because it knows whether the command may have been performed.
 type command struct{ *goredis.Cmd }
 
 // NoRetry implements goredis.Cmder.
@@ -22,32 +22,33 @@ func newCommand(ctx context.Context, args ...any) command {
 	return command{goredis.NewCmd(ctx, args...)}
 }
 
-// exchange is a number of commands that are performed together: in one round trip
-// per shard, and those that failed for reasons that may pass in further ones.
+// exchange performs a number of commands: in one round trip per shard, and further ones
+// for retries.
 type exchange struct {
 	// operation names it in errors.
 	operation string
-	// args are the arguments of command i; whole asks for scripts to be sent whole.
-	// Once it has been performed they may be used again.
+	// args returns the arguments of command i, with the whole script instead of its
+	// hash if whole is set. They may be reused after the command was performed.
 	args func(i int, whole bool) []any
-	// take takes the reply of command i, nil for none. doubtful says that it was
-	// sent before and may have been performed then. What it refuses fails.
+	// take receives the reply of command i, nil for none. doubtful reports that an
+	// earlier attempt may have performed the command. The command fails with take's
+	// error.
 	take func(i int, reply any, doubtful bool) error
 	// once reports whether a command that may have been performed must not be sent again.
 	once bool
-	// durable reports whether what is written, or was and is read now, must be acknowledged
-	// by replicas if the options ask for that.
+	// durable reports whether replicas must acknowledge what the command writes, or reads
+	// as the result of an earlier write, if the options require it.
 	durable bool
 }
 
-// Backoff between attempts, at random up to a bound that doubles.
+// Backoff between attempts, random up to a bound that doubles.
 const (
 	firstBackoff = 10 * time.Millisecond
 	lastBackoff  = 250 * time.Millisecond
 )
 
-// perform runs the exchange over n commands. The errors are by command, nil if
-// there are none.
+// perform runs the exchange over n commands. The errors are by command, nil if none
+// failed.
 func (s *Store) perform(ctx context.Context, n int, x *exchange) (errs []error) {
 	if n == 0 {
 		return nil
@@ -79,18 +80,18 @@ func (s *Store) perform(ctx context.Context, n int, x *exchange) (errs []error) 
 	return run.errs
 }
 
-// run is an exchange that goes on.
+// run is an exchange in progress.
 type run struct {
 	store    *Store
 	exchange *exchange
 	pending  []int
-	errs     []error // by command; nil until there is one
-	last     []error // by command, of the last attempt; nil until there is one
-	doubtful []bool  // by command; nil until there is one
-	// first is room for the one command that most runs are of.
+	errs     []error // by command; nil until one failed
+	last     []error // by command, of the last attempt; nil until one failed
+	doubtful []bool  // by command; nil until one is
+	// first avoids an allocation in the usual run of one command.
 	first [1]int
 	whole bool
-	// failed reports whether a server did not do its part.
+	// failed reports whether a server failed.
 	failed bool
 }
 
@@ -102,8 +103,8 @@ func (r *run) fail(n, i int, err error) {
 	r.store.stats.failures.Add(1)
 }
 
-// attempt sends what is pending and keeps what is to be sent again. The fault
-// returned is the gravest of them.
+// attempt sends the pending commands and keeps those to retry. It returns the gravest
+// fault.
 func (r *run) attempt(ctx context.Context, n int) fault {
 	commands, slab := make([]goredis.Cmder, len(r.pending)), make([]goredis.Cmd, len(r.pending))
 	for k, i := range r.pending {
@@ -141,8 +142,8 @@ func (r *run) attempt(ctx context.Context, n int) fault {
 			continue
 		}
 		if f.now {
-			// The server does not know the script; from the first that is sent whole
-			// it learns it.
+			// The server does not know the script; the first command that sends it
+			// whole caches it there.
 			r.whole = true
 			r.store.stats.scriptLoads.Add(1)
 		}
@@ -159,8 +160,8 @@ func (r *run) attempt(ctx context.Context, n int) fault {
 	return worst
 }
 
-// send sends the commands in one round trip per shard. What went wrong is in the
-// commands, except that they are not on enough replicas.
+// send sends the commands in one round trip per shard. The commands carry their errors;
+// send returns one only if too few replicas acknowledged.
 func (s *Store) send(ctx context.Context, commands []goredis.Cmder, durable bool) error {
 	wait := durable && s.options.WaitReplicas > 0
 	if len(commands) == 1 && !wait {
@@ -175,8 +176,9 @@ func (s *Store) send(ctx context.Context, commands []goredis.Cmder, durable bool
 		_, _ = pipe.Exec(ctx)
 		return nil
 	}
-	// Since Redis 7.2 WAIT waits for what its connection wrote last, which a load, or a
-	// swap that had happened before, did not: so something is written in any case.
+	// Since Redis 7.2 WAIT waits for the connection's last write. A load, or a swap
+	// that an earlier attempt performed, writes nothing, so send writes a key in any
+	// case.
 	_ = pipe.Process(ctx, newCommand(ctx, "set", s.layout.bases[0]+"p", "", "px", 60_000))
 	acknowledged := newCommand(ctx, "wait", s.options.WaitReplicas, s.options.WaitTimeout.Milliseconds())
 	_ = pipe.Process(ctx, acknowledged)
@@ -191,13 +193,14 @@ func (s *Store) send(ctx context.Context, commands []goredis.Cmder, durable bool
 	return nil
 }
 
-// pause waits before the next attempt, and reports whether there is to be one.
+// pause waits before the next attempt, and reports whether there is one.
 func (s *Store) pause(ctx context.Context, attempt int, f fault) bool {
 	switch {
 	case ctx.Err() != nil:
 		return false
 	case f.now:
-		// One attempt more, for it costs no patience.
+		// An immediate retry does not count against the caller's patience: allow one
+		// more.
 		return attempt <= s.options.MaxAttempts
 	case attempt >= s.options.MaxAttempts:
 		return false
@@ -214,15 +217,15 @@ func (s *Store) pause(ctx context.Context, attempt int, f fault) bool {
 	}
 }
 
-// reconsider has a Cluster's slots fetched again: a master that does not answer may
-// have been replaced, also while its breaker is open.
+// reconsider makes go-redis reload the Cluster's slots: a failing master may have been
+// replaced, even while its breaker is open.
 func (s *Store) reconsider(ctx context.Context) {
 	if cluster, ok := s.client.(*goredis.ClusterClient); ok {
 		cluster.ReloadState(ctx)
 	}
 }
 
-// joined returns errors by command as one: nil, that of the only one, or a
+// joined combines errors by command: nil, the only command's error, or a
 // store.BatchError.
 func joined(errs []error) error {
 	switch {

@@ -9,13 +9,13 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// The feed is a stream in each of some buckets, which take the entries of a quarter of the
-// buckets each. An entry's id is its position: when it was appended, and its number. It is
-// not the server that numbers them, for it would do so by the millisecond; with consecutive
-// numbers a reader sees that entries are missing, and how many.
+// Some buckets have a stream each, which takes the entries of a quarter of the buckets. An
+// entry's id is its position: its time and its number. The server could number the entries,
+// but only within a millisecond; with consecutive numbers a reader sees that entries are
+// missing, and how many.
 
-// feedParts is how many streams there are. It is part of the layout: enough that a Cluster
-// of a few masters shares the work, few enough that a reader asks for all of them often.
+// feedParts is the number of streams. It is part of the layout: enough that the masters of
+// a small Cluster share the work, and few enough that a reader can poll all of them often.
 const feedParts = 4
 
 // feedBuckets is how many buckets share a stream.
@@ -91,12 +91,12 @@ func (s *Store) ReadFeed(ctx context.Context, after []store.FeedPosition, limit 
 	return pages, nil
 }
 
-// feedID is a position as an entry's id.
+// feedID returns the id of the entry at a position.
 func feedID(p store.FeedPosition) string {
 	return strconv.FormatUint(p.Millis, 10) + "-" + strconv.FormatUint(p.Number, 10)
 }
 
-// parseFeedID reads the id of an entry.
+// parseFeedID parses an entry's id.
 func parseFeedID(id string) (p store.FeedPosition, ok bool) {
 	millis, number, ok := strings.Cut(id, "-")
 	if !ok {
@@ -110,8 +110,8 @@ func parseFeedID(id string) (p store.FeedPosition, ok bool) {
 
 var errForeignFeed = fmt.Errorf("%w: not a part of the feed; delete its key", store.ErrUnreadable)
 
-// feedPage reads what readFeedScript returns: the newest id, then id, the name's field, name
-// and value of each entry.
+// feedPage parses the reply of readFeedScript: the newest id, then id, the name's field,
+// name and value of each entry.
 func feedPage(reply any) (page store.FeedPage, err error) {
 	all, _ := reply.([]any)
 	if len(all) == 0 || len(all)%4 != 1 {

@@ -48,6 +48,6 @@ func (s *Store) Announced(ctx context.Context, limit int) (values [][]byte, err 
 	return values, joined(errs)
 }
 
-// instances is the name of the sorted set of what instances say of themselves, by when that
-// ends. It is a key beside those of the buckets.
+// instances is the name of the sorted set of announcements, by expiry. It belongs to no
+// bucket.
 func (s *Store) instances() string { return s.options.KeyPrefix + "instances" }

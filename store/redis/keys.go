@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// bucketCount spreads the keys over the shards of a Cluster, and bounds what
-	// inserting a key into the index costs. It is part of the layout.
+	// bucketCount spreads the keys over the shards of a Cluster, and bounds the cost of
+	// an insertion into the index. It is part of the layout.
 	bucketCount = 256
 	slotCount   = 16384
 )
@@ -31,13 +31,13 @@ func spreadTags() (tags [bucketCount]string) {
 	return tags
 }
 
-// slot is the slot that a Cluster keeps a hash tag's keys in.
+// slot returns the Cluster slot of a hash tag.
 func slot(tag string) int { return int(crc16(tag)) % slotCount }
 
 // crc16 is the CRC-16/XMODEM of Redis Cluster's specification.
 func crc16(s string) uint16 { return crc16After(0, s) }
 
-// crc16After is the CRC of a text that goes on with s after one with that CRC.
+// crc16After continues a CRC with s.
 func crc16After(crc uint16, s string) uint16 {
 	for i := range len(s) {
 		crc = crc<<8 ^ crcTable[byte(crc>>8)^s[i]]
@@ -60,16 +60,15 @@ var crcTable = func() (table [256]uint16) {
 	return table
 }()
 
-// partLetters begin the letters of a part's keys, which lie in the buckets of their
-// targets. A history's have none.
+// partLetters are the prefixes of the letters of a part's keys; histories have none.
 var partLetters = map[store.Part]string{"": "", store.Specs: "s", store.Observations: "o"}
 
 // layout names the keys in Redis, of histories or of a part.
 type layout struct {
 	part string // its letter
-	// bases begin the names of each bucket's keys: prefix and hash tag.
+	// bases are the prefixes of each bucket's keys: key prefix and hash tag.
 	bases *[bucketCount]string
-	// longest is the length of the longest of them.
+	// longest is the length of the longest base.
 	longest int
 }
 
@@ -82,12 +81,12 @@ func newLayout(prefix string) *layout {
 	return l
 }
 
-// of returns the layout of a part, for the same prefix.
+// of returns the layout of a part, with the same prefix.
 func (l *layout) of(part store.Part) *layout {
 	return &layout{part: partLetters[part], bases: l.bases, longest: l.longest}
 }
 
-// place is where a key's data are.
+// place locates a key's data.
 type place struct {
 	base, name string
 }
@@ -111,7 +110,7 @@ func (l *layout) writeRecord(to io.StringWriter, key store.Key) {
 // index is the name of a bucket's index.
 func (l *layout) index(bucket int) string { return l.bases[bucket] + l.part + "i" }
 
-// bucket returns the key's.
+// bucket returns the key's bucket.
 func (l *layout) bucket(key store.Key) int {
 	crc := crc16After(crc16After(0, key.Cluster), "/")
 	crc = crc16After(crc16After(crc, key.Namespace), "/")
@@ -123,10 +122,11 @@ func (p place) log() string      { return p.base + "l:" + p.name }
 func (p place) deletion() string { return p.base + "d:" + p.name }
 func (p place) index() string    { return p.base + "i" }
 
-// member is the key in the index, where bytewise order is that of Key.Compare.
+// member returns the key's member in the index; members sort bytewise as Key.Compare
+// orders keys.
 func (p place) member() string { return strings.ReplaceAll(p.name, "/", "\x00") }
 
-// memberKey is the key that a member stands for; false if it stands for none.
+// memberKey returns the key of a member; false if it is not a key's.
 func memberKey(member string) (store.Key, bool) {
 	parts := strings.SplitN(member, "\x00", 4)
 	if len(parts) != 3 {

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// A bucket is asked for its share of what is missing and a little more, at most
-	// for this many members at a time.
+	// A listing requests from each bucket its share of the missing keys and a little
+	// more, at most this many members at a time.
 	maxListStep = 512
-	// maxListChecks bounds the members that are looked up at a time.
+	// maxListChecks limits the members looked up at a time.
 	maxListChecks = 1024
 )
 
-// List implements store.Store. The buckets' indexes are merged; a page takes a few
-// round trips per shard, however many keys there are.
+// List implements store.Store. It merges the buckets' indexes; a page takes a few round
+// trips per shard, however many keys there are.
 func (s *Store) List(ctx context.Context, filter store.Filter, after store.Key, limit int) ([]store.Key, error) {
 	if err := s.begin(ctx, "list"); err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func (s *Store) List(ctx context.Context, filter store.Filter, after store.Key, 
 	return keys, nil
 }
 
-// list returns a page and the keys that it found in the index without a record.
+// list returns a page, and the keys in the index that have no record.
 func (s *Store) list(ctx context.Context, filter store.Filter, after store.Key, limit int) (keys, dead []store.Key, err error) {
 	m := newMerge(s, filter, after)
 	for len(keys) < limit {
@@ -68,8 +68,8 @@ func (s *Store) exist(ctx context.Context, keys []store.Key) ([]bool, error) {
 	return alive, joined(errs)
 }
 
-// purge takes keys out of the index that still have no record. What can't be done
-// now is done another time.
+// purge removes keys from the index if they still have no record. It ignores errors:
+// the next listing or sweep tries again.
 func (s *Store) purge(ctx context.Context, keys []store.Key) {
 	if len(keys) == 0 {
 		return
@@ -89,23 +89,23 @@ func (s *Store) purge(ctx context.Context, keys []store.Key) {
 	})
 }
 
-// merge goes through the buckets' indexes in the order of all keys.
+// merge iterates over the buckets' indexes in the order of all keys.
 type merge struct {
 	store  *Store
 	filter store.Filter
-	to     string // where the filter's range ends, for ZRANGE
-	// cursors is a heap by first member of those that have any; hungry are those
-	// that may have more in Redis and have none here.
+	to     string // end of the filter's range, for ZRANGE
+	// cursors is a heap, by first member, of the buckets with loaded members; hungry
+	// are those that have none loaded and may have more in Redis.
 	cursors cursors
 	hungry  []*cursor
-	// wanted is how many members are still asked for.
+	// wanted is how many members are still needed.
 	wanted int
 }
 
-// cursor is a place in one bucket's index.
+// cursor is a position in one bucket's index.
 type cursor struct {
 	index   string
-	from    string // where to go on, for ZRANGE
+	from    string // where to continue, for ZRANGE
 	members []string
 	ended   bool
 }
@@ -130,7 +130,7 @@ func newMerge(s *Store, filter store.Filter, after store.Key) *merge {
 	return m
 }
 
-// next returns the next keys that the filter chooses, n at most; none: that was all.
+// next returns the next keys that match the filter, n at most; none at the end.
 func (m *merge) next(ctx context.Context, n int) ([]store.Key, error) {
 	var keys []store.Key
 	for len(keys) < n {
@@ -153,13 +153,13 @@ func (m *merge) next(ctx context.Context, n int) ([]store.Key, error) {
 			}
 			m.seek(lowest(target))
 		default:
-			m.pop() // of somebody else's making
+			m.pop() // written by another program
 		}
 	}
 	return keys, nil
 }
 
-// pop drops the first member.
+// pop removes the first member.
 func (m *merge) pop() {
 	c := m.cursors[0]
 	c.members = c.members[1:]
@@ -173,9 +173,10 @@ func (m *merge) pop() {
 	}
 }
 
-// lowest returns what no member of a key at or after the target lies before. As a
-// cluster's name, "a" and a NUL byte is the least after "a"; of members, which NUL
-// bytes join, the least after those of "a" begin with "a" and the byte 1.
+// lowest returns the least member that a key at or after the target can have. Keys and
+// members order differently: after the cluster "a" the least cluster name is "a" and a
+// NUL byte, but members are joined by NUL bytes, so the least member after those of "a"
+// begins with "a" and the byte 1.
 func lowest(target store.Key) string {
 	if name, next := strings.CutSuffix(target.Cluster, "\x00"); next {
 		return name + "\x01"
@@ -183,7 +184,7 @@ func lowest(target store.Key) string {
 	return target.Cluster + "\x00" + target.Namespace + "\x00" + target.Target
 }
 
-// seek drops all members before the target.
+// seek skips all members before the target.
 func (m *merge) seek(target string) {
 	var rest cursors
 	for _, c := range m.cursors {
@@ -202,8 +203,7 @@ func (m *merge) seek(target string) {
 	heap.Init(&m.cursors)
 }
 
-// feed asks for members of the buckets that have none here, so that the first of
-// all is known.
+// feed loads members of the hungry buckets, so that the first of all is known.
 func (m *merge) feed(ctx context.Context) error {
 	if len(m.hungry) == 0 {
 		return nil
@@ -243,7 +243,7 @@ func (m *merge) feed(ctx context.Context) error {
 	return nil
 }
 
-// cursors is a heap of cursors that have members, by the first.
+// cursors is a heap of cursors with members, by first member.
 type cursors []*cursor
 
 func (h cursors) Len() int           { return len(h) }

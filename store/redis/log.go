@@ -10,20 +10,20 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// A log is a list whose elements are the format's byte, the entry's number in seven
-// bytes, and the value. A list takes hardly more than its elements, where a stream
+// A log is a list. Its elements are the format byte, the entry's number in seven bytes,
+// and the value. A list takes hardly more memory than its elements, whereas a stream
 // takes some kilobytes for its first entry.
 //
-// The numbers of a log are consecutive, so that an element is found by the first
-// one's number. The first number of all is the time, in microseconds: it is past those
-// of a log that was deleted.
+// The numbers of a log are consecutive, so that the first element's number locates any
+// element. A log begins with the time in microseconds, which is larger than all numbers
+// of a deleted log.
 const (
 	logFormat = 1
 	logHeader = 8
 )
 
-// AppendLog implements store.Log. It uses one round trip per shard. An entry whose
-// answer was lost is not sent again.
+// AppendLog implements store.Log. It uses one round trip per shard. It does not send an
+// entry again whose reply was lost.
 func (s *Store) AppendLog(ctx context.Context, entries []store.LogEntry) error {
 	if err := s.begin(ctx, "append log"); err != nil {
 		return err
@@ -55,7 +55,7 @@ func (s *Store) AppendLog(ctx context.Context, entries []store.LogEntry) error {
 	return store.BatchError(errs)
 }
 
-// ReadLog implements store.Log. A position is the number of the entry before it.
+// ReadLog implements store.Log. A position is the number of the entry that precedes it.
 func (s *Store) ReadLog(ctx context.Context, key store.Key, before string, limit int) ([][]byte, string, error) {
 	if err := s.begin(ctx, "read log"); err != nil {
 		return nil, "", err
@@ -70,7 +70,7 @@ func (s *Store) ReadLog(ctx context.Context, key store.Key, before string, limit
 	errs := s.perform(ctx, 1, &exchange{
 		operation: "read log",
 		args: func(_ int, whole bool) []any {
-			// One more tells whether there is more.
+			// One extra element shows whether there are more.
 			return readScript.args(whole, []string{s.layout.place(key).log()}, before, limit+1)
 		},
 		take: func(_ int, reply any, _ bool) (err error) {
@@ -81,11 +81,11 @@ func (s *Store) ReadLog(ctx context.Context, key store.Key, before string, limit
 	return values, next, joined(errs)
 }
 
-// maxPage bounds what is asked for at once.
+// maxPage limits the elements of one read.
 const maxPage = 1 << 16
 
-// logPage reads what readScript returns: elements, oldest first, one more than the limit
-// if there is more. None of them may be at or past the end.
+// logPage parses the reply of readScript: elements, oldest first, one more than the
+// limit if there are more. All must be before end.
 func logPage(reply any, end uint64, limit int) (values [][]byte, next string, err error) {
 	elements, ok := reply.([]any)
 	if !ok {
@@ -106,7 +106,7 @@ func logPage(reply any, end uint64, limit int) (values [][]byte, next string, er
 	return values, next, nil
 }
 
-// decodeLogged reads an element of a log; false if it is invalid.
+// decodeLogged parses an element of a log; false if it is invalid.
 func decodeLogged(element string) (number uint64, value string, ok bool) {
 	if len(element) < logHeader || element[0] != logFormat {
 		return 0, "", false
@@ -117,10 +117,10 @@ func decodeLogged(element string) (number uint64, value string, ok bool) {
 
 var errForeignLog = fmt.Errorf("%w: not a log of format %d; delete the target, or the log alone", store.ErrUnreadable, logFormat)
 
-// maxPosition is past all numbers. Scripts calculate with them, exactly up to here.
+// maxPosition is larger than all numbers. Lua calculates exactly up to here.
 const maxPosition = 1 << 53
 
-// parsePosition reads a position, in the form that ReadLog writes it.
+// parsePosition parses a position as ReadLog writes it.
 func parsePosition(s string) (end uint64, ok bool) {
 	if s == "" {
 		return maxPosition, true

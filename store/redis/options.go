@@ -22,29 +22,29 @@ const (
 	DefaultBreakerPause    = time.Second
 )
 
-// Options are the settings of a Store. ParseURL fills in where the server is and who
-// asks; the zero values of the rest are defaults.
+// Options are the settings of a Store. ParseURL sets the addresses and credentials;
+// zero values of the rest are defaults.
 type Options struct {
 	// Addresses are host:port: of the server, of nodes of the Cluster, or of the
 	// sentinels. Required.
 	Addresses []string
 	// Cluster reports whether the addresses are of a Redis Cluster.
 	Cluster bool
-	// MasterName is that of the master that the sentinels at the addresses watch.
-	// Empty: the addresses are not sentinels'.
+	// MasterName is the name of the master that the sentinels watch. Empty: the
+	// addresses are not those of sentinels.
 	MasterName string
-	// Database is the number of the database; a Cluster has 0 only.
+	// Database is the number of the database; a Cluster has only 0.
 	Database int
-	// Username and Password are those of the server's ACL. Empty: none.
+	// Username and Password authenticate to the server. Empty: none.
 	Username, Password string
-	// SentinelUsername and SentinelPassword are those of the sentinels. Empty: none.
+	// SentinelUsername and SentinelPassword authenticate to the sentinels. Empty: none.
 	SentinelUsername, SentinelPassword string
-	// TLS asks for connections by TLS, to sentinels too. Nil: in the clear.
+	// TLS is for connections to servers and sentinels. Nil: plain text.
 	TLS *tls.Config
 	// KeyPrefix begins all keys. It contains no braces. Empty: DefaultKeyPrefix.
 	KeyPrefix string
 	// TTL is how long a record lives after its last swap, and a log after its last
-	// entry, in milliseconds precision. Zero or less: for ever.
+	// entry, with a precision of milliseconds. Zero or less: for ever.
 	TTL time.Duration
 	// LogLength is how many log entries are kept per key; with many keys they take
 	// more memory than the records. Zero: DefaultLogLength. Negative: none.
@@ -52,19 +52,19 @@ type Options struct {
 	// FeedLength is about how many entries the feed keeps, of all keys together. Zero:
 	// DefaultFeedLength. Negative: none.
 	FeedLength int
-	// Timeout bounds each attempt: connecting, writing and reading apart. A caller's
-	// deadline counts if it is earlier; that a caller gave up is seen after the
+	// Timeout limits each attempt: connecting, writing and reading separately. An
+	// earlier deadline of the caller counts; a cancellation takes effect after the
 	// attempt. Zero: DefaultTimeout.
 	Timeout time.Duration
-	// MaxAttempts bounds how often a command is sent that failed for reasons that
-	// may pass. Zero: DefaultMaxAttempts.
+	// MaxAttempts limits how often a command is sent that failed with a temporary
+	// error. Zero: DefaultMaxAttempts.
 	MaxAttempts int
-	// PoolSize bounds the connections to each node. Zero: 10 per processor.
+	// PoolSize limits the connections to each node. Zero: 10 per processor.
 	PoolSize int
-	// WaitReplicas is how many replicas must acknowledge a write before it counts
-	// (the command WAIT), and WaitTimeout how long to wait for them; zero:
-	// DefaultWaitTimeout, and it must be less than Timeout. Zero replicas: none, the
-	// master's word is enough. Not with a Cluster.
+	// WaitReplicas is how many replicas must acknowledge a write before it counts (the
+	// command WAIT), and WaitTimeout how long to wait for them; zero:
+	// DefaultWaitTimeout, and it must be less than Timeout. Zero replicas: the master's
+	// acknowledgement is enough. Not supported with a Cluster.
 	WaitReplicas int
 	WaitTimeout  time.Duration
 	// BreakerFailures is how many failures in a row open a node's circuit breaker,
@@ -72,8 +72,8 @@ type Options struct {
 	// DefaultBreakerFailures and DefaultBreakerPause.
 	BreakerFailures int
 	BreakerPause    time.Duration
-	// OnBreaker is called when the breaker of a node opens, and when the node is back
-	// and it closes. It must not block. Nil: not called.
+	// OnBreaker is called when the circuit breaker of a node opens, and when it closes
+	// again. It must not block. Nil: not called.
 	OnBreaker func(node string, open bool)
 }
 
@@ -105,7 +105,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Validate returns all that is wrong with the options.
+// Validate returns all errors of the options.
 func (o Options) Validate() error {
 	o = o.withDefaults()
 	var problems []error

@@ -10,7 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// partStore is the store of a part, which ends with the engine.
+// partStore is the store of a part; the engine's Close closes it.
 type partStore struct{ *Store }
 
 // Close implements store.Store.
@@ -53,11 +53,11 @@ func (s partStore) DeleteVersion(ctx context.Context, key store.Key, version sto
 	return result, nil
 }
 
-// Part implements store.Parts. The store has the client, the circuit breakers and the
-// counts of the engine's, and a sweeper of its own.
+// Part implements store.Parts. The store shares the engine's client, circuit breakers
+// and counters, and has its own sweeper.
 func (s *Store) Part(part store.Part, ttl time.Duration) (store.PartStore, error) {
 	if !part.IsKnown() {
-		return nil, store.UnknownPart(part) // whose letter would be the histories'
+		return nil, store.UnknownPart(part) // "" has the letter of the histories
 	}
 	s.partsMu.Lock()
 	defer s.partsMu.Unlock()

@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// recordFormat is the first byte of a record. A record of another format was
-	// written by another version.
+	// recordFormat is the first byte of a record. Another version of this package
+	// writes another format.
 	recordFormat = 1
-	// versionLength is that of a version: the format and 8 random bytes.
+	// versionLength is the length of a version: the format and 8 random bytes.
 	versionLength = 9
 )
 
-// newVersion returns a version that no other swap has chosen, beyond any
-// coincidence: they are compared for one key only.
+// newVersion returns a version that, with overwhelming probability, no other swap of
+// the same key has chosen.
 func newVersion() (v [versionLength]byte) {
 	v[0] = recordFormat
 	// Seeded by the operating system; see math/rand/v2.
@@ -25,7 +25,7 @@ func newVersion() (v [versionLength]byte) {
 	return v
 }
 
-// decodeRecord reads what is stored. The value shares no memory with anything.
+// decodeRecord parses a stored record. The value shares no memory with data.
 func decodeRecord(raw string) (store.Record, error) {
 	switch {
 	case raw == "" || raw[0] != recordFormat && len(raw) < versionLength:

@@ -20,7 +20,7 @@ type Store struct {
 	options Options
 	client  goredis.UniversalClient
 	layout  *layout
-	ttl     any // of records, a string, milliseconds; "0": for ever
+	ttl     any // TTL of records in milliseconds, as text; "0": for ever
 	stats   *counters
 	sweeper sweeper
 	// coalescers share the buckets in equal ranges.
@@ -47,8 +47,8 @@ var (
 	_ store.Feed      = (*Store)(nil)
 )
 
-// New returns a store on the server that the options name. It does not wait for the
-// server, which may come later: Ping tells.
+// New returns a store on the server of the options. It does not wait for the server to
+// be available; use Ping for that.
 func New(o Options) (*Store, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("redis: %w", err)
@@ -79,7 +79,7 @@ func newStore(o Options, l *layout, stats *counters, closed chan struct{}) *Stor
 	return s
 }
 
-// begin reports a store that is closed and a caller that has given up.
+// begin fails if the store is closed or the context is over.
 func (s *Store) begin(ctx context.Context, operation string) error {
 	select {
 	case <-s.closed:
@@ -123,7 +123,7 @@ func (s *Store) load(ctx context.Context, keys []store.Key) ([]store.Record, []e
 	records := make([]store.Record, len(keys))
 	errs := s.perform(ctx, len(keys), &exchange{
 		operation: "load",
-		durable:   true, // or an answer that is not could be given again
+		durable:   true, // else it could return a record that a failover then loses
 		args:      func(i int, _ bool) []any { return []any{"get", s.layout.place(keys[i]).record()} },
 		take: func(i int, reply any, _ bool) (err error) {
 			if reply == nil {
@@ -162,12 +162,12 @@ func (s *Store) Delete(ctx context.Context, key store.Key) (bool, error) {
 	return existed && errs == nil, joined(errs)
 }
 
-// endlessDeletionTTL is how long deletions are known where records live for ever.
+// endlessDeletionTTL is how long deletions are kept where records live for ever.
 const endlessDeletionTTL = 24 * time.Hour
 
 func (s *Store) deletionTTL() any {
 	if s.layout.part != "" {
-		return "0" // nobody asks when a part was deleted
+		return "0" // only deletions of histories are looked up
 	}
 	if s.options.TTL > 0 {
 		return s.ttl
@@ -186,7 +186,7 @@ func (s *Store) DeletedAt(ctx context.Context, keys []store.Key) ([]time.Time, e
 		args:      func(i int, _ bool) []any { return []any{"get", s.layout.place(keys[i]).deletion()} },
 		take: func(i int, reply any, _ bool) error {
 			if text, deleted := reply.(string); deleted {
-				if nanos, err := strconv.ParseInt(text, 10, 64); err == nil { // else somebody else's
+				if nanos, err := strconv.ParseInt(text, 10, 64); err == nil { // else another program wrote it
 					at[i] = time.Unix(0, nanos).UTC()
 				}
 			}
@@ -211,9 +211,9 @@ func (s *Store) Time(ctx context.Context) (time.Time, error) {
 // pingKeys is how many keys Ping writes in a Cluster, spread over the slots.
 const pingKeys = 16
 
-// Ping implements store.Store. It writes, for a server that is full, read-only or
-// without a quorum answers but can't be used. A Cluster answers as long as any of its
-// shards does: an instance is of use to the targets of the others.
+// Ping implements store.Store. It writes, because a server that is full, read-only or
+// without a quorum answers reads but is of no use. A Cluster is up as long as any of
+// its shards is: an instance can still serve those targets.
 func (s *Store) Ping(ctx context.Context) error {
 	if err := s.begin(ctx, "ping"); err != nil {
 		return err

@@ -5,12 +5,12 @@ import (
 	"encoding/hex"
 )
 
-// script is a Lua script that is sent by its hash, and whole only to a server that
-// does not know it. Scripts name all their keys, decide nothing of scaling, and can
-// be run twice with the effect of once, except for appendScript and feedScript.
+// script is a Lua script. It is sent by its hash, and whole only to a server that does
+// not have it. Scripts name all their keys and contain no scaling rule. All but
+// appendScript and feedScript are idempotent.
 type script struct {
 	source string
-	// hash is a string, made an argument once and for all.
+	// hash is a string, boxed once.
 	hash any
 }
 
@@ -19,7 +19,7 @@ func newScript(source string) *script {
 	return &script{source, hex.EncodeToString(sum[:])}
 }
 
-// args are the command's arguments: by hash, or whole.
+// args returns the command's arguments, with the hash or the whole script.
 func (s *script) args(whole bool, keys []string, argv ...any) []any {
 	args := s.appendHead(make([]any, 0, 3+len(keys)+len(argv)), whole, len(keys))
 	for _, key := range keys {
@@ -28,7 +28,7 @@ func (s *script) args(whole bool, keys []string, argv ...any) []any {
 	return append(args, argv...)
 }
 
-// appendHead appends what comes before the keys, their number included.
+// appendHead appends the arguments before the keys, including the number of keys.
 func (s *script) appendHead(args []any, whole bool, keys int) []any {
 	if whole {
 		return append(args, "eval", s.source, keys)
@@ -38,9 +38,9 @@ func (s *script) appendHead(args []any, whole bool, keys int) []any {
 
 // Scripts. The version is the first 9 bytes of a record.
 var (
-	// swapScript replaces a record whose version is ARGV[1] by ARGV[2], which
-	// lives for ARGV[3] milliseconds (0: for ever). It returns 1 if it did, now or
-	// when it was sent before, else what stands in the way, nil for nothing.
+	// swapScript replaces a record whose version is ARGV[1] by ARGV[2], which lives for
+	// ARGV[3] milliseconds (0: for ever). It returns 1 if it did, now or in an earlier
+	// attempt, else the conflicting record, nil for none.
 	swapScript = newScript(`local v = redis.call('GETRANGE', KEYS[1], 0, 8)
 if v ~= ARGV[1] then
   if v == string.sub(ARGV[2], 1, 9) then return 1 end
@@ -61,15 +61,15 @@ redis.call('ZADD', KEYS[2], 0, ARGV[4])
 return 1`)
 
 	// deleteVersionScript removes the record KEYS[1] and the entry ARGV[1] in the index
-	// KEYS[2], if the record's version is ARGV[2]. It returns 1 if it did, else what stands
-	// in the way, nil for nothing.
+	// KEYS[2], if the record's version is ARGV[2]. It returns 1 if it did, else the
+	// conflicting record, nil for none.
 	deleteVersionScript = newScript(`if redis.call('GETRANGE', KEYS[1], 0, 8) ~= ARGV[2] then return redis.call('GET', KEYS[1]) end
 redis.call('DEL', KEYS[1])
 redis.call('ZREM', KEYS[2], ARGV[1])
 return 1`)
 
-	// deleteScript removes the record KEYS[1], the log KEYS[2] and the entry ARGV[1]
-	// in the index KEYS[3]. If there was a record, it notes the instant ARGV[2] in
+	// deleteScript removes the record KEYS[1], the log KEYS[2] and the entry ARGV[1] in the
+	// index KEYS[3]. If there was a record, it stores the time of deletion ARGV[2] in
 	// KEYS[4], for ARGV[3] milliseconds (0: not at all). It returns 1 if there was, else 0.
 	deleteScript = newScript(`local n = redis.call('DEL', KEYS[1])
 redis.call('DEL', KEYS[2])
@@ -79,8 +79,8 @@ return n`)
 
 	// appendScript appends ARGV[1] to the log KEYS[1], which keeps ARGV[2] entries, and
 	// lives for ARGV[3] milliseconds from now on (0: for ever). A log begins with the
-	// number ARGV[4]. With ARGV[5] '1' only an empty log is appended to. It returns OK,
-	// but 0 if the log is not one that it can append to.
+	// number ARGV[4]. With ARGV[5] '1' it appends to an empty log only. It returns OK,
+	// or 0 if the key's value is not a log.
 	appendScript = newScript(`local last, number = redis.call('LINDEX', KEYS[1], -1), tonumber(ARGV[4])
 if last then
   if #last < 8 or string.byte(last) ~= 1 then return 0 end
@@ -94,7 +94,7 @@ return redis.status_reply('OK')`)
 
 	// readScript returns up to ARGV[2] elements of the log KEYS[1], the last of those
 	// before the number ARGV[1], or of all if that is empty, in their order. It returns 0
-	// if the log is none.
+	// if the key's value is not a log.
 	readScript = newScript(`local last = -1
 if ARGV[1] ~= '' then
   local first = redis.call('LINDEX', KEYS[1], 0)
@@ -108,9 +108,9 @@ if last >= 0 and from < 0 then from = 0 end
 return redis.call('LRANGE', KEYS[1], from, last)`)
 
 	// feedScript appends to the stream KEYS[1], which keeps about ARGV[1] entries and lives for
-	// ARGV[2] milliseconds from now on (0: for ever), names and values by turns. A stream
-	// begins with a number of microseconds: it is past those of one that was lost. The name of
-	// its first entry has a field of its own.
+	// ARGV[2] milliseconds from now on (0: for ever), names and values in turn. The first
+	// number of a stream is the time in microseconds, which is larger than those of a lost
+	// stream. The name of its first entry has a field of its own.
 	feedScript = newScript(`local t = redis.call('TIME')
 local ms = t[1] * 1000 + math.floor(t[2] / 1000)
 local number = ms * 1000
@@ -127,9 +127,9 @@ end
 if ARGV[2] ~= '0' then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
 return redis.status_reply('OK')`)
 
-	// readFeedScript returns the id of the newest entry of the stream KEYS[1], '' if there is
-	// none, then id, the name's field, name and value of up to ARGV[2] entries after the id ARGV[1]; it ends
-	// with the one that passes ARGV[3] bytes.
+	// readFeedScript returns the id of the newest entry of the stream KEYS[1], '' if there is none,
+	// then id, the name's field, name and value of up to ARGV[2] entries after the id ARGV[1]; the
+	// entry that passes ARGV[3] bytes is the last one.
 	readFeedScript = newScript(`local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
 local all, bytes = {last and last[1] or ''}, 0
 if ARGV[2] == '0' or not last then return all end
@@ -140,19 +140,20 @@ for _, e in ipairs(redis.call('XRANGE', KEYS[1], '(' .. ARGV[1], '+', 'COUNT', A
 end
 return all`)
 
-	// pingScript writes KEYS[1], which lives for a minute. A script, for a server that
-	// runs none is of no use. Its answer is not that of a swap that happened, which tests
-	// know on the wire.
+	// pingScript writes KEYS[1], which lives for a minute. It is a script because a
+	// server that cannot run scripts is of no use. Its reply differs from that of a
+	// successful swap, so that tests can tell them apart on the wire.
 	pingScript = newScript(`redis.call('SET', KEYS[1], '', 'PX', 60000)
 return 0`)
 
-	// purgeScript takes ARGV[1] out of the index KEYS[2] if it has no record KEYS[1].
+	// purgeScript removes ARGV[1] from the index KEYS[2] if the record KEYS[1] does not
+	// exist.
 	purgeScript = newScript(`if redis.call('EXISTS', KEYS[1]) == 0 then return redis.call('ZREM', KEYS[2], ARGV[1]) end
 return 0`)
 
-	// announceScript puts ARGV[2] in the place of ARGV[1] among what instances say of
-	// themselves, KEYS[1], for ARGV[3] milliseconds; either may be empty, for none. What has
-	// ended is taken out, a hundred at a time. It returns OK.
+	// announceScript replaces the announcement ARGV[1] by ARGV[2] in KEYS[1], for ARGV[3]
+	// milliseconds; either may be empty, for none. It removes expired ones, a hundred at a
+	// time. It returns OK.
 	announceScript = newScript(`local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 local ended = redis.call('ZRANGE', KEYS[1], '-inf', '(' .. now, 'BYSCORE', 'LIMIT', 0, 100)
@@ -164,8 +165,7 @@ if ARGV[2] ~= '' then
 end
 return redis.status_reply('OK')`)
 
-	// announcedScript returns up to ARGV[1] of what instances say of themselves, KEYS[1], and
-	// has not ended.
+	// announcedScript returns up to ARGV[1] announcements of KEYS[1] that have not expired.
 	announcedScript = newScript(`local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 return redis.call('ZRANGE', KEYS[1], now, '+inf', 'BYSCORE', 'LIMIT', 0, ARGV[1])`)

@@ -7,7 +7,7 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// Secret implements store.Secrets. It is a key beside those of the buckets.
+// Secret implements store.Secrets. The key belongs to no bucket.
 func (s *Store) Secret(ctx context.Context, name string, proposal []byte) ([]byte, error) {
 	if err := s.begin(ctx, "secret"); err != nil {
 		return nil, err
@@ -19,7 +19,7 @@ func (s *Store) Secret(ctx context.Context, name string, proposal []byte) ([]byt
 	if _, err := s.secret(ctx, "set", key, proposal, "nx"); err != nil {
 		return nil, err
 	}
-	// It may be another instance's.
+	// Another instance may have set it.
 	secret, err := s.secret(ctx, "get", key)
 	if err == nil && len(secret) == 0 {
 		err = fmt.Errorf("secret: %w: Redis does not keep %s", store.ErrUnavailable, key)

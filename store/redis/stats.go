@@ -6,30 +6,30 @@ import (
 	"github.com/sony/gobreaker/v2"
 )
 
-// Stats are counts since the store was opened, and its state now.
+// Stats are counters since the store was opened, and its current state.
 type Stats struct {
-	// RoundTrips are requests to a node with their answers, failed ones included: a
-	// command or a pipeline. Commands are what they carried.
+	// RoundTrips are requests to a node and their replies, including failed ones: a
+	// command or a pipeline. Commands counts the commands in them.
 	RoundTrips, Commands uint64
 	// Retries are commands that were sent again.
 	Retries uint64
-	// Conflicts are swaps that did not happen because the version was another.
+	// Conflicts are swaps refused because the version had changed.
 	Conflicts uint64
-	// Failures are commands that were given up.
+	// Failures are commands that failed after all retries.
 	Failures uint64
-	// ScriptLoads are scripts that had to be sent whole.
+	// ScriptLoads are commands that had to send the whole script.
 	ScriptLoads uint64
-	// Purged are entries of expired keys that were taken out of the index.
+	// Purged are index entries of expired keys that were removed.
 	Purged uint64
 	// Dials are attempts to connect.
 	Dials uint64
-	// BreakerTrips counts how often a circuit breaker opened, BreakersOpen how many
-	// are open now: one stands before each node.
+	// BreakerTrips counts how often a circuit breaker opened; BreakersOpen is how many
+	// are open now. Each node has one.
 	BreakerTrips uint64
 	BreakersOpen int
-	// Connections are open ones, Idle those of them that wait for work.
+	// Connections is the number of open connections, Idle the unused ones among them.
 	Connections, Idle int
-	// PoolTimeouts counts waits for a connection that were given up.
+	// PoolTimeouts counts the callers that gave up waiting for a connection.
 	PoolTimeouts uint64
 }
 
@@ -38,8 +38,8 @@ type counters struct {
 	scriptLoads, purged, dials, breakerTrips           atomic.Uint64
 }
 
-// breakersOpen counts the open breakers. The breaker of a node that has been replaced does
-// not stay open.
+// breakersOpen counts the open breakers. go-redis drops replaced nodes, and their breakers
+// are not counted.
 func (s *Store) breakersOpen() (n int) {
 	s.breakersMu.Lock()
 	defer s.breakersMu.Unlock()
@@ -51,7 +51,7 @@ func (s *Store) breakersOpen() (n int) {
 	return n
 }
 
-// Stats returns the counts.
+// Stats returns the current counters.
 func (s *Store) Stats() Stats {
 	c := s.stats
 	pool := s.client.PoolStats()

@@ -8,36 +8,36 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// pendingSwap is a swap on its way.
+// pendingSwap is a swap in progress.
 type pendingSwap struct {
 	key store.Key
-	// old is the version to replace, record the name of the record, and raw what to
-	// write there: arguments are pointers to them, which take no memory of their own.
+	// old is the version to replace, record the name of the record, and raw its new
+	// content. Arguments point to these fields, which saves allocations.
 	old, record, raw string
 	args             [maxSwapArgs]any
-	// result counts unless there is an err.
+	// result is valid if err is nil.
 	result store.SwapResult
 	err    error
-	// done takes a value when it is, for a swap that somebody waits for.
+	// done receives a value when the swap is done, if a caller waits.
 	done chan struct{}
 }
 
-// maxSwapArgs is how many arguments a swap's command has: one that creates has the most.
+// maxSwapArgs is the number of arguments of a createScript command, which has the most.
 const maxSwapArgs = 9
 
-// texts is where the arguments of swaps are written to, one after the other.
+// texts is a buffer for the arguments of swaps, one after the other.
 type texts struct{ strings.Builder }
 
-// since returns what was written from there on.
+// since returns what was written since that offset.
 func (t *texts) since(from int) string { return t.String()[from:] }
 
-// size is about how much room a swap needs there.
+// size estimates the bytes that a swap needs in the buffer.
 func (l *layout) size(swap *store.Swap) int {
 	const separators = len("sh://")
 	return versionLength + len(swap.Value) + l.longest + separators + len(swap.Key.Cluster) + len(swap.Key.Namespace) + len(swap.Key.Target)
 }
 
-// begin takes a swap.
+// begin prepares a swap.
 func (p *pendingSwap) begin(l *layout, swap *store.Swap, to *texts) {
 	from := to.Len()
 	version := newVersion()
@@ -51,7 +51,7 @@ func (p *pendingSwap) begin(l *layout, swap *store.Swap, to *texts) {
 	p.record = to.since(from)
 }
 
-// CompareAndSwap implements store.Store. Swaps of concurrent callers share round trips.
+// CompareAndSwap implements store.Store. Concurrent callers share round trips.
 func (s *Store) CompareAndSwap(ctx context.Context, swap store.Swap) (store.SwapResult, error) {
 	if err := s.begin(ctx, "swap"); err != nil {
 		return store.SwapResult{}, err
@@ -90,8 +90,8 @@ func (s *Store) CompareAndSwapBatch(ctx context.Context, swaps []store.Swap) ([]
 	return results, errs
 }
 
-// errOvertaken means that it is not known whether something happened: its first answer
-// was lost, and another change has happened since.
+// errOvertaken means that it is unknown whether the swap took effect: its first reply
+// was lost, and the key has changed since.
 var errOvertaken = fmt.Errorf("%w: an answer was lost and the key has changed since", store.ErrUnavailable)
 
 // performSwaps performs swaps in one round trip per shard and reports whether any
@@ -122,7 +122,7 @@ func (s *Store) performSwaps(ctx context.Context, swaps []*pendingSwap) (failed 
 	return errs != nil
 }
 
-// lost takes what stands in the way of a swap, nil for nothing.
+// lost handles the conflicting record of a swap, nil for none.
 func (s *Store) lost(p *pendingSwap, reply any, doubtful bool) (err error) {
 	if doubtful {
 		return errOvertaken

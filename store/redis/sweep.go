@@ -10,26 +10,26 @@ import (
 )
 
 const (
-	// sweepEvery created keys owe a sweep of twice as many members of the index, so
-	// that expired ones are found faster than new ones come.
+	// Every sweepEvery created keys cause a sweep of twice as many index members, so
+	// that sweeps find expired keys faster than new keys arrive.
 	sweepEvery = 128
 	sweepStep  = 2 * sweepEvery
-	// sweepBuckets bounds the buckets of one sweep; where they hold so few members
-	// that it matters, there is little to find.
+	// sweepBuckets limits the buckets of one sweep. Only buckets with few members reach
+	// it, where there is little to find.
 	sweepBuckets = 8
-	// sweepTimeout bounds one sweep.
+	// sweepTimeout limits one sweep.
 	sweepTimeout = 5 * time.Second
 )
 
-// sweeper takes keys out of the index whose records have expired. It goes through
-// the buckets in turn, on as new keys are created.
+// sweeper removes expired keys from the index. It visits the buckets in turn, and
+// advances as new keys are created.
 type sweeper struct {
 	store  *Store
-	debt   atomic.Int64 // created keys that no sweep was made for
+	debt   atomic.Int64 // created keys not yet swept for
 	wake   chan struct{}
 	done   chan struct{}
 	bucket int
-	from   string // where to go on in the bucket, for ZRANGE
+	from   string // where to continue in the bucket, for ZRANGE
 }
 
 func (w *sweeper) start(s *Store) {
@@ -45,7 +45,7 @@ func (w *sweeper) start(s *Store) {
 	}()
 }
 
-// owe notes created keys.
+// owe counts created keys.
 func (w *sweeper) owe(created int) {
 	if created == 0 || w.debt.Add(int64(created)) < sweepEvery {
 		return
@@ -72,7 +72,7 @@ func (w *sweeper) run(ctx context.Context) {
 
 func (w *sweeper) wait() { <-w.done }
 
-// sweep looks at the next members. What fails is done another time.
+// sweep checks the next members. It ignores errors: a later sweep tries again.
 func (w *sweeper) sweep(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()

@@ -11,21 +11,21 @@ import (
 	"strings"
 )
 
-// ParseURL reads where the server is and who asks:
+// ParseURL parses addresses and credentials:
 //
 //	redis://[user[:password]@]host[:port][,host[:port]…][/database][?parameters]
 //
-// The scheme rediss asks for TLS. One host is a server of its own, several are nodes
-// of a Cluster; parameters say otherwise:
+// The scheme rediss asks for TLS. One host is a single server, several are nodes of a Cluster,
+// unless a parameter says otherwise:
 //
 //	cluster=true         the one host is of a Cluster
 //	master=NAME          the hosts are sentinels, which watch the master of that name
 //	sentinelUser=USER    who asks the sentinels, with sentinelPassword=PASSWORD
 //	addr=host[:port]     a further host; may be repeated
 //
-// Further URLs add hosts and nothing else; they may go without the scheme. Ports default to
-// 6379, those of sentinels to 26379. What is special in a URL is to be percent-encoded in user
-// and password. An error never quotes the password, nor a part of it.
+// Further URLs add only hosts; they may omit the scheme. Ports default to 6379, those of
+// sentinels to 26379. User and password are percent-encoded. Errors never quote the password
+// or a part of it.
 func ParseURL(text string, further ...string) (Options, error) {
 	var o Options
 	scheme, rest, ok := strings.Cut(text, "://")
@@ -35,7 +35,7 @@ func ParseURL(text string, further ...string) (Options, error) {
 	case !ok || scheme != "redis":
 		return Options{}, errors.New("must begin with redis:// or rediss://")
 	}
-	// net/url takes one host only.
+	// net/url supports one host only.
 	authority, tail := rest, ""
 	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
 		authority, tail = rest[:i], rest[i:]
@@ -56,7 +56,7 @@ func ParseURL(text string, further ...string) (Options, error) {
 	}
 	if err := o.parseRest(hosts, tail); err != nil {
 		if strings.Contains(tail, "@") {
-			// The error may quote part of a password that has such a sign.
+			// The error of net/url may quote part of the password.
 			return Options{}, errors.New("must be redis://user:password@host:port/database?parameters, with / ? # and @ percent-encoded in user, password and parameters")
 		}
 		return Options{}, err
@@ -64,7 +64,7 @@ func ParseURL(text string, further ...string) (Options, error) {
 	return o, nil
 }
 
-// parseRest reads what follows the hosts, and them.
+// parseRest parses the hosts and what follows them.
 func (o *Options) parseRest(hosts []string, tail string) error {
 	u, err := url.Parse(tail)
 	if err != nil || u.Fragment != "" {
@@ -130,7 +130,7 @@ func (o *Options) parseParameters(query string) (hosts []string, err error) {
 			hosts = v
 			continue
 		default:
-			// It is not quoted: it may be a password that lost its name.
+			// The name is not quoted: it may be a password.
 			return nil, errors.New("a parameter is not one of addr, cluster, master, sentinelPassword, sentinelUser")
 		}
 		if len(v) > 1 {
@@ -160,7 +160,7 @@ func (o *Options) addHosts(hosts []string) error {
 	return nil
 }
 
-// withPort adds the port to a host that names none.
+// withPort adds the port to a host that has none.
 func withPort(host, port string) (string, error) {
 	switch {
 	case host == "":

@@ -7,13 +7,14 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// usageSample is how many records are looked at to know what all of them take.
+// usageSample is how many records Usage reads to estimate the size of all.
 const usageSample = 128
 
 var _ store.Usages = (*Store)(nil)
 
 // Usage implements store.Usages. It takes one round trip per shard to count, and two to
-// look at records of some buckets, one of each: more in each would be read past.
+// read one record each of some buckets. It reads only one per bucket, because Redis
+// walks past all index entries before a random one.
 func (s *Store) Usage(ctx context.Context, cluster string) (store.Usage, error) {
 	if err := s.begin(ctx, "usage"); err != nil {
 		return store.Usage{}, err
@@ -40,8 +41,8 @@ func (s *Store) Usage(ctx context.Context, cluster string) (store.Usage, error) 
 	return s.estimate(ctx, sample, counts, total)
 }
 
-// countBuckets returns how many members each bucket's index has in the range; 0 for those
-// that do not answer. It fails if none does.
+// countBuckets returns how many members each bucket's index has in the range; 0 for
+// buckets that do not respond. It fails if none responds.
 func (s *Store) countBuckets(ctx context.Context, from, to string) ([]int64, error) {
 	counts := make([]int64, bucketCount)
 	errs := s.perform(ctx, bucketCount, &exchange{
@@ -60,8 +61,8 @@ func (s *Store) countBuckets(ctx context.Context, from, to string) ([]int64, err
 	return counts, joined(errs)
 }
 
-// sample returns a key of each of some buckets, chosen at random; of all their keys, if
-// all is true.
+// sample returns one key each of some buckets, chosen at random; all keys of these
+// buckets if all is set.
 func (s *Store) sample(ctx context.Context, buckets []int, counts []int64, from, to string, all bool) (keys []store.Key, err error) {
 	if !all {
 		rand.Shuffle(len(buckets), func(i, j int) { buckets[i], buckets[j] = buckets[j], buckets[i] })
@@ -93,8 +94,8 @@ func (s *Store) sample(ctx context.Context, buckets []int, counts []int64, from,
 	return nil, joined(errs)
 }
 
-// estimate looks at the keys' records and returns what so many in all take. Those that
-// have expired are taken out of the index, and the sweeper looks for more.
+// estimate reads the keys' records and extrapolates to count keys. It removes expired
+// ones from the index, and makes the sweeper look for more.
 func (s *Store) estimate(ctx context.Context, sample []store.Key, counts []int64, total int64) (store.Usage, error) {
 	lengths := make([]int64, len(sample))
 	errs := s.perform(ctx, len(sample), &exchange{
@@ -136,5 +137,5 @@ func (s *Store) estimate(ctx context.Context, sample []store.Key, counts []int64
 	return store.Usage{Keys: int64(alive*scale + .5), Bytes: int64(bytes * scale)}, nil
 }
 
-// usageSweeps is how many sweeps follow when expired records were found in a sample.
+// usageSweeps is how many sweeps follow when a sample contained expired records.
 const usageSweeps = 16

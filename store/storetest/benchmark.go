@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	benchmarkValue = 300 // bytes, about what a target's history takes
+	benchmarkValue = 300 // bytes, about the size of a target's history
 	benchmarkBatch = 500
 	benchmarkPage  = 100
 )
 
-// Benchmark measures the operations on an engine that holds the number of keys
-// given, several thousand at least. What is called op=load and op=swap is done by
-// GOMAXPROCS goroutines at once (more with -cpu), everything else by one; of a
-// batch, ns/key is the part of one key.
+// Benchmark measures the operations on an engine with the given number of keys, at
+// least several thousand. GOMAXPROCS goroutines run op=load and op=swap concurrently
+// (more with -cpu), one goroutine everything else; for batches, ns/key is the time per
+// key.
 func Benchmark(b *testing.B, newStore func(t testing.TB) Engine, keys int) {
 	e := newStore(b)
 	b.Cleanup(func() {
@@ -41,10 +41,10 @@ func Benchmark(b *testing.B, newStore func(t testing.TB) Engine, keys int) {
 	b.Run("op=append-log"+size, func(b *testing.B) { benchmarkAppendLog(b, e, set) })
 }
 
-// benchmarkSet is what is in the engine: keys in random order.
+// benchmarkSet is the content of the engine: keys in random order.
 type benchmarkSet struct {
 	keys     []store.Key
-	versions []store.Version // by place in keys
+	versions []store.Version // by index in keys
 	value    []byte
 }
 
@@ -86,8 +86,7 @@ func (set *benchmarkSet) swapBatch(b *testing.B, e Engine, from, to int) {
 	}
 }
 
-// parallel calls f for the places of keys in turn, those of one goroutine never
-// from another.
+// parallel calls f for the indices of keys in turn; no two goroutines share an index.
 func (set *benchmarkSet) parallel(b *testing.B, f func(ctx context.Context, i int) error) {
 	b.Helper()
 	const stripes = 256
@@ -151,7 +150,7 @@ func benchmarkSwapBatch(b *testing.B, e Engine, set *benchmarkSet) {
 	reportPerKey(b)
 }
 
-// nextBatch returns where the batch after the one at from begins.
+// nextBatch returns the start of the batch after the one at from.
 func (set *benchmarkSet) nextBatch(from int) int {
 	if from += benchmarkBatch; from+benchmarkBatch > len(set.keys) {
 		return 0

@@ -7,7 +7,7 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// key returns a key for tests to which its other parts do not matter.
+// key returns a key for tests that need only distinct names.
 func key(target string) store.Key {
 	return store.Key{Cluster: "cluster", Namespace: "namespace", Target: target}
 }
@@ -21,8 +21,7 @@ func numbered(n int) []store.Key {
 	return keys
 }
 
-// wantRecord checks that the key has this version and value, for Load, LoadBatch
-// and a swap that loses.
+// wantRecord checks the key's version and value by Load, LoadBatch and a losing swap.
 func (f fixture) wantRecord(key store.Key, version store.Version, value string) {
 	f.t.Helper()
 	f.checkRecord("Load", key, f.load(key), version, value)
@@ -37,7 +36,7 @@ func (f fixture) checkRecord(by string, key store.Key, got store.Record, version
 	}
 }
 
-// wantMissing checks that the key has no record, by all means but creating it.
+// wantMissing checks that the key has no record, by every operation but creation.
 func (f fixture) wantMissing(key store.Key) {
 	f.t.Helper()
 	f.checkMissing("Load", key, f.load(key))
@@ -66,7 +65,7 @@ func (f fixture) wantLog(key store.Key, want ...string) {
 	}
 }
 
-// wantKeys compares keys and says where they differ first.
+// wantKeys compares keys and reports the first difference.
 func (f fixture) wantKeys(what string, got, want []store.Key) {
 	f.t.Helper()
 	for i := range min(len(got), len(want)) {
@@ -79,7 +78,7 @@ func (f fixture) wantKeys(what string, got, want []store.Key) {
 	}
 }
 
-// listed is what List must return: keys are all that exist, in order.
+// listed returns what List must return, where keys are all existing keys in order.
 func listed(keys []store.Key, filter store.Filter, after store.Key, limit int) []store.Key {
 	var page []store.Key
 	for _, k := range keys {
@@ -90,7 +89,7 @@ func listed(keys []store.Key, filter store.Filter, after store.Key, limit int) [
 	return page
 }
 
-// show describes a record.
+// show formats a record.
 func show(rec store.Record) string {
 	if !rec.Exists() && rec.Value == nil {
 		return "no record"
@@ -98,7 +97,7 @@ func show(rec store.Record) string {
 	return fmt.Sprintf("version %q of %s", rec.Version, brief(rec.Value))
 }
 
-// brief quotes a value, of a long one the beginning.
+// brief quotes a value, only the beginning of a long one.
 func brief(value []byte) string {
 	const most = 40
 	if len(value) <= most {

@@ -24,7 +24,7 @@ var concurrencyTests = []test{
 	{"LogsKeepEachAppendersOrder", testLogRaces},
 }
 
-// together runs f n times at once and reports the errors.
+// together runs f n times concurrently and reports the errors.
 func together(t *testing.T, n int, f func(worker int) error) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -46,8 +46,8 @@ func testCounters(t *testing.T, s suite) {
 	countUp(t, f.Engine)
 }
 
-// countUp has workers on each engine, which share their data, increment two
-// counters at once, and checks that each counter's history is a line.
+// countUp has workers on each engine, which share their data, increment two counters
+// concurrently, and checks that each counter's history is linear.
 func countUp(t *testing.T, engines ...Engine) {
 	const workers, rounds = 8, 25
 	counters := []store.Key{key("counter a"), key("counter b")}
@@ -71,8 +71,8 @@ func countUp(t *testing.T, engines ...Engine) {
 	}
 }
 
-// increment adds one to the counter. An attempt is lost to another's increment
-// only, and never two to the same, which bounds the attempts.
+// increment adds one to the counter. An attempt loses only to another increment, and
+// never two attempts to the same one, which bounds the attempts.
 func increment(ctx context.Context, e Engine, k store.Key, h *history, attempts int) error {
 	rec, err := e.Load(ctx, k)
 	if err != nil {
@@ -97,7 +97,7 @@ func increment(ctx context.Context, e Engine, k store.Key, h *history, attempts 
 	return fmt.Errorf("%d attempts lost, more than there were increments to lose to", attempts)
 }
 
-// successor returns the value of a counter that stands at rec plus one.
+// successor returns the value of the counter rec plus one.
 func successor(rec store.Record) ([]byte, error) {
 	n := 0
 	if rec.Exists() {
@@ -109,10 +109,10 @@ func successor(rec store.Record) ([]byte, error) {
 	return strconv.AppendInt(nil, int64(n+1), 10), nil
 }
 
-// history collects what happened to a counter.
+// history records the changes of a counter.
 type history struct {
 	mu    sync.Mutex
-	swaps map[store.Version]store.Record // by old version, what came next; guarded by mu
+	swaps map[store.Version]store.Record // the next record by old version; guarded by mu
 	seen  map[store.Version]string       // values by version; guarded by mu
 	fault error                          // the first contradiction; guarded by mu
 }
@@ -121,7 +121,7 @@ func newHistory() *history {
 	return &history{swaps: make(map[store.Version]store.Record), seen: make(map[store.Version]string)}
 }
 
-// see notes a record that was read.
+// see records a read.
 func (h *history) see(rec store.Record) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -132,7 +132,7 @@ func (h *history) see(rec store.Record) {
 	h.seen[rec.Version] = string(rec.Value)
 }
 
-// add notes a swap that happened.
+// add records a swap.
 func (h *history) add(old store.Version, next store.Record) {
 	h.see(next)
 	h.mu.Lock()
@@ -143,7 +143,7 @@ func (h *history) add(old store.Version, next store.Record) {
 	h.swaps[old] = next
 }
 
-// check checks that the swaps are one line of n steps that ends at last.
+// check checks that the swaps form one line of n steps that ends at last.
 func (h *history) check(t *testing.T, last store.Record, n int) {
 	t.Helper()
 	h.mu.Lock()
@@ -177,8 +177,7 @@ func testBatchedCounters(t *testing.T, s suite) {
 	f := s.open(t)
 	counters := numbered(40)
 	together(t, workers, func(worker int) error {
-		// Every worker has an order of its own, so that engines that lock key by
-		// key show it.
+		// Each worker uses another order, which exposes engines that lock key by key.
 		mine := slices.Clone(counters)
 		random := rand.New(rand.NewPCG(1, uint64(worker)))
 		for range rounds {

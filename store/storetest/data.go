@@ -17,7 +17,7 @@ var dataTests = []test{
 	{"ValuesAreCopiedOnTheirWayOut", testCopiedOut},
 }
 
-// values are what an engine could stumble over.
+// values are edge cases for an engine.
 func values() map[string]string {
 	every := make([]byte, 256)
 	for i := range every {
@@ -64,8 +64,8 @@ func testValues(t *testing.T, s suite) {
 	})
 }
 
-// oddNames are parts of keys that an engine could stumble over. Most could not
-// pass the service's own validation but are allowed here.
+// oddNames are parts of keys that are edge cases for an engine. The service's
+// validation refuses most of them, but the contract allows them.
 var oddNames = []string{
 	"a", "A", "0", "_", "-", "--", ".", "..", "...", "a-b", "a.b", "a_b", "-a", ".a", "a-", "a.",
 	"*", "?", "[a]", "[^a]", "a*", "\\", "\\*", "{a}", "{", "}", "{}", "}{", ":", "a:b", "|", "#", "%", "%2F", "%00",
@@ -162,7 +162,7 @@ func testCopiedOut(t *testing.T, s suite) {
 	va, vb := f.create(a, "value of a"), f.create(b, "value of b")
 	f.appendLog(a, "log 1", "log 2")
 
-	// deface overwrites the value and what lies behind it, as appending may.
+	// deface overwrites the value and its spare capacity, as append may.
 	deface := func(value []byte) {
 		for i := range value {
 			value[i] = '!'

@@ -102,8 +102,8 @@ func testListExpired(t *testing.T, s suite) {
 		alive = append(alive, keys[i])
 	}
 	f.pass(2)
-	// A page is as long as it can be although expired keys lie between. This must
-	// come first: to list expired keys may be to forget them.
+	// A page is full although expired keys lie between. This comes first: listing
+	// expired keys may remove them.
 	f.wantKeys("two", f.list(store.Filter{}, store.Key{}, 2), alive[:2])
 	f.wantKeys("filtered", f.list(store.Filter{Cluster: "cluster", Namespace: "namespace"}, keys[0], 2), alive[:2])
 	f.wantKeys("rest", f.list(store.Filter{}, alive[1], 2), alive[2:])

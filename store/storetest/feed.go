@@ -51,7 +51,7 @@ func (r *feedReader) append(key store.Key, values ...string) {
 	}
 }
 
-// read returns what comes next of all parts, up to a limit each.
+// read returns the next entries of all parts, up to a limit each.
 func (r *feedReader) read(limit int) []store.FeedItem {
 	r.f.t.Helper()
 	pages, err := r.feed.ReadFeed(r.f.t.Context(), r.after, limit)

@@ -9,7 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// TestInstances tests that an engine keeps what instances say of themselves, and forgets it.
+// TestInstances tests that an engine keeps announcements until they expire.
 func TestInstances(t *testing.T, s store.Instances) {
 	t.Helper()
 	ctx := t.Context()
@@ -42,12 +42,13 @@ func TestInstances(t *testing.T, s store.Instances) {
 	announce("", "b\x001", time.Minute)
 	want("a 1", "b\x001")
 	announce("a 1", "a 2", time.Minute)
-	announce("a 1", "a 2", time.Minute) // as after an answer that was lost
+	announce("a 1", "a 2", time.Minute) // as after a lost reply
 	want("a 2", "b\x001")
 	if got := announced(ctx, 1); len(got) != 1 {
 		t.Errorf("announced are %q, want one", got)
 	}
-	// What ends sooner does not take the rest with it, nor the rest keep it.
+	// An announcement that expires early neither removes the others nor is kept by
+	// them.
 	announce("", "c 1", 50*time.Millisecond)
 	announce("a 2", "a 3", time.Minute)
 	for deadline := time.Now().Add(30 * time.Second); slices.Contains(announced(ctx, 10), "c 1"); {

@@ -76,8 +76,8 @@ func testDeadline(t *testing.T, s suite) {
 	testContext(ctx, t, s, context.DeadlineExceeded)
 }
 
-// testContext checks that operations with a context that is over return its
-// error, and that the engine works on with others.
+// testContext checks that operations with a context that is over return its error, and
+// that the engine serves others afterwards.
 func testContext(ctx context.Context, t *testing.T, s suite, want error) {
 	f := s.open(t)
 	v := f.create(key("target"), "value")

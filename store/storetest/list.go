@@ -19,10 +19,10 @@ var listTests = []test{
 	{"ChangesBetweenPages", testListChanges},
 }
 
-// namesInOrder begin with each other and go on with bytes on both sides of '/'.
+// namesInOrder are prefixes of each other, continued by bytes below and above '/'.
 var namesInOrder = []string{"A", "a", "a-", "a-b", "a.b", "a0", "a_b", "aa", "b"}
 
-// grid returns keys of all combinations of names, in no order.
+// grid returns the keys of all combinations of names, in no order.
 func grid() []store.Key {
 	var keys []store.Key
 	for _, cluster := range namesInOrder {
@@ -82,7 +82,7 @@ func testListFilters(t *testing.T, s suite) {
 		f.wantKeys(fmt.Sprintf("filter %q, after %q, limit %d", filter, after, limit),
 			f.list(filter, after, limit), listed(keys, filter, after, limit))
 	}
-	// Positions before, between, at and after what the filter chooses.
+	// Positions before, between, at and after the selected keys.
 	names := slices.Concat(namesInOrder, []string{"", "missing", "a-a", "z"})
 	for _, cluster := range names {
 		for _, namespace := range names {

@@ -23,7 +23,7 @@ var logTests = []test{
 	{"DeletedWithTheKey", testLogDeleted},
 }
 
-// entries returns the values first to last, newest first.
+// entries returns the values from last down to first.
 func entries(last, first int) []string {
 	var values []string
 	for i := last; i >= first; i-- {
@@ -32,7 +32,7 @@ func entries(last, first int) []string {
 	return values
 }
 
-// appendNumbered appends entries first to last, half of them one by one.
+// appendNumbered appends entries first to last, half of them one at a time.
 func (f fixture) appendNumbered(key store.Key, first, last int) {
 	f.t.Helper()
 	values := entries(last, first)
@@ -122,7 +122,7 @@ func (f fixture) wantPages(k store.Key, limit int, want []string) {
 	}
 }
 
-// mustDeleteLog deletes a key that has a log only.
+// mustDeleteLog deletes a key that has only a log.
 func (f fixture) mustDeleteLog(key store.Key) {
 	f.t.Helper()
 	if f.delete(key) {

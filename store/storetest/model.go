@@ -13,17 +13,17 @@ var modelTests = []test{
 	{"RandomOperationsAnswerAsMapsWould", testModel},
 }
 
-// model is the contract at its simplest: maps that say what the engine must
-// answer to the operations that the model does on both.
+// model is the contract in its simplest form: maps that predict the engine's results of
+// the operations, which the model runs on both.
 type model struct {
 	fixture
 	bound    int // of logs
 	random   *rand.Rand
-	keys     []store.Key // that operations are on, in order
+	keys     []store.Key // keys used by the operations, in order
 	records  map[store.Key]store.Record
-	versions map[store.Key][]store.Version // all that there ever were
+	versions map[store.Key][]store.Version // all versions that ever existed
 	logs     map[store.Key][]string        // newest first
-	serial   int                           // makes values differ
+	serial   int                           // makes each value unique
 }
 
 func testModel(t *testing.T, s suite) {
@@ -58,7 +58,7 @@ func (m *model) value() string {
 	return fmt.Sprint("value ", m.serial)
 }
 
-// attempt returns a swap with the current version, or else an old one or none.
+// attempt returns a swap with the current version, an old one or none.
 func (m *model) attempt() store.Swap {
 	k := m.pick()
 	swap := store.Swap{Key: k, Old: m.records[k].Version, Value: []byte(m.value())}
@@ -73,7 +73,7 @@ func (m *model) attempt() store.Swap {
 	return swap
 }
 
-// apply checks the result of a swap and does the same to the model.
+// apply checks the result of a swap and applies it to the model.
 func (m *model) apply(swap store.Swap, res store.SwapResult) {
 	current := m.records[swap.Key]
 	if res.Swapped != (current.Version == swap.Old) {

@@ -66,7 +66,7 @@ func (f fixture) wantParts(key store.Key, parts []store.Part, want ...string) {
 	}
 }
 
-// What happens to one part of a target happens to no other.
+// A change of one part of a target changes no other part.
 func testPartsAreApart(t *testing.T, s suite) {
 	f := s.open(t)
 	specs, observations := f.part(store.Specs, 0), f.part(store.Observations, 0)
@@ -119,7 +119,7 @@ func testPartsLoadedTogether(t *testing.T, s suite) {
 	}
 }
 
-// Whoever asks for a part again gets the same records.
+// A second call for the same part returns the same records.
 func testPartsOfOneStore(t *testing.T, s suite) {
 	f := s.open(t)
 	k := key("target")
@@ -176,7 +176,7 @@ func testPartsOfPeers(t *testing.T, s suite) {
 	a.wantParts(k, []store.Part{store.Specs}, "spec 2")
 }
 
-// What is no part must not be the histories, of which it would have the keys.
+// An unknown part must not return the histories, whose keys it would have.
 func testUnknownPart(t *testing.T, s suite) {
 	f := s.open(t)
 	for _, part := range []store.Part{"", "history", "specs", "h"} {
@@ -186,7 +186,7 @@ func testUnknownPart(t *testing.T, s suite) {
 	}
 }
 
-// A version is deleted, and nothing that came after it.
+// DeleteVersion deletes that version and no later one.
 func testDeleteVersion(t *testing.T, s suite) {
 	f := s.open(t)
 	specs, records, k := f.part(store.Specs, 0), f.records(store.Specs, 0), key("target")
@@ -222,7 +222,7 @@ func testPartsCount(t *testing.T, s suite) {
 	})
 }
 
-// Of those who swap a version and those who delete it one wins.
+// Of concurrent swaps and deletions of one version, one wins.
 func testVersionDeletionRaces(t *testing.T, s suite) {
 	const workers = 8
 	f := s.open(t)

@@ -22,10 +22,10 @@ type Cluster struct {
 	servers []*Server
 }
 
-// StartCluster starts a cluster in which the masters have equal shares of the
-// slots and replicas that are in step. It takes the 2 s that Redis has a new
-// master wait. A master that is away for a second is failed over if masters
-// enough are left, unless cfg is Calm.
+// StartCluster starts a cluster in which the masters have equal shares of the slots and
+// replicas that are in step. It takes the 2 s that Redis makes a new master wait. A
+// master that is down for a second is failed over if enough masters are left, unless
+// cfg is Calm.
 func StartCluster(t testing.TB, masters, replicasPerMaster int, cfg Config) *Cluster {
 	t.Helper()
 	Require(t)
@@ -36,11 +36,11 @@ func StartCluster(t testing.TB, masters, replicasPerMaster int, cfg Config) *Clu
 	return &Cluster{t: t, servers: each(t, instances, own)}
 }
 
-// hastyNodeTimeout is how long a master may be away that is not of a calm Config.
+// hastyNodeTimeout is how long a master may be down, without a calm Config.
 const hastyNodeTimeout = time.Second
 
-// Hasten has the servers that run fail over a master that is away for a second from now on,
-// whatever the Config said.
+// Hasten makes the running servers fail over a master that is down for a second, from now
+// on, whatever the Config said.
 func (c *Cluster) Hasten() {
 	c.t.Helper()
 	for _, s := range c.servers {
@@ -64,12 +64,12 @@ func (c *Cluster) URL() string {
 	return clientURL(c.servers[0].in.Config, c.servers...) + "?cluster=true"
 }
 
-// Servers returns all servers, those first that were the masters at the start, in
-// the order of their slots.
+// Servers returns all servers, first the original masters, in the order of their slots.
 func (c *Cluster) Servers() []*Server { return slices.Clone(c.servers) }
 
-// Masters returns the masters now, in the order of Servers: those that run and say
-// they are. A former master that comes back says so until it hears of the other.
+// Masters returns the masters now, in the order of Servers: the running servers that
+// report this role. A former master that comes back says so until it hears of the
+// other.
 func (c *Cluster) Masters() []*Server {
 	c.t.Helper()
 	return withRole(c.servers, "master")
@@ -81,7 +81,7 @@ func (c *Cluster) Replicas() []*Server {
 	return withRole(c.servers, "slave")
 }
 
-// MasterForKey returns the server that the key belongs to now.
+// MasterForKey returns the current master of the key.
 func (c *Cluster) MasterForKey(key string) *Server {
 	c.t.Helper()
 	client := redis.NewClusterClient(c.options())
@@ -97,8 +97,8 @@ func (c *Cluster) MasterForKey(key string) *Server {
 	return c.servers[i]
 }
 
-// Client returns a client of the whole cluster that may do everything, whatever
-// the Config says of users and passwords. It is closed when t ends.
+// Client returns a client of the whole cluster with all rights, whatever users and
+// passwords the Config sets. It is closed when t ends.
 func (c *Cluster) Client(t testing.TB) *redis.ClusterClient {
 	t.Helper()
 	client := redis.NewClusterClient(c.options())
@@ -121,7 +121,7 @@ func (c *Cluster) options() *redis.ClusterOptions {
 		DialTimeout:   node.DialTimeout,
 		ReadTimeout:   node.ReadTimeout,
 		WriteTimeout:  node.WriteTimeout,
-		// Left to itself a client stays for a minute with a master that is gone.
+		// By default a client keeps using a master that is gone for a minute.
 		ClusterStateReloadInterval: 100 * time.Millisecond,
 		ContextTimeoutEnabled:      true,
 		DisableIdentity:            true,
@@ -135,8 +135,8 @@ type node struct {
 	client *redis.Client
 }
 
-// formCluster starts the masters and then the replicas of the first, the second and
-// so on.
+// formCluster starts the masters, then the replicas of the first, of the second and so
+// on.
 func formCluster(masters, replicasPerMaster int, cfg Config) ([]*instance, error) {
 	away := hastyNodeTimeout
 	if cfg.Calm {
@@ -163,7 +163,7 @@ func formCluster(masters, replicasPerMaster int, cfg Config) ([]*instance, error
 	return instances, nil
 }
 
-// join makes a cluster of nodes that don't know each other.
+// join makes a cluster of nodes that do not know each other.
 func join(nodes []node, masters, replicasPerMaster int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
@@ -179,7 +179,7 @@ func join(nodes []node, masters, replicasPerMaster int) error {
 		}
 	}
 	for i, n := range nodes {
-		// Gossip would take a second or two to spread what all are told here.
+		// Gossip would take a second or two to spread this.
 		for _, other := range nodes[:i] {
 			if err := n.cluster(ctx, "MEET", host, other.port, other.busPort); err != nil {
 				return err
@@ -224,8 +224,8 @@ func (n node) replicate(ctx context.Context, master node) error {
 	return eventually(func(ctx context.Context) error { return n.cluster(ctx, "REPLICATE", id) })
 }
 
-// settled returns nil if the node serves, reaches the others, which have their
-// roles, and has its master's data if it is a replica.
+// settled returns nil if the node serves, its peers are reachable and have their roles,
+// and, for a replica, it has its master's data.
 func (n node) settled(ctx context.Context, size, masters int) error {
 	state, err := n.client.ClusterInfo(ctx).Result()
 	if err != nil {

@@ -11,15 +11,14 @@ import (
 	"syscall"
 )
 
-// guard ends the servers and removes their files once this process is gone,
-// however it ended. The servers form a process group. A shell outside of it waits
-// for the end of a pipe whose other end is open in this process only, so the
-// kernel closes it.
+// guard kills the servers and removes their files once this process is gone, even if it
+// was killed. The servers form a process group. A shell outside of it waits for the end
+// of a pipe whose other end is open in this process only, so the kernel closes it.
 //
-// Pdeathsig would be simpler, but Linux alone has it, it follows the thread that
-// forked rather than the process, and the files would stay.
+// Pdeathsig would be simpler, but only Linux has it, it follows the thread that forked
+// rather than the process, and the files would remain.
 type guard struct {
-	dir   string   // holds the servers' directories
+	dir   string   // parent of the servers' directories
 	group int      // the servers' process group
 	pipe  *os.File // never written to, open for as long as the process lives
 }
@@ -37,7 +36,8 @@ func newGuard() (*guard, error) {
 		return nil, err
 	}
 	defer r.Close()
-	// The group needs a leader that outlives every server: it ends with the pipe.
+	// The group needs a leader that outlives every server: it exits when the pipe
+	// closes.
 	leader := exec.Command("cat")
 	leader.Stdin = r
 	leader.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -27,12 +27,12 @@ const (
 	configName = "redis.conf"
 	logName    = "redis.log"
 	adminUser  = "redistest"
-	// stopTimeout is more than Redis waits for its replicas when it shuts down.
+	// stopTimeout is longer than Redis waits for its replicas when it shuts down.
 	stopTimeout = 20 * time.Second
 )
 
-// adminPassword is that of adminUser, who may do everything on every server of
-// this process, whatever a test sets for the others.
+// adminPassword is the password of adminUser, which has all rights on every server of
+// this process, whatever users a test configures.
 var adminPassword = rand.Text()
 
 // spec says what to start.
@@ -40,10 +40,11 @@ type spec struct {
 	Config
 	cluster  bool     // a cluster's node
 	sentinel bool     // a sentinel, to which the Directives do not apply
-	lines    []string // of its configuration, before the Directives
+	lines    []string // lines of the configuration before the Directives
 }
 
-// instance is a process of redis-server, or a place for one while none runs.
+// instance is a redis-server process and its address, or the address alone while none
+// runs.
 type instance struct {
 	spec
 	dir     string
@@ -61,7 +62,7 @@ var errPortTaken = errors.New("another process took the port")
 func newInstance(s spec) (*instance, error) {
 	for attempt := 1; ; attempt++ {
 		in, err := tryInstance(s)
-		// A port is only known to be free before the server binds it.
+		// A port is only known to be free until another process binds it.
 		if errors.Is(err, errPortTaken) && attempt < 10 {
 			continue
 		}
@@ -112,7 +113,7 @@ func startAll(specs []spec) ([]*instance, error) {
 	return instances, nil
 }
 
-// removeAll removes those that are not nil.
+// removeAll removes the non-nil ones.
 func removeAll(instances []*instance) {
 	for _, in := range instances {
 		if in != nil {
@@ -150,9 +151,9 @@ func (in *instance) config() []string {
 		return append(lines, in.lines...)
 	}
 	lines = append(lines, `save ""`, "masteruser "+adminUser, "masterauth "+adminPassword,
-		// By way of a file the first synchronization starts at once.
+		// Through a file, the first synchronization starts at once.
 		"repl-diskless-sync no",
-		// A cluster keeps replicas from clients until they have received something.
+		// A cluster's replicas refuse clients until they have received something.
 		"repl-ping-replica-period 1")
 	if in.cluster {
 		lines = append(lines, "cluster-enabled yes", fmt.Sprint("cluster-port ", in.busPort), "cluster-announce-ip "+host)
@@ -164,7 +165,7 @@ func (in *instance) config() []string {
 	return append(lines, in.Directives...)
 }
 
-// options are an administrator's, for a client that tries everything once.
+// options are an administrator's, for a client without retries.
 func (in *instance) options() *redis.Options {
 	o := &redis.Options{
 		Addr:                     in.addr(),
@@ -242,7 +243,7 @@ func (in *instance) awaitReady() error {
 
 // ready returns nil if the server answers with its data loaded.
 func (in *instance) ready(ctx context.Context, client *redis.Client) error {
-	// A client that failed to connect some times would wait before the next.
+	// A go-redis client backs off after failed connections.
 	conn, err := net.DialTimeout("tcp", in.addr(), time.Second)
 	if err != nil {
 		return err
@@ -254,17 +255,17 @@ func (in *instance) ready(ctx context.Context, client *redis.Client) error {
 	if err != nil {
 		return err
 	}
-	// Another's server answers, if that was faster to bind the port.
+	// Another server answers if it bound the port first.
 	if pid := strconv.Itoa(in.cmd.Process.Pid); fields["process_id"] != pid {
 		return fmt.Errorf("process %s answers instead of %s", fields["process_id"], pid)
 	}
-	if fields["loading"] == "1" { // not in a sentinel's
+	if fields["loading"] == "1" { // a sentinel does not report it
 		return errors.New("still loading")
 	}
 	return nil
 }
 
-// reapLocked reports whether the process has ended, and forgets it then.
+// reapLocked reports whether the process has exited, and if so forgets it.
 func (in *instance) reapLocked() bool {
 	pid, err := syscall.Wait4(in.cmd.Process.Pid, nil, syscall.WNOHANG, nil)
 	if pid == 0 && err == nil {
@@ -284,13 +285,13 @@ func (in *instance) killLocked() {
 	if in.cmd == nil {
 		return
 	}
-	// Both fail only for a process that is gone already.
+	// Both fail only if the process is already gone.
 	_ = in.cmd.Process.Kill()
 	_ = in.cmd.Wait()
 	in.cmd = nil
 }
 
-// stop has the server shut down.
+// stop shuts the server down.
 func (in *instance) stop() error {
 	if err := in.resume(); err != nil {
 		return err
@@ -304,7 +305,7 @@ func (in *instance) stop() error {
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
-	// Any other error is that of the connection, which ends with the server.
+	// Any other error comes from the connection, which the shutdown closes.
 	if refused := redis.Error(nil); errors.As(client.Shutdown(ctx).Err(), &refused) {
 		return fmt.Errorf("SHUTDOWN of %s: %w", in.addr(), refused)
 	}
@@ -343,7 +344,7 @@ func (in *instance) pause() error {
 	return nil
 }
 
-// resume has a paused process go on.
+// resume continues a paused process.
 func (in *instance) resume() error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -377,11 +378,11 @@ func (in *instance) answers() bool {
 // remove kills the server and removes its files.
 func (in *instance) remove() {
 	in.kill()
-	// A child that was saving may still write; what stays goes with the process.
+	// A child that was saving may still write; the guard removes what remains.
 	_ = os.RemoveAll(in.dir)
 }
 
-// log returns the end of the log from an offset in bytes on.
+// log returns the end of the log, from an offset in bytes on.
 func (in *instance) log(from int64) string {
 	const most = 4 << 10 // bytes
 	text, err := os.ReadFile(filepath.Join(in.dir, logName))

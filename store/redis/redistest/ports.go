@@ -12,13 +12,12 @@ import (
 
 const host = "127.0.0.1"
 
-// ports are those that freePort gave away. They stay their servers' while those
-// are down.
+// ports are those that freePort returned. They stay reserved while their server is
+// down.
 var ports sync.Map
 
-// freePort returns an unused port. It is below those that systems
-// give to outgoing connections, as one of these would keep a server from coming
-// back to its port.
+// freePort returns an unused port below the ephemeral range, because an outgoing
+// connection could take the port of a server that is down.
 func freePort() (int, error) {
 	const first, count = 20000, 10000
 	for range 1000 {

@@ -9,13 +9,13 @@
 //	s.Kill()
 //	s.Restart()
 //
-// What a test starts ends with it. Shared and SharedCluster serve all tests of a
-// process, which keep out of each other's way by Prefix. Nothing is left when the
-// process ends, even when it is killed: no server, and no file in the temporary
-// directory. A test that failed logs the end of its servers' logs.
+// Servers stop with the test that started them. All tests of a process share Shared and
+// SharedCluster, and separate their keys by Prefix. When the process exits, even when
+// it is killed, no server and no temporary file remains. A test that failed logs the
+// end of its servers' logs.
 //
-// Methods that can fail end the test that the value was made for, so they are
-// called on that test's goroutine.
+// Methods that fail end the value's test with FailNow, so call them on that test's
+// goroutine.
 package redistest
 
 import (
@@ -34,15 +34,15 @@ import (
 )
 
 const (
-	// startTimeout is for everything that is waited for while servers start,
-	// milliseconds on an idle machine.
+	// startTimeout limits each wait while servers start, which takes milliseconds on an
+	// idle machine.
 	startTimeout = 30 * time.Second
 	pollInterval = 5 * time.Millisecond
 )
 
 // Require skips the test if there is no redis-server on PATH. Where CI or
-// SETPOINT_REQUIRE_REDIS is set it fails the test instead: a check that was left
-// out must not look passed. Everything here that starts a server calls it.
+// SETPOINT_REQUIRE_REDIS is set it fails the test instead: a skipped check must not
+// look passed. Every function that starts a server calls it.
 func Require(t testing.TB) {
 	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err == nil {
@@ -66,8 +66,8 @@ var (
 	})
 )
 
-// Shared returns the server that all tests of this process share, which the first
-// of them starts. It is not to be stopped, paused, flushed or configured.
+// Shared returns a server for all tests of this process; the first caller starts it.
+// Tests must not stop, pause, flush or configure it.
 func Shared(t testing.TB) *Server {
 	t.Helper()
 	Require(t)
@@ -90,8 +90,8 @@ func SharedCluster(t testing.TB) *Cluster {
 	return &Cluster{t: t, servers: each(t, instances, borrow)}
 }
 
-// Prefix returns a prefix for a test's keys that no other has: the test's name and
-// a random part, without characters that patterns or hash tags give a meaning.
+// Prefix returns a unique prefix for a test's keys: the test's name and a random part,
+// without special characters of patterns or hash tags.
 func Prefix(t testing.TB) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
@@ -103,9 +103,9 @@ func Prefix(t testing.TB) string {
 }
 
 // CommandStats returns how often the server, or a cluster's nodes together, has
-// executed each command of any client: names as in INFO commandstats, like
-// "get" and "cluster|nodes". What scripts call is counted, too, and so is the INFO
-// that asks, the next time.
+// executed each command of any client: names as in INFO commandstats, like "get" and
+// "cluster|nodes". It counts commands that scripts call, and each INFO of an earlier
+// call.
 func CommandStats(t testing.TB, client redis.UniversalClient) map[string]int64 {
 	t.Helper()
 	total := make(map[string]int64)

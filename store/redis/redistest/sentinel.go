@@ -16,16 +16,16 @@ import (
 // MasterName is what sentinels call their master.
 const MasterName = "setpoint-test"
 
-// Sentinel is a master with replicas and the sentinels that watch over them.
+// Sentinel is a master with replicas and the sentinels that monitor them.
 type Sentinel struct {
 	t         testing.TB
 	servers   []*Server
 	sentinels []*Server
 }
 
-// StartSentinel starts a master, replicas and sentinels that all know each other.
-// They make a replica the master when the master was away for about a second, unless cfg
-// is Calm.
+// StartSentinel starts a master, replicas and sentinels that all know each other. The
+// sentinels promote a replica when the master is down for about a second, unless cfg is
+// Calm.
 func StartSentinel(t testing.TB, replicas, sentinels int, cfg Config) *Sentinel {
 	t.Helper()
 	Require(t)
@@ -56,8 +56,8 @@ func (s *Sentinel) Servers() []*Server { return slices.Clone(s.servers) }
 // Sentinels returns the sentinels.
 func (s *Sentinel) Sentinels() []*Server { return slices.Clone(s.sentinels) }
 
-// Master returns the master now. While the sentinels that run disagree, in the
-// course of a failover, it waits.
+// Master returns the current master. It waits while the running sentinels disagree in
+// the course of a failover.
 func (s *Sentinel) Master() *Server {
 	s.t.Helper()
 	var addr string
@@ -102,7 +102,7 @@ func masterBy(ctx context.Context, sentinel *instance) (string, error) {
 	return net.JoinHostPort(answer[0], answer[1]), nil
 }
 
-// KillMaster kills the master and returns it. It does not wait for another.
+// KillMaster kills the master and returns it. It does not wait for a failover.
 func (s *Sentinel) KillMaster() *Server {
 	s.t.Helper()
 	master := s.Master()
@@ -178,15 +178,15 @@ func startSentinels(master *instance, replicas, sentinels int, cfg Config) ([]*i
 	return instances, nil
 }
 
-// hastyDownAfter is after how long sentinel i takes the master for gone that is not of a
-// calm Config.
+// hastyDownAfter is after how long sentinel i regards the master as down, without a calm
+// Config.
 //
-// One after the other they find that the master is down, and the one that makes it a quorum
-// is alone in asking for votes: candidates at the same time split them, which costs seconds.
+// The sentinels notice the failure one after the other, and the one that completes the
+// quorum is the only candidate: several at a time split the votes, which costs seconds.
 func hastyDownAfter(i int) time.Duration { return time.Duration(700+300*i) * time.Millisecond }
 
-// Hasten has the sentinels take a master for gone after about a second from now on, whatever
-// the Config said.
+// Hasten makes the sentinels regard a master as down after about a second, from now on,
+// whatever the Config said.
 func (s *Sentinel) Hasten() {
 	s.t.Helper()
 	for i, sentinel := range s.sentinels {
@@ -199,13 +199,13 @@ func (s *Sentinel) Hasten() {
 	}
 }
 
-// hasten has a sentinel look and tell more often than every few seconds. It
-// forgets that when it restarts.
+// hasten makes a sentinel ping and gossip more often than every few seconds. The
+// sentinel loses the setting when it restarts.
 //
-// The period of pings, in milliseconds, has to be well below the time that makes a
-// master down, as the first ping to a new master is sent after one period. Five of
-// them have to be well above the second that passes between INFOs of a replica
-// while its master is down: with older ones it is not promoted.
+// The ping period, in milliseconds, must be well below the time after which a master is
+// down, as a new master is pinged first after one period. Five periods must be well
+// below the second between INFOs of a replica while its master is down: with older
+// INFOs a replica is not promoted.
 func hasten(sentinel *instance) error {
 	client := redis.NewClient(sentinel.options())
 	defer client.Close()
@@ -213,8 +213,8 @@ func hasten(sentinel *instance) error {
 		"INFO-PERIOD", 200, "PUBLISH-PERIOD", 200, "PING-PERIOD", 300).Err()
 }
 
-// awaitSentinel waits until a sentinel knows that many replicas and other
-// sentinels, and could make each of the replicas the master.
+// awaitSentinel waits until a sentinel knows that many replicas and other sentinels,
+// and could promote each of the replicas.
 func awaitSentinel(in *instance, replicas, others int) error {
 	client := redis.NewClient(in.options())
 	defer client.Close()

@@ -12,36 +12,35 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Config is what a test wants of its servers. With the zero Config they keep
-// nothing on disk and let everybody in.
+// Config configures a test's servers. With the zero Config they persist nothing and
+// require no password.
 type Config struct {
-	// Directives are lines of redis.conf, like "maxmemory 2mb" or "user app on
-	// >secret ~app:* +@all". They win over the package's own; port and bind belong
-	// to the package.
+	// Directives are lines of redis.conf, like "maxmemory 2mb" or "user app on >secret
+	// ~app:* +@all". They override the package's own; port and bind belong to the
+	// package.
 	Directives []string
-	// Password is that of the default user, which needs none if this is empty.
+	// Password is that of the default user; empty: none needed.
 	Password string
 	// SentinelPassword is the same for the sentinels of StartSentinel.
 	SentinelPassword string
 	// TLS closes the plain port. All servers use the same files.
 	TLS *TLS
-	// Calm has a Cluster or Sentinel take a server for gone only after a minute, not
-	// after a second: a busy machine must not look like a failure where nothing is to
-	// fail over, or not yet; see Hasten.
+	// Calm makes a Cluster or Sentinel regard a server as down after a minute, not a
+	// second, so that a busy machine does not look like a failure while the test
+	// expects none; see Hasten.
 	Calm bool
 }
 
-// calmAfter is how long a server of a calm Config may stand still.
+// calmAfter is how long a server of a calm Config may be unresponsive.
 const calmAfter = time.Minute
 
-// Server is one Redis server. Its address and its files stay the same while it
-// comes and goes.
+// Server is one Redis server. It keeps its address and its files when it restarts.
 type Server struct {
 	t  testing.TB
 	in *instance
 }
 
-// Start starts a server, which ends with the test.
+// Start starts a server, which stops with the test.
 func Start(t testing.TB, cfg Config) *Server {
 	t.Helper()
 	Require(t)
@@ -52,7 +51,7 @@ func Start(t testing.TB, cfg Config) *Server {
 	return own(t, in)
 }
 
-// own returns the Server of an instance that ends with the test.
+// own returns the Server of an instance that stops with the test.
 func own(t testing.TB, in *instance) *Server {
 	t.Cleanup(in.remove)
 	return borrow(t, in)
@@ -80,7 +79,7 @@ func each(t testing.TB, instances []*instance, server func(testing.TB, *instance
 // Addr returns host and port.
 func (s *Server) Addr() string { return s.in.addr() }
 
-// URL returns the server's URL, rediss: with TLS, with the Password.
+// URL returns the server's URL, with the Password, and rediss: with TLS.
 func (s *Server) URL() string { return clientURL(s.in.Config, s) }
 
 // clientURL returns a URL with the addresses of all servers.
@@ -103,8 +102,8 @@ func addrs(servers []*Server) []string {
 	return list
 }
 
-// Client returns a client that may do everything, whatever the Config says of
-// users and passwords. It tries once, and is closed when t ends.
+// Client returns a client with all rights, whatever users and passwords the Config
+// sets. It does not retry, and is closed when t ends.
 func (s *Server) Client(t testing.TB) *redis.Client {
 	t.Helper()
 	client := redis.NewClient(s.in.options())
@@ -116,26 +115,26 @@ func (s *Server) Client(t testing.TB) *redis.Client {
 	return client
 }
 
-// Kill ends the server by SIGKILL, like a crash, and waits for that. A server that
-// does not run stays as it is.
+// Kill kills the server by SIGKILL, like a crash, and waits for its exit. It does
+// nothing if the server is not running.
 func (s *Server) Kill() { s.in.kill() }
 
-// Stop ends the server by SHUTDOWN, which saves what it is configured to save.
+// Stop stops the server by SHUTDOWN, which saves what the server is configured to save.
 func (s *Server) Stop() {
 	s.t.Helper()
 	s.check(s.in.stop())
 }
 
-// Restart starts the server again where it was, and stops it first if it runs. It
-// returns once the server answers with its data loaded.
+// Restart stops the server if it runs, and starts it at the same address. It returns
+// once the server responds with its data loaded.
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.check(s.in.stop())
 	s.check(s.in.start())
 }
 
-// Pause suspends the process: connections stay open and get no answer. Kill, Stop
-// and Restart work on a paused server.
+// Pause suspends the process: connections stay open but are not served. Kill, Stop and
+// Restart work on a paused server.
 func (s *Server) Pause() {
 	s.t.Helper()
 	s.check(s.in.pause())
@@ -153,7 +152,7 @@ func (s *Server) Dir() string { return s.in.dir }
 // Pid returns the process ID, 0 if the server does not run.
 func (s *Server) Pid() int { return s.in.pid() }
 
-// role returns "master" or "slave", or "" of a server that does not answer.
+// role returns "master" or "slave", or "" if the server does not respond.
 func (s *Server) role() string {
 	s.t.Helper()
 	if !s.in.answers() {
@@ -171,7 +170,7 @@ func (s *Server) role() string {
 	return role
 }
 
-// withRole returns the servers that answer and say that they have the role.
+// withRole returns the servers that respond and report the role.
 func withRole(servers []*Server, role string) []*Server {
 	var found []*Server
 	for _, s := range servers {

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// TLS names PEM files of certificates of one authority. Servers that use them
-// demand a client certificate of the same authority.
+// TLS names PEM files of certificates of one authority. Servers that use them require a
+// client certificate of the same authority.
 type TLS struct {
 	CAFile         string
 	ServerCertFile string // for 127.0.0.1 and localhost
@@ -47,7 +47,7 @@ func NewTLS(t testing.TB) *TLS {
 	return files
 }
 
-// Config returns the configuration of a client that shows its certificate.
+// Config returns the configuration of a client that presents its certificate.
 func (f *TLS) Config() *tls.Config { return f.client.Clone() }
 
 func (f *TLS) write() error {
@@ -92,13 +92,13 @@ func template(name string) *x509.Certificate {
 	now := time.Now()
 	return &x509.Certificate{
 		Subject:   pkix.Name{CommonName: name},
-		NotBefore: now.Add(-time.Hour), // for clocks that go behind
+		NotBefore: now.Add(-time.Hour), // tolerates clocks that are slow
 		NotAfter:  now.Add(time.Hour),
 		KeyUsage:  x509.KeyUsageDigitalSignature,
 	}
 }
 
-// sign returns a certificate for key that parent's key has signed.
+// sign returns a certificate for key, signed by the parent's key.
 func sign(template, parent *x509.Certificate, key, parentKey *ecdsa.PrivateKey) (*x509.Certificate, error) {
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), parentKey)
 	if err != nil {
@@ -107,7 +107,7 @@ func sign(template, parent *x509.Certificate, key, parentKey *ecdsa.PrivateKey) 
 	return x509.ParseCertificate(der)
 }
 
-// writePair makes a key and a certificate for it, and writes both.
+// writePair creates a key and a certificate for it, and writes both.
 func writePair(certFile, keyFile string, template, ca *x509.Certificate, caKey *ecdsa.PrivateKey) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
