@@ -1,22 +1,21 @@
-// Package document reads small files of settings, YAML or JSON, strictly: unknown
-// keys, keys that are there twice, values of the wrong type and missing values are
-// problems, and all problems are reported at once, each with its line and path:
+// Package document parses small configuration files, YAML or JSON, strictly: unknown keys,
+// duplicate keys, values of the wrong type and missing values are problems, and all
+// problems are reported at once, each with its line and path:
 //
 //	policy.yaml:7: grants[0].verbs[1]: must be one of recommend, read
 //
-// A file is read by saying what is expected where:
+// Callers describe what they expect where:
 //
 //	err := document.Read("hosts.yaml", data, func(root document.Value) {
 //		root.Map(document.Required("hosts", func(v document.Value) { hosts = v.Texts() }))
 //	})
 //
-// What a file holds may be a secret in the wrong place, so that problems quote
-// values of numbers, times and durations only, and keys only if they look like
-// names. Anchors and aliases (&name, *name) are refused: they let a file of a few
-// lines expand without bounds.
+// A file may contain a secret in the wrong place, so problems quote only values of numbers,
+// times and durations, and only keys that look like names. Anchors and aliases (&name,
+// *name) are refused: they let a file of a few lines expand without bounds.
 //
-// Readers that have a schema of their own, such as that of a message, take the
-// document as JSON, under the same rules; see JSON.
+// Callers with their own schema, such as that of a message, get the document as JSON, under
+// the same rules; see JSON.
 package document
 
 import (
@@ -26,32 +25,32 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxProblems bounds how many problems an error tells of.
+// maxProblems limits how many problems an error lists.
 const maxProblems = 100
 
 // reader collects the problems of a file.
 type reader struct {
 	name     string
 	problems []error
-	more     int // problems that were too many
+	more     int // problems beyond maxProblems
 }
 
-// Read parses data, which is one document, and lets read go through it. name is the
-// file's, for problems. The error joins all problems, a line each.
+// Read parses data, which is one document, and calls read on its root. name is the
+// file's, for problems. The error joins all problems, one per line.
 func Read(name string, data []byte, read func(root Value)) error {
 	r := &reader{name: name}
 	root, err := r.parse(data)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	if len(r.problems) == 0 { // else what is read may not be what is there
+	if len(r.problems) == 0 { // otherwise values may not be what they seem
 		read(Value{node: root, reader: r})
 	}
 	return r.err()
 }
 
-// ReadOrNone is Read for files that may say nothing, for instance ones of comments only: read
-// is not called then.
+// ReadOrNone is Read for files that may be empty or have only comments: read is not called
+// then.
 func ReadOrNone(name string, data []byte, read func(root Value)) error {
 	err := Read(name, data, func(root Value) {
 		if !root.empty() {
@@ -64,7 +63,7 @@ func ReadOrNone(name string, data []byte, read func(root Value)) error {
 	return err
 }
 
-// count is how many problems there are.
+// count returns the number of problems.
 func (r *reader) count() int { return len(r.problems) + r.more }
 
 // err joins the problems.
@@ -76,7 +75,7 @@ func (r *reader) err() error {
 	return errors.Join(problems...)
 }
 
-// refuse notes a problem.
+// refuse records a problem.
 func (r *reader) refuse(line int, path, text string) {
 	if len(r.problems) == maxProblems {
 		r.more++
@@ -85,22 +84,22 @@ func (r *reader) refuse(line int, path, text string) {
 	r.problems = append(r.problems, &Problem{Line: line, Path: path, Text: text, place: r.at(line, path)})
 }
 
-// Problem is one thing that is wrong with a file.
+// Problem is one error in a file.
 type Problem struct {
-	// Line is where, from 1; 0: in the file as a whole.
+	// Line counts from 1; 0: the file as a whole.
 	Line int
-	// Path is the value's place, empty: the document.
+	// Path is the path of the value, empty for the document.
 	Path string
 	// Text describes the problem, without its place.
 	Text string
-	// place is what the message begins with.
+	// place is the beginning of the message.
 	place string
 }
 
 func (p *Problem) Error() string { return p.place + p.Text }
 
-// Lines returns the line of each value in a document, by its path; nil if the document can't
-// be read. The path of the whole is empty.
+// Lines returns the line of each value in a document by its path, which is empty for the
+// root; nil if the document can't be parsed.
 func Lines(data []byte) map[string]int {
 	lines := make(map[string]int)
 	if Read("", data, func(root Value) { root.lines(lines) }) != nil {
@@ -109,7 +108,8 @@ func Lines(data []byte) map[string]int {
 	return lines
 }
 
-// lines notes the lines of a value and of all in it. That of a map's entry is its key's.
+// lines records the lines of a value and of everything in it. The line of a map entry is
+// its key's.
 func (v Value) lines(into map[string]int) {
 	if _, known := into[v.path]; !known {
 		into[v.path] = v.node.Line
@@ -127,7 +127,7 @@ func (v Value) lines(into map[string]int) {
 	}
 }
 
-// at is the place of a problem, with what parts it from the problem; line 0: the whole.
+// at returns the place of a problem with a separator; line 0: the whole file.
 func (r *reader) at(line int, path string) string {
 	place := r.name
 	switch {

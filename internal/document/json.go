@@ -9,13 +9,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// MaxBytes bounds a document that people write, in bytes.
+// MaxBytes limits a document that people write, in bytes.
 const MaxBytes = 1 << 20
 
-// JSON returns the one YAML or JSON document in data as JSON, for readers that know what its
-// keys mean; of one without content, null. A document of more than most bytes is refused, and
-// what Read refuses in any document. Values mean what they mean to kubectl: yes is true. The
-// error is one line with all problems, as in
+// JSON returns the one YAML or JSON document in data as JSON, for callers with their own
+// schema; null for one without content. It refuses a document of more than most bytes, and
+// whatever Read refuses in every document. Values have the meaning they have in kubectl: yes
+// is true. The error is one line with all problems, as in
 //
 //	line 7: spec.metrics: is a duplicate key, first in line 3; line 9: …
 func JSON(data []byte, most int) ([]byte, error) {
@@ -35,7 +35,7 @@ func JSON(data []byte, most int) ([]byte, error) {
 }
 
 // Manifest returns a YAML document as JSON, as kubectl reads it: it may have aliases, as many
-// as the parser takes, and be of any length. Keys that are there twice are refused.
+// as the parser accepts, and any length. Duplicate keys are refused.
 func Manifest(data []byte) ([]byte, error) {
 	converted, err := yaml.YAMLToJSONStrict(data)
 	if err != nil {
@@ -70,7 +70,7 @@ func Manifests(data []byte) ([][]byte, error) {
 	return parts, nil
 }
 
-// message drops what the parser's messages begin with.
+// message removes the prefix of the parser's messages.
 func message(err error) string {
 	text := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
 	text = strings.TrimPrefix(text, "yaml: ")

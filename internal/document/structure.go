@@ -10,14 +10,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxDepth bounds how deep maps and lists are nested. A spec has nine levels.
+// maxDepth limits the nesting of maps and lists. A spec has nine levels.
 const maxDepth = 64
 
-// errEmpty is of data without a document.
+// errEmpty is the error for data without a document.
 var errEmpty = errors.New("is empty")
 
-// parse returns the content of the one document in data, and notes what no document may have:
-// anchors and aliases, keys that are there twice, and nesting without bounds.
+// parse returns the content of the one document in data, and records what no document may
+// have: anchors and aliases, duplicate keys, and excessive nesting.
 func (r *reader) parse(data []byte) (*yaml.Node, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var document, next yaml.Node
@@ -38,8 +38,8 @@ func (r *reader) parse(data []byte) (*yaml.Node, error) {
 	return root, nil
 }
 
-// syntaxError is what the parser says, without its name, and without the one message of it
-// that quotes the file.
+// syntaxError returns the parser's message without its prefix, and replaces the one
+// message that quotes the file.
 func syntaxError(err error) error {
 	if strings.Contains(err.Error(), "anchor") {
 		return errors.New(noAliases)
@@ -47,11 +47,11 @@ func syntaxError(err error) error {
 	return errors.New("is neither YAML nor JSON: " + strings.TrimPrefix(err.Error(), "yaml: "))
 }
 
-// noAliases is why they are not allowed: a few bytes of them stand for gigabytes, and a reader
+// noAliases is why they are refused: a few bytes of them can expand to gigabytes, and readers
 // would have to look in two places.
 const noAliases = "YAML anchors and aliases (&name, *name, <<) are not allowed here: write out what they stand for"
 
-// structure notes what is wrong below a node whatever is expected there.
+// structure records structural problems below a node, whatever is expected there.
 func (r *reader) structure(node *yaml.Node, path string, depth int) {
 	switch {
 	case node.Kind == yaml.AliasNode || node.Anchor != "":
@@ -89,8 +89,8 @@ func (r *reader) structure(node *yaml.Node, path string, depth int) {
 	}
 }
 
-// quotable is a key as a problem may quote it: what does not look like a name may be a secret
-// in the wrong place.
+// quotable returns a key in a form that a problem may quote: a key that does not look like a
+// name may be a secret in the wrong place.
 func quotable(key string) string {
 	if nameLike.MatchString(key) {
 		return key
@@ -98,7 +98,7 @@ func quotable(key string) string {
 	return "…"
 }
 
-// within is the path of a key in what is at path.
+// within returns the path of a key of the map at path.
 func within(path, key string) string {
 	return strings.TrimPrefix(path+"."+key, ".")
 }

@@ -22,18 +22,18 @@ const (
 	timeTag   = "!!timestamp"
 )
 
-// Value is a value in a file, with its place. Its methods return false, or nothing,
-// for a value that is not as wanted, which they have then noted as a problem.
+// Value is a value in a file, with its place. Its methods return false, or nothing, for
+// a value that is not as expected, after recording a problem.
 type Value struct {
 	node   *yaml.Node
 	path   string
 	reader *reader
 }
 
-// Path is the value's place in the file: grants[0].verbs[1].
+// Path is the value's path in the file: grants[0].verbs[1].
 func (v Value) Path() string { return v.path }
 
-// Refuse notes a problem with the value. The text must not quote what may be secret.
+// Refuse records a problem with the value. The text must not quote secrets.
 func (v Value) Refuse(format string, args ...any) {
 	v.reader.refuse(v.node.Line, v.path, fmt.Sprintf(format, args...))
 }
@@ -46,19 +46,19 @@ type Field struct {
 	read     func(Value)
 }
 
-// Required is an entry that must be there.
+// Required is an entry that must be present.
 func Required(key string, read func(Value)) Field { return Field{key: key, required: true, read: read} }
 
-// Optional is an entry that may be there.
+// Optional is an entry that may be present.
 func Optional(key string, read func(Value)) Field { return Field{key: key, read: read} }
 
-// Never is an entry that must not be there, and why.
+// Never is an entry that must not be present, and the reason.
 func Never(key, why string) Field {
 	return Field{key: key, hidden: true, read: func(v Value) { v.Refuse("%s", why) }}
 }
 
-// Map reads a map. Fields are read in the file's order. It returns false if the
-// value is no map, or some entry is unknown or missing.
+// Map reads a map. Fields are read in the file's order. It returns false if the value
+// is not a map, or an entry is unknown or missing.
 func (v Value) Map(fields ...Field) bool {
 	right, there := true, make(map[string]bool, len(fields))
 	if !v.Entries(func(key string, at, value Value) {
@@ -83,7 +83,7 @@ func (v Value) Map(fields ...Field) bool {
 }
 
 // Entries reads a map with any keys, in the file's order: at is the key's place, with the path of
-// the map. It returns false if the value is no map.
+// the map. It returns false if the value is not a map.
 func (v Value) Entries(read func(key string, at, value Value)) bool {
 	if v.node.Kind != yaml.MappingNode {
 		v.mustBe("a map")
@@ -104,7 +104,7 @@ func (v Value) Entries(read func(key string, at, value Value)) bool {
 // empty reports whether there is no value.
 func (v Value) empty() bool { return v.node.Kind == yaml.ScalarNode && v.node.ShortTag() == nullTag }
 
-// nameLike is what may be quoted of unknown keys: tokens and digests are longer.
+// nameLike matches unknown keys that may be quoted: tokens and digests are longer.
 var nameLike = regexp.MustCompile(`^[A-Za-z][A-Za-z_-]{0,30}$`)
 
 func unknownKey(key string, fields []Field) string {
@@ -133,7 +133,8 @@ func (v Value) List(read func(i int, element Value)) {
 	v.ListOrNone(read)
 }
 
-// ListOrNone reads a list. It returns false if the value is no list, or has a problem.
+// ListOrNone reads a list. It returns false if the value is not a list or has a
+// problem.
 func (v Value) ListOrNone(read func(i int, element Value)) bool {
 	if v.node.Kind != yaml.SequenceNode {
 		v.mustBe("a list")
@@ -157,7 +158,7 @@ func (v Value) Texts() []string {
 	return texts
 }
 
-// Text reads a string that is not empty.
+// Text reads a non-empty string.
 func (v Value) Text() (string, bool) {
 	if _, ok := v.Scalar(String); !ok {
 		return "", false
@@ -174,18 +175,18 @@ func (v Value) TextOrEmpty() (string, bool) {
 	return v.Scalar(String)
 }
 
-// Raw reads any single value as it is written, be it a string, a number or a time.
+// Raw reads any scalar as it is written: a string, a number or a time.
 func (v Value) Raw() (string, bool) {
 	return v.Scalar(Any)
 }
 
-// Type is a type of single values, as a problem names it.
+// Type is a type of scalars, as a problem names it.
 type Type struct {
 	name string
 	tags []string // nil: any but null
 }
 
-// Types of single values in files.
+// Types of scalars in files.
 var (
 	Any           = &Type{"a single value", nil}
 	String        = &Type{"a string", []string{stringTag}}
@@ -198,7 +199,7 @@ var (
 // Name completes "must be …".
 func (t *Type) Name() string { return t.name }
 
-// Scalar reads a single value of that type as it is written.
+// Scalar reads a scalar of that type as it is written.
 func (v Value) Scalar(t *Type) (string, bool) {
 	if v.node.Kind != yaml.ScalarNode || v.empty() || t.tags != nil && !slices.Contains(t.tags, v.node.ShortTag()) {
 		v.mustBe(t.name)
@@ -207,7 +208,7 @@ func (v Value) Scalar(t *Type) (string, bool) {
 	return v.node.Value, true
 }
 
-// Is reports whether the value is a certain string. That it is not is no problem.
+// Is reports whether the value is that string. Another value is not a problem.
 func (v Value) Is(text string) bool {
 	return v.node.Kind == yaml.ScalarNode && v.node.ShortTag() == stringTag && v.node.Value == text
 }
@@ -290,7 +291,7 @@ func (v Value) mustBe(want string) {
 	v.Refuse("must be %s, is %s%s", want, describe(v.node), hint)
 }
 
-// describe names the type of a value, and quotes nothing of it.
+// describe names the type of a value without quoting it.
 func describe(node *yaml.Node) string {
 	switch node.Kind {
 	case yaml.MappingNode:

@@ -1,6 +1,5 @@
-// Package errorlog bounds the log of an [http.Server]. Whoever reaches its port decides how many
-// lines it has: a connection that fails its TLS handshake is one line, and costs the caller a
-// few packets.
+// Package errorlog limits the log of an [http.Server]. Anyone who can reach its port could flood
+// it: each failed TLS handshake logs a line, and costs the caller only a few packets.
 package errorlog
 
 import (
@@ -13,15 +12,15 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// Bounds of each kind of line: so many at once, and then one each pause.
+// Limits of each kind of line: a burst, and then one line per pause.
 const (
 	Burst = 10
 	Pause = 6 * time.Second
 )
 
-// New returns what goes into the field ErrorLog. The lines are logged at one level, with the
-// number of those of their kind that were left out before them. Failed handshakes are a kind of
-// their own, so that they keep nothing else out of the log.
+// New returns a logger for the field ErrorLog. It logs all lines at one level, with the number
+// of lines of the same kind omitted before. Failed handshakes are a kind of their own, so that
+// they do not displace other lines.
 func New(log *zap.Logger, level zapcore.Level) *stdlog.Logger {
 	return stdlog.New(&writer{
 		log: log, level: level,
@@ -37,13 +36,13 @@ type writer struct {
 	handshakes, others kind // guarded by mu
 }
 
-// kind is a kind of line and how many may be logged.
+// kind is a rate limit for one kind of line.
 type kind struct {
 	message string
-	// used are lines of the burst that have not been made up for, as of the time since.
+	// used is how much of the burst is in use as of the time since.
 	used  int
 	since time.Time
-	left  int // left out since the last line
+	left  int // omitted since the last line
 }
 
 // Write implements io.Writer.

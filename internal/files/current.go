@@ -7,12 +7,12 @@ import (
 	"sync"
 )
 
-// MaxSecretBytes bounds a file with credentials or certificates.
+// MaxSecretBytes limits a file with credentials or certificates.
 const MaxSecretBytes = 1 << 20
 
-// Current is a file that is looked at when somebody needs what it says, and read again when it
-// is not the one read last, by identity, time and size. While it is being replaced, or is
-// wrong, what was read last counts. It is safe for concurrent use.
+// Current is a file that is checked whenever its content is needed, and read again when its
+// identity, time or size has changed. While the file is being replaced, or is invalid, the
+// last valid content counts. It is safe for concurrent use.
 type Current[T any] struct {
 	path  string
 	most  int64
@@ -20,16 +20,16 @@ type Current[T any] struct {
 	note  func(error)
 
 	mu sync.Mutex
-	// value is what was read last, info of the file then; nil: none was read yet. problem is
-	// why it can't be read now, empty: it can. Guarded by mu.
+	// value is the last content, info the file's at that time; nil: it was not read yet.
+	// problem is why it can't be read now; empty: it can. Guarded by mu.
 	value   T
 	info    os.FileInfo
 	problem string
 }
 
-// NewCurrent returns a file of so many bytes at most. It reads nothing yet. note takes what is
-// wrong with a file that was right before, once for as long as it is, and nil when it is right
-// again; nil: it is not called.
+// NewCurrent returns a file of at most that many bytes, without reading it. note receives the
+// error when a valid file becomes invalid, once until it changes, and nil when the file is
+// valid again; nil: not called.
 func NewCurrent[T any](path string, most int64, parse func(text []byte) (T, error), note func(error)) *Current[T] {
 	if note == nil {
 		note = func(error) {}
@@ -37,8 +37,8 @@ func NewCurrent[T any](path string, most int64, parse func(text []byte) (T, erro
 	return &Current[T]{path: path, most: most, parse: parse, note: note}
 }
 
-// Get returns what the file says. The error is that of a file which was never right: an
-// [fs.PathError], or parse's.
+// Get returns the file's content. It fails only for a file that was never valid: with
+// an [fs.PathError], or parse's error.
 func (f *Current[T]) Get() (T, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -79,26 +79,27 @@ func (f *Current[T]) read() error {
 // Errors of a Secret, wrapped in an [fs.PathError].
 var (
 	ErrEmpty = errors.New("is empty")
-	// ErrLines is one of a file that no header can hold. What it holds is not quoted.
+	// ErrLines is the error for a file whose content does not fit a header. The content
+	// is not quoted.
 	ErrLines = errors.New("holds more than one line, or control characters")
 )
 
-// Secret is a credential in a file: the text without the space around it. It is safe for
+// Secret is a credential in a file: the text without surrounding space. It is safe for
 // concurrent use.
 type Secret struct{ current *Current[secret] }
 
-// secret is a text, or why the file holds none that can be used.
+// secret is a text, or why the file has no usable one.
 type secret struct {
 	text string
 	err  error
 }
 
-// NewSecret returns a credential in a file. It reads nothing yet; note is as in NewCurrent.
+// NewSecret returns a credential in a file, without reading it; note is as in NewCurrent.
 func NewSecret(path string, note func(error)) *Secret {
 	return &Secret{NewCurrent(path, MaxSecretBytes, func(text []byte) (secret, error) {
 		s := strings.TrimSpace(string(text))
 		switch {
-		case s == "": // it may be being written
+		case s == "": // it may be in the middle of a write
 			return secret{}, wrong(path, ErrEmpty)
 		case strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }):
 			return secret{err: wrong(path, ErrLines)}, nil
@@ -107,8 +108,8 @@ func NewSecret(path string, note func(error)) *Secret {
 	}, note)}
 }
 
-// Get returns the text that the file holds, or held before it was emptied or taken away. Lines
-// where one is wanted were meant, and are an error.
+// Get returns the file's text, or its last text if the file was emptied or removed. A file
+// with several lines is an error, not a moment of a write.
 func (s *Secret) Get() (string, error) {
 	last, err := s.current.Get()
 	if err != nil {

@@ -1,21 +1,20 @@
-// Package files reads what programs keep in files of their own, tokens, certificates and
-// policies, and follows them when they change.
+// Package files reads files such as tokens, certificates and policies, and reloads them when
+// they change.
 //
 //	tokens, err := files.Open(parse, files.Options{OnChange: log}, "tokens.yaml")
 //	…
 //	go tokens.Run(ctx)
 //	…
-//	tokens.Load() // what the file last said that was right
+//	tokens.Load() // the last valid content
 //
-// A [Watched] is looked at every few seconds by a goroutine, and a [Current] when somebody needs
-// it; [Set.Settled] is what both a Watched and certificates of servers are read with, and
-// [TLS] makes the configuration of clients.
+// A goroutine checks a [Watched] every few seconds; a [Current] is checked whenever it is used.
+// [Set.Settled] reads files consistently, and [TLS] builds the configuration of clients.
 //
-// Nothing is asked of the kernel. Notifications (inotify) would be told some milliseconds
-// earlier, but they are of directory entries, and files are replaced in many ways: Kubernetes
-// swaps a symbolic link two levels up, editors rename or write in place, network file systems
-// do not notify at all. Reading some kilobytes every few seconds costs nothing, misses none of
-// these, and works the same everywhere.
+// It polls. Notifications (inotify) would be some milliseconds faster, but they concern
+// directory entries, and files are replaced in many ways: Kubernetes swaps a symbolic link two
+// levels up, editors rename or write in place, network file systems do not notify at all.
+// Reading some kilobytes every few seconds costs next to nothing, misses no change, and works
+// the same everywhere.
 package files
 
 import (
@@ -29,7 +28,7 @@ import (
 	"time"
 )
 
-// Read reads a file of so many bytes at most. The error is an [fs.PathError].
+// Read reads a file of at most that many bytes. The error is an [fs.PathError].
 func Read(path string, most int64) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -50,25 +49,25 @@ func wrong(path string, err error) error {
 	return &fs.PathError{Op: "read", Path: path, Err: err}
 }
 
-// Set are files that belong together.
+// Set is a set of files that belong together.
 type Set struct {
-	// Paths are theirs. One that is empty stands for none, whose content is nil.
+	// Paths of the files. An empty one stands for no file, with nil content.
 	Paths []string
-	// Most bounds each file, bytes.
+	// Most limits the size of each file, in bytes.
 	Most int64
 }
 
-// Contents are what files held at one time.
+// Contents are the contents of the files at one time.
 type Contents struct {
-	// Texts are in order of the paths; nil if Err is not.
+	// Texts are in the order of the paths; nil if Err is set.
 	Texts [][]byte
 	// Err is why the files could not be read.
 	Err error
 	sum Sum
 }
 
-// Sum is a digest of contents, or of the error in their place. The zero value is the digest of
-// nothing.
+// Sum is a digest of contents, or of the error that replaces them. The zero value is the
+// digest of nothing.
 type Sum [sha256.Size]byte
 
 // Sum returns the digest.
@@ -89,14 +88,15 @@ func (s Set) Read() Contents {
 				return unread(err)
 			}
 		}
-		// Sums of equal length, so that no byte can move from one file to the next.
+		// Sums have equal lengths, so that moving bytes between files changes the
+		// digest.
 		sum := sha256.Sum256(texts[i])
 		digest.Write(sum[:])
 	}
 	return Contents{Texts: texts, sum: Sum(digest.Sum(nil))}
 }
 
-// readRegular reads no pipe, which can be read once, and to open which waits for a writer.
+// readRegular refuses pipes: opening one waits for a writer, and it can be read only once.
 func readRegular(path string, most int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -108,17 +108,18 @@ func readRegular(path string, most int64) ([]byte, error) {
 	return Read(path, most)
 }
 
-// settleTries bounds how often files are read that change meanwhile.
+// settleTries limits how often files that change meanwhile are read.
 const settleTries = 4
 
-// ErrUnsettled says that files changed each time that they were read.
+// ErrUnsettled means that the files changed between all reads.
 var ErrUnsettled = errors.New("the files keep changing while they are read")
 
-// Settled reads the files until two looks in a row, settle apart, have met the same: of a
-// Secret whose links are swapped in between, the certificate may be an old one and the key a
-// new one, and of a file that is written in place one sees the first half, which may be right
-// and say something else. What is known is settled. Files are read whole, for neither times
-// nor sizes show every change. An error is that of reading, ErrUnsettled or the context's.
+// Settled reads the files until two reads in a row, settle apart, return the same. A single
+// read may mix states: while the links of a Secret are swapped it may return the old
+// certificate and the new key, and of a file that is written in place only the first half,
+// which may be valid and mean something else. Contents equal to known need no second read. It
+// reads files entirely, because neither times nor sizes reveal every change. It fails with
+// the error of reading, ErrUnsettled or the context's error.
 func (s Set) Settled(ctx context.Context, settle time.Duration, known Sum) Contents {
 	last := s.Read()
 	for range settleTries {

@@ -13,25 +13,25 @@ import (
 	"time"
 )
 
-// TLS are the files of one side of TLS connections, PEM.
+// TLS names the files of one side of TLS connections, in PEM.
 type TLS struct {
 	// CAFile has the authorities that sign the other side's certificate. Empty: the system's.
 	CAFile string
-	// CertFile and KeyFile are this side's certificate and its key. Both or neither.
+	// CertFile and KeyFile are this side's certificate and key. Both or neither.
 	CertFile, KeyFile string
-	// ServerName is what the server's certificate must be for. Empty: the host of the
-	// address.
+	// ServerName is the name that the server's certificate must have. Empty: the host
+	// of the address.
 	ServerName string
 }
 
-// TLSError says what is wrong with some of the files.
+// TLSError is an error in some of the files.
 type TLSError struct {
-	// Settings are those that name the files: caFile, certFile, keyFile.
+	// Settings are the settings that name the files: caFile, certFile, keyFile.
 	Settings []string
-	// Paths are the files'.
+	// Paths of the files.
 	Paths []string
-	// Err is an [fs.PathError] of a file that can't be read, else what is wrong with what
-	// they hold.
+	// Err is an [fs.PathError] if a file can't be read, else the error in the files'
+	// content.
 	Err error
 }
 
@@ -55,7 +55,7 @@ func readPEM(setting, path string) ([]byte, error) {
 	return text, nil
 }
 
-// ParseAuthorities reads certificates to trust, one at least.
+// ParseAuthorities parses trusted certificates, at least one.
 func ParseAuthorities(pem []byte) (*x509.CertPool, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
@@ -64,7 +64,7 @@ func ParseAuthorities(pem []byte) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// Authorities reads those to trust; nil: the system's.
+// Authorities reads the trusted certificates; nil: the system's.
 func (t TLS) Authorities() (*x509.CertPool, error) {
 	if t.CAFile == "" {
 		return nil, nil
@@ -80,11 +80,11 @@ func (t TLS) Authorities() (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// pairTries bounds how often a pair is read that is replaced meanwhile.
+// pairTries limits how often a pair that is replaced meanwhile is read.
 const pairTries = 3
 
-// Pair reads the certificate and its key; nil without them. It reads again when one was
-// replaced while the other was read, as of a Secret whose links are swapped in between.
+// Pair reads the certificate and its key; nil without files. It reads again if one was
+// replaced while it read the other, as when the links of a Secret are swapped.
 func (t TLS) Pair() (*tls.Certificate, error) {
 	both := []string{"certFile", "keyFile"}
 	switch {
@@ -115,7 +115,7 @@ func (t TLS) Pair() (*tls.Certificate, error) {
 	return nil, &TLSError{both, []string{t.CertFile, t.KeyFile}, errors.New("keep changing while they are read")}
 }
 
-// Config makes a client's configuration of what the files say now, for a connection to an
+// Config builds a client's configuration from the current files, for a connection to an
 // address, host:port.
 func (t TLS) Config(address string) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
@@ -140,8 +140,9 @@ func (t TLS) Config(address string) (*tls.Config, error) {
 	return config, nil
 }
 
-// Client makes the configuration of all of a client's connections: the authorities are read
-// now, and the client's own pair at each handshake, so that it may be replaced.
+// Client builds the configuration of all of a client's connections: it reads the
+// authorities now, and the client's own pair at each handshake, so that the pair may be
+// replaced.
 func (t TLS) Client() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
 	var err error
@@ -158,10 +159,10 @@ func (t TLS) Client() (*tls.Config, error) {
 	return config, nil
 }
 
-// Dial is how connections are made, as net.Dialer does.
+// Dial makes connections, as net.Dialer does.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// TLS returns what makes TLS connections with a configuration of their own each, such as
+// TLS returns a Dial that makes TLS connections, each with a new configuration, such as
 // TLS.Config's.
 func (dial Dial) TLS(config func(address string) (*tls.Config, error)) Dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -182,8 +183,8 @@ func (dial Dial) TLS(config func(address string) (*tls.Config, error)) Dial {
 	}
 }
 
-// Within bounds how long a connection is being made: net/http dials without the deadline of the
-// request that it dials for.
+// Within limits the time to establish a connection: net/http dials without the deadline of the
+// request it dials for.
 func (dial Dial) Within(timeout time.Duration) Dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, timeout)

@@ -18,14 +18,14 @@ const (
 
 // Options are the settings of a Watched. The zero value is useful.
 type Options struct {
-	// Interval between looks. Zero: DefaultInterval. Negative: none but by Reload.
+	// Interval between checks. Zero: DefaultInterval. Negative: no checks, only Reload.
 	Interval time.Duration
-	// Settle is how long what is new must stay the same. Zero: DefaultSettle.
+	// Settle is how long new content must stay the same. Zero: DefaultSettle.
 	Settle time.Duration
-	// MaxBytes bounds each file. Zero: DefaultMaxBytes.
+	// MaxBytes limits each file. Zero: DefaultMaxBytes.
 	MaxBytes int64
-	// OnChange is called for every change after Open, in Run's or Reload's goroutine and
-	// never twice at a time. Nil: not called.
+	// OnChange is called for every change after Open, in Run's or Reload's goroutine,
+	// one call at a time. Nil: not called.
 	OnChange func(Event)
 }
 
@@ -47,41 +47,41 @@ func (o Options) withDefaults() Options {
 
 // Event describes a change of the files.
 type Event struct {
-	// Paths are the files'.
+	// Paths of the files.
 	Paths []string
-	// Err is why what they say now is not used; what was used before stays. Nil: it is
-	// used.
+	// Err is why the new content is not used; the previous one remains in use. Nil: it
+	// is used.
 	Err error
 }
 
 // Stats counts since Open, which is the first success.
 type Stats struct {
-	// Successes and Failures are how often a change was taken and refused.
+	// Successes and Failures count the changes that were applied and refused.
 	Successes, Failures uint64
-	// LastSuccess is when what is used was taken.
+	// LastSuccess is when the content in use was loaded.
 	LastSuccess time.Time
-	// Err is why what the files say now is not used; nil: it is.
+	// Err is why the current content is not used; nil: it is.
 	Err error
 }
 
-// Watched holds what one file, or some files that belong together, last said that was
-// right. It is safe for concurrent use.
+// Watched is the last valid content of one file, or of several that belong together. It
+// is safe for concurrent use.
 type Watched[T any] struct {
 	set     Set
 	parse   func(contents [][]byte) (T, error)
 	options Options
 	value   atomic.Pointer[T]
 
-	// taking is held while a change is taken and told of.
+	// taking is locked while a change is applied and reported.
 	taking sync.Mutex
-	seen   Sum // of what was last taken or refused; guarded by taking
+	seen   Sum // of the content last applied or refused; guarded by taking
 
-	mu    sync.Mutex // of stats
+	mu    sync.Mutex // guards stats
 	stats Stats
 }
 
-// Open reads the files. parse gets their contents in order of paths; it must not keep
-// them. An error is that of reading or parse.
+// Open reads the files. parse gets their contents in the order of paths; it must not
+// keep them. The error is that of reading or of parse.
 func Open[T any](parse func(contents [][]byte) (T, error), o Options, paths ...string) (*Watched[T], error) {
 	o = o.withDefaults()
 	f := &Watched[T]{set: Set{Paths: paths, Most: o.MaxBytes}, parse: parse, options: o}
@@ -99,14 +99,14 @@ func Open[T any](parse func(contents [][]byte) (T, error), o Options, paths ...s
 	return f, nil
 }
 
-// Fixed is a Watched that has no files, and always says the same.
+// Fixed returns a Watched without files whose content never changes.
 func Fixed[T any](value T) *Watched[T] {
 	f := &Watched[T]{options: Options{Interval: -1}.withDefaults(), stats: Stats{Successes: 1, LastSuccess: time.Now()}}
 	f.value.Store(&value)
 	return f
 }
 
-// Load returns what the files last said that was right.
+// Load returns the last valid content.
 func (f *Watched[T]) Load() T { return *f.value.Load() }
 
 // Stats returns the counters.
@@ -116,7 +116,7 @@ func (f *Watched[T]) Stats() Stats {
 	return f.stats
 }
 
-// Run looks at the files until ctx is done.
+// Run checks the files until ctx is done.
 func (f *Watched[T]) Run(ctx context.Context) {
 	if f.options.Interval < 0 || len(f.set.Paths) == 0 {
 		<-ctx.Done()
@@ -135,8 +135,8 @@ func (f *Watched[T]) Run(ctx context.Context) {
 	}
 }
 
-// look takes what is new and settled. Of files that keep changing it takes nothing: the next
-// look may find them at rest.
+// look applies new contents that are settled. It ignores files that keep changing: the next
+// check may find them settled.
 func (f *Watched[T]) look(ctx context.Context) {
 	f.taking.Lock()
 	seen := f.seen
@@ -147,14 +147,14 @@ func (f *Watched[T]) look(ctx context.Context) {
 	}
 	f.taking.Lock()
 	defer f.taking.Unlock()
-	// Reload may have taken what is newer.
+	// Reload may have applied newer content.
 	if contents.sum != seen && f.seen == seen {
-		_ = f.take(contents) // It was told to OnChange.
+		_ = f.take(contents) // OnChange got the error.
 	}
 }
 
-// Reload reads the files now and takes what they say, settled or not, as a signal
-// asks for. The error says why it was not taken.
+// Reload reads the files now and applies them, settled or not, as on a signal. The
+// error says why they were not applied.
 func (f *Watched[T]) Reload() error {
 	if len(f.set.Paths) == 0 {
 		return nil
@@ -164,8 +164,8 @@ func (f *Watched[T]) Reload() error {
 	return f.take(f.set.Read())
 }
 
-// take parses contents, unless they could not be read, and puts the value in place.
-// It needs taking.
+// take parses contents, unless they could not be read, and stores the value. The caller
+// has locked taking.
 func (f *Watched[T]) take(contents Contents) error {
 	f.seen = contents.sum
 	err := contents.Err

@@ -1,4 +1,4 @@
-// Package labelselector compares label selectors by what they mean.
+// Package labelselector compares label selectors by meaning.
 package labelselector
 
 import (
@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// Identity prints a selector so that selectors that mean the same print the same:
-// requirements sorted, and those of one value with an equals sign; "" for one that
-// selects everything or nothing.
+// Identity formats a selector so that selectors with the same meaning have the same
+// text: requirements sorted, and those with one value with an equals sign; "" for a
+// selector of everything or nothing.
 func Identity(s labels.Selector) string {
 	requirements, _ := s.Requirements()
 	if len(requirements) == 0 {

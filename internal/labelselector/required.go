@@ -5,11 +5,11 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// Pair is a label, or the requirement of one.
+// Pair is a label, or the requirement of a label.
 type Pair struct{ Key, Value string }
 
-// Required returns labels that an object must have for selector to match it,
-// in the selector's order; none if it asks for no exact label.
+// Required returns labels that an object must have for selector to match it, in the
+// selector's order; none if it requires no exact label.
 func Required(selector labels.Selector) []Pair {
 	requirements, _ := selector.Requirements()
 	var out []Pair

@@ -1,6 +1,6 @@
-// Package markdown reads what the checks of the documentation and its site need of a page of
-// Markdown: headings with the anchors that code hosts give them, links, and blocks of code with
-// the comment that stands before each. The grammar is goldmark's.
+// Package markdown parses pages of Markdown for the checks of the documentation and for its
+// site: headings with the anchors that code hosts give them, links, and blocks of code with the
+// comment before each. The grammar is goldmark's.
 package markdown
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// A Page is what one file says, each list in the order of the file.
+// A Page is the content of one file, each list in the order of the file.
 type Page struct {
 	Headings []Heading
 	Links    []Link
@@ -24,7 +24,7 @@ type Page struct {
 	anchors  map[string]bool
 }
 
-// A Heading is one of a page's. Anchor is what leads to it after '#'.
+// A Heading is a heading of a page. Its link is '#' and Anchor.
 type Heading struct {
 	Level  int
 	Text   string
@@ -40,9 +40,9 @@ type Link struct {
 }
 
 // A Block is fenced code. Language is the fence's first word, Text ends with a line break
-// unless it is empty, and Line is the first line of the text, from 1. Note is the HTML comment
-// that stands right before it, without its marks; After says that the block follows the one
-// before it with nothing but such a comment between them.
+// unless it is empty, and Line is the first line of the text, from 1. Note is the text of an
+// HTML comment right before it; After reports that only such a comment, or nothing, separates
+// the block from the previous one.
 type Block struct {
 	Language string
 	Text     string
@@ -57,22 +57,22 @@ var (
 	htmlComment = regexp.MustCompile(`(?s)^\s*<!--(.*?)-->\s*$`)
 )
 
-// Grammar is how pages are read: Markdown as code hosts have it, with tables.
+// Grammar is the parser: Markdown as code hosts render it, with tables.
 func Grammar(more ...goldmark.Option) goldmark.Markdown {
 	return goldmark.New(append([]goldmark.Option{goldmark.WithExtensions(extension.GFM)}, more...)...)
 }
 
-// Parse reads a page. No text is an error: what is no Markdown is a paragraph.
+// Parse parses a page. It never fails: any text is at least a paragraph.
 func Parse(source []byte) *Page {
 	return Read(Grammar().Parser().Parse(text.NewReader(source)), source)
 }
 
-// Read is Parse for what was parsed already, by Grammar.
+// Read is Parse for a document already parsed by Grammar.
 func Read(document ast.Node, source []byte) *Page {
 	page := &Page{anchors: map[string]bool{}}
 	taken := map[string]int{}
 	line := func(offset int) int { return 1 + bytes.Count(source[:offset], []byte("\n")) }
-	current := 0 // the line of the block that is walked
+	current := 0 // the line of the current block
 	_ = ast.Walk(document, func(node ast.Node, entering bool) (ast.WalkStatus, error) {
 		if !entering {
 			return ast.WalkContinue, nil
@@ -109,11 +109,11 @@ func Read(document ast.Node, source []byte) *Page {
 	return page
 }
 
-// HasAnchor says whether '#' and the name lead anywhere on the page.
+// HasAnchor reports whether the page has that anchor.
 func (p *Page) HasAnchor(name string) bool { return p.anchors[name] }
 
-// Anchor returns what code hosts make of a heading's words: small letters, digits, '_' and '-',
-// with a '-' for each space, and nothing else.
+// Anchor returns the anchor that code hosts make of a heading: lower-case letters, digits, '_'
+// and '-', with a '-' for each space, and nothing else.
 func Anchor(words string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -162,7 +162,7 @@ func lines(segments *text.Segments, source []byte) []byte {
 	return all
 }
 
-// plain returns the words of a node, without the marks around them.
+// plain returns the text of a node without markup.
 func plain(node ast.Node, source []byte) string {
 	var words strings.Builder
 	_ = ast.Walk(node, func(node ast.Node, entering bool) (ast.WalkStatus, error) {

@@ -1,4 +1,4 @@
-// Package printable makes text of others fit to be shown.
+// Package printable makes untrusted text safe to print.
 package printable
 
 import (
@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// Text returns others' text such that it can stand in a line for people: what would move the
-// cursor, end the line, colour or turn the text around becomes a mark.
+// Text returns text that is safe in a line for people: characters that move the cursor, end
+// the line, or change colors or the direction of writing are replaced.
 func Text(text string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

@@ -13,8 +13,8 @@ import (
 	"syscall"
 )
 
-// Repository returns the folder of the module that the module of the working directory
-// replaces, or is.
+// Repository returns the root of the working directory's module, or of the module that
+// it replaces.
 var Repository = sync.OnceValues(func() (string, error) {
 	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/setpoint-dev/setpoint").Output()
 	if err != nil {
@@ -23,16 +23,16 @@ var Repository = sync.OnceValues(func() (string, error) {
 	return strings.TrimSpace(string(root)), nil
 })
 
-// built keeps the programs' files open: a path is that of a file which this process has open,
-// so that it stays what it was when another builds.
+// built keeps the programs' files open: the paths refer to this process' open files, so that
+// a build by another process does not change them.
 var built struct {
 	sync.Mutex
 	files map[string]*os.File
 }
 
-// Build has scripts/build.sh build a program of the working tree, as its documentation says
-// how to name it, and returns a path to it that works for as long as this process lives. What
-// another process has built of the same sources is not built again.
+// Build builds a program of the working tree by scripts/build.sh, which documents the names,
+// and returns a path to it that is valid for as long as this process lives. It reuses what
+// another process has built from the same sources.
 func Build(program string, race bool) (string, error) {
 	root, err := Repository()
 	if err != nil {

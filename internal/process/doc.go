@@ -1,4 +1,4 @@
-// Package process runs programs for tests and measurements, on Linux: built once for all who
-// want them, on ports that stay theirs, with their output in a file, and ended with the process
-// that started them, however that ends.
+// Package process runs programs for tests and measurements, on Linux. It builds each program
+// once, gives it ports that stay its own and a file for its output, and stops it when the
+// process that started it exits, however that happens.
 package process

@@ -8,22 +8,21 @@ import (
 	"strconv"
 )
 
-// Ports are of an instance, its own also while it is down: a UDP socket on the same
-// number keeps other tests of other processes away, which ask for one before they
-// take a port.
+// Ports are the ports of an instance, also while it is down: a UDP socket on the same
+// number keeps other tests away, which reserve a port the same way before they use it.
 type Ports struct {
 	numbers []int
 	held    []net.PacketConn
 }
 
-// They are below those that systems give to outgoing connections, one of which
-// would keep a service from coming back to its port.
+// They are below the ephemeral range, because an outgoing connection could take the
+// port of a service that is down.
 const (
 	firstPort = 30000
 	portCount = 2700
 )
 
-// Reserve finds n ports, which are to be released.
+// Reserve finds n ports. Callers must release them.
 func Reserve(n int) (*Ports, error) {
 	p := &Ports{numbers: make([]int, n)}
 	for i := range p.numbers {
@@ -60,15 +59,15 @@ func closed(l net.Listener) error {
 	return l.Close()
 }
 
-// Address returns host and port of the ith.
+// Address returns host and port of the ith port.
 func (p *Ports) Address(i int) string {
 	return net.JoinHostPort("127.0.0.1", p.Number(i))
 }
 
-// Number returns the ith port alone.
+// Number returns the ith port.
 func (p *Ports) Number(i int) string { return strconv.Itoa(p.numbers[i]) }
 
-// Release lets others have them.
+// Release gives the ports back.
 func (p *Ports) Release() {
 	for _, held := range p.held {
 		_ = held.Close()

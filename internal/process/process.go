@@ -17,32 +17,32 @@ import (
 )
 
 const (
-	// Patience is long enough for a service to start, or to end, on a busy machine.
+	// Patience is long enough for a service to start or stop on a busy machine.
 	Patience = 90 * time.Second
-	// shownLog is how much of a log an error shows, bytes.
+	// shownLog is how many bytes of a log an error shows.
 	shownLog = 6 << 10
 )
 
-// Command says what to run.
+// Command is a command to run.
 type Command struct {
 	// Name of the program for people, and its first argument.
 	Name string
-	// Program is its path, or a name on PATH.
+	// Program is its path, or a name on the PATH.
 	Program string
 	Args    []string
 	// Env is added to Environ.
 	Env []string
-	// Log is the file that gets the output, at its end. It need not be there.
+	// Log is the file to append the output to. It need not exist.
 	Log string
-	// Stdin is what the process reads; nil: nothing.
+	// Stdin is the standard input; nil: none.
 	Stdin io.Reader
-	// Stdout gets the standard output instead of Log; nil: Log does. A process has only ended
-	// when all it wrote is taken.
+	// Stdout gets the standard output instead of Log; nil: Log does. The process counts as
+	// ended only when all its output was read.
 	Stdout io.Writer
 }
 
-// Environ is this process's environment without what would change a program of ours, or Go's
-// runtime in it: the tester's own settings.
+// Environ returns this process's environment without variables that would change our
+// programs or their Go runtime: the developer's own settings.
 func Environ() []string {
 	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		return strings.HasPrefix(variable, "SETPOINT_") || strings.HasPrefix(variable, "OTEL_") || strings.HasPrefix(variable, "GO")
@@ -54,7 +54,7 @@ type Process struct {
 	cmd     *exec.Cmd
 	command Command
 	ended   chan struct{}
-	err     error // of Wait, once ended is closed
+	err     error // the result of Wait, valid once ended is closed
 	stopped atomic.Bool
 }
 
@@ -84,7 +84,7 @@ func Start(command Command) (*Process, error) {
 	return p, nil
 }
 
-// PID is the process's number.
+// PID returns the process id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Ended is closed when the process has ended.
@@ -103,15 +103,15 @@ func (p *Process) Alive() bool {
 // Signal sends a signal.
 func (p *Process) Signal(signal syscall.Signal) error { return p.cmd.Process.Signal(signal) }
 
-// Kill ends the process as a crash would, and waits for that.
+// Kill kills the process as a crash would, and waits for its end.
 func (p *Process) Kill() {
 	p.stopped.Store(true)
-	_ = p.cmd.Process.Kill() // fails only for one that is gone
+	_ = p.cmd.Process.Kill() // fails only if it is already gone
 	<-p.ended
 }
 
-// Stop ends the process by SIGTERM, after which it must exit with 0 within Patience. It is
-// an error if the process ended by itself, and none if it was stopped or killed before.
+// Stop stops the process by SIGTERM, after which it must exit with 0 within Patience. It
+// fails if the process exited by itself, but not if it was stopped or killed before.
 func (p *Process) Stop() error {
 	if p.stopped.Swap(true) {
 		return nil
@@ -134,7 +134,7 @@ func (p *Process) Stop() error {
 	return nil
 }
 
-// failure is why it ended.
+// failure returns why it ended.
 func (p *Process) failure() error {
 	if p.err == nil {
 		return errors.New("exit status 0")
@@ -142,8 +142,8 @@ func (p *Process) failure() error {
 	return p.err
 }
 
-// Await asks until there is no problem, or until the process has ended or the time is over,
-// which are errors with the end of the log.
+// Await calls problem until it returns nil. It fails, with the end of the log, when the
+// process ends or the time is over.
 func (p *Process) Await(what string, within time.Duration, problem func() error) error {
 	for began := time.Now(); ; {
 		err := problem()
@@ -157,12 +157,12 @@ func (p *Process) Await(what string, within time.Duration, problem func() error)
 		select {
 		case <-p.ended:
 			return fmt.Errorf("%s ended: %w\n%s", p.command.Name, p.failure(), p.Log())
-		case <-time.After(max(time.Millisecond, min(waited/20, 50*time.Millisecond))): // starts are measured
+		case <-time.After(max(time.Millisecond, min(waited/20, 50*time.Millisecond))): // short at first, because start-up times are measured
 		}
 	}
 }
 
-// OK asks a URL, and returns an error unless the answer is 200.
+// OK requests a URL, and returns an error unless the status is 200.
 func OK(client *http.Client, url string) error {
 	response, err := client.Get(url)
 	if err != nil {
@@ -187,7 +187,7 @@ func (p *Process) Log() string {
 	return End(text)
 }
 
-// End returns the end of a log, as much of it as is shown to people.
+// End returns the end of a log, as much of it as people are shown.
 func End(log []byte) string {
 	if len(log) > shownLog {
 		return "…" + string(log[len(log)-shownLog:])
@@ -195,7 +195,8 @@ func End(log []byte) string {
 	return string(log)
 }
 
-// Crash returns what a log of Go's says about a crash or a data race; "": nothing.
+// Crash returns the part of a Go program's log about a crash or a data race; "": there
+// is none.
 func Crash(log []byte) string {
 	for _, sign := range []string{"WARNING: DATA RACE", "panic: ", "fatal error: ", `"msg":"panic"`} {
 		if at := strings.Index(string(log), sign); at >= 0 {

@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// tick is the unit of processor time in /proc, which Linux tells all programs (USER_HZ).
+// tick is the unit of processor time in /proc on Linux (USER_HZ).
 const tick = 10 * time.Millisecond
 
-// Processor returns the processor time that a process has taken so far, of all its threads.
-// It must run.
+// Processor returns the processor time that a running process has used so far, with all its
+// threads.
 func Processor(pid int) (time.Duration, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err
 	}
-	// The name, in parentheses, may hold anything; what counts comes after it.
+	// The name, in parentheses, may contain anything; the fields follow it.
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-	const user, system = 14 - 3, 15 - 3 // as proc(5) numbers them, from the third on
+	const user, system = 14 - 3, 15 - 3 // as numbered by proc(5), from the third on
 	if len(fields) <= system {
 		return 0, fmt.Errorf("no times in the stat of process %d", pid)
 	}
@@ -37,14 +37,13 @@ func Processor(pid int) (time.Duration, error) {
 	return time.Duration(ticks) * tick, nil
 }
 
-// Resident returns the memory that a process has resident, bytes. It must run.
+// Resident returns the resident memory of a running process, in bytes.
 func Resident(pid int) (int64, error) { return memory(pid, "VmRSS") }
 
-// PeakResident returns the most memory that a process has had resident so far, bytes. It must
-// run.
+// PeakResident returns the highest resident memory so far of a running process, in bytes.
 func PeakResident(pid int) (int64, error) { return memory(pid, "VmHWM") }
 
-// memory reads a line of /proc/PID/status that is in kB.
+// memory reads a value in kB of /proc/PID/status.
 func memory(pid int, name string) (int64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

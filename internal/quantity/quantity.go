@@ -1,4 +1,4 @@
-// Package quantity parses quantities that others wrote.
+// Package quantity parses quantities from untrusted sources.
 package quantity
 
 import (
@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Bounds of a text: the library's parser computes with as many digits as it asks for, by its
-// exponent, too, which keeps it busy for minutes.
+// Limits of a text: the library's parser computes with as many digits as the text has or its
+// exponent implies, which can take minutes.
 const (
 	mostLength   = 64
 	mostExponent = 64
@@ -18,14 +18,14 @@ const (
 
 var errTooLong = errors.New("a quantity of that many digits, or that exponent, is not taken")
 
-// Parse is resource.ParseQuantity for texts whose authors are not trusted. What is longer
-// than 64 bytes, or has an exponent beyond ±64, is an error.
+// Parse is resource.ParseQuantity for untrusted texts. It refuses texts longer than 64
+// bytes, or with an exponent beyond ±64.
 func Parse(text string) (resource.Quantity, error) {
 	if len(text) > mostLength {
 		return resource.Quantity{}, errTooLong
 	}
 	if at := strings.IndexAny(text, "eE"); at >= 0 {
-		// Not of 1E and 1Ei, which have none.
+		// 1E and 1Ei have no exponent.
 		e, err := strconv.Atoi(text[at+1:])
 		if err == nil && (e > mostExponent || e < -mostExponent) || errors.Is(err, strconv.ErrRange) {
 			return resource.Quantity{}, errTooLong

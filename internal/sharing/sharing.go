@@ -1,5 +1,5 @@
-// Package sharing gives concurrent callers of the same request one answer: a single-flight that
-// reuses recent answers, and cancels a request once no caller waits for it.
+// Package sharing gives concurrent callers of the same request one result: a single-flight that
+// reuses recent results, and cancels a request once no caller waits for it.
 package sharing
 
 import (
@@ -9,46 +9,46 @@ import (
 	"time"
 )
 
-// ErrClosed says that nothing is asked any more.
+// ErrClosed means that the group makes no more requests.
 var ErrClosed = errors.New("closed")
 
-// Group holds answers by key. Those who ask while a request is under way wait for it, and its
-// answer, also a failure, is used again while it is young. An answer is as old as its request.
-// What is too old to be used is dropped. It is safe for concurrent use.
+// Group keeps results by key. Callers that arrive during a request wait for it, and its
+// result, even an error, is reused while it is young. A result is as old as its request. The
+// group drops results that are too old. It is safe for concurrent use.
 type Group[V any] struct {
 	running sync.WaitGroup
 
 	mu sync.Mutex
-	// maxAge of an answer that is used again. Guarded by mu.
+	// maxAge of a result that is reused. Guarded by mu.
 	maxAge time.Duration
-	// closed says that nothing is asked any more. Guarded by mu.
+	// closed reports that no more requests are made. Guarded by mu.
 	closed bool
 	// entries by key. Guarded by mu.
 	entries map[string]*entry[V]
 }
 
-// entry is one request and its answer.
+// entry is one request and its result.
 type entry[V any] struct {
 	began time.Time
-	// done is closed when value and err are there.
+	// done is closed when value and err are set.
 	done  chan struct{}
 	value V
 	err   error
-	// waiters are those who wait for the answer; the last that leaves cancels the
-	// request. Guarded by the mutex of the Group.
+	// waiters counts the callers that wait for the result; the last one to leave
+	// cancels the request. Guarded by the mutex of the Group.
 	waiters int
 	cancel  context.CancelFunc
 }
 
-// New returns a group whose answers are used again for that long after they were asked for.
+// New returns a group that reuses a result for that long after its request.
 func New[V any](maxAge time.Duration) *Group[V] {
 	return &Group[V]{maxAge: maxAge, entries: map[string]*entry[V]{}}
 }
 
-// Get returns the answer for key, from ask unless there is one already, and whether another's
-// request brought it. It returns early when ctx ends; the request goes on as long as somebody
-// waits for it, and at most for timeout. What it returns belongs to all who asked: it must not
-// be changed.
+// Get returns the result for key, calling ask unless there is one already, and reports whether
+// another caller's request brought it. It returns early when ctx ends; the request continues
+// while any caller waits for it, and at most for timeout. All callers share the result: it
+// must not be changed.
 func (g *Group[V]) Get(ctx context.Context, key string, timeout time.Duration, ask func(context.Context) (V, error)) (value V, joined bool, err error) {
 	e, joined := g.join(ctx, key, timeout, ask)
 	if e == nil {
@@ -77,7 +77,7 @@ func (g *Group[V]) join(ctx context.Context, key string, timeout time.Duration, 
 		return e, true
 	}
 	e = &entry[V]{began: time.Now(), done: make(chan struct{}), waiters: 1}
-	// The first asker's end must not be that of the others' answer.
+	// The end of the first caller's context must not fail the others.
 	request, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	e.cancel = cancel
 	g.entries[key] = e
@@ -90,8 +90,8 @@ func (g *Group[V]) join(ctx context.Context, key string, timeout time.Duration, 
 	return e, false
 }
 
-// leave ends the wait of one caller. A request without waiting callers is cancelled, and others
-// don't join it, because they would get the cancellation.
+// leave ends the wait of one caller. It cancels a request without waiting callers, and removes
+// it, so that new callers do not get the cancellation.
 func (g *Group[V]) leave(key string, e *entry[V]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -103,7 +103,7 @@ func (g *Group[V]) leave(key string, e *entry[V]) {
 	g.drop(key, e)
 }
 
-// answered tells whether the answer is there.
+// answered reports whether the result is there.
 func (e *entry[V]) answered() bool {
 	select {
 	case <-e.done:
@@ -113,7 +113,7 @@ func (e *entry[V]) answered() bool {
 	}
 }
 
-// dropLater drops an answered entry when it is too old to be used.
+// dropLater drops a finished entry when it becomes too old.
 func (g *Group[V]) dropLater(key string, e *entry[V]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -129,21 +129,21 @@ func (g *Group[V]) dropLater(key string, e *entry[V]) {
 	})
 }
 
-// drop removes an entry unless another has taken its place. It needs mu.
+// drop removes an entry unless another one has replaced it. The caller has locked mu.
 func (g *Group[V]) drop(key string, e *entry[V]) {
 	if g.entries[key] == e {
 		delete(g.entries, key)
 	}
 }
 
-// SetMaxAge changes how old an answer may be.
+// SetMaxAge changes how old a reused result may be.
 func (g *Group[V]) SetMaxAge(age time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.maxAge = age
 }
 
-// Size returns how many requests and answers are kept, and how many askers wait.
+// Size returns the number of requests and results, and of waiting callers.
 func (g *Group[V]) Size() (kept, waiting int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -153,7 +153,7 @@ func (g *Group[V]) Size() (kept, waiting int) {
 	return len(g.entries), waiting
 }
 
-// Close cancels what is under way and waits for its end.
+// Close cancels the requests in progress and waits for their end.
 func (g *Group[V]) Close() {
 	g.mu.Lock()
 	g.closed = true

@@ -1,5 +1,5 @@
-// Package spelling guesses which known word a misspelt one stands for, so that
-// errors about unknown names can end in "did you mean …?".
+// Package spelling guesses which known word a misspelt one means, so that errors about
+// unknown names can end in "did you mean …?".
 //
 //	if name, ok := spelling.Closest("traget", []string{"type", "target"}); ok {
 //		fmt.Printf("did you mean %q?\n", name) // did you mean "target"?
@@ -8,8 +8,8 @@ package spelling
 
 import "strings"
 
-// maxEdits bounds how far a guess may be off, however long the word is. Beyond
-// it guesses amuse rather than help.
+// maxEdits limits how far off a guess may be, however long the word is. Beyond it
+// guesses amuse rather than help.
 const maxEdits = 3
 
 // Closest returns the candidate that takes the fewest edits to get from word,
@@ -32,11 +32,11 @@ func Closest(word string, candidates []string) (string, bool) {
 	return closest, fewest <= limit
 }
 
-// edits is the optimal string alignment distance of a and b: Levenshtein's with
-// swaps of neighbours, none of which is edited again. Time is len(a) * len(b).
+// edits is the optimal string alignment distance of a and b: Levenshtein's with swaps
+// of neighbours, none of which is edited again. It takes O(len(a) * len(b)).
 func edits(a, b string) int {
-	// beforeLast, last and row hold the distances of a[:i-2], a[:i-1] and a[:i]
-	// to every prefix of b.
+	// beforeLast, last and row are the distances of a[:i-2], a[:i-1] and a[:i] to every
+	// prefix of b.
 	beforeLast, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

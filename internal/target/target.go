@@ -1,24 +1,24 @@
-// Package target reads and writes the names of targets,
+// Package target parses and formats the names of targets,
 // clusters/{cluster}/namespaces/{namespace}/targets/{target}.
 package target
 
 import "strings"
 
-// MaxSegment bounds a segment of a name, and MaxLength the whole, in bytes.
+// MaxSegment limits a segment of a name, and MaxLength the whole, in bytes.
 const (
 	MaxSegment = 253
 	MaxLength  = 3*MaxSegment + len("clusters//namespaces//targets/")
 )
 
-// Name is what the name of a target says.
+// Name is a parsed name of a target.
 type Name struct{ Cluster, Namespace, Target string }
 
-// String returns the name as the API has it.
+// String returns the name in the API's format.
 func (n Name) String() string {
 	return "clusters/" + n.Cluster + "/namespaces/" + n.Namespace + "/targets/" + n.Target
 }
 
-// Parse reads a name, by the rule that the .proto files state. It takes no memory.
+// Parse parses a name by the rule of the .proto files. It does not allocate.
 func Parse(s string) (n Name, ok bool) {
 	s, ok = strings.CutPrefix(s, "clusters/")
 	if !ok {
@@ -34,8 +34,8 @@ func Parse(s string) (n Name, ok bool) {
 	return n, true
 }
 
-// ParseParent reads the parent of a list, clusters/{cluster}/namespaces/{namespace}, which
-// is right. "-" stands for all, and is returned as "".
+// ParseParent parses the valid parent of a list,
+// clusters/{cluster}/namespaces/{namespace}. "-" stands for all, and is returned as "".
 func ParseParent(s string) (cluster, namespace string) {
 	parts := strings.Split(s, "/")
 	if len(parts) != 4 {
@@ -50,7 +50,7 @@ func ParseParent(s string) (cluster, namespace string) {
 	return all(parts[1]), all(parts[3])
 }
 
-// segment reads a segment and what has to follow it.
+// segment parses a segment and the separator that must follow it.
 func segment(s, then string) (first, rest string, ok bool) {
 	n := strings.IndexByte(s, '/')
 	if n < 0 || !IsSegment(s[:n]) {
@@ -60,13 +60,13 @@ func segment(s, then string) (first, rest string, ok bool) {
 	return s[:n], rest, ok
 }
 
-// IsSegment reports whether a name can have that segment: 1 to 253 characters of
+// IsSegment reports whether a text is a valid segment: 1 to 253 characters of
 // [A-Za-z0-9._-], and not ".", ".." or "-".
 func IsSegment(s string) bool {
 	return s != "" && len(s) <= MaxSegment && s != "." && s != ".." && s != "-" && IsOfSegment(s)
 }
 
-// IsOfSegment reports whether a text has only characters that a segment may have.
+// IsOfSegment reports whether a text has only characters of segments.
 func IsOfSegment[T string | []byte](s T) bool {
 	for i := range len(s) {
 		if !inSegment[s[i]] {
@@ -76,7 +76,7 @@ func IsOfSegment[T string | []byte](s T) bool {
 	return true
 }
 
-// inSegment has the characters that a segment may have.
+// inSegment is the set of characters of segments.
 var inSegment = func() (set [256]bool) {
 	const characters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 	for i := range len(characters) {

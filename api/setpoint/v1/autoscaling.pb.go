@@ -23,7 +23,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// What the user wants: a HorizontalPodAutoscalerSpec of autoscaling/v2.
+// The user's specification: a HorizontalPodAutoscalerSpec of autoscaling/v2.
 type HorizontalPodAutoscalerSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The workload that is scaled. Used in texts and for display only, never
@@ -34,13 +34,13 @@ type HorizontalPodAutoscalerSpec struct {
 	MinReplicas *int32 `protobuf:"varint,2,opt,name=min_replicas,json=minReplicas,proto3,oneof" json:"min_replicas,omitempty"`
 	// Upper bound, replicas, at least 1 and at least min_replicas. Required.
 	MaxReplicas int32 `protobuf:"varint,3,opt,name=max_replicas,json=maxReplicas,proto3" json:"max_replicas,omitempty"`
-	// What is compared, at most 1000. The largest proposal wins. Absent: one
-	// Resource metric, cpu at 80 % average utilization.
+	// Metrics to compare, at most 1000. The largest proposal wins. Absent: one Resource
+	// metric, cpu at 80 % average utilization.
 	Metrics []*MetricSpec `protobuf:"bytes,4,rep,name=metrics,proto3" json:"metrics,omitempty"`
-	// Rate limits and stabilization per direction. Absent is not the same as
-	// empty: absent keeps the controller's older rules (at most twice the
-	// replicas or 4 per evaluation; the highest recommendation of the
-	// downscale stabilization window), empty takes the defaults of each field.
+	// Rate limits and stabilization per direction. Absent differs from empty: absent
+	// keeps the controller's older rules (at most twice the replicas or 4 per evaluation;
+	// the highest recommendation of the downscale stabilization window), empty takes the
+	// defaults of each field.
 	Behavior      *HorizontalPodAutoscalerBehavior `protobuf:"bytes,5,opt,name=behavior,proto3" json:"behavior,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -175,7 +175,7 @@ func (x *CrossVersionObjectReference) GetApiVersion() string {
 	return ""
 }
 
-// One metric and its target: type, and the one source that type names.
+// One metric and its target: a type, and the source that the type names.
 type MetricSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "Resource", "ContainerResource", "Pods", "Object" or "External". Required.
@@ -617,7 +617,7 @@ func (x *MetricIdentifier) GetSelector() *LabelSelector {
 // A Kubernetes label selector: every label and every expression must match.
 type LabelSelector struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Labels that must be there with exactly this value, at most 100.
+	// Labels that must exist with exactly this value, at most 100.
 	MatchLabels map[string]string `protobuf:"bytes,1,rep,name=match_labels,json=matchLabels,proto3" json:"match_labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Further requirements, at most 100.
 	MatchExpressions []*LabelSelectorRequirement `protobuf:"bytes,2,rep,name=match_expressions,json=matchExpressions,proto3" json:"match_expressions,omitempty"`
@@ -733,11 +733,11 @@ func (x *LabelSelectorRequirement) GetValues() []string {
 	return nil
 }
 
-// The value a metric is held to.
+// The target value of a metric.
 type MetricTarget struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// "Utilization", "Value" or "AverageValue". Required; decides only for
-	// Object metrics, elsewhere the field that is set does.
+	// "Utilization", "Value" or "AverageValue". Required; it matters for Object metrics
+	// only, elsewhere the field that is set counts.
 	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
 	// Total, a quantity in the metric's unit, above 0.
 	Value *string `protobuf:"bytes,2,opt,name=value,proto3,oneof" json:"value,omitempty"`
@@ -868,7 +868,7 @@ type HPAScalingRules struct {
 	// Seconds, 0 to 3600, over which the safest recommendation wins. Absent: 0
 	// upwards, the downscaleStabilization option downwards.
 	StabilizationWindowSeconds *int32 `protobuf:"varint,1,opt,name=stabilization_window_seconds,json=stabilizationWindowSeconds,proto3,oneof" json:"stabilization_window_seconds,omitempty"`
-	// "Max" (the policy that allows most change), "Min" or "Disabled" (never in
+	// "Max" (the policy that allows the most change), "Min" or "Disabled" (no change in
 	// this direction). Absent: "Max".
 	SelectPolicy *string `protobuf:"bytes,2,opt,name=select_policy,json=selectPolicy,proto3,oneof" json:"select_policy,omitempty"`
 	// Rate limits, at most 100. Absent: the direction's defaults.
@@ -946,7 +946,7 @@ type HPAScalingPolicy struct {
 	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
 	// Replicas, or percent of the replicas at the period's start; above 0.
 	Value int32 `protobuf:"varint,2,opt,name=value,proto3" json:"value,omitempty"`
-	// Seconds, 1 to 1800, that the limit looks back.
+	// Length of the period up to now, seconds, 1 to 1800.
 	PeriodSeconds int32 `protobuf:"varint,3,opt,name=period_seconds,json=periodSeconds,proto3" json:"period_seconds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1003,21 +1003,21 @@ func (x *HPAScalingPolicy) GetPeriodSeconds() int32 {
 	return 0
 }
 
-// What is: a HorizontalPodAutoscalerStatus of autoscaling/v2.
+// The observed state: a HorizontalPodAutoscalerStatus of autoscaling/v2.
 type HorizontalPodAutoscalerStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Generation of the spec that was evaluated last, as of the request's generation.
-	// Profiles before "v1.37" drop it, as those controllers do; each keeps the one there
-	// was while the scale can't be read.
+	// Generation of the spec that was evaluated last, from the request's generation.
+	// Profiles before "v1.37" drop it, as those controllers do; every profile keeps the
+	// previous one while the scale can't be read.
 	ObservedGeneration *int64 `protobuf:"varint,1,opt,name=observed_generation,json=observedGeneration,proto3,oneof" json:"observed_generation,omitempty"`
-	// When the replicas were last changed on our answer. Absent: never.
+	// When the replicas were last changed by a recommendation. Absent: never.
 	LastScaleTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=last_scale_time,json=lastScaleTime,proto3" json:"last_scale_time,omitempty"`
 	// Replicas before the evaluation.
 	CurrentReplicas int32 `protobuf:"varint,3,opt,name=current_replicas,json=currentReplicas,proto3" json:"current_replicas,omitempty"`
-	// Replicas wanted. After an evaluation that came to no count: as before.
+	// Desired replicas. After an evaluation that computed no count: unchanged.
 	DesiredReplicas int32 `protobuf:"varint,4,opt,name=desired_replicas,json=desiredReplicas,proto3" json:"desired_replicas,omitempty"`
-	// One entry a metric, in the spec's order; a metric that could not be
-	// computed has an entry with an empty type.
+	// One entry per metric, in the spec's order; a metric that could not be computed has
+	// an entry with an empty type.
 	CurrentMetrics []*MetricStatus `protobuf:"bytes,5,rep,name=current_metrics,json=currentMetrics,proto3" json:"current_metrics,omitempty"`
 	// AbleToScale, ScalingActive, ScalingLimited, ScaledToZero, in order of
 	// first appearance.
@@ -1564,14 +1564,14 @@ func (x *ExternalMetricStatus) GetCurrent() *MetricValueStatus {
 	return nil
 }
 
-// A value as it was read, before any dampening.
+// A reading, before any dampening.
 type MetricValueStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Total, a quantity. Absent: the target is not a total.
 	Value *string `protobuf:"bytes,1,opt,name=value,proto3,oneof" json:"value,omitempty"`
 	// Average per replica, a quantity. Absent: the target is a total.
 	AverageValue *string `protobuf:"bytes,2,opt,name=average_value,json=averageValue,proto3,oneof" json:"average_value,omitempty"`
-	// Average usage in percent of the request. Absent: the target is no utilization.
+	// Average usage in percent of the request. Absent: the target is not a utilization.
 	AverageUtilization *int32 `protobuf:"varint,3,opt,name=average_utilization,json=averageUtilization,proto3,oneof" json:"average_utilization,omitempty"`
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache

@@ -21,8 +21,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Reasons in the google.rpc.ErrorInfo of an error, domain "setpoint.dev", for
-// programs that must tell errors of one code apart.
+// Reasons in the google.rpc.ErrorInfo of an error, domain "setpoint.dev", for programs
+// that must distinguish errors with the same code.
 type ErrorReason int32
 
 const (
@@ -30,42 +30,42 @@ const (
 	ErrorReason_ERROR_REASON_UNSPECIFIED ErrorReason = 0
 	// INVALID_ARGUMENT: the request broke rules, all listed in BadRequest.
 	ErrorReason_ERROR_REASON_INVALID_REQUEST ErrorReason = 1
-	// NOT_FOUND: there is no history of the target. Metadata: "target".
+	// NOT_FOUND: the target has no history. Metadata: "target".
 	ErrorReason_ERROR_REASON_TARGET_NOT_FOUND ErrorReason = 2
 	// NOT_FOUND: the recommendation is unknown or expired. Metadata:
 	// "target", "recommendationId".
 	ErrorReason_ERROR_REASON_RECOMMENDATION_NOT_FOUND ErrorReason = 3
-	// ABORTED: others changed the target more often than the server retries.
+	// ABORTED: other calls changed the target more often than the server retries.
 	// Metadata: "target", "attempts". Retry with the same requestId.
 	ErrorReason_ERROR_REASON_TARGET_CONTENDED ErrorReason = 4
-	// FAILED_PRECONDITION: evaluationTime lies before what the target has
-	// recorded. Metadata: "target", "newestRecord".
+	// FAILED_PRECONDITION: evaluationTime is earlier than the target's newest record.
+	// Metadata: "target", "newestRecord".
 	ErrorReason_ERROR_REASON_EVALUATION_TIME_PAST ErrorReason = 5
-	// RESOURCE_EXHAUSTED: a limit of the server. Metadata: "limit", "value".
+	// RESOURCE_EXHAUSTED: a limit of the server was reached. Metadata: "limit", "value".
 	ErrorReason_ERROR_REASON_LIMIT_EXCEEDED ErrorReason = 6
-	// UNAVAILABLE: the store could not be reached. Retry with the same requestId.
+	// UNAVAILABLE: the store is unreachable. Retry with the same requestId.
 	ErrorReason_ERROR_REASON_STORE_UNAVAILABLE ErrorReason = 7
 	// UNAVAILABLE: the server is shutting down. Retry elsewhere.
 	ErrorReason_ERROR_REASON_SHUTTING_DOWN ErrorReason = 8
 	// INTERNAL: the target's stored value can't be read. Metadata: "target".
 	ErrorReason_ERROR_REASON_HISTORY_UNREADABLE ErrorReason = 9
-	// UNAUTHENTICATED: there are no credentials, or they are not accepted. Metadata:
-	// "cause", for example "expired". UNAVAILABLE: they could not be judged.
+	// UNAUTHENTICATED: credentials are missing or not accepted. Metadata: "cause", for
+	// example "expired". UNAVAILABLE: they could not be verified.
 	ErrorReason_ERROR_REASON_UNAUTHENTICATED ErrorReason = 10
-	// PERMISSION_DENIED: the caller may not do that there. Metadata: "identity",
+	// PERMISSION_DENIED: the policy does not allow the call. Metadata: "identity",
 	// "verb".
 	ErrorReason_ERROR_REASON_PERMISSION_DENIED ErrorReason = 11
-	// UNAVAILABLE: this instance's clock is too far from the store's for it to decide
-	// anything. Retry elsewhere, with the same requestId.
+	// UNAVAILABLE: this instance's clock differs too much from the store's to decide.
+	// Retry elsewhere, with the same requestId.
 	ErrorReason_ERROR_REASON_CLOCK_SKEWED ErrorReason = 12
-	// FAILED_PRECONDITION: another cluster, by its clusterUid, has the target: two use one
-	// name. Metadata: "target".
+	// FAILED_PRECONDITION: another cluster, by its clusterUid, owns the target: two
+	// clusters use the same name. Metadata: "target".
 	ErrorReason_ERROR_REASON_OTHER_CLUSTER ErrorReason = 13
-	// NOT_FOUND: no spec is stored of the target. Metadata: "target".
+	// NOT_FOUND: the target has no stored spec. Metadata: "target".
 	ErrorReason_ERROR_REASON_SPEC_NOT_FOUND ErrorReason = 14
-	// ABORTED: the stored spec has another version than the etag. Metadata: "target".
+	// ABORTED: the stored spec's version is not the etag. Metadata: "target".
 	ErrorReason_ERROR_REASON_SPEC_CHANGED ErrorReason = 15
-	// FAILED_PRECONDITION: nobody told how many replicas the target has. Metadata: "target".
+	// FAILED_PRECONDITION: no caller has reported the target's replicas. Metadata: "target".
 	ErrorReason_ERROR_REASON_SCALE_UNKNOWN ErrorReason = 16
 	// FAILED_PRECONDITION: the count can't be computed from what is stored. Metadata:
 	// "target", "condition", the reason of ScalingActive.

@@ -25,35 +25,35 @@ const (
 // Why a recommendation is what it is.
 type Explanation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Profile that decided, for example "v1.36".
+	// Profile of the decision, for example "v1.36".
 	Profile string `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`
-	// The way through the controller: "Metrics" (metrics decided), "MetricsFailed"
-	// (they could not: the count is held), "SelectorFailed", "ScaleUnavailable",
-	// "ScalingDisabled" (at zero), "AboveMax" or "BelowMin" (bounds enforced at once).
+	// The controller's path: "Metrics" (metrics decided), "MetricsFailed" (they could
+	// not; the count is kept), "SelectorFailed", "ScaleUnavailable", "ScalingDisabled"
+	// (at zero), "AboveMax" or "BelowMin" (bounds enforced at once).
 	Path string `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
-	// The instant the decision was made for.
+	// The instant of the decision.
 	EvaluationTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=evaluation_time,json=evaluationTime,proto3" json:"evaluation_time,omitempty"`
-	// One entry a metric, in the spec's order. Empty on paths that read none.
+	// One entry per metric, in the spec's order. Empty on paths that evaluate none.
 	Metrics []*MetricExplanation `protobuf:"bytes,4,rep,name=metrics,proto3" json:"metrics,omitempty"`
 	// The largest proposal. Absent: no metric decided.
 	Proposal *ProposalExplanation `protobuf:"bytes,5,opt,name=proposal,proto3" json:"proposal,omitempty"`
-	// What the stabilization windows made of it. Absent: no metric decided.
+	// The effect of the stabilization windows on the proposal. Absent: no metric decided.
 	Stabilization *StabilizationExplanation `protobuf:"bytes,6,opt,name=stabilization,proto3" json:"stabilization,omitempty"`
-	// What the rate limits made of it. Absent: no metric decided.
+	// The effect of the rate limits. Absent: no metric decided.
 	RateLimit *RateLimitExplanation `protobuf:"bytes,7,opt,name=rate_limit,json=rateLimit,proto3" json:"rate_limit,omitempty"`
-	// What the bounds made of it.
+	// The effect of the bounds.
 	Bounds *BoundsExplanation `protobuf:"bytes,8,opt,name=bounds,proto3" json:"bounds,omitempty"`
-	// Replicas in the end, as in the answer.
+	// The final replicas, as in the response.
 	DesiredReplicas int32 `protobuf:"varint,9,opt,name=desired_replicas,json=desiredReplicas,proto3" json:"desired_replicas,omitempty"`
-	// Where the inputs made upstream's arithmetic leave its range, or where an
-	// input had no effect. Sentences.
+	// Where the inputs made upstream's arithmetic overflow, or where an input had no
+	// effect. Sentences.
 	Warnings []string `protobuf:"bytes,10,rep,name=warnings,proto3" json:"warnings,omitempty"`
-	// What was known from before. Absent: nothing was read.
+	// The history before the decision. Absent: it was not read.
 	History *HistoryExplanation `protobuf:"bytes,11,opt,name=history,proto3" json:"history,omitempty"`
-	// Lists of pods were left out of a stored answer to bound its size.
+	// Lists of pods were removed from a stored answer to limit its size.
 	Truncated bool `protobuf:"varint,12,opt,name=truncated,proto3" json:"truncated,omitempty"`
-	// A scale-down that was withheld because the history store could not be reached
-	// (the condition AbleToScale=False/HistoryUnavailable). Absent: none was.
+	// A scale-down that was withheld because the history store was unreachable (the
+	// condition AbleToScale=False/HistoryUnavailable). Absent: none.
 	Withheld      *WithheldExplanation `protobuf:"bytes,13,opt,name=withheld,proto3" json:"withheld,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -180,12 +180,12 @@ func (x *Explanation) GetWithheld() *WithheldExplanation {
 	return nil
 }
 
-// A scale-down that was decided and not asked for.
+// A scale-down that was decided and withheld.
 type WithheldExplanation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Replicas it would have come to.
+	// The replicas it would have recommended.
 	Replicas int32 `protobuf:"varint,1,opt,name=replicas,proto3" json:"replicas,omitempty"`
-	// Why it would have.
+	// Its reason.
 	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -235,21 +235,21 @@ func (x *WithheldExplanation) GetReason() string {
 	return ""
 }
 
-// What the target's history held when the decision was made.
+// The target's history at the time of the decision.
 type HistoryExplanation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Recommendations that are kept.
+	// Number of stored recommendations.
 	Recommendations int32 `protobuf:"varint,1,opt,name=recommendations,proto3" json:"recommendations,omitempty"`
-	// The oldest of them. Absent: there is none.
+	// The oldest of them. Absent: there are none.
 	OldestRecommendationTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=oldest_recommendation_time,json=oldestRecommendationTime,proto3" json:"oldest_recommendation_time,omitempty"`
-	// Scale-up events that are kept.
+	// Number of stored scale-up events.
 	ScaleUps int32 `protobuf:"varint,3,opt,name=scale_ups,json=scaleUps,proto3" json:"scale_ups,omitempty"`
-	// Scale-down events that are kept.
+	// Number of stored scale-down events.
 	ScaleDowns int32 `protobuf:"varint,4,opt,name=scale_downs,json=scaleDowns,proto3" json:"scale_downs,omitempty"`
-	// The history is younger than the longest window that applies: the count at
-	// first sight still holds the answer.
+	// The history is younger than the longest window that applies: the count at the first
+	// evaluation still counts.
 	YoungerThanWindow bool `protobuf:"varint,5,opt,name=younger_than_window,json=youngerThanWindow,proto3" json:"younger_than_window,omitempty"`
-	// When the target was first evaluated. Absent: it is now.
+	// When the target was first evaluated. Absent: this is the first evaluation.
 	StartTime     *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -340,23 +340,23 @@ type MetricExplanation struct {
 	Calculation string `protobuf:"bytes,3,opt,name=calculation,proto3" json:"calculation,omitempty"`
 	// Why it could not be computed. Absent: it could.
 	Error string `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
-	// Reading that is compared, in the target's terms: a percentage, an average or
-	// a total. Absent: it could not be computed.
+	// The reading that is compared, in the target's terms: a percentage, an average or a
+	// total. Absent: it could not be computed.
 	Current *MetricValueStatus `protobuf:"bytes,5,opt,name=current,proto3" json:"current,omitempty"`
-	// What it is compared with.
+	// The target it is compared with.
 	Target *MetricTarget `protobuf:"bytes,6,opt,name=target,proto3" json:"target,omitempty"`
 	// Sum of the samples, a quantity. Absent: not computed.
 	TotalUsage string `protobuf:"bytes,7,opt,name=total_usage,json=totalUsage,proto3" json:"total_usage,omitempty"`
 	// Sum of the requests of the sampled pods, a quantity. For Utilization.
 	TotalRequests string `protobuf:"bytes,8,opt,name=total_requests,json=totalRequests,proto3" json:"total_requests,omitempty"`
-	// Current over target, before missing and unready pods are allowed for.
-	// Absent: not computed.
+	// Current over target, before missing and unready pods are filled in. Absent: not
+	// computed.
 	UsageRatio *float64 `protobuf:"fixed64,9,opt,name=usage_ratio,json=usageRatio,proto3,oneof" json:"usage_ratio,omitempty"`
-	// The same with missing and unready pods filled in. Absent: none had to be.
+	// The same with missing and unready pods filled in. Absent: no pods were filled in.
 	DampenedUsageRatio *float64 `protobuf:"fixed64,10,opt,name=dampened_usage_ratio,json=dampenedUsageRatio,proto3,oneof" json:"dampened_usage_ratio,omitempty"`
 	// Tolerances that applied.
 	Tolerance *ToleranceExplanation `protobuf:"bytes,11,opt,name=tolerance,proto3" json:"tolerance,omitempty"`
-	// What the ratio is multiplied with: pods or replicas. Absent: not multiplied.
+	// The factor of the ratio: pods or replicas. Absent: not multiplied.
 	ReplicasBase *int32 `protobuf:"varint,12,opt,name=replicas_base,json=replicasBase,proto3,oneof" json:"replicas_base,omitempty"`
 	// How the proposal came about: "Proportional" (ratio times base, rounded up),
 	// "WithinTolerance", "DampenedWithinTolerance", "DampenedReversed" (filling in
@@ -364,19 +364,20 @@ type MetricExplanation struct {
 	// against the ratio), "Saturated" (beyond the range of a count). All but
 	// Proportional and Saturated propose no change.
 	Rule string `protobuf:"bytes,13,opt,name=rule,proto3" json:"rule,omitempty"`
-	// Replicas this metric asks for. Absent: it could not be computed.
+	// Replicas this metric proposes. Absent: it could not be computed.
 	Proposal *int32 `protobuf:"varint,14,opt,name=proposal,proto3,oneof" json:"proposal,omitempty"`
-	// How many pods counted in which way. Absent: no pods play a part.
+	// The number of pods in each group. Absent: pods do not matter.
 	PodCounts *PodCounts `protobuf:"bytes,15,opt,name=pod_counts,json=podCounts,proto3" json:"pod_counts,omitempty"`
-	// Every pod and how it counted, but for left_out_pods. Empty: no pods play a part.
+	// Every pod and how it counted, except left_out_pods. Empty: pods do not matter.
 	Pods []*PodExplanation `protobuf:"bytes,16,rep,name=pods,proto3" json:"pods,omitempty"`
 	// Samples of pods that are not listed; they count in averages.
 	UnlistedSamples int32 `protobuf:"varint,17,opt,name=unlisted_samples,json=unlistedSamples,proto3" json:"unlisted_samples,omitempty"`
 	// Series that were summed. For External.
 	Series int32 `protobuf:"varint,18,opt,name=series,proto3" json:"series,omitempty"`
-	// Pods that counted but are not listed in pods, to bound the answer: the metrics of
-	// one request list 20,000 in all, those of a batch together, and more the more bytes
-	// it has. The pods that come first in the request are listed.
+	// Pods that counted but are not listed in pods, to limit the size of the response.
+	// One request lists 20,000 in all, for all its metrics; a batch lists that many
+	// together, and more the more bytes it has. The pods that come first in the request
+	// are listed.
 	LeftOutPods   int32 `protobuf:"varint,19,opt,name=left_out_pods,json=leftOutPods,proto3" json:"left_out_pods,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -600,7 +601,7 @@ func (x *ToleranceExplanation) GetScaleDown() float64 {
 	return 0
 }
 
-// Pods by how they counted.
+// Pods by group.
 type PodCounts struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Counted with their sample.
@@ -680,13 +681,13 @@ type PodExplanation struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// "Ready", "Unready", "Missing" or "Ignored".
 	Group string `protobuf:"bytes,2,opt,name=group,proto3" json:"group,omitempty"`
-	// The rule that said so, a few words, for example "no sample".
+	// The rule that chose the group, a few words, for example "no sample".
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Its sample, a quantity, counted or not. Absent: none.
+	// Its sample, a quantity, whether it counted or not. Absent: it has none.
 	Usage *string `protobuf:"bytes,4,opt,name=usage,proto3,oneof" json:"usage,omitempty"`
 	// Its request, a quantity. For Utilization.
 	Request *string `protobuf:"bytes,5,opt,name=request,proto3,oneof" json:"request,omitempty"`
-	// What was assumed for it on the second pass, a quantity. Absent: nothing.
+	// The usage assumed for it in the second pass, a quantity. Absent: none.
 	AssumedUsage  *string `protobuf:"bytes,6,opt,name=assumed_usage,json=assumedUsage,proto3,oneof" json:"assumed_usage,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -769,9 +770,9 @@ type ProposalExplanation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Replicas, before stabilization and limits, at least 0.
 	Replicas int32 `protobuf:"varint,1,opt,name=replicas,proto3" json:"replicas,omitempty"`
-	// The metric that asked for them, in the controller's words. Empty: none asked for any.
+	// The metric that proposed them, in the controller's words. Empty: no metric did.
 	Metric string `protobuf:"bytes,2,opt,name=metric,proto3" json:"metric,omitempty"`
-	// Its place in the spec, from 0. Absent: none asked for any.
+	// Its index in the spec, from 0. Absent: no metric proposed any.
 	MetricIndex   *int32 `protobuf:"varint,3,opt,name=metric_index,json=metricIndex,proto3,oneof" json:"metric_index,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -828,7 +829,7 @@ func (x *ProposalExplanation) GetMetricIndex() int32 {
 	return 0
 }
 
-// What the stabilization windows made of the proposal.
+// The effect of the stabilization windows on the proposal.
 type StabilizationExplanation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Replicas before.
@@ -912,13 +913,13 @@ type WindowExplanation struct {
 	Recommendations int32 `protobuf:"varint,3,opt,name=recommendations,proto3" json:"recommendations,omitempty"`
 	// The safest replica count in it, the proposal included.
 	Replicas int32 `protobuf:"varint,4,opt,name=replicas,proto3" json:"replicas,omitempty"`
-	// When the recommendation that holds was made. Absent: none holds.
+	// When the recommendation that holds the count was made. Absent: none holds it.
 	RecommendationTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=recommendation_time,json=recommendationTime,proto3" json:"recommendation_time,omitempty"`
-	// The instant at which this count leaves the window, if nothing as safe is
-	// recommended until then. Absent: none holds.
+	// The instant at which this count leaves the window, unless one as safe is
+	// recommended until then. Absent: no recommendation holds the count.
 	ReleaseTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=release_time,json=releaseTime,proto3" json:"release_time,omitempty"`
-	// The instant at which nothing safer than the present proposal is left in the
-	// window, if the same is proposed until then. Absent: none holds.
+	// The instant at which the window has nothing safer than the present proposal, if the
+	// same is proposed until then. Absent: no recommendation holds the count.
 	FullReleaseTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=full_release_time,json=fullReleaseTime,proto3" json:"full_release_time,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -1003,16 +1004,17 @@ func (x *WindowExplanation) GetFullReleaseTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// What the rate limits made of the stabilized count.
+// The effect of the rate limits on the stabilized count.
 type RateLimitExplanation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "Up", "Down" or "None" (the count does not change).
 	Direction string `protobuf:"bytes,1,opt,name=direction,proto3" json:"direction,omitempty"`
 	// "Max", "Min", "Disabled", or empty without behavior.
 	SelectPolicy string `protobuf:"bytes,2,opt,name=select_policy,json=selectPolicy,proto3" json:"select_policy,omitempty"`
-	// The policies and what each allowed. Empty without behavior.
+	// The policies and the count that each allows. Empty without behavior.
 	Policies []*PolicyExplanation `protobuf:"bytes,3,rep,name=policies,proto3" json:"policies,omitempty"`
-	// The count up to which (down to which) the rate may go. Absent: not limited.
+	// The highest (upwards) or lowest (downwards) count that the rate limits allow.
+	// Absent: not limited.
 	Limit *int32 `protobuf:"varint,4,opt,name=limit,proto3,oneof" json:"limit,omitempty"`
 	// The limit held the count back.
 	Limited       bool `protobuf:"varint,5,opt,name=limited,proto3" json:"limited,omitempty"`
@@ -1085,7 +1087,7 @@ func (x *RateLimitExplanation) GetLimited() bool {
 	return false
 }
 
-// What one policy allowed.
+// The effect of one policy.
 type PolicyExplanation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "Pods" or "Percent".
@@ -1100,13 +1102,14 @@ type PolicyExplanation struct {
 	ScaledUp int32 `protobuf:"varint,5,opt,name=scaled_up,json=scaledUp,proto3" json:"scaled_up,omitempty"`
 	// Replicas removed within the period.
 	ScaledDown int32 `protobuf:"varint,6,opt,name=scaled_down,json=scaledDown,proto3" json:"scaled_down,omitempty"`
-	// Replicas at the period's start: now, less what was added, plus what was removed.
+	// Replicas at the period's start: the current ones, minus those added, plus those
+	// removed.
 	PeriodStartReplicas int32 `protobuf:"varint,7,opt,name=period_start_replicas,json=periodStartReplicas,proto3" json:"period_start_replicas,omitempty"`
 	// The count it allows.
 	Limit int32 `protobuf:"varint,8,opt,name=limit,proto3" json:"limit,omitempty"`
-	// This policy's limit is the one selected.
+	// This is the selected policy.
 	Selected bool `protobuf:"varint,9,opt,name=selected,proto3" json:"selected,omitempty"`
-	// When the oldest counted change leaves the period. Absent: none is counted.
+	// When the oldest counted change leaves the period. Absent: no change is counted.
 	ReleaseTime   *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=release_time,json=releaseTime,proto3" json:"release_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1212,7 +1215,7 @@ func (x *PolicyExplanation) GetReleaseTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// What the bounds made of the count.
+// The effect of the bounds on the count.
 type BoundsExplanation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Lower bound that applied, replicas.

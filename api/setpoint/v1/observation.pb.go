@@ -26,15 +26,15 @@ const (
 // Replica counts of the workload.
 type Scale struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Replicas that are asked for (Kubernetes: scale.spec.replicas). The base of
-	// most arithmetic and the current replicas of the answer.
+	// Requested replicas (Kubernetes: scale.spec.replicas). The base of most arithmetic
+	// and the current replicas of the response.
 	SpecReplicas int32 `protobuf:"varint,1,opt,name=spec_replicas,json=specReplicas,proto3" json:"spec_replicas,omitempty"`
-	// Replicas that are observed (Kubernetes: scale.status.replicas). The base of
-	// Object and External averages only. Absent: spec_replicas.
+	// Observed replicas (Kubernetes: scale.status.replicas). The base of Object and
+	// External averages only. Absent: spec_replicas.
 	StatusReplicas *int32 `protobuf:"varint,2,opt,name=status_replicas,json=statusReplicas,proto3,oneof" json:"status_replicas,omitempty"`
-	// Label selector by which the caller chose the pods, for texts. One that does
-	// not parse is reported as Kubernetes does (ScalingActive InvalidSelector).
-	// Absent or empty: nothing is checked.
+	// Label selector by which the caller selected the pods, for texts. One that does not
+	// parse is reported as Kubernetes does (ScalingActive InvalidSelector). Absent or
+	// empty: not checked.
 	Selector      string `protobuf:"bytes,3,opt,name=selector,proto3" json:"selector,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -91,7 +91,7 @@ func (x *Scale) GetSelector() string {
 	return ""
 }
 
-// The scale could not be read: the answer holds the last known count and says
+// The scale could not be read: the response keeps the last known count and reports
 // FailedGetScale.
 type ScaleError struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -149,17 +149,17 @@ func (x *ScaleError) GetMessage() string {
 	return ""
 }
 
-// The pods could not be chosen. Kubernetes looks at this only where metrics are
-// needed, and then computes none.
+// The pods could not be selected. Kubernetes checks this only where metrics are needed,
+// and then computes none.
 type SelectorProblem struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "SelectorRequired" (the scale has no selector), "InvalidSelector" (it does
 	// not parse) or "AmbiguousSelector" (pods belong to several autoscalers). Required.
 	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
-	// For InvalidSelector the parser's error. Unused otherwise.
+	// For InvalidSelector, the parser's error. Unused otherwise.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// For AmbiguousSelector the autoscalers that share pods, "namespace/name"
-	// each, this one included.
+	// For AmbiguousSelector, the autoscalers that share pods, "namespace/name" each,
+	// including this one.
 	Autoscalers   []string `protobuf:"bytes,3,rep,name=autoscalers,proto3" json:"autoscalers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -221,18 +221,18 @@ type Pod struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name, unique in the request. Required. Samples refer to it.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// "Pending", "Running", "Succeeded", "Failed" or "Unknown". Absent: none of
-	// them is known, the pod counts as one that may have samples.
+	// "Pending", "Running", "Succeeded", "Failed" or "Unknown". Absent: unknown; the pod
+	// counts as one that may have samples.
 	Phase string `protobuf:"bytes,2,opt,name=phase,proto3" json:"phase,omitempty"`
-	// When the kubelet (or the platform) took the pod on. Absent: it has not; a
-	// cpu sample of the pod is then not counted.
+	// When the kubelet (or the platform) accepted the pod. Absent: not yet; cpu samples
+	// of the pod do not count then.
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	// The pod is being deleted: it is ignored. Absent: it is not.
 	Deleting bool `protobuf:"varint,4,opt,name=deleting,proto3" json:"deleting,omitempty"`
-	// The Ready condition. Absent: the pod has none; a cpu sample of the pod is
-	// then not counted.
+	// The Ready condition. Absent: the pod has none; cpu samples of the pod do not count
+	// then.
 	Ready *PodReadyCondition `protobuf:"bytes,5,opt,name=ready,proto3" json:"ready,omitempty"`
-	// Pod-level requests. Absent: there are none, the containers' are summed.
+	// Pod-level requests. Absent: none; the containers' requests are summed.
 	Resources *ResourceRequirements `protobuf:"bytes,6,opt,name=resources,proto3" json:"resources,omitempty"`
 	// Containers, in the pod's order. Needed for utilization targets only.
 	Containers []*Container `protobuf:"bytes,7,rep,name=containers,proto3" json:"containers,omitempty"`
@@ -397,8 +397,8 @@ func (x *PodReadyCondition) GetLastTransitionTime() *timestamppb.Timestamp {
 // Requests of a whole pod.
 type ResourceRequirements struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Quantities by resource name. A resource that is not there is not requested
-	// at the pod's level.
+	// Quantities by resource name. A missing resource is not requested at the pod's
+	// level.
 	Requests      map[string]string `protobuf:"bytes,1,rep,name=requests,proto3" json:"requests,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -446,8 +446,8 @@ type Container struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name. Required for ContainerResource metrics.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Requests, quantities by resource name. A resource that is not there makes
-	// its utilization incomputable.
+	// Requests, quantities by resource name. Without a request of a resource its
+	// utilization can't be computed.
 	Requests      map[string]string `protobuf:"bytes,2,rep,name=requests,proto3" json:"requests,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -502,8 +502,8 @@ type InitContainer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name. Required for ContainerResource metrics of sidecars.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// It keeps running beside the containers (restartPolicy: Always), a sidecar.
-	// Absent: it ends before they start.
+	// It keeps running beside the containers (restartPolicy: Always), a sidecar. Absent:
+	// it finishes before they start.
 	Restartable bool `protobuf:"varint,2,opt,name=restartable,proto3" json:"restartable,omitempty"`
 	// Requests, quantities by resource name.
 	Requests      map[string]string `protobuf:"bytes,3,rep,name=requests,proto3" json:"requests,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -562,23 +562,23 @@ func (x *InitContainer) GetRequests() map[string]string {
 	return nil
 }
 
-// Resource usage of one pod, from metrics.k8s.io or its like. Of two entries
-// for one pod the later one counts.
+// Resource usage of one pod, from metrics.k8s.io or a similar API. Of two entries for
+// one pod the later one counts.
 type PodMetrics struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Name of the pod. A pod that is not listed is counted, as Kubernetes counts it;
-	// so is a sample whose pod a metrics API leaves empty.
+	// Name of the pod. A sample counts even if its pod is not listed, as in Kubernetes,
+	// or if the metrics API leaves the name empty.
 	Pod string `protobuf:"bytes,1,opt,name=pod,proto3" json:"pod,omitempty"`
-	// End of the interval the usage was taken over. Absent: the zero time
-	// (year 1), older than anything.
+	// End of the interval of the measurement. Absent: the zero time (year 1), older than
+	// any other.
 	Timestamp *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=timestamp,proto3" json:"timestamp,omitempty"`
-	// Length of that interval, seconds. Absent: 0. A metrics API may give a negative one,
-	// which counts as Kubernetes counts it: such a sample is too old for a pod that
-	// starts only if it ends so long before the pod became ready. One of more than
-	// 9223372036 seconds (292 years), the longest that Kubernetes knows, counts as that.
+	// Length of that interval, seconds. Absent: 0. A metrics API may return a negative
+	// one, which counts as in Kubernetes: such a sample is too old for a starting pod
+	// only if it ends that long before the pod became ready. Windows longer than
+	// 9223372036 seconds (292 years), the longest in Kubernetes, count as that.
 	WindowSeconds float64 `protobuf:"fixed64,3,opt,name=window_seconds,json=windowSeconds,proto3" json:"window_seconds,omitempty"`
-	// Usage by container. A pod without any, or one of whose containers lacks the
-	// metric's resource, has no sample.
+	// Usage by container. A pod without containers, or with one that lacks the metric's
+	// resource, has no sample.
 	Containers    []*ContainerMetrics `protobuf:"bytes,4,rep,name=containers,proto3" json:"containers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -697,20 +697,20 @@ func (x *ContainerMetrics) GetUsage() map[string]string {
 	return nil
 }
 
-// One value of custom.metrics.k8s.io or its like, for a Pods or an Object
-// metric. It belongs to a metric of the spec with the same name, a selector that
-// means the same, and, for Object, the same object (kind, name, API group).
+// One value of custom.metrics.k8s.io or a similar API, for a Pods or an Object metric.
+// It belongs to a metric of the spec with the same name, a selector that means the
+// same, and, for Object, the same object (kind, name, API group).
 type CustomMetric struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The metric. Required.
 	Metric *MetricIdentifier `protobuf:"bytes,1,opt,name=metric,proto3" json:"metric,omitempty"`
 	// The pod (kind "Pod") or other object that the value describes. Required.
 	DescribedObject *CrossVersionObjectReference `protobuf:"bytes,2,opt,name=described_object,json=describedObject,proto3" json:"described_object,omitempty"`
-	// When it was taken. For display; its age decides nothing.
+	// When it was measured. For display; its age does not matter.
 	Timestamp *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=timestamp,proto3" json:"timestamp,omitempty"`
 	// The value, a quantity. Required.
 	Value string `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`
-	// Length of the interval it was taken over, seconds. For display. Absent: 60.
+	// Length of the interval of the measurement, seconds. For display. Absent: 60.
 	WindowSeconds *float64 `protobuf:"fixed64,5,opt,name=window_seconds,json=windowSeconds,proto3,oneof" json:"window_seconds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -781,17 +781,17 @@ func (x *CustomMetric) GetWindowSeconds() float64 {
 	return 0
 }
 
-// One series of external.metrics.k8s.io or its like. It belongs to a metric of
-// the spec with the same name: if metric.selector is set here, one whose selector
-// means the same; otherwise one whose selector the labels match. All series of a
-// metric are summed.
+// One series of external.metrics.k8s.io or a similar API. It belongs to a metric of the
+// spec with the same name: if metric.selector is set here, one whose selector means the
+// same; otherwise one whose selector the labels match. All series of a metric are
+// summed.
 type ExternalMetric struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The metric, and the selector it was asked for with. Required.
+	// The metric, and the selector of the query. Required.
 	Metric *MetricIdentifier `protobuf:"bytes,1,opt,name=metric,proto3" json:"metric,omitempty"`
 	// Labels of the series, at most 256.
 	Labels map[string]string `protobuf:"bytes,2,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// When it was taken. For display; its age decides nothing.
+	// When it was measured. For display; its age does not matter.
 	Timestamp *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=timestamp,proto3" json:"timestamp,omitempty"`
 	// The value, a quantity. Required.
 	Value         string `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`
@@ -870,11 +870,11 @@ type MetricError struct {
 	Metric string `protobuf:"bytes,1,opt,name=metric,proto3" json:"metric,omitempty"`
 	// The error, for example "the metrics API answered 503". Required.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// Narrows to metrics whose selector means the same; an empty one to those that
-	// have none. Absent: whatever their selector.
+	// Restricts to metrics whose selector means the same; an empty one to those without a
+	// selector. Absent: any selector.
 	Selector *LabelSelector `protobuf:"bytes,3,opt,name=selector,proto3" json:"selector,omitempty"`
-	// Narrows to Object metrics of this object (kind, name, API group). Absent: of
-	// any object.
+	// Restricts to Object metrics of this object (kind, name, API group). Absent: any
+	// object.
 	DescribedObject *CrossVersionObjectReference `protobuf:"bytes,4,opt,name=described_object,json=describedObject,proto3" json:"described_object,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache

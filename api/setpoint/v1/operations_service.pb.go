@@ -25,7 +25,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Asks who calls.
+// Request of GetCaller.
 type GetCallerRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -62,7 +62,7 @@ func (*GetCallerRequest) Descriptor() ([]byte, []int) {
 	return file_setpoint_v1_operations_service_proto_rawDescGZIP(), []int{0}
 }
 
-// Who calls.
+// The calling identity.
 type GetCallerResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The caller.
@@ -108,19 +108,18 @@ func (x *GetCallerResponse) GetCaller() *Caller {
 	return nil
 }
 
-// A caller as the service knows it.
+// A caller as the service identifies it.
 type Caller struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The identity, such as token:ci or oidc:corp:alice. Empty: callers are not asked who
-	// they are.
+	// The identity, such as token:ci or oidc:corp:alice. Empty: authentication is off.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// What it was proved by: none, certificate, token or oidc. Empty as name.
+	// The method of authentication: none, certificate, token or oidc. Empty if name is.
 	Method string `protobuf:"bytes,2,opt,name=method,proto3" json:"method,omitempty"`
-	// Groups, as the issuer says.
+	// Groups, as reported by the issuer.
 	Groups []string `protobuf:"bytes,3,rep,name=groups,proto3" json:"groups,omitempty"`
-	// When the credentials end. Absent: not by themselves.
+	// When the credentials expire. Absent: they do not.
 	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
-	// What the caller may do; at most 100 grants of the policy.
+	// The caller's permissions; at most 100 grants of the policy.
 	Permissions []*Permission `protobuf:"bytes,5,rep,name=permissions,proto3" json:"permissions,omitempty"`
 	// The policy grants more than permissions has.
 	PermissionsTruncated bool `protobuf:"varint,6,opt,name=permissions_truncated,json=permissionsTruncated,proto3" json:"permissions_truncated,omitempty"`
@@ -200,10 +199,10 @@ func (x *Caller) GetPermissionsTruncated() bool {
 	return false
 }
 
-// What one grant of the policy allows.
+// The permissions of one grant of the policy.
 type Permission struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// recommend, read, delete, simulate, configure and operate, those that are allowed.
+	// The allowed verbs of recommend, read, delete, simulate, configure and operate.
 	Verbs []string `protobuf:"bytes,1,rep,name=verbs,proto3" json:"verbs,omitempty"`
 	// Names of clusters, at most 100; * stands for any characters.
 	Clusters []string `protobuf:"bytes,2,rep,name=clusters,proto3" json:"clusters,omitempty"`
@@ -264,7 +263,7 @@ func (x *Permission) GetNamespaces() []string {
 	return nil
 }
 
-// Asks for the instances.
+// Request of ListInstances.
 type ListInstancesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -347,22 +346,22 @@ func (x *ListInstancesResponse) GetInstances() []*Instance {
 	return nil
 }
 
-// One process that serves, as it was at its last heartbeat. Rates and latencies are of the
-// time since the one before, some 5 s.
+// One serving process, as of its last heartbeat. Rates and latencies are those since the
+// previous heartbeat, some 5 s.
 type Instance struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Random, chosen when the process started.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	// Version of the program.
 	Version string `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
-	// SERVING; DRAINING: it stops, calls in flight end and new ones are refused; or STORE_AWAY:
-	// it can't reach the store, and is not ready.
+	// SERVING; DRAINING: it is stopping, finishes calls in flight and refuses new ones; or
+	// STORE_AWAY: it can't reach the store, and is not ready.
 	State string `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
-	// When it began to serve.
+	// When it started to serve.
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
-	// When it told of itself, by its own clock.
+	// When it sent the heartbeat, by its own clock.
 	HeartbeatTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=heartbeat_time,json=heartbeatTime,proto3" json:"heartbeat_time,omitempty"`
-	// Calls and messages of streams answered a second, also with an error.
+	// Calls and stream messages answered per second, including errors.
 	CallsPerSecond float64 `protobuf:"fixed64,6,opt,name=calls_per_second,json=callsPerSecond,proto3" json:"calls_per_second,omitempty"`
 	// Those of them refused for a limit (RESOURCE_EXHAUSTED).
 	RefusedPerSecond float64 `protobuf:"fixed64,7,opt,name=refused_per_second,json=refusedPerSecond,proto3" json:"refused_per_second,omitempty"`
@@ -370,21 +369,21 @@ type Instance struct {
 	InFlight int32 `protobuf:"varint,8,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
 	// Units that may be in flight (--max-in-flight).
 	MaxInFlight int32 `protobuf:"varint,9,opt,name=max_in_flight,json=maxInFlight,proto3" json:"max_in_flight,omitempty"`
-	// Calls that may run at once now: max_in_flight, or fewer while load is shed.
+	// Current limit of concurrent calls: max_in_flight, or fewer while load is shed.
 	ConcurrencyLimit int32 `protobuf:"varint,10,opt,name=concurrency_limit,json=concurrencyLimit,proto3" json:"concurrency_limit,omitempty"`
 	// Load is shed because the processors can't keep up.
 	Shedding bool `protobuf:"varint,11,opt,name=shedding,proto3" json:"shedding,omitempty"`
-	// Streams that are open.
+	// Open streams.
 	Streams int32 `protobuf:"varint,12,opt,name=streams,proto3" json:"streams,omitempty"`
-	// Half of the calls took no longer; about. Absent: there were none.
+	// Approximate median latency of calls. Absent: there were none.
 	LatencyP50 *durationpb.Duration `protobuf:"bytes,13,opt,name=latency_p50,json=latencyP50,proto3" json:"latency_p50,omitempty"`
-	// 99 of 100 calls took no longer; about. Absent: there were none.
+	// Approximate 99th percentile of the latency of calls. Absent: there were none.
 	LatencyP99 *durationpb.Duration `protobuf:"bytes,14,opt,name=latency_p99,json=latencyP99,proto3" json:"latency_p99,omitempty"`
-	// Memory that the process has of the system, in bytes.
+	// Memory that the process has from the system, in bytes.
 	MemoryBytes int64 `protobuf:"varint,15,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
 	// Processors that it may use.
 	Processors int32 `protobuf:"varint,16,opt,name=processors,proto3" json:"processors,omitempty"`
-	// It is the one that answers.
+	// This is the instance that responds.
 	Self          bool `protobuf:"varint,17,opt,name=self,proto3" json:"self,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -539,7 +538,7 @@ func (x *Instance) GetSelf() bool {
 	return false
 }
 
-// Asks for the store's state.
+// Request of GetStore.
 type GetStoreRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -622,20 +621,20 @@ func (x *GetStoreResponse) GetStore() *StoreState {
 	return nil
 }
 
-// Where the instances keep histories.
+// The store of the instances' histories.
 type StoreState struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// memory or redis.
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
-	// It answers this instance.
+	// This instance can reach it.
 	Reachable bool `protobuf:"varint,2,opt,name=reachable,proto3" json:"reachable,omitempty"`
-	// Targets that are kept, about. Absent: unknown.
+	// Approximate number of targets. Absent: unknown.
 	Targets *int64 `protobuf:"varint,3,opt,name=targets,proto3,oneof" json:"targets,omitempty"`
-	// What their histories take, in bytes, about. Absent: unknown.
+	// Approximate size of their histories, in bytes. Absent: unknown.
 	TargetBytes *int64 `protobuf:"varint,4,opt,name=target_bytes,json=targetBytes,proto3,oneof" json:"target_bytes,omitempty"`
-	// How long it took to answer now.
+	// Its current response time.
 	Latency *durationpb.Duration `protobuf:"bytes,5,opt,name=latency,proto3" json:"latency,omitempty"`
-	// When targets and target_bytes were counted, which is done every 30 s at most.
+	// When targets and target_bytes were counted, which happens at most every 30 s.
 	CountedTime   *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=counted_time,json=countedTime,proto3" json:"counted_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -713,10 +712,10 @@ func (x *StoreState) GetCountedTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// Asks what callers use.
+// Request of ListCallers.
 type ListCallersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Callers at most. Absent: 100.
+	// Maximum number of callers. Absent: 100.
 	PageSize      int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -759,14 +758,14 @@ func (x *ListCallersRequest) GetPageSize() int32 {
 	return 0
 }
 
-// What callers use.
+// The callers' usage.
 type ListCallersResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Callers, those that use most first.
+	// Callers, heaviest users first.
 	Callers []*CallerUse `protobuf:"bytes,1,rep,name=callers,proto3" json:"callers,omitempty"`
-	// Callers that this instance remembers and the caller may see.
+	// Number of callers that this instance remembers and the caller may see.
 	Total int32 `protobuf:"varint,2,opt,name=total,proto3" json:"total,omitempty"`
-	// The instance that answers.
+	// The instance that responds.
 	InstanceId    string `protobuf:"bytes,3,opt,name=instance_id,json=instanceId,proto3" json:"instance_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -823,24 +822,24 @@ func (x *ListCallersResponse) GetInstanceId() string {
 	return ""
 }
 
-// What a caller uses of one instance, and its limits there.
+// A caller's usage of one instance, and its limits there.
 type CallerUse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The identity; empty: callers that are not asked who they are, all together.
+	// The identity; empty: all callers together while authentication is off.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Units in flight: calls, and each request of a batch.
 	InFlight int32 `protobuf:"varint,2,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
-	// The bound of in_flight. Absent: none but an equal share when the service is full.
+	// The limit of in_flight. Absent: only an equal share when the service is full.
 	MaxInFlight *int32 `protobuf:"varint,3,opt,name=max_in_flight,json=maxInFlight,proto3,oneof" json:"max_in_flight,omitempty"`
-	// Streams that are open.
+	// Open streams.
 	Streams int32 `protobuf:"varint,4,opt,name=streams,proto3" json:"streams,omitempty"`
-	// The bound of streams. Absent: none of its own.
+	// The limit of streams. Absent: none of its own.
 	MaxStreams *int32 `protobuf:"varint,5,opt,name=max_streams,json=maxStreams,proto3,oneof" json:"max_streams,omitempty"`
-	// Requests a second that are allowed in the long run. Absent: any number.
+	// Allowed requests per second in the long run. Absent: unlimited.
 	MaxRate *float64 `protobuf:"fixed64,6,opt,name=max_rate,json=maxRate,proto3,oneof" json:"max_rate,omitempty"`
-	// Requests that may come at once. Absent as max_rate.
+	// Allowed burst of requests. Absent if max_rate is.
 	Burst *int32 `protobuf:"varint,7,opt,name=burst,proto3,oneof" json:"burst,omitempty"`
-	// Requests that could come now. Absent as max_rate.
+	// Remaining burst. Absent if max_rate is.
 	BurstLeft     *float64 `protobuf:"fixed64,8,opt,name=burst_left,json=burstLeft,proto3,oneof" json:"burst_left,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -29,17 +29,18 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Shows how the service itself fares, and what its callers may do.
+// Shows the state of the service itself, and the permissions of its callers.
 type OperationsServiceClient interface {
-	// Returns who calls, and what the policy lets them do. Every known caller may ask.
+	// Returns the caller's identity and permissions. Every authenticated caller may call
+	// it.
 	GetCaller(ctx context.Context, in *GetCallerRequest, opts ...grpc.CallOption) (*GetCallerResponse, error)
-	// Lists the instances that share this one's store, by their id. Each tells of itself
-	// every few seconds; one that has not for 20 s is left out. Needs the right to operate.
+	// Lists the instances that share this one's store, by id. Each sends a heartbeat every
+	// few seconds; an instance without one for 20 s is left out. Requires the verb operate.
 	ListInstances(ctx context.Context, in *ListInstancesRequest, opts ...grpc.CallOption) (*ListInstancesResponse, error)
-	// Returns the state of the store. Needs the right to operate.
+	// Returns the state of the store. Requires the verb operate.
 	GetStore(ctx context.Context, in *GetStoreRequest, opts ...grpc.CallOption) (*GetStoreResponse, error)
-	// Lists what callers use of this instance, and their limits, those that use most first.
-	// Without the right to operate a caller sees only itself.
+	// Lists what callers use of this instance, and their limits, heaviest users first.
+	// Without the verb operate a caller sees only itself.
 	ListCallers(ctx context.Context, in *ListCallersRequest, opts ...grpc.CallOption) (*ListCallersResponse, error)
 }
 
@@ -95,17 +96,18 @@ func (c *operationsServiceClient) ListCallers(ctx context.Context, in *ListCalle
 // All implementations must embed UnimplementedOperationsServiceServer
 // for forward compatibility.
 //
-// Shows how the service itself fares, and what its callers may do.
+// Shows the state of the service itself, and the permissions of its callers.
 type OperationsServiceServer interface {
-	// Returns who calls, and what the policy lets them do. Every known caller may ask.
+	// Returns the caller's identity and permissions. Every authenticated caller may call
+	// it.
 	GetCaller(context.Context, *GetCallerRequest) (*GetCallerResponse, error)
-	// Lists the instances that share this one's store, by their id. Each tells of itself
-	// every few seconds; one that has not for 20 s is left out. Needs the right to operate.
+	// Lists the instances that share this one's store, by id. Each sends a heartbeat every
+	// few seconds; an instance without one for 20 s is left out. Requires the verb operate.
 	ListInstances(context.Context, *ListInstancesRequest) (*ListInstancesResponse, error)
-	// Returns the state of the store. Needs the right to operate.
+	// Returns the state of the store. Requires the verb operate.
 	GetStore(context.Context, *GetStoreRequest) (*GetStoreResponse, error)
-	// Lists what callers use of this instance, and their limits, those that use most first.
-	// Without the right to operate a caller sees only itself.
+	// Lists what callers use of this instance, and their limits, heaviest users first.
+	// Without the verb operate a caller sees only itself.
 	ListCallers(context.Context, *ListCallersRequest) (*ListCallersResponse, error)
 	mustEmbedUnimplementedOperationsServiceServer()
 }

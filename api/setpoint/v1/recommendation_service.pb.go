@@ -55,27 +55,27 @@ type RecommendRequest struct {
 	// How to decide. Absent: the server's defaults, Kubernetes' own unless its
 	// operator set others.
 	Options *RecommendOptions `protobuf:"bytes,11,opt,name=options,proto3" json:"options,omitempty"`
-	// The instant to decide for, where the server allows it (replays, tests).
-	// Absent: the server's clock. Not before what the target has recorded.
+	// The instant of the decision, where the server allows it (replays, tests). Absent:
+	// the server's clock. It must not be before the target's newest record.
 	EvaluationTime *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=evaluation_time,json=evaluationTime,proto3" json:"evaluation_time,omitempty"`
-	// Idempotency: the same id for the same target returns the same answer, once
-	// recorded and while it is remembered (the server's request-id retention, two
-	// minutes by default). Absent: every call counts.
+	// Idempotency: the same id for the same target returns the same response, once
+	// recorded and while it is remembered (the server's request-id retention, two minutes
+	// by default). Absent: every call counts.
 	RequestId string `protobuf:"bytes,13,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// Decide, but record nothing. Absent: record.
 	DryRun bool `protobuf:"varint,14,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
-	// Fill in explanation. Absent: leave it out. For very many pods it lists the first
-	// ones and says how many it leaves out.
+	// Fill in explanation. Absent: leave it out. With very many pods it lists the first
+	// ones and counts the rest.
 	Explain bool `protobuf:"varint,15,opt,name=explain,proto3" json:"explain,omitempty"`
-	// The status that the autoscaler's previous controller wrote; seeds a target that has
-	// no history yet, and is ignored once there is one. Any stored status is accepted;
-	// invalid parts are left out: negative counts, invalid instants, quantities that don't
+	// The status that the autoscaler's previous controller wrote; it seeds a target that
+	// has no history yet, and is ignored once there is one. Any stored status is accepted;
+	// invalid parts are ignored: negative counts, invalid instants, quantities that don't
 	// parse, the readings if they are more than 1000 or 64 KiB, conditions after the 16th.
 	// A reason is clipped to 1 KiB, a message to 32 KiB.
 	PreviousStatus *HorizontalPodAutoscalerStatus `protobuf:"bytes,16,opt,name=previous_status,json=previousStatus,proto3" json:"previous_status,omitempty"`
 	// The target's incarnation, for example the Kubernetes object's UID. A target that
-	// was deleted and created again has another one, and the earlier one's history is no
-	// longer used. Absent: the incarnation that is stored.
+	// was deleted and created again has another one, and the history of the earlier one
+	// no longer counts. Absent: the stored incarnation.
 	TargetUid string `protobuf:"bytes,17,opt,name=target_uid,json=targetUid,proto3" json:"target_uid,omitempty"`
 	// The generation of the spec: the Kubernetes object's metadata.generation, which
 	// grows with each change of its spec. No decision depends on it: the profile "v1.37"
@@ -84,9 +84,9 @@ type RecommendRequest struct {
 	Generation *int64 `protobuf:"varint,18,opt,name=generation,proto3,oneof" json:"generation,omitempty"`
 	// A unique id of the calling cluster, independent of its name, for example the UID of
 	// Kubernetes' namespace kube-system; at most 64 characters of [A-Za-z0-9._-]. The first
-	// id that a target sees owns it: calls with another id are refused, FAILED_PRECONDITION
-	// with OTHER_CLUSTER, until the target is deleted. Absent: the call is never refused for
-	// that.
+	// cluster id in a target's calls owns the target: calls with another id fail with
+	// FAILED_PRECONDITION, OTHER_CLUSTER, until the target is deleted. Absent: no such
+	// check.
 	ClusterUid    string `protobuf:"bytes,19,opt,name=cluster_uid,json=clusterUid,proto3" json:"cluster_uid,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -259,9 +259,9 @@ func (x *RecommendRequest) GetClusterUid() string {
 // the set options that the profile ignores.
 type RecommendOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Controller version to decide as: "v1.36", "v1.37", "v1.28", "v1.19", "v1.15",
-	// "cooldown" (v1.6 to v1.11: delays after each change) or "design-2015" (the
-	// design proposal). Absent: the server's default ("v1.36").
+	// Controller version to reproduce: "v1.36", "v1.37", "v1.28", "v1.19", "v1.15",
+	// "cooldown" (v1.6 to v1.11: delays after each change) or "design-2015" (the design
+	// proposal). Absent: the server's default ("v1.36").
 	Profile string `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`
 	// Tolerance of both directions where the spec's behavior sets none: a decimal
 	// number or quantity, at least 0. Absent: the server's default ("0.1").
@@ -272,8 +272,8 @@ type RecommendOptions struct {
 	// How soon after its start a pod must have become unready to count as never
 	// ready. Absent: the server's default (30 s).
 	InitialReadinessDelay *durationpb.Duration `protobuf:"bytes,4,opt,name=initial_readiness_delay,json=initialReadinessDelay,proto3" json:"initial_readiness_delay,omitempty"`
-	// Window over which the highest recommendation holds scale-downs where the
-	// spec's behavior sets none. Absent: the server's default (300 s).
+	// Window over which the highest recommendation prevents scale-downs where the spec's
+	// behavior sets none. Absent: the server's default (300 s).
 	DownscaleStabilization *durationpb.Duration `protobuf:"bytes,5,opt,name=downscale_stabilization,json=downscaleStabilization,proto3" json:"downscale_stabilization,omitempty"`
 	// Allow min_replicas 0 and scaling from zero (the HPAScaleToZero feature).
 	// Absent: the server's default (false), or true with a profile that has it on by
@@ -374,17 +374,17 @@ func (x *RecommendOptions) GetDownscaleDelay() *durationpb.Duration {
 	return nil
 }
 
-// The answer.
+// The response.
 type RecommendResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Replicas the workload should have now. Where no count could be computed: the
-	// current ones.
+	// Replicas the workload should have now. If no count could be computed: the current
+	// ones.
 	DesiredReplicas int32 `protobuf:"varint,1,opt,name=desired_replicas,json=desiredReplicas,proto3" json:"desired_replicas,omitempty"`
 	// Replicas it had, scale.spec_replicas.
 	CurrentReplicas int32 `protobuf:"varint,2,opt,name=current_replicas,json=currentReplicas,proto3" json:"current_replicas,omitempty"`
 	// "SCALE_UP", "SCALE_DOWN" or "NONE".
 	Action string `protobuf:"bytes,3,opt,name=action,proto3" json:"action,omitempty"`
-	// Names this recommendation in ReportScale and in the decision log. Empty on a
+	// Identifies this recommendation in ReportScale and in the decision log. Empty on a
 	// dry run.
 	RecommendationId string `protobuf:"bytes,4,opt,name=recommendation_id,json=recommendationId,proto3" json:"recommendation_id,omitempty"`
 	// Why the count changes, in the controller's words; empty when it does not.
@@ -397,12 +397,12 @@ type RecommendResponse struct {
 	// Events the Kubernetes controller would send, in order. That of a change
 	// comes with ReportScale.
 	Events []*Event `protobuf:"bytes,8,rep,name=events,proto3" json:"events,omitempty"`
-	// The error the Kubernetes controller's reconcile would return; empty when
-	// none. It may be there although the count changes.
+	// The error the Kubernetes controller's reconcile would return; empty if none. It may
+	// be set although the count changes.
 	Error string `protobuf:"bytes,9,opt,name=error,proto3" json:"error,omitempty"`
 	// The instant of the decision.
 	EvaluationTime *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=evaluation_time,json=evaluationTime,proto3" json:"evaluation_time,omitempty"`
-	// The request's request_id, so that the caller can check that the answer belongs to
+	// The request's request_id, so that the caller can check that the response belongs to
 	// its request. Absent: the request had none.
 	RequestId     *string `protobuf:"bytes,11,opt,name=request_id,json=requestId,proto3,oneof" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -584,7 +584,7 @@ func (x *Event) GetMessage() string {
 type BatchRecommendRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The requests, at most as many as the server's batch limit. Each is validated
-	// by itself; several for one target are decided in their order.
+	// separately; several for one target are decided in their order.
 	Requests      []*RecommendRequest `protobuf:"bytes,1,rep,name=requests,proto3" json:"requests,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -627,10 +627,10 @@ func (x *BatchRecommendRequest) GetRequests() []*RecommendRequest {
 	return nil
 }
 
-// Several answers.
+// Several responses.
 type BatchRecommendResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// One result a request, in their order.
+	// One result per request, in their order.
 	Results       []*BatchRecommendResult `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -673,10 +673,10 @@ func (x *BatchRecommendResponse) GetResults() []*BatchRecommendResult {
 	return nil
 }
 
-// One answer or the reason that there is none.
+// One response, or the error.
 type BatchRecommendResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Which of the two it is.
+	// One of the two.
 	//
 	// Types that are valid to be assigned to Result:
 	//
@@ -747,12 +747,12 @@ type isBatchRecommendResult_Result interface {
 }
 
 type BatchRecommendResult_Response struct {
-	// The answer.
+	// The response.
 	Response *RecommendResponse `protobuf:"bytes,1,opt,name=response,proto3,oneof"`
 }
 
 type BatchRecommendResult_Error struct {
-	// Why there is none.
+	// The error.
 	Error *status.Status `protobuf:"bytes,2,opt,name=error,proto3,oneof"`
 }
 
@@ -763,7 +763,8 @@ func (*BatchRecommendResult_Error) isBatchRecommendResult_Result() {}
 // One request of a stream.
 type StreamRecommendRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Matches the answer to it; chosen by the caller, unique among those in flight.
+	// Matches the response to the request; chosen by the caller, unique among those in
+	// flight.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	// The request.
 	Request       *RecommendRequest `protobuf:"bytes,2,opt,name=request,proto3" json:"request,omitempty"`
@@ -815,12 +816,12 @@ func (x *StreamRecommendRequest) GetRequest() *RecommendRequest {
 	return nil
 }
 
-// One answer of a stream.
+// One response of a stream.
 type StreamRecommendResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The id of the request.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// The answer or why there is none.
+	// The response or the error.
 	//
 	// Types that are valid to be assigned to Result:
 	//
@@ -898,12 +899,12 @@ type isStreamRecommendResponse_Result interface {
 }
 
 type StreamRecommendResponse_Response struct {
-	// The answer.
+	// The response.
 	Response *RecommendResponse `protobuf:"bytes,2,opt,name=response,proto3,oneof"`
 }
 
 type StreamRecommendResponse_Error struct {
-	// Why there is none.
+	// The error.
 	Error *status.Status `protobuf:"bytes,3,opt,name=error,proto3,oneof"`
 }
 
@@ -916,12 +917,12 @@ type ReportScaleRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The target. Required.
 	Target string `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
-	// The recommendation_id of the answer. Required.
+	// The recommendation_id of the response. Required.
 	RecommendationId string `protobuf:"bytes,2,opt,name=recommendation_id,json=recommendationId,proto3" json:"recommendation_id,omitempty"`
 	// "APPLIED": it becomes a scale event at the instant it was recommended.
 	// "FAILED": it is dropped. Required.
 	Outcome string `protobuf:"bytes,3,opt,name=outcome,proto3" json:"outcome,omitempty"`
-	// For FAILED the error of applying it.
+	// For FAILED, the error of applying it.
 	Message       string `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -990,13 +991,13 @@ type ReportScaleResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The updated status.
 	Status *HorizontalPodAutoscalerStatus `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
-	// The event the Kubernetes controller would send for the outcome. Empty when
-	// it had been reported before, or the count did not change.
+	// The event the Kubernetes controller would send for the outcome. Empty if the
+	// outcome was already reported, or the count did not change.
 	Events []*Event `protobuf:"bytes,2,rep,name=events,proto3" json:"events,omitempty"`
-	// The error the Kubernetes controller's reconcile would return; empty when none.
+	// The error the Kubernetes controller's reconcile would return; empty if none.
 	Error string `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
-	// The report's recommendation_id, so that the caller can check that the answer belongs
-	// to its report.
+	// The report's recommendation_id, so that the caller can check that the response
+	// belongs to its report.
 	RecommendationId string `protobuf:"bytes,4,opt,name=recommendation_id,json=recommendationId,proto3" json:"recommendation_id,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -1070,7 +1071,7 @@ type ReportObservationRequest struct {
 	// All pods of the workload, at most as many as the server's limit; names are unique.
 	// Empty: not observed this time, unless no_pods is set.
 	Pods []*Pod `protobuf:"bytes,3,rep,name=pods,proto3" json:"pods,omitempty"`
-	// There are no pods: an empty list replaces what was observed. Absent: see pods.
+	// There are no pods: an empty list replaces the observed ones. Absent: see pods.
 	NoPods bool `protobuf:"varint,4,opt,name=no_pods,json=noPods,proto3" json:"no_pods,omitempty"`
 	// Resource usage of the pods, at most twice as many as there may be pods. Empty: not
 	// observed this time, unless no_pods is set.
@@ -1179,7 +1180,7 @@ type ReportObservationResponse struct {
 	// Size of all stored observations of the target, in bytes; the server has a limit for
 	// it.
 	StoredBytes int64 `protobuf:"varint,1,opt,name=stored_bytes,json=storedBytes,proto3" json:"stored_bytes,omitempty"`
-	// When it is forgotten, unless more is observed.
+	// When it expires, unless more is observed.
 	ExpireTime    *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1229,13 +1230,13 @@ func (x *ReportObservationResponse) GetExpireTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// Asks for a recommendation from the stored spec and observations.
+// Request for a recommendation from the stored spec and observations.
 type GetRecommendationRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The target. Required.
 	Target string `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
-	// Replicas that the caller sees now; they take precedence over those observed. Absent:
-	// those observed.
+	// Replicas that the caller observes now; they take precedence over stored
+	// observations. Absent: the stored ones.
 	CurrentReplicas *int32 `protobuf:"varint,2,opt,name=current_replicas,json=currentReplicas,proto3,oneof" json:"current_replicas,omitempty"`
 	// A lower bound of the caller, which narrows that of the spec. Absent: the spec's.
 	MinReplicas *int32 `protobuf:"varint,3,opt,name=min_replicas,json=minReplicas,proto3,oneof" json:"min_replicas,omitempty"`
@@ -1349,16 +1350,16 @@ func (x *GetRecommendationResponse) GetRecommendation() *Recommendation {
 	return nil
 }
 
-// What was recommended, and when.
+// A recommendation and its time.
 type Recommendation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Replicas the workload should have.
 	DesiredReplicas int32 `protobuf:"varint,1,opt,name=desired_replicas,json=desiredReplicas,proto3" json:"desired_replicas,omitempty"`
-	// Replicas it had when that was decided.
+	// Replicas it had at the time of the decision.
 	CurrentReplicas int32 `protobuf:"varint,2,opt,name=current_replicas,json=currentReplicas,proto3" json:"current_replicas,omitempty"`
 	// "SCALE_UP", "SCALE_DOWN" or "NONE".
 	Action string `protobuf:"bytes,3,opt,name=action,proto3" json:"action,omitempty"`
-	// Names the recommendation in ReportScale and in the decision log.
+	// Identifies the recommendation in ReportScale and in the decision log.
 	RecommendationId string `protobuf:"bytes,4,opt,name=recommendation_id,json=recommendationId,proto3" json:"recommendation_id,omitempty"`
 	// Why the count changes, in the controller's words; empty when it does not.
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -1366,9 +1367,9 @@ type Recommendation struct {
 	EvaluationTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=evaluation_time,json=evaluationTime,proto3" json:"evaluation_time,omitempty"`
 	// The status after the decision.
 	Status *HorizontalPodAutoscalerStatus `protobuf:"bytes,7,opt,name=status,proto3" json:"status,omitempty"`
-	// The lower bound that was in force, from the spec or the caller.
+	// The lower bound that applied, from the spec or the caller.
 	MinReplicas int32 `protobuf:"varint,8,opt,name=min_replicas,json=minReplicas,proto3" json:"min_replicas,omitempty"`
-	// The upper bound that was in force, from the spec or the caller.
+	// The upper bound that applied, from the spec or the caller.
 	MaxReplicas   int32 `protobuf:"varint,9,opt,name=max_replicas,json=maxReplicas,proto3" json:"max_replicas,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

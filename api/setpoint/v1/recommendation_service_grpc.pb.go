@@ -31,30 +31,30 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Answers how many replicas a workload should have now, and why, exactly as
-// the Kubernetes HorizontalPodAutoscaler controller would.
+// Recommends how many replicas a workload should have now, and says why, exactly as the
+// Kubernetes HorizontalPodAutoscaler controller would.
 type RecommendationServiceClient interface {
-	// Recommends a replica count for one target and records it in the target's
-	// history. A metric that can't be computed is no error: the answer holds the
-	// count and its conditions say why.
+	// Recommends a replica count for one target and records it in the target's history. A
+	// metric that can't be computed is not an error: the response keeps the count and its
+	// conditions say why.
 	//
 	// Duties of the caller:
-	//  1. Ask at a steady pace (15 s is Kubernetes'); without behavior the count may
+	//  1. Call at a steady interval (Kubernetes': 15 s); without behavior the count may
 	//     double with every call.
-	//  2. Apply desired_replicas when action is not "NONE", then call ReportScale.
-	//     Without a report the next request settles it by its scale.spec_replicas.
-	//  3. Hold the count on any error.
+	//  2. Apply desired_replicas when action is not "NONE", then call ReportScale. Without
+	//     a report the next request settles it by its scale.spec_replicas.
+	//  3. Keep the count on any error.
 	//  4. Set request_id and retry with the same one, so that nothing counts twice.
 	Recommend(ctx context.Context, in *RecommendRequest, opts ...grpc.CallOption) (*RecommendResponse, error)
-	// Recommends for many targets, of any clusters. The results come in the order
-	// of the requests; a bad request fails alone, with its own status.
+	// Recommends for many targets, of any clusters. The results are in the order of the
+	// requests; an invalid request fails alone, with its own status.
 	BatchRecommend(ctx context.Context, in *BatchRecommendRequest, opts ...grpc.CallOption) (*BatchRecommendResponse, error)
-	// Recommends over one stream: many requests in flight, answered as they
-	// finish, matched by id. A request that fails is answered with its status; the
-	// stream goes on. gRPC only.
+	// Recommends over one stream: many requests in flight, with responses as they finish,
+	// matched by id. A failed request gets a response with its status; the stream
+	// continues. gRPC only.
 	StreamRecommend(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[StreamRecommendRequest, StreamRecommendResponse], error)
-	// Reports whether a recommended change was applied or failed, and returns the
-	// updated status. Reporting twice is harmless.
+	// Reports whether a recommended change was applied or failed, and returns the updated
+	// status. Repeated reports are harmless.
 	ReportScale(ctx context.Context, in *ReportScaleRequest, opts ...grpc.CallOption) (*ReportScaleResponse, error)
 	// Stores observations of a target for later recommendations: scale, pods, samples. Each
 	// part of a report replaces the same part of earlier ones: the scale, the list of pods,
@@ -62,8 +62,8 @@ type RecommendationServiceClient interface {
 	// too old (the stored spec's observation_max_age).
 	ReportObservation(ctx context.Context, in *ReportObservationRequest, opts ...grpc.CallOption) (*ReportObservationResponse, error)
 	// Returns the recommendation of a target from its stored spec and observations. Calls
-	// within the spec's period get the same one. It fails where the count can't be computed;
-	// hold the count then.
+	// within the spec's period get the same one. It fails if the count can't be computed;
+	// keep the count then.
 	GetRecommendation(ctx context.Context, in *GetRecommendationRequest, opts ...grpc.CallOption) (*GetRecommendationResponse, error)
 }
 
@@ -142,30 +142,30 @@ func (c *recommendationServiceClient) GetRecommendation(ctx context.Context, in 
 // All implementations must embed UnimplementedRecommendationServiceServer
 // for forward compatibility.
 //
-// Answers how many replicas a workload should have now, and why, exactly as
-// the Kubernetes HorizontalPodAutoscaler controller would.
+// Recommends how many replicas a workload should have now, and says why, exactly as the
+// Kubernetes HorizontalPodAutoscaler controller would.
 type RecommendationServiceServer interface {
-	// Recommends a replica count for one target and records it in the target's
-	// history. A metric that can't be computed is no error: the answer holds the
-	// count and its conditions say why.
+	// Recommends a replica count for one target and records it in the target's history. A
+	// metric that can't be computed is not an error: the response keeps the count and its
+	// conditions say why.
 	//
 	// Duties of the caller:
-	//  1. Ask at a steady pace (15 s is Kubernetes'); without behavior the count may
+	//  1. Call at a steady interval (Kubernetes': 15 s); without behavior the count may
 	//     double with every call.
-	//  2. Apply desired_replicas when action is not "NONE", then call ReportScale.
-	//     Without a report the next request settles it by its scale.spec_replicas.
-	//  3. Hold the count on any error.
+	//  2. Apply desired_replicas when action is not "NONE", then call ReportScale. Without
+	//     a report the next request settles it by its scale.spec_replicas.
+	//  3. Keep the count on any error.
 	//  4. Set request_id and retry with the same one, so that nothing counts twice.
 	Recommend(context.Context, *RecommendRequest) (*RecommendResponse, error)
-	// Recommends for many targets, of any clusters. The results come in the order
-	// of the requests; a bad request fails alone, with its own status.
+	// Recommends for many targets, of any clusters. The results are in the order of the
+	// requests; an invalid request fails alone, with its own status.
 	BatchRecommend(context.Context, *BatchRecommendRequest) (*BatchRecommendResponse, error)
-	// Recommends over one stream: many requests in flight, answered as they
-	// finish, matched by id. A request that fails is answered with its status; the
-	// stream goes on. gRPC only.
+	// Recommends over one stream: many requests in flight, with responses as they finish,
+	// matched by id. A failed request gets a response with its status; the stream
+	// continues. gRPC only.
 	StreamRecommend(grpc.BidiStreamingServer[StreamRecommendRequest, StreamRecommendResponse]) error
-	// Reports whether a recommended change was applied or failed, and returns the
-	// updated status. Reporting twice is harmless.
+	// Reports whether a recommended change was applied or failed, and returns the updated
+	// status. Repeated reports are harmless.
 	ReportScale(context.Context, *ReportScaleRequest) (*ReportScaleResponse, error)
 	// Stores observations of a target for later recommendations: scale, pods, samples. Each
 	// part of a report replaces the same part of earlier ones: the scale, the list of pods,
@@ -173,8 +173,8 @@ type RecommendationServiceServer interface {
 	// too old (the stored spec's observation_max_age).
 	ReportObservation(context.Context, *ReportObservationRequest) (*ReportObservationResponse, error)
 	// Returns the recommendation of a target from its stored spec and observations. Calls
-	// within the spec's period get the same one. It fails where the count can't be computed;
-	// hold the count then.
+	// within the spec's period get the same one. It fails if the count can't be computed;
+	// keep the count then.
 	GetRecommendation(context.Context, *GetRecommendationRequest) (*GetRecommendationResponse, error)
 	mustEmbedUnimplementedRecommendationServiceServer()
 }

@@ -25,39 +25,38 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// What to simulate: a world, as a scenario or as a workload with its load, and the specs to
+// The simulation: a world, as a scenario or as a workload with its load, and the specs to
 // try in it.
 type SimulateRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The spec to try. Required, unless specs has some.
+	// The spec to try. Required, unless specs is set.
 	Spec *HorizontalPodAutoscalerSpec `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
 	// How to decide. Absent: the server's defaults.
 	Options *RecommendOptions `protobuf:"bytes,2,opt,name=options,proto3" json:"options,omitempty"`
-	// How the workload behaves. Required, unless there is a scenario.
+	// How the workload behaves. Required, unless scenario is set.
 	Workload *SimulatedWorkload `protobuf:"bytes,3,opt,name=workload,proto3" json:"workload,omitempty"`
-	// The load over time, offsets rising; straight lines between points. Required, unless
-	// there is a scenario.
+	// The load over time, with increasing offsets; linear between points. Required,
+	// unless scenario is set.
 	Load []*LoadPoint `protobuf:"bytes,4,rep,name=load,proto3" json:"load,omitempty"`
 	// Simulated time to run. Absent: up to the last point of the load.
 	Duration *durationpb.Duration `protobuf:"bytes,5,opt,name=duration,proto3" json:"duration,omitempty"`
-	// Time between evaluations, 1 s to 1 h. Absent: 15 s, or the profile's.
+	// Time between evaluations, 1 s to 1 h. Absent: 15 s, or the profile's default.
 	SyncPeriod *durationpb.Duration `protobuf:"bytes,6,opt,name=sync_period,json=syncPeriod,proto3" json:"sync_period,omitempty"`
 	// Simulated instant of the start. Absent: the Unix epoch.
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	// Fill in each step's explanation. Absent: leave it out.
 	Explain bool `protobuf:"varint,8,opt,name=explain,proto3" json:"explain,omitempty"`
 	// A scenario of "setpoint simulate", as docs/guides/simulation.md describes it: YAML or JSON, at
-	// most 1,048,576 bytes. In place of workload, load, duration, sync_period and start_time.
+	// most 1,048,576 bytes. It replaces workload, load, duration, sync_period and start_time.
 	Scenario string `protobuf:"bytes,9,opt,name=scenario,proto3" json:"scenario,omitempty"`
 	// The files that the scenario names.
 	Files []*ScenarioFile `protobuf:"bytes,10,rep,name=files,proto3" json:"files,omitempty"`
-	// Specs to try side by side, at most 10: all see the same load, draws and events. In place
-	// of spec.
+	// Specs to try side by side, at most 10: all have the same load, random draws and events.
+	// Replaces spec.
 	Specs []*SimulatedSpec `protobuf:"bytes,11,rep,name=specs,proto3" json:"specs,omitempty"`
-	// Changes what is drawn. Absent: the scenario's, or 1.
+	// Seed of the random draws. Absent: the scenario's, or 1.
 	Seed *int64 `protobuf:"varint,12,opt,name=seed,proto3,oneof" json:"seed,omitempty"`
-	// Send evaluations that change nothing at most once in so much simulated time. Absent:
-	// send all.
+	// Send unchanged evaluations at most once in this simulated time. Absent: send all.
 	StepInterval *durationpb.Duration `protobuf:"bytes,13,opt,name=step_interval,json=stepInterval,proto3" json:"step_interval,omitempty"`
 	// Send the figures only, no evaluations. Absent: send both.
 	FiguresOnly   bool `protobuf:"varint,14,opt,name=figures_only,json=figuresOnly,proto3" json:"figures_only,omitempty"`
@@ -198,7 +197,7 @@ type ScenarioFile struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Its name in the scenario. Required.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Its content: CSV, or the answer of Prometheus to a range query.
+	// Its content: CSV, or Prometheus' response to a range query.
 	Content       string `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -251,7 +250,7 @@ func (x *ScenarioFile) GetContent() string {
 // One of several specs.
 type SimulatedSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Its name in the answer, at most 128 characters. Absent: its number, from 1.
+	// Its name in the response, at most 128 characters. Absent: its number, from 1.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// The spec. Required.
 	Spec *HorizontalPodAutoscalerSpec `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
@@ -317,19 +316,20 @@ type SimulatedWorkload struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Replicas at the start. Absent: the spec's minReplicas.
 	InitialReplicas *int32 `protobuf:"varint,1,opt,name=initial_replicas,json=initialReplicas,proto3,oneof" json:"initial_replicas,omitempty"`
-	// A pod as each replica is made; its name is a prefix, its state is simulated.
+	// Template of each replica's pod; its name is a prefix, its state is simulated.
 	// Absent: one container without requests.
 	PodTemplate *Pod `protobuf:"bytes,2,opt,name=pod_template,json=podTemplate,proto3" json:"pod_template,omitempty"`
 	// Time from a replica's creation to its readiness. Absent: 0.
 	StartupDelay *durationpb.Duration `protobuf:"bytes,3,opt,name=startup_delay,json=startupDelay,proto3" json:"startup_delay,omitempty"`
-	// For each metric of the spec, in its order, what one unit of load adds to the
-	// metric, shared among the ready replicas where the metric is per pod: a
+	// For each metric of the spec, in its order, the amount that one unit of load adds to
+	// the metric, divided among the ready replicas where the metric is per pod: a
 	// quantity. Required for every metric.
 	UsagePerLoad []string `protobuf:"bytes,4,rep,name=usage_per_load,json=usagePerLoad,proto3" json:"usage_per_load,omitempty"`
-	// For each metric, what a replica adds without any load: a quantity. Absent: "0".
+	// For each metric, the amount that a replica adds without any load: a quantity.
+	// Absent: "0".
 	IdleUsage []string `protobuf:"bytes,5,rep,name=idle_usage,json=idleUsage,proto3" json:"idle_usage,omitempty"`
-	// Age of a sample when it is read, of metrics that are no resource's: those come as
-	// metrics-server gives them. Absent: 15 s.
+	// Age of a sample when it is read, except for resource metrics, which arrive as from
+	// metrics-server. Absent: 15 s.
 	MetricDelay   *durationpb.Duration `protobuf:"bytes,6,opt,name=metric_delay,json=metricDelay,proto3" json:"metric_delay,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -462,7 +462,7 @@ func (x *LoadPoint) GetValue() float64 {
 	return 0
 }
 
-// One evaluation of a simulation, or the figures at the end of a spec's.
+// One evaluation of a simulation, or the figures at the end of a spec's run.
 type SimulateResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Simulated instant. Absent with figures.
@@ -471,7 +471,7 @@ type SimulateResponse struct {
 	Load float64 `protobuf:"fixed64,2,opt,name=load,proto3" json:"load,omitempty"`
 	// Replicas before.
 	CurrentReplicas int32 `protobuf:"varint,3,opt,name=current_replicas,json=currentReplicas,proto3" json:"current_replicas,omitempty"`
-	// Replicas that were ready.
+	// Ready replicas.
 	ReadyReplicas int32 `protobuf:"varint,4,opt,name=ready_replicas,json=readyReplicas,proto3" json:"ready_replicas,omitempty"`
 	// Replicas after.
 	DesiredReplicas int32 `protobuf:"varint,5,opt,name=desired_replicas,json=desiredReplicas,proto3" json:"desired_replicas,omitempty"`
@@ -481,26 +481,25 @@ type SimulateResponse struct {
 	Status *HorizontalPodAutoscalerStatus `protobuf:"bytes,7,opt,name=status,proto3" json:"status,omitempty"`
 	// The decision's trace. Absent: explain was not set.
 	Explanation *Explanation `protobuf:"bytes,8,opt,name=explanation,proto3" json:"explanation,omitempty"`
-	// Which of several specs: its name. Empty: there is one.
+	// The name of the spec, if there are several. Empty: there is one.
 	SpecName string `protobuf:"bytes,9,opt,name=spec_name,json=specName,proto3" json:"spec_name,omitempty"`
-	// What the metrics ask for, before windows, policies and bounds. Absent: nothing.
+	// The metrics' proposal, before windows, policies and bounds. Absent: none.
 	ProposedReplicas *int32 `protobuf:"varint,10,opt,name=proposed_replicas,json=proposedReplicas,proto3,oneof" json:"proposed_replicas,omitempty"`
-	// Pods that run.
+	// Running pods.
 	RunningReplicas int32 `protobuf:"varint,11,opt,name=running_replicas,json=runningReplicas,proto3" json:"running_replicas,omitempty"`
-	// The least count that would keep every metric at its target.
+	// The least count that keeps every metric at its target.
 	NeededReplicas int32 `protobuf:"varint,12,opt,name=needed_replicas,json=neededReplicas,proto3" json:"needed_replicas,omitempty"`
-	// What decided the count, such as "metrics" or "scaleDown window 300s".
+	// The cause of the count, such as "metrics" or "scaleDown window 300s".
 	Cause string `protobuf:"bytes,13,opt,name=cause,proto3" json:"cause,omitempty"`
-	// Load a second that the ready pods can serve. Absent: any.
+	// Load per second that the ready pods can serve. Absent: unlimited.
 	Capacity *float64 `protobuf:"fixed64,14,opt,name=capacity,proto3,oneof" json:"capacity,omitempty"`
-	// Volume of the load that waits.
+	// Volume of the waiting load.
 	Queued float64 `protobuf:"fixed64,15,opt,name=queued,proto3" json:"queued,omitempty"`
 	// Volume served since the start.
 	Served float64 `protobuf:"fixed64,16,opt,name=served,proto3" json:"served,omitempty"`
 	// Volume lost since the start.
 	Lost float64 `protobuf:"fixed64,17,opt,name=lost,proto3" json:"lost,omitempty"`
-	// What came of the spec, all steps together: the last response of each spec. Absent: this
-	// is an evaluation.
+	// Totals of all steps: the last response of each spec. Absent: this is an evaluation.
 	Figures       *SimulationFigures `protobuf:"bytes,18,opt,name=figures,proto3" json:"figures,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -677,37 +676,38 @@ type SimulationFigures struct {
 	Served float64 `protobuf:"fixed64,5,opt,name=served,proto3" json:"served,omitempty"`
 	// Volume lost for good.
 	Lost float64 `protobuf:"fixed64,6,opt,name=lost,proto3" json:"lost,omitempty"`
-	// Volume that had to wait, at any time.
+	// Volume that had to wait at some time.
 	Late float64 `protobuf:"fixed64,7,opt,name=late,proto3" json:"late,omitempty"`
-	// Volume that waits at the end.
+	// Volume still waiting at the end.
 	Queued float64 `protobuf:"fixed64,8,opt,name=queued,proto3" json:"queued,omitempty"`
-	// Volume that was lost and is about to come back at the end.
+	// Volume that was lost and would have been retried after the end.
 	Returning float64 `protobuf:"fixed64,9,opt,name=returning,proto3" json:"returning,omitempty"`
-	// Integral of the count asked for, in hours.
+	// Integral of the desired replicas, in hours.
 	ReplicaHours float64 `protobuf:"fixed64,10,opt,name=replica_hours,json=replicaHours,proto3" json:"replica_hours,omitempty"`
 	// Integral of the running pods, in hours.
 	RunningHours float64 `protobuf:"fixed64,11,opt,name=running_hours,json=runningHours,proto3" json:"running_hours,omitempty"`
 	// running_hours times the scenario's price.
 	Cost float64 `protobuf:"fixed64,12,opt,name=cost,proto3" json:"cost,omitempty"`
-	// Integral of the least count that keeps every metric at its target, over that of the
-	// count asked for; above 1: too few replicas. Absent: no metric has such a count.
+	// Integral of the least count that keeps every metric at its target, divided by that
+	// of the desired replicas; above 1: too few replicas. Absent: no metric has such a
+	// count.
 	Efficiency *float64 `protobuf:"fixed64,13,opt,name=efficiency,proto3,oneof" json:"efficiency,omitempty"`
-	// Writes of a higher count.
+	// Number of scale-ups.
 	ScaleUps int32 `protobuf:"varint,14,opt,name=scale_ups,json=scaleUps,proto3" json:"scale_ups,omitempty"`
-	// Writes of a lower count.
+	// Number of scale-downs.
 	ScaleDowns int32 `protobuf:"varint,15,opt,name=scale_downs,json=scaleDowns,proto3" json:"scale_downs,omitempty"`
-	// Writes against the one before within 10 minutes.
+	// Changes against the direction of the previous one within 10 minutes.
 	Reversals int32 `protobuf:"varint,16,opt,name=reversals,proto3" json:"reversals,omitempty"`
-	// Writes that failed.
+	// Failed writes of the count.
 	FailedWrites int32 `protobuf:"varint,17,opt,name=failed_writes,json=failedWrites,proto3" json:"failed_writes,omitempty"`
-	// The lowest count asked for.
+	// The lowest desired replicas.
 	LeastReplicas int32 `protobuf:"varint,18,opt,name=least_replicas,json=leastReplicas,proto3" json:"least_replicas,omitempty"`
-	// The highest count asked for.
+	// The highest desired replicas.
 	MostReplicas int32 `protobuf:"varint,19,opt,name=most_replicas,json=mostReplicas,proto3" json:"most_replicas,omitempty"`
 	// How long each cause decided the count, longest first, at most 100.
 	Causes []*CauseTime `protobuf:"bytes,20,rep,name=causes,proto3" json:"causes,omitempty"`
-	// Times from too few ready pods for the metrics to stay within tolerance, to enough of
-	// them. Absent: that never happened.
+	// Times from too few ready pods for the metrics to stay within tolerance until there
+	// were enough. Absent: it never happened.
 	Reactions     *SimulatedReactions `protobuf:"bytes,21,opt,name=reactions,proto3" json:"reactions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -945,18 +945,18 @@ func (x *CauseTime) GetTime() *durationpb.Duration {
 	return nil
 }
 
-// Times of reaction to a rise of the load.
+// Reaction times to a rise of the load.
 type SimulatedReactions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many there were.
+	// Their number.
 	Count int32 `protobuf:"varint,1,opt,name=count,proto3" json:"count,omitempty"`
 	// The median.
 	Median *durationpb.Duration `protobuf:"bytes,2,opt,name=median,proto3" json:"median,omitempty"`
-	// 95 % were at most that long.
+	// The 95th percentile.
 	P95 *durationpb.Duration `protobuf:"bytes,3,opt,name=p95,proto3" json:"p95,omitempty"`
 	// The longest.
 	Worst *durationpb.Duration `protobuf:"bytes,4,opt,name=worst,proto3" json:"worst,omitempty"`
-	// The last one was not over at the end, and counts up to there.
+	// The last one was not finished at the end, and counts up to there.
 	Unfinished    bool `protobuf:"varint,5,opt,name=unfinished,proto3" json:"unfinished,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

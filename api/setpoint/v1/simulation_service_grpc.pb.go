@@ -26,12 +26,12 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Plays a spec against a load before it touches production.
+// Tries a spec against a load before it is used in production.
 type SimulationServiceClient interface {
-	// Runs the closed loop of a workload and its autoscaler over simulated time
-	// and streams each evaluation, then the figures. Touches no stored history. Every decision
-	// is the service's own. Time, evaluations, pods and the bytes of the answer are bounded;
-	// RESOURCE_EXHAUSTED tells at what instant it ended.
+	// Runs the closed loop of a workload and its autoscaler over simulated time and streams
+	// each evaluation, then the figures. It does not touch stored histories. Decisions are
+	// those of the service's engine. Time, evaluations, pods and the bytes of the response are
+	// limited; RESOURCE_EXHAUSTED reports the instant at which it ended.
 	Simulate(ctx context.Context, in *SimulateRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[SimulateResponse], error)
 }
 
@@ -66,12 +66,12 @@ type SimulationService_SimulateClient = grpc.ServerStreamingClient[SimulateRespo
 // All implementations must embed UnimplementedSimulationServiceServer
 // for forward compatibility.
 //
-// Plays a spec against a load before it touches production.
+// Tries a spec against a load before it is used in production.
 type SimulationServiceServer interface {
-	// Runs the closed loop of a workload and its autoscaler over simulated time
-	// and streams each evaluation, then the figures. Touches no stored history. Every decision
-	// is the service's own. Time, evaluations, pods and the bytes of the answer are bounded;
-	// RESOURCE_EXHAUSTED tells at what instant it ended.
+	// Runs the closed loop of a workload and its autoscaler over simulated time and streams
+	// each evaluation, then the figures. It does not touch stored histories. Decisions are
+	// those of the service's engine. Time, evaluations, pods and the bytes of the response are
+	// limited; RESOURCE_EXHAUSTED reports the instant at which it ended.
 	Simulate(*SimulateRequest, grpc.ServerStreamingServer[SimulateResponse]) error
 	mustEmbedUnimplementedSimulationServiceServer()
 }

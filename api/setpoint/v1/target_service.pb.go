@@ -25,22 +25,23 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// What is kept of one target.
+// The stored data of one target.
 type Target struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// clusters/{cluster}/namespaces/{namespace}/targets/{target}.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// The workload, as the last request named it. Absent: it named none.
+	// The workload, as the last request named it. Absent: the request named none.
 	ScaleTargetRef *CrossVersionObjectReference `protobuf:"bytes,2,opt,name=scale_target_ref,json=scaleTargetRef,proto3" json:"scale_target_ref,omitempty"`
 	// The status after the last request or report.
 	Status *HorizontalPodAutoscalerStatus `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
-	// The last decision that was recorded. Absent: none was.
+	// The last recorded decision. Absent: there is none.
 	LastDecision *Decision `protobuf:"bytes,4,opt,name=last_decision,json=lastDecision,proto3" json:"last_decision,omitempty"`
 	// Recommendations and scale events. Absent in lists.
 	History *History `protobuf:"bytes,5,opt,name=history,proto3" json:"history,omitempty"`
-	// When something was last recorded.
+	// Time of the last record.
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
-	// The stored spec, as GetTargetSpec returns it. Absent: none is stored; in lists.
+	// The stored spec, as GetTargetSpec returns it. Absent: none is stored; always in
+	// lists.
 	TargetSpec    *TargetSpec `protobuf:"bytes,7,opt,name=target_spec,json=targetSpec,proto3" json:"target_spec,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -134,7 +135,7 @@ type History struct {
 	ScaleUps []*ScaleEvent `protobuf:"bytes,2,rep,name=scale_ups,json=scaleUps,proto3" json:"scale_ups,omitempty"`
 	// Scale-downs, in the order of the controller's slots.
 	ScaleDowns []*ScaleEvent `protobuf:"bytes,3,rep,name=scale_downs,json=scaleDowns,proto3" json:"scale_downs,omitempty"`
-	// A recommendation that changed the count and is not yet reported. Absent: none.
+	// A recommendation that changed the count and was not reported yet. Absent: none.
 	Pending       *PendingRecommendation `protobuf:"bytes,4,opt,name=pending,proto3" json:"pending,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -260,8 +261,7 @@ type ScaleEvent struct {
 	ReplicaChange int32 `protobuf:"varint,1,opt,name=replica_change,json=replicaChange,proto3" json:"replica_change,omitempty"`
 	// When it was recommended.
 	Time *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
-	// Older than every period when the slot list was last written: the slot may
-	// be reused.
+	// Older than every period at the last change of the slots: the slot may be reused.
 	Outdated      bool `protobuf:"varint,3,opt,name=outdated,proto3" json:"outdated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -318,7 +318,7 @@ func (x *ScaleEvent) GetOutdated() bool {
 	return false
 }
 
-// A change that is not yet known to be applied.
+// A change that was not reported yet.
 type PendingRecommendation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Its id.
@@ -406,19 +406,18 @@ type Decision struct {
 	DesiredReplicas int32 `protobuf:"varint,5,opt,name=desired_replicas,json=desiredReplicas,proto3" json:"desired_replicas,omitempty"`
 	// "SCALE_UP", "SCALE_DOWN" or "NONE".
 	Action string `protobuf:"bytes,6,opt,name=action,proto3" json:"action,omitempty"`
-	// Why, in the controller's words; empty when the count did not change.
+	// The reason, in the controller's words; empty if the count did not change.
 	Reason string `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Conditions after the decision.
 	Conditions []*HorizontalPodAutoscalerCondition `protobuf:"bytes,8,rep,name=conditions,proto3" json:"conditions,omitempty"`
 	// Readings.
 	CurrentMetrics []*MetricStatus `protobuf:"bytes,9,rep,name=current_metrics,json=currentMetrics,proto3" json:"current_metrics,omitempty"`
-	// The error the Kubernetes controller's reconcile would return; empty when none.
+	// The error the Kubernetes controller's reconcile would return; empty if none.
 	Error string `protobuf:"bytes,10,opt,name=error,proto3" json:"error,omitempty"`
-	// What became of it: "NONE" (no change), "PENDING", "APPLIED", "FAILED" or
-	// "DROPPED" (never reported and not seen in the next request), as far as the
-	// log knows.
+	// The outcome: "NONE" (no change), "PENDING", "APPLIED", "FAILED" or "DROPPED" (never
+	// reported and not seen in the next request), as far as the log knows.
 	Outcome string `protobuf:"bytes,11,opt,name=outcome,proto3" json:"outcome,omitempty"`
-	// The numbers it was made within. Absent: the log does not know them.
+	// The numbers that limited it. Absent: the log does not have them.
 	Basis         *DecisionBasis `protobuf:"bytes,12,opt,name=basis,proto3" json:"basis,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -538,31 +537,31 @@ func (x *Decision) GetBasis() *DecisionBasis {
 	return nil
 }
 
-// The numbers that a decision was made within. The log of decisions has them of those that
-// change nothing, and of changes if the instance that recommended them also learnt what
-// became of them; of other changes it has the proposal.
+// The numbers that limited a decision. The decision log has them for decisions that change
+// nothing, and for changes whose outcome was reported to the instance that recommended
+// them; for other changes it has the proposal.
 type DecisionBasis struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Replicas that the metrics asked for, before stabilization, policies and bounds.
-	// Absent: no count was computed from metrics, or it is not known.
+	// The metrics' proposal, replicas, before stabilization, policies and bounds. Absent:
+	// no count was computed from metrics, or it is unknown.
 	Proposal *int32 `protobuf:"varint,1,opt,name=proposal,proto3,oneof" json:"proposal,omitempty"`
-	// Replicas that each metric asked for, in the order of the spec, -1 where one could
-	// not be computed; the first four metrics. Empty: not known.
+	// The proposal of each metric, replicas, in the order of the spec, -1 where it could
+	// not be computed; the first four metrics. Empty: unknown.
 	MetricProposals []int32 `protobuf:"varint,2,rep,packed,name=metric_proposals,json=metricProposals,proto3" json:"metric_proposals,omitempty"`
-	// The spec's lower bound, replicas. Absent: not known.
+	// The spec's lower bound, replicas. Absent: unknown.
 	MinReplicas *int32 `protobuf:"varint,3,opt,name=min_replicas,json=minReplicas,proto3,oneof" json:"min_replicas,omitempty"`
-	// The spec's upper bound, replicas. Absent: not known.
+	// The spec's upper bound, replicas. Absent: unknown.
 	MaxReplicas *int32 `protobuf:"varint,4,opt,name=max_replicas,json=maxReplicas,proto3,oneof" json:"max_replicas,omitempty"`
-	// The most replicas that policies allowed. Absent: none limited a scale-up, or it is
-	// not known.
+	// The most replicas that policies allowed. Absent: no policy limited a scale-up, or
+	// it is unknown.
 	Ceiling *int32 `protobuf:"varint,5,opt,name=ceiling,proto3,oneof" json:"ceiling,omitempty"`
-	// The least replicas that policies allowed. Absent: none limited a scale-down, or it is
-	// not known.
+	// The fewest replicas that policies allowed. Absent: no policy limited a scale-down, or
+	// it is unknown.
 	Floor *int32 `protobuf:"varint,6,opt,name=floor,proto3,oneof" json:"floor,omitempty"`
-	// The stabilization window of scale-ups, seconds. Absent: not known, or the profile has
+	// The stabilization window of scale-ups, seconds. Absent: unknown, or the profile has
 	// none.
 	ScaleUpWindowSeconds *int32 `protobuf:"varint,7,opt,name=scale_up_window_seconds,json=scaleUpWindowSeconds,proto3,oneof" json:"scale_up_window_seconds,omitempty"`
-	// The stabilization window of scale-downs, seconds. Absent: not known, or the profile
+	// The stabilization window of scale-downs, seconds. Absent: unknown, or the profile
 	// has none.
 	ScaleDownWindowSeconds *int32 `protobuf:"varint,8,opt,name=scale_down_window_seconds,json=scaleDownWindowSeconds,proto3,oneof" json:"scale_down_window_seconds,omitempty"`
 	unknownFields          protoimpl.UnknownFields
@@ -655,7 +654,7 @@ func (x *DecisionBasis) GetScaleDownWindowSeconds() int32 {
 	return 0
 }
 
-// Asks for one target.
+// Request for one target.
 type GetTargetRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The target. Required.
@@ -747,15 +746,15 @@ func (x *GetTargetResponse) GetTarget() *Target {
 	return nil
 }
 
-// Asks for a page of targets.
+// Request for a page of targets.
 type ListTargetsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// clusters/{cluster}/namespaces/{namespace}; "-" stands for all clusters or all
 	// namespaces. Required.
 	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
-	// Targets a page, at most 1000. Absent: 100.
+	// Maximum number of targets, at most 1000. Absent: 100.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// next_page_token of the page before. Absent: the first page.
+	// next_page_token of the previous page. Absent: the first page.
 	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -867,17 +866,17 @@ func (x *ListTargetsResponse) GetNextPageToken() string {
 	return ""
 }
 
-// Forgets one target.
+// Request to delete one target.
 type DeleteTargetRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The target. Required.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Forget the target only if this incarnation of it is the one that is known;
-	// NOT_FOUND otherwise. Absent: whichever it is.
+	// Delete the target only if this is its stored incarnation; NOT_FOUND otherwise.
+	// Absent: any incarnation.
 	TargetUid string `protobuf:"bytes,2,opt,name=target_uid,json=targetUid,proto3" json:"target_uid,omitempty"`
-	// Forget the target only if it is this cluster's, or if none is known to have it;
-	// FAILED_PRECONDITION with OTHER_CLUSTER otherwise. Absent: whosever it is, which hands
-	// it to the cluster that asks next.
+	// Delete the target only if this cluster or no cluster owns it; FAILED_PRECONDITION
+	// with OTHER_CLUSTER otherwise. Absent: delete it whichever cluster owns it; the next
+	// cluster that calls then owns it.
 	ClusterUid    string `protobuf:"bytes,3,opt,name=cluster_uid,json=clusterUid,proto3" json:"cluster_uid,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -934,7 +933,7 @@ func (x *DeleteTargetRequest) GetClusterUid() string {
 	return ""
 }
 
-// The target is forgotten.
+// The target was deleted.
 type DeleteTargetResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -971,14 +970,14 @@ func (*DeleteTargetResponse) Descriptor() ([]byte, []int) {
 	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{12}
 }
 
-// Asks for a page of decisions.
+// Request for a page of decisions.
 type ListDecisionsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The target. Required.
 	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
-	// Decisions a page, at most 1000. Absent: 50.
+	// Maximum number of decisions, at most 1000. Absent: 50.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// next_page_token of the page before. Absent: the newest.
+	// next_page_token of the previous page. Absent: the newest decisions.
 	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1090,16 +1089,16 @@ func (x *ListDecisionsResponse) GetNextPageToken() string {
 	return ""
 }
 
-// Asks for decisions as they are made.
+// Request for a stream of decisions.
 type WatchDecisionsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The target; "-" stands for all clusters, namespaces or targets. Required.
 	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
-	// resume_token of the last response of an earlier stream, of the same parent and caller:
-	// go on after it. Absent: begin at start_time.
+	// resume_token of the last response of an earlier stream with the same parent and
+	// caller: continue after it. Absent: start at start_time.
 	ResumeToken string `protobuf:"bytes,2,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
-	// Send first what the server still holds of the decisions since this instant; it holds a
-	// number of them, over all targets. Ignored with a resume_token. Absent: begin now.
+	// Start with the decisions since this instant that the server still has; it keeps a
+	// limited number, over all targets. Ignored with a resume_token. Absent: start now.
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	// Send only decisions that change the count. Absent: send all.
 	ChangesOnly   bool `protobuf:"varint,4,opt,name=changes_only,json=changesOnly,proto3" json:"changes_only,omitempty"`
@@ -1165,20 +1164,20 @@ func (x *WatchDecisionsRequest) GetChangesOnly() bool {
 	return false
 }
 
-// One decision, or a sign of life.
+// One decision, or a heartbeat.
 type WatchDecisionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The target it is of. Empty: this is a sign of life.
+	// The target of the decision. Empty: this is a heartbeat.
 	Target string `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
-	// The decision. Absent: this is a sign of life.
+	// The decision. Absent: this is a heartbeat.
 	Decision *Decision `protobuf:"bytes,2,opt,name=decision,proto3" json:"decision,omitempty"`
-	// Where the stream is after this response.
+	// The position of the stream after this response.
 	ResumeToken string `protobuf:"bytes,3,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
 	// How many decisions before this response were missed, at most 2,147,483,647: the caller
-	// read too slowly, or the server held them no longer. 0: none, or see missed_uncounted.
+	// read too slowly, or the server no longer had them. 0: none, or see missed_uncounted.
 	MissedDecisions int32 `protobuf:"varint,4,opt,name=missed_decisions,json=missedDecisions,proto3" json:"missed_decisions,omitempty"`
-	// Decisions before this response were missed, besides missed_decisions, and nobody knows
-	// how many were the caller's to see; maybe none.
+	// An unknown number of further decisions before this response was missed; possibly none
+	// that the caller may read.
 	MissedUncounted bool `protobuf:"varint,5,opt,name=missed_uncounted,json=missedUncounted,proto3" json:"missed_uncounted,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -1258,26 +1257,27 @@ type TargetSpec struct {
 	Spec *HorizontalPodAutoscalerSpec `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
 	// How to decide. Absent: the server's defaults.
 	Options *RecommendOptions `protobuf:"bytes,3,opt,name=options,proto3" json:"options,omitempty"`
-	// How long a decision answers whoever asks again: 1 s to 1 h. Absent: 15 s.
+	// For how long repeated calls get the same recommendation: 1 s to 1 h. Absent: 15 s.
 	Period *durationpb.Duration `protobuf:"bytes,4,opt,name=period,proto3" json:"period,omitempty"`
-	// How old what was observed may be to count: 1 s to 1 h. Absent: 1 min. A metric whose
-	// observation is older can't be read, and an older scale is unknown.
+	// Maximum age of observations: 1 s to 1 h. Absent: 1 min. A metric with an older
+	// observation can't be read, and an older scale is unknown.
 	ObservationMaxAge *durationpb.Duration `protobuf:"bytes,5,opt,name=observation_max_age,json=observationMaxAge,proto3" json:"observation_max_age,omitempty"`
-	// Where no scale is observed, and the caller tells none, count from the last
-	// recommendation, at first from min_replicas: for callers that apply each at once.
-	// Absent: without a scale there is no recommendation.
+	// If no scale was observed and the caller sends none, assume that the last
+	// recommendation was applied, or min_replicas at first: for callers that apply each
+	// recommendation at once. Absent: without a scale there is no recommendation.
 	AssumeApplied bool `protobuf:"varint,6,opt,name=assume_applied,json=assumeApplied,proto3" json:"assume_applied,omitempty"`
 	// The version of the stored spec. In SetTargetSpec: replace only this version; ABORTED
-	// otherwise. Absent there: whatever is stored.
+	// otherwise. Absent there: replace any version.
 	Etag string `protobuf:"bytes,7,opt,name=etag,proto3" json:"etag,omitempty"`
 	// When it was first stored. Output only.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// When it was last stored. Output only.
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
-	// Who stored it last: the name of the caller's identity. Output only.
+	// The identity of the caller that stored it last. Output only.
 	UpdatedBy string `protobuf:"bytes,10,opt,name=updated_by,json=updatedBy,proto3" json:"updated_by,omitempty"`
-	// Metrics that the server fetches whenever a new decision is made, from sources that its
-	// operator allows; what is reported of them does not count. Absent: all are reported.
+	// Metrics that the server fetches for each new decision, from sources that its operator
+	// allows; reported values of these metrics do not count. Absent: all metrics are
+	// reported.
 	Queries       []*MetricQuery `protobuf:"bytes,11,rep,name=queries,proto3" json:"queries,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1390,22 +1390,22 @@ func (x *TargetSpec) GetQueries() []*MetricQuery {
 	return nil
 }
 
-// How a metric of the spec is fetched.
+// How to fetch a metric of the spec.
 type MetricQuery struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The metric: its type, ":" and its name, and for ContainerResource ":" and the container,
 	// such as "External:queue". It must name exactly one metric of the spec. Required.
 	Metric string `protobuf:"bytes,1,opt,name=metric,proto3" json:"metric,omitempty"`
-	// The source: the name of one in the operator's file, or one of the URLs that specs may
-	// name. Required.
+	// The source: its name in the operator's file, or a URL of those that specs may use.
+	// Required.
 	Source string `protobuf:"bytes,2,opt,name=source,proto3" json:"source,omitempty"`
 	// How far back a value looks, such as the range of a rate: up to 24 h. Required for cpu.
 	Window *durationpb.Duration `protobuf:"bytes,3,opt,name=window,proto3" json:"window,omitempty"`
-	// Take an empty result for 0. Absent: it is an error.
+	// Use 0 for an empty result. Absent: it is an error.
 	EmptyIsZero bool `protobuf:"varint,4,opt,name=empty_is_zero,json=emptyIsZero,proto3" json:"empty_is_zero,omitempty"`
-	// Take values below 0. Absent: they are errors.
+	// Accept values below 0. Absent: they are errors.
 	AllowNegative bool `protobuf:"varint,5,opt,name=allow_negative,json=allowNegative,proto3" json:"allow_negative,omitempty"`
-	// What is asked, of a source of that kind. Required.
+	// The query, by the kind of the source. Required.
 	//
 	// Types that are valid to be assigned to Ask:
 	//
@@ -1521,17 +1521,17 @@ type isMetricQuery_Ask interface {
 }
 
 type MetricQuery_Prometheus struct {
-	// Of a server with the HTTP API of Prometheus.
+	// For a server with the HTTP API of Prometheus.
 	Prometheus *PrometheusQuery `protobuf:"bytes,6,opt,name=prometheus,proto3,oneof"`
 }
 
 type MetricQuery_Json struct {
-	// Of a server that answers GET with JSON.
+	// For a server that returns JSON on GET.
 	Json *JsonQuery `protobuf:"bytes,7,opt,name=json,proto3,oneof"`
 }
 
 type MetricQuery_Redis struct {
-	// Of a Redis.
+	// For Redis.
 	Redis *RedisQuery `protobuf:"bytes,8,opt,name=redis,proto3,oneof"`
 }
 
@@ -1548,9 +1548,9 @@ type PrometheusQuery struct {
 	Query string `protobuf:"bytes,1,opt,name=query,proto3" json:"query,omitempty"`
 	// The label that names the pod. Required for metrics of pods, absent for others.
 	PodLabel string `protobuf:"bytes,2,opt,name=pod_label,json=podLabel,proto3" json:"pod_label,omitempty"`
-	// The label that names the container. Absent: a value is of a whole pod.
+	// The label that names the container. Absent: values are those of whole pods.
 	ContainerLabel string `protobuf:"bytes,3,opt,name=container_label,json=containerLabel,proto3" json:"container_label,omitempty"`
-	// Take results that the server warns of. Absent: they are errors.
+	// Accept results with warnings of the server. Absent: they are errors.
 	AllowWarnings bool `protobuf:"varint,4,opt,name=allow_warnings,json=allowWarnings,proto3" json:"allow_warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1617,20 +1617,21 @@ func (x *PrometheusQuery) GetAllowWarnings() bool {
 // A request for a JSON document.
 type JsonQuery struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What is added to the source's URL, such as /queues/main. Absent: nothing.
+	// Suffix of the source's URL, such as /queues/main. Absent: none.
 	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
-	// The JSONPath of the value, as kubectl has it, such as {.queue.length}; with items_path
-	// from an item. Required.
+	// The JSONPath of the value, as in kubectl, such as {.queue.length}; relative to an item
+	// with items_path. Required.
 	ValuePath string `protobuf:"bytes,2,opt,name=value_path,json=valuePath,proto3" json:"value_path,omitempty"`
-	// The JSONPath of the items, each of a pod. Absent: the document has one value.
+	// The JSONPath of the items, one per pod. Absent: the document has one value.
 	ItemsPath string `protobuf:"bytes,3,opt,name=items_path,json=itemsPath,proto3" json:"items_path,omitempty"`
 	// The JSONPath from an item to its pod's name.
 	PodPath string `protobuf:"bytes,4,opt,name=pod_path,json=podPath,proto3" json:"pod_path,omitempty"`
-	// The JSONPath from an item to its container's name. Absent: a value is of a whole pod.
+	// The JSONPath from an item to its container's name. Absent: values are those of whole
+	// pods.
 	ContainerPath string `protobuf:"bytes,5,opt,name=container_path,json=containerPath,proto3" json:"container_path,omitempty"`
-	// The JSONPath of when the value was true. Absent: when the answer came.
+	// The JSONPath of the value's time. Absent: the time of the response.
 	TimestampPath string `protobuf:"bytes,6,opt,name=timestamp_path,json=timestampPath,proto3" json:"timestamp_path,omitempty"`
-	// How old a value may be by its timestamp, up to 24 h; an older one is an error. Absent:
+	// Maximum age of a value by its timestamp, up to 24 h; an older one is an error. Absent:
 	// any age.
 	MaxAge        *durationpb.Duration `protobuf:"bytes,7,opt,name=max_age,json=maxAge,proto3" json:"max_age,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1724,7 +1725,7 @@ type RedisQuery struct {
 	List string `protobuf:"bytes,1,opt,name=list,proto3" json:"list,omitempty"`
 	// The key of a sorted set.
 	SortedSet string `protobuf:"bytes,2,opt,name=sorted_set,json=sortedSet,proto3" json:"sorted_set,omitempty"`
-	// The lowest score that counts, as ZCOUNT has it. Absent: any.
+	// The lowest score that counts, in the format of ZCOUNT. Absent: any.
 	MinScore string `protobuf:"bytes,3,opt,name=min_score,json=minScore,proto3" json:"min_score,omitempty"`
 	// The highest score that counts. Absent: any.
 	MaxScore string `protobuf:"bytes,4,opt,name=max_score,json=maxScore,proto3" json:"max_score,omitempty"`
@@ -1732,7 +1733,7 @@ type RedisQuery struct {
 	Stream string `protobuf:"bytes,5,opt,name=stream,proto3" json:"stream,omitempty"`
 	// The consumer group of the stream, whose lag is the value. Required with it.
 	Group string `protobuf:"bytes,6,opt,name=group,proto3" json:"group,omitempty"`
-	// Add what the group was given and has not acknowledged.
+	// Add the messages that the group received and has not acknowledged.
 	Pending       bool `protobuf:"varint,7,opt,name=pending,proto3" json:"pending,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1872,7 +1873,7 @@ func (x *SetTargetSpecRequest) GetTargetSpec() *TargetSpec {
 	return nil
 }
 
-// The spec as it is stored now.
+// The stored spec.
 type SetTargetSpecResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The spec.
@@ -1918,7 +1919,7 @@ func (x *SetTargetSpecResponse) GetTargetSpec() *TargetSpec {
 	return nil
 }
 
-// Asks for a stored spec.
+// Request for a stored spec.
 type GetTargetSpecRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The target. Required.
@@ -2010,16 +2011,16 @@ func (x *GetTargetSpecResponse) GetTargetSpec() *TargetSpec {
 	return nil
 }
 
-// Asks for a page of stored specs.
+// Request for a page of stored specs.
 type ListTargetSpecsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// clusters/{cluster}/namespaces/{namespace}; "-" stands for all clusters or all
 	// namespaces. Required.
 	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
-	// Specs a page, at most 1000. Absent: 100. A page may be shorter, for it is bounded in
-	// bytes, too.
+	// Maximum number of specs, at most 1000. Absent: 100. A page may have fewer, because
+	// its bytes are limited, too.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// next_page_token of the page before. Absent: the first page.
+	// next_page_token of the previous page. Absent: the first page.
 	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2136,7 +2137,7 @@ type DeleteTargetSpecRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The target. Required.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Delete only this version; ABORTED otherwise. Absent: whichever it is.
+	// Delete only this version; ABORTED otherwise. Absent: any version.
 	Etag          string `protobuf:"bytes,2,opt,name=etag,proto3" json:"etag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2186,7 +2187,7 @@ func (x *DeleteTargetSpecRequest) GetEtag() string {
 	return ""
 }
 
-// The spec is deleted.
+// The spec was deleted.
 type DeleteTargetSpecResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields

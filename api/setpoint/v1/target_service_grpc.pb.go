@@ -34,40 +34,40 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Reads and forgets what is kept of targets.
+// Reads and deletes the stored data of targets.
 type TargetServiceClient interface {
 	// Returns one target: status, last decision and history.
 	GetTarget(ctx context.Context, in *GetTargetRequest, opts ...grpc.CallOption) (*GetTargetResponse, error)
 	// Lists targets by name, without their history.
 	ListTargets(ctx context.Context, in *ListTargetsRequest, opts ...grpc.CallOption) (*ListTargetsResponse, error)
-	// Forgets a target: its history, status and decisions. For an autoscaler that
-	// was deleted.
+	// Deletes a target: its history, status and decisions. For an autoscaler that was
+	// deleted.
 	DeleteTarget(ctx context.Context, in *DeleteTargetRequest, opts ...grpc.CallOption) (*DeleteTargetResponse, error)
-	// Lists the recent decisions of a target, newest first. The log is bounded and
-	// best effort; of decisions that say what the one before said it may leave out some.
+	// Lists the recent decisions of a target, newest first. The log is bounded and best
+	// effort; it may omit decisions that repeat the previous one.
 	ListDecisions(ctx context.Context, in *ListDecisionsRequest, opts ...grpc.CallOption) (*ListDecisionsResponse, error)
-	// Streams decisions as the log takes them, and changes of the count as they are made: a
-	// change comes first as "PENDING", and again, with the same recommendation_id, when it is
-	// known what became of it. Decisions of one target come in their order. What the caller
-	// may not read is left out, by the policy of that moment.
+	// Streams decisions as they are logged, and changes of the count as they are made: a
+	// change is sent first as "PENDING", and again, with the same recommendation_id, when its
+	// outcome is known. Decisions of one target are sent in their order. Decisions that the
+	// caller may not read, by the policy in force at that moment, are left out.
 	//
 	// Duties of the caller:
-	//  1. Keep the resume_token of the last response, and give it when the stream has ended,
-	//     whichever instance answers then: nothing is lost and nothing comes twice.
-	//  2. Read fast enough: decisions that wait for the caller are bounded. What no longer
-	//     waits is told as missed; ListDecisions may still have it.
-	//  3. Take a response without a decision for what it is: a sign of life every 15 s, with a
-	//     newer resume_token.
+	//  1. Keep the resume_token of the last response, and send it to any instance after the
+	//     stream has ended: nothing is lost or repeated.
+	//  2. Read fast enough: the queue of a stream is bounded. Dropped decisions are counted as
+	//     missed; ListDecisions may still have them.
+	//  3. Expect responses without a decision: a heartbeat every 15 s, with a newer
+	//     resume_token.
 	WatchDecisions(ctx context.Context, in *WatchDecisionsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchDecisionsResponse], error)
-	// Stores the spec of a target, for callers that send none: GetRecommendation, and what
-	// speaks another system's protocol. It replaces a spec that is there. A stored spec
-	// lives until it is deleted, and DeleteTarget leaves it.
+	// Stores the spec of a target, for callers that send none: GetRecommendation, and
+	// adapters for other systems' protocols. It replaces an existing spec. A stored spec
+	// is kept until it is deleted; DeleteTarget does not delete it.
 	SetTargetSpec(ctx context.Context, in *SetTargetSpecRequest, opts ...grpc.CallOption) (*SetTargetSpecResponse, error)
 	// Returns the stored spec of a target.
 	GetTargetSpec(ctx context.Context, in *GetTargetSpecRequest, opts ...grpc.CallOption) (*GetTargetSpecResponse, error)
 	// Lists stored specs by the names of their targets.
 	ListTargetSpecs(ctx context.Context, in *ListTargetSpecsRequest, opts ...grpc.CallOption) (*ListTargetSpecsResponse, error)
-	// Deletes the stored spec of a target, and what was observed of it.
+	// Deletes the stored spec of a target and its observations.
 	DeleteTargetSpec(ctx context.Context, in *DeleteTargetSpecRequest, opts ...grpc.CallOption) (*DeleteTargetSpecResponse, error)
 }
 
@@ -182,40 +182,40 @@ func (c *targetServiceClient) DeleteTargetSpec(ctx context.Context, in *DeleteTa
 // All implementations must embed UnimplementedTargetServiceServer
 // for forward compatibility.
 //
-// Reads and forgets what is kept of targets.
+// Reads and deletes the stored data of targets.
 type TargetServiceServer interface {
 	// Returns one target: status, last decision and history.
 	GetTarget(context.Context, *GetTargetRequest) (*GetTargetResponse, error)
 	// Lists targets by name, without their history.
 	ListTargets(context.Context, *ListTargetsRequest) (*ListTargetsResponse, error)
-	// Forgets a target: its history, status and decisions. For an autoscaler that
-	// was deleted.
+	// Deletes a target: its history, status and decisions. For an autoscaler that was
+	// deleted.
 	DeleteTarget(context.Context, *DeleteTargetRequest) (*DeleteTargetResponse, error)
-	// Lists the recent decisions of a target, newest first. The log is bounded and
-	// best effort; of decisions that say what the one before said it may leave out some.
+	// Lists the recent decisions of a target, newest first. The log is bounded and best
+	// effort; it may omit decisions that repeat the previous one.
 	ListDecisions(context.Context, *ListDecisionsRequest) (*ListDecisionsResponse, error)
-	// Streams decisions as the log takes them, and changes of the count as they are made: a
-	// change comes first as "PENDING", and again, with the same recommendation_id, when it is
-	// known what became of it. Decisions of one target come in their order. What the caller
-	// may not read is left out, by the policy of that moment.
+	// Streams decisions as they are logged, and changes of the count as they are made: a
+	// change is sent first as "PENDING", and again, with the same recommendation_id, when its
+	// outcome is known. Decisions of one target are sent in their order. Decisions that the
+	// caller may not read, by the policy in force at that moment, are left out.
 	//
 	// Duties of the caller:
-	//  1. Keep the resume_token of the last response, and give it when the stream has ended,
-	//     whichever instance answers then: nothing is lost and nothing comes twice.
-	//  2. Read fast enough: decisions that wait for the caller are bounded. What no longer
-	//     waits is told as missed; ListDecisions may still have it.
-	//  3. Take a response without a decision for what it is: a sign of life every 15 s, with a
-	//     newer resume_token.
+	//  1. Keep the resume_token of the last response, and send it to any instance after the
+	//     stream has ended: nothing is lost or repeated.
+	//  2. Read fast enough: the queue of a stream is bounded. Dropped decisions are counted as
+	//     missed; ListDecisions may still have them.
+	//  3. Expect responses without a decision: a heartbeat every 15 s, with a newer
+	//     resume_token.
 	WatchDecisions(*WatchDecisionsRequest, grpc.ServerStreamingServer[WatchDecisionsResponse]) error
-	// Stores the spec of a target, for callers that send none: GetRecommendation, and what
-	// speaks another system's protocol. It replaces a spec that is there. A stored spec
-	// lives until it is deleted, and DeleteTarget leaves it.
+	// Stores the spec of a target, for callers that send none: GetRecommendation, and
+	// adapters for other systems' protocols. It replaces an existing spec. A stored spec
+	// is kept until it is deleted; DeleteTarget does not delete it.
 	SetTargetSpec(context.Context, *SetTargetSpecRequest) (*SetTargetSpecResponse, error)
 	// Returns the stored spec of a target.
 	GetTargetSpec(context.Context, *GetTargetSpecRequest) (*GetTargetSpecResponse, error)
 	// Lists stored specs by the names of their targets.
 	ListTargetSpecs(context.Context, *ListTargetSpecsRequest) (*ListTargetSpecsResponse, error)
-	// Deletes the stored spec of a target, and what was observed of it.
+	// Deletes the stored spec of a target and its observations.
 	DeleteTargetSpec(context.Context, *DeleteTargetSpecRequest) (*DeleteTargetSpecResponse, error)
 	mustEmbedUnimplementedTargetServiceServer()
 }

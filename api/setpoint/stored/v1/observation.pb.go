@@ -26,17 +26,17 @@ const (
 // What was last observed of a target.
 type Observation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Replica counts. Absent: none were observed.
+	// Replica counts. Absent: not observed.
 	Scale *v1.Scale `protobuf:"bytes,1,opt,name=scale,proto3" json:"scale,omitempty"`
-	// When those were observed.
+	// When they were observed.
 	ScaleTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=scale_time,json=scaleTime,proto3" json:"scale_time,omitempty"`
 	// Pods.
 	Pods []*v1.Pod `protobuf:"bytes,3,rep,name=pods,proto3" json:"pods,omitempty"`
-	// When those were observed. Absent: they were not.
+	// When they were observed. Absent: never.
 	PodsTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=pods_time,json=podsTime,proto3" json:"pods_time,omitempty"`
 	// Usage of pods.
 	PodMetrics []*v1.PodMetrics `protobuf:"bytes,5,rep,name=pod_metrics,json=podMetrics,proto3" json:"pod_metrics,omitempty"`
-	// When that was observed. Absent: it was not.
+	// When it was observed. Absent: never.
 	PodMetricsTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=pod_metrics_time,json=podMetricsTime,proto3" json:"pod_metrics_time,omitempty"`
 	// Values of Pods and Object metrics.
 	CustomMetrics []*CustomMetricValues `protobuf:"bytes,7,rep,name=custom_metrics,json=customMetrics,proto3" json:"custom_metrics,omitempty"`
@@ -139,8 +139,8 @@ type CustomMetricValues struct {
 	Time *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
 	// The values.
 	Values []*v1.CustomMetric `protobuf:"bytes,2,rep,name=values,proto3" json:"values,omitempty"`
-	// Tells the metric from others, so that no selector is read again. Absent: it is that of
-	// the first value.
+	// Identifies the metric, so that its selector need not be parsed again. Absent: derived
+	// from the first value.
 	Identity      []byte `protobuf:"bytes,3,opt,name=identity,proto3" json:"identity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -204,8 +204,8 @@ type ExternalMetricSeries struct {
 	Time *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
 	// The series.
 	Series []*v1.ExternalMetric `protobuf:"bytes,2,rep,name=series,proto3" json:"series,omitempty"`
-	// Tells the metric from others, so that no selector is read again. Absent: it is that of
-	// the first series.
+	// Identifies the metric, so that its selector need not be parsed again. Absent: derived
+	// from the first series.
 	Identity      []byte `protobuf:"bytes,3,opt,name=identity,proto3" json:"identity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
