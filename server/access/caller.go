@@ -17,16 +17,16 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// Settings authenticate and authorize callers.
+// Settings are how callers are authenticated and authorized.
 type Settings struct {
 	// Authenticator authenticates callers. Its owner closes it.
 	Authenticator *auth.Authenticator
-	// Policy says what callers may do.
+	// Policy grants permissions to callers.
 	Policy *files.Watched[*policy.Policy]
 }
 
-// verbs is what a caller must be allowed to do for each of our calls. A call that is
-// not here is refused; a test compares it with the contract.
+// verbs are the verbs that our calls require. A call without an entry is refused; a
+// test compares them with the contract.
 var verbs = map[string]policy.Verb{
 	setpointv1.RecommendationService_Recommend_FullMethodName:         policy.Recommend,
 	setpointv1.RecommendationService_BatchRecommend_FullMethodName:    policy.Recommend,
@@ -53,8 +53,8 @@ var verbs = map[string]policy.Verb{
 	setpointv1.OperationsService_GetStore_FullMethodName:              policy.Operate,
 }
 
-// Calls beside the contract: anybody may ask for health, for probes have no
-// credentials; every known caller may read the contract, and about itself.
+// Calls outside the contract: health is open to all, because probes have no
+// credentials; every authenticated caller may read the contract, and call GetCaller.
 var (
 	openCalls = map[string]bool{
 		"/grpc.health.v1.Health/Check": true,
@@ -66,22 +66,23 @@ var (
 		"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": true,
 
 		setpointv1.OperationsService_GetCaller_FullMethodName:   true,
-		setpointv1.OperationsService_ListCallers_FullMethodName: true, // which looks at the caller by itself
+		setpointv1.OperationsService_ListCallers_FullMethodName: true, // it checks the caller itself
 	}
 )
 
-// IsOpen reports whether such a call needs no authentication.
+// IsOpen reports whether a call needs no authentication.
 func IsOpen(method string) bool { return openCalls[method] }
 
-// Caller is the caller of a call, with its grants. It is immutable. Nil is a caller in the process,
-// or any caller while authentication is off; it may do everything.
+// Caller is the caller of a call, with its grants. It is immutable. Nil is a caller within the
+// process, or any caller while authentication is off; it may do everything.
 type Caller struct {
 	Identity *auth.Identity
 	Grants   *policy.Grants
-	// policy is what grants are of, and generation the authenticator's when it was asked.
+	// policy is the policy of the grants, and generation the authenticator's at the last
+	// check.
 	policy     *policy.Policy
 	generation uint64
-	// checked is when, in nanoseconds since the Unix epoch.
+	// checked is the time of the last check, in nanoseconds since the Unix epoch.
 	checked int64
 }
 
@@ -90,7 +91,7 @@ type Session struct {
 	Settings *Settings
 	Method   string
 	Creds    auth.Credentials
-	// First is the caller at the beginning, Now the caller as of the last look.
+	// First is the caller at the beginning, Now the caller as of the last check.
 	First Caller
 	Now   atomic.Pointer[Caller]
 }
@@ -116,7 +117,7 @@ func CallerOf(ctx context.Context) *Caller {
 	return nil
 }
 
-// Name is the identity's; "" for nil.
+// Name is the name of the identity; "" for nil.
 func (c *Caller) Name() string {
 	if c == nil {
 		return ""
@@ -124,7 +125,7 @@ func (c *Caller) Name() string {
 	return c.Identity.Name
 }
 
-// Check returns PERMISSION_DENIED unless the caller may do that with a target.
+// Check returns PERMISSION_DENIED unless the caller may use the verb on a target.
 func (c *Caller) Check(verb policy.Verb, key store.Key) error {
 	if c == nil {
 		return nil
@@ -132,8 +133,8 @@ func (c *Caller) Check(verb policy.Verb, key store.Key) error {
 	return denied(c.Grants.Check(verb, key.Cluster, key.Namespace))
 }
 
-// CheckChange returns PERMISSION_DENIED to callers whose calls about a target are not recorded:
-// they may neither settle nor delete it.
+// CheckChange returns PERMISSION_DENIED to callers whose decisions about a target are not
+// recorded: they must not settle or delete it either.
 func (c *Caller) CheckChange(verb policy.Verb, key store.Key) error {
 	if c == nil || !c.Grants.HasOptions() {
 		return nil
@@ -147,7 +148,7 @@ func (c *Caller) CheckChange(verb policy.Verb, key store.Key) error {
 		"identity", c.Identity.Name, "verb", verb.String())
 }
 
-// Within returns what of a listing the caller may see; nil: everything.
+// Within returns the part of a listing that the caller may see; nil: all of it.
 func (c *Caller) Within(verb policy.Verb, filter store.Filter) (*policy.Scope, error) {
 	if c == nil {
 		return nil, nil
@@ -170,22 +171,23 @@ func orAll(name string) string {
 // targets.
 func (c *Caller) Configured() bool { return c != nil && c.Grants.HasOptions() }
 
-// renewAfter is how long a caller may count without being looked at again, though no file
-// and no key has changed meanwhile: keys that can't be fetched end by time.
+// renewAfter is how long a caller counts without another check, even if no file and no
+// key has changed: keys that can't be refreshed expire.
 const renewAfter = time.Second
 
-// Counts reports whether nothing can have changed of what is known of a caller.
+// Counts reports whether the last check of the caller still holds.
 func (a *Settings) Counts(c *Caller) bool {
 	now := time.Now()
 	return c.generation == a.Authenticator.Generation() && c.policy == a.Policy.Load() &&
 		now.UnixNano()-c.checked < int64(renewAfter) && (c.Identity.Expires.IsZero() || now.Before(c.Identity.Expires))
 }
 
-// Identify finds out who the session is by, unless the caller has an identity already, and
-// what the policy says of them. waits may be nil; see auth.Credentials. The error is the
+// Identify authenticates the session's caller, unless it has an identity already, and
+// looks up its grants. waits may be nil; see auth.Credentials. The error is the
 // authenticator's.
 func (s *Session) Identify(ctx context.Context, c *Caller, waits func()) error {
-	// Before the credentials are looked at: what changes meanwhile is seen next time.
+	// Before the credentials are checked, so that a change meanwhile causes another
+	// check.
 	c.generation, c.checked = s.Settings.Authenticator.Generation(), time.Now().UnixNano()
 	if c.Identity == nil {
 		asked := s.Creds
@@ -201,12 +203,13 @@ func (s *Session) Identify(ctx context.Context, c *Caller, waits func()) error {
 	return nil
 }
 
-// Permit returns PERMISSION_DENIED unless the caller may make such calls about anything.
+// Permit returns PERMISSION_DENIED unless the caller may make such calls for some
+// target.
 func (s *Session) Permit(c *Caller) error {
 	if knownCalls[s.Method] {
 		return nil
 	}
-	// An unknown method has the verb 0, which no policy allows.
+	// An unknown method has verb 0, which no policy allows.
 	return denied(c.Grants.CheckAnywhere(verbs[s.Method]))
 }
 
@@ -220,7 +223,7 @@ func Unauthenticated(err error) error {
 	return apierror.New(code, setpointv1.ErrorReason_ERROR_REASON_UNAUTHENTICATED, err.Error(), "cause", string(auth.ReasonOf(err)))
 }
 
-// denied maps a policy's refusal; nil stays nil.
+// denied maps an error of the policy; nil stays nil.
 func denied(err error) error {
 	var d *policy.DeniedError
 	if !errors.As(err, &d) {

@@ -11,13 +11,13 @@ import (
 	"github.com/setpoint-dev/setpoint/server/limit"
 )
 
-// admitted is the context of a call that was checked when its headers were read, before it has a
-// goroutine.
+// admitted is the context of a call that was admitted when its headers were read, before it has
+// a goroutine.
 type admitted struct {
 	context.Context
 	ticket  *limit.Ticket
 	refusal limit.Refusal
-	// who is the caller, if looked is true.
+	// who is the result of authentication, if looked is true.
 	who    identified
 	looked bool
 }
@@ -63,7 +63,7 @@ func begin(ctx context.Context) (*limit.Ticket, error) {
 		return nil, a.refusal.Err()
 	}
 	if !a.ticket.Begin() {
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) { // which the caller may not know yet
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) { // perhaps before the caller notices
 			return nil, apierror.OfContext(ctx)
 		}
 		return nil, status.FromContextError(context.Canceled).Err()
@@ -80,7 +80,8 @@ func Charge(ctx context.Context, weight int) error {
 	return a.ticket.Identify(access.CallerOf(ctx).Name(), weight).Err()
 }
 
-// WithTicket returns the context of a call that has a ticket already, so that it gets no second one.
+// WithTicket returns the context of a call that already has a ticket, so that it does not get a
+// second one.
 func WithTicket(ctx context.Context, ticket *limit.Ticket) context.Context {
 	return &admitted{Context: ctx, ticket: ticket}
 }

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// HangUp closes the connection after the answer. Without it net/http would wait for the rest of the
-// body.
+// HangUp closes the connection after the response. Otherwise net/http would wait for the rest of
+// the body.
 func HangUp(w http.ResponseWriter) { w.Header().Set("Connection", "close") }
 
-// ErrCut is the error of a body that was cut off because others needed the memory.
+// ErrCut is the error of a body that was cut off to free memory for others.
 var ErrCut = errors.New("too much that was unfinished")
 
 // ReadBody reads a body to its end, or up to the limit, in bytes.
@@ -52,7 +52,7 @@ func (g *Guard) ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([
 func grown(data []byte, announced int64) []byte {
 	size := 2 * cap(data)
 	if announced >= int64(len(data)) && announced < int64(size) {
-		size = int(announced) + 1 // one more, to find the end
+		size = int(announced) + 1 // one more byte, to detect the end
 	}
 	if size <= len(data) {
 		size = len(data) + 1

@@ -10,10 +10,10 @@ import (
 	"github.com/setpoint-dev/setpoint/server/limit"
 )
 
-// limitsOf returns the limits that the policy sets for a caller.
+// limitsOf returns the policy's limits for a caller.
 func (g *Guard) limitsOf(identity string) (limit.Limits, bool) { return g.callerLimits.Get(identity) }
 
-// noteLimits records the limits that the policy sets for a caller, for the limiter.
+// noteLimits passes the policy's limits for a caller on to the limiter.
 func (g *Guard) noteLimits(c *access.Caller) {
 	if g.Limiter == nil {
 		return
@@ -47,7 +47,7 @@ func (g *Guard) noteLimits(c *access.Caller) {
 	g.Limiter.Reload()
 }
 
-// newLimiter makes the limiter that the options ask for.
+// newLimiter creates the limiter of the options.
 func (g *Guard) newLimiter() error {
 	if g.options.Limits.InFlight == 0 {
 		return nil

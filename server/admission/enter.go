@@ -9,7 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/limit"
 )
 
-// Enter admits calls when their headers are read, or refuses them there, which is cheapest.
+// Enter admits or refuses calls as soon as their headers are read, which is cheapest.
 func (g *Guard) Enter(ctx context.Context, info *tap.Info) (context.Context, error) {
 	l := g.Limiter
 	if limit.Exempt(info.FullMethodName) {
@@ -32,12 +32,12 @@ func (g *Guard) Enter(ctx context.Context, info *tap.Info) (context.Context, err
 		}
 		return &a.admitted, nil
 	}
-	// A call may end before its goroutine runs.
+	// The call may end before its goroutine runs.
 	context.AfterFunc(ctx, a.ticket.Abandon)
 	return &a.admitted, nil
 }
 
-// enterExempt admits a call that must be answered under any load. A connection may have only some
+// enterExempt admits a call that must be served under any load. A connection may have only some
 // of them open; one that continues after refusals is closed.
 func (g *Guard) enterExempt(ctx context.Context, info *tap.Info) (context.Context, error) {
 	conn := connectionOf(ctx)
@@ -56,7 +56,7 @@ func (g *Guard) enterExempt(ctx context.Context, info *tap.Info) (context.Contex
 }
 
 // clogged returns why a connection may make no more calls: too many calls wait for their messages,
-// many of them on this connection, or it has too many unread answers.
+// many of them on this connection, or it has too many unread responses.
 func (g *Guard) clogged(ctx context.Context) limit.Reason {
 	conn := ConnOf(ctx)
 	if conn == nil {

@@ -18,34 +18,34 @@ import (
 type Options struct {
 	// Access authenticates and authorizes callers. Nil: every caller may do everything.
 	Access *access.Settings
-	// Limits bound calls; the zero value sets no limits. The Guard sets its Limits.
+	// Limits limit calls; the zero value sets no limits. The Guard sets its Limits.
 	Limits limit.Options
-	// RequestTimeout bounds one look at the caller of a stream.
+	// RequestTimeout limits one check of the caller of a stream.
 	RequestTimeout time.Duration
 	// MaxConnections, MaxCallsPerConnection and MaxRequestBytes are those of the server.
 	MaxConnections, MaxCallsPerConnection, MaxRequestBytes int
-	// TokensIn are methods whose messages may hold the caller's token, and how it is read:
-	// callers without any other credential are known by it. "": it holds none. Their messages
-	// are read before they are known, up to MostTokenMessage.
+	// TokensIn are methods whose messages may contain the caller's token, with functions that
+	// extract it ("": none). The messages of callers without any other credential are read
+	// before the caller is authenticated, up to MostTokenMessage bytes.
 	TokensIn map[string]func(message []byte) (token string)
 	// Calls counts calls that are refused before they reach an interceptor.
 	Calls *telemetry.Calls
-	// Registerer takes the metrics; nil: they are not registered.
+	// Registerer gets the metrics; nil: they are not registered.
 	Registerer prometheus.Registerer
-	// Log takes a line for each refused caller. Required.
+	// Log gets a line for each refused caller. Required.
 	Log *zap.Logger
 }
 
-// Guard decides which calls are let in.
+// Guard decides which calls are admitted.
 type Guard struct {
 	options Options
 	// Limiter is nil where there are no limits.
 	Limiter *limit.Limiter
-	// Unfinished counts the bytes of incomplete messages and of unread answers.
+	// Unfinished counts the bytes of incomplete messages and of unread responses.
 	Unfinished *unfinished.Meter
-	// Connections are those of gRPC and REST together.
+	// Connections are the connections of gRPC and REST together.
 	Connections *connections.Set
-	// callerLimits are the limits that the policy sets for callers, by name.
+	// callerLimits are the policy's limits for callers, by name.
 	callerLimits *bounded.Map[string, limit.Limits]
 }
 

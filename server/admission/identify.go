@@ -20,7 +20,7 @@ import (
 
 // Renew authenticates a stream's caller again, before a message is received or sent: a token or
 // certificate may have expired or been revoked; groups and policy may have changed. Without
-// changes that takes some loads and no memory. Nil, nil: authentication is off.
+// changes it costs some loads and no allocation. Nil, nil: authentication is off.
 func (g *Guard) Renew(ctx context.Context, open *access.Session) (*access.Caller, error) {
 	if open == nil {
 		return nil, nil
@@ -29,7 +29,7 @@ func (g *Guard) Renew(ctx context.Context, open *access.Session) (*access.Caller
 	if g.options.Access.Counts(c) {
 		return c, nil
 	}
-	// A stream has no deadline of its own, and an issuer may take its time.
+	// A stream has no deadline of its own, and an issuer may be slow.
 	ctx, cancel := apierror.WithOwnDeadline(ctx, g.options.RequestTimeout)
 	defer cancel()
 	next := &access.Caller{}
@@ -40,11 +40,11 @@ func (g *Guard) Renew(ctx context.Context, open *access.Session) (*access.Caller
 	return next, nil
 }
 
-// Counts reports whether a caller is still valid as it is, so that Renew would change nothing.
+// Counts reports whether a caller is still valid, so that Renew would change nothing.
 func (g *Guard) Counts(c *access.Caller) bool { return g.options.Access.Counts(c) }
 
-// establish authenticates the session's caller, unless that is done, and checks that it may make
-// such calls at all. waits may be nil; see auth.Credentials.
+// establish authenticates the session's caller, unless that was done, and checks that it may
+// make such calls at all. waits may be nil; see auth.Credentials.
 func (g *Guard) establish(ctx context.Context, open *access.Session, c *access.Caller, waits func()) error {
 	if err := open.Identify(ctx, c, waits); err != nil {
 		return g.refuseUnknown(open.Method, err)
@@ -61,7 +61,7 @@ type identified struct {
 }
 
 // identify authenticates the caller, and checks that it may make such calls at all. While it waits
-// for an issuer the call gives its place back; the ticket may be nil.
+// for an issuer, it releases the call's place; the ticket may be nil.
 func (g *Guard) identify(ctx context.Context, method string, ticket *limit.Ticket) (who identified) {
 	return g.identifyBy(ctx, method, credentialsOf, ticket)
 }
@@ -79,7 +79,7 @@ func (g *Guard) identifyBy(ctx context.Context, method string, credentials func(
 			return identified{err: apierror.New(codes.Internal, setpointv1.ErrorReason_ERROR_REASON_UNSPECIFIED, "internal error")}
 		}
 		open.Creds = rest.creds
-		if rest.generation == settings.Authenticator.Generation() { // else while the body came something changed
+		if rest.generation == settings.Authenticator.Generation() { // otherwise something changed while the body was read
 			open.First.Identity = rest.identity
 		}
 	} else {
@@ -97,7 +97,8 @@ func (g *Guard) identifyBy(ctx context.Context, method string, credentials func(
 	return identified{open, err}
 }
 
-// allow returns the context of a call by that caller, or why the call is refused.
+// allow returns the context of a call by that caller, or the error that refuses the
+// call.
 func (who identified) allow(ctx context.Context) (context.Context, error) {
 	if who.session != nil {
 		calls.NoteIdentity(ctx, who.session.First.Identity.Name)
@@ -117,8 +118,7 @@ func credentialsOf(ctx context.Context) auth.Credentials {
 	return c
 }
 
-// AuthenticateCalls refuses calls of callers that it does not know, and keeps who calls in the
-// context.
+// AuthenticateCalls refuses calls of unknown callers, and stores the caller in the context.
 func (g *Guard) AuthenticateCalls(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	who, early := identifiedEarly(ctx)
 	if !early {
@@ -131,9 +131,9 @@ func (g *Guard) AuthenticateCalls(ctx context.Context, req any, info *grpc.Unary
 	return handler(ctx, req)
 }
 
-// AuthenticateStreams does that for streams.
+// AuthenticateStreams is AuthenticateCalls for streams.
 func (g *Guard) AuthenticateStreams(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	// A stream itself runs nothing; each of its messages is admitted.
+	// The stream itself runs nothing; each of its messages is admitted.
 	ticket, err := begin(stream.Context())
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func (g *Guard) AuthenticateStreams(srv any, stream grpc.ServerStream, info *grp
 		return err
 	}
 	in := streamOf{stream, ctx}
-	if who.session == nil || info.FullMethod == decision.StreamMethod { // which looks at each message by itself
+	if who.session == nil || info.FullMethod == decision.StreamMethod { // it checks each message itself
 		return handler(srv, in)
 	}
 	return handler(srv, renewedStream{in, g, who.session})
@@ -172,7 +172,7 @@ type streamOf struct {
 // Context implements grpc.ServerStream.
 func (s streamOf) Context() context.Context { return s.ctx }
 
-// renewedStream ends once its caller may no longer make such calls.
+// renewedStream ends when its caller loses the permission for such calls.
 type renewedStream struct {
 	streamOf
 	guard   *Guard
@@ -188,7 +188,7 @@ func (s renewedStream) RecvMsg(m any) error {
 	return err
 }
 
-// SendMsg sends nothing once the caller lost its permission.
+// SendMsg sends nothing after the caller has lost its permission.
 func (s renewedStream) SendMsg(m any) error {
 	if _, err := s.guard.Renew(s.ctx, s.session); err != nil {
 		return err
@@ -196,7 +196,7 @@ func (s renewedStream) SendMsg(m any) error {
 	return s.streamOf.SendMsg(m)
 }
 
-// refuseUnknown logs and returns why authentication failed.
+// refuseUnknown logs and returns the error of authentication.
 func (g *Guard) refuseUnknown(where string, err error) error {
 	g.logRefusal(where, err)
 	return access.Unauthenticated(err)

@@ -13,8 +13,8 @@ import (
 	"github.com/setpoint-dev/setpoint/server/limit"
 )
 
-// Limited adds limits to the methods of a service: a call begins, and its caller is authenticated,
-// before its message is read, and the call releases its ticket at its end.
+// Limited adds limits to the methods of a service: it admits a call and authenticates its caller
+// before the message is read, and releases the call's ticket at the end.
 func (g *Guard) Limited(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 	wrapped := *desc
 	wrapped.Methods = append([]grpc.MethodDesc(nil), desc.Methods...)
@@ -60,7 +60,7 @@ func notReached(context.Context, any) (any, error) {
 	return nil, status.Error(codes.Internal, "internal error")
 }
 
-// LimitStreams bounds how many streams a caller has open.
+// LimitStreams limits how many streams a caller has open.
 func (g *Guard) LimitStreams(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	if g.Limiter == nil || limit.Exempt(info.FullMethod) {
 		return handler(srv, stream)
@@ -76,7 +76,7 @@ func (g *Guard) LimitStreams(srv any, stream grpc.ServerStream, info *grpc.Strea
 	return handler(srv, counting(stream))
 }
 
-// LimitCalls charges all calls but batches, with a weight of one.
+// LimitCalls charges every call except batches with a weight of one.
 func (g *Guard) LimitCalls(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	if info.FullMethod != setpointv1.RecommendationService_BatchRecommend_FullMethodName {
 		if err := Charge(ctx, 1); err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/limit"
 )
 
-// limitMetrics shows what the limiter does.
+// limitMetrics exports the state of the limiter.
 type limitMetrics struct{ limiter *limit.Limiter }
 
 var (
@@ -41,7 +41,7 @@ func (m limitMetrics) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// connectionMetrics shows how many connections there are.
+// connectionMetrics exports the number of connections.
 type connectionMetrics struct{ set *connections.Set }
 
 var (

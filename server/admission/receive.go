@@ -13,22 +13,22 @@ import (
 )
 
 const (
-	// leastUnfinished bounds the bytes of incomplete messages if the largest message is smaller
+	// leastUnfinished limits the bytes of incomplete messages if the largest message is smaller
 	// than a quarter of it.
 	leastUnfinished = 64 << 20
-	// waitingFactor times the calls in flight may wait for their messages; beyond that each
-	// connection may have fairWaiting of them.
+	// waitingFactor times the limit of calls in flight may wait for their messages; beyond
+	// that each connection may have fairWaiting of them.
 	waitingFactor = 2
 	fairWaiting   = 16
-	// busyWaiting is how many a connection may have under overload. The bodies of more would
-	// delay those of admitted calls on the connection.
+	// busyWaiting is how many waiting calls a connection may have under overload. More
+	// bodies would delay those of admitted calls on the connection.
 	busyWaiting = 4
-	// MostUnsent is how many bytes of answers a caller may leave unread before it may not ask on, and
-	// fewUnsent how many while calls are refused for overload: answers that come too late are in vain.
+	// MostUnsent is how many bytes of unread responses a caller may have before further calls are
+	// refused, and fewUnsent how many during overload: late responses are useless.
 	MostUnsent = 16 << 20
 	fewUnsent  = 256 << 10
-	// leastUnread bounds the bytes of all unread answers if the largest message is smaller than
-	// half of it. Beyond it the connection with the most is closed.
+	// leastUnread limits the bytes of all unread responses if the largest message is smaller
+	// than half of it. Beyond it the connection with the most is closed.
 	leastUnread = 32 << 20
 	// firstBody is the first buffer for a REST call's body, in bytes.
 	firstBody = 4 << 10
@@ -46,7 +46,7 @@ func (g *Guard) newUnfinished() {
 	g.Unfinished = unfinished.New(options)
 }
 
-// ConnOf returns the connection of a call, nil for the gateway's.
+// ConnOf returns the connection of a call, nil for the gateway's calls.
 func ConnOf(ctx context.Context) *unfinished.Conn {
 	if p, ok := peer.FromContext(ctx); ok {
 		return unfinished.ConnOf(p.Addr)
@@ -54,7 +54,8 @@ func ConnOf(ctx context.Context) *unfinished.Conn {
 	return nil
 }
 
-// receiving reads the message of a call whose caller is known; the ticket may be nil.
+// receiving reads the message of a call with an authenticated caller; the ticket may be
+// nil.
 func (g *Guard) receiving(ctx context.Context, ticket *limit.Ticket, decode func(any) error) func(any) error {
 	receive := receive(ctx, ticket, decode)
 	return func(v any) error {
@@ -66,7 +67,8 @@ func (g *Guard) receiving(ctx context.Context, ticket *limit.Ticket, decode func
 	}
 }
 
-// receive reads a call's message. The call holds no place while it waits; the ticket may be nil.
+// receive reads a call's message. The call releases its place while it waits; the ticket may be
+// nil.
 func receive(ctx context.Context, ticket *limit.Ticket, decode func(any) error) func(any) error {
 	return func(v any) error {
 		conn := ConnOf(ctx)
@@ -96,8 +98,8 @@ func receive(ctx context.Context, ticket *limit.Ticket, decode func(any) error) 
 	}
 }
 
-// counting returns a stream that marks its connection as known once it received a message, and that
-// counts answers until they are sent.
+// counting returns a stream that marks its connection as known once it has received a message, and
+// that counts responses until they are sent.
 func counting(stream grpc.ServerStream) grpc.ServerStream {
 	if conn := ConnOf(stream.Context()); conn != nil {
 		return countedStream{stream, conn, connectionOf(stream.Context())}
@@ -125,7 +127,7 @@ func (s countedStream) RecvMsg(m any) error {
 	return err
 }
 
-// Unsent returns how many bytes of answers a call's connection has not sent yet.
+// Unsent returns how many bytes of responses a call's connection has not sent yet.
 func Unsent(ctx context.Context) int64 {
 	if conn := ConnOf(ctx); conn != nil {
 		return conn.Unsent()

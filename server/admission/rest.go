@@ -53,7 +53,7 @@ func (g *Guard) AuthenticateREST(mux *runtime.ServeMux, authorization func(*http
 			return
 		}
 		calls.NoteRESTCaller(r.Context(), c.identity.Name)
-		if ticket != nil { // it may have given its place back
+		if ticket != nil { // it may have released its place
 			if refusal := ticket.Arrived(); refusal.Refused() {
 				HangUp(w)
 				AnswerRefusal(mux, w, r, refusal)
@@ -65,8 +65,8 @@ func (g *Guard) AuthenticateREST(mux *runtime.ServeMux, authorization func(*http
 	})
 }
 
-// AnswerStatus answers as the gateway does, except for the header WWW-Authenticate, into which the
-// gateway would put the message.
+// AnswerStatus responds as the gateway does, except for the header WWW-Authenticate, into which
+// the gateway would put the message.
 func AnswerStatus(mux *runtime.ServeMux, w http.ResponseWriter, r *http.Request, s *status.Status) {
 	calls.NoteRESTError(r.Context(), s.Err())
 	_, marshaler := runtime.MarshalerForRequest(mux, r)
@@ -86,7 +86,7 @@ func AnswerStatus(mux *runtime.ServeMux, w http.ResponseWriter, r *http.Request,
 
 type restCallerKey struct{}
 
-// RESTNameOf returns the name of a REST call's caller, as far as it is known before the body is read.
+// RESTNameOf returns the name of a REST call's caller, if it is known before the body is read.
 func RESTNameOf(ctx context.Context) string {
 	if c, ok := ctx.Value(restCallerKey{}).(*restCaller); ok {
 		return c.identity.Name
@@ -94,13 +94,13 @@ func RESTNameOf(ctx context.Context) string {
 	return ""
 }
 
-// restCallerOf returns the caller of a call from REST; nil: unknown.
+// restCallerOf returns the caller of a call over REST; nil: unknown.
 func restCallerOf(ctx context.Context) *restCaller {
 	c, _ := ctx.Value(restCallerKey{}).(*restCaller)
 	return c
 }
 
-// Bounds of forwarded headers, in bytes: together they must be less than the limit of a gRPC call.
+// Limits of forwarded headers, in bytes: their total must be less than the limit of a gRPC call.
 var maxForwarded = map[string]int{
 	"Traceparent": 256, "Tracestate": 512, "X-Forwarded-For": 1024, "X-Forwarded-Host": maxHost, "User-Agent": 256,
 }
@@ -123,8 +123,8 @@ func trimHeaders(r *http.Request) {
 	r.Host = r.Host[:min(len(r.Host), maxHost)]
 }
 
-// ForwardedHeader returns under which name a header of a REST call is passed to gRPC, if at all. It
-// passes no credentials; the caller is a value of the context.
+// ForwardedHeader returns the name under which a header of a REST call is passed to gRPC, if it is
+// passed at all. It passes no credentials; the caller is a value of the context.
 func ForwardedHeader(name string) (string, bool) {
 	switch lower := strings.ToLower(name); lower {
 	case "traceparent", "tracestate", "x-request-id":
@@ -135,8 +135,8 @@ func ForwardedHeader(name string) (string, bool) {
 	return "", false
 }
 
-// logRefusal logs why authentication failed, but never the credentials. The line of the call has the
-// short form.
+// logRefusal logs why authentication failed, but never the credentials. The log line of the call
+// has the short form.
 func (g *Guard) logRefusal(where string, err error) {
 	fields := []zap.Field{zap.String("call", where), zap.String("cause", string(auth.ReasonOf(err))), zap.Error(err)}
 	if detail := unwrap(err); detail != nil {
@@ -152,7 +152,7 @@ func unwrap(err error) error {
 	return nil
 }
 
-// LimitREST admits REST calls before their bodies are read.
+// LimitREST admits or refuses REST calls before their bodies are read.
 func (g *Guard) LimitREST(mux *runtime.ServeMux, next http.Handler) http.Handler {
 	if g.Limiter == nil {
 		return next
@@ -177,8 +177,8 @@ func RESTTicketOf(ctx context.Context) *limit.Ticket {
 	return ticket
 }
 
-// TellWhenToRetry says in a header what the status' RetryInfo says, for callers that read nothing
-// else of an error. In whole seconds, not before that time.
+// TellWhenToRetry sets the header Retry-After from the status' RetryInfo, for callers that parse
+// nothing else of an error. It is rounded up to whole seconds.
 func TellWhenToRetry(w http.ResponseWriter, s *status.Status) {
 	if c := s.Code(); c != codes.ResourceExhausted && c != codes.Unavailable {
 		return
@@ -190,7 +190,7 @@ func TellWhenToRetry(w http.ResponseWriter, s *status.Status) {
 	}
 }
 
-// AnswerRefusal answers that a limit refuses a call, and when to try again.
+// AnswerRefusal responds that a limit refuses the call, and when to retry.
 func AnswerRefusal(mux *runtime.ServeMux, w http.ResponseWriter, r *http.Request, refusal limit.Refusal) {
 	AnswerStatus(mux, w, r, refusal.Status())
 }

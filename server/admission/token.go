@@ -13,11 +13,11 @@ import (
 	"github.com/setpoint-dev/setpoint/server/limit"
 )
 
-// MostTokenMessage bounds messages that may hold the caller's token, in bytes.
+// MostTokenMessage limits messages that may contain the caller's token, in bytes.
 const MostTokenMessage = 64 << 10
 
 // mayHoldToken reports whether the caller has no other credentials, and the message of the
-// call may hold its token.
+// call may contain its token.
 func (g *Guard) mayHoldToken(ctx context.Context, method string) bool {
 	if g.options.TokensIn[method] == nil || g.options.Access == nil || access.IsOpen(method) || calls.IsFromGateway(ctx) {
 		return false
@@ -26,7 +26,7 @@ func (g *Guard) mayHoldToken(ctx context.Context, method string) bool {
 	return len(c.Authorization) == 0 && (c.TLS == nil || len(c.TLS.PeerCertificates) == 0)
 }
 
-// identifyByToken finds out who makes a call, by the token in its message where it has one.
+// identifyByToken authenticates the caller by the token in its message, if there is one.
 func (g *Guard) identifyByToken(ctx context.Context, method string, message []byte, ticket *limit.Ticket) identified {
 	who := g.identifyBy(ctx, method, func(ctx context.Context) auth.Credentials {
 		c := credentialsOf(ctx)
@@ -41,8 +41,8 @@ func (g *Guard) identifyByToken(ctx context.Context, method string, message []by
 	return who
 }
 
-// readToken reads a message that may hold a token. Nobody is known yet: it holds nothing
-// while it waits, and the connection does not count as one of a known caller.
+// readToken reads a message that may contain a token. The caller is still unknown: the
+// call holds no place while it waits, and its connection does not count as known.
 func readToken(ctx context.Context, ticket *limit.Ticket, decode func(any) error) (*encoded.Message, error) {
 	message := new(encoded.Message)
 	if err := receive(ctx, ticket, decode)(message); err != nil {
@@ -55,7 +55,7 @@ func readToken(ctx context.Context, ticket *limit.Ticket, decode func(any) error
 	return message, nil
 }
 
-// handOver gives a message that was read to who decodes it next.
+// handOver passes on a message that was already read to its decoder.
 func handOver(message *encoded.Message) func(any) error {
 	return func(into any) error {
 		in, ok := into.(*encoded.Message)
@@ -67,7 +67,7 @@ func handOver(message *encoded.Message) func(any) error {
 	}
 }
 
-// answerByToken answers a call whose message is read before its caller is known.
+// answerByToken serves a call whose message is read before its caller is known.
 func (g *Guard) answerByToken(ctx context.Context, method string, ticket *limit.Ticket, decode func(any) error, interceptor grpc.UnaryServerInterceptor,
 	answer func(context.Context, func(any) error) (any, error)) (any, error) {
 	message, err := readToken(ctx, ticket, decode)
@@ -110,10 +110,10 @@ func (g *Guard) streamByToken(stream grpc.ServerStream, method string, ticket *l
 	return who, &begunStream{stream, message}, nil
 }
 
-// begunStream is a stream whose first message was read already.
+// begunStream is a stream whose first message was already read.
 type begunStream struct {
 	grpc.ServerStream
-	first *encoded.Message // nil: it was taken
+	first *encoded.Message // nil: already received
 }
 
 // RecvMsg implements grpc.ServerStream.

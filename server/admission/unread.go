@@ -7,8 +7,8 @@ import (
 	"github.com/setpoint-dev/setpoint/server/unfinished"
 )
 
-// UnreadREST counts answers over REST while they are written. It closes the connections of callers
-// that do not read when others need the memory.
+// UnreadREST counts REST responses while they are written. When others need the memory, it closes
+// the connections of callers that do not read.
 func (g *Guard) UnreadREST(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(&unreadWriter{ResponseWriter: w, meter: g.Unfinished.Answers()}, r)
@@ -20,10 +20,12 @@ type unreadWriter struct {
 	meter *unfinished.Meter
 }
 
-// restCopies is how many copies of an answer exist while it is written: the text and the encoded one.
+// restCopies is how many copies of a response exist while it is written: the text and the encoded
+// one.
 const restCopies = 2
 
-// quickly is the size up to which the system's buffers take an answer at once, in bytes.
+// quickly is the size up to which the system's buffers take a response at once, in
+// bytes.
 const quickly = 16 << 10
 
 // Write implements http.ResponseWriter.

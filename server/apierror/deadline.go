@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// errOwnDeadline is the cause of a context that ended because the server, not the
-// caller, bounded the time of a call.
+// errOwnDeadline is the cause of a context that ended by the server's own limit, not
+// the caller's deadline.
 var errOwnDeadline = errors.New("the server's time for a call is up")
 
-// WithOwnDeadline bounds a call that came without a deadline.
+// WithOwnDeadline limits a call that has no deadline.
 func WithOwnDeadline(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, timeout, errOwnDeadline)
 }
 
-// CallerGone returns why the caller does not wait any more; nil: it does, though the
-// server's own time for the call may be up.
+// CallerGone returns why the caller no longer waits; nil: it still waits, although the
+// server's own limit may have ended the call.
 func CallerGone(ctx context.Context) error {
 	if errors.Is(context.Cause(ctx), errOwnDeadline) {
 		return nil

@@ -20,11 +20,11 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// errorDomain is that of the ErrorInfo of our errors.
+// errorDomain is the domain of our ErrorInfo.
 const errorDomain = "setpoint.dev"
 
-// New returns a status error with an ErrorInfo. Metadata are names and
-// values in turn.
+// New returns a status error with an ErrorInfo. Metadata are alternating names and
+// values.
 func New(code codes.Code, reason setpointv1.ErrorReason, message string, metadata ...string) error {
 	return withDetails(status.New(code, message), errorInfo(reason, metadata...))
 }
@@ -48,8 +48,8 @@ func withDetails(s *status.Status, details ...protoadapt.MessageV1) error {
 	return detailed.Err()
 }
 
-// Bounds of the details of an error. Over gRPC they travel in trailers, and many clients take
-// at most 8 KiB of trailers, base64 included; over REST they travel in a body.
+// Bounds of the details of an error. Over gRPC they are sent in trailers, and many clients
+// accept at most 8 KiB of trailers, base64 included; over REST they are sent in a body.
 const (
 	maxTrailerDetails = 4 << 10
 	// MaxBodyDetails is for InvalidWithin.
@@ -57,13 +57,13 @@ const (
 	maxViolationText = 512
 )
 
-// Invalid returns INVALID_ARGUMENT with every violation; nil for none. Of more than
-// fit, the first ones: the message says how many there are.
+// Invalid returns INVALID_ARGUMENT with every violation; nil for none. If they do not
+// fit, it returns the first ones and their number in the message.
 func Invalid(violations []validation.Violation) error {
 	return InvalidWithin(violations, maxTrailerDetails)
 }
 
-// InvalidWithin is Invalid with another bound of what it tells of violations, in bytes.
+// InvalidWithin is Invalid with another limit of the violations' bytes.
 func InvalidWithin(violations []validation.Violation, maxBytes int) error {
 	violations = validation.Distinct(violations)
 	if len(violations) == 0 {
@@ -71,7 +71,7 @@ func InvalidWithin(violations []validation.Violation, maxBytes int) error {
 	}
 	atLeast := ""
 	if i := slices.Index(violations, validation.More); i >= 0 {
-		// It says that there are more, wherever that was.
+		// Keep the note that there are more, wherever it was.
 		violations, atLeast = append(violations[:i], violations[i+1:]...), "at least "
 	}
 	message := "invalid request: " + Clip(violations[0].String())
@@ -90,7 +90,7 @@ func InvalidWithin(violations []validation.Violation, maxBytes int) error {
 		errorInfo(setpointv1.ErrorReason_ERROR_REASON_INVALID_REQUEST))
 }
 
-// Clip shortens a text to what an error may hold, between characters.
+// Clip shortens a text to the limit of error texts, between characters.
 func Clip(s string) string {
 	if len(s) <= maxViolationText {
 		return strings.ToValidUTF8(s, "\uFFFD")
@@ -98,7 +98,7 @@ func Clip(s string) string {
 	return strings.ToValidUTF8(s[:maxViolationText], "") + "..."
 }
 
-// ClipMarked is Clip for what is logged: it says how much is left out.
+// ClipMarked is Clip for logs: it adds how much is missing.
 func ClipMarked(s string) string {
 	if len(s) <= maxViolationText {
 		return s
@@ -107,12 +107,13 @@ func ClipMarked(s string) string {
 	return clipped + " (" + strconv.Itoa(len(s)-len(clipped)+len("...")) + " bytes more)"
 }
 
-// InvalidField is invalid for one field.
+// InvalidField is Invalid for one field.
 func InvalidField(field, description string) error {
 	return Invalid([]validation.Violation{{Field: field, Description: description}})
 }
 
-// OverLimit is RESOURCE_EXHAUSTED for what is beyond a setting, which is named as in the API.
+// OverLimit is RESOURCE_EXHAUSTED for a value beyond a setting, with the setting's name in
+// the API.
 func OverLimit(limit string, maximum int, message string) error {
 	return New(codes.ResourceExhausted, setpointv1.ErrorReason_ERROR_REASON_LIMIT_EXCEEDED, message,
 		"limit", limit, "value", strconv.Itoa(maximum))
@@ -130,7 +131,7 @@ func UnknownRecommendation(target, id string) error {
 		target+" has no recommendation "+id+": unknown or expired", "target", target, "recommendationId", id)
 }
 
-// Contended is ABORTED for a decision that lost each race.
+// Contended is ABORTED for a decision that lost every race.
 func Contended(target string, attempts int) error {
 	return New(codes.Aborted, setpointv1.ErrorReason_ERROR_REASON_TARGET_CONTENDED,
 		fmt.Sprintf("%s was changed by other callers %d times in a row while this one decided; retry with the same requestId", target, attempts),
@@ -151,7 +152,8 @@ func OtherCluster(target string) error {
 		"target", target)
 }
 
-// OfStore maps an error of the store. Its text is for the log, not for the caller.
+// OfStore maps an error of the store. The store's text is for the log, not for the
+// caller.
 func OfStore(ctx context.Context, target string, err error) error {
 	switch {
 	case CallerGone(ctx) != nil:
@@ -178,17 +180,17 @@ func OfHistory(target string, err error) error {
 	return New(codes.Internal, setpointv1.ErrorReason_ERROR_REASON_HISTORY_UNREADABLE, message, "target", target)
 }
 
-// ShuttingDown is the answer to calls that a stop can't finish.
+// ShuttingDown is the error for calls that a stopping server can't finish.
 func ShuttingDown() error {
 	return New(codes.Unavailable, setpointv1.ErrorReason_ERROR_REASON_SHUTTING_DOWN, "the server is shutting down; retry elsewhere")
 }
 
-// Undecodable is the answer to bytes that are no message.
+// Undecodable is the error for bytes that are not a message.
 func Undecodable() error {
 	return Invalid([]validation.Violation{{Description: "the message is not a valid protobuf encoding of its type"}})
 }
 
-// CodeOf is the code that gRPC answers to an error.
+// CodeOf is the code that gRPC sends for an error.
 func CodeOf(err error) codes.Code {
 	if err == nil {
 		return codes.OK

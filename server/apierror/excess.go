@@ -23,13 +23,14 @@ func Excessive(e *cost.Excess) error {
 	return InvalidField(e.Path(), fmt.Sprintf("must contain no more than %d item(s)", e.Most))
 }
 
-// OverMemory refuses what would take much more memory than it has bytes.
+// OverMemory refuses a message that would take much more memory than it has bytes.
 func OverMemory(path string) error {
 	return overCost("memory", fmt.Sprintf("the request would take much more memory than it has bytes, seen at %q: leave out elements that are empty, "+
 		"shorten names that are very long, or send fewer requests at once", Clip(path)))
 }
 
-// OverBudget refuses what would take too long to read; nil for nothing.
+// OverBudget refuses a message that would take too long to read; nil if tooMuch is
+// zero.
 func OverBudget(much conversion.TooMuch) error {
 	switch much {
 	case conversion.SelectorTerms:
@@ -41,17 +42,18 @@ func OverBudget(much conversion.TooMuch) error {
 	return nil
 }
 
-// TooManyEvaluations refuses what would take too long to decide.
+// TooManyEvaluations refuses a request that would take too long to decide.
 func TooManyEvaluations() error {
 	return overCost("evaluations", "too many metrics look at each of the pods and samples for a message of this size: send fewer metrics, or fewer requests at once")
 }
 
-// overCost refuses what costs more than its size allows. No setting raises that.
+// overCost refuses a message that costs more than its size allows. No setting raises
+// this limit.
 func overCost(limit, message string) error {
 	return New(codes.ResourceExhausted, setpointv1.ErrorReason_ERROR_REASON_LIMIT_EXCEEDED, message, "limit", limit)
 }
 
-// OfContext is the error of a call that its caller has left, or whose deadline has passed.
+// OfContext is the error of a call whose caller has gone, or whose deadline has passed.
 func OfContext(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return status.FromContextError(err).Err()

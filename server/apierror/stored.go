@@ -12,7 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/stored"
 )
 
-// OfStored maps an error of what is stored of a target beside its history.
+// OfStored maps an error about the stored spec or observations of a target.
 func OfStored(ctx context.Context, target string, err error) error {
 	var undecided *stored.UndecidedError
 	var large *stored.TooLargeError

@@ -20,44 +20,44 @@ import (
 	"github.com/setpoint-dev/setpoint/server/auth/bounded"
 )
 
-// MaxTokenBytes bounds a bearer token. Longer ones are not looked at.
+// MaxTokenBytes limits a bearer token. Longer ones are not examined.
 const MaxTokenBytes = 16 << 10
 
 // DefaultCachedTokens is the default of Options.CachedTokens.
 const DefaultCachedTokens = 10000
 
-// Options are the settings of an Authenticator. The zero value is one that takes
-// everybody for Anonymous.
+// Options are the settings of an Authenticator. The zero value regards every caller as
+// Anonymous.
 type Options struct {
 	// Certificates reports whether verified client certificates are credentials.
 	Certificates bool
-	// Clients looks at client certificates again with every call. Nil: what the handshake
-	// has found goes on to count as long as it is valid.
+	// Clients checks client certificates again with every call. Nil: the result of the
+	// handshake counts for as long as the certificate is valid.
 	Clients Clients
-	// CertificateNames are the kinds of names that a certificate may name its holder by:
-	// the first kind that it has any of. Nil: URIName, DNSName, CommonName.
+	// CertificateNames are the kinds of names that identify the holder of a certificate:
+	// the first kind that the certificate has. Nil: URIName, DNSName, CommonName.
 	CertificateNames []NameKind
 	// TokensFile and OIDCFile are the files of tokens and issuers. "": none.
 	TokensFile, OIDCFile string
-	// AllowAnonymous takes callers without credentials for Anonymous, rather than
-	// refusing them. Bad credentials are refused all the same.
+	// AllowAnonymous regards callers without credentials as Anonymous, instead of
+	// refusing them. Invalid credentials are refused nevertheless.
 	AllowAnonymous bool
-	// CachedTokens bounds the JWTs that are remembered so that they need not be verified
-	// again, about 500 bytes each. Zero: DefaultCachedTokens.
+	// CachedTokens limits the JWTs that are cached after verification, about 500 bytes
+	// each. Zero: DefaultCachedTokens.
 	CachedTokens int
-	// Files says how the files are watched. Its OnChange is called for both.
+	// Files configures how the files are watched. Its OnChange is called for both.
 	Files files.Options
-	// OnIssuer is called when an issuer's keys could not be fetched, and why, and when they
-	// could for the first time or again (nil). It must not block. Nil: not called.
+	// OnIssuer is called with an error when an issuer's keys could not be fetched, and with
+	// nil when they could for the first time or again. It must not block. Nil: not called.
 	OnIssuer func(issuer string, err error)
 }
 
-// Clients knows which client certificates count now; see certs.Source.
+// Clients knows which client certificates are valid now; see certs.Source.
 type Clients interface {
-	// CheckClient returns why the certificate of a connection no longer counts, which was
-	// verified in its handshake. It must be quick: it is asked with every call.
+	// CheckClient returns why the certificate of a connection, which its handshake
+	// verified, is no longer valid. It must be fast, because every call calls it.
 	CheckClient(state *tls.ConnectionState) error
-	// Generation grows when its answers may change.
+	// Generation grows when results of CheckClient may change.
 	Generation() uint64
 }
 
@@ -67,8 +67,8 @@ type Authenticator struct {
 	certificates *certificates                  // nil: not accepted
 	tokens       *files.Watched[tokens]         // nil: there are none
 	oidc         *files.Watched[[]IssuerConfig] // nil: JWTs are not accepted
-	issuers      atomic.Pointer[issuerSet]      // what oidc says, at work
-	ctx          context.Context                // of all goroutines
+	issuers      atomic.Pointer[issuerSet]      // the running issuers of oidc
+	ctx          context.Context                // context of all goroutines
 	stop         context.CancelFunc
 	running      sync.WaitGroup
 	hits, misses atomic.Uint64 // of the cache of JWTs
@@ -88,8 +88,8 @@ type runningIssuer struct {
 	stop context.CancelFunc
 }
 
-// New returns an Authenticator. The error lists everything that is wrong with the
-// files. An unreachable issuer is no error. Close it.
+// New returns an Authenticator. The error lists all errors in the files. An unreachable
+// issuer is not an error. Close it after use.
 func New(o Options) (*Authenticator, error) {
 	if o.CertificateNames == nil {
 		o.CertificateNames = []NameKind{URIName, DNSName, CommonName}
@@ -118,7 +118,7 @@ func New(o Options) (*Authenticator, error) {
 	return a, nil
 }
 
-// open reads the files, and checks the options.
+// open reads the files and checks the options.
 func (a *Authenticator) open() error {
 	var problems []error
 	o := &a.options
@@ -150,14 +150,14 @@ func (a *Authenticator) open() error {
 // AllowsAnonymous reports whether callers without credentials count as Anonymous.
 func (a *Authenticator) AllowsAnonymous() bool { return a.options.AllowAnonymous }
 
-// Close stops all goroutines and waits for them. JWTs can't be verified any more.
+// Close stops all goroutines and waits for them. JWTs can't be verified afterwards.
 func (a *Authenticator) Close() {
 	a.stop()
 	a.running.Wait()
 }
 
-// Reload reads the files now, whether or not they seem to have changed. The error is
-// all that is wrong with them; of a file that is wrong, what it said before stays.
+// Reload reads the files now, whether or not they seem to have changed. The error joins
+// all errors in them; an invalid file's previous content remains in use.
 func (a *Authenticator) Reload() error {
 	var problems []error
 	if a.tokens != nil {
@@ -169,7 +169,7 @@ func (a *Authenticator) Reload() error {
 	return errors.Join(problems...)
 }
 
-// issuersChanged puts the issuers of a changed file to work.
+// issuersChanged applies a changed file of issuers.
 func (a *Authenticator) issuersChanged(e files.Event) {
 	if e.Err == nil {
 		a.useIssuers(a.oidc.Load())
@@ -185,11 +185,10 @@ func (a *Authenticator) fileChanged(e files.Event) {
 	}
 }
 
-// Generation grows whenever callers may have to be looked at again: a file, an issuer's
-// keys, or what is known of client certificates has changed. Whom Authenticate has named
-// after Generation was asked is named so as long as it says the same and Identity.Expires
-// is to come, but for issuers that can't be reached: their keys end a day after they were
-// fetched.
+// Generation grows whenever callers must be checked again: a file, an issuer's keys, or
+// the state of client certificates has changed. A result of Authenticate is valid while
+// Generation is the same as before the call and Identity.Expires has not passed. The
+// exception is an unreachable issuer: its keys expire a day after they were fetched.
 func (a *Authenticator) Generation() uint64 {
 	n := a.changes.Load()
 	if a.options.Clients != nil {
@@ -198,8 +197,8 @@ func (a *Authenticator) Generation() uint64 {
 	return n
 }
 
-// useIssuers puts issuers to work. Those that have not changed keep their keys. Callers
-// are of one goroutine at a time.
+// useIssuers replaces the issuers. Those that have not changed keep their keys. It must
+// not be called concurrently.
 func (a *Authenticator) useIssuers(configs []IssuerConfig) {
 	last := a.issuers.Load()
 	next := &issuerSet{
@@ -224,7 +223,7 @@ func (a *Authenticator) useIssuers(configs []IssuerConfig) {
 	}
 }
 
-// start lets an issuer's keys be fetched.
+// start starts fetching an issuer's keys.
 func (a *Authenticator) start(c IssuerConfig) *runningIssuer {
 	var before error
 	first := true
@@ -247,22 +246,22 @@ func (a *Authenticator) start(c IssuerConfig) *runningIssuer {
 	return &runningIssuer{issuer: &issuer{config: c, keys: keys}, pool: authorities.pool, stop: stop}
 }
 
-// Credentials are what came with a call.
+// Credentials are the credentials of a call.
 type Credentials struct {
-	// Authorization are the values of the header, or of gRPC's metadata, of that name.
+	// Authorization has the values of that header, or of gRPC's metadata of that name.
 	Authorization []string
-	// TLS is the state of the caller's connection; nil: it is in the clear.
+	// TLS is the state of the caller's connection; nil: plain text.
 	TLS *tls.ConnectionState
-	// Waits, unless it is nil, is called once or more before Authenticate waits for an issuer,
-	// so that the call holds nothing meanwhile that others need.
+	// Waits, unless it is nil, is called at least once before Authenticate waits for an
+	// issuer, so that the call can release resources meanwhile.
 	Waits func()
 }
 
-// Authenticate returns the caller, or an *Error. It asks the network only for keys that
-// it does not have, and then for as long as ctx allows.
+// Authenticate returns the caller, or an *Error. It uses the network only for keys that
+// it does not have, for as long as ctx allows.
 //
-// For streams: ask again before each message when Generation has changed, so that a token
-// that was revoked stops there, too.
+// For streams: call it again before each message when Generation has changed, so that a
+// revoked token ends the stream.
 func (a *Authenticator) Authenticate(ctx context.Context, c Credentials) (*Identity, error) {
 	identity, failure := a.authenticate(ctx, c, time.Now())
 	if failure != nil {
@@ -277,7 +276,7 @@ func (a *Authenticator) authenticate(ctx context.Context, c Credentials, now tim
 	if a.certificates == nil && a.tokens == nil && a.oidc == nil {
 		return Anonymous, nil
 	}
-	// A connection that could not be made any more is of no use, whatever comes on it.
+	// Nothing counts on a connection whose handshake would fail now.
 	if a.options.Clients != nil && c.TLS != nil && len(c.TLS.PeerCertificates) > 0 {
 		if err := a.options.Clients.CheckClient(c.TLS); err != nil {
 			return nil, refuse(ReasonRevoked, "the client certificate no longer counts: it was revoked, or its CA is not trusted any more; connect again with another one", err)
@@ -325,7 +324,7 @@ func (a *Authenticator) bearer(ctx context.Context, c Credentials, now time.Time
 	return nil, refuse(ReasonUnknownToken, "unknown token: it was never valid here, or has been revoked", detail)
 }
 
-// bearerToken takes the token out of the header.
+// bearerToken extracts the token from the header.
 func bearerToken(authorization []string) (string, *Error) {
 	if len(authorization) > 1 {
 		return "", refuse(ReasonMalformed, "the authorization header is there more than once", nil)
@@ -342,7 +341,7 @@ func bearerToken(authorization []string) (string, *Error) {
 	return token, nil
 }
 
-// jwt authenticates by a JWT, which is verified unless it was before.
+// jwt authenticates by a JWT, which it verifies unless the result is cached.
 func (a *Authenticator) jwt(ctx context.Context, token string, digest [sha256.Size]byte, now time.Time, waits func()) (*Identity, *Error) {
 	set := a.issuers.Load()
 	if known, ok := set.cache.Get(digest); ok {
@@ -369,8 +368,8 @@ func (a *Authenticator) jwt(ctx context.Context, token string, digest [sha256.Si
 	return result.identity, nil
 }
 
-// counts reports whether what was verified would be found right again: the token has not
-// ended, and the issuer's keys are those it was verified with.
+// counts reports whether a cached verification is still valid: the token has not
+// expired, and the issuer's keys have not changed.
 func (v *verified) counts(now time.Time) bool {
 	state := v.issuer.keys.state.Load()
 	return !now.After(v.until) && state.generation == v.generation && state.unusable(now) == nil

@@ -8,11 +8,12 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/files"
 )
 
-// authorities are the CAs to trust for an issuer's server, which follow their file.
+// authorities are the CAs to trust for an issuer's server, reloaded when their file
+// changes.
 type authorities struct {
 	path string
 	file *files.Watched[*x509.CertPool] // nil: there is none, or it could not be read
-	// changed is called when there are others.
+	// changed is called when the CAs have changed.
 	changed func()
 }
 
@@ -38,7 +39,7 @@ func (a *Authenticator) authorities(c IssuerConfig) *authorities {
 		return pool, err
 	}, watched, c.CAFile)
 	if err != nil {
-		// It was right when the file of issuers was read, a moment ago.
+		// The file was valid a moment ago, when the file of issuers was read.
 		a.fileChanged(files.Event{Paths: []string{c.CAFile}, Err: err})
 		all.file = nil
 	}

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// NameKind is a part of a certificate that may name its holder.
+// NameKind is a kind of name in a certificate that may identify its holder.
 type NameKind string
 
-// The kinds of names, which follow "certificate:" in an identity's name.
+// The kinds of names, as they follow "certificate:" in an identity's name.
 const (
 	URIName    NameKind = "uri"
 	DNSName    NameKind = "dns"
 	CommonName NameKind = "cn"
 )
 
-// certificates names the holders of client certificates.
+// certificates identifies the holders of client certificates.
 type certificates struct {
 	kinds []NameKind
 }
@@ -27,7 +27,7 @@ func (c *certificates) authenticate(state *tls.ConnectionState, now time.Time) (
 	if state == nil || len(state.PeerCertificates) == 0 {
 		return nil, nil
 	}
-	// Certificates that were merely sent prove nothing.
+	// Certificates that were sent but not verified prove nothing.
 	if len(state.VerifiedChains) == 0 {
 		return nil, refuse(ReasonUnverified, "the client certificate was not verified", nil)
 	}
@@ -47,7 +47,7 @@ func (c *certificates) authenticate(state *tls.ConnectionState, now time.Time) (
 }
 
 // name is the identity's name: the first name of the first kind that the certificate
-// has any of; "" if there is none.
+// has; "" if there is none.
 func (c *certificates) name(leaf *x509.Certificate) string {
 	for _, kind := range c.kinds {
 		name := ""
@@ -59,7 +59,7 @@ func (c *certificates) name(leaf *x509.Certificate) string {
 		case kind == CommonName:
 			name = leaf.Subject.CommonName
 		}
-		// Of a name that can't be one the next kind is no substitute.
+		// If a name is invalid, do not fall back to the next kind.
 		switch {
 		case validName(name):
 			return string(MethodCertificate) + ":" + string(kind) + ":" + name
@@ -70,7 +70,7 @@ func (c *certificates) name(leaf *x509.Certificate) string {
 	return ""
 }
 
-// validity is that of the chain that is valid longest.
+// validity returns the interval of the chain that is valid longest.
 func validity(chains [][]*x509.Certificate) (from, until time.Time) {
 	for _, chain := range chains {
 		begin, end := chain[0].NotBefore, chain[0].NotAfter

@@ -11,14 +11,14 @@
 //   - a static bearer token, whose SHA-256 is in a file;
 //   - a JWT of an OpenID Connect issuer, as a bearer token.
 //
-// A bearer token comes before a certificate: it is sent on purpose, whereas a mesh
-// may add its certificate to every connection. Bad credentials are refused, even if
-// others are there that would do.
+// A bearer token takes precedence over a certificate: it is sent on purpose, whereas a mesh may add
+// its certificate to every connection. Invalid credentials are refused, even if the call has others
+// that are valid.
 //
 // # Names
 //
-// The name of an identity begins with what vouches for it, so that none can pass for
-// one of another kind:
+// The name of an identity begins with the kind of credentials, so that no identity can pass for one
+// of another kind:
 //
 //	certificate:uri:spiffe://example.com/ns/shop/sa/agent
 //	certificate:dns:agent.shop.svc
@@ -29,7 +29,7 @@
 //
 // # What it does not do
 //
-// It knows nothing of gRPC, issues no JWTs, and does not ask whether a JWT has been
-// revoked: such a token ends when it expires, or when its key or its issuer is
-// removed. A static token ends with the next look at the file.
+// It does not depend on gRPC, issues no JWTs, and does not check whether a JWT has been revoked:
+// such a token is valid until it expires, or until its key or its issuer is removed. A static token
+// is valid until a reload of the file without it.
 package auth

@@ -12,34 +12,35 @@ type Reason string
 const (
 	// ReasonMissing: there are no credentials.
 	ReasonMissing Reason = "missing_credentials"
-	// ReasonMalformed: what there is can't be read.
+	// ReasonMalformed: the credentials can't be parsed.
 	ReasonMalformed Reason = "malformed"
 	// ReasonTooLarge: the token is longer than MaxTokenBytes.
 	ReasonTooLarge Reason = "too_large"
-	// ReasonUnknownToken: the token is not in the file, and is no JWT or JWTs are not
-	// accepted.
+	// ReasonUnknownToken: the token is not in the file, and is not a JWT or JWTs are
+	// not accepted.
 	ReasonUnknownToken Reason = "unknown_token"
-	// ReasonExpired and ReasonNotYetValid: the credentials are known, but not for now.
+	// ReasonExpired and ReasonNotYetValid: the credentials are known, but not valid
+	// now.
 	ReasonExpired     Reason = "expired"
 	ReasonNotYetValid Reason = "not_yet_valid"
-	// ReasonWrongIssuer: the JWT is of an issuer that is not trusted.
+	// ReasonWrongIssuer: the JWT is from an issuer that is not trusted.
 	ReasonWrongIssuer Reason = "wrong_issuer"
-	// ReasonWrongAlgorithm: the JWT is signed in a way that is not accepted.
+	// ReasonWrongAlgorithm: the JWT is signed by an algorithm that is not accepted.
 	ReasonWrongAlgorithm Reason = "wrong_algorithm"
-	// ReasonWrongKey: the JWT's signature is by none of the issuer's keys.
+	// ReasonWrongKey: none of the issuer's keys made the JWT's signature.
 	ReasonWrongKey Reason = "wrong_key"
-	// ReasonWrongAudience: the JWT is meant for others.
+	// ReasonWrongAudience: the JWT is for another audience.
 	ReasonWrongAudience Reason = "wrong_audience"
 	// ReasonWrongClaims: the JWT lacks a name, or has an invalid one.
 	ReasonWrongClaims Reason = "wrong_claims"
-	// ReasonIssuerUnreachable: the issuer's keys could not be had. The token may be
-	// right; retrying may help.
+	// ReasonIssuerUnreachable: the issuer's keys could not be fetched. The token may be
+	// valid; retrying may help.
 	ReasonIssuerUnreachable Reason = "issuer_unreachable"
 	// ReasonUnverified: the client certificate was not verified.
 	ReasonUnverified Reason = "unverified_certificate"
-	// ReasonUnnamed: the client certificate holds no name that is accepted.
+	// ReasonUnnamed: the client certificate has no name that is accepted.
 	ReasonUnnamed Reason = "unnamed_certificate"
-	// ReasonRevoked: the client certificate was revoked, or its CA taken away, after the
+	// ReasonRevoked: the client certificate was revoked, or its CA removed, after the
 	// connection was made.
 	ReasonRevoked Reason = "revoked_certificate"
 )
@@ -53,8 +54,8 @@ var reasons = [...]Reason{
 // Reasons returns all reasons.
 func Reasons() []Reason { return slices.Clone(reasons[:]) }
 
-// Error is why a caller was not authenticated. Neither its text nor its detail hold
-// anything of a token.
+// Error is why a caller was not authenticated. Neither its text nor its detail contain
+// any part of a token.
 type Error struct {
 	Reason Reason
 	// Message tells the caller what is wrong, and what to do.
@@ -69,8 +70,8 @@ func (e *Error) Error() string { return e.Message }
 // Unwrap returns the detail for logs.
 func (e *Error) Unwrap() error { return e.Detail }
 
-// Unavailable reports whether the credentials could not be judged, which may pass:
-// for gRPC that is UNAVAILABLE rather than UNAUTHENTICATED.
+// Unavailable reports whether the credentials could not be verified, which may be
+// temporary: gRPC sends UNAVAILABLE rather than UNAUTHENTICATED.
 func (e *Error) Unavailable() bool { return e.Reason == ReasonIssuerUnreachable }
 
 // ReasonOf returns the reason of an error of Authenticate, or "".

@@ -21,21 +21,22 @@ import (
 )
 
 const (
-	// fetchTimeout bounds discovery and keys together.
+	// fetchTimeout limits discovery and keys together.
 	fetchTimeout = 10 * time.Second
-	// maxDocument bounds what an issuer may answer, in bytes.
+	// maxDocument limits an issuer's response, in bytes.
 	maxDocument = 1 << 20
-	// maxRedirects and minRSABits are what others use, too.
+	// maxRedirects and minRSABits are common values.
 	maxRedirects = 5
 	minRSABits   = 2048
-	// maxKeys bounds the keys of an issuer: a token that names none is tried with each.
+	// maxKeys limits the keys of an issuer: a token without a key id is tried with
+	// each.
 	maxKeys = 100
-	// maxDetail bounds the logged part of an error, which may hold an answer.
+	// maxDetail limits the logged part of an error, which may contain a response.
 	maxDetail = 300
 )
 
-// fetchKeys asks the issuer where its keys are, and then for them. Both is done every
-// time, for the address may change as well.
+// fetchKeys discovers the address of the issuer's keys and fetches them. It does both
+// every time, because the address may change, too.
 func fetchKeys(ctx context.Context, c IssuerConfig, authorities func() (*x509.CertPool, error)) ([]jose.JSONWebKey, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
@@ -71,7 +72,7 @@ func checkKeysURL(text string, insecure bool) string {
 }
 
 // newClient returns a client for one fetch: fetches are rare, and the CAs may have changed
-// since the last.
+// since the last one.
 func newClient(c IssuerConfig, authorities func() (*x509.CertPool, error)) (*http.Client, error) {
 	pool, err := authorities()
 	if err != nil {
@@ -96,7 +97,7 @@ func newClient(c IssuerConfig, authorities func() (*x509.CertPool, error)) (*htt
 	}, nil
 }
 
-// boundedTransport bounds the answers, which go-oidc reads to their end.
+// boundedTransport limits the responses, which go-oidc reads to their end.
 type boundedTransport struct{ *http.Transport }
 
 func (t boundedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -131,8 +132,8 @@ func get(ctx context.Context, client *http.Client, address string) ([]byte, erro
 	return body, nil
 }
 
-// parseKeys returns the public keys for signatures of a JWKS. As RFC 7517 has it, keys
-// that are of no use are left out.
+// parseKeys returns the public keys for signatures of a JWKS. As RFC 7517 requires, it
+// ignores keys that it cannot use.
 func parseKeys(body []byte) ([]jose.JSONWebKey, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
@@ -156,8 +157,8 @@ func parseKeys(body []byte) ([]jose.JSONWebKey, error) {
 	return keys, nil
 }
 
-// verifies reports whether signatures may be checked with a key: it is public (never a
-// secret that both sides would share), for signatures, and not too short.
+// verifies reports whether a key may verify signatures: it is public (never a shared
+// secret), for signatures, and not too short.
 func verifies(key *jose.JSONWebKey) bool {
 	if key.Use != "" && key.Use != "sig" || !key.Valid() {
 		return false

@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// Method is what an identity was proved by.
+// Method is the kind of credentials that proved an identity.
 type Method string
 
-// The methods. Each begins the names that it vouches for, but for MethodNone.
+// The methods. Each begins the names of its identities, except MethodNone.
 const (
 	MethodNone        Method = "none"
 	MethodCertificate Method = "certificate"
@@ -22,20 +22,20 @@ const (
 // AnonymousName is the name of callers without credentials.
 const AnonymousName = "anonymous"
 
-// maxName bounds names of identities and groups, in bytes.
+// maxName limits names of identities and groups, in bytes.
 const maxName = 1024
 
 // Identity is an authenticated caller. Identities are shared and must not be changed. The zero
 // value has no rights.
 type Identity struct {
-	// Name is unique, begins with the method and holds no control characters.
+	// Name is unique, begins with the method and has no control characters.
 	Name string
 	// Method is how it was authenticated.
 	Method Method
-	// Groups are what the issuer says the caller belongs to.
+	// Groups are the caller's groups, as reported by the issuer.
 	Groups Groups
-	// Expires is when the credentials do; zero: never. They may end earlier, so that a
-	// long stream should authenticate again now and then.
+	// Expires is when the credentials expire; zero: never. They may be revoked earlier,
+	// so long streams should authenticate again now and then.
 	Expires time.Time
 }
 
@@ -61,8 +61,8 @@ func (g Groups) Names() []string {
 	return strings.Split(g.lines, "\n")
 }
 
-// validName reports whether a name that comes with credentials can be one: text that
-// a log line, a header and a policy file can hold.
+// validName reports whether a name in credentials is acceptable: text that fits a log
+// line, a header and a policy file.
 func validName(name string) bool {
 	return name != "" && len(name) <= maxName && utf8.ValidString(name) &&
 		!strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) })

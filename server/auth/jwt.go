@@ -14,20 +14,19 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 )
 
-// issuer verifies the JWTs of an issuer. go-oidc's verifier would do, but does not say
-// by type what is wrong with a token, nor lets the clock skew be chosen; what it is
-// made of, go-jose, does both.
+// issuer verifies the JWTs of an issuer. go-oidc's verifier has no typed errors and no
+// configurable clock skew; go-jose, on which it is based, has both.
 type issuer struct {
 	config IssuerConfig
 	keys   *keySet
 }
 
-// verified is what a JWT said, once it was found to be right.
+// verified is the content of a verified JWT.
 type verified struct {
 	identity *Identity
-	// until is when the token ends, clock skew included.
+	// until is when the token expires, including clock skew.
 	until time.Time
-	// issuer's keys were of this generation.
+	// The issuer's keys had this generation.
 	issuer     *issuer
 	generation uint64
 }
@@ -37,8 +36,8 @@ func looksLikeJWT(token string) bool {
 	return strings.Count(token, ".") == 2
 }
 
-// claimedIssuer is the issuer that a JWT says it is of, which only tells whose keys to
-// try; "": none is said. It reads "iss" as it is spelt, as the verification does.
+// claimedIssuer returns the issuer that a JWT claims, which only selects the keys to
+// try; "": none. It matches the name "iss" exactly, as the verification does.
 func claimedIssuer(token string) (string, error) {
 	_, rest, _ := strings.Cut(token, ".")
 	payload, _, _ := strings.Cut(rest, ".")
@@ -57,7 +56,7 @@ func claimedIssuer(token string) (string, error) {
 	return name, nil
 }
 
-// verify checks a JWT that says it is of this issuer. It calls waits before it waits for the
+// verify verifies a JWT that claims this issuer. It calls waits before it waits for the
 // issuer.
 func (i *issuer) verify(ctx context.Context, token string, now time.Time, waits func()) (verified, *Error) {
 	parsed, err := jwt.ParseSigned(token, i.config.Algorithms)
@@ -74,7 +73,7 @@ func (i *issuer) verify(ctx context.Context, token string, now time.Time, waits 
 		return verified{}, failure
 	}
 	var registered jwt.Claims
-	if parsed.UnsafeClaimsWithoutVerification(&registered) != nil { // They were verified above.
+	if parsed.UnsafeClaimsWithoutVerification(&registered) != nil { // Verified above.
 		return verified{}, refuse(ReasonWrongClaims, "the bearer token has a registered claim of the wrong type", i.detail("types of claims"))
 	}
 	if failure := i.checkRegistered(&registered, now); failure != nil {
@@ -89,8 +88,8 @@ func (i *issuer) verify(ctx context.Context, token string, now time.Time, waits 
 	return verified{identity: identity, until: until, issuer: i, generation: state.generation}, nil
 }
 
-// verifySignature finds the key that has signed the token, and reads the claims. It
-// returns the keys that it used.
+// verifySignature finds the key that signed the token, and reads the claims. It returns
+// the keys that it used.
 func (i *issuer) verifySignature(ctx context.Context, parsed *jwt.JSONWebToken, claims *map[string]json.RawMessage, waits func()) (*keyState, *Error) {
 	state, err := i.keys.current(ctx, waits)
 	if err != nil {
@@ -98,7 +97,7 @@ func (i *issuer) verifySignature(ctx context.Context, parsed *jwt.JSONWebToken, 
 	}
 	header := parsed.Headers[0]
 	signed, known := trySignature(parsed, state.keys, claims)
-	// A token without a key id may be by a key that is new, too.
+	// A token without a key id may be signed by a new key, too.
 	if !signed && (!known || header.KeyID == "") {
 		newer, err := i.keys.refetch(ctx, waits)
 		if err != nil {
@@ -115,7 +114,7 @@ func (i *issuer) verifySignature(ctx context.Context, parsed *jwt.JSONWebToken, 
 	case signed:
 		return state, nil
 	case !known && state.err != nil:
-		// The key may be one that the issuer could tell of.
+		// The issuer may have published the key since.
 		return nil, i.unreachable(state.err)
 	case known:
 		return nil, refuse(ReasonWrongKey, "the bearer token's signature is not its issuer's", i.detail("signature"))
@@ -123,7 +122,7 @@ func (i *issuer) verifySignature(ctx context.Context, parsed *jwt.JSONWebToken, 
 	return nil, refuse(ReasonWrongKey, "the bearer token is signed with a key that its issuer does not publish", i.detail("unknown key"))
 }
 
-// trySignature reports whether one of the keys has signed the token, and whether any of
+// trySignature reports whether one of the keys signed the token, and whether any of
 // them has its key id.
 func trySignature(parsed *jwt.JSONWebToken, keys []jose.JSONWebKey, claims *map[string]json.RawMessage) (signed, known bool) {
 	header := parsed.Headers[0]
@@ -143,7 +142,7 @@ func trySignature(parsed *jwt.JSONWebToken, keys []jose.JSONWebKey, claims *map[
 	return false, known
 }
 
-// checkRegistered checks the claims that all tokens have.
+// checkRegistered checks the claims common to all tokens.
 func (i *issuer) checkRegistered(claims *jwt.Claims, now time.Time) *Error {
 	if claims.Expiry == nil {
 		return refuse(ReasonWrongClaims, "the bearer token has no expiry (exp)", i.detail("no exp"))
@@ -178,7 +177,7 @@ func (i *issuer) identity(claims map[string]json.RawMessage) (*Identity, *Error)
 	if json.Unmarshal(claims[i.config.UsernameClaim], &username) != nil || !validName(username) {
 		return refused(i.config.UsernameClaim, "must be a name: printable text")
 	}
-	// Anyone can claim an address that was not verified.
+	// Anyone can claim an unverified address.
 	if verified, there := claims["email_verified"]; i.config.UsernameClaim == "email" && there && string(verified) != "true" {
 		return refused("email_verified", "must be true")
 	}
@@ -189,7 +188,7 @@ func (i *issuer) identity(claims map[string]json.RawMessage) (*Identity, *Error)
 	return &Identity{Name: prefix + username, Method: MethodOIDC, Groups: groups}, nil
 }
 
-// readGroups reads a list of groups, or a single one; raw may be missing.
+// readGroups reads a list of groups, or a single one; raw may be absent.
 func readGroups(raw json.RawMessage, prefix string) (Groups, bool) {
 	if raw == nil || string(raw) == "null" {
 		return Groups{}, true
@@ -211,12 +210,12 @@ func readGroups(raw json.RawMessage, prefix string) (Groups, bool) {
 	return NewGroups(names...), true
 }
 
-// detail says for logs whose token it was, and what of it was looked at.
+// detail returns, for logs, whose token it was and which part of it was wrong.
 func (i *issuer) detail(what string) error {
 	return fmt.Errorf("JWT of %s: %s", i.config.Issuer, what)
 }
 
-// unreachable is the callers' error while the keys can't be fetched.
+// unreachable is the error for callers while the keys can't be fetched.
 func (i *issuer) unreachable(err error) *Error {
 	return refuse(ReasonIssuerUnreachable, "the bearer token can't be checked now: its issuer does not answer; try again later", fmt.Errorf("keys of %s: %w", i.config.Issuer, err))
 }

@@ -16,16 +16,16 @@ const (
 	// keysRefresh is how often keys are fetched, and so how long a key counts after the
 	// issuer has withdrawn it.
 	keysRefresh = 5 * time.Minute
-	// refetchInterval is the least time between fetches that tokens with unknown keys
-	// cause, and so how long a key may be unknown after the issuer has published it.
+	// refetchInterval is the minimum time between fetches caused by tokens with unknown
+	// keys, and so how long a newly published key may be unknown.
 	refetchInterval = 10 * time.Second
-	// keysMaxAge is how long keys count while the issuer can't be reached.
+	// keysMaxAge is how long keys count while the issuer is unreachable.
 	keysMaxAge = 24 * time.Hour
 	// firstRetry doubles with each failure up to lastRetry.
 	firstRetry = time.Second
 	lastRetry  = 30 * time.Second
-	// maxWaiters is how many calls may wait for one issuer at once. Whoever makes up the id of
-	// a key has a call wait, so beyond them callers are told at once to try again.
+	// maxWaiters is how many calls may wait for one issuer. An invented key id makes a call
+	// wait, so further callers are told at once to retry.
 	maxWaiters = 64
 )
 
@@ -34,39 +34,39 @@ var (
 	errCrowded = errors.New("too many calls wait for the issuer's answer")
 )
 
-// keySet holds an issuer's keys. One goroutine fetches them: at once, then every
-// keysRefresh, sooner after failures, and when a token has an unknown key. So
-// an unreachable issuer does not block the start, and is asked again until it answers.
+// keySet keeps an issuer's keys. One goroutine fetches them: at once, then every
+// keysRefresh, sooner after failures, and when a token has an unknown key. So an
+// unreachable issuer does not block the start, and is tried again until it responds.
 //
-// go-oidc has such a set, too, but it asks the issuer for each token that it can't
+// go-oidc has such a set, too, but it calls the issuer for each token that it can't
 // verify, and never again for a key that it has.
 type keySet struct {
 	fetch func(context.Context) ([]jose.JSONWebKey, error)
-	// report is called for every fetch.
+	// report is called after every fetch.
 	report func(error)
 	wake   chan struct{}
-	// state is what the last fetches have brought; nil: none has ended yet.
+	// state is the result of the last fetches; nil: none has finished yet.
 	state atomic.Pointer[keyState]
 
 	mu sync.Mutex
-	// pending is closed when the running or requested fetch has ended; nil without a
+	// pending is closed when the running or requested fetch has finished; nil without a
 	// fetch.
 	pending chan struct{}
 	waiting int       // how many calls wait for pending
-	started time.Time // of the last fetch
-	closed  bool      // no fetch begins any more
+	started time.Time // start of the last fetch
+	closed  bool      // no fetch starts any more
 
 	fetches, failures atomic.Uint64
 }
 
-// keyState is never changed.
+// keyState is immutable.
 type keyState struct {
 	keys []jose.JSONWebKey
 	// generation counts changes of the keys.
 	generation uint64
-	// fetched is when the keys were; zero: never.
+	// fetched is when the keys were fetched; zero: never.
 	fetched time.Time
-	// err is why the last fetch failed; nil: it did not.
+	// err is the error of the last fetch; nil: it succeeded.
 	err error
 }
 
@@ -105,7 +105,7 @@ func (s *keySet) run(ctx context.Context) {
 	}
 }
 
-// retryAfter spreads retries, for issuers that come back to many instances.
+// retryAfter spreads the retries of many instances over time.
 func retryAfter(failed int) time.Duration {
 	pause := min(firstRetry<<min(failed, 10), lastRetry)
 	return pause/2 + rand.N(pause/2)
@@ -114,7 +114,7 @@ func retryAfter(failed int) time.Duration {
 func (s *keySet) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// Who has asked waits for this fetch: it needs no other.
+	// Requests made so far are served by this fetch; they need no other.
 	select {
 	case <-s.wake:
 	default:
@@ -126,7 +126,7 @@ func (s *keySet) begin() {
 	s.fetches.Add(1)
 }
 
-// close ends all waiting.
+// close releases all waiting callers.
 func (s *keySet) close() {
 	s.mu.Lock()
 	s.closed = true
@@ -134,7 +134,7 @@ func (s *keySet) close() {
 	s.finish(nil, errClosed)
 }
 
-// finish keeps what a fetch has brought. The keys stay if it failed.
+// finish stores the result of a fetch. A failed fetch keeps the keys.
 func (s *keySet) finish(keys []jose.JSONWebKey, err error) {
 	next := keyState{err: err}
 	if last := s.state.Load(); last != nil {
@@ -168,8 +168,8 @@ func sameKeys(a, b []jose.JSONWebKey) bool {
 	return err == nil && string(first) == string(second)
 }
 
-// await waits until a fetch has ended. It calls waits, unless that is nil, before it does. An
-// error says why it does not wait, or no longer: too many wait already, or ctx has ended.
+// await waits until a fetch has finished. It calls waits, unless that is nil, before it does.
+// It fails if too many callers wait already, or ctx is over.
 func (s *keySet) await(ctx context.Context, pending <-chan struct{}, waits func()) error {
 	s.mu.Lock()
 	if s.waiting >= maxWaiters {
@@ -194,7 +194,7 @@ func (s *keySet) await(ctx context.Context, pending <-chan struct{}, waits func(
 	}
 }
 
-// current returns the keys. Before the first fetch has ended it waits for that; see await.
+// current returns the keys. It waits for the first fetch; see await.
 func (s *keySet) current(ctx context.Context, waits func()) (*keyState, error) {
 	state := s.state.Load()
 	if state == nil {
@@ -214,8 +214,8 @@ func (s *keySet) current(ctx context.Context, waits func()) (*keyState, error) {
 	return state, nil
 }
 
-// unusable says why the keys must not be used, for they are too old or were never
-// there; nil: they may be.
+// unusable returns why the keys must not be used: they are too old or were never
+// fetched; nil: they may be used.
 func (s *keyState) unusable(now time.Time) error {
 	switch {
 	case s.err == nil:
@@ -226,17 +226,16 @@ func (s *keyState) unusable(now time.Time) error {
 	return nil
 }
 
-// fetchNow has the keys fetched, however short ago they were.
+// fetchNow requests a fetch, however recent the last one was.
 func (s *keySet) fetchNow() {
 	select {
 	case s.wake <- struct{}{}:
-	default: // it will be
+	default: // it is already requested
 	}
 }
 
-// refetch waits for keys that are newer than the caller's, and reports whether there
-// may be any: they are not fetched again too soon. An error says that it could not wait for
-// them; see await.
+// refetch waits for keys newer than the caller's, and reports whether there may be any:
+// they are not fetched again too soon. It fails if it could not wait for them; see await.
 func (s *keySet) refetch(ctx context.Context, waits func()) (newer bool, err error) {
 	s.mu.Lock()
 	if s.pending == nil {

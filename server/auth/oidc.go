@@ -28,21 +28,21 @@ var asymmetric = []jose.SignatureAlgorithm{
 
 // IssuerConfig is an entry of the file of issuers.
 type IssuerConfig struct {
-	// Issuer is the issuer's URL, as its tokens and its discovery document have it.
+	// Issuer is the issuer's URL, as in its tokens and its discovery document.
 	Issuer string
 	// A token must have one of Audiences.
 	Audiences []string
-	// UsernameClaim is the claim that names the caller, and GroupsClaim the one that
-	// lists the caller's groups; "": none does.
+	// UsernameClaim is the claim with the caller's name, and GroupsClaim the one with
+	// its groups; "": none.
 	UsernameClaim, GroupsClaim string
-	// Prefix comes before names of callers and groups, after "oidc:".
+	// Prefix precedes names of callers and groups, after "oidc:".
 	Prefix string
-	// Algorithms are the accepted algorithms of signatures.
+	// Algorithms are the accepted signature algorithms.
 	Algorithms []jose.SignatureAlgorithm
 	// ClockSkew is how much the issuer's clock may differ from ours.
 	ClockSkew time.Duration
 	// CAFile has the certificates to trust for the issuer's server, PEM; "": the
-	// system's. It is watched, as the files of tokens and issuers are.
+	// system's. It is watched like the files of tokens and issuers.
 	CAFile string
 	// Insecure allows plain HTTP, to any host.
 	Insecure bool
@@ -68,7 +68,7 @@ func parseIssuers(name, folder string, data []byte) ([]IssuerConfig, error) {
 	return issuers, nil
 }
 
-// refuseSame notes where callers of one issuer could pass for those of another.
+// refuseSame refuses issuers whose callers could pass for each other's.
 func refuseSame(v document.Value, issuer, other IssuerConfig) {
 	switch {
 	case issuer.Issuer == other.Issuer:
@@ -78,7 +78,7 @@ func refuseSame(v document.Value, issuer, other IssuerConfig) {
 	}
 }
 
-// readIssuer reads an entry. What is wrong with it has been noted.
+// readIssuer reads an entry. It has recorded the problems.
 func readIssuer(v document.Value, folder string) IssuerConfig {
 	c := IssuerConfig{UsernameClaim: "sub", Algorithms: asymmetric, ClockSkew: DefaultClockSkew}
 	prefixed := false
@@ -150,7 +150,7 @@ func readCAFile(v document.Value, folder string) string {
 	return path
 }
 
-// checkURL says what is wrong with the address of an issuer or of its keys; "":
+// checkURL returns what is wrong with the address of an issuer or of its keys; "":
 // nothing.
 func checkURL(text string, insecure bool) string {
 	u, err := url.Parse(text)

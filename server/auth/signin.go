@@ -11,32 +11,33 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 )
 
-// Accepted are the kinds of credentials that an Authenticator takes.
+// Accepted are the kinds of credentials that an Authenticator accepts.
 type Accepted struct {
 	Certificates, Tokens, Issuers, Anonymous bool
 }
 
-// Accepts returns what credentials are taken.
+// Accepts returns the accepted kinds of credentials.
 func (a *Authenticator) Accepts() Accepted {
 	return Accepted{a.certificates != nil, a.tokens != nil, a.oidc != nil, a.options.AllowAnonymous}
 }
 
-// Endpoints are where an issuer signs people in.
+// Endpoints are the addresses for signing in with an issuer.
 type Endpoints struct {
-	// Authorization is where browsers are sent, and Token where codes become tokens.
+	// Authorization is where browsers are sent, and Token where codes are exchanged for
+	// tokens.
 	Authorization, Token string
-	// NamesItself says that the issuer's answers have its name (RFC 9207).
+	// NamesItself reports that the issuer's responses contain its name (RFC 9207).
 	NamesItself bool
-	// SecretInForm says that a client's secret is sent in the form, for the issuer does not
-	// take it in the header.
+	// SecretInForm reports that the issuer accepts a client's secret only in the form, not
+	// in the header.
 	SecretInForm bool
-	// Client asks the issuer, with the CAs to trust for it. Its answers are bounded. It follows
-	// no redirects, because its requests carry secrets for the issuer only.
+	// Client sends requests to the issuer, with the CAs to trust for it. It limits responses
+	// and follows no redirects, because its requests carry secrets for the issuer only.
 	Client *http.Client
 }
 
-// Issuers returns the URLs of the issuers that are accepted, in the order of their names, each
-// with the audiences that are.
+// Issuers returns the accepted issuers in the order of their names, each with its accepted
+// audiences.
 func (a *Authenticator) Issuers() (issuers []string, audiences map[string][]string) {
 	audiences = make(map[string][]string)
 	if set := a.issuers.Load(); set != nil {
@@ -49,7 +50,7 @@ func (a *Authenticator) Issuers() (issuers []string, audiences map[string][]stri
 	return issuers, audiences
 }
 
-// Endpoints asks an accepted issuer where it signs people in, for as long as ctx allows.
+// Endpoints asks an accepted issuer for its endpoints, for as long as ctx allows.
 func (a *Authenticator) Endpoints(ctx context.Context, issuer string) (Endpoints, error) {
 	set := a.issuers.Load()
 	if set == nil || set.byURL[issuer] == nil {
@@ -87,5 +88,5 @@ func (a *Authenticator) Endpoints(ctx context.Context, issuer string) (Endpoints
 	return e, nil
 }
 
-// pool is of the CAs to trust for an issuer's server; nil: the system's.
+// pool returns the CAs to trust for an issuer's server; nil: the system's.
 type pool func() (*x509.CertPool, error)

@@ -8,38 +8,38 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/files"
 )
 
-// Stats are what an Authenticator has counted, for metrics.
+// Stats are counters of an Authenticator, for metrics.
 type Stats struct {
-	// Refused is how often callers were not authenticated, by reason. All reasons are
-	// there.
+	// Refused counts the callers that were not authenticated, by reason, with an entry
+	// for every reason.
 	Refused map[Reason]uint64
-	// Tokens and OIDC are of the files; the zero value without a file.
+	// Tokens and OIDC are the counters of the files; zero without a file.
 	Tokens, OIDC files.Stats
-	// KnownTokens is how many tokens the file of tokens has, expired ones included.
+	// KnownTokens is how many tokens the file of tokens has, including expired ones.
 	KnownTokens int
-	// CacheHits and CacheMisses count JWTs that were remembered and that were not;
-	// Cached is how many are now.
+	// CacheHits and CacheMisses count JWTs that were in the cache and that were not;
+	// Cached is its present size.
 	CacheHits, CacheMisses uint64
 	Cached                 int
-	// Issuers are in order of their URLs.
+	// Issuers are in the order of their URLs.
 	Issuers []IssuerStats
 }
 
-// IssuerStats are of one issuer.
+// IssuerStats are the counters of one issuer.
 type IssuerStats struct {
 	Issuer string
-	// Fetches and Failures count how often the keys were asked for, and in vain.
+	// Fetches and Failures count all fetches of the keys and the failed ones.
 	Fetches, Failures uint64
-	// Keys is how many there are.
+	// Keys is the number of keys.
 	Keys int
-	// Fetched is when the keys were last had; zero: never.
+	// Fetched is when the keys were last fetched; zero: never.
 	Fetched time.Time
-	// Err is why the last fetch failed; nil: it did not, or none has ended yet.
+	// Err is the error of the last fetch; nil: it succeeded, or none has finished yet.
 	Err error
 }
 
-// Stats returns the counters. What is counted of an issuer begins anew when
-// its entry in the file changes.
+// Stats returns the counters. An issuer's counters restart when its entry in the file
+// changes.
 func (a *Authenticator) Stats() Stats {
 	s := Stats{Refused: make(map[Reason]uint64, len(reasons)), CacheHits: a.hits.Load(), CacheMisses: a.misses.Load()}
 	for i, reason := range reasons {

@@ -15,33 +15,34 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/document"
 )
 
-// TokenPrefix begins generated tokens, so that scanners for secrets can find them.
+// TokenPrefix begins generated tokens, so that secret scanners can find them.
 const TokenPrefix = "sp_"
 
-// tokenDigits is how many digits of base 62 hold 32 bytes.
+// tokenDigits is how many base-62 digits represent 32 bytes.
 const tokenDigits = 43
 
 // TokenEntry is an entry of the file of tokens.
 type TokenEntry struct {
 	// Identity is the token's owner: ci for the identity token:ci. Several tokens may
-	// have the same, so that one can replace the other.
+	// have the same owner, so that one can replace the other.
 	Identity string
-	// SHA256 is the token's. A token has 256 random bits, so that guessing one from its
-	// digest is hopeless and a slow or salted hash would add nothing.
+	// SHA256 is the token's digest. A token has 256 random bits, so that guessing it
+	// from its digest is hopeless and a slow or salted hash would add nothing.
 	SHA256 [sha256.Size]byte
-	// NotBefore and Expires bound when the token is valid. Zero: unbounded.
+	// NotBefore and Expires limit when the token is valid. Zero: no limit.
 	NotBefore, Expires time.Time
 	// Description is for people.
 	Description string
 }
 
-// tokenIdentity is what may follow "token:". It begins and ends with a letter or digit.
+// tokenIdentity is the syntax of a name after "token:". It begins and ends with a
+// letter or digit.
 var tokenIdentity = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._@/:-]{0,251}[A-Za-z0-9])?$`)
 
 const tokenIdentityRule = `must be 1 to 253 characters of [A-Za-z0-9._@/:-], a letter or digit first and last`
 
-// GenerateToken returns a new random token of identity, and its entry for the file.
-// The token can't be had again from the entry.
+// GenerateToken returns a new random token of identity, and its entry for the file,
+// from which the token can't be recovered.
 func GenerateToken(identity string) (string, TokenEntry, error) {
 	if !tokenIdentity.MatchString(identity) {
 		return "", TokenEntry{}, fmt.Errorf("identity %q: %s", identity, tokenIdentityRule)
@@ -69,10 +70,10 @@ func (e TokenEntry) YAML() string {
 	return b.String()
 }
 
-// tokens are those of a file, by digest. Looking a digest up takes longer the more of
-// it agrees with an entry's, but that tells a caller nothing of use: digests of chosen
-// tokens are as good as random, and one that agrees in its first bytes is no
-// help to find a token whose whole digest agrees.
+// tokens are the tokens of a file, by digest. Looking up a digest takes longer the more
+// of it agrees with an entry's, but callers can't use that: they can't choose digests,
+// and a token whose digest agrees in its first bytes does not help to find one whose
+// whole digest agrees.
 type tokens map[[sha256.Size]byte]*tokenHolder
 
 type tokenHolder struct {
@@ -96,7 +97,7 @@ func (t tokens) authenticate(digest [sha256.Size]byte, now time.Time) (*Identity
 }
 
 // withLineBreak reports whether the file has the digest of the token and a line break,
-// as echo would have added it.
+// as echo would add it.
 func (t tokens) withLineBreak(token string) bool {
 	_, known := t[sha256.Sum256([]byte(token+"\n"))]
 	return known
@@ -104,7 +105,7 @@ func (t tokens) withLineBreak(token string) bool {
 
 func errHolder(h *tokenHolder) error { return errors.New("token of " + h.identity.Name) }
 
-// plaintext is what to say where a token itself seems to be in the file.
+// plaintext is the problem of a file that seems to contain a token itself.
 const plaintext = "tokens are not written in the clear: put the token's SHA-256 in sha256 (printf %s \"$TOKEN\" | sha256sum), and replace a token that was in a file"
 
 // parseTokens reads a file of tokens.
@@ -133,7 +134,7 @@ func parseTokens(name string, data []byte) (tokens, error) {
 	return t, nil
 }
 
-// readTokenEntry returns false if the entry is not as it must be.
+// readTokenEntry returns false for an invalid entry.
 func readTokenEntry(v document.Value) (TokenEntry, bool) {
 	var entry TokenEntry
 	right := true

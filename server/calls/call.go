@@ -16,22 +16,23 @@ import (
 const (
 	// RequestIDKey is the metadata, and the header, with a call's id.
 	RequestIDKey = "x-request-id"
-	// maxRequestIDBytes bounds it.
+	// maxRequestIDBytes limits its length.
 	maxRequestIDBytes = 128
 )
 
-// GatewayNetwork is the network of calls from REST, which do not leave the process.
+// GatewayNetwork is the network name of calls from REST, which do not leave the
+// process.
 const GatewayNetwork = "inside"
 
-// Call is the state of a call. It is also the call's context, so that both take one allocation.
+// Call is the state of a call. It is also the call's context, which saves an allocation.
 type Call struct {
 	context.Context
-	// requestID is the caller's name for the call, or ours; see ID.
+	// requestID is the caller's or our id of the call; see ID.
 	requestID string
-	// identity is the caller, and target the call's target, once they are known.
-	// They are set by the goroutine of the call; of streams only the identity is.
+	// identity is the caller, and target the call's target, once they are known. The
+	// call's goroutine sets them; a stream has only the identity.
 	identity, target string
-	// Items are the requests of a batch, failed those of them that failed.
+	// Items counts the requests of a batch, Failed those that failed.
 	Items, Failed int
 }
 
@@ -51,7 +52,7 @@ func Of(ctx context.Context) *Call {
 	return c
 }
 
-// newCall returns the call that comes with the context.
+// newCall returns the call of the context.
 func newCall(ctx context.Context) *Call {
 	c := &Call{Context: ctx}
 	if sent := metadata.ValueFromIncomingContext(ctx, RequestIDKey); len(sent) > 0 {
@@ -76,10 +77,10 @@ func NoteTarget(ctx context.Context, target string) {
 	}
 }
 
-// ID is the request's id; empty for calls in the process. A call that came without one gets
-// it as soon as somebody wants to know: to send one back that nothing was logged under
-// would cost more than all else that is observed of a call. Not for use by several
-// goroutines at once until it was called.
+// ID is the request's id; empty for calls within the process. A call without one gets it
+// when it is first needed: creating and returning an id under which nothing was logged
+// would cost more than everything else that is observed of a call. It is not safe for
+// concurrent use before its first call.
 func (c *Call) ID() string {
 	if c == nil {
 		return ""
@@ -90,7 +91,7 @@ func (c *Call) ID() string {
 	return c.requestID
 }
 
-// isRequestID reports whether a request's id may be logged and sent back as it is.
+// isRequestID reports whether a request's id is safe to log and to return.
 func isRequestID(id string) bool {
 	if id == "" || len(id) > maxRequestIDBytes {
 		return false
@@ -103,8 +104,7 @@ func isRequestID(id string) bool {
 	return true
 }
 
-// newRequestID returns an id for a request that came with none, or with none that can
-// be used.
+// newRequestID returns an id for a request without a usable one.
 func newRequestID() string {
 	var random [16]byte
 	binary.LittleEndian.PutUint64(random[:], rand.Uint64())
@@ -114,7 +114,7 @@ func newRequestID() string {
 	return string(digits[:])
 }
 
-// targetOf returns what a call is about: noted, or named by its message.
+// targetOf returns the target of a call: recorded, or named by its message.
 func targetOf(c *Call, req any) string {
 	if c.target != "" {
 		return c.target
@@ -130,10 +130,10 @@ func targetOf(c *Call, req any) string {
 	return ""
 }
 
-// messageBytes is the length of a message as it is encoded.
+// messageBytes is the length of an encoded message.
 func messageBytes(m any) int {
 	switch m := m.(type) {
-	case interface{ EncodedLen() int }: // one that was not made a message
+	case interface{ EncodedLen() int }: // one that stays encoded
 		return m.EncodedLen()
 	case proto.Message:
 		return proto.Size(m)
@@ -141,7 +141,8 @@ func messageBytes(m any) int {
 	return 0
 }
 
-// peerOf returns where a call comes from: for one from the gateway, where REST's did.
+// peerOf returns the address of the caller: for calls from the gateway, that of the
+// REST call.
 func peerOf(ctx context.Context) string {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
@@ -150,7 +151,7 @@ func peerOf(ctx context.Context) string {
 	if p.Addr.Network() != GatewayNetwork {
 		return p.Addr.String()
 	}
-	// The gateway adds the address to those that proxies have told.
+	// The gateway appends the address to those that proxies have added.
 	if told := metadata.ValueFromIncomingContext(ctx, "x-forwarded-for"); len(told) > 0 {
 		all := told[len(told)-1]
 		return strings.TrimSpace(all[strings.LastIndexByte(all, ',')+1:])
@@ -158,8 +159,8 @@ func peerOf(ctx context.Context) string {
 	return ""
 }
 
-// requestIDOf returns the id of a REST call, and sees to it that the gateway passes on
-// no other.
+// requestIDOf returns the id of a REST call, and makes the gateway pass on no other
+// one.
 func requestIDOf(r *http.Request) string {
 	id := r.Header.Get(RequestIDKey)
 	if !isRequestID(id) {

@@ -14,26 +14,26 @@ import (
 	"github.com/setpoint-dev/setpoint/server/telemetry"
 )
 
-// Logged says which calls are logged at the level info. Those that fail by the
-// server's own fault are logged as errors in any case; all others are lines of the
-// level debug. The zero value is LogNone.
+// Logged selects the calls that are logged at the level info. Calls that fail by the
+// server's own fault are always logged as errors; all others at the level debug. The
+// zero value is LogNone.
 type Logged string
 
 // The choices.
 const (
 	LogNone Logged = "none"
-	// LogFailed logs calls that fail, up to a hundred a second.
+	// LogFailed logs failed calls, up to a hundred per second.
 	LogFailed Logged = "failed"
 	LogAll    Logged = "all"
 )
 
-// LoggedChoices are the choices, in order of how much they log.
+// LoggedChoices are the choices, least to most logged.
 func LoggedChoices() []Logged { return []Logged{LogNone, LogFailed, LogAll} }
 
-// callMessage is that of a line of a call.
+// callMessage is the message of a call's log line.
 const callMessage = "call"
 
-// level is that of the line of a call.
+// level is the level of a call's log line.
 func (o *Observer) level(code codes.Code, probe bool) zapcore.Level {
 	switch {
 	case code == codes.Internal || code == codes.Unknown || code == codes.DataLoss:
@@ -45,7 +45,7 @@ func (o *Observer) level(code codes.Code, probe bool) zapcore.Level {
 	return zap.DebugLevel
 }
 
-// line returns the line of a call, nil if there is to be none.
+// line returns the log line of a call, nil for none.
 func (o *Observer) line(method *telemetry.Method, code codes.Code) *zapcore.CheckedEntry {
 	return o.check(o.level(code, strings.HasPrefix(method.Name, "grpc.health.")))
 }
@@ -61,7 +61,7 @@ func (o *Observer) check(level zapcore.Level) *zapcore.CheckedEntry {
 	return o.log.Check(level, callMessage)
 }
 
-// fields are those of all calls.
+// fields are the fields of every call.
 func (o *Observer) fields(c *Call, method *telemetry.Method, code codes.Code, took time.Duration, err error) []zap.Field {
 	transport := "grpc"
 	if IsFromGateway(c) {
@@ -74,7 +74,7 @@ func (o *Observer) fields(c *Call, method *telemetry.Method, code codes.Code, to
 	return o.rare(c, fields, err)
 }
 
-// rare adds the fields that most lines don't have.
+// rare adds the fields that most lines do not have.
 func (o *Observer) rare(ctx context.Context, fields []zap.Field, err error) []zap.Field {
 	if err != nil {
 		fields = append(fields, zap.String("error", apierror.ClipMarked(status.Convert(err).Message())))
@@ -88,7 +88,7 @@ func (o *Observer) rare(ctx context.Context, fields []zap.Field, err error) []za
 	return fields
 }
 
-// Message logs a request of a stream, as if it were a call.
+// Message logs a request of a stream like a call.
 func (o *Observer) Message(ctx context.Context, method, target string, err error, took time.Duration) {
 	c := Of(ctx)
 	if c == nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/setpoint-dev/setpoint/server/apierror"
 )
 
-// Drain counts the calls in flight and, once it has begun, refuses new ones.
+// Drain counts the calls in flight and, once begun, refuses new ones.
 type Drain struct {
-	// Begun is closed when it begins.
+	// Begun is closed when the drain begins.
 	Begun chan struct{}
 
 	mu       sync.Mutex
@@ -35,8 +35,8 @@ func (d *Drain) Begin() {
 	}
 }
 
-// Wait returns a channel that is closed when no call is in flight. To be called
-// once, when none can come from the gateway any more.
+// Wait returns a channel that is closed when no call is in flight. Call it once, when
+// the gateway can make no more calls.
 func (d *Drain) Wait() <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -47,8 +47,8 @@ func (d *Drain) Wait() <-chan struct{} {
 	return d.idle
 }
 
-// enter lets a call in, or not. One from the gateway belongs to a REST call that
-// was let in before.
+// enter admits or refuses a call. A call from the gateway belongs to a REST call that
+// was admitted before.
 func (d *Drain) enter(fromGateway bool) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -64,7 +64,7 @@ func (d *Drain) leave() {
 	defer d.mu.Unlock()
 	if d.inFlight--; d.inFlight == 0 && d.idle != nil {
 		select {
-		case <-d.idle: // one that was cut off comes late
+		case <-d.idle: // a cut-off call that ends late
 		default:
 			close(d.idle)
 		}
@@ -80,8 +80,8 @@ func (d *Drain) Unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, han
 	return handler(ctx, req)
 }
 
-// Stream counts our own streams, which end by themselves when a drain begins.
-// Others (health, reflection) have nothing to lose and are not waited for.
+// Stream counts our own streams, which end by themselves when a drain begins. Others
+// (health, reflection) lose nothing, and the drain does not wait for them.
 func (d *Drain) Stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	if info.FullMethod != setpointv1.RecommendationService_StreamRecommend_FullMethodName {
 		return handler(srv, stream)

@@ -14,7 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/apierror"
 )
 
-// WithDeadline bounds calls that come without a deadline.
+// WithDeadline limits calls without a deadline.
 func WithDeadline(timeout time.Duration) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		if _, has := ctx.Deadline(); !has {
@@ -26,8 +26,8 @@ func WithDeadline(timeout time.Duration) grpc.UnaryServerInterceptor {
 	}
 }
 
-// RecoverCalls turns a panic into INTERNAL: one bad request must not end the
-// others. The stack goes to the log only.
+// RecoverCalls turns a panic into INTERNAL, so that one bad request does not end the
+// others. The stack is only logged.
 func RecoverCalls(log *zap.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
 		defer func() { err = Recovered(log, info.FullMethod, recover(), err) }()
@@ -43,8 +43,8 @@ func RecoverStreams(log *zap.Logger) grpc.StreamServerInterceptor {
 	}
 }
 
-// Recovered returns INTERNAL for what was recovered from a panic of a method, and logs it; err
-// where it is nil.
+// Recovered logs a recovered panic of a method and returns INTERNAL; it returns err if there
+// was no panic.
 func Recovered(log *zap.Logger, method string, panicked any, err error) error {
 	if panicked == nil {
 		return err
@@ -53,7 +53,7 @@ func Recovered(log *zap.Logger, method string, panicked any, err error) error {
 	return status.Error(codes.Internal, "internal error")
 }
 
-// ChainUnary makes one interceptor of several, the outermost first.
+// ChainUnary combines interceptors into one, the outermost first.
 func ChainUnary(all []grpc.UnaryServerInterceptor) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		for _, one := range slices.Backward(all) {
@@ -64,7 +64,7 @@ func ChainUnary(all []grpc.UnaryServerInterceptor) grpc.UnaryServerInterceptor {
 	}
 }
 
-// ChainStreams makes one interceptor of several, the outermost first.
+// ChainStreams combines interceptors into one, the outermost first.
 func ChainStreams(all []grpc.StreamServerInterceptor) grpc.StreamServerInterceptor {
 	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 		for _, one := range slices.Backward(all) {

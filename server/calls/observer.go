@@ -16,25 +16,25 @@ import (
 	"github.com/setpoint-dev/setpoint/server/tracing"
 )
 
-// Observer gives each call an id, counts and logs it, even if it is refused. Its interceptors come
-// first.
+// Observer gives each call an id, and counts and logs it, even if it is refused. Its interceptors
+// come first.
 type Observer struct {
 	Calls   *telemetry.Calls
 	log     *zap.Logger
 	which   Logged
 	tracing *tracing.Tracing // nil: off
-	spans   stats.Handler    // makes spans of calls; nil: off
-	// failures bounds the lines of calls that failed by their caller's fault, or by the
-	// store's: an outage has as many as there are calls. suppressed are those left out
-	// since the last line.
+	spans   stats.Handler    // creates spans of calls; nil: off
+	// failures limits the log lines of calls that failed by their caller's or the
+	// store's fault: an outage causes as many as there are calls. suppressed counts
+	// those omitted since the last line.
 	failures   *rate.Limiter
 	suppressed atomic.Uint64
 }
 
-// failureLines is how many such lines a second there may be.
+// failureLines is how many such lines are logged per second.
 const failureLines = 100
 
-// NewObserver returns an observer that counts in those. tracing may be nil.
+// NewObserver returns an observer that uses those counters. tracing may be nil.
 func NewObserver(calls *telemetry.Calls, log *zap.Logger, which Logged, tracing *tracing.Tracing) *Observer {
 	o := &Observer{
 		Calls: calls, log: log, which: which, tracing: tracing,
@@ -46,7 +46,7 @@ func NewObserver(calls *telemetry.Calls, log *zap.Logger, which Logged, tracing 
 	return o
 }
 
-// ServerOptions are those of the gRPC server.
+// ServerOptions are the observer's options of the gRPC server.
 func (o *Observer) ServerOptions() []grpc.ServerOption {
 	if o.tracing == nil {
 		return nil
@@ -54,8 +54,8 @@ func (o *Observer) ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{grpc.StatsHandler(o.spans)}
 }
 
-// Traced makes the span of a call that does not come through gRPC's transport. The function
-// that it returns ends it.
+// Traced starts the span of a call that does not come through gRPC's transport. The
+// returned function ends it.
 func (o *Observer) Traced(ctx context.Context, method string) (context.Context, func(error)) {
 	if o.tracing == nil {
 		return ctx, func(error) {}
@@ -88,13 +88,13 @@ func (o *Observer) Unary(ctx context.Context, req any, info *grpc.UnaryServerInf
 	if err != nil {
 		_ = c.ID()
 	}
-	if c.requestID != "" && !IsFromGateway(ctx) { // REST tells it by itself
+	if c.requestID != "" && !IsFromGateway(ctx) { // REST returns the id itself
 		_ = grpc.SetHeader(ctx, metadata.MD{RequestIDKey: []string{c.requestID}})
 	}
 	return resp, err
 }
 
-// Stream observes a stream from its begin to its end.
+// Stream observes a stream from its start to its end.
 func (o *Observer) Stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	start := time.Now()
 	method := o.Calls.Of(info.FullMethod)
@@ -126,7 +126,7 @@ type observedStream struct {
 // Context implements grpc.ServerStream, as do those below.
 func (s *observedStream) Context() context.Context { return s.call }
 
-// RecvMsg counts what came.
+// RecvMsg counts received messages.
 func (s *observedStream) RecvMsg(m any) error {
 	err := s.ServerStream.RecvMsg(m)
 	if err == nil {
@@ -137,7 +137,7 @@ func (s *observedStream) RecvMsg(m any) error {
 	return err
 }
 
-// SendMsg counts what was sent.
+// SendMsg counts sent messages.
 func (s *observedStream) SendMsg(m any) error {
 	n := messageBytes(m)
 	err := s.ServerStream.SendMsg(m)

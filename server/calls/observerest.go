@@ -12,20 +12,20 @@ import (
 	"github.com/setpoint-dev/setpoint/server/apierror"
 )
 
-// restCall is a REST call while it lasts.
+// restCall is the state of a REST call.
 type restCall struct {
-	// isRPC means that it became a call over gRPC, which is logged there.
+	// isRPC reports that it became a gRPC call, which is logged there.
 	isRPC atomic.Bool
-	// identity is who makes it, and err why it is refused, once they are known. They are
-	// set by the goroutine of the call.
+	// identity is the caller, and err the refusal, once they are known. The call's
+	// goroutine sets them.
 	identity string
 	err      error
 }
 
 type restCallKey struct{}
 
-// REST observes REST calls: each gets an id, is counted by its HTTP code, and is logged
-// here if it never becomes a call over gRPC.
+// REST observes REST calls: each gets an id, is counted by its HTTP status, and is
+// logged here if it never becomes a gRPC call.
 func (o *Observer) REST(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
@@ -55,7 +55,7 @@ func (o *Observer) REST(next http.Handler) http.Handler {
 	})
 }
 
-// codeOfHTTP is the code that the level of a line goes by.
+// codeOfHTTP is the code that determines the level of the log line.
 func codeOfHTTP(code int) codes.Code {
 	switch {
 	case code >= 500 && code != http.StatusServiceUnavailable:
@@ -66,7 +66,7 @@ func codeOfHTTP(code int) codes.Code {
 	return codes.OK
 }
 
-// NoteRPC records that a REST call became an RPC, which is logged like gRPC's.
+// NoteRPC records that a REST call became a gRPC call, which is logged as such.
 func NoteRPC(ctx context.Context) {
 	if c, ok := ctx.Value(restCallKey{}).(*restCall); ok {
 		c.isRPC.Store(true)
@@ -80,14 +80,14 @@ func NoteRESTCaller(ctx context.Context, name string) {
 	}
 }
 
-// NoteRESTError records why a REST call is refused before it becomes an RPC.
+// NoteRESTError records why a REST call is refused before it becomes a gRPC call.
 func NoteRESTError(ctx context.Context, err error) {
 	if c, ok := ctx.Value(restCallKey{}).(*restCall); ok {
 		c.err = err
 	}
 }
 
-// restAnswer notes what is answered.
+// restAnswer records the response.
 type restAnswer struct {
 	http.ResponseWriter
 	code, bytes int
@@ -101,7 +101,7 @@ func (a *restAnswer) WriteHeader(code int) {
 	a.ResponseWriter.WriteHeader(code)
 }
 
-// Write counts what is written.
+// Write counts the written bytes.
 func (a *restAnswer) Write(b []byte) (int, error) {
 	n, err := a.ResponseWriter.Write(b)
 	a.bytes += n

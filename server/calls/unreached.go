@@ -14,8 +14,8 @@ import (
 	"github.com/setpoint-dev/setpoint/server/telemetry"
 )
 
-// Registrar registers services whose calls are observed also if they end before the
-// interceptors: their message is too large, can't be read, or never comes.
+// Registrar registers services whose calls are observed even if they end before the
+// interceptors: their message is too large, can't be read, or never arrives.
 type Registrar struct {
 	*grpc.Server
 	Observer *Observer
@@ -26,8 +26,8 @@ func (r Registrar) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	r.Server.RegisterService(r.Observer.reaching(desc), impl)
 }
 
-// reaching are the methods of a service, whose calls are observed if they never reach the
-// interceptors. Those of streams do in any case.
+// reaching returns the methods of a service, whose calls are observed if they never reach
+// the interceptors. Streams always reach them.
 func (o *Observer) reaching(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 	wrapped := *desc
 	wrapped.Methods = slices.Clone(desc.Methods)
@@ -58,16 +58,16 @@ func (o *Observer) unreached(ctx context.Context, method *telemetry.Method, took
 	}
 }
 
-// UnknownMethods has gRPC take calls to methods that there are not for streams, so that
-// they are observed, and answers them.
+// UnknownMethods makes gRPC treat calls of unknown methods as streams, so that they are
+// observed, and responds to them.
 func UnknownMethods(_ any, stream grpc.ServerStream) error {
 	method, _ := grpc.MethodFromServerStream(stream)
 	return status.Error(codes.Unimplemented, "unknown method "+apierror.Clip(method))
 }
 
-// AnswerUnknown answers such calls before authentication, as gRPC itself would.
+// AnswerUnknown responds to such calls before authentication, as gRPC itself would.
 func AnswerUnknown(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-	if srv == nil { // it is of no service
+	if srv == nil { // it belongs to no service
 		return UnknownMethods(nil, stream)
 	}
 	return next(srv, stream)

@@ -11,7 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/files"
 )
 
-// maxFileBytes bounds each file; lists of a large CA have some megabytes.
+// maxFileBytes limits each file; revocation lists of a large CA have some megabytes.
 const maxFileBytes = 64 << 20
 
 // files are those of the options, in the order certificate, key, CAs, revocation lists.
@@ -19,18 +19,18 @@ func (o *Options) files() files.Set {
 	return files.Set{Paths: []string{o.CertFile, o.KeyFile, o.CAFile, o.CRLFile}, Most: maxFileBytes}
 }
 
-// material is what the files say.
+// material is the content of the files.
 type material struct {
-	sum         files.Sum        // of the files
+	sum         files.Sum        // digest of the files
 	cert        *tls.Certificate // nil: none
-	notAfter    time.Time        // of cert and its intermediates, the earliest; zero without one
+	notAfter    time.Time        // earliest of cert and its intermediates; zero without one
 	cas         *x509.CertPool   // nil: the system's
 	trusted     map[string]bool  // the certificates of cas, DER
-	casNotAfter time.Time        // of cas, the earliest; zero without them
+	casNotAfter time.Time        // earliest of cas; zero without them
 	revoked     revocations
 }
 
-// parse reads what files say, and refuses what can't be used now.
+// parse parses the files, and refuses what can't be used now.
 func (o *Options) parse(c files.Contents, now time.Time) (*material, error) {
 	m := &material{sum: c.Sum()}
 	if o.CertFile != "" {
@@ -80,7 +80,7 @@ func (m *material) parsePair(certPEM, keyPEM []byte, now time.Time) error {
 	return nil
 }
 
-// earlier returns the earlier time; the zero value is none.
+// earlier returns the earlier time; the zero value counts as none.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -88,8 +88,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// parseCertificates reads at least one certificate, and no file in which something else
-// is hidden.
+// parseCertificates parses at least one certificate, and refuses a file with anything
+// else in it.
 func parseCertificates(data []byte) (certs []*x509.Certificate, err error) {
 	err = eachBlock(data, "CERTIFICATE", func(der []byte) error {
 		c, err := x509.ParseCertificate(der)
@@ -99,8 +99,8 @@ func parseCertificates(data []byte) (certs []*x509.Certificate, err error) {
 	return certs, err
 }
 
-// eachBlock has PEM blocks of one type read. There must be one at least, and none of
-// another type.
+// eachBlock calls read for PEM blocks of one type. There must be at least one, and none
+// of another type.
 func eachBlock(data []byte, blockType string, read func(der []byte) error) error {
 	n := 0
 	for {

@@ -8,13 +8,13 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/files"
 )
 
-// ClientAuth says whether a server looks at clients' certificates.
+// ClientAuth is whether a server verifies clients' certificates.
 type ClientAuth string
 
 const (
-	// None asks for no certificate.
+	// None requests no certificate.
 	None ClientAuth = "none"
-	// Optional asks for one. A client may have none, but not a wrong one.
+	// Optional requests one. A client may have none, but not an invalid one.
 	Optional ClientAuth = "optional"
 	// Require refuses clients without one.
 	Require ClientAuth = "require"
@@ -36,29 +36,29 @@ const (
 	expiryWarningInterval = 24 * time.Hour
 )
 
-// Options say which files to use, all PEM, and how.
+// Options name the files to use, all PEM, and how.
 type Options struct {
-	// CertFile holds the own certificate, then intermediate ones; KeyFile its key. A
-	// client may do without.
+	// CertFile has the own certificate, then intermediate ones; KeyFile its key.
+	// Optional for clients.
 	CertFile, KeyFile string
-	// CAFile holds the CAs of the other side's certificates. Empty: those of the system
-	// for a client; a server needs it to look at certificates.
+	// CAFile has the CAs of the other side's certificates. Empty: the system's for a
+	// client; a server needs it to verify certificates.
 	CAFile string
-	// CRLFile holds revocation lists of these CAs; every CA below which certificates are
-	// to be revoked has its own. Empty: nothing is revoked.
+	// CRLFile has revocation lists of these CAs, one for every CA whose certificates may
+	// be revoked. Empty: nothing is revoked.
 	CRLFile string
-	// ClientAuth says whether a server looks at clients' certificates; empty: None.
+	// ClientAuth is whether a server verifies clients' certificates; empty: None.
 	ClientAuth ClientAuth
-	// Interval is how often Run looks at the files. Zero: DefaultInterval.
+	// Interval is how often Run checks the files. Zero: DefaultInterval.
 	Interval time.Duration
-	// Settle is how long the files must stay the same before they are used, at the start
-	// too. Zero: that of other files that are watched.
+	// Settle is how long the files must stay the same before they are used, also at the
+	// start. Zero: the default of package files.
 	Settle time.Duration
 	// ExpiryWarning is how long before the own certificate expires OnExpiring is called,
 	// once a day. Zero: DefaultExpiryWarning.
 	ExpiryWarning time.Duration
-	// OnChange is called when other files were loaded (nil), and when something gets
-	// wrong with them. OnExpiring is called when the own certificate expires soon, or has
+	// OnChange is called with nil when new files were loaded, and with an error when they
+	// become invalid. OnExpiring is called when the own certificate expires soon, or has
 	// expired. They must not call the Source. Nil: not called.
 	OnChange   func(error)
 	OnExpiring func(notAfter time.Time)
@@ -91,7 +91,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Validate returns all that is wrong with the options; it does not look at the files.
+// Validate returns all errors of the options; it does not check the files.
 func (o Options) Validate() error {
 	o = o.withDefaults()
 	var problems []error

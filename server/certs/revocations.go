@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// revocations are serial numbers that are revoked, by their issuer's name (DER).
+// revocations are revoked serial numbers, by their issuer's name (DER).
 type revocations map[string]*revocationList
 
 type revocationList struct {
@@ -17,7 +17,7 @@ type revocationList struct {
 	serials    map[string]bool
 }
 
-// maxSerial is the length of serial numbers that are looked for without taking memory; by
+// maxSerial is the length of serial numbers that are looked up without an allocation; by
 // RFC 5280 they have 20 bytes at most.
 const maxSerial = 32
 
@@ -30,7 +30,7 @@ func (l *revocationList) has(serial *big.Int) bool {
 	return l.serials[string(serial.FillBytes(room[:])[maxSerial-(serial.BitLen()+7)/8:])]
 }
 
-// parseRevocations reads lists and checks that one of the CAs signed each.
+// parseRevocations parses lists and checks that one of the CAs signed each.
 func parseRevocations(data []byte, cas []*x509.Certificate) (revocations, error) {
 	revoked := revocations{}
 	err := eachBlock(data, "X509 CRL", func(der []byte) error {
@@ -63,8 +63,8 @@ func signedByOneOf(list *x509.RevocationList, cas []*x509.Certificate) bool {
 	return false
 }
 
-// outdated returns what is wrong with lists whose CA should have given out newer ones.
-// They are used nevertheless.
+// outdated returns an error for lists whose CA should have issued newer ones. They are
+// used nevertheless.
 func (r revocations) outdated(now time.Time) error {
 	var problems []error
 	for _, list := range r {
@@ -75,7 +75,7 @@ func (r revocations) outdated(now time.Time) error {
 	return errors.Join(problems...)
 }
 
-// nextUpdate returns when the first list is out of date; zero if none says.
+// nextUpdate returns when the first list is out of date; zero if no list says so.
 func (r revocations) nextUpdate() (first time.Time) {
 	for _, list := range r {
 		first = earlier(first, list.nextUpdate)
@@ -83,7 +83,7 @@ func (r revocations) nextUpdate() (first time.Time) {
 	return first
 }
 
-// check returns an error if each of the chains has a certificate that is revoked.
+// check returns an error if every chain has a revoked certificate.
 func (r revocations) check(chains [][]*x509.Certificate) error {
 	var err error
 	for _, chain := range chains {

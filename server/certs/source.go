@@ -14,37 +14,37 @@ import (
 	"github.com/setpoint-dev/setpoint/server/auth/bounded"
 )
 
-// Source makes TLS configurations that follow the files. Its methods may be called
+// Source builds TLS configurations that follow the files. Its methods may be called
 // concurrently.
 type Source struct {
 	options Options
-	// used is what new connections use.
+	// used is the material of new connections.
 	used        atomic.Pointer[generation]
 	generations atomic.Uint64
 
-	looking  sync.Mutex // held while the files are looked at
+	looking  sync.Mutex // locked while the files are checked
 	mu       sync.Mutex
-	err      error     // guarded by mu; what is wrong with the files
-	loaded   time.Time // guarded by mu; when what is used was loaded
+	err      error     // guarded by mu; error of the files
+	loaded   time.Time // guarded by mu; when the used files were loaded
 	reloads  uint64    // guarded by mu
 	failures uint64    // guarded by mu
-	warned   time.Time // guarded by mu; when OnExpiring was called last
+	warned   time.Time // guarded by mu; last call of OnExpiring
 }
 
-// generation is what the files said at one time, and a server's configuration of it; nil
-// without a certificate.
+// generation is the content of the files at one time, and a server's configuration with
+// it; nil without a certificate.
 type generation struct {
 	*material
 	server *tls.Config
-	// verified is what was found of connections that older CAs had let in, by the address
-	// of the list of their certificates.
+	// verified caches results for connections that older CAs admitted, by the address of
+	// the list of their certificates.
 	verified *bounded.Map[**x509.Certificate, error]
 }
 
-// maxVerified bounds the connections that are remembered so.
+// maxVerified limits these cached results.
 const maxVerified = 4096
 
-// New loads the files, which all must be right. It waits until they have settled, for a
+// New loads the files, which must all be valid. It waits until they have settled, for a
 // second at most.
 func New(options Options) (*Source, error) {
 	if err := options.Validate(); err != nil {
@@ -63,7 +63,7 @@ func New(options Options) (*Source, error) {
 	return s, nil
 }
 
-// Run looks at the files again and again until the context ends.
+// Run checks the files repeatedly until the context ends.
 func (s *Source) Run(ctx context.Context) {
 	ticker := time.NewTicker(s.options.Interval)
 	defer ticker.Stop()
@@ -77,8 +77,8 @@ func (s *Source) Run(ctx context.Context) {
 	}
 }
 
-// Check looks at the files now, waits until they have settled, and uses what they say. It
-// returns what is wrong with them; then what was used before still is.
+// Check checks the files now, waits until they have settled, and uses them. If it returns
+// an error, the previous ones remain in use.
 func (s *Source) Check() error { return s.check(context.Background()) }
 
 func (s *Source) check(ctx context.Context) error {
@@ -107,7 +107,7 @@ func (s *Source) check(ctx context.Context) error {
 	return err
 }
 
-// load returns what the files say, which is what is used if they are the same.
+// load returns the content of the files; the one in use if they are the same.
 func (s *Source) load(ctx context.Context, used *material) (*material, error) {
 	var known files.Sum
 	if used != nil {
@@ -123,7 +123,7 @@ func (s *Source) load(ctx context.Context, used *material) (*material, error) {
 	return s.options.parse(c, s.options.Clock())
 }
 
-// report logs a problem, once, and its end.
+// report logs an error once, and its end.
 func (s *Source) report(err error) {
 	was := s.err
 	s.err = err
@@ -144,7 +144,7 @@ func (s *Source) warn() {
 	}
 }
 
-// use has new connections use what files say. It needs mu.
+// use switches new connections to the material. The caller has locked mu.
 func (s *Source) use(m *material) {
 	g := &generation{material: m, verified: bounded.New[**x509.Certificate, error](maxVerified)}
 	if m.cert != nil {
@@ -155,13 +155,12 @@ func (s *Source) use(m *material) {
 	s.loaded = s.options.Clock()
 }
 
-// Generation counts what was taken from the files, New's included.
+// Generation counts the loaded versions of the files, including New's.
 func (s *Source) Generation() uint64 { return s.generations.Load() }
 
-// CheckClient returns why the certificate of an open connection does not count any more
-// that was right in its handshake: it is revoked, or none of its CAs is trusted. That a
-// certificate has expired is for others to see. It takes no memory unless the CAs have
-// changed since.
+// CheckClient returns why the certificate of an open connection, which its handshake
+// verified, is no longer valid: it is revoked, or none of its CAs is trusted. It does
+// not check expiry. It allocates nothing unless the CAs have changed since.
 func (s *Source) CheckClient(state *tls.ConnectionState) error {
 	used := s.used.Load()
 	if used.cas == nil || len(state.VerifiedChains) == 0 {
@@ -182,10 +181,10 @@ func (s *Source) CheckClient(state *tls.ConnectionState) error {
 	return used.verifyClient(state, s.options.Clock())
 }
 
-// verifyClient does what the handshake did, once for each connection: its CA may be another
-// certificate of the same key.
+// verifyClient repeats the handshake's verification, once for each connection: the CA's
+// certificate may be a new one with the same key.
 func (g *generation) verifyClient(state *tls.ConnectionState, now time.Time) error {
-	connection := &state.PeerCertificates[0] // each has a list of its own
+	connection := &state.PeerCertificates[0] // each connection has its own list
 	if err, known := g.verified.Get(connection); known {
 		return err
 	}
@@ -239,16 +238,16 @@ func (s *Source) ServerConfig() (*tls.Config, error) {
 }
 
 // ClientConfig returns a configuration for clients of one server, which follows the files.
-// The name must be in the server's certificate. Empty: it is that of the address which is
-// dialled (crypto/tls, net/http and gRPC fill it in); an IP address must be given here.
+// The name must be in the server's certificate. Empty: the host of the dialled address
+// (crypto/tls, net/http and gRPC fill it in); an IP address must be given here.
 func (s *Source) ClientConfig(serverName string) *tls.Config {
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		NextProtos: protocols,
 		ServerName: serverName,
 		Time:       s.options.Clock,
-		// RootCAs can't follow a file. The certificate is verified below instead, for
-		// every connection, resumed ones included.
+		// RootCAs can't follow a file. VerifyConnection verifies the certificate
+		// instead, for every connection, including resumed ones.
 		InsecureSkipVerify: true,
 		VerifyConnection:   func(state tls.ConnectionState) error { return s.verifyServer(serverName, state) },
 	}
@@ -260,7 +259,7 @@ func (s *Source) ClientConfig(serverName string) *tls.Config {
 	return config
 }
 
-// verifyServer is what crypto/tls does without InsecureSkipVerify.
+// verifyServer does what crypto/tls does without InsecureSkipVerify.
 func (s *Source) verifyServer(name string, state tls.ConnectionState) error {
 	used := s.used.Load()
 	if name == "" {

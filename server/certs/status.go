@@ -4,21 +4,21 @@ import "time"
 
 // Status is the state of a Source, for metrics.
 type Status struct {
-	// NotAfter is when the own certificate, or an intermediate one with it, expires. Zero
+	// NotAfter is when the own certificate, or one of its intermediates, expires. Zero
 	// without a certificate.
 	NotAfter time.Time
-	// CAsNotAfter is when the first of the CAs expires: after that, what it signed is
-	// refused. Zero without CAs.
+	// CAsNotAfter is when the first of the CAs expires: after that, certificates signed
+	// by it are refused. Zero without CAs.
 	CAsNotAfter time.Time
 	// CRLNextUpdate is when the first of the revocation lists becomes outdated. Zero without
 	// lists, or if no list has such a time.
 	CRLNextUpdate time.Time
-	// Loaded is when what is used was loaded.
+	// Loaded is when the files in use were loaded.
 	Loaded time.Time
-	// Err is what is wrong with the files; nil if nothing is.
+	// Err is the error of the files; nil if there is none.
 	Err error
-	// Reloads and Failures are how often a change of the files was taken, and refused;
-	// that New has loaded them is not among them.
+	// Reloads and Failures count the changes of the files that were applied and
+	// refused, without New's load.
 	Reloads, Failures uint64
 }
 

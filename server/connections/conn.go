@@ -8,19 +8,19 @@ import (
 	"github.com/setpoint-dev/setpoint/server/limit"
 )
 
-// Conn is a connection that is counted. The methods of a nil one do nothing.
+// Conn is a counted connection. The methods of a nil one do nothing.
 type Conn struct {
 	net.Conn
 	set *Set
-	// calls are in flight on it, used says that something came since it was last asked.
+	// calls counts the calls in flight; used reports traffic since the last check.
 	calls atomic.Int64
 	used  atomic.Bool
-	// known reports whether the server received a call of an authenticated caller on it. It
-	// changes under set.mu.
+	// known reports whether the server has received a call of an authenticated caller on
+	// it. It changes under set.mu.
 	known  atomic.Bool
 	origin limit.Origin
 
-	// The rest is guarded by set.mu.
+	// The other fields are guarded by set.mu.
 
 	place  *list.Element // in set.unknown or set.known
 	held   *list.Element // in set.holders
@@ -28,7 +28,7 @@ type Conn struct {
 	gone   bool
 }
 
-// Know records that a caller who may call has sent a complete message on it.
+// Know records that an authorized caller has sent a complete message on it.
 func (c *Conn) Know() {
 	if c == nil || c.known.Load() {
 		return
@@ -44,7 +44,7 @@ func (c *Conn) Know() {
 	c.known.Store(true)
 }
 
-// Origin is what the limiter knows of its calls; nil for a nil connection.
+// Origin is the limiter's state of the connection; nil for a nil connection.
 func (c *Conn) Origin() *limit.Origin {
 	if c == nil {
 		return nil
@@ -52,22 +52,22 @@ func (c *Conn) Origin() *limit.Origin {
 	return &c.origin
 }
 
-// Begin notes that a call is in flight on it, until End.
+// Begin counts a call in flight until End.
 func (c *Conn) Begin() {
 	if c != nil {
 		c.calls.Add(1)
 	}
 }
 
-// End notes that it is no more.
+// End ends the count of Begin.
 func (c *Conn) End() {
 	if c != nil {
 		c.calls.Add(-1)
 	}
 }
 
-// BeginExempt counts a call that no other limit bounds, until EndExempt, and reports false if
-// the connection has too many. If all have, another one makes way.
+// BeginExempt counts a call without any other limit, until EndExempt. It returns false if the
+// connection has too many. If all connections together have too many, it closes another one.
 func (c *Conn) BeginExempt() bool {
 	if c == nil {
 		return true
@@ -96,7 +96,7 @@ func (c *Conn) BeginExempt() bool {
 	return true
 }
 
-// EndExempt notes that such a call has ended.
+// EndExempt ends the count of BeginExempt.
 func (c *Conn) EndExempt() {
 	if c == nil {
 		return
@@ -135,15 +135,15 @@ func (c *Conn) Close() error {
 // RemoteAddr implements net.Conn. Of finds the connection by it.
 func (c *Conn) RemoteAddr() net.Addr { return address{c.Conn.RemoteAddr(), c} }
 
-// address is the address of a peer that knows the connection to it: all that gRPC tells
-// of a call's connection is its address.
+// address is a peer's address that refers to the connection: gRPC reveals nothing else
+// of a call's connection.
 type address struct {
 	net.Addr
 	conn *Conn
 }
 
-// Of returns the connection of a peer's address, nil if it is not one of Listen's. The address
-// may be wrapped by one that has an Unwrap.
+// Of returns the connection of a peer's address, nil if it is not from Listen. The address may
+// be wrapped by one that has an Unwrap.
 func Of(addr net.Addr) *Conn {
 	for addr != nil {
 		switch a := addr.(type) {

@@ -1,13 +1,14 @@
-// Package connections bounds how many connections are open at once, and how many calls on
-// them that no other limit bounds, such as health checks.
+// Package connections limits how many connections are open, and how many calls on them that
+// have no other limit, such as health checks.
 //
 //	set := connections.New(connections.Options{Most: 4096, Exempt: 4096, ExemptEach: 64})
 //	listener = set.Listen(listener)
-//	connections.Of(addr).Know() // a call of a known caller came on it
+//	connections.Of(addr).Know() // a call of an authenticated caller arrived on it
 //
-// Who comes last is not turned away for those who came before and do nothing: beyond the
-// bound an unneeded connection is closed. That is the oldest of those on which nobody
-// has been heard out, as long as they are a quarter or more of all; else the one that was idle
-// longest, about. So a health check that comes on a connection of its own is answered however
-// many are held open, and callers who are known keep theirs while others open many.
+// Idle connections do not keep out new ones: beyond the limit the set closes the connection
+// that is needed least. While a quarter or more of the connections have not received a
+// complete message of an authenticated caller, that is the oldest of them; otherwise it is,
+// approximately, the one that was idle longest. So a health check on a new connection succeeds
+// however many connections are held open, and authenticated callers keep their connections
+// while others open many.
 package connections

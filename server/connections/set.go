@@ -10,23 +10,23 @@ import (
 // tries is how many connections are examined to find an unneeded one.
 const tries = 64
 
-// Options are the bounds of a Set; 0 is no bound.
+// Options are the limits of a Set; 0 is no limit.
 type Options struct {
-	// Most is how many connections may be open.
+	// Most is the maximum number of open connections.
 	Most int
-	// Exempt is how many calls may be open that no other limit bounds, ExemptEach how many
-	// of one connection.
+	// Exempt limits the open calls that have no other limit, ExemptEach those of one
+	// connection.
 	Exempt, ExemptEach int
 }
 
-// Set is the connections that are open. Its methods may be called concurrently.
+// Set is the set of open connections. Its methods may be called concurrently.
 type Set struct {
 	options Options
 	closed  atomic.Uint64
 
 	mu      sync.Mutex
 	unknown list.List // guarded by mu; of *Conn, the oldest first
-	known   list.List // guarded by mu; of *Conn, those that were idle longest first, about
+	known   list.List // guarded by mu; of *Conn, roughly the longest idle first
 	holders list.List // guarded by mu; of *Conn with exempt calls, the oldest first
 	exempt  int       // guarded by mu
 }
@@ -34,14 +34,14 @@ type Set struct {
 // New returns a Set.
 func New(options Options) *Set { return &Set{options: options} }
 
-// Open returns how many connections are open.
+// Open returns the number of open connections.
 func (s *Set) Open() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.unknown.Len() + s.known.Len()
 }
 
-// Closed returns how many were closed because of a bound.
+// Closed returns how many were closed because of a limit.
 func (s *Set) Closed() uint64 { return s.closed.Load() }
 
 // Listen returns a listener whose connections are counted.
@@ -67,7 +67,7 @@ func (l listener) Accept() (net.Conn, error) {
 	}
 }
 
-// add counts a connection, and reports false if no other makes way for it.
+// add counts a connection; false if no other one can be closed for it.
 func (s *Set) add(c *Conn) bool {
 	s.mu.Lock()
 	var victim *Conn
@@ -85,8 +85,8 @@ func (s *Set) add(c *Conn) bool {
 	return true
 }
 
-// leastLocked returns the connection that is needed least; nil: all are in use by callers who
-// are known.
+// leastLocked returns the connection that is needed least; nil: authenticated callers use all
+// of them.
 func (s *Set) leastLocked() *Conn {
 	if 4*s.unknown.Len() < s.options.Most {
 		if c := s.idleLocked(); c != nil {
@@ -118,7 +118,7 @@ func (s *Set) idleLocked() *Conn {
 	return nil
 }
 
-// removeLocked forgets one. Twice does no harm.
+// removeLocked removes a connection. It is idempotent.
 func (s *Set) removeLocked(c *Conn) {
 	if c.gone {
 		return
@@ -145,8 +145,8 @@ func (s *Set) makeWay(c *Conn) {
 	}
 }
 
-// holderLocked returns the connection with exempt calls that is to make way for one of
-// another: the oldest that is not known, or the oldest.
+// holderLocked returns the connection with exempt calls to close for a new one: the
+// oldest that is not known, or the oldest.
 func (s *Set) holderLocked(other *Conn) (holder *Conn) {
 	n := 0
 	for at := s.holders.Front(); at != nil && n < tries; at, n = at.Next(), n+1 {

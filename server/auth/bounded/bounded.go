@@ -1,13 +1,13 @@
-// Package bounded has a map that remembers what was used lately, within a bound.
+// Package bounded has a map that keeps recently used entries, up to a limit.
 package bounded
 
 import "sync"
 
-// Map keeps at most as many entries as New was told. It has two generations: new
-// and reused entries go into the younger one; when that holds half of the bound it
-// becomes the older one, and what was the older one is forgotten. So an entry that
-// is used stays, and every operation takes the same time however large the map is.
-// It is safe for concurrent use.
+// Map keeps at most as many entries as the limit of New. It has two generations: new
+// and used entries go to the younger one; when that has half of the limit it becomes
+// the older one, and the previous older one is dropped. So entries in use are kept, and
+// every operation takes the same time however large the map is. It is safe for
+// concurrent use.
 type Map[K comparable, V any] struct {
 	half int
 
@@ -20,7 +20,7 @@ func New[K comparable, V any](bound int) *Map[K, V] {
 	return &Map[K, V]{half: max(bound/2, 1), young: make(map[K]V)}
 }
 
-// Get returns the entry of key, if it is remembered.
+// Get returns the entry of key, if the map has it.
 func (m *Map[K, V]) Get(key K) (V, bool) {
 	m.mu.RLock()
 	value, young := m.young[key]
@@ -44,14 +44,14 @@ func (m *Map[K, V]) keep(key K) {
 	}
 }
 
-// Put remembers an entry.
+// Put adds or replaces an entry.
 func (m *Map[K, V]) Put(key K, value V) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.put(key, value)
 }
 
-// put needs mu.
+// The caller of put has locked mu.
 func (m *Map[K, V]) put(key K, value V) {
 	delete(m.old, key)
 	if _, there := m.young[key]; !there && len(m.young) >= m.half {
@@ -60,7 +60,7 @@ func (m *Map[K, V]) put(key K, value V) {
 	m.young[key] = value
 }
 
-// Delete forgets an entry.
+// Delete removes an entry.
 func (m *Map[K, V]) Delete(key K) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -68,7 +68,7 @@ func (m *Map[K, V]) Delete(key K) {
 	delete(m.old, key)
 }
 
-// Len is how many entries are remembered.
+// Len returns the number of entries.
 func (m *Map[K, V]) Len() int {
 	m.mu.RLock()
 	defer m.mu.RUnlock()

@@ -1,4 +1,4 @@
-// Package policy says what callers may do, by a file that operators write.
+// Package policy defines the permissions of callers by a file that operators write.
 //
 //	file, err := policy.Open("policy.yaml", watched.Options{})
 //	…
@@ -10,20 +10,18 @@
 //
 // A file has three lists:
 //
-//   - grants allow: a call is allowed if any grant allows it. Nothing else denies, so
-//     that their order is of no importance. The list must be there: an empty one allows
-//     nothing;
-//   - options set what callers leave open, and cap what they ask for, per caller and
-//     target;
-//   - limits bound how much each caller may ask for at a time.
+//   - grants allow: a call is allowed if any grant allows it. Nothing denies, so that their
+//     order does not matter. The list is required: an empty one allows nothing;
+//   - options set defaults and caps of requests, per caller and target;
+//   - limits limit the load of each caller.
 //
 // The latter two are optional.
 //
-// In options and limits the order counts: of all rules that match, the first that says
-// something about a setting decides that setting. Put the particular first.
+// In options and limits the order counts: of all rules that match, the first that says something
+// about a setting decides that setting. Put the particular first.
 //
-// In patterns * matches any characters, or none, including / and :. The name of Anonymous
-// is matched by no pattern with a *, it has to be written out: a pattern for
-// all callers must not include unknown ones by mistake. A rule of options or limits that
-// names no identities and no groups is for all callers, Anonymous too.
+// In patterns * matches any characters, or none, including / and :. A pattern with a * never
+// matches Anonymous, whose name must be spelled out, so that a rule for all known callers does
+// not admit unknown ones by mistake. A rule of options or limits without identities and groups
+// applies to all callers, including Anonymous.
 package policy

@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// Grants are what a policy says of one caller. They are safe for concurrent use, and
-// never change: after a reload there are others, so that long streams should ask the
-// policy again now and then.
+// Grants are the parts of a policy that apply to one caller. They are immutable and
+// safe for concurrent use. A reload creates new ones, so long streams should look them
+// up again now and then.
 type Grants struct {
 	identity string
 	grants   []*grant
@@ -17,8 +17,9 @@ type Grants struct {
 	limits   Limits
 }
 
-// Allow reports whether the caller may do something in a namespace of a cluster; of a
-// set of verbs, all of them by one grant. Neither may stand for all: see Within.
+// Allow reports whether the caller may use a verb in a namespace of a cluster; for a
+// set of verbs, whether one grant allows all of them. Neither name may be "-": see
+// Within.
 func (g *Grants) Allow(verb Verb, cluster, namespace string) bool {
 	for _, granted := range g.grants {
 		if granted.allows(verb) && granted.clusters.match(cluster) && granted.namespaces.match(namespace) {
@@ -38,8 +39,8 @@ func (g *Grants) Check(verb Verb, cluster, namespace string) error {
 	return &DeniedError{Identity: g.identity, Verb: verb, Cluster: cluster, Namespace: namespace}
 }
 
-// CheckAnywhere returns a *DeniedError unless there may be a place where the caller may
-// do something: for calls that concern no cluster, such as simulations.
+// CheckAnywhere returns a *DeniedError unless some grant has the verb: for calls that
+// concern no cluster, such as simulations.
 func (g *Grants) CheckAnywhere(verb Verb) error {
 	if g.Within(verb, "", "").None() {
 		return &DeniedError{Identity: g.identity, Verb: verb}
@@ -55,8 +56,8 @@ type Permission struct {
 	Clusters, Namespaces []string
 }
 
-// Permissions are what the caller may do: the first most grants for it, with as many names of
-// each at most. more says that there is more.
+// Permissions returns the first most grants for the caller, with as many names of each at
+// most. more reports whether there are more.
 func (g *Grants) Permissions(most int) (all []Permission, more bool) {
 	for i, granted := range g.grants {
 		if i == most {
@@ -70,7 +71,7 @@ func (g *Grants) Permissions(most int) (all []Permission, more bool) {
 	return all, more
 }
 
-// texts are the names and patterns as they are written, in order.
+// texts returns the names and patterns as they are written, in order.
 func (n *names) texts(most int) (texts []string, more bool) {
 	if n.any {
 		return []string{"*"}, false
@@ -90,7 +91,7 @@ func (g *Grants) HasOptions() bool { return len(g.options) > 0 }
 // Limits are the caller's own.
 func (g *Grants) Limits() Limits { return g.limits }
 
-// Options are what the policy sets for the caller's requests about a target.
+// Options are the policy's options for the caller's requests about a target.
 func (g *Grants) Options(cluster, namespace, target string) Options {
 	var o Options
 	for _, rule := range g.options {
@@ -101,19 +102,19 @@ func (g *Grants) Options(cluster, namespace, target string) Options {
 	return o.bounded()
 }
 
-// isAll reports whether a name of a cluster or namespace means all.
+// isAll reports whether a name of a cluster or namespace stands for all.
 func isAll(name string) bool { return name == "" || name == "-" }
 
-// Scope is what a caller may do something with, within a cluster, a namespace, or all of
-// either. The zero value is nothing.
+// Scope is where a caller may use a verb, within a cluster, a namespace, or all of
+// either. The zero value is nowhere.
 type Scope struct {
 	verb   Verb
 	grants *Grants
 	all    bool
 }
 
-// Within returns where the caller may do something, for calls about many targets:
-// cluster and namespace are names, or "-" or "" for all.
+// Within returns where the caller may use a verb, for calls about many targets: cluster
+// and namespace are names, or "-" or "" for all.
 //
 //	scope := grants.Within(policy.Read, cluster, namespace)
 //	if scope.None() { // PERMISSION_DENIED
@@ -130,21 +131,21 @@ func (g *Grants) Within(verb Verb, cluster, namespace string) Scope {
 	return s
 }
 
-// None reports whether nothing can be in the scope.
+// None reports whether the scope is certainly empty.
 func (s Scope) None() bool { return s.grants == nil }
 
-// All reports whether everything that was asked for is in the scope. It may be false
-// where several grants together cover everything.
+// All reports whether the scope is everything requested. It may be false where several
+// grants together cover everything.
 func (s Scope) All() bool { return s.all }
 
-// Contains reports whether a namespace that was asked for is in the scope.
+// Contains reports whether a requested namespace is in the scope.
 func (s Scope) Contains(cluster, namespace string) bool {
 	return s.all || s.grants != nil && s.grants.Allow(s.verb, cluster, namespace)
 }
 
-// After returns where the first namespace after one that is not in the scope can be that
-// is: a name of a cluster and one of a namespace, "" for the cluster's first, that come no
-// later. false: there is none.
+// After returns a lower bound of the first namespace in the scope that follows one that is
+// not: names of a cluster and of a namespace, "" for the cluster's first. false: there is
+// none.
 func (s Scope) After(cluster, namespace string) (nextCluster, nextNamespace string, more bool) {
 	if s.grants == nil {
 		return "", "", false
@@ -171,8 +172,8 @@ func (r *grant) after(cluster, namespace string) (nextCluster, nextNamespace str
 	return next, "", ok
 }
 
-// after returns what no name that matches and comes after the given one comes before. As
-// the least of them it takes the name and a byte that is in no name.
+// after returns a lower bound of the names that match and follow the given one. The
+// least possible is the name and a byte that no name contains.
 func (n *names) after(name string) (next string, more bool) {
 	if n.any || len(n.patterns) > 0 {
 		return name + "\x01", true
@@ -191,8 +192,8 @@ func (n *names) after(name string) (next string, more bool) {
 	return next, more
 }
 
-// Fingerprint identifies the contents of the scope: that of a caller stays the same as long
-// as the policy's grants for it do, whatever else changes in the policy.
+// Fingerprint identifies the contents of the scope: it stays the same as long as the
+// policy's grants for the caller do, whatever else changes in the policy.
 func (s Scope) Fingerprint() string {
 	sum := sha256.New()
 	if s.grants != nil {
@@ -206,7 +207,7 @@ func (s Scope) Fingerprint() string {
 	return string(sum.Sum(nil))
 }
 
-// digest is one of the names, whatever their order.
+// digest is a digest of the names, in any order.
 func (n *names) digest() []byte {
 	texts := append(slices.Clone(n.few), slices.Collect(maps.Keys(n.many))...)
 	for i := range n.patterns {
@@ -217,7 +218,7 @@ func (n *names) digest() []byte {
 	return sum[:]
 }
 
-// touches reports whether some name that is asked for may match.
+// touches reports whether some requested name may match.
 func (n *names) touches(asked string) bool {
 	if isAll(asked) {
 		return n.any || len(n.few)+len(n.many)+len(n.patterns) > 0
@@ -225,7 +226,7 @@ func (n *names) touches(asked string) bool {
 	return n.match(asked)
 }
 
-// covers reports whether all names that are asked for match.
+// covers reports whether all requested names match.
 func (n *names) covers(asked string) bool {
 	if isAll(asked) {
 		return n.any

@@ -8,10 +8,10 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
-// Options are what operators set for requests. Nil: the policy says nothing. What the
-// pointers point to must not be changed.
+// Options are options that operators set for requests. Nil fields are not set by the
+// policy. The pointers' targets must not be changed.
 type Options struct {
-	// Defaults of the request's options, where it names none.
+	// Defaults of the request's options.
 	Profile                 *recommender.Profile
 	Tolerance               *float64
 	CPUInitializationPeriod *time.Duration
@@ -21,18 +21,17 @@ type Options struct {
 	DownscaleDelay          *time.Duration
 	ScaleToZero             *bool
 
-	// MaxReplicas is the most that spec.maxReplicas may ask for: above it, it is taken for
-	// this. MinReplicas is the least that spec.minReplicas may ask for, likewise; it is
-	// at most MaxReplicas.
+	// MaxReplicas caps spec.maxReplicas: a higher value counts as this one. MinReplicas is
+	// the floor of spec.minReplicas in the same way; it is at most MaxReplicas.
 	MaxReplicas, MinReplicas *int32
-	// DryRunOnly means that nothing is recorded, as if each request were a dry run.
+	// DryRunOnly records nothing, as if each request were a dry run.
 	DryRunOnly *bool
-	// AllowEvaluationTime says whether requests may choose the instant to decide for,
+	// AllowEvaluationTime is whether requests may set the instant of the decision,
 	// whatever the server's setting.
 	AllowEvaluationTime *bool
 }
 
-// or returns the options with what they leave open taken from next.
+// or returns the options, with unset ones taken from next.
 func (o Options) or(next *Options) Options {
 	return Options{
 		Profile:                 cmp.Or(o.Profile, next.Profile),
@@ -50,7 +49,7 @@ func (o Options) or(next *Options) Options {
 	}
 }
 
-// bounded lets the cap win over a floor that another rule has set above it.
+// bounded gives the cap precedence over a higher floor of another rule.
 func (o Options) bounded() Options {
 	if o.MinReplicas != nil && o.MaxReplicas != nil && *o.MinReplicas > *o.MaxReplicas {
 		o.MinReplicas = o.MaxReplicas
@@ -58,7 +57,7 @@ func (o Options) bounded() Options {
 	return o
 }
 
-// Over returns the server's options with the policy's defaults in their place.
+// Over returns the server's options, replaced by the policy's defaults.
 func (o Options) Over(server recommender.Options) recommender.Options {
 	if o.Profile != nil {
 		server.Profile = o.Profile
@@ -79,24 +78,24 @@ func set[T any](into, value *T) {
 	}
 }
 
-// Unlimited means "unlimited" in Limits.InFlight and the like, as does +Inf in
+// Unlimited means "unlimited" in Limits.InFlight and similar fields, as does +Inf in
 // RequestsPerSecond.
 const Unlimited = math.MaxInt
 
-// Limits bound what each caller may ask for. 0: the policy says nothing, and the
-// server's own limit counts.
+// Limits are limits of each caller. 0: not set by the policy; the server's own limit
+// counts.
 type Limits struct {
 	// RequestsPerSecond, with Burst at once; a batch counts as its requests.
 	RequestsPerSecond float64
 	Burst             int
-	// InFlight is how many calls may be unanswered, and Streams how many streams open.
+	// InFlight limits the calls in flight, and Streams the open streams.
 	InFlight, Streams int
-	// ClusterTargets and ClusterBytes are how many targets a cluster may have, and what is
-	// kept of them may take, if the caller is to add another one.
+	// ClusterTargets and ClusterBytes limit the targets of a cluster and their stored
+	// bytes, for callers that add another target.
 	ClusterTargets, ClusterBytes int
 }
 
-// or returns the limits with what they leave open taken from next.
+// or returns the limits, with unset ones taken from next.
 func (l Limits) or(next Limits) Limits {
 	return Limits{
 		RequestsPerSecond: cmp.Or(l.RequestsPerSecond, next.RequestsPerSecond),

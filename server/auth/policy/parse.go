@@ -14,7 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/conversion"
 )
 
-// Bounds of what a file may set.
+// Limits of the values in a file.
 const (
 	maxDuration = 24 * time.Hour
 	maxRate     = 1e9
@@ -22,11 +22,11 @@ const (
 	maxBytes    = 1e15
 )
 
-// Parse reads a policy. name is the file's, for problems; the error is all of them, a
-// line each.
+// Parse parses a policy. name is the file's, for problems; the error joins all of them,
+// one per line.
 func Parse(name string, data []byte) (*Policy, error) { return ParseWithin(name, data, 0) }
 
-// ParseWithin is Parse for a server that keeps histories for some time only: no window
+// ParseWithin is Parse for a server that keeps histories for a limited time: no window
 // may be longer. 0: for ever.
 func ParseWithin(name string, data []byte, kept time.Duration) (*Policy, error) {
 	p := newPolicy()
@@ -49,7 +49,7 @@ func ParseWithin(name string, data []byte, kept time.Duration) (*Policy, error) 
 	return p, nil
 }
 
-// fields are the entries that say whom a rule is for.
+// fields are the entries that select the callers of a rule.
 func (w *who) fields() []document.Field {
 	w.everybody = true
 	read := func(into *names, check func(string) string) func(document.Value) {
@@ -182,7 +182,7 @@ func readCaps(v document.Value, o *Options) {
 	}
 }
 
-// keep puts a value that was read into its place.
+// keep stores a parsed value.
 func keep[T any](into **T) func(T, bool) {
 	return func(value T, ok bool) {
 		if ok {
@@ -191,7 +191,7 @@ func keep[T any](into **T) func(T, bool) {
 	}
 }
 
-// unlimited is what a limit may say instead of a number.
+// unlimited is a value of limits besides numbers.
 const unlimited = "unlimited"
 
 func readLimitsRule(v document.Value) limitsRule {
@@ -225,7 +225,7 @@ func readLimitsRule(v document.Value) limitsRule {
 	return r
 }
 
-// readPatterns reads a list of patterns; check says what is wrong with one, or "".
+// readPatterns reads a list of patterns; check returns what is wrong with one, or "".
 func readPatterns(v document.Value, check func(string) string) names {
 	var texts []string
 	v.List(func(_ int, v document.Value) {
@@ -254,11 +254,11 @@ func checkSegment(text string) string {
 	return ""
 }
 
-// kinds begin the names of identities.
+// kinds are the prefixes of the names of identities.
 var kinds = []string{"certificate:uri:", "certificate:dns:", "certificate:cn:", string(auth.MethodToken) + ":", string(auth.MethodOIDC) + ":"}
 
-// checkIdentity refuses what no identity is named like, for who writes ci for token:ci
-// would wonder.
+// checkIdentity refuses names that no identity can have, for example ci instead of
+// token:ci.
 func checkIdentity(text string) string {
 	if text == auth.AnonymousName || begins(text, kinds) {
 		return ""

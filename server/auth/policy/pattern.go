@@ -5,8 +5,8 @@ import "strings"
 // pattern is text in which * matches any characters, or none.
 type pattern struct {
 	text string
-	// head and tail are what is before the first * and after the last, and middle what
-	// is between others. Of a pattern without *, head is all of it.
+	// head and tail are the parts before the first * and after the last, and middle the
+	// parts in between. Without a *, head is the whole pattern.
 	head, tail string
 	middle     []string
 	exact      bool
@@ -40,7 +40,7 @@ func (p *pattern) matches(text string) bool {
 	}
 	rest := text[len(p.head) : len(text)-len(p.tail)]
 	for _, part := range p.middle {
-		// The first place is the best: it leaves most to what follows.
+		// The first match is the best: it leaves most to the rest.
 		at := strings.Index(rest, part)
 		if at < 0 {
 			return false
@@ -50,7 +50,7 @@ func (p *pattern) matches(text string) bool {
 	return true
 }
 
-// fewNames is how many names are compared one by one faster than they are hashed.
+// fewNames is how many names are compared one by one faster than by a hash.
 const fewNames = 8
 
 // names is a set of patterns. The zero value matches nothing.

@@ -8,10 +8,10 @@ import (
 	"github.com/setpoint-dev/setpoint/server/auth/bounded"
 )
 
-// rememberedCallers bounds the callers whose grants are remembered.
+// rememberedCallers limits the cached grants of callers.
 const rememberedCallers = 4096
 
-// Policy is what a file says. It is safe for concurrent use, and never changes.
+// Policy is the content of a file. It is immutable and safe for concurrent use.
 type Policy struct {
 	grants  []grant
 	options []optionsRule
@@ -20,17 +20,17 @@ type Policy struct {
 	callers *bounded.Map[caller, *Grants]
 }
 
-// caller is what rules see of an identity.
+// caller is what rules know of an identity.
 type caller struct {
 	name   string
 	groups auth.Groups
-	// anonymous callers are matched by no wildcards.
+	// no wildcard matches an anonymous caller.
 	anonymous bool
 }
 
-// who says which callers a rule is for.
+// who selects the callers of a rule.
 type who struct {
-	// everybody: the rule has no callers.
+	// everybody: the rule applies to all callers.
 	everybody          bool
 	identities, groups names
 }
@@ -65,21 +65,21 @@ type limitsRule struct {
 	limits Limits
 }
 
-// Open reads a policy from a file, whose changes it takes while Run runs. An error is
-// all that is wrong with the file.
+// Open reads a policy from a file; Run reloads it on changes. The error joins all
+// problems of the file.
 func Open(path string, o files.Options) (*files.Watched[*Policy], error) {
 	return OpenWithin(path, 0, o)
 }
 
-// OpenWithin is Open for a server that keeps histories for some time only; see
+// OpenWithin is Open for a server that keeps histories for a limited time; see
 // ParseWithin.
 func OpenWithin(path string, kept time.Duration, o files.Options) (*files.Watched[*Policy], error) {
 	return files.Open(func(contents [][]byte) (*Policy, error) { return ParseWithin(path, contents[0], kept) }, o, path)
 }
 
-// Default is the policy where there is no file: every authenticated caller may do
-// everything, and callers without credentials, too, if anonymous says so. It should do
-// so only where authentication is off.
+// Default is the policy without a file: every authenticated caller may do everything,
+// and callers without credentials, too, if anonymous is set. Set it only while
+// authentication is off.
 func Default(anonymous bool) *Policy {
 	p := newPolicy()
 	identities := []string{"*"}
@@ -94,12 +94,12 @@ func newPolicy() *Policy {
 	return &Policy{callers: bounded.New[caller, *Grants](rememberedCallers)}
 }
 
-// Allows reports whether a caller may do something in a namespace of a cluster.
+// Allows reports whether a caller may use a verb in a namespace of a cluster.
 func (p *Policy) Allows(identity *auth.Identity, verb Verb, cluster, namespace string) bool {
 	return p.For(identity).Allow(verb, cluster, namespace)
 }
 
-// For returns the policy's grants for a caller; for nil, none.
+// For returns the policy's grants for a caller; none for nil.
 func (p *Policy) For(identity *auth.Identity) *Grants {
 	if identity == nil || identity.Name == "" {
 		return &Grants{}
@@ -113,7 +113,7 @@ func (p *Policy) For(identity *auth.Identity) *Grants {
 	return g
 }
 
-// grantsOf picks the rules that are for a caller.
+// grantsOf selects the rules that apply to a caller.
 func (p *Policy) grantsOf(c caller) *Grants {
 	g := &Grants{identity: c.name}
 	groups := c.groups.Names()

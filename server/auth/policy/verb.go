@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Verb is something that callers do, or a set of them.
+// Verb is a kind of action of callers, or a set of them.
 type Verb uint8
 
-// The verbs, and their use.
+// The verbs, and the calls that need them.
 const (
 	// Recommend: Recommend, BatchRecommend, StreamRecommend, ReportScale,
 	// ReportObservation, GetRecommendation.
@@ -34,15 +34,15 @@ var verbNames = map[string]Verb{"recommend": Recommend, "read": Read, "delete": 
 
 const verbRule = "recommend, read, delete, simulate, configure, operate, *"
 
-// verbOrder is the order in which verbs are written.
+// verbOrder is the order in which verbs are formatted.
 var verbOrder = [...]string{"recommend", "read", "delete", "simulate", "configure", "operate"}
 
-// String is the verb as files have it; of a set, the verbs separated by "|".
+// String returns the verb as written in files; for a set, the verbs separated by "|".
 func (v Verb) String() string {
 	return strings.Join(v.Names(), "|")
 }
 
-// Names are the verbs of a set as files have them.
+// Names returns the verbs of a set as written in files.
 func (v Verb) Names() (in []string) {
 	for _, name := range verbOrder {
 		if v&verbNames[name] != 0 {
@@ -52,9 +52,8 @@ func (v Verb) Names() (in []string) {
 	return in
 }
 
-// DeniedError says that a caller may not do something, for PERMISSION_DENIED. Cluster
-// and Namespace are as they were asked for, "" or "-" for all; both "" if the call
-// concerns none.
+// DeniedError means that a caller lacks a permission, for PERMISSION_DENIED. Cluster
+// and Namespace are as requested, "" or "-" for all; both "" if the call concerns none.
 type DeniedError struct {
 	Identity           string
 	Verb               Verb
