@@ -17,9 +17,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -71,7 +73,11 @@ func main() {
 	flag.Parse()
 	arguments := map[string]string{"CREATED": *created}
 	for _, argument := range flag.Args() {
-		key, value, _ := strings.Cut(argument, "=")
+		key, value, ok := strings.Cut(argument, "=")
+		if !ok {
+			fmt.Fprintf(os.Stderr, "image: %q is no NAME=VALUE\n", argument)
+			os.Exit(2)
+		}
 		arguments[key] = value
 	}
 	text, err := os.ReadFile(*dockerfile)
@@ -95,11 +101,22 @@ func write(to io.Writer, dockerfile, context, architecture, name string, argumen
 	var layer bytes.Buffer
 	files := tar.NewWriter(&layer)
 	made := make(map[string]bool) // folders
+	declared := make(map[string]string)
 	for _, line := range lines(dockerfile) {
 		instruction, rest, _ := strings.Cut(line, " ")
-		rest = os.Expand(strings.TrimSpace(rest), func(key string) string { return arguments[key] })
-		if err := is.apply(files, made, created, context, instruction, rest); err != nil {
+		rest, err := expand(strings.TrimSpace(rest), declared)
+		if err == nil && instruction == "ARG" {
+			err = declare(rest, arguments, declared)
+		} else if err == nil {
+			err = is.apply(files, made, created, context, instruction, rest)
+		}
+		if err != nil {
 			return fmt.Errorf("%s: %w", line, err)
+		}
+	}
+	for name := range arguments {
+		if _, known := declared[name]; !known && name != "CREATED" { // which has a flag of its own
+			return fmt.Errorf("no ARG of the Dockerfile is called %q: it has %q", name, slices.Sorted(maps.Keys(declared)))
 		}
 	}
 	if err := files.Close(); err != nil {
@@ -128,6 +145,35 @@ func write(to io.Writer, dockerfile, context, architecture, name string, argumen
 	return archive.Close()
 }
 
+// declare does what «ARG NAME» or «ARG NAME=default» says.
+func declare(rest string, arguments, declared map[string]string) error {
+	name, value, hasDefault := strings.Cut(rest, "=")
+	if given, ok := arguments[name]; ok {
+		value = given
+	} else if !hasDefault {
+		return fmt.Errorf("%s has no value: give %s=VALUE", name, name)
+	}
+	declared[name] = value
+	return nil
+}
+
+// expand fills in arguments. One that no ARG above declares is refused, where builders would take
+// it for empty: an image without its version looks like any other.
+func expand(text string, declared map[string]string) (string, error) {
+	var unknown []string
+	text = os.Expand(text, func(name string) string {
+		value, ok := declared[name]
+		if !ok {
+			unknown = append(unknown, name)
+		}
+		return value
+	})
+	if unknown != nil {
+		return "", fmt.Errorf("no ARG before it declares %q: there is %q", unknown, slices.Sorted(maps.Keys(declared)))
+	}
+	return text, nil
+}
+
 // lines are a Dockerfile's instructions, without comments and joined where one goes on.
 func lines(dockerfile string) []string {
 	var all []string
@@ -153,7 +199,6 @@ func (is *image) apply(files *tar.Writer, made map[string]bool, created time.Tim
 		if rest != "scratch" {
 			return fmt.Errorf("only images from scratch can be put together")
 		}
-	case "ARG":
 	case "STOPSIGNAL":
 		is.Config.StopSignal = rest
 	case "USER":
