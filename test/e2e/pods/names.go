@@ -19,6 +19,9 @@ type names struct {
 	lookup func(service string) []net.IP
 }
 
+// count is how many a node has: 127.x.y.1, that of DNS, to 127.x.y.254.
+const count = 254
+
 // listen finds addresses that no other node has, the first of which is that of DNS.
 func listen(lookup func(string) []net.IP) (*names, error) {
 	var errs []error
@@ -33,8 +36,17 @@ func listen(lookup func(string) []net.IP) (*names, error) {
 	return nil, errors.Join(errs...)
 }
 
-// address is the ith of the node's, from 1 to 254.
-func (n *names) address(i int) string { return fmt.Sprintf("%s%d", n.prefix, i) }
+// dns is that of DNS.
+func (n *names) dns() string { return n.prefix + "1" }
+
+// address is the ith of the node's, from 2. There are as many as a prefix has, which no pod gets twice: who
+// still knows a pod that has ended must not reach another one.
+func (n *names) address(i int) (string, error) {
+	if i < 2 || i > count {
+		return "", fmt.Errorf("the node has no address %d: one node gives out %d in a test, its DNS among them, and none of them twice: start fewer pods, or another node", i, count)
+	}
+	return fmt.Sprintf("%s%d", n.prefix, i), nil
+}
 
 func (n *names) close() { _ = n.conn.Close() }
 

@@ -152,14 +152,18 @@ func (n *Node) see(object *corev1.Pod) {
 	case p == nil && object.DeletionTimestamp == nil && object.Status.Phase != corev1.PodSucceeded && object.Status.Phase != corev1.PodFailed:
 		ctx, cancel := context.WithCancel(context.Background())
 		n.last++
+		address, err := n.names.address(n.last)
 		p = &pod{
-			node: n, object: object, address: n.names.address(n.last), folder: filepath.Join(n.folder, string(object.UID)),
+			node: n, object: object, address: address, folder: filepath.Join(n.folder, string(object.UID)),
 			deleted: make(chan struct{}), abandon: cancel,
 		}
 		n.running[object.UID] = p
 		n.done.Go(func() {
 			defer cancel()
-			if err := p.run(ctx); err != nil && ctx.Err() == nil {
+			if err == nil {
+				err = p.run(ctx)
+			}
+			if err != nil && ctx.Err() == nil {
 				n.t.Errorf("pod %s: %v", object.Name, err)
 			}
 		})
@@ -196,7 +200,7 @@ func (n *Node) Ends() []End {
 
 // Target is what gRPC calls a Service: its name is looked up as a pod would.
 func (n *Node) Target(service string, port int) string {
-	return fmt.Sprintf("dns://%s/%s.%s.svc.cluster.local:%d", n.names.address(1), service, n.namespace, port)
+	return fmt.Sprintf("dns://%s/%s.%s.svc.cluster.local:%d", n.names.dns(), service, n.namespace, port)
 }
 
 // Run runs a program in the root of each pod that is ready and has the labels, as kubectl exec
