@@ -27,17 +27,17 @@ done
 rm -rf $into/programs
 printf '%s\n%s\n' "${RELEASE:-dev}" "${COMMIT:-unknown}" >$into/licenses/version
 
-# scripts PACKAGE UNITS STATE : fills in the scripts of a package.
+# scripts PACKAGE UNITS STATE [GROUPS] : fills in the scripts of a package.
 scripts() {
   local script
   mkdir -p "$into/scripts/$1"
   for script in packaging/scripts/*.sh; do
-    sed "s/@PACKAGE@/$1/; s/@UNITS@/$2/; s/@STATE@/$3/" "$script" >"$into/scripts/$1/${script##*/}"
+    sed "s/@PACKAGE@/$1/; s/@UNITS@/$2/; s/@STATE@/$3/; s/@GROUPS@/${4:-}/" "$script" >"$into/scripts/$1/${script##*/}"
   done
 }
 scripts setpoint setpoint.service ''
 scripts setpoint-nomad setpoint-nomad.service setpoint-nomad
-scripts setpoint-swarm 'setpoint-swarm.service setpoint-swarm-node.service' setpoint-swarm
+scripts setpoint-swarm 'setpoint-swarm.service setpoint-swarm-node.service' setpoint-swarm docker
 scripts setpoint-webhook setpoint-webhook.service setpoint-webhook
 # Whoever checks the source out has files of the same times.
 find $into -exec touch --no-dereference --date="${DATE:-1970-01-01T00:00:00Z}" {} +

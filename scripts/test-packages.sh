@@ -69,6 +69,7 @@ done
 inside sh -c 'dpkg -i /packages/*-old.deb' >"$work/dpkg.log" 2>&1 || { cat "$work/dpkg.log"; fail 'dpkg -i'; }
 inside getent passwd setpoint | grep ':/nonexistent:/usr/sbin/nologin$' >/dev/null || fail 'there is no user setpoint that nobody logs in as'
 inside stat -c '%a %U:%G' /etc/setpoint | grep -x '750 root:setpoint' >/dev/null || fail "/etc/setpoint is $(inside stat -c '%a %U:%G' /etc/setpoint)"
+inside getent group docker >/dev/null || fail 'there is no group docker, which units of setpoint-swarm name'
 for name in "${packages[@]}"; do
   inside "/usr/bin/$name" --version | grep "^$name version v" >/dev/null || fail "$name --version"
   for file in "usr/share/man/man1/$name.1.gz" "usr/share/bash-completion/completions/$name" "usr/share/doc/$name/copyright" "usr/share/doc/$name/THIRD_PARTY_LICENSES"; do

@@ -11,6 +11,11 @@ esac
 if ! getent passwd setpoint >/dev/null; then
   useradd --system --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin setpoint
 fi
+# Groups that units name beside the user's: systemd starts no unit whose group is not there. Docker's
+# own packages make theirs in the same way, whichever comes first.
+for group in @GROUPS@; do
+  getent group "$group" >/dev/null || groupadd --system "$group"
+done
 # What the programs read may name secrets.
 chown root:setpoint /etc/setpoint
 chmod 0750 /etc/setpoint

@@ -36,7 +36,7 @@ systemd-analyze --no-pager security 'setpoint.service' | tail -n 1
 
 # Agents are not started by their packages. What keeps one from running must be its platform, which
 # is not here, and never what the unit takes from it: systemd's own statuses are 200 and above.
-groupadd --system docker # as Docker's own packages do; the units of Swarm's agent name it
+getent group docker >/dev/null || fail 'there is no group docker, which the units of Swarm name: systemd would end them with 216/GROUP'
 for unit in setpoint-nomad setpoint-swarm setpoint-swarm-node setpoint-webhook; do
   ! systemctl is-enabled --quiet $unit.service || fail "$unit is enabled"
   systemctl start $unit.service || true
