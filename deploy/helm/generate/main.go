@@ -173,6 +173,22 @@ var patterns = map[string]string{
 // settings have flags of a program as keys, and what a variable of the environment can hold.
 var settings = map[string]bool{"service.settings": true, "agent.settings": true}
 
+// references are mappings with these keys and no other, so that a misspelt one is not taken for none.
+var references = map[string][]string{
+	"redis.passwordSecret":      {"name", "key"},
+	"redis.caSecret":            {"name", "key"},
+	"tls.certManager.issuerRef": {"name", "kind", "group"},
+}
+
+// texts are mappings whose keys the user chooses, and whose values Kubernetes takes as strings only.
+var texts = map[string]bool{
+	"service.nodeSelector": true, "agent.nodeSelector": true, "service.podAnnotations": true, "agent.podAnnotations": true,
+	"monitoring.labels": true, "monitoring.dashboardLabel": true,
+}
+
+// named are lists of objects that have a name.
+var named = map[string]bool{"imagePullSecrets": true, "service.extraVolumes": true, "service.extraVolumeMounts": true}
+
 type object = map[string]any
 
 func schemaOf(values []value) ([]byte, error) {
@@ -191,11 +207,21 @@ func schemaOf(values []value) ([]byte, error) {
 }
 
 func objectOf(values []value) object {
-	properties := object{}
+	properties, required := object{}, []string{}
 	for _, v := range values {
-		properties[v.path[strings.LastIndexByte(v.path, '.')+1:]] = propertyOf(v)
+		key := v.path[strings.LastIndexByte(v.path, '.')+1:]
+		properties[key] = propertyOf(v)
+		// Helm leaves out what is null. Templates look into these, and a name or path has no default
+		// of Kubernetes'.
+		if v.entries != nil || references[v.path] != nil && len(v.node.Content) > 0 || v.node.Tag == "!!str" && v.node.Value != "" {
+			required = append(required, key)
+		}
 	}
-	return object{"type": "object", "additionalProperties": false, "properties": properties}
+	schema := object{"type": "object", "additionalProperties": false, "properties": properties}
+	if len(required) > 0 {
+		schema["required"] = required
+	}
+	return schema
 }
 
 func propertyOf(v value) object {
@@ -206,10 +232,22 @@ func propertyOf(v value) object {
 	case settings[v.path]:
 		property["type"], property["additionalProperties"] = "object", object{"type": []string{"string", "number", "boolean"}}
 		property["propertyNames"] = object{"pattern": "^[a-z][a-z0-9-]*$"}
+	case references[v.path] != nil:
+		keys := object{}
+		for _, key := range references[v.path] {
+			keys[key] = object{"type": "string"}
+		}
+		property["type"], property["additionalProperties"], property["properties"] = "object", false, keys
+	case texts[v.path]:
+		property["type"], property["additionalProperties"] = "object", object{"type": "string"}
 	case v.node.Kind == yaml.MappingNode:
 		property["type"] = "object"
-	case v.node.Kind == yaml.SequenceNode:
-		property["type"] = "array"
+	case v.path == "tls.names":
+		property["type"], property["items"] = "array", object{"type": "string"}
+	case named[v.path]:
+		property["type"], property["items"] = "array", object{"type": "object", "required": []string{"name"}}
+	case v.node.Kind == yaml.SequenceNode: // of what Kubernetes takes there
+		property["type"], property["items"] = "array", object{"type": "object"}
 	case choices[v.path] != nil:
 		property["type"], property["enum"] = "string", choices[v.path]
 	case v.node.Tag == "!!bool":
@@ -221,6 +259,9 @@ func propertyOf(v value) object {
 		}
 	default:
 		property["type"] = "string"
+		if v.node.Value != "" {
+			property["minLength"] = 1
+		}
 		if patterns[v.path] != "" {
 			property["pattern"] = patterns[v.path]
 		}

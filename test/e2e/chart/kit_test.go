@@ -5,6 +5,8 @@ package chart
 import (
 	"bytes"
 	"cmp"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -42,8 +44,14 @@ func must(t testing.TB, err error) {
 // render returns the manifests as `helm template` prints them, hooks left out.
 func render(t *testing.T, text string) (string, error) {
 	t.Helper()
+	return renderAs(t, "setpoint", text)
+}
+
+// renderAs is render for a release of that name.
+func renderAs(t *testing.T, name, text string) (string, error) {
+	t.Helper()
 	install := action.NewInstall(&action.Configuration{Log: t.Logf, Capabilities: chartutil.DefaultCapabilities})
-	install.DryRun, install.ClientOnly, install.ReleaseName, install.Namespace = true, true, "setpoint", namespace
+	install.DryRun, install.ClientOnly, install.ReleaseName, install.Namespace = true, true, name, namespace
 	install.KubeVersion = kubeVersion
 	r, err := install.Run(helm.Load(t, path), helm.Values(t, text))
 	if err != nil {
@@ -59,8 +67,10 @@ func objects(t *testing.T, manifests string) []*unstructured.Unstructured {
 	decoder := utilyaml.NewYAMLOrJSONDecoder(strings.NewReader(manifests), 4096)
 	for {
 		o := map[string]any{}
-		if err := decoder.Decode(&o); err != nil {
+		if err := decoder.Decode(&o); errors.Is(err, io.EOF) {
 			break
+		} else if err != nil {
+			t.Fatalf("what the chart renders is no YAML: %v", err)
 		}
 		if len(o) > 0 {
 			out = append(out, &unstructured.Unstructured{Object: o})

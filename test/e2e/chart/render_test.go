@@ -4,6 +4,7 @@ package chart
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"reflect"
 	"regexp"
@@ -235,10 +236,95 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"service: {autoscaling: {enabled: true}}\nagent: {enabled: false}":          "service.autoscaling needs the agent",
 		"service: {autoscaling: {enabled: true}, replicas: 1}\nredis: {mode: none}": "service.autoscaling off",
 		"tls: {validDays: 0}":                                                       "validDays",
+		// Misspelt, these would be taken for none.
+		"redis: {mode: external, url: 'redis://r', passwordSecret: {secret: redis}}":     "secret",
+		"redis: {mode: external, url: 'rediss://r', caSecret: {name: ca, file: ca.crt}}": "file",
+		"tls: {mode: certManager, certManager: {issuerRef: {name: ca, type: Issuer}}}":   "type",
+		"service: {nodeSelector: {disk: true}}":                                          "disk",
+		"imagePullSecrets: [registry]":                                                   "imagePullSecrets",
+		"service: {extraVolumes: [{secret: {secretName: oidc}}]}":                        "name",
+		"tls: {names: [1]}":       "names",
+		"image: {repository: ''}": "repository",
+		"fullnameOverride: a.b":   "fullnameOverride",
+		"redis: {mode: external, url: 'rediss://:hunter2@r:6379'}":                      "redis.url can't have a password",
+		"redis: {mode: external, url: 'rediss://setpoint:hunter2@r1,r2/0?master=prod'}": "redis.url can't have a password",
 	} {
 		_, err := render(t, text)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want an error that names %q", text, err, want)
+		}
+	}
+}
+
+// Helm takes a value that is null for one that is not there. The chart then renders, or says which
+// value it is that it lacks; it never ends within a template, where only who wrote it can help.
+func TestValuesThatAreNullAreLeftOutOrRefused(t *testing.T) {
+	file, err := os.ReadFile(path + "/values.yaml")
+	must(t, err)
+	tried := 0
+	var null func(at []string, values map[string]any)
+	null = func(at []string, values map[string]any) {
+		for key, v := range values {
+			at := append(slices.Clone(at), key)
+			name := strings.Join(at, ".")
+			tried++
+			text := strings.Join(at, ": {") + ": null" + strings.Repeat("}", len(at)-1)
+			if at[0] != "tls" && at[0] != "secrets" {
+				text += "\ntls: {mode: existing}\nsecrets: {generate: false}" // no keys to make each time
+			}
+			rendered, err := render(t, text)
+			switch {
+			case err == nil:
+				for _, o := range objects(t, rendered) {
+					if o.GetKind() == "" || o.GetName() == "" {
+						t.Errorf("%s: null renders an object without a name: %v", name, o.Object)
+					}
+				}
+			case strings.Contains(err.Error(), "error calling") && !strings.Contains(err.Error(), "error calling fail"), strings.Contains(err.Error(), "nil pointer"),
+				!strings.Contains(err.Error(), key):
+				t.Errorf("%s: null: %v", name, err)
+			}
+			if m, ok := v.(map[string]any); ok {
+				null(at, m)
+			}
+		}
+	}
+	null(nil, helm.Values(t, string(file)))
+	if tried < 80 {
+		t.Errorf("only %d values were tried", tried)
+	}
+}
+
+// A node with the only instance can be drained: a budget that keeps the last one would hold the drain for ever.
+func TestBudgetsLetTheLastInstanceGo(t *testing.T) {
+	for _, values := range []string{"", "service: {replicas: 1}\nagent: {replicas: 1}\nexternalMetrics: {enabled: true, replicas: 1}", "service: {replicas: 1}\nredis: {mode: none}"} {
+		rendered, err := render(t, values)
+		must(t, err)
+		budgets := 0
+		for _, o := range objects(t, rendered) {
+			if o.GetKind() != "PodDisruptionBudget" {
+				continue
+			}
+			budgets++
+			if n, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "maxUnavailable"); fmt.Sprint(n) != "1" {
+				t.Errorf("%q: %s lets %v pods go, want 1 of however many there are", values, o.GetName(), n)
+			}
+		}
+		if budgets < 2 {
+			t.Errorf("%q: %d budgets", values, budgets)
+		}
+	}
+}
+
+// Helm takes names of releases that no Service can have.
+func TestNamesOfReleasesThatNoServiceCanHaveAreRefused(t *testing.T) {
+	for name, ok := range map[string]bool{"setpoint": true, "1st": false, "set.point": false, "a-release-whose-name-is-as-long-as-helm-takes-it-is": true} {
+		_, err := renderAs(t, name, "externalMetrics: {enabled: true}")
+		if ok && err != nil || !ok && (err == nil || !strings.Contains(err.Error(), "set fullnameOverride")) {
+			t.Errorf("a release called %s: %v", name, err)
+		}
+		if _, err := renderAs(t, name, "fullnameOverride: autoscaling"); err != nil {
+			t.Errorf("a release called %s, with fullnameOverride: %v", name, err)
 		}
 	}
 }

@@ -1,6 +1,10 @@
 {{/* The name of the objects. */}}
 {{- define "setpoint.name" -}}
-{{- .Values.fullnameOverride | default .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- $name := .Values.fullnameOverride | default .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- if not (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" $name) -}}
+{{- fail (printf "objects can't be called %q: a Service's name has a-z, 0-9 and dashes, and begins with a letter; set fullnameOverride" $name) -}}
+{{- end -}}
+{{- $name -}}
 {{- end -}}
 
 {{/* Labels that select the pods of a component: (list $ "name"). */}}
@@ -18,9 +22,9 @@ app.kubernetes.io/part-of: setpoint
 {{/* Labels of an object of a component: (list $ "name"). */}}
 {{- define "setpoint.labels" -}}
 {{ include "setpoint.podLabels" . }}
-app.kubernetes.io/version: {{ (index . 0).Chart.AppVersion | quote }}
+app.kubernetes.io/version: {{ (index . 0).Chart.AppVersion | replace "+" "_" | quote }}
 app.kubernetes.io/managed-by: {{ (index . 0).Release.Service }}
-helm.sh/chart: {{ (index . 0).Chart.Name }}-{{ (index . 0).Chart.Version }}
+helm.sh/chart: {{ (index . 0).Chart.Name }}-{{ (index . 0).Chart.Version | replace "+" "_" }}
 {{- end -}}
 
 {{/* Environment variables of flags: a dictionary of flags and values. Numbers come as floating-point
