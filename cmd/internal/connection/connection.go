@@ -6,13 +6,23 @@ import (
 	"net"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
+	"google.golang.org/grpc/resolver/dns"
 
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 )
+
+// lookUp is the least time between two lookups of a server's name. gRPC looks it up again when a
+// connection ends, but by default no sooner than 30 s after the last time: a program that has just
+// looked would know none of the instances that came in the place of those that went.
+const lookUp = 5 * time.Second
+
+// It is one setting of a process, which gRPC takes before its first call only.
+func init() { dns.SetMinResolutionInterval(lookUp) }
 
 // Settings say how a server is reached.
 type Settings struct {

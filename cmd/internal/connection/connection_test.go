@@ -1,0 +1,106 @@
+package connection
+
+import (
+	"errors"
+	"net"
+	"net/url"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/serviceconfig"
+)
+
+// Instances that come in the place of others are known long before gRPC's own 30 s have passed.
+func TestInstancesAreLookedUpAgainSoon(t *testing.T) {
+	t.Parallel()
+	var last atomic.Uint32 // of the instance's address
+	last.Store(1)
+	seen := make(chan string, 100)
+	r, err := resolver.Get("dns").Build(resolver.Target{URL: url.URL{Scheme: "dns", Host: answering(t, &last), Path: "/setpoint.test:9090"}},
+		addresses(seen), resolver.BuildOptions{DisableServiceConfig: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	began := time.Now()
+	await(t, seen, "192.0.2.1:9090")
+	last.Store(2)
+	r.ResolveNow(resolver.ResolveNowOptions{}) // as when a connection has ended
+	await(t, seen, "192.0.2.2:9090")
+	if took := time.Since(began); took < lookUp {
+		t.Errorf("the name was looked up again after %v already, want %v at least", took, lookUp)
+	}
+}
+
+// await waits for an address, for less than gRPC would take by itself.
+func await(t *testing.T, seen <-chan string, want string) {
+	t.Helper()
+	for deadline := time.After(25 * time.Second); ; {
+		select {
+		case got := <-seen:
+			if got == want {
+				return
+			}
+		case <-deadline:
+			t.Fatalf("%s is not known", want)
+		}
+	}
+}
+
+// answering serves DNS, for any name the address 192.0.2.LAST, and returns where.
+func answering(t *testing.T, last *atomic.Uint32) string {
+	t.Helper()
+	conn, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	go func() {
+		buffer := make([]byte, 4096)
+		for {
+			n, from, err := conn.ReadFrom(buffer)
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			var m dnsmessage.Message
+			if err != nil || m.Unpack(buffer[:n]) != nil || len(m.Questions) != 1 {
+				continue
+			}
+			m.Response, m.Additionals = true, nil
+			if q := m.Questions[0]; q.Type == dnsmessage.TypeA {
+				m.Answers = []dnsmessage.Resource{{
+					Header: dnsmessage.ResourceHeader{Name: q.Name, Class: q.Class, TTL: 1},
+					Body:   &dnsmessage.AResource{A: [4]byte{192, 0, 2, byte(last.Load())}},
+				}}
+			}
+			if answer, err := m.Pack(); err == nil {
+				_, _ = conn.WriteTo(answer, from) // who asked asks again
+			}
+		}
+	}()
+	return conn.LocalAddr().String()
+}
+
+// addresses takes what a resolver finds.
+type addresses chan<- string
+
+func (a addresses) UpdateState(s resolver.State) error {
+	for _, e := range s.Endpoints {
+		for _, address := range e.Addresses {
+			a <- address.Addr
+		}
+	}
+	for _, address := range s.Addresses {
+		a <- address.Addr
+	}
+	return nil
+}
+
+func (addresses) ReportError(error)             {}
+func (addresses) NewAddress([]resolver.Address) {}
+func (addresses) ParseServiceConfig(string) *serviceconfig.ParseResult {
+	return nil
+}
