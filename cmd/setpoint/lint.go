@@ -13,7 +13,6 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
-	"github.com/setpoint-dev/setpoint/cmd/internal/explaincmd"
 	"github.com/setpoint-dev/setpoint/cmd/setpoint/lint"
 )
 
@@ -25,9 +24,10 @@ const never = "never"
 
 // lintCommand holds the flags of setpoint lint.
 type lintCommand struct {
-	failOn  *cli.OutputFlag
-	options explaincmd.Options
-	output  *cli.OutputFlag
+	failOn *cli.OutputFlag
+	output *cli.OutputFlag
+	// scenario has the controller's options, too.
+	scenario simulateCommand
 }
 
 func newLint() *cobra.Command {
@@ -43,24 +43,32 @@ with their own numbers. Several rules run the production engine with the spec.
 docs/reference/lint.md lists all rules.
 
 FILE is a manifest, a list or kubectl's output, - standard input. The rules also read
-requests, limits and counts of workloads in the files.
+requests, limits, counts, probes and strategies of workloads in the files. With --scenario,
+a file of setpoint simulate, they also run the spec with that load, which may be recorded.
 
 Exits with 1 if a finding is at least as severe as --fail-on, and with 2 if a file or a
 spec is invalid.`,
-		Example: "  setpoint lint hpa.yaml deployment.yaml\n  kubectl get hpa,deployments -A -o yaml | setpoint lint -\n  setpoint lint -o sarif manifests/*.yaml > lint.sarif",
+		Example: "  setpoint lint hpa.yaml deployment.yaml\n  kubectl get hpa,deployments -A -o yaml | setpoint lint -\n  setpoint lint --scenario load.yaml hpa.yaml deployment.yaml\n  setpoint lint -o sarif manifests/*.yaml > lint.sarif",
 		Args:    cobra.MinimumNArgs(1),
 		RunE:    c.run,
 	}
 	flags := cmd.Flags()
 	flags.Var(c.failOn, "fail-on", "least severity that fails: error, warning, note or never")
 	flags.VarP(c.output, "output", "o", "form of the output: text, json (lines) or sarif")
-	c.options.Bind(flags)
+	flags.StringVar(&c.scenario.file, "scenario", "", "`file` of a scenario in which the one autoscaler of the files is tried")
+	c.scenario.options.Bind(flags)
 	return cmd
 }
 
 func (c *lintCommand) run(cmd *cobra.Command, files []string) error {
-	linter := &lint.Linter{Options: c.options.Message(c.options.Profile)}
+	linter := &lint.Linter{Options: c.scenario.options.Message(c.scenario.options.Profile)}
 	var problems []error
+	if c.scenario.file != "" {
+		var err error
+		if linter.Scenario, err = c.scenario.readScenario(cmd); err != nil {
+			return err
+		}
+	}
 	for _, name := range files {
 		file, err := cli.Open(cmd, name)
 		if err == nil {

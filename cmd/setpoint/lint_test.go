@@ -28,7 +28,7 @@ func TestLintPageIsUpToDate(t *testing.T) {
 
 func TestLintExitCodes(t *testing.T) {
 	t.Parallel()
-	const plain = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec: {scaleTargetRef: {kind: Deployment, name: web, apiVersion: apps/v1}, maxReplicas: 5, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}]}\n"
+	const plain = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec: {scaleTargetRef: {kind: Deployment, name: web, apiVersion: apps/v1}, minReplicas: 2, maxReplicas: 5, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}]}\n"
 	noted := strings.Replace(plain, "maxReplicas: 5", "maxReplicas: 50", 1)
 	invalid := strings.Replace(plain, "maxReplicas: 5", "maxReplicas: 0", 1)
 	for _, tt := range []struct {
@@ -48,6 +48,9 @@ func TestLintExitCodes(t *testing.T) {
 		{"an invalid spec", invalid, nil, cli.ExitUsage, "", "spec.maxReplicas"},
 		{"no autoscaler", "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n", nil, cli.ExitUsage, "", "there is no HorizontalPodAutoscaler"},
 		{"no file", "", []string{"nowhere.yaml"}, cli.ExitUsage, "", "nowhere.yaml: no such file"},
+		{"with a load", "", []string{linted, "--scenario=../../examples/simulation/web.yaml"}, cli.ExitFailed, "(simulated)", ""},
+		{"with a load that is none", plain, []string{"--scenario=" + linted}, cli.ExitUsage, "", "is a Kubernetes manifest, not a scenario"},
+		{"with a load of another metric", strings.NewReplacer("name: cpu", "name: memory").Replace(plain), []string{"--scenario=../../examples/simulation/web.yaml"}, cli.ExitUsage, "", "workload.usage: says nothing of memory"},
 		{"no YAML", "{", nil, cli.ExitUsage, "", "-"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/objectjson"
 )
@@ -106,6 +108,12 @@ type Template struct {
 	Applied bool
 	// Requests of the pod as a whole, in place of its containers'; nil: it has none.
 	Requests corev1.ResourceList
+	// Selector is spec.selector in the form of kubectl's -l, and Labels those of spec.template.
+	Selector string
+	Labels   map[string]string
+	// MaxSurge of a Deployment's rolling update: a count, a percentage, empty: 25%, which is
+	// the API's default. 0 for strategies that replace no pod before it is gone.
+	MaxSurge string
 	// Containers of spec.template, and Sidecars: its init containers that run on beside them
 	// (restartPolicy Always). Other init containers are over when a pod is ready.
 	Containers, Sidecars []TemplateContainer
@@ -119,6 +127,27 @@ type TemplateContainer struct {
 		Requests corev1.ResourceList `json:"requests"`
 		Limits   corev1.ResourceList `json:"limits"`
 	} `json:"resources"`
+	StartupProbe   *Probe `json:"startupProbe"`
+	ReadinessProbe *Probe `json:"readinessProbe"`
+}
+
+// Probe is one of a container's.
+type Probe struct {
+	InitialDelaySeconds int32 `json:"initialDelaySeconds"`
+}
+
+// ReadyAfter is how long after its start a pod is ready at the soonest: no probe of a container
+// succeeds before its delay.
+func (t *Template) ReadyAfter() time.Duration {
+	longest := int32(0)
+	for _, c := range slices.Concat(t.Containers, t.Sidecars) {
+		for _, p := range []*Probe{c.StartupProbe, c.ReadinessProbe} {
+			if p != nil {
+				longest = max(longest, p.InitialDelaySeconds)
+			}
+		}
+	}
+	return time.Duration(longest) * time.Second
 }
 
 // Template returns what the workload that an autoscaler scales says of its pods; nil: the dump
@@ -135,14 +164,23 @@ func (d *Dump) Template(a *autoscalingv2.HorizontalPodAutoscaler) *Template {
 	return nil
 }
 
-func readTemplate(d *Dump, o object) error {
+func readTemplate(d *Dump, o object, selector string) error {
 	var in struct {
 		Metadata struct {
 			UID string `json:"uid"`
 		} `json:"metadata"`
 		Spec struct {
 			Replicas *int32 `json:"replicas"`
+			Strategy struct {
+				Type          string `json:"type"`
+				RollingUpdate struct {
+					MaxSurge *intstr.IntOrString `json:"maxSurge"`
+				} `json:"rollingUpdate"`
+			} `json:"strategy"`
 			Template struct {
+				Metadata struct {
+					Labels map[string]string `json:"labels"`
+				} `json:"metadata"`
 				Spec struct {
 					Containers     []TemplateContainer `json:"containers"`
 					InitContainers []TemplateContainer `json:"initContainers"`
@@ -156,7 +194,15 @@ func readTemplate(d *Dump, o object) error {
 	if err := objectjson.Unmarshal(o.data, &in); err != nil {
 		return err
 	}
+	surge := ""
+	switch strategy := &in.Spec.Strategy; {
+	case strategy.Type == "Recreate" || o.kind.Kind != "Deployment":
+		surge = "0"
+	case strategy.RollingUpdate.MaxSurge != nil:
+		surge = strategy.RollingUpdate.MaxSurge.String()
+	}
 	d.templates = append(d.templates, Template{
+		Selector: selector, Labels: in.Spec.Template.Metadata.Labels, MaxSurge: surge,
 		Kind: o.kind.GroupKind(), Namespace: o.namespace, Name: o.name,
 		Replicas: in.Spec.Replicas, Applied: in.Metadata.UID != "",
 		Requests: in.Spec.Template.Spec.Resources.Requests, Containers: in.Spec.Template.Spec.Containers,
@@ -171,7 +217,7 @@ func readWorkload(decode decodeWorkload) func(*Dump, object) error {
 		if err != nil {
 			return err
 		}
-		if err := readTemplate(d, o); err != nil {
+		if err := readTemplate(d, o, scale.Status.Selector); err != nil {
 			return err
 		}
 		d.workloads = append(d.workloads, workload{kind: o.kind.GroupKind(), scale: scale})

@@ -2,7 +2,9 @@ package lint
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
@@ -59,6 +61,10 @@ type Subject struct {
 	Workload *Workload
 	// Scalers is how many autoscalers have this target, itself included.
 	Scalers int
+	// Overlaps names other autoscalers whose workloads select the same pods.
+	Overlaps []string
+	// Scenario is the world that it is tried in; nil: rules that need one are left out.
+	Scenario *simulation.Scenario
 	// Version is the API version of the manifest, empty: autoscaling/v2.
 	Version string
 }
@@ -69,6 +75,10 @@ type Workload struct {
 	Replicas *int32
 	// Applied reports whether the object is a cluster's, not what somebody wrote.
 	Applied bool
+	// Surge is maxSurge of a Deployment's rolling update, a count or a percentage; empty: 25%.
+	Surge string
+	// ReadyAfter is how long after its start a pod is ready at the soonest.
+	ReadyAfter time.Duration
 	// PodRequests reports whether the pod as a whole has requests, in place of its containers'.
 	PodRequests bool
 	// Containers of spec.template, and Sidecars: its init containers that run on beside them.
@@ -87,13 +97,16 @@ func Check(ctx context.Context, of *Subject) ([]Finding, error) {
 	s := &subject{
 		file: of.File, name: of.Name, namespace: a.Namespace, spec: &a.Spec, options: &a.Options,
 		behavior: of.Behavior, up: of.Up, down: of.Down, template: of.Workload, scalers: of.Scalers, version: of.Version,
+		overlaps: of.Overlaps, autoscaler: a, ctx: ctx, scenario: worldOf(of),
 	}
 	for r := range Rules {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		s.rule = &Rules[r]
-		s.rule.check(s)
+		if s.rule.check(s); s.err != nil {
+			return s.found, fmt.Errorf("%s: the scenario with %s/%s: %w", s.file, s.namespace, s.name, s.err)
+		}
 	}
 	return s.found, nil
 }
@@ -107,6 +120,13 @@ type subject struct {
 	template              *Workload
 	scalers               int
 	version               string
+	overlaps              []string
+
+	autoscaler *simulation.Autoscaler
+	ctx        context.Context
+	// scenario is nil, or as the workload's manifest makes it. err is why it can't be run.
+	scenario *simulation.Scenario
+	err      error
 
 	rule             *Rule
 	found            []Finding

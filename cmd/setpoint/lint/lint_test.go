@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/setpoint/simulate"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
+	"github.com/setpoint-dev/setpoint/simulation/scenario"
 )
 
 // hpa is a manifest around bounds, metrics and the rest of a spec, each in one line of YAML.
@@ -45,6 +46,7 @@ spec:
 const (
 	onCPU   = `{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}`
 	onTotal = `{type: External, external: {metric: {name: load, selector: {matchLabels: {app: web}}}, target: {type: AverageValue, averageValue: "1"}}}`
+	probed  = `{name: app, resources: {requests: {cpu: 500m}}, startupProbe: {initialDelaySeconds: 120}, readinessProbe: {initialDelaySeconds: 5}}`
 	plain   = `{name: app, resources: {requests: {cpu: 500m}}}`
 )
 
@@ -96,6 +98,83 @@ func check(t *testing.T, files ...string) []Finding {
 	}
 	return findings
 }
+
+// checkIn is check with a scenario, empty: none.
+func checkIn(t *testing.T, text, in string) []Finding {
+	t.Helper()
+	if in == "" {
+		return check(t, text)
+	}
+	l := Linter{Options: &setpointv1.RecommendOptions{}, Scenario: world(t, in)}
+	if strings.Contains(text, "minReplicas: 0") {
+		on := true
+		l.Options.ScaleToZero = &on
+	}
+	if err := l.Read("f0.yaml", strings.NewReader(text)); err != nil {
+		t.Fatal(err)
+	}
+	findings, err := l.Check(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return findings
+}
+
+func world(t *testing.T, text string) *simulation.Scenario {
+	t.Helper()
+	s, err := scenario.Read(t.Context(), "world.yaml", []byte(text), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Worlds of the rules that need one. Each unit of load takes 10m of CPU, each pod serves 50.
+const (
+	// doubling rises from 100 to 400 within half a minute, twice.
+	doubling = `
+duration: 3h
+load: [{points: [{at: 0s, value: 100}, {at: 1h, value: 100}, {at: 3630s, value: 400}, {at: 80m, value: 400}, {at: 81m, value: 100}, {at: 2h, value: 100}, {at: 7230s, value: 400}]}]
+workload: {requests: {cpu: 500m}, limits: {cpu: 500m}, startup: START, usage: [{metric: cpu, perLoad: 10m}]}
+`
+	// warming rises once; pods use much more CPU in their first two minutes.
+	warming = `
+duration: 2h
+load: [{step: {from: 100, to: 150, at: 1h}}]
+workload: {requests: {cpu: 500m}, startup: START, warmup: 2m, usage: [{metric: cpu, perLoad: 10m, warmup: 900m}]}
+`
+	// steadily is the same all the time; pods use much while they start.
+	steadily = `
+duration: 3h
+load: [{constant: 300}]
+workload: {replicas: 10, requests: {cpu: 500m}, startup: 10s, warmup: WARM, usage: [{metric: cpu, perLoad: 10m, warmup: 900m}]}
+`
+	// pausing goes up for six minutes and down for four, again and again.
+	pausing = `
+duration: 4h
+load: [{onOff: {low: 50, high: 300, on: 6m, off: 4m}}]
+workload: {requests: {cpu: 500m}, usage: [{metric: cpu, perLoad: 10m}]}
+`
+	// pair has a metric that follows the load and one that hardly does.
+	pair = `
+duration: 3h
+load: [{points: [{at: 0s, value: 50}, {at: 30m, value: 50}, {at: 90m, value: 500}, {at: 100m, value: 50}]}]
+workload: {requests: {cpu: 500m, memory: 1Gi}, usage: [{metric: cpu, perLoad: 10m}, {metric: memory, perLoad: 1Mi, idle: MEMORY}]}
+`
+	// resting pods use a part of their request.
+	resting = `
+duration: 1h
+load: [{constant: 100}]
+workload: {requests: {cpu: 100m}, usage: [{metric: cpu, perLoad: 1m, idle: IDLE}]}
+`
+	// waking has a metric of the load.
+	waking = `
+duration: 1h
+load: [{constant: 100}]
+workload: {usage: [{metric: load, perLoad: "1", follows: FOLLOWS}]}
+`
+	onMemory = onCPU + `, {type: Resource, resource: {name: memory, target: {type: Utilization, averageUtilization: 80}}}`
+)
 
 // cases have, for each rule, specs that it finds something in and the same ones mended. What
 // a finding says of the engine is then tried in a simulation with pods, load and a clock.
@@ -196,13 +275,123 @@ var cases = []struct {
 	{"series-unselected", hpa(1, 5, strings.Replace(onTotal, ", selector: {matchLabels: {app: web}}", "", 1), ""), hpa(1, 5, onTotal, ""), "no selector", nil},
 }
 
+// worldCase is a case with the scenarios of both specs, empty: none.
+type worldCase struct {
+	rule, found, mended, in, mendedIn, arithmetic string
+	proof                                         func(t *testing.T, a *simulation.Autoscaler) string
+}
+
+// worldCases are those of cases, and some of rules that take a scenario, or of several objects.
+func worldCases() []worldCase {
+	labelled := strings.Replace(deployment("", plain), "template: {", "template: {metadata: {labels: {app: web}}, ", 1)
+	all := []worldCase{
+		{rule: "selectors-overlap",
+			found:      hpa(2, 5, onCPU, "") + labelled + other(hpa(2, 5, onCPU, "")+labelled),
+			mended:     hpa(2, 5, onCPU, "") + labelled + other(strings.ReplaceAll(hpa(2, 5, onCPU, "")+labelled, "app: web", "app: other")),
+			arithmetic: "2 autoscalers, 1 set of pods"},
+		{rule: "zero-for-good", found: hpa(0, 5, onTotal, ""), mended: hpa(0, 5, onTotal, ""), in: strings.Replace(waking, "FOLLOWS", "served", 1), mendedIn: strings.Replace(waking, "FOLLOWS", "offered", 1),
+			arithmetic: "load of 0 pods = 0, at a load of 100 for 2h", proof: func(t *testing.T, a *simulation.Autoscaler) string {
+				a.Options.ScaleToZero = true
+				w := total(1)
+				w.Usage[0].Follows = simulation.Served
+				served := last(run(t, a, w, 2*time.Hour, 0, 0, 3600, 0, 3600, 100))
+				w.Usage[0].Follows = simulation.Offered
+				return want([]int32{served, last(run(t, a, w, 2*time.Hour, 0, 0, 3600, 0, 3600, 100))}, []int32{0, 5})
+			}},
+		{rule: "startup-above-doubling", found: hpa(2, 30, onCPU, ""), mended: hpa(2, 30, onCPU, ""),
+			in: strings.Replace(doubling, "START", "2m", 1), mendedIn: strings.Replace(doubling, "START", "10s", 1),
+			arithmetic: "start-up 2m", proof: func(t *testing.T, a *simulation.Autoscaler) string {
+				// A load that takes ten minutes to double finds pods in time.
+				slow := strings.NewReplacer("START", "2m", "3630s", "70m", "7230s", "130m").Replace(doubling)
+				return want([]int{shortRises(t, a, strings.Replace(doubling, "START", "2m", 1)), shortRises(t, a, slow)}, []int{2, 0})
+			}},
+		// The manifest's probe says it where the scenario does not.
+		{rule: "startup-above-doubling", found: hpa(2, 30, onCPU, "") + deployment("", probed), mended: hpa(2, 30, onCPU, "") + deployment("", plain),
+			in: strings.Replace(doubling, "START", "0s", 1), mendedIn: strings.Replace(doubling, "START", "0s", 1),
+			arithmetic: "start-up 2m", proof: func(t *testing.T, a *simulation.Autoscaler) string {
+				return want(shortRises(t, a, strings.Replace(doubling, "START", "2m", 1)), 2)
+			}},
+		{rule: "start-counts-as-load", found: hpa(2, 50, onCPU, ""), mended: hpa(2, 50, onCPU, ""),
+			in: strings.Replace(warming, "START", "10s", 1), mendedIn: strings.Replace(warming, "START", "3m", 1),
+			arithmetic: "900m more for 2m after the start, ready after 10s, cpuInitializationPeriod 5m: ", proof: func(t *testing.T, a *simulation.Autoscaler) string {
+				// 150 of 10m are 1500m, of which 300m a pod are 5 pods, and no more are needed.
+				late, soon := world(t, strings.Replace(warming, "START", "3m", 1)), world(t, strings.Replace(warming, "START", "10s", 1))
+				most := func(s *simulation.Scenario) int32 { return figuresOf(t, s, a).Most }
+				if soonest := most(soon); soonest <= 5 {
+					return fmt.Sprint(soonest)
+				}
+				return want(most(late), 5)
+			}},
+		{rule: "surge-counts-as-load", found: hpa(2, 50, onCPU, "") + deployment("strategy: {rollingUpdate: {maxSurge: 50%}}", plain), mended: hpa(2, 50, onCPU, "") + deployment("strategy: {rollingUpdate: {maxSurge: 0}}", plain),
+			in: strings.Replace(steadily, "WARM", "3m", 1), mendedIn: strings.Replace(steadily, "WARM", "3m", 1),
+			arithmetic: "maxSurge 50 % of ", proof: func(t *testing.T, a *simulation.Autoscaler) string {
+				calm, rolled := world(t, strings.Replace(steadily, "WARM", "3m", 1)), world(t, strings.Replace(steadily, "WARM", "3m", 1)+"events: [{at: 2h, rollout: {surge: 5}}]\n")
+				if before, after := figuresOf(t, calm, a).Most, figuresOf(t, rolled, a).Most; after <= before {
+					return fmt.Sprintf("%d with a rollout, %d without", after, before)
+				}
+				return ""
+			}},
+		{rule: "surge-counts-as-load", found: hpa(2, 50, onCPU, "") + deployment("", plain), mended: hpa(2, 50, onCPU, "") + deployment("strategy: {type: Recreate}", plain),
+			in: strings.Replace(steadily, "WARM", "3m", 1), mendedIn: strings.Replace(steadily, "WARM", "3m", 1),
+			arithmetic: "maxSurge 25 % of ", proof: func(t *testing.T, a *simulation.Autoscaler) string {
+				// Pods that use no more while they start bring none.
+				calm := world(t, strings.Replace(steadily, "WARM", "0s", 1)+"events: [{at: 2h, rollout: {surge: 3}}]\n")
+				rolled := world(t, strings.Replace(steadily, "WARM", "3m", 1)+"events: [{at: 2h, rollout: {surge: 3}}]\n")
+				if most := figuresOf(t, rolled, a).Most; most <= 10 {
+					return fmt.Sprint(most)
+				}
+				return want(figuresOf(t, calm, a).Most, 10)
+			}},
+		{rule: "window-above-rhythm", found: hpa(2, 50, onCPU, ""), mended: hpa(2, 50, onCPU, "behavior: {scaleDown: {stabilizationWindowSeconds: 60}}"), in: pausing, mendedIn: pausing,
+			arithmetic: "window 5m: no scale-down", proof: func(t *testing.T, a *simulation.Autoscaler) string {
+				held := figuresOf(t, world(t, pausing), a).Downs
+				a.Options.DownscaleStabilization = time.Minute
+				if falls := figuresOf(t, world(t, pausing), a).Downs; falls < 20 {
+					return fmt.Sprint(falls)
+				}
+				return want(held, 0)
+			}},
+		{rule: "window-above-rhythm", found: hpa(2, 50, onCPU, "behavior: {scaleDown: {stabilizationWindowSeconds: 600}}"), mended: hpa(2, 50, onCPU, "behavior: {scaleDown: {stabilizationWindowSeconds: 60}}"), in: pausing, mendedIn: pausing,
+			arithmetic: "window 10m: no scale-down", proof: func(t *testing.T, a *simulation.Autoscaler) string {
+				return want(figuresOf(t, world(t, pausing), a).Downs, 0)
+			}},
+		{rule: "idle-holds", found: hpa(1, 20, onCPU, ""), mended: hpa(1, 20, onCPU, ""), in: strings.Replace(resting, "IDLE", "50m", 1), mendedIn: strings.Replace(resting, "IDLE", "10m", 1),
+			arithmetic: "5 × 0.83 = 4.17, rounded up", proof: func(t *testing.T, a *simulation.Autoscaler) string {
+				w := cpu(20, 1, 100)
+				w.Usage[0].Idle = 50
+				twenty := last(run(t, a, w, 9*time.Hour, 0, 0))
+				w.Usage[0].Idle = 10
+				return want([]int32{twenty, last(run(t, a, w, 9*time.Hour, 0, 0))}, []int32{5, 1})
+			}},
+		{rule: "one-metric-decides", found: hpa(2, 20, onMemory, ""), mended: hpa(2, 20, onMemory, ""), in: strings.Replace(pair, "MEMORY", "100Mi", 1), mendedIn: strings.Replace(pair, "MEMORY", "700Mi", 1),
+			arithmetic: "memory at most 5", proof: func(t *testing.T, a *simulation.Autoscaler) string {
+				s := world(t, strings.Replace(pair, "MEMORY", "100Mi", 1))
+				both := trajectory(t, s, a)
+				a.Spec.Metrics = a.Spec.Metrics[:1]
+				return want(both, trajectory(t, s, a))
+			}},
+		{rule: "small-counts", found: hpa(1, 20, onCPU, ""), mended: hpa(2, 20, onCPU, ""),
+			arithmetic: "2 → 1 at 30 %, 3 → 2 at 40 %, 4 → 3 at 45 %, 5 → 4 at 48 %", proof: func(t *testing.T, a *simulation.Autoscaler) string {
+				// A unit of load is 1 % of a pod's request. The controller computes with whole percents.
+				at := func(n int32, percent float64) int32 {
+					return last(run(t, a, cpu(n, 5, 500), time.Hour, 0, percent*float64(n)))
+				}
+				return want([]int32{at(2, 31), at(2, 30), at(3, 41), at(3, 40), at(5, 49), at(5, 48)}, []int32{2, 1, 3, 2, 5, 4})
+			}},
+	}
+	for _, c := range cases {
+		all = append(all, worldCase{c.rule, c.found, c.mended, "", "", c.arithmetic, c.proof})
+	}
+	return all
+}
+
 func TestFindings(t *testing.T) {
 	t.Parallel()
 	covered := map[string]bool{}
-	for _, tt := range cases {
+	for _, tt := range worldCases() {
 		covered[tt.rule] = true
 		is := func(f Finding) bool { return f.Rule == tt.rule }
-		found := check(t, tt.found)
+		found := checkIn(t, tt.found, tt.in)
 		i := slices.IndexFunc(found, is)
 		if i < 0 {
 			t.Errorf("%s: not found in\n%s", tt.rule, tt.found)
@@ -212,7 +401,7 @@ func TestFindings(t *testing.T) {
 		if !strings.Contains(f.Arithmetic, tt.arithmetic) || f.Object == "" || f.Field == "" || f.File != "f0.yaml" || !strings.HasSuffix(f.Link, "docs/reference/lint.md#"+tt.rule) {
 			t.Errorf("%s: %+v, want %q", tt.rule, f, tt.arithmetic)
 		}
-		if mended := check(t, tt.mended); slices.ContainsFunc(mended, is) {
+		if mended := checkIn(t, tt.mended, tt.mendedIn); slices.ContainsFunc(mended, is) {
 			t.Errorf("%s: found in the mended spec, too:\n%s%v", tt.rule, tt.mended, mended)
 		}
 		if f.Simulated && tt.proof == nil {
@@ -222,7 +411,8 @@ func TestFindings(t *testing.T) {
 			continue
 		}
 		manifest, _, _ := strings.Cut(tt.found, "---")
-		a, err := simulate.ReadAutoscaler("f0.yaml", strings.NewReader(manifest), &setpointv1.RecommendOptions{})
+		on := strings.Contains(manifest, "minReplicas: 0")
+		a, err := simulate.ReadAutoscaler("f0.yaml", strings.NewReader(manifest), &setpointv1.RecommendOptions{ScaleToZero: &on})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -281,8 +471,8 @@ func TestWhatAProfileIgnores(t *testing.T) {
 // Messages have the numbers of the run that they tell of.
 func TestMessagesOfSimulatedFindings(t *testing.T) {
 	t.Parallel()
-	for _, tt := range cases {
-		for _, f := range check(t, tt.found) {
+	for _, tt := range worldCases() {
+		for _, f := range checkIn(t, tt.found, tt.in) {
 			switch {
 			case f.Rule == "slow-way-up" && tt.rule == f.Rule && f.Message != "from 2 to 50 replicas takes 47m",
 				f.Rule == "slow-way-down" && tt.rule == f.Rule && f.Message != "from 50 back to 2 replicas takes 1h38m45s",
@@ -319,12 +509,101 @@ func TestSidecars(t *testing.T) {
 		}
 		var rules []string
 		for _, f := range findings {
-			if f.Rule != "target-over-request" {
+			if f.Rule != "target-over-request" && f.Rule != "small-counts" {
 				rules = append(rules, f.Rule)
 			}
 		}
 		if got := strings.Join(rules, " "); got != tt.want {
 			t.Errorf("%s: found %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+// other is the same objects with another name.
+func other(text string) string {
+	return "---\n" + strings.NewReplacer("{name: web, namespace", "{name: other, namespace", "kind: Deployment, name: web", "kind: Deployment, name: other").Replace(text)
+}
+
+func figuresOf(t *testing.T, s *simulation.Scenario, a *simulation.Autoscaler) simulation.Figures {
+	t.Helper()
+	result, err := simulation.Run(s, a, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result.Figures
+}
+
+func trajectory(t *testing.T, s *simulation.Scenario, a *simulation.Autoscaler) (counts []int32) {
+	t.Helper()
+	_, err := simulation.Run(s, a, func(step *simulation.Step) error {
+		counts = append(counts, step.Decision.Desired)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return counts
+}
+
+// shortRises is after how many of the two jumps of doubling the load was above what ready pods serve.
+func shortRises(t *testing.T, a *simulation.Autoscaler, text string) (short int) {
+	t.Helper()
+	var after [2]bool
+	_, err := simulation.Run(world(t, text), a, func(step *simulation.Step) error {
+		for i, jump := range []time.Duration{time.Hour, 2 * time.Hour} {
+			after[i] = after[i] || step.At >= jump && step.At <= jump+3*time.Minute && step.Load > step.Capacity
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, is := range after {
+		if is {
+			short++
+		}
+	}
+	return short
+}
+
+// What is refused is not linted: a minimum of 0 without the feature, or without a metric that may
+// exist at 0.
+func TestAMinimumOfZeroIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, on := range []bool{false, true} {
+		l := Linter{Options: &setpointv1.RecommendOptions{ScaleToZero: &on}}
+		text, want := hpa(0, 5, onTotal, ""), "spec.minReplicas"
+		if on {
+			text, want = hpa(0, 5, onCPU, ""), "at least one Object or External metric"
+		}
+		if err := l.Read("f.yaml", strings.NewReader(text)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Check(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("feature %t: %v, want %s", on, err, want)
+		}
+	}
+}
+
+// A scenario is about one workload, and has to suit it; the other rules look at it all the same.
+func TestAScenarioThatDoesNotSuit(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		text, want string
+		findings   bool
+	}{
+		"two autoscalers": {hpa(5, 5, onCPU, "") + other(hpa(5, 5, onCPU, "")), "2 HorizontalPodAutoscalers were read", false},
+		"another metric":  {hpa(5, 5, onTotal, ""), "workload.usage: says nothing of load", true},
+		"too many pods":   {strings.Replace(hpa(1, 5, onCPU, "behavior: {scaleDown: {stabilizationWindowSeconds: 0}}"), "maxReplicas: 5", "maxReplicas: 2000000000", 1), "the simulation is too large", true},
+	} {
+		huge := "duration: 1h\nload: [{constant: 1e6}]\nworkload: {requests: {cpu: 500m}, startup: 10s, usage: [{metric: cpu, perLoad: 10m}]}\n"
+		l := Linter{Options: &setpointv1.RecommendOptions{}, Scenario: world(t, huge)}
+		if err := l.Read("f.yaml", strings.NewReader(tt.text)); err != nil {
+			t.Fatal(err)
+		}
+		findings, err := l.Check(t.Context())
+		if err == nil || !strings.Contains(err.Error(), tt.want) || tt.findings != (len(findings) > 0) {
+			t.Errorf("%s: %d findings and %v, want %s", name, len(findings), err, tt.want)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
@@ -30,6 +31,8 @@ var ErrTooMany = fmt.Errorf("more than %d HorizontalPodAutoscalers are not check
 type Linter struct {
 	// Options are the controller's settings.
 	Options *setpointv1.RecommendOptions
+	// Scenario is the world of the one autoscaler that is read, nil: none.
+	Scenario *simulation.Scenario
 
 	dump  manifest.Dump
 	files []string // of the dump's autoscalers, in their order
@@ -63,6 +66,9 @@ func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
 	if len(l.files) > MaxAutoscalers {
 		return nil, ErrTooMany
 	}
+	if l.Scenario != nil && len(l.files) != 1 {
+		return nil, fmt.Errorf("a scenario is one workload's, and %d HorizontalPodAutoscalers were read: give the one that it is about", len(l.files))
+	}
 	// The same name twice is one object in two files.
 	scalers := make(map[string]map[string]bool)
 	for _, a := range l.dump.Autoscalers {
@@ -72,6 +78,7 @@ func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
 		}
 		scalers[target][a.Name] = true
 	}
+	overlaps := l.overlaps()
 	var all []Finding
 	var refused []error
 	for i, written := range l.dump.Autoscalers {
@@ -80,10 +87,19 @@ func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
 			refused = append(refused, err)
 			continue
 		}
-		found, err := Check(ctx, l.subject(i, written, a, len(scalers[targetOf(written)])))
-		if err != nil {
+		of := l.subject(i, written, a, len(scalers[targetOf(written)]))
+		of.Overlaps = overlaps[i]
+		if of.Scenario = l.Scenario; of.Scenario != nil {
+			if err := simulation.Check(of.Scenario, a); err != nil {
+				refused = append(refused, fmt.Errorf("the scenario with %s: %w", l.files[i], err))
+				of.Scenario = nil
+			}
+		}
+		found, err := Check(ctx, of)
+		if ctx.Err() != nil {
 			return nil, err
 		}
+		refused = append(refused, err)
 		for k := range found {
 			found[k].Line = l.lines.of(l.files[i], written.Namespace, written.Name, found[k].Field)
 		}
@@ -113,6 +129,42 @@ func targetOf(a *autoscalingv2.HorizontalPodAutoscaler) string {
 	return strings.Join([]string{a.Namespace, group, ref.Kind, ref.Name}, "/")
 }
 
+// overlaps has for each autoscaler the names of others whose workloads select pods that its own
+// workload makes, or make pods that its own selects.
+func (l *Linter) overlaps() [][]string {
+	out := make([][]string, len(l.files))
+	type side struct {
+		template *manifest.Template
+		selector labels.Selector
+	}
+	sides := make(map[string][]int)
+	all := make([]side, len(l.files))
+	for i, a := range l.dump.Autoscalers {
+		t := l.dump.Template(a)
+		if t == nil || t.Selector == "" {
+			continue
+		}
+		if selector, err := labels.Parse(t.Selector); err == nil {
+			all[i] = side{t, selector}
+			sides[a.Namespace] = append(sides[a.Namespace], i)
+		}
+	}
+	for _, places := range sides {
+		for _, i := range places[:min(len(places), maxCompared)] {
+			for _, k := range places[:min(len(places), maxCompared)] {
+				one, other := &all[i], &all[k]
+				if one.template != other.template && (one.selector.Matches(labels.Set(other.template.Labels)) || other.selector.Matches(labels.Set(one.template.Labels))) {
+					out[i] = append(out[i], l.dump.Autoscalers[k].Name)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// maxCompared bounds the autoscalers of a namespace whose selectors are compared, each with each.
+const maxCompared = 1000
+
 // subject is one of the dump's autoscalers, as rules look at it.
 func (l *Linter) subject(i int, written *autoscalingv2.HorizontalPodAutoscaler, a *simulation.Autoscaler, scalers int) *Subject {
 	s := &Subject{File: l.files[i], Name: written.Name, Autoscaler: a, Workload: workloadOf(l.dump.Template(written)), Scalers: scalers, Version: l.dump.Version(written)}
@@ -128,7 +180,7 @@ func workloadOf(t *manifest.Template) *Workload {
 		return nil
 	}
 	return &Workload{
-		Replicas: t.Replicas, Applied: t.Applied, PodRequests: t.Requests != nil,
+		Replicas: t.Replicas, Applied: t.Applied, Surge: t.MaxSurge, ReadyAfter: t.ReadyAfter(), PodRequests: t.Requests != nil,
 		Containers: containersOf(t.Containers), Sidecars: containersOf(t.Sidecars),
 	}
 }

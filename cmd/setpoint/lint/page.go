@@ -13,14 +13,16 @@ func Document(example, shown string) string {
 		"<!-- exit status: 1 -->\n```sh\nsetpoint lint " + example + "\n```\n\n```\n" + shown + "```\n\n" + introduction + Markdown()
 }
 
-const introduction = "<!-- needs: kubernetes\nfirst: cp examples/simulation/hpa.yaml .; cp deploy/kustomize/service/deployment.yaml .; mkdir -p manifests; cp hpa.yaml manifests -->\n```sh\n" +
-	"setpoint lint hpa.yaml deployment.yaml                        # workloads are looked at for requests, limits and counts\n" +
+const introduction = "<!-- needs: kubernetes\nfirst: cp examples/simulation/*.yaml .; cp deploy/kustomize/service/deployment.yaml .; mkdir -p manifests; cp hpa.yaml manifests -->\n```sh\n" +
+	"setpoint lint hpa.yaml deployment.yaml                        # workloads: requests, limits, counts, probes, strategy\n" +
 	"kubectl get hpa,deployments -A -o yaml | setpoint lint -      # a whole cluster\n" +
+	"setpoint lint --fail-on=error --scenario web.yaml hpa.yaml    # also in a scenario of setpoint simulate; its load may be recorded\n" +
 	"setpoint lint -o sarif manifests/*.yaml > lint.sarif          # for code hosts\n" +
 	"setpoint lint -o json --fail-on=error hpa.yaml                # a finding a line\n" +
 	"```\n\n" +
 	"Each finding has the arithmetic in the spec's own numbers. *Simulated* rules run the production engine with the spec, and say\n" +
-	"what it did; for all of those the tests of this project run a simulation with pods, load and a clock as well.\n\n" +
+	"what it did; for all of those the tests of this project run a simulation with pods, load and a clock as well. Rules that need a load, or what\n" +
+	"pods use while they start, are left out without `--scenario`. It is one workload's: give it with one autoscaler.\n\n" +
 	"The controller's settings are flags, as of `setpoint simulate`: `--profile`, `--tolerance` and so on. Exit codes: 0 nothing at or above\n" +
 	"`--fail-on` (`warning`; also `error`, `note`, `never`); 1 something; 2 an invalid file or spec. At most 20,000 autoscalers at once.\n\n" +
 	"## Rules\n\n"

@@ -27,6 +27,9 @@ var Rules = []Rule{
 	{"two-autoscalers", Error, "Several autoscalers scale one target",
 		"Kubernetes 1.26 and later scales by none of them (`AmbiguousSelector`); where they do run, each undoes the counts of the others.",
 		"Put the metrics of all into one autoscaler: the largest proposal counts.", false, twoAutoscalers},
+	{"selectors-overlap", Error, "Workloads of several autoscalers select the same pods",
+		"The pods of one are counted with those of the other, and their usage, too. Kubernetes 1.26 and later scales neither (`AmbiguousSelector`).",
+		"Give each workload a selector of its own, with a label that only its pods have.", false, selectorsOverlap},
 	{"request-missing", Error, "Utilization of a resource that a container does not request",
 		"Utilization is usage over request. If one container of the pod has no request the metric can't be computed at all: the count stays as it is, or only other metrics can raise it.",
 		"Give every container a request, name one container with a `ContainerResource` metric, or set `averageValue` in place of `averageUtilization`.", true, requestMissing},
@@ -39,6 +42,9 @@ var Rules = []Rule{
 	{"superseded-version", Error, "An API version that Kubernetes no longer serves",
 		"`autoscaling/v2beta1` is gone since Kubernetes 1.25, `autoscaling/v2beta2` since 1.26: the API server refuses the manifest, and the autoscaler that is there stays as it was.",
 		"Write `autoscaling/v2`. `setpoint tune -o yaml` and `kubectl get hpa -o yaml` of a newer cluster do.", false, supersededVersion},
+	{"zero-for-good", Error, "At 0 replicas nothing brings the first one",
+		"With `minReplicas: 0` a metric has to exist without pods: the length of a queue does, what pods serve does not. A spec without any Object or External metric, or without the feature (`--scale-to-zero`), is refused.",
+		"Add a metric of what waits or arrives, or set `minReplicas` to 1.", true, zeroForGood},
 	{"profile-ignores", Warning, "A setting that this version of the controller ignores",
 		"The profile that `--profile` names does not know it, or has another rule in its place. The engine, run as that version, says so.",
 		"Leave it out for that version, or upgrade the cluster.", true, profileIgnores},
@@ -69,6 +75,21 @@ var Rules = []Rule{
 	{"scale-down-window-zero", Warning, "Scaling down waits for nothing",
 		"Each dip of a metric between two evaluations removes replicas, which have to start again after it.",
 		"Leave `behavior.scaleDown.stabilizationWindowSeconds` at 300, or give it the length of the load's usual dips.", true, scaleDownWindowZero},
+	{"startup-above-doubling", Warning, "The load doubles before a pod is ready",
+		"New pods come too late for such a rise, whatever the target's metric says: only pods that are there already carry it. Found by running the scenario; a pod's start-up is the scenario's, or the delays of the probes in its manifest if these are longer.",
+		"Keep more pods (`minReplicas`, a lower target), start them faster, or let load wait in a queue.", true, startupAboveDoubling},
+	{"start-counts-as-load", Warning, "CPU of starting pods counts as load",
+		"The controller leaves out samples of pods that are not ready yet. Pods that are ready before they have warmed up count in full, and after `cpuInitializationPeriod` so do some that are not ready. Found by running the scenario with and without its `warmup`.",
+		"Let `readinessProbe` or `startupProbe` succeed only once the pod has warmed up, or lengthen `--cpu-initialization-period`.", true, startCountsAsLoad},
+	{"surge-counts-as-load", Warning, "A rollout raises the count",
+		"While a Deployment is rolled out, up to `maxSurge` pods are there on top, and what they use without load, or while they start, counts. Found by running the scenario with a rollout in its middle.",
+		"Lower `strategy.rollingUpdate.maxSurge`, use a metric of the load itself, or let pods be ready only once they have warmed up.", true, surgeCountsAsLoad},
+	{"window-above-rhythm", Warning, "The window is longer than the load's pauses",
+		"Within a scale-down window the largest proposal counts. If the load is always back before it is over the count stays at the peak's. Found by running the scenario with and without the window.",
+		"Shorten `behavior.scaleDown.stabilizationWindowSeconds`, or accept the peak's count as the price of never starting pods.", true, windowAboveRhythm},
+	{"idle-holds", Warning, "Without load the count stays above minReplicas",
+		"Pods that do nothing still use something. Where that is too near the target the last replicas never go. Found by running the scenario's workload without load.",
+		"Raise the target or the request, or scale by a metric of the load itself.", true, idleHolds},
 	{"replicas-in-manifest", Warning, "The manifest of the workload sets spec.replicas",
 		"Whoever applies it sets the count back, and the autoscaler starts again from there.",
 		"Leave `spec.replicas` out of the manifest.", false, replicasInManifest},
@@ -87,6 +108,12 @@ var Rules = []Rule{
 	{"memory-holds", Note, "Memory as a metric",
 		"Many runtimes give no memory back while they run. Then the count never falls.",
 		"Watch that usage falls with load, or scale by another metric.", false, memoryHolds},
+	{"one-metric-decides", Note, "Of several metrics one always decides",
+		"The largest proposal counts. A metric that never has it changes nothing, but while it fails no scale-down happens. Found by running the scenario.",
+		"Keep it only if another load would make it decide.", true, oneMetricDecides},
+	{"small-counts", Note, "The last replicas need little load to stay",
+		"Proposals are rounded up: from n replicas n − 1 is reached only where usage is at most (n − 1) ÷ n of the target, from 2 at half of it.",
+		"Nothing has to be done. A `minReplicas` of 2 or more says what is there anyway.", false, smallCounts},
 	{"series-unselected", Note, "An External metric without a selector",
 		"All series of that name are added up, also those of other workloads and environments.",
 		"Give the metric a `selector`.", false, seriesUnselected},
@@ -97,6 +124,14 @@ func twoAutoscalers(s *subject) {
 		ref := s.spec.ScaleTargetRef
 		s.report("spec.scaleTargetRef", fmt.Sprintf("%d autoscalers scale %s %s", s.scalers, ref.Kind, ref.Name),
 			fmt.Sprintf("%d autoscalers, 1 target", s.scalers))
+	}
+}
+
+func selectorsOverlap(s *subject) {
+	if len(s.overlaps) > 0 {
+		shown := s.overlaps[:min(len(s.overlaps), 5)]
+		s.report("spec.scaleTargetRef", fmt.Sprintf("the pods of %s %s are also those of %s", s.spec.ScaleTargetRef.Kind, s.spec.ScaleTargetRef.Name, strings.Join(shown, ", ")),
+			fmt.Sprintf("%d autoscalers, 1 set of pods", 1+len(s.overlaps)))
 	}
 }
 

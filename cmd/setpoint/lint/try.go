@@ -117,7 +117,7 @@ func (s *subject) follow(from, to int32) way {
 			}
 			w.counts = append(w.counts, count)
 		}
-		w.length, w.arrived = at, count == to
+		w.length, w.arrived = at, to > from && count >= to || to < from && count <= to // or at 0, where that is allowed
 		return w.arrived
 	})
 	return w
