@@ -14,7 +14,7 @@ import (
 
 // check validates an answer against its request before it is used. It remembers a valid
 // answer for the next check.
-func (r *round) check(e *evaluation) error {
+func (r *reconcile) check(e *evaluation) error {
 	if err := setpoint.CheckAnswer(r.asked(e), e.Answer); err != nil {
 		return err
 	}
@@ -29,13 +29,13 @@ func (r *round) check(e *evaluation) error {
 	return nil
 }
 
-func (r *round) asked(e *evaluation) setpoint.Asked {
+func (r *reconcile) asked(e *evaluation) setpoint.Asked {
 	return setpoint.Asked{Request: e.Request, Now: time.Now(), Previous: r.st.taken, Unrecorded: r.o.Shadow}
 }
 
 // checkReport is check for the answer to a report. By now the reported answer is also the
 // previous one.
-func (r *round) checkReport(e *evaluation, req *setpointv1.ReportScaleRequest, response *setpointv1.ReportScaleResponse) error {
+func (r *reconcile) checkReport(e *evaluation, req *setpointv1.ReportScaleRequest, response *setpointv1.ReportScaleResponse) error {
 	if err := setpoint.CheckReport(r.asked(e), e.Answer, req, response); err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func checkReadings(status *setpointv1.HorizontalPodAutoscalerStatus) error {
 	return nil
 }
 
-// values are the readings of a metric: one, unless the answer is wrong.
+// values are the readings of a metric: one in a valid answer.
 func values(m *setpointv1.MetricStatus) (all []*setpointv1.MetricValueStatus) {
 	for _, v := range []*setpointv1.MetricValueStatus{
 		m.GetObject().GetCurrent(), m.GetPods().GetCurrent(), m.GetResource().GetCurrent(),
@@ -84,42 +84,42 @@ type question int
 const (
 	theQuestion question = iota
 	theReport
-	questions // how many there are
+	questions // the number of kinds
 )
 
-// distrust is the state of the event about invalid answers. The zero value is trust.
+// distrust is the state of the event about invalid answers. The zero value means trust.
 type distrust struct {
 	field string
 	at    time.Time
 }
 
 // trusted ends the distrust of answers of a kind.
-func (r *round) trusted(to question) { r.st.distrusted[to] = distrust{} }
+func (r *reconcile) trusted(to question) { r.st.distrusted[to] = distrust{} }
 
 // distrust ends a reconcile whose answer is invalid. The count and the status stay; hold,
 // event, metric and log report it. The service did answer, so it is not away; the next
 // reconcile asks again.
-func (r *round) distrust(err *setpoint.AnswerError) Outcome {
+func (r *reconcile) distrust(err *setpoint.AnswerError) Outcome {
 	r.tellDistrust(theQuestion, err)
 	return r.hold(Hold{Outcome: OutcomeDistrusted, Reason: ReasonAnswerRefused, Message: distrustMessage(err)})
 }
 
 // tellDistrust emits an event when answers become invalid. Until a valid answer arrives it
 // emits another one only if other fields are wrong, at most one a minute.
-func (r *round) tellDistrust(to question, err *setpoint.AnswerError) {
+func (r *reconcile) tellDistrust(to question, err *setpoint.AnswerError) {
 	field := fieldLabel(err.Field)
 	r.metrics.answersRefused.WithLabelValues(field).Inc()
 	if told := r.st.distrusted[to]; !told.at.IsZero() && (told.field == field || time.Since(told.at) < minTellInterval) {
 		return
 	}
 	r.st.distrusted[to] = distrust{field, time.Now()}
-	r.log.Error("the recommender's answer can't be one to what was asked and is not followed; does something between it and this agent change what it says?",
+	r.log.Error("the recommender's answer does not match the request and is ignored; does something between it and this agent change its answers?",
 		zap.String("field", err.Field), zap.String("problem", err.Problem))
 	r.telling.event(warning, ReasonAnswerRefused, distrustMessage(err))
 }
 
 func distrustMessage(err *setpoint.AnswerError) string {
-	return Shorten(fmt.Sprintf("the recommender's answer is not followed, as it can't be one to what was asked: %v", err))
+	return Shorten(fmt.Sprintf("the recommender's answer does not match the request and is ignored: %v", err))
 }
 
 // index matches the index after the name of a list in a path.

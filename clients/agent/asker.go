@@ -11,14 +11,14 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// How long unary calls replace a stream that can't be used: because the service or a proxy
-// does not support streams, or because a stream failed and a call did not.
+// How long unary calls replace an unusable stream: after the service or a proxy refused
+// streams, or after a stream failed and a unary call succeeded.
 const (
 	withoutStreams   = 10 * time.Minute
 	withoutTheStream = 15 * time.Second
 )
 
-// asker sends requests over the stream, and as unary calls while that can't be used.
+// asker sends requests over the stream, or as unary calls while the stream is unusable.
 type asker struct {
 	stream Stream // nil: calls only
 	calls  Recommender
@@ -31,8 +31,8 @@ type asker struct {
 	callsUntil time.Time
 }
 
-// recommend sends a request. It has an id, so that it counts once, whichever way its answer
-// comes.
+// recommend sends a request. The request has an id, so that it counts once over either
+// transport.
 func (a *asker) recommend(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
@@ -74,7 +74,7 @@ func (a *asker) avoidStream(d time.Duration) {
 	a.callsUntil = time.Now().Add(d)
 }
 
-// streamFault reports whether an error may be the stream's and not the request's.
+// streamFault reports whether the stream may have caused an error, rather than the request.
 func streamFault(err error) bool {
 	switch status.Code(err) {
 	case codes.Unimplemented, codes.Unavailable, codes.DeadlineExceeded, codes.Internal, codes.Unknown, codes.Canceled:

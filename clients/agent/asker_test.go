@@ -12,7 +12,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// channel is a stream or calls that answer, or fail, as the test says.
+// channel is a stream or unary client that succeeds or fails as the test says.
 type channel struct {
 	Recommender
 	err   error
@@ -42,9 +42,9 @@ func TestCallsTakeThePlaceOfTheStream(t *testing.T) {
 		delay         time.Duration
 		want          codes.Code
 		called        int
-		// again is how often the stream is asked in the second question.
+		// again is how often the stream is tried for the second request.
 		again int
-		// back is after what time it is asked once more.
+		// back is the time after which the stream is tried again.
 		back time.Duration
 	}{
 		{"the stream answers", nil, nil, 0, codes.OK, 0, 1, 0},

@@ -57,7 +57,7 @@ func NewDriver(p Watched, service Service, options Options, driver DriverOptions
 // exceed DrainTimeout.
 func (d *Driver) Run(ctx context.Context) error {
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	var watching, rounds sync.WaitGroup
+	var watching, reconciles sync.WaitGroup
 	watching.Go(func() { d.Probe(background) })
 	watching.Go(func() { d.watch(background) })
 	defer watching.Wait()
@@ -66,14 +66,14 @@ func (d *Driver) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return d.drain(&rounds)
+			return d.drain(&reconciles)
 		case free <- struct{}{}:
 		}
 		key, ok := d.queue.take(ctx)
 		if !ok {
-			return d.drain(&rounds)
+			return d.drain(&reconciles)
 		}
-		rounds.Go(func() {
+		reconciles.Go(func() {
 			wait, again := d.Reconcile(ctx, key)
 			d.queue.done(key, wait, again)
 			<-free
@@ -82,10 +82,10 @@ func (d *Driver) Run(ctx context.Context) error {
 }
 
 // drain waits for reconciles in flight.
-func (d *Driver) drain(rounds *sync.WaitGroup) error {
+func (d *Driver) drain(reconciles *sync.WaitGroup) error {
 	done := make(chan struct{})
 	go func() {
-		rounds.Wait()
+		reconciles.Wait()
 		close(done)
 	}()
 	timer := time.NewTimer(d.options.DrainTimeout)
@@ -94,7 +94,7 @@ func (d *Driver) drain(rounds *sync.WaitGroup) error {
 	case <-done:
 		return nil
 	case <-timer.C:
-		return fmt.Errorf("rounds in flight were not done within %s", d.options.DrainTimeout)
+		return fmt.Errorf("reconciles in flight were not done within %s", d.options.DrainTimeout)
 	}
 }
 

@@ -20,16 +20,16 @@ import (
 	"github.com/setpoint-dev/setpoint/test/testserver"
 )
 
-// platform is a fake one that takes some time to read, and is watched as the test says.
+// platform is a fake with slow reads and the test's own watch.
 type platform struct {
 	*agenttest.Fake
 	takes time.Duration
-	// watch is in place of the fake's. May be nil.
+	// watch replaces the fake's. May be nil.
 	watch func(ctx context.Context, changed func(agent.Key)) error
 
 	busy, most, looks atomic.Int64
 	mu                sync.Mutex
-	inRound           map[agent.Key]bool // guarded by mu
+	inReconcile       map[agent.Key]bool // guarded by mu
 	overlaps          int                // guarded by mu
 }
 
@@ -57,28 +57,28 @@ func (p *platform) Observe(ctx context.Context, o *agent.Object) (*agent.Observa
 func (p *platform) enter(key agent.Key, in bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if in && p.inRound[key] {
+	if in && p.inReconcile[key] {
 		p.overlaps++
 	}
-	p.inRound[key] = in
+	p.inReconcile[key] = in
 }
 
 func newPlatform(objects int) *platform {
-	p := &platform{Fake: &agenttest.Fake{}, inRound: map[agent.Key]bool{}}
+	p := &platform{Fake: &agenttest.Fake{}, inReconcile: map[agent.Key]bool{}}
 	for i := range objects {
 		p.Create(agenttest.Workload{Name: fmt.Sprintf("web-%03d", i), Replicas: 4})
 	}
 	return p
 }
 
-// drive runs a driver whose new objects wait for nothing until the test ends or stop is called.
+// drive runs a driver without a wait for new objects, until the test ends or stop is called.
 func drive(t *testing.T, p agent.Watched, service agent.Recommender, options agent.Options, driver agent.DriverOptions) (d *agent.Driver, stop func() error) {
 	t.Helper()
 	options.FirstWait = -1
 	return start(t, p, service, options, driver)
 }
 
-// start is drive with whatever wait the options say.
+// start is drive with the wait of the options.
 func start(t *testing.T, p agent.Watched, service agent.Recommender, options agent.Options, driver agent.DriverOptions) (d *agent.Driver, stop func() error) {
 	t.Helper()
 	options.Cluster = "demo"
@@ -97,13 +97,13 @@ func start(t *testing.T, p agent.Watched, service agent.Recommender, options age
 	return d, stop
 }
 
-// Each of 500 has its rounds in time, although no more run at once than may.
+// Each of 500 objects is reconciled in time, although a bounded number of workers runs.
 func TestManyObjectsKeepTheirPace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const objects, workers, period = 500, 8, 15 * time.Second
 		p, s := newPlatform(objects), agenttest.NewService(testserver.Recommendations(t))
-		p.takes = 50 * time.Millisecond // all together 3.1 s a period
+		p.takes = 50 * time.Millisecond // 3.1 s a period for all of them
 		drive(t, p, s, agent.Options{Period: period}, agent.DriverOptions{Workers: workers})
 		time.Sleep(4 * period)
 		synctest.Wait()
@@ -123,22 +123,21 @@ func TestManyObjectsKeepTheirPace(t *testing.T) {
 			t.Errorf("%d objects were asked about", len(last))
 		}
 		if most := period + period/8 + 4*time.Second; longest > most {
-			t.Errorf("a round came %s after the one before, want at most %s", longest, most)
+			t.Errorf("a reconcile came %s after the one before, want at most %s", longest, most)
 		}
 		if n := p.most.Load(); n != workers {
-			t.Errorf("up to %d rounds at once, want %d", n, workers)
+			t.Errorf("up to %d reconciles at once, want %d", n, workers)
 		}
 		if n := p.looks.Load() - looks; n > 7*objects {
 			t.Errorf("%d looks at %d objects in six periods", n, objects)
 		}
 		if p.overlaps > 0 {
-			t.Errorf("%d rounds began while one of the same object ran", p.overlaps)
+			t.Errorf("%d reconciles began while one of the same object ran", p.overlaps)
 		}
 	})
 }
 
-// An object that is said to have changed again and again is looked at, and asked about at
-// its pace.
+// Repeated change notifications without a change cost reads, but no extra requests.
 func TestChangesThatAreNoneCostNoQuestions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -155,18 +154,18 @@ func TestChangesThatAreNoneCostNoQuestions(t *testing.T) {
 		key = p.Create(agenttest.Workload{Name: "web", Replicas: 4})
 		drive(t, p, s, agent.Options{Period: 15 * time.Second}, agent.DriverOptions{})
 		time.Sleep(5 * time.Minute)
-		// One more as it joins the beat after its first round.
+		// One more, because the object joins the beat after its first reconcile.
 		if n := len(s.Asked()); n < 17 || n > 21 {
 			t.Errorf("asked %d times in 20 periods", n)
 		}
 		if p.overlaps > 0 {
-			t.Errorf("%d rounds began while one of the same object ran", p.overlaps)
+			t.Errorf("%d reconciles began while one of the same object ran", p.overlaps)
 		}
 	})
 }
 
-// A watch that fails is begun again, less and less often, and objects that came or went
-// meanwhile are noticed.
+// A failed watch restarts with back-off, and objects that were created or deleted meanwhile are
+// noticed.
 func TestAWatchThatFailsIsBegunAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -219,7 +218,7 @@ func TestAWatchThatFailsIsBegunAgain(t *testing.T) {
 	})
 }
 
-// A stop does not wait for ever.
+// A stop waits a bounded time.
 func TestAStopIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -232,7 +231,7 @@ func TestAStopIsBounded(t *testing.T) {
 		if took := time.Since(began); took != 20*time.Second {
 			t.Errorf("it took %s", took)
 		}
-		if err == nil || !strings.Contains(err.Error(), "rounds in flight were not done within 20s") {
+		if err == nil || !strings.Contains(err.Error(), "reconciles in flight were not done within 20s") {
 			t.Errorf("error %v", err)
 		}
 		time.Sleep(time.Minute)
@@ -265,8 +264,8 @@ func TestWhatADriverNeeds(t *testing.T) {
 	}
 }
 
-// restless is a platform whose objects want something else each time, so that each look is
-// followed by a round.
+// restless is a platform whose objects change with each read, so that each read leads to a
+// reconcile.
 type restless struct {
 	*agenttest.Fake
 	looks int
@@ -291,8 +290,8 @@ func (d direct) Recommend(ctx context.Context, req *setpointv1.RecommendRequest)
 	return d.service.Recommend(ctx, req)
 }
 
-// BenchmarkRound is a round of one object, with the service in the same process.
-func BenchmarkRound(b *testing.B) {
+// BenchmarkReconcile is a reconcile of one object, with the service in the same process.
+func BenchmarkReconcile(b *testing.B) {
 	p := &restless{Fake: newPlatform(1).Fake}
 	s := agenttest.NewService(testserver.Recommendations(b))
 	l, err := agent.New(p, agent.Service{Calls: direct{s, testserver.Recommendations(b)}}, agent.Options{

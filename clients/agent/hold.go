@@ -8,12 +8,12 @@ import (
 )
 
 // hold leaves the count unchanged and has the platform show why.
-func (r *round) hold(h Hold) Outcome {
+func (r *reconcile) hold(h Hold) Outcome {
 	setDefault(&h.Outcome, OutcomeInvalid)
 	if h.Since.IsZero() {
 		h.Since = time.Now()
 	}
-	// Not in every reconcile; that the service is away only once, whatever happens meanwhile.
+	// Log once, not in every reconcile; for an unavailable service even if the message changes.
 	known := h.Message == r.st.held || h.Reason == ReasonRecommenderUnavailable && r.st.heldFor == ReasonRecommenderUnavailable
 	if !known && !h.Silent {
 		r.log.Warn("not scaled", zap.String("reason", h.Reason), zap.String("message", h.Message))
@@ -27,7 +27,7 @@ func (r *round) hold(h Hold) Outcome {
 }
 
 // holdAway is hold while the service is away.
-func (r *round) holdAway(since time.Time, reason string) Outcome {
+func (r *reconcile) holdAway(since time.Time, reason string) Outcome {
 	return r.hold(Hold{
 		Outcome: OutcomeAway, Reason: ReasonRecommenderUnavailable, Since: since,
 		Message: fmt.Sprintf("the recommender has been unavailable since %s: %s", since.UTC().Format(time.RFC3339), reason),
@@ -46,7 +46,7 @@ var endings = map[string]struct{ reason, message string }{
 
 // tellHold emits an event when the recommender stops deciding on an object, and no further
 // one until that is over, even if the message changes.
-func (r *round) tellHold(reason, message string) {
+func (r *reconcile) tellHold(reason, message string) {
 	_, tells := endings[reason]
 	if !tells || r.toldHold() == reason || time.Since(r.st.toldAt) < minTellInterval {
 		return
@@ -56,7 +56,7 @@ func (r *round) tellHold(reason, message string) {
 }
 
 // tellDecided emits an event when the recommender decides again.
-func (r *round) tellDecided() {
+func (r *reconcile) tellDecided() {
 	end, tells := endings[r.toldHold()]
 	r.st.told = new(string)
 	if tells {
@@ -66,7 +66,7 @@ func (r *round) tellDecided() {
 
 // toldHold returns the reason of the last event that is not over, "" if there is none. At
 // first it is the reason that an earlier agent wrote.
-func (r *round) toldHold() string {
+func (r *reconcile) toldHold() string {
 	if r.st.told != nil {
 		return *r.st.told
 	}

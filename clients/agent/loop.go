@@ -17,7 +17,7 @@ import (
 type Loop struct {
 	options     Options
 	platform    Platform
-	teller      Teller // nil: the platform is none
+	teller      Teller // nil: the platform is not a Teller
 	recommender Recommender
 	asker       *asker
 	presence    *presence
@@ -86,7 +86,7 @@ func (l *Loop) Reconcile(ctx context.Context, key Key) (wait time.Duration, agai
 	now, st := time.Now(), l.states.of(key)
 	st.unread, st.unforgotten = 0, 0
 	if st.uid != nil && *st.uid != o.UID {
-		// Another object of the same name: what was kept is its namesake's.
+		// A new object under this name: the state belongs to the deleted one.
 		l.forget(ctx, key, st)
 		st = l.states.replace(key, st)
 	}
@@ -130,7 +130,7 @@ func (l *Loop) withDefaults(o *Object) *Object {
 	setDefault(&filled.Period, l.options.Period)
 	filled.Shadow = o.Shadow || l.options.Shadow
 	setDefault(&filled.Target, o.Key.Name)
-	// The platform knows its own shadows, but not those that the options make.
+	// The platform names its own shadows, but not those made by the options.
 	if filled.Shadow && (o.Target == "" || !o.Shadow) {
 		filled.Target += "_shadow"
 	}
@@ -159,10 +159,10 @@ func (l *Loop) awaitFirst(st *state, o *Object, now time.Time) time.Duration {
 	return 0
 }
 
-// awaitChanged returns how long an object waits for its first reconcile whose count another
-// agent has changed just now: until a period after that, as it would have with that one, or
-// after it was seen first if that is earlier, as what happens meanwhile must not hold it up
-// for ever. What the clocks of both sides differ by makes no difference to that.
+// awaitChanged returns how long an object waits for its first reconcile after another agent
+// changed its count: until a period after that change, as that agent would have waited. The
+// wait ends at most a period after the object was first seen, so that further changes can't
+// delay it forever, and so that a clock skew between both agents does not matter.
 func (l *Loop) awaitChanged(st *state, o *Object, now time.Time, most time.Duration) time.Duration {
 	if o.LastChange == nil || o.LastChange.IsZero() {
 		return 0
@@ -174,10 +174,10 @@ func (l *Loop) awaitChanged(st *state, o *Object, now time.Time, most time.Durat
 	return max(0, due.Sub(now))
 }
 
-// reconcile has one reconcile and returns when the next is due.
+// reconcile runs one reconcile and returns when the next is due.
 func (l *Loop) reconcile(ctx context.Context, o *Object, st *state) time.Time {
 	began := time.Now()
-	r := &round{
+	r := &reconcile{
 		Loop: l, o: o, st: st, log: l.log.With(zap.Stringer("object", o.Key)),
 		telling: &Telling{Object: o, metrics: l.metrics},
 	}
@@ -185,8 +185,8 @@ func (l *Loop) reconcile(ctx context.Context, o *Object, st *state) time.Time {
 	if l.teller != nil {
 		l.teller.Tell(ctx, r.telling)
 	}
-	l.metrics.rounds.WithLabelValues(string(r.telling.Outcome)).Inc()
-	l.metrics.roundTime.Observe(time.Since(began).Seconds())
+	l.metrics.reconciles.WithLabelValues(string(r.telling.Outcome)).Inc()
+	l.metrics.reconcileTime.Observe(time.Since(began).Seconds())
 	if l.states.saw(st, o) && l.options.ShortestPeriod != nil {
 		l.options.ShortestPeriod(l.states.shortestPeriod(pace.MaxPeriod))
 	}
@@ -205,8 +205,8 @@ func (l *Loop) reconcile(ctx context.Context, o *Object, st *state) time.Time {
 	return next
 }
 
-// maxForgetAttempts bounds how often the agent tries to delete a gone object at the service;
-// after that the history expires by itself, and a namesake's first reconcile deletes it.
+// maxForgetAttempts bounds the attempts to delete a deleted object's target at the service;
+// after that the history expires, and the first reconcile of a recreated object deletes it.
 const maxForgetAttempts = 8
 
 // deleted drops the state of an object that no longer exists.
@@ -225,8 +225,8 @@ func (l *Loop) deleted(ctx context.Context, key Key) (wait time.Duration, again 
 	return pace.FirstBackoff << st.unforgotten, true
 }
 
-// forget drops an object at the service, the platform and the agent; false: the service could
-// not be reached.
+// forget removes an object from the service, the platform and the agent; false: the service
+// could not be reached.
 func (l *Loop) forget(ctx context.Context, key Key, st *state) bool {
 	if l.teller != nil && st.uid != nil {
 		l.teller.Forget(key, *st.uid)
@@ -238,7 +238,7 @@ func (l *Loop) forget(ctx context.Context, key Key, st *state) bool {
 	}
 	for _, gone := range []map[string]string{st.stale, st.targets} {
 		if err := l.deleteTargets(ctx, gone); err != nil {
-			l.log.Warn("recommender not told that an object is gone", zap.Stringer("object", key), zap.Error(err))
+			l.log.Warn("target of a deleted object not deleted at the recommender", zap.Stringer("object", key), zap.Error(err))
 			return false
 		}
 	}

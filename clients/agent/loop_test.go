@@ -16,10 +16,10 @@ import (
 	"github.com/setpoint-dev/setpoint/test/testserver"
 )
 
-// told is a platform that keeps the events of its objects.
+// told is a platform that records the events of its objects.
 type told struct {
 	*agenttest.Fake
-	reading time.Duration // that an object takes to be read
+	reading time.Duration // how long reading an object takes
 
 	mu     sync.Mutex
 	events []string // reasons; guarded by mu
@@ -50,7 +50,7 @@ func (p *told) count(reason string) (n int) {
 	return n
 }
 
-// meddling changes the answers to reports, and refuses to forget, as a test says.
+// meddling tampers with the answers to reports, and fails deletes.
 type meddling struct {
 	*agenttest.Service
 
@@ -86,8 +86,8 @@ func (m *meddling) DeleteIncarnation(ctx context.Context, req *setpointv1.Delete
 	return m.Service.DeleteIncarnation(ctx, req)
 }
 
-// An answer to a report that can't be one is told when that begins, when it is another
-// field that is wrong, and when it begins again; not with each change of the count.
+// Invalid answers to reports emit an event when they begin, when another field becomes invalid,
+// and when they begin again; not with each change of the count.
 func TestDistrustOfReportsIsToldOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -126,8 +126,7 @@ func TestDistrustOfReportsIsToldOnce(t *testing.T) {
 	})
 }
 
-// The service is told of objects that went as often as it may, however often decisions on
-// them failed before.
+// Deleting a target is attempted up to its bound, however often decisions failed before.
 func TestForgettingIsTriedAsOftenAsItMay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -154,8 +153,8 @@ func TestForgettingIsTriedAsOftenAsItMay(t *testing.T) {
 	})
 }
 
-// A service that comes back is noticed although objects take longer to read than it is
-// from one probe to the next.
+// The return of the service is noticed even if reading an object takes longer than the time
+// between two probes.
 func TestASlowPlatformNoticesTheServicesReturn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,13 +14,13 @@ type Outcome string
 const (
 	OutcomeUnchanged Outcome = "unchanged"    // the count stays
 	OutcomeScaled    Outcome = "scaled"       // the count was written
-	OutcomeFailed    Outcome = "scale_failed" // it could not be written
+	OutcomeFailed    Outcome = "scale_failed" // writing the count failed
 	OutcomeMoved     Outcome = "moved"        // others kept changing it
 	OutcomeShadow    Outcome = "shadow"       // decided, and compared
 	// OutcomeAway: the service did not answer. OutcomeRefused: it refused the request.
 	OutcomeAway    Outcome = "recommender_unavailable"
 	OutcomeRefused Outcome = "recommendation_refused"
-	// OutcomeDistrusted means that the answer is invalid for the request.
+	// OutcomeDistrusted means that the answer does not match the request.
 	OutcomeDistrusted Outcome = "answer_refused"
 	// OutcomeConflict means that another autoscaler has the workload.
 	OutcomeConflict Outcome = "conflicting_autoscaler"
@@ -49,21 +49,21 @@ var parts = []string{partRead, partAsk, partApply, partReport, partStatus}
 // metrics are the agent's own. Their labels are bounded: none names an object.
 type metrics struct {
 	// sources are the labels of the kinds of objects.
-	sources      map[string]string
-	rounds       *prometheus.CounterVec
-	roundTime    prometheus.Histogram
-	partTime     *prometheus.HistogramVec
-	lag          prometheus.Histogram
-	applied      *prometheus.CounterVec
-	appliedAfter prometheus.Histogram
-	questions    *prometheus.CounterVec
-	// answersRefused are by the field that was wrong.
-	answersRefused *prometheus.CounterVec
-	objects        *prometheus.GaugeVec
-	up             prometheus.Gauge
-	awaySince      prometheus.Gauge
-	shadowRounds   *prometheus.CounterVec
-	divergent      prometheus.Gauge
+	sources       map[string]string
+	reconciles    *prometheus.CounterVec
+	reconcileTime prometheus.Histogram
+	partTime      *prometheus.HistogramVec
+	lag           prometheus.Histogram
+	applied       *prometheus.CounterVec
+	appliedAfter  prometheus.Histogram
+	questions     *prometheus.CounterVec
+	// answersRefused is by the invalid field.
+	answersRefused   *prometheus.CounterVec
+	objects          *prometheus.GaugeVec
+	up               prometheus.Gauge
+	awaySince        prometheus.Gauge
+	shadowReconciles *prometheus.CounterVec
+	divergent        prometheus.Gauge
 }
 
 // Buckets from a millisecond to a quarter of a minute.
@@ -81,9 +81,9 @@ func newMetrics(r prometheus.Registerer, sources map[string]string) (*metrics, e
 		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: "setpoint_agent_" + name, Help: help, Buckets: timeBuckets})
 	}
 	m := &metrics{
-		sources:   sources,
-		rounds:    counter("reconciles_total", "Reconciles of objects, by outcome.", "outcome"),
-		roundTime: histogram("reconcile_duration_seconds", "Duration of one object's reconcile, from its read to its status, in seconds."),
+		sources:       sources,
+		reconciles:    counter("reconciles_total", "Reconciles of objects, by outcome.", "outcome"),
+		reconcileTime: histogram("reconcile_duration_seconds", "Duration of one object's reconcile, from its read to its status, in seconds."),
 		partTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "setpoint_agent_part_duration_seconds", Help: "Duration of the parts of a reconcile, in seconds.", Buckets: timeBuckets,
 		}, []string{"part"}),
@@ -95,18 +95,18 @@ func newMetrics(r prometheus.Registerer, sources map[string]string) (*metrics, e
 		objects: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "setpoint_agent_objects", Help: "Objects reconciled at least once, by source and whether they are shadows.",
 		}, []string{"source", "shadow"}),
-		up:           gauge("recommender_up", "1 while the recommender answers."),
-		awaySince:    gauge("recommender_away_since_timestamp_seconds", "Unix time since which the recommender has not answered; 0 while it answers."),
-		shadowRounds: counter("shadow_reconciles_total", "Reconciles of shadows, by whether their count agreed with that of the acting controller; no_opinion: one of the two had none.", "verdict"),
-		divergent:    gauge("shadow_divergent_objects", "Shadows whose count differs from that of the acting controller."),
+		up:               gauge("recommender_up", "1 while the recommender answers."),
+		awaySince:        gauge("recommender_away_since_timestamp_seconds", "Unix time since which the recommender has not answered; 0 while it answers."),
+		shadowReconciles: counter("shadow_reconciles_total", "Reconciles of shadows, by whether their count agreed with that of the acting controller; no_opinion: one of the two had none.", "verdict"),
+		divergent:        gauge("shadow_divergent_objects", "Shadows whose count differs from that of the acting controller."),
 	}
 	m.preset()
 	if r == nil {
 		return m, nil
 	}
 	for _, c := range []prometheus.Collector{
-		m.rounds, m.roundTime, m.partTime, m.lag, m.applied, m.appliedAfter, m.questions, m.answersRefused,
-		m.objects, m.up, m.awaySince, m.shadowRounds, m.divergent,
+		m.reconciles, m.reconcileTime, m.partTime, m.lag, m.applied, m.appliedAfter, m.questions, m.answersRefused,
+		m.objects, m.up, m.awaySince, m.shadowReconciles, m.divergent,
 	} {
 		if err := r.Register(c); err != nil {
 			return nil, err
@@ -118,7 +118,7 @@ func newMetrics(r prometheus.Registerer, sources map[string]string) (*metrics, e
 // preset creates all series, so that events that never happened show as 0.
 func (m *metrics) preset() {
 	for _, o := range outcomes {
-		m.rounds.WithLabelValues(string(o))
+		m.reconciles.WithLabelValues(string(o))
 	}
 	for _, p := range parts {
 		m.partTime.WithLabelValues(p)
@@ -133,7 +133,7 @@ func (m *metrics) preset() {
 		m.answersRefused.WithLabelValues(f)
 	}
 	for _, v := range []string{"agreed", "diverged", "no_opinion"} {
-		m.shadowRounds.WithLabelValues(v)
+		m.shadowReconciles.WithLabelValues(v)
 	}
 	for _, s := range m.sources {
 		for _, shadow := range []string{"false", "true"} {
@@ -142,7 +142,7 @@ func (m *metrics) preset() {
 	}
 }
 
-// sourceOf is what the kind of an object is called.
+// sourceOf is the label for the kind of an object.
 func (m *metrics) sourceOf(key Key) string {
 	if name, ok := m.sources[key.Kind]; ok {
 		return name
@@ -152,12 +152,12 @@ func (m *metrics) sourceOf(key Key) string {
 
 func (m *metrics) asked(transport string) { m.questions.WithLabelValues(transport).Inc() }
 
-// took notes a part that began at that time.
+// took records the duration of a part that began at that time.
 func (m *metrics) took(part string, began time.Time) {
 	m.partTime.WithLabelValues(part).Observe(time.Since(began).Seconds())
 }
 
-// recommender records since when the service is away; the zero time: it answers.
+// recommender records since when the service has been away; the zero time: it answers.
 func (m *metrics) recommender(awaySince time.Time) {
 	if awaySince.IsZero() {
 		m.up.Set(1)

@@ -10,7 +10,7 @@ import (
 // changed.
 type Decision struct {
 	Key Key
-	// Shadow reports whether nothing was applied for being only watched.
+	// Shadow reports whether nothing was applied because the object is a shadow.
 	Shadow bool
 	// At is the instant of the decision, by the service's clock.
 	At          time.Time
@@ -24,8 +24,8 @@ type Decision struct {
 	ApplyError error
 	// New reports whether the service had no history of the object before.
 	New bool
-	// Unsettled reports whether the count was to change and the service was not told what
-	// became of that: it will see by itself.
+	// Unsettled reports whether the count was to change and the outcome was not reported to the
+	// service, which will see it in the next request.
 	Unsettled bool
 }
 
@@ -40,7 +40,7 @@ type Observer interface {
 }
 
 // observe passes a decision to the observers.
-func (r *round) observe(e *evaluation) {
+func (r *reconcile) observe(e *evaluation) {
 	e.New, e.Unsettled = r.fresh, e.Report == nil && e.changes()
 	r.fresh = false
 	for _, observer := range r.options.Observers {
@@ -49,7 +49,7 @@ func (r *round) observe(e *evaluation) {
 }
 
 // lost tells the observers that a request has no valid answer.
-func (r *round) lost() {
+func (r *reconcile) lost() {
 	r.fresh = false
 	for _, observer := range r.options.Observers {
 		observer.Lost(r.o.Key)

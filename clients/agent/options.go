@@ -49,8 +49,7 @@ type Options struct {
 	Cluster string
 	// ClusterUID distinguishes clusters of the same name. Empty: unknown.
 	ClusterUID string
-	// Sources are the kinds of objects, with the label that the metric of objects has for
-	// each.
+	// Sources maps the kinds of objects to the label of each in metrics.
 	Sources map[string]string
 	// Period is the time between two reconciles of an object that sets none. Default: 15 s.
 	Period time.Duration
@@ -59,9 +58,9 @@ type Options struct {
 	FirstWait time.Duration
 	// RequestTimeout bounds a call of the service, and a third of a reconcile. Default: 10 s.
 	RequestTimeout time.Duration
-	// Shadow makes a shadow of every object: nothing is applied.
+	// Shadow makes every object a shadow: nothing is applied.
 	Shadow bool
-	// Wake makes the objects due at once: the caller of Reconcile must reconcile them. Required.
+	// Wake makes objects due at once: the caller of Reconcile must reconcile them. Required.
 	Wake func(keys ...Key)
 	// ShortestPeriod receives the shortest period of all objects whenever it may have
 	// changed. May be nil.

@@ -131,8 +131,7 @@ type Hold struct {
 	Reason, Message string
 	// Since is when it began. Default: now.
 	Since time.Time
-	// Silent reports whether the platform has its own way to tell of it: there is no line in the
-	// log.
+	// Silent reports whether the platform logs the hold itself: the loop does not.
 	Silent bool
 }
 

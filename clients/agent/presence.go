@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// probeInterval is how often a service that is away is asked.
+// probeInterval is the time between two probes of a service that is away.
 const probeInterval = time.Second
 
-// presence is the circuit breaker of the service. While the service is away one object a
-// second asks, as a probe, and the others wait; the first answer wakes them.
+// presence is the circuit breaker of the service. While the service is away one object a second
+// sends its request as a probe, and the others wait; the first answer wakes them.
 type presence struct {
 	// wake makes objects due at once.
 	wake func(...Key)
@@ -24,10 +24,10 @@ type presence struct {
 	absence *absence
 	// lastAnswer is when the service answered last. Guarded by mu.
 	lastAnswer time.Time
-	// suspects are objects without answers while others have some, so that their failures
-	// say nothing about the service. Guarded by mu.
+	// suspects are objects whose requests fail while others succeed, so that their failures say
+	// nothing about the service. Guarded by mu.
 	suspects map[Key]bool
-	// began signals the begin of an absence. It has room for one signal.
+	// began signals the start of an absence. It has room for one signal.
 	began chan struct{}
 }
 
@@ -35,17 +35,17 @@ type presence struct {
 type absence struct {
 	since  time.Time
 	reason string
-	// cause is the object that was not answered first, the empty key if it is gone.
+	// cause is the object whose request failed first; the empty key if it is deleted.
 	cause Key
-	// waiting are the objects that wait for its end.
+	// waiting are the objects that wait for the end of the absence.
 	waiting map[Key]bool
-	// probes are the objects that were woken to ask and have not come yet. How long they
-	// take is the queue's business, so that one is not replaced by the next.
+	// probes are the objects that were woken to probe and have not started yet. They stay
+	// probes however long the queue takes, and are not replaced by the next one.
 	probes map[Key]bool
-	// permit reports whether one of them may ask: there is one a second, and they don't add up
-	// while none of them comes.
+	// permit reports whether a probe may send its request. There is one permit a second; unused
+	// permits don't accumulate.
 	permit bool
-	// asking is the object that asks with the permit of this second, the empty key: none does.
+	// asking is the object that uses the permit of this second; the empty key: none.
 	asking Key
 }
 
@@ -54,8 +54,8 @@ func newPresence(wake func(...Key), redial func(), m *metrics) *presence {
 	return &presence{wake: wake, redial: redial, metrics: m, suspects: map[Key]bool{}, began: make(chan struct{}, 1)}
 }
 
-// admit reports whether the object may ask. If not, the object waits, and admit returns since
-// when the service has been away, and why.
+// admit reports whether the object may send a request. If not, the object waits, and admit
+// returns since when the service has been away, and why.
 func (p *presence) admit(key Key) (ok bool, since time.Time, reason string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,8 +73,8 @@ func (p *presence) admit(key Key) (ok bool, since time.Time, reason string) {
 	return false, a.since, a.reason
 }
 
-// pass gives up the object's turn, if it has one, because it has nothing to ask now; another
-// object gets it.
+// pass gives up the object's turn, if it has one, because it has nothing to ask; another object
+// gets the turn.
 func (p *presence) pass(key Key) {
 	p.mu.Lock()
 	var next Key
@@ -95,8 +95,8 @@ func (p *presence) pass(key Key) {
 	}
 }
 
-// choose makes one of the waiting objects a probe, and returns the empty key if none waits.
-// The lock is held, and the service away.
+// choose makes one of the waiting objects a probe; the empty key: none waits. The caller holds
+// the lock, and the service is away.
 func (p *presence) choose() (probe Key) {
 	a := p.absence
 	// A random one, because one object's request may be what fails.
@@ -112,14 +112,14 @@ func (p *presence) choose() (probe Key) {
 	return probe
 }
 
-// answered notes an answer about an object.
+// answered records an answer about an object.
 func (p *presence) answered(key Key) {
 	p.mu.Lock()
 	p.lastAnswer = time.Now()
 	a := p.absence
 	p.absence = nil
 	if a != nil {
-		// Here, so that the metrics change in the order in which the service came and went.
+		// Under the lock, so that the metrics change in the order of events.
 		p.metrics.recommender(time.Time{})
 		if a.cause != (Key{}) {
 			p.suspects[a.cause] = true
@@ -138,8 +138,8 @@ func (p *presence) answered(key Key) {
 	p.wake(woken...)
 }
 
-// failed records a request of that time without an answer. It returns since when the service
-// is away, and why; false: it is not away, as it answered others meanwhile.
+// failed records that the request sent at that time failed. It returns since when the service
+// has been away, and why; false: it is not away, because it answered others meanwhile.
 func (p *presence) failed(key Key, asked time.Time, reason string) (since time.Time, first string, away bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -162,7 +162,7 @@ func (p *presence) failed(key Key, asked time.Time, reason string) (since time.T
 	return p.absence.since, p.absence.reason, true
 }
 
-// forget drops an object that is no more.
+// forget drops a deleted object.
 func (p *presence) forget(key Key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -197,7 +197,7 @@ func (p *presence) run(ctx context.Context) {
 	}
 }
 
-// sendProbe lets one of the waiting objects ask; false: the service is back.
+// sendProbe lets one of the waiting objects probe; false: the service is back.
 func (p *presence) sendProbe() bool {
 	p.mu.Lock()
 	a := p.absence

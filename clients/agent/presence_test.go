@@ -23,14 +23,13 @@ func newTestPresence(t *testing.T, wake func(...Key)) *presence {
 	return newPresence(wake, nil, m)
 }
 
-// A probe that comes later than the next one is sent may ask nevertheless: how long an
-// object waits for its turn says nothing of the service. There is one a second still, also
-// when many come at once that were late.
+// A late probe may still send its request: how long an object waits for its turn says nothing
+// about the service. Even if many late probes start at once, one a second is sent.
 func TestProbesThatComeLateMayAsk(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name  string
-		takes time.Duration // until an object that is woken asks
+		takes time.Duration // until a woken object starts
 	}{
 		{"at once", 0},
 		{"a little later", 900 * time.Millisecond},
@@ -65,7 +64,7 @@ func TestProbesThatComeLateMayAsk(t *testing.T) {
 				p.run(ctx)
 				mu.Lock()
 				defer mu.Unlock()
-				// The last ones sent have not come.
+				// The last probes have not started yet.
 				if least, most := int((away-tt.takes)/time.Second)/2, int(away/time.Second); asked < least || asked > most {
 					t.Errorf("%d questions in %s, want %d to %d", asked, away, least, most)
 				}
@@ -74,7 +73,7 @@ func TestProbesThatComeLateMayAsk(t *testing.T) {
 	}
 }
 
-// Probes that were sent while nobody could come don't ask all at once.
+// Probes that could not start don't all send requests at once.
 func TestProbesDoNotAddUp(t *testing.T) {
 	t.Parallel()
 	p := newTestPresence(t, func(...Key) {})
@@ -94,7 +93,7 @@ func TestProbesDoNotAddUp(t *testing.T) {
 	want(t, "waiting", len(p.absence.waiting), 9)
 }
 
-// Nothing is kept of an object that went while the service was away.
+// An absence keeps no object that was deleted meanwhile.
 func TestAnAbsenceForgetsWhoIsGone(t *testing.T) {
 	t.Parallel()
 	p := newTestPresence(t, func(...Key) {})
@@ -109,7 +108,7 @@ func TestAnAbsenceForgetsWhoIsGone(t *testing.T) {
 	want(t, "suspects", len(p.suspects), 0)
 }
 
-// slowGauge does something before it is set to 1.
+// slowGauge runs a hook before it is set to 1.
 type slowGauge struct {
 	prometheus.Gauge
 	before func()
@@ -122,8 +121,8 @@ func (g slowGauge) Set(value float64) {
 	g.Gauge.Set(value)
 }
 
-// The metric says what was so last, also where the service goes again while its return is
-// being noted.
+// The metric shows the last state, even if the service goes away again while its return is
+// being recorded.
 func TestTheMetricIsAsThePresence(t *testing.T) {
 	t.Parallel()
 	p := newTestPresence(t, func(...Key) {})
@@ -137,7 +136,7 @@ func TestTheMetricIsAsThePresence(t *testing.T) {
 		}()
 		select {
 		case <-gone:
-		case <-time.After(50 * time.Millisecond): // it has to wait for this
+		case <-time.After(50 * time.Millisecond): // the change has to wait for this
 		}
 	}}
 	p.answered(keyNamed("a"))

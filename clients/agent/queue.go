@@ -8,26 +8,26 @@ import (
 	"time"
 )
 
-// queue says whose turn it is: each object has one at a time, and waits for the next one
-// until that is due. The zero value is empty, but for the channel.
+// queue hands out the objects that are due, each to one worker at a time. The zero value is
+// empty, but lacks the channel.
 type queue struct {
-	// earlier means that a turn may be due earlier than the first one was.
+	// earlier signals that a turn may be due before the one that take waits for.
 	earlier chan struct{}
 
 	mu sync.Mutex
-	// turns are those of all objects; waiting, a heap, those that no worker has now.
-	// Guarded by mu.
+	// turns has the turns of all objects; waiting, a heap, those that no worker has. Guarded by
+	// mu.
 	turns   map[Key]*turn
 	waiting waiting
 }
 
-// turn is an object's.
+// turn is an object's next reconcile.
 type turn struct {
 	key Key
 	due time.Time
-	// place is the one in the heap, below 0 while somebody has the turn.
+	// place is its index in the heap, below 0 while a worker has it.
 	place int
-	// again reports whether there is to be another turn at once.
+	// again reports whether the object is due again as soon as its worker is done.
 	again bool
 }
 
@@ -78,7 +78,7 @@ func (q *queue) take(ctx context.Context) (Key, bool) {
 	}
 }
 
-// first takes the first object if it is due, else it returns the wait.
+// first takes the first object if it is due; otherwise it returns the wait.
 func (q *queue) first() (key Key, wait time.Duration, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -93,7 +93,7 @@ func (q *queue) first() (key Key, wait time.Duration, ok bool) {
 	return t.key, 0, true
 }
 
-// done gives an object back: it is due after the wait, or gone.
+// done returns an object to the queue: it is due after the wait, or deleted.
 func (q *queue) done(key Key, wait time.Duration, again bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -113,12 +113,12 @@ func (q *queue) done(key Key, wait time.Duration, again bool) {
 	}
 }
 
-// waiting is a heap of turns, the first due first. It implements heap.Interface.
+// waiting is a heap of turns, earliest first. It implements heap.Interface.
 type waiting []*turn
 
 func (w waiting) Len() int { return len(w) }
 
-// Less orders turns of one instant by their objects: those of a group share readings.
+// Less orders turns of one instant by object, because objects of a group share readings.
 func (w waiting) Less(i, j int) bool {
 	return cmp.Or(w[i].due.Compare(w[j].due), w[i].key.Compare(w[j].key)) < 0
 }

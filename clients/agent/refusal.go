@@ -21,7 +21,7 @@ func refused(err error) bool {
 		codes.FailedPrecondition, codes.OutOfRange, codes.NotFound:
 		return true
 	case codes.ResourceExhausted:
-		// Waiting helps only where the service says how long.
+		// Waiting helps only if the service says how long.
 		_, told := setpoint.RetryDelay(err)
 		return !told
 	}

@@ -31,7 +31,7 @@ func TestPlainReason(t *testing.T) {
 	}
 }
 
-// A refusal of a delete for another reason is still one.
+// Deletes that are refused for other reasons are still failures.
 func TestOnlyOtherClustersAreNothingToForget(t *testing.T) {
 	t.Parallel()
 	want(t, "another refusal", isOtherCluster(status.Error(codes.FailedPrecondition, "OTHER_CLUSTER")), false)

@@ -14,9 +14,9 @@ import (
 // maxMessage bounds the error in a report, in bytes, as the service does.
 const maxMessage = 8192
 
-// report reports the outcome of a change to the service. If that fails it is reported before
-// the object's next request; the count is right in any case, as that request has it.
-func (r *round) report(ctx context.Context, e *evaluation) {
+// report reports the outcome of a change to the service. If that fails, the report is sent
+// before the object's next request; the next request has the right count in any case.
+func (r *reconcile) report(ctx context.Context, e *evaluation) {
 	req := &setpointv1.ReportScaleRequest{
 		Target: e.Request.GetTarget(), RecommendationId: e.Answer.GetRecommendationId(), Outcome: "APPLIED",
 	}
@@ -25,7 +25,7 @@ func (r *round) report(ctx context.Context, e *evaluation) {
 	}
 	var err error
 	if e.Report, err = r.send(ctx, req); err != nil {
-		r.log.Warn("recommender not told what became of its recommendation, will be before the next one", zap.Error(err))
+		r.log.Warn("outcome not reported to the recommender, retrying before the next recommendation", zap.Error(err))
 		r.st.unreported = req
 		return
 	}
@@ -36,7 +36,7 @@ func (r *round) report(ctx context.Context, e *evaluation) {
 }
 
 // reportAgain sends the report that did not reach the service, and emits the resulting events.
-func (r *round) reportAgain(ctx context.Context) error {
+func (r *reconcile) reportAgain(ctx context.Context) error {
 	req := r.st.unreported
 	if req == nil {
 		return nil
@@ -45,7 +45,7 @@ func (r *round) reportAgain(ctx context.Context) error {
 	if err != nil && !refused(err) {
 		return err
 	}
-	r.st.unreported = nil // one that is refused would be refused again
+	r.st.unreported = nil // a repeat would be refused as well
 	if err != nil {
 		return nil
 	}
@@ -59,7 +59,7 @@ func (r *round) reportAgain(ctx context.Context) error {
 	return nil
 }
 
-func (r *round) send(ctx context.Context, req *setpointv1.ReportScaleRequest) (*setpointv1.ReportScaleResponse, error) {
+func (r *reconcile) send(ctx context.Context, req *setpointv1.ReportScaleRequest) (*setpointv1.ReportScaleResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.options.RequestTimeout)
 	defer cancel()
 	defer r.metrics.took(partReport, time.Now())

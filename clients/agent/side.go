@@ -12,18 +12,18 @@ import (
 
 // compare compares the decision of a shadow with the acting controller's. It emits an event
 // for a divergence, and does nothing else.
-func (r *round) compare(e *evaluation) {
+func (r *reconcile) compare(e *evaluation) {
 	if e.Observation.InCharge == nil {
 		return
 	}
-	change := r.shadows.Note(r.o.Key, e.Observation.Against, shadow.Round{
-		// The controller in charge may have fewer reconciles than a shadow in a hurry.
+	change := r.shadows.Note(r.o.Key, e.Observation.Against, shadow.Reconcile{
+		// A shadow that was hurried may reconcile more often than the controller in charge.
 		At: e.asked, Period: max(r.o.Period, r.options.Period), Ours: OurSide(e.Answer), Theirs: *e.Observation.InCharge,
 	})
-	r.metrics.shadowRounds.WithLabelValues("agreed").Add(float64(change.Agreed))
-	r.metrics.shadowRounds.WithLabelValues("diverged").Add(float64(change.Diverged))
+	r.metrics.shadowReconciles.WithLabelValues("agreed").Add(float64(change.Agreed))
+	r.metrics.shadowReconciles.WithLabelValues("diverged").Add(float64(change.Diverged))
 	if change.NoOpinion != "" {
-		r.metrics.shadowRounds.WithLabelValues("no_opinion").Inc()
+		r.metrics.shadowReconciles.WithLabelValues("no_opinion").Inc()
 	}
 	if change.Paused {
 		r.log.Info("shadow can't be compared", zap.String("reason", change.NoOpinion))
@@ -45,12 +45,12 @@ func OurSide(answer *setpointv1.RecommendResponse) shadow.Side {
 	switch {
 	case answer.GetError() == "" || answer.GetExplanation().GetProposal() != nil:
 		side.NoOpinion = ""
-	case side.NoOpinion == "": // the design of 2015 has no conditions to tell
+	case side.NoOpinion == "": // profile design-2015 has no conditions
 		side.NoOpinion = Shorten(answer.GetError())
 	}
 	side.Limits = limitsOf(answer.GetExplanation())
 	if reason := answer.GetReason(); reason != "" && answer.GetExplanation().GetProposal() == nil {
-		// No metric was looked at, as for a count that is below the minimum.
+		// No metric was read, for example because the count is below the minimum.
 		side.Limits = append(side.Limits, "here: "+reason)
 	}
 	return side
@@ -80,7 +80,8 @@ func noOpinion(status *setpointv1.HorizontalPodAutoscalerStatus) string {
 	case !isFalse(active), active.GetReason() == "ScalingDisabled":
 		return ""
 	case able.GetReason() == "SucceededRescale":
-		// To a bound, for which no metric is read: what was wrong with them is from before.
+		// It moves to a bound without reading metrics: their errors are from an earlier
+		// evaluation.
 		return ""
 	}
 	return Shorten(active.GetReason() + ": " + active.GetMessage())

@@ -12,25 +12,26 @@ import (
 )
 
 // state is the agent's state of an object between reconciles. Reconciles of an object never
-// overlap, so that only due needs a lock.
+// overlap, so only due needs a lock.
 type state struct {
-	// uid is the object's at the last look; nil before the first.
+	// uid is the object's UID when last read; nil before.
 	uid *string
 	// sighted is when an object that waits for its first reconcile was first seen.
 	sighted time.Time
 	// seen is the object of the last reconcile; nil before the first.
 	seen *Object
-	// astray reports whether the object has not met the beat of its group since a reconcile
-	// out of turn.
+	// astray reports whether the object is off the beat of its group since a reconcile out of
+	// turn.
 	astray bool
-	// begun reports whether the service knows of the object, or was told to forget a namesake.
+	// begun reports whether the service has a record of the object, or has deleted that of a
+	// namesake.
 	begun bool
-	// changed is when a reconcile last decided to change the count, zero: none did that a policy
-	// could remember. soonest is as many periods later as there were reconciles since.
+	// changed is when a reconcile last changed the count; zero: not so recently that a policy
+	// could remember it. soonest is as many periods later as there were reconciles since.
 	changed, soonest time.Time
 	// answered reports whether the service has answered this agent about the object.
 	answered bool
-	// settled is when the last reconcile was, or its answer came; zero: there was none.
+	// settled is the time of the last reconcile or of its answer; zero: there was none.
 	settled time.Time
 	// failures is the number of consecutive failures that were retried early.
 	failures int
@@ -41,8 +42,9 @@ type state struct {
 	unread int
 	// unreported is a report that did not reach the service.
 	unreported *setpointv1.ReportScaleRequest
-	// targets are the names under which the service knows the object, with its uid; stale
-	// are those of earlier objects of its name that could not be deleted at the service.
+	// targets are the names under which the service may have a record of the object, with its
+	// uid; stale are those of deleted objects of the same name that are still to be deleted at
+	// the service.
 	targets, stale map[string]string
 	// taken is the last valid answer, without its large parts.
 	taken *setpointv1.RecommendResponse
@@ -50,20 +52,20 @@ type state struct {
 	distrusted [questions]distrust
 	// held is why the object is not scaled, heldFor the reason, "" if it is scaled.
 	held, heldFor string
-	// told is the reason for which the recommender does not decide that an event has told
-	// of, "": it decides; nil: this agent does not know yet. toldAt is when.
+	// told is the reason of the last event that is not over, "": the recommender decides; nil:
+	// this agent does not know yet. toldAt is the time of the event.
 	told   *string
 	toldAt time.Time
 	// fault is the error of the last decision.
 	fault string
-	// warned is the warning of the last event about one.
+	// warned is the text of the last warning event.
 	warned string
 
 	due     time.Time // guarded by states.mu; zero: at once
-	hurried bool      // guarded by states.mu; due does not wait for the reconcile in flight to say so
+	hurried bool      // guarded by states.mu; makes due ignore the end of the reconcile in flight
 }
 
-// states are the states of all objects.
+// states has the states of all objects.
 type states struct {
 	metrics *metrics
 
@@ -73,7 +75,7 @@ type states struct {
 
 func newStates(m *metrics) *states { return &states{metrics: m, all: map[Key]*state{}} }
 
-// of returns the object's state, a new one if it has none.
+// of returns the object's state; it creates one if necessary.
 func (s *states) of(key Key) *state {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,18 +89,18 @@ func (s *states) of(key Key) *state {
 
 func newState() *state { return &state{targets: map[string]string{}, stale: map[string]string{}} }
 
-// restAfter is how long a change of the count is remembered: as long as the longest period
-// that a policy may have.
+// restAfter is how long a change of the count matters: as long as the longest allowed period of
+// a policy.
 const restAfter = 30 * time.Minute
 
-// soonestAfter returns when the next reconcile may be that policies count a change of the count
-// as they would with the built-in controller, after one that was settled at that instant;
-// zero: at any time.
+// soonestAfter returns the earliest time of the next reconcile at which policies count a change
+// as they would with the built-in controller, given that the last reconcile was settled at that
+// instant; zero: any time.
 func (st *state) soonestAfter(settled time.Time, period time.Duration) time.Time {
 	if settled.Sub(st.changed) > restAfter {
 		return time.Time{}
 	}
-	// A reconcile out of turn is one more, but takes no period: after it a whole one does.
+	// A reconcile out of turn counts as one, but does not start a period.
 	st.soonest = st.soonest.Add(period)
 	if most := settled.Add(period); st.soonest.After(most) {
 		st.soonest = most
@@ -106,10 +108,9 @@ func (st *state) soonestAfter(settled time.Time, period time.Duration) time.Time
 	return st.soonest
 }
 
-// notBefore is when the next reconcile may be of an object whose spec changed meanwhile: at once,
-// but no more often than the shortest period has it; and a period after a change of the
-// count, as what limits a reconcile would otherwise limit nothing, and readings don't show yet
-// what became of the change.
+// notBefore is the earliest reconcile of an object whose spec changed: at once, but no more
+// often than the minimum period; and a period after a change of the count, because rate limits
+// count per period and readings do not show the effect of the change yet.
 func (st *state) notBefore(period time.Duration) time.Time {
 	at := st.settled.Add(pace.MinPeriod)
 	if change := st.changed.Add(period); change.After(at) {
@@ -118,8 +119,8 @@ func (st *state) notBefore(period time.Duration) time.Time {
 	return at
 }
 
-// first notes the first answer that the agent has about an object. A count that another
-// one changed before may be remembered by policies as well.
+// first records the first answer to this agent about an object. Policies may also remember a
+// change made by another agent.
 func (st *state) first(o *Object, settled time.Time) {
 	st.answered = true
 	if o.New || o.LastChange != nil && settled.Sub(*o.LastChange) > restAfter {
@@ -128,15 +129,15 @@ func (st *state) first(o *Object, settled time.Time) {
 	st.changed, st.soonest = settled, settled
 }
 
-// keys are those of all objects, in order.
+// keys are the keys of all objects, in order.
 func (s *states) keys() []Key {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.SortedFunc(maps.Keys(s.all), Key.Compare)
 }
 
-// replace gives the object a new state: of the one that had its name before nothing
-// counts, but what the service is still to forget.
+// replace gives the object a new state. Of the namesake's state it keeps only what is still to
+// be deleted at the service.
 func (s *states) replace(key Key, old *state) *state {
 	s.drop(key)
 	next := s.of(key)
@@ -164,7 +165,7 @@ func (s *states) drop(key Key) {
 	delete(s.all, key)
 }
 
-// saw notes the object of a reconcile, and tells whether its period is another one now.
+// saw records the object of a reconcile, and reports whether its period changed.
 func (s *states) saw(st *state, o *Object) (otherPeriod bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,7 +193,7 @@ func (s *states) hurry(keys []Key) {
 	}
 }
 
-// begin returns when the reconcile that begins was due.
+// begin returns when the starting reconcile was due.
 func (s *states) begin(st *state) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,8 +201,8 @@ func (s *states) begin(st *state) time.Time {
 	return st.due
 }
 
-// end sets when the next reconcile is due, and returns it: at once if the object was
-// hurried while its reconcile was in flight.
+// end sets when the next reconcile is due, and returns it: at once if the object was hurried
+// while its reconcile was in flight.
 func (s *states) end(st *state, due time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,7 +212,7 @@ func (s *states) end(st *state, due time.Time) time.Time {
 	return st.due
 }
 
-// shortestPeriod is that of all objects; none: the one given.
+// shortestPeriod is the shortest period of all objects; none if there are no objects.
 func (s *states) shortestPeriod(none time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What wakes an object while its round is in flight is not lost.
+// Waking an object while its reconcile is in flight is not lost.
 func TestAnObjectIsHurried(t *testing.T) {
 	t.Parallel()
 	m, err := newMetrics(nil, nil)
@@ -17,7 +17,7 @@ func TestAnObjectIsHurried(t *testing.T) {
 	st := s.of(key)
 	s.begin(st)
 	s.hurry([]Key{key})
-	want(t, "due after a round that was hurried", s.end(st, later), time.Time{})
+	want(t, "due after a reconcile that was hurried", s.end(st, later), time.Time{})
 	s.begin(st)
-	want(t, "due after a round that was not", s.end(st, later), later)
+	want(t, "due after a reconcile that was not", s.end(st, later), later)
 }

@@ -35,7 +35,7 @@ func (p *edited) Watch(ctx context.Context, changed func(agent.Key)) error {
 	return p.Fake.Watch(ctx, changed)
 }
 
-// edit changes what all objects want, and says so of one.
+// edit changes the spec of all objects, but notifies about one only.
 func (p *edited) edit(key agent.Key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,8 +66,8 @@ func (p *edited) Observe(ctx context.Context, o *agent.Object) (*agent.Observati
 	return p.Fake.Observe(ctx, o)
 }
 
-// A spec that is edited each second is gone by within a second, and does not make a step of
-// a round a step of a second: after a change of the count a period passes.
+// A spec that is edited each second takes effect within a second, but does not turn a limit per
+// reconcile into one per second: after a change of the count a period passes.
 func TestEditsMakeNoStepsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -104,8 +104,8 @@ func TestEditsMakeNoStepsOfTheirOwn(t *testing.T) {
 	})
 }
 
-// Rounds out of turn take no time from those to come: an object that was edited often after
-// a change of its count meets the beat of its group nevertheless.
+// Reconciles out of turn don't delay later ones: an object that was edited often after a change
+// of its count still meets the beat of its group.
 func TestEditedObjectsMeetTheBeat(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -131,29 +131,29 @@ func TestEditedObjectsMeetTheBeat(t *testing.T) {
 			if q.At.After(began) {
 				n++
 				if off := pace.UntilBeat(q.At, period+pace.Slack(period), key.Namespace); off != 0 {
-					t.Errorf("a round %s before the beat", off)
+					t.Errorf("a reconcile %s before the beat", off)
 				}
 			}
 		}
 		if n < 4 {
-			t.Errorf("%d rounds in five periods", n)
+			t.Errorf("%d reconciles in five periods", n)
 		}
 	})
 }
 
-// An agent that starts right after another one has changed a count waits as that one would
-// have; and where a policy may remember the change, its second round is no sooner than a
-// period after its first one.
+// An agent that starts right after another one changed a count waits as that one would have;
+// where a policy may remember the change, the second reconcile comes at least a period after
+// the first.
 func TestStartsAfterAChange(t *testing.T) {
 	t.Parallel()
 	const period = 15 * time.Second
 	for _, tt := range []struct {
 		name string
-		// ago is how long ago the count was changed, by the platform; 0: never, below -1 h:
-		// it does not say.
+		// ago is how long ago the count changed, as the platform shows it; 0: never; below -1
+		// h: unknown.
 		ago time.Duration
-		// first is when the first round is to be, and apart how far the second one is from
-		// it, at least.
+		// first is the expected time of the first reconcile, apart the minimum time to the
+		// second one.
 		first, apart time.Duration
 	}{
 		{"just now", time.Second, period - time.Second, period},
@@ -170,7 +170,7 @@ func TestStartsAfterAChange(t *testing.T) {
 				p, s := &edited{Fake: &agenttest.Fake{}}, agenttest.NewService(testserver.Recommendations(t))
 				p.Create(agenttest.Workload{Name: "web", Replicas: 4})
 				_, stop := start(t, p, s, agent.Options{Period: period}, agent.DriverOptions{})
-				time.Sleep(3 * period) // it was evaluated
+				time.Sleep(3 * period) // reconciled once
 				if err := stop(); err != nil {
 					t.Fatal(err)
 				}
@@ -195,18 +195,18 @@ func TestStartsAfterAChange(t *testing.T) {
 					t.Fatalf("asked %d times", len(since))
 				}
 				if since[0] < tt.first || since[0] > tt.first+time.Millisecond {
-					t.Errorf("the first round after %s, want %s", since[0], tt.first)
+					t.Errorf("the first reconcile after %s, want %s", since[0], tt.first)
 				}
 				if apart := since[1] - since[0]; apart < tt.apart || apart > period+period/8 {
-					t.Errorf("the second round %s after the first one, want %s at least", apart, tt.apart)
+					t.Errorf("the second reconcile %s after the first one, want %s at least", apart, tt.apart)
 				}
 			})
 		})
 	}
 }
 
-// While the service is away, objects that have nothing to ask give their turn to others: its
-// return is noticed within a second or two although most are held.
+// While the service is away, held objects pass their turn to others: its return is noticed
+// within a second or two even if most objects are held.
 func TestHeldObjectsPassTheirTurn(t *testing.T) {
 	t.Parallel()
 	for _, whileRead := range []bool{false, true} {
@@ -246,8 +246,7 @@ func TestHeldObjectsPassTheirTurn(t *testing.T) {
 	}
 }
 
-// A report that was sent again, and answered as it should be, ends the distrust of answers
-// to reports as any other does.
+// A valid answer to a resent report ends the distrust of reports, as any other does.
 func TestAReportSentAgainEndsDistrust(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -276,7 +275,7 @@ func TestAReportSentAgainEndsDistrust(t *testing.T) {
 	})
 }
 
-// failing loses reports.
+// failing fails reports.
 type failing struct {
 	*meddling
 	next error

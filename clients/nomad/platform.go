@@ -132,7 +132,7 @@ type wanted struct {
 	hold *agent.Hold
 }
 
-// kept is what is remembered of an object from round to round. Those never overlap.
+// kept is what is remembered of an object from one reconcile to the next. Those never overlap.
 type kept struct {
 	uid    string
 	health Health

@@ -27,7 +27,7 @@ func TestBehaviour(t *testing.T) {
 	agenttest.Run(t, func(t *testing.T) agenttest.World { return newWorld(t) }, testserver.Recommendations)
 }
 
-// run runs an agent with rounds each 10 s until the test ends.
+// run runs an agent with reconciles each 10 s until the test ends.
 func run(t *testing.T, w *world, options agent.Options) *agenttest.Service {
 	t.Helper()
 	service := agenttest.NewService(testserver.Recommendations(t))
@@ -48,8 +48,8 @@ func run(t *testing.T, w *world, options agent.Options) *agenttest.Service {
 	return service
 }
 
-// rounds lets the time of so many rounds pass.
-func rounds(n int) {
+// reconciles lets the time of so many reconciles pass.
+func reconciles(n int) {
 	time.Sleep(time.Duration(n)*(agenttest.Period+agenttest.Period/8) + time.Second)
 	synctest.Wait()
 }
@@ -78,16 +78,16 @@ func TestAnActiveDeploymentIsWaitedFor(t *testing.T) {
 		time.Sleep(time.Second) // the scheduler makes it a moment later
 		w.Want("web", 5)
 		service := run(t, w, agent.Options{})
-		rounds(3)
+		reconciles(3)
 		if n, asked := w.Replicas("web"), len(service.Asked()); n != 2 || asked != 0 {
 			t.Errorf("while it is active: %d replicas, asked %d times", n, asked)
 		}
-		rounds(3)
+		reconciles(3)
 		if n := w.Replicas("web"); n != 5 {
 			t.Errorf("when it is over: %d replicas, want 5", n)
 		}
 		w.Want("web", 8)
-		rounds(7)
+		reconciles(7)
 		if n := w.Replicas("web"); n != 8 {
 			t.Errorf("after the deployment of the first scale: %d replicas, want 8", n)
 		}
@@ -106,20 +106,20 @@ func TestADeploymentThatBeginsMeanwhileIsNoFailure(t *testing.T) {
 		w.register(job{name: "web", count: 2, policy: queue("web", ""), update: true})
 		w.Want("web", 2)
 		service := run(t, w, agent.Options{})
-		rounds(1)
+		reconciles(1)
 		w.Want("web", 5)
 		w.BeforeWrite(func() {
 			w.Scale("web", 3)
 			time.Sleep(10 * time.Millisecond)
 		})
-		rounds(1)
+		reconciles(1)
 		if n := w.Replicas("web"); n != 3 {
 			t.Errorf("%d replicas, want those of others", n)
 		}
 		if n := len(service.Reports()); n != 0 {
 			t.Errorf("reported: %v", service.Reports())
 		}
-		rounds(2)
+		reconciles(2)
 		if n := w.Replicas("web"); n != 5 {
 			t.Errorf("in the end: %d replicas, want 5", n)
 		}
@@ -157,14 +157,14 @@ func TestAScaleThatResetsHealthMakesNobodyUnready(t *testing.T) {
 		w.register(job{name: "web", count: 4, policy: queue("web", ""), update: true})
 		w.Want("web", 4)
 		service := run(t, w, agent.Options{})
-		rounds(4)
+		reconciles(4)
 		w.Want("web", 6)
-		rounds(1)
+		reconciles(1)
 		if g := w.group("web"); g.Desired != 6 || g.Healthy != 0 {
 			t.Fatalf("Nomad has %+v, which shows nothing", g)
 		}
 		asked := len(service.Asked())
-		rounds(4)
+		reconciles(4)
 		for _, q := range service.Asked()[asked:] {
 			for _, pod := range q.Request.GetPods() {
 				if pod.GetReady().GetStatus() != "True" {
@@ -184,7 +184,7 @@ func TestACountIsWrittenWithItsReason(t *testing.T) {
 		w.Create(agenttest.Workload{Name: "web", Replicas: 4})
 		w.Want("web", 7)
 		service := run(t, w, agent.Options{})
-		rounds(1)
+		reconciles(1)
 		events := w.group("web").Events
 		if len(events) != 1 {
 			t.Fatalf("%d events, want 1: %+v", len(events), events)
@@ -205,13 +205,13 @@ func TestShadowsWriteEventsWithoutACount(t *testing.T) {
 		w.Create(agenttest.Workload{Name: "web", Replicas: 4, Shadow: true})
 		w.Want("web", 7)
 		run(t, w, agent.Options{})
-		rounds(5)
+		reconciles(5)
 		events := w.group("web").Events
 		if len(events) != 1 || events[0].Count != nil || events[0].Error || !strings.HasPrefix(events[0].Message, "shadow: 4 → 7: ") || events[0].Meta["setpoint.shadow"] != true {
 			t.Fatalf("got %+v", events)
 		}
 		w.Want("web", 8)
-		rounds(7)
+		reconciles(7)
 		if events = w.group("web").Events; len(events) != 2 || !strings.HasPrefix(events[0].Message, "shadow: 4 → 8: ") {
 			t.Errorf("got %+v", events)
 		}
@@ -225,7 +225,7 @@ func TestShadowsWriteEventsWithoutACount(t *testing.T) {
 		w.Want("own", 7)
 		w.options.Shadow = true
 		service := run(t, w, agent.Options{Shadow: true})
-		rounds(5)
+		reconciles(5)
 		if events := slices.Concat(w.group("web").Events, w.group("own").Events, w.group("wrong").Events); len(events) != 0 {
 			t.Errorf("a dry run has written %+v", events)
 		}
@@ -273,7 +273,7 @@ func TestWhatCouldNotBeToldIsToldLater(t *testing.T) {
 	})
 }
 
-// Nothing is kept of a group that went before it had a round.
+// Nothing is kept of a group that went before it had a reconcile.
 func TestNothingIsKeptOfWhatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p := start(t, func(w *world) {
@@ -352,7 +352,7 @@ func TestAWrongPolicyIsToldOnce(t *testing.T) {
 		}})
 		for range 2 {
 			run(t, w, agent.Options{})
-			rounds(5)
+			reconciles(5)
 		}
 		for name, want := range map[string]string{
 			"web": "InvalidObject: setpoint.cup: there is no such key; did you mean cpu?", "elsewhere": "InvalidObject: setpoint.metric.q: source: there is no such source",
@@ -397,12 +397,12 @@ func TestStoppedJobsAndThoseAtZero(t *testing.T) {
 			t.Fatal(err)
 		}
 		service := run(t, w, agent.Options{})
-		rounds(2)
+		reconciles(2)
 		if n := w.Replicas("zero"); n != 0 {
 			t.Fatalf("%d replicas, want 0", n)
 		}
 		w.Want("zero", 3)
-		rounds(1)
+		reconciles(1)
 		if n := w.Replicas("zero"); n != 3 {
 			t.Errorf("%d replicas, want 3", n)
 		}
@@ -434,7 +434,7 @@ func TestAnEmptyListIsNoProof(t *testing.T) {
 		w.client = w.connect(nomad.Config{Token: "token:agent"})
 		w.own = managed(w)
 		service := run(t, w, agent.Options{})
-		rounds(1)
+		reconciles(1)
 		told := false
 		for _, line := range w.logged.FilterMessageSnippet("objects are not watched").All() {
 			told = told || strings.Contains(fmt.Sprint(line.ContextMap()["error"]), "the right list-scaling-policies on no namespace")
@@ -444,9 +444,9 @@ func TestAnEmptyListIsNoProof(t *testing.T) {
 		}
 		w.server.SetToken("token:agent", agentRights)
 		time.Sleep(time.Minute) // a change of rights wakes no query
-		rounds(1)
+		reconciles(1)
 		w.Want("web", 6)
-		rounds(1)
+		reconciles(1)
 		if n := w.Replicas("web"); n != 6 {
 			t.Fatalf("with its rights: %d replicas, want 6", n)
 		}
@@ -467,7 +467,7 @@ func TestAnEmptyListIsNoProof(t *testing.T) {
 		if _, _, err := w.own.Jobs().Deregister("web", true, nil); err != nil {
 			t.Fatal(err)
 		}
-		rounds(2)
+		reconciles(2)
 		if n := len(service.Deletes()); n != 1 {
 			t.Errorf("%d targets were forgotten of a job that went, want 1", n)
 		}
@@ -506,7 +506,7 @@ func TestTheLeastRights(t *testing.T) {
 			return 0, ""
 		})
 		run(t, w, agent.Options{})
-		rounds(4)
+		reconciles(4)
 		if w.Replicas("web") != 6 || len(w.group("shadow").Events) != 1 || len(w.group("wrong").Events) != 1 || refused.Load() > 0 {
 			t.Errorf("%d requests refused, %d replicas, events %v and %v", refused.Load(), w.Replicas("web"), w.group("shadow").Events, w.group("wrong").Events)
 		}
@@ -537,7 +537,7 @@ func TestFaults(t *testing.T) {
 				w := newWorld(t)
 				w.Create(agenttest.Workload{Name: "web", Replicas: 4})
 				service := run(t, w, agent.Options{})
-				rounds(2)
+				reconciles(2)
 				var requests atomic.Int64
 				w.failing(func(r *http.Request) (int, string) {
 					requests.Add(1)
@@ -545,8 +545,8 @@ func TestFaults(t *testing.T) {
 				})
 				w.Want("web", 8)
 				began := time.Now()
-				rounds(20)
-				// A round has two readings and is tried again after 1, 2, 4 … s; the watch as well.
+				reconciles(20)
+				// A reconcile has two readings and is tried again after 1, 2, 4 … s; the watch as well.
 				if n, most := requests.Load(), int64(3*time.Since(began)/agenttest.Period+20); n > most {
 					t.Errorf("%d requests in %s, want at most %d", n, time.Since(began), most)
 				}
@@ -554,7 +554,7 @@ func TestFaults(t *testing.T) {
 					t.Errorf("%d replicas, forgotten %v", n, service.Deletes())
 				}
 				w.failing(nil)
-				rounds(3)
+				reconciles(3)
 				if n := w.Replicas("web"); n != 8 {
 					t.Errorf("when it is over: %d replicas, want 8", n)
 				}

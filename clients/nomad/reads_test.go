@@ -43,7 +43,7 @@ func label(m *dto.Metric, name string) string {
 	return ""
 }
 
-// A round of all groups of a namespace reads the lists once, each job once, and statistics of
+// A reconcile of all groups of a namespace reads the lists once, each job once, and statistics of
 // each allocation once. Policies are read when they change only.
 func TestReadingsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -53,17 +53,17 @@ func TestReadingsAreShared(t *testing.T) {
 			w.register(job{name: fmt.Sprintf("web-%d", i), count: count, policy: "cpu: 60", update: true})
 		}
 		service := run(t, w, agent.Options{})
-		rounds(3)
+		reconciles(3)
 		before, asked := w.counted(), len(service.Asked())
-		rounds(5)
+		reconciles(5)
 		made := float64(len(service.Asked())-asked) / jobs
 		for call, most := range map[string]float64{"allocations": 2, "deployments": 2, "job": jobs, "statistics": jobs * count, "policy": 0, "scale": 0, "events": 0, "other": 0} {
 			if n := float64(w.counted()[call]-before[call]) / made; n > 1.02*most || n == 0 && most > 0 {
-				t.Errorf("%s: %.1f requests a round of %d groups, want at most %.0f", call, n, jobs, most)
+				t.Errorf("%s: %.1f requests a reconcile of %d groups, want at most %.0f", call, n, jobs, most)
 			}
 		}
 		if made < 5 {
-			t.Errorf("%f rounds", made)
+			t.Errorf("%f reconciles", made)
 		}
 	})
 }
@@ -77,13 +77,13 @@ func TestWritesLeaveListsToOthers(t *testing.T) {
 			w.Create(agenttest.Workload{Name: fmt.Sprintf("web-%d", i), Replicas: 2})
 		}
 		service := run(t, w, agent.Options{})
-		rounds(3)
+		reconciles(3)
 		before, asked := w.counted(), len(service.Asked())
-		for round := range 4 {
+		for reconcile := range 4 {
 			for i := range jobs {
-				w.Want(fmt.Sprintf("web-%d", i), int32(3+round))
+				w.Want(fmt.Sprintf("web-%d", i), int32(3+reconcile))
 			}
-			rounds(1)
+			reconciles(1)
 		}
 		made := float64(len(service.Asked())-asked) / jobs
 		if n := w.counted()["scale"] - before["scale"]; n < 3*jobs {
@@ -91,7 +91,7 @@ func TestWritesLeaveListsToOthers(t *testing.T) {
 		}
 		for _, call := range []string{"allocations", "deployments"} {
 			if n := float64(w.counted()[call]-before[call]) / made; n > 3 {
-				t.Errorf("%s: %.1f requests a round in which all of %d groups are scaled", call, n, jobs)
+				t.Errorf("%s: %.1f requests a reconcile in which all of %d groups are scaled", call, n, jobs)
 			}
 		}
 	})
@@ -179,7 +179,7 @@ func TestReadingsOfStatisticsAreBounded(t *testing.T) {
 			w.register(job{name: fmt.Sprintf("web-%d", i), count: 40, policy: "cpu: 60", max: 100, min: 1})
 		}
 		service := run(t, w, agent.Options{})
-		rounds(3)
+		reconciles(3)
 		if n := most.Load(); n != 5 {
 			t.Errorf("%d readings at once, want 5", n)
 		}
@@ -199,7 +199,7 @@ func TestSamplesOfYoungTasks(t *testing.T) {
 		w.register(job{name: "web", count: 2, policy: "cpu: 60\nmemory: 80"})
 		service := run(t, w, agent.Options{})
 		time.Sleep(5 * time.Second)
-		rounds(2)
+		reconciles(2)
 		asked := service.Asked()
 		early, late := asked[0].Request, asked[len(asked)-1].Request
 		if len(early.GetPodMetrics()) != 0 || len(early.GetMetricErrors()) != 0 {

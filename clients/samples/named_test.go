@@ -87,7 +87,7 @@ func TestNamedMetricsAreForNamespaces(t *testing.T) {
 }
 
 // Who uses a named metric sees its name and of what kind a failure is. What the source says, its
-// name and the query are the operator's, in the log, and not in every round.
+// name and the query are the operator's, in the log, and not in every reconcile.
 func TestNamedMetricsKeepWhatTheirSourcesSay(t *testing.T) {
 	t.Parallel()
 	answer := body(`{"status":"error","errorType":"bad_data","error":"geheim: parse error in hidden_total"}`)

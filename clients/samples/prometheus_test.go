@@ -183,7 +183,7 @@ func TestPrometheusBehindAProxyThatTakesOnlyGET(t *testing.T) {
 	}
 }
 
-func TestEqualQueriesOfOneRoundAreOneRequest(t *testing.T) {
+func TestEqualQueriesOfOneReconcileAreOneRequest(t *testing.T) {
 	const workloads = 50
 	release := make(chan struct{})
 	prom := newFakeProm(t, func(w http.ResponseWriter, r *http.Request) {

@@ -6,7 +6,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
 )
 
-// What a round costs on this side: two reads of the service and one of its tasks, over HTTP
+// What a reconcile costs on this side: two reads of the service and one of its tasks, over HTTP
 // to an engine in the same process, whose cost is in it.
 func BenchmarkRead(b *testing.B) {
 	w := newWorld(b)

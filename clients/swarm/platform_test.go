@@ -211,7 +211,7 @@ func TestARoundReadsTheServiceTwiceAndItsTasksOnce(t *testing.T) {
 }
 
 // Those who watch are told of services that are there, that change what they want, that opt
-// out and that go; of changes of counts they are not, which rounds see by themselves.
+// out and that go; of changes of counts they are not, which reconciles see by themselves.
 func TestWatchTellsOfWhatServicesWant(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

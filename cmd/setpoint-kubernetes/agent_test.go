@@ -90,12 +90,12 @@ func TestShadowReport(t *testing.T) {
 	t.Parallel()
 	ledger := shadow.NewLedger()
 	for i := range 6 {
-		ledger.Note(shadow.Key{Kind: "HorizontalPodAutoscaler", Namespace: "shop", Name: "web"}, "the built-in controller", shadow.Round{
+		ledger.Note(shadow.Key{Kind: "HorizontalPodAutoscaler", Namespace: "shop", Name: "web"}, "the built-in controller", shadow.Reconcile{
 			At: time.Unix(int64(1_700_000_000+15*i), 0), Period: 15 * time.Second, Ours: shadow.Side{Replicas: 5}, Theirs: shadow.Side{Replicas: 3},
 		})
 	}
 	ledger.Note(shadow.Key{Kind: "HorizontalPodAutoscaler", Namespace: "shop", Name: "api"}, "the built-in controller",
-		shadow.Round{At: time.Unix(1_700_000_000, 0), Period: 15 * time.Second})
+		shadow.Reconcile{At: time.Unix(1_700_000_000, 0), Period: 15 * time.Second})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func TestShadowReport(t *testing.T) {
 		return run(t, "", append([]string{"agent", "--shadow", "--report", fmt.Sprint("--admin-address=", listener.Addr())}, args...)...)
 	}
 	text := report()
-	for _, want := range []string{"HorizontalPodAutoscaler shop/web  the built-in controller  no      5 vs 3", "and goes on, 3 rounds, by up to 2: 5 here, 3 there"} {
+	for _, want := range []string{"HorizontalPodAutoscaler shop/web  the built-in controller  no      5 vs 3", "and goes on, 3 reconciles, by up to 2: 5 here, 3 there"} {
 		if text.Code != 0 || !strings.Contains(text.Stdout, want) {
 			t.Errorf("exit code %d, want %q in\n%s%s", text.Code, want, text.Stdout, text.Stderr)
 		}

@@ -182,7 +182,7 @@ func (n *node) run(ctx context.Context) error {
 	ticker := time.NewTicker(n.interval)
 	defer ticker.Stop()
 	for {
-		n.round(ctx, log)
+		n.report(ctx, log)
 		select {
 		case <-ctx.Done():
 			log.Info("node stopped")
@@ -192,8 +192,8 @@ func (n *node) run(ctx context.Context) error {
 	}
 }
 
-// round reads and reports once.
-func (n *node) round(ctx context.Context, log *zap.Logger) {
+// report reads and reports once.
+func (n *node) report(ctx context.Context, log *zap.Logger) {
 	report, failed, err := n.sampler.Sample(ctx)
 	n.failed.Add(float64(failed))
 	outcome := "unread"

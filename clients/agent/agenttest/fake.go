@@ -12,8 +12,8 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent/shadow"
 )
 
-// Fake is a platform in memory with an adapter for it, the simplest that there can be. It
-// implements World and agent.Watched. The zero value is empty.
+// Fake is a platform in memory with its adapter, the simplest possible one. It implements World
+// and agent.Watched. The zero value is empty.
 type Fake struct {
 	Faults
 
@@ -23,13 +23,13 @@ type Fake struct {
 	watchers map[chan string]bool
 }
 
-// service is a workload and its object at once.
+// service is both a workload and its object.
 type service struct {
 	Workload
 	uid     string
 	version int
-	load    int32 // ten times what is wanted
-	seen    bool  // by an agent that has decided
+	load    int32 // ten times the wanted replicas
+	seen    bool  // an agent has reconciled it
 }
 
 var (
@@ -90,14 +90,14 @@ func (f *Fake) Replicas(name string) int32 {
 	return f.services[name].Replicas
 }
 
-// changed tells those who watch. The lock is held.
+// changed notifies the watchers. The caller holds the lock.
 func (f *Fake) changed(name string) {
 	for watcher := range f.watchers {
 		watcher <- name
 	}
 }
 
-// What follows is the adapter.
+// The adapter.
 
 // Watch implements agent.Watched.
 func (f *Fake) Watch(ctx context.Context, changed func(agent.Key)) error {

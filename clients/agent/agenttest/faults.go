@@ -2,8 +2,8 @@ package agenttest
 
 import "sync"
 
-// Faults is the part of a World that fails as a test says and counts what was written, to be
-// embedded. The zero value fails nothing. It is safe for concurrent use.
+// Faults is the part of a World that injects failures and counts writes, for embedding. The
+// zero value injects none. It is safe for concurrent use.
 type Faults struct {
 	mu          sync.Mutex
 	changes     int // guarded by mu, as is all that follows
@@ -40,22 +40,22 @@ func (f *Faults) BeforeWrite(call func()) {
 	f.beforeWrite = call
 }
 
-// ReadErr is what reads are to fail with; nil: nothing.
+// ReadErr is the error for reads; nil: reads succeed.
 func (f *Faults) ReadErr() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.readErr
 }
 
-// WriteErr is what a write of a count is to fail with; nil: nothing.
+// WriteErr is the error for writes of a count; nil: writes succeed.
 func (f *Faults) WriteErr() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.writeErr
 }
 
-// BeginWrite is called before a count is written, and without a lock of the world's, which what
-// BeforeWrite was given may need.
+// BeginWrite must be called before a count is written. The caller must not hold a lock of the
+// world, because the function given to BeforeWrite may take it.
 func (f *Faults) BeginWrite() {
 	f.mu.Lock()
 	before := f.beforeWrite

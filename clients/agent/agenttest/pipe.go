@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// Pipe is a network with one server, in process and over net.Pipe, for adapters whose
-// platform speaks HTTP: in a bubble of testing/synctest time does not pass while somebody
-// waits for a real connection. It implements net.Listener.
+// Pipe is an in-process network with one server, for adapters whose platform speaks HTTP: in a
+// bubble of testing/synctest time stands still while a goroutine waits for a real connection.
+// It implements net.Listener.
 //
 //	pipe := agenttest.NewPipe()
 //	go server.Serve(pipe)
@@ -26,7 +26,7 @@ func NewPipe() *Pipe {
 	return p
 }
 
-// DialContext connects to the server, whatever address is asked for.
+// DialContext connects to the server, whatever the address.
 func (p *Pipe) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
 	here, there := net.Pipe()
 	select {

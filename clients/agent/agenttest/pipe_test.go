@@ -12,7 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
 )
 
-// A call that takes an hour takes none where time does not.
+// A call that takes an hour of fake time takes no real time.
 func TestAServerBehindAPipe(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent"
 )
 
-// Service is a recommender in process that writes down what it is asked, and fails or
-// answers what it should not as a test says. It implements agent.Recommender.
+// Service is a recommender in process that records its calls, and injects failures and invalid
+// answers. It implements agent.Recommender.
 type Service struct {
 	service setpointv1.RecommendationServiceServer
 
@@ -29,39 +29,39 @@ type Service struct {
 
 var _ agent.Recommender = (*Service)(nil)
 
-// Question is one that was asked, and when.
+// Question is a recorded recommendation request.
 type Question struct {
 	At      time.Time
 	Request *setpointv1.RecommendRequest
 }
 
-// NewService returns one that answers as the server does that is given.
+// NewService returns a Service that calls the given server.
 func NewService(server setpointv1.RecommendationServiceServer) *Service {
 	return &Service{service: server}
 }
 
-// Away has all calls fail from now on, or no longer.
+// Away makes all calls fail from now on, or succeed again.
 func (s *Service) Away(away bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.away = away
 }
 
-// Tamper changes answers on their way; nil: they come as they are.
+// Tamper changes answers in transit; nil: no change.
 func (s *Service) Tamper(change func(*setpointv1.RecommendResponse)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tamper = change
 }
 
-// Asked returns the questions so far.
+// Asked returns the requests so far.
 func (s *Service) Asked() []Question {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.asked)
 }
 
-// AskedSince returns how many questions there were from an instant on.
+// AskedSince returns the number of requests since an instant.
 func (s *Service) AskedSince(at time.Time) int {
 	n := 0
 	for _, q := range s.Asked() {
@@ -79,14 +79,14 @@ func (s *Service) Reports() []*setpointv1.ReportScaleRequest {
 	return slices.Clone(s.reports)
 }
 
-// Deletes returns the targets that were to be forgotten so far.
+// Deletes returns the requests to delete targets so far.
 func (s *Service) Deletes() []*setpointv1.DeleteTargetRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.deletes)
 }
 
-// failure is what calls meet now. The lock is held.
+// failure is the error for calls now. The caller holds the lock.
 func (s *Service) failure() error {
 	if s.away {
 		return status.Error(codes.Unavailable, "away")
@@ -127,8 +127,8 @@ func (s *Service) ReportScale(ctx context.Context, req *setpointv1.ReportScaleRe
 	return s.service.ReportScale(ctx, req)
 }
 
-// DeleteIncarnation implements agent.Recommender. It only writes down what is to be
-// forgotten: by its UID the server tells an object from a namesake all the same.
+// DeleteIncarnation implements agent.Recommender. It only records the call: the server tells an
+// object from its namesake by the UID anyway.
 func (s *Service) DeleteIncarnation(_ context.Context, req *setpointv1.DeleteTargetRequest) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,25 +19,25 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/setpoint/answertest"
 )
 
-// Run runs the suite against an adapter. Each test has a world and a server of its own, made
-// in its bubble; what they start ends with the test.
+// Run runs the suite against an adapter. Each test gets its own world and server, made in its
+// bubble; everything they start stops with the test.
 func Run(t *testing.T, newWorld func(t *testing.T) World, newServer func(testing.TB) setpointv1.RecommendationServiceServer) {
 	for _, tt := range []struct {
 		name string
 		test func(*testing.T, *kit)
 	}{
-		{"the count follows the load, and what became of it is reported", follows},
+		{"the count follows the load, and its outcome is reported", follows},
 		{"a dry run changes nothing", dryRun},
 		{"a shadow changes nothing", shadows},
 		{"a write that fails is reported as failed", failedWrite},
-		{"while the service is away counts are held, and it is asked once a second", away},
-		{"an object that is gone is forgotten", vanished},
-		{"an object made again under its name has a new history", madeAgain},
-		{"a count that others change is decided again", moved},
-		{"what can't be read is tried again less and less often", unread},
-		{"nothing is read or asked between rounds", quiet},
-		{"an agent that stops finishes what it began", stops},
-		{"an agent that starts goes on where one before it was", restarts},
+		{"while the service is away counts are held, and one probe a second is sent", away},
+		{"a deleted object is forgotten", vanished},
+		{"an object recreated under its name has a new history", madeAgain},
+		{"a count changed by others is decided again", moved},
+		{"failed reads are retried with back-off", unread},
+		{"nothing is read or requested between reconciles", quiet},
+		{"a stopping agent finishes reconciles in flight", stops},
+		{"a starting agent continues where its predecessor stopped", restarts},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -45,19 +45,19 @@ func Run(t *testing.T, newWorld func(t *testing.T) World, newServer func(testing
 		})
 	}
 	for _, tampering := range answertest.Tamperings() {
-		t.Run("an answer that can't be one is not followed/"+tampering.Name, func(t *testing.T) {
+		t.Run("an invalid answer is not followed/"+tampering.Name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) { refuses(t, newKit(t, newWorld, newServer), tampering) })
 		})
 	}
 }
 
-// kit is what a test works with.
+// kit is the state of one test.
 type kit struct {
 	World
 	service *Service
 	t       *testing.T
-	reads   atomic.Int64 // of objects and of what decisions go by
+	reads   atomic.Int64 // of objects and of the inputs of decisions
 	driver  *agent.Driver
 	log     *zap.Logger
 	stop    func() error
@@ -69,7 +69,7 @@ func newKit(t *testing.T, newWorld func(t *testing.T) World, newServer func(test
 	return k
 }
 
-// start starts an agent, in place of the one there was.
+// start starts an agent, replacing the previous one.
 func (k *kit) start(options agent.Options) {
 	k.t.Helper()
 	if err := k.stop(); err != nil {
@@ -106,8 +106,6 @@ func (c *counting) Observe(ctx context.Context, o *agent.Object) (*agent.Observa
 	return c.Watched.Observe(ctx, o)
 }
 
-// Tell and Forget call the platform's, if it is a Teller.
-
 func (c *counting) Tell(ctx context.Context, t *agent.Telling) {
 	if teller, ok := c.Watched.(agent.Teller); ok {
 		teller.Tell(ctx, t)
@@ -120,8 +118,8 @@ func (c *counting) Forget(key agent.Key, uid string) {
 	}
 }
 
-// rounds lets the time of so many reconciles pass, and a bit.
-func rounds(n int) {
+// reconciles waits for n periods and a bit.
+func reconciles(n int) {
 	time.Sleep(time.Duration(n)*(Period+Period/8) + time.Second)
 	synctest.Wait()
 }
@@ -136,13 +134,13 @@ func want[T comparable](t *testing.T, what string, got, want T) {
 func follows(t *testing.T, k *kit) {
 	key := k.Create(Workload{Name: "web", Replicas: 4})
 	k.start(agent.Options{})
-	rounds(2)
+	reconciles(2)
 	want(t, "replicas on target", k.Replicas("web"), 4)
 	want(t, "changes on target", k.Changes(), 0)
 	began := time.Now()
 	for i, n := range []int32{7, 10, 2} {
 		k.Want("web", n)
-		rounds(2)
+		reconciles(2)
 		want(t, "replicas", k.Replicas("web"), n)
 		want(t, "changes", k.Changes(), i+1)
 		reports := k.service.Reports()
@@ -152,7 +150,7 @@ func follows(t *testing.T, k *kit) {
 		want(t, "outcome", reports[i].GetOutcome(), "APPLIED")
 	}
 	k.Want("web", 50)
-	rounds(2)
+	reconciles(2)
 	want(t, "replicas where more are wanted than there may be", k.Replicas("web"), MaxReplicas)
 	asked := k.service.Asked()
 	ids := map[string]bool{}
@@ -168,7 +166,7 @@ func follows(t *testing.T, k *kit) {
 	}
 	want(t, "request ids", len(ids), len(asked))
 	if n, most := k.service.AskedSince(began), int(time.Since(began)/Period)+1; n < most-2 || n > most {
-		t.Errorf("%d rounds in %s", n, time.Since(began))
+		t.Errorf("%d reconciles in %s", n, time.Since(began))
 	}
 }
 
@@ -186,18 +184,18 @@ func shadows(t *testing.T, k *kit) {
 	nothingApplied(t, k)
 }
 
-// nothingApplied asks that a shadow is evaluated, and that nothing comes of it.
+// nothingApplied checks that a shadow is evaluated but nothing is applied.
 func nothingApplied(t *testing.T, k *kit) {
 	t.Helper()
-	rounds(5)
+	reconciles(5)
 	want(t, "replicas", k.Replicas("web"), 4)
 	want(t, "changes", k.Changes(), 0)
 	want(t, "reports", len(k.service.Reports()), 0)
 	asked := k.service.Asked()
 	if len(asked) < 5 {
-		t.Fatalf("%d questions in five rounds", len(asked))
+		t.Fatalf("%d questions in five reconciles", len(asked))
 	}
-	// What is decided for it must not be taken for what was done.
+	// The service must not take the shadow's decisions for the applied ones.
 	if name := asked[0].Request.GetTarget(); strings.HasSuffix(name, "/web") {
 		t.Errorf("it is asked about as %s, which is the name of one that is scaled", name)
 	}
@@ -211,7 +209,7 @@ func failedWrite(t *testing.T, k *kit) {
 	k.Want("web", 8)
 	k.FailWrites(errors.New("no right to do that"))
 	k.start(agent.Options{})
-	rounds(3)
+	reconciles(3)
 	want(t, "replicas", k.Replicas("web"), 4)
 	reports := k.service.Reports()
 	if len(reports) == 0 {
@@ -223,10 +221,10 @@ func failedWrite(t *testing.T, k *kit) {
 		}
 	}
 	if n := len(k.service.Asked()); n > 4 {
-		t.Errorf("asked %d times in three rounds", n)
+		t.Errorf("asked %d times in three reconciles", n)
 	}
 	k.FailWrites(nil)
-	rounds(2)
+	reconciles(2)
 	want(t, "replicas in the end", k.Replicas("web"), 8)
 }
 
@@ -237,13 +235,13 @@ func away(t *testing.T, k *kit) {
 		k.Create(Workload{Name: name(i), Replicas: 4})
 	}
 	k.start(agent.Options{})
-	rounds(2)
+	reconciles(2)
 	k.service.Away(true)
 	for i := range n {
 		k.Want(name(i), 8)
 	}
 	began := time.Now()
-	rounds(10)
+	reconciles(10)
 	want(t, "changes while away", k.Changes(), 0)
 	seconds := int(time.Since(began) / time.Second)
 	// All may have been under way when it went.
@@ -263,15 +261,15 @@ func refuses(t *testing.T, k *kit, tampering answertest.Tampering) {
 	k.Want("web", 5)
 	k.service.Tamper(tampering.Change)
 	k.start(agent.Options{})
-	rounds(3)
+	reconciles(3)
 	want(t, "replicas", k.Replicas("web"), 4)
 	want(t, "changes", k.Changes(), 0)
 	want(t, "reports", len(k.service.Reports()), 0)
 	if n := len(k.service.Asked()); n < 3 || n > 5 {
-		t.Errorf("asked %d times in three rounds", n)
+		t.Errorf("asked %d times in three reconciles", n)
 	}
 	k.service.Tamper(nil)
-	rounds(2)
+	reconciles(2)
 	want(t, "replicas once the answers are right", k.Replicas("web"), 5)
 }
 
@@ -279,12 +277,12 @@ func vanished(t *testing.T, k *kit) {
 	key := k.Create(Workload{Name: "web", Replicas: 4})
 	k.Create(Workload{Name: "other", Replicas: 4})
 	k.start(agent.Options{})
-	rounds(2)
+	reconciles(2)
 	target := targetOf(k, "/"+key.Name)
 	before := len(k.service.Deletes())
 	k.Remove("web")
 	gone := time.Now()
-	rounds(5)
+	reconciles(5)
 	deletes := k.service.Deletes()[before:]
 	if len(deletes) != 1 || deletes[0].GetName() != target.GetTarget() || deletes[0].GetTargetUid() != target.GetTargetUid() {
 		t.Errorf("forgotten: %v, want %s of %s", deletes, target.GetTarget(), target.GetTargetUid())
@@ -300,7 +298,7 @@ func vanished(t *testing.T, k *kit) {
 	}
 }
 
-// targetOf returns the last question about a target whose name ends so.
+// targetOf returns the last request about a target whose name ends in suffix.
 func targetOf(k *kit, suffix string) *setpointv1.RecommendRequest {
 	var last *setpointv1.RecommendRequest
 	for _, q := range k.service.Asked() {
@@ -315,12 +313,12 @@ func madeAgain(t *testing.T, k *kit) {
 	key := k.Create(Workload{Name: "web", Replicas: 4, Steady: true})
 	k.Want("web", 9)
 	k.start(agent.Options{})
-	rounds(4)
+	reconciles(4)
 	first := targetOf(k, "/"+key.Name)
 	want(t, "replicas of the first", k.Replicas("web"), 9)
 	k.Remove("web")
-	k.Create(Workload{Name: "web", Replicas: 3, Steady: true}) // before anybody saw the first go
-	rounds(3)
+	k.Create(Workload{Name: "web", Replicas: 3, Steady: true}) // before a watcher saw the first one go
+	reconciles(3)
 	second := targetOf(k, "/"+key.Name)
 	want(t, "replicas of the second, which what the first was recommended would raise", k.Replicas("web"), 3)
 	if uid := second.GetTargetUid(); uid == "" || uid == first.GetTargetUid() {
@@ -336,11 +334,11 @@ func madeAgain(t *testing.T, k *kit) {
 func moved(t *testing.T, k *kit) {
 	k.Create(Workload{Name: "web", Replicas: 4})
 	k.start(agent.Options{})
-	rounds(1)
+	reconciles(1)
 	k.Want("web", 8)
 	k.BeforeWrite(func() { k.Scale("web", 6) })
 	asked := len(k.service.Asked())
-	rounds(1)
+	reconciles(1)
 	want(t, "replicas", k.Replicas("web"), 8)
 	questions := k.service.Asked()[asked:]
 	if len(questions) < 2 || questions[0].Request.GetScale().GetSpecReplicas() != 4 || questions[1].Request.GetScale().GetSpecReplicas() != 6 {
@@ -356,27 +354,27 @@ func moved(t *testing.T, k *kit) {
 func unread(t *testing.T, k *kit) {
 	k.Create(Workload{Name: "web", Replicas: 4})
 	k.start(agent.Options{})
-	rounds(1)
+	reconciles(1)
 	k.FailReads(errors.New("it does not answer"))
 	began, before := time.Now(), k.reads.Load()
-	rounds(10)
+	reconciles(10)
 	want(t, "changes", k.Changes(), 0)
-	// After 1, 2, 4 and 8 s, and with each reconcile; an object and what it goes by.
+	// After 1, 2, 4 and 8 s, and with each reconcile; each read is of an object and its inputs.
 	if n, most := k.reads.Load()-before, 2*(5+int64(time.Since(began)/Period)); n > most || n < 5 {
 		t.Errorf("%d reads in %s, want at most %d", n, time.Since(began), most)
 	}
 	k.FailReads(nil)
 	k.Want("web", 8)
-	rounds(2)
+	reconciles(2)
 	want(t, "replicas in the end", k.Replicas("web"), 8)
 }
 
 func quiet(t *testing.T, k *kit) {
 	k.Create(Workload{Name: "web", Replicas: 4})
 	k.start(agent.Options{})
-	rounds(3)
+	reconciles(3)
 	began, reads, asked := time.Now(), k.reads.Load(), len(k.service.Asked())
-	rounds(20)
+	reconciles(20)
 	most := int64(time.Since(began)/Period) + 1
 	if n := int64(len(k.service.Asked()) - asked); n > most {
 		t.Errorf("%d questions in %s", n, time.Since(began))
@@ -389,14 +387,14 @@ func quiet(t *testing.T, k *kit) {
 func stops(t *testing.T, k *kit) {
 	k.Create(Workload{Name: "web", Replicas: 4})
 	k.start(agent.Options{})
-	rounds(1)
+	reconciles(1)
 	k.Want("web", 8)
 	stopped := make(chan error, 1)
 	k.BeforeWrite(func() {
 		go func() { stopped <- k.stop() }()
 		time.Sleep(time.Second)
 	})
-	rounds(2)
+	reconciles(2)
 	select {
 	case err := <-stopped:
 		if err != nil {
@@ -411,7 +409,7 @@ func stops(t *testing.T, k *kit) {
 		t.Errorf("reported: %v", reports)
 	}
 	reads, asked := k.reads.Load(), len(k.service.Asked())
-	rounds(5)
+	reconciles(5)
 	want(t, "reads after the end", k.reads.Load(), reads)
 	want(t, "questions after the end", len(k.service.Asked()), asked)
 }
@@ -420,10 +418,10 @@ func restarts(t *testing.T, k *kit) {
 	k.Create(Workload{Name: "web", Replicas: 4, Steady: true})
 	k.Want("web", 9)
 	k.start(agent.Options{})
-	rounds(4)
+	reconciles(4)
 	want(t, "replicas", k.Replicas("web"), 9)
 	k.Want("web", 3)
 	k.start(agent.Options{})
-	rounds(2)
+	reconciles(2)
 	want(t, "replicas after a start, which what was recommended holds", k.Replicas("web"), 9)
 }

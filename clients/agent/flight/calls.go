@@ -13,8 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent"
 )
 
-// calls is the form of every platform: what was asked, answered and reported, as REST has
-// it.
+// calls is the platform-independent form: requests, answers and reports as in REST.
 type calls struct{}
 
 // Begin implements Format.
@@ -31,36 +30,35 @@ func (calls) Begin(target *setpointv1.Target) (Scenario, error) {
 	return s, nil
 }
 
-// line is a scenario in its file. Package recording reads it.
+// line is a scenario in a file. Package recording reads it.
 type line struct {
 	// Name is unique in its file.
 	Name string `json:"name"`
-	// Source says where the scenario comes from.
+	// Source says where the scenario was recorded.
 	Source string `json:"source"`
-	// Before is the history, a setpoint.v1.History, that the target had before the first
-	// call. Nil: none.
+	// Before is the target's history before the first call, a setpoint.v1.History. Nil: none.
 	Before json.RawMessage `json:"before,omitempty"`
 	Calls  []call          `json:"calls"`
 }
 
 // call is a reconcile.
 type call struct {
-	// Time is the one that was decided for.
+	// Time is the evaluation time.
 	Time time.Time `json:"time"`
-	// Request, Answer and Report are messages of setpoint.v1: RecommendRequest without what
-	// is particular to one call, RecommendResponse without its explanation,
-	// ReportScaleResponse. Report is nil if there was nothing to report.
+	// Request, Answer and Report are messages of setpoint.v1: RecommendRequest without per-call
+	// fields, RecommendResponse without its explanation, ReportScaleResponse. Report is nil if
+	// there was nothing to report.
 	Request json.RawMessage `json:"request"`
 	Answer  json.RawMessage `json:"answer"`
 	Report  json.RawMessage `json:"report,omitempty"`
-	// ApplyError is why the count could not be written, "" if it was, or was to stay.
+	// ApplyError is why writing the count failed; "" if it succeeded or the count stayed.
 	ApplyError string `json:"applyError,omitempty"`
 }
 
-// scenario is one that is not complete. It implements Scenario.
+// scenario is an incomplete scenario. It implements Scenario.
 type scenario struct {
 	line line
-	// status is what the target had before the first call.
+	// status is the target's status before the first call.
 	status *setpointv1.HorizontalPodAutoscalerStatus
 	bytes  int
 }
@@ -69,7 +67,7 @@ type scenario struct {
 func (s *scenario) Add(d *agent.Decision) error {
 	request := without(d.Request, "request_id", "target_uid", "cluster_uid", "explain")
 	if len(s.line.Calls) == 0 && s.status != nil {
-		// The history that a scenario begins with holds no status.
+		// The history at the start of a scenario has no status.
 		request.PreviousStatus = s.status
 	}
 	c := call{Time: d.At}

@@ -25,7 +25,7 @@ import (
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
 
-// targets asks a server.
+// targets queries a server.
 type targets struct {
 	setpointv1.TargetServiceClient
 }
@@ -35,9 +35,8 @@ func (s targets) GetTarget(ctx context.Context, name string) (*setpointv1.Target
 	return answer.GetTarget(), err
 }
 
-// What an agent of any platform records replays: each step comes out as it did there, from
-// a new object on and amid its history, with writes that failed, and with the service away
-// in between.
+// A recording of any platform's agent replays: each step has the same outcome, for a new object
+// and amid a history, with failed writes, and with outages of the service.
 func TestWhatAnyAgentRecordsReplays(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "flight.jsonl.gz")
@@ -151,7 +150,7 @@ func TestWhatAnyAgentRecordsReplays(t *testing.T) {
 	}
 }
 
-// A recording that somebody else wrote is refused in words.
+// An invalid recording is refused with a clear error.
 func TestCallsThatAreNone(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, line, want string }{

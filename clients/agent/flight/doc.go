@@ -1,19 +1,19 @@
-// Package flight records what an agent sees and what comes of it, as recordings that
-// `setpoint replay` takes: a scenario holds a row of reconciles of one object.
+// Package flight records an agent's observations and decisions for `setpoint replay`: a
+// scenario is a sequence of reconciles of one object.
 //
 //	recorder, err := flight.Open(flight.Options{File: "flight.jsonl.gz", Targets: client})
 //	// … agent.Options{Observers: []agent.Observer{recorder}}
-//	err = recorder.Close() // what is in memory is written
+//	err = recorder.Close() // flushes
 //
-// A scenario begins with the history that the service had of the target then, so that
-// what was before does not matter. What can't be replayed exactly is left out, and ends
-// its scenario: a request without an answer, a change without a known outcome, a
-// shadow's change, which others settle. What is recorded assumes that
-// the service decides with its default settings, or those that the object names.
+// A scenario begins with the service's history of the target, so that earlier reconciles do not
+// matter. A reconcile that can't be replayed exactly is left out and ends its scenario: a
+// request without an answer, a change without a known outcome, a shadow's change. A recording
+// assumes that the service decides with its default settings, or those of the object.
 //
-// By default a scenario has the requests and answers as REST has them, whatever the
-// platform. A platform whose recordings have a form of their own, as Kubernetes' have its
-// objects, brings a [Format].
+// By default a scenario stores requests and answers as in REST, whatever the platform. A
+// platform with its own form of recordings brings a [Format]: Kubernetes' recordings store its
+// objects.
 //
-// The recorder never holds up a reconcile: what it can't take in is dropped and counted.
+// The recorder never blocks a reconcile: when its queue is full it drops decisions and counts
+// them.
 package flight

@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// file is a file that makes room for a new one when it is large. Each Write is kept
-// together, and is readable whatever happens afterwards: of a compressed file each is a
-// part that is complete. It implements io.Writer.
+// file is a file with rotation by size. Each Write stays in one file and is readable after a
+// crash: in a compressed file each Write is a complete gzip member. It implements io.Writer.
 type file struct {
 	name     string
 	maxBytes int64
@@ -45,7 +44,7 @@ func (f *file) Write(line []byte) (int, error) {
 		return 0, err
 	}
 	if f.open == nil {
-		// Rotating failed half way; it may work now.
+		// An earlier rotation failed half way; retry.
 		if err := f.reopen(); err != nil {
 			return 0, err
 		}
@@ -78,7 +77,7 @@ func (f *file) encoded(line []byte) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// rotate gives the file another name, and begins a new one.
+// rotate renames the file and creates a new one.
 func (f *file) rotate() error {
 	if err := f.close(); err != nil {
 		return err
@@ -97,7 +96,7 @@ func (f *file) rotate() error {
 	return f.reopen()
 }
 
-// numbered is the file's name after so many rotations.
+// numbered is the file's name after n rotations.
 func (f *file) numbered(n int) string {
 	if n == 0 {
 		return f.name

@@ -9,22 +9,22 @@ import (
 
 // Format is the form of scenarios.
 type Format interface {
-	// Begin returns a scenario without steps: of a target that is new if it is nil, else of
-	// one that has what the service keeps of it, a history included. The error is one for a
-	// target that no scenario can begin with.
+	// Begin returns a scenario without steps: for a new target if target is nil, else for one
+	// with the service's record of it, including its history. It fails for a target that a
+	// scenario can't begin with.
 	Begin(target *setpointv1.Target) (Scenario, error)
 }
 
-// Scenario is a row of reconciles of one object.
+// Scenario is a sequence of reconciles of one object.
 type Scenario interface {
-	// Add adds a decision, the next one in time. An error says that it would not replay as
-	// it was, and leaves the scenario as it is.
+	// Add adds the next decision. It returns an error if the decision would not replay exactly,
+	// and then leaves the scenario unchanged.
 	Add(d *agent.Decision) error
-	// Steps is how many decisions were added.
+	// Steps is the number of decisions.
 	Steps() int
-	// Bytes is what the scenario takes in memory, roughly. It changes with Add only.
+	// Bytes is the approximate size of the scenario in memory. Only Add changes it.
 	Bytes() int
-	// Write writes the scenario as one line of a recording, with one call of w.Write, so
-	// that files of whole lines are left whatever happens. It is called once.
+	// Write writes the scenario as one line of a recording, with one call of w.Write, so that a
+	// crash leaves whole lines. It is called once.
 	Write(w io.Writer) error
 }

@@ -13,28 +13,27 @@ import (
 
 // Targets reads the service's record of a target, as package setpoint's Client does.
 type Targets interface {
-	// GetTarget returns what is kept of a target.
+	// GetTarget returns the service's record of a target.
 	GetTarget(ctx context.Context, name string) (*setpointv1.Target, error)
 }
 
 // Options are the settings of a recorder.
 type Options struct {
-	// File is written to, at its end; compressed if its name ends in ".gz". Required.
+	// File is appended to; compressed if its name ends in ".gz". Required.
 	File string
 	// MaxBytes is the size at which the file becomes File.1, File.1 becomes File.2, and
 	// so on; bytes. Default: 100 MiB.
 	MaxBytes int64
-	// MaxFiles is how many files there are at most, File included. Default: 5.
+	// MaxFiles bounds the number of files, including File. Default: 5.
 	MaxFiles int
-	// MaxSteps is how many rounds a scenario has at most. Default: 40.
+	// MaxSteps bounds the reconciles of a scenario. Default: 40.
 	MaxSteps int
-	// Memory bounds what is kept of scenarios that are not complete, bytes, roughly.
-	// Default: 32 MiB.
+	// Memory bounds the approximate memory of incomplete scenarios, bytes. Default: 32 MiB.
 	Memory int
-	// Queue is how many decisions may wait to be taken in. Default: 2048.
+	// Queue bounds the decisions that wait to be recorded. Default: 2048.
 	Queue int
-	// Targets is asked for the history that a scenario begins with. Nil: only objects
-	// that are new are recorded.
+	// Targets provides the history at the start of a scenario. Nil: only new objects are
+	// recorded.
 	Targets Targets
 	// Format is the form of scenarios. Nil: requests and answers.
 	Format Format

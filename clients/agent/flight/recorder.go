@@ -15,7 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent"
 )
 
-// historyTimeout bounds a question for a target's history.
+// historyTimeout bounds a request for a target's history.
 const historyTimeout = 2 * time.Second
 
 // Recorder is an agent.Observer that writes recordings.
@@ -28,27 +28,27 @@ type Recorder struct {
 
 	mu     sync.Mutex
 	closed bool // guarded by mu
-	// gaps are objects with something dropped behind the queue. Guarded by mu.
+	// gaps are the objects of which the full queue dropped something. Guarded by mu.
 	gaps map[agent.Key]bool
 
-	// What follows is the writing goroutine's own.
+	// Owned by the writing goroutine.
 	open  map[agent.Key]Scenario
 	bytes int
 }
 
 var _ agent.Observer = (*Recorder)(nil)
 
-// note is something to be taken in: a decision, the end of an object's scenario, or that
-// somebody waits until what came before is taken in.
+// note is an entry of the queue: a decision, the end of an object's scenario, or a signal to a
+// caller of Wait.
 type note struct {
 	key      agent.Key
 	decision *agent.Decision
 	taken    chan<- struct{}
-	// gap reports whether something of the object was dropped before it.
+	// gap reports whether an earlier note of the object was dropped.
 	gap bool
 }
 
-// Open opens the file and starts to record.
+// Open opens the file and starts recording.
 func Open(options Options) (*Recorder, error) {
 	r, err := newRecorder(options)
 	if err != nil {
@@ -58,7 +58,7 @@ func Open(options Options) (*Recorder, error) {
 	return r, nil
 }
 
-// newRecorder returns a recorder that takes nothing in yet.
+// newRecorder returns a recorder that is not running yet.
 func newRecorder(options Options) (*Recorder, error) {
 	options, err := options.withDefaults()
 	if err != nil {
@@ -95,7 +95,7 @@ func (r *Recorder) Lost(key agent.Key) { r.put(note{key: key}) }
 // Forget implements agent.Observer.
 func (r *Recorder) Forget(key agent.Key) { r.put(note{key: key}) }
 
-// put hands over without waiting.
+// put enqueues without waiting.
 func (r *Recorder) put(n note) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,7 +114,7 @@ func (r *Recorder) put(n note) {
 	}
 }
 
-// Wait waits until what was observed before is taken in. It must not be called during or
+// Wait waits until everything observed so far is processed. It must not be called during or
 // after Close.
 func (r *Recorder) Wait() {
 	taken := make(chan struct{})
@@ -122,8 +122,7 @@ func (r *Recorder) Wait() {
 	<-taken
 }
 
-// Close writes what is in memory, and closes the file. What is observed afterwards is
-// passed over.
+// Close flushes and closes the file. Later observations are ignored.
 func (r *Recorder) Close() error {
 	r.mu.Lock()
 	if !r.closed {
@@ -165,12 +164,12 @@ func (r *Recorder) closeGaps() {
 	}
 }
 
-// keys are the objects with an open scenario, in a steady order.
+// keys are the objects with an open scenario, in a fixed order.
 func (r *Recorder) keys() []agent.Key { return sorted(maps.Keys(r.open)) }
 
 func sorted(keys iter.Seq[agent.Key]) []agent.Key { return slices.SortedFunc(keys, agent.Key.Compare) }
 
-// take takes a note in.
+// take processes a note.
 func (r *Recorder) take(n note) {
 	if n.gap {
 		r.finish(n.key)
@@ -193,7 +192,8 @@ func (r *Recorder) take(n note) {
 	}
 }
 
-// record adds a decision to the object's scenario, or ends that if it does not fit.
+// record adds a decision to the object's scenario, or ends the scenario if the decision does
+// not fit.
 func (r *Recorder) record(key agent.Key, d *agent.Decision) {
 	s := r.open[key]
 	if s == nil || d.Unsettled {
@@ -203,7 +203,7 @@ func (r *Recorder) record(key agent.Key, d *agent.Decision) {
 	}
 	before := s.Bytes()
 	if err := s.Add(d); err != nil {
-		r.options.Log.Debug("round not recorded", zap.Stringer("object", key), zap.Error(err))
+		r.options.Log.Debug("reconcile not recorded", zap.Stringer("object", key), zap.Error(err))
 		r.steps.WithLabelValues("left_out").Inc()
 		r.finish(key)
 		return
@@ -211,8 +211,8 @@ func (r *Recorder) record(key agent.Key, d *agent.Decision) {
 	r.bytes += s.Bytes() - before
 }
 
-// anchor begins a scenario after a decision, with the history that the service has then.
-// If that can't be had, or the next decision was quicker, it is tried after the next.
+// anchor begins a scenario after a decision, with the service's current history. If the history
+// can't be read, or is newer than the decision, the next decision tries again.
 func (r *Recorder) anchor(key agent.Key, d *agent.Decision) {
 	if r.options.Targets == nil || d.Unsettled {
 		return

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// decision is one that changes nothing.
+// decision is a decision without a change.
 func decision() *agent.Decision {
 	return &agent.Decision{
 		Key: agent.Key{Kind: "Service", Namespace: "shop", Name: "web"}, At: time.Now(),
@@ -33,7 +33,7 @@ func count(t *testing.T, r *Recorder, result string) int {
 	return int(counterValue(t, r.steps.WithLabelValues(result)))
 }
 
-// A recorder that can't keep up drops, counts, and begins anew.
+// A slow recorder drops decisions, counts them, and then starts a new scenario.
 func TestTheLoopIsNeverHeldUp(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "flight.jsonl")
@@ -44,7 +44,7 @@ func TestTheLoopIsNeverHeldUp(t *testing.T) {
 	d := decision()
 	d.New = true
 	for range 5 {
-		r.Observe(d) // nobody takes them in: it must not wait
+		r.Observe(d) // must not block, although nothing reads the queue
 	}
 	if got := count(t, r, "dropped"); got != 3 {
 		t.Errorf("%d dropped, want 3", got)
@@ -53,13 +53,13 @@ func TestTheLoopIsNeverHeldUp(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	r.Observe(d) // after the end it is passed over
+	r.Observe(d) // ignored after Close
 	if err := r.Close(); err != nil {
 		t.Error(err)
 	}
 }
 
-// A scenario does not go on over what was dropped, and has what came before that.
+// A scenario ends before a dropped decision and keeps everything before it.
 func TestWhatIsDroppedEndsAScenario(t *testing.T) {
 	t.Parallel()
 	r, err := newRecorder(Options{File: filepath.Join(t.TempDir(), "flight.jsonl"), Queue: 1})
@@ -70,7 +70,7 @@ func TestWhatIsDroppedEndsAScenario(t *testing.T) {
 	first.New = true
 	r.take(decided(first))
 	r.Observe(decision())
-	r.Observe(decision()) // is dropped
+	r.Observe(decision()) // dropped
 	r.take(<-r.notes)
 	r.Observe(decision())
 	r.take(<-r.notes)
@@ -83,7 +83,7 @@ func TestWhatIsDroppedEndsAScenario(t *testing.T) {
 	_ = r.file.close()
 }
 
-// Of an object whose end was dropped nothing is kept: there may be no further word of it.
+// An object whose Forget was dropped is forgotten nevertheless: it may have no further note.
 func TestAnEndThatIsDroppedIsAnEnd(t *testing.T) {
 	t.Parallel()
 	r, err := newRecorder(Options{File: filepath.Join(t.TempDir(), "flight.jsonl"), Queue: 1})
@@ -93,7 +93,7 @@ func TestAnEndThatIsDroppedIsAnEnd(t *testing.T) {
 	d := decision()
 	d.New = true
 	r.Observe(d)
-	r.Forget(d.Key) // is dropped
+	r.Forget(d.Key) // dropped
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -1,5 +1,5 @@
-// Package pace says when an object's next evaluation is due. It is arithmetic alone: it
-// reads no clock.
+// Package pace computes when an object's next reconcile is due. It is pure arithmetic and reads
+// no clock.
 //
 //	next, stray := pace.Next(settled, soonest, 15*time.Second, "shop", stray)
 package pace
@@ -27,38 +27,36 @@ const (
 	maxSlack = time.Second
 )
 
-// Slack returns how much later than a period a reconcile may come, so that the objects of
-// a group stay together although their reconciles don't take equally long.
+// Slack returns how much later than a period a reconcile may start, so that the objects of a
+// group stay together although their reconciles take different times.
 func Slack(period time.Duration) time.Duration {
 	return min(max(period/100, minSlack), maxSlack)
 }
 
-// Next returns the instant of the reconcile after one that was settled at that
-// instant, which is when its answer came: the service decided before. After a reconcile that
-// changed the count it is never less than a period later, and n reconciles after it n periods,
-// as with the built-in controller: the change is then older than a policy's period of the
-// same length, and does not hold back the next one for another period. That instant is
-// soonest; it is zero for an object whose count has not changed for so long that no policy
-// remembers it.
+// Next returns when the reconcile after the settled one is due; settled is when its answer
+// arrived. After a change of the count the n-th reconcile starts at least n periods later, as
+// with the built-in controller: a policy with a period of the same length then no longer counts
+// the change. soonest is that instant; it is zero for an object whose last change is so old
+// that no policy remembers it.
 //
-// The objects of a group, such as a namespace, have a beat, which is slower than the
-// period by its slack, and groups have different ones. Objects that come with the beat
-// share what they read. One that has lost time, because its reconciles take longer than the
-// slack or it waited for the beat before, makes it up and comes with the beat, as long as
-// that is not before soonest. Another one that would miss the beat by no more than the
-// slack waits for it, and else comes a period after its answer.
+// The objects of a group, such as a namespace, share a beat, which is slower than the period by
+// the slack; different groups have different beats. Objects on the beat share their readings.
+// An object that fell behind, because its reconciles take longer than the slack or because it
+// waited for the beat before, catches up with the beat, but not before soonest. Any other
+// object waits for the beat if it would miss it by at most the slack; otherwise it is due a
+// period after its answer.
 //
-// One that is astray, after a reconcile out of turn, may be anywhere between two beats. It
-// waits up to an eighth of a period longer than it would have to, until it has met the
-// beat. stray says that it has not yet.
+// An object that is astray, after a reconcile out of turn, may be anywhere between two beats.
+// Each reconcile waits up to an eighth of a period longer until the object is on the beat.
+// stray reports that it is not yet.
 func Next(settled, soonest time.Time, period time.Duration, group string, astray bool) (next time.Time, stray bool) {
 	slack := Slack(period)
 	most := max(period/8, slack)
-	// Rounds don't follow each other at once.
+	// Reconciles never follow each other at once.
 	if least := settled.Add(most - slack); soonest.Before(least) {
 		soonest = least
 	}
-	// The beat follows the wall clock, the wait does not: setting the clock makes no
+	// The beat follows the wall clock, the wait does not: setting the clock never makes an
 	// object wait longer.
 	beat := soonest.Add(UntilBeat(soonest, period+slack, group))
 	earliest, late := settled.Add(period), slack
@@ -90,8 +88,8 @@ func shiftOf(group string, spacing time.Duration) time.Duration {
 	return time.Duration(h.Sum64() % uint64(spacing))
 }
 
-// RetryAt returns when to try again after so many failures in a row, at least one: not
-// after the next reconcile.
+// RetryAt returns when to retry after so many consecutive failures, at least one: never later
+// than the next reconcile.
 func RetryAt(now time.Time, failures int, period time.Duration, group string) time.Time {
 	wait := FirstBackoff
 	for ; failures > 1 && wait < period; failures-- {

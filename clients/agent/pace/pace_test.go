@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestNextRound(t *testing.T) {
+func TestNextReconcile(t *testing.T) {
 	t.Parallel()
 	for range 2000 {
 		period := time.Duration(1+rand.IntN(3600)) * time.Second
@@ -28,13 +28,13 @@ func TestNextRound(t *testing.T) {
 	}
 }
 
-// next is Next after a round that changed the count.
+// next is Next after a change of the count.
 func next(settled time.Time, period time.Duration, astray bool) (time.Time, bool) {
 	return Next(settled, settled.Add(period), period, "shop", astray)
 }
 
-// Objects that were seen at any instants come together, and stay so while their rounds
-// take less than the slack.
+// Objects that start at any instants meet the beat, and stay on it while their reconciles take
+// less than the slack.
 func TestObjectsMeetTheBeat(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(14, 1))
@@ -44,40 +44,40 @@ func TestObjectsMeetTheBeat(t *testing.T) {
 		for object := range 200 {
 			at, stray := start.Add(time.Duration(random.Int64N(int64(period)))), true
 			took := func() time.Duration { return time.Duration(random.Int64N(int64(slack) * 3 / 4)) }
-			for round := 0; ; round++ {
+			for reconcile := 0; ; reconcile++ {
 				if !stray && UntilBeat(at, period+slack, "shop") == 0 {
 					break
 				}
-				// From an eighth of a period after the beat it comes back by a quarter of
-				// the slack with each round, at least.
-				if round > 8+int(period/8/(slack/4)) {
-					t.Fatalf("period %s, object %d: not on the beat after %d rounds", period, object, round)
+				// From an eighth of a period after the beat each reconcile catches up by at
+				// least a quarter of the slack.
+				if reconcile > 8+int(period/8/(slack/4)) {
+					t.Fatalf("period %s, object %d: not on the beat after %d reconciles", period, object, reconcile)
 				}
 				at, stray = next(at.Add(took()), period, stray)
 			}
 			for range 100 {
 				before := at
 				if at, stray = next(at.Add(took()), period, stray); at.Sub(before) != period+slack || stray {
-					t.Fatalf("period %s, object %d: off the beat again, %s after the round before", period, object, at.Sub(before))
+					t.Fatalf("period %s, object %d: off the beat again, %s after the reconcile before", period, object, at.Sub(before))
 				}
 			}
-			// One round that takes long is made up for, and costs no further time.
+			// A single slow reconcile is caught up with and costs no further time.
 			before := at
 			if at, stray = next(at.Add(slack+slack/2), period, stray); at.Sub(before) != period+slack+slack/2 || stray {
-				t.Fatalf("period %s, object %d: %s after a round that took %s", period, object, at.Sub(before), slack+slack/2)
+				t.Fatalf("period %s, object %d: %s after a reconcile that took %s", period, object, at.Sub(before), slack+slack/2)
 			}
 			for range 2 {
 				at, stray = next(at.Add(slack/8), period, stray)
 			}
 			if off := UntilBeat(at, period+slack, "shop"); off != 0 {
-				t.Fatalf("period %s, object %d: %s before the beat after a round that took long", period, object, off)
+				t.Fatalf("period %s, object %d: %s before the beat after a reconcile that took long", period, object, off)
 			}
 		}
 	}
 }
 
-// Objects at rest are together from their second round on, and stay so whatever their rounds
-// take up to seven eighths of a period.
+// Objects at rest are on the beat from their second reconcile on, and stay on it while a
+// reconcile takes at most seven eighths of a period.
 func TestObjectsAtRestMeetTheBeat(t *testing.T) {
 	t.Parallel()
 	for range 2000 {
@@ -88,19 +88,19 @@ func TestObjectsAtRestMeetTheBeat(t *testing.T) {
 		settled := first.Add(took())
 		at, stray := Next(settled, time.Time{}, period, "shop", true)
 		if wait := at.Sub(settled); stray || wait < period/8-slack || wait > period+max(period/8, slack) {
-			t.Fatalf("the second round %s after the answer of the first one, period %s", wait, period)
+			t.Fatalf("the second reconcile %s after the answer of the first one, period %s", wait, period)
 		}
 		if off := UntilBeat(at, period+slack, "shop"); off != 0 {
-			t.Fatalf("the second round %s before the beat, period %s", off, period)
+			t.Fatalf("the second reconcile %s before the beat, period %s", off, period)
 		}
 		if next, stray := Next(at.Add(took()), time.Time{}, period, "shop", stray); next.Sub(at) != period+slack || stray {
-			t.Fatalf("the third round %s after the second one, period %s", next.Sub(at), period)
+			t.Fatalf("the third reconcile %s after the second one, period %s", next.Sub(at), period)
 		}
 	}
 }
 
-// A round n rounds after a change is not less than n periods after it, whatever rounds take,
-// and from some round on objects come with the beat.
+// The n-th reconcile after a change starts at least n periods after it, however long reconciles
+// take, and eventually objects are on the beat.
 func TestWhatWasLostIsMadeUp(t *testing.T) {
 	t.Parallel()
 	const period = 15 * time.Second
@@ -111,19 +111,19 @@ func TestWhatWasLostIsMadeUp(t *testing.T) {
 			soonest := changed.Add(time.Duration(n) * period)
 			at, astray := Next(settled, soonest, period, "shop", stray)
 			if at.Before(soonest) || at.Before(settled) {
-				t.Fatalf("round %d is %s too early", n, soonest.Sub(at))
+				t.Fatalf("reconcile %d is %s too early", n, soonest.Sub(at))
 			}
 			if most := settled.Add(period + period/8); at.After(most) {
-				t.Fatalf("round %d is %s late", n, at.Sub(most))
+				t.Fatalf("reconcile %d is %s late", n, at.Sub(most))
 			}
 			if n > 30 && UntilBeat(at, period+Slack(period), "shop") != 0 {
 				off++
 			}
-			// Longer than the slack, up to what makes no round come late by itself.
+			// Longer than the slack, but too short to make a reconcile late by itself.
 			settled, stray = at.Add(time.Duration(rand.Int64N(int64(time.Second)))), astray
 		}
 		if off > 0 {
-			t.Fatalf("%d of 70 rounds are not with the beat", off)
+			t.Fatalf("%d of 70 reconciles are not with the beat", off)
 		}
 	}
 }
@@ -154,7 +154,7 @@ func TestRetryAt(t *testing.T) {
 	for _, failures := range []int{6, 60, 6000} {
 		next, _ := next(now, 20*time.Second, false)
 		if got := RetryAt(now, failures, 20*time.Second, "shop"); got.After(next) {
-			t.Errorf("after %d failures at %s, later than the next round at %s", failures, got, next)
+			t.Errorf("after %d failures at %s, later than the next reconcile at %s", failures, got, next)
 		}
 	}
 }

@@ -2,68 +2,68 @@ package shadow
 
 import "time"
 
-// maxDivergences bounds those that are kept of an object, the last ones.
+// maxDivergences bounds the divergences kept per object; the oldest are dropped.
 const maxDivergences = 20
 
-// maxOpen bounds the reconciles of an object that wait to be judged; a period that is
-// shortened might leave many.
+// maxOpen bounds the unjudged reconciles of an object; a period that is shortened might leave
+// many.
 const maxOpen = 64
 
-// Divergence is a time in which the two differed.
+// Divergence is a period of time in which the two sides differed.
 type Divergence struct {
 	// From is the first reconcile that differed, To the last one.
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
-	// Ended reports whether it is over: they agreed again, or one had no opinion any more.
+	// Ended reports whether it is over: the two agreed again, or one had no opinion any more.
 	Ended bool `json:"ended"`
-	// Rounds that differed.
-	Rounds int `json:"rounds"`
+	// Reconciles is how many differed.
+	Reconciles int `json:"reconciles"`
 	// Worst is the largest difference, replicas; Ours and Theirs are the sides then.
 	Worst  int32 `json:"worst"`
 	Ours   Side  `json:"ours"`
 	Theirs Side  `json:"theirs"`
-	// Explanation says in a sentence what the two saw or did otherwise.
+	// Explanation says in a sentence what the two sides saw or did differently.
 	Explanation string `json:"explanation"`
 }
 
-// account is the one of an object.
+// account compares one object.
 type account struct {
 	against string
 	since   time.Time
-	last    Round
+	last    Reconcile
 	// open are the reconciles that can't be judged yet.
-	open             []Round
+	open             []Reconcile
 	agreed, diverged int
 	worst            int32
 	divergences      []Divergence
 	dropped          int
 	timeline         timeline
-	// unjudged are the reconciles without an opinion, why the reason of the last one.
+	// unjudged counts the reconciles without an opinion; why is the reason of the last one.
 	unjudged int
 	why      string
 	// told reports whether a divergence began since the last reconcile without an opinion.
 	told bool
 }
 
-// Change is what a reconcile made of an object's account.
+// Change is the effect of a reconcile on an object's account.
 type Change struct {
-	// Agreed and Diverged are the reconciles that were judged.
+	// Agreed and Diverged count the reconciles judged now.
 	Agreed, Diverged int
-	// Began reports whether the two have come apart, Ended that this is over.
+	// Began and Ended report whether a divergence began or ended.
 	Began, Ended bool
-	// First reports whether what began is the first divergence of the object, or the first
-	// since one of both had no opinion.
+	// First reports whether it is the first divergence of the object, or the first since one
+	// side had no opinion.
 	First bool
-	// Explanation of the divergence that began.
+	// Explanation is that of the divergence that began.
 	Explanation string
-	// NoOpinion is why the reconcile is not compared, "" if it is; Paused says that the one
-	// before was, or that there was none.
+	// NoOpinion is why the reconcile was not compared, "" if it was; Paused reports that the
+	// one before was compared, or that there was none.
 	NoOpinion string
 	Paused    bool
 }
 
-// note takes a reconcile in and judges those that can be.
-func (a *account) note(r Round) (change Change) {
+// note records a reconcile and judges those that can be judged now.
+func (a *account) note(r Reconcile) (change Change) {
 	if a.since.IsZero() {
 		a.since = r.At
 	}
@@ -77,14 +77,14 @@ func (a *account) note(r Round) (change Change) {
 	a.open = append(a.open, r)
 	for len(a.open) > 0 && (a.open[0].due(r.At) || a.open[0].gap() == 0 || len(a.open) > maxOpen) {
 		a.judge(&a.open[0], a.open[1:], &change)
-		a.open[0] = Round{}
+		a.open[0] = Reconcile{}
 		a.open = a.open[1:]
 	}
 	return change
 }
 
-// pause takes in a reconcile without an opinion. Rounds that would have had to wait for what
-// comes now are neither agreement nor difference, and what was one does not go on.
+// pause records a reconcile without an opinion. Open reconciles that would have needed this
+// one's opinion count neither as agreement nor as divergence, and a running divergence ends.
 func (a *account) pause(now time.Time, change *Change) {
 	for i := range a.open {
 		if r, later := &a.open[i], a.open[i+1:]; r.due(now) || settled(r, later) {
@@ -98,8 +98,8 @@ func (a *account) pause(now time.Time, change *Change) {
 	a.told = false
 }
 
-// settled reports whether a reconcile is one of agreement, knowing those after it.
-func settled(r *Round, later []Round) bool {
+// settled reports whether a reconcile counts as agreement, given the later ones.
+func settled(r *Reconcile, later []Reconcile) bool {
 	agrees := r.gap() == 0
 	for i := 0; i < len(later) && !agrees; i++ {
 		agrees = r.settledBy(&later[i])
@@ -107,22 +107,22 @@ func settled(r *Round, later []Round) bool {
 	return agrees
 }
 
-func (a *account) agree(r *Round, change *Change) {
+func (a *account) agree(r *Reconcile, change *Change) {
 	a.timeline.add(r.At, true)
 	a.agreed++
 	change.Agreed++
 	a.end(change)
 }
 
-// end ends the divergence that goes on.
+// end ends the running divergence.
 func (a *account) end(change *Change) {
 	if d := a.running(); d != nil {
 		d.Ended, change.Ended = true, true
 	}
 }
 
-// judge counts a reconcile, knowing those after it.
-func (a *account) judge(r *Round, later []Round, change *Change) {
+// judge counts a reconcile, given the later ones.
+func (a *account) judge(r *Reconcile, later []Reconcile, change *Change) {
 	if settled(r, later) {
 		a.agree(r, change)
 		return
@@ -136,7 +136,7 @@ func (a *account) judge(r *Round, later []Round, change *Change) {
 		d = a.begin(r.At)
 		change.Began, change.First, a.told = true, !a.told, true
 	}
-	d.To, d.Rounds = r.At, d.Rounds+1
+	d.To, d.Reconciles = r.At, d.Reconciles+1
 	if r.gap() > d.Worst {
 		d.Worst, d.Ours, d.Theirs = r.gap(), r.Ours, r.Theirs
 		d.Explanation = explain(r)
@@ -146,7 +146,7 @@ func (a *account) judge(r *Round, later []Round, change *Change) {
 	}
 }
 
-// running returns the divergence that goes on, nil if there is none.
+// running returns the running divergence, nil if there is none.
 func (a *account) running() *Divergence {
 	if n := len(a.divergences); n > 0 && !a.divergences[n-1].Ended {
 		return &a.divergences[n-1]

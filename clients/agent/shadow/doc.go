@@ -1,16 +1,15 @@
-// Package shadow keeps account of how the decisions of a shadow agree with what the
-// controller in charge wants, reconcile by reconcile. It is pure: it reads neither clock nor
-// cluster.
+// Package shadow compares the decisions of a shadow with those of the controller in charge,
+// reconcile by reconcile. It is pure: it reads neither clock nor cluster.
 //
 //	ledger := shadow.NewLedger()
-//	change := ledger.Note(key, against, shadow.Round{At: now, Period: period, Ours: ours, Theirs: theirs})
+//	change := ledger.Note(key, against, shadow.Reconcile{At: now, Period: period, Ours: ours, Theirs: theirs})
 //	if change.Began {
-//		// the two have come apart
+//		// the two differ
 //	}
 //	report := ledger.Report(now)
 //
-// A difference is judged only when both have had the time for a reconcile: one that is gone
-// within two periods is one of timing, and counts as agreement. A reconcile in which one of
-// both could not decide, for example because a metric could not be read, is neither
-// agreement nor difference.
+// A difference is judged only after both had time for a reconcile: one that disappears within
+// two periods is a matter of timing and counts as agreement. A reconcile in which one side
+// could not decide, for example because a metric was unreadable, counts neither as agreement
+// nor as divergence.
 package shadow

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// explain says what the two saw or did otherwise, in a sentence: first what they read,
-// then what held their counts.
-func explain(r *Round) string {
+// explain says in a sentence what the two sides saw or did differently: first their readings,
+// then the limits on their counts.
+func explain(r *Reconcile) string {
 	parts := []string{fmt.Sprintf("%d here, %d there", r.Ours.Replicas, r.Theirs.Replicas)}
 	if readings := differentReadings(r); readings != "" {
 		parts = append(parts, readings)
@@ -17,19 +17,19 @@ func explain(r *Round) string {
 	parts = append(parts, differentConditions(r)...)
 	parts = append(parts, r.Ours.Limits...)
 	if len(parts) == 1 {
-		parts = append(parts, "nothing that is known of both differs: they may have read at different instants, or remember different recommendations")
+		parts = append(parts, "no known input differs: they may have read at different instants, or remember different recommendations")
 	}
 	return strings.Join(parts, "; ")
 }
 
-func differentReadings(r *Round) string {
+func differentReadings(r *Reconcile) string {
 	if len(r.Ours.Metrics) == 0 || len(r.Theirs.Metrics) == 0 || slices.Equal(r.Ours.Metrics, r.Theirs.Metrics) {
 		return ""
 	}
 	return "read " + strings.Join(r.Ours.Metrics, ", ") + " here, " + strings.Join(r.Theirs.Metrics, ", ") + " there"
 }
 
-func differentConditions(r *Round) []string {
+func differentConditions(r *Reconcile) []string {
 	if len(r.Theirs.Conditions) == 0 {
 		return nil
 	}

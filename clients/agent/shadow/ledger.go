@@ -9,13 +9,13 @@ import (
 
 // Key names an object.
 type Key struct {
-	// Kind, Namespace and Name of the object.
+	// Kind, Namespace and Name are the object's.
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 }
 
-// Ledger has an account of each object. It is safe for concurrent use.
+// Ledger has one account per object. It is safe for concurrent use.
 type Ledger struct {
 	mu       sync.Mutex
 	accounts map[Key]*account // guarded by mu
@@ -24,8 +24,8 @@ type Ledger struct {
 // NewLedger returns an empty ledger.
 func NewLedger() *Ledger { return &Ledger{accounts: map[Key]*account{}} }
 
-// Note takes a reconcile of an object in. Against is what it is compared with, for people.
-func (l *Ledger) Note(key Key, against string, r Round) Change {
+// Note records a reconcile of an object. against names the other side, for people.
+func (l *Ledger) Note(key Key, against string, r Reconcile) Change {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	a := l.accounts[key]
@@ -57,42 +57,42 @@ func (l *Ledger) Divergent() int {
 	return n
 }
 
-// Report is what the ledger knows, at an instant.
+// Report is the state of a ledger at an instant.
 type Report struct {
 	At time.Time `json:"at"`
-	// Objects by namespace, name and kind.
+	// Objects is ordered by namespace, name and kind.
 	Objects []Object `json:"objects"`
 }
 
 // Object is the account of an object.
 type Object struct {
 	Key
-	// Against is what it is compared with.
+	// Against names the controller in charge.
 	Against string `json:"against"`
-	// Since is its first reconcile, Last its last one, whose sides Ours and Theirs are.
+	// Since is the first reconcile; Last is the last one, with the sides Ours and Theirs.
 	Since  time.Time `json:"since"`
 	Last   time.Time `json:"last"`
 	Ours   Side      `json:"ours"`
 	Theirs Side      `json:"theirs"`
-	// Agrees reports whether no divergence goes on. Where a side has no opinion, none does.
+	// Agrees reports whether no divergence is running. None is while a side has no opinion.
 	Agrees bool `json:"agrees"`
-	// Agreed and Diverged are reconciles; those of the last two periods are not judged yet.
+	// Agreed and Diverged count reconciles; those of the last two periods are not judged yet.
 	Agreed   int `json:"agreed"`
 	Diverged int `json:"diverged"`
-	// Unjudged are reconciles in which one of both had no opinion, NoOpinion why the last of
-	// them had none.
+	// Unjudged counts reconciles in which a side had no opinion; NoOpinion is the reason of the
+	// last one.
 	Unjudged  int    `json:"unjudged,omitempty"`
 	NoOpinion string `json:"noOpinion,omitempty"`
-	// Worst is the largest difference there was, replicas.
+	// Worst is the largest difference so far, replicas.
 	Worst int32 `json:"worst"`
-	// Timeline is agreement over time, 24 spans at most, all of one length.
+	// Timeline is agreement over time, at most 24 spans of equal length.
 	Timeline []Span `json:"timeline"`
-	// Divergences are the last 20, oldest first; Dropped are those before.
+	// Divergences are the last 20, oldest first; Dropped counts earlier ones.
 	Divergences []Divergence `json:"divergences,omitempty"`
 	Dropped     int          `json:"dropped,omitempty"`
 }
 
-// Report returns a copy of what is known.
+// Report returns a copy of the ledger's state.
 func (l *Ledger) Report(now time.Time) *Report {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,7 +109,7 @@ func (l *Ledger) Report(now time.Time) *Report {
 	return report
 }
 
-// String is the key as messages have it: the kind, the namespace and the name.
+// String formats the key for messages: kind, namespace and name.
 func (k Key) String() string { return k.Kind + " " + k.Namespace + "/" + k.Name }
 
 // Compare orders keys by namespace, name and kind.

@@ -13,11 +13,11 @@ var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 const period = 15 * time.Second
 
-// play notes rounds a period apart: "5" is both, "5/4" ours and theirs, "?" says that we
-// have no opinion, "!" that they have none.
-func play(l *Ledger, key Key, begin time.Time, rounds string) (changes []Change) {
-	for i, text := range strings.Fields(rounds) {
-		r := Round{At: begin.Add(time.Duration(i) * period), Period: period}
+// play records reconciles a period apart: "5" is both sides' count, "5/4" ours and theirs, "?"
+// no opinion of ours, "!" none of theirs.
+func play(l *Ledger, key Key, begin time.Time, reconciles string) (changes []Change) {
+	for i, text := range strings.Fields(reconciles) {
+		r := Reconcile{At: begin.Add(time.Duration(i) * period), Period: period}
 		switch text {
 		case "?":
 			r.Ours.NoOpinion, r.Theirs.Replicas = "no metric", 3
@@ -34,11 +34,11 @@ func play(l *Ledger, key Key, begin time.Time, rounds string) (changes []Change)
 	return changes
 }
 
-func TestRoundsAreJudged(t *testing.T) {
+func TestReconcilesAreJudged(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name             string
-		rounds           string
+		reconciles       string
 		agreed, diverged int
 		worst            int32
 		divergences      int
@@ -47,11 +47,11 @@ func TestRoundsAreJudged(t *testing.T) {
 		{"the same all along", "3 3 3 3 5 5 5 5", 8, 0, 0, 0, true},
 		{"a difference is not judged before two periods are over", "3 3 3/5 3/5 3/5", 2, 0, 0, 0, true},
 		{"then it is", "3 3 3/5 3/5 3/5 3/5", 2, 1, 2, 1, false},
-		{"they come after a round: timing", "3 3 5/3 5 5 5 5", 7, 0, 0, 0, true},
+		{"they come after a reconcile: timing", "3 3 5/3 5 5 5 5", 7, 0, 0, 0, true},
 		{"they come after two periods: timing", "3 5/3 5/3 5 5 5 5", 7, 0, 0, 0, true},
-		{"they come after three periods: the first round was one of difference", "3 5/3 5/3 5/3 5 5 5 5", 7, 1, 2, 1, true},
-		{"we come a round later, and the count goes on: timing", "3 3/4 4/6 6/7 7/9 9/9 9 9", 8, 0, 0, 0, true},
-		{"they come a round later, and the count goes on: timing", "3 4/3 6/4 7/6 9/7 9/9 9 9", 8, 0, 0, 0, true},
+		{"they come after three periods: the first reconcile was one of difference", "3 5/3 5/3 5/3 5 5 5 5", 7, 1, 2, 1, true},
+		{"we come a reconcile later, and the count goes on: timing", "3 3/4 4/6 6/7 7/9 9/9 9 9", 8, 0, 0, 0, true},
+		{"they come a reconcile later, and the count goes on: timing", "3 4/3 6/4 7/6 9/7 9/9 9 9", 8, 0, 0, 0, true},
 		{"they never come", "3 3/4 3/4 3/4 3/4 3/4 3/4 3/4", 1, 4, 1, 1, false},
 		{"they overshoot for long and come back", "3 3/9 3/9 3/9 3/9 3/9 3 3 3", 6, 3, 6, 1, true},
 		{"twice", "3 3/9 3/9 3/9 3/9 3 3 3 8/3 8/3 8/3 8/3 3 3 3", 11, 4, 6, 2, true},
@@ -68,7 +68,7 @@ func TestRoundsAreJudged(t *testing.T) {
 			l := NewLedger()
 			key := Key{"HorizontalPodAutoscaler", "shop", "web"}
 			var agreed, diverged, began, ended int
-			for _, c := range play(l, key, start, tt.rounds) {
+			for _, c := range play(l, key, start, tt.reconciles) {
 				agreed, diverged = agreed+c.Agreed, diverged+c.Diverged
 				if c.Began {
 					began++
@@ -95,13 +95,13 @@ func TestRoundsAreJudged(t *testing.T) {
 	}
 }
 
-// Of an object one divergence is told, and one after each time without an opinion.
+// An object reports its first divergence, and the first one after each time without an opinion.
 func TestTheFirstDivergenceIsTold(t *testing.T) {
 	t.Parallel()
 	const differ = "3/5 3/5 3/5 3/5 "
 	for _, tt := range []struct {
-		name, rounds string
-		first        int
+		name, reconciles string
+		first            int
 	}{
 		{"at once", differ, 1},
 		{"a second one is not", differ + "3 3 3 3 " + differ, 1},
@@ -113,7 +113,7 @@ func TestTheFirstDivergenceIsTold(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			first, paused, was := 0, 0, ""
-			for i, c := range play(NewLedger(), Key{"HorizontalPodAutoscaler", "shop", "web"}, start, tt.rounds) {
+			for i, c := range play(NewLedger(), Key{"HorizontalPodAutoscaler", "shop", "web"}, start, tt.reconciles) {
 				if c.First {
 					first++
 				}
@@ -121,7 +121,7 @@ func TestTheFirstDivergenceIsTold(t *testing.T) {
 					paused++
 				}
 				if c.Paused != (c.NoOpinion != "" && was == "") {
-					t.Errorf("round %d: %+v", i, c)
+					t.Errorf("reconcile %d: %+v", i, c)
 				}
 				was = c.NoOpinion
 			}
@@ -135,11 +135,11 @@ func TestTheFirstDivergenceIsTold(t *testing.T) {
 func TestOnlyWhatDiffersIsReported(t *testing.T) {
 	t.Parallel()
 	l := NewLedger()
-	for name, rounds := range map[string]string{
+	for name, reconciles := range map[string]string{
 		"calm": "3 3 3 3", "mute": "? ? ?", "slight": "3/4 3/4 3/4 3/4", "long": "3/5 3/5 3/5 3/5 3/5 3/5", "past": "3/9 3/9 3/9 3/9 3 3 3",
 		"brief": "3/5 3/5 3/5 3/5", "muted": "3/6 3/6 3/6 3/6 !",
 	} {
-		play(l, Key{"HorizontalPodAutoscaler", "shop", name}, start, rounds)
+		play(l, Key{"HorizontalPodAutoscaler", "shop", name}, start, reconciles)
 	}
 	var names []string
 	for _, o := range l.Report(start).Differing().Objects {
@@ -152,13 +152,13 @@ func TestOnlyWhatDiffersIsReported(t *testing.T) {
 	if err := l.Report(start).WriteDiffering(&text); err != nil {
 		t.Fatal(err)
 	}
-	const unknown = "; nothing that is known of both differs: they may have read at different instants, or remember different recommendations\n"
-	const want = "OBJECT                               AGREES      NOW     BY  ROUNDS  WHY\n" +
-		"HorizontalPodAutoscaler shop/past    yes         3 vs 3  6   2 of 7  3 here, 9 there" + unknown +
-		"HorizontalPodAutoscaler shop/muted   no opinion  3 vs -  3   2 of 2  3 here, 6 there" + unknown +
-		"HorizontalPodAutoscaler shop/long    no          3 vs 5  2   3 of 3  3 here, 5 there" + unknown +
-		"HorizontalPodAutoscaler shop/brief   no          3 vs 5  2   1 of 1  3 here, 5 there" + unknown +
-		"HorizontalPodAutoscaler shop/slight  no          3 vs 4  1   1 of 1  3 here, 4 there" + unknown +
+	const unknown = "; no known input differs: they may have read at different instants, or remember different recommendations\n"
+	const want = "OBJECT                               AGREES      NOW     BY  RECONCILES  WHY\n" +
+		"HorizontalPodAutoscaler shop/past    yes         3 vs 3  6   2 of 7      3 here, 9 there" + unknown +
+		"HorizontalPodAutoscaler shop/muted   no opinion  3 vs -  3   2 of 2      3 here, 6 there" + unknown +
+		"HorizontalPodAutoscaler shop/long    no          3 vs 5  2   3 of 3      3 here, 5 there" + unknown +
+		"HorizontalPodAutoscaler shop/brief   no          3 vs 5  2   1 of 1      3 here, 5 there" + unknown +
+		"HorizontalPodAutoscaler shop/slight  no          3 vs 4  1   1 of 1      3 here, 4 there" + unknown +
 		"5 of 7 shadows differ or did. 2 can't be compared now.\n"
 	if text.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", text.String(), want)
@@ -184,14 +184,14 @@ func TestDivergencesAreExplained(t *testing.T) {
 		{"what held the count here", Side{Replicas: 3, Limits: []string{"a window of 300 s holds it at 3"}}, Side{Replicas: 5},
 			"3 here, 5 there; a window of 300 s holds it at 3"},
 		{"nothing is known", Side{Replicas: 3}, Side{Replicas: 5},
-			"3 here, 5 there; nothing that is known of both differs: they may have read at different instants, or remember different recommendations"},
+			"3 here, 5 there; no known input differs: they may have read at different instants, or remember different recommendations"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			l := NewLedger()
 			key, told := Key{"Autoscaler", "shop", "web"}, ""
 			for i := range 4 {
-				change := l.Note(key, "x", Round{At: start.Add(time.Duration(i) * period), Period: period, Ours: tt.ours, Theirs: tt.theirs})
+				change := l.Note(key, "x", Reconcile{At: start.Add(time.Duration(i) * period), Period: period, Ours: tt.ours, Theirs: tt.theirs})
 				told += change.Explanation
 			}
 			if d := l.Report(start).Objects[0].Divergences[0]; d.Explanation != tt.want || told != tt.want {
@@ -223,17 +223,17 @@ func TestMemoryIsBounded(t *testing.T) {
 		}
 	}
 	if len(o.Timeline) > maxSpans || len(o.Timeline) < maxSpans/2 || agreed != o.Agreed || diverged != o.Diverged {
-		t.Errorf("%d spans hold %d and %d rounds, want %d and %d", len(o.Timeline), agreed, diverged, o.Agreed, o.Diverged)
+		t.Errorf("%d spans hold %d and %d reconciles, want %d and %d", len(o.Timeline), agreed, diverged, o.Agreed, o.Diverged)
 	}
 	if first := o.Timeline[0].From; first.After(start) {
-		t.Errorf("the timeline begins at %s, after the first round", first)
+		t.Errorf("the timeline begins at %s, after the first reconcile", first)
 	}
-	// A period that is very long leaves rounds open, but not without end.
+	// A very long period keeps reconciles open, but a bounded number.
 	for i := range 10 * maxOpen {
-		l.Note(key, "x", Round{At: start.AddDate(1, 0, 0).Add(time.Duration(i) * time.Second), Period: 24 * time.Hour, Theirs: Side{Replicas: 1}})
+		l.Note(key, "x", Reconcile{At: start.AddDate(1, 0, 0).Add(time.Duration(i) * time.Second), Period: 24 * time.Hour, Theirs: Side{Replicas: 1}})
 	}
 	if n := len(l.accounts[key].open); n > maxOpen {
-		t.Errorf("%d rounds are open", n)
+		t.Errorf("%d reconciles are open", n)
 	}
 	l.Forget(key)
 	if n := len(l.Report(start).Objects); n != 0 {
@@ -245,7 +245,7 @@ func TestReportAsText(t *testing.T) {
 	t.Parallel()
 	l := NewLedger()
 	var empty bytes.Buffer
-	if err := l.Report(start).WriteText(&empty); err != nil || empty.String() != "No shadow has had a round yet.\n" {
+	if err := l.Report(start).WriteText(&empty); err != nil || empty.String() != "No shadow has had a reconcile yet.\n" {
 		t.Errorf("%v %q", err, empty.String())
 	}
 	play(l, Key{"HorizontalPodAutoscaler", "shop", "web"}, start, "3 3/9 3/9 3/9 3/9 3 3 3 4/5 4/5 4/5 4/5")
@@ -255,17 +255,17 @@ func TestReportAsText(t *testing.T) {
 	if err := l.Report(start).WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
-	const want = `OBJECT                            AGAINST  AGREES      NOW     ROUNDS  AGREED  WORST  SINCE                 OVER TIME
-Autoscaler shop/api               x        yes         3 vs 3  3       100%    0      2026-01-01T00:00:00Z  .
-Autoscaler shop/new               x        no opinion  - vs 3  1       100%    0      2026-01-01T00:00:00Z  .
-HorizontalPodAutoscaler shop/web  x        no          4 vs 5  9       66%     6      2026-01-01T00:00:00Z  5.X
+	const want = `OBJECT                            AGAINST  AGREES      NOW     RECONCILES  AGREED  WORST  SINCE                 OVER TIME
+Autoscaler shop/api               x        yes         3 vs 3  3           100%    0      2026-01-01T00:00:00Z  .
+Autoscaler shop/new               x        no opinion  - vs 3  1           100%    0      2026-01-01T00:00:00Z  .
+HorizontalPodAutoscaler shop/web  x        no          4 vs 5  9           66%     6      2026-01-01T00:00:00Z  5.X
 
 Autoscaler shop/new:
-  2 rounds not compared for want of an opinion, the last one here: no metric
+  2 reconciles not compared because a side had no opinion, the last one here: no metric
 
 HorizontalPodAutoscaler shop/web:
-  from 2026-01-01T00:00:15Z to 2026-01-01T00:00:30Z, 2 rounds, by up to 6: 3 here, 9 there; nothing that is known of both differs: they may have read at different instants, or remember different recommendations
-  from 2026-01-01T00:02:00Z and goes on, 1 rounds, by up to 1: 4 here, 5 there; nothing that is known of both differs: they may have read at different instants, or remember different recommendations
+  from 2026-01-01T00:00:15Z to 2026-01-01T00:00:30Z, 2 reconciles, by up to 6: 3 here, 9 there; no known input differs: they may have read at different instants, or remember different recommendations
+  from 2026-01-01T00:02:00Z and goes on, 1 reconciles, by up to 1: 4 here, 5 there; no known input differs: they may have read at different instants, or remember different recommendations
 `
 	if text.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", text.String(), want)

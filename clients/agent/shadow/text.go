@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// WriteText writes the report for people: a table of the objects, and what is known of
-// their divergences.
+// WriteText writes the report for people: a table of the objects, and details of their
+// divergences.
 func (r *Report) WriteText(w io.Writer) error {
 	if len(r.Objects) == 0 {
-		_, err := fmt.Fprintln(w, "No shadow has had a round yet.")
+		_, err := fmt.Fprintln(w, "No shadow has had a reconcile yet.")
 		return err
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "OBJECT\tAGAINST\tAGREES\tNOW\tROUNDS\tAGREED\tWORST\tSINCE\tOVER TIME")
+	fmt.Fprintln(table, "OBJECT\tAGAINST\tAGREES\tNOW\tRECONCILES\tAGREED\tWORST\tSINCE\tOVER TIME")
 	for i := range r.Objects {
 		o := &r.Objects[i]
 		fmt.Fprintf(table, "%s %s/%s\t%s\t%s\t%s\t%d\t%s\t%d\t%s\t%s\n", o.Kind, o.Namespace, o.Name, o.Against, o.agrees(),
@@ -36,9 +36,8 @@ func (r *Report) WriteText(w io.Writer) error {
 	return nil
 }
 
-// Differing returns the part of the report that tells of differences: the objects that
-// differ or did, those first that did by most replicas, and of as many those that did in
-// most reconciles.
+// Differing returns the objects that differ or did: those with the largest differences first,
+// then as many with the largest share of divergent reconciles.
 func (r *Report) Differing() *Report {
 	part := &Report{At: r.At, Objects: []Object{}}
 	for i := range r.Objects {
@@ -52,12 +51,12 @@ func (r *Report) Differing() *Report {
 	return part
 }
 
-// WriteDiffering writes what Differing returns for people, an object a line.
+// WriteDiffering writes the objects of Differing for people, one per line.
 func (r *Report) WriteDiffering(w io.Writer) error {
 	part := r.Differing()
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if len(part.Objects) > 0 {
-		fmt.Fprintln(table, "OBJECT\tAGREES\tNOW\tBY\tROUNDS\tWHY")
+		fmt.Fprintln(table, "OBJECT\tAGREES\tNOW\tBY\tRECONCILES\tWHY")
 	}
 	for i := range part.Objects {
 		o := &part.Objects[i]
@@ -77,7 +76,7 @@ func (r *Report) WriteDiffering(w io.Writer) error {
 	return err
 }
 
-// why is the explanation of the largest difference that is known of.
+// why is the explanation of the largest known difference.
 func (o *Object) why() string {
 	if len(o.Divergences) == 0 {
 		return ""
@@ -85,7 +84,7 @@ func (o *Object) why() string {
 	return slices.MaxFunc(o.Divergences, func(a, b Divergence) int { return cmp.Compare(a.Worst, b.Worst) }).Explanation
 }
 
-// silent reports whether one of both has no opinion now.
+// silent reports whether a side has no opinion now.
 func (o *Object) silent() bool { return o.Ours.NoOpinion != "" || o.Theirs.NoOpinion != "" }
 
 func (o *Object) agrees() string {
@@ -104,7 +103,7 @@ func (s *Side) text() string {
 	return strconv.Itoa(int(s.Replicas))
 }
 
-// writeDetails writes what the table has no room for.
+// writeDetails writes what does not fit into the table.
 func (o *Object) writeDetails(w io.Writer) error {
 	if len(o.Divergences) == 0 && o.Unjudged == 0 {
 		return nil
@@ -113,7 +112,7 @@ func (o *Object) writeDetails(w io.Writer) error {
 		return err
 	}
 	if o.Unjudged > 0 {
-		if _, err := fmt.Fprintf(w, "  %d rounds not compared for want of an opinion, the last one %s\n", o.Unjudged, o.NoOpinion); err != nil {
+		if _, err := fmt.Fprintf(w, "  %d reconciles not compared because a side had no opinion, the last one %s\n", o.Unjudged, o.NoOpinion); err != nil {
 			return err
 		}
 	}
@@ -127,8 +126,8 @@ func (o *Object) writeDetails(w io.Writer) error {
 		if d.Ended {
 			until = "to " + d.To.UTC().Format(time.RFC3339)
 		}
-		if _, err := fmt.Fprintf(w, "  from %s %s, %d rounds, by up to %d: %s\n",
-			d.From.UTC().Format(time.RFC3339), until, d.Rounds, d.Worst, d.Explanation); err != nil {
+		if _, err := fmt.Fprintf(w, "  from %s %s, %d reconciles, by up to %d: %s\n",
+			d.From.UTC().Format(time.RFC3339), until, d.Reconciles, d.Worst, d.Explanation); err != nil {
 			return err
 		}
 	}
@@ -142,7 +141,7 @@ func yesNo(b bool) string {
 	return "no"
 }
 
-// percent is the share of agreement, rounded down: 100 % means all.
+// percent is the share of agreement, rounded down: only full agreement is 100 %.
 func percent(agreed, diverged int) string {
 	if agreed+diverged == 0 {
 		return "-"
@@ -150,8 +149,8 @@ func percent(agreed, diverged int) string {
 	return fmt.Sprintf("%d%%", agreed*100/(agreed+diverged))
 }
 
-// bar shows spans, oldest first: "." for full agreement, 1 to 9 for the tenths of
-// rounds that differed, rounded up, "X" for all.
+// bar shows spans, oldest first: "." for full agreement, 1 to 9 for the tenths of reconciles
+// that differed, rounded up, "X" for all.
 func bar(spans []Span) string {
 	var b strings.Builder
 	for _, s := range spans {

@@ -2,14 +2,14 @@ package shadow
 
 import "time"
 
-// Most spans in the timeline of an object, and their length at first. When all spans are full
-// two become one.
+// The maximum number of spans in an object's timeline, and their initial length. When all spans
+// are full, pairs are merged.
 const (
 	maxSpans  = 24
 	firstSpan = time.Minute
 )
 
-// Span is the agreement in a part of the time.
+// Span is the agreement in one part of the timeline.
 type Span struct {
 	From     time.Time `json:"from"`
 	To       time.Time `json:"to"`
@@ -17,13 +17,13 @@ type Span struct {
 	Diverged int       `json:"diverged"`
 }
 
-// timeline is agreement over time, in spans of one length. The zero value is empty.
+// timeline is agreement over time, in spans of equal length. The zero value is empty.
 type timeline struct {
 	length time.Duration
 	spans  []Span
 }
 
-// add counts a reconcile, which is not before those counted.
+// add counts a reconcile; reconciles must come in the order of time.
 func (t *timeline) add(at time.Time, agreed bool) {
 	if t.length == 0 {
 		t.length = firstSpan
@@ -45,7 +45,7 @@ func (t *timeline) add(at time.Time, agreed bool) {
 	}
 }
 
-// halve doubles the length and joins what falls together.
+// halve doubles the length of spans and merges pairs.
 func (t *timeline) halve() {
 	t.length *= 2
 	joined := t.spans[:0]

@@ -46,7 +46,7 @@ func TestAnswersThatCantBeOnesAreNotFollowed(t *testing.T) {
 				want(t, "desired in the status", status.DesiredReplicas, before.DesiredReplicas)
 				want(t, "other conditions", len(status.Conditions), len(before.Conditions))
 				events := w.events()
-				want(t, "events", len(events), 1) // in several rounds
+				want(t, "events", len(events), 1) // in several reconciles
 				if !strings.HasPrefix(events[0], "Warning "+ReasonAnswerRefused+" ") || !strings.Contains(events[0], tt.Field+": ") {
 					t.Errorf("told %q, want that of %s", events[0], tt.Field)
 				}
@@ -182,7 +182,7 @@ func TestReportsThatCantBeAnsweredSo(t *testing.T) {
 				want(t, "desired in the status", w.hpa(key).Status.DesiredReplicas, 3)
 				want(t, "events", len(w.events()), 1)
 				time.Sleep(2 * period)
-				want(t, "condition in the next round", w.able(key), "True ReadyForNewScale")
+				want(t, "condition in the next reconcile", w.able(key), "True ReadyForNewScale")
 			})
 		})
 	}

@@ -14,7 +14,7 @@ func TestBehaviour(t *testing.T) {
 	t.Parallel()
 	agenttest.Run(t, func(t *testing.T) agenttest.World {
 		w := newWorld(t, agenttest.Period)
-		w.halt() // the suite has rounds itself
+		w.halt() // the suite has reconciles itself
 		return &behaving{w}
 	}, testserver.Recommendations)
 }

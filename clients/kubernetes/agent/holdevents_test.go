@@ -106,7 +106,7 @@ func TestEventsOfARecommenderThatComesAndGoes(t *testing.T) {
 	})
 }
 
-// A status that can't be written does not make an event each round, on either side.
+// A status that can't be written does not make an event each reconcile, on either side.
 func TestEventsAreNotRepeatedWhereTheStatusCantBeWritten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

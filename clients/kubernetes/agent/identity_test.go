@@ -54,7 +54,7 @@ func TestTwoClustersOfOneName(t *testing.T) {
 				t.Errorf("the condition does not say %q: %s", told, message)
 			}
 		}
-		want(t, "lines in the second's log", logged.Len(), 1) // in many rounds
+		want(t, "lines in the second's log", logged.Len(), 1) // in many reconciles
 		_, requests := second.questions()
 		want(t, "UID that is asked with", requests[0].GetClusterUid(), "second")
 	})

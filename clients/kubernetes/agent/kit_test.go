@@ -88,7 +88,7 @@ type world struct {
 	options agent.Options
 	served  *prometheus.Registry
 	queue   workqueue.TypedRateLimitingInterface[Key]
-	// halt ends the rounds.
+	// halt ends the reconciles.
 	halt func()
 
 	mu       sync.Mutex
@@ -204,13 +204,13 @@ func (w *world) counted(name, label, value string) float64 {
 
 // work is what the controller does with the queue.
 func (w *world) work(ctx context.Context) {
-	queue, rounds := w.queue, reconciler{w.loop}
+	queue, reconciles := w.queue, reconciler{w.loop}
 	for {
 		key, end := queue.Get()
 		if end {
 			return
 		}
-		result, err := rounds.Reconcile(ctx, key)
+		result, err := reconciles.Reconcile(ctx, key)
 		if err != nil {
 			w.t.Error(err)
 		}

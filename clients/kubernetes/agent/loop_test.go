@@ -34,7 +34,7 @@ const period = 10 * time.Second
 
 var errAway = status.Error(codes.Unavailable, "away")
 
-// settle waits until rounds that are due at once are done.
+// settle waits until reconciles that are due at once are done.
 func settle() {
 	time.Sleep(time.Millisecond)
 	synctest.Wait()
@@ -70,7 +70,7 @@ func TestARoundAppliesReportsAndTells(t *testing.T) {
 	})
 }
 
-func TestRoundsComeAtTheirPace(t *testing.T) {
+func TestReconcilesComeAtTheirPace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, period)
@@ -78,18 +78,18 @@ func TestRoundsComeAtTheirPace(t *testing.T) {
 		key := w.add(newHPA("shop", "web"))
 		time.Sleep(10 * period)
 		if n := w.askedSince(time.Time{}); n < 9 || n > 10 {
-			t.Errorf("%d rounds in ten periods", n)
+			t.Errorf("%d reconciles in ten periods", n)
 		}
 		times, requests := w.questions()
 		want(t, "a request has an id", requests[0].GetRequestId() != "", true)
 		want(t, "two requests have one id", requests[0].GetRequestId() == requests[1].GetRequestId(), false)
 		for i, at := range times[1:] {
 			if wait := at.Sub(times[i]); wait < period || wait > period+max(period/8, pace.Slack(period)) {
-				t.Errorf("round %d is %s after the one before", i+1, wait)
+				t.Errorf("reconcile %d is %s after the one before", i+1, wait)
 			}
 			// The first is out of turn. What is most far off is back after seven more.
 			if off := pace.UntilBeat(at, period+pace.Slack(period), "shop"); i >= 8 && off != 0 {
-				t.Errorf("round %d is %s before a beat", i+1, off)
+				t.Errorf("reconcile %d is %s before a beat", i+1, off)
 			}
 		}
 		changed := time.Now()
@@ -97,15 +97,15 @@ func TestRoundsComeAtTheirPace(t *testing.T) {
 			hpa.Annotations[SyncPeriodAnnotation] = "1s"
 		})
 		settle()
-		want(t, "rounds at once after a change", w.askedSince(changed), 1)
+		want(t, "reconciles at once after a change", w.askedSince(changed), 1)
 		time.Sleep(20 * time.Second)
 		if n := w.askedSince(changed); n < 18 || n > 21 {
-			t.Errorf("%d rounds in 20 s, a second and up to its slack apart", n)
+			t.Errorf("%d reconciles in 20 s, a second and up to its slack apart", n)
 		}
 		changed = time.Now()
 		w.queue.Add(key)
 		settle()
-		want(t, "rounds out of turn without a change", w.askedSince(changed), 0)
+		want(t, "reconciles out of turn without a change", w.askedSince(changed), 0)
 	})
 }
 
@@ -161,7 +161,7 @@ func TestTheRecommenderIsAway(t *testing.T) {
 		}
 		written = w.written()
 		time.Sleep(3 * period / 2)
-		want(t, "statuses in the next round", w.written()-written, n) // ReadyForNewScale
+		want(t, "statuses in the next reconcile", w.written()-written, n) // ReadyForNewScale
 		time.Sleep(5 * period)
 		want(t, "statuses after that", w.written()-written, n)
 	})
@@ -190,7 +190,7 @@ func TestTheRecommenderIsAwayForOne(t *testing.T) {
 			}
 		}
 		if good < 10 {
-			t.Errorf("%d rounds of the good one in ten periods", good)
+			t.Errorf("%d reconciles of the good one in ten periods", good)
 		}
 		want(t, "condition of the good one", w.able(HPA.Key("shop", "good")), "True ReadyForNewScale")
 		want(t, "condition of the bad one", w.able(HPA.Key("shop", "bad")), "False "+ReasonRecommenderUnavailable)
@@ -329,7 +329,7 @@ func TestTheCountCantBeWritten(t *testing.T) {
 		want(t, "condition", w.able(key), "False FailedUpdateScale")
 		want(t, "events", fmt.Sprint(w.events()), "[Warning FailedRescale New size: 5; reason: external metric queue(nil) above target; error: deployments.apps is forbidden]")
 		want(t, "calls", fmt.Sprint(w.calls()), "[report FAILED]")
-		want(t, "asked before the next round", w.askedSince(time.Time{}), 1)
+		want(t, "asked before the next reconcile", w.askedSince(time.Time{}), 1)
 	})
 }
 
@@ -352,7 +352,7 @@ func TestTheCountMoves(t *testing.T) {
 	})
 }
 
-// As upstream: an event, and the next round.
+// As upstream: an event, and the next reconcile.
 func TestTheStatusCantBeWritten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -361,7 +361,7 @@ func TestTheStatusCantBeWritten(t *testing.T) {
 		w.statusErr = apierrors.NewConflict(schema.GroupResource{Group: "autoscaling", Resource: "horizontalpodautoscalers"}, "web", errors.New("modified"))
 		key := w.add(evaluatedHPA("shop", "web"))
 		settle()
-		want(t, "asked before the next round", w.askedSince(time.Time{}), 1)
+		want(t, "asked before the next reconcile", w.askedSince(time.Time{}), 1)
 		if !slices.Contains(w.events(), "Warning FailedUpdateStatus "+w.statusErr.Error()) {
 			t.Errorf("events: %q", w.events())
 		}
@@ -400,7 +400,7 @@ func TestANamesakesHistoryIsDeletedOnce(t *testing.T) {
 	})
 }
 
-// The cluster can't be read: sooner than in the next round it is tried again, less and
+// The cluster can't be read: sooner than in the next reconcile it is tried again, less and
 // less often.
 func TestAFailedReadBacksOff(t *testing.T) {
 	t.Parallel()
@@ -411,7 +411,7 @@ func TestAFailedReadBacksOff(t *testing.T) {
 		w.add(evaluatedHPA("shop", "web"))
 		time.Sleep(5 * time.Minute)
 		want(t, "asked", w.askedSince(time.Time{}), 0)
-		// After 1, 2, 4, … s, and with each round.
+		// After 1, 2, 4, … s, and with each reconcile.
 		if n := w.readsSoFar(); n < 8 || n > 14 {
 			t.Errorf("%d reads in five minutes", n)
 		}

@@ -47,7 +47,7 @@ func TestObserversAreToldOfAllThatTheServiceMayHaveDecided(t *testing.T) {
 		settle()
 		want(t, "a new object", n.read(), "[3>5 new=true applied=true unsettled=false]")
 		time.Sleep(period + period/2)
-		want(t, "the next round", n.read(), "[5>5 new=false applied=false unsettled=false]")
+		want(t, "the next reconcile", n.read(), "[5>5 new=false applied=false unsettled=false]")
 		w.with(func() { w.fault = func(string, int) error { return errAway } })
 		time.Sleep(period)
 		if got := n.read(); got == "[]" || got[:9] != "[lost web" {

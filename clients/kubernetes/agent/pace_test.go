@@ -54,7 +54,7 @@ func (l *latency) of(call string) time.Duration {
 	return d
 }
 
-// The built-in controller's round comes a period after the end of the one before, when
+// The built-in controller's reconcile comes a period after the end of the one before, when
 // what that one did is out of a policy's period of the same length. So it is here,
 // however long calls take: no step takes two periods, the pace is no slower than the
 // built-in controller's and the slack, and objects still share what they read.
@@ -68,7 +68,7 @@ func TestNoStepTakesTwoPeriods(t *testing.T) {
 		name       string
 		period     time.Duration
 		read, call time.Duration
-		// readings a round, at most: times at which some object reads that can't use
+		// readings a reconcile, at most: times at which some object reads that can't use
 		// what another one read.
 		readings float64
 	}{
@@ -118,26 +118,26 @@ func TestNoStepTakesTwoPeriods(t *testing.T) {
 				l.spent = 0
 				l.mu.Unlock()
 				time.Sleep(25 * tt.period)
-				rounds := float64(w.readsSoFar()-before) / objects
+				reconciles := float64(w.readsSoFar()-before) / objects
 				l.mu.Lock()
-				mean := time.Duration(float64(l.spent) / rounds / objects)
+				mean := time.Duration(float64(l.spent) / reconciles / objects)
 				l.mu.Unlock()
-				every := time.Duration(float64(time.Since(began)) / rounds)
-				// At either end a part of a round is counted as a whole one, or as none.
+				every := time.Duration(float64(time.Since(began)) / reconciles)
+				// At either end a part of a reconcile is counted as a whole one, or as none.
 				if bound := tt.period + max(pace.Slack(tt.period), mean) + tt.period/20; every > bound || every < tt.period-tt.period/20 {
-					t.Errorf("a round every %s, want at most %s: a round takes %s", every, bound, mean)
+					t.Errorf("a reconcile every %s, want at most %s: a reconcile takes %s", every, bound, mean)
 				}
-				readings := float64(readingsSince(w, began)) / rounds
+				readings := float64(readingsSince(w, began)) / reconciles
 				if readings > tt.readings {
-					t.Errorf("%.2f readings a round of %d objects, want at most %v", readings, objects, tt.readings)
+					t.Errorf("%.2f readings a reconcile of %d objects, want at most %v", readings, objects, tt.readings)
 				}
-				t.Logf("the longest of %d steps: %s; a round every %s, which takes %s; %.2f readings a round", steps, longest, every, mean, readings)
+				t.Logf("the longest of %d steps: %s; a reconcile every %s, which takes %s; %.2f readings a reconcile", steps, longest, every, mean, readings)
 			})
 		})
 	}
 }
 
-// Objects whose counts stay share what they read from their second round on, however long
+// Objects whose counts stay share what they read from their second reconcile on, however long
 // calls take: what an agent asks of a cluster does not grow when the cluster is slow.
 func TestObjectsAtRestShareReadings(t *testing.T) {
 	t.Parallel()
@@ -151,7 +151,7 @@ func TestObjectsAtRestShareReadings(t *testing.T) {
 				l := &latency{read: call, call: call, random: rand.New(rand.NewPCG(14, uint64(call)))}
 				w.delay = l.of
 				for i := range objects {
-					time.Sleep(period / objects) // so that first rounds are at all instants
+					time.Sleep(period / objects) // so that first reconciles are at all instants
 					name := fmt.Sprintf("web-%02d", i)
 					w.workload("shop/"+name, 1, 10)
 					w.add(limitedHPA(name, 15))
@@ -164,7 +164,7 @@ func TestObjectsAtRestShareReadings(t *testing.T) {
 					t.Errorf("%d readings of %d objects in %d periods", readings, objects, periods)
 				}
 				if reads := w.readsSoFar() - before; reads < (periods-1)*objects || reads > (periods+1)*objects {
-					t.Errorf("%d rounds of %d objects in %d periods", reads, objects, periods)
+					t.Errorf("%d reconciles of %d objects in %d periods", reads, objects, periods)
 				}
 			})
 		})
@@ -189,7 +189,7 @@ func readingsSince(w *world, began time.Time) int {
 
 // A new object waits a period, as with the built-in controller, and a change of its spec
 // does not shorten that; one that was evaluated before, by whom ever, does not.
-func TestFirstRounds(t *testing.T) {
+func TestFirstReconciles(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, period)
@@ -213,8 +213,8 @@ func TestFirstRounds(t *testing.T) {
 		time.Sleep(period/2 - 2*time.Millisecond)
 		w.with(func() { w.fault = nil })
 		time.Sleep(period/8 + time.Second)
-		want(t, "replicas after the first round", w.count("shop/new"), 4)
-		want(t, "replicas before the first round", w.count("shop/slow"), 3)
+		want(t, "replicas after the first reconcile", w.count("shop/new"), 4)
+		want(t, "replicas before the first reconcile", w.count("shop/slow"), 3)
 		time.Sleep(time.Until(began.Add(pace.MaxFirstWait + pace.MaxFirstWait/8 + time.Second)))
 		want(t, "replicas of one with a long period", w.count("shop/slow"), 5)
 
@@ -227,7 +227,7 @@ func TestFirstRounds(t *testing.T) {
 		time.Sleep(time.Second)
 		want(t, "replicas while a namesake waits", w.count("shop/slow"), 3)
 		time.Sleep(pace.MaxFirstWait + pace.MaxFirstWait/8)
-		want(t, "replicas after a namesake's first round", w.count("shop/slow"), 7)
+		want(t, "replicas after a namesake's first reconcile", w.count("shop/slow"), 7)
 		if w.askedSince(time.Time{}) == asked {
 			t.Error("nobody asked")
 		}

@@ -38,13 +38,13 @@ func TestAShadow(t *testing.T) {
 		_, requests := w.questions()
 		want(t, "target", requests[0].GetTarget(), "clusters/demo/namespaces/shop/targets/web_shadow")
 		w.with(func() { w.load["shop/web"] = 70 })
-		time.Sleep(period + time.Second) // the shadow has had its round, the other not
+		time.Sleep(period + time.Second) // the shadow has had its reconcile, the other not
 		inCharge(7)
 		time.Sleep(5 * period)
 		o := w.loop.Shadows().Objects[0]
-		want(t, "diverged rounds", o.Diverged, 0)
+		want(t, "diverged reconciles", o.Diverged, 0)
 		if o.Agreed < 8 {
-			t.Errorf("%d rounds agreed", o.Agreed)
+			t.Errorf("%d reconciles agreed", o.Agreed)
 		}
 		inCharge(12) // more than there is work for
 		time.Sleep(6 * period)
@@ -95,25 +95,25 @@ func TestAShadowThatCannotReadHasNoOpinion(t *testing.T) {
 		a := newAutoscaler("shop", "web")
 		a.Spec.Shadow = true
 		key := w.add(a)
-		rounds := func(n int) { time.Sleep(time.Duration(n)*period + time.Second) }
+		reconciles := func(n int) { time.Sleep(time.Duration(n)*period + time.Second) }
 		report := func() shadow.Object { return w.loop.Shadows().Objects[0] }
-		rounds(8)
+		reconciles(8)
 		o := report()
-		want(t, "rounds judged without the metric", o.Agreed+o.Diverged, 0)
+		want(t, "reconciles judged without the metric", o.Agreed+o.Diverged, 0)
 		if o.Unjudged < 7 || !strings.HasPrefix(o.NoOpinion, "here: FailedGetExternalMetric: ") {
 			t.Errorf("%d not judged: %s", o.Unjudged, o.NoOpinion)
 		}
 		want(t, "events without the metric", len(w.events()), 0)
 		want(t, "explanation", strings.HasPrefix(w.autoscaler(key).Status.Explanation, "A shadow, which can't decide: FailedGetExternalMetric: "), true)
 		w.with(func() { w.unread = false })
-		rounds(6)
+		reconciles(6)
 		want(t, "events of the first difference", len(w.events()), 1)
 		want(t, "agrees", report().Agrees, false)
 		w.with(func() { w.unread = true })
-		rounds(3)
+		reconciles(3)
 		want(t, "agrees while there is no opinion", report().Agrees, true)
 		w.with(func() { w.unread = false })
-		rounds(6)
+		reconciles(6)
 		want(t, "events of the first difference after that", len(w.events()), 2)
 		for _, e := range w.events() {
 			if !strings.HasPrefix(e, "Normal ShadowDiverged 5 here, 3 there; ") {

@@ -22,24 +22,24 @@ import (
 type telling struct {
 	*platform
 	seen
-	round *agent.Telling
-	log   *zap.Logger
+	reconcile *agent.Telling
+	log       *zap.Logger
 }
 
 // Tell implements agent.Teller: it sends events and writes the status as the upstream
 // controller does, events first.
-func (p *platform) Tell(ctx context.Context, round *agent.Telling) {
-	t := &telling{p, seenOf(round.Object), round, p.log.With(zap.Stringer("object", round.Object.Key))}
-	for _, e := range round.Events {
+func (p *platform) Tell(ctx context.Context, reconcile *agent.Telling) {
+	t := &telling{p, seenOf(reconcile.Object), reconcile, p.log.With(zap.Stringer("object", reconcile.Object.Key))}
+	for _, e := range reconcile.Events {
 		t.events.Event(t.object.stored, e.GetType(), e.GetReason(), e.GetMessage())
 	}
 	switch {
-	case round.Object.Shadow:
+	case reconcile.Object.Shadow:
 		t.show(ctx)
-	case round.Hold != nil:
-		t.writeHold(ctx, round.Hold)
-	case round.Decision != nil:
-		t.writeDecision(ctx, round.Decision)
+	case reconcile.Hold != nil:
+		t.writeHold(ctx, reconcile.Hold)
+	case reconcile.Decision != nil:
+		t.writeDecision(ctx, reconcile.Decision)
 	}
 }
 
@@ -79,10 +79,10 @@ func (t *telling) writeHold(ctx context.Context, h *agent.Hold) {
 // another controller.
 func (t *telling) show(ctx context.Context) {
 	over, ok := t.stored().(*v1.Autoscaler)
-	if !ok || !t.own || t.round.Decision == nil {
+	if !ok || !t.own || t.reconcile.Decision == nil {
 		return
 	}
-	answer := t.round.Decision.Answer
+	answer := t.reconcile.Decision.Answer
 	next, err := kubernetes.StatusFromProto(answer.GetStatus())
 	if err != nil {
 		t.log.Error("status of the recommender not understood", zap.Error(err))
@@ -109,7 +109,7 @@ func (t *telling) write(ctx context.Context, update *statusUpdate) {
 		t.metrics.statusWrites.WithLabelValues("unchanged").Inc()
 		return
 	}
-	defer t.round.Wrote(time.Now())
+	defer t.reconcile.Wrote(time.Now())
 	written, err := t.objects.writeStatus(ctx, over, update)
 	switch {
 	case err == nil:

@@ -10,8 +10,8 @@ import (
 func TestGroups(t *testing.T) {
 	t.Parallel()
 	const pods = 10
-	// round lets n autoscalers ask and tells which of them get the list of all.
-	round := func(c *groups, n, total int) string {
+	// reconcile lets n autoscalers ask and tells which of them get the list of all.
+	reconcile := func(c *groups, n, total int) string {
 		out := ""
 		for i := range n {
 			key := autoscalerKey{"shop", fmt.Sprint(i)}
@@ -25,30 +25,30 @@ func TestGroups(t *testing.T) {
 		return out
 	}
 	rules := map[string]func(t *testing.T, c *groups) (got, want string){
-		"one asks alone, round after round": func(_ *testing.T, c *groups) (string, string) {
-			return round(c, 1, pods) + round(c, 1, pods), ".."
+		"one asks alone, reconcile after reconcile": func(_ *testing.T, c *groups) (string, string) {
+			return reconcile(c, 1, pods) + reconcile(c, 1, pods), ".."
 		},
-		"the second shares, and from the next round on the first too": func(_ *testing.T, c *groups) (string, string) {
-			return round(c, 3, 30) + " " + round(c, 3, 30), ".aa aaa"
+		"the second shares, and from the next reconcile on the first too": func(_ *testing.T, c *groups) (string, string) {
+			return reconcile(c, 3, 30) + " " + reconcile(c, 3, 30), ".aa aaa"
 		},
 		"a quarter of all pods is enough": func(_ *testing.T, c *groups) (string, string) {
-			return round(c, 2, 80) + " " + round(c, 2, 81), ".a .."
+			return reconcile(c, 2, 80) + " " + reconcile(c, 2, 81), ".a .."
 		},
 		"the more ask the larger their part": func(_ *testing.T, c *groups) (string, string) {
-			return round(c, 5, 160), "...aa"
+			return reconcile(c, 5, 160), "...aa"
 		},
-		"and those of the round before count as well": func(_ *testing.T, c *groups) (string, string) {
-			return round(c, 3, 120) + " " + round(c, 3, 120), "..a aaa"
+		"and those of the reconcile before count as well": func(_ *testing.T, c *groups) (string, string) {
+			return reconcile(c, 3, 120) + " " + reconcile(c, 3, 120), "..a aaa"
 		},
 		"nobody counts twice": func(_ *testing.T, c *groups) (string, string) {
-			round(c, 1, 100)
+			reconcile(c, 1, 100)
 			for range 3 {
 				c.joins("usage", autoscalerKey{"shop", "0"}, pods, func() int { return 100 })
 			}
 			return fmt.Sprint(c.joins("usage", autoscalerKey{"shop", "1"}, pods, func() int { return 100 })), "false"
 		},
-		"those that went are forgotten after a round": func(_ *testing.T, c *groups) (string, string) {
-			return round(c, 2, 20) + " " + round(c, 1, 20) + " " + round(c, 1, 20), ".a a ."
+		"those that went are forgotten after a reconcile": func(_ *testing.T, c *groups) (string, string) {
+			return reconcile(c, 2, 20) + " " + reconcile(c, 1, 20) + " " + reconcile(c, 1, 20), ".a a ."
 		},
 		"the same autoscaler asking again is no group": func(t *testing.T, c *groups) (string, string) {
 			key := autoscalerKey{"shop", "web"}
@@ -57,14 +57,14 @@ func TestGroups(t *testing.T) {
 			return fmt.Sprint(first, second), "false false"
 		},
 		"what was of no use is not tried for ten minutes": func(_ *testing.T, c *groups) (string, string) {
-			out := round(c, 2, 20)
+			out := reconcile(c, 2, 20)
 			c.useless("usage")
-			out += " " + round(c, 2, 20)
+			out += " " + reconcile(c, 2, 20)
 			time.Sleep(10 * time.Minute)
-			return out + " " + round(c, 2, 20), ".a .. aa"
+			return out + " " + reconcile(c, 2, 20), ".a .. aa"
 		},
 		"groups that nobody belongs to are dropped": func(_ *testing.T, c *groups) (string, string) {
-			round(c, 2, 20)
+			reconcile(c, 2, 20)
 			time.Sleep(2 * groupAge)
 			c.joins("other", autoscalerKey{}, 1, func() int { return 1 })
 			return fmt.Sprint(len(c.byKey)), "1"

@@ -168,7 +168,7 @@ func TestAnAgentTellsWhatItDoes(t *testing.T) {
 	}
 	world.FailReads(errors.New("the manager is away"))
 	first.status("failing", func(s *Status) bool { return strings.Contains(s.object("web").Error, "the manager is away") })
-	if report := clitest.Run(t, root(program(nil)), "", "agent", "--report", "--admin-address="+first.admin); report.Code != 0 || !strings.Contains(report.Stdout, "No shadow has had a round yet.") {
+	if report := clitest.Run(t, root(program(nil)), "", "agent", "--report", "--admin-address="+first.admin); report.Code != 0 || !strings.Contains(report.Stdout, "No shadow has had a reconcile yet.") {
 		t.Errorf("exit code %d, %q", report.Code, report.Stdout)
 	}
 	if got := first.end(); got.Code != 0 {

@@ -190,7 +190,7 @@ func (s *Status) only(names []string) error {
 	}
 	for _, name := range names {
 		if !slices.ContainsFunc(s.Objects, func(o *Object) bool { return o.Name == name || o.Namespace+"/"+o.Name == name }) {
-			return fmt.Errorf("the agent knows no %s: it has not opted in, or had no round yet", oneLine(name))
+			return fmt.Errorf("the agent knows no %s: it has not opted in, or had no reconcile yet", oneLine(name))
 		}
 	}
 	return nil

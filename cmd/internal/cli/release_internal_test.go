@@ -46,7 +46,7 @@ func aProgram() *cobra.Command {
 		Use: "serve", Short: "Serve", Long: "First line\n.TH is no request\n'nor this\n\n  an example \\n", Example: "  demo serve --pace=3s",
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
-	cmd.Flags().Duration("pace", 3, "time between `rounds`")
+	cmd.Flags().Duration("pace", 3, "time between `reconciles`")
 	cmd.Flags().Bool("secret", false, "not for people")
 	_ = cmd.Flags().MarkHidden("secret")
 	return Root(&cobra.Command{Use: "demo", Short: "Show"}, cmd, NewVersion())
@@ -98,7 +98,7 @@ func TestManHasAPageForEachCommandAndNoRequestOfTexts(t *testing.T) {
 	}
 	for _, want := range []string{
 		`.TH "DEMO-SERVE" 1`, `demo\-serve \- Serve`, "\n\\&.TH is no request\n\\&'nor this\n", `an example \en`,
-		".B \\-\\-pace rounds\ntime between rounds (default 3ns)\n", "\n  demo serve \\-\\-pace=3s\n", "\n.BR demo (1)\n",
+		".B \\-\\-pace reconciles\ntime between reconciles (default 3ns)\n", "\n  demo serve \\-\\-pace=3s\n", "\n.BR demo (1)\n",
 	} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("%q is not in\n%s", want, page)

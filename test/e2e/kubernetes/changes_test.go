@@ -127,9 +127,9 @@ var changingScenes = []scene{
 	}, steps: []step{cpu(480, 6), cpu(160, 2)}},
 }
 
-// A spec that is edited all the time makes no steps of its own: without behavior each round
-// may double the count, and a round comes with each edit but right after a step. In which
-// round a status loses against an edit is chance, with either controller.
+// A spec that is edited all the time makes no steps of its own: without behavior each reconcile
+// may double the count, and a reconcile comes with each edit but right after a step. In which
+// reconcile a status loses against an edit is chance, with either controller.
 func TestSideBySideEditedAllTheTime(t *testing.T) {
 	t.Parallel()
 	c := withAutoscalers(t, kubetest.Shared(t))

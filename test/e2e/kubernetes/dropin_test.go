@@ -137,15 +137,15 @@ func TestDropInTakesOverFromTheNativeControllerAndBack(t *testing.T) {
 	c.StopControllers()
 	must(t, c.StartControllers(kubetest.Config{}))
 	a := startAgent(t, c, p.namespace, s, "--source=hpa")
-	rounds := func(least float64) {
-		await(t, fmt.Sprintf("%v rounds of the agent", least), func() string {
+	reconciles := func(least float64) {
+		await(t, fmt.Sprintf("%v reconciles of the agent", least), func() string {
 			if n := a.value("setpoint_agent_reconciles_total"); n < least {
 				return fmt.Sprint(n)
 			}
 			return ""
 		})
 	}
-	rounds(3)
+	reconciles(3)
 	if d := difference(settled, p.settled(name)); d != "" {
 		t.Errorf("the status after the agent took over: %s", d)
 	}
@@ -158,7 +158,7 @@ func TestDropInTakesOverFromTheNativeControllerAndBack(t *testing.T) {
 	c.StopControllers()
 	must(t, c.StartControllers(kubetest.Config{Native: true}))
 	mark := c.Mark(t)
-	await(t, "three rounds of the native controller", func() string {
+	await(t, "three reconciles of the native controller", func() string {
 		if n := c.Since(t, mark).Of(kubetest.NativeUser).Counts()["list pods"]; n < 3 {
 			return fmt.Sprint(n)
 		}

@@ -84,7 +84,7 @@ func (w *world) holdsWhileAway(t *testing.T, since time.Time) {
 	if !strings.HasPrefix(said, "the recommender has been unavailable since 20") {
 		t.Errorf("the condition says %q", said)
 	}
-	// Three rounds more.
+	// Three reconciles more.
 	time.Sleep(3 * syncPeriod)
 	if n := w.scaleWrites(t, w.agent, mark); n != 0 {
 		t.Errorf("%d writes of the scale while the recommender was away", n)
@@ -97,11 +97,11 @@ func (w *world) holdsWhileAway(t *testing.T, since time.Time) {
 	}
 }
 
-// awaitRounds waits for so many more rounds of the agent.
-func (w *world) awaitRounds(t *testing.T, n float64) {
+// awaitReconciles waits for so many more reconciles of the agent.
+func (w *world) awaitReconciles(t *testing.T, n float64) {
 	t.Helper()
 	n += w.agent.value("setpoint_agent_reconciles_total")
-	await(t, "rounds", func() string {
+	await(t, "reconciles", func() string {
 		if got := w.agent.value("setpoint_agent_reconciles_total"); got < n {
 			return fmt.Sprintf("%v, want %v", got, n)
 		}
@@ -132,12 +132,12 @@ func TestFaultsTheServiceIsKilledAndComesBack(t *testing.T) {
 
 	// What was recommended before counts on: it holds the replicas for five minutes.
 	w.patch(app, `{"spec":{"behavior":{"scaleDown":{"stabilizationWindowSeconds":300}}}}`)
-	w.awaitRounds(t, 2)
+	w.awaitReconciles(t, 2)
 	s.Kill()
 	cpu(100, 14).do(w.place, app)
 	s.Restart()
 	w.awaitCondition(app, "AbleToScale=True/ScaleDownStabilized")
-	w.awaitRounds(t, 2)
+	w.awaitReconciles(t, 2)
 	w.went(t, "6", "14")
 }
 
@@ -162,7 +162,7 @@ func TestFaultsTheAPIServerIsKilledAndComesBack(t *testing.T) {
 	// The controller of ReplicaSets may make too many pods right after the API server is back,
 	// by what it knew before, and the load is shared by all. That is no reason to scale down.
 	w.patch(app, `{"spec":{"behavior":{"scaleDown":{"stabilizationWindowSeconds":300}}}}`)
-	w.awaitRounds(t, 2)
+	w.awaitReconciles(t, 2)
 	c.KillAPIServer()
 	cpu(700, 14).do(w.place, app)
 	time.Sleep(3 * syncPeriod)

@@ -51,7 +51,7 @@ func (f *figures) row(objects int, who string) string {
 }
 
 // Beside the native controller, with its default client rate and with none: the same objects
-// on the same control plane, one after the other, each in rounds in which nothing changes.
+// on the same control plane, one after the other, each in reconciles in which nothing changes.
 func TestFiguresBesideTheNativeController(t *testing.T) {
 	if *figuresFor == "" {
 		t.Skip("make figures-kubernetes runs it, alone, for it measures")
@@ -138,6 +138,6 @@ func (w *manyWorld) agentFigures(t *testing.T) figures {
 	a := newAgentForAll(t, w.c, s, figuresPeriod)
 	a.start()
 	a.awaitReady()
-	w.awaitRounds(t, a, 5*float64(w.objects())) // until objects share their readings
+	w.awaitReconciles(t, a, 5*float64(w.objects())) // until objects share their readings
 	return w.watch(t, a.account.User, a.Process, s.PID(), func(kubetest.Requests) float64 { return a.value("setpoint_agent_reconciles_total") })
 }

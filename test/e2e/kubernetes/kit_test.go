@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { kubetest.Main(m) }
 const (
 	// syncPeriod is that of both controllers.
 	syncPeriod = kubetest.DefaultSyncPeriod
-	// within is the longest that something may take that takes a round or two, on a
+	// within is the longest that something may take that takes a reconcile or two, on a
 	// machine that is busy.
 	within = 2 * time.Minute
 	poll   = 50 * time.Millisecond

@@ -49,12 +49,12 @@ func (m *midway) another(t *testing.T) {
 	m.agent.awaitReady()
 }
 
-// stays checks that the count stays at 7 for some rounds, because of the policy.
+// stays checks that the count stays at 7 for some reconciles, because of the policy.
 func (m *midway) stays(t *testing.T) {
 	t.Helper()
 	m.awaitReplicas(app, 7)
 	m.awaitCondition(app, "ScalingLimited=True/ScaleUpLimit")
-	m.awaitRounds(t, 3)
+	m.awaitReconciles(t, 3)
 	m.went(t, "2", "7")
 }
 

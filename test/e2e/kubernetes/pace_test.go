@@ -26,7 +26,7 @@ func TestPaceIsEachObjectsOwn(t *testing.T) {
 	native.add("annotated", basic("annotated"))
 	native.patch("annotated", `{"metadata":{"annotations":{"autoscaling.setpoint.dev/sync-period":"1s"}}}`)
 	ours.add("field", basic("field"), "syncPeriodSeconds=1")
-	// An hour: within the test only the first round comes by itself.
+	// An hour: within the test only the first reconcile comes by itself.
 	startAgent(t, c, native.namespace, service.Start(t), "--source=both", "--sync-period=1h")
 	for name, p := range places {
 		p.awaitCondition(name, "AbleToScale=True/ReadyForNewScale")
@@ -42,7 +42,7 @@ func TestPaceIsEachObjectsOwn(t *testing.T) {
 		ours.awaitReplicas("field", load.replicas)
 	}
 	if got := native.replicas("slow"); got != 2 {
-		t.Errorf("the object whose round is in an hour has %d replicas, want 2", got)
+		t.Errorf("the object whose reconcile is in an hour has %d replicas, want 2", got)
 	}
 	native.patch("slow", `{"spec":{"maxReplicas":8}}`)
 	native.awaitReplicas("slow", 8)

@@ -13,7 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
-// recorded are workloads that see much in a few rounds.
+// recorded are workloads that see much in a few reconciles.
 var recorded = []scene{
 	{name: "several", replicas: 2, spec: severalMetrics, steps: []step{dropIns[0].steps[0], cpu(500, 10), cpu(100, 3)}},
 	{name: "limited", replicas: 2, spec: limited(5, 5, 4), steps: []step{cpu(600, 12), cpu(100, 2)}},
@@ -48,8 +48,8 @@ func TestRecordingsReplay(t *testing.T) {
 			})
 		}
 	})
-	(&world{place: p, agent: a}).awaitRounds(t, float64(10*len(recorded)))
-	rounds := a.value("setpoint_agent_reconciles_total")
+	(&world{place: p, agent: a}).awaitReconciles(t, float64(10*len(recorded)))
+	reconciles := a.value("setpoint_agent_reconciles_total")
 	a.stop()
 	program, err := service.Program()
 	must(t, err)
@@ -60,10 +60,10 @@ func TestRecordingsReplay(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(string(output)), "\n")
 	var summary struct{ Scenarios, Steps, MismatchedSteps int }
 	must(t, json.Unmarshal([]byte(lines[len(lines)-1]), &summary))
-	t.Logf("%v rounds; replayed: %s", rounds, lines[len(lines)-1])
-	// An object's first round is not in it, as there is no history yet to begin with, nor
+	t.Logf("%v reconciles; replayed: %s", reconciles, lines[len(lines)-1])
+	// An object's first reconcile is not in it, as there is no history yet to begin with, nor
 	// what was not settled at the end.
-	if summary.Scenarios < len(recorded) || summary.Steps < int(rounds)/2 || summary.MismatchedSteps != 0 {
-		t.Errorf("%+v of %v rounds of %d objects", summary, rounds, len(recorded))
+	if summary.Scenarios < len(recorded) || summary.Steps < int(reconciles)/2 || summary.MismatchedSteps != 0 {
+		t.Errorf("%+v of %v reconciles of %d objects", summary, reconciles, len(recorded))
 	}
 }

@@ -28,7 +28,7 @@ func TestRightsEachIsNeededAndAllAreEnough(t *testing.T) {
 		t.Parallel()
 		r := newRights(t, c, s, all)
 		await(t, "everything works", func() string { return strings.Join(r.broken(t), ", ") })
-		await(t, "scales are read when they change", func() string { return strings.Join(r.readEachRound(t), ", ") })
+		await(t, "scales are read when they change", func() string { return strings.Join(r.readEachReconcile(t), ", ") })
 	})
 	for i, rule := range all {
 		for _, verb := range rule.Verbs {
@@ -49,8 +49,8 @@ func TestRightsEachIsNeededAndAllAreEnough(t *testing.T) {
 				if slices.Contains(rule.Resources, "deployments") {
 					// The agent asks what it may watch, and does without.
 					await(t, "without it everything works", func() string { return strings.Join(r.broken(t), ", ") })
-					await(t, "scales are read in each round", func() string {
-						if len(r.readEachRound(t)) == 0 {
+					await(t, "scales are read in each reconcile", func() string {
+						if len(r.readEachReconcile(t)) == 0 {
 							return "they are not"
 						}
 						return ""
@@ -102,22 +102,22 @@ func newRights(t *testing.T, c *kubetest.Cluster, s *service.Instance, rules []r
 	return r
 }
 
-// readEachRound says that a scale is read in every round of half a dozen, if it is.
-func (r *rights) readEachRound(t *testing.T) []string {
+// readEachReconcile says that a scale is read in every reconcile of half a dozen, if it is.
+func (r *rights) readEachReconcile(t *testing.T) []string {
 	t.Helper()
-	const rounds = 6
+	const reconciles = 6
 	mark := r.ours.c.Mark(t)
-	time.Sleep(rounds * syncPeriod)
+	time.Sleep(reconciles * syncPeriod)
 	reads := 0
 	for _, request := range r.ours.c.Since(t, mark).Of(r.agent.account.User) {
 		if request.What() == "get deployments/scale" && request.Name == "cpu" {
 			reads++
 		}
 	}
-	if reads < rounds/2 {
+	if reads < reconciles/2 {
 		return nil
 	}
-	return []string{fmt.Sprintf("scale read %d times in %d rounds", reads, rounds)}
+	return []string{fmt.Sprintf("scale read %d times in %d reconciles", reads, reconciles)}
 }
 
 // broken is what does not work.

@@ -42,7 +42,7 @@ func TestRivalsAreNotFought(t *testing.T) {
 	for name, rival := range map[string]string{"first": " scales Deployment NAMESPACE/web", "second": " scales Deployment NAMESPACE/web", "theirs": " has its name"} {
 		ours.awaitCondition(name, "AbleToScale=False/ConflictingAutoscaler: HorizontalPodAutoscaler NAMESPACE/theirs"+rival)
 	}
-	(&world{place: ours, agent: a}).awaitRounds(t, 8)
+	(&world{place: ours, agent: a}).awaitReconciles(t, 8)
 	if n := c.Since(t, mark).Of(a.account.User).Counts()["update deployments/scale"]; n != 0 {
 		t.Errorf("%d writes of the scale beside a rival", n)
 	}
@@ -86,7 +86,7 @@ func TestRivalsTheBuiltInControllerIsStillOn(t *testing.T) {
 			p.add(app, basic(app))
 			p.awaitCondition(app, "AbleToScale=True/ReadyForNewScale")
 			w.agent = startAgent(t, c, p.namespace, service.Start(t), append([]string{"--source=hpa"}, tt.flags...)...)
-			w.awaitRounds(t, 1)
+			w.awaitReconciles(t, 1)
 
 			const noticed = `ConflictingController=True/StatusWrittenByAnother: "kube-controller-manager" writes the status of this object, too`
 			has := func() string { return p.condition(app, "ConflictingController") }
@@ -95,13 +95,13 @@ func TestRivalsTheBuiltInControllerIsStillOn(t *testing.T) {
 			for ; has() == "" && changes < len(loads); changes++ {
 				// Two that act at once may take a step twice, and back: where that ends is not told.
 				cpu(milli(loads[changes]), 0).do(p, app)
-				w.awaitRounds(t, 2)
+				w.awaitReconciles(t, 2)
 			}
 			if got := has(); !strings.HasPrefix(got, noticed) || !strings.Contains(got, tt.says) {
 				t.Fatalf("after %d changes of the count there is %q, want %q and %q", changes, got, noticed, tt.says)
 			}
 			t.Logf("noticed after %d changes", changes)
-			w.awaitRounds(t, 1)
+			w.awaitReconciles(t, 1)
 			w.tellsOfRival(t, tt.keepOn)
 
 			if tt.keepOn {
@@ -111,7 +111,7 @@ func TestRivalsTheBuiltInControllerIsStillOn(t *testing.T) {
 						t.Fatalf("it wrote no scale while the load changed %d times; who did: %v", i, writers(c.Since(t, mark), p.namespace))
 					}
 					cpu(milli(loads[i]), 0).do(p, app)
-					w.awaitRounds(t, 3)
+					w.awaitReconciles(t, 3)
 				}
 				if got := has(); !strings.HasPrefix(got, noticed) {
 					t.Errorf("in the end there is %q, want %q", got, noticed)
@@ -123,7 +123,7 @@ func TestRivalsTheBuiltInControllerIsStillOn(t *testing.T) {
 			for _, replicas := range want {
 				cpu(milli(replicas), 0).do(p, app)
 				p.awaitReplicas(app, replicas)
-				w.awaitRounds(t, 1)
+				w.awaitReconciles(t, 1)
 			}
 			requests := c.Since(t, mark)
 			if n := w.scaleWrites(t, w.agent, mark); n != 0 {
@@ -152,7 +152,7 @@ func (w *world) tellsOfRival(t *testing.T, keepOn bool) {
 		t.Errorf("%v writes of the rival are counted", n)
 	}
 	if n := w.agent.value("setpoint_agent_reconciles_total", "outcome=conflicting_controller"); n > 0 == keepOn {
-		t.Errorf("it gave way in %v rounds", n)
+		t.Errorf("it gave way in %v reconciles", n)
 	}
 	log, err := os.ReadFile(w.agent.command.Log)
 	must(t, err)

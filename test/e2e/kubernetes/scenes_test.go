@@ -67,7 +67,7 @@ func (s step) with(condition string) step {
 // onceCounted is a step that waits until the samples of all pods count. Before that, by
 // upstream's rule, pods that have just started are left out when the load falls: two of six
 // that count, at a third of their target, make one. With either controller a scene then goes
-// 6, 1, 2 if a round comes just then, which has nothing to do with clocks.
+// 6, 1, 2 if a reconcile comes just then, which has nothing to do with clocks.
 func onceCounted(s step) step {
 	do := s.do
 	s.do = func(p *place, name string) {
@@ -151,7 +151,7 @@ var podsMetric = autoscalingv2.MetricSpec{Type: autoscalingv2.PodsMetricSourceTy
 	Metric: autoscalingv2.MetricIdentifier{Name: "requests"}, Target: averageValue("10"),
 }}
 
-// bounded keeps what grows from round to round within bounds.
+// bounded keeps what grows from one reconcile to the next within bounds.
 func bounded(least, most int32, of func(string) autoscalingv2.HorizontalPodAutoscalerSpec) func(string) autoscalingv2.HorizontalPodAutoscalerSpec {
 	return func(name string) autoscalingv2.HorizontalPodAutoscalerSpec {
 		spec := of(name)

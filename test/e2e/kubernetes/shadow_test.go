@@ -36,12 +36,12 @@ func (a *agent) reportAs(t *testing.T, form string) []byte {
 	return output
 }
 
-// awaitJudged waits until so many more rounds of an object were judged.
+// awaitJudged waits until so many more reconciles of an object were judged.
 func (a *agent) awaitJudged(t *testing.T, kind, name string, more int) shadow.Object {
 	t.Helper()
 	before, _ := a.report(t, kind, name)
 	var now shadow.Object
-	await(t, "rounds are judged", func() string {
+	await(t, "reconciles are judged", func() string {
 		now, _ = a.report(t, kind, name)
 		if n := now.Agreed + now.Diverged - before.Agreed - before.Diverged; n < more {
 			return fmt.Sprintf("%d of %d", n, more)
@@ -106,11 +106,11 @@ func TestShadowAgreesWithTheNativeControllerAndWritesNothing(t *testing.T) {
 		return ""
 	})
 	if now.Agreed <= now.Diverged {
-		t.Errorf("%d rounds agreed, %d did not", now.Agreed, now.Diverged)
+		t.Errorf("%d reconciles agreed, %d did not", now.Agreed, now.Diverged)
 	}
 	changes := a.writes(t, c, mark)
 	if now.Diverged > 0 {
-		// Where processors are busy the native controller may be late by some rounds.
+		// Where processors are busy the native controller may be late by some reconciles.
 		delete(changes, "create events")
 	}
 	if len(changes) != 0 {

@@ -148,9 +148,9 @@ func (both *pair) play(t *testing.T, scene scene) string {
 		await(t, fmt.Sprintf("the same status after step %d", i+1), func() string {
 			was, is := native.settled(scene.name), ours.settled(scene.name)
 			for _, words := range [][]string{was, is} {
-				// It passes with the next round: the course would be a matter of chance.
+				// It passes with the next reconcile: the course would be a matter of chance.
 				if text := strings.Join(words, "\n"); strings.Contains(text, "/SucceededRescale") {
-					return "still scaled by the last round: " + text
+					return "still scaled by the last reconcile: " + text
 				}
 			}
 			return difference(was, is)
@@ -232,7 +232,7 @@ func (p *place) awaitStep(scene scene, step step, what string) {
 	})
 }
 
-// settled is a status in words, less its times and what passes with the next round.
+// settled is a status in words, less its times and what passes with the next reconcile.
 func (p *place) settled(name string) []string {
 	p.t.Helper()
 	status := p.status(name)

@@ -20,7 +20,7 @@ const (
 	manyEach       = 40
 	manyPods       = 10
 	manyObjects    = manyNamespaces * manyEach
-	// manyPeriod is the sync period of both: a whole round must fit.
+	// manyPeriod is the sync period of both: a whole pass must fit.
 	manyPeriod = 5 * time.Second
 	// manyWithin is the longest that anything may take with all of them.
 	manyWithin = 5 * time.Minute
@@ -45,7 +45,7 @@ func TestSizeAThousandAutoscalersOfTenPods(t *testing.T) {
 	c := kubetest.Start(t, kubetest.Config{WithoutWorkloads: true})
 	world := newManyWorld(t, c, extent{manyNamespaces, manyEach, manyPods})
 
-	native := world.nativeRound(t)
+	native := world.nativePass(t)
 	s := service.Start(t)
 	a := newAgentForAll(t, c, s, manyPeriod)
 	began := time.Now()
@@ -54,38 +54,38 @@ func TestSizeAThousandAutoscalersOfTenPods(t *testing.T) {
 	firstRead := time.Since(began)
 	var memory [3]float64 // after the start, at rest, at the end
 	memory[0] = a.peakMiB()
-	firstRound := world.awaitRounds(t, a, manyObjects)
+	firstReconcile := world.awaitReconciles(t, a, manyObjects)
 
-	steady, lag := world.steadyRounds(t, a)
+	steady, lag := world.steadyPasses(t, a)
 	memory[1] = a.peakMiB()
 	scaling := world.scaleAll(t, a, 600, 12)
 	memory[2] = a.peakMiB()
 	median, most := a.quantile("setpoint_agent_decision_to_applied_seconds", 0.5), a.quantile("setpoint_agent_decision_to_applied_seconds", 0.99)
 
-	t.Logf(`%d HorizontalPodAutoscalers of %d pods in %d namespaces, a round every %v:
+	t.Logf(`%d HorizontalPodAutoscalers of %d pods in %d namespaces, each reconciled every %v:
                                               native     agent
-requests a round, nothing changes         %10.0f%10.0f
+requests a pass, nothing changes         %10.0f%10.0f
   of which%s
 cluster read after the start                          %10v
-first round, all at once                              %10v
-rounds begin late by, at 99 of 100                    %10v
+first reconcile, all at once                              %10v
+reconciles begin late by, 99th percentile                 %10v
 all scaled, from load to last write                   %10v
   requests for that                                   %10.0f%s
 decision to applied scale, median                     %10v
   at 99 of 100                                        %10v
 memory at its peak, after the start                   %7.1f MiB
-  after rounds in which nothing changes               %7.1f MiB
+  after reconciles in which nothing changes               %7.1f MiB
   after all were scaled                               %7.1f MiB`,
-		manyObjects, manyPods, manyNamespaces, manyPeriod, native.perRound(), steady.perRound(), both(native.counts, steady.counts),
-		firstRead.Round(time.Millisecond), firstRound.Round(time.Millisecond), lag, scaling.took.Round(time.Millisecond),
+		manyObjects, manyPods, manyNamespaces, manyPeriod, native.perPass(), steady.perPass(), both(native.counts, steady.counts),
+		firstRead.Round(time.Millisecond), firstReconcile.Round(time.Millisecond), lag, scaling.took.Round(time.Millisecond),
 		float64(scaling.total()), both(nil, scaling.counts), median, most, memory[0], memory[1], memory[2])
 
-	if share := steady.perRound() / native.perRound(); share > mostRequests {
+	if share := steady.perPass() / native.perPass(); share > mostRequests {
 		t.Errorf("%.2f of the native controller's requests, want at most %v", share, mostRequests)
 	}
 	for what, n := range steady.counts {
 		if verb, of, _ := strings.Cut(what, " "); slices.Contains(writing, verb) && of != "selfsubjectaccessreviews" {
-			t.Errorf("%d times %s in rounds in which nothing changes", n, what)
+			t.Errorf("%d times %s in reconciles in which nothing changes", n, what)
 		}
 	}
 	// They are counted, where they are made.
@@ -105,9 +105,9 @@ memory at its peak, after the start                   %7.1f MiB
 		took, most time.Duration
 	}{
 		{"from decision to applied scale, at the median", median, mostApply},
-		{"the first round", firstRound, manyPeriod},
-		{"rounds being late", lag, manyPeriod},
-		// Namespaces take their turns over the period, then a round may take as long.
+		{"the first reconcile", firstReconcile, manyPeriod},
+		{"reconciles being late", lag, manyPeriod},
+		// Namespaces take their turns over the period, then a reconcile may take as long.
 		{"until all were scaled", scaling.took, 2 * manyPeriod},
 	} {
 		switch {

@@ -52,7 +52,7 @@ func newSkewed(t *testing.T, ahead time.Duration) skewed {
 }
 
 // timedScenes are such that what is decided depends on when things were, and not on when
-// rounds come.
+// reconciles come.
 var timedScenes = []scene{
 	// Five pods in ten minutes, and no sooner.
 	{name: "in-ten-minutes", replicas: 2, spec: limited(5, 5, 600), steps: []step{

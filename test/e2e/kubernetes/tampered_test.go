@@ -144,7 +144,7 @@ func TestTamperedAnswersAreNotFollowed(t *testing.T) {
 		c.Metrics.SetCPU(p.namespace, v.name, milli(v.to))
 	}
 	awaitAble(func(victim) string { return "AbleToScale=False/AnswerRefused" }, func(v victim) string { return ": " + v.field + ": " })
-	w.awaitRounds(t, 2*float64(len(victims)))
+	w.awaitReconciles(t, 2*float64(len(victims)))
 	for user, writes := range writers(c.Since(t, mark), p.namespace) {
 		t.Errorf("%s wrote %d scales", user, writes)
 	}

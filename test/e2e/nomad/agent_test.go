@@ -190,7 +190,7 @@ func TestADeploymentIsWaitedFor(t *testing.T) {
 	}
 }
 
-// The agent is killed at each step of a round that changes the count: the next one ends it, and
+// The agent is killed at each step of a reconcile that changes the count: the next one ends it, and
 // nothing is counted twice.
 func TestKilledInARound(t *testing.T) {
 	t.Parallel()
@@ -249,20 +249,20 @@ func killed(t *testing.T, step func(r *http.Request) bool, late bool) {
 	n.failing(nil)
 	a.start()
 	n.await("web", 5)
-	// It stays there: rounds go by, and the job has one change.
-	awaitRounds(t, a, 3)
+	// It stays there: reconciles go by, and the job has one change.
+	awaitReconciles(t, a, 3)
 	if got := n.events("web"); got != "2→5" {
 		t.Errorf("got %s, want one change", got)
 	}
 }
 
-func awaitRounds(t *testing.T, a *agent, more float64) {
+func awaitReconciles(t *testing.T, a *agent, more float64) {
 	t.Helper()
 	must(t, a.Await("ready", patience, func() error { return ready(a) }))
 	before := a.metric("setpoint_agent_reconciles_total", "")[""]
-	must(t, a.Await("in rounds", patience, func() error {
+	must(t, a.Await("in reconciles", patience, func() error {
 		if a.metric("setpoint_agent_reconciles_total", "")[""] < before+more {
-			return errRounds
+			return errReconciles
 		}
 		return nil
 	}))

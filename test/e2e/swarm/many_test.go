@@ -21,10 +21,10 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/process"
-	"github.com/setpoint-dev/setpoint/test/e2e/roundtimes"
+	"github.com/setpoint-dev/setpoint/test/e2e/reconciletimes"
 )
 
-// 500 services, each 15 s, of a real engine: what a round of all of them takes of the agent and
+// 500 services, each 15 s, of a real engine: what a pass over all of them takes of the agent and
 // asks of the engine, and how long it is. Their tasks can't be placed, as no node has the label
 // that they ask for, so that there are tasks and no containers, which this machine has no room
 // for; they are scaled by a queue.
@@ -32,7 +32,7 @@ func TestFiveHundredServices(t *testing.T) {
 	const (
 		services = 500
 		period   = 15 * time.Second
-		rounds   = 4
+		passes   = 4
 		mostCore = 0.25
 	)
 	var queue atomic.Int64
@@ -48,22 +48,22 @@ func TestFiveHundredServices(t *testing.T) {
 	w := newWorld(t, "--sources-file="+sources, "--sync-period="+period.String())
 	w.stopAgent()
 	w.createMany(t, services)
-	var requested roundtimes.Requests
+	var requested reconciletimes.Requests
 	w.gate.set(func(request *http.Request) {
 		if strings.Contains(request.URL.Path, "/services/") {
 			requested.Note()
 		}
 	}, nil)
 	w.startAgent()
-	had := w.rounds(t)
-	w.awaitRounds(t, had+2*services, 2*period)
+	had := w.reconciles(t)
+	w.awaitReconciles(t, had+2*services, 2*period)
 	used, err := process.Processor(w.agent.PID())
 	if err != nil {
 		t.Fatal(err)
 	}
-	requests, began, had := w.requests(t), time.Now(), w.rounds(t)
-	w.awaitRounds(t, had+rounds*services, rounds*period)
-	took, made := time.Since(began), (w.rounds(t)-had)/services
+	requests, began, had := w.requests(t), time.Now(), w.reconciles(t)
+	w.awaitReconciles(t, had+passes*services, passes*period)
+	took, made := time.Since(began), (w.reconciles(t)-had)/services
 	now, err := process.Processor(w.agent.PID())
 	if err != nil {
 		t.Fatal(err)
@@ -72,16 +72,16 @@ func TestFiveHundredServices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	perRound, asked := (now-used).Seconds()/made, (w.requests(t)-requests)/made
-	t.Logf("%d services of a real engine, without containers: %.2f s of a core a round of all, which is %.1f %% of one core at a period of %s; %.0f requests to the engine a round; %.1f rounds in %s; a round is %s long; %.0f MiB resident",
-		services, perRound, 100*perRound/period.Seconds(), period, asked, made, took.Round(100*time.Millisecond), requested.Longest(began).Round(10*time.Millisecond), float64(resident)/(1<<20))
-	if perRound > mostCore*period.Seconds() {
-		t.Errorf("a round takes %.2f s of a core, want at most %.2f", perRound, mostCore*period.Seconds())
+	perPass, asked := (now-used).Seconds()/made, (w.requests(t)-requests)/made
+	t.Logf("%d services of a real engine, without containers: %.2f s of a core a pass over all of them, which is %.1f %% of one core at a period of %s; %.0f requests to the engine a pass; %.1f passes in %s; a reconcile is %s long; %.0f MiB resident",
+		services, perPass, 100*perPass/period.Seconds(), period, asked, made, took.Round(100*time.Millisecond), requested.Longest(began).Round(10*time.Millisecond), float64(resident)/(1<<20))
+	if perPass > mostCore*period.Seconds() {
+		t.Errorf("a pass takes %.2f s of a core, want at most %.2f", perPass, mostCore*period.Seconds())
 	}
 	if most := 3.1*services + took.Seconds()/made; asked > most {
-		t.Errorf("%.0f requests a round, want at most %.0f", asked, most)
+		t.Errorf("%.0f requests a pass, want at most %.0f", asked, most)
 	}
-	// All of them are scaled in one round.
+	// All of them are scaled in one reconcile.
 	queue.Store(40)
 	changed := time.Now()
 	await(t, "all services to have 4 replicas", func() error {
@@ -179,8 +179,8 @@ func (w *world) counting(count int) (int, error) {
 	return n, nil
 }
 
-// rounds is how many the agent has had, and requests how many it has made to the engine.
-func (w *world) rounds(t *testing.T) float64 { return w.sum(t, "setpoint_agent_reconciles_total") }
+// reconciles is how many the agent has had, and requests how many it has made to the engine.
+func (w *world) reconciles(t *testing.T) float64 { return w.sum(t, "setpoint_agent_reconciles_total") }
 func (w *world) requests(t *testing.T) float64 {
 	return w.sum(t, "setpoint_swarm_engine_requests_total")
 }
@@ -210,14 +210,14 @@ func (w *world) sum(t *testing.T, name string) (sum float64) {
 	return sum
 }
 
-var errRounds = errors.New("it has not had so many rounds")
+var errReconciles = errors.New("it has not had so many reconciles")
 
-func (w *world) awaitRounds(t *testing.T, want float64, usual time.Duration) {
+func (w *world) awaitReconciles(t *testing.T, want float64, usual time.Duration) {
 	t.Helper()
 	deadline := time.Now().Add(patience + usual)
-	for w.rounds(t) < want {
+	for w.reconciles(t) < want {
 		if time.Now().After(deadline) {
-			t.Fatal(errRounds)
+			t.Fatal(errReconciles)
 		}
 		time.Sleep(200 * time.Millisecond) // asking takes of the agent's own time
 	}

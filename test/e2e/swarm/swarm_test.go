@@ -32,7 +32,7 @@ func TestSwarm(t *testing.T) {
 		{"a stack that is deployed again", deployedAgain},
 		{"a wrong label holds its service only", wrongLabel},
 		{"tasks whose health check has not passed are not counted on", failingHealthCheck},
-		{"an agent that is killed at any step of a round", killedAtEachStep},
+		{"an agent that is killed at any step of a reconcile", killedAtEachStep},
 		{"a service that is removed and made again", madeAgain},
 		{"a daemon that starts again", daemonRestart},
 		{"the service is away", serviceAway},
@@ -191,17 +191,17 @@ func failingHealthCheck(t *testing.T, w *world) {
 		}
 		return nil
 	})
-	// Some rounds in which both tasks burn and none is ready.
+	// Some reconciles in which both tasks burn and none is ready.
 	before, err := w.metric("setpoint_agent_reconciles_total{outcome=\"unchanged\"}")
 	if err != nil {
 		t.Fatal(err)
 	}
-	await(t, "rounds", func() error {
+	await(t, "reconciles", func() error {
 		if n := s.replicas(t); n != 2 {
 			t.Fatalf("%d replicas, though none of two was ready", n)
 		}
 		if now, err := w.metric("setpoint_agent_reconciles_total{outcome=\"unchanged\"}"); err != nil || now < before+5 {
-			return fmt.Errorf("%v rounds, %w", now-before, err)
+			return fmt.Errorf("%v reconciles, %w", now-before, err)
 		}
 		return nil
 	})

@@ -256,7 +256,7 @@ func TestWhatCantBeReplayedIsLeftOut(t *testing.T) {
 		seen             func(next func() *agent.Decision) []*agent.Decision
 		written, leftOut int
 	}{
-		{"from the first round of a new object on", func(next func() *agent.Decision) []*agent.Decision {
+		{"from the first reconcile of a new object on", func(next func() *agent.Decision) []*agent.Decision {
 			first, second := next(), next()
 			first.New = true
 			return []*agent.Decision{first, second}

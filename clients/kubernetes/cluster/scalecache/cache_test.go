@@ -151,14 +151,14 @@ func TestScalesAreReadAgainOneByOne(t *testing.T) {
 		cache := scalecache.New(web, web)
 		resource := schema.GroupResource{Group: "apps", Resource: "deployments"}
 		most := 0
-		for round := range 60 {
+		for reconcile := range 60 {
 			before := web.gets
 			for i := range objects {
 				if _, err := cache.Get(t.Context(), resource, "shop", strconv.Itoa(i)); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if round > 0 {
+			if reconcile > 0 {
 				most = max(most, web.gets-before)
 			}
 			time.Sleep(time.Minute)

@@ -111,7 +111,7 @@ func (r *rights) within(t *testing.T, namespaces []string, test func(t *testing.
 	})
 }
 
-// after lets time pass, with a question every round as a cache of scales has one, and
+// after lets time pass, with a question every reconcile as a cache of scales has one, and
 // returns whether the last one had an answer.
 func after(versions *scalecache.WatchedVersions, d time.Duration) bool {
 	for range int(d / (15 * time.Second)) {

@@ -16,21 +16,20 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
 )
 
-// reconcile is one reconcile of one object: read, ask, apply, report.
-type round struct {
+// reconcile is one reconcile of one object: observe, ask, apply, report.
+type reconcile struct {
 	*Loop
 	o   *Object
 	st  *state
 	log *zap.Logger
-	// telling is what the platform shows of the reconcile.
+	// telling is what the platform shows people about the reconcile.
 	telling *Telling
-	// retry reports whether the reconcile is to be repeated before the next one is due. Only what
-	// did not come to a decision is: a second decision right after a first one might
-	// double the count once more.
+	// retry reports whether to retry before the next reconcile is due. Only a reconcile without
+	// a decision may: two decisions in a row might double the count twice.
 	retry bool
-	// settled is when the last answer came; zero: none did.
+	// settled is when the last answer arrived; zero: none did.
 	settled time.Time
-	// fresh reports whether the service was just told to forget what it has of the object.
+	// fresh reports whether the target was just deleted at the service.
 	fresh bool
 }
 
@@ -38,7 +37,7 @@ type round struct {
 const maxDecisions = 3
 
 // run reconciles and returns the outcome.
-func (r *round) run(ctx context.Context) Outcome {
+func (r *reconcile) run(ctx context.Context) Outcome {
 	r.warn()
 	if r.o.Hold != nil {
 		r.presence.pass(r.o.Key)
@@ -62,15 +61,15 @@ func (r *round) run(ctx context.Context) Outcome {
 			return outcome
 		}
 		r.lost()
-		// Someone else changed the count after it was read: the decision is void,
-		// which the service sees by the count of the next question.
-		r.log.Info("count changed by others meanwhile, deciding again")
+		// Someone else changed the count after it was read: the decision is void. The service
+		// sees that in the count of the next request.
+		r.log.Info("count changed by others, deciding again")
 	}
 	return OutcomeMoved
 }
 
 // warn emits the object's warning, once.
-func (r *round) warn() {
+func (r *reconcile) warn() {
 	if text := r.o.Warning; text != "" && text != r.st.warned {
 		r.telling.event(warning, ReasonInvalidObject, text)
 	}
@@ -78,19 +77,19 @@ func (r *round) warn() {
 }
 
 // target is the object's name at the service.
-func (r *round) target() string {
+func (r *reconcile) target() string {
 	return "clusters/" + r.options.Cluster + "/namespaces/" + r.o.Key.Namespace + "/targets/" + r.o.Target
 }
 
-// begin first tells the service what it missed: that an object is new although the service may
-// know a namesake, and the outcome of the last decision.
-func (r *round) begin(ctx context.Context) error {
+// begin first sends the service what it missed: the deletion of a namesake of a new object, and
+// the outcome of the last decision.
+func (r *reconcile) begin(ctx context.Context) error {
 	if err := r.deleteTargets(ctx, r.st.stale); err != nil {
 		return err
 	}
 	target := r.target()
 	if !r.st.begun && r.o.New {
-		// Whose history it is the service may not know: an older agent did not say.
+		// The service may not know whose history it has: older agents sent no UID.
 		if err := r.deleteTarget(ctx, target, ""); err != nil {
 			return err
 		}
@@ -117,16 +116,16 @@ func (l *Loop) deleteTarget(ctx context.Context, target, uid string) error {
 	defer cancel()
 	err := l.recommender.DeleteIncarnation(ctx, &setpointv1.DeleteTargetRequest{Name: target, TargetUid: uid, ClusterUid: l.options.ClusterUID})
 	if status.Code(err) == codes.NotFound || isOtherCluster(err) {
-		return nil // nothing of this cluster's is there
+		return nil // the service has nothing of this cluster
 	}
 	return err
 }
 
-// evaluation is one question and its answer.
+// evaluation is one request and its answer.
 type evaluation struct {
 	Decision
 	asked, answered time.Time
-	// distrusted is why the answer to the report does not count, nil: it does.
+	// distrusted is why the answer to the report is invalid; nil: it is valid.
 	distrusted *setpoint.AnswerError
 }
 
@@ -135,8 +134,8 @@ type errRead struct{ error }
 
 func (e errRead) Unwrap() error { return e.error }
 
-// decide observes and asks. The evaluation is never nil.
-func (r *round) decide(ctx context.Context) (*evaluation, error) {
+// decide observes and asks the service. The evaluation is never nil.
+func (r *reconcile) decide(ctx context.Context) (*evaluation, error) {
 	e := &evaluation{asked: time.Now(), Decision: Decision{Key: r.o.Key, Shadow: r.o.Shadow}}
 	seen, err := r.platform.Observe(ctx, r.o)
 	if err != nil {
@@ -169,7 +168,7 @@ func (r *round) decide(ctx context.Context) (*evaluation, error) {
 	return e, err
 }
 
-// newRequestID returns a random id. One evaluation has one id, however often it is sent, so
+// newRequestID returns a random id. An evaluation keeps its id however often it is sent, so
 // that it counts once.
 func newRequestID() string {
 	var id [16]byte
@@ -178,7 +177,7 @@ func newRequestID() string {
 }
 
 // failed ends a reconcile without a decision.
-func (r *round) failed(e *evaluation, err error) Outcome {
+func (r *reconcile) failed(e *evaluation, err error) Outcome {
 	var held *HoldError
 	if errors.As(err, &held) {
 		r.presence.pass(r.o.Key)
@@ -186,7 +185,7 @@ func (r *round) failed(e *evaluation, err error) Outcome {
 	}
 	var read errRead
 	if errors.As(err, &read) {
-		r.log.Log(r.options.LogLevel(zapcore.ErrorLevel, err), "cluster not read", zap.Error(err))
+		r.log.Log(r.options.LogLevel(zapcore.ErrorLevel, err), "platform not read", zap.Error(err))
 		r.retry = true
 		return OutcomeReadError
 	}
@@ -201,20 +200,20 @@ func (r *round) failed(e *evaluation, err error) Outcome {
 }
 
 // unanswered ends a reconcile in which the service did not answer.
-func (r *round) unanswered(asked time.Time, err error) Outcome {
+func (r *reconcile) unanswered(asked time.Time, err error) Outcome {
 	if refused(err) {
-		r.presence.answered(r.o.Key) // it is there
+		r.presence.answered(r.o.Key) // the service is available
 		return r.hold(Hold{Outcome: OutcomeRefused, Reason: ReasonRecommendationRefused, Message: "the recommender refused to answer: " + plainReason(err)})
 	}
 	since, reason, away := r.presence.failed(r.o.Key, asked, plainReason(err))
-	// While the service is away, probes ask again.
+	// While the service is away, its probes retry.
 	r.retry = !away
 	return r.holdAway(since, reason)
 }
 
-// carryOut applies and reports a decision. moved: others had changed the count, and nothing
-// was done.
-func (r *round) carryOut(ctx context.Context, e *evaluation) (moved bool, outcome Outcome) {
+// carryOut applies and reports a decision. moved: others had changed the count, and nothing was
+// written.
+func (r *reconcile) carryOut(ctx context.Context, e *evaluation) (moved bool, outcome Outcome) {
 	outcome = OutcomeUnchanged
 	if e.changes() && !r.o.Shadow {
 		r.st.changed, r.st.soonest = e.answered, e.answered
@@ -230,7 +229,7 @@ func (r *round) carryOut(ctx context.Context, e *evaluation) (moved bool, outcom
 		}
 		var held *HoldError
 		if errors.As(e.ApplyError, &held) {
-			// What was decided is void, as if the object had said so before the question.
+			// The decision is void, as if the object had been held before the request.
 			r.lost()
 			return false, r.hold(held.Hold)
 		}
@@ -250,7 +249,7 @@ func (e *evaluation) changes() bool {
 }
 
 // apply writes the count.
-func (r *round) apply(ctx context.Context, e *evaluation) error {
+func (r *reconcile) apply(ctx context.Context, e *evaluation) error {
 	began := time.Now()
 	change := Change{
 		From: e.Answer.GetCurrentReplicas(), To: e.Answer.GetDesiredReplicas(),
@@ -278,8 +277,8 @@ func (r *round) apply(ctx context.Context, e *evaluation) error {
 	return nil
 }
 
-// decided has the platform show a decision.
-func (r *round) decided(e *evaluation) {
+// decided makes the platform show a decision.
+func (r *reconcile) decided(e *evaluation) {
 	if e.distrusted != nil {
 		// The count is written, but its status can't be trusted.
 		r.hold(Hold{Outcome: OutcomeDistrusted, Reason: ReasonAnswerRefused, Message: distrustMessage(e.distrusted)})
@@ -299,7 +298,7 @@ func (r *round) decided(e *evaluation) {
 			fault = e.Report.GetError()
 		}
 	}
-	if fault != "" && fault != r.st.fault { // and not in every reconcile
+	if fault != "" && fault != r.st.fault { // log it once, not in every reconcile
 		r.log.Log(r.options.LogLevel(zapcore.WarnLevel, nil), "evaluated with an error", zap.String("error", fault))
 	}
 	r.st.fault = fault

@@ -17,7 +17,7 @@ import (
 // traffic is what a controller asked of the API server.
 type traffic struct {
 	counts map[string]int
-	rounds float64 // of all objects
+	passes float64 // over all objects
 	took   time.Duration
 }
 
@@ -29,7 +29,7 @@ func (y traffic) total() int {
 	return sum
 }
 
-func (y traffic) perRound() float64 { return float64(y.total()) / y.rounds }
+func (y traffic) perPass() float64 { return float64(y.total()) / y.passes }
 
 // both are the counts of two, a line each.
 func both(native, ours map[string]int) string {
@@ -47,8 +47,8 @@ func both(native, ours map[string]int) string {
 	return lines.String()
 }
 
-// nativeRound lets the native controller look at everything, twice at rest.
-func (w *manyWorld) nativeRound(t *testing.T) traffic {
+// nativePass lets the native controller look at everything, twice at rest.
+func (w *manyWorld) nativePass(t *testing.T) traffic {
 	t.Helper()
 	must(t, w.c.StartControllers(kubetest.Config{WithoutWorkloads: true, Native: true, SyncPeriod: manyPeriod}))
 	mark := w.c.Mark(t)
@@ -66,7 +66,7 @@ func (w *manyWorld) nativeRound(t *testing.T) traffic {
 	evaluated(2 * manyObjects)
 	counts := w.c.Since(t, mark).Of(kubetest.NativeUser).Counts()
 	w.c.StopControllers()
-	return traffic{counts: counts, rounds: float64(counts["get deployments/scale"]) / manyObjects}
+	return traffic{counts: counts, passes: float64(counts["get deployments/scale"]) / manyObjects}
 }
 
 func newAgentForAll(t *testing.T, c *kubetest.Cluster, s *service.Instance, period time.Duration) *agent {
@@ -76,11 +76,11 @@ func newAgentForAll(t *testing.T, c *kubetest.Cluster, s *service.Instance, peri
 	return a
 }
 
-// awaitRounds waits until there were so many rounds, and returns how long that took.
-func (w *manyWorld) awaitRounds(t *testing.T, a *agent, n float64) time.Duration {
+// awaitReconciles waits until there were so many reconciles, and returns how long that took.
+func (w *manyWorld) awaitReconciles(t *testing.T, a *agent, n float64) time.Duration {
 	t.Helper()
 	began := time.Now()
-	awaitFor(t, manyWithin, fmt.Sprintf("%v rounds", n), func() string {
+	awaitFor(t, manyWithin, fmt.Sprintf("%v reconciles", n), func() string {
 		if got := a.value("setpoint_agent_reconciles_total"); got < n {
 			return fmt.Sprint(got)
 		}
@@ -89,20 +89,20 @@ func (w *manyWorld) awaitRounds(t *testing.T, a *agent, n float64) time.Duration
 	return time.Since(began)
 }
 
-// steadyRounds are two rounds of everything in which nothing changes, and how late
-// rounds begin.
-func (w *manyWorld) steadyRounds(t *testing.T, a *agent) (traffic, time.Duration) {
+// steadyPasses are two passes over all objects in which nothing changes, and how late
+// reconciles begin.
+func (w *manyWorld) steadyPasses(t *testing.T, a *agent) (traffic, time.Duration) {
 	t.Helper()
-	w.awaitRounds(t, a, 2*manyObjects)
+	w.awaitReconciles(t, a, 2*manyObjects)
 	mark, before := w.c.Mark(t), a.value("setpoint_agent_reconciles_total")
-	w.awaitRounds(t, a, before+2*manyObjects)
+	w.awaitReconciles(t, a, before+2*manyObjects)
 	requests := w.c.Since(t, mark).Of(a.account.User)
 	after := a.value("setpoint_agent_reconciles_total")
-	// Rounds go on between the two readings.
+	// Reconciles go on between the two readings.
 	if unchanged := a.value("setpoint_agent_reconciles_total", "outcome=unchanged"); unchanged < after {
-		t.Errorf("%v of %v rounds changed nothing, want all", unchanged, after)
+		t.Errorf("%v of %v reconciles changed nothing, want all", unchanged, after)
 	}
-	return traffic{counts: requests.Counts(), rounds: (after - before) / manyObjects}, a.quantile("setpoint_agent_schedule_lag_seconds", 0.99)
+	return traffic{counts: requests.Counts(), passes: (after - before) / manyObjects}, a.quantile("setpoint_agent_schedule_lag_seconds", 0.99)
 }
 
 // scaleAll changes the load of everything.
@@ -146,5 +146,5 @@ func (w *manyWorld) scaleAll(t *testing.T, a *agent, milli int64, replicas int32
 	if n := requests.Counts()["update deployments/scale"]; n != manyObjects {
 		t.Errorf("%d writes of scales, want %d", n, manyObjects)
 	}
-	return traffic{counts: requests.Counts(), rounds: 1, took: last.Sub(began)}
+	return traffic{counts: requests.Counts(), passes: 1, took: last.Sub(began)}
 }

@@ -85,8 +85,8 @@ func (c *town) ExternalMetric(context.Context, string, Metric) ([]externalv1beta
 	return nil, nil
 }
 
-// What did not serve a list of all in one round is not asked for in the next.
-func TestRoundsWithoutListsOfAll(t *testing.T) {
+// What did not serve a list of all in one reconcile is not asked for in the next.
+func TestReconcilesWithoutListsOfAll(t *testing.T) {
 	t.Parallel()
 	for name, metric := range map[string]autoscalingv2.MetricSpec{
 		"usage without labels": {Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{Name: corev1.ResourceCPU}},

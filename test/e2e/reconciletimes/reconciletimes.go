@@ -1,12 +1,12 @@
-// Package roundtimes measures the rounds of an agent by its requests.
-package roundtimes
+// Package reconciletimes measures the reconciles of an agent by its requests.
+package reconciletimes
 
 import (
 	"sync"
 	"time"
 )
 
-// pause is what lies between two rounds, and not between two requests of one.
+// pause is the time between two passes over all objects, longer than any between two requests of one.
 const pause = 1500 * time.Millisecond
 
 // Requests notes when requests came. The zero value has none. It is safe for concurrent use.
@@ -23,7 +23,7 @@ func (r *Requests) Note() {
 }
 
 // Longest is the longest row of requests after an instant without a pause of a second and a
-// half: a round of all objects.
+// half: a pass over all objects.
 func (r *Requests) Longest(after time.Time) (longest time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
