@@ -16,9 +16,9 @@ var (
 	namespaceKind = schema.GroupKind{Kind: "Namespace"}
 )
 
-// customMetrics returns the values that a Pods or Object metric may ask for, by
-// metric name and described object. Values of pods are not matched with the
-// listed pods: the API answers for pods it knows.
+// customMetrics returns the values that a Pods or Object metric may request, by metric name and
+// described object. It does not match values of pods with the listed pods: the API answers for
+// pods it knows.
 func (s *Snapshot) customMetrics(spec lookups) []*setpointv1.CustomMetric {
 	var out []*setpointv1.CustomMetric
 	for i := range s.CustomMetrics {
@@ -30,9 +30,9 @@ func (s *Snapshot) customMetrics(spec lookups) []*setpointv1.CustomMetric {
 	return out
 }
 
-// wanted reports whether the spec asks for a value. One of the autoscaler's own
-// Namespace is asked for whatever a spec calls that, since upstream ignores the
-// described name of a Namespace, and so does the service.
+// wanted reports whether the spec requests a value. A value of the autoscaler's own Namespace
+// matches whatever name a spec gives, since upstream ignores the described name of a Namespace,
+// and so does the service.
 func (s *Snapshot) wanted(value *customv1beta2.MetricValue, spec lookups) bool {
 	object := describedObject{
 		GroupKind: groupKind(value.DescribedObject.APIVersion, value.DescribedObject.Kind),
@@ -71,8 +71,8 @@ func customMetricToProto(value *customv1beta2.MetricValue) *setpointv1.CustomMet
 	return out
 }
 
-// canonicalAPIVersion rewrites the "/v1" of some adapters as "v1"; what does not
-// parse, and so is in the core group, becomes absent.
+// canonicalAPIVersion rewrites the "/v1" of some adapters as "v1"; an apiVersion that does not
+// parse counts as the core group's and becomes absent.
 func canonicalAPIVersion(apiVersion string) string {
 	version, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
@@ -81,9 +81,9 @@ func canonicalAPIVersion(apiVersion string) string {
 	return version.String()
 }
 
-// Selected returns values without those of pods that the scale's selector passes over: the
-// metrics API, asked with that selector, does not answer for them. A pod that is not among
-// Pods may be one that just went.
+// Selected returns values without those of listed pods that the scale's selector does not
+// match: the metrics API, given that selector, would not return them. A pod that is not among
+// Pods may have just been deleted; its values stay.
 func (s *Snapshot) Selected(values []customv1beta2.MetricValue) []customv1beta2.MetricValue {
 	if s.Scale == nil {
 		return values

@@ -5,12 +5,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Defaults fills in what the API server fills in when it stores a
-// HorizontalPodAutoscaler of autoscaling/v2: one replica at least, cpu at 80 % when
-// there are no metrics, and the rules of both directions when there is behavior.
-// Behavior that is absent stays absent, and scaleDown's stabilization window too,
-// since a setting of the controller stands in for it. Policies that are given,
-// even none, are kept as a whole.
+// Defaults sets what the API server sets when it stores a HorizontalPodAutoscaler of
+// autoscaling/v2: one replica at least, cpu at 80 % without metrics, and the rules of both
+// directions if there is behavior. Absent behavior stays absent, and so does scaleDown's
+// stabilization window, because a setting of the controller is its default. Given policies,
+// even an empty list, stay as they are.
 func Defaults(autoscaler *autoscalingv2.HorizontalPodAutoscaler) {
 	spec := &autoscaler.Spec
 	if spec.MinReplicas == nil {
@@ -34,7 +33,7 @@ func Defaults(autoscaler *autoscalingv2.HorizontalPodAutoscaler) {
 		autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PercentScalingPolicy, Value: 100, PeriodSeconds: 15})
 }
 
-// defaultRules fills in what the rules of a direction leave out.
+// defaultRules sets the absent fields of a direction's rules.
 func defaultRules(rules *autoscalingv2.HPAScalingRules, policies ...autoscalingv2.HPAScalingPolicy) *autoscalingv2.HPAScalingRules {
 	if rules == nil {
 		rules = &autoscalingv2.HPAScalingRules{}
@@ -49,7 +48,7 @@ func defaultRules(rules *autoscalingv2.HPAScalingRules, policies ...autoscalingv
 	return rules
 }
 
-// DefaultMetrics is what a spec without metrics means.
+// DefaultMetrics is the default for a spec without metrics.
 func DefaultMetrics() []autoscalingv2.MetricSpec {
 	return []autoscalingv2.MetricSpec{CPUUtilization(defaultCPUUtilization)}
 }

@@ -6,7 +6,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// externalMetrics returns the series that an External metric may ask for, by name.
+// externalMetrics returns the series that an External metric may request, by name.
 func (s *Snapshot) externalMetrics(spec lookups) []*setpointv1.ExternalMetric {
 	var out []*setpointv1.ExternalMetric
 	for i := range s.ExternalMetrics {

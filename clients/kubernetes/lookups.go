@@ -26,23 +26,22 @@ type describedObject struct {
 	name string
 }
 
-// lookup is what a metric of the spec asks a metrics API for. Selectors are left
-// out: whether a reading belongs to a metric is for the service to say.
+// lookup is the query of a spec's metric to a metrics API. It has no selector: the service
+// decides whether a reading belongs to a metric.
 type lookup struct {
 	api    MetricsAPI
 	source autoscalingv2.MetricSourceType
-	// name of the metric or resource.
+	// name is the name of the metric or resource.
 	name string
-	// object described by an Object metric.
+	// object is the object that an Object metric describes.
 	object describedObject
 }
 
-// lookups are those of a spec's metrics, each once, in their order.
+// lookups are the queries of a spec's metrics, each once, in their order.
 type lookups []lookup
 
-// lookupsOf returns what metrics ask for. No metrics at all ask for what the
-// default metric asks for; one without the source that its type names asks for
-// nothing.
+// lookupsOf returns the queries of metrics. No metrics mean the default metric; a metric
+// without the source that its type names has no query.
 func lookupsOf(metrics []autoscalingv2.MetricSpec) lookups {
 	if len(metrics) == 0 {
 		metrics = DefaultMetrics()
@@ -78,14 +77,14 @@ func lookupOf(metric *autoscalingv2.MetricSpec) (l lookup, ok bool) {
 	return l, true
 }
 
-// any reports whether a metric of source asks for name.
+// any reports whether a metric of the source queries name.
 func (all lookups) any(source autoscalingv2.MetricSourceType, name string) bool {
 	return slices.ContainsFunc(all, func(l lookup) bool {
 		return l.source == source && l.name == name
 	})
 }
 
-// objects returns the objects for which Object metrics ask for name.
+// objects returns the objects for which Object metrics query name.
 func (all lookups) objects(name string) []describedObject {
 	var out []describedObject
 	for _, l := range all {
@@ -96,8 +95,8 @@ func (all lookups) objects(name string) []describedObject {
 	return out
 }
 
-// groupKind returns group and kind as upstream takes them from a reference: an
-// apiVersion that does not parse counts as the core group's.
+// groupKind returns group and kind as upstream derives them from a reference: an apiVersion
+// that does not parse counts as the core group's.
 func groupKind(apiVersion, kind string) schema.GroupKind {
 	return schema.FromAPIVersionAndKind(apiVersion, kind).GroupKind()
 }

@@ -9,20 +9,20 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// MetricError is a call of a metrics API that failed.
+// MetricError is a failed call of a metrics API.
 type MetricError struct {
 	// API that was called. Required.
 	API MetricsAPI
-	// Metric that was asked for; of the resource metrics API, the resource.
-	// Empty: whatever is asked of the API fails.
+	// Metric is the requested metric; for the resource metrics API, the resource. Empty: every
+	// request to the API fails.
 	Metric string
 	// Source narrows Metric to metrics of one source type: the custom metrics API
 	// may fail for a Pods metric and answer for an Object metric of the same
 	// name. Empty: any.
 	Source autoscalingv2.MetricSourceType
-	// Selector narrows Metric to metrics of the custom or external metrics API whose
-	// selector means the same as this, which must be that of a metric of the spec;
-	// an empty one to those without. Nil: any.
+	// Selector narrows Metric to metrics of the custom or external metrics API with an
+	// equivalent selector, which must be that of a metric of the spec; an empty one to those
+	// without a selector. Nil: any.
 	Selector *metav1.LabelSelector
 	// Object narrows Metric to Object metrics of this object. Nil: any.
 	Object *autoscalingv2.CrossVersionObjectReference
@@ -30,8 +30,8 @@ type MetricError struct {
 	Message string
 }
 
-// metricErrors returns the errors that concern one of the spec's metrics: first
-// those of one metric, which are the more precise, then those of a whole API.
+// metricErrors returns the errors that concern one of the spec's metrics: first those of a
+// single metric, which are more specific, then those of a whole API.
 func (s *Snapshot) metricErrors(spec lookups) []*setpointv1.MetricError {
 	var single, whole []*setpointv1.MetricError
 	for _, failure := range s.MetricErrors {
@@ -48,7 +48,7 @@ func (s *Snapshot) metricErrors(spec lookups) []*setpointv1.MetricError {
 	return append(single, whole...)
 }
 
-// concerns reports whether the failed call is the one that l makes.
+// concerns reports whether l makes the failed call.
 func (e MetricError) concerns(l lookup) bool {
 	if e.API != l.api {
 		return false
@@ -72,8 +72,8 @@ func (e MetricError) toProto() *setpointv1.MetricError {
 	return out
 }
 
-// subject spells what failed as the service reads it. The API's group before a
-// name keeps names with colons, as Prometheus' rules have them, apart from types.
+// subject spells the failed call for the service. The API's group before a name separates names
+// with colons, which Prometheus' rules have, from types.
 func (e MetricError) subject() string {
 	switch {
 	case e.Metric == "":

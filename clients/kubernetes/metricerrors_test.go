@@ -10,8 +10,8 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/kubernetestest"
 )
 
-// An error that names no metric of the spec would make the service refuse the
-// request, and is left out.
+// An error that names no metric of the spec is left out, because the service would refuse the
+// request.
 func TestMetricErrorsOfOneMetricAmongNamesakes(t *testing.T) {
 	t.Parallel()
 	const metrics = `

@@ -12,7 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/kubernetestest"
 )
 
-// everySource asks once for each sort of reading, twice for a Namespace.
+// everySource has one metric of each source, two for a Namespace.
 const everySource = `
 - {type: Resource, resource: {name: memory, target: {type: AverageValue, averageValue: 1Gi}}}
 - {type: ContainerResource, containerResource: {name: cpu, container: app, target: {type: Utilization, averageUtilization: 60}}}
@@ -80,7 +80,7 @@ func TestMetricErrors(t *testing.T) {
 	for _, test := range []struct {
 		name, metrics string
 		failures      []kubernetes.MetricError
-		// want are the subjects of the errors sent.
+		// want are the subjects of the errors.
 		want []string
 	}{
 		{"whole APIs", everySource,

@@ -42,7 +42,7 @@ func metricStatusToProto(status *autoscalingv2.MetricStatus) *setpointv1.MetricS
 	return out
 }
 
-// metricStatusFromProto is the way back; errors begin with the field.
+// metricStatusFromProto is the reverse conversion; errors begin with the field.
 func metricStatusFromProto(status *setpointv1.MetricStatus) (autoscalingv2.MetricStatus, error) {
 	out := autoscalingv2.MetricStatus{Type: autoscalingv2.MetricSourceType(status.GetType())}
 	var firstErr error

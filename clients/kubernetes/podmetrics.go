@@ -7,9 +7,9 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// podMetrics returns what metrics.k8s.io answers for the autoscaler's namespace
-// and selector, which it matches with the labels of the PodMetrics themselves. The
-// pod of one need not be listed; several of one pod stay.
+// podMetrics returns what metrics.k8s.io would return for the autoscaler's namespace and
+// selector, which it matches with the labels of the PodMetrics themselves. Their pods need not
+// be listed; several items of one pod stay.
 func (s *Snapshot) podMetrics(selector labels.Selector) []*setpointv1.PodMetrics {
 	var out []*setpointv1.PodMetrics
 	for i := range s.PodMetrics {

@@ -7,8 +7,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// phases that the service knows. Upstream treats every other one alike, as it
-// treats none at all.
+// phases are the phases that the service knows. Upstream treats every other one like none.
 var phases = map[corev1.PodPhase]bool{
 	corev1.PodPending: true, corev1.PodRunning: true, corev1.PodSucceeded: true,
 	corev1.PodFailed: true, corev1.PodUnknown: true,
@@ -59,8 +58,8 @@ func podToProto(pod *corev1.Pod) *setpointv1.Pod {
 	return out
 }
 
-// readyCondition returns the first condition of type Ready, as upstream takes it,
-// nil when there is none. A status that is neither True nor False is Unknown.
+// readyCondition returns the first condition of type Ready, as upstream does, nil if there is
+// none. A status other than True or False becomes Unknown.
 func readyCondition(conditions []corev1.PodCondition) *setpointv1.PodReadyCondition {
 	for i := range conditions {
 		condition := &conditions[i]

@@ -12,20 +12,18 @@ import (
 // ErrNoAutoscaler is returned for a snapshot without an autoscaler.
 var ErrNoAutoscaler = errors.New("no HorizontalPodAutoscaler")
 
-// ErrNoScale is wrapped in the error for a snapshot that has neither a scale nor
-// the reason why not.
+// ErrNoScale is wrapped in the error for a snapshot that has neither a scale nor the reason for
+// its absence.
 var ErrNoScale = errors.New("no scale")
 
-// Request returns the request that asks about the snapshot's autoscaler as a
-// target of cluster. Options, evaluation time, request id, dry run and explain
-// are left to the caller. Of what the snapshot holds it carries what the upstream
-// controller would have read: nothing but the error when the scale can't be read,
-// and neither pods nor resource usage when the selector is missing or does not
-// parse. The request shares maps and numbers with the objects: change neither
-// while it is in use.
+// Request returns the request for the snapshot's autoscaler as a target of cluster. The caller
+// sets options, evaluation time, request id, dry run and explain. The request has only what the
+// upstream controller would have read: nothing but the error if the scale can't be read, and
+// neither pods nor resource usage if the selector is missing or invalid. It shares maps and
+// numbers with the objects: change neither while it is in use.
 //
-// Errors: ErrNoAutoscaler, ErrNoScale, and parts of the target's name that
-// [TargetName] refuses. What is wrong with the values is the service's to say.
+// Errors: ErrNoAutoscaler, ErrNoScale, and parts of the target's name that [TargetName]
+// refuses. The service validates the values.
 func (s *Snapshot) Request(cluster string) (*setpointv1.RecommendRequest, error) {
 	if s.Autoscaler == nil {
 		return nil, ErrNoAutoscaler
@@ -39,7 +37,7 @@ func (s *Snapshot) Request(cluster string) (*setpointv1.RecommendRequest, error)
 		Spec:           SpecToProto(&s.Autoscaler.Spec),
 		PreviousStatus: previousStatus(&s.Autoscaler.Status),
 	}
-	if generation := s.Autoscaler.Generation; generation >= 0 { // which API servers see to
+	if generation := s.Autoscaler.Generation; generation >= 0 { // API servers guarantee it
 		request.Generation = &generation
 	}
 	if request.ScaleError = s.scaleError(); request.ScaleError != nil {
@@ -55,7 +53,7 @@ func (s *Snapshot) Request(cluster string) (*setpointv1.RecommendRequest, error)
 	return request, nil
 }
 
-// fillPods adds the pods and their usage, or why they can't be chosen.
+// fillPods adds the pods and their usage, or why the pods can't be selected.
 func (s *Snapshot) fillPods(request *setpointv1.RecommendRequest) {
 	var selector labels.Selector
 	selector, request.SelectorProblem = parseSelector(s.Scale.Status.Selector)

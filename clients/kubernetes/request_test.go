@@ -43,7 +43,7 @@ func TestRequestNamesTheTarget(t *testing.T) {
 	}
 }
 
-// The request carries the object's generation, also where the scale can't be read.
+// The request has the object's generation, even if the scale can't be read.
 func TestRequestCarriesTheGeneration(t *testing.T) {
 	for _, failure := range []*kubernetes.ScaleError{nil, {Message: "away"}} {
 		snapshot := snapshotOf(t, noMetrics)

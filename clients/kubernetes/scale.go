@@ -7,7 +7,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// ScaleStep is a step on the way to a target's scale.
+// ScaleStep is a step of reading a target's scale.
 type ScaleStep string
 
 // The steps, in their order.
@@ -20,7 +20,7 @@ const (
 	FailedGet ScaleStep = "FailedGet"
 )
 
-// ScaleError says why a scale could not be read.
+// ScaleError is why a scale could not be read.
 type ScaleError struct {
 	// Step that failed. Empty: FailedGet.
 	Step ScaleStep
@@ -28,8 +28,8 @@ type ScaleError struct {
 	Message string
 }
 
-// scaleError returns the first step that failed, nil when none did: the API
-// version and the kind are looked at before the scale is asked for.
+// scaleError returns the first failed step, nil if none failed: the API version and the kind
+// are checked before the scale is read.
 func (s *Snapshot) scaleError() *setpointv1.ScaleError {
 	ref := s.Autoscaler.Spec.ScaleTargetRef
 	version, err := schema.ParseGroupVersion(ref.APIVersion)
@@ -52,7 +52,7 @@ func scaleErrorToProto(step ScaleStep, message string) *setpointv1.ScaleError {
 		step = FailedGet
 	}
 	if message == "" {
-		// The service wants to be told something; the step is what is known.
+		// The service requires a message; only the step is known.
 		message = string(step)
 	}
 	return &setpointv1.ScaleError{Reason: string(step), Message: message}

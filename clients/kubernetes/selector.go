@@ -10,14 +10,14 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// Reasons for which pods can't be chosen.
+// Reasons why the pods can't be selected.
 const (
 	selectorRequired  = "SelectorRequired"
 	invalidSelector   = "InvalidSelector"
 	ambiguousSelector = "AmbiguousSelector"
 )
 
-// parseSelector returns the selector that text spells, or the problem with it.
+// parseSelector returns the parsed selector, or the problem with it.
 func parseSelector(text string) (labels.Selector, *setpointv1.SelectorProblem) {
 	if text == "" {
 		return nil, &setpointv1.SelectorProblem{Reason: selectorRequired}
@@ -29,9 +29,9 @@ func parseSelector(text string) (labels.Selector, *setpointv1.SelectorProblem) {
 	return selector, nil
 }
 
-// ambiguity returns a problem when another autoscaler of the namespace selects one
-// of pods too, nil when none does. The problem lists the autoscalers that share
-// pods, the evaluated one included, sorted; upstream lists them in no order.
+// ambiguity returns a problem if another autoscaler of the namespace also selects one of pods,
+// nil otherwise. The problem lists all autoscalers that share pods, sorted; upstream's order is
+// random.
 func (s *Snapshot) ambiguity(pods []*corev1.Pod) *setpointv1.SelectorProblem {
 	own := s.Autoscaler.Name
 	sharing := map[string]bool{}
@@ -51,8 +51,8 @@ func (s *Snapshot) ambiguity(pods []*corev1.Pod) *setpointv1.SelectorProblem {
 	return problem
 }
 
-// matchesAny reports whether the selector matches one of pods. An autoscaler whose
-// scale was never read has no selector and matches nothing.
+// matchesAny reports whether the selector matches one of pods. An autoscaler whose scale was
+// never read has no selector and matches none.
 func matchesAny(text string, pods []*corev1.Pod) bool {
 	selector, problem := parseSelector(text)
 	if problem != nil {
@@ -63,8 +63,8 @@ func matchesAny(text string, pods []*corev1.Pod) bool {
 	})
 }
 
-// inNamespace reports whether an object of namespace, which may be left out, is in
-// that of the autoscaler.
+// inNamespace reports whether an object of namespace, which may be empty, is in the
+// autoscaler's.
 func (s *Snapshot) inNamespace(namespace string) bool {
 	return namespace == "" || namespace == s.Autoscaler.Namespace
 }

@@ -7,8 +7,8 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// SpecToProto converts a spec as it is: nothing is filled in or left out, save the
-// difference between policies that are absent and an empty list of them.
+// SpecToProto converts a spec as it is: it adds and drops nothing, except that it can't
+// distinguish absent policies from an empty list.
 func SpecToProto(spec *autoscalingv2.HorizontalPodAutoscalerSpec) *setpointv1.HorizontalPodAutoscalerSpec {
 	out := &setpointv1.HorizontalPodAutoscalerSpec{
 		ScaleTargetRef: referenceToProto(spec.ScaleTargetRef),
@@ -26,8 +26,8 @@ func referenceToProto(ref autoscalingv2.CrossVersionObjectReference) *setpointv1
 	return &setpointv1.CrossVersionObjectReference{Kind: ref.Kind, Name: ref.Name, ApiVersion: ref.APIVersion}
 }
 
-// metricToProto converts every source that is set, also those that type does not
-// name, so that the service can refuse them.
+// metricToProto converts every source that is set, even if type names another one, so that the
+// service can refuse them.
 func metricToProto(metric *autoscalingv2.MetricSpec) *setpointv1.MetricSpec {
 	out := &setpointv1.MetricSpec{Type: string(metric.Type)}
 	if m := metric.Object; m != nil {
@@ -73,7 +73,7 @@ func identifierToProto(metric *autoscalingv2.MetricIdentifier) *setpointv1.Metri
 	return &setpointv1.MetricIdentifier{Name: metric.Name, Selector: selectorToProto(metric.Selector)}
 }
 
-// selectorToProto keeps nil and empty apart, which mean the same and print
+// selectorToProto distinguishes nil and empty selectors, which mean the same and print
 // differently.
 func selectorToProto(selector *metav1.LabelSelector) *setpointv1.LabelSelector {
 	if selector == nil {

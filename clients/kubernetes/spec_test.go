@@ -12,8 +12,8 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/kubernetestest"
 )
 
-// The service's spec has the JSON of autoscaling/v2, so a spec converts to the
-// message that its own JSON spells.
+// The service's spec has the JSON of autoscaling/v2, so converting a spec equals parsing its
+// JSON.
 func TestSpecsConvertVerbatim(t *testing.T) {
 	for _, test := range []struct{ name, spec string }{
 		{"nothing is filled in", `

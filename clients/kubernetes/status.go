@@ -13,8 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/quantity"
 )
 
-// previousStatus converts the status that an autoscaler comes with; nil for the
-// status of one that was never evaluated.
+// previousStatus converts the stored status of an autoscaler; nil if it was never evaluated.
 func previousStatus(status *autoscalingv2.HorizontalPodAutoscalerStatus) *setpointv1.HorizontalPodAutoscalerStatus {
 	if equality.Semantic.DeepEqual(*status, autoscalingv2.HorizontalPodAutoscalerStatus{}) {
 		return nil
@@ -47,8 +46,8 @@ func StatusToProto(status *autoscalingv2.HorizontalPodAutoscalerStatus) *setpoin
 	return out
 }
 
-// StatusFromProto converts the service's status to autoscaling/v2, as it is to be
-// written to the cluster. Errors name the quantities that do not parse.
+// StatusFromProto converts the service's status to autoscaling/v2, for writing to the cluster.
+// Errors name the quantities that do not parse.
 func StatusFromProto(status *setpointv1.HorizontalPodAutoscalerStatus) (*autoscalingv2.HorizontalPodAutoscalerStatus, error) {
 	out := &autoscalingv2.HorizontalPodAutoscalerStatus{
 		CurrentReplicas: status.GetCurrentReplicas(),

@@ -6,9 +6,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/target"
 )
 
-// TargetName returns the resource name of the target that the autoscaler
-// namespace/name of cluster stands for. Each part must be 1 to 253 characters of
-// [A-Za-z0-9._-] and not ".", ".." or "-".
+// TargetName returns the resource name of the target for the autoscaler namespace/name of
+// cluster. Each part must be 1 to 253 characters of [A-Za-z0-9._-] and not ".", ".." or "-".
 func TargetName(cluster, namespace, name string) (string, error) {
 	for _, part := range []struct{ what, value string }{
 		{"cluster", cluster}, {"namespace", namespace}, {"name", name},

@@ -6,11 +6,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Validate returns the violations of the API server's rules for an autoscaler that
-// a request to the service can't show: those for metadata, a target without kind
-// or name, and an empty list of policies. They are worded as by the API server. It
-// is to be called before [Defaults]. The rules for the values of spec are the
-// service's to apply.
+// Validate returns the violations of the API server's rules that the service can't detect from
+// a request: those about metadata, about a target without kind or name, and about an empty list
+// of policies, in the API server's words. Call it before [Defaults]. The service applies the
+// rules for the values of spec.
 func Validate(autoscaler *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
 	violations := validation.ValidateObjectMeta(&autoscaler.ObjectMeta, true,
 		validation.NameIsDNSSubdomain, field.NewPath("metadata"))
@@ -30,8 +29,8 @@ func Validate(autoscaler *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList
 	return violations
 }
 
-// validatePolicies refuses policies that are there and empty; the contract of the
-// service can't tell them from absent ones, which mean the defaults.
+// validatePolicies refuses empty policies; the service's contract can't distinguish them from
+// absent ones, which mean the defaults.
 func validatePolicies(rules *autoscalingv2.HPAScalingRules, at *field.Path) field.ErrorList {
 	if rules == nil || rules.Policies == nil || len(rules.Policies) > 0 {
 		return nil

@@ -8,14 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// The instants that a Timestamp can hold; Kubernetes' times can lie a few hours
-// outside through their zone.
+// The range of a Timestamp; Kubernetes' times can lie a few hours outside because of their
+// zone.
 var (
 	firstInstant = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
 	lastInstant  = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 )
 
-// instant converts a time, moved into what a Timestamp can hold.
+// instant converts a time, clamped to the range of a Timestamp.
 func instant(t time.Time) *timestamppb.Timestamp {
 	switch {
 	case t.Before(firstInstant):
@@ -26,8 +26,7 @@ func instant(t time.Time) *timestamppb.Timestamp {
 	return timestamppb.New(t)
 }
 
-// instantUnlessZero converts a time. The zero value means an absent time, and stays
-// absent.
+// instantUnlessZero converts a time. The zero value is an absent time, and stays absent.
 func instantUnlessZero(t time.Time) *timestamppb.Timestamp {
 	if t.IsZero() {
 		return nil
@@ -35,8 +34,8 @@ func instantUnlessZero(t time.Time) *timestamppb.Timestamp {
 	return instant(t)
 }
 
-// quantitiesToProto returns the canonical texts of list by resource name, nil for
-// an empty list.
+// quantitiesToProto returns the canonical texts of list by resource name, nil for an empty
+// list.
 func quantitiesToProto(list corev1.ResourceList) map[string]string {
 	if len(list) == 0 {
 		return nil

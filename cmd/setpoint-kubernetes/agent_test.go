@@ -131,7 +131,7 @@ func TestShadowReport(t *testing.T) {
 		t.Errorf("of what differs: %v %+v", err, back)
 	}
 	differing := run(t, "", "agent", "--report-differing", fmt.Sprint("--admin-address=", listener.Addr()))
-	const want = "HorizontalPodAutoscaler shop/web  no      5 vs 3  2   3 of 3  5 here, 3 there; "
+	const want = "HorizontalPodAutoscaler shop/web  no      5 vs 3  2   3 of 3      5 here, 3 there; "
 	if differing.Code != 0 || !strings.Contains(differing.Stdout, want) || strings.Contains(differing.Stdout, "shop/api") ||
 		!strings.HasSuffix(differing.Stdout, "\n1 of 2 shadows differ or did. 0 can't be compared now.\n") {
 		t.Errorf("exit code %d, want %q in\n%s%s", differing.Code, want, differing.Stdout, differing.Stderr)

@@ -93,7 +93,7 @@ func TestReplayDoesNotPassInSilence(t *testing.T) {
 			"2 scenarios, 1 steps, 1 compared, 0 skipped, 0 mismatched, 1 scenarios failed", "-: failed: odd, step 1: "},
 		{"an unknown name of the platform's", altered(t, "odd", `"time":`, `"platformDependent":["conditions","desired"],"time":`) + good, nil, cli.ExitUsage,
 			"1 scenarios, 1 steps, 1 compared, 0 skipped, 0 mismatched, 1 unreadable",
-			`-:1: odd: steps[0].platformDependent[1]: "desired" is no field of expect; must be one of desiredReplicas, currentReplicas,`},
+			`-:1: odd: steps[0].platformDependent[1]: "desired" is not a field of expect; must be one of desiredReplicas, currentReplicas,`},
 		{"a line that is no scenario", good + "{\n" + recorded(t, "other", true), nil, cli.ExitUsage, "2 scenarios, 2 steps, 2 compared, 0 skipped, 0 mismatched, 1 unreadable", "-:2: "},
 		{"a name twice", good + good, nil, cli.ExitFailed, "2 scenarios, 1 steps, 1 compared, 0 skipped, 0 mismatched, 1 scenarios failed", "failed: good: the name must be unique in the file"},
 		{"an empty file", "", nil, cli.ExitUsage, "0 scenarios, 0 steps, 0 compared, 0 skipped, 0 mismatched, 1 unreadable", "-: holds no scenario"},

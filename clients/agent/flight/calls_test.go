@@ -176,7 +176,7 @@ func TestCallsThatAreNone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := recording.NewPlayer(scenario).Request(&scenario.Steps[0], "demo"); err == nil || !strings.Contains(err.Error(), `"clusters/x/web" is no name of a target`) {
+	if _, err := recording.NewPlayer(scenario).Request(&scenario.Steps[0], "demo"); err == nil || !strings.Contains(err.Error(), `"clusters/x/web" is not the name of a target`) {
 		t.Errorf("a name that is none: %v", err)
 	}
 }

@@ -44,7 +44,7 @@ type Agent struct {
 	platform *platform
 	queue    *wakeable
 	loop     *agent.Loop
-	// maxAge bounds how old readings may be that reconciles share; set before any reconcile.
+	// maxAge bounds the age of readings that reconciles share; set before any reconcile.
 	maxAge func(time.Duration)
 
 	ready atomic.Bool
@@ -53,7 +53,7 @@ type Agent struct {
 // Service is how the agent reaches the recommender.
 type Service = agent.Service
 
-// maxReadingAge is how old a reading may be that reconciles share, at most.
+// maxReadingAge bounds the age of a shared reading.
 const maxReadingAge = time.Second
 
 // New returns an agent for the cluster of config. It connects to nothing.
@@ -102,13 +102,12 @@ func (a *Agent) Ready() error {
 	return nil
 }
 
-// Shadows reports how the decisions of shadows agree with what the controllers in charge
-// want.
+// Shadows reports how the decisions of shadows agree with those of the controllers in charge.
 func (a *Agent) Shadows() *shadow.Report { return a.loop.Shadows() }
 
-// Run reconciles until the context ends and reconciles in flight are done. At the start it waits
-// for the API server. Losing the leadership is an error: another agent may act, so that this
-// one must stop.
+// Run reconciles until the context ends and reconciles in flight are done. It first waits for
+// the API server. Losing the leadership is an error: another agent may act, so this one must
+// stop.
 func (a *Agent) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -130,27 +129,27 @@ func (a *Agent) Run(ctx context.Context) error {
 	err = w.manager.Start(ctx)
 	if err != nil && err.Error() == leadershipLost {
 		e := a.options.Election
-		return fmt.Errorf("leadership lost: the Lease %s could not be renewed within %s, so that another agent may act; this one must be restarted", e.Name, e.RenewDeadline)
+		return fmt.Errorf("leadership lost: the Lease %s could not be renewed within %s, and another agent may act; restart this one", e.Name, e.RenewDeadline)
 	}
 	return err
 }
 
-// leadershipLost is the manager's error for that.
+// leadershipLost is the manager's error after losing the leadership.
 const leadershipLost = "leader election lost"
 
-// newScheme knows what the agent reads and writes.
+// newScheme returns a scheme of the kinds that the agent reads and writes.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	return scheme, errors.Join(clientscheme.AddToScheme(scheme), v1.AddToScheme(scheme))
 }
 
-// wiring is what a run consists of.
+// wiring has the parts of a run.
 type wiring struct {
 	manager manager.Manager
 	events  *events
 }
 
-// wire puts everything together. What it starts ends with the context.
+// wire creates the parts of a run. What it starts stops with the context.
 func (a *Agent) wire(ctx context.Context) (*wiring, error) {
 	scheme, err := newScheme()
 	if err != nil {
@@ -214,7 +213,7 @@ func (a *Agent) newManager(ctx context.Context, scheme *runtime.Scheme, mapper m
 		},
 		GracefulShutdownTimeout: &a.options.DrainTimeout,
 	}
-	o.Controller.SkipNameValidation = &skip // several agents in one process are fine
+	o.Controller.SkipNameValidation = &skip // a process may run several agents
 	for _, namespace := range a.options.Namespaces {
 		o.Cache.DefaultNamespaces[namespace] = cache.Config{}
 	}
@@ -222,7 +221,7 @@ func (a *Agent) newManager(ctx context.Context, scheme *runtime.Scheme, mapper m
 		o.LeaderElection, o.LeaderElectionReleaseOnCancel = true, true
 		o.LeaderElectionNamespace, o.LeaderElectionID = e.Namespace, e.Name
 		o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = &e.LeaseDuration, &e.RenewDeadline, &e.RetryPeriod
-		// Renewing must not wait in line with reads.
+		// Renewals must not queue behind reads.
 		o.LeaderElectionConfig = rest.CopyConfig(a.config)
 		o.LeaderElectionConfig.RateLimiter, o.LeaderElectionConfig.QPS = nil, -1
 	}
@@ -240,7 +239,7 @@ func (a *Agent) newStore(c client.Client) *store {
 	}
 }
 
-// addRunnables adds what runs to the manager.
+// addRunnables adds the agent's runnables to the manager.
 func (a *Agent) addRunnables(ctx context.Context, mgr manager.Manager, pods *podcache.Namespaces) error {
 	if err := mgr.Add(pods); err != nil {
 		return err
@@ -278,7 +277,7 @@ func (a *Agent) addRunnables(ctx context.Context, mgr manager.Manager, pods *pod
 	)
 }
 
-// watch has the controller look at the sources.
+// watch makes the controller watch the sources.
 func (a *Agent) watch(ctx context.Context, mgr manager.Manager, c controller.TypedController[Key], pods *podcache.Namespaces) error {
 	if err := c.Watch(a.queue); err != nil {
 		return err
@@ -300,7 +299,7 @@ func (a *Agent) watch(ctx context.Context, mgr manager.Manager, c controller.Typ
 	return c.Watch(watchAutoscalers(mgr.GetCache()))
 }
 
-// always is a runnable that also runs without leadership.
+// always is a runnable that also runs on a standby.
 type always func(context.Context) error
 
 // Start implements manager.Runnable.

@@ -17,8 +17,8 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/setpoint/answertest"
 )
 
-// newTampered is a world of 4 replicas of 2 to 10, of which the service wants 5, and in
-// which what it answers is changed on its way. What the log says of it is as it should be.
+// newTampered is a world with 4 replicas of 2 to 10, of which the service wants 5, whose
+// answers are changed in transit. It checks what the log says about that.
 func newTampered(t *testing.T, tamper answertest.Change) (*world, Key) {
 	t.Helper()
 	w := newWorld(t, period)
@@ -53,7 +53,7 @@ func TestAnswersThatCantBeOnesAreNotFollowed(t *testing.T) {
 				if n := w.counted("setpoint_agent_answers_refused_total", "field", strings.Split(tt.Field, "[")[0]); n < 2 {
 					t.Errorf("%v answers counted as refused for %s", n, tt.Field)
 				}
-				// And once it is right again all is well.
+				// Once answers are valid again, everything works.
 				w.with(func() { w.tamper = nil })
 				time.Sleep(2 * period)
 				want(t, "replicas in the end", w.count("shop/web"), 5)
@@ -63,8 +63,8 @@ func TestAnswersThatCantBeOnesAreNotFollowed(t *testing.T) {
 	}
 }
 
-// Whichever field of an answer is lost or another one, the count is what it was or what
-// was really recommended.
+// Whichever field of an answer is missing or wrong, the count is either unchanged or the one
+// really recommended.
 func TestNoFieldScalesWhenItIsLostOrFlipped(t *testing.T) {
 	t.Parallel()
 	var paths []string
@@ -109,8 +109,7 @@ func collect(paths *[]string, prefix string, md protoreflect.MessageDescriptor, 
 	}
 }
 
-// harm clears the field at the path, or makes another value of it; of lists, that of
-// the first element.
+// harm clears the field at the path, or changes its value; in lists, that of the first element.
 func harm(m protoreflect.Message, path []string, flip bool) {
 	fd := m.Descriptor().Fields().ByName(protoreflect.Name(path[0]))
 	if len(path) > 1 {
@@ -139,7 +138,7 @@ func harm(m protoreflect.Message, path []string, flip bool) {
 	}
 }
 
-// An answer that was right for the question before is not for the next one.
+// A valid answer to the previous request is invalid for the next one.
 func TestAnAnswerCountsOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -160,7 +159,7 @@ func TestAnAnswerCountsOnce(t *testing.T) {
 	})
 }
 
-// What the service says of a report is checked as well, before it is a status.
+// Answers to reports are also checked before they become a status.
 func TestReportsThatCantBeAnsweredSo(t *testing.T) {
 	t.Parallel()
 	for name, tamper := range map[string]func(*setpointv1.ReportScaleResponse){
@@ -188,8 +187,8 @@ func TestReportsThatCantBeAnsweredSo(t *testing.T) {
 	}
 }
 
-// The service was away while an object was made again: neither its namesake's history,
-// nor the report that it is owed, nor its state are the new one's.
+// An object was recreated while the service was away: the new object has neither its namesake's
+// history, nor its unsent report, nor its state.
 func TestAnObjectIsMadeAgainWhileTheServiceIsAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -203,7 +202,7 @@ func TestAnObjectIsMadeAgainWhileTheServiceIsAway(t *testing.T) {
 			return nil
 		}
 		again := newHPA("shop", "web")
-		again.Spec.Behavior = nil // the downscale window holds what was recommended in it
+		again.Spec.Behavior = nil // the downscale window holds recommendations made within it
 		first := again.DeepCopy()
 		w.add(first)
 		settle()
@@ -223,7 +222,7 @@ func TestAnObjectIsMadeAgainWhileTheServiceIsAway(t *testing.T) {
 	})
 }
 
-// An agent that has just started knows of no namesake; the service does.
+// A new agent does not know of the namesake; the service does.
 func TestAnObjectIsMadeAgainWhileTheAgentIsAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -237,7 +236,7 @@ func TestAnObjectIsMadeAgainWhileTheAgentIsAway(t *testing.T) {
 		w.add(hpa)
 		settle()
 		want(t, "replicas", w.count("shop/web"), 5)
-		w.start(func(*agent.Options) {}) // an agent that starts
+		w.start(func(*agent.Options) {}) // a new agent
 		w.workload("shop/web", 2, 20)
 		w.add(again)
 		settle()
@@ -247,7 +246,7 @@ func TestAnObjectIsMadeAgainWhileTheAgentIsAway(t *testing.T) {
 	})
 }
 
-// Whoever may write a status can't lock its object out.
+// A user who may write a status can't lock its object out.
 func TestABadStatusIsTaken(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -270,8 +269,7 @@ func TestABadStatusIsTaken(t *testing.T) {
 	})
 }
 
-// Two objects of one name and of both kinds have histories of their own while both are
-// only watched.
+// Two shadows of one name and of both kinds have separate histories.
 func TestShadowsOfOneName(t *testing.T) {
 	t.Parallel()
 	names := map[string]bool{}

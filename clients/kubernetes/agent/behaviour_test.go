@@ -9,20 +9,20 @@ import (
 	"github.com/setpoint-dev/setpoint/test/testserver"
 )
 
-// The agent of Kubernetes does what that of any platform must.
+// The Kubernetes adapter passes the suite of every platform.
 func TestBehaviour(t *testing.T) {
 	t.Parallel()
 	agenttest.Run(t, func(t *testing.T) agenttest.World {
 		w := newWorld(t, agenttest.Period)
-		w.halt() // the suite has reconciles itself
+		w.halt() // the suite drives reconciles itself
 		return &behaving{w}
 	}, testserver.Recommendations)
 }
 
-// behaving is a world as the suite knows one.
+// behaving is a world for the suite.
 type behaving struct{ *world }
 
-// watched is the platform with a watch, which the controller runtime has elsewhere.
+// watched is the platform with a watch; in production the controller runtime watches.
 type watched struct {
 	*platform
 	world *world

@@ -1,6 +1,6 @@
 // Package agent scales the autoscalers of a Kubernetes cluster as a Setpoint service
-// recommends: it reads what an autoscaler goes by, asks, writes the count, reports what
-// became of it, and writes the status and sends the events that the upstream controller
+// recommends: it reads the input of each evaluation, requests a recommendation, writes the
+// count, reports the outcome, and writes the status and events that the upstream controller
 // would. It decides nothing itself: while the service is away it changes no count.
 //
 //	client, err := setpoint.New("setpoint:9090", setpoint.WithTokenFile(file))
@@ -11,7 +11,7 @@
 //	err = agent.Run(ctx) // until the context ends, or the leadership is lost
 //
 // It serves HorizontalPodAutoscalers, in place of the built-in controller, which must be
-// switched off then (where it is not, the agent gives way to it); Autoscalers of its own API group, beside it; and shadows of either,
-// for which it decides and applies nothing. Several agents of a cluster elect the one
-// that acts.
+// switched off (otherwise the agent gives way to it); Autoscalers of its own API group, beside
+// that controller; and shadows of either, for which it decides but applies nothing. Several
+// agents of a cluster elect the one that acts.
 package agent

@@ -23,7 +23,7 @@ type lease struct {
 	version int
 }
 
-// candidate implements resourcelock.Interface for one of those who want the Lease.
+// candidate implements resourcelock.Interface for one candidate for the Lease.
 type candidate struct {
 	*lease
 	name string
@@ -80,7 +80,7 @@ func (c *candidate) run(ctx context.Context, t *testing.T, e *Election, elected 
 	elector.Run(ctx)
 }
 
-// Whenever a leader is killed, another one leads within what is promised.
+// Whenever a leader is killed, another one leads within the promised time.
 func TestFailoverIsWithinWhatIsPromised(t *testing.T) {
 	for _, tt := range []struct {
 		name     string

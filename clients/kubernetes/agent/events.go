@@ -16,7 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/logging"
 )
 
-// eventComponent is the source of events: the upstream controller's name, which people know.
+// eventComponent is the source of events: the upstream controller's name, which users know.
 const eventComponent = "horizontal-pod-autoscaler"
 
 // events sends events, as the upstream controller does.
@@ -45,7 +45,7 @@ func (e *events) stop() {
 }
 
 // untilStopped drops events after stop: reconciles in flight of an agent that lost the
-// leadership may still emit some.
+// leadership may still send some.
 type untilStopped struct {
 	record.EventRecorder
 	events *events

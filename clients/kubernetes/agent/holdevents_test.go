@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ofRecommender are the events that tell whether the recommender decides, their kinds
-// and reasons.
+// ofRecommender returns the kinds and reasons of the events about whether the recommender
+// decides.
 func (w *world) ofRecommender() []string {
 	var told []string
 	for _, event := range w.events() {
@@ -27,8 +27,8 @@ func (w *world) ofRecommender() []string {
 	return told
 }
 
-// failing has the recommender answer with the error, with another text each time; nil:
-// it decides.
+// failing makes the recommender fail with that code, with another text each time; OK: it
+// decides.
 func (w *world) failing(code codes.Code) {
 	w.with(func() {
 		n := 0
@@ -42,7 +42,7 @@ func (w *world) failing(code codes.Code) {
 	})
 }
 
-// An event tells that the recommender does not decide, once, and one that it does again.
+// An event reports once that the recommender does not decide, and once that it does again.
 func TestEventsTellWhetherTheRecommenderDecides(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -77,7 +77,7 @@ func TestEventsTellWhetherTheRecommenderDecides(t *testing.T) {
 	}
 }
 
-// Where the recommender comes and goes there is an event a minute and not one each time.
+// If the recommender comes and goes, there is one event a minute, not one each time.
 func TestEventsOfARecommenderThatComesAndGoes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestEventsOfARecommenderThatComesAndGoes(t *testing.T) {
 	})
 }
 
-// A status that can't be written does not make an event each reconcile, on either side.
+// A status that can't be written does not cause an event in each reconcile, on either side.
 func TestEventsAreNotRepeatedWhereTheStatusCantBeWritten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -123,8 +123,8 @@ func TestEventsAreNotRepeatedWhereTheStatusCantBeWritten(t *testing.T) {
 	})
 }
 
-// An agent that starts goes by what one before it wrote: it does not tell again what was
-// told, and tells of its end.
+// A new agent continues from what its predecessor wrote: it does not repeat events, and it
+// reports the end of a hold.
 func TestEventsAreNotRepeatedByAnAgentThatStarts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

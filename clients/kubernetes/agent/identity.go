@@ -10,13 +10,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// identityTries is how often the cluster's UID is asked for at the start, identityPause apart.
+// identityTries bounds the attempts to read the cluster's UID at the start, identityPause
+// apart.
 const (
 	identityTries = 3
 	identityPause = time.Second
 )
 
-// isClusterUID matches what the service takes.
+// isClusterUID matches the UIDs that the service accepts.
 var isClusterUID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
 // identify reads the cluster's UID, with which the service detects another cluster of the same
@@ -33,7 +34,7 @@ func (a *Agent) identify(ctx context.Context, ask func(context.Context) (string,
 			continue
 		}
 		if ctx.Err() == nil {
-			a.options.Log.Warn("the UID of the namespace kube-system can't be read: that another cluster uses the name of this one will not be noticed; does the agent have the right to get it?",
+			a.options.Log.Warn("the UID of the namespace kube-system can't be read: another cluster of the same name will not be noticed; may the agent get that namespace?",
 				zap.String("cluster", a.options.Cluster), zap.Error(err))
 		}
 		return ""

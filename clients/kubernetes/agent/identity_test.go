@@ -23,8 +23,8 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent"
 )
 
-// Two clusters have an object of one name and were given one name themselves: the one
-// that asked first goes on, the other one holds, and says why.
+// Two clusters with one name have an object of one name: the first one keeps working, the
+// second one holds and says why.
 func TestTwoClustersOfOneName(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -60,8 +60,8 @@ func TestTwoClustersOfOneName(t *testing.T) {
 	})
 }
 
-// What another cluster has is none of this one's to forget: an object of this one that is
-// gone is not tried for again and again, and one that is new asks, and is refused.
+// An agent does not delete another cluster's target: for a deleted object it does not retry for
+// ever, and for a new one it asks and is refused.
 func TestAnotherClustersTargetIsNotForgotten(t *testing.T) {
 	t.Parallel()
 	other, err := status.New(codes.FailedPrecondition, "of another cluster").WithDetails(&errdetails.ErrorInfo{Domain: "setpoint.dev", Reason: "OTHER_CLUSTER"})
@@ -81,7 +81,7 @@ func TestAnotherClustersTargetIsNotForgotten(t *testing.T) {
 		w.workload("shop/web", 3, 50)
 		key := w.add(newHPA("shop", "web"))
 		time.Sleep(3 * period)
-		want(t, "replicas", w.count("shop/web"), 5) // here nobody else has it after all
+		want(t, "replicas", w.count("shop/web"), 5) // in this case no other cluster has it
 		w.remove(key)
 		time.Sleep(20 * period)
 		deletes := func() []string {
@@ -155,7 +155,7 @@ func TestTheClustersUIDIsAskedForAtTheStart(t *testing.T) {
 	})
 }
 
-// A whole agent reads it and asks with it.
+// A complete agent reads its cluster's UID and sends it with requests.
 func TestAnAgentAsksWithItsClustersUID(t *testing.T) {
 	s, service := newAPIServer(t, 1), newDirect(t)
 	runAgent(t, s, service, nil)

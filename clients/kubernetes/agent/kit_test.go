@@ -53,8 +53,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// libraryLog takes what Kubernetes' libraries log; nil: nobody does. They have one logger
-// for all, which must not be set while they run.
+// libraryLog receives the log of Kubernetes' libraries; nil: dropped. The libraries share one
+// global logger, which must not be set while they run.
 var libraryLog atomic.Pointer[zap.Logger]
 
 // librarySink implements logr.LogSink.
@@ -74,21 +74,21 @@ func (s librarySink) Error(err error, msg string, kv ...any) { s.sink().Error(er
 func (s librarySink) WithValues(...any) logr.LogSink         { return s }
 func (s librarySink) WithName(string) logr.LogSink           { return s }
 
-// leftBehind are goroutines that a manager leaves when it loses the leadership, which is
-// when a process ends.
+// leftBehind are goroutines that a manager leaves after losing the leadership, when its process
+// would stop.
 var leftBehind []goleak.Option
 
 // world is a cluster in memory, the recommender itself, and the loop between them. All
-// workloads scale on a queue, ten entries a replica. It lives in a bubble.
+// workloads scale on a queue, ten entries per replica. It runs in a bubble.
 type world struct {
 	t        *testing.T
 	platform *platform
 	loop     *agent.Loop
-	// options are the loop's; start makes another one by them.
+	// options are the loop's; start creates another loop with them.
 	options agent.Options
 	served  *prometheus.Registry
 	queue   workqueue.TypedRateLimitingInterface[Key]
-	// halt ends the reconciles.
+	// halt stops the reconciles.
 	halt func()
 
 	mu       sync.Mutex
@@ -98,20 +98,20 @@ type world struct {
 	replicas map[string]int32 // by namespace/name of the workload
 	load     map[string]int64 // likewise
 	rivals   map[Key]string
-	// unread says that no metric can be read.
+	// unread makes metrics unreadable.
 	unread bool
-	// statusErr, applyErr, readErr and fault are what calls meet, nil: nothing.
+	// statusErr, applyErr, readErr and fault are injected errors; nil: none.
 	statusErr, applyErr, readErr error
 	fault                        func(call string, attempt int) error
 	applyHook                    func()
 	// beforeApply is called before a count is written, without the lock. May be nil.
 	beforeApply func()
-	// watchers are told of objects that come, change and go.
+	// watchers are called for objects that are created, changed or deleted.
 	watchers []func(Key)
 	// delay is how long a call takes. May be nil.
 	delay   func(call string) time.Duration
 	service setpointv1.RecommendationServiceServer
-	// tamper and tamperReport change answers on their way. May be nil.
+	// tamper and tamperReport change answers in transit. May be nil.
 	tamper          func(*setpointv1.RecommendResponse)
 	tamperReport    func(*setpointv1.ReportScaleResponse)
 	log             []string // of calls that change something
@@ -126,7 +126,7 @@ type world struct {
 	cached map[Key]client.Object
 }
 
-// newWorld is to be called in a bubble; period is the loop's own.
+// newWorld must be called in a bubble; period is the loop's own.
 func newWorld(t *testing.T, period time.Duration) *world {
 	t.Helper()
 	m, err := newMetrics(nil)
@@ -147,8 +147,8 @@ func newWorld(t *testing.T, period time.Duration) *world {
 	return w
 }
 
-// start starts a loop, in place of the one there was, which knows nothing yet: as an agent
-// that starts. The objects there are are to be added again.
+// start starts a loop without any state in place of the previous one, like a restarted agent.
+// Existing objects must be added again.
 func (w *world) start(change func(*agent.Options)) {
 	if w.halt != nil {
 		w.halt()
@@ -181,7 +181,7 @@ func (w *world) start(change func(*agent.Options)) {
 	}
 }
 
-// counted is what a counter of the loop says.
+// counted is the value of a counter of the loop.
 func (w *world) counted(name, label, value string) float64 {
 	w.t.Helper()
 	families, err := w.served.Gather()
@@ -202,7 +202,7 @@ func (w *world) counted(name, label, value string) float64 {
 	return 0
 }
 
-// work is what the controller does with the queue.
+// work processes the queue as the controller does.
 func (w *world) work(ctx context.Context) {
 	queue, reconciles := w.queue, reconciler{w.loop}
 	for {
@@ -228,7 +228,7 @@ func keyOf(o client.Object) Key {
 	return HPA.Key(o.GetNamespace(), o.GetName())
 }
 
-// add puts an object into the cluster, and has it looked at.
+// add creates an object in the cluster and notifies the loop.
 func (w *world) add(o client.Object) Key {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -260,7 +260,7 @@ func (w *world) remove(key Key) {
 	w.changed(key)
 }
 
-// changed has an object looked at. The lock is held.
+// changed notifies about an object. The caller holds the lock.
 func (w *world) changed(key Key) {
 	w.queue.Add(key)
 	for _, watcher := range w.watchers {
@@ -268,7 +268,7 @@ func (w *world) changed(key Key) {
 	}
 }
 
-// with changes what the world is like.
+// with changes the world under its lock.
 func (w *world) with(change func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -287,7 +287,7 @@ func (w *world) autoscaler(key Key) *v1.Autoscaler {
 	return w.objects[key].(*v1.Autoscaler)
 }
 
-// workload puts a workload into the cluster.
+// workload creates a workload in the cluster.
 func (w *world) workload(name string, replicas int32, load int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -307,7 +307,7 @@ func (w *world) readsSoFar() int {
 	return w.reads
 }
 
-// questions returns when was asked, and what.
+// questions returns the requests so far with their times.
 func (w *world) questions() ([]time.Time, []*setpointv1.RecommendRequest) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -331,7 +331,7 @@ func (w *world) count(workload string) int32 {
 	return w.replicas[workload]
 }
 
-// askedSince returns how often was asked from that time on.
+// askedSince returns the number of requests since that time.
 func (w *world) askedSince(at time.Time) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -344,7 +344,7 @@ func (w *world) askedSince(at time.Time) int {
 	return n
 }
 
-// calls returns what was logged, and forgets it.
+// calls returns and clears the log of calls.
 func (w *world) calls() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -399,7 +399,7 @@ func (w *world) writeStatus(_ context.Context, over client.Object, update *statu
 	return next, nil
 }
 
-// wroteStatus is what the API server makes of entries when a manager writes a status.
+// wroteStatus is what the API server does to managed fields when a manager writes a status.
 func wroteStatus(entries []metav1.ManagedFieldsEntry, manager string) []metav1.ManagedFieldsEntry {
 	others := slices.DeleteFunc(slices.Clone(entries), func(f metav1.ManagedFieldsEntry) bool { return f.Manager == manager })
 	return append(others, statusEntry(manager, time.Now()))
@@ -483,7 +483,7 @@ func (w *world) Apply(_ context.Context, snapshot *kubernetes.Snapshot, replicas
 
 func (w *world) Forget(string, string) {}
 
-// take lets the time pass that a call takes.
+// take waits as long as a call takes.
 func (w *world) take(call string) {
 	w.mu.Lock()
 	delay := w.delay
@@ -515,7 +515,7 @@ func (w *world) Recommend(ctx context.Context, req *setpointv1.RecommendRequest)
 	return tampered(w, answer, func() func(*setpointv1.RecommendResponse) { return w.tamper }), err
 }
 
-// tampered is an answer as it arrives.
+// tampered is an answer after its changes in transit.
 func tampered[T proto.Message](w *world, answer T, tamper func() func(T)) T {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -584,7 +584,7 @@ func newHPA(namespace, name string) *autoscalingv2.HorizontalPodAutoscaler {
 	return hpa
 }
 
-// evaluatedHPA is one that was evaluated before.
+// evaluatedHPA is an HPA that was evaluated before.
 func evaluatedHPA(namespace, name string) *autoscalingv2.HorizontalPodAutoscaler {
 	hpa := newHPA(namespace, name)
 	hpa.Status = autoscalingv2.HorizontalPodAutoscalerStatus{CurrentReplicas: 3, DesiredReplicas: 3, Conditions: []autoscalingv2.HorizontalPodAutoscalerCondition{

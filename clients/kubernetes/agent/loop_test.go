@@ -34,7 +34,7 @@ const period = 10 * time.Second
 
 var errAway = status.Error(codes.Unavailable, "away")
 
-// settle waits until reconciles that are due at once are done.
+// settle waits until the reconciles that are due are done.
 func settle() {
 	time.Sleep(time.Millisecond)
 	synctest.Wait()
@@ -87,7 +87,8 @@ func TestReconcilesComeAtTheirPace(t *testing.T) {
 			if wait := at.Sub(times[i]); wait < period || wait > period+max(period/8, pace.Slack(period)) {
 				t.Errorf("reconcile %d is %s after the one before", i+1, wait)
 			}
-			// The first is out of turn. What is most far off is back after seven more.
+			// The first is out of turn. The one farthest from the beat meets it after seven
+			// more.
 			if off := pace.UntilBeat(at, period+pace.Slack(period), "shop"); i >= 8 && off != 0 {
 				t.Errorf("reconcile %d is %s before a beat", i+1, off)
 			}
@@ -167,13 +168,13 @@ func TestTheRecommenderIsAway(t *testing.T) {
 	})
 }
 
-// One object that the service does not answer does not keep the others waiting.
+// A failing object does not delay the others.
 func TestTheRecommenderIsAwayForOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, period)
 		w.service = &onlyGood{RecommendationServiceServer: w.service}
-		// The bank's are asked about at other instants than the shop's.
+		// The bank's requests come at other instants than the shop's.
 		for _, key := range []Key{HPA.Key("shop", "good"), HPA.Key("shop", "bad"), HPA.Key("bank", "bad")} {
 			w.workload(key.Namespace+"/"+key.Name, 3, 30)
 			w.add(evaluatedHPA(key.Namespace, key.Name))
@@ -289,13 +290,13 @@ func TestObjectsComeAndGo(t *testing.T) {
 		w.add(evaluatedHPA("shop", "web"))
 		settle()
 		w.calls()
-		w.add(newHPA("shop", "web")) // another one, before the agent saw the first go
+		w.add(newHPA("shop", "web")) // recreated before the agent saw the deletion
 		settle()
 		want(t, "calls for a namesake", fmt.Sprint(w.calls()), "[delete clusters/demo/namespaces/shop/targets/web delete clusters/demo/namespaces/shop/targets/web]")
 	})
 }
 
-// A report that does not arrive is sent before the next question.
+// A lost report is sent again before the next request.
 func TestALostReportIsSentAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -333,7 +334,7 @@ func TestTheCountCantBeWritten(t *testing.T) {
 	})
 }
 
-// Others change the count between the read and the write: it is decided again.
+// Someone else changes the count between read and write: it is decided again.
 func TestTheCountMoves(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -371,7 +372,7 @@ func TestTheStatusCantBeWritten(t *testing.T) {
 	})
 }
 
-// The informers' cache lags behind what the agent itself wrote.
+// The informers' cache lags behind the agent's own writes.
 func TestTheCacheIsBehind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -387,7 +388,7 @@ func TestTheCacheIsBehind(t *testing.T) {
 	})
 }
 
-// An object is new once, also while its status can't be written.
+// An object is new once, even while its status can't be written.
 func TestANamesakesHistoryIsDeletedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -400,8 +401,7 @@ func TestANamesakesHistoryIsDeletedOnce(t *testing.T) {
 	})
 }
 
-// The cluster can't be read: sooner than in the next reconcile it is tried again, less and
-// less often.
+// Failed reads of the cluster are retried before the next reconcile, with back-off.
 func TestAFailedReadBacksOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -496,7 +496,7 @@ func TestOptions(t *testing.T) {
 		want   string
 	}{
 		{"defaults do", func(*Options) {}, ""},
-		{"no source", func(o *Options) { o.Sources = nil }, "sources: none is named"},
+		{"no source", func(o *Options) { o.Sources = nil }, "sources: none is set"},
 		{"no source for shadows", func(o *Options) { o.Sources, o.Shadow = nil, true }, ""},
 		{"no cluster", func(o *Options) { o.Cluster = "" }, `cluster ""`},
 		{"a cluster that is a path", func(o *Options) { o.Cluster = "a/b" }, `cluster "a/b"`},
@@ -505,7 +505,7 @@ func TestOptions(t *testing.T) {
 		{"a period that is too short", func(o *Options) { o.SyncPeriod = time.Millisecond }, "sync period"},
 		{"a period that is too long", func(o *Options) { o.SyncPeriod = 2 * time.Hour }, "sync period"},
 		{"a Lease without a name", func(o *Options) { o.Election = &Election{} }, "needs a name"},
-		{"times in the wrong order", func(o *Options) { o.Election = &Election{Name: "x", LeaseDuration: time.Second} }, "in this order"},
+		{"times in the wrong order", func(o *Options) { o.Election = &Election{Name: "x", LeaseDuration: time.Second} }, "retry period 2s below renew deadline 10s below lease duration 1s"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := Options{Cluster: "demo", Sources: []Source{HPA}}

@@ -2,7 +2,7 @@ package agent
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics are those of Kubernetes only; the loop has the others.
+// metrics are those specific to Kubernetes; the loop has the others.
 type metrics struct {
 	statusWrites *prometheus.CounterVec
 	leading      prometheus.Gauge
@@ -24,9 +24,9 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 			Name: "setpoint_agent_rival_status_writes_total",
 			Help: "Times that another controller wrote the status of a HorizontalPodAutoscaler that this agent acts on.",
 		}),
-		rivalObjects: gauge("rival_objects", "HorizontalPodAutoscalers that another controller acts on, too; alert when above 0."),
+		rivalObjects: gauge("rival_objects", "HorizontalPodAutoscalers that another controller acts on as well; alert when above 0."),
 	}
-	// All series are there, so that what never happened shows as 0.
+	// All series exist from the start, so that events that never happened show as 0.
 	for _, result := range []string{"written", "unchanged", "conflict", "failed"} {
 		m.statusWrites.WithLabelValues(result)
 	}

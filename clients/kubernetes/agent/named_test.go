@@ -25,7 +25,7 @@ import (
 // fakeNamed has for the namespace shop the External metric queue, of 30 in series a and 12 in b,
 // the Pods metric load, of 7 for each pod, and the Object metric hits, of 5.
 type fakeNamed struct {
-	// meet waits until so many are read at the same time. May be nil.
+	// meet waits until so many reads run concurrently. May be nil.
 	meet func()
 }
 
@@ -72,7 +72,7 @@ func (f fakeNamed) Read(_ context.Context, metrics []samples.Metric, pods []stri
 	return out
 }
 
-// asked is a reader that writes down the metrics that the cluster is asked for.
+// asked is a reader that records the metrics requested from the cluster.
 type asked struct {
 	reader
 	metrics []string
@@ -118,7 +118,7 @@ func TestNamedMetrics(t *testing.T) {
 		source    Source
 		namespace string
 		metrics   []autoscalingv2.MetricSpec
-		// asked is what the cluster is asked for.
+		// asked is what is requested from the cluster.
 		asked  []string
 		values []string
 		failed int
@@ -168,7 +168,7 @@ func TestNamedMetrics(t *testing.T) {
 			if !slices.Equal(from.metrics, tt.asked) || !slices.Equal(values, tt.values) || len(got.MetricErrors) != tt.failed {
 				t.Errorf("the cluster was asked for %q, values %q, errors %v", from.metrics, values, got.MetricErrors)
 			}
-			// All that was read is asked for: it goes to the service.
+			// All readings belong to the spec's metrics: they go to the service.
 			if req, err := got.Request("demo"); err != nil || len(req.GetCustomMetrics()) != len(got.CustomMetrics) {
 				t.Errorf("the request has %v, %v", req.GetCustomMetrics(), err)
 			}
@@ -179,7 +179,7 @@ func TestNamedMetrics(t *testing.T) {
 	}
 }
 
-// Metrics are read at the same time, so that a source that is slow takes its timeout once.
+// Metrics are read concurrently, so that a slow source costs its timeout once.
 func TestNamedMetricsAreReadTogether(t *testing.T) {
 	t.Parallel()
 	h := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
@@ -198,7 +198,7 @@ func TestNamedMetricsAreReadTogether(t *testing.T) {
 	}
 }
 
-// However many there are, not all are read at once.
+// The number of concurrent reads is bounded.
 func TestNamedMetricsAreReadWithinABound(t *testing.T) {
 	t.Parallel()
 	h := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}

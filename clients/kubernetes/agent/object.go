@@ -22,22 +22,22 @@ import (
 const (
 	// SyncPeriodAnnotation is a duration, "1s" to "1h", in place of --sync-period.
 	SyncPeriodAnnotation = "autoscaling.setpoint.dev/sync-period"
-	// ShadowAnnotation is "true" where the agent is only to watch, else "false".
+	// ShadowAnnotation is "true" to make the object a shadow, else "false".
 	ShadowAnnotation = "autoscaling.setpoint.dev/shadow"
 )
 
-// object is an autoscaler of either source, as the agent reads it.
+// object is an autoscaler of either source.
 type object struct {
 	key Key
-	// autoscaler is the object in the form of autoscaling/v2, with metadata, spec and
-	// status. Shared with the cache: not to be changed.
+	// autoscaler is the object in the form of autoscaling/v2, with metadata, spec and status.
+	// Shared with the cache: it must not be changed.
 	autoscaler *autoscalingv2.HorizontalPodAutoscaler
-	// stored is the object as it is in the API. Shared with the cache.
+	// stored is the object in its API form. Shared with the cache.
 	stored client.Object
 	period time.Duration
 	shadow bool
 	// own reports whether the status belongs to this agent although the object is a shadow:
-	// an Autoscaler with spec.shadow.
+	// true for an Autoscaler with spec.shadow.
 	own     bool
 	options *setpointv1.RecommendOptions
 	// warning is a problem of the object that does not keep it from being scaled; problem is
@@ -58,14 +58,14 @@ func (o *object) Same(as agent.Revision) bool {
 	return ok && o.sameAs(other)
 }
 
-// isNew reports whether the object was never evaluated. A shadow's status does not show that, so
-// that its age decides.
+// isNew reports whether the object was never evaluated. A shadow's status does not show that,
+// so its age decides.
 func (o *object) isNew() bool {
 	if o.shadow {
 		return time.Since(o.autoscaler.CreationTimestamp.Time) < 2*o.period
 	}
 	s := &o.autoscaler.Status
-	// A hold that this agent wrote is no evaluation.
+	// A hold written by this agent is no evaluation.
 	unheld := slices.DeleteFunc(slices.Clone(s.Conditions), func(c autoscalingv2.HorizontalPodAutoscalerCondition) bool { return agent.IsHold(c.Reason) })
 	return len(unheld) == 0 && s.LastScaleTime == nil && s.DesiredReplicas == 0 && len(s.CurrentMetrics) == 0
 }
@@ -73,7 +73,7 @@ func (o *object) isNew() bool {
 // settings are the agent's settings that an object may override.
 type settings struct {
 	period time.Duration
-	// periods are those of objects that name a profile.
+	// periods are the periods of objects by their profile.
 	periods map[string]time.Duration
 	shadow  bool
 }
@@ -102,7 +102,7 @@ func objectOfHPA(hpa *autoscalingv2.HorizontalPodAutoscaler, s settings) *object
 	if text, ok := hpa.Annotations[ShadowAnnotation]; ok {
 		shadow, err := strconv.ParseBool(text)
 		if err != nil {
-			// The author may have meant that nothing is scaled.
+			// The author may have meant that nothing is to be scaled.
 			o.problem = fmt.Errorf(`annotation %s: %q is neither "true" nor "false"`, ShadowAnnotation, text)
 		}
 		o.shadow = o.shadow || shadow
@@ -113,7 +113,7 @@ func objectOfHPA(hpa *autoscalingv2.HorizontalPodAutoscaler, s settings) *object
 func readPeriod(text string) (time.Duration, error) {
 	period, err := time.ParseDuration(text)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no duration such as \"5s\"", text)
+		return 0, fmt.Errorf("%q is not a duration such as \"5s\"", text)
 	}
 	if period < pace.MinPeriod || period > pace.MaxPeriod {
 		return 0, fmt.Errorf("%q is not from %s to %s", text, pace.MinPeriod, pace.MaxPeriod)
@@ -121,9 +121,9 @@ func readPeriod(text string) (time.Duration, error) {
 	return period, nil
 }
 
-// target is the object's name at the service, among those of its namespace. Kubernetes names have no underscore, so
-// that a shadow never meets an object. Of two objects of one name and of both kinds one
-// gives way; but two shadows have no rivals, and need two names.
+// target is the object's name at the service, within its namespace. Kubernetes names have no
+// underscore, so that a shadow never collides with an object. Of two acting objects of one name
+// and of both kinds one gives way; but two shadows have no rivals, and need two names.
 func (o *object) target() string {
 	name := o.key.Name
 	switch {
@@ -135,8 +135,8 @@ func (o *object) target() string {
 	return name
 }
 
-// objectOfAutoscaler reads an Autoscaler. What the API server should have refused, but
-// did not, is the object's problem.
+// objectOfAutoscaler reads an Autoscaler. A value that the API server should have refused is
+// the object's problem.
 func objectOfAutoscaler(a *v1.Autoscaler, s settings) *object {
 	usual := s.period
 	if a.Spec.Options != nil {

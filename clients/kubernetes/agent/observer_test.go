@@ -11,7 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
 )
 
-// notebook is an observer that writes down what it is told.
+// notebook is an observer that records its calls.
 type notebook struct {
 	mu    sync.Mutex
 	lines []string // guarded by mu

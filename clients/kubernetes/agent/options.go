@@ -24,7 +24,7 @@ type Options struct {
 	// write the built-in controller's objects by default; with Shadow, which writes nothing,
 	// the default is HPA.
 	Sources []Source
-	// Namespaces are those that are served. Default: all.
+	// Namespaces are the served namespaces. Default: all.
 	Namespaces []string
 	// SyncPeriod is the time between two reconciles of an object that sets none. 1 s to 1 h.
 	// Default: 15 s.
@@ -40,14 +40,13 @@ type Options struct {
 	DrainTimeout time.Duration
 	// Shadow makes a shadow of every object: nothing is applied or written.
 	Shadow bool
-	// KeepOn makes the agent act on HorizontalPodAutoscalers although another controller
-	// writes their status, too. Otherwise it gives way.
+	// KeepOn makes the agent act on HorizontalPodAutoscalers even if another controller writes
+	// their status. Otherwise it gives way.
 	KeepOn bool
-	// NamedMetrics answer External metrics of Autoscalers, before external.metrics.k8s.io is
-	// asked. Nil disables them.
+	// NamedMetrics provides metrics of Autoscalers from the operator's sources, before the
+	// cluster's metrics APIs are asked. Nil disables them.
 	NamedMetrics NamedMetrics
-	// Election elects the agent that acts, among those of one cluster. Nil: this one always
-	// acts.
+	// Election elects the acting agent of a cluster. Nil: this one always acts.
 	Election *Election
 	// Observers receive decisions.
 	Observers []agent.Observer
@@ -59,18 +58,18 @@ type Options struct {
 
 // Election is a leader election by a Lease.
 type Election struct {
-	// Namespace and Name of the Lease. Required, the namespace unless the agent runs in
-	// a pod, whose own is the default.
+	// Namespace and Name are the Lease's. Required; in a pod the namespace defaults to the
+	// pod's own.
 	Namespace, Name string
-	// LeaseDuration is how long others wait for a leader that is silent, RenewDeadline
-	// how long a leader tries to renew before it gives up, RetryPeriod the time between
-	// attempts. Defaults: 15 s, 10 s, 2 s.
+	// LeaseDuration is how long others wait for a silent leader, RenewDeadline how long a
+	// leader tries to renew before it gives up, RetryPeriod the time between attempts.
+	// Defaults: 15 s, 10 s, 2 s.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
 // MaxFailover is the longest time without an acting agent after a leader was killed, while the
-// API server answers at once: a standby sees the last renewal up to a pause after it was made,
-// waits for the Lease to end, and tries again up to a pause after that.
+// API server answers at once: a standby sees the last renewal up to a retry period late, waits
+// for the Lease to expire, and tries again up to a retry period after that.
 func (e *Election) MaxFailover() time.Duration {
 	pause := e.RetryPeriod + time.Duration(leaderelection.JitterFactor*float64(e.RetryPeriod))
 	return e.LeaseDuration + 2*pause
@@ -112,7 +111,7 @@ func (o *Options) validate() error {
 		problems = append(problems, err)
 	}
 	if len(o.Sources) == 0 {
-		refuse("sources: none is named; %q are HorizontalPodAutoscalers, in place of the built-in controller, %q are Autoscalers, beside it", HPA, Autoscaler)
+		refuse("sources: none is set; %q are HorizontalPodAutoscalers, in place of the built-in controller, %q are Autoscalers, beside it", HPA, Autoscaler)
 	}
 	for _, s := range o.Sources {
 		if s != HPA && s != Autoscaler {
@@ -138,7 +137,7 @@ func (o *Options) validate() error {
 			refuse("leader election: the Lease needs a name")
 		}
 		if e.RenewDeadline >= e.LeaseDuration || e.RetryPeriod >= e.RenewDeadline || e.RetryPeriod < 0 {
-			refuse("leader election: retry period %s, renew deadline %s and lease duration %s must be in this order", e.RetryPeriod, e.RenewDeadline, e.LeaseDuration)
+			refuse("leader election: want retry period %s below renew deadline %s below lease duration %s", e.RetryPeriod, e.RenewDeadline, e.LeaseDuration)
 		}
 	}
 	return errors.Join(problems...)

@@ -31,11 +31,11 @@ import (
 	"github.com/setpoint-dev/setpoint/test/testserver"
 )
 
-// apiServer serves HorizontalPodAutoscalers with their scales, no pods, and Leases, as
-// an API server does.
+// apiServer serves HorizontalPodAutoscalers with their scales, no pods, and Leases, as an API
+// server does.
 type apiServer struct {
 	*httptest.Server
-	// away has each request end without an answer.
+	// away makes each request end without an answer.
 	away atomic.Bool
 
 	mu       sync.Mutex
@@ -61,7 +61,7 @@ func newAPIServer(t *testing.T, objects int) *apiServer {
 	return s
 }
 
-// vanish ends all connections and answers no more, or answers again.
+// vanish closes all connections and stops answering, or answers again.
 func (s *apiServer) vanish(away bool) {
 	s.away.Store(away)
 	s.CloseClientConnections()
@@ -71,7 +71,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.away.Load() {
 		panic(http.ErrAbortHandler)
 	}
-	if r.URL.Query().Get("sendInitialEvents") != "" { // as servers of before do
+	if r.URL.Query().Get("sendInitialEvents") != "" { // as older servers do
 		http.Error(w, "", http.StatusUnprocessableEntity)
 		return
 	}
@@ -160,18 +160,18 @@ func (s *apiServer) lease(r *http.Request, name string) (any, int) {
 	return lease, 200
 }
 
-// direct is a service without a network.
+// direct is an in-process service.
 type direct struct {
 	service setpointv1.RecommendationServiceServer
 	asked   atomic.Int64
-	// cluster is the UID with which was asked last.
+	// cluster is the UID of the last request.
 	cluster atomic.Value
 }
 
 func (d *direct) Recommend(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
 	d.cluster.Store(req.GetClusterUid())
 	d.asked.Add(1)
-	// However busy the machine is, it is not taken for away.
+	// A busy machine must not look like an outage.
 	return d.service.Recommend(context.WithoutCancel(ctx), req)
 }
 
@@ -188,7 +188,7 @@ func newDirect(t *testing.T) *direct {
 	return &direct{service: testserver.Recommendations(t)}
 }
 
-// await waits for something that takes real time.
+// await waits for a condition in real time.
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
@@ -198,7 +198,7 @@ func await(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// run runs an agent with a log until the test ends, and returns what ends with it.
+// run runs an agent with a log until the test ends, and returns its result.
 func runAgent(t *testing.T, s *apiServer, service *direct, election *Election) (logged *observer.ObservedLogs, ended chan error) {
 	t.Helper()
 	core, logged := observer.New(zapcore.InfoLevel)
@@ -230,7 +230,7 @@ func runAgent(t *testing.T, s *apiServer, service *direct, election *Election) (
 	return logged, ended
 }
 
-// quiet asks that the log has nothing but those lines, in that order.
+// quiet checks that the log has exactly those lines, in that order.
 func quiet(t *testing.T, logged *observer.ObservedLogs, wanted ...string) {
 	t.Helper()
 	var lines []string
@@ -250,8 +250,8 @@ const (
 	lineBack = "info the API server answers again"
 )
 
-// While the API server is away a leader gives up its Lease and ends, and says so; and
-// the log is not full of what everything that asks has to say.
+// While the API server is away a leader gives up its Lease and stops, and says so; its log is
+// not full of errors of every component.
 func TestTheAPIServerIsAwayLongerThanTheLease(t *testing.T) {
 	s, service := newAPIServer(t, 20), newDirect(t)
 	logged, ended := runAgent(t, s, service, &Election{
@@ -261,24 +261,24 @@ func TestTheAPIServerIsAwayLongerThanTheLease(t *testing.T) {
 	logged.TakeAll()
 	s.vanish(true)
 	err := <-ended
-	want(t, "error", fmt.Sprint(err), "leadership lost: the Lease agents could not be renewed within 8s, so that another agent may act; this one must be restarted")
+	want(t, "error", fmt.Sprint(err), "leadership lost: the Lease agents could not be renewed within 8s, and another agent may act; restart this one")
 	quiet(t, logged, lineAway)
-	// The manager stops the rest after it has returned.
+	// The manager stops its runnables after it has returned.
 	await(t, "the manager has left what it leaves", func() bool { return !stopping() })
 	leftBehind = append(leftBehind, goleak.IgnoreCurrent())
 }
 
-// stop is the manager's function that stops what it runs, as the traces of goroutines have it.
+// stop matches the manager's function that stops its runnables, in traces of goroutines.
 var stop = regexp.MustCompile(`(?m)^sigs\.k8s\.io/controller-runtime/pkg/manager\.\(\*controllerManager\)\.engageStopProcedure(\.func\d+)?\(`)
 
-// stopping tells whether a manager stops now.
+// stopping reports whether a manager is stopping.
 func stopping() bool {
 	traces := make([]byte, 16<<20)
 	return stop.Match(traces[:runtime.Stack(traces, true)])
 }
 
-// An agent without an election goes on when the API server is back, and one that starts
-// waits for it.
+// An agent without an election continues when the API server is back; a starting agent waits
+// for it.
 func TestTheAPIServerComesBack(t *testing.T) {
 	s, service := newAPIServer(t, 20), newDirect(t)
 	s.vanish(true)

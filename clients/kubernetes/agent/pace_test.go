@@ -15,8 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent/pace"
 )
 
-// limitedHPA has the policies for scaling up that an HPA has by default: as many again
-// in 15 s, or four.
+// limitedHPA has the default policies for scaling up: double in 15 s, or four more.
 func limitedHPA(name string, periodSeconds int32) *autoscalingv2.HorizontalPodAutoscaler {
 	hpa := evaluatedHPA("shop", name)
 	hpa.Spec.Behavior.ScaleUp.Policies = []autoscalingv2.HPAScalingPolicy{
@@ -28,14 +27,14 @@ func limitedHPA(name string, periodSeconds int32) *autoscalingv2.HorizontalPodAu
 
 // latency is how long calls take.
 type latency struct {
-	// read and call bound a reading, which all share that begin within a second, and any
-	// other call.
+	// read and call bound a reading, which all objects share that begin within a second, and
+	// any other call.
 	read, call time.Duration
 
 	mu          sync.Mutex
 	random      *rand.Rand
 	began, ends time.Time     // of the last reading
-	spent       time.Duration // by all calls that delay the next question
+	spent       time.Duration // by all calls that delay the next request
 }
 
 func (l *latency) of(call string) time.Duration {
@@ -54,10 +53,10 @@ func (l *latency) of(call string) time.Duration {
 	return d
 }
 
-// The built-in controller's reconcile comes a period after the end of the one before, when
-// what that one did is out of a policy's period of the same length. So it is here,
-// however long calls take: no step takes two periods, the pace is no slower than the
-// built-in controller's and the slack, and objects still share what they read.
+// The built-in controller reconciles a period after the end of the previous reconcile, when the
+// previous change is out of a policy's period of the same length. The same holds here, however
+// long calls take: no step takes two periods, the pace is no slower than the built-in
+// controller's plus the slack, and objects still share their readings.
 func TestNoStepTakesTwoPeriods(t *testing.T) {
 	t.Parallel()
 	const (
@@ -68,8 +67,8 @@ func TestNoStepTakesTwoPeriods(t *testing.T) {
 		name       string
 		period     time.Duration
 		read, call time.Duration
-		// readings a reconcile, at most: times at which some object reads that can't use
-		// what another one read.
+		// readings bounds the readings per reconcile: an object reads itself if it can't use
+		// another's reading.
 		readings float64
 	}{
 		{"calls take no time", 15 * time.Second, 0, 0, 1.2},
@@ -107,8 +106,8 @@ func TestNoStepTakesTwoPeriods(t *testing.T) {
 						steps, longest = steps+1, max(longest, at[i+1].Sub(at[i]))
 					}
 				}
-				// A step ends when the count is written: apart from the period and the
-				// slack there are a reading and four calls between one and the next.
+				// A step ends when the count is written: between two steps are the period, the
+				// slack, a reading and four calls.
 				if bound := tt.period + pace.Slack(tt.period) + tt.read + 4*tt.call; longest > bound {
 					t.Errorf("the longest of %d steps took %s, want at most %s", steps, longest, bound)
 				}
@@ -123,7 +122,7 @@ func TestNoStepTakesTwoPeriods(t *testing.T) {
 				mean := time.Duration(float64(l.spent) / reconciles / objects)
 				l.mu.Unlock()
 				every := time.Duration(float64(time.Since(began)) / reconciles)
-				// At either end a part of a reconcile is counted as a whole one, or as none.
+				// At either end a partial reconcile counts as a whole one or as none.
 				if bound := tt.period + max(pace.Slack(tt.period), mean) + tt.period/20; every > bound || every < tt.period-tt.period/20 {
 					t.Errorf("a reconcile every %s, want at most %s: a reconcile takes %s", every, bound, mean)
 				}
@@ -137,8 +136,8 @@ func TestNoStepTakesTwoPeriods(t *testing.T) {
 	}
 }
 
-// Objects whose counts stay share what they read from their second reconcile on, however long
-// calls take: what an agent asks of a cluster does not grow when the cluster is slow.
+// Objects at rest share their readings from their second reconcile on, however long calls take:
+// a slow cluster does not get more requests.
 func TestObjectsAtRestShareReadings(t *testing.T) {
 	t.Parallel()
 	const objects = 30
@@ -151,7 +150,7 @@ func TestObjectsAtRestShareReadings(t *testing.T) {
 				l := &latency{read: call, call: call, random: rand.New(rand.NewPCG(14, uint64(call)))}
 				w.delay = l.of
 				for i := range objects {
-					time.Sleep(period / objects) // so that first reconciles are at all instants
+					time.Sleep(period / objects) // so that first reconciles are spread
 					name := fmt.Sprintf("web-%02d", i)
 					w.workload("shop/"+name, 1, 10)
 					w.add(limitedHPA(name, 15))
@@ -171,7 +170,8 @@ func TestObjectsAtRestShareReadings(t *testing.T) {
 	}
 }
 
-// readingsSince returns how many readings all have done with that share one for a second.
+// readingsSince returns the number of readings of all objects, given that readings are shared
+// for a second.
 func readingsSince(w *world, began time.Time) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -187,8 +187,8 @@ func readingsSince(w *world, began time.Time) int {
 	return n
 }
 
-// A new object waits a period, as with the built-in controller, and a change of its spec
-// does not shorten that; one that was evaluated before, by whom ever, does not.
+// A new object waits a period, as with the built-in controller, and a change of its spec does
+// not shorten that; an object that any controller evaluated before does not wait.
 func TestFirstReconciles(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -218,7 +218,7 @@ func TestFirstReconciles(t *testing.T) {
 		time.Sleep(time.Until(began.Add(pace.MaxFirstWait + pace.MaxFirstWait/8 + time.Second)))
 		want(t, "replicas of one with a long period", w.count("shop/slow"), 5)
 
-		// A namesake is new.
+		// A recreated object is new.
 		asked := w.askedSince(time.Time{})
 		other := newHPA("shop", "slow")
 		other.Annotations[SyncPeriodAnnotation] = "1h"

@@ -42,13 +42,13 @@ type platform struct {
 	cluster   string
 	objects   objects
 	reader    reader
-	shadowing reader // of shadows, which must not count as rivals of those that act
+	shadowing reader // reads for shadows, which must not count as rivals of acting objects
 	events    record.EventRecorder
 	metrics   *metrics
 	rivals    *rivals
 	named     named.Reader
 	log       *zap.Logger
-	// outage detects an API server that does not answer. May be nil.
+	// outage detects an unreachable API server. May be nil.
 	outage *transport.Outage
 
 	mu   sync.Mutex
@@ -60,14 +60,14 @@ var (
 	_ agent.Teller   = (*platform)(nil)
 )
 
-// kept is the platform's state of an object between reconciles, beside the loop's. Only one
-// reconcile uses it at a time.
+// kept is the platform's state of an object between reconciles, beside the loop's. Reconciles
+// of one object never overlap.
 type kept struct {
 	uid string
-	// rivalry is what is known of another who writes the object's status.
+	// rivalry is the state of another controller that writes the object's status.
 	rivalry rivalry
-	// written is the object that the last write of a status returned, and over which
-	// resourceVersion; while the cache still has that one it is the newer one.
+	// written is the object returned by the last write of its status, and the resourceVersion
+	// that it replaced; while the cache still has that version, written is newer.
 	written client.Object
 	over    string
 }
@@ -101,19 +101,19 @@ func (p *platform) Forget(key Key, uid string) {
 	}
 }
 
-// leave makes the readers forget an object, so that it does not conflict with others.
+// leave makes the readers forget an object, so that it no longer conflicts with others.
 func (p *platform) leave(key Key) {
 	p.reader.Forget(key.Namespace, key.Name)
 	p.shadowing.Forget(key.Namespace, key.Name)
 }
 
-// seen is an object with what is kept of it.
+// seen is an object with its kept state.
 type seen struct {
 	*object
 	*kept
 }
 
-// seenOf is what Object has put into an object.
+// seenOf returns what Object attached.
 func seenOf(o *agent.Object) seen { return o.Native.(seen) }
 
 // stored returns the newest known version of the object: the last written one until the cache
@@ -179,8 +179,7 @@ func (p *platform) hold(ctx context.Context, s seen) (*agent.Hold, error) {
 	if !s.rivalry.certain || p.rivals.keepOn {
 		return nil, nil
 	}
-	// Another controller acts on it; a condition of its own and a line in the log now and then
-	// say so.
+	// Another controller acts on it: a condition of its own and an occasional log line say so.
 	p.reader.Forget(s.key.Namespace, s.key.Name)
 	return &agent.Hold{Outcome: agent.OutcomeGaveWay, Reason: ReasonStatusWrittenByAnother, Message: p.rivals.message(s), Silent: true}, nil
 }
@@ -196,7 +195,7 @@ func (p *platform) Observe(ctx context.Context, read *agent.Object) (*agent.Obse
 	if err != nil {
 		return nil, err
 	}
-	// The names of the target are the loop's to fill in.
+	// The loop fills in the names of the target.
 	request, err := snapshot.Request(p.cluster)
 	if err != nil {
 		return nil, err
@@ -212,7 +211,7 @@ func (p *platform) Observe(ctx context.Context, read *agent.Object) (*agent.Obse
 func (p *platform) compareWith(ctx context.Context, o *object, observation *agent.Observation) {
 	native, err := p.objects.native(ctx, o)
 	if err != nil {
-		p.log.Error("the autoscaler in charge not read", zap.Stringer("object", o.key), zap.Error(err))
+		p.log.Error("autoscaler in charge not read", zap.Stringer("object", o.key), zap.Error(err))
 		return
 	}
 	var side shadow.Side
@@ -220,7 +219,7 @@ func (p *platform) compareWith(ctx context.Context, o *object, observation *agen
 	observation.InCharge = &side
 }
 
-// snapshotOf is what Observe has put into an observation.
+// snapshotOf returns what Observe attached.
 func snapshotOf(observation *agent.Observation) *kubernetes.Snapshot {
 	return observation.Native.(*kubernetes.Snapshot)
 }

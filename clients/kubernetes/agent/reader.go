@@ -22,11 +22,11 @@ type reader interface {
 
 var _ reader = (*cluster.Reader)(nil)
 
-// NamedMetrics are metrics that are read from sources of the operator's, as a samples.Set has them.
+// NamedMetrics are metrics read from the operator's sources, as by a samples.Set.
 type NamedMetrics = named.Metrics
 
-// snapshotFor reads what an evaluation of an object goes by. Only Autoscalers have named metrics:
-// HorizontalPodAutoscalers get what the metrics APIs say, as from the built-in controller.
+// snapshotFor reads the input of an object's evaluation. Only Autoscalers have named metrics:
+// HorizontalPodAutoscalers see only the metrics APIs, as with the built-in controller.
 func snapshotFor(ctx context.Context, metrics named.Reader, from named.Snapshots, o *object) (*kubernetes.Snapshot, error) {
 	if sourceOf(o.key) != Autoscaler {
 		return from.Snapshot(ctx, o.autoscaler)
@@ -34,9 +34,8 @@ func snapshotFor(ctx context.Context, metrics named.Reader, from named.Snapshots
 	return metrics.Snapshot(ctx, from, o.autoscaler)
 }
 
-// SnapshotOf reads what an agent's evaluation of an autoscaler goes by, as it is stored: an
-// Autoscaler, or a HorizontalPodAutoscaler. Named metrics, which may be nil, take at most the
-// timeout.
+// SnapshotOf reads the input of an agent's evaluation of a stored Autoscaler or
+// HorizontalPodAutoscaler. Reading named metrics, which may be nil, takes at most the timeout.
 func SnapshotOf(ctx context.Context, from *cluster.Reader, stored client.Object, metrics NamedMetrics, timeout time.Duration) (*kubernetes.Snapshot, error) {
 	o := objectOf(stored)
 	if o == nil {

@@ -8,8 +8,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
 )
 
-// reads counts reads, and how many took no request of their own. It
-// implements prometheus.Collector.
+// reads counts reads, and how many needed no request. It implements prometheus.Collector.
 type reads struct {
 	mu      sync.Mutex
 	readers []*cluster.Reader // guarded by mu
@@ -43,7 +42,7 @@ func (s *reads) Collect(out chan<- prometheus.Metric) {
 	s.mu.Unlock()
 	sums := map[cluster.Call]cluster.Count{}
 	for _, call := range cluster.Calls() {
-		sums[call] = cluster.Count{} // what never happened shows as 0
+		sums[call] = cluster.Count{} // reads that never happened show as 0
 	}
 	for _, reader := range readers {
 		for call, count := range reader.Counts() {

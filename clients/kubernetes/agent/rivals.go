@@ -12,13 +12,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Names under which the API server keeps who wrote a field.
+// Names under which the API server records the writers of a field.
 const (
-	// fieldManager is every agent's.
+	// fieldManager is the name of every agent.
 	fieldManager = "setpoint-agent"
-	// builtInManager is the built-in controller's, as a part of its controller manager.
+	// builtInManager is the name of the built-in controller, as a part of its controller
+	// manager.
 	builtInManager = "kube-controller-manager"
-	// oldManagers stands for managers that the API server merged because there were too many.
+	// oldManagers replaces managers that the API server merged because there were too many.
 	oldManagers = "ancient-changes"
 )
 
@@ -64,19 +65,20 @@ func lastWriter(hpa *autoscalingv2.HorizontalPodAutoscaler) (manager string, at 
 
 // rivalry is the state of another controller that writes the status of an object.
 type rivalry struct {
-	// looked reports whether there was a first look: an earlier writer may be gone.
+	// looked reports whether there was a first look: an earlier writer may have stopped.
 	looked bool
-	// wrote is when another wrote last, by the API server's clock.
+	// wrote is the last write of another writer, by the API server's clock.
 	wrote time.Time
-	// manager wrote since the first look; noticed is when that was seen, by our clock.
+	// manager has written since the first look; noticed is when this agent saw that, by its own
+	// clock.
 	manager string
 	noticed time.Time
-	// certain reports whether it is a controller: the built-in one, by its name, or any other
-	// that writes repeatedly. A person who clears a status writes once.
+	// certain reports whether the writer is a controller: the built-in one, by its name, or any
+	// other that writes repeatedly. A person who clears a status writes once.
 	certain bool
 }
 
-// quietOf is how long no other controller may have written the status of an object with that
+// quietOf is how long no other controller must have written the status of an object with that
 // period.
 func quietOf(period time.Duration) time.Duration { return max(rivalQuiet, 2*period) }
 
@@ -85,7 +87,7 @@ func quietOf(period time.Duration) time.Duration { return max(rivalQuiet, 2*peri
 func (v *rivalry) look(now time.Time, o *object) (written bool) {
 	hpa, ok := o.stored.(*autoscalingv2.HorizontalPodAutoscaler)
 	if !ok || o.shadow {
-		// Only agents write to an Autoscaler; to a shadow others are supposed to write.
+		// Only agents write to an Autoscaler; a shadow's status is written by its controller.
 		*v = rivalry{}
 		return false
 	}
@@ -113,15 +115,15 @@ func (v *rivalry) look(now time.Time, o *object) (written bool) {
 type rivals struct {
 	metrics *metrics
 	log     *zap.Logger
-	// keepOn makes the agent act in spite of rivals.
+	// keepOn makes the agent act despite rivals.
 	keepOn bool
 
 	mu      sync.Mutex
-	objects int       // that have one; guarded by mu
+	objects int       // with a rival; guarded by mu
 	warned  time.Time // guarded by mu
 }
 
-// notice looks at an object before its reconcile.
+// notice examines an object before its reconcile.
 func (l *rivals) notice(s seen) {
 	now, was := time.Now(), s.rivalry.certain
 	if s.rivalry.look(now, s.object) {
@@ -138,7 +140,7 @@ func (l *rivals) notice(s seen) {
 	}
 }
 
-// forget drops what is known of an object.
+// forget drops the rivalry of an object.
 func (l *rivals) forget(m *kept) {
 	if m.rivalry.certain {
 		l.count(false)
@@ -157,7 +159,7 @@ func (l *rivals) count(more bool) {
 	l.metrics.rivalObjects.Set(float64(l.objects))
 }
 
-// warn logs a warning, rate limited: there may be as many rivals as objects.
+// warn logs a warning, rate limited: every object may have a rival.
 func (l *rivals) warn(now time.Time, s seen) {
 	l.mu.Lock()
 	objects, soon := l.objects, !l.warned.IsZero() && now.Sub(l.warned) < rivalWarnings
@@ -203,7 +205,7 @@ func (l *rivals) withRivalry(s seen, status *autoscalingv2.HorizontalPodAutoscal
 func (l *rivals) message(s seen) string {
 	text := fmt.Sprintf("%q writes the status of this object, too; is the built-in controller still on? ", s.rivalry.manager)
 	if l.keepOn {
-		return text + "Setpoint goes on nevertheless, as --on-rival says"
+		return text + "Setpoint acts nevertheless, as --on-rival says"
 	}
 	return text + fmt.Sprintf("Setpoint gives way, and acts again when no other controller has written it for %s", quietOf(s.period))
 }

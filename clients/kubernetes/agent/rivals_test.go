@@ -23,8 +23,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent/pace"
 )
 
-// writeAs changes an object's status as another controller does, which wants so many
-// replicas.
+// writeAs changes an object's status as another controller does that wants so many replicas.
 func (w *world) writeAs(manager string, key Key, replicas int32) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -36,7 +35,7 @@ func (w *world) writeAs(manager string, key Key, replicas int32) {
 	w.objects[key] = next
 }
 
-// rivalCount is what the metric of objects with a rival says.
+// rivalCount is the metric of objects with a rival.
 func (w *world) rivalCount(t *testing.T) float64 {
 	t.Helper()
 	var m dto.Metric
@@ -65,7 +64,7 @@ func TestTheAgentGivesWayToAnotherController(t *testing.T) {
 		w.workload("shop/web", 3, 30)
 		w.workload("shop/api", 3, 30)
 		hpa := evaluatedHPA("shop", "web")
-		hpa.ManagedFields = wroteStatus(nil, builtInManager) // before the agent came
+		hpa.ManagedFields = wroteStatus(nil, builtInManager) // before the agent started
 		key, other := w.add(hpa), w.add(evaluatedHPA("shop", "api"))
 		time.Sleep(3 * period)
 		want(t, "condition after the other has gone", w.conflicting(key), "")
@@ -81,7 +80,7 @@ func TestTheAgentGivesWayToAnotherController(t *testing.T) {
 		want(t, "what the other wants", w.hpa(key).Status.DesiredReplicas, 4)
 		want(t, "rivals", w.rivalCount(t), 1)
 		written := w.written()
-		for range 60 { // the other goes on, now and then: longer than it would have to be away
+		for range 60 { // the other one writes now and then: longer than its silence would have to last
 			w.writeAs(builtInManager, key, 4)
 			time.Sleep(2 * period)
 		}
@@ -107,7 +106,7 @@ func TestTheAgentGivesWayToAnotherController(t *testing.T) {
 	})
 }
 
-// rivalQuestions are the targets' of that name that were asked about in that time.
+// rivalQuestions are the times of requests for targets of that name.
 func (w *world) rivalQuestions(name string, in time.Duration) (at []time.Time) {
 	times, requests := w.questions()
 	for i := range times {
@@ -131,7 +130,7 @@ func TestTheAgentGoesOnIfItIsToldTo(t *testing.T) {
 		time.Sleep(2 * period)
 		want(t, "replicas", w.count("shop/web"), 9)
 		want(t, "rivals", w.rivalCount(t), 1)
-		if got := w.conflicting(key); !strings.HasSuffix(got, "Setpoint goes on nevertheless, as --on-rival says") {
+		if got := w.conflicting(key); !strings.HasSuffix(got, "Setpoint acts nevertheless, as --on-rival says") {
 			t.Errorf("condition: %s", got)
 		}
 		time.Sleep(rivalQuiet + 2*period)
@@ -141,13 +140,13 @@ func TestTheAgentGoesOnIfItIsToldTo(t *testing.T) {
 	})
 }
 
-// Whoever writes once is none: a status that is cleared by hand locks nobody out.
+// A single write does not make a rival: clearing a status by hand locks nobody out.
 func TestWhoIsARival(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	type look struct {
 		after   time.Duration // since the last one
-		manager string        // who has written since, "": nobody
+		manager string        // the writer since, "": none
 		want    string        // written, certain
 	}
 	const nobody, once, rival, quiet = "false false", "true false", "true true", "false true"
@@ -191,7 +190,7 @@ func TestWhoIsARival(t *testing.T) {
 	want(t, "how long an object that is seldom looked at must be left alone", quietOf(time.Hour), 2*time.Hour)
 }
 
-// There is one warning at a time, however many objects have a rival.
+// Warnings are rate limited, however many objects have a rival.
 func TestRivalsAreWarnedOfNowAndThen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -221,8 +220,7 @@ func TestRivalsAreWarnedOfNowAndThen(t *testing.T) {
 	})
 }
 
-// statusServer is what the API server does with updates of a status, by its own code for
-// who wrote what.
+// statusServer is the API server's update of a status, with its own code for managed fields.
 type statusServer struct {
 	stored  *autoscalingv2.HorizontalPodAutoscaler
 	manager *managedfields.FieldManager
@@ -237,7 +235,7 @@ func newStatusServer(t *testing.T, scheme *runtime.Scheme, stored *autoscalingv2
 		t.Fatal(err)
 	}
 	stored.SetGroupVersionKind(version.WithKind("HorizontalPodAutoscaler"))
-	// Without any the API server does not begin to keep them on an update.
+	// Without managed fields the API server does not start them on an update.
 	spec := metav1.NewFieldsV1(`{"f:spec":{}}`)
 	at := metav1.Now()
 	stored.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: "Update", APIVersion: version.String(), Time: &at, FieldsType: "FieldsV1", FieldsV1: spec}}
@@ -257,8 +255,8 @@ func (s *statusServer) update(_ context.Context, _ client.Client, _ string, o cl
 	return err
 }
 
-// The API server tells the writes of others from the agent's, and forgets none for what
-// the cache leaves out.
+// The API server distinguishes writes of others from the agent's, and loses none because of
+// fields that the cache drops.
 func TestTheAPIServerTellsWhoWrote(t *testing.T) {
 	t.Parallel()
 	scheme, err := newScheme()
@@ -296,7 +294,7 @@ func TestTheAPIServerTellsWhoWrote(t *testing.T) {
 	}
 	want(t, "others after the built-in controller wrote", writer(), builtInManager)
 	_, before := lastWriter(cached())
-	status.CurrentReplicas = 7 // the agent agrees: it stays the other's
+	status.CurrentReplicas = 7 // the agent agrees: the field stays the other's
 	write(5)
 	_, after := lastWriter(cached())
 	want(t, "when the built-in controller wrote, after the agent wrote again", after, before)

@@ -16,7 +16,7 @@ import (
 	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 )
 
-// A shadow follows the controller in charge, which the test plays, and touches nothing.
+// A shadow follows the controller in charge, which the test plays, and changes nothing.
 func TestAShadow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestAShadow(t *testing.T) {
 		if o.Agreed < 8 {
 			t.Errorf("%d reconciles agreed", o.Agreed)
 		}
-		inCharge(12) // more than there is work for
+		inCharge(12) // more than the load needs
 		time.Sleep(6 * period)
 		o = w.loop.Shadows().Objects[0]
 		want(t, "agrees", o.Agrees, false)
@@ -84,8 +84,8 @@ func newAutoscaler(namespace, name string) *v1.Autoscaler {
 	}
 }
 
-// A shadow that can't read its metric wants nothing, rather than 0 replicas; what it
-// wants otherwise once it can is told, and so it is after the next such time.
+// A shadow that can't read its metric wants nothing, rather than 0 replicas; a divergence after
+// that is reported, and again after the next such time.
 func TestAShadowThatCannotReadHasNoOpinion(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestAShadowThatCannotReadHasNoOpinion(t *testing.T) {
 	})
 }
 
-// What the controller in charge could not decide is no difference either.
+// A decision that the controller in charge could not make is no divergence.
 func TestTheOpinionOfAStatus(t *testing.T) {
 	t.Parallel()
 	status := func(able, active string) *autoscalingv2.HorizontalPodAutoscalerStatus {
@@ -159,8 +159,8 @@ func TestTheOpinionOfAStatus(t *testing.T) {
 	want(t, "a count that is not known", side.NoOpinion, "the count is not known")
 }
 
-// kubectl shows an Autoscaler that is a shadow by itself; one that another agent may act
-// for is not touched.
+// kubectl shows an Autoscaler with spec.shadow; one that another agent may act for is not
+// changed.
 func TestAShadowIsShown(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -203,7 +203,7 @@ func TestAShadowIsShown(t *testing.T) {
 	}
 }
 
-// While the recommender is away, or refuses, nothing is written to a shadow either.
+// While the recommender is away, or refuses, nothing is written to a shadow.
 func TestAShadowIsHeldInSilence(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

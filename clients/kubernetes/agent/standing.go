@@ -11,12 +11,12 @@ import (
 // Standing is the relation of an autoscaler to the others of its namespace, for an agent that
 // serves both sources.
 type Standing struct {
-	// Waits is why the agent does not scale the workload: another autoscaler does. "": the
-	// agent scales it.
+	// Waits is why the agent does not scale the workload, because another autoscaler does. "":
+	// the agent scales it.
 	Waits string
-	// Counted are the other autoscalers that must not select pods of this one: acting ones
-	// for an acting one, shadows for a shadow. For an autoscaler that waits they are those
-	// that would count if it did not wait.
+	// Counted are the other autoscalers that must not select this one's pods: acting ones for
+	// an acting one, shadows for a shadow. For an autoscaler that waits they are those that
+	// would count if it acted.
 	Counted []*autoscalingv2.HorizontalPodAutoscaler
 }
 
@@ -39,7 +39,7 @@ func StandingOf(stored client.Object, hpas []autoscalingv2.HorizontalPodAutoscal
 		switch {
 		case other.key.Namespace != o.key.Namespace || other.key.Name == o.key.Name:
 		case other.shadow != o.shadow || other.problem != nil || rivalOf(other, hpas, autoscalers, false) != "":
-			// It is not evaluated, or not with the same reader.
+			// It is not evaluated, or not by the same reader.
 		case standing.Waits != "" && scalesSame(other, o):
 		default:
 			standing.Counted = append(standing.Counted, other.autoscaler)
@@ -59,9 +59,9 @@ func objectOf(stored client.Object) *object {
 }
 
 // rivalOf returns the autoscaler of the namespace that keeps the object from being scaled; "":
-// none. A shadow has no rivals, as it only watches. Nor has a HorizontalPodAutoscaler, on which
-// the built-in controller or this agent always acts. An Autoscaler gives way to a
-// HorizontalPodAutoscaler, and to an older Autoscaler. allShadows: no Autoscaler acts.
+// none. A shadow has no rivals, as it only watches. Nor has a HorizontalPodAutoscaler: the
+// built-in controller or this agent always acts on it. An Autoscaler gives way to a
+// HorizontalPodAutoscaler and to an older Autoscaler. allShadows: no Autoscaler acts.
 func rivalOf(o *object, hpas []autoscalingv2.HorizontalPodAutoscaler, autoscalers []v1.Autoscaler, allShadows bool) string {
 	if o.shadow || sourceOf(o.key) != Autoscaler {
 		return ""

@@ -10,9 +10,9 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent"
 )
 
-// ConflictingController is the type of the condition when another controller acts on the
-// object, too. It is a separate condition because the built-in controller rewrites its own
-// conditions at each reconcile, and does not touch others.
+// ConflictingController is the type of the condition that another controller acts on the
+// object. It is a separate condition because the built-in controller rewrites its own
+// conditions at each reconcile but leaves others alone.
 const ConflictingController autoscalingv2.HorizontalPodAutoscalerConditionType = "ConflictingController"
 
 // The agent's own reasons. Unless noted they belong to the condition AbleToScale.
@@ -26,8 +26,8 @@ const (
 	ReasonInvalidObject          = agent.ReasonInvalidObject
 )
 
-// prepare prepares a status of the service for storing: times become whole seconds, as the API
-// keeps them, and no condition's last transition is before the stored one, which the agent
+// prepare prepares a status of the service for storing: it truncates times to whole seconds, as
+// the API does, and lets no condition's last transition precede the stored one, which the agent
 // itself may have written.
 func prepare(next, stored *autoscalingv2.HorizontalPodAutoscalerStatus) {
 	if next.LastScaleTime != nil {

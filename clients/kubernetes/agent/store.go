@@ -12,24 +12,24 @@ import (
 
 // objects reads the cluster's autoscalers and writes their statuses.
 type objects interface {
-	// get returns an object; the error of one that is not there is NotFound.
+	// get returns an object; NotFound if it does not exist.
 	get(ctx context.Context, key Key) (*object, error)
-	// writeStatus writes the status of an object and returns the object as it is then.
+	// writeStatus writes the status of an object and returns the stored object.
 	writeStatus(ctx context.Context, over client.Object, status *statusUpdate) (client.Object, error)
 	// rival returns the autoscaler that keeps the object from being scaled; "": none.
 	rival(ctx context.Context, o *object) (string, error)
-	// native returns the HorizontalPodAutoscaler that scales what a shadow watches, nil
-	// if none does.
+	// native returns the HorizontalPodAutoscaler that scales a shadow's workload, nil if none
+	// does.
 	native(ctx context.Context, o *object) (*autoscalingv2.HorizontalPodAutoscaler, error)
 }
 
-// statusUpdate is a status to be written.
+// statusUpdate is a status to write.
 type statusUpdate struct {
 	status *autoscalingv2.HorizontalPodAutoscalerStatus
-	// explanation and recommendation are kept by Autoscalers only.
+	// explanation and recommendation are stored for Autoscalers only.
 	explanation, recommendation string
-	// readings are what `kubectl get` shows of an Autoscaler in place of the status' own,
-	// if shown.
+	// readings are the metrics that `kubectl get` shows of an Autoscaler instead of the status'
+	// own, if shown.
 	shown    bool
 	readings []autoscalingv2.MetricStatus
 }
@@ -41,7 +41,7 @@ type store struct {
 	sources  map[Source]bool
 }
 
-// targetIndex finds autoscalers by what they scale.
+// targetIndex finds autoscalers by their scale target.
 const targetIndex = "setpoint.scaleTargetRef"
 
 // scaleTarget returns the index key of a reference of autoscaling/v2, without the API version.
@@ -102,7 +102,7 @@ func withStatus(over client.Object, update *statusUpdate) client.Object {
 		return next
 	case *autoscalingv2.HorizontalPodAutoscaler:
 		next := over.DeepCopy()
-		next.ManagedFields = nil // of which the cache has a part; the API server keeps the whole
+		next.ManagedFields = nil // the cache has a part of them; the API server keeps all
 		next.Status = *update.status.DeepCopy()
 		return next
 	}

@@ -15,7 +15,7 @@ import (
 	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 )
 
-// autoscaler scales the Deployment target; it is the older the more minutes.
+// autoscaler scales the Deployment target; more minutes make it older.
 func autoscaler(name, target string, minutes int) *v1.Autoscaler {
 	a := &v1.Autoscaler{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: name, UID: types.UID(name),
@@ -126,7 +126,7 @@ func TestSettingsOfObjects(t *testing.T) {
 	want(t, "period of its own although it has a profile", objectOfAutoscaler(old, byProfile).period, 5*time.Second)
 	a.Spec.ScaleTargetRef.Kind = ""
 	want(t, "problem of one without a kind", objectOfAutoscaler(a, settings{period: period}).problem != nil, true)
-	// A write of the status must not be taken for a change.
+	// A write of the status must not count as a change.
 	was, is := newHPA("shop", "web"), newHPA("shop", "web")
 	is.Status.DesiredReplicas, is.ResourceVersion, is.Annotations = 7, "9", map[string]string{"x": "y"}
 	want(t, "a status is a change", !objectOfHPA(is, settings{}).sameAs(objectOfHPA(was, settings{})), false)
@@ -134,8 +134,8 @@ func TestSettingsOfObjects(t *testing.T) {
 	want(t, "a spec is a change", !objectOfHPA(is, settings{}).sameAs(objectOfHPA(was, settings{})), true)
 }
 
-// Whose pods count is told by one function for the agent and for setpoint explain. What
-// the agent makes of it is tested in test/e2e/kubernetes.
+// One function decides whose pods count, for the agent and for setpoint explain.
+// test/e2e/kubernetes tests the agent's use of it.
 func TestStandings(t *testing.T) {
 	t.Parallel()
 	hpa := func(name, target string, annotations ...string) autoscalingv2.HorizontalPodAutoscaler {
@@ -190,7 +190,7 @@ func TestStandings(t *testing.T) {
 	}
 }
 
-// What an agent wrote that did not know ready is written anew, once.
+// A status of an agent that did not know the field ready is rewritten once.
 func TestAStatusWithoutReadyIsWrittenAnew(t *testing.T) {
 	t.Parallel()
 	over := autoscaler("mine", "web", 5)

@@ -47,14 +47,14 @@ func (p *platform) Tell(ctx context.Context, reconcile *agent.Telling) {
 func (t *telling) writeDecision(ctx context.Context, d *agent.Decision) {
 	next, err := kubernetes.StatusFromProto(d.Status())
 	if err != nil {
-		t.log.Error("status of the recommender not understood", zap.Error(err))
+		t.log.Error("status of the recommender not readable", zap.Error(err))
 		return
 	}
 	prepare(next, statusOf(t.stored()))
 	t.write(ctx, &statusUpdate{status: next, explanation: explanation(d, next), recommendation: d.Answer.GetRecommendationId()})
 }
 
-// writeHold writes to the condition AbleToScale why the object is not scaled.
+// writeHold writes the reason of a hold to the condition AbleToScale.
 func (t *telling) writeHold(ctx context.Context, h *agent.Hold) {
 	stored := t.stored()
 	if h.Outcome == agent.OutcomeGaveWay {
@@ -73,10 +73,9 @@ func (t *telling) writeHold(ctx context.Context, h *agent.Hold) {
 	t.write(ctx, update)
 }
 
-// show writes the status of an Autoscaler with spec.shadow, so that `kubectl get` shows what it
-// would scale, by which metrics, and to what count. It does not change the part of
-// autoscaling/v2, which describes applied changes. The status of all other shadows belongs to
-// another controller.
+// show writes the status of an Autoscaler with spec.shadow, so that `kubectl get` shows its
+// target, metrics and decided count. It does not change the part of autoscaling/v2, which
+// describes applied changes. The status of all other shadows belongs to another controller.
 func (t *telling) show(ctx context.Context) {
 	over, ok := t.stored().(*v1.Autoscaler)
 	if !ok || !t.own || t.reconcile.Decision == nil {
@@ -85,7 +84,7 @@ func (t *telling) show(ctx context.Context) {
 	answer := t.reconcile.Decision.Answer
 	next, err := kubernetes.StatusFromProto(answer.GetStatus())
 	if err != nil {
-		t.log.Error("status of the recommender not understood", zap.Error(err))
+		t.log.Error("status of the recommender not readable", zap.Error(err))
 		return
 	}
 	text := fmt.Sprintf("A shadow, which would have %d replicas.", answer.GetDesiredReplicas())
@@ -98,7 +97,7 @@ func (t *telling) show(ctx context.Context) {
 	})
 }
 
-// write writes the status if it changed. As upstream, a conflict is left to the next
+// write writes the status if it changed. As upstream, it leaves a conflict to the next
 // reconcile.
 func (t *telling) write(ctx context.Context, update *statusUpdate) {
 	over := t.stored()
@@ -128,12 +127,12 @@ func (t *telling) write(ctx context.Context, update *statusUpdate) {
 	t.log.Log(t.outage.Level(zapcore.WarnLevel, err), "status not written", zap.Error(err))
 }
 
-// unchanged reports whether nothing would change but the id of the decision, for which
-// alone nothing is written.
+// unchanged reports whether only the id of the decision would change, which is not worth a
+// write.
 func unchanged(over client.Object, update *statusUpdate) bool {
 	if a, ok := over.(*v1.Autoscaler); ok &&
 		(a.Status.Explanation != update.explanation || a.Status.Ready != string(v1.Ready(update.status.Conditions))) {
-		return false // also where an agent wrote it that did not know ready
+		return false // also if an agent wrote it that did not know ready
 	}
 	if update.shown {
 		return equality.Semantic.DeepEqual(over, withStatus(over, update))

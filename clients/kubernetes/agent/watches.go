@@ -22,7 +22,7 @@ type queue = workqueue.TypedRateLimitingInterface[Key]
 // watchHPAs enqueues HorizontalPodAutoscalers that are created, changed or deleted.
 func watchHPAs(c cache.Cache) source.TypedSyncingSource[Key] {
 	return source.TypedKind(c, &autoscalingv2.HorizontalPodAutoscaler{}, handlerOf(HPA, func(was, is *autoscalingv2.HorizontalPodAutoscaler) bool {
-		// What is read does not depend on the settings of the agent, only on the object.
+		// The comparison does not depend on the settings of the agent, only on the object.
 		return !objectOfHPA(is, settings{}).sameAs(objectOfHPA(was, settings{}))
 	}))
 }
@@ -84,7 +84,7 @@ func (podSource) Start(context.Context, queue) error { return nil }
 // WaitForSync implements source.TypedSyncingSource.
 func (s podSource) WaitForSync(ctx context.Context) error {
 	if !s.pods.Wait(ctx) {
-		return errors.New("the pods of the cluster could not be listed in time; is the agent allowed to list and watch them?")
+		return errors.New("the pods of the cluster could not be listed in time; may the agent list and watch them?")
 	}
 	return nil
 }

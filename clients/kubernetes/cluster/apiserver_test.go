@@ -25,29 +25,29 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster/apiserver"
 )
 
-// apiServer answers over HTTP as an API server with metrics APIs does, in the
-// shapes of integration-contracts: discovery, scales, pods and metrics.
+// apiServer answers over HTTP as an API server with metrics APIs does, in their documented
+// shapes: discovery, scales, pods and metrics.
 type apiServer struct {
 	*httptest.Server
 
 	mu sync.Mutex
-	// What it holds. Guarded by mu.
+	// The contents. Guarded by mu.
 	resources map[schema.GroupVersion][]metav1.APIResource
 	scales    map[string]*autoscalingv1.Scale // by namespace/resource/name
 	pods      []*corev1.Pod
 	usage     []metricsv1beta1.PodMetrics
 	custom    []customv1beta2.MetricValue
 	external  []externalv1beta1.ExternalMetricValue
-	// customLabels: the custom metrics API goes by the labels of pods; otherwise it
-	// answers with the values of all pods whatever the selector.
+	// customLabels makes the custom metrics API apply selectors to the labels of pods;
+	// otherwise it returns the values of all pods whatever the selector.
 	customLabels bool
 	// intercept answers in place of the server if it returns true. Guarded by mu.
 	intercept func(w http.ResponseWriter, r *http.Request) bool
-	// requests that came, "GET /path?query". Guarded by mu.
+	// requests are the requests so far, "GET /path?query". Guarded by mu.
 	requests []string
 }
 
-// newAPIServer starts one that knows the scale targets of apps and core.
+// newAPIServer starts a server that knows the scale targets of apps and core.
 func newAPIServer(t testing.TB) *apiServer {
 	t.Helper()
 	s := &apiServer{scales: map[string]*autoscalingv1.Scale{}, resources: map[schema.GroupVersion][]metav1.APIResource{}}
@@ -68,7 +68,7 @@ func newAPIServer(t testing.TB) *apiServer {
 	return s
 }
 
-// serve adds a resource to what it serves.
+// serve adds a resource.
 func (s *apiServer) serve(version schema.GroupVersion, kind, resource string, scalable bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,10 +94,10 @@ func (s *apiServer) without(groups ...string) *apiServer {
 	return s
 }
 
-// config connects to it.
+// config is a client configuration for the server.
 func (s *apiServer) config() *rest.Config { return &rest.Config{Host: s.URL} }
 
-// clients are clients of it.
+// clients returns a client of the server.
 func (s *apiServer) clients(t testing.TB) *apiserver.Client {
 	t.Helper()
 	clients, err := apiserver.New(s.config())
@@ -107,8 +107,7 @@ func (s *apiServer) clients(t testing.TB) *apiserver.Client {
 	return clients
 }
 
-// asked returns the requests since the last call whose path holds part, and
-// forgets all.
+// asked returns the requests since the last call whose path contains part, and clears all.
 func (s *apiServer) asked(part string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,14 +121,14 @@ func (s *apiServer) asked(part string) []string {
 	return out
 }
 
-// answer replaces its answers where do returns true.
+// answer replaces the server's answers where do returns true.
 func (s *apiServer) answer(do func(w http.ResponseWriter, r *http.Request) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.intercept = do
 }
 
-// refuse answers requests whose path holds part with an error.
+// refuse fails requests whose path contains part.
 func (s *apiServer) refuse(part string, code int, reason metav1.StatusReason, message string) {
 	s.answer(func(w http.ResponseWriter, r *http.Request) bool {
 		if !strings.Contains(r.URL.Path, part) {
@@ -155,7 +154,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// route answers; false: there is no such path.
+// route answers a request; false: unknown path.
 func (s *apiServer) route(w http.ResponseWriter, r *http.Request) bool {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	if parts[0] == "api" {
@@ -225,7 +224,7 @@ func (s *apiServer) groups() *metav1.APIGroupList {
 	return list
 }
 
-// scale reads or writes a scale; a write must carry the version it was read at.
+// scale reads or writes a scale; a write must carry the current resource version.
 func (s *apiServer) scale(w http.ResponseWriter, r *http.Request, version schema.GroupVersion, namespace, resource, name string) bool {
 	if !slices.ContainsFunc(s.resources[version], func(r metav1.APIResource) bool { return r.Name == resource+"/scale" }) {
 		return false
@@ -256,14 +255,14 @@ func (s *apiServer) scale(w http.ResponseWriter, r *http.Request, version schema
 	return true
 }
 
-// put stores a scale under the next resource version. s.mu is held.
+// put stores a scale under the next resource version. The caller holds s.mu.
 func (s *apiServer) put(key string, scale *autoscalingv1.Scale) {
 	version, _ := strconv.Atoi(scale.ResourceVersion)
 	scale.ResourceVersion = strconv.Itoa(version + 1)
 	s.scales[key] = scale
 }
 
-// change edits a scale as somebody else would.
+// change edits a scale as another client would.
 func (s *apiServer) change(key string, edit func(*autoscalingv1.Scale)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -381,7 +380,7 @@ func inV1beta1(list *customv1beta2.MetricValueList) *customv1beta1.MetricValueLi
 	return out
 }
 
-// sameSelector compares a selector with the text that a request names it by.
+// sameSelector compares a selector with its text in a request.
 func sameSelector(selector *metav1.LabelSelector, text string) bool {
 	if selector == nil {
 		return text == ""
@@ -390,7 +389,7 @@ func sameSelector(selector *metav1.LabelSelector, text string) bool {
 	return err == nil && parsed.String() == text
 }
 
-// within tells whether an object that may name no namespace is in one.
+// within reports whether an object, which may have no namespace, is in the namespace.
 func within(named, namespace string) bool { return named == "" || named == namespace }
 
 func selectorOf(r *http.Request, parameter string) labels.Selector {

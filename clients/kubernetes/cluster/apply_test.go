@@ -115,7 +115,7 @@ func TestApplyOfASnapshotWithoutScale(t *testing.T) {
 			t.Errorf("got %v, want %v", err, test.want)
 		}
 	}
-	// A reader that did not read the snapshot itself finds the resource by its kind.
+	// A reader that did not read the snapshot finds the resource by its kind.
 	before := snapshot(t, reader, autoscaler)
 	if _, err := readerOf(t, server).Apply(t.Context(), before, 5); err != nil {
 		t.Error(err)
@@ -126,7 +126,7 @@ func TestApplyOfASnapshotWithoutScale(t *testing.T) {
 	}
 }
 
-// Between two attempts the context's end is heeded.
+// The context also ends the wait between two attempts.
 func TestApplyEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	server := shop(t)
@@ -155,7 +155,7 @@ func (sameVersion) ResourceVersion(schema.GroupResource, string, string) (string
 	return "1", true
 }
 
-// After a conflict the cache must not offer again what was refused.
+// After a conflict the cache must not return the refused version again.
 func TestApplyThroughTheCache(t *testing.T) {
 	t.Parallel()
 	server := shop(t)

@@ -43,7 +43,8 @@ func TestTheUIDOfAClusterIsKubeSystems(t *testing.T) {
 	}
 }
 
-// Clients ask the API server about list and watch, and can tell a refusal from a failure.
+// Clients check their permissions with the API server, and distinguish a refusal from a
+// failure.
 func TestClientsAskWhatTheyMayWatch(t *testing.T) {
 	t.Parallel()
 	resource := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}

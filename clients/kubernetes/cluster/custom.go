@@ -16,7 +16,7 @@ import (
 // adapters put the name of every pod into their query.
 const maxGroupPods = 250
 
-// podsQuestion asks for a metric of the autoscaler's pods.
+// podsQuestion is the query for a metric of the autoscaler's pods.
 func (r *Reader) podsQuestion(metric identifiedMetric) question {
 	return question{
 		identity: "Pods\n" + metric.Name + "\n" + metric.meaning,
@@ -41,7 +41,7 @@ func (r *Reader) podsQuestion(metric identifiedMetric) question {
 	}
 }
 
-// identifier is the identifier in the request's values: the requested one, whatever the adapter
+// identifier is the identifier in the request's values: that of the spec, whatever the adapter
 // returned.
 func (m identifiedMetric) identifier() customv1beta2.MetricIdentifier {
 	out := customv1beta2.MetricIdentifier{Name: m.Name}
@@ -52,7 +52,7 @@ func (m identifiedMetric) identifier() customv1beta2.MetricIdentifier {
 }
 
 // podsMetric lists a metric of the asker's pods, from a list of the whole namespace if that
-// takes fewer requests.
+// needs fewer requests.
 func (r *Reader) podsMetric(ctx context.Context, by *asker, metric identifiedMetric) ([]customv1beta2.MetricValue, error) {
 	namespace := by.key.namespace
 	key := namespace + "\n" + metric.Name + "\n" + metric.Selector.String() + "\n"
@@ -77,9 +77,8 @@ func (r *Reader) listCustom(ctx context.Context, key, namespace string, pods lab
 	})
 }
 
-// ofPods returns the values of the asker's pods from those of a whole namespace, which come
-// without labels. It is not ok if one belongs to an unknown pod: only the API can tell its
-// labels.
+// ofPods filters the values of a whole namespace, which come without labels, by the asker's
+// pods. It is not ok if one belongs to an unknown pod: only the API knows its labels.
 func (r *Reader) ofPods(ctx context.Context, by *asker, all []customv1beta2.MetricValue) (values []customv1beta2.MetricValue, ok bool) {
 	pods, err := r.sources.Pods.Pods(ctx, by.key.namespace, labels.Everything())
 	if err != nil {
@@ -101,7 +100,7 @@ func (r *Reader) ofPods(ctx context.Context, by *asker, all []customv1beta2.Metr
 	return values, true
 }
 
-// objectQuestion asks for a metric of one object.
+// objectQuestion is the query for a metric of one object.
 func (r *Reader) objectQuestion(metric identifiedMetric, described autoscalingv2.CrossVersionObjectReference) question {
 	kind := objectOf(described, "").Kind
 	return question{
@@ -141,8 +140,8 @@ type valueIdentity struct {
 	name, metric, selector string
 }
 
-// appendNew adds values, each once: a Pods metric and an Object metric of one pod may have
-// asked for the same value, which would count twice.
+// appendNew adds values, each once: a Pods metric and an Object metric of one pod may request
+// the same value, which would count twice.
 func appendNew(values, more []customv1beta2.MetricValue) []customv1beta2.MetricValue {
 	if len(values) == 0 {
 		return more

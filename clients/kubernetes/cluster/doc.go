@@ -1,5 +1,5 @@
-// Package cluster reads from a real cluster what one evaluation of one
-// HorizontalPodAutoscaler sees, and writes back the scale that was decided.
+// Package cluster reads the input of one evaluation of a HorizontalPodAutoscaler from a real
+// cluster, and writes the decided scale.
 //
 //	client, err := apiserver.New(config)
 //	reader := cluster.NewReader(cluster.Sources{
@@ -9,13 +9,13 @@
 //	request, err := snapshot.Request("demo")         // ask with it
 //	scale, err := reader.Apply(ctx, snapshot, 5)     // apply the answer
 //
-// It reads what the upstream controller reads, in its order and with its words
-// for what fails. A metrics API that fails is an entry of the snapshot and
-// concerns only the autoscalers that need it.
+// It reads what the upstream controller reads, in its order and with its error messages. A
+// failing metrics API is recorded in the snapshot and affects only the autoscalers that need
+// it.
 //
 // To evaluate many autoscalers, take pods from an informer (package podcache) and scales from a
-// cache (package scalecache). A [Reader] shares readings of metrics between evaluations of the
-// same moment.
+// cache (package scalecache). A [Reader] shares readings of metrics between simultaneous
+// evaluations.
 //
 // It decides nothing and does not read autoscalers themselves.
 package cluster

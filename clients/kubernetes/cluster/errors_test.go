@@ -26,7 +26,7 @@ const (
 	externalMetric = `[{type: External, external: {metric: {name: queue, selector: {matchLabels: {of: web}}}, target: {type: Value, value: "5"}}}]`
 )
 
-// shop is a server with the deployment web and two pods of it, all measured.
+// shop is a server with the deployment web and two pods of it, all with metrics.
 func shop(t testing.TB) *apiServer {
 	t.Helper()
 	server := newAPIServer(t)
@@ -157,12 +157,12 @@ func TestWhyAMetricCouldNotBeRead(t *testing.T) {
 			if len(errors) != 1 || errors[0].GetMetric() != test.subject || !strings.HasPrefix(errors[0].GetMessage(), test.want) {
 				t.Fatalf("got %v\nwant %s: %s", errors, test.subject, test.want)
 			}
-			takeReadings(t, request) // the service takes it
+			takeReadings(t, request) // the service accepts it
 		})
 	}
 }
 
-// A failing API leaves the others alone, and a failing metric its namesakes.
+// A failing API does not affect the others, nor a failing metric its namesakes in other APIs.
 func TestAFailureConcernsOnlyWhatFailed(t *testing.T) {
 	t.Parallel()
 	server := shop(t)
@@ -185,7 +185,7 @@ func TestAFailureConcernsOnlyWhatFailed(t *testing.T) {
 	}
 }
 
-// A hanging API costs its timeout, not more, and is reported.
+// A hanging API costs its timeout once, and is reported.
 func TestAHangingAPI(t *testing.T) {
 	t.Parallel()
 	server := shop(t)
@@ -222,7 +222,7 @@ func TestErrorsThatEndAnEvaluation(t *testing.T) {
 	}
 }
 
-// The service takes 8192 characters of a message; a proxy may answer with more.
+// The service accepts 8192 characters of a message; a proxy may answer with more.
 func TestLongMessagesAreCut(t *testing.T) {
 	t.Parallel()
 	server := shop(t)
@@ -243,8 +243,8 @@ func TestTheOlderCustomMetricsAPI(t *testing.T) {
 	}
 }
 
-// A kind that is added later is found once discovery is a few seconds old, and a
-// reference to one that never is does not make it be repeated each time.
+// A new kind is found once discovery is a few seconds old, and a reference to an unknown kind
+// does not repeat discovery each time.
 func TestDiscoveryIsRepeatedSeldom(t *testing.T) {
 	t.Parallel()
 	server := shop(t)

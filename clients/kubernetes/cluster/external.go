@@ -9,7 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 )
 
-// externalQuestion asks for the series of an external metric.
+// externalQuestion is the query for the series of an external metric.
 func (r *Reader) externalQuestion(metric identifiedMetric) question {
 	return question{
 		identity: "External\n" + metric.Name + "\n" + metric.meaning,

@@ -6,37 +6,36 @@ import (
 )
 
 const (
-	// narrowFor is how long lists of a whole namespace are not tried again after one did not
-	// help.
+	// narrowFor is how long the lists of a whole namespace are disabled after one failed.
 	narrowFor = 10 * time.Minute
 	// groupAge is how long an empty group is remembered: longer than the longest period of an
 	// autoscaler.
 	groupAge = 2 * time.Hour
 )
 
-// groups find the readings that several autoscalers ask for at the same moment, so that one
-// list of the whole namespace replaces a list for each.
+// groups detects readings that several autoscalers request at the same moment, so that one list
+// of the whole namespace replaces a list for each.
 type groups struct {
 	mu sync.Mutex
-	// maxAge is the length of a moment: as long as answers are shared. Guarded by mu.
+	// maxAge is the length of a moment: how long answers are shared. Guarded by mu.
 	maxAge time.Duration
 	// groups by reading. Guarded by mu.
 	byKey map[string]*group
-	// swept is when groups were last forgotten. Guarded by mu.
+	// swept is when empty groups were last dropped. Guarded by mu.
 	swept time.Time
 }
 
-// group is the autoscalers that asked for one reading.
+// group is the autoscalers that request one reading.
 type group struct {
 	// began is the start of the current moment.
 	began time.Time
-	// pods of each autoscaler that asked in it, and their sum.
+	// pods are the pods of each autoscaler that requested it in the moment, and their sum.
 	pods map[autoscalerKey]int
 	sum  int
-	// before is the size in the previous moment: the same autoscalers ask together every
-	// period, so the first to ask need not wait for the second.
+	// before is the size in the previous moment: the same autoscalers request together every
+	// period, so the first need not wait for the second.
 	before gathering
-	// narrow is until when the group is not used.
+	// narrow is until when the group is disabled.
 	narrow time.Time
 }
 
@@ -47,8 +46,8 @@ func newGroups(maxAge time.Duration) *groups {
 	return &groups{maxAge: maxAge, byKey: map[string]*group{}, swept: time.Now()}
 }
 
-// joins records that an autoscaler asks for a reading of its pods, and reports whether a list
-// of all pods of the namespace, total in number, should serve it: if two or more ask and
+// joins records that an autoscaler requests a reading of its pods, and reports whether to read
+// it from a list of all pods of the namespace, total in number: if two or more request it and
 // their pods are not a small part of all.
 func (c *groups) joins(key string, autoscaler autoscalerKey, pods int, total func() int) bool {
 	c.mu.Lock()
@@ -81,7 +80,7 @@ func (c *group) gathered() gathering {
 	return gathering{autoscalers: len(c.pods), pods: c.sum}
 }
 
-// useless records that a list of the whole namespace did not help.
+// useless records that a list of the whole namespace failed.
 func (c *groups) useless(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,7 +89,7 @@ func (c *groups) useless(key string) {
 	}
 }
 
-// sweep drops empty groups. c.mu is held.
+// sweep drops empty groups. The caller holds c.mu.
 func (c *groups) sweep(now time.Time) {
 	if now.Sub(c.swept) < groupAge {
 		return
@@ -103,7 +102,7 @@ func (c *groups) sweep(now time.Time) {
 	}
 }
 
-// setMaxAge changes how long a moment is.
+// setMaxAge changes the length of a moment.
 func (c *groups) setMaxAge(age time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

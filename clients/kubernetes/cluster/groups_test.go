@@ -10,7 +10,8 @@ import (
 func TestGroups(t *testing.T) {
 	t.Parallel()
 	const pods = 10
-	// reconcile lets n autoscalers ask and tells which of them get the list of all.
+	// reconcile lets n autoscalers request a reading and returns which of them get the list of
+	// all.
 	reconcile := func(c *groups, n, total int) string {
 		out := ""
 		for i := range n {

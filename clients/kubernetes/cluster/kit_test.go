@@ -16,7 +16,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// klog, which client-go brings along, flushes for ever.
+	// klog, a dependency of client-go, flushes for ever.
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"))
 }
 
@@ -50,7 +50,7 @@ func named(autoscaler *autoscalingv2.HorizontalPodAutoscaler, name string) *auto
 	return out
 }
 
-// readerOf reads the server live.
+// readerOf returns a reader without caches.
 func readerOf(t testing.TB, server *apiServer) *cluster.Reader {
 	t.Helper()
 	clients := server.clients(t)
@@ -69,7 +69,7 @@ func snapshot(t testing.TB, reader *cluster.Reader, autoscaler *autoscalingv2.Ho
 	return got
 }
 
-// requestOf reads an autoscaler and returns the request about it.
+// requestOf reads an autoscaler and returns its request.
 func requestOf(t testing.TB, reader *cluster.Reader, autoscaler *autoscalingv2.HorizontalPodAutoscaler) *setpointv1.RecommendRequest {
 	t.Helper()
 	request, err := snapshot(t, reader, autoscaler).Request("demo")

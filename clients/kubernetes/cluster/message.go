@@ -6,7 +6,7 @@ import "strings"
 // HTML page, and a request allows 8192 characters.
 const maxMessage = 4096
 
-// messageOf returns the text of an error in a form that a request allows; it is never empty.
+// messageOf returns the text of an error in a form that a request allows; never empty.
 func messageOf(err error) string {
 	text := strings.ToValidUTF8(err.Error(), "�")
 	if len(text) > maxMessage {

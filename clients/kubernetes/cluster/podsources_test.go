@@ -61,7 +61,7 @@ func randomPods(seed int64, count int) []*corev1.Pod {
 	return pods
 }
 
-// selectors of all sorts, of the labels that random pods have.
+// selectors of all kinds, over the labels of the random pods.
 var selectors = []string{
 	"app=1", "app==2,tier=3", "app in (1)", "app in (1,2),!canary", "app!=1", "tier notin (1,2)", "canary", "!app", "app=1,app=2", "nobody=1",
 }
@@ -116,7 +116,7 @@ func newIndexer() cache.Indexer {
 	return cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 }
 
-// informerPods holds pods as an informer does.
+// informerPods stores pods as an informer does.
 func informerPods(t testing.TB, pods []*corev1.Pod) *podcache.Pods {
 	t.Helper()
 	indexer := newIndexer()
@@ -179,7 +179,7 @@ func TestAnIndexerTakesOneInformerPods(t *testing.T) {
 	}
 }
 
-// Live pods come in pages.
+// Live pods are listed in pages.
 func TestLivePodsInPages(t *testing.T) {
 	t.Parallel()
 	server := newAPIServer(t)
@@ -197,8 +197,8 @@ func TestLivePodsInPages(t *testing.T) {
 	}
 }
 
-// A stripped pod in the informer, with what indexes take, must stay small: the
-// agent is to hold ten thousand.
+// A stripped pod in the informer, with its indexes, must stay small: the agent stores ten
+// thousand.
 func TestMemoryOfAPod(t *testing.T) {
 	const count = 10_000
 	indexer := newIndexer()
@@ -226,7 +226,7 @@ func heap() uint64 {
 	return stats.HeapAlloc
 }
 
-// typicalPod is a pod of a deployment with ten.
+// typicalPod is a pod of a deployment with ten pods.
 func typicalPod(i int) *corev1.Pod {
 	app := fmt.Sprintf("app-%d", i/10)
 	now := metav1.Now()
@@ -247,7 +247,7 @@ func typicalPod(i int) *corev1.Pod {
 	return pod
 }
 
-// Pods share what is the same of them, and only that.
+// Pods share equal parts, and only those.
 func TestStrippedPodsShareNothingThatDiffers(t *testing.T) {
 	t.Parallel()
 	const pod = `{metadata: {name: web, namespace: shop, labels: {app: "1"}}, spec: {initContainers: [{name: a, %s}], containers: [{name: b, resources: {requests: {%s}}}]}}`

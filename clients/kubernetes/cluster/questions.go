@@ -17,7 +17,7 @@ import (
 
 // question is a query of a metrics API for one or more metrics of a spec.
 type question struct {
-	// identity is the same for questions that have the same answer.
+	// identity is equal for queries with the same answer.
 	identity string
 	ask      func(context.Context, *asker) answer
 }
@@ -30,11 +30,10 @@ type answer struct {
 	failure    *kubernetes.MetricError
 }
 
-// maxAtOnce bounds the questions of one evaluation that are asked at a time.
+// maxAtOnce bounds the concurrent queries of one evaluation.
 const maxAtOnce = 8
 
-// read asks for the spec's metrics and adds the answers, in their order, to the
-// snapshot.
+// read queries the spec's metrics and adds the answers, in their order, to the snapshot.
 func (r *Reader) read(ctx context.Context, snapshot *kubernetes.Snapshot, selector labels.Selector) {
 	autoscaler := snapshot.Autoscaler
 	by := &asker{autoscalerKey{autoscaler.Namespace, autoscaler.Name}, selector, snapshot.Pods}
@@ -49,7 +48,7 @@ func (r *Reader) read(ctx context.Context, snapshot *kubernetes.Snapshot, select
 	}
 }
 
-// askAll asks several questions at a time and returns the answers in their order.
+// askAll runs several queries concurrently and returns the answers in order.
 func askAll(ctx context.Context, questions []question, by *asker) []answer {
 	answers := make([]answer, len(questions))
 	if len(questions) == 1 {
@@ -69,7 +68,7 @@ func askAll(ctx context.Context, questions []question, by *asker) []answer {
 	return answers
 }
 
-// questions returns the queries for metrics, each once. Without metrics it is the query of the
+// questions returns the queries for metrics, each once. Without metrics it is the query for the
 // API server's default metric. A metric with an invalid selector has no query, as upstream.
 func (r *Reader) questions(metrics []autoscalingv2.MetricSpec) []question {
 	if len(metrics) == 0 {
@@ -87,7 +86,7 @@ func (r *Reader) questions(metrics []autoscalingv2.MetricSpec) []question {
 	return out
 }
 
-// questionOf returns what one metric asks for; not ok: nothing.
+// questionOf returns the query for one metric; not ok: none.
 func (r *Reader) questionOf(metric *autoscalingv2.MetricSpec) (q question, ok bool) {
 	switch {
 	case metric.Type == autoscalingv2.ResourceMetricSourceType && metric.Resource != nil,
@@ -111,13 +110,13 @@ func (r *Reader) questionOf(metric *autoscalingv2.MetricSpec) (q question, ok bo
 // identifiedMetric is a metric of the custom or external metrics API, as in a spec.
 type identifiedMetric struct {
 	Metric
-	// spelled is the spec's own selector, not nil: empty for none.
+	// spelled is the spec's own selector; never nil, empty for none.
 	spelled *metav1.LabelSelector
-	// meaning is the same for selectors that mean the same.
+	// meaning is equal for equivalent selectors.
 	meaning string
 }
 
-// identified reads a spec's metric; not ok: the selector is not valid.
+// identified reads a spec's metric; not ok: its selector is invalid.
 func identified(metric *autoscalingv2.MetricIdentifier) (m identifiedMetric, ok bool) {
 	m = identifiedMetric{Metric{metric.Name, labels.Everything()}, &metav1.LabelSelector{}, ""}
 	if metric.Selector == nil {
@@ -131,8 +130,8 @@ func identified(metric *autoscalingv2.MetricIdentifier) (m identifiedMetric, ok 
 	return m, true
 }
 
-// objectOf reads a spec's described object. Of a Namespace upstream takes the
-// autoscaler's own, whatever the spec names.
+// objectOf reads a spec's described object. For a Namespace upstream uses the autoscaler's own,
+// whatever name the spec gives.
 func objectOf(described autoscalingv2.CrossVersionObjectReference, namespace string) Object {
 	object := Object{
 		Kind: schema.FromAPIVersionAndKind(described.APIVersion, described.Kind).GroupKind(),

@@ -16,9 +16,8 @@ import (
 
 // Options are settings of a Reader. The zero value is ready to use.
 type Options struct {
-	// MaxAge of a reading of metrics that is used again for another autoscaler. It
-	// should be at most half of the shortest time between two evaluations of one.
-	// 0: one second.
+	// MaxAge bounds the age of a reading that another autoscaler may share. It should be at
+	// most half of the shortest period of an autoscaler. 0: one second.
 	MaxAge time.Duration
 	// Timeout of one request for a scale or to a metrics API. 0: ten seconds.
 	Timeout time.Duration
@@ -29,9 +28,8 @@ const (
 	defaultTimeout = 10 * time.Second
 )
 
-// Reader reads the input of autoscalers' evaluations from their cluster. It is safe for
-// concurrent use. It remembers the selector of each autoscaler that it read until
-// [Reader.Forget].
+// Reader reads the input of evaluations from a cluster. It is safe for concurrent use. It keeps
+// the selector of each autoscaler that it read until [Reader.Forget].
 type Reader struct {
 	sources   Sources
 	timeout   time.Duration
@@ -39,7 +37,7 @@ type Reader struct {
 	selectors *selectors
 	groups    *groups
 
-	// Readings that are shared, by API.
+	// Shared readings, by API.
 	usage    *shared[*usage]
 	custom   *shared[[]customv1beta2.MetricValue]
 	external *shared[[]externalv1beta1.ExternalMetricValue]
@@ -66,12 +64,12 @@ func NewReader(sources Sources, options Options) *Reader {
 	}
 }
 
-// Snapshot reads the input of one evaluation of an autoscaler. Failures of the cluster are
-// part of the snapshot: ScaleError for a scale that can't be read, MetricErrors for metrics,
-// both in upstream's words. The snapshot holds the autoscaler itself, and does not change it.
+// Snapshot reads the input of one evaluation of an autoscaler. Failures of the cluster are part
+// of the snapshot: ScaleError for a scale that can't be read, MetricErrors for metrics, both in
+// upstream's words. The snapshot refers to the autoscaler itself, and does not change it.
 //
-// It returns an error when there is no autoscaler, when pods can't be listed, for
-// which upstream has no words as it takes them from memory, and when ctx ends.
+// It returns an error without an autoscaler, if pods can't be listed (upstream reads them from
+// memory and has no message for that), and when ctx ends.
 func (r *Reader) Snapshot(ctx context.Context, autoscaler *autoscalingv2.HorizontalPodAutoscaler) (*kubernetes.Snapshot, error) {
 	if autoscaler == nil {
 		return nil, kubernetes.ErrNoAutoscaler
@@ -89,7 +87,7 @@ func (r *Reader) Snapshot(ctx context.Context, autoscaler *autoscalingv2.Horizon
 	text := target.scale.Status.Selector
 	selector, err := labels.Parse(text)
 	if text == "" || err != nil {
-		// The snapshot says so; without a selector upstream reads nothing further.
+		// The snapshot has the error; without a selector upstream reads nothing else.
 		return snapshot, nil
 	}
 	key := autoscalerKey{autoscaler.Namespace, autoscaler.Name}
@@ -104,14 +102,14 @@ func (r *Reader) Snapshot(ctx context.Context, autoscaler *autoscalingv2.Horizon
 	return snapshot, ctx.Err()
 }
 
-// Forget drops the selector of an autoscaler. Call it for an autoscaler that was deleted or is
-// no longer evaluated.
+// Forget drops the selector of an autoscaler. Call it for an autoscaler that is deleted or no
+// longer evaluated.
 func (r *Reader) Forget(namespace, name string) {
 	r.selectors.forget(autoscalerKey{namespace, name})
 }
 
-// NoteSelector remembers the selector of an autoscaler that is not read itself, for
-// the check that no pod belongs to two. It ignores a selector that does not parse.
+// NoteSelector sets the selector of an autoscaler that is not read itself, for the check that
+// no pod belongs to two. It ignores an invalid selector.
 func (r *Reader) NoteSelector(namespace, name, text string) {
 	selector, err := labels.Parse(text)
 	if text == "" || err != nil {
@@ -141,7 +139,7 @@ func (r *Reader) SetMaxAge(age time.Duration) {
 	r.external.SetMaxAge(age)
 }
 
-// Counts returns the numbers of requests to the cluster, and of requests saved.
+// Counts returns the numbers of requests to the cluster and of saved ones.
 func (r *Reader) Counts() map[Call]Count {
 	out := map[Call]Count{}
 	for call := range r.tally {

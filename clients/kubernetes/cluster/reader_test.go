@@ -27,8 +27,8 @@ func TestTwoResourcesAreReadOnce(t *testing.T) {
 	}
 }
 
-// The API need not show the labels of a series, or its own name for it, and two
-// spellings of one selector are one metric: it must not count twice.
+// The API may omit the labels of a series or rename it, and two spellings of one selector are
+// one metric: a series must not count twice.
 func TestExternalSeriesAreThoseThatWereAskedFor(t *testing.T) {
 	t.Parallel()
 	server := shop(t)
@@ -53,7 +53,7 @@ func TestExternalSeriesAreThoseThatWereAskedFor(t *testing.T) {
 	}
 }
 
-// A Pods metric and an Object metric may ask for the same value.
+// A Pods metric and an Object metric may request the same value.
 func TestAValueThatTwoMetricsAskForCountsOnce(t *testing.T) {
 	t.Parallel()
 	server := shop(t)
@@ -65,8 +65,7 @@ func TestAValueThatTwoMetricsAskForCountsOnce(t *testing.T) {
 	}
 }
 
-// Values are asked for with the spec's selector, whether the adapter repeats it or
-// not.
+// Values are requested with the spec's selector, whether the adapter repeats it or not.
 func TestValuesWithASelector(t *testing.T) {
 	t.Parallel()
 	server := shop(t)
@@ -107,7 +106,7 @@ func TestAMetricWhoseSelectorIsNotValidIsNotAskedFor(t *testing.T) {
 	}
 }
 
-// Without a selector nothing further is read: an empty one would match all pods.
+// Without a selector nothing else is read: an empty one would match all pods.
 func TestAScaleWithoutSelector(t *testing.T) {
 	t.Parallel()
 	server := shop(t)
@@ -139,7 +138,7 @@ func TestAHangingScale(t *testing.T) {
 	}
 }
 
-// Of a Namespace upstream takes the autoscaler's own, whatever the spec names.
+// For a Namespace upstream uses the autoscaler's own, whatever name the spec gives.
 func TestAMetricOfANamespace(t *testing.T) {
 	t.Parallel()
 	server := shop(t)

@@ -20,8 +20,8 @@ import (
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 )
 
-// town is a cluster in memory whose deployments have one pod each, of their name.
-// Its metrics server leaves labels out and its adapter answers for no list of all.
+// town is a cluster in memory whose deployments have one pod each, of their name. Its metrics
+// server omits labels and its adapter refuses lists of all pods.
 type town struct {
 	apps         []string
 	wide, narrow int
@@ -85,7 +85,7 @@ func (c *town) ExternalMetric(context.Context, string, Metric) ([]externalv1beta
 	return nil, nil
 }
 
-// What did not serve a list of all in one reconcile is not asked for in the next.
+// A list of all pods that failed in one reconcile is not requested in the next.
 func TestReconcilesWithoutListsOfAll(t *testing.T) {
 	t.Parallel()
 	for name, metric := range map[string]autoscalingv2.MetricSpec{

@@ -25,12 +25,12 @@ import (
 	"github.com/setpoint-dev/setpoint/server/conversion"
 )
 
-// Every step of the recordings is served by an API server over HTTP, read from it,
-// and must come to the same input of the recommender as the recording itself.
+// An API server serves every step of the recordings over HTTP; reading it must yield the same
+// input of the recommender as the recording itself.
 func TestRecordingsReadFromAnAPIServer(t *testing.T) {
 	for _, test := range []struct {
 		file string
-		// one of so many scenarios is played, for they are random.
+		// of plays one of so many scenarios, because they are random.
 		of int
 	}{{"curated.jsonl.gz", 1}, {"fuzz.jsonl.gz", 8}} {
 		t.Run(test.file, func(t *testing.T) {
@@ -63,7 +63,7 @@ func playOverHTTP(t *testing.T, scenario *recording.Scenario) {
 	defer server.Close()
 	serveKinds(server, scenario)
 	reader := readerOf(t, server)
-	reader.SetMaxAge(1) // steps follow one another faster than answers grow old
+	reader.SetMaxAge(1) // steps follow one another faster than readings expire
 	for _, other := range scenario.OtherHPAs {
 		namespace := other.Namespace
 		if namespace == "" {
@@ -92,14 +92,13 @@ func playOverHTTP(t *testing.T, scenario *recording.Scenario) {
 	}
 }
 
-// compare returns how what was read differs from what was recorded: in the request
-// or, for values and errors of metrics, in what the service makes of them.
+// compare returns the differences between the live and the recorded snapshot: in the request
+// or, for values and errors of metrics, in the service's input.
 func compare(t *testing.T, live, recorded *kubernetes.Snapshot) string {
 	t.Helper()
 	got, want := requestAbout(t, live), requestAbout(t, recorded)
 	if want.GetSelectorProblem().GetReason() == "InvalidSelector" {
-		// The recordings were made with a fake of the scale client. The real one, ours
-		// and upstream's, refuses such a scale.
+		// The recordings were made with a fake scale client. The real one refuses such a scale.
 		if !strings.HasPrefix(got.GetScaleError().GetMessage(), "received an object from a /scale endpoint which was not convertible") ||
 			!strings.HasSuffix(got.GetScaleError().GetMessage(), want.GetSelectorProblem().GetMessage()) {
 			return "read " + protojson.Format(got)
@@ -107,12 +106,12 @@ func compare(t *testing.T, live, recorded *kubernetes.Snapshot) string {
 		return ""
 	}
 	if want.GetScaleError().GetReason() == "UnknownKind" {
-		// So was the mapper, whose words for a group that is known differ.
+		// The mapper was a fake, too: its error for a known group differs.
 		ref := want.GetSpec().GetScaleTargetRef()
 		want.ScaleError.Message = (&meta.NoKindMatchError{GroupKind: schema.FromAPIVersionAndKind(ref.GetApiVersion(), ref.GetKind()).GroupKind()}).Error()
 	}
 	if selector, err := labels.Parse(want.GetScale().GetSelector()); err == nil && want.GetScale() != nil {
-		// The scale client prints a selector anew.
+		// The scale client reformats a selector.
 		want.Scale.Selector = selector.String()
 	}
 	gotReadings, wantReadings := takeReadings(t, got), takeReadings(t, want)
@@ -125,8 +124,8 @@ func compare(t *testing.T, live, recorded *kubernetes.Snapshot) string {
 	return ""
 }
 
-// requestAbout returns the request of a snapshot. Where pods can't be chosen
-// nothing else is looked at, and the reader does not read it.
+// requestAbout returns the request of a snapshot. Without selected pods upstream reads nothing
+// else, nor does the reader.
 func requestAbout(t *testing.T, snapshot *kubernetes.Snapshot) *setpointv1.RecommendRequest {
 	t.Helper()
 	request, err := snapshot.Request("demo")
@@ -141,8 +140,8 @@ func requestAbout(t *testing.T, snapshot *kubernetes.Snapshot) *setpointv1.Recom
 	return request
 }
 
-// takeReadings takes values and errors of metrics out of a request and returns them
-// as the service joins them to the spec.
+// takeReadings removes values and errors of metrics from a request and returns them as the
+// service assigns them to the spec.
 func takeReadings(t *testing.T, request *setpointv1.RecommendRequest) []recommender.Readings {
 	t.Helper()
 	input, violations := conversion.Input(request, recommender.Options{})
@@ -151,7 +150,7 @@ func takeReadings(t *testing.T, request *setpointv1.RecommendRequest) []recommen
 	}
 	for i := range input.Readings {
 		if input.Readings[i].Error != "" {
-			// The error comes before any reading.
+			// The error takes precedence over any reading.
 			input.Readings[i] = recommender.Readings{Error: input.Readings[i].Error}
 		}
 		if len(input.Readings[i].Values) == 0 {
@@ -166,7 +165,7 @@ func takeReadings(t *testing.T, request *setpointv1.RecommendRequest) []recommen
 	return input.Readings
 }
 
-// serveKinds makes the server know the kinds that the scenario's metrics describe.
+// serveKinds makes the server know the kinds of objects that the scenario's metrics describe.
 func serveKinds(server *apiServer, scenario *recording.Scenario) {
 	specs := []*autoscalingv2.HorizontalPodAutoscalerSpec{&scenario.HPA.Spec}
 	for i := range scenario.Steps {
@@ -195,7 +194,7 @@ func serveKinds(server *apiServer, scenario *recording.Scenario) {
 	}
 }
 
-// serveStep puts what a step shows into the server.
+// serveStep loads a step's objects into the server.
 func serveStep(server *apiServer, recorded *kubernetes.Snapshot, step *recording.Step) {
 	server.mu.Lock()
 	defer server.mu.Unlock()
@@ -221,8 +220,7 @@ func serveStep(server *apiServer, recorded *kubernetes.Snapshot, step *recording
 	}
 }
 
-// failureOf returns what the recording says of a failing path, the most precise
-// first.
+// failureOf returns the recording's error for a path, the most specific first.
 func failureOf(recorded *kubernetes.Snapshot, path string) string {
 	if strings.HasSuffix(path, "/scale") && recorded.ScaleError != nil {
 		return recorded.ScaleError.Message

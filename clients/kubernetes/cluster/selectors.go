@@ -16,15 +16,14 @@ import (
 // autoscalerKey identifies an autoscaler.
 type autoscalerKey struct{ namespace, name string }
 
-// selectors holds for every autoscaler the selector last found on its scale, so that
-// those that share pods are found. As upstream it keeps a selector while the scale
-// can't be read.
+// selectors has the last selector on the scale of each autoscaler, in order to find autoscalers
+// that share pods. As upstream, it keeps a selector while the scale can't be read.
 type selectors struct {
 	mu sync.Mutex
 	// autoscalers by name. Guarded by mu.
 	autoscalers map[autoscalerKey]*autoscalerSelector
-	// buckets holds them by namespace and a label that their selector requires, or
-	// by no label if it requires none. Guarded by mu.
+	// buckets groups them by namespace and a label that their selector requires; those that
+	// require none share a bucket. Guarded by mu.
 	buckets map[bucketKey]map[autoscalerKey]*autoscalerSelector
 }
 
@@ -34,11 +33,11 @@ type bucketKey struct {
 }
 
 type autoscalerSelector struct {
-	// text of the selector.
+	// text is the selector's.
 	text     string
 	selector labels.Selector
 	bucket   bucketKey
-	// resource that its target was found as.
+	// resource is the target's.
 	resource schema.GroupResource
 }
 
@@ -49,7 +48,7 @@ func newSelectors() *selectors {
 	}
 }
 
-// note remembers the selector of an autoscaler and what its target was found as.
+// note records the selector of an autoscaler and the resource of its target.
 func (k *selectors) note(key autoscalerKey, text string, selector labels.Selector, resource schema.GroupResource) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -67,7 +66,7 @@ func (k *selectors) note(key autoscalerKey, text string, selector labels.Selecto
 	k.buckets[entry.bucket][key] = entry
 }
 
-// smallestBucket spreads autoscalers whose selectors have labels in common.
+// smallestBucket spreads autoscalers with common labels over buckets.
 func (k *selectors) smallestBucket(namespace string, selector labels.Selector) bucketKey {
 	smallest := bucketKey{namespace: namespace}
 	for i, pair := range labelselector.Required(selector) {
@@ -86,7 +85,7 @@ func (k *selectors) forget(key autoscalerKey) {
 	k.remove(key)
 }
 
-// remove drops an autoscaler. k.mu is held.
+// remove drops an autoscaler. The caller holds k.mu.
 func (k *selectors) remove(key autoscalerKey) {
 	entry := k.autoscalers[key]
 	if entry == nil {
@@ -99,7 +98,7 @@ func (k *selectors) remove(key autoscalerKey) {
 	}
 }
 
-// resource returns what the target of an autoscaler was found as.
+// resource returns the resource of an autoscaler's target.
 func (k *selectors) resource(key autoscalerKey) (schema.GroupResource, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -132,7 +131,7 @@ func (k *selectors) sharing(key autoscalerKey, pods []*corev1.Pod) []kubernetes.
 	return out
 }
 
-// match adds the autoscalers of a bucket that select labels. k.mu is held.
+// match adds the autoscalers of a bucket that select the labels. The caller holds k.mu.
 func (k *selectors) match(bucket bucketKey, of labels.Set, found map[autoscalerKey]*autoscalerSelector) {
 	for key, entry := range k.buckets[bucket] {
 		if found[key] == nil && entry.selector.Matches(of) {

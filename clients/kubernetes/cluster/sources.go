@@ -14,7 +14,7 @@ import (
 )
 
 // Sources are the sources of a Reader. All are required and must be safe for concurrent use.
-// The objects that they return are shared and must not be changed.
+// Callers share the returned objects and must not change them.
 type Sources struct {
 	// Mapper finds the resources of a kind.
 	Mapper meta.RESTMapper
@@ -22,7 +22,7 @@ type Sources struct {
 	Scales Scales
 	// Pods lists pods.
 	Pods Pods
-	// Metrics asks the metrics APIs.
+	// Metrics queries the metrics APIs.
 	Metrics Metrics
 }
 
@@ -30,15 +30,15 @@ type Sources struct {
 type Scales interface {
 	// Get returns the scale of an object.
 	Get(ctx context.Context, resource schema.GroupResource, namespace, name string) (*autoscalingv1.Scale, error)
-	// Update writes a scale, with the resource version it was read at, and returns
-	// it as the API server then has it.
+	// Update writes a scale with the resource version at which it was read, and returns the
+	// stored one.
 	Update(ctx context.Context, resource schema.GroupResource, scale *autoscalingv1.Scale) (*autoscalingv1.Scale, error)
 }
 
-// ScalesCache is a source of scales that tells whether an answer took a request. Without it each
-// counts as one.
+// ScalesCache is a source of scales that reports whether an answer needed a request. Without it
+// each counts as one.
 type ScalesCache interface {
-	// GetCached returns a scale, and whether it took no request.
+	// GetCached returns a scale, and whether it needed no request.
 	GetCached(ctx context.Context, resource schema.GroupResource, namespace, name string) (scale *autoscalingv1.Scale, cached bool, err error)
 }
 
@@ -48,23 +48,23 @@ type Pods interface {
 	Pods(ctx context.Context, namespace string, selector labels.Selector) ([]*corev1.Pod, error)
 }
 
-// PodCounter is a source of pods that can count them cheaply. Without it the usage of a
-// namespace's pods is never read as a whole.
+// PodCounter is a source of pods that counts them cheaply. Without it the usage of all pods of
+// a namespace is never read in one list.
 type PodCounter interface {
 	// CountPods returns the number of a namespace's pods.
 	CountPods(namespace string) int
 }
 
-// Metrics asks the metrics APIs. Errors are the API's own, without the words that
-// the upstream controller puts before them.
+// Metrics queries the metrics APIs. Errors are the API's own, without the prefixes of the
+// upstream controller.
 type Metrics interface {
 	// PodMetrics lists resource usage of the pods of a namespace that selector
 	// matches.
 	PodMetrics(ctx context.Context, namespace string, selector labels.Selector) ([]metricsv1beta1.PodMetrics, error)
 	// PodsMetric lists values of a metric of the pods that selector matches.
 	PodsMetric(ctx context.Context, namespace string, selector labels.Selector, metric Metric) ([]customv1beta2.MetricValue, error)
-	// ObjectMetric lists values of a metric of one object; there should be one. Of
-	// a Namespace the name is that of the namespace.
+	// ObjectMetric lists values of a metric of one object; there should be one. For a Namespace
+	// the name is that of the namespace.
 	ObjectMetric(ctx context.Context, namespace string, object Object, metric Metric) ([]customv1beta2.MetricValue, error)
 	// ExternalMetric lists the series of a metric.
 	ExternalMetric(ctx context.Context, namespace string, metric Metric) ([]externalv1beta1.ExternalMetricValue, error)
@@ -86,6 +86,6 @@ type Object struct {
 	Name string
 }
 
-// IsNamespace reports whether the object is a Namespace, which the custom metrics
-// API serves in a way of its own.
+// IsNamespace reports whether the object is a Namespace, for which the custom metrics API has a
+// path of its own.
 func (o Object) IsNamespace() bool { return o.Kind == schema.GroupKind{Kind: "Namespace"} }

@@ -15,13 +15,13 @@ import (
 // errUnrecognized is upstream's error for a kind with no resource at all.
 var errUnrecognized = errors.New("unrecognized resource")
 
-// target is what an autoscaler scales.
+// target is an autoscaler's scale target.
 type target struct {
 	resource schema.GroupResource
 	scale    *autoscalingv1.Scale
 }
 
-// target reads the scale of an autoscaler's target in upstream's steps.
+// target reads the scale of an autoscaler's target in upstream's order.
 func (r *Reader) target(ctx context.Context, autoscaler *autoscalingv2.HorizontalPodAutoscaler) (target, *kubernetes.ScaleError) {
 	resources, problem := r.resources(autoscaler.Spec.ScaleTargetRef)
 	if problem != nil {

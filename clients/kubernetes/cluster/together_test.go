@@ -17,8 +17,8 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
 )
 
-// grouped is a server with a number of deployments of two pods each, a reader with
-// its pods from an informer, and an autoscaler for each.
+// grouped is a server with deployments of two pods each, a reader with pods from an informer,
+// and an autoscaler for each deployment.
 func grouped(t testing.TB, apps int, metrics string) (*apiServer, *cluster.Reader, []*autoscalingv2.HorizontalPodAutoscaler) {
 	t.Helper()
 	server := newAPIServer(t)
@@ -33,8 +33,8 @@ func grouped(t testing.TB, apps int, metrics string) (*apiServer, *cluster.Reade
 	return server, informed(t, server), autoscalers
 }
 
-// informed is a reader of the server that has its pods from an informer. Readings
-// are shared for a minute, so that a slow machine makes no difference.
+// informed is a reader with pods from an informer. It shares readings for a minute, so that a
+// slow machine makes no difference.
 func informed(t testing.TB, server *apiServer) *cluster.Reader {
 	t.Helper()
 	clients := server.clients(t)
@@ -43,8 +43,8 @@ func informed(t testing.TB, server *apiServer) *cluster.Reader {
 	}, cluster.Options{MaxAge: time.Minute})
 }
 
-// readAll reads autoscalers one after the other and compares each request with what
-// a reader of its own gets.
+// readAll reads autoscalers one after the other and compares each request with that of a fresh
+// reader.
 func readAll(t *testing.T, server *apiServer, reader *cluster.Reader, autoscalers []*autoscalingv2.HorizontalPodAutoscaler) {
 	t.Helper()
 	var requests []*setpointv1.RecommendRequest
@@ -162,7 +162,7 @@ func unlabeled(s *apiServer, w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// An API that is away is asked once, not once for each, and all are told.
+// A failing API gets one request, and all autoscalers see its error.
 func TestAFailureIsShared(t *testing.T) {
 	t.Parallel()
 	server, reader, autoscalers := grouped(t, 5, cpuMetric)
@@ -184,7 +184,7 @@ func TestAFailureIsShared(t *testing.T) {
 	}
 }
 
-// Autoscalers are read by many workers at once.
+// Many workers read autoscalers concurrently.
 func TestReadersAtOnce(t *testing.T) {
 	t.Parallel()
 	server, reader, autoscalers := grouped(t, 20, cpuMetric)
@@ -200,7 +200,7 @@ func TestReadersAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	// Four ask before it is a quarter of the pods that the fifth asks for.
+	// Four request lists of their own before the fifth makes their pods a quarter of all.
 	if got := server.asked("/apis/metrics.k8s.io/v1beta1/namespaces"); len(got) > 5 {
 		t.Errorf("asked %d times: %q", len(got), got)
 	}
@@ -235,7 +235,7 @@ func TestSelectorsThatOverlap(t *testing.T) {
 	if got := server.asked("metrics.k8s.io/v1beta1/namespaces"); len(got) > 0 {
 		t.Errorf("upstream reads no metrics then; asked %q", got)
 	}
-	// As upstream the selector stays while the scale can't be read.
+	// As upstream, the selector stays while the scale can't be read.
 	server.refuse("/deployments/rival/scale", http.StatusNotFound, metav1.StatusReasonNotFound, "gone")
 	requestOf(t, reader, rival)
 	if got := problem(); got == "" {

@@ -16,14 +16,13 @@ import (
 // usage is a list of metrics.k8s.io.
 type usage struct {
 	items []metricsv1beta1.PodMetrics
-	// byLabel holds the indexes of items by label; nil for a list that was selected
-	// by the API.
+	// byLabel indexes items by label; nil for a list that the API selected.
 	byLabel map[labelselector.Pair][]int
 	// unlabeled are the pods whose items have no labels.
 	unlabeled map[string]bool
 }
 
-// usageQuestion asks for resource usage: one list serves all resources.
+// usageQuestion is the query for resource usage: one list serves all resources.
 func (r *Reader) usageQuestion() question {
 	return question{identity: string(kubernetes.ResourceMetricsAPI), ask: func(ctx context.Context, by *asker) answer {
 		items, err := r.podMetrics(ctx, by)
@@ -34,14 +33,14 @@ func (r *Reader) usageQuestion() question {
 	}}
 }
 
-// failed is the answer of a question that failed.
+// failed is the answer of a failed query.
 func failed(where kubernetes.MetricError, err error) answer {
 	where.Message = messageOf(err)
 	return answer{failure: &where}
 }
 
 // podMetrics lists the usage of the asker's pods, from a list of the whole namespace if that
-// takes fewer requests.
+// needs fewer requests.
 func (r *Reader) podMetrics(ctx context.Context, by *asker) ([]metricsv1beta1.PodMetrics, error) {
 	group := string(kubernetes.ResourceMetricsAPI) + "\n" + by.key.namespace
 	if r.joins(group, by, 0) {
@@ -62,8 +61,8 @@ func (r *Reader) podMetrics(ctx context.Context, by *asker) ([]metricsv1beta1.Po
 	return list.items, nil
 }
 
-// joins reports whether a list of all pods of the namespace should serve the asker;
-// most bounds how many there may be, 0: any number.
+// joins reports whether to serve the asker from a list of all pods of the namespace; most
+// bounds their number, 0: no bound.
 func (r *Reader) joins(group string, by *asker, most int) bool {
 	counter, ok := r.sources.Pods.(PodCounter)
 	if !ok {
@@ -101,7 +100,7 @@ func (r *Reader) listUsage(ctx context.Context, namespace string, selector label
 	})
 }
 
-// index prepares a list of a whole namespace for being selected from.
+// index prepares a list of a whole namespace for selection.
 func (u *usage) index() {
 	u.byLabel, u.unlabeled = map[labelselector.Pair][]int{}, map[string]bool{}
 	for i := range u.items {
@@ -117,7 +116,7 @@ func (u *usage) index() {
 }
 
 // selected returns the items that the asker's selector matches. It is not ok if the items lack
-// the labels of their pods, which some metrics servers leave out.
+// the labels of their pods, which some metrics servers omit.
 func (u *usage) selected(by *asker) (items []metricsv1beta1.PodMetrics, ok bool) {
 	if len(u.unlabeled) > 0 && (len(u.unlabeled) == len(u.items) || u.lacksLabels(by.pods)) {
 		return nil, false
@@ -140,8 +139,8 @@ func (u *usage) lacksLabels(pods []*corev1.Pod) bool {
 	return false
 }
 
-// candidates returns the indexes of items among which all that selector matches
-// are, in their order.
+// candidates returns the indexes of a superset of the items that selector matches, in their
+// order.
 func (u *usage) candidates(selector labels.Selector) []int {
 	pairs := labelselector.Required(selector)
 	if len(pairs) == 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/objectjson"
 )
 
-// The annotations in which autoscaling/v1 keeps what it has no fields for.
+// The annotations in which autoscaling/v1 stores fields that it lacks.
 const (
 	metricsAnnotation        = "autoscaling.alpha.kubernetes.io/metrics"
 	behaviorAnnotation       = "autoscaling.alpha.kubernetes.io/behavior"
@@ -19,14 +19,14 @@ const (
 	conditionsAnnotation     = "autoscaling.alpha.kubernetes.io/conditions"
 )
 
-// The annotations in which Kubernetes v1.2 to v1.5 kept custom metrics, which were averages
-// of the pods.
+// The annotations in which Kubernetes v1.2 to v1.5 stored custom metrics, which were averages
+// over pods.
 const (
 	customTargetsAnnotation  = "alpha/target.custom-metrics.podautoscaler.kubernetes.io"
 	customStatusesAnnotation = "alpha/status.custom-metrics.podautoscaler.kubernetes.io"
 )
 
-// annotationReaders put the JSON of an annotation where autoscaling/v2 has it.
+// annotationReaders read the JSON of an annotation into the fields of autoscaling/v2.
 var annotationReaders = map[string]func(*autoscalingv2.HorizontalPodAutoscaler, []byte) error{
 	metricsAnnotation:        readMetricsAnnotation,
 	behaviorAnnotation:       readBehaviorAnnotation,
@@ -36,9 +36,8 @@ var annotationReaders = map[string]func(*autoscalingv2.HorizontalPodAutoscaler, 
 	customStatusesAnnotation: readCustomStatusesAnnotation,
 }
 
-// applyAnnotations moves the named annotations of out into its fields. The API
-// server skips an annotation that it can't read; here that is an error, since a
-// spec that loses its metrics unnoticed helps no one.
+// applyAnnotations moves the named annotations of out into its fields. The API server skips an
+// unreadable annotation; here that is an error, because silently losing metrics helps nobody.
 func applyAnnotations(out *autoscalingv2.HorizontalPodAutoscaler, names ...string) error {
 	remaining := maps.Clone(out.Annotations)
 	for _, name := range names {
@@ -64,8 +63,8 @@ func readMetricsAnnotation(out *autoscalingv2.HorizontalPodAutoscaler, data []by
 	return nil
 }
 
-// The behavior annotation holds the JSON of the API server's own types, which
-// have no names for JSON: Go's field names stand there.
+// The behavior annotation has the JSON of the API server's internal types, which define no
+// names for JSON: it uses Go's field names.
 type (
 	annotatedBehavior struct {
 		ScaleUp   *annotatedRules
@@ -90,7 +89,7 @@ func readBehaviorAnnotation(out *autoscalingv2.HorizontalPodAutoscaler, data []b
 		return err
 	}
 	if behavior == (annotatedBehavior{}) {
-		// To the API server behavior without directions is no behavior.
+		// The API server treats behavior without directions as no behavior.
 		return nil
 	}
 	out.Spec.Behavior = &autoscalingv2.HorizontalPodAutoscalerBehavior{
@@ -135,7 +134,7 @@ func readConditionsAnnotation(out *autoscalingv2.HorizontalPodAutoscaler, data [
 	return nil
 }
 
-// customMetrics is what the annotations of v1.2 hold.
+// customMetrics is the content of the annotations of v1.2.
 type customMetrics struct {
 	Items []struct {
 		Name  string            `json:"name"`
@@ -144,7 +143,7 @@ type customMetrics struct {
 }
 
 // readCustomTargetsAnnotation adds a Pods metric for each target of v1.2. The metrics
-// annotation, which came later, is the newer word: with it these are left alone.
+// annotation, which came later, takes precedence over these.
 func readCustomTargetsAnnotation(out *autoscalingv2.HorizontalPodAutoscaler, data []byte) error {
 	if len(out.Spec.Metrics) > 0 {
 		return nil

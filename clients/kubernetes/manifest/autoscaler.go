@@ -16,7 +16,7 @@ const autoscalerKind = "HorizontalPodAutoscaler"
 // decodeAutoscaler reads the JSON of one HorizontalPodAutoscaler of one version.
 type decodeAutoscaler func(data []byte) (*autoscalingv2.HorizontalPodAutoscaler, error)
 
-// autoscalerDecoders are the versions that can be read.
+// autoscalerDecoders are the supported versions.
 var autoscalerDecoders = map[schema.GroupVersion]decodeAutoscaler{
 	{Group: "autoscaling", Version: "v2"}:      decodeV2,
 	{Group: "autoscaling", Version: "v2beta2"}: decodeV2beta2,
@@ -25,20 +25,20 @@ var autoscalerDecoders = map[schema.GroupVersion]decodeAutoscaler{
 	{Group: "extensions", Version: "v1beta1"}:  decodeExtensions,
 }
 
-// openFields of an autoscaler are those where unknown fields are skipped: what
-// the API server fills in, and may add to. A typing error in spec is an error.
+// openFields are the fields of an autoscaler in which unknown fields are ignored: the API
+// server writes them, and may add more. A typing error in spec is an error.
 var openFields = []string{"metadata", "status"}
 
-// ReadAutoscalers reads manifests: one or more HorizontalPodAutoscalers in YAML
-// documents or JSON, of autoscaling/v2, v2beta2, v2beta1, v1 (with its
-// annotations) or extensions/v1beta1, singly or in lists. All come back as
-// autoscaling/v2, converted as the API server converts them, but not defaulted;
-// see [Defaults]. The custom metrics of v1.2, in an annotation of autoscaling/v1 and
-// extensions/v1beta1, are Pods metrics; later API servers skip them. One without a namespace is in "default".
+// ReadAutoscalers reads manifests: one or more HorizontalPodAutoscalers in YAML documents or
+// JSON, of autoscaling/v2, v2beta2, v2beta1, v1 (with its annotations) or extensions/v1beta1,
+// singly or in lists. It returns all as autoscaling/v2, converted as by the API server, but not
+// defaulted; see [Defaults]. The custom metrics of v1.2, in an annotation of autoscaling/v1 and
+// extensions/v1beta1, become Pods metrics; later API servers ignore them. The default namespace
+// is "default".
 //
-// Anything else is an error, as are fields of spec that the version does not know,
-// repeated keys and what [Validate] finds. The error lists all of them, a line
-// each, with name, the document if there are several, and the field.
+// Anything else is an error, as are unknown fields of spec, repeated keys and violations that
+// [Validate] finds. The error lists all of them, a line each, with name, the document if there
+// are several, and the field.
 func ReadAutoscalers(name string, r io.Reader) ([]*autoscalingv2.HorizontalPodAutoscaler, error) {
 	var dump Dump
 	if err := dump.Read(name, r, Autoscalers); err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/objectjson"
 )
 
-// extensionsAutoscaler is extensions/v1beta1, the first version there was.
+// extensionsAutoscaler is extensions/v1beta1, the oldest version.
 type extensionsAutoscaler struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -28,7 +28,7 @@ type extensionsScaleRef struct {
 	Kind       string `json:"kind"`
 	Name       string `json:"name"`
 	APIVersion string `json:"apiVersion"`
-	// Subresource is always "scale" and says nothing.
+	// Subresource is always "scale" and ignored.
 	Subresource string `json:"subresource"`
 }
 

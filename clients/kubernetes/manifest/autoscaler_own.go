@@ -15,8 +15,7 @@ import (
 // ownKind is Setpoint's own kind of autoscaler.
 var ownKind = autoscalingv1.GroupVersion.WithKind("Autoscaler")
 
-// decodeOwn reads an Autoscaler as the HorizontalPodAutoscaler that it is beside its options,
-// and those; nil: it has none.
+// decodeOwn reads an Autoscaler as a HorizontalPodAutoscaler and its options; nil: it has none.
 func decodeOwn(data []byte) (*autoscalingv2.HorizontalPodAutoscaler, *setpointv1.RecommendOptions, error) {
 	var in struct {
 		metav1.TypeMeta   `json:",inline"`
@@ -27,7 +26,8 @@ func decodeOwn(data []byte) (*autoscalingv2.HorizontalPodAutoscaler, *setpointv1
 	if err := objectjson.UnmarshalStrict(data, &in, "metadata"); err != nil {
 		return nil, nil, err
 	}
-	// The type itself never fails, so that one bad object does not hide the others of a list.
+	// Decode the spec without the type's own UnmarshalJSON, which hides errors so that one bad
+	// object does not hide the others of a list.
 	type strict autoscalingv1.AutoscalerSpec
 	var spec strict
 	if len(in.Spec) > 0 {
@@ -43,7 +43,7 @@ func decodeOwn(data []byte) (*autoscalingv2.HorizontalPodAutoscaler, *setpointv1
 	return out, spec.Options.ToProto(), nil
 }
 
-// readOwn adds an Autoscaler to the dump's autoscalers.
+// readOwn adds an Autoscaler to the dump.
 func readOwn(d *Dump, o object) error {
 	var options *setpointv1.RecommendOptions
 	err := readAutoscaler(func(data []byte) (out *autoscalingv2.HorizontalPodAutoscaler, err error) {
@@ -60,8 +60,8 @@ func readOwn(d *Dump, o object) error {
 	return nil
 }
 
-// Options returns the options of an autoscaler of the dump that has its own: an Autoscaler. Nil:
-// it has none.
+// Options returns the options of an Autoscaler of the dump. Nil: it has none, or is a
+// HorizontalPodAutoscaler.
 func (d *Dump) Options(a *autoscalingv2.HorizontalPodAutoscaler) *setpointv1.RecommendOptions {
 	return d.options[a]
 }

@@ -51,7 +51,7 @@ func testdata(t testing.TB, file string) []byte {
 	return content
 }
 
-// autoscalerYAML is a valid one of the given version with further lines of spec.
+// autoscalerYAML is a valid autoscaler of the given version with further lines of spec.
 func autoscalerYAML(version, spec string) string {
 	target := "scaleTargetRef"
 	if version == "extensions/v1beta1" {
@@ -61,7 +61,7 @@ func autoscalerYAML(version, spec string) string {
 		"  maxReplicas: 3\n  " + target + ": {apiVersion: apps/v1, kind: Deployment, name: web}\n" + spec
 }
 
-// annotated is a manifest of version with one annotation.
+// annotated is a manifest of the version with one annotation.
 func annotated(version, annotation, text string) string {
 	return strings.Replace(autoscalerYAML(version, ""), "namespace: shop",
 		"namespace: shop, annotations: {autoscaling.alpha.kubernetes.io/"+annotation+": '"+text+"'}", 1)

@@ -9,8 +9,8 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/objectjson"
 )
 
-// decodeV1 converts as the API server does: the annotations' metrics come first,
-// then the one of targetCPUUtilizationPercentage; without any, cpu at 80 %.
+// decodeV1 converts as the API server does: the annotations' metrics come first, then the one
+// of targetCPUUtilizationPercentage; without any metrics, cpu at 80 %.
 func decodeV1(data []byte) (*autoscalingv2.HorizontalPodAutoscaler, error) {
 	var in autoscalingv1.HorizontalPodAutoscaler
 	if err := objectjson.UnmarshalStrict(data, &in, openFields...); err != nil {
@@ -38,8 +38,8 @@ func decodeV1(data []byte) (*autoscalingv2.HorizontalPodAutoscaler, error) {
 	return out, nil
 }
 
-// withCPUTarget appends the cpu metric of percent to metrics; without either it
-// is the default one.
+// withCPUTarget appends the cpu metric of percent to metrics; without both it returns the
+// default metric.
 func withCPUTarget(metrics []autoscalingv2.MetricSpec, percent *int32) []autoscalingv2.MetricSpec {
 	switch {
 	case percent != nil:

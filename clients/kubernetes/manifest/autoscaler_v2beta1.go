@@ -8,8 +8,8 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/objectjson"
 )
 
-// v2beta1Autoscaler is autoscaling/v2beta1. Its metrics have the shape that the
-// annotations of autoscaling/v1 still use, so their types are v1's.
+// v2beta1Autoscaler is autoscaling/v2beta1. Its metrics have the same shape as those in the
+// annotations of autoscaling/v1, so it uses v1's types.
 type v2beta1Autoscaler struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -53,7 +53,7 @@ func decodeV2beta1(data []byte) (*autoscalingv2.HorizontalPodAutoscaler, error) 
 		CurrentMetrics:     metricStatusesFromV1(in.Status.CurrentMetrics),
 		Conditions:         in.Status.Conditions,
 	}
-	// v2beta1 has no field for behavior and kept it in v1's annotation.
+	// v2beta1 has no field for behavior and stored it in v1's annotation.
 	if err := applyAnnotations(out, behaviorAnnotation); err != nil {
 		return nil, err
 	}

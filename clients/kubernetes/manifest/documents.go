@@ -10,20 +10,19 @@ import (
 	yamldocument "github.com/setpoint-dev/setpoint/internal/document"
 )
 
-// MaxFileBytes bounds what is read of one file. A dump of ten thousand pods as
-// kubectl writes them is below 150 MB.
+// MaxFileBytes bounds the size of a file. kubectl's dump of ten thousand pods is below 150 MB.
 const MaxFileBytes = 256 << 20
 
 // document is one document of a file, as JSON.
 type document struct {
-	// where it is: the file, and which document if there are several.
+	// where names the file, and the document if there are several.
 	where string
 	data  []byte
 }
 
-// readDocuments reads the documents of a file of YAML or JSON. Documents without
-// content are left out. JSON may hold several values one after the other. Errors
-// name the file and, where it can be told, document and line.
+// readDocuments reads the documents of a YAML or JSON file. It skips empty documents. A JSON
+// file may have several values in sequence. Errors name the file and, if known, document and
+// line.
 func readDocuments(name string, r io.Reader) ([]document, error) {
 	content, err := readBounded(r)
 	if err != nil {
@@ -52,15 +51,14 @@ func readBounded(r io.Reader) ([]byte, error) {
 	if len(content) > MaxFileBytes {
 		return nil, fmt.Errorf("is larger than %d bytes", MaxFileBytes)
 	}
-	// What some shells write when output is redirected to a file.
+	// Some shells write UTF-16 when they redirect output to a file.
 	if bytes.HasPrefix(content, []byte{0xff, 0xfe}) || bytes.HasPrefix(content, []byte{0xfe, 0xff}) {
 		return nil, errors.New("is encoded as UTF-16, expected UTF-8")
 	}
 	return bytes.TrimPrefix(content, []byte("\xef\xbb\xbf")), nil
 }
 
-// yamlDocuments splits content at its "---" lines. Keys that stand twice in one
-// object are errors.
+// yamlDocuments splits content at its "---" lines. Repeated keys in an object are errors.
 func yamlDocuments(name string, content []byte) ([]document, error) {
 	raw, err := yamldocument.Manifests(content)
 	if err != nil {
@@ -102,7 +100,7 @@ func jsonDocuments(name string, content []byte) ([]document, error) {
 	return out, nil
 }
 
-// jsonError tells in which line of content err is.
+// jsonError adds to err the line of content where it occurred.
 func jsonError(content []byte, err error) error {
 	var syntax *json.SyntaxError
 	switch {

@@ -15,17 +15,17 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// Dump collects what kubectl wrote to files about one or more autoscalers and the
-// workloads they scale. The zero value is an empty dump.
+// Dump collects the output of kubectl about one or more autoscalers and the workloads they
+// scale. The zero value is an empty dump.
 type Dump struct {
-	// Namespace of autoscalers that name none, as kubectl's --namespace. Empty:
+	// Namespace is the default namespace of autoscalers, as kubectl's --namespace. Empty:
 	// "default". Set it before reading.
 	Namespace string
-	// Own has Setpoint's own Autoscalers read as well, among Autoscalers; what they have beside
-	// the spec of autoscaling/v2 is told by Options. Set it before reading.
+	// Own includes Setpoint's own Autoscalers, among Autoscalers; Options returns their
+	// options. Set it before reading.
 	Own bool
 
-	// What was read, in its order; the caller may add to it.
+	// The objects, in the order of reading; the caller may add more.
 	Autoscalers     []*autoscalingv2.HorizontalPodAutoscaler
 	Scales          []*autoscalingv1.Scale
 	Pods            []*corev1.Pod
@@ -33,23 +33,23 @@ type Dump struct {
 	CustomMetrics   []customv1beta2.MetricValue
 	ExternalMetrics []externalv1beta1.ExternalMetricValue
 
-	// Ignored names the objects that have no part in a snapshot, for example
-	// "dump.yaml: items[4]: Service (v1) shop/web".
+	// Ignored names the objects that are no part of a snapshot, for example "dump.yaml:
+	// items[4]: Service (v1) shop/web".
 	Ignored []string
 
-	// workloads that can stand in for a scale.
+	// workloads can stand in for a scale.
 	workloads []workload
-	// templates of the same workloads.
+	// templates are those of the workloads.
 	templates []Template
-	// versions that autoscalers were written in, other than autoscaling/v2.
+	// versions are the API versions of autoscalers that are not autoscaling/v2.
 	versions map[*autoscalingv2.HorizontalPodAutoscaler]string
-	// options of Setpoint's own autoscalers.
+	// options are those of Setpoint's own autoscalers.
 	options map[*autoscalingv2.HorizontalPodAutoscaler]*setpointv1.RecommendOptions
-	// seenPods tells where each pod, by namespace/name, was read.
+	// seenPods is the place of each pod, by namespace/name.
 	seenPods map[string]string
 }
 
-// Version is the API version that one of Autoscalers was written in, before it was converted.
+// Version is the API version of one of Autoscalers before its conversion.
 func (d *Dump) Version(a *autoscalingv2.HorizontalPodAutoscaler) string {
 	if version, ok := d.versions[a]; ok {
 		return version
@@ -57,19 +57,18 @@ func (d *Dump) Version(a *autoscalingv2.HorizontalPodAutoscaler) string {
 	return autoscalingv2.SchemeGroupVersion.String()
 }
 
-// Read adds the objects of a file to the dump: single objects, a v1 List or typed
-// lists (PodList, PodMetricsList, MetricValueList, …), in JSON or in one or more
-// YAML documents. Deployments, StatefulSets, ReplicaSets and ReplicationControllers
-// are read too: each can stand in for its scale.
+// Read adds the objects of a file to the dump: single objects, a v1 List or typed lists
+// (PodList, PodMetricsList, MetricValueList, …), in JSON or in one or more YAML documents.
+// Deployments, StatefulSets, ReplicaSets and ReplicationControllers are read too: each can
+// stand in for its scale.
 //
-// With parts the file may hold nothing else, and another kind is an error. Without,
-// it may hold anything, and what is of no use goes to Ignored.
+// With parts, any other kind of object is an error. Without, the file may contain anything, and
+// unused objects go to Ignored.
 //
-// Of autoscalers an unknown field of spec is an error, and so is what [kubernetes.Validate]
-// finds; of everything else unknown fields are skipped, since API servers newer
-// than this program write some. The error lists up to 20 problems, one a line,
-// each with name, document and item. Objects without a problem have been added
-// then.
+// In autoscalers an unknown field of spec is an error, as are violations that
+// [kubernetes.Validate] finds; in all other objects unknown fields are ignored, because newer
+// API servers add some. The error lists up to 20 problems, one a line, each with name, document
+// and item. Objects without a problem are added nevertheless.
 func (d *Dump) Read(name string, r io.Reader, parts ...Part) error {
 	objects, err := readObjects(name, r)
 	if err != nil {
@@ -82,7 +81,7 @@ func (d *Dump) Read(name string, r io.Reader, parts ...Part) error {
 	return found.err()
 }
 
-// add puts one object into its part.
+// add adds one object to its part.
 func (d *Dump) add(o object, parts []Part) error {
 	route, known := routes[o.kind]
 	if d.Own && o.kind == ownKind {
@@ -97,7 +96,7 @@ func (d *Dump) add(o object, parts []Part) error {
 	case o.kind.Kind == "" || o.kind.Version == "":
 		return fmt.Errorf("expected a Kubernetes object, found %s", o.describe())
 	case o.kind.Kind == autoscalerKind:
-		// Left out silently it would be missed.
+		// Leaving it out silently would hide that it is missing.
 		return fmt.Errorf("expected %s, found %s", Autoscalers, o.describe())
 	default:
 		d.ignore(o)
@@ -116,7 +115,7 @@ func (d *Dump) ignore(o object) {
 	d.Ignored = append(d.Ignored, text)
 }
 
-// namespace returns the namespace of an autoscaler that may name none.
+// namespace returns the namespace of an autoscaler, which may be empty.
 func (d *Dump) namespace(named string) string {
 	switch {
 	case named != "":

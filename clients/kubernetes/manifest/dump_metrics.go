@@ -8,8 +8,8 @@ import (
 // podKey identifies a pod of the dump.
 type podKey struct{ namespace, name string }
 
-// labelledPodMetrics returns the dump's PodMetrics, those without labels with the
-// labels of their pod.
+// labelledPodMetrics returns the dump's PodMetrics; those without labels get the labels of
+// their pod.
 func (d *Dump) labelledPodMetrics() []metricsv1beta1.PodMetrics {
 	pods := map[podKey]*corev1.Pod{}
 	for _, pod := range d.Pods {

@@ -11,19 +11,17 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 )
 
-// Snapshot returns what the dump shows of one autoscaler, "namespace/name" or,
-// where that is enough to tell, "name"; "" when the dump has only one. The scale is
-// the Scale of that namespace and name, otherwise that of the workload that the
-// autoscaler points to, otherwise nil. Autoscalers of the dump whose scales are in
-// it too count in the check for shared pods.
+// Snapshot returns the snapshot of one autoscaler, "namespace/name" or, if unambiguous, "name";
+// "" if the dump has only one. The scale is the Scale of that namespace and name, otherwise
+// that of the workload that the autoscaler points to, otherwise nil. Autoscalers whose scales
+// are also in the dump take part in the check for shared pods.
 //
-// A dump may hold more than the metrics APIs would have answered for this
-// autoscaler, and less. Custom values of pods that are listed but not selected are
-// left out; PodMetrics without labels, as some metrics servers give them, have
-// those of their pod.
+// A dump may contain more or less than the metrics APIs would have returned for this
+// autoscaler. Snapshot drops custom values of pods that are listed but not selected; PodMetrics
+// without labels, as of some metrics servers, get those of their pod.
 //
-// Errors: kubernetes.ErrNoAutoscaler, several autoscalers to choose from, several Scales of
-// the name.
+// Errors: kubernetes.ErrNoAutoscaler, several autoscalers to choose from, several Scales of the
+// name.
 func (d *Dump) Snapshot(autoscaler string) (*kubernetes.Snapshot, error) {
 	chosen, err := d.autoscaler(autoscaler)
 	if err != nil {
@@ -47,7 +45,7 @@ func (d *Dump) Snapshot(autoscaler string) (*kubernetes.Snapshot, error) {
 	return snapshot, nil
 }
 
-// autoscaler finds the one that is meant.
+// autoscaler finds an autoscaler by its reference.
 func (d *Dump) autoscaler(reference string) (*autoscalingv2.HorizontalPodAutoscaler, error) {
 	var found []*autoscalingv2.HorizontalPodAutoscaler
 	var keys []string
@@ -70,8 +68,8 @@ func (d *Dump) autoscaler(reference string) (*autoscalingv2.HorizontalPodAutosca
 	}
 }
 
-// scaleOf finds the scale of autoscaler's target, nil if there is none: a Scale of
-// its name, a Scale without a name, as written by hand, or a workload.
+// scaleOf finds the scale of autoscaler's target, nil if there is none: a Scale of its name, a
+// hand-written Scale without a name, or a workload.
 func (d *Dump) scaleOf(autoscaler *autoscalingv2.HorizontalPodAutoscaler) (*autoscalingv1.Scale, error) {
 	name := autoscaler.Spec.ScaleTargetRef.Name
 	for _, wanted := range []string{name, ""} {
@@ -89,7 +87,8 @@ func (d *Dump) scaleOf(autoscaler *autoscalingv2.HorizontalPodAutoscaler) (*auto
 	return d.workloadScale(autoscaler), nil
 }
 
-// scalesNamed returns the Scales of name in namespace; one may leave it out.
+// scalesNamed returns the Scales of name in namespace; both match a Scale that omits its
+// namespace.
 func (d *Dump) scalesNamed(name, namespace string) []*autoscalingv1.Scale {
 	var out []*autoscalingv1.Scale
 	for _, scale := range d.Scales {
@@ -100,8 +99,8 @@ func (d *Dump) scalesNamed(name, namespace string) []*autoscalingv1.Scale {
 	return out
 }
 
-// workloadScale returns the scale of the workload that autoscaler points to, nil
-// when it is not in the dump.
+// workloadScale returns the scale of the workload that autoscaler points to, nil if the dump
+// lacks it.
 func (d *Dump) workloadScale(autoscaler *autoscalingv2.HorizontalPodAutoscaler) *autoscalingv1.Scale {
 	ref := autoscaler.Spec.ScaleTargetRef
 	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
@@ -115,7 +114,7 @@ func (d *Dump) workloadScale(autoscaler *autoscalingv2.HorizontalPodAutoscaler) 
 	return nil
 }
 
-// others lists the autoscalers beside chosen whose selector is known.
+// others lists the other autoscalers with a known selector.
 func (d *Dump) others(chosen *autoscalingv2.HorizontalPodAutoscaler) []kubernetes.OtherAutoscaler {
 	var out []kubernetes.OtherAutoscaler
 	for _, other := range d.Autoscalers {

@@ -13,7 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
 )
 
-// shop reads what kubectl dumped of the shop, a file for each part.
+// shop reads kubectl's dump of the shop, a file for each part.
 func shop(t testing.TB) *manifest.Dump {
 	t.Helper()
 	dump := &manifest.Dump{}

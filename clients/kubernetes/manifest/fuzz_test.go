@@ -33,8 +33,8 @@ func seed(f *testing.F, add func(content []byte)) {
 	}
 }
 
-// Whatever a file holds, reading it ends with objects or an error. What was read
-// as an autoscaler keeps to the rules that reading promises.
+// Whatever a file contains, reading it yields objects or an error. Every autoscaler that was
+// read satisfies the documented rules.
 func FuzzDecode(f *testing.F) {
 	seed(f, func(content []byte) { f.Add(content) })
 	f.Fuzz(func(t *testing.T, content []byte) {
@@ -54,12 +54,12 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// Whatever is in a snapshot, its request holds only what a message can carry.
+// Whatever a snapshot contains, its request has only values that a message can carry.
 func FuzzRequest(f *testing.F) {
 	seed(f, func(content []byte) { f.Add(content, "app=web", "app=web", "apps/v1", "queue_depth") })
 	f.Fuzz(func(t *testing.T, content []byte, selector, otherSelector, apiVersion, failing string) {
 		var dump manifest.Dump
-		_ = dump.Read("fuzz", bytes.NewReader(content)) // What could be read is there all the same.
+		_ = dump.Read("fuzz", bytes.NewReader(content)) // readable objects are added despite errors
 		for _, autoscaler := range dump.Autoscalers {
 			snapshot, err := dump.Snapshot(autoscaler.Namespace + "/" + autoscaler.Name)
 			if err != nil {

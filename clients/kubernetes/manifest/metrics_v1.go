@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// metricSpecsFromV1 converts metrics of the shape that autoscaling/v2beta1 and the
-// annotation of autoscaling/v1 have.
+// metricSpecsFromV1 converts metrics in the shape of autoscaling/v2beta1 and of the annotation
+// of autoscaling/v1.
 func metricSpecsFromV1(metrics []autoscalingv1.MetricSpec) []autoscalingv2.MetricSpec {
 	var out []autoscalingv2.MetricSpec
 	for i := range metrics {
@@ -59,8 +59,8 @@ func identifierFromV1(name string, selector *metav1.LabelSelector) autoscalingv2
 	return autoscalingv2.MetricIdentifier{Name: name, Selector: selector}
 }
 
-// objectTargetFromV1: the older shape can't leave out targetValue, so beside an
-// average a value of zero means that it is absent.
+// objectTargetFromV1: the older shape can't omit targetValue, so that beside an average a zero
+// value means absent.
 func objectTargetFromV1(m *autoscalingv1.ObjectMetricSource) autoscalingv2.MetricTarget {
 	if m.AverageValue == nil {
 		return autoscalingv2.MetricTarget{Type: autoscalingv2.ValueMetricType, Value: &m.TargetValue}

@@ -6,9 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// metricStatusesFromV1 converts statuses of the shape that autoscaling/v2beta1 and
-// the annotation of autoscaling/v1 have. That shape can't leave some values out,
-// so that a zero may stand for none; as in the API server it stays a zero.
+// metricStatusesFromV1 converts statuses in the shape of autoscaling/v2beta1 and of the
+// annotation of autoscaling/v1. That shape can't omit some values, so a zero may mean absent;
+// as in the API server it stays a zero.
 func metricStatusesFromV1(statuses []autoscalingv1.MetricStatus) []autoscalingv2.MetricStatus {
 	var out []autoscalingv2.MetricStatus
 	for i := range statuses {

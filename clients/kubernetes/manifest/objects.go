@@ -13,32 +13,32 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/objectjson"
 )
 
-// object is one API object of a file, not decoded yet.
+// object is one API object of a file, not yet decoded.
 type object struct {
-	// where it is: file, document, item.
+	// where names file, document and item.
 	where string
 	kind  schema.GroupVersionKind
-	// name and namespace, empty where there are none.
+	// name and namespace are empty if absent.
 	name, namespace string
 	data            []byte
 }
 
-// header is what is read of every object first.
+// header has the fields that are read first of every object.
 type header struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        struct {
 		Name      string `json:"name"`
 		Namespace string `json:"namespace"`
 	} `json:"metadata"`
-	// Items of a list, which may be null; nil for anything else.
+	// Items are a list's, possibly null; nil for any other object.
 	Items json.RawMessage `json:"items"`
-	// Message and Reason of a Status, the API server's answer to a failed call.
+	// Message and Reason are those of a Status, the API server's answer to a failed call.
 	Message string `json:"message"`
 	Reason  string `json:"reason"`
 }
 
-// readObjects reads the objects of a file, those of lists one by one, in their
-// order. An item that doesn't say its kind has that of its list.
+// readObjects reads the objects of a file, those of lists one by one, in their order. An item
+// without a kind gets that of its list.
 func readObjects(name string, r io.Reader) ([]object, error) {
 	documents, err := readDocuments(name, r)
 	if err != nil {
@@ -98,8 +98,8 @@ func readHeader(data []byte) (*header, error) {
 	return head, nil
 }
 
-// excerpt returns the beginning of data that is no object, such as the text of an
-// error that went into the file instead of the answer.
+// excerpt returns the beginning of data that is not an object, such as an error message
+// redirected into the file.
 func excerpt(data []byte) string {
 	const most = 80
 	if len(data) > most {
@@ -118,8 +118,8 @@ func (h *header) object(where string, data []byte) object {
 	}
 }
 
-// describe names kind and version for messages: "Service (v1)". What names neither
-// may be anything, and is quoted.
+// describe names kind and version for messages: "Service (v1)". It quotes the beginning of an
+// object without both.
 func (o object) describe() string {
 	switch version := o.kind.GroupVersion().String(); {
 	case o.kind.Kind == "" && version == "":
@@ -133,16 +133,16 @@ func (o object) describe() string {
 	}
 }
 
-// maxProblems bounds the problems that are listed of one file.
+// maxProblems bounds the listed problems of one file.
 const maxProblems = 20
 
-// problems collects errors, each with where it is.
+// problems collects errors with their places.
 type problems struct {
 	listed  []error
 	further int
 }
 
-// add notes every line of err; nil is fine.
+// add adds every line of err; nil is fine.
 func (p *problems) add(where string, err error) {
 	if err == nil {
 		return
@@ -156,7 +156,7 @@ func (p *problems) add(where string, err error) {
 	}
 }
 
-// err joins what was noted, nil when nothing was.
+// err joins the problems, nil without any.
 func (p *problems) err() error {
 	if p.further > 0 {
 		return errors.Join(append(p.listed, fmt.Errorf("and %d more", p.further))...)

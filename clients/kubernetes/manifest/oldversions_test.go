@@ -12,7 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
 )
 
-// What clusters of the first years print stands in for a scale as today's objects do.
+// Workloads in the API versions of old clusters stand in for a scale as today's do.
 func TestOldWorkloadsAndScalesAreScales(t *testing.T) {
 	const (
 		selector = `"selector":{"matchLabels":{"app":"web"}}`
@@ -30,7 +30,7 @@ func TestOldWorkloadsAndScalesAreScales(t *testing.T) {
 		// refVersion and kind are those of the autoscaler's scaleTargetRef.
 		refVersion, kind string
 		object           string
-		// want is the scale; empty: there is none.
+		// want is the scale; empty: none.
 		want string
 	}{
 		{"apps/v1beta2, a Deployment", "apps/v1beta2", "Deployment", workload("apps/v1beta2", "Deployment", selector), found},
@@ -77,7 +77,7 @@ func TestOldWorkloadsAndScalesAreScales(t *testing.T) {
 	checkSays(t, err, "spec.selector: Required value")
 }
 
-// The custom metrics of v1.2 are Pods metrics: averages.
+// The custom metrics of v1.2 become Pods metrics: averages.
 func TestCustomMetricsOfTheFirstYears(t *testing.T) {
 	const targets = `alpha/target.custom-metrics.podautoscaler.kubernetes.io: '{"items":[{"name":"qps","value":"1500m"},{"name":"conns","value":"10"}]}'`
 	const pods = `{"type":"Pods","pods":{"metric":{"name":"qps"},"target":{"type":"AverageValue","averageValue":"1500m"}}},` +
@@ -137,7 +137,7 @@ func checkJSON(t *testing.T, got any, want string) {
 	}
 }
 
-// checkSays looks for a text in an error.
+// checkSays checks that an error contains a text.
 func checkSays(t *testing.T, err error, want string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), want) {

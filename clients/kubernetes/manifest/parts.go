@@ -17,15 +17,15 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/objectjson"
 )
 
-// Part is a part of a dump: one sort of what a snapshot is made of. Its text says
-// what a file of the part is expected to hold.
+// Part is a part of a dump: one kind of input of a snapshot. Its text names the expected
+// content of a file.
 type Part string
 
 // The parts.
 const (
 	// Autoscalers are HorizontalPodAutoscalers of any version.
 	Autoscalers Part = "HorizontalPodAutoscaler (autoscaling/v2)"
-	// Scales are Scales, or workloads in their place.
+	// Scales are Scales, or workloads instead.
 	Scales Part = "Scale (autoscaling/v1)"
 	// Pods are Pods.
 	Pods Part = "Pod (v1)"
@@ -37,13 +37,13 @@ const (
 	ExternalMetrics Part = "ExternalMetricValue (external.metrics.k8s.io/v1beta1)"
 )
 
-// route says to which part a kind belongs and how it is read into a dump.
+// route assigns a kind to its part and reads it into a dump.
 type route struct {
 	part Part
 	read func(*Dump, object) error
 }
 
-// routes are the kinds that a dump can use.
+// routes are the kinds that a dump uses.
 var routes = newRoutes()
 
 func newRoutes() map[schema.GroupVersionKind]route {
@@ -110,8 +110,8 @@ func readScale(d *Dump, o object) error {
 	return nil
 }
 
-// readPod refuses a pod that is listed twice: one of the two is out of date, and
-// nothing says which.
+// readPod refuses a pod that is listed twice: one of the two is out of date, but which one is
+// unknown.
 func readPod(d *Dump, o object) error {
 	pod := &corev1.Pod{}
 	if err := objectjson.Unmarshal(o.data, pod); err != nil {
@@ -147,8 +147,8 @@ func readCustomMetric(d *Dump, o object) error {
 	return nil
 }
 
-// readCustomMetricV1beta1 reads the older version, which some adapters still serve: the metric
-// is no part of its own there, and the window has another name.
+// readCustomMetricV1beta1 reads the older version, which some adapters still serve: there the
+// metric is not a message of its own, and the window has another name.
 func readCustomMetricV1beta1(d *Dump, o object) error {
 	var value struct {
 		customv1beta2.MetricValue `json:",inline"`

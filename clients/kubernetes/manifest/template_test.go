@@ -7,7 +7,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
 )
 
-// What a workload says of its pods belongs to the autoscaler that scales it, by kind, name and
+// A workload's pod template belongs to the autoscaler that scales it, by kind, name and
 // namespace.
 func TestTemplatesOfWorkloads(t *testing.T) {
 	t.Parallel()

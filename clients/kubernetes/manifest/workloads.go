@@ -17,8 +17,8 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/objectjson"
 )
 
-// The groups of workloads by their names only: few fields of workloads are read, and for
-// the constants alone the types of all versions would be compiled.
+// The API groups of workloads, defined here: importing the types of all versions for the
+// constants alone would compile them.
 var (
 	appsV1            = schema.GroupVersion{Group: "apps", Version: "v1"}
 	appsV1beta1       = schema.GroupVersion{Group: "apps", Version: "v1beta1"}
@@ -52,8 +52,8 @@ var workloadDecoders = map[schema.GroupVersionKind]decodeWorkload{
 	extensionsV1beta1.WithKind("ReplicaSet"): decodeDefaultedWorkload,
 }
 
-// sameKind reports whether two names are of one kind: Deployments and ReplicaSets were in the
-// group extensions before they were in apps, and a cluster had both names for each.
+// sameKind reports whether two names mean the same kind: Deployments and ReplicaSets moved from
+// the group extensions to apps, and some clusters had both.
 func sameKind(a, b schema.GroupKind) bool { return inApps(a) == inApps(b) }
 
 func inApps(kind schema.GroupKind) schema.GroupKind {
@@ -63,8 +63,9 @@ func inApps(kind schema.GroupKind) schema.GroupKind {
 	return kind
 }
 
-// oldScale is the Scale of the workloads' own groups, before autoscaling/v1 had it for
-// all: its selector is a map, or a string in another field where a map won't do.
+// oldScale is the Scale of the workloads' own groups, before autoscaling/v1 defined one for
+// all: its selector is a map, or a string in another field for selectors that don't fit into a
+// map.
 type oldScale struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
@@ -97,16 +98,17 @@ func readOldScale(d *Dump, o object) error {
 	return nil
 }
 
-// Template is what a workload says of its pods.
+// Template is the pod template of a workload.
 type Template struct {
 	// Kind, Namespace and Name are the workload's.
 	Kind            schema.GroupKind
 	Namespace, Name string
-	// Replicas is spec.replicas, nil where it is left out.
+	// Replicas is spec.replicas, nil if omitted.
 	Replicas *int32
-	// Applied reports whether the object is a cluster's, not what somebody wrote: it has a UID.
+	// Applied reports whether the object comes from a cluster rather than from a manifest: it
+	// has a UID.
 	Applied bool
-	// Requests of the pod as a whole, in place of its containers'; nil: it has none.
+	// Requests are those of the whole pod, instead of its containers'; nil: none.
 	Requests corev1.ResourceList
 	// Selector is spec.selector in the form of kubectl's -l, and Labels those of spec.template.
 	Selector string
@@ -114,8 +116,8 @@ type Template struct {
 	// MaxSurge of a Deployment's rolling update: a count, a percentage, empty: 25%, which is
 	// the API's default. 0 for strategies that replace no pod before it is gone.
 	MaxSurge string
-	// Containers of spec.template, and Sidecars: its init containers that run on beside them
-	// (restartPolicy Always). Other init containers are over when a pod is ready.
+	// Containers are those of spec.template, and Sidecars its init containers that keep running
+	// (restartPolicy Always). Other init containers have finished when a pod is ready.
 	Containers, Sidecars []TemplateContainer
 }
 
@@ -150,8 +152,8 @@ func (t *Template) ReadyAfter() time.Duration {
 	return time.Duration(longest) * time.Second
 }
 
-// Template returns what the workload that an autoscaler scales says of its pods; nil: the dump
-// does not hold it.
+// Template returns the pod template of the workload that an autoscaler scales; nil: the dump
+// lacks it.
 func (d *Dump) Template(a *autoscalingv2.HorizontalPodAutoscaler) *Template {
 	ref := a.Spec.ScaleTargetRef
 	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
@@ -225,8 +227,8 @@ func readWorkload(decode decodeWorkload) func(*Dump, object) error {
 	}
 }
 
-// replicated holds the fields of a workload that its scale is made of, whatever
-// form its selector has.
+// replicated has the fields of a workload that make up its scale, whatever form its selector
+// has.
 type replicated[Selector any] struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
@@ -267,8 +269,8 @@ func decodeSelectorWorkload(data []byte) (*autoscalingv1.Scale, error) {
 	return in.scale(selector), nil
 }
 
-// decodeDefaultedWorkload is decodeSelectorWorkload for versions in which a workload
-// without a selector has that of its template's labels.
+// decodeDefaultedWorkload is decodeSelectorWorkload for versions in which the selector defaults
+// to the labels of the template.
 func decodeDefaultedWorkload(data []byte) (*autoscalingv1.Scale, error) {
 	var in replicated[json.RawMessage]
 	if err := objectjson.Unmarshal(data, &in); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/target"
 )
 
-// readCalls makes the calls of a scenario into steps. Errors name the field.
+// readCalls turns the calls of a scenario into steps. Errors name the field.
 func (s *Scenario) readCalls() error {
 	if s.Calls == nil {
 		if s.Before != nil {
@@ -45,7 +45,7 @@ func (s *Scenario) readCalls() error {
 	return nil
 }
 
-// step is the call as a step.
+// step converts the call to a step.
 func (c *Call) step() (*Step, error) {
 	step := &Step{Time: c.Time, ScaleUpdateError: c.ApplyError, Request: &setpointv1.RecommendRequest{}}
 	if err := readMessage(c.Request, step.Request); err != nil {
@@ -69,7 +69,7 @@ func (c *Call) step() (*Step, error) {
 	return step, nil
 }
 
-// readMessage reads a message. Newer agents may know more fields.
+// readMessage reads a message. It ignores unknown fields of newer agents.
 func readMessage(text json.RawMessage, into proto.Message) error {
 	if text == nil {
 		return errors.New("must be set")
@@ -82,7 +82,7 @@ func (p *Player) called(step *Step, cluster string) (*setpointv1.RecommendReques
 	request := proto.CloneOf(step.Request)
 	name, ok := target.Parse(request.GetTarget())
 	if !ok {
-		return nil, fmt.Errorf("%s: %q is no name of a target", p.scenario.Name, request.GetTarget())
+		return nil, fmt.Errorf("%s: %q is not the name of a target", p.scenario.Name, request.GetTarget())
 	}
 	name.Cluster = cluster
 	request.Target = name.String()

@@ -15,26 +15,26 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 )
 
-// Difference is a value of an outcome that is not as expected.
+// Difference is an unexpected value of an outcome.
 type Difference struct {
 	// Field of Expect, for example "conditions[1].message".
 	Field string
-	// Want and Got are the values in words, strings quoted.
+	// Want and Got are the values as text, strings quoted.
 	Want, Got string
 }
 
-// String puts the difference in one line.
+// String formats the difference in one line.
 func (d Difference) String() string {
 	return fmt.Sprintf("%s: want %s, got %s", d.Field, d.Want, d.Got)
 }
 
-// fields are those of Expect, which PlatformDependent may name.
+// fields are the fields of Expect, which PlatformDependent may name.
 var fields = []string{
 	"desiredReplicas", "currentReplicas", "scaled", "scaledTo", "lastScaleTime", "observedGeneration",
 	"conditions", "currentMetrics", "events", "error",
 }
 
-// Compares reports whether the step expects anything that Differences looks at.
+// Compares reports whether the step expects anything that Differences compares.
 func (s *Step) Compares() bool {
 	return s.Expect != nil && slices.ContainsFunc(fields, func(field string) bool {
 		return !slices.Contains(s.PlatformDependent, field) && (field != "lastScaleTime" || s.Expect.LastScaleTime.Known) &&
@@ -42,10 +42,9 @@ func (s *Step) Compares() bool {
 	})
 }
 
-// Differences compares the outcome with what the step expects, in the order of the
-// fields of Expect. Undetermined texts only have to be there. Fields that the step
-// marks as dependent on the platform are passed over. A step that expects nothing
-// has no differences.
+// Differences compares the outcome with the step's expectation, in the order of the fields of
+// Expect. Undetermined texts only have to be present. Fields marked as platform-dependent are
+// skipped. A step without an expectation has no differences.
 func (s *Step) Differences(got Outcome) []Difference {
 	if s.Expect == nil {
 		return nil
@@ -53,8 +52,7 @@ func (s *Step) Differences(got Outcome) []Difference {
 	return s.Expect.Differences(got, s.PlatformDependent)
 }
 
-// Differences compares the outcome with the expected one, except for the named
-// fields.
+// Differences compares the outcome with the expected one, except for the named fields.
 func (e *Expect) Differences(got Outcome, except []string) []Difference {
 	c := &comparison{except: except}
 	c.number("desiredReplicas", e.DesiredReplicas, got.Status.GetDesiredReplicas())
@@ -108,7 +106,7 @@ func (c *comparison) number(field string, want, got int32) {
 	c.text(field, strconv.Itoa(int(want)), strconv.Itoa(int(got)))
 }
 
-// instant compares a time where it is known.
+// instant compares a time if it is known.
 func (c *comparison) instant(field string, want Instant, got *timestamppb.Timestamp) {
 	if !want.Known {
 		return
@@ -120,8 +118,8 @@ func (c *comparison) instant(field string, want Instant, got *timestamppb.Timest
 	c.text(field, secondsOf(want.Time), secondsOf(at))
 }
 
-// conditions compares by position; the order of conditions is that of their first
-// appearance, and so part of the outcome.
+// conditions compares by position: the order of conditions is that of their first appearance,
+// and so part of the outcome.
 func (c *comparison) conditions(want []Condition, got []*setpointv1.HorizontalPodAutoscalerCondition) {
 	if len(want) != len(got) {
 		c.add("conditions", list(want, conditionName), list(got, func(g *setpointv1.HorizontalPodAutoscalerCondition) string {
@@ -158,8 +156,7 @@ func (c *comparison) events(want []Event, got []*setpointv1.Event) {
 	}
 }
 
-// currentMetrics compares the JSON of the entries, which has quantities in their
-// canonical form.
+// currentMetrics compares the JSON of the entries, with quantities in canonical form.
 func (c *comparison) currentMetrics(want []autoscalingv2.MetricStatus, status *setpointv1.HorizontalPodAutoscalerStatus) {
 	converted, err := kubernetes.StatusFromProto(status)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 )
 
-// meets returns an outcome that meets what is expected.
+// meets returns an outcome that satisfies an expectation.
 func meets(e *recording.Expect) recording.Outcome {
 	text := func(t recording.Text) string {
 		if t.Undetermined {
@@ -188,7 +188,7 @@ func TestOutcomeOf(t *testing.T) {
 	}
 }
 
-// Times are compared where they are known, to the second; no time is one that is known.
+// Known times are compared, to the second; "no time" is also known.
 func TestTimesAreComparedWhereTheyAreKnown(t *testing.T) {
 	at := time.Date(2026, 3, 2, 9, 0, 0, 500, time.UTC)
 	got := recording.Outcome{Status: &setpointv1.HorizontalPodAutoscalerStatus{
@@ -226,7 +226,7 @@ func TestTimesAreComparedWhereTheyAreKnown(t *testing.T) {
 	}
 }
 
-// The observed generation is compared where it is known; none is one that is known.
+// A known observed generation is compared; "none" is also known.
 func TestGenerationsAreComparedWhereTheyAreKnown(t *testing.T) {
 	for _, test := range []struct {
 		expect string
@@ -255,13 +255,13 @@ func TestGenerationsAreComparedWhereTheyAreKnown(t *testing.T) {
 			t.Errorf("%s is written as %s, %v", test.expect, again, err)
 		}
 	}
-	// Nothing but an unknown generation leaves nothing to be compared.
+	// Only an unknown generation leaves nothing to compare.
 	if e := (recording.Expect{ObservedGeneration: recording.Generation{Known: true}}); len(e.Differences(recording.Outcome{}, nil)) != 0 {
 		t.Error("no status has a generation")
 	}
 }
 
-// The controller lists the autoscalers that select the same pods in the order of a map.
+// The controller lists the autoscalers that select the same pods in the random order of a map.
 func TestNamesOfAnAmbiguousSelectorAreASet(t *testing.T) {
 	const text = "pods by selector app=web are controlled by multiple HPAs: "
 	for _, test := range []struct {

@@ -21,10 +21,9 @@ type Expect struct {
 	Scaled bool `json:"scaled"`
 	// ScaledTo is the count written, when Scaled.
 	ScaledTo int32 `json:"scaledTo,omitempty"`
-	// LastScaleTime is status.lastScaleTime afterwards; the zero value: not known.
+	// LastScaleTime is status.lastScaleTime afterwards; the zero value: unknown.
 	LastScaleTime Instant `json:"lastScaleTime,omitzero"`
-	// ObservedGeneration is status.observedGeneration afterwards; the zero value: not
-	// known.
+	// ObservedGeneration is status.observedGeneration afterwards; the zero value: unknown.
 	ObservedGeneration Generation `json:"observedGeneration,omitzero"`
 	// Conditions of the status afterwards, in their order.
 	Conditions []Condition `json:"conditions"`
@@ -43,7 +42,7 @@ type Condition struct {
 	Status  string `json:"status"`
 	Reason  string `json:"reason"`
 	Message Text   `json:"message"`
-	// LastTransitionTime is when the status last changed; the zero value: not known.
+	// LastTransitionTime is when the status last changed; the zero value: unknown.
 	LastTransitionTime Instant `json:"lastTransitionTime,omitzero"`
 }
 
@@ -54,12 +53,11 @@ type Event struct {
 	Message Text   `json:"message"`
 }
 
-// Text is a text of the outcome: one that is known, the zero value, which is no
-// text, or, null in JSON, one that is there but depends on an order that nothing
-// determines.
+// Text is a text of the outcome: a known one; the zero value: none; or, null in JSON, one that
+// exists but whose content depends on an undetermined order.
 type Text struct {
 	Value string
-	// Undetermined: any text but none will do. Value is empty then.
+	// Undetermined matches any text but none. Value is empty then.
 	Undetermined bool
 }
 
@@ -82,7 +80,7 @@ func (t Text) MarshalJSON() ([]byte, error) {
 }
 
 // matches reports whether got is the text. The autoscalers that a text about an ambiguous
-// selector names are a set: the controller lists them in the order of a map.
+// selector lists are a set: the controller lists them in the order of a map.
 func (t Text) matches(got string) bool {
 	if t.Undetermined {
 		return got != ""
@@ -90,11 +88,11 @@ func (t Text) matches(got string) bool {
 	return got == t.Value || sortNames(got) == sortNames(t.Value)
 }
 
-// namesBegin is what stands before the names of autoscalers that select the same pods.
+// namesBegin precedes the names of autoscalers that select the same pods.
 const namesBegin = " are controlled by multiple HPAs: ["
 
-// sortNames sorts the names in a text about an ambiguous selector, and leaves others as
-// they are.
+// sortNames sorts the names in a text about an ambiguous selector; it returns other texts
+// unchanged.
 func sortNames(text string) string {
 	before, rest, found := strings.Cut(text, namesBegin)
 	names, after, closed := strings.Cut(rest, "]")
@@ -106,7 +104,7 @@ func sortNames(text string) string {
 	return before + namesBegin + strings.Join(sorted, " ") + "]" + after
 }
 
-// String returns the text in quotes, or what stands for it.
+// String returns the text in quotes, or a placeholder.
 func (t Text) String() string {
 	if t.Undetermined {
 		return "some text"
@@ -114,13 +112,12 @@ func (t Text) String() string {
 	return quote(t.Value)
 }
 
-// Instant is a time of the outcome: one that is known, null in JSON for one that is
-// known not to be set, or, the zero value, one that nothing is known of. Instants are
-// compared to the second, as the API server keeps them.
+// Instant is a time of the outcome: a known one; null in JSON: known to be unset; the zero
+// value: unknown. Instants are compared to the second, the API server's precision.
 type Instant struct {
-	// Known reports whether the time is to be compared.
+	// Known reports whether to compare the time.
 	Known bool
-	// Time is zero where there is none.
+	// Time is zero if unset.
 	Time time.Time
 }
 
@@ -141,12 +138,12 @@ func (i Instant) MarshalJSON() ([]byte, error) {
 	return json.Marshal(i.Time)
 }
 
-// Generation is a generation of the outcome: one that is known, null in JSON for one that
-// is known not to be set, or, the zero value, one that nothing is known of.
+// Generation is a generation of the outcome: a known one; null in JSON: known to be unset; the
+// zero value: unknown.
 type Generation struct {
-	// Known reports whether the generation is to be compared.
+	// Known reports whether to compare the generation.
 	Known bool
-	// Value is nil where there is none.
+	// Value is nil if unset.
 	Value *int64
 }
 
@@ -159,7 +156,7 @@ func (g *Generation) UnmarshalJSON(data []byte) error {
 // MarshalJSON writes a number or null.
 func (g Generation) MarshalJSON() ([]byte, error) { return json.Marshal(g.Value) }
 
-// generationOf is a generation in words.
+// generationOf formats a generation.
 func generationOf(generation *int64) string {
 	if generation == nil {
 		return "none"
@@ -167,7 +164,7 @@ func generationOf(generation *int64) string {
 	return strconv.FormatInt(*generation, 10)
 }
 
-// secondsOf is an instant to the second, in words.
+// secondsOf formats an instant to the second.
 func secondsOf(at time.Time) string {
 	if at.IsZero() {
 		return "none"

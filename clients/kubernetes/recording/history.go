@@ -6,17 +6,17 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// History is what a target had before the first step of a scenario, of what later
-// decisions depend on besides the autoscaler's status.
+// History is the target's history before the first step of a scenario, as far as later
+// decisions depend on it, besides the autoscaler's status.
 type History struct {
 	// Recommendations, in the order of the controller's slots.
 	Recommendations []Recommendation `json:"recommendations,omitempty"`
-	// ScaleUps and ScaleDowns that were applied, in the order of the controller's slots.
+	// ScaleUps and ScaleDowns are the applied ones, in the order of the controller's slots.
 	ScaleUps   []ScaleEvent `json:"scaleUps,omitempty"`
 	ScaleDowns []ScaleEvent `json:"scaleDowns,omitempty"`
 }
 
-// Recommendation is what metrics asked for at an instant, before windows and limits.
+// Recommendation is the metrics' recommendation at an instant, before windows and limits.
 type Recommendation struct {
 	Replicas int32     `json:"replicas"`
 	Time     time.Time `json:"time"`
@@ -31,7 +31,7 @@ type ScaleEvent struct {
 	Outdated bool `json:"outdated,omitempty"`
 }
 
-// HistoryOf is what the service has of a target.
+// HistoryOf converts the service's history of a target.
 func HistoryOf(h *setpointv1.History) *History {
 	out := &History{ScaleUps: eventsOf(h.GetScaleUps()), ScaleDowns: eventsOf(h.GetScaleDowns())}
 	for _, r := range h.GetRecommendations() {

@@ -15,7 +15,7 @@ var scaleTargets = map[schema.GroupKind]bool{
 	{Group: "", Kind: "ReplicationController"}: true,
 }
 
-// knows is Kinds, with the scenario's own.
+// knows is Kinds including the scenario's own kinds.
 func (s *Scenario) knows(kind schema.GroupKind) error {
 	if slices.Contains(s.Kinds, kind.String()) {
 		return nil

@@ -9,15 +9,15 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 )
 
-// apis are the metrics APIs by the names that recordings give them.
+// apis are the metrics APIs by their names in recordings.
 var apis = map[string]kubernetes.MetricsAPI{
 	"resource": kubernetes.ResourceMetricsAPI,
 	"custom":   kubernetes.CustomMetricsAPI,
 	"external": kubernetes.ExternalMetricsAPI,
 }
 
-// parseErrorKey reads "custom" or "custom:<metric>"; the metric may hold colons.
-// A resource has no such key of its own.
+// parseErrorKey reads "custom" or "custom:<metric>"; the metric may contain colons. Single
+// resources have no key.
 func parseErrorKey(key string) (kubernetes.MetricError, error) {
 	name, metric, single := strings.Cut(key, ":")
 	api, known := apis[name]

@@ -10,8 +10,8 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 )
 
-// A time or generation of the outcome that is known not to be set is written as null;
-// one of a stored status that is null is left out.
+// A time or generation that is known to be unset is written as null; a null one of a stored
+// status is omitted.
 func TestWhatIsKnownNotToBeSetIsWritten(t *testing.T) {
 	const recorded = `{"hpa":{"metadata":{"name":"web","namespace":"shop"},"spec":{"maxReplicas":2,"scaleTargetRef":{"kind":"Deployment","name":"web"}}},` +
 		`"name":"n","steps":[{"expect":{"conditions":[{"lastTransitionTime":null,"message":"m","reason":"R","status":"True","type":"AbleToScale"}],` +

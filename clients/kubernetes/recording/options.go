@@ -11,11 +11,11 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// defaultProfile is the profile of recordings that name none.
+// defaultProfile is the profile of recordings without one.
 const defaultProfile = "v1.36"
 
-// Options returns the settings as options of a request. The tolerance is written
-// so that it reads back as the same float64.
+// Options returns the settings as options of a request. It formats the tolerance so that it
+// parses to the same float64.
 func (c Config) Options() *setpointv1.RecommendOptions {
 	tolerance := strconv.FormatFloat(c.Tolerance, 'f', -1, 64)
 	scaleToZero := c.ScaleToZero
@@ -36,7 +36,7 @@ func (c Config) Options() *setpointv1.RecommendOptions {
 	return options
 }
 
-// longest is a period beyond which nothing is told apart: 290 years, in seconds.
+// longest caps periods: 290 years, in seconds. Longer ones make no difference.
 const longest = 290 * 365 * 24 * 3600
 
 // seconds converts to a Duration, rounded to nanoseconds.

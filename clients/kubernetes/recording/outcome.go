@@ -7,8 +7,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 )
 
-// Outcome is what came of a step. The zero value is that of a step without an
-// autoscaler.
+// Outcome is the outcome of a step. The zero value is that of a step without an autoscaler.
 type Outcome struct {
 	// Status afterwards. Nil: an empty one.
 	Status *setpointv1.HorizontalPodAutoscalerStatus
@@ -17,13 +16,12 @@ type Outcome struct {
 	ScaledTo int32
 	// Events sent, in order.
 	Events []*setpointv1.Event
-	// Error of the reconcile, empty when there was none.
+	// Error of the reconcile, empty if none.
 	Error string
 }
 
-// OutcomeOf puts together the outcome of a recommendation and of the report about
-// applying it; report is nil when there was nothing to apply, and applied tells
-// whether the count was written.
+// OutcomeOf returns the outcome of a recommendation and of the report about applying it; report
+// is nil if there was nothing to apply, and applied reports whether the count was written.
 func OutcomeOf(answer *setpointv1.RecommendResponse, report *setpointv1.ReportScaleResponse, applied bool) Outcome {
 	out := Outcome{
 		Status: answer.GetStatus(),
@@ -44,8 +42,8 @@ func OutcomeOf(answer *setpointv1.RecommendResponse, report *setpointv1.ReportSc
 	return out
 }
 
-// ExpectOf is an outcome as a step expects it, without its times and generation. Readings
-// that are no quantities are left out.
+// ExpectOf converts an outcome to an expectation, without times and generation. It omits
+// readings that are not quantities.
 func ExpectOf(o Outcome) *Expect {
 	e := &Expect{
 		DesiredReplicas: o.Status.GetDesiredReplicas(), CurrentReplicas: o.Status.GetCurrentReplicas(),

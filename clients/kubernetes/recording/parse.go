@@ -9,9 +9,9 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/objectjson"
 )
 
-// openFields are those of a scenario where unknown fields are skipped: the objects
-// of the API, to which newer API servers add. In the fields of a recording itself,
-// and in specs, an unknown one is an error.
+// openFields are the fields of a scenario in which unknown fields are ignored: objects of the
+// API, which newer API servers extend. In the fields of a recording itself, and in specs, an
+// unknown one is an error.
 var openFields = []string{
 	"hpa.metadata", "hpa.status", "steps[].hpa.metadata", "steps[].hpa.status",
 	"steps[].scale", "steps[].pods", "steps[].podMetrics", "steps[].customMetrics", "steps[].externalMetrics",
@@ -32,7 +32,7 @@ func parseLine(line []byte) (*Scenario, error) {
 	return scenario, nil
 }
 
-// lineError tells a line that ends in its middle from one that is malformed.
+// lineError distinguishes a truncated line from a malformed one.
 func lineError(line []byte, err error) error {
 	var syntax *objectjson.SyntaxError
 	switch {
@@ -45,7 +45,7 @@ func lineError(line []byte, err error) error {
 	}
 }
 
-// check returns what keeps the scenario from being replayed, by field.
+// check returns the first problem that keeps the scenario from being replayed, with its field.
 func (s *Scenario) check() error {
 	switch {
 	case s.Name == "":
@@ -66,7 +66,7 @@ func (s *Scenario) check() error {
 	return nil
 }
 
-// fromCalls reports whether the scenario is one of calls.
+// fromCalls reports whether the scenario consists of calls.
 func (s *Scenario) fromCalls() bool { return len(s.Steps) > 0 && s.Steps[0].Request != nil }
 
 func (s *Scenario) checkStep(i int) error {
@@ -83,7 +83,7 @@ func (s *Scenario) checkStep(i int) error {
 	}
 	for j, field := range step.PlatformDependent {
 		if !slices.Contains(fields, field) {
-			return fmt.Errorf("platformDependent[%d]: %q is no field of expect; must be one of %s", j, field, strings.Join(fields, ", "))
+			return fmt.Errorf("platformDependent[%d]: %q is not a field of expect; must be one of %s", j, field, strings.Join(fields, ", "))
 		}
 	}
 	for j, pod := range step.Pods {

@@ -10,19 +10,19 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 )
 
-// Player is the cluster of a scenario: it keeps the autoscaler as the steps change
-// it. Steps are to be taken in their order, each once.
+// Player is the cluster of a scenario: it applies the steps' changes to the autoscaler. Take
+// each step once, in order.
 type Player struct {
 	scenario *Scenario
-	// autoscaler as it stands, nil while it is deleted.
+	// autoscaler is the current one, nil while it is deleted.
 	autoscaler *autoscalingv2.HorizontalPodAutoscaler
-	// spec replaces that of the recording, if set.
+	// spec replaces the recording's, if set.
 	spec *autoscalingv2.HorizontalPodAutoscalerSpec
-	// options are the same at every step.
+	// options are the same in every step.
 	options *setpointv1.RecommendOptions
 }
 
-// NewPlayer returns a player at the beginning of the scenario, which it only reads.
+// NewPlayer returns a player at the beginning of the scenario, which it does not change.
 func NewPlayer(scenario *Scenario) *Player {
 	return &Player{
 		scenario:   scenario,
@@ -31,9 +31,9 @@ func NewPlayer(scenario *Scenario) *Player {
 	}
 }
 
-// WithSpec makes the player use spec in place of the recording's, at every step,
-// and returns it. It is to be called before the first step. The outcome the
-// recording expects is that of its own spec.
+// WithSpec makes the player use spec instead of the recording's in every step, and returns the
+// player. Call it before the first step. The recording's expectations are still those of its
+// own spec.
 func (p *Player) WithSpec(spec *autoscalingv2.HorizontalPodAutoscalerSpec) *Player {
 	p.spec = spec
 	if p.autoscaler != nil {
@@ -42,9 +42,9 @@ func (p *Player) WithSpec(spec *autoscalingv2.HorizontalPodAutoscalerSpec) *Play
 	return p
 }
 
-// Request moves on to step and returns the request of its evaluation, for the
-// autoscaler as a target of cluster and for the step's time. It is nil when there
-// is no autoscaler at the step: then the target is to be deleted with its history.
+// Request advances to the step and returns the request of its evaluation, for the autoscaler as
+// a target of cluster and with the step's time. It is nil if the step has no autoscaler: then
+// delete the target with its history.
 func (p *Player) Request(step *Step, cluster string) (*setpointv1.RecommendRequest, error) {
 	request, err := p.asked(step, cluster)
 	if err != nil || request == nil {
@@ -71,8 +71,8 @@ func (p *Player) asked(step *Step, cluster string) (*setpointv1.RecommendRequest
 	return request, nil
 }
 
-// Snapshot moves on to step and returns what its evaluation sees, nil when there
-// is no autoscaler, or nothing but what was asked is known.
+// Snapshot advances to the step and returns the input of its evaluation; nil if there is no
+// autoscaler, or if only the request was recorded.
 func (p *Player) Snapshot(step *Step) (*kubernetes.Snapshot, error) {
 	if step.Request != nil {
 		return nil, nil
@@ -108,7 +108,7 @@ func (p *Player) Snapshot(step *Step) (*kubernetes.Snapshot, error) {
 	return snapshot, nil
 }
 
-// advance applies what the step does to the autoscaler.
+// advance applies the step's changes to the autoscaler.
 func (p *Player) advance(step *Step) {
 	if step.HPADeleted {
 		p.autoscaler = nil

@@ -141,7 +141,7 @@ func TestTheClusterAnswersAsTheAPIsDo(t *testing.T) {
 	}
 }
 
-// subjects lists what the request's errors name.
+// subjects lists the subjects of the request's errors.
 func subjects(request *setpointv1.RecommendRequest) string {
 	var out []string
 	for _, failure := range request.GetMetricErrors() {
@@ -159,8 +159,8 @@ func TestErrorsOfAMetricComeBeforeThoseOfItsAPI(t *testing.T) {
 	}
 }
 
-// The autoscaler's life: its status begins with the scenario's, its spec is
-// replaced, it is deleted, and made again without the status.
+// The autoscaler's life cycle: its status begins with the scenario's, its spec is replaced, it
+// is deleted, and recreated without the status.
 func TestThePlayerKeepsTheAutoscaler(t *testing.T) {
 	scenario := curated(t, "life/initial-status-is-kept")
 	first := scenario.Steps[0]
@@ -240,7 +240,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// The delays of a controller that has none are not said, so that nothing warns of them.
+// A recording of a controller without delays sets none in requests, so that nothing warns about
+// them.
 func TestDelaysOfARecording(t *testing.T) {
 	t.Parallel()
 	if o := (recording.Config{}).Options(); o.GetUpscaleDelay() != nil || o.GetDownscaleDelay() != nil {

@@ -21,24 +21,24 @@ const MaxEmptyBytes = 1 << 20
 type Reader struct {
 	name  string
 	input *bufio.Reader
-	// opened: input is the uncompressed text.
+	// opened reports whether input is the uncompressed text.
 	opened bool
 	// line is the number of the line last read, from 1.
 	line int
-	// empty is how many bytes of lines without text there were.
+	// empty counts the bytes of empty lines.
 	empty int
-	// err ends the reading: io.EOF or an error of the input.
+	// err is the final error: io.EOF or an error of the input.
 	err error
 }
 
-// NewReader returns a reader of the recording that r holds, plain or compressed
-// with gzip. The name stands in errors.
+// NewReader returns a reader of a recording, plain or compressed with gzip. Errors contain the
+// name.
 func NewReader(name string, r io.Reader) *Reader {
 	return &Reader{name: name, input: bufio.NewReaderSize(r, 64<<10)}
 }
 
-// All yields the scenarios. With an error the scenario is nil; the loop may go on
-// to the next line, if there is one.
+// All yields the scenarios. With an error the scenario is nil; the loop may continue with the
+// next line, if there is one.
 func (r *Reader) All() iter.Seq2[*Scenario, error] {
 	return func(yield func(*Scenario, error) bool) {
 		for {
@@ -53,11 +53,10 @@ func (r *Reader) All() iter.Seq2[*Scenario, error] {
 	}
 }
 
-// Next returns the next scenario, io.EOF after the last. Lines without text are
-// skipped. Other errors name file and line, and what in the line is wrong, by
-// field or byte. After an error of one line the next call goes on to the next;
-// after one of the input, such as a compressed file that was cut off, all further
-// calls return it again.
+// Next returns the next scenario, io.EOF after the last. It skips empty lines. Other errors
+// name file and line, and the problem by field or byte. After an error in one line the next
+// call returns the next; after an error of the input, such as a truncated compressed file, all
+// further calls return it again.
 func (r *Reader) Next() (*Scenario, error) {
 	for r.err == nil {
 		line, err := r.readLine()
@@ -108,15 +107,15 @@ func (r *Reader) readLine() ([]byte, error) {
 	}
 }
 
-// skip takes note of a line without text.
+// skip counts the bytes of an empty line, which Next skips.
 func (r *Reader) skip(length int) error {
 	if r.empty += length; r.empty > MaxEmptyBytes {
-		return fmt.Errorf("%s:%d: lines without text have more than %d bytes, up to here", r.name, r.line, MaxEmptyBytes)
+		return fmt.Errorf("%s:%d: empty lines have more than %d bytes so far", r.name, r.line, MaxEmptyBytes)
 	}
 	return nil
 }
 
-// open looks whether the input is compressed, by its first bytes.
+// open detects compression by the first bytes.
 func (r *Reader) open() error {
 	if r.opened {
 		return nil
@@ -137,7 +136,7 @@ func (r *Reader) open() error {
 	return nil
 }
 
-// inputError says where the input broke off.
+// inputError adds the place to an error of the input.
 func (r *Reader) inputError(err error) error {
 	where := r.name
 	if r.line > 0 {

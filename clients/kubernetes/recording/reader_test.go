@@ -15,7 +15,7 @@ import (
 const line = `{"config":{"tolerance":0.1},"hpa":{"metadata":{"name":"web","namespace":"shop"},"spec":{"maxReplicas":3}},` +
 	`"name":"one","steps":[{"scale":{"spec":{"replicas":2},"status":{"replicas":2}},"time":"2026-03-02T09:00:00.000000001Z"}]}`
 
-// compressed returns text as gzip has it.
+// compressed returns text compressed with gzip.
 func compressed(t testing.TB, text string) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -90,8 +90,8 @@ func TestReaderNamesWhatIsWrong(t *testing.T) {
 		{"a pod that is null", replaced(`"scale":{`, `"pods":[null],"scale":{`), "r.jsonl:1: one: steps[0].pods[0]: must not be null"},
 		{"an error of no API", replaced(`"scale":{`, `"errors":{"pods":"down"},"scale":{`), `r.jsonl:1: one: steps[0].errors: "pods": must be resource, custom, external, custom:<metric> or external:<metric>`},
 		{"an error of one resource", replaced(`"scale":{`, `"errors":{"resource:cpu":"down"},"scale":{`), `r.jsonl:1: one: steps[0].errors: "resource:cpu": must be`},
-		{"an unknown name of the platform's", replaced(`"scale":{`, `"platformDependent":["events","replicas"],"scale":{`), `r.jsonl:1: one: steps[0].platformDependent[1]: "replicas" is no field of expect; must be one of desiredReplicas,`},
-		{"a part of a field of the platform's", replaced(`"scale":{`, `"platformDependent":["conditions[0].message"],"scale":{`), `r.jsonl:1: one: steps[0].platformDependent[0]: "conditions[0].message" is no field`},
+		{"an unknown name of the platform's", replaced(`"scale":{`, `"platformDependent":["events","replicas"],"scale":{`), `r.jsonl:1: one: steps[0].platformDependent[1]: "replicas" is not a field of expect; must be one of desiredReplicas,`},
+		{"a part of a field of the platform's", replaced(`"scale":{`, `"platformDependent":["conditions[0].message"],"scale":{`), `r.jsonl:1: one: steps[0].platformDependent[0]: "conditions[0].message" is not a field`},
 		{"fields of the platform's", replaced(`"scale":{`, `"platformDependent":["scaled","error","lastScaleTime"],"scale":{`), ""},
 		{"an error of a metric with colons", replaced(`"scale":{`, `"errors":{"external:job:rps":"down"},"scale":{`), ""},
 	} {

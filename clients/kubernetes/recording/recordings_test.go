@@ -11,7 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 )
 
-// files are the recordings of testdata, each read when it is asked for first.
+// files are the recordings of testdata, each read at its first use.
 var files = map[string]func() ([]*recording.Scenario, error){
 	"curated.jsonl.gz": sync.OnceValues(func() ([]*recording.Scenario, error) { return readFile("curated.jsonl.gz") }),
 	"fuzz.jsonl.gz":    sync.OnceValues(func() ([]*recording.Scenario, error) { return readFile("fuzz.jsonl.gz") }),

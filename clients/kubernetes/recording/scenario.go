@@ -14,57 +14,54 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// Scenario is one autoscaler, its target and a row of evaluations.
+// Scenario is one autoscaler, its target and a sequence of evaluations.
 type Scenario struct {
 	// Name is unique in its file. Required.
 	Name string `json:"name"`
-	// Source says where the scenario comes from, for example "curated".
+	// Source is the origin of the scenario, for example "curated".
 	Source string `json:"source,omitempty"`
-	// Tags mark scenarios; "platform-dependent" when a step has such a mark.
+	// Tags mark scenarios; "platform-dependent" if a step has such a mark.
 	Tags []string `json:"tags,omitempty"`
-	// Config holds the controller's settings.
+	// Config has the controller's settings.
 	Config Config `json:"config"`
 	// HPA is the autoscaler as stored, with the API's defaults; its status is the
 	// one before the first step. Required, with name and namespace.
 	HPA *autoscalingv2.HorizontalPodAutoscaler `json:"hpa"`
-	// History is what the target has before the first step. Nil: nothing.
+	// History is the target's history before the first step. Nil: none.
 	History *History `json:"history,omitempty"`
-	// Kinds are scale targets that the cluster knows besides the usual ones, each
-	// "Kind.group".
+	// Kinds are additional scale targets that the cluster knows, each "Kind.group".
 	Kinds []string `json:"kinds,omitempty"`
 	// OtherHPAs are other autoscalers that the controller knows.
 	OtherHPAs []OtherHPA `json:"otherHpas,omitempty"`
 	// Steps are the evaluations, in order of time.
 	Steps []Step `json:"steps"`
 
-	// Calls are in place of HPA and Steps in what agents of other platforms record: what
-	// was asked and answered, in order of time. Reading makes them into Steps. Before is
-	// the setpoint.v1.History, in JSON, that the target had before the first, and made into
-	// History.
+	// Calls replace HPA and Steps in recordings of other platforms' agents: requests and
+	// answers, in order of time. Reading converts them to Steps. Before is the target's
+	// setpoint.v1.History before the first call, in JSON; reading converts it to History.
 	Calls  []Call          `json:"calls,omitempty"`
 	Before json.RawMessage `json:"before,omitempty"`
 }
 
-// Call is one evaluation as the service was asked about it, with messages of setpoint.v1 in
-// JSON.
+// Call is one evaluation as request and answer, with messages of setpoint.v1 in JSON.
 type Call struct {
 	// Time of the evaluation. Not before that of the call before. Required.
 	Time time.Time `json:"time"`
 	// Request is the RecommendRequest. Required.
 	Request json.RawMessage `json:"request"`
-	// Answer is the RecommendResponse, Report the ReportScaleResponse; without an answer
-	// nothing is expected, without a report there was nothing to report.
+	// Answer is the RecommendResponse, Report the ReportScaleResponse; without an answer there
+	// is no expectation, without a report there was nothing to report.
 	Answer json.RawMessage `json:"answer,omitempty"`
 	Report json.RawMessage `json:"report,omitempty"`
-	// ApplyError is why the count could not be written; empty: it was, or was to stay.
+	// ApplyError is why writing the count failed; empty: it succeeded, or the count stayed.
 	ApplyError string `json:"applyError,omitempty"`
 }
 
-// Config holds the settings of a controller.
+// Config has the settings of a controller.
 type Config struct {
 	// Profile is the version of the controller. Empty: "v1.36".
 	Profile string `json:"profile,omitempty"`
-	// Tolerance, 0.1 for 10 %.
+	// Tolerance is a ratio: 0.1 is 10 %.
 	Tolerance float64 `json:"tolerance"`
 	// CPUInitializationPeriodSeconds is the controller's CPU initialization period.
 	CPUInitializationPeriodSeconds float64 `json:"cpuInitializationPeriodSeconds"`
@@ -86,19 +83,19 @@ type OtherHPA struct {
 	Name string `json:"name"`
 	// Namespace of it; empty: that of the scenario's.
 	Namespace string `json:"namespace,omitempty"`
-	// Selector last found on the scale of it.
+	// Selector is the last one found on its scale.
 	Selector string `json:"selector,omitempty"`
 }
 
-// Step is one evaluation: what the controller would see, and what came of it.
+// Step is one evaluation: the controller's input and the outcome.
 type Step struct {
 	// Time of the evaluation. Not before that of the step before. Required.
 	Time time.Time `json:"time"`
-	// HPA holds the spec and its generation from this step on; nil: as before. The
-	// status goes on, unless the autoscaler had been deleted.
+	// HPA replaces the spec and its generation from this step on; nil: unchanged. The status
+	// continues, unless the autoscaler was deleted.
 	HPA *autoscalingv2.HorizontalPodAutoscaler `json:"hpa,omitempty"`
-	// HPADeleted: there is no autoscaler at this step, its history is dropped. A
-	// later step with HPA makes it again.
+	// HPADeleted deletes the autoscaler, and its history, at this step. A later step with HPA
+	// recreates it.
 	HPADeleted bool `json:"hpaDeleted,omitempty"`
 	// Scale of the target.
 	Scale *autoscalingv1.Scale `json:"scale,omitempty"`
@@ -107,24 +104,24 @@ type Step struct {
 	Pods []*corev1.Pod `json:"pods,omitempty"`
 	// PodMetrics of the namespace, selected or not.
 	PodMetrics []metricsv1beta1.PodMetrics `json:"podMetrics,omitempty"`
-	// CustomMetrics that the custom metrics API holds.
+	// CustomMetrics are the contents of the custom metrics API.
 	CustomMetrics []customv1beta2.MetricValue `json:"customMetrics,omitempty"`
-	// ExternalMetrics that the external metrics API holds.
+	// ExternalMetrics are the contents of the external metrics API.
 	ExternalMetrics []externalv1beta1.ExternalMetricValue `json:"externalMetrics,omitempty"`
-	// Errors of metrics APIs that fail, by "resource", "custom", "external",
-	// "custom:<metric>" or "external:<metric>"; those of a metric come first.
+	// Errors of failing metrics APIs, by "resource", "custom", "external", "custom:<metric>" or
+	// "external:<metric>"; those of a metric take precedence.
 	Errors map[string]string `json:"errors,omitempty"`
-	// ScaleGetError: reading the scale fails with this message; empty: it does not.
+	// ScaleGetError is the error of reading the scale; empty: it succeeds.
 	ScaleGetError string `json:"scaleGetError,omitempty"`
-	// ScaleUpdateError: writing the scale, if the step does, fails with this
-	// message; empty: it does not.
+	// ScaleUpdateError is the error of writing the scale, if the step writes it; empty: it
+	// succeeds.
 	ScaleUpdateError string `json:"scaleUpdateError,omitempty"`
-	// PlatformDependent names the fields of Expect that come out otherwise where
-	// numbers out of range saturate. Other names are refused.
+	// PlatformDependent names the fields of Expect that differ on platforms where out-of-range
+	// numbers saturate. Other names are refused.
 	PlatformDependent []string `json:"platformDependent,omitempty"`
-	// Expect is the outcome. Nil: nothing is known of it.
+	// Expect is the expected outcome. Nil: unknown.
 	Expect *Expect `json:"expect,omitempty"`
 
-	// Request is what is asked, in place of what is seen. It comes from a call.
+	// Request replaces the objects in a step that comes from a call.
 	Request *setpointv1.RecommendRequest `json:"-"`
 }

@@ -7,27 +7,27 @@ import (
 	"io"
 )
 
-// Writer writes scenarios, a line each. Give it a gzip.Writer for a compressed
-// file. It is not safe for concurrent use.
+// Writer writes scenarios, a line each. Use it over a gzip.Writer for a compressed file. It is
+// not safe for concurrent use.
 type Writer struct {
 	output io.Writer
 }
 
-// NewWriter returns a writer to w. Each scenario is one call of w.Write, so that a
-// file of whole lines is left when the program stops in between.
+// NewWriter returns a writer to w. Each scenario is one call of w.Write, so that a crash leaves
+// whole lines.
 func NewWriter(w io.Writer) *Writer {
 	return &Writer{output: w}
 }
 
-// Write appends the scenario as one line, with sorted keys and without the fields
-// that have no value. Times of pods and metrics are written to the second, as the
-// API server writes them. A scenario that could not be read again is refused.
+// Write appends the scenario as one line, with sorted keys and without empty fields. It writes
+// times of pods and metrics to the second, as the API server does. It refuses a scenario that
+// could not be read again.
 func (w *Writer) Write(scenario *Scenario) error {
 	if err := scenario.check(); err != nil {
 		return err
 	}
 	if scenario.fromCalls() {
-		return fmt.Errorf("%s: is one of calls, which an agent's recorder writes", scenario.Name)
+		return fmt.Errorf("%s: it consists of calls, which only an agent's recorder writes", scenario.Name)
 	}
 	line, err := encode(scenario)
 	if err != nil {
@@ -40,8 +40,8 @@ func (w *Writer) Write(scenario *Scenario) error {
 	return err
 }
 
-// encode writes JSON twice: Go's types put out fields in their order, and the
-// API's types some that have no value.
+// encode writes JSON twice: Go's types write fields in their order, and the API's types write
+// some that are empty.
 func encode(scenario *Scenario) ([]byte, error) {
 	typed, err := json.Marshal(scenario)
 	if err != nil {
@@ -57,8 +57,8 @@ func encode(scenario *Scenario) ([]byte, error) {
 	return json.Marshal(tree)
 }
 
-// prune drops the fields below node that are null or an empty object. In the outcome
-// some are null for a reason.
+// prune drops the fields below node that are null or an empty object, except for those of the
+// outcome in which null has a meaning.
 func prune(node any, outcome bool) {
 	switch v := node.(type) {
 	case []any:
@@ -75,9 +75,9 @@ func prune(node any, outcome bool) {
 	}
 }
 
-// saysNothing reports whether a field is as good as absent. A text that is null is one that
-// isn't determined, a time or generation of the outcome that is null one that isn't set,
-// and an empty selector prints otherwise than none.
+// saysNothing reports whether a field may be omitted. In the outcome a null text is
+// undetermined and a null time or generation is unset, so they stay; an empty selector prints
+// differently from none, so it stays, too.
 func saysNothing(key string, value any, outcome bool) bool {
 	if value == nil {
 		switch key {

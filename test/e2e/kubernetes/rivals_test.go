@@ -73,7 +73,7 @@ func TestRivalsTheBuiltInControllerIsStillOn(t *testing.T) {
 	}{
 		{"the agent gives way", nil, false, "Setpoint gives way, and acts again when no other controller has written it for 5m0s"},
 		// It is quicker than the other, so that it is the one that scales at times.
-		{"the agent keeps on", []string{"--on-rival=keep-on", "--sync-period=1s"}, true, "Setpoint goes on nevertheless, as --on-rival says"},
+		{"the agent keeps on", []string{"--on-rival=keep-on", "--sync-period=1s"}, true, "Setpoint acts nevertheless, as --on-rival says"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

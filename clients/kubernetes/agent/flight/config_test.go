@@ -11,7 +11,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// What a request was decided with is what its recording is replayed with.
+// A recording has the settings that its requests were decided with.
 func TestOptionsAreRecorded(t *testing.T) {
 	t.Parallel()
 	tolerance, scaleToZero := "0.2", true

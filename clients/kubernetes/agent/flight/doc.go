@@ -1,7 +1,7 @@
-// Package flight is the form that flight recordings of Kubernetes have: the objects of the
-// API, as `setpoint replay` takes them of any recorded controller.
+// Package flight is the Kubernetes form of flight recordings: API objects, as `setpoint replay`
+// reads them from recordings of any controller.
 //
 //	recorder, err := flight.Open(flight.Options{File: "flight.jsonl.gz", Format: kubernetesflight.Format, Targets: client})
 //
-// Package clients/agent/flight is the recorder.
+// The recorder is package clients/agent/flight.
 package flight

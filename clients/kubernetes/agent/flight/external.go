@@ -9,9 +9,8 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 )
 
-// toldApart reports whether the series of external metrics belong by their labels to the
-// metrics that they were asked for: a recording has a list of all series, and not the
-// selectors that they were asked for with.
+// toldApart reports whether the labels of external series show which metrics they belong to: a
+// recording has one list of all series, without the selectors of the requests.
 func toldApart(s *kubernetes.Snapshot) bool {
 	for i := range s.ExternalMetrics {
 		series := &s.ExternalMetrics[i]
@@ -27,8 +26,8 @@ func toldApart(s *kubernetes.Snapshot) bool {
 	return true
 }
 
-// belongsAsAsked reports whether a series belongs to a metric by its labels just if it was
-// asked for with the metric's selector.
+// belongsAsAsked reports whether a series matches a metric by its labels exactly if it was
+// requested with the metric's selector.
 func belongsAsAsked(series *kubernetes.ExternalMetric, metric *autoscalingv2.ExternalMetricSource) bool {
 	if metric == nil || metric.Metric.Name != series.MetricName {
 		return true

@@ -78,7 +78,7 @@ func newService(t *testing.T) *service {
 	return &service{setpointv1.NewRecommendationServiceClient(conn), setpointv1.NewTargetServiceClient(conn)}
 }
 
-// decide does what the agent does with a step: nil where there is no autoscaler.
+// decide does a step as the agent does; nil if there is no autoscaler.
 func (s *service) decide(t *testing.T, player *recording.Player, step *recording.Step, cluster string) (*agent.Decision, error) {
 	t.Helper()
 	snapshot, err := player.Snapshot(step)
@@ -107,8 +107,8 @@ func (s *service) decide(t *testing.T, player *recording.Player, step *recording
 	return d, err
 }
 
-// replayed replays a file and returns how many scenarios and steps it has, and those
-// steps that came out otherwise.
+// replayed replays a file and returns the numbers of scenarios and steps, and the steps with
+// another outcome.
 func replayed(t *testing.T, name string) (scenarios, histories, steps int, mismatches []string) {
 	t.Helper()
 	file, err := os.Open(name)
@@ -142,8 +142,8 @@ func replayed(t *testing.T, name string) (scenarios, histories, steps int, misma
 	return scenarios, histories, steps, mismatches
 }
 
-// What the agent records of anything that a controller was recorded with replays
-// without a mismatch, also where a scenario begins amid a history.
+// What the agent records about any recorded controller replays without a mismatch, also when a
+// scenario begins amid a history.
 func TestWhatIsRecordedReplays(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -167,7 +167,7 @@ func TestWhatIsRecordedReplays(t *testing.T) {
 		for i := range scenario.Steps {
 			d, err := s.decide(t, player, &scenario.Steps[i], fmt.Sprintf("c%d", n))
 			if err != nil {
-				break // the service refuses what the recommender takes
+				break // the service refuses an input that the recommender accepts
 			}
 			if d == nil {
 				r.Lost(agent.Key{Kind: "HorizontalPodAutoscaler", Namespace: scenario.HPA.Namespace, Name: scenario.HPA.Name})
@@ -200,7 +200,7 @@ func TestWhatIsRecordedReplays(t *testing.T) {
 	t.Logf("%d mismatches", len(mismatches))
 }
 
-// decisionAt is one of an object, made by the service.
+// decisionAt is a decision of the service on one object.
 func decisionAt(t *testing.T, s *service, name string, at time.Time, change func(*kubernetes.Snapshot)) *agent.Decision {
 	t.Helper()
 	one := int32(1)
@@ -252,7 +252,7 @@ func TestWhatCantBeReplayedIsLeftOut(t *testing.T) {
 	now := time.Now()
 	for _, tt := range []struct {
 		name string
-		// seen are the decisions, nil for a question without an answer.
+		// seen are the observed decisions, nil for a request without an answer.
 		seen             func(next func() *agent.Decision) []*agent.Decision
 		written, leftOut int
 	}{
@@ -263,7 +263,7 @@ func TestWhatCantBeReplayedIsLeftOut(t *testing.T) {
 		}, 2, 0},
 		{"not before the history is known", func(next func() *agent.Decision) []*agent.Decision {
 			return []*agent.Decision{next(), next(), next()}
-		}, 0, 3}, // the service has decided all three before the recorder asks, but for the last
+		}, 0, 3}, // the service decides three times before the recorder reads the history, but for the last
 		{"not what nothing is known of", func(next func() *agent.Decision) []*agent.Decision {
 			first, second := next(), next()
 			first.New, second.Unsettled = true, true

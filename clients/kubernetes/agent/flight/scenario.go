@@ -19,13 +19,12 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 )
 
-// Format makes scenarios of what the Kubernetes agent decides.
+// Format creates scenarios from decisions of the Kubernetes agent.
 var Format flight.Format = format{}
 
 type format struct{}
 
-// Begin implements flight.Format. The scenario gets what the object is like from its first
-// step.
+// Begin implements flight.Format. The first step adds the object to the scenario.
 func (format) Begin(target *setpointv1.Target) (flight.Scenario, error) {
 	s := &scenario{Scenario: &recording.Scenario{Source: "agent", HPA: &autoscalingv2.HorizontalPodAutoscaler{}}}
 	if target == nil {
@@ -39,12 +38,12 @@ func (format) Begin(target *setpointv1.Target) (flight.Scenario, error) {
 	return s, nil
 }
 
-// scenario is one that is not complete. It implements flight.Scenario.
+// scenario is an incomplete scenario. It implements flight.Scenario.
 type scenario struct {
 	*recording.Scenario
-	// spec is that of the last step.
+	// spec is the spec of the last step.
 	spec *autoscalingv2.HorizontalPodAutoscalerSpec
-	// bytes it takes in memory, roughly.
+	// bytes is the approximate memory of the scenario.
 	bytes int
 }
 
@@ -87,13 +86,12 @@ func (s *scenario) Add(d *agent.Decision) error {
 	return nil
 }
 
-// size is how many bytes a step takes in memory, roughly; pods are mostly shared by
-// steps.
+// size is the approximate memory of a step, in bytes; steps mostly share their pods.
 func size(step *recording.Step) int {
 	return 2000 + 100*len(step.Pods) + 500*len(step.PodMetrics) + 500*len(step.CustomMetrics) + 500*len(step.ExternalMetrics)
 }
 
-// kindsOf is the scaled kind, if recordings don't know it anyway and the cluster does.
+// kindsOf is the scaled kind if the cluster knows it and recordings don't by default.
 func kindsOf(d *agent.Decision) []string {
 	kind := kindOf(snapshotOf(d).Autoscaler)
 	if kind == "" || d.Request.GetScaleError() != nil && d.Request.GetScaleError().GetReason() != string(kubernetes.FailedGet) {
@@ -102,8 +100,8 @@ func kindsOf(d *agent.Decision) []string {
 	return []string{kind}
 }
 
-// configOf are the settings that a request is decided with: its options, and else the
-// service's defaults, which are upstream's.
+// configOf are the settings of a request: its options, and otherwise the service's defaults,
+// which are upstream's.
 func configOf(o *setpointv1.RecommendOptions) recording.Config {
 	c := recording.Config{
 		Profile: cmp.Or(o.GetProfile(), "v1.36"), Tolerance: 0.1, CPUInitializationPeriodSeconds: 300,
@@ -128,7 +126,7 @@ func configOf(o *setpointv1.RecommendOptions) recording.Config {
 	return c
 }
 
-// delayOf is a delay in seconds, nil for none that is named.
+// delayOf is a delay in seconds, nil if unset.
 func delayOf(d *durationpb.Duration) *float64 {
 	if d == nil {
 		return nil

@@ -20,8 +20,8 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 )
 
-// errUnlike means that a step would not replay as it was.
-var errUnlike = errors.New("the step would not be asked about as it was")
+// errUnlike means that a step would not replay as the same request.
+var errUnlike = errors.New("the step would not replay as the same request")
 
 // apiNames are the metrics APIs as recordings name them.
 var apiNames = map[kubernetes.MetricsAPI]string{
@@ -30,7 +30,7 @@ var apiNames = map[kubernetes.MetricsAPI]string{
 	kubernetes.ExternalMetricsAPI: "external",
 }
 
-// snapshotOf is what an agent of Kubernetes has observed.
+// snapshotOf is what the Kubernetes agent observed.
 func snapshotOf(d *agent.Decision) *kubernetes.Snapshot {
 	snapshot, _ := d.Observation.Native.(*kubernetes.Snapshot)
 	return snapshot
@@ -65,7 +65,7 @@ func stepOf(d *agent.Decision) (*recording.Step, error) {
 	return step, nil
 }
 
-// errorKey is a failure as recordings name it: they know no more than a metric's name.
+// errorKey is a failure's name in recordings, which only have names of metrics.
 func errorKey(failure *kubernetes.MetricError, metrics []autoscalingv2.MetricSpec) (string, error) {
 	key := apiNames[failure.API]
 	if failure.Metric == "" || failure.API == kubernetes.ResourceMetricsAPI {
@@ -95,8 +95,8 @@ func metricName(m *autoscalingv2.MetricSpec) string {
 	return ""
 }
 
-// labelled returns the usage with labels that the selector matches: a recording is
-// asked as the API is, and an answer for a selector may come without.
+// labelled returns the usage with labels that match the selector: a recording is queried like
+// the API, but a real answer for a selector may come without labels.
 func labelled(s *kubernetes.Snapshot) []metricsv1beta1.PodMetrics {
 	if !s.PodMetricsSelected || s.Scale == nil || len(s.PodMetrics) == 0 {
 		return s.PodMetrics
@@ -117,7 +117,7 @@ func labelled(s *kubernetes.Snapshot) []metricsv1beta1.PodMetrics {
 	return out
 }
 
-// matching returns labels of a pod that the selector matches: its own, or made-up ones.
+// matching returns labels for a pod that match the selector: its own, or made-up ones.
 func matching(selector labels.Selector, name string, pods []*corev1.Pod) map[string]string {
 	for _, pod := range pods {
 		if pod.Name == name {
@@ -137,7 +137,7 @@ func matching(selector labels.Selector, name string, pods []*corev1.Pod) map[str
 	return made
 }
 
-// verify plays a step as a replay does, and compares what would be asked with what was.
+// verify plays a step as a replay does, and compares the request with the real one.
 func verify(scenario *recording.Scenario, step *recording.Step, d *agent.Decision) error {
 	alone := *scenario
 	alone.HPA = snapshotOf(d).Autoscaler
@@ -151,9 +151,9 @@ func verify(scenario *recording.Scenario, step *recording.Step, d *agent.Decisio
 	return nil
 }
 
-// relevant is what a request says of the cluster. Errors of metrics are left out:
-// they are named otherwise, and mean the same; so are the selectors that series of
-// external metrics were asked for with, see toldApart.
+// relevant is the part of a request that describes the cluster. It leaves out errors of
+// metrics, which recordings name differently but mean the same, and the selectors of external
+// series, see toldApart.
 func relevant(r *setpointv1.RecommendRequest) *setpointv1.RecommendRequest {
 	series := make([]*setpointv1.ExternalMetric, len(r.GetExternalMetrics()))
 	for i, one := range r.GetExternalMetrics() {
@@ -177,8 +177,8 @@ func kindOf(a *autoscalingv2.HorizontalPodAutoscaler) string {
 	return schema.GroupKind{Group: version.Group, Kind: a.Spec.ScaleTargetRef.Kind}.String()
 }
 
-// rivals are the other autoscalers whose pods are among those of the snapshot, for the
-// check that none has two.
+// rivals are the other autoscalers that select pods of the snapshot, for the check that no pod
+// belongs to two.
 func rivals(s *kubernetes.Snapshot) []recording.OtherHPA {
 	var found []recording.OtherHPA
 	for _, other := range s.Others {

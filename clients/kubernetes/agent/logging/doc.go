@@ -1,3 +1,3 @@
-// Package logging writes the lines of Kubernetes' libraries to the agent's log, at levels that suit
-// an agent: an API server that does not answer is logged once, by package transport.
+// Package logging writes the log of Kubernetes' libraries to the agent's log, at levels that
+// suit an agent: package transport logs once that the API server does not answer.
 package logging

@@ -5,14 +5,13 @@ import (
 	"go.uber.org/zap"
 )
 
-// NewEvents returns the logger of the library that sends events.
+// NewEvents returns the logger for the library that sends events.
 func NewEvents(log *zap.Logger) logr.Logger {
 	return logr.New(eventSink{Sink{log.Named("kubernetes")}})
 }
 
-// eventSink implements logr.LogSink for the library that sends events. What it has to say
-// without an error is that it gave up, because the API server was away or this agent
-// stops.
+// eventSink implements logr.LogSink for the library that sends events. Its lines without an
+// error mean that it gave up, because the API server was away or this agent stops.
 type eventSink struct{ Sink }
 
 // Error implements logr.LogSink.

@@ -7,9 +7,9 @@ import (
 	"go.uber.org/zap"
 )
 
-// NewManager returns the logger of the controller runtime, most of whose lines
-// tell of nothing but itself: they are for debugging. So are its errors once the agent
-// stops: it takes giving back the leadership for one.
+// NewManager returns the logger for the controller runtime. Most of its lines are about its own
+// working and logged at debug level, as are its errors once the agent stops: it reports
+// releasing the leadership as one.
 func NewManager(ctx context.Context, log *zap.Logger) logr.Logger {
 	return logr.New(managerSink{Sink{log.Named("kubernetes")}, ctx})
 }

@@ -27,7 +27,7 @@ func levelOf(level int) zapcore.Level {
 	return zapcore.InfoLevel
 }
 
-// Enabled implements logr.LogSink. Beyond 1 even debugging is better off without.
+// Enabled implements logr.LogSink. Lines beyond level 1 are too many even for debugging.
 func (s Sink) Enabled(level int) bool { return level <= 1 && s.Log.Core().Enabled(levelOf(level)) }
 
 // Info implements logr.LogSink.
@@ -35,8 +35,8 @@ func (s Sink) Info(level int, message string, keysAndValues ...any) {
 	s.Log.Log(levelOf(level), message, zapFields(keysAndValues)...)
 }
 
-// Error implements logr.LogSink. That the API server does not answer is told once, and
-// not by everything that asks it.
+// Error implements logr.LogSink. Package transport logs once that the API server does not
+// answer, so this drops such errors.
 func (s Sink) Error(err error, message string, keysAndValues ...any) {
 	if transport.Unreached(err) {
 		s.Log.Debug(message, append(zapFields(keysAndValues), zap.Error(err))...)

@@ -1,5 +1,5 @@
-// Package named reads metrics that the operator has given names to, from sources of its own, beside
-// what the cluster's metrics APIs say.
+// Package named reads metrics that the operator named, from the operator's own sources, in
+// addition to the cluster's metrics APIs.
 package named
 
 import (
@@ -24,47 +24,47 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/labelselector"
 )
 
-// Metrics are External, Pods and Object metrics that are read from sources of the
-// operator's, as a samples.Set has them.
+// Metrics are External, Pods and Object metrics read from the operator's sources, as by a
+// samples.Set.
 type Metrics interface {
-	// Named returns how to read a metric of a spec in a namespace; false if the operator does not
-	// name it. The error says that it may not be used there.
+	// Named returns how to read a metric of a spec in a namespace; false if the operator does
+	// not name it. The error says that the namespace may not use it.
 	Named(namespace string, spec *setpointv1.MetricSpec) (samples.Metric, bool, error)
-	// Read asks for metrics.
+	// Read reads metrics.
 	Read(ctx context.Context, metrics []samples.Metric, pods []string) samples.Readings
 }
 
-// MaxReads bounds how many named metrics of one Autoscaler are read at the same time. What
-// is under way at a source its own concurrency bounds.
+// MaxReads bounds the concurrent reads of one Autoscaler's named metrics. Each source bounds
+// its own concurrency.
 const MaxReads = 8
 
 // Reader reads named metrics beside those of a cluster.
 type Reader struct {
-	// Metrics are the operator's. Nil disables them.
+	// Metrics are the operator's metrics. Nil disables them.
 	Metrics Metrics
-	// Timeout bounds one evaluation's reads of them.
+	// Timeout bounds the reads of one evaluation.
 	Timeout time.Duration
 }
 
-// Snapshots reads what an evaluation sees of its cluster. See package cluster, whose Reader it is.
+// Snapshots reads the input of an evaluation. Package cluster's Reader implements it.
 type Snapshots interface {
 	Snapshot(ctx context.Context, autoscaler *autoscalingv2.HorizontalPodAutoscaler) (*kubernetes.Snapshot, error)
 }
 
-// metric is a metric of a spec that has a name of the operator's.
+// metric is a metric of a spec that the operator names.
 type metric struct {
 	samples.Metric
-	// refused is why it may not be used, nil: it may.
+	// refused is why the namespace may not use it; nil: it may.
 	refused error
 	kind    autoscalingv2.MetricSourceType
-	// identifier is its own, with the selector as it is spelled, empty for none.
+	// identifier is the metric's, with the selector as spelled in the spec, empty for none.
 	identifier autoscalingv2.MetricIdentifier
 	selector   labels.Selector
-	// object is the described one, nil: it is no Object metric.
+	// object is the described object; nil: it is no Object metric.
 	object *autoscalingv2.CrossVersionObjectReference
 }
 
-// identity is the same for metrics whose values are the same.
+// identity is equal for metrics with equal values.
 func (m *metric) identity() string {
 	parts := []string{string(m.kind), m.identifier.Name, labelselector.Identity(m.selector)}
 	if m.object != nil {
@@ -81,7 +81,7 @@ func isNamespace(o *autoscalingv2.CrossVersionObjectReference) bool {
 	return schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind() == schema.GroupKind{Kind: "Namespace"}
 }
 
-// find returns a metric as a named one; nil if it is not named.
+// find returns a metric as a named one; nil if the operator does not name it.
 func (n Reader) find(namespace string, m autoscalingv2.MetricSpec) *metric {
 	found := &metric{kind: m.Type}
 	switch {
@@ -106,8 +106,8 @@ func (n Reader) find(namespace string, m autoscalingv2.MetricSpec) *metric {
 	return found
 }
 
-// split returns the autoscaler without the metrics that have names, for the cluster to be
-// asked for the others, and those.
+// split returns the autoscaler without its named metrics, for reading the others from the
+// cluster, and the named ones.
 func (n Reader) split(autoscaler *autoscalingv2.HorizontalPodAutoscaler) (rest *autoscalingv2.HorizontalPodAutoscaler, ours []*metric) {
 	if n.Metrics == nil {
 		return autoscaler, nil
@@ -120,8 +120,8 @@ func (n Reader) split(autoscaler *autoscalingv2.HorizontalPodAutoscaler) (rest *
 			others = append(others, m)
 			continue
 		}
-		// A metric may be there twice, with two targets: values that are sent twice would
-		// count twice. Of a selector that is not valid nothing is asked.
+		// A metric may occur twice, with two targets: values sent twice would count twice. A
+		// metric with an invalid selector is not read.
 		var err error
 		if found.selector, err = metav1.LabelSelectorAsSelector(found.identifier.Selector); err != nil {
 			continue
@@ -136,14 +136,14 @@ func (n Reader) split(autoscaler *autoscalingv2.HorizontalPodAutoscaler) (rest *
 	}
 	without := *autoscaler
 	if without.Spec.Metrics = others; len(others) == 0 {
-		// None at all would stand for the default one, cpu. Of this type nothing is asked.
+		// No metrics at all would mean the default one, cpu. Metrics of this type are not read.
 		without.Spec.Metrics = []autoscalingv2.MetricSpec{{Type: "Named"}}
 	}
 	return &without, ours
 }
 
-// Snapshot reads what an evaluation goes by, named metrics at the same time as the others, but
-// for those of the pods, which are to be known.
+// Snapshot reads the input of an evaluation. It reads named metrics concurrently with the
+// others, except those of pods, for which it needs the pods first.
 func (n Reader) Snapshot(ctx context.Context, from Snapshots, autoscaler *autoscalingv2.HorizontalPodAutoscaler) (*kubernetes.Snapshot, error) {
 	rest, ours := n.split(autoscaler)
 	if rest == autoscaler {
@@ -182,7 +182,7 @@ func (n Reader) Snapshot(ctx context.Context, from Snapshots, autoscaler *autosc
 	return snapshot, nil
 }
 
-// readings are what came of named metrics.
+// readings are the results of named metrics.
 type readings struct {
 	external []kubernetes.ExternalMetric
 	custom   []customv1beta2.MetricValue
@@ -195,9 +195,9 @@ func (r readings) into(s *kubernetes.Snapshot) {
 	s.MetricErrors = append(s.MetricErrors, r.failed...)
 }
 
-// read asks for named metrics at the same time, each once and by itself, so that what is
-// answered is of this metric: a spec may have one name with several selectors. The sources
-// answer equal queries once.
+// read reads named metrics concurrently, each once and by itself, so that each answer belongs
+// to one metric: a spec may use one name with several selectors. The sources answer equal
+// queries once.
 func (n Reader) read(ctx context.Context, namespace string, metrics []*metric, pods []string) readings {
 	ctx, cancel := context.WithTimeout(ctx, n.Timeout)
 	defer cancel()
@@ -257,7 +257,7 @@ func (n Reader) readOne(ctx context.Context, namespace string, m *metric, pods [
 	return out
 }
 
-var errNoQuantity = errors.New("the source's value is no quantity")
+var errNoQuantity = errors.New("the source's value is not a quantity")
 
 func valueOf(v *setpointv1.ExternalMetric) (externalv1beta1.ExternalMetricValue, error) {
 	quantity, err := resource.ParseQuantity(v.GetValue())
@@ -270,7 +270,8 @@ func valueOf(v *setpointv1.ExternalMetric) (externalv1beta1.ExternalMetricValue,
 	}, nil
 }
 
-// customOf returns a value of a pod, or of the described object, as custom.metrics.k8s.io has it.
+// customOf returns a value of a pod, or of the described object, in the form of
+// custom.metrics.k8s.io.
 func (m *metric) customOf(v *setpointv1.CustomMetric, namespace string) (customv1beta2.MetricValue, error) {
 	quantity, err := resource.ParseQuantity(v.GetValue())
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// What waiting does not help with ends a start at once.
+// A failure that waiting can't cure ends a start at once.
 func TestAStartDoesNotWaitForWhatDoesNotPass(t *testing.T) {
 	s := httptest.NewTLSServer(http.NotFoundHandler())
 	t.Cleanup(s.Close)

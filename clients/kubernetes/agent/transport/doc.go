@@ -1,3 +1,3 @@
-// Package transport watches the requests of an agent to its API server: it counts them, notices
-// when the server does not answer, and waits for it at the start.
+// Package transport observes an agent's requests to its API server: it counts them, detects an
+// outage, and waits for the server at the start.
 package transport

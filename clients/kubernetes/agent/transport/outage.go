@@ -33,10 +33,10 @@ type Outage struct {
 // not.
 const outageAfter = time.Second
 
-// NewOutage returns an Outage that nothing is known of.
+// NewOutage returns an Outage without any observations.
 func NewOutage(log *zap.Logger) *Outage { return &Outage{log: log} }
 
-// Wrap watches a transport.
+// Wrap observes a transport.
 func (o *Outage) Wrap(next http.RoundTripper) http.RoundTripper { return outageTransport{o, next} }
 
 type outageTransport struct {
@@ -57,7 +57,7 @@ func (t outageTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// WrappedRoundTripper lets client-go find what lies beneath.
+// WrappedRoundTripper lets client-go find the wrapped transport.
 func (t outageTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 func (o *Outage) failed(began time.Time, err error) {
@@ -82,8 +82,8 @@ func (o *Outage) answered() {
 	o.since, o.told = time.Time{}, false
 }
 
-// Unreached reports whether an error means that the API server did not answer, which the
-// outage reports, or that the caller stopped waiting.
+// Unreached reports whether an error means that the API server did not answer, which Outage
+// logs, or that the caller stopped waiting.
 func Unreached(err error) bool {
 	var request *url.Error
 	var network net.Error
@@ -91,9 +91,9 @@ func Unreached(err error) bool {
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// Level is the level at which the log has what goes wrong with an object: for debugging
-// while the API server is away, since that is told, and where it did not answer this once. A nil
-// Outage changes no level.
+// Level returns the log level for an error about an object: debug while the API server is away,
+// because that is logged already, and for a single request without an answer. A nil Outage
+// changes no level.
 func (o *Outage) Level(level zapcore.Level, err error) zapcore.Level {
 	if o == nil {
 		return level
@@ -109,15 +109,15 @@ func (o *Outage) Level(level zapcore.Level, err error) zapcore.Level {
 	return zapcore.DebugLevel
 }
 
-// How an agent that starts waits for the API server: so an outage does not end it again
-// and again, with ever longer pauses in between.
+// How a starting agent waits for the API server, so that an outage does not end it again and
+// again, with growing pauses between restarts.
 const (
 	startRetry = time.Second
 	startWait  = 10 * time.Minute
 )
 
-// Await waits until the API server answers anything, for a bounded time. What does
-// not pass by itself, such as a certificate that is not trusted, ends it at once.
+// Await waits until the API server answers anything, for a bounded time. A permanent failure,
+// such as an untrusted certificate, ends it at once.
 func Await(ctx context.Context, config *rest.Config) error {
 	connections, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -145,7 +145,7 @@ func Await(ctx context.Context, config *rest.Config) error {
 	}
 }
 
-// ping asks and does not care for what is answered.
+// ping sends a request and ignores the answer.
 func ping(ctx context.Context, connections *http.Client, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -160,7 +160,7 @@ func ping(ctx context.Context, connections *http.Client, address string) error {
 	return response.Body.Close()
 }
 
-// passes reports whether an error is one of a server or a network that is away.
+// passes reports whether an error may be temporary: an unreachable server or network.
 func passes(err error) bool {
 	var connection *net.OpError
 	var network net.Error

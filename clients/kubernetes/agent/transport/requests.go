@@ -15,14 +15,14 @@ func NewRequests(r prometheus.Registerer) (*Requests, error) {
 	c := &Requests{prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "setpoint_agent_api_requests_total", Help: "Requests to the API server, by verb and resource.",
 	}, []string{"verb", "resource"})}
-	c.counts.WithLabelValues("get", "discovery") // so that it is there before the first request
+	c.counts.WithLabelValues("get", "discovery") // so that the series exists before the first request
 	if r == nil {
 		return c, nil
 	}
 	return c, r.Register(c.counts)
 }
 
-// Wrap counts what goes over a transport.
+// Wrap counts the requests of a transport.
 func (c *Requests) Wrap(next http.RoundTripper) http.RoundTripper {
 	return countingTransport{c, next}
 }
@@ -39,12 +39,11 @@ func (t countingTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 	return t.next.RoundTrip(req)
 }
 
-// WrappedRoundTripper lets client-go find what lies beneath.
+// WrappedRoundTripper lets client-go find the wrapped transport.
 func (t countingTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// describe returns the verb as RBAC has it and the resource with its group, for example
-// "deployments.apps/scale"; of the metrics APIs, whose resources are without number,
-// only the API.
+// describe returns the verb as in RBAC and the resource with its group, for example
+// "deployments.apps/scale"; for the metrics APIs, whose resources are unbounded, only the API.
 func describe(req *http.Request) (verb, resource string) {
 	segments := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
 	group := ""

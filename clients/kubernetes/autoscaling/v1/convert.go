@@ -8,9 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// HorizontalPodAutoscaler returns the autoscaler as an object of autoscaling/v2, with
-// its metadata, the part of its spec and the part of its status that autoscaling/v2
-// has. It shares nothing with a: either may be changed.
+// HorizontalPodAutoscaler returns the autoscaler as an object of autoscaling/v2, with its
+// metadata and the parts of its spec and status that autoscaling/v2 has. The result shares
+// nothing with a.
 func (a *Autoscaler) HorizontalPodAutoscaler() *autoscalingv2.HorizontalPodAutoscaler {
 	return &autoscalingv2.HorizontalPodAutoscaler{
 		TypeMeta: metav1.TypeMeta{
@@ -35,9 +35,9 @@ func (a *Autoscaler) SetHorizontalPodAutoscalerStatus(status *autoscalingv2.Hori
 	a.Status.Ready = string(Ready(status.Conditions))
 }
 
-// Ready reports whether conditions say that the workload is scaled: it can be
-// (AbleToScale), and metrics say to what (ScalingActive). Before anything was decided, and
-// of a shadow, there are no conditions and nothing to tell: "".
+// Ready summarizes conditions: "True" if the workload can be scaled (AbleToScale) and its
+// metrics determine a count (ScalingActive). Before the first decision, and for a shadow, there
+// are no conditions and the result is "".
 func Ready(conditions []autoscalingv2.HorizontalPodAutoscalerCondition) corev1.ConditionStatus {
 	if len(conditions) == 0 {
 		return ""
@@ -61,8 +61,7 @@ func Ready(conditions []autoscalingv2.HorizontalPodAutoscalerCondition) corev1.C
 	return corev1.ConditionUnknown
 }
 
-// SyncPeriod returns how often the agent decides anew, or else where the spec does not
-// say.
+// SyncPeriod returns the spec's period, or orElse if it sets none.
 func (s *AutoscalerSpec) SyncPeriod(orElse time.Duration) time.Duration {
 	if s.SyncPeriodSeconds == nil {
 		return orElse

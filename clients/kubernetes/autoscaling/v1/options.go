@@ -52,8 +52,7 @@ type Options struct {
 	ScaleToZero *bool `json:"scaleToZero,omitempty"`
 }
 
-// ToProto returns the options of a request; nil for nil, and for options that say
-// nothing.
+// ToProto returns the options of a request; nil for nil, and for options without any field.
 func (o *Options) ToProto() *setpointv1.RecommendOptions {
 	if o == nil || *o == (Options{}) {
 		return nil
@@ -77,7 +76,7 @@ func (o *Options) ToProto() *setpointv1.RecommendOptions {
 	return out
 }
 
-// seconds is nil for what is absent.
+// seconds is nil for nil.
 func seconds(count *int32) *durationpb.Duration {
 	if count == nil {
 		return nil

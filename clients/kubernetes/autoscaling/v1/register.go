@@ -12,12 +12,12 @@ const Kind = "Autoscaler"
 // GroupVersion is the API group and version of this package.
 var GroupVersion = schema.GroupVersion{Group: "autoscaling.setpoint.dev", Version: "v1"}
 
-// Resource is the resource under which the API server has Autoscalers.
+// Resource is the API resource of Autoscalers.
 var Resource = GroupVersion.WithResource("autoscalers")
 
 var schemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
 
-// AddToScheme makes the types of this package known to a scheme.
+// AddToScheme adds the types of this package to a scheme.
 var AddToScheme = schemeBuilder.AddToScheme
 
 func addKnownTypes(scheme *runtime.Scheme) error {

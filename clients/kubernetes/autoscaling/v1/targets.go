@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// shownTargets is how many metrics are shown; of the others there is a count.
+	// shownTargets is how many metrics are shown; the others are counted.
 	shownTargets = 2
 	unknown      = "<unknown>"
 )
@@ -56,8 +56,8 @@ func renderMetric(metric *autoscalingv2.MetricSpec, reading *autoscalingv2.Metri
 	return "<unknown type>"
 }
 
-// currentValue returns what the reading holds for a metric of the type, nil when that
-// is absent. What the reading says its own type is does not count.
+// currentValue returns the reading's value for a metric of the type, nil if absent. It ignores
+// the reading's own type.
 func currentValue(metricType autoscalingv2.MetricSourceType, reading *autoscalingv2.MetricStatus) *autoscalingv2.MetricValueStatus {
 	switch {
 	case metricType == autoscalingv2.ExternalMetricSourceType && reading.External != nil:
@@ -74,8 +74,7 @@ func currentValue(metricType autoscalingv2.MetricSourceType, reading *autoscalin
 	return nil
 }
 
-// renderTotal renders an Object or External metric, whose target is of all replicas or
-// of each.
+// renderTotal renders an Object or External metric, whose target is a total or per replica.
 func renderTotal(target *autoscalingv2.MetricTarget, current *autoscalingv2.MetricValueStatus) string {
 	if target.AverageValue != nil {
 		text := unknown
@@ -91,8 +90,8 @@ func renderTotal(target *autoscalingv2.MetricTarget, current *autoscalingv2.Metr
 	return text + "/" + target.Value.String()
 }
 
-// renderResource renders a metric of a resource, whose target is an amount or percent
-// of the request.
+// renderResource renders a resource metric, whose target is an amount or a percentage of the
+// request.
 func renderResource(name corev1.ResourceName, target *autoscalingv2.MetricTarget, current *autoscalingv2.MetricValueStatus) string {
 	if target.AverageValue != nil {
 		return fmt.Sprintf("%s: %s/%s", name, averageText(current), target.AverageValue)
@@ -107,7 +106,7 @@ func renderResource(name corev1.ResourceName, target *autoscalingv2.MetricTarget
 	return fmt.Sprintf("%s: %s/%s", name, text, wanted)
 }
 
-// averageText renders an average; a reading without one is "<nil>", as it is there.
+// averageText renders an average; a reading without one is "<nil>", as in kubectl.
 func averageText(current *autoscalingv2.MetricValueStatus) string {
 	if current == nil {
 		return unknown

@@ -2,9 +2,9 @@ package v1
 
 import "k8s.io/apimachinery/pkg/util/json"
 
-// UnmarshalJSON reads a spec. One that was stored with a laxer schema may not be
-// readable; it must not keep others of a list from being read, so that it is no error
-// here: Unreadable says what is wrong, and the rest is empty.
+// UnmarshalJSON reads a spec. A spec that was stored under a laxer schema may be unreadable; to
+// keep the rest of a list readable, that is no error here: Unreadable says what is wrong, and
+// all else is empty.
 func (s *AutoscalerSpec) UnmarshalJSON(data []byte) error {
 	type plain AutoscalerSpec
 	var read plain
@@ -16,8 +16,7 @@ func (s *AutoscalerSpec) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// UnmarshalJSON reads a status. One that is not readable is taken for none: the agent
-// writes it anew.
+// UnmarshalJSON reads a status. It treats an unreadable one as empty: the agent writes it anew.
 func (s *AutoscalerStatus) UnmarshalJSON(data []byte) error {
 	type plain AutoscalerStatus
 	var read plain

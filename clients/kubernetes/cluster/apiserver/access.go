@@ -11,13 +11,13 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster/scalecache"
 )
 
-// reviewTimeout bounds a question about rights.
+// reviewTimeout bounds a check of permissions.
 const reviewTimeout = 15 * time.Second
 
 var _ scalecache.Access = (*Client)(nil)
 
-// MayWatch implements scalecache.Access: it asks the API server, which lets every account ask about
-// itself, by SelfSubjectAccessReviews.
+// MayWatch implements scalecache.Access: it sends SelfSubjectAccessReviews, which every account
+// may.
 func (c *Client) MayWatch(ctx context.Context, resource schema.GroupVersionResource, namespace string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()

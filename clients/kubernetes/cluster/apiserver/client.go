@@ -76,7 +76,7 @@ func (c *Client) Mapper() meta.RESTMapper { return c.discovered }
 // Metadata reads the metadata of objects of any kind.
 func (c *Client) Metadata() metadata.Interface { return c.metadata }
 
-// clientBuilder makes clients over one pool and keeps the first error.
+// clientBuilder builds clients over one connection pool and keeps the first error.
 type clientBuilder struct {
 	config *rest.Config
 	pool   *http.Client
@@ -105,7 +105,7 @@ func (b *clientBuilder) build() *Client {
 	}
 	c.reviews = authorization.SelfSubjectAccessReviews()
 	c.discovered = newDiscovered(discoveryClient)
-	// The resolver keeps what it found.
+	// The resolver caches its results.
 	c.scales = scale.New(scales, c.discovered, dynamic.LegacyAPIPathResolverFunc,
 		scale.NewDiscoveryScaleKindResolver(discoveryClient))
 	return c
@@ -117,8 +117,8 @@ func (b *clientBuilder) note(err error) {
 	}
 }
 
-// preferring asks for answers of a content type and takes JSON as well: lists of
-// many pods are a fraction as large, but not every API server can.
+// preferring requests a content type but also accepts JSON: lists of many pods are a fraction
+// of the size, but not every API server supports it.
 func (b *clientBuilder) preferring(contentType string) *rest.Config {
 	config := rest.CopyConfig(b.config)
 	config.AcceptContentTypes = contentType + "," + runtime.ContentTypeJSON

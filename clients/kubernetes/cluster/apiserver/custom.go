@@ -18,7 +18,8 @@ import (
 )
 
 // metricVersions converts between the versions of the custom metrics API. The client of
-// k8s.io/metrics takes no context, and would wait forever for an adapter that hangs.
+// k8s.io/metrics is not used because it takes no context, and would wait forever for an adapter
+// that hangs.
 var metricVersions = metricsclient.NewMetricConverter()
 
 // PodsMetric lists values of pods.
@@ -65,8 +66,8 @@ func (c *Client) customGet(version schema.GroupVersion) *rest.Request {
 	return c.custom.Get().AbsPath("/apis", version.Group, version.Version)
 }
 
-// customMetrics finishes a request and returns its values, of whatever version, in
-// the newest one.
+// customMetrics completes a request and returns its values, of whatever version, in the newest
+// one.
 func customMetrics(ctx context.Context, get *rest.Request, version schema.GroupVersion, options *custom_metrics.MetricListOptions) ([]customv1beta2.MetricValue, error) {
 	params, err := metricVersions.ConvertListOptionsToVersion(options, version)
 	if err != nil {

@@ -15,23 +15,22 @@ import (
 )
 
 const (
-	// missAge is how old discovery must be to be repeated for a kind that it lacks: a kind
-	// that was added since is found soon, and a reference to one that never existed costs
-	// little.
+	// missAge is the minimum age of discovery before an unknown kind makes it repeat: a new
+	// kind is found soon, and a reference to one that never existed costs little.
 	missAge = 10 * time.Second
-	// discoveryAge is how old discovery gets at most.
+	// discoveryAge is the maximum age of discovery.
 	discoveryAge = 10 * time.Minute
 )
 
-// discovered maps kinds to resources from what the API server says it serves. It
-// reports misses in the words of upstream's mapper.
+// discovered maps kinds to resources by the API server's discovery. It words misses as
+// upstream's mapper does.
 type discovered struct {
 	*restmapper.DeferredDiscoveryRESTMapper
 	groups discovery.CachedDiscoveryInterface
 	now    func() time.Time
 
 	mu sync.Mutex
-	// since is when the present discovery began. Guarded by mu.
+	// since is when the current discovery began. Guarded by mu.
 	since time.Time
 }
 

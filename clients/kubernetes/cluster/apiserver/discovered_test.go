@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// groups is a discovery that knows groups only.
+// groups is a discovery with groups only.
 type groups struct{ list metav1.APIGroupList }
 
 func (g groups) ServerGroups() (*metav1.APIGroupList, error) { return &g.list, nil }

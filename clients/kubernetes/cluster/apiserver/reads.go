@@ -16,7 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
 )
 
-// podsPage is how many pods are asked for at a time.
+// podsPage is the number of pods per page of a list.
 const podsPage = 500
 
 // Get returns the scale of an object.
@@ -29,7 +29,7 @@ func (c *Client) Update(ctx context.Context, resource schema.GroupResource, scal
 	return c.scales.Scales(scale.Namespace).Update(ctx, resource, scale, metav1.UpdateOptions{})
 }
 
-// Pods lists pods, as the API server has them now.
+// Pods lists the pods that the API server has now.
 func (c *Client) Pods(ctx context.Context, namespace string, selector labels.Selector) ([]*corev1.Pod, error) {
 	var out []*corev1.Pod
 	options := metav1.ListOptions{LabelSelector: selector.String(), Limit: podsPage}

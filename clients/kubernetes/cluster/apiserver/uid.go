@@ -8,11 +8,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// uidTimeout bounds the question for a cluster's UID.
+// uidTimeout bounds the request for a cluster's UID.
 const uidTimeout = 10 * time.Second
 
-// UID returns a unique id of the cluster, independent of its name: the UID of its namespace
-// kube-system, which every cluster has and none deletes.
+// UID returns a unique id of the cluster, independent of its name: the UID of the namespace
+// kube-system, which every cluster has and nobody can delete.
 func (c *Client) UID(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, uidTimeout)
 	defer cancel()

@@ -1,4 +1,4 @@
-// Package podcache lists pods from an informer, which holds only the fields that a snapshot needs.
+// Package podcache lists pods from an informer that stores only the fields a snapshot needs.
 //
 //	err := informer.SetTransform(podcache.Strip)
 //	pods, err := podcache.New(informer.GetIndexer())

@@ -17,7 +17,7 @@ import (
 // labelIndex is the name of the index of pods by namespace and label.
 const labelIndex = "setpoint.dev/label"
 
-// perPod are labels whose value is different for each pod: indexing them takes memory, and no
+// perPod are labels with a different value for each pod: indexing them takes memory, and no
 // workload selects by them alone.
 var perPod = map[string]bool{
 	"statefulset.kubernetes.io/pod-name":       true,
@@ -25,7 +25,7 @@ var perPod = map[string]bool{
 	"batch.kubernetes.io/job-completion-index": true,
 }
 
-// Pods lists the pods that an informer holds. It is safe for concurrent use.
+// Pods lists the pods of an informer. It is safe for concurrent use.
 type Pods struct {
 	indexer cache.Indexer
 }

@@ -15,10 +15,10 @@ var (
 	containerLists = newInterned[[]corev1.Container]()
 )
 
-// maxInterned bounds the interned values, including those that no pod has any longer.
+// maxInterned bounds the interned values, including those that no pod uses any more.
 const maxInterned = 4096
 
-// interned keeps one of all values that are the same. The values are not changed.
+// interned keeps one copy of equal values. Values must not be changed.
 type interned[V any] struct {
 	mu     sync.Mutex
 	values map[string]V // guarded by mu
@@ -28,7 +28,7 @@ func newInterned[V any]() *interned[V] {
 	return &interned[V]{values: map[string]V{}}
 }
 
-// intern returns the first value that was given with the key, or this one.
+// intern returns the first value with the key, or this one.
 func (i *interned[V]) intern(key string, value V) V {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -36,14 +36,14 @@ func (i *interned[V]) intern(key string, value V) V {
 		return first
 	}
 	if len(i.values) >= maxInterned {
-		// Those in use stay with their pods.
+		// Pods keep the values they use.
 		clear(i.values)
 	}
 	i.values[key] = value
 	return value
 }
 
-// labelsKey is the same for the same labels: neither keys nor values have zeros.
+// labelsKey is equal for equal labels: neither keys nor values contain zero bytes.
 func labelsKey(of map[string]string) string {
 	var key strings.Builder
 	for _, label := range slices.Sorted(maps.Keys(of)) {
@@ -52,7 +52,7 @@ func labelsKey(of map[string]string) string {
 	return key.String()
 }
 
-// containersKey is the same for containers that are stripped to the same.
+// containersKey is equal for containers that are equal after stripping.
 func containersKey(containers []corev1.Container) string {
 	var key strings.Builder
 	for i := range containers {

@@ -15,16 +15,16 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// Namespaces are informers of pods, one a namespace or one for all.
+// Namespaces are informers of pods, one per namespace or one for all.
 type Namespaces struct {
 	informers map[string]toolscache.SharedIndexInformer
 	pods      map[string]*Pods
 }
 
-// NewNamespaces returns informers that do not run yet; no namespaces: one for all.
+// NewNamespaces returns informers that are not running yet; no namespaces: one for all.
 func NewNamespaces(config *rest.Config, connections *http.Client, namespaces []string) (*Namespaces, error) {
-	// Pods are most of what is read: as JSON they would take several times the memory
-	// and time to decode.
+	// Pods are most of the data: as JSON they would take several times the memory and time to
+	// decode.
 	config = rest.CopyConfig(config)
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
@@ -76,7 +76,7 @@ func (c *Namespaces) CountPods(namespace string) int {
 	return 0
 }
 
-// Start implements manager.Runnable: it runs the informers until the context ends.
+// Start implements manager.Runnable.
 func (c *Namespaces) Start(ctx context.Context) error {
 	done := make(chan struct{}, len(c.informers))
 	for _, informer := range c.informers {
@@ -95,7 +95,7 @@ func (c *Namespaces) Start(ctx context.Context) error {
 // its caches warm.
 func (c *Namespaces) NeedLeaderElection() bool { return false }
 
-// Wait waits until all pods there are have been seen; false: the context ended first.
+// Wait waits until the informers have listed all pods; false: the context ended first.
 func (c *Namespaces) Wait(ctx context.Context) bool {
 	synced := make([]toolscache.InformerSynced, 0, len(c.informers))
 	for _, informer := range c.informers {

@@ -6,8 +6,8 @@ import (
 )
 
 // Strip returns a copy of a pod with only the fields that a snapshot and its selectors need. It
-// interns labels and containers, which pods of a workload have in common; they must not be
-// changed. It returns anything but a pod unchanged. Use it as the transform of an informer.
+// interns labels and containers, which are equal among pods of a workload; they must not be
+// changed. It returns any other object unchanged. Use it as the transform of an informer.
 func Strip(obj any) (any, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {

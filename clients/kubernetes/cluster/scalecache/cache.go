@@ -13,26 +13,25 @@ import (
 )
 
 const (
-	// scaleAge is how long a scale is used at most, and half of it at least, should a watch
-	// have missed something without anyone noticing. It is longer than a watch lasts, which
-	// the API server ends after ten minutes at most. Scales that were read at once, as at a
-	// start, are not all read again at once.
+	// scaleAge bounds how long a scale is reused (randomly, from half of it up), in case a
+	// watch missed a change. It exceeds the duration of a watch, which the API server ends
+	// after at most ten minutes. The spread keeps scales that were read together, as at a
+	// start, from being read together again.
 	scaleAge = time.Hour
-	// scaleSweep is how often scales are dropped that are too old to be used.
+	// scaleSweep is how often expired scales are dropped.
 	scaleSweep = time.Minute
 )
 
-// Versions tells the resource versions of objects as they were last watched. It
-// must be safe for concurrent use.
+// Versions returns the last watched resource versions of objects. It must be safe for
+// concurrent use.
 type Versions interface {
-	// ResourceVersion of an object. Not ok: it is not watched, or was not seen.
+	// ResourceVersion of an object. Not ok: it is not watched, or unknown.
 	ResourceVersion(resource schema.GroupResource, namespace, name string) (version string, ok bool)
 }
 
-// Cache reads a scale again only when its object has changed since: a scale's
-// resource version is that of its object. What it returns is as old as the watch
-// is behind; a write with a version that is out of date is refused by the API
-// server. It is safe for concurrent use.
+// Cache reads a scale again only if its object has changed since: a scale's resource version is
+// that of its object. A result may be as stale as the watch; the API server refuses a write
+// with an outdated version. It is safe for concurrent use.
 type Cache struct {
 	live     cluster.Scales
 	versions Versions
@@ -40,7 +39,7 @@ type Cache struct {
 	mu sync.Mutex
 	// scales by object. Guarded by mu.
 	scales map[objectKey]cachedScale
-	// swept is when old ones were last dropped. Guarded by mu.
+	// swept is when expired ones were last dropped. Guarded by mu.
 	swept time.Time
 }
 
@@ -53,10 +52,10 @@ type objectKey struct {
 
 type cachedScale struct {
 	scale *autoscalingv1.Scale
-	// watched is the version of the object that was known when the scale was read
-	// or written. While that does not change, the scale is the newer of the two.
+	// watched is the version of the object that was known when the scale was read or written.
+	// While that is unchanged, the scale is the newer one.
 	watched string
-	// until is when it is too old to be used.
+	// until is when it expires.
 	until time.Time
 }
 
@@ -74,7 +73,7 @@ func (c *Cache) Get(ctx context.Context, resource schema.GroupResource, namespac
 	return scale, err
 }
 
-// GetCached returns the scale of an object, and whether that took no request.
+// GetCached returns the scale of an object, and whether it needed no request.
 func (c *Cache) GetCached(ctx context.Context, resource schema.GroupResource, namespace, name string) (scale *autoscalingv1.Scale, cached bool, err error) {
 	key := objectKey{resource, namespace, name}
 	version, watched := c.versions.ResourceVersion(resource, namespace, name)
@@ -92,13 +91,13 @@ func (c *Cache) GetCached(ctx context.Context, resource schema.GroupResource, na
 	return scale, false, nil
 }
 
-// Update writes a scale and keeps what the API server made of it.
+// Update writes a scale and caches the result.
 func (c *Cache) Update(ctx context.Context, resource schema.GroupResource, scale *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
 	key := objectKey{resource, scale.Namespace, scale.Name}
 	version, watched := c.versions.ResourceVersion(resource, scale.Namespace, scale.Name)
 	updated, err := c.live.Update(ctx, resource, scale)
 	if err != nil || !watched {
-		// Whatever the reason, what is kept may be out of date.
+		// Whatever the reason, the cached scale may be out of date.
 		c.drop(key)
 		return updated, err
 	}
@@ -106,7 +105,7 @@ func (c *Cache) Update(ctx context.Context, resource schema.GroupResource, scale
 	return updated, nil
 }
 
-// current returns the scale that is kept, nil if the object has changed since.
+// current returns the cached scale, nil if the object has changed since.
 func (c *Cache) current(key objectKey, version string) *autoscalingv1.Scale {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -133,7 +132,7 @@ func (c *Cache) drop(key objectKey) {
 	delete(c.scales, key)
 }
 
-// sweep drops what is too old. c.mu is held.
+// sweep drops expired scales. The caller holds c.mu.
 func (c *Cache) sweep() {
 	if time.Since(c.swept) < scaleSweep {
 		return

@@ -15,7 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster/scalecache"
 )
 
-// workload is an object with a scale whose version is watched with a delay.
+// workload is an object with a scale, whose version is watched with a delay.
 type workload struct {
 	version, watched int
 	replicas         int32
@@ -142,7 +142,7 @@ func TestScaleCache(t *testing.T) {
 	}
 }
 
-// Scales that were read at once, as all are at a start, are not all read again at once.
+// Scales that were read together, as at a start, are not all read together again.
 func TestScalesAreReadAgainOneByOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -1,4 +1,5 @@
-// Package scalecache reads a scale again only when its object has changed, which it watches.
+// Package scalecache caches scales. It watches their objects and reads a scale again only after
+// its object changed.
 //
 //	versions := scalecache.Watch(ctx, client.Metadata(), client.Mapper(), scalecache.WatchOptions{Access: client})
 //	scales := scalecache.New(client, versions)

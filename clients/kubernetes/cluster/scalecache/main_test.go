@@ -7,6 +7,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// klog, which client-go brings along, flushes for ever.
+	// klog, a dependency of client-go, flushes for ever.
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"))
 }

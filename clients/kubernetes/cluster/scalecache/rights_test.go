@@ -21,16 +21,16 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster/scalecache"
 )
 
-// rights are an account's, as it asks about them and as it meets them.
+// rights are the permissions of an account, as reported by access reviews and as enforced.
 type rights struct {
 	mu sync.Mutex
-	// may is whether it may list and watch. Guarded by mu.
+	// may reports whether it may list and watch. Guarded by mu.
 	may bool
-	// unknown is what it is told in place of that when it asks. Guarded by mu.
+	// unknown is the error of an access review. Guarded by mu.
 	unknown error
-	// asked and listed are the namespaces that it was about. Guarded by mu.
+	// asked and listed are the namespaces of reviews and lists. Guarded by mu.
 	asked, listed []string
-	// watches that were begun. Guarded by mu.
+	// watches are the started watches. Guarded by mu.
 	watches []*watch.RaceFreeFakeWatcher
 }
 
@@ -42,7 +42,7 @@ func (r *rights) MayWatch(_ context.Context, _ schema.GroupVersionResource, name
 	return r.may && r.unknown == nil, r.unknown
 }
 
-// meet refuses or lets through what the client asks.
+// meet refuses or allows a request.
 func (r *rights) meet(action k8stesting.Action) (bool, runtime.Object, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,7 +53,7 @@ func (r *rights) meet(action k8stesting.Action) (bool, runtime.Object, error) {
 	return false, nil, nil
 }
 
-// watch begins a watch of nothing, or refuses it.
+// watch starts an empty watch, or refuses it.
 func (r *rights) watch(k8stesting.Action) (bool, watch.Interface, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,7 +65,7 @@ func (r *rights) watch(k8stesting.Action) (bool, watch.Interface, error) {
 	return true, w, nil
 }
 
-// withdraw takes the rights away; watches end, as they do after some minutes.
+// withdraw revokes the permissions; watches end, as they do after some minutes.
 func (r *rights) withdraw() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,8 +87,8 @@ func (r *rights) counts() (asked, listed int) {
 	return len(r.asked), len(r.listed)
 }
 
-// within runs a test in a bubble with versions that are watched by an account of these
-// rights, and one deployment, shop/web.
+// within runs a test in a bubble, with versions watched by an account of these permissions, and
+// one deployment, shop/web.
 func (r *rights) within(t *testing.T, namespaces []string, test func(t *testing.T, versions *scalecache.WatchedVersions)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -111,8 +111,8 @@ func (r *rights) within(t *testing.T, namespaces []string, test func(t *testing.
 	})
 }
 
-// after lets time pass, with a question every reconcile as a cache of scales has one, and
-// returns whether the last one had an answer.
+// after advances the time, with one lookup per reconcile as by a cache of scales, and returns
+// whether the last one was answered.
 func after(versions *scalecache.WatchedVersions, d time.Duration) bool {
 	for range int(d / (15 * time.Second)) {
 		versions.ResourceVersion(deployments, "shop", "web")
@@ -145,7 +145,7 @@ func TestNothingIsWatchedWithoutRights(t *testing.T) {
 	})
 }
 
-// Where an account can't ask about itself it tries, but not for ever several times a minute.
+// An account without access reviews retries, but not several times a minute for ever.
 func TestRefusedListsGetFewer(t *testing.T) {
 	t.Parallel()
 	r := &rights{unknown: errors.New("no reviews here")}
@@ -189,7 +189,7 @@ func TestRightsThatAreWithdrawnEndAWatch(t *testing.T) {
 	})
 }
 
-// An agent of some namespaces has rights in these only.
+// An agent of some namespaces has permissions in these only.
 func TestOnlyTheNamespacesNamedAreWatched(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -12,15 +12,15 @@ import (
 
 // WatchOptions are the settings of Watch.
 type WatchOptions struct {
-	// Namespaces are watched, each by a watch of its own. Empty: all, by one.
+	// Namespaces are watched, each by its own watch. Empty: all, by one.
 	Namespaces []string
-	// Access checks the permission to watch. Nil: watches are tried.
+	// Access checks the permission to watch. Nil: it just tries.
 	Access Access
 }
 
 // Access reports whether the caller may list and watch the objects of a resource in a
-// namespace, or with "" in all of them. An error says that it is not known. It must be
-// safe for concurrent use.
+// namespace, or with "" in all of them. An error means unknown. It must be safe for concurrent
+// use.
 type Access interface {
 	MayWatch(ctx context.Context, resource schema.GroupVersionResource, namespace string) (bool, error)
 }
@@ -35,7 +35,7 @@ type WatchedVersions struct {
 	options WatchOptions
 
 	mu sync.Mutex
-	// watches by what they are of. Guarded by mu.
+	// watches by resource and namespace. Guarded by mu.
 	watches map[watched]*metadataWatch
 }
 
@@ -47,7 +47,7 @@ type watched struct {
 
 var _ Versions = (*WatchedVersions)(nil)
 
-// Watch returns versions that are watched until ctx ends.
+// Watch returns versions that it watches until ctx ends.
 func Watch(ctx context.Context, client metadata.Interface, mapper meta.RESTMapper, options WatchOptions) *WatchedVersions {
 	return &WatchedVersions{ctx: ctx, client: client, mapper: mapper, options: options, watches: map[watched]*metadataWatch{}}
 }
@@ -83,8 +83,7 @@ func (v *WatchedVersions) Wait() {
 	}
 }
 
-// watch returns the watch of a resource, begun now if there was none; nil when
-// there can't be one.
+// watch returns the watch of a resource, starting it if necessary; nil if there can't be one.
 func (v *WatchedVersions) watch(resource schema.GroupResource, namespace string) *metadataWatch {
 	of := watched{resource: resource, namespace: v.scope(namespace)}
 	v.mu.Lock()
@@ -105,7 +104,7 @@ func (v *WatchedVersions) watch(resource schema.GroupResource, namespace string)
 	return watch
 }
 
-// scope is the namespace that a watch for objects of this one is of.
+// scope is the namespace of the watch that covers this one.
 func (v *WatchedVersions) scope(namespace string) string {
 	if len(v.options.Namespaces) == 0 {
 		return metav1.NamespaceAll

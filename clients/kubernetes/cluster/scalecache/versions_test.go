@@ -20,8 +20,7 @@ import (
 
 var deployments = schema.GroupResource{Group: "apps", Resource: "deployments"}
 
-// watching returns versions over a fake cluster that holds one deployment, and
-// stops them.
+// watching returns versions over a fake cluster with one deployment, and stops them.
 func watching(t *testing.T, arrange func(*fake.FakeMetadataClient)) (*scalecache.WatchedVersions, *fake.FakeMetadataClient) {
 	t.Helper()
 	scheme := fake.NewTestScheme()
@@ -53,8 +52,7 @@ func deployment(version string) *metav1.PartialObjectMetadata {
 	}
 }
 
-// eventually waits for the version of the deployment to be known as wanted; empty:
-// not known.
+// eventually waits until the version of the deployment is as wanted; empty: unknown.
 func eventually(t *testing.T, versions *scalecache.WatchedVersions, want string) {
 	t.Helper()
 	deadline := time.Now().Add(2 * time.Minute)
@@ -98,7 +96,7 @@ func TestVersionsOfAnUnknownResource(t *testing.T) {
 	}
 }
 
-// What was watched is not relied on once the watch fails.
+// Versions are not used after their watch failed.
 func TestVersionsWhoseWatchFails(t *testing.T) {
 	t.Parallel()
 	lists := make(chan struct{}, 1000)

@@ -14,22 +14,22 @@ import (
 )
 
 const (
-	// distrust is how long a failed watch is not used: longer than an informer pauses between
+	// distrust is how long a failed watch is unused: longer than an informer's pause between
 	// two attempts.
 	distrust = time.Minute
-	// firstRefusal and lastRefusal are how long nothing is asked after a refusal: it
+	// firstRefusal and lastRefusal are the first and the longest pause after a refusal; it
 	// doubles with each.
 	firstRefusal = time.Minute
 	lastRefusal  = time.Hour
 )
 
-// metadataWatch watches the objects of one resource while the caller may.
+// metadataWatch watches the objects of one resource while the caller has the permission.
 type metadataWatch struct {
 	client    metadata.Interface
 	access    Access // may be nil
 	resource  schema.GroupVersionResource
 	namespace string
-	// ended is closed when the watch has.
+	// ended is closed when the watch has ended.
 	ended chan struct{}
 
 	mu sync.Mutex
@@ -39,8 +39,8 @@ type metadataWatch struct {
 	failed time.Time
 }
 
-// run watches until the context ends. A refused informer would retry for ever, several times a
-// minute: run ends it and starts a new one after a pause.
+// run watches until the context ends. A refused informer would retry several times a minute for
+// ever: run stops it and starts a new one after a pause.
 func (w *metadataWatch) run(ctx context.Context) {
 	defer close(w.ended)
 	for pause := firstRefusal; ; pause = min(2*pause, lastRefusal) {
@@ -59,7 +59,7 @@ func (w *metadataWatch) run(ctx context.Context) {
 	}
 }
 
-// mayWatch reports whether a watch is worth trying. It is if the rights are unknown.
+// mayWatch reports whether a watch is worth trying, also if the permission is unknown.
 func (w *metadataWatch) mayWatch(ctx context.Context) bool {
 	if w.access == nil {
 		return true
@@ -73,7 +73,7 @@ func (w *metadataWatch) watch(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	informer := metadatainformer.NewFilteredMetadataInformer(w.client, w.resource, w.namespace, 0, cache.Indexers{}, nil).Informer()
-	// Both fail only for an informer that was started.
+	// Both fail only for a started informer.
 	_ = informer.SetTransform(onlyVersion)
 	_ = informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
 		w.mu.Lock()
@@ -94,7 +94,7 @@ func (w *metadataWatch) use(informer cache.SharedIndexInformer) {
 	w.informer = informer
 }
 
-// refuses reports whether a resource can't be watched, rather than not just now.
+// refuses reports whether an error is permanent: the resource can't be watched.
 func refuses(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
 }
@@ -110,7 +110,7 @@ func (w *metadataWatch) trusted() cache.Indexer {
 	return w.informer.GetIndexer()
 }
 
-// onlyVersion keeps what ResourceVersion looks for.
+// onlyVersion keeps only what ResourceVersion needs.
 func onlyVersion(object any) (any, error) {
 	full, ok := object.(*metav1.PartialObjectMetadata)
 	if !ok {

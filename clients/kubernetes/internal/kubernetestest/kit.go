@@ -1,4 +1,4 @@
-// Package kubernetestest has what the tests of clients/kubernetes and its manifests share.
+// Package kubernetestest has test helpers of clients/kubernetes and its manifests.
 package kubernetestest
 
 import (
@@ -60,7 +60,7 @@ func CheckMessages[M proto.Message](t testing.TB, got []M, wantJSON ...string) {
 	}
 }
 
-// CheckError compares the lines of an error; a wanted line is the beginning of one.
+// CheckError compares the lines of an error with the wanted prefixes.
 func CheckError(t testing.TB, err error, want ...string) {
 	t.Helper()
 	var got []string

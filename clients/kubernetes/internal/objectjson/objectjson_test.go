@@ -55,7 +55,7 @@ func TestUnmarshalStrictOpensFieldsOfListItems(t *testing.T) {
 	checkLines(t, err, []string{`unknown field "steps[1].pod"`})
 }
 
-// A quantity whose exponent is huge would keep the library's parser busy for hours.
+// A quantity with a huge exponent would keep the library's parser busy for hours.
 func TestHugeExponentsAreRefusedWhereQuantitiesStand(t *testing.T) {
 	for _, test := range []struct {
 		name, data, want string
@@ -133,7 +133,7 @@ func checkLines(t *testing.T, err error, want []string) {
 	}
 }
 
-// checkContains checks that err holds the wanted text; none for success.
+// checkContains checks that err contains the wanted text; none for success.
 func checkContains(t *testing.T, err error, want string) {
 	t.Helper()
 	switch {

@@ -16,13 +16,13 @@ import (
 // hours. Anything near the bound is zero or far beyond what the HPA computes with.
 const maxExponentDigits = 5
 
-// resourceLists are the fields that hold quantities by resource name.
+// resourceLists are the fields with quantities by resource name.
 var resourceLists = map[string]bool{
 	"requests": true, "limits": true, "overhead": true, "usage": true,
 	"allocatedResources": true, "capacity": true, "allocatable": true,
 }
 
-// quantityFields are the fields that hold one quantity, wherever they stand.
+// quantityFields are the fields with one quantity, wherever they are.
 var quantityFields = map[string]bool{
 	"averageValue": true, "tolerance": true, "Tolerance": true,
 	"targetValue": true, "targetAverageValue": true,
@@ -30,21 +30,21 @@ var quantityFields = map[string]bool{
 	"sizeLimit": true, "divisor": true,
 }
 
-// valueHolders are the fields below which "value" is a quantity: targets and
-// statuses of metrics, and readings singly or in lists. Elsewhere it may be that of
-// an environment variable.
+// valueHolders are the fields below which "value" is a quantity: targets and statuses of
+// metrics, and single readings or lists of them. Elsewhere it may be that of an environment
+// variable.
 var valueHolders = map[string]bool{
 	"": true, "items": true, "target": true, "current": true,
 	"customMetrics": true, "externalMetrics": true,
 }
 
-// labelFields hold free text under free names.
+// labelFields have free text under free names.
 var labelFields = map[string]bool{
 	"labels": true, "annotations": true, "matchLabels": true, "metricLabels": true,
 }
 
-// refuseHugeExponents returns an error that names the first quantity of data whose
-// exponent is beyond maxExponentDigits.
+// refuseHugeExponents returns an error that names the first quantity of data with an exponent
+// beyond maxExponentDigits.
 func refuseHugeExponents(data []byte) error {
 	if !mayHaveHugeExponent(data) {
 		return nil
@@ -57,8 +57,8 @@ func refuseHugeExponents(data []byte) error {
 	return nil
 }
 
-// mayHaveHugeExponent looks for a digit, an "e" and many digits in a row. Commit
-// ids look like that too, so a finding is only a reason to look closer.
+// mayHaveHugeExponent looks for a digit, an "e" and many digits in a row. Commit ids look like
+// that too, so a match only starts the exact check.
 func mayHaveHugeExponent(data []byte) bool {
 	for i := 1; i < len(data)-maxExponentDigits; i++ {
 		if data[i]|0x20 != 'e' || !numeric(data[i-1]) {
@@ -91,12 +91,12 @@ func malformedQuantity(data []byte) (path, value string, found bool) {
 	return "", "", false
 }
 
-// quantities yields path and text of what stands where quantities stand, in the
-// order of the document, the fields of an object sorted.
+// quantities yields path and text of every value in the place of a quantity, in the order of
+// the document, with the fields of an object sorted.
 func quantities(data []byte) iter.Seq2[string, string] {
 	return func(yield func(path, value string) bool) {
 		var tree any
-		// Numbers such as 1e999999 do not fit a float64: keep their text.
+		// Numbers such as 1e999999 do not fit into a float64: keep their text.
 		numbers := json.NewDecoder(bytes.NewReader(data))
 		numbers.UseNumber()
 		if err := numbers.Decode(&tree); err != nil {
@@ -106,10 +106,10 @@ func quantities(data []byte) iter.Seq2[string, string] {
 	}
 }
 
-// place is where a value stands.
+// place is the place of a value.
 type place struct {
 	path string
-	// field that holds the value, without its index in a list.
+	// field is the field of the value, without its index in a list.
 	field string
 }
 
@@ -124,7 +124,7 @@ func (p place) item(i int) place {
 	return place{path: fmt.Sprintf("%s[%d]", p.path, i), field: p.field}
 }
 
-// walk descends into node, which stands at p; false ends it.
+// walk descends into node, at place p; false ends it.
 func walk(node any, p place, yield func(path, value string) bool) bool {
 	switch v := node.(type) {
 	case []any:
@@ -150,7 +150,7 @@ func walk(node any, p place, yield func(path, value string) bool) bool {
 	return true
 }
 
-// holdsQuantity reports whether field key of the object at p is a quantity.
+// holdsQuantity reports whether the field key of the object at p is a quantity.
 func (p place) holdsQuantity(key string) bool {
 	return resourceLists[p.field] || quantityFields[key] || key == "value" && valueHolders[p.field]
 }

@@ -1,12 +1,11 @@
-// Package objectjson reads the JSON of Kubernetes API objects into their Go
-// types, as the API server reads it: field names are case-sensitive, and a
-// strict reading names every unknown or repeated field by its path.
+// Package objectjson reads the JSON of Kubernetes API objects into their Go types, as the API
+// server does: field names are case-sensitive, and strict reading reports every unknown or
+// repeated field by its path.
 //
 //	err := objectjson.UnmarshalStrict(data, &autoscaler, "metadata", "status")
 //
-// It adds two things that the plain decoders lack: an error that tells which
-// field holds a malformed quantity, and a guard against quantities whose exponent
-// would keep the parser busy for hours.
+// It adds two features to the plain decoders: errors that name the field of a malformed
+// quantity, and a guard against quantities whose exponent would keep the parser busy for hours.
 package objectjson
 
 import (
@@ -18,8 +17,8 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Unmarshal reads data into the value that into points to. Unknown fields are
-// skipped, since newer API servers write more than this program knows.
+// Unmarshal reads data into the value that into points to. It ignores unknown fields, because
+// newer API servers add some.
 func Unmarshal(data []byte, into any) error {
 	if err := refuseHugeExponents(data); err != nil {
 		return err
@@ -27,10 +26,9 @@ func Unmarshal(data []byte, into any) error {
 	return describe(data, kjson.UnmarshalCaseSensitivePreserveInts(data, into))
 }
 
-// UnmarshalStrict reads data into the value that into points to. Unknown and
-// repeated fields are errors, all of them joined, one a line; unknown ones at or
-// below the paths of open ("metadata", "steps[].pods") are skipped. A path names
-// no indices: "[]" stands for any.
+// UnmarshalStrict reads data into the value that into points to. It joins the errors of all
+// unknown and repeated fields, one a line, but ignores unknown ones at or below the paths of
+// open ("metadata", "steps[].pods"). A path has no indices: "[]" stands for any.
 func UnmarshalStrict(data []byte, into any, open ...string) error {
 	if err := refuseHugeExponents(data); err != nil {
 		return err
@@ -82,8 +80,8 @@ func withoutIndices(path string) string {
 	return b.String()
 }
 
-// describe words err, the decoder's error about data, by field path where that
-// can be told. A syntax error is returned as a SyntaxError.
+// describe words the decoder's error about data, with the field path if known. It returns a
+// syntax error as a SyntaxError.
 func describe(data []byte, err error) error {
 	if err == nil {
 		return nil
@@ -101,17 +99,17 @@ func describe(data []byte, err error) error {
 	return err
 }
 
-// SyntaxError is data that is no JSON.
+// SyntaxError reports data that is not JSON.
 type SyntaxError struct {
-	// Offset of the byte after the one that could not be read, from 0.
+	// Offset is the offset after the byte that could not be read, from 0.
 	Offset int64
-	// Cut reports whether the data ends too early, as a cut-off file does.
+	// Cut reports whether the data ends too early, as in a truncated file.
 	Cut bool
 	// Err is the decoder's error.
 	Err error
 }
 
-// Error gives the decoder's words.
+// Error returns the decoder's text.
 func (e *SyntaxError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the decoder's error.
